@@ -1,0 +1,89 @@
+/// @file gpu.h
+/// @brief One spelling for what CUDA and HIP name differently, so that one source compiles with nvcc and with hipcc.
+#ifndef AIT_GPU_GPU_H_
+#define AIT_GPU_GPU_H_
+
+#include <stdint.h>
+
+#include "ait/types.h"
+
+#if defined(AIT_HIP)
+#include <hip/hip_runtime.h>
+#else
+#include <cuda_runtime.h>
+#endif
+
+namespace ait::gpu {
+
+#if defined(AIT_HIP)
+using Stream = hipStream_t;
+using Error = hipError_t;
+inline constexpr Error kSuccess = hipSuccess;
+inline const char* error_text(Error error) { return hipGetErrorString(error); }
+/// Returns and clears the last error of this thread.
+inline Error take_error() { return hipGetLastError(); }
+#else
+using Stream = cudaStream_t;
+using Error = cudaError_t;
+inline constexpr Error kSuccess = cudaSuccess;
+inline const char* error_text(Error error) { return cudaGetErrorString(error); }
+/// Returns and clears the last error of this thread.
+inline Error take_error() { return cudaGetLastError(); }
+#endif
+
+#if defined(AIT_GPU)
+/// Lanes that run together: 32 on NVIDIA, 64 on the AMD data-centre cards that we target.
+#if defined(AIT_HIP)
+inline constexpr int kWarpSize = 64;
+#else
+inline constexpr int kWarpSize = 32;
+#endif
+
+/// @brief The value of the lane whose index differs in the bits of `mask`. All lanes of the warp must take part.
+template <class T>
+__device__ __forceinline__ T shuffle_xor(T value, int mask) {
+#if defined(AIT_HIP)
+  return __shfl_xor(value, mask, kWarpSize);
+#else
+  return __shfl_xor_sync(0xffffffffu, value, mask);
+#endif
+}
+
+/// @brief The value of the lane `delta` above this one.
+template <class T>
+__device__ __forceinline__ T shuffle_down(T value, int delta) {
+#if defined(AIT_HIP)
+  return __shfl_down(value, delta, kWarpSize);
+#else
+  return __shfl_down_sync(0xffffffffu, value, delta);
+#endif
+}
+
+/// @brief The value of lane `lane`.
+template <class T>
+__device__ __forceinline__ T shuffle(T value, int lane) {
+#if defined(AIT_HIP)
+  return __shfl(value, lane, kWarpSize);
+#else
+  return __shfl_sync(0xffffffffu, value, lane);
+#endif
+}
+
+/// @brief Waits until the writes of the launch before are visible. Needed first in every kernel that is launched as dependent.
+__device__ __forceinline__ void wait_for_previous() {
+#if defined(AIT_CUDA) && defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+  cudaGridDependencySynchronize();
+#endif
+}
+
+/// @brief Lets the next dependent launch start its blocks. It sees our writes only after its own `wait_for_previous`.
+__device__ __forceinline__ void allow_next() {
+#if defined(AIT_CUDA) && defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+  cudaTriggerProgrammaticLaunchCompletion();
+#endif
+}
+#endif  // AIT_GPU
+
+}  // namespace ait::gpu
+
+#endif  // AIT_GPU_GPU_H_
