@@ -1,0 +1,280 @@
+/// @file math.h
+/// @brief One function per elementwise op, for host and device: what the regions of fused kernels are made of.
+///
+/// On the host the float forms are branch-free polynomials, so that `#pragma omp simd` loops vectorise without -ffast-math (build with
+/// -fno-math-errno -fno-trapping-math); each is within 1.5 ulp and right about signed zeros, infinities, NaN and denormals. On a device
+/// the toolchain's own functions are used. Doubles use the C library. `half` and `bfloat16` are computed in float and rounded once.
+/// Integers wrap; division truncates, and x / 0 is 0.
+#ifndef AIT_MATH_H_
+#define AIT_MATH_H_
+
+#include <math.h>
+#include <stdint.h>
+
+#include <type_traits>
+
+#include "ait/types.h"
+
+#if defined(__CUDA_ARCH__) || defined(__HIP_DEVICE_COMPILE__)
+#define AIT_DEVICE_MATH 1
+#endif
+
+namespace ait {
+namespace detail {
+
+AIT_FN uint32_t bits(float x) { return bit_cast<uint32_t>(x); }
+AIT_FN float from_bits(uint32_t u) { return bit_cast<float>(u); }
+
+/// x with the sign of s; x must not be negative.
+AIT_FN float with_sign(float x, float s) { return from_bits(bits(x) | (bits(s) & 0x80000000u)); }
+AIT_FN float magnitude(float x) { return from_bits(bits(x) & 0x7fffffffu); }
+
+/// exp(x) for -104 <= x <= 89 (NaN passes): x = n ln 2 + r, a polynomial in r, and two exact scalings by powers of two.
+AIT_FN float exp_core(float x) {
+  const float shift = 12582912.f;  // 1.5 * 2^23: adding it rounds to an integer
+  const float shifted = x * 1.44269504088896341f + shift;
+  const float n = shifted - shift;
+  const float r = (x - n * 0.693359375f) - n * -2.12194440e-4f;
+  float p = 0x1.9f0810p-13f;
+  p = p * r + 0x1.6d8db0p-10f;
+  p = p * r + 0x1.111272p-7f;
+  p = p * r + 0x1.55548ep-5f;
+  p = p * r + 0x1.555554p-3f;
+  p = p * r + 0.5f;
+  p = (p * r) * r + r;
+  p = p + 1.f;
+  const uint32_t k = bits(shifted) - bits(shift);                         // n as two's complement
+  const uint32_t half_k = (k + 256u) / 2u - 128u;                         // floor(n / 2), n >= -256
+  return p * from_bits((half_k + 127u) << 23) * from_bits((k - half_k + 127u) << 23);
+}
+
+AIT_FN float exp_host(float x) {
+  float c = x < -104.f ? -104.f : x;
+  c = c > 89.f ? 89.f : c;
+  return exp_core(c);
+}
+
+AIT_FN float log_host(float x) {
+  const bool tiny = x < 0x1p-126f;
+  const uint32_t u = bits(x * (tiny ? 0x1p23f : 1.f));
+  const uint32_t offset = u - 0x3f3504f3u;                                // bits of sqrt(1/2)
+  const int32_t k = static_cast<int32_t>(offset) >> 23;
+  const float f = from_bits(u - (static_cast<uint32_t>(k) << 23)) - 1.f;  // in [sqrt(1/2) - 1, sqrt(2) - 1]
+  const float e = static_cast<float>(k) - (tiny ? 23.f : 0.f);
+  float p = 0x1.1457a2p-4f;
+  p = p * f - 0x1.de3c14p-4f;
+  p = p * f + 0x1.e6f06cp-4f;
+  p = p * f - 0x1.fc2208p-4f;
+  p = p * f + 0x1.233768p-3f;
+  p = p * f - 0x1.555c4ep-3f;
+  p = p * f + 0x1.99a4b6p-3f;
+  p = p * f - 0x1.000006p-2f;
+  p = p * f + 0x1.555548p-2f;
+  const float square = f * f;
+  float tail = (p * f) * square + e * -2.12194440e-4f;
+  tail = tail - 0.5f * square;
+  float y = (f + tail) + e * 0.693359375f;
+  y = x < INFINITY ? y : x;                                               // +inf and NaN
+  y = x == 0.f ? -INFINITY : y;
+  return x < 0.f ? NAN : y;
+}
+
+AIT_FN float tanh_host(float x) {
+  const float t = magnitude(x);
+  const float s = x * x;
+  float p = 0x1.18e1e0p-9f;
+  p = p * s - 0x1.0bf4fep-7f;
+  p = p * s + 0x1.638b58p-6f;
+  p = p * s - 0x1.b9ee90p-5f;
+  p = p * s + 0x1.111066p-3f;
+  p = p * s - 0x1.555554p-2f;
+  const float near = x + (x * s) * p;
+  const float c = t > 10.f ? 10.f : t;
+  const float far = with_sign(1.f - 2.f / (exp_core(c + c) + 1.f), x);
+  return t > 0.625f ? far : near;                                         // NaN takes near
+}
+
+AIT_FN float erf_host(float x) {
+  const float t = magnitude(x);
+  const float s = x * x;
+  float p = 0x1.5f95a2p-14f;
+  p = p * s - 0x1.ab1080p-11f;
+  p = p * s + 0x1.54df1ep-8f;
+  p = p * s - 0x1.b810eap-6f;
+  p = p * s + 0x1.ce2e24p-4f;
+  p = p * s - 0x1.812744p-2f;
+  p = p * s + 0x1.06eba8p-3f;
+  const float near = x + x * p;
+  const float c = t > 3.95f ? 3.95f : t;                                  // erf(3.95) rounds to 1
+  float q = 0x1.61ea36p-16f;                                              // -log(erfc(c))
+  q = q * c - 0x1.c790f0p-12f;
+  q = q * c + 0x1.115ac2p-8f;
+  q = q * c - 0x1.9b8e7ap-6f;
+  q = q * c + 0x1.bb83e4p-4f;
+  q = q * c + 0x1.44460cp-1f;
+  q = q * c + 0x1.2127e4p+0f;
+  q = q * c - 0x1.6e5660p-13f;
+  const float far = with_sign(1.f - exp_core(-q), x);
+  return t > 0.92f ? far : near;                                          // NaN takes near
+}
+
+template <class T>
+inline constexpr bool is_wrapping = std::is_integral<T>::value && !std::is_same<T, bool>::value;
+
+}  // namespace detail
+
+// ---- arithmetic -------------------------------------------------------------------------------------------------------------------------
+
+/// @brief OP(a, b) for any element type: narrow floats through float, integers modulo 2^n, bool as 0 and 1.
+#define AIT_ARITHMETIC(NAME, OP)                                                                            \
+  template <class T>                                                                                        \
+  AIT_FN T NAME(T a, T b) {                                                                                 \
+    if constexpr (is_narrow_float<T>) {                                                             \
+      return from_float<T>(to_float(a) OP to_float(b));                                             \
+    } else if constexpr (detail::is_wrapping<T>) {                                                          \
+      using U = std::conditional_t<(sizeof(T) < 4), uint32_t, std::make_unsigned_t<T>>;                     \
+      return static_cast<T>(static_cast<U>(a) OP static_cast<U>(b));                                        \
+    } else {                                                                                                \
+      return static_cast<T>(a OP b);                                                                        \
+    }                                                                                                       \
+  }
+AIT_ARITHMETIC(add, +)
+AIT_ARITHMETIC(sub, -)
+AIT_ARITHMETIC(mul, *)
+#undef AIT_ARITHMETIC
+
+template <class T>
+AIT_FN T div(T a, T b) {
+  if constexpr (is_narrow_float<T>) {
+    return from_float<T>(to_float(a) / to_float(b));
+  } else if constexpr (std::is_integral<T>::value) {
+    if (b == T(0)) return T(0);
+    if constexpr (std::is_signed<T>::value) {
+      if (b == T(-1)) return sub(T(0), a);
+    }
+    return static_cast<T>(a / b);
+  } else {
+    return a / b;
+  }
+}
+
+/// @brief The larger value; NaN if either is NaN.
+template <class T>
+AIT_FN T max(T a, T b) {
+  if constexpr (is_narrow_float<T>) {
+    return from_float<T>(max(to_float(a), to_float(b)));
+  } else {
+    const T larger = a > b ? a : b;  // b when unordered
+    return a == a ? larger : a;
+  }
+}
+
+/// @brief The smaller value; NaN if either is NaN.
+template <class T>
+AIT_FN T min(T a, T b) {
+  if constexpr (is_narrow_float<T>) {
+    return from_float<T>(min(to_float(a), to_float(b)));
+  } else {
+    const T smaller = a < b ? a : b;
+    return a == a ? smaller : a;
+  }
+}
+
+template <class T>
+AIT_FN T neg(T x) {
+  if constexpr (std::is_integral<T>::value) {
+    return sub(T(0), x);
+  } else if constexpr (is_narrow_float<T>) {
+    return from_float<T>(-to_float(x));
+  } else {
+    return -x;
+  }
+}
+
+template <class T>
+AIT_FN T relu(T x) {
+  return max(x, from_float<T>(0.f));
+}
+
+// ---- functions of one real --------------------------------------------------------------------------------------------------------------
+
+#ifdef AIT_DEVICE_MATH
+AIT_FN float exp(float x) { return ::expf(x); }
+AIT_FN float log(float x) { return ::logf(x); }
+AIT_FN float tanh(float x) { return ::tanhf(x); }
+AIT_FN float erf(float x) { return ::erff(x); }
+AIT_FN float rsqrt(float x) { return ::rsqrtf(x); }
+AIT_FN double rsqrt(double x) { return ::rsqrt(x); }
+#else
+AIT_FN float exp(float x) { return detail::exp_host(x); }
+AIT_FN float log(float x) { return detail::log_host(x); }
+AIT_FN float tanh(float x) { return detail::tanh_host(x); }
+AIT_FN float erf(float x) { return detail::erf_host(x); }
+AIT_FN float rsqrt(float x) { return 1.f / ::sqrtf(x); }
+AIT_FN double rsqrt(double x) { return 1.0 / ::sqrt(x); }
+#endif
+AIT_FN float sqrt(float x) { return ::sqrtf(x); }
+AIT_FN double sqrt(double x) { return ::sqrt(x); }
+AIT_FN double exp(double x) { return ::exp(x); }
+AIT_FN double log(double x) { return ::log(x); }
+AIT_FN double tanh(double x) { return ::tanh(x); }
+AIT_FN double erf(double x) { return ::erf(x); }
+
+AIT_FN float sigmoid(float x) { return 1.f / (1.f + exp(-x)); }
+AIT_FN double sigmoid(double x) { return 1.0 / (1.0 + exp(-x)); }
+AIT_FN float silu(float x) { return x / (1.f + exp(-x)); }
+AIT_FN double silu(double x) { return x / (1.0 + exp(-x)); }
+
+/// @brief x * Phi(x), with the error function.
+AIT_FN float gelu(float x) { return (0.5f * x) * (1.f + erf(x * 0.70710678118654752f)); }
+AIT_FN double gelu(double x) { return (0.5 * x) * (1.0 + erf(x * 0.70710678118654752440)); }
+
+/// @brief The tanh form of gelu.
+AIT_FN float fast_gelu(float x) {
+  return (0.5f * x) * (1.f + tanh(0.79788456080286536f * (x + 0.044715f * (x * x * x))));
+}
+AIT_FN double fast_gelu(double x) {
+  return (0.5 * x) * (1.0 + tanh(0.79788456080286535588 * (x + 0.044715 * (x * x * x))));
+}
+
+#define AIT_NARROW(NAME)                                                        \
+  AIT_FN half NAME(half x) { return from_float<half>(NAME(to_float(x))); }        \
+  AIT_FN bfloat16 NAME(bfloat16 x) { return from_float<bfloat16>(NAME(to_float(x))); }
+AIT_NARROW(exp)
+AIT_NARROW(log)
+AIT_NARROW(sqrt)
+AIT_NARROW(rsqrt)
+AIT_NARROW(tanh)
+AIT_NARROW(erf)
+AIT_NARROW(sigmoid)
+AIT_NARROW(silu)
+AIT_NARROW(gelu)
+AIT_NARROW(fast_gelu)
+#undef AIT_NARROW
+
+// ---- comparison and selection --------------------------------------------------------------------------------------------------
+
+#define AIT_COMPARE(NAME, OP)                                                   \
+  template <class T>                                                            \
+  AIT_FN bool NAME(T a, T b) {                                                  \
+    if constexpr (is_narrow_float<T>) {                                 \
+      return to_float(a) OP to_float(b);                    \
+    } else {                                                                    \
+      return a OP b;                                                            \
+    }                                                                           \
+  }
+AIT_COMPARE(compare_eq, ==)
+AIT_COMPARE(compare_ne, !=)
+AIT_COMPARE(compare_lt, <)
+AIT_COMPARE(compare_le, <=)
+AIT_COMPARE(compare_gt, >)
+AIT_COMPARE(compare_ge, >=)
+#undef AIT_COMPARE
+
+template <class T>
+AIT_FN T where(bool condition, T a, T b) {
+  return condition ? a : b;
+}
+
+}  // namespace ait
+#endif  // AIT_MATH_H_
