@@ -1,0 +1,31 @@
+/// @file gemm_service.h
+/// @brief The library gemm that the runtime library offers to model libraries. Each device implements `library_gemm` once:
+/// `src/cpu/openblas.cc`, `src/cuda/cublaslt.cc`.
+#ifndef AIT_GEMM_SERVICE_H_
+#define AIT_GEMM_SERVICE_H_
+
+#include <stdint.h>
+
+#include <string>
+#include <vector>
+
+#include "ait/model_abi.h"
+
+namespace ait::runtime {
+
+/// @brief Computes `args` on `stream` (null on the CPU). Called by several threads at once, and on CUDA while a stream is captured:
+/// no allocation and no synchronisation after the first call for a shape.
+/// @return 0, or a non-zero status with the reason in `error`.
+int32_t library_gemm(const ait_gemm_v1* args, void* stream, std::string* error);
+
+/// @brief Where to look for the library that `library_gemm` loads (libopenblas, libcublasLt), best first: paths, then plain
+/// sonames for the loader. Set by Python before the first model is made.
+const std::vector<std::string>& gemm_library_candidates();
+
+/// @brief How many CPU threads one run may use: AIT_NUM_THREADS, else what OpenMP had when the runtime library was loaded.
+/// OpenMP regions of a run and the gemm library use this same count.
+int num_threads();
+
+}  // namespace ait::runtime
+
+#endif  // AIT_GEMM_SERVICE_H_
