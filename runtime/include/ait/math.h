@@ -252,7 +252,7 @@ AIT_NARROW(gelu)
 AIT_NARROW(fast_gelu)
 #undef AIT_NARROW
 
-// ---- comparison and selection --------------------------------------------------------------------------------------------------
+// ---- comparison, selection, conversion --------------------------------------------------------------------------------------------------
 
 #define AIT_COMPARE(NAME, OP)                                                   \
   template <class T>                                                            \
@@ -274,6 +274,23 @@ AIT_COMPARE(compare_ge, >=)
 template <class T>
 AIT_FN T where(bool condition, T a, T b) {
   return condition ? a : b;
+}
+
+/// @brief Converts between element types. Floats round to nearest even; float to integer truncates towards zero and saturates, NaN gives 0;
+/// integers wrap; anything to bool is x != 0.
+template <class To, class From>
+AIT_FN To cast(From x) {
+  if constexpr (std::is_integral<To>::value && !std::is_same<To, bool>::value && !std::is_integral<From>::value) {
+    using Real = compute_t<From>;
+    const Real v = convert<Real>(x);
+    constexpr Real end = Real(uint64_t(1) << (8 * sizeof(To) - 1));  // 2^(n - 1), exact
+    constexpr To lowest = static_cast<To>(uint64_t(1) << (8 * sizeof(To) - 1));
+    if (v >= end) return static_cast<To>(~lowest);
+    if (v > -end - Real(1)) return v > -end ? static_cast<To>(v) : lowest;
+    return v != v ? To(0) : lowest;
+  } else {
+    return convert<To>(x);
+  }
 }
 
 }  // namespace ait

@@ -1,0 +1,1 @@
+"""From `ait_rt` to C++: kernels, printing, building."""

@@ -1,0 +1,28 @@
+"""Which kernels can run which op: each family registers its kernels in `PROVIDERS`, in the order in which they are preferred on a tie."""
+
+from __future__ import annotations
+
+from xdsl.ir import Operation
+
+from ait_mlir.lowering.kernels.base import Arg, Emission, Kernel, Target
+
+__all__ = ["PROVIDERS", "Arg", "Emission", "Kernel", "Target", "kernel_of", "kernels_for"]
+
+PROVIDERS: tuple[Kernel, ...] = ()
+
+
+def kernels_for(op: Operation, target: Target) -> list[Kernel]:
+    """The kernels that can run `op` as one launch."""
+    return [kernel for kernel in PROVIDERS if kernel.matches(op, target)]
+
+
+def kernel_of(provider: str, op: Operation, target: Target) -> Kernel:
+    """The kernel of `provider` that runs `op`; `ValueError` when it has none."""
+    for kernel in PROVIDERS:
+        if kernel.provider == provider and kernel.matches(op, target):
+            return kernel
+    others = sorted({kernel.provider for kernel in kernels_for(op, target)})
+    raise ValueError(
+        f"provider '{provider}' has no kernel for {op.name} on {target.kind} with these types; "
+        f"{'providers that have one: ' + ', '.join(others) if others else 'no provider has one'}"
+    )

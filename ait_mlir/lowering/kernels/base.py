@@ -1,0 +1,151 @@
+"""What a kernel promises: `Kernel`, and what it is given and returns: `Target`, `Arg`, `Emission`."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import ClassVar, Literal, cast
+
+from xdsl.ir import Operation
+
+from ait_mlir.dialects.ait.dtypes import BY_IR
+from ait_mlir.dialects.ait.types import TensorType
+from ait_mlir.dims import Expr, Scope, const, product
+
+Strides = tuple[Expr, ...]
+
+
+@dataclass(frozen=True)
+class Target:
+    """What code is made for: `cpu` with `native`, `cuda` with `sm_90a`, `rocm` with `gfx90a`."""
+
+    kind: Literal["cpu", "cuda", "rocm"]
+    arch: str
+
+    @property
+    def is_gpu(self) -> bool:
+        return self.kind != "cpu"
+
+    @property
+    def bandwidth(self) -> float:
+        """Bytes of memory traffic per second that a good kernel reaches, for estimates."""
+        if self.kind == "cpu":
+            return 20e9
+        if self.kind == "rocm":
+            return 1.3e12 if self.arch == "gfx90a" else 4e12
+        return 4.2e12 if self.arch.startswith(("sm_90", "sm_10")) else 1.5e12
+
+    @property
+    def launch_seconds(self) -> float:
+        """What one launch costs beside its work, for estimates."""
+        return 1.5e-6 if self.is_gpu else 2e-6
+
+
+def row_major(dims: Sequence[Expr]) -> Strides:
+    """The strides of a contiguous tensor of this shape, in elements."""
+    strides: list[Expr] = []
+    step = const(1)
+    for dim in reversed(dims):
+        strides.append(step)
+        step = step * dim
+    return tuple(reversed(strides))
+
+
+def is_row_major(dims: Sequence[Expr], strides: Sequence[Expr], scope: Scope | None = None) -> bool:
+    """Whether the strides are those of a contiguous tensor; the stride of a dim that is literally 1 does not matter."""
+    return all(
+        dim.as_int() == 1 or have is want or (scope is not None and scope.equal(have, want))
+        for dim, have, want in zip(dims, strides, row_major(dims), strict=True)
+    )
+
+
+@dataclass(frozen=True)
+class Arg:
+    """One buffer as the kernel function sees it: a typed pointer called `name`, strides in elements."""
+
+    name: str
+    type: TensorType
+    strides: Strides
+
+    def is_contiguous(self) -> bool:
+        return is_row_major(self.type.dims, self.strides)
+
+
+@dataclass(frozen=True)
+class Emission:
+    """The code of one launch.
+
+    `includes` are header paths as in `#include "ait/kernels/cpu/map.h"`; `definitions` stand at namespace scope, with `@ID@` for a unique
+    identifier; `body` are the statements of the kernel function, ending with `return` of a status.
+    """
+
+    includes: tuple[str, ...]
+    definitions: str
+    body: str
+
+
+class Kernel(ABC):
+    """One way to run one op as one launch."""
+
+    provider: ClassVar[str]
+    """Who made it: `native`, `openblas`, `cublaslt`."""
+    name: ClassVar[str]
+    """What it is, for names of C++ functions and dumps: `map`."""
+
+    @abstractmethod
+    def matches(self, op: Operation, target: Target) -> bool:
+        """Whether it can run this op: its types, regions and dims."""
+
+    def configs(self, op: Operation, target: Target) -> list[dict[str, int]]:
+        """The tunable choices, best guess first; `[{}]` when there are none."""
+        return [{}]
+
+    @abstractmethod
+    def heuristic(self, op: Operation, target: Target) -> float:
+        """Estimated seconds at the dims' hints or maximum."""
+
+    @abstractmethod
+    def accepts(self, op: Operation, position: int, strides: Strides, scope: Scope) -> bool:
+        """Whether operand `position` (results follow the operands) may have these strides."""
+
+    def workspace(self, op: Operation) -> Expr:
+        """Bytes of scratch memory."""
+        return const(0)
+
+    @abstractmethod
+    def emit(
+        self,
+        op: Operation,
+        ins: Sequence[Arg],
+        outs: Sequence[Arg],
+        cpp_dims: Mapping[str, str],
+        config: Mapping[str, int],
+        target: Target,
+    ) -> Emission:
+        """The code of the launch; `cpp_dims` maps the name of a dim to the C++ variable that holds it."""
+
+
+# ** estimates **
+
+
+def estimate_env(scope: Scope) -> dict[str, int]:
+    """The dims at which estimates are made: the largest hint, else the maximum."""
+    return {dim.name: max(dim.hints) if dim.hints else dim.hi for dim in scope.dims}
+
+
+def bytes_moved(op: Operation, scope: Scope) -> int:
+    """The bytes of all operands and results of `op`, once each, at `estimate_env`."""
+    env = estimate_env(scope)
+    seen = dict.fromkeys(op.operands)
+    types = [cast(TensorType, v.type) for v in (*seen, *op.results)]
+    return sum(t.byte_size().evaluate(env) for t in types)
+
+
+def element_bytes(t: TensorType) -> int:
+    return BY_IR[t.element_type].bytes
+
+
+def count(dims: Sequence[Expr]) -> Expr:
+    """The number of elements of a shape."""
+    return product(dims)
