@@ -1,0 +1,33 @@
+"""Integer expressions over named dims: parse, print, normal form, bounds, proofs."""
+
+from __future__ import annotations
+
+from ait_mlir.dims.errors import DimError, DimSyntaxError
+from ait_mlir.dims.expr import MAX_LITERAL, RESERVED, Atom, Expr, check_name, const, from_terms, product, sym, total
+from ait_mlir.dims.parser import parse
+from ait_mlir.dims.rules import ceildiv, floordiv, maximum, minimum, mod
+from ait_mlir.dims.scope import MAX_DIM, Dim, Scope
+
+__all__ = [
+    "MAX_DIM",
+    "MAX_LITERAL",
+    "RESERVED",
+    "Atom",
+    "Dim",
+    "DimError",
+    "DimSyntaxError",
+    "Expr",
+    "Scope",
+    "ceildiv",
+    "check_name",
+    "const",
+    "floordiv",
+    "from_terms",
+    "maximum",
+    "minimum",
+    "mod",
+    "parse",
+    "product",
+    "sym",
+    "total",
+]

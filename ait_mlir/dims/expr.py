@@ -1,0 +1,442 @@
+"""Integer expressions over named dims, interned, in one normal form.
+
+An `Expr` is a polynomial with integer coefficients over atoms. An atom is a named dim, or one of the operators that are
+no polynomial (`floordiv`, `mod`, `min`, `max`; see `rules.py`) applied to expressions. Equal normal forms are the same
+object, so equality is identity and hashing costs nothing.
+
+    2*batch*seq + seq floordiv 64 + 1   has the terms   (2, (batch, seq)), (1, (seq floordiv 64,)), (1, ())
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import NoReturn
+
+from ait_mlir.dims.errors import DimError
+
+MAX_LITERAL = 2**63 - 1
+MAX_TERMS = 1024  # of one polynomial
+MAX_SIZE = 4096  # nodes of one expression, written as a tree
+MAX_NESTING = 48  # operators inside operators
+_MEMO_LIMIT = 100_000
+
+Monomial = tuple["Atom", ...]
+Terms = tuple[tuple[int, Monomial], ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Operator:
+    """What makes atoms out of expressions. `build` applies the rules; `apply` computes on integers."""
+
+    name: str
+    infix: bool
+    apply: Callable[[Sequence[int]], int]
+    build: Callable[[Sequence[Expr]], Expr]
+
+
+class Atom:
+    """A named dim (`op` is None, `name` set), or an operator applied to expressions. Interned."""
+
+    __slots__ = ("args", "key", "name", "nesting", "op", "size")
+
+    def __init__(self, name: str, op: Operator | None, args: tuple[Expr, ...]):
+        self.name = name
+        self.op = op
+        self.args = args
+        self.nesting = 0 if op is None else 1 + max(a.nesting for a in args)
+        self.size = 1 + sum(a.size for a in args)
+        if self.size > MAX_SIZE or self.nesting > MAX_NESTING:
+            raise DimError(
+                f"a dim expression of {self.size} parts, nested {self.nesting} deep, is too large; "
+                f"at most {MAX_SIZE} parts and {MAX_NESTING} levels are allowed"
+            )
+        self.key: tuple[int, str] = (0, name) if op is None else (1, _atom_text(self))
+
+    def expr(self) -> Expr:
+        """The expression that is this atom alone."""
+        return _intern(((1, (self,)),))
+
+    def __str__(self) -> str:
+        return self.key[1]
+
+    def __repr__(self) -> str:
+        return f"Atom({self})"
+
+    def __copy__(self) -> Atom:
+        return self
+
+    def __deepcopy__(self, memo: object) -> Atom:
+        return self
+
+    def __reduce__(self) -> tuple[Callable[[str], Atom], tuple[str]]:
+        return _atom_from_text, (str(self),)
+
+
+class Expr:
+    """An integer expression over named dims, made with `const`, `sym`, `parse` and arithmetic."""
+
+    __slots__ = ("_int", "_symbols", "_terms", "_text", "nesting", "size")
+
+    def __init__(self, terms: Terms):
+        self._terms = terms
+        self._int: int | None = None
+        if not terms:
+            self._int = 0
+        elif len(terms) == 1 and not terms[0][1]:
+            self._int = terms[0][0]
+        self._symbols: frozenset[str] | None = None
+        self._text: str | None = None
+        self.nesting = max((a.nesting for _, mono in terms for a in mono), default=0)
+        self.size = sum(1 + sum(a.size for a in mono) for _, mono in terms)
+
+    def terms(self) -> Terms:
+        """The polynomial as `((coefficient, (atom, ...)), ...)`, highest degree first, the constant `(c, ())` last."""
+        return self._terms
+
+    def as_int(self) -> int | None:
+        """The value if this is a constant, else None."""
+        return self._int
+
+    @property
+    def symbols(self) -> frozenset[str]:
+        """The names of all dims that occur."""
+        if self._symbols is None:
+            names: set[str] = set()
+            for _, mono in self._terms:
+                for atom in mono:
+                    if atom.op is None:
+                        names.add(atom.name)
+                    for arg in atom.args:
+                        names |= arg.symbols
+            self._symbols = frozenset(names)
+        return self._symbols
+
+    def divisors(self) -> frozenset[Expr]:
+        """Every expression that something is divided by, literals left out: each must be proved to be at least 1."""
+        found: set[Expr] = set()
+        for _, mono in self._terms:
+            for atom in mono:
+                for arg in atom.args:
+                    found |= arg.divisors()
+                if atom.op is not None and atom.op.infix and atom.args[1].as_int() is None:
+                    found.add(atom.args[1])
+        return frozenset(found)
+
+    def evaluate(self, env: Mapping[str, int]) -> int:
+        """The value at `env`, the value of each dim. Raises DimError for a missing dim or a divisor below 1."""
+        if self._int is not None:
+            return self._int
+        value = 0
+        for coefficient, mono in self._terms:
+            for atom in mono:
+                coefficient *= _evaluate_atom(atom, env)
+            value += coefficient
+        return value
+
+    def substitute(self, env: Mapping[str, Expr | int]) -> Expr:
+        """This expression with the dims that `env` names replaced."""
+        if self.symbols.isdisjoint(env):
+            return self
+        return total(
+            product([const(coefficient), *(_substitute_atom(atom, env) for atom in mono)])
+            for coefficient, mono in self._terms
+        )
+
+    def cpp(self, names: Mapping[str, str]) -> str:
+        """A C++ expression of type int64_t, in parentheses unless it is one name, one number or one call.
+
+        `names` gives the C++ identifier of each dim, `ait/dims.h` the helpers. Raises DimError for a missing dim.
+        """
+        if self._int is not None:
+            return str(self._int) if self._int >= 0 else f"({self._int})"
+        parts: list[str] = []
+        for coefficient, mono in self._terms:
+            factors = [_atom_cpp(atom, names) for atom in mono]
+            if abs(coefficient) != 1 or not factors:
+                factors.insert(0, str(abs(coefficient)))
+            sign = ("-" if coefficient < 0 else "") if not parts else (" - " if coefficient < 0 else " + ")
+            parts.append(sign + " * ".join(factors))
+        text = "".join(parts)
+        return text if len(self._terms) == 1 and self._terms[0][0] == 1 and len(self._terms[0][1]) == 1 else f"({text})"
+
+    def __add__(self, other: Expr | int) -> Expr:
+        return _memo_binary(_ADDED, self, _expr(other), _add)
+
+    def __radd__(self, other: int) -> Expr:
+        return const(other) + self
+
+    def __sub__(self, other: Expr | int) -> Expr:
+        return self + _scale(_expr(other), -1)
+
+    def __rsub__(self, other: int) -> Expr:
+        return const(other) - self
+
+    def __neg__(self) -> Expr:
+        return _scale(self, -1)
+
+    def __mul__(self, other: Expr | int) -> Expr:
+        return _memo_binary(_MULTIPLIED, self, _expr(other), _multiply)
+
+    def __rmul__(self, other: int) -> Expr:
+        return const(other) * self
+
+    def __str__(self) -> str:
+        if self._text is None:
+            self._text = _terms_text(self._terms)
+        return self._text
+
+    def __repr__(self) -> str:
+        return f"Expr({self})"
+
+    def __copy__(self) -> Expr:
+        return self
+
+    def __deepcopy__(self, memo: object) -> Expr:
+        return self
+
+    def __reduce__(self) -> tuple[Callable[[str], Expr], tuple[str]]:
+        return _expr_from_text, (str(self),)
+
+
+# ** making **
+
+_EXPRS: dict[Terms, Expr] = {}
+_CONSTS: dict[int, Expr] = {}
+_SYMS: dict[str, Expr] = {}
+_ATOMS: dict[tuple[Operator, tuple[Expr, ...]], Atom] = {}
+_ADDED: dict[tuple[Expr, Expr], Expr] = {}
+_MULTIPLIED: dict[tuple[Expr, Expr], Expr] = {}
+
+
+def const(value: int) -> Expr:
+    """The constant `value`. Raises DimError beyond 64 bits."""
+    if (found := _CONSTS.get(value)) is not None:
+        return found
+    made = _intern(((int(value), ()),) if value else ())
+    return _CONSTS.setdefault(int(value), made)
+
+
+def sym(name: str) -> Expr:
+    """The dim called `name`. Raises DimError for what is no name or a reserved word."""
+    if (found := _SYMS.get(name)) is not None:
+        return found
+    check_name(name)
+    return _SYMS.setdefault(name, Atom(name, None, ()).expr())
+
+
+def make_atom(op: Operator, args: Sequence[Expr]) -> Expr:
+    """`op` applied to `args` as it stands, without any rule: for `rules.py`."""
+    key = (op, tuple(args))
+    if (found := _ATOMS.get(key)) is None:
+        found = _ATOMS.setdefault(key, Atom("", op, key[1]))
+    return found.expr()
+
+
+def from_terms(terms: Iterable[tuple[int, Monomial]]) -> Expr:
+    """The sum of `terms`, which come in any order and may repeat; the atoms of each monomial in normal order."""
+    sums: dict[Monomial, int] = {}
+    for coefficient, mono in terms:
+        sums[mono] = sums.get(mono, 0) + coefficient
+    return _from_sums(sums)
+
+
+def total(exprs: Iterable[Expr | int]) -> Expr:
+    """The sum of any number of expressions; 0 for none."""
+    return from_terms(term for e in exprs for term in _expr(e).terms())
+
+
+def product(exprs: Iterable[Expr | int]) -> Expr:
+    """The product of any number of expressions; 1 for none."""
+    result = const(1)
+    for e in exprs:
+        result = result * e
+    return result
+
+
+_KEYWORDS = ("x", "to", "hints", "min", "max", "mod", "floordiv", "ceildiv", "jagged")
+_ELEMENT_TYPES = ("f8", "f16", "bf16", "f32", "f64", "i1", "i4", "i8", "i16", "i32", "i64", "u8", "u16", "u32", "u64")
+RESERVED = frozenset(_KEYWORDS + _ELEMENT_TYPES)
+
+
+def check_name(name: str) -> None:
+    """Raise DimError unless `name` can name a dim: 1 to 128 ASCII letters, digits, `_`, no digit first, not reserved."""
+    if name in RESERVED:
+        raise DimError(f"{name!r} is a reserved word and cannot name a dim; choose another name")
+    if not name or len(name) > 128 or not name.isascii() or not name.isidentifier():
+        raise DimError(
+            f"{name[:40]!r} cannot name a dim; a name has 1 to 128 ASCII letters, digits and '_', and no digit first"
+        )
+
+
+# ** arithmetic on normal forms **
+
+
+def _expr(value: Expr | int) -> Expr:
+    return value if isinstance(value, Expr) else const(value)
+
+
+def _intern(terms: Terms) -> Expr:
+    if (found := _EXPRS.get(terms)) is not None:
+        return found
+    for coefficient, _ in terms:
+        if abs(coefficient) > MAX_LITERAL:
+            raise DimError("a number in a dim expression is beyond 64 bits; dims are at most 2^40")
+    if len(terms) > MAX_TERMS:
+        raise DimError(f"a dim expression is the sum of {len(terms)} terms; at most {MAX_TERMS} are allowed")
+    made = Expr(terms)
+    if made.size > MAX_SIZE:
+        raise DimError(f"a dim expression of {made.size} parts is too large; at most {MAX_SIZE} are allowed")
+    return _EXPRS.setdefault(terms, made)
+
+
+def _term_order(term: tuple[Monomial, int]) -> tuple[int, list[tuple[int, str]]]:
+    return -len(term[0]), [a.key for a in term[0]]
+
+
+def _from_sums(sums: dict[Monomial, int]) -> Expr:
+    left = [item for item in sums.items() if item[1]]
+    if len(left) > 1:
+        left.sort(key=_term_order)
+    return _intern(tuple([(c, mono) for mono, c in left]))
+
+
+def _memo_binary(memo: dict[tuple[Expr, Expr], Expr], a: Expr, b: Expr, compute: Callable[[Expr, Expr], Expr]) -> Expr:
+    if (found := memo.get((a, b))) is not None:
+        return found
+    if len(memo) > _MEMO_LIMIT:
+        memo.clear()
+    made = memo[a, b] = compute(a, b)
+    return made
+
+
+def _add(a: Expr, b: Expr) -> Expr:
+    if not a.terms():
+        return b
+    if not b.terms():
+        return a
+    return from_terms(a.terms() + b.terms())
+
+
+def _scale(a: Expr, factor: int) -> Expr:
+    return _intern(tuple((c * factor, mono) for c, mono in a.terms())) if factor else const(0)
+
+
+def _multiply(a: Expr, b: Expr) -> Expr:
+    if (value := a.as_int()) is not None:
+        return _scale(b, value)
+    if (value := b.as_int()) is not None:
+        return _scale(a, value)
+    if len(a.terms()) * len(b.terms()) > MAX_TERMS * 4:
+        raise DimError(f"a product of {len(a.terms())} and {len(b.terms())} terms is too large for a dim expression")
+    return from_terms((ca * cb, merge(ma, mb)) for ca, ma in a.terms() for cb, mb in b.terms())
+
+
+def merge(a: Monomial, b: Monomial) -> Monomial:
+    """The product of two monomials, atoms in normal order."""
+    if not a or not b:
+        return a or b
+    return tuple(sorted(a + b, key=lambda atom: atom.key))
+
+
+def content(terms: Iterable[tuple[int, Monomial]]) -> int:
+    """The greatest common divisor of the coefficients; 0 for none."""
+    return math.gcd(*(c for c, _ in terms))
+
+
+def _evaluate_atom(atom: Atom, env: Mapping[str, int]) -> int:
+    if atom.op is not None:
+        return atom.op.apply([arg.evaluate(env) for arg in atom.args])
+    value = env.get(atom.name)
+    if value is None:
+        _missing(atom.name, env)
+    return value
+
+
+def _substitute_atom(atom: Atom, env: Mapping[str, Expr | int]) -> Expr:
+    if atom.op is not None:
+        return atom.op.build([arg.substitute(env) for arg in atom.args])
+    value = env.get(atom.name)
+    return atom.expr() if value is None else _expr(value)
+
+
+def _missing(name: str, env: Mapping[str, object]) -> NoReturn:
+    raise DimError(f"dim {name!r} has no value here; known: {', '.join(sorted(env)) or 'none'}")
+
+
+# ** text **
+
+
+def _terms_text(terms: Terms) -> str:
+    if not terms:
+        return "0"
+    text = ""
+    for coefficient, mono in terms:
+        size = abs(coefficient)
+        if len(mono) == 1 and size == 1:
+            body = str(mono[0])
+        else:
+            factors = [a.name if a.op is None or not a.op.infix else f"({a})" for a in mono]
+            factors = [f or str(a) for f, a in zip(factors, mono, strict=True)]
+            body = "*".join(factors if size == 1 and factors else [str(size), *factors])
+        if coefficient < 0:
+            # a leading minus binds to the first factor, which is the same for every operator but the infix ones
+            infix = not text and size == 1 and len(mono) == 1 and mono[0].op is not None and mono[0].op.infix
+            body = f"({body})" if infix else body
+            text += f" - {body}" if text else f"-{body}"
+        else:
+            text += f" + {body}" if text else body
+    return text
+
+
+def _operand_text(e: Expr) -> str:
+    value = e.as_int()
+    terms = e.terms()
+    simple = value is not None and value >= 0
+    if len(terms) == 1 and len(terms[0][1]) == 1:
+        atom = terms[0][1][0]
+        simple = terms[0][0] == 1 and (atom.op is None or not atom.op.infix)
+    return str(e) if simple else f"({e})"
+
+
+def as_ceildiv(atom: Atom) -> tuple[Expr, int] | None:
+    """`(a, n)` where the atom is a floordiv that is `a ceildiv n`, because its constant is n - 1."""
+    if atom.op is None or atom.op.name != "floordiv" or (n := atom.args[1].as_int()) is None:
+        return None
+    last = atom.args[0].terms()[-1]
+    return (atom.args[0] - (n - 1), n) if last == (n - 1, ()) else None
+
+
+def _atom_text(atom: Atom) -> str:
+    if atom.op is None:
+        return atom.name
+    if not atom.op.infix:
+        return f"{atom.op.name}({', '.join(str(a) for a in atom.args)})"
+    if (ceil := as_ceildiv(atom)) is not None:
+        return f"{_operand_text(ceil[0])} ceildiv {ceil[1]}"
+    return f"{_operand_text(atom.args[0])} {atom.op.name} {_operand_text(atom.args[1])}"
+
+
+def _atom_cpp(atom: Atom, names: Mapping[str, str]) -> str:
+    if atom.op is None:
+        if (name := names.get(atom.name)) is None:
+            _missing(atom.name, names)
+        return name
+    if (ceil := as_ceildiv(atom)) is not None:
+        return f"ait::ceildiv({ceil[0].cpp(names)}, {ceil[1]})"
+    args = [arg.cpp(names) for arg in atom.args]
+    text = args[-1]
+    for arg in reversed(args[:-1]):
+        text = f"ait::{atom.op.name}({arg}, {text})"
+    return text
+
+
+def _expr_from_text(text: str) -> Expr:
+    from ait_mlir.dims.parser import parse
+
+    return parse(text)
+
+
+def _atom_from_text(text: str) -> Atom:
+    return _expr_from_text(text).terms()[0][1][0]

@@ -1,0 +1,226 @@
+"""Proofs about dim expressions for all values of the dims in their ranges.
+
+Atoms are at first independent variables, each with an interval. A polynomial is bounded by putting each variable in
+which it is monotone at the right end of its interval. What intervals cannot show, the definition of an atom often can:
+
+    n*(a floordiv n) >= a - n + 1      n*(a floordiv n) <= a      a mod n = a - n*(a floordiv n)      for n >= 1
+    min(a, b) <= a                     max(a, b) >= a
+
+and a small search eliminates atoms, the outermost first, by these. Only True is a claim; False says nothing.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+
+from ait_mlir.dims.errors import DimError
+from ait_mlir.dims.expr import Atom, Expr, Monomial, const, content, from_terms
+from ait_mlir.dims.rules import FLOORDIV, MAX, MIN, MOD, floordiv
+
+Interval = tuple[int, int]
+_STEPS = 96  # eliminations tried for one proof
+_POINTS = 256  # a smaller space of values is enumerated
+
+
+class Prover:
+    """Bounds and proofs under `ranges`; a dim that is not there has the range `unknown`."""
+
+    def __init__(self, ranges: dict[str, Interval], unknown: Interval):
+        self._ranges = ranges
+        self._unknown = unknown
+        self._fixed = {name: const(lo) for name, (lo, hi) in ranges.items() if lo == hi}
+        self._bounds: dict[Expr, Interval] = {}
+        self._proved: dict[Expr, bool] = {}
+        self._steps = 0
+
+    def bounds(self, e: Expr) -> Interval:
+        """An interval that holds every value of `e`."""
+        if (value := e.as_int()) is not None:
+            return value, value
+        if (found := self._bounds.get(e)) is None:
+            found = self._bounds[e] = (self._lower(e, 0), -self._lower(-e, 0))
+        return found
+
+    def nonnegative(self, e: Expr) -> bool:
+        """Whether e >= 0 is proved."""
+        if (value := e.as_int()) is not None:
+            return value >= 0
+        if (found := self._proved.get(e)) is None:
+            found = self._proved[e] = self._prove(e)
+        return found
+
+    def zero(self, e: Expr) -> bool:
+        """Whether e == 0 is proved."""
+        e = _without_mod(e.substitute(self._fixed))
+        if (value := e.as_int()) is not None:
+            return value == 0
+        return self.nonnegative(e) and self.nonnegative(-e)
+
+    def divisible(self, e: Expr, n: int) -> bool:
+        """Whether `e` is a multiple of `n`."""
+        e = e.substitute(self._fixed)
+        left = [(c, mono) for c, mono in e.terms() if c % n]
+        if not left:
+            return True
+        left = [(c, mono) for c, mono in _without_mod(e).terms() if c % n]
+        if not left:
+            return True
+        names = sorted({a.name for _, mono in left for a in mono})
+        if any(a.op is not None for _, mono in left for a in mono) or n ** len(names) > 4096:
+            return False
+        rest = from_terms((c % n, mono) for c, mono in left)
+        return all(
+            rest.evaluate(dict(zip(names, residues, strict=True))) % n == 0
+            for residues in itertools.product(range(n), repeat=len(names))
+        )
+
+    # ** intervals **
+
+    def _atom(self, atom: Atom) -> Interval:
+        if atom.op is None:
+            return self._ranges.get(atom.name, self._unknown)
+        parts = [self.bounds(arg) for arg in atom.args]
+        if atom.op is MIN:
+            return min(lo for lo, _ in parts), min(hi for _, hi in parts)
+        if atom.op is MAX:
+            return max(lo for lo, _ in parts), max(hi for _, hi in parts)
+        (lo, hi), (blo, bhi) = parts
+        blo = max(blo, 1)
+        bhi = max(bhi, blo)
+        if atom.op is FLOORDIV:
+            return min(lo // blo, lo // bhi), max(hi // blo, hi // bhi)
+        if lo >= 0:
+            return (lo, hi) if hi < blo else (0, min(hi, bhi - 1))
+        return 0, bhi - 1
+
+    def _naive(self, terms: tuple[tuple[int, Monomial], ...]) -> Interval:
+        low = high = 0
+        for c, mono in terms:
+            lo, hi = c, c
+            for atom in mono:
+                alo, ahi = self._atom(atom)
+                corners = (lo * alo, lo * ahi, hi * alo, hi * ahi)
+                lo, hi = min(corners), max(corners)
+            low, high = low + lo, high + hi
+        return low, high
+
+    def _lower(self, e: Expr, splits: int) -> int:
+        naive = self._naive(e.terms())[0]
+        if len(e.terms()) < 2:
+            return naive
+        linear: Atom | None = None
+        for atom in {a: None for _, mono in e.terms() for a in mono}:
+            lo, hi = self._atom(atom)
+            if max(abs(lo), abs(hi)) > 2**62:
+                continue
+            try:
+                slope = _derivative(e, atom)
+                low, high = self._naive(slope.terms())
+                if low >= 0 or high <= 0:
+                    return max(naive, self._lower(_put(e, atom, const(lo if low >= 0 else hi)), splits))
+            except DimError:  # a coefficient beyond 64 bits: this way is closed
+                continue
+            if linear is None and all(mono.count(atom) < 2 for _, mono in e.terms()):
+                linear = atom
+        if linear is None or splits == 4:
+            return naive
+        ends = self._atom(linear)
+        try:
+            return max(naive, min(self._lower(_put(e, linear, const(end)), splits + 1) for end in ends))
+        except DimError:
+            return naive
+
+    # ** elimination **
+
+    def _prove(self, e: Expr) -> bool:
+        if self.bounds(e)[0] >= 0:
+            return True
+        self._steps = 0
+        try:
+            e = _without_mod(e.substitute(self._fixed))
+            return self.bounds(e)[0] >= 0 or self._eliminate(e, 1, 0) or self._enumerate(e)
+        except DimError:
+            return False
+
+    def _eliminate(self, e: Expr, scale: int, depth: int) -> bool:
+        """Whether e > -scale is proved: `e` is at most `scale` times the integer that has to be >= 0."""
+        if self.bounds(e + (scale - 1))[0] >= 0:
+            return True
+        self._steps += 1
+        if self._steps > _STEPS or depth > 8:
+            return False
+        atoms = {a for _, mono in e.terms() for a in mono if a.op is not None and mono.count(a) == 1}
+        for atom in sorted(atoms, key=lambda a: (-a.nesting, a.key)):
+            slope = _derivative(e, atom)
+            low, high = self.bounds(slope)
+            if low < 0 < high or any(atom in mono for _, mono in slope.terms()):
+                continue
+            try:
+                if self._replace(e, atom, slope, low >= 0, scale, depth):
+                    return True
+            except DimError:  # too large an intermediate: try the next atom
+                continue
+        return False
+
+    def _replace(self, e: Expr, atom: Atom, slope: Expr, rising: bool, scale: int, depth: int) -> bool:
+        if atom.op is MIN or atom.op is MAX:
+            cases = (self._eliminate(_put(e, atom, arg), scale, depth + 1) for arg in atom.args)
+            return any(cases) if (atom.op is MAX) == rising else all(cases)
+        rest = e - slope * atom.expr()
+        a, b = atom.args
+        if atom.op is not FLOORDIV:
+            return False
+        if (n := b.as_int()) is not None:
+            times = n // math.gcd(content(slope.terms()), n)
+            bound = a - (n - 1) if rising else a
+            exact = from_terms((c * times // n, mono) for c, mono in slope.terms())
+            return self._eliminate(exact * bound + rest * times, scale * times, depth + 1)
+        if not self.nonnegative(b - 1):
+            return False
+        bound = a - b + 1 if rising else a
+        quotient = floordiv(slope, b)
+        if quotient * b is not slope:  # then all of it times b, which has to be a literal for the integer sharpening
+            return scale == 1 and self._eliminate(slope * bound + rest * b, 1, depth + 1)
+        return self._eliminate(quotient * bound + rest, scale, depth + 1)
+
+    def _enumerate(self, e: Expr) -> bool:
+        spaces = [(name, self._ranges.get(name, self._unknown)) for name in sorted(e.symbols)]
+        if math.prod(hi - lo + 1 for _, (lo, hi) in spaces) > _POINTS:
+            return False
+        names = [name for name, _ in spaces]
+        values = itertools.product(*(range(lo, hi + 1) for _, (lo, hi) in spaces))
+        return all(e.evaluate(dict(zip(names, point, strict=True))) >= 0 for point in values)
+
+
+def _derivative(e: Expr, atom: Atom) -> Expr:
+    """The derivative by `atom`, every other atom held still."""
+    terms: list[tuple[int, Monomial]] = []
+    for c, mono in e.terms():
+        if power := mono.count(atom):
+            at = mono.index(atom)
+            terms.append((c * power, mono[:at] + mono[at + 1 :]))
+    return from_terms(terms)
+
+
+def _put(e: Expr, atom: Atom, value: Expr) -> Expr:
+    """`e` with `value` for `atom` where it is a factor; inside other atoms it stays."""
+    result = from_terms((c, mono) for c, mono in e.terms() if atom not in mono)
+    for c, mono in e.terms():
+        if power := mono.count(atom):
+            term = from_terms([(c, tuple(a for a in mono if a is not atom))])
+            for _ in range(power):
+                term = term * value
+            result = result + term
+    return result
+
+
+def _without_mod(e: Expr) -> Expr:
+    """`e` with `a - b*(a floordiv b)` for each `a mod b` that is a factor."""
+    for _ in range(8):
+        atom = next((a for _, mono in e.terms() for a in mono if a.op is MOD), None)
+        if atom is None:
+            return e
+        a, b = atom.args
+        e = _put(e, atom, a - b * floordiv(a, b))
+    return e

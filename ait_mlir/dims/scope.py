@@ -1,0 +1,172 @@
+"""The dims of one graph: their ranges, and what these prove about expressions.
+
+batch = 1 to 64, seq = 1 to 512 hints [64, 128]
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from ait_mlir.dims.errors import DimError, DimSyntaxError
+from ait_mlir.dims.expr import Expr, check_name, const
+from ait_mlir.dims.parser import Tokens
+from ait_mlir.dims.prover import Prover
+
+MAX_DIM = 2**40
+
+
+@dataclass(frozen=True)
+class Dim:
+    """A declared dim: `lo <= value <= hi`, both within 0 and 2^40; `hints` are values to tune for."""
+
+    name: str
+    lo: int
+    hi: int
+    hints: tuple[int, ...] = ()
+
+    def __post_init__(self) -> None:
+        check_name(self.name)
+        if not 0 <= self.lo <= MAX_DIM or not 0 <= self.hi <= MAX_DIM:
+            raise DimError(f"dim {self.name!r} ranges from {self.lo} to {self.hi}; a dim is between 0 and 2^40")
+        if self.lo > self.hi:
+            raise DimError(f"dim {self.name!r} has an empty range: {self.lo} to {self.hi}")
+        for hint in self.hints:
+            if not self.lo <= hint <= self.hi:
+                raise DimError(f"dim {self.name!r} has the hint {hint} outside its range {self.lo} to {self.hi}")
+
+    def __str__(self) -> str:
+        hints = f" hints [{', '.join(map(str, self.hints))}]" if self.hints else ""
+        return f"{self.name} = {self.lo} to {self.hi}{hints}"
+
+
+class Scope:
+    """The declared dims of a graph, in order. Immutable.
+
+    Each proof answers True (it holds for all values in range) or False (unknown). An expression may name a dim that is
+    not declared, which is then any dim at all (0 to 2^40); the verifier asks `undeclared` and `unproved_divisors`.
+    """
+
+    def __init__(self, dims: Iterable[Dim] = ()):
+        self.dims = tuple(dims)
+        self._by_name: dict[str, Dim] = {}
+        for dim in self.dims:
+            if dim.name in self._by_name:
+                raise DimError(f"dim {dim.name!r} is declared twice: {self._by_name[dim.name]} and {dim}")
+            self._by_name[dim.name] = dim
+        self._prover = Prover({d.name: (d.lo, d.hi) for d in self.dims}, (0, MAX_DIM))
+
+    @staticmethod
+    def parse(text: str) -> Scope:
+        """The scope that `text` declares. Raises DimSyntaxError with the offset of what is wrong."""
+        tokens = Tokens(text)
+        dims: list[Dim] = []
+        if tokens.kind != "end":
+            dims.append(_parse_dim(tokens, dims))
+            while tokens.accept(","):
+                dims.append(_parse_dim(tokens, dims))
+        if tokens.kind != "end":
+            tokens.fail(f"expected ',' or the end of the dims, found {tokens.describe()}")
+        return Scope(dims)
+
+    def __str__(self) -> str:
+        return ", ".join(map(str, self.dims))
+
+    def __repr__(self) -> str:
+        return f"Scope({self})"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Scope) and self.dims == other.dims
+
+    def __hash__(self) -> int:
+        return hash(self.dims)
+
+    def __getitem__(self, name: str) -> Dim:
+        if (dim := self._by_name.get(name)) is None:
+            raise DimError(f"dim {name!r} is not declared; declared: {', '.join(self._by_name) or 'none'}")
+        return dim
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._by_name
+
+    def __iter__(self) -> Iterator[Dim]:
+        return iter(self.dims)
+
+    def __len__(self) -> int:
+        return len(self.dims)
+
+    def minimum_env(self) -> dict[str, int]:
+        """Each dim at its minimum."""
+        return {d.name: d.lo for d in self.dims}
+
+    def maximum_env(self) -> dict[str, int]:
+        """Each dim at its maximum."""
+        return {d.name: d.hi for d in self.dims}
+
+    def undeclared(self, e: Expr) -> frozenset[str]:
+        """The dims that `e` names and this scope does not declare."""
+        return e.symbols.difference(self._by_name)
+
+    def unproved_divisors(self, e: Expr) -> tuple[Expr, ...]:
+        """The divisors within `e` that cannot be proved to be at least 1."""
+        return tuple(sorted((d for d in e.divisors() if not self.positive(d)), key=str))
+
+    def bounds(self, e: Expr | int) -> tuple[int, int]:
+        """`(lo, hi)` with lo <= e <= hi for all values of the dims; not always the tightest."""
+        return self._prover.bounds(_expr(e))
+
+    def equal(self, a: Expr | int, b: Expr | int) -> bool:
+        """Whether a == b is proved."""
+        a, b = _expr(a), _expr(b)
+        return a is b or self._prover.zero(a - b)
+
+    def le(self, a: Expr | int, b: Expr | int) -> bool:
+        """Whether a <= b is proved."""
+        return self._prover.nonnegative(_expr(b) - _expr(a))
+
+    def lt(self, a: Expr | int, b: Expr | int) -> bool:
+        """Whether a < b is proved."""
+        return self._prover.nonnegative(_expr(b) - _expr(a) - 1)
+
+    def positive(self, e: Expr | int) -> bool:
+        """Whether e >= 1 is proved."""
+        return self._prover.nonnegative(_expr(e) - 1)
+
+    def divisible(self, e: Expr | int, n: int) -> bool:
+        """Whether `e` is proved to be a multiple of the literal `n >= 1`."""
+        if n < 1:
+            raise DimError(f"asked whether {e} is divisible by {n}: a divisor must be at least 1")
+        return self._prover.divisible(_expr(e), n)
+
+
+def _expr(value: Expr | int) -> Expr:
+    return value if isinstance(value, Expr) else const(value)
+
+
+def _parse_dim(tokens: Tokens, before: list[Dim]) -> Dim:
+    offset, name = tokens.offset, tokens.text
+    if tokens.kind != "name":
+        tokens.fail(f"expected the name of a dim, found {tokens.describe()}")
+    tokens.next()
+    for dim in before:
+        if dim.name == name:
+            tokens.fail(f"dim {name!r} is declared twice; it was declared as {dim}", offset)
+    tokens.expect("=", f"after the dim {name!r}, as in 'batch = 1 to 64'")
+    if tokens.kind == "name" and tokens.text == "jagged":
+        tokens.fail("jagged dims are not supported; declare the dim as 'name = LOW to HIGH'")
+    lo = tokens.number(f"as the least value of {name!r}")
+    tokens.expect("to", f"after the least value of {name!r}, as in 'batch = 1 to 64'")
+    hi = tokens.number(f"as the greatest value of {name!r}")
+    hints: list[int] = []
+    if tokens.accept("hints"):
+        tokens.expect("[", "after 'hints', as in 'hints [64, 128]'")
+        hints.append(tokens.number("as a hint"))
+        while tokens.accept(","):
+            hints.append(tokens.number("as a hint"))
+        tokens.expect("]", "to close the hints")
+    try:
+        return Dim(name, lo, hi, tuple(hints))
+    except DimSyntaxError:
+        raise
+    except DimError as error:
+        tokens.fail(str(error), offset)
