@@ -29,7 +29,7 @@
 /// Prefix of a function that runs on the host and on the device.
 #define AIT_FN __host__ __device__ __forceinline__
 #else
-#define AIT_FN inline
+#define AIT_FN inline __attribute__((always_inline))  // so that loops over elements vectorise
 #endif
 
 namespace ait {
