@@ -1,0 +1,270 @@
+"""The worklist that applies compiled patterns, and the `Rewriter` through which patterns change the IR.
+
+Every operation is visited once, in program order (or in reverse); a rewrite revisits what it touched. Pure operations without uses
+are removed on the way. The cost is linear in the number of operations and of rewrites, and nothing recurses on graph depth.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
+from xdsl.irdl import IRDLOperation
+from xdsl.traits import NoMemoryEffect
+from xdsl.utils.exceptions import VerifyException
+
+from ait_mlir.rewrites.engine.errors import RewriteError
+
+
+@dataclass(frozen=True)
+class Match:
+    """A pattern that matched: its name, its action, and the values the action needs."""
+
+    pattern: str
+    action: Callable[..., None]
+
+
+Matcher = Callable[["Rewriter", Operation], "tuple[int, Match, tuple[object, ...]] | None"]
+"""Finds the pattern to apply to an operation: (rank, match, arguments of the action)."""
+
+
+class Compiled(Protocol):
+    """What the driver needs of a compiled set of patterns: a matcher for each class of root operation."""
+
+    @property
+    def dispatch(self) -> Mapping[type[Operation], Matcher]: ...
+
+
+@dataclass
+class Statistics:
+    """How often each pattern was applied, and how many dead operations were removed."""
+
+    applied: dict[str, int] = field(default_factory=dict[str, int])
+    removed: int = 0
+
+    @property
+    def rewrites(self) -> int:
+        return sum(self.applied.values())
+
+
+ORDER_GAP = 1 << 20
+
+
+class Rewriter:
+    """How patterns and native rewrites change the IR. New operations get the root's location and stand at its place."""
+
+    root: Operation
+
+    def __init__(self) -> None:
+        self._worklist: list[Operation] = []
+        self._pending: set[Operation] = set()
+        self._order: dict[Operation, int] = {}
+        self._numbered: set[Block] = set()
+
+    # ---- changing
+
+    def create(
+        self,
+        op_class: type[Operation],
+        operands: Sequence[SSAValue],
+        result_types: Sequence[Attribute] | None = None,
+        attributes: Mapping[str, Attribute] | None = None,
+        regions: Sequence[Region] = (),
+        *,
+        before: Operation | None = None,
+    ) -> Operation:
+        """A new operation before `before` (the root unless given), with its location.
+
+        Without `result_types` they are inferred by its `infer_result_types`; raises RewriteError where that fails.
+        """
+        types = result_types
+        if types is None:
+            # Inference looks at the operands and the scope of dims, not at these placeholders.
+            types = [operand.type for operand in operands[:1]]
+        properties, attributes = split_attributes(op_class, attributes or {})
+        op = op_class.create(
+            operands=operands, result_types=types, properties=properties, attributes=attributes, regions=regions
+        )
+        self.insert(op, before=before)
+        if result_types is None:
+            for result, inferred in zip(op.results, inferred_types(op), strict=True):
+                result._type = inferred  # pyright: ignore[reportPrivateUsage]
+        return op
+
+    def insert(self, op: Operation, *, before: Operation | None = None) -> Operation:
+        """Put a detached operation before `before` (the root unless given), with its location."""
+        place = self.root if before is None else before
+        block = place.parent
+        assert block is not None, "a pattern inserted next to an operation that is not in a block"
+        op.location = place.location
+        block.insert_op_before(op, place)
+        if block in self._numbered:
+            self._number(op, block)
+        self.push(op)
+        return op
+
+    def replace(self, op: Operation, values: Sequence[SSAValue]) -> None:
+        """Let `values` stand for the results of `op`, and erase it."""
+        if len(values) != len(op.results):
+            raise RewriteError(f"'{op.name}' has {len(op.results)} results but the pattern gives {len(values)} values for them")
+        for result, value in zip(op.results, values, strict=True):
+            self.replace_value(result, value)
+        self.erase(op)
+
+    def replace_value(self, old: SSAValue, new: SSAValue) -> None:
+        """Let `new` stand for `old` in all its uses; users are visited again."""
+        for use in tuple(old.uses):
+            self.push(use.operation)
+        if new.name_hint is None:
+            new.name_hint = old.name_hint
+        old.replace_all_uses_with(new)
+
+    def erase(self, op: Operation) -> None:
+        """Erase an operation without uses; what defined its operands is visited again, as it may be dead now."""
+        for operand in op.operands:
+            owner = operand.owner
+            if isinstance(owner, Operation):
+                self.push(owner)
+                # A value that lost a use may satisfy one_use in the patterns of the users that are left.
+                if (user := operand.get_user_of_unique_use()) is not None:
+                    self.push(user)
+        self._forget(op)
+        op.detach()
+        op.erase()
+
+    def changed(self, op: Operation) -> None:
+        """Say that `op` was changed in place, so that it and its users are visited again."""
+        self.push(op)
+        for result in op.results:
+            for use in result.uses:
+                self.push(use.operation)
+
+    def push(self, op: Operation) -> None:
+        """Visit `op` (again)."""
+        if op not in self._pending:
+            self._pending.add(op)
+            self._worklist.append(op)
+
+    # ---- order in a block
+
+    def is_before(self, a: Operation, b: Operation) -> bool:
+        """Whether `a` stands before `b` in the block they share; amortised constant time."""
+        block = a.parent
+        assert block is not None and b.parent is block, "operations of different blocks have no order"
+        if block not in self._numbered:
+            self._numbered.add(block)
+            self._renumber(block)
+        return self._order[a] < self._order[b]
+
+    def _renumber(self, block: Block) -> None:
+        for index, op in enumerate(block.ops):
+            self._order[op] = index * ORDER_GAP
+
+    def _number(self, op: Operation, block: Block) -> None:
+        low = -ORDER_GAP if op.prev_op is None else self._order[op.prev_op]
+        high = low + 2 * ORDER_GAP if op.next_op is None else self._order[op.next_op]
+        if high - low < 2:
+            self._renumber(block)
+        else:
+            self._order[op] = (low + high) // 2
+
+    # ---- the worklist
+
+    def _forget(self, op: Operation) -> None:
+        self._pending.discard(op)
+        self._order.pop(op, None)
+        for region in op.regions:
+            for inner in region.walk():
+                self._pending.discard(inner)
+
+    def _start(self, scope: Operation, reverse: bool) -> None:
+        self._worklist = [op for op in scope.walk(reverse=not reverse) if op is not scope]
+        self._pending = set(self._worklist)
+
+    def _next(self) -> Operation | None:
+        while self._worklist:
+            op = self._worklist.pop()
+            if op in self._pending:
+                self._pending.discard(op)
+                return op
+        return None
+
+
+def inferred_types(op: Operation) -> Sequence[Attribute]:
+    """The result types the operation infers from its operands; RewriteError where it cannot."""
+    infer: Callable[[], Sequence[Attribute]] | None = getattr(op, "infer_result_types", None)
+    if infer is None:
+        raise RewriteError(f"'{op.name}' does not infer its result types: the pattern must give them")
+    try:
+        return infer()
+    except VerifyException as error:
+        raise RewriteError(f"a pattern writes an operation that is wrong: {error}") from error
+
+
+def split_attributes(
+    op_class: type[Operation], attributes: Mapping[str, Attribute]
+) -> tuple[dict[str, Attribute], dict[str, Attribute]]:
+    """What the class declares as properties, and the rest."""
+    declared: Mapping[str, object] = {}
+    if issubclass(op_class, IRDLOperation):
+        declared = op_class.get_irdl_definition().properties
+    return (
+        {name: value for name, value in attributes.items() if name in declared},
+        {name: value for name, value in attributes.items() if name not in declared},
+    )
+
+
+_DEAD_WHEN_UNUSED: dict[type[Operation], bool] = {}
+
+
+def is_pure(op: Operation) -> bool:
+    """Whether an operation may be removed when nothing uses it."""
+    cls = type(op)
+    pure = _DEAD_WHEN_UNUSED.get(cls)
+    if pure is None:
+        pure = _DEAD_WHEN_UNUSED[cls] = any(isinstance(trait, NoMemoryEffect) for trait in cls.traits)
+    return pure
+
+
+def is_dead(op: Operation) -> bool:
+    """Whether `op` is pure, has results, and none is used."""
+    results = op.results
+    return bool(results) and all(result.first_use is None for result in results) and is_pure(op)
+
+
+def apply_patterns(scope: Operation, compiled: Compiled, *, reverse: bool = False, limit: int | None = None) -> Statistics:
+    """Apply patterns to every operation nested in `scope` until none matches.
+
+    Of the patterns that match an operation the one with the highest benefit is applied. `limit` caps the number of rewrites
+    (default: 16 for each operation and 1,000 more); RewriteError names the pattern applied most when the cap is reached.
+    """
+    rewriter = Rewriter()
+    rewriter._start(scope, reverse)  # pyright: ignore[reportPrivateUsage]
+    limit = 16 * len(rewriter._worklist) + 1_000 if limit is None else limit  # pyright: ignore[reportPrivateUsage]
+    statistics = Statistics()
+    applied = statistics.applied
+    dispatch = compiled.dispatch
+    count = 0
+    while (op := rewriter._next()) is not None:  # pyright: ignore[reportPrivateUsage]
+        if is_dead(op):
+            rewriter.erase(op)
+            statistics.removed += 1
+            continue
+        matcher = dispatch.get(type(op))
+        if matcher is None or (found := matcher(rewriter, op)) is None:
+            continue
+        _, match, values = found
+        count += 1
+        name = match.pattern
+        applied[name] = applied.get(name, 0) + 1
+        if count > limit:
+            worst = max(applied, key=applied.__getitem__)
+            raise RewriteError(
+                f"pattern '{worst}' was applied {applied[worst]} times in {count} rewrites and does not come to an end; "
+                "does it match what it writes?"
+            )
+        rewriter.root = op
+        match.action(rewriter, *values)
+    return statistics

@@ -1,0 +1,31 @@
+"""Errors of pattern sets, pointing at the PDL operation at fault."""
+
+from __future__ import annotations
+
+from difflib import get_close_matches
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from xdsl.ir import Operation
+
+
+class PatternError(Exception):
+    """A pattern that cannot be compiled. `op` is the PDL operation at fault, for a place in the file it came from."""
+
+    def __init__(self, op: Operation, message: str) -> None:
+        super().__init__(message)
+        self.op = op
+        self.message = message
+
+
+class RewriteError(Exception):
+    """A set of patterns that cannot be applied; the message names the pattern."""
+
+
+def unknown(what: str, name: str, known: Iterable[str]) -> str:
+    """The text for a name nobody knows, with the closest that exist."""
+    close = get_close_matches(name, list(known), n=3)
+    hint = f"; did you mean {' or '.join(repr(c) for c in close)}?" if close else ""
+    return f"unknown {what} {name!r}{hint}"

@@ -1,0 +1,256 @@
+"""The pattern language: Python functions that trace into `pdl.pattern` IR.
+
+A pattern function receives a `PatternBuilder` and describes first what it matches, then what it writes::
+
+    @pattern()
+    def double_negation(p):
+        x = p.value()
+        inner = p.op("ait.neg", [x])
+        root = p.op("ait.neg", [p.result(inner)])
+        p.require("same_type", p.result(root), x)
+        p.replace(root, x)
+
+The trace is ordinary PDL: it prints, verifies and parses back; `compile.py` turns it into a matcher. `over=` makes a family:
+one pattern for each parameter tuple.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TypeAlias, TypeVar
+
+from xdsl.builder import Builder
+from xdsl.dialects import pdl
+from xdsl.dialects.builtin import BoolAttr, IntegerAttr, ModuleOp, StringAttr, i64
+from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
+from xdsl.rewriter import InsertPoint
+
+AttrLike: TypeAlias = Attribute | SSAValue | str | bool | int
+"""An attribute, a `pdl.attribute` value of the pattern, or a Python constant that becomes an attribute."""
+
+OpName: TypeAlias = "str | type[Operation]"
+
+
+OpT = TypeVar("OpT", bound=Operation)
+
+
+def as_attribute(value: Attribute | str | bool | int) -> Attribute:
+    """The attribute for a Python constant: strings, booleans (i1) and integers (i64)."""
+    if isinstance(value, Attribute):
+        return value
+    if isinstance(value, bool):
+        return BoolAttr.from_bool(value)
+    if isinstance(value, int):
+        return IntegerAttr(value, i64)
+    return StringAttr(value)
+
+
+class PatternBuilder:
+    """What a pattern function writes with. Handles are SSA values of the traced PDL.
+
+    The match side is `value`, `values`, `op`, `result`, `attr`, `type` and `require`; the first call of `new`, `native`,
+    `replace` or `erase` starts the rewrite side, after which the match side is closed.
+    """
+
+    def __init__(self) -> None:
+        self._match = Block()
+        self._rewrite = Block()
+        self._root: SSAValue | None = None
+        self._results: dict[tuple[SSAValue, int], SSAValue] = {}
+
+    # ---- what is matched
+
+    def value(self) -> SSAValue:
+        """Any value."""
+        return self._add(pdl.OperandOp()).results[0]
+
+    def values(self, count: int) -> list[SSAValue]:
+        """`count` values, each any."""
+        return [self.value() for _ in range(count)]
+
+    def type(self, constant: Attribute | None = None) -> SSAValue:
+        """A type to be bound, or exactly `constant`."""
+        return self._add(pdl.TypeOp(constant)).results[0]
+
+    def attr(self, constant: AttrLike | None = None) -> SSAValue:
+        """An attribute to be bound (it must be present), or exactly `constant`."""
+        if isinstance(constant, SSAValue):
+            return constant
+        return self._add(pdl.AttributeOp(None if constant is None else as_attribute(constant))).results[0]
+
+    def op(
+        self,
+        name: OpName | None = None,
+        operands: Sequence[SSAValue] | None = None,
+        attrs: dict[str, AttrLike] | None = None,
+        *,
+        trait: str | None = None,
+        results: int | None = 1,
+    ) -> SSAValue:
+        """An operation called `name`, or any operation with `trait`.
+
+        `operands` must match in number and order; without it any operands do. `results` is the number of results, None for any.
+        """
+        if (name is None) == (trait is None):
+            raise ValueError("a matched operation needs either a name or a trait")
+        if operands is None:
+            operands = [self._add(pdl.OperandsOp(None)).results[0]]
+        types = [self._add(pdl.TypesOp()).results[0]] if results is None else [self.type() for _ in range(results)]
+        attrs = attrs or {}
+        operation = self._add(
+            pdl.OperationOp(
+                None if name is None else _op_name(name),
+                [StringAttr(key) for key in attrs],
+                operands,
+                [self.attr(value) for value in attrs.values()],
+                types,
+            )
+        )
+        if trait is not None:
+            self.require("has_trait", operation.results[0], trait)
+        return operation.results[0]
+
+    def result(self, op: SSAValue, index: int = 0) -> SSAValue:
+        """Result `index` of a matched or new operation."""
+        key = (op, index)
+        if key not in self._results:
+            self._results[key] = self._add(pdl.ResultOp(index, op)).results[0]
+        return self._results[key]
+
+    def require(self, constraint: str, *args: AttrLike, negated: bool = False) -> None:
+        """Match only where the registered constraint holds (or, `negated`, does not)."""
+        self._add(pdl.ApplyNativeConstraintOp(constraint, [self._arg(a) for a in args], [], negated))
+
+    # ---- what is written
+
+    def new(
+        self,
+        name: OpName,
+        operands: Sequence[SSAValue],
+        attrs: dict[str, AttrLike] | None = None,
+        types: Sequence[SSAValue] = (),
+    ) -> SSAValue:
+        """A new operation before the root. Without `types` its result types are inferred."""
+        self._start_rewrite()
+        attrs = attrs or {}
+        names = [StringAttr(key) for key in attrs]
+        values = [self._arg(value) for value in attrs.values()]
+        return self._add(pdl.OperationOp(_op_name(name), names, operands, values, types)).results[0]
+
+    def native(self, name: str, *args: AttrLike, results: Sequence[Attribute] = (pdl.OperationType(),)) -> SSAValue:
+        """Call a registered native rewrite; its one result is an operation unless `results` says otherwise."""
+        self._start_rewrite()
+        return self._add(pdl.ApplyNativeRewriteOp(name, [self._arg(a) for a in args], list(results))).results[0]
+
+    def replace(self, root: SSAValue, by: SSAValue | Sequence[SSAValue] | str, *args: AttrLike) -> None:
+        """Replace `root` by values, by the results of an operation, or by what the native rewrite `by` returns."""
+        self._start_rewrite(root)
+        if isinstance(by, str):
+            by = self.native(by, *args)
+        if isinstance(by, SSAValue) and isinstance(by.type, pdl.OperationType):
+            self._add(pdl.ReplaceOp(root, by))
+        else:
+            self._add(pdl.ReplaceOp(root, None, [by] if isinstance(by, SSAValue) else list(by)))
+
+    def apply(self, root: SSAValue, native: str, *args: AttrLike) -> None:
+        """Hand the match to a native rewrite that does all replacing itself."""
+        self._start_rewrite(root)
+        self._add(pdl.ApplyNativeRewriteOp(native, [self._arg(a) for a in args], []))
+
+    def erase(self, op: SSAValue) -> None:
+        """Erase a matched operation whose results have no uses left."""
+        self._start_rewrite(op if self._root is None else None)
+        self._add(pdl.EraseOp(op))
+
+    # ---- the trace
+
+    def finish(self, name: str, benefit: int) -> pdl.PatternOp:
+        """The `pdl.pattern`; raises ValueError where the pattern writes nothing."""
+        if self._root is None:
+            raise ValueError(f"pattern '{name}' never replaces or erases its root; end it with p.replace(root, ...)")
+        Builder(InsertPoint.at_end(self._match)).insert(pdl.RewriteOp(self._root, Region(self._rewrite)))
+        return pdl.PatternOp(benefit, name, Region(self._match))
+
+    def _add(self, op: OpT) -> OpT:
+        block = self._rewrite if self._root is not None or self._rewrite.first_op is not None else self._match
+        block.add_op(op)
+        return op
+
+    def _arg(self, value: AttrLike) -> SSAValue:
+        return value if isinstance(value, SSAValue) else self.attr(value)
+
+    def _start_rewrite(self, root: SSAValue | None = None) -> None:
+        if self._root is not None:
+            return
+        # The root of a pattern whose rewrite side starts with `new` is the last operation matched.
+        if root is None:
+            root = next(op.op for op in reversed(list(self._match.ops)) if isinstance(op, pdl.OperationOp))
+        self._root = root
+
+
+def _op_name(name: OpName) -> str:
+    return name if isinstance(name, str) else name.name
+
+
+@dataclass(frozen=True)
+class PatternFamily:
+    """A pattern function with its parameters: one `pdl.pattern` for each entry of `over`, or one in all."""
+
+    function: Callable[..., None]
+    benefit: int
+    over: tuple[tuple[object, ...], ...]
+
+    @property
+    def name(self) -> str:
+        return self.function.__name__
+
+    def trace(self) -> list[pdl.PatternOp]:
+        """Trace the family, in the order of `over`."""
+        patterns: list[pdl.PatternOp] = []
+        for params in self.over:
+            p = PatternBuilder()
+            self.function(p, *params)
+            suffix = "".join(f"_{_identifier(param)}" for param in params)
+            patterns.append(p.finish(self.name + suffix, self.benefit))
+        return patterns
+
+
+def _identifier(param: object) -> str:
+    return "".join(c if c.isalnum() else "_" for c in str(param))
+
+
+def pattern(*, benefit: int = 1, over: Iterable[object] = ((),)) -> Callable[[Callable[..., None]], PatternFamily]:
+    """Make a pattern family of a function. Of the patterns that match an operation the one with the highest benefit is
+    applied; between equals the one declared first. Each entry of `over` is a parameter, or a tuple of them."""
+    entries = tuple(entry if isinstance(entry, tuple) else (entry,) for entry in over)
+
+    def make(function: Callable[..., None]) -> PatternFamily:
+        return PatternFamily(function, benefit, entries)
+
+    return make
+
+
+@dataclass(frozen=True)
+class PatternSet:
+    """Pattern families that are applied together, in order of declaration. Sets add up with `+`."""
+
+    families: tuple[PatternFamily, ...]
+
+    def __add__(self, other: PatternSet) -> PatternSet:
+        return PatternSet(self.families + other.families)
+
+    @cached_property
+    def patterns(self) -> tuple[pdl.PatternOp, ...]:
+        """The traced patterns; traced once."""
+        return tuple(pattern for family in self.families for pattern in family.trace())
+
+    def module(self) -> ModuleOp:
+        """The patterns as a module that prints, verifies, and can be given to `apply-patterns`."""
+        return ModuleOp([pattern.clone() for pattern in self.patterns])
+
+
+def patterns(*families: PatternFamily) -> PatternSet:
+    """A set of pattern families."""
+    return PatternSet(families)
