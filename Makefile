@@ -1,0 +1,53 @@
+# make demo | test | check | codegen | mutate | bench | clean
+# Needs python3 >= 3.11 with venv, g++ and make. Everything else is installed into $(VENV) by the first target that needs it.
+
+PYTHON ?= python3
+VENV ?= .venv
+JOBS ?= 2
+TORCH_INDEX ?= https://download.pytorch.org/whl/cpu
+
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check
+STAMP := $(VENV)/.ait-setup
+TORCH := $(shell sed -n 's/^torch==//p' constraints.txt)
+
+.PHONY: setup demo test test-gpu check codegen mutate clean
+
+setup: $(STAMP)
+
+# PyTorch for the CPU where it can be had (a tenth of the size); a PyTorch that is there already is left alone.
+$(STAMP): pyproject.toml constraints.txt
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+	  { echo "error: $(PYTHON) is older than Python 3.11; say which one to use: make PYTHON=/path/to/python3.11" >&2; exit 1; }
+	@command -v g++ > /dev/null || { echo "error: no g++ found; install a C++17 compiler (apt-get install g++)" >&2; exit 1; }
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV) || \
+	  { echo "error: $(PYTHON) cannot make a virtual environment; install its venv module (apt-get install python3-venv)" >&2; exit 1; }
+	$(BIN)/python -c 'import torch' 2> /dev/null || $(PIP) install -q "torch==$(TORCH)+cpu" 2> /dev/null || \
+	  $(PIP) install -q "torch==$(TORCH)" --index-url $(TORCH_INDEX) --extra-index-url https://pypi.org/simple || \
+	  $(PIP) install -q "torch==$(TORCH)"
+	$(PIP) install -q -c constraints.txt -e '.[dev,torch]'
+	@touch $@
+
+demo: $(STAMP)
+	$(BIN)/python examples/bert.py --device cpu
+
+test: check
+	$(BIN)/python -m pytest -q -n $(JOBS) --durations=8
+
+test-gpu: $(STAMP)
+	$(BIN)/python -m pytest -q -m gpu
+
+check: $(STAMP)
+	$(BIN)/ruff check .
+	$(BIN)/pyright
+
+# generated CUDA and HIP sources through nvcc and hipcc; says what it skipped where one is missing
+codegen: $(STAMP)
+	$(BIN)/python -m tests.codegen.run
+
+# each constraint of each pattern removed in turn; prints those that no test misses
+mutate: $(STAMP)
+	$(BIN)/python -m tests.mutate.run
+
+clean:
+	rm -rf build dist *.egg-info .pytest_cache .ruff_cache .hypothesis

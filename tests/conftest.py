@@ -1,0 +1,38 @@
+"""What all tests share: the `gpu` marker, and a cache of built code that is not the user's.
+
+Tests marked `gpu` are deselected unless asked for with `pytest -m gpu`; where no CUDA device answers they are skipped.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+
+import pytest
+
+
+def _cuda_devices() -> int:
+    """How many CUDA devices the driver reports; 0 where there is no driver."""
+    try:
+        driver = ctypes.CDLL("libcuda.so.1")
+    except OSError:
+        return 0
+    count = ctypes.c_int(0)
+    if driver.cuInit(0) != 0 or driver.cuDeviceGetCount(ctypes.byref(count)) != 0:
+        return 0
+    return count.value
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if not any(item.get_closest_marker("gpu") for item in items) or config.getoption("markexpr") == "not gpu":
+        return
+    if _cuda_devices() == 0:
+        skip = pytest.mark.skip(reason="no CUDA device answers")
+        for item in items:
+            if item.get_closest_marker("gpu"):
+                item.add_marker(skip)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    # one cache for all test processes, kept between runs: objects are keyed by content
+    os.environ.setdefault("AIT_CACHE_DIR", str(config.rootpath / "build" / "test-cache"))
