@@ -1,0 +1,65 @@
+/// @file attention.cuh
+/// @brief softmax(q @ k^T * scale + mask) @ v without the scores in memory, for CUDA and HIP.
+///
+/// `attention_mma` is the tensor-core form (CUDA, half and bfloat16), after FlashAttention-2 (Dao, 2023): a block owns rows of q, walks over
+/// tiles of k and v, and keeps a running maximum and sum per row. `attention_simt` is the same walk in ordinary arithmetic for every type.
+#ifndef AIT_KERNELS_GPU_ATTENTION_CUH_
+#define AIT_KERNELS_GPU_ATTENTION_CUH_
+
+#include <stdint.h>
+
+#include "ait/gpu/gpu.h"
+#include "ait/types.h"
+
+namespace ait::gpu {
+
+/// @brief A [batch, head, row, column] tensor whose columns are contiguous.
+template <class T>
+struct Heads {
+  T* data;
+  int64_t batch, head, row;
+};
+
+/// @brief The additive mask; a stride of 0 broadcasts. `data` is null where there is none.
+template <class T>
+struct Mask {
+  const T* data = nullptr;
+  int64_t batch = 0, head = 0, row = 0, col = 0;
+};
+
+/// @brief Sizes: q is [batch, heads, rows, depth], k [batch, heads, cols, depth], v and the result have `width` columns.
+struct AttentionShape {
+  int64_t batch, heads, rows, cols, depth, width;
+  float scale;
+};
+
+template <class T, class M>
+struct AttentionArgs {
+  int heads, rows, cols, depth, width;
+  float scale;
+  bool aligned;          ///< q, k and v can be read in 16-byte pieces
+  bool result_aligned;
+  Heads<const T> q, k, v;
+  Heads<T> o;
+  Mask<M> mask;
+};
+
+template <class T>
+inline bool heads_aligned(const Heads<T>& x) {
+  constexpr int64_t kElements = 16 / sizeof(T);
+  return reinterpret_cast<uintptr_t>(x.data) % 16 == 0 && x.batch % kElements == 0 && x.head % kElements == 0 && x.row % kElements == 0;
+}
+
+template <class T, class M>
+inline AttentionArgs<T, M> attention_args(const AttentionShape& s, Heads<const T> q, Heads<const T> k, Heads<const T> v, Heads<T> o,
+                                          Mask<M> mask) {
+  return {int(s.heads), int(s.rows), int(s.cols), int(s.depth), int(s.width), s.scale,
+          heads_aligned(q) && heads_aligned(k) && heads_aligned(v), heads_aligned(o), q, k, v, o, mask};
+}
+
+}  // namespace ait::gpu
+
+#include "ait/kernels/gpu/attention_mma.cuh"
+#include "ait/kernels/gpu/attention_simt.cuh"
+
+#endif  // AIT_KERNELS_GPU_ATTENTION_CUH_

@@ -1,0 +1,143 @@
+/// @file attention_simt.cuh
+/// @brief Attention in ordinary arithmetic, for every float type on CUDA and HIP. Included by attention.cuh.
+#ifndef AIT_KERNELS_GPU_ATTENTION_SIMT_CUH_
+#define AIT_KERNELS_GPU_ATTENTION_SIMT_CUH_
+
+#include "ait/gpu/launch.h"
+#include "ait/kernels/gpu/attention.cuh"
+#include "ait/math.h"
+
+#if defined(AIT_GPU)
+namespace ait::gpu {
+
+/// @brief A block owns 32 rows of q, four threads each; a step takes 32 rows of k and v.
+/// @tparam kDepth_ columns of q, k, v and the result, rounded up to a multiple of 4
+template <int kDepth_>
+struct AttentionSimtTile {
+  static constexpr int kDepth = kDepth_, kRows = 32, kCols = 32, kTeam = 4, kThreads = kRows * kTeam;
+  static constexpr int kPitch = kDepth + 1;
+  template <class A>
+  static constexpr int shared_bytes() { return int(sizeof(A)) * (2 * kRows * kPitch + kRows * (kCols + 1)); }
+  static_assert(kDepth % kTeam == 0);
+};
+
+/// @brief Loads rows of `columns` elements, of which `rows` exist; the rest is zero.
+template <class Tile, class T, class A>
+__device__ __forceinline__ void load_rows_simt(A* to, const T* from, int64_t pitch, int rows, int columns) {
+  for (int id = int(threadIdx.x); id < Tile::kRows * Tile::kDepth; id += Tile::kThreads) {
+    const int row = id / Tile::kDepth, col = id % Tile::kDepth;
+    to[row * Tile::kPitch + col] = row < rows && col < columns ? convert<A>(from[row * pitch + col]) : A(0);
+  }
+}
+
+template <class Tile, bool kMasked, bool kCausal, class T, class M>
+__global__ void __launch_bounds__(Tile::kThreads) attention_simt_kernel(const AttentionArgs<T, M> args) {
+  using A = compute_t<T>;
+  constexpr int kTeam = Tile::kTeam, kCols = Tile::kCols, kPitch = Tile::kPitch;
+  extern __shared__ __align__(16) char shared_simt[];
+  A* q_tile = reinterpret_cast<A*>(shared_simt);
+  A* kv_tile = q_tile + Tile::kRows * kPitch;  // k, then v of the same step
+  A* p_tile = kv_tile + Tile::kRows * kPitch;  // [kRows][kCols + 1]
+
+  wait_for_previous();
+  const int row = int(threadIdx.x) / kTeam, member = int(threadIdx.x) % kTeam;
+  const int64_t head = blockIdx.y, batch = blockIdx.z;
+  const int row0 = int(blockIdx.x) * Tile::kRows, my_row = row0 + row;
+  const int shift = args.cols - args.rows;
+  const T* k = args.k.data + batch * args.k.batch + head * args.k.head;
+  const T* v = args.v.data + batch * args.v.batch + head * args.v.head;
+  int visible = args.cols;
+  if (kCausal) {
+    const int last = row0 + Tile::kRows < args.rows ? row0 + Tile::kRows : args.rows;
+    visible = last + shift < args.cols ? last + shift : args.cols;
+  }
+  load_rows_simt<Tile>(q_tile, args.q.data + batch * args.q.batch + head * args.q.head + row0 * args.q.row, args.q.row,
+                       args.rows - row0, args.depth);
+  A out[Tile::kDepth / kTeam];
+#pragma unroll
+  for (int i = 0; i < Tile::kDepth / kTeam; ++i) out[i] = A(0);
+  A top = A(-INFINITY), sum = A(0);
+
+  for (int col0 = 0; col0 < visible; col0 += kCols) {
+    __syncthreads();
+    load_rows_simt<Tile>(kv_tile, k + int64_t(col0) * args.k.row, args.k.row, args.cols - col0, args.depth);
+    __syncthreads();
+    A score[kCols / kTeam];
+    A high = A(-INFINITY);
+#pragma unroll
+    for (int c = 0; c < kCols / kTeam; ++c) score[c] = A(0);
+    for (int d = 0; d < Tile::kDepth; ++d) {
+      const A x = q_tile[row * kPitch + d];
+#pragma unroll
+      for (int c = 0; c < kCols / kTeam; ++c) score[c] += x * kv_tile[(c * kTeam + member) * kPitch + d];
+    }
+#pragma unroll
+    for (int c = 0; c < kCols / kTeam; ++c) {
+      const int col = col0 + c * kTeam + member;
+      score[c] *= A(args.scale);
+      if (col >= args.cols || (kCausal && col > my_row + shift)) {
+        score[c] = A(-INFINITY);
+      } else if constexpr (kMasked) {
+        const int mask_row = my_row < args.rows ? my_row : args.rows - 1;
+        score[c] += convert<A>(args.mask.data[batch * args.mask.batch + head * args.mask.head + mask_row * args.mask.row + col * args.mask.col]);
+      }
+      high = score[c] > high || score[c] != score[c] ? score[c] : high;
+    }
+#pragma unroll
+    for (int mask = 1; mask < kTeam; mask *= 2) {
+      const A other = shuffle_xor(high, mask);
+      high = other > high || other != other ? other : high;
+    }
+    const A now = high > top || high != high ? high : top;
+    const A base = now == A(-INFINITY) ? A(0) : now;
+    const A keep = ait::exp(top - base);
+    top = now;
+    A part = A(0);
+#pragma unroll
+    for (int c = 0; c < kCols / kTeam; ++c) {
+      const A p = ait::exp(score[c] - base);
+      p_tile[row * (kCols + 1) + c * kTeam + member] = p;
+      part += p;
+    }
+#pragma unroll
+    for (int mask = 1; mask < kTeam; mask *= 2) part += shuffle_xor(part, mask);
+    sum = sum * keep + part;
+    __syncthreads();
+    load_rows_simt<Tile>(kv_tile, v + int64_t(col0) * args.v.row, args.v.row, args.cols - col0, args.width);
+    __syncthreads();
+#pragma unroll
+    for (int i = 0; i < Tile::kDepth / kTeam; ++i) out[i] *= keep;
+    for (int c = 0; c < kCols; ++c) {
+      const A p = p_tile[row * (kCols + 1) + c];
+#pragma unroll
+      for (int i = 0; i < Tile::kDepth / kTeam; ++i) out[i] += p * kv_tile[c * kPitch + i * kTeam + member];
+    }
+  }
+  allow_next();
+
+  if (my_row >= args.rows) return;
+  const A scale_out = args.cols > 0 ? A(1) / sum : A(0);
+  T* o = args.o.data + batch * args.o.batch + head * args.o.head + my_row * args.o.row;
+#pragma unroll
+  for (int i = 0; i < Tile::kDepth / kTeam; ++i) {
+    if (i * kTeam + member < args.width) o[i * kTeam + member] = convert<T>(out[i] * scale_out);
+  }
+}
+
+/// @brief Launches `attention_simt_kernel`. `depth` and `width` may be at most Tile::kDepth.
+template <class Tile, bool kMasked, bool kCausal, class T, class M>
+int32_t attention_simt(const Context& ctx, const AttentionShape& shape, Heads<const T> q, Heads<const T> k, Heads<const T> v, Heads<T> o,
+                       Mask<M> mask) {
+  if (shape.rows == 0 || shape.width == 0 || shape.batch * shape.heads == 0) return 0;
+  if (shape.heads > 65535 || shape.batch > 65535) return ctx.fail("attention: more than 65535 heads or batches");
+  LaunchConfig config;
+  config.grid = dim3(uint32_t((shape.rows + Tile::kRows - 1) / Tile::kRows), uint32_t(shape.heads), uint32_t(shape.batch));
+  config.block = dim3(Tile::kThreads);
+  config.shared_bytes = uint32_t(Tile::template shared_bytes<compute_t<T>>());
+  config.dependent = true;
+  return launch(ctx, config, attention_simt_kernel<Tile, kMasked, kCausal, T, M>, attention_args(shape, q, k, v, o, mask));
+}
+
+}  // namespace ait::gpu
+#endif  // AIT_GPU
+#endif  // AIT_KERNELS_GPU_ATTENTION_SIMT_CUH_

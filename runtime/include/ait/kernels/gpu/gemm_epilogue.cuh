@@ -1,0 +1,175 @@
+/// @file gemm_epilogue.cuh
+/// @brief What the native gemm kernels share: the description of a problem, extra operands of the epilogue, and the store of a result.
+#ifndef AIT_KERNELS_GPU_GEMM_EPILOGUE_CUH_
+#define AIT_KERNELS_GPU_GEMM_EPILOGUE_CUH_
+
+#include <stdint.h>
+
+#include "ait/gpu/gpu.h"
+#include "ait/types.h"
+
+namespace ait::gpu {
+
+/// @brief A batch of matrices. Element (i, j) of batch (o, b) is `data[o * outer + b * inner + i * row + j * col]`; a stride of 0 broadcasts.
+template <class T>
+struct Matrices {
+  T* data;
+  int64_t row, col;
+  int64_t outer = 0, inner = 0;
+};
+
+/// @brief Whether 16-byte accesses along dimension "unit" are safe: it is contiguous and each of its rows starts 16-byte aligned.
+template <class T>
+inline bool rows_aligned(const Matrices<T>& x, int64_t unit, int64_t other) {
+  constexpr int64_t kElements = 16 / sizeof(T);
+  return unit == 1 && reinterpret_cast<uintptr_t>(x.data) % 16 == 0 && other % kElements == 0 && x.outer % kElements == 0 &&
+         x.inner % kElements == 0;
+}
+
+/// @brief Sizes of `d[o, b] = epilogue(a[o, b] @ b[o, b])`: d is [outer, inner, m, n].
+struct GemmShape {
+  int64_t m, n, k;
+  int64_t outer = 1, inner = 1;
+};
+
+/// The result as the accumulator: an epilogue that does nothing.
+struct NoEpilogue {
+  template <class A, class O>
+  static AIT_FN void apply(A acc, O& out) {
+    out = static_cast<O>(acc);
+  }
+};
+
+/// Columns that one thread finishes at a time.
+inline constexpr int kSpan = 8;
+
+template <class T>
+struct Span {
+  T v[kSpan];
+};
+
+/// @brief Reads `kSpan` neighbouring elements, of which `valid` exist.
+template <class T>
+__device__ __forceinline__ void load_span(const T* from, int64_t stride, bool aligned, int valid, Span<compute_t<T>>& to) {
+  if (stride == 0) {
+    const compute_t<T> value = convert<compute_t<T>>(*from);
+#pragma unroll
+    for (int i = 0; i < kSpan; ++i) to.v[i] = value;
+  } else if (aligned && valid == kSpan) {
+    constexpr int kPieces = kSpan * sizeof(T) < 16 ? 1 : kSpan * sizeof(T) / 16;
+    struct alignas(kSpan * sizeof(T) < 16 ? kSpan * sizeof(T) : 16) Piece {
+      T v[kSpan / kPieces];
+    };
+#pragma unroll
+    for (int p = 0; p < kPieces; ++p) {
+      const Piece piece = reinterpret_cast<const Piece*>(from)[p];
+#pragma unroll
+      for (int i = 0; i < kSpan / kPieces; ++i) to.v[p * (kSpan / kPieces) + i] = convert<compute_t<T>>(piece.v[i]);
+    }
+  } else {
+#pragma unroll
+    for (int i = 0; i < kSpan; ++i) {
+      to.v[i] = compute_t<T>(0);
+      if (i < valid) to.v[i] = convert<compute_t<T>>(from[i * stride]);
+    }
+  }
+}
+
+/// @brief Writes the first `valid` of `kSpan` results, rounded once to `T`.
+template <class T>
+__device__ __forceinline__ void store_span(T* to, int64_t stride, bool aligned, int valid, const Span<compute_t<T>>& from) {
+  if (aligned && valid == kSpan) {
+    constexpr int kPieces = kSpan * sizeof(T) < 16 ? 1 : kSpan * sizeof(T) / 16;
+    struct alignas(kSpan * sizeof(T) < 16 ? kSpan * sizeof(T) : 16) Piece {
+      T v[kSpan / kPieces];
+    };
+#pragma unroll
+    for (int p = 0; p < kPieces; ++p) {
+      Piece piece;
+#pragma unroll
+      for (int i = 0; i < kSpan / kPieces; ++i) piece.v[i] = convert<T>(from.v[p * (kSpan / kPieces) + i]);
+      reinterpret_cast<Piece*>(to)[p] = piece;
+    }
+  } else {
+#pragma unroll
+    for (int i = 0; i < kSpan; ++i) {
+      if (i < valid) to[i * stride] = convert<T>(from.v[i]);
+    }
+  }
+}
+
+/// @brief The extra operands of an epilogue, loaded one after another and handed to its functor lane by lane.
+template <class... E>
+struct Operands {
+  template <class F, class A, class O, class... Loaded>
+  __device__ __forceinline__ void run(int64_t, int64_t, int64_t, int64_t, int, const Span<A>& acc, Span<O>& out,
+                                      const Loaded&... loaded) const {
+#pragma unroll
+    for (int i = 0; i < kSpan; ++i) F::apply(acc.v[i], loaded.v[i]..., out.v[i]);
+  }
+};
+
+template <class E, class... Rest>
+struct Operands<E, Rest...> {
+  Matrices<const E> first;
+  bool aligned;
+  Operands<Rest...> rest;
+
+  template <class F, class A, class O, class... Loaded>
+  __device__ __forceinline__ void run(int64_t outer, int64_t inner, int64_t row, int64_t col, int valid, const Span<A>& acc, Span<O>& out,
+                                      const Loaded&... loaded) const {
+    Span<compute_t<E>> values;
+    const E* from = first.data + outer * first.outer + inner * first.inner + row * first.row + col * first.col;
+    load_span<E>(from, first.col, aligned, valid, values);
+    rest.template run<F>(outer, inner, row, col, valid, acc, out, loaded..., values);
+  }
+};
+
+/// @brief Gathers the extra operands of an epilogue, in the order of the region's arguments.
+inline Operands<> operands() { return {}; }
+
+template <class E, class... Rest>
+inline Operands<E, Rest...> operands(Matrices<const E> first, Matrices<const Rest>... rest) {
+  return {first, rows_aligned(first, first.col, first.row), operands(rest...)};
+}
+
+/// @brief Everything a native gemm kernel is given.
+template <class T, class D, class... E>
+struct GemmArgs {
+  int m, n, k;
+  int inner;              ///< batches per outer batch
+  int tiles_m, tiles_n;
+  Matrices<const T> a, b;
+  Matrices<D> d;
+  bool a_aligned, b_aligned, d_aligned;  ///< 16-byte accesses are safe
+  Operands<E...> operands;
+
+  /// Finishes `kSpan` neighbouring columns of a row: the epilogue, one rounding, the store.
+  template <class F, class A>
+  __device__ __forceinline__ void finish(int64_t o, int64_t i, int row, int col, const Span<A>& acc) const {
+    if (row >= m || col >= n) return;
+    const int valid = n - col < kSpan ? n - col : kSpan;
+    Span<compute_t<D>> out;
+    operands.template run<F>(o, i, row, col, valid, acc, out);
+    store_span<D>(d.data + o * d.outer + i * d.inner + int64_t(row) * d.row + int64_t(col) * d.col, d.col, d_aligned, valid, out);
+  }
+};
+
+/// @brief Which tile of which batch a block computes. Tiles go in groups of 8 along m, so that neighbours in time share operands in L2.
+struct TileIndex {
+  int batch, m, n;
+
+  __device__ __forceinline__ TileIndex(uint32_t block, int tiles_m, int tiles_n) {
+    const uint32_t tiles = uint32_t(tiles_m) * uint32_t(tiles_n);
+    batch = int(block / tiles);
+    const uint32_t tile = block % tiles;
+    const uint32_t group = 8u * uint32_t(tiles_n);
+    const uint32_t first = (tile / group) * 8u;
+    const uint32_t height = uint32_t(tiles_m) - first < 8u ? uint32_t(tiles_m) - first : 8u;
+    m = int(first + (tile % group) % height);
+    n = int((tile % group) / height);
+  }
+};
+
+}  // namespace ait::gpu
+#endif  // AIT_KERNELS_GPU_GEMM_EPILOGUE_CUH_

@@ -1,0 +1,138 @@
+/// @file gemm_simt.cuh
+/// @brief Gemm in ordinary arithmetic, for every element type, layout and device: 64 x 64 tiles, 4 x 4 results a thread.
+#ifndef AIT_KERNELS_GPU_GEMM_SIMT_CUH_
+#define AIT_KERNELS_GPU_GEMM_SIMT_CUH_
+
+#include "ait/gpu/launch.h"
+#include "ait/kernels/gpu/gemm_epilogue.cuh"
+
+#if defined(AIT_GPU)
+namespace ait::gpu {
+
+inline constexpr int kSimtTile = 64, kSimtDepth = 16, kSimtThreads = 256, kSimtPitch = kSimtTile + 4;
+
+/// @brief Four elements of an operand tile for each thread: neighbours along whichever dim is contiguous.
+template <class T>
+struct SimtFetch {
+  compute_t<T> v[4];
+  int along, depth;      ///< place of the first: index in the tile's m or n, and in k
+  bool k_contiguous;
+
+  __device__ __forceinline__ void place(bool contiguous_in_k) {
+    k_contiguous = contiguous_in_k;
+    along = k_contiguous ? int(threadIdx.x) / 4 : (int(threadIdx.x) % 16) * 4;
+    depth = k_contiguous ? (int(threadIdx.x) % 4) * 4 : int(threadIdx.x) / 16;
+  }
+
+  __device__ __forceinline__ void load(const T* from, int64_t along_stride, int64_t k_stride, int along_left, int k_left, bool aligned) {
+    const T* at = from + along * along_stride + depth * k_stride;
+    struct alignas(4 * sizeof(T) < 16 ? 4 * sizeof(T) : 16) Four {
+      T v[4];
+    };
+    const bool whole = k_contiguous ? along < along_left && depth + 4 <= k_left : along + 4 <= along_left && depth < k_left;
+    if (aligned && whole) {
+      const Four four = *reinterpret_cast<const Four*>(at);
+#pragma unroll
+      for (int i = 0; i < 4; ++i) v[i] = convert<compute_t<T>>(four.v[i]);
+    } else {
+#pragma unroll
+      for (int i = 0; i < 4; ++i) {
+        const int da = k_contiguous ? 0 : i, dk = k_contiguous ? i : 0;
+        v[i] = compute_t<T>(0);
+        if (along + da < along_left && depth + dk < k_left) v[i] = convert<compute_t<T>>(at[da * along_stride + dk * k_stride]);
+      }
+    }
+  }
+
+  __device__ __forceinline__ void store(compute_t<T> (*to)[kSimtPitch]) const {
+#pragma unroll
+    for (int i = 0; i < 4; ++i) to[depth + (k_contiguous ? i : 0)][along + (k_contiguous ? 0 : i)] = v[i];
+  }
+};
+
+template <class F, class T, class D, class... E>
+__global__ void __launch_bounds__(kSimtThreads) gemm_simt_kernel(const GemmArgs<T, D, E...> args) {
+  using A = compute_t<T>;
+  __shared__ A a_tile[kSimtDepth][kSimtPitch];
+  __shared__ A b_tile[kSimtDepth][kSimtPitch];
+  __shared__ A staged[kSimtTile / 4][kSimtPitch];
+
+  wait_for_previous();
+  const TileIndex tile(blockIdx.x, args.tiles_m, args.tiles_n);
+  const int64_t outer = tile.batch / args.inner, inner = tile.batch % args.inner;
+  const int m0 = tile.m * kSimtTile, n0 = tile.n * kSimtTile;
+  const T* a = args.a.data + outer * args.a.outer + inner * args.a.inner + m0 * args.a.row;
+  const T* b = args.b.data + outer * args.b.outer + inner * args.b.inner + n0 * args.b.col;
+  const int row = int(threadIdx.x) / 16, col = int(threadIdx.x) % 16;  // of the 4 x 4 results: rows 4 row + i, columns 4 col + j
+
+  A acc[4][4];
+#pragma unroll
+  for (int i = 0; i < 4; ++i)
+#pragma unroll
+    for (int j = 0; j < 4; ++j) acc[i][j] = A(0);
+
+  SimtFetch<T> fa, fb;
+  fa.place(args.a.col == 1);
+  fb.place(args.b.row == 1);
+  fa.load(a, args.a.row, args.a.col, args.m - m0, args.k, args.a_aligned);
+  fb.load(b, args.b.col, args.b.row, args.n - n0, args.k, args.b_aligned);
+  for (int k0 = 0; k0 < args.k; k0 += kSimtDepth) {
+    fa.store(a_tile);
+    fb.store(b_tile);
+    __syncthreads();
+    const int k1 = k0 + kSimtDepth;
+    if (k1 < args.k) {
+      fa.load(a + k1 * args.a.col, args.a.row, args.a.col, args.m - m0, args.k - k1, args.a_aligned);
+      fb.load(b + k1 * args.b.row, args.b.col, args.b.row, args.n - n0, args.k - k1, args.b_aligned);
+    }
+#pragma unroll
+    for (int k = 0; k < kSimtDepth; ++k) {
+      A x[4], y[4];
+#pragma unroll
+      for (int i = 0; i < 4; ++i) x[i] = a_tile[k][row * 4 + i], y[i] = b_tile[k][col * 4 + i];
+#pragma unroll
+      for (int i = 0; i < 4; ++i)
+#pragma unroll
+        for (int j = 0; j < 4; ++j) acc[i][j] += x[i] * y[j];
+    }
+    __syncthreads();
+  }
+  allow_next();
+
+#pragma unroll
+  for (int i = 0; i < 4; ++i) {  // row i of every thread's results: 16 rows of the tile at a time
+#pragma unroll
+    for (int j = 0; j < 4; ++j) staged[row][col * 4 + j] = acc[i][j];
+    __syncthreads();
+    constexpr int kSpans = kSimtTile / kSpan;
+    if (int(threadIdx.x) < (kSimtTile / 4) * kSpans) {
+      const int r = int(threadIdx.x) / kSpans, c = (int(threadIdx.x) % kSpans) * kSpan;
+      Span<A> sum;
+#pragma unroll
+      for (int e = 0; e < kSpan; ++e) sum.v[e] = staged[r][c + e];
+      args.template finish<F>(outer, inner, m0 + r * 4 + i, n0 + c, sum);
+    }
+    __syncthreads();
+  }
+}
+
+/// @brief Launches `gemm_simt_kernel`: any strides.
+template <class F, class T, class D, class... E>
+int32_t gemm_simt(const Context& ctx, const GemmShape& shape, Matrices<const T> a, Matrices<const T> b, Matrices<D> d,
+                  Operands<E...> operands) {
+  if (shape.m == 0 || shape.n == 0 || shape.outer * shape.inner == 0) return 0;
+  const bool a_aligned = a.col == 1 ? rows_aligned(a, a.col, a.row) : rows_aligned(a, a.row, a.col);
+  const bool b_aligned = b.row == 1 ? rows_aligned(b, b.row, b.col) : rows_aligned(b, b.col, b.row);
+  GemmArgs<T, D, E...> args{int(shape.m), int(shape.n), int(shape.k), int(shape.inner), int((shape.m + kSimtTile - 1) / kSimtTile),
+                            int((shape.n + kSimtTile - 1) / kSimtTile), a, b, d, a_aligned, b_aligned, rows_aligned(d, d.col, d.row),
+                            operands};
+  LaunchConfig config;
+  config.grid = dim3(uint32_t(shape.outer * shape.inner * args.tiles_m * args.tiles_n));
+  config.block = dim3(kSimtThreads);
+  config.dependent = true;
+  return launch(ctx, config, gemm_simt_kernel<F, T, D, E...>, args);
+}
+
+}  // namespace ait::gpu
+#endif  // AIT_GPU
+#endif  // AIT_KERNELS_GPU_GEMM_SIMT_CUH_

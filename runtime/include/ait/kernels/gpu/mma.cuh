@@ -1,0 +1,101 @@
+/// @file mma.cuh
+/// @brief Tensor-core building blocks for CUDA (sm_80 and later): asynchronous copies, ldmatrix, mma.sync m16n8k16.
+#ifndef AIT_KERNELS_GPU_MMA_CUH_
+#define AIT_KERNELS_GPU_MMA_CUH_
+
+#include <stdint.h>
+
+#include "ait/gpu/gpu.h"
+
+#if defined(AIT_CUDA)
+namespace ait::gpu {
+
+/// @brief The address of `pointer`, which must point into shared memory, in the shared window.
+__device__ __forceinline__ uint32_t shared_address(const void* pointer) {
+  return static_cast<uint32_t>(__cvta_generic_to_shared(pointer));
+}
+
+/// @brief Starts a copy of 16 bytes to shared memory, past L1. Of the source the first `bytes` (0 to 16) are read, the rest is zero.
+__device__ __forceinline__ void copy_async_16(uint32_t to, const void* from, int bytes) {
+  asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;\n" ::"r"(to), "l"(from), "r"(bytes) : "memory");
+}
+
+/// @brief Closes the group of copies started since the last call.
+__device__ __forceinline__ void copy_async_commit() { asm volatile("cp.async.commit_group;\n" ::: "memory"); }
+
+/// @brief Waits until at most `kPending` of the newest groups of this thread are unfinished.
+template <int kPending>
+__device__ __forceinline__ void copy_async_wait() {
+  asm volatile("cp.async.wait_group %0;\n" ::"n"(kPending) : "memory");
+}
+
+/// @brief Loads four 8 x 8 matrices of 16-bit elements; lane l gives the address of row l % 8 of matrix l / 8.
+__device__ __forceinline__ void load_matrix_x4(uint32_t (&r)[4], uint32_t address) {
+  asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];\n"
+               : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])
+               : "r"(address)
+               : "memory");
+}
+
+/// @brief As `load_matrix_x4`, each matrix transposed.
+__device__ __forceinline__ void load_matrix_x4_transposed(uint32_t (&r)[4], uint32_t address) {
+  asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];\n"
+               : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])
+               : "r"(address)
+               : "memory");
+}
+
+/// @brief c += a @ b for a 16 x 16 (row-major), b 16 x 8 (column-major), c 16 x 8, accumulated in float.
+/// Lane l holds c[l / 4][2 (l % 4) + {0, 1}] in c[0..1] and the same columns of row l / 4 + 8 in c[2..3].
+template <class T>
+__device__ __forceinline__ void mma_16x8x16(float (&c)[4], const uint32_t (&a)[4], uint32_t b0, uint32_t b1) {
+  if constexpr (std::is_same_v<T, half>) {
+    asm volatile(
+        "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};\n"
+        : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
+        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
+  } else {
+    static_assert(std::is_same_v<T, bfloat16>, "the tensor cores are used for half and bfloat16");
+    asm volatile(
+        "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};\n"
+        : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
+        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
+  }
+}
+
+/// @brief Two floats rounded to `T`, packed with `low` in the lower half: the form in which mma operands are held.
+template <class T>
+__device__ __forceinline__ uint32_t pack_pair(float low, float high) {
+  if constexpr (std::is_same_v<T, half>) {
+    const __half2 pair = __floats2half2_rn(low, high);
+    return bit_cast<uint32_t>(pair);
+  } else {
+    const __nv_bfloat162 pair = __floats2bfloat162_rn(low, high);
+    return bit_cast<uint32_t>(pair);
+  }
+}
+
+/// @brief Waits for all blocks of the cluster; what they wrote to shared memory before is visible after.
+__device__ __forceinline__ void cluster_barrier() {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+  asm volatile("barrier.cluster.arrive.release.aligned;\nbarrier.cluster.wait.acquire.aligned;\n" ::: "memory");
+#endif
+}
+
+/// @brief Reads four floats at the place of `address` (a shared address of this block) in block `rank` of the cluster.
+__device__ __forceinline__ float4 load_cluster_float4(uint32_t address, uint32_t rank) {
+  float4 v = {0.f, 0.f, 0.f, 0.f};
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+  uint32_t remote;
+  asm volatile("mapa.shared::cluster.u32 %0, %1, %2;\n" : "=r"(remote) : "r"(address), "r"(rank));
+  asm volatile("ld.shared::cluster.v4.f32 {%0, %1, %2, %3}, [%4];\n"
+               : "=f"(v.x), "=f"(v.y), "=f"(v.z), "=f"(v.w)
+               : "r"(remote)
+               : "memory");
+#endif
+  return v;
+}
+
+}  // namespace ait::gpu
+#endif  // AIT_CUDA
+#endif  // AIT_KERNELS_GPU_MMA_CUH_
