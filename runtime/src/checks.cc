@@ -1,0 +1,241 @@
+#include "checks.h"
+
+#include <algorithm>
+#include <sstream>
+
+#include "error.h"
+
+namespace ait::runtime {
+namespace {
+
+/// "input 'x'", "output 'y'", "constant 'w'": how messages name a tensor.
+struct Label {
+  const char* role;
+  const char* name;
+};
+std::ostream& operator<<(std::ostream& out, const Label& label) { return out << label.role << " '" << label.name << "'"; }
+
+std::string shape_text(const int64_t* shape, int32_t rank) {
+  std::ostringstream out;
+  out << "[";
+  for (int32_t i = 0; i < rank; ++i) out << (i ? ", " : "") << shape[i];
+  out << "]";
+  return out.str();
+}
+
+int64_t count(const int64_t* shape, int32_t rank) {
+  int64_t total = 1;
+  for (int32_t i = 0; i < rank; ++i) total *= shape[i];
+  return total;
+}
+
+DLDataType dl_dtype(int32_t dtype) {
+  const auto bits = static_cast<uint8_t>(8 * dtype_bytes(dtype));
+  switch (dtype) {
+    case AIT_BF16: return {kDLBfloat, bits, 1};
+    case AIT_BOOL: return {kDLBool, bits, 1};
+    case AIT_I8: case AIT_I32: case AIT_I64: return {kDLInt, bits, 1};
+    default: return {kDLFloat, bits, 1};
+  }
+}
+
+std::string dl_dtype_name(DLDataType type) {
+  const char* base = type.code == kDLFloat ? "float" : type.code == kDLBfloat ? "bfloat" : type.code == kDLInt ? "int"
+                     : type.code == kDLUInt ? "uint" : type.code == kDLComplex ? "complex" : type.code == kDLBool ? "bool" : "type";
+  if (type.code == kDLBool && type.bits == 8) return base;
+  return base + std::to_string(type.bits) + (type.lanes == 1 ? "" : "x" + std::to_string(type.lanes));
+}
+
+std::string dl_device_name(DLDevice device) {
+  switch (device.device_type) {
+    case kDLCPU: return "cpu";
+    case kDLCUDA: return "cuda:" + std::to_string(device.device_id);
+    case kDLROCM: return "rocm:" + std::to_string(device.device_id);
+    default: return "device type " + std::to_string(device.device_type) + ":" + std::to_string(device.device_id);
+  }
+}
+
+bool same_device(DLDevice a, DLDevice b) { return a.device_type == b.device_type && a.device_id == b.device_id; }
+
+bool on_host(DLDevice device) {
+  return device.device_type == kDLCPU || device.device_type == kDLCUDAHost || device.device_type == kDLROCMHost;
+}
+
+void check_dtype(const Label& label, int32_t dtype, const DLTensor& tensor) {
+  const DLDataType expected = dl_dtype(dtype), found = tensor.dtype;
+  if (found.code != expected.code || found.bits != expected.bits || found.lanes != expected.lanes) {
+    fail(ErrorKind::kInput, label, " has dtype ", dl_dtype_name(found), ", expected ", dtype_name(dtype));
+  }
+}
+
+void check_rank(const Label& label, int32_t rank, const DLTensor& tensor) {
+  if (tensor.ndim != rank) {
+    fail(ErrorKind::kInput, label, " has rank ", tensor.ndim, " (shape ", shape_text(tensor.shape, tensor.ndim), "), expected rank ", rank);
+  }
+  for (int32_t i = 0; i < rank; ++i) {
+    if (tensor.shape[i] < 0) fail(ErrorKind::kInput, label, " has a negative extent: shape ", shape_text(tensor.shape, tensor.ndim));
+  }
+}
+
+void check_layout(const Label& label, const DLTensor& tensor) {
+  if (tensor.strides == nullptr || count(tensor.shape, tensor.ndim) == 0) return;
+  int64_t expected = 1;
+  for (int32_t i = tensor.ndim - 1; i >= 0; --i) {
+    if (tensor.shape[i] != 1 && tensor.strides[i] != expected) {
+      fail(ErrorKind::kInput, label, " has strides ", shape_text(tensor.strides, tensor.ndim), " for shape ",
+           shape_text(tensor.shape, tensor.ndim), ", expected contiguous row-major data: pass a contiguous copy");
+    }
+    expected *= tensor.shape[i];
+  }
+}
+
+void check_pointer(const Label& label, const Device& device, const DLTensor& tensor) {
+  if (count(tensor.shape, tensor.ndim) == 0) return;
+  if (tensor.data == nullptr) {
+    fail(ErrorKind::kInput, label, " is a null pointer, expected data of shape ", shape_text(tensor.shape, tensor.ndim));
+  }
+  const size_t element = static_cast<size_t>(tensor.dtype.bits + 7) / 8;
+  const size_t alignment = std::max(device.tensor_alignment(), element);
+  const auto address = reinterpret_cast<uintptr_t>(data_of(tensor));
+  if (address % alignment != 0) {
+    fail(ErrorKind::kInput, label, " is at an address that is not a multiple of ", alignment, " bytes: pass a copy");
+  }
+}
+
+void check_tensor(const Label& label, const ait_tensor_v1& expected, const Device& device, const DLTensor& tensor) {
+  check_dtype(label, expected.dtype, tensor);
+  check_rank(label, expected.rank, tensor);
+  if (!same_device(tensor.device, device.dl()) && !(on_host(tensor.device) && device.dl().device_type == kDLCPU)) {
+    fail(ErrorKind::kInput, label, " is on ", dl_device_name(tensor.device), ", expected ", device.name(), ": move it there");
+  }
+  check_layout(label, tensor);
+  check_pointer(label, device, tensor);
+}
+
+void check_count(const char* role, int32_t expected, size_t found) {
+  if (found != static_cast<size_t>(expected)) {
+    fail(ErrorKind::kInput, "the model has ", expected, " ", role, expected == 1 ? "" : "s", ", but ", found, found == 1 ? " was" : " were",
+         " given");
+  }
+}
+
+/// "batch = 8 (input 'x', axis 0), seq = 128 (input 'ids', axis 1)": where the values came from.
+std::string dims_text(const ait_model_v1& table, const std::vector<int64_t>& dims) {
+  std::ostringstream out;
+  for (int32_t i = 0; i < table.num_dims; ++i) {
+    const ait_dim_v1& dim = table.dims[i];
+    out << (i ? ", " : "") << dim.name << " = " << dims[static_cast<size_t>(i)];
+    if (dim.input >= 0) out << " (input '" << table.inputs[dim.input].name << "', axis " << dim.axis << ")";
+  }
+  return out.str();
+}
+
+bool overlap(const DLTensor& a, int64_t a_bytes, const DLTensor& b, int64_t b_bytes) {
+  if (a_bytes == 0 || b_bytes == 0) return false;
+  const auto a0 = reinterpret_cast<uintptr_t>(data_of(a)), b0 = reinterpret_cast<uintptr_t>(data_of(b));
+  return a0 < b0 + static_cast<uintptr_t>(b_bytes) && b0 < a0 + static_cast<uintptr_t>(a_bytes);
+}
+
+}  // namespace
+
+void* data_of(const DLTensor& tensor) {
+  return tensor.data == nullptr ? nullptr : static_cast<char*>(tensor.data) + tensor.byte_offset;
+}
+
+std::vector<int64_t> bind_dims(const ait_model_v1& table, const Device& device, const Tensors& inputs) {
+  check_count("input", table.num_inputs, inputs.size());
+  for (size_t i = 0; i < inputs.size(); ++i) check_tensor({"input", table.inputs[i].name}, table.inputs[i], device, *inputs[i]);
+
+  std::vector<int64_t> dims(static_cast<size_t>(table.num_dims));
+  for (size_t i = 0; i < dims.size(); ++i) {
+    const ait_dim_v1& dim = table.dims[i];
+    if (dim.input < 0) {
+      dims[i] = dim.lo;
+      continue;
+    }
+    const Label label{"input", table.inputs[dim.input].name};
+    const int64_t extent = inputs[static_cast<size_t>(dim.input)]->shape[dim.axis];
+    if ((extent - dim.add) % dim.mul != 0) {
+      fail(ErrorKind::kInput, label, " has extent ", extent, " on axis ", dim.axis, ", expected ", dim.mul, " * ", dim.name, " + ", dim.add,
+           " for a whole ", dim.name);
+    }
+    dims[i] = (extent - dim.add) / dim.mul;
+    if (dims[i] < dim.lo || dims[i] > dim.hi) {
+      fail(ErrorKind::kInput, label, " has extent ", extent, " on axis ", dim.axis, ", so ", dim.name, " = ", dims[i],
+           ", expected a value from ", dim.lo, " to ", dim.hi);
+    }
+  }
+
+  const Shapes shapes(table, dims.data());
+  for (int32_t i = 0; i < table.num_inputs; ++i) {
+    const int64_t* expected = shapes.input(i);
+    const DLTensor& tensor = *inputs[static_cast<size_t>(i)];
+    for (int32_t axis = 0; axis < tensor.ndim; ++axis) {
+      if (tensor.shape[axis] == expected[axis]) continue;
+      const std::string where = dims_text(table, dims);
+      fail(ErrorKind::kInput, "input '", table.inputs[i].name, "' has shape ", shape_text(tensor.shape, tensor.ndim), ", expected ",
+           shape_text(expected, tensor.ndim), ": axis ", axis, " is ", tensor.shape[axis], ", not ", expected[axis],
+           where.empty() ? "" : "; with " + where);
+    }
+  }
+  return dims;
+}
+
+void check_outputs(const ait_model_v1& table, const Device& device, const Shapes& shapes, const Tensors& inputs, const Tensors& outputs) {
+  check_count("output", table.num_outputs, outputs.size());
+  std::vector<int64_t> bytes(outputs.size());
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    const Label label{"output", table.outputs[i].name};
+    const DLTensor& tensor = *outputs[i];
+    const int64_t* needed = shapes.output(static_cast<int>(i));
+    check_tensor(label, table.outputs[i], device, tensor);
+    for (int32_t axis = 0; axis < tensor.ndim; ++axis) {
+      if (tensor.shape[axis] < needed[axis]) {
+        fail(ErrorKind::kInput, label, " has shape ", shape_text(tensor.shape, tensor.ndim), ", too small for the result of shape ",
+             shape_text(needed, tensor.ndim));
+      }
+    }
+    bytes[i] = count(needed, tensor.ndim) * dtype_bytes(table.outputs[i].dtype);
+    for (int32_t j = 0; j < table.num_inputs; ++j) {
+      const DLTensor& input = *inputs[static_cast<size_t>(j)];
+      if (overlap(tensor, bytes[i], input, count(input.shape, input.ndim) * dtype_bytes(table.inputs[j].dtype))) {
+        fail(ErrorKind::kInput, label, " overlaps the memory of input '", table.inputs[j].name, "': pass a buffer of its own");
+      }
+    }
+    for (size_t j = 0; j < i; ++j) {
+      if (overlap(tensor, bytes[i], *outputs[j], bytes[j])) {
+        fail(ErrorKind::kInput, label, " overlaps the memory of output '", table.outputs[j].name, "': pass a buffer of its own");
+      }
+    }
+  }
+}
+
+void check_constant(const ait_constant_v1& constant, const Device& device, const DLTensor& value) {
+  const Label label{"constant", constant.name};
+  check_dtype(label, constant.dtype, value);
+  const bool same_shape = value.ndim == constant.rank && std::equal(value.shape, value.shape + value.ndim, constant.shape);
+  if (!same_shape) {
+    fail(ErrorKind::kInput, label, " has shape ", shape_text(value.shape, value.ndim), ", expected ",
+         shape_text(constant.shape, constant.rank));
+  }
+  if (!on_host(value.device) && !same_device(value.device, device.dl())) {
+    fail(ErrorKind::kInput, label, " is on ", dl_device_name(value.device), ", expected cpu or ", device.name());
+  }
+  check_layout(label, value);
+  if (value.data == nullptr && constant.bytes != 0) {
+    fail(ErrorKind::kInput, label, " is a null pointer, expected data of shape ", shape_text(constant.shape, constant.rank));
+  }
+}
+
+void check_dims(const ait_model_v1& table, const std::vector<int64_t>& dims) {
+  check_count("dim", table.num_dims, dims.size());
+  for (int32_t i = 0; i < table.num_dims; ++i) {
+    const ait_dim_v1& dim = table.dims[i];
+    const int64_t value = dims[static_cast<size_t>(i)];
+    if (value < dim.lo || value > dim.hi) {
+      fail(ErrorKind::kInput, "dim ", dim.name, " = ", value, ", expected a value from ", dim.lo, " to ", dim.hi);
+    }
+  }
+}
+
+}  // namespace ait::runtime

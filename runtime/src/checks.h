@@ -1,0 +1,37 @@
+/// @file checks.h
+/// @brief Everything that is checked about the tensors of a run before its first launch. All failures are Errors of kind kInput.
+#ifndef AIT_RUNTIME_CHECKS_H_
+#define AIT_RUNTIME_CHECKS_H_
+
+#include <dlpack/dlpack.h>
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "device.h"
+#include "library.h"
+
+namespace ait::runtime {
+
+using Tensors = std::vector<const DLTensor*>;
+
+/// @brief The first byte of a tensor; null only if it has no elements.
+void* data_of(const DLTensor& tensor);
+
+/// @brief Checks number, dtype, rank, device, layout and pointer of each input, finds the value of each dim, and checks that every
+/// input has the shape that those values ask for. Returns the values in the order of the table.
+std::vector<int64_t> bind_dims(const ait_model_v1& table, const Device& device, const Tensors& inputs);
+
+/// @brief Checks that each output can hold its shape (its buffer may be larger in any dim) and overlaps no other tensor of the run.
+void check_outputs(const ait_model_v1& table, const Device& device, const Shapes& shapes, const Tensors& inputs, const Tensors& outputs);
+
+/// @brief Checks the value of a constant; it may be on the host or on the device of the model.
+void check_constant(const ait_constant_v1& constant, const Device& device, const DLTensor& value);
+
+/// @brief Checks values that are given for the dims rather than read from inputs.
+void check_dims(const ait_model_v1& table, const std::vector<int64_t>& dims);
+
+}  // namespace ait::runtime
+
+#endif  // AIT_RUNTIME_CHECKS_H_

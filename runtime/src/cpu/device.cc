@@ -1,0 +1,81 @@
+#include "device.h"
+
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <cstring>
+
+#include "ait/gemm_service.h"
+#include "error.h"
+
+#ifdef _OPENMP
+#include <omp.h>
+#endif
+
+namespace ait::runtime {
+namespace {
+
+/// Runs on the CPU are synchronous, so there is nothing to wait for.
+class CpuEvent : public Event {
+ public:
+  void record(void*) override {}
+  void wait(void*) override {}
+};
+
+class CpuDevice : public Device {
+ public:
+  DLDevice dl() const override { return {kDLCPU, 0}; }
+  std::string name() const override { return "cpu"; }
+  size_t tensor_alignment() const override { return 1; }
+
+  /// Gives the OpenMP regions of a run our thread count, and the caller's own regions theirs afterwards.
+  int enter() override {
+#ifdef _OPENMP
+    const int previous = omp_get_max_threads();
+    if (previous != num_threads()) omp_set_num_threads(num_threads());
+    return previous;
+#else
+    return 0;
+#endif
+  }
+  void leave(int previous) noexcept override {
+#ifdef _OPENMP
+    if (previous != num_threads()) omp_set_num_threads(previous);
+#else
+    (void)previous;
+#endif
+  }
+
+  void* allocate(size_t bytes, const char* what) override {
+    constexpr size_t kHugePage = size_t{2} << 20;
+    const size_t alignment = bytes >= 4 * kHugePage ? kHugePage : 256;
+    const size_t rounded = (bytes + alignment - 1) / alignment * alignment;
+    void* data = rounded < bytes ? nullptr : std::aligned_alloc(alignment, rounded);
+    if (data == nullptr) {
+      const auto available = static_cast<size_t>(sysconf(_SC_AVPHYS_PAGES)) * static_cast<size_t>(sysconf(_SC_PAGESIZE));
+      fail(ErrorKind::kMemory, "out of memory: ", what, " needs ", bytes, " bytes on cpu, ", available, " bytes are free");
+    }
+    if (alignment == kHugePage) madvise(data, rounded, MADV_HUGEPAGE);
+    return data;
+  }
+  void release(void* data) noexcept override { std::free(data); }
+  void copy(void* to, const void* from, size_t bytes) override { std::memcpy(to, from, bytes); }
+
+  void sync(void*) override {}
+  void sync_all() override {}
+  bool is_capturing(void*) override { return false; }
+  std::unique_ptr<Event> make_event() override { return std::make_unique<CpuEvent>(); }
+  std::unique_ptr<Graph> record(const std::function<bool(void*)>&) override { return nullptr; }
+};
+
+}  // namespace
+
+const char* device_target() { return "cpu"; }
+
+std::unique_ptr<Device> make_device(int id) {
+  if (id != 0) fail(ErrorKind::kRun, "there is no cpu:", id, ": the only CPU device is 0");
+  return std::make_unique<CpuDevice>();
+}
+
+}  // namespace ait::runtime

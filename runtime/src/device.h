@@ -1,0 +1,113 @@
+/// @file device.h
+/// @brief What the runtime library needs from a device. `src/cpu` and `src/cuda` each have one implementation.
+#ifndef AIT_RUNTIME_DEVICE_H_
+#define AIT_RUNTIME_DEVICE_H_
+
+#include <dlpack/dlpack.h>
+
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <string>
+
+namespace ait::runtime {
+
+/// @brief A recorded run that can be launched again as one unit.
+class Graph {
+ public:
+  virtual ~Graph() = default;
+  virtual void launch(void* stream) = 0;
+};
+
+/// @brief A point in a stream that another stream can wait for.
+class Event {
+ public:
+  virtual ~Event() = default;
+  virtual void record(void* stream) = 0;
+  /// Makes later work on `stream` wait for the recorded point; does not block the caller.
+  virtual void wait(void* stream) = 0;
+};
+
+class Device {
+ public:
+  virtual ~Device() = default;
+
+  virtual DLDevice dl() const = 0;
+  /// "cpu", "cuda:0": the spelling of the frameworks.
+  virtual std::string name() const = 0;
+  /// Bytes to which the caller's tensors must be aligned; 1 where the element's own alignment is enough.
+  virtual size_t tensor_alignment() const = 0;
+
+  /// Makes this device current for the calling thread; `leave` takes the returned value and restores what was.
+  virtual int enter() = 0;
+  virtual void leave(int previous) noexcept = 0;
+
+  /// 256-byte aligned memory, freed by `release`. Throws an Error of kind kMemory that says how much was asked (`what`) and is free.
+  virtual void* allocate(size_t bytes, const char* what) = 0;
+  virtual void release(void* data) noexcept = 0;
+  /// Copies in any direction between host and device, and returns when it is done.
+  virtual void copy(void* to, const void* from, size_t bytes) = 0;
+
+  virtual void sync(void* stream) = 0;
+  virtual void sync_all() = 0;
+  /// True while the caller records `stream` into a graph of their own.
+  virtual bool is_capturing(void* stream) = 0;
+  virtual std::unique_ptr<Event> make_event() = 0;
+  /// Records what `body` launches on the stream it is given, without running it. Null where the device has no graphs, or if recording
+  /// failed (the device is usable after it).
+  virtual std::unique_ptr<Graph> record(const std::function<bool(void* stream)>& body) = 0;
+};
+
+/// @brief Makes a device current for a scope.
+class DeviceScope {
+ public:
+  explicit DeviceScope(Device& device) : device_(device), previous_(device.enter()) {}
+  ~DeviceScope() { device_.leave(previous_); }
+  DeviceScope(const DeviceScope&) = delete;
+  DeviceScope& operator=(const DeviceScope&) = delete;
+
+ private:
+  Device& device_;
+  int previous_;
+};
+
+/// @brief Memory of a device that is freed with its owner.
+class DeviceBuffer {
+ public:
+  explicit DeviceBuffer(Device& device) : device_(device) {}
+  ~DeviceBuffer() { reset(); }
+  DeviceBuffer(const DeviceBuffer&) = delete;
+  DeviceBuffer& operator=(const DeviceBuffer&) = delete;
+
+  void* data() const { return data_; }
+  size_t bytes() const { return bytes_; }
+
+  /// Makes room for at least `bytes`; what was in the buffer is lost if it moves. After an exception the buffer is empty.
+  void grow(size_t bytes, const char* what) {
+    if (bytes <= bytes_) return;
+    reset();
+    data_ = device_.allocate(bytes, what);
+    bytes_ = bytes;
+  }
+
+  void reset() noexcept {
+    if (data_ != nullptr) device_.release(data_);
+    data_ = nullptr;
+    bytes_ = 0;
+  }
+
+ private:
+  Device& device_;
+  void* data_ = nullptr;
+  size_t bytes_ = 0;
+};
+
+/// @brief The value of `ait_model_v1::target` that this runtime library runs.
+const char* device_target();
+
+/// @brief Opens device number `id`. Throws an Error of kind kRun when there is none.
+std::unique_ptr<Device> make_device(int id);
+
+}  // namespace ait::runtime
+
+#endif  // AIT_RUNTIME_DEVICE_H_

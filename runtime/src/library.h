@@ -1,0 +1,55 @@
+/// @file library.h
+/// @brief A loaded model library and what can be read from its table.
+#ifndef AIT_RUNTIME_LIBRARY_H_
+#define AIT_RUNTIME_LIBRARY_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "ait/model_abi.h"
+
+namespace ait::runtime {
+
+/// @brief The shapes of one set of dims: inputs, then outputs, each with the rank of its table entry.
+class Shapes {
+ public:
+  Shapes(const ait_model_v1& table, const int64_t* dims);
+  const int64_t* input(int i) const { return values_.data() + starts_[i]; }
+  const int64_t* output(int i) const { return values_.data() + starts_[num_inputs_ + i]; }
+  /// All output shapes, one after another.
+  std::vector<int64_t> outputs() const { return {values_.begin() + starts_[num_inputs_], values_.end()}; }
+
+ private:
+  std::vector<int64_t> values_;
+  std::vector<size_t> starts_;
+  size_t num_inputs_;
+};
+
+/// @brief Owns the handle of a model library. Throws an Error of kind kArtifact if it is none, or not for this runtime.
+class Library {
+ public:
+  explicit Library(const std::string& path);
+  ~Library();
+  Library(const Library&) = delete;
+  Library& operator=(const Library&) = delete;
+
+  const ait_model_v1& table() const { return *table_; }
+  /// The largest extent of each output dim over the corners of the ranges of the dims; one output after another.
+  std::vector<int64_t> maximum_output_shapes() const;
+  /// Names, dtypes, ranks, dims and constants, as JSON.
+  std::string describe() const;
+
+ private:
+  void* handle_;
+  const ait_model_v1* table_ = nullptr;
+};
+
+/// @brief NumPy's name of a dtype: "float16", "bfloat16", "bool" ...
+const char* dtype_name(int32_t dtype);
+/// @brief Bytes of one element.
+int64_t dtype_bytes(int32_t dtype);
+
+}  // namespace ait::runtime
+
+#endif  // AIT_RUNTIME_LIBRARY_H_

@@ -1,0 +1,226 @@
+#include "model.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "ait/gemm_service.h"
+#include "error.h"
+
+namespace ait::runtime {
+namespace {
+
+/// The C table that the model library calls back, for one run.
+class Services {
+ public:
+  Services() : table_{1, this, &Services::gemm, &Services::fail} {}
+  Services(const Services&) = delete;
+  Services& operator=(const Services&) = delete;
+
+  const ait_services_v1* table() const { return &table_; }
+  const std::string& error() const { return error_; }
+
+ private:
+  static int32_t gemm(void* self, const ait_gemm_v1* args, void* stream) {
+    return library_gemm(args, stream, &static_cast<Services*>(self)->error_);
+  }
+  static int32_t fail(void* self, const char* message) {
+    static_cast<Services*>(self)->error_ = message;
+    return 1;
+  }
+
+  ait_services_v1 table_;
+  std::string error_;
+};
+
+int positive(int num_runtimes) {
+  if (num_runtimes < 1) fail(ErrorKind::kInput, "num_runtimes is ", num_runtimes, ", expected at least 1");
+  return num_runtimes;
+}
+
+}  // namespace
+
+struct Model::Call {
+  std::vector<int64_t> dims;
+  std::vector<const void*> inputs;
+  std::vector<void*> outputs;
+  const void* constants;
+  void* arena;
+  const ait_model_v1& table;
+
+  /// Launches on `stream`. Returns the reason of the failure, or an empty string.
+  std::string run(void* stream) const {
+    const Services services;
+    const ait_run_v1 args{dims.data(), inputs.data(), outputs.data(), constants, arena, stream, services.table()};
+    const int32_t status = table.run(&args);
+    if (status == 0) return {};
+    return services.error().empty() ? "status " + std::to_string(status) : services.error();
+  }
+
+  GraphKey key() const {
+    GraphKey key = dims;
+    for (const void* p : inputs) key.push_back(static_cast<int64_t>(reinterpret_cast<intptr_t>(p)));
+    for (const void* p : outputs) key.push_back(static_cast<int64_t>(reinterpret_cast<intptr_t>(p)));
+    for (const void* p : {constants, static_cast<const void*>(arena)}) key.push_back(static_cast<int64_t>(reinterpret_cast<intptr_t>(p)));
+    return key;
+  }
+};
+
+Model::Model(const std::string& library_path, int num_runtimes, int device)
+    : device_(make_device(device)),
+      library_(library_path),
+      constants_(*device_),
+      is_set_(static_cast<size_t>(library_.table().num_constants)),
+      pool_(*device_, positive(num_runtimes)) {
+  const DeviceScope scope(*device_);
+  constants_.grow(static_cast<size_t>(library_.table().constants_bytes), "the constants of the model");
+}
+
+Model::~Model() {
+  try {
+    const DeviceScope scope(*device_);
+    device_->sync_all();
+  } catch (const Error&) {
+    // A device that failed has nothing left to wait for.
+  }
+}
+
+std::vector<int64_t> Model::run(const Tensors& inputs, const Tensors& outputs, const RunOptions& options) {
+  const ait_model_v1& table = library_.table();
+  const std::shared_lock<std::shared_mutex> constants_lock(constants_mutex_);
+  check_constants_set();
+  Call call{bind_dims(table, *device_, inputs), {}, {}, constants_.data(), nullptr, table};
+  const Shapes shapes(table, call.dims.data());
+  check_outputs(table, *device_, shapes, inputs, outputs);
+  for (const DLTensor* tensor : inputs) call.inputs.push_back(data_of(*tensor));
+  for (const DLTensor* tensor : outputs) call.outputs.push_back(data_of(*tensor));
+
+  const DeviceScope scope(*device_);
+  const bool capturing = device_->is_capturing(options.stream);
+  if (capturing && options.sync) {
+    fail(ErrorKind::kInput, "the stream is being captured, so the run cannot wait for it: pass sync=False");
+  }
+  const RuntimePool::Lease lease(pool_, options.stream);
+  Runtime& runtime = *lease;
+  const auto needed = static_cast<size_t>(table.arena_bytes(call.dims.data()));
+  if (needed > runtime.arena.bytes()) {
+    if (runtime.pending) device_->sync(runtime.last_stream);
+    runtime.pending = false;
+    runtime.graphs.clear();
+    runtime.arena.grow(needed, "the arena of a run");
+  }
+  call.arena = runtime.arena.data();
+  if (runtime.pending && runtime.last_stream != options.stream && !capturing) runtime.event->wait(options.stream);
+
+  RunOptions effective = options;
+  effective.graph = options.graph && !capturing;
+  launch(runtime, call, effective);
+  if (options.sync) {
+    runtime.pending = false;
+    device_->sync(options.stream);
+  } else if (!capturing) {
+    if (runtime.event == nullptr) runtime.event = device_->make_event();
+    runtime.event->record(options.stream);
+    runtime.pending = true;
+  }
+  runtime.last_stream = options.stream;
+  return shapes.outputs();
+}
+
+void Model::launch(Runtime& runtime, Call& call, const RunOptions& options) {
+  if (!options.graph) return launch_plain(call, options.stream);
+  const auto count = [this](int64_t GraphStats::*counter, int64_t by = 1) {
+    const std::lock_guard<std::mutex> lock(stats_mutex_);
+    stats_.*counter += by;
+  };
+  const GraphKey key = call.key();
+  GraphCache::Entry* entry = runtime.graphs.find(key);
+  if (entry == nullptr) {
+    // The first use runs plainly, so that libraries set up what may not be set up while a graph is recorded.
+    launch_plain(call, options.stream);
+    runtime.graphs.remember(key);
+    return count(&GraphStats::warmups);
+  }
+  if (entry->graph != nullptr) {
+    entry->graph->launch(options.stream);
+    return count(&GraphStats::hits);
+  }
+  std::unique_ptr<Graph> graph;
+  if (!entry->failed) graph = device_->record([&call](void* stream) { return call.run(stream).empty(); });
+  if (graph == nullptr) {
+    entry->failed = true;
+    launch_plain(call, options.stream);
+    return count(&GraphStats::fallbacks);
+  }
+  graph->launch(options.stream);
+  count(&GraphStats::evictions, runtime.graphs.keep(entry, std::move(graph)));
+  count(&GraphStats::captures);
+}
+
+void Model::launch_plain(Call& call, void* stream) {
+  const std::string error = call.run(stream);
+  if (error.empty()) return;
+  // What was launched before the failure still uses the arena: let it end before the runtime is lent again.
+  try {
+    device_->sync(stream);
+  } catch (const Error&) {
+    // The reason of the model is the one to report.
+  }
+  fail(ErrorKind::kRun, "model ", library_.table().name, " failed: ", error);
+}
+
+void Model::set_constant(const std::string& name, const DLTensor& value) {
+  const ait_model_v1& table = library_.table();
+  for (int32_t i = 0; i < table.num_constants; ++i) {
+    const ait_constant_v1& constant = table.constants[i];
+    if (name != constant.name) continue;
+    check_constant(constant, *device_, value);
+    const std::unique_lock<std::shared_mutex> lock(constants_mutex_);
+    const DeviceScope scope(*device_);
+    device_->sync_all();
+    for (int32_t p = 0; constant.bytes != 0 && p < constant.num_places; ++p) {
+      device_->copy(static_cast<char*>(constants_.data()) + constant.places[p], data_of(value), static_cast<size_t>(constant.bytes));
+    }
+    is_set_[static_cast<size_t>(i)] = true;
+    return;
+  }
+  fail(ErrorKind::kInput, "the model has no constant '", name, "'");
+}
+
+std::vector<std::string> Model::missing_constants() const {
+  const std::shared_lock<std::shared_mutex> lock(constants_mutex_);
+  std::vector<std::string> names;
+  for (size_t i = 0; i < is_set_.size(); ++i) {
+    if (!is_set_[i]) names.emplace_back(library_.table().constants[i].name);
+  }
+  return names;
+}
+
+void Model::check_constants_set() const {
+  const auto first = std::find(is_set_.begin(), is_set_.end(), false);
+  if (first == is_set_.end()) return;
+  const auto missing = std::count(is_set_.begin(), is_set_.end(), false);
+  fail(ErrorKind::kInput, missing, missing == 1 ? " constant has" : " constants have", " no value, first '",
+       library_.table().constants[first - is_set_.begin()].name, "': call set_constant before run");
+}
+
+std::vector<int64_t> Model::shapes_of_dims(const std::vector<int64_t>& dims, bool inputs) const {
+  const ait_model_v1& table = library_.table();
+  check_dims(table, dims);
+  const Shapes shapes(table, dims.data());
+  if (!inputs) return shapes.outputs();
+  std::vector<int64_t> all;
+  for (int32_t i = 0; i < table.num_inputs; ++i) all.insert(all.end(), shapes.input(i), shapes.input(i) + table.inputs[i].rank);
+  return all;
+}
+
+int64_t Model::arena_bytes(const std::vector<int64_t>& dims) const {
+  check_dims(library_.table(), dims);
+  return library_.table().arena_bytes(dims.data());
+}
+
+GraphStats Model::graph_stats() const {
+  const std::lock_guard<std::mutex> lock(stats_mutex_);
+  return stats_;
+}
+
+}  // namespace ait::runtime

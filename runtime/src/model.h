@@ -1,0 +1,66 @@
+/// @file model.h
+/// @brief A loaded model: its library, its constants and its pool of runtimes. Every method may be called from several threads.
+#ifndef AIT_RUNTIME_MODEL_H_
+#define AIT_RUNTIME_MODEL_H_
+
+#include <memory>
+#include <mutex>
+#include <shared_mutex>
+#include <string>
+#include <vector>
+
+#include "checks.h"
+#include "device.h"
+#include "library.h"
+#include "runtime_pool.h"
+
+namespace ait::runtime {
+
+struct RunOptions {
+  void* stream = nullptr;
+  bool sync = true;    ///< wait for the stream before returning
+  bool graph = false;  ///< launch as one recorded graph, where the device can
+};
+
+class Model {
+ public:
+  Model(const std::string& library_path, int num_runtimes, int device);
+  ~Model();
+  Model(const Model&) = delete;
+  Model& operator=(const Model&) = delete;
+
+  /// Runs the model and returns the actual shapes of the outputs, one after another. The buffers of `outputs` may be larger.
+  std::vector<int64_t> run(const Tensors& inputs, const Tensors& outputs, const RunOptions& options);
+
+  /// Copies a constant to the device. Waits for the runs under way.
+  void set_constant(const std::string& name, const DLTensor& value);
+  std::vector<std::string> missing_constants() const;
+
+  /// Shapes of all inputs, or of all outputs, one after another, for these values of the dims.
+  std::vector<int64_t> shapes_of_dims(const std::vector<int64_t>& dims, bool inputs) const;
+  int64_t arena_bytes(const std::vector<int64_t>& dims) const;
+
+  std::string describe() const { return library_.describe(); }
+  GraphStats graph_stats() const;
+  Device& device() { return *device_; }
+
+ private:
+  struct Call;  ///< one run: its arguments as the model library wants them
+
+  void launch(Runtime& runtime, Call& call, const RunOptions& options);
+  void launch_plain(Call& call, void* stream);
+  void check_constants_set() const;
+
+  std::unique_ptr<Device> device_;
+  Library library_;
+  DeviceBuffer constants_;
+  std::vector<bool> is_set_;
+  mutable std::shared_mutex constants_mutex_;  ///< shared by runs, exclusive for set_constant
+  RuntimePool pool_;
+  mutable std::mutex stats_mutex_;
+  GraphStats stats_;
+};
+
+}  // namespace ait::runtime
+
+#endif  // AIT_RUNTIME_MODEL_H_

@@ -1,0 +1,193 @@
+/// @file module.cc
+/// @brief The tvm-ffi face of the runtime library, and the only file that knows tvm-ffi.
+///
+/// A loaded model is a `ModuleObj` whose functions are the methods below. It has no type key of its own, so that several runtime
+/// libraries may live in one process.
+#include <tvm/ffi/container/array.h>
+#include <tvm/ffi/container/shape.h>
+#include <tvm/ffi/container/tensor.h>
+#include <tvm/ffi/error.h>
+#include <tvm/ffi/extra/c_env_api.h>
+#include <tvm/ffi/extra/module.h>
+#include <tvm/ffi/function.h>
+
+#include <memory>
+#include <new>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "ait/gemm_service.h"
+#include "config.h"
+#include "error.h"
+#include "model.h"
+
+namespace ait::runtime {
+namespace {
+
+namespace ffi = tvm::ffi;
+
+/// Gives a failure the name under which Python knows its class.
+[[noreturn]] void rethrow(const Error& error) {
+  const char* kind = "ait.RunError";
+  if (error.kind() == ErrorKind::kInput) kind = "ait.InputError";
+  if (error.kind() == ErrorKind::kArtifact) kind = "ait.ArtifactError";
+  if (error.kind() == ErrorKind::kMemory) kind = "ait.OutOfMemoryError";
+  throw ffi::Error(kind, error.what(), "");
+}
+
+template <class Body>
+auto guarded(Body&& body) -> decltype(body()) {
+  try {
+    return body();
+  } catch (const Error& error) {
+    rethrow(error);
+  } catch (const std::bad_alloc&) {
+    rethrow(Error(ErrorKind::kMemory, "out of host memory"));
+  }
+}
+
+/// Tensors of a call, from tensor arguments or from addresses of DLTensor structures that the caller keeps alive.
+class TensorArguments {
+ public:
+  TensorArguments(const ffi::PackedArgs& args, int begin, int end) {
+    for (int i = begin; i < end; ++i) {
+      const auto address = args[i].as<void*>();
+      tensors_.push_back(address ? static_cast<const DLTensor*>(*address) : args[i].cast<DLTensor*>());
+    }
+  }
+  const Tensors& tensors() const { return tensors_; }
+
+ private:
+  Tensors tensors_;
+};
+
+ffi::Shape to_shape(const std::vector<int64_t>& values) { return ffi::Shape(values.begin(), values.end()); }
+
+std::vector<int64_t> to_vector(const ffi::Shape& shape) { return {shape.begin(), shape.end()}; }
+
+class ModelModule : public ffi::ModuleObj {
+ public:
+  ModelModule(const std::string& library, int num_runtimes, int device)
+      : model_(std::make_shared<Model>(library, num_runtimes, device)) {}
+
+  const char* kind() const override { return "ait_model"; }
+  int GetPropertyMask() const override { return ffi::Module::kRunnable; }
+
+  ffi::Optional<ffi::Function> GetFunction(const ffi::String& name) override {
+    // Functions keep the model alive, for a caller may hold one longer than the module.
+    const std::shared_ptr<Model> model = model_;
+    if (name == "run") return run_function(model);
+    if (name == "set_constant") return set_constant_function(model);
+    if (name == "describe") return ffi::Function::FromTyped([model] { return ffi::String(model->describe()); });
+    if (name == "input_shapes") return shapes_function(model, true);
+    if (name == "output_shapes") return shapes_function(model, false);
+    if (name == "arena_bytes") {
+      return ffi::Function::FromTyped([model](const ffi::Shape& dims) {
+        return guarded([&] { return model->arena_bytes(to_vector(dims)); });
+      });
+    }
+    if (name == "missing_constants") {
+      return ffi::Function::FromTyped([model] {
+        ffi::Array<ffi::String> names;
+        for (const std::string& missing : model->missing_constants()) names.push_back(missing);
+        return names;
+      });
+    }
+    if (name == "graph_stats") {
+      return ffi::Function::FromTyped([model] {
+        const GraphStats s = model->graph_stats();
+        return ffi::Shape({s.hits, s.captures, s.warmups, s.fallbacks, s.evictions});
+      });
+    }
+    if (name == "sync") {
+      return ffi::Function::FromTyped([model](int64_t stream) {
+        guarded([&] {
+          const DeviceScope scope(model->device());
+          model->device().sync(reinterpret_cast<void*>(stream));
+        });
+      });
+    }
+    if (name == "allocate") {
+      return ffi::Function::FromTyped([model](int64_t bytes) {
+        return guarded([&] {
+          if (bytes < 0) fail(ErrorKind::kInput, "cannot allocate ", bytes, " bytes");
+          const DeviceScope scope(model->device());
+          if (bytes == 0) return int64_t{0};
+          return static_cast<int64_t>(reinterpret_cast<intptr_t>(model->device().allocate(static_cast<size_t>(bytes), "the caller")));
+        });
+      });
+    }
+    if (name == "release") {
+      return ffi::Function::FromTyped([model](int64_t address) {
+        const DeviceScope scope(model->device());
+        if (address != 0) model->device().release(reinterpret_cast<void*>(address));
+      });
+    }
+    if (name == "copy") {
+      return ffi::Function::FromTyped([model](int64_t to, int64_t from, int64_t bytes) {
+        guarded([&] {
+          const DeviceScope scope(model->device());
+          if (bytes > 0) model->device().copy(reinterpret_cast<void*>(to), reinterpret_cast<void*>(from), static_cast<size_t>(bytes));
+        });
+      });
+    }
+    return std::nullopt;
+  }
+
+ private:
+  /// run(stream, sync, graph, num_inputs, inputs..., outputs...) -> Shape. A stream of -1 is the current stream of the framework.
+  static ffi::Function run_function(std::shared_ptr<Model> model) {
+    return ffi::Function::FromPacked([model = std::move(model)](ffi::PackedArgs args, ffi::Any* result) {
+      guarded([&] {
+        const auto stream = args[0].cast<int64_t>();
+        RunOptions options;
+        options.sync = args[1].cast<bool>();
+        options.graph = args[2].cast<bool>();
+        const auto num_inputs = args[3].cast<int>();
+        constexpr int kFirst = 4;
+        if (num_inputs < 0 || kFirst + num_inputs > args.size()) fail(ErrorKind::kInput, "run got too few tensors");
+        const TensorArguments inputs(args, kFirst, kFirst + num_inputs);
+        const TensorArguments outputs(args, kFirst + num_inputs, args.size());
+        const DLDevice device = model->device().dl();
+        options.stream = stream == -1 ? TVMFFIEnvGetStream(device.device_type, device.device_id) : reinterpret_cast<void*>(stream);
+        *result = to_shape(model->run(inputs.tensors(), outputs.tensors(), options));
+      });
+    });
+  }
+
+  /// set_constant(name, tensor)
+  static ffi::Function set_constant_function(std::shared_ptr<Model> model) {
+    return ffi::Function::FromPacked([model = std::move(model)](ffi::PackedArgs args, ffi::Any*) {
+      guarded([&] {
+        const TensorArguments value(args, 1, 2);
+        model->set_constant(std::string(args[0].cast<ffi::String>()), *value.tensors()[0]);
+      });
+    });
+  }
+
+  static ffi::Function shapes_function(std::shared_ptr<Model> model, bool inputs) {
+    return ffi::Function::FromTyped([model = std::move(model), inputs](const ffi::Shape& dims) {
+      return guarded([&] { return to_shape(model->shapes_of_dims(to_vector(dims), inputs)); });
+    });
+  }
+
+  std::shared_ptr<Model> model_;
+};
+
+ffi::Module create(const ffi::String& library, int num_runtimes, int device) {
+  return guarded([&] { return ffi::Module(ffi::make_object<ModelModule>(std::string(library), num_runtimes, device)); });
+}
+
+void configure(const ffi::Array<ffi::String>& gemm_libraries) {
+  std::vector<std::string> candidates;
+  for (const ffi::String& candidate : gemm_libraries) candidates.emplace_back(candidate);
+  set_gemm_library_candidates(std::move(candidates));
+}
+
+}  // namespace
+}  // namespace ait::runtime
+
+TVM_FFI_DLL_EXPORT_TYPED_FUNC(create, ait::runtime::create);
+TVM_FFI_DLL_EXPORT_TYPED_FUNC(configure, ait::runtime::configure);
+TVM_FFI_DLL_EXPORT_TYPED_FUNC(num_threads, ait::runtime::num_threads);

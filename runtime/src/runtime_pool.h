@@ -1,0 +1,83 @@
+/// @file runtime_pool.h
+/// @brief The runtimes of a model: what one run needs for itself, so that several may be under way.
+#ifndef AIT_RUNTIME_RUNTIME_POOL_H_
+#define AIT_RUNTIME_RUNTIME_POOL_H_
+
+#include <condition_variable>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "device.h"
+#include "graph_cache.h"
+
+namespace ait::runtime {
+
+/// @brief An arena, the graphs recorded over it, and the stream that used it last.
+struct Runtime {
+  explicit Runtime(Device& device) : arena(device) {}
+
+  DeviceBuffer arena;
+  GraphCache graphs;
+  std::unique_ptr<Event> event;   ///< end of the last run, made when a run is first left going on
+  void* last_stream = nullptr;
+  bool pending = false;           ///< a run was left going on `last_stream`
+};
+
+/// @brief Lends runtimes; a caller waits while all are lent.
+class RuntimePool {
+ public:
+  RuntimePool(Device& device, int size) {
+    for (int i = 0; i < size; ++i) {
+      runtimes_.push_back(std::make_unique<Runtime>(device));
+      idle_.push_back(runtimes_.back().get());
+    }
+  }
+
+  /// A runtime lent for a scope.
+  class Lease {
+   public:
+    Lease(RuntimePool& pool, void* stream) : pool_(pool), runtime_(pool.acquire(stream)) {}
+    ~Lease() { pool_.release(runtime_); }
+    Lease(const Lease&) = delete;
+    Lease& operator=(const Lease&) = delete;
+    Runtime& operator*() const { return *runtime_; }
+
+   private:
+    RuntimePool& pool_;
+    Runtime* runtime_;
+  };
+
+  int size() const { return static_cast<int>(runtimes_.size()); }
+
+ private:
+  /// Prefers the runtime that last ran on `stream`: its graphs fit, and there is nothing to wait for.
+  Runtime* acquire(void* stream) {
+    std::unique_lock<std::mutex> lock(mutex_);
+    released_.wait(lock, [this] { return !idle_.empty(); });
+    size_t choice = idle_.size() - 1;
+    for (size_t i = 0; i < idle_.size(); ++i) {
+      if (idle_[i]->last_stream == stream) choice = i;
+    }
+    Runtime* runtime = idle_[choice];
+    idle_.erase(idle_.begin() + static_cast<std::ptrdiff_t>(choice));
+    return runtime;
+  }
+
+  void release(Runtime* runtime) {
+    {
+      const std::lock_guard<std::mutex> lock(mutex_);
+      idle_.push_back(runtime);
+    }
+    released_.notify_one();
+  }
+
+  std::mutex mutex_;
+  std::condition_variable released_;
+  std::vector<std::unique_ptr<Runtime>> runtimes_;
+  std::vector<Runtime*> idle_;
+};
+
+}  // namespace ait::runtime
+
+#endif  // AIT_RUNTIME_RUNTIME_POOL_H_
