@@ -1,0 +1,110 @@
+"""Scaled dot-product attention as one op."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from xdsl.dialects.builtin import FloatAttr, UnitAttr, f64
+from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.irdl import irdl_op_definition, operand_def, opt_operand_def, opt_prop_def, prop_def, result_def, traits_def
+from xdsl.parser import Parser
+from xdsl.printer import Printer
+
+from ait_mlir.dialects.ait.base import AitOp, Body, check_broadcastable, parse_operands, print_operands
+from ait_mlir.dialects.ait.dtypes import is_float
+from ait_mlir.dialects.ait.numbers import number_text
+from ait_mlir.dialects.ait.traits import Pure
+from ait_mlir.dialects.ait.types import TensorType, scope_of, shape_text
+
+
+@irdl_op_definition
+class AttentionOp(AitOp):
+    """softmax(scale * q @ k^T + mask) @ v (arXiv:1706.03762), scores never stored.
+
+    q [B, H, S, D], k [B, H, L, D], v [B, H, L, E] give [B, H, S, E]. The additive mask broadcasts to [B, H, S, L]. With `causal`,
+    row s sees the columns up to s + L - S, so that the last row sees all.
+
+    ```mlir
+    %o = ait.attention %q, %k, %v mask %m scale 0.125 causal : !ait.tensor<batch x 12 x seq x 64 x f16>
+    ```
+    """
+
+    name = "ait.attention"
+
+    q = operand_def(TensorType)
+    k = operand_def(TensorType)
+    v = operand_def(TensorType)
+    mask = opt_operand_def(TensorType)
+    scale = prop_def(FloatAttr)
+    causal = opt_prop_def(UnitAttr)
+    output = result_def(TensorType)
+    traits = traits_def(Pure())
+
+    def __init__(
+        self,
+        q: SSAValue | Operation,
+        k: SSAValue | Operation,
+        v: SSAValue | Operation,
+        scale: float,
+        mask: SSAValue | Operation | None = None,
+        causal: bool = False,
+    ) -> None:
+        q = SSAValue.get(q)
+        super().__init__(
+            operands=[q, k, v, mask],
+            properties={"scale": FloatAttr(scale, f64), "causal": UnitAttr() if causal else None},
+            result_types=[q.type],
+        )
+        (inferred,) = self.infer_result_types()
+        self.results[0]._type = inferred  # pyright: ignore[reportPrivateUsage]
+
+    @classmethod
+    def parse_body(cls, parser: Parser, body: Body) -> None:
+        body.operands = parse_operands(parser)
+        if parser.parse_optional_keyword("mask") is not None:
+            body.operands.append(parser.parse_unresolved_operand())
+        parser.parse_keyword("scale")
+        body.properties["scale"] = FloatAttr(float(parser.parse_number()), f64)
+        if parser.parse_optional_keyword("causal") is not None:
+            body.properties["causal"] = UnitAttr()
+
+    def print_body(self, printer: Printer) -> None:
+        print_operands(printer, self.operands[:3])
+        if self.mask is not None:
+            printer.print_string(" mask")
+            print_operands(printer, [self.mask])
+        printer.print_string(f" scale {number_text(self.scale.value.data)}")
+        if self.causal is not None:
+            printer.print_string(" causal")
+
+    def infer_result_types(self) -> Sequence[Attribute]:
+        names = ("q", "k", "v")
+        q, k, v = types = [self.expect_tensor(x, n) for x, n in zip(self.operands[:3], names, strict=True)]
+        for n, t in zip(names, types, strict=True):
+            if t.rank != 4:
+                raise self.fail(f"{n} must have 4 dims [batch, heads, length, head size], got {shape_text(t.dims)}")
+            if t.element_type != q.element_type:
+                raise self.fail(f"{n} has element type {t.element_type}, but q has {q.element_type}")
+        if not is_float(q.element_type):
+            raise self.fail(f"needs a floating-point type, got {q.element_type}")
+        scope = scope_of(self)
+        for name, t, axis, what, other in (
+            ("k", k, 0, "batch", q.dims[0]),
+            ("v", v, 0, "batch", q.dims[0]),
+            ("k", k, 1, "heads", q.dims[1]),
+            ("v", v, 1, "heads", q.dims[1]),
+            ("k", k, 3, "head size", q.dims[3]),
+        ):
+            if not scope.equal(t.dims[axis], other):
+                raise self.fail(f"{what} of {name} is {t.dims[axis]}, but of q {other}")
+        if not scope.equal(k.dims[2], v.dims[2]):
+            raise self.fail(f"length of v is {v.dims[2]}, but of k {k.dims[2]}")
+        if self.mask is not None:
+            m = self.expect_tensor(self.mask, "the mask")
+            check_broadcastable(self, "the mask", m.dims, (*q.dims[:3], k.dims[2]))
+            if not is_float(m.element_type):
+                raise self.fail(f"the mask is added and must be floating-point, got {m.element_type}")
+        return [TensorType.get((*q.dims[:3], v.dims[3]), q.element_type)]
+
+
+OPS = (AttentionOp,)

@@ -1,0 +1,282 @@
+"""What all `ait` ops share: the textual form, the order of verification, inference of result types.
+
+The textual form of an op is `NAME BODY {attributes} : RESULT TYPES`. Operand types are those of earlier definitions; the longer
+form `: (OPERAND TYPES) -> RESULT TYPES` is read, too. An op says how to parse and print its BODY.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Self
+
+from xdsl.dialects.builtin import ArrayAttr, IntegerAttr, i64
+from xdsl.ir import Attribute, Block, Region, SSAValue
+from xdsl.irdl import IRDLOperation
+from xdsl.parser import Parser, UnresolvedOperand
+from xdsl.printer import Printer
+from xdsl.utils.exceptions import VerifyException
+
+from ait_mlir.dialects.ait.types import Shape, TensorType, scope_of, shape_text
+from ait_mlir.dims import Scope
+
+
+@dataclass
+class Body:
+    """The parsed parts of an op, before its types are known."""
+
+    operands: list[UnresolvedOperand] = field(default_factory=list[UnresolvedOperand])
+    properties: dict[str, Attribute] = field(default_factory=dict[str, Attribute])
+    regions: list[Region] = field(default_factory=list[Region])
+
+
+class AitOp(IRDLOperation):
+    """Base of the ops of both dialects."""
+
+    @classmethod
+    def parse_body(cls, parser: Parser, body: Body) -> None:
+        """Parse what stands between the op's name and its attribute dictionary."""
+        body.operands = parse_operands(parser)
+
+    def print_body(self, printer: Printer) -> None:
+        """Print what `parse_body` reads, with a leading space if it is not empty."""
+        print_operands(printer, self.operands)
+
+    @classmethod
+    def parse(cls, parser: Parser) -> Self:
+        body = Body()
+        cls.parse_body(parser, body)
+        attributes = parser.parse_optional_attr_dict()
+        operand_types, result_types = parse_signature(parser)
+        if operand_types is None:
+            operands = [resolve(parser, o) for o in body.operands]
+        else:
+            operands = parser.resolve_operands(body.operands, operand_types, parser.pos)
+        return cls.create(
+            operands=operands,
+            result_types=result_types,
+            properties=body.properties,
+            attributes=attributes,
+            regions=body.regions,
+        )
+
+    def print(self, printer: Printer) -> None:
+        self.print_body(printer)
+        if self.attributes:
+            printer.print_op_attributes(self.attributes)
+        if self.results:
+            printer.print_string(" : ")
+            printer.print_list(self.result_types, printer.print_attribute)
+
+    def verify_(self) -> None:
+        expected = self.infer_result_types()
+        scope = scope_of(self)
+        for i, (result, want) in enumerate(zip(self.results, expected, strict=True)):
+            if not same_type(result.type, want, scope):
+                which = f"result {i}" if len(expected) > 1 else "the result"
+                raise VerifyException(f"{self.name}: {which} is {result.type}, expected {want}")
+            if isinstance(result.type, TensorType):
+                check_declared(self, scope, result.type)
+
+    def infer_result_types(self) -> Sequence[Attribute]:
+        """The result types that the operands and properties imply; `VerifyException` when they do not fit each other.
+
+        Ops whose result type is a parameter of theirs (reshape, param) check it against the operands and return it.
+        """
+        raise NotImplementedError
+
+    def fail(self, message: str) -> VerifyException:
+        """The error to raise: says the op, then the message."""
+        return VerifyException(f"{self.name}: {message}")
+
+    def expect_tensor(self, value: SSAValue, what: str) -> TensorType:
+        """The type of an operand that must be a tensor."""
+        if not isinstance(value.type, TensorType):
+            raise self.fail(f"{what} must be a tensor, got {value.type}")
+        return value.type
+
+
+def same_type(a: Attribute, b: Attribute, scope: Scope) -> bool:
+    """Equal types, where tensors may differ in how their dims are written."""
+    if a == b:
+        return True
+    if not isinstance(a, TensorType) or not isinstance(b, TensorType) or a.element_type != b.element_type:
+        return False
+    return same_shape(a.dims, b.dims, scope)
+
+
+def same_shape(a: Shape, b: Shape, scope: Scope) -> bool:
+    return len(a) == len(b) and all(x is y or scope.equal(x, y) for x, y in zip(a, b, strict=True))
+
+
+def check_declared(op: AitOp, scope: Scope, t: TensorType) -> None:
+    """Raise if a type names a dim that the graph around `op` does not declare."""
+    for e in t.dims:
+        for name in e.symbols:
+            if name not in scope:
+                raise op.fail(f"dim {name!r} of {t} is not declared; add it to the graph's dims {{...}}")
+
+
+def broadcast_shapes(op: AitOp, names: Sequence[str], shapes: Sequence[Shape]) -> Shape:
+    """The NumPy broadcast of shapes; a literal 1 or a missing leading dim stretches, a named dim never does."""
+    scope = scope_of(op)
+    rank = max(map(len, shapes), default=0)
+    out: list[Any] = [None] * rank
+    source = [""] * rank
+    for name, shape in zip(names, shapes, strict=True):
+        for axis in range(1, len(shape) + 1):
+            dim, found = shape[-axis], out[-axis]
+            if found is None or found.as_int() == 1:
+                out[-axis], source[-axis] = dim, name
+            elif dim is not found and dim.as_int() != 1 and not scope.equal(dim, found):
+                raise op.fail(
+                    f"dim {len(shape) - axis} of {name} is {dim}, but {source[-axis]} has {found} there "
+                    f"(shapes {', '.join(shape_text(s) for s in shapes)})"
+                )
+    return tuple(out)
+
+
+def check_broadcastable(op: AitOp, what: str, shape: Shape, target: Shape) -> None:
+    """Raise unless `shape` broadcasts to `target` without enlarging it."""
+    scope = scope_of(op)
+    if len(shape) > len(target):
+        raise op.fail(f"{what} has shape {shape_text(shape)}, of higher rank than {shape_text(target)}")
+    for a, b in zip(reversed(shape), reversed(target), strict=False):
+        if a is not b and a.as_int() != 1 and not scope.equal(a, b):
+            raise op.fail(
+                f"{what} has shape {shape_text(shape)}, which does not broadcast to {shape_text(target)}: {a} is not {b}"
+            )
+
+
+def broadcasts_to(shape: Shape, target: Shape, scope: Scope) -> bool:
+    """Whether `shape` broadcasts to `target` without enlarging it."""
+    return len(shape) <= len(target) and all(
+        a is b or a.as_int() == 1 or scope.equal(a, b)
+        for a, b in zip(reversed(shape), reversed(target), strict=False)
+    )
+
+
+# ** text **
+
+
+def parse_operands(parser: Parser) -> list[UnresolvedOperand]:
+    """`%a, %b` with nothing around."""
+    return (
+        parser.parse_optional_undelimited_comma_separated_list(
+            parser.parse_optional_unresolved_operand, parser.parse_unresolved_operand
+        )
+        or []
+    )
+
+
+def parse_operands_in_parens(parser: Parser) -> list[UnresolvedOperand]:
+    return parser.parse_comma_separated_list(parser.Delimiter.PAREN, parser.parse_unresolved_operand)
+
+
+def print_operands(printer: Printer, operands: Sequence[SSAValue]) -> None:
+    if operands:
+        printer.print_string(" ")
+        printer.print_list(operands, printer.print_ssa_value)
+
+
+def resolve(parser: Parser, operand: UnresolvedOperand) -> SSAValue:
+    """The value an operand names; it must have been defined above."""
+    values = parser.ssa_values.get(operand.operand_name)
+    if values is None:
+        parser.raise_error(f"%{operand.operand_name} is used before its definition", operand.span)
+    if operand.index >= len(values):
+        parser.raise_error(f"%{operand.operand_name} has {len(values)} results, no #{operand.index}", operand.span)
+    return values[operand.index]
+
+
+def parse_signature(parser: Parser) -> tuple[Sequence[Attribute] | None, Sequence[Attribute]]:
+    """`: R, R` or `: (T, T) -> R` or nothing: operand types if given, and result types."""
+    if parser.parse_optional_punctuation(":") is None:
+        return None, ()
+    if parser.parse_optional_punctuation("(") is None:
+        return None, parser.parse_comma_separated_list(parser.Delimiter.NONE, parser.parse_type)
+    operand_types: list[Attribute] = []
+    if parser.parse_optional_punctuation(")") is None:
+        operand_types = parser.parse_comma_separated_list(parser.Delimiter.NONE, parser.parse_type)
+        parser.parse_punctuation(")")
+    parser.parse_punctuation("->")
+    if parser.parse_optional_punctuation("(") is None:
+        return operand_types, parser.parse_comma_separated_list(parser.Delimiter.NONE, parser.parse_type)
+    results = parser.parse_comma_separated_list(parser.Delimiter.NONE, parser.parse_type)
+    parser.parse_punctuation(")")
+    return operand_types, results
+
+
+def parse_int_attr(parser: Parser) -> IntegerAttr:
+    return IntegerAttr(parser.parse_integer(allow_boolean=False), i64)
+
+
+def parse_int_list(parser: Parser) -> ArrayAttr[IntegerAttr]:
+    items = parser.parse_comma_separated_list(parser.Delimiter.SQUARE, lambda: parse_int_attr(parser))
+    return ArrayAttr(items)
+
+
+def int_list(attribute: Attribute) -> tuple[int, ...]:
+    """The integers of an array attribute."""
+    if not isinstance(attribute, ArrayAttr):
+        raise VerifyException(f"expected a list of integers, got {attribute}")
+    return tuple(a.value.data if isinstance(a, IntegerAttr) else 0 for a in attribute.data)
+
+
+def int_list_attr(values: Sequence[int]) -> ArrayAttr[IntegerAttr]:
+    return ArrayAttr([IntegerAttr(v, i64) for v in values])
+
+
+def print_int_list(printer: Printer, values: Sequence[int]) -> None:
+    printer.print_string("[" + ", ".join(map(str, values)) + "]")
+
+
+# ** regions on scalars **
+
+
+def check_region(op: AitOp, region: Region, argument_types: Sequence[Attribute], what: str) -> Block:
+    """Raise unless `region` is one block of elementwise ops on scalars with these arguments; return the block."""
+    from ait_mlir.dialects.ait.elementwise import YieldOp
+    from ait_mlir.dialects.ait.traits import Elementwise
+
+    if len(region.blocks) != 1:
+        raise op.fail(f"the {what} must have one block, it has {len(region.blocks)}")
+    block = region.blocks[0]
+    types = tuple(block.arg_types)
+    if types != tuple(argument_types):
+        want = ", ".join(map(str, argument_types))
+        raise op.fail(f"the {what} takes ({', '.join(map(str, types))}), expected ({want})")
+    last = block.last_op
+    if not isinstance(last, YieldOp):
+        raise op.fail(f"the {what} must end with ait.yield")
+    for inner in block.ops:
+        if inner is not last and not inner.has_trait(Elementwise) and inner.name != "ait.constant":
+            raise op.fail(f"the {what} holds {inner.name}; only elementwise ops and constants are allowed there")
+        if any(isinstance(r.type, TensorType) for r in inner.results):
+            raise op.fail(f"{inner.name} in the {what} makes a tensor; the {what} works on scalars")
+    return block
+
+
+def parse_region_clause(parser: Parser, keyword: str, body: Body) -> None:
+    """`KEYWORD(%a, %b) { ... }` or nothing; an absent region is an empty one."""
+    if parser.parse_optional_keyword(keyword) is None:
+        body.regions.append(Region())
+        return
+    body.operands += parse_operands_in_parens(parser)
+    body.regions.append(parser.parse_region())
+
+
+def print_region_clause(printer: Printer, keyword: str, operands: Sequence[SSAValue], region: Region) -> None:
+    if not region.blocks:
+        return
+    printer.print_string(f" {keyword}(")
+    printer.print_list(operands, printer.print_ssa_value)
+    printer.print_string(") ")
+    printer.print_region(region)
+
+
+def one_block(argument_types: Sequence[Attribute], fill: Callable[[Block], None]) -> Region:
+    """A region of one block, filled by `fill`."""
+    block = Block(arg_types=argument_types)
+    fill(block)
+    return Region(block)

@@ -1,0 +1,279 @@
+"""The graph and what enters and leaves it: params, constants, outputs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Self, cast
+
+from xdsl.dialects.builtin import ArrayAttr, FloatAttr, IntegerAttr, StringAttr
+from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
+from xdsl.irdl import irdl_op_definition, operand_def, prop_def, region_def, result_def, traits_def
+from xdsl.parser import Parser
+from xdsl.printer import Printer
+from xdsl.traits import IsolatedFromAbove, NoTerminator, SymbolOpInterface
+
+from ait_mlir.dialects.ait.base import AitOp, Body, check_declared, parse_operands, print_operands
+from ait_mlir.dialects.ait.dtypes import is_element_type, is_float
+from ait_mlir.dialects.ait.numbers import Number, literal_values, number_attr, parse_literal, print_literal
+from ait_mlir.dialects.ait.traits import Pure
+from ait_mlir.dialects.ait.types import DimsAttr, TensorType, shape_text
+from ait_mlir.dims import Scope
+
+
+@irdl_op_definition
+class GraphOp(AitOp):
+    """A model: named inputs, declared dims, and a body of ops in order.
+
+    ```mlir
+    ait.graph @ffn(%x: !ait.tensor<batch x 768 x f16>) dims {batch = 1 to 64} {
+      ait.output "y" %x : !ait.tensor<batch x 768 x f16>
+    }
+    ```
+    """
+
+    name = "ait.graph"
+
+    sym_name = prop_def(StringAttr)
+    dims = prop_def(DimsAttr)
+    input_names = prop_def(ArrayAttr[StringAttr])
+    body = region_def("single_block")
+    traits = traits_def(IsolatedFromAbove(), NoTerminator(), SymbolOpInterface())
+
+    def __init__(self, name: str, inputs: Sequence[tuple[str, TensorType]], dims: Scope, body: Region | None = None):
+        region = body or Region(Block(arg_types=[t for _, t in inputs]))
+        super().__init__(
+            properties={
+                "sym_name": StringAttr(name),
+                "dims": DimsAttr(dims),
+                "input_names": ArrayAttr([StringAttr(n) for n, _ in inputs]),
+            },
+            regions=[region],
+        )
+
+    @property
+    def block(self) -> Block:
+        return self.body.block
+
+    @property
+    def scope(self) -> Scope:
+        return self.dims.data
+
+    def inputs(self) -> list[tuple[str, SSAValue]]:
+        """Names and values of the inputs, in order."""
+        return [(n.data, v) for n, v in zip(self.input_names.data, self.block.args, strict=True)]
+
+    def outputs(self) -> list[OutputOp]:
+        return [op for op in self.block.ops if isinstance(op, OutputOp)]
+
+    def params(self) -> list[ParamOp]:
+        return [op for op in self.block.ops if isinstance(op, ParamOp)]
+
+    @classmethod
+    def parse(cls, parser: Parser) -> Self:
+        name = parser.parse_symbol_name()
+        names: list[StringAttr] = []
+
+        def parse_input() -> Parser.Argument:
+            given = parser.parse_optional_str_literal()
+            argument = parser.parse_argument()
+            names.append(StringAttr(argument.name.text[1:] if given is None else given))
+            return argument
+
+        arguments = parser.parse_comma_separated_list(parser.Delimiter.PAREN, parse_input)
+        dims = DimsAttr(Scope.parse(""))
+        if parser.parse_optional_keyword("dims") is not None:
+            dims = DimsAttr.parse_braces(parser)
+        attributes = parser.parse_optional_attr_dict_with_keyword()
+        body = parser.parse_region(arguments)
+        return cls.create(
+            properties={"sym_name": name, "dims": dims, "input_names": ArrayAttr(names)},
+            attributes=dict(attributes.data) if attributes is not None else {},
+            regions=[body],
+        )
+
+    def print(self, printer: Printer) -> None:
+        printer.print_string(" ")
+        printer.print_symbol_name(self.sym_name.data)
+        printer.print_string("(")
+        for i, (name, value) in enumerate(zip(self.input_names.data, self.block.args, strict=True)):
+            printer.print_string(", " if i else "")
+            if value.name_hint != name.data:
+                printer.print_string_literal(name.data)
+                printer.print_string(" ")
+            printer.print_block_argument(value)
+        printer.print_string(")")
+        if self.scope.dims:
+            printer.print_string(f" dims {{{self.scope}}}")
+        if self.attributes:
+            printer.print_string(" attributes")
+            printer.print_op_attributes(self.attributes)
+        printer.print_string(" ")
+        printer.print_region(self.body, print_entry_block_args=False, print_empty_block=False)
+
+    def verify_(self) -> None:
+        names = [n.data for n in self.input_names.data]
+        arguments = self.block.args
+        if len(names) != len(arguments):
+            raise self.fail(f"has {len(arguments)} inputs, but {len(names)} input names")
+        _check_unique(self, "inputs", names)
+        for name, value in zip(names, arguments, strict=True):
+            if not isinstance(value.type, TensorType):
+                raise self.fail(f"input {name!r} must be a tensor, got {value.type}")
+            check_declared(self, self.scope, value.type)
+        outputs = self.outputs()
+        _check_unique(self, "outputs", [o.output_name.data for o in outputs])
+        params: dict[str, Attribute] = {}
+        for p in self.params():
+            known = params.setdefault(p.param_name.data, p.output.type)
+            if known != p.output.type:
+                raise self.fail(f"param {p.param_name.data!r} has two types, {known} and {p.output.type}")
+
+    def infer_result_types(self) -> Sequence[Attribute]:
+        return []
+
+
+def _check_unique(op: AitOp, what: str, names: list[str]) -> None:
+    seen: set[str] = set()
+    for n in names:
+        if n in seen:
+            raise op.fail(f"two {what} are named {n!r}")
+        seen.add(n)
+
+
+@irdl_op_definition
+class ParamOp(AitOp):
+    """A weight, by name; its data comes from a side file or from Python.
+
+    ```mlir
+    %w = ait.param "encoder.up.weight" : !ait.tensor<3072 x 768 x f16>
+    ```
+    """
+
+    name = "ait.param"
+
+    param_name = prop_def(StringAttr)
+    output = result_def(TensorType)
+    traits = traits_def(Pure())
+
+    def __init__(self, name: str, type: TensorType) -> None:
+        super().__init__(properties={"param_name": StringAttr(name)}, result_types=[type])
+
+    @classmethod
+    def parse_body(cls, parser: Parser, body: Body) -> None:
+        body.properties["param_name"] = StringAttr(parser.parse_str_literal())
+
+    def print_body(self, printer: Printer) -> None:
+        printer.print_string(" ")
+        printer.print_string_literal(self.param_name.data)
+
+    def infer_result_types(self) -> Sequence[Attribute]:
+        t = self.expect_tensor(self.results[0], "the result")
+        if not self.param_name.data:
+            raise self.fail("needs a name")
+        if t.static_shape() is None:
+            raise self.fail(f"param {self.param_name.data!r} must have a static shape, got {shape_text(t.dims)}")
+        return [t]
+
+
+@irdl_op_definition
+class ConstantOp(AitOp):
+    """A literal: one number for all elements, or a row-major list.
+
+    ```mlir
+    %c = ait.constant 0.125 : !ait.tensor<f16>
+    %i = ait.constant [0, 1, 2] : !ait.tensor<3 x i64>
+    ```
+    """
+
+    name = "ait.constant"
+
+    value = prop_def(ArrayAttr | FloatAttr | IntegerAttr)
+    output = result_def()
+    traits = traits_def(Pure())
+
+    def __init__(self, value: Number | Sequence[Number], type: Attribute) -> None:
+        literal = number_attr(value) if isinstance(value, int | float) else ArrayAttr([number_attr(v) for v in value])
+        super().__init__(properties={"value": literal}, result_types=[type])
+
+    @classmethod
+    def parse_body(cls, parser: Parser, body: Body) -> None:
+        body.properties["value"] = parse_literal(parser)
+
+    def print_body(self, printer: Printer) -> None:
+        printer.print_string(" ")
+        print_literal(printer, cast(Attribute, self.value))
+
+    def values(self) -> list[Number]:
+        """The numbers, row-major; a single one fills the whole tensor unless it is a list."""
+        return literal_values(cast(Attribute, self.value))
+
+    def splat(self) -> Number | None:
+        """The number that every element has, or None for a list of different ones."""
+        values = self.values()
+        return values[0] if values and all(v == values[0] for v in values) else None
+
+    def infer_result_types(self) -> Sequence[Attribute]:
+        t = self.output.type
+        values = self.values()
+        element = t
+        if isinstance(t, TensorType):
+            element = t.element_type
+            if isinstance(self.value, ArrayAttr):
+                shape = t.static_shape()
+                size = t.num_elements().as_int()
+                if shape is None or size != len(values):
+                    raise self.fail(f"{len(values)} numbers cannot fill {t}, which has {t.num_elements()} elements")
+        elif isinstance(self.value, ArrayAttr):
+            raise self.fail(f"a list needs a tensor type, got {t}")
+        if not is_element_type(element):
+            raise self.fail(f"type {t} is neither a tensor nor an element type")
+        if not is_float(element) and not all(isinstance(v, int) for v in values):
+            raise self.fail(f"a number with a point cannot be of type {element}")
+        return [t]
+
+
+@irdl_op_definition
+class OutputOp(AitOp):
+    """Name a value as an output of the graph.
+
+    ```mlir
+    ait.output "y" %v : !ait.tensor<batch x 768 x f16>
+    ```
+    """
+
+    name = "ait.output"
+
+    value = operand_def(TensorType)
+    output_name = prop_def(StringAttr)
+
+    def __init__(self, name: str, value: SSAValue | Operation) -> None:
+        super().__init__(operands=[value], properties={"output_name": StringAttr(name)})
+
+    @classmethod
+    def parse(cls, parser: Parser) -> Self:
+        name = StringAttr(parser.parse_str_literal())
+        operands = parse_operands(parser)
+        attributes = parser.parse_optional_attr_dict()
+        parser.parse_punctuation(":")
+        types = parser.parse_comma_separated_list(parser.Delimiter.NONE, parser.parse_type)
+        values = parser.resolve_operands(operands, types, parser.pos)
+        return cls.create(operands=values, properties={"output_name": name}, attributes=attributes)
+
+    def print(self, printer: Printer) -> None:
+        printer.print_string(" ")
+        printer.print_string_literal(self.output_name.data)
+        print_operands(printer, self.operands)
+        if self.attributes:
+            printer.print_op_attributes(self.attributes)
+        printer.print_string(" : ")
+        printer.print_list(self.operand_types, printer.print_attribute)
+
+    def infer_result_types(self) -> Sequence[Attribute]:
+        if not self.output_name.data:
+            raise self.fail("needs a name")
+        if not isinstance(self.parent_op(), GraphOp | None):
+            raise self.fail("stands in the body of an ait.graph only")
+        return []
+
+
+OPS = (GraphOp, ParamOp, ConstantOp, OutputOp)

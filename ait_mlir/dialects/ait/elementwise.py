@@ -1,0 +1,371 @@
+"""Elementwise ops, one definition for tensors (with broadcasting) and for the scalars of a region."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, ClassVar, Self
+
+from xdsl.dialects.builtin import StringAttr, i1
+from xdsl.ir import Attribute, Operation, Region, SSAValue
+from xdsl.irdl import (
+    irdl_op_definition,
+    operand_def,
+    prop_def,
+    region_def,
+    result_def,
+    traits_def,
+    var_operand_def,
+    var_result_def,
+)
+from xdsl.parser import Parser
+from xdsl.printer import Printer
+from xdsl.traits import IsTerminator
+
+from ait_mlir.dialects.ait.base import (
+    AitOp,
+    Body,
+    broadcast_shapes,
+    check_broadcastable,
+    check_region,
+    parse_operands,
+    parse_operands_in_parens,
+    print_operands,
+    resolve,
+)
+from ait_mlir.dialects.ait.dtypes import compute_type, is_element_type, is_float
+from ait_mlir.dialects.ait.traits import Commutative, Elementwise, Pure
+from ait_mlir.dialects.ait.types import TensorType, shape_text
+
+
+class ElementwiseOp(AitOp):
+    """Base: all operands are tensors, or all are scalars."""
+
+    OPERAND_NAMES: ClassVar[tuple[str, ...]] = ()
+    FLOATS_ONLY: ClassVar[bool] = False
+
+    def __init__(self, *operands: SSAValue | Operation, result_type: Attribute | None = None) -> None:
+        values = [SSAValue.get(o) for o in operands]
+        super().__init__(operands=values, result_types=[result_type or values[0].type])
+        if result_type is None:
+            (inferred,) = self.infer_result_types()
+            self.results[0]._type = inferred  # pyright: ignore[reportPrivateUsage]
+
+    def element_types(self) -> list[Attribute]:
+        """The element type of each operand; raises unless all are tensors or all are scalars."""
+        types = self.operand_types
+        tensors = [isinstance(t, TensorType) for t in types]
+        if any(tensors) != all(tensors):
+            raise self.fail("operands must be all tensors or all scalars, got " + ", ".join(map(str, types)))
+        elements = [t.element_type if isinstance(t, TensorType) else t for t in types]
+        for t in elements:
+            if not is_element_type(t):
+                raise self.fail(f"operand type {t} is neither a tensor nor an element type")
+        return elements
+
+    def infer_element_type(self, elements: Sequence[Attribute]) -> Attribute:
+        first = elements[0]
+        for name, t in zip(self.OPERAND_NAMES, elements, strict=True):
+            if t != first:
+                raise self.fail(f"{name} has element type {t}, but {self.OPERAND_NAMES[0]} has {first}")
+        if self.FLOATS_ONLY and not is_float(first):
+            raise self.fail(f"needs a floating-point type, got {first}; convert with ait.cast")
+        return first
+
+    def infer_result_types(self) -> Sequence[Attribute]:
+        element = self.infer_element_type(self.element_types())
+        shapes = [t.dims for t in self.operand_types if isinstance(t, TensorType)]
+        if not shapes:
+            return [element]
+        return [TensorType.get(broadcast_shapes(self, self.OPERAND_NAMES, shapes), element)]
+
+
+# ** unary **
+
+
+class UnaryOp(ElementwiseOp):
+    OPERAND_NAMES: ClassVar[tuple[str, ...]] = ("input",)
+    FLOATS_ONLY: ClassVar[bool] = True
+
+    input = operand_def()
+    output = result_def()
+    traits = traits_def(Elementwise(), Pure())
+
+
+def _unary(mnemonic: str, meaning: str, floats_only: bool = True) -> type[UnaryOp]:
+    """Define `ait.MNEMONIC`."""
+    doc = f"""{meaning}
+
+    ```mlir
+    %y = ait.{mnemonic} %x : !ait.tensor<batch x 768 x f16>
+    ```
+    """
+    name = "".join(p.capitalize() for p in mnemonic.split("_")) + "Op"
+    namespace = {
+        "name": f"ait.{mnemonic}",
+        "__doc__": doc,
+        "__module__": __name__,
+        "__annotations__": {"FLOATS_ONLY": ClassVar[bool]},
+        "FLOATS_ONLY": floats_only,
+    }
+    return irdl_op_definition(type(name, (UnaryOp,), namespace))
+
+
+NegOp = _unary("neg", "-x", floats_only=False)
+ExpOp = _unary("exp", "e to the power x.")
+LogOp = _unary("log", "Natural logarithm; -inf at 0, NaN below.")
+SqrtOp = _unary("sqrt", "Square root; NaN below 0.")
+RsqrtOp = _unary("rsqrt", "1 / sqrt(x); inf at 0.")
+TanhOp = _unary("tanh", "Hyperbolic tangent.")
+ErfOp = _unary("erf", "Gauss error function.")
+SigmoidOp = _unary("sigmoid", "1 / (1 + exp(-x)).")
+ReluOp = _unary("relu", "max(x, 0); NaN stays NaN.", floats_only=False)
+GeluOp = _unary("gelu", "x * (1 + erf(x / sqrt(2))) / 2 (arXiv:1606.08415).")
+FastGeluOp = _unary("fast_gelu", "x * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 x^3))) / 2 (arXiv:1606.08415).")
+SiluOp = _unary("silu", "x * sigmoid(x) (arXiv:1702.03118).")
+
+UNARY = (NegOp, ExpOp, LogOp, SqrtOp, RsqrtOp, TanhOp, ErfOp, SigmoidOp, ReluOp, GeluOp, FastGeluOp, SiluOp)
+
+
+# ** binary **
+
+
+class BinaryOp(ElementwiseOp):
+    OPERAND_NAMES: ClassVar[tuple[str, ...]] = ("lhs", "rhs")
+
+    lhs = operand_def()
+    rhs = operand_def()
+    output = result_def()
+    traits = traits_def(Elementwise(), Pure())
+
+
+def _binary(mnemonic: str, meaning: str, commutative: bool = False) -> type[BinaryOp]:
+    doc = f"""{meaning} Broadcasts literal 1s and missing leading dims.
+
+    ```mlir
+    %y = ait.{mnemonic} %a, %b : !ait.tensor<batch x 768 x f16>
+    ```
+    """
+    namespace: dict[str, Any] = {"name": f"ait.{mnemonic}", "__doc__": doc, "__module__": __name__, "__annotations__": {}}
+    if commutative:
+        namespace["traits"] = traits_def(Elementwise(), Pure(), Commutative())
+    return irdl_op_definition(type(mnemonic.capitalize() + "Op", (BinaryOp,), namespace))
+
+
+AddOp = _binary("add", "Sum.", commutative=True)
+SubOp = _binary("sub", "Difference.")
+MulOp = _binary("mul", "Product.", commutative=True)
+DivOp = _binary("div", "Quotient; on integers it truncates towards zero.")
+MaxOp = _binary("max", "The larger one; NaN if one is NaN.", commutative=True)
+MinOp = _binary("min", "The smaller one; NaN if one is NaN.", commutative=True)
+
+BINARY = (AddOp, SubOp, MulOp, DivOp, MaxOp, MinOp)
+
+PREDICATES = ("eq", "ne", "lt", "le", "gt", "ge")
+
+
+@irdl_op_definition
+class CompareOp(ElementwiseOp):
+    """Compare two values; every comparison with NaN is false, except `ne`.
+
+    ```mlir
+    %y = ait.compare lt %a, %b : !ait.tensor<batch x 768 x i1>
+    ```
+    """
+
+    name = "ait.compare"
+    OPERAND_NAMES: ClassVar[tuple[str, ...]] = ("lhs", "rhs")
+
+    lhs = operand_def()
+    rhs = operand_def()
+    predicate = prop_def(StringAttr)
+    output = result_def()
+    traits = traits_def(Elementwise(), Pure())
+
+    def __init__(self, predicate: str, lhs: SSAValue | Operation, rhs: SSAValue | Operation) -> None:
+        AitOp.__init__(
+            self,
+            operands=[lhs, rhs],
+            properties={"predicate": StringAttr(predicate)},
+            result_types=[SSAValue.get(lhs).type],
+        )
+        (inferred,) = self.infer_result_types()
+        self.results[0]._type = inferred  # pyright: ignore[reportPrivateUsage]
+
+    @classmethod
+    def parse_body(cls, parser: Parser, body: Body) -> None:
+        start = parser.pos
+        predicate = parser.parse_identifier()
+        if predicate not in PREDICATES:
+            parser.raise_error(f"expected one of {', '.join(PREDICATES)}", start, parser.pos)
+        body.properties["predicate"] = StringAttr(predicate)
+        body.operands = parse_operands(parser)
+
+    def print_body(self, printer: Printer) -> None:
+        printer.print_string(f" {self.predicate.data}")
+        print_operands(printer, self.operands)
+
+    def infer_element_type(self, elements: Sequence[Attribute]) -> Attribute:
+        super().infer_element_type(elements)
+        if self.predicate.data not in PREDICATES:
+            raise self.fail(f"unknown predicate {self.predicate}; expected one of {', '.join(PREDICATES)}")
+        return i1
+
+
+@irdl_op_definition
+class WhereOp(ElementwiseOp):
+    """Choose `a` where the condition holds, else `b`.
+
+    ```mlir
+    %y = ait.where %c, %a, %b : !ait.tensor<batch x 768 x f16>
+    ```
+    """
+
+    name = "ait.where"
+    OPERAND_NAMES: ClassVar[tuple[str, ...]] = ("condition", "a", "b")
+
+    condition = operand_def()
+    a = operand_def()
+    b = operand_def()
+    output = result_def()
+    traits = traits_def(Elementwise(), Pure())
+
+    def infer_element_type(self, elements: Sequence[Attribute]) -> Attribute:
+        if elements[0] != i1:
+            raise self.fail(f"condition has element type {elements[0]}, expected i1")
+        if elements[1] != elements[2]:
+            raise self.fail(f"b has element type {elements[2]}, but a has {elements[1]}")
+        return elements[1]
+
+
+@irdl_op_definition
+class CastOp(ElementwiseOp):
+    """Convert to another element type: to nearest even for floats, towards zero from float to integer, x != 0 to i1.
+
+    ```mlir
+    %y = ait.cast %x : !ait.tensor<batch x 768 x f32>
+    ```
+    """
+
+    name = "ait.cast"
+    OPERAND_NAMES: ClassVar[tuple[str, ...]] = ("input",)
+
+    input = operand_def()
+    output = result_def()
+    traits = traits_def(Elementwise(), Pure())
+
+    def __init__(self, input: SSAValue | Operation, element_type: Attribute) -> None:
+        value = SSAValue.get(input)
+        t = value.type
+        result = TensorType.get(t.dims, element_type) if isinstance(t, TensorType) else element_type
+        AitOp.__init__(self, operands=[value], result_types=[result])
+
+    def infer_result_types(self) -> Sequence[Attribute]:
+        self.element_types()
+        source, result = self.input.type, self.output.type
+        if not isinstance(source, TensorType):
+            if not is_element_type(result):
+                raise self.fail(f"the result {result} must be a scalar like the input {source}")
+            return [result]
+        if not isinstance(result, TensorType):
+            raise self.fail(f"the result {result} must be a tensor like the input {source}")
+        return [TensorType.get(source.dims, result.element_type)]
+
+
+@irdl_op_definition
+class YieldOp(AitOp):
+    """End a region with its values.
+
+    ```mlir
+    ait.yield %a, %b : f32, f32
+    ```
+    """
+
+    name = "ait.yield"
+
+    values = var_operand_def()
+    traits = traits_def(IsTerminator(), Pure())
+
+    def __init__(self, *values: SSAValue | Operation) -> None:
+        super().__init__(operands=[list(values)])
+
+    @classmethod
+    def parse(cls, parser: Parser) -> Self:
+        operands = parse_operands(parser)
+        parser.parse_punctuation(":")
+        types = parser.parse_comma_separated_list(parser.Delimiter.NONE, parser.parse_type)
+        for operand in operands:
+            resolve(parser, operand)
+        return cls(*parser.resolve_operands(operands, types, parser.pos))
+
+    def print(self, printer: Printer) -> None:
+        print_operands(printer, self.operands)
+        printer.print_string(" : ")
+        printer.print_list(self.operand_types, printer.print_attribute)
+
+    def infer_result_types(self) -> Sequence[Attribute]:
+        return []
+
+
+@irdl_op_definition
+class FusedElementwiseOp(AitOp):
+    """Several elementwise ops in one pass over memory, with one or more results of one shape.
+
+    Block arguments are the operands' elements in their compute type; each yield is rounded once to its result's element type.
+
+    ```mlir
+    %y = ait.fused_elementwise(%a, %b) {
+    ^bb0(%0: f32, %1: f32):
+      %2 = ait.add %0, %1 : f32
+      %3 = ait.relu %2 : f32
+      ait.yield %3 : f32
+    } : !ait.tensor<batch x 768 x f16>
+    ```
+    """
+
+    name = "ait.fused_elementwise"
+
+    inputs = var_operand_def(TensorType)
+    outputs = var_result_def(TensorType)
+    body = region_def()
+    traits = traits_def(Pure())
+
+    def __init__(self, inputs: Sequence[SSAValue], result_types: Sequence[Attribute], body: Region) -> None:
+        super().__init__(operands=[inputs], result_types=[result_types], regions=[body])
+
+    @classmethod
+    def parse_body(cls, parser: Parser, body: Body) -> None:
+        body.operands = parse_operands_in_parens(parser)
+        body.regions.append(parser.parse_region())
+
+    def print_body(self, printer: Printer) -> None:
+        printer.print_string("(")
+        printer.print_list(self.operands, printer.print_ssa_value)
+        printer.print_string(") ")
+        printer.print_region(self.body)
+
+    def infer_result_types(self) -> Sequence[Attribute]:
+        inputs = [self.expect_tensor(v, f"operand {i}") for i, v in enumerate(self.operands)]
+        outputs = [self.expect_tensor(v, f"result {i}") for i, v in enumerate(self.results)]
+        if not outputs:
+            raise self.fail("needs at least one result")
+        block = check_region(self, self.body, [compute_type(t.element_type) for t in inputs], "region")
+        check_yield(self, block.last_op, [compute_type(t.element_type) for t in outputs])
+        shape = outputs[0].dims
+        for i, t in enumerate(outputs):
+            if t.dims != shape:
+                raise self.fail(f"result {i} has shape {shape_text(t.dims)}, but result 0 has {shape_text(shape)}")
+        for i, t in enumerate(inputs):
+            check_broadcastable(self, f"operand {i}", t.dims, shape)
+        return [TensorType.get(shape, t.element_type) for t in outputs]
+
+
+def check_yield(op: AitOp, terminator: Operation | None, types: Sequence[Attribute]) -> None:
+    """Raise unless the terminator yields values of these types."""
+    found = () if terminator is None else tuple(terminator.operand_types)
+    if found != tuple(types):
+        want = ", ".join(map(str, types))
+        raise op.fail(f"the region yields ({', '.join(map(str, found))}), expected ({want})")
+
+
+ELEMENTWISE = (*UNARY, *BINARY, CompareOp, WhereOp, CastOp)
+OPS = (*ELEMENTWISE, YieldOp, FusedElementwiseOp)

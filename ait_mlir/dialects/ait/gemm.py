@@ -1,0 +1,169 @@
+"""Contractions: `gemm` and `bmm` in every layout, with an optional epilogue region."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from xdsl.dialects.builtin import StringAttr
+from xdsl.ir import Attribute, Operation, Region, SSAValue
+from xdsl.irdl import irdl_op_definition, operand_def, prop_def, region_def, result_def, traits_def, var_operand_def
+from xdsl.parser import Parser
+from xdsl.printer import Printer
+
+from ait_mlir.dialects.ait.base import (
+    AitOp,
+    Body,
+    broadcast_shapes,
+    check_broadcastable,
+    check_region,
+    parse_operands,
+    parse_region_clause,
+    print_operands,
+    print_region_clause,
+)
+from ait_mlir.dialects.ait.dtypes import compute_type, is_float
+from ait_mlir.dialects.ait.elementwise import check_yield
+from ait_mlir.dialects.ait.traits import Contraction, Pure
+from ait_mlir.dialects.ait.types import Shape, TensorType, scope_of, shape_text, tensor_type
+from ait_mlir.dims import Expr
+
+LAYOUTS = ("rrr", "rrc", "rcr", "rcc", "crr", "crc", "ccr", "ccc")
+
+
+class ContractionOp(AitOp):
+    """Base: `layout` says how A, B and the result are stored, `r` row-major or `c` column-major.
+
+    The epilogue region maps the accumulator (first argument, in the compute type) and the elements of the epilogue operands,
+    which broadcast to the result's shape, to the value that is rounded once to the result's element type.
+    """
+
+    a = operand_def(TensorType)
+    b = operand_def(TensorType)
+    epilogue_operands = var_operand_def(TensorType)
+    layout = prop_def(StringAttr)
+    output = result_def(TensorType)
+    epilogue = region_def()
+    traits = traits_def(Contraction(), Pure())
+
+    def __init__(
+        self,
+        layout: str,
+        a: SSAValue | Operation,
+        b: SSAValue | Operation,
+        epilogue_operands: Sequence[SSAValue] = (),
+        epilogue: Region | None = None,
+        result_type: Attribute | None = None,
+    ) -> None:
+        a = SSAValue.get(a)
+        super().__init__(
+            operands=[a, b, epilogue_operands],
+            properties={"layout": StringAttr(layout)},
+            result_types=[result_type or a.type],
+            regions=[epilogue or Region()],
+        )
+        if result_type is None:
+            (inferred,) = self.infer_result_types()
+            self.results[0]._type = inferred  # pyright: ignore[reportPrivateUsage]
+
+    @classmethod
+    def parse_body(cls, parser: Parser, body: Body) -> None:
+        start = parser.pos
+        layout = parser.parse_identifier()
+        if layout not in LAYOUTS:
+            parser.raise_error(f"expected a layout, one of {', '.join(LAYOUTS)}", start, start + len(layout))
+        body.properties["layout"] = StringAttr(layout)
+        body.operands = parse_operands(parser)
+        parse_region_clause(parser, "epilogue", body)
+
+    def print_body(self, printer: Printer) -> None:
+        printer.print_string(f" {self.layout.data}")
+        print_operands(printer, self.operands[:2])
+        print_region_clause(printer, "epilogue", self.operands[2:], self.epilogue)
+
+    def split_a(self) -> tuple[Shape, Expr, Expr]:
+        """Leading dims, M and K of operand A. The leading dims of a gemm belong to M."""
+        dims = tensor_type(self.a).dims
+        rows, columns = dims[-2], dims[-1]
+        return (dims[:-2], rows, columns) if self.layout.data[0] == "r" else (dims[:-2], columns, rows)
+
+    def split_b(self) -> tuple[Shape, Expr, Expr]:
+        """Leading dims, K and N of operand B."""
+        dims = tensor_type(self.b).dims
+        rows, columns = dims[-2], dims[-1]
+        return (dims[:-2], rows, columns) if self.layout.data[1] == "r" else (dims[:-2], columns, rows)
+
+    def infer_batch(self, a: Shape, b: Shape) -> Shape:
+        raise NotImplementedError
+
+    def infer_result_types(self) -> Sequence[Attribute]:
+        a = self.expect_tensor(self.operands[0], "A")
+        b = self.expect_tensor(self.operands[1], "B")
+        layout = self.layout.data
+        if layout not in LAYOUTS:
+            raise self.fail(f"unknown layout {layout!r}; expected one of {', '.join(LAYOUTS)}")
+        if a.rank < 2 or b.rank < 2:
+            raise self.fail(f"A and B need at least 2 dims, got {shape_text(a.dims)} and {shape_text(b.dims)}")
+        if a.element_type != b.element_type:
+            raise self.fail(f"B has element type {b.element_type}, but A has {a.element_type}")
+        if not is_float(a.element_type):
+            raise self.fail(f"needs a floating-point type, got {a.element_type}")
+        batch_a, m, k = self.split_a()
+        batch_b, k_b, n = self.split_b()
+        if k is not k_b and not scope_of(self).equal(k, k_b):
+            raise self.fail(
+                f"A sums over {k} (shape {shape_text(a.dims)}), but B over {k_b} (shape {shape_text(b.dims)}), layout {layout}"
+            )
+        batch = self.infer_batch(batch_a, batch_b)
+        shape = (*batch, m, n) if layout[2] == "r" else (*batch, n, m)
+        element = a.element_type
+        if self.epilogue.blocks:
+            element = self.expect_tensor(self.results[0], "the result").element_type
+            extras = [self.expect_tensor(v, f"epilogue operand {i}") for i, v in enumerate(self.operands[2:])]
+            for i, t in enumerate(extras):
+                check_broadcastable(self, f"epilogue operand {i}", t.dims, shape)
+            arguments = [compute_type(t) for t in (a.element_type, *(e.element_type for e in extras))]
+            block = check_region(self, self.epilogue, arguments, "epilogue")
+            check_yield(self, block.last_op, [compute_type(element)])
+        elif len(self.operands) > 2:
+            raise self.fail("has epilogue operands but no epilogue region")
+        return [TensorType.get(shape, element)]
+
+
+@irdl_op_definition
+class GemmOp(ContractionOp):
+    """Matrix product. A is `r`: [..., M, K] or `c`: [K, M]; B is `r`: [K, N] or `c`: [N, K]; the result is `r`: [..., M, N] or `c`: [N, M].
+
+    ```mlir
+    %y = ait.gemm rcr %x, %w epilogue(%b) {
+    ^bb0(%acc: f32, %bias: f32):
+      %s = ait.add %acc, %bias : f32
+      ait.yield %s : f32
+    } : !ait.tensor<batch x 3072 x f16>
+    ```
+    """
+
+    name = "ait.gemm"
+
+    def infer_batch(self, a: Shape, b: Shape) -> Shape:
+        if b:
+            raise self.fail(f"B has rank {len(b) + 2}, expected 2; ait.bmm multiplies batches")
+        if a and (self.layout.data[0] == "c" or self.layout.data[2] == "c"):
+            raise self.fail(f"A has rank {len(a) + 2}; with layout {self.layout.data} it must have rank 2")
+        return a
+
+
+@irdl_op_definition
+class BmmOp(ContractionOp):
+    """Batched matrix product over leading dims, which broadcast where one is a literal 1 or missing.
+
+    ```mlir
+    %s = ait.bmm rcr %q, %k : !ait.tensor<batch x 12 x seq x seq x f16>
+    ```
+    """
+
+    name = "ait.bmm"
+
+    def infer_batch(self, a: Shape, b: Shape) -> Shape:
+        return broadcast_shapes(self, ("the batch of A", "the batch of B"), (a, b))
+
+
+OPS = (GemmOp, BmmOp)

@@ -1,0 +1,191 @@
+"""Ops that reduce over each row and keep its shape: softmax and layer_norm."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from xdsl.dialects.builtin import DenseArrayBase, FloatAttr, IntegerAttr, f64, i32, i64
+from xdsl.ir import Attribute, Operation, Region, SSAValue
+from xdsl.irdl import (
+    AttrSizedOperandSegments,
+    irdl_op_definition,
+    operand_def,
+    opt_operand_def,
+    prop_def,
+    region_def,
+    result_def,
+    traits_def,
+    var_operand_def,
+    var_result_def,
+)
+from xdsl.parser import Parser
+from xdsl.printer import Printer
+
+from ait_mlir.dialects.ait.base import (
+    AitOp,
+    Body,
+    check_broadcastable,
+    check_region,
+    parse_int_attr,
+    parse_operands,
+    parse_region_clause,
+    print_operands,
+    print_region_clause,
+)
+from ait_mlir.dialects.ait.dtypes import compute_type, is_float
+from ait_mlir.dialects.ait.elementwise import check_yield
+from ait_mlir.dialects.ait.numbers import number_text
+from ait_mlir.dialects.ait.traits import Pure, RowOp
+from ait_mlir.dialects.ait.types import TensorType, scope_of, shape_text
+
+
+@irdl_op_definition
+class SoftmaxOp(AitOp):
+    """Normalise exp(x) along one dim so that it sums to one; the maximum is subtracted first.
+
+    ```mlir
+    %y = ait.softmax %x dim 3 : !ait.tensor<batch x 12 x seq x seq x f16>
+    ```
+    """
+
+    name = "ait.softmax"
+
+    input = operand_def(TensorType)
+    dim = prop_def(IntegerAttr)
+    output = result_def(TensorType)
+    traits = traits_def(RowOp(), Pure())
+
+    def __init__(self, input: SSAValue | Operation, dim: int) -> None:
+        value = SSAValue.get(input)
+        super().__init__(operands=[value], properties={"dim": IntegerAttr(dim, i64)}, result_types=[value.type])
+        self.infer_result_types()
+
+    @classmethod
+    def parse_body(cls, parser: Parser, body: Body) -> None:
+        body.operands = parse_operands(parser)
+        parser.parse_keyword("dim")
+        body.properties["dim"] = parse_int_attr(parser)
+
+    def print_body(self, printer: Printer) -> None:
+        print_operands(printer, self.operands)
+        printer.print_string(f" dim {self.dim.value.data}")
+
+    def infer_result_types(self) -> Sequence[Attribute]:
+        t = self.expect_tensor(self.operands[0], "the input")
+        if not 0 <= self.dim.value.data < t.rank:
+            raise self.fail(f"dim {self.dim.value.data} is out of range for shape {shape_text(t.dims)}")
+        if not is_float(t.element_type):
+            raise self.fail(f"needs a floating-point type, got {t.element_type}")
+        return [t]
+
+
+@irdl_op_definition
+class LayerNormOp(AitOp):
+    """Normalise over the trailing `axes` dims to mean 0 and variance 1, then scale and shift (arXiv:1607.06450).
+
+    With a prologue, the value normalised is the region's first yield; its further yields are further results, so that
+    `x + residual` is added once, normalised and kept.
+
+    ```mlir
+    %y, %sum = ait.layer_norm %x scale %g bias %b axes 1 eps 1e-05 prologue(%r) {
+    ^bb0(%0: f32, %1: f32):
+      %2 = ait.add %0, %1 : f32
+      ait.yield %2, %2 : f32, f32
+    } : !ait.tensor<batch x 768 x f16>, !ait.tensor<batch x 768 x f16>
+    ```
+    """
+
+    name = "ait.layer_norm"
+
+    input = operand_def(TensorType)
+    scale = opt_operand_def(TensorType)
+    bias = opt_operand_def(TensorType)
+    prologue_operands = var_operand_def(TensorType)
+    axes = prop_def(IntegerAttr)
+    eps = prop_def(FloatAttr)
+    outputs = var_result_def(TensorType)
+    prologue = region_def()
+    traits = traits_def(RowOp(), Pure())
+    irdl_options = (AttrSizedOperandSegments(as_property=True),)
+
+    def __init__(
+        self,
+        input: SSAValue | Operation,
+        scale: SSAValue | Operation | None,
+        bias: SSAValue | Operation | None,
+        axes: int,
+        eps: float,
+        prologue_operands: Sequence[SSAValue] = (),
+        prologue: Region | None = None,
+        result_types: Sequence[Attribute] | None = None,
+    ) -> None:
+        value = SSAValue.get(input)
+        super().__init__(
+            operands=[value, scale, bias, prologue_operands],
+            properties={"axes": IntegerAttr(axes, i64), "eps": FloatAttr(eps, f64)},
+            result_types=[result_types or [value.type]],
+            regions=[prologue or Region()],
+        )
+        if result_types is None:
+            self.infer_result_types()
+
+    @classmethod
+    def parse_body(cls, parser: Parser, body: Body) -> None:
+        body.operands = [parser.parse_unresolved_operand()]
+        sizes = [1, 0, 0, 0]
+        for i, keyword in enumerate(("scale", "bias"), 1):
+            if parser.parse_optional_keyword(keyword) is not None:
+                body.operands.append(parser.parse_unresolved_operand())
+                sizes[i] = 1
+        parser.parse_keyword("axes")
+        body.properties["axes"] = parse_int_attr(parser)
+        parser.parse_keyword("eps")
+        body.properties["eps"] = FloatAttr(float(parser.parse_number()), f64)
+        before = len(body.operands)
+        parse_region_clause(parser, "prologue", body)
+        sizes[3] = len(body.operands) - before
+        body.properties["operandSegmentSizes"] = DenseArrayBase.from_list(i32, sizes)
+
+    def print_body(self, printer: Printer) -> None:
+        print_operands(printer, [self.input])
+        for keyword, value in (("scale", self.scale), ("bias", self.bias)):
+            if value is not None:
+                printer.print_string(f" {keyword}")
+                print_operands(printer, [value])
+        printer.print_string(f" axes {self.axes.value.data} eps {number_text(self.eps.value.data)}")
+        print_region_clause(printer, "prologue", self.prologue_operands, self.prologue)
+
+    def infer_result_types(self) -> Sequence[Attribute]:
+        t = self.expect_tensor(self.input, "the input")
+        axes = self.axes.value.data
+        if not 1 <= axes <= t.rank:
+            raise self.fail(f"axes is {axes}, expected 1 to {t.rank} for shape {shape_text(t.dims)}")
+        if not is_float(t.element_type):
+            raise self.fail(f"needs a floating-point type, got {t.element_type}")
+        if not self.eps.value.data >= 0:
+            raise self.fail(f"eps must not be negative, got {self.eps.value.data}")
+        scope = scope_of(self)
+        row = t.dims[t.rank - axes :]
+        for what, value in (("scale", self.scale), ("bias", self.bias)):
+            if value is None:
+                continue
+            v = self.expect_tensor(value, what)
+            if len(v.dims) != len(row) or not all(scope.equal(x, y) for x, y in zip(v.dims, row, strict=True)):
+                raise self.fail(f"{what} has shape {shape_text(v.dims)}, expected {shape_text(row)}")
+            if v.element_type != t.element_type:
+                raise self.fail(f"{what} has element type {v.element_type}, but the input has {t.element_type}")
+        if not self.prologue.blocks:
+            if len(self.prologue_operands) or len(self.results) != 1:
+                raise self.fail("has prologue operands or several results but no prologue region")
+            return [t]
+        extras = [self.expect_tensor(v, f"prologue operand {i}") for i, v in enumerate(self.prologue_operands)]
+        for i, e in enumerate(extras):
+            check_broadcastable(self, f"prologue operand {i}", e.dims, t.dims)
+        arguments = [compute_type(x.element_type) for x in (t, *extras)]
+        block = check_region(self, self.prologue, arguments, "prologue")
+        outputs = [self.expect_tensor(r, f"result {i}") for i, r in enumerate(self.results)]
+        check_yield(self, block.last_op, [compute_type(o.element_type) for o in outputs])
+        return [TensorType.get(t.dims, o.element_type) for o in outputs]
+
+
+OPS = (SoftmaxOp, LayerNormOp)

@@ -1,0 +1,260 @@
+"""`!ait.tensor`: a shape of dim expressions and an element type; `#ait.dims`: the dims a graph declares."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Any, Self, cast
+
+from xdsl.dialects.builtin import DictionaryAttr, StringAttr
+from xdsl.ir import Attribute, Data, Operation, ParametrizedAttribute, SSAValue, TypeAttribute
+from xdsl.irdl import irdl_attr_definition
+from xdsl.parser import AttrParser
+from xdsl.printer import Printer
+from xdsl.utils.exceptions import VerifyException
+
+from ait_mlir import dims as d
+from ait_mlir.dialects.ait.dtypes import BY_IR, BY_MLIR, is_element_type
+from ait_mlir.dims import Expr, Scope
+
+MAX_BYTES = 1 << 48
+_SPLIT = re.compile(r"\s+x\s+|[()]")
+
+Shape = tuple[Expr, ...]
+
+
+def as_shape(dims: Sequence[Expr | int]) -> Shape:
+    return tuple(d.const(e) if isinstance(e, int) else e for e in dims)
+
+
+def shape_text(dims: Sequence[Expr]) -> str:
+    """The shape as people write it: `[batch, 2*seq + 1, 768]`."""
+    return "[" + ", ".join(map(str, dims)) + "]"
+
+
+def _dim_text(e: Expr) -> str:
+    text = str(e)
+    return text if text.isidentifier() or text.isdigit() else f"({text})"
+
+
+def _split_shape(body: str) -> list[tuple[str, int]]:
+    """Split `a x (b + 1) x f16` at the separators outside parentheses: texts with their offsets."""
+    parts: list[tuple[str, int]] = []
+    depth = start = 0
+    for m in _SPLIT.finditer(body):
+        if m.group() == "(":
+            depth += 1
+        elif m.group() == ")":
+            depth -= 1
+        elif depth == 0:
+            parts.append((body[start : m.start()], start))
+            start = m.end()
+    parts.append((body[start:], start))
+    return parts
+
+
+@irdl_attr_definition
+class ShapeAttr(Data[Shape]):
+    """A tuple of dim expressions, `#ait.shape<batch, 768>`."""
+
+    name = "ait.shape"
+
+    @classmethod
+    def parse_parameter(cls, parser: AttrParser) -> Shape:
+        body, start = scan_angle_brackets(parser)
+        return parse_dims(parser, body, start)
+
+    def print_parameter(self, printer: Printer) -> None:
+        printer.print_string("<" + ", ".join(map(str, self.data)) + ">")
+
+
+def parse_dims(parser: AttrParser, body: str, start: int) -> Shape:
+    """Parse comma-separated dim expressions; `start` is the place of `body` in the source."""
+    if not body.strip():
+        return ()
+    out: list[Expr] = []
+    depth, begin = 0, 0
+    for i, c in enumerate(body + ","):
+        depth += (c == "(") - (c == ")")
+        if c == "," and depth == 0:
+            out.append(parse_dim(parser, body[begin:i], start + begin))
+            begin = i + 1
+    return tuple(out)
+
+
+def parse_dim(parser: AttrParser, text: str, start: int) -> Expr:
+    """Parse one dim expression; a syntax error points into the source."""
+    try:
+        return d.parse(text)
+    except d.DimSyntaxError as e:
+        at = start + max(0, min(e.offset, len(text)))
+        parser.raise_error(e.message, at, at + 1)
+
+
+def scan_to(parser: AttrParser, opening: str, closing: str) -> tuple[str, int]:
+    """Take the raw text between `opening`, the current token, and the next `closing`; the parser resumes behind it.
+
+    Dim expressions are not made of the lexer's tokens, and taking the text whole lets equal types be parsed once.
+    """
+    start = parser.pos
+    content = parser.lexer.input.content
+    if content[start : start + 1] != opening:
+        parser.raise_error(f"'{opening}' expected", start, start + 1)
+    end = content.find(closing, start + 1)
+    line_end = content.find("\n", start)
+    if end < 0 or 0 <= line_end < end:
+        parser.raise_error(f"no closing '{closing}' on this line", start, start + 1)
+    parser._resume_from(end + 1)  # pyright: ignore[reportPrivateUsage]
+    return content[start + 1 : end], start + 1
+
+
+def scan_angle_brackets(parser: AttrParser) -> tuple[str, int]:
+    return scan_to(parser, "<", ">")
+
+
+_interned: dict[Any, Any] = {}
+_parsed: dict[str, tuple[ShapeAttr, Attribute]] = {}
+
+
+class ShapedType(ParametrizedAttribute, TypeAttribute):
+    """What tensors and buffers share: a shape of dim expressions and an element type."""
+
+    shape: ShapeAttr
+    element_type: Attribute
+
+    @classmethod
+    def get(cls, dims: Sequence[Expr | int], element_type: Attribute) -> Self:
+        """The one type of this shape and element type; `VerifyException` if it is none."""
+        shape = as_shape(dims)
+        key = (cls, shape, element_type)
+        found = _interned.get(key)
+        if found is None:
+            found = _interned[key] = cls(ShapeAttr(shape), element_type)
+        return cast(Self, found)
+
+    @property
+    def dims(self) -> Shape:
+        return self.shape.data
+
+    @property
+    def rank(self) -> int:
+        return len(self.shape.data)
+
+    def num_elements(self) -> Expr:
+        return d.product(self.dims)
+
+    def byte_size(self) -> Expr:
+        return self.num_elements() * BY_IR[self.element_type].bytes
+
+    def static_shape(self) -> tuple[int, ...] | None:
+        """The dims as integers, or None when one is dynamic."""
+        sizes = tuple(e.as_int() for e in self.dims)
+        return None if None in sizes else cast(tuple[int, ...], sizes)
+
+    def verify(self) -> None:
+        if not is_element_type(self.element_type):
+            raise VerifyException(
+                f"element type {self.element_type} is not supported; expected one of {', '.join(BY_MLIR)}"
+            )
+        size = 1
+        for e in self.dims:
+            n = e.as_int()
+            if n is None:
+                continue
+            if n < 0:
+                raise VerifyException(f"a dim cannot be negative: {n}")
+            if n > 1 << 40:
+                raise VerifyException(f"a dim is at most 2^40: {n}")
+            size *= n
+        if size * BY_IR[self.element_type].bytes > MAX_BYTES:
+            raise VerifyException(f"the tensor takes more than 2^48 bytes: {shape_text(self.dims)}")
+
+    @classmethod
+    def parse_parameters(cls, parser: AttrParser) -> Sequence[Attribute]:
+        body, start = scan_angle_brackets(parser)
+        found = _parsed.get(body)
+        if found is None:
+            *dims, (element, offset) = _split_shape(body)
+            dtype = BY_MLIR.get(element.strip())
+            if dtype is None:
+                parser.raise_error(
+                    f"element type expected ({', '.join(BY_MLIR)}) after the dims, each followed by ' x '",
+                    start + offset,
+                    start + max(offset + 1, len(body)),
+                )
+            shape = tuple(parse_dim(parser, text, start + at) for text, at in dims)
+            try:
+                cls.get(shape, dtype.ir)
+            except VerifyException as e:
+                parser.raise_error(str(e), start, start + len(body))
+            found = _parsed[body] = (ShapeAttr(shape), dtype.ir)
+        return found
+
+    def print_parameters(self, printer: Printer) -> None:
+        printer.print_string(f"<{self.body_text()}>")
+
+    def body_text(self) -> str:
+        return "".join(_dim_text(e) + " x " for e in self.dims) + BY_IR[self.element_type].mlir
+
+
+@irdl_attr_definition
+class TensorType(ShapedType):
+    """A tensor value: `!ait.tensor<batch x (2*seq + 1) x 768 x f16>`; rank 0 is `!ait.tensor<f32>`."""
+
+    name = "ait.tensor"
+    shape: ShapeAttr
+    element_type: Attribute
+
+
+@irdl_attr_definition
+class DimsAttr(Data[Scope]):
+    """The dims declared by a graph: `#ait.dims<batch = 1 to 64, seq = 1 to 512 hints [128]>`."""
+
+    name = "ait.dims"
+
+    @classmethod
+    def parse_parameter(cls, parser: AttrParser) -> Scope:
+        return cls._parse(parser, *scan_angle_brackets(parser))
+
+    @classmethod
+    def parse_braces(cls, parser: AttrParser) -> DimsAttr:
+        """Parse `{batch = 1 to 64}`."""
+        return DimsAttr(cls._parse(parser, *scan_to(parser, "{", "}")))
+
+    @staticmethod
+    def _parse(parser: AttrParser, body: str, start: int) -> Scope:
+        try:
+            return Scope.parse(body)
+        except d.DimSyntaxError as e:
+            at = start + max(0, min(e.offset, len(body)))
+            parser.raise_error(e.message, at, at + 1)
+
+    def print_parameter(self, printer: Printer) -> None:
+        printer.print_string(f"<{self.data}>")
+
+
+@irdl_attr_definition
+class KernelAttr(ParametrizedAttribute):
+    """The choice of selection for an op: `#ait.kernel<"cublaslt", {algo = 17 : i64}>`."""
+
+    name = "ait.kernel"
+    provider: StringAttr
+    config: DictionaryAttr
+
+
+EMPTY_SCOPE = Scope.parse("")
+
+
+def scope_of(op: Operation | None) -> Scope:
+    """The dims declared by the graph, kernel or program around `op`; none when it is detached."""
+    while op is not None:
+        dims = op.properties.get("dims")
+        if isinstance(dims, DimsAttr):
+            return dims.data
+        op = op.parent_op()
+    return EMPTY_SCOPE
+
+
+def tensor_type(value: SSAValue) -> TensorType:
+    """The type of a value that is known to be a tensor."""
+    return cast(TensorType, value.type)

@@ -1,0 +1,301 @@
+"""Ops that move elements and compute nothing: reshape, permute, expand, slice, split, concat."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from xdsl.dialects.builtin import ArrayAttr, IntegerAttr, i64
+from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.irdl import irdl_op_definition, operand_def, prop_def, result_def, traits_def, var_operand_def, var_result_def
+from xdsl.parser import Parser
+from xdsl.printer import Printer
+
+from ait_mlir.dialects.ait.base import (
+    AitOp,
+    Body,
+    check_broadcastable,
+    check_declared,
+    int_list,
+    int_list_attr,
+    parse_int_attr,
+    parse_int_list,
+    parse_operands,
+    print_int_list,
+    print_operands,
+)
+from ait_mlir.dialects.ait.traits import Pure, View
+from ait_mlir.dialects.ait.types import Shape, ShapeAttr, TensorType, as_shape, parse_dims, scan_to, scope_of, shape_text
+from ait_mlir.dims import Expr, total
+
+
+class UnaryViewOp(AitOp):
+    """Base of views with one input and one result of the same element type."""
+
+    input = operand_def(TensorType)
+    output = result_def(TensorType)
+    traits = traits_def(View(), Pure())
+
+    def types(self) -> tuple[TensorType, TensorType]:
+        """Input and result type, of one element type."""
+        source = self.expect_tensor(self.operands[0], "the input")
+        target = self.expect_tensor(self.results[0], "the result")
+        if source.element_type != target.element_type:
+            raise self.fail(f"the result has element type {target.element_type}, but the input {source.element_type}")
+        return source, target
+
+
+@irdl_op_definition
+class ReshapeOp(UnaryViewOp):
+    """The same elements in row-major order in another shape, which must have as many.
+
+    ```mlir
+    %y = ait.reshape %x : !ait.tensor<batch x seq x 12 x 64 x f16>
+    ```
+    """
+
+    name = "ait.reshape"
+
+    def __init__(self, input: SSAValue | Operation, dims: Sequence[Expr | int]) -> None:
+        value = SSAValue.get(input)
+        element = value.type.element_type if isinstance(value.type, TensorType) else value.type
+        super().__init__(operands=[value], result_types=[TensorType.get(dims, element)])
+        self.infer_result_types()
+
+    def infer_result_types(self) -> Sequence[Attribute]:
+        source, target = self.types()
+        if not scope_of(self).equal(source.num_elements(), target.num_elements()):
+            raise self.fail(
+                f"{shape_text(source.dims)} has {source.num_elements()} elements, "
+                f"{shape_text(target.dims)} has {target.num_elements()}"
+            )
+        return [target]
+
+
+@irdl_op_definition
+class ExpandOp(UnaryViewOp):
+    """Broadcast to the result's shape.
+
+    ```mlir
+    %y = ait.expand %x : !ait.tensor<batch x 768 x f16>
+    ```
+    """
+
+    name = "ait.expand"
+
+    def __init__(self, input: SSAValue | Operation, dims: Sequence[Expr | int]) -> None:
+        value = SSAValue.get(input)
+        element = value.type.element_type if isinstance(value.type, TensorType) else value.type
+        super().__init__(operands=[value], result_types=[TensorType.get(dims, element)])
+        self.infer_result_types()
+
+    def infer_result_types(self) -> Sequence[Attribute]:
+        source, target = self.types()
+        check_broadcastable(self, "the input", source.dims, target.dims)
+        return [target]
+
+
+@irdl_op_definition
+class PermuteOp(UnaryViewOp):
+    """Reorder dims: dim i of the result is dim `permutation[i]` of the input.
+
+    ```mlir
+    %y = ait.permute %x [0, 2, 1, 3] : !ait.tensor<batch x 12 x seq x 64 x f16>
+    ```
+    """
+
+    name = "ait.permute"
+
+    permutation = prop_def(ArrayAttr[IntegerAttr])
+
+    def __init__(self, input: SSAValue | Operation, permutation: Sequence[int]) -> None:
+        value = SSAValue.get(input)
+        super().__init__(
+            operands=[value], properties={"permutation": int_list_attr(permutation)}, result_types=[value.type]
+        )
+        (inferred,) = self.infer_result_types()
+        self.results[0]._type = inferred  # pyright: ignore[reportPrivateUsage]
+
+    @classmethod
+    def parse_body(cls, parser: Parser, body: Body) -> None:
+        body.operands = parse_operands(parser)
+        body.properties["permutation"] = parse_int_list(parser)
+
+    def print_body(self, printer: Printer) -> None:
+        print_operands(printer, self.operands)
+        printer.print_string(" ")
+        print_int_list(printer, self.order())
+
+    def order(self) -> tuple[int, ...]:
+        """The permutation as integers."""
+        return int_list(self.permutation)
+
+    def infer_result_types(self) -> Sequence[Attribute]:
+        source = self.expect_tensor(self.operands[0], "the input")
+        order = self.order()
+        if sorted(order) != list(range(source.rank)):
+            raise self.fail(f"{list(order)} is no permutation of the {source.rank} dims of {shape_text(source.dims)}")
+        return [TensorType.get([source.dims[i] for i in order], source.element_type)]
+
+
+@irdl_op_definition
+class SliceOp(UnaryViewOp):
+    """The block of the result's shape that starts at `offsets`.
+
+    ```mlir
+    %y = ait.slice %x offsets [0, seq - 1, 0] : !ait.tensor<batch x 1 x 768 x f16>
+    ```
+    """
+
+    name = "ait.slice"
+
+    offsets = prop_def(ShapeAttr)
+
+    def __init__(self, input: SSAValue | Operation, offsets: Sequence[Expr | int], dims: Sequence[Expr | int]) -> None:
+        value = SSAValue.get(input)
+        element = value.type.element_type if isinstance(value.type, TensorType) else value.type
+        super().__init__(
+            operands=[value],
+            properties={"offsets": ShapeAttr(as_shape(offsets))},
+            result_types=[TensorType.get(dims, element)],
+        )
+        self.infer_result_types()
+
+    @classmethod
+    def parse_body(cls, parser: Parser, body: Body) -> None:
+        body.operands = parse_operands(parser)
+        parser.parse_keyword("offsets")
+        text, start = scan_to(parser, "[", "]")
+        body.properties["offsets"] = ShapeAttr(parse_dims(parser, text, start))
+
+    def print_body(self, printer: Printer) -> None:
+        print_operands(printer, self.operands)
+        printer.print_string(" offsets " + shape_text(self.offsets.data))
+
+    def infer_result_types(self) -> Sequence[Attribute]:
+        source, target = self.types()
+        offsets: Shape = self.offsets.data
+        if not len(offsets) == source.rank == target.rank:
+            raise self.fail(
+                f"{len(offsets)} offsets and a result of rank {target.rank} for an input of rank {source.rank}"
+            )
+        scope = scope_of(self)
+        check_declared(self, scope, TensorType.get(offsets, source.element_type))
+        for i, (offset, size, extent) in enumerate(zip(offsets, target.dims, source.dims, strict=True)):
+            if not scope.le(_ZERO, offset) or not scope.le(offset + size, extent):
+                raise self.fail(f"in dim {i}, {offset} to {offset + size} cannot be proved to lie in 0 to {extent}")
+        return [target]
+
+
+@irdl_op_definition
+class SplitOp(AitOp):
+    """Cut into consecutive blocks along one dim; the results' sizes add up to the input's.
+
+    ```mlir
+    %q, %k, %v = ait.split %x dim 1 : !ait.tensor<batch x 768 x f16>, !ait.tensor<batch x 768 x f16>, !ait.tensor<batch x 768 x f16>
+    ```
+    """
+
+    name = "ait.split"
+
+    input = operand_def(TensorType)
+    dim = prop_def(IntegerAttr)
+    outputs = var_result_def(TensorType)
+    traits = traits_def(View(), Pure())
+
+    def __init__(self, input: SSAValue | Operation, dim: int, sizes: Sequence[Expr | int]) -> None:
+        value = SSAValue.get(input)
+        t = value.type
+        assert isinstance(t, TensorType)
+        types = [TensorType.get((*t.dims[:dim], s, *t.dims[dim + 1 :]), t.element_type) for s in sizes]
+        super().__init__(operands=[value], properties={"dim": IntegerAttr(dim, i64)}, result_types=[types])
+        self.infer_result_types()
+
+    @classmethod
+    def parse_body(cls, parser: Parser, body: Body) -> None:
+        body.operands = parse_operands(parser)
+        parser.parse_keyword("dim")
+        body.properties["dim"] = parse_int_attr(parser)
+
+    def print_body(self, printer: Printer) -> None:
+        print_operands(printer, self.operands)
+        printer.print_string(f" dim {self.dim.value.data}")
+
+    def infer_result_types(self) -> Sequence[Attribute]:
+        source = self.expect_tensor(self.operands[0], "the input")
+        axis = _checked_axis(self, self.dim, source)
+        outputs = [self.expect_tensor(r, f"result {i}") for i, r in enumerate(self.results)]
+        if not outputs:
+            raise self.fail("needs at least one result")
+        for i, t in enumerate(outputs):
+            if t.rank != source.rank:
+                raise self.fail(f"result {i} has rank {t.rank}, but the input has {source.rank}")
+        sizes = [t.dims[axis] for t in outputs]
+        if not scope_of(self).equal(total(sizes), source.dims[axis]):
+            raise self.fail(f"sizes {shape_text(sizes)} do not add up to dim {axis} of the input, {source.dims[axis]}")
+        return [TensorType.get((*source.dims[:axis], s, *source.dims[axis + 1 :]), source.element_type) for s in sizes]
+
+
+@irdl_op_definition
+class ConcatOp(AitOp):
+    """Join along one dim; the other dims agree.
+
+    ```mlir
+    %y = ait.concat %a, %b dim 1 : !ait.tensor<batch x 3072 x f16>
+    ```
+    """
+
+    name = "ait.concat"
+
+    inputs = var_operand_def(TensorType)
+    dim = prop_def(IntegerAttr)
+    output = result_def(TensorType)
+    traits = traits_def(View(), Pure())
+
+    def __init__(self, inputs: Sequence[SSAValue], dim: int) -> None:
+        super().__init__(
+            operands=[inputs], properties={"dim": IntegerAttr(dim, i64)}, result_types=[inputs[0].type]
+        )
+        (inferred,) = self.infer_result_types()
+        self.results[0]._type = inferred  # pyright: ignore[reportPrivateUsage]
+
+    @classmethod
+    def parse_body(cls, parser: Parser, body: Body) -> None:
+        body.operands = parse_operands(parser)
+        parser.parse_keyword("dim")
+        body.properties["dim"] = parse_int_attr(parser)
+
+    def print_body(self, printer: Printer) -> None:
+        print_operands(printer, self.operands)
+        printer.print_string(f" dim {self.dim.value.data}")
+
+    def infer_result_types(self) -> Sequence[Attribute]:
+        if not self.operands:
+            raise self.fail("needs at least one operand")
+        inputs = [self.expect_tensor(v, f"operand {i}") for i, v in enumerate(self.operands)]
+        first = inputs[0]
+        axis = _checked_axis(self, self.dim, first)
+        scope = scope_of(self)
+        for i, t in enumerate(inputs[1:], 1):
+            if t.element_type != first.element_type:
+                raise self.fail(f"operand {i} has element type {t.element_type}, but operand 0 has {first.element_type}")
+            if t.rank != first.rank or not all(
+                j == axis or scope.equal(x, y) for j, (x, y) in enumerate(zip(t.dims, first.dims, strict=True))
+            ):
+                raise self.fail(
+                    f"operand {i} has shape {shape_text(t.dims)}, but operand 0 has {shape_text(first.dims)}; "
+                    f"they may differ in dim {axis} only"
+                )
+        size = total([t.dims[axis] for t in inputs])
+        return [TensorType.get((*first.dims[:axis], size, *first.dims[axis + 1 :]), first.element_type)]
+
+
+def _checked_axis(op: AitOp, dim: IntegerAttr, t: TensorType) -> int:
+    axis = dim.value.data
+    if not 0 <= axis < t.rank:
+        raise op.fail(f"dim {axis} is out of range for shape {shape_text(t.dims)}")
+    return axis
+
+
+_ZERO = as_shape([0])[0]
+
+OPS = (ReshapeOp, ExpandOp, PermuteOp, SliceOp, SplitOp, ConcatOp)

@@ -1,0 +1,10 @@
+"""The `ait_rt` dialect: buffers, views and launches. Aliasing lives here and nowhere else."""
+
+from __future__ import annotations
+
+from xdsl.ir import Dialect
+
+from ait_mlir.dialects.ait_rt import buffers, program
+from ait_mlir.dialects.ait_rt.types import BufferType
+
+AIT_RT = Dialect("ait_rt", [*program.OPS, *buffers.OPS], [BufferType])

@@ -1,0 +1,306 @@
+"""What names memory: inputs, outputs, constants, allocations, views; and copies between them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Self, cast
+
+from xdsl.dialects.builtin import ArrayAttr, FloatAttr, IntegerAttr, StringAttr
+from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.irdl import irdl_op_definition, operand_def, opt_prop_def, prop_def, result_def, traits_def
+from xdsl.parser import Parser
+from xdsl.printer import Printer
+from xdsl.traits import Pure
+
+from ait_mlir.dialects.ait.base import AitOp, Body, parse_operands, print_operands, resolve
+from ait_mlir.dialects.ait.numbers import literal_values, parse_literal, print_literal
+from ait_mlir.dialects.ait.types import Shape, ShapeAttr, parse_dims, scan_to, scope_of, shape_text
+from ait_mlir.dialects.ait_rt.types import BufferType
+from ait_mlir.dims import Expr, Scope, const
+
+
+def contiguous_strides(dims: Shape) -> Shape:
+    """Row-major strides in elements."""
+    out: list[Expr] = []
+    step = const(1)
+    for e in reversed(dims):
+        out.append(step)
+        step = step * e
+    return tuple(reversed(out))
+
+
+def is_contiguous(dims: Shape, strides: Shape, scope: Scope) -> bool:
+    """Whether strides are row-major, whatever they are on dims of 1."""
+    step = const(1)
+    for e, s in zip(reversed(dims), reversed(strides), strict=True):
+        if e.as_int() == 1:
+            continue
+        if s is not step and not scope.equal(s, step):
+            return False
+        step = step * e
+    return True
+
+
+class BufferOp(AitOp):
+    """Base of the ops that define one buffer."""
+
+    buffer = result_def(BufferType)
+
+    @property
+    def buffer_type(self) -> BufferType:
+        return cast(BufferType, self.results[0].type)
+
+    def infer_result_types(self) -> Sequence[Attribute]:
+        if not isinstance(self.results[0].type, BufferType):
+            raise self.fail(f"the result must be a buffer, got {self.results[0].type}")
+        return [self.results[0].type]
+
+
+class NamedBufferOp(BufferOp):
+    """Base of inputs and outputs."""
+
+    buffer_name = prop_def(StringAttr)
+
+    def __init__(self, name: str, type: BufferType) -> None:
+        super().__init__(properties={"buffer_name": StringAttr(name)}, result_types=[type])
+
+    @classmethod
+    def parse_body(cls, parser: Parser, body: Body) -> None:
+        body.properties["buffer_name"] = StringAttr(parser.parse_str_literal())
+
+    def print_body(self, printer: Printer) -> None:
+        printer.print_string(" ")
+        printer.print_string_literal(self.buffer_name.data)
+
+
+@irdl_op_definition
+class InputOp(NamedBufferOp):
+    """The caller's buffer of an input.
+
+    ```mlir
+    %x = ait_rt.input "x" : !ait_rt.buffer<batch x 768 x f16>
+    ```
+    """
+
+    name = "ait_rt.input"
+
+
+@irdl_op_definition
+class DestinationOp(NamedBufferOp):
+    """The caller's buffer of an output.
+
+    ```mlir
+    %y = ait_rt.output "y" : !ait_rt.buffer<batch x 3072 x f16>
+    ```
+    """
+
+    name = "ait_rt.output"
+
+
+@irdl_op_definition
+class ConstantOp(BufferOp):
+    """Params laid end to end along dim 0, or a literal.
+
+    ```mlir
+    %w = ait_rt.constant ["q.weight", "k.weight"] : !ait_rt.buffer<1536 x 768 x f16>
+    %c = ait_rt.constant 0.125 : !ait_rt.buffer<f16>
+    ```
+    """
+
+    name = "ait_rt.constant"
+
+    params = opt_prop_def(ArrayAttr[StringAttr])
+    value = opt_prop_def(ArrayAttr | FloatAttr | IntegerAttr)
+    traits = traits_def(Pure())
+
+    def __init__(self, type: BufferType, params: Sequence[str] = (), value: Attribute | None = None) -> None:
+        names = ArrayAttr([StringAttr(p) for p in params]) if params else None
+        super().__init__(properties={"params": names, "value": value}, result_types=[type])
+
+    @classmethod
+    def parse_body(cls, parser: Parser, body: Body) -> None:
+        if parser.parse_optional_keyword("value") is not None:
+            body.properties["value"] = parse_literal(parser)
+            return
+        names = parser.parse_comma_separated_list(
+            parser.Delimiter.SQUARE, lambda: StringAttr(parser.parse_str_literal())
+        )
+        body.properties["params"] = ArrayAttr(names)
+
+    def print_body(self, printer: Printer) -> None:
+        if self.params is None:
+            printer.print_string(" value ")
+            print_literal(printer, cast(Attribute, self.value))
+            return
+        printer.print_string(" [")
+        printer.print_list(self.params.data, lambda p: printer.print_string_literal(p.data))
+        printer.print_string("]")
+
+    def param_names(self) -> list[str]:
+        return [] if self.params is None else [p.data for p in self.params.data]
+
+    def infer_result_types(self) -> Sequence[Attribute]:
+        (t,) = super().infer_result_types()
+        size = cast(BufferType, t).num_elements().as_int()
+        if size is None:
+            raise self.fail(f"a constant must have a static shape, got {t}")
+        if (self.params is None) == (self.value is None):
+            raise self.fail("holds either params or a literal")
+        if self.params is not None and not self.params.data:
+            raise self.fail("names no param")
+        if isinstance(self.value, ArrayAttr) and len(literal_values(self.value)) != size:
+            raise self.fail(f"{len(literal_values(self.value))} numbers cannot fill {t}")
+        return [t]
+
+
+@irdl_op_definition
+class AllocOp(BufferOp):
+    """Memory in the arena, at a byte offset once it is planned.
+
+    ```mlir
+    %h = ait_rt.alloc at (batch * 1536) : !ait_rt.buffer<batch x 768 x f16>
+    ```
+    """
+
+    name = "ait_rt.alloc"
+
+    offset = opt_prop_def(ShapeAttr)
+
+    def __init__(self, type: BufferType, offset: Expr | None = None) -> None:
+        at = None if offset is None else ShapeAttr((offset,))
+        super().__init__(properties={"offset": at}, result_types=[type])
+
+    @property
+    def at(self) -> Expr | None:
+        """The byte offset into the arena, None while it is not planned."""
+        return None if self.offset is None else self.offset.data[0]
+
+    @classmethod
+    def parse_body(cls, parser: Parser, body: Body) -> None:
+        if parser.parse_optional_keyword("at") is not None:
+            body.properties["offset"] = ShapeAttr((parse_dim_in_parens(parser),))
+
+    def print_body(self, printer: Printer) -> None:
+        if self.at is not None:
+            printer.print_string(f" at ({self.at})")
+
+
+def parse_dim_in_parens(parser: Parser) -> Expr:
+    """`(batch * 1536)`; parentheses may nest."""
+    content = parser.lexer.input.content
+    start = parser.pos
+    if content[start : start + 1] != "(":
+        parser.raise_error("'(' expected", start, start + 1)
+    depth, end = 0, start
+    for end in range(start, min(len(content), start + 100_000)):
+        depth += (content[end] == "(") - (content[end] == ")")
+        if depth == 0 or content[end] == "\n":
+            break
+    if depth != 0:
+        parser.raise_error("no closing ')' on this line", start, start + 1)
+    parser._resume_from(end + 1)  # pyright: ignore[reportPrivateUsage]
+    dims = parse_dims(parser, content[start + 1 : end], start + 1)
+    if len(dims) != 1:
+        parser.raise_error("one dim expression expected", start, end)
+    return dims[0]
+
+
+@irdl_op_definition
+class ViewOp(BufferOp):
+    """Other shape and strides on the same memory; `offset` and `strides` are in elements of the buffer underneath.
+
+    ```mlir
+    %v = ait_rt.view %h offset (768) strides [1536, 1] : !ait_rt.buffer<batch x 768 x f16>
+    ```
+    """
+
+    name = "ait_rt.view"
+
+    source = operand_def(BufferType)
+    offset = prop_def(ShapeAttr)
+    strides = prop_def(ShapeAttr)
+    traits = traits_def(Pure())
+
+    def __init__(self, source: SSAValue, offset: Expr, strides: Shape, type: BufferType) -> None:
+        super().__init__(
+            operands=[source],
+            properties={"offset": ShapeAttr((offset,)), "strides": ShapeAttr(strides)},
+            result_types=[type],
+        )
+
+    @classmethod
+    def parse_body(cls, parser: Parser, body: Body) -> None:
+        body.operands = parse_operands(parser)
+        parser.parse_keyword("offset")
+        body.properties["offset"] = ShapeAttr((parse_dim_in_parens(parser),))
+        parser.parse_keyword("strides")
+        text, start = scan_to(parser, "[", "]")
+        body.properties["strides"] = ShapeAttr(parse_dims(parser, text, start))
+
+    def print_body(self, printer: Printer) -> None:
+        print_operands(printer, self.operands)
+        printer.print_string(f" offset ({self.offset.data[0]}) strides {shape_text(self.strides.data)}")
+
+    def infer_result_types(self) -> Sequence[Attribute]:
+        (t,) = super().infer_result_types()
+        source, target = self.operands[0].type, cast(BufferType, t)
+        if not isinstance(source, BufferType):
+            raise self.fail(f"views a buffer, got {source}")
+        if source.element_type != target.element_type:
+            raise self.fail(f"the view has element type {target.element_type}, but the buffer {source.element_type}")
+        if len(self.strides.data) != target.rank or len(self.offset.data) != 1:
+            raise self.fail(f"{len(self.strides.data)} strides for a view of rank {target.rank}")
+        scope = scope_of(self)
+        for e in (*self.strides.data, *self.offset.data):
+            for name in e.symbols:
+                if name not in scope:
+                    raise self.fail(f"dim {name!r} is not declared; add it to the program's dims {{...}}")
+        return [t]
+
+
+@irdl_op_definition
+class CopyOp(AitOp):
+    """Copy a buffer into another of the same shape and element type.
+
+    ```mlir
+    ait_rt.copy %a to %b
+    ```
+    """
+
+    name = "ait_rt.copy"
+
+    source = operand_def(BufferType)
+    target = operand_def(BufferType)
+
+    def __init__(self, source: SSAValue | Operation, target: SSAValue | Operation) -> None:
+        super().__init__(operands=[source, target])
+
+    @classmethod
+    def parse(cls, parser: Parser) -> Self:
+        source = resolve(parser, parser.parse_unresolved_operand())
+        parser.parse_keyword("to")
+        target = resolve(parser, parser.parse_unresolved_operand())
+        return cls.create(operands=[source, target], attributes=parser.parse_optional_attr_dict())
+
+    def print(self, printer: Printer) -> None:
+        print_operands(printer, [self.source])
+        printer.print_string(" to")
+        print_operands(printer, [self.target])
+        if self.attributes:
+            printer.print_op_attributes(self.attributes)
+
+    def infer_result_types(self) -> Sequence[Attribute]:
+        source, target = self.source.type, self.target.type
+        if not isinstance(source, BufferType) or not isinstance(target, BufferType):
+            raise self.fail(f"copies buffers, got {source} and {target}")
+        scope = scope_of(self)
+        if (
+            source.element_type != target.element_type
+            or source.rank != target.rank
+            or not all(scope.equal(x, y) for x, y in zip(source.dims, target.dims, strict=True))
+        ):
+            raise self.fail(f"cannot copy {source} to {target}")
+        return []
+
+
+OPS = (InputOp, DestinationOp, ConstantOp, AllocOp, ViewOp, CopyOp)

@@ -1,0 +1,319 @@
+"""Kernels, and the program that launches them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Self, cast
+
+from xdsl.dialects.builtin import (
+    DenseArrayBase,
+    DictionaryAttr,
+    FlatSymbolRefAttrConstr,
+    IntegerAttr,
+    StringAttr,
+    SymbolRefAttr,
+    i32,
+    i64,
+)
+from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
+from xdsl.irdl import (
+    AttrSizedOperandSegments,
+    irdl_op_definition,
+    prop_def,
+    region_def,
+    traits_def,
+    var_operand_def,
+)
+from xdsl.parser import Parser
+from xdsl.printer import Printer
+from xdsl.traits import IsolatedFromAbove, IsTerminator, NoTerminator, SymbolOpInterface, SymbolTable
+
+from ait_mlir.dialects.ait.base import AitOp, parse_operands_in_parens, print_operands, resolve
+from ait_mlir.dialects.ait.types import DimsAttr, ShapeAttr, TensorType
+from ait_mlir.dialects.ait_rt.buffers import DestinationOp, InputOp, parse_dim_in_parens
+from ait_mlir.dialects.ait_rt.types import BufferType
+from ait_mlir.dims import Expr, Scope
+
+
+def _parse_dims(parser: Parser) -> DimsAttr:
+    if parser.parse_optional_keyword("dims") is None:
+        return DimsAttr(Scope.parse(""))
+    return DimsAttr.parse_braces(parser)
+
+
+def _print_dims(printer: Printer, dims: DimsAttr) -> None:
+    if dims.data.dims:
+        printer.print_string(f" dims {{{dims.data}}}")
+
+
+@irdl_op_definition
+class KernelOp(AitOp):
+    """What one launch computes, on values, and who computes it. Launches that do the same share a kernel.
+
+    ```mlir
+    ait_rt.kernel @relu_0 "native" {} (%a: !ait.tensor<batch x 768 x f16>) dims {batch = 1 to 64} {
+      %0 = ait.relu %a : !ait.tensor<batch x 768 x f16>
+      ait_rt.return %0 : !ait.tensor<batch x 768 x f16>
+    }
+    ```
+    """
+
+    name = "ait_rt.kernel"
+
+    sym_name = prop_def(StringAttr)
+    provider = prop_def(StringAttr)
+    config = prop_def(DictionaryAttr)
+    dims = prop_def(DimsAttr)
+    body = region_def("single_block")
+    traits = traits_def(IsolatedFromAbove(), SymbolOpInterface())
+
+    def __init__(self, name: str, provider: str, config: DictionaryAttr, dims: Scope, body: Region) -> None:
+        super().__init__(
+            properties={
+                "sym_name": StringAttr(name),
+                "provider": StringAttr(provider),
+                "config": config,
+                "dims": DimsAttr(dims),
+            },
+            regions=[body],
+        )
+
+    @property
+    def block(self) -> Block:
+        return self.body.block
+
+    @property
+    def scope(self) -> Scope:
+        return self.dims.data
+
+    def compute_op(self) -> Operation:
+        """The one `ait` op it computes."""
+        op = self.block.first_op
+        assert op is not None
+        return op
+
+    @classmethod
+    def parse(cls, parser: Parser) -> Self:
+        name = parser.parse_symbol_name()
+        provider = StringAttr(parser.parse_str_literal())
+        config = DictionaryAttr(parser.parse_optional_attr_dict())
+        arguments = parser.parse_comma_separated_list(parser.Delimiter.PAREN, parser.parse_argument)
+        dims = _parse_dims(parser)
+        body = parser.parse_region(arguments)
+        return cls.create(
+            properties={"sym_name": name, "provider": provider, "config": config, "dims": dims}, regions=[body]
+        )
+
+    def print(self, printer: Printer) -> None:
+        printer.print_string(" ")
+        printer.print_symbol_name(self.sym_name.data)
+        printer.print_string(" ")
+        printer.print_string_literal(self.provider.data)
+        printer.print_string(" ")
+        printer.print_attr_dict(self.config.data)
+        printer.print_string(" (")
+        printer.print_list(self.block.args, printer.print_block_argument)
+        printer.print_string(")")
+        _print_dims(printer, self.dims)
+        printer.print_string(" ")
+        printer.print_region(self.body, print_entry_block_args=False)
+
+    def verify_(self) -> None:
+        ops = list(self.block.ops)
+        if len(ops) != 2 or not isinstance(ops[1], ReturnOp):
+            raise self.fail(f"@{self.sym_name.data} must hold one op and ait_rt.return, it holds {len(ops)} ops")
+        if list(ops[0].operands) != list(self.block.args):
+            raise self.fail(f"the op of @{self.sym_name.data} must take the kernel's arguments in order")
+        if list(ops[1].operands) != list(ops[0].results):
+            raise self.fail(f"@{self.sym_name.data} must return the results of its op in order")
+
+    def infer_result_types(self) -> Sequence[Attribute]:
+        return []
+
+
+@irdl_op_definition
+class ReturnOp(AitOp):
+    """End a kernel with its results.
+
+    ```mlir
+    ait_rt.return %0 : !ait.tensor<batch x 768 x f16>
+    ```
+    """
+
+    name = "ait_rt.return"
+
+    values = var_operand_def(TensorType)
+    traits = traits_def(IsTerminator())
+
+    def __init__(self, values: Sequence[SSAValue]) -> None:
+        super().__init__(operands=[values])
+
+    @classmethod
+    def parse(cls, parser: Parser) -> Self:
+        operands = parser.parse_comma_separated_list(parser.Delimiter.NONE, parser.parse_unresolved_operand)
+        values = [resolve(parser, o) for o in operands]
+        parser.parse_punctuation(":")
+        parser.parse_comma_separated_list(parser.Delimiter.NONE, parser.parse_type)
+        return cls(values)
+
+    def print(self, printer: Printer) -> None:
+        print_operands(printer, self.operands)
+        printer.print_string(" : ")
+        printer.print_list(self.operand_types, printer.print_attribute)
+
+    def infer_result_types(self) -> Sequence[Attribute]:
+        return []
+
+
+@irdl_op_definition
+class ProgramOp(AitOp):
+    """Buffers and launches in order; `arena` is the size in bytes of the memory that allocations share.
+
+    ```mlir
+    ait_rt.program @ffn dims {batch = 1 to 64} arena (batch * 6144) {
+    }
+    ```
+    """
+
+    name = "ait_rt.program"
+
+    sym_name = prop_def(StringAttr)
+    dims = prop_def(DimsAttr)
+    arena = prop_def(ShapeAttr)
+    body = region_def("single_block")
+    traits = traits_def(IsolatedFromAbove(), NoTerminator(), SymbolOpInterface())
+
+    def __init__(self, name: str, dims: Scope, arena: Expr, body: Region) -> None:
+        super().__init__(
+            properties={"sym_name": StringAttr(name), "dims": DimsAttr(dims), "arena": ShapeAttr((arena,))},
+            regions=[body],
+        )
+
+    @property
+    def block(self) -> Block:
+        return self.body.block
+
+    @property
+    def scope(self) -> Scope:
+        return self.dims.data
+
+    @property
+    def arena_size(self) -> Expr:
+        return self.arena.data[0]
+
+    @classmethod
+    def parse(cls, parser: Parser) -> Self:
+        name = parser.parse_symbol_name()
+        dims = _parse_dims(parser)
+        parser.parse_keyword("arena")
+        arena = ShapeAttr((parse_dim_in_parens(parser),))
+        body = parser.parse_region()
+        if not body.blocks:
+            body.add_block(Block())
+        return cls.create(properties={"sym_name": name, "dims": dims, "arena": arena}, regions=[body])
+
+    def print(self, printer: Printer) -> None:
+        printer.print_string(" ")
+        printer.print_symbol_name(self.sym_name.data)
+        _print_dims(printer, self.dims)
+        printer.print_string(f" arena ({self.arena_size}) ")
+        printer.print_region(self.body, print_entry_block_args=False, print_empty_block=False)
+
+    def verify_(self) -> None:
+        for kind in (InputOp, DestinationOp):
+            seen: set[str] = set()
+            for op in self.block.ops:
+                if isinstance(op, kind):
+                    if op.buffer_name.data in seen:
+                        raise self.fail(f"two buffers of one kind are named {op.buffer_name.data!r}")
+                    seen.add(op.buffer_name.data)
+
+    def infer_result_types(self) -> Sequence[Attribute]:
+        return []
+
+
+@irdl_op_definition
+class LaunchOp(AitOp):
+    """Run a kernel on buffers: `ins` are its arguments, `outs` receive its results, `workspace` is scratch memory or nothing.
+
+    ```mlir
+    ait_rt.launch @relu_0 ins(%x) outs(%y) workspace() stream 0
+    ```
+    """
+
+    name = "ait_rt.launch"
+
+    ins = var_operand_def(BufferType)
+    outs = var_operand_def(BufferType)
+    workspace = var_operand_def(BufferType)
+    kernel = prop_def(FlatSymbolRefAttrConstr)
+    stream = prop_def(IntegerAttr)
+    irdl_options = (AttrSizedOperandSegments(as_property=True),)
+
+    def __init__(
+        self, kernel: str, ins: Sequence[SSAValue], outs: Sequence[SSAValue], workspace: Sequence[SSAValue] = ()
+    ) -> None:
+        super().__init__(
+            operands=[ins, outs, workspace],
+            properties={"kernel": SymbolRefAttr(kernel), "stream": IntegerAttr(0, i64)},
+        )
+
+    @property
+    def kernel_name(self) -> str:
+        return cast(SymbolRefAttr, self.kernel).root_reference.data
+
+    @classmethod
+    def parse(cls, parser: Parser) -> Self:
+        name = parser.parse_symbol_name()
+        groups: list[list[SSAValue]] = []
+        for keyword in ("ins", "outs", "workspace"):
+            parser.parse_keyword(keyword)
+            groups.append([resolve(parser, o) for o in parse_operands_in_parens(parser)])
+        parser.parse_keyword("stream")
+        stream = IntegerAttr(parser.parse_integer(allow_boolean=False), i64)
+        attributes = parser.parse_optional_attr_dict()
+        return cls.create(
+            operands=[v for g in groups for v in g],
+            properties={
+                "kernel": SymbolRefAttr(name.data),
+                "stream": stream,
+                "operandSegmentSizes": DenseArrayBase.from_list(i32, [len(g) for g in groups]),
+            },
+            attributes=attributes,
+        )
+
+    def print(self, printer: Printer) -> None:
+        printer.print_string(" ")
+        printer.print_symbol_name(self.kernel_name)
+        for keyword, values in (("ins", self.ins), ("outs", self.outs), ("workspace", self.workspace)):
+            printer.print_string(f" {keyword}(")
+            printer.print_list(values, printer.print_ssa_value)
+            printer.print_string(")")
+        printer.print_string(f" stream {self.stream.value.data}")
+        if self.attributes:
+            printer.print_op_attributes(self.attributes)
+
+    def verify_(self) -> None:
+        program = self.parent_op()
+        module = None if program is None else program.parent_op()
+        if module is None:
+            return
+        kernel = SymbolTable.lookup_symbol(module, self.kernel_name) if module.has_trait(SymbolTable) else None
+        if not isinstance(kernel, KernelOp):
+            raise self.fail(f"no kernel @{self.kernel_name} in this module")
+        for what, values, types in (
+            ("in", self.ins, kernel.block.arg_types),
+            ("out", self.outs, kernel.compute_op().result_types),
+        ):
+            if len(values) != len(types):
+                raise self.fail(f"@{self.kernel_name} has {len(types)} {what}s, the launch gives {len(values)}")
+            for i, (value, t) in enumerate(zip(values, types, strict=True)):
+                found = value.type
+                if not isinstance(found, BufferType) or found.tensor() != t:
+                    raise self.fail(f"{what} {i} of @{self.kernel_name} is {t}, the launch gives {found}")
+
+    def infer_result_types(self) -> Sequence[Attribute]:
+        return []
+
+
+OPS = (KernelOp, ReturnOp, ProgramOp, LaunchOp)

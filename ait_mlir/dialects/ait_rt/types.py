@@ -1,0 +1,25 @@
+"""`!ait_rt.buffer`: memory that holds a tensor."""
+
+from __future__ import annotations
+
+from xdsl.ir import Attribute
+from xdsl.irdl import irdl_attr_definition
+
+from ait_mlir.dialects.ait.types import ShapeAttr, ShapedType, TensorType
+
+
+@irdl_attr_definition
+class BufferType(ShapedType):
+    """Memory of a shape and element type: `!ait_rt.buffer<batch x 768 x f16>`; row-major unless a view made it."""
+
+    name = "ait_rt.buffer"
+    shape: ShapeAttr
+    element_type: Attribute
+
+    @classmethod
+    def of(cls, tensor: TensorType) -> BufferType:
+        return cls.get(tensor.dims, tensor.element_type)
+
+    def tensor(self) -> TensorType:
+        """The type of the value it holds."""
+        return TensorType.get(self.dims, self.element_type)

@@ -1,0 +1,1 @@
+"""Text to IR and back, with a place for every error."""

@@ -1,0 +1,153 @@
+"""xDSL's parser with places on every op, errors that point at the source, and no input that hangs or crashes it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import FileLineColLoc, IntAttr, LocationAttr, ModuleOp, StringAttr
+from xdsl.ir import Operation
+from xdsl.parser import Parser
+from xdsl.parser.generic_parser import ParserState
+from xdsl.utils.exceptions import ParseError, VerifyException
+from xdsl.utils.lexer import Input
+from xdsl.utils.mlir_lexer import MLIRLexer
+
+from ait_mlir.ir.source import Diagnostic, SourceError, SourceText, decode, error_at
+
+MAX_NESTING = 100
+_UNCLEAN = (VerifyException, ValueError, KeyError, IndexError, TypeError, AttributeError, AssertionError, OverflowError)
+
+
+class Lexer(MLIRLexer):
+    """The MLIR lexer with a string pattern that cannot backtrack.
+
+    xDSL 0.74 takes exponential time on an unterminated string of 30 characters.
+    """
+
+    _unescaped_characters_regex = re.compile(r'"(?:[^"\\\n\v\f]++|\\(?:["nt\\]|[0-9A-Fa-f]{2}))*+"')
+
+
+class AitParser(Parser):
+    """Parses IR text; every op gets its `FileLineColLoc`, every failure becomes a `ParseError` at a place."""
+
+    def __init__(self, ctx: Context, source: SourceText) -> None:
+        super().__init__(ctx, "", source.name)
+        self.source = source
+        self._parser_state = ParserState(Lexer(Input(source.text, source.name)))
+        self._file = StringAttr(source.name)
+        self._depth = 0
+
+    def parse_operation(self) -> Operation:
+        start = self.pos
+        self._depth += 1
+        if self._depth > MAX_NESTING:
+            self.raise_error(f"ops are nested more than {MAX_NESTING} deep", start, start + 1)
+        try:
+            op = super().parse_operation()
+        except _UNCLEAN as e:
+            self.raise_error(_message(e), start, start + 1)
+        self._depth -= 1
+        op.location = self.location(start)
+        return op
+
+    def location(self, offset: int) -> LocationAttr:
+        line, column = self.source.line_column(offset)
+        return FileLineColLoc(self._file, IntAttr(line), IntAttr(column))
+
+
+def _message(e: Exception) -> str:
+    """One line that says what went wrong."""
+    text = str(e) if isinstance(e, VerifyException | ValueError) else f"cannot be read ({type(e).__name__}: {e})"
+    if "integer string conversion" in text:
+        return "the number has too many digits"
+    return text.strip().splitlines()[-1] if text.strip() else type(e).__name__
+
+
+def parse_source(ctx: Context, source: SourceText) -> ModuleOp:
+    """Parse a module; raises `SourceError` and nothing else."""
+    parser: AitParser | None = None
+    try:
+        parser = AitParser(ctx, source)
+        return parser.parse_module()
+    except ParseError as e:
+        raise error_at(source, e.span.start, e.msg.strip()) from None
+    except RecursionError:
+        at = 0 if parser is None else parser.pos
+        raise error_at(source, at, "nested too deeply") from None
+    except _UNCLEAN as e:
+        at = 0 if parser is None else parser.pos
+        raise error_at(source, at, _message(e)) from None
+
+
+def parse_text(ctx: Context, text: str | bytes, name: str = "<text>") -> ModuleOp:
+    """Parse and verify a module from text; raises `SourceError`."""
+    source = decode(text, name) if isinstance(text, bytes) else SourceText(name, text)
+    module = parse_source(ctx, source)
+    check(module, source)
+    return module
+
+
+# ** verification with places **
+
+
+def op_place(op: Operation) -> tuple[str, int, int] | None:
+    """File, line and column of an op, or None when it was not parsed from text."""
+    loc = op.location
+    if isinstance(loc, FileLineColLoc):
+        return loc.filename.data, loc.line.data, loc.column.data
+    return None
+
+
+def verify_all(module: Operation) -> Iterator[tuple[Operation, str]]:
+    """Verify op by op; yields each op that is wrong with the reason."""
+    for op in module.walk():
+        try:
+            op.verify(verify_nested_ops=False)
+        except (VerifyException, *_UNCLEAN) as e:
+            yield op, _message(e)
+    yield from check_dominance(module)
+
+
+def check_dominance(module: Operation) -> Iterator[tuple[Operation, str]]:
+    """Every value is defined above its uses (text in generic form can say otherwise)."""
+    for top in module.walk():
+        for region in top.regions:
+            for block in region.blocks:
+                seen: set[Any] = set(block.args)
+                for op in block.ops:
+                    for i, operand in enumerate(op.operands):
+                        if operand not in seen and _block_of(operand) is block:
+                            yield op, f"{op.name}: operand {i} is used before its definition"
+                    seen.update(op.results)
+
+
+def _block_of(value: Any) -> Any:
+    owner = value.owner
+    return owner.parent if isinstance(owner, Operation) else owner
+
+
+def diagnostics_of(module: Operation, source: SourceText | None, limit: int = 20) -> list[Diagnostic]:
+    """The verification errors of a module as diagnostics."""
+    found: list[Diagnostic] = []
+    for op, message in verify_all(module):
+        place = op_place(op)
+        if place is None:
+            found.append(Diagnostic("<ir>", 0, 0, message))
+        else:
+            text = source.line_text(place[1]) if source is not None and source.name == place[0] else ""
+            found.append(Diagnostic(*place, message, text))
+        if len(found) >= limit:
+            break
+    return found
+
+
+def check(module: Operation, source: SourceText | None = None) -> None:
+    """Raise `SourceError` with every verification error of the module."""
+    found = diagnostics_of(module, source)
+    if found:
+        raise SourceError(found)
+
+
