@@ -1,7 +1,141 @@
-"""The constraints a pattern may require: predicates on matched operations, values and attributes."""
+"""The constraints a pattern may require: predicates on matched operations, values and attributes. They test; they return nothing.
+
+A dim equals another where the graph's scope proves it; "unknown" counts as no.
+"""
 
 from __future__ import annotations
 
+from xdsl.dialects.builtin import FloatAttr, IntegerAttr, StringAttr
+from xdsl.ir import Attribute, Operation, SSAValue
+
+from ait_mlir.dialects.ait.base import broadcasts_to as shape_broadcasts_to
+from ait_mlir.dialects.ait.base import same_shape as same_dims
+from ait_mlir.dialects.ait.base import same_type as equal_types
+from ait_mlir.dialects.ait.data import OutputOp
+from ait_mlir.dialects.ait.dtypes import is_float
+from ait_mlir.dialects.ait.types import TensorType, scope_of
+from ait_mlir.dims import Scope
+from ait_mlir.rewrites.engine.numbers import element_type_of, represents, splat
 from ait_mlir.rewrites.engine.registry import Registry
 
 CONSTRAINTS = Registry("constraint")
+
+
+# ** uses **
+
+
+@CONSTRAINTS
+def one_use(value: SSAValue) -> bool:
+    """The value is used exactly once."""
+    return value.has_one_use()
+
+
+@CONSTRAINTS
+def only_user(value: SSAValue, op: Operation) -> bool:
+    """Every use of the value is an operand of `op`; outputs are uses, too."""
+    return all(use.operation is op for use in value.uses)
+
+
+@CONSTRAINTS
+def not_output(value: SSAValue) -> bool:
+    """The value is no output of the graph."""
+    return not any(isinstance(use.operation, OutputOp) for use in value.uses)
+
+
+# ** types and shapes **
+
+
+@CONSTRAINTS
+def same_type(a: SSAValue, b: SSAValue) -> bool:
+    """Both have the same shape and element type."""
+    return equal_types(a.type, b.type, _scope(a))
+
+
+@CONSTRAINTS
+def same_shape(a: SSAValue, b: SSAValue) -> bool:
+    """Both have the same shape, or both are scalars."""
+    return _same_shape(a, b, _scope(a))
+
+
+@CONSTRAINTS
+def same_element_type(a: SSAValue, b: SSAValue) -> bool:
+    """Both hold elements of the same type."""
+    return element_type_of(a) == element_type_of(b)
+
+
+@CONSTRAINTS
+def result_has_shape_of(op: Operation, value: SSAValue) -> bool:
+    """The first result of `op` has the shape of the value: nothing was broadcast beyond it."""
+    return _same_shape(op.results[0], value, scope_of(op))
+
+
+@CONSTRAINTS
+def broadcasts_to(value: SSAValue, target: SSAValue) -> bool:
+    """The value broadcasts to the target's shape without enlarging it."""
+    a, b = value.type, target.type
+    return isinstance(a, TensorType) and isinstance(b, TensorType) and shape_broadcasts_to(a.dims, b.dims, _scope(value))
+
+
+@CONSTRAINTS
+def has_rank(value: SSAValue, rank: IntegerAttr) -> bool:
+    """The value is a tensor of this many dims."""
+    return isinstance(value.type, TensorType) and value.type.rank == rank.value.data
+
+
+@CONSTRAINTS
+def divisible(value: SSAValue, axis: IntegerAttr, by: IntegerAttr) -> bool:
+    """Dim `axis` of the tensor (negative counts from the end) is proved a multiple of `by`."""
+    t, n = value.type, axis.value.data
+    return isinstance(t, TensorType) and -t.rank <= n < t.rank and _scope(value).divisible(t.dims[n], by.value.data)
+
+
+@CONSTRAINTS
+def is_floating(value: SSAValue) -> bool:
+    """The elements are floating-point numbers."""
+    return is_float(element_type_of(value))
+
+
+@CONSTRAINTS
+def is_tensor(value: SSAValue) -> bool:
+    """The value is a tensor, not a scalar of a region."""
+    return isinstance(value.type, TensorType)
+
+
+@CONSTRAINTS
+def widens_exactly(value: SSAValue, wide: SSAValue) -> bool:
+    """Every element of the value is exactly representable in the element type of `wide`."""
+    return represents(element_type_of(wide), element_type_of(value))
+
+
+# ** constants and attributes **
+
+
+@CONSTRAINTS
+def is_splat(value: SSAValue, number: Attribute) -> bool:
+    """The value is an `ait.constant` all of whose elements are this number."""
+    found = splat(value)
+    return found is not None and isinstance(number, FloatAttr | IntegerAttr) and found == number.value.data
+
+
+@CONSTRAINTS
+def is_any_splat(value: SSAValue) -> bool:
+    """The value is an `ait.constant` with one number for all elements."""
+    return splat(value) is not None
+
+
+@CONSTRAINTS
+def no_attribute(op: Operation, name: StringAttr) -> bool:
+    """The operation has no attribute of this name: what was decided earlier is not overwritten."""
+    return name.data not in op.attributes and name.data not in op.properties
+
+
+def _scope(value: SSAValue) -> Scope:
+    owner = value.owner
+    return scope_of(owner if isinstance(owner, Operation) else owner.parent_op())
+
+
+def _same_shape(a: SSAValue, b: SSAValue, scope: Scope) -> bool:
+    ta, tb = a.type, b.type
+    if isinstance(ta, TensorType) and isinstance(tb, TensorType):
+        return ta.dims == tb.dims or same_dims(ta.dims, tb.dims, scope)
+    return not isinstance(ta, TensorType) and not isinstance(tb, TensorType)

@@ -88,16 +88,19 @@ class PatternBuilder:
         *,
         trait: str | None = None,
         results: int | None = 1,
+        types: Sequence[SSAValue] | None = None,
     ) -> SSAValue:
         """An operation called `name`, or any operation with `trait`.
 
-        `operands` must match in number and order; without it any operands do. `results` is the number of results, None for any.
+        `operands` must match in number and order; without it any operands do. `results` is the number of results, None for any;
+        `types` binds their types.
         """
         if (name is None) == (trait is None):
             raise ValueError("a matched operation needs either a name or a trait")
         if operands is None:
             operands = [self._add(pdl.OperandsOp(None)).results[0]]
-        types = [self._add(pdl.TypesOp()).results[0]] if results is None else [self.type() for _ in range(results)]
+        if types is None:
+            types = [self._add(pdl.TypesOp()).results[0]] if results is None else [self.type() for _ in range(results)]
         attrs = attrs or {}
         operation = self._add(
             pdl.OperationOp(

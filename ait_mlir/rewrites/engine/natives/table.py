@@ -1,4 +1,4 @@
-"""The native rewrites a pattern may call."""
+"""The table that native rewrites register in."""
 
 from __future__ import annotations
 

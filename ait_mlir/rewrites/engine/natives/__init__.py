@@ -1,0 +1,8 @@
+"""The native rewrites a pattern may call: a closed set, each documented where it is defined."""
+
+from __future__ import annotations
+
+from ait_mlir.rewrites.engine.natives import regions as regions
+from ait_mlir.rewrites.engine.natives.table import NATIVES
+
+__all__ = ["NATIVES"]

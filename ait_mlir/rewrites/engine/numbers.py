@@ -1,0 +1,75 @@
+"""Numbers in IR: the value of a splat constant as stored, and which element types hold which exactly."""
+
+from __future__ import annotations
+
+import struct
+
+from xdsl.dialects.builtin import BFloat16Type, Float16Type, Float32Type, Float64Type, IntegerType
+from xdsl.ir import Attribute, SSAValue
+
+from ait_mlir.dialects.ait.data import ConstantOp
+from ait_mlir.dialects.ait.numbers import Number
+from ait_mlir.dialects.ait.types import TensorType
+
+
+def element_type_of(value: SSAValue) -> Attribute:
+    """The element type of a tensor, or the type of a scalar."""
+    return value.type.element_type if isinstance(value.type, TensorType) else value.type
+
+
+def splat(value: SSAValue) -> Number | None:
+    """The number that all elements of a constant hold, rounded as they store it; None for what is no such constant."""
+    owner = value.owner
+    if not isinstance(owner, ConstantOp):
+        return None
+    number = owner.splat()
+    return None if number is None else stored(number, element_type_of(value))
+
+
+def stored(number: Number, element_type: Attribute) -> Number:
+    """The number as an element of this type holds it: floats round to nearest even and overflow to infinity."""
+    if isinstance(element_type, IntegerType):
+        return number
+    number = float(number)
+    if isinstance(element_type, BFloat16Type):
+        return _bfloat16(number)
+    form = {Float16Type: "e", Float32Type: "f"}.get(type(element_type), "d")
+    try:
+        return struct.unpack(form, struct.pack(form, number))[0]
+    except OverflowError:
+        return float("inf") if number > 0 else float("-inf")
+
+
+def _bfloat16(number: float) -> float:
+    if number != number or number in (float("inf"), float("-inf")):
+        return number
+    try:
+        (bits,) = struct.unpack("I", struct.pack("f", number))
+    except OverflowError:
+        return float("inf") if number > 0 else float("-inf")
+    bits += 0x7FFF + ((bits >> 16) & 1)
+    return struct.unpack("f", struct.pack("I", bits & 0xFFFF0000))[0]
+
+
+# Bits of the significand with the hidden one, and bits of the exponent.
+_FLOATS: dict[type[Attribute], tuple[int, int]] = {
+    Float16Type: (11, 5),
+    BFloat16Type: (8, 8),
+    Float32Type: (24, 8),
+    Float64Type: (53, 11),
+}
+
+
+def represents(wide: Attribute, narrow: Attribute) -> bool:
+    """Whether `wide` holds every value of `narrow` exactly."""
+    if wide == narrow:
+        return True
+    if type(wide) in _FLOATS:
+        significand, exponent = _FLOATS[type(wide)]
+        if type(narrow) in _FLOATS:
+            s, e = _FLOATS[type(narrow)]
+            return s <= significand and e <= exponent
+        return isinstance(narrow, IntegerType) and narrow.width.data <= significand and narrow.width.data <= 1 << (exponent - 1)
+    if isinstance(wide, IntegerType) and isinstance(narrow, IntegerType):
+        return narrow.width.data < wide.width.data and wide.width.data > 1
+    return False

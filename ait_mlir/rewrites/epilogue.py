@@ -1,0 +1,26 @@
+"""An elementwise operation that alone uses a contraction joins its epilogue."""
+
+from __future__ import annotations
+
+from ait_mlir.rewrites.engine.language import PatternBuilder, pattern, patterns
+
+# (number of operands, which of them is the contraction)
+OPERAND_POSITIONS = ((1, 0), (2, 0), (2, 1), (3, 0), (3, 1), (3, 2))
+
+
+@pattern(over=OPERAND_POSITIONS)
+def join_epilogue(p: PatternBuilder, arity: int, position: int) -> None:
+    """The other operands broadcast to the contraction's result, which keeps its shape; the result is a float."""
+    acc = p.op(trait="Contraction")
+    root = p.op(
+        operands=[*p.values(position), p.result(acc), *p.values(arity - 1 - position)],
+        trait="Elementwise",
+    )
+    p.require("only_user", p.result(acc), root)
+    p.require("result_has_shape_of", root, p.result(acc))
+    p.require("is_floating", p.result(root))
+    p.require("no_attribute", acc, "kernel")
+    p.replace(root, "append_to_epilogue", acc, root)
+
+
+EPILOGUE = patterns(join_epilogue)
