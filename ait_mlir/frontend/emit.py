@@ -1,0 +1,68 @@
+"""Making `ait` ops for the builder: checked in the scope of the dims they use, and detached until the graph is built."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Attribute, Region, SSAValue
+from xdsl.utils.exceptions import VerifyException
+
+from ait_mlir.dialects.ait.base import AitOp
+from ait_mlir.dialects.ait.data import ConstantOp, ParamOp
+from ait_mlir.dialects.ait.dtypes import is_float
+from ait_mlir.dialects.ait.types import DimsAttr, TensorType
+from ait_mlir.dims import DimError
+from ait_mlir.frontend.errors import BuildError
+from ait_mlir.frontend.intvar import Symbols, scope_from
+
+
+def make_op(
+    op_class: type[AitOp],
+    operands: Sequence[SSAValue],
+    symbols: Symbols,
+    properties: Mapping[str, Attribute] | None = None,
+    result_types: Sequence[Attribute] | None = None,
+    regions: int = 0,
+) -> AitOp:
+    """An op on `operands`, with inferred result types unless they are given, and `regions` empty regions.
+
+    The op is checked as if it stood in a graph that declares `symbols`. Raises `BuildError` with the op's own message.
+    """
+    op = op_class.create(
+        operands=operands,
+        properties=dict(properties or {}),
+        result_types=result_types or [operands[0].type],
+        regions=[Region() for _ in range(regions)],
+    )
+    _check(op, symbols, infer=result_types is None)
+    return op
+
+
+def make_param(type: TensorType) -> SSAValue:
+    """A weight without a name: the graph builder writes the name that its tensor has then."""
+    return ParamOp("", type).output
+
+
+def make_constant(type: TensorType, value: float) -> SSAValue:
+    """A constant of `type`, filled with `value`; a whole number where the element type is an integer."""
+    if is_float(type.element_type):
+        return ConstantOp(float(value), type).output
+    if value != int(value):
+        raise BuildError(f"a constant of {type.element_type} cannot be {value}")
+    return ConstantOp(int(value), type).output
+
+
+def _check(op: AitOp, symbols: Symbols, infer: bool) -> None:
+    holder = ModuleOp([op])
+    holder.properties["dims"] = DimsAttr(scope_from(symbols))
+    try:
+        if infer:
+            for result, type in zip(op.results, op.infer_result_types(), strict=True):
+                result._type = type  # pyright: ignore[reportPrivateUsage]
+        else:
+            op.verify_()
+    except (VerifyException, DimError) as error:
+        raise BuildError(str(error)) from None
+    finally:
+        op.detach()

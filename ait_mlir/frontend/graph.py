@@ -1,0 +1,182 @@
+"""From tensors to a module: find what the outputs depend on, name it, and copy it into an `ait.graph`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from typing import cast
+
+from xdsl.dialects.builtin import ModuleOp, StringAttr
+from xdsl.ir import Attribute, BlockArgument, Operation, OpResult, SSAValue
+
+from ait_mlir.dialects.ait.data import GraphOp, OutputOp, ParamOp
+from ait_mlir.dialects.ait.types import ShapeAttr, TensorType
+from ait_mlir.dims import Dim, Expr, Scope, sym
+from ait_mlir.frontend.errors import BuildError
+from ait_mlir.frontend.intvar import UNNAMED, Symbol, Symbols, merge_symbols
+from ait_mlir.frontend.tensor import Tensor, handle_of
+
+_IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+
+
+def build_module(outputs: Tensor | Sequence[Tensor], name: str = "model") -> ModuleOp:
+    """A module with one `ait.graph` that computes `outputs`.
+
+    Tensors marked as outputs that the given ones depend on are outputs, too. Inputs stand in the order in which they were
+    made. What has no name gets one: inputs `input_0`, outputs `output_0`, weights `param_0`, dims after the input and axis
+    where they first appear. Raises `BuildError` where two inputs, outputs or weights share a name, or two dims of one
+    name differ in range.
+    """
+    return GraphBuilder([outputs] if isinstance(outputs, Tensor) else list(outputs), name).build()
+
+
+class GraphBuilder:
+    """One graph under construction."""
+
+    def __init__(self, outputs: Sequence[Tensor], name: str):
+        if not outputs:
+            raise BuildError("a model needs at least one output")
+        for tensor in outputs:
+            if not isinstance(tensor, Tensor):  # pyright: ignore[reportUnnecessaryIsInstance]
+                raise BuildError(f"an output must be a Tensor, found {tensor!r}")
+        self.name = name
+        self.ops, inputs = _reachable([t.value for t in outputs])
+        self.inputs = sorted((cast(Tensor, handle_of(value)) for value in inputs), key=lambda t: t.serial)
+        self.outputs = _with_marked(outputs, self.ops)
+        self.params = [op.output for op in self.ops if isinstance(op, ParamOp)]
+
+    def build(self) -> ModuleOp:
+        input_names = _assign_names("inputs", "input", self.inputs)
+        output_names = _assign_names("outputs", "output", self.outputs)
+        param_names = _assign_names("weights", "param", [cast(Tensor, handle_of(value)) for value in self.params])
+        symbols = merge_symbols(*(t.symbols for t in self.inputs))
+        self.dims = _name_dims(symbols, self.inputs, input_names)
+        scope = Scope([Dim(self.dims[s], d.lo, d.hi, d.hints) for s, d in symbols.items()])
+        inputs = [(n, self._renamed_type(t.type)) for n, t in zip(input_names, self.inputs, strict=True)]
+        graph = GraphOp(self.name, inputs, scope)
+        values: dict[SSAValue, SSAValue] = {}
+        for tensor, argument, name in zip(self.inputs, graph.block.args, input_names, strict=True):
+            values[tensor.value] = argument
+            argument.name_hint = name if _IDENTIFIER.fullmatch(name) else None
+        names = dict(zip(self.params, param_names, strict=True))
+        for op in self.ops:
+            graph.block.add_op(self._copy(op, values, names))
+        for tensor, name in zip(self.outputs, output_names, strict=True):
+            graph.block.add_op(OutputOp(name, values[tensor.value]))
+        return ModuleOp([graph])
+
+    def _copy(self, op: Operation, values: dict[SSAValue, SSAValue], params: dict[SSAValue, str]) -> Operation:
+        """`op` on the graph's values, with the dims' final names."""
+        copy = type(op).create(
+            operands=[values[operand] for operand in op.operands],
+            result_types=[self._renamed_type(cast(TensorType, type)) for type in op.result_types],
+            properties={key: self._renamed(value) for key, value in op.properties.items()},
+            attributes=dict(op.attributes),
+            regions=[region.clone() for region in op.regions],
+        )
+        if isinstance(copy, ParamOp):
+            copy.param_name = StringAttr(params[op.results[0]])
+        for old, new in zip(op.results, copy.results, strict=True):
+            values[old] = new
+            tensor = handle_of(old)
+            if tensor is not None and tensor.name and _IDENTIFIER.fullmatch(tensor.name):
+                new.name_hint = tensor.name
+        return copy
+
+    def _renamed_expr(self, expr: Expr) -> Expr:
+        changed = {s: sym(self.dims[s]) for s in expr.symbols if self.dims.get(s, s) != s}
+        return expr.substitute(changed) if changed else expr
+
+    def _renamed_type(self, type: TensorType) -> TensorType:
+        if all(symbol == self.dims.get(symbol, symbol) for dim in type.dims for symbol in dim.symbols):
+            return type
+        return TensorType.get([self._renamed_expr(dim) for dim in type.dims], type.element_type)
+
+    def _renamed(self, attribute: Attribute) -> Attribute:
+        if not isinstance(attribute, ShapeAttr):
+            return attribute
+        return ShapeAttr(tuple(self._renamed_expr(dim) for dim in attribute.data))
+
+
+def bound_data(outputs: Tensor | Sequence[Tensor]) -> dict[str, object]:
+    """The data bound to the weights of a model, by the names that `build_module` gives them."""
+    builder = GraphBuilder([outputs] if isinstance(outputs, Tensor) else list(outputs), "model")
+    tensors = [cast(Tensor, handle_of(value)) for value in builder.params]
+    names = _assign_names("weights", "param", tensors)
+    return {name: tensor.data for name, tensor in zip(names, tensors, strict=True) if tensor.data is not None}
+
+
+def _reachable(outputs: Iterable[SSAValue]) -> tuple[list[Operation], list[BlockArgument]]:
+    """The ops that `outputs` depend on, each after those it uses, and the inputs; without recursion."""
+    ops: list[Operation] = []
+    inputs: list[BlockArgument] = []
+    done: set[Operation | BlockArgument] = set()
+    for output in outputs:
+        stack: list[tuple[SSAValue, bool]] = [(output, False)]
+        while stack:
+            value, expanded = stack.pop()
+            source = value.op if isinstance(value, OpResult) else cast(BlockArgument, value)
+            if source in done:
+                continue
+            if isinstance(source, BlockArgument):
+                done.add(source)
+                inputs.append(source)
+            elif expanded:
+                done.add(source)
+                ops.append(source)
+            else:
+                stack.append((value, True))
+                stack += [(operand, False) for operand in reversed(source.operands)]
+    return ops, inputs
+
+
+def _with_marked(outputs: Sequence[Tensor], ops: Sequence[Operation]) -> list[Tensor]:
+    """The outputs, then what else is marked as one, each once."""
+    marked = [t for op in ops for result in op.results if (t := handle_of(result)) is not None and t.is_output]
+    return list(dict.fromkeys([*outputs, *marked]))
+
+
+def _assign_names(what: str, prefix: str, tensors: Sequence[Tensor]) -> list[str]:
+    """The tensors' names, made up where missing; two of one name are an error."""
+    given = [t.name for t in tensors if t.name is not None]
+    for name in given:
+        if given.count(name) > 1:
+            first, second = [t for t in tensors if t.name == name][:2]
+            raise BuildError(f'two {what} are named "{name}": {first.describe()} and {second.describe()}')
+    taken = set(given)
+    names: list[str] = []
+    for i, tensor in enumerate(tensors):
+        name = tensor.name if tensor.name is not None else _fresh(f"{prefix}_{i}", taken)
+        taken.add(name)
+        names.append(name)
+    return names
+
+
+def _name_dims(symbols: Symbols, inputs: Sequence[Tensor], input_names: Sequence[str]) -> dict[str, str]:
+    """The final name of each symbol."""
+    names = {s: d.name or "" for s, d in symbols.items()}
+    known: dict[str, Symbol] = {}
+    for symbol, dim in symbols.items():
+        if dim.name and (other := known.setdefault(dim.name, dim)) is not dim and other.symbol != symbol:
+            raise BuildError(
+                f'two dims are named "{dim.name}", {other.range} and {dim.range}; use one IntVar for both, or other names'
+            )
+    taken = {n for n in names.values() if n}
+    for tensor, name in zip(inputs, input_names, strict=True):
+        base = name if _IDENTIFIER.fullmatch(name) and not name.startswith(UNNAMED) else "dim"
+        for axis, dim in enumerate(tensor.type.dims):
+            for symbol in sorted(dim.symbols):
+                if not names[symbol]:
+                    names[symbol] = _fresh(f"{base}_dim_{axis}", taken)
+                    taken.add(names[symbol])
+    return names
+
+
+def _fresh(name: str, taken: set[str]) -> str:
+    candidate, n = name, 1
+    while candidate in taken:
+        candidate, n = f"{name}_{n}", n + 1
+    return candidate
+
+
+__all__ = ["bound_data", "build_module"]

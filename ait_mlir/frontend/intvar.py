@@ -1,0 +1,286 @@
+"""`IntVar`: a dim whose value is known when the model runs, and the arithmetic of such dims."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping, MutableMapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, cast
+
+from ait_mlir import dims
+from ait_mlir.dims import Dim, Expr, Scope
+from ait_mlir.frontend.errors import BuildError
+
+if TYPE_CHECKING:
+    import sympy
+
+UNNAMED = "_dim"
+"""Prefix of the symbols that stand for dims without a name until the graph is built."""
+
+MAX_DIM = 1 << 40
+_serial = itertools.count()
+
+
+@dataclass(eq=False)
+class Symbol:
+    """One dim of the model: the symbol that stands for it in expressions, its name and its range."""
+
+    symbol: str
+    name: str | None
+    lo: int
+    hi: int
+    hints: tuple[int, ...] = ()
+
+    @property
+    def range(self) -> str:
+        return f"{self.lo} to {self.hi}"
+
+    def declaration(self) -> Dim:
+        return Dim(self.symbol, self.lo, self.hi, self.hints)
+
+
+Symbols = Mapping[str, Symbol]
+"""The dims that an expression or a shape uses, by symbol."""
+
+
+def merge_symbols(*tables: Symbols) -> Symbols:
+    """The union of the tables; two dims of one name and different ranges are an error."""
+    first, *others = tables if tables else ({},)
+    if all(table is first for table in others):
+        return first
+    merged = dict(first)
+    for table in others:
+        for symbol, found in table.items():
+            known = merged.setdefault(symbol, found)
+            if (known.lo, known.hi) != (found.lo, found.hi):
+                raise BuildError(
+                    f'the dim "{symbol}" has two ranges: {known.range} and {found.range}; '
+                    "use one IntVar for both, or give them different names"
+                )
+    return merged
+
+
+def scope_from(symbols: Symbols) -> Scope:
+    """The scope in which dims of these symbols are compared and bounded."""
+    return Scope([symbol.declaration() for symbol in symbols.values()])
+
+
+@dataclass
+class IntVarAttrs(MutableMapping[str, Any]):
+    """`IntVar._attrs`: the name and the values of a dim, read from the dim itself."""
+
+    dim: IntVar
+    extra: dict[str, Any] = field(default_factory=dict[str, Any])
+
+    def __getitem__(self, key: str) -> Any:
+        if key == "name":
+            return self.dim.name
+        if key == "values":
+            return [self.dim.lower_bound(), self.dim.upper_bound()]
+        if key == "symbolic_value":
+            return self.dim.symbolic_value()
+        return self.extra[key]
+
+    def __setitem__(self, key: str, value: Any) -> None:
+        if key == "name":
+            self.dim.rename(value)
+        elif key in ("values", "symbolic_value"):
+            raise BuildError(f'"{key}" of a dim is fixed when it is made; make another IntVar')
+        else:
+            self.extra[key] = value
+
+    def __delitem__(self, key: str) -> None:
+        del self.extra[key]
+
+    def __iter__(self):
+        return iter(["name", "values", "symbolic_value", *self.extra])
+
+    def __len__(self) -> int:
+        return 3 + len(self.extra)
+
+
+class IntVar:
+    """A dim between two bounds, both inclusive, or an expression of such dims.
+
+    >>> batch = IntVar([1, 64], name="batch")
+    >>> str(batch * 2 + 1)
+    '2*batch + 1'
+
+    `values` are the smallest and the largest value; values between them are hints: sizes to tune for. Two IntVars of
+    one name are the same dim and must have the same range. A dim without a name gets one when the graph is built,
+    from the input and axis where it first appears. Raises `BuildError` for an empty or negative range.
+    """
+
+    expr: Expr
+    symbols: Symbols
+
+    def __init__(self, values: Sequence[int] | int, name: str | None = None):
+        bounds = sorted({values} if isinstance(values, int) else set(values))
+        if not bounds or any(type(v) is not int for v in bounds):
+            raise BuildError(f"an IntVar needs its smallest and largest value, two integers; found {values!r}")
+        if bounds[0] < 0 or bounds[-1] > MAX_DIM:
+            raise BuildError(f"a dim is at least 0 and at most 2^40; found {values!r}")
+        self._attrs = IntVarAttrs(self)
+        if len(bounds) == 1:
+            self.expr, self.symbols = dims.const(bounds[0]), {}
+            return
+        symbol = f"{UNNAMED}{next(_serial)}" if name is None else _checked_name(name)
+        lo, *hints, hi = bounds
+        self.expr, self.symbols = dims.sym(symbol), {symbol: Symbol(symbol, name, lo, hi, tuple(hints))}
+
+    @classmethod
+    def of(cls, expr: Expr, symbols: Symbols) -> IntVar:
+        """The dim that `expr` computes; an `IntImm` where it is constant."""
+        self = cls.__new__(cls if expr.as_int() is None else IntImm)
+        self.expr = expr
+        self.symbols = {s: symbols[s] for s in expr.symbols}
+        self._attrs = IntVarAttrs(self)
+        return self
+
+    @property
+    def name(self) -> str | None:
+        """The name of a named dim; the text of an expression; None for a dim that has no name yet."""
+        symbol = self.symbols.get(str(self.expr))
+        return str(self.expr) if symbol is None else symbol.name
+
+    def rename(self, name: str) -> None:
+        """Name a dim that has no name yet."""
+        symbol = self.symbols.get(str(self.expr))
+        if symbol is None or not symbol.symbol.startswith(UNNAMED):
+            if name != self.name:
+                raise BuildError(f'the dim "{self}" cannot be renamed to "{name}"; give IntVar its name when making it')
+            return
+        symbol.name = _checked_name(name)
+
+    def lower_bound(self) -> int:
+        return scope_from(self.symbols).bounds(self.expr)[0]
+
+    def upper_bound(self) -> int:
+        return scope_from(self.symbols).bounds(self.expr)[1]
+
+    def value(self) -> int | list[int]:
+        """The constant, or `[smallest, largest]`."""
+        constant = self.expr.as_int()
+        return [self.lower_bound(), self.upper_bound()] if constant is None else constant
+
+    def symbolic_value(self) -> sympy.Expr | int:
+        """The dim as a SymPy expression over non-negative integer symbols."""
+        from ait_mlir.frontend.symbolic import to_sympy
+
+        return to_sympy(self.expr, {s: dim.name or s for s, dim in self.symbols.items()})
+
+    def __str__(self) -> str:
+        return str(self.expr)
+
+    def __repr__(self) -> str:
+        if (symbol := self.symbols.get(str(self.expr))) is None:
+            return f"IntVar({self.expr})"
+        return f"IntVar([{symbol.lo}, {symbol.hi}], name={symbol.name!r})"
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, IntVar | int):
+            return NotImplemented
+        return self.expr is as_dim(other).expr
+
+    def __hash__(self) -> int:
+        return hash(self.expr)
+
+    def __add__(self, other: IntVar | int) -> IntVar:
+        return _combine(self, other, lambda a, b: a + b)
+
+    def __sub__(self, other: IntVar | int) -> IntVar:
+        return _combine(self, other, lambda a, b: a - b)
+
+    def __mul__(self, other: IntVar | int) -> IntVar:
+        return _combine(self, other, lambda a, b: a * b)
+
+    def __floordiv__(self, other: IntVar | int) -> IntVar:
+        return _combine(self, _divisor(self, other), dims.floordiv)
+
+    def __mod__(self, other: IntVar | int) -> IntVar:
+        return _combine(self, _divisor(self, other), dims.mod)
+
+    def __truediv__(self, other: IntVar | int) -> IntVar:
+        """Divide exactly; `BuildError` where the division may leave a rest."""
+        quotient = self // other
+        if not scope_from(quotient.symbols | self.symbols).equal((quotient * other).expr, self.expr):
+            raise BuildError(f"{self} / {other} may leave a rest; use // to round down")
+        return quotient
+
+    def __radd__(self, other: int) -> IntVar:
+        return as_dim(other) + self
+
+    def __rsub__(self, other: int) -> IntVar:
+        return as_dim(other) - self
+
+    def __rmul__(self, other: int) -> IntVar:
+        return as_dim(other) * self
+
+    def __rfloordiv__(self, other: int) -> IntVar:
+        return as_dim(other) // self
+
+
+class IntImm(IntVar):
+    """A dim that is a constant."""
+
+    def __init__(self, value: int, name: str | None = None):
+        super().__init__([value])
+
+    def __int__(self) -> int:
+        return cast(int, self.expr.as_int())
+
+    __index__ = __int__
+
+    def value(self) -> int:
+        return int(self)
+
+    def __repr__(self) -> str:
+        return f"IntImm({self.expr})"
+
+
+DimLike = IntVar | int
+
+
+def as_dim(value: object) -> IntVar:
+    """An int or a dim as a dim; `BuildError` for anything else."""
+    if isinstance(value, IntVar):
+        return value
+    if isinstance(value, int) and not isinstance(value, bool):
+        return IntVar.of(dims.const(value), {})
+    raise BuildError(f"a dim is an int, an IntVar or an IntImm; found {value!r} of type {type(value).__name__}")
+
+
+def minimum(a: DimLike, b: DimLike) -> IntVar:
+    return _combine(as_dim(a), b, dims.minimum)
+
+
+def maximum(a: DimLike, b: DimLike) -> IntVar:
+    return _combine(as_dim(a), b, dims.maximum)
+
+
+def product(values: Sequence[DimLike]) -> IntVar:
+    """The product of dims; 1 where there is none."""
+    factors = [as_dim(v) for v in values]
+    return IntVar.of(dims.product([f.expr for f in factors]), merge_symbols(*(f.symbols for f in factors)))
+
+
+def _combine(a: IntVar, b: DimLike, op: Any) -> IntVar:
+    other = as_dim(b)
+    return IntVar.of(op(a.expr, other.expr), merge_symbols(a.symbols, other.symbols))
+
+
+def _divisor(a: IntVar, b: DimLike) -> IntVar:
+    divisor = as_dim(b)
+    if divisor.lower_bound() < 1:
+        raise BuildError(f"{a} cannot be divided by {divisor}, which may be {divisor.lower_bound()}")
+    return divisor
+
+
+def _checked_name(name: str) -> str:
+    if name.startswith(UNNAMED):
+        raise BuildError(f'"{name}" is no name for a dim: names that start with "{UNNAMED}" are reserved')
+    try:
+        dims.sym(name)
+    except dims.DimError as error:
+        raise BuildError(str(error)) from None
+    return name

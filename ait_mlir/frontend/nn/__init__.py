@@ -1,0 +1,25 @@
+"""Layers: parameters and the operators on them, under their documented names."""
+
+from __future__ import annotations
+
+from ait_mlir.frontend.nn import bert
+from ait_mlir.frontend.nn.attention import MultiheadAttention
+from ait_mlir.frontend.nn.embedding import Embedding
+from ait_mlir.frontend.nn.linear import Linear
+from ait_mlir.frontend.nn.module import Dropout, Identity, Module, ModuleList, Sequential
+from ait_mlir.frontend.nn.norm import LayerNorm
+from ait_mlir.frontend.nn.parameter import Parameter
+
+__all__ = [
+    "Dropout",
+    "Embedding",
+    "Identity",
+    "LayerNorm",
+    "Linear",
+    "Module",
+    "ModuleList",
+    "MultiheadAttention",
+    "Parameter",
+    "Sequential",
+    "bert",
+]

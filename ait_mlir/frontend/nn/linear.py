@@ -1,0 +1,36 @@
+"""`Linear`: a matrix product with bias, and what a specialization adds to it."""
+
+from __future__ import annotations
+
+from ait_mlir.frontend import ops
+from ait_mlir.frontend.errors import BuildError
+from ait_mlir.frontend.nn.module import Module
+from ait_mlir.frontend.nn.parameter import Parameter
+from ait_mlir.frontend.tensor import Tensor
+
+
+class Linear(Module):
+    """y = x @ weight^T + bias, over the last dim of [..., in_channels]; the weight is [out_channels, in_channels].
+
+    `specialization` names what follows, as in the operators: "relu", "gelu", "fast_gelu", "add", "add_relu", "mul" ...;
+    each "add" and "mul" takes one more argument of the call.
+    """
+
+    def __init__(
+        self,
+        in_channels: int,
+        out_channels: int,
+        bias: bool = True,
+        specialization: str | None = None,
+        dtype: str = "float16",
+    ):
+        self.weight = Parameter([out_channels, in_channels], dtype)
+        self.bias = Parameter([out_channels], dtype) if bias else None
+        name = "_".join(["gemm_rcr", *(["bias"] if bias else []), *([specialization] if specialization else [])])
+        if not hasattr(ops, name):
+            raise BuildError(f'Linear has no specialization "{specialization}" with bias={bias}: there is no operator {name}')
+        self.operator = name
+
+    def forward(self, x: Tensor, *extras: Tensor) -> Tensor:
+        weights = [self.weight.tensor(), *([] if self.bias is None else [self.bias.tensor()])]
+        return getattr(ops, self.operator)()(x, *weights, *extras)

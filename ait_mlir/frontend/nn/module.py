@@ -1,0 +1,96 @@
+"""`Module`: layers made of parameters and other layers, named by their attributes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from ait_mlir.frontend.nn.parameter import Parameter
+
+
+class Module:
+    """A layer: assign parameters and modules to attributes in `__init__`, and compute in `forward`.
+
+    >>> layer = nn.Linear(768, 3072)
+    >>> [name for name, _ in layer.named_parameters()]
+    ['weight', 'bias']
+    """
+
+    def forward(self, *args: Any, **kwargs: Any) -> Any:
+        raise NotImplementedError(f"{type(self).__name__} does not define forward")
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self.forward(*args, **kwargs)
+
+    def children(self) -> Iterator[tuple[str, Module]]:
+        """The modules held directly, by attribute name."""
+        for name, value in vars(self).items():
+            if isinstance(value, Module):
+                yield name, value
+
+    def named_parameters(self, prefix: str = "") -> Iterator[tuple[str, Parameter]]:
+        """All parameters with their dotted names, those of this module first."""
+        for name, value in vars(self).items():
+            if isinstance(value, Parameter):
+                yield prefix + name, value
+        for name, child in self.children():
+            yield from child.named_parameters(f"{prefix}{name}.")
+
+    def parameters(self) -> Iterator[Parameter]:
+        return (parameter for _, parameter in self.named_parameters())
+
+    def name_parameter_tensor(self, prefix: str = "", separator: str = "_") -> None:
+        """Give every parameter its dotted name, with `separator` for the dots; "." keeps the names of a state dict."""
+        for name, parameter in self.named_parameters():
+            parameter.tensor().name = (prefix + name).replace(".", separator)
+
+
+class ModuleList(Module):
+    """Modules in order, named by their index."""
+
+    def __init__(self, modules: Iterable[Module] = ()):
+        self.items = list(modules)
+
+    def append(self, module: Module) -> None:
+        self.items.append(module)
+
+    def children(self) -> Iterator[tuple[str, Module]]:
+        return ((str(i), module) for i, module in enumerate(self.items))
+
+    def __iter__(self) -> Iterator[Module]:
+        return iter(self.items)
+
+    def __len__(self) -> int:
+        return len(self.items)
+
+    def __getitem__(self, index: int) -> Module:
+        return self.items[index]
+
+
+class Sequential(ModuleList):
+    """Modules applied one after another."""
+
+    def __init__(self, *modules: Module):
+        super().__init__(modules)
+
+    def forward(self, x: Any) -> Any:
+        for module in self.items:
+            x = module(x)
+        return x
+
+
+class Identity(Module):
+    """The input."""
+
+    def forward(self, x: Any) -> Any:
+        return x
+
+
+class Dropout(Module):
+    """The input: dropout acts in training only."""
+
+    def __init__(self, p: float = 0.5):
+        self.p = p
+
+    def forward(self, x: Any) -> Any:
+        return x

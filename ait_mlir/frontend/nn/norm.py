@@ -1,0 +1,24 @@
+"""Normalisation layers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ait_mlir.frontend import ops
+from ait_mlir.frontend.nn.module import Module
+from ait_mlir.frontend.nn.parameter import Parameter
+from ait_mlir.frontend.tensor import Tensor
+
+
+class LayerNorm(Module):
+    """Normalise over the trailing dims `dim`, then scale by `weight` and shift by `bias` (arXiv:1607.06450)."""
+
+    def __init__(self, dim: int | Sequence[int], eps: float = 1e-5, dtype: str = "float16"):
+        shape = [dim] if isinstance(dim, int) else list(dim)
+        self.shape = shape
+        self.eps = eps
+        self.weight = Parameter(shape, dtype)
+        self.bias = Parameter(shape, dtype)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return ops.layernorm()(x, self.weight.tensor(), self.bias.tensor(), self.shape, self.eps)

@@ -1,0 +1,111 @@
+"""Matrix products. A composite name says what follows the product: `gemm_rcr_bias_gelu`, `bmm_rrr_add`.
+
+Letters give the storage of A, B and the result: `r` row-major, `c` column-major. With `rcr`, A is [..., M, K], B is [N, K] and
+the result is [..., M, N]. A composite becomes one product and one elementwise op for each word behind the layout; fusing them
+again is the work of the passes.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from xdsl.dialects.builtin import StringAttr
+
+from ait_mlir.dialects.ait import gemm as ait
+from ait_mlir.frontend.operator import Operator
+from ait_mlir.frontend.ops.elementwise import FuncEnum, binary, clamp, elementwise
+from ait_mlir.frontend.tensor import Tensor
+
+ACTIVATIONS: dict[str, FuncEnum] = {
+    "relu": FuncEnum.RELU,
+    "sigmoid": FuncEnum.SIGMOID,
+    "tanh": FuncEnum.TANH,
+    "gelu": FuncEnum.GELU,
+    "fast_gelu": FuncEnum.FASTGELU,
+    "swish": FuncEnum.SILU,
+    "silu": FuncEnum.SILU,
+}
+
+COMBINERS: dict[str, FuncEnum] = {"bias": FuncEnum.ADD, "add": FuncEnum.ADD, "mul": FuncEnum.MUL}
+
+
+class contraction(Operator):
+    """A product of `a` and `b`, then the steps of its name; each of `bias`, `add` and `mul` takes the next of `extras`."""
+
+    op_class: ClassVar[type[ait.GemmOp] | type[ait.BmmOp]]
+    layout: ClassVar[str]
+    steps: ClassVar[tuple[str, ...]]
+
+    def __call__(self, a: Tensor, b: Tensor, *extras: Tensor) -> Tensor:
+        self.begin(a, b, *extras)
+        wanted = [step for step in self.steps if step in COMBINERS]
+        if len(extras) != len(wanted):
+            found = f"{len(extras)} were given"
+            raise self.fail(f"takes {len(wanted)} tensors after a and b ({', '.join(wanted) or 'none'}); {found}")
+        y = self.emit_one(self.op_class, [a, b], {"layout": StringAttr(self.layout)}, regions=1)
+        remaining = iter(extras)
+        for step in self.steps:
+            if step in COMBINERS:
+                y = self._combine(step, y, next(remaining))
+            elif step == "hardswish":
+                y = y * clamp()(y + 3.0, 0.0, 6.0) / 6.0
+            else:
+                y = elementwise(ACTIVATIONS[step])(y)
+        return self.finish(y)
+
+    def _combine(self, step: str, y: Tensor, extra: Tensor) -> Tensor:
+        if step == "bias" and (extra.rank != 1 or extra.type.dims[0] is not y.type.dims[-1]):
+            raise self.fail(f"the bias must have shape [{y.type.dims[-1]}], found {extra.describe()}")
+        result = binary(COMBINERS[step], y, extra)
+        if result.rank != y.rank or result.type.num_elements() is not y.type.num_elements():
+            raise self.fail(f'the operand of "{step}", {extra.describe()}, enlarges the product {y.describe()}')
+        return result
+
+
+def _define(name: str) -> type[contraction]:
+    """The operator class that a composite name describes."""
+    family, layout, *rest = name.replace("fast_gelu", "fast-gelu").split("_")
+    steps = tuple(step.replace("-", "_") for step in rest)
+    op_class = ait.GemmOp if family == "gemm" else ait.BmmOp
+    doc = f"{contraction.__doc__}\n\nSteps: {', '.join(('product ' + layout, *steps))}."
+    namespace = {"op_class": op_class, "layout": layout, "steps": steps, "__doc__": doc, "__module__": __name__}
+    return type(name, (contraction,), namespace)
+
+
+gemm_rcr = _define("gemm_rcr")
+gemm_rrr = _define("gemm_rrr")
+gemm_rcr_bias = _define("gemm_rcr_bias")
+gemm_rrr_bias = _define("gemm_rrr_bias")
+gemm_rcr_bias_relu = _define("gemm_rcr_bias_relu")
+gemm_rcr_bias_sigmoid = _define("gemm_rcr_bias_sigmoid")
+gemm_rcr_bias_tanh = _define("gemm_rcr_bias_tanh")
+gemm_rcr_bias_gelu = _define("gemm_rcr_bias_gelu")
+gemm_rcr_bias_fast_gelu = _define("gemm_rcr_bias_fast_gelu")
+gemm_rcr_bias_swish = _define("gemm_rcr_bias_swish")
+gemm_rcr_bias_hardswish = _define("gemm_rcr_bias_hardswish")
+gemm_rcr_fast_gelu = _define("gemm_rcr_fast_gelu")
+gemm_rcr_bias_add = _define("gemm_rcr_bias_add")
+gemm_rcr_bias_add_add = _define("gemm_rcr_bias_add_add")
+gemm_rcr_bias_add_relu = _define("gemm_rcr_bias_add_relu")
+gemm_rcr_bias_add_add_relu = _define("gemm_rcr_bias_add_add_relu")
+gemm_rcr_bias_mul = _define("gemm_rcr_bias_mul")
+gemm_rcr_bias_mul_add = _define("gemm_rcr_bias_mul_add")
+gemm_rcr_bias_mul_tanh = _define("gemm_rcr_bias_mul_tanh")
+gemm_rcr_bias_sigmoid_mul = _define("gemm_rcr_bias_sigmoid_mul")
+gemm_rcr_bias_sigmoid_mul_tanh = _define("gemm_rcr_bias_sigmoid_mul_tanh")
+bmm_rcr = _define("bmm_rcr")
+bmm_rrr = _define("bmm_rrr")
+bmm_crr = _define("bmm_crr")
+bmm_ccr = _define("bmm_ccr")
+bmm_rcc = _define("bmm_rcc")
+bmm_rrc = _define("bmm_rrc")
+bmm_crc = _define("bmm_crc")
+bmm_ccc = _define("bmm_ccc")
+bmm_rcr_add = _define("bmm_rcr_add")
+bmm_rrr_add = _define("bmm_rrr_add")
+bmm_crr_add = _define("bmm_crr_add")
+bmm_ccr_add = _define("bmm_ccr_add")
+bmm_rcc_add = _define("bmm_rcc_add")
+bmm_rrc_add = _define("bmm_rrc_add")
+bmm_crc_add = _define("bmm_crc_add")
+bmm_ccc_add = _define("bmm_ccc_add")

@@ -1,0 +1,59 @@
+"""Operators that reduce over rows and keep the shape: softmax, layernorm."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from xdsl.dialects.builtin import DenseArrayBase, FloatAttr, IntegerAttr, f64, i32, i64
+
+from ait_mlir.dialects.ait import norm as ait
+from ait_mlir.frontend.intvar import DimLike, as_dim
+from ait_mlir.frontend.operator import Operator
+from ait_mlir.frontend.tensor import Tensor
+
+
+class softmax(Operator):
+    """Normalise exp(x) along `dim`, the last one where None, so that it sums to one."""
+
+    def __call__(self, x: Tensor, dim: int | None = None) -> Tensor:
+        self.begin(x)
+        axis = self.axis(x, -1 if dim is None else dim)
+        return self.finish(self.emit_one(ait.SoftmaxOp, [x], {"dim": IntegerAttr(axis, i64)}))
+
+
+class layernorm(Operator):
+    """Normalise over the trailing dims to mean 0 and variance 1, scale by `gamma` and shift by `beta` (arXiv:1607.06450).
+
+    `normalized_shape` says which dims, here or at the call; without it they are those of `gamma` or `beta`.
+    """
+
+    def __init__(self, normalized_shape: Sequence[DimLike] | None = None):
+        super().__init__()
+        self.shape = normalized_shape
+
+    def __call__(
+        self,
+        x: Tensor,
+        gamma: Tensor | None = None,
+        beta: Tensor | None = None,
+        normalized_shape: Sequence[DimLike] | None = None,
+        eps: float = 1e-5,
+    ) -> Tensor:
+        operands = [t for t in (x, gamma, beta) if t is not None]
+        self.begin(*operands)
+        shape = normalized_shape if normalized_shape is not None else self.shape
+        if shape is None:
+            given = gamma or beta
+            if given is None:
+                raise self.fail("needs normalized_shape, gamma or beta to know which dims to normalise over")
+            shape = given.shape()
+        found = [dim.expr for dim in map(as_dim, shape)]
+        if not 1 <= len(found) <= x.rank or list(x.type.dims[x.rank - len(found) :]) != found:
+            raise self.fail(f"normalized_shape [{', '.join(map(str, found))}] is not the end of the input's shape")
+        sizes = [1, int(gamma is not None), int(beta is not None), 0]
+        properties = {
+            "axes": IntegerAttr(len(found), i64),
+            "eps": FloatAttr(eps, f64),
+            "operandSegmentSizes": DenseArrayBase.from_list(i32, sizes),
+        }
+        return self.finish(self.emit_one(ait.LayerNormOp, operands, properties, regions=1))

@@ -1,0 +1,284 @@
+"""Operators that move elements and compute nothing: reshape, permute, expand, slices, split, concatenate."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from xdsl.dialects.builtin import IntegerAttr, i64
+
+from ait_mlir.dialects.ait import view as ait
+from ait_mlir.dialects.ait.base import int_list_attr
+from ait_mlir.dialects.ait.types import ShapeAttr, TensorType
+from ait_mlir.frontend.errors import BuildError
+from ait_mlir.frontend.intvar import DimLike, IntVar, as_dim, maximum, merge_symbols, minimum, product, scope_from
+from ait_mlir.frontend.operator import Operator
+from ait_mlir.frontend.tensor import Tensor
+
+
+class ViewOperator(Operator):
+    """Base: helpers that reshape and permute."""
+
+    def reshaped(self, x: Tensor, shape: Sequence[DimLike]) -> Tensor:
+        return self.with_shape(ait.ReshapeOp, x, shape)
+
+    def with_shape(self, op_class: type[ait.ReshapeOp] | type[ait.ExpandOp], x: Tensor, shape: Sequence[DimLike]) -> Tensor:
+        dims = [as_dim(dim) for dim in shape]
+        type = TensorType.get([dim.expr for dim in dims], x.type.element_type)
+        return self.emit_one(op_class, [x], None, [type], symbols=merge_symbols(*(dim.symbols for dim in dims)))
+
+    def permuted(self, x: Tensor, order: Sequence[int]) -> Tensor:
+        axes = [self.axis(x, dim) for dim in order]
+        return self.emit_one(ait.PermuteOp, [x], {"permutation": int_list_attr(axes)})
+
+
+class reshape(ViewOperator):
+    """The same elements in row-major order in another shape; one dim may be -1 and follows from the others."""
+
+    def __call__(self, x: Tensor, shape: Sequence[DimLike]) -> Tensor:
+        self.begin(x)
+        dims = list(shape)
+        free = [i for i, dim in enumerate(dims) if isinstance(dim, int) and dim == -1]
+        if len(free) > 1:
+            raise self.fail(f"only one dim can be -1, found {len(free)}")
+        if free:
+            known = product([dim for i, dim in enumerate(dims) if i != free[0]])
+            try:
+                dims[free[0]] = product(x.shape()) / known
+            except BuildError as error:
+                raise self.fail(f"the dim that is -1 is not known: {error}") from None
+        return self.finish(self.reshaped(x, dims))
+
+
+class flatten(ViewOperator):
+    """Join the dims from `start_dim` to `end_dim`, both included."""
+
+    def __init__(self, start_dim: int = 0, end_dim: int = -1):
+        super().__init__()
+        self.start, self.end = start_dim, end_dim
+
+    def __call__(self, x: Tensor) -> Tensor:
+        self.begin(x)
+        start, end = self.axis(x, self.start), self.axis(x, self.end)
+        if start > end:
+            raise self.fail(f"start_dim {self.start} is behind end_dim {self.end}")
+        dims = x.shape()
+        return self.finish(self.reshaped(x, [*dims[:start], product(dims[start : end + 1]), *dims[end + 1 :]]))
+
+
+class squeeze(ViewOperator):
+    """Drop the dim `dim` if its size is the constant 1; all such dims where `dim` is None."""
+
+    def __init__(self, dim: int | None):
+        super().__init__()
+        self.dim = dim
+
+    def __call__(self, x: Tensor) -> Tensor:
+        self.begin(x)
+        chosen = range(x.rank) if self.dim is None else [self.axis(x, self.dim)]
+        return self.finish(self.reshaped(x, [d for i, d in enumerate(x.shape()) if i not in chosen or d != 1]))
+
+
+class unsqueeze(ViewOperator):
+    """Add a dim of size 1 before `dim`."""
+
+    def __init__(self, dim: int):
+        super().__init__()
+        self.dim = dim
+
+    def __call__(self, x: Tensor) -> Tensor:
+        self.begin(x)
+        dims = x.shape()
+        at = self.axis(x, self.dim, extra=1)
+        return self.finish(self.reshaped(x, [*dims[:at], 1, *dims[at:]]))
+
+
+class permute(ViewOperator):
+    """Reorder dims: dim i of the result is dim `dims[i]` of the input."""
+
+    def __call__(self, x: Tensor, dims: Sequence[int]) -> Tensor:
+        self.begin(x)
+        return self.finish(self.permuted(x, dims))
+
+
+class transpose(ViewOperator):
+    """Swap two dims."""
+
+    def __call__(self, x: Tensor, dim0: int, dim1: int) -> Tensor:
+        self.begin(x)
+        order = list(range(x.rank))
+        a, b = self.axis(x, dim0), self.axis(x, dim1)
+        order[a], order[b] = b, a
+        return self.finish(self.permuted(x, order))
+
+
+class permute021(ViewOperator):
+    """Swap the last two dims."""
+
+    def __call__(self, x: Tensor) -> Tensor:
+        self.begin(x)
+        return self.finish(self.permuted(x, [*range(x.rank - 2), -1, -2]))
+
+
+class fixed_permute(ViewOperator):
+    """Reorder dims as the name says."""
+
+    order: tuple[int, ...] = ()
+
+    def __call__(self, x: Tensor) -> Tensor:
+        self.begin(x)
+        return self.finish(self.permuted(x, self.order))
+
+
+class permute0213(fixed_permute):
+    """(B, N, M, K) to (B, M, N, K)."""
+
+    order = (0, 2, 1, 3)
+
+
+class permute102(fixed_permute):
+    """(B, N, M) to (N, B, M)."""
+
+    order = (1, 0, 2)
+
+
+class permute210(fixed_permute):
+    """(B, N, M) to (M, N, B)."""
+
+    order = (2, 1, 0)
+
+
+class expand(ViewOperator):
+    """Repeat dims of size 1, and add leading dims, to reach `shape`; -1 keeps a dim."""
+
+    def __call__(self, tensor: Tensor, shape: Sequence[DimLike]) -> Tensor:
+        self.begin(tensor)
+        missing = len(shape) - tensor.rank
+        if missing < 0:
+            raise self.fail(f"the target has {len(shape)} dims, fewer than the tensor's {tensor.rank}")
+        dims = tensor.shape()
+        target: list[DimLike] = []
+        for i, dim in enumerate(shape):
+            if isinstance(dim, int) and dim == -1:
+                if i < missing:
+                    raise self.fail(f"dim {i} of the target is new, so it cannot be -1")
+                dim = dims[i - missing]
+            target.append(dim)
+        return self.finish(self.with_shape(ait.ExpandOp, tensor, target))
+
+
+class dynamic_slice(Operator):
+    """The block from `start_indices` to `end_indices`, one of each a dim; None means from the start, or to the end.
+
+    Negative integers count from the end, and integers beyond the dim stop at it, as in Python.
+    """
+
+    def __call__(
+        self, x: Tensor, start_indices: Sequence[DimLike | None], end_indices: Sequence[DimLike | None]
+    ) -> Tensor:
+        self.begin(x)
+        if not len(start_indices) == len(end_indices) == x.rank:
+            counts = f"{len(start_indices)} starts and {len(end_indices)} ends"
+            raise self.fail(f"needs a start and an end for each of {x.rank} dims, found {counts}")
+        bounds = list(zip(start_indices, end_indices, x.shape(), strict=True))
+        starts = [self._bound(start, 0, dim) for start, _, dim in bounds]
+        ends = [self._bound(end, dim, dim) for _, end, dim in bounds]
+        sizes = [self._size(start, end) for start, end in zip(starts, ends, strict=True)]
+        type = TensorType.get([size.expr for size in sizes], x.type.element_type)
+        offsets = ShapeAttr(tuple(start.expr for start in starts))
+        symbols = merge_symbols(*(dim.symbols for dim in (*starts, *sizes)))
+        return self.finish(self.emit_one(ait.SliceOp, [x], {"offsets": offsets}, [type], symbols=symbols))
+
+    def _bound(self, index: DimLike | None, default: DimLike, dim: IntVar) -> IntVar:
+        if index is None:
+            return as_dim(default)
+        if not isinstance(index, IntVar) and index < 0:
+            return self._at_least(dim + index, 0)
+        bound = as_dim(index)
+        scope = scope_from(merge_symbols(bound.symbols, dim.symbols))
+        return bound if scope.le(bound.expr, dim.expr) else minimum(bound, dim)
+
+    def _at_least(self, dim: IntVar, low: int) -> IntVar:
+        return dim if dim.lower_bound() >= low else maximum(dim, low)
+
+    def _size(self, start: IntVar, end: IntVar) -> IntVar:
+        return self._at_least(end - start, 0)
+
+
+class split(Operator):
+    """Cut along `dim`: into pieces of one size, the last one smaller, or into pieces of the given sizes."""
+
+    def __call__(self, x: Tensor, split_size_or_sections: DimLike | Sequence[DimLike], dim: int = 0) -> list[Tensor]:
+        self.begin(x)
+        axis = self.axis(x, dim)
+        if isinstance(split_size_or_sections, IntVar | int):
+            sizes = self._sizes(x.shape()[axis], split_size_or_sections)
+        else:
+            sizes = [as_dim(size) for size in split_size_or_sections]
+        return self.cut(x, axis, sizes)
+
+    def cut(self, x: Tensor, axis: int, sizes: Sequence[IntVar]) -> list[Tensor]:
+        """Split along `axis` into `sizes`."""
+        dims = x.type.dims
+        types = [
+            TensorType.get((*dims[:axis], size.expr, *dims[axis + 1 :]), x.type.element_type) for size in sizes
+        ]
+        symbols = merge_symbols(*(size.symbols for size in sizes))
+        properties = {"dim": IntegerAttr(axis, i64)}
+        self.outputs = self.emit(ait.SplitOp, [x], properties, types, symbols=symbols)
+        return self.outputs
+
+    def _sizes(self, dim: IntVar, size: DimLike) -> list[IntVar]:
+        total, step = dim.expr.as_int(), as_dim(size).expr.as_int()
+        if total is None or step is None:
+            raise self.fail(f"the dynamic dim {dim} cannot be cut into pieces of {size}; give the sizes as a list")
+        if step < 1:
+            raise self.fail(f"the size of a piece is at least 1, found {step}")
+        return [as_dim(min(step, total - at)) for at in range(0, max(total, 1), step)]
+
+
+class chunk(split):
+    """Cut along `dim` into at most `chunks` pieces of one size, the last one smaller."""
+
+    def __call__(self, input: Tensor, chunks: int, dim: int = 0) -> list[Tensor]:  # pyright: ignore[reportIncompatibleMethodOverride]
+        self.begin(input)
+        axis = self.axis(input, dim)
+        if chunks < 1:
+            raise self.fail(f"the number of pieces is at least 1, found {chunks}")
+        size = input.shape()[axis]
+        if size.expr.as_int() is None:
+            return self.cut(input, axis, [size / chunks] * chunks)
+        return self.cut(input, axis, self._sizes(size, max(1, -(-size.upper_bound() // chunks))))
+
+
+class concatenate(Operator):
+    """Join tensors along `dim`; their other dims agree."""
+
+    def __call__(self, inputs: Sequence[Tensor], dim: int = 0) -> Tensor:
+        self.begin(*inputs)
+        if not inputs:
+            raise self.fail("needs at least one tensor")
+        axis = self.axis(inputs[0], dim)
+        return self.finish(self.emit_one(ait.ConcatOp, inputs, {"dim": IntegerAttr(axis, i64)}))
+
+
+class identity(Operator):
+    """The input itself, as another tensor."""
+
+    def __call__(self, x: Tensor) -> Tensor:
+        self.begin(x)
+        return self.finish(self.emit_one(ait.ReshapeOp, [x], None, [x.type]))
+
+
+class size(Operator):
+    """The dims of a tensor, or one of them."""
+
+    def __call__(self, x: Tensor, dim: int | None = None) -> list[IntVar] | IntVar:
+        self.begin(x)
+        return x.shape() if dim is None else x.shape()[self.axis(x, dim)]
+
+
+class getitem(Operator):
+    """One element of a list or tuple."""
+
+    def __call__(self, vals: Sequence[object], index: int) -> object:
+        return vals[index]
