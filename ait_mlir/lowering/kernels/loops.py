@@ -1,0 +1,75 @@
+"""Loop nests over strided operands: building them from shapes, and merging dims that step as one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from ait_mlir.dims import Expr, Scope, const
+from ait_mlir.lowering.kernels.base import Arg
+
+ZERO, ONE = const(0), const(1)
+
+
+@dataclass(frozen=True)
+class Loop:
+    """One dim of an iteration space: its size, and the step of each operand along it, in elements."""
+
+    size: Expr
+    strides: tuple[Expr, ...]
+
+
+def broadcast_strides(arg: Arg, shape: Sequence[Expr]) -> tuple[Expr, ...]:
+    """The strides of `arg` over `shape`, to which it broadcasts: 0 for missing dims and for literal 1s."""
+    missing = len(shape) - arg.type.rank
+    own = (ZERO if dim.as_int() == 1 else stride for dim, stride in zip(arg.type.dims, arg.strides, strict=True))
+    return (*(ZERO for _ in range(missing)), *own)
+
+
+def nest(shape: Sequence[Expr], strides: Iterable[Sequence[Expr]]) -> list[Loop]:
+    """A loop a dim, where `strides` are those of each operand."""
+    columns = list(strides)
+    return [Loop(size, tuple(s[d] for s in columns)) for d, size in enumerate(shape)]
+
+
+def collapse(loops: Sequence[Loop], scope: Scope) -> list[Loop]:
+    """The same iteration space with fewer loops: dims of size 1 dropped, neighbours merged where every operand steps through both as one.
+
+    A nest of nothing becomes one loop of size 1.
+    """
+    merged: list[Loop] = []
+    for loop in loops:
+        if loop.size.as_int() == 1:
+            continue
+        if merged and _continues(merged[-1], loop, scope):
+            merged[-1] = Loop(merged[-1].size * loop.size, loop.strides)
+        else:
+            merged.append(loop)
+    operands = len(loops[0].strides) if loops else 0
+    return merged or [Loop(ONE, (ONE,) * operands)]
+
+
+def _continues(outer: Loop, inner: Loop, scope: Scope) -> bool:
+    return all(a is (b * inner.size) or scope.equal(a, b * inner.size) for a, b in zip(outer.strides, inner.strides, strict=True))
+
+
+def inner_kind(stride: Expr) -> str:
+    """What the C++ kernels are told of an innermost stride."""
+    return {0: "ait::Inner::zero", 1: "ait::Inner::unit"}.get(stride.as_int() or 0, "ait::Inner::strided") if (
+        stride.as_int() is not None
+    ) else "ait::Inner::strided"
+
+
+def braces(exprs: Iterable[Expr], cpp_dims: Mapping[str, str]) -> str:
+    """`{d0, 768}`"""
+    return "{" + ", ".join(e.cpp(cpp_dims) for e in exprs) + "}"
+
+
+def sizes(loops: Sequence[Loop], cpp_dims: Mapping[str, str]) -> str:
+    return braces((loop.size for loop in loops), cpp_dims)
+
+
+def operand(name: str, loops: Sequence[Loop], position: int, cpp_dims: Mapping[str, str]) -> str:
+    """`ait::operand<ait::Inner::unit>(a0, {768, 1})` for one operand of the nest."""
+    strides = [loop.strides[position] for loop in loops]
+    return f"ait::operand<{inner_kind(strides[-1])}>({name}, {braces(strides, cpp_dims)})"

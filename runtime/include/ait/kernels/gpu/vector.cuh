@@ -1,0 +1,203 @@
+/// @file vector.cuh
+/// @brief Vector accesses, index splitting and host-side checks that the memory-bound GPU kernels share.
+#ifndef AIT_KERNELS_GPU_VECTOR_CUH_
+#define AIT_KERNELS_GPU_VECTOR_CUH_
+
+#include <stdint.h>
+#include <string.h>
+
+#include "ait/gpu/gpu.h"
+#include "ait/kernels/operand.h"
+#include "ait/types.h"
+
+namespace ait::gpu {
+
+template <int kBytes>
+struct WordOf;
+template <>
+struct WordOf<1> {
+  using Type = uint8_t;
+};
+template <>
+struct WordOf<2> {
+  using Type = uint16_t;
+};
+template <>
+struct WordOf<4> {
+  using Type = uint32_t;
+};
+template <>
+struct WordOf<8> {
+  using Type = uint2;
+};
+template <>
+struct WordOf<16> {
+  using Type = uint4;
+};
+/// @brief The unsigned word of so many bytes: 1, 2, 4, 8 or 16.
+template <int kBytes>
+using word_t = typename WordOf<kBytes>::Type;
+
+/// Bytes that one access of `kCount` elements of `T` moves; more are several accesses.
+template <class T, int kCount>
+inline constexpr int kAccessBytes = sizeof(T) * kCount < 16 ? sizeof(T) * kCount : 16;
+
+/// @brief Reads `kCount` elements from an address aligned to `kAccessBytes`.
+template <int kCount, class T>
+__device__ __forceinline__ void load(const T* from, T (&to)[kCount]) {
+  using Word = word_t<kAccessBytes<T, kCount>>;
+  constexpr int kWords = sizeof(T) * kCount / sizeof(Word);
+  Word words[kWords];
+#pragma unroll
+  for (int i = 0; i < kWords; ++i) words[i] = reinterpret_cast<const Word*>(from)[i];
+  memcpy(&to, &words, sizeof(to));
+}
+
+/// @brief Writes `kCount` elements to an address aligned to `kAccessBytes`.
+template <int kCount, class T>
+__device__ __forceinline__ void store(T* to, const T (&from)[kCount]) {
+  using Word = word_t<kAccessBytes<T, kCount>>;
+  constexpr int kWords = sizeof(T) * kCount / sizeof(Word);
+  Word words[kWords];
+  memcpy(&words, &from, sizeof(from));
+#pragma unroll
+  for (int i = 0; i < kWords; ++i) reinterpret_cast<Word*>(to)[i] = words[i];
+}
+
+/// @brief `kCount` values of one operand, in its compute type.
+template <class C, int kCount>
+struct Values {
+  C v[kCount];
+};
+
+/// @brief Reads the `kCount` elements that follow each other along the innermost dim.
+template <int kCount, class Op>
+__device__ __forceinline__ Values<typename Op::Compute, kCount> load_values(const Op& operand, const typename Op::Value* from) {
+  using T = typename Op::Value;
+  using C = typename Op::Compute;
+  Values<C, kCount> result;
+  if constexpr (Op::kInner == Inner::zero) {
+    const C value = convert<C>(*from);
+#pragma unroll
+    for (int i = 0; i < kCount; ++i) result.v[i] = value;
+  } else if constexpr (Op::kInner == Inner::unit) {
+    T raw[kCount];
+    load<kCount>(from, raw);
+#pragma unroll
+    for (int i = 0; i < kCount; ++i) result.v[i] = convert<C>(raw[i]);
+  } else {
+#pragma unroll
+    for (int i = 0; i < kCount; ++i) result.v[i] = convert<C>(from[i * operand.strides[Op::kRank - 1]]);
+  }
+  return result;
+}
+
+/// @brief Writes `kCount` elements along the innermost dim, rounded to the element type.
+template <int kCount, class Op>
+__device__ __forceinline__ void store_values(const Op& operand, typename Op::Value* to, const Values<typename Op::Compute, kCount>& values) {
+  using T = typename Op::Value;
+  if constexpr (Op::kInner == Inner::unit) {
+    T raw[kCount];
+#pragma unroll
+    for (int i = 0; i < kCount; ++i) raw[i] = convert<T>(values.v[i]);
+    store<kCount>(to, raw);
+  } else {
+#pragma unroll
+    for (int i = 0; i < kCount; ++i) to[i * operand.strides[Op::kRank - 1]] = convert<T>(values.v[i]);
+  }
+}
+
+/// @brief F on each of `kCount` elements.
+template <class F, int kCount, class... Ins, size_t... I, class... Outs, size_t... O>
+__device__ __forceinline__ void apply_values(const Pack<Ins...>& ins, std::index_sequence<I...>, Pack<Outs...>& outs,
+                                             std::index_sequence<O...>) {
+#pragma unroll
+  for (int i = 0; i < kCount; ++i) F::apply(get<I>(ins).v[i]..., get<O>(outs).v[i]...);
+}
+
+/// @brief Division of 31-bit numbers by a number known on the host: a multiplication and a shift (Granlund and Montgomery, 1994).
+struct Divider {
+  uint32_t divisor;
+  uint32_t multiplier;
+  uint32_t shift;
+
+  Divider() = default;
+  explicit Divider(uint32_t d) : divisor(d), multiplier(0), shift(0) {
+    while ((uint64_t(1) << shift) < d) ++shift;
+    multiplier = static_cast<uint32_t>(((uint64_t(1) << 32) * ((uint64_t(1) << shift) - d)) / d + 1);
+  }
+  __device__ __forceinline__ uint32_t divide(uint32_t n) const { return (__umulhi(n, multiplier) + n) >> shift; }
+};
+
+/// @brief The sizes of an iteration space, prepared for splitting a linear index; `kWide` when it may need more than 31 bits.
+template <int kRank, bool kWide>
+struct Space;
+template <int kRank>
+struct Space<kRank, false> {
+  using Index = uint32_t;
+  Divider sizes[kRank];
+
+  explicit Space(const int64_t* from) {
+    for (int d = 0; d < kRank; ++d) sizes[d] = Divider(from[d] < 1 ? 1u : static_cast<uint32_t>(from[d]));
+  }
+  __device__ __forceinline__ void split(uint32_t linear, int64_t (&out)[kRank]) const {
+#pragma unroll
+    for (int d = kRank - 1; d > 0; --d) {
+      const uint32_t quotient = sizes[d].divide(linear);
+      out[d] = linear - quotient * sizes[d].divisor;
+      linear = quotient;
+    }
+    out[0] = linear;
+  }
+};
+template <int kRank>
+struct Space<kRank, true> {
+  using Index = int64_t;
+  int64_t sizes[kRank];
+
+  explicit Space(const int64_t* from) {
+    for (int d = 0; d < kRank; ++d) sizes[d] = from[d];
+  }
+  __device__ __forceinline__ void split(int64_t linear, int64_t (&out)[kRank]) const { coordinates<kRank>(linear, sizes, out); }
+};
+
+/// @brief Where an operand is at these coordinates, the last of which counts steps of `kCount` elements.
+template <int kCount, class Op>
+__device__ __forceinline__ typename Op::Element* at(const Op& operand, const int64_t (&coordinate)[Op::kRank]) {
+  int64_t offset = 0;
+#pragma unroll
+  for (int d = 0; d < Op::kRank; ++d) {
+    const int64_t step = d == Op::kRank - 1 ? coordinate[d] * kCount : coordinate[d];
+    offset += step * operand.strides[d];
+  }
+  return operand.data + offset;
+}
+
+// ---- host -------------------------------------------------------------------------------------------------------------------------------
+
+/// @brief Whether each access of `kCount` elements along the innermost dim is aligned; operands with other strides do not care.
+template <int kCount, class Op>
+inline bool may_access(const Op& operand) {
+  if constexpr (Op::kInner != Inner::unit) return true;
+  constexpr int64_t kAlign = kAccessBytes<typename Op::Value, kCount>;
+  constexpr int64_t kSize = sizeof(typename Op::Value);
+  bool aligned = reinterpret_cast<uintptr_t>(operand.data) % kAlign == 0;
+  for (int d = 0; d + 1 < Op::kRank; ++d) aligned = aligned && operand.strides[d] * kSize % kAlign == 0;
+  return aligned;
+}
+
+/// @brief Elements of a 16-byte access of the narrowest of these operands, at most 8.
+template <class... Ops>
+constexpr int vector_width() {
+  size_t narrowest = 8;
+  ((narrowest = sizeof(typename Ops::Value) < narrowest ? sizeof(typename Ops::Value) : narrowest), ...);
+  return narrowest < 2 ? 8 : static_cast<int>(16 / narrowest);
+}
+
+inline uint32_t ceil_div(int64_t a, int64_t b, int64_t limit) {
+  const int64_t q = (a + b - 1) / b;
+  return static_cast<uint32_t>(q < limit ? q : limit);
+}
+
+}  // namespace ait::gpu
+#endif  // AIT_KERNELS_GPU_VECTOR_CUH_
