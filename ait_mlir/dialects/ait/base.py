@@ -115,6 +115,8 @@ def check_declared(op: AitOp, scope: Scope, t: TensorType) -> None:
         for name in e.symbols:
             if name not in scope:
                 raise op.fail(f"dim {name!r} of {t} is not declared; add it to the graph's dims {{...}}")
+        if (divisors := e.divisors()) and (bad := [d for d in divisors if not scope.positive(d)]):
+            raise op.fail(f"dim {e} divides by {bad[0]}, which is not proved to be at least 1")
 
 
 def broadcast_shapes(op: AitOp, names: Sequence[str], shapes: Sequence[Shape]) -> Shape:

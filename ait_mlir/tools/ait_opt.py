@@ -1,0 +1,247 @@
+"""`ait-opt`: parse IR, run passes, print IR."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import sys
+import tempfile
+from collections.abc import Sequence
+from io import StringIO
+from pathlib import Path
+from typing import TextIO
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.passes import ModulePass
+from xdsl.printer import Printer
+
+from ait_mlir.ir.parser import check, parse_source
+from ait_mlir.ir.pipeline import parse_passes, run_passes
+from ait_mlir.ir.source import Diagnostic, SourceError, SourceText, decode
+from ait_mlir.universe import AIT_UNIVERSE, context
+
+EXAMPLE = """examples:
+  ait-opt examples/ffn.mlir -p simplify,fuse-epilogue
+  ait-opt examples/ffn.mlir -p 'apply-patterns{file="my_patterns.mlir"}' --check-semantics
+"""
+
+_EXPECTED = re.compile(r"//\s*expected-(error|warning)(@(?:above|below|[+-]\d+))?\s*\{\{(.*?)\}\}")
+
+
+class Options(argparse.Namespace):
+    input: str
+    output: str | None
+    passes: str
+    split_input_file: bool
+    verify_diagnostics: bool
+    print_op_generic: bool
+    print_between_passes: bool
+    print_debuginfo: bool
+    time_passes: bool
+    check_semantics: bool
+    disable_verify: bool
+    allow_unregistered_dialect: bool
+    list_passes: bool
+
+
+class _Parser(argparse.ArgumentParser):
+    """Reports wrong options as `ait-opt: error: ...` with exit code 1."""
+
+    def error(self, message: str):  # type: ignore[override]
+        print(f"{self.prog}: error: {message}; see {self.prog} --help", file=sys.stderr)
+        sys.exit(1)
+
+
+def argument_parser() -> argparse.ArgumentParser:
+    p = _Parser(
+        prog="ait-opt",
+        description="Parse IR, run passes, print IR.",
+        epilog=EXAMPLE,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    p.add_argument("input", nargs="?", default="-", help="an .mlir file, or - for standard input")
+    p.add_argument("-o", "--output", help="write there instead of to standard output")
+    p.add_argument("-p", "--passes", default="", help="passes to run, as in 'simplify,fuse-epilogue'")
+    for flag, text in (
+        ("--split-input-file", "treat the parts between '// -----' lines as files of their own"),
+        ("--verify-diagnostics", "check the errors against '// expected-error {{...}}' comments, or print them"),
+        ("--print-op-generic", "print the form that mlir-opt reads"),
+        ("--print-between-passes", "print the IR after each pass to standard error"),
+        ("--print-debuginfo", "print locations"),
+        ("--time-passes", "print the time of each pass to standard error"),
+        ("--check-semantics", "run the reference before and after each pass and compare"),
+        ("--disable-verify", "do not verify the input and after each pass"),
+        ("--allow-unregistered-dialect", "accept ops of dialects that are not known"),
+        ("--list-passes", "print the names of all passes and stop"),
+    ):
+        p.add_argument(flag, action="store_true", help=text)
+    return p
+
+
+def main(args: Sequence[str] | None = None) -> int:
+    """Run the tool; returns its exit code."""
+    options = argument_parser().parse_args(args, namespace=Options())
+    return run(options, sys.stdout, sys.stderr)
+
+
+def run(options: Options, out: TextIO, err: TextIO) -> int:
+    """Run with given streams; returns the exit code: 0, or 1 after an error."""
+    if options.list_passes:
+        out.write("\n".join(sorted(AIT_UNIVERSE.all_passes)) + "\n")
+        return 0
+    try:
+        chunks = read_chunks(options)
+        passes_text = options.passes
+        parse_passes(passes_text)
+    except SourceError as e:
+        err.write(f"{e}\n")
+        return 1
+    except OSError as e:
+        err.write(f"ait-opt: error: cannot read {options.input}: {e.strerror}\n")
+        return 1
+    texts: list[str] = []
+    failed = False
+    for i, source in enumerate(chunks):
+        if i > 0:
+            texts.append("// -----\n")
+        try:
+            texts.append(process(options, source, err))
+            unmatched = check_expected(source, []) if options.verify_diagnostics else []
+        except SourceError as e:
+            if not options.verify_diagnostics:
+                err.write(f"{e}\n")
+                failed = True
+                continue
+            if not _EXPECTED.search(source.text):
+                texts.append(f"{e}\n")
+                continue
+            unmatched = check_expected(source, e.diagnostics)
+        for line in unmatched:
+            err.write(f"{line}\n")
+            failed = True
+    if failed and not options.split_input_file:
+        return 1
+    text = "".join(texts)
+    if options.output is None:
+        out.write(text)
+    else:
+        try:
+            write_atomically(Path(options.output), text)
+        except OSError as e:
+            err.write(f"ait-opt: error: cannot write {options.output}: {e.strerror}\n")
+            return 1
+    return int(failed)
+
+
+def read_chunks(options: Options) -> list[SourceText]:
+    """The input as one source, or as its parts."""
+    if options.input == "-":
+        name, data = "<stdin>", sys.stdin.buffer.read()
+    else:
+        name, data = options.input, Path(options.input).read_bytes()
+    source = decode(data, name)
+    if not options.split_input_file:
+        return [source]
+    chunks: list[SourceText] = []
+    line = 0
+    for part in re.split(r"^// -----[^\n]*\n", source.text, flags=re.MULTILINE):
+        chunks.append(SourceText(name, part, line))
+        line += part.count("\n") + 1
+    return chunks
+
+
+def process(options: Options, source: SourceText, err: TextIO) -> str:
+    """Parse, run the passes, print; raises `SourceError`."""
+    ctx = context()
+    ctx.allow_unregistered = options.allow_unregistered_dialect
+    _add_xdsl_dialects(ctx)
+    module = parse_source(ctx, source)
+    if not options.disable_verify:
+        check(module, source)
+    checker = None
+    if options.check_semantics:
+        from ait_mlir.passes.check_semantics import SemanticsChecker
+
+        checker = SemanticsChecker(module)
+
+    def observe(p: ModulePass, module: ModuleOp, seconds: float) -> None:
+        if options.time_passes:
+            err.write(f"{seconds * 1e3:10.2f} ms  {p.name}\n")
+        if options.print_between_passes:
+            err.write(f"// IR after {p.name}\n{print_module(module, options)}")
+        if checker is not None:
+            found = checker.after(p.name, module, lambda copy: p.apply(ctx, copy))
+            if found:
+                raise SourceError([Diagnostic(source.name, 1, 1, str(d)) for d in found])
+
+    run_passes(
+        ctx,
+        module,
+        parse_passes(options.passes),
+        source=source,
+        verify=not options.disable_verify,
+        observe=observe,
+    )
+    if checker is not None:
+        err.write(f"// semantics: {checker.checks} evaluations compared, no difference\n")
+        err.writelines(f"// semantics: not tried: {reason}\n" for reason in checker.skipped)
+    return print_module(module, options)
+
+
+def _add_xdsl_dialects(ctx: Context) -> None:
+    """Make xDSL's own dialects available too; each loads on first use."""
+    from xdsl.dialects import get_all_dialects
+
+    known = set(ctx.registered_dialect_names)
+    for name, factory in get_all_dialects().items():
+        if name not in known:
+            ctx.register_dialect(name, factory)
+
+
+def print_module(module: ModuleOp, options: Options) -> str:
+    """The text of a module. The implicit top-level module is left out, as in MLIR's own tools it is not needed to parse."""
+    stream = StringIO()
+    printer = Printer(
+        stream=stream, print_generic_format=options.print_op_generic, print_debuginfo=options.print_debuginfo
+    )
+    printer.print_op(module)
+    return stream.getvalue() + "\n"
+
+
+def check_expected(source: SourceText, found: list[Diagnostic]) -> list[str]:
+    """What differs between the `expected-error` comments of a source and the errors found."""
+    wanted: list[tuple[int, str]] = []
+    for i, line in enumerate(source.text.split("\n"), source.line_offset + 1):
+        for m in _EXPECTED.finditer(line):
+            where = m.group(2) or "@+0"
+            shift = {"@above": -1, "@below": 1}.get(where)
+            wanted.append((i + (int(where[1:]) if shift is None else shift), m.group(3)))
+    problems: list[str] = []
+    rest = list(found)
+    for line, text in wanted:
+        match = next((d for d in rest if d.line == line and text in d.message), None)
+        if match is None:
+            problems.append(f'{source.name}:{line}:1: error: expected error "{text}" was not produced')
+        else:
+            rest.remove(match)
+    return problems + [f"{d} (unexpected)" for d in rest]
+
+
+def write_atomically(path: Path, text: str) -> None:
+    """Write a file whole or not at all."""
+    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=path.name, suffix=".tmp")
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8") as f:
+            f.write(text)
+            f.flush()
+            os.fsync(f.fileno())
+        os.replace(temporary, path)
+    except BaseException:
+        Path(temporary).unlink(missing_ok=True)
+        raise
+
+
+if __name__ == "__main__":
+    sys.exit(main())
