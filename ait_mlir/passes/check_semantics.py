@@ -1,0 +1,286 @@
+"""`--check-semantics`: every pass must leave what a module computes unchanged.
+
+After each pass the reference runs every graph and program in float64 and compares with the outputs before the pass.
+The dims tried are the declared minimum, the maximum (reduced until the work fits `WORK_BUDGET`), one point drawn
+between, and, on a copy of the module whose dims are declared from 0 up and which goes through the same passes, all
+dims at 0, all at 1, and each of the first four at 0 alone.
+
+Floats agree when they differ by at most 1e-9 of the largest value in the output (plus 1e-12) and are NaN or infinite
+in the same places; integers, and outputs that only move elements, bitwise. Programs run in the interpreter's exact
+mode, so the same bound holds for them, and a read of bytes that are not the buffer's own is a difference.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import cast
+
+import numpy as np
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Operation, SSAValue
+from xdsl.utils.exceptions import DiagnosticException, VerifyException
+
+from ait_mlir.dialects.ait.data import GraphOp, OutputOp
+from ait_mlir.dialects.ait.traits import View
+from ait_mlir.dialects.ait.types import DimsAttr, ShapedType, TensorType, tensor_type
+from ait_mlir.dialects.ait_rt.buffers import ConstantOp, InputOp
+from ait_mlir.dialects.ait_rt.program import KernelOp, ProgramOp
+from ait_mlir.dims import Dim, Scope
+from ait_mlir.reference import EvaluationError, evaluate_graph, run_program
+from ait_mlir.reference.core import Array
+from ait_mlir.reference.sampling import RandomParams, index_bound, middle, random_input, reduced_maximum
+
+WORK_BUDGET = 4 * 10**9
+"""Multiplications of one evaluation at the reduced maximum: about a second on two cores."""
+RELATIVE, ABSOLUTE = 1e-9, 1e-12
+SINGLE_ZEROS = 4
+"""How many dims are tried at 0 alone."""
+
+Dims = tuple[tuple[str, int], ...]
+Outputs = dict[str, Array]
+
+
+@dataclass(frozen=True)
+class Difference:
+    """An output that a pass changed, or a module that the reference cannot run any more."""
+
+    pass_name: str
+    symbol: str
+    dims: Dims
+    detail: str
+
+    def __str__(self) -> str:
+        at = ", ".join(f"{name} = {value}" for name, value in self.dims)
+        return f"pass '{self.pass_name}' changes the meaning of @{self.symbol}{' at ' if at else ''}{at}: {self.detail}"
+
+
+class SemanticsChecker:
+    """Compares what a module computes after each pass with what it computed before.
+
+    ```python
+    checker = SemanticsChecker(module)
+    for p in passes:
+        p.apply(ctx, module)
+        checker.after(p.name, module, lambda copy: p.apply(ctx, copy))
+    for difference in checker.differences: print(difference)
+    ```
+
+    `checks` counts the evaluations that were compared, `skipped` says why a point could not be tried.
+    """
+
+    def __init__(self, module: ModuleOp, seed: int = 0, budget: int = WORK_BUDGET) -> None:
+        self.differences: list[Difference] = []
+        self.skipped: list[str] = []
+        self.checks = 0
+        self.seed = seed
+        self._params = RandomParams(param_types(module), seed)
+        declared: dict[str, list[Dims]] = {}
+        for name, root in callables(module).items():
+            scope = cast(DimsAttr, root.properties["dims"]).data
+            top = reduced_maximum(root, scope, budget)
+            points = (scope.minimum_env(), top, middle(scope, top, seed))
+            declared[name] = list(dict.fromkeys(tuple(p.items()) for p in points))
+        self._subjects = [_Subject(self, module, declared)]
+        wide = widened(module)
+        if wide is None:
+            self.skipped.append("dims at 0 and 1: the module is not valid when its dims are declared from there")
+        else:
+            self._wide, points = wide
+            self._subjects.append(_Subject(self, self._wide, points))
+
+    def after(
+        self, pass_name: str, module: ModuleOp, apply: Callable[[ModuleOp], None] | None = None
+    ) -> list[Difference]:
+        """Compare with the state before the pass, return the differences found and take the new state as the one to
+        compare with.
+
+        `apply` runs the same pass on the widened copy; without it, or when it fails there, the copy is dropped.
+        """
+        before = len(self.differences)
+        self._subjects[0].compare(pass_name, module)
+        if len(self._subjects) > 1:
+            try:
+                if apply is None:
+                    raise ValueError("the pass cannot be run on a copy")
+                apply(self._wide)
+                self._wide.verify()
+            except (DiagnosticException, ValueError) as e:
+                self.skipped.append(f"dims at 0 and 1 from pass '{pass_name}' on: {str(e).strip().splitlines()[0]}")
+                self._subjects.pop()
+            else:
+                self._subjects[1].compare(pass_name, self._wide)
+        return self.differences[before:]
+
+    def inputs(self, root: Operation, dims: Mapping[str, int]) -> dict[str, Array]:
+        """Return random inputs for a graph or program at some dims."""
+        return {
+            name: random_input(
+                name,
+                tuple(d.evaluate(dims) for d in cast(ShapedType, value.type).dims),
+                cast(ShapedType, value.type),
+                index_bound(value),
+                self.seed,
+            )
+            for name, value in named_inputs(root)
+        }
+
+    @property
+    def params(self) -> Mapping[str, Array]:
+        """The random parameters, by name."""
+        return self._params
+
+
+class _Subject:
+    """One module on its way through the passes: its inputs, fixed at the start, and its last outputs at each point."""
+
+    def __init__(self, checker: SemanticsChecker, module: ModuleOp, points: Mapping[str, list[Dims]]) -> None:
+        self.checker = checker
+        self.text = str(module)
+        self.inputs: dict[tuple[str, Dims], dict[str, Array]] = {}
+        self.outputs: dict[tuple[str, Dims], Outputs] = {}
+        self.bitwise: dict[str, set[str]] = {}
+        for name, root in callables(module).items():
+            self.bitwise[name] = moved_outputs(root)
+            for dims in points[name]:
+                key = (name, dims)
+                self.inputs[key] = checker.inputs(root, dict(dims))
+                try:
+                    self.outputs[key] = self.evaluate(module, root, key)
+                except EvaluationError as e:
+                    checker.skipped.append(f"@{name} at {dict(dims)}: {e}")
+
+    def evaluate(self, module: ModuleOp, root: Operation, key: tuple[str, Dims]) -> Outputs:
+        inputs, params, dims = self.inputs[key], self.checker.params, dict(key[1])
+        if isinstance(root, GraphOp):
+            return evaluate_graph(root, inputs, params, dims)
+        return run_program(module, root, inputs, params, dims, exact=True, strict=True)
+
+    def compare(self, pass_name: str, module: ModuleOp) -> None:
+        text = str(module)
+        if text == self.text:
+            return
+        self.text = text
+        found = callables(module)
+        for key, expected in self.outputs.items():
+            name = key[0]
+            if name not in found:
+                self.report(pass_name, key, "it is gone")
+                continue
+            try:
+                outputs = self.evaluate(module, found[name], key)
+            except EvaluationError as e:
+                self.report(pass_name, key, str(e))
+                continue
+            self.checker.checks += 1
+            for detail in compare_outputs(expected, outputs, self.bitwise[name]):
+                self.report(pass_name, key, detail)
+            self.outputs[key] = outputs
+
+    def report(self, pass_name: str, key: tuple[str, Dims], detail: str) -> None:
+        self.checker.differences.append(Difference(pass_name, *key, detail))
+
+
+def callables(module: ModuleOp) -> dict[str, GraphOp | ProgramOp]:
+    """Return the graphs and programs of a module by name."""
+    return {op.sym_name.data: op for op in module.body.block.ops if isinstance(op, GraphOp | ProgramOp)}
+
+
+def named_inputs(root: Operation) -> list[tuple[str, SSAValue]]:
+    """Return names and values of the inputs of a graph or program."""
+    if isinstance(root, GraphOp):
+        return root.inputs()
+    return [(op.buffer_name.data, op.buffer) for op in cast(ProgramOp, root).block.ops if isinstance(op, InputOp)]
+
+
+def param_types(module: ModuleOp) -> dict[str, ShapedType]:
+    """Return the types of all parameters by name; those that a program lays end to end get equal shares of the rows."""
+    types: dict[str, ShapedType] = {}
+    for root in callables(module).values():
+        if isinstance(root, GraphOp):
+            types |= {op.param_name.data: tensor_type(op.output) for op in root.params()}
+            continue
+        for op in root.block.ops:
+            if isinstance(op, ConstantOp):
+                names, type_ = op.param_names(), op.buffer_type
+                rows = type_.dims[0].as_int() or 0 if type_.dims else 0
+                for i, name in enumerate(names):
+                    share = rows // len(names) + (i < rows % len(names))
+                    dims = (share, *type_.dims[1:]) if len(names) > 1 else type_.dims
+                    types[name] = TensorType.get(dims, type_.element_type)
+    return types
+
+
+def moved_outputs(root: Operation) -> set[str]:
+    """Return the outputs of a graph that are made by moving elements alone, so that they must stay bitwise the same."""
+    if not isinstance(root, GraphOp):
+        return set()
+    moved: set[SSAValue] = set(root.block.args)
+    outputs: set[str] = set()
+    for op in root.block.ops:
+        if isinstance(op, OutputOp) and op.value in moved:
+            outputs.add(op.output_name.data)
+        elif op.has_trait(View) or op.name in ("ait.param", "ait.constant", "ait.embedding"):
+            moved.update(op.results if all(operand in moved for operand in op.operands) else ())
+    return outputs
+
+
+def compare_outputs(expected: Outputs, found: Outputs, bitwise: set[str]) -> list[str]:
+    """Return what differs between two sets of outputs, in words."""
+    details = [f"output {name!r} is gone" for name in expected if name not in found]
+    details += [f"output {name!r} is new" for name in found if name not in expected]
+    for name, a in expected.items():
+        detail = compare_arrays(a, found[name], name in bitwise) if name in found else None
+        if detail is not None:
+            details.append(f"output {name!r}: {detail}")
+    return details
+
+
+def compare_arrays(expected: Array, found: Array, bitwise: bool) -> str | None:
+    """Return how two arrays differ, or None when they agree."""
+    if expected.shape != found.shape or expected.dtype != found.dtype:
+        return f"it was {expected.dtype} of shape {expected.shape}, it is {found.dtype} of shape {found.shape}"
+    with np.errstate(all="ignore"):
+        same = (expected == found) | ((expected != expected) & (found != found))
+        if expected.dtype.kind == "f" and not bitwise:
+            finite = np.abs(expected[np.isfinite(expected)])
+            bound = RELATIVE * (float(finite.max()) if finite.size else 0.0) + ABSOLUTE
+            same |= np.abs(expected - found) <= bound
+        if same.all():
+            return None
+        gap = np.abs(expected.astype(np.float64) - found.astype(np.float64))
+        places = np.argwhere(~same)
+        worst = tuple(int(i) for i in places[int(np.argmax(np.nan_to_num(gap[~same], nan=np.inf)))])
+        return (
+            f"{len(places)} of {expected.size} elements differ, most at {list(worst)}: "
+            f"{found[worst]} instead of {expected[worst]}, a difference of {gap[worst]:.3g}"
+        )
+
+
+def widened(module: ModuleOp) -> tuple[ModuleOp, dict[str, list[Dims]]] | None:
+    """Return a copy of a module with its dims declared from 0 up, or from 1 where that is not valid, and points to
+    try."""
+    for low in (0, 1):
+        copy = module.clone()
+        points: dict[str, list[Dims]] = {}
+        for op in copy.walk():
+            dims = op.properties.get("dims")
+            if isinstance(dims, DimsAttr):
+                scope = Scope(Dim(d.name, min(low, d.lo), max(1, d.hi), d.hints) for d in dims.data)
+                op.properties["dims"] = DimsAttr(scope)
+                if not isinstance(op, KernelOp):
+                    names = [d.name for d in scope]
+                    tried = [dict.fromkeys(names, 1)]
+                    if low == 0:
+                        tried.append(dict.fromkeys(names, 0))
+                        small = {d.name: min(3, d.hi) for d in scope}
+                        tried += [small | {name: 0} for name in names[:SINGLE_ZEROS]]
+                    points[cast("GraphOp | ProgramOp", op).sym_name.data] = list(
+                        dict.fromkeys(tuple(p.items()) for p in tried)
+                    )
+        try:
+            copy.verify()
+        except VerifyException:
+            continue
+        return copy, points
+    return None

@@ -1,0 +1,158 @@
+"""The evaluator: a registry from op name to what the op means on NumPy arrays.
+
+Values are mathematical: a float of any element type is held as float64 and nothing is rounded, save by an explicit
+`ait.cast`. With ``rounding=True`` every result is rounded to its element type, which is what a plain implementation
+that stores each result would give. Integers are held in their own width and wrap, `i1` is bool.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias, cast
+
+import ml_dtypes
+import numpy as np
+import numpy.typing as npt
+from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
+
+from ait_mlir.dialects.ait.dtypes import DTYPES, is_float
+from ait_mlir.dialects.ait.types import TensorType
+
+Array: TypeAlias = npt.NDArray[Any]
+DType: TypeAlias = np.dtype[Any]
+Rule: TypeAlias = "Callable[[Operation, list[Array], Evaluation], Sequence[Array]]"
+
+
+class EvaluationError(Exception):
+    """The reference cannot evaluate something: the message names the op and says what was found and expected."""
+
+
+STORAGE: Mapping[Attribute, DType] = {
+    d.ir: np.dtype(cast(Any, ml_dtypes).bfloat16 if d.name == "bfloat16" else d.name) for d in DTYPES
+}
+FLOAT64 = np.dtype(np.float64)
+
+
+def storage_dtype(element_type: Attribute) -> DType:
+    """Return the NumPy dtype that stores an element type; raise `EvaluationError` for one that has no storage."""
+    dtype = STORAGE.get(element_type)
+    if dtype is None:
+        raise EvaluationError(
+            f"no storage for element type {element_type}: expected f16, bf16, f32, f64, i1, i8, i32 or i64"
+        )
+    return dtype
+
+
+def value_dtype(element_type: Attribute) -> DType:
+    """Return the dtype that values are held in while evaluating: float64 for every float, else the storage dtype."""
+    return FLOAT64 if is_float(element_type) else storage_dtype(element_type)
+
+
+def element_type_of(type_: Attribute) -> Attribute:
+    """Return the element type of a tensor type, or the type itself when it is a scalar."""
+    return type_.element_type if isinstance(type_, TensorType) else type_
+
+
+def widen(array: Array, element_type: Attribute) -> Array:
+    """Return an array of any dtype as values of an element type (floats as float64), without rounding."""
+    return np.asarray(array).astype(value_dtype(element_type), copy=False)
+
+
+def round_to(array: Array, element_type: Attribute) -> Array:
+    """Return values rounded (to nearest, ties to even) to what an element type can store, still held as float64."""
+    dtype = storage_dtype(element_type)
+    if dtype == array.dtype:
+        return array
+    with np.errstate(all="ignore"):
+        return array.astype(dtype).astype(value_dtype(element_type))
+
+
+RULES: dict[str, Rule] = {}
+"""What each op means, by op name."""
+
+
+def reference(*names: str) -> Callable[[Rule], Rule]:
+    """Register a function as the meaning of the named ops."""
+
+    def register(rule: Rule) -> Rule:
+        for name in names:
+            RULES[name] = rule
+        return rule
+
+    return register
+
+
+@dataclass
+class Evaluation:
+    """One run of the reference: the dims, the parameters, the values so far and the outputs."""
+
+    dims: Mapping[str, int]
+    params: Mapping[str, Array] = field(default_factory=dict[str, Array])
+    rounding: bool = False
+    outputs: dict[str, Array] = field(default_factory=dict[str, Array])
+
+    def shape(self, type_: Attribute) -> tuple[int, ...]:
+        """Return the shape of a tensor type at the dims of this run, () for a scalar."""
+        return tuple(dim.evaluate(self.dims) for dim in type_.dims) if isinstance(type_, TensorType) else ()
+
+    def run_ops(self, ops: Iterable[Operation], env: dict[SSAValue, Array]) -> tuple[Array, ...]:
+        """Evaluate ops in order, and return the operands of the terminator, if there is one.
+
+        `env` holds the values that are defined outside; a value is dropped from it after its last use here.
+        """
+        ops = list(ops)
+        uses = Counter(operand for op in ops for operand in op.operands)
+        with np.errstate(all="ignore"):
+            for op in ops:
+                try:
+                    arrays = [env[operand] for operand in op.operands]
+                except KeyError:
+                    raise EvaluationError(
+                        f"{op.name} uses a value that is defined outside of its region or after it"
+                    ) from None
+                if op.name in TERMINATORS:
+                    return tuple(arrays)
+                for result, array in zip(op.results, self.run_op(op, arrays), strict=True):
+                    env[result] = array
+                for operand in op.operands:
+                    uses[operand] -= 1
+                    if not uses[operand]:
+                        del env[operand]
+        return ()
+
+    def run_op(self, op: Operation, arrays: list[Array]) -> list[Array]:
+        """Evaluate one op on the values of its operands; tensor results have exactly the shapes of their types."""
+        rule = RULES.get(op.name)
+        if rule is None:
+            raise EvaluationError(
+                f"{op.name} has no reference semantics: register one with @reference in ait_mlir/reference/"
+            )
+        results: list[Array] = []
+        for array, result in zip(rule(op, arrays, self), op.results, strict=True):
+            self._check(op, result.type, array)
+            results.append(round_to(array, element_type_of(result.type)) if self.rounding else array)
+        return results
+
+    def run_region(self, region: Region, arguments: Sequence[Array]) -> tuple[Array, ...]:
+        """Evaluate a region of scalar ops on whole arrays at once, and return what it yields.
+
+        The arguments broadcast against each other; so may the yielded arrays, in the shape of what they depend on.
+        """
+        block: Block = region.block
+        env: dict[SSAValue, Array] = {}
+        for argument, array in zip(block.args, arguments, strict=True):
+            env[argument] = round_to(array, argument.type) if self.rounding else array
+        return self.run_ops(block.ops, env)
+
+    def _check(self, op: Operation, type_: Attribute, array: Array) -> None:
+        if array.dtype != value_dtype(element_type_of(type_)):
+            raise EvaluationError(f"the reference of {op.name} made {array.dtype} where the type is {type_}")
+        if isinstance(type_, TensorType) and array.shape != self.shape(type_):
+            raise EvaluationError(
+                f"the reference of {op.name} made shape {array.shape} where {type_} is {self.shape(type_)}"
+            )
+
+
+TERMINATORS = frozenset(("ait.yield", "ait_rt.return"))

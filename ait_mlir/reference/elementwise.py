@@ -1,0 +1,144 @@
+"""What elementwise ops mean, on tensors with broadcasting and on the scalars of a region."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, cast
+
+import numpy as np
+import scipy.special
+from xdsl.ir import Attribute, Operation
+
+from ait_mlir.dialects.ait.dtypes import is_float
+from ait_mlir.dialects.ait.elementwise import CompareOp, FusedElementwiseOp
+from ait_mlir.reference.core import Array, Evaluation, Rule, element_type_of, reference, storage_dtype, value_dtype
+
+special = cast(Any, scipy.special)
+
+SQRT_HALF = np.sqrt(0.5)
+SQRT_2_OVER_PI = np.sqrt(2.0 / np.pi)
+
+
+def relu(x: Array) -> Array:
+    """max(x, 0), with NaN staying NaN."""
+    return np.maximum(x, np.zeros((), x.dtype))
+
+
+def gelu(x: Array) -> Array:
+    """x * Phi(x), the exact form: 0.5 * x * (1 + erf(x / sqrt(2)))."""
+    return 0.5 * x * special.erfc(-x * SQRT_HALF)
+
+
+def fast_gelu(x: Array) -> Array:
+    """The tanh approximation of gelu: 0.5 * x * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 * x^3)))."""
+    return 0.5 * x * (1.0 + np.tanh(SQRT_2_OVER_PI * (x + 0.044715 * x * x * x)))
+
+
+def silu(x: Array) -> Array:
+    """x * sigmoid(x)."""
+    return x * special.expit(x)
+
+
+UNARY: dict[str, Callable[[Array], Array]] = {
+    "neg": np.negative,
+    "exp": np.exp,
+    "log": np.log,
+    "sqrt": np.sqrt,
+    "rsqrt": lambda x: 1.0 / np.sqrt(x),
+    "tanh": np.tanh,
+    "erf": special.erf,
+    "sigmoid": special.expit,
+    "relu": relu,
+    "gelu": gelu,
+    "fast_gelu": fast_gelu,
+    "silu": silu,
+}
+
+
+def divide(a: Array, b: Array) -> Array:
+    """Return a / b; integers truncate toward zero, and give 0 where the divisor is 0 (which has no meaning on a
+    machine)."""
+    if a.dtype.kind == "f":
+        return np.divide(a, b)
+    safe = np.where(b == 0, np.ones((), b.dtype), b)
+    quotient = np.floor_divide(a, safe)
+    inexact = (quotient * safe != a) & ((a < 0) != (safe < 0))
+    return np.where(b == 0, np.zeros((), a.dtype), quotient + inexact.astype(a.dtype))
+
+
+BINARY: dict[str, Callable[[Array, Array], Array]] = {
+    "add": np.add,
+    "sub": np.subtract,
+    "mul": np.multiply,
+    "div": divide,
+    "max": np.maximum,
+    "min": np.minimum,
+}
+
+COMPARE: dict[str, Callable[[Array, Array], Array]] = {
+    "eq": np.equal,
+    "ne": np.not_equal,
+    "lt": np.less,
+    "le": np.less_equal,
+    "gt": np.greater,
+    "ge": np.greater_equal,
+}
+
+
+def cast_values(x: Array, target: Attribute) -> Array:
+    """Convert values to another element type, rounding to it.
+
+    Float to integer truncates toward zero and saturates at the ends of the range, NaN gives 0. Anything to `i1` is
+    `x != 0`. Integer to narrower integer wraps.
+    """
+    dtype = storage_dtype(target)
+    if dtype == np.bool_:
+        return np.not_equal(x, 0)
+    if is_float(target):
+        return x.astype(dtype).astype(value_dtype(target))
+    if x.dtype.kind != "f":
+        return x.astype(dtype)
+    info = np.iinfo(dtype)
+    whole = np.trunc(np.nan_to_num(x, nan=0.0))
+    inside = (whole >= float(info.min)) & (whole < -float(info.min))
+    ends = np.where(whole > 0, np.array(info.max, dtype), np.array(info.min, dtype))
+    return np.where(inside, np.where(inside, whole, 0.0).astype(dtype), ends)
+
+
+def arithmetic(function: Callable[..., Array]) -> Rule:
+    """Return the rule of a function; on `i1` it works on 0 and 1 and gives `result != 0`, as C++ does."""
+
+    def rule(op: Operation, arrays: list[Array], ev: Evaluation) -> Sequence[Array]:
+        if arrays[0].dtype == np.bool_:
+            return (np.not_equal(function(*(a.astype(np.int32) for a in arrays)), 0),)
+        return (np.asarray(function(*arrays)),)
+
+    return rule
+
+
+for _name, _function in (UNARY | BINARY).items():
+    reference(f"ait.{_name}")(arithmetic(_function))
+
+
+@reference("ait.compare")
+def _(op: Operation, arrays: list[Array], ev: Evaluation) -> Sequence[Array]:
+    a, b = arrays
+    return (np.asarray(COMPARE[cast(CompareOp, op).predicate.data](a, b)),)
+
+
+@reference("ait.where")
+def _(op: Operation, arrays: list[Array], ev: Evaluation) -> Sequence[Array]:
+    condition, a, b = arrays
+    return (np.where(condition, a, b),)
+
+
+@reference("ait.cast")
+def _(op: Operation, arrays: list[Array], ev: Evaluation) -> Sequence[Array]:
+    return (cast_values(arrays[0], element_type_of(op.results[0].type)),)
+
+
+@reference("ait.fused_elementwise")
+def _(op: Operation, arrays: list[Array], ev: Evaluation) -> Sequence[Array]:
+    fused = cast(FusedElementwiseOp, op)
+    yielded = ev.run_region(fused.body, arrays)
+    return [np.broadcast_to(array, ev.shape(result.type)) for array, result in zip(yielded, op.results, strict=True)]

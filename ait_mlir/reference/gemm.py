@@ -1,0 +1,39 @@
+"""What contractions mean: a matrix product in float64, then the epilogue region on the whole result."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import cast
+
+import numpy as np
+from xdsl.ir import Operation
+
+from ait_mlir.dialects.ait.gemm import BmmOp, GemmOp
+from ait_mlir.reference.core import Array, Evaluation, reference
+
+
+def transpose(x: Array) -> Array:
+    """Swap the last two dims."""
+    return np.swapaxes(x, -1, -2)
+
+
+def contract(a: Array, b: Array, layout: str) -> Array:
+    """Return the product of `a` and `b` in a layout such as `rcr`.
+
+    `a` is [..., M, K] (`r`) or [..., K, M] (`c`), `b` is [..., K, N] (`r`) or [..., N, K] (`c`), the result [..., M,
+    N] or [..., N, M].
+    """
+    a = transpose(a) if layout[0] == "c" else a
+    b = transpose(b) if layout[1] == "c" else b
+    product = np.matmul(a, b)
+    return transpose(product) if layout[2] == "c" else product
+
+
+@reference("ait.gemm", "ait.bmm")
+def _(op: Operation, arrays: list[Array], ev: Evaluation) -> Sequence[Array]:
+    gemm = cast("GemmOp | BmmOp", op)
+    a, b, *others = arrays
+    result = contract(a, b, gemm.layout.data)
+    if gemm.epilogue.blocks:
+        (result,) = ev.run_region(gemm.epilogue, [result, *others])
+    return (np.broadcast_to(result, ev.shape(op.results[0].type)),)

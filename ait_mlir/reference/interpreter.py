@@ -1,0 +1,222 @@
+"""Run an `ait_rt.program` over real bytes, so that aliasing, ordering and reads of nothing show without a device.
+
+Kernels are run by the reference of the `ait` ops in them. Two modes: by default a float is stored rounded to its
+element type, as on a machine; with ``exact=True`` buffers hold float64 at the places their elements have, so that a
+program can be compared near exactly with the graph it came from.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import cast
+
+import numpy as np
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Attribute, Operation, SSAValue
+
+from ait_mlir.dialects.ait.numbers import literal_values
+from ait_mlir.dialects.ait.traits import Elementwise
+from ait_mlir.dialects.ait.types import ShapedType
+from ait_mlir.dialects.ait_rt.buffers import AllocOp, ConstantOp, CopyOp, DestinationOp, InputOp, ViewOp
+from ait_mlir.dialects.ait_rt.program import KernelOp, LaunchOp, ProgramOp
+from ait_mlir.dims import DimError
+from ait_mlir.reference.core import Array, DType, Evaluation, EvaluationError, storage_dtype, value_dtype
+from ait_mlir.reference.memory import Memory, View
+
+
+@dataclass
+class Run:
+    """The state of one run: dims, memory, the view behind each buffer value, and what was read without having been
+    written."""
+
+    dims: Mapping[str, int]
+    inputs: Mapping[str, Array]
+    params: Mapping[str, Array]
+    exact: bool
+    arena: Memory
+    kernels: Mapping[str, KernelOp]
+    views: dict[SSAValue, View] = field(default_factory=dict[SSAValue, View])
+    outputs: dict[str, View] = field(default_factory=dict[str, View])
+    stray: list[str] = field(default_factory=list[str])
+
+    def shape(self, type_: Attribute) -> tuple[int, ...]:
+        return tuple(dim.evaluate(self.dims) for dim in cast(ShapedType, type_).dims)
+
+    def dtypes(self, type_: Attribute) -> tuple[DType, DType]:
+        """Return the dtypes in which the elements of a buffer are stored by the program, and held here."""
+        element_type = cast(ShapedType, type_).element_type
+        storage = storage_dtype(element_type)
+        return storage, value_dtype(element_type) if self.exact else storage
+
+    def bytes_of(self, type_: Attribute) -> int:
+        return count(self.shape(type_)) * self.dtypes(type_)[0].itemsize
+
+    def place(self, op: Operation, name: str, memory: Memory, offset: int = 0, held: DType | None = None) -> View:
+        """Make the row-major view of a new buffer at a byte offset of a memory."""
+        value = op.results[0]
+        storage, usual = self.dtypes(value.type)
+        shape = self.shape(value.type)
+        end = offset + self.bytes_of(value.type)
+        owner = len(self.views) + 1
+        view = View(name, memory, owner, offset, end, offset, shape, row_major(shape), storage, held or usual)
+        self.views[value] = view
+        return view
+
+    def hold(self, op: Operation, name: str, array: Array) -> View:
+        """Make a read-only buffer that holds an array: in its own dtype in exact mode, else in its storage dtype."""
+        value = op.results[0]
+        storage, _ = self.dtypes(value.type)
+        shape = self.shape(value.type)
+        if array.shape != shape:
+            raise EvaluationError(f"{name} has shape {array.shape}, expected {shape}: {value.type}")
+        if not self.exact or array.dtype.kind != "f" or array.dtype.itemsize % storage.itemsize:
+            array = array.astype(storage)
+        return self.place(op, name, Memory.constant(name, array, storage), held=array.dtype)
+
+    def read(self, view: View, reader: str) -> Array:
+        array, stray = view.read()
+        if stray:
+            self.stray.append(
+                f"{reader} reads {stray} of {view.size} elements of {view.name} that were never written or were "
+                "overwritten through another buffer"
+            )
+        return array
+
+    def run(self, op: Operation) -> None:
+        """Run one op of the program."""
+        match op:
+            case InputOp():
+                name = op.buffer_name.data
+                if name not in self.inputs:
+                    raise EvaluationError(f"no value for input {name!r}")
+                self.hold(op, f"input {name!r}", np.asarray(self.inputs[name]))
+            case DestinationOp():
+                name = op.buffer_name.data
+                memory = Memory.fresh(f"output {name!r}", self.bytes_of(op.results[0].type), self.exact)
+                self.outputs[name] = self.place(op, f"output {name!r}", memory)
+            case ConstantOp():
+                self.hold(op, "a constant", self.constant(op))
+            case AllocOp():
+                name = f"buffer %{op.results[0].name_hint or len(self.views)}"
+                memory, at = self.arena, op.at
+                if at is None:
+                    memory, offset = Memory.fresh("memory of its own", self.bytes_of(op.results[0].type), self.exact), 0
+                else:
+                    offset = at.evaluate(self.dims)
+                self.place(op, name, memory, offset)
+            case ViewOp():
+                source = self.views[op.source]
+                strides = tuple(stride.evaluate(self.dims) for stride in op.strides.data)
+                offset = source.offset + op.offset.data[0].evaluate(self.dims) * source.storage.itemsize
+                self.views[op.results[0]] = replace(
+                    source,
+                    name=f"a view of {source.name}",
+                    offset=offset,
+                    shape=self.shape(op.results[0].type),
+                    strides=strides,
+                )
+            case CopyOp():
+                self.views[op.target].write(self.read(self.views[op.source], "a copy"))
+            case LaunchOp():
+                self.launch(op)
+            case _:
+                raise EvaluationError(f"the interpreter does not know {op.name}")
+
+    def constant(self, op: ConstantOp) -> Array:
+        """Return the array of a constant: params laid end to end, or a literal."""
+        type_ = op.results[0].type
+        names = op.param_names()
+        if not names:
+            values = np.array(literal_values(cast(Attribute, op.value))).astype(self.dtypes(type_)[0])
+            return np.broadcast_to(values, self.shape(type_)) if values.size == 1 else values.reshape(self.shape(type_))
+        for name in names:
+            if name not in self.params:
+                raise EvaluationError(f"no value for parameter {name!r}")
+        arrays = [np.asarray(self.params[name]) for name in names]
+        return arrays[0] if len(arrays) == 1 else np.concatenate(arrays)
+
+    def launch(self, op: LaunchOp) -> None:
+        """Run a kernel: read its operands, evaluate its body, store its results."""
+        kernel = self.kernels.get(op.kernel_name)
+        if kernel is None:
+            raise EvaluationError(f"no kernel @{op.kernel_name}")
+        ins, outs = [self.views[v] for v in op.ins], [self.views[v] for v in op.outs]
+        scratch = [self.views[v] for v in op.workspace]
+        check_places(kernel, ins, outs, scratch)
+        evaluation = Evaluation(self.dims, self.params)
+        env: dict[SSAValue, Array] = {}
+        for i, (argument, view) in enumerate(zip(kernel.block.args, ins, strict=True)):
+            array = self.read(view, f"operand {i} of @{op.kernel_name}")
+            env[argument] = array.astype(value_dtype(cast(ShapedType, argument.type).element_type), copy=False)
+        for view in scratch:
+            view.clobber()
+        for view, array in zip(outs, evaluation.run_ops(kernel.block.ops, env), strict=True):
+            with np.errstate(all="ignore"):
+                view.write(array)
+
+
+def count(shape: Sequence[int]) -> int:
+    """Return the number of elements of a shape."""
+    return int(np.prod(shape, dtype=np.int64))
+
+
+def row_major(shape: Sequence[int]) -> tuple[int, ...]:
+    """Return the strides, in elements, of a contiguous array."""
+    strides: list[int] = []
+    step = 1
+    for size in reversed(shape):
+        strides.append(step)
+        step *= max(size, 1)
+    return tuple(reversed(strides))
+
+
+def check_places(kernel: KernelOp, ins: list[View], outs: list[View], scratch: list[View]) -> None:
+    """Raise when a launch writes where it reads or twice to one place.
+
+    An elementwise kernel may write exactly over one of its operands.
+    """
+    in_place = all(
+        op.has_trait(Elementwise) or op.name in ("ait.fused_elementwise", "ait_rt.return") for op in kernel.block.ops
+    )
+    name = kernel.sym_name.data
+    written = [*outs, *scratch]
+    for i, target in enumerate(written):
+        for source in ins:
+            if target.overlaps(source) and not (in_place and i < len(outs) and target.same_place(source)):
+                raise EvaluationError(f"@{name} writes {target.name} over its operand {source.name}")
+        for other in written[:i]:
+            if target.overlaps(other):
+                raise EvaluationError(f"@{name} writes two results to one place: {target.name} and {other.name}")
+
+
+def run_program(
+    module: ModuleOp,
+    program: Operation,
+    inputs: Mapping[str, Array],
+    params: Mapping[str, Array],
+    dims: Mapping[str, int],
+    exact: bool = False,
+    strict: bool = False,
+) -> dict[str, Array]:
+    """Return the outputs of an `ait_rt.program` by name, in their storage dtype, or float64 for every float in exact
+    mode.
+
+    Elements that are read before they are written, or after another buffer has taken their bytes, are NaN; with
+    `strict`, and where they are integers, that is an `EvaluationError`. So are views outside of their buffer or the
+    arena, a launch that writes where it reads (unless each element is read for itself alone), and a missing input or
+    parameter.
+    """
+    program = cast(ProgramOp, program)
+    kernels = {op.sym_name.data: op for op in module.body.block.ops if isinstance(op, KernelOp)}
+    try:
+        arena = Memory.fresh("the arena", program.arena_size.evaluate(dims), exact)
+        run = Run(dims, inputs, params, exact, arena, kernels)
+        for op in program.block.ops:
+            run.run(op)
+        outputs = {name: run.read(view, f"the caller, of output {name!r},") for name, view in run.outputs.items()}
+    except DimError as e:
+        raise EvaluationError(str(e)) from None
+    if strict and run.stray:
+        raise EvaluationError("; ".join(run.stray))
+    return outputs

@@ -1,0 +1,154 @@
+"""Memory for the interpreter: bytes that know which buffer wrote them last.
+
+An arena starts as 0xFF, which is NaN in every float type, and every byte has an owner: the buffer through which it
+was last written. Reading an element of which any byte has another owner gives NaN for a float and an error for an
+integer. So a buffer that is read before it is written, and one whose bytes another buffer has taken meanwhile, show
+in the results, whatever the values happen to be.
+
+In exact mode a byte of the program is a cell of eight bytes here, and a float is held as float64 in the first cells
+of its element: offsets and overlaps are those of the program, values are not rounded.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ait_mlir.reference.core import Array, DType, EvaluationError
+
+EXACT_CELL = 8
+"""Bytes held for one byte of the program in exact mode: as many as the widest element takes."""
+
+
+class Memory:
+    """Some bytes. `cell` is how many bytes are held for one byte of the program; `owners` is absent where nothing may
+    write."""
+
+    def __init__(self, name: str, size: int, data: Array, cell: int, owners: Array | None) -> None:
+        self.name = name
+        self.size = size
+        self.data = data
+        self.cell = cell
+        self.owners = owners
+
+    @classmethod
+    def fresh(cls, name: str, size: int, exact: bool) -> Memory:
+        """Make `size` bytes filled with 0xFF that nobody owns."""
+        cell = EXACT_CELL if exact else 1
+        return cls(name, size, np.full(size * cell, 0xFF, np.uint8), cell, np.zeros(size, np.int32))
+
+    @classmethod
+    def constant(cls, name: str, array: Array, storage: DType) -> Memory:
+        """Make read-only memory that holds an array of a float dtype at least as wide as its storage, or of its
+        storage dtype."""
+        cell, rest = divmod(array.dtype.itemsize, storage.itemsize)
+        if rest:
+            array, cell = array.astype(storage), 1
+        data = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
+        return cls(name, array.size * storage.itemsize, data, cell, None)
+
+
+@dataclass(frozen=True)
+class View:
+    """A strided window on memory, as one buffer sees it. Offset and limits are in bytes, strides in elements."""
+
+    name: str
+    memory: Memory
+    owner: int
+    low: int
+    high: int
+    offset: int
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+    storage: DType
+    held: DType
+
+    def __post_init__(self) -> None:
+        first, last = self.span()
+        if first < self.low or last > self.high or self.low < 0 or self.high > self.memory.size:
+            raise EvaluationError(
+                f"{self.name} reaches bytes [{first}, {last}) of {self.memory.name}, outside of its buffer [{self.low}, "
+                f"{self.high}); the memory has {self.memory.size} bytes"
+            )
+
+    @property
+    def size(self) -> int:
+        return int(np.prod(self.shape, dtype=np.int64))
+
+    def span(self) -> tuple[int, int]:
+        """Return the bytes from the first to behind the last that the view touches; nothing for an empty one."""
+        if not self.size:
+            return self.low, self.low
+        reach = [(n - 1) * s * self.storage.itemsize for n, s in zip(self.shape, self.strides, strict=True)]
+        return (
+            self.offset + sum(r for r in reach if r < 0),
+            self.offset + sum(r for r in reach if r > 0) + self.storage.itemsize,
+        )
+
+    def values(self) -> Array:
+        """Return the elements in place, in the dtype in which they are held."""
+        if not self.size:
+            return np.empty(self.shape, self.held)
+        step = self.storage.itemsize * self.memory.cell
+        strides = tuple(s * step for s in self.strides)
+        return np.ndarray(self.shape, self.held, self.memory.data, self.offset * self.memory.cell, strides)
+
+    def over_bytes(self, per_byte: Array) -> Array:
+        """Return an array with one element per byte of the memory as this view sees it: shape (*shape, bytes of an
+        element)."""
+        width, step = self.storage.itemsize, per_byte.dtype.itemsize
+        if not self.size:
+            return np.empty((*self.shape, width), per_byte.dtype)
+        strides = (*(s * width * step for s in self.strides), step)
+        return np.ndarray((*self.shape, width), per_byte.dtype, per_byte, self.offset * step, strides)
+
+    def read(self) -> tuple[Array, int]:
+        """Return a copy of the elements, those not owned by this buffer as NaN, and how many they were."""
+        values = self.values()
+        if self.memory.owners is None:
+            return values, 0
+        stray = (self.over_bytes(self.memory.owners) != self.owner).any(axis=-1)
+        count = int(np.count_nonzero(stray))
+        if not count:
+            return values.copy(), 0
+        if values.dtype.kind != "f" and values.dtype.kind != "V":
+            raise EvaluationError(
+                f"{count} of the {self.size} integers read from {self.name} were never written or were overwritten "
+                "through another buffer"
+            )
+        return np.where(stray, np.array(np.nan, self.held), values), count
+
+    def write(self, values: Array) -> None:
+        """Store values, rounding them to the dtype in which they are held, and own their bytes."""
+        if self.memory.owners is None:
+            raise EvaluationError(f"{self.name} is read-only, but a launch writes it")
+        self.values()[...] = values
+        self.over_bytes(self.memory.owners)[...] = self.owner
+
+    def clobber(self) -> None:
+        """Make the contents worthless, as a launch does to its workspace."""
+        if self.memory.owners is not None:
+            self.over_bytes(self.memory.owners)[...] = -1
+
+    def same_place(self, other: View) -> bool:
+        """Whether two views have the same elements in the same order."""
+        return (self.memory, self.offset, self.shape, self.strides, self.storage) == (
+            other.memory,
+            other.offset,
+            other.shape,
+            other.strides,
+            other.storage,
+        )
+
+    def overlaps(self, other: View) -> bool:
+        """Whether two views share a byte; exact, also for interleaved strides."""
+        if self.memory is not other.memory or not self.size or not other.size:
+            return False
+        (a, b), (c, d) = self.span(), other.span()
+        if b <= c or d <= a:
+            return False
+        touched: np.ndarray[Any, np.dtype[np.bool_]] = np.zeros(self.memory.size, np.bool_)
+        self.over_bytes(touched)[...] = True
+        return bool(other.over_bytes(touched).any())

@@ -1,0 +1,50 @@
+"""What softmax and norms mean."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import cast
+
+import numpy as np
+from xdsl.ir import Operation
+
+from ait_mlir.dialects.ait.norm import LayerNormOp, SoftmaxOp
+from ait_mlir.reference.core import Array, Evaluation, reference
+
+
+def softmax(x: Array, axis: int) -> Array:
+    """exp(x - max) / sum(exp(x - max)) along an axis; a row of -inf alone gives NaN, an empty axis an empty result."""
+    if x.shape[axis] == 0:
+        return x.copy()
+    e = np.exp(x - x.max(axis=axis, keepdims=True))
+    return e / e.sum(axis=axis, keepdims=True)
+
+
+def layer_norm(x: Array, axes: int, eps: float) -> Array:
+    """(x - mean) / sqrt(variance + eps) over the trailing `axes` dims, with the biased variance."""
+    over = tuple(range(x.ndim - axes, x.ndim))
+    if x.size == 0:
+        return x.copy()
+    centred = x - x.mean(axis=over, keepdims=True)
+    return centred / np.sqrt(np.square(centred).mean(axis=over, keepdims=True) + eps)
+
+
+@reference("ait.softmax")
+def _(op: Operation, arrays: list[Array], ev: Evaluation) -> Sequence[Array]:
+    return (softmax(arrays[0], cast(SoftmaxOp, op).dim.value.data),)
+
+
+@reference("ait.layer_norm")
+def _(op: Operation, arrays: list[Array], ev: Evaluation) -> Sequence[Array]:
+    norm = cast(LayerNormOp, op)
+    arrays_of = dict(zip(op.operands, arrays, strict=True))
+    shape = ev.shape(op.results[0].type)
+    x, further = arrays[0], []
+    if norm.prologue.blocks:
+        x, *further = ev.run_region(norm.prologue, [arrays_of[v] for v in (norm.input, *norm.prologue_operands)])
+    y = layer_norm(np.broadcast_to(x, shape), norm.axes.value.data, norm.eps.value.data)
+    if norm.scale is not None:
+        y = y * arrays_of[norm.scale]
+    if norm.bias is not None:
+        y = y + arrays_of[norm.bias]
+    return (y, *(np.broadcast_to(value, shape) for value in further))

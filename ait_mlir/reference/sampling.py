@@ -1,0 +1,152 @@
+"""Random inputs, random parameters and the dims to try, for checking one module against another.
+
+Everything is drawn from a seed and a name, so that the same graph gets the same numbers in every process.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Iterator, Mapping
+from typing import cast
+
+import numpy as np
+from xdsl.ir import Operation, SSAValue
+
+from ait_mlir.dialects.ait.attention import AttentionOp
+from ait_mlir.dialects.ait.gemm import ContractionOp
+from ait_mlir.dialects.ait.types import ShapedType, TensorType
+from ait_mlir.dims import Scope
+from ait_mlir.reference.core import Array, DType, storage_dtype
+
+ELEMENT_WORK = 8
+"""Multiplications that one element of an op other than a contraction is taken to cost."""
+
+
+def generator(seed: int, name: str) -> np.random.Generator:
+    """Return the random generator of a name."""
+    return np.random.default_rng((seed, zlib.crc32(name.encode())))
+
+
+def random_values(
+    rng: np.random.Generator, shape: tuple[int, ...], dtype: DType, below: int, spread: float = 1.0
+) -> Array:
+    """Return normal floats of a spread, rounded to the dtype, integers in [0, below), or booleans."""
+    if dtype == np.bool_:
+        return rng.integers(0, 2, shape).astype(dtype)
+    if dtype.kind == "i":
+        return rng.integers(0, max(1, below), shape).astype(dtype)
+    return (rng.standard_normal(shape, np.float32) * np.float32(spread)).astype(dtype)
+
+
+class RandomParams(Mapping[str, Array]):
+    """Parameters by name, drawn when asked for and kept. A matrix has spread 1 / sqrt(its last dim), a vector spread
+    1/2 around 1/2."""
+
+    def __init__(self, types: Mapping[str, ShapedType], seed: int) -> None:
+        self.types = dict(types)
+        self.seed = seed
+        self._drawn: dict[str, Array] = {}
+
+    def __getitem__(self, name: str) -> Array:
+        found = self._drawn.get(name)
+        if found is None:
+            type_ = self.types[name]
+            shape, dtype = type_.static_shape(), storage_dtype(type_.element_type)
+            if shape is None:
+                raise KeyError(name)
+            rng = generator(self.seed, "param " + name)
+            if len(shape) > 1:
+                found = random_values(rng, shape, dtype, 2, 1.0 / max(1, shape[-1]) ** 0.5)
+            else:
+                values = random_values(rng, shape, dtype, 2, 0.5)
+                found = values if dtype.kind in "ib" else (values.astype(np.float32) + np.float32(0.5)).astype(dtype)
+            self._drawn[name] = found
+        return found
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.types)
+
+    def __len__(self) -> int:
+        return len(self.types)
+
+
+def random_input(name: str, shape: tuple[int, ...], type_: ShapedType, below: int, seed: int) -> Array:
+    """Return the values of an input: floats not rounded beyond their element type, integers in [0, below)."""
+    return random_values(generator(seed, f"input {name} {shape}"), shape, storage_dtype(type_.element_type), below)
+
+
+def index_bound(value: SSAValue) -> int:
+    """Return below what an integer input must stay, so that every table it looks into has the row.
+
+    Follows integer values through the graph; after arithmetic the bound is a quarter, and 8 where nothing is looked up.
+    """
+    bound = 1 << 40
+    seen: set[SSAValue] = {value}
+    work = [(value, 1)]
+    while work:
+        current, part = work.pop()
+        for use in current.uses:
+            op = use.operation
+            if op.name == "ait.embedding" and use.index == 1:
+                rows = cast(TensorType, op.operands[0].type).dims[0].as_int() or 1
+                bound = min(bound, max(1, rows // part))
+                continue
+            moves = op.name in (
+                "ait.reshape",
+                "ait.permute",
+                "ait.expand",
+                "ait.slice",
+                "ait.split",
+                "ait.concat",
+                "ait.cast",
+                "ait.output",
+            )
+            for result in op.results:
+                if (
+                    result not in seen
+                    and isinstance(result.type, TensorType)
+                    and storage_dtype(result.type.element_type).kind == "i"
+                ):
+                    seen.add(result)
+                    work.append((result, part if moves else part * 4))
+    return 8 if bound == 1 << 40 else min(bound, 1000)
+
+
+def work_of(op: Operation, dims: Mapping[str, int]) -> int:
+    """Return the multiplications of one op at some dims, an element of an op other than a contraction counting as
+    `ELEMENT_WORK`."""
+    elements = sum(r.type.num_elements().evaluate(dims) for r in op.results if isinstance(r.type, TensorType))
+    if isinstance(op, ContractionOp):
+        return elements * (op.split_a()[2].evaluate(dims) + ELEMENT_WORK * len(op.operands))
+    if isinstance(op, AttentionOp):
+        q, k = (cast(TensorType, v.type) for v in op.operands[:2])
+        scores = q.dims[0] * q.dims[1] * q.dims[2] * k.dims[2]
+        return scores.evaluate(dims) * (2 * ELEMENT_WORK + 2 * (q.dims[3].as_int() or 64))
+    return elements * ELEMENT_WORK
+
+
+def total_work(root: Operation, dims: Mapping[str, int]) -> int:
+    """Return the work of all ops in a graph or program, regions left out."""
+    return sum(work_of(op, dims) for region in root.regions for block in region.blocks for op in block.ops)
+
+
+def reduced_maximum(root: Operation, scope: Scope, budget: int) -> dict[str, int]:
+    """Return the largest dims whose work stays within a budget.
+
+    From the declared maximum, the dim with the longest way to its minimum goes half of that way, again and again,
+    until the work fits or all dims are at their minimum.
+    """
+    dims = scope.maximum_env()
+    low = scope.minimum_env()
+    while total_work(root, dims) > budget:
+        name = max(dims, key=lambda n: dims[n] - low[n], default=None)
+        if name is None or dims[name] == low[name]:
+            break
+        dims[name] = low[name] + (dims[name] - low[name]) // 2
+    return dims
+
+
+def middle(scope: Scope, maximum: Mapping[str, int], seed: int) -> dict[str, int]:
+    """Return dims drawn between the minimum and a maximum."""
+    rng = generator(seed, "middle " + str(scope))
+    return {name: int(rng.integers(low, max(low, maximum[name]) + 1)) for name, low in scope.minimum_env().items()}
