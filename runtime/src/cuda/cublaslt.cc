@@ -1,0 +1,269 @@
+/// @file cublaslt.cc
+/// @brief `library_gemm` on cuBLASLt. What the library chose for a problem is kept, so that a later call costs a look-up and a launch, and
+/// can be captured: no allocation on the device and no synchronisation.
+#include <cuda_runtime_api.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <memory>
+#include <mutex>
+#include <shared_mutex>
+#include <unordered_map>
+
+#include "ait/gemm_service.h"
+#include "cublaslt_api.h"
+
+namespace ait::runtime {
+namespace {
+
+constexpr int kAlgorithms = 16;
+
+/// A problem as far as the choice of an algorithm depends on it. Only 64-bit members: compared and hashed as bytes.
+struct Key {
+  int64_t device, dtype, trans_a, trans_b, epilogue, bias, residual;
+  int64_t batch, m, n, k, lda, ldb, ldc, ldd, batch_a, batch_b, batch_c, batch_d;
+  int64_t align_a, align_b, align_c, align_d, workspace;
+
+  bool operator==(const Key& other) const { return memcmp(this, &other, sizeof(Key)) == 0; }
+};
+
+struct KeyHash {
+  size_t operator()(const Key& key) const {
+    const int64_t* words = reinterpret_cast<const int64_t*>(&key);
+    uint64_t hash = 0x9e3779b97f4a7c15ull;
+    for (size_t i = 0; i < sizeof(Key) / sizeof(int64_t); ++i) {
+      hash = (hash ^ uint64_t(words[i])) * 0xff51afd7ed558ccdull;
+      hash ^= hash >> 32;
+    }
+    return hash;
+  }
+};
+
+struct Plan {
+  lt::Descriptor a = nullptr, b = nullptr, c = nullptr, d = nullptr;
+  lt::Heuristic found[kAlgorithms];
+  int count = 0;
+};
+
+/// cuBLASLt, its handles, and the plans made so far. Lives until the process ends, as the driver may be gone before static destructors run.
+struct Library {
+  lt::Api api;
+  bool loaded = false;
+  std::string error;
+  std::shared_mutex lock;
+  std::unordered_map<int64_t, lt::Handle> handles;  // by device
+  std::unordered_map<Key, std::unique_ptr<Plan>, KeyHash> plans;
+
+  Library() {
+    std::vector<std::string> candidates;
+    if (const char* named = getenv("AIT_CUBLASLT"); named != nullptr && *named != 0) candidates.push_back(named);
+    for (const std::string& path : gemm_library_candidates()) candidates.push_back(path);
+    for (const char* name : {"libcublasLt.so.13", "libcublasLt.so.12", "libcublasLt.so"}) candidates.push_back(name);
+    loaded = api.load(candidates, &error);
+  }
+};
+
+Library& library() {
+  static Library* instance = new Library;
+  return *instance;
+}
+
+int64_t alignment(const void* pointer) {
+  const uintptr_t address = reinterpret_cast<uintptr_t>(pointer);
+  return address % 16 == 0 ? 16 : int64_t(address & (~address + 1));
+}
+
+int32_t failed(const lt::Api& api, const char* what, lt::Status status, std::string* error) {
+  *error = std::string("cuBLASLt: ") + what + ": " + api.status_text(status) + " (status " + std::to_string(status) + ")";
+  return 1;
+}
+
+bool element_type(int32_t dtype, int* type, int* compute) {
+  switch (dtype) {
+    case AIT_F16: *type = lt::kF16, *compute = lt::kComputeF32; return true;
+    case AIT_BF16: *type = lt::kBf16, *compute = lt::kComputeF32; return true;
+    case AIT_F32: *type = lt::kF32, *compute = lt::kComputeF32; return true;
+    case AIT_F64: *type = lt::kF64, *compute = lt::kComputeF64; return true;
+    default: return false;
+  }
+}
+
+/// The operation. The row-major product D = A B is the column-major D^T = B^T A^T, so our B is the library's first operand.
+struct Operation {
+  const lt::Api& api;
+  lt::Descriptor desc = nullptr;
+  explicit Operation(const lt::Api& table) : api(table) {}
+  ~Operation() {
+    if (desc != nullptr) api.desc_destroy(desc);
+  }
+
+  lt::Status make(const ait_gemm_v1& args, int compute) {
+    const int scale = compute == lt::kComputeF64 ? lt::kF64 : lt::kF32;
+    lt::Status status = api.desc_create(&desc, compute, scale);
+    auto set = [&](int attribute, const auto& value) {
+      if (status == lt::kSuccess) status = api.desc_set(desc, attribute, &value, sizeof value);
+    };
+    set(lt::kDescTransA, args.trans_b ? lt::kTranspose : lt::kNoTranspose);
+    set(lt::kDescTransB, args.trans_a ? lt::kTranspose : lt::kNoTranspose);
+    uint32_t epilogue = 0;
+    if (args.epilogue & AIT_EPILOGUE_BIAS) epilogue |= lt::kEpilogueBias;
+    if (args.epilogue & AIT_EPILOGUE_RELU) epilogue |= lt::kEpilogueRelu;
+    if (args.epilogue & AIT_EPILOGUE_FAST_GELU) epilogue |= lt::kEpilogueGelu;
+    if (epilogue != 0) set(lt::kDescEpilogue, epilogue);
+    if (args.epilogue & AIT_EPILOGUE_BIAS) set(lt::kDescBias, args.bias);
+    return status;
+  }
+};
+
+lt::Status make_layout(const lt::Api& api, lt::Descriptor* layout, int type, int64_t rows, int64_t cols, int64_t ld, int64_t batch,
+                       int64_t stride) {
+  lt::Status status = api.layout_create(layout, type, uint64_t(rows), uint64_t(cols), ld < rows ? rows : ld);
+  if (status == lt::kSuccess && batch > 1) {
+    const int32_t count = int32_t(batch);
+    status = api.layout_set(*layout, lt::kLayoutBatchCount, &count, sizeof count);
+    if (status == lt::kSuccess) status = api.layout_set(*layout, lt::kLayoutBatchStride, &stride, sizeof stride);
+  }
+  return status;
+}
+
+/// Asks the library for its algorithms, best estimate first.
+int32_t make_plan(const lt::Api& api, lt::Handle handle, const ait_gemm_v1& args, const Key& key, const Operation& operation, int type,
+                  Plan* plan, std::string* error) {
+  lt::Status status = make_layout(api, &plan->a, type, args.trans_b ? args.k : args.n, args.trans_b ? args.n : args.k, args.ldb, args.batch,
+                                  args.batch_b);
+  if (status == lt::kSuccess) {
+    status = make_layout(api, &plan->b, type, args.trans_a ? args.m : args.k, args.trans_a ? args.k : args.m, args.lda, args.batch,
+                         args.batch_a);
+  }
+  if (status == lt::kSuccess) status = make_layout(api, &plan->d, type, args.n, args.m, args.ldd, args.batch, args.batch_d);
+  if (status == lt::kSuccess) {
+    status = make_layout(api, &plan->c, type, args.n, args.m, key.residual ? args.ldc : args.ldd, args.batch,
+                         key.residual ? args.batch_c : args.batch_d);
+  }
+  if (status != lt::kSuccess) return failed(api, "describing the matrices", status, error);
+
+  lt::Descriptor preference = nullptr;
+  status = api.preference_create(&preference);
+  if (status != lt::kSuccess) return failed(api, "creating a preference", status, error);
+  const uint64_t workspace = uint64_t(key.workspace);
+  status = api.preference_set(preference, lt::kPreferWorkspace, &workspace, sizeof workspace);
+  const struct {
+    int attribute;
+    int64_t bytes;
+  } alignments[] = {{lt::kPreferAlignA, key.align_b}, {lt::kPreferAlignB, key.align_a}, {lt::kPreferAlignC, key.align_c},
+                    {lt::kPreferAlignD, key.align_d}};
+  for (const auto& entry : alignments) {
+    const uint32_t bytes = uint32_t(entry.bytes);
+    if (status == lt::kSuccess) status = api.preference_set(preference, entry.attribute, &bytes, sizeof bytes);
+  }
+  if (status == lt::kSuccess) {
+    status = api.heuristic(handle, operation.desc, plan->a, plan->b, plan->c, plan->d, preference, kAlgorithms, plan->found, &plan->count);
+  }
+  api.preference_destroy(preference);
+  if (status != lt::kSuccess || plan->count == 0) {
+    *error = "cuBLASLt has no algorithm for a gemm of m " + std::to_string(args.m) + ", n " + std::to_string(args.n) + ", k " +
+             std::to_string(args.k) + ", batch " + std::to_string(args.batch) + ", dtype " + std::to_string(args.dtype) + ", epilogue " +
+             std::to_string(args.epilogue) + ": " + api.status_text(status);
+    return 1;
+  }
+  return 0;
+}
+
+void destroy(const lt::Api& api, const Plan& plan) {
+  for (lt::Descriptor layout : {plan.a, plan.b, plan.c, plan.d}) {
+    if (layout != nullptr) api.layout_destroy(layout);
+  }
+}
+
+/// The plan for `key`, made now if this is its first use. Plans are never removed, so the pointer stays good.
+const Plan* find_plan(Library& lib, const ait_gemm_v1& args, const Key& key, const Operation& operation, int type, lt::Handle* handle,
+                      std::string* error) {
+  {
+    std::shared_lock<std::shared_mutex> reading(lib.lock);
+    const auto found = lib.plans.find(key);
+    if (found != lib.plans.end()) {
+      *handle = lib.handles.at(key.device);
+      return found->second.get();
+    }
+  }
+  std::unique_lock<std::shared_mutex> writing(lib.lock);
+  lt::Handle& slot = lib.handles[key.device];
+  if (slot == nullptr) {
+    const lt::Status status = lib.api.create(&slot);
+    if (status != lt::kSuccess) {
+      slot = nullptr;
+      failed(lib.api, "creating a handle", status, error);
+      return nullptr;
+    }
+  }
+  *handle = slot;
+  std::unique_ptr<Plan>& plan = lib.plans[key];
+  if (plan == nullptr) {
+    auto made = std::make_unique<Plan>();
+    if (make_plan(lib.api, slot, args, key, operation, type, made.get(), error) != 0) {
+      destroy(lib.api, *made);
+      lib.plans.erase(key);
+      return nullptr;
+    }
+    plan = std::move(made);
+  }
+  return plan.get();
+}
+
+}  // namespace
+
+int32_t library_gemm(const ait_gemm_v1* args, void* stream, std::string* error) {
+  if (args->m == 0 || args->n == 0 || args->batch == 0) return 0;
+  Library& lib = library();
+  if (!lib.loaded) {
+    *error = lib.error;
+    return 1;
+  }
+  int type = 0, compute = 0;
+  if (!element_type(args->dtype, &type, &compute)) {
+    *error = "the library gemm computes f16, bf16, f32 and f64, not dtype " + std::to_string(args->dtype);
+    return 1;
+  }
+  if ((args->epilogue & AIT_EPILOGUE_BIAS) && args->bias == nullptr) {
+    *error = "the library gemm was asked to add a bias, but the bias is null";
+    return 1;
+  }
+  int device = 0;
+  if (const cudaError_t status = cudaGetDevice(&device); status != cudaSuccess) {
+    *error = std::string("no CUDA device: ") + cudaGetErrorString(status);
+    return 1;
+  }
+  const bool residual = args->c != nullptr && args->beta != 0.f;
+  const void* c = residual ? args->c : args->d;
+  Key key{};
+  key.device = device, key.dtype = args->dtype, key.trans_a = args->trans_a != 0, key.trans_b = args->trans_b != 0;
+  key.epilogue = args->epilogue, key.bias = 0, key.residual = residual;
+  key.batch = args->batch, key.m = args->m, key.n = args->n, key.k = args->k;
+  key.lda = args->lda, key.ldb = args->ldb, key.ldc = residual ? args->ldc : 0, key.ldd = args->ldd;
+  if (args->batch > 1) {
+    key.batch_a = args->batch_a, key.batch_b = args->batch_b, key.batch_c = residual ? args->batch_c : 0, key.batch_d = args->batch_d;
+  }
+  key.align_a = alignment(args->a), key.align_b = alignment(args->b), key.align_c = alignment(c), key.align_d = alignment(args->d);
+  if (args->epilogue & AIT_EPILOGUE_BIAS) key.bias = alignment(args->bias);
+  key.workspace = args->workspace != nullptr ? args->workspace_bytes : 0;
+
+  Operation operation(lib.api);
+  if (const lt::Status status = operation.make(*args, compute); status != lt::kSuccess) {
+    return failed(lib.api, "describing the operation", status, error);
+  }
+  lt::Handle handle = nullptr;
+  const Plan* plan = find_plan(lib, *args, key, operation, type, &handle, error);
+  if (plan == nullptr) return 1;
+  const int choice = args->algo >= 0 && args->algo < plan->count ? args->algo : 0;
+  const double alpha64 = args->alpha, beta64 = residual ? args->beta : 0.0;
+  const float alpha32 = args->alpha, beta32 = residual ? args->beta : 0.f;
+  const bool wide = compute == lt::kComputeF64;
+  const void* alpha = wide ? static_cast<const void*>(&alpha64) : &alpha32;
+  const void* beta = wide ? static_cast<const void*>(&beta64) : &beta32;
+  const lt::Status status =
+      lib.api.matmul(handle, operation.desc, alpha, args->b, plan->a, args->a, plan->b, beta, c, plan->c, args->d, plan->d,
+                     &plan->found[choice].algorithm, args->workspace, size_t(key.workspace), stream);
+  return status == lt::kSuccess ? 0 : failed(lib.api, "matmul", status, error);
+}
+
+}  // namespace ait::runtime

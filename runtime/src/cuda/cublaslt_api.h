@@ -1,0 +1,114 @@
+/// @file cublaslt_api.h
+/// @brief The part of the cuBLASLt C interface that we call, declared here so that building needs no cuBLAS headers.
+///
+/// The library itself is loaded at run time (see `Api::load`). Values and signatures are those of cuBLASLt 12 and 13;
+/// `tests/kernels/test_cublaslt_api.py` compares them with the real header where there is one.
+#ifndef AIT_CUDA_CUBLASLT_API_H_
+#define AIT_CUDA_CUBLASLT_API_H_
+
+#include <dlfcn.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <string>
+#include <vector>
+
+namespace ait::runtime::lt {
+
+using Handle = void*;
+using Descriptor = void*;
+using Status = int;
+
+inline constexpr Status kSuccess = 0;
+
+// cudaDataType_t
+inline constexpr int kF32 = 0, kF64 = 1, kF16 = 2, kBf16 = 14;
+// cublasComputeType_t
+inline constexpr int kComputeF32 = 68, kComputeF64 = 70;
+// cublasOperation_t
+inline constexpr int32_t kNoTranspose = 0, kTranspose = 1;
+// cublasLtMatrixLayoutAttribute_t
+inline constexpr int kLayoutBatchCount = 5, kLayoutBatchStride = 6;
+// cublasLtMatmulDescAttributes_t
+inline constexpr int kDescTransA = 3, kDescTransB = 4, kDescEpilogue = 7, kDescBias = 8;
+// cublasLtEpilogue_t
+inline constexpr uint32_t kEpilogueDefault = 1, kEpilogueRelu = 2, kEpilogueBias = 4, kEpilogueGelu = 32;
+// cublasLtMatmulPreferenceAttributes_t
+inline constexpr int kPreferWorkspace = 1, kPreferAlignA = 5, kPreferAlignB = 6, kPreferAlignC = 7, kPreferAlignD = 8;
+
+struct Algorithm {
+  uint64_t data[8];
+};
+
+struct Heuristic {
+  Algorithm algorithm;
+  size_t workspace;
+  Status state;
+  float waves;
+  int reserved[4];
+};
+
+/// @brief The functions of a loaded cuBLASLt.
+struct Api {
+  size_t (*version)();
+  const char* (*status_text)(Status);
+  Status (*create)(Handle*);
+  Status (*layout_create)(Descriptor*, int type, uint64_t rows, uint64_t cols, int64_t ld);
+  Status (*layout_set)(Descriptor, int attribute, const void*, size_t);
+  Status (*layout_destroy)(Descriptor);
+  Status (*desc_create)(Descriptor*, int compute, int scale);
+  Status (*desc_set)(Descriptor, int attribute, const void*, size_t);
+  Status (*desc_destroy)(Descriptor);
+  Status (*preference_create)(Descriptor*);
+  Status (*preference_set)(Descriptor, int attribute, const void*, size_t);
+  Status (*preference_destroy)(Descriptor);
+  Status (*heuristic)(Handle, Descriptor desc, Descriptor a, Descriptor b, Descriptor c, Descriptor d, Descriptor preference, int wanted,
+                      Heuristic* results, int* found);
+  Status (*matmul)(Handle, Descriptor desc, const void* alpha, const void* a, Descriptor a_layout, const void* b, Descriptor b_layout,
+                   const void* beta, const void* c, Descriptor c_layout, void* d, Descriptor d_layout, const Algorithm*, void* workspace,
+                   size_t workspace_bytes, void* stream);
+
+  /// @brief Loads the first candidate that can be loaded and has every function.
+  /// @return whether there is one; if not, `error` says what was tried.
+  bool load(const std::vector<std::string>& candidates, std::string* error) {
+    std::string tried;
+    for (const std::string& path : candidates) {
+      void* library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+      if (library == nullptr) {
+        const char* reason = dlerror();
+        tried += "\n  " + path + ": " + (reason != nullptr ? reason : "cannot be loaded");
+        continue;
+      }
+      bool whole = true;
+      auto bind = [&](auto& function, const char* name) {
+        function = reinterpret_cast<std::decay_t<decltype(function)>>(dlsym(library, name));
+        if (function == nullptr) {
+          whole = false;
+          tried += "\n  " + path + ": has no " + name;
+        }
+      };
+      bind(version, "cublasLtGetVersion");
+      bind(status_text, "cublasLtGetStatusString");
+      bind(create, "cublasLtCreate");
+      bind(layout_create, "cublasLtMatrixLayoutCreate");
+      bind(layout_set, "cublasLtMatrixLayoutSetAttribute");
+      bind(layout_destroy, "cublasLtMatrixLayoutDestroy");
+      bind(desc_create, "cublasLtMatmulDescCreate");
+      bind(desc_set, "cublasLtMatmulDescSetAttribute");
+      bind(desc_destroy, "cublasLtMatmulDescDestroy");
+      bind(preference_create, "cublasLtMatmulPreferenceCreate");
+      bind(preference_set, "cublasLtMatmulPreferenceSetAttribute");
+      bind(preference_destroy, "cublasLtMatmulPreferenceDestroy");
+      bind(heuristic, "cublasLtMatmulAlgoGetHeuristic");
+      bind(matmul, "cublasLtMatmul");
+      if (whole) return true;
+      dlclose(library);
+    }
+    *error = "cuBLASLt cannot be loaded: install nvidia-cublas (CUDA 13) or set AIT_CUBLASLT to the path of libcublasLt.so.13; tried:" + tried;
+    return false;
+  }
+};
+
+}  // namespace ait::runtime::lt
+
+#endif  // AIT_CUDA_CUBLASLT_API_H_
