@@ -1,0 +1,31 @@
+"""The exceptions of ait_mlir. Each message says what was found, what was expected and what to do."""
+
+from __future__ import annotations
+
+
+class AitError(Exception):
+    """Base of every error that ait_mlir raises on purpose."""
+
+
+class CompileError(AitError):
+    """A model cannot be compiled: the IR is wrong, or a C++ compiler refused the generated code."""
+
+
+class ToolchainError(CompileError):
+    """A compiler or another tool of the build is missing."""
+
+
+class ArtifactError(AitError):
+    """An artifact or a model library is damaged, of another version or for another target. It was not loaded."""
+
+
+class InputError(AitError, ValueError):
+    """A tensor, dim or name given to a model is wrong. Nothing was launched and the model can be used again."""
+
+
+class RunError(AitError, RuntimeError):
+    """A model or its device failed, or there is no such device."""
+
+
+class OutOfMemoryError(AitError, MemoryError):
+    """There is not enough memory for the constants or the arena of a model. The model can be used again."""

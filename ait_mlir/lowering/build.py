@@ -1,0 +1,256 @@
+"""Sources to shared libraries: ninja over a cache of objects and libraries, keyed on everything that goes into them.
+
+The cache (`AIT_CACHE_DIR`) is shared by models and processes. Entries appear whole, by rename; a lock per library keeps two
+processes from building the same one at once. Commands are made of our flags and checked file names: no text of a user is in them.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import importlib.metadata
+import itertools
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ait_mlir.errors import CompileError, ToolchainError
+from ait_mlir.lowering.toolchain import TargetKind, Toolchain, cpp_root, cuda_home, find_cxx, toolchain
+from ait_mlir.runtime.files import cache_dir, copy_atomic, locked, write_atomic
+
+if TYPE_CHECKING:
+    from ait_mlir.lowering.kernels.base import Target
+
+_SOURCE_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*")
+_COMPILED = {".cc", ".cpp", ".cu", ".hip"}
+_ERROR_LINE = re.compile(r"(error|fatal|undefined reference|Killed|ptxas)", re.IGNORECASE)
+_SHOWN_ERROR_LINES = 12
+
+
+@dataclass(frozen=True)
+class _Unit:
+    """A source to compile: its file, its key, and where its object is or will be."""
+
+    source: Path
+    key: str
+
+    @property
+    def object(self) -> Path:
+        return cache_dir() / "objects" / self.key[:2] / f"{self.key}.o"
+
+
+def build_library(sources: Mapping[str, str], target: Target, workdir: str | os.PathLike[str]) -> Path:
+    """Compile `sources` (file name -> text; `.h` files are for the others to include) into `workdir/model.so`.
+
+    Raises `ToolchainError` when the compiler is missing, `CompileError` with its first errors when it refuses a source.
+    """
+    directory = Path(workdir).resolve()
+    directory.mkdir(parents=True, exist_ok=True)
+    for name, text in sources.items():
+        if not _SOURCE_NAME.fullmatch(name):
+            raise CompileError(f"{name!r} cannot be the name of a source: expected letters, digits, '_', '.' and '-'")
+        write_atomic(directory / name, text.encode())
+    tools = toolchain(target.kind, target.arch)
+    shared = _digest(_tree(cpp_root() / "include"), *(text for name, text in sources.items() if not _is_compiled(name)))
+    units = [
+        _Unit(directory / name, _digest(tools.identity, *tools.compile_flags, shared, name, text))
+        for name, text in sources.items()
+        if _is_compiled(name)
+    ]
+    library = _build(tools, units, f"compiling for {target.kind}")
+    output = directory / "model.so"
+    copy_atomic(library, output)
+    return output
+
+
+def build_runtime(kind: TargetKind) -> Path:
+    """The runtime library of a device, built at first use. Raises like `build_library`."""
+    root = cpp_root()
+    if not (root / "src" / kind).is_dir():
+        raise ToolchainError(f"models for target {kind} can be compiled, not run: there is no runtime library for it")
+    tools = _runtime_toolchain(kind)
+    sources = sorted([*(root / "src").glob("*.cc"), *(root / "src" / kind).glob("*.cc")])
+    shared = _digest(_tree(root / "include"), _tree(root / "src", "*.h"))
+    units = [_Unit(path, _digest(tools.identity, *tools.compile_flags, shared, path.read_text())) for path in sources]
+    return _build(tools, units, f"building the {kind} runtime (once)")
+
+
+def _runtime_toolchain(kind: TargetKind) -> Toolchain:
+    from tvm_ffi import libinfo
+
+    compiler = find_cxx()
+    root = cpp_root()
+    base = toolchain("cpu", "native")
+    flags = ["-O2", "-std=c++17", "-fPIC", "-fvisibility=hidden", "-fno-gnu-unique", "-fdiagnostics-color=never"]
+    flags += ["-I", str(root / "include"), "-I", str(root / "src")]
+    for path in libinfo.include_paths():
+        flags += ["-isystem", path]
+    ffi = Path(libinfo.find_libtvm_ffi())
+    link = ["-shared", "-L", str(ffi.parent), "-ltvm_ffi", f"-Wl,-rpath,{ffi.parent}", "-ldl", "-lpthread"]
+    if kind == "cpu":
+        flags.append("-fopenmp")
+        link.append("-fopenmp")
+    else:
+        home = cuda_home()
+        flags += ["-isystem", str(home / "include")]
+        folders = [path for name in ("lib64", "lib") if (path := home / name).is_dir()]
+        link += [part for path in folders for part in ("-L", str(path))] + ["-lcudart_static", "-lrt"]
+    identity = base.identity + importlib.metadata.version("apache-tvm-ffi")
+    return Toolchain(compiler, tuple(flags), tuple(link), identity)
+
+
+def _build(tools: Toolchain, units: list[_Unit], label: str) -> Path:
+    """The library of `units` in the cache, built if it is not there yet."""
+    key = _digest(tools.identity, *tools.link_flags, *(unit.key for unit in units))
+    cache = cache_dir()
+    library = cache / "libraries" / key[:2] / f"{key}.so"
+    if library.is_file():
+        return library
+    with locked(cache / "locks" / key):
+        if library.is_file():
+            return library
+        (cache / "tmp").mkdir(exist_ok=True)
+        scratch = Path(tempfile.mkdtemp(dir=cache / "tmp"))
+        try:
+            missing = {f"o{i}.o": unit for i, unit in enumerate(units) if not unit.object.is_file()}
+            objects = [next((n for n, u in missing.items() if u is unit), str(unit.object)) for unit in units]
+            (scratch / "build.ninja").write_text(_ninja(tools, missing, objects))
+            _run_ninja(scratch, tools, missing, label)
+            for name, unit in missing.items():
+                copy_atomic(scratch / name, unit.object)
+            copy_atomic(scratch / "model.so", library)
+        finally:
+            shutil.rmtree(scratch, ignore_errors=True)
+    return library
+
+
+def _ninja(tools: Toolchain, missing: Mapping[str, _Unit], objects: Iterable[str]) -> str:
+    compile_command = [str(tools.compiler), *tools.compile_flags]
+    link_command = [str(tools.compiler)]
+    lines = [
+        f"rule compile\n  command = {_command(compile_command)} -c $in -o $out",
+        f"rule link\n  command = {_command(link_command)} $in -o $out {_command(tools.link_flags)}",
+        *(f"build {name}: compile {_path(unit.source)}" for name, unit in missing.items()),
+        f"build model.so: link {' '.join(_path(Path(name)) for name in objects)}",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _command(words: Iterable[str]) -> str:
+    return " ".join(shlex.quote(word) for word in words).replace("$", "$$")
+
+
+def _path(path: Path) -> str:
+    """A path in a build line. Ninja quotes `$in` for the shell itself."""
+    text = str(path)
+    if "\n" in text:
+        raise CompileError(f"a build cannot use the path {text!r}, which has a line break")
+    return re.sub(r"([$ :])", r"$\1", text)
+
+
+def _run_ninja(scratch: Path, tools: Toolchain, missing: Mapping[str, _Unit], label: str) -> None:
+    environment = {**os.environ, **dict(tools.environment), "NINJA_STATUS": "[%f/%t] "}
+    command = [str(find_ninja()), "-C", str(scratch), "-j", str(_jobs())]
+    output: list[str] = []
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace", env=environment
+    ) as process:
+        assert process.stdout is not None
+        with _Progress(len(missing) + 1, label) as progress:
+            for line in process.stdout:
+                output.append(line.rstrip("\n"))
+                if match := re.match(r"\[(\d+)/\d+\]", line):
+                    progress.reached(int(match[1]))
+    if process.returncode != 0:
+        raise CompileError(_failure(output, missing))
+
+
+def _failure(output: list[str], missing: Mapping[str, _Unit]) -> str:
+    failed = next((line for line in output if line.startswith("FAILED: ")), "")
+    unit = next(
+        (unit for name, unit in missing.items() if failed.endswith(f" {name}") or failed.endswith(f" {name} ")), None
+    )
+    start = output.index(failed) + 2 if failed else 0  # the line after FAILED is the command
+    told = list(itertools.takewhile(lambda line: not re.match(r"\[\d+/\d+\]|ninja: ", line), output[start:]))
+    first = next((i for i, line in enumerate(told) if _ERROR_LINE.search(line)), 0)
+    shown = "\n".join("  " + line for line in told[first : first + _SHOWN_ERROR_LINES])
+    what = f"the compiler refused {unit.source}" if unit else "the library could not be linked"
+    return f"{what}:\n{shown}"
+
+
+class _Progress:
+    """A bar on stderr, only where someone is looking."""
+
+    def __init__(self, total: int, label: str) -> None:
+        self._bar = None
+        if sys.stderr.isatty():
+            from tqdm import tqdm
+
+            self._bar = tqdm(total=total, desc=label, unit="file", file=sys.stderr, leave=False)
+
+    def __enter__(self) -> _Progress:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._bar is not None:
+            self._bar.close()
+
+    def reached(self, count: int) -> None:
+        if self._bar is not None:
+            self._bar.update(count - self._bar.n)
+
+
+def find_ninja() -> Path:
+    """The ninja of the pip package, else the one in PATH."""
+    try:
+        import ninja
+
+        packaged = Path(ninja.BIN_DIR) / "ninja"
+        if packaged.is_file():
+            return packaged
+    except ImportError:
+        pass
+    if (found := shutil.which("ninja")) is None:
+        raise ToolchainError("ninja was not found: install it (pip install ninja)")
+    return Path(found)
+
+
+def _jobs() -> int:
+    """`AIT_BUILD_JOBS`, else one for each CPU that this process may use."""
+    text = os.environ.get("AIT_BUILD_JOBS", "")
+    if text.isdecimal() and int(text) > 0:
+        return int(text)
+    return len(os.sched_getaffinity(0))
+
+
+def _is_compiled(name: str) -> bool:
+    return Path(name).suffix in _COMPILED
+
+
+def _digest(*parts: str) -> str:
+    """SHA-256 of the parts; where one ends and the next begins counts."""
+    digest = hashlib.sha256()
+    for part in parts:
+        data = part.encode()
+        digest.update(len(data).to_bytes(8, "little") + data)
+    return digest.hexdigest()
+
+
+def _tree(root: Path, pattern: str = "*") -> str:
+    """A digest of the files under `root`, by name and content."""
+    return _tree_digest(
+        root, tuple(sorted((path, path.stat().st_mtime_ns) for path in root.rglob(pattern) if path.is_file()))
+    )
+
+
+@functools.lru_cache(maxsize=8)
+def _tree_digest(root: Path, files: tuple[tuple[Path, int], ...]) -> str:
+    return _digest(*(part for path, _ in files for part in (str(path.relative_to(root)), path.read_text())))

@@ -1,0 +1,194 @@
+"""The C++, CUDA and HIP compilers: where they are, which version, and with which flags they make a model library."""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import hashlib
+import importlib.util
+import os
+import re
+import shutil
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from ait_mlir.errors import ToolchainError
+
+TargetKind = Literal["cpu", "cuda", "rocm"]
+
+_WARN = ("-fdiagnostics-color=never",)
+_CPU_FLAGS = ("-O3", "-fopenmp", "-fno-math-errno", "-fno-trapping-math", "-ffp-contract=fast", "-fPIC", "-std=c++17")
+_CUDA_FLAGS = ("-O3", "-DNDEBUG", "-std=c++17", "--expt-relaxed-constexpr", "-Xcompiler", "-fPIC,-fno-gnu-unique")
+_HIP_FLAGS = ("-O3", "-DNDEBUG", "-std=c++17", "-fPIC")
+_DEFAULT_ARCH = {"cpu": "native", "cuda": "sm_90a", "rocm": "gfx90a"}
+_CPU_ARCH = re.compile(r"[a-z0-9][a-z0-9_.-]*")
+_CUDA_ARCH = re.compile(r"sm_(\d{2,3}[af]?)")
+_HIP_ARCH = re.compile(r"gfx[0-9a-f]{3,4}")
+
+
+@dataclass(frozen=True)
+class Toolchain:
+    """One compiler with the flags of one target.
+
+    `identity` changes whenever the same source and flags could give another object: with the compiler, and for
+    `-march=native` with the CPU.
+    """
+
+    compiler: Path
+    compile_flags: tuple[str, ...]
+    link_flags: tuple[str, ...]
+    identity: str
+    environment: tuple[tuple[str, str], ...] = ()
+
+
+def cpp_root() -> Path:
+    """The C++ sources: `ait_mlir/_cpp` in an installed wheel, `runtime/` beside the package in a checkout."""
+    package = Path(__file__).resolve().parent.parent
+    for root in (package / "_cpp", package.parent / "runtime"):
+        if (root / "include" / "ait" / "model_abi.h").is_file():
+            return root
+    raise ToolchainError(f"the C++ sources of the runtime are missing from {package}: install ait_mlir again")
+
+
+def find_cxx() -> Path:
+    """The C++ compiler: `$CXX`, else g++."""
+    return _find(
+        os.environ.get("CXX") or "g++", [], "a C++17 compiler", "install g++ (apt-get install g++), or set CXX"
+    )
+
+
+def find_nvcc() -> Path:
+    """The CUDA compiler: `$CUDACXX`, else nvcc from PATH, `$CUDA_HOME`, /usr/local/cuda or NVIDIA's pip packages."""
+    places = [Path(home) / "bin" for name in ("CUDA_HOME", "CUDA_PATH") if (home := os.environ.get(name))]
+    places.append(Path("/usr/local/cuda/bin"))
+    if (wheel := nvidia_wheel()) is not None:
+        places.append(wheel / "bin")
+    advice = "install the CUDA toolkit, or `pip install ait_mlir[nvcc]`, or compile for target cpu"
+    return _find(os.environ.get("CUDACXX") or "nvcc", places, "the CUDA compiler", advice)
+
+
+def find_hipcc() -> Path:
+    """The HIP compiler: `$HIPCXX`, else hipcc from PATH or /opt/rocm."""
+    advice = "install it (apt-get install hipcc), or compile for target cpu"
+    return _find(os.environ.get("HIPCXX") or "hipcc", [Path("/opt/rocm/bin")], "the HIP compiler", advice)
+
+
+def nvidia_wheel() -> Path | None:
+    """The directory of NVIDIA's CUDA 13 pip packages, with bin, include and lib; None where they are not installed."""
+    spec = importlib.util.find_spec("nvidia")
+    for place in spec.submodule_search_locations or [] if spec else []:
+        if (Path(place) / "cu13").is_dir():
+            return Path(place) / "cu13"
+    return None
+
+
+def cuda_home() -> Path:
+    """The CUDA toolkit that has `include/cuda_runtime.h` and the static CUDA runtime."""
+    for home in (find_nvcc().resolve().parent.parent, Path("/usr/local/cuda"), nvidia_wheel()):
+        if home is not None and (home / "include" / "cuda_runtime.h").is_file():
+            return home
+    raise ToolchainError("cuda_runtime.h was not found beside nvcc: install the CUDA toolkit, or set CUDA_HOME")
+
+
+def default_arch(kind: TargetKind) -> str:
+    """The architecture when none is named: that of the card of this machine, else native, sm_90a or gfx90a."""
+    if kind == "cuda":
+        return detect_cuda_arch() or _DEFAULT_ARCH[kind]
+    return _DEFAULT_ARCH[kind]
+
+
+@functools.cache
+def detect_cuda_arch(device: int = 0) -> str | None:
+    """The architecture of a CUDA device, from its compute capability ("sm_80", "sm_90a"); None without a card."""
+    try:
+        cuda = ctypes.CDLL("libcuda.so.1")
+    except OSError:
+        return None
+    handle, major, minor = ctypes.c_int(), ctypes.c_int(), ctypes.c_int()
+    capability_major, capability_minor = 75, 76  # CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, _MINOR
+    failed = (
+        cuda.cuInit(0)
+        or cuda.cuDeviceGet(ctypes.byref(handle), device)
+        or cuda.cuDeviceGetAttribute(ctypes.byref(major), capability_major, handle)
+        or cuda.cuDeviceGetAttribute(ctypes.byref(minor), capability_minor, handle)
+    )
+    if failed:
+        return None
+    # From 9.0 on the features that matter (wgmma, TMA multicast) exist only in the architecture-specific set.
+    return f"sm_{major.value}{minor.value}{'a' if major.value >= 9 else ''}"
+
+
+def toolchain(kind: TargetKind, arch: str) -> Toolchain:
+    """The compiler and the flags for model libraries of a target.
+
+    Raises `ToolchainError` when the compiler is missing or `arch` is malformed.
+    """
+    include = ("-I", str(cpp_root() / "include"))
+    if kind == "cpu":
+        compiler = find_cxx()
+        _check_arch(arch, _CPU_ARCH, kind, "'native' or a value of -march")
+        flags = (*_CPU_FLAGS, f"-march={arch}", "-fno-gnu-unique", *_WARN, *include)
+        machine = _cpu_identity() if arch == "native" else ""
+        return Toolchain(compiler, flags, ("-shared", "-fopenmp", "-Wl,-z,defs"), _identity(compiler, machine))
+    if kind == "cuda":
+        compiler = find_nvcc()
+        arch = default_arch(kind) if arch == "native" else arch
+        number = _check_arch(arch, _CUDA_ARCH, kind, "sm_80, sm_90a ...")[1]
+        gencode = ("-gencode", f"arch=compute_{number},code=sm_{number}")
+        libraries = ("-L", str(wheel / "lib")) if (wheel := nvidia_wheel()) and compiler.is_relative_to(wheel) else ()
+        link = ("-shared", *gencode, *libraries)
+        return Toolchain(compiler, (*_CUDA_FLAGS, *gencode, *include, "-x", "cu"), link, _identity(compiler))
+    if kind == "rocm":
+        compiler = find_hipcc()
+        arch = default_arch(kind) if arch == "native" else arch
+        _check_arch(arch, _HIP_ARCH, kind, "gfx90a, gfx942 ...")
+        offload = f"--offload-arch={arch}"
+        environment = (("HIP_PLATFORM", "amd"),)  # without it hipcc starts nvcc
+        flags = (*_HIP_FLAGS, offload, *_WARN, *include, "-x", "hip")
+        return Toolchain(compiler, flags, ("-shared", offload), _identity(compiler), environment)
+    raise ToolchainError(f"unknown target '{kind}': expected cpu, cuda or rocm")
+
+
+def _check_arch(arch: str, pattern: re.Pattern[str], kind: str, expected: str) -> re.Match[str]:
+    if (match := pattern.fullmatch(arch)) is None:
+        raise ToolchainError(f"'{arch}' is no architecture of target {kind}: expected {expected}")
+    return match
+
+
+def _find(name: str, places: list[Path], what: str, advice: str) -> Path:
+    found = shutil.which(name)
+    for place in [] if found else places:
+        found = found or shutil.which(name, path=str(place))
+    if found is None:
+        raise ToolchainError(f"{what} ({name}) was not found: {advice}")
+    return Path(found)
+
+
+def _identity(compiler: Path, *more: str) -> str:
+    real = compiler.resolve()
+    return "\n".join([_version(str(compiler), real.stat().st_mtime_ns), *more])
+
+
+@functools.cache
+def _version(compiler: str, modified: int) -> str:
+    """What `--version` prints; `modified` only makes a replaced compiler a new key."""
+    environment = {**os.environ, "HIP_PLATFORM": "amd"}
+    try:
+        command = [compiler, "--version"]
+        ran = subprocess.run(command, capture_output=True, text=True, timeout=60, env=environment, check=True)
+    except (OSError, subprocess.SubprocessError) as error:
+        raise ToolchainError(f"{compiler} cannot be run: {error}") from error
+    return ran.stdout
+
+
+@functools.cache
+def _cpu_identity() -> str:
+    """What `-march=native` depends on: the model and the flags of the CPU."""
+    fields: dict[str, str] = {}
+    for line in Path("/proc/cpuinfo").read_text().splitlines():
+        key, _, value = line.partition(":")
+        fields.setdefault(key.strip(), value.strip())
+    text = fields.get("model name", "") + " ".join(sorted(fields.get("flags", "").split()))
+    return hashlib.sha256(text.encode()).hexdigest()

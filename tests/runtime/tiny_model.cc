@@ -1,0 +1,58 @@
+// A model library written by hand: y = x * w + b, s = row sums of y, for x of shape [batch, 2*seq] and m of shape [batch, seq].
+// A batch of 3 makes the model fail, so that tests see what a failed run leaves behind.
+#include <cstring>
+
+#include "ait/context.h"
+#include "ait/model_abi.h"
+#include "ait/types.h"
+
+namespace {
+
+const ait_dim_v1 kDims[] = {{"batch", 0, 8, 0, 0, 1, 0}, {"seq", 1, 16, 0, 1, 2, 0}};
+const ait_tensor_v1 kInputs[] = {{"x", AIT_F32, 2}, {"m", AIT_F32, 2}};
+const ait_tensor_v1 kOutputs[] = {{"y", AIT_F32, 2}, {"s", AIT_F32, 1}};
+const int64_t kShape[] = {1};
+const int64_t kPlaceW[] = {0, 512}, kPlaceB[] = {256};
+const ait_constant_v1 kConstants[] = {{"w", AIT_F32, 1, kShape, 4, 2, kPlaceW}, {"b", AIT_F32, 1, kShape, 4, 1, kPlaceB}};
+
+void shapes(const int64_t* d, int64_t* out) {
+  const int64_t values[] = {d[0], 2 * d[1], d[0], d[1], d[0], 2 * d[1], d[0]};
+  std::memcpy(out, values, sizeof values);
+}
+
+int64_t arena_bytes(const int64_t* d) { return d[0] * d[1] * 8; }
+
+int32_t run(const ait_run_v1* args) {
+  const ait::Context ctx{args->stream, args->services};
+  const int64_t batch = args->dims[0], columns = 2 * args->dims[1];
+  const auto* x = static_cast<const float*>(args->inputs[0]);
+  const auto* m = static_cast<const float*>(args->inputs[1]);
+  const auto* constants = static_cast<const char*>(args->constants);
+  float w, again, b;
+  std::memcpy(&w, constants, 4);
+  std::memcpy(&again, constants + 512, 4);
+  std::memcpy(&b, constants + 256, 4);
+  if (batch == 3) return ctx.fail("a batch of 3 is refused");
+  if (w != again) return ctx.fail("the places of w disagree");
+  auto* scratch = static_cast<float*>(args->arena);
+  auto* y = static_cast<float*>(args->outputs[0]);
+  auto* s = static_cast<float*>(args->outputs[1]);
+  for (int64_t i = 0; i < batch * columns; ++i) scratch[i] = x[i] * w;
+#pragma omp parallel for
+  for (int64_t r = 0; r < batch; ++r) {
+    float sum = 0;
+    for (int64_t c = 0; c < columns; ++c) {
+      y[r * columns + c] = scratch[r * columns + c] + b * m[r * (columns / 2) + c / 2];
+      sum += y[r * columns + c];
+    }
+    s[r] = sum;
+  }
+  return 0;
+}
+
+const ait_model_v1 kModel = {AIT_MODEL_ABI_VERSION, "tiny", "cpu",      2,           2,   2,     2, kDims,
+                             kInputs,               kOutputs, kConstants, 768, shapes, arena_bytes, run};
+
+}  // namespace
+
+extern "C" const ait_model_v1* ait_model_get(void) { return &kModel; }
