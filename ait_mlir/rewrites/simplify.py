@@ -9,6 +9,7 @@ from __future__ import annotations
 from xdsl.dialects.builtin import IntegerAttr, i64
 
 from ait_mlir.rewrites.engine.language import PatternBuilder, pattern, patterns
+from ait_mlir.rewrites.views import VIEWS
 
 # x op n = x, for the neutral element n on the right
 RIGHT_NEUTRAL = (("add", 0), ("sub", 0), ("mul", 1), ("div", 1))
@@ -109,4 +110,4 @@ neutral = patterns(right_neutral, left_neutral)
 identities = patterns(involution, idempotent, selection, where_of_equal_branches, cast_to_same_type, cast_of_exact_cast)
 activations = patterns(silu_of_sigmoid)
 
-SIMPLIFY = neutral + identities + activations
+SIMPLIFY = neutral + identities + activations + VIEWS

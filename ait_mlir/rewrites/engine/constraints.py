@@ -5,16 +5,18 @@ A dim equals another where the graph's scope proves it; "unknown" counts as no.
 
 from __future__ import annotations
 
-from xdsl.dialects.builtin import FloatAttr, IntegerAttr, StringAttr
+from xdsl.dialects.builtin import ArrayAttr, FloatAttr, IntegerAttr, StringAttr
 from xdsl.ir import Attribute, Operation, SSAValue
 
+from ait_mlir.dialects.ait.base import int_list
 from ait_mlir.dialects.ait.base import broadcasts_to as shape_broadcasts_to
 from ait_mlir.dialects.ait.base import same_shape as same_dims
 from ait_mlir.dialects.ait.base import same_type as equal_types
 from ait_mlir.dialects.ait.data import OutputOp
 from ait_mlir.dialects.ait.dtypes import is_float
-from ait_mlir.dialects.ait.types import TensorType, scope_of
+from ait_mlir.dialects.ait.types import TensorType, scope_of, tensor_type
 from ait_mlir.dims import Scope
+from ait_mlir.rewrites.engine.driver import Rewriter
 from ait_mlir.rewrites.engine.numbers import element_type_of, represents, splat
 from ait_mlir.rewrites.engine.registry import Registry
 
@@ -105,6 +107,71 @@ def is_tensor(value: SSAValue) -> bool:
 def widens_exactly(value: SSAValue, wide: SSAValue) -> bool:
     """Every element of the value is exactly representable in the element type of `wide`."""
     return represents(element_type_of(wide), element_type_of(value))
+
+
+# ** operations **
+
+
+@CONSTRAINTS
+def no_region(op: Operation) -> bool:
+    """Every region of the operation is empty: nothing has been fused into it."""
+    return not any(region.blocks for region in op.regions)
+
+
+@CONSTRAINTS
+def users_follow(r: Rewriter, value: SSAValue, op: Operation) -> bool:
+    """Every user of the value other than `op` stands after `op` in its block."""
+    users = {use.operation for use in value.uses}
+    return all(user is op or (user.parent is op.parent and r.is_before(op, user)) for user in users)
+
+
+@CONSTRAINTS
+def is_identity(permutation: ArrayAttr) -> bool:
+    """The permutation moves nothing."""
+    order = int_list(permutation)
+    return order == tuple(range(len(order)))
+
+
+@CONSTRAINTS
+def transposes_last_two(permutation: ArrayAttr) -> bool:
+    """The permutation's last two dims stand in the opposite order of the input's."""
+    order = int_list(permutation)
+    return len(order) >= 2 and order[-2] > order[-1]
+
+
+@CONSTRAINTS
+def has_one_result(op: Operation) -> bool:
+    """The operation has one result."""
+    return len(op.results) == 1
+
+
+@CONSTRAINTS
+def concatenates_all_of(concat: Operation, split: Operation) -> bool:
+    """The concat's operands are all results of the split, in order and along its dim."""
+    if concat.properties["dim"] != split.properties["dim"] or len(concat.operands) != len(split.results):
+        return False
+    return all(a is b for a, b in zip(concat.operands, split.results, strict=True))
+
+
+@CONSTRAINTS
+def splits_back(split: Operation, concat: Operation) -> bool:
+    """The split cuts along the concat's dim into the concat's operands."""
+    if concat.properties["dim"] != split.properties["dim"] or len(concat.operands) != len(split.results):
+        return False
+    return all(same_type(a, b) for a, b in zip(concat.operands, split.results, strict=True))
+
+
+@CONSTRAINTS
+def normalises_last_dim(op: Operation) -> bool:
+    """A softmax over the last dim."""
+    dim = op.properties.get("dim")
+    return isinstance(dim, IntegerAttr) and dim.value.data == tensor_type(op.results[0]).rank - 1
+
+
+@CONSTRAINTS
+def same_batch(a: SSAValue, b: SSAValue) -> bool:
+    """Both tensors have the same dims but for the last two."""
+    return same_dims(tensor_type(a).dims[:-2], tensor_type(b).dims[:-2], _scope(a))
 
 
 # ** constants and attributes **

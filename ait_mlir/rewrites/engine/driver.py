@@ -134,6 +134,15 @@ class Rewriter:
         op.detach()
         op.erase()
 
+    def move(self, op: Operation, *, before: Operation) -> None:
+        """Move an operation to before another one of its block; the caller knows that this keeps definitions above uses."""
+        block = before.parent
+        assert block is not None and op.parent is block, "an operation can be moved in its own block only"
+        op.detach()
+        block.insert_op_before(op, before)
+        if block in self._numbered:
+            self._number(op, block)
+
     def changed(self, op: Operation) -> None:
         """Say that `op` was changed in place, so that it and its users are visited again."""
         self.push(op)
@@ -151,12 +160,17 @@ class Rewriter:
 
     def is_before(self, a: Operation, b: Operation) -> bool:
         """Whether `a` stands before `b` in the block they share; amortised constant time."""
-        block = a.parent
-        assert block is not None and b.parent is block, "operations of different blocks have no order"
+        assert a.parent is b.parent, "operations of different blocks have no order"
+        return self.position(a) < self.position(b)
+
+    def position(self, op: Operation) -> int:
+        """A number that orders the operations of a block; it may change when something is inserted."""
+        block = op.parent
+        assert block is not None, "an operation outside of a block has no position"
         if block not in self._numbered:
             self._numbered.add(block)
             self._renumber(block)
-        return self._order[a] < self._order[b]
+        return self._order[op]
 
     def _renumber(self, block: Block) -> None:
         for index, op in enumerate(block.ops):

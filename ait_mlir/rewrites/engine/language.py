@@ -54,6 +54,9 @@ class PatternBuilder:
     `replace` or `erase` starts the rewrite side, after which the match side is closed.
     """
 
+    VALUE = pdl.ValueType()
+    ATTRIBUTE = pdl.AttributeType()
+
     def __init__(self) -> None:
         self._match = Block()
         self._rewrite = Block()
@@ -69,6 +72,10 @@ class PatternBuilder:
     def values(self, count: int) -> list[SSAValue]:
         """`count` values, each any."""
         return [self.value() for _ in range(count)]
+
+    def rest(self) -> SSAValue:
+        """Any number of further operands; stands last in a list of operands."""
+        return self._add(pdl.OperandsOp(None)).results[0]
 
     def type(self, constant: Attribute | None = None) -> SSAValue:
         """A type to be bound, or exactly `constant`."""
@@ -98,7 +105,7 @@ class PatternBuilder:
         if (name is None) == (trait is None):
             raise ValueError("a matched operation needs either a name or a trait")
         if operands is None:
-            operands = [self._add(pdl.OperandsOp(None)).results[0]]
+            operands = [self.rest()]
         if types is None:
             types = [self._add(pdl.TypesOp()).results[0]] if results is None else [self.type() for _ in range(results)]
         attrs = attrs or {}

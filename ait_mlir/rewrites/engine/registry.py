@@ -10,7 +10,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Literal, get_type_hints
+from typing import Any, Literal, get_origin, get_type_hints
 
 from xdsl.ir import Attribute, Operation, SSAValue
 
@@ -59,7 +59,8 @@ class Registry:
         return self.entries.get(name)
 
 
-def _kind(annotation: type) -> Kind:
+def _kind(annotation: Any) -> Kind:
+    annotation = get_origin(annotation) or annotation
     for base, kind in ((Operation, "operation"), (SSAValue, "value"), (Attribute, "attribute")):
         if issubclass(annotation, base):
             return kind

@@ -1,0 +1,22 @@
+"""Make attention of two batched products with a softmax between."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.passes import ModulePass
+
+from ait_mlir.rewrites.engine.apply import rewrite
+from ait_mlir.rewrites.attention import ATTENTION
+
+
+@dataclass(frozen=True)
+class FuseAttentionPass(ModulePass):
+    """Replace bmm, scale, mask, softmax, bmm by ait.attention."""
+
+    name = "fuse-attention"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        rewrite(op, ATTENTION)

@@ -1,0 +1,25 @@
+"""Connected elementwise operations become one pass over memory."""
+
+from __future__ import annotations
+
+from ait_mlir.rewrites.engine.language import PatternBuilder, pattern, patterns
+
+
+@pattern()
+def outline(p: PatternBuilder) -> None:
+    """Every elementwise operation on tensors becomes a fused_elementwise of one, so that later passes see one operation"""
+    root = p.op(trait="Elementwise")
+    p.require("is_tensor", p.result(root))
+    p.replace(root, "outline_elementwise", root)
+
+
+@pattern()
+def merge_with_producer(p: PatternBuilder) -> None:
+    """Two connected ones of the same shape become one; what others use of the first becomes a further result"""
+    root = p.op("ait.fused_elementwise", results=None)
+    p.require("no_attribute", root, "kernel")
+    p.require("has_producer_to_merge", root)
+    p.apply(root, "merge_with_producer", root)
+
+
+ELEMENTWISE = patterns(outline, merge_with_producer)

@@ -1,0 +1,100 @@
+"""Parallel matrix products of one input as one, and bias adds on their parts as one add."""
+
+from __future__ import annotations
+
+from typing import cast
+
+from xdsl.dialects.builtin import IntegerAttr, StringAttr, i64
+from xdsl.ir import Operation, Region, SSAValue
+
+from ait_mlir.dialects.ait.data import ParamOp
+from ait_mlir.dialects.ait.elementwise import AddOp
+from ait_mlir.dialects.ait.gemm import GemmOp
+from ait_mlir.dialects.ait.types import tensor_type
+from ait_mlir.dialects.ait.view import ConcatOp, SplitOp
+from ait_mlir.rewrites.engine.constraints import CONSTRAINTS, not_output
+from ait_mlir.rewrites.engine.driver import Rewriter
+from ait_mlir.rewrites.engine.natives.table import NATIVES
+
+
+def parallel_gemms(root: Operation) -> list[Operation]:
+    """The plain gemms, root included, that multiply the root's A with params [N_i, K] in layout rcr; in program order."""
+    return [
+        user
+        for user in reversed([use.operation for use in root.operands[0].uses])
+        if isinstance(user, GemmOp)
+        and user.parent is root.parent
+        and len(user.operands) == 2
+        and user.operands[0] is root.operands[0]
+        and isinstance(user.operands[1].owner, ParamOp)
+        and user.layout.data == "rcr"
+        and not user.epilogue.blocks
+        and "kernel" not in user.attributes
+        and not_output(user.results[0])
+    ]
+
+
+@CONSTRAINTS
+def has_parallel_gemms(r: Rewriter, root: Operation) -> bool:
+    """The gemm is the first of several that multiply one input with params, none selected and none an output."""
+    group = parallel_gemms(root)
+    return len(group) > 1 and root in group and all(root is other or r.is_before(root, other) for other in group)
+
+
+@NATIVES
+def merge_parallel_gemms(r: Rewriter, root: Operation) -> None:
+    """One gemm with the weights laid end to end (which costs nothing: the runtime packs params), then a split."""
+    group = sorted(parallel_gemms(root), key=r.position)
+    weights = [hoist(r, op.operands[1], root) for op in group]
+    results = [tensor_type(op.results[0]) for op in group]
+    weight = r.create(ConcatOp, weights, None, {"dim": IntegerAttr(0, i64)}).results[0]
+    product = r.create(GemmOp, [root.operands[0], weight], None, {"layout": StringAttr("rcr")}, [Region()]).results[0]
+    parts = r.create(SplitOp, [product], results, {"dim": IntegerAttr(results[0].rank - 1, i64)})
+    for op, part in zip(group, parts.results, strict=True):
+        r.replace(op, [part])
+
+
+def bias_adds(split: Operation) -> list[tuple[Operation, SSAValue]] | None:
+    """For each part of a split the add that alone uses it and the param [N_i] it adds; None where one part differs."""
+    found: list[tuple[Operation, SSAValue]] = []
+    for part in split.results:
+        add = part.get_user_of_unique_use()
+        if not isinstance(add, AddOp) or add.parent is not split.parent:
+            return None
+        bias = add.operands[1] if add.operands[0] is part else add.operands[0]
+        width = tensor_type(part).dims[-1]
+        if not isinstance(bias.owner, ParamOp) or tensor_type(bias).dims != (width,):
+            return None
+        found.append((add, bias))
+    return found
+
+
+@CONSTRAINTS
+def each_part_gets_bias(split: Operation) -> bool:
+    """Every part of a split along the last dim is used by one add of a param with as many elements as that dim."""
+    t = tensor_type(split.operands[0])
+    return cast(SplitOp, split).dim.value.data == t.rank - 1 and bias_adds(split) is not None
+
+
+@NATIVES
+def add_before_split(r: Rewriter, split: Operation) -> None:
+    """One add of the biases laid end to end, before the split."""
+    adds = bias_adds(split)
+    assert adds is not None, "add_before_split needs each_part_gets_bias"
+    biases = [hoist(r, bias, split) for _, bias in adds]
+    bias = r.create(ConcatOp, biases, None, {"dim": IntegerAttr(0, i64)}).results[0]
+    total = r.create(AddOp, [split.operands[0], bias], [split.operands[0].type]).results[0]
+    parts = r.create(SplitOp, [total], [result.type for result in split.results], dict(split.properties))
+    for (add, _), part in zip(adds, parts.results, strict=True):
+        r.replace(add, [part])
+    # The old split has no users left and is dead.
+    r.push(split)
+
+
+def hoist(r: Rewriter, param: SSAValue, before: Operation) -> SSAValue:
+    """A param, moved up where it does not stand before an operation yet."""
+    op = param.owner
+    assert isinstance(op, ParamOp)
+    if not r.is_before(op, before):
+        r.move(op, before=before)
+    return param
