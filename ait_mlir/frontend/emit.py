@@ -1,4 +1,4 @@
-"""Making `ait` ops for the builder: checked in the scope of the dims they use, and detached until the graph is built."""
+"""Making `ait` ops for the builder: checked in the scope of their dims, and detached until the graph is built."""
 
 from __future__ import annotations
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from typing import cast
+from typing import Any, cast
 
+from numpy.typing import NDArray
 from xdsl.dialects.builtin import ModuleOp, StringAttr
 from xdsl.ir import Attribute, BlockArgument, Operation, OpResult, SSAValue
 
@@ -22,10 +23,10 @@ _IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 def build_module(outputs: Tensor | Sequence[Tensor], name: str = "model") -> ModuleOp:
     """A module with one `ait.graph` that computes `outputs`.
 
-    Tensors marked as outputs that the given ones depend on are outputs, too. Inputs stand in the order in which they were
-    made. What has no name gets one: inputs `input_0`, outputs `output_0`, weights `param_0`, dims after the input and axis
-    where they first appear. Raises `BuildError` where two inputs, outputs or weights share a name, or two dims of one
-    name differ in range.
+    Tensors marked as outputs that the given ones depend on are outputs, too. Inputs stand in the order in which they
+    were made. What has no name gets one: inputs `input_0`, outputs `output_0`, weights `param_0`, dims after the input
+    and axis where they first appear. Raises `BuildError` where two inputs, outputs or weights share a name, or two dims
+    of one name differ in range.
     """
     return GraphBuilder([outputs] if isinstance(outputs, Tensor) else list(outputs), name).build()
 
@@ -58,7 +59,7 @@ class GraphBuilder:
         for tensor, argument, name in zip(self.inputs, graph.block.args, input_names, strict=True):
             values[tensor.value] = argument
             argument.name_hint = name if _IDENTIFIER.fullmatch(name) else None
-        names = dict(zip(self.params, param_names, strict=True))
+        names: dict[SSAValue, str] = dict(zip(self.params, param_names, strict=True))
         for op in self.ops:
             graph.block.add_op(self._copy(op, values, names))
         for tensor, name in zip(self.outputs, output_names, strict=True):
@@ -98,7 +99,7 @@ class GraphBuilder:
         return ShapeAttr(tuple(self._renamed_expr(dim) for dim in attribute.data))
 
 
-def bound_data(outputs: Tensor | Sequence[Tensor]) -> dict[str, object]:
+def bound_data(outputs: Tensor | Sequence[Tensor]) -> dict[str, NDArray[Any]]:
     """The data bound to the weights of a model, by the names that `build_module` gives them."""
     builder = GraphBuilder([outputs] if isinstance(outputs, Tensor) else list(outputs), "model")
     tensors = [cast(Tensor, handle_of(value)) for value in builder.params]
@@ -159,7 +160,8 @@ def _name_dims(symbols: Symbols, inputs: Sequence[Tensor], input_names: Sequence
     for symbol, dim in symbols.items():
         if dim.name and (other := known.setdefault(dim.name, dim)) is not dim and other.symbol != symbol:
             raise BuildError(
-                f'two dims are named "{dim.name}", {other.range} and {dim.range}; use one IntVar for both, or other names'
+                f'two dims are named "{dim.name}", {other.range} and {dim.range}; '
+                "use one IntVar for both, or give them different names"
             )
     taken = {n for n in names.values() if n}
     for tensor, name in zip(inputs, input_names, strict=True):

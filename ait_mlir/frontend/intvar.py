@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping, MutableMapping, Sequence
+import operator
+from collections.abc import Callable, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, cast
 
@@ -45,7 +46,9 @@ Symbols = Mapping[str, Symbol]
 
 def merge_symbols(*tables: Symbols) -> Symbols:
     """The union of the tables; two dims of one name and different ranges are an error."""
-    first, *others = tables if tables else ({},)
+    if not tables:
+        return {}
+    first, *others = tables
     if all(table is first for table in others):
         return first
     merged = dict(first)
@@ -131,7 +134,7 @@ class IntVar:
     @classmethod
     def of(cls, expr: Expr, symbols: Symbols) -> IntVar:
         """The dim that `expr` computes; an `IntImm` where it is constant."""
-        self = cls.__new__(cls if expr.as_int() is None else IntImm)
+        self = object.__new__(IntVar if expr.as_int() is None else IntImm)
         self.expr = expr
         self.symbols = {s: symbols[s] for s in expr.symbols}
         self._attrs = IntVarAttrs(self)
@@ -186,13 +189,13 @@ class IntVar:
         return hash(self.expr)
 
     def __add__(self, other: IntVar | int) -> IntVar:
-        return _combine(self, other, lambda a, b: a + b)
+        return _combine(self, other, operator.add)
 
     def __sub__(self, other: IntVar | int) -> IntVar:
-        return _combine(self, other, lambda a, b: a - b)
+        return _combine(self, other, operator.sub)
 
     def __mul__(self, other: IntVar | int) -> IntVar:
-        return _combine(self, other, lambda a, b: a * b)
+        return _combine(self, other, operator.mul)
 
     def __floordiv__(self, other: IntVar | int) -> IntVar:
         return _combine(self, _divisor(self, other), dims.floordiv)
@@ -203,7 +206,7 @@ class IntVar:
     def __truediv__(self, other: IntVar | int) -> IntVar:
         """Divide exactly; `BuildError` where the division may leave a rest."""
         quotient = self // other
-        if not scope_from(quotient.symbols | self.symbols).equal((quotient * other).expr, self.expr):
+        if not scope_from(merge_symbols(quotient.symbols, self.symbols)).equal((quotient * other).expr, self.expr):
             raise BuildError(f"{self} / {other} may leave a rest; use // to round down")
         return quotient
 
@@ -264,7 +267,7 @@ def product(values: Sequence[DimLike]) -> IntVar:
     return IntVar.of(dims.product([f.expr for f in factors]), merge_symbols(*(f.symbols for f in factors)))
 
 
-def _combine(a: IntVar, b: DimLike, op: Any) -> IntVar:
+def _combine(a: IntVar, b: DimLike, op: Callable[[Expr, Expr], Expr]) -> IntVar:
     other = as_dim(b)
     return IntVar.of(op(a.expr, other.expr), merge_symbols(a.symbols, other.symbols))
 

@@ -21,8 +21,8 @@ class Operator:
 
     >>> y = ops.gemm_rcr_bias()(x, weight, bias)
 
-    A call adds `ait` ops to the model and returns the tensors they compute. Raises `BuildError`, naming the operator, its
-    inputs and what disagrees.
+    A call adds `ait` ops to the model and returns the tensors they compute. Raises `BuildError`, naming the operator,
+    its inputs and what disagrees.
     """
 
     op_name: ClassVar[str] = ""

@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, cast
 
 import sympy
 
 from ait_mlir.dims import Expr
 
+
+def _floordiv(a: Any, b: Any) -> Any:
+    return sympy.floor(a / b)
+
+
 _FUNCTIONS: dict[str, Callable[..., Any]] = {
-    "floordiv": lambda a, b: sympy.floor(a / b),
-    "mod": lambda a, b: sympy.Mod(a, b),
-    "min": lambda *args: sympy.Min(*args),
-    "max": lambda *args: sympy.Max(*args),
+    "floordiv": _floordiv,
+    "mod": cast(Any, sympy.Mod),
+    "min": cast(Any, sympy.Min),
+    "max": cast(Any, sympy.Max),
 }
 
 

@@ -203,7 +203,7 @@ class TensorAttrs(MutableMapping[str, Any]):
             case "data":
                 self._tensor.bind(value)
             case _ if key in self.KEYS:
-                raise BuildError(f'"{key}" of {self._tensor.describe()} follows from how the tensor is made; it is not set')
+                raise BuildError(f'"{key}" of {self._tensor.describe()} follows from how it is made; it is not set')
             case _:
                 self._tensor.extra[key] = value
 
@@ -237,7 +237,8 @@ def check_data(what: str, type: TensorType, data: NDArray[Any]) -> None:
         raise BuildError(f"{what} has a dynamic dim; the shape of a weight is fixed")
     dtype = BY_IR[type.element_type].name
     if tuple(np.shape(data)) != shape or data.dtype.name != dtype:
-        raise BuildError(f"{what} cannot take data of shape {list(np.shape(data))} and dtype {data.dtype.name}")
+        found = f"shape {list(np.shape(data))} and dtype {data.dtype.name}"
+        raise BuildError(f"{what} has shape {list(shape)} and dtype {dtype}, but the data have {found}")
 
 
 def _arithmetic(func: str, *args: Tensor | float) -> Tensor:

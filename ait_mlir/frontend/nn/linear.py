@@ -28,7 +28,9 @@ class Linear(Module):
         self.bias = Parameter([out_channels], dtype) if bias else None
         name = "_".join(["gemm_rcr", *(["bias"] if bias else []), *([specialization] if specialization else [])])
         if not hasattr(ops, name):
-            raise BuildError(f'Linear has no specialization "{specialization}" with bias={bias}: there is no operator {name}')
+            raise BuildError(
+                f'Linear: no specialization "{specialization}" with bias={bias}; there is no operator {name}'
+            )
         self.operator = name
 
     def forward(self, x: Tensor, *extras: Tensor) -> Tensor:

@@ -15,9 +15,9 @@ from ait_mlir.frontend.tensor import Tensor
 class attention(Operator):
     """softmax(scale * q @ k^T + mask) @ v (arXiv:1706.03762).
 
-    q is [batch, heads, S, D], k [batch, heads, L, D], v [batch, heads, L, E]; the result is [batch, heads, S, E]. `mask` is
-    added and broadcasts to [batch, heads, S, L]. `scale` is 1 / sqrt(D) where None. With `causal`, the last row sees all
-    columns and each row above it one less.
+    q is [batch, heads, S, D], k [batch, heads, L, D], v [batch, heads, L, E]; the result is [batch, heads, S, E].
+    `mask` is added and broadcasts to [batch, heads, S, L]. `scale` is 1 / sqrt(D) where None. With `causal`, the last
+    row sees all columns and each row above it one less.
     """
 
     def __init__(self, causal: bool = False, scale: float | None = None):

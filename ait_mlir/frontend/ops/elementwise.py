@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from enum import Enum, auto
+from typing import ClassVar
 
 from xdsl.dialects.builtin import StringAttr
 
@@ -86,7 +87,8 @@ class elementwise(Operator):
     def __init__(self, func_enum: FuncEnum):
         super().__init__()
         if func_enum not in OPS and func_enum not in COMPOSITES:
-            raise BuildError(f"elementwise: {func_enum} is not supported; expected one of {', '.join(FuncEnum.__members__)}")
+            known = ", ".join(FuncEnum.__members__)
+            raise BuildError(f"elementwise: {func_enum} is not supported; expected one of {known}")
         self.func = func_enum
         self.name = f"elementwise({func_enum.name})"
         self.extra["func"] = func_enum
@@ -136,7 +138,7 @@ gt, ge = _relational("gt"), _relational("ge")
 
 
 class where(Operator):
-    """`input_tensor` where the condition holds, else `other_tensor`; either may be a number, with `dtype` if both are."""
+    """`input_tensor` where the condition holds, else `other_tensor`; either may be a number, both with `dtype`."""
 
     def __call__(
         self, condition: Tensor, input_tensor: Tensor | float, other_tensor: Tensor | float, dtype: str = ""
@@ -175,7 +177,7 @@ class clamp(Operator):
 class int_elementwise(Operator):
     """Arithmetic on dims: ADD, SUB, MUL, DIV (rounds down), MAX, MIN."""
 
-    FUNCTIONS: dict[FuncEnum, Callable[[IntVar, IntVar], IntVar]] = {
+    FUNCTIONS: ClassVar[dict[FuncEnum, Callable[[IntVar, IntVar], IntVar]]] = {
         FuncEnum.ADD: lambda a, b: a + b,
         FuncEnum.SUB: lambda a, b: a - b,
         FuncEnum.MUL: lambda a, b: a * b,

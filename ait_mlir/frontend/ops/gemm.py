@@ -1,8 +1,8 @@
 """Matrix products. A composite name says what follows the product: `gemm_rcr_bias_gelu`, `bmm_rrr_add`.
 
-Letters give the storage of A, B and the result: `r` row-major, `c` column-major. With `rcr`, A is [..., M, K], B is [N, K] and
-the result is [..., M, N]. A composite becomes one product and one elementwise op for each word behind the layout; fusing them
-again is the work of the passes.
+Letters give the storage of A, B and the result: `r` row-major, `c` column-major. With `rcr`, A is [..., M, K], B is
+[N, K] and the result is [..., M, N]. A composite becomes one product and one elementwise op for each word behind the
+layout; fusing them again is the work of the passes.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ COMBINERS: dict[str, FuncEnum] = {"bias": FuncEnum.ADD, "add": FuncEnum.ADD, "mu
 
 
 class contraction(Operator):
-    """A product of `a` and `b`, then the steps of its name; each of `bias`, `add` and `mul` takes the next of `extras`."""
+    """A product of `a` and `b`, then the steps of its name; `bias`, `add` and `mul` each take the next of `extras`."""
 
     op_class: ClassVar[type[ait.GemmOp] | type[ait.BmmOp]]
     layout: ClassVar[str]

@@ -22,9 +22,10 @@ class softmax(Operator):
 
 
 class layernorm(Operator):
-    """Normalise over the trailing dims to mean 0 and variance 1, scale by `gamma` and shift by `beta` (arXiv:1607.06450).
+    """Normalise over the trailing dims to mean 0 and variance 1, then scale by `gamma`, shift by `beta`.
 
-    `normalized_shape` says which dims, here or at the call; without it they are those of `gamma` or `beta`.
+    The method is that of arXiv:1607.06450. `normalized_shape` says which dims, here or at the call; without
+    it they are those of `gamma` or `beta`.
     """
 
     def __init__(self, normalized_shape: Sequence[DimLike] | None = None):

@@ -21,7 +21,9 @@ class ViewOperator(Operator):
     def reshaped(self, x: Tensor, shape: Sequence[DimLike]) -> Tensor:
         return self.with_shape(ait.ReshapeOp, x, shape)
 
-    def with_shape(self, op_class: type[ait.ReshapeOp] | type[ait.ExpandOp], x: Tensor, shape: Sequence[DimLike]) -> Tensor:
+    def with_shape(
+        self, op_class: type[ait.ReshapeOp] | type[ait.ExpandOp], x: Tensor, shape: Sequence[DimLike]
+    ) -> Tensor:
         dims = [as_dim(dim) for dim in shape]
         type = TensorType.get([dim.expr for dim in dims], x.type.element_type)
         return self.emit_one(op_class, [x], None, [type], symbols=merge_symbols(*(dim.symbols for dim in dims)))
@@ -219,9 +221,7 @@ class split(Operator):
     def cut(self, x: Tensor, axis: int, sizes: Sequence[IntVar]) -> list[Tensor]:
         """Split along `axis` into `sizes`."""
         dims = x.type.dims
-        types = [
-            TensorType.get((*dims[:axis], size.expr, *dims[axis + 1 :]), x.type.element_type) for size in sizes
-        ]
+        types = [TensorType.get((*dims[:axis], size.expr, *dims[axis + 1 :]), x.type.element_type) for size in sizes]
         symbols = merge_symbols(*(size.symbols for size in sizes))
         properties = {"dim": IntegerAttr(axis, i64)}
         self.outputs = self.emit(ait.SplitOp, [x], properties, types, symbols=symbols)

@@ -1,0 +1,9 @@
+"""The documented import path of tensors and dims: names only, from `ait_mlir.frontend`."""
+
+from __future__ import annotations
+
+from ait_mlir.frontend.intvar import IntImm, IntVar
+from ait_mlir.frontend.operator import Operator
+from ait_mlir.frontend.tensor import Tensor
+
+__all__ = ["IntImm", "IntVar", "Operator", "Tensor"]

@@ -1,0 +1,87 @@
+"""`compile_model`: from tensors to a loaded model."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from difflib import get_close_matches
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+
+import numpy as np
+from numpy.typing import NDArray
+from xdsl.dialects.builtin import ModuleOp
+
+from ait_mlir.dialects.ait.data import ParamOp
+from ait_mlir.frontend.errors import BuildError
+from ait_mlir.frontend.graph import bound_data, build_module
+from ait_mlir.frontend.target import Target, as_target
+from ait_mlir.frontend.tensor import Tensor, check_data
+
+if TYPE_CHECKING:
+    from ait_mlir.runtime import Model
+
+_FILE_NAME = re.compile(r"[A-Za-z0-9_.-]*[A-Za-z0-9_]")
+
+
+def compile_model(
+    tensor: Tensor | Sequence[Tensor],
+    target: Target | str,
+    workdir: str | Path,
+    name: str,
+    *,
+    constants: Mapping[str, Any] | None = None,
+    num_runtimes: int = 1,
+) -> Model:
+    """Compile the model that computes `tensor` and load it.
+
+    The artifact is `WORKDIR/NAME.ait`; what it was made from lies beside it in `WORKDIR/NAME/`. `constants` are the
+    weights' data by name: NumPy arrays or torch tensors of the weights' shape and dtype. Weights without data must be
+    set on the model before it runs. Raises `BuildError` for a model that cannot be, unknown constants, and data that do
+    not fit.
+    """
+    from ait_mlir.driver import compile_module
+    from ait_mlir.runtime import Model
+
+    if not _FILE_NAME.fullmatch(name):
+        raise BuildError(f'"{name}" cannot name a file; use letters, digits, "_", "-" and "."')
+    kind = as_target(target).kind
+    module = build_module(tensor, name)
+    data = bind_constants(module, bound_data(tensor), constants or {})
+    directory = Path(workdir)
+    directory.mkdir(parents=True, exist_ok=True)
+    output = directory / f"{name}.ait"
+    artifact = compile_module(module, kind, workdir=directory / name, name=name, constants=data, output=output)
+    return Model(artifact, num_runtimes=num_runtimes)
+
+
+def bind_constants(
+    module: ModuleOp, bound: Mapping[str, NDArray[Any]], constants: Mapping[str, Any]
+) -> dict[str, NDArray[Any]]:
+    """The data of each weight of `module` that has some, checked; `constants` win over what was bound before."""
+    params = {op.param_name.data: op for op in module.walk() if isinstance(op, ParamOp)}
+    data = dict(bound)
+    for name, value in constants.items():
+        if name not in params:
+            close = get_close_matches(name, params, 1)
+            hint = f'; did you mean "{close[0]}"?' if close else ""
+            raise BuildError(f'the model has no weight "{name}"; it has {len(params)}{hint}')
+        data[name] = as_array(value)
+        check_data(f'the weight "{name}"', params[name].output.type, data[name])
+    return data
+
+
+def as_array(value: Any) -> NDArray[Any]:
+    """A NumPy array, or a torch tensor on any device, as a contiguous NumPy array."""
+    if isinstance(value, np.ndarray):
+        array = cast(NDArray[Any], value)
+        return np.ascontiguousarray(array).reshape(array.shape)
+    if not hasattr(value, "detach"):
+        raise BuildError(f"constants are NumPy arrays or torch tensors; found {type(value).__name__}")
+    tensor = value.detach().cpu().contiguous()
+    if str(tensor.dtype) == "torch.bfloat16":
+        import ml_dtypes
+        import torch
+
+        return tensor.view(torch.int16).numpy().view(ml_dtypes.bfloat16)
+    return tensor.numpy()

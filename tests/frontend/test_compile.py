@@ -1,0 +1,94 @@
+"""What `compile_model` checks before it compiles, and the documented import paths."""
+
+from __future__ import annotations
+
+import ml_dtypes
+import numpy as np
+import pytest
+import torch
+
+from ait_mlir.frontend import BuildError, IntVar, Target, Tensor, build_module, compile_model, detect_target, ops
+from ait_mlir.frontend.compile import as_array, bind_constants
+from ait_mlir.frontend.graph import bound_data
+from ait_mlir.frontend.target import as_target
+
+
+def make_model(dtype: str = "float32") -> Tensor:
+    x = Tensor(shape=[IntVar([1, 8], name="batch"), 4], dtype=dtype, name="x", is_input=True)
+    w = Tensor(shape=[2, 4], dtype=dtype, name="layer_weight")
+    return ops.gemm_rcr()(x, w).mark_as_output("y")
+
+
+def test_constants_are_numpy_or_torch():
+    y = make_model()
+    data = np.arange(8, dtype=np.float32).reshape(2, 4)
+    for value in (data, torch.from_numpy(data), np.asfortranarray(data), torch.from_numpy(data.T.copy()).T):
+        bound = bind_constants(build_module(y), {}, {"layer_weight": value})
+        assert bound["layer_weight"].flags.c_contiguous
+        np.testing.assert_array_equal(bound["layer_weight"], data)
+
+
+def test_bfloat16_keeps_its_bits():
+    value = torch.randn(2, 4).bfloat16()
+    array = as_array(value)
+    assert array.dtype == ml_dtypes.bfloat16
+    np.testing.assert_array_equal(array.astype(np.float32), value.float().numpy())
+    bind_constants(build_module(make_model("bfloat16")), {}, {"layer_weight": value})
+
+
+def test_scalars_stay_scalars():
+    assert as_array(np.array(3.0)).shape == ()
+
+
+def test_bound_data_are_constants_and_constants_win():
+    y = make_model()
+    (gemm,) = y._attrs["src_ops"]
+    weight = gemm._attrs["inputs"][1]
+    weight.bind(np.ones((2, 4), np.float32))
+    assert bind_constants(build_module(y), bound_data(y), {})["layer_weight"].sum() == 8
+    two = {"layer_weight": np.full((2, 4), 2, np.float32)}
+    assert bind_constants(build_module(y), bound_data(y), two)["layer_weight"].sum() == 16
+
+
+@pytest.mark.parametrize(
+    "constants, message",
+    [
+        ({"layer.weight": np.ones((2, 4), np.float32)}, 'no weight "layer.weight".*did you mean "layer_weight"'),
+        ({"layer_weight": np.ones((4, 2), np.float32)}, r'"layer_weight" has shape \[2, 4\].*shape \[4, 2\]'),
+        ({"layer_weight": np.ones((2, 4))}, "dtype float32, but the data have .*float64"),
+        ({"layer_weight": [[1, 2, 3, 4]] * 2}, "NumPy arrays or torch tensors; found list"),
+    ],
+)
+def test_bad_constants(constants, message):
+    with pytest.raises(BuildError, match=message):
+        bind_constants(build_module(make_model()), {}, constants)
+
+
+@pytest.mark.parametrize("name", ["", "a/b", "../up", "a b", 'x"; rm', "..", "dot."])
+def test_names_that_cannot_be_files(name, tmp_path):
+    with pytest.raises(BuildError, match="cannot name a file"):
+        compile_model(make_model(), "cpu", tmp_path, name)
+    assert not list(tmp_path.iterdir())
+
+
+def test_targets(tmp_path):
+    assert as_target("cuda").kind == "cuda"
+    assert as_target(Target("rocm", "gfx90a")).arch == "gfx90a"
+    assert detect_target().name() in ("cpu", "cuda", "rocm")
+    with pytest.raises(BuildError, match='unknown target "tpu"; expected one of cpu, cuda, rocm'):
+        compile_model(make_model(), "tpu", tmp_path, "m")
+
+
+def test_documented_import_paths():
+    from ait_mlir.compiler import compile_model as documented
+    from ait_mlir.compiler import ops as documented_ops
+    from ait_mlir.compiler.base import IntImm, Operator
+    from ait_mlir.compiler.base import Tensor as DocumentedTensor
+    from ait_mlir.testing import detect_target as documented_detect
+
+    assert documented is compile_model
+    assert documented_ops is ops
+    assert DocumentedTensor is Tensor
+    assert documented_detect is detect_target
+    assert issubclass(ops.gemm_rcr, Operator)
+    assert IntImm(3) == 3

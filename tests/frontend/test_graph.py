@@ -1,0 +1,126 @@
+"""From tensors to a module: names, order, dims, size."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+
+from ait_mlir.frontend import BuildError, IntVar, Tensor, build_module, ops
+from tests.frontend.support import graph_of
+
+
+def make_input(name: str | None = "x", batch: IntVar | None = None) -> Tensor:
+    return Tensor(shape=[batch or IntVar([1, 8], name="batch"), 4], dtype="float32", name=name, is_input=True)
+
+
+def test_text_of_a_small_model():
+    x, w, b = make_input(), Tensor(shape=[2, 4], dtype="float32", name="w"), Tensor(shape=[2], dtype="float32")
+    y = ops.gemm_rcr_bias_relu()(x, w, b).mark_as_output("y")
+    assert (
+        str(build_module(y, "small"))
+        == """builtin.module {
+  ait.graph @small(%x: !ait.tensor<batch x 4 x f32>) dims {batch = 1 to 8} {
+    %w = ait.param "w" : !ait.tensor<2 x 4 x f32>
+    %0 = ait.gemm rcr %x, %w : !ait.tensor<batch x 2 x f32>
+    %1 = ait.param "param_1" : !ait.tensor<2 x f32>
+    %2 = ait.add %0, %1 : !ait.tensor<batch x 2 x f32>
+    %y = ait.relu %2 : !ait.tensor<batch x 2 x f32>
+    ait.output "y" %y : !ait.tensor<batch x 2 x f32>
+  }
+}"""
+    )
+
+
+def test_building_leaves_the_tensors_as_they_are():
+    y = (make_input() + 1.0).mark_as_output("y")
+    assert str(build_module(y)) == str(build_module(y))
+    assert str(build_module(y * 2.0)).count("ait.output") == 2  # y is still marked
+
+
+def test_inputs_stand_in_the_order_of_making_and_unused_ones_are_left_out():
+    first, unused, second = make_input("first"), make_input("unused"), make_input("second")
+    graph = graph_of(second - first)
+    assert [name for name, _ in graph.inputs()] == ["first", "second"]
+    assert unused._attrs["dst_ops"] == set()
+
+
+def test_unnamed_dims_are_called_after_the_input_and_axis():
+    dim = IntVar([1, 8])
+    x, z = make_input("x", dim), make_input("z", dim)
+    graph = graph_of(ops.concatenate()([x, z], 0))
+    assert [str(d.name) for d in graph.scope.dims] == ["x_dim_0"]
+    assert str(graph.outputs()[0].value.type) == "!ait.tensor<(2*x_dim_0) x 4 x f32>"
+
+
+def test_unnamed_dims_can_be_named_later():
+    dim = IntVar([1, 8])
+    x = make_input("x", dim)
+    x.shape()[0]._attrs["name"] = "rows"
+    assert [str(d.name) for d in graph_of(-x).scope.dims] == ["rows"]
+
+
+def test_offsets_are_renamed_with_the_dims():
+    x = make_input("x", IntVar([2, 8]))
+    text = str(build_module(ops.dynamic_slice()(x, [-1, 0], [None, None])))
+    assert "offsets [x_dim_0 - 1, 0]" in text
+    assert "_dim0" not in text.replace("x_dim_0", "")
+
+
+def test_intermediates_marked_as_outputs_are_outputs():
+    x = make_input()
+    y = (x + 1.0).mark_as_output("inner")
+    z = (y * 2.0).mark_as_output("outer")
+    assert [o.output_name.data for o in graph_of(z).outputs()] == ["outer", "inner"]
+
+
+def test_an_input_can_be_an_output():
+    x = make_input()
+    assert [o.output_name.data for o in graph_of([x, -x]).outputs()] == ["x", "output_1"]
+
+
+def test_a_weight_used_twice_is_one_param():
+    w = Tensor(shape=[4, 4], dtype="float32", name="w")
+    x = make_input()
+    assert len(graph_of(ops.gemm_rcr()(ops.gemm_rcr()(x, w), w)).params()) == 1
+
+
+def test_a_deep_graph_needs_no_recursion():
+    x = make_input()
+    y = x
+    for _ in range(5000):
+        y = -y
+    start = time.perf_counter()
+    assert len(list(graph_of(y).block.ops)) == 5001
+    assert time.perf_counter() - start < 5
+
+
+@pytest.mark.parametrize(
+    "make, message",
+    [
+        (lambda: make_input("a") + make_input("a"), 'two inputs are named "a"'),
+        (lambda: [make_input("a") + 1.0, make_input("b") + 2.0], None),
+        (lambda: [(make_input("a") + 1.0).mark_as_output("y") for _ in range(2)], 'two (inputs|outputs) are named'),
+        (lambda: [], "at least one output"),
+        (lambda: ["y"], "an output must be a Tensor"),
+        (
+            lambda: [make_input("a", IntVar([1, 8], name="n")), make_input("b", IntVar([1, 9], name="n"))],
+            'the dim "n" has two ranges: 1 to 8 and 1 to 9',
+        ),
+    ],
+)  # fmt: skip
+def test_names_and_ranges_must_agree(make, message):
+    if message is None:
+        build_module(make())
+        return
+    with pytest.raises(BuildError, match=message):
+        build_module(make())
+
+
+def test_two_unnamed_dims_given_one_name():
+    a, b = IntVar([1, 8]), IntVar([1, 8])
+    x, z = make_input("x", a), make_input("z", b)
+    a.rename("rows")
+    b.rename("rows")
+    with pytest.raises(BuildError, match='two dims are named "rows"'):
+        build_module([-x, -z])

@@ -1,0 +1,76 @@
+"""Dims of the builder and their arithmetic."""
+
+from __future__ import annotations
+
+import pytest
+import sympy
+
+from ait_mlir.frontend import BuildError, IntImm, IntVar
+
+
+def test_bounds_and_hints():
+    seq = IntVar([512, 1, 128], name="seq")
+    assert (seq.lower_bound(), seq.upper_bound(), seq.value()) == (1, 512, [1, 512])
+    assert seq.symbols["seq"].hints == (128,)
+    assert seq._attrs["name"] == "seq"
+    assert seq._attrs["values"] == [1, 512]
+
+
+def test_one_value_is_a_constant():
+    assert IntVar([5]).value() == 5
+    assert IntVar([5, 5]) == 5
+    assert int(IntImm(7)) == 7
+    assert list(range(4))[IntImm(2)] == 2
+
+
+def test_arithmetic_has_one_normal_form():
+    batch, seq = IntVar([1, 64], name="batch"), IntVar([1, 512], name="seq")
+    assert str(batch * 2 + 1) == "2*batch + 1"
+    assert (batch + seq) * 2 - batch == batch + 2 * seq
+    assert 10 - batch == -1 * batch + 10
+    assert (batch * 12) / 4 == batch * 3
+    assert str(seq // 2) == "seq floordiv 2"
+    assert (seq % 8).upper_bound() == 7
+    assert (batch * seq).upper_bound() == 64 * 512
+    assert batch - batch == 0
+    assert isinstance(batch - batch, IntImm)
+    assert hash(batch + 1) == hash(1 + batch)
+
+
+def test_derived_dims_print_and_have_names():
+    batch = IntVar([1, 64], name="batch")
+    assert repr(batch) == "IntVar([1, 64], name='batch')"
+    assert (batch * 2).name == "2*batch"
+    assert repr(batch * 2) == "IntVar(2*batch)"
+
+
+def test_symbolic_value_is_sympy():
+    batch, seq = IntVar([1, 64], name="batch"), IntVar([1, 512], name="seq")
+    value = ((batch * 2 + 1) * (seq // 4) + seq % 3).symbolic_value()
+    symbols = {s.name: s for s in value.free_symbols}
+    assert all(s.is_integer and s.is_nonnegative for s in symbols.values())
+    assert value.subs({symbols["batch"]: 3, symbols["seq"]: 11}) == 7 * 2 + 2
+    assert isinstance(batch.symbolic_value(), sympy.Symbol)
+
+
+@pytest.mark.parametrize(
+    "make, message",
+    [
+        (lambda: IntVar([]), "smallest and largest"),
+        (lambda: IntVar([1.5, 2]), "two integers"),
+        (lambda: IntVar([-1, 4]), "at least 0"),
+        (lambda: IntVar([1, 1 << 41]), "at most 2\\^40"),
+        (lambda: IntVar([1, 4], name="x"), "reserved word"),
+        (lambda: IntVar([1, 4], name="my dim"), "cannot name a dim"),
+        (lambda: IntVar([1, 4], name='"); system("'), "cannot name a dim"),
+        (lambda: IntVar([1, 4], name="_dim7"), "reserved"),
+        (lambda: IntVar([1, 4], name="a") / 3, "may leave a rest"),
+        (lambda: IntVar([0, 4], name="a") // IntVar([0, 4], name="b"), "cannot be divided"),
+        (lambda: IntVar([1, 4], name="a") + 1.5, "a dim is an int"),
+        (lambda: IntVar([1, 4], name="a") + IntVar([1, 5], name="a"), "two ranges: 1 to 4 and 1 to 5"),
+        (lambda: IntVar([1, 4], name="a").rename("b"), "cannot be renamed"),
+    ],
+)
+def test_bad_dims(make, message):
+    with pytest.raises(BuildError, match=message):
+        make()

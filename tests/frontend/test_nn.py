@@ -1,0 +1,133 @@
+"""Layers against torch, with the same weights."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from torch.nn import functional as F
+
+from ait_mlir.frontend import BuildError, IntVar, Tensor, nn
+from ait_mlir.frontend.nn.bert import BertConfig, BertEncoder, BertModel
+from benchmarks.peers import bert as peer
+from tests.frontend.support import evaluate, graph_of
+
+SMALL = {
+    "vocab_size": 50,
+    "hidden_size": 24,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 3,
+    "intermediate_size": 40,
+    "max_position_embeddings": 16,
+}
+
+
+def make_input(*last, dtype: str = "float64", name: str = "x") -> Tensor:
+    batch, seq = IntVar([1, 4], name="batch"), IntVar([1, 16], name="seq")
+    return Tensor(shape=[batch, seq, *last], dtype=dtype, name=name, is_input=True)
+
+
+def weights_of(module: nn.Module, seed: int = 0) -> dict[str, np.ndarray]:
+    rng = np.random.default_rng(seed)
+    return {name: rng.standard_normal(p.tensor().type.static_shape()) for name, p in module.named_parameters()}
+
+
+def run(module: nn.Module, weights: dict[str, np.ndarray], x: np.ndarray, *extras: np.ndarray) -> np.ndarray:
+    module.name_parameter_tensor(separator=".")
+    tensors = [make_input(a.shape[-1], name=f"x{i}") for i, a in enumerate([x, *extras])]
+    inputs = {f"x{i}": a for i, a in enumerate([x, *extras])}
+    (got,) = evaluate(module(*tensors), inputs, weights, batch=x.shape[0], seq=x.shape[1])
+    return got
+
+
+@pytest.mark.parametrize(
+    "specialization, function",
+    [
+        (None, lambda y: y),
+        ("relu", torch.relu),
+        ("gelu", F.gelu),
+        ("fast_gelu", lambda y: F.gelu(y, approximate="tanh")),
+        ("add", lambda y, d: y + d),
+        ("add_relu", lambda y, d: torch.relu(y + d)),
+        ("mul", lambda y, d: y * d),
+    ],
+)
+def test_linear(specialization, function):
+    layer = nn.Linear(6, 5, specialization=specialization, dtype="float64")
+    weights = weights_of(layer)
+    rng = np.random.default_rng(1)
+    x, d = rng.standard_normal((2, 3, 6)), rng.standard_normal((2, 3, 5))
+    extras = [d] if specialization in ("add", "add_relu", "mul") else []
+    y = torch.from_numpy(x @ weights["weight"].T + weights["bias"])
+    want = function(y, *map(torch.from_numpy, extras))
+    np.testing.assert_allclose(run(layer, weights, x, *extras), want.numpy(), rtol=1e-10, atol=1e-12)
+
+
+def test_linear_without_bias_and_bad_specializations():
+    layer = nn.Linear(6, 5, bias=False, dtype="float64")
+    weights = weights_of(layer)
+    assert list(weights) == ["weight"]
+    x = np.random.default_rng(1).standard_normal((2, 3, 6))
+    np.testing.assert_allclose(run(layer, weights, x), x @ weights["weight"].T, rtol=1e-10)
+    with pytest.raises(BuildError, match="gemm_rcr_bias_cube"):
+        nn.Linear(6, 5, specialization="cube")
+
+
+def test_multihead_attention():
+    layer = nn.MultiheadAttention(12, num_heads=3, has_residual=True, dtype="float64")
+    weights = weights_of(layer)
+    rng = np.random.default_rng(1)
+    x, residual = rng.standard_normal((2, 5, 12)), rng.standard_normal((2, 5, 12))
+    want, _ = F.multi_head_attention_forward(
+        torch.from_numpy(x).transpose(0, 1), *[torch.from_numpy(x).transpose(0, 1)] * 2, 12, 3,
+        torch.from_numpy(weights["qkv.weight"]), torch.from_numpy(weights["qkv.bias"]), None, None, False, 0.0,
+        torch.from_numpy(weights["proj.weight"]), torch.from_numpy(weights["proj.bias"]), training=False,
+    )  # fmt: skip
+    want = want.transpose(0, 1) + torch.from_numpy(residual)
+    np.testing.assert_allclose(run(layer, weights, x, residual), want.numpy(), rtol=1e-8, atol=1e-10)
+    with pytest.raises(BuildError, match="5 heads do not divide dim 12"):
+        nn.MultiheadAttention(12, num_heads=5)
+
+
+def test_names_of_parameters():
+    model = nn.Sequential(nn.Linear(4, 4), nn.Identity(), nn.Dropout(0.1), nn.LayerNorm(4))
+    names = ["0.weight", "0.bias", "3.weight", "3.bias"]
+    assert [name for name, _ in model.named_parameters()] == names
+    model.name_parameter_tensor()
+    assert [p.tensor().name for p in model.parameters()] == ["0_weight", "0_bias", "3_weight", "3_bias"]
+    model.name_parameter_tensor(prefix="top.", separator=".")
+    assert [p.tensor().name for p in model.parameters()] == ["top." + name for name in names]
+    assert len(model) == 4
+    assert isinstance(model[3], nn.LayerNorm)
+
+
+def test_parameters_can_bring_their_data():
+    parameter = nn.Parameter([2, 2], "float32", name="w", value=np.eye(2, dtype=np.float32))
+    assert parameter.value() is not None
+    assert "w" in repr(parameter)
+    with pytest.raises(BuildError, match="dtype float64"):
+        nn.Parameter([2, 2], "float32", value=np.eye(2))
+
+
+@pytest.mark.parametrize("batch, seq", [(1, 1), (2, 7), (4, 16)])
+def test_bert_model_answers_like_torch(batch, seq):
+    theirs = peer.randomize(peer.BertModel(peer.BertConfig(**SMALL))).double().eval()
+    ours = BertModel(BertConfig(**SMALL, dtype="float64"))
+    weights = {name: value.numpy() for name, value in theirs.state_dict().items()}
+    assert [name for name, _ in ours.named_parameters()] == list(weights)
+    ours.name_parameter_tensor(separator=".")
+    ids = [make_input(dtype="int64", name=name) for name in ("input_ids", "token_type_ids", "position_ids")]
+    rng = np.random.default_rng(0)
+    values = [rng.integers(0, high, (batch, seq)) for high in (50, 2, 16)]
+    inputs = dict(zip(("input_ids", "token_type_ids", "position_ids"), values, strict=True))
+    (got,) = evaluate(ours(*ids), inputs, weights, batch=batch, seq=seq)
+    with torch.inference_mode():
+        want = theirs(*map(torch.from_numpy, values))
+    np.testing.assert_allclose(got, want.numpy(), rtol=1e-9, atol=1e-10)
+
+
+def test_bert_base_builds_quickly():
+    x = make_input(768, dtype="float16")
+    graph = graph_of(BertEncoder(BertConfig())(x))
+    assert len(graph.params()) == 12 * 16
+    assert [str(d) for d in graph.outputs()[0].value.type.dims] == ["batch", "seq", "768"]

@@ -1,0 +1,318 @@
+"""Every operator of the builder against torch in float64."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from torch.nn import functional as F
+
+from ait_mlir.frontend import BuildError, IntVar, Tensor, ops
+from ait_mlir.frontend.ops import FuncEnum
+from tests.frontend.support import evaluate, graph_of
+
+BATCH, SEQ = 3, 5
+
+
+def tensor(name: str, *shape, dtype: str = "float64") -> Tensor:
+    dims = {"batch": IntVar([1, 8], name="batch"), "seq": IntVar([1, 16], name="seq")}
+    return Tensor(shape=[dims.get(d, d) for d in shape], dtype=dtype, name=name, is_input=True)
+
+
+def data(t: Tensor, positive: bool = False) -> np.ndarray:
+    shape = [d.evaluate({"batch": BATCH, "seq": SEQ}) for d in t.type.dims]
+    values = np.random.default_rng(len(t.name or "")).standard_normal(shape)
+    return np.abs(values) + 0.1 if positive else values
+
+
+def check(build, torch_function, *inputs: Tensor, positive: bool = False) -> None:
+    arrays = [data(t, positive) for t in inputs]
+    used = {t.name: a for t, a in zip(inputs, arrays, strict=True)}
+    got = evaluate(build(*inputs), used, batch=BATCH, seq=SEQ)
+    want = torch_function(*(torch.from_numpy(a) for a in arrays))
+    for g, w in zip(got, want if isinstance(want, tuple | list) else [want], strict=True):
+        np.testing.assert_allclose(g, w.numpy(), rtol=1e-9, atol=1e-12)
+
+
+UNARY = {
+    FuncEnum.NEG: torch.neg,
+    FuncEnum.EXP: torch.exp,
+    FuncEnum.LOGE: torch.log,
+    FuncEnum.SQRT: torch.sqrt,
+    FuncEnum.RSQRT: torch.rsqrt,
+    FuncEnum.TANH: torch.tanh,
+    FuncEnum.ERF: torch.erf,
+    FuncEnum.SIGMOID: torch.sigmoid,
+    FuncEnum.RELU: torch.relu,
+    FuncEnum.GELU: F.gelu,
+    FuncEnum.FASTGELU: lambda x: F.gelu(x, approximate="tanh"),
+    FuncEnum.SILU: F.silu,
+    FuncEnum.ABS: torch.abs,
+    FuncEnum.RECIPROCAL: torch.reciprocal,
+    FuncEnum.HARDTANH: F.hardtanh,
+    FuncEnum.LRELU: F.leaky_relu,
+    FuncEnum.SOFTSIGN: F.softsign,
+}
+BINARY = {
+    FuncEnum.ADD: torch.add,
+    FuncEnum.SUB: torch.sub,
+    FuncEnum.MUL: torch.mul,
+    FuncEnum.DIV: torch.div,
+    FuncEnum.MAX: torch.maximum,
+    FuncEnum.MIN: torch.minimum,
+}
+
+
+def test_every_function_is_tested():
+    assert {*UNARY, *BINARY} == set(FuncEnum)
+
+
+@pytest.mark.parametrize("func", UNARY, ids=lambda f: f.name)
+def test_unary(func):
+    positive = func in (FuncEnum.LOGE, FuncEnum.SQRT, FuncEnum.RSQRT)
+    check(ops.elementwise(func), UNARY[func], tensor("x", "batch", 4), positive=positive)
+
+
+@pytest.mark.parametrize("func", BINARY, ids=lambda f: f.name)
+def test_binary_broadcasts(func):
+    check(ops.elementwise(func), BINARY[func], tensor("x", "batch", "seq", 4), tensor("bias", "seq", 1))
+
+
+def test_numbers_as_operands():
+    check(lambda x: ops.elementwise(FuncEnum.SUB)(1.5, x), lambda x: 1.5 - x, tensor("x", "batch", 4))
+
+
+def test_comparisons_and_where():
+    check(
+        lambda x: [
+            ops.where()(ops.gt()(x, 0.25), x, -1.0),
+            ops.where()(ops.eq()(x, x), 1.0, 0.0, dtype="float64"),
+            ops.where()(ops.le()(x, -x), x, x * 2.0),
+        ],
+        lambda x: [torch.where(x > 0.25, x, -1.0), torch.ones_like(x), torch.where(x <= -x, x, x * 2)],
+        tensor("x", "batch", 4),
+    )
+
+
+def test_clamp_and_full():
+    check(
+        lambda x: [ops.clamp()(x, -0.5, 0.5), ops.clamp()(x, min_value=0.0), x + ops.full()([4], 2.0, "float64")],
+        lambda x: [x.clamp(-0.5, 0.5), x.clamp(min=0), x + 2],
+        tensor("x", "batch", 4),
+    )
+
+
+def test_cast_changes_the_dtype():
+    y = ops.cast()(tensor("x", "batch", 4), "float16")
+    assert y.dtype() == "float16"
+    with pytest.raises(BuildError, match=r"elementwise\(ADD\)"):
+        y + tensor("z", "batch", 4)
+
+
+EPILOGUES = {
+    "gemm_rcr_bias": lambda y, b: y + b,
+    "gemm_rcr_bias_relu": lambda y, b: torch.relu(y + b),
+    "gemm_rcr_bias_sigmoid": lambda y, b: torch.sigmoid(y + b),
+    "gemm_rcr_bias_tanh": lambda y, b: torch.tanh(y + b),
+    "gemm_rcr_bias_gelu": lambda y, b: F.gelu(y + b),
+    "gemm_rcr_bias_fast_gelu": lambda y, b: F.gelu(y + b, approximate="tanh"),
+    "gemm_rcr_bias_swish": lambda y, b: F.silu(y + b),
+    "gemm_rcr_bias_hardswish": lambda y, b: F.hardswish(y + b),
+    "gemm_rcr_fast_gelu": lambda y: F.gelu(y, approximate="tanh"),
+    "gemm_rcr_bias_add": lambda y, b, d: y + b + d,
+    "gemm_rcr_bias_add_add": lambda y, b, d, e: y + b + d + e,
+    "gemm_rcr_bias_add_relu": lambda y, b, d: torch.relu(y + b + d),
+    "gemm_rcr_bias_add_add_relu": lambda y, b, d, e: torch.relu(y + b + d + e),
+    "gemm_rcr_bias_mul": lambda y, b, d: (y + b) * d,
+    "gemm_rcr_bias_mul_add": lambda y, b, d, e: (y + b) * d + e,
+    "gemm_rcr_bias_mul_tanh": lambda y, b, d: torch.tanh((y + b) * d),
+    "gemm_rcr_bias_sigmoid_mul": lambda y, b, d: torch.sigmoid(y + b) * d,
+    "gemm_rcr_bias_sigmoid_mul_tanh": lambda y, b, d: torch.tanh(torch.sigmoid(y + b) * d),
+}
+
+
+@pytest.mark.parametrize("name", EPILOGUES)
+def test_gemm_composites(name):
+    x, w = tensor("x", "batch", "seq", 4), tensor("ww", 6, 4)
+    extras = [tensor("bbb", 6), tensor("dddd", "batch", "seq", 6), tensor("eeeee", "batch", "seq", 6)]
+    function = EPILOGUES[name]
+    count = function.__code__.co_argcount - 1
+    check(getattr(ops, name)(), lambda x, w, *rest: function(x @ w.T, *rest), x, w, *extras[:count])
+
+
+def test_gemm_rrr():
+    bias = tensor("bbb", 6)
+    check(ops.gemm_rrr(), lambda x, w: x @ w, tensor("x", "batch", 4), tensor("ww", 4, 6))
+    check(ops.gemm_rrr_bias(), lambda x, w, b: x @ w + b, tensor("x", "batch", 4), tensor("ww", 4, 6), bias)
+
+
+@pytest.mark.parametrize("layout", ["rcr", "rrr", "crr", "ccr", "rcc", "rrc", "crc", "ccc"])
+def test_bmm_layouts(layout):
+    m, n, k = 4, 5, 6
+    a = tensor("a", "batch", *((m, k) if layout[0] == "r" else (k, m)))
+    b = tensor("bb", "batch", *((k, n) if layout[1] == "r" else (n, k)))
+    c = tensor("ccc", "batch", *((m, n) if layout[2] == "r" else (n, m)))
+
+    def product(a, b):
+        y = (a if layout[0] == "r" else a.mT) @ (b if layout[1] == "r" else b.mT)
+        return y if layout[2] == "r" else y.mT
+
+    check(getattr(ops, f"bmm_{layout}")(), product, a, b)
+    check(getattr(ops, f"bmm_{layout}_add")(), lambda a, b, c: product(a, b) + c, a, b, c)
+
+
+def test_softmax_and_layernorm():
+    x = tensor("x", "batch", "seq", 6)
+    check(lambda x: [ops.softmax()(x, 1), ops.softmax()(x)], lambda x: [x.softmax(1), x.softmax(-1)], x)
+    check(
+        lambda x, g, b: [ops.layernorm()(x, g, b, [6], 1e-3), ops.layernorm([6])(x), ops.layernorm()(x, g)],
+        lambda x, g, b: [F.layer_norm(x, [6], g, b, 1e-3), F.layer_norm(x, [6]), F.layer_norm(x, [6], g)],
+        x, tensor("gg", 6), tensor("bbb", 6),
+    )  # fmt: skip
+    two = tensor("xx", "batch", 4, 6)
+    check(lambda x: ops.layernorm()(x, normalized_shape=[4, 6]), lambda x: F.layer_norm(x, [4, 6]), two)
+
+
+def test_shapes():
+    x = tensor("x", "batch", "seq", 12)
+    batch, seq, _ = x.shape()
+    check(
+        lambda x: [
+            ops.reshape()(x, [batch, -1, 3, 4]), ops.reshape()(x, [-1, 12]), ops.flatten(1)(x),
+            ops.unsqueeze(1)(x), ops.unsqueeze(-1)(x), ops.squeeze(1)(ops.unsqueeze(1)(x)),
+            ops.squeeze(None)(ops.unsqueeze(0)(x)), ops.identity()(x),
+            ops.permute()(x, [2, 0, -2]), ops.transpose()(x, 0, -1), ops.permute021()(x), ops.permute102()(x),
+            ops.permute210()(x), ops.permute0213()(ops.reshape()(x, [batch, seq, 3, 4])),
+            ops.expand()(ops.reshape()(x, [batch, 1, seq, 12]), [2, -1, 7, -1, -1]),
+        ],
+        lambda x: [
+            x.reshape(BATCH, SEQ, 3, 4), x.reshape(-1, 12), x.flatten(1),
+            x.unsqueeze(1), x.unsqueeze(-1), x, x, x,
+            x.permute(2, 0, 1), x.transpose(0, -1), x.mT, x.permute(1, 0, 2),
+            x.permute(2, 1, 0), x.reshape(BATCH, SEQ, 3, 4).permute(0, 2, 1, 3),
+            x.reshape(BATCH, 1, SEQ, 12).expand(2, -1, 7, -1, -1),
+        ],
+        x,
+    )  # fmt: skip
+
+
+def test_slices():
+    x = tensor("x", "batch", "seq", 12)
+    seq = x.shape()[1]
+    check(
+        lambda x: [
+            ops.dynamic_slice()(x, [None, 0, 2], [None, None, 100]),
+            ops.dynamic_slice()(x, [0, None, -3], [None, -1, -1]),
+            ops.dynamic_slice()(x, [0, 0, 0], [None, 3, None]),
+            ops.dynamic_slice()(x, [0, seq // 2, 0], [None, seq, None]),
+            ops.dynamic_slice()(x, [0, 0, 5], [None, None, 3]),
+        ],
+        lambda x: [x[:, :, 2:100], x[:, :-1, -3:-1], x[:, :3], x[:, SEQ // 2 :], x[:, :, 5:3]],
+        x,
+    )
+
+
+def test_split_and_concatenate():
+    x = tensor("x", "batch", 12)
+    check(
+        lambda x: [*ops.split()(x, 5, 1), *ops.split()(x, [2, 3, 7], -1), *ops.chunk()(x, 3, 1), *ops.chunk()(x, 5, 1)],
+        lambda x: [*x.split(5, 1), *x.split([2, 3, 7], -1), *x.chunk(3, 1), *x.chunk(5, 1)],
+        x,
+    )
+    check(
+        lambda x, y: [ops.concatenate()([x, y, x], 1), ops.concatenate()([x, x])],
+        lambda x, y: [torch.cat([x, y, x], 1), torch.cat([x, x])],
+        x, tensor("yy", "batch", 4),
+    )  # fmt: skip
+
+
+def test_size_and_dims_as_values():
+    x = tensor("x", "batch", "seq", 12)
+    batch, seq, last = ops.size()(x)
+    assert ops.size()(x, 1) == seq == ops.getitem()(ops.size()(x), 1)
+    assert ops.int_elementwise(FuncEnum.MUL)(batch, last) == batch * 12
+
+
+def test_embedding():
+    table = tensor("table", 10, 4)
+    ids = tensor("ids", "batch", "seq", dtype="int64")
+    values = np.random.default_rng(0).integers(0, 10, (BATCH, SEQ))
+    rows = np.random.default_rng(1).standard_normal((10, 4))
+    (got,) = evaluate(ops.embedding()(table, ids), {"table": rows, "ids": values}, batch=BATCH, seq=SEQ)
+    np.testing.assert_array_equal(got, rows[values])
+    index = tensor("index", "batch", dtype="int32")
+    (got,) = evaluate(ops.index_select()(table, index), {"table": rows, "index": values[:, 0]}, batch=BATCH)
+    np.testing.assert_array_equal(got, rows[values[:, 0]])
+
+
+def test_attention():
+    q, k, v = tensor("q", "batch", 2, "seq", 4), tensor("kk", "batch", 2, 7, 4), tensor("vvv", "batch", 2, 7, 6)
+    mask = tensor("mask", "seq", 7)
+    sdpa = F.scaled_dot_product_attention
+    check(ops.attention(), sdpa, q, k, v)
+    check(ops.attention(scale=0.3), lambda q, k, v: sdpa(q, k, v, scale=0.3), q, k, v)
+    check(ops.attention(), sdpa, q, k, v, mask)
+    same = tensor("same", "batch", 2, "seq", 4)
+    check(
+        ops.attention(causal=True),
+        lambda q, k, v: sdpa(q, k, v, is_causal=True),
+        q,
+        same,
+        tensor("vs", "batch", 2, "seq", 4),
+    )
+    check(ops.mem_eff_attention(False), lambda q, k, v: sdpa(q, k, v).transpose(1, 2), q, k, v)
+
+
+x, w = tensor("x", "batch", "seq", 12), tensor("w", 6, 4)
+
+
+@pytest.mark.parametrize(
+    "make, message",
+    [
+        (lambda: ops.gemm_rcr()(x, w), r'gemm_rcr\("x" \[batch, seq, 12\] float64, "w" \[6, 4\] float64\).*12.*4'),
+        (lambda: ops.gemm_rcr()(x), "missing 1 required"),
+        (lambda: ops.gemm_rcr_bias()(x, tensor("w", 6, 12)), r"takes 1 tensors after a and b \(bias\); 0 were given"),
+        (lambda: ops.gemm_rcr_bias()(x, tensor("w", 6, 12), tensor("b", 5)), r'bias must have shape \[6\].*"b" \[5\]'),
+        (lambda: ops.gemm_rcr_bias_add()(x, tensor("w", 6, 12), tensor("b", 6), x), "6.*12|12.*6"),
+        (lambda: ops.bmm_rcr_add()(w, w, tensor("big", 3, 6, 6)), "enlarges"),
+        (lambda: ops.elementwise(FuncEnum.ADD)(x), "takes 2 operands"),
+        (lambda: ops.elementwise(FuncEnum.RELU)(x, x), "takes 1 operand,"),
+        (lambda: ops.elementwise(FuncEnum.ADD)(1.0, 2.0), "one of them a tensor"),
+        (lambda: ops.elementwise("ADD"), "not supported"),
+        (lambda: ops.softmax()(x, 3), "dim 3 is out of range for rank 3"),
+        (lambda: ops.layernorm()(x, normalized_shape=[6]), r"normalized_shape \[6\] is not the end"),
+        (lambda: ops.layernorm()(x), "needs normalized_shape"),
+        (lambda: ops.reshape()(x, [-1, -1]), "only one dim can be -1"),
+        (lambda: ops.reshape()(x, [-1, 7]), "may leave a rest"),
+        (lambda: ops.reshape()(x, [12, 12]), "elements"),
+        (lambda: ops.permute()(x, [0, 0, 1]), "no permutation"),
+        (lambda: ops.expand()(w, [-1, 6, 4]), "is new"),
+        (lambda: ops.expand()(x, [2, 2]), "fewer than"),
+        (lambda: ops.dynamic_slice()(x, [0], [1]), "for each of 3 dims"),
+        (lambda: ops.split()(x, 2, 1), "dynamic dim seq"),
+        (lambda: ops.split()(w, [1, 2], 0), "do not add up"),
+        (lambda: ops.chunk()(x, 2, 1), "may leave a rest"),
+        (lambda: ops.concatenate()([x, w], 0), "concatenate"),
+        (lambda: ops.concatenate()([]), "at least one tensor"),
+        (lambda: ops.concatenate()([x, 3]), "input 1 must be a Tensor"),
+        (lambda: ops.embedding()(w, x), "ids must be i32 or i64"),
+        (lambda: ops.clamp()(x), "needs a bound"),
+        (lambda: ops.where()(ops.gt()(x, 0.0), 1.0, 2.0), "have no dtype"),
+        (lambda: ops.flatten(2, 0)(x), "behind end_dim"),
+        (lambda: ops.attention()(x, x, x), "4 dims"),
+        (lambda: ops.mem_eff_attention(False, dropout=0.1), "inference"),
+        (lambda: ops.int_elementwise(FuncEnum.TANH), "expected ADD"),
+        (lambda: ops.index_select(1)(w, w), "along dim 0"),
+        (lambda: ops.dynamic_slice()(x, [IntVar([0, 4], name="batch"), 0, 0], [None, None, None]), "two ranges"),
+    ],
+)  # fmt: skip
+def test_errors_name_the_operator_and_its_inputs(make, message):
+    with pytest.raises((BuildError, TypeError), match=message):
+        make()
+
+
+def test_an_error_leaves_the_model_usable():
+    y = x + 1.0
+    with pytest.raises(BuildError):
+        ops.gemm_rcr()(y, w)
+    assert len(graph_of(y).outputs()) == 1
