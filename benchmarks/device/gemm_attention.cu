@@ -1,0 +1,130 @@
+// The kernels that gemm_attention.py checks and times, behind a C interface. Compiled in parts (-DPART=n), see PARTS there.
+#include <stdio.h>
+#include <stdlib.h>
+
+#include <string>
+#include <vector>
+
+#include "ait/gemm_service.h"
+#include "ait/kernels/gpu/attention.cuh"
+#include "ait/kernels/gpu/gemm.cuh"
+#include "ait/math.h"
+
+using namespace ait::gpu;
+
+struct BiasGelu {
+  static AIT_FN void apply(float acc, float bias, float& out) { out = ait::gelu(acc + bias); }
+};
+struct BiasResidual {
+  static AIT_FN void apply(float acc, float bias, float residual, float& out) { out = acc + bias + residual; }
+};
+
+struct GemmCall {
+  int32_t tile, split, epilogue, dtype, a_k, b_k;  // epilogue: 0 none, 1 bias + gelu, 2 bias + residual; dtype as ait_dtype
+  int64_t m, n, k, outer, inner;
+  int64_t lda, ldb, ldd, ldr;
+  int64_t a_batch, b_batch, d_batch, r_batch;      // stride between inner batches; outer ones follow on
+  const void *a, *b, *bias, *residual;
+  void* d;
+  void* stream;
+};
+
+struct AttentionCall {
+  int32_t variant, masked, causal, dtype;
+  int64_t batch, heads, rows, cols, depth;
+  int64_t strides[4][3];  // of q, k, v, o: batch, head, row
+  int64_t mask[4];
+  const void *q, *k, *v, *m;
+  void *o, *stream;
+  float scale;
+};
+
+inline int32_t print_failure(void*, const char* message) {
+  fprintf(stderr, "%s\n", message);
+  return 1;
+}
+inline ait_services_v1 services{1, nullptr, nullptr, print_failure};
+inline ait::Context context(void* stream) { return {stream, &services}; }
+
+template <class T>
+Matrices<T> matrices(T* data, bool unit_is_second, int64_t pitch, int64_t batch, int64_t inner) {
+  return {data, unit_is_second ? pitch : 1, unit_is_second ? 1 : pitch, batch * inner, batch};
+}
+
+template <class Tile, class T, bool kAK, bool kBK>
+int32_t gemm_with(const GemmCall& c) {
+  const GemmShape shape{c.m, c.n, c.k, c.outer, c.inner};
+  const auto a = matrices(static_cast<const T*>(c.a), kAK, c.lda, c.a_batch, c.inner);
+  const auto b = matrices(static_cast<const T*>(c.b), !kBK, c.ldb, c.b_batch, c.inner);
+  const auto d = matrices(static_cast<T*>(c.d), true, c.ldd, c.d_batch, c.inner);
+  const Matrices<const T> bias{static_cast<const T*>(c.bias), 0, 1};
+  const auto residual = matrices(static_cast<const T*>(c.residual), true, c.ldr, c.r_batch, c.inner);
+  const ait::Context ctx = context(c.stream);
+  auto go = [&](auto functor, auto extra) {
+    using F = decltype(functor);
+    if constexpr (std::is_same_v<Tile, void>) {
+      return gemm_simt<F>(ctx, shape, a, b, d, extra);
+    } else {
+      return gemm_mma<Tile, kAK, kBK, F>(ctx, shape, a, b, d, extra, c.split);
+    }
+  };
+  switch (c.epilogue) {
+    case 0: return go(NoEpilogue{}, operands());
+    case 1: return go(BiasGelu{}, operands(bias));
+    default: return go(BiasResidual{}, operands(bias, residual));
+  }
+}
+
+#if PART >= 0 && PART <= 15
+extern "C" int32_t NAME(const GemmCall* c) { return gemm_with<TILE, ait::half, true, true>(*c); }
+#elif PART == 16
+extern "C" int32_t gemm_other(const GemmCall* c) {  // other layouts and types, through one tile
+  using Small = Tile<64, 64, 64, 2, 2, 4, 3>;
+  using Wide = Tile<128, 64, 32, 4, 1, 3>;
+  if (c->dtype == AIT_F32) return gemm_with<void, float, true, true>(*c);
+  if (c->dtype == AIT_BF16) return gemm_with<Wide, ait::bfloat16, true, false>(*c);
+  if (c->a_k && c->b_k) return gemm_with<Wide, ait::half, true, true>(*c);
+  if (c->a_k) return gemm_with<Small, ait::half, true, false>(*c);
+  return c->b_k ? gemm_with<Small, ait::half, false, true>(*c) : gemm_with<Wide, ait::half, false, false>(*c);
+}
+extern "C" int32_t gemm_simt_f32(const GemmCall* c) {  // any layout: strides decide
+  const GemmShape shape{c->m, c->n, c->k, c->outer, c->inner};
+  return gemm_simt<NoEpilogue>(context(c->stream), shape, matrices(static_cast<const float*>(c->a), c->a_k, c->lda, c->a_batch, c->inner),
+                               matrices(static_cast<const float*>(c->b), !c->b_k, c->ldb, c->b_batch, c->inner),
+                               matrices(static_cast<float*>(c->d), true, c->ldd, c->d_batch, c->inner), operands());
+}
+#elif PART == 17
+namespace ait::runtime {
+const std::vector<std::string>& gemm_library_candidates() {
+  static const std::vector<std::string> none;
+  return none;
+}
+}  // namespace ait::runtime
+extern "C" int32_t gemm_library(const ait_gemm_v1* args, void* stream) {
+  std::string error;
+  const int32_t status = ait::runtime::library_gemm(args, stream, &error);
+  if (status != 0) fprintf(stderr, "%s\n", error.c_str());
+  return status;
+}
+#else
+template <class Tile, class T, bool kSimt = false>
+int32_t attention_with(const AttentionCall& c) {
+  const AttentionShape shape{c.batch, c.heads, c.rows, c.cols, c.depth, c.depth, c.scale};
+  auto heads = [&](auto* data, int i) { return Heads<std::remove_pointer_t<decltype(data)>>{data, c.strides[i][0], c.strides[i][1], c.strides[i][2]}; };
+  const auto q = heads(static_cast<const T*>(c.q), 0), k = heads(static_cast<const T*>(c.k), 1), v = heads(static_cast<const T*>(c.v), 2);
+  const auto o = heads(static_cast<T*>(c.o), 3);
+  const Mask<T> mask{static_cast<const T*>(c.m), c.mask[0], c.mask[1], c.mask[2], c.mask[3]};
+  auto go = [&](auto masked, auto causal) {
+    if constexpr (kSimt) {
+      return attention_simt<Tile, decltype(masked)::value, decltype(causal)::value>(context(c.stream), shape, q, k, v, o, mask);
+    } else {
+      return attention_mma<Tile, decltype(masked)::value, decltype(causal)::value>(context(c.stream), shape, q, k, v, o, mask);
+    }
+  };
+  using No = std::false_type;
+  using Yes = std::true_type;
+  if (c.masked) return c.causal ? go(Yes{}, Yes{}) : go(Yes{}, No{});
+  return c.causal ? go(No{}, Yes{}) : go(No{}, No{});
+}
+extern "C" int32_t NAME(const AttentionCall* c) { return attention_with<TILE>(*c); }
+#endif
