@@ -256,7 +256,13 @@ def check_region(op: AitOp, region: Region, argument_types: Sequence[Attribute],
             raise op.fail(f"the {what} holds {inner.name}; only elementwise ops and constants are allowed there")
         if any(isinstance(r.type, TensorType) for r in inner.results):
             raise op.fail(f"{inner.name} in the {what} makes a tensor; the {what} works on scalars")
+        if any(_block_of(v) is not block for v in inner.operands):
+            raise op.fail(f"{inner.name} in the {what} uses a value from outside of it; make it an operand and an argument")
     return block
+
+
+def _block_of(value: SSAValue) -> Block | None:
+    return value.owner if isinstance(value.owner, Block) else value.owner.parent
 
 
 def parse_region_clause(parser: Parser, keyword: str, body: Body) -> None:

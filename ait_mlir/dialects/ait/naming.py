@@ -1,0 +1,39 @@
+"""The derived name of an op, `gemm_rcr_bias_gelu`: for dumps, kernel names and the AITemplate-shaped API."""
+
+from __future__ import annotations
+
+from xdsl.ir import Block, Operation
+
+from ait_mlir.dialects.ait.elementwise import FusedElementwiseOp
+from ait_mlir.dialects.ait.gemm import ContractionOp
+from ait_mlir.dialects.ait.norm import LayerNormOp
+from ait_mlir.dialects.ait.types import tensor_type
+
+MAX_PARTS = 6
+
+
+def derived_name(op: Operation) -> str:
+    """A name made of the op, its layout and what its region does; `add` of a vector counts as `bias`."""
+    base = op.name.removeprefix("ait.")
+    if isinstance(op, ContractionOp):
+        parts = [base, op.layout.data]
+        if op.epilogue.blocks:
+            ranks = [tensor_type(v).rank for v in op.epilogue_operands]
+            parts += _region_parts(op.epilogue.block, ranks)
+        return "_".join(parts)
+    if isinstance(op, FusedElementwiseOp):
+        return "_".join(["fused", *_region_parts(op.body.block, [])])
+    if isinstance(op, LayerNormOp) and op.prologue.blocks:
+        return "_".join([*_region_parts(op.prologue.block, []), base])
+    return base
+
+
+def _region_parts(block: Block, operand_ranks: list[int]) -> list[str]:
+    vectors = {a for a, rank in zip(block.args[1:], operand_ranks, strict=False) if rank == 1}
+    parts: list[str] = []
+    for inner in block.ops:
+        if inner.name in ("ait.yield", "ait.constant"):
+            continue
+        is_bias = inner.name == "ait.add" and any(v in vectors for v in inner.operands)
+        parts.append("bias" if is_bias else inner.name.removeprefix("ait."))
+    return parts if len(parts) <= MAX_PARTS else [*parts[: MAX_PARTS - 1], f"{len(parts) - MAX_PARTS + 1}more"]

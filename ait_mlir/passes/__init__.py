@@ -1,0 +1,1 @@
+"""The passes, one a file, and the pipelines that run them."""

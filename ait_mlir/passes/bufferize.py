@@ -1,0 +1,257 @@
+"""From values to memory: every op with a `kernel` becomes a launch that writes its own buffer, every view op a view or a copy.
+
+The result is plain on purpose: operands that are strided views are copied, parts of a concat are copied into place, outputs are
+copied out. `remove-copies` then removes what the kernels make unnecessary.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import cast
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import DictionaryAttr, ModuleOp, i8
+from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
+from xdsl.passes import ModulePass
+
+from ait_mlir.dialects.ait.data import ConstantOp, GraphOp, OutputOp, ParamOp
+from ait_mlir.dialects.ait.naming import derived_name
+from ait_mlir.dialects.ait.traits import View
+from ait_mlir.dialects.ait.types import KernelAttr, tensor_type
+from ait_mlir.dialects.ait.view import ConcatOp, ExpandOp, PermuteOp, ReshapeOp, SliceOp, SplitOp
+from ait_mlir.dialects.ait_rt import buffers as rt
+from ait_mlir.dialects.ait_rt.program import KernelOp, LaunchOp, ProgramOp, ReturnOp
+from ait_mlir.dialects.ait_rt.types import BufferType
+from ait_mlir.dims import Scope, const
+from ait_mlir.ir.pipeline import PassError
+from ait_mlir.lowering.kernels import kernel_of
+from ait_mlir.passes.strides import ZERO, Strided
+from ait_mlir.passes.target import target_of
+
+
+@dataclass
+class Place:
+    """Where a value lives: a view of the buffer `root`."""
+
+    root: SSAValue
+    view: Strided
+    whole: SSAValue | None = None
+    """A buffer that holds exactly the value, row-major, once there is one."""
+
+
+@dataclass
+class Bufferizer:
+    """Turns one graph into a program and the kernels it launches."""
+
+    module: ModuleOp
+    graph: GraphOp
+    kernels: dict[object, KernelOp] = field(default_factory=dict[object, KernelOp])
+    places: dict[SSAValue, Place] = field(default_factory=dict[SSAValue, Place])
+    block: Block = field(default_factory=Block)
+
+    @property
+    def scope(self) -> Scope:
+        return self.graph.scope
+
+    def run(self) -> ProgramOp:
+        for name, value in self.graph.inputs():
+            self.define(value, self.emit(rt.InputOp(name, BufferType.of(tensor_type(value)))))
+        destinations = {
+            op: self.emit(rt.DestinationOp(op.output_name.data, BufferType.of(tensor_type(op.value))))
+            for op in self.graph.outputs()
+        }
+        for op in self.graph.block.ops:
+            if isinstance(op, OutputOp):
+                self.copy(self.places[op.value], destinations[op])
+            elif isinstance(op, ParamOp):
+                t = BufferType.of(tensor_type(op.output))
+                self.define(op.output, self.emit(rt.ConstantOp(t, [op.param_name.data])))
+            elif isinstance(op, ConstantOp):
+                t = BufferType.of(tensor_type(op.output))
+                self.define(op.output, self.emit(rt.ConstantOp(t, value=cast(Attribute, op.value))))
+            elif op.has_trait(View):
+                self.view(op)
+            else:
+                self.launch(op)
+        program = ProgramOp(self.graph.sym_name.data, self.scope, const(0), Region(self.block))
+        program.location = self.graph.location
+        return program
+
+    def emit(self, op: Operation) -> SSAValue:
+        self.block.add_op(op)
+        return op.results[0]
+
+    def define(self, value: SSAValue, buffer: SSAValue) -> None:
+        """`value` is all of `buffer`."""
+        buffer.name_hint = buffer.name_hint or value.name_hint
+        self.places[value] = Place(buffer, Strided.whole(tensor_type(value).dims), buffer)
+
+    def view_of(self, place: Place, element_type: Attribute) -> SSAValue:
+        """A buffer value for a place, strided or not."""
+        if place.whole is None and place.view.is_whole(self.scope):
+            root = cast(BufferType, place.root.type)
+            if root.dims == place.view.dims:
+                place.whole = place.root
+        if place.whole is not None:
+            return place.whole
+        t = BufferType.get(place.view.dims, element_type)
+        return self.emit(rt.ViewOp(place.root, place.view.offset, place.view.strides, t))
+
+    def row_major(self, value: SSAValue) -> SSAValue:
+        """A buffer with exactly the value, row-major; copied if it is a strided view."""
+        place = self.places[value]
+        if place.whole is None:
+            t = tensor_type(value)
+            buffer = self.view_of(place, t.element_type)
+            if not rt.is_contiguous(t.dims, place.view.strides, self.scope):
+                fresh = self.emit(rt.AllocOp(BufferType.of(t)))
+                self.block.add_op(rt.CopyOp(buffer, fresh))
+                buffer = fresh
+            place.whole = buffer
+        return place.whole
+
+    def copy(self, place: Place, target: SSAValue) -> None:
+        source = self.view_of(place, cast(BufferType, target.type).element_type)
+        self.block.add_op(rt.CopyOp(source, target))
+
+    # ** views **
+
+    def view(self, op: Operation) -> None:
+        if isinstance(op, ConcatOp):
+            self.concat(op)
+            return
+        place = self.places[op.operands[0]]
+        if isinstance(op, SplitOp):
+            self.split(op, place)
+            return
+        dims = tensor_type(op.results[0]).dims
+        found: Strided | None
+        if isinstance(op, PermuteOp):
+            found = place.view.permute(op.order())
+        elif isinstance(op, ExpandOp):
+            found = place.view.expand(dims)
+        elif isinstance(op, SliceOp):
+            found = place.view.slice(op.offsets.data, dims)
+        elif isinstance(op, ReshapeOp):
+            found = place.view.reshape(dims, self.scope)
+            if found is None:
+                whole = self.row_major(op.input)
+                found, place = Strided.whole(dims), Place(whole, place.view)
+        else:
+            raise PassError(f"{op.name} has no view", op)
+        self.places[op.results[0]] = Place(place.root, found)
+
+    def split(self, op: SplitOp, place: Place) -> None:
+        axis, at = op.dim.value.data, ZERO
+        for result in op.results:
+            dims = tensor_type(result).dims
+            offsets = tuple(at if i == axis else ZERO for i in range(len(dims)))
+            self.places[result] = Place(place.root, place.view.slice(offsets, dims))
+            at = at + dims[axis]
+
+    def concat(self, op: ConcatOp) -> None:
+        t = tensor_type(op.output)
+        params = [v.owner for v in op.operands]
+        if op.dim.value.data == 0 and all(isinstance(p, ParamOp) for p in params):
+            names = [cast(ParamOp, p).param_name.data for p in params]
+            self.define(op.output, self.emit(rt.ConstantOp(BufferType.of(t), names)))
+            return
+        whole = self.emit(rt.AllocOp(BufferType.of(t)))
+        self.define(op.output, whole)
+        axis, at = op.dim.value.data, ZERO
+        for value in op.operands:
+            dims = tensor_type(value).dims
+            offsets = tuple(at if i == axis else ZERO for i in range(len(dims)))
+            part = Place(whole, Strided.whole(t.dims).slice(offsets, dims))
+            self.copy(self.places[value], self.view_of(part, t.element_type))
+            at = at + dims[axis]
+
+    # ** launches **
+
+    def launch(self, op: Operation) -> None:
+        choice = op.attributes.get("kernel")
+        if not isinstance(choice, KernelAttr):
+            raise PassError(f"{op.name} has no kernel; run the pass 'select' first", op)
+        kernel = self.kernel(op, choice)
+        ins = [self.row_major(v) for v in op.operands]
+        outs = [self.emit(rt.AllocOp(BufferType.of(tensor_type(r)))) for r in op.results]
+        for result, buffer in zip(op.results, outs, strict=True):
+            self.define(result, buffer)
+        workspace: list[SSAValue] = []
+        size = kernel_of(choice.provider.data, op, target_of(self.module)).workspace(op)
+        if size.as_int() != 0:
+            workspace.append(self.emit(rt.AllocOp(BufferType.get([size], i8))))
+        launch = LaunchOp(kernel.sym_name.data, ins, outs, workspace)
+        launch.location = op.location
+        self.block.add_op(launch)
+
+    def kernel(self, op: Operation, choice: KernelAttr) -> KernelOp:
+        """The kernel that computes `op`, shared with earlier ops that are alike."""
+        key = (self.scope, op_key(op))
+        found = self.kernels.get(key)
+        if found is None:
+            name = f"{derived_name(op)}_{len(self.kernels)}"
+            body = Block(arg_types=[v.type for v in op.operands])
+            clone = op.clone(dict(zip(op.operands, body.args, strict=True)))
+            for i, argument in enumerate(body.args):
+                clone.operands[i] = argument
+            del clone.attributes["kernel"]
+            body.add_ops([clone, ReturnOp(clone.results)])
+            found = KernelOp(name, choice.provider.data, DictionaryAttr(choice.config.data), self.scope, Region(body))
+            found.location = op.location
+            self.kernels[key] = found
+        return found
+
+
+def op_key(op: Operation) -> object:
+    """Equal for ops that compute the same on operands of the same types."""
+    return (
+        op.name,
+        tuple(sorted(op.properties.items(), key=lambda item: item[0])),
+        tuple(sorted(op.attributes.items(), key=lambda item: item[0])),
+        tuple(op.operand_types),
+        tuple(op.result_types),
+        tuple(_region_key(region) for region in op.regions),
+    )
+
+
+def _region_key(region: Region) -> object:
+    if not region.blocks:
+        return ()
+    block = region.block
+    numbers: dict[SSAValue, int] = {a: i for i, a in enumerate(block.args)}
+    out: list[object] = [tuple(block.arg_types)]
+    for op in block.ops:
+        operands = tuple(numbers[v] for v in op.operands)
+        for r in op.results:
+            numbers[r] = len(numbers)
+        properties = tuple(sorted(op.properties.items(), key=lambda item: item[0]))
+        out.append((op.name, properties, operands, tuple(op.result_types)))
+    return tuple(out)
+
+
+def bufferize_module(module: ModuleOp) -> None:
+    """Replace each graph of the module by its kernels and its program."""
+    graphs = [op for op in module.ops if isinstance(op, GraphOp)]
+    if not graphs:
+        raise PassError("there is no ait.graph to bufferize")
+    kernels: dict[object, KernelOp] = {}
+    for graph in graphs:
+        program = Bufferizer(module, graph, kernels).run()
+        for kernel in kernels.values():
+            if kernel.parent is None:
+                module.body.block.insert_op_before(kernel, graph)
+        module.body.block.insert_op_before(program, graph)
+        graph.detach()
+        graph.erase()
+
+
+@dataclass(frozen=True)
+class BufferizePass(ModulePass):
+    """Turn graphs of selected ops into programs of launches."""
+
+    name = "bufferize"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        bufferize_module(op)
+

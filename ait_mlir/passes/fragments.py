@@ -1,0 +1,112 @@
+"""The ways to cut one op into ops that a kernel each can run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from xdsl.ir import Block, Operation, Region, SSAValue
+
+from ait_mlir.dialects.ait.dtypes import compute_type
+from ait_mlir.dialects.ait.elementwise import FusedElementwiseOp
+from ait_mlir.dialects.ait.gemm import ContractionOp
+from ait_mlir.dialects.ait.types import tensor_type
+from ait_mlir.lowering.kernels import Target
+
+
+@dataclass(frozen=True)
+class Fragment:
+    """Ops that together compute what one op computes; `cut` is how many ops of the epilogue stay in the contraction, None for all."""
+
+    ops: tuple[Operation, ...]
+    cut: int | None = None
+
+
+def fragments(op: Operation, target: Target) -> Iterator[Fragment]:
+    """The op itself, and for a contraction on a GPU its epilogue cut after each op into a gemm and one fused kernel."""
+    yield Fragment((op,))
+    if not isinstance(op, ContractionOp) or not op.epilogue.blocks or not target.is_gpu:
+        return
+    for cut in range(_epilogue_length(op)):
+        parts = split_epilogue(op, cut)
+        if parts is not None:
+            yield Fragment(parts, cut)
+
+
+def place(op: Operation, fragment: Fragment, target: Target) -> tuple[Operation, ...]:
+    """Put the fragment in the place of `op`, which may be another op than the one it was made for; returns its ops."""
+    if fragment.cut is None:
+        return (op,)
+    assert isinstance(op, ContractionOp)
+    parts = split_epilogue(op, fragment.cut)
+    assert parts is not None and op.parent is not None
+    for part in parts:
+        part.location = op.location
+        op.parent.insert_op_before(part, op)
+    op.results[0].replace_all_uses_with(parts[-1].results[0])
+    parts[-1].results[0].name_hint = op.results[0].name_hint
+    op.detach()
+    op.erase()
+    return parts
+
+
+def _epilogue_length(op: ContractionOp) -> int:
+    return sum(1 for inner in op.epilogue.block.ops if inner.name not in ("ait.yield", "ait.constant"))
+
+
+def split_epilogue(op: ContractionOp, cut: int) -> tuple[ContractionOp, FusedElementwiseOp] | None:
+    """The contraction with the first `cut` ops of its epilogue, and the rest as a fused elementwise op.
+
+    None unless a single value crosses the cut. That value is stored in the operands' element type between the two, so this
+    fragment rounds once more than the whole.
+    """
+    block = op.epilogue.block
+    inner = [o for o in block.ops if o.name not in ("ait.yield", "ait.constant")]
+    head, tail = inner[:cut], inner[cut:]
+    crossing = head[-1].results[0] if head else block.args[0]
+    made_in_head = {r for o in head for r in o.results} | {block.args[0]}
+    if any(v in made_in_head and v is not crossing for o in tail for v in o.operands):
+        return None
+    last = block.last_op
+    assert last is not None
+    if any(v in made_in_head and v is not crossing for v in last.operands):
+        return None
+    if crossing.type != compute_type(tensor_type(op.a).element_type):
+        return None
+    stored = tensor_type(op.output).dims, tensor_type(op.a).element_type
+    result = type(tensor_type(op.output)).get(*stored)
+    extras = list(op.epilogue_operands)
+    gemm_operands, gemm_region = _copy_ops(block, head, block.args[0], crossing, extras) if head else ([], Region())
+    gemm = type(op)(op.layout.data, op.a, op.b, gemm_operands, gemm_region, result)
+    rest_operands, rest_region = _copy_ops(block, tail, crossing, last.operands[0], extras)
+    rest = FusedElementwiseOp([gemm.output, *rest_operands], [op.output.type], rest_region)
+    return gemm, rest
+
+
+def _copy_ops(
+    block: Block, ops: list[Operation], first: SSAValue, result: SSAValue, extras: list[SSAValue]
+) -> tuple[list[SSAValue], Region]:
+    """A region that starts from `first`, runs copies of `ops` and yields `result`; and the extra tensors it reads."""
+    from ait_mlir.dialects.ait.elementwise import YieldOp
+
+    new = Block(arg_types=[first.type])
+    mapped: dict[SSAValue, SSAValue] = {first: new.args[0]}
+    operands: list[SSAValue] = []
+    for op in ops:
+        for v in op.operands:
+            if v in mapped:
+                continue
+            owner = v.owner
+            if isinstance(owner, Block):
+                index = list(block.args).index(v)  # pyright: ignore[reportArgumentType]
+                mapped[v] = new.insert_arg(v.type, len(new.args))
+                operands.append(extras[index - 1])
+            else:
+                constant = owner.clone()
+                new.add_op(constant)
+                mapped[v] = constant.results[0]
+        clone = op.clone(mapped)
+        new.add_op(clone)
+        mapped.update(zip(op.results, clone.results, strict=True))
+    new.add_op(YieldOp(mapped[result]))
+    return operands, Region(new)

@@ -1,0 +1,34 @@
+"""The target of a module stands in the module: `builtin.module attributes {ait.target = "cuda", ait.arch = "sm_90a"}`."""
+
+from __future__ import annotations
+
+from typing import Literal, cast
+
+from xdsl.dialects.builtin import ModuleOp, StringAttr
+
+from ait_mlir.ir.pipeline import PassError
+from ait_mlir.lowering.kernels import Target
+
+DEFAULT_ARCH = {"cpu": "native", "cuda": "sm_90a", "rocm": "gfx90a"}
+
+
+def make_target(kind: str, arch: str = "") -> Target:
+    """The target of a kind, `cpu`, `cuda` or `rocm`, and an architecture, the default one if empty."""
+    if kind not in DEFAULT_ARCH:
+        raise PassError(f"unknown target {kind!r}; expected one of {', '.join(DEFAULT_ARCH)}")
+    if arch and not all(c.isalnum() or c in "_-" for c in arch):
+        raise PassError(f"no architecture: {arch!r}; expected one like {DEFAULT_ARCH[kind]!r}")
+    return Target(cast(Literal["cpu", "cuda", "rocm"], kind), arch or DEFAULT_ARCH[kind])
+
+
+def set_target(module: ModuleOp, target: Target) -> None:
+    module.attributes["ait.target"] = StringAttr(target.kind)
+    module.attributes["ait.arch"] = StringAttr(target.arch)
+
+
+def target_of(module: ModuleOp) -> Target:
+    """The target that selection wrote into the module; `PassError` when there is none."""
+    kind, arch = module.attributes.get("ait.target"), module.attributes.get("ait.arch")
+    if not isinstance(kind, StringAttr) or not isinstance(arch, StringAttr):
+        raise PassError("the module has no target; run the pass 'select{target=\"cpu\"}' first")
+    return make_target(kind.data, arch.data)

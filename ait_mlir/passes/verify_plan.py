@@ -1,0 +1,44 @@
+"""Prove that a planned program never has two live buffers in one place."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.passes import ModulePass
+
+from ait_mlir.dialects.ait_rt.program import ProgramOp
+from ait_mlir.dims import Expr
+from ait_mlir.ir.pipeline import PassError
+from ait_mlir.passes.lifetimes import lifetimes
+from ait_mlir.passes.memory import Buffer, verify
+
+
+def verify_program(program: ProgramOp) -> None:
+    """Raise `PassError` at the program unless its plan is proved to be right for all dims."""
+    buffers: list[Buffer] = []
+    offsets: dict[int | str, Expr] = {}
+    for i, life in enumerate(lifetimes(program)):
+        at = life.alloc.at
+        name = life.alloc.buffer.name_hint
+        key = f"%{name} (allocation {i})" if name else f"allocation {i}"
+        if at is None:
+            raise PassError(f"{key} has no place yet; run the pass 'plan-memory' first", life.alloc)
+        buffers.append(Buffer(key, life.start, life.end, life.alloc.buffer_type.byte_size()))
+        offsets[key] = at
+    problems = verify(buffers, offsets, program.arena_size, program.scope)
+    if problems:
+        raise PassError(f"the memory plan of @{program.sym_name.data} is wrong: {'; '.join(problems)}", program)
+
+
+@dataclass(frozen=True)
+class VerifyPlanPass(ModulePass):
+    """Check the memory plan with a verifier that shares no code with the planner."""
+
+    name = "verify-plan"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        for program in op.ops:
+            if isinstance(program, ProgramOp):
+                verify_program(program)

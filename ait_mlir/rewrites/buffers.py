@@ -1,0 +1,248 @@
+"""Copies that the kernels make unnecessary: reads and writes in place.
+
+Before memory is planned every buffer is written once (the parts of a concat each once), so reading the source of a copy instead
+of its target, or writing the target instead of the source, changes nothing but the strides a kernel sees.
+"""
+
+from __future__ import annotations
+
+from typing import cast
+
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Operation, SSAValue, Use
+from xdsl.traits import SymbolTable
+
+from ait_mlir.dialects.ait.types import Shape, scope_of
+from ait_mlir.dialects.ait_rt.buffers import AllocOp, CopyOp, DestinationOp, ViewOp, contiguous_strides
+from ait_mlir.dialects.ait_rt.program import KernelOp, LaunchOp
+from ait_mlir.dialects.ait_rt.types import BufferType
+from ait_mlir.dims import Scope, const
+from ait_mlir.lowering.kernels import kernel_of
+from ait_mlir.passes.target import target_of
+from ait_mlir.rewrites.engine.constraints import CONSTRAINTS
+from ait_mlir.rewrites.engine.driver import Rewriter
+from ait_mlir.rewrites.engine.language import PatternBuilder, pattern, patterns
+from ait_mlir.rewrites.engine.natives import NATIVES
+
+# ** patterns **
+
+
+@pattern(benefit=3)
+def read_in_place(p: PatternBuilder) -> None:
+    """A copy that only kernels read which accept the strides of its source: they read the source."""
+    source, target = p.value(), p.result(p.op("ait_rt.alloc", []))
+    root = p.op("ait_rt.copy", [source, target], results=0)
+    p.require("readers_accept_strides_of", target, source)
+    p.apply(root, "read_source", root)
+
+
+@pattern(benefit=2)
+def write_in_place(p: PatternBuilder) -> None:
+    """A buffer that is copied elsewhere: its kernel, if it accepts the strides, writes there at once."""
+    source, target = p.result(p.op("ait_rt.alloc", [])), p.value()
+    root = p.op("ait_rt.copy", [source, target], results=0)
+    p.require("users_accept_strides_of", source, target)
+    p.require("defined_by_buffer_ops", target)
+    p.apply(root, "write_target", root)
+
+
+@pattern(benefit=1)
+def write_permuted(p: PatternBuilder) -> None:
+    """A buffer that is only copied out with its dims permuted: its kernel, if it can, writes in the permuted order at once."""
+    source, target = p.result(p.op("ait_rt.alloc", [])), p.result(p.op("ait_rt.alloc", []))
+    view = p.op("ait_rt.view", [source])
+    root = p.op("ait_rt.copy", [p.result(view), target], results=0)
+    p.require("is_permutation", view)
+    p.require("only_viewed_by", source, view)
+    p.require("writer_accepts_inverse_of", source, view)
+    p.apply(root, "write_inverse", root)
+
+
+REMOVE_COPIES = patterns(read_in_place, write_in_place, write_permuted)
+
+# ** constraints **
+
+
+def strides_of(buffer: SSAValue) -> Shape:
+    """The strides of a buffer: its view's, or row-major."""
+    owner = buffer.owner
+    if isinstance(owner, ViewOp):
+        return owner.strides.data
+    return contiguous_strides(cast(BufferType, buffer.type).dims)
+
+
+def kernel_of_launch(launch: LaunchOp) -> KernelOp:
+    """The kernel that a launch runs."""
+    program = launch.parent_op()
+    module = None if program is None else program.parent_op()
+    assert module is not None
+    return cast(KernelOp, SymbolTable.lookup_symbol(module, launch.kernel_name))
+
+
+def launch_accepts(use: Use, strides: Shape, scope: Scope) -> bool:
+    """Whether the launch takes a buffer of these strides where it now takes the used one."""
+    launch = use.operation
+    if not isinstance(launch, LaunchOp) or use.index >= len(launch.ins) + len(launch.outs):
+        return False
+    kernel = kernel_of_launch(launch)
+    module = kernel.parent_op()
+    assert isinstance(module, ModuleOp)
+    op = kernel.compute_op()
+    return kernel_of(kernel.provider.data, op, target_of(module)).accepts(op, use.index, strides, scope)
+
+
+def is_write(use: Use) -> bool:
+    """Whether the use writes the buffer."""
+    op = use.operation
+    if isinstance(op, LaunchOp):
+        return use.index >= len(op.ins)
+    return isinstance(op, CopyOp) and use.index == 1
+
+
+def _scope(value: SSAValue) -> Scope:
+    return scope_of(value.owner if isinstance(value.owner, Operation) else None)
+
+
+@CONSTRAINTS
+def readers_accept_strides_of(value: SSAValue, like: SSAValue) -> bool:
+    """The buffer is written by one copy, and all that read it are copies, or kernels that accept the strides of `like`."""
+    strides, scope = strides_of(like), _scope(value)
+    writes = [use for use in value.uses if is_write(use)]
+    reads = [use for use in value.uses if not is_write(use)]
+    return len(writes) == 1 and all(
+        isinstance(use.operation, CopyOp) or launch_accepts(use, strides, scope) for use in reads
+    )
+
+
+@CONSTRAINTS
+def users_accept_strides_of(value: SSAValue, like: SSAValue) -> bool:
+    """The buffer is written by one kernel, and all kernels that use it accept the strides of `like`; views of it need row-major ones."""
+    strides, scope = strides_of(like), _scope(value)
+    writes = [use for use in value.uses if is_write(use)]
+    if len(writes) != 1 or not isinstance(writes[0].operation, LaunchOp):
+        return False
+    row_major = strides == contiguous_strides(cast(BufferType, value.type).dims)
+    return all(
+        isinstance(use.operation, CopyOp)
+        or (isinstance(use.operation, ViewOp) and row_major)
+        or launch_accepts(use, strides, scope)
+        for use in value.uses
+    )
+
+
+@CONSTRAINTS
+def defined_by_buffer_ops(value: SSAValue) -> bool:
+    """The buffer comes from an allocation or output, directly or as a view, so that it can be defined earlier."""
+    owner = value.owner
+    while isinstance(owner, ViewOp):
+        owner = owner.source.owner
+    return isinstance(owner, AllocOp | DestinationOp)
+
+
+@CONSTRAINTS
+def is_permutation(view: Operation) -> bool:
+    """The view shows all of a row-major buffer with its dims in another order."""
+    return isinstance(view, ViewOp) and inverse_strides(view) is not None
+
+
+@CONSTRAINTS
+def only_viewed_by(value: SSAValue, view: Operation) -> bool:
+    """One kernel writes the buffer, and nothing else uses it but `view`, whose only use is one copy."""
+    users = [use.operation for use in value.uses]
+    others = [u for u in users if u is not view]
+    return (
+        len(users) == 2
+        and len(others) == 1
+        and isinstance(others[0], LaunchOp)
+        and view.results[0].has_one_use()
+    )
+
+
+@CONSTRAINTS
+def writer_accepts_inverse_of(value: SSAValue, view: Operation) -> bool:
+    """The kernel that writes the buffer accepts the strides that make `view` row-major."""
+    strides = inverse_strides(cast(ViewOp, view))
+    writes = [use for use in value.uses if is_write(use)]
+    return strides is not None and len(writes) == 1 and launch_accepts(writes[0], strides, _scope(value))
+
+
+def inverse_strides(view: ViewOp) -> Shape | None:
+    """Strides for the viewed buffer under which the view would be row-major; None if the view is no permutation of it."""
+    source, target = cast(BufferType, view.source.type), view.buffer_type
+    if view.offset.data[0] is not const(0) or source.rank != target.rank or isinstance(view.source.owner, ViewOp):
+        return None
+    wanted = contiguous_strides(target.dims)
+    rest = list(range(target.rank))
+    out = [const(0)] * source.rank
+    for i, (dim, stride) in enumerate(zip(source.dims, contiguous_strides(source.dims), strict=True)):
+        j = next((j for j in rest if target.dims[j] is dim and view.strides.data[j] is stride), None)
+        if j is None:
+            return None
+        rest.remove(j)
+        out[i] = wanted[j]
+    return tuple(out)
+
+
+# ** rewrites **
+
+
+def _hoist(value: SSAValue, before: Operation) -> None:
+    """Define a buffer, and what it is a view of, before an op of the same block."""
+    chain: list[Operation] = []
+    owner = value.owner
+    while isinstance(owner, ViewOp | AllocOp):
+        chain.append(owner)
+        if isinstance(owner, AllocOp):
+            break
+        owner = owner.source.owner
+    block = before.parent
+    assert block is not None
+    place = before
+    for op in chain:
+        if op.parent is block and not op.is_before_in_block(place):
+            op.detach()
+            block.insert_op_before(op, place)
+        place = op if op.parent is block else place
+
+
+@NATIVES
+def read_source(r: Rewriter, copy: Operation) -> None:
+    """Let the readers of a copy read its source."""
+    source, target = copy.operands
+    alloc = cast(Operation, target.owner)
+    r.erase(copy)
+    r.replace_value(target, source)
+    r.erase(alloc)
+
+
+@NATIVES
+def write_target(r: Rewriter, copy: Operation) -> None:
+    """Let the kernel that writes the source of a copy write its target."""
+    source, target = copy.operands
+    alloc = cast(Operation, source.owner)
+    launch = next(use.operation for use in source.uses if is_write(use))
+    r.erase(copy)
+    _hoist(target, launch)
+    r.replace_value(source, target)
+    r.erase(alloc)
+
+
+@NATIVES
+def write_inverse(r: Rewriter, copy: Operation) -> None:
+    """Let the kernel write through the inverse of the permutation that the copy reads through."""
+    permuted, target = copy.operands
+    view = cast(ViewOp, permuted.owner)
+    source = view.source
+    alloc = cast(Operation, source.owner)
+    strides = inverse_strides(view)
+    assert strides is not None
+    launch = next(use.operation for use in source.uses if is_write(use))
+    r.erase(copy)
+    r.erase(view)
+    _hoist(target, launch)
+    inverse = ViewOp(target, const(0), strides, cast(BufferType, source.type))
+    r.insert(inverse, before=launch)
+    r.replace_value(source, inverse.buffer)
+    r.erase(alloc)
+
+
