@@ -4,11 +4,17 @@ from __future__ import annotations
 
 from xdsl.ir import Operation
 
+from ait_mlir.lowering.kernels import elementwise, index, norm, view
 from ait_mlir.lowering.kernels.base import Arg, Emission, Kernel, Target
 
 __all__ = ["PROVIDERS", "Arg", "Emission", "Kernel", "Target", "kernel_of", "kernels_for"]
 
-PROVIDERS: tuple[Kernel, ...] = ()
+PROVIDERS: tuple[Kernel, ...] = (
+    *elementwise.KERNELS,
+    *view.KERNELS,
+    *index.KERNELS,
+    *norm.KERNELS,
+)
 
 
 def kernels_for(op: Operation, target: Target) -> list[Kernel]:

@@ -50,14 +50,19 @@ def collapse(loops: Sequence[Loop], scope: Scope) -> list[Loop]:
 
 
 def _continues(outer: Loop, inner: Loop, scope: Scope) -> bool:
-    return all(a is (b * inner.size) or scope.equal(a, b * inner.size) for a, b in zip(outer.strides, inner.strides, strict=True))
+    return all(
+        a is (b * inner.size) or scope.equal(a, b * inner.size)
+        for a, b in zip(outer.strides, inner.strides, strict=True)
+    )
 
 
 def inner_kind(stride: Expr) -> str:
     """What the C++ kernels are told of an innermost stride."""
-    return {0: "ait::Inner::zero", 1: "ait::Inner::unit"}.get(stride.as_int() or 0, "ait::Inner::strided") if (
-        stride.as_int() is not None
-    ) else "ait::Inner::strided"
+    return (
+        {0: "ait::Inner::zero", 1: "ait::Inner::unit"}.get(stride.as_int() or 0, "ait::Inner::strided")
+        if (stride.as_int() is not None)
+        else "ait::Inner::strided"
+    )
 
 
 def braces(exprs: Iterable[Expr], cpp_dims: Mapping[str, str]) -> str:

@@ -1,0 +1,184 @@
+"""Ops that move elements and compute nothing, as copies between strided buffers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import cast
+
+from xdsl.ir import Operation
+
+from ait_mlir.dialects.ait.types import Shape, TensorType, scope_of
+from ait_mlir.dialects.ait.view import ConcatOp, ExpandOp, PermuteOp, ReshapeOp, SliceOp, SplitOp
+from ait_mlir.dims import Expr, Scope, const, total
+from ait_mlir.lowering.kernels.base import Arg, Emission, Kernel, Strides, Target, bytes_moved, row_major
+from ait_mlir.lowering.kernels.loops import ZERO, Loop, braces, broadcast_strides, collapse, nest, sizes
+
+MAX_RANK = 16
+
+
+@dataclass(frozen=True)
+class Part:
+    """One strided copy: from `source` at an offset to `target` at an offset, both in elements."""
+
+    source: Arg
+    target: Arg
+    loops: Sequence[Loop]
+    source_offset: Expr = ZERO
+    target_offset: Expr = ZERO
+
+
+class CopyKernel(Kernel):
+    """`reshape`, `permute`, `expand`, `slice`, `split` and `concat` that could not become views."""
+
+    provider = "native"
+    name = "copy"
+
+    def matches(self, op: Operation, target: Target) -> bool:
+        if not isinstance(op, ReshapeOp | PermuteOp | ExpandOp | SliceOp | SplitOp | ConcatOp):
+            return False
+        ranks = [cast(TensorType, v.type).rank for v in (*op.operands, *op.results)]
+        return sum(sorted(ranks)[-2:]) <= MAX_RANK
+
+    def heuristic(self, op: Operation, target: Target) -> float:
+        parts = max(len(op.operands), len(op.results))
+        return parts * target.launch_seconds + bytes_moved(op, scope_of(op)) / target.bandwidth
+
+    def accepts(self, op: Operation, position: int, strides: Strides, scope: Scope) -> bool:
+        if not isinstance(op, ReshapeOp) or position == 0:
+            return True
+        source, target = (cast(TensorType, v.type).dims for v in (op.operands[0], op.results[0]))
+        return all(_step(group.target, scope) is not None for group in _groups(source, target, None, strides, scope))
+
+    def emit(
+        self,
+        op: Operation,
+        ins: Sequence[Arg],
+        outs: Sequence[Arg],
+        cpp_dims: Mapping[str, str],
+        config: Mapping[str, int],
+        target: Target,
+    ) -> Emission:
+        place = "gpu" if target.is_gpu else "cpu"
+        lines = ["int32_t status = 0;"]
+        for part in parts(op, ins, outs, scope_of(op)):
+            lines.append(
+                f"status = ait::{place}::copy(ctx, {sizes(part.loops, cpp_dims)}, "
+                f"{_pointer(part.source, part.source_offset, cpp_dims)}, {_strides(part.loops, 0, cpp_dims)}, "
+                f"{_pointer(part.target, part.target_offset, cpp_dims)}, {_strides(part.loops, 1, cpp_dims)});"
+            )
+            lines.append("if (status != 0) return status;")
+        lines.append("return 0;")
+        return Emission((f"ait/kernels/{place}/copy.{'cuh' if target.is_gpu else 'h'}",), "", "\n".join(lines) + "\n")
+
+
+def parts(op: Operation, ins: Sequence[Arg], outs: Sequence[Arg], scope: Scope) -> Iterator[Part]:
+    """The strided copies that do `op`."""
+    match op:
+        case SplitOp():
+            axis = op.dim.value.data
+            yield from _pieces(ins[0], outs, axis, scope, cutting=True)
+        case ConcatOp():
+            yield from _pieces(outs[0], ins, op.dim.value.data, scope, cutting=False)
+        case SliceOp():
+            offset = total([o * s for o, s in zip(op.offsets.data, ins[0].strides, strict=True)])
+            loops = nest(outs[0].type.dims, [ins[0].strides, outs[0].strides])
+            yield Part(ins[0], outs[0], collapse(loops, scope), source_offset=offset)
+        case PermuteOp():
+            strides = [ins[0].strides[i] for i in op.order()]
+            yield Part(ins[0], outs[0], collapse(nest(outs[0].type.dims, [strides, outs[0].strides]), scope))
+        case ExpandOp():
+            shape = outs[0].type.dims
+            loops = nest(shape, [broadcast_strides(ins[0], shape), outs[0].strides])
+            yield Part(ins[0], outs[0], collapse(loops, scope))
+        case _:
+            yield Part(ins[0], outs[0], collapse(_reshape_loops(ins[0], outs[0], scope), scope))
+
+
+def _pieces(whole: Arg, pieces: Sequence[Arg], axis: int, scope: Scope, cutting: bool) -> Iterator[Part]:
+    """Consecutive pieces of `whole` along `axis`, copied out of it when `cutting`, else into it."""
+    start: Expr = const(0)
+    for piece in pieces:
+        offset = start * whole.strides[axis]
+        if cutting:
+            loops = collapse(nest(piece.type.dims, [whole.strides, piece.strides]), scope)
+            yield Part(whole, piece, loops, source_offset=offset)
+        else:
+            loops = collapse(nest(piece.type.dims, [piece.strides, whole.strides]), scope)
+            yield Part(piece, whole, loops, target_offset=offset)
+        start = start + piece.type.dims[axis]
+
+
+# ** reshape **
+
+
+@dataclass(frozen=True)
+class Group:
+    """Dims of both sides that have the same number of elements, as loops of one stride."""
+
+    source: list[Loop]
+    target: list[Loop]
+
+
+def _groups(
+    source: Shape, target: Shape, source_strides: Strides | None, target_strides: Strides | None, scope: Scope
+) -> list[Group]:
+    """Cut both shapes into the smallest groups of equal product; strides that are not given are row-major."""
+    a = _loops(source, source_strides)
+    b = _loops(target, target_strides)
+    cuts = [(0, 0)]
+    products = _prefixes(b)
+    for i, p in enumerate(_prefixes(a)):
+        j = next((j for j, q in enumerate(products) if j >= cuts[-1][1] and scope.equal(p, q)), None)
+        if j is not None and i + 1 < len(a) and j + 1 < len(b):
+            cuts.append((i + 1, j + 1))
+    cuts.append((len(a), len(b)))
+    return [Group(a[i:k], b[j:m]) for (i, j), (k, m) in pairwise(cuts)]
+
+
+def _loops(shape: Shape, strides: Strides | None) -> list[Loop]:
+    return [loop for loop in nest(shape, [strides or row_major(shape)]) if loop.size.as_int() != 1]
+
+
+def _prefixes(loops: Sequence[Loop]) -> list[Expr]:
+    product, out = const(1), list[Expr]()
+    for loop in loops:
+        product = product * loop.size
+        out.append(product)
+    return out
+
+
+def _step(loops: Sequence[Loop], scope: Scope) -> Expr | None:
+    """The stride with which the loops step through memory as one, if they do."""
+    merged = collapse(loops, scope)
+    return merged[0].strides[0] if len(merged) == 1 and loops else const(1) if not loops else None
+
+
+def _reshape_loops(source: Arg, target: Arg, scope: Scope) -> list[Loop]:
+    loops: list[Loop] = []
+    for group in _groups(source.type.dims, target.type.dims, source.strides, target.strides, scope):
+        into, out_of = _step(group.target, scope), _step(group.source, scope)
+        if into is not None:
+            steps = row_major([loop.size for loop in group.source])
+            loops += [Loop(l.size, (l.strides[0], s * into)) for l, s in zip(group.source, steps, strict=True)]
+        elif out_of is not None:
+            steps = row_major([loop.size for loop in group.target])
+            loops += [Loop(l.size, (s * out_of, l.strides[0])) for l, s in zip(group.target, steps, strict=True)]
+        else:
+            raise ValueError("a reshape between two buffers that are both cut within a dim needs a copy in between")
+    return loops
+
+
+# ** text **
+
+
+def _pointer(arg: Arg, offset: Expr, cpp_dims: Mapping[str, str]) -> str:
+    return arg.name if offset.as_int() == 0 else f"{arg.name} + {offset.cpp(cpp_dims)}"
+
+
+def _strides(loops: Sequence[Loop], position: int, cpp_dims: Mapping[str, str]) -> str:
+    return braces((loop.strides[position] for loop in loops), cpp_dims)
+
+
+KERNELS = (CopyKernel(),)

@@ -1,0 +1,121 @@
+/// @file copy.h
+/// @brief Copies between strided buffers: permute, slice, concat, expand.
+#ifndef AIT_KERNELS_CPU_COPY_H_
+#define AIT_KERNELS_CPU_COPY_H_
+
+#include <stdint.h>
+#include <string.h>
+
+#include "ait/context.h"
+#include "ait/kernels/copy_plan.h"
+
+namespace ait::cpu {
+
+namespace detail {
+inline constexpr int64_t kTile = 32;
+inline constexpr int64_t kParallelBytes = 256 * 1024;
+inline constexpr int64_t kRunBytes = 64 * 1024;  // longer runs are cut, so that threads share them
+
+/// The offsets of both sides at the linear index `linear` over `count` dims.
+struct Offsets {
+  int64_t in = 0, out = 0;
+  Offsets(const CopyDim* dims, int count, int64_t linear) {
+    for (int d = count - 1; d >= 0; --d) {
+      const int64_t quotient = linear / dims[d].size;
+      const int64_t coordinate = linear - quotient * dims[d].size;
+      in += coordinate * dims[d].in;
+      out += coordinate * dims[d].out;
+      linear = quotient;
+    }
+  }
+};
+
+inline int64_t total(const CopyPlan& plan) {
+  int64_t elements = 1;
+  for (int d = 0; d < plan.rank; ++d) elements *= plan.dims[d].size;
+  return elements;
+}
+
+/// Both sides contiguous along the last dim.
+template <class Word>
+void copy_runs(const CopyPlan& plan, const Word* in, Word* out) {
+  const int outer = plan.rank - 1;
+  const int64_t n = plan.dims[outer].size;
+  const int64_t run = kRunBytes / static_cast<int64_t>(sizeof(Word));
+  const int64_t parts = (n + run - 1) / run;
+  const int64_t elements = total(plan);
+#pragma omp parallel for schedule(static) if (elements * static_cast<int64_t>(sizeof(Word)) >= kParallelBytes)
+  for (int64_t task = 0; task < elements / n * parts; ++task) {
+    const int64_t row = task / parts;
+    const int64_t begin = (task - row * parts) * run;
+    const int64_t count = n - begin < run ? n - begin : run;
+    const Offsets at(plan.dims, outer, row);
+    memcpy(out + at.out + begin, in + at.in + begin, static_cast<size_t>(count) * sizeof(Word));
+  }
+}
+
+/// The input is contiguous along dim `unit`, the output is written along the last one: tile by tile, so that both stay in cache.
+template <class Word>
+void copy_tiles(const CopyPlan& plan, int unit, const Word* in, Word* out) {
+  CopyDim outer[kMaxCopyRank];
+  int rank = 0;
+  for (int d = 0; d + 1 < plan.rank; ++d) {
+    if (d != unit) outer[rank++] = plan.dims[d];
+  }
+  const CopyDim rows = plan.dims[unit], columns = plan.dims[plan.rank - 1];
+  const int64_t bands = (rows.size + kTile - 1) / kTile;
+  const int64_t elements = total(plan);
+  const int64_t tasks = elements / (rows.size * columns.size) * bands;
+#pragma omp parallel for schedule(static) if (elements * static_cast<int64_t>(sizeof(Word)) >= kParallelBytes)
+  for (int64_t task = 0; task < tasks; ++task) {
+    const Offsets at(outer, rank, task / bands);
+    const int64_t first_row = task % bands * kTile;
+    const int64_t end_row = first_row + kTile < rows.size ? first_row + kTile : rows.size;
+    for (int64_t first = 0; first < columns.size; first += kTile) {
+      const int64_t end = first + kTile < columns.size ? first + kTile : columns.size;
+      for (int64_t r = first_row; r < end_row; ++r) {
+        const Word* from = in + at.in + r;
+        Word* to = out + at.out + r * rows.out;
+        for (int64_t c = first; c < end; ++c) to[c * columns.out] = from[c * columns.in];
+      }
+    }
+  }
+}
+
+/// Any strides.
+template <class Word>
+void copy_strided(const CopyPlan& plan, const Word* in, Word* out) {
+  const int outer = plan.rank - 1;
+  const CopyDim inner = plan.dims[outer];
+  const int64_t elements = total(plan);
+#pragma omp parallel for schedule(static) if (elements * static_cast<int64_t>(sizeof(Word)) >= kParallelBytes)
+  for (int64_t row = 0; row < elements / inner.size; ++row) {
+    const Offsets at(plan.dims, outer, row);
+    for (int64_t i = 0; i < inner.size; ++i) out[at.out + i * inner.out] = in[at.in + i * inner.in];
+  }
+}
+}  // namespace detail
+
+/// @brief out[i, j, ...] = in[i, j, ...], bit for bit; strides in elements, 0 in the input where it is broadcast.
+template <class T, size_t kRank>
+int32_t copy(const Context&, const int64_t (&sizes)[kRank], const T* in, const int64_t (&in_strides)[kRank], T* out,
+             const int64_t (&out_strides)[kRank]) {
+  using Word = typename UnsignedOf<sizeof(T)>::Type;
+  const CopyPlan plan = plan_copy(sizes, in_strides, out_strides);
+  if (plan.empty) return 0;
+  const Word* from = reinterpret_cast<const Word*>(in);
+  Word* to = reinterpret_cast<Word*>(out);
+  if (plan.rank == 0) {
+    memcpy(to, from, sizeof(Word));
+  } else if (plan.dims[plan.rank - 1].in == 1 && plan.dims[plan.rank - 1].out == 1) {
+    detail::copy_runs(plan, from, to);
+  } else if (plan.input_unit_dim() >= 0) {
+    detail::copy_tiles(plan, plan.input_unit_dim(), from, to);
+  } else {
+    detail::copy_strided(plan, from, to);
+  }
+  return 0;
+}
+
+}  // namespace ait::cpu
+#endif  // AIT_KERNELS_CPU_COPY_H_

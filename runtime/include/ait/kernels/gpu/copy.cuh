@@ -1,0 +1,185 @@
+/// @file copy.cuh
+/// @brief Copies between strided buffers: permute, slice, concat, expand.
+#ifndef AIT_KERNELS_GPU_COPY_CUH_
+#define AIT_KERNELS_GPU_COPY_CUH_
+
+#include <stdint.h>
+
+#include "ait/gpu/launch.h"
+#include "ait/kernels/copy_plan.h"
+#include "ait/kernels/gpu/vector.cuh"
+
+namespace ait::gpu {
+
+namespace detail {
+
+/// A copy of words, the strides in words.
+template <bool kWide>
+struct StridedCopy {
+  int rank;
+  int64_t words;
+  CopyDim dims[kMaxCopyRank];
+  Divider sizes[kMaxCopyRank];
+
+  /// The plan with its last dim counted in words of `factor` elements, the other strides divided by it.
+  StridedCopy(const CopyPlan& plan, int64_t factor) : rank(plan.rank), words(1) {
+    for (int d = 0; d < rank; ++d) {
+      const bool inner = d == rank - 1;
+      const CopyDim dim = plan.dims[d];
+      dims[d] = factor == 1 ? dim : CopyDim{inner ? dim.size / factor : dim.size, inner ? 1 : dim.in / factor, inner ? 1 : dim.out / factor};
+      words *= dims[d].size;
+      if constexpr (!kWide) sizes[d] = Divider(static_cast<uint32_t>(dims[d].size));
+    }
+  }
+};
+
+template <class Word, bool kWide>
+__global__ void copy_strided_kernel(StridedCopy<kWide> plan, const Word* in, Word* out) {
+  wait_for_previous();
+  allow_next();
+  const int64_t stride = static_cast<int64_t>(gridDim.x) * blockDim.x;
+  for (int64_t word = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x; word < plan.words; word += stride) {
+    int64_t from = 0, to = 0;
+    if constexpr (kWide) {
+      int64_t linear = word;
+      for (int d = plan.rank - 1; d >= 0; --d) {
+        const int64_t quotient = linear / plan.dims[d].size;
+        const int64_t coordinate = linear - quotient * plan.dims[d].size;
+        from += coordinate * plan.dims[d].in;
+        to += coordinate * plan.dims[d].out;
+        linear = quotient;
+      }
+    } else {
+      uint32_t linear = static_cast<uint32_t>(word);
+      for (int d = plan.rank - 1; d > 0; --d) {
+        const uint32_t quotient = plan.sizes[d].divide(linear);
+        const int64_t coordinate = linear - quotient * plan.sizes[d].divisor;
+        from += coordinate * plan.dims[d].in;
+        to += coordinate * plan.dims[d].out;
+        linear = quotient;
+      }
+      from += linear * plan.dims[0].in;
+      to += linear * plan.dims[0].out;
+    }
+    out[to] = in[from];
+  }
+}
+
+/// Rows are contiguous in the input, columns in the output; both go through shared memory in square tiles.
+struct TiledCopy {
+  int rank;  // of the outer dims
+  int64_t tiles, row_tiles, column_tiles;
+  CopyDim rows, columns;
+  CopyDim outer[kMaxCopyRank];
+};
+
+inline constexpr int kTileThreads = 256;
+
+template <class Word, int kTile>
+__global__ void __launch_bounds__(kTileThreads) copy_tiled_kernel(TiledCopy plan, const Word* in, Word* out) {
+  __shared__ Word tile[kTile][kTile + (sizeof(Word) < 4 ? 4 / sizeof(Word) : 1)];
+  wait_for_previous();
+  allow_next();
+  const int lane = threadIdx.x % kTile;
+  const int group = threadIdx.x / kTile;
+  constexpr int kGroups = kTileThreads / kTile;
+  for (int64_t index = blockIdx.x; index < plan.tiles; index += gridDim.x) {
+    int64_t linear = index / plan.column_tiles;
+    const int64_t first_column = (index - linear * plan.column_tiles) * kTile;
+    const int64_t batch = linear / plan.row_tiles;
+    const int64_t first_row = (linear - batch * plan.row_tiles) * kTile;
+    int64_t from = first_row * plan.rows.in + first_column * plan.columns.in;
+    int64_t to = first_row * plan.rows.out + first_column * plan.columns.out;
+    linear = batch;
+    for (int d = plan.rank - 1; d >= 0; --d) {
+      const int64_t quotient = linear / plan.outer[d].size;
+      const int64_t coordinate = linear - quotient * plan.outer[d].size;
+      from += coordinate * plan.outer[d].in;
+      to += coordinate * plan.outer[d].out;
+      linear = quotient;
+    }
+    const int64_t rows = plan.rows.size - first_row, columns = plan.columns.size - first_column;
+    for (int c = group; c < kTile; c += kGroups) {
+      if (c < columns && lane < rows) tile[c][lane] = in[from + c * plan.columns.in + lane];
+    }
+    __syncthreads();
+    for (int r = group; r < kTile; r += kGroups) {
+      if (r < rows && lane < columns) out[to + r * plan.rows.out + lane] = tile[lane][r];
+    }
+    __syncthreads();
+  }
+}
+
+template <class Word>
+int32_t launch_tiled(const Context& ctx, const CopyPlan& plan, int unit, const void* in, void* out) {
+  constexpr int kTile = sizeof(Word) <= 2 ? 64 : 32;
+  TiledCopy tiled;
+  tiled.rank = 0;
+  int64_t batches = 1;
+  for (int d = 0; d + 1 < plan.rank; ++d) {
+    if (d == unit) continue;
+    tiled.outer[tiled.rank++] = plan.dims[d];
+    batches *= plan.dims[d].size;
+  }
+  tiled.rows = plan.dims[unit];
+  tiled.columns = plan.dims[plan.rank - 1];
+  tiled.row_tiles = (tiled.rows.size + kTile - 1) / kTile;
+  tiled.column_tiles = (tiled.columns.size + kTile - 1) / kTile;
+  tiled.tiles = batches * tiled.row_tiles * tiled.column_tiles;
+  LaunchConfig config;
+  config.block = dim3(kTileThreads);
+  config.grid = dim3(ceil_div(tiled.tiles, 1, 1 << 20));
+  config.dependent = true;
+  return launch(ctx, config, copy_tiled_kernel<Word, kTile>, tiled, static_cast<const Word*>(in), static_cast<Word*>(out));
+}
+
+template <class Word, bool kWide = false>
+int32_t launch_strided(const Context& ctx, const CopyPlan& plan, int64_t factor, const void* in, void* out) {
+  const StridedCopy<kWide> strided(plan, factor);
+  LaunchConfig config;
+  config.block = dim3(strided.words >= 65536 ? 256 : 128);
+  config.grid = dim3(ceil_div(strided.words, config.block.x, 1 << 20));
+  config.dependent = true;
+  return launch(ctx, config, copy_strided_kernel<Word, kWide>, strided, static_cast<const Word*>(in), static_cast<Word*>(out));
+}
+
+/// The widest access, in bytes, that both sides allow along a contiguous last dim.
+inline int64_t access_bytes(const CopyPlan& plan, int64_t element, const void* in, const void* out) {
+  uintptr_t bits = reinterpret_cast<uintptr_t>(in) | reinterpret_cast<uintptr_t>(out) | 16;
+  for (int d = 0; d < plan.rank; ++d) {
+    const CopyDim& dim = plan.dims[d];
+    if (d == plan.rank - 1) {
+      if (dim.in != 1 || dim.out != 1) return element;
+      bits |= static_cast<uintptr_t>(dim.size * element);
+    } else {
+      bits |= static_cast<uintptr_t>(dim.in * element) | static_cast<uintptr_t>(dim.out * element);
+    }
+  }
+  return static_cast<int64_t>(bits & (~bits + 1));  // the lowest bit
+}
+}  // namespace detail
+
+/// @brief out[i, j, ...] = in[i, j, ...], bit for bit; strides in elements, 0 in the input where it is broadcast.
+template <class T, size_t kRank>
+int32_t copy(const Context& ctx, const int64_t (&sizes)[kRank], const T* in, const int64_t (&in_strides)[kRank], T* out,
+             const int64_t (&out_strides)[kRank]) {
+  using Element = word_t<sizeof(T)>;
+  constexpr int64_t kElement = sizeof(T);
+  CopyPlan plan = plan_copy(sizes, in_strides, out_strides);
+  if (plan.empty) return 0;
+  if (plan.rank == 0) plan.dims[plan.rank++] = {1, 1, 1};
+  int64_t elements = 1;
+  for (int d = 0; d < plan.rank; ++d) elements *= plan.dims[d].size;
+  if (elements >= int64_t(1) << 31) return detail::launch_strided<Element, true>(ctx, plan, 1, in, out);
+  const CopyDim& inner = plan.dims[plan.rank - 1];
+  const int unit = plan.input_unit_dim();
+  if (inner.out == 1 && inner.in != 1 && inner.in != 0 && unit >= 0) return detail::launch_tiled<Element>(ctx, plan, unit, in, out);
+  const int64_t bytes = detail::access_bytes(plan, kElement, in, out);
+  if (bytes >= 16) return detail::launch_strided<uint4>(ctx, plan, 16 / kElement, in, out);
+  if (bytes >= 8 && kElement < 8) return detail::launch_strided<uint2>(ctx, plan, 8 / kElement, in, out);
+  if (bytes >= 4 && kElement < 4) return detail::launch_strided<uint32_t>(ctx, plan, 4 / kElement, in, out);
+  return detail::launch_strided<Element>(ctx, plan, 1, in, out);
+}
+
+}  // namespace ait::gpu
+#endif  // AIT_KERNELS_GPU_COPY_CUH_
