@@ -69,8 +69,8 @@ class View:
         first, last = self.span()
         if first < self.low or last > self.high or self.low < 0 or self.high > self.memory.size:
             raise EvaluationError(
-                f"{self.name} reaches bytes [{first}, {last}) of {self.memory.name}, outside of its buffer [{self.low}, "
-                f"{self.high}); the memory has {self.memory.size} bytes"
+                f"{self.name} reaches bytes [{first}, {last}) of {self.memory.name}, outside of its buffer "
+                f"[{self.low}, {self.high}); the memory has {self.memory.size} bytes"
             )
 
     @property

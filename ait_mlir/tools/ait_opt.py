@@ -27,7 +27,7 @@ EXAMPLE = """examples:
   ait-opt examples/ffn.mlir -p 'apply-patterns{file="my_patterns.mlir"}' --check-semantics
 """
 
-_EXPECTED = re.compile(r"//\s*expected-(error|warning)(@(?:above|below|[+-]\d+))?\s*\{\{(.*?)\}\}")
+_EXPECTED = re.compile(r"//\s*expected-(error|warning)\s*(@(?:above|below|[+-]\d+))?\s*\{\{(.*?)\}\}")
 
 
 class Options(argparse.Namespace):

@@ -257,7 +257,7 @@ def check_region(op: AitOp, region: Region, argument_types: Sequence[Attribute],
         if any(isinstance(r.type, TensorType) for r in inner.results):
             raise op.fail(f"{inner.name} in the {what} makes a tensor; the {what} works on scalars")
         if any(_block_of(v) is not block for v in inner.operands):
-            raise op.fail(f"{inner.name} in the {what} uses a value from outside of it; make it an operand and an argument")
+            raise op.fail(f"{inner.name} in the {what} uses a value from outside of it; make it an operand")
     return block
 
 

@@ -1,0 +1,160 @@
+// RUN: ait-opt %s | filecheck %s
+// RUN: ait-opt %s --print-op-generic | filecheck %s --check-prefix=GENERIC
+
+// CHECK-LABEL: ait.graph @unary(%x: !ait.tensor<b x 8 x f16>) dims {b = 0 to 4} {
+// GENERIC-LABEL: "ait.graph"() <{sym_name = "unary", dims = #ait.dims<b = 0 to 4>, input_names = ["x"]}> ({
+ait.graph @unary(%x: !ait.tensor<b x 8 x f16>) dims {b = 0 to 4} {
+  // CHECK: %0 = ait.neg %x : !ait.tensor<b x 8 x f16>
+  // GENERIC: %0 = "ait.neg"(%x) : (!ait.tensor<b x 8 x f16>) -> !ait.tensor<b x 8 x f16>
+  %0 = ait.neg %x : !ait.tensor<b x 8 x f16>
+  // CHECK-NEXT: %1 = ait.exp %0 : !ait.tensor<b x 8 x f16>
+  // GENERIC: %1 = "ait.exp"(%0)
+  %1 = ait.exp %0 : !ait.tensor<b x 8 x f16>
+  // CHECK-NEXT: %2 = ait.log %1
+  // GENERIC: "ait.log"
+  %2 = ait.log %1 : !ait.tensor<b x 8 x f16>
+  // CHECK-NEXT: %3 = ait.sqrt %2
+  // GENERIC: "ait.sqrt"
+  %3 = ait.sqrt %2 : !ait.tensor<b x 8 x f16>
+  // CHECK-NEXT: %4 = ait.rsqrt %3
+  // GENERIC: "ait.rsqrt"
+  %4 = ait.rsqrt %3 : !ait.tensor<b x 8 x f16>
+  // CHECK-NEXT: %5 = ait.tanh %4
+  // GENERIC: "ait.tanh"
+  %5 = ait.tanh %4 : !ait.tensor<b x 8 x f16>
+  // CHECK-NEXT: %6 = ait.erf %5
+  // GENERIC: "ait.erf"
+  %6 = ait.erf %5 : !ait.tensor<b x 8 x f16>
+  // CHECK-NEXT: %7 = ait.sigmoid %6
+  // GENERIC: "ait.sigmoid"
+  %7 = ait.sigmoid %6 : !ait.tensor<b x 8 x f16>
+  // CHECK-NEXT: %8 = ait.relu %7
+  // GENERIC: "ait.relu"
+  %8 = ait.relu %7 : !ait.tensor<b x 8 x f16>
+  // CHECK-NEXT: %9 = ait.gelu %8
+  // GENERIC: "ait.gelu"
+  %9 = ait.gelu %8 : !ait.tensor<b x 8 x f16>
+  // CHECK-NEXT: %10 = ait.fast_gelu %9
+  // GENERIC: "ait.fast_gelu"
+  %10 = ait.fast_gelu %9 : !ait.tensor<b x 8 x f16>
+  // CHECK-NEXT: %11 = ait.silu %10
+  // GENERIC: "ait.silu"
+  %11 = ait.silu %10 : !ait.tensor<b x 8 x f16>
+  // CHECK-NEXT: ait.output "y" %11 : !ait.tensor<b x 8 x f16>
+  // GENERIC: "ait.output"(%11) <{output_name = "y"}> : (!ait.tensor<b x 8 x f16>) -> ()
+  ait.output "y" %11 : !ait.tensor<b x 8 x f16>
+}
+
+// Broadcasting: literal 1s and missing leading dims stretch, whichever operand has them.
+// CHECK-LABEL: ait.graph @binary
+ait.graph @binary(%a: !ait.tensor<b x 1 x 8 x f32>, %b: !ait.tensor<s x 8 x f32>, %c: !ait.tensor<f32>) dims {b = 1 to 4, s = 1 to 4} {
+  // CHECK: %0 = ait.add %a, %b : !ait.tensor<b x s x 8 x f32>
+  // GENERIC: "ait.add"(%a, %b) : (!ait.tensor<b x 1 x 8 x f32>, !ait.tensor<s x 8 x f32>) -> !ait.tensor<b x s x 8 x f32>
+  %0 = ait.add %a, %b : !ait.tensor<b x s x 8 x f32>
+  // CHECK-NEXT: %1 = ait.sub %b, %a : !ait.tensor<b x s x 8 x f32>
+  // GENERIC: "ait.sub"
+  %1 = ait.sub %b, %a : !ait.tensor<b x s x 8 x f32>
+  // CHECK-NEXT: %2 = ait.mul %0, %c : !ait.tensor<b x s x 8 x f32>
+  // GENERIC: "ait.mul"
+  %2 = ait.mul %0, %c : !ait.tensor<b x s x 8 x f32>
+  // CHECK-NEXT: %3 = ait.div %c, %1 : !ait.tensor<b x s x 8 x f32>
+  // GENERIC: "ait.div"
+  %3 = ait.div %c, %1 : !ait.tensor<b x s x 8 x f32>
+  // CHECK-NEXT: %4 = ait.max %2, %3
+  // GENERIC: "ait.max"
+  %4 = ait.max %2, %3 : !ait.tensor<b x s x 8 x f32>
+  // CHECK-NEXT: %5 = ait.min %4, %4
+  // GENERIC: "ait.min"
+  %5 = ait.min %4, %4 : !ait.tensor<b x s x 8 x f32>
+  ait.output "y" %5 : !ait.tensor<b x s x 8 x f32>
+}
+
+// CHECK-LABEL: ait.graph @integers
+ait.graph @integers(%a: !ait.tensor<3 x i32>, %b: !ait.tensor<3 x i32>) {
+  // CHECK: ait.add %a, %b : !ait.tensor<3 x i32>
+  %0 = ait.add %a, %b : !ait.tensor<3 x i32>
+  // CHECK-NEXT: ait.div %0, %b : !ait.tensor<3 x i32>
+  %1 = ait.div %0, %b : !ait.tensor<3 x i32>
+  // CHECK-NEXT: ait.neg %1 : !ait.tensor<3 x i32>
+  %2 = ait.neg %1 : !ait.tensor<3 x i32>
+  // CHECK-NEXT: ait.relu %2 : !ait.tensor<3 x i32>
+  %3 = ait.relu %2 : !ait.tensor<3 x i32>
+  ait.output "y" %3 : !ait.tensor<3 x i32>
+}
+
+// CHECK-LABEL: ait.graph @choose
+ait.graph @choose(%a: !ait.tensor<b x f16>, %b: !ait.tensor<1 x f16>) dims {b = 1 to 4} {
+  // CHECK: %0 = ait.compare eq %a, %b : !ait.tensor<b x i1>
+  // GENERIC: "ait.compare"(%a, %b) <{predicate = "eq"}> : (!ait.tensor<b x f16>, !ait.tensor<1 x f16>) -> !ait.tensor<b x i1>
+  %0 = ait.compare eq %a, %b : !ait.tensor<b x i1>
+  // CHECK-NEXT: ait.compare ne
+  %1 = ait.compare ne %a, %b : !ait.tensor<b x i1>
+  // CHECK-NEXT: ait.compare lt
+  %2 = ait.compare lt %a, %b : !ait.tensor<b x i1>
+  // CHECK-NEXT: ait.compare le
+  %3 = ait.compare le %a, %b : !ait.tensor<b x i1>
+  // CHECK-NEXT: ait.compare gt
+  %4 = ait.compare gt %a, %b : !ait.tensor<b x i1>
+  // CHECK-NEXT: ait.compare ge
+  %5 = ait.compare ge %a, %b : !ait.tensor<b x i1>
+  // CHECK-NEXT: %6 = ait.where %5, %a, %b : !ait.tensor<b x f16>
+  // GENERIC: "ait.where"(%5, %a, %b) : (!ait.tensor<b x i1>, !ait.tensor<b x f16>, !ait.tensor<1 x f16>) -> !ait.tensor<b x f16>
+  %6 = ait.where %5, %a, %b : !ait.tensor<b x f16>
+  ait.output "y" %6 : !ait.tensor<b x f16>
+}
+
+// CHECK-LABEL: ait.graph @casts
+ait.graph @casts(%a: !ait.tensor<b x f32>) dims {b = 1 to 4} {
+  // CHECK: ait.cast %a : !ait.tensor<b x f16>
+  // GENERIC: "ait.cast"(%a) : (!ait.tensor<b x f32>) -> !ait.tensor<b x f16>
+  %0 = ait.cast %a : !ait.tensor<b x f16>
+  // CHECK-NEXT: ait.cast %0 : !ait.tensor<b x bf16>
+  %1 = ait.cast %0 : !ait.tensor<b x bf16>
+  // CHECK-NEXT: ait.cast %1 : !ait.tensor<b x f64>
+  %2 = ait.cast %1 : !ait.tensor<b x f64>
+  // CHECK-NEXT: ait.cast %2 : !ait.tensor<b x i8>
+  %3 = ait.cast %2 : !ait.tensor<b x i8>
+  // CHECK-NEXT: ait.cast %3 : !ait.tensor<b x i64>
+  %4 = ait.cast %3 : !ait.tensor<b x i64>
+  // CHECK-NEXT: ait.cast %4 : !ait.tensor<b x i1>
+  %5 = ait.cast %4 : !ait.tensor<b x i1>
+  ait.output "y" %5 : !ait.tensor<b x i1>
+}
+
+// The operand types may be given; they are not printed.
+// CHECK-LABEL: ait.graph @long_form
+ait.graph @long_form(%a: !ait.tensor<f32>) {
+  // CHECK: ait.add %a, %a : !ait.tensor<f32>
+  %0 = ait.add %a, %a : (!ait.tensor<f32>, !ait.tensor<f32>) -> !ait.tensor<f32>
+  // CHECK-NEXT: ait.relu %0 {note = "kept"} : !ait.tensor<f32>
+  %1 = ait.relu %0 {note = "kept"} : (!ait.tensor<f32>) -> (!ait.tensor<f32>)
+  ait.output "y" %1 : !ait.tensor<f32>
+}
+
+// CHECK-LABEL: ait.graph @fused
+ait.graph @fused(%a: !ait.tensor<b x 8 x f16>, %b: !ait.tensor<8 x f32>, %i: !ait.tensor<i64>) dims {b = 1 to 4} {
+  // CHECK: %0, %1 = ait.fused_elementwise(%a, %b, %i) {
+  // CHECK-NEXT: ^bb0(%{{.*}}: f32, %{{.*}}: f32, %{{.*}}: i64):
+  // GENERIC: "ait.fused_elementwise"(%a, %b, %i) ({
+  // GENERIC-NEXT: ^bb0(%{{.*}}: f32, %{{.*}}: f32, %{{.*}}: i64):
+  %0, %1 = ait.fused_elementwise(%a, %b, %i) {
+  ^bb0(%x: f32, %y: f32, %n: i64):
+    // CHECK-NEXT: ait.constant 0.5 : f32
+    // GENERIC-NEXT: "ait.constant"() <{value = 5.000000e-01 : f64}> : () -> f32
+    %half = ait.constant 0.5 : f32
+    // CHECK-NEXT: ait.mul
+    // GENERIC-NEXT: "ait.mul"(%{{.*}}, %{{.*}}) : (f32, f32) -> f32
+    %s = ait.mul %x, %half : f32
+    // CHECK-NEXT: ait.cast %{{.*}} : f32
+    %f = ait.cast %n : f32
+    // CHECK-NEXT: ait.compare lt %{{.*}}, %{{.*}} : i1
+    %c = ait.compare lt %s, %f : i1
+    // CHECK-NEXT: ait.where %{{.*}}, %{{.*}}, %{{.*}} : f32
+    %w = ait.where %c, %s, %y : f32
+    // CHECK-NEXT: ait.yield %{{.*}}, %{{.*}} : f32, i1
+    ait.yield %w, %c : f32, i1
+  // CHECK-NEXT: } : !ait.tensor<b x 8 x f16>, !ait.tensor<b x 8 x i1>
+  } : !ait.tensor<b x 8 x f16>, !ait.tensor<b x 8 x i1>
+  ait.output "y" %0 : !ait.tensor<b x 8 x f16>
+  ait.output "below" %1 : !ait.tensor<b x 8 x i1>
+}

@@ -1,0 +1,77 @@
+// RUN: ait-opt %s | filecheck %s
+// RUN: ait-opt %s --print-op-generic | filecheck %s --check-prefix=GENERIC
+
+// CHECK-LABEL: ait.graph @layouts
+ait.graph @layouts(%mk: !ait.tensor<m x 16 x f16>, %km: !ait.tensor<16 x m x f16>, %kn: !ait.tensor<16 x 8 x f16>, %nk: !ait.tensor<8 x 16 x f16>) dims {m = 1 to 64} {
+  // CHECK: ait.gemm rrr %mk, %kn : !ait.tensor<m x 8 x f16>
+  // GENERIC: "ait.gemm"(%mk, %kn) <{layout = "rrr"}> ({
+  // GENERIC-NEXT: }) : (!ait.tensor<m x 16 x f16>, !ait.tensor<16 x 8 x f16>) -> !ait.tensor<m x 8 x f16>
+  %0 = ait.gemm rrr %mk, %kn : !ait.tensor<m x 8 x f16>
+  // CHECK-NEXT: ait.gemm rrc %mk, %kn : !ait.tensor<8 x m x f16>
+  %1 = ait.gemm rrc %mk, %kn : !ait.tensor<8 x m x f16>
+  // CHECK-NEXT: ait.gemm rcr %mk, %nk : !ait.tensor<m x 8 x f16>
+  %2 = ait.gemm rcr %mk, %nk : !ait.tensor<m x 8 x f16>
+  // CHECK-NEXT: ait.gemm rcc %mk, %nk : !ait.tensor<8 x m x f16>
+  %3 = ait.gemm rcc %mk, %nk : !ait.tensor<8 x m x f16>
+  // CHECK-NEXT: ait.gemm crr %km, %kn : !ait.tensor<m x 8 x f16>
+  %4 = ait.gemm crr %km, %kn : !ait.tensor<m x 8 x f16>
+  // CHECK-NEXT: ait.gemm crc %km, %kn : !ait.tensor<8 x m x f16>
+  %5 = ait.gemm crc %km, %kn : !ait.tensor<8 x m x f16>
+  // CHECK-NEXT: ait.gemm ccr %km, %nk : !ait.tensor<m x 8 x f16>
+  %6 = ait.gemm ccr %km, %nk : !ait.tensor<m x 8 x f16>
+  // CHECK-NEXT: ait.gemm ccc %km, %nk : !ait.tensor<8 x m x f16>
+  %7 = ait.gemm ccc %km, %nk : !ait.tensor<8 x m x f16>
+  ait.output "y" %7 : !ait.tensor<8 x m x f16>
+}
+
+// Leading dims of A belong to M.
+// CHECK-LABEL: ait.graph @leading
+ait.graph @leading(%x: !ait.tensor<b x s x 16 x bf16>, %w: !ait.tensor<8 x 16 x bf16>) dims {b = 0 to 4, s = 1 to 8} {
+  // CHECK: ait.gemm rcr %x, %w : !ait.tensor<b x s x 8 x bf16>
+  %0 = ait.gemm rcr %x, %w : !ait.tensor<b x s x 8 x bf16>
+  ait.output "y" %0 : !ait.tensor<b x s x 8 x bf16>
+}
+
+// CHECK-LABEL: ait.graph @batched
+ait.graph @batched(%q: !ait.tensor<b x 12 x s x 64 x f32>, %k: !ait.tensor<b x 12 x l x 64 x f32>, %one: !ait.tensor<1 x 64 x s x f32>, %w: !ait.tensor<64 x 32 x f32>) dims {b = 1 to 4, s = 1 to 8, l = 1 to 8} {
+  // CHECK: ait.bmm rcr %q, %k : !ait.tensor<b x 12 x s x l x f32>
+  // GENERIC: "ait.bmm"(%q, %k) <{layout = "rcr"}>
+  %0 = ait.bmm rcr %q, %k : !ait.tensor<b x 12 x s x l x f32>
+  // CHECK-NEXT: ait.bmm rcc %q, %k : !ait.tensor<b x 12 x l x s x f32>
+  %1 = ait.bmm rcc %q, %k : !ait.tensor<b x 12 x l x s x f32>
+  // CHECK-NEXT: ait.bmm crr %one, %w : !ait.tensor<1 x s x 32 x f32>
+  %2 = ait.bmm crr %one, %w : !ait.tensor<1 x s x 32 x f32>
+  // CHECK-NEXT: ait.bmm rrr %q, %one : !ait.tensor<b x 12 x s x s x f32>
+  %3 = ait.bmm rrr %q, %one : !ait.tensor<b x 12 x s x s x f32>
+  ait.output "y" %3 : !ait.tensor<b x 12 x s x s x f32>
+}
+
+// The accumulator and narrow operands arrive in f32; the yield is rounded once.
+// CHECK-LABEL: ait.graph @epilogue
+ait.graph @epilogue(%x: !ait.tensor<m x 16 x f16>, %w: !ait.tensor<8 x 16 x f16>, %b: !ait.tensor<8 x f16>, %r: !ait.tensor<m x 8 x f32>) dims {m = 1 to 64} {
+  // CHECK: %0 = ait.gemm rcr %x, %w epilogue(%b, %r) {
+  // CHECK-NEXT: ^bb0(%{{.*}}: f32, %{{.*}}: f32, %{{.*}}: f32):
+  // GENERIC: "ait.gemm"(%x, %w, %b, %r) <{layout = "rcr"}> ({
+  // GENERIC-NEXT: ^bb0(%{{.*}}: f32, %{{.*}}: f32, %{{.*}}: f32):
+  %0 = ait.gemm rcr %x, %w epilogue(%b, %r) {
+  ^bb0(%acc: f32, %bias: f32, %residual: f32):
+    // CHECK-NEXT: ait.add %{{.*}}, %{{.*}} : f32
+    %s = ait.add %acc, %bias : f32
+    // CHECK-NEXT: ait.gelu
+    %g = ait.gelu %s : f32
+    // CHECK-NEXT: ait.add
+    %t = ait.add %g, %residual : f32
+    // CHECK-NEXT: ait.yield %{{.*}} : f32
+    ait.yield %t : f32
+  // CHECK-NEXT: } : !ait.tensor<m x 8 x f16>
+  } : !ait.tensor<m x 8 x f16>
+  // CHECK-NEXT: %1 = ait.gemm rcr %x, %w epilogue() {
+  %1 = ait.gemm rcr %x, %w epilogue() {
+  ^bb0(%acc_1: f32):
+    %u = ait.relu %acc_1 : f32
+    ait.yield %u : f32
+  // CHECK: } {kernel = #ait.kernel<"cublaslt", {algo = 17 : i64}>} : !ait.tensor<m x 8 x f32>
+  } {kernel = #ait.kernel<"cublaslt", {algo = 17 : i64}>} : !ait.tensor<m x 8 x f32>
+  ait.output "y" %0 : !ait.tensor<m x 8 x f16>
+  ait.output "z" %1 : !ait.tensor<m x 8 x f32>
+}

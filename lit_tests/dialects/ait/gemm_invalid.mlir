@@ -1,0 +1,119 @@
+// RUN: ait-opt %s --split-input-file --verify-diagnostics
+
+ait.graph @layout(%a: !ait.tensor<8 x 16 x f16>) {
+  // expected-error @below {{expected a layout, one of rrr, rrc, rcr, rcc, crr, crc, ccr, ccc}}
+  %0 = ait.gemm rxr %a, %a : !ait.tensor<8 x 8 x f16>
+}
+
+// -----
+
+ait.graph @generic_layout(%a: !ait.tensor<8 x 16 x f16>) {
+  // expected-error @below {{ait.gemm: unknown layout 'abc'; expected one of rrr}}
+  %0 = "ait.gemm"(%a, %a) <{layout = "abc"}> ({}) : (!ait.tensor<8 x 16 x f16>, !ait.tensor<8 x 16 x f16>) -> !ait.tensor<8 x 8 x f16>
+}
+
+// -----
+
+ait.graph @rank(%a: !ait.tensor<16 x f16>, %w: !ait.tensor<8 x 16 x f16>) {
+  // expected-error @below {{ait.gemm: A and B need at least 2 dims, got [16] and [8, 16]}}
+  %0 = ait.gemm rcr %a, %w : !ait.tensor<8 x f16>
+}
+
+// -----
+
+ait.graph @elements(%a: !ait.tensor<4 x 16 x f16>, %w: !ait.tensor<8 x 16 x f32>) {
+  // expected-error @below {{ait.gemm: B has element type f32, but A has f16}}
+  %0 = ait.gemm rcr %a, %w : !ait.tensor<4 x 8 x f16>
+}
+
+// -----
+
+ait.graph @integers(%a: !ait.tensor<4 x 16 x i32>, %w: !ait.tensor<8 x 16 x i32>) {
+  // expected-error @below {{ait.gemm: needs a floating-point type, got i32}}
+  %0 = ait.gemm rcr %a, %w : !ait.tensor<4 x 8 x i32>
+}
+
+// -----
+
+ait.graph @sum(%a: !ait.tensor<m x 16 x f16>, %w: !ait.tensor<8 x k x f16>) dims {m = 1 to 4, k = 1 to 64} {
+  // expected-error @below {{ait.gemm: A sums over 16 (shape [m, 16]), but B over k (shape [8, k]), layout rcr}}
+  %0 = ait.gemm rcr %a, %w : !ait.tensor<m x 8 x f16>
+}
+
+// -----
+
+ait.graph @batched_b(%a: !ait.tensor<2 x 4 x 16 x f16>, %w: !ait.tensor<2 x 8 x 16 x f16>) {
+  // expected-error @below {{ait.gemm: B has rank 3, expected 2; ait.bmm multiplies batches}}
+  %0 = ait.gemm rcr %a, %w : !ait.tensor<2 x 4 x 8 x f16>
+}
+
+// -----
+
+ait.graph @column_a(%a: !ait.tensor<2 x 16 x 4 x f16>, %w: !ait.tensor<8 x 16 x f16>) {
+  // expected-error @below {{ait.gemm: A has rank 3; with layout ccr it must have rank 2}}
+  %0 = ait.gemm ccr %a, %w : !ait.tensor<2 x 4 x 8 x f16>
+}
+
+// -----
+
+ait.graph @result(%a: !ait.tensor<4 x 16 x f16>, %w: !ait.tensor<8 x 16 x f16>) {
+  // expected-error @below {{ait.gemm: the result is !ait.tensor<8 x 4 x f16>, expected !ait.tensor<4 x 8 x f16>}}
+  %0 = ait.gemm rcr %a, %w : !ait.tensor<8 x 4 x f16>
+}
+
+// -----
+
+ait.graph @batch(%a: !ait.tensor<b x 4 x 16 x f16>, %w: !ait.tensor<c x 8 x 16 x f16>) dims {b = 1 to 4, c = 1 to 4} {
+  // expected-error @below {{ait.bmm: dim 0 of the batch of B is c, but the batch of A has b there}}
+  %0 = ait.bmm rcr %a, %w : !ait.tensor<b x 4 x 8 x f16>
+}
+
+// -----
+
+ait.graph @arguments(%a: !ait.tensor<4 x 16 x f16>, %w: !ait.tensor<8 x 16 x f16>, %c: !ait.tensor<8 x f16>) {
+  // expected-error @below {{ait.gemm: the epilogue takes (f32), expected (f32, f32)}}
+  %0 = ait.gemm rcr %a, %w epilogue(%c) {
+  ^bb0(%acc: f32):
+    ait.yield %acc : f32
+  } : !ait.tensor<4 x 8 x f16>
+}
+
+// -----
+
+ait.graph @operand(%a: !ait.tensor<4 x 16 x f16>, %w: !ait.tensor<8 x 16 x f16>, %c: !ait.tensor<4 x f16>) {
+  // expected-error @below {{ait.gemm: epilogue operand 0 has shape [4], which does not broadcast to [4, 8]: 4 is not 8}}
+  %0 = ait.gemm rcr %a, %w epilogue(%c) {
+  ^bb0(%acc: f32, %x: f32):
+    ait.yield %acc : f32
+  } : !ait.tensor<4 x 8 x f16>
+}
+
+// -----
+
+ait.graph @yield(%a: !ait.tensor<4 x 16 x f16>, %w: !ait.tensor<8 x 16 x f16>) {
+  // expected-error @below {{ait.gemm: the region yields (i1), expected (f32)}}
+  %0 = ait.gemm rcr %a, %w epilogue() {
+  ^bb0(%acc: f32):
+    %c = ait.compare lt %acc, %acc : i1
+    ait.yield %c : i1
+  } : !ait.tensor<4 x 8 x f16>
+}
+
+// -----
+
+ait.graph @no_region(%a: !ait.tensor<4 x 16 x f16>, %w: !ait.tensor<8 x 16 x f16>, %c: !ait.tensor<8 x f16>) {
+  // expected-error @below {{ait.gemm: has epilogue operands but no epilogue region}}
+  %0 = "ait.gemm"(%a, %w, %c) <{layout = "rcr"}> ({}) : (!ait.tensor<4 x 16 x f16>, !ait.tensor<8 x 16 x f16>, !ait.tensor<8 x f16>) -> !ait.tensor<4 x 8 x f16>
+}
+
+// -----
+
+ait.graph @two_blocks(%a: !ait.tensor<4 x 16 x f16>, %w: !ait.tensor<8 x 16 x f16>) {
+  // expected-error @below {{ait.gemm: the epilogue must have one block, it has 2}}
+  %0 = ait.gemm rcr %a, %w epilogue() {
+  ^bb0(%acc: f32):
+    ait.yield %acc : f32
+  ^bb1(%other: f32):
+    ait.yield %other : f32
+  } : !ait.tensor<4 x 8 x f16>
+}

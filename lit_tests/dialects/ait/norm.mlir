@@ -1,0 +1,45 @@
+// RUN: ait-opt %s | filecheck %s
+// RUN: ait-opt %s --print-op-generic | filecheck %s --check-prefix=GENERIC
+
+// CHECK-LABEL: ait.graph @softmax
+ait.graph @softmax(%x: !ait.tensor<b x s x 8 x f16>) dims {b = 0 to 4, s = 1 to 4} {
+  // CHECK: ait.softmax %x dim 2 : !ait.tensor<b x s x 8 x f16>
+  // GENERIC: "ait.softmax"(%x) <{dim = 2 : i64}> : (!ait.tensor<b x s x 8 x f16>) -> !ait.tensor<b x s x 8 x f16>
+  %0 = ait.softmax %x dim 2 : !ait.tensor<b x s x 8 x f16>
+  // CHECK-NEXT: ait.softmax %0 dim 0
+  %1 = ait.softmax %0 dim 0 : !ait.tensor<b x s x 8 x f16>
+  ait.output "y" %1 : !ait.tensor<b x s x 8 x f16>
+}
+
+// CHECK-LABEL: ait.graph @layer_norm
+ait.graph @layer_norm(%x: !ait.tensor<b x 4 x 8 x f16>, %g: !ait.tensor<8 x f16>, %b: !ait.tensor<8 x f16>, %g2: !ait.tensor<4 x 8 x f16>) dims {b = 0 to 4} {
+  // CHECK: ait.layer_norm %x scale %g bias %b axes 1 eps 1.0e-05 : !ait.tensor<b x 4 x 8 x f16>
+  // GENERIC: "ait.layer_norm"(%x, %g, %b) <{axes = 1 : i64, eps = 1.000000e-05 : f64, operandSegmentSizes = array<i32: 1, 1, 1, 0>}> ({
+  %0 = ait.layer_norm %x scale %g bias %b axes 1 eps 1.0e-05 : !ait.tensor<b x 4 x 8 x f16>
+  // CHECK-NEXT: ait.layer_norm %0 axes 1 eps 0.001 : !ait.tensor<b x 4 x 8 x f16>
+  // GENERIC: operandSegmentSizes = array<i32: 1, 0, 0, 0>
+  %1 = ait.layer_norm %0 axes 1 eps 0.001 : !ait.tensor<b x 4 x 8 x f16>
+  // CHECK-NEXT: ait.layer_norm %1 scale %g2 axes 2 eps 0.0 : !ait.tensor<b x 4 x 8 x f16>
+  // GENERIC: operandSegmentSizes = array<i32: 1, 1, 0, 0>
+  %2 = ait.layer_norm %1 scale %g2 axes 2 eps 0.0 : !ait.tensor<b x 4 x 8 x f16>
+  // CHECK-NEXT: ait.layer_norm %2 bias %b axes 1
+  // GENERIC: operandSegmentSizes = array<i32: 1, 0, 1, 0>
+  %3 = ait.layer_norm %2 bias %b axes 1 eps 1.0e-12 : !ait.tensor<b x 4 x 8 x f16>
+  ait.output "y" %3 : !ait.tensor<b x 4 x 8 x f16>
+}
+
+// CHECK-LABEL: ait.graph @prologue
+ait.graph @prologue(%x: !ait.tensor<b x 8 x f16>, %r: !ait.tensor<8 x f16>, %g: !ait.tensor<8 x f16>) dims {b = 0 to 4} {
+  // CHECK: %0, %1 = ait.layer_norm %x scale %g axes 1 eps 1.0e-05 prologue(%r) {
+  // CHECK-NEXT: ^bb0(%{{.*}}: f32, %{{.*}}: f32):
+  // GENERIC: operandSegmentSizes = array<i32: 1, 1, 0, 1>
+  %0, %1 = ait.layer_norm %x scale %g axes 1 eps 1.0e-05 prologue(%r) {
+  ^bb0(%a: f32, %c: f32):
+    %s = ait.add %a, %c : f32
+    // CHECK: ait.yield %{{.*}}, %{{.*}} : f32, f32
+    ait.yield %s, %s : f32, f32
+  // CHECK-NEXT: } : !ait.tensor<b x 8 x f16>, !ait.tensor<b x 8 x f32>
+  } : !ait.tensor<b x 8 x f16>, !ait.tensor<b x 8 x f32>
+  ait.output "y" %0 : !ait.tensor<b x 8 x f16>
+  ait.output "sum" %1 : !ait.tensor<b x 8 x f32>
+}
