@@ -77,6 +77,7 @@ class AitOp(IRDLOperation):
                 raise VerifyException(f"{self.name}: {which} is {result.type}, expected {want}")
             if isinstance(result.type, TensorType):
                 check_declared(self, scope, result.type)
+                check_sizes(self, scope, result.type)
 
     def infer_result_types(self) -> Sequence[Attribute]:
         """The result types that the operands and properties imply; `VerifyException` when they do not fit each other.
@@ -117,6 +118,14 @@ def check_declared(op: AitOp, scope: Scope, t: TensorType) -> None:
                 raise op.fail(f"dim {name!r} of {t} is not declared; add it to the graph's dims {{...}}")
         if (divisors := e.divisors()) and (bad := [d for d in divisors if not scope.positive(d)]):
             raise op.fail(f"dim {e} divides by {bad[0]}, which is not proved to be at least 1")
+
+
+def check_sizes(op: AitOp, scope: Scope, t: TensorType) -> None:
+    """Raise unless every dim of a type is proved to be at least 0; a sum of products of named dims is so on sight."""
+    for e in t.dims:
+        plain = all(c >= 0 and all(atom.op is None for atom in atoms) for c, atoms in e.terms())
+        if not plain and not scope.le(0, e):
+            raise op.fail(f"dim {e} of {t} is not proved to be at least 0; it is at least {scope.bounds(e)[0]}")
 
 
 def broadcast_shapes(op: AitOp, names: Sequence[str], shapes: Sequence[Shape]) -> Shape:

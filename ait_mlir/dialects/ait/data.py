@@ -12,7 +12,7 @@ from xdsl.parser import Parser
 from xdsl.printer import Printer
 from xdsl.traits import IsolatedFromAbove, NoTerminator, SymbolOpInterface
 
-from ait_mlir.dialects.ait.base import AitOp, Body, check_declared, parse_operands, print_operands
+from ait_mlir.dialects.ait.base import AitOp, Body, check_declared, check_sizes, parse_operands, print_operands
 from ait_mlir.dialects.ait.dtypes import is_element_type, is_float
 from ait_mlir.dialects.ait.numbers import Number, literal_values, number_attr, parse_literal, print_literal
 from ait_mlir.dialects.ait.traits import Pure
@@ -120,6 +120,7 @@ class GraphOp(AitOp):
             if not isinstance(value.type, TensorType):
                 raise self.fail(f"input {name!r} must be a tensor, got {value.type}")
             check_declared(self, self.scope, value.type)
+            check_sizes(self, self.scope, value.type)
         outputs = self.outputs()
         _check_unique(self, "outputs", [o.output_name.data for o in outputs])
         params: dict[str, Attribute] = {}

@@ -13,7 +13,7 @@ ait.graph @softmax(%x: !ait.tensor<b x s x 8 x f16>) dims {b = 0 to 4, s = 1 to 
 
 // CHECK-LABEL: ait.graph @layer_norm
 ait.graph @layer_norm(%x: !ait.tensor<b x 4 x 8 x f16>, %g: !ait.tensor<8 x f16>, %b: !ait.tensor<8 x f16>, %g2: !ait.tensor<4 x 8 x f16>) dims {b = 0 to 4} {
-  // CHECK: ait.layer_norm %x scale %g bias %b axes 1 eps 1.0e-05 : !ait.tensor<b x 4 x 8 x f16>
+  // CHECK: ait.layer_norm %x scale %g bias %b axes 1 eps 1e-05 : !ait.tensor<b x 4 x 8 x f16>
   // GENERIC: "ait.layer_norm"(%x, %g, %b) <{axes = 1 : i64, eps = 1.000000e-05 : f64, operandSegmentSizes = array<i32: 1, 1, 1, 0>}> ({
   %0 = ait.layer_norm %x scale %g bias %b axes 1 eps 1.0e-05 : !ait.tensor<b x 4 x 8 x f16>
   // CHECK-NEXT: ait.layer_norm %0 axes 1 eps 0.001 : !ait.tensor<b x 4 x 8 x f16>
@@ -30,7 +30,7 @@ ait.graph @layer_norm(%x: !ait.tensor<b x 4 x 8 x f16>, %g: !ait.tensor<8 x f16>
 
 // CHECK-LABEL: ait.graph @prologue
 ait.graph @prologue(%x: !ait.tensor<b x 8 x f16>, %r: !ait.tensor<8 x f16>, %g: !ait.tensor<8 x f16>) dims {b = 0 to 4} {
-  // CHECK: %0, %1 = ait.layer_norm %x scale %g axes 1 eps 1.0e-05 prologue(%r) {
+  // CHECK: %0, %1 = ait.layer_norm %x scale %g axes 1 eps 1e-05 prologue(%r) {
   // CHECK-NEXT: ^bb0(%{{.*}}: f32, %{{.*}}: f32):
   // GENERIC: operandSegmentSizes = array<i32: 1, 1, 0, 1>
   %0, %1 = ait.layer_norm %x scale %g axes 1 eps 1.0e-05 prologue(%r) {

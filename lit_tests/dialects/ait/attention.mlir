@@ -1,0 +1,18 @@
+// RUN: ait-opt %s | filecheck %s
+// RUN: ait-opt %s --print-op-generic | filecheck %s --check-prefix=GENERIC
+
+// CHECK-LABEL: ait.graph @attention
+ait.graph @attention(%q: !ait.tensor<b x 12 x s x 64 x f16>, %k: !ait.tensor<b x 12 x l x 64 x f16>, %v: !ait.tensor<b x 12 x l x 32 x f16>, %m: !ait.tensor<b x 1 x 1 x l x f32>) dims {b = 0 to 4, s = 1 to 8, l = 1 to 8} {
+  // CHECK: ait.attention %q, %k, %v scale 0.125 : !ait.tensor<b x 12 x s x 32 x f16>
+  // GENERIC: "ait.attention"(%q, %k, %v) <{scale = 1.250000e-01 : f64}>
+  %0 = ait.attention %q, %k, %v scale 0.125 : !ait.tensor<b x 12 x s x 32 x f16>
+  // CHECK-NEXT: ait.attention %q, %k, %v scale 1.0 causal : !ait.tensor<b x 12 x s x 32 x f16>
+  // GENERIC: "ait.attention"(%q, %k, %v) <{scale = 1.000000e+00 : f64, causal}>
+  %1 = ait.attention %q, %k, %v scale 1.0 causal : !ait.tensor<b x 12 x s x 32 x f16>
+  // CHECK-NEXT: ait.attention %q, %k, %v mask %m scale 0.125 : !ait.tensor<b x 12 x s x 32 x f16>
+  // GENERIC: "ait.attention"(%q, %k, %v, %m)
+  %2 = ait.attention %q, %k, %v mask %m scale 0.125 : !ait.tensor<b x 12 x s x 32 x f16>
+  // CHECK-NEXT: ait.attention %q, %k, %v mask %m scale 0.125 causal : !ait.tensor<b x 12 x s x 32 x f16>
+  %3 = ait.attention %q, %k, %v mask %m scale 0.125 causal : !ait.tensor<b x 12 x s x 32 x f16>
+  ait.output "y" %3 : !ait.tensor<b x 12 x s x 32 x f16>
+}

@@ -1,0 +1,69 @@
+// RUN: ait-opt %s --split-input-file --verify-diagnostics
+
+ait.graph @rank(%q: !ait.tensor<2 x 4 x 8 x f16>, %k: !ait.tensor<2 x 1 x 4 x 8 x f16>) {
+  // expected-error @below {{ait.attention: q must have 4 dims [batch, heads, length, head size], got [2, 4, 8]}}
+  %0 = ait.attention %q, %k, %k scale 1.0 : !ait.tensor<2 x 1 x 4 x 8 x f16>
+}
+
+// -----
+
+ait.graph @element(%q: !ait.tensor<2 x 1 x 4 x 8 x f16>, %k: !ait.tensor<2 x 1 x 4 x 8 x f32>) {
+  // expected-error @below {{ait.attention: v has element type f32, but q has f16}}
+  %0 = ait.attention %q, %q, %k scale 1.0 : !ait.tensor<2 x 1 x 4 x 8 x f16>
+}
+
+// -----
+
+ait.graph @integers(%q: !ait.tensor<2 x 1 x 4 x 8 x i32>) {
+  // expected-error @below {{ait.attention: needs a floating-point type, got i32}}
+  %0 = ait.attention %q, %q, %q scale 1.0 : !ait.tensor<2 x 1 x 4 x 8 x i32>
+}
+
+// -----
+
+ait.graph @batch(%q: !ait.tensor<b x 1 x 4 x 8 x f16>, %k: !ait.tensor<2 x 1 x 4 x 8 x f16>) dims {b = 1 to 2} {
+  // expected-error @below {{ait.attention: batch of k is 2, but of q b}}
+  %0 = ait.attention %q, %k, %k scale 1.0 : !ait.tensor<b x 1 x 4 x 8 x f16>
+}
+
+// -----
+
+ait.graph @heads(%q: !ait.tensor<2 x 2 x 4 x 8 x f16>, %v: !ait.tensor<2 x 1 x 4 x 8 x f16>) {
+  // expected-error @below {{ait.attention: heads of v is 1, but of q 2}}
+  %0 = ait.attention %q, %q, %v scale 1.0 : !ait.tensor<2 x 2 x 4 x 8 x f16>
+}
+
+// -----
+
+ait.graph @head_size(%q: !ait.tensor<2 x 1 x 4 x 8 x f16>, %k: !ait.tensor<2 x 1 x 4 x 16 x f16>) {
+  // expected-error @below {{ait.attention: head size of k is 16, but of q 8}}
+  %0 = ait.attention %q, %k, %k scale 1.0 : !ait.tensor<2 x 1 x 4 x 16 x f16>
+}
+
+// -----
+
+ait.graph @length(%q: !ait.tensor<2 x 1 x 4 x 8 x f16>, %v: !ait.tensor<2 x 1 x 5 x 8 x f16>) {
+  // expected-error @below {{ait.attention: length of v is 5, but of k 4}}
+  %0 = ait.attention %q, %q, %v scale 1.0 : !ait.tensor<2 x 1 x 4 x 8 x f16>
+}
+
+// -----
+
+ait.graph @mask(%q: !ait.tensor<2 x 1 x 4 x 8 x f16>, %m: !ait.tensor<4 x 5 x f16>) {
+  // expected-error @below {{ait.attention: the mask has shape [4, 5], which does not broadcast to [2, 1, 4, 4]: 5 is not 4}}
+  %0 = ait.attention %q, %q, %q mask %m scale 1.0 : !ait.tensor<2 x 1 x 4 x 8 x f16>
+}
+
+// -----
+
+ait.graph @boolean_mask(%q: !ait.tensor<2 x 1 x 4 x 8 x f16>, %m: !ait.tensor<4 x 4 x i1>) {
+  // expected-error @below {{ait.attention: the mask is added and must be floating-point, got i1}}
+  %0 = ait.attention %q, %q, %q mask %m scale 1.0 : !ait.tensor<2 x 1 x 4 x 8 x f16>
+}
+
+// -----
+
+ait.graph @result(%q: !ait.tensor<2 x 1 x 4 x 8 x f16>, %v: !ait.tensor<2 x 1 x 4 x 16 x f16>) {
+  // expected-error @below {{ait.attention: the result is !ait.tensor<2 x 1 x 4 x 8 x f16>, expected !ait.tensor<2 x 1 x 4 x 16 x f16>}}
+  %0 = ait.attention %q, %q, %v scale 1.0 : !ait.tensor<2 x 1 x 4 x 8 x f16>
+}
