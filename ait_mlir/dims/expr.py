@@ -45,8 +45,8 @@ class Atom:
         self.name = name
         self.op = op
         self.args = args
-        self.nesting = 0 if op is None else 1 + max(a.nesting for a in args)
-        self.size = 1 + sum(a.size for a in args)
+        self.nesting: int = 0 if op is None else 1 + max(a.nesting for a in args)
+        self.size: int = 1 + sum(a.size for a in args)
         if self.size > MAX_SIZE or self.nesting > MAX_NESTING:
             raise DimError(
                 f"a dim expression of {self.size} parts, nested {self.nesting} deep, is too large; "
@@ -88,8 +88,8 @@ class Expr:
             self._int = terms[0][0]
         self._symbols: frozenset[str] | None = None
         self._text: str | None = None
-        self.nesting = max((a.nesting for _, mono in terms for a in mono), default=0)
-        self.size = sum(1 + sum(a.size for a in mono) for _, mono in terms)
+        self.nesting: int = max((a.nesting for _, mono in terms for a in mono), default=0)
+        self.size: int = sum(1 + sum(a.size for a in mono) for _, mono in terms)
 
     def terms(self) -> Terms:
         """The polynomial as `((coefficient, (atom, ...)), ...)`, highest degree first, the constant `(c, ())` last."""
@@ -261,7 +261,7 @@ RESERVED = frozenset(_KEYWORDS + _ELEMENT_TYPES)
 
 
 def check_name(name: str) -> None:
-    """Raise DimError unless `name` can name a dim: 1 to 128 ASCII letters, digits, `_`, no digit first, not reserved."""
+    """Raise DimError unless `name` can name a dim: 1 to 128 ASCII letters, digits or `_`, not reserved."""
     if name in RESERVED:
         raise DimError(f"{name!r} is a reserved word and cannot name a dim; choose another name")
     if not name or len(name) > 128 or not name.isascii() or not name.isidentifier():

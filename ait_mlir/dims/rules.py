@@ -88,8 +88,8 @@ def _split_literal(a: Expr, n: int) -> tuple[Expr, Expr]:
 def _split(a: Expr, b: Expr) -> tuple[Expr, Expr]:
     """`(q, r)` with a = b*q + r: term by term for a `b` of one term, all or nothing for another."""
     if len(b.terms()) > 1:
-        quotient = _exact(a, b)
-        return (const(0), a) if quotient is None else (quotient, const(0))
+        whole = _exact(a, b)
+        return (const(0), a) if whole is None else (whole, const(0))
     divisor, dmono = b.terms()[0]
     quotient: list[tuple[int, Monomial]] = []
     rest: list[tuple[int, Monomial]] = []
