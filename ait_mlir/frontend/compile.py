@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +17,7 @@ from ait_mlir.frontend.errors import BuildError
 from ait_mlir.frontend.graph import bound_data, build_module
 from ait_mlir.frontend.target import Target, as_target
 from ait_mlir.frontend.tensor import Tensor, check_data
+from ait_mlir.runtime.data import is_torch, to_numpy
 
 if TYPE_CHECKING:
     from ait_mlir.runtime import Model
@@ -40,14 +41,14 @@ def compile_model(
     set on the model before it runs. Raises `BuildError` for a model that cannot be, unknown constants, and data that do
     not fit.
     """
-    from ait_mlir.driver import compile_module
-    from ait_mlir.runtime import Model
-
     if not _FILE_NAME.fullmatch(name):
         raise BuildError(f'"{name}" cannot name a file; use letters, digits, "_", "-" and "."')
     kind = as_target(target).kind
     module = build_module(tensor, name)
     data = bind_constants(module, bound_data(tensor), constants or {})
+    from ait_mlir.driver import compile_module
+    from ait_mlir.runtime import Model
+
     directory = Path(workdir)
     directory.mkdir(parents=True, exist_ok=True)
     output = directory / f"{name}.ait"
@@ -73,15 +74,7 @@ def bind_constants(
 
 def as_array(value: Any) -> NDArray[Any]:
     """A NumPy array, or a torch tensor on any device, as a contiguous NumPy array."""
-    if isinstance(value, np.ndarray):
-        array = cast(NDArray[Any], value)
-        return np.ascontiguousarray(array).reshape(array.shape)
-    if not hasattr(value, "detach"):
+    if not isinstance(value, np.ndarray) and not is_torch(value):
         raise BuildError(f"constants are NumPy arrays or torch tensors; found {type(value).__name__}")
-    tensor = value.detach().cpu().contiguous()
-    if str(tensor.dtype) == "torch.bfloat16":
-        import ml_dtypes
-        import torch
-
-        return tensor.view(torch.int16).numpy().view(ml_dtypes.bfloat16)
-    return tensor.numpy()
+    array = to_numpy(value)
+    return np.ascontiguousarray(array).reshape(array.shape)

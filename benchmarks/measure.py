@@ -1,0 +1,120 @@
+"""Times and errors, measured in one way everywhere.
+
+Times are medians over interleaved rounds, so that a machine that slows down slows all candidates. Errors are taken
+against float64 and judged as a ratio to the error of the framework's own eager run (a fixed tolerance hides bugs).
+"""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+import torch
+
+MAX_RATIO, RMSE_RATIO = 2.0, 1.5
+"""The largest max error and RMSE that pass, as multiples of eager's."""
+
+Run = Callable[[], object]
+
+
+@dataclass(frozen=True)
+class Accuracy:
+    """Our error over eager's, both against float64."""
+
+    max_error: float
+    max_ratio: float
+    rmse_ratio: float
+
+    @property
+    def passed(self) -> bool:
+        return self.max_ratio <= MAX_RATIO and self.rmse_ratio <= RMSE_RATIO
+
+
+def accuracy(ours: torch.Tensor, eager: torch.Tensor, exact: torch.Tensor) -> Accuracy:
+    """Compare two results of one dtype with the float64 one.
+
+    An error of eager's below one ulp of the results' size counts as one ulp. NaN or Inf where `exact` has none, or the
+    other way round, makes the ratio infinite.
+    """
+    ulp = torch.finfo(eager.dtype).eps
+    finite = exact.isfinite()
+    if not torch.equal(ours.isfinite(), finite):
+        return Accuracy(float("inf"), float("inf"), float("inf"))
+    exact = exact.double()
+    mine, theirs = (ours.double() - exact).abs(), (eager.double() - exact).abs()
+    largest = max(theirs.max().item(), ulp * exact.abs().max().item())
+    typical = max(_rms(theirs), ulp * _rms(exact))
+    return Accuracy(mine.max().item(), mine.max().item() / largest, _rms(mine) / typical)
+
+
+def _rms(values: torch.Tensor) -> float:
+    return values.square().mean().sqrt().item()
+
+
+def median_seconds(runs: Mapping[str, Run], device: str, budget: float = 2.0, warmup: int = 2) -> dict[str, float]:
+    """The median time of one call of each candidate, in seconds, taking turns.
+
+    On a GPU each turn is a batch of calls between two events. `budget` is the time to spend on each candidate, in
+    seconds.
+    """
+    for _ in range(warmup):
+        for run in runs.values():
+            run()
+    turn = _gpu_turn if device == "cuda" else _cpu_turn
+    single = {name: turn(run, 1) for name, run in runs.items()}
+    times: dict[str, list[float]] = {name: [] for name in runs}
+    batch = {name: max(1, min(50, int(0.005 / max(s, 1e-7)))) if device == "cuda" else 1 for name, s in single.items()}
+    slowest = max(single[name] * batch[name] for name in runs)
+    for _ in range(max(5, min(200, int(budget / max(slowest, 1e-7))))):
+        for name, run in runs.items():
+            times[name].append(turn(run, batch[name]))
+    return {name: statistics.median(values) for name, values in times.items()}
+
+
+def _cpu_turn(run: Run, calls: int) -> float:
+    start = time.perf_counter()
+    for _ in range(calls):
+        run()
+    return (time.perf_counter() - start) / calls
+
+
+def _gpu_turn(run: Run, calls: int) -> float:
+    begin, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
+    begin.record()
+    for _ in range(calls):
+        run()
+    end.record()
+    end.synchronize()
+    return begin.elapsed_time(end) / 1e3 / calls
+
+
+@dataclass(frozen=True)
+class Ceilings:
+    """What the machine does at best, measured now: floating-point operations and bytes a second."""
+
+    flops: float
+    bytes: float
+
+    def floor(self, flops: float, bytes: float) -> float:
+        """The shortest time in seconds that this much work can take."""
+        return max(flops / self.flops, bytes / self.bytes)
+
+
+def ceilings(device: str, dtype: torch.dtype) -> Ceilings:
+    """Measure a large matrix product and a large copy (bytes read plus bytes written)."""
+    n = 8192 if device == "cuda" else 1024
+    a, b = (torch.randn(n, n, dtype=torch.float32).to(device, dtype) for _ in range(2))
+    source = torch.randn((1 << 28) if device == "cuda" else (1 << 24), device=device)
+    target = torch.empty_like(source)
+    runs: dict[str, Run] = {"product": lambda: torch.mm(a, b), "copy": lambda: target.copy_(source)}
+    times = median_seconds(runs, device, budget=0.5)
+    return Ceilings(2.0 * n**3 / times["product"], 2.0 * source.nbytes / times["copy"])
+
+
+def table(rows: list[list[str]]) -> str:
+    """Rows of cells in aligned columns, the first row being the heads."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    lines = ["  ".join(cell.rjust(width) for cell, width in zip(row, widths, strict=True)) for row in rows]
+    return "\n".join([lines[0], "  ".join("-" * width for width in widths), *lines[1:]])
