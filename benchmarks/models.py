@@ -3,11 +3,11 @@
     python benchmarks/models.py bert --seq 128 --batch 1,32
     python benchmarks/models.py bert --device cpu --dtype f32 --seq 128 --batch 1
 
-One artifact serves all sizes: its batch and sequence length are dynamic. On the GPU the peer is the best of: eager in a CUDA
-graph, torch.compile in a CUDA graph, and with --max-autotune torch.compile with that mode in a CUDA graph; ours replays its
-own graph. On the CPU the peer is eager. Times are medians over interleaved rounds. "floor" is the shortest time that the
-flops and bytes of the model can take at the rates of a large matrix product and a large copy in the same run; "of floor" is
-the share of our time that it makes up. Errors are ours over eager's, both against float64.
+One artifact serves all sizes: its batch and sequence length are dynamic. On the GPU the peer is the best of: eager in a
+CUDA graph, torch.compile in a CUDA graph, and with --max-autotune torch.compile with that mode in a CUDA graph; ours
+replays its own graph. On the CPU the peer is eager. Times are medians over interleaved rounds. "floor" is the shortest
+time that the flops and bytes of the model can take at the rates of a large matrix product and a large copy in the same
+run; "of floor" is the share of our time that it makes up. Errors are ours over eager's, both against float64.
 """
 
 from __future__ import annotations
@@ -93,11 +93,9 @@ def captured(run: Run) -> Run:
 
 def gpu_peers(module: nn.Module, arguments: list[torch.Tensor], max_autotune: bool) -> dict[str, Run]:
     """What a user of PyTorch would run; a way that fails is left out, and why is printed."""
-    modes = {
-        "eager": None,
-        "compile": "default",
-        **({"autotune": "max-autotune-no-cudagraphs"} if max_autotune else {}),
-    }
+    modes = {"eager": None, "compile": "default"}
+    if max_autotune:
+        modes["autotune"] = "max-autotune-no-cudagraphs"
     runs: dict[str, Run] = {}
     for name, mode in modes.items():
         try:
@@ -167,9 +165,8 @@ def main() -> int:
     work = MODELS[args.model](DTYPES[name], args.layers)
     exact = copy.deepcopy(work.peer).double().to(args.device)
     start = time.perf_counter()
-    model = compile_model(
-        work.output, args.device, args.workdir, f"{args.model}_{name}", constants=work.peer.state_dict()
-    )
+    title, weights = f"{args.model}_{name}", work.peer.state_dict()
+    model = compile_model(work.output, args.device, args.workdir, title, constants=weights)
     print(f"{args.model}, {args.layers} layers, {name}, {device_name(args.device)}, torch {torch.__version__}")
     print(f"compiled in {time.perf_counter() - start:.1f} s", flush=True)
     work.peer.to(args.device)
