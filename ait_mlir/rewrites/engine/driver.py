@@ -193,11 +193,14 @@ class Rewriter:
             for inner in region.walk():
                 self._pending.discard(inner)
 
-    def _start(self, scope: Operation, reverse: bool) -> None:
+    def start(self, scope: Operation, reverse: bool) -> int:
+        """Visit everything nested in `scope`; returns how many operations that are."""
         self._worklist = [op for op in scope.walk(reverse=not reverse) if op is not scope]
         self._pending = set(self._worklist)
+        return len(self._worklist)
 
-    def _next(self) -> Operation | None:
+    def next(self) -> Operation | None:
+        """The next operation to visit, if any is left."""
         while self._worklist:
             op = self._worklist.pop()
             if op in self._pending:
@@ -248,26 +251,42 @@ def is_dead(op: Operation) -> bool:
     return bool(results) and all(result.first_use is None for result in results) and is_pure(op)
 
 
-def apply_patterns(scope: Operation, compiled: Compiled, *, reverse: bool = False, limit: int | None = None) -> Statistics:
+# What a constraint or a native rewrite raises when a pattern hands it something it is not meant for.
+_FAILURES = (AssertionError, AttributeError, IndexError, KeyError, TypeError, ValueError, VerifyException)
+
+
+def _reason(error: Exception) -> str:
+    return error.message if isinstance(error, RewriteError) else f"{type(error).__name__}: {error}"
+
+
+def apply_patterns(
+    scope: Operation, compiled: Compiled, *, reverse: bool = False, limit: int | None = None
+) -> Statistics:
     """Apply patterns to every operation nested in `scope` until none matches.
 
-    Of the patterns that match an operation the one with the highest benefit is applied. `limit` caps the number of rewrites
-    (default: 16 for each operation and 1,000 more); RewriteError names the pattern applied most when the cap is reached.
+    Of the patterns that match an operation the one with the highest benefit is applied. `limit` caps the number of
+    rewrites (default: 16 for each operation and 1,000 more). RewriteError names the pattern that fails, or the one
+    applied most when the cap is reached.
     """
     rewriter = Rewriter()
-    rewriter._start(scope, reverse)  # pyright: ignore[reportPrivateUsage]
-    limit = 16 * len(rewriter._worklist) + 1_000 if limit is None else limit  # pyright: ignore[reportPrivateUsage]
+    limit = rewriter.start(scope, reverse) * 16 + 1_000 if limit is None else limit
     statistics = Statistics()
     applied = statistics.applied
     dispatch = compiled.dispatch
     count = 0
-    while (op := rewriter._next()) is not None:  # pyright: ignore[reportPrivateUsage]
+    while (op := rewriter.next()) is not None:
         if is_dead(op):
             rewriter.erase(op)
             statistics.removed += 1
             continue
         matcher = dispatch.get(type(op))
-        if matcher is None or (found := matcher(rewriter, op)) is None:
+        if matcher is None:
+            continue
+        try:
+            found = matcher(rewriter, op)
+        except _FAILURES as error:
+            raise RewriteError(f"a constraint cannot be tested on '{op.name}': {_reason(error)}", op) from error
+        if found is None:
             continue
         _, match, values = found
         count += 1
@@ -276,9 +295,12 @@ def apply_patterns(scope: Operation, compiled: Compiled, *, reverse: bool = Fals
         if count > limit:
             worst = max(applied, key=applied.__getitem__)
             raise RewriteError(
-                f"pattern '{worst}' was applied {applied[worst]} times in {count} rewrites and does not come to an end; "
-                "does it match what it writes?"
+                f"pattern '{worst}' was applied {applied[worst]} times in {count} rewrites and does not come to an end;"
+                " does it match what it writes?"
             )
         rewriter.root = op
-        match.action(rewriter, *values)
+        try:
+            match.action(rewriter, *values)
+        except (RewriteError, *_FAILURES) as error:
+            raise RewriteError(f"pattern '{name}' cannot be applied to '{op.name}': {_reason(error)}", op) from error
     return statistics

@@ -5,6 +5,8 @@ from __future__ import annotations
 from difflib import get_close_matches
 from typing import TYPE_CHECKING
 
+from xdsl.utils.exceptions import PassFailedException
+
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
@@ -20,8 +22,13 @@ class PatternError(Exception):
         self.message = message
 
 
-class RewriteError(Exception):
-    """A set of patterns that cannot be applied; the message names the pattern."""
+class RewriteError(PassFailedException):
+    """A set of patterns that cannot be applied. The message names the pattern; `op` is the operation it was applied to."""
+
+    def __init__(self, message: str, op: Operation | None = None) -> None:
+        super().__init__(message)
+        self.message = message
+        self.op = op
 
 
 def unknown(what: str, name: str, known: Iterable[str]) -> str:

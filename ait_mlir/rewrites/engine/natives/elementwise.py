@@ -38,7 +38,9 @@ def place_of_merge(r: Rewriter, producer: Operation, root: Operation) -> Operati
         return root
     owners = [value.owner for value in root.operands]
     if all(
-        owner is producer or isinstance(owner, Block) or (owner.parent is producer.parent and r.is_before(owner, producer))
+        owner is producer
+        or isinstance(owner, Block)
+        or (owner.parent is producer.parent and r.is_before(owner, producer))
         for owner in owners
     ):
         return producer
@@ -71,23 +73,21 @@ def has_producer_to_merge(r: Rewriter, root: Operation) -> bool:
 
 @NATIVES
 def merge_with_producer(r: Rewriter, root: Operation) -> None:
-    """Merge the regions of a fused_elementwise and a producer of its operands. Results of the producer that others use stay results.
+    """Merge the regions of a fused_elementwise and a producer; results of the producer that others use stay results.
 
     The smaller region moves into the larger one, so that n merges move O(n log n) operations.
     """
     found = producer_to_merge(r, root)
     assert found is not None, "merge_with_producer needs has_producer_to_merge"
     producer, place = found
-    first, second = take_block(producer), take_block(root)
-    yields = dict(zip(producer.results, yielded(first), strict=True))
     kept = [result for result in producer.results if any(use.operation is not root for use in result.uses)]
-    values = [yields[result] for result in kept] + yielded(second)
-
-    inputs, arguments = list(producer.operands), list(first.args)
-    scalars: dict[SSAValue, SSAValue] = dict(zip(inputs, arguments, strict=True)) | yields
-    target = join_blocks(first, second, list(root.operands), scalars, inputs, values)
+    operands = list(producer.operands), list(root.operands)
+    first, second = take_block(producer), take_block(root)
+    join = join_before if is_shorter(first, second) else join_after
+    block, inputs, values = join(first, second, operands, list(producer.results), kept)
     types = [result.type for result in (*kept, *root.results)]
-    new = r.create(FusedElementwiseOp, inputs, types, {}, [Region(target)], before=place)
+    new = r.create(FusedElementwiseOp, inputs, types, {}, [Region(block)], before=place)
+    block.add_op(YieldOp(*values))
     for old, result in zip((*kept, *root.results), new.results, strict=True):
         r.replace_value(old, result)
     for op in (root, producer):
@@ -95,50 +95,99 @@ def merge_with_producer(r: Rewriter, root: Operation) -> None:
         r.erase(op)
 
 
-def join_blocks(
+def is_shorter(first: Block, second: Block) -> bool:
+    """Whether the first block has fewer operations; takes as many steps as the shorter one has."""
+    a, b = first.first_op, second.first_op
+    while a is not None and b is not None:
+        a, b = a.next_op, b.next_op
+    return a is None and b is not None
+
+
+Joined = tuple[Block, list[SSAValue], list[SSAValue]]
+"""A block without its terminator, the tensors of its arguments, and the values to yield."""
+
+
+def join_after(
     first: Block,
     second: Block,
-    operands: list[SSAValue],
-    scalars: dict[SSAValue, SSAValue],
-    inputs: list[SSAValue],
-    values: list[SSAValue],
-) -> Block:
-    """Put the operations of two blocks into one, the first's before the second's, and yield `values`.
-
-    `operands` are the tensors of the second's arguments. `scalars` says which value of the first block stands for a tensor;
-    `inputs`, the tensors of the block's arguments, is extended.
-    """
-    terminators = [first.last_op, second.last_op]
-    # The arguments of the second become what the first computes, or arguments of the first.
-    for tensor, argument in zip(operands, tuple(second.args), strict=True):
+    operands: tuple[list[SSAValue], list[SSAValue]],
+    results: list[SSAValue],
+    kept: list[SSAValue],
+) -> Joined:
+    """Move the second block's operations to the end of the first. `operands` are the tensors of each block's arguments,
+    `results` the first's, of which `kept` are yielded before what the second yields."""
+    inputs = operands[0]
+    yields = dict(zip(results, drop_yield(first), strict=True))
+    scalars = dict(zip(inputs, first.args, strict=True)) | yields
+    values = drop_yield(second)
+    for tensor, argument in zip(operands[1], second.args, strict=True):
         scalar = scalars.get(tensor)
         if scalar is None:
-            scalar = first.insert_arg(argument.type, len(first.args))
-            scalar.name_hint = argument.name_hint
-            scalars[tensor] = scalar
+            scalar = scalars[tensor] = copy_argument(first, argument)
             inputs.append(tensor)
+        values = [scalar if value is argument else value for value in values]
         argument.replace_all_uses_with(scalar)
-        values[:] = [scalar if value is argument else value for value in values]
-    for terminator in terminators:
-        assert isinstance(terminator, YieldOp)
-        terminator.detach()
-        terminator.erase()
     for op in tuple(second.ops):
         op.detach()
         first.add_op(op)
-    first.add_op(YieldOp(*values))
-    return first
+    return first, inputs, [yields[result] for result in kept] + values
+
+
+def join_before(
+    first: Block,
+    second: Block,
+    operands: tuple[list[SSAValue], list[SSAValue]],
+    results: list[SSAValue],
+    kept: list[SSAValue],
+) -> Joined:
+    """As `join_after`, but moves the first block's operations to the start of the second."""
+    yields = dict(zip(results, drop_yield(first), strict=True))
+    values = drop_yield(second)
+    # What the first computes replaces arguments of the second; the arguments left are those of the whole.
+    inputs: list[SSAValue] = []
+    for tensor, argument in zip(operands[1], tuple(second.args), strict=True):
+        if tensor in yields:
+            values = [yields[tensor] if value is argument else value for value in values]
+            argument.replace_all_uses_with(yields[tensor])
+            second.erase_arg(argument)
+        else:
+            inputs.append(tensor)
+    scalars = dict(zip(inputs, second.args, strict=True))
+    for tensor, argument in zip(operands[0], first.args, strict=True):
+        scalar = scalars.get(tensor)
+        if scalar is None:
+            scalar = scalars[tensor] = copy_argument(second, argument)
+            inputs.append(tensor)
+        yields = {result: scalar if value is argument else value for result, value in yields.items()}
+        values = [scalar if value is argument else value for value in values]
+        argument.replace_all_uses_with(scalar)
+    place = second.first_op
+    for op in tuple(first.ops):
+        op.detach()
+        second.add_op(op) if place is None else second.insert_op_before(op, place)
+    return second, inputs, [yields[result] for result in kept] + values
+
+
+def copy_argument(block: Block, argument: SSAValue) -> SSAValue:
+    """A new last argument of a block, like another block's."""
+    new = block.insert_arg(argument.type, len(block.args))
+    new.name_hint = argument.name_hint
+    return new
+
+
+def drop_yield(block: Block) -> list[SSAValue]:
+    """Remove the terminator of a block; returns what it yielded."""
+    last = block.last_op
+    assert isinstance(last, YieldOp)
+    values = list(last.operands)
+    last.detach()
+    last.erase()
+    return values
 
 
 def take_block(op: Operation) -> Block:
     """Detach the only block of an operation's only region."""
     return take_region(op).detach_block(0)
-
-
-def yielded(block: Block) -> list[SSAValue]:
-    last = block.last_op
-    assert isinstance(last, YieldOp)
-    return list(last.operands)
 
 
 # ** norms **
