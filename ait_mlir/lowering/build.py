@@ -1,7 +1,8 @@
 """Sources to shared libraries: ninja over a cache of objects and libraries, keyed on everything that goes into them.
 
-The cache (`AIT_CACHE_DIR`) is shared by models and processes. Entries appear whole, by rename; a lock per library keeps two
-processes from building the same one at once. Commands are made of our flags and checked file names: no text of a user is in them.
+The cache (`AIT_CACHE_DIR`) is shared by models and processes. Entries appear whole, by rename; a lock per library keeps
+two processes from building the same one at once. Commands are made of our flags and checked file names: no text of a
+user is in them.
 """
 
 from __future__ import annotations
@@ -23,8 +24,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ait_mlir.errors import CompileError, ToolchainError
+from ait_mlir.host.files import cache_dir, copy_atomic, locked, write_atomic
 from ait_mlir.lowering.toolchain import TargetKind, Toolchain, cpp_root, cuda_home, find_cxx, toolchain
-from ait_mlir.runtime.files import cache_dir, copy_atomic, locked, write_atomic
 
 if TYPE_CHECKING:
     from ait_mlir.lowering.kernels.base import Target

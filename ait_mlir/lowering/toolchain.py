@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Literal
 
 from ait_mlir.errors import ToolchainError
+from ait_mlir.host.cpu import cpu_fields, cpu_flags
 
 TargetKind = Literal["cpu", "cuda", "rocm"]
 
@@ -186,9 +187,5 @@ def _version(compiler: str, modified: int) -> str:
 @functools.cache
 def _cpu_identity() -> str:
     """What `-march=native` depends on: the model and the flags of the CPU."""
-    fields: dict[str, str] = {}
-    for line in Path("/proc/cpuinfo").read_text().splitlines():
-        key, _, value = line.partition(":")
-        fields.setdefault(key.strip(), value.strip())
-    text = fields.get("model name", "") + " ".join(sorted(fields.get("flags", "").split()))
+    text = cpu_fields().get("model name", "") + " ".join(sorted(cpu_flags()))
     return hashlib.sha256(text.encode()).hexdigest()

@@ -168,6 +168,10 @@ void Model::launch_plain(Call& call, void* stream) {
   fail(ErrorKind::kRun, "model ", library_.table().name, " failed: ", error);
 }
 
+std::vector<int64_t> Model::infer(const Tensors& inputs) const {
+  return Shapes(library_.table(), bind_dims(library_.table(), *device_, inputs).data()).outputs();
+}
+
 void Model::set_constant(const std::string& name, const DLTensor& value) {
   const ait_model_v1& table = library_.table();
   for (int32_t i = 0; i < table.num_constants; ++i) {

@@ -32,6 +32,9 @@ class Model {
   /// Runs the model and returns the actual shapes of the outputs, one after another. The buffers of `outputs` may be larger.
   std::vector<int64_t> run(const Tensors& inputs, const Tensors& outputs, const RunOptions& options);
 
+  /// The shapes that the outputs would have, after the same checks of the inputs as `run` makes.
+  std::vector<int64_t> infer(const Tensors& inputs) const;
+
   /// Copies a constant to the device. Waits for the runs under way.
   void set_constant(const std::string& name, const DLTensor& value);
   std::vector<std::string> missing_constants() const;

@@ -78,6 +78,7 @@ class ModelModule : public ffi::ModuleObj {
     // Functions keep the model alive, for a caller may hold one longer than the module.
     const std::shared_ptr<Model> model = model_;
     if (name == "run") return run_function(model);
+    if (name == "infer") return infer_function(model);
     if (name == "set_constant") return set_constant_function(model);
     if (name == "describe") return ffi::Function::FromTyped([model] { return ffi::String(model->describe()); });
     if (name == "input_shapes") return shapes_function(model, true);
@@ -152,6 +153,16 @@ class ModelModule : public ffi::ModuleObj {
         const DLDevice device = model->device().dl();
         options.stream = stream == -1 ? TVMFFIEnvGetStream(device.device_type, device.device_id) : reinterpret_cast<void*>(stream);
         *result = to_shape(model->run(inputs.tensors(), outputs.tensors(), options));
+      });
+    });
+  }
+
+  /// infer(inputs...) -> Shape
+  static ffi::Function infer_function(std::shared_ptr<Model> model) {
+    return ffi::Function::FromPacked([model = std::move(model)](ffi::PackedArgs args, ffi::Any* result) {
+      guarded([&] {
+        const TensorArguments inputs(args, 0, args.size());
+        *result = to_shape(model->infer(inputs.tensors()));
       });
     });
   }

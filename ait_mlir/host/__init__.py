@@ -1,0 +1,1 @@
+"""The machine that we are on: its CPU, its files."""

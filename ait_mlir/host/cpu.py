@@ -1,0 +1,47 @@
+"""What this machine's CPU is and can do, from /proc/cpuinfo."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+from pathlib import Path
+
+_ISA_PREFIXES = (
+    "sse",
+    "ssse",
+    "avx",
+    "amx",
+    "fma",
+    "f16c",
+    "bmi",
+    "gfni",
+    "vaes",
+    "vpclmul",
+    "movbe",
+    "abm",
+    "adx",
+    "asimd",
+    "sve",
+)
+
+
+@functools.cache
+def cpu_fields() -> dict[str, str]:
+    """The fields of the first CPU; empty where there is no /proc/cpuinfo."""
+    fields: dict[str, str] = {}
+    with contextlib.suppress(OSError):
+        for line in Path("/proc/cpuinfo").read_text().splitlines():
+            key, _, value = line.partition(":")
+            fields.setdefault(key.strip(), value.strip())
+    return fields
+
+
+def cpu_flags() -> frozenset[str]:
+    """All feature flags of the CPU."""
+    fields = cpu_fields()
+    return frozenset((fields.get("flags") or fields.get("Features") or "").split())
+
+
+def instruction_sets() -> frozenset[str]:
+    """The flags that `-march=native` may make a compiler rely on."""
+    return frozenset(flag for flag in cpu_flags() if flag.startswith(_ISA_PREFIXES))

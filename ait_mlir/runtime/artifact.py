@@ -1,0 +1,301 @@
+"""`NAME.ait`: a compiled model as one file, every bit of which is checked before any of it is loaded.
+
+Layout: a 64-byte header (magic, format version, size of the manifest, size of the file, SHA-256 of the manifest), the
+manifest as JSON, then the parts, each on a page of its own with zeros between: the IR text, the library, and the
+constants (safetensors). The manifest gives offset, size and SHA-256 of each part.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+import struct
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import asdict, dataclass, field
+from functools import cached_property
+from importlib import metadata
+from pathlib import Path
+from typing import Any, cast
+
+import numpy as np
+
+from ait_mlir.errors import ArtifactError
+from ait_mlir.host.cpu import instruction_sets
+from ait_mlir.host.files import atomic_file, cache_dir, sha256_file, write_atomic
+from ait_mlir.runtime import safetensors_part
+from ait_mlir.runtime.safetensors_part import PAGE
+
+FORMAT_VERSION = 1
+_MAGIC = b"\x89AIT\r\n\x1a\n"
+_HEADER = struct.Struct("<8sIIQQ32s")
+_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
+_MAX_MANIFEST = 1 << 28
+_PRODUCERS = ("ait_mlir", "xdsl", "apache-tvm-ffi", "numpy")
+
+Piece = bytes | memoryview
+
+
+@dataclass(frozen=True)
+class TensorInfo:
+    """An input or output: its name, dtype ("float16") and shape, each dim as text ("batch", "2*seq + 1", "768")."""
+
+    name: str
+    dtype: str
+    shape: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class DimInfo:
+    """A named dim: the range of its values and the values worth tuning for."""
+
+    name: str
+    lo: int
+    hi: int
+    hints: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True)
+class Manifest:
+    """What an artifact says of itself. `name` is made of letters, digits, '_' and '-', at most 64."""
+
+    name: str
+    target: str
+    arch: str
+    inputs: tuple[TensorInfo, ...] = ()
+    outputs: tuple[TensorInfo, ...] = ()
+    dims: tuple[DimInfo, ...] = ()
+    instruction_sets: tuple[str, ...] = ()
+    """Of the CPU that the library needs, where `arch` is "native"."""
+    producers: Mapping[str, str] = field(default_factory=dict[str, str])
+    """Versions of the packages that made it."""
+
+
+@dataclass(frozen=True)
+class Artifact:
+    """An artifact whose header, manifest, IR and library have been checked."""
+
+    path: Path
+    manifest: Manifest
+    ir_text: str
+    library_sha256: str
+    data: np.ndarray[Any, np.dtype[np.uint8]]
+    parts: Mapping[str, tuple[int, int]]
+
+    @cached_property
+    def constants(self) -> dict[str, np.ndarray[Any, Any]]:
+        """The bound constants by name, read-only, without a copy."""
+        return safetensors_part.decode(self._part("constants"))
+
+    def extract_library(self) -> Path:
+        """A private copy of the library, named by its hash. A copy that is already there is checked."""
+        folder = cache_dir() / "models"
+        folder.mkdir(mode=0o700, exist_ok=True)
+        path = folder / f"{self.library_sha256}.so"
+        if not path.is_file() or sha256_file(path) != self.library_sha256:
+            code = self._part("library").tobytes()
+            if hashlib.sha256(code).hexdigest() != self.library_sha256:
+                raise ArtifactError(f"{self.path}: the library changed after it was checked")
+            write_atomic(path, code)
+        return path
+
+    def _part(self, name: str) -> np.ndarray[Any, np.dtype[np.uint8]]:
+        offset, size = self.parts[name]
+        return self.data[offset : offset + size]
+
+
+def write(
+    path: str | os.PathLike[str],
+    manifest: Manifest,
+    ir_text: str,
+    library: str | os.PathLike[str] | bytes,
+    constants: Mapping[str, np.ndarray[Any, Any]],
+) -> Path:
+    """Write an artifact, whole or not at all.
+
+    Raises `ArtifactError` for a bad name or dtype, `OSError` from the disk.
+    """
+    if not _NAME.fullmatch(manifest.name):
+        raise ArtifactError(
+            f"{manifest.name!r} cannot be the name of a model: expected 1 to 64 letters, digits, '_' or '-'"
+        )
+    code = library if isinstance(library, bytes) else Path(library).read_bytes()
+    contents: dict[str, Callable[[], Iterable[Piece]]] = {
+        "ir": lambda: [ir_text.encode()],
+        "library": lambda: [code],
+        "constants": lambda: safetensors_part.encode(constants),
+    }
+    measured = {name: _measure(pieces()) for name, pieces in contents.items()}
+    head, parts, total = _layout(manifest, measured)
+    target = Path(path)
+    with atomic_file(target) as file:
+        file.write(head)
+        for name, pieces in contents.items():
+            file.write(bytes(parts[name][0] - file.tell()))
+            for piece in pieces():
+                file.write(piece)
+        assert file.tell() == total, "the parts of an artifact changed while it was written"
+    return target
+
+
+def read(path: str | os.PathLike[str], *, verify_weights: bool = True) -> Artifact:
+    """Check an artifact and map it. Nothing in it is loaded or run.
+
+    `verify_weights=False` skips the hash of the constants, for files so large that reading them twice matters; header,
+    manifest, IR and code are checked always. Raises `ArtifactError` when anything is damaged or of another version.
+    """
+    file = Path(path)
+    try:
+        data = np.memmap(file, dtype=np.uint8, mode="r") if file.stat().st_size else np.zeros(0, np.uint8)
+    except FileNotFoundError:
+        raise ArtifactError(f"{file}: there is no such artifact") from None
+    except OSError as error:
+        raise ArtifactError(f"{file} cannot be read: {error.strerror}") from error
+    raw, end = _read_manifest(file, data)
+    parts: dict[str, tuple[int, int]] = {}
+    hashes: dict[str, str] = {}
+    try:
+        for name in ("ir", "library", "constants"):
+            entry = raw["parts"][name]
+            offset, size, hashes[name] = int(entry["offset"]), int(entry["size"]), str(entry["sha256"])
+            parts[name] = offset, size
+            if offset < end or offset + size > data.size or data[end:offset].any():
+                raise ArtifactError(f"{file} is damaged: the {name} is not where the manifest says")
+            if (name != "constants" or verify_weights) and _hash(data[offset : offset + size]) != hashes[name]:
+                raise ArtifactError(f"{file} is damaged: the {name} does not have the hash in the manifest")
+            end = offset + size
+        if end != data.size:
+            raise ArtifactError(f"{file} is damaged: {data.size - end} bytes follow its last part")
+        manifest = _manifest_from_json(raw)
+        offset, size = parts["ir"]
+        ir_text = data[offset : offset + size].tobytes().decode()
+    except (KeyError, TypeError, ValueError) as error:
+        raise ArtifactError(f"{file} has a malformed manifest: {error!r}") from error
+    return Artifact(file, manifest, ir_text, hashes["library"], data, parts)
+
+
+def check_machine(manifest: Manifest, cuda_arch: Callable[[], str | None]) -> None:
+    """Refuse a library that this machine cannot run: one made for CPU instructions it lacks, or for another card."""
+    if manifest.target == "cpu":
+        missing = sorted(set(manifest.instruction_sets) - instruction_sets())
+        if missing:
+            raise ArtifactError(
+                f"model {manifest.name} was compiled for a CPU with {', '.join(missing)}, which this one lacks: "
+                "compile it here, or with an arch that both have"
+            )
+    if manifest.target == "cuda" and (found := cuda_arch()) is not None and not _runs_on(manifest.arch, found):
+        raise ArtifactError(
+            f"model {manifest.name} was compiled for {manifest.arch}, this card is {found}: compile it for {found}"
+        )
+
+
+def _runs_on(arch: str, card: str) -> bool:
+    """Code runs on the architecture it names and, unless that ends in a letter, on later minor versions of it."""
+    if arch == card:
+        return True
+    wanted, have = re.fullmatch(r"sm_(\d+)(\d)", arch), re.match(r"sm_(\d+)(\d)", card)
+    return bool(wanted and have and wanted[1] == have[1] and int(wanted[2]) <= int(have[2]))
+
+
+def _layout(
+    manifest: Manifest, measured: Mapping[str, tuple[int, str]]
+) -> tuple[bytes, dict[str, tuple[int, int]], int]:
+    """Header with manifest, place of each part, and size of the file.
+
+    Offsets stand in the manifest, whose length moves them: it is padded to pages, so that a second round settles them.
+    """
+    body = asdict(manifest)
+    body["producers"] = dict(manifest.producers) or producers()
+    if manifest.target == "cpu" and manifest.arch == "native" and not manifest.instruction_sets:
+        body["instruction_sets"] = sorted(instruction_sets())
+    room = PAGE
+    while True:
+        parts: dict[str, tuple[int, int]] = {}
+        offset = end = room
+        for name, (size, _) in measured.items():
+            parts[name] = offset, size
+            end = offset + size
+            offset = _page_up(end)
+        body["parts"] = {
+            name: {"offset": parts[name][0], "size": size, "sha256": digest}
+            for name, (size, digest) in measured.items()
+        }
+        text = json.dumps(body, indent=1, sort_keys=True).encode()
+        needed = _page_up(_HEADER.size + len(text))
+        if needed == room:
+            header = _HEADER.pack(_MAGIC, FORMAT_VERSION, 0, len(text), end, hashlib.sha256(text).digest())
+            return header + text, parts, end
+        room = needed
+
+
+def _read_manifest(file: Path, data: np.ndarray[Any, np.dtype[np.uint8]]) -> tuple[dict[str, Any], int]:
+    """The manifest, and where it ends."""
+    if data.size < _HEADER.size:
+        raise ArtifactError(f"{file} is no artifact or is truncated: it has {data.size} bytes")
+    magic, version, reserved, size, total, digest = _HEADER.unpack(data[: _HEADER.size].tobytes())
+    if magic != _MAGIC:
+        raise ArtifactError(f"{file} is no artifact: it does not begin with the magic number of one")
+    if version != FORMAT_VERSION:
+        raise ArtifactError(f"{file} has artifact format {version}, expected {FORMAT_VERSION}: compile the model again")
+    if total != data.size:
+        raise ArtifactError(f"{file} is truncated or damaged: it has {data.size} bytes, its header says {total}")
+    end = _HEADER.size + size
+    if reserved != 0 or size > _MAX_MANIFEST or end > data.size:
+        raise ArtifactError(f"{file} is damaged: its header makes no sense")
+    text = data[_HEADER.size : end].tobytes()
+    if hashlib.sha256(text).digest() != digest:
+        raise ArtifactError(f"{file} is damaged: the manifest does not have the hash in the header")
+    try:
+        return cast("dict[str, Any]", json.loads(text)), end
+    except ValueError as error:
+        raise ArtifactError(f"{file} has a malformed manifest: {error}") from error
+
+
+def _manifest_from_json(raw: Mapping[str, Any]) -> Manifest:
+    return Manifest(
+        name=raw["name"],
+        target=raw["target"],
+        arch=raw["arch"],
+        inputs=tuple(TensorInfo(t["name"], t["dtype"], tuple(t["shape"])) for t in raw["inputs"]),
+        outputs=tuple(TensorInfo(t["name"], t["dtype"], tuple(t["shape"])) for t in raw["outputs"]),
+        dims=tuple(DimInfo(d["name"], d["lo"], d["hi"], tuple(d["hints"])) for d in raw["dims"]),
+        instruction_sets=tuple(raw["instruction_sets"]),
+        producers=dict(raw["producers"]),
+    )
+
+
+def producers() -> dict[str, str]:
+    """Versions of the packages that make artifacts, of those that are installed."""
+    found: dict[str, str] = {}
+    for package in _PRODUCERS:
+        try:
+            found[package] = metadata.version(package)
+        except metadata.PackageNotFoundError:
+            continue
+    return found
+
+
+def _measure(pieces: Iterable[Piece]) -> tuple[int, str]:
+    size, digest = 0, hashlib.sha256()
+    for piece in pieces:
+        size += len(piece)
+        digest.update(piece)
+    return size, digest.hexdigest()
+
+
+def _hash(data: np.ndarray[Any, np.dtype[np.uint8]]) -> str:
+    digest = hashlib.sha256()
+    for piece in _blocks(data):
+        digest.update(piece)
+    return digest.hexdigest()
+
+
+def _blocks(data: np.ndarray[Any, np.dtype[np.uint8]]) -> Iterator[memoryview]:
+    block = 1 << 24
+    for start in range(0, data.size, block):
+        yield data[start : start + block].data
+
+
+def _page_up(size: int) -> int:
+    return -(-size // PAGE) * PAGE

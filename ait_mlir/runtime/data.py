@@ -1,0 +1,170 @@
+"""Tensors of any framework as the runtime library takes them, without copies."""
+
+from __future__ import annotations
+
+import ctypes
+import sys
+from collections.abc import Sequence
+from typing import Any, NamedTuple, cast
+
+import ml_dtypes
+import numpy as np
+
+from ait_mlir.errors import InputError
+
+
+class AITData(NamedTuple):
+    """A contiguous tensor by its address.
+
+    `data_ptr` is not owned: it must stay valid for the whole of a call, and points to memory of the model's device.
+    """
+
+    data_ptr: int
+    shape: Sequence[int]
+    dtype: str
+
+
+class _DLDevice(ctypes.Structure):
+    _fields_ = [("device_type", ctypes.c_int32), ("device_id", ctypes.c_int32)]
+
+
+class _DLDataType(ctypes.Structure):
+    _fields_ = [("code", ctypes.c_uint8), ("bits", ctypes.c_uint8), ("lanes", ctypes.c_uint16)]
+
+
+class _DLTensor(ctypes.Structure):
+    """DLTensor of DLPack."""
+
+    _fields_ = [
+        ("data", ctypes.c_void_p),
+        ("device", _DLDevice),
+        ("ndim", ctypes.c_int32),
+        ("dtype", _DLDataType),
+        ("shape", ctypes.POINTER(ctypes.c_int64)),
+        ("strides", ctypes.POINTER(ctypes.c_int64)),
+        ("byte_offset", ctypes.c_uint64),
+    ]
+
+
+_INT, _UINT, _FLOAT, _BFLOAT, _BOOL = 0, 1, 2, 4, 6
+_DTYPES: dict[str, tuple[int, int]] = {
+    "float16": (_FLOAT, 16),
+    "bfloat16": (_BFLOAT, 16),
+    "float32": (_FLOAT, 32),
+    "float64": (_FLOAT, 64),
+    "bool": (_BOOL, 8),
+    "int8": (_INT, 8),
+    "int16": (_INT, 16),
+    "int32": (_INT, 32),
+    "int64": (_INT, 64),
+    "uint8": (_UINT, 8),
+    "uint16": (_UINT, 16),
+    "uint32": (_UINT, 32),
+    "uint64": (_UINT, 64),
+}
+CPU = (1, 0)
+"""The DLPack device (type, number) of host memory."""
+
+
+def numpy_dtype(name: str) -> np.dtype[Any]:
+    """The NumPy dtype of an element type by its name: "float16", "bfloat16", "bool" ..."""
+    return np.dtype(ml_dtypes.bfloat16) if name == "bfloat16" else np.dtype(name)
+
+
+def torch_module() -> Any:
+    """PyTorch if this process has imported it, else None: a tensor cannot be one of its otherwise."""
+    return sys.modules.get("torch")
+
+
+def is_torch(value: object) -> bool:
+    """Whether `value` is a `torch.Tensor`."""
+    torch = torch_module()
+    return torch is not None and isinstance(value, torch.Tensor)
+
+
+def torch_to_ait_data(tensor: Any) -> AITData:
+    """The address, shape and dtype of a contiguous `torch.Tensor`, which must stay alive while the result is used."""
+    if not is_torch(tensor):
+        raise InputError(f"expected a torch.Tensor, found {type(tensor).__name__}")
+    if not tensor.is_contiguous():
+        raise InputError(f"a tensor with strides {list(tensor.stride())} is not contiguous: call .contiguous() first")
+    return AITData(tensor.data_ptr(), list(tensor.shape), str(tensor.dtype).removeprefix("torch."))
+
+
+def to_numpy(value: Any) -> np.ndarray[Any, Any]:
+    """A NumPy view of a torch tensor (a copy if it is on a device), or of anything `np.asarray` takes."""
+    if not is_torch(value):
+        return np.asarray(value)
+    torch = torch_module()
+    tensor = value.detach().cpu().contiguous()
+    if tensor.dtype == torch.bfloat16:
+        return cast("np.ndarray[Any, Any]", tensor.view(torch.int16).numpy()).view(ml_dtypes.bfloat16)
+    return tensor.numpy()
+
+
+class Arguments:
+    """The tensors of one call, in the form that the runtime library takes, with what must live until it returns."""
+
+    def __init__(self, device: tuple[int, int]) -> None:
+        self._device = device
+        self._alive: list[object] = []
+
+    def add(self, label: str, value: Any, *, written: bool = False) -> Any:
+        """`value` as an argument. Raises `InputError`, naming `label` ("input 'x'"), when it is no tensor."""
+        if isinstance(value, AITData):
+            return self._from_address(label, value.data_ptr, value.shape, None, value.dtype, self._device)
+        if isinstance(value, np.ndarray):
+            return self._from_numpy(label, cast("np.ndarray[Any, Any]", value), written)
+        if is_torch(value):
+            return value.detach() if value.requires_grad else value
+        if hasattr(value, "__dlpack__"):
+            return value
+        kind = "None" if value is None else f"a {type(value).__name__}"
+        raise InputError(f"{label} is {kind}, expected a torch, NumPy or DLPack tensor, or AITData")
+
+    def _from_numpy(self, label: str, array: np.ndarray[Any, Any], written: bool) -> ctypes.c_void_p:
+        if written and not array.flags.writeable:
+            raise InputError(f"{label} is a read-only array: pass one that can be written")
+        if not array.dtype.isnative:
+            raise InputError(f"{label} has dtype {array.dtype}, which is not in the byte order of this machine")
+        if any(stride % array.itemsize for stride in array.strides):
+            raise InputError(f"{label} has strides of {array.strides} bytes, no multiples of its items: pass a copy")
+        strides = None if array.flags.c_contiguous else [stride // array.itemsize for stride in array.strides]
+        return self._from_address(label, array.ctypes.data, array.shape, strides, array.dtype.name, CPU)
+
+    def _from_address(
+        self,
+        label: str,
+        address: int,
+        shape: Sequence[int],
+        strides: Sequence[int] | None,
+        dtype: str,
+        device: tuple[int, int],
+    ) -> ctypes.c_void_p:
+        if dtype not in _DTYPES:
+            raise InputError(f"{label} has dtype {dtype}, which no tensor of a model has")
+        code, bits = _DTYPES[dtype]
+        extents = ctypes.c_int64 * len(shape)
+        tensor = _DLTensor(
+            address or None,
+            _DLDevice(*device),
+            len(shape),
+            _DLDataType(code, bits, 1),
+            extents(*shape),
+            None if strides is None else extents(*strides),
+            0,
+        )
+        self._alive.append(tensor)
+        return ctypes.c_void_p(ctypes.addressof(tensor))
+
+
+def shaped(value: Any, shape: tuple[int, ...]) -> Any:
+    """The leading elements of a contiguous tensor as `shape`: what a run wrote into a buffer that may be larger."""
+    if isinstance(value, AITData):
+        return AITData(value.data_ptr, list(shape), value.dtype)
+    if tuple(value.shape) == shape:
+        return value
+    count = 1
+    for extent in shape:
+        count *= extent
+    return value.reshape(-1)[:count].reshape(shape)

@@ -1,0 +1,101 @@
+"""The runtime libraries in this process: built once, loaded once, told where the gemm libraries are.
+
+Threads, on the CPU: a run uses AIT_NUM_THREADS threads, by default as many as OpenMP would (OMP_NUM_THREADS, else one
+for each CPU of this process). The OpenMP regions of the generated code and OpenBLAS get the same number; the number
+that the caller's own OpenMP regions use, PyTorch's among them, is restored after every run.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import importlib.util
+import os
+import threading
+from collections.abc import Generator
+from pathlib import Path
+from typing import Any, cast
+
+from ait_mlir import errors
+from ait_mlir.host.cpu import cpu_fields, cpu_flags
+from ait_mlir.lowering.build import build_runtime
+from ait_mlir.lowering.toolchain import TargetKind, nvidia_wheel
+
+_lock = threading.Lock()
+_loaded: dict[str, Any] = {}
+
+
+def runtime_library(kind: TargetKind) -> Any:
+    """The tvm-ffi module of a device's runtime library: `create(path, num_runtimes, device)`.
+
+    Raises `ToolchainError` or `CompileError` when it has to be built and cannot be.
+    """
+    with _lock:
+        if kind not in _loaded:
+            import tvm_ffi
+
+            for error in (errors.InputError, errors.ArtifactError, errors.OutOfMemoryError, errors.RunError):
+                tvm_ffi.register_error(f"ait.{error.__name__}", error)
+            candidates = openblas_candidates() if kind == "cpu" else cublaslt_candidates()
+            path = build_runtime(kind)
+            with _openblas_settings() if kind == "cpu" else contextlib.nullcontext():
+                if kind == "cpu":
+                    _load_first(candidates)
+                module = cast(Any, tvm_ffi).load_module(str(path))
+            module.configure(candidates)
+            _loaded[kind] = module
+        return _loaded[kind]
+
+
+def openblas_candidates() -> list[str]:
+    """Where OpenBLAS may be: `AIT_OPENBLAS`, the pip package, the system."""
+    candidates = [path] if (path := os.environ.get("AIT_OPENBLAS")) else []
+    spec = importlib.util.find_spec("scipy_openblas32")
+    for place in spec.submodule_search_locations or [] if spec else []:
+        candidates += [str(found) for found in sorted((Path(place) / "lib").glob("libscipy_openblas*.so"))]
+    return [*candidates, "libopenblas.so.0"]
+
+
+def cublaslt_candidates() -> list[str]:
+    """Where cuBLASLt may be: `AIT_CUBLASLT`, a copy that this process has (PyTorch's), pip packages, the toolkit."""
+    names = ("libcublasLt.so.13", "libcublasLt.so.12")
+    candidates = [path] if (path := os.environ.get("AIT_CUBLASLT")) else []
+    candidates += [line for line in _mapped_files() if Path(line).name.startswith("libcublasLt.so")]
+    folders = [wheel / "lib"] if (wheel := nvidia_wheel()) is not None else []
+    spec = importlib.util.find_spec("nvidia")
+    folders += [Path(place) / "cublas" / "lib" for place in spec.submodule_search_locations or []] if spec else []
+    folders += [Path(os.environ.get("CUDA_HOME", "/usr/local/cuda")) / "lib64"]
+    candidates += [str(folder / name) for name in names for folder in folders if (folder / name).exists()]
+    return [*candidates, *names]
+
+
+def _load_first(candidates: list[str]) -> None:
+    """Load the library that the gemm service will find, now, while its settings are in the environment."""
+    for candidate in candidates:
+        with contextlib.suppress(OSError):
+            ctypes.CDLL(candidate, mode=ctypes.RTLD_LOCAL)
+            return
+
+
+@contextlib.contextmanager
+def _openblas_settings() -> Generator[None]:
+    """The environment that OpenBLAS should see when it is loaded; what the user set is left alone.
+
+    It takes an AMD CPU with AVX-512 for a Haswell and runs at half speed, unless it is told better.
+    """
+    name = "OPENBLAS_CORETYPE"
+    if name in os.environ or "avx512f" not in cpu_flags() or cpu_fields().get("vendor_id") != "AuthenticAMD":
+        yield
+        return
+    os.environ[name] = "SkylakeX"
+    try:
+        yield
+    finally:
+        os.environ.pop(name, None)
+
+
+def _mapped_files() -> list[str]:
+    with contextlib.suppress(OSError):
+        lines = Path("/proc/self/maps").read_text().splitlines()
+        return sorted({parts[5] for line in lines if len(parts := line.split(maxsplit=5)) == 6})
+    return []
