@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from typing import NoReturn
 
 from ait_mlir.dims.errors import DimError, DimSyntaxError
-from ait_mlir.dims.expr import MAX_LITERAL, Expr, const, sym
+from ait_mlir.dims.expr import MAX_LITERAL, Expr, const, sym, total
 from ait_mlir.dims.rules import ceildiv, floordiv, maximum, minimum, mod
 
 MAX_PARENTHESES = 100
@@ -114,16 +114,9 @@ def parse_expr(tokens: Tokens) -> Expr:
         term = _parse_product(tokens)
         terms.append(_at(tokens, offset, lambda t=term: -t) if minus else term)
         if len(terms) == 64:  # few enough that a long sum of distinct terms ends early, at the limit of terms
-            terms = [_at(tokens, offset, lambda t=terms: _sum(t))]
+            terms = [_at(tokens, offset, lambda t=terms: total(t))]
     tokens.nesting -= 1
-    return _at(tokens, tokens.offset, lambda: _sum(terms))
-
-
-def _sum(terms: list[Expr]) -> Expr:
-    result = terms[0]
-    for term in terms[1:]:
-        result = result + term
-    return result
+    return terms[0] if len(terms) == 1 else _at(tokens, tokens.offset, lambda: total(terms))
 
 
 def _parse_product(tokens: Tokens) -> Expr:

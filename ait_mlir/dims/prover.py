@@ -138,7 +138,7 @@ class Prover:
             return True
         self._steps = 0
         try:
-            e = _without_mod(e.substitute(self._fixed))
+            e = e.substitute(self._fixed)
             return self.bounds(e)[0] >= 0 or self._eliminate(e, 1, 0) or self._enumerate(e)
         except DimError:
             return False
@@ -154,7 +154,7 @@ class Prover:
         for atom in sorted(atoms, key=lambda a: (-a.nesting, a.key)):
             slope = _derivative(e, atom)
             low, high = self.bounds(slope)
-            if low < 0 < high or any(atom in mono for _, mono in slope.terms()):
+            if low < 0 < high and atom.op is not MOD:
                 continue
             try:
                 if self._replace(e, atom, slope, low >= 0, scale, depth):
@@ -169,8 +169,8 @@ class Prover:
             return any(cases) if (atom.op is MAX) == rising else all(cases)
         rest = e - slope * atom.expr()
         a, b = atom.args
-        if atom.op is not FLOORDIV:
-            return False
+        if atom.op is MOD:
+            return self._eliminate(rest + slope * (a - b * floordiv(a, b)), scale, depth + 1)
         if (n := b.as_int()) is not None:
             times = n // math.gcd(content(slope.terms()), n)
             bound = a - (n - 1) if rising else a

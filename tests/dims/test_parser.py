@@ -45,12 +45,12 @@ BAD = [
 
 @pytest.mark.parametrize(("text", "offset", "message"), BAD, ids=[repr(t[:18]) for t, _, _ in BAD])
 def test_bad_text(text: str, offset: int, message: str):
-    begin = time.perf_counter()
+    begin = time.process_time()
     with pytest.raises(DimSyntaxError, match=message) as caught:
         parse(text)
     assert caught.value.offset == offset
     assert len(caught.value.message) < 200
-    assert time.perf_counter() - begin < 0.5
+    assert time.process_time() - begin < 0.5
 
 
 def test_the_largest_number_is_read():
@@ -58,12 +58,12 @@ def test_the_largest_number_is_read():
 
 
 def test_long_text_is_quick():
-    begin = time.perf_counter()
+    begin = time.process_time()
     assert parse("+".join(["seq"] * 20000)) is parse("20000*seq")
     with pytest.raises(DimSyntaxError, match="at most 1024"):
         parse("+".join(f"d{i}" for i in range(20000)))
     assert parse("-" * 20000 + "seq") is parse("seq")
-    assert time.perf_counter() - begin < 1.5
+    assert time.process_time() - begin < 1.5
 
 
 def test_mutated_text_raises_only_syntax_errors():

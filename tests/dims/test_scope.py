@@ -225,7 +225,7 @@ def test_most_true_inequalities_are_proved_without_enumeration():
     rng = random.Random(11)
     points = [{d.name: rng.choice([d.lo, d.lo + 1, d.hi, rng.randint(d.lo, d.hi)]) for d in large} for _ in range(300)]
     true = proved = 0
-    begin = time.perf_counter()
+    begin = time.process_time()
     for _ in range(600):
         a, b = _random(rng, 2), _random(rng, 2)
         holds = all(a.evaluate(p) <= b.evaluate(p) for p in points)
@@ -235,4 +235,4 @@ def test_most_true_inequalities_are_proved_without_enumeration():
         proved += holds and claim
     assert true > 50
     assert proved >= 0.85 * true
-    assert time.perf_counter() - begin < 10
+    assert time.process_time() - begin < 10
