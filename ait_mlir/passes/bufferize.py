@@ -154,7 +154,8 @@ class Bufferizer:
         params = [v.owner for v in op.operands]
         if op.dim.value.data == 0 and all(isinstance(p, ParamOp) for p in params):
             names = [cast(ParamOp, p).param_name.data for p in params]
-            self.define(op.output, self.emit(rt.ConstantOp(BufferType.of(t), names)))
+            rows = [cast(int, tensor_type(v).dims[0].as_int()) for v in op.operands]
+            self.define(op.output, self.emit(rt.ConstantOp(BufferType.of(t), names, rows=rows if len(rows) > 1 else ())))
             return
         whole = self.emit(rt.AllocOp(BufferType.of(t)))
         self.define(op.output, whole)

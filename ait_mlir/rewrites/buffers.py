@@ -36,6 +36,16 @@ def read_in_place(p: PatternBuilder) -> None:
     p.apply(root, "read_source", root)
 
 
+@pattern(benefit=3)
+def write_output(p: PatternBuilder) -> None:
+    """A buffer that is copied whole into another: whatever writes it writes the other at once."""
+    source, target = p.result(p.op("ait_rt.alloc", [])), p.value()
+    root = p.op("ait_rt.copy", [source, target], results=0)
+    p.require("is_whole_buffer", target)
+    p.require("only_written_by", target, root)
+    p.apply(root, "write_target", root)
+
+
 @pattern(benefit=2)
 def write_in_place(p: PatternBuilder) -> None:
     """A buffer that is copied elsewhere: its kernel, if it accepts the strides, writes there at once."""
@@ -58,7 +68,7 @@ def write_permuted(p: PatternBuilder) -> None:
     p.apply(root, "write_inverse", root)
 
 
-REMOVE_COPIES = patterns(read_in_place, write_in_place, write_permuted)
+REMOVE_COPIES = patterns(read_in_place, write_output, write_in_place, write_permuted)
 
 # ** constraints **
 
@@ -137,6 +147,20 @@ def defined_by_buffer_ops(value: SSAValue) -> bool:
     while isinstance(owner, ViewOp):
         owner = owner.source.owner
     return isinstance(owner, AllocOp | DestinationOp)
+
+
+@CONSTRAINTS
+def is_whole_buffer(value: SSAValue) -> bool:
+    """The buffer is an allocation or an output itself, no view."""
+    return isinstance(value.owner, AllocOp | DestinationOp)
+
+
+@CONSTRAINTS
+def only_written_by(value: SSAValue, op: Operation) -> bool:
+    """`op` is all that uses the buffer in front of its readers: nothing else writes it, and no view of it is taken."""
+    return all(
+        use.operation is op or not (is_write(use) or isinstance(use.operation, ViewOp)) for use in value.uses
+    )
 
 
 @CONSTRAINTS
@@ -220,9 +244,8 @@ def write_target(r: Rewriter, copy: Operation) -> None:
     """Let the kernel that writes the source of a copy write its target."""
     source, target = copy.operands
     alloc = cast(Operation, source.owner)
-    launch = next(use.operation for use in source.uses if is_write(use))
     r.erase(copy)
-    _hoist(target, launch)
+    _hoist(target, alloc)
     r.replace_value(source, target)
     r.erase(alloc)
 

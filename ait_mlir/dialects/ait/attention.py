@@ -12,7 +12,7 @@ from xdsl.printer import Printer
 
 from ait_mlir.dialects.ait.base import AitOp, Body, check_broadcastable, parse_operands, print_operands
 from ait_mlir.dialects.ait.dtypes import is_float
-from ait_mlir.dialects.ait.numbers import number_text
+from ait_mlir.dialects.ait.numbers import number_text, parse_number
 from ait_mlir.dialects.ait.traits import Pure
 from ait_mlir.dialects.ait.types import TensorType, scope_of, shape_text
 
@@ -64,7 +64,7 @@ class AttentionOp(AitOp):
         if parser.parse_optional_keyword("mask") is not None:
             body.operands.append(parser.parse_unresolved_operand())
         parser.parse_keyword("scale")
-        body.properties["scale"] = FloatAttr(float(parser.parse_number()), f64)
+        body.properties["scale"] = FloatAttr(float(parse_number(parser)), f64)
         if parser.parse_optional_keyword("causal") is not None:
             body.properties["causal"] = UnitAttr()
 

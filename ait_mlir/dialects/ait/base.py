@@ -17,8 +17,8 @@ from xdsl.parser import Parser, UnresolvedOperand
 from xdsl.printer import Printer
 from xdsl.utils.exceptions import VerifyException
 
-from ait_mlir.dialects.ait.types import Shape, TensorType, scope_of, shape_text
-from ait_mlir.dims import Scope
+from ait_mlir.dialects.ait.types import Shape, ShapedType, TensorType, scope_of, shape_text
+from ait_mlir.dims import Expr, Scope
 
 
 @dataclass
@@ -110,17 +110,22 @@ def same_shape(a: Shape, b: Shape, scope: Scope) -> bool:
     return len(a) == len(b) and all(x is y or scope.equal(x, y) for x, y in zip(a, b, strict=True))
 
 
-def check_declared(op: AitOp, scope: Scope, t: TensorType) -> None:
+def check_declared(op: AitOp, scope: Scope, t: ShapedType) -> None:
     """Raise if a type names a dim that the graph around `op` does not declare."""
-    for e in t.dims:
+    check_expressions(op, scope, t.dims, str(t))
+
+
+def check_expressions(op: AitOp, scope: Scope, expressions: Sequence[Expr], what: str) -> None:
+    """Raise if an expression names a dim that is not declared, or divides by what may be 0."""
+    for e in expressions:
         for name in e.symbols:
             if name not in scope:
-                raise op.fail(f"dim {name!r} of {t} is not declared; add it to the graph's dims {{...}}")
+                raise op.fail(f"dim {name!r} of {what} is not declared; add it to the dims {{...}} of the graph or program")
         if (divisors := e.divisors()) and (bad := [d for d in divisors if not scope.positive(d)]):
             raise op.fail(f"dim {e} divides by {bad[0]}, which is not proved to be at least 1")
 
 
-def check_sizes(op: AitOp, scope: Scope, t: TensorType) -> None:
+def check_sizes(op: AitOp, scope: Scope, t: ShapedType) -> None:
     """Raise unless every dim of a type is proved to be at least 0; a sum of products of named dims is so on sight."""
     for e in t.dims:
         plain = all(c >= 0 and all(atom.op is None for atom in atoms) for c, atoms in e.terms())

@@ -171,6 +171,8 @@ class ParamOp(AitOp):
         t = self.expect_tensor(self.results[0], "the result")
         if not self.param_name.data:
             raise self.fail("needs a name")
+        if self.param_name.data.startswith("$"):
+            raise self.fail(f"param {self.param_name.data!r}: names that start with '$' are the compiler's own")
         if t.static_shape() is None:
             raise self.fail(f"param {self.param_name.data!r} must have a static shape, got {shape_text(t.dims)}")
         return [t]

@@ -34,7 +34,7 @@ from ait_mlir.dialects.ait.base import (
 )
 from ait_mlir.dialects.ait.dtypes import compute_type, is_float
 from ait_mlir.dialects.ait.elementwise import check_yield
-from ait_mlir.dialects.ait.numbers import number_text
+from ait_mlir.dialects.ait.numbers import number_text, parse_number
 from ait_mlir.dialects.ait.traits import Pure, RowOp
 from ait_mlir.dialects.ait.types import TensorType, scope_of, shape_text
 
@@ -140,7 +140,7 @@ class LayerNormOp(AitOp):
         parser.parse_keyword("axes")
         body.properties["axes"] = parse_int_attr(parser)
         parser.parse_keyword("eps")
-        body.properties["eps"] = FloatAttr(float(parser.parse_number()), f64)
+        body.properties["eps"] = FloatAttr(float(parse_number(parser)), f64)
         before = len(body.operands)
         parse_region_clause(parser, "prologue", body)
         sizes[3] = len(body.operands) - before

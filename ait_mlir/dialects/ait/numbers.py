@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 
 from xdsl.dialects.builtin import ArrayAttr, FloatAttr, IntegerAttr, f64, i64
 from xdsl.ir import Attribute
@@ -10,39 +11,48 @@ from xdsl.parser import AttrParser
 from xdsl.printer import Printer
 
 Number = float | int
+_NUMBER = re.compile(r"-?(?:\d+(?:\.\d*)?(?:[eE][+-]?\d+)?|inf|nan)(?![\w.])|true|false")
 
 
 def number_text(value: Number) -> str:
-    """A number as the lexer reads it back, floats always with a point."""
+    """A number as `parse_number` reads it back."""
     if isinstance(value, int):
         return str(value)
     if math.isnan(value):
         return "nan"
     if math.isinf(value):
         return "inf" if value > 0 else "-inf"
-    text = repr(value)
-    return text if "." in text else text.replace("e", ".0e")
+    return repr(value)
 
 
 def number_attr(value: Number) -> Attribute:
     return IntegerAttr(value, i64) if isinstance(value, int) else FloatAttr(value, f64)
 
 
-def parse_number_attr(parser: AttrParser) -> Attribute:
-    """An integer, a float, `inf`, `-inf`, `nan`, `true` or `false`."""
+def parse_number(parser: AttrParser) -> Number:
+    """An integer, a float (`0.5`, `1e-05`), `inf`, `-inf`, `nan`, `true` or `false`.
+
+    Taken from the raw text: to MLIR's lexer `1e-05` is the integer 1 and a name.
+    """
     start = parser.pos
-    negative = parser.parse_optional_punctuation("-") is not None
-    for keyword in ("inf", "nan"):
-        if parser.parse_optional_keyword(keyword) is not None:
-            return FloatAttr(-math.inf if negative else float(keyword), f64)
-    number = parser.parse_optional_number(allow_boolean=False)
-    if number is None and not negative and (boolean := parser.parse_optional_boolean()) is not None:
-        number = int(boolean)
-    if number is None:
+    m = _NUMBER.match(parser.lexer.input.content, start)
+    if m is None:
         parser.raise_error("a number expected")
-    if isinstance(number, int) and abs(number) >= 1 << 63:
-        parser.raise_error("the integer does not fit in 64 bits", start, parser.pos)
-    return number_attr(-number if negative else number)
+    text = m.group()
+    if text in ("true", "false"):
+        number: Number = int(text == "true")
+    elif text.lstrip("-").isdigit():
+        if len(text) > 20 or not -(1 << 63) <= int(text) < 1 << 63:
+            parser.raise_error("the integer does not fit in 64 bits", start, m.end())
+        number = int(text)
+    else:
+        number = float(text)
+    parser._resume_from(m.end())  # pyright: ignore[reportPrivateUsage]
+    return number
+
+
+def parse_number_attr(parser: AttrParser) -> Attribute:
+    return number_attr(parse_number(parser))
 
 
 def parse_literal(parser: AttrParser) -> Attribute:

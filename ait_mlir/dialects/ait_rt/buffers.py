@@ -12,7 +12,20 @@ from xdsl.parser import Parser
 from xdsl.printer import Printer
 from xdsl.traits import Pure
 
-from ait_mlir.dialects.ait.base import AitOp, Body, parse_operands, print_operands, resolve
+from ait_mlir.dialects.ait.base import (
+    AitOp,
+    Body,
+    check_declared,
+    check_expressions,
+    check_sizes,
+    int_list,
+    int_list_attr,
+    parse_int_list,
+    parse_operands,
+    print_int_list,
+    print_operands,
+    resolve,
+)
 from ait_mlir.dialects.ait.numbers import literal_values, parse_literal, print_literal
 from ait_mlir.dialects.ait.types import Shape, ShapeAttr, parse_dims, scan_to, scope_of, shape_text
 from ait_mlir.dialects.ait_rt.types import BufferType
@@ -53,6 +66,9 @@ class BufferOp(AitOp):
     def infer_result_types(self) -> Sequence[Attribute]:
         if not isinstance(self.results[0].type, BufferType):
             raise self.fail(f"the result must be a buffer, got {self.results[0].type}")
+        scope = scope_of(self)
+        check_declared(self, scope, self.buffer_type)
+        check_sizes(self, scope, self.buffer_type)
         return [self.results[0].type]
 
 
@@ -110,12 +126,16 @@ class ConstantOp(BufferOp):
     name = "ait_rt.constant"
 
     params = opt_prop_def(ArrayAttr[StringAttr])
+    row_counts = opt_prop_def(ArrayAttr[IntegerAttr])
     value = opt_prop_def(ArrayAttr | FloatAttr | IntegerAttr)
     traits = traits_def(Pure())
 
-    def __init__(self, type: BufferType, params: Sequence[str] = (), value: Attribute | None = None) -> None:
+    def __init__(
+        self, type: BufferType, params: Sequence[str] = (), value: Attribute | None = None, rows: Sequence[int] = ()
+    ) -> None:
         names = ArrayAttr([StringAttr(p) for p in params]) if params else None
-        super().__init__(properties={"params": names, "value": value}, result_types=[type])
+        counts = int_list_attr(rows) if rows else None
+        super().__init__(properties={"params": names, "row_counts": counts, "value": value}, result_types=[type])
 
     @classmethod
     def parse_body(cls, parser: Parser, body: Body) -> None:
@@ -126,6 +146,8 @@ class ConstantOp(BufferOp):
             parser.Delimiter.SQUARE, lambda: StringAttr(parser.parse_str_literal())
         )
         body.properties["params"] = ArrayAttr(names)
+        if parser.parse_optional_keyword("rows") is not None:
+            body.properties["row_counts"] = parse_int_list(parser)
 
     def print_body(self, printer: Printer) -> None:
         if self.params is None:
@@ -135,9 +157,16 @@ class ConstantOp(BufferOp):
         printer.print_string(" [")
         printer.print_list(self.params.data, lambda p: printer.print_string_literal(p.data))
         printer.print_string("]")
+        if self.row_counts is not None:
+            printer.print_string(" rows ")
+            print_int_list(printer, self.rows())
 
     def param_names(self) -> list[str]:
         return [] if self.params is None else [p.data for p in self.params.data]
+
+    def rows(self) -> tuple[int, ...]:
+        """How many rows along dim 0 each of several params has; empty for one param."""
+        return () if self.row_counts is None else int_list(self.row_counts)
 
     def infer_result_types(self) -> Sequence[Attribute]:
         (t,) = super().infer_result_types()
@@ -148,6 +177,10 @@ class ConstantOp(BufferOp):
             raise self.fail("holds either params or a literal")
         if self.params is not None and not self.params.data:
             raise self.fail("names no param")
+        if len(self.param_names()) > 1 or self.row_counts is not None:
+            dims = cast(BufferType, t).dims
+            if len(self.rows()) != len(self.param_names()) or not dims or sum(self.rows()) != dims[0].as_int():
+                raise self.fail(f"rows {list(self.rows())} of {len(self.param_names())} params do not make up {t}")
         if isinstance(self.value, ArrayAttr) and len(literal_values(self.value)) != size:
             raise self.fail(f"{len(literal_values(self.value))} numbers cannot fill {t}")
         return [t]
@@ -183,6 +216,10 @@ class AllocOp(BufferOp):
     def print_body(self, printer: Printer) -> None:
         if self.at is not None:
             printer.print_string(f" at ({self.at})")
+
+    def infer_result_types(self) -> Sequence[Attribute]:
+        check_expressions(self, scope_of(self), () if self.at is None else (self.at,), "the offset")
+        return super().infer_result_types()
 
 
 def parse_dim_in_parens(parser: Parser) -> Expr:
@@ -250,11 +287,7 @@ class ViewOp(BufferOp):
             raise self.fail(f"the view has element type {target.element_type}, but the buffer {source.element_type}")
         if len(self.strides.data) != target.rank or len(self.offset.data) != 1:
             raise self.fail(f"{len(self.strides.data)} strides for a view of rank {target.rank}")
-        scope = scope_of(self)
-        for e in (*self.strides.data, *self.offset.data):
-            for name in e.symbols:
-                if name not in scope:
-                    raise self.fail(f"dim {name!r} is not declared; add it to the program's dims {{...}}")
+        check_expressions(self, scope_of(self), (*self.offset.data, *self.strides.data), "the view")
         return [t]
 
 

@@ -1,0 +1,179 @@
+"""From a module to an artifact: phases in order, C++ out, build, pack."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, cast
+
+import numpy as np
+from numpy.typing import NDArray
+from xdsl.dialects.builtin import ModuleOp
+
+from ait_mlir.dialects.ait.dtypes import BY_IR
+from ait_mlir.dialects.ait_rt.buffers import NamedBufferOp
+from ait_mlir.dialects.ait_rt.program import ProgramOp
+from ait_mlir.errors import CompileError
+from ait_mlir.ir.parser import check, parse_source
+from ait_mlir.ir.pipeline import Observer, parse_passes, run_passes
+from ait_mlir.ir.source import SourceError, SourceText, decode
+from ait_mlir.lowering.emit import Source, emit_program
+from ait_mlir.lowering.tables import Literal
+from ait_mlir.passes.pipelines import PHASES, passes_between
+from ait_mlir.passes.target import make_target, target_of
+from ait_mlir.universe import context
+
+Arrays = Mapping[str, NDArray[Any]]
+
+
+def read_module(path: str | os.PathLike[str]) -> tuple[ModuleOp, SourceText]:
+    """Parse and verify a file; raises `SourceError` with places, `OSError` when it cannot be read."""
+    source = decode(Path(path).read_bytes(), os.fspath(path))
+    module = parse_source(context(), source)
+    check(module, source)
+    return module, source
+
+
+def run_to_phase(
+    module: ModuleOp,
+    phase: str,
+    *,
+    start: str = "imported",
+    target: str = "cpu",
+    arch: str = "",
+    measure: bool = False,
+    source: SourceText | None = None,
+    observe: Observer | None = None,
+) -> ModuleOp:
+    """Run the pipeline in place from phase `start` to `phase` (at most `planned`); returns the module."""
+    pipeline = passes_between(start, phase, target, arch, measure)
+    run_passes(context(), module, parse_passes(pipeline), source=source, observe=observe)
+    return module
+
+
+def phase_of(module: ModuleOp) -> str:
+    """The phase a module can be taken up from: a program is planned or bufferized, a graph imported or selected."""
+    for op in module.ops:
+        if isinstance(op, ProgramOp):
+            planned = all(a.properties.get("offset") is not None for a in op.block.ops if a.name == "ait_rt.alloc")
+            return "planned" if planned else "bufferized"
+    return "selected" if "ait.target" in module.attributes else "imported"
+
+
+def program_of(module: ModuleOp) -> ProgramOp:
+    """The one program of a module; raises `CompileError` otherwise."""
+    programs = [op for op in module.ops if isinstance(op, ProgramOp)]
+    if len(programs) != 1:
+        raise CompileError(f"a model is one program; the module has {len(programs)}")
+    return programs[0]
+
+
+def emit(module: ModuleOp) -> Source:
+    """The C++ of a planned module."""
+    return emit_program(module, program_of(module), target_of(module))
+
+
+def compile_module(
+    module: ModuleOp,
+    target: str,
+    *,
+    workdir: str | os.PathLike[str] | None = None,
+    name: str | None = None,
+    constants: Arrays | None = None,
+    output: str | os.PathLike[str],
+    arch: str = "",
+    start: str | None = None,
+    measure: bool = False,
+    source: SourceText | None = None,
+    observe: Observer | None = None,
+) -> Path:
+    """Compile a module, which is changed, into the artifact `output`; returns its path.
+
+    `constants` are the data of params by name; params without data must be set on the loaded model. Sources and IR are kept in
+    `workdir` when it is given. Raises `SourceError` for wrong IR, `CompileError` when the C++ compiler refuses.
+    """
+    from ait_mlir.lowering.build import build_library
+    from ait_mlir.lowering.toolchain import default_arch
+    from ait_mlir.runtime import artifact
+
+    chosen = make_target(target, arch or default_arch(cast(Any, target)))
+    run_to_phase(
+        module,
+        "planned",
+        start=start or phase_of(module),
+        target=chosen.kind,
+        arch=chosen.arch,
+        measure=measure,
+        source=source,
+        observe=observe,
+    )
+    program = program_of(module)
+    code = emit(module)
+    folder = Path(workdir) if workdir is not None else Path(tempfile.mkdtemp(prefix="ait_"))
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        text = f"{module}\n"
+        if workdir is not None:
+            (folder / "planned.mlir").write_text(text, encoding="utf-8")
+            for file, content in code.files.items():
+                (folder / file).write_text(content, encoding="utf-8")
+        library = build_library(code.files, target_of(module), folder)
+        data = {**dict(constants or {}), **{n: literal_array(x) for n, x in code.literals.items()}}
+        manifest = _manifest(module, program, name or program.sym_name.data)
+        return artifact.write(output, manifest, text, library, data)
+    finally:
+        if workdir is None:
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+def literal_array(literal: Literal) -> NDArray[Any]:
+    """The array of a literal in its element type."""
+    from ait_mlir.runtime.data import numpy_dtype
+
+    dtype = numpy_dtype(literal.dtype.name)
+    if len(literal.values) == 1:
+        return np.full(literal.shape, literal.values[0], dtype=dtype)
+    return np.array(literal.values, dtype=dtype).reshape(literal.shape)
+
+
+def _manifest(module: ModuleOp, program: ProgramOp, name: str) -> Any:
+    from ait_mlir.runtime.artifact import DimInfo, Manifest, TensorInfo, producers
+    from ait_mlir.host.cpu import instruction_sets
+
+    target = target_of(module)
+
+    def tensors(kind: str) -> tuple[TensorInfo, ...]:
+        return tuple(
+            TensorInfo(op.buffer_name.data, BY_IR[op.buffer_type.element_type].name, tuple(map(str, op.buffer_type.dims)))
+            for op in program.block.ops
+            if isinstance(op, NamedBufferOp) and op.name == kind
+        )
+
+    return Manifest(
+        name=re.sub(r"[^A-Za-z0-9_-]", "_", name)[:64] or "model",
+        target=target.kind,
+        arch=target.arch,
+        inputs=tensors("ait_rt.input"),
+        outputs=tensors("ait_rt.output"),
+        dims=tuple(DimInfo(d.name, d.lo, d.hi, tuple(d.hints)) for d in program.scope.dims),
+        instruction_sets=tuple(sorted(instruction_sets())) if target.kind == "cpu" and target.arch == "native" else (),
+        producers=producers(),
+    )
+
+
+__all__ = [
+    "PHASES",
+
+    "SourceError",
+    "compile_module",
+    "emit",
+    "literal_array",
+    "phase_of",
+    "program_of",
+    "read_module",
+    "run_to_phase",
+]
