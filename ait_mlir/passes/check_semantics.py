@@ -194,7 +194,7 @@ def named_inputs(root: Operation) -> list[tuple[str, SSAValue]]:
 
 
 def param_types(module: ModuleOp) -> dict[str, ShapedType]:
-    """Return the types of all parameters by name; those that a program lays end to end get equal shares of the rows."""
+    """Return the types of all parameters by name."""
     types: dict[str, ShapedType] = {}
     for root in callables(module).values():
         if isinstance(root, GraphOp):
@@ -203,11 +203,10 @@ def param_types(module: ModuleOp) -> dict[str, ShapedType]:
         for op in root.block.ops:
             if isinstance(op, ConstantOp):
                 names, type_ = op.param_names(), op.buffer_type
-                rows = type_.dims[0].as_int() or 0 if type_.dims else 0
-                for i, name in enumerate(names):
-                    share = rows // len(names) + (i < rows % len(names))
-                    dims = (share, *type_.dims[1:]) if len(names) > 1 else type_.dims
-                    types[name] = TensorType.get(dims, type_.element_type)
+                if not op.rows():
+                    types |= dict.fromkeys(names, type_)
+                for name, rows in zip(names, op.rows(), strict=False):
+                    types[name] = TensorType.get((rows, *type_.dims[1:]), type_.element_type)
     return types
 
 

@@ -120,7 +120,7 @@ def check_expressions(op: AitOp, scope: Scope, expressions: Sequence[Expr], what
     for e in expressions:
         for name in e.symbols:
             if name not in scope:
-                raise op.fail(f"dim {name!r} of {what} is not declared; add it to the dims {{...}} of the graph or program")
+                raise op.fail(f"dim {name!r} of {what} is not declared; add it to the dims {{...}} around it")
         if (divisors := e.divisors()) and (bad := [d for d in divisors if not scope.positive(d)]):
             raise op.fail(f"dim {e} divides by {bad[0]}, which is not proved to be at least 1")
 

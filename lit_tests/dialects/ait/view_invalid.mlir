@@ -71,7 +71,7 @@ ait.graph @slice_rank(%x: !ait.tensor<4 x 8 x f16>) {
 // -----
 
 ait.graph @slice_undeclared(%x: !ait.tensor<4 x f16>) {
-  // expected-error @below {{ait.slice: dim 'n' of !ait.tensor<n x f16> is not declared; add it to the graph's dims}}
+  // expected-error @below {{ait.slice: dim 'n' of !ait.tensor<n x f16> is not declared; add it to the dims}}
   %0 = ait.slice %x offsets [n] : !ait.tensor<1 x f16>
 }
 
