@@ -24,7 +24,7 @@ class MapKernel(Kernel):
     name = "map"
 
     def matches(self, op: Operation, target: Target) -> bool:
-        if not isinstance(op, FusedElementwiseOp | ELEMENTWISE):
+        if not isinstance(op, (FusedElementwiseOp, *ELEMENTWISE)):
             return False
         values = (*op.operands, *op.results)
         return len(values) <= MAX_OPERANDS and all(isinstance(v.type, TensorType) for v in values)

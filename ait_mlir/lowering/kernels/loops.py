@@ -27,15 +27,21 @@ def broadcast_strides(arg: Arg, shape: Sequence[Expr]) -> tuple[Expr, ...]:
 
 
 def nest(shape: Sequence[Expr], strides: Iterable[Sequence[Expr]]) -> list[Loop]:
-    """A loop a dim, where `strides` are those of each operand."""
+    """A loop a dim, where `strides` are those of each operand; one of size 1 for a shape without dims."""
     columns = list(strides)
-    return [Loop(size, tuple(s[d] for s in columns)) for d, size in enumerate(shape)]
+    loops = [Loop(size, tuple(s[d] for s in columns)) for d, size in enumerate(shape)]
+    return loops or [single(len(columns))]
+
+
+def single(operands: int) -> Loop:
+    """The loop of a single element."""
+    return Loop(ONE, (ONE,) * operands)
 
 
 def collapse(loops: Sequence[Loop], scope: Scope) -> list[Loop]:
-    """The same iteration space with fewer loops: dims of size 1 dropped, neighbours merged where every operand steps through both as one.
+    """The same iteration space with fewer loops, at least one.
 
-    A nest of nothing becomes one loop of size 1.
+    Dims of size 1 are dropped, and neighbours merged where every operand steps through both as one.
     """
     merged: list[Loop] = []
     for loop in loops:
@@ -45,8 +51,7 @@ def collapse(loops: Sequence[Loop], scope: Scope) -> list[Loop]:
             merged[-1] = Loop(merged[-1].size * loop.size, loop.strides)
         else:
             merged.append(loop)
-    operands = len(loops[0].strides) if loops else 0
-    return merged or [Loop(ONE, (ONE,) * operands)]
+    return merged or [single(len(loops[0].strides))]
 
 
 def _continues(outer: Loop, inner: Loop, scope: Scope) -> bool:
@@ -56,13 +61,13 @@ def _continues(outer: Loop, inner: Loop, scope: Scope) -> bool:
     )
 
 
+_INNER = {0: "ait::Inner::zero", 1: "ait::Inner::unit"}
+
+
 def inner_kind(stride: Expr) -> str:
     """What the C++ kernels are told of an innermost stride."""
-    return (
-        {0: "ait::Inner::zero", 1: "ait::Inner::unit"}.get(stride.as_int() or 0, "ait::Inner::strided")
-        if (stride.as_int() is not None)
-        else "ait::Inner::strided"
-    )
+    known = stride.as_int()
+    return "ait::Inner::strided" if known is None else _INNER.get(known, "ait::Inner::strided")
 
 
 def braces(exprs: Iterable[Expr], cpp_dims: Mapping[str, str]) -> str:

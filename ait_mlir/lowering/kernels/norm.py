@@ -13,7 +13,7 @@ from ait_mlir.dialects.ait.types import TensorType, scope_of
 from ait_mlir.dims import Expr, Scope, product
 from ait_mlir.lowering.cpp import element_type, literal
 from ait_mlir.lowering.kernels.base import Arg, Emission, Kernel, Strides, Target, bytes_moved, is_row_major
-from ait_mlir.lowering.kernels.loops import Loop, broadcast_strides, collapse, nest, operand, sizes
+from ait_mlir.lowering.kernels.loops import broadcast_strides, collapse, nest, operand, single, sizes
 from ait_mlir.lowering.regions import functor, identity_functor
 
 
@@ -57,7 +57,7 @@ class SoftmaxKernel(Kernel):
         scope = scope_of(op)
         loops = nest(outs[0].type.dims, [ins[0].strides, outs[0].strides])
         row = loops.pop(axis)
-        nested = [*(collapse(loops, scope) if loops else collapse([Loop(product(()), row.strides)], scope)), row]
+        nested = [*collapse(loops or [single(2)], scope), row]
         place = "gpu" if target.is_gpu else "cpu"
         low, high, step = _row_template([row.size], scope)
         template = f"<{low}, {high}, {step}>" if target.is_gpu else ""
@@ -104,8 +104,7 @@ class LayerNormKernel(Kernel):
         streams = [a for i, a in enumerate(ins) if i not in factors]
         strides = [broadcast_strides(a, shape) for a in streams] + [a.strides for a in outs]
         loops = nest(shape, strides)
-        one = Loop(product(()), (product(()),) * len(strides))
-        outer = collapse(loops[: len(loops) - axes] or [one], scope)
+        outer = collapse(loops[: len(loops) - axes] or [single(len(strides))], scope)
         row = collapse(loops[len(loops) - axes :], scope)
         nested = [*outer, *row]
         packs = [

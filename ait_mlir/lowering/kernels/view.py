@@ -13,7 +13,7 @@ from ait_mlir.dialects.ait.types import Shape, TensorType, scope_of
 from ait_mlir.dialects.ait.view import ConcatOp, ExpandOp, PermuteOp, ReshapeOp, SliceOp, SplitOp
 from ait_mlir.dims import Expr, Scope, const, total
 from ait_mlir.lowering.kernels.base import Arg, Emission, Kernel, Strides, Target, bytes_moved, row_major
-from ait_mlir.lowering.kernels.loops import ZERO, Loop, braces, broadcast_strides, collapse, nest, sizes
+from ait_mlir.lowering.kernels.loops import ZERO, Loop, braces, broadcast_strides, collapse, nest, single, sizes
 
 MAX_RANK = 16
 
@@ -151,8 +151,8 @@ def _prefixes(loops: Sequence[Loop]) -> list[Expr]:
 
 def _step(loops: Sequence[Loop], scope: Scope) -> Expr | None:
     """The stride with which the loops step through memory as one, if they do."""
-    merged = collapse(loops, scope)
-    return merged[0].strides[0] if len(merged) == 1 and loops else const(1) if not loops else None
+    merged = collapse(loops, scope) if loops else [single(1)]
+    return merged[0].strides[0] if len(merged) == 1 else None
 
 
 def _reshape_loops(source: Arg, target: Arg, scope: Scope) -> list[Loop]:
@@ -167,7 +167,7 @@ def _reshape_loops(source: Arg, target: Arg, scope: Scope) -> list[Loop]:
             loops += [Loop(l.size, (s * out_of, l.strides[0])) for l, s in zip(group.target, steps, strict=True)]
         else:
             raise ValueError("a reshape between two buffers that are both cut within a dim needs a copy in between")
-    return loops
+    return loops or [single(2)]
 
 
 # ** text **

@@ -1,0 +1,257 @@
+"""Runs what the native CPU kernels emit: one op a case, all cases of a suite in one library, called through ctypes.
+
+Each case is the text of an `ait.graph` that holds one op. Its kernel function is made as the emitter makes it; its buffers are
+NumPy arrays laid out with any strides inside of a larger canvas, so that writes outside of the result are seen.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from xdsl.context import Context
+from xdsl.dialects.builtin import Builtin
+
+from ait_mlir.dialects.ait import AIT
+from ait_mlir.dialects.ait.data import GraphOp, OutputOp, ParamOp
+from ait_mlir.dialects.ait.dtypes import BY_IR
+from ait_mlir.dialects.ait.types import scope_of, tensor_type
+from ait_mlir.dims import parse
+from ait_mlir.ir.parser import parse_text
+from ait_mlir.lowering.kernels import Arg, Target, kernels_for
+from ait_mlir.lowering.kernels.base import row_major
+from ait_mlir.reference.core import storage_dtype
+from ait_mlir.reference.graph import evaluate_graph
+
+CPU = Target("cpu", "native")
+CANVAS_MARGIN = 24
+"""Elements around each buffer; those behind its last element catch writes that go too far."""
+
+PRELUDE = """\
+#include <stdio.h>
+#include "ait/context.h"
+#include "ait/model_abi.h"
+static int32_t test_fail(void* self, const char* message) {
+  snprintf(static_cast<char*>(self), 512, "%s", message);
+  return 1;
+}
+"""
+
+
+def parse_graph(text: str) -> GraphOp:
+    """The one graph of a text."""
+    context = Context()
+    context.load_dialect(Builtin)
+    context.load_dialect(AIT)
+    module = parse_text(context, text)
+    graph = next(op for op in module.walk() if isinstance(op, GraphOp))
+    return graph
+
+
+@dataclass
+class Case:
+    """One op: its text, its dims, and strides of operands or results (by position) that are not row-major."""
+
+    text: str
+    envs: Sequence[Mapping[str, int]] = ({},)
+    strides: Mapping[int, Sequence[str]] = field(default_factory=dict)
+    offset: int = 0
+    """Elements before the first one of each buffer: an odd one misaligns it."""
+    kernel: str | None = None
+
+    def __post_init__(self) -> None:
+        self.graph = parse_graph(self.text)
+        ops = [op for op in self.graph.block.ops if not isinstance(op, OutputOp | ParamOp)]
+        (self.op,) = ops
+
+    def args(self) -> tuple[list[Arg], list[Arg]]:
+        values = [*self.op.operands, *self.op.results]
+        args: list[Arg] = []
+        for i, value in enumerate(values):
+            t = tensor_type(value)
+            strides = tuple(parse(s) for s in self.strides[i]) if i in self.strides else row_major(t.dims)
+            name = f"a{i}" if i < len(self.op.operands) else f"o{i - len(self.op.operands)}"
+            args.append(Arg(name, t, strides))
+        return args[: len(self.op.operands)], args[len(self.op.operands) :]
+
+    def dims(self) -> list[str]:
+        return [dim.name for dim in scope_of(self.op).dims]
+
+    def code(self, index: int, target: Target = CPU) -> tuple[tuple[str, ...], str]:
+        """Includes and the C++ of this case, as the emitter makes it."""
+        found = [k for k in kernels_for(self.op, target) if k.provider == "native"]
+        assert found, f"no native kernel for {self.op.name}"
+        kernel = found[0]
+        ins, outs = self.args()
+        cpp_dims = {name: f"d{i}" for i, name in enumerate(self.dims())}
+        emission = kernel.emit(self.op, ins, outs, cpp_dims, kernel.configs(self.op, target)[0], target)
+        pointers = [
+            f"{'const ' if a in ins else ''}{BY_IR[a.type.element_type].cpp}* {a.name}" for a in (*ins, *outs)
+        ]
+        parameters = ", ".join([*pointers, "void* ws", *(f"int64_t {d}" for d in cpp_dims.values())])
+        lines = [
+            emission.definitions.replace("@ID@", str(index)),
+            f"static int32_t k{index}(const ait::Context& ctx, {parameters}) {{",
+            "  (void)ctx; (void)ws;" + "".join(f" (void){d};" for d in cpp_dims.values()),
+            "  " + emission.body.replace("@ID@", str(index)) + "}",
+        ]
+        return emission.includes, "\n".join(lines)
+
+    def entry(self, index: int) -> str:
+        ins, outs = self.args()
+        casts = [
+            f"static_cast<{'const ' if i < len(ins) else ''}{BY_IR[a.type.element_type].cpp}*>(buffers[{i}])"
+            for i, a in enumerate((*ins, *outs))
+        ]
+        arguments = ", ".join([*casts, "nullptr", *(f"dims[{i}]" for i in range(len(self.dims())))])
+        return (
+            f'extern "C" int32_t run{index}(void* const* buffers, const int64_t* dims, char* message) {{\n'
+            f"  ait_services_v1 services = {{1, message, nullptr, test_fail}};\n"
+            f"  const ait::Context ctx{{nullptr, &services}};\n"
+            f"  (void)buffers; (void)dims;\n"
+            f"  return k{index}(ctx, {arguments});\n}}\n"
+        )
+
+
+def source_of(cases: Sequence[Case], target: Target = CPU) -> str:
+    """One translation unit with all cases; entry points on the CPU only."""
+    includes: dict[str, None] = {}
+    bodies: list[str] = []
+    for i, case in enumerate(cases):
+        paths, code = case.code(i, target)
+        includes.update(dict.fromkeys(paths))
+        bodies.append(code + ("\n" + case.entry(i) if not target.is_gpu else _use(case, i)))
+    return PRELUDE + "".join(f'#include "{p}"\n' for p in includes) + "\n" + "\n".join(bodies)
+
+
+def _use(case: Case, index: int) -> str:
+    """Keep a static function of GPU code alive."""
+    return f"\nextern const void* const use{index} = reinterpret_cast<const void*>(&k{index});\n"
+
+
+class Library:
+    """The compiled cases of a suite."""
+
+    def __init__(self, cases: Sequence[Case], workdir: Path) -> None:
+        from ait_mlir.lowering.build import build_library
+
+        self.cases = list(cases)
+        self.lib = ctypes.CDLL(str(build_library({"cases.cc": source_of(cases)}, CPU, workdir)))
+
+    def run(self, case: Case, env: Mapping[str, int], inputs: Sequence[np.ndarray]) -> list[np.ndarray]:
+        """The results of a case; raises `RuntimeError` with the message of a failed run."""
+        index = next(i for i, c in enumerate(self.cases) if c is case)
+        ins, outs = case.args()
+        canvases: list[np.ndarray] = []
+        views: list[np.ndarray] = []
+        for i, arg in enumerate((*ins, *outs)):
+            canvas, view = lay_out(arg, env, case.offset)
+            if i < len(ins):
+                view[...] = inputs[i]
+            canvases.append(canvas)
+            views.append(view)
+        before = [c.copy() for c in canvases]
+        pointers = (ctypes.c_void_p * len(views))(*(v.ctypes.data for v in views))
+        dims = (ctypes.c_int64 * max(1, len(case.dims())))(*(env[d] for d in case.dims()))
+        message = ctypes.create_string_buffer(512)
+        function: Any = self.lib[f"run{index}"]
+        if function(pointers, dims, message) != 0:
+            raise RuntimeError(message.value.decode())
+        results = [v.copy() for v in views[len(ins) :]]
+        for view in views[len(ins) :]:
+            view.view(f"u{view.itemsize}")[...] = int.from_bytes(b"\xa5" * view.itemsize, "little")
+        for i, (canvas, old) in enumerate(zip(canvases, before, strict=True)):
+            assert canvas.tobytes() == old.tobytes(), f"buffer {i} was written outside of the results"
+        return results
+
+
+def lay_out(arg: Arg, env: Mapping[str, int], offset: int) -> tuple[np.ndarray, np.ndarray]:
+    """A canvas of 0xa5 bytes and a view of it with the strides of `arg`."""
+    dtype = storage_dtype(arg.type.element_type)
+    shape = [d.evaluate(env) for d in arg.type.dims]
+    strides = [s.evaluate(env) for s in arg.strides]
+    extent = 1 + sum((n - 1) * s for n, s in zip(shape, strides, strict=True)) if all(shape) else 0
+    align = 64 // dtype.itemsize
+    raw = np.full((extent + offset + 2 * CANVAS_MARGIN + align) * dtype.itemsize, 0xA5, np.uint8)
+    start = -raw.ctypes.data % 64 + offset * dtype.itemsize
+    canvas = raw[start:]
+    canvas = canvas[: len(canvas) // dtype.itemsize * dtype.itemsize].view(dtype)
+    view = np.lib.stride_tricks.as_strided(canvas, shape, [s * dtype.itemsize for s in strides])
+    return canvas, view
+
+
+# ** values **
+
+
+def random_inputs(case: Case, env: Mapping[str, int], seed: int = 0) -> list[np.ndarray]:
+    """Normal floats with a few special values, small integers, booleans."""
+    rng = np.random.default_rng(seed)
+    arrays: list[np.ndarray] = []
+    for value in case.op.operands:
+        t = tensor_type(value)
+        shape = tuple(d.evaluate(env) for d in t.dims)
+        dtype = storage_dtype(t.element_type)
+        if dtype == np.bool_:
+            arrays.append(rng.integers(0, 2, shape).astype(dtype))
+        elif dtype.kind == "i":
+            arrays.append(rng.integers(-9, 10, shape).astype(dtype))
+        else:
+            arrays.append((rng.standard_normal(shape) * 2).astype(dtype))
+    return arrays
+
+
+def reference(case: Case, env: Mapping[str, int], inputs: Sequence[np.ndarray]) -> list[np.ndarray]:
+    """The results in float64 (integers in their own type)."""
+    graph = case.graph
+    by_value = dict(zip(case.op.operands, inputs, strict=True))
+    named = {name: by_value[value] for name, value in graph.inputs() if value in by_value}
+    named |= {name: np.zeros([d.evaluate(env) for d in tensor_type(v).dims]) for name, v in graph.inputs() if v not in by_value}
+    params = {p.param_name.data: by_value[p.output] for p in graph.params()}
+    outputs = evaluate_graph(graph, named, params, env)
+    order = {op.operands[0]: op.output_name.data for op in graph.outputs()}
+    return [outputs[order[r]] for r in case.op.results]
+
+
+def ulp(values: np.ndarray, dtype: np.dtype[Any]) -> np.ndarray:
+    """The distance from each value to its neighbour in `dtype`, as float64."""
+    import ml_dtypes
+
+    info = ml_dtypes.finfo(dtype)
+    magnitude = np.maximum(np.abs(values.astype(np.float64)), float(info.tiny))
+    return np.exp2(np.floor(np.log2(magnitude))) * float(info.eps)
+
+
+def assert_close(got: np.ndarray, want: np.ndarray, ulps: float, floor: float = 0.0) -> None:
+    """Each value within `ulps` of its own dtype, or within `floor` times the largest; NaN and inf in the same places; integers equal."""
+    assert got.shape == want.shape
+    if got.dtype.kind in "ib":
+        np.testing.assert_array_equal(got, want)
+        return
+    with np.errstate(over="ignore"):
+        rounded = want.astype(got.dtype).astype(np.float64)
+    value = got.astype(np.float64)
+    np.testing.assert_array_equal(np.isnan(value), np.isnan(rounded))
+    finite = np.isfinite(rounded)
+    np.testing.assert_array_equal(value[~finite & ~np.isnan(rounded)], rounded[~finite & ~np.isnan(rounded)])
+    if not finite.any():
+        return
+    scale = np.abs(want[finite]).max()
+    allowed = np.maximum(ulps * ulp(want[finite], got.dtype), floor * scale)
+    error = np.abs(value[finite] - want[finite])
+    worst = int(np.argmax(error - allowed))
+    assert (error <= allowed).all(), (
+        f"got {value[finite].ravel()[worst]!r}, expected {want[finite].ravel()[worst]!r}, "
+        f"{(error / ulp(want[finite], got.dtype)).max():.2f} ulp"
+    )
+
+
+def check(library: Library, case: Case, ulps: float, floor: float = 0.0) -> None:
+    """Run a case at each of its environments and compare with the reference."""
+    for env in case.envs:
+        inputs = random_inputs(case, env)
+        for got, want in zip(library.run(case, env, inputs), reference(case, env, inputs), strict=True):
+            assert_close(got, want, ulps, floor)

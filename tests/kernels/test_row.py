@@ -1,0 +1,175 @@
+"""Softmax and layer_norm on the CPU: every dim, prologues, strides, odd sizes, large means, special values."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+
+from tests.kernels.harness import Case, Library, assert_close, check, random_inputs, reference, ulp
+
+FLOATS = ("f16", "bf16", "f32", "f64")
+DIMS = "dims {b = 0 to 64, s = 0 to 3000}"
+ENVS = ({"b": 3, "s": 5}, {"b": 1, "s": 1}, {"b": 2, "s": 0}, {"b": 2, "s": 1537})
+ULPS = {"f16": 0.6, "bf16": 0.51, "f32": 16, "f64": 64}
+
+
+def softmax(shape: str, dim: int, t: str, **options: object) -> Case:
+    return Case(
+        f"ait.graph @g(%x: !ait.tensor<{shape} x {t}>) {DIMS} {{\n"
+        f"  %y = ait.softmax %x dim {dim} : !ait.tensor<{shape} x {t}>\n"
+        f'  ait.output "y" %y : !ait.tensor<{shape} x {t}>\n}}',
+        ENVS,
+        **options,  # type: ignore[arg-type]
+    )
+
+
+def layer_norm(shape: str, row: str, t: str, axes: int, factors: str = "scale %g bias %h", eps: str = "1e-05", **options: object) -> Case:
+    return Case(
+        f"ait.graph @g(%x: !ait.tensor<{shape} x {t}>, %g: !ait.tensor<{row} x {t}>, %h: !ait.tensor<{row} x {t}>) {DIMS} {{\n"
+        f"  %y = ait.layer_norm %x {factors} axes {axes} eps {eps} : !ait.tensor<{shape} x {t}>\n"
+        f'  ait.output "y" %y : !ait.tensor<{shape} x {t}>\n}}',
+        ENVS,
+        **options,  # type: ignore[arg-type]
+    )
+
+
+def with_prologue(operand: str, axes: int, t: str, **options: object) -> Case:
+    """norm(x + 2 r), and the sum kept."""
+    scalar = t if t == "f64" else "f32"
+    row = {1: "24", 2: "s x 24"}[axes]
+    tensor = f"!ait.tensor<b x s x 24 x {t}>"
+    return Case(
+        f"ait.graph @g(%x: {tensor}, %g: !ait.tensor<{row} x {t}>, %h: !ait.tensor<{row} x {t}>, %r: !ait.tensor<{operand} x {t}>) {DIMS} {{\n"
+        f"  %y, %z = ait.layer_norm %x scale %g bias %h axes {axes} eps 1e-05 prologue(%r) {{\n"
+        f"  ^bb0(%0: {scalar}, %1: {scalar}):\n"
+        f"    %2 = ait.constant 2.0 : {scalar}\n    %3 = ait.mul %1, %2 : {scalar}\n    %4 = ait.add %0, %3 : {scalar}\n"
+        f"    ait.yield %4, %4 : {scalar}, {scalar}\n  }} : {tensor}, {tensor}\n"
+        f'  ait.output "y" %y : {tensor}\n  ait.output "z" %z : {tensor}\n}}',
+        [{"b": 3, "s": 5}, {"b": 1, "s": 1}, {"b": 0, "s": 4}, {"b": 2, "s": 131}],
+        **options,  # type: ignore[arg-type]
+    )
+
+
+SOFTMAX = {
+    f"{name}-{t}": make(t)
+    for t in FLOATS
+    for name, make in (
+        ("last", lambda t: softmax("b x s", 1, t)),
+        ("vector", lambda t: softmax("s", 0, t)),
+        ("middle", lambda t: softmax("b x s x 9", 1, t)),
+        ("first", lambda t: softmax("s x b", 0, t)),
+        ("one", lambda t: softmax("b x s x 1", 1, t)),
+        ("view", lambda t: softmax("b x s", 1, t, strides={0: ("s + 8", "1"), 1: ("2*s", "1")}, offset=1)),
+    )
+}
+NORM = {
+    f"{name}-{t}": make(t)
+    for t in FLOATS
+    for name, make in (
+        ("both", lambda t: layer_norm("b x s x 24", "24", t, 1)),
+        ("dynamic", lambda t: layer_norm("b x s", "s", t, 1)),
+        ("two-axes", lambda t: layer_norm("b x s x 6", "s x 6", t, 2)),
+        ("all-axes", lambda t: layer_norm("s x 6", "s x 6", t, 2)),
+        ("scale", lambda t: layer_norm("b x 77", "77", t, 1, "scale %g")),
+        ("bias", lambda t: layer_norm("b x 77", "77", t, 1, "bias %h")),
+        ("plain", lambda t: layer_norm("b x 77", "77", t, 1, "")),
+        ("view", lambda t: layer_norm("b x s x 24", "24", t, 1, strides={0: ("s*40", "40", "1"), 3: ("s*24", "24", "1")}, offset=1)),
+    )
+}
+for _key, _case in NORM.items():
+    _unused = {"scale": ("%h",), "bias": ("%g",), "plain": ("%g", "%h")}.get(_key.partition("-")[0], ())
+    _case.unused = _unused  # type: ignore[attr-defined]
+PROLOGUE = {
+    f"{name}-{t}": make(t)
+    for t in FLOATS
+    for name, make in (
+        ("residual", lambda t: with_prologue("b x s x 24", 1, t)),
+        ("row-bias", lambda t: with_prologue("24", 1, t)),
+        ("column", lambda t: with_prologue("s x 1", 1, t)),
+        ("two-axes", lambda t: with_prologue("b x s x 24", 2, t)),
+        ("two-axes-broadcast", lambda t: with_prologue("24", 2, t)),
+        ("two-axes-column", lambda t: with_prologue("b x s x 1", 2, t, offset=1)),
+    )
+}
+ALL = [*SOFTMAX.values(), *NORM.values(), *PROLOGUE.values()]
+
+
+@pytest.fixture(scope="module")
+def library(tmp_path_factory: pytest.TempPathFactory) -> Library:
+    return Library(ALL, tmp_path_factory.mktemp("row"))
+
+
+@pytest.mark.parametrize("key", SOFTMAX)
+def test_softmax(library: Library, key: str) -> None:
+    check(library, SOFTMAX[key], ULPS[key.rpartition("-")[2]])
+
+
+@pytest.mark.parametrize("key", NORM)
+def test_layer_norm(library: Library, key: str) -> None:
+    t = key.rpartition("-")[2]
+    check(library, NORM[key], ULPS[t], floor={"f64": 1e-14}.get(t, 1e-6))
+
+
+@pytest.mark.parametrize("key", PROLOGUE)
+def test_prologue(library: Library, key: str) -> None:
+    t = key.rpartition("-")[2]
+    check(library, PROLOGUE[key], ULPS[t], floor={"f64": 1e-14}.get(t, 1e-6))
+
+
+def test_large_means_lose_nothing(library: Library) -> None:
+    case, env = NORM["dynamic-f32"], {"b": 2, "s": 1000}
+    x = (np.random.default_rng(0).standard_normal((2, 1000)) + 30000).astype(np.float32)
+    ones, zeros = np.ones(1000, np.float32), np.zeros(1000, np.float32)
+    (got,) = library.run(case, env, [x, ones, zeros])
+    (want,) = reference(case, env, [x, ones, zeros])
+    assert np.abs(got - want).max() < 1e-6
+
+
+def test_constant_rows_normalise_to_the_bias(library: Library) -> None:
+    case, env = NORM["dynamic-f32"], {"b": 2, "s": 333}
+    x = np.full((2, 333), 12345.678, np.float32)
+    (got,) = library.run(case, env, [x, np.ones(333), np.full(333, 0.25)])
+    np.testing.assert_array_equal(got, 0.25)
+
+
+@pytest.mark.parametrize("kind", ["last", "first"])
+@pytest.mark.parametrize("t", ["f16", "bf16", "f32"])
+def test_special_rows_of_softmax(library: Library, kind: str, t: str) -> None:
+    rows = np.array(
+        [[-np.inf] * 4, [0, -np.inf, -np.inf, 1], [np.inf, 0, 1, 2], [np.nan, 0, 0, 0], [60000, 60000, -60000, 0]]
+    )
+    case = SOFTMAX[f"{kind}-{t}"]
+    x = rows if kind == "last" else rows.T
+    env = {"b": 5, "s": 4} if kind == "last" else {"s": 4, "b": 5}
+    (got,) = library.run(case, env, [x])
+    (want,) = reference(case, env, [x.astype(got.dtype)])
+    assert_close(got, want, ulps=4)
+
+
+TORCH = {"f16": torch.float16, "bf16": torch.bfloat16, "f32": torch.float32}
+
+
+def errors(got: np.ndarray, want: np.ndarray) -> tuple[float, float]:
+    error = np.abs(got.astype(np.float64) - want)
+    return float(error.max()), float(np.sqrt(np.mean(error**2)))
+
+
+@pytest.mark.parametrize("t", TORCH)
+@pytest.mark.parametrize("op", ["softmax", "layer_norm"])
+def test_no_worse_than_torch(library: Library, op: str, t: str) -> None:
+    """Maximum error within 2 times, RMSE within 1.5 times torch's, with a floor of one ulp."""
+    case = SOFTMAX[f"last-{t}"] if op == "softmax" else NORM[f"dynamic-{t}"]
+    env = {"b": 32, "s": 768}
+    inputs = random_inputs(case, env, seed=3)
+    (got,) = library.run(case, env, inputs)
+    (want,) = reference(case, env, inputs)
+    tensors = [torch.from_numpy(a.astype(np.float32)).to(TORCH[t]) for a in inputs]
+    if op == "softmax":
+        eager = torch.softmax(tensors[0], 1)
+    else:
+        eager = torch.nn.functional.layer_norm(tensors[0], (768,), tensors[1], tensors[2], 1e-5)
+    ours, theirs = errors(got, want), errors(eager.to(torch.float32).numpy(), want)
+    one_ulp = float(ulp(np.abs(want).max(keepdims=True), got.dtype).max())
+    assert ours[0] <= max(2 * theirs[0], one_ulp)
+    assert ours[1] <= max(1.5 * theirs[1], one_ulp)
