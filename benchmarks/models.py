@@ -115,9 +115,11 @@ def measure_size(model: Any, work: Workload, exact: nn.Module, size: Size, args:
     outputs = {"y": torch.full_like(eager, float("nan"))}
 
     def ours() -> Any:
-        return model.run_with_tensors(inputs, outputs, graph_mode=args.device == "cuda")
+        on_gpu = args.device == "cuda"
+        return model.run_with_tensors(inputs, outputs, sync=not on_gpu, graph_mode=on_gpu)
 
     ours()
+    model.synchronize(torch.cuda.current_stream().cuda_stream if args.device == "cuda" else None)
     result = measure.accuracy(outputs["y"], eager, exact(*(a.double() for a in arguments)))
     if args.device == "cuda":
         peers = gpu_peers(work.peer, arguments, args.max_autotune)
@@ -166,7 +168,7 @@ def main() -> int:
     exact = copy.deepcopy(work.peer).double().to(args.device)
     start = time.perf_counter()
     title, weights = f"{args.model}_{name}", work.peer.state_dict()
-    model = compile_model(work.output, args.device, args.workdir, title, constants=weights)
+    model = compile_model(work.output, args.device, args.workdir, title, constants=weights, measure=args.measure)
     print(f"{args.model}, {args.layers} layers, {name}, {device_name(args.device)}, torch {torch.__version__}")
     print(f"compiled in {time.perf_counter() - start:.1f} s", flush=True)
     work.peer.to(args.device)

@@ -33,26 +33,37 @@ def compile_model(
     *,
     constants: Mapping[str, Any] | None = None,
     num_runtimes: int = 1,
+    measure: bool = False,
 ) -> Model:
     """Compile the model that computes `tensor` and load it.
 
     The artifact is `WORKDIR/NAME.ait`; what it was made from lies beside it in `WORKDIR/NAME/`. `constants` are the
     weights' data by name: NumPy arrays or torch tensors of the weights' shape and dtype. Weights without data must be
-    set on the model before it runs. Raises `BuildError` for a model that cannot be, unknown constants, and data that do
-    not fit.
+    set on the model before it runs. With `measure`, kernels are chosen by their time on the device, else by estimate.
+    Raises `BuildError` for a model that cannot be, unknown constants, and data that do not fit.
     """
     if not _FILE_NAME.fullmatch(name):
         raise BuildError(f'"{name}" cannot name a file; use letters, digits, "_", "-" and "."')
-    kind = as_target(target).kind
+    chosen = as_target(target)
     module = build_module(tensor, name)
     data = bind_constants(module, bound_data(tensor), constants or {})
+    # the compiler and the runtime are loaded once a model is compiled, not when one is written
     from ait_mlir.driver import compile_module
     from ait_mlir.runtime import Model
 
     directory = Path(workdir)
     directory.mkdir(parents=True, exist_ok=True)
     output = directory / f"{name}.ait"
-    artifact = compile_module(module, kind, workdir=directory / name, name=name, constants=data, output=output)
+    artifact = compile_module(
+        module,
+        chosen.kind,
+        workdir=directory / name,
+        name=name,
+        constants=data,
+        output=output,
+        arch=chosen.arch,
+        measure=measure,
+    )
     return Model(artifact, num_runtimes=num_runtimes)
 
 

@@ -7,38 +7,24 @@ from dataclasses import dataclass
 from typing import Literal
 
 from ait_mlir.frontend.errors import BuildError
+from ait_mlir.lowering.toolchain import detect_cuda_arch
 
 Kind = Literal["cpu", "cuda", "rocm"]
 KINDS: tuple[Kind, ...] = ("cpu", "cuda", "rocm")
 
-_MAJOR, _MINOR = 75, 76
-"""CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR and _MINOR of the CUDA driver API."""
-
 
 @dataclass(frozen=True)
 class Target:
-    """A kind of device and, where it is known, its architecture: "sm_90a", "gfx90a", "native"."""
+    """A kind of device and its architecture: "sm_90a", "gfx90a", "native"; "" is that of this machine."""
 
     kind: Kind
-    arch: str = "native"
+    arch: str = ""
 
     def name(self) -> str:
         return self.kind
 
     def __str__(self) -> str:
         return self.kind
-
-
-def CPU() -> Target:
-    return Target("cpu")
-
-
-def CUDA(arch: str = "sm_90a") -> Target:
-    return Target("cuda", arch)
-
-
-def ROCM(arch: str = "gfx942") -> Target:
-    return Target("rocm", arch)
 
 
 def as_target(target: Target | str) -> Target:
@@ -52,30 +38,9 @@ def as_target(target: Target | str) -> Target:
 
 def detect_target() -> Target:
     """The best device of this machine: the first CUDA device, else the first ROCm device, else the CPU."""
-    if (capability := _cuda_capability()) is not None:
-        major, minor = capability
-        return CUDA(f"sm_{major}{minor}" + ("a" if major >= 9 else ""))
-    return ROCM() if _hip_devices() else CPU()
-
-
-def _cuda_capability() -> tuple[int, int] | None:
-    """Compute capability of CUDA device 0, from the driver; None without driver or device."""
-    try:
-        driver = ctypes.CDLL("libcuda.so.1")
-    except OSError:
-        return None
-    count, device = ctypes.c_int(0), ctypes.c_int(0)
-    if driver.cuInit(0) or driver.cuDeviceGetCount(ctypes.byref(count)) or count.value == 0:
-        return None
-    if driver.cuDeviceGet(ctypes.byref(device), 0):
-        return None
-    found: list[int] = []
-    for attribute in (_MAJOR, _MINOR):
-        value = ctypes.c_int(0)
-        if driver.cuDeviceGetAttribute(ctypes.byref(value), attribute, device):
-            return None
-        found.append(value.value)
-    return found[0], found[1]
+    if (arch := detect_cuda_arch()) is not None:
+        return Target("cuda", arch)
+    return Target("rocm" if _hip_devices() else "cpu")
 
 
 def _hip_devices() -> int:

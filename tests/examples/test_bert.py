@@ -1,0 +1,34 @@
+"""`examples/bert.py` and `benchmarks/models.py`, small, as a user runs them."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from tests.examples.support import ROOT, make_tools, run
+
+
+@pytest.mark.parametrize("dtype", ["f32", "f16"])
+def test_example_is_as_precise_as_torch(dtype, tmp_path):
+    command = f"python examples/bert.py --device cpu --layers 1 --dtype {dtype} --workdir {tmp_path}"
+    printed = run(command, ROOT, make_tools(tmp_path / "bin"))
+    assert "OK: every result" in printed
+    assert len(re.findall(r"^ +\d+ +\d+ ", printed, re.M)) == 4
+    assert (tmp_path / "bert.ait").exists()
+
+
+def test_benchmark_prints_a_table(tmp_path):
+    sizes = "--layers 1 --seq 16 --batch 1,2 --budget 0.1"
+    command = f"python benchmarks/models.py bert --device cpu {sizes} --workdir {tmp_path}"
+    printed = run(command, ROOT, make_tools(tmp_path / "bin"))
+    assert "ours / best peer" in printed
+    assert "FAILED" not in printed
+    assert re.search(r"^ *2 x 16 +\d", printed, re.M)
+
+
+def test_bad_arguments_are_told_in_one_line(tmp_path):
+    env = make_tools(tmp_path / "bin")
+    with pytest.raises(AssertionError, match="--batch and --seq take numbers") as error:
+        run("python benchmarks/models.py bert --device cpu --batch one", ROOT, env)
+    assert "Traceback" not in str(error.value)

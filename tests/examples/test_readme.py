@@ -1,0 +1,60 @@
+"""Every command and program of README.md runs as written."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from tests.examples.support import ROOT, make_tools, run
+
+README = (ROOT / "README.md").read_text()
+BLOCKS = re.findall(r"```(\w*)\n(.*?)```", README, re.S)
+COMMANDS = [line for language, text in BLOCKS if language == "sh" for line in text.splitlines() if line.strip()]
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory):
+    """A folder with the examples, as commands in README.md expect, and nothing else."""
+    folder = tmp_path_factory.mktemp("readme")
+    (folder / "examples").symlink_to(ROOT / "examples")
+    return folder
+
+
+def test_there_is_something_to_run():
+    assert len(COMMANDS) >= 5
+    assert sum(language == "python" for language, _ in BLOCKS) == 1
+
+
+@pytest.mark.parametrize("number", range(len(COMMANDS)), ids=lambda i: COMMANDS[i])
+def test_command(number, place):
+    env = make_tools(place / "bin")
+    if "ffn.ait" in COMMANDS[number] and "-o" not in COMMANDS[number] and not (place / "ffn.ait").exists():
+        run("ait compile examples/ffn.mlir --target cpu -o ffn.ait", place, env)
+    assert run(COMMANDS[number], place, env).strip() or "-o" in COMMANDS[number]
+
+
+def test_python_program(place):
+    (program,) = [text for language, text in BLOCKS if language == "python"]
+    (place / "first.py").write_text(program)
+    lines = run("python first.py", place, make_tools(place / "bin")).splitlines()
+    assert lines == ["1 True", "7 True", "64 True"]
+
+
+def test_ir_is_the_example():
+    (text,) = [text for language, text in BLOCKS if language == "mlir"]
+    assert text in (ROOT / "examples/ffn.mlir").read_text()
+
+
+def test_make_targets_exist():
+    makefile = (ROOT / "Makefile").read_text()
+    targets = re.findall(r"^make (\w+)", README, re.M)
+    assert targets == ["demo", "test"]
+    assert all(re.search(rf"^{target}:", makefile, re.M) for target in targets)
+
+
+@pytest.mark.parametrize("page", ["README.md", "docs/architecture.md"])
+def test_links_lead_somewhere(page):
+    file = ROOT / page
+    for link in re.findall(r"\]\(([^)#]+)\)", file.read_text()):
+        assert (file.parent / link).exists(), link

@@ -1,0 +1,100 @@
+"""The examples in text: what they compute, and what the passes make of them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from torch.nn import functional as F
+from xdsl.dialects.builtin import ModuleOp
+
+from ait_mlir.dialects.ait.data import GraphOp
+from ait_mlir.driver import read_module, run_to_phase
+from ait_mlir.ir.pipeline import parse_passes, run_passes
+from ait_mlir.reference import evaluate_graph
+from ait_mlir.universe import context
+from benchmarks.peers import bert as peer
+from tests.examples.support import ROOT
+
+FFN, BERT = ROOT / "examples/ffn.mlir", ROOT / "examples/bert_layer.mlir"
+
+
+def graph_in(module: ModuleOp) -> GraphOp:
+    graph = module.body.block.first_op
+    assert isinstance(graph, GraphOp)
+    return graph
+
+
+def load(path: Path, passes: str = "") -> ModuleOp:
+    module, source = read_module(path)
+    run_passes(context(), module, parse_passes(passes), source=source)
+    return module
+
+
+def test_ffn_is_what_it_says():
+    rng = np.random.default_rng(0)
+    graph = graph_in(load(FFN))
+    params = {p.param_name.data: rng.standard_normal(p.output.type.static_shape()) / 30 for p in graph.params()}
+    x = rng.standard_normal((3, 768))
+    got = evaluate_graph(graph, {"x": x}, params, {"batch": 3})["y"]
+    t = {name: torch.from_numpy(value) for name, value in params.items()}
+    up = F.gelu(F.linear(torch.from_numpy(x), t["up.weight"], t["up.bias"]))
+    np.testing.assert_allclose(got, F.linear(up, t["down.weight"], t["down.bias"]).numpy(), rtol=1e-9, atol=1e-12)
+
+
+NAMES = {
+    "attention.query": "attention.self.query",
+    "attention.key": "attention.self.key",
+    "attention.value": "attention.self.value",
+    "attention.output": "attention.output.dense",
+    "attention.norm": "attention.output.LayerNorm",
+    "intermediate": "intermediate.dense",
+    "output": "output.dense",
+    "output.norm": "output.LayerNorm",
+}
+
+
+@pytest.mark.parametrize("passes", ["", "simplify,fuse-attention,merge-parallel-gemms,fuse-epilogue,fuse-norm"])
+def test_bert_layer_is_a_bert_layer(passes):
+    theirs = peer.randomize(peer.BertLayer(peer.BertConfig())).double()
+    weights = {name: value.numpy() for name, value in theirs.state_dict().items()}
+    graph = graph_in(load(BERT, passes))
+    params: dict[str, np.ndarray] = {}
+    for p in graph_in(load(BERT)).params():
+        module, kind = p.param_name.data.rsplit(".", 1)
+        params[p.param_name.data] = weights[f"{NAMES[module]}.{kind}"]
+    x = np.random.default_rng(0).standard_normal((2, 5, 768))
+    got = evaluate_graph(graph, {"x": x}, params, {"batch": 2, "seq": 5})["y"]
+    with torch.inference_mode():
+        want = theirs(torch.from_numpy(x))
+    np.testing.assert_allclose(got, want.numpy(), rtol=1e-8, atol=1e-9)
+
+
+def test_one_gemm_for_each_linear_layer_and_nothing_beside_it(tmp_path):
+    module = load(FFN, "simplify,fuse-epilogue")
+    names = [op.name for op in graph_in(module).block.ops]
+    assert names.count("ait.gemm") == 2
+    assert not {"ait.add", "ait.gelu", "ait.fused_elementwise"} & set(names)
+    printed = str(module) + "\n"
+    (tmp_path / "again.mlir").write_text(printed)
+    assert f"{load(tmp_path / 'again.mlir')}\n" == printed
+
+
+@pytest.mark.parametrize("path", [FFN, BERT], ids=lambda p: p.stem)
+def test_every_phase_parses_again_to_the_same_text(path, tmp_path):
+    module, source = read_module(path)
+    for start, phase in [
+        ("imported", "simplified"),
+        ("simplified", "fused"),
+        ("fused", "selected"),
+        ("selected", "bufferized"),
+        ("bufferized", "planned"),
+    ]:
+        run_to_phase(module, phase, start=start, target="cpu", source=source)
+        printed = str(module) + "\n"
+        file = tmp_path / f"{phase}.mlir"
+        file.write_text(printed)
+        module, source = read_module(file)
+        assert str(module) + "\n" == printed
