@@ -7,6 +7,7 @@ import re
 import shutil
 import tempfile
 from collections.abc import Mapping
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, cast
 
@@ -49,9 +50,13 @@ def run_to_phase(
     source: SourceText | None = None,
     observe: Observer | None = None,
 ) -> ModuleOp:
-    """Run the pipeline in place from phase `start` to `phase` (at most `planned`); returns the module."""
-    pipeline = passes_between(start, phase, target, arch, measure)
-    run_passes(context(), module, parse_passes(pipeline), source=source, observe=observe)
+    """Run the pipeline in place from phase `start` to `phase` (at most `planned`), verifying at each phase; returns the module."""
+    passes_between(start, phase, target, arch)
+    first, last = PHASES.index(start), PHASES.index(phase)
+    ctx = context()
+    for before, after in pairwise(PHASES[first : last + 1]):
+        pipeline = passes_between(before, after, target, arch, measure)
+        run_passes(ctx, module, parse_passes(pipeline), source=source, verify="end", observe=observe)
     return module
 
 
@@ -116,7 +121,7 @@ def compile_module(
     folder = Path(workdir) if workdir is not None else Path(tempfile.mkdtemp(prefix="ait_"))
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        text = f"{module}\n"
+        text = str(module) + "\n"
         if workdir is not None:
             (folder / "planned.mlir").write_text(text, encoding="utf-8")
             for file, content in code.files.items():

@@ -54,6 +54,8 @@ class Scope:
             if dim.name in self._by_name:
                 raise DimError(f"dim {dim.name!r} is declared twice: {self._by_name[dim.name]} and {dim}")
             self._by_name[dim.name] = dim
+        self.memo: dict[object, object] = {}
+        """What others have found out about things in this scope, to be asked once; it lives as long as the scope."""
         self._prover = Prover({d.name: (d.lo, d.hi) for d in self.dims}, (0, MAX_DIM))
 
     @staticmethod

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Literal
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
@@ -74,11 +74,11 @@ def run_passes(
     passes: Sequence[ModulePass],
     *,
     source: SourceText | None = None,
-    verify: bool = True,
+    verify: bool | Literal["end"] = True,
     observe: Observer | None = None,
 ) -> None:
-    """Run passes in order, verifying after each; raises `SourceError` naming the pass that failed."""
-    for p in passes:
+    """Run passes in order, verifying after each, or `"end"`, after the last; raises `SourceError` naming the pass that failed."""
+    for i, p in enumerate(passes, 1):
         start = time.perf_counter()
         try:
             p.apply(ctx, module)
@@ -87,7 +87,7 @@ def run_passes(
         except (PassFailedException, VerifyException) as e:
             raise SourceError([_diagnostic(p.name, e, source)]) from e
         seconds = time.perf_counter() - start
-        if verify:
+        if verify is True or (verify == "end" and i == len(passes)):
             try:
                 check(module, source)
             except SourceError as e:

@@ -75,9 +75,10 @@ class AitOp(IRDLOperation):
             if not same_type(result.type, want, scope):
                 which = f"result {i}" if len(expected) > 1 else "the result"
                 raise VerifyException(f"{self.name}: {which} is {result.type}, expected {want}")
-            if isinstance(result.type, TensorType):
+            if isinstance(result.type, TensorType) and result.type not in scope.memo:
                 check_declared(self, scope, result.type)
                 check_sizes(self, scope, result.type)
+                scope.memo[result.type] = True
 
     def infer_result_types(self) -> Sequence[Attribute]:
         """The result types that the operands and properties imply; `VerifyException` when they do not fit each other.
