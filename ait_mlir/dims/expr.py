@@ -12,9 +12,9 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import NoReturn
 
 from ait_mlir.dims.errors import DimError
+from ait_mlir.dims.text import atom_text, missing, terms_cpp, terms_text
 
 MAX_LITERAL = 2**63 - 1
 MAX_TERMS = 1024  # of one polynomial
@@ -52,7 +52,7 @@ class Atom:
                 f"a dim expression of {self.size} parts, nested {self.nesting} deep, is too large; "
                 f"at most {MAX_SIZE} parts and {MAX_NESTING} levels are allowed"
             )
-        self.key: tuple[int, str] = (0, name) if op is None else (1, _atom_text(self))
+        self.key: tuple[int, str] = (0, name) if op is None else (1, atom_text(self))
 
     def expr(self) -> Expr:
         """The expression that is this atom alone."""
@@ -149,17 +149,7 @@ class Expr:
 
         `names` gives the C++ identifier of each dim, `ait/dims.h` the helpers. Raises DimError for a missing dim.
         """
-        if self._int is not None:
-            return str(self._int) if self._int >= 0 else f"({self._int})"
-        parts: list[str] = []
-        for coefficient, mono in self._terms:
-            factors = [_atom_cpp(atom, names) for atom in mono]
-            if abs(coefficient) != 1 or not factors:
-                factors.insert(0, str(abs(coefficient)))
-            sign = ("-" if coefficient < 0 else "") if not parts else (" - " if coefficient < 0 else " + ")
-            parts.append(sign + " * ".join(factors))
-        text = "".join(parts)
-        return text if len(self._terms) == 1 and self._terms[0][0] == 1 and len(self._terms[0][1]) == 1 else f"({text})"
+        return terms_cpp(self._terms, names)
 
     def __add__(self, other: Expr | int) -> Expr:
         return _memo_binary(_ADDED, self, _expr(other), _add)
@@ -184,7 +174,7 @@ class Expr:
 
     def __str__(self) -> str:
         if self._text is None:
-            self._text = _terms_text(self._terms)
+            self._text = terms_text(self._terms)
         return self._text
 
     def __repr__(self) -> str:
@@ -350,7 +340,7 @@ def _evaluate_atom(atom: Atom, env: Mapping[str, int]) -> int:
         return atom.op.apply([arg.evaluate(env) for arg in atom.args])
     value = env.get(atom.name)
     if value is None:
-        _missing(atom.name, env)
+        missing(atom.name, env)
     return value
 
 
@@ -361,75 +351,7 @@ def _substitute_atom(atom: Atom, env: Mapping[str, Expr | int]) -> Expr:
     return atom.expr() if value is None else _expr(value)
 
 
-def _missing(name: str, env: Mapping[str, object]) -> NoReturn:
-    raise DimError(f"dim {name!r} has no value here; known: {', '.join(sorted(env)) or 'none'}")
-
-
-# ** text **
-
-
-def _terms_text(terms: Terms) -> str:
-    if not terms:
-        return "0"
-    text = ""
-    for coefficient, mono in terms:
-        size = abs(coefficient)
-        if len(mono) == 1 and size == 1:
-            body = str(mono[0])
-        else:
-            factors = [a.name if a.op is None or not a.op.infix else f"({a})" for a in mono]
-            factors = [f or str(a) for f, a in zip(factors, mono, strict=True)]
-            body = "*".join(factors if size == 1 and factors else [str(size), *factors])
-        if coefficient < 0:
-            # a leading minus binds to the first factor, which is the same for every operator but the infix ones
-            infix = not text and size == 1 and len(mono) == 1 and mono[0].op is not None and mono[0].op.infix
-            body = f"({body})" if infix else body
-            text += f" - {body}" if text else f"-{body}"
-        else:
-            text += f" + {body}" if text else body
-    return text
-
-
-def _operand_text(e: Expr) -> str:
-    value = e.as_int()
-    terms = e.terms()
-    simple = value is not None and value >= 0
-    if len(terms) == 1 and len(terms[0][1]) == 1:
-        atom = terms[0][1][0]
-        simple = terms[0][0] == 1 and (atom.op is None or not atom.op.infix)
-    return str(e) if simple else f"({e})"
-
-
-def as_ceildiv(atom: Atom) -> tuple[Expr, int] | None:
-    """`(a, n)` where the atom is a floordiv that is `a ceildiv n`, because its constant is n - 1."""
-    if atom.op is None or atom.op.name != "floordiv" or (n := atom.args[1].as_int()) is None:
-        return None
-    last = atom.args[0].terms()[-1]
-    return (atom.args[0] - (n - 1), n) if last == (n - 1, ()) else None
-
-
-def _atom_text(atom: Atom) -> str:
-    if atom.op is None:
-        return atom.name
-    if not atom.op.infix:
-        return f"{atom.op.name}({', '.join(str(a) for a in atom.args)})"
-    if (ceil := as_ceildiv(atom)) is not None:
-        return f"{_operand_text(ceil[0])} ceildiv {ceil[1]}"
-    return f"{_operand_text(atom.args[0])} {atom.op.name} {_operand_text(atom.args[1])}"
-
-
-def _atom_cpp(atom: Atom, names: Mapping[str, str]) -> str:
-    if atom.op is None:
-        if (name := names.get(atom.name)) is None:
-            _missing(atom.name, names)
-        return name
-    if (ceil := as_ceildiv(atom)) is not None:
-        return f"ait::ceildiv({ceil[0].cpp(names)}, {ceil[1]})"
-    args = [arg.cpp(names) for arg in atom.args]
-    text = args[-1]
-    for arg in reversed(args[:-1]):
-        text = f"ait::{atom.op.name}({arg}, {text})"
-    return text
+# ** pickling **
 
 
 def _expr_from_text(text: str) -> Expr:
