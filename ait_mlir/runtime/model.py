@@ -88,6 +88,8 @@ class Model:
         self._constants: dict[str, dict[str, Any]] = {constant["name"]: constant for constant in about["constants"]}
         self._input_index = {tensor["name"]: i for i, tensor in enumerate(self._inputs)}
         self._output_index = {tensor["name"]: i for i, tensor in enumerate(self._outputs)}
+        self._input_labels = [f"input '{name}'" for name in self._input_index]
+        self._output_labels = [f"output '{name}'" for name in self._output_index]
         self._maximum_shapes = self._split(about["maximum_output_shapes"], self._outputs)
 
     def run(
@@ -112,14 +114,12 @@ class Model:
         ins = self._ordered(inputs, self._input_index, "input")
         outs = self._ordered(outputs, self._output_index, "output")
         arguments = Arguments(self._device)
-        given = [arguments.add(f"input '{t['name']}'", value) for t, value in zip(self._inputs, ins, strict=True)]
-        given += [
-            arguments.add(f"output '{t['name']}'", value, written=True)
-            for t, value in zip(self._outputs, outs, strict=True)
-        ]
+        given = [arguments.add(label, value) for label, value in zip(self._input_labels, ins, strict=True)]
+        for label, value in zip(self._output_labels, outs, strict=True):
+            given.append(arguments.add(label, value, written=True))
         flat = run(stream_ptr or 0, sync, graph_mode, len(ins), *given)
         shapes = self._split(flat, self._outputs)
-        return {t["name"]: shaped(value, shape) for t, value, shape in zip(self._outputs, outs, shapes, strict=True)}
+        return {name: shaped(value, shape) for name, value, shape in zip(self._output_index, outs, shapes, strict=True)}
 
     def run_with_tensors(
         self,
@@ -143,7 +143,7 @@ class Model:
         """The shapes that the outputs will have for these inputs, which are checked as `run` checks them."""
         ins = self._ordered(inputs, self._input_index, "input")
         arguments = Arguments(self._device)
-        given = [arguments.add(f"input '{t['name']}'", value) for t, value in zip(self._inputs, ins, strict=True)]
+        given = [arguments.add(label, value) for label, value in zip(self._input_labels, ins, strict=True)]
         self._function()
         return self._named(self._split(self._module.infer(*given), self._outputs), self._outputs)
 
@@ -332,8 +332,9 @@ class Model:
 
     @staticmethod
     def _split(flat: Sequence[int], tensors: Sequence[Mapping[str, Any]]) -> list[tuple[int, ...]]:
-        values = iter(flat)
-        return [tuple(int(extent) for extent in itertools.islice(values, tensor["rank"])) for tensor in tensors]
+        values = tuple(flat)
+        ends = itertools.accumulate(tensor["rank"] for tensor in tensors)
+        return [values[end - tensor["rank"] : end] for end, tensor in zip(ends, tensors, strict=True)]
 
     @staticmethod
     def _named(shapes: list[tuple[int, ...]], tensors: Sequence[Mapping[str, Any]]) -> dict[str, tuple[int, ...]]:

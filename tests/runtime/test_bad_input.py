@@ -1,0 +1,176 @@
+"""What a run refuses before anything is launched, and that the model works afterwards."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from ait_mlir.errors import AitError, ArtifactError, InputError, RunError
+from ait_mlir.runtime import AITData, Model
+from tests.runtime.conftest import tiny_inputs, tiny_reference
+
+
+def f32(*shape: int) -> np.ndarray:
+    return np.ones(shape, np.float32)
+
+
+def both(x: Any = None, m: Any = None, y: Any = None, s: Any = None) -> tuple[list[Any], list[Any]]:
+    """Tensors of a good run with batch 2 and seq 3, some of them replaced."""
+    good = [f32(2, 6), f32(2, 3)], [f32(2, 6), f32(2)]
+    return (
+        [good[0][0] if x is None else x, good[0][1] if m is None else m],
+        [good[1][0] if y is None else y, good[1][1] if s is None else s],
+    )
+
+
+def aliased() -> tuple[list[Any], list[Any]]:
+    memory = f32(2, 6)
+    return both(x=memory, y=memory)
+
+
+def aliased_outputs() -> tuple[list[Any], list[Any]]:
+    memory = f32(14)
+    return both(y=memory[:12].reshape(2, 6), s=memory[11:13])
+
+
+def misaligned() -> np.ndarray:
+    return np.zeros(4 * 6 + 1, np.uint8)[1:].view(np.float32).reshape(2, 3)
+
+
+CASES: dict[str, tuple[Callable[[], tuple[Any, Any]], str]] = {
+    "null": (
+        lambda: both(x=AITData(0, [2, 6], "float32")),
+        r"input 'x' is a null pointer, expected data of shape \[2, 6\]",
+    ),
+    "null output": (lambda: both(s=AITData(0, [2], "float32")), r"output 's' is a null pointer"),
+    "dtype": (lambda: both(m=np.ones((2, 3))), "input 'm' has dtype float64, expected float32"),
+    "torch dtype": (lambda: both(m=torch.ones(2, 3).bfloat16()), "input 'm' has dtype bfloat16, expected float32"),
+    "unsigned": (lambda: both(m=np.ones((2, 3), np.uint8)), "input 'm' has dtype uint8, expected float32"),
+    "complex": (lambda: both(m=np.ones((2, 3), np.complex64)), "input 'm' has dtype complex64"),
+    "text": (lambda: both(m=np.array([["a"]])), "input 'm' has dtype str"),
+    "byte order": (lambda: both(m=f32(2, 3).astype(">f4")), "input 'm' has dtype >f4, which is not in the byte order"),
+    "rank": (lambda: both(x=f32(12)), r"input 'x' has rank 1 \(shape \[12\]\), expected rank 2"),
+    "strides": (lambda: both(x=f32(6, 2).T), r"input 'x' has strides \[1, 2\] for shape \[2, 6\], expected contiguous"),
+    "torch strides": (lambda: both(x=torch.ones(6, 2).t()), r"input 'x' has strides \[1, 2\] for shape \[2, 6\]"),
+    "odd strides": (lambda: both(x=np.zeros(50, np.uint8)[:48].view("f4,u1,u1,u2")["f0"]), "input 'x' has rank 1"),
+    "address": (lambda: both(m=misaligned()), "input 'm' is at an address that is not a multiple of 4 bytes"),
+    "too large": (
+        lambda: both(x=f32(9, 6)),
+        "input 'x' has extent 9 on axis 0, so batch = 9, expected a value from 0 to 8",
+    ),
+    "too small": (
+        lambda: both(x=f32(2, 0)),
+        "input 'x' has extent 0 on axis 1, so seq = 0, expected a value from 1 to 16",
+    ),
+    "fraction": (
+        lambda: both(x=f32(2, 7)),
+        r"input 'x' has extent 7 on axis 1, expected 2 \* seq \+ 0 for a whole seq",
+    ),
+    "shared dim": (
+        lambda: both(m=f32(3, 3)),
+        r"input 'm' has shape \[3, 3\], expected \[2, 3\]: axis 0 is 3, not 2; with batch = 2 \(input 'x', axis 0\)",
+    ),
+    "no tensor": (
+        lambda: both(x=[1.0, 2.0]),
+        "input 'x' is a list, expected a torch, NumPy or DLPack tensor, or AITData",
+    ),
+    "none": (lambda: ([f32(2, 6), None], [f32(2, 6), f32(2)]), "input 'm' is None, expected a torch, NumPy or DLPack"),
+    "unknown dtype": (
+        lambda: both(m=AITData(64, [2, 3], "float8")),
+        "input 'm' has dtype float8, which no tensor of a model",
+    ),
+    "missing": (lambda: ([f32(2, 6)], [f32(2, 6), f32(2)]), r"has 2 inputs \(x, m\), but 1 were given"),
+    "extra": (
+        lambda: ([f32(2, 6), f32(2, 3), f32(1)], [f32(2, 6), f32(2)]),
+        r"has 2 inputs \(x, m\), but 3 were given",
+    ),
+    "bare tensor": (lambda: (f32(2, 6), [f32(2, 6), f32(2)]), "the inputs are a ndarray, expected a list or a dict"),
+    "missing name": (lambda: ({"x": f32(2, 6)}, [f32(2, 6), f32(2)]), "input 'm' is missing; its inputs are x, m"),
+    "wrong name": (
+        lambda: ({"x": f32(2, 6), "n": f32(2, 3)}, [f32(2, 6), f32(2)]),
+        "input 'm' is missing, there is no input 'n'; its inputs are x, m",
+    ),
+    "few outputs": (lambda: (both()[0], [f32(2, 6)]), r"has 2 outputs \(y, s\), but 1 were given"),
+    "small output": (
+        lambda: both(y=f32(2, 5)),
+        r"output 'y' has shape \[2, 5\], too small for the result of shape \[2, 6\]",
+    ),
+    "output dtype": (lambda: both(s=np.ones(2, np.int32)), "output 's' has dtype int32, expected float32"),
+    "output strides": (lambda: both(y=f32(2, 12)[:, ::2]), r"output 'y' has strides \[12, 2\]"),
+    "read-only output": (lambda: both(s=np.broadcast_to(np.float32(1), (2,))), "output 's' is a read-only array"),
+    "aliased": (aliased, "output 'y' overlaps the memory of input 'x'"),
+    "aliased outputs": (aliased_outputs, "output 's' overlaps the memory of output 'y'"),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_refused_and_usable_again(model: Model, case: str) -> None:
+    make, message = CASES[case]
+    inputs, outputs = make()
+    with pytest.raises(InputError, match=message):
+        model.run(inputs, outputs)
+    x, m = tiny_inputs(2, 3)
+    np.testing.assert_allclose(model.run_with_tensors([x, m])["y"], tiny_reference(x, m)[0], rtol=1e-6)
+
+
+def test_nothing_is_written_when_a_run_is_refused(model: Model) -> None:
+    y, s = np.full((2, 6), np.nan, np.float32), np.full(1, np.nan, np.float32)
+    with pytest.raises(InputError, match="output 's' has shape"):
+        model.run([f32(2, 6), f32(2, 3)], [y, s])
+    assert np.isnan(y).all() and np.isnan(s).all()
+
+
+def test_a_failing_model_gives_its_reason_and_works_again(model: Model) -> None:
+    for _ in range(5):  # more often than there are runtimes: each must be given back
+        with pytest.raises(RunError, match="model tiny failed: a batch of 3 is refused"):
+            model.run_with_tensors(list(tiny_inputs(3, 2)))
+    x, m = tiny_inputs(2, 2)
+    np.testing.assert_allclose(model.run_with_tensors([x, m])["y"], tiny_reference(x, m)[0], rtol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "message"),
+    [
+        ("v", f32(1), "the model has no constant 'v'"),
+        ("w", f32(2), r"constant 'w' has shape \[2\], expected \[1\]"),
+        ("w", np.ones(1, np.float16), "constant 'w' has dtype float16, expected float32"),
+        ("w", AITData(0, [1], "float32"), "constant 'w' is a null pointer"),
+        ("w", 1.0, "constant 'w' is a float, expected a torch"),
+    ],
+)
+def test_bad_constants(model: Model, name: str, value: Any, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        model.set_constant(name, value)
+
+
+def test_bad_names_indices_and_dims(model: Model) -> None:
+    with pytest.raises(InputError, match="has no output 'z'; its outputs are y, s"):
+        model.get_output_maximum_shape("z")
+    with pytest.raises(InputError, match="has no output 2"):
+        model.get_output_dtype(2)
+    with pytest.raises(InputError, match="dim 'seq' is missing"):
+        model.input_shapes({"batch": 1})
+    with pytest.raises(InputError, match="dim batch = 9, expected a value from 0 to 8"):
+        model.arena_bytes({"batch": 9, "seq": 1})
+
+
+def test_bad_libraries(tmp_path: Path, library: Path) -> None:
+    with pytest.raises(ArtifactError, match="cannot be loaded"):
+        Model.from_library(tmp_path / "missing.so", "cpu")
+    (tmp_path / "text.so").write_text("no library")
+    with pytest.raises(ArtifactError, match="cannot be loaded"):
+        Model.from_library(tmp_path / "text.so", "cpu")
+    with pytest.raises(InputError, match="num_runtimes is 0"):
+        Model.from_library(library, "cpu", num_runtimes=0)
+    with pytest.raises(AitError, match="there is no cpu:3"):
+        Model.from_library(library, "cpu", device=3)
+
+
+def test_out_of_memory_says_how_much(model: Model) -> None:
+    with pytest.raises(MemoryError, match=r"out of memory: the caller needs \d+ bytes on cpu, \d+ bytes are free"):
+        model.allocate_memory(1 << 60)
