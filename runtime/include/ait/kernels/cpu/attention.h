@@ -1,0 +1,182 @@
+/// @file attention.h
+/// @brief softmax(q @ k^T * scale + mask) @ v on the CPU, a tile of scores at a time.
+///
+/// A task owns some rows of q of one head and walks over tiles of k and v with a running maximum and sum per row (after FlashAttention, Dao et
+/// al., 2022). Both products are the register-blocked one of the gemm.
+#ifndef AIT_KERNELS_CPU_ATTENTION_H_
+#define AIT_KERNELS_CPU_ATTENTION_H_
+
+#include <math.h>
+#include <omp.h>
+#include <stdint.h>
+
+#include "ait/context.h"
+#include "ait/kernels/cpu/gemm.h"
+#include "ait/math.h"
+
+namespace ait::cpu {
+
+/// @brief A [batch, head, row, column] tensor whose columns are contiguous.
+template <class T>
+struct Heads {
+  T* data;
+  int64_t batch, head, row;
+};
+
+/// @brief The additive mask; a stride of 0 broadcasts. `data` is null where there is none.
+template <class T>
+struct Mask {
+  const T* data = nullptr;
+  int64_t batch = 0, head = 0, row = 0, col = 0;
+};
+
+/// @brief Sizes: q is [batch, heads, rows, depth], k [batch, heads, cols, depth], v and the result have `width` columns.
+struct AttentionShape {
+  int64_t batch, heads, rows, cols, depth, width;
+  double scale;
+};
+
+namespace detail {
+
+/// Columns of the scores in a tile: a multiple of kGemmRows, so that the product works on whole groups.
+inline constexpr int64_t kAttentionColumns = kGemmRows * (kGemmRows >= 14 ? 9 : 21);
+
+/// @brief A tile of scores, `count` columns of kRows rows each with the row along the vector: scaled, masked, and replaced by
+/// exp(score - maximum). Updates the maximum and sum of each row; `keep` is the factor by which what was summed before shrinks.
+/// @param hidden the first column that row r does not see is `hidden + r`
+template <int64_t kRows, class A, class M>
+inline void softmax_step(A* scores, int64_t count, A scale, const M* mask, int64_t mask_row, int64_t mask_col, int64_t rows, int64_t hidden,
+                         A* top, A* sum, A* keep) {
+  A high[kRows], base[kRows], part[kRows];
+  for (int64_t r = 0; r < kRows; ++r) high[r] = top[r], part[r] = A(0);
+  for (int64_t c = 0; c < count; ++c) {
+    A* line = scores + c * kRows;
+#pragma omp simd
+    for (int64_t r = 0; r < kRows; ++r) line[r] *= scale;
+    if (mask != nullptr && mask_row == 0) {
+      const A value = static_cast<A>(mask[c * mask_col]);
+#pragma omp simd
+      for (int64_t r = 0; r < kRows; ++r) line[r] += value;
+    } else if (mask != nullptr) {
+      for (int64_t r = 0; r < rows; ++r) line[r] += static_cast<A>(mask[r * mask_row + c * mask_col]);
+    }
+    if (c >= hidden) {
+      const int32_t last = int32_t(c - hidden < kRows ? c - hidden : kRows);
+#pragma omp simd
+      for (int32_t r = 0; r < int32_t(kRows); ++r) line[r] = r <= last ? A(-INFINITY) : line[r];
+    }
+#pragma omp simd
+    for (int64_t r = 0; r < kRows; ++r) high[r] = line[r] > high[r] ? line[r] : high[r];
+  }
+#pragma omp simd
+  for (int64_t r = 0; r < kRows; ++r) {
+    base[r] = high[r] == A(-INFINITY) ? A(0) : high[r];
+    keep[r] = ait::exp(top[r] - base[r]);
+    top[r] = high[r];
+  }
+  for (int64_t c = 0; c < count; ++c) {
+    A* line = scores + c * kRows;
+#pragma omp simd
+    for (int64_t r = 0; r < kRows; ++r) {
+      line[r] = ait::exp(line[r] - base[r]);
+      part[r] += line[r];
+    }
+  }
+#pragma omp simd
+  for (int64_t r = 0; r < kRows; ++r) sum[r] = sum[r] * keep[r] + part[r];
+}
+
+template <bool kCausal, class T, class M>
+bool attention_rows(const AttentionShape& s, const T* q, int64_t q_row, const T* k, int64_t k_row, const T* v, int64_t v_row, T* o,
+                    int64_t o_row, const M* mask, const Mask<M>& strides, int64_t row0, int64_t rows) {
+  using A = compute_t<T>;
+  constexpr int64_t kRows = kStrip<A, 2>, kCols = kAttentionColumns;
+  constexpr bool kInPlace = std::is_same_v<T, A>;
+  static thread_local Scratch scratch;
+  const int64_t depth = s.depth, width = s.width, larger = depth > width ? depth : width;
+  // Everything has the rows of q along the vector: q [depth][kRows], scores [kCols][kRows], out [width][kRows].
+  const size_t count = size_t(kRows * (depth + kCols + width) + (kInPlace ? 0 : kCols * larger));
+  A* q_strip = static_cast<A*>(scratch.get(count * sizeof(A)));
+  if (q_strip == nullptr) return false;
+  A* scores = q_strip + kRows * depth;
+  A* out = scores + kRows * kCols;
+  [[maybe_unused]] A* converted = out + kRows * width;
+
+  const int64_t shift = s.cols - s.rows;  // under a causal mask row r sees the columns <= r + shift
+  A top[kRows], sum[kRows], keep[kRows];
+  for (int64_t r = 0; r < kRows; ++r) top[r] = A(-INFINITY), sum[r] = A(0);
+  for (int64_t i = 0; i < kRows * width; ++i) out[i] = A(0);
+  pack_strip<T, A>(q + row0 * q_row, q_row, 1, rows, depth, int(kRows), q_strip);
+  int64_t visible = s.cols;
+  if (kCausal && row0 + rows + shift < visible) visible = row0 + rows + shift;
+
+  for (int64_t col0 = 0; col0 < visible; col0 += kCols) {
+    const int64_t cols = visible - col0 < kCols ? visible - col0 : kCols;
+    const A* from;
+    int64_t pitch;
+    if constexpr (kInPlace) {
+      from = k + col0 * k_row, pitch = k_row;
+    } else {
+      for (int64_t c = 0; c < cols; ++c) widen<T>(k + (col0 + c) * k_row, depth, converted + c * depth);
+      from = converted, pitch = depth;
+    }
+    for (int64_t c = 0; c < cols; c += kGemmRows) {
+      const int group = int(cols - c < kGemmRows ? cols - c : kGemmRows);
+      multiply_strip<A, 2, true, true>(q_strip, from + c * pitch, pitch * int64_t(sizeof(A)), sizeof(A), depth, group, false,
+                                       scores + c * kRows, kRows);
+    }
+    const M* tile_mask = mask == nullptr ? nullptr : mask + row0 * strides.row + col0 * strides.col;
+    softmax_step<kRows, A, M>(scores, cols, A(s.scale), tile_mask, strides.row, strides.col, rows,
+                              kCausal ? row0 + shift + 1 - col0 : INT64_MAX, top, sum, keep);
+    if (col0 > 0) {
+      for (int64_t d = 0; d < width; ++d) {
+#pragma omp simd
+        for (int64_t r = 0; r < kRows; ++r) out[d * kRows + r] *= keep[r];
+      }
+    }
+    if constexpr (kInPlace) {
+      from = v + col0 * v_row, pitch = v_row;
+    } else {
+      for (int64_t c = 0; c < cols; ++c) widen<T>(v + (col0 + c) * v_row, width, converted + c * width);
+      from = converted, pitch = width;
+    }
+    for (int64_t d = 0; d < width; d += kGemmRows) {
+      const int group = int(width - d < kGemmRows ? width - d : kGemmRows);
+      multiply_strip<A, 2, false, true>(scores, from + d, sizeof(A), pitch * int64_t(sizeof(A)), cols, group, true, out + d * kRows, kRows);
+    }
+  }
+  for (int64_t r = 0; r < rows; ++r) {
+    const A scale = s.cols > 0 ? A(1) / sum[r] : A(0);
+    T* to = o + (row0 + r) * o_row;
+    for (int64_t d = 0; d < width; ++d) to[d] = static_cast<T>(out[d * kRows + r] * scale);
+  }
+  return true;
+}
+
+}  // namespace detail
+
+/// @brief Attention for any strides of batch, head and row. Scores are never stored for more than one tile.
+template <bool kCausal, class T, class M>
+int32_t attention(const Context& ctx, const AttentionShape& s, Heads<const T> q, Heads<const T> k, Heads<const T> v, Heads<T> o,
+                  Mask<M> mask) {
+  constexpr int64_t kRows = kStrip<compute_t<T>, 2>;
+  const int64_t blocks = (s.rows + kRows - 1) / kRows;
+  const int64_t tasks = s.batch * s.heads * blocks;
+  if (tasks == 0 || s.width == 0) return 0;
+  const int threads = tasks * s.cols * (s.depth + s.width) * kRows < 65536 ? 1 : omp_get_max_threads();
+  bool enough = true;
+#pragma omp parallel for schedule(dynamic, 1) num_threads(threads) reduction(&& : enough)
+  for (int64_t task = 0; task < tasks; ++task) {
+    const int64_t row0 = (blocks - 1 - task % blocks) * kRows, head = task / blocks % s.heads, batch = task / blocks / s.heads;
+    const int64_t rows = s.rows - row0 < kRows ? s.rows - row0 : kRows;
+    const M* mask_data = mask.data == nullptr ? nullptr : mask.data + batch * mask.batch + head * mask.head;
+    enough = detail::attention_rows<kCausal>(s, q.data + batch * q.batch + head * q.head, q.row, k.data + batch * k.batch + head * k.head,
+                                             k.row, v.data + batch * v.batch + head * v.head, v.row,
+                                             o.data + batch * o.batch + head * o.head, o.row, mask_data, mask, row0, rows) &&
+             enough;
+  }
+  return enough ? 0 : ctx.fail("attention: no memory for a tile of scores");
+}
+
+}  // namespace ait::cpu
+#endif  // AIT_KERNELS_CPU_ATTENTION_H_

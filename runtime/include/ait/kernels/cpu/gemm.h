@@ -1,0 +1,219 @@
+/// @file gemm.h
+/// @brief Gemm on the CPU: natively for every float type and layout, and on the runtime's gemm library with a fused pass after it.
+///
+/// The native form packs the rows of `a` into strips that are vectors across m, and broadcasts elements of `b` read in place. A weight matrix
+/// is thus streamed once and never repacked; the results of a strip are finished by the epilogue while they lie in the first-level cache.
+#ifndef AIT_KERNELS_CPU_GEMM_H_
+#define AIT_KERNELS_CPU_GEMM_H_
+
+#include <omp.h>
+#include <stdint.h>
+#include <stdlib.h>
+
+#include "ait/context.h"
+#include "ait/kernels/cpu/gemm_block.h"
+
+namespace ait::cpu {
+
+/// @brief Sizes of `d[o, b] = epilogue(a[o, b] @ b[o, b])`: d is [outer, inner, m, n].
+struct GemmShape {
+  int64_t m, n, k;
+  int64_t outer = 1, inner = 1;
+};
+
+/// @brief Scratch memory of a thread, kept from call to call.
+class Scratch {
+ public:
+  Scratch() = default;
+  Scratch(const Scratch&) = delete;
+  Scratch& operator=(const Scratch&) = delete;
+  ~Scratch() { free(data_); }
+
+  /// At least `bytes` bytes, 64-byte aligned, with undefined contents; null if there is no memory.
+  void* get(size_t bytes) {
+    if (bytes > size_) {
+      free(data_);
+      size_ = (bytes + 4095) / 4096 * 4096;
+      data_ = aligned_alloc(64, size_);
+      if (data_ == nullptr) size_ = 0;
+    }
+    return data_;
+  }
+
+ private:
+  void* data_ = nullptr;
+  size_t size_ = 0;
+};
+
+namespace detail {
+
+/// One piece of work: rows [m0, m1) by columns [n0, n1) of one batch.
+template <int kVectors, class F, class T, class D, class... E>
+bool gemm_piece(int64_t o, int64_t bi, int64_t m0, int64_t m1, int64_t n0, int64_t n1, int64_t depth, const Matrices<const T>& a,
+                const Matrices<const T>& b, const Matrices<D>& d, const Operands<E...>& extra) {
+  using A = compute_t<T>;
+  constexpr int kStripOf = kStrip<A, kVectors>;
+  static thread_local Scratch scratch;
+  const int64_t strips = (m1 - m0 + kStripOf - 1) / kStripOf;
+  const size_t packed_count = size_t(strips * kStripOf * depth);
+  const bool in_place = std::is_same_v<T, A>;
+  const size_t converted_count = in_place ? 0 : size_t(kGemmColumns) * size_t(depth);
+  const size_t staged_count = size_t(kStripOf) * kGemmColumns;
+  const size_t pad = 64 / sizeof(A);
+  A* memory = static_cast<A*>(scratch.get((packed_count + converted_count + staged_count + 3 * pad) * sizeof(A)));
+  if (memory == nullptr) return false;
+  A* packed = memory;
+  A* staged = packed + (packed_count + pad - 1) / pad * pad;
+  A* converted = staged + staged_count + pad;
+
+  const T* a0 = a.at(o, bi);
+  const T* b0 = b.at(o, bi);
+  for (int64_t s = 0; s < strips; ++s) {
+    const int64_t m = m0 + s * kStripOf;
+    pack_strip<T, A>(a0 + m * a.row, a.row, a.col, m1 - m < kStripOf ? m1 - m : kStripOf, depth, kStripOf, packed + s * kStripOf * depth);
+  }
+  for (int64_t n = n0; n < n1; n += kGemmColumns) {
+    const int64_t columns = n1 - n < kGemmColumns ? n1 - n : kGemmColumns;
+    const A* from;
+    int64_t pitch_b, step_b;  // bytes
+    if constexpr (std::is_same_v<T, A>) {
+      from = b0 + n * b.col;
+      pitch_b = b.col * int64_t(sizeof(A)), step_b = b.row * int64_t(sizeof(A));
+    } else {
+      if (b.row == 1) {
+        for (int64_t c = 0; c < columns; ++c) widen<T>(b0 + (n + c) * b.col, depth, converted + c * depth);
+        pitch_b = depth * int64_t(sizeof(A)), step_b = int64_t(sizeof(A));
+      } else {
+        for (int64_t k = 0; k < depth; ++k) {
+          const T* row = b0 + k * b.row + n * b.col;
+          if (b.col == 1) {
+            widen<T>(row, columns, converted + k * kGemmColumns);
+          } else {
+            for (int64_t c = 0; c < columns; ++c) converted[k * kGemmColumns + c] = static_cast<A>(row[c * b.col]);
+          }
+        }
+        pitch_b = int64_t(sizeof(A)), step_b = int64_t(sizeof(A)) * kGemmColumns;
+      }
+      from = converted;
+    }
+    for (int64_t s = 0; s < strips; ++s) {
+      const A* strip = packed + s * kStripOf * depth;
+      for (int64_t c = 0; c < columns; c += kGemmRows) {
+        const int count = int(columns - c < kGemmRows ? columns - c : kGemmRows);
+        const A* at = reinterpret_cast<const A*>(reinterpret_cast<const char*>(from) + c * pitch_b);
+        int64_t k = 0;
+        do {
+          const int64_t run = depth - k < kGemmDepth ? depth - k : kGemmDepth;
+          const A* piece = reinterpret_cast<const A*>(reinterpret_cast<const char*>(at) + k * step_b);
+          if (step_b == int64_t(sizeof(A))) {
+            multiply_strip<A, kVectors, true>(strip + k * kStripOf, piece, pitch_b, step_b, run, count, k > 0, staged + c, kGemmColumns);
+          } else {
+            multiply_strip<A, kVectors, false>(strip + k * kStripOf, piece, pitch_b, step_b, run, count, k > 0, staged + c, kGemmColumns);
+          }
+          k += run;
+        } while (k < depth);
+      }
+      const int64_t m = m0 + s * kStripOf;
+      const int64_t rows = m1 - m < kStripOf ? m1 - m : kStripOf;
+      for (int64_t r = 0; r < rows; ++r) finish_row<F>(extra, d, o, bi, m + r, n, columns, staged + r * kGemmColumns);
+    }
+  }
+  return true;
+}
+
+template <int kVectors, class F, class T, class D, class... E>
+int32_t gemm_parallel(const Context& ctx, const GemmShape& shape, const Matrices<const T>& a, const Matrices<const T>& b,
+                      const Matrices<D>& d, const Operands<E...>& extra) {
+  using A = compute_t<T>;
+  constexpr int64_t kStripOf = kStrip<A, kVectors>;
+  const int threads = shape.m * shape.n * shape.k * shape.outer * shape.inner < 65536 ? 1 : omp_get_max_threads();
+  // Rows of a that are packed together: what fills about half of a second-level cache, at most 256.
+  int64_t block_m = int64_t(768 * 1024 / sizeof(A)) / (shape.k > 0 ? shape.k : 1) / kStripOf * kStripOf;
+  block_m = block_m < kStripOf ? kStripOf : (block_m > 256 ? 256 : block_m);
+  const int64_t blocks_m = (shape.m + block_m - 1) / block_m;
+  const int64_t others = blocks_m * shape.outer * shape.inner;
+  // Columns are cut only as far as the threads need work: each cut packs a again.
+  int64_t cuts = others >= 4 * threads ? 1 : (2 * threads + others - 1) / others;
+  if (threads == 1) cuts = 1;
+  int64_t block_n = (shape.n + cuts - 1) / cuts;
+  block_n = (block_n + kGemmColumns - 1) / kGemmColumns * kGemmColumns;
+  cuts = (shape.n + block_n - 1) / block_n;
+  const int64_t pieces = others * cuts;
+  bool enough = true;
+#pragma omp parallel for schedule(dynamic, 1) num_threads(threads) reduction(&& : enough)
+  for (int64_t piece = 0; piece < pieces; ++piece) {
+    const int64_t n0 = piece % cuts * block_n, rest = piece / cuts;
+    const int64_t m0 = rest % blocks_m * block_m, batch = rest / blocks_m;
+    const int64_t m1 = m0 + block_m < shape.m ? m0 + block_m : shape.m, n1 = n0 + block_n < shape.n ? n0 + block_n : shape.n;
+    enough = gemm_piece<kVectors, F>(batch / shape.inner, batch % shape.inner, m0, m1, n0, n1, shape.k, a, b, d, extra) && enough;
+  }
+  return enough ? 0 : ctx.fail("gemm: no memory for packing an operand");
+}
+
+}  // namespace detail
+
+/// @brief d = F(a @ b, operands...) for any strides. `a` is [m, k], `b` is [k, n], by their row and col strides.
+template <class F, class T, class D, class... E>
+int32_t gemm(const Context& ctx, const GemmShape& shape, Matrices<const T> a, Matrices<const T> b, Matrices<D> d, Operands<E...> extra) {
+  if (shape.m == 0 || shape.n == 0 || shape.outer * shape.inner == 0) return 0;
+  if (shape.m <= kLanes<compute_t<T>>) return detail::gemm_parallel<1, F>(ctx, shape, a, b, d, extra);
+  return detail::gemm_parallel<2, F>(ctx, shape, a, b, d, extra);
+}
+
+/// @brief As `gemm` for f32 and f64 on the runtime's gemm library: pieces of the result, each finished by the epilogue as soon as it is made.
+/// Every matrix needs a contiguous dim, and the columns of `d` must be contiguous.
+template <class F, class T, class D, class... E>
+int32_t gemm_library(const Context& ctx, const GemmShape& shape, Matrices<const T> a, Matrices<const T> b, Matrices<D> d,
+                     Operands<E...> extra) {
+  static_assert(std::is_same_v<T, D> && (std::is_same_v<T, float> || std::is_same_v<T, double>), "OpenBLAS computes f32 and f64");
+  const int64_t batches = shape.outer * shape.inner;
+  if (shape.m == 0 || shape.n == 0 || batches == 0) return 0;
+  ait_gemm_v1 whole = {};
+  whole.dtype = std::is_same_v<T, float> ? AIT_F32 : AIT_F64;
+  whole.trans_a = a.col != 1;
+  whole.trans_b = b.col != 1;
+  whole.batch = 1, whole.m = shape.m, whole.n = shape.n, whole.k = shape.k;
+  whole.lda = whole.trans_a ? a.col : a.row;
+  whole.ldb = whole.trans_b ? b.col : b.row;
+  whole.ldd = d.row;
+  whole.alpha = 1.f;
+  whole.algo = -1;
+  const int threads = shape.m * shape.n * shape.k * batches < 65536 ? 1 : omp_get_max_threads();
+  // Pieces of the longer side: two a thread, and small enough that the epilogue finds its piece in the second-level cache.
+  const bool by_rows = shape.m > shape.n;
+  const int64_t side = by_rows ? shape.m : shape.n, other = by_rows ? shape.n : shape.m;
+  int64_t step = threads == 1 || batches >= 4 * threads ? side : (side + 2 * threads - 1) / (2 * threads);
+  const int64_t cached = int64_t(1024 * 1024 / sizeof(T)) / other;
+  if (sizeof...(E) > 0 && step > cached) step = cached > 384 ? cached : (step > 384 ? 384 : step);
+  step = (step + 31) / 32 * 32;
+  const int64_t cuts = (side + step - 1) / step;
+  auto compute = [&](int64_t task) -> int32_t {
+    const int64_t batch = task / cuts, o = batch / shape.inner, i = batch % shape.inner;
+    const int64_t begin = task % cuts * step, end = begin + step < side ? begin + step : side;
+    const int64_t m0 = by_rows ? begin : 0, m1 = by_rows ? end : shape.m, n0 = by_rows ? 0 : begin, n1 = by_rows ? shape.n : end;
+    ait_gemm_v1 part = whole;
+    part.a = a.at(o, i) + m0 * a.row, part.b = b.at(o, i) + n0 * b.col, part.d = d.at(o, i) + m0 * d.row + n0;
+    part.m = m1 - m0, part.n = n1 - n0;
+    const int32_t status = ctx.gemm(part);
+    if constexpr (!std::is_same_v<F, NoEpilogue>) {
+      for (int64_t m = m0; m < m1; ++m) {
+        for (int64_t n = n0; n < n1; n += kGemmColumns) {
+          const int64_t count = n1 - n < kGemmColumns ? n1 - n : kGemmColumns;
+          finish_row<F>(extra, d, o, i, m, n, count, d.at(o, i) + m * d.row + n);
+        }
+      }
+    }
+    return status;
+  };
+  ait_gemm_v1 empty = whole;
+  empty.m = 0;
+  const int32_t usable = ctx.gemm(empty);  // on this thread: only one may report why the library cannot be used
+  if (usable != 0) return usable;
+  int32_t status = 0;
+#pragma omp parallel for schedule(dynamic, 1) num_threads(threads) reduction(| : status)
+  for (int64_t task = 0; task < batches * cuts; ++task) status |= compute(task);
+  return status;
+}
+
+}  // namespace ait::cpu
+#endif  // AIT_KERNELS_CPU_GEMM_H_

@@ -1,0 +1,226 @@
+/// @file gemm_block.h
+/// @brief The inner part of the CPU gemm: packing, the register-blocked product, and the epilogue over a block of results.
+#ifndef AIT_KERNELS_CPU_GEMM_BLOCK_H_
+#define AIT_KERNELS_CPU_GEMM_BLOCK_H_
+
+#include <stdint.h>
+#include <string.h>
+
+#include "ait/kernels/cpu/block.h"
+#include "ait/types.h"
+
+namespace ait::cpu {
+
+/// @brief A batch of matrices. Element (i, j) of batch (o, b) is `data[o * outer + b * inner + i * row + j * col]`; a stride of 0 broadcasts.
+template <class T>
+struct Matrices {
+  T* data;
+  int64_t row, col;
+  int64_t outer = 0, inner = 0;
+
+  T* at(int64_t o, int64_t b) const { return data + o * outer + b * inner; }
+};
+
+/// The result as the accumulator: an epilogue that does nothing.
+struct NoEpilogue {
+  template <class A, class O>
+  static AIT_FN void apply(A acc, O& out) {
+    out = static_cast<O>(acc);
+  }
+};
+
+// ---- registers --------------------------------------------------------------------------------------------------------------------------
+
+#if defined(__AVX512F__)
+inline constexpr int kVectorBytes = 64, kGemmRows = 14;
+#elif defined(__AVX__)
+inline constexpr int kVectorBytes = 32, kGemmRows = 6;
+#else
+inline constexpr int kVectorBytes = 16, kGemmRows = 6;
+#endif
+
+template <class A>
+struct VectorOf {
+  typedef A Type __attribute__((vector_size(kVectorBytes), aligned(sizeof(A)), may_alias));
+};
+template <class A>
+using Vector = typename VectorOf<A>::Type;
+template <class A>
+inline constexpr int kLanes = kVectorBytes / int(sizeof(A));
+
+/// @brief Rows of `a` that one packed strip holds, for `kVectors` vectors.
+template <class A, int kVectors>
+inline constexpr int kStrip = kVectors * kLanes<A>;
+
+/// Columns of the result that are finished together: the accumulators of a strip of them stay in the first-level cache.
+inline constexpr int kGemmColumns = 8 * kGemmRows;
+
+/// Products that are summed in one run before they are added to the rest: errors grow with the length of a run.
+inline constexpr int64_t kGemmDepth = 256;
+
+/// @brief to[k][m] = a[m][k] for one strip of `rows` rows, the rest zero.
+template <class T, class A>
+inline void pack_strip(const T* a, int64_t row, int64_t col, int64_t rows, int64_t depth, int strip, A* to) {
+  if (rows < strip) memset(static_cast<void*>(to), 0, size_t(depth) * size_t(strip) * sizeof(A));
+  if (row == 1) {
+    for (int64_t k = 0; k < depth; ++k) widen<T>(a + k * col, rows, to + k * strip);
+    return;
+  }
+  constexpr int64_t kStep = 16;
+  A piece[kStep];
+  for (int64_t k0 = 0; k0 < depth; k0 += kStep) {
+    const int64_t count = depth - k0 < kStep ? depth - k0 : kStep;
+    for (int64_t m = 0; m < rows; ++m) {
+      const T* from = a + m * row + k0 * col;
+      if (col == 1) {
+        widen<T>(from, count, piece);
+      } else {
+        for (int64_t k = 0; k < count; ++k) piece[k] = static_cast<A>(from[k * col]);
+      }
+      A* at = to + k0 * strip + m;
+      for (int64_t k = 0; k < count; ++k) at[k * strip] = piece[k];
+    }
+  }
+}
+
+/// @brief out[m * pitch + n] = sum over k of packed[k][m] * b[n][k], for one strip of m and kGemmRows values of n.
+/// Each b element is broadcast, so b is read where it lies. Of the n, the last `kGemmRows - count` repeat the last valid one and are not kept.
+/// With `add` the products are added to what stands in `out`. With `kPackedOut` the result is packed like its operand: out[n * pitch + m].
+/// @param pitch_b bytes from one n to the next; @param step_b bytes from one k to the next
+template <class A, int kVectors, bool kUnitStep, bool kPackedOut = false>
+inline void multiply_strip(const A* packed, const A* b, int64_t pitch_b, int64_t step_b, int64_t depth, int count, bool add, A* out,
+                           int64_t pitch) {
+  using V = Vector<A>;
+  constexpr int kStripOf = kStrip<A, kVectors>;
+  V acc[kGemmRows][kVectors];
+#pragma GCC unroll 16
+  for (int i = 0; i < kGemmRows; ++i) {
+#pragma GCC unroll 4
+    for (int v = 0; v < kVectors; ++v) acc[i][v] = V{} * A(0);
+  }
+  const int64_t step = kUnitStep ? int64_t(sizeof(A)) : step_b;
+  const char* p = reinterpret_cast<const char*>(b);
+  if (count == kGemmRows) {
+    // Rows 0..4, 5..9, 10..13 hang on three pointers, so that an address is a pointer and a scaled register.
+    const char* q = p + 5 * pitch_b;
+    const char* r = p + 10 * pitch_b;
+    const int64_t pitch3 = 3 * pitch_b;
+    for (int64_t k = 0; k < depth; ++k) {
+      V x[kVectors];
+#pragma GCC unroll 4
+      for (int v = 0; v < kVectors; ++v) x[v] = *reinterpret_cast<const V*>(packed + k * kStripOf + v * kLanes<A>);
+#pragma GCC unroll 16
+      for (int i = 0; i < kGemmRows; ++i) {
+        const char* base = i < 5 ? p : (i < 10 ? q : r);
+        const int j = i % 5;
+        const char* at = j == 3 ? base + pitch3 : base + j * pitch_b;
+        const A y = *reinterpret_cast<const A*>(at);
+#pragma GCC unroll 4
+        for (int v = 0; v < kVectors; ++v) acc[i][v] += x[v] * y;
+      }
+      p += step, q += step, r += step;
+    }
+  } else {
+    const char* rows[kGemmRows];
+    for (int i = 0; i < kGemmRows; ++i) rows[i] = p + (i < count ? i : count - 1) * pitch_b;
+    for (int64_t k = 0; k < depth; ++k) {
+      V x[kVectors];
+#pragma GCC unroll 4
+      for (int v = 0; v < kVectors; ++v) x[v] = *reinterpret_cast<const V*>(packed + k * kStripOf + v * kLanes<A>);
+#pragma GCC unroll 16
+      for (int i = 0; i < kGemmRows; ++i) {
+        const A y = *reinterpret_cast<const A*>(rows[i] + k * step);
+#pragma GCC unroll 4
+        for (int v = 0; v < kVectors; ++v) acc[i][v] += x[v] * y;
+      }
+    }
+  }
+#pragma GCC unroll 4
+  for (int v = 0; v < kVectors; ++v) {
+#pragma GCC unroll 16
+    for (int i = 0; i < kGemmRows; ++i) {
+      if (i >= count) continue;
+      if constexpr (kPackedOut) {
+        V& to = *reinterpret_cast<V*>(out + i * pitch + v * kLanes<A>);
+        to = add ? to + acc[i][v] : acc[i][v];
+        continue;
+      }
+      for (int lane = 0; lane < kLanes<A>; ++lane) {
+        A& to = out[(v * kLanes<A> + lane) * pitch + i];
+        to = add ? to + acc[i][v][lane] : acc[i][v][lane];
+      }
+    }
+  }
+}
+
+// ---- epilogue ---------------------------------------------------------------------------------------------------------------------------
+
+/// @brief Extra operands of an epilogue. `run` finishes `count` neighbouring columns of a row, at most kGemmColumns of them.
+template <class... E>
+struct Operands {
+  template <class F, class A, class O, class... Loaded>
+  void run(int64_t, int64_t, int64_t, int64_t, int64_t count, const A* acc, O* out, const Loaded*... loaded) const {
+#pragma omp simd
+    for (int64_t i = 0; i < count; ++i) F::apply(acc[i], loaded[i]..., out[i]);
+  }
+};
+
+template <class E, class... Rest>
+struct Operands<E, Rest...> {
+  Matrices<const E> first;
+  Operands<Rest...> rest;
+
+  template <class F, class A, class O, class... Loaded>
+  void run(int64_t outer, int64_t inner, int64_t row, int64_t col, int64_t count, const A* acc, O* out, const Loaded*... loaded) const {
+    using V = compute_t<E>;
+    V values[kGemmColumns];
+    const E* from = first.at(outer, inner) + row * first.row + col * first.col;
+    const V* at = values;
+    if constexpr (std::is_same_v<V, E>) {
+      if (first.col == 1) at = from;
+    }
+    if (at == values) {
+      if (first.col == 1) {
+        widen<E>(from, count, values);
+      } else if (first.col == 0) {
+        const V value = static_cast<V>(*from);
+        for (int64_t i = 0; i < count; ++i) values[i] = value;
+      } else {
+        for (int64_t i = 0; i < count; ++i) values[i] = static_cast<V>(from[i * first.col]);
+      }
+    }
+    rest.template run<F>(outer, inner, row, col, count, acc, out, loaded..., at);
+  }
+};
+
+/// @brief Gathers the extra operands of an epilogue, in the order of the region's arguments.
+inline Operands<> operands() { return {}; }
+
+template <class E, class... Rest>
+inline Operands<E, Rest...> operands(Matrices<const E> first, Matrices<const Rest>... rest) {
+  return {first, operands(rest...)};
+}
+
+/// @brief Finishes `count` columns of a row and stores them, rounded once.
+template <class F, class A, class D, class... E>
+inline void finish_row(const Operands<E...>& extra, const Matrices<D>& d, int64_t o, int64_t b, int64_t row, int64_t col, int64_t count,
+                       const A* acc) {
+  using O = compute_t<D>;
+  D* to = d.at(o, b) + row * d.row + col * d.col;
+  if constexpr (std::is_same_v<O, D>) {
+    if (d.col == 1) {
+      extra.template run<F>(o, b, row, col, count, acc, to);
+      return;
+    }
+  }
+  O values[kGemmColumns];
+  extra.template run<F>(o, b, row, col, count, acc, values);
+  if (d.col == 1) {
+    narrow<D>(values, count, to);
+  } else {
+    for (int64_t i = 0; i < count; ++i) to[i * d.col] = static_cast<D>(values[i]);
+  }
+}
+
+}  // namespace ait::cpu
+#endif  // AIT_KERNELS_CPU_GEMM_BLOCK_H_
