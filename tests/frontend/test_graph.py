@@ -6,7 +6,11 @@ import time
 
 import pytest
 
+from ait_mlir.dialects.ait.data import GraphOp
 from ait_mlir.frontend import BuildError, IntVar, Tensor, build_module, ops
+from ait_mlir.ir.parser import parse_source
+from ait_mlir.ir.source import decode
+from ait_mlir.universe import context
 from tests.frontend.support import graph_of
 
 
@@ -101,6 +105,8 @@ def test_a_deep_graph_needs_no_recursion():
         (lambda: make_input("a") + make_input("a"), 'two inputs are named "a"'),
         (lambda: [make_input("a") + 1.0, make_input("b") + 2.0], None),
         (lambda: [(make_input("a") + 1.0).mark_as_output("y") for _ in range(2)], 'two (inputs|outputs) are named'),
+        (lambda: -make_input("é"), "ASCII"),
+        (lambda: -make_input(""), "at least one character"),
         (lambda: [], "at least one output"),
         (lambda: ["y"], "an output must be a Tensor"),
         (
@@ -124,3 +130,20 @@ def test_two_unnamed_dims_given_one_name():
     b.rename("rows")
     with pytest.raises(BuildError, match='two dims are named "rows"'):
         build_module([-x, -z])
+
+
+NASTY = ['"); system("true', "a\nb", "%x", "*/ #include", "a b", "__import__('os')", "\\", "\x00"]
+
+
+@pytest.mark.parametrize("name", NASTY)
+def test_any_name_prints_and_parses_to_the_same_text(name):
+    x, w = make_input(name), Tensor(shape=[2, 4], dtype="float32", name=name)
+    y = ops.gemm_rcr()(x, w).mark_as_output(name)
+    printed = str(build_module(y, "names"))
+    again = parse_source(context(), decode(printed.encode(), "names.mlir"))
+    assert str(again) == printed
+    graph = again.body.block.first_op
+    assert isinstance(graph, GraphOp)
+    assert [n for n, _ in graph.inputs()] == [name]
+    assert [p.param_name.data for p in graph.params()] == [name]
+    assert [o.output_name.data for o in graph.outputs()] == [name]
