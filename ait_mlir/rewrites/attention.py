@@ -53,8 +53,7 @@ def softmax_attention(p: PatternBuilder, rank: int, scale: str, mask: str) -> No
     p.require("no_region", first)
     p.require("no_region", root)
     p.require("normalises_last_dim", softmax)
-    for value in (q, k, v):
-        p.require("has_rank", value, rank)
+    p.require("has_rank", q, rank)
     p.require("same_batch", q, k)
     p.require("same_batch", q, v)
 

@@ -1,6 +1,7 @@
 """Copies that the kernels make unnecessary: reads and writes in place.
 
-Before memory is planned every buffer is written once (the parts of a concat each once), so reading the source of a copy instead
+Before memory is planned every buffer is written once (the parts of a concat each once), so reading the source of a
+copy instead
 of its target, or writing the target instead of the source, changes nothing but the strides a kernel sees.
 """
 
@@ -58,7 +59,8 @@ def write_in_place(p: PatternBuilder) -> None:
 
 @pattern(benefit=1)
 def write_permuted(p: PatternBuilder) -> None:
-    """A buffer that is only copied out with its dims permuted: its kernel, if it can, writes in the permuted order at once."""
+    """A buffer that is only copied out with its dims permuted: its kernel, if it can, writes in the permuted order at
+    once."""
     source, target = p.result(p.op("ait_rt.alloc", [])), p.result(p.op("ait_rt.alloc", []))
     view = p.op("ait_rt.view", [source])
     root = p.op("ait_rt.copy", [p.result(view), target], results=0)
@@ -115,7 +117,8 @@ def _scope(value: SSAValue) -> Scope:
 
 @CONSTRAINTS
 def readers_accept_strides_of(value: SSAValue, like: SSAValue) -> bool:
-    """The buffer is written by one copy, and all that read it are copies, or kernels that accept the strides of `like`."""
+    """The buffer is written by one copy, and all that read it are copies, or kernels that accept the strides of
+    `like`."""
     strides, scope = strides_of(like), _scope(value)
     writes = [use for use in value.uses if is_write(use)]
     reads = [use for use in value.uses if not is_write(use)]
@@ -126,7 +129,8 @@ def readers_accept_strides_of(value: SSAValue, like: SSAValue) -> bool:
 
 @CONSTRAINTS
 def users_accept_strides_of(value: SSAValue, like: SSAValue) -> bool:
-    """The buffer is written by one kernel, and all kernels that use it accept the strides of `like`; views of it need row-major ones."""
+    """The buffer is written by one kernel, and all kernels that use it accept the strides of `like`; views of it need
+    row-major ones."""
     strides, scope = strides_of(like), _scope(value)
     writes = [use for use in value.uses if is_write(use)]
     if len(writes) != 1 or not isinstance(writes[0].operation, LaunchOp):
@@ -158,9 +162,7 @@ def is_whole_buffer(value: SSAValue) -> bool:
 @CONSTRAINTS
 def only_written_by(value: SSAValue, op: Operation) -> bool:
     """`op` is all that uses the buffer in front of its readers: nothing else writes it, and no view of it is taken."""
-    return all(
-        use.operation is op or not (is_write(use) or isinstance(use.operation, ViewOp)) for use in value.uses
-    )
+    return all(use.operation is op or not (is_write(use) or isinstance(use.operation, ViewOp)) for use in value.uses)
 
 
 @CONSTRAINTS
@@ -174,12 +176,7 @@ def only_viewed_by(value: SSAValue, view: Operation) -> bool:
     """One kernel writes the buffer, and nothing else uses it but `view`, whose only use is one copy."""
     users = [use.operation for use in value.uses]
     others = [u for u in users if u is not view]
-    return (
-        len(users) == 2
-        and len(others) == 1
-        and isinstance(others[0], LaunchOp)
-        and view.results[0].has_one_use()
-    )
+    return len(users) == 2 and len(others) == 1 and isinstance(others[0], LaunchOp) and view.results[0].has_one_use()
 
 
 @CONSTRAINTS
@@ -191,7 +188,8 @@ def writer_accepts_inverse_of(value: SSAValue, view: Operation) -> bool:
 
 
 def inverse_strides(view: ViewOp) -> Shape | None:
-    """Strides for the viewed buffer under which the view would be row-major; None if the view is no permutation of it."""
+    """Strides for the viewed buffer under which the view would be row-major; None if the view is no permutation of
+    it."""
     source, target = cast(BufferType, view.source.type), view.buffer_type
     if view.offset.data[0] is not const(0) or source.rank != target.rank or isinstance(view.source.owner, ViewOp):
         return None
@@ -267,5 +265,3 @@ def write_inverse(r: Rewriter, copy: Operation) -> None:
     r.insert(inverse, before=launch)
     r.replace_value(source, inverse.buffer)
     r.erase(alloc)
-
-

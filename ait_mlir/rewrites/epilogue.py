@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from ait_mlir.rewrites.engine.language import PatternBuilder, pattern, patterns
 
-# (number of operands, which of them is the contraction)
-OPERAND_POSITIONS = ((1, 0), (2, 0), (2, 1), (3, 0), (3, 1), (3, 2))
+# (number of operands, which of them is the contraction); the condition of a where is none
+OPERAND_POSITIONS = ((1, 0), (2, 0), (2, 1), (3, 1), (3, 2))
 
 
 @pattern(over=OPERAND_POSITIONS)
@@ -17,8 +17,10 @@ def join_epilogue(p: PatternBuilder, arity: int, position: int) -> None:
         trait="Elementwise",
     )
     p.require("only_user", p.result(acc), root)
-    p.require("result_has_shape_of", root, p.result(acc))
-    p.require("is_floating", p.result(root))
+    if arity > 1:
+        p.require("result_has_shape_of", root, p.result(acc))
+    if arity < 3:
+        p.require("is_floating", p.result(root))
     p.require("no_attribute", acc, "kernel")
     p.replace(root, "append_to_epilogue", acc, root)
 

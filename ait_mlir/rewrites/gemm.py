@@ -8,8 +8,7 @@ from ait_mlir.rewrites.engine.language import PatternBuilder, pattern, patterns
 @pattern()
 def parallel_gemms(p: PatternBuilder) -> None:
     """gemm(x, w0), gemm(x, w1) = split(gemm(x, concat(w0, w1))): query, key and value as one"""
-    root = p.op("ait.gemm", p.values(2), {"layout": "rcr"})
-    p.require("no_region", root)
+    root = p.op("ait.gemm", p.values(2))
     p.require("has_parallel_gemms", root)
     p.apply(root, "merge_parallel_gemms", root)
 

@@ -91,7 +91,9 @@ def transpose_into_layout(p: PatternBuilder, mnemonic: str, position: int) -> No
     operand = p.result(permute)
     root = p.op(f"ait.{mnemonic}", [*([p.value()] if position else []), operand, p.rest()])
     p.require("transposes_last_two", order)
-    p.require("has_rank", operand, 2) if mnemonic == "gemm" else None
+    if (mnemonic, position) == ("gemm", 0):
+        # The leading dims of A belong to M in layout r only.
+        p.require("has_rank", operand, 2)
     p.require("no_attribute", root, "kernel")
     p.replace(root, "fold_transpose", permute, root)
 

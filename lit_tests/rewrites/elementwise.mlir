@@ -1,0 +1,131 @@
+// RUN: ait-opt %s -p fuse-elementwise | filecheck %s
+// RUN: ait-opt %s -p fuse-elementwise --check-semantics 2>&1 | filecheck %s --check-prefix=SEMANTICS
+// SEMANTICS: no difference
+
+// CHECK-LABEL: ait.graph @singleton
+ait.graph @singleton(%x: !ait.tensor<b x 4 x f16>) dims {b = 0 to 8} {
+  // CHECK-NEXT: ait.fused_elementwise(%x) {
+  // CHECK-NEXT: ^bb0([[X:%.*]]: f32):
+  // CHECK-NEXT: [[Y:%.*]] = ait.silu [[X]] : f32
+  // CHECK-NEXT: ait.yield [[Y]] : f32
+  // CHECK-NEXT: } : !ait.tensor<b x 4 x f16>
+  %0 = ait.silu %x : !ait.tensor<b x 4 x f16>
+  ait.output "y" %0 : !ait.tensor<b x 4 x f16>
+}
+
+// Broadcast operands and constants join; an intermediate with another use becomes a result.
+// CHECK-LABEL: ait.graph @several_results
+ait.graph @several_results(%x: !ait.tensor<b x 4 x f16>, %z: !ait.tensor<4 x f16>) dims {b = 1 to 8} {
+  %half = ait.constant 0.5 : !ait.tensor<f16>
+  // CHECK-NEXT: [[P:%.*]], [[Q:%.*]] = ait.fused_elementwise(%x, %z) {
+  // CHECK-NEXT: ^bb0([[X:%.*]]: f32, [[Z:%.*]]: f32):
+  // CHECK-NEXT: [[A:%.*]] = ait.neg [[X]] : f32
+  // CHECK-NEXT: [[B:%.*]] = ait.mul [[A]], [[Z]] : f32
+  // CHECK-NEXT: [[H:%.*]] = ait.constant 0.5 : f32
+  // CHECK-NEXT: [[C:%.*]] = ait.add [[H]], [[B]] : f32
+  // CHECK-NEXT: [[D:%.*]] = ait.add [[C]], [[A]] : f32
+  // CHECK-NEXT: ait.yield [[B]], [[D]] : f32, f32
+  // CHECK-NEXT: } : !ait.tensor<b x 4 x f16>, !ait.tensor<b x 4 x f16>
+  // CHECK-NEXT: ait.softmax [[P]]
+  // CHECK-NEXT: ait.output "y" [[Q]]
+  %0 = ait.neg %x : !ait.tensor<b x 4 x f16>
+  %1 = ait.mul %0, %z : !ait.tensor<b x 4 x f16>
+  %2 = ait.add %half, %1 : !ait.tensor<b x 4 x f16>
+  %3 = ait.add %2, %0 : !ait.tensor<b x 4 x f16>
+  %4 = ait.softmax %1 dim 1 : !ait.tensor<b x 4 x f16>
+  ait.output "y" %3 : !ait.tensor<b x 4 x f16>
+  ait.output "s" %4 : !ait.tensor<b x 4 x f16>
+}
+
+// The softmax stands between the two and reads the first: together they would need each other.
+// CHECK-LABEL: ait.graph @cycle
+ait.graph @cycle(%x: !ait.tensor<b x 4 x f16>) dims {b = 1 to 8} {
+  // CHECK-NEXT: [[A:%.*]] = ait.fused_elementwise(%x)
+  // CHECK: [[S:%.*]] = ait.softmax [[A]]
+  // CHECK-NEXT: ait.fused_elementwise([[A]], [[S]])
+  %0 = ait.exp %x : !ait.tensor<b x 4 x f16>
+  %1 = ait.softmax %0 dim 1 : !ait.tensor<b x 4 x f16>
+  %2 = ait.add %0, %1 : !ait.tensor<b x 4 x f16>
+  ait.output "y" %2 : !ait.tensor<b x 4 x f16>
+}
+
+// The softmax stands between the two, but what the second reads is there before it.
+// CHECK-LABEL: ait.graph @merged_at_producer
+ait.graph @merged_at_producer(%x: !ait.tensor<b x 4 x f16>) dims {b = 1 to 8} {
+  // CHECK-NEXT: [[A:%.*]], [[B:%.*]] = ait.fused_elementwise(%x)
+  // CHECK: [[S:%.*]] = ait.softmax [[A]]
+  // CHECK-NEXT: ait.output "y" [[B]]
+  %0 = ait.exp %x : !ait.tensor<b x 4 x f16>
+  %1 = ait.softmax %0 dim 1 : !ait.tensor<b x 4 x f16>
+  %2 = ait.add %0, %x : !ait.tensor<b x 4 x f16>
+  ait.output "y" %2 : !ait.tensor<b x 4 x f16>
+  ait.output "s" %1 : !ait.tensor<b x 4 x f16>
+}
+
+// Of another shape: the first would be computed once for every row.
+// CHECK-LABEL: ait.graph @other_shape
+ait.graph @other_shape(%x: !ait.tensor<b x 4 x f16>, %z: !ait.tensor<4 x f16>) dims {b = 1 to 8} {
+  // CHECK-NEXT: [[A:%.*]] = ait.fused_elementwise(%z)
+  // CHECK: } : !ait.tensor<4 x f16>
+  // CHECK-NEXT: ait.fused_elementwise(%x, [[A]])
+  %0 = ait.exp %z : !ait.tensor<4 x f16>
+  %1 = ait.add %x, %0 : !ait.tensor<b x 4 x f16>
+  ait.output "y" %1 : !ait.tensor<b x 4 x f16>
+}
+
+// The larger region takes in the smaller one, whichever comes first.
+// CHECK-LABEL: ait.graph @join_of_chains
+ait.graph @join_of_chains(%x: !ait.tensor<b x 4 x f32>, %z: !ait.tensor<b x 4 x f32>, %w: !ait.tensor<4 x f32>) dims {b = 1 to 8} {
+  // CHECK-NEXT: %0, %1 = ait.fused_elementwise(%x, %z, %w) {
+  // CHECK-NEXT: ^bb0([[X:%.*]]: f32, [[Z:%.*]]: f32, [[W:%.*]]: f32):
+  // CHECK-NEXT: [[A:%.*]] = ait.mul [[Z]], [[W]] : f32
+  // CHECK-NEXT: [[B:%.*]] = ait.exp [[X]] : f32
+  // CHECK-NEXT: [[C:%.*]] = ait.exp [[B]] : f32
+  // CHECK-NEXT: [[D:%.*]] = ait.add [[C]], [[Z]] : f32
+  // CHECK-NEXT: [[E:%.*]] = ait.sub [[D]], [[A]] : f32
+  // CHECK-NEXT: ait.yield [[A]], [[E]] : f32, f32
+  %0 = ait.exp %x : !ait.tensor<b x 4 x f32>
+  %1 = ait.exp %0 : !ait.tensor<b x 4 x f32>
+  %2 = ait.add %1, %z : !ait.tensor<b x 4 x f32>
+  %3 = ait.mul %z, %w : !ait.tensor<b x 4 x f32>
+  %4 = ait.sub %2, %3 : !ait.tensor<b x 4 x f32>
+  ait.output "y3" %3 : !ait.tensor<b x 4 x f32>
+  ait.output "y4" %4 : !ait.tensor<b x 4 x f32>
+}
+
+// Integers, conditions, and casts that round.
+// CHECK-LABEL: ait.graph @types
+ait.graph @types(%x: !ait.tensor<b x 4 x f16>, %i: !ait.tensor<4 x i32>) dims {b = 1 to 8} {
+  // CHECK-NEXT: ait.fused_elementwise(%x, %i) {
+  // CHECK-NEXT: ^bb0([[X:%.*]]: f32, [[I:%.*]]: i32):
+  // CHECK-NEXT: [[A:%.*]] = ait.cast [[X]] : bf16
+  // CHECK-NEXT: [[B:%.*]] = ait.cast [[A]] : f32
+  // CHECK-NEXT: [[J:%.*]] = ait.cast [[B]] : i32
+  // CHECK-NEXT: [[C:%.*]] = ait.compare lt [[J]], [[I]] : i1
+  // CHECK-NEXT: [[E:%.*]] = ait.where [[C]], [[I]], [[J]] : i32
+  // CHECK-NEXT: ait.yield [[E]] : i32
+  // CHECK-NEXT: } : !ait.tensor<b x 4 x i32>
+  %0 = ait.cast %x : !ait.tensor<b x 4 x bf16>
+  %1 = ait.cast %0 : !ait.tensor<b x 4 x i32>
+  %2 = ait.compare lt %1, %i : !ait.tensor<b x 4 x i1>
+  %3 = ait.where %2, %i, %1 : !ait.tensor<b x 4 x i32>
+  ait.output "y" %3 : !ait.tensor<b x 4 x i32>
+}
+
+// What is selected already stays as it is, the first as well as the second.
+// CHECK-LABEL: ait.graph @selected
+ait.graph @selected(%x: !ait.tensor<b x 4 x f32>) dims {b = 1 to 8} {
+  // CHECK-COUNT-3: ait.fused_elementwise
+  %0 = ait.fused_elementwise(%x) {
+  ^bb0(%a: f32):
+    %r = ait.relu %a : f32
+    ait.yield %r : f32
+  } : !ait.tensor<b x 4 x f32>
+  %1 = ait.fused_elementwise(%0) {
+  ^bb0(%a: f32):
+    %r = ait.exp %a : f32
+    ait.yield %r : f32
+  } {kernel = #ait.kernel<"native", {}>} : !ait.tensor<b x 4 x f32>
+  %2 = ait.exp %1 : !ait.tensor<b x 4 x f32>
+  ait.output "y" %2 : !ait.tensor<b x 4 x f32>
+}

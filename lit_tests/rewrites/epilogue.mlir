@@ -1,0 +1,243 @@
+// RUN: ait-opt %s -p fuse-epilogue | filecheck %s
+// RUN: ait-opt %s -p fuse-epilogue --check-semantics 2>&1 | filecheck %s --check-prefix=SEMANTICS
+// SEMANTICS: no difference
+
+// CHECK-LABEL: ait.graph @bias_gelu_residual
+ait.graph @bias_gelu_residual(%x: !ait.tensor<b x 4 x f16>, %r: !ait.tensor<b x 8 x f16>) dims {b = 0 to 8} {
+  %w = ait.param "w" : !ait.tensor<8 x 4 x f16>
+  %c = ait.param "c" : !ait.tensor<8 x f16>
+  // CHECK: ait.gemm rcr %x, %w epilogue(%c, %r) {
+  // CHECK-NEXT: ^bb0(%acc: f32, [[C:%.*]]: f32, [[R:%.*]]: f32):
+  // CHECK-NEXT: [[S:%.*]] = ait.add [[C]], %acc : f32
+  // CHECK-NEXT: [[G:%.*]] = ait.gelu [[S]] : f32
+  // CHECK-NEXT: [[HALF:%.*]] = ait.constant 0.5 : f32
+  // CHECK-NEXT: [[M:%.*]] = ait.mul [[G]], [[HALF]] : f32
+  // CHECK-NEXT: [[D:%.*]] = ait.sub [[R]], [[M]] : f32
+  // CHECK-NEXT: [[E:%.*]] = ait.add [[D]], [[C]] : f32
+  // CHECK-NEXT: ait.yield [[E]] : f32
+  // CHECK-NEXT: } : !ait.tensor<b x 8 x f16>
+  // CHECK-NEXT: ait.output
+  %half = ait.constant 0.5 : !ait.tensor<f16>
+  %0 = ait.gemm rcr %x, %w : !ait.tensor<b x 8 x f16>
+  %1 = ait.add %c, %0 : !ait.tensor<b x 8 x f16>
+  %2 = ait.gelu %1 : !ait.tensor<b x 8 x f16>
+  %3 = ait.mul %2, %half : !ait.tensor<b x 8 x f16>
+  %4 = ait.sub %r, %3 : !ait.tensor<b x 8 x f16>
+  %5 = ait.add %4, %c : !ait.tensor<b x 8 x f16>
+  ait.output "y" %5 : !ait.tensor<b x 8 x f16>
+}
+
+// Both operands are the product: nothing of it is lost.
+// CHECK-LABEL: ait.graph @twice
+ait.graph @twice(%x: !ait.tensor<b x 3 x 4 x f32>, %z: !ait.tensor<b x 5 x 4 x f32>) dims {b = 1 to 8} {
+  // CHECK-NEXT: ait.bmm rcr %x, %z epilogue() {
+  // CHECK-NEXT: ^bb0(%acc: f32):
+  // CHECK-NEXT: [[S:%.*]] = ait.add %acc, %acc : f32
+  // CHECK-NEXT: [[M:%.*]] = ait.mul [[S]], [[S]] : f32
+  // CHECK-NEXT: ait.yield [[M]] : f32
+  %0 = ait.bmm rcr %x, %z : !ait.tensor<b x 3 x 5 x f32>
+  %1 = ait.add %0, %0 : !ait.tensor<b x 3 x 5 x f32>
+  %2 = ait.mul %1, %1 : !ait.tensor<b x 3 x 5 x f32>
+  ait.output "y" %2 : !ait.tensor<b x 3 x 5 x f32>
+}
+
+// (A @ B + C) * k scales the sum.
+// CHECK-LABEL: ait.graph @scale_of_sum
+ait.graph @scale_of_sum(%x: !ait.tensor<b x 4 x f32>, %c: !ait.tensor<b x 1 x f32>, %k: !ait.tensor<f32>) dims {b = 1 to 8} {
+  %w = ait.param "w" : !ait.tensor<4 x 8 x f32>
+  // CHECK: ait.gemm rrr %x, %w epilogue(%c, %k) {
+  // CHECK-NEXT: ^bb0(%acc: f32, [[C:%.*]]: f32, [[K:%.*]]: f32):
+  // CHECK-NEXT: [[S:%.*]] = ait.add %acc, [[C]] : f32
+  // CHECK-NEXT: [[M:%.*]] = ait.mul [[S]], [[K]] : f32
+  // CHECK-NEXT: ait.yield [[M]] : f32
+  %0 = ait.gemm rrr %x, %w : !ait.tensor<b x 8 x f32>
+  %1 = ait.add %0, %c : !ait.tensor<b x 8 x f32>
+  %2 = ait.mul %1, %k : !ait.tensor<b x 8 x f32>
+  ait.output "y" %2 : !ait.tensor<b x 8 x f32>
+}
+
+// CHECK-LABEL: ait.graph @where_and_casts
+ait.graph @where_and_casts(%x: !ait.tensor<b x 4 x f16>, %c: !ait.tensor<b x 8 x i1>, %z: !ait.tensor<8 x f16>) dims {b = 1 to 8} {
+  %w = ait.param "w" : !ait.tensor<4 x 8 x f16>
+  // CHECK: ait.gemm rrr %x, %w epilogue(%c, %z) {
+  // CHECK-NEXT: ^bb0(%acc: f32, [[C:%.*]]: i1, [[Z:%.*]]: f32):
+  // CHECK-NEXT: [[A:%.*]] = ait.where [[C]], %acc, [[Z]] : f32
+  // CHECK-NEXT: [[B:%.*]] = ait.where [[C]], [[Z]], [[A]] : f32
+  // an explicit cast rounds, also in a region
+  // CHECK-NEXT: [[D:%.*]] = ait.cast [[B]] : bf16
+  // CHECK-NEXT: [[E:%.*]] = ait.cast [[D]] : f32
+  // CHECK-NEXT: [[F:%.*]] = ait.exp [[E]] : f32
+  // CHECK-NEXT: ait.yield [[F]] : f32
+  // CHECK-NEXT: } : !ait.tensor<b x 8 x f32>
+  %0 = ait.gemm rrr %x, %w : !ait.tensor<b x 8 x f16>
+  %1 = ait.where %c, %0, %z : !ait.tensor<b x 8 x f16>
+  %2 = ait.where %c, %z, %1 : !ait.tensor<b x 8 x f16>
+  %3 = ait.cast %2 : !ait.tensor<b x 8 x bf16>
+  %4 = ait.cast %3 : !ait.tensor<b x 8 x f32>
+  %5 = ait.exp %4 : !ait.tensor<b x 8 x f32>
+  ait.output "y" %5 : !ait.tensor<b x 8 x f32>
+}
+
+// Of two products that one operation adds, the first takes in the other.
+// CHECK-LABEL: ait.graph @two_products
+ait.graph @two_products(%x: !ait.tensor<b x 4 x f32>) dims {b = 1 to 8} {
+  %w = ait.param "w" : !ait.tensor<4 x 8 x f32>
+  %v = ait.param "v" : !ait.tensor<8 x 4 x f32>
+  // CHECK: %0 = ait.gemm rcr %x, %v : !ait.tensor<b x 8 x f32>
+  // CHECK-NEXT: ait.gemm rrr %x, %w epilogue(%0) {
+  %0 = ait.gemm rrr %x, %w : !ait.tensor<b x 8 x f32>
+  %1 = ait.gemm rcr %x, %v : !ait.tensor<b x 8 x f32>
+  %2 = ait.add %0, %1 : !ait.tensor<b x 8 x f32>
+  ait.output "y" %2 : !ait.tensor<b x 8 x f32>
+}
+
+// A product with another use stays: in each operand position, as an output, and beside a second user.
+// CHECK-LABEL: ait.graph @other_uses
+ait.graph @other_uses(%x: !ait.tensor<b x 4 x f32>, %z: !ait.tensor<b x 8 x f32>, %c: !ait.tensor<b x 8 x i1>) dims {b = 1 to 8} {
+  %w = ait.param "w" : !ait.tensor<4 x 8 x f32>
+  // CHECK: %0 = ait.gemm rrr %x, %w : !ait.tensor<b x 8 x f32>
+  // CHECK-NEXT: ait.relu
+  // CHECK-NEXT: ait.sub
+  // CHECK-NEXT: ait.sub
+  // CHECK-NEXT: ait.where
+  // CHECK-NEXT: ait.where
+  // CHECK-NEXT: ait.output
+  %0 = ait.gemm rrr %x, %w : !ait.tensor<b x 8 x f32>
+  %1 = ait.relu %0 : !ait.tensor<b x 8 x f32>
+  %2 = ait.sub %0, %z : !ait.tensor<b x 8 x f32>
+  %3 = ait.sub %z, %0 : !ait.tensor<b x 8 x f32>
+  %4 = ait.where %c, %0, %z : !ait.tensor<b x 8 x f32>
+  %5 = ait.where %c, %z, %0 : !ait.tensor<b x 8 x f32>
+  ait.output "y1" %1 : !ait.tensor<b x 8 x f32>
+  ait.output "y2" %2 : !ait.tensor<b x 8 x f32>
+  ait.output "y3" %3 : !ait.tensor<b x 8 x f32>
+  ait.output "y4" %4 : !ait.tensor<b x 8 x f32>
+  ait.output "y5" %5 : !ait.tensor<b x 8 x f32>
+}
+
+// CHECK-LABEL: ait.graph @output_inside
+ait.graph @output_inside(%x: !ait.tensor<b x 4 x f32>) dims {b = 1 to 8} {
+  %w = ait.param "w" : !ait.tensor<4 x 8 x f32>
+  // CHECK: [[Y:%.*]] = ait.gemm rrr %x, %w : !ait.tensor<b x 8 x f32>
+  // CHECK-NEXT: ait.sigmoid [[Y]]
+  %0 = ait.gemm rrr %x, %w : !ait.tensor<b x 8 x f32>
+  %1 = ait.sigmoid %0 : !ait.tensor<b x 8 x f32>
+  ait.output "y0" %0 : !ait.tensor<b x 8 x f32>
+  ait.output "y1" %1 : !ait.tensor<b x 8 x f32>
+}
+
+// The other operand makes the result larger, in rank or in a dim of 1.
+// CHECK-LABEL: ait.graph @broadcast
+ait.graph @broadcast(%x: !ait.tensor<1 x 4 x f32>, %z: !ait.tensor<3 x 8 x f32>, %c: !ait.tensor<2 x 1 x 8 x i1>) {
+  %w = ait.param "w" : !ait.tensor<4 x 8 x f32>
+  // CHECK: %0 = ait.gemm rrr %x, %w : !ait.tensor<1 x 8 x f32>
+  // CHECK-NEXT: ait.add
+  // CHECK-NEXT: ait.gemm rrr %x, %w : !ait.tensor<1 x 8 x f32>
+  // CHECK-NEXT: ait.add
+  // CHECK-NEXT: ait.gemm rrr %x, %w : !ait.tensor<1 x 8 x f32>
+  // CHECK-NEXT: ait.where
+  // CHECK-NEXT: ait.gemm rrr %x, %w : !ait.tensor<1 x 8 x f32>
+  // CHECK-NEXT: ait.where
+  %0 = ait.gemm rrr %x, %w : !ait.tensor<1 x 8 x f32>
+  %1 = ait.add %0, %z : !ait.tensor<3 x 8 x f32>
+  %2 = ait.gemm rrr %x, %w : !ait.tensor<1 x 8 x f32>
+  %3 = ait.add %1, %2 : !ait.tensor<3 x 8 x f32>
+  %4 = ait.gemm rrr %x, %w : !ait.tensor<1 x 8 x f32>
+  %5 = ait.where %c, %4, %3 : !ait.tensor<2 x 3 x 8 x f32>
+  %6 = ait.gemm rrr %x, %w : !ait.tensor<1 x 8 x f32>
+  %7 = ait.where %c, %5, %6 : !ait.tensor<2 x 3 x 8 x f32>
+  ait.output "y" %7 : !ait.tensor<2 x 3 x 8 x f32>
+}
+
+// A product gives floats.
+// CHECK-LABEL: ait.graph @no_floats
+ait.graph @no_floats(%x: !ait.tensor<b x 4 x f32>, %z: !ait.tensor<8 x f32>) dims {b = 1 to 8} {
+  %w = ait.param "w" : !ait.tensor<4 x 8 x f32>
+  // CHECK: [[A:%.*]] = ait.gemm rrr %x, %w : !ait.tensor<b x 8 x f32>
+  // CHECK-NEXT: ait.cast [[A]] : !ait.tensor<b x 8 x i32>
+  // CHECK-NEXT: [[B:%.*]] = ait.gemm rrr %x, %w : !ait.tensor<b x 8 x f32>
+  // CHECK-NEXT: ait.compare lt [[B]], %z
+  // CHECK-NEXT: [[C:%.*]] = ait.gemm rrr %x, %w : !ait.tensor<b x 8 x f32>
+  // CHECK-NEXT: ait.compare lt %z, [[C]]
+  %0 = ait.gemm rrr %x, %w : !ait.tensor<b x 8 x f32>
+  %1 = ait.cast %0 : !ait.tensor<b x 8 x i32>
+  %2 = ait.gemm rrr %x, %w : !ait.tensor<b x 8 x f32>
+  %3 = ait.compare lt %2, %z : !ait.tensor<b x 8 x i1>
+  %4 = ait.gemm rrr %x, %w : !ait.tensor<b x 8 x f32>
+  %5 = ait.compare lt %z, %4 : !ait.tensor<b x 8 x i1>
+  ait.output "y1" %1 : !ait.tensor<b x 8 x i32>
+  ait.output "y3" %3 : !ait.tensor<b x 8 x i1>
+  ait.output "y5" %5 : !ait.tensor<b x 8 x i1>
+}
+
+// What is selected already stays as it is.
+// CHECK-LABEL: ait.graph @selected
+ait.graph @selected(%x: !ait.tensor<b x 8 x f32>, %c: !ait.tensor<b x 8 x i1>) dims {b = 1 to 8} {
+  %w = ait.param "w" : !ait.tensor<8 x 8 x f32>
+  %z = ait.param "z" : !ait.tensor<8 x f32>
+  // CHECK: ait.gemm
+  // CHECK-NEXT: ait.relu
+  // CHECK-NEXT: ait.gemm
+  // CHECK-NEXT: ait.add
+  // CHECK-NEXT: ait.gemm
+  // CHECK-NEXT: ait.add
+  // CHECK-NEXT: ait.gemm
+  // CHECK-NEXT: ait.where
+  // CHECK-NEXT: ait.gemm
+  // CHECK-NEXT: ait.where
+  %0 = ait.gemm rrr %x, %w {kernel = #ait.kernel<"native", {}>} : !ait.tensor<b x 8 x f32>
+  %1 = ait.relu %0 : !ait.tensor<b x 8 x f32>
+  %2 = ait.gemm rrr %1, %w {kernel = #ait.kernel<"native", {}>} : !ait.tensor<b x 8 x f32>
+  %3 = ait.add %2, %z : !ait.tensor<b x 8 x f32>
+  %4 = ait.gemm rrr %3, %w {kernel = #ait.kernel<"native", {}>} : !ait.tensor<b x 8 x f32>
+  %5 = ait.add %z, %4 : !ait.tensor<b x 8 x f32>
+  %6 = ait.gemm rrr %5, %w {kernel = #ait.kernel<"native", {}>} : !ait.tensor<b x 8 x f32>
+  %7 = ait.where %c, %6, %z : !ait.tensor<b x 8 x f32>
+  %8 = ait.gemm rrr %7, %w {kernel = #ait.kernel<"native", {}>} : !ait.tensor<b x 8 x f32>
+  %9 = ait.where %c, %z, %8 : !ait.tensor<b x 8 x f32>
+  ait.output "y" %9 : !ait.tensor<b x 8 x f32>
+}
+
+// Only contractions have an epilogue, only elementwise operations join one.
+// CHECK-LABEL: ait.graph @other_operations
+ait.graph @other_operations(%x: !ait.tensor<b x 4 x f32>, %z: !ait.tensor<b x 4 x f32>, %c: !ait.tensor<b x 4 x i1>) dims {b = 1 to 8} {
+  %w = ait.param "w" : !ait.tensor<4 x 4 x f32>
+  // CHECK: ait.gemm rrr %x, %w : !ait.tensor<b x 4 x f32>
+  // CHECK-NEXT: ait.softmax
+  // CHECK-NEXT: ait.relu
+  // CHECK-NEXT: ait.softmax
+  // CHECK-NEXT: ait.add
+  // CHECK-NEXT: ait.softmax
+  // CHECK-NEXT: ait.add
+  // CHECK-NEXT: ait.softmax
+  // CHECK-NEXT: ait.where
+  // CHECK-NEXT: ait.softmax
+  // CHECK-NEXT: ait.where
+  // CHECK-NEXT: ait.output
+  %0 = ait.gemm rrr %x, %w : !ait.tensor<b x 4 x f32>
+  %1 = ait.softmax %0 dim 1 : !ait.tensor<b x 4 x f32>
+  %2 = ait.relu %1 : !ait.tensor<b x 4 x f32>
+  %3 = ait.softmax %2 dim 1 : !ait.tensor<b x 4 x f32>
+  %4 = ait.add %3, %z : !ait.tensor<b x 4 x f32>
+  %5 = ait.softmax %4 dim 1 : !ait.tensor<b x 4 x f32>
+  %6 = ait.add %z, %5 : !ait.tensor<b x 4 x f32>
+  %7 = ait.softmax %6 dim 1 : !ait.tensor<b x 4 x f32>
+  %8 = ait.where %c, %7, %z : !ait.tensor<b x 4 x f32>
+  %9 = ait.softmax %8 dim 1 : !ait.tensor<b x 4 x f32>
+  %10 = ait.where %c, %z, %9 : !ait.tensor<b x 4 x f32>
+  ait.output "y" %10 : !ait.tensor<b x 4 x f32>
+}
+
+// Several results of one gemm that concat, or an operation of two operands that is not elementwise, reads.
+// CHECK-LABEL: ait.graph @no_elementwise
+ait.graph @no_elementwise(%x: !ait.tensor<b x 4 x f32>, %z: !ait.tensor<b x 4 x f32>) dims {b = 1 to 8} {
+  %w = ait.param "w" : !ait.tensor<4 x 4 x f32>
+  // CHECK: [[A:%.*]] = ait.gemm rrr %x, %w : !ait.tensor<b x 4 x f32>
+  // CHECK-NEXT: [[B:%.*]] = ait.gemm rrr [[A]], %w : !ait.tensor<b x 4 x f32>
+  // CHECK-NEXT: [[C:%.*]] = ait.gemm rcr %z, [[B]] : !ait.tensor<b x b x f32>
+  // CHECK-NEXT: ait.output
+  %0 = ait.gemm rrr %x, %w : !ait.tensor<b x 4 x f32>
+  %1 = ait.gemm rrr %0, %w : !ait.tensor<b x 4 x f32>
+  %2 = ait.gemm rcr %z, %1 : !ait.tensor<b x b x f32>
+  ait.output "y" %2 : !ait.tensor<b x b x f32>
+}

@@ -1,0 +1,105 @@
+// RUN: ait-opt %s -p fuse-norm | filecheck %s
+// RUN: ait-opt %s -p fuse-norm --check-semantics 2>&1 | filecheck %s --check-prefix=SEMANTICS
+// SEMANTICS: no difference
+
+// CHECK-LABEL: ait.graph @residual
+ait.graph @residual(%x: !ait.tensor<b x 4 x f16>, %r: !ait.tensor<b x 4 x f16>) dims {b = 0 to 8} {
+  %g = ait.param "g" : !ait.tensor<4 x f16>
+  %c = ait.param "c" : !ait.tensor<4 x f16>
+  // CHECK: ait.layer_norm %x scale %g bias %c axes 1 eps {{.*}} prologue(%r) {
+  // CHECK-NEXT: ^bb0([[X:%.*]]: f32, [[R:%.*]]: f32):
+  // CHECK-NEXT: [[S:%.*]] = ait.add [[X]], [[R]] : f32
+  // CHECK-NEXT: ait.yield [[S]] : f32
+  // CHECK-NEXT: } : !ait.tensor<b x 4 x f16>
+  %0 = ait.add %x, %r : !ait.tensor<b x 4 x f16>
+  %1 = ait.layer_norm %0 scale %g bias %c axes 1 eps 0.00001 : !ait.tensor<b x 4 x f16>
+  ait.output "y" %1 : !ait.tensor<b x 4 x f16>
+}
+
+// The sum that a later residual needs is the second result.
+// CHECK-LABEL: ait.graph @sum_is_used
+ait.graph @sum_is_used(%x: !ait.tensor<b x 4 x f16>, %r: !ait.tensor<b x 4 x f16>) dims {b = 1 to 8} {
+  // CHECK-NEXT: %0, %1 = ait.layer_norm %x axes 1 eps {{.*}} prologue(%r) {
+  // CHECK: ait.yield [[S:%.*]], [[S]] : f32, f32
+  // CHECK-NEXT: } : !ait.tensor<b x 4 x f16>, !ait.tensor<b x 4 x f16>
+  // CHECK-NEXT: ait.add %0, %1
+  // CHECK-NEXT: ait.output
+  // CHECK-NEXT: ait.output "sum" %1
+  %0 = ait.add %x, %r : !ait.tensor<b x 4 x f16>
+  %1 = ait.layer_norm %0 axes 1 eps 0.00001 : !ait.tensor<b x 4 x f16>
+  %2 = ait.add %1, %0 : !ait.tensor<b x 4 x f16>
+  ait.output "y" %2 : !ait.tensor<b x 4 x f16>
+  ait.output "sum" %0 : !ait.tensor<b x 4 x f16>
+}
+
+// The operand of the sum's shape is the input, wherever it stands; x + x has no other operand.
+// CHECK-LABEL: ait.graph @either_order
+ait.graph @either_order(%x: !ait.tensor<b x 4 x f16>) dims {b = 1 to 8} {
+  %c = ait.param "c" : !ait.tensor<4 x f16>
+  // CHECK: [[A:%.*]] = ait.layer_norm %x axes 1 eps {{.*}} prologue(%c) {
+  // CHECK: [[S:%.*]] = ait.add [[C:%.*]], [[X:%.*]] : f32
+  // CHECK: ait.layer_norm [[A]] axes 1 eps {{.*}} prologue() {
+  // CHECK-NEXT: ^bb0([[B:%.*]]: f32):
+  // CHECK-NEXT: ait.add [[B]], [[B]]
+  %0 = ait.add %c, %x : !ait.tensor<b x 4 x f16>
+  %1 = ait.layer_norm %0 axes 1 eps 0.00001 : !ait.tensor<b x 4 x f16>
+  %2 = ait.add %1, %1 : !ait.tensor<b x 4 x f16>
+  %3 = ait.layer_norm %2 axes 1 eps 0.00001 : !ait.tensor<b x 4 x f16>
+  ait.output "y" %3 : !ait.tensor<b x 4 x f16>
+}
+
+// Neither operand has the shape of the sum.
+// CHECK-LABEL: ait.graph @broadcast
+ait.graph @broadcast(%x: !ait.tensor<3 x 1 x f32>, %r: !ait.tensor<1 x 4 x f32>) {
+  // CHECK-NEXT: ait.add
+  // CHECK-NEXT: ait.layer_norm %0 axes 1 eps {{.*}} : !ait.tensor<3 x 4 x f32>
+  %0 = ait.add %x, %r : !ait.tensor<3 x 4 x f32>
+  %1 = ait.layer_norm %0 axes 1 eps 0.00001 : !ait.tensor<3 x 4 x f32>
+  ait.output "y" %1 : !ait.tensor<3 x 4 x f32>
+}
+
+// The sum is needed before the norm.
+// CHECK-LABEL: ait.graph @used_before
+ait.graph @used_before(%x: !ait.tensor<b x 4 x f32>, %c: !ait.tensor<4 x f32>) dims {b = 1 to 8} {
+  // CHECK-NEXT: %0 = ait.add %x, %x
+  // CHECK-NEXT: %1 = ait.exp %0
+  // CHECK-NEXT: %2 = ait.add %c, %x
+  // CHECK-NEXT: %3 = ait.exp %2
+  // CHECK-NEXT: %4 = ait.layer_norm %0
+  // CHECK-NEXT: %5 = ait.layer_norm %2
+  %0 = ait.add %x, %x : !ait.tensor<b x 4 x f32>
+  %1 = ait.exp %0 : !ait.tensor<b x 4 x f32>
+  %2 = ait.add %c, %x : !ait.tensor<b x 4 x f32>
+  %3 = ait.exp %2 : !ait.tensor<b x 4 x f32>
+  %4 = ait.layer_norm %0 axes 1 eps 0.00001 : !ait.tensor<b x 4 x f32>
+  %5 = ait.layer_norm %2 axes 1 eps 0.00001 : !ait.tensor<b x 4 x f32>
+  ait.output "y1" %1 : !ait.tensor<b x 4 x f32>
+  ait.output "y3" %3 : !ait.tensor<b x 4 x f32>
+  ait.output "y4" %4 : !ait.tensor<b x 4 x f32>
+  ait.output "y5" %5 : !ait.tensor<b x 4 x f32>
+}
+
+// A norm that has a prologue, or is selected already, keeps what it has.
+// CHECK-LABEL: ait.graph @set_already
+ait.graph @set_already(%x: !ait.tensor<b x 4 x f32>, %c: !ait.tensor<4 x f32>) dims {b = 1 to 8} {
+  // CHECK-COUNT-2: ait.add {{.*}} : !ait.tensor<b x 4 x f32>
+  // CHECK-COUNT-4: ait.layer_norm
+  %0 = ait.add %x, %c : !ait.tensor<b x 4 x f32>
+  %1 = ait.add %c, %x : !ait.tensor<b x 4 x f32>
+  %2 = ait.layer_norm %0 axes 1 eps 0.00001 prologue() {
+  ^bb0(%a: f32):
+    %r = ait.relu %a : f32
+    ait.yield %r : f32
+  } : !ait.tensor<b x 4 x f32>
+  %3 = ait.layer_norm %1 axes 1 eps 0.00001 prologue() {
+  ^bb0(%a: f32):
+    %r = ait.relu %a : f32
+    ait.yield %r : f32
+  } : !ait.tensor<b x 4 x f32>
+  %4 = ait.layer_norm %0 axes 1 eps 0.00001 {kernel = #ait.kernel<"native", {}>} : !ait.tensor<b x 4 x f32>
+  %5 = ait.layer_norm %1 axes 1 eps 0.00001 {kernel = #ait.kernel<"native", {}>} : !ait.tensor<b x 4 x f32>
+  ait.output "y2" %2 : !ait.tensor<b x 4 x f32>
+  ait.output "y3" %3 : !ait.tensor<b x 4 x f32>
+  ait.output "y4" %4 : !ait.tensor<b x 4 x f32>
+  ait.output "y5" %5 : !ait.tensor<b x 4 x f32>
+}
