@@ -1,0 +1,77 @@
+"""What `pyproject.toml` promises: names that load, pins that agree, an import that costs nothing."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.metadata
+import itertools
+import shutil
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+from packaging.requirements import Requirement
+from packaging.version import Version
+
+ROOT = Path(__file__).parents[1]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+PINS = dict(
+    line.split("==")
+    for line in (ROOT / "constraints.txt").read_text().splitlines()
+    if line and not line.startswith("#")
+)
+
+
+def _load(target: str) -> object:
+    module, name = target.split(":")
+    return getattr(importlib.import_module(module), name)
+
+
+@pytest.mark.parametrize("script", PROJECT["scripts"])
+def test_console_scripts_load(script: str):
+    assert callable(_load(PROJECT["scripts"][script]))
+
+
+def test_the_universe_loads():
+    universe = _load(PROJECT["entry-points"]["xdsl.universe"]["ait"])
+    assert {"ait", "ait_rt"} <= set(getattr(universe, "all_dialects"))  # noqa: B009
+
+
+def test_pins_satisfy_the_requirements():
+    extras = PROJECT["optional-dependencies"]
+    for text in [*PROJECT["dependencies"], *extras["dev"], *extras["torch"]]:
+        requirement = Requirement(text)
+        assert requirement.name in PINS, f"{requirement.name} is not in constraints.txt"
+        assert Version(PINS[requirement.name]) in requirement.specifier
+
+
+def test_import_is_light():
+    heavy = "{'torch', 'numpy', 'scipy', 'sympy', 'xdsl'}"
+    code = f"import sys, ait_mlir; sys.exit(bool({heavy} & set(sys.modules)))"
+    assert subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=False).returncode == 0
+
+
+def test_stock_xdsl_opt_knows_the_dialects():
+    try:
+        importlib.metadata.distribution("ait_mlir")
+    except importlib.metadata.PackageNotFoundError:
+        pytest.skip("ait_mlir is not installed here; `make setup` installs it")
+    tool = shutil.which("xdsl-opt", path=str(Path(sys.executable).parent))
+    assert tool is not None
+    result = subprocess.run([tool, str(ROOT / "examples" / "ffn.mlir")], capture_output=True, text=True, check=False)
+    assert result.returncode == 0, result.stderr
+    assert "ait.gemm rcr" in result.stdout
+
+
+@pytest.mark.skipif(shutil.which("make") is None, reason="no make")
+@pytest.mark.parametrize("target", ["setup", "demo", "test", "check", "codegen", "mutate", "clean"])
+def test_make_knows_the_target_and_what_it_runs_exists(target: str):
+    result = subprocess.run(["make", "-n", target], cwd=ROOT, capture_output=True, text=True, check=False)
+    assert result.returncode == 0, result.stderr
+    for line in result.stdout.splitlines():
+        words = line.split()
+        for module in [b for a, b in itertools.pairwise(words) if a == "-m" and b.startswith("tests.")]:
+            assert (ROOT / (module.replace(".", "/") + ".py")).exists(), f"{target} runs {module}, which is not there"
+        assert all((ROOT / word).exists() for word in words if word.startswith("examples/"))
