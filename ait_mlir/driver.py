@@ -50,7 +50,8 @@ def run_to_phase(
     source: SourceText | None = None,
     observe: Observer | None = None,
 ) -> ModuleOp:
-    """Run the pipeline in place from phase `start` to `phase` (at most `planned`), verifying at each phase; returns the module."""
+    """Run the pipeline in place from phase `start` to `phase` (at most `planned`), verifying at each phase; returns
+    the module."""
     passes_between(start, phase, target, arch)
     first, last = PHASES.index(start), PHASES.index(phase)
     ctx = context()
@@ -98,7 +99,8 @@ def compile_module(
 ) -> Path:
     """Compile a module, which is changed, into the artifact `output`; returns its path.
 
-    `constants` are the data of params by name; params without data must be set on the loaded model. Sources and IR are kept in
+    `constants` are the data of params by name; params without data must be set on the loaded model. Sources and IR
+    are kept in
     `workdir` when it is given. Raises `SourceError` for wrong IR, `CompileError` when the C++ compiler refuses.
     """
     from ait_mlir.lowering.build import build_library
@@ -146,14 +148,16 @@ def literal_array(literal: Literal) -> NDArray[Any]:
 
 
 def _manifest(module: ModuleOp, program: ProgramOp, name: str) -> Any:
-    from ait_mlir.runtime.artifact import DimInfo, Manifest, TensorInfo, producers
     from ait_mlir.host.cpu import instruction_sets
+    from ait_mlir.runtime.artifact import DimInfo, Manifest, TensorInfo, producers
 
     target = target_of(module)
 
     def tensors(kind: str) -> tuple[TensorInfo, ...]:
         return tuple(
-            TensorInfo(op.buffer_name.data, BY_IR[op.buffer_type.element_type].name, tuple(map(str, op.buffer_type.dims)))
+            TensorInfo(
+                op.buffer_name.data, BY_IR[op.buffer_type.element_type].name, tuple(map(str, op.buffer_type.dims))
+            )
             for op in program.block.ops
             if isinstance(op, NamedBufferOp) and op.name == kind
         )
@@ -172,7 +176,6 @@ def _manifest(module: ModuleOp, program: ProgramOp, name: str) -> Any:
 
 __all__ = [
     "PHASES",
-
     "SourceError",
     "compile_module",
     "emit",

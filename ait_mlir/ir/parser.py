@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import re
 from collections.abc import Iterator
 from typing import Any
@@ -11,6 +12,7 @@ from xdsl.dialects.builtin import FileLineColLoc, IntAttr, LocationAttr, ModuleO
 from xdsl.ir import Operation
 from xdsl.parser import Parser
 from xdsl.parser.generic_parser import ParserState
+from xdsl.traits import SymbolTable
 from xdsl.utils.exceptions import ParseError, VerifyException
 from xdsl.utils.lexer import Input
 from xdsl.utils.mlir_lexer import MLIRLexer
@@ -18,6 +20,7 @@ from xdsl.utils.mlir_lexer import MLIRLexer
 from ait_mlir.ir.source import Diagnostic, SourceError, SourceText, decode, error_at
 
 MAX_NESTING = 100
+_UNDEFINED = re.compile(r"(?:values used but not defined: \[|missing block declarations for block\(s\) )(%[^,\]]+|\w+)")
 _UNCLEAN = (VerifyException, ValueError, KeyError, IndexError, TypeError, AttributeError, AssertionError, OverflowError)
 
 
@@ -53,6 +56,16 @@ class AitParser(Parser):
         op.location = self.location(start)
         return op
 
+    def _get_op_by_name(self, name: str) -> type[Operation]:
+        found = self.ctx.get_optional_op(name, dialect_stack=self._parser_state.dialect_stack)
+        if found is not None:
+            return found
+        start = max(0, self.source.text.rfind(name, 0, self.pos))
+        known = [op.name for dialect in self.ctx.loaded_dialects for op in dialect.operations]
+        close = difflib.get_close_matches(name, known, 1)
+        hint = f"; did you mean {close[0]}?" if close else ""
+        self.raise_error(f"Operation {name} is not registered{hint}", start, start + len(name))
+
     def location(self, offset: int) -> LocationAttr:
         line, column = self.source.line_column(offset)
         return FileLineColLoc(self._file, IntAttr(line), IntAttr(column))
@@ -71,15 +84,31 @@ def parse_source(ctx: Context, source: SourceText) -> ModuleOp:
     parser: AitParser | None = None
     try:
         parser = AitParser(ctx, source)
+        if not source.text.strip():
+            raise error_at(source, 0, "there is no operation: the text is empty")
         return parser.parse_module()
     except ParseError as e:
-        raise error_at(source, e.span.start, e.msg.strip()) from None
+        at, message = e.span.start, e.msg.strip()
+        if (undefined := _UNDEFINED.search(message)) is not None:
+            at = _first_use(source.text, undefined.group(1), at)
+        elif message == "Could not parse entire input!":
+            message = "an operation expected"
+        raise error_at(source, at, message) from None
+    except MemoryError:
+        at = 0 if parser is None else parser.pos
+        raise error_at(source, at, "too large to be held in memory") from None
     except RecursionError:
         at = 0 if parser is None else parser.pos
         raise error_at(source, at, "nested too deeply") from None
     except _UNCLEAN as e:
         at = 0 if parser is None else parser.pos
         raise error_at(source, at, _message(e)) from None
+
+
+def _first_use(text: str, name: str, otherwise: int) -> int:
+    """Where a value or block that is never defined stands first."""
+    found = re.search(re.escape(name) + r"(?![\w$.-])", text)
+    return otherwise if found is None else found.start()
 
 
 def parse_text(ctx: Context, text: str | bytes, name: str = "<text>") -> ModuleOp:
@@ -107,8 +136,21 @@ def verify_all(module: Operation) -> Iterator[tuple[Operation, str]]:
         try:
             op.verify(verify_nested_ops=False)
         except (VerifyException, *_UNCLEAN) as e:
-            yield op, _message(e)
+            duplicate = _duplicate_symbol(op)
+            yield op if duplicate is None else duplicate, _message(e)
     yield from check_dominance(module)
+
+
+def _duplicate_symbol(op: Operation) -> Operation | None:
+    """The first op in a symbol table whose name an op before it has."""
+    seen: set[Any] = set()
+    if op.has_trait(SymbolTable):
+        for inner in op.regions[0].ops:
+            name = inner.properties.get("sym_name")
+            if name is not None and name in seen:
+                return inner
+            seen.add(name)
+    return None
 
 
 def check_dominance(module: Operation) -> Iterator[tuple[Operation, str]]:
@@ -149,5 +191,3 @@ def check(module: Operation, source: SourceText | None = None) -> None:
     found = diagnostics_of(module, source)
     if found:
         raise SourceError(found)
-
-

@@ -77,7 +77,8 @@ def run_passes(
     verify: bool | Literal["end"] = True,
     observe: Observer | None = None,
 ) -> None:
-    """Run passes in order, verifying after each, or `"end"`, after the last; raises `SourceError` naming the pass that failed."""
+    """Run passes in order, verifying after each, or `"end"`, after the last; raises `SourceError` naming the pass
+    that failed."""
     for i, p in enumerate(passes, 1):
         start = time.perf_counter()
         try:

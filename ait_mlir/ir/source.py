@@ -71,7 +71,9 @@ class SourceError(Exception):
 
 
 def error_at(source: SourceText, offset: int, message: str) -> SourceError:
-    """The error at a character offset."""
+    """The error at a character offset; at the end of the text, the last character that is no blank."""
+    if not source.text[offset:].strip():
+        offset = max(0, len(source.text.rstrip()) - 1)
     line, column = source.line_column(max(0, min(offset, len(source.text))))
     return SourceError([Diagnostic(source.name, line, column, message, source.line_text(line))])
 
@@ -81,8 +83,8 @@ def decode(data: bytes, name: str, line_offset: int = 0) -> SourceText:
     try:
         text = data.decode("utf-8")
     except UnicodeDecodeError as e:
-        before = data[: e.start].decode("utf-8", "replace")
-        source = SourceText(name, before, line_offset)
+        before = data[: e.start].decode("utf-8")
+        source = SourceText(name, data.decode("utf-8", "replace"), line_offset)
         raise error_at(source, len(before), f"the file is not UTF-8: byte 0x{data[e.start]:02x}") from None
     if (at := text.find("\0")) >= 0:
         raise error_at(SourceText(name, text, line_offset), at, "the file holds a NUL character; it is not text")

@@ -1,7 +1,9 @@
 """Print a planned program as C++: one file for the program, one for each kernel.
 
-Identifiers are made here (`v12`, `d0`, `k_gemm_rcr_bias_1a2b3c4d`); names from the IR appear only as escaped strings in tables and
-filtered text in comments. A kernel's function is named after its own text, so that equal kernels of different models share one
+Identifiers are made here (`v12`, `d0`, `k_gemm_rcr_bias_1a2b3c4d`); names from the IR appear only as escaped strings
+in tables and
+filtered text in comments. A kernel's function is named after its own text, so that equal kernels of different models
+share one
 object in the cache.
 """
 
@@ -135,7 +137,10 @@ class _ProgramPrinter:
         return name
 
     def program_file(self, tables: ProgramTables) -> str:
-        dims = [f"[[maybe_unused]] const int64_t {v} = r->dims[{i}];  {comment(n)}" for i, (n, v) in enumerate(self.dims.items())]
+        dims = [
+            f"[[maybe_unused]] const int64_t {v} = r->dims[{i}];  {comment(n)}"
+            for i, (n, v) in enumerate(self.dims.items())
+        ]
         body = "\n".join("  " + line if line else "" for line in [*dims, *self.lines])
         return f"""{comment(f"Program {self.program.sym_name.data} for {self.target.kind} ({self.target.arch}).")}
 #include "ait/context.h"
@@ -210,7 +215,6 @@ extern "C" int32_t @FN@([[maybe_unused]] const ait::Context& ctx, {", ".join(par
 
 def _typed(arg: Arg, const: str) -> str:
     cpp = BY_IR[arg.type.element_type].cpp
-    return (
-        f"[[maybe_unused]] {const}{cpp}* {arg.name} = static_cast<{const}{cpp}*>({arg.name}_);  "
-        + comment(arg.type.body_text())
+    return f"[[maybe_unused]] {const}{cpp}* {arg.name} = static_cast<{const}{cpp}*>({arg.name}_);  " + comment(
+        arg.type.body_text()
     )

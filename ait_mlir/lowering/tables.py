@@ -1,4 +1,5 @@
-"""The tables of a model library (`ait_model_v1`): dims and how inputs bind them, tensors, constants and where they lie."""
+"""The tables of a model library (`ait_model_v1`): dims and how inputs bind them, tensors, constants and where they
+lie."""
 
 from __future__ import annotations
 
@@ -102,13 +103,14 @@ class ProgramTables:
         """The definition of the table itself."""
         counts = f"{len(self.program.scope.dims)}, {len(self.inputs)}, {len(self.outputs)}, {len(self.constants)}"
         return (
-            f"const ait_model_v1 kModel = {{AIT_MODEL_ABI_VERSION, kName, kTarget, {counts}, kDims, kInputs, kOutputs,\n"
-            f"                             kConstants, {self.size}, shapes, arena_bytes, run}};\n"
+            f"const ait_model_v1 kModel = {{AIT_MODEL_ABI_VERSION, kName, kTarget, {counts},\n"
+            f"                             kDims, kInputs, kOutputs, kConstants, {self.size}, shapes, arena_bytes, run}};\n"
         )
 
 
 def program_tables(program: ProgramOp, dims: Mapping[str, str]) -> ProgramTables:
-    """Lay out the constants of a program and find how its dims are bound; raises `PassError` for a dim no input determines."""
+    """Lay out the constants of a program and find how its dims are bound; raises `PassError` for a dim no input
+    determines."""
     inputs = [op for op in program.block.ops if isinstance(op, InputOp)]
     outputs = [op for op in program.block.ops if isinstance(op, DestinationOp)]
     bindings: dict[str, Binding] = {}
@@ -133,7 +135,7 @@ def _binding(name: str, inputs: Sequence[InputOp]) -> Binding | None:
     best: Binding | None = None
     for i, op in enumerate(inputs):
         for axis, e in enumerate(op.buffer_type.dims):
-            if e.symbols != {name}:
+            if e.symbols != frozenset((name,)):
                 continue
             add = e.evaluate({name: 0}) if not e.divisors() else 0
             mul = e.evaluate({name: 1}) - add if not e.divisors() else 0

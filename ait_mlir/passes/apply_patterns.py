@@ -17,7 +17,8 @@ from ait_mlir.rewrites.engine.file import load_patterns
 class ApplyPatternsPass(ModulePass):
     """Apply the `pdl.pattern` operations of a file until none matches.
 
-    `file` is relative to the working directory. `reverse` visits the last operations first, so that patterns rooted at the
+    `file` is relative to the working directory. `reverse` visits the last operations first, so that patterns rooted
+    at the
     end of a chain win over shorter ones inside it.
     """
 

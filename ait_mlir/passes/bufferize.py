@@ -1,6 +1,8 @@
-"""From values to memory: every op with a `kernel` becomes a launch that writes its own buffer, every view op a view or a copy.
+"""From values to memory: every op with a `kernel` becomes a launch that writes its own buffer, every view op a view
+or a copy.
 
-The result is plain on purpose: operands that are strided views are copied, parts of a concat are copied into place, outputs are
+The result is plain on purpose: operands that are strided views are copied, parts of a concat are copied into place,
+outputs are
 copied out. `remove-copies` then removes what the kernels make unnecessary.
 """
 
@@ -155,7 +157,9 @@ class Bufferizer:
         if op.dim.value.data == 0 and all(isinstance(p, ParamOp) for p in params):
             names = [cast(ParamOp, p).param_name.data for p in params]
             rows = [cast(int, tensor_type(v).dims[0].as_int()) for v in op.operands]
-            self.define(op.output, self.emit(rt.ConstantOp(BufferType.of(t), names, rows=rows if len(rows) > 1 else ())))
+            self.define(
+                op.output, self.emit(rt.ConstantOp(BufferType.of(t), names, rows=rows if len(rows) > 1 else ()))
+            )
             return
         whole = self.emit(rt.AllocOp(BufferType.of(t)))
         self.define(op.output, whole)
@@ -255,4 +259,3 @@ class BufferizePass(ModulePass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         bufferize_module(op)
-

@@ -16,7 +16,8 @@ from ait_mlir.lowering.kernels import Target
 
 @dataclass(frozen=True)
 class Fragment:
-    """Ops that together compute what one op computes; `cut` is how many ops of the epilogue stay in the contraction, None for all."""
+    """Ops that together compute what one op computes; `cut` is how many ops of the epilogue stay in the contraction,
+    None for all."""
 
     ops: tuple[Operation, ...]
     cut: int | None = None
@@ -57,7 +58,8 @@ def _epilogue_length(op: ContractionOp) -> int:
 def split_epilogue(op: ContractionOp, cut: int) -> tuple[ContractionOp, FusedElementwiseOp] | None:
     """The contraction with the first `cut` ops of its epilogue, and the rest as a fused elementwise op.
 
-    None unless a single value crosses the cut. That value is stored in the operands' element type between the two, so this
+    None unless a single value crosses the cut. That value is stored in the operands' element type between the two, so
+    this
     fragment rounds once more than the whole.
     """
     block = op.epilogue.block

@@ -8,8 +8,8 @@ from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
 
-from ait_mlir.rewrites.engine.apply import rewrite
 from ait_mlir.rewrites.elementwise import ELEMENTWISE
+from ait_mlir.rewrites.engine.apply import rewrite
 
 
 @dataclass(frozen=True)

@@ -29,7 +29,8 @@ PASSES_TO: dict[str, str] = {
 
 
 def passes_between(start: str, end: str, target: str = "cpu", arch: str = "", measure: bool = False) -> str:
-    """The pipeline that takes a module from phase `start` to phase `end`; `AitError` for an unknown phase or the wrong order."""
+    """The pipeline that takes a module from phase `start` to phase `end`; `AitError` for an unknown phase or the
+    wrong order."""
     for phase in (start, end):
         if phase not in PHASES:
             raise AitError(f"unknown phase {phase!r}; the phases are {', '.join(PHASES)}")

@@ -37,7 +37,8 @@ def _is_used(alloc: AllocOp) -> bool:
 
 @dataclass(frozen=True)
 class PlanMemoryPass(ModulePass):
-    """Lay allocations whose lifetimes do not overlap over each other (greedy by size, arXiv:2001.03288); the plan is verified."""
+    """Lay allocations whose lifetimes do not overlap over each other (greedy by size, arXiv:2001.03288); the plan is
+    verified."""
 
     name = "plan-memory"
 

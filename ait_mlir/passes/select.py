@@ -1,7 +1,9 @@
 """Choose for every op the kernel that runs it, and write the choice into the IR.
 
-A candidate is a fragment: the op as it is on one kernel, or split into several ops, each on a kernel of its own ("library gemm,
-then one fused kernel"). Without a card the smallest estimate wins; `measure` times the candidates on the card that is there. An op
+A candidate is a fragment: the op as it is on one kernel, or split into several ops, each on a kernel of its own
+("library gemm,
+then one fused kernel"). Without a card the smallest estimate wins; `measure` times the candidates on the card that is
+there. An op
 that already has a `kernel` keeps it.
 """
 

@@ -1,4 +1,5 @@
-"""The target of a module stands in the module: `builtin.module attributes {ait.target = "cuda", ait.arch = "sm_90a"}`."""
+"""The target of a module stands in the module: `builtin.module attributes {ait.target = "cuda", ait.arch =
+"sm_90a"}`."""
 
 from __future__ import annotations
 

@@ -201,7 +201,8 @@ def _add_xdsl_dialects(ctx: Context) -> None:
 
 
 def print_module(module: ModuleOp, options: Options) -> str:
-    """The text of a module. The implicit top-level module is left out, as in MLIR's own tools it is not needed to parse."""
+    """The text of a module. The implicit top-level module is left out, as in MLIR's own tools it is not needed to
+    parse."""
     stream = StringIO()
     printer = Printer(
         stream=stream, print_generic_format=options.print_op_generic, print_debuginfo=options.print_debuginfo

@@ -21,7 +21,8 @@ from ait_mlir.dialects.ait.types import TensorType, scope_of, shape_text
 class AttentionOp(AitOp):
     """softmax(scale * q @ k^T + mask) @ v (arXiv:1706.03762), scores never stored.
 
-    q [B, H, S, D], k [B, H, L, D], v [B, H, L, E] give [B, H, S, E]. The additive mask broadcasts to [B, H, S, L]. With `causal`,
+    q [B, H, S, D], k [B, H, L, D], v [B, H, L, E] give [B, H, S, E]. The additive mask broadcasts to [B, H, S, L].
+    With `causal`,
     row s sees the columns up to s + L - S, so that the last row sees all.
 
     ```mlir

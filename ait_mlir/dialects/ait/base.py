@@ -1,6 +1,7 @@
 """What all `ait` ops share: the textual form, the order of verification, inference of result types.
 
-The textual form of an op is `NAME BODY {attributes} : RESULT TYPES`. Operand types are those of earlier definitions; the longer
+The textual form of an op is `NAME BODY {attributes} : RESULT TYPES`. Operand types are those of earlier definitions;
+the longer
 form `: (OPERAND TYPES) -> RESULT TYPES` is read, too. An op says how to parse and print its BODY.
 """
 
@@ -8,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Self
+from typing import Any, Self, cast
 
 from xdsl.dialects.builtin import ArrayAttr, IntegerAttr, i64
 from xdsl.ir import Attribute, Block, Region, SSAValue
@@ -161,15 +162,15 @@ def check_broadcastable(op: AitOp, what: str, shape: Shape, target: Shape) -> No
     for a, b in zip(reversed(shape), reversed(target), strict=False):
         if a is not b and a.as_int() != 1 and not scope.equal(a, b):
             raise op.fail(
-                f"{what} has shape {shape_text(shape)}, which does not broadcast to {shape_text(target)}: {a} is not {b}"
+                f"{what} has shape {shape_text(shape)}, which does not broadcast to {shape_text(target)}: "
+                f"{a} is not {b}"
             )
 
 
 def broadcasts_to(shape: Shape, target: Shape, scope: Scope) -> bool:
     """Whether `shape` broadcasts to `target` without enlarging it."""
     return len(shape) <= len(target) and all(
-        a is b or a.as_int() == 1 or scope.equal(a, b)
-        for a, b in zip(reversed(shape), reversed(target), strict=False)
+        a is b or a.as_int() == 1 or scope.equal(a, b) for a, b in zip(reversed(shape), reversed(target), strict=False)
     )
 
 
@@ -237,7 +238,8 @@ def int_list(attribute: Attribute) -> tuple[int, ...]:
     """The integers of an array attribute."""
     if not isinstance(attribute, ArrayAttr):
         raise VerifyException(f"expected a list of integers, got {attribute}")
-    return tuple(a.value.data if isinstance(a, IntegerAttr) else 0 for a in attribute.data)
+    items = cast("ArrayAttr[Attribute]", attribute).data
+    return tuple(a.value.data if isinstance(a, IntegerAttr) else 0 for a in items)
 
 
 def int_list_attr(values: Sequence[int]) -> ArrayAttr[IntegerAttr]:

@@ -9,7 +9,6 @@ from xdsl.dialects.builtin import (
     Float16Type,
     Float32Type,
     Float64Type,
-    IntegerType,
     bf16,
     f16,
     f32,
@@ -64,7 +63,3 @@ def is_element_type(attribute: Attribute) -> bool:
 def compute_type(element_type: Attribute) -> Attribute:
     """The type in which values of `element_type` are computed: floats narrower than f32 widen to f32, others stay."""
     return f32 if isinstance(element_type, Float16Type | BFloat16Type) else element_type
-
-
-def integer_bits(element_type: Attribute) -> int:
-    return element_type.width.data if isinstance(element_type, IntegerType) else 0

@@ -145,7 +145,12 @@ def _binary(mnemonic: str, meaning: str, commutative: bool = False) -> type[Bina
     %y = ait.{mnemonic} %a, %b : !ait.tensor<batch x 768 x f16>
     ```
     """
-    namespace: dict[str, Any] = {"name": f"ait.{mnemonic}", "__doc__": doc, "__module__": __name__, "__annotations__": {}}
+    namespace: dict[str, Any] = {
+        "name": f"ait.{mnemonic}",
+        "__doc__": doc,
+        "__module__": __name__,
+        "__annotations__": {},
+    }
     if commutative:
         namespace["traits"] = traits_def(Elementwise(), Pure(), Commutative())
     return irdl_op_definition(type(mnemonic.capitalize() + "Op", (BinaryOp,), namespace))
@@ -310,7 +315,8 @@ class YieldOp(AitOp):
 class FusedElementwiseOp(AitOp):
     """Several elementwise ops in one pass over memory, with one or more results of one shape.
 
-    Block arguments are the operands' elements in their compute type; each yield is rounded once to its result's element type.
+    Block arguments are the operands' elements in their compute type; each yield is rounded once to its result's
+    element type.
 
     ```mlir
     %y = ait.fused_elementwise(%a, %b) {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+
 from xdsl.dialects.builtin import StringAttr
 from xdsl.ir import Attribute, Operation, Region, SSAValue
 from xdsl.irdl import irdl_op_definition, operand_def, prop_def, region_def, result_def, traits_def, var_operand_def
@@ -32,7 +33,8 @@ LAYOUTS = ("rrr", "rrc", "rcr", "rcc", "crr", "crc", "ccr", "ccc")
 class ContractionOp(AitOp):
     """Base: `layout` says how A, B and the result are stored, `r` row-major or `c` column-major.
 
-    The epilogue region maps the accumulator (first argument, in the compute type) and the elements of the epilogue operands,
+    The epilogue region maps the accumulator (first argument, in the compute type) and the elements of the epilogue
+    operands,
     which broadcast to the result's shape, to the value that is rounded once to the result's element type.
     """
 
@@ -110,7 +112,8 @@ class ContractionOp(AitOp):
         batch_b, k_b, n = self.split_b()
         if k is not k_b and not scope_of(self).equal(k, k_b):
             raise self.fail(
-                f"A sums over {k} (shape {shape_text(a.dims)}), but B over {k_b} (shape {shape_text(b.dims)}), layout {layout}"
+                f"A sums over {k} (shape {shape_text(a.dims)}), but B over {k_b} (shape {shape_text(b.dims)}), "
+                f"layout {layout}"
             )
         batch = self.infer_batch(batch_a, batch_b)
         shape = (*batch, m, n) if layout[2] == "r" else (*batch, n, m)
@@ -130,7 +133,8 @@ class ContractionOp(AitOp):
 
 @irdl_op_definition
 class GemmOp(ContractionOp):
-    """Matrix product. A is `r`: [..., M, K] or `c`: [K, M]; B is `r`: [K, N] or `c`: [N, K]; the result is `r`: [..., M, N] or `c`: [N, M].
+    """Matrix product. A is `r`: [..., M, K] or `c`: [K, M]; B is `r`: [K, N] or `c`: [N, K]; the result is `r`: [...,
+    M, N] or `c`: [N, M].
 
     ```mlir
     %y = ait.gemm rcr %x, %w epilogue(%b) {

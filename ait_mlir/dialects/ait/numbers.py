@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from typing import cast
 
 from xdsl.dialects.builtin import ArrayAttr, FloatAttr, IntegerAttr, f64, i64
 from xdsl.ir import Attribute
@@ -68,7 +69,7 @@ def parse_literal(parser: AttrParser) -> Attribute:
 
 def literal_values(attribute: Attribute) -> list[Number]:
     """The numbers of a literal; one for a splat."""
-    items = attribute.data if isinstance(attribute, ArrayAttr) else (attribute,)
+    items = cast("ArrayAttr[Attribute]", attribute).data if isinstance(attribute, ArrayAttr) else (attribute,)
     return [a.value.data for a in items if isinstance(a, IntegerAttr | FloatAttr)]
 
 

@@ -24,7 +24,16 @@ from ait_mlir.dialects.ait.base import (
     print_operands,
 )
 from ait_mlir.dialects.ait.traits import Pure, View
-from ait_mlir.dialects.ait.types import Shape, ShapeAttr, TensorType, as_shape, parse_dims, scan_to, scope_of, shape_text
+from ait_mlir.dialects.ait.types import (
+    Shape,
+    ShapeAttr,
+    TensorType,
+    as_shape,
+    parse_dims,
+    scan_to,
+    scope_of,
+    shape_text,
+)
 from ait_mlir.dims import Expr, total
 
 
@@ -191,7 +200,7 @@ class SplitOp(AitOp):
     """Cut into consecutive blocks along one dim; the results' sizes add up to the input's.
 
     ```mlir
-    %q, %k, %v = ait.split %x dim 1 : !ait.tensor<batch x 768 x f16>, !ait.tensor<batch x 768 x f16>, !ait.tensor<batch x 768 x f16>
+    %k, %v = ait.split %x dim 1 : !ait.tensor<batch x 768 x f16>, !ait.tensor<batch x 768 x f16>
     ```
     """
 
@@ -252,9 +261,7 @@ class ConcatOp(AitOp):
     traits = traits_def(View(), Pure())
 
     def __init__(self, inputs: Sequence[SSAValue], dim: int) -> None:
-        super().__init__(
-            operands=[inputs], properties={"dim": IntegerAttr(dim, i64)}, result_types=[inputs[0].type]
-        )
+        super().__init__(operands=[inputs], properties={"dim": IntegerAttr(dim, i64)}, result_types=[inputs[0].type])
         (inferred,) = self.infer_result_types()
         self.results[0]._type = inferred  # pyright: ignore[reportPrivateUsage]
 
@@ -277,7 +284,9 @@ class ConcatOp(AitOp):
         scope = scope_of(self)
         for i, t in enumerate(inputs[1:], 1):
             if t.element_type != first.element_type:
-                raise self.fail(f"operand {i} has element type {t.element_type}, but operand 0 has {first.element_type}")
+                raise self.fail(
+                    f"operand {i} has element type {t.element_type}, but operand 0 has {first.element_type}"
+                )
             if t.rank != first.rank or not all(
                 j == axis or scope.equal(x, y) for j, (x, y) in enumerate(zip(t.dims, first.dims, strict=True))
             ):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Self, cast
+from typing import Self
 
 from xdsl.dialects.builtin import (
     DenseArrayBase,
@@ -235,7 +235,8 @@ class ProgramOp(AitOp):
 
 @irdl_op_definition
 class LaunchOp(AitOp):
-    """Run a kernel on buffers: `ins` are its arguments, `outs` receive its results, `workspace` is scratch memory or nothing.
+    """Run a kernel on buffers: `ins` are its arguments, `outs` receive its results, `workspace` is scratch memory or
+    nothing.
 
     ```mlir
     ait_rt.launch @relu_0 ins(%x) outs(%y) workspace() stream 0
@@ -261,7 +262,7 @@ class LaunchOp(AitOp):
 
     @property
     def kernel_name(self) -> str:
-        return cast(SymbolRefAttr, self.kernel).root_reference.data
+        return self.kernel.root_reference.data
 
     @classmethod
     def parse(cls, parser: Parser) -> Self:
