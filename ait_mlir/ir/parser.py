@@ -62,7 +62,7 @@ class AitParser(Parser):
             return found
         start = max(0, self.source.text.rfind(name, 0, self.pos))
         known = [op.name for dialect in self.ctx.loaded_dialects for op in dialect.operations]
-        close = difflib.get_close_matches(name, known, 1)
+        close = difflib.get_close_matches(name, known, 1, 0.75)
         hint = f"; did you mean {close[0]}?" if close else ""
         self.raise_error(f"Operation {name} is not registered{hint}", start, start + len(name))
 
