@@ -1,0 +1,193 @@
+"""Building libraries: the cache, errors, several processes, killed builds."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from ait_mlir.errors import CompileError, RunError, ToolchainError
+from ait_mlir.host.files import atomic_file, cache_dir, write_atomic
+from ait_mlir.lowering import build, toolchain
+from ait_mlir.lowering.build import build_library
+from ait_mlir.lowering.kernels.base import Target
+from ait_mlir.runtime import Model
+from ait_mlir.runtime.loading import runtime_library
+
+CPU = Target("cpu", "native")
+SOURCE = 'extern "C" int answer() { return 42; }\n'
+
+
+@pytest.fixture
+def fresh_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("AIT_CACHE_DIR", str(tmp_path / "cache"))
+    return tmp_path / "cache"
+
+
+def objects(cache: Path) -> list[Path]:
+    return sorted((cache / "objects").rglob("*.o"))
+
+
+@pytest.mark.usefixtures("fresh_cache")
+def test_the_second_build_compiles_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    first = build_library({"a.cc": SOURCE}, CPU, tmp_path / "w")
+    monkeypatch.setattr(build, "_run_ninja", lambda *_: pytest.fail("compiled again"))
+    start = time.perf_counter()
+    second = build_library({"a.cc": SOURCE}, CPU, tmp_path / "w2")
+    assert time.perf_counter() - start < 0.5
+    assert first.read_bytes() == second.read_bytes() and first != second
+
+
+def test_objects_are_shared_between_libraries(tmp_path: Path, fresh_cache: Path) -> None:
+    build_library({"a.cc": SOURCE, "b.cc": "int b = 1;"}, CPU, tmp_path / "w")
+    build_library({"a.cc": SOURCE, "b.cc": "int b = 2;"}, CPU, tmp_path / "w")
+    assert len(objects(fresh_cache)) == 3
+
+
+def test_headers_and_flags_are_part_of_the_key(tmp_path: Path, fresh_cache: Path) -> None:
+    source = '#include "n.h"\n' + SOURCE.replace("42", "N")
+    for header, arch in [("#define N 1\n", "native"), ("#define N 2\n", "native"), ("#define N 2\n", "x86-64-v2")]:
+        build_library({"a.cc": source, "n.h": header}, Target("cpu", arch), tmp_path / "w")
+    assert len(objects(fresh_cache)) == 3
+
+
+def test_a_refused_source_is_named_with_its_first_error(tmp_path: Path, fresh_cache: Path) -> None:
+    sources = {"good.cc": "int good;", "bad.cc": "int f() { return nothing; }\n"}
+    with pytest.raises(CompileError) as caught:
+        build_library(sources, CPU, tmp_path / "w")
+    message = str(caught.value)
+    assert message.startswith(f"the compiler refused {tmp_path}/w/bad.cc:\n")
+    assert "bad.cc:1:18: error:" in message and "nothing" in message
+    assert len(message.splitlines()) < 16
+    assert not list(fresh_cache.rglob("*.so")) and not list((fresh_cache / "tmp").iterdir())
+
+
+def test_an_undefined_symbol_is_found_when_linking(tmp_path: Path) -> None:
+    with pytest.raises(CompileError, match=r"the library could not be linked:\n.*undefined reference"):
+        build_library({"a.cc": "int f(); int g() { return f(); }\n"}, CPU, tmp_path)
+
+
+@pytest.mark.parametrize("name", ["../a.cc", "a b.cc", "a;b.cc", "$(x).cc", "", "-o.cc", "a\n.cc"])
+def test_names_of_sources_are_checked(tmp_path: Path, name: str) -> None:
+    with pytest.raises(CompileError, match="cannot be the name of a source"):
+        build_library({name: SOURCE}, CPU, tmp_path)
+
+
+@pytest.mark.usefixtures("fresh_cache")
+def test_directories_may_have_any_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    odd = tmp_path / "a b $(touch pwned) ;:'\"& é"
+    monkeypatch.setenv("AIT_CACHE_DIR", str(odd / "cache $HOME"))
+    assert build_library({"a.cc": SOURCE}, CPU, odd / "w").is_file()
+    assert not list(tmp_path.rglob("pwned"))
+
+
+@pytest.mark.parametrize(
+    ("kind", "tool", "variable", "advice"),
+    [
+        ("cpu", r"a C\+\+17 compiler", "CXX", r"install g\+\+"),
+        ("cuda", "the CUDA compiler", "CUDACXX", "install the CUDA toolkit"),
+        ("rocm", "the HIP compiler", "HIPCXX", "apt-get install hipcc"),
+    ],
+)
+def test_a_missing_compiler_says_what_to_install(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: toolchain.TargetKind, tool: str, variable: str, advice: str
+) -> None:
+    monkeypatch.setenv(variable, "no-such-compiler")
+    monkeypatch.setenv("CUDA_HOME", str(tmp_path))
+    arch = {"cpu": "native", "cuda": "sm_90a", "rocm": "gfx90a"}[kind]
+    with pytest.raises(ToolchainError, match=rf"{tool} \(no-such-compiler\) was not found: .*{advice}"):
+        build_library({"a.cc": SOURCE}, Target(kind, arch), tmp_path / "w")
+
+
+@pytest.mark.parametrize(
+    ("kind", "arch"), [("cpu", "x; rm"), ("cpu", "-O0"), ("cuda", "90"), ("cuda", "sm_90a,code=x"), ("rocm", "sm_90a")]
+)
+def test_architectures_are_checked(kind: toolchain.TargetKind, arch: str) -> None:
+    with pytest.raises(ToolchainError, match="is no architecture of target"):
+        toolchain.toolchain(kind, arch)
+
+
+def test_rocm_models_do_not_run_yet() -> None:
+    with pytest.raises(ToolchainError, match="models for target rocm can be compiled, not run"):
+        runtime_library("rocm")
+
+
+@pytest.mark.skipif(toolchain.detect_cuda_arch() is not None, reason="there is a card")
+def test_no_card_is_an_error_that_says_what_to_do(library: Path) -> None:
+    try:
+        toolchain.cuda_home()
+    except ToolchainError:
+        pytest.skip("no CUDA toolkit to build the runtime with")
+    with pytest.raises(RunError, match=r"no CUDA device can be used: .*compile it for target cpu"):
+        Model.from_library(library, "cuda")
+
+
+_BUILD = """
+import sys
+from pathlib import Path
+from ait_mlir.lowering.build import build_library
+from ait_mlir.lowering.kernels.base import Target
+print(build_library({"a.cc": Path(sys.argv[2]).read_text()}, Target("cpu", "native"), sys.argv[1]))
+"""
+
+
+def start_build(workdir: Path, source: str) -> subprocess.Popen[str]:
+    file = workdir.with_suffix(".txt")
+    file.write_text(source)
+    return subprocess.Popen(
+        [sys.executable, "-c", _BUILD, str(workdir), str(file)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        cwd=Path(__file__).parents[2],
+        env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])},
+    )
+
+
+def test_processes_share_a_cache(tmp_path: Path, fresh_cache: Path) -> None:
+    builds = [start_build(tmp_path / f"w{i}", SOURCE) for i in range(4)]
+    outputs = [build.communicate(timeout=120) for build in builds]
+    assert [build.returncode for build in builds] == [0] * 4, outputs
+    assert len({Path(out.strip()).read_bytes() for out, _ in outputs}) == 1
+    assert len(objects(fresh_cache)) == 1 and len(list((fresh_cache / "libraries").rglob("*.so"))) == 1
+
+
+def test_a_killed_build_leaves_nothing_half_done(tmp_path: Path, fresh_cache: Path) -> None:
+    slow = "template <int N> struct F { static int f() { return F<N - 1>::f() + N; } };\n"
+    slow += "template <> struct F<0> { static int f() { return 0; } };\n"
+    slow += 'extern "C" int answer() { return F<800>::f(); }\n'
+    for delay in (0.4, 0.9, 1.4):
+        build = start_build(tmp_path / "w", slow)
+        time.sleep(delay)
+        build.send_signal(signal.SIGKILL)
+        build.communicate()
+        assert not [
+            path for path in fresh_cache.rglob("*.so") if path.parent.parent.name == "libraries" and not whole(path)
+        ]
+    build = start_build(tmp_path / "w", slow)
+    out, _ = build.communicate(timeout=120)
+    assert build.returncode == 0 and whole(Path(out.strip()))
+
+
+def whole(library: Path) -> bool:
+    import ctypes
+
+    return ctypes.CDLL(str(library)).answer() == 800 * 801 // 2
+
+
+def test_atomic_files_are_whole_or_absent(tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    write_atomic(path, b"old")
+    with pytest.raises(KeyboardInterrupt), atomic_file(path) as file:
+        file.write(b"half")
+        raise KeyboardInterrupt
+    assert path.read_bytes() == b"old" and [p.name for p in tmp_path.iterdir()] == ["file"]
+
+
+def test_the_cache_is_for_its_owner(fresh_cache: Path) -> None:
+    assert cache_dir() == fresh_cache and fresh_cache.stat().st_mode & 0o777 == 0o700
