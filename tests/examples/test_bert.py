@@ -32,3 +32,17 @@ def test_bad_arguments_are_told_in_one_line(tmp_path):
     with pytest.raises(AssertionError, match="--batch and --seq take numbers") as error:
         run("python benchmarks/models.py bert --device cpu --batch one", ROOT, env)
     assert "Traceback" not in str(error.value)
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("dtype", ["f16", "bf16", "f32"])
+def test_example_on_the_gpu(dtype, tmp_path):
+    command = f"python examples/bert.py --device cuda --layers 2 --dtype {dtype} --workdir {tmp_path}"
+    assert "OK: every result" in run(command, ROOT, make_tools(tmp_path / "bin"))
+
+
+@pytest.mark.gpu
+def test_benchmark_on_the_gpu(tmp_path):
+    sizes = "--layers 1 --seq 16 --batch 1,2 --budget 0.1"
+    command = f"python benchmarks/models.py bert --device cuda {sizes} --workdir {tmp_path}"
+    assert "FAILED" not in run(command, ROOT, make_tools(tmp_path / "bin"))

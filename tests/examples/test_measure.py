@@ -1,0 +1,64 @@
+"""What the benchmarks measure with: errors as ratios, medians, tables."""
+
+from __future__ import annotations
+
+import time
+
+import torch
+
+from benchmarks import measure
+
+
+def test_twice_the_error_is_a_ratio_of_two():
+    exact = torch.linspace(-1, 1, 101, dtype=torch.float64)
+    eager = (exact + 1e-3).float()
+    result = measure.accuracy((exact + 2e-3).float(), eager, exact)
+    assert abs(result.max_ratio - 2) < 1e-3
+    assert abs(result.rmse_ratio - 2) < 1e-3
+    assert not result.passed
+    assert measure.accuracy(eager, eager, exact).passed
+
+
+def test_an_exact_peer_counts_as_one_ulp():
+    exact = torch.ones(8, dtype=torch.float64)
+    one_ulp = torch.full((8,), 1 + torch.finfo(torch.float16).eps, dtype=torch.float16)
+    result = measure.accuracy(one_ulp, exact.half(), exact)
+    assert result.max_ratio == result.rmse_ratio == 1
+
+
+def test_nan_where_there_is_none_never_passes():
+    exact = torch.ones(8, dtype=torch.float64)
+    broken = exact.float()
+    broken[3] = float("nan")
+    assert not measure.accuracy(broken, exact.float(), exact).passed
+    assert not measure.accuracy(exact.float(), exact.float(), torch.full_like(exact, float("nan"))).passed
+
+
+def test_one_wrong_element_of_many_does_not_pass():
+    exact = torch.randn(10000, dtype=torch.float64)
+    eager, ours = exact.half(), exact.half()
+    ours[17] += 0.1
+    assert not measure.accuracy(ours, eager, exact).passed
+
+
+def test_medians_take_turns():
+    calls: list[str] = []
+
+    def run(name: str, seconds: float) -> None:
+        calls.append(name)
+        time.sleep(seconds)
+
+    runs = {"slow": lambda: run("slow", 0.01), "fast": lambda: run("fast", 0.001)}
+    seconds = measure.median_seconds(runs, "cpu", budget=0.1)
+    assert 0.001 <= seconds["fast"] < seconds["slow"] < 0.1
+    assert calls == ["slow", "fast"] * (len(calls) // 2)
+
+
+def test_floor_is_the_larger_term():
+    ceilings = measure.Ceilings(flops=100.0, bytes=10.0)
+    assert ceilings.floor(flops=200.0, bytes=10.0) == 2.0
+    assert ceilings.floor(flops=200.0, bytes=50.0) == 5.0
+
+
+def test_columns_are_aligned():
+    assert measure.table([["a", "long"], ["1.25", "2"]]).splitlines() == ["   a  long", "----  ----", "1.25     2"]
