@@ -6,6 +6,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "ait/types.h"
+
 namespace ait {
 
 inline constexpr int kMaxCopyRank = 16;

@@ -217,7 +217,7 @@ void softmax_columns(const int64_t (&sizes)[kRank], const In& in, const Out& out
     const int64_t width = columns - first < kWidth ? columns - first : kWidth;
     const auto* from = at(in, coordinate, kColumn) + first * in_column;
     T* to = at(out, coordinate, kColumn) + first * out_column;
-    C largest[kWidth], sum[kWidth], x[kWidth];
+    C largest[kWidth], sum[kWidth], lost[kWidth], x[kWidth];
     const auto read = [&](int64_t i) {
       const auto* row = from + i * in.strides[kRow];
       if (in_column == 1) {
@@ -226,7 +226,7 @@ void softmax_columns(const int64_t (&sizes)[kRank], const In& in, const Out& out
         for (int64_t c = 0; c < width; ++c) x[c] = static_cast<C>(row[c * in_column]);
       }
     };
-    for (int64_t c = 0; c < width; ++c) largest[c] = static_cast<C>(-INFINITY), sum[c] = C(0);
+    for (int64_t c = 0; c < width; ++c) largest[c] = static_cast<C>(-INFINITY), sum[c] = lost[c] = C(0);
     for (int64_t i = 0; i < n; ++i) {
       read(i);
 #pragma omp simd
@@ -235,7 +235,12 @@ void softmax_columns(const int64_t (&sizes)[kRank], const In& in, const Out& out
     for (int64_t i = 0; i < n; ++i) {
       read(i);
 #pragma omp simd
-      for (int64_t c = 0; c < width; ++c) sum[c] += ait::exp(x[c] - largest[c]);
+      for (int64_t c = 0; c < width; ++c) {  // compensated: a column is summed in sequence
+        const C term = ait::exp(x[c] - largest[c]) - lost[c];
+        const C next = sum[c] + term;
+        lost[c] = (next - sum[c]) - term;
+        sum[c] = next;
+      }
     }
     for (int64_t i = 0; i < n; ++i) {
       read(i);
