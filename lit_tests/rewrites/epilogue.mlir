@@ -228,16 +228,27 @@ ait.graph @other_operations(%x: !ait.tensor<b x 4 x f32>, %z: !ait.tensor<b x 4 
   ait.output "y" %10 : !ait.tensor<b x 4 x f32>
 }
 
-// Several results of one gemm that concat, or an operation of two operands that is not elementwise, reads.
+// A product is an operand of another product.
 // CHECK-LABEL: ait.graph @no_elementwise
-ait.graph @no_elementwise(%x: !ait.tensor<b x 4 x f32>, %z: !ait.tensor<b x 4 x f32>) dims {b = 1 to 8} {
-  %w = ait.param "w" : !ait.tensor<4 x 4 x f32>
-  // CHECK: [[A:%.*]] = ait.gemm rrr %x, %w : !ait.tensor<b x 4 x f32>
-  // CHECK-NEXT: [[B:%.*]] = ait.gemm rrr [[A]], %w : !ait.tensor<b x 4 x f32>
-  // CHECK-NEXT: [[C:%.*]] = ait.gemm rcr %z, [[B]] : !ait.tensor<b x b x f32>
-  // CHECK-NEXT: ait.output
-  %0 = ait.gemm rrr %x, %w : !ait.tensor<b x 4 x f32>
-  %1 = ait.gemm rrr %0, %w : !ait.tensor<b x 4 x f32>
-  %2 = ait.gemm rcr %z, %1 : !ait.tensor<b x b x f32>
-  ait.output "y" %2 : !ait.tensor<b x b x f32>
+ait.graph @no_elementwise(%x: !ait.tensor<4 x 4 x f32>, %z: !ait.tensor<4 x 4 x f32>) {
+  // CHECK-NEXT: %0 = ait.gemm rrr %x, %z : !ait.tensor<4 x 4 x f32>
+  // CHECK-NEXT: %1 = ait.gemm rrr %0, %z : !ait.tensor<4 x 4 x f32>
+  // CHECK-NEXT: %2 = ait.gemm rrr %x, %1 : !ait.tensor<4 x 4 x f32>
+  // CHECK-NEXT: %3 = ait.gemm rrr %x, %2 epilogue(%z) {
+  // CHECK: [[Y:%.*]] = ait.gemm rrr %x, %z epilogue(%3) {
+  // CHECK: ait.output "y" [[Y]]
+  %0 = ait.gemm rrr %x, %z : !ait.tensor<4 x 4 x f32>
+  %1 = ait.gemm rrr %0, %z : !ait.tensor<4 x 4 x f32>
+  %2 = ait.gemm rrr %x, %1 : !ait.tensor<4 x 4 x f32>
+  %3 = ait.gemm rrr %x, %2 epilogue(%z) {
+  ^bb0(%acc: f32, %r: f32):
+    %s = ait.add %acc, %r : f32
+    ait.yield %s : f32
+  } : !ait.tensor<4 x 4 x f32>
+  %4 = ait.gemm rrr %x, %z epilogue(%3) {
+  ^bb0(%acc: f32, %r: f32):
+    %s = ait.add %acc, %r : f32
+    ait.yield %s : f32
+  } : !ait.tensor<4 x 4 x f32>
+  ait.output "y" %4 : !ait.tensor<4 x 4 x f32>
 }

@@ -82,10 +82,12 @@ ait.graph @used_before(%x: !ait.tensor<b x 4 x f32>, %c: !ait.tensor<4 x f32>) d
 // A norm that has a prologue, or is selected already, keeps what it has.
 // CHECK-LABEL: ait.graph @set_already
 ait.graph @set_already(%x: !ait.tensor<b x 4 x f32>, %c: !ait.tensor<4 x f32>) dims {b = 1 to 8} {
-  // CHECK-COUNT-2: ait.add {{.*}} : !ait.tensor<b x 4 x f32>
+  // CHECK-COUNT-4: ait.add {{.*}} : !ait.tensor<b x 4 x f32>
   // CHECK-COUNT-4: ait.layer_norm
   %0 = ait.add %x, %c : !ait.tensor<b x 4 x f32>
   %1 = ait.add %c, %x : !ait.tensor<b x 4 x f32>
+  %s0 = ait.add %x, %c : !ait.tensor<b x 4 x f32>
+  %s1 = ait.add %c, %x : !ait.tensor<b x 4 x f32>
   %2 = ait.layer_norm %0 axes 1 eps 0.00001 prologue() {
   ^bb0(%a: f32):
     %r = ait.relu %a : f32
@@ -96,8 +98,8 @@ ait.graph @set_already(%x: !ait.tensor<b x 4 x f32>, %c: !ait.tensor<4 x f32>) d
     %r = ait.relu %a : f32
     ait.yield %r : f32
   } : !ait.tensor<b x 4 x f32>
-  %4 = ait.layer_norm %0 axes 1 eps 0.00001 {kernel = #ait.kernel<"native", {}>} : !ait.tensor<b x 4 x f32>
-  %5 = ait.layer_norm %1 axes 1 eps 0.00001 {kernel = #ait.kernel<"native", {}>} : !ait.tensor<b x 4 x f32>
+  %4 = ait.layer_norm %s0 axes 1 eps 0.00001 {kernel = #ait.kernel<"native", {}>} : !ait.tensor<b x 4 x f32>
+  %5 = ait.layer_norm %s1 axes 1 eps 0.00001 {kernel = #ait.kernel<"native", {}>} : !ait.tensor<b x 4 x f32>
   ait.output "y2" %2 : !ait.tensor<b x 4 x f32>
   ait.output "y3" %3 : !ait.tensor<b x 4 x f32>
   ait.output "y4" %4 : !ait.tensor<b x 4 x f32>

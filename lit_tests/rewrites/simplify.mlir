@@ -96,9 +96,11 @@ ait.graph @unary(%x: !ait.tensor<b x 4 x f32>) dims {b = 0 to 8} {
   // CHECK-NEXT: %2 = ait.exp %1
   %6 = ait.exp %5 : !ait.tensor<b x 4 x f32>
   %7 = ait.exp %6 : !ait.tensor<b x 4 x f32>
-  // CHECK-NEXT: ait.max %2, %1
+  // CHECK-NEXT: %3 = ait.max %2, %1
+  // CHECK-NEXT: ait.min %3, %1
   %8 = ait.max %7, %6 : !ait.tensor<b x 4 x f32>
-  ait.output "y" %8 : !ait.tensor<b x 4 x f32>
+  %9 = ait.min %8, %6 : !ait.tensor<b x 4 x f32>
+  ait.output "y" %9 : !ait.tensor<b x 4 x f32>
 }
 
 // CHECK-LABEL: ait.graph @where
@@ -154,11 +156,13 @@ ait.graph @no_silu(%x: !ait.tensor<4 x f32>, %z: !ait.tensor<4 x f32>) {
   %3 = ait.mul %2, %z : !ait.tensor<4 x f32>
   %4 = ait.sigmoid %3 : !ait.tensor<4 x f32>
   %5 = ait.mul %x, %4 : !ait.tensor<4 x f32>
+  %6 = ait.sigmoid %5 : !ait.tensor<4 x f32>
+  %7 = ait.mul %6, %x : !ait.tensor<4 x f32>
   // CHECK: ait.output "y0"
   ait.output "y0" %0 : !ait.tensor<4 x f32>
   ait.output "y1" %1 : !ait.tensor<4 x f32>
   ait.output "y2" %2 : !ait.tensor<4 x f32>
-  ait.output "y3" %5 : !ait.tensor<4 x f32>
+  ait.output "y3" %7 : !ait.tensor<4 x f32>
 }
 
 // An operation that nothing uses goes, an output stays.
