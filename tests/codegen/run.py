@@ -1,0 +1,165 @@
+"""Compile the generated CUDA and HIP sources of a corpus of models: `python -m tests.codegen.run [cuda|rocm ...]`.
+
+Every model goes through the whole pipeline twice, once with the kernels that selection prefers and once with the native
+ones. The sources are deduplicated by content, compiled a few to a translation unit, and remembered by everything that
+goes into them, so that a second run compiles what has changed. Where a compiler is missing, what was skipped is said.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+from ait_mlir.dialects.ait.data import GraphOp
+from ait_mlir.driver import emit, run_to_phase
+from ait_mlir.errors import AitError, ToolchainError
+from ait_mlir.ir.parser import parse_text
+from ait_mlir.ir.pipeline import PassError
+from ait_mlir.ir.source import SourceError
+from ait_mlir.lowering.kernels import Target, kernels_for
+from ait_mlir.lowering.toolchain import Toolchain, cpp_root, toolchain
+from ait_mlir.passes.select import kernel_attr, needs_kernel
+from ait_mlir.passes.target import make_target
+from ait_mlir.universe import context
+from tests.codegen.corpus import models
+
+ROOT = Path(__file__).parents[2]
+TARGETS = (("cuda", "sm_90a"), ("cuda", "sm_80"), ("rocm", "gfx90a"))
+SUFFIX = {"cuda": ".cu", "rocm": ".hip"}
+SOURCES_A_UNIT = 6
+
+
+@dataclass(frozen=True)
+class Unit:
+    """Sources that are compiled together, by name, and the digest of all that decides the result."""
+
+    sources: tuple[str, ...]
+    text: str
+    digest: str
+
+
+def pin_native(graph: GraphOp, target: Target) -> None:
+    """Ask for our own kernel wherever there is one."""
+    for op in graph.block.ops:
+        if needs_kernel(op):
+            native = next((k for k in kernels_for(op, target) if k.provider == "native"), None)
+            if native is not None:
+                op.attributes["kernel"] = kernel_attr(native, native.configs(op, target)[0])
+
+
+def generate(kind: str, arch: str) -> tuple[dict[str, str], list[str], int]:
+    """Sources by name, what could not be generated, and how many files there were before deduplication."""
+    target = make_target(kind, arch)
+    sources: dict[str, str] = {}
+    failures: list[str] = []
+    total = 0
+    for name, text in models():
+        for native in (False, True):
+            try:
+                module = parse_text(context(), text)
+                run_to_phase(module, "fused", target=kind, arch=arch)
+                for op in list(module.ops):
+                    if native and isinstance(op, GraphOp):
+                        pin_native(op, target)
+                run_to_phase(module, "planned", start="fused", target=kind, arch=arch)
+                files = emit(module).files
+            except (AitError, PassError, SourceError, ValueError) as error:
+                what = str(error).splitlines()[0]
+                failures.append(f"{name}{' (native)' if native else ''}: {what}")
+                continue
+            for file, content in files.items():
+                if file.endswith(SUFFIX[kind]):
+                    total += 1
+                    sources.setdefault(hashlib.sha256(content.encode()).hexdigest(), content)
+    return {f"{digest[:16]}{SUFFIX[kind]}": text for digest, text in sources.items()}, failures, total
+
+
+def units(sources: dict[str, str], tools: Toolchain) -> Iterator[Unit]:
+    headers = hashlib.sha256()
+    for path in sorted((cpp_root() / "include").rglob("*")):
+        if path.is_file():
+            headers.update(path.read_bytes())
+    # sources that include the same headers share a unit: each header's cost once
+    names = sorted(sources, key=lambda n: ([line for line in sources[n].splitlines() if "#include" in line], n))
+    for i in range(0, len(names), SOURCES_A_UNIT):
+        part = tuple(names[i : i + SOURCES_A_UNIT])
+        text = "".join(f'#line 1 "{name}"\n{sources[name]}\n' for name in part)
+        whole = "\0".join([tools.identity, *tools.compile_flags, headers.hexdigest(), text])
+        yield Unit(part, text, hashlib.sha256(whole.encode()).hexdigest())
+
+
+def compile_unit(unit: Unit, kind: str, tools: Toolchain, done: Path) -> str | None:
+    """The compiler's errors, or None; a unit that compiled before is not compiled again."""
+    stamp = done / unit.digest
+    if stamp.exists():
+        return None
+    with tempfile.TemporaryDirectory(prefix="ait_codegen_") as folder:
+        source = Path(folder) / f"unit{SUFFIX[kind]}"
+        source.write_text(unit.text)
+        command = [str(tools.compiler), *tools.compile_flags, "-c", str(source), "-o", str(source.with_suffix(".o"))]
+        result = subprocess.run(
+            command, capture_output=True, text=True, check=False, env={**os.environ, **dict(tools.environment)}
+        )
+        if result.returncode != 0:
+            return "\n".join((result.stdout + result.stderr).splitlines()[:12])
+    stamp.touch()
+    return None
+
+
+def check(kind: str, arch: str, jobs: int, keep: Path | None) -> bool:
+    """Generate and compile everything for one target; whether all of it compiled."""
+    begin = time.monotonic()
+    sources, failures, total = generate(kind, arch)
+    label = f"{kind} {arch}"
+    for failure in failures:
+        print(f"{label}: not generated: {failure}")
+    if keep is not None:
+        folder = keep / f"{kind}_{arch}"
+        folder.mkdir(parents=True, exist_ok=True)
+        for name, text in sources.items():
+            (folder / name).write_text(text)
+    count = f"{total} sources, {len(sources)} different"
+    try:
+        tools = toolchain(kind, arch)  # pyright: ignore
+    except ToolchainError as error:
+        print(f"{label}: {count}; SKIPPED, none of them compiled: {error}")
+        return not failures
+    done = ROOT / "build" / "codegen"
+    done.mkdir(parents=True, exist_ok=True)
+    work = list(units(sources, tools))
+    errors = 0
+    with ThreadPoolExecutor(jobs) as pool:
+        results = pool.map(lambda unit: compile_unit(unit, kind, tools, done), work)
+        for i, (unit, problem) in enumerate(zip(work, results, strict=True), 1):
+            if problem is not None:
+                errors += 1
+                print(f"{label}: {', '.join(unit.sources)}:\n{problem}")
+            elif sys.stderr.isatty():
+                print(f"\r{label}: {i} of {len(work)} units", end="", file=sys.stderr, flush=True)
+    seconds = time.monotonic() - begin
+    compiler = tools.compiler.name
+    print(f"{label}: {count}, compiled by {compiler} in {len(work)} units, {errors} failed, {seconds:.0f} s")
+    return not failures and not errors
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(prog="python -m tests.codegen.run", description=__doc__.split("\n\n")[0])
+    parser.add_argument("targets", nargs="*", choices=["cuda", "rocm", []], help="default: both")
+    parser.add_argument("--jobs", type=int, default=2, help="compilers at once")
+    parser.add_argument("--keep", type=Path, help="also write the sources there")
+    args = parser.parse_args(argv)
+    wanted = [(kind, arch) for kind, arch in TARGETS if not args.targets or kind in args.targets]
+    return 0 if all([check(kind, arch, args.jobs, args.keep) for kind, arch in wanted]) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
