@@ -1,0 +1,168 @@
+"""What a planned program will do: its launches with their bytes and operations, from the IR alone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import cast
+
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Operation, SSAValue
+
+from ait_mlir.dialects.ait.attention import AttentionOp
+from ait_mlir.dialects.ait.gemm import ContractionOp
+from ait_mlir.dialects.ait.naming import derived_name
+from ait_mlir.dialects.ait.types import ShapedType
+from ait_mlir.dialects.ait_rt.buffers import AllocOp, ConstantOp, DestinationOp, InputOp, ViewOp
+from ait_mlir.dialects.ait_rt.program import KernelOp, LaunchOp, ProgramOp
+
+_WORK_PER_ELEMENT = {"ait.softmax": 5, "ait.layer_norm": 8}
+_PARTIAL_READS = ("ait.embedding", "ait.slice")
+
+
+@dataclass(frozen=True)
+class Launch:
+    """One launch: the derived name of its op, who computes it, its shapes, bytes read and written, operations."""
+
+    op: str
+    kernel: str
+    shapes: str
+    read: int
+    written: int
+    flops: int
+
+
+@dataclass(frozen=True)
+class Report:
+    """The launches of a program at some dims.
+
+    `floor` is what no plan of these launches' results can avoid: every constant, input and intermediate buffer read
+    once, every intermediate and output written once.
+    """
+
+    launches: tuple[Launch, ...]
+    floor: int
+    arena: int
+    constants: int
+
+    @property
+    def bytes(self) -> int:
+        """Bytes read and written by all launches."""
+        return sum(launch.read + launch.written for launch in self.launches)
+
+    @property
+    def flops(self) -> int:
+        """Operations of all launches."""
+        return sum(launch.flops for launch in self.launches)
+
+
+def report(module: ModuleOp, program: ProgramOp, dims: Mapping[str, int]) -> Report:
+    """Count the launches of a planned program at these dims, all of which must be given."""
+    kernels = {op.sym_name.data: op for op in module.ops if isinstance(op, KernelOp)}
+    launches = [op for op in program.block.ops if isinstance(op, LaunchOp)]
+    counted = tuple(_count(op, kernels[op.kernel_name], dims) for op in launches)
+    partly = _read_in_part(launches, kernels, dims)
+    floor = 0
+    for op in program.block.ops:
+        if not isinstance(op, AllocOp | ConstantOp | InputOp | DestinationOp):
+            continue
+        size = _bytes(op.buffer.type, dims)
+        is_scratch = isinstance(op, AllocOp) and all(
+            _only_workspace(use.operation, op.buffer) for use in op.buffer.uses
+        )
+        if is_scratch:
+            continue
+        floor += 2 * size if isinstance(op, AllocOp) else partly.get(op.buffer, size)
+    constants = sum(_bytes(op.buffer.type, dims) for op in program.block.ops if isinstance(op, ConstantOp))
+    return Report(counted, floor, program.arena_size.evaluate(dims), constants)
+
+
+def _count(launch: LaunchOp, kernel: KernelOp, dims: Mapping[str, int]) -> Launch:
+    op = kernel.compute_op()
+    ins = list(dict.fromkeys(launch.ins))
+    written = sum(_bytes(out.type, dims) for out in launch.outs)
+    read = sum(_bytes_read(op, i, value, written, dims) for i, value in enumerate(ins))
+    shapes = ", ".join(_shape(v.type, dims) for v in launch.ins)
+    shapes += " -> " + ", ".join(_shape(v.type, dims) for v in launch.outs)
+    config = ", ".join(f"{k} = {getattr(v, 'value', v).data}" for k, v in kernel.config.data.items())  # type: ignore[union-attr]
+    provider = kernel.provider.data + (f" {{{config}}}" if config else "")
+    return Launch(derived_name(op), provider, shapes, read, written, flops(op, dims))
+
+
+def flops(op: Operation, dims: Mapping[str, int]) -> int:
+    """Operations of an op: two for each multiply-add, one for each scalar op on an element."""
+    elements = cast(ShapedType, op.results[0].type).num_elements().evaluate(dims)
+    inside = sum(len(list(block.ops)) - 1 for region in op.regions for block in region.blocks)
+    if isinstance(op, ContractionOp):
+        return elements * (2 * op.split_a()[2].evaluate(dims) + inside)
+    if isinstance(op, AttentionOp):
+        q, k, v = (cast(ShapedType, value.type).dims for value in op.operands[:3])
+        scores = (q[0] * q[1] * q[2] * k[2]).evaluate(dims)
+        return scores * (2 * (q[3] + v[3]).evaluate(dims) + _WORK_PER_ELEMENT["ait.softmax"])
+    if op.name == "ait.fused_elementwise":
+        return elements * inside
+    return elements * (_WORK_PER_ELEMENT.get(op.name, 0 if op.name in _MOVES else 1) + inside)
+
+
+_MOVES = (
+    "ait.reshape",
+    "ait.expand",
+    "ait.permute",
+    "ait.slice",
+    "ait.split",
+    "ait.concat",
+    "ait.embedding",
+    "ait.cast",
+)
+
+
+def _bytes_read(op: Operation, position: int, value: SSAValue, written: int, dims: Mapping[str, int]) -> int:
+    size = _bytes(value.type, dims)
+    return min(size, written) if op.name in _PARTIAL_READS and position == 0 else size
+
+
+def _read_in_part(
+    launches: Sequence[LaunchOp], kernels: Mapping[str, KernelOp], dims: Mapping[str, int]
+) -> dict[SSAValue, int]:
+    """Bytes that must be read of buffers which are only looked into, such as the table of an embedding."""
+    found: dict[SSAValue, int] = {}
+    for launch in launches:
+        if kernels[launch.kernel_name].compute_op().name not in _PARTIAL_READS:
+            continue
+        root = _root(launch.ins[0])
+        written = sum(_bytes(out.type, dims) for out in launch.outs)
+        if all(use.operation is launch for use in root.uses):
+            found[root] = min(_bytes(root.type, dims), written)
+    return found
+
+
+def _only_workspace(op: Operation, buffer: SSAValue) -> bool:
+    return isinstance(op, LaunchOp) and buffer in op.workspace
+
+
+def _root(value: SSAValue) -> SSAValue:
+    while isinstance(value.owner, ViewOp):
+        value = value.owner.source
+    return value
+
+
+def _bytes(type_: object, dims: Mapping[str, int]) -> int:
+    return cast(ShapedType, type_).byte_size().evaluate(dims)
+
+
+def _shape(type_: object, dims: Mapping[str, int]) -> str:
+    return "x".join(str(dim.evaluate(dims)) for dim in cast(ShapedType, type_).dims) or "scalar"
+
+
+def table(rows: Iterable[Sequence[str]], right: Sequence[int] = ()) -> str:
+    """Rows as text in columns, the first being the head; columns in `right` are flush right."""
+    rows = [list(row) for row in rows]
+    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
+
+    def line(row: Sequence[str]) -> str:
+        cells = [
+            cell.rjust(w) if i in right else cell.ljust(w) for i, (cell, w) in enumerate(zip(row, widths, strict=True))
+        ]
+        return "  ".join(cells).rstrip()
+
+    return "\n".join([line(rows[0]), "  ".join("-" * w for w in widths), *(line(row) for row in rows[1:])])
