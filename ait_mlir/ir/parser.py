@@ -14,8 +14,8 @@ from xdsl.parser import Parser
 from xdsl.parser.generic_parser import ParserState
 from xdsl.traits import SymbolTable
 from xdsl.utils.exceptions import ParseError, VerifyException
-from xdsl.utils.lexer import Input
-from xdsl.utils.mlir_lexer import MLIRLexer
+from xdsl.utils.lexer import Input, Token
+from xdsl.utils.mlir_lexer import MLIRLexer, MLIRTokenKind, StringLiteral
 
 from ait_mlir.ir.source import Diagnostic, SourceError, SourceText, decode, error_at
 
@@ -25,12 +25,23 @@ _UNCLEAN = (VerifyException, ValueError, KeyError, IndexError, TypeError, Attrib
 
 
 class Lexer(MLIRLexer):
-    """The MLIR lexer with a string pattern that cannot backtrack.
+    """The MLIR lexer with a string pattern that cannot backtrack, and strings that may hold escaped UTF-8.
 
-    xDSL 0.74 takes exponential time on an unterminated string of 30 characters.
+    xDSL 0.74 takes exponential time on an unterminated string of 30 characters, and does not read back the strings
+    that it prints for other letters than ASCII.
     """
 
     _unescaped_characters_regex = re.compile(r'"(?:[^"\\\n\v\f]++|\\(?:["nt\\]|[0-9A-Fa-f]{2}))*+"')
+
+    def _lex_string_literal(self, start_pos: int) -> Token[MLIRTokenKind]:
+        token = super()._lex_string_literal(start_pos)
+        if token.kind is MLIRTokenKind.BYTES_LIT:
+            try:
+                StringLiteral.from_span(token.span).string_contents  # noqa: B018
+            except UnicodeDecodeError:
+                return token
+            return Token(MLIRTokenKind.STRING_LIT, token.span)
+        return token
 
 
 class AitParser(Parser):
@@ -76,6 +87,8 @@ def _message(e: Exception) -> str:
     text = str(e) if isinstance(e, VerifyException | ValueError) else f"cannot be read ({type(e).__name__}: {e})"
     if "integer string conversion" in text:
         return "the number has too many digits"
+    if isinstance(e, OverflowError):
+        return "a number is too large for its type"
     return text.strip().splitlines()[-1] if text.strip() else type(e).__name__
 
 
@@ -132,12 +145,18 @@ def op_place(op: Operation) -> tuple[str, int, int] | None:
 
 def verify_all(module: Operation) -> Iterator[tuple[Operation, str]]:
     """Verify op by op; yields each op that is wrong with the reason."""
+    wrong = False
+    broken: list[tuple[Operation, str]] = []  # verifiers that failed over an op within that is wrong itself
     for op in module.walk():
         try:
             op.verify(verify_nested_ops=False)
-        except (VerifyException, *_UNCLEAN) as e:
+        except VerifyException as e:
             duplicate = _duplicate_symbol(op)
+            wrong = True
             yield op if duplicate is None else duplicate, _message(e)
+        except _UNCLEAN as e:
+            broken.append((op, _message(e)))
+    yield from () if wrong else broken
     yield from check_dominance(module)
 
 

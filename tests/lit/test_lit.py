@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from tests.lit.round_trip import check_round_trip, valid_chunks
 
+from tests.lit.round_trip import check_round_trip, valid_chunks
 from tests.lit.runner import run_file
 
 ROOT = Path(__file__).parents[2]

@@ -8,6 +8,9 @@ ait.graph @names(%x: !ait.tensor<b x f16>, "input ids/0" %ids: !ait.tensor<i64>)
   // CHECK-NEXT: ait.output "any name, even \22this\22" %x : !ait.tensor<b x f16>
   ait.output "any name, even \22this\22" %x : !ait.tensor<b x f16>
   // One value may have several names, and an input may be an output.
+  // Other letters than ASCII print escaped, as MLIR does.
+  // CHECK-NEXT: ait.output "caf\C3\A9" %x
+  ait.output "café" %x : !ait.tensor<b x f16>
   // CHECK-NEXT: ait.output "again" %x
   ait.output "again" %x : !ait.tensor<b x f16>
 }
