@@ -7,40 +7,58 @@ from dataclasses import dataclass
 
 from xdsl.ir import Block, Operation, Region, SSAValue
 
+from ait_mlir.dialects.ait.data import GraphOp, OutputOp
 from ait_mlir.dialects.ait.dtypes import compute_type
-from ait_mlir.dialects.ait.elementwise import FusedElementwiseOp
+from ait_mlir.dialects.ait.elementwise import FusedElementwiseOp, YieldOp
 from ait_mlir.dialects.ait.gemm import ContractionOp
-from ait_mlir.dialects.ait.types import tensor_type
+from ait_mlir.dialects.ait.types import scope_of, tensor_type
 from ait_mlir.lowering.kernels import Target
 
 
 @dataclass(frozen=True)
 class Fragment:
-    """Ops that together compute what one op computes; `cut` is how many ops of the epilogue stay in the contraction,
-    None for all."""
+    """Ops that together compute what one op computes, in a graph of their own.
+
+    `cut` is how many ops of the epilogue stay in the contraction, None for all.
+    """
 
     ops: tuple[Operation, ...]
+    graph: GraphOp
     cut: int | None = None
 
 
 def fragments(op: Operation, target: Target) -> Iterator[Fragment]:
     """The op itself, and for a contraction on a GPU its epilogue cut after each op into a gemm and one fused kernel."""
-    yield Fragment((op,))
+    graph, alone = standalone(op)
+    yield Fragment((alone,), graph)
     if not isinstance(op, ContractionOp) or not op.epilogue.blocks or not target.is_gpu:
         return
     for cut in range(_epilogue_length(op)):
-        parts = split_epilogue(op, cut)
-        if parts is not None:
-            yield Fragment(parts, cut)
+        graph, alone = standalone(op)
+        parts = place(alone, cut)
+        if len(parts) > 1:
+            yield Fragment(parts, graph, cut)
 
 
-def place(op: Operation, fragment: Fragment, target: Target) -> tuple[Operation, ...]:
-    """Put the fragment in the place of `op`, which may be another op than the one it was made for; returns its ops."""
-    if fragment.cut is None:
+def standalone(op: Operation) -> tuple[GraphOp, Operation]:
+    """A graph that holds a copy of `op` and nothing else, with the op's operands as inputs; and the copy."""
+    operands = list(dict.fromkeys(op.operands))
+    graph = GraphOp("candidate", [(f"x{i}", tensor_type(v)) for i, v in enumerate(operands)], scope_of(op))
+    mapping: dict[SSAValue, SSAValue] = dict(zip(operands, graph.block.args, strict=True))
+    clone = op.clone(mapping)
+    graph.block.add_op(clone)
+    for i, result in enumerate(clone.results):
+        graph.block.add_op(OutputOp(f"y{i}", result))
+    return graph, clone
+
+
+def place(op: Operation, cut: int | None) -> tuple[Operation, ...]:
+    """Cut `op` where it stands; returns the ops that are there now, `op` alone when it cannot be cut there."""
+    if cut is None or not isinstance(op, ContractionOp):
         return (op,)
-    assert isinstance(op, ContractionOp)
-    parts = split_epilogue(op, fragment.cut)
-    assert parts is not None and op.parent is not None
+    parts = split_epilogue(op, cut)
+    if parts is None or op.parent is None:
+        return (op,)
     for part in parts:
         part.location = op.location
         op.parent.insert_op_before(part, op)
@@ -89,8 +107,6 @@ def _copy_ops(
     block: Block, ops: list[Operation], first: SSAValue, result: SSAValue, extras: list[SSAValue]
 ) -> tuple[list[SSAValue], Region]:
     """A region that starts from `first`, runs copies of `ops` and yields `result`; and the extra tensors it reads."""
-    from ait_mlir.dialects.ait.elementwise import YieldOp
-
     new = Block(arg_types=[first.type])
     mapped: dict[SSAValue, SSAValue] = {first: new.args[0]}
     operands: list[SSAValue] = []

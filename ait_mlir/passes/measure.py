@@ -19,16 +19,16 @@ from typing import Any
 
 import numpy as np
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.ir import Operation, SSAValue
+from xdsl.ir import Operation
 
-from ait_mlir.dialects.ait.data import GraphOp, OutputOp
-from ait_mlir.dialects.ait.types import scope_of, tensor_type
+from ait_mlir.dialects.ait.types import scope_of
 from ait_mlir.dims import Scope
 from ait_mlir.errors import AitError
 from ait_mlir.ir.source import SourceError
 from ait_mlir.lowering.kernels import Target
-from ait_mlir.passes.fragments import place
+from ait_mlir.passes.fragments import place, standalone
 from ait_mlir.passes.select import Candidate, by_estimate, kernel_attr
+from ait_mlir.passes.target import set_target
 
 MAX_POINTS = 4
 REPEAT = 20
@@ -73,18 +73,10 @@ def sample_points(scope: Scope) -> list[dict[str, int]]:
     return points[::step]
 
 
-def standalone(op: Operation, candidate: Candidate, target: Target) -> ModuleOp:
-    """A module whose graph is the op alone, on the candidate's kernels, with the op's operands as inputs."""
-    from ait_mlir.passes.target import set_target
-
-    operands = list(dict.fromkeys(op.operands))
-    graph = GraphOp("candidate", [(f"x{i}", tensor_type(v)) for i, v in enumerate(operands)], scope_of(op))
-    mapping: dict[SSAValue, SSAValue] = dict(zip(operands, graph.block.args, strict=True))
-    clone = op.clone(mapping)
-    graph.block.add_op(clone)
-    for i, result in enumerate(clone.results):
-        graph.block.add_op(OutputOp(f"y{i}", result))
-    for part, (kernel, config) in zip(place(clone, candidate.fragment, target), candidate.kernels, strict=True):
+def module_of(op: Operation, candidate: Candidate, target: Target) -> ModuleOp:
+    """A module whose graph is the op alone, on the candidate's kernels."""
+    graph, alone = standalone(op)
+    for part, (kernel, config) in zip(place(alone, candidate.fragment.cut), candidate.kernels, strict=True):
         part.attributes["kernel"] = kernel_attr(kernel, config)
     module = ModuleOp([graph])
     set_target(module, target)
@@ -95,7 +87,7 @@ def _build(op: Operation, candidate: Candidate, target: Target, output: Path) ->
     from ait_mlir.driver import compile_module
 
     try:
-        module = standalone(op, candidate, target)
+        module = module_of(op, candidate, target)
         return compile_module(module, target.kind, arch=target.arch, start="selected", output=output)
     except (AitError, SourceError):
         return None

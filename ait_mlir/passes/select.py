@@ -101,7 +101,7 @@ def select_graph(graph: GraphOp, target: Target, choose: Chooser, all_configs: b
                     op,
                 )
             choice = chosen[key] = choose(op, found, target)
-        for part, (kernel, config) in zip(place(op, choice.fragment, target), choice.kernels, strict=True):
+        for part, (kernel, config) in zip(place(op, choice.fragment.cut), choice.kernels, strict=True):
             part.attributes["kernel"] = kernel_attr(kernel, config)
 
 
