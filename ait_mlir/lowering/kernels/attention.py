@@ -1,0 +1,132 @@
+"""Attention that does not materialise scores, for every target."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import cast
+
+from xdsl.dialects.builtin import BFloat16Type, Float16Type, f32, f64
+from xdsl.ir import Operation
+
+from ait_mlir.dialects.ait.attention import AttentionOp
+from ait_mlir.dialects.ait.types import TensorType, scope_of
+from ait_mlir.dims import Expr, Scope
+from ait_mlir.lowering.cpp import element_type, literal
+from ait_mlir.lowering.kernels.base import Arg, Emission, Kernel, Strides, Target, bytes_moved, estimate_env
+from ait_mlir.lowering.kernels.loops import broadcast_strides
+
+LARGEST_HEAD = 256
+MMA_RATE, SIMT_RATE, CPU_RATE = 330e12, 8e12, 80e9
+"""Operations per second that the kernels reach, for estimates."""
+SMS = 132
+
+
+def _sizes(op: AttentionOp) -> tuple[tuple[Expr, ...], Expr, Expr, Expr]:
+    """Batch, heads and rows; columns; depth; width."""
+    q, v = cast(TensorType, op.q.type).dims, cast(TensorType, op.v.type).dims
+    return q[:3], v[2], q[3], v[3]
+
+
+class AttentionKernel(Kernel):
+    """`ait.attention`: tensor cores on CUDA for f16 and bf16, else plain arithmetic on GPUs, vectors on the CPU."""
+
+    provider = "native"
+    name = "attention"
+
+    def matches(self, op: Operation, target: Target) -> bool:
+        if not isinstance(op, AttentionOp):
+            return False
+        (batch, heads, rows), cols, _, _ = _sizes(op)
+        scope = scope_of(op)
+        if any(scope.bounds(e)[1] > 2**31 - 1 for e in (batch, heads, rows, cols)):
+            return False
+        return not target.is_gpu or self.head_size(op, scope) <= LARGEST_HEAD
+
+    def head_size(self, op: AttentionOp, scope: Scope) -> int:
+        """The largest number of columns of q, k and v."""
+        _, _, depth, width = _sizes(op)
+        return max(scope.bounds(depth)[1], scope.bounds(width)[1], 1)
+
+    def uses_tensor_cores(self, op: AttentionOp, target: Target) -> bool:
+        narrow = isinstance(cast(TensorType, op.q.type).element_type, Float16Type | BFloat16Type)
+        return target.kind == "cuda" and narrow
+
+    def configs(self, op: Operation, target: Target) -> list[dict[str, int]]:
+        op = cast(AttentionOp, op)
+        if not self.uses_tensor_cores(op, target):
+            return [{}]
+        (batch, heads, rows), _, _, _ = _sizes(op)
+        env = estimate_env(scope_of(op))
+        length = rows.evaluate(env)
+        instances = max(1, batch.evaluate(env) * heads.evaluate(env))
+        large = self.head_size(op, scope_of(op)) > 128
+        # The most rows a block that still give every multiprocessor a block.
+        best = next((w for w in (4, 2, 1) if instances * -(-length // (16 * w)) >= SMS), 1)
+        options = [best, *(w for w in (4, 2, 1, 8) if w != best)]
+        return [{"warps": w, "cols": 32 if large else 64} for w in options]
+
+    def heuristic(self, op: Operation, target: Target) -> float:
+        op = cast(AttentionOp, op)
+        (batch, heads, rows), cols, depth, width = _sizes(op)
+        scope = scope_of(op)
+        flops = 2.0 * (batch * heads * rows * cols * (depth + width)).evaluate(estimate_env(scope))
+        if op.causal is not None:
+            flops /= 2
+        rate = CPU_RATE
+        if target.is_gpu:
+            rate = MMA_RATE if self.uses_tensor_cores(op, target) else SIMT_RATE
+        return 2 * target.launch_seconds + max(flops / rate, bytes_moved(op, scope) / target.bandwidth)
+
+    def accepts(self, op: Operation, position: int, strides: Strides, scope: Scope) -> bool:
+        is_mask = position == 3 and len(op.operands) == 4
+        return is_mask or strides[-1].as_int() == 1
+
+    def emit(
+        self,
+        op: Operation,
+        ins: Sequence[Arg],
+        outs: Sequence[Arg],
+        cpp_dims: Mapping[str, str],
+        config: Mapping[str, int],
+        target: Target,
+    ) -> Emission:
+        op = cast(AttentionOp, op)
+        place = "gpu" if target.is_gpu else "cpu"
+        (batch, heads, rows), cols, depth, width = _sizes(op)
+        mask = ins[3] if len(ins) == 4 else None
+        element = ins[0].type.element_type
+        sizes = ", ".join(e.cpp(cpp_dims) for e in (batch, heads, rows, cols, depth, width))
+        scale = literal(op.scale.value.data, f32 if target.is_gpu else f64)
+        mask_kind = element_type(mask.type.element_type if mask is not None else element)
+        mask_value = f"ait::{place}::Mask<{mask_kind}>{{}}"
+        if mask is not None:
+            steps = broadcast_strides(mask, (batch, heads, rows, cols))
+            mask_value = f"ait::{place}::Mask<{mask_kind}>{{{mask.name}, {', '.join(s.cpp(cpp_dims) for s in steps)}}}"
+
+        def heads_of(arg: Arg, const: str) -> str:
+            steps = ", ".join(s.cpp(cpp_dims) for s in arg.strides[:3])
+            return f"ait::{place}::Heads<{const}{element_type(element)}>{{{arg.name}, {steps}}}"
+
+        arguments = ",\n      ".join(
+            (
+                f"ctx, ait::{place}::AttentionShape{{{sizes}, {scale}}}",
+                ", ".join(heads_of(arg, "const ") for arg in ins[:3]),
+                f"{heads_of(outs[0], '')}, {mask_value}",
+            )
+        )
+        causal = "true" if op.causal is not None else "false"
+        if target.is_gpu:
+            flags = f"{'true' if mask is not None else 'false'}, {causal}"
+            size = self.head_size(op, scope_of(op))
+            if self.uses_tensor_cores(op, target):
+                tile = (-(-size // 16) * 16, config.get("warps", 4), config.get("cols", 64))
+                call = f"attention_mma<ait::gpu::AttentionTile<{', '.join(map(str, tile))}>, {flags}>"
+            else:
+                call = f"attention_simt<ait::gpu::AttentionSimtTile<{-(-size // 4) * 4}>, {flags}>"
+            header = "ait/kernels/gpu/attention.cuh"
+        else:
+            call, header = f"attention<{causal}>", "ait/kernels/cpu/attention.h"
+        return Emission((header,), "", f"return ait::{place}::{call}(\n      {arguments});\n")
+
+
+KERNELS = (AttentionKernel(),)

@@ -1,0 +1,250 @@
+"""A `gemm` or `bmm` as every kernel sees it: d = epilogue(a @ b) with rows, columns, batches and their strides.
+
+A column-major result is the row-major result of the swapped product, so kernels only know results [..., m, n]: `Problem.of` swaps.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import cast
+
+from xdsl.dialects.builtin import f64
+from xdsl.ir import Attribute, Block, SSAValue
+
+from ait_mlir.dialects.ait.gemm import ContractionOp, GemmOp
+from ait_mlir.dialects.ait.types import TensorType, scope_of
+from ait_mlir.dims import Expr, Scope
+from ait_mlir.lowering.cpp import element_type
+from ait_mlir.lowering.kernels.base import Arg, Strides, estimate_env, row_major
+from ait_mlir.lowering.kernels.loops import ONE, ZERO, Loop, broadcast_strides, collapse, nest
+from ait_mlir.lowering.regions import functor
+
+
+@dataclass(frozen=True)
+class Matrix:
+    """One operand: the strides of its rows, columns and batches, in elements. For `b` rows run along k."""
+
+    arg: Arg
+    row: Expr
+    col: Expr
+    batch: tuple[Expr, ...]
+
+    def cpp(self, place: str, cpp_dims: Mapping[str, str], const: bool = True) -> str:
+        """`ait::gpu::Matrices<const ait::half>{a0, 768, 1, 0, 0}`"""
+        outer, inner = (*(ZERO,) * (2 - len(self.batch)), *self.batch)
+        strides = ", ".join(s.cpp(cpp_dims) for s in (self.row, self.col, outer, inner))
+        kind = ("const " if const else "") + element_type(self.arg.type.element_type)
+        return f"ait::{place}::Matrices<{kind}>{{{self.arg.name}, {strides}}}"
+
+
+@dataclass(frozen=True)
+class Problem:
+    """`d[batch, m, n] = epilogue(a[batch, m, k] @ b[batch, k, n])`; `batch` are the loops over batches, outermost first."""
+
+    m: Expr
+    n: Expr
+    k: Expr
+    batch: tuple[Expr, ...]
+    a: Matrix
+    b: Matrix
+    d: Matrix
+    extras: tuple[Matrix, ...]
+
+    @staticmethod
+    def of(op: ContractionOp, ins: Sequence[Arg], out: Arg) -> Problem:
+        """The problem with these buffers. Leading dims of a gemm join m as far as all buffers step through them as one."""
+        layout, scope, shape = op.layout.data, scope_of(op), out.type.dims
+        swapped = layout[2] == "c"
+        k = op.split_a()[2]
+        a, b = ins[0], ins[1]
+        a_mk = _pair(a, layout[0] == "r")
+        b_kn = _pair(b, layout[1] == "r")
+        d_rows, d_cols = out.strides[-2], out.strides[-1]
+        extras = [broadcast_strides(e, shape) for e in ins[2:]]
+        lead = len(shape) - 2
+        if isinstance(op, GemmOp):
+            # Loops over the leading dims and m: the innermost is m, the others are batches that share b.
+            zero = (ZERO,) * lead
+            columns = [
+                (*a.strides[:lead], a_mk[0]) if not swapped else (*zero, b_kn[1]),
+                (*out.strides[:lead], d_rows),
+                *((*e[:lead], e[lead]) for e in extras),
+            ]
+            loops = collapse(nest(shape[: lead + 1], columns), scope)
+            rows, outer = loops[-1], loops[:-1]
+            batch = tuple(loop.size for loop in outer)
+            step = _stepper(outer)
+            a_rows, d_rows = rows.strides[0], rows.strides[1]
+            extra_rows = rows.strides[2:]
+            m = rows.size
+            a_batch, d_batch, b_batch = step(0), step(1), (ZERO,) * len(outer)
+            extra_batch = [step(2 + i) for i in range(len(extras))]
+        else:
+            columns = [
+                broadcast_strides(_leading(a), shape[:lead]),
+                broadcast_strides(_leading(b), shape[:lead]),
+                out.strides[:lead],
+                *(e[:lead] for e in extras),
+            ]
+            loops = [loop for loop in collapse(nest(shape[:lead], columns), scope) if loop.size.as_int() != 1]
+            batch = tuple(loop.size for loop in loops)
+            step = _stepper(loops)
+            a_batch, b_batch, d_batch = step(0), step(1), step(2)
+            extra_batch = [step(3 + i) for i in range(len(extras))]
+            a_rows, m = (a_mk[0] if not swapped else b_kn[1]), shape[-2]
+            extra_rows = tuple(e[lead] for e in extras)
+            if swapped:
+                a_batch, b_batch = b_batch, a_batch
+        first, second = (a, b) if not swapped else (b, a)
+        first_k = a_mk[1] if not swapped else b_kn[0]
+        second_k, second_n = b_kn if not swapped else (a_mk[1], a_mk[0])
+        return Problem(
+            m,
+            shape[-1],
+            k,
+            batch,
+            Matrix(first, a_rows, first_k, a_batch),
+            Matrix(second, second_k, second_n, b_batch),
+            Matrix(out, d_rows, d_cols, d_batch),
+            tuple(
+                Matrix(arg, row, strides[-1], steps)
+                for arg, row, strides, steps in zip(ins[2:], extra_rows, extras, extra_batch, strict=True)
+            ),
+        )
+
+    @staticmethod
+    def contiguous(op: ContractionOp, position: int | None = None, strides: Strides = ()) -> Problem:
+        """The problem with row-major buffers, but for the one at `position` (results follow the operands)."""
+        values = (*op.operands, *op.results)
+        args: list[Arg] = []
+        for i, value in enumerate(values):
+            t = cast(TensorType, value.type)
+            name = f"a{i}" if i < len(op.operands) else "o0"
+            args.append(Arg(name, t, strides if i == position else row_major(t.dims)))
+        return Problem.of(op, args[:-1], args[-1])
+
+    def shape_cpp(self, place: str, cpp_dims: Mapping[str, str]) -> str:
+        outer, inner = (*(ONE,) * (2 - len(self.batch)), *self.batch)
+        return (
+            f"ait::{place}::GemmShape{{{', '.join(e.cpp(cpp_dims) for e in (self.m, self.n, self.k, outer, inner))}}}"
+        )
+
+    def extras_cpp(self, place: str, cpp_dims: Mapping[str, str]) -> str:
+        return f"ait::{place}::operands({', '.join(e.cpp(place, cpp_dims) for e in self.extras)})"
+
+    def sizes(self, scope: Scope) -> tuple[int, int, int, int]:
+        """m, n, k and the number of batches at `estimate_env`."""
+        env = estimate_env(scope)
+        batches = 1
+        for dim in self.batch:
+            batches *= dim.evaluate(env)
+        return self.m.evaluate(env), self.n.evaluate(env), self.k.evaluate(env), batches
+
+
+def _pair(arg: Arg, straight: bool) -> tuple[Expr, Expr]:
+    """The strides of the last two dims, swapped unless `straight`."""
+    first, second = arg.strides[-2:]
+    return (first, second) if straight else (second, first)
+
+
+def _leading(arg: Arg) -> Arg:
+    """The batch dims of a bmm operand."""
+    return Arg(arg.name, TensorType.get(arg.type.dims[:-2], arg.type.element_type), arg.strides[:-2])
+
+
+def _stepper(loops: Sequence[Loop]) -> Callable[[int], tuple[Expr, ...]]:
+    def step(position: int) -> tuple[Expr, ...]:
+        return tuple(loop.strides[position] for loop in loops)
+
+    return step
+
+
+def epilogue_functor(op: ContractionOp, name: str, place: str) -> tuple[str, str]:
+    """The definition of the epilogue's functor, empty where there is none, and the type's name."""
+    if not op.epilogue.blocks:
+        return "", f"ait::{place}::NoEpilogue"
+    return functor(op.epilogue, name), name
+
+
+# ** what the gemm libraries can do after the product **
+
+
+@dataclass(frozen=True)
+class LibraryEpilogue:
+    """activation(acc + bias + residual): positions of bias and residual among the operands of the op, and the activation's op name."""
+
+    bias: int | None = None
+    residual: int | None = None
+    activation: str | None = None
+
+    @property
+    def flags(self) -> int:
+        """The bits of `ait_epilogue`."""
+        return (self.bias is not None) | {None: 0, "ait.relu": 2, "ait.fast_gelu": 4}[self.activation]
+
+
+ACTIVATIONS = ("ait.relu", "ait.fast_gelu")
+
+
+def library_epilogue(op: ContractionOp) -> LibraryEpilogue | None:
+    """How a gemm library computes the whole epilogue, or None where it cannot."""
+    if not op.epilogue.blocks:
+        return LibraryEpilogue()
+    length, found = _scan(op)
+    last = op.epilogue.block.last_op
+    assert last is not None
+    inner = [o for o in op.epilogue.block.ops if o.name not in ("ait.constant", "ait.yield")]
+    whole = length == len(inner)
+    yielded = inner[-1].results[0] if inner else op.epilogue.block.args[0]
+    return found if whole and last.operands[0] is yielded else None
+
+
+def library_prefix(op: ContractionOp) -> int:
+    """How many ops at the start of the epilogue a gemm library can compute; the rest can follow as one fused kernel."""
+    return _scan(op)[0] if op.epilogue.blocks else 0
+
+
+def _scan(op: ContractionOp) -> tuple[int, LibraryEpilogue]:
+    block: Block = op.epilogue.block
+    out = cast(TensorType, op.output.type)
+    kind = cast(TensorType, op.a.type).element_type
+    value: SSAValue = block.args[0]
+    bias = residual = activation = None
+    length = 0
+    for inner in block.ops:
+        if activation is not None or kind == f64:
+            break
+        if inner.name == "ait.constant":
+            continue
+        if inner.name == "ait.add":
+            others = [v for v in inner.operands if v is not value]
+            if len(others) != 1 or not isinstance(others[0].owner, Block):
+                break
+            position = 1 + list(block.args).index(others[0])  # pyright: ignore[reportArgumentType]
+            t = cast(TensorType, op.operands[position].type)
+            if bias is None and _is_bias(t, out, kind):
+                bias = position
+            elif residual is None and t.element_type == kind and t.dims == out.dims:
+                residual = position
+            else:
+                break
+        elif inner.name in ACTIVATIONS and inner.operands[0] is value:
+            activation = inner.name
+        else:
+            break
+        if list(value.uses)[1:]:
+            break
+        value = inner.results[0]
+        length += 1
+    return length, LibraryEpilogue(bias, residual, activation)
+
+
+def _is_bias(t: TensorType, out: TensorType, kind: Attribute) -> bool:
+    """One value a column: the last dim is the result's, all others are literal 1s."""
+    return (
+        t.element_type == kind
+        and t.rank >= 1
+        and t.dims[-1] is out.dims[-1]
+        and all(d.as_int() == 1 for d in t.dims[:-1])
+    )

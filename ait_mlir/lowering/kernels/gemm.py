@@ -1,0 +1,299 @@
+"""Contractions: on cuBLASLt, on OpenBLAS, and natively for every target."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import cast
+
+from xdsl.dialects.builtin import BFloat16Type, Float16Type, Float32Type, Float64Type
+from xdsl.ir import Attribute, Operation
+
+from ait_mlir.dialects.ait.dtypes import BY_IR
+from ait_mlir.dialects.ait.gemm import ContractionOp
+from ait_mlir.dialects.ait.types import TensorType, scope_of
+from ait_mlir.dims import Expr, Scope, const
+from ait_mlir.lowering.kernels.base import Arg, Emission, Kernel, Strides, Target
+from ait_mlir.lowering.kernels.contraction import (
+    LibraryEpilogue,
+    Matrix,
+    Problem,
+    epilogue_functor,
+    library_epilogue,
+    library_prefix,
+)
+from ait_mlir.lowering.kernels.gemm_tiles import CLOCK, GemmTile, best_tiles
+
+__all__ = ["KERNELS", "CublasLtGemm", "NativeGemm", "OpenBlasGemm", "library_epilogue", "library_prefix"]
+
+WORKSPACE_LIMIT = 32 << 20
+LARGEST = 2**31 - 1
+MAX_CONFIGS = 8
+
+# What 2 operations cost, and what a call costs beside them; see docs/performance.md for how to measure them.
+LT_RATE = {2: 650e12, 4: 45e12, 8: 45e12}
+LT_SECONDS, LT_SECONDS_PER_K = 2.6e-6, 1.4e-9
+SIMT_RATE = {2: 20e12, 4: 20e12, 8: 10e12}
+CPU_RATE = 133e9
+OPENBLAS_RATE, OPENBLAS_PACK_SECONDS = 145e9, 0.5e-9
+ERF_CYCLES = 0.4
+"""Cycles of a multiprocessor for one element of an erf gelu that the tensor cores wait for."""
+
+
+def _kind(op: ContractionOp) -> Attribute:
+    return cast(TensorType, op.a.type).element_type
+
+
+def _is_narrow(kind: Attribute) -> bool:
+    return isinstance(kind, Float16Type | BFloat16Type)
+
+
+def _is_unit(stride: Expr) -> bool:
+    return stride.as_int() == 1
+
+
+def _is_matrix(x: Matrix, rows: Expr, cols: Expr, scope: Scope) -> bool:
+    """One of the strides is 1, the other at least the length of such a row, which is what `ld` means."""
+    if _is_unit(x.col):
+        return rows.as_int() == 1 or scope.le(cols, x.row)
+    return _is_unit(x.row) and (cols.as_int() == 1 or scope.le(rows, x.col))
+
+
+def _fits(p: Problem, scope: Scope) -> bool:
+    return all(scope.bounds(e)[1] <= LARGEST for e in (p.m, p.n, p.k))
+
+
+class ContractionKernel(Kernel):
+    """What the three kernels share."""
+
+    name = "gemm"
+    max_batch_loops = 2
+
+    def takes(self, op: ContractionOp, target: Target) -> bool:
+        raise NotImplementedError
+
+    def matches(self, op: Operation, target: Target) -> bool:
+        if not isinstance(op, ContractionOp) or not self.takes(op, target):
+            return False
+        problem = Problem.contiguous(op)
+        return len(problem.batch) <= self.max_batch_loops and _fits(problem, scope_of(op))
+
+    def seconds(self, op: ContractionOp, m: int, n: int, k: int, batches: int, target: Target) -> float:
+        raise NotImplementedError
+
+    def heuristic(self, op: Operation, target: Target) -> float:
+        op = cast(ContractionOp, op)
+        return self.seconds(op, *Problem.contiguous(op).sizes(scope_of(op)), target)
+
+    def accepts(self, op: Operation, position: int, strides: Strides, scope: Scope) -> bool:
+        op = cast(ContractionOp, op)
+        problem = Problem.contiguous(op, position, strides)
+        if len(problem.batch) > self.max_batch_loops:
+            return False
+        if position < 2:
+            mine = next(x for x in (problem.a, problem.b) if x.arg.name == f"a{position}")
+            first = mine is problem.a
+            rows, cols = (problem.m, problem.k) if first else (problem.k, problem.n)
+            return _is_matrix(mine, rows, cols, scope)
+        if position == len(op.operands):
+            return _is_unit(problem.d.col) and _is_matrix(problem.d, problem.m, problem.n, scope)
+        return self.accepts_extra(op, position, problem, scope)
+
+    def accepts_extra(self, op: ContractionOp, position: int, problem: Problem, scope: Scope) -> bool:
+        """Whether the epilogue operand at `position` may have the strides that it has in `problem`."""
+        return True
+
+
+class NativeGemm(ContractionKernel):
+    """Our own, with any epilogue: mma.sync on CUDA for f16 and bf16, plain arithmetic for the rest and on ROCm, vectors on the CPU."""
+
+    provider = "native"
+
+    def takes(self, op: ContractionOp, target: Target) -> bool:
+        return len(op.operands) <= 16
+
+    def uses_tensor_cores(self, op: ContractionOp, target: Target) -> bool:
+        return target.kind == "cuda" and _is_narrow(_kind(op))
+
+    def configs(self, op: Operation, target: Target) -> list[dict[str, int]]:
+        op = cast(ContractionOp, op)
+        if not self.uses_tensor_cores(op, target):
+            return [{}]
+        sizes = Problem.contiguous(op).sizes(scope_of(op))
+        return [tile.config() for tile in best_tiles(*sizes, clusters=_has_clusters(target))[:MAX_CONFIGS]]
+
+    def seconds(self, op: ContractionOp, m: int, n: int, k: int, batches: int, target: Target) -> float:
+        flops = 2.0 * m * n * k * batches
+        if not target.is_gpu:
+            return target.launch_seconds + flops / CPU_RATE
+        size = BY_IR[_kind(op)].bytes
+        if not self.uses_tensor_cores(op, target):
+            return target.launch_seconds + flops / SIMT_RATE[size]
+        cycles = best_tiles(m, n, k, batches, _has_clusters(target))[0].cycles(m, n, k, batches)
+        if op.epilogue.blocks and any(o.name in ("ait.gelu", "ait.erf") for o in op.epilogue.block.ops):
+            cycles += ERF_CYCLES * m * n * batches / 132
+        return cycles / CLOCK
+
+    def accepts_extra(self, op: ContractionOp, position: int, problem: Problem, scope: Scope) -> bool:
+        return True
+
+    def emit(
+        self,
+        op: Operation,
+        ins: Sequence[Arg],
+        outs: Sequence[Arg],
+        cpp_dims: Mapping[str, str],
+        config: Mapping[str, int],
+        target: Target,
+    ) -> Emission:
+        op = cast(ContractionOp, op)
+        place = "gpu" if target.is_gpu else "cpu"
+        problem = Problem.of(op, ins, outs[0])
+        definition, functor = epilogue_functor(op, "epilogue_@ID@", place)
+        arguments = ",\n      ".join(
+            (
+                f"ctx, {problem.shape_cpp(place, cpp_dims)}",
+                f"{problem.a.cpp(place, cpp_dims)}, {problem.b.cpp(place, cpp_dims)}",
+                f"{problem.d.cpp(place, cpp_dims, const=False)}, {problem.extras_cpp(place, cpp_dims)}",
+            )
+        )
+        if self.uses_tensor_cores(op, target):
+            tile = GemmTile.of(dict(config))
+            along_k = ("true" if _is_unit(x) else "false" for x in (problem.a.col, problem.b.row))
+            call = f"gemm_mma<{tile.cpp}, {', '.join(along_k)}, {functor}>({arguments}, {tile.split})"
+        else:
+            call = f"{'gemm_simt' if target.is_gpu else 'gemm'}<{functor}>({arguments})"
+        header = "ait/kernels/gpu/gemm.cuh" if target.is_gpu else "ait/kernels/cpu/gemm.h"
+        return Emission((header,), definition, f"return ait::{place}::{call};\n")
+
+
+class OpenBlasGemm(ContractionKernel):
+    """OpenBLAS for f32 and f64; the epilogue follows over each piece of the result while it is in the cache."""
+
+    provider = "openblas"
+
+    def takes(self, op: ContractionOp, target: Target) -> bool:
+        kind = _kind(op)
+        same = cast(TensorType, op.output.type).element_type == kind
+        return target.kind == "cpu" and same and isinstance(kind, Float32Type | Float64Type)
+
+    def seconds(self, op: ContractionOp, m: int, n: int, k: int, batches: int, target: Target) -> float:
+        packing = OPENBLAS_PACK_SECONDS * n * k * batches
+        return target.launch_seconds + 2.0 * m * n * k * batches / OPENBLAS_RATE + packing
+
+    def emit(
+        self,
+        op: Operation,
+        ins: Sequence[Arg],
+        outs: Sequence[Arg],
+        cpp_dims: Mapping[str, str],
+        config: Mapping[str, int],
+        target: Target,
+    ) -> Emission:
+        op = cast(ContractionOp, op)
+        problem = Problem.of(op, ins, outs[0])
+        definition, functor = epilogue_functor(op, "epilogue_@ID@", "cpu")
+        return Emission(
+            ("ait/kernels/cpu/gemm.h",),
+            definition,
+            f"return ait::cpu::gemm_library<{functor}>(\n"
+            f"      ctx, {problem.shape_cpp('cpu', cpp_dims)},\n"
+            f"      {problem.a.cpp('cpu', cpp_dims)}, {problem.b.cpp('cpu', cpp_dims)},\n"
+            f"      {problem.d.cpp('cpu', cpp_dims, const=False)}, {problem.extras_cpp('cpu', cpp_dims)});\n",
+        )
+
+
+class CublasLtGemm(ContractionKernel):
+    """cuBLASLt with the epilogues it has: bias, residual, relu, tanh-form gelu."""
+
+    provider = "cublaslt"
+    max_batch_loops = 1
+
+    def takes(self, op: ContractionOp, target: Target) -> bool:
+        kind = _kind(op)
+        k = op.split_a()[2]
+        return (
+            target.kind == "cuda"
+            and cast(TensorType, op.output.type).element_type == kind
+            and library_epilogue(op) is not None
+            and scope_of(op).positive(k)
+        )
+
+    def configs(self, op: Operation, target: Target) -> list[dict[str, int]]:
+        return [{"algo": i} for i in range(MAX_CONFIGS)]
+
+    def seconds(self, op: ContractionOp, m: int, n: int, k: int, batches: int, target: Target) -> float:
+        size = BY_IR[_kind(op)].bytes
+        moved = size * batches * (m * k + k * n + m * n) / target.bandwidth
+        busy = max(2.0 * m * n * k * batches / LT_RATE[size], moved, LT_SECONDS_PER_K * k)
+        return LT_SECONDS + busy + (0.05 * busy if library_epilogue(op) != LibraryEpilogue() else 0.0)
+
+    def accepts_extra(self, op: ContractionOp, position: int, problem: Problem, scope: Scope) -> bool:
+        found = library_epilogue(op)
+        extra = problem.extras[position - 2]
+        if found is None or not _is_unit(extra.col):
+            return False
+        return position == found.bias or scope.le(problem.n, extra.row)
+
+    def workspace(self, op: Operation) -> Expr:
+        op = cast(ContractionOp, op)
+        scope = scope_of(op)
+        results = scope.bounds(cast(TensorType, op.output.type).num_elements())[1]
+        return const(min(WORKSPACE_LIMIT, (1 << 20) + (32 * results + 255) // 256 * 256))
+
+    def emit(
+        self,
+        op: Operation,
+        ins: Sequence[Arg],
+        outs: Sequence[Arg],
+        cpp_dims: Mapping[str, str],
+        config: Mapping[str, int],
+        target: Target,
+    ) -> Emission:
+        op = cast(ContractionOp, op)
+        problem = Problem.of(op, ins, outs[0])
+        epilogue = library_epilogue(op)
+        assert epilogue is not None
+        a, b, d = problem.a, problem.b, problem.d
+        trans_a, trans_b = not _is_unit(a.col), not _is_unit(b.col)
+        bias = problem.extras[epilogue.bias - 2] if epilogue.bias is not None else None
+        residual = problem.extras[epilogue.residual - 2] if epilogue.residual is not None else None
+        fields: dict[str, Expr | int | str] = {
+            "dtype": BY_IR[_kind(op)].abi,
+            "trans_a": int(trans_a),
+            "trans_b": int(trans_b),
+            "epilogue": epilogue.flags,
+            "batch": problem.batch[0] if problem.batch else 1,
+            "m": problem.m,
+            "n": problem.n,
+            "k": problem.k,
+            "lda": a.col if trans_a else a.row,
+            "ldb": b.col if trans_b else b.row,
+            "ldd": d.row,
+            "a": a.arg.name,
+            "b": b.arg.name,
+            "d": d.arg.name,
+            "alpha": "1.f",
+            "beta": "0.f" if residual is None else "1.f",
+            "algo": config.get("algo", -1),
+            "workspace": "ws",
+            "workspace_bytes": self.workspace(op),
+        }
+        if problem.batch:
+            fields |= {"batch_a": a.batch[0], "batch_b": b.batch[0], "batch_d": d.batch[0]}
+        if bias is not None:
+            fields["bias"] = bias.arg.name
+        if residual is not None:
+            fields |= {"c": residual.arg.name, "ldc": residual.row}
+            if problem.batch:
+                fields["batch_c"] = residual.batch[0]
+        lines = ["ait_gemm_v1 args = {};"]
+        for key, value in fields.items():
+            lines.append(f"args.{key} = {value.cpp(cpp_dims) if isinstance(value, Expr) else value};")
+        return Emission((), "", "\n  ".join([*lines, "return ctx.gemm(args);\n"]))
+
+
+def _has_clusters(target: Target) -> bool:
+    return target.arch.startswith(("sm_90", "sm_10", "sm_12"))
+
+
+KERNELS = (CublasLtGemm(), NativeGemm(), OpenBlasGemm())

@@ -1,0 +1,119 @@
+"""Tiles of the native tensor-core gemm, and how long a problem takes with each: the order in which they are tried, and the estimate."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+SMS = 132
+"""Multiprocessors of the cards that estimates are made for (H100, H200)."""
+CLOCK = 1.7e9
+MMA_RATE = 1150
+"""Multiply-adds a multiprocessor reaches per cycle with mma.sync, f16."""
+SHARED_RATE = 48
+"""Bytes a multiprocessor takes from L2 per cycle."""
+STEP_CYCLES = 130
+"""Cycles of one step along K that no other work hides when a multiprocessor has one small block."""
+START_CYCLES = 2600
+"""Cycles of a block beside its steps: launch, filling the pipeline, epilogue."""
+
+
+@dataclass(frozen=True)
+class GemmTile:
+    """Template arguments of `ait::gpu::Tile`, and how many blocks of a cluster split K."""
+
+    m: int
+    n: int
+    k: int
+    warps_m: int
+    warps_n: int
+    stages: int
+    blocks: int
+    split: int = 1
+
+    @property
+    def cpp(self) -> str:
+        values = (self.m, self.n, self.k, self.warps_m, self.warps_n, self.stages, self.blocks)
+        return f"ait::gpu::Tile<{', '.join(map(str, values))}>"
+
+    def config(self) -> dict[str, int]:
+        """As it stands in the IR."""
+        return {
+            "tile_m": self.m,
+            "tile_n": self.n,
+            "tile_k": self.k,
+            "warps_m": self.warps_m,
+            "warps_n": self.warps_n,
+            "stages": self.stages,
+            "blocks": self.blocks,
+            "split": self.split,
+        }
+
+    @staticmethod
+    def of(config: dict[str, int]) -> GemmTile:
+        """The tile of a config; missing entries are those of the first tile. `ValueError` if no kernel has such a tile."""
+        known = GemmTile(128, 128, 64, 2, 2, 3, 2).config() | config
+        values = [known[key] for key in GemmTile(1, 1, 1, 1, 1, 1, 1).config()]
+        tile = GemmTile(*values)
+        tile.check()
+        return tile
+
+    def check(self) -> None:
+        """Raise `ValueError` where the template's static assertions would fail."""
+        problems = {
+            "a warp computes multiples of 16 rows": self.m % (16 * self.warps_m) == 0,
+            "a warp computes multiples of 16 columns": self.n % (16 * self.warps_n) == 0,
+            "tile_k is 32 or a multiple of 64": self.k == 32 or (self.k > 0 and self.k % 64 == 0),
+            "a tile has 32 or a multiple of 64 rows and columns": all(x == 32 or x % 64 == 0 for x in (self.m, self.n)),
+            "2 to 8 stages": 2 <= self.stages <= 8,
+            "at most 1024 threads": 0 < self.warps_m * self.warps_n <= 32,
+            "at most 227 KiB of shared memory": self.shared_bytes <= 227 * 1024,
+            "1 to 16 blocks": 1 <= self.blocks <= 16,
+            "split is 1, 2, 4 or 8": self.split in (1, 2, 4, 8),
+        }
+        wrong = [what for what, holds in problems.items() if not holds]
+        if wrong:
+            raise ValueError(f"no native gemm has the tile {self.config()}: {'; '.join(wrong)}")
+
+    @property
+    def shared_bytes(self) -> int:
+        return max((self.m + self.n) * self.k * 2 * self.stages, 16 * self.warps_m * (self.n + 8) * 4)
+
+    def cycles(self, m: int, n: int, k: int, batches: int) -> float:
+        """Estimated cycles of a problem."""
+        blocks = -(-m // self.m) * -(-n // self.n) * batches * self.split
+        depth = -(-k // self.split)
+        resident = max(1, min(self.blocks, -(-blocks // SMS)))
+        waves = -(-blocks // (SMS * resident))
+        compute = resident * self.m * self.n * depth / MMA_RATE
+        memory = resident * (self.m + self.n) * 2 * depth / SHARED_RATE
+        latency = STEP_CYCLES * -(-depth // self.k) * (1 + self.k / 256)
+        reduce = 0 if self.split == 1 else 900 + self.m * self.n * self.split / 256
+        return START_CYCLES + waves * max(compute, memory, latency) + reduce + resident * self.m * self.n / 64
+
+
+TILES = (
+    GemmTile(128, 128, 64, 2, 2, 3, 2),
+    GemmTile(128, 256, 64, 2, 4, 3, 1),
+    GemmTile(256, 128, 64, 4, 2, 3, 1),
+    GemmTile(128, 128, 32, 2, 2, 4, 2),
+    GemmTile(128, 64, 64, 2, 2, 4, 2),
+    GemmTile(64, 128, 64, 2, 2, 4, 2),
+    GemmTile(64, 64, 64, 2, 2, 4, 3),
+    GemmTile(64, 64, 128, 2, 2, 3, 2),
+    GemmTile(64, 32, 64, 2, 2, 4, 4),
+    GemmTile(32, 64, 64, 2, 2, 4, 4),
+    GemmTile(32, 32, 128, 2, 2, 4, 3),
+)
+
+
+def best_tiles(m: int, n: int, k: int, batches: int, clusters: bool) -> list[GemmTile]:
+    """Every tile with every split of K that could pay, the best estimate first."""
+    options: list[GemmTile] = []
+    for tile in TILES:
+        blocks = -(-m // tile.m) * -(-n // tile.n) * batches
+        for split in (1, 2, 4, 8):
+            pays = clusters and tile.m * tile.n <= 64 * 64 and blocks * split <= 6 * SMS and k >= 2 * split * tile.k
+            if split == 1 or pays:
+                values = (tile.m, tile.n, tile.k, tile.warps_m, tile.warps_n, tile.stages, tile.blocks)
+                options.append(GemmTile(*values, split))
+    return sorted(options, key=lambda tile: tile.cycles(m, n, k, batches))
