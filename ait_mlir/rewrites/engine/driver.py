@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import Protocol
 
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
@@ -123,16 +124,21 @@ class Rewriter:
 
     def erase(self, op: Operation) -> None:
         """Erase an operation without uses; what defined its operands is visited again, as it may be dead now."""
-        for operand in op.operands:
-            owner = operand.owner
-            if isinstance(owner, Operation):
-                self.push(owner)
-                # A value that lost a use may satisfy one_use in the patterns of the users that are left.
-                if (user := operand.get_user_of_unique_use()) is not None:
-                    self.push(user)
+        operands = tuple(op.operands)
         self._forget(op)
         op.detach()
         op.erase()
+        for operand in operands:
+            owner = operand.owner
+            if isinstance(owner, Operation):
+                self.push(owner)
+                self._push_sole_user(operand)
+
+    def _push_sole_user(self, value: SSAValue) -> None:
+        """Visit the one user that is left of a value again: it may satisfy one_use or only_user now."""
+        first = value.first_use
+        if first is not None and all(use.operation is first.operation for use in islice(value.uses, 4)):
+            self.push(first.operation)
 
     def move(self, op: Operation, *, before: Operation) -> None:
         """Move an operation to before another one of its block; the caller knows that this keeps definitions above uses."""
