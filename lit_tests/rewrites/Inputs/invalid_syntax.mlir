@@ -1,0 +1,2 @@
+pdl.pattern @p : benefit(1) {
+  %x = pdl.operand
