@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+import struct
 
 from xdsl.ir import Attribute
 
@@ -57,8 +58,18 @@ def literal(value: float | int | bool, t: Attribute) -> str:
 
 def _float_literal(value: float, kind: str) -> str:
     suffix = "f" if kind == "float" else ""
+    if kind == "float":
+        value = _to_f32(value)
     if math.isnan(value):
         return f'__builtin_nan{suffix}("")'
     if math.isinf(value):
         return f"{'-' if value < 0 else ''}__builtin_huge_val{suffix}()"
     return value.hex() + suffix
+
+
+def _to_f32(value: float) -> float:
+    """The nearest float32, or infinity where `value` is too large for one."""
+    try:
+        return struct.unpack("f", struct.pack("f", value))[0]
+    except OverflowError:
+        return math.copysign(math.inf, value)

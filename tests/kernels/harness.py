@@ -29,7 +29,7 @@ from ait_mlir.reference.graph import evaluate_graph
 
 CPU = Target("cpu", "native")
 CANVAS_MARGIN = 24
-"""Elements around each buffer; those behind its last element catch writes that go too far."""
+"""Elements behind the last one of each buffer, to see writes that go too far."""
 
 PRELUDE = """\
 #include <stdio.h>
@@ -109,78 +109,97 @@ class Case:
         ]
         arguments = ", ".join([*casts, "nullptr", *(f"dims[{i}]" for i in range(len(self.dims())))])
         return (
-            f'extern "C" int32_t run{index}(void* const* buffers, const int64_t* dims, char* message) {{\n'
+            f'extern "C" int32_t run{index}(void* const* buffers, const int64_t* dims, char* message, void* stream) {{\n'
             f"  ait_services_v1 services = {{1, message, nullptr, test_fail}};\n"
-            f"  const ait::Context ctx{{nullptr, &services}};\n"
+            f"  const ait::Context ctx{{stream, &services}};\n"
             f"  (void)buffers; (void)dims;\n"
             f"  return k{index}(ctx, {arguments});\n}}\n"
         )
 
 
-def source_of(cases: Sequence[Case], target: Target = CPU) -> str:
-    """One translation unit with all cases; entry points on the CPU only."""
+def source_of(cases: Sequence[Case], target: Target = CPU, first: int = 0) -> str:
+    """One translation unit with all cases and their entry points, numbered from `first`."""
     includes: dict[str, None] = {}
     bodies: list[str] = []
-    for i, case in enumerate(cases):
+    for i, case in enumerate(cases, first):
         paths, code = case.code(i, target)
         includes.update(dict.fromkeys(paths))
-        bodies.append(code + ("\n" + case.entry(i) if not target.is_gpu else _use(case, i)))
+        bodies.append(code + "\n" + case.entry(i))
     return PRELUDE + "".join(f'#include "{p}"\n' for p in includes) + "\n" + "\n".join(bodies)
 
 
-def _use(case: Case, index: int) -> str:
-    """Keep a static function of GPU code alive."""
-    return f"\nextern const void* const use{index} = reinterpret_cast<const void*>(&k{index});\n"
+def sources_of(cases: Sequence[Case], target: Target = CPU, size: int = 64) -> dict[str, str]:
+    """The cases in translation units of `size`, so that they compile side by side."""
+    suffix = {"cpu": "cc", "cuda": "cu", "rocm": "hip"}[target.kind]
+    return {
+        f"cases{i}.{suffix}": source_of(cases[i : i + size], target, i) for i in range(0, len(cases), size)
+    }
 
 
 class Library:
-    """The compiled cases of a suite."""
+    """The compiled cases of a suite, for the CPU or for the card of this machine."""
 
-    def __init__(self, cases: Sequence[Case], workdir: Path) -> None:
+    def __init__(self, cases: Sequence[Case], workdir: Path, target: Target = CPU) -> None:
         from ait_mlir.lowering.build import build_library
 
-        self.cases = list(cases)
-        self.lib = ctypes.CDLL(str(build_library({"cases.cc": source_of(cases)}, CPU, workdir)))
+        self.target = target
+        self.index = {id(case): i for i, case in enumerate(cases)}
+        size = 16 if target.is_gpu else 64
+        self.lib = ctypes.CDLL(str(build_library(sources_of(cases, target, size), target, workdir)))
 
-    def run(self, case: Case, env: Mapping[str, int], inputs: Sequence[np.ndarray]) -> list[np.ndarray]:
-        """The results of a case; raises `RuntimeError` with the message of a failed run."""
-        index = next(i for i, c in enumerate(self.cases) if c is case)
-        ins, outs = case.args()
-        canvases: list[np.ndarray] = []
-        views: list[np.ndarray] = []
-        for i, arg in enumerate((*ins, *outs)):
-            canvas, view = lay_out(arg, env, case.offset)
-            if i < len(ins):
-                view[...] = inputs[i]
-            canvases.append(canvas)
-            views.append(view)
-        before = [c.copy() for c in canvases]
-        pointers = (ctypes.c_void_p * len(views))(*(v.ctypes.data for v in views))
+    def call(self, case: Case, env: Mapping[str, int], pointers: Sequence[int], stream: int = 0) -> None:
+        """Run a case on buffers at these addresses; raises `RuntimeError` with the message of a failed run."""
+        buffers = (ctypes.c_void_p * len(pointers))(*pointers)
         dims = (ctypes.c_int64 * max(1, len(case.dims())))(*(env[d] for d in case.dims()))
         message = ctypes.create_string_buffer(512)
-        function: Any = self.lib[f"run{index}"]
-        if function(pointers, dims, message) != 0:
+        function: Any = self.lib[f"run{self.index[id(case)]}"]
+        if function(buffers, dims, message, ctypes.c_void_p(stream)) != 0:
             raise RuntimeError(message.value.decode())
-        results = [v.copy() for v in views[len(ins) :]]
-        for view in views[len(ins) :]:
+
+    def run(self, case: Case, env: Mapping[str, int], inputs: Sequence[np.ndarray]) -> list[np.ndarray]:
+        """The results of a case, after a look at what was written beside them."""
+        ins, outs = case.args()
+        placed = [lay_out(arg, env, case.offset) for arg in (*ins, *outs)]
+        for (_, view), array in zip(placed, inputs, strict=False):
+            view[...] = array
+        before = [canvas.copy() for canvas, _ in placed]
+        if self.target.is_gpu:
+            self._call_on_card(case, env, placed)
+        else:
+            self.call(case, env, [view.ctypes.data for _, view in placed])
+        written = [view for _, view in placed[len(ins) :]]
+        results = [view.copy() for view in written]
+        for view in written:
             view.view(f"u{view.itemsize}")[...] = int.from_bytes(b"\xa5" * view.itemsize, "little")
-        for i, (canvas, old) in enumerate(zip(canvases, before, strict=True)):
+        for i, ((canvas, _), old) in enumerate(zip(placed, before, strict=True)):
             assert canvas.tobytes() == old.tobytes(), f"buffer {i} was written outside of the results"
         return results
 
+    def _call_on_card(
+        self, case: Case, env: Mapping[str, int], placed: Sequence[tuple[np.ndarray, np.ndarray]]
+    ) -> None:
+        import torch
+
+        canvases = [torch.from_numpy(canvas.view(np.uint8)).cuda() for canvas, _ in placed]
+        offsets = [view.ctypes.data - canvas.ctypes.data for canvas, view in placed]
+        torch.cuda.synchronize()
+        self.call(case, env, [c.data_ptr() + o for c, o in zip(canvases, offsets, strict=True)])
+        torch.cuda.synchronize()
+        for (canvas, _), on_card in zip(placed, canvases, strict=True):
+            canvas.view(np.uint8)[...] = on_card.cpu().numpy()
+
 
 def lay_out(arg: Arg, env: Mapping[str, int], offset: int) -> tuple[np.ndarray, np.ndarray]:
-    """A canvas of 0xa5 bytes and a view of it with the strides of `arg`."""
+    """A canvas of 0xa5 bytes, aligned to 64 bytes, and a view with the strides of `arg` from its element `offset` on."""
     dtype = storage_dtype(arg.type.element_type)
     shape = [d.evaluate(env) for d in arg.type.dims]
     strides = [s.evaluate(env) for s in arg.strides]
     extent = 1 + sum((n - 1) * s for n, s in zip(shape, strides, strict=True)) if all(shape) else 0
-    align = 64 // dtype.itemsize
-    raw = np.full((extent + offset + 2 * CANVAS_MARGIN + align) * dtype.itemsize, 0xA5, np.uint8)
-    start = -raw.ctypes.data % 64 + offset * dtype.itemsize
-    canvas = raw[start:]
-    canvas = canvas[: len(canvas) // dtype.itemsize * dtype.itemsize].view(dtype)
-    view = np.lib.stride_tricks.as_strided(canvas, shape, [s * dtype.itemsize for s in strides])
+    size = (extent + offset + CANVAS_MARGIN) * dtype.itemsize
+    raw = np.full(size + 64, 0xA5, np.uint8)
+    start = -raw.ctypes.data % 64
+    canvas = raw[start : start + size].view(dtype)
+    view = np.lib.stride_tricks.as_strided(canvas[offset:], shape, [s * dtype.itemsize for s in strides])
     return canvas, view
 
 

@@ -95,6 +95,10 @@ def library(tmp_path_factory: pytest.TempPathFactory) -> Library:
 
 @pytest.mark.parametrize("case", ALL, ids=[*CASES, "scalar", "bools"])
 def test_copies_bits(library: Library, case: Case) -> None:
+    check_bits(library, case)
+
+
+def check_bits(library: Library, case: Case) -> None:
     for env in case.envs:
         inputs = random_inputs(case, env)
         for got, want in zip(library.run(case, env, inputs), reference(case, env, inputs), strict=True):

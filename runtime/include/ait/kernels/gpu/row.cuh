@@ -1,0 +1,441 @@
+/// @file row.cuh
+/// @brief Kernels that reduce over each row and keep its shape: softmax and layer_norm.
+///
+/// A row belongs to a group of threads, a warp or a block, that keeps it in registers: memory is read once. Rows too long for that are read
+/// again for each pass. What is done with a row is a policy, written once for both.
+#ifndef AIT_KERNELS_GPU_ROW_CUH_
+#define AIT_KERNELS_GPU_ROW_CUH_
+
+#include <math.h>
+#include <stdint.h>
+
+#include "ait/gpu/launch.h"
+#include "ait/kernels/gpu/vector.cuh"
+#include "ait/kernels/operand.h"
+#include "ait/math.h"
+
+namespace ait::gpu {
+
+// ---- reductions over a group of threads -------------------------------------------------------------------------------------------------
+
+struct Plus {
+  template <class C>
+  __device__ __forceinline__ C operator()(C a, C b) const {
+    return a + b;
+  }
+};
+struct Larger {
+  template <class C>
+  __device__ __forceinline__ C operator()(C a, C b) const {
+    return a > b ? a : b;
+  }
+};
+
+/// @brief Reduces over `kGroup` threads; every thread gets the result. A group larger than a warp is the whole block, and all must call.
+template <class C, int kGroup>
+struct GroupReducer {
+  static constexpr int kWarps = (kGroup + kWarpSize - 1) / kWarpSize;
+  C* shared;     ///< 2 * kWarps values, used in turn, so that one barrier a reduction is enough
+  int turn = 0;
+
+  template <class Combine>
+  __device__ __forceinline__ C reduce(C value, Combine combine) {
+    constexpr int kLanes = kGroup < kWarpSize ? kGroup : kWarpSize;
+#pragma unroll
+    for (int mask = kLanes / 2; mask > 0; mask /= 2) value = combine(value, shuffle_xor(value, mask));
+    if constexpr (kWarps > 1) {
+      C* slots = shared + turn * kWarps;
+      turn ^= 1;
+      if (threadIdx.x % kWarpSize == 0) slots[threadIdx.x / kWarpSize] = value;
+      __syncthreads();
+      value = slots[0];
+#pragma unroll
+      for (int w = 1; w < kWarps; ++w) value = combine(value, slots[w]);
+    }
+    return value;
+  }
+};
+
+// ---- rows -------------------------------------------------------------------------------------------------------------------------------
+
+/// @brief The iteration space of a row kernel: the sizes of the dims outside of the row, and of those that form it.
+template <int kOuter, int kRowRank>
+struct RowSpace {
+  int64_t outer[kOuter];
+  int64_t row[kRowRank];
+  int64_t rows, length;
+};
+
+namespace detail {
+/// Where element `i` of the row is, from its first.
+template <int kRowRank, class Op>
+__device__ __forceinline__ int64_t row_offset(const Op& operand, int64_t i, const int64_t (&sizes)[kRowRank]) {
+  if constexpr (kRowRank == 1) {
+    return Op::kInner == Inner::zero ? 0 : Op::kInner == Inner::unit ? i : i * operand.strides[Op::kRank - 1];
+  } else {
+    int64_t offset = 0;
+#pragma unroll
+    for (int d = kRowRank - 1; d > 0; --d) {
+      const int64_t quotient = i / sizes[d];
+      offset += (i - quotient * sizes[d]) * operand.strides[Op::kRank - kRowRank + d];
+      i = quotient;
+    }
+    return offset + i * operand.strides[Op::kRank - kRowRank];
+  }
+}
+
+/// The operand, moved to the row with these outer coordinates.
+template <int kOuter, class Op>
+__device__ __forceinline__ Op at_row(Op operand, const int64_t (&coordinate)[kOuter]) {
+#pragma unroll
+  for (int d = 0; d < kOuter; ++d) operand.data += coordinate[d] * operand.strides[d];
+  return operand;
+}
+
+/// A row in the hands of a group: `each` visits what this thread holds, `finish` visits it again and stores it.
+template <class F, int kGroup, int kItemsOf, int kVecOf, int kRowRank, class Ins, class Outs>
+struct Row;
+
+template <class F, int kGroup, int kItemsOf, int kVecOf, int kRowRank, class... Ins, class... Outs>
+struct Row<F, kGroup, kItemsOf, kVecOf, kRowRank, Pack<Ins...>, Pack<Outs...>> {
+  static constexpr int kVec = kVecOf;
+  static constexpr int kItems = kItemsOf;
+  static constexpr bool kResident = kItems > 0;
+  using Out = std::decay_t<decltype(get<0>(std::declval<Pack<Outs...>&>()))>;
+  using C = typename Out::Compute;
+  using Chunk = Values<C, kVec>;
+  using Reducer = GroupReducer<C, kGroup>;
+
+  Pack<Ins...> ins;
+  Pack<Outs...> outs;
+  int64_t length;
+  int64_t sizes[kRowRank];
+  int lane;
+  Reducer reducer;
+  Chunk held[kResident ? kItems : 1];
+
+  /// Computes chunk `i`, storing the further results of F if asked.
+  template <bool kStore, size_t... I, size_t... O>
+  __device__ __forceinline__ Chunk compute(int64_t i, std::index_sequence<I...> in_indices, std::index_sequence<0, O...> out_indices) {
+    const Pack<Values<typename Ins::Compute, kVec>...> values =
+        pack(load_values<kVec>(get<I>(ins), get<I>(ins).data + row_offset<kRowRank>(get<I>(ins), i, sizes))...);
+    Pack<Values<typename Outs::Compute, kVec>...> results;
+    apply_values<F, kVec>(values, in_indices, results, out_indices);
+    if constexpr (kStore) {
+      (store_values<kVec>(get<O>(outs), get<O>(outs).data + row_offset<kRowRank>(get<O>(outs), i, sizes), get<O>(results)), ...);
+    }
+    return get<0>(results);
+  }
+
+  /// Moves all operands to the row with these outer coordinates.
+  template <int kOuter, size_t... I, size_t... O>
+  __device__ __forceinline__ void take(const Pack<Ins...>& all_ins, const Pack<Outs...>& all_outs, const int64_t (&coordinate)[kOuter],
+                                       std::index_sequence<I...>, std::index_sequence<O...>) {
+    ((get<I>(ins) = at_row(get<I>(all_ins), coordinate)), ...);
+    ((get<O>(outs) = at_row(get<O>(all_outs), coordinate)), ...);
+  }
+
+  __device__ __forceinline__ void load() {
+    if constexpr (kResident) {
+#pragma unroll
+      for (int item = 0; item < kItems; ++item) {
+        const int64_t i = (static_cast<int64_t>(item) * kGroup + lane) * kVec;
+        if (i < length) held[item] = compute<true>(i, std::index_sequence_for<Ins...>{}, std::index_sequence_for<Outs...>{});
+      }
+    }
+  }
+
+  /// visit(chunk, i); the first pass of a row that is not held stores the further results.
+  template <bool kFirst = false, class Visit>
+  __device__ __forceinline__ void each(Visit visit) {
+    if constexpr (kResident) {
+#pragma unroll
+      for (int item = 0; item < kItems; ++item) {
+        const int64_t i = (static_cast<int64_t>(item) * kGroup + lane) * kVec;
+        if (i < length) visit(held[item], i);
+      }
+    } else {
+      for (int64_t i = static_cast<int64_t>(lane) * kVec; i < length; i += static_cast<int64_t>(kGroup) * kVec) {
+        Chunk chunk = compute<kFirst>(i, std::index_sequence_for<Ins...>{}, std::index_sequence_for<Outs...>{});
+        visit(chunk, i);
+      }
+    }
+  }
+
+  template <class Visit>
+  __device__ __forceinline__ void finish(Visit visit) {
+    each([&](Chunk& chunk, int64_t i) {
+      visit(chunk, i);
+      store_values<kVec>(get<0>(outs), get<0>(outs).data + row_offset<kRowRank>(get<0>(outs), i, sizes), chunk);
+    });
+  }
+
+  __device__ __forceinline__ C sum(C value) { return reducer.reduce(value, Plus{}); }
+  __device__ __forceinline__ C largest(C value) { return reducer.reduce(value, Larger{}); }
+};
+}  // namespace detail
+
+// ---- policies ---------------------------------------------------------------------------------------------------------------------------
+
+/// @brief (x - mean) / sqrt(variance + eps) * scale + bias. The mean is corrected by the mean of the differences from it.
+template <class S>
+struct LayerNorm {
+  const S* scale;  ///< contiguous, or null
+  const S* bias;
+  double eps;
+
+  template <class R>
+  __device__ __forceinline__ void operator()(R& row) const {
+    using C = typename R::C;
+    using Chunk = typename R::Chunk;
+    constexpr int kVec = R::kVec;
+    const C count = static_cast<C>(row.length);
+    C total = 0;
+    row.template each<true>([&](Chunk& chunk, int64_t) {
+#pragma unroll
+      for (int j = 0; j < kVec; ++j) total += chunk.v[j];
+    });
+    const C mean = row.sum(total) / count;
+    C differences = 0, squares = 0;
+    row.each([&](Chunk& chunk, int64_t) {
+#pragma unroll
+      for (int j = 0; j < kVec; ++j) {
+        const C difference = chunk.v[j] - mean;
+        differences += difference;
+        squares += difference * difference;
+      }
+    });
+    const C shift = row.sum(differences) / count;
+    const C variance = row.sum(squares) / count - shift * shift;
+    const C inverse = ait::rsqrt((variance > C(0) || variance != variance ? variance : C(0)) + static_cast<C>(eps));
+    row.finish([&](Chunk& chunk, int64_t i) {
+      Values<C, kVec> factor, offset;
+      if (scale != nullptr) factor = load_values<kVec>(as_operand(scale), scale + i);
+      if (bias != nullptr) offset = load_values<kVec>(as_operand(bias), bias + i);
+#pragma unroll
+      for (int j = 0; j < kVec; ++j) {
+        C y = ((chunk.v[j] - mean) - shift) * inverse;
+        if (scale != nullptr) y *= factor.v[j];
+        if (bias != nullptr) y += offset.v[j];
+        chunk.v[j] = y;
+      }
+    });
+  }
+
+  /// A contiguous row, as an operand.
+  static __device__ __forceinline__ Operand<const S, 1, Inner::unit> as_operand(const S* data) { return {data, {1}}; }
+
+  template <int kVec>
+  bool may_access() const {
+    constexpr uintptr_t kAlign = kAccessBytes<S, kVec>;
+    return reinterpret_cast<uintptr_t>(scale) % kAlign == 0 && reinterpret_cast<uintptr_t>(bias) % kAlign == 0;
+  }
+};
+
+/// @brief exp(x - max) / sum(exp(x - max)).
+struct Softmax {
+  template <class R>
+  __device__ __forceinline__ void operator()(R& row) const {
+    using C = typename R::C;
+    using Chunk = typename R::Chunk;
+    constexpr int kVec = R::kVec;
+    C top = -INFINITY;
+    row.template each<true>([&](Chunk& chunk, int64_t) {
+#pragma unroll
+      for (int j = 0; j < kVec; ++j) top = chunk.v[j] > top ? chunk.v[j] : top;
+    });
+    top = row.largest(top);
+    C total = 0;
+    row.each([&](Chunk& chunk, int64_t) {
+#pragma unroll
+      for (int j = 0; j < kVec; ++j) {
+        const C e = ait::exp(chunk.v[j] - top);
+        if constexpr (R::kResident) chunk.v[j] = e;
+        total += e;
+      }
+    });
+    const C inverse = C(1) / row.sum(total);
+    row.finish([&](Chunk& chunk, int64_t) {
+#pragma unroll
+      for (int j = 0; j < kVec; ++j) chunk.v[j] = (R::kResident ? chunk.v[j] : ait::exp(chunk.v[j] - top)) * inverse;
+    });
+  }
+
+  template <int kVec>
+  bool may_access() const {
+    return true;
+  }
+};
+
+/// @brief F that passes its argument.
+struct PassThrough {
+  template <class C>
+  static AIT_FN void apply(C x, C& y) {
+    y = x;
+  }
+};
+
+// ---- the kernel and its launch ----------------------------------------------------------------------------------------------------------
+
+/// Threads of a block whose warps have a row each.
+inline constexpr int kWarpRowThreads = 128;
+
+template <class F, int kGroup, int kItems, int kVec, int kOuter, int kRowRank, class Policy, class Ins, class Outs>
+__global__ void __launch_bounds__(kGroup > kWarpSize ? kGroup : kWarpRowThreads, 1)
+    row_kernel(RowSpace<kOuter, kRowRank> space, Ins ins, Outs outs, Policy policy) {
+  using R = detail::Row<F, kGroup, kItems, kVec, kRowRank, Ins, Outs>;
+  __shared__ typename R::C shared[2 * R::Reducer::kWarps];
+  wait_for_previous();
+  allow_next();
+  const int groups = blockDim.x / kGroup;
+  int turn = 0;
+  for (int64_t index = static_cast<int64_t>(blockIdx.x) * groups + threadIdx.x / kGroup; index < space.rows;
+       index += static_cast<int64_t>(gridDim.x) * groups) {
+    int64_t coordinate[kOuter];
+    coordinates<kOuter>(index, space.outer, coordinate);
+    R row;
+    row.take(ins, outs, coordinate, std::make_index_sequence<Ins::kSize>{}, std::make_index_sequence<Outs::kSize>{});
+    row.length = space.length;
+    for (int d = 0; d < kRowRank; ++d) row.sizes[d] = space.row[d];
+    row.lane = threadIdx.x % kGroup;
+    row.reducer.shared = shared;
+    row.reducer.turn = turn;
+    row.load();
+    policy(row);
+    turn = row.reducer.turn;
+  }
+}
+
+namespace detail {
+template <class F, int kGroup, int kItems, int kVec, int kOuter, int kRowRank, class Policy, class Ins, class Outs>
+int32_t launch_group(const Context& ctx, const RowSpace<kOuter, kRowRank>& space, const Ins& ins, const Outs& outs, const Policy& policy) {
+  constexpr bool kWarpRows = kGroup <= kWarpSize;
+  LaunchConfig config;
+  const int threads = !kWarpRows ? kGroup : space.rows < 1024 ? kWarpSize : kWarpRowThreads;
+  config.block = dim3(static_cast<uint32_t>(threads));
+  config.grid = dim3(ceil_div(space.rows, threads / kGroup, 1 << 20));
+  config.dependent = true;
+  return launch(ctx, config, row_kernel<F, kGroup, kItems, kVec, kOuter, kRowRank, Policy, Ins, Outs>, space, ins, outs, policy);
+}
+
+/// Chooses the group by the length of the row in chunks of `kVec`; only groups that some length from `kLow` to `kHigh` needs are compiled.
+template <class F, int kVec, int64_t kLow, int64_t kHigh, int kOuter, int kRowRank, class Policy, class Ins, class Outs>
+int32_t launch_length(const Context& ctx, const RowSpace<kOuter, kRowRank>& space, const Ins& ins, const Outs& outs, const Policy& policy) {
+  const int64_t chunks = (space.length + kVec - 1) / kVec;
+  constexpr int64_t kFewest = (kLow + kVec - 1) / kVec, kMost = (kHigh + kVec - 1) / kVec;
+#define AIT_ROW_GROUP(FROM, GROUP, ITEMS)                                                                                        \
+  if constexpr (kMost > (FROM) && kFewest <= static_cast<int64_t>(GROUP) * (ITEMS)) {                                             \
+    if (chunks <= static_cast<int64_t>(GROUP) * (ITEMS)) return launch_group<F, GROUP, ITEMS, kVec>(ctx, space, ins, outs, policy); \
+  }
+  AIT_ROW_GROUP(0, kWarpSize, 1)
+  AIT_ROW_GROUP(kWarpSize, kWarpSize, 2)
+  AIT_ROW_GROUP(2 * kWarpSize, kWarpSize, 3)
+  AIT_ROW_GROUP(3 * kWarpSize, kWarpSize, 4)
+  AIT_ROW_GROUP(4 * kWarpSize, 256, 2)
+  AIT_ROW_GROUP(512, 256, 4)
+  AIT_ROW_GROUP(1024, 512, 4)
+#undef AIT_ROW_GROUP
+  if constexpr (kMost > 2048) return launch_group<F, 512, 0, kVec>(ctx, space, ins, outs, policy);
+  return ctx.fail("a row is longer than its dims allow");
+}
+
+/// Chooses vector or single accesses. `kStep` is known to divide the length.
+template <class F, int kRowRank, int64_t kLow, int64_t kHigh, int kStep, size_t kRank, class Policy, class... Ins, size_t... I, class... Outs,
+          size_t... O>
+int32_t launch_rows(const Context& ctx, const int64_t (&sizes)[kRank], const Pack<Ins...>& ins, std::index_sequence<I...>,
+                    const Pack<Outs...>& outs, std::index_sequence<O...>, const Policy& policy) {
+  constexpr int kOuter = static_cast<int>(kRank) - kRowRank;
+  RowSpace<kOuter, kRowRank> space;
+  space.rows = space.length = 1;
+  for (int d = 0; d < kOuter; ++d) space.rows *= space.outer[d] = sizes[d];
+  for (int d = 0; d < kRowRank; ++d) space.length *= space.row[d] = sizes[kOuter + d];
+  if (space.rows <= 0 || space.length <= 0) return 0;
+  constexpr int kVec = vector_width<Ins..., Outs...>();
+  constexpr bool kNever = kLow == kHigh && kLow % kVec != 0;
+  constexpr bool kAlways = kStep % kVec == 0;
+  if constexpr (kRowRank == 1 && !kNever) {
+    const bool aligned = (may_access<kVec>(get<I>(ins)) && ... && true) && (may_access<kVec>(get<O>(outs)) && ... && true) &&
+                         policy.template may_access<kVec>();
+    if (aligned && space.length % kVec == 0) return launch_length<F, kVec, kLow, kHigh>(ctx, space, ins, outs, policy);
+  }
+  if constexpr (kRowRank == 1 && kAlways) {
+    return launch_group<F, 256, 0, 1>(ctx, space, ins, outs, policy);  // misaligned buffers only
+  } else {
+    return launch_length<F, 1, kLow, kHigh>(ctx, space, ins, outs, policy);
+  }
+}
+}  // namespace detail
+
+/// @brief Normalises the rows of s to mean 0 and variance 1, then scales and shifts them: out0 = (s - mean) / sqrt(variance + eps) * scale + bias.
+///
+/// `s` is the first result of F over the inputs; its further results are stored in the further outputs. The last `kRowRank` of the sizes are
+/// the row, of `kLow` to `kHigh` elements, a multiple of `kStep`. `scale` and `bias` are contiguous rows, or null.
+template <class F, int kRowRank, int64_t kLow, int64_t kHigh, int kStep, size_t kRank, class... Ins, class... Outs, class S>
+int32_t layer_norm(const Context& ctx, const int64_t (&sizes)[kRank], const Pack<Ins...>& ins, const Pack<Outs...>& outs, const S* scale,
+                   const S* bias, double eps) {
+  const LayerNorm<S> policy{scale, bias, eps};
+  return detail::launch_rows<F, kRowRank, kLow, kHigh, kStep>(ctx, sizes, ins, std::index_sequence_for<Ins...>{}, outs,
+                                                              std::index_sequence_for<Outs...>{}, policy);
+}
+
+// ---- softmax over a dim that is not the last --------------------------------------------------------------------------------------------
+
+/// A thread has a row; neighbours have the rows beside it, so that accesses are side by side. Sums are compensated: they are long.
+template <int kOuter, class In, class Out>
+__global__ void softmax_columns_kernel(RowSpace<kOuter, 1> space, In in, Out out) {
+  using C = typename In::Compute;
+  using T = typename Out::Value;
+  wait_for_previous();
+  allow_next();
+  const int64_t stride = static_cast<int64_t>(gridDim.x) * blockDim.x;
+  for (int64_t index = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x; index < space.rows; index += stride) {
+    int64_t coordinate[kOuter];
+    coordinates<kOuter>(index, space.outer, coordinate);
+    const auto* from = detail::at_row(in, coordinate).data;
+    T* to = detail::at_row(out, coordinate).data;
+    const int64_t step_in = in.strides[kOuter], step_out = out.strides[kOuter];
+    C top = -INFINITY;
+#pragma unroll 4
+    for (int64_t i = 0; i < space.length; ++i) {
+      const C x = convert<C>(from[i * step_in]);
+      top = x > top ? x : top;
+    }
+    C total = 0, lost = 0;
+#pragma unroll 4
+    for (int64_t i = 0; i < space.length; ++i) {
+      const C term = ait::exp(convert<C>(from[i * step_in]) - top) - lost;
+      const C next = total + term;
+      lost = (next - total) - term;
+      total = next;
+    }
+    const C inverse = C(1) / total;
+#pragma unroll 4
+    for (int64_t i = 0; i < space.length; ++i) to[i * step_out] = convert<T>(ait::exp(convert<C>(from[i * step_in]) - top) * inverse);
+  }
+}
+
+/// @brief out = exp(in - max) / sum(exp(in - max)) along the last of the sizes, of `kLow` to `kHigh` elements, a multiple of `kStep`.
+/// A row with NaN or +inf, or of -inf alone, becomes NaN.
+template <int64_t kLow, int64_t kHigh, int kStep, size_t kRank, class In, class Out>
+int32_t softmax(const Context& ctx, const int64_t (&sizes)[kRank], const In& in, const Out& out) {
+  static_assert(kRank >= 2, "the row and at least one dim around it");
+  if constexpr (In::kInner == Inner::unit && Out::kInner == Inner::unit) {
+    return detail::launch_rows<PassThrough, 1, kLow, kHigh, kStep>(ctx, sizes, pack(in), std::index_sequence<0>{}, pack(out),
+                                                                   std::index_sequence<0>{}, Softmax{});
+  } else {
+    constexpr int kOuter = static_cast<int>(kRank) - 1;
+    RowSpace<kOuter, 1> space;
+    space.rows = 1;
+    for (int d = 0; d < kOuter; ++d) space.rows *= space.outer[d] = sizes[d];
+    space.length = space.row[0] = sizes[kOuter];
+    if (space.rows <= 0 || space.length <= 0) return 0;
+    LaunchConfig config;
+    config.block = dim3(128);
+    config.grid = dim3(ceil_div(space.rows, 128, 1 << 20));
+    config.dependent = true;
+    return launch(ctx, config, softmax_columns_kernel<kOuter, In, Out>, space, in, out);
+  }
+}
+
+}  // namespace ait::gpu
+#endif  // AIT_KERNELS_GPU_ROW_CUH_

@@ -1,0 +1,138 @@
+"""The memory-bound kernels on the card: the cases of the CPU tests, and what only a GPU does."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from ait_mlir.lowering.kernels import Target
+from ait_mlir.lowering.toolchain import default_arch
+from tests.kernels import test_copy, test_gather, test_map, test_row
+from tests.kernels.harness import Case, Library, assert_close, check, random_inputs, reference
+
+pytestmark = pytest.mark.gpu
+
+
+def library_of(cases: list[Case], tmp_path_factory: pytest.TempPathFactory) -> Library:
+    return Library(cases, tmp_path_factory.mktemp("gpu"), Target("cuda", default_arch("cuda")))
+
+
+@pytest.fixture(scope="module")
+def maps(tmp_path_factory: pytest.TempPathFactory) -> Library:
+    return library_of(test_map.ALL, tmp_path_factory)
+
+
+@pytest.fixture(scope="module")
+def copies(tmp_path_factory: pytest.TempPathFactory) -> Library:
+    return library_of(test_copy.ALL, tmp_path_factory)
+
+
+@pytest.fixture(scope="module")
+def rows(tmp_path_factory: pytest.TempPathFactory) -> Library:
+    return library_of([*test_row.ALL, *LONG.values()], tmp_path_factory)
+
+
+@pytest.fixture(scope="module")
+def gathers(tmp_path_factory: pytest.TempPathFactory) -> Library:
+    return library_of([*test_gather.CASES.values()], tmp_path_factory)
+
+
+def _ulps(t: str) -> float:
+    return {"f16": 0.6, "bf16": 0.51, "f32": 16, "f64": 64}[t]
+
+
+@pytest.mark.parametrize("key", test_map.UNARY_CASES, ids="-".join)
+def test_unary(maps: Library, key: tuple[str, str]) -> None:
+    t = key[1]
+    check(maps, test_map.UNARY_CASES[key], {"f32": 4, "f64": 8}.get(t, 0.51), floor=3e-7 if t != "f64" else 1e-15)
+
+
+@pytest.mark.parametrize("key", test_map.UNARY_CASES, ids="-".join)
+def test_special_values(maps: Library, key: tuple[str, str]) -> None:
+    test_map.check_special_values(maps, key)
+
+
+@pytest.mark.parametrize("key", test_map.BINARY_CASES, ids="-".join)
+def test_binary(maps: Library, key: tuple[str, str]) -> None:
+    check(maps, test_map.BINARY_CASES[key], 0.51 if key[1] in test_map.FLOATS else 0)
+
+
+@pytest.mark.parametrize("key", test_map.COMPARE_CASES, ids="-".join)
+def test_compare(maps: Library, key: tuple[str, str]) -> None:
+    check(maps, test_map.COMPARE_CASES[key], 0)
+
+
+@pytest.mark.parametrize("key", test_map.CAST_CASES, ids="-".join)
+def test_cast(maps: Library, key: tuple[str, str]) -> None:
+    check(maps, test_map.CAST_CASES[key], 0.5)
+
+
+@pytest.mark.parametrize("t", ["i8", "i32", "i64"])
+def test_cast_saturates(maps: Library, t: str) -> None:
+    test_map.check_cast_saturates(maps, t)
+
+
+@pytest.mark.parametrize("key", test_map.LAYOUT_CASES)
+def test_layouts(maps: Library, key: str) -> None:
+    t = key.rpartition("-")[2]
+    check(maps, test_map.LAYOUT_CASES[key], {"f32": 4, "f64": 8}.get(t, 0.51), floor=3e-7 if t != "f64" else 1e-15)
+
+
+@pytest.mark.parametrize("case", test_copy.ALL, ids=[*test_copy.CASES, "scalar", "bools"])
+def test_copies(copies: Library, case: Case) -> None:
+    test_copy.check_bits(copies, case)
+
+
+@pytest.mark.parametrize("key", [*test_row.SOFTMAX, *test_row.NORM, *test_row.PROLOGUE])
+def test_rows(rows: Library, key: str) -> None:
+    case = {**test_row.SOFTMAX, **test_row.NORM, **test_row.PROLOGUE}[key]
+    t = key.rpartition("-")[2]
+    check(rows, case, _ulps(t), floor=1e-14 if t == "f64" else 1e-6)
+
+
+LENGTHS = (8, 96, 768, 1000, 1024, 3072, 4096, 5000, 9000, 16384, 70000)
+"""Row lengths that reach each group of threads: one to four vectors a lane, blocks, and rows that no block holds."""
+LONG: dict[str, Case] = {}
+for _t in ("f16", "f32"):
+    for _n in LENGTHS:
+        LONG[f"softmax-{_n}-{_t}"] = test_row.softmax(f"b x {_n}", 1, _t)
+        LONG[f"norm-{_n}-{_t}"] = test_row.layer_norm(f"b x {_n}", str(_n), _t, 1)
+    LONG[f"misaligned-{_t}"] = test_row.layer_norm("b x 768", "768", _t, 1, offset=1)
+
+
+@pytest.mark.parametrize("key", LONG)
+def test_row_lengths(rows: Library, key: str) -> None:
+    case = LONG[key]
+    t = key.rpartition("-")[2]
+    for env in ({"b": 3, "s": 1}, {"b": 50, "s": 1}):
+        inputs = random_inputs(case, env)
+        (got,), (want,) = rows.run(case, env, inputs), reference(case, env, inputs)
+        assert_close(got, want, _ulps(t), floor=1e-6)
+
+
+@pytest.mark.parametrize("t", ["f16", "bf16", "f32"])
+@pytest.mark.parametrize("kind", ["last", "first"])
+def test_special_rows_of_softmax(rows: Library, kind: str, t: str) -> None:
+    test_row.check_special_rows(rows, kind, t)
+
+
+def test_large_means_lose_nothing(rows: Library) -> None:
+    test_row.check_large_means(rows)
+
+
+@pytest.mark.parametrize("key", test_gather.CASES, ids="-".join)
+def test_gather_rows(gathers: Library, key: tuple[str, str, str]) -> None:
+    for shape in ((3, 5), (1, 1), (0, 4), (8, 700)):
+        test_gather.check_rows(gathers, key, shape)
+
+
+@pytest.mark.parametrize("bad", [-1, 11, 2**31 - 1])
+@pytest.mark.parametrize("t", ["f16", "bf16", "f32", "i64"])
+def test_an_id_outside_of_the_table_gives_nan(gathers: Library, t: str, bad: int) -> None:
+    ids = np.zeros((2, 3), np.int32)
+    ids[1, 1] = bad
+    (got,) = gathers.run(test_gather.CASES[t, "i32", "plain"], {"b": 2, "s": 3}, [np.ones((11, 24)), ids])
+    values = got.astype(np.float64)
+    assert (values[1, 1] == 0).all() if t == "i64" else np.isnan(values[1, 1]).all()
+    values[1, 1] = 1
+    assert (values == 1).all()
