@@ -1,6 +1,7 @@
 """A `gemm` or `bmm` as every kernel sees it: d = epilogue(a @ b) with rows, columns, batches and their strides.
 
-A column-major result is the row-major result of the swapped product, so kernels only know results [..., m, n]: `Problem.of` swaps.
+A column-major result is the row-major result of the swapped product, so kernels only know results [..., m, n]:
+`Problem.of` swaps.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ class Matrix:
 
 @dataclass(frozen=True)
 class Problem:
-    """`d[batch, m, n] = epilogue(a[batch, m, k] @ b[batch, k, n])`; `batch` are the loops over batches, outermost first."""
+    """`d[batch, m, n] = epilogue(a[batch, m, k] @ b[batch, k, n])`; `batch`: loops over batches, outermost first."""
 
     m: Expr
     n: Expr
@@ -53,7 +54,7 @@ class Problem:
 
     @staticmethod
     def of(op: ContractionOp, ins: Sequence[Arg], out: Arg) -> Problem:
-        """The problem with these buffers. Leading dims of a gemm join m as far as all buffers step through them as one."""
+        """The problem with these buffers. Leading dims of a gemm join m where all buffers step through them as one."""
         layout, scope, shape = op.layout.data, scope_of(op), out.type.dims
         swapped = layout[2] == "c"
         k = op.split_a()[2]
@@ -172,7 +173,7 @@ def epilogue_functor(op: ContractionOp, name: str, place: str) -> tuple[str, str
 
 @dataclass(frozen=True)
 class LibraryEpilogue:
-    """activation(acc + bias + residual): positions of bias and residual among the operands of the op, and the activation's op name."""
+    """activation(acc + bias + residual): where bias and residual stand among the op's operands; the activation."""
 
     bias: int | None = None
     residual: int | None = None
@@ -207,7 +208,7 @@ def library_prefix(op: ContractionOp) -> int:
 
 def _scan(op: ContractionOp) -> tuple[int, LibraryEpilogue]:
     block: Block = op.epilogue.block
-    out = cast(TensorType, op.output.type)
+    out = op.output.type
     kind = cast(TensorType, op.a.type).element_type
     value: SSAValue = block.args[0]
     bias = residual = activation = None

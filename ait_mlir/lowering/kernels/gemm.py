@@ -104,7 +104,7 @@ class ContractionKernel(Kernel):
 
 
 class NativeGemm(ContractionKernel):
-    """Our own, with any epilogue: mma.sync on CUDA for f16 and bf16, plain arithmetic for the rest and on ROCm, vectors on the CPU."""
+    """Our own, with any epilogue: mma.sync on CUDA for f16 and bf16, else plain arithmetic; vectors on the CPU."""
 
     provider = "native"
 
@@ -173,7 +173,7 @@ class OpenBlasGemm(ContractionKernel):
 
     def takes(self, op: ContractionOp, target: Target) -> bool:
         kind = _kind(op)
-        same = cast(TensorType, op.output.type).element_type == kind
+        same = op.output.type.element_type == kind
         return target.kind == "cpu" and same and isinstance(kind, Float32Type | Float64Type)
 
     def seconds(self, op: ContractionOp, m: int, n: int, k: int, batches: int, target: Target) -> float:
@@ -213,7 +213,7 @@ class CublasLtGemm(ContractionKernel):
         k = op.split_a()[2]
         return (
             target.kind == "cuda"
-            and cast(TensorType, op.output.type).element_type == kind
+            and op.output.type.element_type == kind
             and library_epilogue(op) is not None
             and scope_of(op).positive(k)
         )
@@ -237,7 +237,7 @@ class CublasLtGemm(ContractionKernel):
     def workspace(self, op: Operation) -> Expr:
         op = cast(ContractionOp, op)
         scope = scope_of(op)
-        results = scope.bounds(cast(TensorType, op.output.type).num_elements())[1]
+        results = scope.bounds(op.output.type.num_elements())[1]
         return const(min(WORKSPACE_LIMIT, (1 << 20) + (32 * results + 255) // 256 * 256))
 
     def emit(

@@ -1,4 +1,4 @@
-"""Tiles of the native tensor-core gemm, and how long a problem takes with each: the order in which they are tried, and the estimate."""
+"""Tiles of the native tensor-core gemm, and how long a problem takes with each."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class GemmTile:
 
     @staticmethod
     def of(config: dict[str, int]) -> GemmTile:
-        """The tile of a config; missing entries are those of the first tile. `ValueError` if no kernel has such a tile."""
+        """The tile of a config; missing entries are those of the first tile. `ValueError` if there is no such tile."""
         known = GemmTile(128, 128, 64, 2, 2, 3, 2).config() | config
         values = [known[key] for key in GemmTile(1, 1, 1, 1, 1, 1, 1).config()]
         tile = GemmTile(*values)
