@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import math
 import os
 import statistics
 import time
@@ -232,6 +233,14 @@ class Model:
         self._function()
         return [str(name) for name in self._module.missing_constants()] if unset_only else list(self._constants)
 
+    def constant_shape(self, name: str) -> tuple[int, ...]:
+        """The shape of a constant."""
+        return tuple(self._constants[self._known(name)]["shape"])
+
+    def constant_dtype(self, name: str) -> str:
+        """The dtype of a constant."""
+        return str(self._constants[self._known(name)]["dtype"])
+
     def set_constant(self, name: str, value: Any) -> None:
         """Copy the value of a constant to the device.
 
@@ -261,6 +270,10 @@ class Model:
         """Free what `allocate_memory` gave."""
         self._function()
         self._module.release(address)
+
+    def allocate_data(self, shape: Sequence[int], dtype: str) -> AITData:
+        """A tensor on the device with any content; free its `data_ptr` with `free_memory`."""
+        return AITData(self.allocate_memory(math.prod(shape) * numpy_dtype(dtype).itemsize), list(shape), dtype)
 
     def numpy_to_ait_data(self, array: np.ndarray[Any, Any]) -> AITData:
         """A copy of an array on the device; free its `data_ptr` with `free_memory`."""
@@ -322,6 +335,11 @@ class Model:
             told += [f"there is no {role} '{name}'" for name in extra]
             raise InputError(f"model {self.name}: {', '.join(told)}; its {role}s are {', '.join(expected) or 'none'}")
         return list(expected)
+
+    def _known(self, constant: str) -> str:
+        if constant not in self._constants:
+            raise InputError(f"model {self.name} has no constant '{constant}'")
+        return constant
 
     def _index_of(self, which: int | str, index: Mapping[str, int], role: str) -> int:
         if isinstance(which, str) and which in index:

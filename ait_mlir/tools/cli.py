@@ -1,0 +1,73 @@
+"""`ait`: compile, run, time and look into models."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Sequence
+
+from ait_mlir import __version__
+from ait_mlir.errors import AitError
+
+_DESCRIPTION = "Compile neural networks to C++ for the CPU, CUDA or ROCm, and run them."
+_EXAMPLE = """example:
+  ait compile examples/ffn.mlir --target cpu -o ffn.ait
+  ait run ffn.ait --input x=random:8x768 --compare reference
+  ait inspect ffn.ait --launches
+
+Each command has its own --help.
+"""
+
+
+class _Parser(argparse.ArgumentParser):
+    """Reports wrong options as `ait: error: ...` with exit code 1."""
+
+    def error(self, message: str):  # type: ignore[override]
+        print(f"ait: error: {message}; see {self.prog} --help", file=sys.stderr)
+        sys.exit(1)
+
+
+def argument_parser() -> argparse.ArgumentParser:
+    """The parser with all subcommands."""
+    from ait_mlir.tools.commands import bench, cache, compile, inspect, run
+
+    parser = _Parser(
+        prog="ait", description=_DESCRIPTION, epilog=_EXAMPLE, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--version", action="version", version=f"ait_mlir {__version__}")
+    subparsers = parser.add_subparsers(metavar="COMMAND", required=True, parser_class=_Parser)
+    for command in (compile, run, bench, inspect, cache):
+        command.add(subparsers)
+    return parser
+
+
+def main(args: Sequence[str] | None = None) -> int:
+    """Run the tool.
+
+    Every failure is one message on stderr and exit code 1; `AIT_TRACEBACK=1` adds where it was raised.
+    """
+    from ait_mlir.ir.source import SourceError
+
+    options = argument_parser().parse_args(args)
+    try:
+        return int(options.run(options))
+    except SourceError as error:
+        message = str(error)  # has its places
+    except AitError as error:
+        message = f"ait: error: {error}"
+    except OSError as error:
+        place = f"{error.filename}: " if error.filename else ""
+        message = f"ait: error: {place}{error.strerror or error}"
+    except MemoryError:
+        message = "ait: error: out of memory"
+    except KeyboardInterrupt:
+        message = "ait: interrupted"
+    if os.environ.get("AIT_TRACEBACK"):
+        raise
+    print(message, file=sys.stderr)
+    return 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

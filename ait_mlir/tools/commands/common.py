@@ -1,0 +1,166 @@
+"""What several subcommands need: weights, inputs from the command line, dims."""
+
+from __future__ import annotations
+
+import argparse
+import re
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, cast
+
+import numpy as np
+
+from ait_mlir.errors import AitError, InputError
+from ait_mlir.runtime.artifact import DimInfo
+from ait_mlir.runtime.data import numpy_dtype
+from ait_mlir.runtime.model import Model
+from ait_mlir.runtime.safetensors_part import decode
+
+Array = np.ndarray[Any, Any]
+EXAMPLE_ONLY = argparse.RawDescriptionHelpFormatter
+
+
+class UsageError(AitError):
+    """The command line makes no sense."""
+
+
+def note(text: str) -> None:
+    """Say something on stderr that is no error."""
+    print(f"ait: note: {text}", file=sys.stderr)
+
+
+def read_weights(path: str) -> dict[str, Array]:
+    """The tensors of a safetensors file, mapped, not read."""
+    file = Path(path)
+    if not file.is_file():
+        raise UsageError(f"{path}: there is no such file of weights")
+    try:
+        return decode(np.memmap(file, dtype=np.uint8, mode="r"))
+    except AitError as error:
+        raise UsageError(f"{path}: {error}") from error
+    except ValueError as error:
+        raise UsageError(f"{path} is no safetensors file: {error}") from error
+
+
+def name_and_value(text: str, what: str) -> tuple[str, str]:
+    """The parts of NAME=VALUE."""
+    name, equals, value = text.partition("=")
+    if not equals or not name or not value:
+        raise UsageError(f"{what} {text!r}: expected NAME=VALUE")
+    return name, value
+
+
+def parse_dims(texts: Iterable[str], dims: Sequence[DimInfo]) -> dict[str, int]:
+    """Values of all dims: as given by NAME=NUMBER, else the last hint, else the maximum."""
+    known = {dim.name: dim for dim in dims}
+    values = {dim.name: dim.hints[-1] if dim.hints else dim.hi for dim in dims}
+    for text in texts:
+        name, value = name_and_value(text, "--dim")
+        if name not in known:
+            raise UsageError(f"--dim {text}: there is no dim '{name}'; the dims are {', '.join(known) or 'none'}")
+        if not re.fullmatch(r"\d{1,12}", value) or not known[name].lo <= int(value) <= known[name].hi:
+            raise UsageError(f"--dim {text}: expected a whole number from {known[name].lo} to {known[name].hi}")
+        values[name] = int(value)
+    return values
+
+
+def parse_input(text: str, dtype: str, seed: int) -> Array:
+    """An input from `random:8x768`, `zeros:8x768`, `ones:8x768` or `@file.npy`."""
+    if text.startswith("@"):
+        return read_npy(text[1:]).astype(numpy_dtype(dtype), casting="no") if dtype != "bfloat16" else _bf16(text[1:])
+    kind, _, shape_text = text.partition(":")
+    if kind not in ("random", "zeros", "ones"):
+        raise UsageError(f"{text!r} is no input: expected random:8x768, zeros:8x768, ones:8x768 or @file.npy")
+    return filled(kind, parse_shape(shape_text), dtype, seed)
+
+
+def parse_shape(text: str) -> tuple[int, ...]:
+    """`8x768` as (8, 768); nothing, or `scalar`, as ()."""
+    if text in ("", "scalar"):
+        return ()
+    if not re.fullmatch(r"\d{1,12}(x\d{1,12})*", text):
+        raise UsageError(f"{text!r} is no shape: expected numbers with x between them, as in 8x768")
+    return tuple(int(part) for part in text.split("x"))
+
+
+def filled(kind: str, shape: tuple[int, ...], dtype: str, seed: int) -> Array:
+    """Zeros, ones, or random numbers: normal floats, integers 0 and 1, booleans."""
+    if kind == "zeros":
+        return np.zeros(shape, numpy_dtype(dtype))
+    if kind == "ones":
+        return np.ones(shape, numpy_dtype(dtype))
+    random = np.random.default_rng(seed)
+    if dtype.startswith(("int", "bool")):
+        return random.integers(0, 2, shape).astype(numpy_dtype(dtype))
+    return random.standard_normal(shape, np.float32).astype(numpy_dtype(dtype))
+
+
+def read_npy(path: str) -> Array:
+    """An array from a .npy file; objects are refused."""
+    try:
+        return cast(Array, np.load(path, allow_pickle=False))
+    except FileNotFoundError:
+        raise UsageError(f"{path}: there is no such file") from None
+    except (ValueError, EOFError, OSError) as error:
+        raise UsageError(f"{path} is no .npy file: {error}") from error
+
+
+def _bf16(path: str) -> Array:
+    """NumPy writes bfloat16 as raw 16-bit data."""
+    array = read_npy(path)
+    if array.dtype.itemsize != 2 or array.dtype.kind not in "Vui":
+        raise InputError(f"{path} has dtype {array.dtype}, expected the 16-bit data of bfloat16")
+    return array.view(numpy_dtype("bfloat16"))
+
+
+def set_weights(model: Model, weights: str | None, seed: int) -> dict[str, Array]:
+    """Give a model the constants that its artifact does not hold; returns those that were set.
+
+    `weights` is a safetensors file or `random`, which is also what they get, with a note, when nothing is said.
+    """
+    unset = model.get_constant_names(unset_only=True)
+    values: Mapping[str, Array] = {}
+    if weights is not None and weights != "random":
+        values = read_weights(weights)
+        known = set(model.get_constant_names())
+        if unknown := sorted(values.keys() - known):
+            note(f"{weights} holds {len(unknown)} tensors that the model does not know, the first '{unknown[0]}'")
+    elif unset and weights is None:
+        note(f"{len(unset)} constants have no value, random ones are used: give them with --weights FILE")
+    done: dict[str, Array] = {}
+    for name in model.get_constant_names() if values else unset:
+        if name in values:
+            done[name] = values[name]
+        elif name in unset:
+            done[name] = random_constant(name, model.constant_shape(name), model.constant_dtype(name), seed)
+    if values and (left := [name for name in unset if name not in values]):
+        raise UsageError(f"{weights} lacks {len(left)} constants that the artifact does not hold, first '{left[0]}'")
+    model.set_constants(done)
+    return done
+
+
+def random_constant(name: str, shape: tuple[int, ...], dtype: str, seed: int) -> Array:
+    """Values like those of a trained model: a matrix has spread 1 / sqrt(its last dim), a vector lies around 1/2."""
+    values = filled("random", shape, dtype, abs(hash_name(name) + seed))
+    if values.dtype.kind in "ib":
+        return values
+    wide = values.astype(np.float32)
+    wide = wide / max(1, shape[-1]) ** 0.5 if len(shape) > 1 else wide / 2 + 0.5
+    return wide.astype(values.dtype)
+
+
+def hash_name(name: str) -> int:
+    """A number for a name, the same in every process."""
+    import zlib
+
+    return zlib.crc32(name.encode())
+
+
+def text_of_bytes(count: float) -> str:
+    """A size as a person reads it: 512 B, 1.5 MiB."""
+    for unit in ("B", "KiB", "MiB", "GiB"):
+        if abs(count) < 1024:
+            return f"{count:.0f} {unit}" if unit == "B" else f"{count:.1f} {unit}"
+        count /= 1024
+    return f"{count:.1f} TiB"

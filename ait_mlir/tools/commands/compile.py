@@ -1,0 +1,156 @@
+"""`ait compile`: IR text to an artifact, or to any phase before it."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+
+from ait_mlir.errors import AitError
+from ait_mlir.host.files import write_atomic
+from ait_mlir.tools.commands.common import EXAMPLE_ONLY, UsageError, note, random_constant, read_weights
+
+if TYPE_CHECKING:
+    from xdsl.dialects.builtin import ModuleOp
+
+    from ait_mlir.ir.source import SourceText
+
+_EXAMPLE = """examples:
+  ait compile examples/ffn.mlir --target cpu -o ffn.ait --weights ffn.safetensors
+  ait compile examples/ffn.mlir --target cuda --to planned > ffn.planned.mlir
+  ait compile ffn.planned.mlir --from planned --target cuda -o ffn.ait
+"""
+
+
+def add(subparsers: Any) -> None:
+    """Declare the command."""
+    p: argparse.ArgumentParser = subparsers.add_parser(
+        "compile",
+        help="compile IR text to an artifact, or to a phase before it",
+        description="Compile IR text to an artifact, or print it at a phase before that.",
+        epilog=_EXAMPLE,
+        formatter_class=EXAMPLE_ONLY,
+    )
+    p.add_argument("file", help="an .mlir file")
+    p.add_argument("--target", choices=("cpu", "cuda", "rocm"), default="cpu", help="default: cpu")
+    p.add_argument(
+        "--arch", default="", help="such as sm_90a, gfx90a or native (default: the card or CPU that is here)"
+    )
+    p.add_argument("-o", "--output", help="where to write (default: NAME.ait for an artifact, else standard output)")
+    p.add_argument(
+        "--to",
+        default="built",
+        metavar="PHASE",
+        help="imported, simplified, fused, selected, bufferized, planned, source (C++) or built (default)",
+    )
+    p.add_argument(
+        "--from", dest="start", metavar="PHASE", help="the phase that the file is at (default: seen from its ops)"
+    )
+    p.add_argument("--weights", metavar="FILE", help="a safetensors file with values of the params, or 'random'")
+    p.add_argument("--name", help="the name of the model (default: that of its graph)")
+    p.add_argument("--workdir", help="keep the generated sources and the planned IR there")
+    p.add_argument("--measure", action="store_true", help="choose kernels by time, on the device that is here")
+    p.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Compile; returns the exit code."""
+    from ait_mlir import driver
+
+    if options.to not in driver.PHASES:
+        raise UsageError(f"--to {options.to}: the phases are {', '.join(driver.PHASES)}")
+    if options.start is not None and options.start not in driver.PHASES[:-2]:
+        raise UsageError(f"--from {options.start}: a file can be at {', '.join(driver.PHASES[:-2])}")
+    try:
+        module, source = driver.read_module(options.file)
+    except OSError as error:
+        raise UsageError(f"cannot read {options.file}: {error.strerror}") from error
+    weights = _weights(options.weights, module, options.file)
+    if options.to == "built":
+        return _build(options, module, source, weights)
+    start = options.start or driver.phase_of(module)
+    stop = "planned" if options.to == "source" else options.to
+    arch = options.arch or _default_arch(options.target)
+    driver.run_to_phase(
+        module, stop, start=start, target=options.target, arch=arch, measure=options.measure, source=source
+    )
+    if options.to == "source":
+        files = driver.emit(module).files
+        text = "\n".join(f"// ---- {name}\n{content}" for name, content in files.items())
+    else:
+        text = str(module) + "\n"
+    if options.output is None:
+        sys.stdout.write(text)
+    else:
+        write_atomic(Path(options.output), text.encode())
+    return 0
+
+
+def _build(options: argparse.Namespace, module: ModuleOp, source: SourceText, weights: dict[str, Any]) -> int:
+    from ait_mlir import driver
+
+    output = Path(options.output or Path(options.file).stem + ".ait")
+    driver.compile_module(
+        module,
+        options.target,
+        workdir=options.workdir,
+        name=options.name,
+        constants=weights,
+        output=output,
+        arch=options.arch,
+        start=options.start,
+        measure=options.measure,
+        source=source,
+    )
+    print(f"wrote {output} ({output.stat().st_size} bytes)")
+    return 0
+
+
+def _default_arch(target: Any) -> str:
+    from ait_mlir.lowering.toolchain import default_arch
+
+    return default_arch(target)
+
+
+def _weights(text: str | None, module: ModuleOp, file: str) -> dict[str, Any]:
+    """The values of params for the artifact, checked against the params of the module."""
+    if text is None:
+        return {}
+    params = param_types(module)
+    if text == "random":
+        return {name: random_constant(name, shape, dtype, 0) for name, (shape, dtype) in params.items()}
+    values = read_weights(text)
+    if unknown := sorted(values.keys() - params.keys()):
+        note(f"{len(unknown)} tensors of {text} are no params of {file}, the first '{unknown[0]}': left out")
+    if missing := sorted(params.keys() - values.keys()):
+        note(f"{len(missing)} params have no value in {text}, the first '{missing[0]}': to be set on the model")
+    for name, (shape, dtype) in params.items():
+        if name in values and (values[name].shape != shape or values[name].dtype.name != dtype):
+            found = f"{values[name].dtype.name} {list(values[name].shape)}"
+            raise AitError(f"{text}: '{name}' is {found}, but the param is {dtype} {list(shape)}")
+    return {name: values[name] for name in params if name in values}
+
+
+def param_types(module: ModuleOp) -> dict[str, tuple[tuple[int, ...], str]]:
+    """Shape and dtype of each param of a module, at any phase."""
+    from ait_mlir.dialects.ait.data import ParamOp
+    from ait_mlir.dialects.ait.dtypes import BY_IR
+    from ait_mlir.dialects.ait.types import ShapedType
+    from ait_mlir.dialects.ait_rt.buffers import ConstantOp
+
+    found: dict[str, tuple[tuple[int, ...], str]] = {}
+    for op in module.walk():
+        if not isinstance(op, ParamOp | ConstantOp):
+            continue
+        type_ = cast(ShapedType, op.results[0].type)
+        shape, dtype = type_.static_shape(), BY_IR[type_.element_type].name
+        if shape is None:
+            continue
+        if isinstance(op, ParamOp):
+            found[op.param_name.data] = shape, dtype
+            continue
+        rows = op.rows() or [None] * len(op.param_names())
+        for name, count in zip(op.param_names(), rows, strict=True):
+            found[name] = shape if count is None else (count, *shape[1:]), dtype
+    return found

@@ -1,0 +1,131 @@
+"""`ait inspect`: what is in an artifact, and what a run of it will do; nothing is loaded or run."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ait_mlir.runtime import artifact
+from ait_mlir.runtime.artifact import Artifact, DimInfo
+from ait_mlir.tools.commands.common import EXAMPLE_ONLY, UsageError, parse_dims, text_of_bytes
+from ait_mlir.tools.report import Report, table
+
+if TYPE_CHECKING:
+    from xdsl.dialects.builtin import ModuleOp
+
+_EXAMPLE = """examples:
+  ait inspect ffn.ait
+  ait inspect ffn.ait --launches --dim batch=8
+  ait inspect examples/bert_layer.mlir --target cuda --launches     (IR text is planned first)
+"""
+
+
+def add(subparsers: Any) -> None:
+    """Declare the command."""
+    p: argparse.ArgumentParser = subparsers.add_parser(
+        "inspect",
+        help="show what is in an artifact, and its launches",
+        description="Show what is in an artifact, and with --launches what a run will do.",
+        epilog=_EXAMPLE,
+        formatter_class=EXAMPLE_ONLY,
+    )
+    p.add_argument("file", help="a .ait file, or IR text at any phase")
+    p.add_argument(
+        "--launches", action="store_true", help="each launch: op, kernel, shapes, bytes, flops; and the totals"
+    )
+    p.add_argument(
+        "--dim", action="append", default=[], metavar="NAME=N", help="default: the last hint, else the maximum"
+    )
+    p.add_argument("--ir", action="store_true", help="print the planned IR")
+    p.add_argument(
+        "--target", choices=("cpu", "cuda", "rocm"), default="cpu", help="for IR text that is not planned yet"
+    )
+    p.add_argument("--arch", default="", help="for IR text that is not planned yet")
+    p.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Show; returns the exit code."""
+    if Path(options.file).suffix == ".mlir":
+        module, dims = _plan(options)
+        if options.ir:
+            print(module)
+        if options.launches or not options.ir:
+            _print_launches(module, parse_dims(options.dim, dims))
+        return 0
+    loaded = artifact.read(options.file)
+    if options.ir:
+        print(loaded.ir_text, end="")
+        return 0
+    dims = parse_dims(options.dim, loaded.manifest.dims)
+    _print_manifest(loaded)
+    if options.launches:
+        print()
+        _print_launches(_parse(options.file, loaded.ir_text), dims)
+    return 0
+
+
+def _plan(options: argparse.Namespace) -> tuple[ModuleOp, tuple[DimInfo, ...]]:
+    from ait_mlir import driver
+
+    try:
+        module, source = driver.read_module(options.file)
+    except OSError as error:
+        raise UsageError(f"cannot read {options.file}: {error.strerror}") from error
+    phase = driver.phase_of(module)
+    driver.run_to_phase(module, "planned", start=phase, target=options.target, arch=options.arch, source=source)
+    scope = driver.program_of(module).scope
+    return module, tuple(DimInfo(d.name, d.lo, d.hi, tuple(d.hints)) for d in scope.dims)
+
+
+def _parse(name: str, text: str) -> ModuleOp:
+    from ait_mlir.ir.parser import parse_source
+    from ait_mlir.ir.source import SourceText
+    from ait_mlir.universe import context
+
+    return parse_source(context(), SourceText(name, text))
+
+
+def _print_manifest(loaded: Artifact) -> None:
+    manifest = loaded.manifest
+    print(f"model     {manifest.name}")
+    print(f"target    {manifest.target} {manifest.arch}")
+    for dim in manifest.dims:
+        hints = f" hints {list(dim.hints)}" if dim.hints else ""
+        print(f"dim       {dim.name} = {dim.lo} to {dim.hi}{hints}")
+    for role, tensors in (("input", manifest.inputs), ("output", manifest.outputs)):
+        for tensor in tensors:
+            print(f"{role:8}  {tensor.name}: {tensor.dtype} [{', '.join(tensor.shape)}]")
+    sizes = {name: size for name, (_, size) in loaded.parts.items()}
+    constants = loaded.constants
+    total = sum(array.nbytes for array in constants.values())
+    print(f"constants {len(constants)} bound, {text_of_bytes(total)}")
+    parts = f"library {text_of_bytes(sizes['library'])}, IR {text_of_bytes(sizes['ir'])}"
+    print(f"file      {text_of_bytes(loaded.data.size)}: {parts}")
+    print(f"made by   {', '.join(f'{name} {version}' for name, version in manifest.producers.items())}")
+
+
+def _print_launches(module: ModuleOp, dims: dict[str, int]) -> None:
+    from ait_mlir import driver
+    from ait_mlir.tools.report import report
+
+    found = report(module, driver.program_of(module), dims)
+    told = ", ".join(f"{name} = {value}" for name, value in dims.items())
+    print(f"launches{' at ' + told if told else ''}")
+    rows = [["", "op", "kernel", "shapes", "read", "written", "flops"]]
+    for i, launch in enumerate(found.launches):
+        rows.append(
+            [str(i), launch.op, launch.kernel, launch.shapes, str(launch.read), str(launch.written), str(launch.flops)]
+        )
+    print(table(rows, right=(0, 4, 5, 6)))
+    _print_totals(found)
+
+
+def _print_totals(found: Report) -> None:
+    ratio = f" ({found.bytes / found.floor:.3f} times)" if found.floor else ""
+    print(f"launches  {len(found.launches)}")
+    print(f"bytes     {found.bytes} read and written by the launches")
+    print(f"floor     {found.floor} for weights, inputs, outputs, and each intermediate written and read once{ratio}")
+    print(f"flops     {found.flops}")
+    print(f"arena     {found.arena} bytes, constants {found.constants} bytes")

@@ -1,0 +1,277 @@
+"""`ait run`: run an artifact once, and compare what comes out."""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ait_mlir.errors import AitError
+from ait_mlir.host.files import atomic_file
+from ait_mlir.runtime.artifact import Manifest
+from ait_mlir.runtime.data import AITData
+from ait_mlir.runtime.model import Model
+from ait_mlir.tools.commands.common import (
+    EXAMPLE_ONLY,
+    Array,
+    UsageError,
+    name_and_value,
+    parse_dims,
+    parse_input,
+    read_npy,
+    set_weights,
+)
+from ait_mlir.tools.report import table
+
+_EXAMPLE = """examples:
+  ait run ffn.ait --input x=random:8x768 --compare reference
+  ait run ffn.ait --input x=@x.npy --compare y=expected.npy --output y=@y.npy
+  ait run ffn.ait --dim batch=8           (random inputs of the shapes that the dims give)
+"""
+_TOLERANCE = {"float16": 4e-3, "bfloat16": 3e-2, "float32": 2e-5, "float64": 1e-12}
+"""Of the largest magnitude of the expected output; integers and booleans must be equal."""
+
+
+def add(subparsers: Any) -> None:
+    """Declare the command."""
+    p: argparse.ArgumentParser = subparsers.add_parser(
+        "run",
+        help="run an artifact once",
+        description="Run an artifact once; print or write its outputs, or compare them.",
+        epilog=_EXAMPLE,
+        formatter_class=EXAMPLE_ONLY,
+    )
+    p.add_argument("artifact", help="a .ait file")
+    p.add_argument(
+        "--input",
+        action="append",
+        default=[],
+        metavar="NAME=VALUE",
+        help="random:8x768, zeros:8x768, ones:8x768, @file.npy",
+    )
+    p.add_argument("--dim", action="append", default=[], metavar="NAME=N", help="dims of the inputs that are not given")
+    p.add_argument("--output", action="append", default=[], metavar="NAME=@FILE.npy", help="write an output to a file")
+    p.add_argument(
+        "--compare",
+        action="append",
+        default=[],
+        metavar="WHAT",
+        help="'reference' (the meaning of the IR, in float64), FILE.npy or NAME=FILE.npy; exit code 1 if it differs",
+    )
+    p.add_argument("--tolerance", type=float, help="largest error allowed, over the largest expected magnitude")
+    p.add_argument("--weights", metavar="FILE", help="a safetensors file for constants, or 'random'")
+    p.add_argument("--graph", action="store_true", help="as a CUDA graph (run three times)")
+    p.add_argument("--seed", type=int, default=0, help="of random inputs and weights (default: 0)")
+    p.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Run and report; returns the exit code, 1 when a comparison fails."""
+    with Model(options.artifact) as model:
+        weights = set_weights(model, options.weights, options.seed)
+        inputs = make_inputs(model, options)
+        outputs = run_on_host(model, inputs, options.graph)
+        for name, array in outputs.items():
+            print(f"{name}: {array.dtype.name} {list(array.shape)}  {summary(array)}")
+        write_outputs(outputs, options.output)
+        expected = _expected(options, model, inputs, outputs, weights)
+    return compare(outputs, expected, options.tolerance) if expected else 0
+
+
+def make_inputs(model: Model, options: argparse.Namespace) -> dict[str, Array]:
+    """The inputs that were given, and random ones for the others."""
+    given: dict[str, Array] = {}
+    known = model.get_input_name_to_index_map()
+    for text in options.input:
+        name, value = name_and_value(text, "--input")
+        if name not in known:
+            raise UsageError(f"--input {text}: there is no input '{name}'; the inputs are {', '.join(known) or 'none'}")
+        given[name] = parse_input(value, model.get_input_dtype(name), options.seed + known[name])
+    if len(given) < len(known):
+        shapes = model.input_shapes(_dims_of(model, given, options.dim))
+        for name in known.keys() - given.keys():
+            text = "random:" + "x".join(map(str, shapes[name]))
+            given[name] = parse_input(text, model.get_input_dtype(name), options.seed + known[name])
+    return {name: given[name] for name in known}
+
+
+def _dims_of(model: Model, given: Mapping[str, Array], texts: list[str]) -> dict[str, int]:
+    """All dims: from --dim, else from the inputs that were given, else their last hint or maximum."""
+    manifest = manifest_of(model)
+    values = parse_dims(texts, manifest.dims)
+    told = {text.partition("=")[0] for text in texts}
+    for tensor in manifest.inputs:
+        for dim, extent in zip(tensor.shape, given[tensor.name].shape if tensor.name in given else (), strict=False):
+            if dim in values and dim not in told:
+                values[dim] = extent
+    return values
+
+
+def manifest_of(model: Model) -> Manifest:
+    """The manifest of a model that came from an artifact."""
+    if model.manifest is None:
+        raise UsageError(f"model {model.name} has no manifest")
+    return model.manifest
+
+
+def run_on_host(model: Model, inputs: Mapping[str, Array], graph: bool) -> dict[str, Array]:
+    """Run with inputs and outputs on the host, through memory of the device where that is another."""
+    if model.target == "cpu":
+        outputs = model.make_outputs(inputs)
+        return _run(model, inputs, outputs, graph)
+    owned: list[AITData] = []
+    try:
+        ins: dict[str, AITData] = {}
+        for name, array in inputs.items():
+            ins[name] = model.numpy_to_ait_data(array)
+            owned.append(ins[name])
+        outs: list[AITData] = []
+        for name, shape in model.infer_output_shapes(ins).items():
+            outs.append(model.allocate_data(shape, model.get_output_dtype(name)))
+            owned.append(outs[-1])
+        done = _run(model, ins, outs, graph)
+        return {name: model.ait_data_to_numpy(data) for name, data in done.items()}
+    finally:
+        for data in owned:
+            model.free_memory(data.data_ptr)
+
+
+def _run(model: Model, inputs: Any, outputs: Any, graph: bool) -> dict[str, Any]:
+    """Once; as a graph twice more, so that the last run replays what the second recorded."""
+    for _ in range(2 if graph else 0):
+        model.run(inputs, outputs, graph_mode=True)
+    return model.run(inputs, outputs, graph_mode=graph)
+
+
+def summary(array: Array) -> str:
+    """Mean, spread and range of an array."""
+    if array.size == 0:
+        return "empty"
+    wide = array.astype(np.float64)
+    told = f"mean {wide.mean():.4g}  std {wide.std():.4g}  min {wide.min():.4g}  max {wide.max():.4g}"
+    bad = int((~np.isfinite(wide)).sum())
+    return told + (f"  {bad} not finite" if bad else "")
+
+
+def write_outputs(outputs: Mapping[str, Array], texts: list[str]) -> None:
+    """Write outputs as .npy files."""
+    for text in texts:
+        name, value = name_and_value(text, "--output")
+        if name not in outputs:
+            raise UsageError(f"--output {text}: there is no output '{name}'; the outputs are {', '.join(outputs)}")
+        with atomic_file(Path(value.removeprefix("@"))) as file:
+            np.save(file, outputs[name])
+
+
+def _expected(
+    options: argparse.Namespace,
+    model: Model,
+    inputs: Mapping[str, Array],
+    outputs: Mapping[str, Array],
+    weights: Mapping[str, Array],
+) -> dict[str, Array]:
+    expected: dict[str, Array] = {}
+    for what in options.compare:
+        if what == "reference":
+            expected |= evaluate_reference(options.artifact, model, inputs, outputs, weights)
+            continue
+        name, equals, path = what.partition("=")
+        if not equals:
+            if len(outputs) != 1:
+                raise UsageError(f"--compare {what}: say which output, as in {next(iter(outputs))}={what}")
+            name, path = next(iter(outputs)), what
+        if name not in outputs:
+            raise UsageError(f"--compare {what}: there is no output '{name}'; the outputs are {', '.join(outputs)}")
+        expected[name] = read_npy(path)
+    return expected
+
+
+def evaluate_reference(
+    path: str, model: Model, inputs: Mapping[str, Array], outputs: Mapping[str, Array], weights: Mapping[str, Array]
+) -> dict[str, Array]:
+    """What the program in the artifact means, in float64."""
+    from ait_mlir import driver
+    from ait_mlir.ir.parser import parse_source
+    from ait_mlir.ir.source import SourceText
+    from ait_mlir.reference.interpreter import run_program
+    from ait_mlir.runtime import artifact
+    from ait_mlir.universe import context
+
+    module = parse_source(context(), SourceText(path, model.ir_text))
+    manifest = manifest_of(model)
+    dims = _dims_of_run(model, manifest, inputs)
+    params = {**artifact.read(path).constants, **weights}
+    found = run_program(module, driver.program_of(module), inputs, params, dims, exact=True)
+    return {name: found[name] for name in outputs}
+
+
+def _dims_of_run(model: Model, manifest: Manifest, inputs: Mapping[str, Array]) -> dict[str, int]:
+    """The dims of a run from the shapes of its inputs.
+
+    Every dim stands alone, or times and plus a number, somewhere.
+    """
+    from ait_mlir.dims import parse
+
+    values: dict[str, int] = {}
+    low, high = {d.name: d.lo for d in manifest.dims}, {d.name: d.lo + 1 for d in manifest.dims}
+    for tensor in manifest.inputs:
+        for text, extent in zip(tensor.shape, inputs[tensor.name].shape, strict=True):
+            expression = parse(text)
+            if len(expression.symbols) != 1:
+                continue
+            (name,) = expression.symbols
+            base, step = expression.evaluate(low), expression.evaluate(high) - expression.evaluate(low)
+            value = low[name] + (extent - base) // step if step else low[name]
+            if name not in values and expression.evaluate({name: value}) == extent:
+                values[name] = value
+    if missing := [d.name for d in manifest.dims if d.name not in values]:
+        raise AitError(f"model {model.name}: the inputs do not give the value of {', '.join(missing)}")
+    return values
+
+
+def compare(outputs: Mapping[str, Array], expected: Mapping[str, Array], tolerance: float | None) -> int:
+    """Print the errors of each output; returns 1 when one is larger than allowed, else 0."""
+    rows = [["output", "max error", "over max", "rmse", "allowed", ""]]
+    failed = False
+    for name, want in expected.items():
+        got = outputs[name]
+        if got.shape != want.shape:
+            raise AitError(f"output '{name}' has shape {list(got.shape)}, expected {list(want.shape)}")
+        errors = measure(got, want)
+        allowed = tolerance if tolerance is not None else _TOLERANCE.get(got.dtype.name, 0.0)
+        good = errors.same_places and errors.relative <= allowed
+        failed |= not good
+        told = "ok" if good else "WRONG" if errors.same_places else "WRONG: NaN or Inf in other places"
+        rows.append(
+            [name, f"{errors.largest:.3g}", f"{errors.relative:.3g}", f"{errors.rmse:.3g}", f"{allowed:.3g}", told]
+        )
+    print(table(rows, right=(1, 2, 3, 4)))
+    return int(failed)
+
+
+@dataclasses.dataclass(frozen=True)
+class Errors:
+    """How far an array is from another: largest and root-mean-square error, the largest over the largest magnitude."""
+
+    largest: float
+    relative: float
+    rmse: float
+    same_places: bool
+
+
+def measure(got: Array, want: Array) -> Errors:
+    """Compare in float64; values that are not finite must be the same in both."""
+    a, b = got.astype(np.float64), want.astype(np.float64)
+    finite = np.isfinite(a) & np.isfinite(b)
+    same = bool(np.array_equal(a[~finite], b[~finite], equal_nan=True))
+    if not finite.any():
+        return Errors(0.0, 0.0, 0.0, same)
+    difference = np.abs(a[finite] - b[finite])
+    scale = float(np.abs(b[finite]).max())
+    largest = float(difference.max())
+    relative = largest / scale if scale else (0.0 if largest == 0 else float("inf"))
+    return Errors(largest, relative, float(np.sqrt((difference**2).mean())), same)
