@@ -194,7 +194,8 @@ def kernel_file(
     parameters += [f"[[maybe_unused]] int64_t {d}" for d in dims.values()]
     plain = ["const void*"] * len(ins) + ["void*"] * (len(outs) + 1) + ["int64_t"] * len(dims)
     casts = [_typed(a, "const ") for a in ins] + [_typed(o, "") for o in outs]
-    headers = dict.fromkeys(("ait/context.h", "ait/dims.h", "ait/types.h", *emission.includes))
+    math = ("ait/math.h",) if emission.definitions else ()  # what regions are made of
+    headers = dict.fromkeys(("ait/context.h", "ait/dims.h", "ait/types.h", *math, *emission.includes))
     includes = "".join(f'#include "{header}"\n' for header in headers)
     lines = "\n".join("  " + line if line else "" for line in [*casts, *emission.body.rstrip("\n").split("\n")])
     text = f"""{comment(what)}
