@@ -9,7 +9,7 @@ import numpy as np
 import scipy.special
 from xdsl.ir import Attribute, Operation
 
-from ait_mlir.dialects.ait.dtypes import is_float
+from ait_mlir.dialects.ait.dtypes import BY_IR, is_float
 from ait_mlir.dialects.ait.elementwise import CompareOp, FusedElementwiseOp
 from ait_mlir.reference.core import Array, Evaluation, Rule, element_type_of, reference, storage_dtype, value_dtype
 
@@ -85,8 +85,17 @@ COMPARE: dict[str, Callable[[Array, Array], Array]] = {
 }
 
 
-def cast_values(x: Array, target: Attribute) -> Array:
-    """Convert values to another element type, rounding to it.
+WIDER: dict[str, tuple[str, ...]] = {
+    "f16": ("f16", "f32", "f64"),
+    "bf16": ("bf16", "f32", "f64"),
+    "f32": ("f32", "f64"),
+    "f64": ("f64",),
+}
+"""Float types that hold every value of a float type."""
+
+
+def cast_values(x: Array, source: Attribute, target: Attribute) -> Array:
+    """Convert values to another element type, rounding to it unless it holds every value of the source type.
 
     Float to integer truncates toward zero and saturates at the ends of the range, NaN gives 0. Anything to `i1` is
     `x != 0`. Integer to narrower integer wraps.
@@ -95,7 +104,8 @@ def cast_values(x: Array, target: Attribute) -> Array:
     if dtype == np.bool_:
         return np.not_equal(x, 0)
     if is_float(target):
-        return x.astype(dtype).astype(value_dtype(target))
+        exact = BY_IR[target].mlir in WIDER.get(BY_IR[source].mlir, ())
+        return x if exact else x.astype(dtype).astype(value_dtype(target))
     if x.dtype.kind != "f":
         return x.astype(dtype)
     info = np.iinfo(dtype)
@@ -134,7 +144,8 @@ def _(op: Operation, arrays: list[Array], ev: Evaluation) -> Sequence[Array]:
 
 @reference("ait.cast")
 def _(op: Operation, arrays: list[Array], ev: Evaluation) -> Sequence[Array]:
-    return (cast_values(arrays[0], element_type_of(op.results[0].type)),)
+    source, target = element_type_of(op.operands[0].type), element_type_of(op.results[0].type)
+    return (cast_values(arrays[0], source, target),)
 
 
 @reference("ait.fused_elementwise")
