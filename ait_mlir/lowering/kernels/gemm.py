@@ -163,7 +163,7 @@ class NativeGemm(ContractionKernel):
         else:
             call = f"{'gemm_simt' if target.is_gpu else 'gemm'}<{functor}>({arguments})"
         header = "ait/kernels/gpu/gemm.cuh" if target.is_gpu else "ait/kernels/cpu/gemm.h"
-        return Emission((header,), definition, f"return ait::{place}::{call};\n")
+        return Emission(("ait/math.h", header), definition, f"return ait::{place}::{call};\n")
 
 
 class OpenBlasGemm(ContractionKernel):
@@ -193,7 +193,7 @@ class OpenBlasGemm(ContractionKernel):
         problem = Problem.of(op, ins, outs[0])
         definition, functor = epilogue_functor(op, "epilogue_@ID@", "cpu")
         return Emission(
-            ("ait/kernels/cpu/gemm.h",),
+            ("ait/math.h", "ait/kernels/cpu/gemm.h"),
             definition,
             f"return ait::cpu::gemm_library<{functor}>(\n"
             f"      ctx, {problem.shape_cpp('cpu', cpp_dims)},\n"
