@@ -1,9 +1,9 @@
-"""What rewriting costs: many patterns against one, and a stack of BERT layers from text through every phase to `planned`.
+"""What rewriting costs: many patterns against one, and a stack of BERT layers from text through every phase.
 
     python -m benchmarks.rewrites              # both, with the limits; exit code 1 where one is missed
     python -m benchmarks.rewrites --ops 2500   # the phases of one stack
 
-Times are CPU seconds of this process. The engine's time is the smallest of several runs; a stack runs once after a warm-up.
+Times are CPU seconds of this process. The engine's is the smallest of several runs; a stack runs once after a warm-up.
 """
 
 from __future__ import annotations
@@ -73,7 +73,8 @@ def untagged(p: PatternBuilder) -> None:
 def chains(count: int) -> str:
     """gemm, add, relu `count` times, with a tag on each gemm; every other one shares its bias."""
     t = "!ait.tensor<b x 8 x f32>"
-    lines = [f"ait.graph @chains(%v0: {t}, %w: !ait.tensor<8 x 8 x f32>, %c: !ait.tensor<8 x f32>) dims {{b = 1 to 8}} {{"]
+    inputs = f"%v0: {t}, %w: !ait.tensor<8 x 8 x f32>, %c: !ait.tensor<8 x f32>"
+    lines = [f"ait.graph @chains({inputs}) dims {{b = 1 to 8}} {{"]
     for i in range(count):
         bias = "%c"
         if i % 2:
@@ -113,8 +114,10 @@ def benchmark_patterns() -> bool:
     ratio = all_of_them / one
     ok = fired == len(many) and ratio <= MAX_PATTERN_RATIO
     operations = sum(1 for _ in module.walk())
-    print(f"{operations} ops, {CHAINS} rewrites: 1 pattern {one * 1e3:.0f} ms; {len(many)} patterns {all_of_them * 1e3:.0f} ms")
-    print(f"  {fired} of {len(many)} fire; ratio {ratio:.2f} (limit {MAX_PATTERN_RATIO}); compiled in {compiling * 1e3:.0f} ms")
+    print(f"{operations} ops, {CHAINS} rewrites")
+    print(f"  1 pattern   {one * 1e3:6.0f} ms")
+    print(f"  {len(many)} patterns {all_of_them * 1e3:6.0f} ms, compiled in {compiling * 1e3:.0f} ms; {fired} fire")
+    print(f"  ratio {ratio:.2f} (limit {MAX_PATTERN_RATIO})")
     return ok
 
 

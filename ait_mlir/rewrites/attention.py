@@ -1,7 +1,8 @@
 """bmm, scale, mask, softmax, bmm become one attention, which never stores the scores.
 
-The scale may multiply or divide, on the scores or on the queries, by a constant; the mask is added after the scale. With 3 dims
-the batch counts the heads, too, and one head is added. What comes between the two products must have no other use.
+The scale may multiply or divide, on the scores or on the queries, by a constant; the mask is added after the scale.
+With 3 dims the batch counts the heads, too, and one head is added. What comes between the two products must have no
+other use.
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ from ait_mlir.rewrites.engine.language import PatternBuilder, pattern, patterns
 
 @pattern()
 def outline(p: PatternBuilder) -> None:
-    """Every elementwise operation on tensors becomes a fused_elementwise of one, so that later passes see one operation"""
+    """Every elementwise operation on tensors becomes a fused_elementwise of one: later passes see one kind of op"""
     root = p.op(trait="Elementwise")
     p.require("is_tensor", p.result(root))
     p.replace(root, "outline_elementwise", root)

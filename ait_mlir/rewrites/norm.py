@@ -15,6 +15,7 @@ def residual_norm(p: PatternBuilder, position: int) -> None:
     p.require("no_region", root)
     p.require("no_attribute", root, "kernel")
     p.require("same_type", x, total)
+    p.require("is_no_splat", x)
     p.require("users_follow", total, root)
     p.apply(root, "add_to_prologue", x, r, add, root)
 

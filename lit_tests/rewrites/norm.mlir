@@ -105,3 +105,24 @@ ait.graph @set_already(%x: !ait.tensor<b x 4 x f32>, %c: !ait.tensor<4 x f32>) d
   ait.output "y4" %4 : !ait.tensor<b x 4 x f32>
   ait.output "y5" %5 : !ait.tensor<b x 4 x f32>
 }
+
+// A constant becomes part of a region, so it cannot be what the norm reads; the other operand of the sum is.
+// CHECK-LABEL: ait.graph @constant_residual
+ait.graph @constant_residual(%x: !ait.tensor<b x 8 x f32>) dims {b = 1 to 4} {
+  %c = ait.constant 3.0 : !ait.tensor<b x 8 x f32>
+  %s = ait.add %c, %x : !ait.tensor<b x 8 x f32>
+  // CHECK: ait.layer_norm %x axes 1 eps 0.001 prologue() {
+  %y = ait.layer_norm %s axes 1 eps 0.001 : !ait.tensor<b x 8 x f32>
+  ait.output "y" %y : !ait.tensor<b x 8 x f32>
+}
+
+// CHECK-LABEL: ait.graph @constant_sum
+ait.graph @constant_sum() dims {b = 1 to 4} {
+  %c = ait.constant 3.0 : !ait.tensor<b x 8 x f32>
+  // CHECK: ait.add
+  %s = ait.add %c, %c : !ait.tensor<b x 8 x f32>
+  // CHECK-NEXT: ait.layer_norm
+  // CHECK-NOT: prologue
+  %y = ait.layer_norm %s axes 1 eps 0.001 : !ait.tensor<b x 8 x f32>
+  ait.output "y" %y : !ait.tensor<b x 8 x f32>
+}

@@ -2,8 +2,9 @@
 
     python -m tests.mutate.run [FAMILY ...]
 
-A mutant is a set of patterns with one precondition less: a constraint, a trait, a fixed attribute, or that two operands are the same
-value. It is compiled and put in place of the family's set, and the family's tests run in this process until one fails.
+A mutant is a set of patterns with one precondition less: a constraint, a trait, a fixed attribute, or that two
+operands are the same value. It is compiled and put in place of the family's set, and the family's tests run in this
+process until one fails.
 """
 
 from __future__ import annotations

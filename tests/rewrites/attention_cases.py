@@ -1,4 +1,4 @@
-"""Graphs for every variant of the attention pattern: one that matches, and for each precondition one that breaks only it."""
+"""Graphs for every variant of the attention pattern: one that matches, and for each precondition one that breaks it."""
 
 from __future__ import annotations
 
@@ -85,7 +85,6 @@ def breaking(case: Attention) -> Iterator[tuple[str, Attention]]:
     """Graphs that differ from a matching one in one precondition."""
     scaled, masked = case.scale != "no_scale", case.mask != "no_mask"
     batch = "b x 3 x " if case.rank == 4 else "b x "
-    ones = case.q.count(" x ") + 1
     # with one query, or one key, something else can enlarge the scores
     one_query = replace(
         case, q=f"{batch}1 x 8", scores=f"{batch}1 x l", result=f"{batch}5 x 6", masked=f"{batch}5 x l"
@@ -100,7 +99,6 @@ def breaking(case: Attention) -> Iterator[tuple[str, Attention]]:
     yield "batch_of_k", replace(case, k="l x 8")
     yield "batch_of_v", replace(case, v="l x 6")
     if scaled:
-        wide = " x ".join(["1"] * (ones + 1))
         where = "scaled_query" if case.scale.startswith("query") else "scaled_scores"
         yield "zero", replace(case, constant="0.0")
         yield "different_constants", replace(
@@ -112,7 +110,6 @@ def breaking(case: Attention) -> Iterator[tuple[str, Attention]]:
         yield "constant_enlarges", replace(
             one_query, constant_shape="5 x 1", scores=scores, **{where: enlarged}
         )
-        del wide
     if case.scale.startswith("scores"):
         yield "scaled_scores_are_shared", replace(case, shared="s1")
     if masked:

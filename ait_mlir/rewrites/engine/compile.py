@@ -1,9 +1,9 @@
 """Compiles `pdl.pattern` IR to one Python matcher for each class of root operation.
 
-Patterns with the same root class become one tree of conditions: common prefixes are tested once, and siblings that compare one thing
-with different constants become a dictionary lookup. Every pattern has a rank: benefit first, then declaration. The matcher
-returns the matching pattern of lowest rank: it visits children by the best rank below them and skips those that cannot beat what it
-found. Nothing from IR becomes source text; see `steps.Constants`.
+Patterns with the same root class become one tree of conditions: common prefixes are tested once, and siblings that
+compare one thing with different constants become a dictionary lookup. Every pattern has a rank: benefit first, then
+declaration. The matcher returns the matching pattern of lowest rank: it visits children by the best rank below them and
+skips those that cannot beat what it found. Nothing from IR becomes source text; see `steps.Constants`.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ NEST_AT = 24
 
 @dataclass(frozen=True)
 class CompiledPatterns:
-    """Matchers by class of root operation, the names of the patterns in order of rank, and the generated source to read."""
+    """Matchers by class of root operation, the names of the patterns by rank, and the generated source to read."""
 
     dispatch: dict[type[Operation], Matcher]
     names: tuple[str, ...]
@@ -71,7 +71,7 @@ class _Node:
 
     def settle(self) -> int:
         """Compute `best`, the lowest rank at or below each node, without recursion."""
-        order = [self]
+        order: list[_Node] = [self]
         for node in order:
             order.extend(child for _, child in node.children.values())
         for node in reversed(order):
@@ -162,7 +162,8 @@ class _Function:
         self.lines.append("    " * depth + text)
 
     def node(self, node: _Node, names: list[str], depth: int, rival: int, guarded: bool) -> None:
-        """Code for a node. `rival` is the best rank that is visited after it; `guarded`, whether something may be found already."""
+        """Code for a node. `rival` is the best rank visited after it; `guarded` says that something may be found
+        already."""
         children = node.sorted_children()
         if node.ranks:
             rank = min(node.ranks)

@@ -1,4 +1,5 @@
-"""The constraints a pattern may require: predicates on matched operations, values and attributes. They test; they return nothing.
+"""The constraints a pattern may require: predicates on operations, values and attributes. They test; they return
+nothing.
 
 A dim equals another where the graph's scope proves it; "unknown" counts as no.
 """
@@ -8,8 +9,8 @@ from __future__ import annotations
 from xdsl.dialects.builtin import ArrayAttr, FloatAttr, IntegerAttr, StringAttr
 from xdsl.ir import Attribute, Operation, SSAValue
 
-from ait_mlir.dialects.ait.base import int_list
 from ait_mlir.dialects.ait.base import broadcasts_to as shape_broadcasts_to
+from ait_mlir.dialects.ait.base import int_list
 from ait_mlir.dialects.ait.base import same_shape as same_dims
 from ait_mlir.dialects.ait.base import same_type as equal_types
 from ait_mlir.dialects.ait.data import OutputOp
@@ -75,7 +76,9 @@ def result_has_shape_of(op: Operation, value: SSAValue) -> bool:
 def broadcasts_to(value: SSAValue, target: SSAValue) -> bool:
     """The value broadcasts to the target's shape without enlarging it."""
     a, b = value.type, target.type
-    return isinstance(a, TensorType) and isinstance(b, TensorType) and shape_broadcasts_to(a.dims, b.dims, _scope(value))
+    if not isinstance(a, TensorType) or not isinstance(b, TensorType):
+        return False
+    return shape_broadcasts_to(a.dims, b.dims, _scope(value))
 
 
 @CONSTRAINTS
@@ -126,14 +129,14 @@ def users_follow(r: Rewriter, value: SSAValue, op: Operation) -> bool:
 
 
 @CONSTRAINTS
-def is_identity(permutation: ArrayAttr) -> bool:
+def is_identity(permutation: ArrayAttr[Attribute]) -> bool:
     """The permutation moves nothing."""
     order = int_list(permutation)
     return order == tuple(range(len(order)))
 
 
 @CONSTRAINTS
-def transposes_last_two(permutation: ArrayAttr) -> bool:
+def transposes_last_two(permutation: ArrayAttr[Attribute]) -> bool:
     """The permutation's last two dims stand in the opposite order of the input's."""
     order = int_list(permutation)
     return len(order) >= 2 and order[-2] > order[-1]
@@ -188,6 +191,12 @@ def is_splat(value: SSAValue, number: Attribute) -> bool:
 def is_any_splat(value: SSAValue) -> bool:
     """The value is an `ait.constant` with one number for all elements."""
     return splat(value) is not None
+
+
+@CONSTRAINTS
+def is_no_splat(value: SSAValue) -> bool:
+    """The value is not an `ait.constant` with one number for all elements, which a region would take in."""
+    return splat(value) is None
 
 
 @CONSTRAINTS

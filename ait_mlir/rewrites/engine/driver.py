@@ -1,7 +1,8 @@
 """The worklist that applies compiled patterns, and the `Rewriter` through which patterns change the IR.
 
-Every operation is visited once, in program order (or in reverse); a rewrite revisits what it touched. Pure operations without uses
-are removed on the way. The cost is linear in the number of operations and of rewrites, and nothing recurses on graph depth.
+Every operation is visited once, in program order (or in reverse); a rewrite revisits what it touched. Pure operations
+without uses are removed on the way. The cost is linear in the number of operations and of rewrites, and nothing
+recurses on graph depth.
 """
 
 from __future__ import annotations
@@ -109,7 +110,7 @@ class Rewriter:
     def replace(self, op: Operation, values: Sequence[SSAValue]) -> None:
         """Let `values` stand for the results of `op`, and erase it."""
         if len(values) != len(op.results):
-            raise RewriteError(f"'{op.name}' has {len(op.results)} results but the pattern gives {len(values)} values for them")
+            raise RewriteError(f"'{op.name}' has {len(op.results)} results, but the pattern gives {len(values)} values")
         for result, value in zip(op.results, values, strict=True):
             self.replace_value(result, value)
         self.erase(op)
@@ -141,7 +142,8 @@ class Rewriter:
             self.push(first.operation)
 
     def move(self, op: Operation, *, before: Operation) -> None:
-        """Move an operation to before another one of its block; the caller knows that this keeps definitions above uses."""
+        """Move an operation to before another one of its block; the caller sees to it that definitions stay above
+        uses."""
         block = before.parent
         assert block is not None and op.parent is block, "an operation can be moved in its own block only"
         op.detach()

@@ -23,7 +23,7 @@ class PatternError(Exception):
 
 
 class RewriteError(PassFailedException):
-    """A set of patterns that cannot be applied. The message names the pattern; `op` is the operation it was applied to."""
+    """Patterns that cannot be applied. The message names the pattern; `op` is the operation it was applied to."""
 
     def __init__(self, message: str, op: Operation | None = None) -> None:
         super().__init__(message)

@@ -10,8 +10,8 @@ A pattern function receives a `PatternBuilder` and describes first what it match
         p.require("same_type", p.result(root), x)
         p.replace(root, x)
 
-The trace is ordinary PDL: it prints, verifies and parses back; `compile.py` turns it into a matcher. `over=` makes a family:
-one pattern for each parameter tuple.
+The trace is ordinary PDL: it prints, verifies and parses back; `compile.py` turns it into a matcher. `over=` makes a
+family: one pattern for each parameter tuple.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TypeAlias, TypeVar
+from typing import TypeAlias, TypeVar, cast
 
 from xdsl.builder import Builder
 from xdsl.dialects import pdl
@@ -50,8 +50,8 @@ def as_attribute(value: Attribute | str | bool | int) -> Attribute:
 class PatternBuilder:
     """What a pattern function writes with. Handles are SSA values of the traced PDL.
 
-    The match side is `value`, `values`, `op`, `result`, `attr`, `type` and `require`; the first call of `new`, `native`,
-    `replace` or `erase` starts the rewrite side, after which the match side is closed.
+    The match side is `value`, `values`, `rest`, `op`, `result`, `attr`, `type` and `require`; the first call of `new`,
+    `native`, `replace`, `apply` or `erase` starts the rewrite side, after which the match side is closed.
     """
 
     VALUE = pdl.ValueType()
@@ -99,8 +99,8 @@ class PatternBuilder:
     ) -> SSAValue:
         """An operation called `name`, or any operation with `trait`.
 
-        `operands` must match in number and order; without it any operands do. `results` is the number of results, None for any;
-        `types` binds their types.
+        `operands` must match in number and order; without it any operands do. `results` is the number of results, None
+        for any; `types` binds their types.
         """
         if (name is None) == (trait is None):
             raise ValueError("a matched operation needs either a name or a trait")
@@ -234,7 +234,7 @@ def _identifier(param: object) -> str:
 def pattern(*, benefit: int = 1, over: Iterable[object] = ((),)) -> Callable[[Callable[..., None]], PatternFamily]:
     """Make a pattern family of a function. Of the patterns that match an operation the one with the highest benefit is
     applied; between equals the one declared first. Each entry of `over` is a parameter, or a tuple of them."""
-    entries = tuple(entry if isinstance(entry, tuple) else (entry,) for entry in over)
+    entries = tuple(cast("tuple[object, ...]", e) if isinstance(e, tuple) else (e,) for e in over)
 
     def make(function: Callable[..., None]) -> PatternFamily:
         return PatternFamily(function, benefit, entries)

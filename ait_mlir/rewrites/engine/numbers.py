@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+from typing import Any, cast
 
 from xdsl.dialects.builtin import BFloat16Type, Float16Type, Float32Type, Float64Type, IntegerType
 from xdsl.ir import Attribute, SSAValue
@@ -33,7 +34,7 @@ def stored(number: Number, element_type: Attribute) -> Number:
     number = float(number)
     if isinstance(element_type, BFloat16Type):
         return _bfloat16(number)
-    form = {Float16Type: "e", Float32Type: "f"}.get(type(element_type), "d")
+    form = "e" if isinstance(element_type, Float16Type) else "f" if isinstance(element_type, Float32Type) else "d"
     try:
         return struct.unpack(form, struct.pack(form, number))[0]
     except OverflowError:
@@ -69,7 +70,15 @@ def represents(wide: Attribute, narrow: Attribute) -> bool:
         if type(narrow) in _FLOATS:
             s, e = _FLOATS[type(narrow)]
             return s <= significand and e <= exponent
-        return isinstance(narrow, IntegerType) and narrow.width.data <= significand and narrow.width.data <= 1 << (exponent - 1)
-    if isinstance(wide, IntegerType) and isinstance(narrow, IntegerType):
-        return narrow.width.data < wide.width.data and wide.width.data > 1
-    return False
+        bits = _bits(narrow)
+        return 0 < bits <= min(significand, 1 << (exponent - 1))
+    # i1 is 0 or 1, the other integers are signed
+    return 0 < _bits(narrow) < _bits(wide)
+
+
+def _bits(element_type: Attribute) -> int:
+    """The width of an integer type; 0 for any other."""
+    if not isinstance(element_type, IntegerType):
+        return 0
+    width: int = cast(Any, element_type).width.data
+    return width

@@ -1,8 +1,9 @@
 """One `pdl.pattern` as a list of matching steps: conditions in Python over canonical names.
 
-A name is a path from the root `o`: `o_1` is its operand 1, `o_1d` the operation that defines that value, `o_1d_0` its operand 0. So
-two patterns that ask the same question ask it in the same words, and `compile.py` merges common prefixes by comparing text. All that
-comes from IR (names, attributes, types) enters through the constants table and appears as `K0`, `K1`, ...
+A name is a path from the root `o`: `o_1` is its operand 1, `o_1d` the operation that defines that value, `o_1d_0` its
+operand 0. So two patterns that ask the same question ask it in the same words, and `compile.py` merges common prefixes
+by comparing text. All that comes from IR (names, attributes, types) enters through the constants table and appears as
+`K0`, `K1`, ...
 """
 
 from __future__ import annotations
@@ -28,12 +29,12 @@ class Constants:
         self.namespace: dict[str, Any] = {}
         self._names: dict[Hashable, str] = {}
 
-    def name(self, value: Any, key: Hashable | None = None) -> str:
+    def name(self, value: Hashable) -> str:
         """The name of a value in the generated code."""
-        key = (type(value), value) if key is None else key
-        name = self._names.get(key)
+        entry: Hashable = (type(value), value)
+        name = self._names.get(entry)
         if name is None:
-            name = self._names[key] = f"K{len(self._names)}"
+            name = self._names[entry] = f"K{len(self._names)}"
             self.namespace[name] = value
         return name
 
@@ -58,7 +59,7 @@ class Universe:
 
 @dataclass(frozen=True)
 class Step:
-    """One condition; `subject` and `constant` are set where it is `SUBJECT == CONSTANT`, which siblings turn into a switch."""
+    """One condition; `subject` and `constant` are set where it is `SUBJECT == CONSTANT`: siblings become a switch."""
 
     condition: str
     subject: str = ""
@@ -98,7 +99,9 @@ class _Lowering:
         self.match_operation(root, "o")
         for op in self.pattern.body.block.ops:
             if isinstance(op, pdl.OperationOp) and op.op not in self.bound:
-                raise PatternError(op, "this operation cannot be reached from the root through operands; match from its users")
+                raise PatternError(
+                    op, "this operation cannot be reached from the root through operands; match from its users"
+                )
         self.bind_results()
         self.settle()
         if self.pending:
@@ -338,7 +341,7 @@ def operation_class(op: Operation, name: str, universe: Universe) -> type[Operat
 
 def check_arguments(op: Operation, entry: Entry, arguments: list[SSAValue], what: str) -> None:
     """Raise PatternError unless a call from a pattern fits the registered function."""
-    kinds = {
+    kinds: dict[type[Attribute], str] = {
         pdl.OperationType: "operation",
         pdl.ValueType: "value",
         pdl.AttributeType: "attribute",

@@ -6,7 +6,7 @@ from xdsl.dialects.builtin import DenseArrayBase, i32
 from xdsl.ir import Block, Operation, Region, SSAValue
 
 from ait_mlir.dialects.ait.base import same_shape
-from ait_mlir.dialects.ait.elementwise import AddOp, FusedElementwiseOp, YieldOp
+from ait_mlir.dialects.ait.elementwise import BinaryOp, ElementwiseOp, FusedElementwiseOp, YieldOp
 from ait_mlir.dialects.ait.norm import LayerNormOp
 from ait_mlir.dialects.ait.types import scope_of, tensor_type
 from ait_mlir.rewrites.engine.constraints import CONSTRAINTS
@@ -19,7 +19,7 @@ MAX_BUFFERS = 32
 
 
 @NATIVES
-def outline_elementwise(r: Rewriter, root: Operation) -> Operation:
+def outline_elementwise(r: Rewriter, root: ElementwiseOp) -> Operation:
     """A fused_elementwise that holds one operation."""
     block = Block()
     grower = RegionGrower(block, [])
@@ -31,8 +31,8 @@ def outline_elementwise(r: Rewriter, root: Operation) -> Operation:
 
 
 def place_of_merge(r: Rewriter, producer: Operation, root: Operation) -> Operation | None:
-    """Where both can stand as one: at the root if all other users of the producer come later, or at the producer if all that
-    the root reads comes earlier; None if something between them needs one and feeds the other."""
+    """Where both can stand as one: at the root if all other users of the producer come later, or at the producer if all
+    that the root reads comes earlier; None if something between them needs one and feeds the other."""
     others = {use.operation for result in producer.results for use in result.uses} - {root}
     if all(user.parent is root.parent and r.is_before(root, user) for user in others):
         return root
@@ -66,13 +66,13 @@ def producer_to_merge(r: Rewriter, root: Operation) -> tuple[Operation, Operatio
 
 
 @CONSTRAINTS
-def has_producer_to_merge(r: Rewriter, root: Operation) -> bool:
+def has_producer_to_merge(r: Rewriter, root: FusedElementwiseOp) -> bool:
     """An operand comes from a fused_elementwise of the same shape, and nothing between the two depends on both."""
     return producer_to_merge(r, root) is not None
 
 
 @NATIVES
-def merge_with_producer(r: Rewriter, root: Operation) -> None:
+def merge_with_producer(r: Rewriter, root: FusedElementwiseOp) -> None:
     """Merge the regions of a fused_elementwise and a producer; results of the producer that others use stay results.
 
     The smaller region moves into the larger one, so that n merges move O(n log n) operations.
@@ -80,7 +80,7 @@ def merge_with_producer(r: Rewriter, root: Operation) -> None:
     found = producer_to_merge(r, root)
     assert found is not None, "merge_with_producer needs has_producer_to_merge"
     producer, place = found
-    kept = [result for result in producer.results if any(use.operation is not root for use in result.uses)]
+    kept: list[SSAValue] = [v for v in producer.results if any(use.operation is not root for use in v.uses)]
     operands = list(producer.operands), list(root.operands)
     first, second = take_block(producer), take_block(root)
     join = join_before if is_shorter(first, second) else join_after
@@ -152,7 +152,7 @@ def join_before(
             second.erase_arg(argument)
         else:
             inputs.append(tensor)
-    scalars = dict(zip(inputs, second.args, strict=True))
+    scalars: dict[SSAValue, SSAValue] = dict(zip(inputs, second.args, strict=True))
     for tensor, argument in zip(operands[0], first.args, strict=True):
         scalar = scalars.get(tensor)
         if scalar is None:
@@ -194,9 +194,8 @@ def take_block(op: Operation) -> Block:
 
 
 @NATIVES
-def add_to_prologue(r: Rewriter, x: SSAValue, residual: SSAValue, add: Operation, root: Operation) -> None:
+def add_to_prologue(r: Rewriter, x: SSAValue, residual: SSAValue, add: BinaryOp, root: LayerNormOp) -> None:
     """Compute the sum that a norm normalises in its prologue; where others use the sum, it is the second result."""
-    assert isinstance(add, AddOp) and isinstance(root, LayerNormOp)
     total = add.results[0]
     shared = not all(use.operation is root for use in total.uses)
     block = Block()

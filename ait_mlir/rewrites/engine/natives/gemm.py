@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import cast
-
 from xdsl.dialects.builtin import IntegerAttr, StringAttr, i64
 from xdsl.ir import Operation, Region, SSAValue
 
@@ -18,10 +16,10 @@ from ait_mlir.rewrites.engine.natives.table import NATIVES
 
 
 def parallel_gemms(root: Operation) -> list[Operation]:
-    """The plain gemms, root included, that multiply the root's A with params [N_i, K] in layout rcr; in program order."""
+    """The plain gemms, root included, that multiply the root's A with params [N_i, K] in layout rcr."""
     return [
         user
-        for user in reversed([use.operation for use in root.operands[0].uses])
+        for user in (use.operation for use in root.operands[0].uses)
         if isinstance(user, GemmOp)
         and user.parent is root.parent
         and len(user.operands) == 2
@@ -35,14 +33,14 @@ def parallel_gemms(root: Operation) -> list[Operation]:
 
 
 @CONSTRAINTS
-def has_parallel_gemms(r: Rewriter, root: Operation) -> bool:
+def has_parallel_gemms(r: Rewriter, root: GemmOp) -> bool:
     """The gemm is the first of several that multiply one input with params, none selected and none an output."""
     group = parallel_gemms(root)
     return len(group) > 1 and root in group and all(root is other or r.is_before(root, other) for other in group)
 
 
 @NATIVES
-def merge_parallel_gemms(r: Rewriter, root: Operation) -> None:
+def merge_parallel_gemms(r: Rewriter, root: GemmOp) -> None:
     """One gemm with the weights laid end to end (which costs nothing: the runtime packs params), then a split."""
     group = sorted(parallel_gemms(root), key=r.position)
     weights = [hoist(r, op.operands[1], root) for op in group]
@@ -54,7 +52,7 @@ def merge_parallel_gemms(r: Rewriter, root: Operation) -> None:
         r.replace(op, [part])
 
 
-def bias_adds(split: Operation) -> list[tuple[Operation, SSAValue]] | None:
+def bias_adds(split: SplitOp) -> list[tuple[Operation, SSAValue]] | None:
     """For each part of a split the add that alone uses it and the param [N_i] it adds; None where one part differs."""
     found: list[tuple[Operation, SSAValue]] = []
     for part in split.results:
@@ -70,14 +68,14 @@ def bias_adds(split: Operation) -> list[tuple[Operation, SSAValue]] | None:
 
 
 @CONSTRAINTS
-def each_part_gets_bias(split: Operation) -> bool:
+def each_part_gets_bias(split: SplitOp) -> bool:
     """Every part of a split along the last dim is used by one add of a param with as many elements as that dim."""
     t = tensor_type(split.operands[0])
-    return cast(SplitOp, split).dim.value.data == t.rank - 1 and bias_adds(split) is not None
+    return split.dim.value.data == t.rank - 1 and bias_adds(split) is not None
 
 
 @NATIVES
-def add_before_split(r: Rewriter, split: Operation) -> None:
+def add_before_split(r: Rewriter, split: SplitOp) -> None:
     """One add of the biases laid end to end, before the split."""
     adds = bias_adds(split)
     assert adds is not None, "add_before_split needs each_part_gets_bias"

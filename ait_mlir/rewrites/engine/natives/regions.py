@@ -1,4 +1,4 @@
-"""Growing the scalar regions of fused operations. Regions are moved into the operation that replaces theirs, never cloned."""
+"""Growing the scalar regions of fused operations. Regions are moved into the new operation, never cloned."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
 from ait_mlir.dialects.ait.data import ConstantOp
 from ait_mlir.dialects.ait.dtypes import compute_type
-from ait_mlir.dialects.ait.elementwise import CastOp, YieldOp
+from ait_mlir.dialects.ait.elementwise import CastOp, ElementwiseOp, YieldOp
+from ait_mlir.dialects.ait.gemm import ContractionOp
 from ait_mlir.dialects.ait.types import TensorType
 from ait_mlir.rewrites.engine.driver import Rewriter
 from ait_mlir.rewrites.engine.natives.table import NATIVES
@@ -57,7 +58,7 @@ class RegionGrower:
         return value
 
     def cast(self, value: SSAValue, source: Attribute, target: Attribute) -> SSAValue:
-        """A cast between element types. Values are in compute types here, so narrowing floats rounds and widens again."""
+        """A cast between element types. Values here are in compute types: narrowing floats rounds and widens again."""
         narrow = isinstance(target, Float16Type | BFloat16Type)
         if narrow and source != target:
             value = self._add(CastOp(value, target)).results[0]
@@ -93,8 +94,8 @@ def take_region(op: Operation) -> Region:
 
 
 @NATIVES
-def append_to_epilogue(r: Rewriter, contraction: Operation, root: Operation) -> Operation:
-    """Let an elementwise operation join the epilogue of the contraction whose result it uses; returns the new contraction.
+def append_to_epilogue(r: Rewriter, contraction: ContractionOp, root: ElementwiseOp) -> Operation:
+    """Let an elementwise operation join the epilogue of the contraction it uses; returns the new contraction.
 
     The accumulator has the compute type of the operands; the yield is rounded once, to the root's element type.
     """
