@@ -47,14 +47,18 @@ def main(args: Sequence[str] | None = None) -> int:
 
     Every failure is one message on stderr and exit code 1; `AIT_TRACEBACK=1` adds where it was raised.
     """
-    from ait_mlir.ir.source import SourceError
-
     options = argument_parser().parse_args(args)
+
+    from xdsl.utils.exceptions import PassFailedException
+
+    from ait_mlir.ir.source import SourceError
+    from ait_mlir.reference.core import EvaluationError
+
     try:
         return int(options.run(options))
     except SourceError as error:
         message = str(error)  # has its places
-    except AitError as error:
+    except (AitError, PassFailedException, EvaluationError) as error:
         message = f"ait: error: {error}"
     except OSError as error:
         place = f"{error.filename}: " if error.filename else ""
@@ -63,6 +67,8 @@ def main(args: Sequence[str] | None = None) -> int:
         message = "ait: error: out of memory"
     except KeyboardInterrupt:
         message = "ait: interrupted"
+    except Exception as error:  # a mistake of ours: still no traceback, unless it is asked for
+        message = f"ait: internal error: {type(error).__name__}: {error}; AIT_TRACEBACK=1 shows where"
     if os.environ.get("AIT_TRACEBACK"):
         raise
     print(message, file=sys.stderr)

@@ -72,6 +72,7 @@ def add(subparsers: Any) -> None:
 def run(options: argparse.Namespace) -> int:
     """Run and report; returns the exit code, 1 when a comparison fails."""
     with Model(options.artifact) as model:
+        _check_outputs(options, model.get_output_name_to_index_map())
         weights = set_weights(model, options.weights, options.seed)
         inputs = make_inputs(model, options)
         outputs = run_on_host(model, inputs, options.graph)
@@ -157,12 +158,25 @@ def summary(array: Array) -> str:
     return told + (f"  {bad} not finite" if bad else "")
 
 
+def _check_outputs(options: argparse.Namespace, known: Mapping[str, int]) -> None:
+    """Refuse names of outputs that are none, before anything runs."""
+    for option in ("output", "compare"):
+        for text in getattr(options, option):
+            name, equals, _ = text.partition("=")
+            if not equals and option == "compare":
+                if text != "reference" and len(known) != 1:
+                    raise UsageError(f"--compare {text}: say which output, as in {next(iter(known))}={text}")
+                continue
+            if name_and_value(text, f"--{option}")[0] not in known:
+                raise UsageError(
+                    f"--{option} {text}: there is no output '{name}'; the outputs are {', '.join(known) or 'none'}"
+                )
+
+
 def write_outputs(outputs: Mapping[str, Array], texts: list[str]) -> None:
     """Write outputs as .npy files."""
     for text in texts:
         name, value = name_and_value(text, "--output")
-        if name not in outputs:
-            raise UsageError(f"--output {text}: there is no output '{name}'; the outputs are {', '.join(outputs)}")
         with atomic_file(Path(value.removeprefix("@"))) as file:
             np.save(file, outputs[name])
 
@@ -179,13 +193,7 @@ def _expected(
         if what == "reference":
             expected |= evaluate_reference(options.artifact, model, inputs, outputs, weights)
             continue
-        name, equals, path = what.partition("=")
-        if not equals:
-            if len(outputs) != 1:
-                raise UsageError(f"--compare {what}: say which output, as in {next(iter(outputs))}={what}")
-            name, path = next(iter(outputs)), what
-        if name not in outputs:
-            raise UsageError(f"--compare {what}: there is no output '{name}'; the outputs are {', '.join(outputs)}")
+        name, path = what.split("=", 1) if "=" in what else (next(iter(outputs)), what)
         expected[name] = read_npy(path)
     return expected
 
