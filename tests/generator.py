@@ -227,7 +227,9 @@ class Generator:
             for keyword in ("scale", "bias"):
                 if rng.random() < 0.7:
                     affine += f" {keyword} {self.param(row, x.dtype).name}"
-        return self.emit(f"ait.layer_norm {x.name}{affine} axes {axes} eps {rng.choice(('0.001', '1e-05'))}", (x.dims, x.dtype))[0]
+        return self.emit(
+            f"ait.layer_norm {x.name}{affine} axes {axes} eps {rng.choice(('0.001', '1e-05'))}", (x.dims, x.dtype)
+        )[0]
 
     def reshape(self) -> Value:
         """Merge all dims, cut the last one, or add a dim of 1."""
@@ -270,7 +272,9 @@ class Generator:
             low = self.rng.randrange(n + 1)
             offsets[at], dims[at] = const(low), const(self.rng.randrange(n - low + 1))
         elif extent == sym("s"):
-            offsets[at], dims[at] = self.rng.choice(((extent - 1, const(1)), (const(1), extent - 1), (const(0), extent)))
+            offsets[at], dims[at] = self.rng.choice(
+                ((extent - 1, const(1)), (const(1), extent - 1), (const(0), extent))
+            )
         text = ", ".join(map(str, offsets))
         return self.emit(f"ait.slice {x.name} offsets [{text}]", (tuple(dims), x.dtype))[0]
 
