@@ -28,7 +28,9 @@ def contraction(
     sizes: str = SIZES,
     **options: object,
 ) -> Case:
-    """`batch` are the leading dims of A, B and the result (`"b x "`); `extras` shape and type of each epilogue operand; `body` yields %y."""
+    """One op. `batch`: leading dims of A, B and the result (`"b x "`); `extras`: shape and type of each epilogue operand;
+    `body`: the epilogue's text, which defines %y and has T for the compute type.
+    """
     scalar = "f64" if t == "f64" else "f32"
     wide = {"f16": "f32", "bf16": "f32"}
     a, b = batch[0] + stored(layout[0], m, "k"), batch[1] + stored(layout[1], "k", "n")
@@ -41,7 +43,9 @@ def contraction(
         yielded = wide.get(result or t, result or t)
         operands = ", ".join(f"%e{i}" for i in range(len(extras)))
         lines = body.replace("T", scalar)
-        epilogue = f" epilogue({operands}) {{\n  ^bb0({', '.join(arguments)}):\n{lines}    ait.yield %y : {yielded}\n  }}"
+        epilogue = (
+            f" epilogue({operands}) {{\n  ^bb0({', '.join(arguments)}):\n{lines}    ait.yield %y : {yielded}\n  }}"
+        )
     return Case(
         f"ait.graph @g({', '.join(inputs)}) {sizes} {{\n  %r = ait.{op} {layout} %a, %b{epilogue} : {d}\n"
         f'  ait.output "r" %r : {d}\n}}',
@@ -89,19 +93,26 @@ def gemm_cases() -> dict[str, Case]:
         wide = t if t == "f64" else "f32"
         cases[f"wide-{t}"] = contraction("gemm", "rcr", t, GEMM_ENVS, extras=[("", wide)], body=BIAS, result=wide)
         shared = ("b x 3 x ", "3 x ", "b x 3 x ")
-        cases[f"shared-{t}"] = contraction("bmm", "rcr", t, GEMM_ENVS, shared, extras=[("3 x 1 x n", t)], body=BIAS)
+        per_head = [("3 x 1 x n", t)]
+        cases[f"shared-{t}"] = contraction("bmm", "rcr", t, GEMM_ENVS, shared, extras=per_head, body=BIAS)
         cases[f"one-{t}"] = contraction("bmm", "rrr", t, GEMM_ENVS, ("b x 1 x ", "1 x 2 x ", "b x 2 x "))
         cases[f"vector-{t}"] = contraction("gemm", "rcr", t, GEMM_ENVS, m="1", extras=[("n", t)], body=BIAS)
         cases[f"view-{t}"] = contraction(
             "gemm", "rcr", t, GEMM_ENVS, lead, extras=both, body=BIAS_RESIDUAL, offset=3,
-            strides={0: ("m*(k + 9)", "k + 9", "1"), 1: ("2*k + 1", "1"), 2: ("1",), 3: ("n", "b*n", "1"), 4: ("3*n*m", "3*n", "1")},
+            strides={0: ("m*(k + 9)", "k + 9", "1"), 1: ("2*k + 1", "1"), 2: ("1",), 3: ("n", "b*n", "1"),
+                     4: ("3*n*m", "3*n", "1")},
         )  # fmt: skip
         cases[f"heads-{t}"] = contraction(
             "bmm", "rcr", t, GEMM_ENVS[:3], ("b x 3 x ", "b x 3 x ", "b x 3 x "),
-            strides={0: ("3*m*k", "k", "3*k", "1"), 1: ("3*n*k + 8", "k", "3*k", "1"), 2: ("3*m*n", "n", "3*n", "1")},
+            strides={0: ("3*m*k", "k", "3*k", "1"), 1: ("3*n*k + 8", "k", "3*k", "1"),
+                     2: ("3*m*n", "n", "3*n", "1")},
         )  # fmt: skip
-    cases["where"] = contraction("gemm", "rcr", "f32", GEMM_ENVS, extras=[("m x n", "i1"), ("m x 1", "f32")], body=WHERE)
-    cases["compare"] = contraction("gemm", "rcr", "f16", GEMM_ENVS[:4], extras=[("n", "f16")], body=COMPARE, result="i1")
+    cases["where"] = contraction(
+        "gemm", "rcr", "f32", GEMM_ENVS, extras=[("m x n", "i1"), ("m x 1", "f32")], body=WHERE
+    )
+    cases["compare"] = contraction(
+        "gemm", "rcr", "f16", GEMM_ENVS[:4], extras=[("n", "f16")], body=COMPARE, result="i1"
+    )
     return cases
 
 
@@ -119,7 +130,11 @@ ATTENTION_ENVS = (
 def attention(t: str, mask: str = "", mask_type: str | None = None, causal: bool = False, depth: str = "d", width: str = "d",
               envs: Sequence[Mapping[str, int]] = ATTENTION_ENVS, **options: object) -> Case:  # fmt: skip
     head = f"!ait.tensor<b x 3 x s x {depth} x {t}>"
-    inputs = [f"%q: {head}", f"%k: !ait.tensor<b x 3 x l x {depth} x {t}>", f"%v: !ait.tensor<b x 3 x l x {width} x {t}>"]
+    inputs = [
+        f"%q: {head}",
+        f"%k: !ait.tensor<b x 3 x l x {depth} x {t}>",
+        f"%v: !ait.tensor<b x 3 x l x {width} x {t}>",
+    ]
     if mask:
         inputs.append(f"%m: !ait.tensor<{mask} x {mask_type or t}>")
     out = f"!ait.tensor<b x 3 x s x {width} x {t}>"

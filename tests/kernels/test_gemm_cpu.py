@@ -1,16 +1,28 @@
-"""Gemm and bmm on the CPU: every layout, type and epilogue, strided operands, sizes 0 and 1, natively and on OpenBLAS."""
+"""Gemm and bmm on the CPU, natively and on OpenBLAS: every layout, type and epilogue, strides, sizes 0 and 1."""
 
 from __future__ import annotations
 
+import importlib.util
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.kernels.contractions import gemm_cases
-from tests.kernels.harness import Case, Library, check
+from ait_mlir.dialects.ait.types import scope_of
+from ait_mlir.dims import parse
+from ait_mlir.lowering.kernels import Target, kernel_of, kernels_for
+from tests.kernels.contractions import BIAS_GELU, BIAS_RELU, BIAS_RESIDUAL, contraction, gemm_cases
+from tests.kernels.harness import CPU, Library, check
+from tests.kernels.library_gemm import GemmLibrary, on_kernel
 
 CASES = gemm_cases()
+OPENBLAS = {
+    name: on_kernel(case, "openblas")
+    for name, case in CASES.items()
+    if any(k.provider == "openblas" for k in kernels_for(case.op, CPU))
+}
+CUDA = Target("cuda", "sm_90a")
 ULPS = {"f16": 0.6, "bf16": 0.6, "f32": 2, "f64": 2, "where": 2, "compare": 0}
 # Sums of products cancel: their error is measured against the largest result.
 FLOOR = {"f16": 1e-6, "bf16": 1e-6, "f32": 6e-7, "f64": 1e-14, "where": 6e-7, "compare": 0}
@@ -25,3 +37,94 @@ def library(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Library]:
 def test_native(library: Library, name: str) -> None:
     kind = name.rsplit("-", 1)[-1]
     check(library, CASES[name], ULPS[kind], FLOOR[kind])
+
+
+@pytest.fixture(scope="module")
+def openblas(tmp_path_factory: pytest.TempPathFactory) -> Iterator[GemmLibrary]:
+    spec = importlib.util.find_spec("scipy_openblas32")
+    if spec is None or spec.origin is None:
+        pytest.skip("needs scipy-openblas32")
+    found = next(Path(spec.origin).parent.glob("lib/libscipy_openblas*.so*"))
+    os.environ.setdefault("AIT_OPENBLAS", str(found))
+    yield GemmLibrary(list(OPENBLAS.values()), tmp_path_factory.mktemp("openblas"))
+
+
+@pytest.mark.parametrize("name", OPENBLAS)
+def test_openblas(openblas: GemmLibrary, name: str) -> None:
+    kind = name.rsplit("-", 1)[-1]
+    check(openblas, OPENBLAS[name], ULPS[kind], FLOOR[kind])
+
+
+def test_openblas_takes_wide_types_only() -> None:
+    assert {name.rsplit("-", 1)[-1] for name in OPENBLAS} == {"f32", "f64", "where"}
+
+
+# ** what cuBLASLt is asked to do **
+
+
+def providers(body: str, extras: list[tuple[str, str]], t: str = "f16") -> set[str]:
+    sizes = "dims {b = 1 to 9, m = 1 to 400, n = 1 to 400, k = 1 to 600}"
+    case = contraction("gemm", "rcr", t, [], ("b x ", "", "b x "), extras=extras, body=body, sizes=sizes)
+    return {k.provider for k in kernels_for(case.op, CUDA)}
+
+
+SUM = "    %s = ait.add %acc, %0 : T\n"
+
+
+@pytest.mark.parametrize(
+    ("body", "extras", "offered"),
+    [
+        ("", [], True),
+        ("    %y = ait.relu %acc : T\n", [], True),
+        ("    %y = ait.fast_gelu %acc : T\n", [], True),
+        ("    %y = ait.gelu %acc : T\n", [], False),
+        (SUM.replace("%s", "%y"), [("n", "f16")], True),
+        (SUM.replace("%s", "%y"), [("1 x n", "f16")], True),
+        (SUM.replace("%s", "%y"), [("b x m x n", "f16")], True),
+        (SUM.replace("%s", "%y"), [("m x n", "f16")], False),
+        (SUM.replace("%s", "%y"), [("n", "f32")], False),
+        (SUM.replace("%s", "%y").replace("add", "mul"), [("n", "f16")], False),
+        (BIAS_RESIDUAL, [("n", "f16"), ("b x m x n", "f16")], True),
+        (BIAS_RESIDUAL, [("b x m x n", "f16"), ("n", "f16")], True),
+        (BIAS_RESIDUAL, [("n", "f16"), ("n", "f16")], False),
+        (BIAS_RELU, [("n", "f16")], True),
+        (BIAS_GELU, [("n", "f16")], False),
+        (BIAS_RELU.replace("%y", "%t") + "    %y = ait.add %t, %1 : T\n", [("n", "f16"), ("b x m x n", "f16")], False),
+        (SUM + "    %y = ait.mul %s, %s : T\n", [("n", "f16")], False),
+    ],
+)  # fmt: skip
+def test_cublaslt_is_offered_what_it_can_do(body: str, extras: list[tuple[str, str]], offered: bool) -> None:
+    assert providers(body, extras) == ({"native", "cublaslt"} if offered else {"native"})
+
+
+def test_cublaslt_needs_a_sum() -> None:
+    case = contraction("gemm", "rcr", "f16", [])
+    assert {k.provider for k in kernels_for(case.op, CUDA)} == {"native"}  # k may be 0
+
+
+@pytest.mark.parametrize(
+    ("provider", "position", "strides", "accepted"),
+    [
+        ("native", 0, ("m*k", "k", "1"), True),
+        ("native", 0, ("2*m*k", "2*k", "1"), True),
+        ("native", 0, ("k", "b*k", "1"), True),
+        ("cublaslt", 0, ("k", "b*k", "1"), True),
+        ("cublaslt", 0, ("2*m*k", "2*k", "1"), True),
+        ("cublaslt", 0, ("m*k", "1", "m"), True),
+        ("cublaslt", 0, ("0", "k", "1"), True),
+        ("cublaslt", 0, ("m*k", "0", "1"), False),
+        ("cublaslt", 0, ("4*m*k", "2*k", "2"), False),
+        ("native", 0, ("4*m*k", "2*k", "2"), False),
+        ("cublaslt", 3, ("3*m*n", "3*n", "1"), True),
+        ("cublaslt", 3, ("m*n", "1", "m"), False),
+        ("native", 3, ("n", "b*n", "1"), True),
+        ("cublaslt", 2, ("2",), False),
+        ("native", 2, ("2",), True),
+    ],
+)
+def test_accepts(provider: str, position: int, strides: tuple[str, ...], accepted: bool) -> None:
+    sizes = "dims {b = 2 to 9, m = 2 to 400, n = 1 to 400, k = 1 to 600}"
+    batch, extras, body = ("b x ", "", "b x "), [("n", "f16")], "    %y = ait.add %acc, %0 : T\n"
+    case = contraction("gemm", "rcr", "f16", [], batch, extras=extras, body=body, sizes=sizes)
+    kernel = kernel_of(provider, case.op, CUDA)
+    assert kernel.accepts(case.op, position, tuple(parse(s) for s in strides), scope_of(case.op)) is accepted

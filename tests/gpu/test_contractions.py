@@ -1,0 +1,108 @@
+"""Gemm, bmm and attention on the card: the cases of the CPU tests, every tile of the native gemm, and cuBLASLt."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pytest
+
+from ait_mlir.lowering.kernels import Target, kernels_for
+from ait_mlir.lowering.kernels.gemm_tiles import TILES
+from ait_mlir.lowering.toolchain import default_arch
+from tests.kernels.contractions import BIAS_GELU, BIAS_RESIDUAL, attention_cases, contraction, gemm_cases
+from tests.kernels.harness import Case, Library, check
+from tests.kernels.library_gemm import GemmLibrary, on_kernel
+
+pytestmark = pytest.mark.gpu
+
+GEMM = gemm_cases()
+ATTENTION = attention_cases()
+CUBLASLT = {
+    name: on_kernel(case, "cublaslt", {"algo": 0})
+    for name, case in (
+        (name, Case(case.text.replace("= 0 to", "= 1 to"), case.envs[:4], case.strides, case.offset))
+        for name, case in GEMM.items()
+    )
+    if any(k.provider == "cublaslt" for k in kernels_for(case.op, Target("cuda", "sm_90a")))
+}
+ULPS = {"f16": 0.6, "bf16": 0.6, "f32": 2, "f64": 2, "where": 2, "compare": 0}
+GEMM_FLOOR = {"f16": 2e-6, "bf16": 2e-6, "f32": 2e-6, "f64": 1e-14, "where": 2e-6, "compare": 0}
+# The weights of the tensor-core form are rounded to the element type before the second product.
+ATTENTION_FLOOR = {"f16": 1e-3, "bf16": 8e-3, "f32": 2e-5, "f64": 3e-14}
+
+
+TILE_ENVS = (
+    {"b": 1, "m": 131, "n": 264, "k": 200},
+    {"b": 1, "m": 300, "n": 137, "k": 71},
+    {"b": 1, "m": 1, "n": 8, "k": 8},
+    {"b": 1, "m": 64, "n": 64, "k": 0},
+    {"b": 1, "m": 128, "n": 256, "k": 600},
+)
+
+
+def tiled() -> dict[str, Case]:
+    cases: dict[str, Case] = {}
+    for tile in TILES:
+        for split in (1, 2, 4, 8) if tile.m * tile.n <= 64 * 64 else (1,):
+            for t in ("f16", "bf16"):
+                for layout in ("rcr", "crr"):
+                    body, extras = (BIAS_GELU, [("n", t)])
+                    if layout == "crr":
+                        body, extras = BIAS_RESIDUAL, [("n", t), ("m x n", t)]
+                    made = contraction("gemm", layout, t, TILE_ENVS, extras=extras, body=body)
+                    name = f"{tile.m}x{tile.n}x{tile.k}-{split}-{layout}-{t}"
+                    cases[name] = on_kernel(made, "native", tile.config() | {"split": split})
+    return cases
+
+
+TILED = tiled()
+
+
+def library_of(
+    cases: Mapping[str, Case], tmp_path_factory: pytest.TempPathFactory, kind: type[Library] = Library
+) -> Library:
+    return kind(list(cases.values()), tmp_path_factory.mktemp("gpu"), Target("cuda", default_arch("cuda")))
+
+
+@pytest.fixture(scope="module")
+def gemms(tmp_path_factory: pytest.TempPathFactory) -> Library:
+    return library_of(GEMM, tmp_path_factory)
+
+
+@pytest.fixture(scope="module")
+def attentions(tmp_path_factory: pytest.TempPathFactory) -> Library:
+    return library_of(ATTENTION, tmp_path_factory)
+
+
+@pytest.fixture(scope="module")
+def tiles(tmp_path_factory: pytest.TempPathFactory) -> Library:
+    return library_of(TILED, tmp_path_factory)
+
+
+@pytest.fixture(scope="module")
+def cublaslt(tmp_path_factory: pytest.TempPathFactory) -> Library:
+    return library_of(CUBLASLT, tmp_path_factory, GemmLibrary)
+
+
+def _type(name: str) -> str:
+    return name.rsplit("-", 1)[-1]
+
+
+@pytest.mark.parametrize("name", GEMM)
+def test_gemm(gemms: Library, name: str) -> None:
+    check(gemms, GEMM[name], ULPS[_type(name)], GEMM_FLOOR[_type(name)])
+
+
+@pytest.mark.parametrize("name", TILED)
+def test_tiles(tiles: Library, name: str) -> None:
+    check(tiles, TILED[name], ULPS[_type(name)], GEMM_FLOOR[_type(name)])
+
+
+@pytest.mark.parametrize("name", CUBLASLT)
+def test_cublaslt(cublaslt: Library, name: str) -> None:
+    check(cublaslt, CUBLASLT[name], ULPS[_type(name)], GEMM_FLOOR[_type(name)])
+
+
+@pytest.mark.parametrize("name", ATTENTION)
+def test_attention(attentions: Library, name: str) -> None:
+    check(attentions, ATTENTION[name], ULPS[_type(name)], ATTENTION_FLOOR[_type(name)])
