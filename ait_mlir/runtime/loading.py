@@ -34,6 +34,8 @@ def runtime_library(kind: TargetKind) -> Any:
         if kind not in _loaded:
             import tvm_ffi
 
+            _check_thread_count()
+
             for error in (errors.InputError, errors.ArtifactError, errors.OutOfMemoryError, errors.RunError):
                 tvm_ffi.register_error(f"ait.{error.__name__}", error)
             candidates = openblas_candidates() if kind == "cpu" else cublaslt_candidates()
@@ -45,6 +47,12 @@ def runtime_library(kind: TargetKind) -> Any:
             module.configure(candidates)
             _loaded[kind] = module
         return _loaded[kind]
+
+
+def _check_thread_count() -> None:
+    text = os.environ.get("AIT_NUM_THREADS")
+    if text is not None and not (text.isdecimal() and 1 <= int(text) <= 4096):
+        raise errors.InputError(f"AIT_NUM_THREADS is {text!r}, expected a whole number from 1 to 4096")
 
 
 def openblas_candidates() -> list[str]:

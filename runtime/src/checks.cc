@@ -23,10 +23,15 @@ std::string shape_text(const int64_t* shape, int32_t rank) {
   return out.str();
 }
 
+/// Elements of a shape; the largest number there is if it does not fit.
 int64_t count(const int64_t* shape, int32_t rank) {
   int64_t total = 1;
-  for (int32_t i = 0; i < rank; ++i) total *= shape[i];
-  return total;
+  bool too_many = false;
+  for (int32_t i = 0; i < rank; ++i) {
+    if (shape[i] == 0) return 0;
+    too_many |= __builtin_mul_overflow(total, shape[i], &total);
+  }
+  return too_many ? INT64_MAX : total;
 }
 
 DLDataType dl_dtype(int32_t dtype) {

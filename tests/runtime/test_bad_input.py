@@ -47,6 +47,7 @@ CASES: dict[str, tuple[Callable[[], tuple[Any, Any]], str]] = {
         lambda: both(x=AITData(0, [2, 6], "float32")),
         r"input 'x' is a null pointer, expected data of shape \[2, 6\]",
     ),
+    "null and huge": (lambda: both(x=AITData(0, [1 << 40, 1 << 40], "float32")), "input 'x' is a null pointer"),
     "null output": (lambda: both(s=AITData(0, [2], "float32")), r"output 's' is a null pointer"),
     "dtype": (lambda: both(m=np.ones((2, 3))), "input 'm' has dtype float64, expected float32"),
     "torch dtype": (lambda: both(m=torch.ones(2, 3).bfloat16()), "input 'm' has dtype bfloat16, expected float32"),

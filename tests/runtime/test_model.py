@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -14,6 +17,7 @@ import torch
 from ait_mlir.errors import InputError, RunError
 from ait_mlir.runtime import AITData, Model, torch_to_ait_data
 from ait_mlir.runtime.data import to_numpy
+from ait_mlir.runtime.loading import runtime_library
 from tests.runtime.conftest import B, W, tiny_inputs, tiny_reference
 
 
@@ -160,6 +164,40 @@ def test_benchmark_reports_times_and_outputs(model: Model) -> None:
     np.testing.assert_allclose(result["y"], tiny_reference(x, m)[0], rtol=1e-6)
     with pytest.raises(InputError, match="count = 0"):
         model.benchmark([x, m], [np.empty((2, 4), np.float32), np.empty(2, np.float32)], 0)
+
+
+_THREADS = """
+import sys
+import numpy as np, torch
+from ait_mlir.runtime import Model
+from ait_mlir.runtime.loading import runtime_library
+torch.set_num_threads(2)
+runtime = runtime_library("cpu")
+with Model.from_library(sys.argv[1], "cpu", constants={"w": np.float32([1]), "b": np.float32([1])}) as model:
+    model.run_with_tensors([np.ones((4, 4), np.float32), np.ones((4, 2), np.float32)])
+print(runtime.num_threads(), torch.get_num_threads())
+"""
+
+
+@pytest.mark.parametrize(("count", "told"), [("1", "1 2"), ("3", "3 2"), (None, "2 2")])
+def test_one_count_of_threads_and_torch_keeps_its_own(library: Path, count: str | None, told: str) -> None:
+    environment = {key: value for key, value in os.environ.items() if key != "AIT_NUM_THREADS"}
+    environment |= {"OMP_NUM_THREADS": "2"} | ({"AIT_NUM_THREADS": count} if count else {})
+    ran = subprocess.run(
+        [sys.executable, "-c", _THREADS, str(library)],
+        capture_output=True,
+        text=True,
+        cwd=Path(__file__).parents[2],
+        env=environment | {"PYTHONPATH": str(Path(__file__).parents[2])},
+    )
+    assert ran.stdout.strip() == told, ran.stderr
+
+
+def test_a_senseless_count_of_threads_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AIT_NUM_THREADS", "all")
+    monkeypatch.setattr("ait_mlir.runtime.loading._loaded", {})
+    with pytest.raises(InputError, match="AIT_NUM_THREADS is 'all', expected a whole number"):
+        runtime_library("cpu")
 
 
 @pytest.mark.parametrize("make", [lambda a: a, torch.tensor, lambda a: torch.tensor(a, requires_grad=True)])
