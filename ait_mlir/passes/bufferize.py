@@ -69,8 +69,7 @@ class Bufferizer:
                 t = BufferType.of(tensor_type(op.output))
                 self.define(op.output, self.emit(rt.ConstantOp(t, [op.param_name.data])))
             elif isinstance(op, ConstantOp):
-                t = BufferType.of(tensor_type(op.output))
-                self.define(op.output, self.emit(rt.ConstantOp(t, value=cast(Attribute, op.value))))
+                self.constant(op)
             elif op.has_trait(View):
                 self.view(op)
             else:
@@ -78,6 +77,17 @@ class Bufferizer:
         program = ProgramOp(self.graph.sym_name.data, self.scope, const(0), Region(self.block))
         program.location = self.graph.location
         return program
+
+    def constant(self, op: ConstantOp) -> None:
+        """A literal; one number for a dynamic shape is stored once and has strides of 0."""
+        t = tensor_type(op.output)
+        value = cast(Attribute, op.value)
+        if t.static_shape() is not None:
+            self.define(op.output, self.emit(rt.ConstantOp(BufferType.of(t), value=value)))
+            return
+        one = self.emit(rt.ConstantOp(BufferType.get((), t.element_type), value=value))
+        one.name_hint = op.output.name_hint
+        self.places[op.output] = Place(one, Strided.whole(()).expand(t.dims))
 
     def emit(self, op: Operation) -> SSAValue:
         self.block.add_op(op)

@@ -129,7 +129,8 @@ class Run:
         names = op.param_names()
         if not names:
             values = np.array(literal_values(cast(Attribute, op.value))).astype(self.dtypes(type_)[0])
-            return np.broadcast_to(values, self.shape(type_)) if values.size == 1 else values.reshape(self.shape(type_))
+            shape = self.shape(type_)
+            return np.broadcast_to(values.reshape(-1)[0], shape) if values.size == 1 else values.reshape(shape)
         for name in names:
             if name not in self.params:
                 raise EvaluationError(f"no value for parameter {name!r}")

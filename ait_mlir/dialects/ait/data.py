@@ -228,6 +228,8 @@ class ConstantOp(AitOp):
                     raise self.fail(f"{len(values)} numbers cannot fill {t}, which has {t.num_elements()} elements")
         elif isinstance(self.value, ArrayAttr):
             raise self.fail(f"a list needs a tensor type, got {t}")
+        elif isinstance(self.parent_op(), GraphOp):
+            raise self.fail(f"needs a tensor type, got {t}; scalars stand in the regions of ops only")
         if not is_element_type(element):
             raise self.fail(f"type {t} is neither a tensor nor an element type")
         if not is_float(element) and not all(isinstance(v, int) for v in values):

@@ -97,6 +97,13 @@ ait.graph @constant_integer() {
 
 // -----
 
+ait.graph @constant_scalar() {
+  // expected-error @below {{ait.constant: needs a tensor type, got f32; scalars stand in the regions of ops only}}
+  %0 = ait.constant 1.0 : f32
+}
+
+// -----
+
 ait.graph @constant_list() {
   // expected-error @below {{ait.constant: a list needs a tensor type, got f32}}
   %0 = ait.constant [1.0] : f32
@@ -104,9 +111,13 @@ ait.graph @constant_list() {
 
 // -----
 
-ait.graph @constant_type() {
-  // expected-error @below {{ait.constant: type i7 is neither a tensor nor an element type}}
-  %0 = ait.constant 1 : i7
+ait.graph @constant_type(%a: !ait.tensor<4 x f32>) {
+  %0 = ait.fused_elementwise(%a) {
+  ^bb0(%x: f32):
+    // expected-error @below {{ait.constant: type i7 is neither a tensor nor an element type}}
+    %c = ait.constant 1 : i7
+    ait.yield %x : f32
+  } : !ait.tensor<4 x f32>
 }
 
 // -----
