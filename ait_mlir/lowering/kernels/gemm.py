@@ -35,7 +35,7 @@ LT_SECONDS, LT_SECONDS_PER_K = 2.6e-6, 1.4e-9
 SIMT_RATE = {2: 20e12, 4: 20e12, 8: 10e12}
 CPU_RATE = 133e9
 OPENBLAS_RATE, OPENBLAS_PACK_SECONDS = 145e9, 0.5e-9
-ERF_CYCLES = 0.4
+ERF_CYCLES = 0.02
 """Cycles of a multiprocessor for one element of an erf gelu that the tensor cores wait for."""
 
 
