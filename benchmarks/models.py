@@ -150,6 +150,7 @@ def main() -> int:
     parser.add_argument("--dtype", choices=DTYPES, help="default: f16 on the GPU, f32 on the CPU")
     parser.add_argument("--layers", type=int, default=12, help="layers of the model (default: %(default)s)")
     parser.add_argument("--max-autotune", action="store_true", help="also time torch.compile(mode='max-autotune')")
+    parser.add_argument("--measure", action="store_true", help="choose our kernels by time, on the GPU")
     parser.add_argument(
         "--budget", type=float, default=2.0, help="seconds to spend on each time (default: %(default)s)"
     )

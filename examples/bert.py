@@ -51,6 +51,7 @@ def main() -> int:
     parser.add_argument("--dtype", choices=DTYPES, help="default: f32 on the CPU, f16 on the GPU")
     parser.add_argument("--layers", type=int, default=12, help="encoder layers (default: %(default)s)")
     parser.add_argument("--workdir", help="where to put the artifact (default: a temporary directory)")
+    parser.add_argument("--budget", type=float, default=1.0, help="seconds for each time (default: %(default)s)")
     args = parser.parse_args()
     device = args.device or ("cuda" if detect_target().name() == "cuda" else "cpu")
     dtype = DTYPES[args.dtype or ("f16" if device == "cuda" else "f32")]
@@ -78,7 +79,7 @@ def main() -> int:
                 "torch": lambda x=x: theirs(x),
             }
             result = measure.accuracy(run["ours"](), run["torch"](), exactly(x.double()))
-            seconds = measure.median_seconds(run, device, budget=1.0)
+            seconds = measure.median_seconds(run, device, args.budget)
             passed = passed and result.passed
             times = [f"{seconds[side] * 1e3:.2f}" for side in run]
             errors = [f"{result.max_error:.1e}", f"{result.max_ratio:.2f}", f"{result.rmse_ratio:.2f}"]

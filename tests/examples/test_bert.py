@@ -11,7 +11,7 @@ from tests.examples.support import ROOT, make_tools, run
 
 @pytest.mark.parametrize("dtype", ["f32", "f16"])
 def test_example_is_as_precise_as_torch(dtype, tmp_path):
-    command = f"python examples/bert.py --device cpu --layers 1 --dtype {dtype} --workdir {tmp_path}"
+    command = f"python examples/bert.py --device cpu --layers 1 --budget 0.05 --dtype {dtype} --workdir {tmp_path}"
     printed = run(command, ROOT, make_tools(tmp_path / "bin"))
     assert "OK: every result" in printed
     assert len(re.findall(r"^ +\d+ +\d+ ", printed, re.M)) == 4
@@ -37,7 +37,7 @@ def test_bad_arguments_are_told_in_one_line(tmp_path):
 @pytest.mark.gpu
 @pytest.mark.parametrize("dtype", ["f16", "bf16", "f32"])
 def test_example_on_the_gpu(dtype, tmp_path):
-    command = f"python examples/bert.py --device cuda --layers 2 --dtype {dtype} --workdir {tmp_path}"
+    command = f"python examples/bert.py --device cuda --layers 2 --budget 0.05 --dtype {dtype} --workdir {tmp_path}"
     assert "OK: every result" in run(command, ROOT, make_tools(tmp_path / "bin"))
 
 
