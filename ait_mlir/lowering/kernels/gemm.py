@@ -21,7 +21,7 @@ from ait_mlir.lowering.kernels.contraction import (
     library_epilogue,
     library_prefix,
 )
-from ait_mlir.lowering.kernels.gemm_tiles import CLOCK, GemmTile, best_tiles
+from ait_mlir.lowering.kernels.gemm_tiles import CLOCK, GemmTile, best_tiles, tile_for_few_rows
 
 __all__ = ["KERNELS", "CublasLtGemm", "NativeGemm", "OpenBlasGemm", "library_epilogue", "library_prefix"]
 
@@ -118,8 +118,15 @@ class NativeGemm(ContractionKernel):
         op = cast(ContractionOp, op)
         if not self.uses_tensor_cores(op, target):
             return [{}]
-        sizes = Problem.contiguous(op).sizes(scope_of(op))
-        return [tile.config() for tile in best_tiles(*sizes, clusters=_has_clusters(target))[:MAX_CONFIGS]]
+        scope, clusters = scope_of(op), _has_clusters(target)
+        problem = Problem.contiguous(op)
+        m, n, k, batches = problem.sizes(scope)
+        tiles = best_tiles(m, n, k, batches, clusters)[:MAX_CONFIGS]
+        configs = [tile.config() for tile in tiles]
+        few = tile_for_few_rows(tiles[0], scope.bounds(problem.m), n, k, clusters) if batches == 1 else None
+        if few is not None:
+            configs.insert(0, configs[0] | {"small_rows": few[1]} | few[0].config("small_"))
+        return configs
 
     def seconds(self, op: ContractionOp, m: int, n: int, k: int, batches: int, target: Target) -> float:
         flops = 2.0 * m * n * k * batches
@@ -156,14 +163,18 @@ class NativeGemm(ContractionKernel):
                 f"{problem.d.cpp(place, cpp_dims, const=False)}, {problem.extras_cpp(place, cpp_dims)}",
             )
         )
+        calls: list[str] = []
         if self.uses_tensor_cores(op, target):
-            tile = GemmTile.of(dict(config))
-            along_k = ("true" if _is_unit(x) else "false" for x in (problem.a.col, problem.b.row))
-            call = f"gemm_mma<{tile.cpp}, {', '.join(along_k)}, {functor}>({arguments}, {tile.split})"
+            along_k = ", ".join("true" if _is_unit(x) else "false" for x in (problem.a.col, problem.b.row))
+            for prefix in ("small_", "") if "small_rows" in config else ("",):
+                tile = GemmTile.of(config, prefix)
+                call = f"gemm_mma<{tile.cpp}, {along_k}, {functor}>({arguments}, {tile.split})"
+                few = f"if ({problem.m.cpp(cpp_dims)} <= {int(config['small_rows'])}) " if prefix else ""
+                calls.append(f"{few}return ait::gpu::{call};")
         else:
-            call = f"{'gemm_simt' if target.is_gpu else 'gemm'}<{functor}>({arguments})"
+            calls.append(f"return ait::{place}::{'gemm_simt' if target.is_gpu else 'gemm'}<{functor}>({arguments});")
         header = "ait/kernels/gpu/gemm.cuh" if target.is_gpu else "ait/kernels/cpu/gemm.h"
-        return Emission(("ait/math.h", header), definition, f"return ait::{place}::{call};\n")
+        return Emission(("ait/math.h", header), definition, "\n  ".join(calls) + "\n")
 
 
 class OpenBlasGemm(ContractionKernel):
@@ -289,7 +300,7 @@ class CublasLtGemm(ContractionKernel):
         lines = ["ait_gemm_v1 args = {};"]
         for key, value in fields.items():
             lines.append(f"args.{key} = {value.cpp(cpp_dims) if isinstance(value, Expr) else value};")
-        return Emission((), "", "\n  ".join([*lines, "return ctx.gemm(args);\n"]))
+        return Emission(("ait/types.h",), "", "\n  ".join([*lines, "return ctx.gemm(args);\n"]))
 
 
 def _has_clusters(target: Target) -> bool:

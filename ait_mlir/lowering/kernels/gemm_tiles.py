@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 
 SMS = 132
 """Multiprocessors of the cards that estimates are made for (H100, H200)."""
@@ -35,25 +36,18 @@ class GemmTile:
         values = (self.m, self.n, self.k, self.warps_m, self.warps_n, self.stages, self.blocks)
         return f"ait::gpu::Tile<{', '.join(map(str, values))}>"
 
-    def config(self) -> dict[str, int]:
-        """As it stands in the IR."""
-        return {
-            "tile_m": self.m,
-            "tile_n": self.n,
-            "tile_k": self.k,
-            "warps_m": self.warps_m,
-            "warps_n": self.warps_n,
-            "stages": self.stages,
-            "blocks": self.blocks,
-            "split": self.split,
-        }
+    def config(self, prefix: str = "") -> dict[str, int]:
+        """As it stands in the IR; the tile for few rows has the prefix `small_`."""
+        return {prefix + key: value for key, value in zip(KEYS, self.values(), strict=True)}
+
+    def values(self) -> tuple[int, ...]:
+        return (self.m, self.n, self.k, self.warps_m, self.warps_n, self.stages, self.blocks, self.split)
 
     @staticmethod
-    def of(config: dict[str, int]) -> GemmTile:
+    def of(config: Mapping[str, int], prefix: str = "") -> GemmTile:
         """The tile of a config; missing entries are those of the first tile. `ValueError` if there is no such tile."""
-        known = GemmTile(128, 128, 64, 2, 2, 3, 2).config() | config
-        values = [known[key] for key in GemmTile(1, 1, 1, 1, 1, 1, 1).config()]
-        tile = GemmTile(*values)
+        first = TILES[0].config(prefix)
+        tile = GemmTile(*(config.get(key, first[key]) for key in first))
         tile.check()
         return tile
 
@@ -91,6 +85,8 @@ class GemmTile:
         return START_CYCLES + waves * max(compute, memory, latency) + reduce + resident * self.m * self.n / 64
 
 
+KEYS = ("tile_m", "tile_n", "tile_k", "warps_m", "warps_n", "stages", "blocks", "split")
+
 TILES = (
     GemmTile(128, 128, 64, 2, 2, 3, 2),
     GemmTile(128, 256, 64, 2, 4, 3, 1),
@@ -114,6 +110,23 @@ def best_tiles(m: int, n: int, k: int, batches: int, clusters: bool) -> list[Gem
         for split in (1, 2, 4, 8):
             pays = clusters and tile.m * tile.n <= 64 * 64 and blocks * split <= 6 * SMS and k >= 2 * split * tile.k
             if split == 1 or pays:
-                values = (tile.m, tile.n, tile.k, tile.warps_m, tile.warps_n, tile.stages, tile.blocks)
-                options.append(GemmTile(*values, split))
+                options.append(replace(tile, split=split))
     return sorted(options, key=lambda tile: tile.cycles(m, n, k, batches))
+
+
+def tile_for_few_rows(
+    large: GemmTile, m: tuple[int, int], n: int, k: int, clusters: bool
+) -> tuple[GemmTile, int] | None:
+    """A tile for the lower part of a range of rows, and the most rows for which it is estimated to be faster.
+
+    None where `large` is as good from the start of the range, or the range is short.
+    """
+    low, high = max(1, m[0]), m[1]
+    if high < 2 * low:
+        return None
+    few = min(max(low, 128), high)
+    small = best_tiles(few, n, k, 1, clusters)[0]
+    limit, rows = 0, few
+    while rows <= high and small.cycles(rows, n, k, 1) < large.cycles(rows, n, k, 1):
+        limit, rows = rows, rows * 2
+    return (small, limit) if limit else None
