@@ -7,17 +7,15 @@ from ait_mlir.rewrites.engine.language import PatternBuilder, pattern, patterns
 
 @pattern(over=(0, 1))
 def residual_norm(p: PatternBuilder, position: int) -> None:
-    """layer_norm(x + r): the sum is the norm's prologue and, where others use it, its second result"""
+    """layer_norm(x + r): the norm's prologue starts with the sum, which is a further result where others use it"""
     x, r = p.values(2)
-    add = p.op("ait.add", [r, x] if position else [x, r])
-    total = p.result(add)
-    root = p.op("ait.layer_norm", [total, p.rest()])
-    p.require("no_region", root)
+    total = p.result(p.op("ait.add", [r, x] if position else [x, r]))
+    root = p.op("ait.layer_norm", [total, p.rest()], results=None)
     p.require("no_attribute", root, "kernel")
     p.require("same_type", x, total)
     p.require("is_no_splat", x)
     p.require("users_follow", total, root)
-    p.apply(root, "add_to_prologue", x, r, add, root)
+    p.apply(root, "add_to_prologue", x, r, total, root)
 
 
 NORM = patterns(residual_norm)

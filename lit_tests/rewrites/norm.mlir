@@ -79,31 +79,54 @@ ait.graph @used_before(%x: !ait.tensor<b x 4 x f32>, %c: !ait.tensor<4 x f32>) d
   ait.output "y5" %5 : !ait.tensor<b x 4 x f32>
 }
 
-// A norm that has a prologue, or is selected already, keeps what it has.
-// CHECK-LABEL: ait.graph @set_already
-ait.graph @set_already(%x: !ait.tensor<b x 4 x f32>, %c: !ait.tensor<4 x f32>) dims {b = 1 to 8} {
-  // CHECK-COUNT-4: ait.add {{.*}} : !ait.tensor<b x 4 x f32>
-  // CHECK-COUNT-4: ait.layer_norm
+// A norm that is selected already keeps what it has.
+// CHECK-LABEL: ait.graph @selected
+ait.graph @selected(%x: !ait.tensor<b x 4 x f32>, %c: !ait.tensor<4 x f32>) dims {b = 1 to 8} {
+  // CHECK-NEXT: %0 = ait.add %x, %c
+  // CHECK-NEXT: %1 = ait.add %c, %x
+  // CHECK-NEXT: ait.layer_norm %0
+  // CHECK-NEXT: ait.layer_norm %1
   %0 = ait.add %x, %c : !ait.tensor<b x 4 x f32>
   %1 = ait.add %c, %x : !ait.tensor<b x 4 x f32>
-  %s0 = ait.add %x, %c : !ait.tensor<b x 4 x f32>
-  %s1 = ait.add %c, %x : !ait.tensor<b x 4 x f32>
-  %2 = ait.layer_norm %0 axes 1 eps 0.00001 prologue() {
-  ^bb0(%a: f32):
-    %r = ait.relu %a : f32
-    ait.yield %r : f32
-  } : !ait.tensor<b x 4 x f32>
-  %3 = ait.layer_norm %1 axes 1 eps 0.00001 prologue() {
-  ^bb0(%a: f32):
-    %r = ait.relu %a : f32
-    ait.yield %r : f32
-  } : !ait.tensor<b x 4 x f32>
-  %4 = ait.layer_norm %s0 axes 1 eps 0.00001 {kernel = #ait.kernel<"native", {}>} : !ait.tensor<b x 4 x f32>
-  %5 = ait.layer_norm %s1 axes 1 eps 0.00001 {kernel = #ait.kernel<"native", {}>} : !ait.tensor<b x 4 x f32>
+  %2 = ait.layer_norm %0 axes 1 eps 0.00001 {kernel = #ait.kernel<"native", {}>} : !ait.tensor<b x 4 x f32>
+  %3 = ait.layer_norm %1 axes 1 eps 0.00001 {kernel = #ait.kernel<"native", {}>} : !ait.tensor<b x 4 x f32>
   ait.output "y2" %2 : !ait.tensor<b x 4 x f32>
   ait.output "y3" %3 : !ait.tensor<b x 4 x f32>
-  ait.output "y4" %4 : !ait.tensor<b x 4 x f32>
-  ait.output "y5" %5 : !ait.tensor<b x 4 x f32>
+}
+
+// A prologue that is there stays, behind the sum; its results come before the sum.
+// CHECK-LABEL: ait.graph @prologue_grows
+ait.graph @prologue_grows(%x: !ait.tensor<b x 4 x f32>, %c: !ait.tensor<4 x f32>) dims {b = 1 to 8} {
+  %g = ait.param "g" : !ait.tensor<4 x f32>
+  // CHECK: %0, %1, %2 = ait.layer_norm %x scale %g axes 1 eps {{.*}} prologue(%c) {
+  // CHECK-NEXT: ^bb0([[X:%.*]]: f32, [[C:%.*]]: f32):
+  // CHECK-NEXT: [[S:%.*]] = ait.add [[X]], [[C]] : f32
+  // CHECK-NEXT: [[R:%.*]] = ait.mul [[S]], [[C]] : f32
+  // CHECK-NEXT: ait.yield [[R]], [[R]], [[S]] : f32, f32, f32
+  // CHECK: ait.output "r" %1
+  // CHECK-NEXT: ait.output "s" %2
+  %0 = ait.add %x, %c : !ait.tensor<b x 4 x f32>
+  %1, %2 = ait.layer_norm %0 scale %g axes 1 eps 0.00001 prologue(%c) {
+  ^bb0(%a: f32, %b: f32):
+    %r = ait.mul %a, %b : f32
+    ait.yield %r, %r : f32, f32
+  } : !ait.tensor<b x 4 x f32>, !ait.tensor<b x 4 x f32>
+  ait.output "y" %1 : !ait.tensor<b x 4 x f32>
+  ait.output "r" %2 : !ait.tensor<b x 4 x f32>
+  ait.output "s" %0 : !ait.tensor<b x 4 x f32>
+}
+
+// Only the last sum is kept for others; one inside that others need before the norm is not taken in.
+// CHECK-LABEL: ait.graph @shared_inside
+ait.graph @shared_inside(%x: !ait.tensor<b x 4 x f32>, %c: !ait.tensor<4 x f32>) dims {b = 1 to 8} {
+  // CHECK-NEXT: %0 = ait.add %x, %c
+  // CHECK-NEXT: %1 = ait.exp %0
+  // CHECK-NEXT: ait.layer_norm %0 axes 1 eps {{.*}} prologue(%1) {
+  %0 = ait.add %x, %c : !ait.tensor<b x 4 x f32>
+  %1 = ait.exp %0 : !ait.tensor<b x 4 x f32>
+  %2 = ait.add %0, %1 : !ait.tensor<b x 4 x f32>
+  %3 = ait.layer_norm %2 axes 1 eps 0.00001 : !ait.tensor<b x 4 x f32>
+  ait.output "y" %3 : !ait.tensor<b x 4 x f32>
 }
 
 // A constant becomes part of a region, so it cannot be what the norm reads; the other operand of the sum is.
@@ -126,3 +149,24 @@ ait.graph @constant_sum() dims {b = 1 to 4} {
   %y = ait.layer_norm %s axes 1 eps 0.001 : !ait.tensor<b x 8 x f32>
   ait.output "y" %y : !ait.tensor<b x 8 x f32>
 }
+
+// The sum of three embeddings is computed by the norm; a constant is added in its place.
+// CHECK-LABEL: ait.graph @embeddings
+ait.graph @embeddings(%x: !ait.tensor<b x 4 x f16>, %p: !ait.tensor<b x 4 x f16>, %t: !ait.tensor<4 x f16>) dims {b = 1 to 8} {
+  // CHECK-NEXT: ait.layer_norm %x axes 1 eps {{.*}} prologue(%t, %p) {
+  // CHECK-NEXT: ^bb0([[X:%.*]]: f32, [[T:%.*]]: f32, [[P:%.*]]: f32):
+  // CHECK-NEXT: [[C:%.*]] = ait.constant 0.5 : f32
+  // CHECK-NEXT: [[A:%.*]] = ait.add [[X]], [[C]] : f32
+  // CHECK-NEXT: [[B:%.*]] = ait.add [[A]], [[P]] : f32
+  // CHECK-NEXT: [[S:%.*]] = ait.add [[B]], [[T]] : f32
+  // CHECK-NEXT: ait.yield [[S]], [[S]] : f32, f32
+  // CHECK-NEXT: } : !ait.tensor<b x 4 x f16>, !ait.tensor<b x 4 x f16>
+  %half = ait.constant 0.5 : !ait.tensor<f16>
+  %0 = ait.add %half, %x : !ait.tensor<b x 4 x f16>
+  %1 = ait.add %0, %p : !ait.tensor<b x 4 x f16>
+  %2 = ait.add %1, %t : !ait.tensor<b x 4 x f16>
+  %3 = ait.layer_norm %2 axes 1 eps 0.00001 : !ait.tensor<b x 4 x f16>
+  ait.output "y" %3 : !ait.tensor<b x 4 x f16>
+  ait.output "sum" %2 : !ait.tensor<b x 4 x f16>
+}
+

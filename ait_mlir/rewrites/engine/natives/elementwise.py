@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from xdsl.dialects.builtin import DenseArrayBase, i32
 from xdsl.ir import Block, Operation, Region, SSAValue
 
 from ait_mlir.dialects.ait.base import same_shape
-from ait_mlir.dialects.ait.elementwise import BinaryOp, ElementwiseOp, FusedElementwiseOp, YieldOp
-from ait_mlir.dialects.ait.norm import LayerNormOp
+from ait_mlir.dialects.ait.elementwise import ElementwiseOp, FusedElementwiseOp, YieldOp
 from ait_mlir.dialects.ait.types import scope_of, tensor_type
 from ait_mlir.rewrites.engine.constraints import CONSTRAINTS
 from ait_mlir.rewrites.engine.driver import Rewriter
@@ -188,31 +186,3 @@ def drop_yield(block: Block) -> list[SSAValue]:
 def take_block(op: Operation) -> Block:
     """Detach the only block of an operation's only region."""
     return take_region(op).detach_block(0)
-
-
-# ** norms **
-
-
-@NATIVES
-def add_to_prologue(r: Rewriter, x: SSAValue, residual: SSAValue, add: BinaryOp, root: LayerNormOp) -> None:
-    """Compute the sum that a norm normalises in its prologue; where others use the sum, it is the second result."""
-    total = add.results[0]
-    shared = not all(use.operation is root for use in total.uses)
-    block = Block()
-    grower = RegionGrower(block, [])
-    grower.scalar(x)
-    value = grower.compute(add)
-    grower.finish([value, value] if shared else [value])
-    main, *extras = grower.operands
-    assert main is x
-    operands = [x, *root.operands[1:], *extras]
-    sizes = [1, int(root.scale is not None), int(root.bias is not None), len(extras)]
-    properties = root.properties | root.attributes | {"operandSegmentSizes": DenseArrayBase.from_list(i32, sizes)}
-    types = [root.results[0].type, *([total.type] if shared else [])]
-    new = r.create(LayerNormOp, operands, types, properties, [Region(block)])
-    if shared:
-        for use in tuple(total.uses):
-            if use.operation is not root:
-                r.push(use.operation)
-                use.operation.operands[use.index] = new.results[1]
-    r.replace(root, [new.results[0]])

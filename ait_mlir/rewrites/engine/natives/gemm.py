@@ -17,26 +17,31 @@ from ait_mlir.rewrites.engine.natives.table import NATIVES
 
 def parallel_gemms(root: Operation) -> list[Operation]:
     """The plain gemms, root included, that multiply the root's A with params [N_i, K] in layout rcr."""
-    return [
-        user
-        for user in (use.operation for use in root.operands[0].uses)
-        if isinstance(user, GemmOp)
-        and user.parent is root.parent
-        and len(user.operands) == 2
-        and user.operands[0] is root.operands[0]
-        and isinstance(user.operands[1].owner, ParamOp)
-        and user.layout.data == "rcr"
-        and not user.epilogue.blocks
-        and "kernel" not in user.attributes
-        and not_output(user.results[0])
-    ]
+    return [use.operation for use in root.operands[0].uses if is_parallel(use.operation, root)]
+
+
+def is_parallel(op: Operation, root: Operation) -> bool:
+    """Whether an operation is a plain gemm of the root's A with a param, in the root's block."""
+    return (
+        isinstance(op, GemmOp)
+        and op.parent is root.parent
+        and len(op.operands) == 2
+        and op.operands[0] is root.operands[0]
+        and isinstance(op.operands[1].owner, ParamOp)
+        and op.layout.data == "rcr"
+        and not op.epilogue.blocks
+        and "kernel" not in op.attributes
+        and not_output(op.results[0])
+    )
 
 
 @CONSTRAINTS
 def has_parallel_gemms(r: Rewriter, root: GemmOp) -> bool:
     """The gemm is the first of several that multiply one input with params, none selected and none an output."""
+    if not is_parallel(root, root):
+        return False
     group = parallel_gemms(root)
-    return len(group) > 1 and root in group and all(root is other or r.is_before(root, other) for other in group)
+    return len(group) > 1 and all(root is other or r.is_before(root, other) for other in group)
 
 
 @NATIVES

@@ -27,15 +27,18 @@ class RegionGrower:
         self.operands = tensors
         self.scalars: dict[SSAValue, SSAValue] = dict(zip(tensors, block.args[first_argument:], strict=True))
 
-    def scalar(self, tensor: SSAValue) -> SSAValue:
-        """The scalar for an element of a tensor: known, a constant, or a new block argument."""
+    def scalar(self, tensor: SSAValue, first: bool = False) -> SSAValue:
+        """The scalar for an element of a tensor: known, a constant, or a new block argument.
+
+        A new constant stands last in the region, or `first`.
+        """
         known = self.scalars.get(tensor)
         if known is not None:
             return known
         element = element_type_of(tensor)
         number = splat(tensor)
         if number is not None:
-            scalar = self._add(ConstantOp(number, compute_type(element))).results[0]
+            scalar = self._add(ConstantOp(number, compute_type(element)), first).results[0]
         else:
             scalar = self.block.insert_arg(compute_type(element), len(self.block.args))
             self.operands.append(tensor)
@@ -79,10 +82,10 @@ class RegionGrower:
         else:
             self.block.add_op(YieldOp(*values))
 
-    def _add(self, op: Operation) -> Operation:
-        last = self.block.last_op
-        if isinstance(last, YieldOp):
-            self.block.insert_op_before(op, last)
+    def _add(self, op: Operation, first: bool = False) -> Operation:
+        place = self.block.first_op if first else self.block.last_op
+        if place is not None and (first or isinstance(place, YieldOp)):
+            self.block.insert_op_before(op, place)
         else:
             self.block.add_op(op)
         return op
