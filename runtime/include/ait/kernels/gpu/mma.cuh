@@ -78,7 +78,7 @@ __device__ __forceinline__ uint32_t pack_pair(float low, float high) {
 /// @brief Waits for all blocks of the cluster; what they wrote to shared memory before is visible after.
 __device__ __forceinline__ void cluster_barrier() {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
-  asm volatile("barrier.cluster.arrive.release.aligned;\nbarrier.cluster.wait.acquire.aligned;\n" ::: "memory");
+  asm volatile("barrier.cluster.arrive.release;\nbarrier.cluster.wait.acquire;\n" ::: "memory");
 #endif
 }
 
