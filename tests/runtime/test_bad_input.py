@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import torch
 
-from ait_mlir.errors import AitError, ArtifactError, InputError, RunError
+from ait_mlir.errors import AitError, ArtifactError, InputError, OutOfMemoryError, RunError
 from ait_mlir.runtime import AITData, Model
 from tests.runtime.conftest import tiny_inputs, tiny_reference
 
@@ -170,6 +170,14 @@ def test_bad_libraries(tmp_path: Path, library: Path) -> None:
         Model.from_library(library, "cpu", num_runtimes=0)
     with pytest.raises(AitError, match="there is no cpu:3"):
         Model.from_library(library, "cpu", device=3)
+
+
+def test_an_arena_that_does_not_fit_leaves_the_model_usable(model: Model) -> None:
+    for _ in range(3):
+        with pytest.raises(OutOfMemoryError, match=r"the arena of a run needs \d+ bytes on cpu, \d+ bytes are free"):
+            model.run_with_tensors(list(tiny_inputs(7, 2)))
+        x, m = tiny_inputs(2, 2)
+        np.testing.assert_allclose(model.run_with_tensors([x, m])["y"], tiny_reference(x, m)[0], rtol=1e-6)
 
 
 def test_out_of_memory_says_how_much(model: Model) -> None:

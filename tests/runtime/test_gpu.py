@@ -191,9 +191,12 @@ def test_threads_on_a_pool(cuda_library: Path) -> None:
 def test_out_of_memory_says_how_much(model: Model) -> None:
     with pytest.raises(OutOfMemoryError, match=r"needs \d+ bytes on cuda:0, \d+ of \d+ bytes are free"):
         model.allocate_memory(1 << 45)
-    case = Case(4, 4)
-    model.run(case.inputs, case.outputs)
-    case.check()
+    large, case = Case(7, 4), Case(4, 4)
+    for graph_mode in (False, True, True):
+        with pytest.raises(OutOfMemoryError, match=r"the arena of a run needs \d+ bytes on cuda:0"):
+            model.run(large.inputs, large.outputs, graph_mode=graph_mode)
+        model.run(case.inputs, case.outputs, graph_mode=graph_mode)
+        case.check()
 
 
 def test_empty_and_missing(model: Model, cuda_library: Path) -> None:
