@@ -27,6 +27,7 @@ from torch import nn
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
+from ait_mlir.errors import AitError
 from ait_mlir.frontend import IntVar, Tensor, compile_model, detect_target
 from ait_mlir.frontend.nn.bert import BertConfig, BertEncoder
 from benchmarks import measure
@@ -192,4 +193,7 @@ def device_name(device: str) -> str:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    try:
+        sys.exit(main())
+    except AitError as error:
+        sys.exit(f"error: {error}")

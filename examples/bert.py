@@ -20,6 +20,7 @@ import torch
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
+from ait_mlir.errors import AitError
 from ait_mlir.frontend import IntVar, Tensor, compile_model, detect_target
 from ait_mlir.frontend.nn.bert import BertConfig, BertEncoder
 from ait_mlir.runtime import Model
@@ -91,4 +92,7 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    try:
+        sys.exit(main())
+    except AitError as error:
+        sys.exit(f"error: {error}")
