@@ -245,7 +245,7 @@ def ulp(values: np.ndarray, dtype: np.dtype[Any]) -> np.ndarray:
 
 
 def assert_close(got: np.ndarray, want: np.ndarray, ulps: float, floor: float = 0.0) -> None:
-    """Each value within `ulps` of its own dtype, or within `floor` times the largest; NaN and inf in the same places; integers equal."""
+    """Each value within `ulps` of its own dtype and `floor` times the largest; NaN and inf in the same places; integers equal."""
     assert got.shape == want.shape
     if got.dtype.kind in "ib":
         np.testing.assert_array_equal(got, want)
@@ -259,7 +259,7 @@ def assert_close(got: np.ndarray, want: np.ndarray, ulps: float, floor: float = 
     if not finite.any():
         return
     scale = np.abs(want[finite]).max()
-    allowed = np.maximum(ulps * ulp(want[finite], got.dtype), floor * scale)
+    allowed = ulps * ulp(want[finite], got.dtype) + floor * scale
     error = np.abs(value[finite] - want[finite])
     worst = int(np.argmax(error - allowed))
     assert (error <= allowed).all(), (

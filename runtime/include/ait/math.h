@@ -118,6 +118,56 @@ AIT_FN float erf_host(float x) {
   return t > 0.92f ? far : near;                                          // NaN takes near
 }
 
+/// 2^x for -126 <= x <= 0, within 2 ulp.
+AIT_FN float exp2_core(float x) {
+#if defined(AIT_DEVICE_MATH) && defined(AIT_CUDA)
+  float y;
+  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+  return y;
+#elif defined(AIT_DEVICE_MATH)
+  return ::exp2f(x);
+#else
+  const float shift = 12582912.f;
+  const float shifted = x + shift;
+  const float r = x - (shifted - shift);
+  float p = 0x1.41fbbcp-13f;
+  p = p * r + 0x1.5f3e54p-10f;
+  p = p * r + 0x1.3b2d4cp-7f;
+  p = p * r + 0x1.c6aee8p-5f;
+  p = p * r + 0x1.ebfbdcp-3f;
+  p = p * r + 0x1.62e430p-1f;
+  p = p * r + 1.f;
+  return from_bits(bits(p) + ((bits(shifted) - bits(shift)) << 23));
+#endif
+}
+
+/// The probability that a normal variable is above a >= 0; 0 above 5.6, where it is less than half of the least float16.
+AIT_FN float normal_tail(float a) {
+  const float c = a > 5.6f ? 5.6f : a;
+  float p = -0x1.83a386p-26f;  // log2 of the probability
+  p = p * c + 0x1.750dc2p-21f;
+  p = p * c - 0x1.3416a4p-17f;
+  p = p * c + 0x1.14a0ecp-14f;
+  p = p * c - 0x1.fe823ep-13f;
+  p = p * c - 0x1.38bc78p-14f;
+  p = p * c + 0x1.cd2084p-8f;
+  p = p * c - 0x1.ae13e6p-5f;
+  p = p * c - 0x1.d6392ap-2f;
+  p = p * c - 0x1.26aee8p+0f;
+  p = p * c - 0x1.fffffep-1f;
+  const float y = exp2_core(p);
+  return a > 5.6f ? 0.f : y;
+}
+
+/// a / b for b >= 1; on CUDA and HIP within 2 ulp, and 0 where b is above 2^126.
+AIT_FN float quotient(float a, float b) {
+#ifdef AIT_DEVICE_MATH
+  return __fdividef(a, b);
+#else
+  return a / b;
+#endif
+}
+
 template <class T>
 inline constexpr bool is_wrapping = std::is_integral<T>::value && !std::is_same<T, bool>::value;
 
@@ -220,21 +270,25 @@ AIT_FN double log(double x) { return ::log(x); }
 AIT_FN double tanh(double x) { return ::tanh(x); }
 AIT_FN double erf(double x) { return ::erf(x); }
 
-AIT_FN float sigmoid(float x) { return 1.f / (1.f + exp(-x)); }
+AIT_FN float sigmoid(float x) { return detail::quotient(1.f, 1.f + exp(-x)); }
 AIT_FN double sigmoid(double x) { return 1.0 / (1.0 + exp(-x)); }
-AIT_FN float silu(float x) { return x / (1.f + exp(-x)); }
+AIT_FN float silu(float x) { return detail::quotient(x, 1.f + exp(-x)); }
 AIT_FN double silu(double x) { return x / (1.0 + exp(-x)); }
 
 /// @brief x * Phi(x), with the error function.
-AIT_FN float gelu(float x) { return (0.5f * x) * (1.f + erf(x * 0.70710678118654752f)); }
-AIT_FN double gelu(double x) { return (0.5 * x) * (1.0 + erf(x * 0.70710678118654752440)); }
+AIT_FN float gelu(float x) {
+  const float a = detail::magnitude(x);
+  const float y = (x > 0.f ? x : 0.f) - a * detail::normal_tail(a);
+  return x > 16.f ? x : y;  // inf - inf * 0 would be NaN
+}
+AIT_FN double gelu(double x) { return (0.5 * x) * ::erfc(x * -0.70710678118654752440); }
 
-/// @brief The tanh form of gelu.
+/// @brief The tanh form of gelu: 0.5 x (1 + tanh(u)) is x / (1 + exp(-2 u)).
 AIT_FN float fast_gelu(float x) {
-  return (0.5f * x) * (1.f + tanh(0.79788456080286536f * (x + 0.044715f * (x * x * x))));
+  return detail::quotient(x, 1.f + exp(-1.59576912160573071f * (x + 0.044715f * (x * x * x))));
 }
 AIT_FN double fast_gelu(double x) {
-  return (0.5 * x) * (1.0 + tanh(0.79788456080286535588 * (x + 0.044715 * (x * x * x))));
+  return x / (1.0 + exp(-1.5957691216057307118 * (x + 0.044715 * (x * x * x))));
 }
 
 #define AIT_NARROW(NAME)                                                        \

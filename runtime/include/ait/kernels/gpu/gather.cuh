@@ -35,9 +35,10 @@ __device__ __forceinline__ Word missing_word() {
   return word;
 }
 
-/// Each row of threadIdx.y takes an id at a time.
+/// A row of threads (threadIdx.y) takes an id at a time, and has `kUnroll` words of each thread on their way at once.
 template <class T, class Word, int kRank, class Id>
-__global__ void gather_kernel(GatherSpace<kRank> space, const Word* table, const Id* ids, Word* out) {
+__global__ void __launch_bounds__(128) gather_kernel(GatherSpace<kRank> space, const Word* table, const Id* ids, Word* out) {
+  constexpr int kUnroll = 4;
   wait_for_previous();
   allow_next();
   for (int64_t i = static_cast<int64_t>(blockIdx.x) * blockDim.y + threadIdx.y; i < space.count;
@@ -53,7 +54,19 @@ __global__ void gather_kernel(GatherSpace<kRank> space, const Word* table, const
     const int64_t id = static_cast<int64_t>(ids[from]);
     const bool known = id >= 0 && id < space.rows;
     const Word* row = table + (known ? id : 0) * space.table_stride;
-    for (int64_t w = threadIdx.x; w < space.words; w += blockDim.x) out[to + w] = known ? row[w] : missing_word<T, Word>();
+    for (int64_t first = threadIdx.x; first < space.words; first += kUnroll * blockDim.x) {
+      Word words[kUnroll];
+#pragma unroll
+      for (int k = 0; k < kUnroll; ++k) {
+        const int64_t w = first + k * blockDim.x;
+        if (w < space.words) words[k] = known ? row[w] : missing_word<T, Word>();
+      }
+#pragma unroll
+      for (int k = 0; k < kUnroll; ++k) {
+        const int64_t w = first + k * blockDim.x;
+        if (w < space.words) out[to + w] = words[k];
+      }
+    }
   }
 }
 
@@ -66,7 +79,7 @@ int32_t launch_gather(const Context& ctx, GatherSpace<kRank> space, const T* tab
   for (int d = 0; d < kRank; ++d) space.out_strides[d] /= kFactor;
   LaunchConfig config;
   uint32_t lanes = 8;
-  while (lanes < 128 && lanes < space.words) lanes *= 2;
+  while (lanes < 32 && lanes < space.words) lanes *= 2;
   config.block = dim3(lanes, 128 / lanes);
   config.grid = dim3(ceil_div(space.count, config.block.y, 1 << 20));
   config.dependent = true;

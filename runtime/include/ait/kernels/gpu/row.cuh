@@ -35,24 +35,34 @@ struct Larger {
 template <class C, int kGroup>
 struct GroupReducer {
   static constexpr int kWarps = (kGroup + kWarpSize - 1) / kWarpSize;
-  C* shared;     ///< 2 * kWarps values, used in turn, so that one barrier a reduction is enough
+  C* shared;     ///< 4 * kWarps values, used in turn, so that one barrier a reduction is enough
   int turn = 0;
 
-  template <class Combine>
-  __device__ __forceinline__ C reduce(C value, Combine combine) {
+  /// Reduces `kCount` values at once, at most 2.
+  template <int kCount, class Combine>
+  __device__ __forceinline__ void reduce(C (&values)[kCount], Combine combine) {
+    static_assert(kCount <= 2, "there is room for two");
     constexpr int kLanes = kGroup < kWarpSize ? kGroup : kWarpSize;
 #pragma unroll
-    for (int mask = kLanes / 2; mask > 0; mask /= 2) value = combine(value, shuffle_xor(value, mask));
-    if constexpr (kWarps > 1) {
-      C* slots = shared + turn * kWarps;
-      turn ^= 1;
-      if (threadIdx.x % kWarpSize == 0) slots[threadIdx.x / kWarpSize] = value;
-      __syncthreads();
-      value = slots[0];
+    for (int mask = kLanes / 2; mask > 0; mask /= 2) {
 #pragma unroll
-      for (int w = 1; w < kWarps; ++w) value = combine(value, slots[w]);
+      for (int k = 0; k < kCount; ++k) values[k] = combine(values[k], shuffle_xor(values[k], mask));
     }
-    return value;
+    if constexpr (kWarps > 1) {
+      C* slots = shared + turn * 2 * kWarps;
+      turn ^= 1;
+#pragma unroll
+      for (int k = 0; k < kCount; ++k) {
+        if (threadIdx.x % kWarpSize == 0) slots[k * kWarps + threadIdx.x / kWarpSize] = values[k];
+      }
+      __syncthreads();
+#pragma unroll
+      for (int k = 0; k < kCount; ++k) {
+        values[k] = slots[k * kWarps];
+#pragma unroll
+        for (int w = 1; w < kWarps; ++w) values[k] = combine(values[k], slots[k * kWarps + w]);
+      }
+    }
   }
 };
 
@@ -145,33 +155,42 @@ struct Row<F, kGroup, kItemsOf, kVecOf, kRowRank, Pack<Ins...>, Pack<Outs...>> {
     }
   }
 
-  /// visit(chunk, i); the first pass of a row that is not held stores the further results.
+  /// visit(chunk, i, item) with the place of the chunk in the row and among those held; the first pass of a row that is not held stores the further results.
   template <bool kFirst = false, class Visit>
   __device__ __forceinline__ void each(Visit visit) {
     if constexpr (kResident) {
 #pragma unroll
       for (int item = 0; item < kItems; ++item) {
         const int64_t i = (static_cast<int64_t>(item) * kGroup + lane) * kVec;
-        if (i < length) visit(held[item], i);
+        if (i < length) visit(held[item], i, item);
       }
     } else {
       for (int64_t i = static_cast<int64_t>(lane) * kVec; i < length; i += static_cast<int64_t>(kGroup) * kVec) {
         Chunk chunk = compute<kFirst>(i, std::index_sequence_for<Ins...>{}, std::index_sequence_for<Outs...>{});
-        visit(chunk, i);
+        visit(chunk, i, 0);
       }
     }
   }
 
   template <class Visit>
   __device__ __forceinline__ void finish(Visit visit) {
-    each([&](Chunk& chunk, int64_t i) {
-      visit(chunk, i);
+    each([&](Chunk& chunk, int64_t i, int item) {
+      visit(chunk, i, item);
       store_values<kVec>(get<0>(outs), get<0>(outs).data + row_offset<kRowRank>(get<0>(outs), i, sizes), chunk);
     });
   }
 
-  __device__ __forceinline__ C sum(C value) { return reducer.reduce(value, Plus{}); }
-  __device__ __forceinline__ C largest(C value) { return reducer.reduce(value, Larger{}); }
+  __device__ __forceinline__ C sum(C value) {
+    C values[1] = {value};
+    reducer.reduce(values, Plus{});
+    return values[0];
+  }
+  __device__ __forceinline__ void sums(C (&values)[2]) { reducer.reduce(values, Plus{}); }
+  __device__ __forceinline__ C largest(C value) {
+    C values[1] = {value};
+    reducer.reduce(values, Larger{});
+    return values[0];
+  }
 };
 }  // namespace detail
 
@@ -189,34 +208,42 @@ struct LayerNorm {
     using C = typename R::C;
     using Chunk = typename R::Chunk;
     constexpr int kVec = R::kVec;
+    constexpr int kHeld = R::kResident ? R::kItems : 1;
+    Values<C, kVec> factors[kHeld], offsets[kHeld];
+    const auto load_factors = [&](int64_t i, int item) {
+      if (scale != nullptr) factors[item] = load_values<kVec>(as_operand(scale), scale + i);
+      if (bias != nullptr) offsets[item] = load_values<kVec>(as_operand(bias), bias + i);
+    };
+    if constexpr (R::kResident) {  // on their way while the row is reduced
+      row.each([&](Chunk&, int64_t i, int item) { load_factors(i, item); });
+    }
     const C count = static_cast<C>(row.length);
     C total = 0;
-    row.template each<true>([&](Chunk& chunk, int64_t) {
+    row.template each<true>([&](Chunk& chunk, int64_t, int) {
 #pragma unroll
       for (int j = 0; j < kVec; ++j) total += chunk.v[j];
     });
     const C mean = row.sum(total) / count;
-    C differences = 0, squares = 0;
-    row.each([&](Chunk& chunk, int64_t) {
+    C moments[2] = {0, 0};  // of the differences from the mean, and of their squares
+    row.each([&](Chunk& chunk, int64_t, int) {
 #pragma unroll
       for (int j = 0; j < kVec; ++j) {
         const C difference = chunk.v[j] - mean;
-        differences += difference;
-        squares += difference * difference;
+        moments[0] += difference;
+        moments[1] += difference * difference;
       }
     });
-    const C shift = row.sum(differences) / count;
-    const C variance = row.sum(squares) / count - shift * shift;
-    const C inverse = ait::rsqrt((variance > C(0) || variance != variance ? variance : C(0)) + static_cast<C>(eps));
-    row.finish([&](Chunk& chunk, int64_t i) {
-      Values<C, kVec> factor, offset;
-      if (scale != nullptr) factor = load_values<kVec>(as_operand(scale), scale + i);
-      if (bias != nullptr) offset = load_values<kVec>(as_operand(bias), bias + i);
+    row.sums(moments);
+    const C shift = moments[0] / count;
+    const C variance = moments[1] / count - shift * shift;
+    const C inverse = ait::rsqrt((variance < C(0) ? C(0) : variance) + static_cast<C>(eps));
+    row.finish([&](Chunk& chunk, int64_t i, int item) {
+      if constexpr (!R::kResident) load_factors(i, item);
 #pragma unroll
       for (int j = 0; j < kVec; ++j) {
         C y = ((chunk.v[j] - mean) - shift) * inverse;
-        if (scale != nullptr) y *= factor.v[j];
-        if (bias != nullptr) y += offset.v[j];
+        if (scale != nullptr) y *= factors[item].v[j];
+        if (bias != nullptr) y += offsets[item].v[j];
         chunk.v[j] = y;
       }
     });
@@ -240,26 +267,36 @@ struct Softmax {
     using Chunk = typename R::Chunk;
     constexpr int kVec = R::kVec;
     C top = -INFINITY;
-    row.template each<true>([&](Chunk& chunk, int64_t) {
+    row.template each<true>([&](Chunk& chunk, int64_t, int) {
 #pragma unroll
       for (int j = 0; j < kVec; ++j) top = chunk.v[j] > top ? chunk.v[j] : top;
     });
     top = row.largest(top);
+    const C scaled_top = top * C(kLog2E);
+    const auto exponential = [&](C x) {
+      if constexpr (is_narrow_float<typename R::Out::Value>) {
+        return ait::detail::exp2_core(x * kLog2E - scaled_top);  // an error of scaled_top is one of all elements, and cancels
+      } else {
+        return ait::exp(x - top);
+      }
+    };
     C total = 0;
-    row.each([&](Chunk& chunk, int64_t) {
+    row.each([&](Chunk& chunk, int64_t, int) {
 #pragma unroll
       for (int j = 0; j < kVec; ++j) {
-        const C e = ait::exp(chunk.v[j] - top);
+        const C e = exponential(chunk.v[j]);
         if constexpr (R::kResident) chunk.v[j] = e;
         total += e;
       }
     });
     const C inverse = C(1) / row.sum(total);
-    row.finish([&](Chunk& chunk, int64_t) {
+    row.finish([&](Chunk& chunk, int64_t, int) {
 #pragma unroll
-      for (int j = 0; j < kVec; ++j) chunk.v[j] = (R::kResident ? chunk.v[j] : ait::exp(chunk.v[j] - top)) * inverse;
+      for (int j = 0; j < kVec; ++j) chunk.v[j] = (R::kResident ? chunk.v[j] : exponential(chunk.v[j])) * inverse;
     });
   }
+
+  static constexpr float kLog2E = 1.44269504088896341f;
 
   template <int kVec>
   bool may_access() const {
@@ -284,18 +321,23 @@ template <class F, int kGroup, int kItems, int kVec, int kOuter, int kRowRank, c
 __global__ void __launch_bounds__(kGroup > kWarpSize ? kGroup : kWarpRowThreads, 1)
     row_kernel(RowSpace<kOuter, kRowRank> space, Ins ins, Outs outs, Policy policy) {
   using R = detail::Row<F, kGroup, kItems, kVec, kRowRank, Ins, Outs>;
-  __shared__ typename R::C shared[2 * R::Reducer::kWarps];
+  __shared__ typename R::C shared[4 * R::Reducer::kWarps];
   wait_for_previous();
   allow_next();
-  const int groups = blockDim.x / kGroup;
+  // Lanes of a warp take part in each other's shuffles, so a warp walks on as one; groups behind the last row hold nothing.
+  constexpr int kSpan = kGroup < kWarpSize ? kWarpSize : kGroup;
+  constexpr int kRowsOfSpan = kSpan / kGroup;
+  const int64_t rows_of_block = blockDim.x / kGroup;
+  const int64_t first = blockIdx.x * rows_of_block + threadIdx.x / kSpan * kRowsOfSpan;
   int turn = 0;
-  for (int64_t index = static_cast<int64_t>(blockIdx.x) * groups + threadIdx.x / kGroup; index < space.rows;
-       index += static_cast<int64_t>(gridDim.x) * groups) {
+  for (int64_t base = first; base < space.rows; base += gridDim.x * rows_of_block) {
+    const int64_t index = base + threadIdx.x % kSpan / kGroup;
+    const bool present = index < space.rows;
     int64_t coordinate[kOuter];
-    coordinates<kOuter>(index, space.outer, coordinate);
+    coordinates<kOuter>(present ? index : base, space.outer, coordinate);
     R row;
     row.take(ins, outs, coordinate, std::make_index_sequence<Ins::kSize>{}, std::make_index_sequence<Outs::kSize>{});
-    row.length = space.length;
+    row.length = present ? space.length : 0;
     for (int d = 0; d < kRowRank; ++d) row.sizes[d] = space.row[d];
     row.lane = threadIdx.x % kGroup;
     row.reducer.shared = shared;
@@ -311,7 +353,7 @@ template <class F, int kGroup, int kItems, int kVec, int kOuter, int kRowRank, c
 int32_t launch_group(const Context& ctx, const RowSpace<kOuter, kRowRank>& space, const Ins& ins, const Outs& outs, const Policy& policy) {
   constexpr bool kWarpRows = kGroup <= kWarpSize;
   LaunchConfig config;
-  const int threads = !kWarpRows ? kGroup : space.rows < 1024 ? kWarpSize : kWarpRowThreads;
+  const int threads = !kWarpRows ? kGroup : space.rows * kGroup < 1024 * kWarpSize ? kWarpSize : kWarpRowThreads;
   config.block = dim3(static_cast<uint32_t>(threads));
   config.grid = dim3(ceil_div(space.rows, threads / kGroup, 1 << 20));
   config.dependent = true;
@@ -326,6 +368,11 @@ int32_t launch_length(const Context& ctx, const RowSpace<kOuter, kRowRank>& spac
 #define AIT_ROW_GROUP(FROM, GROUP, ITEMS)                                                                                        \
   if constexpr (kMost > (FROM) && kFewest <= static_cast<int64_t>(GROUP) * (ITEMS)) {                                             \
     if (chunks <= static_cast<int64_t>(GROUP) * (ITEMS)) return launch_group<F, GROUP, ITEMS, kVec>(ctx, space, ins, outs, policy); \
+  }
+  if constexpr (kVec > 1 || kLow == kHigh) {
+    AIT_ROW_GROUP(0, 8, 1)
+    AIT_ROW_GROUP(8, 16, 1)
+    AIT_ROW_GROUP(16, 32, 1)
   }
   AIT_ROW_GROUP(0, kWarpSize, 1)
   AIT_ROW_GROUP(kWarpSize, kWarpSize, 2)
