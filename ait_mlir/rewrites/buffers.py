@@ -53,7 +53,6 @@ def write_in_place(p: PatternBuilder) -> None:
     source, target = p.result(p.op("ait_rt.alloc", [])), p.value()
     root = p.op("ait_rt.copy", [source, target], results=0)
     p.require("users_accept_strides_of", source, target)
-    p.require("defined_by_buffer_ops", target)
     p.apply(root, "write_target", root)
 
 
@@ -145,15 +144,6 @@ def users_accept_strides_of(value: SSAValue, like: SSAValue) -> bool:
 
 
 @CONSTRAINTS
-def defined_by_buffer_ops(value: SSAValue) -> bool:
-    """The buffer comes from an allocation or output, directly or as a view, so that it can be defined earlier."""
-    owner = value.owner
-    while isinstance(owner, ViewOp):
-        owner = owner.source.owner
-    return isinstance(owner, AllocOp | DestinationOp)
-
-
-@CONSTRAINTS
 def is_whole_buffer(value: SSAValue) -> bool:
     """The buffer is an allocation or an output itself, no view."""
     return isinstance(value.owner, AllocOp | DestinationOp)
@@ -184,7 +174,8 @@ def writer_accepts_inverse_of(value: SSAValue, view: Operation) -> bool:
     """The kernel that writes the buffer accepts the strides that make `view` row-major."""
     strides = inverse_strides(cast(ViewOp, view))
     writes = [use for use in value.uses if is_write(use)]
-    return strides is not None and len(writes) == 1 and launch_accepts(writes[0], strides, _scope(value))
+    assert strides is not None, "writer_accepts_inverse_of needs is_permutation"
+    return len(writes) == 1 and launch_accepts(writes[0], strides, _scope(value))
 
 
 def inverse_strides(view: ViewOp) -> Shape | None:
@@ -208,7 +199,7 @@ def inverse_strides(view: ViewOp) -> Shape | None:
 # ** rewrites **
 
 
-def _hoist(value: SSAValue, before: Operation) -> None:
+def _hoist(r: Rewriter, value: SSAValue, before: Operation) -> None:
     """Define a buffer, and what it is a view of, before an op of the same block."""
     chain: list[Operation] = []
     owner = value.owner
@@ -221,9 +212,8 @@ def _hoist(value: SSAValue, before: Operation) -> None:
     assert block is not None
     place = before
     for op in chain:
-        if op.parent is block and not op.is_before_in_block(place):
-            op.detach()
-            block.insert_op_before(op, place)
+        if op.parent is block and not r.is_before(op, place):
+            r.move(op, before=place)
         place = op if op.parent is block else place
 
 
@@ -243,7 +233,7 @@ def write_target(r: Rewriter, copy: Operation) -> None:
     source, target = copy.operands
     alloc = cast(Operation, source.owner)
     r.erase(copy)
-    _hoist(target, alloc)
+    _hoist(r, target, alloc)
     r.replace_value(source, target)
     r.erase(alloc)
 
@@ -260,7 +250,7 @@ def write_inverse(r: Rewriter, copy: Operation) -> None:
     launch = next(use.operation for use in source.uses if is_write(use))
     r.erase(copy)
     r.erase(view)
-    _hoist(target, launch)
+    _hoist(r, target, launch)
     inverse = ViewOp(target, const(0), strides, cast(BufferType, source.type))
     r.insert(inverse, before=launch)
     r.replace_value(source, inverse.buffer)

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -19,7 +19,10 @@ from xdsl.dialects import pdl
 from xdsl.dialects.builtin import ArrayAttr
 from xdsl.ir import Operation
 
+from ait_mlir.dialects.ait_rt import AIT_RT
+from ait_mlir.passes import remove_copies
 from ait_mlir.rewrites.attention import ATTENTION
+from ait_mlir.rewrites.buffers import REMOVE_COPIES
 from ait_mlir.rewrites.elementwise import ELEMENTWISE
 from ait_mlir.rewrites.engine import apply
 from ait_mlir.rewrites.engine.compile import CompiledPatterns, compile_patterns
@@ -42,6 +45,12 @@ class Family:
 
     patterns: PatternSet
     tests: tuple[str, ...]
+    operations: Iterable[type[Operation]] = ()
+    """What the patterns match if not operations of `ait`."""
+
+    def compile(self, patterns: Sequence[pdl.PatternOp]) -> CompiledPatterns:
+        operations = {op.name: op for op in self.operations}
+        return compile_patterns(patterns, apply.universe(operations or None))
 
 
 FAMILIES = {
@@ -50,6 +59,7 @@ FAMILIES = {
     "norm": Family(NORM, ("norm.mlir",)),
     "gemm": Family(PARALLEL_GEMMS, ("gemm.mlir",)),
     "elementwise": Family(ELEMENTWISE, ("elementwise.mlir",)),
+    "buffers": Family(REMOVE_COPIES, ("buffers.mlir",), tuple(AIT_RT.operations)),
 }
 
 
@@ -120,8 +130,10 @@ def op_name(op: pdl.OperationOp) -> str:
 
 def lit_tests_pass(family: Family, compiled: CompiledPatterns) -> bool:
     """Whether the family's text tests pass with other patterns in place of its own."""
-    original = apply.compiled
+    original, original_copies = apply.compiled, remove_copies._compiled
     apply.compiled = lambda patterns: compiled if patterns is family.patterns else original(patterns)
+    if family.patterns is REMOVE_COPIES:
+        remove_copies._compiled = lambda: compiled
     try:
         # What compares meaning is slower and runs last.
         lines = [line for test in family.tests for line in run_lines(LIT / test)]
@@ -133,7 +145,7 @@ def lit_tests_pass(family: Family, compiled: CompiledPatterns) -> bool:
                     return False
                 stream = outcome.stdout
     finally:
-        apply.compiled = original
+        apply.compiled, remove_copies._compiled = original, original_copies
     return True
 
 
@@ -158,11 +170,11 @@ def survivors_of(
 def run_lit_family(family: Family) -> tuple[int, list[str]]:
     """Mutate a family that text tests cover."""
     patterns = family.patterns.patterns
-    assert lit_tests_pass(family, compile_patterns(patterns, apply.universe())), f"{family.tests} fail unchanged"
+    assert lit_tests_pass(family, family.compile(patterns)), f"{family.tests} fail unchanged"
 
     def survives(index: int, mutant: pdl.PatternOp) -> bool:
         changed = [mutant if i == index else p for i, p in enumerate(patterns)]
-        return lit_tests_pass(family, compile_patterns(changed, apply.universe()))
+        return lit_tests_pass(family, family.compile(changed))
 
     return survivors_of(patterns, survives)
 

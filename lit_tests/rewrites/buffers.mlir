@@ -1,0 +1,172 @@
+// RUN: ait-opt %s -p remove-copies | filecheck %s
+// RUN: ait-opt %s -p remove-copies --check-semantics 2>&1 | filecheck %s --check-prefix=SEMANTICS
+// SEMANTICS: no difference
+
+// @relu takes any strides, @softmax only rows whose elements stand side by side.
+builtin.module attributes {ait.target = "cpu", ait.arch = "native"} {
+  ait_rt.kernel @relu "native" {} (%0: !ait.tensor<4 x 4 x f32>) {
+    %1 = ait.fused_elementwise(%0) {
+    ^bb0(%2: f32):
+      %3 = ait.relu %2 : f32
+      ait.yield %3 : f32
+    } : !ait.tensor<4 x 4 x f32>
+    ait_rt.return %1 : !ait.tensor<4 x 4 x f32>
+  }
+  ait_rt.kernel @softmax "native" {} (%0: !ait.tensor<4 x 4 x f32>) {
+    %1 = ait.softmax %0 dim 1 : !ait.tensor<4 x 4 x f32>
+    ait_rt.return %1 : !ait.tensor<4 x 4 x f32>
+  }
+
+  // A transposed input is read in place by @relu, and copied for @softmax.
+  // CHECK-LABEL: ait_rt.program @reads
+  ait_rt.program @reads arena (0) {
+    %x = ait_rt.input "x" : !ait_rt.buffer<4 x 4 x f32>
+    %y = ait_rt.output "y" : !ait_rt.buffer<4 x 4 x f32>
+    %z = ait_rt.output "z" : !ait_rt.buffer<4 x 4 x f32>
+    // CHECK: [[T:%.*]] = ait_rt.view %x offset (0) strides [1, 4]
+    // CHECK-NEXT: ait_rt.launch @relu ins([[T]]) outs(%y)
+    %t = ait_rt.view %x offset (0) strides [1, 4] : !ait_rt.buffer<4 x 4 x f32>
+    %a = ait_rt.alloc : !ait_rt.buffer<4 x 4 x f32>
+    ait_rt.copy %t to %a
+    ait_rt.launch @relu ins(%a) outs(%y) workspace() stream 0
+    // CHECK-NEXT: [[B:%.*]] = ait_rt.alloc
+    // CHECK-NEXT: ait_rt.copy [[T]] to [[B]]
+    // CHECK-NEXT: ait_rt.launch @softmax ins([[B]]) outs(%z)
+    %b = ait_rt.alloc : !ait_rt.buffer<4 x 4 x f32>
+    ait_rt.copy %t to %b
+    ait_rt.launch @softmax ins(%b) outs(%z) workspace() stream 0
+  }
+
+  // One reader of two does not accept the strides.
+  // CHECK-LABEL: ait_rt.program @reads_of_two
+  ait_rt.program @reads_of_two arena (0) {
+    %x = ait_rt.input "x" : !ait_rt.buffer<4 x 4 x f32>
+    %y = ait_rt.output "y" : !ait_rt.buffer<4 x 4 x f32>
+    %z = ait_rt.output "z" : !ait_rt.buffer<4 x 4 x f32>
+    // CHECK: ait_rt.copy
+    %t = ait_rt.view %x offset (0) strides [1, 4] : !ait_rt.buffer<4 x 4 x f32>
+    %a = ait_rt.alloc : !ait_rt.buffer<4 x 4 x f32>
+    ait_rt.copy %t to %a
+    ait_rt.launch @relu ins(%a) outs(%y) workspace() stream 0
+    ait_rt.launch @softmax ins(%a) outs(%z) workspace() stream 0
+  }
+
+  // What is an output is written there; two kernels write their parts of a concat, which is defined before them.
+  // CHECK-LABEL: ait_rt.program @writes
+  ait_rt.program @writes arena (0) {
+    %x = ait_rt.input "x" : !ait_rt.buffer<4 x 4 x f32>
+    %y = ait_rt.output "y" : !ait_rt.buffer<4 x 8 x f32>
+    // CHECK: [[L:%.*]] = ait_rt.view %y offset (0) strides [8, 1]
+    // CHECK-NEXT: ait_rt.launch @softmax ins(%x) outs([[L]])
+    // CHECK-NEXT: [[R:%.*]] = ait_rt.view %y offset (4) strides [8, 1]
+    // CHECK-NEXT: ait_rt.launch @relu ins([[L]]) outs([[R]])
+    // CHECK-NEXT: }
+    %a = ait_rt.alloc : !ait_rt.buffer<4 x 4 x f32>
+    ait_rt.launch @softmax ins(%x) outs(%a) workspace() stream 0
+    %b = ait_rt.alloc : !ait_rt.buffer<4 x 4 x f32>
+    ait_rt.launch @relu ins(%a) outs(%b) workspace() stream 0
+    %c = ait_rt.alloc : !ait_rt.buffer<4 x 8 x f32>
+    %0 = ait_rt.view %c offset (0) strides [8, 1] : !ait_rt.buffer<4 x 4 x f32>
+    ait_rt.copy %a to %0
+    %1 = ait_rt.view %c offset (4) strides [8, 1] : !ait_rt.buffer<4 x 4 x f32>
+    ait_rt.copy %b to %1
+    ait_rt.copy %c to %y
+  }
+
+  // The writer does not accept the strides of a view, and a second part of the output is not where it writes.
+  // CHECK-LABEL: ait_rt.program @refused_writes
+  ait_rt.program @refused_writes arena (0) {
+    %x = ait_rt.input "x" : !ait_rt.buffer<4 x 4 x f32>
+    %y = ait_rt.output "y" : !ait_rt.buffer<4 x 4 x f32>
+    // CHECK: [[A:%.*]] = ait_rt.alloc
+    // CHECK-NEXT: ait_rt.launch @softmax ins(%x) outs([[A]])
+    // CHECK-NEXT: [[T:%.*]] = ait_rt.view %y offset (0) strides [1, 4]
+    // CHECK-NEXT: ait_rt.copy [[A]] to [[T]]
+    %a = ait_rt.alloc : !ait_rt.buffer<4 x 4 x f32>
+    ait_rt.launch @softmax ins(%x) outs(%a) workspace() stream 0
+    %t = ait_rt.view %y offset (0) strides [1, 4] : !ait_rt.buffer<4 x 4 x f32>
+    ait_rt.copy %a to %t
+  }
+
+  // What has views of its own is no target for a buffer in parts.
+  // CHECK-LABEL: ait_rt.program @parts
+  ait_rt.program @parts arena (0) {
+    %x = ait_rt.input "x" : !ait_rt.buffer<4 x 4 x f32>
+    %y = ait_rt.output "y" : !ait_rt.buffer<4 x 8 x f32>
+    %z = ait_rt.output "z" : !ait_rt.buffer<4 x 16 x f32>
+    %s = ait_rt.output "s" : !ait_rt.buffer<4 x 4 x f32>
+    // CHECK: [[C:%.*]] = ait_rt.alloc : !ait_rt.buffer<4 x 8 x f32>
+    // CHECK: ait_rt.copy [[C]] to %y
+    %c = ait_rt.alloc : !ait_rt.buffer<4 x 8 x f32>
+    %0 = ait_rt.view %c offset (0) strides [8, 1] : !ait_rt.buffer<4 x 4 x f32>
+    ait_rt.launch @softmax ins(%x) outs(%0) workspace() stream 0
+    %1 = ait_rt.view %c offset (4) strides [8, 1] : !ait_rt.buffer<4 x 4 x f32>
+    ait_rt.launch @relu ins(%x) outs(%1) workspace() stream 0
+    ait_rt.copy %c to %y
+    %2 = ait_rt.view %y offset (0) strides [8, 1] : !ait_rt.buffer<4 x 4 x f32>
+    ait_rt.launch @relu ins(%2) outs(%s) workspace() stream 0
+    // CHECK: [[D:%.*]] = ait_rt.alloc : !ait_rt.buffer<4 x 16 x f32>
+    // CHECK: ait_rt.copy [[D]] to
+    %d = ait_rt.alloc : !ait_rt.buffer<4 x 16 x f32>
+    %3 = ait_rt.view %d offset (0) strides [16, 1] : !ait_rt.buffer<4 x 8 x f32>
+    ait_rt.copy %y to %3
+    %4 = ait_rt.view %d offset (8) strides [16, 1] : !ait_rt.buffer<4 x 8 x f32>
+    ait_rt.copy %y to %4
+    %5 = ait_rt.view %z offset (0) strides [16, 1] : !ait_rt.buffer<4 x 16 x f32>
+    ait_rt.copy %d to %5
+  }
+
+  // A kernel writes through the inverse of the permutation that its result is read through.
+  // CHECK-LABEL: ait_rt.program @permuted
+  ait_rt.program @permuted arena (0) {
+    %x = ait_rt.input "x" : !ait_rt.buffer<4 x 4 x f32>
+    %y = ait_rt.output "y" : !ait_rt.buffer<4 x 4 x f32>
+    // CHECK: [[B:%.*]] = ait_rt.alloc
+    // CHECK-NEXT: [[I:%.*]] = ait_rt.view [[B]] offset (0) strides [1, 4]
+    // CHECK-NEXT: ait_rt.launch @relu ins(%x) outs([[I]])
+    // CHECK-NEXT: ait_rt.launch @softmax ins([[B]]) outs(%y)
+    %a = ait_rt.alloc : !ait_rt.buffer<4 x 4 x f32>
+    ait_rt.launch @relu ins(%x) outs(%a) workspace() stream 0
+    %t = ait_rt.view %a offset (0) strides [1, 4] : !ait_rt.buffer<4 x 4 x f32>
+    %b = ait_rt.alloc : !ait_rt.buffer<4 x 4 x f32>
+    ait_rt.copy %t to %b
+    ait_rt.launch @softmax ins(%b) outs(%y) workspace() stream 0
+  }
+
+  // The writer needs rows, or its result is read in the written order, too.
+  // CHECK-LABEL: ait_rt.program @refused_permuted
+  ait_rt.program @refused_permuted arena (0) {
+    %x = ait_rt.input "x" : !ait_rt.buffer<4 x 4 x f32>
+    %y = ait_rt.output "y" : !ait_rt.buffer<4 x 4 x f32>
+    %z = ait_rt.output "z" : !ait_rt.buffer<4 x 4 x f32>
+    // CHECK-COUNT-2: ait_rt.copy
+    %a = ait_rt.alloc : !ait_rt.buffer<4 x 4 x f32>
+    ait_rt.launch @softmax ins(%x) outs(%a) workspace() stream 0
+    %t = ait_rt.view %a offset (0) strides [1, 4] : !ait_rt.buffer<4 x 4 x f32>
+    %b = ait_rt.alloc : !ait_rt.buffer<4 x 4 x f32>
+    ait_rt.copy %t to %b
+    %c = ait_rt.alloc : !ait_rt.buffer<4 x 4 x f32>
+    ait_rt.launch @softmax ins(%b) outs(%c) workspace() stream 0
+    %d = ait_rt.alloc : !ait_rt.buffer<4 x 4 x f32>
+    ait_rt.launch @relu ins(%c) outs(%d) workspace() stream 0
+    %u = ait_rt.view %d offset (0) strides [1, 4] : !ait_rt.buffer<4 x 4 x f32>
+    %e = ait_rt.alloc : !ait_rt.buffer<4 x 4 x f32>
+    ait_rt.copy %u to %e
+    ait_rt.launch @softmax ins(%e) outs(%y) workspace() stream 0
+    ait_rt.launch @softmax ins(%d) outs(%z) workspace() stream 0
+  }
+
+  // A view that repeats elements has no inverse.
+  // CHECK-LABEL: ait_rt.program @no_permutation
+  ait_rt.program @no_permutation arena (0) {
+    %x = ait_rt.input "x" : !ait_rt.buffer<4 x 4 x f32>
+    %y = ait_rt.output "y" : !ait_rt.buffer<4 x 4 x f32>
+    // CHECK: ait_rt.copy
+    %a = ait_rt.alloc : !ait_rt.buffer<4 x 4 x f32>
+    ait_rt.launch @relu ins(%x) outs(%a) workspace() stream 0
+    %t = ait_rt.view %a offset (0) strides [1, 0] : !ait_rt.buffer<4 x 4 x f32>
+    %b = ait_rt.alloc : !ait_rt.buffer<4 x 4 x f32>
+    ait_rt.copy %t to %b
+    ait_rt.launch @softmax ins(%b) outs(%y) workspace() stream 0
+  }
+}
