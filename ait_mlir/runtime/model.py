@@ -112,14 +112,9 @@ class Model:
         Raises `InputError` before anything is launched, `RunError` when the model fails, `OutOfMemoryError`.
         """
         run = self._function()
-        ins = self._ordered(inputs, self._input_index, "input")
-        outs = self._ordered(outputs, self._output_index, "output")
         arguments = Arguments(self._device)
-        given = [arguments.add(label, value) for label, value in zip(self._input_labels, ins, strict=True)]
-        for label, value in zip(self._output_labels, outs, strict=True):
-            given.append(arguments.add(label, value, written=True))
-        flat = run(stream_ptr or 0, sync, graph_mode, len(ins), *given)
-        shapes = self._split(flat, self._outputs)
+        given, outs = self._arguments(arguments, inputs, outputs)
+        shapes = self._split(run(stream_ptr or 0, sync, graph_mode, len(self._inputs), *given), self._outputs)
         return {name: shaped(value, shape) for name, value, shape in zip(self._output_index, outs, shapes, strict=True)}
 
     def run_with_tensors(
@@ -179,11 +174,13 @@ class Model:
             raise InputError(f"count = {count} and repeat = {repeat}, expected both to be at least 1")
         result = self.run(inputs, outputs, stream_ptr, True, graph_mode)
         self.run(inputs, outputs, stream_ptr, True, graph_mode)
+        run, arguments = self._function(), Arguments(self._device)
+        given, _ = self._arguments(arguments, inputs, outputs)
         times: list[float] = []
         for _ in range(repeat):
             start = time.perf_counter()
             for _ in range(count):
-                result = self.run(inputs, outputs, stream_ptr, False, graph_mode)
+                run(stream_ptr or 0, False, graph_mode, len(self._inputs), *given)
             self.synchronize(stream_ptr)
             times.append((time.perf_counter() - start) * 1e3 / count)
         return statistics.fmean(times), statistics.pstdev(times), result
@@ -316,6 +313,15 @@ class Model:
 
         self._function()
         return cast(Any, tvm_ffi).Shape([int(dims[name]) for name in self._check_names(dims, self.dims, "dim")])
+
+    def _arguments(self, arguments: Arguments, inputs: Tensors, outputs: Tensors) -> tuple[list[Any], list[Any]]:
+        """All tensors of a run as the runtime library takes them, and the outputs in order."""
+        ins = self._ordered(inputs, self._input_index, "input")
+        outs = self._ordered(outputs, self._output_index, "output")
+        given = [arguments.add(label, value) for label, value in zip(self._input_labels, ins, strict=True)]
+        for label, value in zip(self._output_labels, outs, strict=True):
+            given.append(arguments.add(label, value, written=True))
+        return given, outs
 
     def _ordered(self, tensors: Tensors, index: Mapping[str, int], role: str) -> list[Any]:
         if isinstance(tensors, Mapping):

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import cast
 
-from xdsl.dialects.builtin import ModuleOp
-from xdsl.ir import Operation, SSAValue
+from xdsl.dialects.builtin import IntegerAttr, ModuleOp
+from xdsl.ir import Attribute, Operation, SSAValue
 
 from ait_mlir.dialects.ait.attention import AttentionOp
 from ait_mlir.dialects.ait.gemm import ContractionOp
@@ -84,7 +84,10 @@ def _count(launch: LaunchOp, kernel: KernelOp, dims: Mapping[str, int]) -> Launc
     read = sum(_bytes_read(op, i, value, written, dims) for i, value in enumerate(ins))
     shapes = ", ".join(_shape(v.type, dims) for v in launch.ins)
     shapes += " -> " + ", ".join(_shape(v.type, dims) for v in launch.outs)
-    config = ", ".join(f"{k} = {getattr(v, 'value', v).data}" for k, v in kernel.config.data.items())  # type: ignore[union-attr]
+    config = ", ".join(
+        f"{key} = {value.value.data if isinstance(value, IntegerAttr) else value}"
+        for key, value in cast("dict[str, Attribute]", kernel.config.data).items()
+    )
     provider = kernel.provider.data + (f" {{{config}}}" if config else "")
     return Launch(derived_name(op), provider, shapes, read, written, flops(op, dims))
 
