@@ -17,6 +17,7 @@ from ait_mlir.dialects.ait_rt.buffers import AllocOp, ConstantOp, DestinationOp,
 from ait_mlir.dialects.ait_rt.program import KernelOp, LaunchOp, ProgramOp
 
 _WORK_PER_ELEMENT = {"ait.softmax": 5, "ait.layer_norm": 8}
+_CONFIG_WIDTH = 40
 _PARTIAL_READS = ("ait.embedding", "ait.slice")
 
 
@@ -88,6 +89,7 @@ def _count(launch: LaunchOp, kernel: KernelOp, dims: Mapping[str, int]) -> Launc
         f"{key} = {value.value.data if isinstance(value, IntegerAttr) else value}"
         for key, value in cast("dict[str, Attribute]", kernel.config.data).items()
     )
+    config = config if len(config) <= _CONFIG_WIDTH else config[: config.rindex(",", 0, _CONFIG_WIDTH)] + ", ..."
     provider = kernel.provider.data + (f" {{{config}}}" if config else "")
     return Launch(derived_name(op), provider, shapes, read, written, flops(op, dims))
 
