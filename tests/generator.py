@@ -1,8 +1,8 @@
 """Random graphs of small tensors, as text: what recurs in the bugs of compilers.
 
-Rank 0 and 1, dims of 0 and 1 and dynamic ones, broadcasting on either side, one value used twice by one op, concat of one
-input, reshape of reshape, several outputs, outputs that are inputs, parameters or constants, dead code, and the chains that
-passes look for: linear layers with epilogues, parallel ones, attention, residual and norm.
+Rank 0 and 1, dims of 0 and 1 and dynamic ones, broadcasting on either side, one value used twice by one op, concat of
+one input, reshape of reshape, several outputs, outputs that are inputs, parameters or constants, dead code, and the
+chains that passes look for: linear layers with epilogues, parallel ones, attention, residual and norm.
 """
 
 from __future__ import annotations

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import cast
 
@@ -25,7 +26,10 @@ def contract(a: Array, b: Array, layout: str) -> Array:
     """
     a = transpose(a) if layout[0] == "c" else a
     b = transpose(b) if layout[1] == "c" else b
-    product = np.matmul(a, b)
+    if b.ndim == 2 and a.ndim > 2:  # one large product is faster than many small ones
+        product = np.matmul(a.reshape(math.prod(a.shape[:-1]), a.shape[-1]), b).reshape(*a.shape[:-1], b.shape[1])
+    else:
+        product = np.matmul(a, b)
     return transpose(product) if layout[2] == "c" else product
 
 

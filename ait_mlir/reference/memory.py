@@ -1,9 +1,8 @@
 """Memory for the interpreter: bytes that know which buffer wrote them last.
 
-An arena starts as 0xFF, which is NaN in every float type, and every byte has an owner: the buffer through which it
-was last written. Reading an element of which any byte has another owner gives NaN for a float and an error for an
-integer. So a buffer that is read before it is written, and one whose bytes another buffer has taken meanwhile, show
-in the results, whatever the values happen to be.
+Every byte has an owner: the buffer through which it was last written, at first nobody. Reading an element of which
+any byte has another owner gives NaN for a float and an error for an integer. So a buffer that is read before it is
+written, and one whose bytes another buffer has taken meanwhile, show in the results, whatever the values happen to be.
 
 In exact mode a byte of the program is a cell of eight bytes here, and a float is held as float64 in the first cells
 of its element: offsets and overlaps are those of the program, values are not rounded.
@@ -20,6 +19,8 @@ from ait_mlir.reference.core import Array, DType, EvaluationError
 
 EXACT_CELL = 8
 """Bytes held for one byte of the program in exact mode: as many as the widest element takes."""
+CHUNK = 1 << 16
+"""Bytes of the program in one chunk, the unit in which memory knows where anything was written at all."""
 
 
 class Memory:
@@ -32,12 +33,13 @@ class Memory:
         self.data = data
         self.cell = cell
         self.owners = owners
+        self.chunks = np.zeros(size // CHUNK + 1, np.bool_)
 
     @classmethod
     def fresh(cls, name: str, size: int, exact: bool) -> Memory:
-        """Make `size` bytes filled with 0xFF that nobody owns."""
+        """Make `size` bytes that nobody owns. Large memory costs nothing where it is not written."""
         cell = EXACT_CELL if exact else 1
-        return cls(name, size, np.full(size * cell, 0xFF, np.uint8), cell, np.zeros(size, np.int32))
+        return cls(name, size, np.empty(size * cell, np.uint8), cell, np.zeros(size, np.int32))
 
     @classmethod
     def constant(cls, name: str, array: Array, storage: DType) -> Memory:
@@ -126,11 +128,16 @@ class View:
             raise EvaluationError(f"{self.name} is read-only, but a launch writes it")
         self.values()[...] = values
         self.over_bytes(self.memory.owners)[...] = self.owner
+        first, last = self.span()
+        self.memory.chunks[first // CHUNK : -(-last // CHUNK)] = True
 
     def clobber(self) -> None:
-        """Make the contents worthless, as a launch does to its workspace."""
-        if self.memory.owners is not None:
-            self.over_bytes(self.memory.owners)[...] = -1
+        """Make all bytes from the first to the last worthless, as a launch does to its workspace."""
+        if self.memory.owners is None:
+            raise EvaluationError(f"{self.name} is read-only, but a launch writes it")
+        first, last = self.span()
+        for chunk in np.flatnonzero(self.memory.chunks[first // CHUNK : -(-last // CHUNK)]) + first // CHUNK:
+            self.memory.owners[max(first, chunk * CHUNK) : min(last, (chunk + 1) * CHUNK)] = 0
 
     def same_place(self, other: View) -> bool:
         """Whether two views have the same elements in the same order."""

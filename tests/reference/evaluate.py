@@ -28,7 +28,7 @@ def type_of(array: np.ndarray[Any, Any], dtype: str | None = None) -> str:
 
 
 def evaluate(lines: str, rounding: bool = False, dtype: str | None = None, **inputs: Any) -> dict[str, Any]:
-    """Evaluate lines of a graph's body on inputs that are called by their keywords; float inputs may be given another type."""
+    """Evaluate lines of a graph's body on inputs that the keywords name; float inputs may be given another type."""
     arrays = {name: np.asarray(value) for name, value in inputs.items()}
     arguments = ", ".join(
         f"%{name}: {type_of(a, dtype if a.dtype.kind == 'f' else None)}" for name, a in arrays.items()

@@ -95,7 +95,7 @@ def test_a_changed_offset_shows_as_nan(offset: str, exact: bool) -> None:
     assert not np.isnan(run(body, exact=exact, strict=True)).any()
     body = body.replace("at (16*b)", f"at ({offset})")
     assert np.isnan(run(body, exact=exact)).any()
-    with pytest.raises(EvaluationError, match="operand 0 of @add reads .* of 24 elements of buffer %h"):
+    with pytest.raises(EvaluationError, match=r"operand 0 of @add reads .* of 24 elements of buffer %h"):
         run(body, exact=exact, strict=True)
 
 
@@ -140,7 +140,7 @@ def test_views_stay_inside_their_buffer() -> None:
     view = "%v = ait_rt.view %h offset (8) strides [8, 1] : !ait_rt.buffer<b x 8 x f16>\n"
     with pytest.raises(EvaluationError, match=r"a view of buffer %h reaches bytes \[16, 64\) .* \[0, 48\)"):
         run(alloc("h", "0") + view)
-    with pytest.raises(EvaluationError, match="buffer %h reaches .* the memory has 8 bytes"):
+    with pytest.raises(EvaluationError, match=r"buffer %h reaches .* the memory has 8 bytes"):
         run(alloc("h", "0"), arena="8")
 
 

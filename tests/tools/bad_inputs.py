@@ -1,4 +1,3 @@
-# ruff: noqa: E501
 """Texts that must be refused, each with what the error has to say."""
 
 from __future__ import annotations

@@ -1,0 +1,205 @@
+"""--check-semantics finds what broken passes do, and says so."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from xdsl.context import Context
+from xdsl.dialects.builtin import FloatAttr, ModuleOp, StringAttr, f64
+from xdsl.ir import Operation
+from xdsl.passes import ModulePass
+
+from ait_mlir.ir.parser import parse_text
+from ait_mlir.passes.check_semantics import SemanticsChecker
+from ait_mlir.passes.pipelines import passes_between
+from ait_mlir.universe import context
+from tests.lit.runner import run_ait_opt
+
+ROOT = Path(__file__).parents[2]
+
+TEXT = """
+ait.graph @g(%x: !ait.tensor<b x s x f16>, %ids: !ait.tensor<b x i64>) dims {b = 1 to 4, s = 2 to 9} {
+  %c = ait.constant 0.5 : !ait.tensor<f16>
+  %t = ait.param "table" : !ait.tensor<7 x 4 x f16>
+  %0 = ait.mul %x, %c : !ait.tensor<b x s x f16>
+  %1 = ait.sub %x, %0 : !ait.tensor<b x s x f16>
+  %2 = ait.softmax %1 dim 1 : !ait.tensor<b x s x f16>
+  %3 = ait.embedding %t, %ids : !ait.tensor<b x 4 x f16>
+  %4 = ait.permute %x [1, 0] : !ait.tensor<s x b x f16>
+  ait.output "y" %2 : !ait.tensor<b x s x f16>
+  ait.output "rows" %3 : !ait.tensor<b x 4 x f16>
+  ait.output "turned" %4 : !ait.tensor<s x b x f16>
+}
+"""
+
+
+def op_of(module: ModuleOp, name: str) -> Operation:
+    return next(op for op in module.walk() if op.name == name)
+
+
+def constant(value: float) -> Callable[[ModuleOp], None]:
+    def change(module: ModuleOp) -> None:
+        op_of(module, "ait.constant").properties["value"] = FloatAttr(value, f64)
+
+    return change
+
+
+def swap_operands(module: ModuleOp) -> None:
+    op = op_of(module, "ait.sub")
+    op.operands = [op.operands[1], op.operands[0]]
+
+
+def use_input(name: str) -> Callable[[ModuleOp], None]:
+    """Replace what an op makes by the input of the same type."""
+
+    def change(module: ModuleOp) -> None:
+        op = op_of(module, name)
+        block = op.parent
+        assert block is not None
+        op.results[0].replace_all_uses_with(block.args[0])
+
+    return change
+
+
+def rename_output(module: ModuleOp) -> None:
+    op_of(module, "ait.output").properties["output_name"] = StringAttr("z")
+
+
+def rename_graph(module: ModuleOp) -> None:
+    op_of(module, "ait.graph").properties["sym_name"] = StringAttr("h")
+
+
+def rename_param(module: ModuleOp) -> None:
+    op_of(module, "ait.param").properties["param_name"] = StringAttr("other")
+
+
+BROKEN = {
+    "another constant": (constant(0.6), "output 'y': .* elements differ, most at"),
+    "swapped operands": (swap_operands, "output 'y': .* elements differ"),
+    "a dropped op": (use_input("ait.mul"), "output 'y': "),
+    "a dropped softmax": (use_input("ait.softmax"), "output 'y': .* elements differ"),
+    "a renamed output": (rename_output, "output 'y' is gone"),
+    "a renamed graph": (rename_graph, "b = 1, s = 2: it is gone"),
+    "a renamed param": (rename_param, "no value for parameter 'other'"),
+}
+
+
+@pytest.mark.parametrize("name", BROKEN)
+def test_a_broken_pass_is_found(name: str) -> None:
+    change, pattern = BROKEN[name]
+    module = parse_text(context(), TEXT)
+    checker = SemanticsChecker(module)
+    change(module)
+    found = checker.after("broken", module, change)
+    assert found == checker.differences and found
+    with pytest.raises(AssertionError, match=f"pass 'broken' changes the meaning of @g at .*{pattern}"):
+        raise AssertionError(str(found[0]))
+
+
+def test_a_pass_that_keeps_the_meaning() -> None:
+    module = parse_text(context(), TEXT)
+    checker = SemanticsChecker(module)
+
+    def halve(m: ModuleOp) -> None:  # x - x/2 = x/2
+        op_of(m, "ait.sub").results[0].replace_all_uses_with(op_of(m, "ait.mul").results[0])
+
+    halve(module)
+    assert not checker.after("halve", module, halve)
+    assert checker.checks == 3 + 4  # minimum, maximum, middle; ones, zeros, each dim at zero
+    assert not checker.skipped
+
+
+def test_each_pass_is_compared_with_the_one_before() -> None:
+    module = parse_text(context(), TEXT)
+    checker = SemanticsChecker(module)
+    constant(0.25)(module)
+    assert checker.after("first", module, constant(0.25))
+    assert not checker.after("second", module, lambda m: None)
+    assert {d.pass_name for d in checker.differences} == {"first"}
+
+
+def test_small_dims_are_tried_on_a_widened_copy() -> None:
+    """A pass that is wrong only where a dim is 0 or 1, which the declared range excludes."""
+    text = """ait.graph @g(%x: !ait.tensor<s x f32>) dims {s = 2 to 9} {
+      %0 = ait.softmax %x dim 0 : !ait.tensor<s x f32>
+      %1 = ait.param "w" : !ait.tensor<f32>
+      %2 = ait.mul %1, %0 : !ait.tensor<s x f32>
+      ait.output "y" %2 : !ait.tensor<s x f32>
+    }"""
+
+    def wrong_at_one(m: ModuleOp) -> None:
+        graph = op_of(m, "ait.graph")
+        if "s = 0 to 9" in str(graph.properties["dims"]):
+            use_input("ait.softmax")(m)
+
+    module = parse_text(context(), text)
+    checker = SemanticsChecker(module)
+    found = checker.after("small", module, wrong_at_one)
+    assert [d.dims for d in found] == [(("s", 1),)]
+
+
+def test_a_range_that_is_needed_keeps_dims_at_one() -> None:
+    text = """ait.graph @g(%x: !ait.tensor<s x f32>) dims {s = 2 to 9} {
+      %0 = ait.slice %x offsets [s - 1] : !ait.tensor<1 x f32>
+      %1 = ait.neg %0 : !ait.tensor<1 x f32>
+      ait.output "y" %1 : !ait.tensor<1 x f32>
+    }"""
+
+    def drop(m: ModuleOp) -> None:
+        op = op_of(m, "ait.neg")
+        op.results[0].replace_all_uses_with(op.operands[0])
+
+    module = parse_text(context(), text)
+    checker = SemanticsChecker(module)
+    drop(module)
+    assert (("s", 1),) in [d.dims for d in checker.after("drop", module, drop)]
+    module = parse_text(context(), text.replace("s - 1", "s - 2"))
+    checker = SemanticsChecker(module)
+    assert "not valid" in checker.skipped[0]
+    drop(module)
+    assert checker.after("drop", module, drop)
+
+
+def test_a_pass_that_fails_on_the_copy_is_noted() -> None:
+    module = parse_text(context(), TEXT)
+    checker = SemanticsChecker(module)
+
+    def fail(m: ModuleOp) -> None:
+        raise ValueError("not for this range")
+
+    assert not checker.after("fails", module, fail)
+    assert "pass 'fails' on: not for this range" in checker.skipped[0]
+
+
+class Break(ModulePass):
+    """Changes a constant."""
+
+    name = "test-break"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        constant(0.75)(op)
+
+
+def test_ait_opt_reports_and_exits_with_1(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from ait_mlir.universe import AIT_UNIVERSE
+
+    monkeypatch.setitem(AIT_UNIVERSE.all_passes, "test-break", lambda: Break)
+    path = tmp_path / "g.mlir"
+    path.write_text(TEXT)
+    outcome = run_ait_opt([str(path), "-p", "test-break", "--check-semantics"])
+    assert outcome.code == 1 and outcome.stdout == ""
+    assert (
+        "g.mlir:1:1: error: pass 'test-break' changes the meaning of @g at b = 1, s = 2: output 'y'" in outcome.stderr
+    )
+    outcome = run_ait_opt([str(path), "-p", "simplify", "--check-semantics"])
+    assert outcome.code == 0 and "no difference" in outcome.stderr
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "examples").glob("*.mlir")), ids=lambda p: p.name)
+@pytest.mark.parametrize("target", ["cpu", "cuda", "rocm"])
+def test_examples_keep_their_meaning(path: Path, target: str) -> None:
+    outcome = run_ait_opt([str(path), "-p", passes_between("imported", "planned", target), "--check-semantics"])
+    assert outcome.code == 0, outcome.stderr
+    assert "no difference" in outcome.stderr
