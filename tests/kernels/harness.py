@@ -89,9 +89,7 @@ class Case:
         ins, outs = self.args()
         cpp_dims = {name: f"d{i}" for i, name in enumerate(self.dims())}
         emission = kernel.emit(self.op, ins, outs, cpp_dims, kernel.configs(self.op, target)[0], target)
-        pointers = [
-            f"{'const ' if a in ins else ''}{BY_IR[a.type.element_type].cpp}* {a.name}" for a in (*ins, *outs)
-        ]
+        pointers = [f"{'const ' if a in ins else ''}{BY_IR[a.type.element_type].cpp}* {a.name}" for a in (*ins, *outs)]
         parameters = ", ".join([*pointers, "void* ws", *(f"int64_t {d}" for d in cpp_dims.values())])
         lines = [
             emission.definitions.replace("@ID@", str(index)),
@@ -131,9 +129,7 @@ def source_of(cases: Sequence[Case], target: Target = CPU, first: int = 0) -> st
 def sources_of(cases: Sequence[Case], target: Target = CPU, size: int = 64) -> dict[str, str]:
     """The cases in translation units of `size`, so that they compile side by side."""
     suffix = {"cpu": "cc", "cuda": "cu", "rocm": "hip"}[target.kind]
-    return {
-        f"cases{i}.{suffix}": source_of(cases[i : i + size], target, i) for i in range(0, len(cases), size)
-    }
+    return {f"cases{i}.{suffix}": source_of(cases[i : i + size], target, i) for i in range(0, len(cases), size)}
 
 
 class Library:
@@ -228,7 +224,11 @@ def reference(case: Case, env: Mapping[str, int], inputs: Sequence[np.ndarray]) 
     graph = case.graph
     by_value = dict(zip(case.op.operands, inputs, strict=True))
     named = {name: by_value[value] for name, value in graph.inputs() if value in by_value}
-    named |= {name: np.zeros([d.evaluate(env) for d in tensor_type(v).dims]) for name, v in graph.inputs() if v not in by_value}
+    named |= {
+        name: np.zeros([d.evaluate(env) for d in tensor_type(v).dims])
+        for name, v in graph.inputs()
+        if v not in by_value
+    }
     params = {p.param_name.data: by_value[p.output] for p in graph.params()}
     outputs = evaluate_graph(graph, named, params, env)
     order = {op.operands[0]: op.output_name.data for op in graph.outputs()}

@@ -48,7 +48,10 @@ CASES = {
         ("reverse", lambda t: case("b x 3 x s x 5", "permute %x [3, 2, 1, 0]", "5 x s x 3 x b", t)),
         ("same", lambda t: case("b x s x 8", "reshape %x", "b x s x 8", t)),
         ("flatten", lambda t: case("b x s x 8", "reshape %x", "(b * s) x 8", t)),
-        ("split-heads", lambda t: case("b x s x 48", "reshape %x", "b x s x 3 x 16", t, strides={0: ("s*64", "64", "1")})),
+        (
+            "split-heads",
+            lambda t: case("b x s x 48", "reshape %x", "b x s x 3 x 16", t, strides={0: ("s*64", "64", "1")}),
+        ),
         (
             "merge-heads",
             lambda t: case("b x s x 3 x 16", "reshape %x", "b x s x 48", t, strides={0: ("48*s", "16", "16*s", "1")}),
@@ -66,13 +69,13 @@ CASES = {
         ),
         (
             "split-last",
-            lambda t: several("split dim 2", ("b x s x 48",), ("b x s x 16", "b x s x 32"), t, strides={0: ("s*50", "50", "1")}),
+            lambda t: several(
+                "split dim 2", ("b x s x 48",), ("b x s x 16", "b x s x 32"), t, strides={0: ("s*50", "50", "1")}
+            ),
         ),
         (
             "concat",
-            lambda t: several(
-                "concat dim 1", ("b x s x 4", "b x 2 x 4", "b x (2*s) x 4"), ("b x (3*s + 2) x 4",), t
-            ),
+            lambda t: several("concat dim 1", ("b x s x 4", "b x 2 x 4", "b x (2*s) x 4"), ("b x (3*s + 2) x 4",), t),
         ),
         (
             "concat-last",
@@ -83,7 +86,9 @@ CASES = {
         ("concat-one", lambda t: several("concat dim 0", ("b x 8",), ("b x 8",), t)),
     )
 }
-SCALAR = Case('ait.graph @g(%x: !ait.tensor<f32>) {\n  %y = ait.reshape %x : !ait.tensor<1 x 1 x f32>\n  ait.output "y" %y : !ait.tensor<1 x 1 x f32>\n}')
+SCALAR = Case(
+    'ait.graph @g(%x: !ait.tensor<f32>) {\n  %y = ait.reshape %x : !ait.tensor<1 x 1 x f32>\n  ait.output "y" %y : !ait.tensor<1 x 1 x f32>\n}'
+)
 BOOLS = case("b x s", "permute %x [1, 0]", "s x b", "i1")
 ALL = [*CASES.values(), SCALAR, BOOLS]
 

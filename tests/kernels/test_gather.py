@@ -56,5 +56,7 @@ def check_rows(library: Library, key: tuple[str, str, str], shape: tuple[int, in
 def test_an_id_outside_of_the_table_is_named(library: Library, bad: int) -> None:
     ids = np.zeros((2, 3), np.int32)
     ids[1, 1] = bad
-    with pytest.raises(RuntimeError, match=rf"id {bad} at place 4 of the ids is outside of the table, which has 11 rows"):
+    with pytest.raises(
+        RuntimeError, match=rf"id {bad} at place 4 of the ids is outside of the table, which has 11 rows"
+    ):
         library.run(CASES["f32", "i32", "plain"], {"b": 2, "s": 3}, [np.zeros((11, 24), np.float32), ids])

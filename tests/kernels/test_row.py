@@ -24,7 +24,9 @@ def softmax(shape: str, dim: int, t: str, **options: object) -> Case:
     )
 
 
-def layer_norm(shape: str, row: str, t: str, axes: int, factors: str = "scale %g bias %h", eps: str = "1e-05", **options: object) -> Case:
+def layer_norm(
+    shape: str, row: str, t: str, axes: int, factors: str = "scale %g bias %h", eps: str = "1e-05", **options: object
+) -> Case:
     return Case(
         f"ait.graph @g(%x: !ait.tensor<{shape} x {t}>, %g: !ait.tensor<{row} x {t}>, %h: !ait.tensor<{row} x {t}>) {DIMS} {{\n"
         f"  %y = ait.layer_norm %x {factors} axes {axes} eps {eps} : !ait.tensor<{shape} x {t}>\n"
@@ -74,7 +76,12 @@ NORM = {
         ("scale", lambda t: layer_norm("b x 77", "77", t, 1, "scale %g")),
         ("bias", lambda t: layer_norm("b x 77", "77", t, 1, "bias %h")),
         ("plain", lambda t: layer_norm("b x 77", "77", t, 1, "")),
-        ("view", lambda t: layer_norm("b x s x 24", "24", t, 1, strides={0: ("s*40", "40", "1"), 3: ("s*24", "24", "1")}, offset=1)),
+        (
+            "view",
+            lambda t: layer_norm(
+                "b x s x 24", "24", t, 1, strides={0: ("s*40", "40", "1"), 3: ("s*24", "24", "1")}, offset=1
+            ),
+        ),
     )
 }
 PROLOGUE = {

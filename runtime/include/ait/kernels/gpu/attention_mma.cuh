@@ -5,6 +5,7 @@
 
 #include "ait/gpu/launch.h"
 #include "ait/kernels/gpu/attention.cuh"
+#include "ait/kernels/gpu/attention_simt.cuh"
 #include "ait/kernels/gpu/mma.cuh"
 
 #if defined(AIT_CUDA)
@@ -23,28 +24,65 @@ struct AttentionTile {
   static_assert(kDepth % 16 == 0 && kCols % 16 == 0 && kSharedBytes <= 227 * 1024);
 };
 
-/// @brief Starts the copy of `kRows` rows of `columns` elements, of which `rows` exist; the rest up to `kDepth` columns is zero.
-template <int kRows, class Tile, class T>
-__device__ __forceinline__ void load_rows(T* to, const T* from, int64_t pitch, int rows, int columns, bool aligned) {
-  constexpr int kChunks = Tile::kDepth / 8;
-  for (int id = int(threadIdx.x); id < kRows * kChunks; id += Tile::kThreads) {
-    const int row = id / kChunks, chunk = id % kChunks;
-    int valid = columns - chunk * 8;
-    valid = row < rows ? (valid < 0 ? 0 : (valid > 8 ? 8 : valid)) : 0;
-    const T* source = from + (valid > 0 ? row * pitch + chunk * 8 : 0);
-    T* target = to + row * Tile::kPitch + chunk * 8;
-    if (aligned) {
-      copy_async_16(shared_address(target), source, valid * 2);
+/// @brief Tiles of `kRows` rows of q, k or v, and where a thread's part of the next one lies in memory.
+template <class Tile, int kRows, class T>
+struct RowTile {
+  static constexpr int kChunks = Tile::kDepth / 8;
+  /// A thread copies the same chunk of rows that are kStep apart, where the chunks of a row divide the threads.
+  static constexpr bool kRegular = Tile::kThreads % kChunks == 0 && kRows % (Tile::kThreads / kChunks) == 0;
+  static constexpr int kStep = kRegular ? Tile::kThreads / kChunks : 1;
+
+  const T* from;
+  int64_t pitch;
+  int rows, columns;  ///< how many exist from `from` on
+
+  __device__ __forceinline__ RowTile(const T* data, int64_t pitch_, int rows_, int columns_)
+      : from(data), pitch(pitch_), rows(rows_), columns(columns_) {
+    if constexpr (kRegular) {
+      const int row = int(threadIdx.x) / kChunks, chunk = int(threadIdx.x) % kChunks;
+      from += row * pitch + chunk * 8;
+      rows -= row;
+      columns -= chunk * 8;
+    }
+  }
+
+  /// Copies 8 elements, of which `valid` exist.
+  template <bool kAligned>
+  static __device__ __forceinline__ void copy(T* to, const T* source, int valid) {
+    if constexpr (kAligned) {
+      copy_async_16(shared_address(to), source, valid * 2);
     } else {
+#pragma unroll
       for (int e = 0; e < 8; ++e) {
-        reinterpret_cast<uint16_t*>(target)[e] = e < valid ? reinterpret_cast<const uint16_t*>(source)[e] : uint16_t(0);
+        reinterpret_cast<uint16_t*>(to)[e] = e < valid ? reinterpret_cast<const uint16_t*>(source)[e] : uint16_t(0);
       }
     }
   }
-}
+
+  /// Starts the copy of the next tile to `tile`, and steps on. What does not exist is zero.
+  template <bool kAligned>
+  __device__ __forceinline__ void load(T* tile) {
+    if constexpr (kRegular) {
+      const int valid = columns < 0 ? 0 : (columns > 8 ? 8 : columns);
+      T* to = tile + int(threadIdx.x) / kChunks * Tile::kPitch + int(threadIdx.x) % kChunks * 8;
+#pragma unroll
+      for (int i = 0; i < kRows / kStep; ++i) {
+        copy<kAligned>(to + i * kStep * Tile::kPitch, from + i * kStep * pitch, i * kStep < rows ? valid : 0);
+      }
+    } else {
+      for (int id = int(threadIdx.x); id < kRows * kChunks; id += Tile::kThreads) {
+        const int row = id / kChunks, chunk = id % kChunks;
+        const int left = columns - chunk * 8, valid = row < rows ? (left < 0 ? 0 : (left > 8 ? 8 : left)) : 0;
+        copy<kAligned>(tile + row * Tile::kPitch + chunk * 8, from + row * pitch + chunk * 8, valid);
+      }
+    }
+    from += kRows * pitch;
+    rows -= kRows;
+  }
+};
 
 /// @brief Rows of one head of the result. Grid: row tiles, heads, batches; block: Tile::kThreads.
-template <class Tile, bool kMasked, bool kCausal, class T, class M>
+template <class Tile, bool kMasked, bool kCausal, bool kAligned, class T, class M>
 __global__ void __launch_bounds__(Tile::kThreads) attention_mma_kernel(const __grid_constant__ AttentionArgs<T, M> args) {
   constexpr int kDepth = Tile::kDepth, kCols = Tile::kCols, kPitch = Tile::kPitch;
   constexpr float kLog2e = 1.44269504088896341f;
@@ -69,23 +107,18 @@ __global__ void __launch_bounds__(Tile::kThreads) attention_mma_kernel(const __g
   }
   const int steps = (visible + kCols - 1) / kCols;
 
+  RowTile<Tile, kCols, T> k_rows(k, args.k.row, args.cols, args.depth), v_rows(v, args.v.row, args.cols, args.width);
   auto load_k = [&](int step) {
-    if (step < steps) {
-      load_rows<kCols, Tile>(k_tiles + (step & 1) * Tile::kTileElements, k + int64_t(step) * kCols * args.k.row, args.k.row,
-                             args.cols - step * kCols, args.depth, args.aligned);
-    }
+    if (step < steps) k_rows.template load<kAligned>(k_tiles + (step & 1) * Tile::kTileElements);
     copy_async_commit();
   };
   auto load_v = [&](int step) {
-    if (step < steps) {
-      load_rows<kCols, Tile>(v_tiles + (step & 1) * Tile::kTileElements, v + int64_t(step) * kCols * args.v.row, args.v.row,
-                             args.cols - step * kCols, args.width, args.aligned);
-    }
+    if (step < steps) v_rows.template load<kAligned>(v_tiles + (step & 1) * Tile::kTileElements);
     copy_async_commit();
   };
 
   wait_for_previous();
-  load_rows<Tile::kRows, Tile>(q_tile, q, args.q.row, args.rows - row0, args.depth, args.aligned);
+  RowTile<Tile, Tile::kRows, T>(q, args.q.row, args.rows - row0, args.depth).template load<kAligned>(q_tile);
   load_k(0);
   load_v(0);
 
@@ -139,35 +172,42 @@ __global__ void __launch_bounds__(Tile::kThreads) attention_mma_kernel(const __g
 
     // Scores in units of log2, with the masks; columns past the end count as -inf.
     const int col0 = step * kCols + (lane % 4) * 2;
-    const bool edge = step * kCols + kCols > args.cols || (kCausal && step * kCols + kCols > row0 + warp * 16 + shift + 1);
-    float high[2] = {-INFINITY, -INFINITY};
 #pragma unroll
     for (int j = 0; j < kCols / 8; ++j) {
 #pragma unroll
       for (int e = 0; e < 4; ++e) {
-        const int col = col0 + j * 8 + e % 2;
-        float s = scores[j][e] * scale;
+        scores[j][e] *= scale;
         if constexpr (kMasked) {
-          if (col < args.cols) s += convert<float>(mask_rows[e / 2][col * args.mask.col]) * kLog2e;
+          const int col = col0 + j * 8 + e % 2;
+          if (col < args.cols) scores[j][e] += convert<float>(mask_rows[e / 2][col * args.mask.col]) * kLog2e;
         }
-        if (edge && (col >= args.cols || (kCausal && col > my_row + (e / 2) * 8 + shift))) s = -INFINITY;
-        scores[j][e] = s;
-        high[e / 2] = fmaxf(high[e / 2], s);
+      }
+    }
+    if (step * kCols + kCols > args.cols || (kCausal && step * kCols + kCols > row0 + warp * 16 + shift + 1)) {
+#pragma unroll
+      for (int j = 0; j < kCols / 8; ++j) {
+#pragma unroll
+        for (int e = 0; e < 4; ++e) {
+          const int col = col0 + j * 8 + e % 2;
+          if (col >= args.cols || (kCausal && col > my_row + (e / 2) * 8 + shift)) scores[j][e] = -INFINITY;
+        }
       }
     }
 #pragma unroll
     for (int r = 0; r < 2; ++r) {
-      high[r] = fmaxf(high[r], shuffle_xor(high[r], 1));
-      high[r] = fmaxf(high[r], shuffle_xor(high[r], 2));
-      const float now = fmaxf(top[r], high[r]);
-      const float base = now == -INFINITY ? 0.f : now;
-      const float keep = exp2f(top[r] - base);
-      top[r] = now;
+      float high = top[r];
+#pragma unroll
+      for (int j = 0; j < kCols / 8; ++j) high = fmaxf(high, fmaxf(scores[j][2 * r], scores[j][2 * r + 1]));
+      high = fmaxf(high, shuffle_xor(high, 1));
+      high = fmaxf(high, shuffle_xor(high, 2));
+      const float base = high == -INFINITY ? 0.f : high;
+      const float keep = exp2_fast(top[r] - base);
+      top[r] = high;
       sum[r] *= keep;
 #pragma unroll
       for (int j = 0; j < kCols / 8; ++j) {
-        scores[j][2 * r] = exp2f(scores[j][2 * r] - base);
-        scores[j][2 * r + 1] = exp2f(scores[j][2 * r + 1] - base);
+        scores[j][2 * r] = exp2_fast(scores[j][2 * r] - base);
+        scores[j][2 * r + 1] = exp2_fast(scores[j][2 * r + 1] - base);
         sum[r] += scores[j][2 * r] + scores[j][2 * r + 1];
       }
 #pragma unroll
@@ -223,17 +263,25 @@ __global__ void __launch_bounds__(Tile::kThreads) attention_mma_kernel(const __g
 }
 
 /// @brief Launches `attention_mma_kernel`. `depth` and `width` may be at most Tile::kDepth.
-template <class Tile, bool kMasked, bool kCausal, class T, class M>
+/// @tparam kOddPitches whether rows of q, k or v may start off 16-byte boundaries. If not, only a pointer can be misaligned: rare, and then slow.
+template <class Tile, bool kMasked, bool kCausal, bool kOddPitches, class T, class M>
 int32_t attention_mma(const Context& ctx, const AttentionShape& shape, Heads<const T> q, Heads<const T> k, Heads<const T> v, Heads<T> o,
                       Mask<M> mask) {
   if (shape.rows == 0 || shape.width == 0 || shape.batch * shape.heads == 0) return 0;
   if (shape.heads > 65535 || shape.batch > 65535) return ctx.fail("attention: more than 65535 heads or batches");
+  const AttentionArgs<T, M> args = attention_args(shape, q, k, v, o, mask);
+  if (!kOddPitches && !args.aligned) {
+    return attention_simt<AttentionSimtTile<Tile::kDepth>, kMasked, kCausal>(ctx, shape, q, k, v, o, mask);
+  }
   LaunchConfig config;
   config.grid = dim3(uint32_t((shape.rows + Tile::kRows - 1) / Tile::kRows), uint32_t(shape.heads), uint32_t(shape.batch));
   config.block = dim3(Tile::kThreads);
   config.shared_bytes = Tile::kSharedBytes;
   config.dependent = true;
-  return launch(ctx, config, attention_mma_kernel<Tile, kMasked, kCausal, T, M>, attention_args(shape, q, k, v, o, mask));
+  if constexpr (kOddPitches) {
+    if (!args.aligned) return launch(ctx, config, attention_mma_kernel<Tile, kMasked, kCausal, false, T, M>, args);
+  }
+  return launch(ctx, config, attention_mma_kernel<Tile, kMasked, kCausal, true, T, M>, args);
 }
 
 }  // namespace ait::gpu

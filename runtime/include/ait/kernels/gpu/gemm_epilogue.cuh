@@ -48,29 +48,31 @@ struct Span {
   T v[kSpan];
 };
 
-/// @brief Reads `kSpan` neighbouring elements, of which `valid` exist.
+/// @brief As much of `kSpan` neighbouring elements as one access takes.
 template <class T>
-__device__ __forceinline__ void load_span(const T* from, int64_t stride, bool aligned, int valid, Span<compute_t<T>>& to) {
-  if (stride == 0) {
-    const compute_t<T> value = convert<compute_t<T>>(*from);
+inline constexpr int kPieces = kSpan * sizeof(T) < 16 ? 1 : kSpan * sizeof(T) / 16;
+
+template <class T>
+struct alignas(kSpan * sizeof(T) < 16 ? kSpan * sizeof(T) : 16) Piece {
+  T v[kSpan / kPieces<T>];
+};
+
+/// @brief `kSpan` neighbouring elements as they lie in memory.
+template <class T>
+struct RawSpan {
+  Piece<T> pieces[kPieces<T>];
+};
+
+/// @brief Reads `kSpan` neighbouring elements, of which `valid` exist; the others are not defined.
+template <class T>
+__device__ __forceinline__ void load_span(const T* from, int64_t stride, bool aligned, int valid, RawSpan<T>& to) {
+  if (aligned && valid >= kSpan) {
 #pragma unroll
-    for (int i = 0; i < kSpan; ++i) to.v[i] = value;
-  } else if (aligned && valid == kSpan) {
-    constexpr int kPieces = kSpan * sizeof(T) < 16 ? 1 : kSpan * sizeof(T) / 16;
-    struct alignas(kSpan * sizeof(T) < 16 ? kSpan * sizeof(T) : 16) Piece {
-      T v[kSpan / kPieces];
-    };
-#pragma unroll
-    for (int p = 0; p < kPieces; ++p) {
-      const Piece piece = reinterpret_cast<const Piece*>(from)[p];
-#pragma unroll
-      for (int i = 0; i < kSpan / kPieces; ++i) to.v[p * (kSpan / kPieces) + i] = convert<compute_t<T>>(piece.v[i]);
-    }
+    for (int p = 0; p < kPieces<T>; ++p) to.pieces[p] = reinterpret_cast<const Piece<T>*>(from)[p];
   } else {
 #pragma unroll
     for (int i = 0; i < kSpan; ++i) {
-      to.v[i] = compute_t<T>(0);
-      if (i < valid) to.v[i] = convert<compute_t<T>>(from[i * stride]);
+      if (i < valid) to.pieces[i / (kSpan / kPieces<T>)].v[i % (kSpan / kPieces<T>)] = from[i * stride];
     }
   }
 }
@@ -78,17 +80,13 @@ __device__ __forceinline__ void load_span(const T* from, int64_t stride, bool al
 /// @brief Writes the first `valid` of `kSpan` results, rounded once to `T`.
 template <class T>
 __device__ __forceinline__ void store_span(T* to, int64_t stride, bool aligned, int valid, const Span<compute_t<T>>& from) {
-  if (aligned && valid == kSpan) {
-    constexpr int kPieces = kSpan * sizeof(T) < 16 ? 1 : kSpan * sizeof(T) / 16;
-    struct alignas(kSpan * sizeof(T) < 16 ? kSpan * sizeof(T) : 16) Piece {
-      T v[kSpan / kPieces];
-    };
+  if (aligned && valid >= kSpan) {
 #pragma unroll
-    for (int p = 0; p < kPieces; ++p) {
-      Piece piece;
+    for (int p = 0; p < kPieces<T>; ++p) {
+      Piece<T> piece;
 #pragma unroll
-      for (int i = 0; i < kSpan / kPieces; ++i) piece.v[i] = convert<T>(from.v[p * (kSpan / kPieces) + i]);
-      reinterpret_cast<Piece*>(to)[p] = piece;
+      for (int i = 0; i < kSpan / kPieces<T>; ++i) piece.v[i] = convert<T>(from.v[p * (kSpan / kPieces<T>) + i]);
+      reinterpret_cast<Piece<T>*>(to)[p] = piece;
     }
   } else {
 #pragma unroll
@@ -98,12 +96,15 @@ __device__ __forceinline__ void store_span(T* to, int64_t stride, bool aligned, 
   }
 }
 
-/// @brief The extra operands of an epilogue, loaded one after another and handed to its functor lane by lane.
+/// @brief The extra operands of an epilogue: `fetch` reads a span of each, `run` hands them to the functor lane by lane.
 template <class... E>
 struct Operands {
+  struct Raw {};
+
+  __device__ __forceinline__ void fetch(int64_t, int64_t, int64_t, int64_t, int, Raw&) const {}
+
   template <class F, class A, class O, class... Loaded>
-  __device__ __forceinline__ void run(int64_t, int64_t, int64_t, int64_t, int, const Span<A>& acc, Span<O>& out,
-                                      const Loaded&... loaded) const {
+  static __device__ __forceinline__ void run(const Raw&, const Span<A>& acc, Span<O>& out, const Loaded&... loaded) {
 #pragma unroll
     for (int i = 0; i < kSpan; ++i) F::apply(acc.v[i], loaded.v[i]..., out.v[i]);
   }
@@ -115,13 +116,26 @@ struct Operands<E, Rest...> {
   bool aligned;
   Operands<Rest...> rest;
 
-  template <class F, class A, class O, class... Loaded>
-  __device__ __forceinline__ void run(int64_t outer, int64_t inner, int64_t row, int64_t col, int valid, const Span<A>& acc, Span<O>& out,
-                                      const Loaded&... loaded) const {
-    Span<compute_t<E>> values;
+  struct Raw {
+    RawSpan<E> first;
+    typename Operands<Rest...>::Raw rest;
+  };
+
+  /// Reads columns col, col + 1 ... of a row, of which `valid` exist.
+  __device__ __forceinline__ void fetch(int64_t outer, int64_t inner, int64_t row, int64_t col, int valid, Raw& raw) const {
     const E* from = first.data + outer * first.outer + inner * first.inner + row * first.row + col * first.col;
-    load_span<E>(from, first.col, aligned, valid, values);
-    rest.template run<F>(outer, inner, row, col, valid, acc, out, loaded..., values);
+    load_span<E>(from, first.col, aligned, valid, raw.first);
+    rest.fetch(outer, inner, row, col, valid, raw.rest);
+  }
+
+  template <class F, class A, class O, class... Loaded>
+  static __device__ __forceinline__ void run(const Raw& raw, const Span<A>& acc, Span<O>& out, const Loaded&... loaded) {
+    Span<compute_t<E>> values;
+#pragma unroll
+    for (int i = 0; i < kSpan; ++i) {
+      values.v[i] = convert<compute_t<E>>(raw.first.pieces[i / (kSpan / kPieces<E>)].v[i % (kSpan / kPieces<E>)]);
+    }
+    Operands<Rest...>::template run<F>(raw.rest, acc, out, loaded..., values);
   }
 };
 
@@ -144,14 +158,13 @@ struct GemmArgs {
   bool a_aligned, b_aligned, d_aligned;  ///< 16-byte accesses are safe
   Operands<E...> operands;
 
-  /// Finishes `kSpan` neighbouring columns of a row: the epilogue, one rounding, the store.
+  /// Finishes `kSpan` neighbouring columns of a row that exists: the epilogue, one rounding, the store.
   template <class F, class A>
-  __device__ __forceinline__ void finish(int64_t o, int64_t i, int row, int col, const Span<A>& acc) const {
-    if (row >= m || col >= n) return;
-    const int valid = n - col < kSpan ? n - col : kSpan;
+  __device__ __forceinline__ void finish(int64_t o, int64_t i, int row, int col, const Span<A>& acc,
+                                         const typename Operands<E...>::Raw& raw) const {
     Span<compute_t<D>> out;
-    operands.template run<F>(o, i, row, col, valid, acc, out);
-    store_span<D>(d.data + o * d.outer + i * d.inner + int64_t(row) * d.row + int64_t(col) * d.col, d.col, d_aligned, valid, out);
+    Operands<E...>::template run<F>(raw, acc, out);
+    store_span<D>(d.data + o * d.outer + i * d.inner + int64_t(row) * d.row + int64_t(col) * d.col, d.col, d_aligned, n - col, out);
   }
 };
 

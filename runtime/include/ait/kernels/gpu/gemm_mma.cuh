@@ -9,6 +9,7 @@
 
 #include "ait/gpu/launch.h"
 #include "ait/kernels/gpu/gemm_epilogue.cuh"
+#include "ait/kernels/gpu/gemm_simt.cuh"
 #include "ait/kernels/gpu/mma.cuh"
 
 #if defined(AIT_CUDA)
@@ -43,12 +44,19 @@ struct Tile {
   static_assert(kMmaM % kPhases == 0 && kStages >= 2 && kSharedBytes <= 227 * 1024);
 };
 
-/// @brief A tile of an operand in shared memory, `kCols` contiguous elements a row, in permuted 16-byte chunks.
-template <class T, int kRows, int kCols, int kThreads>
+/// @brief Tiles of an operand in shared memory, `kCols` contiguous elements a row, in permuted 16-byte chunks; and where a thread's part of
+/// the next tile lies in memory. A thread always copies the same chunk of rows that are `kStep` apart.
+/// @tparam kAlongCols whether tiles follow one another along the columns, else along the rows
+template <class T, int kRows, int kCols, int kThreads, bool kAlongCols>
 struct OperandTile {
-  static constexpr int kChunks = kCols / 8;
-  static constexpr int kTotal = kRows * kChunks;
+  static constexpr int kChunks = kCols / 8, kStep = kThreads / kChunks;
   static_assert(kChunks == 4 || kChunks % 8 == 0, "the permutation is written for rows of 64 bytes or multiples of 128");
+  static_assert(kThreads % kChunks == 0 && kStep % 8 == 0 && kRows % kStep == 0, "a thread copies one chunk of every kStep-th row");
+
+  const T* from;        ///< the first chunk of this thread in the next tile
+  int64_t pitch;
+  int rows, cols;       ///< how many rows and columns exist from there on
+  uint32_t to;          ///< where that chunk goes in a tile
 
   /// The byte offset of a chunk.
   static __device__ __forceinline__ uint32_t offset(int row, int chunk) {
@@ -56,36 +64,51 @@ struct OperandTile {
     return uint32_t(row * kChunks + swizzled) * 16u;
   }
 
-  /// Starts the copy of the tile at `from`, of which `rows` by `cols` elements exist; the rest is zero.
-  static __device__ __forceinline__ void load(char* to, const T* from, int64_t pitch, int rows, int cols, bool aligned) {
+  __device__ __forceinline__ OperandTile(const T* data, int64_t pitch_, int rows_, int cols_) : pitch(pitch_) {
+    const int row = int(threadIdx.x) / kChunks, chunk = int(threadIdx.x) % kChunks;
+    from = data + row * pitch + chunk * 8;
+    rows = rows_ - row;
+    cols = cols_ - chunk * 8;
+    to = offset(row, chunk);
+  }
+
+  /// Starts the copy of the next tile to `tile`, and steps on. What does not exist is zero.
+  template <bool kAligned>
+  __device__ __forceinline__ void load(char* tile) {
+    const int valid = cols < 0 ? 0 : (cols > 8 ? 8 : cols);
+    const int64_t step = kStep * pitch;
 #pragma unroll
-    for (int i = 0; i < (kTotal + kThreads - 1) / kThreads; ++i) {
-      const int id = int(threadIdx.x) + i * kThreads;
-      if (kTotal % kThreads != 0 && id >= kTotal) break;
-      const int row = id / kChunks, chunk = id % kChunks;
-      int valid = cols - chunk * 8;
-      valid = row < rows ? (valid < 0 ? 0 : (valid > 8 ? 8 : valid)) : 0;
-      const T* source = from + (valid > 0 ? row * pitch + chunk * 8 : 0);
-      if (aligned) {
-        copy_async_16(shared_address(to) + offset(row, chunk), source, valid * 2);
+    for (int i = 0; i < kRows / kStep; ++i) {
+      const int count = i * kStep < rows ? valid : 0;
+      const uint32_t offset_here = to + uint32_t(i * kStep * kChunks * 16);
+      if constexpr (kAligned) {
+        copy_async_16(shared_address(tile) + offset_here, from + i * step, count * 2);
       } else {
         struct alignas(16) Chunk {
           uint16_t v[8];
         } values;
 #pragma unroll
-        for (int e = 0; e < 8; ++e) values.v[e] = e < valid ? reinterpret_cast<const uint16_t*>(source)[e] : uint16_t(0);
-        *reinterpret_cast<Chunk*>(to + offset(row, chunk)) = values;
+        for (int e = 0; e < 8; ++e) values.v[e] = e < count ? reinterpret_cast<const uint16_t*>(from + i * step)[e] : uint16_t(0);
+        *reinterpret_cast<Chunk*>(tile + offset_here) = values;
       }
+    }
+    if constexpr (kAlongCols) {
+      from += kCols;
+      cols -= kCols;
+    } else {
+      from += kRows * pitch;
+      rows -= kRows;
     }
   }
 };
 
 /// @brief One tile of `d = epilogue(a @ b)`; grid: batches * tiles * split, block: Tile::kThreads.
 /// @tparam kAK, kBK whether K is the contiguous dim of the operand
-template <class Tile, bool kAK, bool kBK, class F, class T, class D, class... E>
+/// @tparam kAligned whether 16-byte reads of a and b are safe
+template <class Tile, bool kAK, bool kBK, bool kAligned, class F, class T, class D, class... E>
 __global__ void __launch_bounds__(Tile::kThreads, Tile::kBlocks) gemm_mma_kernel(const __grid_constant__ GemmArgs<T, D, E...> args, int split) {
-  using ATile = std::conditional_t<kAK, OperandTile<T, Tile::kM, Tile::kK, Tile::kThreads>, OperandTile<T, Tile::kK, Tile::kM, Tile::kThreads>>;
-  using BTile = std::conditional_t<kBK, OperandTile<T, Tile::kN, Tile::kK, Tile::kThreads>, OperandTile<T, Tile::kK, Tile::kN, Tile::kThreads>>;
+  using ATile = OperandTile<T, kAK ? Tile::kM : Tile::kK, kAK ? Tile::kK : Tile::kM, Tile::kThreads, kAK>;
+  using BTile = OperandTile<T, kBK ? Tile::kN : Tile::kK, kBK ? Tile::kK : Tile::kN, Tile::kThreads, kBK>;
   extern __shared__ __align__(128) char shared[];
 
   const int rank = split > 1 ? int(blockIdx.x % uint32_t(split)) : 0;
@@ -95,30 +118,21 @@ __global__ void __launch_bounds__(Tile::kThreads, Tile::kBlocks) gemm_mma_kernel
   const int lane = int(threadIdx.x) % 32, warp = int(threadIdx.x) / 32;
   const int warp_m = (warp / Tile::kWarpsN) * Tile::kWarpM, warp_n = (warp % Tile::kWarpsN) * Tile::kWarpN;
 
-  const int steps = (args.k + Tile::kK - 1) / Tile::kK;
-  const int share = (steps + split - 1) / split;
-  const int begin = rank * share < steps ? rank * share : steps;
-  const int end = begin + share < steps ? begin + share : steps;
+  const int all_steps = (args.k + Tile::kK - 1) / Tile::kK;
+  const int share = (all_steps + split - 1) / split;
+  const int begin = rank * share < all_steps ? rank * share : all_steps;
+  const int steps = begin + share < all_steps ? share : all_steps - begin;
 
-  const int64_t a_pitch = kAK ? args.a.row : args.a.col, b_pitch = kBK ? args.b.col : args.b.row;
-  const T* a = args.a.data + outer * args.a.outer + inner * args.a.inner + (kAK ? m0 * a_pitch : int64_t(m0));
-  const T* b = args.b.data + outer * args.b.outer + inner * args.b.inner + (kBK ? n0 * b_pitch : int64_t(n0));
-  const int rows_m = args.m - m0, cols_n = args.n - n0;
+  const int k0 = begin * Tile::kK, rows_m = args.m - m0, cols_n = args.n - n0;
+  const T* a_data = args.a.data + outer * args.a.outer + inner * args.a.inner + m0 * args.a.row + k0 * args.a.col;
+  const T* b_data = args.b.data + outer * args.b.outer + inner * args.b.inner + k0 * args.b.row + n0 * args.b.col;
+  ATile a(a_data, kAK ? args.a.row : args.a.col, kAK ? rows_m : args.k - k0, kAK ? args.k - k0 : rows_m);
+  BTile b(b_data, kBK ? args.b.col : args.b.row, kBK ? cols_n : args.k - k0, kBK ? args.k - k0 : cols_n);
 
-  auto load = [&](int step, int stage) {
+  auto load = [&](int stage) {
     char* at = shared + stage * Tile::kStageBytes;
-    const int k0 = step * Tile::kK, left = args.k - k0;
-    if constexpr (kAK) {
-      ATile::load(at, a + k0, a_pitch, rows_m, left, args.a_aligned);
-    } else {
-      ATile::load(at, a + k0 * a_pitch, a_pitch, left, rows_m, args.a_aligned);
-    }
-    at += Tile::kM * Tile::kK * 2;
-    if constexpr (kBK) {
-      BTile::load(at, b + k0, b_pitch, cols_n, left, args.b_aligned);
-    } else {
-      BTile::load(at, b + k0 * b_pitch, b_pitch, left, cols_n, args.b_aligned);
-    }
+    a.template load<kAligned>(at);
+    b.template load<kAligned>(at + Tile::kM * Tile::kK * 2);
   };
 
   float acc[Tile::kMmaM][Tile::kMmaN][4];
@@ -155,27 +169,35 @@ __global__ void __launch_bounds__(Tile::kThreads, Tile::kBlocks) gemm_mma_kernel
   wait_for_previous();
 #pragma unroll
   for (int s = 0; s < Tile::kStages - 1; ++s) {
-    if (begin + s < end) load(begin + s, s);
+    if (s < steps) load(s);
     copy_async_commit();
   }
+  copy_async_wait<Tile::kStages - 2>();
+  __syncthreads();
+  if (steps > 0) read(0, 0, a_frag[0], b_frag[0]);
   int stage = 0, next = Tile::kStages - 1;
-  for (int step = begin; step < end; ++step) {
-    copy_async_wait<Tile::kStages - 2>();
-    __syncthreads();
-    if (step + Tile::kStages - 1 < end) load(step + Tile::kStages - 1, next);
-    copy_async_commit();
-    next = next + 1 == Tile::kStages ? 0 : next + 1;
-    read(stage, 0, a_frag[0], b_frag[0]);
+  constexpr int kInner = Tile::kK / 16;
+  for (int step = 0; step < steps; ++step) {
 #pragma unroll
-    for (int kk = 0; kk < Tile::kK / 16; ++kk) {
-      if (kk + 1 < Tile::kK / 16) read(stage, kk + 1, a_frag[(kk + 1) % 2], b_frag[(kk + 1) % 2]);
+    for (int kk = 0; kk < kInner; ++kk) {
+      // The fragments of the next product are on their way while this one is computed; the last one's come from the next tile.
+      if (kk == kInner - 1) {
+        copy_async_wait<Tile::kStages - 2>();
+        __syncthreads();
+        stage = stage + 1 == Tile::kStages ? 0 : stage + 1;
+      }
+      read(stage, (kk + 1) % kInner, a_frag[(kk + 1) % 2], b_frag[(kk + 1) % 2]);
+      if (kk == 0) {
+        if (step + Tile::kStages - 1 < steps) load(next);
+        copy_async_commit();
+        next = next + 1 == Tile::kStages ? 0 : next + 1;
+      }
 #pragma unroll
       for (int i = 0; i < Tile::kMmaM; ++i)
 #pragma unroll
         for (int j = 0; j < Tile::kMmaN; ++j)
           mma_16x8x16<T>(acc[i][j], a_frag[kk % 2][i], b_frag[kk % 2][j / 2][(j % 2) * 2], b_frag[kk % 2][j / 2][(j % 2) * 2 + 1]);
     }
-    stage = stage + 1 == Tile::kStages ? 0 : stage + 1;
   }
   copy_async_wait<0>();
   allow_next();
@@ -201,45 +223,57 @@ __global__ void __launch_bounds__(Tile::kThreads, Tile::kBlocks) gemm_mma_kernel
     } else {
       __syncthreads();
     }
-    const int step = Tile::kThreads * split;
-    for (int id = rank * Tile::kThreads + int(threadIdx.x); id < Tile::kStagedRows * kSpans; id += step) {
-      const int row = id / kSpans, col = (id % kSpans) * kSpan;
-      const float* from = staged + row * Tile::kPitch + col;
-      Span<float> sum;
-      if (Tile::kPhases == 1 && split > 1) {
+    constexpr int kRows = 16 * Tile::kPhaseM, kTotal = Tile::kStagedRows * kSpans, kBatch = 4;
+    const int each = Tile::kThreads * split;
+    for (int first = rank * Tile::kThreads + int(threadIdx.x); first < kTotal; first += kBatch * each) {
+      // The operands of several spans are read before the first is finished, so that their latencies overlap.
+      typename Operands<E...>::Raw raw[kBatch];
+      int rows[kBatch], cols[kBatch];
 #pragma unroll
-        for (int e = 0; e < kSpan; ++e) sum.v[e] = 0.f;
-        for (int s = 0; s < split; ++s) {
+      for (int u = 0; u < kBatch; ++u) {
+        const int id = first + u * each, row = id / kSpans;
+        rows[u] = id < kTotal ? m0 + (row / kRows) * Tile::kWarpM + phase * kRows + row % kRows : args.m;
+        cols[u] = n0 + (id % kSpans) * kSpan;
+        if (rows[u] < args.m && cols[u] < args.n) args.operands.fetch(outer, inner, rows[u], cols[u], args.n - cols[u], raw[u]);
+      }
 #pragma unroll
-          for (int h = 0; h < 2; ++h) {
-            const float4 part = load_cluster_float4(shared_address(from + 4 * h), uint32_t(s));
-            sum.v[4 * h] += part.x, sum.v[4 * h + 1] += part.y, sum.v[4 * h + 2] += part.z, sum.v[4 * h + 3] += part.w;
-          }
-        }
-      } else {
+      for (int u = 0; u < kBatch; ++u) {
+        if (rows[u] >= args.m || cols[u] >= args.n) continue;
+        const int id = first + u * each;
+        const float* from = staged + (id / kSpans) * Tile::kPitch + (id % kSpans) * kSpan;
+        Span<float> sum;
 #pragma unroll
         for (int h = 0; h < 2; ++h) {
-          const float4 part = reinterpret_cast<const float4*>(from)[h];
+          float4 part;
+          if (Tile::kPhases == 1 && split > 1) {
+            part = load_cluster_float4(shared_address(from + 4 * h), 0);
+            for (int other = 1; other < split; ++other) {
+              const float4 more = load_cluster_float4(shared_address(from + 4 * h), uint32_t(other));
+              part.x += more.x, part.y += more.y, part.z += more.z, part.w += more.w;
+            }
+          } else {
+            part = reinterpret_cast<const float4*>(from)[h];
+          }
           sum.v[4 * h] = part.x, sum.v[4 * h + 1] = part.y, sum.v[4 * h + 2] = part.z, sum.v[4 * h + 3] = part.w;
         }
+        args.template finish<F>(outer, inner, rows[u], cols[u], sum, raw[u]);
       }
-      constexpr int kRows = 16 * Tile::kPhaseM;
-      const int tile_row = (row / kRows) * Tile::kWarpM + phase * kRows + row % kRows;
-      args.template finish<F>(outer, inner, m0 + tile_row, n0 + col, sum);
     }
   }
   if (Tile::kPhases == 1 && split > 1) cluster_barrier();  // others may still read what this block staged
 }
 
 /// @brief Launches `gemm_mma_kernel`. `split` blocks, one cluster, share a tile (1, 2, 4 or 8; more than 1 needs sm_90).
-template <class Tile, bool kAK, bool kBK, class F, class T, class D, class... E>
+/// @tparam kOddPitches whether rows of a or b may start off 16-byte boundaries. If not, only a pointer can be misaligned: rare, and then slow.
+template <class Tile, bool kAK, bool kBK, bool kOddPitches, class F, class T, class D, class... E>
 int32_t gemm_mma(const Context& ctx, const GemmShape& shape, Matrices<const T> a, Matrices<const T> b, Matrices<D> d,
                  Operands<E...> operands, int split = 1) {
   if (shape.m == 0 || shape.n == 0 || shape.outer * shape.inner == 0) return 0;
-  GemmArgs<T, D, E...> args{int(shape.m), int(shape.n), int(shape.k), int(shape.inner), int((shape.m + Tile::kM - 1) / Tile::kM),
-                            int((shape.n + Tile::kN - 1) / Tile::kN), a, b, d,
-                            kAK ? rows_aligned(a, a.col, a.row) : rows_aligned(a, a.row, a.col),
-                            kBK ? rows_aligned(b, b.row, b.col) : rows_aligned(b, b.col, b.row), rows_aligned(d, d.col, d.row), operands};
+  const bool aligned = (kAK ? rows_aligned(a, a.col, a.row) : rows_aligned(a, a.row, a.col)) &&
+                       (kBK ? rows_aligned(b, b.row, b.col) : rows_aligned(b, b.col, b.row));
+  if (!kOddPitches && !aligned) return gemm_simt<F>(ctx, shape, a, b, d, operands);
+  const GemmArgs<T, D, E...> args{int(shape.m), int(shape.n), int(shape.k), int(shape.inner), int((shape.m + Tile::kM - 1) / Tile::kM),
+                                  int((shape.n + Tile::kN - 1) / Tile::kN), a, b, d, aligned, aligned, rows_aligned(d, d.col, d.row), operands};
   if (Tile::kPhases > 1) split = 1;
   LaunchConfig config;
   config.grid = dim3(uint32_t(shape.outer * shape.inner * args.tiles_m * args.tiles_n * split));
@@ -247,7 +281,10 @@ int32_t gemm_mma(const Context& ctx, const GemmShape& shape, Matrices<const T> a
   config.shared_bytes = Tile::kSharedBytes;
   config.cluster = uint32_t(split);
   config.dependent = true;
-  return launch(ctx, config, gemm_mma_kernel<Tile, kAK, kBK, F, T, D, E...>, args, split);
+  if constexpr (kOddPitches) {
+    if (!aligned) return launch(ctx, config, gemm_mma_kernel<Tile, kAK, kBK, false, F, T, D, E...>, args, split);
+  }
+  return launch(ctx, config, gemm_mma_kernel<Tile, kAK, kBK, true, F, T, D, E...>, args, split);
 }
 
 }  // namespace ait::gpu

@@ -110,7 +110,12 @@ __global__ void __launch_bounds__(kSimtThreads) gemm_simt_kernel(const GemmArgs<
       Span<A> sum;
 #pragma unroll
       for (int e = 0; e < kSpan; ++e) sum.v[e] = staged[r][c + e];
-      args.template finish<F>(outer, inner, m0 + r * 4 + i, n0 + c, sum);
+      const int to_row = m0 + r * 4 + i, to_col = n0 + c;
+      if (to_row < args.m && to_col < args.n) {
+        typename Operands<E...>::Raw raw;
+        args.operands.fetch(outer, inner, to_row, to_col, args.n - to_col, raw);
+        args.template finish<F>(outer, inner, to_row, to_col, sum, raw);
+      }
     }
     __syncthreads();
   }

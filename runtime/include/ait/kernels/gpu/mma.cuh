@@ -75,6 +75,13 @@ __device__ __forceinline__ uint32_t pack_pair(float low, float high) {
   }
 }
 
+/// @brief 2^x in one instruction, within 2 ulp; results below the normal range are 0.
+__device__ __forceinline__ float exp2_fast(float x) {
+  float y;
+  asm("ex2.approx.ftz.f32 %0, %1;\n" : "=f"(y) : "f"(x));
+  return y;
+}
+
 /// @brief Waits for all blocks of the cluster; what they wrote to shared memory before is visible after.
 __device__ __forceinline__ void cluster_barrier() {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900

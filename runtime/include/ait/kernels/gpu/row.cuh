@@ -103,13 +103,14 @@ __device__ __forceinline__ Op at_row(Op operand, const int64_t (&coordinate)[kOu
 }
 
 /// A row in the hands of a group: `each` visits what this thread holds, `finish` visits it again and stores it.
-template <class F, int kGroup, int kItemsOf, int kVecOf, int kRowRank, class Ins, class Outs>
+template <class F, int kGroup, int kItemsOf, int kVecOf, bool kEarlyOf, int kRowRank, class Ins, class Outs>
 struct Row;
 
-template <class F, int kGroup, int kItemsOf, int kVecOf, int kRowRank, class... Ins, class... Outs>
-struct Row<F, kGroup, kItemsOf, kVecOf, kRowRank, Pack<Ins...>, Pack<Outs...>> {
+template <class F, int kGroup, int kItemsOf, int kVecOf, bool kEarlyOf, int kRowRank, class... Ins, class... Outs>
+struct Row<F, kGroup, kItemsOf, kVecOf, kEarlyOf, kRowRank, Pack<Ins...>, Pack<Outs...>> {
   static constexpr int kVec = kVecOf;
   static constexpr int kItems = kItemsOf;
+  static constexpr bool kEarly = kEarlyOf;
   static constexpr bool kResident = kItems > 0;
   using Out = std::decay_t<decltype(get<0>(std::declval<Pack<Outs...>&>()))>;
   using C = typename Out::Compute;
@@ -123,6 +124,9 @@ struct Row<F, kGroup, kItemsOf, kVecOf, kRowRank, Pack<Ins...>, Pack<Outs...>> {
   int lane;
   Reducer reducer;
   Chunk held[kResident ? kItems : 1];
+
+  /// Where the held chunk `item` is in the row.
+  __device__ __forceinline__ int64_t place(int item) const { return (static_cast<int64_t>(item) * kGroup + lane) * kVec; }
 
   /// Computes chunk `i`, storing the further results of F if asked.
   template <bool kStore, size_t... I, size_t... O>
@@ -149,7 +153,7 @@ struct Row<F, kGroup, kItemsOf, kVecOf, kRowRank, Pack<Ins...>, Pack<Outs...>> {
     if constexpr (kResident) {
 #pragma unroll
       for (int item = 0; item < kItems; ++item) {
-        const int64_t i = (static_cast<int64_t>(item) * kGroup + lane) * kVec;
+        const int64_t i = place(item);
         if (i < length) held[item] = compute<true>(i, std::index_sequence_for<Ins...>{}, std::index_sequence_for<Outs...>{});
       }
     }
@@ -161,7 +165,7 @@ struct Row<F, kGroup, kItemsOf, kVecOf, kRowRank, Pack<Ins...>, Pack<Outs...>> {
     if constexpr (kResident) {
 #pragma unroll
       for (int item = 0; item < kItems; ++item) {
-        const int64_t i = (static_cast<int64_t>(item) * kGroup + lane) * kVec;
+        const int64_t i = place(item);
         if (i < length) visit(held[item], i, item);
       }
     } else {
@@ -203,20 +207,34 @@ struct LayerNorm {
   const S* bias;
   double eps;
 
+  static constexpr bool kHasEarly = true;
+
+  /// Factors that are read before the row, so that their way is not added to the row's.
   template <class R>
-  __device__ __forceinline__ void operator()(R& row) const {
+  struct Early {
+    static constexpr bool kHeld = R::kResident && R::kEarly;
+    S scale[kHeld ? R::kItems : 1][R::kVec];
+    S bias[kHeld ? R::kItems : 1][R::kVec];
+  };
+
+  template <class R>
+  __device__ __forceinline__ void read_early(const R& row, Early<R>& early) const {
+    if constexpr (Early<R>::kHeld) {
+#pragma unroll
+      for (int item = 0; item < R::kItems; ++item) {
+        const int64_t i = row.place(item);
+        if (i >= row.length) continue;
+        if (scale != nullptr) load<R::kVec>(scale + i, early.scale[item]);
+        if (bias != nullptr) load<R::kVec>(bias + i, early.bias[item]);
+      }
+    }
+  }
+
+  template <class R>
+  __device__ __forceinline__ void operator()(R& row, const Early<R>& early) const {
     using C = typename R::C;
     using Chunk = typename R::Chunk;
     constexpr int kVec = R::kVec;
-    constexpr int kHeld = R::kResident ? R::kItems : 1;
-    Values<C, kVec> factors[kHeld], offsets[kHeld];
-    const auto load_factors = [&](int64_t i, int item) {
-      if (scale != nullptr) factors[item] = load_values<kVec>(as_operand(scale), scale + i);
-      if (bias != nullptr) offsets[item] = load_values<kVec>(as_operand(bias), bias + i);
-    };
-    if constexpr (R::kResident) {  // on their way while the row is reduced
-      row.each([&](Chunk&, int64_t i, int item) { load_factors(i, item); });
-    }
     const C count = static_cast<C>(row.length);
     C total = 0;
     row.template each<true>([&](Chunk& chunk, int64_t, int) {
@@ -238,19 +256,23 @@ struct LayerNorm {
     const C variance = moments[1] / count - shift * shift;
     const C inverse = ait::rsqrt((variance < C(0) ? C(0) : variance) + static_cast<C>(eps));
     row.finish([&](Chunk& chunk, int64_t i, int item) {
-      if constexpr (!R::kResident) load_factors(i, item);
+      S factors[kVec], offsets[kVec];
+      if constexpr (Early<R>::kHeld) {
+#pragma unroll
+        for (int j = 0; j < kVec; ++j) factors[j] = early.scale[item][j], offsets[j] = early.bias[item][j];
+      } else {
+        if (scale != nullptr) load<kVec>(scale + i, factors);
+        if (bias != nullptr) load<kVec>(bias + i, offsets);
+      }
 #pragma unroll
       for (int j = 0; j < kVec; ++j) {
         C y = ((chunk.v[j] - mean) - shift) * inverse;
-        if (scale != nullptr) y *= factors[item].v[j];
-        if (bias != nullptr) y += offsets[item].v[j];
+        if (scale != nullptr) y *= convert<C>(factors[j]);
+        if (bias != nullptr) y += convert<C>(offsets[j]);
         chunk.v[j] = y;
       }
     });
   }
-
-  /// A contiguous row, as an operand.
-  static __device__ __forceinline__ Operand<const S, 1, Inner::unit> as_operand(const S* data) { return {data, {1}}; }
 
   template <int kVec>
   bool may_access() const {
@@ -261,8 +283,14 @@ struct LayerNorm {
 
 /// @brief exp(x - max) / sum(exp(x - max)).
 struct Softmax {
+  static constexpr bool kHasEarly = false;
   template <class R>
-  __device__ __forceinline__ void operator()(R& row) const {
+  struct Early {};
+  template <class R>
+  __device__ __forceinline__ void read_early(const R&, Early<R>&) const {}
+
+  template <class R>
+  __device__ __forceinline__ void operator()(R& row, const Early<R>&) const {
     using C = typename R::C;
     using Chunk = typename R::Chunk;
     constexpr int kVec = R::kVec;
@@ -317,10 +345,13 @@ struct PassThrough {
 /// Threads of a block whose warps have a row each.
 inline constexpr int kWarpRowThreads = 128;
 
-template <class F, int kGroup, int kItems, int kVec, int kOuter, int kRowRank, class Policy, class Ins, class Outs>
+/// Fewer rows than this leave the card idle enough that the time of one row counts; with more, registers do.
+inline constexpr int64_t kFewRows = 2048;
+
+template <class F, int kGroup, int kItems, int kVec, bool kEarly, int kOuter, int kRowRank, class Policy, class Ins, class Outs>
 __global__ void __launch_bounds__(kGroup > kWarpSize ? kGroup : kWarpRowThreads, 1)
     row_kernel(RowSpace<kOuter, kRowRank> space, Ins ins, Outs outs, Policy policy) {
-  using R = detail::Row<F, kGroup, kItems, kVec, kRowRank, Ins, Outs>;
+  using R = detail::Row<F, kGroup, kItems, kVec, kEarly, kRowRank, Ins, Outs>;
   __shared__ typename R::C shared[4 * R::Reducer::kWarps];
   wait_for_previous();
   allow_next();
@@ -342,8 +373,10 @@ __global__ void __launch_bounds__(kGroup > kWarpSize ? kGroup : kWarpRowThreads,
     row.lane = threadIdx.x % kGroup;
     row.reducer.shared = shared;
     row.reducer.turn = turn;
+    typename Policy::template Early<R> early;
+    policy.read_early(row, early);
     row.load();
-    policy(row);
+    policy(row, early);
     turn = row.reducer.turn;
   }
 }
@@ -357,7 +390,12 @@ int32_t launch_group(const Context& ctx, const RowSpace<kOuter, kRowRank>& space
   config.block = dim3(static_cast<uint32_t>(threads));
   config.grid = dim3(ceil_div(space.rows, threads / kGroup, 1 << 20));
   config.dependent = true;
-  return launch(ctx, config, row_kernel<F, kGroup, kItems, kVec, kOuter, kRowRank, Policy, Ins, Outs>, space, ins, outs, policy);
+  if constexpr (Policy::kHasEarly && kWarpRows) {
+    if (space.rows < kFewRows) {
+      return launch(ctx, config, row_kernel<F, kGroup, kItems, kVec, true, kOuter, kRowRank, Policy, Ins, Outs>, space, ins, outs, policy);
+    }
+  }
+  return launch(ctx, config, row_kernel<F, kGroup, kItems, kVec, false, kOuter, kRowRank, Policy, Ins, Outs>, space, ins, outs, policy);
 }
 
 /// Chooses the group by the length of the row in chunks of `kVec`; only groups that some length from `kLow` to `kHigh` needs are compiled.
