@@ -65,7 +65,7 @@ int32_t gemm_with(const GemmCall& c) {
     if constexpr (std::is_same_v<Tile, void>) {
       return gemm_simt<F>(ctx, shape, a, b, d, extra);
     } else {
-      return gemm_mma<Tile, kAK, kBK, F>(ctx, shape, a, b, d, extra, c.split);
+      return gemm_mma<Tile, kAK, kBK, true, F>(ctx, shape, a, b, d, extra, c.split);
     }
   };
   switch (c.epilogue) {
@@ -118,7 +118,7 @@ int32_t attention_with(const AttentionCall& c) {
     if constexpr (kSimt) {
       return attention_simt<Tile, decltype(masked)::value, decltype(causal)::value>(context(c.stream), shape, q, k, v, o, mask);
     } else {
-      return attention_mma<Tile, decltype(masked)::value, decltype(causal)::value>(context(c.stream), shape, q, k, v, o, mask);
+      return attention_mma<Tile, decltype(masked)::value, decltype(causal)::value, true>(context(c.stream), shape, q, k, v, o, mask);
     }
   };
   using No = std::false_type;

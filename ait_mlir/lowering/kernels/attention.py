@@ -59,11 +59,12 @@ class AttentionKernel(Kernel):
         env = estimate_env(scope_of(op))
         length = rows.evaluate(env)
         instances = max(1, batch.evaluate(env) * heads.evaluate(env))
-        large = self.head_size(op, scope_of(op)) > 128
-        # The most rows a block that still give every multiprocessor a block.
-        best = next((w for w in (4, 2, 1) if instances * -(-length // (16 * w)) >= SMS), 1)
-        options = [best, *(w for w in (4, 2, 1, 8) if w != best)]
-        return [{"warps": w, "cols": 32 if large else 64} for w in options]
+        if self.head_size(op, scope_of(op)) > 128:
+            return [{"warps": w, "cols": 32} for w in (4, 2, 8)]
+        # Longer steps cost shared memory, hence blocks that run side by side; they pay where there are few blocks anyway.
+        few = instances * -(-length // 64) < 2 * SMS
+        options = [(4, 128), (4, 64), (8, 64), (2, 64)] if few else [(4, 64), (4, 128), (8, 64), (2, 64)]
+        return [{"warps": warps, "cols": cols} for warps, cols in options]
 
     def heuristic(self, op: Operation, target: Target) -> float:
         op = cast(AttentionOp, op)
@@ -120,6 +121,8 @@ class AttentionKernel(Kernel):
             size = self.head_size(op, scope_of(op))
             if self.uses_tensor_cores(op, target):
                 tile = (-(-size // 16) * 16, config.get("warps", 4), config.get("cols", 64))
+                odd = not all(scope_of(op).divisible(s, 8) for arg in ins[:3] for s in arg.strides[:3])
+                flags += ", true" if odd else ", false"
                 call = f"attention_mma<ait::gpu::AttentionTile<{', '.join(map(str, tile))}>, {flags}>"
             else:
                 call = f"attention_simt<ait::gpu::AttentionSimtTile<{-(-size // 4) * 4}>, {flags}>"

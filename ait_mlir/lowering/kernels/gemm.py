@@ -58,6 +58,12 @@ def _is_matrix(x: Matrix, rows: Expr, cols: Expr, scope: Scope) -> bool:
     return _is_unit(x.row) and (cols.as_int() == 1 or scope.le(rows, x.col))
 
 
+def _has_even_pitches(x: Matrix, scope: Scope) -> bool:
+    """Whether all rows of a matrix of 2-byte elements start on 16-byte boundaries if the first does."""
+    pitch = x.row if _is_unit(x.col) else x.col
+    return all(scope.divisible(s, 8) for s in (pitch, *x.batch))
+
+
 def _fits(p: Problem, scope: Scope) -> bool:
     return all(scope.bounds(e)[1] <= LARGEST for e in (p.m, p.n, p.k))
 
@@ -165,10 +171,12 @@ class NativeGemm(ContractionKernel):
         )
         calls: list[str] = []
         if self.uses_tensor_cores(op, target):
-            along_k = ", ".join("true" if _is_unit(x) else "false" for x in (problem.a.col, problem.b.row))
+            odd = not (_has_even_pitches(problem.a, scope_of(op)) and _has_even_pitches(problem.b, scope_of(op)))
+            flags = (_is_unit(problem.a.col), _is_unit(problem.b.row), odd)
+            template = ", ".join("true" if flag else "false" for flag in flags)
             for prefix in ("small_", "") if "small_rows" in config else ("",):
                 tile = GemmTile.of(config, prefix)
-                call = f"gemm_mma<{tile.cpp}, {along_k}, {functor}>({arguments}, {tile.split})"
+                call = f"gemm_mma<{tile.cpp}, {template}, {functor}>({arguments}, {tile.split})"
                 few = f"if ({problem.m.cpp(cpp_dims)} <= {int(config['small_rows'])}) " if prefix else ""
                 calls.append(f"{few}return ait::gpu::{call};")
         else:
