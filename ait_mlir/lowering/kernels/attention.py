@@ -61,7 +61,7 @@ class AttentionKernel(Kernel):
         instances = max(1, batch.evaluate(env) * heads.evaluate(env))
         if self.head_size(op, scope_of(op)) > 128:
             return [{"warps": w, "cols": 32} for w in (4, 2, 8)]
-        # Longer steps cost shared memory, hence blocks that run side by side; they pay where there are few blocks anyway.
+        # Longer steps leave room for fewer blocks side by side; they pay where there are few blocks.
         few = instances * -(-length // 64) < 2 * SMS
         options = [(4, 128), (4, 64), (8, 64), (2, 64)] if few else [(4, 64), (4, 128), (8, 64), (2, 64)]
         return [{"warps": warps, "cols": cols} for warps, cols in options]
