@@ -19,6 +19,9 @@ RANKS = (4, 3)
 SCALES = ("no_scale", "scores_mul_1", "scores_mul_0", "scores_div_1", "query_mul_1", "query_mul_0", "query_div_1")
 MASKS = ("no_mask", "mask_1", "mask_0")
 
+MAX_HEAD_SIZE = 256
+"""Kernels keep a row of queries and of results in registers or shared memory."""
+
 
 def scaled(p: PatternBuilder, x: SSAValue, how: str) -> tuple[SSAValue, SSAValue]:
     """The match of x scaled by a constant; returns the scaled value and the constant."""
@@ -55,6 +58,8 @@ def softmax_attention(p: PatternBuilder, rank: int, scale: str, mask: str) -> No
     p.require("no_region", root)
     p.require("normalises_last_dim", softmax)
     p.require("has_rank", q, rank)
+    p.require("at_most", q, -1, MAX_HEAD_SIZE)
+    p.require("at_most", v, -1, MAX_HEAD_SIZE)
     p.require("same_batch", q, k)
     p.require("same_batch", q, v)
 

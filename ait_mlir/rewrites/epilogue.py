@@ -7,6 +7,9 @@ from ait_mlir.rewrites.engine.language import PatternBuilder, pattern, patterns
 # (number of operands, which of them is the contraction); the condition of a where is none
 OPERAND_POSITIONS = ((1, 0), (2, 0), (2, 1), (3, 1), (3, 2))
 
+MAX_OPERANDS = 16
+"""A, B and the epilogue's: every kernel of a contraction takes so many."""
+
 
 @pattern(over=OPERAND_POSITIONS)
 def join_epilogue(p: PatternBuilder, arity: int, position: int) -> None:
@@ -22,6 +25,8 @@ def join_epilogue(p: PatternBuilder, arity: int, position: int) -> None:
     if arity < 3:
         p.require("is_floating", p.result(root))
     p.require("no_attribute", acc, "kernel")
+    if arity > 1:
+        p.require("operands_fit", acc, root, MAX_OPERANDS)
     p.replace(root, "append_to_epilogue", acc, root)
 
 

@@ -252,3 +252,81 @@ ait.graph @no_elementwise(%x: !ait.tensor<4 x 4 x f32>, %z: !ait.tensor<4 x 4 x 
   } : !ait.tensor<4 x 4 x f32>
   ait.output "y" %4 : !ait.tensor<4 x 4 x f32>
 }
+
+// A kernel takes 16 operands; the last add stays.
+// CHECK-LABEL: ait.graph @too_many_operands
+ait.graph @too_many_operands(%x: !ait.tensor<b x 8 x f32>, %c: !ait.tensor<b x 8 x i1>, %r0: !ait.tensor<b x 8 x f32>, %r1: !ait.tensor<b x 8 x f32>, %r2: !ait.tensor<b x 8 x f32>, %r3: !ait.tensor<b x 8 x f32>, %r4: !ait.tensor<b x 8 x f32>, %r5: !ait.tensor<b x 8 x f32>, %r6: !ait.tensor<b x 8 x f32>, %r7: !ait.tensor<b x 8 x f32>, %r8: !ait.tensor<b x 8 x f32>, %r9: !ait.tensor<b x 8 x f32>, %r10: !ait.tensor<b x 8 x f32>, %r11: !ait.tensor<b x 8 x f32>, %r12: !ait.tensor<b x 8 x f32>, %r13: !ait.tensor<b x 8 x f32>, %r14: !ait.tensor<b x 8 x f32>, %r15: !ait.tensor<b x 8 x f32>) dims {b = 1 to 8} {
+  %w = ait.param "w" : !ait.tensor<8 x 8 x f32>
+  // CHECK: ait.add [[A:%.*]], %r14 : !ait.tensor<b x 8 x f32>
+  // CHECK: ait.add %r14, [[B:%.*]] : !ait.tensor<b x 8 x f32>
+  // CHECK: ait.where %c, [[C:%.*]], %r15 : !ait.tensor<b x 8 x f32>
+  // CHECK: ait.where %c, %r15, [[D:%.*]] : !ait.tensor<b x 8 x f32>
+  %g0 = ait.gemm rcr %x, %w : !ait.tensor<b x 8 x f32>
+  %a0_0 = ait.add %g0, %r0 : !ait.tensor<b x 8 x f32>
+  %a0_1 = ait.add %a0_0, %r1 : !ait.tensor<b x 8 x f32>
+  %a0_2 = ait.add %a0_1, %r2 : !ait.tensor<b x 8 x f32>
+  %a0_3 = ait.add %a0_2, %r3 : !ait.tensor<b x 8 x f32>
+  %a0_4 = ait.add %a0_3, %r4 : !ait.tensor<b x 8 x f32>
+  %a0_5 = ait.add %a0_4, %r5 : !ait.tensor<b x 8 x f32>
+  %a0_6 = ait.add %a0_5, %r6 : !ait.tensor<b x 8 x f32>
+  %a0_7 = ait.add %a0_6, %r7 : !ait.tensor<b x 8 x f32>
+  %a0_8 = ait.add %a0_7, %r8 : !ait.tensor<b x 8 x f32>
+  %a0_9 = ait.add %a0_8, %r9 : !ait.tensor<b x 8 x f32>
+  %a0_10 = ait.add %a0_9, %r10 : !ait.tensor<b x 8 x f32>
+  %a0_11 = ait.add %a0_10, %r11 : !ait.tensor<b x 8 x f32>
+  %a0_12 = ait.add %a0_11, %r12 : !ait.tensor<b x 8 x f32>
+  %a0_13 = ait.add %a0_12, %r13 : !ait.tensor<b x 8 x f32>
+  %a0_14 = ait.add %a0_13, %r14 : !ait.tensor<b x 8 x f32>
+  %g1 = ait.gemm rcr %x, %w : !ait.tensor<b x 8 x f32>
+  %a1_0 = ait.add %r0, %g1 : !ait.tensor<b x 8 x f32>
+  %a1_1 = ait.add %r1, %a1_0 : !ait.tensor<b x 8 x f32>
+  %a1_2 = ait.add %r2, %a1_1 : !ait.tensor<b x 8 x f32>
+  %a1_3 = ait.add %r3, %a1_2 : !ait.tensor<b x 8 x f32>
+  %a1_4 = ait.add %r4, %a1_3 : !ait.tensor<b x 8 x f32>
+  %a1_5 = ait.add %r5, %a1_4 : !ait.tensor<b x 8 x f32>
+  %a1_6 = ait.add %r6, %a1_5 : !ait.tensor<b x 8 x f32>
+  %a1_7 = ait.add %r7, %a1_6 : !ait.tensor<b x 8 x f32>
+  %a1_8 = ait.add %r8, %a1_7 : !ait.tensor<b x 8 x f32>
+  %a1_9 = ait.add %r9, %a1_8 : !ait.tensor<b x 8 x f32>
+  %a1_10 = ait.add %r10, %a1_9 : !ait.tensor<b x 8 x f32>
+  %a1_11 = ait.add %r11, %a1_10 : !ait.tensor<b x 8 x f32>
+  %a1_12 = ait.add %r12, %a1_11 : !ait.tensor<b x 8 x f32>
+  %a1_13 = ait.add %r13, %a1_12 : !ait.tensor<b x 8 x f32>
+  %a1_14 = ait.add %r14, %a1_13 : !ait.tensor<b x 8 x f32>
+  %h0 = ait.gemm rcr %x, %w : !ait.tensor<b x 8 x f32>
+  %b0_0 = ait.add %h0, %r0 : !ait.tensor<b x 8 x f32>
+  %b0_1 = ait.add %b0_0, %r1 : !ait.tensor<b x 8 x f32>
+  %b0_2 = ait.add %b0_1, %r2 : !ait.tensor<b x 8 x f32>
+  %b0_3 = ait.add %b0_2, %r3 : !ait.tensor<b x 8 x f32>
+  %b0_4 = ait.add %b0_3, %r4 : !ait.tensor<b x 8 x f32>
+  %b0_5 = ait.add %b0_4, %r5 : !ait.tensor<b x 8 x f32>
+  %b0_6 = ait.add %b0_5, %r6 : !ait.tensor<b x 8 x f32>
+  %b0_7 = ait.add %b0_6, %r7 : !ait.tensor<b x 8 x f32>
+  %b0_8 = ait.add %b0_7, %r8 : !ait.tensor<b x 8 x f32>
+  %b0_9 = ait.add %b0_8, %r9 : !ait.tensor<b x 8 x f32>
+  %b0_10 = ait.add %b0_9, %r10 : !ait.tensor<b x 8 x f32>
+  %b0_11 = ait.add %b0_10, %r11 : !ait.tensor<b x 8 x f32>
+  %b0_12 = ait.add %b0_11, %r12 : !ait.tensor<b x 8 x f32>
+  %b0_13 = ait.add %b0_12, %r13 : !ait.tensor<b x 8 x f32>
+  %e0 = ait.where %c, %b0_13, %r15 : !ait.tensor<b x 8 x f32>
+  %h1 = ait.gemm rcr %x, %w : !ait.tensor<b x 8 x f32>
+  %b1_0 = ait.add %h1, %r0 : !ait.tensor<b x 8 x f32>
+  %b1_1 = ait.add %b1_0, %r1 : !ait.tensor<b x 8 x f32>
+  %b1_2 = ait.add %b1_1, %r2 : !ait.tensor<b x 8 x f32>
+  %b1_3 = ait.add %b1_2, %r3 : !ait.tensor<b x 8 x f32>
+  %b1_4 = ait.add %b1_3, %r4 : !ait.tensor<b x 8 x f32>
+  %b1_5 = ait.add %b1_4, %r5 : !ait.tensor<b x 8 x f32>
+  %b1_6 = ait.add %b1_5, %r6 : !ait.tensor<b x 8 x f32>
+  %b1_7 = ait.add %b1_6, %r7 : !ait.tensor<b x 8 x f32>
+  %b1_8 = ait.add %b1_7, %r8 : !ait.tensor<b x 8 x f32>
+  %b1_9 = ait.add %b1_8, %r9 : !ait.tensor<b x 8 x f32>
+  %b1_10 = ait.add %b1_9, %r10 : !ait.tensor<b x 8 x f32>
+  %b1_11 = ait.add %b1_10, %r11 : !ait.tensor<b x 8 x f32>
+  %b1_12 = ait.add %b1_11, %r12 : !ait.tensor<b x 8 x f32>
+  %b1_13 = ait.add %b1_12, %r13 : !ait.tensor<b x 8 x f32>
+  %e1 = ait.where %c, %r15, %b1_13 : !ait.tensor<b x 8 x f32>
+  ait.output "y0" %a0_14 : !ait.tensor<b x 8 x f32>
+  ait.output "y1" %a1_14 : !ait.tensor<b x 8 x f32>
+  ait.output "y2" %e0 : !ait.tensor<b x 8 x f32>
+  ait.output "y3" %e1 : !ait.tensor<b x 8 x f32>
+}

@@ -98,6 +98,8 @@ def breaking(case: Attention) -> Iterator[tuple[str, Attention]]:
     yield "products_are_shared", replace(case, shared="s0")
     yield "batch_of_k", replace(case, k="l x 8")
     yield "batch_of_v", replace(case, v="l x 6")
+    yield "large_queries", replace(case, q=f"{batch}s x 512", k=f"{batch}l x 512")
+    yield "large_values", replace(case, v=f"{batch}l x 512", result=f"{batch}s x 512")
     if scaled:
         where = "scaled_query" if case.scale.startswith("query") else "scaled_scores"
         yield "zero", replace(case, constant="0.0")

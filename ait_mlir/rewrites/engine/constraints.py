@@ -95,6 +95,15 @@ def divisible(value: SSAValue, axis: IntegerAttr, by: IntegerAttr) -> bool:
 
 
 @CONSTRAINTS
+def at_most(value: SSAValue, axis: IntegerAttr, limit: IntegerAttr) -> bool:
+    """Dim `axis` of the tensor (negative counts from the end) is never above `limit`."""
+    t, n = value.type, axis.value.data
+    if not isinstance(t, TensorType) or not -t.rank <= n < t.rank:
+        return False
+    return _scope(value).bounds(t.dims[n])[1] <= limit.value.data
+
+
+@CONSTRAINTS
 def is_floating(value: SSAValue) -> bool:
     """The elements are floating-point numbers."""
     return is_float(element_type_of(value))
@@ -143,9 +152,10 @@ def transposes_last_two(permutation: ArrayAttr[Attribute]) -> bool:
 
 
 @CONSTRAINTS
-def has_one_result(op: Operation) -> bool:
-    """The operation has one result."""
-    return len(op.results) == 1
+def operands_fit(first: Operation, second: Operation, limit: IntegerAttr) -> bool:
+    """As one, two operations of which the second reads the first have at most `limit` operands, so that a kernel can
+    take them."""
+    return len(first.operands) + len(second.operands) - 1 <= limit.value.data
 
 
 @CONSTRAINTS
