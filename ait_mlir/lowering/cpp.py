@@ -16,9 +16,10 @@ _COMMENT_LIMIT = 200
 
 
 def cstr(text: str) -> str:
-    """A C++ string literal with the UTF-8 bytes of `text`; every byte that is not plainly safe is a three-digit octal escape.
+    """A C++ string literal with the UTF-8 bytes of `text`.
 
-    Three digits end an octal escape whatever follows, and `?` and `\\` are escaped, so that no trigraph or escape can form.
+    Every byte that is not plainly safe is a three-digit octal escape, which ends whatever follows. `?` and `\\` are
+    among them, so that no trigraph and no escape can form.
     """
     body = "".join(chr(b) if chr(b) in _PLAIN else f"\\{b:03o}" for b in text.encode("utf-8", "surrogatepass"))
     return f'"{body}"'
@@ -41,9 +42,9 @@ def element_type(t: Attribute) -> str:
 
 
 def literal(value: float | int | bool, t: Attribute) -> str:
-    """A C++ expression of exactly `value` as the element type `t`: hexadecimal floats, infinities, NaN; integers with their type.
+    """A C++ expression of `value` as the element type `t`: hexadecimal floats, infinities, NaN, typed integers.
 
-    A float is rounded by C++ to the type it is given, which for f32 and narrower is exact when `value` is a value of that type.
+    The value is rounded to the nearest of its type, which is exact when it is one.
     """
     kind = element_type(t)
     if kind == "bool":

@@ -21,27 +21,25 @@ struct NAME {
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, cast
+from typing import cast
 
-from xdsl.dialects.builtin import ArrayAttr, FloatAttr, IntegerAttr, StringAttr
+from xdsl.dialects.builtin import StringAttr
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
+from ait_mlir.dialects.ait.data import ConstantOp
 from ait_mlir.dialects.ait.dtypes import compute_type
 from ait_mlir.dialects.ait.types import TensorType
 from ait_mlir.lowering.cpp import element_type, literal
 
-UNARY = frozenset(
-    f"ait.{n}"
-    for n in (
-        "neg exp log sqrt rsqrt tanh erf sigmoid relu gelu fast_gelu silu"
-    ).split()
-)  # fmt: skip
-BINARY = frozenset(f"ait.{n}" for n in ("add", "sub", "mul", "div", "max", "min"))
+UNARY = frozenset(f"ait.{op}" for op in (
+    "neg", "exp", "log", "sqrt", "rsqrt", "tanh", "erf", "sigmoid", "relu", "gelu", "fast_gelu", "silu",
+))  # fmt: skip
+BINARY = frozenset(f"ait.{op}" for op in ("add", "sub", "mul", "div", "max", "min"))
 PREDICATES = frozenset(("eq", "ne", "lt", "le", "gt", "ge"))
 
 
 def functor(region: Region, name: str) -> str:
-    """The region as `struct NAME` with `apply(inputs..., outputs&...)`: inputs in block-argument order, one output per yield.
+    """The region as `struct NAME` with `apply(inputs..., outputs&...)`: inputs as block arguments, an output per yield.
 
     `name` is an identifier made by the caller. Raises `ValueError` for an op that no region may hold.
     """
@@ -58,9 +56,9 @@ def functor(region: Region, name: str) -> str:
 
 
 def op_functor(op: Operation, name: str) -> str:
-    """An elementwise op on tensors as a functor on one element of each, floats narrower than f32 being given and returned as f32.
+    """An elementwise op on tensors as a functor on one element of each.
 
-    A `cast` returns the compute type of its result; storing it rounds.
+    Floats narrower than f32 are given and returned as f32; storing the result rounds it.
     """
     inputs = [compute_type(cast(TensorType, v.type).element_type) for v in op.operands]
     outputs = [compute_type(cast(TensorType, v.type).element_type) for v in op.results]
@@ -121,16 +119,5 @@ def _expression(op: Operation, operands: Sequence[str], types: Sequence[Attribut
 
 def _constant(op: Operation) -> float | int:
     """The value of a scalar `ait.constant`."""
-    value: Any = op.properties["value"]
-    while isinstance(value, ArrayAttr):
-        (value,) = cast(Any, value).data
-    if isinstance(value, FloatAttr):
-        return float(value.value.data)
-    if isinstance(value, IntegerAttr):
-        return int(cast(Any, value).value.data)
-    data: Any = getattr(value, "data", None)
-    if isinstance(data, tuple) and len(cast(Any, data)) == 1:
-        (data,) = cast(Any, data)
-    if isinstance(data, bool | int | float):
-        return data
-    raise ValueError(f"ait.constant in a region must be one number, found {value}")
+    (value,) = cast(ConstantOp, op).values()
+    return value

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
 from ait_mlir.lowering.kernels import Target
 from ait_mlir.lowering.toolchain import default_arch
-from tests.kernels import test_copy, test_gather, test_map, test_row
+from tests.kernels import test_copy, test_gather, test_map, test_pipeline, test_row
 from tests.kernels.harness import Case, Library, assert_close, check, random_inputs, reference
 
 pytestmark = pytest.mark.gpu
@@ -136,3 +138,8 @@ def test_an_id_outside_of_the_table_gives_nan(gathers: Library, t: str, bad: int
     assert (values[1, 1] == 0).all() if t == "i64" else np.isnan(values[1, 1]).all()
     values[1, 1] = 1
     assert (values == 1).all()
+
+
+@pytest.mark.parametrize("t", test_pipeline.TORCH)
+def test_small_graph_through_the_pipeline(t: str, tmp_path: Path) -> None:
+    test_pipeline.check_pipeline("cuda", t, tmp_path)

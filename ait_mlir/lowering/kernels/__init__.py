@@ -1,4 +1,4 @@
-"""Which kernels can run which op: each family registers its kernels in `PROVIDERS`, in the order in which they are preferred on a tie."""
+"""Which kernels can run which op: each family registers its own, in the order in which they are preferred on a tie."""
 
 from __future__ import annotations
 

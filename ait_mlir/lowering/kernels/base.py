@@ -11,7 +11,7 @@ from xdsl.ir import Operation
 
 from ait_mlir.dialects.ait.dtypes import BY_IR
 from ait_mlir.dialects.ait.types import TensorType
-from ait_mlir.dims import Expr, Scope, const, product
+from ait_mlir.dims import Expr, Scope, const
 
 Strides = tuple[Expr, ...]
 
@@ -76,8 +76,8 @@ class Arg:
 class Emission:
     """The code of one launch.
 
-    `includes` are header paths as in `#include "ait/kernels/cpu/map.h"`; `definitions` stand at namespace scope, with `@ID@` for a unique
-    identifier; `body` are the statements of the kernel function, ending with `return` of a status.
+    `includes` are header paths as in `#include "ait/kernels/cpu/map.h"`; `definitions` stand at namespace scope, with
+    `@ID@` for a unique identifier; `body` are the statements of the kernel function, which return a status.
     """
 
     includes: tuple[str, ...]
@@ -144,8 +144,3 @@ def bytes_moved(op: Operation, scope: Scope) -> int:
 
 def element_bytes(t: TensorType) -> int:
     return BY_IR[t.element_type].bytes
-
-
-def count(dims: Sequence[Expr]) -> Expr:
-    """The number of elements of a shape."""
-    return product(dims)

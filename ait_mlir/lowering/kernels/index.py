@@ -17,8 +17,8 @@ from ait_mlir.lowering.kernels.loops import braces, collapse, nest, sizes
 class GatherKernel(Kernel):
     """`ait.embedding`: copies rows of the table.
 
-    An id outside of the table never reads outside of it: the CPU fails with a message that names the id, a GPU writes NaN to the row of a
-    float table and 0 to that of another.
+    An id outside of the table never reads outside of it: the CPU fails with a message that names the id, a GPU writes
+    NaN to the row of a float table and 0 to that of another.
     """
 
     provider = "native"

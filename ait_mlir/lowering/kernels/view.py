@@ -161,10 +161,12 @@ def _reshape_loops(source: Arg, target: Arg, scope: Scope) -> list[Loop]:
         into, out_of = _step(group.target, scope), _step(group.source, scope)
         if into is not None:
             steps = row_major([loop.size for loop in group.source])
-            loops += [Loop(l.size, (l.strides[0], s * into)) for l, s in zip(group.source, steps, strict=True)]
+            loops += [Loop(loop.size, (loop.strides[0], s * into)) for loop, s in zip(group.source, steps, strict=True)]
         elif out_of is not None:
             steps = row_major([loop.size for loop in group.target])
-            loops += [Loop(l.size, (s * out_of, l.strides[0])) for l, s in zip(group.target, steps, strict=True)]
+            loops += [
+                Loop(loop.size, (s * out_of, loop.strides[0])) for loop, s in zip(group.target, steps, strict=True)
+            ]
         else:
             raise ValueError("a reshape between two buffers that are both cut within a dim needs a copy in between")
     return loops or [single(2)]

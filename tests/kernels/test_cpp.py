@@ -1,0 +1,136 @@
+"""What may reach generated C++: literals, comments, numbers and regions; and what the kernels are told of their loops."""
+
+from __future__ import annotations
+
+import ctypes
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+from xdsl.dialects.builtin import bf16, f16, f32, f64, i1, i8, i32, i64
+from xdsl.ir import Attribute
+
+from ait_mlir.dims import Scope, parse
+from ait_mlir.lowering.build import build_library
+from ait_mlir.lowering.cpp import comment, cstr, element_type, literal
+from ait_mlir.lowering.kernels.loops import Loop, collapse, inner_kind
+from ait_mlir.lowering.regions import functor, op_functor
+from tests.kernels.harness import CPU, Case
+
+NASTY = [
+    '"; system("id"); "',
+    "\\",
+    "a\nb",
+    "??/",
+    "\x00",
+    "*/ //",
+    "é\U0001f600",
+    "%s%n",
+    "\r\n#include <x>",
+    "\ud800",
+]
+
+
+def test_cstr_uses_safe_characters_only() -> None:
+    for text in NASTY:
+        body = cstr(text)[1:-1]
+        assert '"' not in body and "\n" not in body and "?" not in body
+        assert body.encode().decode("unicode_escape").encode("latin-1") == text.encode("utf-8", "surrogatepass")
+
+
+def test_cstr_escapes_end_before_digits() -> None:
+    assert cstr("\x0178") == '"\\00178"'
+
+
+def test_comments_stay_on_their_line() -> None:
+    for text in [*NASTY, "x\\", "trigraph ??/", "\u2028"]:
+        line = comment(text)
+        assert line.startswith("// ") and line.isascii() and line.isprintable()
+        assert "\\" not in line and "?" not in line
+    assert len(comment("x" * 5000)) < 300
+
+
+NUMBERS: list[tuple[float | int, Attribute]] = [
+    (0.1, f32), (0.1, f64), (-0.0, f32), (math.inf, f32), (-math.inf, f64), (math.nan, f32), (1e-45, f32), (1e300, f32),
+    (65504.0, f16), (0.1, f16), (0.1, bf16), (-math.inf, bf16), (7, f32),
+    (True, i1), (-128, i8), (-(2**31), i32), (2**31 - 1, i32), (-(2**63), i64), (2**63 - 1, i64),
+]  # fmt: skip
+
+
+def test_literals_are_exact(tmp_path: Path) -> None:
+    lines = [f"  o[{i}] = static_cast<double>({literal(v, t)});" for i, (v, t) in enumerate(NUMBERS)]
+    source = '#include "ait/math.h"\nextern "C" void numbers(double* o) {\n' + "\n".join(lines) + "\n}\n"
+    library = ctypes.CDLL(str(build_library({"n.cc": source}, CPU, tmp_path)))
+    out = (ctypes.c_double * len(NUMBERS))()
+    library.numbers(out)
+    import ml_dtypes
+
+    dtypes = {f16: np.float16, bf16: ml_dtypes.bfloat16, f32: np.float32, f64: np.float64}
+    with np.errstate(over="ignore"):
+        want = [float(np.float64(dtypes[t](v))) if t in dtypes else float(v) for v, t in NUMBERS]
+    np.testing.assert_array_equal(list(out), want)
+    assert math.copysign(1, out[2]) == -1
+
+
+def test_element_types_are_known() -> None:
+    assert element_type(bf16) == "ait::bfloat16"
+    with pytest.raises(ValueError, match="not an element type"):
+        element_type(Case(IDENTITY).op.results[0].type)
+
+
+IDENTITY = (
+    "ait.graph @g(%x: !ait.tensor<4 x f16>) {\n  %y = ait.cast %x : !ait.tensor<4 x i32>\n"
+    '  ait.output "y" %y : !ait.tensor<4 x i32>\n}'
+)
+REGION = (
+    "ait.graph @g(%x: !ait.tensor<4 x f16>, %y: !ait.tensor<4 x i32>) {\n"
+    "  %a, %b = ait.fused_elementwise(%x, %y) {\n  ^bb0(%0: f32, %1: i32):\n"
+    "    %2 = ait.constant 2.0 : f32\n    %3 = ait.mul %0, %2 : f32\n    %4 = ait.compare lt %3, %0 : i1\n"
+    "    %5 = ait.where %4, %0, %3 : f32\n    %6 = ait.gelu %5 : f32\n    %7 = ait.neg %1 : i32\n"
+    "    ait.yield %6, %7 : f32, i32\n  } : !ait.tensor<4 x f16>, !ait.tensor<4 x i32>\n"
+    '  ait.output "a" %a : !ait.tensor<4 x f16>\n  ait.output "b" %b : !ait.tensor<4 x i32>\n}'
+)
+
+
+def test_region_as_functor() -> None:
+    assert functor(Case(REGION).op.regions[0], "f") == (
+        "struct f {\n"
+        "  static AIT_FN void apply(float i0, int32_t i1, float& o0, int32_t& o1) {\n"
+        "    const float v0 = 0x1.0000000000000p+1f;\n"
+        "    const float v1 = ait::mul<float>(i0, v0);\n"
+        "    const bool v2 = ait::compare_lt<float>(v1, i0);\n"
+        "    const float v3 = ait::where<float>(v2, i0, v1);\n"
+        "    const float v4 = ait::gelu(v3);\n"
+        "    const int32_t v5 = ait::neg(i1);\n"
+        "    o0 = v4;\n"
+        "    o1 = v5;\n"
+        "  }\n};\n"
+    )
+
+
+def test_op_as_functor() -> None:
+    assert "apply(float i0, int32_t& o0) {\n    o0 = ait::cast<int32_t>(i0);" in op_functor(Case(IDENTITY).op, "f")
+
+
+def loops(*rows: tuple[str, str, str]) -> list[Loop]:
+    return [Loop(parse(size), (parse(a), parse(b))) for size, a, b in rows]
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ([("b", "s*24", "s*24"), ("s", "24", "24"), ("24", "1", "1")], [("24*b*s", "1", "1")]),
+        ([("b", "s*24", "0"), ("s", "24", "0"), ("24", "1", "1")], [("b*s", "24", "0"), ("24", "1", "1")]),
+        ([("b", "24", "48"), ("1", "7", "9"), ("24", "1", "1")], [("b", "24", "48"), ("24", "1", "1")]),
+        ([("b", "24", "0"), ("24", "1", "0")], [("24*b", "1", "0")]),
+        ([("1", "5", "3")], [("1", "1", "1")]),
+    ],
+)
+def test_loops_collapse(before: list[tuple[str, str, str]], after: list[tuple[str, str, str]]) -> None:
+    assert collapse(loops(*before), Scope.parse("b = 1 to 8, s = 1 to 8")) == loops(*after)
+
+
+def test_kinds_of_innermost_strides() -> None:
+    kinds = [inner_kind(parse(text)) for text in ("0", "1", "2", "s")]
+    assert kinds == ["ait::Inner::zero", "ait::Inner::unit", "ait::Inner::strided", "ait::Inner::strided"]
