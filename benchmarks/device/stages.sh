@@ -37,12 +37,17 @@ export -f smoke
 for name in "${@:-smoke}"; do
   case $name in
     smoke) stage smoke 240 bash -c smoke ;;
-    tests) stage tests 420 python3 -m pytest -q -m gpu -x --no-header -p no:cacheprovider ;;
+    tests) stage tests 420 python3 -m pytest -q -m gpu -n 6 --no-header -p no:cacheprovider ;;
     sanitizer)
       stage sanitizer 400 compute-sanitizer --tool memcheck --error-exitcode 1 \
         python3 examples/bert.py --device cuda --dtype float16 --layers 2 ;;
     kernels) stage kernels 300 python3 benchmarks/device/gemm_attention.py --quick --out "$OUT" ;;
     bench) TAIL=60 stage bench 480 python3 benchmarks/models.py bert --seq 128 --batch 1,32 ${BENCH_ARGS:-} ;;
+    launches)
+      for batch in 1 32; do
+        TAIL=40 stage "launches$batch" 120 python3 -m benchmarks.launches build/benchmarks/bert_f16.ait \
+          --dim "batch=$batch" --dim seq=128
+      done ;;
     *) echo "unknown stage $name" >&2; failed=1 ;;
   esac
 done
