@@ -349,7 +349,7 @@ class Generator:
     def outputs(self) -> None:
         """Name some values: the last ones, others at random, one twice, an input."""
         rng = self.rng
-        chosen = [self.values[-1], *rng.sample(self.values, min(len(self.values), rng.choice((0, 1, 2))))]
+        chosen = [self.values[-1], *rng.sample(self.values, min(len(self.values), rng.choice((0, 1, 2, 4))))]
         if rng.random() < 0.2:
             chosen.append(chosen[0])
         if rng.random() < 0.15:

@@ -3,7 +3,8 @@
 After each pass the reference runs every graph and program in float64 and compares with the outputs before the pass.
 The dims tried are the declared minimum, the maximum (reduced until the work fits `WORK_BUDGET`), one point drawn
 between, and, on a copy of the module whose dims are declared from 0 up and which goes through the same passes, all
-dims at 0, all at 1, and each of the first four at 0 alone.
+dims at 0, all at 1, and each of the first four at 0 alone. The point between is tried twice, the second time with NaN,
+infinities and a negative zero among the inputs.
 
 Floats agree when they differ by at most 1e-9 of the largest value in the output (plus 1e-12) and are NaN or infinite
 in the same places; integers, and outputs that only move elements, bitwise. Programs run in the interpreter's exact
@@ -25,7 +26,7 @@ from ait_mlir.dialects.ait.data import GraphOp, OutputOp
 from ait_mlir.dialects.ait.traits import View
 from ait_mlir.dialects.ait.types import DimsAttr, ShapedType, TensorType, tensor_type
 from ait_mlir.dialects.ait_rt.buffers import ConstantOp, InputOp
-from ait_mlir.dialects.ait_rt.program import KernelOp, ProgramOp
+from ait_mlir.dialects.ait_rt.program import ProgramOp
 from ait_mlir.dims import Dim, Scope
 from ait_mlir.reference import EvaluationError, evaluate_graph, run_program
 from ait_mlir.reference.core import Array
@@ -38,6 +39,21 @@ SINGLE_ZEROS = 4
 """How many dims are tried at 0 alone."""
 
 Dims = tuple[tuple[str, int], ...]
+
+
+@dataclass(frozen=True)
+class Point:
+    """Where a module is evaluated: dims, and whether the inputs hold NaN and infinities."""
+
+    dims: Dims
+    special: bool = False
+
+    def __str__(self) -> str:
+        at = ", ".join(f"{name} = {value}" for name, value in self.dims)
+        return (f" at {at}" if at else "") + (" with NaN and infinities" if self.special else "")
+
+
+Key = tuple[str, Point]
 Outputs = dict[str, Array]
 
 
@@ -47,12 +63,11 @@ class Difference:
 
     pass_name: str
     symbol: str
-    dims: Dims
+    point: Point
     detail: str
 
     def __str__(self) -> str:
-        at = ", ".join(f"{name} = {value}" for name, value in self.dims)
-        return f"pass '{self.pass_name}' changes the meaning of @{self.symbol}{' at ' if at else ''}{at}: {self.detail}"
+        return f"pass '{self.pass_name}' changes the meaning of @{self.symbol}{self.point}: {self.detail}"
 
 
 class SemanticsChecker:
@@ -75,12 +90,13 @@ class SemanticsChecker:
         self.checks = 0
         self.seed = seed
         self._params = RandomParams(param_types(module), seed)
-        declared: dict[str, list[Dims]] = {}
+        declared: dict[str, list[Point]] = {}
         for name, root in callables(module).items():
             scope = cast(DimsAttr, root.properties["dims"]).data
             top = reduced_maximum(root, scope, budget)
-            points = (scope.minimum_env(), top, middle(scope, top, seed))
-            declared[name] = list(dict.fromkeys(tuple(p.items()) for p in points))
+            between = middle(scope, top, seed)
+            points = dict.fromkeys(tuple(p.items()) for p in (scope.minimum_env(), top, between))
+            declared[name] = [*(Point(p) for p in points), Point(tuple(between.items()), special=True)]
         self._subjects = [_Subject(self, module, declared)]
         wide = widened(module)
         if wide is None:
@@ -112,8 +128,8 @@ class SemanticsChecker:
                 self._subjects[1].compare(pass_name, self._wide)
         return self.differences[before:]
 
-    def inputs(self, root: Operation, dims: Mapping[str, int]) -> dict[str, Array]:
-        """Return random inputs for a graph or program at some dims."""
+    def inputs(self, root: Operation, dims: Mapping[str, int], special: bool = False) -> dict[str, Array]:
+        """Return random inputs for a graph or program at some dims, if asked for with NaN and infinities among them."""
         return {
             name: random_input(
                 name,
@@ -121,6 +137,7 @@ class SemanticsChecker:
                 cast(ShapedType, value.type),
                 index_bound(value),
                 self.seed,
+                special,
             )
             for name, value in named_inputs(root)
         }
@@ -134,24 +151,24 @@ class SemanticsChecker:
 class _Subject:
     """One module on its way through the passes: its inputs, fixed at the start, and its last outputs at each point."""
 
-    def __init__(self, checker: SemanticsChecker, module: ModuleOp, points: Mapping[str, list[Dims]]) -> None:
+    def __init__(self, checker: SemanticsChecker, module: ModuleOp, points: Mapping[str, list[Point]]) -> None:
         self.checker = checker
         self.text = str(module)
-        self.inputs: dict[tuple[str, Dims], dict[str, Array]] = {}
-        self.outputs: dict[tuple[str, Dims], Outputs] = {}
+        self.inputs: dict[Key, dict[str, Array]] = {}
+        self.outputs: dict[Key, Outputs] = {}
         self.bitwise: dict[str, set[str]] = {}
         for name, root in callables(module).items():
             self.bitwise[name] = moved_outputs(root)
-            for dims in points[name]:
-                key = (name, dims)
-                self.inputs[key] = checker.inputs(root, dict(dims))
+            for point in points[name]:
+                key = (name, point)
+                self.inputs[key] = checker.inputs(root, dict(point.dims), point.special)
                 try:
                     self.outputs[key] = self.evaluate(module, root, key)
                 except EvaluationError as e:
-                    checker.skipped.append(f"@{name} at {dict(dims)}: {e}")
+                    checker.skipped.append(f"@{name}{point}: {e}")
 
-    def evaluate(self, module: ModuleOp, root: Operation, key: tuple[str, Dims]) -> Outputs:
-        inputs, params, dims = self.inputs[key], self.checker.params, dict(key[1])
+    def evaluate(self, module: ModuleOp, root: Operation, key: Key) -> Outputs:
+        inputs, params, dims = self.inputs[key], self.checker.params, dict(key[1].dims)
         if isinstance(root, GraphOp):
             return evaluate_graph(root, inputs, params, dims)
         return run_program(module, root, inputs, params, dims, exact=True, strict=True)
@@ -177,7 +194,7 @@ class _Subject:
                 self.report(pass_name, key, detail)
             self.outputs[key] = outputs
 
-    def report(self, pass_name: str, key: tuple[str, Dims], detail: str) -> None:
+    def report(self, pass_name: str, key: Key, detail: str) -> None:
         self.checker.differences.append(Difference(pass_name, *key, detail))
 
 
@@ -256,30 +273,28 @@ def compare_arrays(expected: Array, found: Array, bitwise: bool) -> str | None:
         )
 
 
-def widened(module: ModuleOp) -> tuple[ModuleOp, dict[str, list[Dims]]] | None:
-    """Return a copy of a module with its dims declared from 0 up, or from 1 where that is not valid, and points to
-    try."""
+def widened(module: ModuleOp) -> tuple[ModuleOp, dict[str, list[Point]]] | None:
+    """A copy of a module whose dims are declared from 0 up, or from 1 where that is not valid, and what to try."""
     for low in (0, 1):
         copy = module.clone()
-        points: dict[str, list[Dims]] = {}
         for op in copy.walk():
             dims = op.properties.get("dims")
             if isinstance(dims, DimsAttr):
                 scope = Scope(Dim(d.name, min(low, d.lo), max(1, d.hi), d.hints) for d in dims.data)
                 op.properties["dims"] = DimsAttr(scope)
-                if not isinstance(op, KernelOp):
-                    names = [d.name for d in scope]
-                    tried = [dict.fromkeys(names, 1)]
-                    if low == 0:
-                        tried.append(dict.fromkeys(names, 0))
-                        small = {d.name: min(3, d.hi) for d in scope}
-                        tried += [small | {name: 0} for name in names[:SINGLE_ZEROS]]
-                    points[cast("GraphOp | ProgramOp", op).sym_name.data] = list(
-                        dict.fromkeys(tuple(p.items()) for p in tried)
-                    )
         try:
             copy.verify()
         except VerifyException:
             continue
-        return copy, points
+        return copy, {name: small_points(root.dims.data, low) for name, root in callables(copy).items()}
     return None
+
+
+def small_points(scope: Scope, low: int) -> list[Point]:
+    """Return all dims at 1, and where they may be 0, all at 0 and each of the first few at 0 alone."""
+    names = [d.name for d in scope]
+    tried = [dict.fromkeys(names, 1)]
+    if low == 0:
+        small = {d.name: min(3, d.hi) for d in scope}
+        tried += [dict.fromkeys(names, 0), *(small | {name: 0} for name in names[:SINGLE_ZEROS])]
+    return [Point(dims) for dims in dict.fromkeys(tuple(p.items()) for p in tried)]

@@ -22,6 +22,9 @@ ELEMENT_WORK = 8
 """Multiplications that one element of an op other than a contraction is taken to cost."""
 
 
+SPECIAL = (np.nan, np.inf, -np.inf, -0.0)
+
+
 def generator(seed: int, name: str) -> np.random.Generator:
     """Return the random generator of a name."""
     return np.random.default_rng((seed, zlib.crc32(name.encode())))
@@ -70,9 +73,19 @@ class RandomParams(Mapping[str, Array]):
         return len(self.types)
 
 
-def random_input(name: str, shape: tuple[int, ...], type_: ShapedType, below: int, seed: int) -> Array:
-    """Return the values of an input: floats not rounded beyond their element type, integers in [0, below)."""
-    return random_values(generator(seed, f"input {name} {shape}"), shape, storage_dtype(type_.element_type), below)
+def random_input(
+    name: str, shape: tuple[int, ...], type_: ShapedType, below: int, seed: int, special: bool = False
+) -> Array:
+    """Return the values of an input: floats that their element type can hold, integers in [0, below).
+
+    With `special`, up to four floats, at most every fourth, are NaN, the infinities and a negative zero.
+    """
+    rng = generator(seed, f"input {name} {shape}")
+    values = random_values(rng, shape, storage_dtype(type_.element_type), below)
+    if special and values.dtype.kind not in "ib":
+        places = rng.permutation(values.size)[: min(len(SPECIAL), values.size // 4)]
+        values.reshape(-1)[places] = SPECIAL[: len(places)]
+    return values
 
 
 def index_bound(value: SSAValue) -> int:

@@ -12,7 +12,7 @@ from xdsl.ir import Operation
 from xdsl.passes import ModulePass
 
 from ait_mlir.ir.parser import parse_text
-from ait_mlir.passes.check_semantics import SemanticsChecker
+from ait_mlir.passes.check_semantics import Point, SemanticsChecker
 from ait_mlir.passes.pipelines import passes_between
 from ait_mlir.universe import context
 from tests.lit.runner import run_ait_opt
@@ -107,7 +107,7 @@ def test_a_pass_that_keeps_the_meaning() -> None:
 
     halve(module)
     assert not checker.after("halve", module, halve)
-    assert checker.checks == 3 + 4  # minimum, maximum, middle; ones, zeros, each dim at zero
+    assert checker.checks == 4 + 4  # minimum, maximum, middle twice; ones, zeros, each dim at zero
     assert not checker.skipped
 
 
@@ -137,7 +137,7 @@ def test_small_dims_are_tried_on_a_widened_copy() -> None:
     module = parse_text(context(), text)
     checker = SemanticsChecker(module)
     found = checker.after("small", module, wrong_at_one)
-    assert [d.dims for d in found] == [(("s", 1),)]
+    assert [d.point for d in found] == [Point((("s", 1),))]
 
 
 def test_a_range_that_is_needed_keeps_dims_at_one() -> None:
@@ -154,12 +154,34 @@ def test_a_range_that_is_needed_keeps_dims_at_one() -> None:
     module = parse_text(context(), text)
     checker = SemanticsChecker(module)
     drop(module)
-    assert (("s", 1),) in [d.dims for d in checker.after("drop", module, drop)]
+    assert Point((("s", 1),)) in [d.point for d in checker.after("drop", module, drop)]
     module = parse_text(context(), text.replace("s - 1", "s - 2"))
     checker = SemanticsChecker(module)
     assert "not valid" in checker.skipped[0]
     drop(module)
     assert checker.after("drop", module, drop)
+
+
+def test_nan_and_infinities_are_tried() -> None:
+    """x * 0 is 0 for all finite x only."""
+    text = """ait.graph @g(%x: !ait.tensor<s x f32>) dims {s = 4 to 9} {
+      %0 = ait.constant 0.0 : !ait.tensor<f32>
+      %1 = ait.mul %x, %0 : !ait.tensor<s x f32>
+      %2 = ait.constant 0.0 : !ait.tensor<s x f32>
+      ait.output "y" %1 : !ait.tensor<s x f32>
+    }"""
+
+    def fold(m: ModuleOp) -> None:
+        op = op_of(m, "ait.mul")
+        assert op.next_op is not None
+        op.results[0].replace_all_uses_with(op.next_op.results[0])
+
+    module = parse_text(context(), text)
+    checker = SemanticsChecker(module)
+    fold(module)
+    found = checker.after("fold", module, fold)
+    assert found and all(d.point.special for d in found)
+    assert "with NaN and infinities: output 'y': 1 of" in str(found[0])
 
 
 def test_a_pass_that_fails_on_the_copy_is_noted() -> None:
