@@ -6,6 +6,7 @@ import random
 import sys
 from collections.abc import Sequence
 from itertools import pairwise
+from pathlib import Path
 
 import pytest
 from xdsl.dialects import pdl
@@ -20,6 +21,7 @@ from ait_mlir.rewrites.engine.compile import CompiledPatterns, compile_patterns
 from ait_mlir.rewrites.engine.constraints import CONSTRAINTS
 from ait_mlir.rewrites.engine.driver import Rewriter, apply_patterns
 from ait_mlir.rewrites.engine.errors import PatternError, RewriteError
+from ait_mlir.rewrites.engine.file import load_patterns
 from ait_mlir.rewrites.engine.language import PatternBuilder, PatternFamily, PatternSet, pattern, patterns
 from ait_mlir.rewrites.engine.natives import NATIVES
 from ait_mlir.rewrites.epilogue import EPILOGUE
@@ -254,6 +256,33 @@ def test_strings_never_become_code(text: str) -> None:
     apply_patterns(module, compiled)
     (new,) = [op for op in module.walk() if op.name == "ait.tanh"]
     assert new.attributes[text] == StringAttr(text)
+
+
+def test_strings_of_a_pattern_file_never_become_code(tmp_path: Path) -> None:
+    """The same from text: an attribute that would touch a file if it were run as Python."""
+    target = tmp_path / "owned"
+    evil = f'\\22 + __import__(\\22os\\22).system(\\22touch {target}\\22) + \\22'
+    file = tmp_path / "evil.mlir"
+    file.write_text(
+        f"""pdl.pattern @"{evil}" : benefit(1) {{
+          %x = pdl.operand
+          %t = pdl.type
+          %a = pdl.attribute = "{evil}"
+          %root = pdl.operation "ait.neg" (%x : !pdl.value) {{"{evil}" = %a}} -> (%t : !pdl.type)
+          pdl.rewrite %root {{ pdl.replace %root with (%x : !pdl.value) }}
+        }}"""
+    )
+    compiled = load_patterns(context(), file)
+    assert "__import__" not in compiled.source and "touch" not in compiled.source
+    module = parse(unary_chain("neg"))
+    (neg,) = [op for op in module.walk() if op.name == "ait.neg"]
+    apply_patterns(module, compiled)
+    assert names(module) == ["ait.neg", "ait.output"]
+    text = evil.replace("\\22", '"')
+    neg.attributes[text] = StringAttr(text)
+    apply_patterns(module, compiled)
+    assert names(module) == ["ait.output"]
+    assert not target.exists()
 
 
 # ** errors **

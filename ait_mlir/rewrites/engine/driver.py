@@ -260,7 +260,10 @@ def is_dead(op: Operation) -> bool:
 
 
 # What a constraint or a native rewrite raises when a pattern hands it something it is not meant for.
-_FAILURES = (AssertionError, AttributeError, IndexError, KeyError, TypeError, ValueError, VerifyException)
+_FAILURES = (
+    *(AssertionError, AttributeError, IndexError, KeyError, NotImplementedError, TypeError, ValueError),
+    VerifyException,
+)
 
 
 def _reason(error: Exception) -> str:
