@@ -13,11 +13,12 @@ import os
 import re
 import struct
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from importlib import metadata
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, BinaryIO, cast
 
 import numpy as np
 
@@ -121,22 +122,36 @@ def write(
             f"{manifest.name!r} cannot be the name of a model: expected 1 to 64 letters, digits, '_' or '-'"
         )
     code = library if isinstance(library, bytes) else Path(library).read_bytes()
-    contents: dict[str, Callable[[], Iterable[Piece]]] = {
-        "ir": lambda: [ir_text.encode()],
-        "library": lambda: [code],
-        "constants": lambda: safetensors_part.encode(constants),
+    contents: dict[str, list[Piece]] = {
+        "ir": [ir_text.encode()],
+        "library": [code],
+        "constants": list(safetensors_part.encode(constants)),
     }
-    measured = {name: _measure(pieces()) for name, pieces in contents.items()}
-    head, parts, total = _layout(manifest, measured)
+    sizes = {name: sum(len(piece) for piece in pieces) for name, pieces in contents.items()}
+    _, places, total = _layout(manifest, sizes, dict.fromkeys(contents, "0" * 64))
     target = Path(path)
     with atomic_file(target) as file:
-        file.write(head)
+        hashes: dict[str, str] = {}
         for name, pieces in contents.items():
-            file.write(bytes(parts[name][0] - file.tell()))
-            for piece in pieces():
-                file.write(piece)
+            file.seek(places[name])
+            hashes[name] = _write_and_hash(file, pieces)
         assert file.tell() == total, "the parts of an artifact changed while it was written"
+        file.seek(0)
+        file.write(_layout(manifest, sizes, hashes)[0])
     return target
+
+
+def _write_and_hash(file: BinaryIO, pieces: Iterable[Piece]) -> str:
+    """Write pieces and return the SHA-256 of them all; it is computed while the disk is busy."""
+    digest = hashlib.sha256()
+    with ThreadPoolExecutor(1) as pool:
+        hashed: list[Future[None]] = []
+        for piece in pieces:
+            hashed.append(pool.submit(digest.update, piece))
+            file.write(piece)
+        for one in hashed:
+            one.result()
+    return digest.hexdigest()
 
 
 def read(path: str | os.PathLike[str], *, verify_weights: bool = True) -> Artifact:
@@ -199,8 +214,8 @@ def _runs_on(arch: str, card: str) -> bool:
 
 
 def _layout(
-    manifest: Manifest, measured: Mapping[str, tuple[int, str]]
-) -> tuple[bytes, dict[str, tuple[int, int]], int]:
+    manifest: Manifest, sizes: Mapping[str, int], hashes: Mapping[str, str]
+) -> tuple[bytes, dict[str, int], int]:
     """Header with manifest, place of each part, and size of the file.
 
     Offsets stand in the manifest, whose length moves them: it is padded to pages, so that a second round settles them.
@@ -211,21 +226,20 @@ def _layout(
         body["instruction_sets"] = sorted(instruction_sets())
     room = PAGE
     while True:
-        parts: dict[str, tuple[int, int]] = {}
+        places: dict[str, int] = {}
         offset = end = room
-        for name, (size, _) in measured.items():
-            parts[name] = offset, size
+        for name, size in sizes.items():
+            places[name] = offset
             end = offset + size
             offset = _page_up(end)
         body["parts"] = {
-            name: {"offset": parts[name][0], "size": size, "sha256": digest}
-            for name, (size, digest) in measured.items()
+            name: {"offset": places[name], "size": size, "sha256": hashes[name]} for name, size in sizes.items()
         }
         text = json.dumps(body, indent=1, sort_keys=True).encode()
         needed = _page_up(_HEADER.size + len(text))
         if needed == room:
             header = _HEADER.pack(_MAGIC, FORMAT_VERSION, 0, len(text), end, hashlib.sha256(text).digest())
-            return header + text, parts, end
+            return header + text, places, end
         room = needed
 
 
@@ -274,14 +288,6 @@ def producers() -> dict[str, str]:
         except metadata.PackageNotFoundError:
             continue
     return found
-
-
-def _measure(pieces: Iterable[Piece]) -> tuple[int, str]:
-    size, digest = 0, hashlib.sha256()
-    for piece in pieces:
-        size += len(piece)
-        digest.update(piece)
-    return size, digest.hexdigest()
 
 
 def _hash(data: np.ndarray[Any, np.dtype[np.uint8]]) -> str:
