@@ -68,11 +68,40 @@ inline C row_sum(const C* x, int64_t n) {
   return reduce(x, n, C(0), plus, plus);
 }
 
-/// The sum of (x[i] - centre)^2.
+/// The sums of x[i] - centre and of its square.
 template <class C>
-inline C row_squares(const C* x, int64_t n, C centre) {
-  const auto square = [centre](auto a, auto b) { return a + (b - centre) * (b - centre); };
-  return reduce(x, n, C(0), square, [](auto a, auto b) { return a + b; });
+struct Moments {
+  C differences, squares;
+};
+
+template <class C>
+inline Moments<C> row_moments(const C* x, int64_t n, C centre) {
+  using L = Lanes<C>;
+  constexpr int64_t kCount = L::kCount;
+  typename L::Type differences[2] = {}, squares[2] = {};
+  int64_t i = 0;
+  for (; i + 2 * kCount <= n; i += 2 * kCount) {
+    for (int j = 0; j < 2; ++j) {
+      const typename L::Type d = L::load(x + i + j * kCount) - centre;
+      differences[j] += d;
+      squares[j] += d * d;
+    }
+  }
+  C lanes[2][kCount];
+  const typename L::Type all[2] = {differences[0] + differences[1], squares[0] + squares[1]};
+  memcpy(lanes, all, sizeof lanes);
+  for (int64_t j = 0; i < n; ++i, j = (j + 1) % kCount) {
+    const C d = x[i] - centre;
+    lanes[0][j] += d;
+    lanes[1][j] += d * d;
+  }
+  for (int64_t width = kCount / 2; width > 0; width /= 2) {
+    for (int64_t j = 0; j < width; ++j) {
+      lanes[0][j] += lanes[0][j + width];
+      lanes[1][j] += lanes[1][j + width];
+    }
+  }
+  return {lanes[0][0], lanes[1][0]};
 }
 
 /// Fills `row` with the first result of F over the row at `coordinate`, and stores its further results.
@@ -100,6 +129,16 @@ inline void load_row(const int64_t (&sizes)[kRank], const Pack<Ins...>& ins, std
                   count),
        ...);
     }
+  }
+}
+
+/// Where a finished row is computed: in place where the result is contiguous and of the compute type, else in `row`.
+template <int kRowRank, size_t kRank, class Out, class C>
+inline C* row_target(const Out& out, const int64_t (&coordinate)[kRank], C* row) {
+  if constexpr (kRowRank == 1 && Out::kInner == Inner::unit && std::is_same_v<typename Out::Value, C>) {
+    return at(out, coordinate, static_cast<int>(kRank) - 1);
+  } else {
+    return row;
   }
 }
 
@@ -159,14 +198,14 @@ int32_t layer_norm(const Context&, const int64_t (&sizes)[kRank], const Pack<Ins
                                     coordinate, row);
       const C count = static_cast<C>(n);
       const C mean = detail::row_sum(row, n) / count;
+      const detail::Moments<C> moments = detail::row_moments(row, n, mean);
+      const C shift = moments.differences / count;
+      const C variance = moments.squares / count - shift * shift;
+      const C inverse = C(1) / ait::sqrt((variance < C(0) ? C(0) : variance) + static_cast<C>(eps));
+      C* const to = detail::row_target<kRowRank>(get<0>(outs), coordinate, row);
 #pragma omp simd
-      for (int64_t i = 0; i < n; ++i) row[i] -= mean;
-      const C shift = detail::row_sum(row, n) / count;
-      const C variance = detail::row_squares(row, n, shift) / count;
-      const C inverse = C(1) / ait::sqrt(variance + static_cast<C>(eps));
-#pragma omp simd
-      for (int64_t i = 0; i < n; ++i) row[i] = (row[i] - shift) * inverse * g[i] + b[i];
-      detail::store_row<kRowRank>(sizes, get<0>(outs), coordinate, row);
+      for (int64_t i = 0; i < n; ++i) to[i] = ((row[i] - mean) - shift) * inverse * g[i] + b[i];
+      if (to == row) detail::store_row<kRowRank>(sizes, get<0>(outs), coordinate, row);
     }
   }
   return 0;
@@ -192,9 +231,10 @@ void softmax_rows(const int64_t (&sizes)[kRank], const In& in, const Out& out, i
 #pragma omp simd
       for (int64_t i = 0; i < n; ++i) row[i] = ait::exp(row[i] - largest);
       const C inverse = C(1) / row_sum(row, n);
+      C* const to = row_target<1>(out, coordinate, row);
 #pragma omp simd
-      for (int64_t i = 0; i < n; ++i) row[i] *= inverse;
-      narrow(row, n, at(out, coordinate, kOuter));
+      for (int64_t i = 0; i < n; ++i) to[i] = row[i] * inverse;
+      if (to == row) narrow(row, n, at(out, coordinate, kOuter));
     }
   }
 }
