@@ -75,9 +75,9 @@ int32_t gemm_with(const GemmCall& c) {
   }
 }
 
-#if PART >= 0 && PART <= 15
+#if PART < 100
 extern "C" int32_t NAME(const GemmCall* c) { return gemm_with<TILE, ait::half, true, true>(*c); }
-#elif PART == 16
+#elif PART == 100
 extern "C" int32_t gemm_other(const GemmCall* c) {  // other layouts and types, through one tile
   using Small = Tile<64, 64, 64, 2, 2, 4, 3>;
   using Wide = Tile<128, 64, 32, 4, 1, 3>;
@@ -93,7 +93,7 @@ extern "C" int32_t gemm_simt_f32(const GemmCall* c) {  // any layout: strides de
                                matrices(static_cast<const float*>(c->b), !c->b_k, c->ldb, c->b_batch, c->inner),
                                matrices(static_cast<float*>(c->d), true, c->ldd, c->d_batch, c->inner), operands());
 }
-#elif PART == 17
+#elif PART == 101
 namespace ait::runtime {
 const std::vector<std::string>& gemm_library_candidates() {
   static const std::vector<std::string> none;

@@ -25,10 +25,13 @@ import torch
 ROOT = Path(__file__).resolve().parents[2]
 SOURCE = Path(__file__).with_suffix(".cu").resolve()
 TILES = [
-    (128, 256, 64, 2, 4, 3, 1), (128, 256, 32, 2, 4, 4, 1), (128, 128, 64, 2, 2, 3, 2), (128, 128, 32, 2, 2, 4, 2),
-    (128, 128, 64, 2, 4, 3, 1), (128, 64, 64, 2, 2, 4, 2), (64, 128, 64, 2, 2, 4, 2), (64, 64, 64, 2, 2, 4, 3),
+    (128, 256, 64, 2, 4, 3, 1), (256, 128, 64, 4, 2, 3, 1), (128, 128, 64, 2, 2, 3, 2), (128, 128, 32, 2, 2, 4, 2),
+    (128, 64, 64, 2, 2, 4, 2), (64, 128, 64, 2, 2, 4, 2), (64, 64, 64, 2, 2, 4, 3), (64, 64, 64, 2, 4, 4, 2),
     (64, 64, 128, 2, 2, 3, 2), (64, 32, 64, 2, 2, 4, 4), (32, 64, 64, 2, 2, 4, 4), (32, 32, 128, 2, 2, 4, 3),
-    (256, 128, 64, 4, 2, 3, 1), (64, 64, 64, 2, 4, 4, 2), (64, 64, 64, 2, 2, 6, 2), (128, 64, 64, 4, 2, 4, 2),
+    (128, 64, 64, 4, 2, 4, 2),
+    # of whole warpgroups
+    (128, 256, 64, 8, 1, 4, 1), (128, 128, 64, 8, 1, 3, 2), (128, 128, 64, 8, 1, 6, 1), (256, 128, 64, 16, 1, 4, 1),
+    (64, 256, 64, 4, 1, 5, 1), (64, 128, 64, 4, 1, 4, 2), (64, 64, 64, 4, 1, 6, 2), (128, 64, 64, 8, 1, 4, 2),
 ]  # fmt: skip
 ATTENTION = [
     ("AttentionTile<64, 4, 64>", "ait::half"), ("AttentionTile<64, 2, 64>", "ait::half"),
@@ -106,9 +109,9 @@ def build(out: Path) -> ctypes.CDLL:
     parts: list[dict[str, str]] = []
     for i, tile in enumerate(TILES):
         parts.append({"PART": str(i), "NAME": f"gemm_{i}", "TILE": f"Tile<{', '.join(map(str, tile))}>"})
-    parts += [{"PART": "16"}, {"PART": "17"}]
+    parts += [{"PART": "100"}, {"PART": "101"}]
     for i, (tile_name, dtype) in enumerate(ATTENTION):
-        parts.append({"PART": "18", "NAME": f"attention_{i}", "TILE": f"{tile_name}, {dtype}"})
+        parts.append({"PART": "102", "NAME": f"attention_{i}", "TILE": f"{tile_name}, {dtype}"})
 
     def compile_one(item: tuple[int, dict[str, str]]) -> str:
         index, defines = item

@@ -100,7 +100,10 @@ def test_tiles(tiles: Library, name: str) -> None:
 
 @pytest.mark.parametrize("name", CUBLASLT)
 def test_cublaslt(cublaslt: Library, name: str) -> None:
-    check(cublaslt, CUBLASLT[name], ULPS[_type(name)], GEMM_FLOOR[_type(name)])
+    if "tanh" in name:  # its gelu is an approximation on the rounded sum
+        check(cublaslt, CUBLASLT[name], 1.6, 2e-5)
+    else:
+        check(cublaslt, CUBLASLT[name], ULPS[_type(name)], GEMM_FLOOR[_type(name)])
 
 
 @pytest.mark.parametrize("name", ATTENTION)

@@ -144,10 +144,8 @@ class NativeGemm(ContractionKernel):
         cycles = best_tiles(m, n, k, batches, _has_clusters(target))[0].cycles(m, n, k, batches)
         if op.epilogue.blocks and any(o.name in ("ait.gelu", "ait.erf") for o in op.epilogue.block.ops):
             cycles += ERF_CYCLES * m * n * batches / 132
-        return cycles / CLOCK
-
-    def accepts_extra(self, op: ContractionOp, position: int, problem: Problem, scope: Scope) -> bool:
-        return True
+        whole = [v for v in op.epilogue_operands if cast(TensorType, v.type).dims == op.output.type.dims]
+        return cycles / CLOCK + len(whole) * size * m * n * batches / target.bandwidth
 
     def emit(
         self,
@@ -243,8 +241,13 @@ class CublasLtGemm(ContractionKernel):
     def seconds(self, op: ContractionOp, m: int, n: int, k: int, batches: int, target: Target) -> float:
         size = BY_IR[_kind(op)].bytes
         moved = size * batches * (m * k + k * n + m * n) / target.bandwidth
-        busy = max(2.0 * m * n * k * batches / LT_RATE[size], moved, LT_SECONDS_PER_K * k)
-        return LT_SECONDS + busy + (0.05 * busy if library_epilogue(op) != LibraryEpilogue() else 0.0)
+        busy = max(2.0 * m * n * k * batches / LT_RATE[size], moved + LT_SECONDS_PER_K * k)
+        epilogue = library_epilogue(op)
+        if epilogue is not None and epilogue.activation is not None:
+            busy *= 1.13
+        if epilogue is not None and epilogue.residual is not None:
+            busy += size * m * n * batches / target.bandwidth
+        return LT_SECONDS + busy + (0.3e-6 if epilogue != LibraryEpilogue() else 0.0)
 
     def accepts_extra(self, op: ContractionOp, position: int, problem: Problem, scope: Scope) -> bool:
         found = library_epilogue(op)

@@ -8,8 +8,10 @@ from dataclasses import dataclass, replace
 SMS = 132
 """Multiprocessors of the cards that estimates are made for (H100, H200)."""
 CLOCK = 1.7e9
-MMA_RATE = 1150
+MMA_RATE = 900
 """Multiply-adds a multiprocessor reaches per cycle with mma.sync, f16."""
+GROUP_RATE = 1400
+"""The same with wgmma, for tiles of whole warpgroups."""
 SHARED_RATE = 48
 """Bytes a multiprocessor takes from L2 per cycle."""
 STEP_CYCLES = 130
@@ -69,8 +71,14 @@ class GemmTile:
             raise ValueError(f"no native gemm has the tile {self.config()}: {'; '.join(wrong)}")
 
     @property
+    def is_group(self) -> bool:
+        """Whether the tile is that of warpgroups, which on Hopper run wgmma where k is contiguous in both operands."""
+        return self.m == 16 * self.warps_m and self.m % 64 == 0 and self.warps_n == 1 and self.k == 64
+
+    @property
     def shared_bytes(self) -> int:
-        return max((self.m + self.n) * self.k * 2 * self.stages, 16 * self.warps_m * (self.n + 8) * 4)
+        pipeline = (self.m + self.n) * self.k * 2 * self.stages
+        return max(pipeline, 16 * self.warps_m * (self.n + 8) * 4)
 
     def cycles(self, m: int, n: int, k: int, batches: int) -> float:
         """Estimated cycles of a problem."""
@@ -78,7 +86,7 @@ class GemmTile:
         depth = -(-k // self.split)
         resident = max(1, min(self.blocks, -(-blocks // SMS)))
         waves = -(-blocks // (SMS * resident))
-        compute = resident * self.m * self.n * depth / MMA_RATE
+        compute = resident * self.m * self.n * depth / (GROUP_RATE if self.is_group else MMA_RATE)
         memory = resident * (self.m + self.n) * 2 * depth / SHARED_RATE
         latency = STEP_CYCLES * -(-depth // self.k) * (1 + self.k / 256)
         reduce = 0 if self.split == 1 else 900 + self.m * self.n * self.split / 256
@@ -94,11 +102,16 @@ TILES = (
     GemmTile(128, 128, 32, 2, 2, 4, 2),
     GemmTile(128, 64, 64, 2, 2, 4, 2),
     GemmTile(64, 128, 64, 2, 2, 4, 2),
+    GemmTile(64, 64, 64, 2, 4, 4, 2),
     GemmTile(64, 64, 64, 2, 2, 4, 3),
     GemmTile(64, 64, 128, 2, 2, 3, 2),
     GemmTile(64, 32, 64, 2, 2, 4, 4),
     GemmTile(32, 64, 64, 2, 2, 4, 4),
     GemmTile(32, 32, 128, 2, 2, 4, 3),
+    GemmTile(128, 256, 64, 8, 1, 4, 1),
+    GemmTile(128, 128, 64, 8, 1, 3, 2),
+    GemmTile(64, 128, 64, 4, 1, 4, 2),
+    GemmTile(64, 64, 64, 4, 1, 6, 2),
 )
 
 
