@@ -15,6 +15,7 @@ from xdsl.ir import Operation, SSAValue
 from ait_mlir.dialects.ait.attention import AttentionOp
 from ait_mlir.dialects.ait.gemm import ContractionOp
 from ait_mlir.dialects.ait.types import ShapedType, TensorType
+from ait_mlir.dialects.ait_rt.program import KernelOp, LaunchOp
 from ait_mlir.dims import Scope
 from ait_mlir.reference.core import Array, DType, storage_dtype
 
@@ -139,8 +140,20 @@ def work_of(op: Operation, dims: Mapping[str, int]) -> int:
 
 
 def total_work(root: Operation, dims: Mapping[str, int]) -> int:
-    """Return the work of all ops in a graph or program, regions left out."""
-    return sum(work_of(op, dims) for region in root.regions for block in region.blocks for op in block.ops)
+    """Return the work of all ops in a graph, regions left out, or of all launches of a program."""
+    return sum(work_of(op, dims) for op in computing_ops(root))
+
+
+def computing_ops(root: Operation) -> Iterator[Operation]:
+    """Yield the ops that a graph or program runs: those in it, and for a launch the op of its kernel."""
+    module = root.parent_op()
+    kernels = {k.sym_name.data: k for k in module.regions[0].ops if isinstance(k, KernelOp)} if module else {}
+    for op in root.regions[0].ops:
+        if isinstance(op, LaunchOp):
+            if op.kernel_name in kernels:
+                yield kernels[op.kernel_name].compute_op()
+        else:
+            yield op
 
 
 def reduced_maximum(root: Operation, scope: Scope, budget: int) -> dict[str, int]:
