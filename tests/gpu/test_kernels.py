@@ -143,3 +143,59 @@ def test_an_id_outside_of_the_table_gives_nan(gathers: Library, t: str, bad: int
 @pytest.mark.parametrize("t", test_pipeline.TORCH)
 def test_small_graph_through_the_pipeline(t: str, tmp_path: Path) -> None:
     test_pipeline.check_pipeline("cuda", t, tmp_path)
+
+
+HUGE = "dims {n = 1 to 4294967296}"
+HUGE_MAP = Case(
+    f"ait.graph @g(%x: !ait.tensor<n x i8>) {HUGE} {{\n"
+    '  %y = ait.relu %x : !ait.tensor<n x i8>\n  ait.output "y" %y : !ait.tensor<n x i8>\n}'
+)
+HUGE_COPY = Case(
+    f"ait.graph @g(%x: !ait.tensor<n x 3 x i8>) {HUGE} {{\n"
+    '  %y = ait.permute %x [1, 0] : !ait.tensor<3 x n x i8>\n  ait.output "y" %y : !ait.tensor<3 x n x i8>\n}'
+)
+HUGE_ROWS = Case(
+    f"ait.graph @g(%x: !ait.tensor<n x 2 x f16>) {HUGE} {{\n"
+    '  %y = ait.softmax %x dim 1 : !ait.tensor<n x 2 x f16>\n  ait.output "y" %y : !ait.tensor<n x 2 x f16>\n}'
+)
+
+
+@pytest.fixture(scope="module")
+def huge(tmp_path_factory: pytest.TempPathFactory) -> Library:
+    return library_of([HUGE_MAP, HUGE_COPY, HUGE_ROWS], tmp_path_factory)
+
+
+@pytest.mark.parametrize("shift", [0, 1])
+def test_map_of_more_than_2_to_31_elements(huge: Library, shift: int) -> None:
+    import torch
+
+    n = 2**31 + 13
+    x = torch.randint(-100, 100, (n + shift,), dtype=torch.int8, device="cuda")[shift:]
+    y = torch.full((n + shift,), 77, dtype=torch.int8, device="cuda")[shift:]
+    huge.call(HUGE_MAP, {"n": n}, [x.data_ptr(), y.data_ptr()])
+    torch.cuda.synchronize()
+    assert torch.equal(y, x.relu())
+
+
+def test_copy_of_more_than_2_to_31_elements(huge: Library) -> None:
+    import torch
+
+    n = 2**30 + 7
+    x = torch.randint(-100, 100, (n, 3), dtype=torch.int8, device="cuda")
+    y = torch.empty((3, n), dtype=torch.int8, device="cuda")
+    huge.call(HUGE_COPY, {"n": n}, [x.data_ptr(), y.data_ptr()])
+    torch.cuda.synchronize()
+    assert torch.equal(y, x.t())
+
+
+def test_rows_of_more_than_2_to_31_elements(huge: Library) -> None:
+    import torch
+
+    n = 2**30 + 7
+    x = torch.randint(-3, 4, (n, 2), dtype=torch.int8, device="cuda").half()
+    y = torch.empty((n, 2), dtype=torch.float16, device="cuda")
+    huge.call(HUGE_ROWS, {"n": n}, [x.data_ptr(), y.data_ptr()])
+    torch.cuda.synchronize()
+    tail = torch.softmax(x[-100000:].float(), 1)
+    assert (y[-100000:].float() - tail).abs().max() < 1e-3
+    assert ((y[:, 0] > y[:, 1]) == (x[:, 0] > x[:, 1])).all()
