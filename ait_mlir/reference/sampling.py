@@ -6,7 +6,7 @@ Everything is drawn from a seed and a name, so that the same graph gets the same
 from __future__ import annotations
 
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import cast
 
 import numpy as np
@@ -89,10 +89,14 @@ def random_input(
     return values
 
 
+MOVES = frozenset(f"ait.{name}" for name in ("reshape", "permute", "expand", "slice", "split", "concat", "cast"))
+
+
 def index_bound(value: SSAValue) -> int:
     """Return below what an integer input must stay, so that every table it looks into has the row.
 
-    Follows integer values through the graph; after arithmetic the bound is a quarter, and 8 where nothing is looked up.
+    Follows integer values through a graph, or from a program into its kernels; each arithmetic op on the way divides
+    the bound by four. It is 8 where nothing is looked up.
     """
     bound = 1 << 40
     seen: set[SSAValue] = {value}
@@ -105,25 +109,21 @@ def index_bound(value: SSAValue) -> int:
                 rows = cast(TensorType, op.operands[0].type).dims[0].as_int() or 1
                 bound = min(bound, max(1, rows // part))
                 continue
-            moves = op.name in (
-                "ait.reshape",
-                "ait.permute",
-                "ait.expand",
-                "ait.slice",
-                "ait.split",
-                "ait.concat",
-                "ait.cast",
-                "ait.output",
-            )
-            for result in op.results:
-                if (
-                    result not in seen
-                    and isinstance(result.type, TensorType)
-                    and storage_dtype(result.type.element_type).kind == "i"
-                ):
+            computes = op.name.startswith("ait.") and op.name not in MOVES
+            for result in reached(op, use.index):
+                if result not in seen and storage_dtype(cast(ShapedType, result.type).element_type).kind == "i":
                     seen.add(result)
-                    work.append((result, part if moves else part * 4))
+                    work.append((result, part * 4 if computes else part))
     return 8 if bound == 1 << 40 else min(bound, 1000)
+
+
+def reached(op: Operation, operand: int) -> Sequence[SSAValue]:
+    """Return what an operand flows into: the results of an op, the argument of a launched kernel."""
+    if not isinstance(op, LaunchOp):
+        return [r for r in op.results if isinstance(r.type, ShapedType)]
+    program = op.parent_op()
+    kernel = kernels_around(program).get(op.kernel_name) if program is not None else None
+    return [] if kernel is None or operand >= len(op.ins) else [kernel.block.args[operand]]
 
 
 def work_of(op: Operation, dims: Mapping[str, int]) -> int:
@@ -139,6 +139,12 @@ def work_of(op: Operation, dims: Mapping[str, int]) -> int:
     return elements * ELEMENT_WORK
 
 
+def kernels_around(program: Operation) -> dict[str, KernelOp]:
+    """Return the kernels of the module that a program is in, by name."""
+    module = program.parent_op()
+    return {} if module is None else {k.sym_name.data: k for k in module.regions[0].ops if isinstance(k, KernelOp)}
+
+
 def total_work(root: Operation, dims: Mapping[str, int]) -> int:
     """Return the work of all ops in a graph, regions left out, or of all launches of a program."""
     return sum(work_of(op, dims) for op in computing_ops(root))
@@ -146,8 +152,7 @@ def total_work(root: Operation, dims: Mapping[str, int]) -> int:
 
 def computing_ops(root: Operation) -> Iterator[Operation]:
     """Yield the ops that a graph or program runs: those in it, and for a launch the op of its kernel."""
-    module = root.parent_op()
-    kernels = {k.sym_name.data: k for k in module.regions[0].ops if isinstance(k, KernelOp)} if module else {}
+    kernels = kernels_around(root)
     for op in root.regions[0].ops:
         if isinstance(op, LaunchOp):
             if op.kernel_name in kernels:
