@@ -147,6 +147,9 @@ int32_t make_plan(const lt::Api& api, lt::Handle handle, const ait_gemm_v1& args
   if (status != lt::kSuccess) return failed(api, "creating a preference", status, error);
   const uint64_t workspace = uint64_t(key.workspace);
   status = api.preference_set(preference, lt::kPreferWorkspace, &workspace, sizeof workspace);
+  if (status == lt::kSuccess) {
+    status = api.preference_set(preference, lt::kPreferReduction, &lt::kReduceInComputeType, sizeof lt::kReduceInComputeType);
+  }
   const struct {
     int attribute;
     int64_t bytes;

@@ -34,7 +34,10 @@ inline constexpr int kDescTransA = 3, kDescTransB = 4, kDescEpilogue = 7, kDescB
 // cublasLtEpilogue_t
 inline constexpr uint32_t kEpilogueDefault = 1, kEpilogueRelu = 2, kEpilogueBias = 4, kEpilogueGelu = 32;
 // cublasLtMatmulPreferenceAttributes_t
-inline constexpr int kPreferWorkspace = 1, kPreferAlignA = 5, kPreferAlignB = 6, kPreferAlignC = 7, kPreferAlignD = 8;
+inline constexpr int kPreferWorkspace = 1, kPreferReduction = 3, kPreferAlignA = 5, kPreferAlignB = 6, kPreferAlignC = 7, kPreferAlignD = 8;
+
+// cublasLtReductionScheme_t: partial sums in the compute type, never in the result's
+inline constexpr uint32_t kReduceInComputeType = 2;
 
 struct Algorithm {
   uint64_t data[8];
