@@ -12,7 +12,7 @@
 #include "ait/kernels/gpu/gemm_epilogue.cuh"
 #include "ait/kernels/gpu/gemm_simt.cuh"
 #include "ait/kernels/gpu/mma.cuh"
-#include "ait/kernels/gpu/wgmma.cuh"
+#include "ait/kernels/gpu/warpgroup.cuh"
 
 #if defined(AIT_CUDA)
 namespace ait::gpu {
@@ -150,7 +150,7 @@ __global__ void __launch_bounds__(Tile::kThreads, Tile::kBlocks) gemm_mma_kernel
       for (int e = 0; e < 4; ++e) acc[i][j][e] = 0.f;
 
   wait_for_previous();
-  if constexpr (Tile::kGroups && kHasWgmma && kAK && kBK) {
+  if constexpr (Tile::kGroups && kHasWarpgroups && kAK && kBK) {
     // Tile `step` has landed once all but the newest kStages - 3 groups have; the buffer refilled in a step was read two steps ago, by
     // products that every thread waited for before the barrier of this step.
 #pragma unroll
@@ -162,22 +162,22 @@ __global__ void __launch_bounds__(Tile::kThreads, Tile::kBlocks) gemm_mma_kernel
     const uint32_t base = shared_address(shared), group_rows = uint32_t(warp / 4) * 64 * Tile::kK * 2;
     for (int step = 0; step < steps; ++step) {
       copy_async_wait<Tile::kStages - 3>();
-      wgmma_publish();
+      warpgroup_publish();
       __syncthreads();
       const uint32_t at = base + uint32_t(stage * Tile::kStageBytes);
-      wgmma_begin();
+      warpgroup_begin();
 #pragma unroll
       for (int kk = 0; kk < Tile::kK / 16; ++kk) {
-        Wgmma<T, Tile::kMmaN>::start(acc[0], wgmma_tile(at + group_rows + kk * 32), wgmma_tile(at + Tile::kM * Tile::kK * 2 + kk * 32));
+        WarpgroupProduct<T, Tile::kMmaN>::start(acc[0], warpgroup_tile(at + group_rows + kk * 32), warpgroup_tile(at + Tile::kM * Tile::kK * 2 + kk * 32));
       }
-      wgmma_commit();
-      wgmma_wait<1>();
+      warpgroup_commit();
+      warpgroup_wait<1>();
       if (step + Tile::kStages - 2 < steps) load(next);
       copy_async_commit();
       stage = stage + 1 == Tile::kStages ? 0 : stage + 1;
       next = next + 1 == Tile::kStages ? 0 : next + 1;
     }
-    wgmma_wait<0>();
+    warpgroup_wait<0>();
 #pragma unroll
     for (int j = 0; j < Tile::kMmaN; ++j) {  // keeps reads of the accumulators behind the wait
 #pragma unroll
