@@ -1,0 +1,75 @@
+// The kernels that gemm_hopper.py checks and times, behind the C interface of gemm_attention.py. Compiled in parts (-DPART=n), see there.
+#include <stdio.h>
+#include <stdlib.h>
+
+#include <string>
+#include <vector>
+
+#include "ait/gemm_service.h"
+#include "ait/kernels/gpu/gemm_wgmma.cuh"
+#include "ait/math.h"
+
+using namespace ait::gpu;
+
+struct BiasGelu {
+  static AIT_FN void apply(float acc, float bias, float& out) { out = ait::gelu(acc + bias); }
+};
+struct BiasResidual {
+  static AIT_FN void apply(float acc, float bias, float residual, float& out) { out = acc + bias + residual; }
+};
+
+struct GemmCall {
+  int32_t tile, split, epilogue, dtype, a_k, b_k;  // epilogue: 0 none, 1 bias + gelu, 2 bias + residual; dtype as ait_dtype
+  int64_t m, n, k, outer, inner;
+  int64_t lda, ldb, ldd, ldr;
+  int64_t a_batch, b_batch, d_batch, r_batch;      // stride between inner batches; outer ones follow on
+  const void *a, *b, *bias, *residual;
+  void* d;
+  void* stream;
+};
+
+inline int32_t print_failure(void*, const char* message) {
+  fprintf(stderr, "%s\n", message);
+  return 1;
+}
+inline ait_services_v1 services{1, nullptr, nullptr, print_failure};
+
+template <class T>
+Matrices<T> matrices(T* data, bool unit_is_second, int64_t pitch, int64_t batch, int64_t inner) {
+  return {data, unit_is_second ? pitch : 1, unit_is_second ? 1 : pitch, batch * inner, batch};
+}
+
+template <class Tile, class T, bool kAK, bool kBK>
+int32_t gemm_with(const GemmCall& c) {
+  const GemmShape shape{c.m, c.n, c.k, c.outer, c.inner};
+  const auto a = matrices(static_cast<const T*>(c.a), kAK, c.lda, c.a_batch, c.inner);
+  const auto b = matrices(static_cast<const T*>(c.b), !kBK, c.ldb, c.b_batch, c.inner);
+  const auto d = matrices(static_cast<T*>(c.d), true, c.ldd, c.d_batch, c.inner);
+  const Matrices<const T> bias{static_cast<const T*>(c.bias), 0, 1};
+  const auto residual = matrices(static_cast<const T*>(c.residual), true, c.ldr, c.r_batch, c.inner);
+  const ait::Context ctx{c.stream, &services};
+  switch (c.epilogue) {
+    case 0: return gemm_wgmma<Tile, kAK, kBK, NoEpilogue>(ctx, shape, a, b, d, operands());
+    case 1: return gemm_wgmma<Tile, kAK, kBK, BiasGelu>(ctx, shape, a, b, d, operands(bias));
+    default: return gemm_wgmma<Tile, kAK, kBK, BiasResidual>(ctx, shape, a, b, d, operands(bias, residual));
+  }
+}
+
+#if PART == 0
+extern "C" int32_t NAME(const GemmCall* c) { return gemm_with<TILE, ait::half, true, true>(*c); }
+#elif PART == 1
+extern "C" int32_t NAME(const GemmCall* c) { return gemm_with<TILE, ELEMENT, AK, BK>(*c); }
+#else
+namespace ait::runtime {
+const std::vector<std::string>& gemm_library_candidates() {
+  static const std::vector<std::string> none;
+  return none;
+}
+}  // namespace ait::runtime
+extern "C" int32_t gemm_library(const ait_gemm_v1* args, void* stream) {
+  std::string error;
+  const int32_t status = ait::runtime::library_gemm(args, stream, &error);
+  if (status != 0) fprintf(stderr, "%s\n", error.c_str());
+  return status;
+}
+#endif

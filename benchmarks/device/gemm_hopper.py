@@ -1,0 +1,179 @@
+"""The Hopper gemm on an sm_90 device: build, check against f64, time beside cuBLASLt.
+
+    python3 benchmarks/device/gemm_hopper.py [--quick] [--checks-only] [--out DIR]
+
+Needs nvcc and a PyTorch with CUDA; reads nothing outside the repository. Times are medians of CUDA-graph replays in
+microseconds, over weights that rotate, so that they come from memory and not from L2. Exits with 1 if a check fails.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ctypes
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import gemm_attention as base
+import torch
+
+ROOT = Path(__file__).resolve().parents[2]
+SOURCE = Path(__file__).with_suffix(".cu").resolve()
+# rows, columns, stages, cluster, both warpgroups on one tile
+TILES = [
+    (128, 128, 6, 1, 0), (128, 128, 6, 2, 0), (128, 192, 5, 1, 0), (128, 192, 5, 2, 0), (128, 160, 6, 2, 0),
+    (64, 256, 5, 1, 0), (64, 256, 5, 2, 0), (256, 128, 4, 1, 1), (256, 128, 4, 2, 1), (128, 256, 4, 2, 1),
+    (256, 192, 4, 1, 1), (128, 96, 7, 2, 0), (128, 64, 8, 1, 0), (64, 128, 8, 1, 0), (64, 64, 8, 1, 0),
+    (64, 96, 8, 1, 0), (64, 32, 8, 1, 0), (128, 32, 8, 1, 0),
+]  # fmt: skip
+SMALL = 64 * 128
+# tile, element, and whether K is contiguous in a and in b
+LAYOUTS = [
+    (tile, element, a_k, b_k)
+    for tile in ((128, 128, 6, 2, 0), (64, 128, 4, 1, 0), (128, 64, 4, 1, 1))
+    for element in ("half", "bfloat16")
+    for a_k in (1, 0)
+    for b_k in (1, 0)
+    if element == "half" or (a_k, b_k) in ((1, 1), (0, 0))
+]
+TYPES = {"half": torch.float16, "bfloat16": torch.bfloat16}
+
+
+def cpp(tile: tuple[int, ...]) -> str:
+    return f"HopperTile<{', '.join(map(str, tile[:4]))}, {'true' if tile[4] else 'false'}>"
+
+
+def build(out: Path) -> ctypes.CDLL:
+    """Compiles every part at once and links them; prints warnings and what ptxas says of spills."""
+    flags = ["-std=c++17", "-O3", "-DNDEBUG", "-Xcompiler", "-fPIC", f"-I{ROOT}/runtime/include", "-Xptxas", "-v"]
+    flags += ["-gencode", "arch=compute_90a,code=sm_90a"]
+    parts = [{"PART": "0", "NAME": f"gemm_{i}", "TILE": cpp(tile)} for i, tile in enumerate(TILES)]
+    for i, (tile, element, a_k, b_k) in enumerate(LAYOUTS):
+        names = {"NAME": f"layout_{i}", "TILE": cpp(tile), "ELEMENT": f"ait::{element}", "AK": str(a_k), "BK": str(b_k)}
+        parts.append({"PART": "1", **names})
+    parts.append({"PART": "2"})
+
+    def compile_one(item: tuple[int, Path]) -> str:
+        command = ["nvcc", *flags, "-c", str(item[1]), "-o", str(out / f"{item[0]}.o")]
+        done = subprocess.run(command, capture_output=True, text=True)
+        if done.returncode:
+            sys.exit(f"{item[1].read_text()[:300]}\n{done.stdout}{done.stderr}")
+        return done.stderr
+
+    files: list[Path] = []
+    for i, defines in enumerate(parts):
+        files.append(out / f"{i}.cu")  # not -D: nvcc splits the values of options at commas
+        files[-1].write_text("".join(f"#define {k} {v}\n" for k, v in defines.items()) + f'#include "{SOURCE}"\n')
+    files.append(ROOT / "runtime/src/cuda/cublaslt.cc")
+    with ThreadPoolExecutor(max(1, os.cpu_count() or 1)) as pool:
+        logs = list(pool.map(compile_one, enumerate(files)))
+    entry = ""
+    for log in logs:
+        for line in log.splitlines():
+            entry = line if "Compiling entry" in line else entry
+            if "arning" in line or ("spill stores" in line and " 0 bytes spill stores" not in line):
+                print(line.strip()[:150], entry[-220:-20] if "spill" in line else "")
+    library = out / "libhopper.so"
+    objects = [str(out / f"{i}.o") for i in range(len(files))]
+    subprocess.run(["nvcc", "-shared", "-cudart", "shared", *objects, "-o", str(library), "-ldl"], check=True)
+    return ctypes.CDLL(str(library))
+
+
+class Checks:
+    def __init__(self) -> None:
+        self.good = self.total = 0
+
+    def run(self, problem: base.Gemm, what: str, function: object) -> None:
+        for epilogue in range(3):
+            problem.run(function, epilogue)  # pyright: ignore[reportArgumentType]
+            self.total += 1
+            want = problem.reference(**base.NATIVE[epilogue])
+            self.good += problem.check(f"{what} {base.EPILOGUES[epilogue]}", want)
+
+
+def check(lib: ctypes.CDLL) -> Checks:
+    checks = Checks()
+    shapes = [(m, n, k, 1, 0) for m in (1, 3, 127, 129, 200) for n, k in ((8, 8), (264, 200))]
+    shapes += [(256, 384, 768, 1, 8), (300, 136, 72, 3, 0), (1000, 1032, 320, 1, 0), (1, 2304, 768, 1, 0),
+               (2600, 2056, 1024, 1, 0), (96, 130, 64, 2, 8), (130, 137, 71, 1, 3), (64, 64, 0, 1, 8)]  # fmt: skip
+    for shape in shapes:
+        problem = base.Gemm(lib, *shape[:4], pad=shape[4])
+        for i, tile in enumerate(TILES):
+            checks.run(problem, f"tile {tile}", getattr(lib, f"gemm_{i}"))
+    for i, (tile, element, a_k, b_k) in enumerate(LAYOUTS):
+        for shape in ((136, 264, 200, 3, 0), (72, 80, 96, 2, 8), (8, 8, 8, 1, 0), (1304, 1416, 264, 1, 0)):
+            problem = base.Gemm(lib, *shape[:4], dtype=TYPES[element], a_k=bool(a_k), b_k=bool(b_k), pad=shape[4])
+            what = f"tile {tile} {element} a_k {a_k} b_k {b_k}"
+            checks.run(problem, what, getattr(lib, f"layout_{i}"))
+            if shape[3] > 1:
+                problem.b = [problem.b[0][:1].expand_as(problem.b[0])]
+                checks.run(problem, what + " shared b", getattr(lib, f"layout_{i}"))
+    return checks
+
+
+def best_of_library(problem: base.Gemm, workspace: torch.Tensor, epilogue: int, residual: bool, count: int) -> float:
+    best = float("inf")
+    for algo in range(8):
+        try:
+            us = base.time_graph(lambda i, a=algo: problem.library(epilogue, residual, a, workspace, i), count)
+        except RuntimeError:
+            continue
+        best = min(best, us)
+    return best
+
+
+def measure(lib: ctypes.CDLL, quick: bool) -> list[dict[str, object]]:
+    rows: list[dict[str, object]] = []
+    workspace = torch.empty(32 << 20, device="cuda", dtype=torch.uint8)
+    for m in (128, 4096, 12288) if quick else (1, 64, 128, 384, 1024, 4096, 12288):
+        for n, k in ((2304, 768), (768, 768), (3072, 768), (768, 3072)):
+            problem = base.Gemm(lib, m, n, k, copies=max(1, min(24, (160 << 20) // (2 * n * k))))
+            count = 24 if m <= 1024 else 8
+            row: dict[str, object] = {"m": m, "n": n, "k": k}
+            lt = [best_of_library(problem, workspace, *args, count) for args in ((0, False), (1, False), (1, True))]
+            for e, name in enumerate(base.EPILOGUES):
+                timed = []
+                for i, tile in enumerate(TILES):
+                    if (m > 1024 and tile[0] * tile[1] < SMALL) or (m <= 128 and tile[0] * tile[1] > 2 * SMALL):
+                        continue
+                    kernel = getattr(lib, f"gemm_{i}")
+                    us = base.time_graph(lambda j, f=kernel, x=e: problem.run(f, x, 1, j), count)
+                    timed.append((us, tile))
+                timed.sort()
+                row[name] = {"lt": round(lt[e], 2), "ours": [[round(us, 2), tile] for us, tile in timed]}
+                shown = "; ".join(f"{us:.2f} {'x'.join(map(str, tile))}" for us, tile in timed[: 6 if quick else 4])
+                tera = 2e-6 * m * n * k / timed[0][0]
+                print(f"{m:>5} x {n} x {k} {name:<13} cublaslt {lt[e]:6.2f} us, ours {shown} | "
+                      f"{timed[0][0] / lt[e]:.2f} of it, {tera:.0f} TFLOP/s", flush=True)  # fmt: skip
+            rows.append(row)
+    return rows
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--quick", action="store_true", help="three sizes of M")
+    parser.add_argument("--checks-only", action="store_true", help="no timing")
+    parser.add_argument("--out", type=Path, help="where gemm_hopper.json goes")
+    options = parser.parse_args()
+    base.find_cublaslt()
+    start = time.monotonic()
+    with tempfile.TemporaryDirectory() as folder:
+        lib = build(Path(folder))
+        print(f"built in {time.monotonic() - start:.0f} s", flush=True)
+        checks = check(lib)
+        print(f"{checks.good} of {checks.total} checks passed, {time.monotonic() - start:.0f} s", flush=True)
+        if not options.checks_only and checks.good == checks.total:
+            rows = measure(lib, options.quick)
+            if options.out is not None:
+                (options.out / "gemm_hopper.json").write_text(json.dumps(rows, indent=1))
+            print(f"{time.monotonic() - start:.0f} s")
+    sys.exit(checks.good != checks.total)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,277 @@
+/// @file gemm_wgmma.cuh
+/// @brief Gemm on Hopper (sm_90a): bulk tensor copies into a ring of stages, wgmma, a persistent grid, any epilogue.
+///
+/// A block has one warpgroup of which a thread copies and two that compute. Unless `kTogether`, the warpgroups take turns: each computes a whole
+/// tile, so that the epilogue of one hides behind the products of the other. With `kTogether` they share a tile, one half of its rows each.
+/// The blocks of a cluster compute tiles one below the other and copy the columns of b that they share once, to all of them.
+/// The accumulators are transposed among four lanes, so that the epilogue sees `kSpan` neighbouring columns and writes 16 bytes.
+#ifndef AIT_KERNELS_GPU_GEMM_WGMMA_CUH_
+#define AIT_KERNELS_GPU_GEMM_WGMMA_CUH_
+
+#include "ait/gpu/launch.h"
+#include "ait/kernels/gpu/gemm_epilogue.cuh"
+#include "ait/kernels/gpu/gemm_simt.cuh"
+#include "ait/kernels/gpu/mma.cuh"
+#include "ait/kernels/gpu/tma.cuh"
+#include "ait/kernels/gpu/wgmma.cuh"
+
+#if defined(AIT_CUDA)
+namespace ait::gpu {
+
+/// @brief The shape of a block's work.
+/// @tparam kM_, kN_ tile of the result
+/// @tparam kStages_ steps of 64 along K in flight
+/// @tparam kCluster_ blocks of a cluster: 1, 2 or 4
+/// @tparam kTogether_ whether both warpgroups work on one tile
+template <int kM_, int kN_, int kStages_, int kCluster_, bool kTogether_>
+struct HopperTile {
+  static constexpr int kM = kM_, kN = kN_, kK = 64, kStages = kStages_, kCluster = kCluster_;
+  static constexpr bool kTogether = kTogether_;
+  static constexpr int kGroups = 2, kThreads = 128 * (kGroups + 1);
+  static constexpr int kGroupM = kTogether ? kM / kGroups : kM;  ///< rows of a warpgroup
+  static constexpr int kMmaM = kGroupM / 64;
+  static constexpr int kABytes = kM * kK * 2, kBBytes = kN * kK * 2, kStageBytes = kABytes + kBBytes;
+  static constexpr int kSharedBytes = 1024 + kStages * kStageBytes + kStages * 16;  ///< with room to align the first stage
+
+  static_assert(kGroupM % 64 == 0 && kN % 32 == 0 && kN <= 256 && kM <= 256, "a warpgroup computes multiples of 64 x 32");
+  static_assert(kMmaM * kN <= 384, "the accumulators fit in registers");
+  static_assert(kN % (8 * kCluster) == 0 && kStages >= 2 && kSharedBytes <= 227 * 1024);
+};
+
+/// @brief What `gemm_wgmma_kernel` is given.
+template <class T, class D, class... E>
+struct HopperArgs {
+  CUtensorMap a_map, b_map;
+  GemmArgs<T, D, E...> gemm;  ///< tiles_m counts tiles of whole clusters
+  int tiles, steps;           ///< of all batches, for a cluster; along K
+  bool a_inner, a_outer, b_inner, b_outer;  ///< whether the operand has a matrix of its own for each batch
+};
+
+/// @brief A place in the ring of stages.
+template <int kStages>
+struct RingPlace {
+  uint32_t stage = 0, parity = 0;
+
+  __device__ __forceinline__ void next() {
+    if (++stage == kStages) stage = 0, parity ^= 1;
+  }
+  __device__ __forceinline__ void skip(uint32_t steps) {
+    const uint32_t to = stage + steps;
+    parity ^= (to / kStages) & 1;
+    stage = to % kStages;
+  }
+};
+
+/// @brief Starts the copies of one operand of a stage: this block's share, 1 / `kShares`, of its lines. `kLines` x K if K is contiguous.
+template <class Tile, int kLines, bool kContiguousK, int kShares>
+__device__ __forceinline__ void copy_operand(uint32_t to, const CUtensorMap* map, uint32_t barrier, int line, int k, int inner, int outer,
+                                             int share) {
+  constexpr uint16_t kMask = (1 << kShares) - 1;
+  if constexpr (kContiguousK) {
+    constexpr int kPart = kLines / kShares;
+    copy_box<(kShares > 1)>(to + share * kPart * 128, map, barrier, k, line + share * kPart, inner, outer, kMask);
+  } else {
+    constexpr int kPart = Tile::kK / kShares;
+#pragma unroll
+    for (int i = 0; i < kLines / 64; ++i) {
+      copy_box<(kShares > 1)>(to + i * Tile::kK * 128 + share * kPart * 128, map, barrier, line + i * 64, k + share * kPart, inner, outer, kMask);
+    }
+  }
+}
+
+/// @brief Among four neighbouring lanes: block j of lane i becomes block i of lane j.
+__device__ __forceinline__ void transpose_quad(float (&v)[4][2]) {
+  const int lane = int(threadIdx.x);
+#pragma unroll
+  for (int bit = 1; bit <= 2; bit *= 2) {
+    const bool upper = (lane & bit) != 0;
+#pragma unroll
+    for (int j = 0; j < 4; ++j) {
+      if ((j & bit) != 0) continue;
+#pragma unroll
+      for (int e = 0; e < 2; ++e) {
+        const float sent = upper ? v[j][e] : v[j + bit][e];
+        const float received = shuffle_xor(sent, bit);
+        if (upper) {
+          v[j][e] = received;
+        } else {
+          v[j + bit][e] = received;
+        }
+      }
+    }
+  }
+}
+
+/// @brief The epilogue over the accumulators of a warpgroup, whose first row is `m0`.
+template <class Tile, class F, class T, class D, class... E>
+__device__ __forceinline__ void finish_accumulators(const GemmArgs<T, D, E...>& args, float (&acc)[Tile::kMmaM][Tile::kN / 2], int m0, int n0,
+                                                    int64_t outer, int64_t inner) {
+  const int lane = int(threadIdx.x) % 32, warp = int(threadIdx.x) / 32 % 4;
+  const int first_row = m0 + warp * 16 + lane / 4;
+  // The operands of several spans are read before the first is finished, as many as registers allow.
+  constexpr int kSpans = Tile::kMmaM * 2, kBatch = Tile::kMmaM * Tile::kN > 320 ? 1 : kSpans;
+#pragma unroll
+  for (int block = 0; block < Tile::kN / 32; ++block) {
+    const int col = n0 + block * 32 + (lane % 4) * kSpan;
+#pragma unroll
+    for (int begin = 0; begin < kSpans; begin += kBatch) {
+      typename Operands<E...>::Raw raw[kBatch];
+#pragma unroll
+      for (int s = 0; s < kBatch; ++s) {
+        const int row = first_row + (begin + s) / 2 * 64 + s % 2 * 8;
+        if (row < args.m && col < args.n) args.operands.fetch(outer, inner, row, col, args.n - col, raw[s]);
+      }
+#pragma unroll
+      for (int s = 0; s < kBatch; ++s) {
+        const float(&from)[Tile::kN / 2] = acc[(begin + s) / 2];
+        float v[4][2];
+#pragma unroll
+        for (int j = 0; j < 4; ++j) v[j][0] = from[(block * 4 + j) * 4 + s % 2 * 2], v[j][1] = from[(block * 4 + j) * 4 + s % 2 * 2 + 1];
+        transpose_quad(v);
+        Span<float> sum;
+#pragma unroll
+        for (int e = 0; e < kSpan; ++e) sum.v[e] = v[e / 2][e % 2];
+        const int row = first_row + (begin + s) / 2 * 64 + s % 2 * 8;
+        if (row < args.m && col < args.n) args.template finish<F>(outer, inner, row, col, sum, raw[s]);
+      }
+    }
+  }
+}
+
+/// @brief `d = epilogue(a @ b)`; grid: any multiple of the cluster, block: Tile::kThreads. At least one step along K.
+/// @tparam kAK, kBK whether K is the contiguous dim of the operand
+template <class Tile, bool kAK, bool kBK, class F, class T, class D, class... E>
+__global__ void __launch_bounds__(Tile::kThreads, 1) gemm_wgmma_kernel(const __grid_constant__ HopperArgs<T, D, E...> args) {
+#if defined(__CUDA_ARCH_FEAT_SM90_ALL)
+  extern __shared__ char shared[];
+  const uint32_t stages = (shared_address(shared) + 1023u) & ~1023u;
+  const uint32_t full = stages + Tile::kStages * Tile::kStageBytes, empty = full + Tile::kStages * 8;
+  const int warp = __shfl_sync(0xffffffffu, int(threadIdx.x) / 32, 0);
+  const uint32_t rank = Tile::kCluster > 1 ? blockIdx.x % Tile::kCluster : 0;
+  const int first = int(blockIdx.x / Tile::kCluster), stride = int(gridDim.x / Tile::kCluster);
+
+  if (threadIdx.x == 0) {
+    for (int s = 0; s < Tile::kStages; ++s) {
+      barrier_init(full + s * 8, 1);
+      barrier_init(empty + s * 8, 4 * Tile::kCluster * (Tile::kTogether ? Tile::kGroups : 1));
+    }
+    barrier_init_fence();
+    prefetch_map(&args.a_map);
+    prefetch_map(&args.b_map);
+  }
+  if constexpr (Tile::kCluster > 1) {
+    cluster_barrier();
+  } else {
+    __syncthreads();
+  }
+  wait_for_previous();
+
+  const GemmArgs<T, D, E...>& gemm = args.gemm;
+  RingPlace<Tile::kStages> place;
+  if (warp >= 4 * Tile::kGroups) {
+    shrink_registers<40>();
+    if (threadIdx.x == 128 * Tile::kGroups) {
+      for (int t = first; t < args.tiles; t += stride) {
+        const TileIndex tile(uint32_t(t), gemm.tiles_m, gemm.tiles_n);
+        const int m0 = (tile.m * Tile::kCluster + int(rank)) * Tile::kM, n0 = tile.n * Tile::kN;
+        const int outer = tile.batch / gemm.inner, inner = tile.batch % gemm.inner;
+        for (int step = 0; step < args.steps; ++step) {
+          const uint32_t barrier = full + place.stage * 8, to = stages + place.stage * Tile::kStageBytes;
+          barrier_wait(empty + place.stage * 8, place.parity ^ 1);
+          barrier_expect(barrier, Tile::kStageBytes);
+          copy_operand<Tile, Tile::kM, kAK, 1>(to, &args.a_map, barrier, m0, step * Tile::kK, args.a_inner ? inner : 0,
+                                               args.a_outer ? outer : 0, 0);
+          copy_operand<Tile, Tile::kN, kBK, Tile::kCluster>(to + Tile::kABytes, &args.b_map, barrier, n0, step * Tile::kK,
+                                                            args.b_inner ? inner : 0, args.b_outer ? outer : 0, int(rank));
+          place.next();
+        }
+      }
+      allow_next();
+    }
+  } else {
+    grow_registers<232>();
+    const int group = warp / 4, lane = int(threadIdx.x) % 32;
+    const int turn = Tile::kTogether ? 0 : group, turns = Tile::kTogether ? 1 : Tile::kGroups;
+    auto release = [&](uint32_t stage) {
+      if (lane < Tile::kCluster) barrier_arrive(empty + stage * 8, uint32_t(lane));
+    };
+    place.skip(uint32_t(turn * args.steps));
+    for (int t = first + turn * stride; t < args.tiles; t += turns * stride) {
+      float acc[Tile::kMmaM][Tile::kN / 2];
+      uint32_t previous = 0;
+      for (int step = 0; step < args.steps; ++step) {
+        barrier_wait(full + place.stage * 8, place.parity);
+        const uint32_t a = stages + place.stage * Tile::kStageBytes, b = a + Tile::kABytes;
+        wgmma_fence();
+#pragma unroll
+        for (int k = 0; k < Tile::kK / 16; ++k) {
+          const uint64_t b_operand = wgmma_operand(b + (kBK ? k * 32 : k * 2048), Tile::kK * 128);
+#pragma unroll
+          for (int i = 0; i < Tile::kMmaM; ++i) {
+            const int block = (Tile::kTogether ? group * Tile::kMmaM : 0) + i;  // of 64 rows
+            const uint64_t a_operand = wgmma_operand(a + block * 64 * 128 + (kAK ? k * 32 : k * 2048), Tile::kK * 128);
+            Wgmma<Tile::kN>::template run<T, !kAK, !kBK>(acc[i], a_operand, b_operand, k > 0 || step > 0);
+          }
+        }
+        wgmma_commit();
+        wgmma_wait<1>();  // the products of the step before are done with their stage
+        if (step > 0) release(previous);
+        previous = place.stage;
+        place.next();
+      }
+      wgmma_wait<0>();
+      release(previous);
+      place.skip(uint32_t((turns - 1) * args.steps));
+
+      const TileIndex tile(uint32_t(t), gemm.tiles_m, gemm.tiles_n);
+      const int m0 = (tile.m * Tile::kCluster + int(rank)) * Tile::kM + (Tile::kTogether ? group * Tile::kGroupM : 0);
+      finish_accumulators<Tile, F>(gemm, acc, m0, tile.n * Tile::kN, tile.batch / gemm.inner, tile.batch % gemm.inner);
+    }
+  }
+  if constexpr (Tile::kCluster > 1) {
+    __syncwarp();
+    cluster_barrier();  // the others may still write to this block and arrive at its barriers
+  }
+#endif
+}
+
+/// @brief Launches `gemm_wgmma_kernel`: half or bfloat16 operands, each with one stride of 1. Where rows of a or b start off 16-byte
+/// boundaries, or K is 0, a slow kernel takes over.
+template <class Tile, bool kAK, bool kBK, class F, class T, class D, class... E>
+int32_t gemm_wgmma(const Context& ctx, const GemmShape& shape, Matrices<const T> a, Matrices<const T> b, Matrices<D> d,
+                   Operands<E...> operands) {
+  if (shape.m == 0 || shape.n == 0 || shape.outer * shape.inner == 0) return 0;
+  const bool aligned = (kAK ? rows_aligned(a, a.col, a.row) : rows_aligned(a, a.row, a.col)) &&
+                       (kBK ? rows_aligned(b, b.row, b.col) : rows_aligned(b, b.col, b.row));
+  if (!aligned || shape.k == 0) return gemm_simt<F>(ctx, shape, a, b, d, operands);
+  constexpr int kRows = Tile::kM * Tile::kCluster;
+  HopperArgs<T, D, E...> args{{},
+                              {},
+                              {int(shape.m), int(shape.n), int(shape.k), int(shape.inner), int((shape.m + kRows - 1) / kRows),
+                               int((shape.n + Tile::kN - 1) / Tile::kN), a, b, d, true, true, rows_aligned(d, d.col, d.row), operands},
+                              0,
+                              int((shape.k + Tile::kK - 1) / Tile::kK),
+                              a.inner != 0,
+                              a.outer != 0,
+                              b.inner != 0,
+                              b.outer != 0};
+  args.tiles = int(shape.outer * shape.inner) * args.gemm.tiles_m * args.gemm.tiles_n;
+  const bool mapped =
+      tensor_map(&args.a_map, a.data, kAK ? shape.k : shape.m, kAK ? shape.m : shape.k, kAK ? a.row : a.col, shape.inner, a.inner,
+                 shape.outer, a.outer, kAK ? Tile::kM : Tile::kK) &&
+      tensor_map(&args.b_map, b.data, kBK ? shape.k : shape.n, kBK ? shape.n : shape.k, kBK ? b.col : b.row, shape.inner, b.inner,
+                 shape.outer, b.outer, (kBK ? Tile::kN : Tile::kK) / Tile::kCluster);
+  if (!mapped) return ctx.fail("gemm: the driver does not describe its operands to the copy engine (cuTensorMapEncodeTiled)");
+  const int clusters = multiprocessors() / Tile::kCluster;
+  LaunchConfig config;
+  config.grid = dim3(uint32_t(clusters < args.tiles ? clusters : args.tiles) * Tile::kCluster);
+  config.block = dim3(Tile::kThreads);
+  config.shared_bytes = Tile::kSharedBytes;
+  config.cluster = Tile::kCluster;
+  config.dependent = true;
+  return launch(ctx, config, gemm_wgmma_kernel<Tile, kAK, kBK, F, T, D, E...>, args);
+}
+
+}  // namespace ait::gpu
+#endif  // AIT_CUDA
+#endif  // AIT_KERNELS_GPU_GEMM_WGMMA_CUH_
