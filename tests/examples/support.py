@@ -16,10 +16,10 @@ def make_tools(folder: Path) -> dict[str, str]:
     folder.mkdir(exist_ok=True)
     for name, module in TOOLS.items():
         script = folder / name
-        script.write_text(f'#!/bin/sh\nPYTHONPATH="{ROOT}" exec "{sys.executable}" -m {module} "$@"\n')
+        script.write_text(f'#!/bin/sh\nPYTHONPATH="{ROOT}:$PYTHONPATH" exec "{sys.executable}" -m {module} "$@"\n')
         script.chmod(0o755)
     path = os.pathsep.join([str(folder), str(Path(sys.executable).parent), os.environ["PATH"]])
-    return {**os.environ, "PATH": path, "PYTHONPATH": str(ROOT)}
+    return {**os.environ, "PATH": path, "PYTHONPATH": os.pathsep.join([str(ROOT), *sys.path])}
 
 
 def run(command: list[str] | str, cwd: Path, env: dict[str, str]) -> str:
