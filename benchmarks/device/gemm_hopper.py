@@ -142,7 +142,7 @@ def measure(lib: ctypes.CDLL, quick: bool) -> list[dict[str, object]]:
                     if (m > 1024 and tile[0] * tile[1] < SMALL) or (m <= 128 and tile[0] * tile[1] > 2 * SMALL):
                         continue
                     kernel = getattr(lib, f"gemm_{i}")
-                    us = base.time_graph(lambda j, f=kernel, x=e: problem.run(f, x, 1, j), count)
+                    us = base.time_graph(lambda j, p=problem, f=kernel, x=e: p.run(f, x, 1, j), count)
                     timed.append((us, tile))
                 timed.sort()
                 row[name] = {"lt": round(lt[e], 2), "ours": [[round(us, 2), tile] for us, tile in timed]}
