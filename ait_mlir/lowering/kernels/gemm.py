@@ -124,12 +124,13 @@ class NativeGemm(ContractionKernel):
         op = cast(ContractionOp, op)
         if not self.uses_tensor_cores(op, target):
             return [{}]
-        scope, clusters = scope_of(op), _has_clusters(target)
+        scope = scope_of(op)
         problem = Problem.contiguous(op)
+        hopper, groups = _hopper(problem, target)
         m, n, k, batches = problem.sizes(scope)
-        tiles = best_tiles(m, n, k, batches, clusters)[:MAX_CONFIGS]
+        tiles = best_tiles(m, n, k, batches, hopper, groups)[:MAX_CONFIGS]
         configs = [tile.config() for tile in tiles]
-        few = tile_for_few_rows(tiles[0], scope.bounds(problem.m), n, k, clusters) if batches == 1 else None
+        few = tile_for_few_rows(tiles[0], scope.bounds(problem.m), n, k, hopper, groups) if batches == 1 else None
         if few is not None:
             configs.insert(0, configs[0] | {"small_rows": few[1]} | few[0].config("small_"))
         return configs
@@ -141,7 +142,8 @@ class NativeGemm(ContractionKernel):
         size = BY_IR[_kind(op)].bytes
         if not self.uses_tensor_cores(op, target):
             return target.launch_seconds + flops / SIMT_RATE[size]
-        cycles = best_tiles(m, n, k, batches, _has_clusters(target))[0].cycles(m, n, k, batches)
+        tiles = best_tiles(m, n, k, batches, *_hopper(Problem.contiguous(op), target))
+        cycles = tiles[0].cycles(m, n, k, batches)
         if op.epilogue.blocks and any(o.name in ("ait.gelu", "ait.erf") for o in op.epilogue.block.ops):
             cycles += ERF_CYCLES * m * n * batches / 132
         whole = [v for v in op.epilogue_operands if cast(TensorType, v.type).dims == op.output.type.dims]
@@ -314,8 +316,10 @@ class CublasLtGemm(ContractionKernel):
         return Emission(("ait/types.h",), "", "\n  ".join([*lines, "return ctx.gemm(args);\n"]))
 
 
-def _has_clusters(target: Target) -> bool:
-    return target.arch.startswith(("sm_90", "sm_10", "sm_12"))
+def _hopper(problem: Problem, target: Target) -> tuple[bool, bool]:
+    """Whether the card has clusters, and whether wgmma can be used: it wants k contiguous in both operands."""
+    along_k = _is_unit(problem.a.col) and _is_unit(problem.b.row)
+    return target.arch.startswith(("sm_90", "sm_10")), target.arch == "sm_90a" and along_k
 
 
 KERNELS = (CublasLtGemm(), NativeGemm(), OpenBlasGemm())

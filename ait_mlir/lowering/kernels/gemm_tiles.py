@@ -115,13 +115,15 @@ TILES = (
 )
 
 
-def best_tiles(m: int, n: int, k: int, batches: int, clusters: bool) -> list[GemmTile]:
-    """Every tile with every split of K that could pay, the best estimate first."""
+def best_tiles(m: int, n: int, k: int, batches: int, hopper: bool, groups: bool) -> list[GemmTile]:
+    """Every tile with every split of K that could pay, the best estimate first; `groups`: also those of whole warpgroups."""
     options: list[GemmTile] = []
     for tile in TILES:
+        if tile.is_group and not groups:
+            continue
         blocks = -(-m // tile.m) * -(-n // tile.n) * batches
         for split in (1, 2, 4, 8):
-            pays = clusters and tile.m * tile.n <= 64 * 64 and blocks * split <= 6 * SMS and k >= 2 * split * tile.k
+            pays = hopper and tile.m * tile.n <= 64 * 64 and blocks * split <= 6 * SMS and k >= 2 * split * tile.k
             if split == 1 or pays:
                 options.append(replace(tile, split=split))
     return sorted(options, key=lambda tile: tile.cycles(m, n, k, batches))
@@ -138,7 +140,7 @@ def tile_for_few_rows(
     if high < 2 * low:
         return None
     few = min(max(low, 128), high)
-    small = best_tiles(few, n, k, 1, clusters)[0]
+    small = best_tiles(few, n, k, 1, hopper, groups)[0]
     limit, rows = 0, few
     while rows <= high and small.cycles(rows, n, k, 1) < large.cycles(rows, n, k, 1):
         limit, rows = rows, rows * 2
