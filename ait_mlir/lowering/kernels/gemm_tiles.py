@@ -116,7 +116,7 @@ TILES = (
 
 
 def best_tiles(m: int, n: int, k: int, batches: int, hopper: bool, groups: bool) -> list[GemmTile]:
-    """Every tile with every split of K that could pay, the best estimate first; `groups`: also those of whole warpgroups."""
+    """Every tile with every split of K that could pay, the best estimate first; `groups`: also those of warpgroups."""
     options: list[GemmTile] = []
     for tile in TILES:
         if tile.is_group and not groups:
@@ -130,7 +130,7 @@ def best_tiles(m: int, n: int, k: int, batches: int, hopper: bool, groups: bool)
 
 
 def tile_for_few_rows(
-    large: GemmTile, m: tuple[int, int], n: int, k: int, clusters: bool
+    large: GemmTile, m: tuple[int, int], n: int, k: int, hopper: bool, groups: bool
 ) -> tuple[GemmTile, int] | None:
     """A tile for the lower part of a range of rows, and the most rows for which it is estimated to be faster.
 
