@@ -1,0 +1,1 @@
+"""Models of other frameworks as `ait` modules, one package a framework."""

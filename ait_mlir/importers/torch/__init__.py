@@ -1,0 +1,8 @@
+"""PyTorch models: `torch.export` programs as `ait` modules, and `compile`, which does it all."""
+
+from __future__ import annotations
+
+from ait_mlir.importers.torch.errors import ImportFailure, UnsupportedOps
+from ait_mlir.importers.torch.program import Imported, import_program
+
+__all__ = ["ImportFailure", "Imported", "UnsupportedOps", "import_program"]

@@ -1,0 +1,133 @@
+"""One call of an exported graph as the rows of the table see it: its arguments by name, its result's type."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from xdsl.ir import Attribute, SSAValue
+
+from ait_mlir.dialects.ait.dtypes import BY_NAME
+from ait_mlir.dialects.ait.types import Shape, TensorType, tensor_type
+from ait_mlir.dims import Expr, const
+from ait_mlir.importers.torch.dims import DimTable
+from ait_mlir.importers.torch.errors import place_of
+from ait_mlir.importers.torch.known import Affine, Mask, Spread, Value
+from ait_mlir.importers.torch.writer import Writer
+
+Row = Callable[["Call"], "Value | Sequence[Value] | None"]
+"""How one operation is written: returns its value, its values, or None for an operation without any."""
+
+
+class NotSupported(Exception):
+    """Raised by a row for a use of its operation that cannot be translated, with what to do instead."""
+
+
+def element_type(dtype: Any) -> Attribute:
+    """The element type of a `torch.dtype`; `NotSupported` for one that the dialect lacks."""
+    name = str(dtype).removeprefix("torch.")
+    if name not in BY_NAME:
+        raise NotSupported(f"tensors of {name} are not supported; convert to one of {', '.join(sorted(BY_NAME))}")
+    return BY_NAME[name].ir
+
+
+@dataclass(frozen=True)
+class Call:
+    """A node of the graph with its arguments; sizes are expressions, tensors are values."""
+
+    node: Any
+    arguments: Mapping[str, Any]
+    w: Writer
+    table: DimTable
+
+    def __getitem__(self, name: str) -> Any:
+        """An argument that is no tensor: a number, a list, None."""
+        return self.arguments.get(name)
+
+    @property
+    def place(self) -> str:
+        return place_of(self.node)
+
+    # ** the result **
+
+    def type(self, index: int | None = None) -> TensorType:
+        """The type of the result, or of one of several."""
+        meta = self.node.meta["val"]
+        return self.type_of(meta if index is None else meta[index])
+
+    def type_of(self, tensor: Any) -> TensorType:
+        return TensorType.get(self.table.shape(tensor.shape), element_type(tensor.dtype))
+
+    @property
+    def dims(self) -> Shape:
+        return self.type().dims
+
+    @property
+    def element(self) -> Attribute:
+        return self.type().element_type
+
+    # ** arguments **
+
+    def value(self, name: str) -> Value:
+        """A tensor argument, known or written."""
+        found = self.arguments.get(name)
+        if not isinstance(found, SSAValue | Affine | Mask | Spread):
+            raise NotSupported(f"{name} is {found!r}, expected a tensor")
+        return found
+
+    def natural(self, name: str) -> SSAValue:
+        """A tensor argument in a shape that broadcasts to its own."""
+        return self.w.natural(self.value(name))
+
+    def tensor(self, name: str) -> SSAValue:
+        """A tensor argument, written in full."""
+        return self.w.full(self.value(name))
+
+    def optional(self, name: str) -> SSAValue | None:
+        """A tensor argument or None."""
+        return None if self.arguments.get(name) is None else self.tensor(name)
+
+    def shape(self, name: str) -> Shape:
+        """The dims of a tensor argument."""
+        return dims_of(self.value(name))
+
+    def axis(self, name: str, rank: int | None = None) -> int:
+        """An axis, counted from the front; `rank` is that of `self` unless given."""
+        axis = self.arguments[name]
+        return int(axis) + (len(self.shape("self")) if rank is None else rank) if axis < 0 else int(axis)
+
+    def size(self, name: str) -> Expr:
+        """A number that may depend on the dims."""
+        return as_expr(self.arguments[name])
+
+
+def as_expr(value: Any) -> Expr:
+    """An argument that is an int or already an expression."""
+    if isinstance(value, Expr):
+        return value
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise NotSupported(f"found {value!r}, expected a whole number")
+    return const(value)
+
+
+def dims_of(value: Value) -> Shape:
+    """The dims of a value, written or not."""
+    return tensor_type(value).dims if isinstance(value, SSAValue) else value.dims
+
+
+def bind(node: Any, resolve: Callable[[Any], Any]) -> dict[str, Any]:
+    """The arguments of an ATen call by the names of its schema, defaults filled in."""
+    schema = node.target._schema
+    bound: dict[str, Any] = {}
+    for i, argument in enumerate(schema.arguments):
+        if i < len(node.args):
+            bound[argument.name] = resolve(node.args[i])
+        elif argument.name in node.kwargs:
+            bound[argument.name] = resolve(node.kwargs[argument.name])
+        else:
+            bound[argument.name] = argument.default_value
+    return bound
+
+
+__all__ = ["Call", "NotSupported", "Row", "as_expr", "bind", "dims_of", "element_type"]

@@ -1,0 +1,74 @@
+"""Params, buffers and constants of a program: by name, each storage once, integers as formulas where they are one."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from xdsl.dialects.builtin import i1
+
+from ait_mlir.dialects.ait.types import TensorType, as_shape
+from ait_mlir.dims import const
+from ait_mlir.importers.torch.call import NotSupported, element_type
+from ait_mlir.importers.torch.errors import ImportFailure
+from ait_mlir.importers.torch.known import Affine, Mask, Value
+from ait_mlir.importers.torch.rows.common import INTEGERS
+from ait_mlir.importers.torch.writer import Writer
+from ait_mlir.runtime.data import to_numpy
+
+LARGEST_LITERAL = 64
+"""The most elements of a constant that is written into the module as text."""
+
+
+@dataclass(frozen=True)
+class Stored:
+    """A tensor that belongs to the program: its name, which is that of its storage's first user, and its data."""
+
+    name: str
+    tensor: Any
+    is_weight: bool
+
+
+def stored_value(w: Writer, stored: Stored, constants: dict[str, NDArray[Any]]) -> Value:
+    """The value of a stored tensor; the data of params are added to `constants`."""
+    tensor = stored.tensor
+    try:
+        element = element_type(tensor.dtype)
+    except NotSupported as error:
+        raise ImportFailure(f"the tensor {stored.name!r} of the model: {error}") from error
+    dims = as_shape(tuple(tensor.shape))
+    if not stored.is_weight and element in INTEGERS and (found := affine(to_numpy(tensor))) is not None:
+        offset, steps = found
+        return Affine(dims, tuple(const(s) for s in steps), const(offset), element)
+    if not stored.is_weight and element == i1 and bool(tensor.all()):
+        return Mask(dims)
+    if not stored.is_weight and tensor.numel() <= LARGEST_LITERAL and tensor.numel() > 0:
+        numbers = to_numpy(tensor).reshape(-1).tolist()
+        if element == i1:
+            numbers = [int(n) for n in numbers]
+        if tensor.dim() == 0:
+            return w.scalar(numbers[0], element)
+        key = ("literal", stored.name)
+        return w.once(key, lambda: w.constant(numbers, dims, element))
+    if stored.name not in constants:
+        constants[stored.name] = np.ascontiguousarray(to_numpy(tensor)).reshape(tuple(tensor.shape))
+    return w.param(stored.name, TensorType.get(dims, element))
+
+
+def affine(array: NDArray[Any]) -> tuple[int, list[int]] | None:
+    """`offset` and `steps` of an array of integers that is such a sum, else None."""
+    if array.size == 0 or array.size > 1 << 20:
+        return None
+    corner = (0,) * array.ndim
+    offset = int(array[corner])
+    steps: list[int] = []
+    expected = np.full(array.shape, offset, dtype=np.int64)
+    for axis, extent in enumerate(array.shape):
+        at = tuple(1 if a == axis else 0 for a in range(array.ndim))
+        step = int(array[at]) - offset if extent > 1 else 0
+        steps.append(step)
+        counts = np.arange(extent, dtype=np.int64) * step
+        expected += counts.reshape([-1 if a == axis else 1 for a in range(array.ndim)])
+    return (offset, steps) if np.array_equal(expected, array) else None

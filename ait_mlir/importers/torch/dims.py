@@ -1,0 +1,90 @@
+"""Dims of an exported program: its symbols with names and ranges, and sympy's expressions as ours."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from functools import reduce
+from typing import Any
+
+from ait_mlir.dialects.ait.types import Shape
+from ait_mlir.dims import Dim, Expr, Scope, const, floordiv, maximum, minimum, mod, sym
+from ait_mlir.dims.expr import RESERVED
+from ait_mlir.importers.torch.errors import ImportFailure
+
+UNBOUNDED = 4096
+"""The maximum of a dim to which neither `torch.export.Dim` nor the model set one."""
+
+_IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+
+
+class DimTable:
+    """The dims of one program by PyTorch's symbols."""
+
+    def __init__(self) -> None:
+        self._dims: dict[str, Dim] = {}
+
+    def declare(self, symbol: str, name: str, lo: int, hi: int, hints: Sequence[int] = ()) -> None:
+        """Give a symbol its name and range; a second declaration changes nothing."""
+        if symbol in self._dims:
+            return
+        taken = {d.name for d in self._dims.values()}
+        base = name if _IDENTIFIER.fullmatch(name) and name not in RESERVED else f"dim_{len(taken)}"
+        unique, n = base, 1
+        while unique in taken:
+            unique, n = f"{base}_{n}", n + 1
+        self._dims[symbol] = Dim(unique, lo, hi, tuple(h for h in hints if lo <= h <= hi))
+
+    def __contains__(self, symbol: str) -> bool:
+        return symbol in self._dims
+
+    def scope(self) -> Scope:
+        """The dims in the order in which they were declared."""
+        return Scope(self._dims.values())
+
+    def expr(self, size: Any) -> Expr:
+        """An int or a `SymInt` of the program as an expression over the named dims."""
+        if isinstance(size, int):
+            return const(size)
+        return self._convert(size.node.expr)
+
+    def shape(self, sizes: Sequence[Any]) -> Shape:
+        """The sizes of a tensor of the program."""
+        return tuple(self.expr(size) for size in sizes)
+
+    def _convert(self, e: Any) -> Expr:
+        if e.is_Integer:
+            return const(int(e))
+        if e.is_Symbol:
+            if (found := self._dims.get(e.name)) is None:
+                raise ImportFailure(
+                    f"the size {e.name} depends on the values of a tensor; shapes may depend on the shapes of the "
+                    "inputs only, so the model has to compute with the largest size and mask what is left over"
+                )
+            return sym(found.name)
+        build = _FUNCTIONS.get(type(e).__name__)
+        if build is None:
+            raise ImportFailure(f"the size {e} uses {type(e).__name__}, which no dim expression has")
+        return build([self._convert(argument) for argument in e.args])
+
+
+def _power(args: list[Expr]) -> Expr:
+    exponent = args[1].as_int()
+    if exponent is None or exponent < 0:
+        raise ImportFailure(f"the size {args[0]} ** {args[1]} is no dim expression")
+    return reduce(lambda a, b: a * b, [args[0]] * exponent, const(1))
+
+
+_FUNCTIONS: Mapping[str, Any] = {
+    "Add": lambda a: reduce(lambda x, y: x + y, a),
+    "Mul": lambda a: reduce(lambda x, y: x * y, a),
+    "Pow": _power,
+    "PowByNatural": _power,
+    "FloorDiv": lambda a: floordiv(a[0], a[1]),
+    "CleanDiv": lambda a: floordiv(a[0], a[1]),
+    "Mod": lambda a: mod(a[0], a[1]),
+    "PythonMod": lambda a: mod(a[0], a[1]),
+    "Max": lambda a: reduce(maximum, a),
+    "Min": lambda a: reduce(minimum, a),
+    "IntTrueDiv": lambda a: floordiv(a[0], a[1]),
+}

@@ -1,0 +1,137 @@
+"""What the importer knows about a tensor without computing it.
+
+Models build their masks and positions from `arange`, comparisons and broadcasts. Such tensors are functions of their
+index alone, and the importer keeps them as formulas: a mask that is true everywhere disappears, the lower triangle
+becomes `causal`, and the rows of a position table become a slice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from xdsl.dialects.builtin import i64
+from xdsl.ir import Attribute, SSAValue
+
+from ait_mlir.dialects.ait.types import Shape
+from ait_mlir.dims import Expr, Scope, const
+
+
+@dataclass(frozen=True)
+class Affine:
+    """An integer tensor whose element at `index` is `offset + sum(steps[a] * index[a])`."""
+
+    dims: Shape
+    steps: tuple[Expr, ...]
+    offset: Expr
+    element: Attribute = i64
+
+    @staticmethod
+    def filled(dims: Sequence[Expr], value: Expr | int, element: Attribute = i64) -> Affine:
+        """The same number everywhere."""
+        offset = const(value) if isinstance(value, int) else value
+        return Affine(tuple(dims), (const(0),) * len(dims), offset, element)
+
+    def moving_axes(self) -> list[int]:
+        """The axes along which the value changes."""
+        return [a for a, (s, d) in enumerate(zip(self.steps, self.dims, strict=True)) if not _is(s, 0) and not _is(d, 1)]
+
+    def plus(self, other: Affine, factor: int | Expr, dims: Shape) -> Affine:
+        """self + factor * other, both broadcast to `dims`."""
+        a, b = self.broadcast(dims), other.broadcast(dims)
+        steps = tuple(x + y * factor for x, y in zip(a.steps, b.steps, strict=True))
+        return Affine(dims, steps, a.offset + b.offset * factor, self.element)
+
+    def times(self, factor: Expr) -> Affine:
+        """self * factor."""
+        return replace(self, steps=tuple(s * factor for s in self.steps), offset=self.offset * factor)
+
+    def broadcast(self, dims: Shape) -> Affine:
+        """The same values in a larger shape; a dim of 1 that is stretched stands still."""
+        missing = len(dims) - len(self.dims)
+        steps = [const(0)] * missing
+        for step, old, new in zip(self.steps, self.dims, dims[missing:], strict=True):
+            steps.append(const(0) if _is(old, 1) and not _is(new, 1) else step)
+        return replace(self, dims=dims, steps=tuple(steps))
+
+    def permuted(self, order: Sequence[int]) -> Affine:
+        return replace(self, dims=tuple(self.dims[a] for a in order), steps=tuple(self.steps[a] for a in order))
+
+    def sliced(self, axis: int, start: Expr, step: int, size: Expr) -> Affine:
+        """Every `step`-th element along an axis from `start` on."""
+        dims, steps = list(self.dims), list(self.steps)
+        offset = self.offset + steps[axis] * start
+        dims[axis], steps[axis] = size, steps[axis] * step
+        return replace(self, dims=tuple(dims), steps=tuple(steps), offset=offset)
+
+    def without(self, axis: int) -> Affine:
+        """Drop an axis, at index 0."""
+        return replace(
+            self, dims=self.dims[:axis] + self.dims[axis + 1 :], steps=self.steps[:axis] + self.steps[axis + 1 :]
+        )
+
+    def reshaped(self, dims: Shape) -> Affine | None:
+        """In another shape that differs in dims of 1 only; None for any other."""
+        kept = [(d, s) for d, s in zip(self.dims, self.steps, strict=True) if not _is(d, 1)]
+        if [d for d in dims if not _is(d, 1)] != [d for d, _ in kept]:
+            return None
+        rest = iter(s for _, s in kept)
+        return replace(self, dims=dims, steps=tuple(const(0) if _is(d, 1) else next(rest) for d in dims))
+
+    def never_negative(self, scope: Scope) -> bool:
+        """Whether every element is proved to be at least 0."""
+        low = self.offset
+        for step, extent in zip(self.steps, self.dims, strict=True):
+            if not scope.le(0, step):
+                if not scope.le(step, 0):
+                    return False
+                low = low + step * (extent - 1)
+        return scope.le(0, low)
+
+
+@dataclass(frozen=True)
+class Mask:
+    """A boolean tensor: true where every formula is at least 0 and every value, which broadcasts to it, is true."""
+
+    dims: Shape
+    formulas: tuple[Affine, ...] = ()
+    values: tuple[SSAValue, ...] = ()
+
+    def both(self, other: Mask, dims: Shape) -> Mask:
+        """True where both are."""
+        formulas = dict.fromkeys((*self.broadcast(dims).formulas, *other.broadcast(dims).formulas))
+        return Mask(dims, tuple(formulas), tuple(dict.fromkeys((*self.values, *other.values))))
+
+    def broadcast(self, dims: Shape) -> Mask:
+        """In a larger shape."""
+        return Mask(dims, tuple(f.broadcast(dims) for f in self.formulas), self.values)
+
+    def proved(self, scope: Scope) -> Mask:
+        """Without the formulas that are always true."""
+        return Mask(self.dims, tuple(f for f in self.formulas if not f.never_negative(scope)), self.values)
+
+
+@dataclass(frozen=True)
+class Spread:
+    """A value that is broadcast to `dims` when it has to be, and read as it is by what broadcasts itself."""
+
+    dims: Shape
+    value: SSAValue
+
+
+Value = SSAValue | Affine | Mask | Spread
+
+
+def is_causal(formula: Affine) -> bool:
+    """Whether row s sees the columns up to s + L - S, for [..., S, L]."""
+    if len(formula.dims) < 2:
+        return False
+    *outer, row, column = formula.steps
+    rows, columns = formula.dims[-2:]
+    return (
+        all(_is(s, 0) for s in outer) and _is(row, 1) and _is(column, -1) and formula.offset is columns - rows
+    )
+
+
+def _is(e: Expr, number: int) -> bool:
+    return e.as_int() == number

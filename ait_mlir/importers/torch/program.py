@@ -1,0 +1,246 @@
+"""From a `torch.export` program to a module: the way through its graph, node by node."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, cast
+
+from numpy.typing import NDArray
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import SSAValue
+
+from ait_mlir.dialects.ait.data import GraphOp, OutputOp
+from ait_mlir.dialects.ait.types import TensorType
+from ait_mlir.importers.torch.call import Call, NotSupported, bind, element_type
+from ait_mlir.importers.torch.constants import stored_value
+from ait_mlir.importers.torch.dims import DimTable
+from ait_mlir.importers.torch.errors import ImportFailure, Unsupported, UnsupportedOps, place_of
+from ait_mlir.importers.torch.known import Affine, Mask, Spread, Value
+from ait_mlir.importers.torch.library import torch
+from ait_mlir.importers.torch.rows import ADVICE, TABLE
+from ait_mlir.importers.torch.signature import Inputs, declare_dims, read_inputs, refuse_mutation
+from ait_mlir.importers.torch.writer import Writer
+
+INLINED = ("wrap_with_set_grad_enabled", "wrap_with_autocast")
+
+
+@dataclass
+class Imported:
+    """A module with what is needed to call it like the model that it came from."""
+
+    module: ModuleOp
+    inputs: Inputs
+    constants: dict[str, NDArray[Any]]
+    """The weights by name; a storage that the model shares is here once."""
+    outputs: list[tuple[str, Any]] = field(default_factory=list[tuple[str, Any]])
+    """For each leaf of the result `("output", name)` or `("constant", value)`."""
+    out_spec: Any = None
+    operations: int = 0
+    """How many operations the exported program has."""
+
+    @property
+    def graph(self) -> GraphOp:
+        return cast(GraphOp, self.module.body.block.first_op)
+
+
+def import_program(
+    program: Any,
+    name: str = "model",
+    *,
+    dim_names: Mapping[tuple[str, int], str] | None = None,
+    hints: Mapping[str, Sequence[int]] | None = None,
+) -> Imported:
+    """The module of a `torch.export.ExportedProgram`.
+
+    `dim_names` names the dynamic dims by input and axis; without a name, a dim is called after the input and axis where
+    it first appears. `hints` are sizes to choose kernels for, by the dim's name. Raises `UnsupportedOps` that lists
+    everything that cannot be imported, and `ImportFailure` for programs that change their buffers or inputs.
+    """
+    refuse_mutation(program)
+    program = simpler(program)
+    return Importer(program, name, dim_names or {}, hints or {}).run()
+
+
+def unsupported(program: Any) -> list[Any]:
+    """The nodes of a program that no row of the table translates."""
+    return [n for n in program.graph.nodes if n.op == "call_function" and not _is_known(n)]
+
+
+def simpler(program: Any) -> Any:
+    """The program without in-place operations, and with what the table lacks decomposed where PyTorch knows how."""
+    nodes = [n for n in program.graph.nodes if n.op == "call_function"]
+    if any(getattr(getattr(n.target, "_schema", None), "is_mutable", False) for n in nodes):
+        program = program.run_decompositions({})
+    for _ in range(2):
+        missing = {n.target for n in unsupported(program)}
+        table = torch.export.default_decompositions()
+        chosen = {op: table[op] for op in missing if op in table}
+        if not chosen:
+            break
+        program = program.run_decompositions(chosen)
+    return program
+
+
+def _is_known(node: Any) -> bool:
+    if node.target is operator.getitem or str(node.target) in TABLE or _is_inlined(node):
+        return True
+    return not isinstance(node.meta.get("val"), torch.Tensor | list | tuple) and _is_size(node)
+
+
+def _is_size(node: Any) -> bool:
+    """Whether a node computes with sizes alone."""
+    val = node.meta.get("val")
+    return isinstance(val, int | float | torch.SymInt | torch.SymBool | torch.SymFloat) and str(node.target) not in ADVICE
+
+
+def _is_inlined(node: Any) -> bool:
+    return any(part in str(node.target) for part in INLINED)
+
+
+class Importer:
+    """One import under way."""
+
+    def __init__(
+        self,
+        program: Any,
+        name: str,
+        dim_names: Mapping[tuple[str, int], str],
+        hints: Mapping[str, Sequence[int]],
+    ) -> None:
+        self.program = program
+        self.table = DimTable()
+        self.inputs = read_inputs(program)
+        declare_dims(self.table, program, self.inputs, dim_names, hints)
+        types: list[tuple[str, TensorType]] = []
+        for item in self.inputs.tensors:
+            try:
+                meta = item.node.meta["val"]
+                types.append((item.name, TensorType.get(self.table.shape(meta.shape), element_type(meta.dtype))))
+            except NotSupported as error:
+                raise ImportFailure(f"input {item.name!r}: {error}") from error
+        graph = GraphOp(name, types, self.table.scope())
+        self.result = Imported(ModuleOp([graph]), self.inputs, {})
+        self.w = Writer(graph)
+        self.values: dict[Any, Any] = {}
+        for item, argument in zip(self.inputs.tensors, graph.block.args, strict=True):
+            argument.name_hint = item.name if item.name.isidentifier() else None
+            self.values[item.node] = argument
+        self.problems: dict[str, list[tuple[Any, str]]] = {}
+
+    def run(self) -> Imported:
+        """Translate every node, then the outputs; raises `UnsupportedOps` with all problems."""
+        self._translate(self.program.graph_module)
+        if self.problems:
+            raise UnsupportedOps(
+                Unsupported(name, len(uses), place_of(uses[0][0]), uses[0][1]) for name, uses in self.problems.items()
+            )
+        return self.result
+
+    def _translate(self, graph_module: Any) -> list[Any]:
+        """Translate a graph whose inputs have their values; returns what its output node names."""
+        for node in graph_module.graph.nodes:
+            self.w.place = lambda node=node: place_of(node)
+            if node.op == "output":
+                results = list(node.args[0])
+                if graph_module is self.program.graph_module and not self.problems:
+                    self._write_outputs(results)
+                return results
+            if node.op == "call_function":
+                self.result.operations += 1
+                self._call(node, graph_module)
+            elif node.op == "get_attr":
+                self.values[node] = _attribute(graph_module, node.target)
+        return []
+
+    def _call(self, node: Any, graph_module: Any) -> None:
+        try:
+            self.values[node] = self._value(node, graph_module)
+        except NotSupported as error:
+            if not isinstance(error, _Skipped):
+                self.problems.setdefault(str(node.target), []).append((node, str(error)))
+            self.values[node] = _MISSING
+
+    def _value(self, node: Any, graph_module: Any) -> Any:
+        arguments = [self._resolve(a) for a in (*node.args, *node.kwargs.values())]
+        if node.target is operator.getitem:
+            values, at = arguments
+            if at >= len(values):
+                raise NotSupported("a result that is for training only is used")
+            return values[at]
+        if _is_inlined(node):
+            return self._inline(node)
+        name = str(node.target)
+        if (row := TABLE.get(name)) is not None:
+            return row(Call(node, bind(node, self._resolve), self.w, self.table))
+        if _is_size(node):
+            val = node.meta["val"]
+            return self.table.expr(val) if isinstance(val, int | torch.SymInt) and not isinstance(val, bool) else val
+        raise NotSupported(ADVICE.get(name, "replace it in the model, or add a row for it to ait_mlir.importers.torch.rows"))
+
+    def _inline(self, node: Any) -> Any:
+        """The results of a submodule that stands in the graph, in place."""
+        at = next(i for i, a in enumerate(node.args) if isinstance(self.values.get(a) if hasattr(a, "op") else None, torch.nn.Module))
+        inner = self.values[node.args[at]]
+        holders = [n for n in inner.graph.nodes if n.op == "placeholder"]
+        for holder, argument in zip(holders, node.args[at + 1 :], strict=False):
+            self.values[holder] = self._resolve(argument)
+        results = self._translate(inner)
+        return [self._resolve(r) for r in results]
+
+    def _resolve(self, argument: Any) -> Any:
+        """An argument with nodes replaced by their values."""
+        if isinstance(argument, list | tuple):
+            return [self._resolve(a) for a in cast("list[Any]", argument)]
+        if not hasattr(argument, "op") or not hasattr(argument, "meta"):
+            return argument
+        if argument not in self.values:
+            self.values[argument] = self._stored(argument)
+        found = self.values[argument]
+        if found is _MISSING:
+            raise _Skipped
+        return found
+
+    def _stored(self, node: Any) -> Any:
+        """The value of a param, buffer or lifted constant: a formula, a literal, or a param of the module."""
+        if (size := self.inputs.sizes.get(node)) is not None:
+            return self.table.expr(size)
+        stored = self.inputs.stored[node]
+        return stored_value(self.w, stored, self.result.constants)
+
+    def _write_outputs(self, results: Sequence[Any]) -> None:
+        taken: dict[SSAValue, str] = {}
+        for i, node in enumerate(results):
+            value = self._resolve(node)
+            if not isinstance(value, SSAValue | Affine | Mask | Spread):
+                if value is not None and not isinstance(value, int | float | bool | str):
+                    raise ImportFailure(f"result {i} of the model is {value}, which depends on the sizes of its inputs")
+                self.result.outputs.append(("constant", value))
+                continue
+            written = self.w.full(cast(Value, value))
+            if written not in taken:
+                taken[written] = f"output_{len(taken)}"
+                self.w.graph.block.add_op(OutputOp(taken[written], written))
+            self.result.outputs.append(("output", taken[written]))
+        self.result.out_spec = self.program.call_spec.out_spec
+
+
+class _Skipped(NotSupported):
+    """An operand could not be translated, which is reported where it was met."""
+
+
+class _Missing:
+    """The value of a node that could not be translated."""
+
+
+_MISSING = _Missing()
+
+
+def _attribute(module: Any, path: str) -> Any:
+    for part in path.split("."):
+        module = getattr(module, part)
+    return module
+
+
+__all__ = ["Imported", "Importer", "import_program", "simpler", "unsupported"]

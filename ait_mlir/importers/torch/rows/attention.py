@@ -1,0 +1,110 @@
+"""Scaled dot-product attention."""
+
+from __future__ import annotations
+
+import math
+
+from xdsl.dialects.builtin import IntegerAttr, StringAttr, i64
+from xdsl.ir import SSAValue
+
+from ait_mlir.dialects.ait.attention import AttentionOp
+from ait_mlir.dialects.ait.elementwise import AddOp, MulOp
+from ait_mlir.dialects.ait.gemm import BmmOp
+from ait_mlir.dialects.ait.norm import SoftmaxOp
+from ait_mlir.dialects.ait.types import Shape, tensor_type
+from ait_mlir.importers.torch.call import Call, NotSupported, Row
+from ait_mlir.importers.torch.known import Affine, Mask, is_causal
+from ait_mlir.importers.torch.rows.common import as_mask, is_mask, lower_triangle
+from ait_mlir.rewrites.attention import MAX_HEAD_SIZE
+
+
+def attention(c: Call) -> SSAValue:
+    """softmax(scale * q @ k^T + mask) @ v; a mask that is the lower triangle becomes `causal`."""
+    if c["dropout_p"]:
+        raise NotSupported("attention with dropout is for training; call model.eval() before the export")
+    q, k, v = (c.tensor(name) for name in ("query", "key", "value"))
+    head_size = tensor_type(q).dims[-1].as_int()
+    if head_size is None:
+        raise NotSupported("the size of a head must be a number")
+    scale = float(c["scale"]) if c["scale"] is not None else 1 / math.sqrt(head_size)
+    scores = (*c.dims[:-1], tensor_type(k).dims[-2])
+    mask, causal = _mask(c, scores)
+    if c["enable_gqa"]:
+        k, v = (_repeat_heads(c, x, tensor_type(q).dims[-3]) for x in (k, v))
+    batch = c.dims[:-2]
+    q, k, v = (c.w.expand(x, (*batch, *tensor_type(x).dims[-2:])) for x in (q, k, v))
+    if head_size > MAX_HEAD_SIZE or (tensor_type(v).dims[-1].as_int() or 0) > MAX_HEAD_SIZE:
+        return _by_products(c, q, k, v, mask if not causal else _with_triangle(c, mask, scores), scale)
+    four = [_four_dims(c, x) for x in (q, k, v)]
+    if mask is not None and tensor_type(mask).rank > 2:
+        mask = _four_dims(c, mask)
+    y = c.w.add(AttentionOp(*four, scale, mask, causal))
+    return c.w.reshape(y, c.dims)
+
+
+def _mask(c: Call, scores: Shape) -> tuple[SSAValue | None, bool]:
+    """The additive mask, if any, and whether the lower triangle is masked."""
+    causal = False
+    mask = Mask(scores)
+    if c["is_causal"]:  # aligned to the first row, where ours is to the last
+        triangle = lower_triangle(scores, 0)
+        causal = is_causal(triangle)
+        mask = mask if causal else Mask(scores, (triangle,))
+    if c["attn_mask"] is not None:
+        given = c.value("attn_mask")
+        if not is_mask(given):
+            return c.w.cast(c.w.natural(given), c.element), causal
+        mask = mask.both(as_mask(given).broadcast(scores), scores)
+    mask = mask.proved(c.w.scope)
+    triangles = tuple(f for f in mask.formulas if is_causal(f))
+    rest = Mask(mask.dims, tuple(f for f in mask.formulas if f not in triangles), mask.values)
+    additive = c.w.additive(rest, c.element) if rest != Mask(rest.dims) else None
+    return additive, causal or bool(triangles)
+
+
+def _with_triangle(c: Call, mask: SSAValue | None, scores: Shape) -> SSAValue:
+    rows, columns = scores[-2:]
+    triangle = lower_triangle(scores, 0)
+    shifted = Affine(triangle.dims, triangle.steps, columns - rows)
+    added = c.w.additive(Mask(scores, (shifted,)), c.element)
+    return added if mask is None else c.w.op(AddOp, mask, added)
+
+
+def _by_products(c: Call, q: SSAValue, k: SSAValue, v: SSAValue, mask: SSAValue | None, scale: float) -> SSAValue:
+    """Attention with heads too large for one kernel."""
+    s = c.w.op(BmmOp, q, k, properties={"layout": StringAttr("rcr")}, regions=1)
+    s = c.w.op(MulOp, s, c.w.scalar(scale, c.element))
+    if mask is not None:
+        s = c.w.op(AddOp, s, mask)
+    p = c.w.op(SoftmaxOp, s, properties={"dim": IntegerAttr(tensor_type(s).rank - 1, i64)})
+    return c.w.op(BmmOp, p, v, properties={"layout": StringAttr("rrr")}, regions=1)
+
+
+def _four_dims(c: Call, x: SSAValue) -> SSAValue:
+    """[B, S, D] as [B, 1, S, D]; more leading dims than two count as batch."""
+    dims = tensor_type(x).dims
+    if len(dims) == 4:
+        return x
+    if len(dims) == 3:
+        return c.w.reshape(x, (dims[0], 1, *dims[1:]))
+    if len(dims) == 2:
+        return c.w.reshape(x, (1, 1, *dims))
+    raise NotSupported(f"attention is supported on 2 to 4 dims; found {len(dims)}")
+
+
+def _repeat_heads(c: Call, x: SSAValue, heads: object) -> SSAValue:
+    """Each head of k or v for several heads of q in turn."""
+    *outer, own, length, size = tensor_type(x).dims
+    wanted = c.dims[-3].as_int()
+    count = own.as_int()
+    if wanted is None or count is None or wanted % count:
+        raise NotSupported(f"{heads} heads of queries cannot share {own} heads of keys")
+    grouped = c.w.reshape(x, (*outer, own, 1, length, size))
+    spread = c.w.expand(grouped, (*outer, own, wanted // count, length, size))
+    return c.w.reshape(spread, (*outer, wanted, length, size))
+
+
+ROWS: dict[str, Row] = {
+    "aten.scaled_dot_product_attention.default": attention,
+}
+

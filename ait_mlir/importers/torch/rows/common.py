@@ -1,0 +1,64 @@
+"""What the rows of several families share."""
+
+from __future__ import annotations
+
+from xdsl.dialects.builtin import i1, i32, i64
+from xdsl.ir import Attribute, SSAValue
+
+from ait_mlir.dialects.ait.types import Shape, tensor_type
+from ait_mlir.dims import Expr, const
+from ait_mlir.importers.torch.call import Call, dims_of
+from ait_mlir.importers.torch.known import Affine, Mask, Spread, Value
+
+INTEGERS = (i32, i64)
+
+
+def spread(value: SSAValue, dims: Shape) -> Value:
+    """`value`, which broadcasts to `dims`, as a value of these dims."""
+    return value if tensor_type(value).dims == dims else Spread(dims, value)
+
+
+def number(c: Call, value: float | Expr, element: Attribute) -> SSAValue:
+    """A scalar argument, which may be a dim."""
+    if isinstance(value, Expr):
+        return c.w.cast(c.w.natural(Affine.filled((), value)), element)
+    return c.w.scalar(value, element)
+
+
+def operand(c: Call, name: str, element: Attribute) -> SSAValue:
+    """A tensor or scalar argument as a value of `element` that broadcasts to the result."""
+    found = c.arguments[name]
+    if isinstance(found, bool | int | float | Expr):
+        return number(c, found, element)
+    return c.w.cast(c.natural(name), element)
+
+
+def as_affine(c: Call, name: str) -> Affine | None:
+    """An integer argument that is known as a formula, else None."""
+    found = c.arguments[name]
+    if isinstance(found, bool):
+        return None
+    if isinstance(found, int | Expr):
+        return Affine.filled((), found)
+    return found if isinstance(found, Affine) else None
+
+
+def as_mask(value: Value) -> Mask:
+    """A boolean value as a mask."""
+    if isinstance(value, Mask):
+        return value
+    assert not isinstance(value, Affine)
+    return Mask(dims_of(value), (), (value if isinstance(value, SSAValue) else value.value,))
+
+
+def is_mask(value: object) -> bool:
+    """Whether a value holds booleans."""
+    if isinstance(value, Spread):
+        value = value.value
+    return isinstance(value, Mask) or (isinstance(value, SSAValue) and tensor_type(value).element_type == i1)
+
+
+def lower_triangle(dims: Shape, diagonal: int) -> Affine:
+    """The formula of the elements on and below a diagonal of the last two dims."""
+    steps = (*(const(0) for _ in dims[:-2]), const(1), const(-1))
+    return Affine(dims, steps, const(diagonal))

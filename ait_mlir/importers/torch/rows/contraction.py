@@ -1,0 +1,110 @@
+"""Matrix products, and convolutions that are one."""
+
+from __future__ import annotations
+
+from xdsl.dialects.builtin import StringAttr
+from xdsl.ir import SSAValue
+
+from ait_mlir.dialects.ait.elementwise import AddOp, MulOp
+from ait_mlir.dialects.ait.gemm import BmmOp, GemmOp
+from ait_mlir.dialects.ait.types import tensor_type
+from ait_mlir.dims import product
+from ait_mlir.importers.torch.call import Call, NotSupported, Row, as_expr
+from ait_mlir.importers.torch.known import Value
+
+
+def gemm(c: Call, layout: str, a: SSAValue, b: SSAValue) -> SSAValue:
+    """A product with a matrix."""
+    return c.w.op(GemmOp, a, b, properties={"layout": StringAttr(layout)}, regions=1)
+
+
+def linear(c: Call) -> Value:
+    """x @ weight^T + bias"""
+    x = c.tensor("input")
+    vector = tensor_type(x).rank == 1
+    if vector:
+        x = c.w.reshape(x, (1, *tensor_type(x).dims))
+    y = gemm(c, "rcr", x, c.tensor("weight"))
+    if (bias := c.optional("bias")) is not None:
+        y = c.w.op(AddOp, y, bias)
+    return c.w.reshape(y, c.dims) if vector else y
+
+
+def matmul(a: str, b: str) -> Row:
+    """The product over the last dim of `a` and the last but one of `b`, batches broadcast."""
+
+    def row(c: Call) -> Value:
+        x, y = c.tensor(a), c.tensor(b)
+        s, t = tensor_type(x), tensor_type(y)
+        if s.rank == 1:
+            x = c.w.reshape(x, (1, *s.dims))
+        if t.rank == 1:
+            y = c.w.reshape(y, (*t.dims, 1))
+        return c.w.reshape(product_of(c, x, y), c.dims)
+
+    return row
+
+
+def product_of(c: Call, x: SSAValue, y: SSAValue) -> SSAValue:
+    """x @ y, of at least 2 dims each."""
+    if tensor_type(y).rank == 2:
+        return gemm(c, "rrr", x, y)
+    return c.w.op(BmmOp, x, y, properties={"layout": StringAttr("rrr")}, regions=1)
+
+
+def addmm(a: str, b: str) -> Row:
+    """beta * self + alpha * (a @ b)"""
+
+    def row(c: Call) -> Value:
+        y = product_of(c, c.tensor(a), c.tensor(b))
+        if c["alpha"] not in (None, 1):
+            y = c.w.op(MulOp, y, c.w.scalar(c["alpha"], c.element))
+        if c["beta"] == 0:
+            return y
+        bias = c.natural("self")
+        if c["beta"] not in (None, 1):
+            bias = c.w.op(MulOp, bias, c.w.scalar(c["beta"], c.element))
+        return c.w.op(AddOp, y, bias)
+
+    return row
+
+
+def patches(c: Call) -> Value:
+    """A convolution whose windows lie side by side: each is a row of a matrix product."""
+    x, weight = c.tensor("input"), c.tensor("weight")
+    out, depth, *window = tensor_type(weight).dims
+    batch, channels, *extents = tensor_type(x).dims
+    rank = len(window)
+    stride = [as_expr(s) for s in c["stride"]] * (rank if len(c["stride"]) == 1 else 1)
+    padding = c["padding"] if isinstance(c["padding"], list | tuple) else [c["padding"]]
+    side_by_side = all(a is b for a, b in zip(stride, window, strict=True))
+    whole = all(c.w.scope.divisible(e, w.as_int() or 1) for e, w in zip(extents, window, strict=True))
+    if not side_by_side or not whole or any(p != 0 for p in padding) or any(d != 1 for d in c["dilation"]):
+        raise NotSupported(
+            "convolutions are supported where the stride is the kernel's size and the input a multiple of it, "
+            "without padding or dilation"
+        )
+    if c["groups"] != 1 or channels is not depth:
+        raise NotSupported("convolutions are supported with one group")
+    counts = c.dims[2:]
+    # [batch, channels, n0, w0, n1, w1] to [batch, n0, n1, channels, w0, w1]
+    cut = c.w.reshape(x, (batch, channels, *(d for pair in zip(counts, window, strict=True) for d in pair)))
+    order = [0, *(2 + 2 * i for i in range(rank)), 1, *(3 + 2 * i for i in range(rank))]
+    rows = c.w.reshape(c.w.permute(cut, order), (batch, product(counts), product([channels, *window])))
+    y = gemm(c, "rcr", rows, c.w.reshape(weight, (out, product([depth, *window]))))
+    if (bias := c.optional("bias")) is not None:
+        y = c.w.op(AddOp, y, bias)
+    return c.w.reshape(c.w.permute(y, [0, 2, 1]), c.dims)
+
+
+ROWS: dict[str, Row] = {
+    "aten.linear.default": linear,
+    "aten.matmul.default": matmul("self", "other"),
+    "aten.mm.default": matmul("self", "mat2"),
+    "aten.bmm.default": matmul("self", "mat2"),
+    "aten.mv.default": matmul("self", "vec"),
+    "aten.addmm.default": addmm("mat1", "mat2"),
+    "aten.baddbmm.default": addmm("batch1", "batch2"),
+    "aten.conv1d.default": patches,
+    "aten.conv2d.default": patches,
+}

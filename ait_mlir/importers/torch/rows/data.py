@@ -1,0 +1,175 @@
+"""Tensors from nothing and from tables: arange, fills, embeddings, indexing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from xdsl.dialects.builtin import i1
+from xdsl.ir import SSAValue
+
+from ait_mlir.dialects.ait.index import EmbeddingOp
+from ait_mlir.dialects.ait.types import tensor_type
+from ait_mlir.dims import Expr, const
+from ait_mlir.importers.torch.call import Call, NotSupported, Row, as_expr, dims_of
+from ait_mlir.importers.torch.known import Affine, Mask, Spread, Value
+from ait_mlir.importers.torch.rows.common import INTEGERS, is_mask, spread
+from ait_mlir.importers.torch.rows.view import cut
+
+ONE, ZERO = const(1), const(0)
+
+
+def arange(c: Call) -> Value:
+    """start, start + step, ...: known, and never written where only masks and positions need it."""
+    start, step = c.arguments.get("start", 0), c.arguments.get("step", 1)
+    counted = Affine(c.dims, (as_expr(step),), as_expr(start))
+    if c.element in INTEGERS:
+        return Affine(c.dims, counted.steps, counted.offset, c.element)
+    return c.w.cast(c.w.natural(counted), c.element)
+
+
+def filled(number: Callable[[Call], Any]) -> Row:
+    """The same number everywhere."""
+
+    def row(c: Call) -> Value:
+        value = number(c)
+        if c.element == i1:
+            return Mask(c.dims) if value else Mask(c.dims, (Affine.filled(c.dims, -1),))
+        if c.element in INTEGERS:
+            return Affine.filled(c.dims, as_expr(value if isinstance(value, Expr) else int(value)), c.element)
+        if isinstance(value, Expr):
+            return spread(c.w.cast(c.w.natural(Affine.filled((), value)), c.element), c.dims)
+        return spread(c.w.scalar(float(value), c.element), c.dims)
+
+    return row
+
+
+def embedding(c: Call) -> Value:
+    """Rows of a table; of positions in order, a slice of it."""
+    return rows_of(c, c.tensor("weight"), c.value("indices"))
+
+
+def rows_of(c: Call, table: SSAValue, ids: Value) -> Value:
+    """`table[ids]`, for a table of two dims."""
+    width = tensor_type(table).dims[1]
+    if isinstance(ids, Affine) and (placed := _in_order(c, ids)) is not None:
+        axis, start, size = placed
+        rows = c.w.slice(table, 0, start, size)
+        small = [ONE] * len(ids.dims)
+        if axis is not None:
+            small[axis] = size
+        while small and small[0] is ONE:
+            small.pop(0)
+        return spread(c.w.reshape(rows, (*small, width)), (*ids.dims, width))
+    found = c.w.op(EmbeddingOp, table, c.w.natural(ids))
+    return spread(found, (*dims_of(ids), width))
+
+
+def _in_order(c: Call, ids: Affine) -> tuple[int | None, Expr, Expr] | None:
+    """The one axis along which indices count up by 1, their start and number; axis None for one index."""
+    axes = ids.moving_axes()
+    if len(axes) > 1 or not c.w.scope.le(0, ids.offset):
+        return None
+    if not axes:
+        return None, ids.offset, ONE
+    if ids.steps[axes[0]].as_int() != 1:
+        return None
+    return axes[0], ids.offset, ids.dims[axes[0]]
+
+
+def index_select(c: Call) -> Value:
+    """Slabs along a dim; the others are one row of a table."""
+    return _take(c, c.axis("dim"), c.value("index"))
+
+
+def _take(c: Call, axis: int, ids: Value) -> Value:
+    if axis != 0:
+        raise NotSupported("picking along a dim other than the first is supported for positions in order only")
+    x = c.tensor("self")
+    count, *rest = tensor_type(x).dims
+    width = ONE
+    for d in rest:
+        width = width * d
+    found = rows_of(c, c.w.reshape(x, (count, width)), ids)
+    return c.w.reshape(c.w.full(found), c.dims)
+
+
+def index(c: Call) -> Value:
+    """x[i, j, ...]: of positions in order, a view; of one tensor on the first dim, rows of a table."""
+    given = c["indices"]
+    x = c.value("self")
+    if any(i is not None and is_mask(i) for i in given):
+        raise NotSupported("indexing with booleans makes a shape that depends on values; use torch.where")
+    used = [i for i in given if i is not None]
+    if all(isinstance(i, Affine) for i in used) and None not in given:
+        if (made := _index_in_order(c, x, used)) is not None:
+            return made
+    if len(given) == 1:
+        return _take(c, 0, used[0])
+    raise NotSupported("indexing is supported with one tensor on the first dim, or with positions in order")
+
+
+def _index_in_order(c: Call, x: Value, ids: list[Affine]) -> Value | None:
+    """A slice along each indexed axis, reordered as the indices are broadcast."""
+    placed = [_in_order(c, i) for i in ids]
+    count = len(ids)
+    rank = len(c.dims) - (len(dims_of(x)) - count)
+    axes: list[int | None] = []
+    for p, i in zip(placed, ids, strict=True):
+        if p is None:
+            return None
+        axes.append(None if p[0] is None else p[0] + rank - len(i.dims))
+    moving = [a for a in axes if a is not None]
+    if len(set(moving)) != len(moving):
+        return None
+    for axis, p in enumerate(placed):
+        assert p is not None
+        x = cut(c, x, axis, p[1], p[2])
+    still = [a for a, target in enumerate(axes) if target is None]
+    order = [*sorted((a for a in range(count) if a not in still), key=lambda a: axes[a] or 0), *still]
+    y = c.w.permute(c.w.full(x), [*order, *range(count, len(dims_of(x)))])
+    small = tuple(c.dims[a] if a in moving else ONE for a in range(rank))
+    y = c.w.reshape(y, (*small, *c.dims[rank:]))
+    if tensor_type(y).element_type == i1:
+        return Mask(c.dims, (), (y,))
+    return spread(y, c.dims)
+
+
+def gather(c: Call) -> Value:
+    """Elements along a dim at known positions."""
+    axis, x, ids = c.axis("dim"), c.value("self"), c.value("index")
+    if not isinstance(ids, Affine):
+        raise NotSupported("gather is supported with positions that follow from the shapes")
+    if isinstance(x, Affine):
+        steps = tuple(ZERO if a == axis else s for a, s in enumerate(x.steps))
+        rest = Affine(ids.dims, steps, x.offset, x.element)
+        return rest.plus(ids.times(x.steps[axis]), 1, ids.dims)
+    placed = _in_order(c, ids)
+    if placed is None or placed[0] not in (axis, None):
+        raise NotSupported("gather is supported with positions in order along its dim")
+    for a, d in enumerate(ids.dims):
+        if a != axis:
+            x = cut(c, x, a, ZERO, d)
+    part = cut(c, x, axis, placed[1], placed[2])
+    return Spread(c.dims, c.w.natural(part)) if dims_of(part) != c.dims else part
+
+
+ROWS: dict[str, Row] = {
+    "aten.arange.default": arange,
+    "aten.arange.start": arange,
+    "aten.arange.start_step": arange,
+    "aten.full.default": filled(lambda c: c["fill_value"]),
+    "aten.full_like.default": filled(lambda c: c["fill_value"]),
+    "aten.new_full.default": filled(lambda c: c["fill_value"]),
+    "aten.scalar_tensor.default": filled(lambda c: c["s"]),
+    "aten.ones.default": filled(lambda c: 1),
+    "aten.ones_like.default": filled(lambda c: 1),
+    "aten.new_ones.default": filled(lambda c: 1),
+    "aten.zeros.default": filled(lambda c: 0),
+    "aten.zeros_like.default": filled(lambda c: 0),
+    "aten.new_zeros.default": filled(lambda c: 0),
+    "aten.embedding.default": embedding,
+    "aten.index_select.default": index_select,
+    "aten.index.Tensor": index,
+    "aten.gather.default": gather,
+}

@@ -1,0 +1,311 @@
+"""Arithmetic, activations, comparisons, masks and conversions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from xdsl.dialects.builtin import StringAttr, i1
+from xdsl.ir import SSAValue
+
+from ait_mlir.dialects.ait import elementwise as ait
+from ait_mlir.dialects.ait.base import AitOp
+from ait_mlir.dialects.ait.dtypes import is_float
+from ait_mlir.dims import Expr
+from ait_mlir.importers.torch.call import Call, NotSupported, Row, as_expr, element_type
+from ait_mlir.importers.torch.known import Affine, Mask, Spread, Value
+from ait_mlir.importers.torch.library import torch
+from ait_mlir.importers.torch.rows.common import INTEGERS, as_affine, as_mask, is_mask, operand, spread
+
+Scalars = Callable[[Call, SSAValue], SSAValue]
+
+
+def unary(op: type[AitOp]) -> Row:
+    """One op on the input, in the result's element type."""
+    return compute(lambda c, x: c.w.op(op, x))
+
+
+def compute(build: Scalars) -> Row:
+    """Several ops on the input, in the result's element type and the input's smallest shape."""
+
+    def row(c: Call) -> Value:
+        return spread(build(c, c.w.cast(c.natural("self"), c.element)), c.dims)
+
+    return row
+
+
+def binary(op: type[AitOp], swapped: bool = False) -> Row:
+    """One op on `self` and `other`, converted to the result's element type."""
+
+    def row(c: Call) -> Value:
+        a, b = operand(c, "self", c.element), operand(c, "other", c.element)
+        if (alpha := c["alpha"]) not in (None, 1):
+            b = c.w.op(ait.MulOp, b, operand(c, "alpha", c.element))
+        return spread(c.w.op(op, b, a) if swapped else c.w.op(op, a, b), c.dims)
+
+    return row
+
+
+def affine_or(formula: Callable[[Call, Affine, Affine], Affine | None], otherwise: Row) -> Row:
+    """A formula where both operands are known integers, else the op."""
+
+    def row(c: Call) -> Value:
+        a, b = as_affine(c, "self"), as_affine(c, "other")
+        if a is not None and b is not None and c.element in INTEGERS and (made := formula(c, a, b)) is not None:
+            return replace(made, element=c.element)
+        found = otherwise(c)
+        assert isinstance(found, SSAValue | Affine | Mask | Spread)
+        return found
+
+    return row
+
+
+def _sum(c: Call, a: Affine, b: Affine) -> Affine:
+    return a.plus(b, _alpha(c), c.dims)
+
+
+def _difference(c: Call, a: Affine, b: Affine) -> Affine:
+    return a.plus(b, -_alpha(c), c.dims)
+
+
+def _reverse(c: Call, a: Affine, b: Affine) -> Affine:
+    return b.broadcast(c.dims).plus(a, -_alpha(c), c.dims)
+
+
+def _alpha(c: Call) -> Expr:
+    return as_expr(1 if c["alpha"] is None else c["alpha"])
+
+
+def _product(c: Call, a: Affine, b: Affine) -> Affine | None:
+    for x, y in ((a, b), (b, a)):
+        if not x.moving_axes():
+            return y.broadcast(c.dims).times(x.offset)
+    return None
+
+
+def multiply(c: Call) -> Value:
+    """A product; of booleans, their conjunction."""
+    if c.element == i1:
+        return both(c)
+    found = affine_or(_product, binary(ait.MulOp))(c)
+    assert isinstance(found, SSAValue | Affine | Mask | Spread)
+    return found
+
+
+def divide_with_mode(c: Call) -> Value:
+    """torch.div with a rounding mode; integers, where truncation is what the op does."""
+    if c["rounding_mode"] is None:
+        return spread(c.w.op(ait.DivOp, operand(c, "self", c.element), operand(c, "other", c.element)), c.dims)
+    if c["rounding_mode"] == "trunc" and not is_float(c.element):
+        return spread(c.w.op(ait.DivOp, operand(c, "self", c.element), operand(c, "other", c.element)), c.dims)
+    raise NotSupported('division that rounds is supported for integers with rounding_mode="trunc"')
+
+
+# ** powers and activations **
+
+
+def power(c: Call) -> Value:
+    """x to a constant power, as products and roots."""
+    exponent = c["exponent"]
+    x = c.w.cast(c.natural("self"), c.element)
+    if exponent in (0.5, -0.5):
+        return spread(c.w.op(ait.SqrtOp if exponent > 0 else ait.RsqrtOp, x), c.dims)
+    if not isinstance(exponent, int | float) or exponent != int(exponent) or not 1 <= abs(exponent) <= 8:
+        raise NotSupported("powers are supported for exponents 0.5, -0.5 and whole numbers up to 8")
+    result = x
+    for _ in range(int(abs(exponent)) - 1):
+        result = c.w.op(ait.MulOp, result, x)
+    if exponent < 0:
+        result = c.w.op(ait.DivOp, c.w.scalar(1.0, c.element), result)
+    return spread(result, c.dims)
+
+
+def gelu(c: Call) -> Value:
+    """The exact gelu or its approximation by tanh."""
+    op = ait.FastGeluOp if c["approximate"] == "tanh" else ait.GeluOp
+    return spread(c.w.op(op, c.natural("self")), c.dims)
+
+
+def clamp(c: Call) -> Value:
+    """Between two bounds, each of which may be missing."""
+    low, high = ("min", "max") if "min" in c.arguments else ("min_val", "max_val")
+    x = c.w.cast(c.natural("self"), c.element)
+    if c[low] is not None:
+        x = c.w.op(ait.MaxOp, x, operand(c, low, c.element))
+    if c[high] is not None:
+        x = c.w.op(ait.MinOp, x, operand(c, high, c.element))
+    return spread(x, c.dims)
+
+
+def leaky_relu(c: Call, x: SSAValue) -> SSAValue:
+    zero = c.w.scalar(0.0, c.element)
+    negative = c.w.op(ait.MulOp, c.w.op(ait.MinOp, x, zero), operand(c, "negative_slope", c.element))
+    return c.w.op(ait.AddOp, c.w.op(ait.MaxOp, x, zero), negative)
+
+
+def relu6(c: Call, x: SSAValue) -> SSAValue:
+    return c.w.op(ait.MinOp, c.w.op(ait.ReluOp, x), c.w.scalar(6.0, c.element))
+
+
+def hard_sigmoid(c: Call, x: SSAValue) -> SSAValue:
+    """relu6(x + 3) / 6"""
+    return c.w.op(
+        ait.DivOp, relu6(c, c.w.op(ait.AddOp, x, c.w.scalar(3.0, c.element))), c.w.scalar(6.0, c.element)
+    )
+
+
+# ** comparisons and masks **
+
+# The formula that is at least 0 where `a PREDICATE b`, as factors of a and b and a constant.
+_ORDER = {"ge": (1, -1, 0), "gt": (1, -1, -1), "le": (-1, 1, 0), "lt": (-1, 1, -1)}
+
+
+def compare(predicate: str) -> Row:
+    """A comparison, in the type that PyTorch compares in; of formulas, a formula."""
+
+    def row(c: Call) -> Value:
+        a, b = as_affine(c, "self"), as_affine(c, "other")
+        if a is not None and b is not None and predicate in _ORDER:
+            of_a, of_b, constant = _ORDER[predicate]
+            left = Affine.filled(c.dims, constant).plus(a, of_a, c.dims)
+            return Mask(c.dims, (left.plus(b, of_b, c.dims),)).proved(c.w.scope)
+        other = c.node.args[1]
+        common = torch.result_type(c.node.args[0].meta["val"], other if not hasattr(other, "meta") else other.meta["val"])
+        element = element_type(common)
+        x, y = operand(c, "self", element), operand(c, "other", element)
+        made = c.w.op(ait.CompareOp, x, y, properties={"predicate": StringAttr(predicate)})
+        return Mask(c.dims, (), (made,))
+
+    return row
+
+
+def both(c: Call) -> Value:
+    """a and b, on booleans."""
+    return _boolean(c, "self").both(_boolean(c, "other"), c.dims).proved(c.w.scope)
+
+
+def either(c: Call) -> Value:
+    """a or b, on booleans."""
+    a, b = _boolean(c, "self"), _boolean(c, "other")
+    if Mask(a.dims) == a or Mask(b.dims) == b:
+        return Mask(c.dims)
+    made = c.w.op(ait.WhereOp, c.w.natural(a), c.w.scalar(1, i1), c.w.natural(b))
+    return Mask(c.dims, (), (made,))
+
+
+def negate(c: Call) -> Value:
+    """not a, on booleans."""
+    a = _boolean(c, "self")
+    if len(a.formulas) == 1 and not a.values:
+        f = a.formulas[0]
+        return Mask(c.dims, (Affine.filled(c.dims, -1).plus(f, -1, c.dims),))
+    made = c.w.op(ait.WhereOp, c.w.natural(a), c.w.scalar(0, i1), c.w.scalar(1, i1))
+    return Mask(c.dims, (), (made,))
+
+
+def _boolean(c: Call, name: str) -> Mask:
+    if isinstance(number := c.arguments[name], bool):
+        return Mask(()) if number else Mask((), (Affine.filled((), -1),))
+    value = c.value(name)
+    if is_mask(value):
+        return as_mask(value)
+    return Mask(c.shape(name), (), (c.w.cast(c.w.natural(value), i1),))
+
+
+def where(condition: str, a: str, b: str) -> Row:
+    """`a` where the condition holds, else `b`; the condition may be known to hold everywhere."""
+
+    def row(c: Call) -> Value:
+        mask = _boolean(c, condition).proved(c.w.scope)
+        if mask == Mask(mask.dims):
+            return spread(operand(c, a, c.element), c.dims)
+        if c.element == i1:
+            x, y = operand(c, a, i1), operand(c, b, i1)
+            return Mask(c.dims, (), (c.w.op(ait.WhereOp, c.w.natural(mask), x, y),))
+        x, y = operand(c, a, c.element), operand(c, b, c.element)
+        return spread(c.w.op(ait.WhereOp, c.w.natural(mask), x, y), c.dims)
+
+    return row
+
+
+# ** conversions **
+
+
+def convert(c: Call) -> Value:
+    """Another element type, device or layout; only the first is anything here."""
+    source = c.value("input" if "input" in c.arguments and "self" not in c.arguments else "self")
+    if isinstance(source, Affine) and c.element in INTEGERS:
+        return replace(source, element=c.element)
+    if is_mask(source) and c.element == i1:
+        return source
+    made = c.w.cast(c.w.natural(source), c.element)
+    return Mask(c.dims, (), (made,)) if c.element == i1 else spread(made, c.dims)
+
+
+ROWS: dict[str, Row] = {
+    # arithmetic
+    "aten.add.Tensor": affine_or(_sum, binary(ait.AddOp)),
+    "aten.add.Scalar": affine_or(_sum, binary(ait.AddOp)),
+    "aten.sub.Tensor": affine_or(_difference, binary(ait.SubOp)),
+    "aten.sub.Scalar": affine_or(_difference, binary(ait.SubOp)),
+    "aten.rsub.Tensor": affine_or(_reverse, binary(ait.SubOp, swapped=True)),
+    "aten.rsub.Scalar": affine_or(_reverse, binary(ait.SubOp, swapped=True)),
+    "aten.mul.Tensor": multiply,
+    "aten.mul.Scalar": multiply,
+    "aten.div.Tensor": binary(ait.DivOp),
+    "aten.div.Scalar": binary(ait.DivOp),
+    "aten.div.Tensor_mode": divide_with_mode,
+    "aten.true_divide.Tensor": binary(ait.DivOp),
+    "aten.maximum.default": binary(ait.MaxOp),
+    "aten.minimum.default": binary(ait.MinOp),
+    "aten.neg.default": unary(ait.NegOp),
+    "aten.abs.default": compute(lambda c, x: c.w.op(ait.MaxOp, x, c.w.op(ait.NegOp, x))),
+    "aten.reciprocal.default": compute(lambda c, x: c.w.op(ait.DivOp, c.w.scalar(1.0, c.element), x)),
+    "aten.square.default": compute(lambda c, x: c.w.op(ait.MulOp, x, x)),
+    "aten.pow.Tensor_Scalar": power,
+    "aten.exp.default": unary(ait.ExpOp),
+    "aten.log.default": unary(ait.LogOp),
+    "aten.sqrt.default": unary(ait.SqrtOp),
+    "aten.rsqrt.default": unary(ait.RsqrtOp),
+    "aten.erf.default": unary(ait.ErfOp),
+    "aten.clamp.default": clamp,
+    # activations
+    "aten.relu.default": unary(ait.ReluOp),
+    "aten.tanh.default": unary(ait.TanhOp),
+    "aten.sigmoid.default": unary(ait.SigmoidOp),
+    "aten.silu.default": unary(ait.SiluOp),
+    "aten.gelu.default": gelu,
+    "aten.leaky_relu.default": compute(leaky_relu),
+    "aten.relu6.default": compute(relu6),
+    "aten.hardtanh.default": clamp,
+    "aten.hardsigmoid.default": compute(hard_sigmoid),
+    "aten.hardswish.default": compute(lambda c, x: c.w.op(ait.MulOp, x, hard_sigmoid(c, x))),
+    # comparisons and masks
+    **{
+        f"aten.{predicate}.{overload}": compare(predicate)
+        for predicate in ait.PREDICATES
+        for overload in ("Tensor", "Scalar")
+    },
+    "aten.logical_and.default": both,
+    "aten.__and__.Tensor": both,
+    "aten.bitwise_and.Tensor": both,
+    "aten.logical_or.default": either,
+    "aten.__or__.Tensor": either,
+    "aten.bitwise_or.Tensor": either,
+    "aten.logical_not.default": negate,
+    "aten.bitwise_not.default": negate,
+    "aten.where.self": where("condition", "self", "other"),
+    "aten.where.ScalarSelf": where("condition", "self", "other"),
+    "aten.where.ScalarOther": where("condition", "self", "other"),
+    "aten.where.Scalar": where("condition", "self", "other"),
+    "aten.masked_fill.Scalar": where("mask", "value", "self"),
+    "aten.masked_fill.Tensor": where("mask", "value", "self"),
+    # conversions
+    "aten.to.dtype": convert,
+    "aten.to.dtype_layout": convert,
+    "aten.to.device": convert,
+    "aten.to.other": convert,
+    "aten.type_as.default": convert,
+    "aten._to_copy.default": convert,
+}
+

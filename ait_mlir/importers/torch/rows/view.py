@@ -1,0 +1,301 @@
+"""Shapes: what moves elements and computes nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from xdsl.dialects.builtin import IntegerAttr, i64
+from xdsl.ir import SSAValue
+
+from ait_mlir.dialects.ait.elementwise import WhereOp
+from ait_mlir.dialects.ait.types import Shape, TensorType, tensor_type
+from ait_mlir.dialects.ait.view import SplitOp
+from ait_mlir.dims import Expr, const, maximum
+from ait_mlir.importers.torch.call import Call, NotSupported, Row, as_expr, dims_of
+from ait_mlir.importers.torch.known import Affine, Mask, Spread, Value
+from ait_mlir.importers.torch.rows.common import as_mask, is_mask, lower_triangle
+
+ONE = const(1)
+
+
+def same(name: str = "self") -> Row:
+    """The argument itself: copies and aliases are the same value."""
+    return lambda c: c.value(name)
+
+
+def dropout(c: Call) -> Value:
+    """Nothing, outside of training."""
+    if c["train"]:
+        raise NotSupported("dropout is active; call model.eval() before the export")
+    return c.value("input")
+
+
+def nothing(c: Call) -> None:
+    """An operation that only checks."""
+
+
+# ** shapes **
+
+
+def reshape(c: Call) -> Value:
+    """The same elements in the result's shape, whatever the spelling."""
+    return reshaped(c, c.value("self"), c.dims)
+
+
+def reshaped(c: Call, value: Value, dims: Shape) -> Value:
+    """`value` in another shape, still known where only dims of 1 come or go."""
+    if isinstance(value, Affine) and (made := value.reshaped(dims)) is not None:
+        return made
+    if isinstance(value, Mask):
+        formulas = [f.reshaped(dims) for f in value.formulas]
+        values = [_respread(c, v, value.dims, dims) for v in value.values]
+        if None not in formulas and None not in values:
+            return Mask(dims, tuple(f for f in formulas if f), tuple(v for v in values if v))
+    if isinstance(value, Spread) and (small := _respread(c, value.value, value.dims, dims)) is not None:
+        return Spread(dims, small)
+    return c.w.reshape(c.w.full(value), dims)
+
+
+def _respread(c: Call, value: SSAValue, old: Shape, new: Shape) -> SSAValue | None:
+    """A value that broadcasts to `old`, so that it broadcasts to `new`, where these differ in dims of 1 only."""
+    kept = [a for a, d in enumerate(old) if d is not ONE]
+    if [old[a] for a in kept] != [d for d in new if d is not ONE]:
+        return None
+    missing = len(old) - tensor_type(value).rank
+    own = (*(ONE for _ in range(missing)), *tensor_type(value).dims)
+    rest = iter(own[a] for a in kept)
+    return c.w.reshape(value, tuple(ONE if d is ONE else next(rest) for d in new))
+
+
+def expand(c: Call) -> Value:
+    """Broadcast, when it has to be."""
+    value = c.value("self")
+    if isinstance(value, Affine | Mask):
+        return value.broadcast(c.dims)
+    small = c.w.natural(value)
+    return small if tensor_type(small).dims == c.dims else Spread(c.dims, small)
+
+
+def permute_by(order: Callable[[Call, int], Sequence[int]]) -> Row:
+    """Reorder the dims."""
+
+    def row(c: Call) -> Value:
+        value = c.value("self")
+        rank = len(dims_of(value))
+        axes = [a % rank for a in order(c, rank)]
+        if isinstance(value, Affine):
+            return value.permuted(axes)
+        if isinstance(value, Mask) and not value.values:
+            return Mask(c.dims, tuple(f.permuted(axes) for f in value.formulas))
+        return c.w.permute(c.w.full(value), axes)
+
+    return row
+
+
+def _swapped(rank: int, a: int, b: int) -> list[int]:
+    order = list(range(rank))
+    order[a], order[b] = order[b], order[a]
+    return order
+
+
+def repeat(c: Call) -> Value:
+    """The whole tensor several times along each dim."""
+    counts = [as_expr(r) for r in c["repeats"]]
+    dims = (*(ONE for _ in range(len(counts) - len(c.shape("self")))), *c.shape("self"))
+    if all(r is ONE or d is ONE for r, d in zip(counts, dims, strict=True)):
+        value = c.value("self")
+        return value.broadcast(c.dims) if isinstance(value, Affine | Mask) else Spread(c.dims, c.w.natural(value))
+    pairs = tuple(x for r, d in zip(counts, dims, strict=True) for x in (r, d))
+    spread = c.w.reshape(c.tensor("self"), tuple(x for d in dims for x in (ONE, d)))
+    return c.w.reshape(c.w.expand(spread, pairs), c.dims)
+
+
+def repeat_interleave(c: Call) -> Value:
+    """Each element along a dim several times in turn."""
+    if c["dim"] is None:
+        raise NotSupported("repeat_interleave needs a dim")
+    axis, x = c.axis("dim"), c.tensor("self")
+    dims, count = tensor_type(x).dims, as_expr(c["repeats"])
+    grouped = c.w.reshape(x, (*dims[: axis + 1], ONE, *dims[axis + 1 :]))
+    return c.w.reshape(c.w.expand(grouped, (*dims[: axis + 1], count, *dims[axis + 1 :])), c.dims)
+
+
+# ** parts **
+
+
+def _start(c: Call, given: object, extent: Expr) -> Expr:
+    """Where a slice starts, counted from the front."""
+    if given is None:
+        return const(0)
+    start = as_expr(given)
+    if c.w.scope.le(0, start):
+        return start
+    if not c.w.scope.lt(start, 0):
+        raise NotSupported(f"a slice starts at {start}, which may be negative or not; give the dims tighter ranges")
+    return start + extent if c.w.scope.le(0, start + extent) else maximum(start + extent, 0)
+
+
+def cut(c: Call, value: Value, axis: int, start: Expr, size: Expr, step: int = 1) -> Value:
+    """A part along one axis."""
+    extent = dims_of(value)[axis]
+    if extent is size and step == 1:
+        return value
+    if isinstance(value, Affine):
+        return value.sliced(axis, start, step, size)
+    if isinstance(value, Mask) and not value.values:
+        dims = (*value.dims[:axis], size, *value.dims[axis + 1 :])
+        return Mask(dims, tuple(f.sliced(axis, start, step, size) for f in value.formulas))
+    x = c.w.full(value)
+    if step != 1:
+        first = start.as_int()
+        if not c.w.scope.divisible(extent, step) or first is None or first >= step:
+            raise NotSupported("a slice with a step needs a dim that the step divides")
+        dims = tensor_type(x).dims
+        pairs = c.w.reshape(x, (*dims[:axis], size, step, *dims[axis + 1 :]))
+        return c.w.reshape(c.w.slice(pairs, axis + 1, start, ONE), (*dims[:axis], size, *dims[axis + 1 :]))
+    return c.w.slice(x, axis, start, size)
+
+
+def slice_(c: Call) -> Value:
+    axis = c.axis("dim")
+    start = _start(c, c["start"], c.shape("self")[axis])
+    return cut(c, c.value("self"), axis, start, c.dims[axis], c["step"] or 1)
+
+
+def narrow(c: Call) -> Value:
+    axis = c.axis("dim")
+    return cut(c, c.value("self"), axis, _start(c, c["start"], c.shape("self")[axis]), c.dims[axis])
+
+
+def select(c: Call) -> Value:
+    """One index along a dim, which goes."""
+    axis = c.axis("dim")
+    part = cut(c, c.value("self"), axis, _start(c, c["index"], c.shape("self")[axis]), ONE)
+    if isinstance(part, Affine):
+        return part.without(axis)
+    return reshaped(c, part, c.dims)
+
+
+def split(c: Call) -> Sequence[Value]:
+    """Consecutive parts; their sizes are those of the results."""
+    axis = c.axis("dim")
+    x = c.tensor("self")
+    types = [c.type(i) for i in range(len(c.node.meta["val"]))]
+    if len(types) == 1:
+        return [x]
+    return list(_split(c, x, axis, types))
+
+
+def _split(c: Call, x: SSAValue, axis: int, types: Sequence[TensorType]) -> Sequence[SSAValue]:
+    first = c.w.op(SplitOp, x, properties={"dim": IntegerAttr(axis, i64)}, results=types)
+    return first.owner.results  # pyright: ignore
+
+
+def unbind(c: Call) -> Sequence[Value]:
+    """Every index along a dim, each without it."""
+    axis = c.axis("dim")
+    x = c.tensor("self")
+    dims, element = tensor_type(x).dims, tensor_type(x).element_type
+    count = dims[axis].as_int()
+    if count is None:
+        raise NotSupported("unbind needs a dim that is a number")
+    part = TensorType.get((*dims[:axis], 1, *dims[axis + 1 :]), element)
+    parts = [x] if count == 1 else _split(c, x, axis, [part] * count)
+    return [c.w.reshape(p, (*dims[:axis], *dims[axis + 1 :])) for p in parts]
+
+
+# ** joining **
+
+
+def concatenate(c: Call) -> Value:
+    """End to end along a dim; empty tensors of one dim are left out, as PyTorch does."""
+    rank = len(c.dims)
+    axis = c.axis("dim", rank)
+    parts = [v for v in c["tensors"] if len(dims_of(v)) == rank and dims_of(v)[axis].as_int() != 0]
+    values = [c.w.cast(c.w.full(v), c.element) for v in parts]
+    return values[0] if len(values) == 1 else c.w.concat(values, axis)
+
+
+def stack(c: Call) -> Value:
+    """Along a new dim."""
+    axis = c.axis("dim", len(c.dims))
+    dims = (*c.dims[:axis], ONE, *c.dims[axis + 1 :])
+    values = [c.w.reshape(c.w.cast(c.w.full(v), c.element), dims) for v in c["tensors"]]
+    return values[0] if len(values) == 1 else c.w.concat(values, axis)
+
+
+def triangle(lower: bool) -> Row:
+    """What stands on one side of a diagonal; the rest is 0."""
+
+    def row(c: Call) -> Value:
+        diagonal = c["diagonal"] or 0
+        kept = lower_triangle(c.dims, diagonal)
+        if not lower:
+            kept = Affine.filled(c.dims, 0).plus(kept, -1, c.dims)
+        value, mask = c.value("self"), Mask(c.dims, (kept,)).proved(c.w.scope)
+        if is_mask(value):
+            return as_mask(value).both(mask, c.dims)
+        x = c.w.op(WhereOp, c.w.natural(mask), c.w.natural(value), c.w.scalar(0, c.element))
+        return x if tensor_type(x).dims == c.dims else Spread(c.dims, x)
+
+    return row
+
+
+ROWS: dict[str, Row] = {
+    # the same value
+    "aten.clone.default": same(),
+    "aten.contiguous.default": same(),
+    "aten.detach.default": same(),
+    "aten.detach_.default": same(),
+    "aten.alias.default": same(),
+    "aten.lift_fresh_copy.default": same(),
+    "aten.positive.default": same(),
+    "aten.dropout.default": dropout,
+    "aten.feature_dropout.default": dropout,
+    "aten._assert_tensor_metadata.default": nothing,
+    "aten._assert_scalar.default": nothing,
+    "aten._assert_async.msg": nothing,
+    "aten.sym_constrain_range_for_size.default": nothing,
+    # other shapes of the same elements
+    "aten.view.default": reshape,
+    "aten.reshape.default": reshape,
+    "aten._unsafe_view.default": reshape,
+    "aten.view_as.default": reshape,
+    "aten.reshape_as.default": reshape,
+    "aten.flatten.using_ints": reshape,
+    "aten.unflatten.int": reshape,
+    "aten.unsqueeze.default": reshape,
+    "aten.squeeze.default": reshape,
+    "aten.squeeze.dim": reshape,
+    "aten.squeeze.dims": reshape,
+    # broadcasts
+    "aten.expand.default": expand,
+    "aten.expand_as.default": expand,
+    "aten.broadcast_to.default": expand,
+    "aten.repeat.default": repeat,
+    "aten.repeat_interleave.self_int": repeat_interleave,
+    # orders
+    "aten.permute.default": permute_by(lambda c, rank: c["dims"]),
+    "aten.transpose.int": permute_by(lambda c, rank: _swapped(rank, c["dim0"], c["dim1"])),
+    "aten.t.default": permute_by(lambda c, rank: range(rank)[::-1]),
+    "aten.numpy_T.default": permute_by(lambda c, rank: range(rank)[::-1]),
+    "aten.mT.default": permute_by(lambda c, rank: _swapped(rank, -2, -1)),
+    "aten.swapaxes.default": permute_by(lambda c, rank: _swapped(rank, c["axis0"], c["axis1"])),
+    # parts
+    "aten.slice.Tensor": slice_,
+    "aten.narrow.default": narrow,
+    "aten.select.int": select,
+    "aten.split.Tensor": split,
+    "aten.split.sizes": split,
+    "aten.split_with_sizes.default": split,
+    "aten.chunk.default": split,
+    "aten.tensor_split.sections": split,
+    "aten.unbind.int": unbind,
+    # joining
+    "aten.cat.default": concatenate,
+    "aten.concat.default": concatenate,
+    "aten.stack.default": stack,
+    # triangles
+    "aten.tril.default": triangle(lower=True),
+    "aten.triu.default": triangle(lower=False),
+}

@@ -1,0 +1,167 @@
+"""What goes into a program: its inputs, its weights, the dims of its inputs; and what it must not do."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from ait_mlir.dims import MAX_DIM
+from ait_mlir.importers.torch.constants import Stored
+from ait_mlir.importers.torch.dims import UNBOUNDED, DimTable
+from ait_mlir.importers.torch.errors import ImportFailure, place_of
+from ait_mlir.importers.torch.library import torch
+
+
+@dataclass(frozen=True)
+class TensorInput:
+    """A tensor that the caller gives: its name, its place among the leaves of the arguments, its node."""
+
+    name: str
+    leaf: int
+    node: Any
+
+
+@dataclass
+class Inputs:
+    """What enters a program."""
+
+    tensors: list[TensorInput] = field(default_factory=list[TensorInput])
+    fixed: dict[int, Any] = field(default_factory=dict[int, Any])
+    """Leaves that are no tensors, with the value that the export has taken for granted."""
+    sizes: dict[Any, Any] = field(default_factory=dict[Any, Any])
+    """Whole numbers that are inputs, by node; they follow from the sizes of tensors."""
+    stored: dict[Any, Stored] = field(default_factory=dict[Any, Stored])
+    in_spec: Any = None
+
+
+def read_inputs(program: Any) -> Inputs:
+    """Sort the placeholders of a program. Raises `ImportFailure` for weights without data."""
+    result = Inputs(in_spec=program.call_spec.in_spec)
+    nodes = {n.name: n for n in program.graph.nodes if n.op == "placeholder"}
+    kinds = torch.export.graph_signature.InputKind
+    first_of: dict[Any, str] = {}
+    without_data: list[str] = []
+    leaf = 0
+    for spec in program.graph_signature.input_specs:
+        node = nodes.get(getattr(spec.arg, "name", None))
+        if spec.kind == kinds.USER_INPUT:
+            val = node.meta.get("val") if node is not None else None
+            if isinstance(val, torch.Tensor):
+                result.tensors.append(TensorInput(node.name, leaf, node))
+            elif isinstance(val, torch.SymInt):
+                result.sizes[node] = val
+            else:
+                result.fixed[leaf] = getattr(spec.arg, "value", None)
+            leaf += 1
+            continue
+        if spec.kind not in (kinds.PARAMETER, kinds.BUFFER, kinds.CONSTANT_TENSOR):
+            raise ImportFailure(f"input {spec.target!r} is a {spec.kind.name.lower()}, which is not supported")
+        tensor = stored_tensor(program, spec)
+        if tensor.device.type == "meta":
+            without_data.append(spec.target)
+            continue
+        key = (tensor.data_ptr(), tuple(tensor.shape), tuple(tensor.stride()), tensor.dtype)
+        name = first_of.setdefault(key, spec.target) if tensor.numel() else spec.target
+        result.stored[node] = Stored(name, tensor, spec.kind == kinds.PARAMETER)
+    if without_data:
+        raise ImportFailure(
+            f"{len(without_data)} weights are on the meta device and have no data, the first {without_data[0]!r}; "
+            "load the model's weights, or make the model on a real device"
+        )
+    return result
+
+
+def stored_tensor(program: Any, spec: Any) -> Any:
+    """The data of a param, buffer or constant."""
+    if spec.target in program.state_dict:
+        return program.state_dict[spec.target]
+    return program.constants[spec.target]
+
+
+def refuse_mutation(program: Any) -> None:
+    """Raise `ImportFailure` for a program that writes to its buffers or inputs."""
+    signature = program.graph_signature
+    written = [
+        *((f"buffer {name!r}", node) for node, name in signature.buffers_to_mutate.items()),
+        *((f"input {name!r}", node) for node, name in signature.user_inputs_to_mutate.items()),
+    ]
+    nodes = {n.name: n for n in program.graph.nodes}
+    if not written:
+        written = _written_in_place(program)
+    if not written:
+        return
+    what, name = written[0]
+    place = place_of(nodes[name]) if name in nodes else "an unknown place"
+    more = f" (and {len(written) - 1} more)" if len(written) > 1 else ""
+    raise ImportFailure(
+        f"the model changes its {what}{more} at {place}; a compiled model has no state: compute the new value, return "
+        "it as a result, and pass it in as an input of the next call"
+    )
+
+
+def _written_in_place(program: Any) -> list[tuple[str, str]]:
+    """Buffers and inputs that operations of a program that is not functional yet write to."""
+    signature = program.graph_signature
+    owners = {
+        **{node: f"buffer {name!r}" for node, name in signature.inputs_to_buffers.items()},
+        **{name: f"input {name!r}" for name in signature.user_inputs if isinstance(name, str)},
+    }
+    found: list[tuple[str, str]] = []
+    for node in program.graph.nodes:
+        schema = getattr(node.target, "_schema", None)
+        if schema is None or not schema.is_mutable or not node.args:
+            continue
+        target = _root(node.args[0])
+        if target in owners:
+            found.append((owners[target], node.name))
+    return found
+
+
+def _root(node: Any) -> str:
+    """The name of the tensor that a node is, or is a view of."""
+    while getattr(node, "op", None) == "call_function" and node.args and hasattr(node.args[0], "op"):
+        schema = getattr(node.target, "_schema", None)
+        aliases = schema is not None and schema.returns and schema.returns[0].alias_info is not None
+        if not aliases:
+            break
+        node = node.args[0]
+    return str(getattr(node, "name", ""))
+
+
+def declare_dims(
+    table: DimTable,
+    program: Any,
+    inputs: Inputs,
+    names: Mapping[tuple[str, int], str],
+    hints: Mapping[str, Sequence[int]],
+) -> None:
+    """Name each symbol of the inputs' shapes and give it its range."""
+    ranges = {str(symbol): r for symbol, r in program.range_constraints.items()}
+    for named in (True, False):  # a dim by itself names its symbol better than one inside 2*n + 1
+        for item in inputs.tensors:
+            for axis, size in enumerate(item.node.meta["val"].shape):
+                if isinstance(size, int) or size.node.expr.is_Integer:
+                    continue
+                expression = size.node.expr
+                if expression.is_Symbol != named:
+                    continue
+                for symbol in sorted(expression.free_symbols, key=str):
+                    default = f"{item.name}_dim_{axis}"
+                    name = names.get((item.name, axis), default) if named else default
+                    lo, hi = _bounds(ranges.get(str(symbol)))
+                    table.declare(str(symbol), name, lo, hi, hints.get(name, ()))
+
+
+def _bounds(found: Any) -> tuple[int, int]:
+    """A symbol's range; without a maximum, up to `UNBOUNDED`."""
+    if found is None:
+        return 1, UNBOUNDED
+    lo, hi = found.lower, found.upper
+    low = max(int(lo), 0) if _is_finite(lo) else 0
+    high = int(hi) if _is_finite(hi) and int(hi) <= MAX_DIM else max(UNBOUNDED, low)
+    return low, high
+
+
+def _is_finite(bound: Any) -> bool:
+    return getattr(bound, "is_finite", True) is not False and "oo" not in str(bound)
