@@ -2,7 +2,16 @@
 
 from __future__ import annotations
 
+from ait_mlir.importers.torch.compiled import CompiledModule, compile, from_torch
 from ait_mlir.importers.torch.errors import ImportFailure, UnsupportedOps
 from ait_mlir.importers.torch.program import Imported, import_program
 
-__all__ = ["ImportFailure", "Imported", "UnsupportedOps", "import_program"]
+__all__ = [
+    "CompiledModule",
+    "ImportFailure",
+    "Imported",
+    "UnsupportedOps",
+    "compile",
+    "from_torch",
+    "import_program",
+]

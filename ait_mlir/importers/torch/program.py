@@ -49,12 +49,12 @@ def import_program(
     program: Any,
     name: str = "model",
     *,
-    dim_names: Mapping[tuple[str, int], str] | None = None,
+    dim_names: Mapping[tuple[int, int], str] | None = None,
     hints: Mapping[str, Sequence[int]] | None = None,
 ) -> Imported:
     """The module of a `torch.export.ExportedProgram`.
 
-    `dim_names` names the dynamic dims by input and axis; without a name, a dim is called after the input and axis where
+    `dim_names` names the dynamic dims by input (its place among the leaves of the arguments) and axis; without a name, a dim is called after the input and axis where
     it first appears. `hints` are sizes to choose kernels for, by the dim's name. Raises `UnsupportedOps` that lists
     everything that cannot be imported, and `ImportFailure` for programs that change their buffers or inputs.
     """
@@ -106,7 +106,7 @@ class Importer:
         self,
         program: Any,
         name: str,
-        dim_names: Mapping[tuple[str, int], str],
+        dim_names: Mapping[tuple[int, int], str],
         hints: Mapping[str, Sequence[int]],
     ) -> None:
         self.program = program

@@ -133,7 +133,7 @@ def declare_dims(
     table: DimTable,
     program: Any,
     inputs: Inputs,
-    names: Mapping[tuple[str, int], str],
+    names: Mapping[tuple[int, int], str],
     hints: Mapping[str, Sequence[int]],
 ) -> None:
     """Name each symbol of the inputs' shapes and give it its range."""
@@ -148,7 +148,7 @@ def declare_dims(
                     continue
                 for symbol in sorted(expression.free_symbols, key=str):
                     default = f"{item.name}_dim_{axis}"
-                    name = names.get((item.name, axis), default) if named else default
+                    name = names.get((item.leaf, axis), default) if named else default
                     lo, hi = _bounds(ranges.get(str(symbol)))
                     table.declare(str(symbol), name, lo, hi, hints.get(name, ()))
 

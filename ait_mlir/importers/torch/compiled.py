@@ -1,0 +1,196 @@
+"""`compile`: from a PyTorch model to a compiled one that is called in the same way."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+
+from ait_mlir.errors import InputError
+from ait_mlir.frontend.target import Target, as_target
+from ait_mlir.importers.torch.capture import capture
+from ait_mlir.importers.torch.errors import ImportFailure
+from ait_mlir.importers.torch.library import torch
+from ait_mlir.importers.torch.program import Imported, import_program
+
+if TYPE_CHECKING:
+    from ait_mlir.runtime import Model
+
+
+def compile(
+    module: Any,
+    example_inputs: Sequence[Any] = (),
+    example_kwargs: Mapping[str, Any] | None = None,
+    *,
+    dynamic_shapes: Any = None,
+    target: Target | str = "cpu",
+    name: str | None = None,
+    workdir: str | Path | None = None,
+    hints: Mapping[str, Sequence[int]] | None = None,
+    measure: bool = False,
+    num_runtimes: int = 1,
+    graph_mode: bool = False,
+) -> CompiledModule:
+    """Compile a `torch.nn.Module`, or a program of `torch.export`, as it is.
+
+    The module is exported on the example inputs; `dynamic_shapes` is that of `torch.export.export`, and a dim without
+    a maximum gets 4,096. `hints` are sizes to choose kernels for, by the name of a `torch.export.Dim`. With `measure`,
+    kernels are chosen by their time on the device; with `graph_mode`, runs on a GPU are replayed as CUDA graphs.
+    Generated sources and IR are kept in `workdir` if it is given.
+
+    Raises `ImportFailure` for a model that cannot be imported, with the place in its source; nothing is written then.
+    """
+    imported = from_torch(module, example_inputs, example_kwargs, dynamic_shapes=dynamic_shapes, name=name, hints=hints)
+    return build(
+        imported,
+        as_target(target),
+        workdir=workdir,
+        measure=measure,
+        num_runtimes=num_runtimes,
+        graph_mode=graph_mode,
+    )
+
+
+def from_torch(
+    module: Any,
+    example_inputs: Sequence[Any] = (),
+    example_kwargs: Mapping[str, Any] | None = None,
+    *,
+    dynamic_shapes: Any = None,
+    name: str | None = None,
+    hints: Mapping[str, Sequence[int]] | None = None,
+) -> Imported:
+    """The `ait` module of a PyTorch module or exported program, with its weights; see `compile`."""
+    if isinstance(module, torch.export.ExportedProgram):
+        return import_program(module, name or "model", hints=hints)
+    if isinstance(example_inputs, torch.Tensor | Mapping):
+        raise ImportFailure(
+            f"example_inputs is a {type(example_inputs).__name__}, expected a tuple of positional arguments; "
+            "keyword arguments go into example_kwargs"
+        )
+    program, names = capture(module, example_inputs, example_kwargs, dynamic_shapes)
+    chosen = name or re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", type(module).__name__).lower()
+    return import_program(program, chosen, dim_names=names, hints=hints)
+
+
+def build(
+    imported: Imported,
+    target: Target,
+    *,
+    workdir: str | Path | None = None,
+    measure: bool = False,
+    num_runtimes: int = 1,
+    graph_mode: bool = False,
+) -> CompiledModule:
+    """Compile an imported module and load it."""
+    from ait_mlir.driver import compile_module
+    from ait_mlir.runtime import Model
+
+    text = str(imported.module) + "\n"
+    with tempfile.TemporaryDirectory(prefix="ait_") as scratch:
+        artifact = compile_module(
+            imported.module.clone(),
+            target.kind,
+            workdir=workdir,
+            constants=imported.constants,
+            output=Path(scratch) / "model.ait",
+            arch=target.arch,
+            measure=measure,
+        )
+        kept = tempfile.NamedTemporaryFile(prefix="ait_", suffix=".ait")  # noqa: SIM115 (lives with the result)
+        with artifact.open("rb") as source:
+            shutil.copyfileobj(source, kept)
+        kept.flush()
+        model = Model(artifact, num_runtimes=num_runtimes)
+    return CompiledModule(imported, model, kept, text, graph_mode)
+
+
+class CompiledModule:
+    """A compiled model with the calling convention of the module that it was made from.
+
+    `model` is the `Model` that runs it. The artifact that `save` writes runs without PyTorch.
+    """
+
+    def __init__(self, imported: Imported, model: Model, artifact: Any, text: str, graph_mode: bool = False) -> None:
+        self.model = model
+        self._text = text
+        self._artifact = artifact
+        self._graph_mode = graph_mode
+        self._inputs = imported.inputs
+        self._outputs = imported.outputs
+        self._out_spec = imported.out_spec
+        self._imported = imported
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Run on tensors in the structure of the example inputs; returns the structure that the module returns.
+
+        Raises `InputError` for another structure, and for tensors that do not fit.
+        """
+        leaves = self._flatten(args, kwargs)
+        given: dict[str, Any] = {}
+        for item in self._inputs.tensors:
+            leaf = leaves[item.leaf]
+            if not isinstance(leaf, torch.Tensor):
+                raise InputError(f"argument {item.name!r} is a {type(leaf).__name__}, expected a tensor")
+            given[item.name] = leaf if leaf.is_contiguous() else leaf.contiguous()
+        on_gpu = self.model.target != "cpu"
+        results = self.model.run_with_tensors(given, sync=not on_gpu, graph_mode=self._graph_mode and on_gpu)
+        values = [results[value] if kind == "output" else value for kind, value in self._outputs]
+        return torch.utils._pytree.tree_unflatten(values, self._out_spec)
+
+    def _flatten(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Any]:
+        expected = self._inputs.in_spec
+        wanted: list[str] = list(expected.child(1).context) if expected.num_children > 1 else []
+        if set(wanted) == set(kwargs):
+            kwargs = {name: kwargs[name] for name in wanted}
+        leaves, spec = torch.utils._pytree.tree_flatten((args, kwargs))
+        if spec != expected:
+            raise InputError(
+                f"the arguments are {_outline(args, kwargs)}, but the model was exported with "
+                f"{_outline(*torch.utils._pytree.tree_unflatten(list('_' * expected.num_leaves), expected))}; "
+                "call it with arguments of the same structure"
+            )
+        for leaf, value in self._inputs.fixed.items():
+            if leaves[leaf] != value:
+                raise InputError(
+                    f"argument {leaf} is {leaves[leaf]!r}, but the model was exported with {value!r} and computes "
+                    "that case only; export it again"
+                )
+        return cast("list[Any]", leaves)
+
+    def save(self, path: str | Path) -> Path:
+        """Write the artifact, for `ait_mlir.runtime.Model` and `ait run`; returns its path."""
+        target = Path(path)
+        shutil.copyfile(self._artifact.name, target)
+        return target
+
+    def ir(self, phase: str = "imported") -> str:
+        """The module as text, at a phase up to `planned`."""
+        if phase == "imported":
+            return self._text
+        from ait_mlir.driver import run_to_phase
+
+        manifest = self.model.manifest
+        arch = manifest.arch if manifest is not None else ""
+        return f"{run_to_phase(self._imported.module.clone(), phase, target=self.model.target, arch=arch)}\n"
+
+    def __repr__(self) -> str:
+        return f"<CompiledModule of {self.model!r}>"
+
+
+def _outline(args: Sequence[Any], kwargs: Mapping[str, Any]) -> str:
+    """A call as `(tensor, [tensor], mask=tensor)`, without the values."""
+    parts = [_outline_of(a) for a in args] + [f"{k}={_outline_of(v)}" for k, v in kwargs.items()]
+    return f"({', '.join(parts)})"
+
+
+def _outline_of(value: Any) -> str:
+    if isinstance(value, Mapping):
+        return "{" + ", ".join(f"{k}: {_outline_of(v)}" for k, v in cast("dict[Any, Any]", value).items()) + "}"
+    if isinstance(value, list | tuple):
+        inner = ", ".join(_outline_of(v) for v in cast("list[Any]", value))
+        return f"[{inner}]" if isinstance(value, list) else f"({inner})"
+    return "_"
