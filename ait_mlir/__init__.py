@@ -2,4 +2,19 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 __version__ = "0.1.0"
+
+if TYPE_CHECKING:
+    from ait_mlir.importers.torch.compiled import compile
+
+__all__ = ["__version__", "compile"]
+
+
+def __getattr__(name: str) -> object:
+    if name == "compile":  # PyTorch and the compiler are loaded by who compiles
+        from ait_mlir.importers.torch.compiled import compile
+
+        return compile
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
 from ait_mlir.importers.torch.errors import ImportFailure, place_in_source
-from ait_mlir.importers.torch.library import torch
+from ait_mlir.importers.torch.library import quiet, torch
 
 DimNames = dict[tuple[int, int], str]
 """Names of dims by leaf of the example inputs and axis."""
@@ -39,7 +39,7 @@ def capture(
     kwargs = dict(kwargs or {})
     names = _dim_names(module, args, kwargs, dynamic_shapes)
     try:
-        with torch.no_grad():
+        with torch.no_grad(), quiet():
             program = torch.export.export(
                 module, tuple(args), kwargs or None, dynamic_shapes=dynamic_shapes, strict=False
             )

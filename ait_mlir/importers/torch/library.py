@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
+import logging
+import warnings
+from collections.abc import Generator
 from importlib import import_module
 from typing import Any
 
@@ -11,3 +15,22 @@ try:
     torch: Any = import_module("torch")
 except ImportError as error:
     raise CompileError(f"importing PyTorch models needs PyTorch ({error}); pip install torch") from error
+
+
+@contextlib.contextmanager
+def quiet() -> Generator[None]:
+    """Without what PyTorch says on the side while it traces: what matters is in its exceptions."""
+    logger = logging.getLogger("torch")
+    level = logger.level
+    names = [n for n in logging.root.manager.loggerDict if n.startswith("torch.")]
+    levels = {n: logging.getLogger(n).level for n in names}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for one in (logger, *map(logging.getLogger, names)):
+            one.setLevel(logging.CRITICAL + 1)
+        try:
+            yield
+        finally:
+            logger.setLevel(level)
+            for n, old in levels.items():
+                logging.getLogger(n).setLevel(old)

@@ -18,7 +18,7 @@ from ait_mlir.importers.torch.constants import stored_value
 from ait_mlir.importers.torch.dims import DimTable
 from ait_mlir.importers.torch.errors import ImportFailure, Unsupported, UnsupportedOps, place_of
 from ait_mlir.importers.torch.known import Affine, Mask, Spread, Value
-from ait_mlir.importers.torch.library import torch
+from ait_mlir.importers.torch.library import quiet, torch
 from ait_mlir.importers.torch.rows import ADVICE, TABLE
 from ait_mlir.importers.torch.signature import Inputs, declare_dims, read_inputs, refuse_mutation
 from ait_mlir.importers.torch.writer import Writer
@@ -59,7 +59,8 @@ def import_program(
     everything that cannot be imported, and `ImportFailure` for programs that change their buffers or inputs.
     """
     refuse_mutation(program)
-    program = simpler(program)
+    with quiet():
+        program = simpler(program)
     return Importer(program, name, dim_names or {}, hints or {}).run()
 
 
@@ -163,21 +164,20 @@ class Importer:
             self.values[node] = _MISSING
 
     def _value(self, node: Any, graph_module: Any) -> Any:
-        arguments = [self._resolve(a) for a in (*node.args, *node.kwargs.values())]
+        name = str(node.target)
         if node.target is operator.getitem:
-            values, at = arguments
+            values, at = (self._resolve(a) for a in node.args)
             if at >= len(values):
                 raise NotSupported("a result that is for training only is used")
             return values[at]
         if _is_inlined(node):
             return self._inline(node)
-        name = str(node.target)
         if (row := TABLE.get(name)) is not None:
             return row(Call(node, bind(node, self._resolve), self.w, self.table))
         if _is_size(node):
             val = node.meta["val"]
             return self.table.expr(val) if isinstance(val, int | torch.SymInt) and not isinstance(val, bool) else val
-        raise NotSupported(ADVICE.get(name, "replace it in the model, or add a row for it to ait_mlir.importers.torch.rows"))
+        raise NotSupported(ADVICE.get(name, _WITHOUT_ROW))
 
     def _inline(self, node: Any) -> Any:
         """The results of a submodule that stands in the graph, in place."""
@@ -211,6 +211,8 @@ class Importer:
 
     def _write_outputs(self, results: Sequence[Any]) -> None:
         taken: dict[SSAValue, str] = {}
+        self.result.out_spec = self.program.call_spec.out_spec
+        names = output_names(self.result.out_spec)
         for i, node in enumerate(results):
             value = self._resolve(node)
             if not isinstance(value, SSAValue | Affine | Mask | Spread):
@@ -220,10 +222,9 @@ class Importer:
                 continue
             written = self.w.full(cast(Value, value))
             if written not in taken:
-                taken[written] = f"output_{len(taken)}"
+                taken[written] = names[i]
                 self.w.graph.block.add_op(OutputOp(taken[written], written))
             self.result.outputs.append(("output", taken[written]))
-        self.result.out_spec = self.program.call_spec.out_spec
 
 
 class _Skipped(NotSupported):
@@ -235,6 +236,20 @@ class _Missing:
 
 
 _MISSING = _Missing()
+_WITHOUT_ROW = "write it with other operations, or add a row for it to ait_mlir/importers/torch/rows"
+
+
+def output_names(spec: Any) -> list[str]:
+    """A name for each leaf of the result: the keys that lead to it, or its number."""
+    tree = torch.utils._pytree
+    paths = [path for path, _ in tree.tree_flatten_with_path(tree.tree_unflatten(list(range(spec.num_leaves)), spec))[0]]
+    names: list[str] = []
+    for i, path in enumerate(paths):
+        parts = [str(next((getattr(key, a) for a in ("key", "name", "idx") if hasattr(key, a)), i)) for key in path]
+        name = "_".join(parts)
+        name = name if name.isidentifier() else f"output_{name}"
+        names.append(name if name.isidentifier() and name not in names else f"output_{i}")
+    return names
 
 
 def _attribute(module: Any, path: str) -> Any:

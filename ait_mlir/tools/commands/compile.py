@@ -1,4 +1,4 @@
-"""`ait compile`: IR text to an artifact, or to any phase before it."""
+"""`ait compile`: IR text or a saved PyTorch program to an artifact, or to any phase before it."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ _EXAMPLE = """examples:
   ait compile examples/ffn.mlir --target cpu -o ffn.ait --weights ffn.safetensors
   ait compile examples/ffn.mlir --target cuda --to planned > ffn.planned.mlir
   ait compile ffn.planned.mlir --from planned --target cuda -o ffn.ait
+  ait compile bert.pt2 --target cpu -o bert.ait
 """
 
 
@@ -32,7 +33,7 @@ def add(subparsers: Any) -> None:
         epilog=_EXAMPLE,
         formatter_class=EXAMPLE_ONLY,
     )
-    p.add_argument("file", help="an .mlir file")
+    p.add_argument("file", help="an .mlir file, or a .pt2 file that torch.export.save has written")
     p.add_argument("--target", choices=("cpu", "cuda", "rocm"), default="cpu", help="default: cpu")
     p.add_argument(
         "--arch", default="", help="such as sm_90a, gfx90a or native (default: the card or CPU that is here)"
@@ -62,11 +63,8 @@ def run(options: argparse.Namespace) -> int:
         raise UsageError(f"--to {options.to}: the phases are {', '.join(driver.PHASES)}")
     if options.start is not None and options.start not in driver.PHASES[:-2]:
         raise UsageError(f"--from {options.start}: a file can be at {', '.join(driver.PHASES[:-2])}")
-    try:
-        module, source = driver.read_module(options.file)
-    except OSError as error:
-        raise UsageError(f"cannot read {options.file}: {error.strerror}") from error
-    weights = _weights(options.weights, module, options.file)
+    module, source, stored = _read(options.file)
+    weights = stored if options.weights is None else _weights(options.weights, module, options.file)
     if options.to == "built":
         return _build(options, module, source, weights)
     start = options.start or driver.phase_of(module)
@@ -87,7 +85,23 @@ def run(options: argparse.Namespace) -> int:
     return 0
 
 
-def _build(options: argparse.Namespace, module: ModuleOp, source: SourceText, weights: dict[str, Any]) -> int:
+def _read(path: str) -> tuple[ModuleOp, SourceText | None, dict[str, Any]]:
+    """The module of a file, its text if it is one, and the weights that come with it."""
+    from ait_mlir import driver
+
+    if path.endswith(".pt2"):
+        from ait_mlir.tools.commands.import_ import import_pt2
+
+        imported = import_pt2(path)
+        return imported.module, None, imported.constants
+    try:
+        module, source = driver.read_module(path)
+    except OSError as error:
+        raise UsageError(f"cannot read {path}: {error.strerror}") from error
+    return module, source, {}
+
+
+def _build(options: argparse.Namespace, module: ModuleOp, source: SourceText | None, weights: dict[str, Any]) -> int:
     from ait_mlir import driver
 
     output = Path(options.output or Path(options.file).stem + ".ait")

@@ -1,0 +1,127 @@
+"""`ait import`: a PyTorch model as IR text with its weights beside it."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Mapping
+from importlib.util import module_from_spec, spec_from_file_location
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+
+from ait_mlir.errors import AitError
+from ait_mlir.host.files import atomic_file
+from ait_mlir.tools.commands.common import EXAMPLE_ONLY, UsageError
+
+if TYPE_CHECKING:
+    from ait_mlir.importers.torch import Imported
+
+_EXAMPLE = """examples:
+  ait import bert.pt2 -o bert.mlir          # and bert.safetensors
+  ait import --check model.py:build         # everything that cannot be imported, at once
+  ait compile bert.mlir --weights bert.safetensors -o bert.ait
+
+A .pt2 file is what torch.export.save writes. build() returns (module, example_inputs) or
+(module, example_inputs, dynamic_shapes), or a dict with these names and example_kwargs.
+"""
+
+
+def add(subparsers: Any) -> None:
+    """Declare the command."""
+    p: argparse.ArgumentParser = subparsers.add_parser(
+        "import",
+        help="turn a PyTorch model into IR text and weights",
+        description="Turn a PyTorch model into IR text and a safetensors file of its weights.",
+        epilog=_EXAMPLE,
+        formatter_class=EXAMPLE_ONLY,
+    )
+    p.add_argument("source", metavar="MODEL", help="FILE.pt2, or FILE.py:FUNCTION")
+    p.add_argument("-o", "--output", metavar="FILE.mlir", help="where to write the IR (default: NAME.mlir)")
+    p.add_argument("--weights", metavar="FILE", help="where to write the weights (default: beside the IR)")
+    p.add_argument("--name", help="the name of the model (default: that of its file or class)")
+    p.add_argument("--check", action="store_true", help="write nothing; say whether the model can be imported")
+    p.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Import; returns the exit code."""
+    imported = load(options.source, options.name)
+    params = len(imported.constants)
+    size = sum(array.nbytes for array in imported.constants.values())
+    told = f"{imported.operations} operations, {params} weights of {size} bytes"
+    if options.check:
+        print(f"{options.source} can be imported: {told}")
+        return 0
+    from ait_mlir.runtime.safetensors_part import encode
+
+    stem = Path(options.source.partition(".py:")[2] or options.source).stem
+    output = Path(options.output or f"{stem}.mlir")
+    weights = Path(options.weights or output.with_suffix(".safetensors"))
+    if weights == output:
+        raise UsageError(f"{output} cannot hold both the IR and the weights; give --weights another name")
+    with atomic_file(weights) as data, atomic_file(output) as text:  # both or none
+        data.writelines(encode(imported.constants))
+        text.write((str(imported.module) + "\n").encode())
+    print(f"wrote {output} and {weights}: {told}")
+    return 0
+
+
+def load(source: str, name: str | None = None) -> Imported:
+    """The model that FILE.pt2 holds, or that FUNCTION of FILE.py returns."""
+    file, colon, function = source.rpartition(":")
+    if colon and file.endswith(".py"):
+        return _built(file, function, name)
+    if not source.endswith(".pt2"):
+        raise UsageError(f"{source}: expected FILE.pt2, as torch.export.save writes it, or FILE.py:FUNCTION")
+    return import_pt2(source, name)
+
+
+def import_pt2(path: str, name: str | None = None) -> Imported:
+    """The module of a saved program."""
+    from ait_mlir.importers.torch import from_torch
+    from ait_mlir.importers.torch.library import quiet, torch
+
+    if not Path(path).is_file():
+        raise UsageError(f"{path}: there is no such file")
+    try:
+        with quiet():
+            program = torch.export.load(path)
+    except Exception as error:
+        detail = str(error).strip().splitlines() or [type(error).__name__]
+        raise UsageError(f"{path} is no program that torch.export.save has written: {detail[0]}") from error
+    return from_torch(program, name=name or Path(path).stem)
+
+
+def _built(file: str, function: str, name: str | None) -> Imported:
+    from ait_mlir.importers.torch import from_torch
+
+    if not Path(file).is_file():
+        raise UsageError(f"{file}: there is no such file")
+    spec = spec_from_file_location(Path(file).stem, file)
+    assert spec is not None and spec.loader is not None
+    module = module_from_spec(spec)
+    sys.path.insert(0, str(Path(file).resolve().parent))
+    try:
+        spec.loader.exec_module(module)
+        build = getattr(module, function, None)
+        if not callable(build):
+            raise UsageError(f"{file} has no function {function!r}")
+        made = build()
+    except AitError:
+        raise
+    except Exception as error:
+        raise UsageError(f"{file}:{function} failed: {type(error).__name__}: {error}") from error
+    finally:
+        sys.path.pop(0)
+    keys = ("example_inputs", "example_kwargs", "dynamic_shapes")
+    if isinstance(made, Mapping):
+        given = dict(cast("Mapping[str, Any]", made))
+        target = given.pop("module", None)
+        if unknown := sorted(given.keys() - set(keys)):
+            raise UsageError(f"{file}:{function} returns {unknown[0]!r}; expected module, {', '.join(keys)}")
+        return from_torch(target, **given, name=name)
+    if not isinstance(made, tuple) or not 2 <= len(cast("tuple[Any, ...]", made)) <= 3:
+        found = type(made).__name__
+        raise UsageError(f"{file}:{function} returns {found}; expected (module, example_inputs[, dynamic_shapes])")
+    target, inputs, *shapes = cast("tuple[Any, ...]", made)
+    return from_torch(target, inputs, dynamic_shapes=shapes[0] if shapes else None, name=name)
