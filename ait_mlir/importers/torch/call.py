@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 from xdsl.ir import Attribute, SSAValue
 
@@ -74,7 +74,7 @@ class Call:
         found = self.arguments.get(name)
         if not isinstance(found, SSAValue | Affine | Mask | Spread):
             raise NotSupported(f"{name} is {found!r}, expected a tensor")
-        return found
+        return cast(Value, found)
 
     def natural(self, name: str) -> SSAValue:
         """A tensor argument in a shape that broadcasts to its own."""

@@ -55,7 +55,7 @@ def explain(error: Exception) -> str:
     text = str(error)
     place = place_in_source("".join(traceback.format_tb(error.__traceback__)))
     kind = type(error).__name__
-    if "specialized" in text or "Constraints violated" in text or "marked" in text and "dynamic" in text:
+    if "specialized" in text or "Constraints violated" in text or ("marked" in text and "dynamic" in text):
         return f"a dim that was to be dynamic is not: {_essence(text)}"
     if "DataDependent" in kind or "data-dependent" in text or "data dependent" in text or "unbacked" in text:
         return (
@@ -80,8 +80,10 @@ def _dim_names(module: Any, args: Sequence[Any], kwargs: Mapping[str, Any], dyna
     """The names of the `torch.export.Dim`s of a specification, by leaf and axis."""
     if dynamic_shapes is None:
         return {}
-    leaves = torch.utils._pytree.tree_leaves((tuple(args), dict(kwargs)))
-    leaf_of = {id(leaf): i for i, leaf in reversed(list(enumerate(leaves)))}
+    leaves: list[object] = torch.utils._pytree.tree_leaves((tuple(args), dict(kwargs)))
+    leaf_of: dict[int, int] = {}
+    for i, leaf in enumerate(leaves):
+        leaf_of.setdefault(id(leaf), i)
     names: DimNames = {}
     if isinstance(dynamic_shapes, Mapping):
         try:
@@ -98,15 +100,18 @@ def _collect(value: Any, spec: Any, leaf_of: Mapping[int, int], names: DimNames)
     if spec is None:
         return
     if isinstance(value, torch.Tensor):
-        axes = spec.items() if isinstance(spec, Mapping) else enumerate(spec)
-        for axis, dim in cast("list[tuple[Any, Any]]", list(axes)):
+        for axis, dim in _items(spec):
             name = getattr(dim, "__name__", None)
-            if id(value) in leaf_of and isinstance(axis, int) and name is not None and name.isidentifier():
+            if id(value) in leaf_of and isinstance(axis, int) and isinstance(name, str) and name.isidentifier():
                 names[leaf_of[id(value)], axis % max(value.dim(), 1)] = name
-    elif isinstance(value, Mapping) and isinstance(spec, Mapping):
-        for key, inner in cast("dict[Any, Any]", value).items():
-            _collect(inner, cast("dict[Any, Any]", spec).get(key), leaf_of, names)
-    elif isinstance(value, list | tuple) and isinstance(spec, list | tuple | Mapping):
-        specs: Any = list(spec.values()) if isinstance(spec, Mapping) else spec
-        for inner, one in zip(cast("list[Any]", value), specs, strict=False):
-            _collect(inner, one, leaf_of, names)
+        return
+    specs = dict(_items(spec))
+    for i, (key, inner) in enumerate(_items(value)):
+        _collect(inner, specs.get(key, specs.get(i)), leaf_of, names)
+
+
+def _items(tree: Any) -> list[tuple[Any, Any]]:
+    """What a dict, list or tuple holds, by key or number."""
+    if isinstance(tree, Mapping):
+        return list(cast("Mapping[Any, Any]", tree).items())
+    return list(enumerate(cast("Sequence[Any]", tree))) if isinstance(tree, list | tuple) else []

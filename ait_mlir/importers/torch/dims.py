@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
-from functools import reduce
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from ait_mlir.dialects.ait.types import Shape
-from ait_mlir.dims import Dim, Expr, Scope, const, floordiv, maximum, minimum, mod, sym
+from ait_mlir.dims import Dim, Expr, Scope, const, floordiv, maximum, minimum, mod, product, sym, total
 from ait_mlir.dims.expr import RESERVED
 from ait_mlir.importers.torch.errors import ImportFailure
 
@@ -72,19 +71,23 @@ def _power(args: list[Expr]) -> Expr:
     exponent = args[1].as_int()
     if exponent is None or exponent < 0:
         raise ImportFailure(f"the size {args[0]} ** {args[1]} is no dim expression")
-    return reduce(lambda a, b: a * b, [args[0]] * exponent, const(1))
+    return product([args[0]] * exponent)
 
 
-_FUNCTIONS: Mapping[str, Any] = {
-    "Add": lambda a: reduce(lambda x, y: x + y, a),
-    "Mul": lambda a: reduce(lambda x, y: x * y, a),
+def _divided(args: list[Expr]) -> Expr:
+    return floordiv(args[0], args[1])
+
+
+_FUNCTIONS: Mapping[str, Callable[[list[Expr]], Expr]] = {
+    "Add": total,
+    "Mul": product,
     "Pow": _power,
     "PowByNatural": _power,
-    "FloorDiv": lambda a: floordiv(a[0], a[1]),
-    "CleanDiv": lambda a: floordiv(a[0], a[1]),
-    "Mod": lambda a: mod(a[0], a[1]),
-    "PythonMod": lambda a: mod(a[0], a[1]),
-    "Max": lambda a: reduce(maximum, a),
-    "Min": lambda a: reduce(minimum, a),
-    "IntTrueDiv": lambda a: floordiv(a[0], a[1]),
+    "FloorDiv": _divided,
+    "CleanDiv": _divided,
+    "IntTrueDiv": _divided,
+    "Mod": lambda args: mod(args[0], args[1]),
+    "PythonMod": lambda args: mod(args[0], args[1]),
+    "Max": lambda args: maximum(*args),
+    "Min": lambda args: minimum(*args),
 }

@@ -50,7 +50,9 @@ class Part:
         self._eager = graph.forward
         weights = {i: x for i, (n, x) in enumerate(zip(holders, example_inputs, strict=True)) if _is_weight(n, x)}
         self._taken = [i for i, x in enumerate(example_inputs) if isinstance(x, torch.Tensor) and i not in weights]
-        sizes = {i: _source(holders, i, self._taken) for i, x in enumerate(example_inputs) if not isinstance(x, torch.Tensor)}
+        sizes = {
+            i: _source(holders, i, self._taken) for i, x in enumerate(example_inputs) if not isinstance(x, torch.Tensor)
+        }
         values = tuple(_real(example_inputs[i]) for i in self._taken)
         shapes = tuple(_dynamic_axes(holders[i]) for i in self._taken)
         module = _Bound(graph, len(holders), weights, sizes, self._taken).eval()
@@ -94,7 +96,7 @@ def _bound_class() -> Any:
             sizes: Mapping[int, tuple[int, int]],
             taken: Sequence[int],
         ) -> None:
-            super().__init__()
+            torch.nn.Module.__init__(self)
             self.graph = graph
             self.count = count
             self.names = {i: f"weight_{i}" for i in weights}
@@ -120,7 +122,7 @@ _Bound: Any = _bound_class()
 
 
 def _is_weight(node: Any, value: Any) -> bool:
-    told = node.meta.get("tensor_dict") or {}
+    told: Mapping[str, Any] = node.meta.get("tensor_dict") or {}
     return isinstance(value, torch.nn.Parameter) or "_dynamo_static_input_type" in told
 
 

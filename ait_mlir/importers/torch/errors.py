@@ -48,7 +48,8 @@ def place_in_source(stack_trace: str | None) -> str:
     frames = _FRAME.findall(stack_trace or "")
     if not frames:
         return "an unknown place (the program was saved without stack traces)"
-    mine = [frame for frame in frames if not any(part in frame[0] for part in _LIBRARIES)]
+    frames = [f for f in frames if not f[0].startswith("<")] or frames
+    mine = [f for f in frames if not any(part in f[0] for part in _LIBRARIES)]
     file, line, function, code = (mine or frames)[-1]
     return f"{file}:{line} in {function}" + (f": {code.strip()}" if code.strip() else "")
 

@@ -34,7 +34,9 @@ class Affine:
 
     def moving_axes(self) -> list[int]:
         """The axes along which the value changes."""
-        return [a for a, (s, d) in enumerate(zip(self.steps, self.dims, strict=True)) if not _is(s, 0) and not _is(d, 1)]
+        return [
+            a for a, (s, d) in enumerate(zip(self.steps, self.dims, strict=True)) if not _is(s, 0) and not _is(d, 1)
+        ]
 
     def plus(self, other: Affine, factor: int | Expr, dims: Shape) -> Affine:
         """self + factor * other, both broadcast to `dims`."""
@@ -128,9 +130,7 @@ def is_causal(formula: Affine) -> bool:
         return False
     *outer, row, column = formula.steps
     rows, columns = formula.dims[-2:]
-    return (
-        all(_is(s, 0) for s in outer) and _is(row, 1) and _is(column, -1) and formula.offset is columns - rows
-    )
+    return all(_is(s, 0) for s in outer) and _is(row, 1) and _is(column, -1) and formula.offset is columns - rows
 
 
 def _is(e: Expr, number: int) -> bool:

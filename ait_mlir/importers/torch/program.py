@@ -54,9 +54,10 @@ def import_program(
 ) -> Imported:
     """The module of a `torch.export.ExportedProgram`.
 
-    `dim_names` names the dynamic dims by input (its place among the leaves of the arguments) and axis; without a name, a dim is called after the input and axis where
-    it first appears. `hints` are sizes to choose kernels for, by the dim's name. Raises `UnsupportedOps` that lists
-    everything that cannot be imported, and `ImportFailure` for programs that change their buffers or inputs.
+    `dim_names` names the dynamic dims by input, its place among the leaves of the arguments, and axis; without a name,
+    a dim is called after the input and axis where it first appears. `hints` are sizes to choose kernels for, by the dim's
+    name. Raises `UnsupportedOps` that lists everything that cannot be imported, and `ImportFailure` for programs that
+    change their buffers or inputs.
     """
     refuse_mutation(program)
     with quiet():
@@ -93,7 +94,9 @@ def _is_known(node: Any) -> bool:
 def _is_size(node: Any) -> bool:
     """Whether a node computes with sizes alone."""
     val = node.meta.get("val")
-    return isinstance(val, int | float | torch.SymInt | torch.SymBool | torch.SymFloat) and str(node.target) not in ADVICE
+    return (
+        isinstance(val, int | float | torch.SymInt | torch.SymBool | torch.SymFloat) and str(node.target) not in ADVICE
+    )
 
 
 def _is_inlined(node: Any) -> bool:
@@ -181,7 +184,11 @@ class Importer:
 
     def _inline(self, node: Any) -> Any:
         """The results of a submodule that stands in the graph, in place."""
-        at = next(i for i, a in enumerate(node.args) if isinstance(self.values.get(a) if hasattr(a, "op") else None, torch.nn.Module))
+        at = next(
+            i
+            for i, a in enumerate(node.args)
+            if isinstance(self.values.get(a) if hasattr(a, "op") else None, torch.nn.Module)
+        )
         inner = self.values[node.args[at]]
         holders = [n for n in inner.graph.nodes if n.op == "placeholder"]
         for holder, argument in zip(holders, node.args[at + 1 :], strict=False):
@@ -242,7 +249,9 @@ _WITHOUT_ROW = "write it with other operations, or add a row for it to ait_mlir/
 def output_names(spec: Any) -> list[str]:
     """A name for each leaf of the result: the keys that lead to it, or its number."""
     tree = torch.utils._pytree
-    paths = [path for path, _ in tree.tree_flatten_with_path(tree.tree_unflatten(list(range(spec.num_leaves)), spec))[0]]
+    paths = [
+        path for path, _ in tree.tree_flatten_with_path(tree.tree_unflatten(list(range(spec.num_leaves)), spec))[0]
+    ]
     names: list[str] = []
     for i, path in enumerate(paths):
         parts = [str(next((getattr(key, a) for a in ("key", "name", "idx") if hasattr(key, a)), i)) for key in path]

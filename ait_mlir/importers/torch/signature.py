@@ -38,16 +38,16 @@ class Inputs:
 def read_inputs(program: Any) -> Inputs:
     """Sort the placeholders of a program. Raises `ImportFailure` for weights without data."""
     result = Inputs(in_spec=program.call_spec.in_spec)
-    nodes = {n.name: n for n in program.graph.nodes if n.op == "placeholder"}
+    nodes: dict[Any, Any] = {n.name: n for n in program.graph.nodes if n.op == "placeholder"}
     kinds = torch.export.graph_signature.InputKind
     first_of: dict[Any, str] = {}
     without_data: list[str] = []
     leaf = 0
     for spec in program.graph_signature.input_specs:
-        node = nodes.get(getattr(spec.arg, "name", None))
+        node: Any = nodes.get(getattr(spec.arg, "name", None))
         if spec.kind == kinds.USER_INPUT:
-            val = node.meta.get("val") if node is not None else None
-            if isinstance(val, torch.Tensor):
+            val = None if node is None else node.meta.get("val")
+            if node is not None and isinstance(val, torch.Tensor):
                 result.tensors.append(TensorInput(node.name, leaf, node))
             elif isinstance(val, torch.SymInt):
                 result.sizes[node] = val

@@ -231,4 +231,3 @@ class Writer:
         if (number := value.as_int()) is not None:
             return self.scalar(number, element)
         return self.reshape(self._range(value, const(1), element), ())
-

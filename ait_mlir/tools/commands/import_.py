@@ -106,7 +106,7 @@ def _built(file: str, function: str, name: str | None) -> Imported:
         build = getattr(module, function, None)
         if not callable(build):
             raise UsageError(f"{file} has no function {function!r}")
-        made = build()
+        made: Any = build()
     except AitError:
         raise
     except Exception as error:
@@ -121,7 +121,7 @@ def _built(file: str, function: str, name: str | None) -> Imported:
             raise UsageError(f"{file}:{function} returns {unknown[0]!r}; expected module, {', '.join(keys)}")
         return from_torch(target, **given, name=name)
     if not isinstance(made, tuple) or not 2 <= len(cast("tuple[Any, ...]", made)) <= 3:
-        found = type(made).__name__
+        found = type(cast(object, made)).__name__
         raise UsageError(f"{file}:{function} returns {found}; expected (module, example_inputs[, dynamic_shapes])")
     target, inputs, *shapes = cast("tuple[Any, ...]", made)
     return from_torch(target, inputs, dynamic_shapes=shapes[0] if shapes else None, name=name)

@@ -35,10 +35,10 @@ def attention(c: Call) -> SSAValue:
     q, k, v = (c.w.expand(x, (*batch, *tensor_type(x).dims[-2:])) for x in (q, k, v))
     if head_size > MAX_HEAD_SIZE or (tensor_type(v).dims[-1].as_int() or 0) > MAX_HEAD_SIZE:
         return _by_products(c, q, k, v, mask if not causal else _with_triangle(c, mask, scores), scale)
-    four = [_four_dims(c, x) for x in (q, k, v)]
+    q4, k4, v4 = (_four_dims(c, x) for x in (q, k, v))
     if mask is not None and tensor_type(mask).rank > 2:
         mask = _four_dims(c, mask)
-    y = c.w.add(AttentionOp(*four, scale, mask, causal))
+    y = c.w.add(AttentionOp(q4, k4, v4, scale, mask, causal))
     return c.w.reshape(y, c.dims)
 
 
@@ -107,4 +107,3 @@ def _repeat_heads(c: Call, x: SSAValue, heads: object) -> SSAValue:
 ROWS: dict[str, Row] = {
     "aten.scaled_dot_product_attention.default": attention,
 }
-

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import cast
+
 from xdsl.dialects.builtin import i1, i32, i64
 from xdsl.ir import Attribute, SSAValue
 
@@ -53,9 +55,10 @@ def as_mask(value: Value) -> Mask:
 
 def is_mask(value: object) -> bool:
     """Whether a value holds booleans."""
-    if isinstance(value, Spread):
-        value = value.value
-    return isinstance(value, Mask) or (isinstance(value, SSAValue) and tensor_type(value).element_type == i1)
+    if isinstance(value, Mask):
+        return True
+    written = value.value if isinstance(value, Spread) else cast(Value, value)
+    return isinstance(written, SSAValue) and tensor_type(written).element_type == i1
 
 
 def lower_triangle(dims: Shape, diagonal: int) -> Affine:

@@ -101,9 +101,9 @@ def index(c: Call) -> Value:
     if any(i is not None and is_mask(i) for i in given):
         raise NotSupported("indexing with booleans makes a shape that depends on values; use torch.where")
     used = [i for i in given if i is not None]
-    if all(isinstance(i, Affine) for i in used) and None not in given:
-        if (made := _index_in_order(c, x, used)) is not None:
-            return made
+    in_order = all(isinstance(i, Affine) for i in used) and None not in given
+    if in_order and (made := _index_in_order(c, x, used)) is not None:
+        return made
     if len(given) == 1:
         return _take(c, 0, used[0])
     raise NotSupported("indexing is supported with one tensor on the first dim, or with positions in order")

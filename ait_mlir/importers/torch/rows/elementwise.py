@@ -39,7 +39,7 @@ def binary(op: type[AitOp], swapped: bool = False) -> Row:
 
     def row(c: Call) -> Value:
         a, b = operand(c, "self", c.element), operand(c, "other", c.element)
-        if (alpha := c["alpha"]) not in (None, 1):
+        if c["alpha"] not in (None, 1):
             b = c.w.op(ait.MulOp, b, operand(c, "alpha", c.element))
         return spread(c.w.op(op, b, a) if swapped else c.w.op(op, a, b), c.dims)
 
@@ -149,9 +149,7 @@ def relu6(c: Call, x: SSAValue) -> SSAValue:
 
 def hard_sigmoid(c: Call, x: SSAValue) -> SSAValue:
     """relu6(x + 3) / 6"""
-    return c.w.op(
-        ait.DivOp, relu6(c, c.w.op(ait.AddOp, x, c.w.scalar(3.0, c.element))), c.w.scalar(6.0, c.element)
-    )
+    return c.w.op(ait.DivOp, relu6(c, c.w.op(ait.AddOp, x, c.w.scalar(3.0, c.element))), c.w.scalar(6.0, c.element))
 
 
 # ** comparisons and masks **
@@ -170,7 +168,9 @@ def compare(predicate: str) -> Row:
             left = Affine.filled(c.dims, constant).plus(a, of_a, c.dims)
             return Mask(c.dims, (left.plus(b, of_b, c.dims),)).proved(c.w.scope)
         other = c.node.args[1]
-        common = torch.result_type(c.node.args[0].meta["val"], other if not hasattr(other, "meta") else other.meta["val"])
+        common = torch.result_type(
+            c.node.args[0].meta["val"], other if not hasattr(other, "meta") else other.meta["val"]
+        )
         element = element_type(common)
         x, y = operand(c, "self", element), operand(c, "other", element)
         made = c.w.op(ait.CompareOp, x, y, properties={"predicate": StringAttr(predicate)})
@@ -308,4 +308,3 @@ ROWS: dict[str, Row] = {
     "aten.type_as.default": convert,
     "aten._to_copy.default": convert,
 }
-
