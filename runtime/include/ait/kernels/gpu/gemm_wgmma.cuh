@@ -31,7 +31,7 @@ struct HopperTile {
   static constexpr int kGroupM = kTogether ? kM / kGroups : kM;  ///< rows of a warpgroup
   static constexpr int kMmaM = kGroupM / 64;
   static constexpr int kABytes = kM * kK * 2, kBBytes = kN * kK * 2, kStageBytes = kABytes + kBBytes;
-  static constexpr int kSharedBytes = 1024 + kStages * kStageBytes + kStages * 16;  ///< with room to align the first stage
+  static constexpr int kSharedBytes = 1024 + kStages * kStageBytes + (kStages + 1) * 16;  ///< with room to align the first stage
 
   static_assert(kGroupM % 64 == 0 && kN % 32 == 0 && kN <= 256 && kM <= 256, "a warpgroup computes multiples of 64 x 32");
   static_assert(kMmaM * kN <= 384, "the accumulators fit in registers");
@@ -118,7 +118,7 @@ __device__ __forceinline__ void finish_accumulators(const GemmArgs<T, D, E...>& 
       typename Operands<E...>::Raw raw[kBatch];
 #pragma unroll
       for (int s = 0; s < kBatch; ++s) {
-        const int row = first_row + (begin + s) / 2 * 64 + s % 2 * 8;
+        const int row = first_row + (begin + s) / 2 * 64 + (begin + s) % 2 * 8;
         if (row < args.m && col < args.n) args.operands.fetch(outer, inner, row, col, args.n - col, raw[s]);
       }
 #pragma unroll
@@ -126,12 +126,12 @@ __device__ __forceinline__ void finish_accumulators(const GemmArgs<T, D, E...>& 
         const float(&from)[Tile::kN / 2] = acc[(begin + s) / 2];
         float v[4][2];
 #pragma unroll
-        for (int j = 0; j < 4; ++j) v[j][0] = from[(block * 4 + j) * 4 + s % 2 * 2], v[j][1] = from[(block * 4 + j) * 4 + s % 2 * 2 + 1];
+        for (int j = 0; j < 4; ++j) v[j][0] = from[(block * 4 + j) * 4 + (begin + s) % 2 * 2], v[j][1] = from[(block * 4 + j) * 4 + (begin + s) % 2 * 2 + 1];
         transpose_quad(v);
         Span<float> sum;
 #pragma unroll
         for (int e = 0; e < kSpan; ++e) sum.v[e] = v[e / 2][e % 2];
-        const int row = first_row + (begin + s) / 2 * 64 + s % 2 * 8;
+        const int row = first_row + (begin + s) / 2 * 64 + (begin + s) % 2 * 8;
         if (row < args.m && col < args.n) args.template finish<F>(outer, inner, row, col, sum, raw[s]);
       }
     }
@@ -145,7 +145,7 @@ __global__ void __launch_bounds__(Tile::kThreads, 1) gemm_wgmma_kernel(const __g
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)
   extern __shared__ char shared[];
   const uint32_t stages = (shared_address(shared) + 1023u) & ~1023u;
-  const uint32_t full = stages + Tile::kStages * Tile::kStageBytes, empty = full + Tile::kStages * 8;
+  const uint32_t full = stages + Tile::kStages * Tile::kStageBytes, empty = full + Tile::kStages * 8, turns = empty + Tile::kStages * 8;
   const int warp = __shfl_sync(0xffffffffu, int(threadIdx.x) / 32, 0);
   const uint32_t rank = Tile::kCluster > 1 ? blockIdx.x % Tile::kCluster : 0;
   const int first = int(blockIdx.x / Tile::kCluster), stride = int(gridDim.x / Tile::kCluster);
@@ -155,6 +155,7 @@ __global__ void __launch_bounds__(Tile::kThreads, 1) gemm_wgmma_kernel(const __g
       barrier_init(full + s * 8, 1);
       barrier_init(empty + s * 8, 4 * Tile::kCluster * (Tile::kTogether ? Tile::kGroups : 1));
     }
+    for (int group = 0; group < Tile::kGroups; ++group) barrier_init(turns + group * 8, 4);
     barrier_init_fence();
     prefetch_map(&args.a_map);
     prefetch_map(&args.b_map);
@@ -191,12 +192,16 @@ __global__ void __launch_bounds__(Tile::kThreads, 1) gemm_wgmma_kernel(const __g
   } else {
     grow_registers<232>();
     const int group = warp / 4, lane = int(threadIdx.x) % 32;
-    const int turn = Tile::kTogether ? 0 : group, turns = Tile::kTogether ? 1 : Tile::kGroups;
+    const int first_turn = Tile::kTogether ? 0 : group, period = Tile::kTogether ? 1 : Tile::kGroups;
     auto release = [&](uint32_t stage) {
       if (lane < Tile::kCluster) barrier_arrive(empty + stage * 8, uint32_t(lane));
     };
-    place.skip(uint32_t(turn * args.steps));
-    for (int t = first + turn * stride; t < args.tiles; t += turns * stride) {
+    place.skip(uint32_t(first_turn * args.steps));
+    uint32_t turn_parity = group == 0;  // nobody goes before the first turn of group 0
+    for (int t = first + first_turn * stride; t < args.tiles; t += period * stride) {
+      // Parities tell a phase of a stage only from its neighbours, so a group waits for stages when the other has seen its last.
+      if (!Tile::kTogether) barrier_wait(turns + group * 8, turn_parity);
+      turn_parity ^= 1;
       float acc[Tile::kMmaM][Tile::kN / 2];
       uint32_t previous = 0;
       for (int step = 0; step < args.steps; ++step) {
@@ -219,9 +224,10 @@ __global__ void __launch_bounds__(Tile::kThreads, 1) gemm_wgmma_kernel(const __g
         previous = place.stage;
         place.next();
       }
+      if (!Tile::kTogether && lane == 0) barrier_arrive(turns + (group ^ 1) * 8);
       wgmma_wait<0>();
       release(previous);
-      place.skip(uint32_t((turns - 1) * args.steps));
+      place.skip(uint32_t((period - 1) * args.steps));
 
       const TileIndex tile(uint32_t(t), gemm.tiles_m, gemm.tiles_n);
       const int m0 = (tile.m * Tile::kCluster + int(rank)) * Tile::kM + (Tile::kTogether ? group * Tile::kGroupM : 0);

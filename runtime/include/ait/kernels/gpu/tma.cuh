@@ -78,6 +78,11 @@ __device__ __forceinline__ void barrier_expect(uint32_t barrier, uint32_t bytes)
   asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;\n" ::"r"(barrier), "r"(bytes) : "memory");
 }
 
+/// @brief Arrives.
+__device__ __forceinline__ void barrier_arrive(uint32_t barrier) {
+  asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];\n" ::"r"(barrier) : "memory");
+}
+
 /// @brief Arrives at the same barrier in block `rank` of the cluster.
 __device__ __forceinline__ void barrier_arrive(uint32_t barrier, uint32_t rank) {
   asm volatile(
