@@ -152,6 +152,8 @@ def _in_place(launch: LaunchOp, op: Operation, ins: Sequence[Place], outs: Seque
     """A launch may write over what it reads only element by element; what two results share is lost."""
     each_alone = op.has_trait(Elementwise) or op.name == "ait.fused_elementwise"
     for i, out in enumerate(outs):
+        if _is_empty(out.dims):
+            continue
         if out in outs[:i]:
             yield f"@{launch.kernel_name} writes two results to one place in {out.name}"
         for source in ins:
