@@ -25,7 +25,6 @@ from ait_mlir.passes.check_semantics import moved_outputs, param_types
 from ait_mlir.reference import evaluate_graph
 from ait_mlir.reference.sampling import RandomParams, index_bound, random_input
 from ait_mlir.runtime import Model
-from ait_mlir.runtime.data import numpy_dtype
 from ait_mlir.universe import context
 
 Array = np.ndarray[Any, Any]
@@ -161,7 +160,7 @@ def compile_graph(text: str, folder: Path, one_file: bool = True) -> Compiled:
     literals = {name: literal_array(value) for name, value in code.literals.items()}
     model = Model.from_library(library, "cpu", constants=literals)
     for name in model.get_constant_names(unset_only=True):
-        model.set_constant(name, params[name].astype(numpy_dtype(model.constant_dtype(name))))
+        model.set_constant(name, np.asarray(params[name]))
     return Compiled(graph, planned, model, params)
 
 
