@@ -112,6 +112,9 @@ class Arguments:
 
     def add(self, label: str, value: Any, *, written: bool = False) -> Any:
         """`value` as an argument. Raises `InputError`, naming `label` ("input 'x'"), when it is no tensor."""
+        if isinstance(value, np.generic) and not written:  # what NumPy makes of arrays of rank 0
+            value = np.asarray(value)
+            self._alive.append(value)
         if isinstance(value, np.ndarray):
             return self._from_numpy(label, cast("np.ndarray[Any, Any]", value), written)
         if is_torch(value):

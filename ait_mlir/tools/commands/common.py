@@ -92,8 +92,8 @@ def filled(kind: str, shape: tuple[int, ...], dtype: str, seed: int) -> Array:
         return np.ones(shape, numpy_dtype(dtype))
     random = np.random.default_rng(seed)
     if dtype.startswith(("int", "bool")):
-        return random.integers(0, 2, shape).astype(numpy_dtype(dtype))
-    return random.standard_normal(shape, np.float32).astype(numpy_dtype(dtype))
+        return np.asarray(random.integers(0, 2, shape)).astype(numpy_dtype(dtype))
+    return np.asarray(random.standard_normal(shape, np.float32)).astype(numpy_dtype(dtype))
 
 
 def read_npy(path: str) -> Array:
@@ -147,7 +147,7 @@ def random_constant(name: str, shape: tuple[int, ...], dtype: str, seed: int) ->
         return values
     wide = values.astype(np.float32)
     wide = wide / max(1, shape[-1]) ** 0.5 if len(shape) > 1 else wide / 2 + 0.5
-    return wide.astype(values.dtype)
+    return np.asarray(wide).astype(values.dtype)
 
 
 def hash_name(name: str) -> int:

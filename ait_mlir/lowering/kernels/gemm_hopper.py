@@ -1,0 +1,225 @@
+"""Contractions of f16 and bf16 on Hopper's own matrix instruction, with any elementwise epilogue inside."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import cast
+
+from xdsl.dialects.builtin import BFloat16Type, Float16Type
+from xdsl.ir import Operation
+
+from ait_mlir.dialects.ait.gemm import ContractionOp
+from ait_mlir.dialects.ait.types import TensorType, scope_of
+from ait_mlir.dims import Expr, Scope
+from ait_mlir.lowering.kernels.base import Arg, Emission, Strides, Target, element_bytes
+from ait_mlir.lowering.kernels.contraction import Matrix, Problem, epilogue_functor
+from ait_mlir.lowering.kernels.gemm import ContractionKernel
+from ait_mlir.lowering.kernels.gemm_tiles import SMS
+
+__all__ = ["KERNELS", "HopperGemm", "HopperTile"]
+
+SPAN = 8
+"""Columns that a thread finishes at a time; 16 bytes of f16."""
+STAGE_K = 64
+SHARED_LIMIT = 227 * 1024
+MAX_CONFIGS = 8
+
+CLOCK = 1.6e9
+START_CYCLES = 5200
+"""Cycles beside the tiles: launch, filling the ring, the last store."""
+MMA_CYCLES = 1.0 / 1500
+"""Cycles of a multiply-add of a multiprocessor."""
+EPILOGUE_CYCLES = 0.11
+"""Cycles of a multiprocessor for an element of the result, without the functor's own work."""
+ERF_CYCLES = 0.1
+"""The same for an erf gelu."""
+
+
+@dataclass(frozen=True)
+class HopperTile:
+    """Template arguments of `ait::gpu::HopperTile`."""
+
+    m: int
+    n: int
+    stages: int
+    cluster: int
+    together: int
+
+    @property
+    def cpp(self) -> str:
+        return (
+            f"ait::gpu::HopperTile<{self.m}, {self.n}, {self.stages}, {self.cluster}, "
+            f"{'true' if self.together else 'false'}>"
+        )
+
+    def config(self) -> dict[str, int]:
+        """As it stands in the IR."""
+        return dict(zip(KEYS, (self.m, self.n, self.stages, self.cluster, self.together), strict=True))
+
+    @staticmethod
+    def of(config: Mapping[str, int]) -> HopperTile:
+        """The tile of a config; missing entries are those of the first tile. `ValueError` if there is no such tile."""
+        first = TILES[0].config()
+        tile = HopperTile(*(int(config.get(key, first[key])) for key in KEYS))
+        tile.check()
+        return tile
+
+    @property
+    def shared_bytes(self) -> int:
+        return 1024 + self.stages * (self.m + self.n) * STAGE_K * 2 + (self.stages + 1) * 16
+
+    def check(self) -> None:
+        """Raise `ValueError` where the template's static assertions would fail."""
+        groups = 2 if self.together == 1 else 1
+        problems = {
+            "together is 0 or 1": self.together in (0, 1),
+            "a warpgroup computes 64 or 128 rows": self.m in (64 * groups, 128 * groups),
+            "tile_n is a multiple of 32 up to 256": self.n % 32 == 0 and 32 <= self.n <= 256,
+            "a warpgroup computes at most 128 x 192 results": self.m // groups * self.n <= 128 * 192,
+            "cluster is 1, 2 or 4": self.cluster in (1, 2, 4),
+            "at least 2 stages": self.stages >= 2,
+            "at most 227 KiB of shared memory": self.shared_bytes <= SHARED_LIMIT,
+        }
+        wrong = [what for what, holds in problems.items() if not holds]
+        if wrong:
+            raise ValueError(f"no Hopper gemm has the tile {self.config()}: {'; '.join(wrong)}")
+
+    def fits(self, a_contiguous_in_k: bool, b_contiguous_in_k: bool) -> bool:
+        """Whether the layouts allow it: rows of an operand with M or N contiguous are copied in pieces of 64."""
+        return b_contiguous_in_k or self.n % 64 == 0
+
+    def cycles(self, m: int, n: int, k: int, batches: int, finish: float) -> float:
+        """Estimated cycles of a problem whose epilogue takes `finish` cycles an element."""
+        tiles = -(-m // (self.m * self.cluster)) * self.cluster * -(-n // self.n) * batches
+        rounds = -(-tiles // (SMS // self.cluster * self.cluster))
+        depth = -(-k // STAGE_K) * STAGE_K
+        compute = self.m * self.n * depth * MMA_CYCLES
+        moved = (self.m + self.n / self.cluster) * 2 * depth / 44
+        step = max(compute, moved, 60 * depth / STAGE_K)
+        last = self.m * self.n * finish * (1 if self.together else 2)
+        if self.together:
+            return START_CYCLES + rounds * (step + last)
+        return START_CYCLES + rounds * max(step, self.m * self.n * finish) + last
+
+
+KEYS = ("tile_m", "tile_n", "stages", "cluster", "together")
+
+TILES = (
+    HopperTile(128, 128, 6, 2, 0),
+    HopperTile(128, 128, 6, 1, 0),
+    HopperTile(128, 192, 5, 2, 0),
+    HopperTile(128, 192, 5, 1, 0),
+    HopperTile(64, 256, 5, 2, 0),
+    HopperTile(128, 256, 4, 2, 1),
+    HopperTile(256, 128, 4, 2, 1),
+    HopperTile(256, 192, 4, 1, 1),
+    HopperTile(128, 64, 8, 1, 0),
+    HopperTile(64, 128, 8, 1, 0),
+    HopperTile(64, 64, 8, 1, 0),
+    HopperTile(64, 32, 8, 1, 0),
+)
+
+
+def best_tiles(m: int, n: int, k: int, batches: int, finish: float) -> list[HopperTile]:
+    """Every tile, the best estimate first."""
+    return sorted(TILES, key=lambda tile: tile.cycles(m, n, k, batches, finish))
+
+
+def _is_one(stride: Expr) -> bool:
+    return stride.as_int() == 1
+
+
+def _is_aligned(x: Matrix, scope: Scope) -> bool:
+    """Whether all rows of a matrix with contiguous rows or columns start on 16-byte boundaries if the first does."""
+    if not (_is_one(x.row) or _is_one(x.col)):
+        return False
+    unit = max(1, 16 // element_bytes(x.arg.type))
+    pitch = x.row if _is_one(x.col) else x.col
+    return all(scope.divisible(stride, unit) for stride in (pitch, *x.batch))
+
+
+class HopperGemm(ContractionKernel):
+    """wgmma, bulk tensor copies and a persistent grid, for sm_90a; the epilogue of a tile hides behind the next one."""
+
+    provider = "hopper"
+
+    def takes(self, op: ContractionOp, target: Target) -> bool:
+        kind = cast(TensorType, op.a.type).element_type
+        return (
+            target.kind == "cuda"
+            and target.arch == "sm_90a"
+            and isinstance(kind, Float16Type | BFloat16Type)
+            and len(op.operands) <= 16
+            and scope_of(op).positive(op.split_a()[2])
+        )
+
+    def matches(self, op: Operation, target: Target) -> bool:
+        if not super().matches(op, target):
+            return False
+        op = cast(ContractionOp, op)
+        problem, scope = Problem.contiguous(op), scope_of(op)
+        return scope.divisible(problem.n, SPAN) and all(self._steps_well(x, problem, scope) for x in _matrices(problem))
+
+    def _steps_well(self, x: Matrix, problem: Problem, scope: Scope) -> bool:
+        """Whether 16-byte accesses to `x` are safe; a result or an extra operand has contiguous columns."""
+        along_rows = x is problem.a or x is problem.b or _is_one(x.col)
+        return along_rows and _is_aligned(x, scope)
+
+    def accepts(self, op: Operation, position: int, strides: Strides, scope: Scope) -> bool:
+        if not super().accepts(op, position, strides, scope):
+            return False
+        problem = Problem.contiguous(cast(ContractionOp, op), position, strides)
+        name = f"a{position}" if position < len(op.operands) else "o0"
+        return all(self._steps_well(x, problem, scope) for x in _matrices(problem) if x.arg.name == name)
+
+    def configs(self, op: Operation, target: Target) -> list[dict[str, int]]:
+        op = cast(ContractionOp, op)
+        problem = Problem.contiguous(op)
+        tiles = best_tiles(*problem.sizes(scope_of(op)), _finish_cycles(op))
+        return [t.config() for t in tiles if t.fits(_is_one(problem.a.col), _is_one(problem.b.row))][:MAX_CONFIGS]
+
+    def seconds(self, op: ContractionOp, m: int, n: int, k: int, batches: int, target: Target) -> float:
+        finish = _finish_cycles(op)
+        return best_tiles(m, n, k, batches, finish)[0].cycles(m, n, k, batches, finish) / CLOCK
+
+    def emit(
+        self,
+        op: Operation,
+        ins: Sequence[Arg],
+        outs: Sequence[Arg],
+        cpp_dims: Mapping[str, str],
+        config: Mapping[str, int],
+        target: Target,
+    ) -> Emission:
+        op = cast(ContractionOp, op)
+        problem = Problem.of(op, ins, outs[0])
+        definition, functor = epilogue_functor(op, "epilogue_@ID@", "gpu")
+        a_k, b_k = _is_one(problem.a.col), _is_one(problem.b.row)
+        tile = HopperTile.of(config)
+        if not tile.fits(a_k, b_k):
+            raise ValueError(
+                f"the tile {tile.config()} needs tile_n to be a multiple of 64 where b is contiguous along n"
+            )
+        flags = ", ".join("true" if flag else "false" for flag in (a_k, b_k))
+        return Emission(
+            ("ait/math.h", "ait/kernels/gpu/gemm_wgmma.cuh"),
+            definition,
+            f"return ait::gpu::gemm_wgmma<{tile.cpp}, {flags}, {functor}>(\n"
+            f"      ctx, {problem.shape_cpp('gpu', cpp_dims)},\n"
+            f"      {problem.a.cpp('gpu', cpp_dims)}, {problem.b.cpp('gpu', cpp_dims)},\n"
+            f"      {problem.d.cpp('gpu', cpp_dims, const=False)}, {problem.extras_cpp('gpu', cpp_dims)});\n",
+        )
+
+
+def _matrices(problem: Problem) -> Iterator[Matrix]:
+    yield from (problem.a, problem.b, problem.d, *problem.extras)
+
+
+def _finish_cycles(op: ContractionOp) -> float:
+    names = {o.name for o in op.epilogue.block.ops} if op.epilogue.blocks else set[str]()
+    extra = 0.02 * (len(op.operands) - 2)
+    return EPILOGUE_CYCLES + extra + (ERF_CYCLES if names & {"ait.gelu", "ait.erf"} else 0.0)
+
+
+KERNELS = (HopperGemm(),)
