@@ -12,16 +12,12 @@ from ait_mlir.dialects.ait.dtypes import BY_NAME
 from ait_mlir.dialects.ait.types import Shape, TensorType, tensor_type
 from ait_mlir.dims import Expr, const
 from ait_mlir.importers.torch.dims import DimTable
-from ait_mlir.importers.torch.errors import place_of
+from ait_mlir.importers.torch.errors import NotSupported, place_of
 from ait_mlir.importers.torch.known import Affine, Mask, Spread, Value
 from ait_mlir.importers.torch.writer import Writer
 
 Row = Callable[["Call"], "Value | Sequence[Value] | None"]
 """How one operation is written: returns its value, its values, or None for an operation without any."""
-
-
-class NotSupported(Exception):
-    """Raised by a row for a use of its operation that cannot be translated, with what to do instead."""
 
 
 def element_type(dtype: Any) -> Attribute:

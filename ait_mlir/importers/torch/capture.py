@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import inspect
+import logging
 import re
 import traceback
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, cast
 
 from ait_mlir.importers.torch.errors import ImportFailure, place_in_source
@@ -38,42 +40,73 @@ def capture(
         )
     kwargs = dict(kwargs or {})
     names = _dim_names(module, args, kwargs, dynamic_shapes)
+
+    def export() -> Any:
+        with torch.no_grad():
+            return torch.export.export(module, tuple(args), kwargs or None, dynamic_shapes=dynamic_shapes, strict=False)
+
     try:
-        with torch.no_grad(), quiet():
-            program = torch.export.export(
-                module, tuple(args), kwargs or None, dynamic_shapes=dynamic_shapes, strict=False
-            )
-    except ImportFailure:
-        raise
+        with quiet():
+            program = export()
     except Exception as error:
-        raise ImportFailure(explain(error)) from error
+        raise ImportFailure(explain(error, export)) from error
     return program, names
 
 
-def explain(error: Exception) -> str:
-    """What an error of `torch.export` means for the model, where, and what to do."""
+def explain(error: Exception, again: Callable[[], Any]) -> str:
+    """What an error of `torch.export` means for the model, where, and what to do; `again` runs the export again."""
     text = str(error)
-    place = place_in_source("".join(traceback.format_tb(error.__traceback__)))
+    place = place_in_source("".join(traceback.format_tb(error.__traceback__)), fallback="")
+    at = f" at {place}" if place else ""
     kind = type(error).__name__
-    if "specialized" in text or "Constraints violated" in text or ("marked" in text and "dynamic" in text):
-        return f"a dim that was to be dynamic is not: {_essence(text)}"
-    if "DataDependent" in kind or "data-dependent" in text or "data dependent" in text or "unbacked" in text:
+    if "DataDependent" in kind or "data-dependent" in text or "unbacked" in text:
         return (
-            f"the model decides by the values of a tensor at {place}; what is computed may depend on shapes only: "
+            f"the model decides by the values of a tensor{at}; what is computed may depend on shapes only: "
             "compute both sides and choose with torch.where"
         )
+    if "specialized" in text or "Constraints violated" in text:
+        fixed = _where_fixed(again)
+        return f"a dim that was to be dynamic is not{f', fixed at {fixed}' if fixed else ''}: {_essence(text)}"
     if "dynamic_shapes" in text:
         return f"dynamic_shapes does not fit the example inputs: {_essence(text)}"
-    return f"torch.export cannot trace the model ({kind}) at {place}: {_essence(text)}"
+    return f"torch.export cannot trace the model{at}: {_essence(text)} ({kind})"
+
+
+class _Watch(logging.Handler):
+    """Notes where in the model PyTorch finds that a size must be a certain number."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.place = ""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        if re.match(r"set_replacement \S+ = \d+ ", record.getMessage()) and not self.place:
+            self.place = place_in_source("".join(traceback.format_stack()), fallback="")
+
+
+def _where_fixed(export: Callable[[], Any]) -> str:
+    """The place in the model that makes a number of a dim, from what PyTorch logs while it exports."""
+    logger, watch = logging.getLogger("torch.fx.experimental.symbolic_shapes"), _Watch()
+    kept = logger.level, logger.handlers, logger.propagate
+    with contextlib.suppress(Exception), quiet():
+        logger.handlers, logger.propagate = [watch], False
+        logger.setLevel(logging.INFO)
+        try:
+            export()
+        finally:
+            logger.handlers, logger.propagate = kept[1:]
+            logger.setLevel(kept[0])
+    return watch.place
 
 
 def _essence(text: str) -> str:
     """The lines of a message that say what is wrong, without the debugging help after them."""
     lines = [line.strip() for line in text.splitlines()]
-    told = [line for line in lines if line.startswith("- ")]
-    kept = told or [line for line in lines if line][:2]
-    message = " ".join(kept)
-    return re.sub(r"\s+", " ", message)[:600]
+    told = [line.removeprefix("- ") for line in lines if line.startswith("- ")]
+    message = " ".join(told or [line for line in lines if line][:2])
+    for marker in (" If you're using", " For more information", " The error above", " Alternatively"):
+        message = message.partition(marker)[0]
+    return re.sub(r"\s+", " ", message)[:500]
 
 
 def _dim_names(module: Any, args: Sequence[Any], kwargs: Mapping[str, Any], dynamic_shapes: Any) -> DimNames:

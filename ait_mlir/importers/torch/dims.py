@@ -9,7 +9,7 @@ from typing import Any
 from ait_mlir.dialects.ait.types import Shape
 from ait_mlir.dims import Dim, Expr, Scope, const, floordiv, maximum, minimum, mod, product, sym, total
 from ait_mlir.dims.expr import RESERVED
-from ait_mlir.importers.torch.errors import ImportFailure
+from ait_mlir.importers.torch.errors import NotSupported
 
 UNBOUNDED = 4096
 """The maximum of a dim to which neither `torch.export.Dim` nor the model set one."""
@@ -56,21 +56,21 @@ class DimTable:
             return const(int(e))
         if e.is_Symbol:
             if (found := self._dims.get(e.name)) is None:
-                raise ImportFailure(
+                raise NotSupported(
                     f"the size {e.name} depends on the values of a tensor; shapes may depend on the shapes of the "
                     "inputs only, so the model has to compute with the largest size and mask what is left over"
                 )
             return sym(found.name)
         build = _FUNCTIONS.get(type(e).__name__)
         if build is None:
-            raise ImportFailure(f"the size {e} uses {type(e).__name__}, which no dim expression has")
+            raise NotSupported(f"the size {e} uses {type(e).__name__}, which no dim expression has")
         return build([self._convert(argument) for argument in e.args])
 
 
 def _power(args: list[Expr]) -> Expr:
     exponent = args[1].as_int()
     if exponent is None or exponent < 0:
-        raise ImportFailure(f"the size {args[0]} ** {args[1]} is no dim expression")
+        raise NotSupported(f"the size {args[0]} ** {args[1]} is no dim expression")
     return product([args[0]] * exponent)
 
 

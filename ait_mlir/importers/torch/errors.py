@@ -10,7 +10,7 @@ from typing import Any
 from ait_mlir.errors import CompileError
 
 _FRAME = re.compile(r'File "([^"]+)", line (\d+), in (\S+)\n?\s*([^\n]*)')
-_LIBRARIES = ("/torch/", "/ait_mlir/importers/")
+_LIBRARIES = ("-packages/torch/", "/ait_mlir/importers/", "/lib/python3.")
 
 
 class ImportFailure(CompileError):
@@ -43,13 +43,30 @@ class UnsupportedOps(ImportFailure):
         super().__init__("\n".join(lines))
 
 
-def place_in_source(stack_trace: str | None) -> str:
-    """The innermost frame of a stack trace that is not PyTorch's own, as `file.py:12 in forward: code`."""
+class NotSupported(Exception):
+    """Raised where one use of an operation cannot be translated, with what to do instead."""
+
+
+NO_PLACE = "an unknown place (the program has no stack traces)"
+
+
+def _is_library(file: str) -> bool:
+    """Whether a file is PyTorch's, Python's or the importer's own; other packages count as the user's models."""
+    return any(part in file for part in _LIBRARIES) and not ("-packages/" in file and "-packages/torch/" not in file)
+
+
+def place_in_source(stack_trace: str | None, fallback: str | None = None) -> str:
+    """The innermost frame of a stack trace that is not PyTorch's own, as `file.py:12 in forward: code`.
+
+    Where all are, it is the innermost, or `fallback` if that is given.
+    """
     frames = _FRAME.findall(stack_trace or "")
     if not frames:
-        return "an unknown place (the program was saved without stack traces)"
+        return NO_PLACE if fallback is None else fallback
     frames = [f for f in frames if not f[0].startswith("<")] or frames
-    mine = [f for f in frames if not any(part in f[0] for part in _LIBRARIES)]
+    mine = [f for f in frames if not _is_library(f[0])]
+    if not mine and fallback is not None:
+        return fallback
     file, line, function, code = (mine or frames)[-1]
     return f"{file}:{line} in {function}" + (f": {code.strip()}" if code.strip() else "")
 

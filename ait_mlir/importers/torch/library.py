@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import io
 import logging
 import warnings
 from collections.abc import Generator
@@ -24,7 +25,7 @@ def quiet() -> Generator[None]:
     level = logger.level
     names = [n for n in logging.root.manager.loggerDict if n.startswith("torch.")]
     levels = {n: logging.getLogger(n).level for n in names}
-    with warnings.catch_warnings():
+    with warnings.catch_warnings(), contextlib.redirect_stderr(io.StringIO()):
         warnings.simplefilter("ignore")
         for one in (logger, *map(logging.getLogger, names)):
             one.setLevel(logging.CRITICAL + 1)

@@ -19,7 +19,7 @@ from ait_mlir.importers.torch.dims import DimTable
 from ait_mlir.importers.torch.errors import ImportFailure, Unsupported, UnsupportedOps, place_of
 from ait_mlir.importers.torch.known import Affine, Mask, Spread, Value
 from ait_mlir.importers.torch.library import quiet, torch
-from ait_mlir.importers.torch.rows import ADVICE, TABLE
+from ait_mlir.importers.torch.rows import TABLE, advice
 from ait_mlir.importers.torch.signature import Inputs, declare_dims, read_inputs, refuse_mutation
 from ait_mlir.importers.torch.writer import Writer
 
@@ -54,10 +54,10 @@ def import_program(
 ) -> Imported:
     """The module of a `torch.export.ExportedProgram`.
 
-    `dim_names` names the dynamic dims by input, its place among the leaves of the arguments, and axis; without a name,
-    a dim is called after the input and axis where it first appears. `hints` are sizes to choose kernels for, by the dim's
-    name. Raises `UnsupportedOps` that lists everything that cannot be imported, and `ImportFailure` for programs that
-    change their buffers or inputs.
+    `dim_names` names dynamic dims by input, its place among the leaves of the arguments, and axis; without a name, a
+    dim is called after the input and axis where it first appears. `hints` are sizes to choose kernels for, by the
+    name of the dim. Raises `UnsupportedOps` that lists everything that cannot be imported, and `ImportFailure` for
+    programs that change their buffers or inputs.
     """
     refuse_mutation(program)
     with quiet():
@@ -94,9 +94,7 @@ def _is_known(node: Any) -> bool:
 def _is_size(node: Any) -> bool:
     """Whether a node computes with sizes alone."""
     val = node.meta.get("val")
-    return (
-        isinstance(val, int | float | torch.SymInt | torch.SymBool | torch.SymFloat) and str(node.target) not in ADVICE
-    )
+    return isinstance(val, int | float | torch.SymInt | torch.SymBool | torch.SymFloat)
 
 
 def _is_inlined(node: Any) -> bool:
@@ -180,7 +178,7 @@ class Importer:
         if _is_size(node):
             val = node.meta["val"]
             return self.table.expr(val) if isinstance(val, int | torch.SymInt) and not isinstance(val, bool) else val
-        raise NotSupported(ADVICE.get(name, _WITHOUT_ROW))
+        raise NotSupported(advice(name))
 
     def _inline(self, node: Any) -> Any:
         """The results of a submodule that stands in the graph, in place."""
@@ -243,7 +241,6 @@ class _Missing:
 
 
 _MISSING = _Missing()
-_WITHOUT_ROW = "write it with other operations, or add a row for it to ait_mlir/importers/torch/rows"
 
 
 def output_names(spec: Any) -> list[str]:

@@ -15,16 +15,29 @@ TABLE: dict[str, Row] = {
 }
 """Rows by the name of the overload as PyTorch prints it: `aten.add.Tensor`."""
 
+_RANDOM = "random numbers are not supported; make them an input, or call model.eval() before the export"
+_VALUE = "a value of a tensor decides what is computed; decide by shapes, or use torch.where"
+_SHAPE = "its shape depends on values; compute with all elements and mask with torch.where"
+_FLOW = "control flow is not supported; compute both sides and choose with torch.where"
+_ANY = "write it with other operations, or add a row for it to ait_mlir/importers/torch/rows"
+
 ADVICE: dict[str, str] = {
-    "aten.item.default": "a value of a tensor decides what is computed; decide by shapes, or use torch.where",
-    "aten._local_scalar_dense.default": "a value of a tensor decides what is computed; use torch.where",
-    "aten.nonzero.default": "its shape depends on values; compute with all elements and mask with torch.where",
-    "aten.masked_select.default": "its shape depends on values; compute with all elements and mask with torch.where",
-    "aten.rand.default": "random numbers are not supported; make them an input",
-    "aten.randn.default": "random numbers are not supported; make them an input",
-    "aten.bernoulli.p": "random numbers are not supported; call model.eval() before the export",
-    "aten.cond": "control flow is not supported; compute both sides and choose with torch.where",
-    "cond": "control flow is not supported; compute both sides and choose with torch.where",
+    "rand": _RANDOM,
+    "bernoulli": _RANDOM,
+    "normal": _RANDOM,
+    "multinomial": _RANDOM,
+    "item": _VALUE,
+    "_local_scalar_dense": _VALUE,
+    "nonzero": _SHAPE,
+    "masked_select": _SHAPE,
+    "unique": _SHAPE,
+    "cond": _FLOW,
     "while_loop": "loops over values are not supported; unroll the loop",
 }
-"""What to do about operations that no row can translate."""
+"""What to do about operations that no row can translate, by the start of their name."""
+
+
+def advice(name: str) -> str:
+    """What to do about an operation that has no row."""
+    bare = name.removeprefix("aten.")
+    return next((told for start, told in ADVICE.items() if bare.startswith(start)), _ANY)
