@@ -76,10 +76,13 @@ def test_accepts(position: int, strides: tuple[str, ...], accepted: bool) -> Non
 def test_tiles() -> None:
     for tile in TILES:
         assert HopperTile.of(tile.config()) == tile
-    bad = ({"tile_m": 96}, {"tile_n": 40}, {"cluster": 3}, {"stages": 9}, {"together": 2}, {"tile_n": 256, "stages": 3})
+    bad = (
+        {"tile_m": 96}, {"tile_n": 40}, {"cluster": 3}, {"stages": 9}, {"teams": 3}, {"groups": 3}, {"teams": 0},
+        {"tile_n": 256, "stages": 3},
+    )  # fmt: skip
     for config in bad:
         with pytest.raises(ValueError, match="no Hopper gemm has the tile"):
-            HopperTile.of({"tile_m": 128, "tile_n": 128, "stages": 4, "cluster": 1, "together": 0} | config)
+            HopperTile.of(HopperTile(128, 128, 4, 1, 2, 1).config() | config)
 
 
 def test_configs_fit_the_layout() -> None:

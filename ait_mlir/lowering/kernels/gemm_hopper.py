@@ -44,18 +44,19 @@ class HopperTile:
     n: int
     stages: int
     cluster: int
-    together: int
+    teams: int
+    groups: int
 
     @property
     def cpp(self) -> str:
-        return (
-            f"ait::gpu::HopperTile<{self.m}, {self.n}, {self.stages}, {self.cluster}, "
-            f"{'true' if self.together else 'false'}>"
-        )
+        return f"ait::gpu::HopperTile<{', '.join(map(str, self.values()))}>"
+
+    def values(self) -> tuple[int, ...]:
+        return (self.m, self.n, self.stages, self.cluster, self.teams, self.groups)
 
     def config(self) -> dict[str, int]:
         """As it stands in the IR."""
-        return dict(zip(KEYS, (self.m, self.n, self.stages, self.cluster, self.together), strict=True))
+        return dict(zip(KEYS, self.values(), strict=True))
 
     @staticmethod
     def of(config: Mapping[str, int]) -> HopperTile:
@@ -69,14 +70,25 @@ class HopperTile:
     def shared_bytes(self) -> int:
         return 1024 + self.stages * (self.m + self.n) * STAGE_K * 2 + (self.stages + 1) * 16
 
+    @property
+    def results(self) -> int:
+        """Results that a thread holds."""
+        return self.m * self.n // (128 * max(1, self.groups))
+
+    @property
+    def registers(self) -> int:
+        """Registers of a thread that computes."""
+        return {1: 255, 2: 232, 3: 160}.get(self.teams * self.groups, 112)
+
     def check(self) -> None:
         """Raise `ValueError` where the template's static assertions would fail."""
-        groups = 2 if self.together == 1 else 1
         problems = {
-            "together is 0 or 1": self.together in (0, 1),
-            "a warpgroup computes 64 or 128 rows": self.m in (64 * groups, 128 * groups),
+            "1 or 2 teams of 1 to 4 groups, 4 groups in all": self.teams in (1, 2)
+            and 1 <= self.teams * self.groups <= 4,
+            "a group computes a multiple of 64 rows": self.m > 0 and self.m % (64 * max(1, self.groups)) == 0,
+            "at most 256 rows": self.m <= 256,
             "tile_n is a multiple of 32 up to 256": self.n % 32 == 0 and 32 <= self.n <= 256,
-            "a warpgroup computes at most 128 x 192 results": self.m // groups * self.n <= 128 * 192,
+            "the results of a thread fit in registers": self.results + 40 <= self.registers,
             "cluster is 1, 2 or 4": self.cluster in (1, 2, 4),
             "at least 2 stages": self.stages >= 2,
             "at most 227 KiB of shared memory": self.shared_bytes <= SHARED_LIMIT,
@@ -97,27 +109,26 @@ class HopperTile:
         compute = self.m * self.n * depth * MMA_CYCLES
         moved = (self.m + self.n / self.cluster) * 2 * depth / 44
         step = max(compute, moved, 60 * depth / STAGE_K)
-        last = self.m * self.n * finish * (1 if self.together else 2)
-        if self.together:
+        last = self.m * self.n * finish / (1 + 0.8 * (self.groups - 1))
+        if self.teams == 1:
             return START_CYCLES + rounds * (step + last)
-        return START_CYCLES + rounds * max(step, self.m * self.n * finish) + last
+        return START_CYCLES + rounds * max(step, last, (step + last) / 2) + last
 
 
-KEYS = ("tile_m", "tile_n", "stages", "cluster", "together")
+KEYS = ("tile_m", "tile_n", "stages", "cluster", "teams", "groups")
 
 TILES = (
-    HopperTile(128, 128, 6, 2, 0),
-    HopperTile(128, 128, 6, 1, 0),
-    HopperTile(128, 192, 5, 2, 0),
-    HopperTile(128, 192, 5, 1, 0),
-    HopperTile(64, 256, 5, 2, 0),
-    HopperTile(128, 256, 4, 2, 1),
-    HopperTile(256, 128, 4, 2, 1),
-    HopperTile(256, 192, 4, 1, 1),
-    HopperTile(128, 64, 8, 1, 0),
-    HopperTile(64, 128, 8, 1, 0),
-    HopperTile(64, 64, 8, 1, 0),
-    HopperTile(64, 32, 8, 1, 0),
+    HopperTile(128, 128, 6, 1, 2, 2),
+    HopperTile(128, 128, 6, 1, 2, 1),
+    HopperTile(128, 192, 5, 1, 2, 1),
+    HopperTile(128, 128, 6, 2, 2, 2),
+    HopperTile(128, 96, 7, 1, 2, 2),
+    HopperTile(64, 256, 5, 1, 2, 1),
+    HopperTile(256, 128, 4, 2, 1, 2),
+    HopperTile(128, 64, 8, 1, 2, 1),
+    HopperTile(64, 128, 8, 1, 2, 1),
+    HopperTile(64, 64, 8, 1, 1, 1),
+    HopperTile(64, 32, 16, 1, 1, 1),
 )
 
 
