@@ -38,7 +38,7 @@ def capture(
             f"{len(missing)} weights are on the meta device and have no data, the first {missing[0]!r}; "
             "load the model's weights, or make the model on a real device"
         )
-    kwargs = dict(kwargs or {})
+    args, kwargs = _distinct((tuple(args), dict(kwargs or {})))
     names = _dim_names(module, args, kwargs, dynamic_shapes)
 
     def export() -> Any:
@@ -51,6 +51,19 @@ def capture(
     except Exception as error:
         raise ImportFailure(explain(error, export)) from error
     return program, names
+
+
+def _distinct(tree: Any) -> Any:
+    """The example inputs with a tensor that is given twice copied: an export would take them for one input."""
+    seen: set[int] = set()
+
+    def copied(leaf: Any) -> Any:
+        if not isinstance(leaf, torch.Tensor) or id(leaf) not in seen:
+            seen.add(id(leaf))
+            return leaf
+        return leaf.clone()
+
+    return torch.utils._pytree.tree_map(copied, tree)
 
 
 def explain(error: Exception, again: Callable[[], Any]) -> str:
@@ -118,13 +131,12 @@ def _dim_names(module: Any, args: Sequence[Any], kwargs: Mapping[str, Any], dyna
     for i, leaf in enumerate(leaves):
         leaf_of.setdefault(id(leaf), i)
     names: DimNames = {}
-    if isinstance(dynamic_shapes, Mapping):
-        try:
-            bound: Any = dict(inspect.signature(module.forward).bind(*args, **kwargs).arguments)
-        except TypeError:
-            bound = dict(kwargs)
-    else:
-        bound = [*args, *kwargs.values()]
+    try:
+        bound: Any = dict(inspect.signature(module.forward).bind(*args, **kwargs).arguments)
+    except TypeError:  # wrong arguments, which the export says better
+        return {}
+    if not isinstance(dynamic_shapes, Mapping):
+        bound = list(bound.values())
     _collect(bound, dynamic_shapes, leaf_of, names)
     return names
 

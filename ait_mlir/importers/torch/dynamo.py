@@ -39,7 +39,8 @@ def backend(graph: Any, example_inputs: Sequence[Any], options: Mapping[str, Any
 
 def register() -> None:
     """Make the backend known as "ait" where the package's entry points are not installed."""
-    torch._dynamo.register_backend(backend, name="ait")
+    if "ait" not in torch._dynamo.list_backends(exclude_tags=None):
+        torch._dynamo.register_backend(backend, name="ait")
 
 
 class Part:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import replace
-from math import inf
 
-from xdsl.dialects.builtin import IntegerAttr, StringAttr, i1, i64
+from xdsl.dialects.builtin import IntegerAttr, StringAttr, bf16, f16, f32, f64, i1, i64
 from xdsl.ir import Attribute, Region, SSAValue
 from xdsl.utils.exceptions import VerifyException
 
@@ -19,6 +19,13 @@ from ait_mlir.dialects.ait.view import ConcatOp, ExpandOp, PermuteOp, ReshapeOp,
 from ait_mlir.dims import Expr, const
 from ait_mlir.importers.torch.errors import ImportFailure
 from ait_mlir.importers.torch.known import Affine, Mask, Spread, Value
+
+_LARGEST: dict[Attribute, float] = {
+    f16: 65504.0,
+    bf16: (2 - 2**-7) * 2.0**127,
+    f32: (2 - 2**-23) * 2.0**127,
+    f64: sys.float_info.max,
+}
 
 LONGEST_RANGE = 1 << 16
 """The most numbers of an `arange` that is written into the module as a constant."""
@@ -165,10 +172,14 @@ class Writer:
         return value if isinstance(value, SSAValue) else self.expand(self.natural(value), value.dims)
 
     def additive(self, mask: Mask, element: Attribute) -> SSAValue:
-        """0 where a mask is true and -inf where it is not, in its natural shape."""
+        """0 where a mask is true and the least number where it is not, in its natural shape.
+
+        That number, and not -inf, because a row that sees nothing must not be NaN: it would spread to other rows
+        through the keys and values of the next layer. PyTorch makes such a row 0, here it is a mean of the values.
+        """
 
         def make() -> SSAValue:
-            zero, low = self.scalar(0.0, element), self.scalar(-inf, element)
+            zero, low = self.scalar(0.0, element), self.scalar(-_LARGEST[element], element)
             return self.op(WhereOp, self.natural(mask), zero, low, results=None)
 
         return self.once(("additive", mask, element), make)

@@ -1,0 +1,92 @@
+"""Small models of `torch.nn` and `transformers`, with random weights and nothing to download."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch.export import Dim
+
+BATCH, SEQ = Dim("batch", min=1, max=8), Dim("seq", min=1, max=48)
+VOCABULARY = 100
+
+
+@dataclass(frozen=True)
+class Case:
+    """A model, how its arguments are made for a batch and a length, and which of their dims are dynamic."""
+
+    make: Callable[[], torch.nn.Module]
+    arguments: Callable[[int, int], dict[str, torch.Tensor]]
+    dynamic: dict[str, Any] = field(default_factory=dict)
+    attentions: int = 2
+    """How many attentions must be found in it."""
+
+
+def _transformer(name: str, config: str, **options: Any) -> Callable[[], torch.nn.Module]:
+    def make() -> torch.nn.Module:
+        import transformers
+
+        return getattr(transformers, name)(getattr(transformers, config)(**options))
+
+    return make
+
+
+def _tokens(batch: int, seq: int) -> dict[str, torch.Tensor]:
+    mask = torch.ones(batch, seq, dtype=torch.long)
+    mask[0, max(1, seq - 2) :] = 0
+    return {"input_ids": torch.randint(3, VOCABULARY, (batch, seq)), "attention_mask": mask}
+
+
+def _ids(batch: int, seq: int) -> dict[str, torch.Tensor]:
+    return {"input_ids": torch.randint(3, VOCABULARY, (batch, seq))}
+
+
+def _image(batch: int, seq: int) -> dict[str, torch.Tensor]:
+    return {"pixel_values": torch.randn(batch, 3, 32, 32)}
+
+
+TOKENS = {"input_ids": {0: BATCH, 1: SEQ}, "attention_mask": {0: BATCH, 1: SEQ}}
+IDS = {"input_ids": {0: BATCH, 1: SEQ}}
+SIZE = {
+    "hidden_size": 64,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 4,
+    "intermediate_size": 128,
+    "vocab_size": VOCABULARY,
+    "max_position_embeddings": 64,
+}
+GPT2 = {"n_embd": 64, "n_layer": 2, "n_head": 4, "vocab_size": VOCABULARY, "n_positions": 64, "use_cache": False}
+GPT2 |= {"bos_token_id": 1, "eos_token_id": 2}
+DISTIL = {"dim": 64, "n_layers": 2, "n_heads": 4, "hidden_dim": 128, "vocab_size": VOCABULARY}
+VIT = {**SIZE, "image_size": 32, "patch_size": 8}
+ENCODER = {"d_model": 64, "nhead": 4, "dim_feedforward": 128, "batch_first": True}
+
+
+def sequential() -> torch.nn.Module:
+    nn = torch.nn
+    return nn.Sequential(nn.Linear(16, 32), nn.GELU(), nn.LayerNorm(32), nn.Linear(32, 4), nn.Softmax(-1))
+
+
+def encoder(**options: Any) -> Callable[[], torch.nn.Module]:
+    return lambda: torch.nn.TransformerEncoder(torch.nn.TransformerEncoderLayer(**ENCODER, **options), 2)
+
+
+CASES: dict[str, Case] = {
+    "Sequential": Case(sequential, lambda b, s: {"input": torch.randn(b, 16)}, {"input": {0: BATCH}}, attentions=0),
+    "TransformerEncoder": Case(encoder(), lambda b, s: {"src": torch.randn(b, s, 64)}, {"src": {0: BATCH, 1: SEQ}}),
+    "TransformerEncoder, norm first": Case(
+        encoder(norm_first=True, activation="gelu"),
+        lambda b, s: {"src": torch.randn(b, s, 64)},
+        {"src": {0: BATCH, 1: SEQ}},
+    ),
+    "BertModel": Case(_transformer("BertModel", "BertConfig", **SIZE), _tokens, TOKENS),
+    "BertModel, no mask": Case(_transformer("BertModel", "BertConfig", **SIZE), _ids, IDS),
+    "BertModel, eager attention": Case(
+        _transformer("BertModel", "BertConfig", **SIZE, attn_implementation="eager"), _tokens, TOKENS
+    ),
+    "DistilBertModel": Case(_transformer("DistilBertModel", "DistilBertConfig", **DISTIL), _tokens, TOKENS),
+    "GPT2Model": Case(_transformer("GPT2Model", "GPT2Config", **GPT2), _tokens, TOKENS),
+    "ViTModel": Case(_transformer("ViTModel", "ViTConfig", **VIT), _image, {"pixel_values": {0: BATCH}}),
+}

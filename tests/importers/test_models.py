@@ -1,0 +1,96 @@
+"""Models as they are, imported, compiled for the CPU and run at several dims from one artifact, beside PyTorch."""
+
+from __future__ import annotations
+
+import copy
+
+import numpy as np
+import pytest
+import torch
+
+import ait_mlir
+from ait_mlir.importers.torch import from_torch, import_program
+from ait_mlir.runtime import Model
+from benchmarks import measure
+from tests.importers.models import CASES
+
+DIMS = ((1, 5), (3, 16), (8, 33))
+
+
+def tensors(tree):
+    return [t for t in torch.utils._pytree.tree_leaves(tree) if isinstance(t, torch.Tensor)]
+
+
+def prepared(name):
+    """A model with weights that matter: norms scale and shift."""
+    if "Model" in name:
+        pytest.importorskip("transformers")
+    torch.manual_seed(0)
+    model = CASES[name].make().eval()
+    with torch.no_grad():
+        for parameter in model.parameters():
+            if parameter.dim() == 1:
+                parameter += 0.1 * torch.randn_like(parameter)
+    return model
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_a_model_agrees_with_pytorch(name, tmp_path):
+    case, model = CASES[name], prepared(name)
+    compiled = ait_mlir.compile(model, (), case.arguments(2, 7), dynamic_shapes=case.dynamic)
+    fused = compiled.ir("fused")
+    assert fused.count("= ait.attention ") == case.attentions
+    assert "ait.softmax" not in fused or case.attentions == 0
+    exact = copy.deepcopy(model).double()
+    sides: list[list[list[torch.Tensor]]] = []
+    with torch.no_grad():
+        for batch, seq in DIMS:
+            for _ in range(max(1, 64 // (batch * seq))):  # enough numbers for a ratio of errors to mean something
+                given = case.arguments(batch, seq)
+                precise = {n: t.double() if t.is_floating_point() else t for n, t in given.items()}
+                ours, eager = compiled(**given), model(**given)
+                assert type(ours) is type(eager)
+                sides.append([tensors(ours), tensors(eager), tensors(exact(**precise))])
+    for i in range(len(sides[0][0])):
+        ours, eager, truth = (torch.cat([s[k][i].flatten() for s in sides]) for k in range(3))
+        result = measure.accuracy(ours, eager, truth)
+        assert result.passed, (i, result)
+    given = case.arguments(2, 3)
+    saved = Model(compiled.save(tmp_path / "model.ait"))
+    arrays = {n: t.numpy() for n, t in given.items()}
+    (alone, *_), (with_torch, *_) = saved.run_with_tensors(arrays).values(), tensors(compiled(**given))
+    np.testing.assert_array_equal(alone, with_torch.numpy())
+
+
+def test_shared_weights_are_stored_once():
+    tied = torch.nn.Sequential(torch.nn.Linear(8, 8, bias=False), torch.nn.ReLU(), torch.nn.Linear(8, 8, bias=False))
+    tied[2].weight = tied[0].weight
+    compiled = ait_mlir.compile(tied.eval(), (torch.randn(2, 8),))
+    assert compiled.model.get_constant_names() == ["0.weight"]
+
+
+def test_positions_are_slices_and_masks_disappear():
+    pytest.importorskip("transformers")
+    case, model = CASES["BertModel, no mask"], prepared("BertModel, no mask")
+    text = from_torch(model, (), case.arguments(2, 7), dynamic_shapes=case.dynamic).module
+    text = str(text)
+    assert "batch = 1 to 8, seq = 1 to 48" in text
+    assert text.count("ait.embedding") == 1 and "ait.where" not in text and "position_ids" not in text
+
+
+def test_a_causal_mask_becomes_an_attribute():
+    pytest.importorskip("transformers")
+    case, model = CASES["GPT2Model"], prepared("GPT2Model")
+    text = str(from_torch(model, (), case.arguments(2, 7), dynamic_shapes=case.dynamic).module)
+    assert text.count(" causal : ") == 2
+    assert text.count("ait.where") == 1  # the padding, once for all layers
+
+
+def test_the_import_is_linear_in_the_layers():
+    def layers(count):
+        layer = torch.nn.TransformerEncoderLayer(16, 2, 32, batch_first=True)
+        program = torch.export.export(torch.nn.TransformerEncoder(layer, count).eval(), (torch.randn(2, 3, 16),))
+        return len(list(import_program(program).graph.block.ops))
+
+    few, more, most = layers(2), layers(4), layers(8)
+    assert most - more == 2 * (more - few)

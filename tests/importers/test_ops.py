@@ -1,0 +1,147 @@
+"""Each row of the table against PyTorch, by the meaning of the ops it writes: float64, exact but for the last bits."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from torch.export import Dim
+from torch.nn import functional as F
+
+from ait_mlir.importers.torch import from_torch
+from ait_mlir.reference.graph import evaluate_graph
+
+B, S = Dim("batch", min=1, max=6), Dim("seq", min=1, max=16)
+TOKENS = {0: B, 1: S}
+
+
+class Lambda(torch.nn.Module):
+    def __init__(self, function):
+        super().__init__()
+        self.function = function
+
+    def forward(self, *args):
+        return self.function(*args)
+
+
+def floats(*shape):
+    return torch.randn(*shape, dtype=torch.float64)
+
+
+def x3():
+    return (floats(2, 5, 8),)
+
+
+def x3_and_mask():
+    return floats(2, 4, 5, 8), torch.tensor([[1, 1, 1, 1, 1], [1, 1, 1, 0, 0]])
+
+
+def attention(x, **kwargs):
+    return F.scaled_dot_product_attention(x, x * 0.5, x + 1, **kwargs)
+
+
+def triangle(x):
+    return torch.ones(x.shape[1], x.shape[1], dtype=torch.bool).tril()
+
+
+# name: (function, inputs, whether [batch, seq] of each input are dynamic)
+CASES = {
+    "arithmetic": (lambda x: (x + 1) * 2 - x / 3 - (1 - x), x3, True),
+    "add_alpha": (lambda x: torch.add(x, x, alpha=2) - torch.sub(x, x, alpha=3), x3, True),
+    "powers": (lambda x: x**2 + x**3 + (x * x + 1) ** 0.5 + (x * x + 1) ** -0.5 + (x + 9) ** -1, x3, True),
+    "activations": (lambda x: F.relu(x) + F.silu(x) + F.gelu(x) + F.gelu(x, approximate="tanh") + x.sigmoid(), x3, True),
+    "more_activations": (lambda x: F.hardswish(x) + F.leaky_relu(x, 0.1) + F.relu6(x) + F.hardtanh(x), x3, True),
+    "unary": (lambda x: x.tanh() + x.exp() + x.erf() + x.abs() + (x * x + 1).log() + (x * x + 1).rsqrt(), x3, True),
+    "clamp": (lambda x: x.clamp(-0.5, 0.25) + x.clamp(min=0) + x.clamp(max=0.1), x3, True),
+    "compare": (lambda x: torch.where(x > 0, x, 0.5) + (x <= 0.5).double() + (x != x).double(), x3, True),
+    "masks": (lambda x: x.masked_fill((x > 0) & ~(x > 1) | (x < -1), -7.0), x3, True),
+    "integers": (lambda i: (i * 2 + 1) - i.to(torch.int32) + torch.div(i, 3, rounding_mode="trunc"), lambda: (torch.arange(10).reshape(2, 5),), True),
+    "casts": (lambda x: x.to(torch.float32).double() + x.bool() + x.long(), x3, True),
+    "linear": (lambda x, w, b: F.linear(x, w, b) + F.linear(x, w), lambda: (floats(2, 5, 8), floats(8, 8), floats(8)), (TOKENS, None, None)),
+    "linear_of_a_vector": (lambda x, w: F.linear(x, w), lambda: (floats(8), floats(3, 8)), None),
+    "matmul": (lambda x, w: x @ w + torch.matmul(x, w), lambda: (floats(2, 5, 8), floats(8, 3)), (TOKENS, None)),
+    "matmul_batched": (lambda x: x @ x.transpose(1, 2), x3, True),
+    "matmul_broadcast": (lambda x, y: x @ y, lambda: (floats(2, 1, 5, 8), floats(3, 8, 4)), ({0: B, 2: S}, None)),
+    "matmul_of_vectors": (lambda x, v: (x @ v) + v @ v, lambda: (floats(5, 8), floats(8)), None),
+    "addmm": (lambda b, x, w: torch.addmm(b, x, w, beta=2, alpha=0.5), lambda: (floats(3), floats(4, 8), floats(8, 3)), (None, {0: B}, None)),
+    "baddbmm": (lambda b, x, y: torch.baddbmm(b, x, y), lambda: (floats(2, 5, 5), floats(2, 5, 8), floats(2, 8, 5)), None),
+    "einsum": (lambda x, w: torch.einsum("bsd,hd->bhs", x, w), lambda: (floats(2, 5, 8), floats(4, 8)), (TOKENS, None)),
+    "softmax": (lambda x: x.softmax(-1) + F.softmax(x, 1), x3, True),
+    "layer_norm": (lambda x, g: F.layer_norm(x, (8,), g, g, 1e-6) + F.layer_norm(x, (8,)), lambda: (floats(2, 5, 8), floats(8)), (TOKENS, None)),
+    "reshape": (lambda x: x.view(x.shape[0], -1, 2, 4).flatten(2).unsqueeze(1).squeeze(1).reshape(-1, 8), x3, True),
+    "unflatten": (lambda x: x.unflatten(-1, (2, 4)).permute(2, 0, 1, 3).contiguous(), x3, True),
+    "transposes": (lambda x: x.transpose(1, 2).mT.permute(0, 2, 1) + x.swapaxes(1, 2), x3, True),
+    "expand": (lambda x: x[:, :1].expand(-1, 7, -1) * 2, x3, True),
+    "repeat": (lambda x: x.repeat(1, 1, 2) + x[:1].repeat(x.shape[0], 1, 2), x3, True),
+    "repeat_interleave": (lambda x: x.repeat_interleave(3, dim=2), x3, True),
+    "slices": (lambda x: x[:, :, 2:6] + x[..., -4:] + x[:, -1:, :4] + x[:, 0, None, 4:], x3, True),
+    "strided_slice": (lambda x: x[..., ::2] + x[..., 1::2], x3, True),
+    "select": (lambda x: x[:, 0] + x[:, -1] + x.select(1, 0), x3, True),
+    "split": (lambda x: sum(x.split(4, -1)) + sum(x.chunk(2, -1)) + x.split([4, 4], 2)[1], x3, True),
+    "unbind": (lambda x: sum(x.unflatten(-1, (2, 4)).unbind(2)), x3, True),
+    "cat": (lambda x: torch.cat([x, x * 2], 1) + torch.cat([x, x], dim=-2), x3, True),
+    "stack": (lambda x: torch.stack([x, x * 2], 2), x3, True),
+    "rotate_half": (lambda x: torch.cat((-x[..., 4:], x[..., :4]), dim=-1), x3, True),
+    "embedding": (lambda i, w: F.embedding(i, w), lambda: (torch.tensor([[0, 1, 2], [3, 4, 5]]), floats(6, 4)), (TOKENS, None)),
+    "positions": (lambda x, w: x + F.embedding(torch.arange(2, x.shape[1] + 2), w), lambda: (floats(2, 5, 4), floats(20, 4)), (TOKENS, None)),
+    "index_select": (lambda i, w: w.index_select(0, i) + w[i], lambda: (torch.tensor([0, 3, 2]), floats(6, 4)), ({0: S}, None)),
+    "index_positions": (lambda x: x[torch.arange(x.shape[0])[:, None], torch.arange(x.shape[1])[None, :]], x3, True),
+    "index_one_position": (lambda x: x[torch.arange(x.shape[0]), 0], x3, True),
+    "gather": (lambda x: x.gather(1, torch.arange(x.shape[1])[None, :, None].expand(x.shape[0], -1, 8)), x3, True),
+    "arange_values": (lambda x: x + torch.arange(x.shape[1])[None, :, None] * 3 - 2, x3, True),
+    "arange_floats": (lambda x: x + torch.arange(8, dtype=torch.float64) / 8, x3, True),
+    "arange_of_size": (lambda x: x * (torch.arange(x.shape[1]) + x.shape[0])[None, :, None], x3, True),
+    "fills": (lambda x: x + torch.ones_like(x) + torch.full((x.shape[1], 8), 0.5) + torch.zeros(x.shape[1], 1), x3, True),
+    "tril": (lambda x: torch.where(triangle(x), x[:, :, :1], -1.0) + torch.ones(3, 3).triu(1)[0, 1], x3, True),
+    "causal_additive": (lambda x: x[:, :, :1] + torch.full((x.shape[1], x.shape[1]), -5.0).triu(1), x3, True),
+    "attention": (attention, lambda: (floats(2, 4, 5, 8),), ({0: B, 2: S},)),
+    "attention_three_dims": (attention, x3, True),
+    "attention_causal": (lambda x: attention(x, is_causal=True), lambda: (floats(2, 4, 5, 8),), ({0: B, 2: S},)),
+    "attention_scale": (lambda x: attention(x, scale=0.3), lambda: (floats(2, 4, 5, 8),), ({0: B, 2: S},)),
+    "attention_additive": (lambda x, m: attention(x, attn_mask=(1 - m[:, None, None, :].double()) * -5), x3_and_mask, ({0: B, 2: S}, TOKENS)),
+    "attention_bool": (lambda x, m: attention(x, attn_mask=m[:, None, None, :].bool()), x3_and_mask, ({0: B, 2: S}, TOKENS)),
+    "attention_other_length": (lambda x: F.scaled_dot_product_attention(x[:, :, -1:], x, x, is_causal=True), lambda: (floats(2, 4, 5, 8),), ({0: B, 2: S},)),
+    "attention_grouped": (lambda x: F.scaled_dot_product_attention(x, x[:, :2], x[:, :2], enable_gqa=True), lambda: (floats(2, 4, 5, 8),), ({0: B, 2: S},)),
+    "attention_large_heads": (lambda x: attention(x, is_causal=True), lambda: (floats(2, 1, 5, 264),), ({0: B, 2: S},)),
+    "patches": (lambda x, w, b: F.conv2d(x, w, b, stride=4).flatten(2).transpose(1, 2), lambda: (floats(2, 3, 8, 12), floats(6, 3, 4, 4), floats(6)), ({0: B}, None, None)),
+    "patches_in_one_dim": (lambda x, w: F.conv1d(x, w, stride=4), lambda: (floats(2, 3, 8), floats(6, 3, 4)), ({0: B}, None)),
+    "tuple_of_all": (lambda x: {"a": x, "b": [x + 1, None], "c": (x.view(-1),)}, x3, True),
+    "in_place": (lambda x: x.clone().mul_(2).add_(1), x3, True),
+}  # fmt: skip
+
+
+def resized(inputs, shapes, batch, seq):
+    """The inputs with other values of the dynamic dims."""
+    out = []
+    for value, spec in zip(inputs, shapes, strict=True):
+        size = list(value.shape)
+        for axis, dim in (spec or {}).items():
+            size[axis] = batch if dim is B else seq
+        if value.is_floating_point():
+            out.append(floats(*size))
+        else:
+            out.append((torch.arange(int(np.prod(size))) + 1).reshape(size) % (int(value.max()) + 1))
+    return out
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_the_row_means_what_pytorch_does(name):
+    function, make, dynamic = CASES[name]
+    torch.manual_seed(0)
+    inputs = make()
+    shapes = tuple(TOKENS if dynamic is True else None for _ in inputs) if dynamic in (True, None) else dynamic
+    with torch.no_grad():
+        imported = from_torch(Lambda(function).eval(), inputs, dynamic_shapes=(shapes,))
+    imported.module.verify()
+    for batch, seq in ((2, 5), (1, 1), (3, 7)) if any(shapes) else ((0, 0),):
+        given = resized(inputs, shapes, batch, seq)
+        want = [t for t in torch.utils._pytree.tree_leaves(function(*given)) if isinstance(t, torch.Tensor)]
+        names = [item.name for item in imported.inputs.tensors]
+        arrays = {n: v.numpy() for n, v in zip(names, given, strict=True)}
+        dims = {d.name: batch if d.name == "batch" else seq for d in imported.graph.scope}
+        got = evaluate_graph(imported.graph, arrays, imported.constants, dims)
+        found = [got[value] for kind, value in imported.outputs if kind == "output"]
+        assert len(found) == len(want)
+        for a, b in zip(found, want, strict=True):
+            assert a.shape == tuple(b.shape)
+            np.testing.assert_allclose(a, b.numpy(), rtol=1e-6, atol=1e-6)

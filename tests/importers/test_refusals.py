@@ -1,0 +1,160 @@
+"""What cannot be imported is said at once, with the place in the model's source and what to do."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+import torch
+from torch import nn
+from torch.export import Dim
+
+import ait_mlir
+from ait_mlir.errors import InputError
+from ait_mlir.importers.torch import ImportFailure, UnsupportedOps, from_torch, import_program
+
+X = torch.randn(3, 8)
+BATCH = ({0: Dim("batch", max=16)},)
+
+
+class Base(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.linear = nn.Linear(8, 8)
+        self.register_buffer("count", torch.zeros(8))
+
+
+class Control(Base):
+    def forward(self, x):
+        if x.sum() > 0:
+            return self.linear(x)
+        return x
+
+
+class Item(Base):
+    def forward(self, x):
+        return x[: int(x[0, 0].item())]
+
+
+class TwoUnsupported(Base):
+    def forward(self, x):
+        y = torch.sort(self.linear(x))[0]
+        return torch.sort(y)[0] + torch.rand_like(y)
+
+
+class BooleanIndex(Base):
+    def forward(self, x):
+        return self.linear(x)[x[:, 0] > 0]
+
+
+class Fixed(Base):
+    def forward(self, x):
+        return self.linear(x).reshape(3, 8)
+
+
+class ChangesBuffer(Base):
+    def forward(self, x):
+        self.count += 1
+        return x + self.count
+
+
+class ChangesInput(Base):
+    def forward(self, x):
+        x.add_(1)
+        return x
+
+
+class Shorts(Base):
+    def forward(self, x):
+        return x.to(torch.int16)
+
+
+REFUSED = {
+    Control: r"decides by the values of a tensor at .*test_refusals.py:\d+ in forward: if x.sum\(\) > 0:.*torch.where",
+    Item: r"decides by the values of a tensor at .*test_refusals.py:\d+ in forward: return x\[:",
+    Fixed: r"a dim that was to be dynamic is not, fixed at .*test_refusals.py:\d+ in forward.*batch.*constant \(3\)",
+    ChangesBuffer: r"changes its buffer 'count'.* at .*test_refusals.py:\d+ in forward: self.count \+= 1; .*no state",
+    ChangesInput: r"changes its input 'x' at .*test_refusals.py:\d+ in forward: x.add_\(1\)",
+    BooleanIndex: r"aten.index.Tensor, used once, .*test_refusals.py:\d+ in forward(.|\n)*depends on values",
+    Shorts: r"aten.to.dtype, used once(.|\n)*int16 are not supported",
+}
+
+
+@pytest.mark.parametrize("model", REFUSED, ids=lambda m: m.__name__)
+def test_a_refusal_names_the_place(model, tmp_path, capsys):
+    with pytest.raises(ImportFailure, match=REFUSED[model]):
+        ait_mlir.compile(model().eval(), (X.clone(),), dynamic_shapes=BATCH, workdir=tmp_path / "work")
+    assert not (tmp_path / "work").exists()
+    assert capsys.readouterr() == ("", "")
+
+
+def test_all_unsupported_operations_are_listed_with_their_counts():
+    with pytest.raises(UnsupportedOps) as caught:
+        from_torch(TwoUnsupported().eval(), (X,), dynamic_shapes=BATCH)
+    found = {item.operation: item for item in caught.value.found}
+    assert {name: item.count for name, item in found.items()} == {"aten.sort.default": 2, "aten.rand_like.default": 1}
+    assert re.search(r"test_refusals.py:\d+ in forward: y = torch.sort", found["aten.sort.default"].place)
+    assert "random numbers" in found["aten.rand_like.default"].advice
+
+
+MISUSED = {
+    "training mode": lambda: from_torch(nn.Linear(8, 8), (X,)),
+    "2 weights are on the meta device .* 'weight'": lambda: from_torch(nn.Linear(8, 8, device="meta").eval(), (X,)),
+    "expected a torch.nn.Module, found function": lambda: from_torch(lambda x: x, (X,)),
+    "expected a tuple of positional arguments": lambda: from_torch(nn.Linear(8, 8).eval(), X),
+    "too many positional arguments": lambda: from_torch(nn.Linear(8, 8).eval(), (X, X)),
+    "same reduction dim": lambda: from_torch(nn.Linear(8, 8).eval(), (torch.randn(2, 7),)),
+    "dynamic_shapes does not fit .*'input'": lambda: from_torch(
+        nn.Linear(8, 8).eval(), (X,), dynamic_shapes={"y": {0: Dim("b")}}
+    ),
+}
+
+
+@pytest.mark.parametrize("message", MISUSED)
+def test_misuse_is_explained(message):
+    with pytest.raises(ImportFailure, match=message):
+        MISUSED[message]()
+
+
+def test_a_program_with_dropout_says_what_to_do():
+    program = torch.export.export(nn.Dropout(0.5).train(), (X,))
+    with pytest.raises(UnsupportedOps, match=r"dropout is active; call model.eval\(\)"):
+        import_program(program)
+
+
+class Flagged(nn.Module):
+    def forward(self, x, parts, *, double=False):
+        return {"sum": x + parts[0], "same": parts[1] * 2 if double else x}
+
+
+@pytest.fixture(scope="module")
+def flagged():
+    example = (X, [X, X])
+    return ait_mlir.compile(Flagged().eval(), example, {"double": True}, dynamic_shapes=None)
+
+
+def test_the_result_has_the_structure_of_the_model(flagged):
+    a, b, c = torch.randn(3, 3, 8)
+    got, want = flagged(a, [b, c], double=True), Flagged()(a, [b, c], double=True)
+    assert list(got) == list(want)
+    assert all(torch.equal(got[key], want[key]) for key in want)
+    turned = torch.randn(8, 3).t()  # not contiguous
+    assert torch.equal(flagged(turned, [b, c], double=True)["sum"], turned + b)
+
+
+CALLS = {
+    r"arguments are \(_, \[_\], double=_\), but the model was exported with \(_, \[_, _\], double=_\)": lambda m: m(
+        X, [X], double=True
+    ),
+    r"arguments are \(_, \[_, _\]\)": lambda m: m(X, [X, X]),
+    "is False, but the model was exported with True": lambda m: m(X, [X, X], double=False),
+    "is a int, expected a tensor": lambda m: m(3, [X, X], double=True),
+    "dtype float64, expected float32": lambda m: m(X.double(), [X, X], double=True),
+    r"shape \[2, 8\], expected \[3, 8\]": lambda m: m(X[:2], [X, X], double=True),
+}
+
+
+@pytest.mark.parametrize("message", CALLS)
+def test_arguments_that_do_not_fit_are_refused(flagged, message):
+    with pytest.raises(InputError, match=message):
+        CALLS[message](flagged)
