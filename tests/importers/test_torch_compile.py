@@ -81,5 +81,5 @@ def test_training_stays_with_pytorch(log):
 
 def test_an_unknown_option_is_refused():
     fast = torch.compile(nn.Linear(8, 4).eval(), backend="ait", options={"speed": 3})
-    with torch.no_grad(), pytest.raises(Exception, match="unknown option 'speed'.*measure, graph_mode, num_runtimes"):
+    with torch.no_grad(), pytest.raises(Exception, match="unknown option 'speed'"):
         fast(torch.randn(2, 8))

@@ -38,12 +38,12 @@ def capture(
             f"{len(missing)} weights are on the meta device and have no data, the first {missing[0]!r}; "
             "load the model's weights, or make the model on a real device"
         )
-    args, kwargs = _distinct((tuple(args), dict(kwargs or {})))
-    names = _dim_names(module, args, kwargs, dynamic_shapes)
+    given, named = _distinct((tuple(args), dict(kwargs or {})))
+    names = _dim_names(module, given, named, dynamic_shapes)
 
     def export() -> Any:
         with torch.no_grad():
-            return torch.export.export(module, tuple(args), kwargs or None, dynamic_shapes=dynamic_shapes, strict=False)
+            return torch.export.export(module, given, named or None, dynamic_shapes=dynamic_shapes, strict=False)
 
     try:
         with quiet():

@@ -175,7 +175,7 @@ class CompiledModule:
 
         manifest = self.model.manifest
         arch = manifest.arch if manifest is not None else ""
-        return f"{run_to_phase(self._imported.module.clone(), phase, target=self.model.target, arch=arch)}\n"
+        return str(run_to_phase(self._imported.module.clone(), phase, target=self.model.target, arch=arch)) + "\n"
 
     def __repr__(self) -> str:
         return f"<CompiledModule of {self.model!r}>"

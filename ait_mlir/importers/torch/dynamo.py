@@ -64,15 +64,18 @@ class Part:
         if len(devices) > 1:
             raise ImportFailure(f"the graph uses several devices: {', '.join(sorted(devices))}")
         self._compiled: CompiledModule = build(imported, as_target((devices or {"cpu"}).pop()), **options)
-        named = dict(module.named_buffers())
-        self._weights = [(name, named[name]) for name in imported.constants if name in named]
-        self._versions = self._current_versions()
+        held = {f"weight_{i}": weight.detach() for i, weight in weights.items()}
+        self._weights = {name: held.pop(name) for name in imported.constants if name in held}
+        self._folded = held
+        self._versions, self._folded_versions = _versions(self._weights), _versions(self._folded)
         LOG.info("a graph of %d operations is compiled", _operations(graph))
 
     def __call__(self, *args: Any) -> Any:
         """Run compiled, in PyTorch where the arguments do not fit."""
-        if (versions := self._current_versions()) != self._versions:
-            for name, weight in self._weights:
+        if _versions(self._folded) != self._folded_versions:
+            return self._eager(*args)  # what was compiled into the code has changed
+        if (versions := _versions(self._weights)) != self._versions:
+            for name, weight in self._weights.items():
                 self._compiled.model.set_constant(name, weight.contiguous())
             self._versions = versions
         try:
@@ -80,9 +83,6 @@ class Part:
         except InputError as error:
             LOG.warning("a call runs in PyTorch: %s", error)
             return self._eager(*args)
-
-    def _current_versions(self) -> list[int]:
-        return [0 if w.is_inference() else w._version for _, w in self._weights]
 
 
 def _bound_class() -> Any:
@@ -102,7 +102,12 @@ def _bound_class() -> Any:
             self.count = count
             self.names = {i: f"weight_{i}" for i in weights}
             for i, weight in weights.items():
-                self.register_buffer(self.names[i], weight.detach())
+                held = weight.detach()  # of integers, too, which the importer may take for positions or masks
+                if held.is_floating_point():
+                    held = torch.nn.Parameter(held, requires_grad=False)
+                    self.register_parameter(self.names[i], held)
+                else:
+                    self.register_buffer(self.names[i], held)
             self.sizes = dict(sizes)
             self.taken = list(taken)
 
@@ -120,6 +125,11 @@ def _bound_class() -> Any:
 
 
 _Bound: Any = _bound_class()
+
+
+def _versions(weights: Mapping[str, Any]) -> list[int]:
+    """How often each tensor has been written to."""
+    return [0 if w.is_inference() else w._version for w in weights.values()]
 
 
 def _is_weight(node: Any, value: Any) -> bool:

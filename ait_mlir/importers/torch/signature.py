@@ -63,7 +63,8 @@ def read_inputs(program: Any) -> Inputs:
             continue
         key = (tensor.data_ptr(), tuple(tensor.shape), tuple(tensor.stride()), tensor.dtype)
         name = first_of.setdefault(key, spec.target) if tensor.numel() else spec.target
-        result.stored[node] = Stored(name, tensor, spec.kind == kinds.PARAMETER)
+        is_weight = spec.kind == kinds.PARAMETER or (spec.kind == kinds.BUFFER and tensor.is_floating_point())
+        result.stored[node] = Stored(name, tensor, is_weight)
     if without_data:
         raise ImportFailure(
             f"{len(without_data)} weights are on the meta device and have no data, the first {without_data[0]!r}; "
