@@ -25,15 +25,36 @@ STAGE_K = 64
 SHARED_LIMIT = 227 * 1024
 MAX_CONFIGS = 8
 
-CLOCK = 1.6e9
-START_CYCLES = 5200
-"""Cycles beside the tiles: launch, filling the ring, the last store."""
-MMA_CYCLES = 1.0 / 1500
-"""Cycles of a multiply-add of a multiprocessor."""
-EPILOGUE_CYCLES = 0.11
-"""Cycles of a multiprocessor for an element of the result, without the functor's own work."""
-ERF_CYCLES = 0.1
-"""The same for an erf gelu."""
+# As benchmarks/device/gemm_hopper.py measures them on an H200.
+START_SECONDS = 3.0e-6
+STEP_RATE = 2.8e12
+"""Multiply-adds of a multiprocessor per second."""
+STEP_SECONDS, STEP_COPY_RATE = 0.1e-6, 400e9
+"""The least time of a step of 64 along K: its copies on their way, and their bytes per second."""
+COPY_RATE = 85e9
+"""Bytes per second that a multiprocessor gets from L2 when all of them copy."""
+LAST_SECONDS = 0.08e-9
+"""What an element of the last tile costs, shared by the groups of a team."""
+ERF_SECONDS, ERF_SECONDS_OF_ONE_TEAM = 0.12e-9, 0.08e-9
+"""What an erf gelu costs an element of each tile, although the other team computes meanwhile."""
+OPERAND_SECONDS, ROW_SECONDS = 0.1e-9, 0.01e-9
+"""What reading an extra operand costs an element: a matrix, and a row that all share."""
+
+
+@dataclass(frozen=True)
+class Finish:
+    """What an epilogue does: how many extra operands it reads, as matrices or as one row; whether there is an erf."""
+
+    matrices: int
+    rows: int
+    erf: bool
+
+    @staticmethod
+    def of(op: ContractionOp) -> Finish:
+        shapes = [cast(TensorType, v.type).dims[:-1] for v in op.operands[2:]]
+        rows = sum(all(d.as_int() == 1 for d in lead) for lead in shapes)
+        names = {o.name for o in op.epilogue.block.ops} if op.epilogue.blocks else set[str]()
+        return Finish(len(shapes) - rows, rows, bool(names & {"ait.gelu", "ait.erf"}))
 
 
 @dataclass(frozen=True)
@@ -101,40 +122,47 @@ class HopperTile:
         """Whether the layouts allow it: rows of an operand with M or N contiguous are copied in pieces of 64."""
         return b_contiguous_in_k or self.n % 64 == 0
 
-    def cycles(self, m: int, n: int, k: int, batches: int, finish: float) -> float:
-        """Estimated cycles of a problem whose epilogue takes `finish` cycles an element."""
+    def seconds(self, m: int, n: int, k: int, batches: int, finish: Finish) -> float:
+        """Estimated seconds of a problem with such an epilogue."""
         tiles = -(-m // (self.m * self.cluster)) * self.cluster * -(-n // self.n) * batches
         rounds = -(-tiles // (SMS // self.cluster * self.cluster))
-        depth = -(-k // STAGE_K) * STAGE_K
-        compute = self.m * self.n * depth * MMA_CYCLES
-        moved = (self.m + self.n / self.cluster) * 2 * depth / 44
-        step = max(compute, moved, 60 * depth / STAGE_K)
-        last = self.m * self.n * finish / (1 + 0.8 * (self.groups - 1))
+        results = self.m * self.n
+        copied = (self.m + self.n) * STAGE_K * 2
+        least = copied / COPY_RATE if tiles >= SMS else STEP_SECONDS + copied / STEP_COPY_RATE
+        products = -(-k // STAGE_K) * max(results * STAGE_K / STEP_RATE, least)
+        crowded = (
+            max(1.0, 56 / (self.registers - self.results)) ** 3
+        )  # few registers are left for operands on their way
+        extra = (finish.matrices * OPERAND_SECONDS + finish.rows * ROW_SECONDS) * crowded
+        last = LAST_SECONDS / self.groups
         if self.teams == 1:
-            return START_CYCLES + rounds * (step + last)
-        return START_CYCLES + rounds * max(step, last, (step + last) / 2) + last
+            extra, last = extra + last, 0.0
+        if finish.erf:
+            extra += ERF_SECONDS if self.teams == 2 else ERF_SECONDS_OF_ONE_TEAM
+        return START_SECONDS + rounds * (products + results * extra) + results * last
 
 
 KEYS = ("tile_m", "tile_n", "stages", "cluster", "teams", "groups")
 
 TILES = (
-    HopperTile(128, 128, 6, 1, 2, 2),
     HopperTile(128, 128, 6, 1, 2, 1),
     HopperTile(128, 192, 5, 1, 2, 1),
-    HopperTile(128, 128, 6, 2, 2, 2),
+    HopperTile(128, 128, 6, 1, 2, 2),
+    HopperTile(192, 128, 5, 1, 1, 3),
     HopperTile(128, 96, 7, 1, 2, 2),
+    HopperTile(128, 96, 7, 1, 2, 1),
     HopperTile(64, 256, 5, 1, 2, 1),
-    HopperTile(256, 128, 4, 2, 1, 2),
-    HopperTile(128, 64, 8, 1, 2, 1),
+    HopperTile(128, 128, 6, 2, 2, 1),
     HopperTile(64, 128, 8, 1, 2, 1),
     HopperTile(64, 64, 8, 1, 1, 1),
-    HopperTile(64, 32, 16, 1, 1, 1),
+    HopperTile(64, 32, 8, 1, 1, 1),
+    HopperTile(128, 32, 8, 1, 1, 2),
 )
 
 
-def best_tiles(m: int, n: int, k: int, batches: int, finish: float) -> list[HopperTile]:
+def best_tiles(m: int, n: int, k: int, batches: int, finish: Finish) -> list[HopperTile]:
     """Every tile, the best estimate first."""
-    return sorted(TILES, key=lambda tile: tile.cycles(m, n, k, batches, finish))
+    return sorted(TILES, key=lambda tile: tile.seconds(m, n, k, batches, finish))
 
 
 def _is_one(stride: Expr) -> bool:
@@ -187,12 +215,12 @@ class HopperGemm(ContractionKernel):
     def configs(self, op: Operation, target: Target) -> list[dict[str, int]]:
         op = cast(ContractionOp, op)
         problem = Problem.contiguous(op)
-        tiles = best_tiles(*problem.sizes(scope_of(op)), _finish_cycles(op))
+        tiles = best_tiles(*problem.sizes(scope_of(op)), Finish.of(op))
         return [t.config() for t in tiles if t.fits(_is_one(problem.a.col), _is_one(problem.b.row))][:MAX_CONFIGS]
 
     def seconds(self, op: ContractionOp, m: int, n: int, k: int, batches: int, target: Target) -> float:
-        finish = _finish_cycles(op)
-        return best_tiles(m, n, k, batches, finish)[0].cycles(m, n, k, batches, finish) / CLOCK
+        finish = Finish.of(op)
+        return best_tiles(m, n, k, batches, finish)[0].seconds(m, n, k, batches, finish)
 
     def emit(
         self,
@@ -225,12 +253,6 @@ class HopperGemm(ContractionKernel):
 
 def _matrices(problem: Problem) -> Iterator[Matrix]:
     yield from (problem.a, problem.b, problem.d, *problem.extras)
-
-
-def _finish_cycles(op: ContractionOp) -> float:
-    names = {o.name for o in op.epilogue.block.ops} if op.epilogue.blocks else set[str]()
-    extra = 0.02 * (len(op.operands) - 2)
-    return EPILOGUE_CYCLES + extra + (ERF_CYCLES if names & {"ait.gelu", "ait.erf"} else 0.0)
 
 
 KERNELS = (HopperGemm(),)

@@ -153,7 +153,7 @@ template <class Tile, class F, class T, class D, class... E, class Ready>
 __device__ __forceinline__ void finish_accumulators(const GemmArgs<T, D, E...>& args, float (&acc)[Tile::kMmaM][Tile::kN / 2], int m0, int n0,
                                                     int64_t outer, int64_t inner, const Ready& ready) {
   // A round finishes a span of several rows. The operands of a round are read before the round before is finished.
-  constexpr int kSpans = Tile::kMmaM * 2, kRound = Tile::kRegisters - Tile::kMmaM * Tile::kN / 2 < 64 ? 1 : kSpans, kPerBlock = kSpans / kRound;
+  constexpr int kSpans = Tile::kMmaM * 2, kRound = Tile::kRegisters - Tile::kMmaM * Tile::kN / 2 < 64 ? 1 : 2, kPerBlock = kSpans / kRound;
   constexpr int kRounds = Tile::kN / 32 * kPerBlock;
   const int lane = int(threadIdx.x) % 32, warp = int(threadIdx.x) / 32 % 4;
   const int first_row = m0 + warp * 16 + lane / 4, first_col = n0 + (lane % 4) * kSpan;
