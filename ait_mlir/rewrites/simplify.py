@@ -6,7 +6,9 @@ or a cast, is no identity.
 
 from __future__ import annotations
 
-from xdsl.dialects.builtin import IntegerAttr, i64
+import math
+
+from xdsl.dialects.builtin import FloatAttr, IntegerAttr, f64, i64
 
 from ait_mlir.rewrites.engine.language import PatternBuilder, pattern, patterns
 from ait_mlir.rewrites.views import VIEWS
@@ -106,8 +108,36 @@ def silu_of_sigmoid(p: PatternBuilder, position: int) -> None:
     p.replace(root, p.new("ait.silu", [x]))
 
 
+@pattern(over=(("mul", math.sqrt(0.5)), ("div", math.sqrt(2.0))))
+def gelu_of_erf(p: PatternBuilder, mnemonic: str, number: float) -> None:
+    """(x * 0.5) * (erf(x / sqrt(2)) + 1) = gelu(x)"""
+    x, half, root_of_two, one = p.values(4)
+    scaled = p.op(f"ait.{mnemonic}", [x, root_of_two])
+    raised = p.op("ait.add", [p.result(p.op("ait.erf", [p.result(scaled)])), one])
+    root = p.op("ait.mul", [p.result(p.op("ait.mul", [x, half])), p.result(raised)])
+    for value, found in ((half, 0.5), (root_of_two, number), (one, 1.0)):
+        p.require("is_rounded_splat", value, FloatAttr(found, f64))
+    p.require("same_type", p.result(root), x)
+    p.replace(root, p.new("ait.gelu", [x]))
+
+
+@pattern()
+def fast_gelu_of_tanh(p: PatternBuilder) -> None:
+    """(x * 0.5) * (tanh((x + x * x * x * 0.044715) * sqrt(2 / pi)) + 1) = fast_gelu(x)"""
+    x, half, cubic, scale, one = p.values(5)
+    cube = p.op("ait.mul", [p.result(p.op("ait.mul", [x, x])), x])
+    inner = p.op("ait.add", [x, p.result(p.op("ait.mul", [p.result(cube), cubic]))])
+    tanh = p.op("ait.tanh", [p.result(p.op("ait.mul", [p.result(inner), scale]))])
+    raised = p.op("ait.add", [p.result(tanh), one])
+    root = p.op("ait.mul", [p.result(p.op("ait.mul", [x, half])), p.result(raised)])
+    for value, found in ((half, 0.5), (cubic, 0.044715), (scale, math.sqrt(2 / math.pi)), (one, 1.0)):
+        p.require("is_rounded_splat", value, FloatAttr(found, f64))
+    p.require("same_type", p.result(root), x)
+    p.replace(root, p.new("ait.fast_gelu", [x]))
+
+
 neutral = patterns(right_neutral, left_neutral)
 identities = patterns(involution, idempotent, selection, where_of_equal_branches, cast_to_same_type, cast_of_exact_cast)
-activations = patterns(silu_of_sigmoid)
+activations = patterns(silu_of_sigmoid, gelu_of_erf, fast_gelu_of_tanh)
 
 SIMPLIFY = neutral + identities + activations + VIEWS

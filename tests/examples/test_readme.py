@@ -23,7 +23,7 @@ def place(tmp_path_factory):
 
 def test_there_is_something_to_run():
     assert len(COMMANDS) >= 5
-    assert sum(language == "python" for language, _ in BLOCKS) == 1
+    assert sum(language == "python" for language, _ in BLOCKS) == 2
 
 
 @pytest.mark.parametrize("number", range(len(COMMANDS)), ids=lambda i: COMMANDS[i])
@@ -34,11 +34,14 @@ def test_command(number, place):
     assert run(COMMANDS[number], place, env).strip() or "-o" in COMMANDS[number]
 
 
-def test_python_program(place):
-    (program,) = [text for language, text in BLOCKS if language == "python"]
-    (place / "first.py").write_text(program)
-    lines = run("python first.py", place, make_tools(place / "bin")).splitlines()
-    assert lines == ["1 True", "7 True", "64 True"]
+PROGRAMS = {"first": ["1 True", "7 True", "64 True"], "imported": ["True"]}
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_python_program(name, place):
+    programs = [text for language, text in BLOCKS if language == "python"]
+    (place / f"{name}.py").write_text(programs[list(PROGRAMS).index(name)])
+    assert run(f"python {name}.py", place, make_tools(place / "bin")).splitlines() == PROGRAMS[name]
 
 
 def test_ir_is_the_example():
@@ -53,7 +56,7 @@ def test_make_targets_exist():
     assert all(re.search(rf"^{target}:", makefile, re.M) for target in targets)
 
 
-@pytest.mark.parametrize("page", ["README.md", "docs/architecture.md"])
+@pytest.mark.parametrize("page", ["README.md", "docs/architecture.md", "docs/importing.md"])
 def test_links_lead_somewhere(page):
     file = ROOT / page
     for link in re.findall(r"\]\(([^)#]+)\)", file.read_text()):

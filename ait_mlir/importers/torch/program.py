@@ -253,7 +253,7 @@ def output_names(spec: Any) -> list[str]:
     for i, path in enumerate(paths):
         parts = [str(next((getattr(key, a) for a in ("key", "name", "idx") if hasattr(key, a)), i)) for key in path]
         name = "_".join(parts)
-        name = name if name.isidentifier() else f"output_{name}"
+        name = name if name.isidentifier() else f"output_{name}" if name else "output"
         names.append(name if name.isidentifier() and name not in names else f"output_{i}")
     return names
 

@@ -18,7 +18,7 @@ from ait_mlir.dialects.ait.dtypes import is_float
 from ait_mlir.dialects.ait.types import TensorType, scope_of, tensor_type
 from ait_mlir.dims import Scope
 from ait_mlir.rewrites.engine.driver import Rewriter
-from ait_mlir.rewrites.engine.numbers import element_type_of, represents, splat
+from ait_mlir.rewrites.engine.numbers import element_type_of, represents, splat, stored
 from ait_mlir.rewrites.engine.registry import Registry
 
 CONSTRAINTS = Registry("constraint")
@@ -195,6 +195,13 @@ def is_splat(value: SSAValue, number: Attribute) -> bool:
     """The value is an `ait.constant` all of whose elements are this number."""
     found = splat(value)
     return found is not None and isinstance(number, FloatAttr | IntegerAttr) and found == number.value.data
+
+
+@CONSTRAINTS
+def is_rounded_splat(value: SSAValue, number: FloatAttr) -> bool:
+    """The value is an `ait.constant` all of whose elements are this number as near as their type holds it."""
+    found = splat(value)
+    return found is not None and found == stored(number.value.data, element_type_of(value))
 
 
 @CONSTRAINTS

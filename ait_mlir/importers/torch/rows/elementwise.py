@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from xdsl.dialects.builtin import StringAttr, i1
-from xdsl.ir import SSAValue
+from xdsl.dialects.builtin import StringAttr, bf16, f16, f32, i1
+from xdsl.ir import Attribute, SSAValue
 
 from ait_mlir.dialects.ait import elementwise as ait
 from ait_mlir.dialects.ait.base import AitOp
 from ait_mlir.dialects.ait.dtypes import is_float
+from ait_mlir.dialects.ait.norm import SoftmaxOp
+from ait_mlir.dialects.ait.types import tensor_type
 from ait_mlir.dims import Expr
 from ait_mlir.importers.torch.call import Call, NotSupported, Row, as_expr, element_type
 from ait_mlir.importers.torch.known import Affine, Mask, Spread, Value
@@ -231,6 +233,17 @@ def where(condition: str, a: str, b: str) -> Row:
 # ** conversions **
 
 
+def _softmax_of_narrow(value: Value, element: Attribute) -> tuple[SSAValue, Attribute] | None:
+    """The operand and dim of a softmax that was widened for it alone: every kernel computes in f32 anyway."""
+    owner = value.owner if isinstance(value, SSAValue) else None
+    if not isinstance(owner, SoftmaxOp) or not isinstance(wide := owner.input.owner, ait.CastOp):
+        return None
+    narrow = tensor_type(wide.input).element_type
+    if narrow != element or (narrow, tensor_type(owner.input).element_type) not in ((f16, f32), (bf16, f32)):
+        return None
+    return wide.input, owner.dim
+
+
 def convert(c: Call) -> Value:
     """Another element type, device or layout; only the first is anything here."""
     source = c.value("input" if "input" in c.arguments and "self" not in c.arguments else "self")
@@ -238,6 +251,8 @@ def convert(c: Call) -> Value:
         return replace(source, element=c.element)
     if is_mask(source) and c.element == i1:
         return source
+    if (narrow := _softmax_of_narrow(source, c.element)) is not None:
+        return c.w.op(SoftmaxOp, narrow[0], properties={"dim": narrow[1]})
     made = c.w.cast(c.w.natural(source), c.element)
     return Mask(c.dims, (), (made,)) if c.element == i1 else spread(made, c.dims)
 
