@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 
 from ait_mlir.dims import Expr, const, product, sym, total
 
-SMOOTH = ("neg", "tanh", "erf", "sigmoid", "relu", "gelu", "fast_gelu", "silu")
-ROUGH = ("exp", "log", "sqrt", "rsqrt")
+SMOOTH = ("neg", "tanh", "erf", "sigmoid", "relu", "gelu", "fast_gelu", "silu", "abs", "sin", "cos")
+ROUGH = ("exp", "log", "sqrt", "rsqrt", "log1p", "expm1")
 PREDICATES = ("eq", "ne", "lt", "le", "gt", "ge")
 SIZES = (1, 1, 2, 3, 4, 5, 8)
 

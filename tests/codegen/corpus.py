@@ -11,7 +11,10 @@ from pathlib import Path
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 DIMS = {"b": "0 to 8", "s": "1 to 64", "l": "1 to 64"}
-UNARY = ("neg", "exp", "log", "sqrt", "rsqrt", "tanh", "erf", "sigmoid", "relu", "gelu", "fast_gelu", "silu")
+UNARY = (
+    *("neg", "exp", "log", "sqrt", "rsqrt", "tanh", "erf", "sigmoid", "relu", "gelu", "fast_gelu", "silu"),
+    *("abs", "floor", "sin", "cos", "log1p", "expm1"),
+)
 BINARY = ("add", "sub", "mul", "div", "max", "min")
 PREDICATES = ("eq", "ne", "lt", "le", "gt", "ge")
 TYPES = ("f16", "bf16", "f32", "f64", "i1", "i8", "i32", "i64")
@@ -37,7 +40,7 @@ def elementwise() -> Iterator[tuple[str, str]]:
     x = "b x s x 24 x f16"
     yield "unary", graph("unary", {"x": x}, *[(f"{op} %x", x) for op in UNARY])
     both = {"x": x, "row": "24 x f16", "column": "s x 1 x f16"}
-    yield "binary", graph("binary", both, *[(f"{op} %x, %row", x) for op in BINARY])
+    yield "binary", graph("binary", both, *[(f"{op} %x, %row", x) for op in (*BINARY, "pow")])
     compared = x.replace("f16", "i1")
     yield "compare", graph("compare", both, *[(f"compare {p} %x, %column", compared) for p in PREDICATES])
     yield "where", graph("where", {**both, "c": compared}, ("where %c, %x, %row", x))

@@ -48,6 +48,12 @@ UNARY = {
     "gelu": functional.gelu,
     "fast_gelu": lambda x: functional.gelu(x, approximate="tanh"),
     "silu": functional.silu,
+    "abs": torch.abs,
+    "floor": torch.floor,
+    "sin": torch.sin,
+    "cos": torch.cos,
+    "log1p": torch.log1p,
+    "expm1": torch.expm1,
 }
 
 
@@ -66,6 +72,7 @@ BINARY = {
     "div": torch.div,
     "max": torch.maximum,
     "min": torch.minimum,
+    "pow": torch.pow,
 }
 
 

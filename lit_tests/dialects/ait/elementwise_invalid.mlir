@@ -201,3 +201,17 @@ ait.graph @scalar_and_tensor(%a: !ait.tensor<8 x f32>) {
     ait.yield %x : f32
   } : !ait.tensor<8 x f32>
 }
+
+// -----
+
+ait.graph @integer_floor(%a: !ait.tensor<8 x i32>) {
+  // expected-error @below {{ait.floor: needs a floating-point type, got i32; convert with ait.cast}}
+  %0 = ait.floor %a : !ait.tensor<8 x i32>
+}
+
+// -----
+
+ait.graph @integer_pow(%a: !ait.tensor<8 x i64>) {
+  // expected-error @below {{ait.pow: needs a floating-point type, got i64; convert with ait.cast}}
+  %0 = ait.pow %a, %a : !ait.tensor<8 x i64>
+}
