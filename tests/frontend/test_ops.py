@@ -48,10 +48,21 @@ UNARY = {
     FuncEnum.FASTGELU: lambda x: F.gelu(x, approximate="tanh"),
     FuncEnum.SILU: F.silu,
     FuncEnum.ABS: torch.abs,
+    FuncEnum.FLOOR: torch.floor,
+    FuncEnum.SIN: torch.sin,
+    FuncEnum.COS: torch.cos,
+    FuncEnum.LOG1P: torch.log1p,
+    FuncEnum.EXPM1: torch.expm1,
+    FuncEnum.SIGN: torch.sign,
     FuncEnum.RECIPROCAL: torch.reciprocal,
     FuncEnum.HARDTANH: F.hardtanh,
+    FuncEnum.HARDSWISH: F.hardswish,
     FuncEnum.LRELU: F.leaky_relu,
+    FuncEnum.ELU: F.elu,
+    FuncEnum.CELU: F.celu,
+    FuncEnum.SOFTPLUS: F.softplus,
     FuncEnum.SOFTSIGN: F.softsign,
+    FuncEnum.NAN_TO_NUM: torch.nan_to_num,
 }
 BINARY = {
     FuncEnum.ADD: torch.add,
@@ -60,22 +71,63 @@ BINARY = {
     FuncEnum.DIV: torch.div,
     FuncEnum.MAX: torch.maximum,
     FuncEnum.MIN: torch.minimum,
+    FuncEnum.POW: torch.pow,
+    FuncEnum.FLOOR_DIV: torch.floor_divide,
+}
+WITH_PARAMETERS = {
+    FuncEnum.HARDTANH: ((-0.5, 0.25), F.hardtanh),
+    FuncEnum.LRELU: ((0.2,), F.leaky_relu),
+    FuncEnum.ELU: ((0.7,), F.elu),
+    FuncEnum.CELU: ((0.7,), F.celu),
+    FuncEnum.SOFTPLUS: ((2.0, 1.0), F.softplus),
+    FuncEnum.NAN_TO_NUM: ((1.0, 2.0, -3.0), torch.nan_to_num),
+    FuncEnum.CLAMP_NAN_TO_NUM: ((-0.5, 0.5, 0.125), lambda x, low, high, nan: x.nan_to_num(nan).clamp(low, high)),
 }
 
 
 def test_every_function_is_tested():
-    assert {*UNARY, *BINARY} == set(FuncEnum)
+    assert {*UNARY, *BINARY, *WITH_PARAMETERS} == set(FuncEnum)
 
 
 @pytest.mark.parametrize("func", UNARY, ids=lambda f: f.name)
 def test_unary(func):
-    positive = func in (FuncEnum.LOGE, FuncEnum.SQRT, FuncEnum.RSQRT)
+    positive = func in (FuncEnum.LOGE, FuncEnum.SQRT, FuncEnum.RSQRT, FuncEnum.LOG1P)
     check(ops.elementwise(func), UNARY[func], tensor("x", "batch", 4), positive=positive)
 
 
 @pytest.mark.parametrize("func", BINARY, ids=lambda f: f.name)
 def test_binary_broadcasts(func):
-    check(ops.elementwise(func), BINARY[func], tensor("x", "batch", "seq", 4), tensor("bias", "seq", 1))
+    inputs = tensor("x", "batch", "seq", 4), tensor("bias", "seq", 1)
+    check(ops.elementwise(func), BINARY[func], *inputs, positive=func is FuncEnum.POW)
+
+
+@pytest.mark.parametrize("func", WITH_PARAMETERS, ids=lambda f: f.name)
+def test_parameters(func):
+    numbers, function = WITH_PARAMETERS[func]
+    x = tensor("x", "batch", 4)
+    check(lambda x: ops.elementwise(func)(x, *numbers), lambda x: function(x, *numbers), x)
+    with pytest.raises(BuildError, match=r"takes 1 operand.* then up to \d number"):
+        ops.elementwise(func)(x, *numbers, 1.0, 1.0, 1.0)
+
+
+def test_nan_and_infinities_become_numbers():
+    x = Tensor(shape=[5], dtype="float64", name="x", is_input=True)
+    value = np.array([np.nan, np.inf, -np.inf, 1.0, -2.0])
+    for arguments in ((), (0.5, 9.0, -9.0)):
+        (got,) = evaluate(ops.elementwise(FuncEnum.NAN_TO_NUM)(x, *arguments), {"x": value})
+        np.testing.assert_array_equal(got, torch.from_numpy(value).nan_to_num(*arguments).numpy())
+    (got,) = evaluate(ops.elementwise(FuncEnum.CLAMP_NAN_TO_NUM)(x, -1.5, 1.5, 0.25), {"x": value})
+    np.testing.assert_array_equal(got, [0.25, 1.5, -1.5, 1.0, -1.5])
+    (got,) = evaluate(ops.elementwise(FuncEnum.SIGN)(x), {"x": value})
+    np.testing.assert_array_equal(got, [0, 1, -1, 1, -1])
+
+
+def test_integers_divide_downwards():
+    names = ("a", "b")
+    a, b = (Tensor(shape=[6], dtype="int32", name=n, is_input=True) for n in names)
+    values = [np.array(v, np.int32) for v in ([7, -7, 7, -7, 6, -6], [2, 2, -2, -2, 3, 3])]
+    (got,) = evaluate(ops.elementwise(FuncEnum.FLOOR_DIV)(a, b), dict(zip(names, values, strict=True)))
+    assert got.tolist() == [3, -4, -4, 3, 2, -2]
 
 
 def test_numbers_as_operands():

@@ -147,9 +147,7 @@ class BinaryOp(ElementwiseOp):
     traits = traits_def(Elementwise(), Pure())
 
 
-def _binary(
-    mnemonic: str, meaning: str, commutative: bool = False, floats_only: bool = False
-) -> type[BinaryOp]:
+def _binary(mnemonic: str, meaning: str, commutative: bool = False, floats_only: bool = False) -> type[BinaryOp]:
     doc = f"""{meaning} Broadcasts literal 1s and missing leading dims.
 
     ```mlir
