@@ -212,7 +212,7 @@ class Generator:
         return self.emit(f"ait.softmax {x.name} dim {self.rng.randrange(len(x.dims))}", (x.dims, x.dtype))[0]
 
     def norm(self) -> Value:
-        """Layer norm, sometimes of a sum that is used again."""
+        """A norm, sometimes of a sum that is used again."""
         rng = self.rng
         x = self.pick(rank=1)
         if rng.random() < 0.5:
@@ -227,8 +227,9 @@ class Generator:
             for keyword in ("scale", "bias"):
                 if rng.random() < 0.7:
                     affine += f" {keyword} {self.param(row, x.dtype).name}"
+        name = rng.choice(("layer_norm", "rms_norm"))
         return self.emit(
-            f"ait.layer_norm {x.name}{affine} axes {axes} eps {rng.choice(('0.001', '1e-05'))}", (x.dims, x.dtype)
+            f"ait.{name} {x.name}{affine} axes {axes} eps {rng.choice(('0.001', '1e-05'))}", (x.dims, x.dtype)
         )[0]
 
     def reshape(self) -> Value:

@@ -16,7 +16,7 @@ from ait_mlir.dialects.ait.types import ShapedType
 from ait_mlir.dialects.ait_rt.buffers import AllocOp, ConstantOp, DestinationOp, InputOp, ViewOp
 from ait_mlir.dialects.ait_rt.program import KernelOp, LaunchOp, ProgramOp
 
-_WORK_PER_ELEMENT = {"ait.softmax": 5, "ait.layer_norm": 8}
+_WORK_PER_ELEMENT = {"ait.softmax": 5, "ait.layer_norm": 8, "ait.rms_norm": 5}
 _CONFIG_WIDTH = 40
 _PARTIAL_READS = ("ait.embedding", "ait.slice")
 

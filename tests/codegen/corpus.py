@@ -69,6 +69,11 @@ def rows() -> Iterator[tuple[str, str]]:
         graph("layer_norm", {"x": "b x 3 x 30 x f16"}, ("layer_norm %x axes 2 eps 0.0", "b x 3 x 30 x f16")),
     )
     yield (
+        "rms_norm",
+        graph("rms", inputs, ("add %x, %r", x), ("rms_norm %r0_0 scale %g axes 1 eps 1e-05", x)),
+    )
+    yield "rms_norm_odd", graph("rms", {"x": "b x 30 x f16"}, ("rms_norm %x axes 1 eps 0.0", "b x 30 x f16"))
+    yield (
         "residual_norm",
         graph("residual", inputs, ("add %x, %r", x), ("layer_norm %r0_0 scale %g bias %c axes 1 eps 1e-12", x)),
     )

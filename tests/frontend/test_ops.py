@@ -85,6 +85,28 @@ WITH_PARAMETERS = {
 }
 
 
+def test_rms_norm_and_group_norm():
+    x, g, b = tensor("x", "batch", "seq", 6), tensor("gg", 6), tensor("bbb", 6)
+    check(
+        lambda x, g: [ops.rms_norm()(x, g, eps=1e-3), ops.rms_norm([6])(x)],
+        lambda x, g: [F.rms_norm(x, [6], g, 1e-3), F.rms_norm(x, [6], eps=1e-5)],
+        x,
+        g,
+    )
+    check(
+        lambda x, g, b: [ops.group_norm(3, 6)(x, g, b), ops.group_norm(2, 6)(x)],
+        lambda x, g, b: [F.group_norm(x.mT, 3, g, b).mT, F.group_norm(x.mT, 2).mT],
+        x,
+        g,
+        b,
+    )
+    check(lambda x: ops.group_norm(2, 6)(x), lambda x: F.group_norm(x, 2), tensor("x", "batch", 6))
+    with pytest.raises(BuildError, match="4 groups do not divide 6 channels"):
+        ops.group_norm(4, 6)
+    with pytest.raises(BuildError, match=r"group_norm.*needs \[batch, ..., 8\]"):
+        ops.group_norm(4, 8)(x)
+
+
 def test_every_function_is_tested():
     assert {*UNARY, *BINARY, *WITH_PARAMETERS} == set(FuncEnum)
 

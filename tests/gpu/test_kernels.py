@@ -99,6 +99,7 @@ for _t in ("f16", "f32"):
     for _n in LENGTHS:
         LONG[f"softmax-{_n}-{_t}"] = test_row.softmax(f"b x {_n}", 1, _t)
         LONG[f"norm-{_n}-{_t}"] = test_row.layer_norm(f"b x {_n}", str(_n), _t, 1)
+        LONG[f"rms-{_n}-{_t}"] = test_row.layer_norm(f"b x {_n}", str(_n), _t, 1, "scale %g", op="rms_norm")
     LONG[f"misaligned-{_t}"] = test_row.layer_norm("b x 768", "768", _t, 1, offset=1)
 
 

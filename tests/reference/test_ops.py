@@ -200,6 +200,17 @@ def test_layer_norm(axes: int) -> None:
     close(found, functional.layer_norm(tensors[0], row, tensors[1], tensors[2], 1e-3))
 
 
+@pytest.mark.parametrize("axes", [1, 2])
+def test_rms_norm(axes: int) -> None:
+    x = RNG.standard_normal((3, 4, 5))
+    row = x.shape[3 - axes :]
+    g, b = RNG.standard_normal(row), RNG.standard_normal(row)
+    found = run(
+        f"ait.rms_norm %x scale %g bias %b axes {axes} eps 0.001", "!ait.tensor<3 x 4 x 5 x f64>", x=x, g=g, b=b
+    )
+    close(found, functional.rms_norm(torch.tensor(x), row, torch.tensor(g), 1e-3) + torch.tensor(b))
+
+
 def test_layer_norm_keeps_the_sum_of_its_prologue() -> None:
     x, r = RNG.standard_normal((3, 5)), RNG.standard_normal(5)
     lines = """%y, %s = ait.layer_norm %x axes 1 eps 0.001 prologue(%r) {

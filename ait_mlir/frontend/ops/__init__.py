@@ -58,7 +58,7 @@ from ait_mlir.frontend.ops.gemm import (
     gemm_rrr_bias,
 )
 from ait_mlir.frontend.ops.index import bert_embeddings, embedding, index_select
-from ait_mlir.frontend.ops.norm import layernorm, softmax
+from ait_mlir.frontend.ops.norm import group_norm, layernorm, rms_norm, softmax
 from ait_mlir.frontend.ops.view import (
     chunk,
     concatenate,
@@ -91,7 +91,7 @@ __all__ = [
     "gemm_rcr_bias_mul", "gemm_rcr_bias_mul_add", "gemm_rcr_bias_mul_tanh", "gemm_rcr_bias_relu",
     "gemm_rcr_bias_sigmoid", "gemm_rcr_bias_sigmoid_mul", "gemm_rcr_bias_sigmoid_mul_tanh", "gemm_rcr_bias_swish",
     "gemm_rcr_bias_tanh", "gemm_rcr_fast_gelu", "gemm_rrr", "gemm_rrr_bias",
-    "getitem", "gt", "identity", "index_select", "int_elementwise", "layernorm", "le", "lt", "mem_eff_attention", "ne",
-    "permute", "permute021", "permute0213", "permute102", "permute210", "reshape", "size", "softmax", "split",
+    "getitem", "group_norm", "gt", "identity", "index_select", "int_elementwise", "layernorm", "le", "lt", "mem_eff_attention", "ne",
+    "permute", "permute021", "permute0213", "permute102", "permute210", "reshape", "rms_norm", "size", "softmax", "split",
     "squeeze", "transpose", "unsqueeze", "where",
 ]  # fmt: skip

@@ -225,6 +225,10 @@ def _sign(x: Tensor) -> Tensor:
     return where()(gt()(x, 0.0), 1.0, where()(lt()(x, 0.0), -1.0, 0.0, x.dtype()), x.dtype())
 
 
+def _reciprocal(x: Tensor) -> Tensor:
+    return 1.0 / x
+
+
 def _floor_div(a: Tensor, b: Tensor) -> Tensor:
     """a / b, rounded towards minus infinity."""
     quotient = a / b
@@ -288,7 +292,7 @@ LARGEST["float64"] = 2.0**1023 * (2 - 2.0**-52)
 COMPOSITES: dict[FuncEnum, tuple[Callable[..., Tensor], int]] = {
     FuncEnum.SIGN: (_sign, 0),
     FuncEnum.FLOOR_DIV: (_floor_div, 0),
-    FuncEnum.RECIPROCAL: (lambda x: 1.0 / x, 0),
+    FuncEnum.RECIPROCAL: (_reciprocal, 0),
     FuncEnum.HARDTANH: (_hardtanh, 2),
     FuncEnum.HARDSWISH: (_hardswish, 0),
     FuncEnum.LRELU: (_leaky_relu, 1),
