@@ -207,6 +207,20 @@ class Generator:
         y = self.emit(f"ait.permute {y.name} [0, 2, 1, 3]", ((b, s, heads, size), t))[0]
         return self.emit(f"ait.reshape {y.name}", ((b, s, heads * size), t))[0]
 
+    def grouped_attention(self) -> Value:
+        """The op itself, k and v with fewer heads than q, sometimes causal or with a window."""
+        rng = self.rng
+        x = self.pick(rank=3)
+        if len(x.dims) != 3 or x.dims[2].as_int() is None:
+            return x
+        (b, s, c), groups, heads = x.dims, self.size(), self.rng.choice((1, 2, 3))
+        k = self.emit(f"ait.reshape {x.name}", ((b, const(1), s, c), x.dtype))[0]
+        k = self.emit(f"ait.expand {k.name}", ((b, groups, s, c), x.dtype))[0]
+        q = self.emit(f"ait.expand {k.name}", ((b, groups, s, c), x.dtype))[0]
+        q = self.emit(f"ait.concat {', '.join([q.name] * heads)} dim 1", ((b, groups * heads, s, c), x.dtype))[0]
+        flags = rng.choice(("", " causal", " window 2", " causal window 2"))
+        return self.emit(f"ait.attention {q.name}, {k.name}, {k.name} scale 0.5{flags}", (q.dims, x.dtype))[0]
+
     def softmax(self) -> Value:
         x = self.pick(rank=1)
         return self.emit(f"ait.softmax {x.name} dim {self.rng.randrange(len(x.dims))}", (x.dims, x.dtype))[0]
@@ -336,7 +350,7 @@ class Generator:
         kinds = [
             *[self.unary, self.binary] * 4,
             *[self.linear, self.norm, self.reshape, self.permute, self.slice, self.concat] * 2,
-            *[self.choose, self.cast, self.parallel, self.column_gemm, self.batched, self.attention],
+            *[self.choose, self.cast, self.parallel, self.column_gemm, self.batched, self.attention, self.grouped_attention],
             *[self.softmax, self.expand, self.split, self.embedding],
         ]
         while len(self.lines) < ops:

@@ -334,6 +334,10 @@ def test_attention():
         same,
         tensor("vs", "batch", 2, "seq", 4),
     )
+    few = [tensor(n, "batch", 1, "seq", 4) for n in ("kk", "vvv")]
+    check(ops.attention(), lambda q, k, v: sdpa(q, k, v, enable_gqa=True), q, *few)
+    near = torch.ones(SEQ, SEQ, dtype=torch.bool).tril(1).triu(-1)
+    check(lambda q, k: ops.attention(window=2)(q, k, k), lambda q, k: sdpa(q, k, k, attn_mask=near), q, same)
     check(ops.mem_eff_attention(False), lambda q, k, v: sdpa(q, k, v).transpose(1, 2), q, k, v)
 
 

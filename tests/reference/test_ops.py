@@ -226,6 +226,20 @@ def test_layer_norm_keeps_the_sum_of_its_prologue() -> None:
 
 
 @pytest.mark.parametrize("causal", [False, True])
+@pytest.mark.parametrize("window", [None, 1, 2])
+def test_attention_with_groups_and_window(causal: bool, window: int | None) -> None:
+    q, k, v = (RNG.standard_normal((2, heads, n, 4)) for heads, n in ((6, 3), (2, 5), (2, 5)))
+    distance = np.arange(5) - (np.arange(3)[:, None] + 2)
+    visible = (distance <= 0) | (not causal)
+    visible &= True if window is None else np.abs(distance) < window
+    expected = functional.scaled_dot_product_attention(
+        *map(torch.tensor, (q, k, v)), attn_mask=torch.tensor(visible), scale=0.3, enable_gqa=True
+    )
+    text = "ait.attention %q, %k, %v scale 0.3" + " causal" * causal + (f" window {window}" if window else "")
+    close(run(text, "!ait.tensor<2 x 6 x 3 x 4 x f64>", q=q, k=k, v=v), expected)
+
+
+@pytest.mark.parametrize("causal", [False, True])
 @pytest.mark.parametrize("masked", [False, True])
 def test_attention(causal: bool, masked: bool) -> None:
     q, k, v = (RNG.standard_normal((2, 3, n, d)) for n, d in ((4, 8), (6, 8), (6, 5)))

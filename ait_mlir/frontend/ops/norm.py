@@ -90,9 +90,7 @@ class group_norm(Operator):
             raise BuildError(f"group_norm: {num_groups} groups do not divide {num_channels} channels")
         self.groups, self.channels = num_groups, num_channels
 
-    def __call__(
-        self, x: Tensor, gamma: Tensor | None = None, beta: Tensor | None = None, eps: float = 1e-5
-    ) -> Tensor:
+    def __call__(self, x: Tensor, gamma: Tensor | None = None, beta: Tensor | None = None, eps: float = 1e-5) -> Tensor:
         self.begin(*[t for t in (x, gamma, beta) if t is not None])
         shape = x.shape()
         if x.rank < 2 or x.type.dims[-1].as_int() != self.channels:
