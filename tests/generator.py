@@ -246,6 +246,15 @@ class Generator:
             f"ait.{name} {x.name}{affine} axes {axes} eps {rng.choice(('0.001', '1e-05'))}", (x.dims, x.dtype)
         )[0]
 
+    def reduce(self) -> Value:
+        """Over some dims; an argmax would jump where two elements are nearly equal."""
+        x = self.pick(rank=1)
+        axes = [i for i in range(len(x.dims)) if self.rng.random() < 0.5]
+        kind = self.rng.choice(("sum", "mean", "max", "min", "var", "var correction 1"))
+        kind, _, correction = kind.partition(" ")
+        dims = tuple(d for i, d in enumerate(x.dims) if i not in axes)
+        return self.emit(f"ait.reduce {kind} {x.name} dims {axes} {correction}".rstrip(), (dims, x.dtype))[0]
+
     def reshape(self) -> Value:
         """Merge all dims, cut the last one, or add a dim of 1."""
         x = self.pick(None)
@@ -351,7 +360,7 @@ class Generator:
             *[self.unary, self.binary] * 4,
             *[self.linear, self.norm, self.reshape, self.permute, self.slice, self.concat] * 2,
             *[self.choose, self.cast, self.parallel, self.column_gemm, self.batched, self.attention, self.grouped_attention],
-            *[self.softmax, self.expand, self.split, self.embedding],
+            *[self.softmax, self.reduce, self.expand, self.split, self.embedding],
         ]
         while len(self.lines) < ops:
             rng.choice(kinds)()

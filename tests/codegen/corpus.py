@@ -79,6 +79,32 @@ def rows() -> Iterator[tuple[str, str]]:
     )
 
 
+def reductions() -> Iterator[tuple[str, str]]:
+    x = "b x s x 24 x f16"
+    for kind in ("sum", "mean", "max", "min", "var correction 1"):
+        name, _, correction = kind.partition(" ")
+        over = (("2", "b x s"), ("0", "s x 24"), ("1", "b x 24"), ("0, 2", "s"), ("0, 1, 2", ""))
+        ops = [(f"reduce {name} %x dims [{dims}] {correction}", f"{left} x f16".removeprefix(" x ")) for dims, left in over]
+        yield f"reduce_{name}", graph("reduce", {"x": x}, *ops)
+    yield (
+        "select",
+        graph(
+            "select",
+            {"x": x},
+            ("argmax %x dim 1", "b x 24 x i64"),
+            ("argmax %x dim 2", "b x s x i32"),
+            ("topk %x k 5", "b x s x 5 x f16, b x s x 5 x i64"),
+        ),
+    )
+
+
+def integer_reductions() -> Iterator[tuple[str, str]]:
+    for t in ("i8", "i32", "i64"):
+        ops = [(f"reduce {kind} %x dims [1]", f"b x {t}") for kind in ("sum", "max", "min")]
+        ops += [("argmax %x dim 1", "b x i64"), ("topk %x k 2", f"b x 2 x {t}, b x 2 x i32")]
+        yield f"reduce_{t}", graph("reduce", {"x": f"b x 9 x {t}"}, *ops)
+
+
 def views() -> Iterator[tuple[str, str]]:
     x = "b x s x 24 x f16"
     yield (
@@ -138,9 +164,10 @@ def attentions() -> Iterator[tuple[str, str]]:
 
 def models() -> Iterator[tuple[str, str]]:
     """`(name, text of a module)` of all cases, float cases once in each float type."""
-    cases = [*elementwise(), *rows(), *views(), *contractions(), *attentions()]
+    cases = [*elementwise(), *rows(), *reductions(), *views(), *contractions(), *attentions()]
     cases += [(path.stem, path.read_text()) for path in sorted(EXAMPLES.glob("*.mlir"))]
     for t in ("f16", "bf16", "f32"):
         for name, text in cases:
             yield f"{name}_{t}", re.sub(r"\bf16\b", t, text)
     yield from casts()
+    yield from integer_reductions()

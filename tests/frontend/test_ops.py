@@ -85,6 +85,44 @@ WITH_PARAMETERS = {
 }
 
 
+def test_reductions():
+    x = tensor("x", "batch", "seq", 6)
+    check(
+        lambda x: [
+            ops.reduce_sum(1)(x),
+            ops.reduce_mean([0, -1], keepdim=True)(x),
+            ops.reduce_max(None)(x),
+            ops.reduce_min(-2, keepdim=True)(x),
+            ops.var(2)(x),
+            ops.var([1, 2], unbiased=False, keepdim=True)(x),
+            ops.vector_norm(dim=1)(x),
+            ops.argmax(-1)(x),
+            *ops.topk(2)(x),
+        ],
+        lambda x: [
+            x.sum(1),
+            x.mean([0, 2], keepdim=True),
+            x.max(),
+            x.amin(1, keepdim=True),
+            x.var(2),
+            x.var([1, 2], correction=0, keepdim=True),
+            x.norm(dim=1),
+            x.argmax(2),
+            *x.topk(2),
+        ],
+        x,
+    )
+    assert ops.reduce_sum(0, dtype="float32")(x).dtype() == "float32"
+    for build, message in (
+        (lambda: ops.reduce_sum(3)(x), "dim 3 is out of range"),
+        (lambda: ops.topk(7)(x), "k is 7, expected 1 to 6"),
+        (lambda: ops.topk(1)(tensor("r")), "needs a dim to choose from"),
+        (lambda: ops.vector_norm(1), "only the norm of order 2"),
+    ):
+        with pytest.raises(BuildError, match=message):
+            build()
+
+
 def test_rms_norm_and_group_norm():
     x, g, b = tensor("x", "batch", "seq", 6), tensor("gg", 6), tensor("bbb", 6)
     check(
