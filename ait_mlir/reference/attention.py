@@ -27,7 +27,7 @@ def attention(
     if mask is not None:
         scores = scores + mask
     rows, columns = scores.shape[-2:]
-    distance = np.arange(columns) - (np.arange(rows)[:, None] + columns - rows)
+    distance: Array = np.arange(columns) - (np.arange(rows)[:, None] + columns - rows)
     if causal:
         scores = np.where(distance <= 0, scores, -np.inf)
     if window is not None:

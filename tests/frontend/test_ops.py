@@ -252,6 +252,29 @@ def test_gemm_composites(name):
     check(getattr(ops, name)(), lambda x, w, *rest: function(x @ w.T, *rest), x, w, *extras[:count])
 
 
+def test_dual_gemm():
+    x, w, v = tensor("x", "batch", "seq", 4), tensor("ww", 6, 4), tensor("vvv", 6, 4)
+    check(ops.dual_gemm_rcr_silu(), lambda x, w, v: F.silu(x @ w.T) * (x @ v.T), x, w, v)
+    check(
+        ops.dual_gemm_rcr_fast_gelu(),
+        lambda x, w, v: F.gelu(x @ w.T, approximate="tanh") * (x @ v.T),
+        x,
+        w,
+        v,
+    )
+
+
+def test_rotary_embedding():
+    """As a product of complex numbers."""
+
+    def rotated(x, cos, sin):
+        y = torch.complex(x[..., :3], x[..., 3:]) * torch.complex(cos, sin)
+        return torch.cat([y.real, y.imag], -1)
+
+    x, cos, sin = tensor("x", "batch", "seq", 2, 6), tensor("cos", "seq", 1, 3), tensor("sinn", "seq", 1, 3)
+    check(ops.rotary_embedding(), rotated, x, cos, sin)
+
+
 def test_gemm_rrr():
     bias = tensor("bbb", 6)
     check(ops.gemm_rrr(), lambda x, w: x @ w, tensor("x", "batch", 4), tensor("ww", 4, 6))

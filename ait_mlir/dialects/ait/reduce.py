@@ -34,8 +34,8 @@ FLOAT_KINDS = ("mean", "var")
 class ReduceOp(AitOp):
     """Sum, mean, largest or smallest element, or variance, over some dims, which the result does not have.
 
-    Max and min are NaN if an element is. The sum of no elements is 0, their mean and variance NaN, their max and min the
-    ends of the element type's range. `var` divides by the number of elements less `correction`. Integers wrap.
+    Max and min are NaN if an element is. The sum of no elements is 0, their mean and variance NaN, their max and min
+    the ends of the element type's range. `var` divides by the number of elements less `correction`. Integers wrap.
 
     ```mlir
     %y = ait.reduce var %x dims [1, 2] correction 1 : !ait.tensor<batch x f16>

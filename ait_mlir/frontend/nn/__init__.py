@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ait_mlir.frontend.nn import bert
+from ait_mlir.frontend.nn import bert, gpt2, llama, vit
 from ait_mlir.frontend.nn.attention import MultiheadAttention
 from ait_mlir.frontend.nn.embedding import Embedding
 from ait_mlir.frontend.nn.linear import Linear
@@ -24,4 +24,7 @@ __all__ = [
     "RMSNorm",
     "Sequential",
     "bert",
+    "gpt2",
+    "llama",
+    "vit",
 ]

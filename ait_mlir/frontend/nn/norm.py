@@ -37,7 +37,7 @@ class RMSNorm(Module):
 
 
 class GroupNorm(Module):
-    """Normalise groups of channels of [batch, ..., channels], then scale by `weight`, shift by `bias` (arXiv:1803.08494)."""
+    """Normalise groups of channels of [batch, ..., channels], then scale and shift (arXiv:1803.08494)."""
 
     def __init__(self, num_groups: int, num_channels: int, eps: float = 1e-5, dtype: str = "float16"):
         self.operator = ops.group_norm(num_groups, num_channels)

@@ -94,7 +94,7 @@ def has_producer_to_merge(r: Rewriter, root: FusedElementwiseOp) -> bool:
 
 @CONSTRAINTS
 def has_sibling_to_merge(r: Rewriter, root: FusedElementwiseOp) -> bool:
-    """An earlier fused_elementwise of the same shape reads a tensor of that shape that this one reads, and none depends on the other."""
+    """An earlier, independent fused_elementwise of the same shape reads a tensor of that shape that this one reads."""
     return sibling_to_merge(r, root) is not None
 
 
