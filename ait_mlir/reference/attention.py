@@ -26,7 +26,7 @@ def attention(
     scores = scale * np.matmul(q, np.swapaxes(k, -1, -2))
     if mask is not None:
         scores = scores + mask
-    rows, columns = scores.shape[-2:]
+    rows, columns = q.shape[-2], k.shape[-2]
     distance: Array = np.arange(columns) - (np.arange(rows)[:, None] + columns - rows)
     if causal:
         scores = np.where(distance <= 0, scores, -np.inf)

@@ -41,10 +41,10 @@ ait.graph @geglu(%x: !ait.tensor<b x 4 x f16>) dims {b = 1 to 8} {
   ait.output "y" %5 : !ait.tensor<b x 6 x f16>
 }
 
-// Products of two inputs stay two: the gate is read by the epilogue of the other.
+// Products of two inputs stay two: the epilogue of one reads the other.
 // CHECK-LABEL: ait_rt.program @two_inputs
-// CHECK: ait_rt.launch @gemm_rcr_silu_{{[0-9]+}}
-// CHECK: ait_rt.launch @gemm_rcr_mul_{{[0-9]+}}
+// CHECK: ait_rt.launch @gemm_rcr_{{[0-9]+}} ins(%z,
+// CHECK: ait_rt.launch @gemm_rcr_silu_mul_{{[0-9]+}} ins(%x,
 // CHECK-NOT: ait_rt.launch
 ait.graph @two_inputs(%x: !ait.tensor<b x 4 x f16>, %z: !ait.tensor<b x 4 x f16>) dims {b = 1 to 8} {
   %w0 = ait.param "w0" : !ait.tensor<6 x 4 x f16>
