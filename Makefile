@@ -4,7 +4,6 @@
 PYTHON ?= python3
 VENV ?= .venv
 JOBS ?= 2
-TORCH_INDEX ?= https://download.pytorch.org/whl/cpu
 
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check
@@ -23,7 +22,6 @@ $(STAMP): pyproject.toml constraints.txt
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV) || \
 	  { echo "error: $(PYTHON) cannot make a virtual environment; install its venv module (apt-get install python3-venv)" >&2; exit 1; }
 	$(BIN)/python -c 'import torch' 2> /dev/null || $(PIP) install -q "torch==$(TORCH)+cpu" 2> /dev/null || \
-	  $(PIP) install -q "torch==$(TORCH)" --index-url $(TORCH_INDEX) --extra-index-url https://pypi.org/simple || \
 	  $(PIP) install -q "torch==$(TORCH)"
 	$(PIP) install -q -c constraints.txt -e '.[dev,torch]'
 	@touch $@

@@ -20,7 +20,7 @@ from ait_mlir.dialects.ait_rt.buffers import NamedBufferOp
 from ait_mlir.dialects.ait_rt.program import ProgramOp
 from ait_mlir.errors import CompileError
 from ait_mlir.ir.parser import check, parse_source
-from ait_mlir.ir.pipeline import Observer, parse_passes, run_passes
+from ait_mlir.ir.pipeline import Observer, PassError, diagnostic, parse_passes, run_passes
 from ait_mlir.ir.source import SourceError, SourceText, decode
 from ait_mlir.lowering.emit import Source, emit_program
 from ait_mlir.lowering.tables import Literal
@@ -78,9 +78,18 @@ def program_of(module: ModuleOp) -> ProgramOp:
     return programs[0]
 
 
-def emit(module: ModuleOp) -> Source:
-    """The C++ of a planned module."""
-    return emit_program(module, program_of(module), target_of(module))
+def emit(module: ModuleOp, source: SourceText | None = None) -> Source:
+    """The C++ of a planned module.
+
+    The plan is verified first, wherever it comes from: it may have been taken up from text. Raises `SourceError` for
+    what is not planned, and `CompileError` unless there is one program.
+    """
+    program = program_of(module)
+    run_passes(context(), module, parse_passes("verify-plan"), source=source, verify=False)
+    try:
+        return emit_program(module, program, target_of(module))
+    except PassError as e:
+        raise SourceError([diagnostic("C++", e, source)]) from e
 
 
 def compile_module(
@@ -119,7 +128,7 @@ def compile_module(
         observe=observe,
     )
     program = program_of(module)
-    code = emit(module)
+    code = emit(module, source)
     folder = Path(workdir) if workdir is not None else Path(tempfile.mkdtemp(prefix="ait_"))
     try:
         folder.mkdir(parents=True, exist_ok=True)

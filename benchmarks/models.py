@@ -17,7 +17,7 @@ import copy
 import os
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -49,14 +49,16 @@ class Workload:
     bytes: Callable[[Size], float]
 
 
-def bert(dtype: torch.dtype, layers: int) -> Workload:
-    """The BERT-base encoder on hidden states [batch, seq, 768]."""
+def bert(dtype: torch.dtype, layers: int, wanted: Sequence[Size]) -> Workload:
+    """The BERT-base encoder on hidden states [batch, seq, 768]; the `wanted` sizes are hints of its dims."""
     sizes = peer_bert.BertConfig(num_hidden_layers=layers)
     hidden, wide = sizes.hidden_size, sizes.intermediate_size
     peer = peer_bert.randomize(peer_bert.BertEncoder(sizes)).to(dtype).eval()
     encoder = BertEncoder(BertConfig(num_hidden_layers=layers, dtype=str(dtype).removeprefix("torch.")))
     encoder.name_parameter_tensor(separator=".")
-    shape = [IntVar([1, 64], name="batch"), IntVar([1, 128, 512], name="seq"), hidden]
+    batches, seqs = (sorted(set(values)) for values in zip(*wanted, strict=True))
+    batch = IntVar([1, *batches, max(64, *batches)], name="batch")
+    shape = [batch, IntVar([1, *seqs, max(512, *seqs)], name="seq"), hidden]
     x = Tensor(shape=shape, dtype=str(dtype).removeprefix("torch."), name="x", is_input=True)
     weights = sum(p.nbytes for p in peer.parameters())
 
@@ -75,7 +77,7 @@ def bert(dtype: torch.dtype, layers: int) -> Workload:
     return Workload(encoder(x).mark_as_output("y"), peer, inputs, flops, bytes)
 
 
-MODELS: dict[str, Callable[[torch.dtype, int], Workload]] = {"bert": bert}
+MODELS: dict[str, Callable[[torch.dtype, int, Sequence[Size]], Workload]] = {"bert": bert}
 
 
 def captured(run: Run) -> Run:
@@ -166,7 +168,7 @@ def main() -> int:
     except ValueError:
         parser.error("--batch and --seq take numbers with commas between them, such as 1,32")
 
-    work = MODELS[args.model](DTYPES[name], args.layers)
+    work = MODELS[args.model](DTYPES[name], args.layers, sizes)
     exact = copy.deepcopy(work.peer).double().to(args.device)
     start = time.perf_counter()
     title, weights = f"{args.model}_{name}", work.peer.state_dict()

@@ -18,7 +18,7 @@ from ait_mlir.dims.text import atom_text, missing, terms_cpp, terms_text
 
 MAX_LITERAL = 2**63 - 1
 MAX_TERMS = 1024  # of one polynomial
-MAX_SIZE = 4096  # nodes of one expression, written as a tree
+MAX_SIZE = 2048  # nodes of one expression, written as a tree
 MAX_NESTING = 48  # operators inside operators
 _MEMO_LIMIT = 100_000
 

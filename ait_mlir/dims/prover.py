@@ -13,6 +13,8 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections.abc import Generator
+from contextlib import contextmanager
 
 from ait_mlir.dims.errors import DimError
 from ait_mlir.dims.expr import Atom, Expr, Monomial, const, content, from_terms
@@ -20,6 +22,8 @@ from ait_mlir.dims.rules import FLOORDIV, MAX, MIN, MOD, floordiv
 
 Interval = tuple[int, int]
 _STEPS = 96  # eliminations tried for one proof
+_SIZE = 256  # a larger expression is bounded term by term and no more
+_WORK = 100_000  # parts looked at for one question; the answer is then "unknown", after some tenths of a second
 _POINTS = 256  # a smaller space of values is enumerated
 
 
@@ -33,13 +37,16 @@ class Prover:
         self._bounds: dict[Expr, Interval] = {}
         self._proved: dict[Expr, bool] = {}
         self._steps = 0
+        self._work = 0
+        self._asked = 0  # questions within questions
 
     def bounds(self, e: Expr) -> Interval:
         """An interval that holds every value of `e`."""
         if (value := e.as_int()) is not None:
             return value, value
         if (found := self._bounds.get(e)) is None:
-            found = self._bounds[e] = (self._lower(e, 0), -self._lower(-e, 0))
+            with self._question():
+                found = self._bounds[e] = (self._lower(e, 0), -self._lower(-e, 0))
         return found
 
     def nonnegative(self, e: Expr) -> bool:
@@ -47,7 +54,8 @@ class Prover:
         if (value := e.as_int()) is not None:
             return value >= 0
         if (found := self._proved.get(e)) is None:
-            found = self._proved[e] = self._prove(e)
+            with self._question():
+                found = self._proved[e] = self._prove(e)
         return found
 
     def zero(self, e: Expr) -> bool:
@@ -74,6 +82,21 @@ class Prover:
             rest.evaluate(dict(zip(names, residues, strict=True))) % n == 0
             for residues in itertools.product(range(n), repeat=len(names))
         )
+
+    @contextmanager
+    def _question(self) -> Generator[None]:
+        """The outermost question starts with all of the work it may take."""
+        self._work = self._work if self._asked else 0
+        self._asked += 1
+        try:
+            yield
+        finally:
+            self._asked -= 1
+
+    def _exhausted(self, e: Expr) -> bool:
+        """Count a look at all parts of `e`; whether there were too many."""
+        self._work += e.size
+        return self._work > _WORK
 
     # ** intervals **
 
@@ -107,13 +130,15 @@ class Prover:
 
     def _lower(self, e: Expr, splits: int) -> int:
         naive = self._naive(e.terms())[0]
-        if len(e.terms()) < 2:
+        if len(e.terms()) < 2 or e.size > _SIZE:
             return naive
         linear: Atom | None = None
         for atom in {a: None for _, mono in e.terms() for a in mono}:
             lo, hi = self._atom(atom)
             if max(abs(lo), abs(hi)) > 2**62:
                 continue
+            if self._exhausted(e):
+                return naive
             try:
                 slope = _derivative(e, atom)
                 low, high = self._naive(slope.terms())
@@ -148,10 +173,12 @@ class Prover:
         if self.bounds(e + (scale - 1))[0] >= 0:
             return True
         self._steps += 1
-        if self._steps > _STEPS or depth > 8:
+        if self._steps > _STEPS or depth > 8 or e.size > _SIZE:
             return False
         atoms = {a for _, mono in e.terms() for a in mono if a.op is not None and mono.count(a) == 1}
         for atom in sorted(atoms, key=lambda a: (-a.nesting, a.key)):
+            if self._steps > _STEPS or self._exhausted(e):
+                return False
             slope = _derivative(e, atom)
             low, high = self.bounds(slope)
             if low < 0 < high and atom.op is not MOD:

@@ -51,7 +51,9 @@ def mod(a: Expr | int, b: Expr | int) -> Expr:
             return rest
     g = math.gcd(content(rest.terms()), n)
     reduced = from_terms((c // g, mono) for c, mono in rest.terms())
-    return const(0) if n == g else make_atom(MOD, (reduced, const(n // g))) * g
+    if g > 1:
+        return mod(reduced, n // g) * g
+    return const(0) if n == 1 else make_atom(MOD, (rest, b))
 
 
 def minimum(*args: Expr | int) -> Expr:

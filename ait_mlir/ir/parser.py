@@ -154,7 +154,7 @@ def verify_all(module: Operation) -> Iterator[tuple[Operation, str]]:
             duplicate = _duplicate_symbol(op)
             wrong = True
             yield op if duplicate is None else duplicate, _message(e)
-        except _UNCLEAN as e:
+        except (*_UNCLEAN, RecursionError) as e:
             broken.append((op, _message(e)))
     yield from () if wrong else broken
     yield from check_dominance(module)

@@ -86,7 +86,7 @@ def run_passes(
         except SourceError:
             raise
         except (PassFailedException, VerifyException) as e:
-            raise SourceError([_diagnostic(p.name, e, source)]) from e
+            raise SourceError([diagnostic(f"pass {p.name!r}", e, source)]) from e
         seconds = time.perf_counter() - start
         if verify is True or (verify == "end" and i == len(passes)):
             try:
@@ -101,10 +101,11 @@ def run_passes(
             observe(p, module, seconds)
 
 
-def _diagnostic(pass_name: str, e: Exception, source: SourceText | None) -> Diagnostic:
+def diagnostic(who: str, e: Exception, source: SourceText | None) -> Diagnostic:
+    """What an error of a pass says, at the place of its op."""
     op: Any = getattr(e, "op", None)
     place = op_place(op) if isinstance(op, Operation) else None
-    message = f"pass {pass_name!r}: {getattr(e, 'message', None) or _first_line(e)}"
+    message = f"{who}: {getattr(e, 'message', None) or _first_line(e)}"
     if place is None:
         return Diagnostic(source.name if source is not None else "<ir>", 1, 1, message)
     text = source.line_text(place[1]) if source is not None and source.name == place[0] else ""

@@ -103,8 +103,8 @@ class ProgramTables:
         """The definition of the table itself."""
         counts = f"{len(self.program.scope.dims)}, {len(self.inputs)}, {len(self.outputs)}, {len(self.constants)}"
         return (
-            f"const ait_model_v1 kModel = {{AIT_MODEL_ABI_VERSION, kName, kTarget, {counts},\n"
-            f"                             kDims, kInputs, kOutputs, kConstants, {self.size}, shapes, arena_bytes, run}};\n"
+            f"const ait_model_v1 kModel = {{AIT_MODEL_ABI_VERSION, kName, kTarget, {counts}, kDims, kInputs,\n"
+            f"                             kOutputs, kConstants, {self.size}, shapes, arena_bytes, run}};\n"
         )
 
 

@@ -138,6 +138,7 @@ def toolchain(kind: TargetKind, arch: str) -> Toolchain:
         return Toolchain(compiler, flags, ("-shared", "-fopenmp", "-Wl,-z,defs"), _identity(compiler, machine))
     if kind == "cuda":
         compiler = find_nvcc()
+        find_cxx()  # nvcc starts one
         arch = default_arch(kind) if arch == "native" else arch
         number = _check_arch(arch, _CUDA_ARCH, kind, "sm_80, sm_90a ...")[1]
         gencode = ("-gencode", f"arch=compute_{number},code=sm_{number}")

@@ -114,8 +114,11 @@ class Bufferizer:
         place = self.places[value]
         if place.whole is None:
             t = tensor_type(value)
+            contiguous = rt.is_contiguous(t.dims, place.view.strides, self.scope)
+            if contiguous:  # strides of dims of 1 may be anything: write the plain ones, which every kernel accepts
+                place.view = Strided(t.dims, place.view.offset, rt.contiguous_strides(t.dims))
             buffer = self.view_of(place, t.element_type)
-            if not rt.is_contiguous(t.dims, place.view.strides, self.scope):
+            if not contiguous:
                 fresh = self.emit(rt.AllocOp(BufferType.of(t)))
                 self.block.add_op(rt.CopyOp(buffer, fresh))
                 buffer = fresh

@@ -23,9 +23,11 @@ from xdsl.ir import Operation
 
 from ait_mlir.dialects.ait.types import scope_of
 from ait_mlir.dims import Scope
-from ait_mlir.errors import AitError
+from ait_mlir.errors import AitError, ToolchainError
+from ait_mlir.ir.pipeline import PassError
 from ait_mlir.ir.source import SourceError
 from ait_mlir.lowering.kernels import Target
+from ait_mlir.lowering.toolchain import detect_cuda_arch
 from ait_mlir.passes.fragments import place, standalone
 from ait_mlir.passes.select import Candidate, by_estimate, kernel_attr
 from ait_mlir.passes.target import set_target
@@ -41,6 +43,16 @@ class Timed:
 
     candidate: Candidate
     seconds: list[float]
+
+
+def require_device(target: Target) -> None:
+    """Raise `PassError` unless there is something here to measure on."""
+    if target.kind == "cuda" and detect_cuda_arch() is None:
+        raise PassError(
+            "kernels for cuda cannot be measured here: there is no card; leave out measure to choose by estimate"
+        )
+    if target.kind == "rocm":
+        raise PassError("kernels for rocm cannot be measured: there is no runtime library for it; leave out measure")
 
 
 def by_time(op: Operation, found: Sequence[Candidate], target: Target) -> Candidate:
@@ -89,6 +101,8 @@ def _build(op: Operation, candidate: Candidate, target: Target, output: Path) ->
     try:
         module = module_of(op, candidate, target)
         return compile_module(module, target.kind, arch=target.arch, start="selected", output=output)
+    except ToolchainError:
+        raise
     except (AitError, SourceError):
         return None
 

@@ -120,8 +120,9 @@ class SelectPass(ModulePass):
         set_target(op, target)
         choose: Chooser = by_estimate
         if self.measure:
-            from ait_mlir.passes.measure import by_time
+            from ait_mlir.passes.measure import by_time, require_device
 
+            require_device(target)
             choose = by_time
         for graph in op.ops:
             if isinstance(graph, GraphOp):

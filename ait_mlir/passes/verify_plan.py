@@ -1,4 +1,4 @@
-"""Prove that a planned program never has two live buffers in one place."""
+"""Prove that a planned program never has two live buffers in one place, and that no view leaves its buffer."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from xdsl.passes import ModulePass
 from ait_mlir.dialects.ait_rt.program import ProgramOp
 from ait_mlir.dims import Expr
 from ait_mlir.ir.pipeline import PassError
+from ait_mlir.passes.accesses import access_problems
 from ait_mlir.passes.lifetimes import lifetimes
 from ait_mlir.passes.memory import Buffer, verify
 
@@ -32,9 +33,15 @@ def verify_program(program: ProgramOp) -> None:
         raise PassError(f"the memory plan of @{program.sym_name.data} is wrong: {'; '.join(problems)}", program)
 
 
+def verify_accesses(program: ProgramOp) -> None:
+    """Raise `PassError` at the first view, launch or copy that reaches what it may not."""
+    for problem, op in access_problems(program):
+        raise PassError(f"{op.name}: {problem}", op)
+
+
 @dataclass(frozen=True)
 class VerifyPlanPass(ModulePass):
-    """Check the memory plan with a verifier that shares no code with the planner."""
+    """Check the memory plan with a verifier that shares no code with the planner, and what launches and views touch."""
 
     name = "verify-plan"
 
@@ -42,3 +49,4 @@ class VerifyPlanPass(ModulePass):
         for program in op.ops:
             if isinstance(program, ProgramOp):
                 verify_program(program)
+                verify_accesses(program)

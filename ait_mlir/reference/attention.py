@@ -26,13 +26,19 @@ def attention(
     scores = scale * np.matmul(q, np.swapaxes(k, -1, -2))
     if mask is not None:
         scores = scores + mask
-    rows, columns = q.shape[-2], k.shape[-2]
-    distance: Array = np.arange(columns) - (np.arange(rows)[:, None] + columns - rows)
+    visible = sees(q.shape[-2], k.shape[-2], causal, window)
+    return np.matmul(softmax(np.where(visible, scores, -np.inf), -1), v)
+
+
+def sees(rows: int, columns: int, causal: bool, window: int | None) -> Array:
+    """Which columns each row sees, [rows, columns]."""
+    places, every = np.arange(columns - rows, columns).reshape(rows, 1), np.arange(columns)
+    visible: Array = np.ones((rows, columns), np.bool_)
     if causal:
-        scores = np.where(distance <= 0, scores, -np.inf)
+        visible &= every <= places
     if window is not None:
-        scores = np.where(np.abs(distance) < window, scores, -np.inf)
-    return np.matmul(softmax(scores, -1), v)
+        visible &= (every > places - window) & (every < places + window)
+    return visible
 
 
 @reference("ait.attention")

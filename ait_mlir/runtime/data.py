@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import operator
 import sys
 from collections.abc import Sequence
 from typing import Any, NamedTuple, cast
@@ -114,10 +115,19 @@ class Arguments:
         """`value` as an argument. Raises `InputError`, naming `label` ("input 'x'"), when it is no tensor."""
         if isinstance(value, np.ndarray):
             return self._from_numpy(label, cast("np.ndarray[Any, Any]", value), written)
+        if _is_scalar(value) and not written:
+            self._alive.append(array := cast("np.ndarray[Any, Any]", np.asarray(value)))
+            return self._from_numpy(label, array, written)
         if is_torch(value):
+            if value.is_neg() or value.is_conj():  # its memory does not hold its values
+                raise InputError(f"{label} is a lazy negation or conjugate: pass .resolve_neg().resolve_conj() of it")
             return value.detach() if value.requires_grad else value
         if isinstance(value, AITData):
-            return self._from_address(label, value.data_ptr, value.shape, None, value.dtype, self._device)
+            try:
+                shape = [_extent(n) for n in value.shape]
+                return self._from_address(label, value.data_ptr, shape, None, value.dtype, self._device)
+            except (TypeError, ctypes.ArgumentError, OverflowError) as error:
+                raise InputError(f"{label} is {value}, expected AITData(address, extents, dtype): {error}") from None
         if hasattr(value, "__dlpack__"):
             return value
         kind = "None" if value is None else f"a {type(value).__name__}"
@@ -159,6 +169,32 @@ class Arguments:
         )
         self._alive.append(tensor)
         return ctypes.c_void_p(ctypes.addressof(tensor))
+
+
+def _is_scalar(value: object) -> bool:
+    """Whether it is what NumPy makes of arrays of rank 0."""
+    return isinstance(value, np.generic)
+
+
+def _extent(value: Any) -> int:
+    """An extent that fits 64 bits; ctypes would cut it off."""
+    n = operator.index(value)
+    if not -(1 << 63) <= n < 1 << 63:
+        raise OverflowError(f"the extent {n} is beyond 64 bits")
+    return n
+
+
+def untakable(label: str, value: Any) -> str | None:
+    """Why a tensor cannot be shared through DLPack at all; None if it can, as far as is known."""
+    if not is_torch(value):
+        return None
+    if value.device.type == "meta":
+        return f"{label} is on device meta, so it has no data"
+    if value.layout != torch_module().strided:
+        return f"{label} is a tensor of layout {value.layout}, expected a strided one: pass .to_dense() of it"
+    if value.is_quantized:
+        return f"{label} is a quantized tensor, expected plain numbers"
+    return None
 
 
 def shaped(value: Any, shape: tuple[int, ...]) -> Any:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 import math
+import operator
 import os
 import statistics
 import time
@@ -15,10 +16,10 @@ from typing import Any, Self, cast
 
 import numpy as np
 
-from ait_mlir.errors import ArtifactError, InputError, RunError
+from ait_mlir.errors import AitError, ArtifactError, InputError, RunError
 from ait_mlir.lowering.toolchain import TargetKind, detect_cuda_arch
 from ait_mlir.runtime import artifact
-from ait_mlir.runtime.data import CPU, AITData, Arguments, is_torch, numpy_dtype, shaped, torch_module
+from ait_mlir.runtime.data import CPU, AITData, Arguments, is_torch, numpy_dtype, shaped, torch_module, untakable
 from ait_mlir.runtime.loading import runtime_library
 
 Tensors = Sequence[Any] | Mapping[str, Any]
@@ -77,6 +78,7 @@ class Model:
 
     def _open(self, library: Path, target: TargetKind, num_runtimes: int, device: int) -> None:
         self.target: TargetKind = target
+        self._allocated: set[int] = set()
         self._device = CPU if target == "cpu" else (_DLPACK_CUDA, device)
         self._module: Any = runtime_library(target).create(str(library), num_runtimes, device)
         self._run: Any = self._module.get_function("run")
@@ -114,7 +116,12 @@ class Model:
         run = self._function()
         arguments = Arguments(self._device)
         given, outs = self._arguments(arguments, inputs, outputs)
-        shapes = self._split(run(stream_ptr or 0, sync, graph_mode, len(self._inputs), *given), self._outputs)
+        try:
+            flat = run(stream_ptr or 0, sync, graph_mode, len(self._inputs), *given)
+        except (RuntimeError, TypeError, BufferError) as error:
+            labels = (*self._input_labels, *self._output_labels)
+            raise self._explained(error, labels, (*self._ordered(inputs, self._input_index, "input"), *outs)) from None
+        shapes = self._split(flat, self._outputs)
         return {name: shaped(value, shape) for name, value, shape in zip(self._output_index, outs, shapes, strict=True)}
 
     def run_with_tensors(
@@ -141,7 +148,11 @@ class Model:
         arguments = Arguments(self._device)
         given = [arguments.add(label, value) for label, value in zip(self._input_labels, ins, strict=True)]
         self._function()
-        return self._named(self._split(self._module.infer(*given), self._outputs), self._outputs)
+        try:
+            flat = self._module.infer(*given)
+        except (RuntimeError, TypeError, BufferError) as error:
+            raise self._explained(error, self._input_labels, ins) from None
+        return self._named(self._split(flat, self._outputs), self._outputs)
 
     def make_outputs(self, inputs: Tensors) -> list[Any]:
         """Output buffers of the actual shapes for these inputs: torch tensors if an input is one, else NumPy arrays."""
@@ -261,11 +272,16 @@ class Model:
     def allocate_memory(self, num_bytes: int) -> int:
         """The address of new memory on the device, to be freed with `free_memory`."""
         self._function()
-        return int(self._module.allocate(num_bytes))
+        address = int(self._module.allocate(num_bytes))
+        self._allocated.add(address)
+        return address
 
     def free_memory(self, address: int) -> None:
-        """Free what `allocate_memory` gave."""
+        """Free what `allocate_memory` gave; `InputError` for any other address."""
         self._function()
+        if address and address not in self._allocated:
+            raise InputError(f"address {address!r} was not given by allocate_memory of this model, or is free already")
+        self._allocated.discard(address)
         self._module.release(address)
 
     def allocate_data(self, shape: Sequence[int], dtype: str) -> AITData:
@@ -312,7 +328,10 @@ class Model:
         import tvm_ffi
 
         self._function()
-        return cast(Any, tvm_ffi).Shape([int(dims[name]) for name in self._check_names(dims, self.dims, "dim")])
+        names = self._check_names(dims, self.dims, "dim")
+        if wrong := [name for name in names if not hasattr(dims[name], "__index__")]:
+            raise InputError(f"dim {wrong[0]} = {dims[wrong[0]]!r}, expected a whole number")
+        return cast(Any, tvm_ffi).Shape([operator.index(dims[name]) for name in names])
 
     def _arguments(self, arguments: Arguments, inputs: Tensors, outputs: Tensors) -> tuple[list[Any], list[Any]]:
         """All tensors of a run as the runtime library takes them, and the outputs in order."""
@@ -326,12 +345,20 @@ class Model:
     def _ordered(self, tensors: Tensors, index: Mapping[str, int], role: str) -> list[Any]:
         if isinstance(tensors, Mapping):
             return [tensors[name] for name in self._check_names(tensors, index, role)]
-        if isinstance(tensors, str | bytes | np.ndarray) or is_torch(tensors):
+        if isinstance(tensors, str | bytes) or not isinstance(cast(object, tensors), Sequence):
             raise InputError(f"the {role}s are a {type(tensors).__name__}, expected a list or a dict of tensors")
         if len(tensors) != len(index):
             names = ", ".join(index)
             raise InputError(f"model {self.name} has {len(index)} {role}s ({names}), but {len(tensors)} were given")
         return list(tensors)
+
+    @staticmethod
+    def _explained(error: Exception, labels: Sequence[str], values: Sequence[Any]) -> Exception:
+        """The error to raise for one that came out of the runtime library: the name of a tensor that it cannot take."""
+        if isinstance(error, AitError):
+            return error
+        told = [t for label, value in zip(labels, values, strict=True) if (t := untakable(label, value))]
+        return InputError(told[0]) if told else error
 
     def _check_names(self, given: Mapping[str, Any], expected: Mapping[str, Any], role: str) -> list[str]:
         missing = [name for name in expected if name not in given]

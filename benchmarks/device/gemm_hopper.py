@@ -24,18 +24,18 @@ import torch
 
 ROOT = Path(__file__).resolve().parents[2]
 SOURCE = Path(__file__).with_suffix(".cu").resolve()
-# rows, columns, stages, cluster, both warpgroups on one tile
+# rows, columns, stages, cluster, teams, groups of a team
 TILES = [
-    (128, 128, 6, 1, 0), (128, 128, 6, 2, 0), (128, 192, 5, 1, 0), (128, 192, 5, 2, 0), (128, 160, 6, 2, 0),
-    (64, 256, 5, 1, 0), (64, 256, 5, 2, 0), (256, 128, 4, 1, 1), (256, 128, 4, 2, 1), (128, 256, 4, 2, 1),
-    (256, 192, 4, 1, 1), (128, 96, 7, 2, 0), (128, 64, 8, 1, 0), (64, 128, 8, 1, 0), (64, 64, 8, 1, 0),
-    (64, 96, 8, 1, 0), (64, 32, 8, 1, 0), (128, 32, 8, 1, 0),
+    (128, 128, 6, 1, 2, 1), (128, 128, 6, 2, 2, 1), (128, 192, 5, 1, 2, 1), (128, 192, 5, 2, 2, 1),
+    (128, 128, 6, 1, 2, 2), (128, 96, 7, 1, 2, 2), (128, 96, 7, 1, 2, 1), (192, 128, 5, 1, 1, 3),
+    (64, 256, 5, 1, 2, 1), (256, 128, 4, 2, 1, 2), (128, 64, 8, 1, 2, 1), (64, 128, 8, 1, 2, 1),
+    (64, 64, 8, 1, 1, 1), (64, 96, 8, 1, 1, 1), (64, 32, 8, 1, 1, 1), (128, 32, 8, 1, 1, 2),
 ]  # fmt: skip
 SMALL = 64 * 128
 # tile, element, and whether K is contiguous in a and in b
 LAYOUTS = [
     (tile, element, a_k, b_k)
-    for tile in ((128, 128, 6, 2, 0), (64, 128, 4, 1, 0), (128, 64, 4, 1, 1))
+    for tile in ((128, 128, 6, 2, 2, 2), (64, 128, 4, 1, 2, 1), (128, 64, 4, 1, 1, 2))
     for element in ("half", "bfloat16")
     for a_k in (1, 0)
     for b_k in (1, 0)
@@ -45,7 +45,7 @@ TYPES = {"half": torch.float16, "bfloat16": torch.bfloat16}
 
 
 def cpp(tile: tuple[int, ...]) -> str:
-    return f"HopperTile<{', '.join(map(str, tile[:4]))}, {'true' if tile[4] else 'false'}>"
+    return f"HopperTile<{', '.join(map(str, tile))}>"
 
 
 def build(out: Path) -> ctypes.CDLL:

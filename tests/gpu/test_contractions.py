@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+import numpy as np
 import pytest
 
 from ait_mlir.dialects.ait.types import scope_of
@@ -112,11 +113,20 @@ def test_tiles(tiles: Library, name: str) -> None:
     check(tiles, TILED[name], ULPS[_type(name)], GEMM_FLOOR[_type(name)])
 
 
+def before_residual(inputs: list[np.ndarray], result: np.ndarray) -> np.ndarray:
+    """What cuBLASLt rounds to the result's type before it adds C: the product with its bias."""
+    return result - inputs[-1].astype(np.float64)
+
+
 @pytest.mark.parametrize("name", CUBLASLT)
 def test_cublaslt(cublaslt: Library, name: str) -> None:
-    # Its epilogues may start from the rounded sum, and its gelu is an approximation.
-    floor = 2e-5 if "tanh" in name else GEMM_FLOOR[_type(name)]
-    check(cublaslt, CUBLASLT[name], 1.6 if _type(name) in ("f16", "bf16") else ULPS[_type(name)], floor)
+    narrow = _type(name) in ("f16", "bf16")
+    if "tanh" in name:  # it takes the gelu of the rounded sum, whose slope is at most 1.13, with an approximate tanh
+        check(cublaslt, CUBLASLT[name], 2.7 if narrow else 2, 2e-5)
+        return
+    has_residual = narrow and name.startswith(("residual", "view"))
+    stored = before_residual if has_residual else None
+    check(cublaslt, CUBLASLT[name], ULPS[_type(name)], GEMM_FLOOR[_type(name)], stored)
 
 
 @pytest.mark.parametrize("name", ATTENTION)

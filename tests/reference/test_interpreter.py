@@ -9,7 +9,8 @@ import pytest
 from xdsl.dialects.builtin import ModuleOp
 
 from ait_mlir.dialects.ait_rt.program import ProgramOp
-from ait_mlir.ir.parser import parse_text
+from ait_mlir.ir.parser import parse_source, parse_text
+from ait_mlir.ir.source import SourceError, SourceText
 from ait_mlir.reference import EvaluationError, run_program
 from ait_mlir.universe import context
 
@@ -171,8 +172,16 @@ def test_constants_are_laid_end_to_end() -> None:
 
 
 def test_inputs_and_constants_are_read_only() -> None:
+    """The verifier says so first; the interpreter does not rely on it."""
+    body = alloc("h", "0") + launch("relu", "%x", "%h") + "ait_rt.copy %h to %x"
+    with pytest.raises(SourceError, match="writes input 'x'"):
+        run(body)
+    text = f"{KERNELS}ait_rt.program @p dims {{b = 0 to 4}} arena (64*b) {{\n{HEAD}{body}\n}}"
+    module = parse_source(context(), SourceText("p.mlir", text))
+    root = module.body.block.last_op
+    assert root is not None
     with pytest.raises(EvaluationError, match="input 'x' is read-only"):
-        run("ait_rt.copy %y to %x")
+        run_program(module, root, {"x": X}, {}, {"b": 3})
 
 
 def test_an_empty_batch() -> None:

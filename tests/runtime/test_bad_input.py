@@ -96,6 +96,26 @@ CASES: dict[str, tuple[Callable[[], tuple[Any, Any]], str]] = {
         lambda: ({"x": f32(2, 6), "n": f32(2, 3)}, [f32(2, 6), f32(2)]),
         "input 'm' is missing, there is no input 'n'; its inputs are x, m",
     ),
+    "no list": (lambda: (5, [f32(2, 6), f32(2)]), "the inputs are a int, expected a list or a dict of tensors"),
+    "nothing": (lambda: (None, [f32(2, 6), f32(2)]), "the inputs are a NoneType, expected a list or a dict"),
+    "iterator": (lambda: (iter(both()[0]), both()[1]), "the inputs are a list_iterator, expected a list or a dict"),
+    "negated": (
+        lambda: both(m=torch._neg_view(torch.ones(2, 3))),
+        r"input 'm' is a lazy negation or conjugate: pass .resolve_neg\(\)",
+    ),
+    "meta": (lambda: both(m=torch.ones(2, 3, device="meta")), "input 'm' is on device meta, so it has no data"),
+    "sparse": (lambda: both(m=torch.ones(2, 3).to_sparse()), "input 'm' is a tensor of layout torch.sparse_coo"),
+    "meta output": (lambda: both(s=torch.ones(2, device="meta")), "output 's' is on device meta"),
+    "scalar": (lambda: both(m=np.float32(1)), r"input 'm' has rank 0 \(shape \[\]\), expected rank 2"),
+    "scalar output": (lambda: both(s=np.float32(1)), "output 's' is a float32, expected a torch, NumPy"),
+    "negative extent": (lambda: both(x=AITData(64, [-2, 6], "float32")), r"input 'x' has a negative extent"),
+    "extent of 70 bits": (
+        lambda: both(x=AITData(64, [1 << 70, 6], "float32")),
+        "input 'x' is AITData.* beyond 64 bits",
+    ),
+    "extent of 64 bits": (lambda: both(x=AITData(64, [(1 << 64) + 2, 6], "float32")), "input 'x' .* beyond 64 bits"),
+    "no extents": (lambda: both(x=AITData(64, None, "float32")), "input 'x' is AITData.*, expected AITData"),  # type: ignore[arg-type]
+    "no address": (lambda: both(x=AITData("x", [2, 6], "float32")), "input 'x' is AITData.*, expected AITData"),  # type: ignore[arg-type]
     "few outputs": (lambda: (both()[0], [f32(2, 6)]), r"has 2 outputs \(y, s\), but 1 were given"),
     "small output": (
         lambda: both(y=f32(2, 5)),
@@ -158,6 +178,18 @@ def test_bad_names_indices_and_dims(model: Model) -> None:
         model.input_shapes({"batch": 1})
     with pytest.raises(InputError, match="dim batch = 9, expected a value from 0 to 8"):
         model.arena_bytes({"batch": 9, "seq": 1})
+    with pytest.raises(InputError, match=r"dim seq = 1.5, expected a whole number"):
+        model.arena_bytes({"batch": 1, "seq": 1.5})  # type: ignore[dict-item]
+
+
+def test_memory_is_freed_once(model: Model) -> None:
+    data = model.allocate_data([4], "float32")
+    empty = [model.allocate_data([0], "float32") for _ in range(2)]
+    for one in (data, *empty):
+        model.free_memory(one.data_ptr)
+    for address in (data.data_ptr, 12345):
+        with pytest.raises(InputError, match="was not given by allocate_memory of this model, or is free already"):
+            model.free_memory(address)
 
 
 def test_bad_libraries(tmp_path: Path, library: Path) -> None:

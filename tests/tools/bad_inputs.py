@@ -23,6 +23,9 @@ def with_dim(dim: str, dims: str = "b = 1 to 4") -> str:
 
 RELU = "!ait.tensor<b x 8 x f16>"
 
+MANY = ", ".join(f"b{i} = 1 to 9" for i in range(1_000))
+NOT_PROVED = r"1:1: error: ait.graph: dim .* is not proved to be at least 0"
+
 BAD_INPUTS: dict[str, tuple[str | bytes, str]] = {
     # what is no IR at all
     "empty file": ("", r"1:1: error: there is no operation: the text is empty"),
@@ -129,6 +132,18 @@ BAD_INPUTS: dict[str, tuple[str | bytes, str]] = {
     "large product in a dim": (
         with_dim("*".join(["(b + c + 1)"] * DEEP)),
         r"1:\d+: error: a dim expression of \d+ parts",
+    ),
+    "long power in a dim": (with_dim("*".join(["b"] * DEEP)), r"1:\d+: error: a dim expression of \d+ parts"),
+    # dims that are hard to prove anything about
+    "many mins": (with_dim(" + ".join(f"min(b{i}, b{i + 1})" for i in range(40)) + " - 60", MANY), NOT_PROVED),
+    "many divisions": (with_dim(" - ".join(f"(b{i} floordiv {i + 2})" for i in range(40)), MANY), NOT_PROVED),
+    "many products": (with_dim("*".join(f"b{i}" for i in range(900)) + " - b0*b1 - b2*b3", MANY), NOT_PROVED),
+    "many terms": (with_dim(" - ".join(f"b{i}" for i in range(900)), MANY), NOT_PROVED),
+    "sums that may be equal": (
+        f"ait.graph @f(%x: !ait.tensor<({' + '.join(f'min(b{i}, b{i + 1})' for i in range(40))}) x f16>, "
+        f"%y: !ait.tensor<({' + '.join(f'max(b{i}, b{i + 1})' for i in range(40))}) x f16>) dims {{{MANY}}} {{\n"
+        "  %0 = ait.add %x, %y : !ait.tensor<f16>\n}",
+        r"2:3: error: ait.add: dim 0 of rhs is max",
     ),
     "deep regions": (
         graph('"ait.fused_elementwise"(%x) ({\n' * DEEP + "}) : () -> ()\n" * DEEP),

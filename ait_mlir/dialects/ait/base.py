@@ -135,6 +135,14 @@ def check_sizes(op: AitOp, scope: Scope, t: ShapedType) -> None:
             raise op.fail(f"dim {e} of {t} is not proved to be at least 0; it is at least {scope.bounds(e)[0]}")
 
 
+def check_param_name(op: AitOp, name: str) -> None:
+    """Raise unless params may have this name."""
+    if not name:
+        raise op.fail("needs a name")
+    if name.startswith("$"):
+        raise op.fail(f"param {name!r}: names that start with '$' are the compiler's own")
+
+
 def broadcast_shapes(op: AitOp, names: Sequence[str], shapes: Sequence[Shape]) -> Shape:
     """The NumPy broadcast of shapes; a literal 1 or a missing leading dim stretches, a named dim never does."""
     scope = scope_of(op)

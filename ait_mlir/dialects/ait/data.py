@@ -12,7 +12,15 @@ from xdsl.parser import Parser
 from xdsl.printer import Printer
 from xdsl.traits import IsolatedFromAbove, NoTerminator, SymbolOpInterface
 
-from ait_mlir.dialects.ait.base import AitOp, Body, check_declared, check_sizes, parse_operands, print_operands
+from ait_mlir.dialects.ait.base import (
+    AitOp,
+    Body,
+    check_declared,
+    check_param_name,
+    check_sizes,
+    parse_operands,
+    print_operands,
+)
 from ait_mlir.dialects.ait.dtypes import is_element_type, is_float
 from ait_mlir.dialects.ait.numbers import Number, literal_values, number_attr, parse_literal, print_literal
 from ait_mlir.dialects.ait.traits import Pure
@@ -169,10 +177,7 @@ class ParamOp(AitOp):
 
     def infer_result_types(self) -> Sequence[Attribute]:
         t = self.expect_tensor(self.results[0], "the result")
-        if not self.param_name.data:
-            raise self.fail("needs a name")
-        if self.param_name.data.startswith("$"):
-            raise self.fail(f"param {self.param_name.data!r}: names that start with '$' are the compiler's own")
+        check_param_name(self, self.param_name.data)
         if t.static_shape() is None:
             raise self.fail(f"param {self.param_name.data!r} must have a static shape, got {shape_text(t.dims)}")
         return [t]

@@ -17,6 +17,7 @@ from ait_mlir.dialects.ait.base import (
     Body,
     check_declared,
     check_expressions,
+    check_param_name,
     check_sizes,
     int_list,
     int_list_attr,
@@ -177,6 +178,8 @@ class ConstantOp(BufferOp):
             raise self.fail("holds either params or a literal")
         if self.params is not None and not self.params.data:
             raise self.fail("names no param")
+        for name in self.param_names():
+            check_param_name(self, name)
         if len(self.param_names()) > 1 or self.row_counts is not None:
             dims = cast(BufferType, t).dims
             if len(self.rows()) != len(self.param_names()) or not dims or sum(self.rows()) != dims[0].as_int():
@@ -291,6 +294,23 @@ class ViewOp(BufferOp):
         return [t]
 
 
+def root_of(buffer: SSAValue) -> Operation | None:
+    """The op whose buffer a view shows, through any number of views; None outside of a program."""
+    owner = buffer.owner
+    while isinstance(owner, ViewOp):
+        owner = owner.source.owner
+    return owner if isinstance(owner, Operation) else None
+
+
+def check_writable(op: AitOp, buffer: SSAValue) -> None:
+    """Fail when `op` would write an input or a constant."""
+    root = root_of(buffer)
+    if isinstance(root, InputOp):
+        raise op.fail(f"writes input {root.buffer_name.data!r}, which is the caller's; write an alloc or an output")
+    if isinstance(root, ConstantOp):
+        raise op.fail("writes a constant, which all runs share; write an alloc or an output")
+
+
 @irdl_op_definition
 class CopyOp(AitOp):
     """Copy a buffer into another of the same shape and element type.
@@ -333,6 +353,7 @@ class CopyOp(AitOp):
             or not all(scope.equal(x, y) for x, y in zip(source.dims, target.dims, strict=True))
         ):
             raise self.fail(f"cannot copy {source} to {target}")
+        check_writable(self, self.target)
         return []
 
 

@@ -30,7 +30,7 @@ from xdsl.traits import IsolatedFromAbove, IsTerminator, NoTerminator, SymbolOpI
 
 from ait_mlir.dialects.ait.base import AitOp, check_expressions, parse_operands_in_parens, print_operands, resolve
 from ait_mlir.dialects.ait.types import DimsAttr, ShapeAttr, TensorType
-from ait_mlir.dialects.ait_rt.buffers import DestinationOp, InputOp, parse_dim_in_parens
+from ait_mlir.dialects.ait_rt.buffers import DestinationOp, InputOp, check_writable, parse_dim_in_parens
 from ait_mlir.dialects.ait_rt.types import BufferType
 from ait_mlir.dims import Expr, Scope
 
@@ -313,6 +313,21 @@ class LaunchOp(AitOp):
                 found = value.type
                 if not isinstance(found, BufferType) or found.tensor() != t:
                     raise self.fail(f"{what} {i} of @{self.kernel_name} is {t}, the launch gives {found}")
+        for value in (*self.outs, *self.workspace):
+            check_writable(self, value)
+        if isinstance(program, ProgramOp):
+            self.check_ranges(kernel, program.scope)
+
+    def check_ranges(self, kernel: KernelOp, scope: Scope) -> None:
+        """Fail when the kernel was not made for all dims that the program may have."""
+        for d in kernel.scope.dims:
+            if d.name not in scope:
+                raise self.fail(f"@{self.kernel_name} needs dim {d.name!r}, which the program does not declare")
+            low, high = scope[d.name].lo, scope[d.name].hi
+            if low < d.lo or high > d.hi:
+                raise self.fail(
+                    f"@{self.kernel_name} is for {d.name} = {d.lo} to {d.hi}, the program has {low} to {high}"
+                )
 
     def infer_result_types(self) -> Sequence[Attribute]:
         return []

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from xdsl.ir import Operation
 
-from ait_mlir.lowering.kernels import attention, elementwise, gemm, index, norm, reduce, view
+from ait_mlir.lowering.kernels import attention, elementwise, gemm, gemm_hopper, index, norm, reduce, view
 from ait_mlir.lowering.kernels.base import Arg, Emission, Kernel, Target
 
 __all__ = ["PROVIDERS", "Arg", "Emission", "Kernel", "Target", "kernel_of", "kernels_for"]
@@ -16,6 +16,7 @@ PROVIDERS: tuple[Kernel, ...] = (
     *norm.KERNELS,
     *reduce.KERNELS,
     *gemm.KERNELS,
+    *gemm_hopper.KERNELS,
     *attention.KERNELS,
 )
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import math
 import re
 import sys
 from collections.abc import Iterable, Mapping, Sequence
@@ -43,6 +44,13 @@ def read_weights(path: str) -> dict[str, Array]:
         raise UsageError(f"{path} is no safetensors file: {error}") from error
 
 
+def natural(text: str) -> int:
+    """A whole number from 0, for `type=` of an option."""
+    if not re.fullmatch(r"\d{1,18}", text):
+        raise argparse.ArgumentTypeError(f"{text!r} is no whole number from 0 to 10^18")
+    return int(text)
+
+
 def name_and_value(text: str, what: str) -> tuple[str, str]:
     """The parts of NAME=VALUE."""
     name, equals, value = text.partition("=")
@@ -68,7 +76,10 @@ def parse_dims(texts: Iterable[str], dims: Sequence[DimInfo]) -> dict[str, int]:
 def parse_input(text: str, dtype: str, seed: int) -> Array:
     """An input from `random:8x768`, `zeros:8x768`, `ones:8x768` or `@file.npy`."""
     if text.startswith("@"):
-        return read_npy(text[1:]).astype(numpy_dtype(dtype), casting="no") if dtype != "bfloat16" else _bf16(text[1:])
+        array = _bf16(text[1:]) if dtype == "bfloat16" else read_npy(text[1:])
+        if array.dtype != numpy_dtype(dtype):
+            raise InputError(f"{text[1:]} has dtype {array.dtype}, expected {dtype}")
+        return array
     kind, _, shape_text = text.partition(":")
     if kind not in ("random", "zeros", "ones"):
         raise UsageError(f"{text!r} is no input: expected random:8x768, zeros:8x768, ones:8x768 or @file.npy")
@@ -86,14 +97,16 @@ def parse_shape(text: str) -> tuple[int, ...]:
 
 def filled(kind: str, shape: tuple[int, ...], dtype: str, seed: int) -> Array:
     """Zeros, ones, or random numbers: normal floats, integers 0 and 1, booleans."""
+    if math.prod(shape) > 1 << 48:
+        raise UsageError(f"{'x'.join(map(str, shape))} is too large a shape: no tensor has more than 2^48 elements")
     if kind == "zeros":
         return np.zeros(shape, numpy_dtype(dtype))
     if kind == "ones":
         return np.ones(shape, numpy_dtype(dtype))
     random = np.random.default_rng(seed)
     if dtype.startswith(("int", "bool")):
-        return random.integers(0, 2, shape).astype(numpy_dtype(dtype))
-    return random.standard_normal(shape, np.float32).astype(numpy_dtype(dtype))
+        return np.asarray(random.integers(0, 2, shape)).astype(numpy_dtype(dtype))
+    return np.asarray(random.standard_normal(shape, np.float32)).astype(numpy_dtype(dtype))
 
 
 def read_npy(path: str) -> Array:
@@ -147,7 +160,7 @@ def random_constant(name: str, shape: tuple[int, ...], dtype: str, seed: int) ->
         return values
     wide = values.astype(np.float32)
     wide = wide / max(1, shape[-1]) ** 0.5 if len(shape) > 1 else wide / 2 + 0.5
-    return wide.astype(values.dtype)
+    return np.asarray(wide).astype(values.dtype)
 
 
 def hash_name(name: str) -> int:

@@ -76,7 +76,7 @@ def run(options: argparse.Namespace) -> int:
         module, stop, start=start, target=options.target, arch=arch, measure=options.measure, source=source
     )
     if options.to == "source":
-        files = driver.emit(module).files
+        files = driver.emit(module, source).files
         text = "\n".join(f"// ---- {name}\n{content}" for name, content in files.items())
     else:
         text = str(module) + "\n"

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from ait_mlir.errors import AitError
+from ait_mlir.errors import AitError, InputError
 from ait_mlir.host.files import atomic_file
 from ait_mlir.runtime.artifact import Manifest
 from ait_mlir.runtime.data import AITData
@@ -20,6 +20,7 @@ from ait_mlir.tools.commands.common import (
     Array,
     UsageError,
     name_and_value,
+    natural,
     parse_dims,
     parse_input,
     read_npy,
@@ -65,7 +66,7 @@ def add(subparsers: Any) -> None:
     p.add_argument("--tolerance", type=float, help="largest error allowed, over the largest expected magnitude")
     p.add_argument("--weights", metavar="FILE", help="a safetensors file for constants, or 'random'")
     p.add_argument("--graph", action="store_true", help="as a CUDA graph (run three times)")
-    p.add_argument("--seed", type=int, default=0, help="of random inputs and weights (default: 0)")
+    p.add_argument("--seed", type=natural, default=0, help="of random inputs and weights (default: 0)")
     p.set_defaults(run=run)
 
 
@@ -105,9 +106,20 @@ def _dims_of(model: Model, given: Mapping[str, Array], texts: list[str]) -> dict
     manifest = manifest_of(model)
     values = parse_dims(texts, manifest.dims)
     told = {text.partition("=")[0] for text in texts}
-    for tensor in manifest.inputs:
-        for dim, extent in zip(tensor.shape, given[tensor.name].shape if tensor.name in given else (), strict=False):
+    ranges = {dim.name: dim for dim in manifest.dims}
+    for tensor in [t for t in manifest.inputs if t.name in given]:
+        shape = given[tensor.name].shape
+        if len(shape) != len(tensor.shape):
+            raise InputError(
+                f"input '{tensor.name}' has rank {len(shape)} (shape {list(shape)}), expected rank {len(tensor.shape)}"
+            )
+        for axis, (dim, extent) in enumerate(zip(tensor.shape, shape, strict=True)):
             if dim in values and dim not in told:
+                if not ranges[dim].lo <= extent <= ranges[dim].hi:
+                    raise InputError(
+                        f"input '{tensor.name}' has extent {extent} on axis {axis}, so {dim} = {extent}, "
+                        f"expected a value from {ranges[dim].lo} to {ranges[dim].hi}"
+                    )
                 values[dim] = extent
     return values
 

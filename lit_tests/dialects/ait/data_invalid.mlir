@@ -180,3 +180,9 @@ ait.graph @negative_result(%a: !ait.tensor<1 x f16>) dims {b = 1 to 4} {
 // expected-error @below {{ait.graph: dim 4 floordiv b divides by b, which is not proved to be at least 1}}
 ait.graph @divisor(%a: !ait.tensor<(4 floordiv b) x f16>) dims {b = 0 to 4} {
 }
+
+// -----
+
+%0 = ait.param "w" : !ait.tensor<8 x f16>
+// expected-error @below {{ait.output: stands in the body of an ait.graph only}}
+ait.output "y" %0 : !ait.tensor<8 x f16>

@@ -215,3 +215,17 @@ ait.graph @integer_pow(%a: !ait.tensor<8 x i64>) {
   // expected-error @below {{ait.pow: needs a floating-point type, got i64; convert with ait.cast}}
   %0 = ait.pow %a, %a : !ait.tensor<8 x i64>
 }
+
+// -----
+
+ait.graph @operand_type() {
+  %0 = "ait.constant"() <{value = 1 : i64}> : () -> !ait.tensor<i64>
+  %1 = ait.fused_elementwise(%0) {
+  ^bb0(%x: i64):
+    // expected-error @below {{ait.constant: type index is neither a tensor nor an element type}}
+    %z = "ait.constant"() <{value = 1 : i64}> : () -> index
+    // expected-error @below {{ait.add: operand type index is neither a tensor nor an element type}}
+    %y = "ait.add"(%z, %z) : (index, index) -> i64
+    ait.yield %x : i64
+  } : !ait.tensor<i64>
+}

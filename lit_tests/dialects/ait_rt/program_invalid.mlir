@@ -160,3 +160,69 @@ ait_rt.program @buffer_dim arena (64) {
   // expected-error @below {{ait_rt.alloc: dim 'b' of !ait_rt.buffer<b x f16> is not declared}}
   %h = ait_rt.alloc at (0) : !ait_rt.buffer<b x f16>
 }
+
+// -----
+
+ait_rt.program @copy_into_input arena (0) {
+  %x = ait_rt.input "x" : !ait_rt.buffer<8 x f16>
+  %y = ait_rt.output "y" : !ait_rt.buffer<8 x f16>
+  // expected-error @below {{ait_rt.copy: writes input 'x', which is the caller's; write an alloc or an output}}
+  ait_rt.copy %y to %x
+}
+
+// -----
+
+ait_rt.program @copy_into_constant arena (0) {
+  %x = ait_rt.input "x" : !ait_rt.buffer<4 x f16>
+  %c = ait_rt.constant ["w"] : !ait_rt.buffer<8 x f16>
+  %v = ait_rt.view %c offset (2) strides [1] : !ait_rt.buffer<6 x f16>
+  %u = ait_rt.view %v offset (1) strides [1] : !ait_rt.buffer<4 x f16>
+  // expected-error @below {{ait_rt.copy: writes a constant, which all runs share; write an alloc or an output}}
+  ait_rt.copy %x to %u
+}
+
+// -----
+
+ait_rt.kernel @relu_0 "native" {} (%a: !ait.tensor<8 x f16>) {
+  %0 = ait.relu %a : !ait.tensor<8 x f16>
+  ait_rt.return %0 : !ait.tensor<8 x f16>
+}
+ait_rt.program @launch_into_input arena (0) {
+  %x = ait_rt.input "x" : !ait_rt.buffer<8 x f16>
+  %y = ait_rt.output "y" : !ait_rt.buffer<8 x f16>
+  // expected-error @below {{ait_rt.launch: writes input 'x', which is the caller's}}
+  ait_rt.launch @relu_0 ins(%x) outs(%x) workspace() stream 0
+  // expected-error @below {{ait_rt.launch: writes input 'x', which is the caller's}}
+  ait_rt.launch @relu_0 ins(%x) outs(%y) workspace(%x) stream 0
+}
+
+// -----
+
+ait_rt.kernel @relu_0 "native" {} (%a: !ait.tensor<b x f16>) dims {b = 2 to 4} {
+  %0 = ait.relu %a : !ait.tensor<b x f16>
+  ait_rt.return %0 : !ait.tensor<b x f16>
+}
+ait_rt.program @ranges dims {b = 1 to 4} arena (0) {
+  %x = ait_rt.input "x" : !ait_rt.buffer<b x f16>
+  %y = ait_rt.output "y" : !ait_rt.buffer<b x f16>
+  // expected-error @below {{ait_rt.launch: @relu_0 is for b = 2 to 4, the program has 1 to 4}}
+  ait_rt.launch @relu_0 ins(%x) outs(%y) workspace() stream 0
+}
+
+// -----
+
+ait_rt.program @own_name arena (0) {
+  // expected-error @below {{names that start with '$' are the compiler's own}}
+  %c = ait_rt.constant ["$literal.0"] : !ait_rt.buffer<8 x f16>
+}
+
+// -----
+
+ait_rt.program @first arena (64) {
+  %h = ait_rt.alloc at (0) : !ait_rt.buffer<4 x f16>
+}
+ait_rt.program @second arena (64) {
+  %y = ait_rt.output "y" : !ait_rt.buffer<4 x f16>
+  // expected-error @below {{%h is used before its definition}}
+  ait_rt.copy %h to %y
+}

@@ -27,7 +27,11 @@ AIT_FN float from_bits(uint32_t u) { return bit_cast<float>(u); }
 
 /// x with the sign of s; x must not be negative.
 AIT_FN float with_sign(float x, float s) { return from_bits(bits(x) | (bits(s) & 0x80000000u)); }
+#ifdef AIT_DEVICE_MATH
+AIT_FN float magnitude(float x) { return ::fabsf(x); }  // free: a modifier of whatever reads it
+#else
 AIT_FN float magnitude(float x) { return from_bits(bits(x) & 0x7fffffffu); }
+#endif
 
 /// exp(x) for -104 <= x <= 89 (NaN passes): x = n ln 2 + r, a polynomial in r, and two exact scalings by powers of two.
 AIT_FN float exp_core(float x) {

@@ -132,7 +132,8 @@ AIT_FN To convert(From value) {
     if constexpr (std::is_same_v<From, double> || std::is_same_v<From, int32_t>) {
       return from_float<To>(round_to_odd(static_cast<double>(value)));
     } else if constexpr (std::is_same_v<From, int64_t>) {
-      const int64_t low = value & 0x7ff;  // a double holds 53 bits: fold the low 11 into one sticky bit
+      constexpr int64_t exact = int64_t(1) << 53;  // a double holds 53 bits: beyond them fold the low 11 into one sticky bit
+      const int64_t low = value > exact || value < -exact ? value & 0x7ff : 0;
       return from_float<To>(round_to_odd(static_cast<double>((value - low) | (low != 0 ? 0x400 : 0))));
     } else {
       return from_float<To>(to_float(value));

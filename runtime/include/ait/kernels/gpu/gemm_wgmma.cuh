@@ -1,8 +1,8 @@
 /// @file gemm_wgmma.cuh
 /// @brief Gemm on Hopper (sm_90a): bulk tensor copies into a ring of stages, wgmma, a persistent grid, any epilogue.
 ///
-/// A block has one warpgroup of which a thread copies and two that compute. Unless `kTogether`, the warpgroups take turns: each computes a whole
-/// tile, so that the epilogue of one hides behind the products of the other. With `kTogether` they share a tile, one half of its rows each.
+/// A block has a warpgroup of which one thread copies, and one or two teams of warpgroups that compute. A team computes a whole tile, each of
+/// its groups some rows. Two teams take turns, so that the epilogue of one hides behind the products of the other.
 /// The blocks of a cluster compute tiles one below the other and copy the columns of b that they share once, to all of them.
 /// The accumulators are transposed among four lanes, so that the epilogue sees `kSpan` neighbouring columns and writes 16 bytes.
 #ifndef AIT_KERNELS_GPU_GEMM_WGMMA_CUH_
@@ -22,19 +22,23 @@ namespace ait::gpu {
 /// @tparam kM_, kN_ tile of the result
 /// @tparam kStages_ steps of 64 along K in flight
 /// @tparam kCluster_ blocks of a cluster: 1, 2 or 4
-/// @tparam kTogether_ whether both warpgroups work on one tile
-template <int kM_, int kN_, int kStages_, int kCluster_, bool kTogether_>
+/// @tparam kTeams_, kGroups_ how many tiles are worked on at a time; warpgroups that share one
+template <int kM_, int kN_, int kStages_, int kCluster_, int kTeams_, int kGroups_>
 struct HopperTile {
-  static constexpr int kM = kM_, kN = kN_, kK = 64, kStages = kStages_, kCluster = kCluster_;
-  static constexpr bool kTogether = kTogether_;
-  static constexpr int kGroups = 2, kThreads = 128 * (kGroups + 1);
-  static constexpr int kGroupM = kTogether ? kM / kGroups : kM;  ///< rows of a warpgroup
-  static constexpr int kMmaM = kGroupM / 64;
+  static constexpr int kM = kM_, kN = kN_, kK = 64, kStages = kStages_, kCluster = kCluster_, kTeams = kTeams_, kGroups = kGroups_;
+  static constexpr int kConsumers = 128 * kTeams * kGroups, kThreads = kConsumers + 128;
+  static constexpr int kMmaM = kM / kGroups / 64;  ///< times 64 rows of a warpgroup
   static constexpr int kABytes = kM * kK * 2, kBBytes = kN * kK * 2, kStageBytes = kABytes + kBBytes;
-  static constexpr int kSharedBytes = 1024 + kStages * kStageBytes + kStages * 16;  ///< with room to align the first stage
+  static constexpr int kSharedBytes = 1024 + kStages * kStageBytes + (kStages + 1) * 16;  ///< with room to align the first stage
 
-  static_assert(kGroupM % 64 == 0 && kN % 32 == 0 && kN <= 256 && kM <= 256, "a warpgroup computes multiples of 64 x 32");
-  static_assert(kMmaM * kN <= 384, "the accumulators fit in registers");
+  /// Registers of a thread at the start, of one that copies and of one that computes: together no more than at the start.
+  static constexpr int kStartRegisters = 65536 / kThreads / 8 * 8;
+  static constexpr int kCopyRegisters = kTeams * kGroups == 2 ? 40 : 32;
+  static constexpr int kRegisters = (kStartRegisters * kThreads - kCopyRegisters * 128) / kConsumers / 8 * 8;
+
+  static_assert((kTeams == 1 || kTeams == 2) && kTeams * kGroups <= 4, "at most four warpgroups compute");
+  static_assert(kM % (64 * kGroups) == 0 && kM <= 256 && kN % 32 == 0 && kN <= 256, "a warpgroup computes multiples of 64 x 32");
+  static_assert(kMmaM * kN / 2 + 40 <= kRegisters, "the accumulators fit in registers");
   static_assert(kN % (8 * kCluster) == 0 && kStages >= 2 && kSharedBytes <= 227 * 1024);
 };
 
@@ -102,37 +106,94 @@ __device__ __forceinline__ void transpose_quad(float (&v)[4][2]) {
   }
 }
 
-/// @brief The epilogue over the accumulators of a warpgroup, whose first row is `m0`.
-template <class Tile, class F, class T, class D, class... E>
+/// @brief Whether spans of all operands are read in 16-byte pieces.
+inline bool all_aligned(const Operands<>&) { return true; }
+
+template <class E, class... Rest>
+bool all_aligned(const Operands<E, Rest...>& operands) {
+  return operands.aligned && all_aligned(operands.rest);
+}
+
+/// @brief Reads a whole span of each operand, without a branch.
+template <class... E>
+__device__ __forceinline__ void fetch_aligned(const Operands<E...>& operands, int64_t outer, int64_t inner, int row, int col,
+                                              typename Operands<E...>::Raw& raw) {
+  if constexpr (sizeof...(E) > 0) {
+    const auto& x = operands.first;
+    load_span(x.data + outer * x.outer + inner * x.inner + int64_t(row) * x.row + col, 1, true, kSpan, raw.first);
+    fetch_aligned(operands.rest, outer, inner, row, col, raw.rest);
+  }
+}
+
+/// @brief Writes a whole span if `exists`, without a branch, so that the spans around it are computed side by side.
+template <class D>
+__device__ __forceinline__ void store_aligned(D* to, const Span<compute_t<D>>& from, bool exists) {
+  if constexpr (sizeof(D) == 2 || sizeof(D) == 4) {
+    RawSpan<D> raw;
+    struct alignas(16) Words {
+      uint32_t v[4];
+    };
+#pragma unroll
+    for (int i = 0; i < kSpan; ++i) raw.pieces[i / (kSpan / kPieces<D>)].v[i % (kSpan / kPieces<D>)] = convert<D>(from.v[i]);
+#pragma unroll
+    for (int p = 0; p < kPieces<D>; ++p) {
+      const Words words = bit_cast<Words>(raw.pieces[p]);
+      asm volatile("{\n.reg .pred p;\nsetp.ne.b32 p, %5, 0;\n@p st.global.v4.b32 [%0], {%1, %2, %3, %4};\n}\n" ::"l"(
+                       reinterpret_cast<Piece<D>*>(to) + p),
+                   "r"(words.v[0]), "r"(words.v[1]), "r"(words.v[2]), "r"(words.v[3]), "r"(int(exists))
+                   : "memory");
+    }
+  } else {
+    if (exists) store_span(to, 1, true, kSpan, from);
+  }
+}
+
+/// @brief The epilogue over the accumulators of a warpgroup, whose first row is `m0`. `ready` returns when they are complete.
+template <class Tile, class F, class T, class D, class... E, class Ready>
 __device__ __forceinline__ void finish_accumulators(const GemmArgs<T, D, E...>& args, float (&acc)[Tile::kMmaM][Tile::kN / 2], int m0, int n0,
-                                                    int64_t outer, int64_t inner) {
+                                                    int64_t outer, int64_t inner, const Ready& ready) {
+  // A round finishes a span of several rows. The operands of a round are read before the round before is finished.
+  constexpr int kSpans = Tile::kMmaM * 2, kRound = Tile::kRegisters - Tile::kMmaM * Tile::kN / 2 < 64 ? 1 : 2, kPerBlock = kSpans / kRound;
+  constexpr int kRounds = Tile::kN / 32 * kPerBlock;
   const int lane = int(threadIdx.x) % 32, warp = int(threadIdx.x) / 32 % 4;
-  const int first_row = m0 + warp * 16 + lane / 4;
-  // The operands of several spans are read before the first is finished, as many as registers allow.
-  constexpr int kSpans = Tile::kMmaM * 2, kBatch = Tile::kMmaM * Tile::kN > 320 ? 1 : kSpans;
+  const int first_row = m0 + warp * 16 + lane / 4, first_col = n0 + (lane % 4) * kSpan;
+  D* const to = args.d.data + outer * args.d.outer + inner * args.d.inner;
+  typename Operands<E...>::Raw raw[2][kRound];
+  auto row_of = [&](int span) { return first_row + span / 2 * 64 + span % 2 * 8; };
+  auto fetch = [&](int round, typename Operands<E...>::Raw(&into)[kRound]) {
+    const int col = first_col + round / kPerBlock * 32;
+#pragma unroll
+    for (int s = 0; s < kRound; ++s) {
+      const int row = row_of(round % kPerBlock * kRound + s);
+      // What does not exist is read from the last row and columns, and not used.
+      fetch_aligned(args.operands, outer, inner, row < args.m ? row : args.m - 1, col < args.n ? col : args.n - kSpan, into[s]);
+    }
+  };
+  fetch(0, raw[0]);
+  ready();
 #pragma unroll
   for (int block = 0; block < Tile::kN / 32; ++block) {
-    const int col = n0 + block * 32 + (lane % 4) * kSpan;
+    const int col = first_col + block * 32;
 #pragma unroll
-    for (int begin = 0; begin < kSpans; begin += kBatch) {
-      typename Operands<E...>::Raw raw[kBatch];
+    for (int part = 0; part < kPerBlock; ++part) {
+      const int round = block * kPerBlock + part;
+      if (round + 1 < kRounds) fetch(round + 1, raw[(round + 1) % 2]);
 #pragma unroll
-      for (int s = 0; s < kBatch; ++s) {
-        const int row = first_row + (begin + s) / 2 * 64 + s % 2 * 8;
-        if (row < args.m && col < args.n) args.operands.fetch(outer, inner, row, col, args.n - col, raw[s]);
-      }
-#pragma unroll
-      for (int s = 0; s < kBatch; ++s) {
-        const float(&from)[Tile::kN / 2] = acc[(begin + s) / 2];
+      for (int s = 0; s < kRound; ++s) {
+        const int span = part * kRound + s, row = row_of(span);
         float v[4][2];
 #pragma unroll
-        for (int j = 0; j < 4; ++j) v[j][0] = from[(block * 4 + j) * 4 + s % 2 * 2], v[j][1] = from[(block * 4 + j) * 4 + s % 2 * 2 + 1];
+        for (int j = 0; j < 4; ++j) {
+          const int at = (block * 4 + j) * 4 + span % 2 * 2;
+          v[j][0] = acc[span / 2][at], v[j][1] = acc[span / 2][at + 1];
+        }
         transpose_quad(v);
         Span<float> sum;
+        Span<compute_t<D>> out;
 #pragma unroll
         for (int e = 0; e < kSpan; ++e) sum.v[e] = v[e / 2][e % 2];
-        const int row = first_row + (begin + s) / 2 * 64 + s % 2 * 8;
-        if (row < args.m && col < args.n) args.template finish<F>(outer, inner, row, col, sum, raw[s]);
+        Operands<E...>::template run<F>(raw[round % 2][s], sum, out);
+        store_aligned(to + int64_t(row) * args.d.row + col, out, row < args.m && col < args.n);
       }
     }
   }
@@ -145,7 +206,7 @@ __global__ void __launch_bounds__(Tile::kThreads, 1) gemm_wgmma_kernel(const __g
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)
   extern __shared__ char shared[];
   const uint32_t stages = (shared_address(shared) + 1023u) & ~1023u;
-  const uint32_t full = stages + Tile::kStages * Tile::kStageBytes, empty = full + Tile::kStages * 8;
+  const uint32_t full = stages + Tile::kStages * Tile::kStageBytes, empty = full + Tile::kStages * 8, turns = empty + Tile::kStages * 8;
   const int warp = __shfl_sync(0xffffffffu, int(threadIdx.x) / 32, 0);
   const uint32_t rank = Tile::kCluster > 1 ? blockIdx.x % Tile::kCluster : 0;
   const int first = int(blockIdx.x / Tile::kCluster), stride = int(gridDim.x / Tile::kCluster);
@@ -153,8 +214,9 @@ __global__ void __launch_bounds__(Tile::kThreads, 1) gemm_wgmma_kernel(const __g
   if (threadIdx.x == 0) {
     for (int s = 0; s < Tile::kStages; ++s) {
       barrier_init(full + s * 8, 1);
-      barrier_init(empty + s * 8, 4 * Tile::kCluster * (Tile::kTogether ? Tile::kGroups : 1));
+      barrier_init(empty + s * 8, 4 * Tile::kGroups * Tile::kCluster);
     }
+    for (int team = 0; team < 2; ++team) barrier_init(turns + team * 8, 4 * Tile::kGroups);
     barrier_init_fence();
     prefetch_map(&args.a_map);
     prefetch_map(&args.b_map);
@@ -168,9 +230,9 @@ __global__ void __launch_bounds__(Tile::kThreads, 1) gemm_wgmma_kernel(const __g
 
   const GemmArgs<T, D, E...>& gemm = args.gemm;
   RingPlace<Tile::kStages> place;
-  if (warp >= 4 * Tile::kGroups) {
-    shrink_registers<40>();
-    if (threadIdx.x == 128 * Tile::kGroups) {
+  if (warp >= Tile::kConsumers / 32) {
+    if constexpr (Tile::kConsumers > 128) shrink_registers<Tile::kCopyRegisters>();
+    if (threadIdx.x == Tile::kConsumers) {
       for (int t = first; t < args.tiles; t += stride) {
         const TileIndex tile(uint32_t(t), gemm.tiles_m, gemm.tiles_n);
         const int m0 = (tile.m * Tile::kCluster + int(rank)) * Tile::kM, n0 = tile.n * Tile::kN;
@@ -189,14 +251,22 @@ __global__ void __launch_bounds__(Tile::kThreads, 1) gemm_wgmma_kernel(const __g
       allow_next();
     }
   } else {
-    grow_registers<232>();
-    const int group = warp / 4, lane = int(threadIdx.x) % 32;
-    const int turn = Tile::kTogether ? 0 : group, turns = Tile::kTogether ? 1 : Tile::kGroups;
+    if constexpr (Tile::kConsumers > 128) grow_registers<Tile::kRegisters>();
+    const int team = warp / 4 / Tile::kGroups, group = warp / 4 % Tile::kGroups, lane = int(threadIdx.x) % 32;
     auto release = [&](uint32_t stage) {
-      if (lane < Tile::kCluster) barrier_arrive(empty + stage * 8, uint32_t(lane));
+      // What was read there was read by the tensor cores, and is done: no memory of this thread needs to be ordered.
+      if constexpr (Tile::kCluster > 1) {
+        if (lane < Tile::kCluster) barrier_arrive(empty + stage * 8, uint32_t(lane));
+      } else if (lane == 0) {
+        barrier_arrive(empty + stage * 8);
+      }
     };
-    place.skip(uint32_t(turn * args.steps));
-    for (int t = first + turn * stride; t < args.tiles; t += turns * stride) {
+    place.skip(uint32_t(team * args.steps));
+    uint32_t turn_parity = team == 0;  // nobody goes before the first turn of team 0
+    for (int t = first + team * stride; t < args.tiles; t += Tile::kTeams * stride) {
+      // Parities tell a phase of a stage only from its neighbours, so a team waits for stages when the other has seen its last.
+      if (Tile::kTeams > 1) barrier_wait(turns + team * 8, turn_parity);
+      turn_parity ^= 1;
       float acc[Tile::kMmaM][Tile::kN / 2];
       uint32_t previous = 0;
       for (int step = 0; step < args.steps; ++step) {
@@ -208,7 +278,7 @@ __global__ void __launch_bounds__(Tile::kThreads, 1) gemm_wgmma_kernel(const __g
           const uint64_t b_operand = wgmma_operand(b + (kBK ? k * 32 : k * 2048), Tile::kK * 128);
 #pragma unroll
           for (int i = 0; i < Tile::kMmaM; ++i) {
-            const int block = (Tile::kTogether ? group * Tile::kMmaM : 0) + i;  // of 64 rows
+            const int block = group * Tile::kMmaM + i;  // of 64 rows
             const uint64_t a_operand = wgmma_operand(a + block * 64 * 128 + (kAK ? k * 32 : k * 2048), Tile::kK * 128);
             Wgmma<Tile::kN>::template run<T, !kAK, !kBK>(acc[i], a_operand, b_operand, k > 0 || step > 0);
           }
@@ -219,13 +289,14 @@ __global__ void __launch_bounds__(Tile::kThreads, 1) gemm_wgmma_kernel(const __g
         previous = place.stage;
         place.next();
       }
-      wgmma_wait<0>();
-      release(previous);
-      place.skip(uint32_t((turns - 1) * args.steps));
-
+      if (Tile::kTeams > 1 && lane == 0) barrier_arrive(turns + (team ^ 1) * 8);
+      place.skip(uint32_t((Tile::kTeams - 1) * args.steps));
       const TileIndex tile(uint32_t(t), gemm.tiles_m, gemm.tiles_n);
-      const int m0 = (tile.m * Tile::kCluster + int(rank)) * Tile::kM + (Tile::kTogether ? group * Tile::kGroupM : 0);
-      finish_accumulators<Tile, F>(gemm, acc, m0, tile.n * Tile::kN, tile.batch / gemm.inner, tile.batch % gemm.inner);
+      const int m0 = (tile.m * Tile::kCluster + int(rank)) * Tile::kM + group * Tile::kMmaM * 64;
+      finish_accumulators<Tile, F>(gemm, acc, m0, tile.n * Tile::kN, tile.batch / gemm.inner, tile.batch % gemm.inner, [&] {
+        wgmma_wait<0>();
+        release(previous);
+      });
     }
   }
   if constexpr (Tile::kCluster > 1) {
@@ -235,20 +306,22 @@ __global__ void __launch_bounds__(Tile::kThreads, 1) gemm_wgmma_kernel(const __g
 #endif
 }
 
-/// @brief Launches `gemm_wgmma_kernel`: half or bfloat16 operands, each with one stride of 1. Where rows of a or b start off 16-byte
-/// boundaries, or K is 0, a slow kernel takes over.
+/// @brief Launches `gemm_wgmma_kernel`: half or bfloat16 operands, each with one stride of 1. Where rows of any matrix start off 16-byte
+/// boundaries, columns of d or an extra operand are not contiguous, N is no multiple of 8, or K is 0, a slow kernel takes over.
 template <class Tile, bool kAK, bool kBK, class F, class T, class D, class... E>
 int32_t gemm_wgmma(const Context& ctx, const GemmShape& shape, Matrices<const T> a, Matrices<const T> b, Matrices<D> d,
                    Operands<E...> operands) {
   if (shape.m == 0 || shape.n == 0 || shape.outer * shape.inner == 0) return 0;
   const bool aligned = (kAK ? rows_aligned(a, a.col, a.row) : rows_aligned(a, a.row, a.col)) &&
                        (kBK ? rows_aligned(b, b.row, b.col) : rows_aligned(b, b.col, b.row));
-  if (!aligned || shape.k == 0) return gemm_simt<F>(ctx, shape, a, b, d, operands);
+  if (!aligned || !rows_aligned(d, d.col, d.row) || !all_aligned(operands) || shape.n % kSpan != 0 || shape.k == 0) {
+    return gemm_simt<F>(ctx, shape, a, b, d, operands);
+  }
   constexpr int kRows = Tile::kM * Tile::kCluster;
   HopperArgs<T, D, E...> args{{},
                               {},
                               {int(shape.m), int(shape.n), int(shape.k), int(shape.inner), int((shape.m + kRows - 1) / kRows),
-                               int((shape.n + Tile::kN - 1) / Tile::kN), a, b, d, true, true, rows_aligned(d, d.col, d.row), operands},
+                               int((shape.n + Tile::kN - 1) / Tile::kN), a, b, d, true, true, true, operands},
                               0,
                               int((shape.k + Tile::kK - 1) / Tile::kK),
                               a.inner != 0,

@@ -1,0 +1,258 @@
+"""Contractions of f16 and bf16 on Hopper's own matrix instruction, with any elementwise epilogue inside."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import cast
+
+from xdsl.dialects.builtin import BFloat16Type, Float16Type
+from xdsl.ir import Operation
+
+from ait_mlir.dialects.ait.gemm import ContractionOp
+from ait_mlir.dialects.ait.types import TensorType, scope_of
+from ait_mlir.dims import Expr, Scope
+from ait_mlir.lowering.kernels.base import Arg, Emission, Strides, Target, element_bytes
+from ait_mlir.lowering.kernels.contraction import Matrix, Problem, epilogue_functor
+from ait_mlir.lowering.kernels.gemm import ContractionKernel
+from ait_mlir.lowering.kernels.gemm_tiles import SMS
+
+__all__ = ["KERNELS", "HopperGemm", "HopperTile"]
+
+SPAN = 8
+"""Columns that a thread finishes at a time; 16 bytes of f16."""
+STAGE_K = 64
+SHARED_LIMIT = 227 * 1024
+MAX_CONFIGS = 8
+
+# As benchmarks/device/gemm_hopper.py measures them on an H200.
+START_SECONDS = 3.0e-6
+STEP_RATE = 2.8e12
+"""Multiply-adds of a multiprocessor per second."""
+STEP_SECONDS, STEP_COPY_RATE = 0.1e-6, 400e9
+"""The least time of a step of 64 along K: its copies on their way, and their bytes per second."""
+COPY_RATE = 85e9
+"""Bytes per second that a multiprocessor gets from L2 when all of them copy."""
+LAST_SECONDS = 0.08e-9
+"""What an element of the last tile costs, shared by the groups of a team."""
+ERF_SECONDS, ERF_SECONDS_OF_ONE_TEAM = 0.12e-9, 0.08e-9
+"""What an erf gelu costs an element of each tile, although the other team computes meanwhile."""
+OPERAND_SECONDS, ROW_SECONDS = 0.1e-9, 0.01e-9
+"""What reading an extra operand costs an element: a matrix, and a row that all share."""
+
+
+@dataclass(frozen=True)
+class Finish:
+    """What an epilogue does: how many extra operands it reads, as matrices or as one row; whether there is an erf."""
+
+    matrices: int
+    rows: int
+    erf: bool
+
+    @staticmethod
+    def of(op: ContractionOp) -> Finish:
+        shapes = [cast(TensorType, v.type).dims[:-1] for v in op.operands[2:]]
+        rows = sum(all(d.as_int() == 1 for d in lead) for lead in shapes)
+        names = {o.name for o in op.epilogue.block.ops} if op.epilogue.blocks else set[str]()
+        return Finish(len(shapes) - rows, rows, bool(names & {"ait.gelu", "ait.erf"}))
+
+
+@dataclass(frozen=True)
+class HopperTile:
+    """Template arguments of `ait::gpu::HopperTile`."""
+
+    m: int
+    n: int
+    stages: int
+    cluster: int
+    teams: int
+    groups: int
+
+    @property
+    def cpp(self) -> str:
+        return f"ait::gpu::HopperTile<{', '.join(map(str, self.values()))}>"
+
+    def values(self) -> tuple[int, ...]:
+        return (self.m, self.n, self.stages, self.cluster, self.teams, self.groups)
+
+    def config(self) -> dict[str, int]:
+        """As it stands in the IR."""
+        return dict(zip(KEYS, self.values(), strict=True))
+
+    @staticmethod
+    def of(config: Mapping[str, int]) -> HopperTile:
+        """The tile of a config; missing entries are those of the first tile. `ValueError` if there is no such tile."""
+        first = TILES[0].config()
+        tile = HopperTile(*(int(config.get(key, first[key])) for key in KEYS))
+        tile.check()
+        return tile
+
+    @property
+    def shared_bytes(self) -> int:
+        return 1024 + self.stages * (self.m + self.n) * STAGE_K * 2 + (self.stages + 1) * 16
+
+    @property
+    def results(self) -> int:
+        """Results that a thread holds."""
+        return self.m * self.n // (128 * max(1, self.groups))
+
+    @property
+    def registers(self) -> int:
+        """Registers of a thread that computes."""
+        return {1: 255, 2: 232, 3: 160}.get(self.teams * self.groups, 112)
+
+    def check(self) -> None:
+        """Raise `ValueError` where the template's static assertions would fail."""
+        problems = {
+            "1 or 2 teams of 1 to 4 groups, 4 groups in all": self.teams in (1, 2)
+            and 1 <= self.teams * self.groups <= 4,
+            "a group computes a multiple of 64 rows": self.m > 0 and self.m % (64 * max(1, self.groups)) == 0,
+            "at most 256 rows": self.m <= 256,
+            "tile_n is a multiple of 32 up to 256": self.n % 32 == 0 and 32 <= self.n <= 256,
+            "the results of a thread fit in registers": self.results + 40 <= self.registers,
+            "cluster is 1, 2 or 4": self.cluster in (1, 2, 4),
+            "at least 2 stages": self.stages >= 2,
+            "at most 227 KiB of shared memory": self.shared_bytes <= SHARED_LIMIT,
+        }
+        wrong = [what for what, holds in problems.items() if not holds]
+        if wrong:
+            raise ValueError(f"no Hopper gemm has the tile {self.config()}: {'; '.join(wrong)}")
+
+    def fits(self, a_contiguous_in_k: bool, b_contiguous_in_k: bool) -> bool:
+        """Whether the layouts allow it: rows of an operand with M or N contiguous are copied in pieces of 64."""
+        return b_contiguous_in_k or self.n % 64 == 0
+
+    def seconds(self, m: int, n: int, k: int, batches: int, finish: Finish) -> float:
+        """Estimated seconds of a problem with such an epilogue."""
+        tiles = -(-m // (self.m * self.cluster)) * self.cluster * -(-n // self.n) * batches
+        rounds = -(-tiles // (SMS // self.cluster * self.cluster))
+        results = self.m * self.n
+        copied = (self.m + self.n) * STAGE_K * 2
+        least = copied / COPY_RATE if tiles >= SMS else STEP_SECONDS + copied / STEP_COPY_RATE
+        products = -(-k // STAGE_K) * max(results * STAGE_K / STEP_RATE, least)
+        crowded = (
+            max(1.0, 56 / (self.registers - self.results)) ** 3
+        )  # few registers are left for operands on their way
+        extra = (finish.matrices * OPERAND_SECONDS + finish.rows * ROW_SECONDS) * crowded
+        last = LAST_SECONDS / self.groups
+        if self.teams == 1:
+            extra, last = extra + last, 0.0
+        if finish.erf:
+            extra += ERF_SECONDS if self.teams == 2 else ERF_SECONDS_OF_ONE_TEAM
+        return START_SECONDS + rounds * (products + results * extra) + results * last
+
+
+KEYS = ("tile_m", "tile_n", "stages", "cluster", "teams", "groups")
+
+TILES = (
+    HopperTile(128, 128, 6, 1, 2, 1),
+    HopperTile(128, 192, 5, 1, 2, 1),
+    HopperTile(128, 128, 6, 1, 2, 2),
+    HopperTile(192, 128, 5, 1, 1, 3),
+    HopperTile(128, 96, 7, 1, 2, 2),
+    HopperTile(128, 96, 7, 1, 2, 1),
+    HopperTile(64, 256, 5, 1, 2, 1),
+    HopperTile(128, 128, 6, 2, 2, 1),
+    HopperTile(64, 128, 8, 1, 2, 1),
+    HopperTile(64, 64, 8, 1, 1, 1),
+    HopperTile(64, 32, 8, 1, 1, 1),
+    HopperTile(128, 32, 8, 1, 1, 2),
+)
+
+
+def best_tiles(m: int, n: int, k: int, batches: int, finish: Finish) -> list[HopperTile]:
+    """Every tile, the best estimate first."""
+    return sorted(TILES, key=lambda tile: tile.seconds(m, n, k, batches, finish))
+
+
+def _is_one(stride: Expr) -> bool:
+    return stride.as_int() == 1
+
+
+def _is_aligned(x: Matrix, scope: Scope) -> bool:
+    """Whether all rows of a matrix with contiguous rows or columns start on 16-byte boundaries if the first does."""
+    if not (_is_one(x.row) or _is_one(x.col)):
+        return False
+    unit = max(1, 16 // element_bytes(x.arg.type))
+    pitch = x.row if _is_one(x.col) else x.col
+    return all(scope.divisible(stride, unit) for stride in (pitch, *x.batch))
+
+
+class HopperGemm(ContractionKernel):
+    """wgmma, bulk tensor copies and a persistent grid, for sm_90a; the epilogue of a tile hides behind the next one."""
+
+    provider = "hopper"
+
+    def takes(self, op: ContractionOp, target: Target) -> bool:
+        kind = cast(TensorType, op.a.type).element_type
+        return (
+            target.kind == "cuda"
+            and target.arch == "sm_90a"
+            and isinstance(kind, Float16Type | BFloat16Type)
+            and len(op.operands) <= 16
+            and scope_of(op).positive(op.split_a()[2])
+        )
+
+    def matches(self, op: Operation, target: Target) -> bool:
+        if not super().matches(op, target):
+            return False
+        op = cast(ContractionOp, op)
+        problem, scope = Problem.contiguous(op), scope_of(op)
+        return scope.divisible(problem.n, SPAN) and all(self._steps_well(x, problem, scope) for x in _matrices(problem))
+
+    def _steps_well(self, x: Matrix, problem: Problem, scope: Scope) -> bool:
+        """Whether 16-byte accesses to `x` are safe; a result or an extra operand has contiguous columns."""
+        along_rows = x is problem.a or x is problem.b or _is_one(x.col)
+        return along_rows and _is_aligned(x, scope)
+
+    def accepts(self, op: Operation, position: int, strides: Strides, scope: Scope) -> bool:
+        if not super().accepts(op, position, strides, scope):
+            return False
+        problem = Problem.contiguous(cast(ContractionOp, op), position, strides)
+        name = f"a{position}" if position < len(op.operands) else "o0"
+        return all(self._steps_well(x, problem, scope) for x in _matrices(problem) if x.arg.name == name)
+
+    def configs(self, op: Operation, target: Target) -> list[dict[str, int]]:
+        op = cast(ContractionOp, op)
+        problem = Problem.contiguous(op)
+        tiles = best_tiles(*problem.sizes(scope_of(op)), Finish.of(op))
+        return [t.config() for t in tiles if t.fits(_is_one(problem.a.col), _is_one(problem.b.row))][:MAX_CONFIGS]
+
+    def seconds(self, op: ContractionOp, m: int, n: int, k: int, batches: int, target: Target) -> float:
+        finish = Finish.of(op)
+        return best_tiles(m, n, k, batches, finish)[0].seconds(m, n, k, batches, finish)
+
+    def emit(
+        self,
+        op: Operation,
+        ins: Sequence[Arg],
+        outs: Sequence[Arg],
+        cpp_dims: Mapping[str, str],
+        config: Mapping[str, int],
+        target: Target,
+    ) -> Emission:
+        op = cast(ContractionOp, op)
+        problem = Problem.of(op, ins, outs[0])
+        definition, functor = epilogue_functor(op, "epilogue_@ID@", "gpu")
+        a_k, b_k = _is_one(problem.a.col), _is_one(problem.b.row)
+        tile = HopperTile.of(config)
+        if not tile.fits(a_k, b_k):
+            raise ValueError(
+                f"the tile {tile.config()} needs tile_n to be a multiple of 64 where b is contiguous along n"
+            )
+        flags = ", ".join("true" if flag else "false" for flag in (a_k, b_k))
+        return Emission(
+            ("ait/math.h", "ait/kernels/gpu/gemm_wgmma.cuh"),
+            definition,
+            f"return ait::gpu::gemm_wgmma<{tile.cpp}, {flags}, {functor}>(\n"
+            f"      ctx, {problem.shape_cpp('gpu', cpp_dims)},\n"
+            f"      {problem.a.cpp('gpu', cpp_dims)}, {problem.b.cpp('gpu', cpp_dims)},\n"
+            f"      {problem.d.cpp('gpu', cpp_dims, const=False)}, {problem.extras_cpp('gpu', cpp_dims)});\n",
+        )
+
+
+def _matrices(problem: Problem) -> Iterator[Matrix]:
+    yield from (problem.a, problem.b, problem.d, *problem.extras)
+
+
+KERNELS = (HopperGemm(),)

@@ -1,0 +1,166 @@
+"""What the launches and copies of a program touch: views inside of their buffers, nothing read that nobody wrote.
+
+Independent of the memory plan, which `memory.verifier` checks. Views are followed down to the input, output, constant
+or allocation that they are part of.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import cast
+
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Operation, SSAValue
+from xdsl.traits import SymbolTable
+
+from ait_mlir.dialects.ait.traits import Elementwise
+from ait_mlir.dialects.ait.types import Shape, shape_text
+from ait_mlir.dialects.ait_rt.buffers import (
+    AllocOp,
+    BufferOp,
+    CopyOp,
+    DestinationOp,
+    InputOp,
+    NamedBufferOp,
+    ViewOp,
+    contiguous_strides,
+)
+from ait_mlir.dialects.ait_rt.program import KernelOp, LaunchOp, ProgramOp
+from ait_mlir.dialects.ait_rt.types import BufferType
+from ait_mlir.dims import DimError, Expr, Scope, const
+from ait_mlir.lowering.kernels import kernel_of
+from ait_mlir.passes.target import target_of
+
+Problem = tuple[str, Operation]
+"""What is wrong, and with which op."""
+
+
+@dataclass(frozen=True)
+class Place:
+    """Elements of the buffer `root`: the first stands `offset` elements from its start."""
+
+    root: BufferOp
+    offset: Expr
+    dims: Shape
+    strides: Shape
+
+    @property
+    def name(self) -> str:
+        return name_of(self.root)
+
+
+def name_of(op: BufferOp) -> str:
+    """A buffer as messages call it: `output 'y'`, `%h`, `a constant`."""
+    if isinstance(op, NamedBufferOp):
+        return f"{'input' if isinstance(op, InputOp) else 'output'} {op.buffer_name.data!r}"
+    if isinstance(op, AllocOp):
+        return f"%{op.buffer.name_hint}" if op.buffer.name_hint else "an allocation"
+    return "a constant"
+
+
+def access_problems(program: ProgramOp) -> Iterator[Problem]:
+    """What is wrong with the views, launches and copies of a program, in order."""
+    module = program.parent_op()
+    places: dict[SSAValue, Place] = {}
+    written: set[Operation] = set()
+    scope = program.scope
+    for op in program.block.ops:
+        if isinstance(op, ViewOp):
+            source = places[op.source]
+            place = Place(source.root, source.offset + op.offset.data[0], op.buffer_type.dims, op.strides.data)
+            places[op.buffer] = place
+            yield from ((problem, op) for problem in view_problems(place, scope))
+        elif isinstance(op, BufferOp):
+            dims = op.buffer_type.dims
+            places[op.results[0]] = Place(op, const(0), dims, contiguous_strides(dims))
+            if not isinstance(op, AllocOp | DestinationOp):
+                written.add(op)
+        elif isinstance(op, LaunchOp | CopyOp):
+            reads = op.ins if isinstance(op, LaunchOp) else (op.source,)
+            writes = op.outs if isinstance(op, LaunchOp) else (op.target,)
+            for value in reads:
+                if (place := places[value]).root not in written and not _is_empty(place.dims):
+                    yield f"reads {place.name}, which nothing has written yet", op
+            for value in writes:
+                yield from ((problem, op) for problem in write_problems(places[value], scope))
+            written.update(places[value].root for value in writes)
+            if isinstance(op, LaunchOp) and isinstance(module, ModuleOp) and "ait.target" in module.attributes:
+                yield from ((problem, op) for problem in launch_problems(op, module, places, scope))
+    for op in program.block.ops:
+        if isinstance(op, DestinationOp) and op not in written:
+            yield f"{name_of(op)} is never written", op
+
+
+def _is_empty(dims: Shape) -> bool:
+    return any(d.as_int() == 0 for d in dims)
+
+
+def view_problems(place: Place, scope: Scope) -> Iterator[str]:
+    """Why a view is not proved to stay inside of its buffer."""
+    if _is_empty(place.dims):
+        return
+    size = cast(BufferType, place.root.results[0].type).num_elements()
+    last = place.offset
+    try:
+        for dim, stride in zip(place.dims, place.strides, strict=True):
+            last = last + (dim - 1) * stride
+            if not scope.le(0, stride):
+                yield f"the stride {stride} of a view of {place.name} is not proved to be at least 0"
+        if not scope.le(0, place.offset):
+            yield f"the offset {place.offset} of a view of {place.name} is not proved to be at least 0"
+        if not scope.lt(last, size):
+            yield (
+                f"a view of {place.name} reaches element {last}, which is not proved to be one of its {size} elements"
+            )
+    except DimError as error:
+        yield f"a view of {place.name}: {error}"
+
+
+def write_problems(place: Place, scope: Scope) -> Iterator[str]:
+    """Why a buffer cannot be written through this view."""
+    if _is_empty(place.dims):
+        return
+    for dim, stride in zip(place.dims, place.strides, strict=True):
+        if stride.as_int() == 0 and not scope.le(dim, 1):
+            yield f"writes {place.name} through strides {shape_text(place.strides)}: several elements in one place"
+
+
+def launch_problems(launch: LaunchOp, module: ModuleOp, places: dict[SSAValue, Place], scope: Scope) -> Iterator[str]:
+    """Why the kernel of a launch cannot run on these buffers."""
+    kernel = SymbolTable.lookup_symbol(module, launch.kernel_name)
+    assert isinstance(kernel, KernelOp)
+    op, name = kernel.compute_op(), f"@{launch.kernel_name}"
+    try:
+        chosen = kernel_of(kernel.provider.data, op, target_of(module))
+    except ValueError as error:
+        yield f"{name}: {error}"
+        return
+    for i, value in enumerate((*launch.ins, *launch.outs)):
+        place = places[value]
+        if isinstance(value.owner, ViewOp) and not chosen.accepts(op, i, place.strides, scope):
+            what = f"operand {i}" if i < len(launch.ins) else f"result {i - len(launch.ins)}"
+            yield f"{name} does not take {what} with the strides {shape_text(place.strides)}; copy it into a buffer"
+    needed = chosen.workspace(op)
+    given = sum((cast(BufferType, v.type).byte_size() for v in launch.workspace), start=const(0))
+    if len(launch.workspace) > 1 or not scope.le(needed, given):
+        yield f"{name} needs one workspace of {needed} bytes, the launch gives {given}"
+    yield from _in_place(launch, op, [places[v] for v in launch.ins], [places[v] for v in launch.outs])
+
+
+def _in_place(launch: LaunchOp, op: Operation, ins: Sequence[Place], outs: Sequence[Place]) -> Iterator[str]:
+    """A launch may write over what it reads only element by element; what two results share is lost."""
+    each_alone = op.has_trait(Elementwise) or op.name == "ait.fused_elementwise"
+    for i, out in enumerate(outs):
+        if _is_empty(out.dims):
+            continue
+        if out in outs[:i]:
+            yield f"@{launch.kernel_name} writes two results to one place in {out.name}"
+        for source in ins:
+            if source.root is out.root and not _apart(source, out) and not (each_alone and source == out):
+                yield f"@{launch.kernel_name} writes {out.name} over an operand"
+
+
+def _apart(a: Place, b: Place) -> bool:
+    """Whether two views of one buffer may be taken to share no element: neither is all of it, and they differ."""
+    return a != b and all(p.dims != cast(BufferType, p.root.results[0].type).dims for p in (a, b))

@@ -1,0 +1,76 @@
+"""Cases of the Hopper gemm: every layout, sizes that are multiples of 8 where it needs them, operands of all shapes."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+
+from ait_mlir.lowering.kernels.gemm_hopper import TILES
+from tests.kernels.contractions import BIAS, BIAS_GELU, BIAS_RESIDUAL, LAYOUTS, contraction
+from tests.kernels.harness import Case
+from tests.kernels.library_gemm import ConfiguredCase, on_kernel
+
+SIZES = "dims {b = 0 to 9, m = 0 to 400, n = 0 to 400, k = 1 to 600}"
+ENVS = (
+    {"b": 1, "m": 1, "n": 1, "k": 1},
+    {"b": 2, "m": 16, "n": 33, "k": 25},
+    {"b": 3, "m": 33, "n": 5, "k": 9},
+    {"b": 1, "m": 127, "n": 135, "k": 40},
+    {"b": 2, "m": 0, "n": 5, "k": 3},
+    {"b": 0, "m": 5, "n": 7, "k": 3},
+)
+ROW_ENVS = (
+    *({"b": 2, "m": m, "n": 33, "k": 25} for m in (1, 3, 127, 129, 200)),
+    {"b": 1, "m": 2600, "n": 257, "k": 96},
+)
+
+
+def in_eights(case: Case, names: str = "nk") -> Case:
+    """The same case with 8 times the named dims in all types."""
+
+    def scaled(found: re.Match[str]) -> str:
+        return re.sub(rf"\b([{names}])\b(?= x )", r"(8*\1)", found.group())
+
+    strides = {
+        at: tuple(re.sub(rf"\b([{names}])\b", r"(8*\1)", s) for s in steps) for at, steps in case.strides.items()
+    }
+    return Case(re.sub(r"!ait\.tensor<[^>]*>", scaled, case.text), case.envs, strides, case.offset)
+
+
+def made(
+    op: str, layout: str, t: str, envs: Sequence[Mapping[str, int]] = ENVS, names: str = "nk", **more: object
+) -> Case:
+    return in_eights(contraction(op, layout, t, envs, sizes=SIZES, **more), names)  # type: ignore[arg-type]
+
+
+def hopper_cases() -> dict[str, ConfiguredCase]:
+    """By name, which ends with the element type; each on one of the tiles."""
+    cases: dict[str, Case] = {}
+    lead = ("b x ", "", "b x ")
+    both = [("n", "T"), ("b x m x n", "T")]
+    for t in ("f16", "bf16"):
+        extras = [(shape, t) for shape, _ in both]
+        for layout in LAYOUTS:
+            cases[f"gemm-{layout}-{t}"] = made("gemm", layout, t, names="mnk")
+            cases[f"bmm-{layout}-{t}"] = made("bmm", layout, t, names="mnk", batch=("b x ", "b x ", "b x "))
+        cases[f"rows-{t}"] = made("gemm", "rcr", t, ROW_ENVS, batch=lead, extras=extras, body=BIAS_RESIDUAL)
+        cases[f"gelu-{t}"] = made("gemm", "rrr", t, ROW_ENVS, batch=lead, extras=extras[:1], body=BIAS_GELU)
+        cases[f"wide-{t}"] = made("gemm", "rcr", t, extras=[("n", "f32")], body=BIAS, result="f32")
+        shared = ("b x 3 x ", "3 x ", "b x 3 x ")
+        cases[f"shared-{t}"] = made("bmm", "rcr", t, batch=shared, extras=[("3 x 1 x n", t)], body=BIAS)
+        cases[f"one-{t}"] = made("bmm", "rrr", t, batch=("b x 1 x ", "1 x 2 x ", "b x 2 x "))
+        cases[f"offset-{t}"] = made("gemm", "rcr", t, batch=lead, extras=extras[:1], body=BIAS, offset=3)
+        cases[f"heads-{t}"] = made(
+            "bmm", "rcr", t, ENVS[:4], batch=("b x 3 x ", "b x 3 x ", "b x 3 x "),
+            strides={0: ("3*m*k", "k", "3*k", "1"), 1: ("3*n*k + 8", "k", "3*k", "1"),
+                     2: ("3*m*n", "n", "3*n", "1")},
+        )  # fmt: skip
+    tiles = [tile for tile in TILES if tile.n % 64 == 0]
+    found = {
+        name: on_kernel(case, "hopper", tiles[i % len(tiles)].config()) for i, (name, case) in enumerate(cases.items())
+    }
+    for tile in TILES:
+        t = "f16" if tile.cluster > 1 else "bf16"
+        case = made("gemm", "rcr", t, ROW_ENVS, extras=[("n", t), ("m x n", t)], body=BIAS_RESIDUAL)
+        found[f"{'x'.join(map(str, tile.config().values()))}-{t}"] = on_kernel(case, "hopper", tile.config())
+    return found

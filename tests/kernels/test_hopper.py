@@ -1,0 +1,104 @@
+"""The Hopper gemm without a card: what it is offered for, which strides and tiles it takes, that its code compiles."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from ait_mlir.dialects.ait.gemm import ContractionOp
+from ait_mlir.dialects.ait.types import scope_of
+from ait_mlir.dims import parse
+from ait_mlir.errors import AitError
+from ait_mlir.lowering.build import build_library
+from ait_mlir.lowering.kernels import Target, kernel_of, kernels_for
+from ait_mlir.lowering.kernels.gemm_hopper import TILES, HopperTile
+from ait_mlir.lowering.toolchain import find_nvcc
+from tests.kernels.contractions import BIAS, BIAS_GELU, contraction
+from tests.kernels.harness import Case, sources_of
+from tests.kernels.hopper import hopper_cases, made
+
+CUDA = Target("cuda", "sm_90a")
+
+
+def offered(case: Case, target: Target = CUDA) -> bool:
+    return "hopper" in {k.provider for k in kernels_for(case.op, target)}
+
+
+def test_matches() -> None:
+    plain = made("gemm", "rcr", "f16")
+    assert offered(plain) and offered(made("gemm", "rrr", "bf16"))
+    assert not any(
+        offered(plain, t) for t in (Target("cuda", "sm_80"), Target("rocm", "gfx90a"), Target("cpu", "native"))
+    )
+    assert not offered(made("gemm", "rcr", "f32"))
+    assert not offered(made("gemm", "rcr", "f16", names="k"))  # rows of the result start anywhere
+    assert not offered(made("gemm", "rcr", "f16", names="n"))  # rows of the operands do
+    assert not offered(made("gemm", "crr", "f16"))  # m is the contiguous dim of a
+    assert offered(made("gemm", "crr", "f16", names="mnk"))
+    sizes = "dims {m = 1 to 9, n = 1 to 9, k = 0 to 9}"
+    assert not offered(contraction("gemm", "rcr", "f16", [], sizes=sizes))
+
+
+@pytest.mark.parametrize(
+    ("extra", "t", "taken"),
+    [("n", "f16", True), ("m x n", "f32", True), ("1 x n", "f16", True), ("m x 1", "f16", False), ("", "f32", False),
+     ("m x n", "i1", False)],
+)  # fmt: skip
+def test_extra_operands_have_contiguous_columns(extra: str, t: str, taken: bool) -> None:
+    body = BIAS if t != "i1" else "    %y = ait.where %0, %acc, %acc : T\n"
+    assert offered(made("gemm", "rcr", "f16", extras=[(extra, t)], body=body)) is taken
+
+
+@pytest.mark.parametrize(
+    ("position", "strides", "accepted"),
+    [
+        (0, ("m*8*k", "8*k", "1"), True),
+        (0, ("2*m*8*k", "16*k", "1"), True),
+        (0, ("8*k", "72*k", "1"), True),
+        (0, ("m*(8*k + 8)", "8*k + 8", "1"), True),
+        (0, ("m*(8*k + 4)", "8*k + 4", "1"), False),
+        (0, ("m*16*k", "16*k", "2"), False),
+        (1, ("1", "8*n"), True),
+        (1, ("1", "8*n + 1"), False),
+        (2, ("1",), True),
+        (2, ("2",), False),
+        (3, ("24*m*n", "24*n", "1"), True),
+        (3, ("m*(8*n + 4)", "8*n + 4", "1"), False),
+    ],
+)
+def test_accepts(position: int, strides: tuple[str, ...], accepted: bool) -> None:
+    case = made("gemm", "rcr", "f16", batch=("b x ", "", "b x "), extras=[("n", "f16")], body=BIAS)
+    kernel = kernel_of("hopper", case.op, CUDA)
+    assert kernel.accepts(case.op, position, tuple(parse(s) for s in strides), scope_of(case.op)) is accepted
+
+
+def test_tiles() -> None:
+    for tile in TILES:
+        assert HopperTile.of(tile.config()) == tile
+    bad = (
+        {"tile_m": 96}, {"tile_n": 40}, {"cluster": 3}, {"stages": 9}, {"teams": 3}, {"groups": 3}, {"teams": 0},
+        {"tile_n": 256, "stages": 3},
+    )  # fmt: skip
+    for config in bad:
+        with pytest.raises(ValueError, match="no Hopper gemm has the tile"):
+            HopperTile.of(HopperTile(128, 128, 4, 1, 2, 1).config() | config)
+
+
+def test_configs_fit_the_layout() -> None:
+    for layout in ("rcr", "rrr"):
+        case = made("gemm", layout, "f16", extras=[("n", "f16")], body=BIAS_GELU)
+        kernel = kernel_of("hopper", case.op, CUDA)
+        configs = kernel.configs(case.op, CUDA)
+        assert configs and all(layout == "rcr" or HopperTile.of(c).n % 64 == 0 for c in configs)
+        assert isinstance(case.op, ContractionOp) and 1e-6 < kernel.heuristic(case.op, CUDA) < 1e-3
+
+
+def test_compiles(tmp_path: Path) -> None:
+    try:
+        find_nvcc()
+    except AitError as e:
+        pytest.skip(str(e))
+    cases = hopper_cases()
+    chosen = [cases[name] for name in ("gemm-rcr-f16", "bmm-ccc-bf16", "gelu-f16", "wide-bf16")]
+    assert build_library(sources_of(chosen, CUDA), CUDA, tmp_path).exists()
