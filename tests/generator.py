@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 
 from ait_mlir.dims import Expr, const, product, sym, total
 
-SMOOTH = ("neg", "tanh", "erf", "sigmoid", "relu", "gelu", "fast_gelu", "silu")
-ROUGH = ("exp", "log", "sqrt", "rsqrt")
+SMOOTH = ("neg", "tanh", "erf", "sigmoid", "relu", "gelu", "fast_gelu", "silu", "abs", "sin", "cos")
+ROUGH = ("exp", "log", "sqrt", "rsqrt", "log1p", "expm1")
 PREDICATES = ("eq", "ne", "lt", "le", "gt", "ge")
 SIZES = (1, 1, 2, 3, 4, 5, 8)
 
@@ -207,12 +207,26 @@ class Generator:
         y = self.emit(f"ait.permute {y.name} [0, 2, 1, 3]", ((b, s, heads, size), t))[0]
         return self.emit(f"ait.reshape {y.name}", ((b, s, heads * size), t))[0]
 
+    def grouped_attention(self) -> Value:
+        """The op itself, k and v with fewer heads than q, sometimes causal or with a window."""
+        rng = self.rng
+        x = self.pick(rank=3)
+        if len(x.dims) != 3 or x.dims[2].as_int() is None:
+            return x
+        (b, s, c), groups, heads = x.dims, self.size(), self.rng.choice((1, 2, 3))
+        k = self.emit(f"ait.reshape {x.name}", ((b, const(1), s, c), x.dtype))[0]
+        k = self.emit(f"ait.expand {k.name}", ((b, groups, s, c), x.dtype))[0]
+        q = self.emit(f"ait.expand {k.name}", ((b, groups, s, c), x.dtype))[0]
+        q = self.emit(f"ait.concat {', '.join([q.name] * heads)} dim 1", ((b, groups * heads, s, c), x.dtype))[0]
+        flags = rng.choice(("", " causal", " window 2", " causal window 2"))
+        return self.emit(f"ait.attention {q.name}, {k.name}, {k.name} scale 0.5{flags}", (q.dims, x.dtype))[0]
+
     def softmax(self) -> Value:
         x = self.pick(rank=1)
         return self.emit(f"ait.softmax {x.name} dim {self.rng.randrange(len(x.dims))}", (x.dims, x.dtype))[0]
 
     def norm(self) -> Value:
-        """Layer norm, sometimes of a sum that is used again."""
+        """A norm, sometimes of a sum that is used again."""
         rng = self.rng
         x = self.pick(rank=1)
         if rng.random() < 0.5:
@@ -227,9 +241,19 @@ class Generator:
             for keyword in ("scale", "bias"):
                 if rng.random() < 0.7:
                     affine += f" {keyword} {self.param(row, x.dtype).name}"
+        name = rng.choice(("layer_norm", "rms_norm"))
         return self.emit(
-            f"ait.layer_norm {x.name}{affine} axes {axes} eps {rng.choice(('0.001', '1e-05'))}", (x.dims, x.dtype)
+            f"ait.{name} {x.name}{affine} axes {axes} eps {rng.choice(('0.001', '1e-05'))}", (x.dims, x.dtype)
         )[0]
+
+    def reduce(self) -> Value:
+        """Over some dims; an argmax would jump where two elements are nearly equal."""
+        x = self.pick(rank=1)
+        axes = [i for i in range(len(x.dims)) if self.rng.random() < 0.5]
+        kind = self.rng.choice(("sum", "mean", "max", "min", "var", "var correction 1"))
+        kind, _, correction = kind.partition(" ")
+        dims = tuple(d for i, d in enumerate(x.dims) if i not in axes)
+        return self.emit(f"ait.reduce {kind} {x.name} dims {axes} {correction}".rstrip(), (dims, x.dtype))[0]
 
     def reshape(self) -> Value:
         """Merge all dims, cut the last one, or add a dim of 1."""
@@ -335,8 +359,8 @@ class Generator:
         kinds = [
             *[self.unary, self.binary] * 4,
             *[self.linear, self.norm, self.reshape, self.permute, self.slice, self.concat] * 2,
-            *[self.choose, self.cast, self.parallel, self.column_gemm, self.batched, self.attention],
-            *[self.softmax, self.expand, self.split, self.embedding],
+            *[self.choose, self.cast, self.parallel, self.column_gemm, self.batched, self.attention, self.grouped_attention],
+            *[self.softmax, self.reduce, self.expand, self.split, self.embedding],
         ]
         while len(self.lines) < ops:
             rng.choice(kinds)()

@@ -33,8 +33,9 @@ from ait_mlir.lowering.cpp import element_type, literal
 
 UNARY = frozenset(f"ait.{op}" for op in (
     "neg", "exp", "log", "sqrt", "rsqrt", "tanh", "erf", "sigmoid", "relu", "gelu", "fast_gelu", "silu",
+    "abs", "floor", "sin", "cos", "log1p", "expm1",
 ))  # fmt: skip
-BINARY = frozenset(f"ait.{op}" for op in ("add", "sub", "mul", "div", "max", "min"))
+BINARY = frozenset(f"ait.{op}" for op in ("add", "sub", "mul", "div", "max", "min", "pow"))
 PREDICATES = frozenset(("eq", "ne", "lt", "le", "gt", "ge"))
 
 

@@ -14,7 +14,7 @@ from ait_mlir.rewrites.norm import NORM
 
 @dataclass(frozen=True)
 class FuseNormPass(ModulePass):
-    """Let a residual add that feeds a layer_norm become its prologue."""
+    """Let a residual add that feeds a norm become its prologue."""
 
     name = "fuse-norm"
 

@@ -52,6 +52,12 @@ UNARY: dict[str, Callable[[Array], Array]] = {
     "gelu": gelu,
     "fast_gelu": fast_gelu,
     "silu": silu,
+    "abs": np.abs,
+    "floor": np.floor,
+    "sin": np.sin,
+    "cos": np.cos,
+    "log1p": np.log1p,
+    "expm1": np.expm1,
 }
 
 
@@ -73,6 +79,7 @@ BINARY: dict[str, Callable[[Array, Array], Array]] = {
     "div": divide,
     "max": np.maximum,
     "min": np.minimum,
+    "pow": np.power,
 }
 
 COMPARE: dict[str, Callable[[Array, Array], Array]] = {

@@ -8,7 +8,7 @@ from typing import cast
 import numpy as np
 from xdsl.ir import Operation
 
-from ait_mlir.dialects.ait.norm import LayerNormOp, SoftmaxOp
+from ait_mlir.dialects.ait.norm import LayerNormOp, NormOp, SoftmaxOp
 from ait_mlir.reference.core import Array, Evaluation, reference
 
 
@@ -29,20 +29,29 @@ def layer_norm(x: Array, axes: int, eps: float) -> Array:
     return centred / np.sqrt(np.square(centred).mean(axis=over, keepdims=True) + eps)
 
 
+def rms_norm(x: Array, axes: int, eps: float) -> Array:
+    """x / sqrt(mean(x^2) + eps) over the trailing `axes` dims."""
+    if x.size == 0:
+        return x.copy()
+    over = tuple(range(x.ndim - axes, x.ndim))
+    return x / np.sqrt(np.square(x).mean(axis=over, keepdims=True) + eps)
+
+
 @reference("ait.softmax")
 def _(op: Operation, arrays: list[Array], ev: Evaluation) -> Sequence[Array]:
     return (softmax(arrays[0], cast(SoftmaxOp, op).dim.value.data),)
 
 
-@reference("ait.layer_norm")
+@reference("ait.layer_norm", "ait.rms_norm")
 def _(op: Operation, arrays: list[Array], ev: Evaluation) -> Sequence[Array]:
-    norm = cast(LayerNormOp, op)
+    norm = cast(NormOp, op)
+    normalise = layer_norm if isinstance(op, LayerNormOp) else rms_norm
     arrays_of = dict(zip(op.operands, arrays, strict=True))
     shape = ev.shape(op.results[0].type)
     x, further = arrays[0], []
     if norm.prologue.blocks:
         x, *further = ev.run_region(norm.prologue, [arrays_of[v] for v in (norm.input, *norm.prologue_operands)])
-    y = layer_norm(np.broadcast_to(x, shape), norm.axes.value.data, norm.eps.value.data)
+    y = normalise(np.broadcast_to(x, shape), norm.axes.value.data, norm.eps.value.data)
     if norm.scale is not None:
         y = y * arrays_of[norm.scale]
     if norm.bias is not None:

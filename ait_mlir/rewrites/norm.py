@@ -7,10 +7,10 @@ from ait_mlir.rewrites.engine.language import PatternBuilder, pattern, patterns
 
 @pattern(over=(0, 1))
 def residual_norm(p: PatternBuilder, position: int) -> None:
-    """layer_norm(x + r): the norm's prologue starts with the sum, which is a further result where others use it"""
+    """norm(x + r): the norm's prologue starts with the sum, which is a further result where others use it"""
     x, r = p.values(2)
     total = p.result(p.op("ait.add", [r, x] if position else [x, r]))
-    root = p.op("ait.layer_norm", [total, p.rest()], results=None)
+    root = p.op(operands=[total, p.rest()], trait="Norm", results=None)
     p.require("no_attribute", root, "kernel")
     p.require("same_type", x, total)
     p.require("is_no_splat", x)

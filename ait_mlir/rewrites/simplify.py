@@ -14,7 +14,7 @@ from ait_mlir.rewrites.engine.language import PatternBuilder, pattern, patterns
 from ait_mlir.rewrites.views import VIEWS
 
 # x op n = x, for the neutral element n on the right
-RIGHT_NEUTRAL = (("add", 0), ("sub", 0), ("mul", 1), ("div", 1))
+RIGHT_NEUTRAL = (("add", 0), ("sub", 0), ("mul", 1), ("div", 1), ("pow", 1))
 # n op x = x, for the neutral element n on the left
 LEFT_NEUTRAL = (("add", 0), ("mul", 1))
 # f(f(x)) = x
@@ -27,12 +27,22 @@ SELECTIONS = ("max", "min")
 
 @pattern(over=RIGHT_NEUTRAL)
 def right_neutral(p: PatternBuilder, mnemonic: str, neutral: int) -> None:
-    """x + 0, x - 0, x * 1, x / 1 = x"""
+    """x + 0, x - 0, x * 1, x / 1, pow(x, 1) = x"""
     x, n = p.values(2)
     root = p.op(f"ait.{mnemonic}", [x, n])
     p.require("is_splat", n, IntegerAttr(neutral, i64))
     p.require("same_type", p.result(root), x)
     p.replace(root, x)
+
+
+@pattern()
+def square(p: PatternBuilder) -> None:
+    """pow(x, 2) = x * x"""
+    x, n = p.values(2)
+    root = p.op("ait.pow", [x, n])
+    p.require("is_splat", n, IntegerAttr(2, i64))
+    p.require("same_type", p.result(root), x)
+    p.replace(root, p.new("ait.mul", [x, x]))
 
 
 @pattern(over=LEFT_NEUTRAL)
@@ -136,7 +146,7 @@ def fast_gelu_of_tanh(p: PatternBuilder) -> None:
     p.replace(root, p.new("ait.fast_gelu", [x]))
 
 
-neutral = patterns(right_neutral, left_neutral)
+neutral = patterns(right_neutral, square, left_neutral)
 identities = patterns(involution, idempotent, selection, where_of_equal_branches, cast_to_same_type, cast_of_exact_cast)
 activations = patterns(silu_of_sigmoid, gelu_of_erf, fast_gelu_of_tanh)
 

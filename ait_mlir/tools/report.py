@@ -16,8 +16,9 @@ from ait_mlir.dialects.ait.types import ShapedType
 from ait_mlir.dialects.ait_rt.buffers import AllocOp, ConstantOp, DestinationOp, InputOp, ViewOp
 from ait_mlir.dialects.ait_rt.program import KernelOp, LaunchOp, ProgramOp
 
-_WORK_PER_ELEMENT = {"ait.softmax": 5, "ait.layer_norm": 8}
+_WORK_PER_ELEMENT = {"ait.softmax": 5, "ait.layer_norm": 8, "ait.rms_norm": 5}
 _CONFIG_WIDTH = 40
+_WHOLE_INPUT = ("ait.reduce", "ait.argmax", "ait.topk")
 _PARTIAL_READS = ("ait.embedding", "ait.slice")
 
 
@@ -104,6 +105,8 @@ def flops(op: Operation, dims: Mapping[str, int]) -> int:
         q, k, v = (cast(ShapedType, value.type).dims for value in op.operands[:3])
         scores = (q[0] * q[1] * q[2] * k[2]).evaluate(dims)
         return scores * (2 * (q[3] + v[3]).evaluate(dims) + _WORK_PER_ELEMENT["ait.softmax"])
+    if op.name in _WHOLE_INPUT:
+        return cast(ShapedType, op.operands[0].type).num_elements().evaluate(dims)
     if op.name == "ait.fused_elementwise":
         return elements * inside
     return elements * (_WORK_PER_ELEMENT.get(op.name, 0 if op.name in _MOVES else 1) + inside)

@@ -116,9 +116,9 @@ int32_t attention_with(const AttentionCall& c) {
   const Mask<T> mask{static_cast<const T*>(c.m), c.mask[0], c.mask[1], c.mask[2], c.mask[3]};
   auto go = [&](auto masked, auto causal) {
     if constexpr (kSimt) {
-      return attention_simt<Tile, decltype(masked)::value, decltype(causal)::value>(context(c.stream), shape, q, k, v, o, mask);
+      return attention_simt<Tile, decltype(masked)::value, decltype(causal)::value, false>(context(c.stream), shape, q, k, v, o, mask);
     } else {
-      return attention_mma<Tile, decltype(masked)::value, decltype(causal)::value, true>(context(c.stream), shape, q, k, v, o, mask);
+      return attention_mma<Tile, decltype(masked)::value, decltype(causal)::value, false, true>(context(c.stream), shape, q, k, v, o, mask);
     }
   };
   using No = std::false_type;

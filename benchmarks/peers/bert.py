@@ -6,6 +6,7 @@ Parameters have the names of the published checkpoints, so one `state_dict` serv
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 import torch
@@ -123,6 +124,11 @@ class BertModel(nn.Module):
         return self.encoder(self.embeddings(ids, types, positions))
 
 
+CONV1D = re.compile(r"\.c_(attn|proj|fc)\.weight$")
+TABLES = ("embeddings", "embed_tokens", "pos_embed", "cls_token", "wte", "wpe")
+"""Parts of the names of tables whose rows are vectors, where the last dim is no fan in."""
+
+
 def randomize(model: nn.Module, seed: int = 0) -> nn.Module:
     """Fill every parameter so that activations keep a realistic size: weights of standard deviation 1/sqrt(fan in),
     norms near one, biases small but not zero. Zeros would hide a bias that is never read."""
@@ -130,12 +136,13 @@ def randomize(model: nn.Module, seed: int = 0) -> nn.Module:
     with torch.no_grad():
         for name, parameter in model.named_parameters():
             noise = torch.randn(parameter.shape, generator=generator)
-            if name.endswith("LayerNorm.weight"):
+            if parameter.ndim == 1 and name.endswith("weight"):
                 parameter.copy_(1 + 0.1 * noise)
             elif parameter.ndim == 1:
                 parameter.copy_(0.1 * noise)
-            elif "embeddings" in name:
+            elif any(word in name for word in TABLES):
                 parameter.copy_(noise)
             else:
-                parameter.copy_(noise / parameter.shape[-1] ** 0.5)
+                fan_in = parameter.shape[0] if CONV1D.search(name) else parameter[0].numel()
+                parameter.copy_(noise / fan_in**0.5)
     return model

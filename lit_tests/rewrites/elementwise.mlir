@@ -75,10 +75,10 @@ ait.graph @other_shape(%x: !ait.tensor<b x 4 x f16>, %z: !ait.tensor<4 x f16>) d
 
 // The larger region takes in the smaller one, whichever comes first.
 // CHECK-LABEL: ait.graph @join_of_chains
-ait.graph @join_of_chains(%x: !ait.tensor<b x 4 x f32>, %z: !ait.tensor<b x 4 x f32>, %w: !ait.tensor<4 x f32>) dims {b = 1 to 8} {
-  // CHECK-NEXT: %0, %1 = ait.fused_elementwise(%x, %z, %w) {
-  // CHECK-NEXT: ^bb0([[X:%.*]]: f32, [[Z:%.*]]: f32, [[W:%.*]]: f32):
-  // CHECK-NEXT: [[A:%.*]] = ait.mul [[Z]], [[W]] : f32
+ait.graph @join_of_chains(%x: !ait.tensor<b x 4 x f32>, %z: !ait.tensor<b x 4 x f32>, %v: !ait.tensor<b x 4 x f32>, %w: !ait.tensor<4 x f32>) dims {b = 1 to 8} {
+  // CHECK-NEXT: %0, %1 = ait.fused_elementwise(%x, %z, %v, %w) {
+  // CHECK-NEXT: ^bb0([[X:%.*]]: f32, [[Z:%.*]]: f32, [[V:%.*]]: f32, [[W:%.*]]: f32):
+  // CHECK-NEXT: [[A:%.*]] = ait.mul [[V]], [[W]] : f32
   // CHECK-NEXT: [[B:%.*]] = ait.exp [[X]] : f32
   // CHECK-NEXT: [[C:%.*]] = ait.exp [[B]] : f32
   // CHECK-NEXT: [[D:%.*]] = ait.add [[C]], [[Z]] : f32
@@ -87,7 +87,7 @@ ait.graph @join_of_chains(%x: !ait.tensor<b x 4 x f32>, %z: !ait.tensor<b x 4 x 
   %0 = ait.exp %x : !ait.tensor<b x 4 x f32>
   %1 = ait.exp %0 : !ait.tensor<b x 4 x f32>
   %2 = ait.add %1, %z : !ait.tensor<b x 4 x f32>
-  %3 = ait.mul %z, %w : !ait.tensor<b x 4 x f32>
+  %3 = ait.mul %v, %w : !ait.tensor<b x 4 x f32>
   %4 = ait.sub %2, %3 : !ait.tensor<b x 4 x f32>
   ait.output "y3" %3 : !ait.tensor<b x 4 x f32>
   ait.output "y4" %4 : !ait.tensor<b x 4 x f32>
@@ -128,4 +128,72 @@ ait.graph @selected(%x: !ait.tensor<b x 4 x f32>) dims {b = 1 to 8} {
   } {kernel = #ait.kernel<"native", {}>} : !ait.tensor<b x 4 x f32>
   %2 = ait.exp %1 : !ait.tensor<b x 4 x f32>
   ait.output "y" %2 : !ait.tensor<b x 4 x f32>
+}
+
+// The halves of a rotation are read once.
+// CHECK-LABEL: ait.graph @rotation
+ait.graph @rotation(%x: !ait.tensor<b x 4 x f32>, %z: !ait.tensor<b x 4 x f32>, %c: !ait.tensor<4 x f32>, %s: !ait.tensor<4 x f32>) dims {b = 1 to 8} {
+  // CHECK-NEXT: [[P:%.*]], [[Q:%.*]] = ait.fused_elementwise(
+  // CHECK: ait.yield [[A:%.*]], [[B:%.*]] : f32, f32
+  // CHECK-NEXT: } : !ait.tensor<b x 4 x f32>, !ait.tensor<b x 4 x f32>
+  // CHECK-NEXT: ait.concat [[P]], [[Q]] dim 1
+  %0 = ait.mul %x, %c : !ait.tensor<b x 4 x f32>
+  %1 = ait.mul %z, %s : !ait.tensor<b x 4 x f32>
+  %2 = ait.sub %0, %1 : !ait.tensor<b x 4 x f32>
+  %3 = ait.mul %z, %c : !ait.tensor<b x 4 x f32>
+  %4 = ait.mul %x, %s : !ait.tensor<b x 4 x f32>
+  %5 = ait.add %3, %4 : !ait.tensor<b x 4 x f32>
+  %6 = ait.concat %2, %5 dim 1 : !ait.tensor<b x 8 x f32>
+  ait.output "y" %6 : !ait.tensor<b x 8 x f32>
+}
+
+// What they share is small, or they have other shapes: one pass would save nothing.
+// CHECK-LABEL: ait.graph @share_little
+ait.graph @share_little(%x: !ait.tensor<b x 4 x f32>, %z: !ait.tensor<b x 4 x f32>, %c: !ait.tensor<4 x f32>) dims {b = 1 to 8} {
+  // CHECK-COUNT-3: ait.fused_elementwise
+  %0 = ait.mul %x, %c : !ait.tensor<b x 4 x f32>
+  %1 = ait.mul %z, %c : !ait.tensor<b x 4 x f32>
+  %2 = ait.exp %c : !ait.tensor<4 x f32>
+  ait.output "y0" %0 : !ait.tensor<b x 4 x f32>
+  ait.output "y1" %1 : !ait.tensor<b x 4 x f32>
+  ait.output "y2" %2 : !ait.tensor<4 x f32>
+}
+
+// The second depends on the first through the softmax.
+// CHECK-LABEL: ait.graph @dependent_siblings
+ait.graph @dependent_siblings(%x: !ait.tensor<b x 4 x f32>) dims {b = 1 to 8} {
+  // CHECK: ait.fused_elementwise(%x)
+  // CHECK: [[S:%.*]] = ait.softmax
+  // CHECK-NEXT: ait.fused_elementwise(%x, [[S]])
+  %0 = ait.exp %x : !ait.tensor<b x 4 x f32>
+  %1 = ait.softmax %0 dim 1 : !ait.tensor<b x 4 x f32>
+  %2 = ait.mul %x, %1 : !ait.tensor<b x 4 x f32>
+  ait.output "y" %2 : !ait.tensor<b x 4 x f32>
+}
+
+// Both orders of a pair of which one is selected already.
+// CHECK-LABEL: ait.graph @selected_siblings
+ait.graph @selected_siblings(%x: !ait.tensor<b x 4 x f32>) dims {b = 1 to 8} {
+  // CHECK-COUNT-2: ait.fused_elementwise
+  %0 = ait.exp %x : !ait.tensor<b x 4 x f32>
+  %1 = ait.fused_elementwise(%x) {
+  ^bb0(%a: f32):
+    %r = ait.relu %a : f32
+    ait.yield %r : f32
+  } {kernel = #ait.kernel<"native", {}>} : !ait.tensor<b x 4 x f32>
+  ait.output "y0" %0 : !ait.tensor<b x 4 x f32>
+  ait.output "y1" %1 : !ait.tensor<b x 4 x f32>
+}
+
+// CHECK-LABEL: ait.graph @selected_sibling_first
+ait.graph @selected_sibling_first(%x: !ait.tensor<b x 4 x f32>) dims {b = 1 to 8} {
+  // CHECK-COUNT-2: ait.fused_elementwise
+  %0 = ait.fused_elementwise(%x) {
+  ^bb0(%a: f32):
+    %r = ait.relu %a : f32
+    ait.yield %r : f32
+  } {kernel = #ait.kernel<"native", {}>} : !ait.tensor<b x 4 x f32>
+  %1 = ait.exp %x : !ait.tensor<b x 4 x f32>
+  ait.output "y0" %0 : !ait.tensor<b x 4 x f32>
+  ait.output "y1" %1 : !ait.tensor<b x 4 x f32>
 }

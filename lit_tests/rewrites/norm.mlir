@@ -170,3 +170,27 @@ ait.graph @embeddings(%x: !ait.tensor<b x 4 x f16>, %p: !ait.tensor<b x 4 x f16>
   ait.output "sum" %2 : !ait.tensor<b x 4 x f16>
 }
 
+// rms_norm is a norm like layer_norm.
+// CHECK-LABEL: ait.graph @rms_norm
+ait.graph @rms_norm(%x: !ait.tensor<b x 4 x f16>, %r: !ait.tensor<b x 4 x f16>) dims {b = 0 to 8} {
+  %g = ait.param "g" : !ait.tensor<4 x f16>
+  // CHECK: %0, %1 = ait.rms_norm %x scale %g axes 1 eps {{.*}} prologue(%r) {
+  // CHECK: ait.yield [[S:%.*]], [[S]] : f32, f32
+  %0 = ait.add %x, %r : !ait.tensor<b x 4 x f16>
+  %1 = ait.rms_norm %0 scale %g axes 1 eps 0.00001 : !ait.tensor<b x 4 x f16>
+  ait.output "y" %1 : !ait.tensor<b x 4 x f16>
+  ait.output "sum" %0 : !ait.tensor<b x 4 x f16>
+}
+
+// Softmax is no norm: it has no prologue.
+// CHECK-LABEL: ait.graph @softmax
+ait.graph @softmax(%x: !ait.tensor<b x 4 x f16>, %r: !ait.tensor<b x 4 x f16>) dims {b = 0 to 8} {
+  // CHECK-NEXT: ait.add
+  // CHECK-NEXT: ait.softmax
+  %0 = ait.add %x, %r : !ait.tensor<b x 4 x f16>
+  %1 = ait.softmax %0 dim 1 : !ait.tensor<b x 4 x f16>
+  ait.output "y" %1 : !ait.tensor<b x 4 x f16>
+  %2 = ait.add %r, %x : !ait.tensor<b x 4 x f16>
+  %3 = ait.softmax %2 dim 1 : !ait.tensor<b x 4 x f16>
+  ait.output "z" %3 : !ait.tensor<b x 4 x f16>
+}

@@ -175,3 +175,30 @@ ait.graph @dead(%x: !ait.tensor<4 x f32>) {
   %1 = ait.exp %0 : !ait.tensor<4 x f32>
   ait.output "y" %x : !ait.tensor<4 x f32>
 }
+
+// CHECK-LABEL: ait.graph @powers
+ait.graph @powers(%x: !ait.tensor<b x 4 x f32>) dims {b = 1 to 8} {
+  %one = ait.constant 1.0 : !ait.tensor<f32>
+  %two = ait.constant 2.0 : !ait.tensor<1 x f32>
+  // CHECK-NEXT: [[S:%.*]] = ait.mul %x, %x : !ait.tensor<b x 4 x f32>
+  // CHECK-NEXT: ait.output "y" [[S]]
+  %0 = ait.pow %x, %one : !ait.tensor<b x 4 x f32>
+  %1 = ait.pow %0, %two : !ait.tensor<b x 4 x f32>
+  ait.output "y" %1 : !ait.tensor<b x 4 x f32>
+}
+
+// Other powers, and powers of a larger shape.
+// CHECK-LABEL: ait.graph @no_powers
+ait.graph @no_powers(%x: !ait.tensor<4 x f32>) {
+  %three = ait.constant 3.0 : !ait.tensor<f32>
+  %ones = ait.constant 1.0 : !ait.tensor<3 x 4 x f32>
+  %twos = ait.constant 2.0 : !ait.tensor<3 x 4 x f32>
+  // CHECK: %0 = ait.pow %x, %three
+  // CHECK-NEXT: %1 = ait.pow %0, %ones
+  // CHECK-NEXT: %2 = ait.pow %0, %twos
+  %0 = ait.pow %x, %three : !ait.tensor<4 x f32>
+  %1 = ait.pow %0, %ones : !ait.tensor<3 x 4 x f32>
+  %2 = ait.pow %0, %twos : !ait.tensor<3 x 4 x f32>
+  ait.output "y1" %1 : !ait.tensor<3 x 4 x f32>
+  ait.output "y2" %2 : !ait.tensor<3 x 4 x f32>
+}

@@ -11,7 +11,10 @@ from pathlib import Path
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 DIMS = {"b": "0 to 8", "s": "1 to 64", "l": "1 to 64"}
-UNARY = ("neg", "exp", "log", "sqrt", "rsqrt", "tanh", "erf", "sigmoid", "relu", "gelu", "fast_gelu", "silu")
+UNARY = (
+    *("neg", "exp", "log", "sqrt", "rsqrt", "tanh", "erf", "sigmoid", "relu", "gelu", "fast_gelu", "silu"),
+    *("abs", "floor", "sin", "cos", "log1p", "expm1"),
+)
 BINARY = ("add", "sub", "mul", "div", "max", "min")
 PREDICATES = ("eq", "ne", "lt", "le", "gt", "ge")
 TYPES = ("f16", "bf16", "f32", "f64", "i1", "i8", "i32", "i64")
@@ -37,7 +40,7 @@ def elementwise() -> Iterator[tuple[str, str]]:
     x = "b x s x 24 x f16"
     yield "unary", graph("unary", {"x": x}, *[(f"{op} %x", x) for op in UNARY])
     both = {"x": x, "row": "24 x f16", "column": "s x 1 x f16"}
-    yield "binary", graph("binary", both, *[(f"{op} %x, %row", x) for op in BINARY])
+    yield "binary", graph("binary", both, *[(f"{op} %x, %row", x) for op in (*BINARY, "pow")])
     compared = x.replace("f16", "i1")
     yield "compare", graph("compare", both, *[(f"compare {p} %x, %column", compared) for p in PREDICATES])
     yield "where", graph("where", {**both, "c": compared}, ("where %c, %x, %row", x))
@@ -66,9 +69,40 @@ def rows() -> Iterator[tuple[str, str]]:
         graph("layer_norm", {"x": "b x 3 x 30 x f16"}, ("layer_norm %x axes 2 eps 0.0", "b x 3 x 30 x f16")),
     )
     yield (
+        "rms_norm",
+        graph("rms", inputs, ("add %x, %r", x), ("rms_norm %r0_0 scale %g axes 1 eps 1e-05", x)),
+    )
+    yield "rms_norm_odd", graph("rms", {"x": "b x 30 x f16"}, ("rms_norm %x axes 1 eps 0.0", "b x 30 x f16"))
+    yield (
         "residual_norm",
         graph("residual", inputs, ("add %x, %r", x), ("layer_norm %r0_0 scale %g bias %c axes 1 eps 1e-12", x)),
     )
+
+
+def reductions() -> Iterator[tuple[str, str]]:
+    x = "b x s x 24 x f16"
+    for kind in ("sum", "mean", "max", "min", "var correction 1"):
+        name, _, correction = kind.partition(" ")
+        over = (("2", "b x s"), ("0", "s x 24"), ("1", "b x 24"), ("0, 2", "s"), ("0, 1, 2", ""))
+        ops = [(f"reduce {name} %x dims [{dims}] {correction}", f"{left} x f16".removeprefix(" x ")) for dims, left in over]
+        yield f"reduce_{name}", graph("reduce", {"x": x}, *ops)
+    yield (
+        "select",
+        graph(
+            "select",
+            {"x": x},
+            ("argmax %x dim 1", "b x 24 x i64"),
+            ("argmax %x dim 2", "b x s x i32"),
+            ("topk %x k 5", "b x s x 5 x f16, b x s x 5 x i64"),
+        ),
+    )
+
+
+def integer_reductions() -> Iterator[tuple[str, str]]:
+    for t in ("i8", "i32", "i64"):
+        ops = [(f"reduce {kind} %x dims [1]", f"b x {t}") for kind in ("sum", "max", "min")]
+        ops += [("argmax %x dim 1", "b x i64"), ("topk %x k 2", f"b x 2 x {t}, b x 2 x i32")]
+        yield f"reduce_{t}", graph("reduce", {"x": f"b x 9 x {t}"}, *ops)
 
 
 def views() -> Iterator[tuple[str, str]]:
@@ -118,14 +152,22 @@ def attentions() -> Iterator[tuple[str, str]]:
         inputs = {"q": q, "k": k, "v": k, "m": "b x 1 x 1 x l x f16"}
         yield f"attention_{size}", graph("attention", inputs, ("attention %q, %k, %v scale 0.125", q))
         yield f"attention_causal_{size}", graph("attention", inputs, ("attention %q, %k, %v scale 0.125 causal", q))
+        shared = {**inputs, "k": k.replace("12", "4"), "v": k.replace("12", "4")}
+        yield f"attention_groups_{size}", graph("attention", shared, ("attention %q, %k, %v scale 0.125 causal", q))
+        window = ("attention %q, %k, %v scale 0.125 window 16", q)
+        yield (
+            f"attention_window_{size}",
+            graph("attention", inputs, window, ("attention %q, %k, %v mask %m scale 0.125 causal window 16", q)),
+        )
         yield f"attention_mask_{size}", graph("attention", inputs, ("attention %q, %k, %v mask %m scale 0.125", q))
 
 
 def models() -> Iterator[tuple[str, str]]:
     """`(name, text of a module)` of all cases, float cases once in each float type."""
-    cases = [*elementwise(), *rows(), *views(), *contractions(), *attentions()]
+    cases = [*elementwise(), *rows(), *reductions(), *views(), *contractions(), *attentions()]
     cases += [(path.stem, path.read_text()) for path in sorted(EXAMPLES.glob("*.mlir"))]
     for t in ("f16", "bf16", "f32"):
         for name, text in cases:
             yield f"{name}_{t}", re.sub(r"\bf16\b", t, text)
     yield from casts()
+    yield from integer_reductions()

@@ -48,10 +48,21 @@ UNARY = {
     FuncEnum.FASTGELU: lambda x: F.gelu(x, approximate="tanh"),
     FuncEnum.SILU: F.silu,
     FuncEnum.ABS: torch.abs,
+    FuncEnum.FLOOR: torch.floor,
+    FuncEnum.SIN: torch.sin,
+    FuncEnum.COS: torch.cos,
+    FuncEnum.LOG1P: torch.log1p,
+    FuncEnum.EXPM1: torch.expm1,
+    FuncEnum.SIGN: torch.sign,
     FuncEnum.RECIPROCAL: torch.reciprocal,
     FuncEnum.HARDTANH: F.hardtanh,
+    FuncEnum.HARDSWISH: F.hardswish,
     FuncEnum.LRELU: F.leaky_relu,
+    FuncEnum.ELU: F.elu,
+    FuncEnum.CELU: F.celu,
+    FuncEnum.SOFTPLUS: F.softplus,
     FuncEnum.SOFTSIGN: F.softsign,
+    FuncEnum.NAN_TO_NUM: torch.nan_to_num,
 }
 BINARY = {
     FuncEnum.ADD: torch.add,
@@ -60,22 +71,123 @@ BINARY = {
     FuncEnum.DIV: torch.div,
     FuncEnum.MAX: torch.maximum,
     FuncEnum.MIN: torch.minimum,
+    FuncEnum.POW: torch.pow,
+    FuncEnum.FLOOR_DIV: torch.floor_divide,
+}
+WITH_PARAMETERS = {
+    FuncEnum.HARDTANH: ((-0.5, 0.25), F.hardtanh),
+    FuncEnum.LRELU: ((0.2,), F.leaky_relu),
+    FuncEnum.ELU: ((0.7,), F.elu),
+    FuncEnum.CELU: ((0.7,), F.celu),
+    FuncEnum.SOFTPLUS: ((2.0, 1.0), F.softplus),
+    FuncEnum.NAN_TO_NUM: ((1.0, 2.0, -3.0), torch.nan_to_num),
+    FuncEnum.CLAMP_NAN_TO_NUM: ((-0.5, 0.5, 0.125), lambda x, low, high, nan: x.nan_to_num(nan).clamp(low, high)),
 }
 
 
+def test_reductions():
+    x = tensor("x", "batch", "seq", 6)
+    check(
+        lambda x: [
+            ops.reduce_sum(1)(x),
+            ops.reduce_mean([0, -1], keepdim=True)(x),
+            ops.reduce_max(None)(x),
+            ops.reduce_min(-2, keepdim=True)(x),
+            ops.var(2)(x),
+            ops.var([1, 2], unbiased=False, keepdim=True)(x),
+            ops.vector_norm(dim=1)(x),
+            ops.argmax(-1)(x),
+            *ops.topk(2)(x),
+        ],
+        lambda x: [
+            x.sum(1),
+            x.mean([0, 2], keepdim=True),
+            x.max(),
+            x.amin(1, keepdim=True),
+            x.var(2),
+            x.var([1, 2], correction=0, keepdim=True),
+            x.norm(dim=1),
+            x.argmax(2),
+            *x.topk(2),
+        ],
+        x,
+    )
+    assert ops.reduce_sum(0, dtype="float32")(x).dtype() == "float32"
+    for build, message in (
+        (lambda: ops.reduce_sum(3)(x), "dim 3 is out of range"),
+        (lambda: ops.topk(7)(x), "k is 7, expected 1 to 6"),
+        (lambda: ops.topk(1)(tensor("r")), "needs a dim to choose from"),
+        (lambda: ops.vector_norm(1), "only the norm of order 2"),
+    ):
+        with pytest.raises(BuildError, match=message):
+            build()
+
+
+def test_rms_norm_and_group_norm():
+    x, g, b = tensor("x", "batch", "seq", 6), tensor("gg", 6), tensor("bbb", 6)
+    check(
+        lambda x, g: [ops.rms_norm()(x, g, eps=1e-3), ops.rms_norm([6])(x)],
+        lambda x, g: [F.rms_norm(x, [6], g, 1e-3), F.rms_norm(x, [6], eps=1e-5)],
+        x,
+        g,
+    )
+    check(
+        lambda x, g, b: [ops.group_norm(3, 6)(x, g, b), ops.group_norm(2, 6)(x)],
+        lambda x, g, b: [F.group_norm(x.mT, 3, g, b).mT, F.group_norm(x.mT, 2).mT],
+        x,
+        g,
+        b,
+    )
+    check(lambda x: ops.group_norm(2, 6)(x), lambda x: F.group_norm(x, 2), tensor("x", "batch", 6))
+    with pytest.raises(BuildError, match="4 groups do not divide 6 channels"):
+        ops.group_norm(4, 6)
+    with pytest.raises(BuildError, match=r"group_norm.*needs \[batch, ..., 8\]"):
+        ops.group_norm(4, 8)(x)
+
+
 def test_every_function_is_tested():
-    assert {*UNARY, *BINARY} == set(FuncEnum)
+    assert {*UNARY, *BINARY, *WITH_PARAMETERS} == set(FuncEnum)
 
 
 @pytest.mark.parametrize("func", UNARY, ids=lambda f: f.name)
 def test_unary(func):
-    positive = func in (FuncEnum.LOGE, FuncEnum.SQRT, FuncEnum.RSQRT)
+    positive = func in (FuncEnum.LOGE, FuncEnum.SQRT, FuncEnum.RSQRT, FuncEnum.LOG1P)
     check(ops.elementwise(func), UNARY[func], tensor("x", "batch", 4), positive=positive)
 
 
 @pytest.mark.parametrize("func", BINARY, ids=lambda f: f.name)
 def test_binary_broadcasts(func):
-    check(ops.elementwise(func), BINARY[func], tensor("x", "batch", "seq", 4), tensor("bias", "seq", 1))
+    inputs = tensor("x", "batch", "seq", 4), tensor("bias", "seq", 1)
+    check(ops.elementwise(func), BINARY[func], *inputs, positive=func is FuncEnum.POW)
+
+
+@pytest.mark.parametrize("func", WITH_PARAMETERS, ids=lambda f: f.name)
+def test_parameters(func):
+    numbers, function = WITH_PARAMETERS[func]
+    x = tensor("x", "batch", 4)
+    check(lambda x: ops.elementwise(func)(x, *numbers), lambda x: function(x, *numbers), x)
+    with pytest.raises(BuildError, match=r"takes 1 operand.* then up to \d number"):
+        ops.elementwise(func)(x, *numbers, 1.0, 1.0, 1.0)
+
+
+def test_nan_and_infinities_become_numbers():
+    x = Tensor(shape=[5], dtype="float64", name="x", is_input=True)
+    value = np.array([np.nan, np.inf, -np.inf, 1.0, -2.0])
+    for arguments in ((), (0.5, 9.0, -9.0)):
+        (got,) = evaluate(ops.elementwise(FuncEnum.NAN_TO_NUM)(x, *arguments), {"x": value})
+        np.testing.assert_array_equal(got, torch.from_numpy(value).nan_to_num(*arguments).numpy())
+    (got,) = evaluate(ops.elementwise(FuncEnum.CLAMP_NAN_TO_NUM)(x, -1.5, 1.5, 0.25), {"x": value})
+    np.testing.assert_array_equal(got, [0.25, 1.5, -1.5, 1.0, -1.5])
+    (got,) = evaluate(ops.elementwise(FuncEnum.SIGN)(x), {"x": value})
+    np.testing.assert_array_equal(got, [0, 1, -1, 1, -1])
+
+
+def test_integers_divide_downwards():
+    names = ("a", "b")
+    a, b = (Tensor(shape=[6], dtype="int32", name=n, is_input=True) for n in names)
+    values = [np.array(v, np.int32) for v in ([7, -7, 7, -7, 6, -6], [2, 2, -2, -2, 3, 3])]
+    (got,) = evaluate(ops.elementwise(FuncEnum.FLOOR_DIV)(a, b), dict(zip(names, values, strict=True)))
+    assert got.tolist() == [3, -4, -4, 3, 2, -2]
 
 
 def test_numbers_as_operands():
@@ -138,6 +250,29 @@ def test_gemm_composites(name):
     function = EPILOGUES[name]
     count = function.__code__.co_argcount - 1
     check(getattr(ops, name)(), lambda x, w, *rest: function(x @ w.T, *rest), x, w, *extras[:count])
+
+
+def test_dual_gemm():
+    x, w, v = tensor("x", "batch", "seq", 4), tensor("ww", 6, 4), tensor("vvv", 6, 4)
+    check(ops.dual_gemm_rcr_silu(), lambda x, w, v: F.silu(x @ w.T) * (x @ v.T), x, w, v)
+    check(
+        ops.dual_gemm_rcr_fast_gelu(),
+        lambda x, w, v: F.gelu(x @ w.T, approximate="tanh") * (x @ v.T),
+        x,
+        w,
+        v,
+    )
+
+
+def test_rotary_embedding():
+    """As a product of complex numbers."""
+
+    def rotated(x, cos, sin):
+        y = torch.complex(x[..., :3], x[..., 3:]) * torch.complex(cos, sin)
+        return torch.cat([y.real, y.imag], -1)
+
+    x, cos, sin = tensor("x", "batch", "seq", 2, 6), tensor("cos", "seq", 1, 3), tensor("sinn", "seq", 1, 3)
+    check(ops.rotary_embedding(), rotated, x, cos, sin)
 
 
 def test_gemm_rrr():
@@ -260,6 +395,10 @@ def test_attention():
         same,
         tensor("vs", "batch", 2, "seq", 4),
     )
+    few = [tensor(n, "batch", 1, "seq", 4) for n in ("kk", "vvv")]
+    check(ops.attention(), lambda q, k, v: sdpa(q, k, v, enable_gqa=True), q, *few)
+    near = torch.ones(SEQ, SEQ, dtype=torch.bool).tril(1).triu(-1)
+    check(lambda q, k: ops.attention(window=2)(q, k, k), lambda q, k: sdpa(q, k, k, attn_mask=near), q, same)
     check(ops.mem_eff_attention(False), lambda q, k, v: sdpa(q, k, v).transpose(1, 2), q, k, v)
 
 

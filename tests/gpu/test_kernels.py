@@ -9,7 +9,7 @@ import pytest
 
 from ait_mlir.lowering.kernels import Target
 from ait_mlir.lowering.toolchain import default_arch
-from tests.kernels import test_copy, test_gather, test_map, test_pipeline, test_row
+from tests.kernels import test_copy, test_gather, test_map, test_pipeline, test_reduce, test_row
 from tests.kernels.harness import Case, Library, assert_close, check, random_inputs, reference
 
 pytestmark = pytest.mark.gpu
@@ -32,6 +32,11 @@ def copies(tmp_path_factory: pytest.TempPathFactory) -> Library:
 @pytest.fixture(scope="module")
 def rows(tmp_path_factory: pytest.TempPathFactory) -> Library:
     return library_of([*test_row.ALL, *LONG.values()], tmp_path_factory)
+
+
+@pytest.fixture(scope="module")
+def reductions(tmp_path_factory: pytest.TempPathFactory) -> Library:
+    return library_of(test_reduce.ALL, tmp_path_factory)
 
 
 @pytest.fixture(scope="module")
@@ -99,6 +104,7 @@ for _t in ("f16", "f32"):
     for _n in LENGTHS:
         LONG[f"softmax-{_n}-{_t}"] = test_row.softmax(f"b x {_n}", 1, _t)
         LONG[f"norm-{_n}-{_t}"] = test_row.layer_norm(f"b x {_n}", str(_n), _t, 1)
+        LONG[f"rms-{_n}-{_t}"] = test_row.layer_norm(f"b x {_n}", str(_n), _t, 1, "scale %g", op="rms_norm")
     LONG[f"misaligned-{_t}"] = test_row.layer_norm("b x 768", "768", _t, 1, offset=1)
 
 
@@ -116,6 +122,24 @@ def test_row_lengths(rows: Library, key: str) -> None:
 @pytest.mark.parametrize("kind", ["last", "first"])
 def test_special_rows_of_softmax(rows: Library, kind: str, t: str) -> None:
     test_row.check_special_rows(rows, kind, t)
+
+
+@pytest.mark.parametrize("key", [*test_reduce.REDUCE, *test_reduce.INTEGERS])
+def test_reductions(reductions: Library, key: str) -> None:
+    if key in test_reduce.INTEGERS:
+        check(reductions, test_reduce.INTEGERS[key], 0)
+    else:
+        test_reduce.check_reduce(reductions, test_reduce.REDUCE[key], key.rpartition("-")[2])
+
+
+@pytest.mark.parametrize("key", [*test_reduce.ARGMAX, *test_reduce.TOPK])
+def test_largest_elements(reductions: Library, key: str) -> None:
+    test_reduce.check_select(reductions, {**test_reduce.ARGMAX, **test_reduce.TOPK}[key])
+
+
+@pytest.mark.parametrize("t", test_map.POW_CASES)
+def test_pow(maps: Library, t: str) -> None:
+    test_map.check_pow(maps, t)
 
 
 def test_large_means_lose_nothing(rows: Library) -> None:

@@ -61,6 +61,9 @@ GPT2 = {"n_embd": 64, "n_layer": 2, "n_head": 4, "vocab_size": VOCABULARY, "n_po
 GPT2 |= {"bos_token_id": 1, "eos_token_id": 2}
 DISTIL = {"dim": 64, "n_layers": 2, "n_heads": 4, "hidden_dim": 128, "vocab_size": VOCABULARY}
 VIT = {**SIZE, "image_size": 32, "patch_size": 8}
+GROUPED = {"num_key_value_heads": 2, "use_cache": False, "bos_token_id": 1, "eos_token_id": 2, "pad_token_id": 0}
+T5 = {"d_model": 64, "num_layers": 2, "num_heads": 4, "d_kv": 16, "d_ff": 128, "vocab_size": VOCABULARY}
+CLIP = {"bos_token_id": 1, "eos_token_id": 2, "pad_token_id": 0}
 ENCODER = {"d_model": 64, "nhead": 4, "dim_feedforward": 128, "batch_first": True}
 
 
@@ -88,5 +91,13 @@ CASES: dict[str, Case] = {
     ),
     "DistilBertModel": Case(_transformer("DistilBertModel", "DistilBertConfig", **DISTIL), _tokens, TOKENS),
     "GPT2Model": Case(_transformer("GPT2Model", "GPT2Config", **GPT2), _tokens, TOKENS),
+    "RobertaModel": Case(_transformer("RobertaModel", "RobertaConfig", **SIZE), _tokens, TOKENS),
+    "LlamaModel": Case(_transformer("LlamaModel", "LlamaConfig", **SIZE, **GROUPED), _tokens, TOKENS),
+    "LlamaModel, eager attention": Case(
+        _transformer("LlamaModel", "LlamaConfig", **SIZE, **GROUPED, attn_implementation="eager"), _ids, IDS
+    ),
+    "Qwen2Model": Case(_transformer("Qwen2Model", "Qwen2Config", **SIZE, **GROUPED), _tokens, TOKENS),
+    "T5EncoderModel": Case(_transformer("T5EncoderModel", "T5Config", **T5), _tokens, TOKENS),
+    "CLIPTextModel": Case(_transformer("CLIPTextModel", "CLIPTextConfig", **SIZE, **CLIP), _tokens, TOKENS),
     "ViTModel": Case(_transformer("ViTModel", "ViTConfig", **VIT), _image, {"pixel_values": {0: BATCH}}),
 }

@@ -125,11 +125,14 @@ ATTENTION_ENVS = (
     {"b": 0, "s": 5, "l": 7, "d": 8},
     {"b": 1, "s": 0, "l": 7, "d": 8},
 )
+# as many columns as rows or more, so that every row sees one; more than a step of rows and columns
+WINDOW_ENVS = (*ATTENTION_ENVS[:4], {"b": 1, "s": 400, "l": 400, "d": 8}, {"b": 1, "s": 3, "l": 333, "d": 16})
 
 
 def attention(t: str, mask: str = "", mask_type: str | None = None, causal: bool = False, depth: str = "d", width: str = "d",
-              envs: Sequence[Mapping[str, int]] = ATTENTION_ENVS, **options: object) -> Case:  # fmt: skip
-    head = f"!ait.tensor<b x 3 x s x {depth} x {t}>"
+              envs: Sequence[Mapping[str, int]] = ATTENTION_ENVS, heads: int = 3, window: int = 0,
+              **options: object) -> Case:  # fmt: skip
+    head = f"!ait.tensor<b x {heads} x s x {depth} x {t}>"
     inputs = [
         f"%q: {head}",
         f"%k: !ait.tensor<b x 3 x l x {depth} x {t}>",
@@ -137,10 +140,11 @@ def attention(t: str, mask: str = "", mask_type: str | None = None, causal: bool
     ]
     if mask:
         inputs.append(f"%m: !ait.tensor<{mask} x {mask_type or t}>")
-    out = f"!ait.tensor<b x 3 x s x {width} x {t}>"
+    flags = (" causal" if causal else "") + (f" window {window}" if window else "")
+    out = f"!ait.tensor<b x {heads} x s x {width} x {t}>"
     return Case(
         f"ait.graph @g({', '.join(inputs)}) {ATTENTION_SIZES} {{\n"
-        f"  %r = ait.attention %q, %k, %v{' mask %m' if mask else ''} scale 0.25{' causal' if causal else ''} : {out}\n"
+        f"  %r = ait.attention %q, %k, %v{' mask %m' if mask else ''} scale 0.25{flags} : {out}\n"
         f'  ait.output "r" %r : {out}\n}}',
         envs,
         **options,  # type: ignore[arg-type]
@@ -154,6 +158,9 @@ def attention_cases() -> dict[str, Case]:
             name = f"{'causal' if causal else 'plain'}-{t}"
             cases[name] = attention(t, causal=causal)
             cases[f"mask-{name}"] = attention(t, "b x 1 x 1 x l", causal=causal)
+            cases[f"groups-{name}"] = attention(t, causal=causal, heads=6)
+            cases[f"window-1-{name}"] = attention(t, causal=causal, window=1)
+            cases[f"window-50-{name}"] = attention(t, "b x 1 x 1 x l", causal=causal, window=50, envs=WINDOW_ENVS)
             cases[f"full-mask-{name}"] = attention(t, "b x 3 x s x l", causal=causal)
         cases[f"head-mask-{t}"] = attention(t, "3 x s x 1", "f64" if t == "f64" else "f32")
         cases[f"widths-{t}"] = attention(t, depth="d", width="40")

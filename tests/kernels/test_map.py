@@ -8,7 +8,10 @@ import pytest
 from tests.kernels.harness import Case, Library, assert_close, check, reference
 
 FLOATS = ("f16", "bf16", "f32", "f64")
-UNARY = ("neg", "exp", "log", "sqrt", "rsqrt", "tanh", "erf", "sigmoid", "relu", "gelu", "fast_gelu", "silu")
+UNARY = (
+    *("neg", "exp", "log", "sqrt", "rsqrt", "tanh", "erf", "sigmoid", "relu", "gelu", "fast_gelu", "silu"),
+    *("abs", "floor", "sin", "cos", "log1p", "expm1"),
+)
 BINARY = ("add", "sub", "mul", "div", "max", "min")
 PREDICATES = ("eq", "ne", "lt", "le", "gt", "ge")
 ENVS = ({"n": 1}, {"n": 7}, {"n": 4099})
@@ -32,8 +35,9 @@ def binary(op: str, t: str, result: str | None = None) -> Case:
 
 
 UNARY_CASES = {(op, t): unary(op, t) for op in UNARY for t in FLOATS}
-INTEGER_CASES = {(op, t): unary(op, t) for op in ("neg", "relu") for t in ("i8", "i32", "i64")}
+INTEGER_CASES = {(op, t): unary(op, t) for op in ("neg", "relu", "abs") for t in ("i8", "i32", "i64")}
 BINARY_CASES = {(op, t): binary(op, t) for op in BINARY for t in (*FLOATS, "i8", "i32", "i64")}
+POW_CASES = {t: binary("pow", t) for t in FLOATS}
 COMPARE_CASES = {(p, t): binary(f"compare {p}", t, "i1") for p in PREDICATES for t in ("f16", "f32", "i32")}
 CAST_CASES = {
     (a, b): Case(
@@ -116,6 +120,7 @@ ALL = [
     *UNARY_CASES.values(),
     *INTEGER_CASES.values(),
     *BINARY_CASES.values(),
+    *POW_CASES.values(),
     *COMPARE_CASES.values(),
     *CAST_CASES.values(),
     *LAYOUT_CASES.values(),
@@ -167,6 +172,19 @@ def test_integers(library: Library, key: tuple[str, str]) -> None:
 @pytest.mark.parametrize("key", BINARY_CASES, ids="-".join)
 def test_binary(library: Library, key: tuple[str, str]) -> None:
     check(library, BINARY_CASES[key], ulps=0.51 if key[1] in FLOATS else 0)
+
+
+@pytest.mark.parametrize("t", POW_CASES)
+def test_pow(library: Library, t: str) -> None:
+    check_pow(library, t)
+
+
+def check_pow(library: Library, t: str) -> None:
+    a = np.array([[4.0, 2.0, -2.0], [0.0, 0.0, 9.0], [1.0, np.inf, -1.5], [np.nan, 1.0, 0.25]])
+    b = np.array([0.5, 0.0, 3.0])
+    case = POW_CASES[t]
+    (got,) = library.run(case, {"n": 4}, [a, b])
+    assert_close(got, reference(case, {"n": 4}, [a, b])[0], ulps=4)
 
 
 @pytest.mark.parametrize("t", ["f16", "bf16", "f32", "f64"])

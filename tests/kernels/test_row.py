@@ -1,4 +1,4 @@
-"""Softmax and layer_norm on the CPU: every dim, prologues, strides, odd sizes, large means, special values."""
+"""Softmax and norms on the CPU: every dim, prologues, strides, odd sizes, large means, special values."""
 
 from __future__ import annotations
 
@@ -25,25 +25,25 @@ def softmax(shape: str, dim: int, t: str, **options: object) -> Case:
 
 
 def layer_norm(
-    shape: str, row: str, t: str, axes: int, factors: str = "scale %g bias %h", eps: str = "1e-05", **options: object
+    shape: str, row: str, t: str, axes: int, factors: str = "scale %g bias %h", eps: str = "1e-05", op: str = "layer_norm", **options: object
 ) -> Case:
     return Case(
         f"ait.graph @g(%x: !ait.tensor<{shape} x {t}>, %g: !ait.tensor<{row} x {t}>, %h: !ait.tensor<{row} x {t}>) {DIMS} {{\n"
-        f"  %y = ait.layer_norm %x {factors} axes {axes} eps {eps} : !ait.tensor<{shape} x {t}>\n"
+        f"  %y = ait.{op} %x {factors} axes {axes} eps {eps} : !ait.tensor<{shape} x {t}>\n"
         f'  ait.output "y" %y : !ait.tensor<{shape} x {t}>\n}}',
         ENVS,
         **options,  # type: ignore[arg-type]
     )
 
 
-def with_prologue(operand: str, axes: int, t: str, **options: object) -> Case:
+def with_prologue(operand: str, axes: int, t: str, op: str = "layer_norm", **options: object) -> Case:
     """norm(x + 2 r), and the sum kept."""
     scalar = t if t == "f64" else "f32"
     row = {1: "24", 2: "s x 24"}[axes]
     tensor = f"!ait.tensor<b x s x 24 x {t}>"
     return Case(
         f"ait.graph @g(%x: {tensor}, %g: !ait.tensor<{row} x {t}>, %h: !ait.tensor<{row} x {t}>, %r: !ait.tensor<{operand} x {t}>) {DIMS} {{\n"
-        f"  %y, %z = ait.layer_norm %x scale %g bias %h axes {axes} eps 1e-05 prologue(%r) {{\n"
+        f"  %y, %z = ait.{op} %x scale %g bias %h axes {axes} eps 1e-05 prologue(%r) {{\n"
         f"  ^bb0(%0: {scalar}, %1: {scalar}):\n"
         f"    %2 = ait.constant 2.0 : {scalar}\n    %3 = ait.mul %1, %2 : {scalar}\n    %4 = ait.add %0, %3 : {scalar}\n"
         f"    ait.yield %4, %4 : {scalar}, {scalar}\n  }} : {tensor}, {tensor}\n"
@@ -76,6 +76,10 @@ NORM = {
         ("scale", lambda t: layer_norm("b x 77", "77", t, 1, "scale %g")),
         ("bias", lambda t: layer_norm("b x 77", "77", t, 1, "bias %h")),
         ("plain", lambda t: layer_norm("b x 77", "77", t, 1, "")),
+        ("rms", lambda t: layer_norm("b x s x 24", "24", t, 1, "scale %g", op="rms_norm")),
+        ("rms-dynamic", lambda t: layer_norm("b x s", "s", t, 1, "scale %g", op="rms_norm")),
+        ("rms-two-axes", lambda t: layer_norm("b x s x 6", "s x 6", t, 2, op="rms_norm")),
+        ("rms-plain", lambda t: layer_norm("b x 77", "77", t, 1, "", op="rms_norm")),
         (
             "view",
             lambda t: layer_norm(
@@ -89,6 +93,8 @@ PROLOGUE = {
     for t in FLOATS
     for name, make in (
         ("residual", lambda t: with_prologue("b x s x 24", 1, t)),
+        ("rms-residual", lambda t: with_prologue("b x s x 24", 1, t, "rms_norm")),
+        ("rms-two-axes", lambda t: with_prologue("24", 2, t, "rms_norm")),
         ("row-bias", lambda t: with_prologue("24", 1, t)),
         ("column", lambda t: with_prologue("s x 1", 1, t)),
         ("two-axes", lambda t: with_prologue("b x s x 24", 2, t)),
@@ -159,6 +165,7 @@ def check_special_rows(library: Library, kind: str, t: str) -> None:
     assert_close(got, want, ulps=4)
 
 
+NO_WORSE = {"softmax": "last", "layer_norm": "dynamic", "rms_norm": "rms-dynamic"}
 TORCH = {"f16": torch.float16, "bf16": torch.bfloat16, "f32": torch.float32}
 
 
@@ -168,10 +175,10 @@ def errors(got: np.ndarray, want: np.ndarray) -> tuple[float, float]:
 
 
 @pytest.mark.parametrize("t", TORCH)
-@pytest.mark.parametrize("op", ["softmax", "layer_norm"])
+@pytest.mark.parametrize("op", ["softmax", "layer_norm", "rms_norm"])
 def test_no_worse_than_torch(library: Library, op: str, t: str) -> None:
     """Maximum error within 2 times, RMSE within 1.5 times torch's, with a floor of one ulp."""
-    case = SOFTMAX[f"last-{t}"] if op == "softmax" else NORM[f"dynamic-{t}"]
+    case = {"softmax": SOFTMAX, "layer_norm": NORM, "rms_norm": NORM}[op][f"{NO_WORSE[op]}-{t}"]
     env = {"b": 32, "s": 768}
     inputs = random_inputs(case, env, seed=3)
     (got,) = library.run(case, env, inputs)
@@ -179,6 +186,8 @@ def test_no_worse_than_torch(library: Library, op: str, t: str) -> None:
     tensors = [torch.from_numpy(a.astype(np.float32)).to(TORCH[t]) for a in inputs]
     if op == "softmax":
         eager = torch.softmax(tensors[0], 1)
+    elif op == "rms_norm":
+        eager = torch.nn.functional.rms_norm(tensors[0], (768,), tensors[1], 1e-5)
     else:
         eager = torch.nn.functional.layer_norm(tensors[0], (768,), tensors[1], tensors[2], 1e-5)
     ours, theirs = errors(got, want), errors(eager.to(torch.float32).numpy(), want)

@@ -48,6 +48,12 @@ UNARY = {
     "gelu": functional.gelu,
     "fast_gelu": lambda x: functional.gelu(x, approximate="tanh"),
     "silu": functional.silu,
+    "abs": torch.abs,
+    "floor": torch.floor,
+    "sin": torch.sin,
+    "cos": torch.cos,
+    "log1p": torch.log1p,
+    "expm1": torch.expm1,
 }
 
 
@@ -66,6 +72,7 @@ BINARY = {
     "div": torch.div,
     "max": torch.maximum,
     "min": torch.minimum,
+    "pow": torch.pow,
 }
 
 
@@ -181,6 +188,55 @@ def test_softmax(dim: int) -> None:
     close(run(f"ait.softmax %x dim {dim}", "!ait.tensor<3 x 4 x 5 x f64>", x=x), torch.softmax(torch.tensor(x), dim))
 
 
+REDUCE = {
+    "sum": torch.sum,
+    "mean": torch.mean,
+    "max": torch.amax,
+    "min": torch.amin,
+    "var": lambda x, dim: torch.var(x, dim, correction=0),
+}
+
+
+@pytest.mark.parametrize("dims", [[0], [1], [0, 2], [0, 1, 2]])
+@pytest.mark.parametrize("kind", REDUCE)
+def test_reduce(kind: str, dims: list[int]) -> None:
+    x = RNG.standard_normal((3, 4, 5))
+    left = "".join(f"{n} x " for i, n in enumerate(x.shape) if i not in dims)
+    close(run(f"ait.reduce {kind} %x dims {dims}", f"!ait.tensor<{left}f64>", x=x), REDUCE[kind](torch.tensor(x), dims))
+
+
+def test_reduce_of_little_and_of_integers() -> None:
+    x = RNG.standard_normal((3, 4))
+    found = run("ait.reduce var %x dims [1] correction 1", "!ait.tensor<3 x f64>", x=x)
+    close(found, torch.var(torch.tensor(x), 1))
+    one, none = np.ones((2, 1)), np.ones((2, 0))
+    assert np.isnan(run("ait.reduce var %x dims [1] correction 1", "!ait.tensor<2 x f64>", x=one)).all()
+    for kind, value in (("sum", 0.0), ("mean", np.nan), ("var", np.nan), ("max", -np.inf), ("min", np.inf)):
+        np.testing.assert_array_equal(run(f"ait.reduce {kind} %x dims [1]", "!ait.tensor<2 x f64>", x=none), value)
+    i = np.full((2, 3), 100, np.int8)
+    assert run("ait.reduce sum %i dims [1]", "!ait.tensor<2 x i8>", i=i).tolist() == [44, 44]
+    assert run("ait.reduce max %i dims [0]", "!ait.tensor<3 x i8>", i=i).tolist() == [100] * 3
+
+
+def test_largest_elements() -> None:
+    x = RNG.standard_normal((3, 7))
+    values, places = torch.topk(torch.tensor(x), 3)
+    lines = """%v, %i = ait.topk %x k 3 : !ait.tensor<3 x 3 x f64>, !ait.tensor<3 x 3 x i64>
+    ait.output "v" %v : !ait.tensor<3 x 3 x f64>
+    ait.output "i" %i : !ait.tensor<3 x 3 x i64>"""
+    found = evaluate(lines, x=x)
+    close(found["v"], values)
+    close(found["i"], places)
+    close(run("ait.argmax %x dim 0", "!ait.tensor<7 x i64>", x=x), torch.argmax(torch.tensor(x), 0))
+    nan = np.array([1.0, np.nan, 3.0, np.nan])
+    assert run("ait.argmax %x dim 0", "!ait.tensor<i32>", x=nan) == 1
+    assert evaluate(
+        """%v, %i = ait.topk %x k 3 : !ait.tensor<3 x f64>, !ait.tensor<3 x i32>
+    ait.output "i" %i : !ait.tensor<3 x i32>""",
+        x=nan,
+    )["i"].tolist() == [1, 3, 2]
+
+
 @pytest.mark.parametrize("axes", [1, 2])
 def test_layer_norm(axes: int) -> None:
     x = RNG.standard_normal((3, 4, 5))
@@ -191,6 +247,17 @@ def test_layer_norm(axes: int) -> None:
     )
     tensors = [torch.tensor(v) for v in (x, g, b)]
     close(found, functional.layer_norm(tensors[0], row, tensors[1], tensors[2], 1e-3))
+
+
+@pytest.mark.parametrize("axes", [1, 2])
+def test_rms_norm(axes: int) -> None:
+    x = RNG.standard_normal((3, 4, 5))
+    row = x.shape[3 - axes :]
+    g, b = RNG.standard_normal(row), RNG.standard_normal(row)
+    found = run(
+        f"ait.rms_norm %x scale %g bias %b axes {axes} eps 0.001", "!ait.tensor<3 x 4 x 5 x f64>", x=x, g=g, b=b
+    )
+    close(found, functional.rms_norm(torch.tensor(x), row, torch.tensor(g), 1e-3) + torch.tensor(b))
 
 
 def test_layer_norm_keeps_the_sum_of_its_prologue() -> None:
@@ -205,6 +272,20 @@ def test_layer_norm_keeps_the_sum_of_its_prologue() -> None:
     found = evaluate(lines, x=x, r=r)
     close(found["y"], functional.layer_norm(torch.tensor(x + r), (5,), eps=1e-3))
     close(found["sum"], x + r)
+
+
+@pytest.mark.parametrize("causal", [False, True])
+@pytest.mark.parametrize("window", [None, 1, 2])
+def test_attention_with_groups_and_window(causal: bool, window: int | None) -> None:
+    q, k, v = (RNG.standard_normal((2, heads, n, 4)) for heads, n in ((6, 3), (2, 5), (2, 5)))
+    distance = np.arange(5) - (np.arange(3)[:, None] + 2)
+    visible = (distance <= 0) | (not causal)
+    visible &= True if window is None else np.abs(distance) < window
+    expected = functional.scaled_dot_product_attention(
+        *map(torch.tensor, (q, k, v)), attn_mask=torch.tensor(visible), scale=0.3, enable_gqa=True
+    )
+    text = "ait.attention %q, %k, %v scale 0.3" + " causal" * causal + (f" window {window}" if window else "")
+    close(run(text, "!ait.tensor<2 x 6 x 3 x 4 x f64>", q=q, k=k, v=v), expected)
 
 
 @pytest.mark.parametrize("causal", [False, True])

@@ -4,29 +4,31 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from xdsl.dialects.builtin import FloatAttr, UnitAttr, f64
+from xdsl.dialects.builtin import FloatAttr, IntegerAttr, UnitAttr, f64, i64
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.irdl import irdl_op_definition, operand_def, opt_operand_def, opt_prop_def, prop_def, result_def, traits_def
 from xdsl.parser import Parser
 from xdsl.printer import Printer
 
-from ait_mlir.dialects.ait.base import AitOp, Body, check_broadcastable, parse_operands, print_operands
+from ait_mlir.dialects.ait.base import AitOp, Body, check_broadcastable, parse_int_attr, parse_operands, print_operands
 from ait_mlir.dialects.ait.dtypes import is_float
 from ait_mlir.dialects.ait.numbers import number_text, parse_number
 from ait_mlir.dialects.ait.traits import Pure
 from ait_mlir.dialects.ait.types import TensorType, scope_of, shape_text
+from ait_mlir.dims import Expr, Scope
 
 
 @irdl_op_definition
 class AttentionOp(AitOp):
     """softmax(scale * q @ k^T + mask) @ v (arXiv:1706.03762), scores never stored.
 
-    q [B, H, S, D], k [B, H, L, D], v [B, H, L, E] give [B, H, S, E]. The additive mask broadcasts to [B, H, S, L].
-    With `causal`,
-    row s sees the columns up to s + L - S, so that the last row sees all.
+    q [B, H, S, D], k [B, G, L, D], v [B, G, L, E] give [B, H, S, E]; G divides H, and each head of k and v serves H / G
+    neighbouring heads of q (arXiv:2305.13245). The additive mask broadcasts to [B, H, S, L]. Row s stands at column
+    s + L - S, so that the last row stands at the last column. With `causal` it sees no column behind that one, with
+    `window W` none that is W or more columns away from it on either side.
 
     ```mlir
-    %o = ait.attention %q, %k, %v mask %m scale 0.125 causal : !ait.tensor<batch x 12 x seq x 64 x f16>
+    %o = ait.attention %q, %k, %v mask %m scale 0.125 causal window 128 : !ait.tensor<batch x 12 x seq x 64 x f16>
     ```
     """
 
@@ -38,6 +40,7 @@ class AttentionOp(AitOp):
     mask = opt_operand_def(TensorType)
     scale = prop_def(FloatAttr)
     causal = opt_prop_def(UnitAttr)
+    window = opt_prop_def(IntegerAttr)
     output = result_def(TensorType)
     traits = traits_def(Pure())
 
@@ -49,11 +52,16 @@ class AttentionOp(AitOp):
         scale: float,
         mask: SSAValue | Operation | None = None,
         causal: bool = False,
+        window: int | None = None,
     ) -> None:
         q = SSAValue.get(q)
         super().__init__(
             operands=[q, k, v, mask],
-            properties={"scale": FloatAttr(scale, f64), "causal": UnitAttr() if causal else None},
+            properties={
+                "scale": FloatAttr(scale, f64),
+                "causal": UnitAttr() if causal else None,
+                "window": None if window is None else IntegerAttr(window, i64),
+            },
             result_types=[q.type],
         )
         (inferred,) = self.infer_result_types()
@@ -68,6 +76,8 @@ class AttentionOp(AitOp):
         body.properties["scale"] = FloatAttr(float(parse_number(parser)), f64)
         if parser.parse_optional_keyword("causal") is not None:
             body.properties["causal"] = UnitAttr()
+        if parser.parse_optional_keyword("window") is not None:
+            body.properties["window"] = parse_int_attr(parser)
 
     def print_body(self, printer: Printer) -> None:
         print_operands(printer, self.operands[:3])
@@ -77,6 +87,8 @@ class AttentionOp(AitOp):
         printer.print_string(f" scale {number_text(self.scale.value.data)}")
         if self.causal is not None:
             printer.print_string(" causal")
+        if self.window is not None:
+            printer.print_string(f" window {self.window.value.data}")
 
     def infer_result_types(self) -> Sequence[Attribute]:
         names = ("q", "k", "v")
@@ -92,12 +104,17 @@ class AttentionOp(AitOp):
         for name, t, axis, what, other in (
             ("k", k, 0, "batch", q.dims[0]),
             ("v", v, 0, "batch", q.dims[0]),
-            ("k", k, 1, "heads", q.dims[1]),
-            ("v", v, 1, "heads", q.dims[1]),
             ("k", k, 3, "head size", q.dims[3]),
         ):
             if not scope.equal(t.dims[axis], other):
                 raise self.fail(f"{what} of {name} is {t.dims[axis]}, but of q {other}")
+        heads, groups = q.dims[1], k.dims[1]
+        if not scope.equal(heads, groups) and not divides(groups.as_int(), heads, scope):
+            raise self.fail(f"heads of k is {groups}, which is not proved to divide the {heads} heads of q")
+        if not scope.equal(groups, v.dims[1]):
+            raise self.fail(f"heads of v is {v.dims[1]}, but of k {groups}")
+        if self.window is not None and self.window.value.data < 1:
+            raise self.fail(f"window must be at least 1, got {self.window.value.data}")
         if not scope.equal(k.dims[2], v.dims[2]):
             raise self.fail(f"length of v is {v.dims[2]}, but of k {k.dims[2]}")
         if self.mask is not None:
@@ -106,6 +123,11 @@ class AttentionOp(AitOp):
             if not is_float(m.element_type):
                 raise self.fail(f"the mask is added and must be floating-point, got {m.element_type}")
         return [TensorType.get((*q.dims[:3], v.dims[3]), q.element_type)]
+
+
+def divides(divisor: int | None, e: Expr, scope: Scope) -> bool:
+    """Whether a known number is proved to divide a dim."""
+    return divisor is not None and divisor >= 1 and scope.divisible(e, divisor)
 
 
 OPS = (AttentionOp,)

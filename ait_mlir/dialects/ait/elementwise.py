@@ -122,8 +122,17 @@ ReluOp = _unary("relu", "max(x, 0); NaN stays NaN.", floats_only=False)
 GeluOp = _unary("gelu", "x * (1 + erf(x / sqrt(2))) / 2 (arXiv:1606.08415).")
 FastGeluOp = _unary("fast_gelu", "x * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 x^3))) / 2 (arXiv:1606.08415).")
 SiluOp = _unary("silu", "x * sigmoid(x) (arXiv:1702.03118).")
+AbsOp = _unary("abs", "x without its sign; of the least integer, that integer.", floats_only=False)
+FloorOp = _unary("floor", "The largest whole number that is not above x.")
+SinOp = _unary("sin", "Sine of an angle in radians; NaN at infinity.")
+CosOp = _unary("cos", "Cosine of an angle in radians; NaN at infinity.")
+Log1pOp = _unary("log1p", "log(1 + x), exact near 0; -inf at -1, NaN below.")
+Expm1Op = _unary("expm1", "exp(x) - 1, exact near 0.")
 
-UNARY = (NegOp, ExpOp, LogOp, SqrtOp, RsqrtOp, TanhOp, ErfOp, SigmoidOp, ReluOp, GeluOp, FastGeluOp, SiluOp)
+UNARY = (
+    *(NegOp, ExpOp, LogOp, SqrtOp, RsqrtOp, TanhOp, ErfOp, SigmoidOp, ReluOp, GeluOp, FastGeluOp, SiluOp),
+    *(AbsOp, FloorOp, SinOp, CosOp, Log1pOp, Expm1Op),
+)
 
 
 # ** binary **
@@ -138,7 +147,7 @@ class BinaryOp(ElementwiseOp):
     traits = traits_def(Elementwise(), Pure())
 
 
-def _binary(mnemonic: str, meaning: str, commutative: bool = False) -> type[BinaryOp]:
+def _binary(mnemonic: str, meaning: str, commutative: bool = False, floats_only: bool = False) -> type[BinaryOp]:
     doc = f"""{meaning} Broadcasts literal 1s and missing leading dims.
 
     ```mlir
@@ -149,7 +158,8 @@ def _binary(mnemonic: str, meaning: str, commutative: bool = False) -> type[Bina
         "name": f"ait.{mnemonic}",
         "__doc__": doc,
         "__module__": __name__,
-        "__annotations__": {},
+        "__annotations__": {"FLOATS_ONLY": ClassVar[bool]},
+        "FLOATS_ONLY": floats_only,
     }
     if commutative:
         namespace["traits"] = traits_def(Elementwise(), Pure(), Commutative())
@@ -162,8 +172,9 @@ MulOp = _binary("mul", "Product.", commutative=True)
 DivOp = _binary("div", "Quotient; on integers it truncates towards zero.")
 MaxOp = _binary("max", "The larger one; NaN if one is NaN.", commutative=True)
 MinOp = _binary("min", "The smaller one; NaN if one is NaN.", commutative=True)
+PowOp = _binary("pow", "The left one to the power of the right one, as in C.", floats_only=True)
 
-BINARY = (AddOp, SubOp, MulOp, DivOp, MaxOp, MinOp)
+BINARY = (AddOp, SubOp, MulOp, DivOp, MaxOp, MinOp, PowOp)
 
 PREDICATES = ("eq", "ne", "lt", "le", "gt", "ge")
 

@@ -6,7 +6,7 @@ from xdsl.ir import Block, Operation
 
 from ait_mlir.dialects.ait.elementwise import FusedElementwiseOp
 from ait_mlir.dialects.ait.gemm import ContractionOp
-from ait_mlir.dialects.ait.norm import LayerNormOp
+from ait_mlir.dialects.ait.norm import NormOp
 from ait_mlir.dialects.ait.types import tensor_type
 
 MAX_PARTS = 6
@@ -23,7 +23,7 @@ def derived_name(op: Operation) -> str:
         return "_".join(parts)
     if isinstance(op, FusedElementwiseOp):
         return "_".join(["fused", *_region_parts(op.body.block, [])])
-    if isinstance(op, LayerNormOp) and op.prologue.blocks:
+    if isinstance(op, NormOp) and op.prologue.blocks:
         return "_".join([*_region_parts(op.prologue.block, []), base])
     return base
 

@@ -1,4 +1,4 @@
-"""Ops that reduce over each row and keep its shape: softmax and layer_norm."""
+"""Ops that reduce over each row and keep its shape: softmax, layer_norm and rms_norm."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from ait_mlir.dialects.ait.base import (
 from ait_mlir.dialects.ait.dtypes import compute_type, is_float
 from ait_mlir.dialects.ait.elementwise import check_yield
 from ait_mlir.dialects.ait.numbers import number_text, parse_number
-from ait_mlir.dialects.ait.traits import Pure, RowOp
+from ait_mlir.dialects.ait.traits import Norm, Pure, RowOp
 from ait_mlir.dialects.ait.types import TensorType, scope_of, shape_text
 
 
@@ -79,23 +79,12 @@ class SoftmaxOp(AitOp):
         return [t]
 
 
-@irdl_op_definition
-class LayerNormOp(AitOp):
-    """Normalise over the trailing `axes` dims to mean 0 and variance 1, then scale and shift (arXiv:1607.06450).
+class NormOp(AitOp):
+    """Base of norms over the trailing `axes` dims, with optional scale and bias of the row's shape.
 
     With a prologue, the value normalised is the region's first yield; its further yields are further results, so that
     `x + residual` is added once, normalised and kept.
-
-    ```mlir
-    %y, %sum = ait.layer_norm %x scale %g bias %b axes 1 eps 1e-05 prologue(%r) {
-    ^bb0(%0: f32, %1: f32):
-      %2 = ait.add %0, %1 : f32
-      ait.yield %2, %2 : f32, f32
-    } : !ait.tensor<batch x 768 x f16>, !ait.tensor<batch x 768 x f16>
-    ```
     """
-
-    name = "ait.layer_norm"
 
     input = operand_def(TensorType)
     scale = opt_operand_def(TensorType)
@@ -105,7 +94,7 @@ class LayerNormOp(AitOp):
     eps = prop_def(FloatAttr)
     outputs = var_result_def(TensorType)
     prologue = region_def()
-    traits = traits_def(RowOp(), Pure())
+    traits = traits_def(RowOp(), Norm(), Pure())
     irdl_options = (AttrSizedOperandSegments(as_property=True),)
 
     def __init__(
@@ -188,4 +177,38 @@ class LayerNormOp(AitOp):
         return [TensorType.get(t.dims, o.element_type) for o in outputs]
 
 
-OPS = (SoftmaxOp, LayerNormOp)
+@irdl_op_definition
+class LayerNormOp(NormOp):
+    """Normalise over the trailing `axes` dims to mean 0 and variance 1, then scale and shift (arXiv:1607.06450).
+
+    ```mlir
+    %y, %sum = ait.layer_norm %x scale %g bias %b axes 1 eps 1e-05 prologue(%r) {
+    ^bb0(%0: f32, %1: f32):
+      %2 = ait.add %0, %1 : f32
+      ait.yield %2, %2 : f32, f32
+    } : !ait.tensor<batch x 768 x f16>, !ait.tensor<batch x 768 x f16>
+    ```
+    """
+
+    name = "ait.layer_norm"
+
+
+@irdl_op_definition
+class RmsNormOp(NormOp):
+    """Divide by the root of the mean square over the trailing `axes` dims, then scale and shift (arXiv:1910.07467).
+
+    `eps` is added to the mean of the squares.
+
+    ```mlir
+    %y, %sum = ait.rms_norm %x scale %g axes 1 eps 1e-05 prologue(%r) {
+    ^bb0(%0: f32, %1: f32):
+      %2 = ait.add %0, %1 : f32
+      ait.yield %2, %2 : f32, f32
+    } : !ait.tensor<batch x 4096 x f16>, !ait.tensor<batch x 4096 x f16>
+    ```
+    """
+
+    name = "ait.rms_norm"
+
+
+OPS = (SoftmaxOp, LayerNormOp, RmsNormOp)

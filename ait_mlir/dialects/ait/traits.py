@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from xdsl.traits import Commutative, OpTrait, Pure
 
-__all__ = ["Commutative", "Contraction", "Elementwise", "OpTrait", "Pure", "RowOp", "View"]
+__all__ = ["Commutative", "Contraction", "Elementwise", "Norm", "OpTrait", "Pure", "RowOp", "View"]
 
 
 class Elementwise(OpTrait):
@@ -17,6 +17,10 @@ class Contraction(OpTrait):
 
 class View(OpTrait):
     """Moves elements and computes nothing: it may become a view of a buffer instead of a copy."""
+
+
+class Norm(OpTrait):
+    """A `NormOp`: normalises rows, and may compute what it normalises in a prologue."""
 
 
 class RowOp(OpTrait):

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from ait_mlir.frontend.nn import bert
+from ait_mlir.frontend.nn import bert, gpt2, llama, vit
 from ait_mlir.frontend.nn.attention import MultiheadAttention
 from ait_mlir.frontend.nn.embedding import Embedding
 from ait_mlir.frontend.nn.linear import Linear
 from ait_mlir.frontend.nn.module import Dropout, Identity, Module, ModuleList, Sequential
-from ait_mlir.frontend.nn.norm import LayerNorm
+from ait_mlir.frontend.nn.norm import GroupNorm, LayerNorm, RMSNorm
 from ait_mlir.frontend.nn.parameter import Parameter
 
 __all__ = [
     "Dropout",
     "Embedding",
+    "GroupNorm",
     "Identity",
     "LayerNorm",
     "Linear",
@@ -20,6 +21,10 @@ __all__ = [
     "ModuleList",
     "MultiheadAttention",
     "Parameter",
+    "RMSNorm",
     "Sequential",
     "bert",
+    "gpt2",
+    "llama",
+    "vit",
 ]

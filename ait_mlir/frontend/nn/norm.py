@@ -22,3 +22,28 @@ class LayerNorm(Module):
 
     def forward(self, x: Tensor) -> Tensor:
         return ops.layernorm()(x, self.weight.tensor(), self.bias.tensor(), self.shape, self.eps)
+
+
+class RMSNorm(Module):
+    """Divide by the root of the mean square over the trailing dims `dim`, then scale by `weight` (arXiv:1910.07467)."""
+
+    def __init__(self, dim: int | Sequence[int], eps: float = 1e-5, dtype: str = "float16"):
+        self.shape = [dim] if isinstance(dim, int) else list(dim)
+        self.eps = eps
+        self.weight = Parameter(self.shape, dtype)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return ops.rms_norm()(x, self.weight.tensor(), None, self.shape, self.eps)
+
+
+class GroupNorm(Module):
+    """Normalise groups of channels of [batch, ..., channels], then scale and shift (arXiv:1803.08494)."""
+
+    def __init__(self, num_groups: int, num_channels: int, eps: float = 1e-5, dtype: str = "float16"):
+        self.operator = ops.group_norm(num_groups, num_channels)
+        self.eps = eps
+        self.weight = Parameter([num_channels], dtype)
+        self.bias = Parameter([num_channels], dtype)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.operator(x, self.weight.tensor(), self.bias.tensor(), self.eps)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from xdsl.dialects.builtin import FloatAttr, UnitAttr, f64
+from xdsl.dialects.builtin import FloatAttr, IntegerAttr, UnitAttr, f64, i64
 from xdsl.ir import Attribute
 
 from ait_mlir.dialects.ait.attention import AttentionOp
@@ -15,14 +15,15 @@ from ait_mlir.frontend.tensor import Tensor
 class attention(Operator):
     """softmax(scale * q @ k^T + mask) @ v (arXiv:1706.03762).
 
-    q is [batch, heads, S, D], k [batch, heads, L, D], v [batch, heads, L, E]; the result is [batch, heads, S, E].
-    `mask` is added and broadcasts to [batch, heads, S, L]. `scale` is 1 / sqrt(D) where None. With `causal`, the last
-    row sees all columns and each row above it one less.
+    q is [batch, heads, S, D], k [batch, groups, L, D], v [batch, groups, L, E]; the result is [batch, heads, S, E].
+    `groups` divides `heads`: each head of k and v serves as many heads of q. `mask` is added and broadcasts to
+    [batch, heads, S, L]. `scale` is 1 / sqrt(D) where None. With `causal`, the last row sees all columns and each row
+    above it one less. With `window`, a row sees the columns less than so many away from where it stands.
     """
 
-    def __init__(self, causal: bool = False, scale: float | None = None):
+    def __init__(self, causal: bool = False, scale: float | None = None, window: int | None = None):
         super().__init__()
-        self.causal, self.scale = causal, scale
+        self.causal, self.scale, self.window = causal, scale, window
 
     def __call__(self, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None = None) -> Tensor:
         operands = [t for t in (q, k, v, mask) if t is not None]
@@ -34,6 +35,8 @@ class attention(Operator):
         properties: dict[str, Attribute] = {"scale": FloatAttr(scale, f64)}
         if self.causal:
             properties["causal"] = UnitAttr()
+        if self.window is not None:
+            properties["window"] = IntegerAttr(self.window, i64)
         return self.finish(self.emit_one(AttentionOp, operands, properties))
 
 

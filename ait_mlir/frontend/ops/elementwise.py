@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from enum import Enum, auto
 from typing import ClassVar
@@ -10,7 +11,7 @@ from xdsl.dialects.builtin import StringAttr
 
 from ait_mlir.dialects.ait import elementwise as ait
 from ait_mlir.dialects.ait.base import AitOp
-from ait_mlir.dialects.ait.dtypes import BY_NAME
+from ait_mlir.dialects.ait.dtypes import BY_NAME, is_float
 from ait_mlir.dialects.ait.types import TensorType
 from ait_mlir.frontend.errors import BuildError
 from ait_mlir.frontend.intvar import IntVar, maximum, minimum
@@ -40,10 +41,24 @@ class FuncEnum(Enum):
     FASTGELU = auto()
     SILU = auto()
     ABS = auto()
+    FLOOR = auto()
+    SIN = auto()
+    COS = auto()
+    LOG1P = auto()
+    EXPM1 = auto()
+    POW = auto()
+    FLOOR_DIV = auto()
+    SIGN = auto()
     RECIPROCAL = auto()
     HARDTANH = auto()
+    HARDSWISH = auto()
     LRELU = auto()
+    ELU = auto()
+    CELU = auto()
+    SOFTPLUS = auto()
     SOFTSIGN = auto()
+    NAN_TO_NUM = auto()
+    CLAMP_NAN_TO_NUM = auto()
 
 
 OPS: dict[FuncEnum, type[AitOp]] = {
@@ -65,17 +80,19 @@ OPS: dict[FuncEnum, type[AitOp]] = {
     FuncEnum.GELU: ait.GeluOp,
     FuncEnum.FASTGELU: ait.FastGeluOp,
     FuncEnum.SILU: ait.SiluOp,
+    FuncEnum.ABS: ait.AbsOp,
+    FuncEnum.FLOOR: ait.FloorOp,
+    FuncEnum.SIN: ait.SinOp,
+    FuncEnum.COS: ait.CosOp,
+    FuncEnum.LOG1P: ait.Log1pOp,
+    FuncEnum.EXPM1: ait.Expm1Op,
+    FuncEnum.POW: ait.PowOp,
 }
 
-COMPOSITES: dict[FuncEnum, Callable[[Tensor], Tensor]] = {
-    FuncEnum.ABS: lambda x: binary(FuncEnum.MAX, x, -x),
-    FuncEnum.RECIPROCAL: lambda x: 1.0 / x,
-    FuncEnum.HARDTANH: lambda x: binary(FuncEnum.MIN, binary(FuncEnum.MAX, x, -1.0), 1.0),
-    FuncEnum.LRELU: lambda x: binary(FuncEnum.MAX, x, x * 0.01),
-    FuncEnum.SOFTSIGN: lambda x: x / (1.0 + elementwise(FuncEnum.ABS)(x)),
+BINARY = {
+    *(FuncEnum.ADD, FuncEnum.SUB, FuncEnum.MUL, FuncEnum.DIV, FuncEnum.MAX, FuncEnum.MIN),
+    *(FuncEnum.POW, FuncEnum.FLOOR_DIV),
 }
-
-BINARY = {FuncEnum.ADD, FuncEnum.SUB, FuncEnum.MUL, FuncEnum.DIV, FuncEnum.MAX, FuncEnum.MIN}
 
 
 class elementwise(Operator):
@@ -97,11 +114,15 @@ class elementwise(Operator):
         tensors = [a for a in args if isinstance(a, Tensor)]
         self.begin(*tensors)
         arity = 2 if self.func in BINARY else 1
-        if len(args) != arity or not tensors:
-            raise self.fail(f"takes {arity} operand{'s' * (arity > 1)}, one of them a tensor; found {len(args)}")
-        if self.func in COMPOSITES:
-            return self.finish(COMPOSITES[self.func](tensors[0]))
-        operands = [a if isinstance(a, Tensor) else scalar(a, tensors[0]) for a in args]
+        function, parameters = COMPOSITES.get(self.func, (None, 0))
+        if not arity <= len(args) <= arity + parameters or not tensors or len(tensors) > arity:
+            numbers = f", then up to {parameters} number{'s' * (parameters > 1)}" if parameters else ""
+            raise self.fail(
+                f"takes {arity} operand{'s' * (arity > 1)}, one of them a tensor{numbers}; found {len(args)}"
+            )
+        operands = [a if isinstance(a, Tensor) else scalar(a, tensors[0]) for a in args[:arity]]
+        if function is not None:
+            return self.finish(function(*operands, *args[arity:]))
         return self.finish(self.emit_one(OPS[self.func], operands))
 
 
@@ -194,3 +215,92 @@ class int_elementwise(Operator):
 
     def __call__(self, a: IntVar, b: IntVar) -> IntVar:
         return self.FUNCTIONS[self.func](a, b)
+
+
+# ** functions made of others; what follows the tensors are their parameters, numbers **
+
+
+def _sign(x: Tensor) -> Tensor:
+    """1, 0 or -1; 0 for NaN."""
+    return where()(gt()(x, 0.0), 1.0, where()(lt()(x, 0.0), -1.0, 0.0, x.dtype()), x.dtype())
+
+
+def _reciprocal(x: Tensor) -> Tensor:
+    return 1.0 / x
+
+
+def _floor_div(a: Tensor, b: Tensor) -> Tensor:
+    """a / b, rounded towards minus infinity."""
+    quotient = a / b
+    if is_float(a.type.element_type):
+        return elementwise(FuncEnum.FLOOR)(quotient)
+    inexact = ne()(quotient * b, a)
+    signs_differ = ne()(lt()(a, 0), lt()(b, 0))
+    return quotient - cast()(inexact * signs_differ, a.dtype())
+
+
+def _hardtanh(x: Tensor, low: float = -1.0, high: float = 1.0) -> Tensor:
+    return binary(FuncEnum.MIN, binary(FuncEnum.MAX, x, low), high)
+
+
+def _hardswish(x: Tensor) -> Tensor:
+    """x * min(max(x + 3, 0), 6) / 6 (arXiv:1905.02244)."""
+    return x * _hardtanh(x + 3.0, 0.0, 6.0) * (1 / 6)
+
+
+def _leaky_relu(x: Tensor, slope: float = 0.01) -> Tensor:
+    return where()(gt()(x, 0.0), x, x * slope)
+
+
+def _elu(x: Tensor, alpha: float = 1.0) -> Tensor:
+    """x above 0, else alpha * (exp(x) - 1) (arXiv:1511.07289)."""
+    return where()(gt()(x, 0.0), x, elementwise(FuncEnum.EXPM1)(x) * alpha)
+
+
+def _celu(x: Tensor, alpha: float = 1.0) -> Tensor:
+    """x above 0, else alpha * (exp(x / alpha) - 1) (arXiv:1704.07483)."""
+    return where()(gt()(x, 0.0), x, elementwise(FuncEnum.EXPM1)(x * (1 / alpha)) * alpha)
+
+
+def _softplus(x: Tensor, beta: float = 1.0, threshold: float = 20.0) -> Tensor:
+    """log(1 + exp(beta * x)) / beta; x where beta * x is above the threshold."""
+    scaled = x * beta
+    smooth = elementwise(FuncEnum.LOG1P)(elementwise(FuncEnum.EXP)(scaled)) * (1 / beta)
+    return where()(gt()(scaled, threshold), x, smooth)
+
+
+def _softsign(x: Tensor) -> Tensor:
+    return x / (elementwise(FuncEnum.ABS)(x) + 1.0)
+
+
+def _nan_to_num(x: Tensor, nan: float = 0.0, posinf: float | None = None, neginf: float | None = None) -> Tensor:
+    """NaN and infinities replaced; an infinity by the end of the dtype's range where no number is given."""
+    largest = LARGEST[x.dtype()]
+    y = where()(ne()(x, x), nan, x)
+    y = where()(eq()(y, math.inf), largest if posinf is None else posinf, y)
+    return where()(eq()(y, -math.inf), -largest if neginf is None else neginf, y)
+
+
+def _clamp_nan_to_num(x: Tensor, low: float, high: float, nan: float = 0.0) -> Tensor:
+    """min(max(x, low), high), and a number for NaN."""
+    return where()(ne()(x, x), nan, _hardtanh(x, low, high))
+
+
+LARGEST = {"float16": 65504.0, "bfloat16": 2.0**127 * (2 - 2.0**-7), "float32": 2.0**127 * (2 - 2.0**-23)}
+LARGEST["float64"] = 2.0**1023 * (2 - 2.0**-52)
+
+COMPOSITES: dict[FuncEnum, tuple[Callable[..., Tensor], int]] = {
+    FuncEnum.SIGN: (_sign, 0),
+    FuncEnum.FLOOR_DIV: (_floor_div, 0),
+    FuncEnum.RECIPROCAL: (_reciprocal, 0),
+    FuncEnum.HARDTANH: (_hardtanh, 2),
+    FuncEnum.HARDSWISH: (_hardswish, 0),
+    FuncEnum.LRELU: (_leaky_relu, 1),
+    FuncEnum.ELU: (_elu, 1),
+    FuncEnum.CELU: (_celu, 1),
+    FuncEnum.SOFTPLUS: (_softplus, 2),
+    FuncEnum.SOFTSIGN: (_softsign, 0),
+    FuncEnum.NAN_TO_NUM: (_nan_to_num, 3),
+    FuncEnum.CLAMP_NAN_TO_NUM: (_clamp_nan_to_num, 3),
+}
+"""What each is made of, and how many parameters it takes at most."""

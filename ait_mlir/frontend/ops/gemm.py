@@ -109,3 +109,31 @@ bmm_rcc_add = _define("bmm_rcc_add")
 bmm_rrc_add = _define("bmm_rrc_add")
 bmm_crc_add = _define("bmm_crc_add")
 bmm_ccc_add = _define("bmm_ccc_add")
+
+
+class dual_gemm(Operator):
+    """f(a @ b^T) * (a @ b1^T), with f the activation of the name: SwiGLU, GeGLU (arXiv:2002.05202).
+
+    a is [..., M, K], b and b1 are [N, K]. The passes make one product of both, and one pass over its halves.
+    """
+
+    activation: ClassVar[str]
+
+    def __call__(self, a: Tensor, b: Tensor, b1: Tensor) -> Tensor:
+        self.begin(a, b, b1)
+        gate, value = gemm_rcr()(a, b), gemm_rcr()(a, b1)
+        if gate.type != value.type:
+            raise self.fail(f"b1 must be like b, {b.describe()}")
+        return self.finish(elementwise(ACTIVATIONS[self.activation])(gate) * value)
+
+
+class dual_gemm_rcr_silu(dual_gemm):
+    """silu(a @ b^T) * (a @ b1^T)."""
+
+    activation = "silu"
+
+
+class dual_gemm_rcr_fast_gelu(dual_gemm):
+    """gelu(a @ b^T) * (a @ b1^T), gelu in the tanh form."""
+
+    activation = "fast_gelu"

@@ -1,14 +1,17 @@
-"""Operators that reduce over rows and keep the shape: softmax, layernorm."""
+"""Operators that reduce over rows and keep the shape: softmax, layernorm, rms_norm, group_norm."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import ClassVar
 
 from xdsl.dialects.builtin import DenseArrayBase, FloatAttr, IntegerAttr, f64, i32, i64
 
 from ait_mlir.dialects.ait import norm as ait
-from ait_mlir.frontend.intvar import DimLike, as_dim
+from ait_mlir.frontend.errors import BuildError
+from ait_mlir.frontend.intvar import DimLike, as_dim, product
 from ait_mlir.frontend.operator import Operator
+from ait_mlir.frontend.ops.view import permute, reshape
 from ait_mlir.frontend.tensor import Tensor
 
 
@@ -21,12 +24,8 @@ class softmax(Operator):
         return self.finish(self.emit_one(ait.SoftmaxOp, [x], {"dim": IntegerAttr(axis, i64)}))
 
 
-class layernorm(Operator):
-    """Normalise over the trailing dims to mean 0 and variance 1, then scale by `gamma`, shift by `beta`.
-
-    The method is that of arXiv:1607.06450. `normalized_shape` says which dims, here or at the call; without
-    it they are those of `gamma` or `beta`.
-    """
+class _Norm(Operator):
+    op_class: ClassVar[type[ait.NormOp]]
 
     def __init__(self, normalized_shape: Sequence[DimLike] | None = None):
         super().__init__()
@@ -57,4 +56,49 @@ class layernorm(Operator):
             "eps": FloatAttr(eps, f64),
             "operandSegmentSizes": DenseArrayBase.from_list(i32, sizes),
         }
-        return self.finish(self.emit_one(ait.LayerNormOp, operands, properties, regions=1))
+        return self.finish(self.emit_one(self.op_class, operands, properties, regions=1))
+
+
+class layernorm(_Norm):
+    """Normalise over the trailing dims to mean 0 and variance 1, then scale by `gamma`, shift by `beta`.
+
+    The method is that of arXiv:1607.06450. `normalized_shape` says which dims, here or at the call; without
+    it they are those of `gamma` or `beta`.
+    """
+
+    op_class = ait.LayerNormOp
+
+
+class rms_norm(_Norm):
+    """Divide by the root of the mean square over the trailing dims, then scale by `gamma`, shift by `beta`.
+
+    The method is that of arXiv:1910.07467; the arguments are those of `layernorm`.
+    """
+
+    op_class = ait.RmsNormOp
+
+
+class group_norm(Operator):
+    """Normalise each of `num_groups` groups of neighbouring channels over all places, then scale and shift.
+
+    The method is that of arXiv:1803.08494. x is [batch, ..., channels], `gamma` and `beta` are [channels].
+    """
+
+    def __init__(self, num_groups: int, num_channels: int):
+        super().__init__()
+        if num_groups < 1 or num_channels % num_groups:
+            raise BuildError(f"group_norm: {num_groups} groups do not divide {num_channels} channels")
+        self.groups, self.channels = num_groups, num_channels
+
+    def __call__(self, x: Tensor, gamma: Tensor | None = None, beta: Tensor | None = None, eps: float = 1e-5) -> Tensor:
+        self.begin(*[t for t in (x, gamma, beta) if t is not None])
+        shape = x.shape()
+        if x.rank < 2 or x.type.dims[-1].as_int() != self.channels:
+            raise self.fail(f"needs [batch, ..., {self.channels}]")
+        size = self.channels // self.groups
+        grouped = reshape()(x, [shape[0], product(shape[1:-1]), self.groups, size])
+        rows = permute()(grouped, [0, 2, 1, 3])
+        y = permute()(layernorm()(rows, normalized_shape=rows.shape()[2:], eps=eps), [0, 2, 1, 3])
+        y = reshape()(y, shape)
+        y = y if gamma is None else y * gamma
+        return self.finish(y if beta is None else y + beta)

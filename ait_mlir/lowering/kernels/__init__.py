@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from xdsl.ir import Operation
 
-from ait_mlir.lowering.kernels import attention, elementwise, gemm, gemm_hopper, index, norm, view
+from ait_mlir.lowering.kernels import attention, elementwise, gemm, gemm_hopper, index, norm, reduce, view
 from ait_mlir.lowering.kernels.base import Arg, Emission, Kernel, Target
 
 __all__ = ["PROVIDERS", "Arg", "Emission", "Kernel", "Target", "kernel_of", "kernels_for"]
@@ -14,6 +14,7 @@ PROVIDERS: tuple[Kernel, ...] = (
     *view.KERNELS,
     *index.KERNELS,
     *norm.KERNELS,
+    *reduce.KERNELS,
     *gemm.KERNELS,
     *gemm_hopper.KERNELS,
     *attention.KERNELS,

@@ -40,6 +40,8 @@ class AttentionKernel(Kernel):
         scope = scope_of(op)
         if any(scope.bounds(e)[1] > 2**31 - 1 for e in (batch, heads, rows, cols)):
             return False
+        if op.window is not None and scope.bounds(rows + cols)[1] > 2**30:
+            return False
         return not target.is_gpu or self.head_size(op, scope) <= LARGEST_HEAD
 
     def head_size(self, op: AttentionOp, scope: Scope) -> int:
@@ -73,6 +75,9 @@ class AttentionKernel(Kernel):
         flops = 2.0 * (batch * heads * rows * cols * (depth + width)).evaluate(estimate_env(scope))
         if op.causal is not None:
             flops /= 2
+        if op.window is not None:
+            seen = (1 if op.causal is not None else 2) * op.window.value.data
+            flops *= min(1.0, seen / max(1, cols.evaluate(estimate_env(scope))))
         rate = CPU_RATE
         if target.is_gpu:
             rate = MMA_RATE if self.uses_tensor_cores(op, target) else SIMT_RATE
@@ -97,6 +102,9 @@ class AttentionKernel(Kernel):
         mask = ins[3] if len(ins) == 4 else None
         element = ins[0].type.element_type
         sizes = ", ".join(e.cpp(cpp_dims) for e in (batch, heads, rows, cols, depth, width))
+        groups = ins[1].type.dims[1]
+        group = "1" if heads is groups else f"{heads.cpp(cpp_dims)} / {groups.cpp(cpp_dims)}"
+        window = "ait::kNoWindow" if op.window is None else str(op.window.value.data)
         scale = literal(op.scale.value.data, f32 if target.is_gpu else f64)
         mask_kind = element_type(mask.type.element_type if mask is not None else element)
         mask_value = f"ait::{place}::Mask<{mask_kind}>{{}}"
@@ -110,14 +118,14 @@ class AttentionKernel(Kernel):
 
         arguments = ",\n      ".join(
             (
-                f"ctx, ait::{place}::AttentionShape{{{sizes}, {scale}}}",
+                f"ctx, ait::{place}::AttentionShape{{{sizes}, {scale}, {group}, {window}}}",
                 ", ".join(heads_of(arg, "const ") for arg in ins[:3]),
                 f"{heads_of(outs[0], '')}, {mask_value}",
             )
         )
         causal = "true" if op.causal is not None else "false"
         if target.is_gpu:
-            flags = f"{'true' if mask is not None else 'false'}, {causal}"
+            flags = f"{'true' if mask is not None else 'false'}, {causal}, {'false' if op.window is None else 'true'}"
             size = self.head_size(op, scope_of(op))
             if self.uses_tensor_cores(op, target):
                 tile = (-(-size // 16) * 16, config.get("warps", 4), config.get("cols", 64))

@@ -1,14 +1,14 @@
-"""Ops that reduce over each row and keep its shape: softmax and layer_norm."""
+"""Ops that reduce over each row and keep its shape: softmax, layer_norm and rms_norm."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import cast
+from typing import ClassVar, cast
 
 from xdsl.dialects.builtin import f64
 from xdsl.ir import Operation
 
-from ait_mlir.dialects.ait.norm import LayerNormOp, SoftmaxOp
+from ait_mlir.dialects.ait.norm import LayerNormOp, NormOp, RmsNormOp, SoftmaxOp
 from ait_mlir.dialects.ait.types import TensorType, scope_of
 from ait_mlir.dims import Expr, Scope, product
 from ait_mlir.lowering.cpp import element_type, literal
@@ -69,20 +69,20 @@ class SoftmaxKernel(Kernel):
         )
 
 
-class LayerNormKernel(Kernel):
-    """`ait.layer_norm`, with a prologue that may keep further results."""
+class NormKernel(Kernel):
+    """A norm, with a prologue that may keep further results."""
 
     provider = "native"
-    name = "layer_norm"
+    op_class: ClassVar[type[NormOp]]
 
     def matches(self, op: Operation, target: Target) -> bool:
-        return isinstance(op, LayerNormOp)
+        return isinstance(op, self.op_class)
 
     def heuristic(self, op: Operation, target: Target) -> float:
         return target.launch_seconds + bytes_moved(op, scope_of(op)) / target.bandwidth
 
     def accepts(self, op: Operation, position: int, strides: Strides, scope: Scope) -> bool:
-        norm = cast(LayerNormOp, op)
+        norm = cast(NormOp, op)
         values = (*op.operands, *op.results)
         if position in _factor_positions(norm):
             return is_row_major(cast(TensorType, values[position].type).dims, strides, scope)
@@ -97,7 +97,7 @@ class LayerNormKernel(Kernel):
         config: Mapping[str, int],
         target: Target,
     ) -> Emission:
-        norm = cast(LayerNormOp, op)
+        norm = cast(NormOp, op)
         scope = scope_of(op)
         shape, axes = outs[0].type.dims, norm.axes.value.data
         factors = _factor_positions(norm)
@@ -121,22 +121,36 @@ class LayerNormKernel(Kernel):
         return Emission(
             (_header(target),),
             functor(norm.prologue, name) if has_prologue else identity_functor(element, name),
-            f"return ait::{place}::layer_norm<{template}>(ctx, {sizes(nested, cpp_dims)}, "
+            f"return ait::{place}::{self.name}<{template}>(ctx, {sizes(nested, cpp_dims)}, "
             f"ait::pack({packs[0]}), ait::pack({packs[1]}), "
             f"{scale}, {bias}, {literal(norm.eps.value.data, f64)});\n",
         )
 
 
-def _factor_positions(norm: LayerNormOp) -> tuple[int, ...]:
+class LayerNormKernel(NormKernel):
+    """`ait.layer_norm`."""
+
+    name = "layer_norm"
+    op_class = LayerNormOp
+
+
+class RmsNormKernel(NormKernel):
+    """`ait.rms_norm`."""
+
+    name = "rms_norm"
+    op_class = RmsNormOp
+
+
+def _factor_positions(norm: NormOp) -> tuple[int, ...]:
     """Where scale and bias stand among the operands."""
     return tuple(range(1, 1 + (norm.scale is not None) + (norm.bias is not None)))
 
 
-def _factor_names(norm: LayerNormOp, ins: Sequence[Arg]) -> tuple[str, str]:
+def _factor_names(norm: NormOp, ins: Sequence[Arg]) -> tuple[str, str]:
     null = f"static_cast<const {element_type(ins[0].type.element_type)}*>(nullptr)"
     names = [ins[i].name for i in _factor_positions(norm)]
     scale = names.pop(0) if norm.scale is not None else null
     return scale, names[0] if norm.bias is not None else null
 
 
-KERNELS = (SoftmaxKernel(), LayerNormKernel())
+KERNELS = (SoftmaxKernel(), LayerNormKernel(), RmsNormKernel())

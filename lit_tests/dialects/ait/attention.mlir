@@ -16,3 +16,14 @@ ait.graph @attention(%q: !ait.tensor<b x 12 x s x 64 x f16>, %k: !ait.tensor<b x
   %3 = ait.attention %q, %k, %v mask %m scale 0.125 causal : !ait.tensor<b x 12 x s x 32 x f16>
   ait.output "y" %3 : !ait.tensor<b x 12 x s x 32 x f16>
 }
+
+// Each head of k and v serves three of q; a row sees 4 columns on each side, or behind it alone.
+// CHECK-LABEL: ait.graph @groups
+ait.graph @groups(%q: !ait.tensor<b x 12 x s x 64 x f16>, %k: !ait.tensor<b x 4 x s x 64 x f16>) dims {b = 0 to 4, s = 1 to 8} {
+  // CHECK: ait.attention %q, %k, %k scale 0.125 window 5 : !ait.tensor<b x 12 x s x 64 x f16>
+  // GENERIC: "ait.attention"(%q, %k, %k) <{scale = 1.250000e-01 : f64, window = 5 : i64}>
+  %0 = ait.attention %q, %k, %k scale 0.125 window 5 : !ait.tensor<b x 12 x s x 64 x f16>
+  // CHECK-NEXT: ait.attention %0, %k, %k scale 0.125 causal window 5 : !ait.tensor<b x 12 x s x 64 x f16>
+  %1 = ait.attention %0, %k, %k scale 0.125 causal window 5 : !ait.tensor<b x 12 x s x 64 x f16>
+  ait.output "y" %1 : !ait.tensor<b x 12 x s x 64 x f16>
+}

@@ -29,7 +29,7 @@ ait.graph @batch(%q: !ait.tensor<b x 1 x 4 x 8 x f16>, %k: !ait.tensor<2 x 1 x 4
 // -----
 
 ait.graph @heads(%q: !ait.tensor<2 x 2 x 4 x 8 x f16>, %v: !ait.tensor<2 x 1 x 4 x 8 x f16>) {
-  // expected-error @below {{ait.attention: heads of v is 1, but of q 2}}
+  // expected-error @below {{ait.attention: heads of v is 1, but of k 2}}
   %0 = ait.attention %q, %q, %v scale 1.0 : !ait.tensor<2 x 2 x 4 x 8 x f16>
 }
 
@@ -66,4 +66,18 @@ ait.graph @boolean_mask(%q: !ait.tensor<2 x 1 x 4 x 8 x f16>, %m: !ait.tensor<4 
 ait.graph @result(%q: !ait.tensor<2 x 1 x 4 x 8 x f16>, %v: !ait.tensor<2 x 1 x 4 x 16 x f16>) {
   // expected-error @below {{ait.attention: the result is !ait.tensor<2 x 1 x 4 x 8 x f16>, expected !ait.tensor<2 x 1 x 4 x 16 x f16>}}
   %0 = ait.attention %q, %q, %v scale 1.0 : !ait.tensor<2 x 1 x 4 x 8 x f16>
+}
+
+// -----
+
+ait.graph @groups(%q: !ait.tensor<2 x 6 x 4 x 8 x f16>, %k: !ait.tensor<2 x 4 x 4 x 8 x f16>) {
+  // expected-error @below {{ait.attention: heads of k is 4, which is not proved to divide the 6 heads of q}}
+  %0 = ait.attention %q, %k, %k scale 1.0 : !ait.tensor<2 x 6 x 4 x 8 x f16>
+}
+
+// -----
+
+ait.graph @window(%q: !ait.tensor<2 x 6 x 4 x 8 x f16>) {
+  // expected-error @below {{ait.attention: window must be at least 1, got 0}}
+  %0 = ait.attention %q, %q, %q scale 1.0 window 0 : !ait.tensor<2 x 6 x 4 x 8 x f16>
 }

@@ -40,9 +40,27 @@ ait.graph @unary(%x: !ait.tensor<b x 8 x f16>) dims {b = 0 to 4} {
   // CHECK-NEXT: %11 = ait.silu %10
   // GENERIC: "ait.silu"
   %11 = ait.silu %10 : !ait.tensor<b x 8 x f16>
-  // CHECK-NEXT: ait.output "y" %11 : !ait.tensor<b x 8 x f16>
-  // GENERIC: "ait.output"(%11) <{output_name = "y"}> : (!ait.tensor<b x 8 x f16>) -> ()
-  ait.output "y" %11 : !ait.tensor<b x 8 x f16>
+  // CHECK-NEXT: %12 = ait.abs %11
+  // GENERIC: "ait.abs"
+  %12 = ait.abs %11 : !ait.tensor<b x 8 x f16>
+  // CHECK-NEXT: %13 = ait.floor %12
+  // GENERIC: "ait.floor"
+  %13 = ait.floor %12 : !ait.tensor<b x 8 x f16>
+  // CHECK-NEXT: %14 = ait.sin %13
+  // GENERIC: "ait.sin"
+  %14 = ait.sin %13 : !ait.tensor<b x 8 x f16>
+  // CHECK-NEXT: %15 = ait.cos %14
+  // GENERIC: "ait.cos"
+  %15 = ait.cos %14 : !ait.tensor<b x 8 x f16>
+  // CHECK-NEXT: %16 = ait.log1p %15
+  // GENERIC: "ait.log1p"
+  %16 = ait.log1p %15 : !ait.tensor<b x 8 x f16>
+  // CHECK-NEXT: %17 = ait.expm1 %16
+  // GENERIC: "ait.expm1"
+  %17 = ait.expm1 %16 : !ait.tensor<b x 8 x f16>
+  // CHECK-NEXT: ait.output "y" %17 : !ait.tensor<b x 8 x f16>
+  // GENERIC: "ait.output"(%17) <{output_name = "y"}> : (!ait.tensor<b x 8 x f16>) -> ()
+  ait.output "y" %17 : !ait.tensor<b x 8 x f16>
 }
 
 // Broadcasting: literal 1s and missing leading dims stretch, whichever operand has them.
@@ -66,7 +84,10 @@ ait.graph @binary(%a: !ait.tensor<b x 1 x 8 x f32>, %b: !ait.tensor<s x 8 x f32>
   // CHECK-NEXT: %5 = ait.min %4, %4
   // GENERIC: "ait.min"
   %5 = ait.min %4, %4 : !ait.tensor<b x s x 8 x f32>
-  ait.output "y" %5 : !ait.tensor<b x s x 8 x f32>
+  // CHECK-NEXT: %6 = ait.pow %5, %c
+  // GENERIC: "ait.pow"
+  %6 = ait.pow %5, %c : !ait.tensor<b x s x 8 x f32>
+  ait.output "y" %6 : !ait.tensor<b x s x 8 x f32>
 }
 
 // CHECK-LABEL: ait.graph @integers
@@ -79,7 +100,9 @@ ait.graph @integers(%a: !ait.tensor<3 x i32>, %b: !ait.tensor<3 x i32>) {
   %2 = ait.neg %1 : !ait.tensor<3 x i32>
   // CHECK-NEXT: ait.relu %2 : !ait.tensor<3 x i32>
   %3 = ait.relu %2 : !ait.tensor<3 x i32>
-  ait.output "y" %3 : !ait.tensor<3 x i32>
+  // CHECK-NEXT: ait.abs %3 : !ait.tensor<3 x i32>
+  %4 = ait.abs %3 : !ait.tensor<3 x i32>
+  ait.output "y" %4 : !ait.tensor<3 x i32>
 }
 
 // CHECK-LABEL: ait.graph @choose

@@ -204,6 +204,20 @@ ait.graph @scalar_and_tensor(%a: !ait.tensor<8 x f32>) {
 
 // -----
 
+ait.graph @integer_floor(%a: !ait.tensor<8 x i32>) {
+  // expected-error @below {{ait.floor: needs a floating-point type, got i32; convert with ait.cast}}
+  %0 = ait.floor %a : !ait.tensor<8 x i32>
+}
+
+// -----
+
+ait.graph @integer_pow(%a: !ait.tensor<8 x i64>) {
+  // expected-error @below {{ait.pow: needs a floating-point type, got i64; convert with ait.cast}}
+  %0 = ait.pow %a, %a : !ait.tensor<8 x i64>
+}
+
+// -----
+
 ait.graph @operand_type() {
   %0 = "ait.constant"() <{value = 1 : i64}> : () -> !ait.tensor<i64>
   %1 = ait.fused_elementwise(%0) {

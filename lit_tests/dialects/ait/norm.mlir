@@ -43,3 +43,19 @@ ait.graph @prologue(%x: !ait.tensor<b x 8 x f16>, %r: !ait.tensor<8 x f16>, %g: 
   ait.output "y" %0 : !ait.tensor<b x 8 x f16>
   ait.output "sum" %1 : !ait.tensor<b x 8 x f32>
 }
+
+// CHECK-LABEL: ait.graph @rms_norm
+ait.graph @rms_norm(%x: !ait.tensor<b x 8 x f16>, %g: !ait.tensor<8 x f16>) dims {b = 0 to 4} {
+  // CHECK: ait.rms_norm %x scale %g axes 1 eps 1e-05 : !ait.tensor<b x 8 x f16>
+  // GENERIC: "ait.rms_norm"(%x, %g) <{axes = 1 : i64, eps = 1.000000e-05 : f64, operandSegmentSizes = array<i32: 1, 1, 0, 0>}> ({
+  %0 = ait.rms_norm %x scale %g axes 1 eps 1.0e-05 : !ait.tensor<b x 8 x f16>
+  // CHECK-NEXT: %1, %2 = ait.rms_norm %0 axes 1 eps 0.001 prologue(%x) {
+  %1, %2 = ait.rms_norm %0 axes 1 eps 0.001 prologue(%x) {
+  ^bb0(%a: f32, %c: f32):
+    %s = ait.add %a, %c : f32
+    // CHECK: ait.yield %{{.*}}, %{{.*}} : f32, f32
+    ait.yield %s, %s : f32, f32
+  } : !ait.tensor<b x 8 x f16>, !ait.tensor<b x 8 x f16>
+  ait.output "y" %1 : !ait.tensor<b x 8 x f16>
+  ait.output "sum" %2 : !ait.tensor<b x 8 x f16>
+}

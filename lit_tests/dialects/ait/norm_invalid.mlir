@@ -101,3 +101,10 @@ ait.graph @keyword(%x: !ait.tensor<4 x 8 x f16>) {
   // expected-error @below {{Expected 'axes'}}
   %0 = ait.layer_norm %x eps 0.001 : !ait.tensor<4 x 8 x f16>
 }
+
+// -----
+
+ait.graph @rms_scale(%x: !ait.tensor<4 x 8 x f16>, %g: !ait.tensor<4 x f16>) {
+  // expected-error @below {{ait.rms_norm: scale has shape [4], expected [8]}}
+  %0 = ait.rms_norm %x scale %g axes 1 eps 0.001 : !ait.tensor<4 x 8 x f16>
+}

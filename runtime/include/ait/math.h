@@ -3,7 +3,7 @@
 ///
 /// On the host the float forms are branch-free polynomials, so that `#pragma omp simd` loops vectorise without -ffast-math (build with
 /// -fno-math-errno -fno-trapping-math); each is within 1.5 ulp and right about signed zeros, infinities, NaN and denormals. On a device
-/// the toolchain's own functions are used. Doubles use the C library. `half` and `bfloat16` are computed in float and rounded once.
+/// the toolchain's own functions are used. Doubles use the C library; so do sin, cos and pow of floats, which keep a host loop scalar. `half` and `bfloat16` are computed in float and rounded once.
 /// Integers wrap; division truncates, and x / 0 is 0.
 #ifndef AIT_MATH_H_
 #define AIT_MATH_H_
@@ -120,6 +120,36 @@ AIT_FN float erf_host(float x) {
   q = q * c - 0x1.6e5660p-13f;
   const float far = with_sign(1.f - exp_core(-q), x);
   return t > 0.92f ? far : near;                                          // NaN takes near
+}
+
+/// exp(x) - 1: as exp_core, but the 1 is taken off before the scaling, where 2^n - 1 is exact enough.
+AIT_FN float expm1_host(float x) {
+  float c = x < -104.f ? -104.f : x;
+  c = c > 89.f ? 89.f : c;
+  const float shift = 12582912.f;
+  const float shifted = c * 1.44269504088896341f + shift;
+  const float n = shifted - shift;
+  const float r = (c - n * 0.693359375f) - n * -2.12194440e-4f;
+  float p = 0x1.9f0810p-13f;
+  p = p * r + 0x1.6d8db0p-10f;
+  p = p * r + 0x1.111272p-7f;
+  p = p * r + 0x1.55548ep-5f;
+  p = p * r + 0x1.555554p-3f;
+  p = p * r + 0.5f;
+  p = (p * r) * r + r;                                                    // exp(r) - 1
+  const uint32_t k = bits(shifted) - bits(shift);
+  const uint32_t half_k = (k + 256u) / 2u - 128u;
+  const float low = from_bits((half_k + 127u) << 23);
+  const float high = from_bits((k - half_k + 127u) << 23);
+  const float y = (p * low + (low - 1.f / high)) * high;                  // p 2^n + (2^n - 1)
+  return x == 0.f ? x : y;
+}
+
+/// log(1 + x), from log(u) with u = 1 + x rounded, and what the rounding lost.
+AIT_FN float log1p_host(float x) {
+  const float u = 1.f + x;
+  const float y = log_host(u) + (x - (u - 1.f)) / u;
+  return x == 0.f || u == INFINITY ? x : u == 0.f ? -INFINITY : y;
 }
 
 /// 2^x for -126 <= x <= 0, within 2 ulp.
@@ -245,6 +275,22 @@ AIT_FN T neg(T x) {
   }
 }
 
+/// @brief x without its sign; the least integer stays what it is.
+template <class T>
+AIT_FN T abs(T x) {
+  if constexpr (std::is_same<T, bool>::value) {
+    return x;
+  } else if constexpr (std::is_integral<T>::value) {
+    return x < T(0) ? neg(x) : x;
+  } else if constexpr (is_narrow_float<T>) {
+    return from_float<T>(detail::magnitude(to_float(x)));
+  } else if constexpr (std::is_same<T, float>::value) {
+    return detail::magnitude(x);
+  } else {
+    return ::fabs(x);
+  }
+}
+
 template <class T>
 AIT_FN T relu(T x) {
   return max(x, from_float<T>(0.f));
@@ -259,6 +305,8 @@ AIT_FN float tanh(float x) { return ::tanhf(x); }
 AIT_FN float erf(float x) { return ::erff(x); }
 AIT_FN float rsqrt(float x) { return ::rsqrtf(x); }
 AIT_FN double rsqrt(double x) { return ::rsqrt(x); }
+AIT_FN float log1p(float x) { return ::log1pf(x); }
+AIT_FN float expm1(float x) { return ::expm1f(x); }
 #else
 AIT_FN float exp(float x) { return detail::exp_host(x); }
 AIT_FN float log(float x) { return detail::log_host(x); }
@@ -266,7 +314,17 @@ AIT_FN float tanh(float x) { return detail::tanh_host(x); }
 AIT_FN float erf(float x) { return detail::erf_host(x); }
 AIT_FN float rsqrt(float x) { return 1.f / ::sqrtf(x); }
 AIT_FN double rsqrt(double x) { return 1.0 / ::sqrt(x); }
+AIT_FN float log1p(float x) { return detail::log1p_host(x); }
+AIT_FN float expm1(float x) { return detail::expm1_host(x); }
 #endif
+AIT_FN float floor(float x) { return ::floorf(x); }
+AIT_FN double floor(double x) { return ::floor(x); }
+AIT_FN float sin(float x) { return ::sinf(x); }
+AIT_FN double sin(double x) { return ::sin(x); }
+AIT_FN float cos(float x) { return ::cosf(x); }
+AIT_FN double cos(double x) { return ::cos(x); }
+AIT_FN double log1p(double x) { return ::log1p(x); }
+AIT_FN double expm1(double x) { return ::expm1(x); }
 AIT_FN float sqrt(float x) { return ::sqrtf(x); }
 AIT_FN double sqrt(double x) { return ::sqrt(x); }
 AIT_FN double exp(double x) { return ::exp(x); }
@@ -308,7 +366,24 @@ AIT_NARROW(sigmoid)
 AIT_NARROW(silu)
 AIT_NARROW(gelu)
 AIT_NARROW(fast_gelu)
+AIT_NARROW(floor)
+AIT_NARROW(sin)
+AIT_NARROW(cos)
+AIT_NARROW(log1p)
+AIT_NARROW(expm1)
 #undef AIT_NARROW
+
+/// @brief a to the power of b, as in C: pow(x, 0) and pow(1, x) are 1 even for NaN, a negative number to a fractional power is NaN.
+template <class T>
+AIT_FN T pow(T a, T b) {
+  if constexpr (is_narrow_float<T>) {
+    return from_float<T>(::powf(to_float(a), to_float(b)));
+  } else if constexpr (std::is_same<T, float>::value) {
+    return ::powf(a, b);
+  } else {
+    return ::pow(a, b);
+  }
+}
 
 // ---- comparison, selection, conversion --------------------------------------------------------------------------------------------------
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from ait_mlir.importers.torch.call import Row
-from ait_mlir.importers.torch.rows import attention, contraction, data, elementwise, norm, view
+from ait_mlir.importers.torch.rows import attention, contraction, data, elementwise, norm, reduction, view
 
 TABLE: dict[str, Row] = {
     **elementwise.ROWS,
     **contraction.ROWS,
     **attention.ROWS,
     **norm.ROWS,
+    **reduction.ROWS,
     **view.ROWS,
     **data.ROWS,
 }

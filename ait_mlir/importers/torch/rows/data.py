@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from xdsl.dialects.builtin import i1
+from xdsl.dialects.builtin import i1, i64
 from xdsl.ir import SSAValue
 
+from ait_mlir.dialects.ait.elementwise import AddOp, MulOp
 from ait_mlir.dialects.ait.index import EmbeddingOp
 from ait_mlir.dialects.ait.types import tensor_type
-from ait_mlir.dims import Expr, const
+from ait_mlir.dims import Expr, const, product
 from ait_mlir.importers.torch.call import Call, NotSupported, Row, as_expr, dims_of
 from ait_mlir.importers.torch.known import Affine, Mask, Spread, Value
 from ait_mlir.importers.torch.rows.common import INTEGERS, is_mask, spread
@@ -106,7 +107,28 @@ def index(c: Call) -> Value:
         return made
     if len(given) == 1:
         return _take(c, 0, used[0])
-    raise NotSupported("indexing is supported with one tensor on the first dim, or with positions in order")
+    if None in given:
+        raise NotSupported("indexing with tensors is supported on the leading dims")
+    return _take_flat(c, c.w.full(x), used)
+
+
+def _take_flat(c: Call, x: SSAValue, ids: list[Value]) -> Value:
+    """x[i, j, ...] on the leading dims: rows of the table that x is with these dims as one."""
+    dims = tensor_type(x).dims
+    leading, rest = dims[: len(ids)], dims[len(ids) :]
+    flat: SSAValue | None = None
+    for extent, i in zip(leading, ids, strict=True):
+        if isinstance(i, Affine) and c.w.scope.lt(i.offset, 0) and not i.moving_axes():
+            i = Affine.filled(i.dims, i.offset + extent, i.element)
+        part = c.w.cast(c.w.natural(i), i64)
+        if flat is not None:
+            scaled = c.w.op(MulOp, flat, c.w.natural(Affine.filled((), extent)))
+            part = c.w.op(AddOp, scaled, part)
+        flat = part
+    assert flat is not None
+    table = c.w.reshape(x, (product(leading), product(rest)))
+    found = c.w.op(EmbeddingOp, table, flat)
+    return spread(c.w.reshape(found, (*tensor_type(flat).dims, *rest)), c.dims)
 
 
 def _index_in_order(c: Call, x: Value, ids: list[Affine]) -> Value | None:
@@ -138,6 +160,8 @@ def _index_in_order(c: Call, x: Value, ids: list[Affine]) -> Value | None:
 def gather(c: Call) -> Value:
     """Elements along a dim at known positions."""
     axis, x, ids = c.axis("dim"), c.value("self"), c.value("index")
+    if isinstance(x, Affine) and x.steps[axis] is ZERO:  # the same wherever it is read
+        return Affine(dims_of(ids), x.steps, x.offset, x.element)
     if not isinstance(ids, Affine):
         raise NotSupported("gather is supported with positions that follow from the shapes")
     if isinstance(x, Affine):

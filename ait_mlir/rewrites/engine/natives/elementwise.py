@@ -63,21 +63,62 @@ def producer_to_merge(r: Rewriter, root: Operation) -> tuple[Operation, Operatio
     return None
 
 
+def sibling_to_merge(r: Rewriter, root: Operation) -> tuple[Operation, Operation] | None:
+    """The first earlier fused_elementwise that reads what the root reads and can be merged with it, and where."""
+    scope = scope_of(root)
+    shape = tensor_type(root.results[0]).dims
+    for value in root.operands:
+        if not same_shape(tensor_type(value).dims, shape, scope):
+            continue
+        for use in value.uses:
+            other = use.operation
+            if (
+                isinstance(other, FusedElementwiseOp)
+                and other is not root
+                and other.parent is root.parent
+                and "kernel" not in other.attributes
+                and r.is_before(other, root)
+                and same_shape(tensor_type(other.results[0]).dims, shape, scope)
+                and len(other.operands) + len(other.results) + len(root.operands) + len(root.results) <= MAX_BUFFERS
+                and (place := place_of_merge(r, other, root)) is not None
+            ):
+                return other, place
+    return None
+
+
 @CONSTRAINTS
 def has_producer_to_merge(r: Rewriter, root: FusedElementwiseOp) -> bool:
     """An operand comes from a fused_elementwise of the same shape, and nothing between the two depends on both."""
     return producer_to_merge(r, root) is not None
 
 
+@CONSTRAINTS
+def has_sibling_to_merge(r: Rewriter, root: FusedElementwiseOp) -> bool:
+    """An earlier, independent fused_elementwise of the same shape reads a tensor of that shape that this one reads."""
+    return sibling_to_merge(r, root) is not None
+
+
 @NATIVES
 def merge_with_producer(r: Rewriter, root: FusedElementwiseOp) -> None:
-    """Merge the regions of a fused_elementwise and a producer; results of the producer that others use stay results.
+    """Merge the regions of a fused_elementwise and a producer; results of the producer that others use stay results."""
+    found = producer_to_merge(r, root)
+    assert found is not None, "merge_with_producer needs has_producer_to_merge"
+    merge(r, *found, root)
+
+
+@NATIVES
+def merge_with_sibling(r: Rewriter, root: FusedElementwiseOp) -> None:
+    """Merge the regions of two fused_elementwise that read the same tensor; its results come before the root's."""
+    found = sibling_to_merge(r, root)
+    assert found is not None, "merge_with_sibling needs has_sibling_to_merge"
+    merge(r, *found, root)
+
+
+def merge(r: Rewriter, producer: Operation, place: Operation, root: FusedElementwiseOp) -> None:
+    """One fused_elementwise at `place` for two, the first of which may produce operands of the root.
 
     The smaller region moves into the larger one, so that n merges move O(n log n) operations.
     """
-    found = producer_to_merge(r, root)
-    assert found is not None, "merge_with_producer needs has_producer_to_merge"
-    producer, place = found
     kept: list[SSAValue] = [v for v in producer.results if any(use.operation is not root for use in v.uses)]
     operands = list(producer.operands), list(root.operands)
     first, second = take_block(producer), take_block(root)

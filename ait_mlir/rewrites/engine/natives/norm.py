@@ -7,7 +7,7 @@ from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
 from ait_mlir.dialects.ait.dtypes import compute_type
 from ait_mlir.dialects.ait.elementwise import AddOp, YieldOp
-from ait_mlir.dialects.ait.norm import LayerNormOp
+from ait_mlir.dialects.ait.norm import NormOp
 from ait_mlir.rewrites.engine.driver import Rewriter
 from ait_mlir.rewrites.engine.natives.regions import RegionGrower, take_region
 from ait_mlir.rewrites.engine.natives.table import NATIVES
@@ -15,7 +15,7 @@ from ait_mlir.rewrites.engine.numbers import element_type_of
 
 
 @NATIVES
-def add_to_prologue(r: Rewriter, x: SSAValue, residual: SSAValue, total: SSAValue, root: LayerNormOp) -> None:
+def add_to_prologue(r: Rewriter, x: SSAValue, residual: SSAValue, total: SSAValue, root: NormOp) -> None:
     """Let a norm read x and start its prologue with x + residual; where others use the sum, it is a further result.
 
     `total` is that sum, which the norm reads. A norm without a prologue gets one.
@@ -41,14 +41,14 @@ def add_to_prologue(r: Rewriter, x: SSAValue, residual: SSAValue, total: SSAValu
     scale_and_bias = [value for value in (root.scale, root.bias) if value is not None]
     sizes = [1, int(root.scale is not None), int(root.bias is not None), len(grower.operands)]
     attributes = root.properties | root.attributes | {"operandSegmentSizes": DenseArrayBase.from_list(i32, sizes)}
-    new = r.create(LayerNormOp, [x, *scale_and_bias, *grower.operands], types, attributes, [Region(block)])
+    new = r.create(type(root), [x, *scale_and_bias, *grower.operands], types, attributes, [Region(block)])
     for use in others:
         r.push(use.operation)
         use.operation.operands[use.index] = new.results[-1]
     r.replace(root, new.results[: len(root.results)])
 
 
-def prologue_of(norm: LayerNormOp, element_type: Attribute) -> Block:
+def prologue_of(norm: NormOp, element_type: Attribute) -> Block:
     """The block of a norm's prologue, taken from it, or a new one that yields its only argument."""
     if norm.prologue.blocks:
         return take_region(norm).detach_block(0)

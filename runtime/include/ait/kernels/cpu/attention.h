@@ -11,6 +11,7 @@
 #include <stdint.h>
 
 #include "ait/context.h"
+#include "ait/kernels/attention_window.h"
 #include "ait/kernels/cpu/gemm.h"
 #include "ait/math.h"
 
@@ -30,10 +31,12 @@ struct Mask {
   int64_t batch = 0, head = 0, row = 0, col = 0;
 };
 
-/// @brief Sizes: q is [batch, heads, rows, depth], k [batch, heads, cols, depth], v and the result have `width` columns.
+/// @brief Sizes: q is [batch, heads, rows, depth], k [batch, heads / group, cols, depth], v and the result have `width` columns.
 struct AttentionShape {
   int64_t batch, heads, rows, cols, depth, width;
   double scale;
+  int64_t group = 1;            ///< heads of q that share one of k and v
+  int64_t window = kNoWindow;   ///< row r sees columns less than this away from r + cols - rows
 };
 
 namespace detail {
@@ -43,10 +46,10 @@ inline constexpr int64_t kAttentionColumns = kGemmRows * (kGemmRows >= 14 ? 9 : 
 
 /// @brief A tile of scores, `count` columns of kRows rows each with the row along the vector: scaled, masked, and replaced by
 /// exp(score - maximum). Updates the maximum and sum of each row; `keep` is the factor by which what was summed before shrinks.
-/// @param hidden the first column that row r does not see is `hidden + r`
+/// @param first,hidden row r sees the columns from `first + r` on, up to but not including `hidden + r`
 template <int64_t kRows, class A, class M>
-inline void softmax_step(A* scores, int64_t count, A scale, const M* mask, int64_t mask_row, int64_t mask_col, int64_t rows, int64_t hidden,
-                         A* top, A* sum, A* keep) {
+inline void softmax_step(A* scores, int64_t count, A scale, const M* mask, int64_t mask_row, int64_t mask_col, int64_t rows, int64_t first,
+                         int64_t hidden, A* top, A* sum, A* keep) {
   A high[kRows], base[kRows], part[kRows];
   for (int64_t r = 0; r < kRows; ++r) high[r] = top[r], part[r] = A(0);
   for (int64_t c = 0; c < count; ++c) {
@@ -59,6 +62,11 @@ inline void softmax_step(A* scores, int64_t count, A scale, const M* mask, int64
       for (int64_t r = 0; r < kRows; ++r) line[r] += value;
     } else if (mask != nullptr) {
       for (int64_t r = 0; r < rows; ++r) line[r] += static_cast<A>(mask[r * mask_row + c * mask_col]);
+    }
+    if (c - first < kRows - 1) {
+      const int32_t last = int32_t(c - first > -1 ? c - first : -1);
+#pragma omp simd
+      for (int32_t r = 0; r < int32_t(kRows); ++r) line[r] = r > last ? A(-INFINITY) : line[r];
     }
     if (c >= hidden) {
       const int32_t last = int32_t(c - hidden < kRows ? c - hidden : kRows);
@@ -102,15 +110,17 @@ bool attention_rows(const AttentionShape& s, const T* q, int64_t q_row, const T*
   A* out = scores + kRows * kCols;
   [[maybe_unused]] A* converted = out + kRows * width;
 
-  const int64_t shift = s.cols - s.rows;  // under a causal mask row r sees the columns <= r + shift
+  const int64_t shift = s.cols - s.rows;             // row r stands at column r + shift
+  const int64_t reach = kCausal ? 1 : s.window;      // and sees less than `reach` columns in front of it
   A top[kRows], sum[kRows], keep[kRows];
   for (int64_t r = 0; r < kRows; ++r) top[r] = A(-INFINITY), sum[r] = A(0);
   for (int64_t i = 0; i < kRows * width; ++i) out[i] = A(0);
   pack_strip<T, A>(q + row0 * q_row, q_row, 1, rows, depth, int(kRows), q_strip);
-  int64_t visible = s.cols;
-  if (kCausal && row0 + rows + shift < visible) visible = row0 + rows + shift;
+  const int64_t end = row0 + rows - 1 + shift + reach;
+  const int64_t visible = end < s.cols ? end : s.cols;
+  const int64_t lowest = row0 + shift - s.window + 1, start = lowest > 0 ? lowest / kCols * kCols : 0;
 
-  for (int64_t col0 = 0; col0 < visible; col0 += kCols) {
+  for (int64_t col0 = start; col0 < visible; col0 += kCols) {
     const int64_t cols = visible - col0 < kCols ? visible - col0 : kCols;
     const A* from;
     int64_t pitch;
@@ -126,9 +136,9 @@ bool attention_rows(const AttentionShape& s, const T* q, int64_t q_row, const T*
                                        scores + c * kRows, kRows);
     }
     const M* tile_mask = mask == nullptr ? nullptr : mask + row0 * strides.row + col0 * strides.col;
-    softmax_step<kRows, A, M>(scores, cols, A(s.scale), tile_mask, strides.row, strides.col, rows,
-                              kCausal ? row0 + shift + 1 - col0 : INT64_MAX, top, sum, keep);
-    if (col0 > 0) {
+    softmax_step<kRows, A, M>(scores, cols, A(s.scale), tile_mask, strides.row, strides.col, rows, lowest - col0,
+                              row0 + shift + reach - col0, top, sum, keep);
+    if (col0 > start) {
       for (int64_t d = 0; d < width; ++d) {
 #pragma omp simd
         for (int64_t r = 0; r < kRows; ++r) out[d * kRows + r] *= keep[r];
@@ -168,10 +178,11 @@ int32_t attention(const Context& ctx, const AttentionShape& s, Heads<const T> q,
 #pragma omp parallel for schedule(dynamic, 1) num_threads(threads) reduction(&& : enough)
   for (int64_t task = 0; task < tasks; ++task) {
     const int64_t row0 = (blocks - 1 - task % blocks) * kRows, head = task / blocks % s.heads, batch = task / blocks / s.heads;
+    const int64_t kv = head / s.group;
     const int64_t rows = s.rows - row0 < kRows ? s.rows - row0 : kRows;
     const M* mask_data = mask.data == nullptr ? nullptr : mask.data + batch * mask.batch + head * mask.head;
-    enough = detail::attention_rows<kCausal>(s, q.data + batch * q.batch + head * q.head, q.row, k.data + batch * k.batch + head * k.head,
-                                             k.row, v.data + batch * v.batch + head * v.head, v.row,
+    enough = detail::attention_rows<kCausal>(s, q.data + batch * q.batch + head * q.head, q.row, k.data + batch * k.batch + kv * k.head,
+                                             k.row, v.data + batch * v.batch + kv * v.head, v.row,
                                              o.data + batch * o.batch + head * o.head, o.row, mask_data, mask, row0, rows) &&
              enough;
   }

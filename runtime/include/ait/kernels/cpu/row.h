@@ -1,5 +1,5 @@
 /// @file row.h
-/// @brief Kernels that reduce over each row and keep its shape: softmax and layer_norm.
+/// @brief Kernels that reduce over each row and keep its shape: softmax, layer_norm and rms_norm.
 ///
 /// A row is staged in its compute type, which is read from memory once; sums run in sixteen lanes, in one order whatever the threads.
 #ifndef AIT_KERNELS_CPU_ROW_H_
@@ -164,14 +164,10 @@ inline void store_row(const int64_t (&sizes)[kRank], const Out& out, int64_t (&c
 }
 }  // namespace detail
 
-/// @brief Normalises the rows of s to mean 0 and variance 1, then scales and shifts them: out0 = (s - mean) / sqrt(variance + eps) * scale + bias.
-///
-/// `s` is the first result of F over the inputs; its further results are stored in the further outputs. The last `kRowRank` of the sizes are
-/// the row. `scale` and `bias` are contiguous rows, or null. The mean is corrected by the mean of the differences from it, so that rows of
-/// large mean lose nothing.
-template <class F, int kRowRank, size_t kRank, class... Ins, class... Outs, class S>
-int32_t layer_norm(const Context&, const int64_t (&sizes)[kRank], const Pack<Ins...>& ins, const Pack<Outs...>& outs, const S* scale,
-                   const S* bias, double eps) {
+namespace detail {
+/// Both norms: less the mean if centred, over the root of the mean square.
+template <class F, bool kCentred, int kRowRank, size_t kRank, class... Ins, class... Outs, class S>
+int32_t norm(const int64_t (&sizes)[kRank], const Pack<Ins...>& ins, const Pack<Outs...>& outs, const S* scale, const S* bias, double eps) {
   constexpr int kOuter = static_cast<int>(kRank) - kRowRank;
   using Out = std::decay_t<decltype(get<0>(outs))>;
   using C = typename Out::Compute;
@@ -194,21 +190,40 @@ int32_t layer_norm(const Context&, const int64_t (&sizes)[kRank], const Pack<Ins
     for (int64_t r = 0; r < rows; ++r) {
       int64_t coordinate[kRank] = {};
       coordinates<kOuter>(r, sizes, coordinate);
-      detail::load_row<F, kRowRank>(sizes, ins, std::index_sequence_for<Ins...>{}, outs, std::make_index_sequence<sizeof...(Outs) - 1>{},
+      load_row<F, kRowRank>(sizes, ins, std::index_sequence_for<Ins...>{}, outs, std::make_index_sequence<sizeof...(Outs) - 1>{},
                                     coordinate, row);
       const C count = static_cast<C>(n);
-      const C mean = detail::row_sum(row, n) / count;
-      const detail::Moments<C> moments = detail::row_moments(row, n, mean);
-      const C shift = moments.differences / count;
+      const C mean = kCentred ? row_sum(row, n) / count : C(0);
+      const Moments<C> moments = row_moments(row, n, mean);
+      const C shift = kCentred ? moments.differences / count : C(0);
       const C variance = moments.squares / count - shift * shift;
       const C inverse = C(1) / ait::sqrt((variance < C(0) ? C(0) : variance) + static_cast<C>(eps));
-      C* const to = detail::row_target<kRowRank>(get<0>(outs), coordinate, row);
+      C* const to = row_target<kRowRank>(get<0>(outs), coordinate, row);
 #pragma omp simd
       for (int64_t i = 0; i < n; ++i) to[i] = ((row[i] - mean) - shift) * inverse * g[i] + b[i];
-      if (to == row) detail::store_row<kRowRank>(sizes, get<0>(outs), coordinate, row);
+      if (to == row) store_row<kRowRank>(sizes, get<0>(outs), coordinate, row);
     }
   }
   return 0;
+}
+}  // namespace detail
+
+/// @brief Normalises the rows of s to mean 0 and variance 1, then scales and shifts them: out0 = (s - mean) / sqrt(variance + eps) * scale + bias.
+///
+/// `s` is the first result of F over the inputs; its further results are stored in the further outputs. The last `kRowRank` of the sizes are
+/// the row. `scale` and `bias` are contiguous rows, or null. The mean is corrected by the mean of the differences from it, so that rows of
+/// large mean lose nothing.
+template <class F, int kRowRank, size_t kRank, class... Ins, class... Outs, class S>
+int32_t layer_norm(const Context&, const int64_t (&sizes)[kRank], const Pack<Ins...>& ins, const Pack<Outs...>& outs, const S* scale,
+                   const S* bias, double eps) {
+  return detail::norm<F, true, kRowRank>(sizes, ins, outs, scale, bias, eps);
+}
+
+/// @brief Divides the rows of s by the root of their mean square: out0 = s / sqrt(mean(s^2) + eps) * scale + bias; otherwise as layer_norm.
+template <class F, int kRowRank, size_t kRank, class... Ins, class... Outs, class S>
+int32_t rms_norm(const Context&, const int64_t (&sizes)[kRank], const Pack<Ins...>& ins, const Pack<Outs...>& outs, const S* scale,
+                 const S* bias, double eps) {
+  return detail::norm<F, false, kRowRank>(sizes, ins, outs, scale, bias, eps);
 }
 
 namespace detail {

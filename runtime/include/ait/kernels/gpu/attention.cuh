@@ -9,6 +9,7 @@
 #include <stdint.h>
 
 #include "ait/gpu/gpu.h"
+#include "ait/kernels/attention_window.h"
 #include "ait/types.h"
 
 namespace ait::gpu {
@@ -27,10 +28,12 @@ struct Mask {
   int64_t batch = 0, head = 0, row = 0, col = 0;
 };
 
-/// @brief Sizes: q is [batch, heads, rows, depth], k [batch, heads, cols, depth], v and the result have `width` columns.
+/// @brief Sizes: q is [batch, heads, rows, depth], k [batch, heads / group, cols, depth], v and the result have `width` columns.
 struct AttentionShape {
   int64_t batch, heads, rows, cols, depth, width;
   float scale;
+  int64_t group = 1;            ///< heads of q that share one of k and v
+  int64_t window = kNoWindow;   ///< row r sees columns less than this away from r + cols - rows
 };
 
 template <class T, class M>
@@ -42,6 +45,30 @@ struct AttentionArgs {
   Heads<const T> q, k, v;
   Heads<T> o;
   Mask<M> mask;
+  int group, window;
+
+  /// @brief The columns [first, end) that some of the rows [row0, row0 + count) see; empty if end <= first.
+  template <bool kCausal, bool kWindow>
+  __device__ __forceinline__ void columns(int row0, int count, int& first, int& end) const {
+    first = 0, end = cols;
+    const int last = (row0 + count < rows ? row0 + count : rows) - 1 + cols - rows;  // where the last row stands
+    if constexpr (kCausal) end = last + 1 < end ? last + 1 : end;
+    if constexpr (kWindow) {
+      const int lowest = row0 + cols - rows - window + 1;
+      first = lowest > 0 ? lowest : 0;
+      if constexpr (!kCausal) end = last + window < end ? last + window : end;
+    }
+    if (end < first) end = first;
+  }
+
+  /// @brief Whether a row that stands at column `at` sees column `col`.
+  template <bool kCausal, bool kWindow>
+  __device__ __forceinline__ bool sees(int at, int col) const {
+    bool seen = col < cols;
+    if constexpr (kCausal) seen = seen && col <= at;
+    if constexpr (kWindow) seen = seen && col > at - window && col < at + window;
+    return seen;
+  }
 };
 
 template <class T>
@@ -54,7 +81,8 @@ template <class T, class M>
 inline AttentionArgs<T, M> attention_args(const AttentionShape& s, Heads<const T> q, Heads<const T> k, Heads<const T> v, Heads<T> o,
                                           Mask<M> mask) {
   return {int(s.heads), int(s.rows), int(s.cols), int(s.depth), int(s.width), s.scale,
-          heads_aligned(q) && heads_aligned(k) && heads_aligned(v), heads_aligned(o), q, k, v, o, mask};
+          heads_aligned(q) && heads_aligned(k) && heads_aligned(v), heads_aligned(o), q, k, v, o, mask,
+          int(s.group), int(s.window < s.rows + s.cols ? s.window : s.rows + s.cols)};
 }
 
 }  // namespace ait::gpu

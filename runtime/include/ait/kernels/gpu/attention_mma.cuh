@@ -82,7 +82,7 @@ struct RowTile {
 };
 
 /// @brief Rows of one head of the result. Grid: row tiles, heads, batches; block: Tile::kThreads.
-template <class Tile, bool kMasked, bool kCausal, bool kAligned, class T, class M>
+template <class Tile, bool kMasked, bool kCausal, bool kWindow, bool kAligned, class T, class M>
 __global__ void __launch_bounds__(Tile::kThreads) attention_mma_kernel(const __grid_constant__ AttentionArgs<T, M> args) {
   constexpr int kDepth = Tile::kDepth, kCols = Tile::kCols, kPitch = Tile::kPitch;
   constexpr float kLog2e = 1.44269504088896341f;
@@ -96,18 +96,17 @@ __global__ void __launch_bounds__(Tile::kThreads) attention_mma_kernel(const __g
   // Later rows have more work under a causal mask: start with them.
   const int row0 = int(kCausal ? gridDim.x - 1 - blockIdx.x : blockIdx.x) * Tile::kRows;
   const T* q = args.q.data + batch * args.q.batch + head * args.q.head + row0 * args.q.row;
-  const T* k = args.k.data + batch * args.k.batch + head * args.k.head;
-  const T* v = args.v.data + batch * args.v.batch + head * args.v.head;
-  const int shift = args.cols - args.rows;  // under a causal mask row s sees the columns <= s + shift
-  int visible = args.cols;
-  if (kCausal) {
-    const int last = row0 + Tile::kRows < args.rows ? row0 + Tile::kRows : args.rows;
-    visible = last + shift < args.cols ? last + shift : args.cols;
-    if (visible < 0) visible = 0;
-  }
-  const int steps = (visible + kCols - 1) / kCols;
+  const int64_t kv = head / args.group;
+  const T* k = args.k.data + batch * args.k.batch + kv * args.k.head;
+  const T* v = args.v.data + batch * args.v.batch + kv * args.v.head;
+  const int shift = args.cols - args.rows;  // row s stands at column s + shift
+  int first, visible;
+  args.template columns<kCausal, kWindow>(row0, Tile::kRows, first, visible);
+  first = first / kCols * kCols;
+  const int steps = (visible - first + kCols - 1) / kCols;
 
-  RowTile<Tile, kCols, T> k_rows(k, args.k.row, args.cols, args.depth), v_rows(v, args.v.row, args.cols, args.width);
+  RowTile<Tile, kCols, T> k_rows(k + first * args.k.row, args.k.row, args.cols - first, args.depth),
+      v_rows(v + first * args.v.row, args.v.row, args.cols - first, args.width);
   auto load_k = [&](int step) {
     if (step < steps) k_rows.template load<kAligned>(k_tiles + (step & 1) * Tile::kTileElements);
     copy_async_commit();
@@ -171,7 +170,7 @@ __global__ void __launch_bounds__(Tile::kThreads) attention_mma_kernel(const __g
     }
 
     // Scores in units of log2, with the masks; columns past the end count as -inf.
-    const int col0 = step * kCols + (lane % 4) * 2;
+    const int col_of_step = first + step * kCols, col0 = col_of_step + (lane % 4) * 2;
 #pragma unroll
     for (int j = 0; j < kCols / 8; ++j) {
 #pragma unroll
@@ -183,13 +182,13 @@ __global__ void __launch_bounds__(Tile::kThreads) attention_mma_kernel(const __g
         }
       }
     }
-    if (step * kCols + kCols > args.cols || (kCausal && step * kCols + kCols > row0 + warp * 16 + shift + 1)) {
+    if (kWindow || col_of_step + kCols > args.cols || (kCausal && col_of_step + kCols > row0 + warp * 16 + shift + 1)) {
 #pragma unroll
       for (int j = 0; j < kCols / 8; ++j) {
 #pragma unroll
         for (int e = 0; e < 4; ++e) {
           const int col = col0 + j * 8 + e % 2;
-          if (col >= args.cols || (kCausal && col > my_row + (e / 2) * 8 + shift)) scores[j][e] = -INFINITY;
+          if (!args.template sees<kCausal, kWindow>(my_row + (e / 2) * 8 + shift, col)) scores[j][e] = -INFINITY;
         }
       }
     }
@@ -264,14 +263,14 @@ __global__ void __launch_bounds__(Tile::kThreads) attention_mma_kernel(const __g
 
 /// @brief Launches `attention_mma_kernel`. `depth` and `width` may be at most Tile::kDepth.
 /// @tparam kOddPitches whether rows of q, k or v may start off 16-byte boundaries. If not, only a pointer can be misaligned: rare, and then slow.
-template <class Tile, bool kMasked, bool kCausal, bool kOddPitches, class T, class M>
+template <class Tile, bool kMasked, bool kCausal, bool kWindow, bool kOddPitches, class T, class M>
 int32_t attention_mma(const Context& ctx, const AttentionShape& shape, Heads<const T> q, Heads<const T> k, Heads<const T> v, Heads<T> o,
                       Mask<M> mask) {
   if (shape.rows == 0 || shape.width == 0 || shape.batch * shape.heads == 0) return 0;
   if (shape.heads > 65535 || shape.batch > 65535) return ctx.fail("attention: more than 65535 heads or batches");
   const AttentionArgs<T, M> args = attention_args(shape, q, k, v, o, mask);
   if (!kOddPitches && !args.aligned) {
-    return attention_simt<AttentionSimtTile<Tile::kDepth>, kMasked, kCausal>(ctx, shape, q, k, v, o, mask);
+    return attention_simt<AttentionSimtTile<Tile::kDepth>, kMasked, kCausal, kWindow>(ctx, shape, q, k, v, o, mask);
   }
   LaunchConfig config;
   config.grid = dim3(uint32_t((shape.rows + Tile::kRows - 1) / Tile::kRows), uint32_t(shape.heads), uint32_t(shape.batch));
@@ -279,9 +278,9 @@ int32_t attention_mma(const Context& ctx, const AttentionShape& shape, Heads<con
   config.shared_bytes = Tile::kSharedBytes;
   config.dependent = true;
   if constexpr (kOddPitches) {
-    if (!args.aligned) return launch(ctx, config, attention_mma_kernel<Tile, kMasked, kCausal, false, T, M>, args);
+    if (!args.aligned) return launch(ctx, config, attention_mma_kernel<Tile, kMasked, kCausal, kWindow, false, T, M>, args);
   }
-  return launch(ctx, config, attention_mma_kernel<Tile, kMasked, kCausal, true, T, M>, args);
+  return launch(ctx, config, attention_mma_kernel<Tile, kMasked, kCausal, kWindow, true, T, M>, args);
 }
 
 }  // namespace ait::gpu

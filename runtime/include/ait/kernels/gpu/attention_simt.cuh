@@ -30,7 +30,7 @@ __device__ __forceinline__ void load_rows_simt(A* to, const T* from, int64_t pit
   }
 }
 
-template <class Tile, bool kMasked, bool kCausal, class T, class M>
+template <class Tile, bool kMasked, bool kCausal, bool kWindow, class T, class M>
 __global__ void __launch_bounds__(Tile::kThreads) attention_simt_kernel(const AttentionArgs<T, M> args) {
   using A = compute_t<T>;
   constexpr int kTeam = Tile::kTeam, kCols = Tile::kCols, kPitch = Tile::kPitch;
@@ -44,13 +44,11 @@ __global__ void __launch_bounds__(Tile::kThreads) attention_simt_kernel(const At
   const int64_t head = blockIdx.y, batch = blockIdx.z;
   const int row0 = int(blockIdx.x) * Tile::kRows, my_row = row0 + row;
   const int shift = args.cols - args.rows;
-  const T* k = args.k.data + batch * args.k.batch + head * args.k.head;
-  const T* v = args.v.data + batch * args.v.batch + head * args.v.head;
-  int visible = args.cols;
-  if (kCausal) {
-    const int last = row0 + Tile::kRows < args.rows ? row0 + Tile::kRows : args.rows;
-    visible = last + shift < args.cols ? last + shift : args.cols;
-  }
+  const int64_t kv = head / args.group;
+  const T* k = args.k.data + batch * args.k.batch + kv * args.k.head;
+  const T* v = args.v.data + batch * args.v.batch + kv * args.v.head;
+  int first, visible;
+  args.template columns<kCausal, kWindow>(row0, Tile::kRows, first, visible);
   load_rows_simt<Tile>(q_tile, args.q.data + batch * args.q.batch + head * args.q.head + row0 * args.q.row, args.q.row,
                        args.rows - row0, args.depth);
   A out[Tile::kDepth / kTeam];
@@ -58,7 +56,7 @@ __global__ void __launch_bounds__(Tile::kThreads) attention_simt_kernel(const At
   for (int i = 0; i < Tile::kDepth / kTeam; ++i) out[i] = A(0);
   A top = A(-INFINITY), sum = A(0);
 
-  for (int col0 = 0; col0 < visible; col0 += kCols) {
+  for (int col0 = first; col0 < visible; col0 += kCols) {
     __syncthreads();
     load_rows_simt<Tile>(kv_tile, k + int64_t(col0) * args.k.row, args.k.row, args.cols - col0, args.depth);
     __syncthreads();
@@ -75,7 +73,7 @@ __global__ void __launch_bounds__(Tile::kThreads) attention_simt_kernel(const At
     for (int c = 0; c < kCols / kTeam; ++c) {
       const int col = col0 + c * kTeam + member;
       score[c] *= A(args.scale);
-      if (col >= args.cols || (kCausal && col > my_row + shift)) {
+      if (!args.template sees<kCausal, kWindow>(my_row + shift, col)) {
         score[c] = A(-INFINITY);
       } else if constexpr (kMasked) {
         const int mask_row = my_row < args.rows ? my_row : args.rows - 1;
@@ -125,7 +123,7 @@ __global__ void __launch_bounds__(Tile::kThreads) attention_simt_kernel(const At
 }
 
 /// @brief Launches `attention_simt_kernel`. `depth` and `width` may be at most Tile::kDepth.
-template <class Tile, bool kMasked, bool kCausal, class T, class M>
+template <class Tile, bool kMasked, bool kCausal, bool kWindow, class T, class M>
 int32_t attention_simt(const Context& ctx, const AttentionShape& shape, Heads<const T> q, Heads<const T> k, Heads<const T> v, Heads<T> o,
                        Mask<M> mask) {
   if (shape.rows == 0 || shape.width == 0 || shape.batch * shape.heads == 0) return 0;
@@ -135,7 +133,7 @@ int32_t attention_simt(const Context& ctx, const AttentionShape& shape, Heads<co
   config.block = dim3(Tile::kThreads);
   config.shared_bytes = uint32_t(Tile::template shared_bytes<compute_t<T>>());
   config.dependent = true;
-  return launch(ctx, config, attention_simt_kernel<Tile, kMasked, kCausal, T, M>, attention_args(shape, q, k, v, o, mask));
+  return launch(ctx, config, attention_simt_kernel<Tile, kMasked, kCausal, kWindow, T, M>, attention_args(shape, q, k, v, o, mask));
 }
 
 }  // namespace ait::gpu

@@ -1,5 +1,5 @@
 /// @file row.cuh
-/// @brief Kernels that reduce over each row and keep its shape: softmax and layer_norm.
+/// @brief Kernels that reduce over each row and keep its shape: softmax, layer_norm and rms_norm.
 ///
 /// A row belongs to a group of threads, a warp or a block, that keeps it in registers: memory is read once. Rows too long for that are read
 /// again for each pass. What is done with a row is a policy, written once for both.
@@ -20,8 +20,10 @@ namespace ait::gpu {
 // ---- policies ---------------------------------------------------------------------------------------------------------------------------
 
 /// @brief (x - mean) / sqrt(variance + eps) * scale + bias. The mean is corrected by the mean of the differences from it.
-template <class S>
-struct LayerNorm {
+///
+/// Where it is not centred the mean counts as 0: x / sqrt(mean(x^2) + eps) * scale + bias.
+template <class S, bool kCentred>
+struct RowNorm {
   const S* scale;  ///< contiguous, or null
   const S* bias;
   double eps;
@@ -55,24 +57,34 @@ struct LayerNorm {
     using Chunk = typename R::Chunk;
     constexpr int kVec = R::kVec;
     const C count = static_cast<C>(row.length);
-    C total = 0;
-    row.template each<true>([&](Chunk& chunk, int64_t, int) {
+    C mean = 0, shift = 0, variance = 0;
+    if constexpr (kCentred) {
+      C total = 0;
+      row.template each<true>([&](Chunk& chunk, int64_t, int) {
 #pragma unroll
-      for (int j = 0; j < kVec; ++j) total += chunk.v[j];
-    });
-    const C mean = row.sum(total) / count;
-    C moments[2] = {0, 0};  // of the differences from the mean, and of their squares
-    row.each([&](Chunk& chunk, int64_t, int) {
+        for (int j = 0; j < kVec; ++j) total += chunk.v[j];
+      });
+      mean = row.sum(total) / count;
+      C moments[2] = {0, 0};  // of the differences from the mean, and of their squares
+      row.each([&](Chunk& chunk, int64_t, int) {
 #pragma unroll
-      for (int j = 0; j < kVec; ++j) {
-        const C difference = chunk.v[j] - mean;
-        moments[0] += difference;
-        moments[1] += difference * difference;
-      }
-    });
-    row.sums(moments);
-    const C shift = moments[0] / count;
-    const C variance = moments[1] / count - shift * shift;
+        for (int j = 0; j < kVec; ++j) {
+          const C difference = chunk.v[j] - mean;
+          moments[0] += difference;
+          moments[1] += difference * difference;
+        }
+      });
+      row.sums(moments);
+      shift = moments[0] / count;
+      variance = moments[1] / count - shift * shift;
+    } else {
+      C squares = 0;
+      row.template each<true>([&](Chunk& chunk, int64_t, int) {
+#pragma unroll
+        for (int j = 0; j < kVec; ++j) squares += chunk.v[j] * chunk.v[j];
+      });
+      variance = row.sum(squares) / count;
+    }
     const C inverse = ait::rsqrt((variance < C(0) ? C(0) : variance) + static_cast<C>(eps));
     row.finish([&](Chunk& chunk, int64_t i, int item) {
       S factors[kVec], offsets[kVec];
@@ -277,7 +289,16 @@ int32_t launch_rows(const Context& ctx, const int64_t (&sizes)[kRank], const Pac
 template <class F, int kRowRank, int64_t kLow, int64_t kHigh, int kStep, size_t kRank, class... Ins, class... Outs, class S>
 int32_t layer_norm(const Context& ctx, const int64_t (&sizes)[kRank], const Pack<Ins...>& ins, const Pack<Outs...>& outs, const S* scale,
                    const S* bias, double eps) {
-  const LayerNorm<S> policy{scale, bias, eps};
+  const RowNorm<S, true> policy{scale, bias, eps};
+  return detail::launch_rows<F, kRowRank, kLow, kHigh, kStep>(ctx, sizes, ins, std::index_sequence_for<Ins...>{}, outs,
+                                                              std::index_sequence_for<Outs...>{}, policy);
+}
+
+/// @brief Divides the rows of s by the root of their mean square: out0 = s / sqrt(mean(s^2) + eps) * scale + bias; otherwise as layer_norm.
+template <class F, int kRowRank, int64_t kLow, int64_t kHigh, int kStep, size_t kRank, class... Ins, class... Outs, class S>
+int32_t rms_norm(const Context& ctx, const int64_t (&sizes)[kRank], const Pack<Ins...>& ins, const Pack<Outs...>& outs, const S* scale,
+                 const S* bias, double eps) {
+  const RowNorm<S, false> policy{scale, bias, eps};
   return detail::launch_rows<F, kRowRank, kLow, kHigh, kStep>(ctx, sizes, ins, std::index_sequence_for<Ins...>{}, outs,
                                                               std::index_sequence_for<Outs...>{}, policy);
 }

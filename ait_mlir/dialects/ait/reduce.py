@@ -1,0 +1,225 @@
+"""Ops that drop dims: sums and their kin, and the largest elements of rows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from xdsl.dialects.builtin import ArrayAttr, IntegerAttr, StringAttr, i1, i32, i64
+from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.irdl import irdl_op_definition, operand_def, opt_prop_def, prop_def, result_def, traits_def
+from xdsl.parser import Parser
+from xdsl.printer import Printer
+
+from ait_mlir.dialects.ait.base import (
+    AitOp,
+    Body,
+    int_list,
+    int_list_attr,
+    parse_int_attr,
+    parse_int_list,
+    parse_operands,
+    print_int_list,
+    print_operands,
+)
+from ait_mlir.dialects.ait.dtypes import is_float
+from ait_mlir.dialects.ait.traits import Pure
+from ait_mlir.dialects.ait.types import TensorType, scope_of, shape_text
+from ait_mlir.dims import const
+
+KINDS = ("sum", "mean", "max", "min", "var")
+FLOAT_KINDS = ("mean", "var")
+
+
+@irdl_op_definition
+class ReduceOp(AitOp):
+    """Sum, mean, largest or smallest element, or variance, over some dims, which the result does not have.
+
+    Max and min are NaN if an element is. The sum of no elements is 0, their mean and variance NaN, their max and min
+    the ends of the element type's range. `var` divides by the number of elements less `correction`. Integers wrap.
+
+    ```mlir
+    %y = ait.reduce var %x dims [1, 2] correction 1 : !ait.tensor<batch x f16>
+    ```
+    """
+
+    name = "ait.reduce"
+
+    input = operand_def(TensorType)
+    kind = prop_def(StringAttr)
+    dims = prop_def(ArrayAttr[IntegerAttr])
+    correction = opt_prop_def(IntegerAttr)
+    output = result_def(TensorType)
+    traits = traits_def(Pure())
+
+    def __init__(
+        self, kind: str, input: SSAValue | Operation, dims: Sequence[int], correction: int | None = None
+    ) -> None:
+        value = SSAValue.get(input)
+        super().__init__(
+            operands=[value],
+            properties={
+                "kind": StringAttr(kind),
+                "dims": int_list_attr(dims),
+                "correction": None if correction is None else IntegerAttr(correction, i64),
+            },
+            result_types=[value.type],
+        )
+        (inferred,) = self.infer_result_types()
+        self.results[0]._type = inferred  # pyright: ignore[reportPrivateUsage]
+
+    @classmethod
+    def parse_body(cls, parser: Parser, body: Body) -> None:
+        start = parser.pos
+        kind = parser.parse_identifier()
+        if kind not in KINDS:
+            parser.raise_error(f"expected one of {', '.join(KINDS)}", start, parser.pos)
+        body.properties["kind"] = StringAttr(kind)
+        body.operands = parse_operands(parser)
+        parser.parse_keyword("dims")
+        body.properties["dims"] = parse_int_list(parser)
+        if parser.parse_optional_keyword("correction") is not None:
+            body.properties["correction"] = parse_int_attr(parser)
+
+    def print_body(self, printer: Printer) -> None:
+        printer.print_string(f" {self.kind.data}")
+        print_operands(printer, self.operands)
+        printer.print_string(" dims ")
+        print_int_list(printer, self.axes())
+        if self.correction is not None:
+            printer.print_string(f" correction {self.correction.value.data}")
+
+    def axes(self) -> tuple[int, ...]:
+        """The dims that are reduced, as integers."""
+        return int_list(self.dims)
+
+    def infer_result_types(self) -> Sequence[Attribute]:
+        t = self.expect_tensor(self.operands[0], "the input")
+        axes, kind = self.axes(), self.kind.data
+        if kind not in KINDS:
+            raise self.fail(f"unknown kind {self.kind}; expected one of {', '.join(KINDS)}")
+        if not all(0 <= axis < t.rank for axis in axes):
+            raise self.fail(f"dims {list(axes)} are out of range for shape {shape_text(t.dims)}")
+        if list(axes) != sorted(set(axes)):
+            raise self.fail(f"dims {list(axes)} are not ascending")
+        if kind in FLOAT_KINDS and not is_float(t.element_type):
+            raise self.fail(f"{kind} needs a floating-point type, got {t.element_type}; convert with ait.cast")
+        if t.element_type == i1:
+            raise self.fail(f"{kind} of i1 has no meaning; convert with ait.cast")
+        if self.correction is not None and (kind != "var" or self.correction.value.data < 0):
+            raise self.fail(f"correction {self.correction.value.data} of {kind}; only var has one, 0 or more")
+        return [TensorType.get([d for i, d in enumerate(t.dims) if i not in axes], t.element_type)]
+
+
+@irdl_op_definition
+class ArgmaxOp(AitOp):
+    """The place of the largest element along one dim, which the result does not have.
+
+    NaN is larger than any number; of equal elements the first counts. The result is i32 or i64.
+
+    ```mlir
+    %y = ait.argmax %x dim 1 : !ait.tensor<batch x i64>
+    ```
+    """
+
+    name = "ait.argmax"
+
+    input = operand_def(TensorType)
+    dim = prop_def(IntegerAttr)
+    output = result_def(TensorType)
+    traits = traits_def(Pure())
+
+    def __init__(self, input: SSAValue | Operation, dim: int, element_type: Attribute = i64) -> None:
+        t = SSAValue.get(input).type
+        assert isinstance(t, TensorType)
+        dims = [d for i, d in enumerate(t.dims) if i != dim]
+        super().__init__(
+            operands=[input],
+            properties={"dim": IntegerAttr(dim, i64)},
+            result_types=[TensorType.get(dims, element_type)],
+        )
+        self.infer_result_types()
+
+    @classmethod
+    def parse_body(cls, parser: Parser, body: Body) -> None:
+        body.operands = parse_operands(parser)
+        parser.parse_keyword("dim")
+        body.properties["dim"] = parse_int_attr(parser)
+
+    def print_body(self, printer: Printer) -> None:
+        print_operands(printer, self.operands)
+        printer.print_string(f" dim {self.dim.value.data}")
+
+    def infer_result_types(self) -> Sequence[Attribute]:
+        t = self.expect_tensor(self.operands[0], "the input")
+        axis = self.dim.value.data
+        if not 0 <= axis < t.rank:
+            raise self.fail(f"dim {axis} is out of range for shape {shape_text(t.dims)}")
+        if t.element_type == i1:
+            raise self.fail("a largest i1 has no meaning; convert with ait.cast")
+        if not scope_of(self).le(1, t.dims[axis]):
+            raise self.fail(f"dim {axis} of the input is {t.dims[axis]}, which is not proved to be at least 1")
+        return [TensorType.get((*t.dims[:axis], *t.dims[axis + 1 :]), index_type(self, self.results[0]))]
+
+
+@irdl_op_definition
+class TopkOp(AitOp):
+    """The `k` largest elements along the last dim in descending order, and their places.
+
+    NaN is larger than any number; of equal elements the first comes first. The places are i32 or i64.
+
+    ```mlir
+    %values, %places = ait.topk %x k 5 : !ait.tensor<batch x 5 x f16>, !ait.tensor<batch x 5 x i64>
+    ```
+    """
+
+    name = "ait.topk"
+
+    input = operand_def(TensorType)
+    k = prop_def(IntegerAttr)
+    values = result_def(TensorType)
+    places = result_def(TensorType)
+    traits = traits_def(Pure())
+
+    def __init__(self, input: SSAValue | Operation, k: int, element_type: Attribute = i64) -> None:
+        t = SSAValue.get(input).type
+        assert isinstance(t, TensorType)
+        dims = (*t.dims[:-1], k)
+        super().__init__(
+            operands=[input],
+            properties={"k": IntegerAttr(k, i64)},
+            result_types=[TensorType.get(dims, t.element_type), TensorType.get(dims, element_type)],
+        )
+        self.infer_result_types()
+
+    @classmethod
+    def parse_body(cls, parser: Parser, body: Body) -> None:
+        body.operands = parse_operands(parser)
+        parser.parse_keyword("k")
+        body.properties["k"] = parse_int_attr(parser)
+
+    def print_body(self, printer: Printer) -> None:
+        print_operands(printer, self.operands)
+        printer.print_string(f" k {self.k.value.data}")
+
+    def infer_result_types(self) -> Sequence[Attribute]:
+        t = self.expect_tensor(self.operands[0], "the input")
+        k = self.k.value.data
+        if t.rank == 0:
+            raise self.fail("the input has no dim to choose from")
+        if t.element_type == i1:
+            raise self.fail("a largest i1 has no meaning; convert with ait.cast")
+        if k < 1 or not scope_of(self).le(const(k), t.dims[-1]):
+            raise self.fail(f"k is {k}, expected 1 to {t.dims[-1]}, the last dim of the input, proved to be as many")
+        dims = (*t.dims[:-1], k)
+        return [TensorType.get(dims, t.element_type), TensorType.get(dims, index_type(self, self.results[1]))]
+
+
+def index_type(op: AitOp, result: SSAValue) -> Attribute:
+    """The element type of a result that holds places."""
+    element = op.expect_tensor(result, "the result").element_type
+    if element not in (i32, i64):
+        raise op.fail(f"places are i32 or i64, not {element}")
+    return element
+
+
+OPS = (ReduceOp, ArgmaxOp, TopkOp)

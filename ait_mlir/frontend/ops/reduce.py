@@ -1,0 +1,134 @@
+"""Operators that drop dims: reduce_sum and its kin, var, vector_norm, argmax, topk."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+from xdsl.dialects.builtin import IntegerAttr, StringAttr, i64
+from xdsl.ir import Attribute
+
+from ait_mlir.dialects.ait import reduce as ait
+from ait_mlir.dialects.ait.base import int_list_attr
+from ait_mlir.dialects.ait.types import TensorType
+from ait_mlir.frontend.errors import BuildError
+from ait_mlir.frontend.operator import Operator
+from ait_mlir.frontend.ops.elementwise import FuncEnum, cast, elementwise
+from ait_mlir.frontend.ops.view import reshape
+from ait_mlir.frontend.tensor import Tensor
+
+
+class _Reduce(Operator):
+    """Reduce over `dim`, one or several, all where None; `dtype` converts the input first."""
+
+    kind: ClassVar[str] = ""
+
+    def __init__(self, dim: int | Sequence[int] | None, keepdim: bool = False, dtype: str | None = None):
+        super().__init__()
+        self.dim, self.keepdim, self.dtype = dim, keepdim, dtype
+        self.properties: dict[str, Attribute] = {"kind": StringAttr(self.kind)}
+
+    def __call__(self, x: Tensor) -> Tensor:
+        self.begin(x)
+        chosen = range(x.rank) if self.dim is None else [self.dim] if isinstance(self.dim, int) else self.dim
+        axes = sorted({self.axis(x, dim) for dim in chosen})
+        if self.dtype is not None and self.dtype != x.dtype():
+            x = cast()(x, self.dtype)
+        y = self.emit_one(ait.ReduceOp, [x], {**self.properties, "dims": int_list_attr(axes)})
+        if self.keepdim:
+            y = reshape()(y, [1 if i in axes else dim for i, dim in enumerate(x.shape())])
+        return self.finish(y)
+
+
+class reduce_sum(_Reduce):
+    """Sum over `dim`, one or several, all where None; `dtype` converts the input first."""
+
+    kind = "sum"
+
+
+class reduce_mean(_Reduce):
+    """Mean over `dim`, one or several, all where None; `dtype` converts the input first."""
+
+    kind = "mean"
+
+
+class reduce_max(_Reduce):
+    """Largest element over `dim`, one or several, all where None; NaN if there is one."""
+
+    kind = "max"
+
+
+class reduce_min(_Reduce):
+    """Smallest element over `dim`, one or several, all where None; NaN if there is one."""
+
+    kind = "min"
+
+
+class var(_Reduce):
+    """Variance over `dim`: over the number of elements, less 1 if `unbiased`."""
+
+    kind = "var"
+
+    def __init__(
+        self,
+        dim: int | Sequence[int] | None,
+        unbiased: bool = True,
+        keepdim: bool = False,
+        dtype: str | None = None,
+    ):
+        super().__init__(dim, keepdim, dtype)
+        self.properties["correction"] = IntegerAttr(int(unbiased), i64)
+
+
+class vector_norm(Operator):
+    """The root of the sum of squares over `dim`; `ord_kind` must be 2."""
+
+    def __init__(
+        self,
+        ord_kind: float = 2,
+        dim: int | Sequence[int] | None = None,
+        keepdim: bool = False,
+        dtype: str | None = None,
+    ):
+        super().__init__()
+        if ord_kind != 2:
+            raise BuildError(f"vector_norm: only the norm of order 2 is supported, found {ord_kind}")
+        self.reduce, self.dtype = reduce_sum(dim, keepdim), dtype
+
+    def __call__(self, x: Tensor) -> Tensor:
+        self.begin(x)
+        if self.dtype is not None and self.dtype != x.dtype():
+            x = cast()(x, self.dtype)
+        return self.finish(elementwise(FuncEnum.SQRT)(self.reduce(x * x)))
+
+
+class argmax(Operator):
+    """The place of the largest element along `dim`, int64; of equal elements the first counts."""
+
+    def __init__(self, dim: int = 0):
+        super().__init__()
+        self.dim = dim
+
+    def __call__(self, x: Tensor) -> Tensor:
+        self.begin(x)
+        axis = self.axis(x, self.dim)
+        type = TensorType.get([d for i, d in enumerate(x.type.dims) if i != axis], i64)
+        return self.finish(self.emit_one(ait.ArgmaxOp, [x], {"dim": IntegerAttr(axis, i64)}, [type]))
+
+
+class topk(Operator):
+    """The `k` largest elements along the last dim, in descending order, and their places, int64."""
+
+    def __init__(self, k: int):
+        super().__init__()
+        self.k = k
+
+    def __call__(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        self.begin(x)
+        if x.rank == 0:
+            raise self.fail("needs a dim to choose from")
+        dims = (*x.type.dims[:-1], self.k)
+        types = [TensorType.get(dims, x.type.element_type), TensorType.get(dims, i64)]
+        values, places = self.emit(ait.TopkOp, [x], {"k": IntegerAttr(self.k, i64)}, types)
+        self.outputs = [values, places]
+        return values, places

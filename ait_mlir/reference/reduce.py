@@ -1,0 +1,72 @@
+"""What reductions mean, and the largest elements of rows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, cast
+
+import numpy as np
+from xdsl.ir import Operation
+
+from ait_mlir.dialects.ait.dtypes import BY_IR
+from ait_mlir.dialects.ait.reduce import ArgmaxOp, ReduceOp, TopkOp
+from ait_mlir.reference.core import Array, Evaluation, element_type_of, reference, value_dtype
+
+
+def _extreme(x: Array, axes: tuple[int, ...], largest: bool) -> Array:
+    if x.dtype.kind == "f":
+        start: Any = -np.inf if largest else np.inf
+    else:
+        info = np.iinfo(x.dtype)
+        start = info.min if largest else info.max
+    return np.asarray((np.max if largest else np.min)(x, axis=axes, initial=start))
+
+
+def _variance(x: Array, axes: tuple[int, ...], correction: int) -> Array:
+    """The sum of squared distances from the mean over the number of elements less `correction`, which is at least 0."""
+    count = np.float64(np.prod([x.shape[axis] for axis in axes], dtype=np.int64))
+    mean = x.sum(axis=axes, keepdims=True) / count
+    return np.square(x - mean).sum(axis=axes) / np.maximum(count - correction, 0.0)
+
+
+def reduce(kind: str, x: Array, axes: tuple[int, ...], correction: int = 0) -> Array:
+    """Return `x` without the dims `axes`."""
+    match kind:
+        case "sum":
+            return np.asarray(x.sum(axis=axes, dtype=x.dtype))
+        case "mean":
+            count = np.float64(np.prod([x.shape[axis] for axis in axes], dtype=np.int64))
+            return np.asarray(x.sum(axis=axes) / count)
+        case "var":
+            return np.asarray(_variance(x, axes, correction))
+        case _:
+            return _extreme(x, axes, kind == "max")
+
+
+def descending(x: Array) -> Array:
+    """The places of the elements along the last dim, largest first, NaN before all, equal ones in order."""
+    if x.dtype.kind == "f":
+        number = ~np.isnan(x)
+        return np.lexsort((np.where(number, -x, 0.0), number), axis=-1)
+    return np.argsort(~x, axis=-1, kind="stable")
+
+
+@reference("ait.reduce")
+def _(op: Operation, arrays: list[Array], ev: Evaluation) -> Sequence[Array]:
+    r = cast(ReduceOp, op)
+    correction = 0 if r.correction is None else r.correction.value.data
+    return (reduce(r.kind.data, arrays[0], r.axes(), correction),)
+
+
+@reference("ait.argmax")
+def _(op: Operation, arrays: list[Array], ev: Evaluation) -> Sequence[Array]:
+    places = np.argmax(arrays[0], axis=cast(ArgmaxOp, op).dim.value.data)
+    return (np.asarray(places).astype(value_dtype(element_type_of(op.results[0].type))),)
+
+
+@reference("ait.topk")
+def _(op: Operation, arrays: list[Array], ev: Evaluation) -> Sequence[Array]:
+    (x,) = arrays
+    places = descending(x)[..., : cast(TopkOp, op).k.value.data]
+    kind = BY_IR[element_type_of(op.results[1].type)].name
+    return np.take_along_axis(x, places, axis=-1), places.astype(kind)

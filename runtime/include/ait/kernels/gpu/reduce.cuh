@@ -1,0 +1,162 @@
+/// @file reduce.cuh
+/// @brief Sums, means, extremes and variances over any dims.
+///
+/// Where the reduced elements are neighbours, a warp or a block has a result. Else a block has as many results as a warp has lanes, which
+/// are neighbours, and its warps share the reduced elements.
+#ifndef AIT_KERNELS_GPU_REDUCE_CUH_
+#define AIT_KERNELS_GPU_REDUCE_CUH_
+
+#include <stdint.h>
+
+#include "ait/gpu/launch.h"
+#include "ait/kernels/gpu/row_group.cuh"
+#include "ait/kernels/gpu/vector.cuh"
+#include "ait/kernels/operand.h"
+#include "ait/kernels/reduction.h"
+
+namespace ait::gpu {
+
+namespace detail {
+template <class R>
+struct Join {
+  template <class A>
+  __device__ __forceinline__ A operator()(A a, A b) const {
+    return R::join(a, b);
+  }
+};
+}  // namespace detail
+
+template <class R, int kGroup, int kVec, int kKept, int kReduced, class In, class Out>
+__global__ void __launch_bounds__(256) reduce_rows_kernel(RowSpace<kKept, kReduced> space, In in, Out out, double correction) {
+  using T = typename In::Value;
+  using C = typename In::Compute;
+  using A = typename R::template Acc<C>;
+  using Reducer = GroupReducer<A, kGroup>;
+  __shared__ A shared[4 * Reducer::kWarps];
+  Reducer reducer;
+  reducer.shared = shared;
+  wait_for_previous();
+  allow_next();
+  const int lane = threadIdx.x % kGroup;
+  const int64_t groups = blockDim.x / kGroup;
+  for (int64_t index = blockIdx.x * groups + threadIdx.x / kGroup; index < space.rows; index += gridDim.x * groups) {
+    int64_t coordinate[kKept];
+    coordinates<kKept>(index, space.outer, coordinate);
+    const In row = detail::at_row(in, coordinate);
+    const auto each = [&](auto visit) {
+#pragma unroll 4
+      for (int64_t i = static_cast<int64_t>(lane) * kVec; i < space.length; i += kGroup * kVec) {
+        const Values<C, kVec> x = load_values<kVec>(row, row.data + detail::row_offset<kReduced>(row, i, space.row));
+#pragma unroll
+        for (int j = 0; j < kVec; ++j) visit(static_cast<A>(x.v[j]));
+      }
+    };
+    A total[1] = {R::template start<T, A>()};
+    each([&](A x) { total[0] = R::join(total[0], x); });
+    reducer.reduce(total, detail::Join<R>{});
+    const A count = static_cast<A>(space.length);
+    A result;
+    if constexpr (R::kCentred) {
+      const A mean = total[0] / count;
+      A moments[2] = {A(0), A(0)};
+      each([&](A x) {
+        moments[0] += x - mean;
+        moments[1] += (x - mean) * (x - mean);
+      });
+      reducer.reduce(moments, Plus{});
+      result = R::finish_centred(moments[0], moments[1], count, correction);
+    } else {
+      result = R::finish(total[0], count, correction);
+    }
+    if (lane == 0) *detail::at_row(out, coordinate).data = convert<typename Out::Value>(static_cast<C>(result));
+  }
+}
+
+/// Warps of a block of reduce_columns_kernel.
+inline constexpr int kColumnWarps = 8;
+
+/// Block: a lane a result, `kColumnWarps` warps that share the reduced elements.
+template <class R, int kKept, int kReduced, class In, class Out>
+__global__ void __launch_bounds__(kWarpSize* kColumnWarps) reduce_columns_kernel(RowSpace<kKept, kReduced> space, In in, Out out, double correction) {
+  using T = typename In::Value;
+  using C = typename In::Compute;
+  using A = typename R::template Acc<C>;
+  __shared__ A shared[2][kColumnWarps][kWarpSize];
+  wait_for_previous();
+  allow_next();
+  const int lane = threadIdx.x % kWarpSize, warp = threadIdx.x / kWarpSize;
+  for (int64_t first = static_cast<int64_t>(blockIdx.x) * kWarpSize; first < space.rows; first += static_cast<int64_t>(gridDim.x) * kWarpSize) {
+    const bool present = first + lane < space.rows;
+    int64_t coordinate[kKept];
+    coordinates<kKept>(present ? first + lane : first, space.outer, coordinate);
+    const In row = detail::at_row(in, coordinate);
+    const auto each = [&](auto visit) {
+#pragma unroll 4
+      for (int64_t i = warp; i < space.length; i += kColumnWarps) {
+        visit(static_cast<A>(convert<C>(row.data[detail::row_offset<kReduced>(row, i, space.row)])));
+      }
+    };
+    A total = R::template start<T, A>();
+    each([&](A x) { total = R::join(total, x); });
+    shared[0][warp][lane] = total;
+    __syncthreads();
+    total = shared[0][0][lane];
+    for (int w = 1; w < kColumnWarps; ++w) total = R::join(total, shared[0][w][lane]);
+    const A count = static_cast<A>(space.length);
+    A result;
+    if constexpr (R::kCentred) {
+      const A mean = total / count;
+      A differences = A(0), squares = A(0);
+      each([&](A x) {
+        differences += x - mean;
+        squares += (x - mean) * (x - mean);
+      });
+      __syncthreads();
+      shared[0][warp][lane] = differences, shared[1][warp][lane] = squares;
+      __syncthreads();
+      differences = squares = A(0);
+      for (int w = 0; w < kColumnWarps; ++w) differences += shared[0][w][lane], squares += shared[1][w][lane];
+      result = R::finish_centred(differences, squares, count, correction);
+    } else {
+      result = R::finish(total, count, correction);
+    }
+    __syncthreads();
+    if (warp == 0 && present) *detail::at_row(out, coordinate).data = convert<typename Out::Value>(static_cast<C>(result));
+  }
+}
+
+/// @brief out = R over the dims of `sizes` from kKept on; `out` has stride 0 along them.
+/// @tparam kColumns whether the last kept dim, not the last reduced one, has neighbours in memory
+/// @param correction what Var takes off the number of elements that it divides by
+template <class R, int kKept, bool kColumns, size_t kRank, class In, class Out>
+int32_t reduce(const Context& ctx, const int64_t (&sizes)[kRank], const In& in, const Out& out, double correction) {
+  constexpr int kReduced = static_cast<int>(kRank) - kKept;
+  RowSpace<kKept, kReduced> space;
+  space.rows = space.length = 1;
+  for (int d = 0; d < kKept; ++d) space.rows *= space.outer[d] = sizes[d];
+  for (int d = 0; d < kReduced; ++d) space.length *= space.row[d] = sizes[kKept + d];
+  if (space.rows <= 0) return 0;
+  LaunchConfig config;
+  config.dependent = true;
+  if constexpr (kColumns) {
+    config.block = dim3(kWarpSize * kColumnWarps);
+    config.grid = dim3(ceil_div(space.rows, kWarpSize, 1 << 20));
+    return launch(ctx, config, reduce_columns_kernel<R, kKept, kReduced, In, Out>, space, in, out, correction);
+  } else {
+    constexpr int kVec = vector_width<In>();
+    config.block = dim3(256);
+    const bool by_warp = space.length <= 1024;
+    config.grid = dim3(ceil_div(space.rows, by_warp ? 256 / kWarpSize : 1, 1 << 20));
+    if constexpr (kReduced == 1 && In::kInner == Inner::unit && kVec > 1) {
+      if (may_access<kVec>(in) && space.length % kVec == 0) {
+        if (by_warp) return launch(ctx, config, reduce_rows_kernel<R, kWarpSize, kVec, kKept, kReduced, In, Out>, space, in, out, correction);
+        return launch(ctx, config, reduce_rows_kernel<R, 256, kVec, kKept, kReduced, In, Out>, space, in, out, correction);
+      }
+    }
+    if (by_warp) return launch(ctx, config, reduce_rows_kernel<R, kWarpSize, 1, kKept, kReduced, In, Out>, space, in, out, correction);
+    return launch(ctx, config, reduce_rows_kernel<R, 256, 1, kKept, kReduced, In, Out>, space, in, out, correction);
+  }
+}
+
+}  // namespace ait::gpu
+#endif  // AIT_KERNELS_GPU_REDUCE_CUH_
