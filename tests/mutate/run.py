@@ -54,7 +54,7 @@ class Family:
 
 
 FAMILIES = {
-    "simplify": Family(SIMPLIFY, ("simplify.mlir", "views.mlir", "spellings.mlir")),
+    "simplify": Family(SIMPLIFY, ("simplify.mlir", "views.mlir", "spellings.mlir", "rms_norm.mlir")),
     "epilogue": Family(EPILOGUE, ("epilogue.mlir",)),
     "norm": Family(NORM, ("norm.mlir",)),
     "gemm": Family(PARALLEL_GEMMS, ("gemm.mlir",)),
