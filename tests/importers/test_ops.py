@@ -106,6 +106,18 @@ CASES = {
     "patches": (lambda x, w, b: F.conv2d(x, w, b, stride=4).flatten(2).transpose(1, 2), lambda: (floats(2, 3, 8, 12), floats(6, 3, 4, 4), floats(6)), ({0: B}, None, None)),
     "patches_in_one_dim": (lambda x, w: F.conv1d(x, w, stride=4), lambda: (floats(2, 3, 8), floats(6, 3, 4)), ({0: B}, None)),
     "tuple_of_all": (lambda x: {"a": x, "b": [x + 1, None], "c": (x.view(-1),)}, x3, True),
+    "reductions": (lambda x: x.mean(-1, keepdim=True) + x.sum(1, keepdim=True) + x.amax((1, 2), keepdim=True) - x.amin(2, keepdim=True), x3, True),
+    "reductions_of_all": (lambda x: x.sum() + x.mean() - x.max() + x.min() + x.var(), x3, True),
+    "isnan": (lambda x: torch.where((x.log()).isnan(), 0.5, x), x3, True),
+    "any_and_all": (lambda x: (x > 0).any(1).double() + (x > -9).all(1) + torch.any(x > 9), x3, True),
+    "variance": (lambda x: x.var(-1, correction=0) + x.var(dim=2), x3, True),
+    "argmax": (lambda x: x.argmax(-1), x3, True),
+    "cumsum": (lambda x: x.cumsum(1) + x.cumsum(-1), x3, True),
+    "rotary": (lambda x: x.sin() * x.cos(), x3, True),
+    "rms_norm": (lambda x, g: F.rms_norm(x, (8,), g, 1e-6) + F.rms_norm(x, (8,)), lambda: (floats(2, 5, 8), floats(8)), (TOKENS, None)),
+    "spelled_rms_norm": (lambda x, g: g * (x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + 1e-6)), lambda: (floats(2, 5, 8), floats(8)), (TOKENS, None)),
+    "index_by_two": (lambda x, i: x[torch.arange(x.shape[0]), i] + x[0, i], lambda: (floats(2, 5, 8), torch.tensor([0, 0])), (TOKENS, {0: B})),
+    "attention_repeated_heads": (lambda x: F.scaled_dot_product_attention(x, x[:, :2].repeat_interleave(2, 1), x[:, :2].repeat_interleave(2, 1)), lambda: (floats(2, 4, 5, 8),), ({0: B, 2: S},)),
     "in_place": (lambda x: x.clone().mul_(2).add_(1), x3, True),
 }  # fmt: skip
 

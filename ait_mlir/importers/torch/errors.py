@@ -10,7 +10,7 @@ from typing import Any
 from ait_mlir.errors import CompileError
 
 _FRAME = re.compile(r'File "([^"]+)", line (\d+), in (\S+)\n?\s*([^\n]*)')
-_LIBRARIES = ("-packages/torch/", "/ait_mlir/importers/", "/lib/python3.")
+_LIBRARIES = ("-packages/torch/", "/lib/python3.")
 
 
 class ImportFailure(CompileError):
@@ -63,7 +63,9 @@ def place_in_source(stack_trace: str | None, fallback: str | None = None) -> str
     frames = _FRAME.findall(stack_trace or "")
     if not frames:
         return NO_PLACE if fallback is None else fallback
-    frames = [f for f in frames if not f[0].startswith("<")] or frames
+    frames = [f for f in frames if not f[0].startswith("<") and "/ait_mlir/importers/" not in f[0]]
+    if not frames:
+        return NO_PLACE if fallback is None else fallback
     mine = [f for f in frames if not _is_library(f[0])]
     if not mine and fallback is not None:
         return fallback

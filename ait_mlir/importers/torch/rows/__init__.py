@@ -20,6 +20,7 @@ _RANDOM = "random numbers are not supported; make them an input, or call model.e
 _VALUE = "a value of a tensor decides what is computed; decide by shapes, or use torch.where"
 _SHAPE = "its shape depends on values; compute with all elements and mask with torch.where"
 _FLOW = "control flow is not supported; compute both sides and choose with torch.where"
+_FAST_PATH = "call torch.backends.mha.set_fastpath_enabled(False) first: PyTorch then shows what the layer is made of"
 _ANY = "write it with other operations, or add a row for it to ait_mlir/importers/torch/rows"
 
 ADVICE: dict[str, str] = {
@@ -32,6 +33,8 @@ ADVICE: dict[str, str] = {
     "nonzero": _SHAPE,
     "masked_select": _SHAPE,
     "unique": _SHAPE,
+    "_transformer_encoder_layer_fwd": _FAST_PATH,
+    "_native_multi_head_attention": _FAST_PATH,
     "cond": _FLOW,
     "while_loop": "loops over values are not supported; unroll the loop",
 }

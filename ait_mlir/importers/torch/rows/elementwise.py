@@ -181,6 +181,12 @@ def compare(predicate: str) -> Row:
     return row
 
 
+def is_nan(c: Call) -> Value:
+    """What is not equal to itself."""
+    x = c.natural("self")
+    return Mask(c.dims, (), (c.w.op(ait.CompareOp, x, x, properties={"predicate": StringAttr("ne")}),))
+
+
 def both(c: Call) -> Value:
     """a and b, on booleans."""
     return _boolean(c, "self").both(_boolean(c, "other"), c.dims).proved(c.w.scope)
@@ -306,6 +312,7 @@ ROWS: dict[str, Row] = {
         for predicate in ait.PREDICATES
         for overload in ("Tensor", "Scalar")
     },
+    "aten.isnan.default": is_nan,
     "aten.logical_and.default": both,
     "aten.__and__.Tensor": both,
     "aten.bitwise_and.Tensor": both,
