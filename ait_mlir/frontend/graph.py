@@ -141,8 +141,10 @@ def _assign_names(what: str, prefix: str, tensors: Sequence[Tensor]) -> list[str
     """The tensors' names, made up where missing; two of one name are an error."""
     given = [t.name for t in tensors if t.name is not None]
     for name in given:
-        if not name or not name.isascii():
-            raise BuildError(f"{name!r} cannot name one of the {what}; a name is ASCII text of at least one character")
+        if not name or not name.isascii() or "\0" in name:
+            raise BuildError(
+                f"{name!r} cannot name one of the {what}; a name is ASCII text of at least one character, without NUL"
+            )
         if given.count(name) > 1:
             first, second = [t for t in tensors if t.name == name][:2]
             raise BuildError(f'two {what} are named "{name}": {first.describe()} and {second.describe()}')

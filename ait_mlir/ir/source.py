@@ -5,6 +5,8 @@ from __future__ import annotations
 from bisect import bisect_right
 from dataclasses import dataclass, field
 
+from ait_mlir.errors import CompileError
+
 
 @dataclass
 class SourceText:
@@ -62,7 +64,7 @@ def _window(text: str, column: int, width: int = 160) -> tuple[str, int]:
     return shown, column - start
 
 
-class SourceError(Exception):
+class SourceError(CompileError):
     """One or more errors with places in a source text."""
 
     def __init__(self, diagnostics: list[Diagnostic]) -> None:

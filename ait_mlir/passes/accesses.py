@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import cast
 
-from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.builtin import DictionaryAttr, IntegerAttr, ModuleOp
 from xdsl.ir import Operation, SSAValue
 from xdsl.traits import SymbolTable
 
@@ -126,6 +126,12 @@ def write_problems(place: Place, scope: Scope) -> Iterator[str]:
             yield f"writes {place.name} through strides {shape_text(place.strides)}: several elements in one place"
 
 
+def config_problem(config: DictionaryAttr) -> str | None:
+    """Why something is no configuration of a kernel."""
+    wrong = next(((k, v) for k, v in config.data.items() if not isinstance(v, IntegerAttr)), None)
+    return None if wrong is None else f"configuration {wrong[0]!r} of the kernel is {wrong[1]}, expected an integer"
+
+
 def launch_problems(launch: LaunchOp, module: ModuleOp, places: dict[SSAValue, Place], scope: Scope) -> Iterator[str]:
     """Why the kernel of a launch cannot run on these buffers."""
     kernel = SymbolTable.lookup_symbol(module, launch.kernel_name)
@@ -136,6 +142,8 @@ def launch_problems(launch: LaunchOp, module: ModuleOp, places: dict[SSAValue, P
     except ValueError as error:
         yield f"{name}: {error}"
         return
+    if (problem := config_problem(kernel.config)) is not None:
+        yield f"{name}: {problem}"
     for i, value in enumerate((*launch.ins, *launch.outs)):
         place = places[value]
         if isinstance(value.owner, ViewOp) and not chosen.accepts(op, i, place.strides, scope):

@@ -25,7 +25,6 @@ from ait_mlir.dialects.ait.types import scope_of
 from ait_mlir.dims import Scope
 from ait_mlir.errors import AitError, ToolchainError
 from ait_mlir.ir.pipeline import PassError
-from ait_mlir.ir.source import SourceError
 from ait_mlir.lowering.kernels import Target
 from ait_mlir.lowering.toolchain import detect_cuda_arch
 from ait_mlir.passes.fragments import place, standalone
@@ -103,7 +102,7 @@ def _build(op: Operation, candidate: Candidate, target: Target, output: Path) ->
         return compile_module(module, target.kind, arch=target.arch, start="selected", output=output)
     except ToolchainError:
         raise
-    except (AitError, SourceError):
+    except AitError:
         return None
 
 

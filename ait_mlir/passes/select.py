@@ -22,6 +22,7 @@ from ait_mlir.dialects.ait.traits import View
 from ait_mlir.dialects.ait.types import KernelAttr
 from ait_mlir.ir.pipeline import PassError
 from ait_mlir.lowering.kernels import Kernel, Target, kernel_of, kernels_for
+from ait_mlir.passes.accesses import config_problem
 from ait_mlir.passes.bufferize import op_key
 from ait_mlir.passes.fragments import Fragment, fragments, place
 from ait_mlir.passes.target import make_target, set_target
@@ -73,7 +74,9 @@ def kernel_attr(kernel: Kernel, config: Config) -> KernelAttr:
 
 
 def check_pinned(op: Operation, choice: KernelAttr, target: Target) -> None:
-    """Raise `PassError` unless the kernel that the text asks for exists."""
+    """Raise `PassError` unless the kernel that the text asks for exists, and its configuration is one."""
+    if (problem := config_problem(choice.config)) is not None:
+        raise PassError(problem, op)
     try:
         kernel_of(choice.provider.data, op, target)
     except ValueError as e:

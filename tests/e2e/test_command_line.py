@@ -12,7 +12,7 @@ import pytest
 
 from ait_mlir.errors import ArtifactError, InputError, OutOfMemoryError
 from ait_mlir.host.files import cache_dir
-from ait_mlir.runtime import Model
+from ait_mlir.runtime import Model, artifact
 from ait_mlir.tools.cli import main
 
 ROOT = Path(__file__).parents[2]
@@ -143,17 +143,16 @@ def test_a_library_in_the_cache_is_checked(folder: Path) -> None:
     """Someone wrote over the copy that would be loaded."""
     with Model(folder / "tiny.ait"):
         pass
-    newest = max((cache_dir() / "models").glob("*.so"), key=lambda p: p.stat().st_mtime_ns)
-    code = newest.read_bytes()
-    newest.unlink()  # the loaded one stays mapped
-    newest.write_bytes(code[:-1] + bytes([code[-1] ^ 1]))
+    copy = artifact.read(folder / "tiny.ait").extract_library()
+    assert copy.is_relative_to(cache_dir())
+    code = copy.read_bytes()
+    copy.unlink()  # the loaded one stays mapped
+    copy.write_bytes(code[:-1] + bytes([code[-1] ^ 1]))
     with Model(folder / "tiny.ait"):
-        assert newest.read_bytes() == code
+        assert copy.read_bytes() == code
 
 
 def test_an_artifact_for_other_hardware(folder: Path) -> None:
-    from ait_mlir.runtime import artifact
-
     read = artifact.read(folder / "tiny.ait")
     body = {**read.manifest.__dict__, "instruction_sets": (*read.manifest.instruction_sets, "avx1024")}
     library = read.extract_library()

@@ -132,7 +132,7 @@ def test_two_unnamed_dims_given_one_name():
         build_module([-x, -z])
 
 
-NASTY = ['"); system("true', "a\nb", "%x", "*/ #include", "a b", "__import__('os')", "\\", "\x00"]
+NASTY = ['"); system("true', "a\nb", "%x", "*/ #include", "a b", "__import__('os')", "\\", "\x01"]
 
 
 @pytest.mark.parametrize("name", NASTY)

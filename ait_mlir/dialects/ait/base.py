@@ -135,10 +135,19 @@ def check_sizes(op: AitOp, scope: Scope, t: ShapedType) -> None:
             raise op.fail(f"dim {e} of {t} is not proved to be at least 0; it is at least {scope.bounds(e)[0]}")
 
 
+def check_name(op: AitOp, what: str, name: str) -> None:
+    """Raise unless a name can be passed through C: no NUL, which would end it, and nothing that is no UTF-8."""
+    if "\0" in name:
+        raise op.fail(f"{what} {name!r}: a name may not hold a NUL character")
+    if any("\ud800" <= c <= "\udfff" for c in name):
+        raise op.fail(f"{what} {name!r}: a name may not hold half of a surrogate pair")
+
+
 def check_param_name(op: AitOp, name: str) -> None:
     """Raise unless params may have this name."""
     if not name:
         raise op.fail("needs a name")
+    check_name(op, "param", name)
     if name.startswith("$"):
         raise op.fail(f"param {name!r}: names that start with '$' are the compiler's own")
 

@@ -16,6 +16,7 @@ from ait_mlir.dialects.ait.base import (
     AitOp,
     Body,
     check_declared,
+    check_name,
     check_param_name,
     check_sizes,
     parse_operands,
@@ -119,6 +120,7 @@ class GraphOp(AitOp):
         printer.print_region(self.body, print_entry_block_args=False, print_empty_block=False)
 
     def verify_(self) -> None:
+        check_name(self, "graph", self.sym_name.data)
         names = [n.data for n in self.input_names.data]
         arguments = self.block.args
         if len(names) != len(arguments):
@@ -144,6 +146,7 @@ class GraphOp(AitOp):
 def _check_unique(op: AitOp, what: str, names: list[str]) -> None:
     seen: set[str] = set()
     for n in names:
+        check_name(op, what[:-1], n)
         if n in seen:
             raise op.fail(f"two {what} are named {n!r}")
         seen.add(n)

@@ -28,7 +28,14 @@ from xdsl.parser import Parser
 from xdsl.printer import Printer
 from xdsl.traits import IsolatedFromAbove, IsTerminator, NoTerminator, SymbolOpInterface, SymbolTable
 
-from ait_mlir.dialects.ait.base import AitOp, check_expressions, parse_operands_in_parens, print_operands, resolve
+from ait_mlir.dialects.ait.base import (
+    AitOp,
+    check_expressions,
+    check_name,
+    parse_operands_in_parens,
+    print_operands,
+    resolve,
+)
 from ait_mlir.dialects.ait.types import DimsAttr, ShapeAttr, TensorType
 from ait_mlir.dialects.ait_rt.buffers import DestinationOp, InputOp, check_writable, parse_dim_in_parens
 from ait_mlir.dialects.ait_rt.types import BufferType
@@ -220,11 +227,13 @@ class ProgramOp(AitOp):
         printer.print_region(self.body, print_entry_block_args=False, print_empty_block=False)
 
     def verify_(self) -> None:
+        check_name(self, "program", self.sym_name.data)
         check_expressions(self, self.scope, (self.arena_size,), "the arena")
         for kind in (InputOp, DestinationOp):
             seen: set[str] = set()
             for op in self.block.ops:
                 if isinstance(op, kind):
+                    check_name(self, "buffer", op.buffer_name.data)
                     if op.buffer_name.data in seen:
                         raise self.fail(f"two buffers of one kind are named {op.buffer_name.data!r}")
                     seen.add(op.buffer_name.data)

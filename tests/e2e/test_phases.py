@@ -1,0 +1,120 @@
+"""Text taken up at any phase gives the C++ that the whole pipeline gives, byte for byte; kernels pinned in text stay."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from ait_mlir.driver import emit, phase_of, run_to_phase
+from ait_mlir.ir.parser import check, parse_text
+from ait_mlir.ir.source import SourceError, SourceText
+from ait_mlir.passes.pipelines import PHASES
+from ait_mlir.universe import context
+from tests.generator import random_graph
+
+ROOT = Path(__file__).parents[2]
+TO_PLANNED = PHASES[: PHASES.index("planned") + 1]
+TEXTS = {name: (ROOT / "examples" / f"{name}.mlir").read_text() for name in ("ffn", "bert_layer")}
+TEXTS |= {f"random {seed}": random_graph(seed) for seed in (1, 5, 23, 60, 77, 97)}
+
+
+def sources(text: str, start: str, target: str) -> dict[str, str]:
+    """The C++ of a text that is at a phase; a dim that no input determines is said to be so."""
+    module = parse_text(context(), text)
+    check(module, SourceText("<text>", text))
+    run_to_phase(module, "planned", start=start, target=target)
+    try:
+        return emit(module).files
+    except SourceError as e:
+        assert "cannot be computed from the shape of any input" in str(e)
+        return {"error": str(e).split(": ", 1)[1]}
+
+
+@pytest.mark.parametrize("target", ["cpu", "cuda"])
+@pytest.mark.parametrize("name", TEXTS)
+def test_every_phase_taken_up_gives_the_same_code(name: str, target: str) -> None:
+    expected = sources(TEXTS[name], "imported", target)
+    for phase in TO_PLANNED:
+        module = parse_text(context(), TEXTS[name])
+        run_to_phase(module, phase, target=target)
+        printed = str(module)
+        assert str(parse_text(context(), printed)) == printed
+        assert sources(printed, phase, target) == expected, phase
+        if phase in ("imported", "selected", "bufferized", "planned"):
+            seen = phase_of(parse_text(context(), printed))
+            assert sources(printed, seen, target) == expected, f"{phase}, seen as {seen}"
+
+
+PINNED = """
+ait.graph @f(%x: !ait.tensor<b x 64 x f16>) dims {b = 1 to 64} {
+  %w = ait.param "w" : !ait.tensor<64 x 64 x f16>
+  %0 = ait.gemm rcr %x, %w {kernel = #ait.kernel<"PROVIDER", {CONFIG}>} : !ait.tensor<b x 64 x f16>
+  ait.output "y" %0 : !ait.tensor<b x 64 x f16>
+}
+"""
+
+
+@pytest.mark.parametrize(("provider", "config"), [("cublaslt", "algo = 3 : i64"), ("native", "")])
+def test_a_pinned_kernel_is_kept(provider: str, config: str) -> None:
+    text = PINNED.replace("PROVIDER", provider).replace("CONFIG", config)
+    module = parse_text(context(), text)
+    run_to_phase(module, "planned", target="cuda")
+    assert f'"{provider}" {{{config}}}' in str(module)
+    emit(module)
+
+
+@pytest.mark.parametrize(
+    ("provider", "message"),
+    [
+        (
+            "openblas",
+            "provider 'openblas' has no kernel for ait.gemm on cuda with these types; providers that have one",
+        ),
+        ("abacus", "provider 'abacus' has no kernel"),
+        ('\\"; abort(); //', "has no kernel"),
+    ],
+)
+def test_a_pinned_kernel_that_is_none(provider: str, message: str) -> None:
+    module = parse_text(context(), PINNED.replace("PROVIDER", provider).replace("CONFIG", ""))
+    with pytest.raises(SourceError, match=rf"^<text>:4:3: error: pass 'select': .*{message}"):
+        run_to_phase(module, "planned", target="cuda")
+
+
+@pytest.mark.parametrize("config", ['algo = "abort()"', "algo = 1.5 : f64", "algo = [1, 2]", "algo"])
+def test_a_pinned_configuration_is_made_of_integers(config: str) -> None:
+    message = r"configuration 'algo' of the kernel is .*, expected an integer"
+    module = parse_text(context(), PINNED.replace("PROVIDER", "cublaslt").replace("CONFIG", config))
+    with pytest.raises(SourceError, match=rf"pass 'select': {message}"):
+        run_to_phase(module, "planned", target="cuda")
+    module = parse_text(context(), PINNED.replace("PROVIDER", "cublaslt").replace("CONFIG", "algo = 3 : i64"))
+    run_to_phase(module, "planned", target="cuda")
+    with pytest.raises(SourceError, match=rf"pass 'verify-plan': ait_rt.launch: @\w+: {message}"):
+        emit(parse_text(context(), str(module).replace("algo = 3 : i64", config)))
+
+
+@pytest.mark.parametrize("tool", ["xdsl-opt", "ait-opt"])
+def test_stock_xdsl_opt_knows_our_dialects_and_passes(tool: str, tmp_path: Path) -> None:
+    """Through the entry point, not through us."""
+    script = Path(sys.executable).parent / tool
+    if not script.is_file():
+        pytest.skip(f"{tool} is not installed")
+    (tmp_path / "ffn.mlir").write_text(TEXTS["ffn"])
+    env = {k: v for k, v in os.environ.items() if k != "PYTHONPATH"}
+    passes = "simplify,fuse-epilogue"
+    done = subprocess.run(
+        [script, "ffn.mlir", "-p", passes],
+        cwd=tmp_path,
+        env=env,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.count("ait.gemm") == 2 and "epilogue(" in done.stdout
+    module = parse_text(context(), done.stdout)
+    assert str(module).strip() == done.stdout.strip()
