@@ -152,7 +152,7 @@ def attentions() -> Iterator[tuple[str, str]]:
         inputs = {"q": q, "k": k, "v": k, "m": "b x 1 x 1 x l x f16"}
         yield f"attention_{size}", graph("attention", inputs, ("attention %q, %k, %v scale 0.125", q))
         yield f"attention_causal_{size}", graph("attention", inputs, ("attention %q, %k, %v scale 0.125 causal", q))
-        shared = {**inputs, "k": k.replace("12", "4"), "v": k.replace("12", "4")}
+        shared = {**inputs, "k": k.replace(" 12 ", " 4 "), "v": k.replace(" 12 ", " 4 ")}
         yield f"attention_groups_{size}", graph("attention", shared, ("attention %q, %k, %v scale 0.125 causal", q))
         window = ("attention %q, %k, %v scale 0.125 window 16", q)
         yield (

@@ -16,9 +16,10 @@ from ait_mlir.ir.pipeline import parse_passes, run_passes
 from ait_mlir.reference import evaluate_graph
 from ait_mlir.universe import context
 from benchmarks.peers import bert as peer
+from benchmarks.peers import llama as llama_peer
 from tests.examples.support import ROOT
 
-FFN, BERT = ROOT / "examples/ffn.mlir", ROOT / "examples/bert_layer.mlir"
+FFN, BERT, LLAMA = (ROOT / f"examples/{name}.mlir" for name in ("ffn", "bert_layer", "llama_layer"))
 
 
 def graph_in(module: ModuleOp) -> GraphOp:
@@ -72,6 +73,23 @@ def test_bert_layer_is_a_bert_layer(passes):
     np.testing.assert_allclose(got, want.numpy(), rtol=1e-8, atol=1e-9)
 
 
+@pytest.mark.parametrize("passes", ["", "simplify,merge-parallel-gemms,simplify,fuse-epilogue,fuse-norm,fuse-elementwise"])
+def test_llama_layer_is_a_llama_layer(passes):
+    config = llama_peer.LlamaConfig(
+        hidden_size=1024, num_attention_heads=16, num_key_value_heads=4, intermediate_size=2816
+    )
+    theirs = peer.randomize(llama_peer.LlamaDecoderLayer(config)).double()
+    weights = {name: value.numpy() for name, value in theirs.state_dict().items()}
+    rng = np.random.default_rng(0)
+    x, angles = rng.standard_normal((2, 5, 1024)), rng.standard_normal((5, 1, 32))
+    cos, sin = np.cos(angles), np.sin(angles)
+    graph = graph_in(load(LLAMA, passes))
+    got = evaluate_graph(graph, {"x": x, "cos": cos, "sin": sin}, weights, {"batch": 2, "seq": 5})["y"]
+    with torch.inference_mode():
+        want, _ = theirs(*map(torch.from_numpy, (x, cos, sin)), None)
+    np.testing.assert_allclose(got, want.numpy(), rtol=1e-8, atol=1e-9)
+
+
 def test_one_gemm_for_each_linear_layer_and_nothing_beside_it(tmp_path):
     module = load(FFN, "simplify,fuse-epilogue")
     names = [op.name for op in graph_in(module).block.ops]
@@ -82,7 +100,7 @@ def test_one_gemm_for_each_linear_layer_and_nothing_beside_it(tmp_path):
     assert str(load(tmp_path / "again.mlir")) + "\n" == printed
 
 
-@pytest.mark.parametrize("path", [FFN, BERT], ids=lambda p: p.stem)
+@pytest.mark.parametrize("path", [FFN, BERT, LLAMA], ids=lambda p: p.stem)
 def test_every_phase_parses_again_to_the_same_text(path, tmp_path):
     module, source = read_module(path)
     for start, phase in [

@@ -58,6 +58,22 @@ def test_bert_layer_is_seven_launches() -> None:
     assert launches(module) == LAYER
 
 
+def test_llama_layer_is_ten_launches() -> None:
+    module = run((EXAMPLES / "llama_layer.mlir").read_text(), passes_between("imported", "fused"))
+    assert launches(module) == [
+        "ait.rms_norm",
+        "ait.gemm",  # query, key and value
+        "ait.fused_elementwise",  # query, rotated
+        "ait.fused_elementwise",  # key, rotated
+        "ait.attention",
+        "ait.gemm",  # projection, residual
+        "ait.rms_norm",
+        "ait.gemm",  # gate and up
+        "ait.fused_elementwise",  # silu(gate) * up
+        "ait.gemm",  # down, residual
+    ]
+
+
 @pytest.mark.parametrize("layers", [1, 3])
 def test_every_layer_of_a_stack_is_the_same(layers: int) -> None:
     module = run(bert_stack(40 * layers), passes_between("imported", "fused"))

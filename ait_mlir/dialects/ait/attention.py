@@ -25,7 +25,8 @@ class AttentionOp(AitOp):
     q [B, H, S, D], k [B, G, L, D], v [B, G, L, E] give [B, H, S, E]; G divides H, and each head of k and v serves H / G
     neighbouring heads of q (arXiv:2305.13245). The additive mask broadcasts to [B, H, S, L]. Row s stands at column
     s + L - S, so that the last row stands at the last column. With `causal` it sees no column behind that one, with
-    `window W` none that is W or more columns away from it on either side.
+    `window W` none that is W or more columns away from it on either side. Whether a NaN or infinity in a hidden column
+    reaches the result is left open.
 
     ```mlir
     %o = ait.attention %q, %k, %v mask %m scale 0.125 causal window 128 : !ait.tensor<batch x 12 x seq x 64 x f16>
