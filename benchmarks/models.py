@@ -50,14 +50,14 @@ class Workload:
 
 
 def bert(dtype: torch.dtype, layers: int, wanted: Sequence[Size]) -> Workload:
-    """The BERT-base encoder on hidden states [batch, seq, 768]; the `wanted` sizes are hints of its dims."""
+    """The BERT-base encoder on hidden states [batch, seq, 768]; `wanted` sequence lengths are hints of `seq`."""
     sizes = peer_bert.BertConfig(num_hidden_layers=layers)
     hidden, wide = sizes.hidden_size, sizes.intermediate_size
     peer = peer_bert.randomize(peer_bert.BertEncoder(sizes)).to(dtype).eval()
     encoder = BertEncoder(BertConfig(num_hidden_layers=layers, dtype=str(dtype).removeprefix("torch.")))
     encoder.name_parameter_tensor(separator=".")
     batches, seqs = (sorted(set(values)) for values in zip(*wanted, strict=True))
-    batch = IntVar([1, *batches, max(64, *batches)], name="batch")
+    batch = IntVar([1, max(64, *batches)], name="batch")
     shape = [batch, IntVar([1, *seqs, max(512, *seqs)], name="seq"), hidden]
     x = Tensor(shape=shape, dtype=str(dtype).removeprefix("torch."), name="x", is_input=True)
     weights = sum(p.nbytes for p in peer.parameters())

@@ -126,7 +126,9 @@ def test_cublaslt(cublaslt: Library, name: str) -> None:
         return
     has_residual = narrow and name.startswith(("residual", "view"))
     stored = before_residual if has_residual else None
-    check(cublaslt, CUBLASLT[name], ULPS[_type(name)], GEMM_FLOOR[_type(name)], stored)
+    # With both, it rounds the product, its sum with the bias and the result, as separate ops would.
+    ulps = 1.6 if has_residual else ULPS[_type(name)]
+    check(cublaslt, CUBLASLT[name], ulps, GEMM_FLOOR[_type(name)], stored)
 
 
 @pytest.mark.parametrize("name", ATTENTION)
