@@ -63,14 +63,14 @@ PAIRS = st.recursive(
 ENVS = st.fixed_dictionaries({name: st.integers(0, 40) for name in NAMES})
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=400, deadline=None, derandomize=True)
 @given(PAIRS, ENVS)
 def test_values_agree_with_sympy(pair: tuple[Expr, sympy.Expr], env: dict[str, int]):
     ours, theirs = pair
     assert ours.evaluate(env) == int(theirs.subs({sympy.Symbol(n, integer=True): v for n, v in env.items()}))
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=400, deadline=None, derandomize=True)
 @given(PAIRS)
 def test_text_reads_back_as_the_same_object(pair: tuple[Expr, sympy.Expr]):
     e = pair[0]
@@ -81,7 +81,7 @@ def test_text_reads_back_as_the_same_object(pair: tuple[Expr, sympy.Expr]):
     assert copy.deepcopy([e])[0] is e
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200, deadline=None, derandomize=True)
 @given(PAIRS, PAIRS, ENVS)
 def test_substitute_then_evaluate(outer: tuple[Expr, sympy.Expr], inner: tuple[Expr, sympy.Expr], env: dict[str, int]):
     replaced = outer[0].substitute({"a": inner[0], "b": 7})
@@ -89,7 +89,7 @@ def test_substitute_then_evaluate(outer: tuple[Expr, sympy.Expr], inner: tuple[E
     assert "b" not in outer[0].substitute({"b": 7}).symbols
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200, deadline=None, derandomize=True)
 @given(PAIRS, PAIRS, PAIRS)
 def test_ring_laws_give_the_same_object(p: tuple[Expr, object], q: tuple[Expr, object], r: tuple[Expr, object]):
     a, b, c = p[0], q[0], r[0]
