@@ -200,7 +200,7 @@ def test_division_by_what_is_below_one():
         with pytest.raises(DimError, match="division by zero"):
             divide(sym("a"), 0)
         with pytest.raises(DimError, match="at least 1"):
-            operator(sym("a"), -2)
+            divide(sym("a"), -2)
 
 
 def test_growth_is_bounded():
