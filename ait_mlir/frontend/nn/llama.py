@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import cast
 
 import numpy as np
 
@@ -151,7 +152,7 @@ class LlamaModel(Module):
         for layer, before in zip(self.layers, past or [None] * len(self.layers), strict=True):
             x, present = layer(x, cos, sin, before)
             self.presents.append(present)
-        self.steps = [layer.self_attn.step for layer in self.layers]
+        self.steps = [cast(LlamaDecoderLayer, layer).self_attn.step for layer in self.layers]
         return self.norm(x)
 
 
