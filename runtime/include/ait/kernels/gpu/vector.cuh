@@ -64,32 +64,101 @@ __device__ __forceinline__ void store(T* to, const T (&from)[kCount]) {
   for (int i = 0; i < kWords; ++i) reinterpret_cast<Word*>(to)[i] = words[i];
 }
 
+/// @brief Reads `kCount` elements of a row from any address: of `from[j]` those with `-before <= j < count` exist, the others become 0.
+///
+/// Where the row goes on far enough, the aligned words around the elements are read and shifted; nothing outside of the row is read.
+template <int kCount, class T>
+__device__ __forceinline__ void load_within(const T* from, int64_t before, int64_t count, T (&to)[kCount]) {
+  constexpr int kBytes = sizeof(T) * kCount;
+  if constexpr (kBytes >= 16) {
+    constexpr int kWords = kBytes / 16, kOfWord = 16 / sizeof(T);
+    const uint32_t bytes = reinterpret_cast<uintptr_t>(from) % 16;
+    const int lead = static_cast<int>(bytes / sizeof(T));
+    if (before >= lead && count >= kCount + (lead == 0 ? 0 : kOfWord - lead)) {
+      if (lead == 0) {
+        load<kCount>(from, to);
+        return;
+      }
+      const uint4* words = reinterpret_cast<const uint4*>(from - lead);
+      uint32_t parts[4 * (kWords + 1)];
+#pragma unroll
+      for (int k = 0; k <= kWords; ++k) {
+        const uint4 word = words[k];
+        memcpy(&parts[4 * k], &word, 16);
+      }
+      if (bytes & 8) {
+#pragma unroll
+        for (int k = 0; k < 4 * kWords + 2; ++k) parts[k] = parts[k + 2];
+      }
+      if (bytes & 4) {
+#pragma unroll
+        for (int k = 0; k < 4 * kWords + 1; ++k) parts[k] = parts[k + 1];
+      }
+      if constexpr (sizeof(T) < 4) {
+        const uint32_t bits = bytes % 4 * 8;
+#pragma unroll
+        for (int k = 0; k < 4 * kWords; ++k) parts[k] = static_cast<uint32_t>((uint64_t(parts[k + 1]) << 32 | parts[k]) >> bits);
+      }
+      memcpy(&to, &parts, kBytes);
+      return;
+    }
+  }
+#pragma unroll
+  for (int j = 0; j < kCount; ++j) to[j] = j + before >= 0 && j < count ? from[j] : T{};
+}
+
+/// @brief Writes those of `kCount` elements with `-before <= j < count` to any address.
+template <int kCount, class T>
+__device__ __forceinline__ void store_within(T* to, int64_t before, int64_t count, const T (&from)[kCount]) {
+  if (before >= 0 && count >= kCount && reinterpret_cast<uintptr_t>(to) % kAccessBytes<T, kCount> == 0) {
+    store<kCount>(to, from);
+    return;
+  }
+#pragma unroll
+  for (int j = 0; j < kCount; ++j) {
+    if (j + before >= 0 && j < count) to[j] = from[j];
+  }
+}
+
 /// @brief `kCount` values of one operand, in its compute type.
 template <class C, int kCount>
 struct Values {
   C v[kCount];
 };
 
+/// @brief What a thread has read of one operand for `kVec` neighbours, before it is converted.
+/// One element stands for all if it is a splat.
+template <class Op, int kVec, bool kSplat = Op::kInner == Inner::zero>
+struct Raw {
+  typename Op::Value v[kSplat ? 1 : kVec];
+
+  __device__ __forceinline__ Values<typename Op::Compute, kVec> values() const {
+    Values<typename Op::Compute, kVec> result;
+#pragma unroll
+    for (int j = 0; j < kVec; ++j) result.v[j] = convert<typename Op::Compute>(v[kSplat ? 0 : j]);
+    return result;
+  }
+};
+
+/// @brief Reads the `kCount` elements that follow each other along the innermost dim, from an address that is aligned if they are neighbours.
+template <int kCount, class Op>
+__device__ __forceinline__ Raw<Op, kCount> load_raw(const Op& operand, const typename Op::Value* from) {
+  Raw<Op, kCount> raw;
+  if constexpr (Op::kInner == Inner::zero) {
+    raw.v[0] = *from;
+  } else if constexpr (Op::kInner == Inner::unit) {
+    load<kCount>(from, raw.v);
+  } else {
+#pragma unroll
+    for (int i = 0; i < kCount; ++i) raw.v[i] = from[i * operand.strides[Op::kRank - 1]];
+  }
+  return raw;
+}
+
 /// @brief Reads the `kCount` elements that follow each other along the innermost dim.
 template <int kCount, class Op>
 __device__ __forceinline__ Values<typename Op::Compute, kCount> load_values(const Op& operand, const typename Op::Value* from) {
-  using T = typename Op::Value;
-  using C = typename Op::Compute;
-  Values<C, kCount> result;
-  if constexpr (Op::kInner == Inner::zero) {
-    const C value = convert<C>(*from);
-#pragma unroll
-    for (int i = 0; i < kCount; ++i) result.v[i] = value;
-  } else if constexpr (Op::kInner == Inner::unit) {
-    T raw[kCount];
-    load<kCount>(from, raw);
-#pragma unroll
-    for (int i = 0; i < kCount; ++i) result.v[i] = convert<C>(raw[i]);
-  } else {
-#pragma unroll
-    for (int i = 0; i < kCount; ++i) result.v[i] = convert<C>(from[i * operand.strides[Op::kRank - 1]]);
-  }
-  return result;
+  return load_raw<kCount>(operand, from).values();
 }
 
 /// @brief Writes `kCount` elements along the innermost dim, rounded to the element type.
@@ -129,7 +198,7 @@ struct Divider {
   __device__ __forceinline__ uint32_t divide(uint32_t n) const { return (__umulhi(n, multiplier) + n) >> shift; }
 };
 
-/// @brief The sizes of an iteration space, prepared for splitting a linear index; `kWide` when it may need more than 31 bits.
+/// @brief The sizes of an iteration space (`last` is the innermost), prepared for splitting a linear index; `kWide` when it may need more than 31 bits.
 template <int kRank, bool kWide>
 struct Space;
 template <int kRank>
@@ -149,6 +218,7 @@ struct Space<kRank, false> {
     }
     out[0] = linear;
   }
+  __device__ __forceinline__ int64_t last() const { return sizes[kRank - 1].divisor; }
 };
 template <int kRank>
 struct Space<kRank, true> {
@@ -159,6 +229,7 @@ struct Space<kRank, true> {
     for (int d = 0; d < kRank; ++d) sizes[d] = from[d];
   }
   __device__ __forceinline__ void split(int64_t linear, int64_t (&out)[kRank]) const { coordinates<kRank>(linear, sizes, out); }
+  __device__ __forceinline__ int64_t last() const { return sizes[kRank - 1]; }
 };
 
 /// @brief Where an operand is at these coordinates, the last of which counts steps of `kCount` elements.
