@@ -100,77 +100,116 @@ __device__ __forceinline__ Op at_row(Op operand, const int64_t (&coordinate)[kOu
 /// Held in shared memory, not in registers; and not held, but read again for each pass.
 inline constexpr int kInShared = -1, kReadAgain = 0;
 
-/// A row in the hands of a group: `each` visits what this thread holds, `finish` visits it again and stores it.
+/// How rows lie: chunks of 16 bytes in all operands; cut at the boundaries of the first result, which are those of all operands; or of some.
+enum class Cut { whole, same, mixed };
+
+/// Rows are cut so that a warp's accesses fill lines of this many bytes.
+inline constexpr int kLine = 128;
+
+/// What a thread has read of one operand for a chunk.
+template <class Op, int kVec, Cut kCut>
+struct RowRead {
+  using T = typename Op::Value;
+  static constexpr bool kByWords = Op::kInner == Inner::unit && sizeof(T) * kVec % 16 == 0;
+  static constexpr bool kSplat = Op::kInner == Inner::zero;
+  struct Elements {
+    T v[kSplat ? 1 : kVec];
+  };
+  std::conditional_t<kByWords, Words<T, kByWords ? kVec : 16, kCut == Cut::mixed>, Elements> data;
+
+  __device__ __forceinline__ void read(const Op& operand, const T* from, uint32_t live) {
+    if constexpr (kByWords) {
+      data.read(from, live);
+    } else if constexpr (kSplat) {
+      data.v[0] = *from;
+    } else {
+#pragma unroll
+      for (int j = 0; j < kVec; ++j) data.v[j] = live >> j & 1 ? from[Op::kInner == Inner::unit ? j : j * operand.strides[Op::kRank - 1]] : T{};
+    }
+  }
+  __device__ __forceinline__ Elements elements(const T* from) const {
+    if constexpr (kByWords) {
+      Elements result;
+      data.elements(from, result.v);
+      return result;
+    } else {
+      return data;
+    }
+  }
+};
+
+/// A row in the hands of a group: `each` visits its chunks of kVec elements, `finish` visits them again and stores them.
 ///
-/// The row is cut into chunks of kVec elements. If it is shifted, chunks begin where the first result is aligned, so that the first and the
-/// last one may be partly outside of the row: `live` has a bit for each element that is inside.
-template <class F, int kGroup, int kItemsOf, int kVecOf, bool kShifted, bool kEarlyOf, int kRowRank, class Ins, class Outs>
+/// The first and the last chunk may be partly outside of the row, and chunks before the first wholly: `live` has a bit for each element that is
+/// inside.
+template <class F, int kGroup, int kItemsOf, int kVecOf, Cut kCut, bool kEarlyOf, int kRowRank, class Ins, class Outs>
 struct Row;
 
-template <class F, int kGroup, int kItemsOf, int kVecOf, bool kShifted, bool kEarlyOf, int kRowRank, class... Ins, class... Outs>
-struct Row<F, kGroup, kItemsOf, kVecOf, kShifted, kEarlyOf, kRowRank, Pack<Ins...>, Pack<Outs...>> {
+template <class F, int kGroup, int kItemsOf, int kVecOf, Cut kCut, bool kEarlyOf, int kRowRank, class... Ins, class... Outs>
+struct Row<F, kGroup, kItemsOf, kVecOf, kCut, kEarlyOf, kRowRank, Pack<Ins...>, Pack<Outs...>> {
   static constexpr int kVec = kVecOf;
   static constexpr int kItems = kItemsOf;
   static constexpr bool kEarly = kEarlyOf;
-  static constexpr bool kResident = kItems != kReadAgain;
-  static constexpr int kAhead = kGroup >= 1024 ? 2 : 4;  ///< chunks that are read before the first of them is used
+  static constexpr bool kWhole = kCut == Cut::whole;
+  static constexpr uint32_t kAll = (1u << kVec) - 1;
+  /// Chunks that are read before the first of them is used.
+  static constexpr int kAhead = (kGroup >= 1024 ? 2 : 4) / sizeof...(Ins) < 1 ? 1 : (kGroup >= 1024 ? 2 : 4) / sizeof...(Ins);
+  using In = std::decay_t<decltype(get<0>(std::declval<Pack<Ins...>&>()))>;
   using Out = std::decay_t<decltype(get<0>(std::declval<Pack<Outs...>&>()))>;
   using C = typename Out::Compute;
   using Chunk = Values<C, kVec>;
   using Reducer = GroupReducer<C, kGroup>;
-  using Raws = Pack<Raw<Ins, kVec>...>;
-  static constexpr int kPlanes = sizeof(Chunk) >= 16 ? sizeof(Chunk) / 16 : 1;
+  using Reads = Pack<RowRead<Ins, kVec, kCut>...>;
+  using Elements = Pack<typename RowRead<Ins, kVec, kCut>::Elements...>;
+  /// One narrow operand takes less room in shared memory than what F makes of it, and F is cheap.
+  static constexpr bool kHoldsInput = kItems == kInShared && sizeof(Elements) < sizeof(Chunk) && sizeof(Elements) % 16 == 0;
+  using Held = std::conditional_t<kHoldsInput, Elements, Chunk>;
+  static constexpr int kPlanes = sizeof(Held) >= 16 ? sizeof(Held) / 16 : 1;
+  /// Whether changes of a chunk last until the next pass.
+  static constexpr bool kKeeps = kItems > 0 || (kItems == kInShared && !kHoldsInput);
 
   Pack<Ins...> ins;
   Pack<Outs...> outs;
   int64_t length;
   int64_t sizes[kRowRank];
   int lane;
-  int phase = 0;  ///< elements of the first chunk that are before the row
+  int phase = 0;  ///< elements from the first chunk to the row
   int pitch = 0;  ///< chunks in shared memory
   uint4* shared = nullptr;
   Reducer reducer;
   Chunk held[kItems > 0 ? kItems : 1];
 
   /// Where chunk `number` is in the row.
-  __device__ __forceinline__ int64_t start(int64_t number) const { return number * kVec - (kShifted ? phase : 0); }
+  __device__ __forceinline__ int64_t start(int64_t number) const { return number * kVec - (kWhole ? 0 : phase); }
   /// Where the held chunk `item` is in the row.
   __device__ __forceinline__ int64_t place(int item) const { return start(static_cast<int64_t>(item) * kGroup + lane); }
+  /// Whether the chunk at `i` has an element of the row.
+  __device__ __forceinline__ bool has(int64_t i) const { return i < length && (kWhole || i > -kVec); }
 
-  /// A bit for each element of the chunk at `i` that the row has.
+  /// A bit for each element of the chunk at `i`, which has one, that the row has.
   __device__ __forceinline__ uint32_t live(int64_t i) const {
-    if constexpr (!kShifted) return ~0u;
+    if constexpr (kWhole) return kAll;
     const int64_t left = length - i;
-    const uint32_t below = left >= kVec ? ~0u : (1u << left) - 1u;
+    const uint32_t below = left >= kVec ? kAll : (1u << left) - 1u;
     return i >= 0 ? below : below & ~((1u << -i) - 1u);
   }
 
   template <class Op>
-  __device__ __forceinline__ Raw<Op, kVec> read(const Op& operand, int64_t i) const {
-    Raw<Op, kVec> raw;
-    const auto* from = operand.data + row_offset<kRowRank>(operand, i, sizes);
-    if constexpr (Op::kInner == Inner::zero) {
-      raw.v[0] = *from;
-    } else if constexpr (Op::kInner == Inner::unit) {
-      if constexpr (kShifted) {
-        load_within<kVec>(from, i, length - i, raw.v);
-      } else {
-        gpu::load<kVec>(from, raw.v);
-      }
-    } else {
-#pragma unroll
-      for (int j = 0; j < kVec; ++j) {
-        const bool inside = !kShifted || (i + j >= 0 && i + j < length);
-        raw.v[j] = inside ? from[j * operand.strides[Op::kRank - 1]] : typename Op::Value{};
-      }
-    }
-    return raw;
+  __device__ __forceinline__ typename Op::Element* at(const Op& operand, int64_t i) const {
+    return operand.data + row_offset<kRowRank>(operand, i, sizes);
+  }
+
+  template <class Op>
+  __device__ __forceinline__ RowRead<Op, kVec, kCut> read(const Op& operand, int64_t i) const {
+    RowRead<Op, kVec, kCut> result;
+    result.read(operand, at(operand, i), live(i));
+    return result;
   }
 
   template <class Op>
   __device__ __forceinline__ void write(const Op& operand, int64_t i, const Values<typename Op::Compute, kVec>& values) const {
-    auto* to = operand.data + row_offset<kRowRank>(operand, i, sizes);
-    if constexpr (!kShifted) {
+    auto* to = at(operand, i);
+    if constexpr (kWhole) {
       store_values<kVec>(operand, to, values);
     } else if constexpr (Op::kInner == Inner::unit) {
       typename Op::Value raw[kVec];
@@ -180,122 +219,161 @@ struct Row<F, kGroup, kItemsOf, kVecOf, kShifted, kEarlyOf, kRowRank, Pack<Ins..
     } else {
 #pragma unroll
       for (int j = 0; j < kVec; ++j) {
-        if (i + j >= 0 && i + j < length) to[j * operand.strides[Op::kRank - 1]] = convert<typename Op::Value>(values.v[j]);
+        if (live(i) >> j & 1) to[j * operand.strides[Op::kRank - 1]] = convert<typename Op::Value>(values.v[j]);
       }
     }
   }
 
-  /// Elements of a contiguous row of factors that belong to the chunk at `i`.
+  /// A row of factors, of which chunks are read as those of operands are.
   template <class S>
-  __device__ __forceinline__ void factors(const S* row, int64_t i, S (&to)[kVec]) const {
-    if constexpr (kShifted) {
-      load_within<kVec>(row + i, i, length - i, to);
-    } else {
-      gpu::load<kVec>(row + i, to);
-    }
+  using Factors = RowRead<Operand<const S, 1, Inner::unit>, kVec, kWhole ? Cut::whole : Cut::mixed>;
+  template <class S>
+  __device__ __forceinline__ void read_factors(const S* row, int64_t i, Factors<S>& factors) const {
+    if (row != nullptr) factors.read(Operand<const S, 1, Inner::unit>{}, row + i, live(i));
   }
 
   template <size_t... I>
-  __device__ __forceinline__ Raws fetch(int64_t i, std::index_sequence<I...>) const {
+  __device__ __forceinline__ Reads fetch(int64_t i, std::index_sequence<I...>) const {
     return pack(read(get<I>(ins), i)...);
   }
-  __device__ __forceinline__ Raws fetch(int64_t i) const { return fetch(i, std::index_sequence_for<Ins...>{}); }
+  template <size_t... I>
+  __device__ __forceinline__ Elements take(const Reads& reads, int64_t i, std::index_sequence<I...>) const {
+    return pack(get<I>(reads).elements(at(get<I>(ins), i))...);
+  }
+  __device__ __forceinline__ Reads fetch(int64_t i) const { return fetch(i, std::index_sequence_for<Ins...>{}); }
+  __device__ __forceinline__ Elements take(const Reads& reads, int64_t i) const { return take(reads, i, std::index_sequence_for<Ins...>{}); }
 
-  /// Computes the chunk at `i` from what was read, storing the further results of F if asked.
+  template <class Op>
+  static __device__ __forceinline__ Values<typename Op::Compute, kVec> values_of(const typename RowRead<Op, kVec, kCut>::Elements& elements) {
+    Values<typename Op::Compute, kVec> result;
+#pragma unroll
+    for (int j = 0; j < kVec; ++j) result.v[j] = convert<typename Op::Compute>(elements.v[Op::kInner == Inner::zero ? 0 : j]);
+    return result;
+  }
+
+  /// Computes the chunk at `i` from its elements, storing the further results of F if asked.
   template <bool kStore, size_t... I, size_t... O>
-  __device__ __forceinline__ Chunk compute(const Raws& raws, int64_t i, std::index_sequence<I...> in_indices, std::index_sequence<0, O...> out_indices) const {
-    const Pack<Values<typename Ins::Compute, kVec>...> values = pack(get<I>(raws).values()...);
+  __device__ __forceinline__ Chunk compute(const Elements& elements, int64_t i, std::index_sequence<I...> in_indices,
+                                           std::index_sequence<0, O...> out_indices) const {
+    const Pack<Values<typename Ins::Compute, kVec>...> values = pack(values_of<Ins>(get<I>(elements))...);
     Pack<Values<typename Outs::Compute, kVec>...> results;
     apply_values<F, kVec>(values, in_indices, results, out_indices);
     if constexpr (kStore) (write(get<O>(outs), i, get<O>(results)), ...);
     return get<0>(results);
   }
   template <bool kStore>
-  __device__ __forceinline__ Chunk compute(const Raws& raws, int64_t i) const {
-    return compute<kStore>(raws, i, std::index_sequence_for<Ins...>{}, std::index_sequence_for<Outs...>{});
+  __device__ __forceinline__ Chunk compute(const Elements& elements, int64_t i) const {
+    return compute<kStore>(elements, i, std::index_sequence_for<Ins...>{}, std::index_sequence_for<Outs...>{});
   }
 
   /// Moves all operands to the row with these outer coordinates.
   template <int kOuter, size_t... I, size_t... O>
-  __device__ __forceinline__ void take(const Pack<Ins...>& all_ins, const Pack<Outs...>& all_outs, const int64_t (&coordinate)[kOuter],
+  __device__ __forceinline__ void move(const Pack<Ins...>& all_ins, const Pack<Outs...>& all_outs, const int64_t (&coordinate)[kOuter],
                                        std::index_sequence<I...>, std::index_sequence<O...>) {
     ((get<I>(ins) = at_row(get<I>(all_ins), coordinate)), ...);
     ((get<O>(outs) = at_row(get<O>(all_outs), coordinate)), ...);
-    if constexpr (kShifted) phase = static_cast<int>(reinterpret_cast<uintptr_t>(get<0>(outs).data) % 16 / sizeof(typename Out::Value));
+    if constexpr (!kWhole) phase = static_cast<int>(reinterpret_cast<uintptr_t>(get<0>(outs).data) % kLine / sizeof(typename Out::Value));
   }
 
-  __device__ __forceinline__ void get_shared(int64_t number, Chunk& chunk) const {
+  __device__ __forceinline__ void get_shared(int64_t number, Held& to) const {
 #pragma unroll
     for (int p = 0; p < kPlanes; ++p) {
       const uint4 word = shared[p * pitch + number];
-      memcpy(reinterpret_cast<char*>(&chunk) + 16 * p, &word, 16);
+      memcpy(reinterpret_cast<char*>(&to) + 16 * p, &word, 16);
     }
   }
-  __device__ __forceinline__ void put_shared(int64_t number, const Chunk& chunk) const {
+  __device__ __forceinline__ void put_shared(int64_t number, const Held& from) const {
 #pragma unroll
     for (int p = 0; p < kPlanes; ++p) {
       uint4 word;
-      memcpy(&word, reinterpret_cast<const char*>(&chunk) + 16 * p, 16);
+      memcpy(&word, reinterpret_cast<const char*>(&from) + 16 * p, 16);
       shared[p * pitch + number] = word;
     }
   }
 
-  /// Reads the whole row, several chunks ahead of what is done with them: visit(chunk, i, number).
+  /// Reads the whole row from memory, several chunks ahead of what is done with them: visit(chunk, i, elements, number).
   template <bool kStore, class Visit>
   __device__ __forceinline__ void stream(Visit visit) const {
     for (int64_t first = lane; start(first) < length; first += static_cast<int64_t>(kGroup) * kAhead) {
-      Raws raws[kAhead];
+      Reads reads[kAhead];
 #pragma unroll
       for (int u = 0; u < kAhead; ++u) {
         const int64_t i = start(first + u * kGroup);
-        if (i < length) raws[u] = fetch(i);
+        if (has(i)) reads[u] = fetch(i);
       }
 #pragma unroll
       for (int u = 0; u < kAhead; ++u) {
         const int64_t i = start(first + u * kGroup);
-        if (i >= length) continue;
-        Chunk chunk = compute<kStore>(raws[u], i);
-        visit(chunk, i, first + u * kGroup);
+        if (!has(i)) continue;
+        const Elements elements = take(reads[u], i);
+        Chunk chunk = compute<kStore>(elements, i);
+        visit(chunk, i, elements, first + u * kGroup);
       }
     }
   }
 
-  __device__ __forceinline__ void load() {
+  /// What was read of a row that registers hold, before it is computed with.
+  struct Ahead {
+    Reads reads[kItems > 0 ? kItems : 1];
+  };
+
+  /// Reads what registers hold.
+  __device__ __forceinline__ void fetch(Ahead& ahead) const {
     if constexpr (kItems > 0) {
-      Raws raws[kItems];
 #pragma unroll
       for (int item = 0; item < kItems; ++item) {
-        if (place(item) < length) raws[item] = fetch(place(item));
+        if (has(place(item))) ahead.reads[item] = fetch(place(item));
       }
-#pragma unroll
-      for (int item = 0; item < kItems; ++item) {
-        if (place(item) < length) held[item] = compute<true>(raws[item], place(item));
-      }
-    } else if constexpr (kItems == kInShared) {
-      stream<true>([&](const Chunk& chunk, int64_t, int64_t number) { put_shared(number, chunk); });
     }
   }
 
-  /// visit(chunk, i, item, live) with the place of the chunk in the row and among those held; what a visit that `kChanges` leaves is kept where
-  /// rows are held. The first pass of a row that is not held stores the further results.
+  /// Computes with what was read, and stores the further results of F.
+  __device__ __forceinline__ void hold(const Ahead& ahead) {
+    if constexpr (kItems > 0) {
+#pragma unroll
+      for (int item = 0; item < kItems; ++item) {
+        if (has(place(item))) held[item] = compute<true>(take(ahead.reads[item], place(item)), place(item));
+      }
+    }
+  }
+
+  /// visit(chunk, i, item, live) with the place of the chunk in the row and among those held. What a visit that `kChanges` leaves is kept if
+  /// `kKeeps`. The first pass of a row that registers do not hold reads it and stores the further results.
   template <bool kFirst = false, bool kChanges = false, class Visit>
   __device__ __forceinline__ void each(Visit visit) {
     if constexpr (kItems > 0) {
 #pragma unroll
       for (int item = 0; item < kItems; ++item) {
         const int64_t i = place(item);
-        if (i < length) visit(held[item], i, item, live(i));
+        if (has(i)) visit(held[item], i, item, live(i));
       }
+    } else if constexpr (kItems == kInShared && kFirst) {
+      stream<true>([&](Chunk& chunk, int64_t i, const Elements& elements, int64_t number) {
+        if constexpr (kHoldsInput) {
+          put_shared(number, elements);
+        } else {
+          put_shared(number, chunk);
+        }
+        visit(chunk, i, 0, live(i));
+      });
     } else if constexpr (kItems == kInShared) {
 #pragma unroll 2
       for (int64_t number = lane; start(number) < length; number += kGroup) {
+        const int64_t i = start(number);
+        if (!has(i)) continue;
         Chunk chunk;
-        get_shared(number, chunk);
-        visit(chunk, start(number), 0, live(start(number)));
-        if constexpr (kChanges) put_shared(number, chunk);
+        if constexpr (kHoldsInput) {
+          Elements elements;
+          get_shared(number, elements);
+          chunk = compute<false>(elements, i);
+        } else {
+          get_shared(number, chunk);
+        }
+        visit(chunk, i, 0, live(i));
+        if constexpr (kChanges && kKeeps) put_shared(number, chunk);
       }
     } else {
-      stream<kFirst>([&](Chunk& chunk, int64_t i, int64_t) { visit(chunk, i, 0, live(i)); });
+      stream<kFirst>([&](Chunk& chunk, int64_t i, const Elements&, int64_t) { visit(chunk, i, 0, live(i)); });
     }
   }
 

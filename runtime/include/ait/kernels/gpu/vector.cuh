@@ -107,6 +107,53 @@ __device__ __forceinline__ void load_within(const T* from, int64_t before, int64
   for (int j = 0; j < kCount; ++j) to[j] = j + before >= 0 && j < count ? from[j] : T{};
 }
 
+/// @brief The aligned 16-byte words around `kCount` neighbours, as they were read: one more than the elements need if these may begin anywhere.
+///
+/// Reading has no branches, so that many may be on their way; `elements` waits for them and shifts.
+template <class T, int kCount, bool kAnywhere>
+struct Words {
+  static_assert(sizeof(T) * kCount % 16 == 0, "elements of whole words");
+  static constexpr int kOfWord = 16 / sizeof(T);
+  static constexpr int kWords = kCount / kOfWord, kRead = kWords + (kAnywhere ? 1 : 0);
+  uint4 words[kRead];
+
+  static __device__ __forceinline__ uint32_t lead(const T* from) {
+    return kAnywhere ? static_cast<uint32_t>(reinterpret_cast<uintptr_t>(from) % 16) : 0;
+  }
+
+  /// Reads the words that hold an element of which the bit in `live` is set.
+  __device__ __forceinline__ void read(const T* from, uint32_t live) {
+    const uint32_t bytes = lead(from);
+    const uint32_t slots = live << (bytes / sizeof(T));
+    const uint4* at = reinterpret_cast<const uint4*>(reinterpret_cast<uintptr_t>(from) - bytes);
+#pragma unroll
+    for (int k = 0; k < kRead; ++k) {
+      words[k] = uint4{0, 0, 0, 0};
+      if (slots >> (k * kOfWord) & ((1u << kOfWord) - 1)) words[k] = at[k];
+    }
+  }
+
+  /// What was read from this address; elements that are not live are anything.
+  __device__ __forceinline__ void elements(const T* from, T (&to)[kCount]) const {
+    uint32_t parts[4 * kRead];
+    memcpy(&parts, &words, sizeof(words));
+    if constexpr (kAnywhere) {
+      const uint32_t bytes = lead(from);
+      constexpr int kNeeded = 4 * kWords;
+#pragma unroll
+      for (int k = 0; k < kNeeded + 2; ++k) parts[k] = bytes & 8 ? parts[k + 2] : parts[k];
+#pragma unroll
+      for (int k = 0; k < kNeeded + 1; ++k) parts[k] = bytes & 4 ? parts[k + 1] : parts[k];
+      if constexpr (sizeof(T) < 4) {
+        const uint32_t bits = bytes % 4 * 8;
+#pragma unroll
+        for (int k = 0; k < kNeeded; ++k) parts[k] = static_cast<uint32_t>((uint64_t(parts[k + 1]) << 32 | parts[k]) >> bits);
+      }
+    }
+    memcpy(&to, &parts, sizeof(to));
+  }
+};
+
 /// @brief Writes those of `kCount` elements with `-before <= j < count` to any address.
 template <int kCount, class T>
 __device__ __forceinline__ void store_within(T* to, int64_t before, int64_t count, const T (&from)[kCount]) {
