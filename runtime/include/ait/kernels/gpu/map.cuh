@@ -108,6 +108,12 @@ struct Stretch {
   }
 
   __device__ __forceinline__ bool has(int j) const { return first + j >= 0 && first + j < total; }
+  __device__ __forceinline__ uint32_t live() const {
+    constexpr uint32_t kAll = (1u << kCount) - 1;
+    const int64_t left = total - first;
+    const uint32_t below = left >= kCount ? kAll : (1u << left) - 1;
+    return first >= 0 ? below : below & ~((1u << -first) - 1);
+  }
 
   /// Where element `j`, which must be there, is in an operand.
   template <class Op>
@@ -115,27 +121,6 @@ struct Stretch {
     int64_t own[kRank];
     space.split(static_cast<Index>(first + j), own);
     return at<1>(operand, own);
-  }
-
-  /// `linear`: the operand lies in memory as the space does.
-  template <class Op>
-  __device__ __forceinline__ Raw<Op, kCount, false> read(const Op& operand, bool linear) const {
-    Raw<Op, kCount, false> raw;
-    if (Op::kInner == Inner::unit && linear) {
-      load_within<kCount>(operand.data + first, first, total - first, raw.v);
-    } else if (within) {
-      const auto* from = at<1>(operand, coordinate);
-      if constexpr (Op::kInner == Inner::unit) {
-        load_within<kCount>(from, coordinate[kRank - 1], space.last() - coordinate[kRank - 1], raw.v);
-      } else {
-#pragma unroll
-        for (int j = 0; j < kCount; ++j) raw.v[j] = Op::kInner == Inner::zero ? *from : from[j * operand.strides[kRank - 1]];
-      }
-    } else {
-#pragma unroll
-      for (int j = 0; j < kCount; ++j) raw.v[j] = has(j) ? *place(operand, j) : typename Op::Value{};
-    }
-    return raw;
   }
 
   template <class Op>
@@ -154,29 +139,81 @@ struct Stretch {
   }
 };
 
+/// What is read of one operand for a stretch: `begin`, then `end`, then `elements`, each after that of all others.
+template <class Op, int kCount>
+struct StretchRead {
+  using T = typename Op::Value;
+  static constexpr bool kByWords = Op::kInner == Inner::unit && sizeof(T) * kCount % 16 == 0;
+  std::conditional_t<kByWords, Words<T, kByWords ? kCount : 16, true>, Raw<Op, kCount, false>> data;
+
+  /// `linear`: the operand lies in memory as the space does.
+  template <class S>
+  __device__ __forceinline__ void begin(const S& stretch, const Op& operand, bool linear) {
+    if constexpr (kByWords) {
+      if (linear) data.read(operand.data + stretch.first, stretch.live(), stretch.first, stretch.total - stretch.first);
+    }
+  }
+  template <class S>
+  __device__ __forceinline__ void end(const S& stretch, const Op& operand, bool linear) {
+    if constexpr (kByWords) {
+      if (linear) data.mend(operand.data + stretch.first, stretch.live(), stretch.first, stretch.total - stretch.first);
+    } else {
+      one_by_one(stretch, operand, data.v);
+    }
+  }
+  template <class S>
+  __device__ __forceinline__ Raw<Op, kCount, false> elements(const S& stretch, const Op& operand, bool linear) const {
+    if constexpr (kByWords) {
+      Raw<Op, kCount, false> result;
+      if (linear) {
+        data.elements(operand.data + stretch.first, result.v);
+      } else {
+        one_by_one(stretch, operand, result.v);
+      }
+      return result;
+    } else {
+      return data;
+    }
+  }
+
+ private:
+  template <class S>
+  static __device__ __forceinline__ void one_by_one(const S& stretch, const Op& operand, T (&to)[kCount]) {
+    if (stretch.within) {
+      const auto* from = at<1>(operand, stretch.coordinate);
+      const int64_t step = Op::kInner == Inner::zero ? 0 : Op::kInner == Inner::unit ? 1 : operand.strides[Op::kRank - 1];
+#pragma unroll
+      for (int j = 0; j < kCount; ++j) to[j] = from[j * step];
+    } else {
+#pragma unroll
+      for (int j = 0; j < kCount; ++j) to[j] = stretch.has(j) ? *stretch.place(operand, j) : T{};
+    }
+  }
+};
+
 template <class F, int kCount, int kRank, bool kWide, class... Ins, size_t... I, class... Outs, size_t... O>
 __device__ __forceinline__ void map_stretches(const Space<kRank, kWide>& space, int64_t total, int phase, int each, uint64_t linear,
                                               const Pack<Ins...>& ins, std::index_sequence<I...> in_indices, const Pack<Outs...>& outs,
                                               std::index_sequence<O...> out_indices) {
+  using S = Stretch<kCount, kRank, kWide>;
   constexpr int kUnroll = kMapUnroll<Ins...> < 2 ? 1 : 2;
   const int64_t block = static_cast<int64_t>(blockDim.x) * each;
   for (int64_t number = blockIdx.x * block + threadIdx.x; number * kCount - phase < total; number += gridDim.x * block) {
-    Pack<Raw<Ins, kCount, false>...> raws[kUnroll];
+    Pack<StretchRead<Ins, kCount>...> reads[kUnroll];
+    const auto for_stretches = [&](auto visit) {
 #pragma unroll
-    for (int u = 0; u < kUnroll; ++u) {
-      const int64_t first = (number + u * blockDim.x) * kCount - phase;
-      if (u >= each || first >= total) continue;
-      const Stretch<kCount, kRank, kWide> stretch(space, first, total);
-      raws[u] = pack(stretch.read(get<I>(ins), (linear >> I & 1) != 0)...);
-    }
-#pragma unroll
-    for (int u = 0; u < kUnroll; ++u) {
-      const int64_t first = (number + u * blockDim.x) * kCount - phase;
-      if (u >= each || first >= total) continue;
-      const Stretch<kCount, kRank, kWide> stretch(space, first, total);
-      const auto results = compute_raws<F, kCount>(raws[u], ins, in_indices, outs, out_indices);
+      for (int u = 0; u < kUnroll; ++u) {
+        const int64_t first = (number + u * blockDim.x) * kCount - phase;
+        if (u < each && first < total && first > -kCount) visit(S(space, first, total), u);
+      }
+    };
+    for_stretches([&](const S& stretch, int u) { (get<I>(reads[u]).begin(stretch, get<I>(ins), (linear >> I & 1) != 0), ...); });
+    for_stretches([&](const S& stretch, int u) { (get<I>(reads[u]).end(stretch, get<I>(ins), (linear >> I & 1) != 0), ...); });
+    for_stretches([&](const S& stretch, int u) {
+      const Pack<Raw<Ins, kCount, false>...> raws = pack(get<I>(reads[u]).elements(stretch, get<I>(ins), (linear >> I & 1) != 0)...);
+      const auto results = compute_raws<F, kCount>(raws, ins, in_indices, outs, out_indices);
       (stretch.write(get<O>(outs), (linear >> (sizeof...(I) + O) & 1) != 0, get<O>(results)), ...);
-    }
+    });
   }
 }
 }  // namespace detail
@@ -238,7 +275,8 @@ int32_t launch_flat(const Context& ctx, const int64_t (&sizes)[kRank], const Pac
   uint64_t linear = 0;
   ((linear |= uint64_t(is_linear(sizes, get<I>(ins))) << I), ...);
   ((linear |= uint64_t(is_linear(sizes, get<O>(outs))) << (sizeof...(I) + O)), ...);
-  const int phase = static_cast<int>(reinterpret_cast<uintptr_t>(get<0>(outs).data) % kAccessBytes<typename Out::Value, kCount> / sizeof(typename Out::Value));
+  constexpr uintptr_t kLine = 128;  // a warp's accesses fill lines
+  const int phase = static_cast<int>(reinterpret_cast<uintptr_t>(get<0>(outs).data) % kLine / sizeof(typename Out::Value));
   LaunchConfig config;
   const int each = total <= kFewGroups * kCount || kMapUnroll<Ins...> < 2 ? 1 : 2;
   config.block = dim3(total >= 65536 * kCount ? 256 : 128);

@@ -34,6 +34,7 @@ __global__ void __launch_bounds__(256) reduce_rows_kernel(RowSpace<kKept, kReduc
   using C = typename In::Compute;
   using A = typename R::template Acc<C>;
   using Reducer = GroupReducer<A, kGroup>;
+  using Read = detail::RowRead<In, kVec, kShifted ? detail::Cut::same : detail::Cut::whole>;
   constexpr int kAhead = 4;
   __shared__ A shared[4 * Reducer::kWarps];
   Reducer reducer;
@@ -51,27 +52,32 @@ __global__ void __launch_bounds__(256) reduce_rows_kernel(RowSpace<kKept, kReduc
     coordinates<kKept>(present ? index : base, space.outer, coordinate);
     const In row = detail::at_row(in, coordinate);
     const int phase = kShifted ? static_cast<int>(reinterpret_cast<uintptr_t>(row.data) % 16 / sizeof(T)) : 0;
+    const auto live = [&](int64_t i) {
+      if constexpr (!kShifted) return (1u << kVec) - 1u;
+      const uint32_t below = length - i >= kVec ? (1u << kVec) - 1u : (1u << (length - i)) - 1u;
+      return i >= 0 ? below : below & ~((1u << -i) - 1u);
+    };
     const auto each = [&](auto visit) {
       for (int64_t first = lane; first * kVec - phase < length; first += kGroup * kAhead) {
-        Raw<In, kVec> raws[kAhead];
+        Read reads[kAhead];
 #pragma unroll
         for (int u = 0; u < kAhead; ++u) {
           const int64_t i = (first + u * kGroup) * kVec - phase;
-          if (i >= length) continue;
-          if constexpr (kShifted) {
-            load_within<kVec>(row.data + i, i, length - i, raws[u].v);
-          } else {
-            raws[u] = load_raw<kVec>(row, row.data + detail::row_offset<kReduced>(row, i, space.row));
-          }
+          if (i < length) reads[u].read(row, row.data + detail::row_offset<kReduced>(row, i, space.row), live(i), i, length);
+        }
+#pragma unroll
+        for (int u = 0; u < kAhead; ++u) {
+          const int64_t i = (first + u * kGroup) * kVec - phase;
+          if (kShifted && i < length) reads[u].mend(row.data + i, live(i), i, length);
         }
 #pragma unroll
         for (int u = 0; u < kAhead; ++u) {
           const int64_t i = (first + u * kGroup) * kVec - phase;
           if (i >= length) continue;
-          const Values<C, kVec> x = raws[u].values();
+          const auto x = reads[u].elements(row.data + (kShifted ? i : 0));
 #pragma unroll
           for (int j = 0; j < kVec; ++j) {
-            if (!kShifted || (i + j >= 0 && i + j < length)) visit(static_cast<A>(x.v[j]));
+            if (live(i) >> j & 1) visit(static_cast<A>(convert<C>(x.v[Read::kSplat ? 0 : j])));
           }
         }
       }

@@ -117,15 +117,22 @@ struct RowRead {
   };
   std::conditional_t<kByWords, Words<T, kByWords ? kVec : 16, kCut == Cut::mixed>, Elements> data;
 
-  __device__ __forceinline__ void read(const Op& operand, const T* from, uint32_t live) {
-    if constexpr (kByWords) {
-      data.read(from, live);
+  /// Begins to read the chunk at `i` of a row of `length`; `mend` ends it.
+  __device__ __forceinline__ void read(const Op& operand, const T* from, uint32_t live, int64_t i, int64_t length) {
+    if constexpr (kByWords && kCut == Cut::whole) {
+#pragma unroll
+      for (int k = 0; k < data.kRead; ++k) data.words[k] = reinterpret_cast<const uint4*>(from)[k];
+    } else if constexpr (kByWords) {
+      data.read(from, live, i, length - i);
     } else if constexpr (kSplat) {
       data.v[0] = *from;
     } else {
 #pragma unroll
       for (int j = 0; j < kVec; ++j) data.v[j] = live >> j & 1 ? from[Op::kInner == Inner::unit ? j : j * operand.strides[Op::kRank - 1]] : T{};
     }
+  }
+  __device__ __forceinline__ void mend(const T* from, uint32_t live, int64_t i, int64_t length) {
+    if constexpr (kByWords && kCut != Cut::whole) data.mend(from, live, i, length - i);
   }
   __device__ __forceinline__ Elements elements(const T* from) const {
     if constexpr (kByWords) {
@@ -202,7 +209,7 @@ struct Row<F, kGroup, kItemsOf, kVecOf, kCut, kEarlyOf, kRowRank, Pack<Ins...>, 
   template <class Op>
   __device__ __forceinline__ RowRead<Op, kVec, kCut> read(const Op& operand, int64_t i) const {
     RowRead<Op, kVec, kCut> result;
-    result.read(operand, at(operand, i), live(i));
+    result.read(operand, at(operand, i), live(i), i, length);
     return result;
   }
 
@@ -229,7 +236,9 @@ struct Row<F, kGroup, kItemsOf, kVecOf, kCut, kEarlyOf, kRowRank, Pack<Ins...>, 
   using Factors = RowRead<Operand<const S, 1, Inner::unit>, kVec, kWhole ? Cut::whole : Cut::mixed>;
   template <class S>
   __device__ __forceinline__ void read_factors(const S* row, int64_t i, Factors<S>& factors) const {
-    if (row != nullptr) factors.read(Operand<const S, 1, Inner::unit>{}, row + i, live(i));
+    if (row == nullptr) return;
+    factors.read(Operand<const S, 1, Inner::unit>{}, row + i, live(i), i, length);
+    factors.mend(row + i, live(i), i, length);
   }
 
   template <size_t... I>
@@ -237,10 +246,15 @@ struct Row<F, kGroup, kItemsOf, kVecOf, kCut, kEarlyOf, kRowRank, Pack<Ins...>, 
     return pack(read(get<I>(ins), i)...);
   }
   template <size_t... I>
+  __device__ __forceinline__ void mend(Reads& reads, int64_t i, std::index_sequence<I...>) const {
+    (get<I>(reads).mend(at(get<I>(ins), i), live(i), i, length), ...);
+  }
+  template <size_t... I>
   __device__ __forceinline__ Elements take(const Reads& reads, int64_t i, std::index_sequence<I...>) const {
     return pack(get<I>(reads).elements(at(get<I>(ins), i))...);
   }
   __device__ __forceinline__ Reads fetch(int64_t i) const { return fetch(i, std::index_sequence_for<Ins...>{}); }
+  __device__ __forceinline__ void mend(Reads& reads, int64_t i) const { mend(reads, i, std::index_sequence_for<Ins...>{}); }
   __device__ __forceinline__ Elements take(const Reads& reads, int64_t i) const { return take(reads, i, std::index_sequence_for<Ins...>{}); }
 
   template <class Op>
@@ -304,6 +318,11 @@ struct Row<F, kGroup, kItemsOf, kVecOf, kCut, kEarlyOf, kRowRank, Pack<Ins...>, 
 #pragma unroll
       for (int u = 0; u < kAhead; ++u) {
         const int64_t i = start(first + u * kGroup);
+        if (!kWhole && has(i)) mend(reads[u], i);
+      }
+#pragma unroll
+      for (int u = 0; u < kAhead; ++u) {
+        const int64_t i = start(first + u * kGroup);
         if (!has(i)) continue;
         const Elements elements = take(reads[u], i);
         Chunk chunk = compute<kStore>(elements, i);
@@ -323,6 +342,10 @@ struct Row<F, kGroup, kItemsOf, kVecOf, kCut, kEarlyOf, kRowRank, Pack<Ins...>, 
 #pragma unroll
       for (int item = 0; item < kItems; ++item) {
         if (has(place(item))) ahead.reads[item] = fetch(place(item));
+      }
+#pragma unroll
+      for (int item = 0; item < kItems; ++item) {
+        if (!kWhole && has(place(item))) mend(ahead.reads[item], place(item));
       }
     }
   }

@@ -64,73 +64,58 @@ __device__ __forceinline__ void store(T* to, const T (&from)[kCount]) {
   for (int i = 0; i < kWords; ++i) reinterpret_cast<Word*>(to)[i] = words[i];
 }
 
-/// @brief Reads `kCount` elements of a row from any address: of `from[j]` those with `-before <= j < count` exist, the others become 0.
-///
-/// Where the row goes on far enough, the aligned words around the elements are read and shifted; nothing outside of the row is read.
-template <int kCount, class T>
-__device__ __forceinline__ void load_within(const T* from, int64_t before, int64_t count, T (&to)[kCount]) {
-  constexpr int kBytes = sizeof(T) * kCount;
-  if constexpr (kBytes >= 16) {
-    constexpr int kWords = kBytes / 16, kOfWord = 16 / sizeof(T);
-    const uint32_t bytes = reinterpret_cast<uintptr_t>(from) % 16;
-    const int lead = static_cast<int>(bytes / sizeof(T));
-    if (before >= lead && count >= kCount + (lead == 0 ? 0 : kOfWord - lead)) {
-      if (lead == 0) {
-        load<kCount>(from, to);
-        return;
-      }
-      const uint4* words = reinterpret_cast<const uint4*>(from - lead);
-      uint32_t parts[4 * (kWords + 1)];
-#pragma unroll
-      for (int k = 0; k <= kWords; ++k) {
-        const uint4 word = words[k];
-        memcpy(&parts[4 * k], &word, 16);
-      }
-      if (bytes & 8) {
-#pragma unroll
-        for (int k = 0; k < 4 * kWords + 2; ++k) parts[k] = parts[k + 2];
-      }
-      if (bytes & 4) {
-#pragma unroll
-        for (int k = 0; k < 4 * kWords + 1; ++k) parts[k] = parts[k + 1];
-      }
-      if constexpr (sizeof(T) < 4) {
-        const uint32_t bits = bytes % 4 * 8;
-#pragma unroll
-        for (int k = 0; k < 4 * kWords; ++k) parts[k] = static_cast<uint32_t>((uint64_t(parts[k + 1]) << 32 | parts[k]) >> bits);
-      }
-      memcpy(&to, &parts, kBytes);
-      return;
-    }
-  }
-#pragma unroll
-  for (int j = 0; j < kCount; ++j) to[j] = j + before >= 0 && j < count ? from[j] : T{};
-}
-
 /// @brief The aligned 16-byte words around `kCount` neighbours, as they were read: one more than the elements need if these may begin anywhere.
 ///
-/// Reading has no branches, so that many may be on their way; `elements` waits for them and shifts.
+/// `from[j]` exists for `-before <= j < count`, and `live` has a bit for each of the `kCount` that is wanted, all of which exist. `read` has no
+/// branches, so that many may be on their way; `mend`, after the reads of a whole batch, fetches what words that do not exist in full hold one by
+/// one; `elements` waits and shifts. Nothing that does not exist is read.
 template <class T, int kCount, bool kAnywhere>
 struct Words {
   static_assert(sizeof(T) * kCount % 16 == 0, "elements of whole words");
   static constexpr int kOfWord = 16 / sizeof(T);
-  static constexpr int kWords = kCount / kOfWord, kRead = kWords + (kAnywhere ? 1 : 0);
+  static constexpr int kWords = kCount / kOfWord, kRead = kWords + (kAnywhere ? 1 : 0), kSlots = kRead * kOfWord;
+  using Mask = std::conditional_t<(kSlots > 31), uint64_t, uint32_t>;
+  static constexpr Mask kWord = (Mask(1) << kOfWord) - 1;
   uint4 words[kRead];
 
-  static __device__ __forceinline__ uint32_t lead(const T* from) {
-    return kAnywhere ? static_cast<uint32_t>(reinterpret_cast<uintptr_t>(from) % 16) : 0;
+  /// Elements from the first word to the first element.
+  static __device__ __forceinline__ int lead(const T* from) {
+    return kAnywhere ? static_cast<int>(reinterpret_cast<uintptr_t>(from) % 16 / sizeof(T)) : 0;
+  }
+  /// Slots of the words that exist.
+  static __device__ __forceinline__ Mask existing(int lead, int64_t before, int64_t count) {
+    const Mask all = (Mask(1) << (kSlots - 1) << 1) - 1;
+    const Mask begun = before >= lead ? all : all & ~((Mask(1) << (lead - before)) - 1);
+    return count + lead >= kSlots ? begun : begun & ((Mask(1) << (count + lead)) - 1);
   }
 
-  /// Reads the words that hold an element of which the bit in `live` is set.
-  __device__ __forceinline__ void read(const T* from, uint32_t live) {
-    const uint32_t bytes = lead(from);
-    const uint32_t slots = live << (bytes / sizeof(T));
-    const uint4* at = reinterpret_cast<const uint4*>(reinterpret_cast<uintptr_t>(from) - bytes);
+  __device__ __forceinline__ void read(const T* from, uint32_t live, int64_t before, int64_t count) {
+    const int shift = lead(from);
+    const Mask exist = existing(shift, before, count), wanted = Mask(live) << shift;
+    const uint4* at = reinterpret_cast<const uint4*>(from - shift);
 #pragma unroll
     for (int k = 0; k < kRead; ++k) {
       words[k] = uint4{0, 0, 0, 0};
-      if (slots >> (k * kOfWord) & ((1u << kOfWord) - 1)) words[k] = at[k];
+      if ((exist >> (k * kOfWord) & kWord) == kWord && (wanted >> (k * kOfWord) & kWord) != 0) words[k] = at[k];
     }
+  }
+
+  __device__ __forceinline__ void mend(const T* from, uint32_t live, int64_t before, int64_t count) {
+    const int shift = lead(from);
+    const Mask exist = existing(shift, before, count);
+    Mask wanted = Mask(live) << shift;
+#pragma unroll
+    for (int k = 0; k < kRead; ++k) {
+      if ((exist >> (k * kOfWord) & kWord) == kWord) wanted &= ~(kWord << (k * kOfWord));
+    }
+    if (wanted == 0) return;
+    T slots[kSlots];
+    memcpy(&slots, &words, sizeof(words));
+#pragma unroll
+    for (int k = 0; k < kSlots; ++k) {
+      if (wanted >> k & 1) slots[k] = from[k - shift];
+    }
+    memcpy(&words, &slots, sizeof(words));
   }
 
   /// What was read from this address; elements that are not live are anything.
@@ -138,7 +123,7 @@ struct Words {
     uint32_t parts[4 * kRead];
     memcpy(&parts, &words, sizeof(words));
     if constexpr (kAnywhere) {
-      const uint32_t bytes = lead(from);
+      const uint32_t bytes = static_cast<uint32_t>(reinterpret_cast<uintptr_t>(from) % 16);
       constexpr int kNeeded = 4 * kWords;
 #pragma unroll
       for (int k = 0; k < kNeeded + 2; ++k) parts[k] = bytes & 8 ? parts[k + 2] : parts[k];
