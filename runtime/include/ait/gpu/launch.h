@@ -77,28 +77,6 @@ int32_t launch(const Context& ctx, const LaunchConfig& config, void (*kernel)(Pa
   return error == kSuccess ? 0 : fail(ctx, "kernel launch", error);
 }
 
-/// @brief Blocks of a kernel that the current device runs at a time, at least 1.
-template <class... Params>
-int64_t resident_blocks(void (*kernel)(Params...), int threads, size_t shared_bytes) {
-#if defined(AIT_EMULATED)
-  (void)kernel, (void)threads, (void)shared_bytes;
-  return 2;
-#else
-  int device = 0, multiprocessors = 0, blocks = 0;
-#if defined(AIT_HIP)
-  bool known = hipGetDevice(&device) == hipSuccess;
-  known = known && hipDeviceGetAttribute(&multiprocessors, hipDeviceAttributeMultiprocessorCount, device) == hipSuccess;
-  known = known && hipOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, reinterpret_cast<const void*>(kernel), threads, shared_bytes) == hipSuccess;
-#else
-  bool known = cudaGetDevice(&device) == cudaSuccess;
-  known = known && cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, device) == cudaSuccess;
-  known = known && cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, reinterpret_cast<const void*>(kernel), threads, shared_bytes) == cudaSuccess;
-#endif
-  if (!known) (void)take_error();
-  return known && blocks > 0 ? int64_t(blocks) * multiprocessors : 1024;
-#endif
-}
-
 /// @brief Zeroes or fills bytes on the stream of `ctx`.
 inline int32_t fill_bytes(const Context& ctx, void* data, int value, size_t bytes) {
   if (bytes == 0) return 0;

@@ -185,6 +185,7 @@ __global__ void __launch_bounds__(256) copy_rows_kernel(RowCopy plan, const T* i
     }
     return chunk;
   };
+  const auto deep = [&](const Chunk& chunk) { return chunk.i >= kVec && chunk.i + 2 * kVec <= plan.length; };
   const uint32_t block = blockDim.x * kUnroll;
   for (uint32_t base = blockIdx.x * block + threadIdx.x; base < plan.total; base += gridDim.x * block) {
     Words<T, kVec, true> words[kUnroll];
@@ -193,14 +194,7 @@ __global__ void __launch_bounds__(256) copy_rows_kernel(RowCopy plan, const T* i
       const uint32_t index = base + u * blockDim.x;
       if (index >= plan.total) continue;
       const Chunk chunk = locate(index);
-      words[u].read(chunk.from, chunk.live, chunk.i, plan.length - chunk.i);
-    }
-#pragma unroll
-    for (int u = 0; u < kUnroll; ++u) {
-      const uint32_t index = base + u * blockDim.x;
-      if (index >= plan.total) continue;
-      const Chunk chunk = locate(index);
-      words[u].mend(chunk.from, chunk.live, chunk.i, plan.length - chunk.i);
+      words[u].read(chunk.from, deep(chunk));
     }
 #pragma unroll
     for (int u = 0; u < kUnroll; ++u) {
@@ -209,7 +203,7 @@ __global__ void __launch_bounds__(256) copy_rows_kernel(RowCopy plan, const T* i
       const Chunk chunk = locate(index);
       if (chunk.live == 0) continue;
       T elements[kVec];
-      words[u].elements(chunk.from, elements);
+      words[u].elements(chunk.from, deep(chunk), chunk.live, elements);
       store_within<kVec>(chunk.to, chunk.i, plan.length - chunk.i, elements);
     }
   }

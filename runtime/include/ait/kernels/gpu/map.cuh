@@ -18,7 +18,7 @@ namespace ait::gpu {
 
 namespace detail {
 /// Groups that a thread reads before it computes the first of them, so that enough bytes are on their way.
-inline constexpr int64_t kFewGroups = 132 * 2048;  ///< with no more groups than this each has a thread of its own
+inline constexpr int64_t kFewGroups = 132 * 8192;  ///< with no more groups than this each has a thread of its own
 template <class... Ins>
 inline constexpr int kMapUnroll = sizeof...(Ins) <= 1 ? 4 : sizeof...(Ins) <= 3 ? 2 : 1;
 
@@ -108,6 +108,8 @@ struct Stretch {
   }
 
   __device__ __forceinline__ bool has(int j) const { return first + j >= 0 && first + j < total; }
+  /// Whether the words around them exist, too.
+  __device__ __forceinline__ bool deep() const { return first >= 16 && first + kCount + 16 <= total; }
   __device__ __forceinline__ uint32_t live() const {
     constexpr uint32_t kAll = (1u << kCount) - 1;
     const int64_t left = total - first;
@@ -150,23 +152,19 @@ struct StretchRead {
   template <class S>
   __device__ __forceinline__ void begin(const S& stretch, const Op& operand, bool linear) {
     if constexpr (kByWords) {
-      if (linear) data.read(operand.data + stretch.first, stretch.live(), stretch.first, stretch.total - stretch.first);
+      if (linear) data.read(operand.data + stretch.first, stretch.deep());
     }
   }
   template <class S>
   __device__ __forceinline__ void end(const S& stretch, const Op& operand, bool linear) {
-    if constexpr (kByWords) {
-      if (linear) data.mend(operand.data + stretch.first, stretch.live(), stretch.first, stretch.total - stretch.first);
-    } else {
-      one_by_one(stretch, operand, data.v);
-    }
+    if constexpr (!kByWords) one_by_one(stretch, operand, data.v);
   }
   template <class S>
   __device__ __forceinline__ Raw<Op, kCount, false> elements(const S& stretch, const Op& operand, bool linear) const {
     if constexpr (kByWords) {
       Raw<Op, kCount, false> result;
       if (linear) {
-        data.elements(operand.data + stretch.first, result.v);
+        data.elements(operand.data + stretch.first, stretch.deep(), stretch.live(), result.v);
       } else {
         one_by_one(stretch, operand, result.v);
       }

@@ -63,18 +63,13 @@ __global__ void __launch_bounds__(256) reduce_rows_kernel(RowSpace<kKept, kReduc
 #pragma unroll
         for (int u = 0; u < kAhead; ++u) {
           const int64_t i = (first + u * kGroup) * kVec - phase;
-          if (i < length) reads[u].read(row, row.data + detail::row_offset<kReduced>(row, i, space.row), live(i), i, length);
-        }
-#pragma unroll
-        for (int u = 0; u < kAhead; ++u) {
-          const int64_t i = (first + u * kGroup) * kVec - phase;
-          if (kShifted && i < length) reads[u].mend(row.data + i, live(i), i, length);
+          if (i < length) reads[u].read(row, row.data + detail::row_offset<kReduced>(row, i, space.row), live(i), i >= 0 && i + kVec <= length);
         }
 #pragma unroll
         for (int u = 0; u < kAhead; ++u) {
           const int64_t i = (first + u * kGroup) * kVec - phase;
           if (i >= length) continue;
-          const auto x = reads[u].elements(row.data + (kShifted ? i : 0));
+          const auto x = reads[u].elements(row.data + (kShifted ? i : 0), live(i), i >= 0 && i + kVec <= length);
 #pragma unroll
           for (int j = 0; j < kVec; ++j) {
             if (live(i) >> j & 1) visit(static_cast<A>(convert<C>(x.v[Read::kSplat ? 0 : j])));

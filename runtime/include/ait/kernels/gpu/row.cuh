@@ -3,8 +3,7 @@
 ///
 /// A row belongs to a group of threads, a warp or a block, that keeps it in registers, or in shared memory where it is longer: memory is read
 /// once. Rows too long for that are read again for each pass. What is done with a row is a policy, written once for all. Accesses are of 16
-/// bytes; rows that do not begin at such a boundary are cut at those of the result, and operands that lie differently are shifted. Where a block
-/// has a row, it reads the next one while it computes.
+/// bytes; rows that do not begin at such a boundary are cut at those of the result, and operands that lie differently are shifted.
 #ifndef AIT_KERNELS_GPU_ROW_CUH_
 #define AIT_KERNELS_GPU_ROW_CUH_
 
@@ -46,7 +45,7 @@ struct RowNorm {
     if constexpr (Early<R>::kHeld) {
 #pragma unroll
       for (int item = 0; item < R::kItems; ++item) {
-        const int64_t i = row.place(item);
+        const auto i = row.place(item);
         if (!row.has(i)) continue;
         row.read_factors(scale, i, early.scale[item]);
         row.read_factors(bias, i, early.bias[item]);
@@ -63,7 +62,7 @@ struct RowNorm {
     C mean = 0, shift = 0, variance = 0;
     if constexpr (kCentred) {
       C total = 0;
-      row.template each<true>([&](Chunk& chunk, int64_t, int, uint32_t live) {
+      row.template each<true>([&](Chunk& chunk, auto, int, uint32_t live) {
 #pragma unroll
         for (int j = 0; j < kVec; ++j) {
           if (live >> j & 1) total += chunk.v[j];
@@ -71,7 +70,7 @@ struct RowNorm {
       });
       mean = row.sum(total) / count;
       C moments[2] = {0, 0};  // of the differences from the mean, and of their squares
-      row.each([&](Chunk& chunk, int64_t, int, uint32_t live) {
+      row.each([&](Chunk& chunk, auto, int, uint32_t live) {
 #pragma unroll
         for (int j = 0; j < kVec; ++j) {
           const C difference = live >> j & 1 ? chunk.v[j] - mean : C(0);
@@ -84,7 +83,7 @@ struct RowNorm {
       variance = moments[1] / count - shift * shift;
     } else {
       C squares = 0;
-      row.template each<true>([&](Chunk& chunk, int64_t, int, uint32_t live) {
+      row.template each<true>([&](Chunk& chunk, auto, int, uint32_t live) {
 #pragma unroll
         for (int j = 0; j < kVec; ++j) {
           if (live >> j & 1) squares += chunk.v[j] * chunk.v[j];
@@ -93,7 +92,7 @@ struct RowNorm {
       variance = row.sum(squares) / count;
     }
     const C inverse = ait::rsqrt((variance < C(0) ? C(0) : variance) + static_cast<C>(eps));
-    row.finish([&](Chunk& chunk, int64_t i, int item) {
+    row.finish([&](Chunk& chunk, auto i, int item) {
       typename R::template Factors<S> scales, biases;
       if constexpr (Early<R>::kHeld) {
         scales = early.scale[item], biases = early.bias[item];
@@ -101,7 +100,7 @@ struct RowNorm {
         row.read_factors(scale, i, scales);
         row.read_factors(bias, i, biases);
       }
-      const auto factors = scales.elements(scale + i), offsets = biases.elements(bias + i);
+      const auto factors = row.take_factors(scale, i, scales), offsets = row.take_factors(bias, i, biases);
 #pragma unroll
       for (int j = 0; j < kVec; ++j) {
         C y = ((chunk.v[j] - mean) - shift) * inverse;
@@ -133,7 +132,7 @@ struct Softmax {
     using Chunk = typename R::Chunk;
     constexpr int kVec = R::kVec;
     C top = -INFINITY;
-    row.template each<true>([&](Chunk& chunk, int64_t, int, uint32_t live) {
+    row.template each<true>([&](Chunk& chunk, auto, int, uint32_t live) {
 #pragma unroll
       for (int j = 0; j < kVec; ++j) top = (live >> j & 1) && chunk.v[j] > top ? chunk.v[j] : top;
     });
@@ -147,7 +146,7 @@ struct Softmax {
       }
     };
     C total = 0;
-    row.template each<false, true>([&](Chunk& chunk, int64_t, int, uint32_t live) {
+    row.template each<false, true>([&](Chunk& chunk, auto, int, uint32_t live) {
 #pragma unroll
       for (int j = 0; j < kVec; ++j) {
         const C e = exponential(chunk.v[j]);
@@ -156,7 +155,7 @@ struct Softmax {
       }
     });
     const C inverse = C(1) / row.sum(total);
-    row.finish([&](Chunk& chunk, int64_t, int) {
+    row.finish([&](Chunk& chunk, auto, int) {
 #pragma unroll
       for (int j = 0; j < kVec; ++j) chunk.v[j] = (R::kKeeps ? chunk.v[j] : exponential(chunk.v[j])) * inverse;
     });
@@ -192,13 +191,14 @@ constexpr int row_blocks() {
 #if defined(AIT_HIP)
   return 1;
 #else
+  if (kItems == detail::kInShared && kGroup <= 512) return 2;
   if (kGroup <= kWarpSize || kItems <= 0) return 1;
   constexpr int kThreads = (kItems <= 2 ? 1024 : 768) * (kWhole ? 4 : 3) / 4;
   return kGroup < kThreads ? kThreads / kGroup : 1;
 #endif
 }
 
-template <class F, int kGroup, int kItems, int kVec, detail::Cut kCut, bool kEarly, bool kAhead, int kOuter, int kRowRank, class Policy, class Ins, class Outs>
+template <class F, int kGroup, int kItems, int kVec, detail::Cut kCut, bool kEarly, int kOuter, int kRowRank, class Policy, class Ins, class Outs>
 __global__ void __launch_bounds__(kGroup > kWarpSize ? kGroup : kWarpRowThreads, (row_blocks<kGroup, kItems, kCut == detail::Cut::whole>()))
     row_kernel(RowSpace<kOuter, kRowRank> space, int pitch, Ins ins, Outs outs, Policy policy) {
   using R = detail::Row<F, kGroup, kItems, kVec, kCut, kEarly, kRowRank, Ins, Outs>;
@@ -209,14 +209,6 @@ __global__ void __launch_bounds__(kGroup > kWarpSize ? kGroup : kWarpRowThreads,
   constexpr int kSpan = kGroup < kWarpSize ? kWarpSize : kGroup;
   constexpr int kRowsOfSpan = kSpan / kGroup;
   const int64_t rows_of_block = blockDim.x / kGroup;
-  const auto take = [&](R& row, int64_t base) {
-    const int64_t index = base + threadIdx.x % kSpan / kGroup;
-    const bool present = index < space.rows;
-    int64_t coordinate[kOuter];
-    coordinates<kOuter>(present ? index : base, space.outer, coordinate);
-    row.move(ins, outs, coordinate, std::make_index_sequence<Ins::kSize>{}, std::make_index_sequence<Outs::kSize>{});
-    row.length = present ? space.length : 0;
-  };
   R row;
   for (int d = 0; d < kRowRank; ++d) row.sizes[d] = space.row[d];
   row.lane = threadIdx.x % kGroup;
@@ -226,31 +218,17 @@ __global__ void __launch_bounds__(kGroup > kWarpSize ? kGroup : kWarpRowThreads,
     row.shared = reinterpret_cast<uint4*>(row_shared);
     row.pitch = pitch;
   }
-  typename R::Ahead ahead;  // what was read of the next row
-  int64_t base = blockIdx.x * rows_of_block + threadIdx.x / kSpan * kRowsOfSpan;
-  if (base >= space.rows) return;
-  take(row, base);
-  typename Policy::template Early<R> early;
-  policy.read_early(row, early);
-  row.fetch(ahead);
-  while (true) {
-    row.hold(ahead);
-    const int64_t next = base + gridDim.x * rows_of_block;
-    if constexpr (kAhead) {
-      if (next < space.rows) {
-        R following = row;
-        take(following, next);
-        following.fetch(ahead);
-      }
-    }
+  for (int64_t base = blockIdx.x * rows_of_block + threadIdx.x / kSpan * kRowsOfSpan; base < space.rows; base += gridDim.x * rows_of_block) {
+    const int64_t index = base + threadIdx.x % kSpan / kGroup;
+    const bool present = index < space.rows;
+    int64_t coordinate[kOuter];
+    coordinates<kOuter>(present ? index : base, space.outer, coordinate);
+    row.move(ins, outs, coordinate, std::make_index_sequence<Ins::kSize>{}, std::make_index_sequence<Outs::kSize>{});
+    row.length = present ? static_cast<typename R::Index>(space.length) : 0;
+    typename Policy::template Early<R> early;
+    policy.read_early(row, early);
+    row.load();
     policy(row, early);
-    if (next >= space.rows) return;
-    base = next;
-    take(row, base);
-    if constexpr (!kAhead) {
-      policy.read_early(row, early);
-      row.fetch(ahead);
-    }
   }
 }
 
@@ -278,14 +256,11 @@ int32_t launch_group(const Context& ctx, const RowSpace<kOuter, kRowRank>& space
   }
   if constexpr (Policy::kHasEarly && kWarpRows && kCut == Cut::whole) {
     if (space.rows < kFewRows) {
-      return launch(ctx, config, row_kernel<F, kGroup, kItems, kVec, kCut, true, false, kOuter, kRowRank, Policy, Ins, Outs>, space, pitch, ins, outs,
+      return launch(ctx, config, row_kernel<F, kGroup, kItems, kVec, kCut, true, kOuter, kRowRank, Policy, Ins, Outs>, space, pitch, ins, outs,
                     policy);
     }
   }
-  constexpr bool kAhead = !kWarpRows && kItems > 0;
-  const auto kernel = row_kernel<F, kGroup, kItems, kVec, kCut, false, kAhead, kOuter, kRowRank, Policy, Ins, Outs>;
-  if (kAhead && space.rows > kFewRows) config.grid = dim3(ceil_div(space.rows, 1, resident_blocks(kernel, kGroup, 0)));
-  return launch(ctx, config, kernel, space, pitch, ins, outs, policy);
+  return launch(ctx, config, row_kernel<F, kGroup, kItems, kVec, kCut, false, kOuter, kRowRank, Policy, Ins, Outs>, space, pitch, ins, outs, policy);
 }
 
 /// Rows that no registers hold: in shared memory where they fit.

@@ -115,15 +115,13 @@ struct RowRead {
   struct Elements {
     T v[kSplat ? 1 : kVec];
   };
-  std::conditional_t<kByWords, Words<T, kByWords ? kVec : 16, kCut == Cut::mixed>, Elements> data;
+  using Data = std::conditional_t<kByWords, Words<T, kByWords ? kVec : 16, kCut == Cut::mixed>, Elements>;
+  Data data;
 
-  /// Begins to read the chunk at `i` of a row of `length`; `mend` ends it.
-  __device__ __forceinline__ void read(const Op& operand, const T* from, uint32_t live, int64_t i, int64_t length) {
-    if constexpr (kByWords && kCut == Cut::whole) {
-#pragma unroll
-      for (int k = 0; k < data.kRead; ++k) data.words[k] = reinterpret_cast<const uint4*>(from)[k];
-    } else if constexpr (kByWords) {
-      data.read(from, live, i, length - i);
+  /// Begins to read a chunk, whose words all `exist` or do not.
+  __device__ __forceinline__ void read(const Op& operand, const T* from, uint32_t live, bool exist) {
+    if constexpr (kByWords) {
+      data.read(from, kCut == Cut::whole || exist);
     } else if constexpr (kSplat) {
       data.v[0] = *from;
     } else {
@@ -131,13 +129,10 @@ struct RowRead {
       for (int j = 0; j < kVec; ++j) data.v[j] = live >> j & 1 ? from[Op::kInner == Inner::unit ? j : j * operand.strides[Op::kRank - 1]] : T{};
     }
   }
-  __device__ __forceinline__ void mend(const T* from, uint32_t live, int64_t i, int64_t length) {
-    if constexpr (kByWords && kCut != Cut::whole) data.mend(from, live, i, length - i);
-  }
-  __device__ __forceinline__ Elements elements(const T* from) const {
+  __device__ __forceinline__ Elements elements(const T* from, uint32_t live, bool exist) const {
     if constexpr (kByWords) {
       Elements result;
-      data.elements(from, result.v);
+      data.elements(from, kCut == Cut::whole || exist, live, result.v);
       return result;
     } else {
       return data;
@@ -159,8 +154,11 @@ struct Row<F, kGroup, kItemsOf, kVecOf, kCut, kEarlyOf, kRowRank, Pack<Ins...>, 
   static constexpr bool kEarly = kEarlyOf;
   static constexpr bool kWhole = kCut == Cut::whole;
   static constexpr uint32_t kAll = (1u << kVec) - 1;
+  static constexpr int kDepth = kGroup >= 1024 ? 2 : 4;
   /// Chunks that are read before the first of them is used.
-  static constexpr int kAhead = (kGroup >= 1024 ? 2 : 4) / sizeof...(Ins) < 1 ? 1 : (kGroup >= 1024 ? 2 : 4) / sizeof...(Ins);
+  static constexpr int kAhead = kDepth / sizeof...(Ins) < 1 ? 1 : kDepth / sizeof...(Ins);
+  /// Counts elements of a row and chunks; rows that are held are short.
+  using Index = std::conditional_t<kItemsOf == kReadAgain || (kRowRank > 1), int64_t, int>;
   using In = std::decay_t<decltype(get<0>(std::declval<Pack<Ins...>&>()))>;
   using Out = std::decay_t<decltype(get<0>(std::declval<Pack<Outs...>&>()))>;
   using C = typename Out::Compute;
@@ -174,10 +172,12 @@ struct Row<F, kGroup, kItemsOf, kVecOf, kCut, kEarlyOf, kRowRank, Pack<Ins...>, 
   static constexpr int kPlanes = sizeof(Held) >= 16 ? sizeof(Held) / 16 : 1;
   /// Whether changes of a chunk last until the next pass.
   static constexpr bool kKeeps = kItems > 0 || (kItems == kInShared && !kHoldsInput);
+  /// Elements around a chunk that must exist for all that it reads to exist.
+  static constexpr int kMargin = kCut == Cut::mixed ? 8 : 0;
 
   Pack<Ins...> ins;
   Pack<Outs...> outs;
-  int64_t length;
+  Index length;
   int64_t sizes[kRowRank];
   int lane;
   int phase = 0;  ///< elements from the first chunk to the row
@@ -187,46 +187,47 @@ struct Row<F, kGroup, kItemsOf, kVecOf, kCut, kEarlyOf, kRowRank, Pack<Ins...>, 
   Chunk held[kItems > 0 ? kItems : 1];
 
   /// Where chunk `number` is in the row.
-  __device__ __forceinline__ int64_t start(int64_t number) const { return number * kVec - (kWhole ? 0 : phase); }
+  __device__ __forceinline__ Index start(Index number) const { return number * kVec - (kWhole ? 0 : phase); }
   /// Where the held chunk `item` is in the row.
-  __device__ __forceinline__ int64_t place(int item) const { return start(static_cast<int64_t>(item) * kGroup + lane); }
+  __device__ __forceinline__ Index place(int item) const { return start(static_cast<Index>(item) * kGroup + lane); }
   /// Whether the chunk at `i` has an element of the row.
-  __device__ __forceinline__ bool has(int64_t i) const { return i < length && (kWhole || i > -kVec); }
+  __device__ __forceinline__ bool has(Index i) const { return i < length && (kWhole || i > -kVec); }
+  /// Whether the row has the chunk at `i` and `margin` elements around it.
+  __device__ __forceinline__ bool has_all(Index i, int margin = 0) const { return kWhole || (i >= margin && i + kVec + margin <= length); }
 
   /// A bit for each element of the chunk at `i`, which has one, that the row has.
-  __device__ __forceinline__ uint32_t live(int64_t i) const {
+  __device__ __forceinline__ uint32_t live(Index i) const {
     if constexpr (kWhole) return kAll;
-    const int64_t left = length - i;
+    const Index left = length - i;
     const uint32_t below = left >= kVec ? kAll : (1u << left) - 1u;
     return i >= 0 ? below : below & ~((1u << -i) - 1u);
   }
 
   template <class Op>
-  __device__ __forceinline__ typename Op::Element* at(const Op& operand, int64_t i) const {
+  __device__ __forceinline__ typename Op::Element* at(const Op& operand, Index i) const {
     return operand.data + row_offset<kRowRank>(operand, i, sizes);
   }
 
   template <class Op>
-  __device__ __forceinline__ RowRead<Op, kVec, kCut> read(const Op& operand, int64_t i) const {
-    RowRead<Op, kVec, kCut> result;
-    result.read(operand, at(operand, i), live(i), i, length);
-    return result;
-  }
-
-  template <class Op>
-  __device__ __forceinline__ void write(const Op& operand, int64_t i, const Values<typename Op::Compute, kVec>& values) const {
+  __device__ __forceinline__ void write(const Op& operand, Index i, const Values<typename Op::Compute, kVec>& values) const {
     auto* to = at(operand, i);
     if constexpr (kWhole) {
       store_values<kVec>(operand, to, values);
-    } else if constexpr (Op::kInner == Inner::unit) {
-      typename Op::Value raw[kVec];
-#pragma unroll
-      for (int j = 0; j < kVec; ++j) raw[j] = convert<typename Op::Value>(values.v[j]);
-      store_within<kVec>(to, i, length - i, raw);
     } else {
+      using T = typename Op::Value;
+      T raw[kVec];
 #pragma unroll
-      for (int j = 0; j < kVec; ++j) {
-        if (live(i) >> j & 1) to[j * operand.strides[Op::kRank - 1]] = convert<typename Op::Value>(values.v[j]);
+      for (int j = 0; j < kVec; ++j) raw[j] = convert<T>(values.v[j]);
+      const bool aligned = Op::kInner == Inner::unit &&
+                           (kCut == Cut::same || reinterpret_cast<uintptr_t>(to) % kAccessBytes<T, kVec> == 0);
+      if (aligned && has_all(i)) {
+        store<kVec>(to, raw);
+      } else {
+        const uint32_t inside = live(i);
+#pragma unroll
+        for (int j = 0; j < kVec; ++j) {
+          if (inside >> j & 1) to[Op::kInner == Inner::unit ? j : j * operand.strides[Op::kRank - 1]] = raw[j];
+        }
       }
     }
   }
@@ -235,27 +236,23 @@ struct Row<F, kGroup, kItemsOf, kVecOf, kCut, kEarlyOf, kRowRank, Pack<Ins...>, 
   template <class S>
   using Factors = RowRead<Operand<const S, 1, Inner::unit>, kVec, kWhole ? Cut::whole : Cut::mixed>;
   template <class S>
-  __device__ __forceinline__ void read_factors(const S* row, int64_t i, Factors<S>& factors) const {
-    if (row == nullptr) return;
-    factors.read(Operand<const S, 1, Inner::unit>{}, row + i, live(i), i, length);
-    factors.mend(row + i, live(i), i, length);
+  __device__ __forceinline__ void read_factors(const S* row, Index i, Factors<S>& factors) const {
+    if (row != nullptr) factors.read(Operand<const S, 1, Inner::unit>{}, row + i, kWhole ? kAll : live(i), has_all(i, 8));
+  }
+  template <class S>
+  __device__ __forceinline__ typename Factors<S>::Elements take_factors(const S* row, Index i, const Factors<S>& factors) const {
+    return factors.elements(row + i, row == nullptr ? 0 : live(i), has_all(i, 8));
   }
 
   template <size_t... I>
-  __device__ __forceinline__ Reads fetch(int64_t i, std::index_sequence<I...>) const {
-    return pack(read(get<I>(ins), i)...);
+  __device__ __forceinline__ void fetch(Reads& reads, Index i, std::index_sequence<I...>) const {
+    (get<I>(reads).read(get<I>(ins), at(get<I>(ins), i), live(i), has_all(i, kMargin)), ...);
   }
   template <size_t... I>
-  __device__ __forceinline__ void mend(Reads& reads, int64_t i, std::index_sequence<I...>) const {
-    (get<I>(reads).mend(at(get<I>(ins), i), live(i), i, length), ...);
+  __device__ __forceinline__ Elements take(const Reads& reads, Index i, std::index_sequence<I...>) const {
+    return pack(get<I>(reads).elements(at(get<I>(ins), i), live(i), has_all(i, kMargin))...);
   }
-  template <size_t... I>
-  __device__ __forceinline__ Elements take(const Reads& reads, int64_t i, std::index_sequence<I...>) const {
-    return pack(get<I>(reads).elements(at(get<I>(ins), i))...);
-  }
-  __device__ __forceinline__ Reads fetch(int64_t i) const { return fetch(i, std::index_sequence_for<Ins...>{}); }
-  __device__ __forceinline__ void mend(Reads& reads, int64_t i) const { mend(reads, i, std::index_sequence_for<Ins...>{}); }
-  __device__ __forceinline__ Elements take(const Reads& reads, int64_t i) const { return take(reads, i, std::index_sequence_for<Ins...>{}); }
+  using InIndices = std::index_sequence_for<Ins...>;
 
   template <class Op>
   static __device__ __forceinline__ Values<typename Op::Compute, kVec> values_of(const typename RowRead<Op, kVec, kCut>::Elements& elements) {
@@ -267,7 +264,7 @@ struct Row<F, kGroup, kItemsOf, kVecOf, kCut, kEarlyOf, kRowRank, Pack<Ins...>, 
 
   /// Computes the chunk at `i` from its elements, storing the further results of F if asked.
   template <bool kStore, size_t... I, size_t... O>
-  __device__ __forceinline__ Chunk compute(const Elements& elements, int64_t i, std::index_sequence<I...> in_indices,
+  __device__ __forceinline__ Chunk compute(const Elements& elements, Index i, std::index_sequence<I...> in_indices,
                                            std::index_sequence<0, O...> out_indices) const {
     const Pack<Values<typename Ins::Compute, kVec>...> values = pack(values_of<Ins>(get<I>(elements))...);
     Pack<Values<typename Outs::Compute, kVec>...> results;
@@ -276,8 +273,8 @@ struct Row<F, kGroup, kItemsOf, kVecOf, kCut, kEarlyOf, kRowRank, Pack<Ins...>, 
     return get<0>(results);
   }
   template <bool kStore>
-  __device__ __forceinline__ Chunk compute(const Elements& elements, int64_t i) const {
-    return compute<kStore>(elements, i, std::index_sequence_for<Ins...>{}, std::index_sequence_for<Outs...>{});
+  __device__ __forceinline__ Chunk compute(const Elements& elements, Index i) const {
+    return compute<kStore>(elements, i, InIndices{}, std::index_sequence_for<Outs...>{});
   }
 
   /// Moves all operands to the row with these outer coordinates.
@@ -289,14 +286,14 @@ struct Row<F, kGroup, kItemsOf, kVecOf, kCut, kEarlyOf, kRowRank, Pack<Ins...>, 
     if constexpr (!kWhole) phase = static_cast<int>(reinterpret_cast<uintptr_t>(get<0>(outs).data) % kLine / sizeof(typename Out::Value));
   }
 
-  __device__ __forceinline__ void get_shared(int64_t number, Held& to) const {
+  __device__ __forceinline__ void get_shared(Index number, Held& to) const {
 #pragma unroll
     for (int p = 0; p < kPlanes; ++p) {
       const uint4 word = shared[p * pitch + number];
       memcpy(reinterpret_cast<char*>(&to) + 16 * p, &word, 16);
     }
   }
-  __device__ __forceinline__ void put_shared(int64_t number, const Held& from) const {
+  __device__ __forceinline__ void put_shared(Index number, const Held& from) const {
 #pragma unroll
     for (int p = 0; p < kPlanes; ++p) {
       uint4 word;
@@ -305,57 +302,51 @@ struct Row<F, kGroup, kItemsOf, kVecOf, kCut, kEarlyOf, kRowRank, Pack<Ins...>, 
     }
   }
 
+  /// Visits a chunk; the one that the row has in full with all bits known to be set.
+  template <class Visit>
+  __device__ __forceinline__ void visit_live(Visit visit, Chunk& chunk, Index i, int item) const {
+    if (kWhole || has_all(i)) {
+      visit(chunk, i, item, kAll);
+    } else {
+      visit(chunk, i, item, live(i));
+    }
+  }
+
   /// Reads the whole row from memory, several chunks ahead of what is done with them: visit(chunk, i, elements, number).
   template <bool kStore, class Visit>
   __device__ __forceinline__ void stream(Visit visit) const {
-    for (int64_t first = lane; start(first) < length; first += static_cast<int64_t>(kGroup) * kAhead) {
+    for (Index first = lane; start(first) < length; first += kGroup * kAhead) {
       Reads reads[kAhead];
 #pragma unroll
       for (int u = 0; u < kAhead; ++u) {
-        const int64_t i = start(first + u * kGroup);
-        if (has(i)) reads[u] = fetch(i);
+        const Index i = start(first + u * kGroup);
+        if (has(i)) fetch(reads[u], i, InIndices{});
       }
 #pragma unroll
       for (int u = 0; u < kAhead; ++u) {
-        const int64_t i = start(first + u * kGroup);
-        if (!kWhole && has(i)) mend(reads[u], i);
-      }
-#pragma unroll
-      for (int u = 0; u < kAhead; ++u) {
-        const int64_t i = start(first + u * kGroup);
+        const Index i = start(first + u * kGroup);
         if (!has(i)) continue;
-        const Elements elements = take(reads[u], i);
+        const Elements elements = take(reads[u], i, InIndices{});
         Chunk chunk = compute<kStore>(elements, i);
         visit(chunk, i, elements, first + u * kGroup);
       }
     }
   }
 
-  /// What was read of a row that registers hold, before it is computed with.
-  struct Ahead {
-    Reads reads[kItems > 0 ? kItems : 1];
-  };
-
-  /// Reads what registers hold.
-  __device__ __forceinline__ void fetch(Ahead& ahead) const {
+  /// Reads what registers hold, and stores the further results of F.
+  __device__ __forceinline__ void load() {
     if constexpr (kItems > 0) {
+      Reads reads[kItems];
 #pragma unroll
-      for (int item = 0; item < kItems; ++item) {
-        if (has(place(item))) ahead.reads[item] = fetch(place(item));
-      }
+      for (int batch = 0; batch < kItems; batch += kAhead) {
 #pragma unroll
-      for (int item = 0; item < kItems; ++item) {
-        if (!kWhole && has(place(item))) mend(ahead.reads[item], place(item));
-      }
-    }
-  }
-
-  /// Computes with what was read, and stores the further results of F.
-  __device__ __forceinline__ void hold(const Ahead& ahead) {
-    if constexpr (kItems > 0) {
+        for (int item = batch; item < kItems && item < batch + kAhead; ++item) {
+          if (has(place(item))) fetch(reads[item], place(item), InIndices{});
+        }
 #pragma unroll
-      for (int item = 0; item < kItems; ++item) {
-        if (has(place(item))) held[item] = compute<true>(take(ahead.reads[item], place(item)), place(item));
+        for (int item = batch; item < kItems && item < batch + kAhead; ++item) {
+          if (has(place(item))) held[item] = compute<true>(take(reads[item], place(item), InIndices{}), place(item));
+        }
       }
     }
   }
@@ -367,22 +358,21 @@ struct Row<F, kGroup, kItemsOf, kVecOf, kCut, kEarlyOf, kRowRank, Pack<Ins...>, 
     if constexpr (kItems > 0) {
 #pragma unroll
       for (int item = 0; item < kItems; ++item) {
-        const int64_t i = place(item);
-        if (has(i)) visit(held[item], i, item, live(i));
+        if (has(place(item))) visit_live(visit, held[item], place(item), item);
       }
     } else if constexpr (kItems == kInShared && kFirst) {
-      stream<true>([&](Chunk& chunk, int64_t i, const Elements& elements, int64_t number) {
+      stream<true>([&](Chunk& chunk, Index i, const Elements& elements, Index number) {
         if constexpr (kHoldsInput) {
           put_shared(number, elements);
         } else {
           put_shared(number, chunk);
         }
-        visit(chunk, i, 0, live(i));
+        visit_live(visit, chunk, i, 0);
       });
     } else if constexpr (kItems == kInShared) {
-#pragma unroll 2
-      for (int64_t number = lane; start(number) < length; number += kGroup) {
-        const int64_t i = start(number);
+#pragma unroll 1
+      for (Index number = lane; start(number) < length; number += kGroup) {
+        const Index i = start(number);
         if (!has(i)) continue;
         Chunk chunk;
         if constexpr (kHoldsInput) {
@@ -392,20 +382,31 @@ struct Row<F, kGroup, kItemsOf, kVecOf, kCut, kEarlyOf, kRowRank, Pack<Ins...>, 
         } else {
           get_shared(number, chunk);
         }
-        visit(chunk, i, 0, live(i));
+        visit_live(visit, chunk, i, 0);
         if constexpr (kChanges && kKeeps) put_shared(number, chunk);
       }
     } else {
-      stream<kFirst>([&](Chunk& chunk, int64_t i, const Elements&, int64_t) { visit(chunk, i, 0, live(i)); });
+      stream<kFirst>([&](Chunk& chunk, Index i, const Elements&, Index) { visit_live(visit, chunk, i, 0); });
     }
   }
 
+  /// visit(chunk, i, item) leaves what is stored as the first result.
   template <class Visit>
   __device__ __forceinline__ void finish(Visit visit) {
-    each([&](Chunk& chunk, int64_t i, int item, uint32_t) {
+    const auto store = [&](Chunk& chunk, Index i, int item) {
       visit(chunk, i, item);
       write(get<0>(outs), i, chunk);
-    });
+    };
+    if constexpr (kItems > 0) {
+#pragma unroll
+      for (int item = 0; item < kItems; ++item) {
+        if (has(place(item))) store(held[item], place(item), item);
+      }
+    } else if constexpr (kItems == kInShared) {
+      each([&](Chunk& chunk, Index i, int item, uint32_t) { store(chunk, i, item); });
+    } else {
+      stream<false>([&](Chunk& chunk, Index i, const Elements&, Index) { store(chunk, i, 0); });
+    }
   }
 
   __device__ __forceinline__ C sum(C value) {

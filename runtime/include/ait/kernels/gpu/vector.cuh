@@ -66,60 +66,40 @@ __device__ __forceinline__ void store(T* to, const T (&from)[kCount]) {
 
 /// @brief The aligned 16-byte words around `kCount` neighbours, as they were read: one more than the elements need if these may begin anywhere.
 ///
-/// `from[j]` exists for `-before <= j < count`, and `live` has a bit for each of the `kCount` that is wanted, all of which exist. `read` has no
-/// branches, so that many may be on their way; `mend`, after the reads of a whole batch, fetches what words that do not exist in full hold one by
-/// one; `elements` waits and shifts. Nothing that does not exist is read.
+/// `read` has no branches, so that many may be on their way; `elements` waits and shifts. Nothing that does not exist is read: where not all words
+/// do, elements are read one by one.
 template <class T, int kCount, bool kAnywhere>
 struct Words {
   static_assert(sizeof(T) * kCount % 16 == 0, "elements of whole words");
   static constexpr int kOfWord = 16 / sizeof(T);
   static constexpr int kWords = kCount / kOfWord, kRead = kWords + (kAnywhere ? 1 : 0), kSlots = kRead * kOfWord;
-  using Mask = std::conditional_t<(kSlots > 31), uint64_t, uint32_t>;
-  static constexpr Mask kWord = (Mask(1) << kOfWord) - 1;
+  /// Elements on either side of the `kCount` that must exist, too, for all words to exist.
+  static constexpr int kMargin = kAnywhere ? kOfWord : 0;
   uint4 words[kRead];
 
   /// Elements from the first word to the first element.
   static __device__ __forceinline__ int lead(const T* from) {
     return kAnywhere ? static_cast<int>(reinterpret_cast<uintptr_t>(from) % 16 / sizeof(T)) : 0;
   }
-  /// Slots of the words that exist.
-  static __device__ __forceinline__ Mask existing(int lead, int64_t before, int64_t count) {
-    const Mask all = (Mask(1) << (kSlots - 1) << 1) - 1;
-    const Mask begun = before >= lead ? all : all & ~((Mask(1) << (lead - before)) - 1);
-    return count + lead >= kSlots ? begun : begun & ((Mask(1) << (count + lead)) - 1);
-  }
 
-  __device__ __forceinline__ void read(const T* from, uint32_t live, int64_t before, int64_t count) {
-    const int shift = lead(from);
-    const Mask exist = existing(shift, before, count), wanted = Mask(live) << shift;
-    const uint4* at = reinterpret_cast<const uint4*>(from - shift);
+  /// Reads all words, if they exist.
+  __device__ __forceinline__ void read(const T* from, bool exist) {
+    const uint4* at = reinterpret_cast<const uint4*>(from - lead(from));
 #pragma unroll
     for (int k = 0; k < kRead; ++k) {
       words[k] = uint4{0, 0, 0, 0};
-      if ((exist >> (k * kOfWord) & kWord) == kWord && (wanted >> (k * kOfWord) & kWord) != 0) words[k] = at[k];
+      if (exist) words[k] = at[k];
     }
   }
 
-  __device__ __forceinline__ void mend(const T* from, uint32_t live, int64_t before, int64_t count) {
-    const int shift = lead(from);
-    const Mask exist = existing(shift, before, count);
-    Mask wanted = Mask(live) << shift;
+  /// What was read from this address. Where not all words `exist`, the elements whose bit is set in `live` are read now, one by one; the others are
+  /// anything.
+  __device__ __forceinline__ void elements(const T* from, bool exist, uint32_t live, T (&to)[kCount]) const {
+    if (!exist) {
 #pragma unroll
-    for (int k = 0; k < kRead; ++k) {
-      if ((exist >> (k * kOfWord) & kWord) == kWord) wanted &= ~(kWord << (k * kOfWord));
+      for (int j = 0; j < kCount; ++j) to[j] = live >> j & 1 ? from[j] : T{};
+      return;
     }
-    if (wanted == 0) return;
-    T slots[kSlots];
-    memcpy(&slots, &words, sizeof(words));
-#pragma unroll
-    for (int k = 0; k < kSlots; ++k) {
-      if (wanted >> k & 1) slots[k] = from[k - shift];
-    }
-    memcpy(&words, &slots, sizeof(words));
-  }
-
-  /// What was read from this address; elements that are not live are anything.
-  __device__ __forceinline__ void elements(const T* from, T (&to)[kCount]) const {
     uint32_t parts[4 * kRead];
     memcpy(&parts, &words, sizeof(words));
     if constexpr (kAnywhere) {
