@@ -4,7 +4,17 @@ from __future__ import annotations
 
 from xdsl.ir import Operation
 
-from ait_mlir.lowering.kernels import attention, elementwise, gemm, gemm_hopper, index, norm, reduce, view
+from ait_mlir.lowering.kernels import (
+    attention,
+    attention_cudnn,
+    elementwise,
+    gemm,
+    gemm_hopper,
+    index,
+    norm,
+    reduce,
+    view,
+)
 from ait_mlir.lowering.kernels.base import Arg, Emission, Kernel, Target
 
 __all__ = ["PROVIDERS", "Arg", "Emission", "Kernel", "Target", "kernel_of", "kernels_for"]
@@ -18,6 +28,7 @@ PROVIDERS: tuple[Kernel, ...] = (
     *gemm.KERNELS,
     *gemm_hopper.KERNELS,
     *attention.KERNELS,
+    *attention_cudnn.KERNELS,
 )
 
 

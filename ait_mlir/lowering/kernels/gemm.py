@@ -28,6 +28,8 @@ __all__ = ["KERNELS", "CublasLtGemm", "NativeGemm", "OpenBlasGemm", "library_epi
 WORKSPACE_LIMIT = 32 << 20
 LARGEST = 2**31 - 1
 MAX_CONFIGS = 8
+MAX_WHOLE = 4
+"""Algorithms of cuBLASLt that are tried again among those that do not split k."""
 
 # Operations per second, and what a call costs beside them, as benchmarks/device/gemm_attention.py measures them.
 LT_RATE = {2: 650e12, 4: 45e12, 8: 45e12}
@@ -238,7 +240,8 @@ class CublasLtGemm(ContractionKernel):
         )
 
     def configs(self, op: Operation, target: Target) -> list[dict[str, int]]:
-        return [{"algo": i} for i in range(MAX_CONFIGS)]
+        whole = [{"algo": i, "split": 0} for i in range(MAX_WHOLE)]
+        return [*({"algo": i} for i in range(MAX_CONFIGS)), *whole]
 
     def seconds(self, op: ContractionOp, m: int, n: int, k: int, batches: int, target: Target) -> float:
         size = BY_IR[_kind(op)].bytes
@@ -298,7 +301,7 @@ class CublasLtGemm(ContractionKernel):
             "d": d.arg.name,
             "alpha": "1.f",
             "beta": "0.f" if residual is None else "1.f",
-            "algo": config.get("algo", -1),
+            "algo": config.get("algo", 0) if config.get("split", 1) else f"{config.get('algo', 0)} | AIT_GEMM_NO_SPLIT",
             "workspace": "ws",
             "workspace_bytes": self.workspace(op),
         }
