@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import os
+
 import pytest
 
 from ait_mlir.lowering.kernels import Target
 from ait_mlir.lowering.toolchain import default_arch
+from ait_mlir.runtime.loading import cudnn_candidates
 from tests.kernels.cudnn import ENVS, cudnn_attention, cudnn_cases
 from tests.kernels.harness import Case, Library, check
 from tests.kernels.library_gemm import GemmLibrary, on_kernel
@@ -29,6 +32,7 @@ BESIDE = {
 
 @pytest.fixture(scope="module")
 def library(tmp_path_factory: pytest.TempPathFactory) -> Library:
+    os.environ.setdefault("AIT_CUDNN", cudnn_candidates()[0])
     cases = [*CASES.values(), *BESIDE.values()]
     return GemmLibrary(cases, tmp_path_factory.mktemp("cudnn"), Target("cuda", default_arch("cuda")))
 
