@@ -21,7 +21,6 @@ static_assert((lt::kEpilogueRelu | lt::kEpilogueBias) == CUBLASLT_EPILOGUE_RELU_
 static_assert((lt::kEpilogueGelu | lt::kEpilogueBias) == CUBLASLT_EPILOGUE_GELU_BIAS);
 static_assert(lt::kPreferWorkspace == CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES);
 static_assert(lt::kPreferReduction == CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK);
-static_assert(lt::kReduceNever == CUBLASLT_REDUCTION_SCHEME_NONE);
 static_assert(lt::kReduceInComputeType == CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE);
 static_assert(lt::kPreferAlignA == CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES);
 static_assert(lt::kPreferAlignB == CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES);

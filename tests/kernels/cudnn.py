@@ -19,6 +19,7 @@ ENVS = (
     {"b": 0, "s": 5, "l": 7},
     {"b": 1, "s": 0, "l": 7},
 )
+FEW = ({"b": 4, "s": 1, "l": 2048}, {"b": 1, "s": 1, "l": 77}, {"b": 3, "s": 16, "l": 500})
 ROWS = ({"b": 2, "s": 128}, {"b": 1, "s": 197}, {"b": 2, "s": 333}, {"b": 3, "s": 1})
 
 
@@ -58,6 +59,9 @@ def cudnn_cases() -> dict[str, ConfiguredCase]:
         same = {"cols": "s", "sizes": "dims {b = 0 to 9, s = 1 to 2048}"}
         later = {"cols": "(s + 77)", "sizes": "dims {b = 0 to 9, s = 1 to 2048}"}
         cases[f"plain-{t}"] = cudnn_attention(t, ENVS)
+        few = "dims {b = 1 to 9, s = 1 to 16, l = 1 to 2048}"
+        cases[f"few-rows-{t}"] = cudnn_attention(t, FEW, heads=6, depth="128", width="128", sizes=few)
+        cases[f"step-{t}"] = cudnn_attention(t, FEW[:2], flags="causal", sizes=few.replace("16", "1"))
         cases[f"wide-{t}"] = cudnn_attention(t, ENVS[:4], depth="128", width="128")
         cases[f"odd-widths-{t}"] = cudnn_attention(t, ENVS[:4], depth="40", width="24")
         cases[f"groups-{t}"] = cudnn_attention(t, ENVS[:4], heads=6)

@@ -14,7 +14,6 @@ from tests.kernels.harness import CPU, Case, Library, sources_of
 
 SRC = Path(__file__).parents[2] / "runtime/src"
 GLUE = """\
-#include <omp.h>
 #include <stdio.h>
 #include "ait/attention_service.h"
 #include "ait/gemm_service.h"
@@ -27,7 +26,6 @@ const std::vector<std::string>& attention_library_candidates() {
   static const std::vector<std::string> none;
   return none;
 }
-int num_threads() { return omp_get_max_threads(); }
 }  // namespace ait::runtime
 extern "C" int32_t ait_test_gemm(void* self, const ait_gemm_v1* args, void* stream) {
   std::string error;
@@ -36,7 +34,21 @@ extern "C" int32_t ait_test_gemm(void* self, const ait_gemm_v1* args, void* stre
   return status;
 }
 """
-ATTENTION_GLUE = """\
+CPU_GLUE = """\
+#include <omp.h>
+namespace ait::runtime {
+int num_threads() { return omp_get_max_threads(); }
+}  // namespace ait::runtime
+"""
+CUDA_GLUE = """\
+#include <cuda_runtime_api.h>
+extern "C" void* ait_test_workspace() {
+  static void* const made = [] {
+    void* bytes = nullptr;
+    return cudaMalloc(&bytes, 64 << 20) == cudaSuccess ? bytes : nullptr;
+  }();
+  return made;
+}
 extern "C" int32_t ait_test_attention(void* self, const ait_attention_v1* args, void* stream) {
   std::string error;
   const int32_t status = ait::runtime::library_attention(args, stream, &error);
@@ -66,11 +78,13 @@ class ConfiguredCase(Case):
         pointers = [f"{'const ' if a in ins else ''}{BY_IR[a.type.element_type].cpp}* {a.name}" for a in (*ins, *outs)]
         parameters = ", ".join([*pointers, "void* ws", *(f"int64_t {d}" for d in dims.values())])
         body = emission.body.replace("@ID@", str(index))
-        body = body.replace("args.workspace_bytes = ", "args.workspace_bytes = 0 * ")
+        if self.provider != "cudnn":
+            body = body.replace("args.workspace_bytes = ", "args.workspace_bytes = 0 * ")
         unused = "".join(f" (void){d};" for d in dims.values())
         code = [
             'extern "C" int32_t ait_test_gemm(void*, const ait_gemm_v1*, void*);',
             'extern "C" int32_t ait_test_attention(void*, const ait_attention_v1*, void*);',
+            'extern "C" void* ait_test_workspace();',
             emission.definitions.replace("@ID@", str(index)),
             f"static int32_t k{index}(const ait::Context& ctx, {parameters}) {{\n  (void)ws;{unused}\n  {body}}}",
         ]
@@ -81,7 +95,8 @@ class ConfiguredCase(Case):
         if self.provider not in SERVICES:
             return text
         assert SERVICELESS in text
-        return text.replace(SERVICELESS, SERVICES[self.provider])
+        text = text.replace(SERVICELESS, SERVICES[self.provider])
+        return text.replace(", nullptr, dims[", ", ait_test_workspace(), dims[") if self.provider == "cudnn" else text
 
 
 def on_kernel(case: Case, provider: str, config: Mapping[str, int] | None = None) -> ConfiguredCase:
@@ -108,7 +123,7 @@ class GemmLibrary(Library):
         files = ("cuda/cublaslt.cc", "cuda/cudnn.cc") if target.is_gpu else ("cpu/openblas.cc",)
         sources = sources_of(cases, target, 16 if target.is_gpu else 64)
         sources |= {Path(file).name: whole_source(SRC / file) for file in files}
-        sources["glue.cc"] = GLUE + (ATTENTION_GLUE if target.is_gpu else "")
+        sources["glue.cc"] = GLUE + (CUDA_GLUE if target.is_gpu else CPU_GLUE)
         self.target = target
         self.index = {id(case): i for i, case in enumerate(cases)}
         self.lib = ctypes.CDLL(str(build_library(sources, target, workdir)))

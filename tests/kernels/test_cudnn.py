@@ -114,6 +114,15 @@ def test_what_it_is_told() -> None:
         assert line in code, code
 
 
+def test_workspace_of_few_rows_holds_the_parts_of_a_split() -> None:
+    few, many = (case(sizes=f"dims {{b = 1 to 9, s = 1 to {rows}, l = 1 to 2048}}").op for rows in (16, 17))
+    assert KERNEL.workspace(many).as_int() == 256
+    # 8 parts of 66 numbers of 4 bytes for each row of 3 heads
+    assert str(KERNEL.workspace(few)) == "6336*b*s + 256"
+    huge = case(sizes="dims {b = 1 to 1000000, s = 1 to 16, l = 1 to 2048}").op
+    assert KERNEL.workspace(huge).as_int() == 256
+
+
 def include_dirs() -> list[str]:
     candidates = [Path(p) / "nvidia" / name / "include" for p in sys.path for name in ("cudnn", "cu13")]
     candidates += [Path(os.environ.get("CUDA_HOME", "/usr/local/cuda")) / "include"]

@@ -12,7 +12,7 @@ from xdsl.ir import Attribute, Operation
 from ait_mlir.dialects.ait.attention import AttentionOp
 from ait_mlir.dialects.ait.dtypes import BY_IR
 from ait_mlir.dialects.ait.types import TensorType, scope_of
-from ait_mlir.dims import Expr, Scope
+from ait_mlir.dims import Expr, Scope, const
 from ait_mlir.lowering.cpp import literal
 from ait_mlir.lowering.kernels.base import Arg, Emission, Kernel, Strides, Target
 from ait_mlir.lowering.kernels.loops import broadcast_strides
@@ -23,6 +23,9 @@ LARGEST_HEAD = 128
 PIECE = 8
 """Elements of 16 bytes: what every stride of q, k, v and the result is a multiple of."""
 MAX_PLANS = 3
+WORKSPACE, WORKSPACE_LIMIT = 256, 32 << 20
+FEW_ROWS, MOST_SPLITS = 16, 8
+"""Where there are few rows, a plan may split the columns; each part has a result, a sum and a maximum in f32."""
 LARGEST = 2**31 - 1
 
 
@@ -33,8 +36,8 @@ def _type(value: Attribute) -> TensorType:
 class CudnnAttention(Kernel):
     """cuDNN's fused attention: grouped heads, causal, windows and additive masks; q, k, v and the result with strides.
 
-    Its plans are made at the first run of each shape, which takes a second or so, and kept. It is chosen by measurement
-    or by name only: without a card nothing says that cuDNN will be there.
+    Its plans are made at the first run of each shape, which takes up to half a second, and kept. It is chosen by
+    measurement or by name only: without a card nothing says that cuDNN will be there.
     """
 
     provider = "cudnn"
@@ -76,6 +79,15 @@ class CudnnAttention(Kernel):
             return strides[-1].as_int() == 1
         steps = strides[:3]
         return strides[-1].as_int() == 1 and all(scope.divisible(s, PIECE) and s.as_int() != 0 for s in steps)
+
+    def workspace(self, op: Operation) -> Expr:
+        op = cast(AttentionOp, op)
+        q, scope = _type(op.q.type), scope_of(op)
+        if scope.bounds(q.dims[2])[1] > FEW_ROWS:
+            return const(WORKSPACE)
+        batch, heads, rows, _ = q.dims
+        parts = batch * heads * rows * (_type(op.v.type).dims[3] + 2) * 4 * MOST_SPLITS
+        return parts + WORKSPACE if scope.bounds(parts)[1] <= WORKSPACE_LIMIT else const(WORKSPACE)
 
     def emit(
         self,

@@ -28,8 +28,8 @@ __all__ = ["KERNELS", "CublasLtGemm", "NativeGemm", "OpenBlasGemm", "library_epi
 WORKSPACE_LIMIT = 32 << 20
 LARGEST = 2**31 - 1
 MAX_CONFIGS = 8
-MAX_WHOLE = 4
-"""Algorithms of cuBLASLt that are tried again among those that do not split k."""
+MAX_ALGORITHMS = 16
+"""Of cuBLASLt: its estimates are rough, the tenth was the fastest of some products by a sixth (docs/performance.md)."""
 
 # Operations per second, and what a call costs beside them, as benchmarks/device/gemm_attention.py measures them.
 LT_RATE = {2: 650e12, 4: 45e12, 8: 45e12}
@@ -252,8 +252,7 @@ class CublasLtGemm(ContractionKernel):
         return not _rounds_twice(op) or _has_even_rows(op, Problem.contiguous(op, position, strides))
 
     def configs(self, op: Operation, target: Target) -> list[dict[str, int]]:
-        whole = [{"algo": i, "split": 0} for i in range(MAX_WHOLE)]
-        return [*({"algo": i} for i in range(MAX_CONFIGS)), *whole]
+        return [{"algo": i} for i in range(MAX_ALGORITHMS)]
 
     def seconds(self, op: ContractionOp, m: int, n: int, k: int, batches: int, target: Target) -> float:
         size = BY_IR[_kind(op)].bytes
@@ -313,7 +312,7 @@ class CublasLtGemm(ContractionKernel):
             "d": d.arg.name,
             "alpha": "1.f",
             "beta": "0.f" if residual is None else "1.f",
-            "algo": config.get("algo", 0) if config.get("split", 1) else f"{config.get('algo', 0)} | AIT_GEMM_NO_SPLIT",
+            "algo": config.get("algo", -1),
             "workspace": "ws",
             "workspace_bytes": self.workspace(op),
         }

@@ -57,9 +57,6 @@ typedef enum ait_epilogue {
   AIT_EPILOGUE_FAST_GELU = 4   ///< tanh-form gelu, after the bias if both are set
 } ait_epilogue;
 
-/// Added to `algo`: the list holds only algorithms that leave k whole, so need no pass over partial sums.
-#define AIT_GEMM_NO_SPLIT 0x10000
-
 /// D = epilogue(alpha * op(A) @ op(B) + beta * C), row-major D of shape [batch, m, n]; strides and leading dims in elements.
 /// op(A) is [m, k]: A stored [m, k] (trans_a = 0) or [k, m] (1). op(B) is [k, n]: B stored [k, n] (trans_b = 0) or [n, k] (1).
 typedef struct ait_gemm_v1 {
@@ -72,7 +69,7 @@ typedef struct ait_gemm_v1 {
   const void *a, *b, *c, *bias;                ///< c and bias may be null
   void* d;
   float alpha, beta;
-  int32_t algo;             ///< index into the library's heuristic list, with or without AIT_GEMM_NO_SPLIT; -1: its first
+  int32_t algo;             ///< index into the library's heuristic list; -1: its first
   void* workspace;
   int64_t workspace_bytes;
 } ait_gemm_v1;

@@ -20,7 +20,7 @@ constexpr int kAlgorithms = 16;
 
 /// A problem as far as the choice of an algorithm depends on it. Only 64-bit members: compared and hashed as bytes.
 struct Key {
-  int64_t device, dtype, trans_a, trans_b, epilogue, bias, residual, no_split;
+  int64_t device, dtype, trans_a, trans_b, epilogue, bias, residual;
   int64_t batch, m, n, k, lda, ldb, ldc, ldd, batch_a, batch_b, batch_c, batch_d;
   int64_t align_a, align_b, align_c, align_d, workspace;
 
@@ -172,8 +172,7 @@ int32_t make_plan(const lt::Api& api, lt::Handle handle, const ait_gemm_v1& args
   const uint64_t workspace = uint64_t(key.workspace);
   status = api.preference_set(preference, lt::kPreferWorkspace, &workspace, sizeof workspace);
   if (status == lt::kSuccess) {
-    const uint32_t reduction = key.no_split ? lt::kReduceNever : lt::kReduceInComputeType;
-    status = api.preference_set(preference, lt::kPreferReduction, &reduction, sizeof reduction);
+    status = api.preference_set(preference, lt::kPreferReduction, &lt::kReduceInComputeType, sizeof lt::kReduceInComputeType);
   }
   const struct {
     int attribute;
@@ -267,7 +266,6 @@ int32_t library_gemm(const ait_gemm_v1* args, void* stream, std::string* error) 
   Key key{};
   key.device = device, key.dtype = args->dtype, key.trans_a = args->trans_a != 0, key.trans_b = args->trans_b != 0;
   key.epilogue = args->epilogue, key.bias = 0, key.residual = residual;
-  key.no_split = args->algo >= 0 && (args->algo & AIT_GEMM_NO_SPLIT) != 0;
   key.batch = args->batch, key.m = args->m, key.n = args->n, key.k = args->k;
   key.lda = args->lda, key.ldb = args->ldb, key.ldc = residual ? args->ldc : 0, key.ldd = args->ldd;
   if (args->batch > 1) {
@@ -284,8 +282,7 @@ int32_t library_gemm(const ait_gemm_v1* args, void* stream, std::string* error) 
   lt::Handle handle = nullptr;
   const Plan* plan = find_plan(lib, *args, key, operation, type, &handle, error);
   if (plan == nullptr) return 1;
-  const int wanted = args->algo >= 0 ? args->algo & (AIT_GEMM_NO_SPLIT - 1) : 0;
-  const int choice = wanted < plan->count ? wanted : 0;
+  const int choice = args->algo >= 0 && args->algo < plan->count ? args->algo : 0;
   const double alpha64 = args->alpha, beta64 = residual ? args->beta : 0.0;
   const float alpha32 = args->alpha, beta32 = residual ? args->beta : 0.f;
   const bool wide = compute == lt::kComputeF64;

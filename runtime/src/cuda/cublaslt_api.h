@@ -36,8 +36,8 @@ inline constexpr uint32_t kEpilogueDefault = 1, kEpilogueRelu = 2, kEpilogueBias
 // cublasLtMatmulPreferenceAttributes_t
 inline constexpr int kPreferWorkspace = 1, kPreferReduction = 3, kPreferAlignA = 5, kPreferAlignB = 6, kPreferAlignC = 7, kPreferAlignD = 8;
 
-// cublasLtReductionScheme_t: no partial sums; partial sums in the compute type, never in the result's
-inline constexpr uint32_t kReduceNever = 0, kReduceInComputeType = 2;
+// cublasLtReductionScheme_t: partial sums in the compute type, never in the result's
+inline constexpr uint32_t kReduceInComputeType = 2;
 
 // cublasLtMatmulAlgoConfigAttributes_t
 inline constexpr int kAlgorithmId = 0, kAlgorithmSplitK = 2;
