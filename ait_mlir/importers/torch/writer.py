@@ -115,14 +115,18 @@ class Writer:
         return self._view(ReshapeOp, value, as_shape(dims))
 
     def expand(self, value: SSAValue, dims: Sequence[Expr | int]) -> SSAValue:
-        """Broadcast to a shape."""
-        return self._view(ExpandOp, value, as_shape(dims))
+        """Broadcast to a shape; new dims of 1 in front are a reshape."""
+        shape, own = as_shape(dims), tensor_type(value).dims
+        new = len(shape) - len(own)
+        only_ones = shape[new:] == own and all(d.as_int() == 1 for d in shape[:new])
+        return self._view(ReshapeOp if only_ones else ExpandOp, value, shape)
 
     def _view(self, op: type[AitOp], value: SSAValue, dims: Shape) -> SSAValue:
         t = tensor_type(value)
         if t.dims == dims:
             return value
-        return self.op(op, value, results=[TensorType.get(dims, t.element_type)])
+        key = (op, value, dims)
+        return self.once(key, lambda: self.op(op, value, results=[TensorType.get(dims, t.element_type)]))
 
     def permute(self, value: SSAValue, order: Sequence[int]) -> SSAValue:
         """Dim i of the result is dim `order[i]` of the value."""
@@ -153,7 +157,8 @@ class Writer:
         t = tensor_type(value)
         if t.element_type == element:
             return value
-        return self.op(CastOp, value, results=[TensorType.get(t.dims, element)])
+        key = ("cast", value, element)  # once: x * norm(x) is recognised by its operands being one value
+        return self.once(key, lambda: self.op(CastOp, value, results=[TensorType.get(t.dims, element)]))
 
     # ** known values **
 

@@ -5,14 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from xdsl.dialects.builtin import StringAttr, bf16, f16, f32, i1
-from xdsl.ir import Attribute, SSAValue
+from xdsl.dialects.builtin import StringAttr, bf16, f16, f32, f64, i1
+from xdsl.ir import SSAValue
 
 from ait_mlir.dialects.ait import elementwise as ait
 from ait_mlir.dialects.ait.base import AitOp
 from ait_mlir.dialects.ait.dtypes import is_float
-from ait_mlir.dialects.ait.norm import SoftmaxOp
-from ait_mlir.dialects.ait.types import tensor_type
 from ait_mlir.dims import Expr
 from ait_mlir.importers.torch.call import Call, NotSupported, Row, as_expr, element_type
 from ait_mlir.importers.torch.known import Affine, Mask, Spread, Value
@@ -169,6 +167,8 @@ def compare(predicate: str) -> Row:
             of_a, of_b, constant = _ORDER[predicate]
             left = Affine.filled(c.dims, constant).plus(a, of_a, c.dims)
             return Mask(c.dims, (left.plus(b, of_b, c.dims),)).proved(c.w.scope)
+        if a is not None and b is not None and (same := _same_everywhere(a, b, c)) is not None:
+            return Mask(c.dims) if same == (predicate == "eq") else Mask(c.dims, (Affine.filled(c.dims, -1),))
         other = c.node.args[1]
         common = torch.result_type(
             c.node.args[0].meta["val"], other if not hasattr(other, "meta") else other.meta["val"]
@@ -179,6 +179,17 @@ def compare(predicate: str) -> Row:
         return Mask(c.dims, (), (made,))
 
     return row
+
+
+def _same_everywhere(a: Affine, b: Affine, c: Call) -> bool | None:
+    """Whether two formulas are equal at every place, or at none; None for anything between."""
+    difference = a.plus(b, -1, c.dims)
+    if difference.moving_axes():
+        return None
+    if difference.offset.as_int() == 0:
+        return True
+    low, high = c.w.scope.bounds(difference.offset)
+    return False if low > 0 or high < 0 else None
 
 
 def is_nan(c: Call) -> Value:
@@ -239,15 +250,18 @@ def where(condition: str, a: str, b: str) -> Row:
 # ** conversions **
 
 
-def _softmax_of_narrow(value: Value, element: Attribute) -> tuple[SSAValue, Attribute] | None:
-    """The operand and dim of a softmax that was widened for it alone: every kernel computes in f32 anyway."""
-    owner = value.owner if isinstance(value, SSAValue) else None
-    if not isinstance(owner, SoftmaxOp) or not isinstance(wide := owner.input.owner, ait.CastOp):
+_EXACT_INTEGERS = {f16: 2**11, bf16: 2**8, f32: 2**24, f64: 2**53}
+
+
+def _counted_in(c: Call, source: Affine) -> SSAValue | None:
+    """A formula written in a float type at once, where that holds each of its numbers."""
+    extremes = [c.w.scope.bounds(source.offset)]
+    for step, extent in zip(source.steps, source.dims, strict=True):
+        extremes.append(c.w.scope.bounds(step * (extent - 1)))
+    low, high = sum(min(low, 0) for low, _ in extremes), sum(max(high, 0) for _, high in extremes)
+    if c.element not in _EXACT_INTEGERS or max(-low, high) > _EXACT_INTEGERS[c.element]:
         return None
-    narrow = tensor_type(wide.input).element_type
-    if narrow != element or (narrow, tensor_type(owner.input).element_type) not in ((f16, f32), (bf16, f32)):
-        return None
-    return wide.input, owner.dim
+    return c.w.natural(replace(source, element=c.element))
 
 
 def convert(c: Call) -> Value:
@@ -255,10 +269,12 @@ def convert(c: Call) -> Value:
     source = c.value("input" if "input" in c.arguments and "self" not in c.arguments else "self")
     if isinstance(source, Affine) and c.element in INTEGERS:
         return replace(source, element=c.element)
+    if isinstance(source, Affine) and (counted := _counted_in(c, source)) is not None:
+        return spread(counted, c.dims)
+    if isinstance(source, Mask) and c.element in INTEGERS and (always := source.everywhere()) is not None:
+        return Affine.filled(c.dims, int(always), c.element)
     if is_mask(source) and c.element == i1:
         return source
-    if (narrow := _softmax_of_narrow(source, c.element)) is not None:
-        return c.w.op(SoftmaxOp, narrow[0], properties={"dim": narrow[1]})
     made = c.w.cast(c.w.natural(source), c.element)
     return Mask(c.dims, (), (made,)) if c.element == i1 else spread(made, c.dims)
 

@@ -211,9 +211,24 @@ def concatenate(c: Call) -> Value:
     """End to end along a dim; empty tensors of one dim are left out, as PyTorch does."""
     rank = len(c.dims)
     axis = c.axis("dim", rank)
-    parts = [v for v in c["tensors"] if len(dims_of(v)) == rank and dims_of(v)[axis].as_int() != 0]
+    parts: list[Value] = [v for v in c["tensors"] if len(dims_of(v)) == rank and dims_of(v)[axis].as_int() != 0]
+    if (known := _joined(parts, axis)) is not None:
+        return known
     values = [c.w.cast(c.w.full(v), c.element) for v in parts]
     return values[0] if len(values) == 1 else c.w.concat(values, axis)
+
+
+def _joined(parts: Sequence[Value], axis: int) -> Affine | None:
+    """Formulas end to end that are one formula: 0, 1, ... behind -1."""
+    result: Affine | None = None
+    for part in parts:
+        if not isinstance(part, Affine):
+            return None
+        if result is None:
+            result = part
+        elif (result := result.joined(part, axis, result.dims[axis] + part.dims[axis])) is None:
+            return None
+    return result
 
 
 def stack(c: Call) -> Value:
