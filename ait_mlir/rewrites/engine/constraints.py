@@ -190,8 +190,9 @@ def normalises_last_dim(op: Operation) -> bool:
 
 @CONSTRAINTS
 def same_rows(a: SSAValue, b: SSAValue) -> bool:
-    """Both tensors have the same dims but for the last."""
-    return same_dims(tensor_type(a).dims[:-1], tensor_type(b).dims[:-1], _scope(a))
+    """Both tensors have the same dims but for the last, and are no vectors."""
+    rows = tensor_type(a).dims[:-1]
+    return bool(rows) and same_dims(rows, tensor_type(b).dims[:-1], _scope(a))
 
 
 @CONSTRAINTS
