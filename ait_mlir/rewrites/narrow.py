@@ -22,7 +22,8 @@ def row_op_of_widened(p: PatternBuilder, mnemonic: str) -> None:
     p.require("is_compute_type_of", wide, x)
     p.require("same_type", p.result(root), x)
     p.require("one_use", p.result(inner))
-    p.require("no_region", inner)
+    if mnemonic != "softmax":
+        p.require("no_region", inner)
     p.require("no_attribute", inner, "kernel")
     p.replace(root, "on_narrow", inner, x)
 

@@ -50,8 +50,8 @@ def rotation(p: PatternBuilder, halves: str) -> None:
     straight = p.result(p.op("ait.mul", [x, p.result(cosines)]))
     crossed = p.result(p.op("ait.mul", [p.result(turned), p.result(sines)]))
     root = p.op("ait.add", [straight, crossed])
-    for joined in (turned, cosines, sines):
-        p.require("along_last_dim", joined)
+    p.require("along_last_dim", cosines)
+    p.require("along_last_dim", sines)
     p.require("same_type", p.result(root), x)
     first_half = p.new("ait.sub", [p.result(p.new("ait.mul", [a, c])), p.result(p.new("ait.mul", [b, s]))])
     second_half = p.new("ait.add", [p.result(p.new("ait.mul", [b, c])), p.result(p.new("ait.mul", [a, s]))])

@@ -41,7 +41,7 @@ def scale_of_rms_norm(p: PatternBuilder, position: int) -> None:
 @pattern(over=product(("rcr", "rrr"), ("no_bias", "bias")))
 def product_of_flat_rows(p: PatternBuilder, layout: str, bias: str) -> None:
     """reshape(reshape(x) @ w + b) = x @ w + b, where the reshapes merge the leading dims and part them again"""
-    x, w = p.values(2)
+    x, w, b = p.value(), p.value(), None
     flat = p.result(p.op("ait.reshape", [x]))
     gemm = p.op("ait.gemm", [flat, w], {"layout": layout})
     rows = p.result(gemm)
@@ -57,7 +57,7 @@ def product_of_flat_rows(p: PatternBuilder, layout: str, bias: str) -> None:
     p.require("no_region", gemm)
     p.require("no_attribute", gemm, "kernel")
     whole = p.native("gemm_of_rows", gemm, x)
-    p.replace(root, whole if bias == "no_bias" else p.new("ait.add", [p.result(whole), b]))
+    p.replace(root, whole if b is None else p.new("ait.add", [p.result(whole), b]))
 
 
 @pattern()

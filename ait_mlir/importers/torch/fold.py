@@ -41,14 +41,16 @@ class Folder:
 
     def stored(self, node: Any) -> Stored | None:
         """The value of a node that has floats which follow from numbers alone, with a name of its own; else None."""
-        value = node.meta.get("val")
-        if node not in self._constant or not value.dtype.is_floating_point or value.dim() == 0:
+        if not self._is_folded(node):
             return None
         return Stored(f"constant.{node.name}", self._value(node), is_weight=False)
 
     def is_inner(self, node: Any) -> bool:
         """Whether a node is needed by nothing but nodes that are computed here."""
-        return node in self._constant and all(user in self._constant for user in node.users)
+        return self._is_folded(node) and all(self._is_folded(user) for user in node.users)
+
+    def _is_folded(self, node: Any) -> bool:
+        return node in self._constant and node.meta["val"].dtype.is_floating_point
 
     def _value(self, node: Any) -> Any:
         pending = [node]
@@ -58,6 +60,6 @@ class Folder:
             if missing:
                 pending += missing
                 continue
-            args, kwargs = torch.fx.node.map_arg((current.args, current.kwargs), lambda n: self._values[n])
+            args, kwargs = torch.fx.node.map_arg((current.args, current.kwargs), self._values.__getitem__)
             self._values[pending.pop()] = current.target(*args, **kwargs)
         return self._values[node]

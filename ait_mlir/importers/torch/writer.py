@@ -20,12 +20,13 @@ from ait_mlir.dims import Expr, const
 from ait_mlir.importers.torch.errors import ImportFailure
 from ait_mlir.importers.torch.known import Affine, Mask, Spread, Value
 
-_LARGEST: dict[Attribute, float] = {
+LARGEST: dict[Attribute, float] = {
     f16: 65504.0,
     bf16: (2 - 2**-7) * 2.0**127,
     f32: (2 - 2**-23) * 2.0**127,
     f64: sys.float_info.max,
 }
+"""The largest number of each type."""
 
 LONGEST_RANGE = 1 << 16
 """The most numbers of an `arange` that is written into the module as a constant."""
@@ -184,7 +185,7 @@ class Writer:
         """
 
         def make() -> SSAValue:
-            zero, low = self.scalar(0.0, element), self.scalar(-_LARGEST[element], element)
+            zero, low = self.scalar(0.0, element), self.scalar(-LARGEST[element], element)
             return self.op(WhereOp, self.natural(mask), zero, low, results=None)
 
         return self.once(("additive", mask, element), make)

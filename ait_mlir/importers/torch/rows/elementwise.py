@@ -6,16 +6,18 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from xdsl.dialects.builtin import StringAttr, bf16, f16, f32, f64, i1
-from xdsl.ir import SSAValue
+from xdsl.ir import Attribute, SSAValue
 
 from ait_mlir.dialects.ait import elementwise as ait
 from ait_mlir.dialects.ait.base import AitOp
 from ait_mlir.dialects.ait.dtypes import is_float
+from ait_mlir.dialects.ait.types import tensor_type
 from ait_mlir.dims import Expr
 from ait_mlir.importers.torch.call import Call, NotSupported, Row, as_expr, element_type
 from ait_mlir.importers.torch.known import Affine, Mask, Spread, Value
 from ait_mlir.importers.torch.library import torch
 from ait_mlir.importers.torch.rows.common import INTEGERS, as_affine, as_mask, is_mask, operand, spread
+from ait_mlir.importers.torch.writer import LARGEST
 
 Scalars = Callable[[Call, SSAValue], SSAValue]
 
@@ -198,6 +200,16 @@ def is_nan(c: Call) -> Value:
     return Mask(c.dims, (), (c.w.op(ait.CompareOp, x, x, properties={"predicate": StringAttr("ne")}),))
 
 
+def is_infinite(c: Call) -> Value:
+    """What is larger than the largest number of its type."""
+    x = c.w.op(ait.AbsOp, c.natural("self"))
+    element = tensor_type(x).element_type
+    if element not in LARGEST:
+        raise NotSupported("isinf is supported for floats")
+    largest = c.w.scalar(LARGEST[element], element)
+    return Mask(c.dims, (), (c.w.op(ait.CompareOp, x, largest, properties={"predicate": StringAttr("gt")}),))
+
+
 def both(c: Call) -> Value:
     """a and b, on booleans."""
     return _boolean(c, "self").both(_boolean(c, "other"), c.dims).proved(c.w.scope)
@@ -250,7 +262,7 @@ def where(condition: str, a: str, b: str) -> Row:
 # ** conversions **
 
 
-_EXACT_INTEGERS = {f16: 2**11, bf16: 2**8, f32: 2**24, f64: 2**53}
+_EXACT_INTEGERS: dict[Attribute, int] = {f16: 2**11, bf16: 2**8, f32: 2**24, f64: 2**53}
 
 
 def _counted_in(c: Call, source: Affine) -> SSAValue | None:
@@ -311,6 +323,7 @@ ROWS: dict[str, Row] = {
     "aten.log1p.default": unary(ait.Log1pOp),
     "aten.expm1.default": unary(ait.Expm1Op),
     "aten.clamp.default": clamp,
+    "aten.clamp.Tensor": clamp,
     # activations
     "aten.relu.default": unary(ait.ReluOp),
     "aten.tanh.default": unary(ait.TanhOp),
@@ -329,6 +342,7 @@ ROWS: dict[str, Row] = {
         for overload in ("Tensor", "Scalar")
     },
     "aten.isnan.default": is_nan,
+    "aten.isinf.default": is_infinite,
     "aten.logical_and.default": both,
     "aten.__and__.Tensor": both,
     "aten.bitwise_and.Tensor": both,

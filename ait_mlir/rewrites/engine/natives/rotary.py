@@ -21,7 +21,7 @@ def is_half(op: SliceOp, which: IntegerAttr) -> bool:
     scope, part = scope_of(op), tensor_type(op.output)
     *outer, last = tensor_type(op.input).dims
     size = part.dims[-1]
-    if not same_dims(part.dims[:-1], outer, scope) or not scope.equal(size * 2, last):
+    if not same_dims(part.dims[:-1], tuple(outer), scope) or not scope.equal(size * 2, last):
         return False
     start = op.offsets.data[-1]
     return scope.equal(start, size if which.value.data else const(0))
