@@ -10,6 +10,7 @@ from ait_mlir.lowering.kernels import (
     elementwise,
     gemm,
     gemm_hopper,
+    gemm_packed,
     index,
     norm,
     reduce,
@@ -27,6 +28,7 @@ PROVIDERS: tuple[Kernel, ...] = (
     *reduce.KERNELS,
     *gemm.KERNELS,
     *gemm_hopper.KERNELS,
+    *gemm_packed.KERNELS,
     *attention.KERNELS,
     *attention_cudnn.KERNELS,
 )
