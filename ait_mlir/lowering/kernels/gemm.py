@@ -331,8 +331,9 @@ class CublasLtGemm(ContractionKernel):
 def _rounds_twice(op: ContractionOp) -> bool:
     """Whether some algorithms of cuBLASLt round the result twice: 2 bytes, bias and one more step but relu."""
     found = library_epilogue(op)
-    more = found is not None and (found.residual is not None or found.activation == "ait.fast_gelu")
-    return more and found.bias is not None and _is_narrow(_kind(op))
+    if found is None or found.bias is None:
+        return False
+    return (found.residual is not None or found.activation == "ait.fast_gelu") and _is_narrow(_kind(op))
 
 
 def _has_even_rows(op: ContractionOp, problem: Problem) -> bool:
