@@ -21,7 +21,7 @@ from ait_mlir.lowering.kernels.contraction import (
     library_epilogue,
     library_prefix,
 )
-from ait_mlir.lowering.kernels.gemm_tiles import CLOCK, GemmTile, best_tiles, tile_for_few_rows
+from ait_mlir.lowering.kernels.gemm_tiles import CLOCK, TILES, GemmTile, best_tiles, tile_for_few_rows
 
 __all__ = ["KERNELS", "CublasLtGemm", "NativeGemm", "OpenBlasGemm", "library_epilogue", "library_prefix"]
 
@@ -113,6 +113,7 @@ class NativeGemm(ContractionKernel):
     """Our own, with any epilogue: mma.sync on CUDA for f16 and bf16, else plain arithmetic; vectors on the CPU."""
 
     provider = "native"
+    optional_keys = frozenset({"small_rows", *TILES[0].config("small_")})
 
     def takes(self, op: ContractionOp, target: Target) -> bool:
         return len(op.operands) <= 16

@@ -12,7 +12,7 @@ from ait_mlir.dialects.ait.dtypes import compute_type
 from ait_mlir.dialects.ait.elementwise import FusedElementwiseOp, YieldOp
 from ait_mlir.dialects.ait.gemm import ContractionOp
 from ait_mlir.dialects.ait.types import scope_of, tensor_type
-from ait_mlir.lowering.kernels import Target
+from ait_mlir.lowering.kernels.base import Target
 
 
 @dataclass(frozen=True)
@@ -40,12 +40,18 @@ def fragments(op: Operation, target: Target) -> Iterator[Fragment]:
             yield Fragment(parts, graph, cut)
 
 
-def standalone(op: Operation) -> tuple[GraphOp, Operation]:
-    """A graph that holds a copy of `op` and nothing else, with the op's operands as inputs; and the copy."""
-    operands = list(dict.fromkeys(op.operands))
+def standalone(op: Operation, shared: bool = True) -> tuple[GraphOp, Operation]:
+    """A graph that holds a copy of `op` and nothing else, with the op's operands as inputs; and the copy.
+
+    An operand that occurs twice is one input, unless `shared` is False.
+    """
+    operands = list(dict.fromkeys(op.operands) if shared else op.operands)
     graph = GraphOp("candidate", [(f"x{i}", tensor_type(v)) for i, v in enumerate(operands)], scope_of(op))
     mapping: dict[SSAValue, SSAValue] = dict(zip(operands, graph.block.args, strict=True))
     clone = op.clone(mapping)
+    for i, value in enumerate([] if shared else graph.block.args):
+        clone.operands[i] = value
+    clone.attributes.pop("kernel", None)
     graph.block.add_op(clone)
     for i, result in enumerate(clone.results):
         graph.block.add_op(OutputOp(f"y{i}", result))
