@@ -65,7 +65,7 @@ class Way:
 
 @dataclass(frozen=True)
 class Choice:
-    """Ways over ranges of `axis`: way i while the axis is at most `upto[i]`, the last one beyond; one way has no axis."""
+    """Ways over ranges of `axis`: way i while the axis is at most `upto[i]`, the last beyond; one way needs none."""
 
     ways: tuple[Way, ...]
     upto: tuple[int, ...] = ()
@@ -107,34 +107,38 @@ def read_ranges(config: DictionaryAttr) -> Choice:
     data = config.data
     if set(data) != {"axis", "upto", "ways"}:
         raise ValueError(f"ranges has axis, upto and ways; found {', '.join(sorted(data)) or 'nothing'}")
-    axis, upto, ways = data["axis"], data["upto"], data["ways"]
-    if not isinstance(axis, StringAttr) or not isinstance(upto, ArrayAttr) or not isinstance(ways, ArrayAttr):
+    axis, upto, ways = data["axis"], _items(data["upto"]), _items(data["ways"])
+    if not isinstance(axis, StringAttr) or upto is None or ways is None:
         raise ValueError('expected ranges like {axis = "batch", upto = [8 : i64], ways = [{kernels = [...]}, ...]}')
     try:
         expression = parse(axis.data)
     except (DimSyntaxError, DimError) as error:
         raise ValueError(f"the axis {axis.data!r} of ranges is no dim expression: {error}") from None
-    limits = [cast(IntegerAttr[Any], n).value.data for n in upto.data if isinstance(n, IntegerAttr)]
-    if len(limits) != len(upto.data) or limits != sorted(set(limits)):
-        raise ValueError(f"upto of ranges must be integers that grow, found {upto}")
-    if len(ways.data) != len(limits) + 1:
-        raise ValueError(f"{len(limits)} limits make {len(limits) + 1} ranges, found {len(ways.data)} ways")
-    return Choice(tuple(_read_way(w) for w in ways.data), tuple(limits), expression)
+    limits = [cast(IntegerAttr[Any], n).value.data for n in upto if isinstance(n, IntegerAttr)]
+    if len(limits) != len(upto) or limits != sorted(set(limits)):
+        raise ValueError(f"upto of ranges must be integers that grow, found {data['upto']}")
+    if len(ways) != len(limits) + 1:
+        raise ValueError(f"{len(limits)} limits make {len(limits) + 1} ranges, found {len(ways)} ways")
+    return Choice(tuple(_read_way(w) for w in ways), tuple(limits), expression)
+
+
+def _items(attr: Attribute | None) -> tuple[Attribute, ...] | None:
+    return tuple(cast(ArrayAttr[Attribute], attr).data) if isinstance(attr, ArrayAttr) else None
 
 
 def _read_way(attr: Attribute) -> Way:
-    data = attr.data if isinstance(attr, DictionaryAttr) else {}
-    kernels, cut = data.get("kernels"), data.get("cut")
-    if not isinstance(kernels, ArrayAttr) or not set(data) <= {"kernels", "cut"}:
+    data: Mapping[str, Attribute] = attr.data if isinstance(attr, DictionaryAttr) else {}
+    kernels, cut = _items(data.get("kernels")), data.get("cut")
+    if kernels is None or not set(data) <= {"kernels", "cut"}:
         raise ValueError(f"a way of ranges is {{kernels = [...]}}, with cut = N where it is cut; found {attr}")
     if cut is not None and not isinstance(cut, IntegerAttr):
         raise ValueError(f"the cut of a way must be an integer, found {cut}")
     steps: list[tuple[str, Config]] = []
-    for kernel in kernels.data:
+    for kernel in kernels:
         if not isinstance(kernel, KernelAttr) or kernel.provider.data == RANGES:
             raise ValueError(f'the kernels of a way are like #ait.kernel<"native", {{}}>, found {kernel}')
         steps.append((kernel.provider.data, config_of(kernel.config)))
-    return Way.of(None if cut is None else cut.value.data, steps)
+    return Way.of(None if cut is None else cast(IntegerAttr[Any], cut).value.data, steps)
 
 
 @dataclass(frozen=True)
@@ -261,4 +265,3 @@ def choice_problem(provider: str, config: DictionaryAttr, op: Operation, target:
 def _config_problem(kernel: Kernel, config: Config, op: Operation, target: Target) -> str | None:
     problem = kernel.config_problem(op, config, target)
     return None if problem is None else f"{kernel.provider} kernel for {op.name}: {problem}"
-

@@ -58,7 +58,7 @@ def current_setting(kind: str) -> Setting:
     from ait_mlir.host.cpu import cpu_fields
     from ait_mlir.runtime.loading import cublaslt_candidates, openblas_candidates
 
-    compiler = toolchain("cuda" if kind == "cuda" else "cpu", detect_cuda_arch() or "sm_90a" if kind == "cuda" else "native")
+    compiler = toolchain("cuda", detect_cuda_arch() or "sm_90a") if kind == "cuda" else toolchain("cpu", "native")
     version = next((line for line in compiler.identity.splitlines() if "release" in line or "gcc" in line), "")
     if kind == "cuda":
         libraries = card.library_versions(cublaslt_candidates())
@@ -236,7 +236,8 @@ class Selector:
 
     def _measured(self, task: Task, known: Known) -> list[Measured]:
         return [
-            Measured(self._place(task, p), {w: t for w, t in times.items() if t is not None}) for p, times in known.items()
+            Measured(self._place(task, p), {w: t for w, t in times.items() if t is not None})
+            for p, times in known.items()
         ]
 
     def _place(self, task: Task, point: Point) -> int:
@@ -288,7 +289,9 @@ def _merged(columns: Sequence[Mapping[Way, Times]], ways: set[Way]) -> dict[Way,
     """The times of ways that ran in every column: geometric means."""
     common = [w for w in columns[0] if w in ways and all(w in c for c in columns)]
     return {
-        w: Times(math.exp(sum(math.log(c[w].seconds) for c in columns) / len(columns)), max(c[w].spread for c in columns))
+        w: Times(
+            math.exp(sum(math.log(c[w].seconds) for c in columns) / len(columns)), max(c[w].spread for c in columns)
+        )
         for w in common
     }
 

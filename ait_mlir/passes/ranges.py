@@ -9,15 +9,17 @@ from dataclasses import dataclass
 from ait_mlir.dims import Expr, const, from_terms
 from ait_mlir.lowering.choices import Choice, Way
 
-TIE = 0.01
+TIE = 0.0075
 """Ways whose times differ by less, as a ratio, are equal."""
-SWITCH = 0.01
+MOST_NOISE = 0.02
+"""Times that differ by more are never taken for equal, however much the samples differ."""
+SWITCH = 0.02
 """What another way has to gain over a range, as a ratio at one point, to be worth a branch and its code."""
 
 
 @dataclass(frozen=True)
 class Times:
-    """The median of the samples in seconds, and half of them lie within this ratio of it."""
+    """The median of the samples in seconds, and its standard error as a ratio."""
 
     seconds: float
     spread: float
@@ -36,7 +38,7 @@ class Measured:
             return math.inf
         best = min(self.times.values(), key=lambda t: t.seconds)
         mine = self.times[way]
-        noise = max(TIE, 2 * min(0.05, max(mine.spread, best.spread)))
+        noise = max(TIE, min(MOST_NOISE, 2 * max(mine.spread, best.spread)))
         ratio = mine.seconds / best.seconds
         return 0.0 if ratio <= 1 + noise else math.log(ratio)
 
@@ -54,8 +56,8 @@ def axis_of(dims: Sequence[Expr]) -> Expr:
 def choose(measured: Sequence[Measured], order: Sequence[Way], axis: Expr) -> Choice | None:
     """The ways over the axis that lose least in all, a switch costing `SWITCH`; None where no way can run everywhere.
 
-    Of ways that are equal within the noise the one that comes first in `order` is taken, and the neighbour's before that.
-    A range ends in the geometric middle of the two places that it lies between.
+    Of ways that are equal within the noise the one that comes first in `order` is taken, and the neighbour's before
+    that. A range ends in the geometric middle of the two places that it lies between.
     """
     places = sorted(measured, key=lambda m: m.at)
     ways = [w for w in order if any(w in m.times for m in places)]

@@ -1,8 +1,8 @@
 """Choose for every op the kernel that runs it, and write the choice into the IR.
 
 A candidate is the op as it is on one kernel, or cut into several ops, each on a kernel of its own ("library gemm, then
-one fused kernel"). What was measured decides (measure.py), on this card or, without one, by the times that come with the
-package; else the smallest estimate. An op that already has a `kernel` keeps it.
+one fused kernel"). What was measured decides (measure.py), on this card or, without one, by the times that come with
+the package; else the smallest estimate. An op that already has a `kernel` keeps it.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def check_pinned(op: Operation, choice: KernelAttr, target: Target) -> None:
 def select_graph(graph: GraphOp, target: Target, by_time: Selector) -> None:
     """Choose for each op of the graph; ops that are alike, in views that are alike, are chosen once."""
     keys: dict[Operation, object] = {}
-    offers: dict[object, tuple[Operation, list[Candidate]]] = {}
+    offers: dict[object, list[Candidate]] = {}
     tasks: dict[object, Task] = {}
     for op in graph.block.ops:
         if not needs_kernel(op):
@@ -52,31 +52,33 @@ def select_graph(graph: GraphOp, target: Target, by_time: Selector) -> None:
             continue
         plain = op_key(op)
         if plain not in offers:
-            offers[plain] = op, list(candidates(op, target, configs=2, configs_cut=2))
-            if not offers[plain][1]:
+            offers[plain] = list(candidates(op, target, configs=2, configs_cut=2))
+            if not offers[plain]:
                 raise PassError(
                     f"no kernel for {op.name} on {target.kind} ({', '.join(map(str, op.operand_types))}); "
                     "see docs/internals.md, section 4, for how to add one",
                     op,
                 )
-        keys[op] = plain
-        if len(offers[plain][1]) > 1 and (by_time.meter is not None or by_time.shipped is not None):
+        key: object = plain
+        if len(offers[plain]) > 1 and (by_time.meter is not None or by_time.shipped is not None):
             task = make_task(op)
-            keys[op] = plain, task.text
-            tasks.setdefault(keys[op], task)
-            offers.setdefault(keys[op], offers[plain])
+            key = plain, task.text
+            tasks.setdefault(key, task)
+            offers.setdefault(key, offers[plain])
+        keys[op] = key
     chosen = dict(zip(tasks, by_time.choose(list(tasks.values())), strict=True))
     for op, key in keys.items():
-        choice = chosen.get(key) or Choice((best_by_estimate(offers[key][1]).way,))
+        choice = chosen.get(key) or Choice((best_by_estimate(offers[key]).way,))
         write(op, choice)
 
 
 def write(op: Operation, choice: Choice) -> None:
     """Put a choice on the op, cutting it where the choice says so."""
-    if len(choice.ways) > 1:
+    first, *more = choice.ways
+    if more:
         op.attributes["kernel"] = choice.attr()
         return
-    for part, kernel in zip(place(op, choice.ways[0].cut), choice.ways[0].kernels(), strict=True):
+    for part, kernel in zip(place(op, first.cut), first.kernels(), strict=True):
         part.attributes["kernel"] = kernel
 
 
@@ -101,7 +103,8 @@ class SelectPass(ModulePass):
         set_target(op, target)
         strategies = self.points.split("+")
         if unknown := [s for s in strategies if s not in STRATEGIES]:
-            raise PassError(f"unknown points {unknown[0]!r}; expected some of {', '.join(STRATEGIES)}, as in 'hints+max'")
+            known = ", ".join(STRATEGIES)
+            raise PassError(f"unknown points {unknown[0]!r}; expected some of {known}, as in 'hints+max'")
         if self.measure:
             require_device(target)
         by_time = selector(target, self.measure, strategies)

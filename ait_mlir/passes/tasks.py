@@ -29,8 +29,8 @@ Point = tuple[int, ...]
 class Task:
     """One op to choose a kernel for.
 
-    `graph` declares the dims that the op depends on and no others; `op` is the op in it. `weights` says of each input of
-    the graph whether it is made of params alone.
+    `graph` declares the dims that the op depends on and no others; `op` is the op in it. `weights` says of each input
+    of the graph whether it is made of params alone.
     """
 
     graph: GraphOp

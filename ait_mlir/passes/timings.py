@@ -8,19 +8,23 @@ import hashlib
 import json
 import sqlite3
 import time
-from collections.abc import Generator, Iterable, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from ait_mlir.errors import AitError
 from ait_mlir.host.files import cache_dir, write_atomic
 from ait_mlir.lowering.choices import Way
 from ait_mlir.passes.ranges import Times
 
+TABLES = (
+    "times (key TEXT PRIMARY KEY, seconds REAL, spread REAL, what TEXT, made REAL)",
+    "choices (key TEXT PRIMARY KEY, choice TEXT, made REAL)",
+)
+T = TypeVar("T")
 METHOD = 1
 """Changes with the way in which times are taken: times of another method are measured again."""
-FAILED = "failed"
 
 
 @dataclass(frozen=True)
@@ -54,7 +58,7 @@ class TimingKey:
 class TimingCache:
     """Times and choices by key, in a file that processes share.
 
-    Writers wait for each other; a row appears whole. A file that is no database, or one of another layout, is set aside.
+    Writers wait for each other; a row appears whole. A file that is no database is set aside.
     """
 
     def __init__(self, path: Path | None = None) -> None:
@@ -65,13 +69,13 @@ class TimingCache:
         self.path.parent.mkdir(parents=True, exist_ok=True)
         connection = sqlite3.connect(self.path, timeout=60, isolation_level=None)
         try:
-            connection.execute("CREATE TABLE IF NOT EXISTS times (key TEXT PRIMARY KEY, seconds REAL, spread REAL, what TEXT, made REAL)")
-            connection.execute("CREATE TABLE IF NOT EXISTS choices (key TEXT PRIMARY KEY, choice TEXT, made REAL)")
+            for table in TABLES:
+                connection.execute(f"CREATE TABLE IF NOT EXISTS {table}")
             yield connection
         finally:
             connection.close()
 
-    def _run(self, work: Any) -> Any:
+    def _run(self, work: Callable[[sqlite3.Connection], T]) -> T:
         try:
             with self._open() as connection:
                 return work(connection)
@@ -107,24 +111,33 @@ class TimingCache:
             (k.digest(), None if t is None else t.seconds, None if t is None else t.spread, json.dumps(asdict(k)), made)
             for k, t in rows.items()
         ]
-        self._run(lambda c: self._write(c, "INSERT OR REPLACE INTO times VALUES (?, ?, ?, ?, ?)", values))
+        self._write("INSERT OR REPLACE INTO times VALUES (?, ?, ?, ?, ?)", values)
 
     def choice(self, key: str) -> str | None:
-        row = self._run(lambda c: c.execute("SELECT choice FROM choices WHERE key = ?", (key,)).fetchone())
-        return None if row is None else row[0]
+        rows = self._read("SELECT choice FROM choices WHERE key = ?", key)
+        return rows[0][0] if rows else None
 
     def keep_choice(self, key: str, choice: str) -> None:
         row = [(key, choice, time.time())]
-        self._run(lambda c: self._write(c, "INSERT OR REPLACE INTO choices VALUES (?, ?, ?)", row))
+        self._write("INSERT OR REPLACE INTO choices VALUES (?, ?, ?)", row)
 
-    def _write(self, connection: sqlite3.Connection, statement: str, rows: Sequence[tuple[Any, ...]]) -> None:
-        connection.execute("BEGIN IMMEDIATE")
-        connection.executemany(statement, rows)
-        connection.execute("COMMIT")
+    def _read(self, statement: str, *values: Any) -> list[tuple[Any, ...]]:
+        def work(connection: sqlite3.Connection) -> list[tuple[Any, ...]]:
+            return connection.execute(statement, values).fetchall()
+
+        return self._run(work)
+
+    def _write(self, statement: str, rows: Sequence[tuple[Any, ...]]) -> None:
+        def work(connection: sqlite3.Connection) -> None:
+            connection.execute("BEGIN IMMEDIATE")
+            connection.executemany(statement, rows)
+            connection.execute("COMMIT")
+
+        self._run(work)
 
     def rows(self) -> list[tuple[dict[str, Any], Times]]:
         """All times, with the fields of their keys."""
-        found = self._run(lambda c: c.execute("SELECT what, seconds, spread FROM times WHERE seconds IS NOT NULL").fetchall())
+        found = self._read("SELECT what, seconds, spread FROM times WHERE seconds IS NOT NULL")
         return [(json.loads(what), Times(seconds, spread)) for what, seconds, spread in found]
 
 
@@ -171,7 +184,7 @@ def read_shipped(path: Path) -> Shipped:
             return Shipped(data["arch"], Setting(**data["setting"]), ())
         records: list[Record] = []
         for item in data["records"]:
-            times = {Way.read(json.dumps(w)): (Times(us * 1e-6, spread), source) for w, us, spread, source in item["times"]}
+            times = {Way.read(json.dumps(w)): (Times(us * 1e-6, spread), s) for w, us, spread, s in item["times"]}
             records.append(Record(data["ops"][item["op"]], tuple(item["point"]), item["static"], times))
         return Shipped(data["arch"], Setting(**data["setting"]), tuple(records))
     except (OSError, ValueError, KeyError, TypeError, IndexError) as error:
@@ -187,7 +200,8 @@ def write_shipped(path: Path, shipped: Shipped, command: str) -> None:
     for r in records:
         ordered = sorted(r.times.items(), key=lambda item: (item[1][0].seconds, item[0].text))
         times = [[json.loads(w.text), float(f"{t.seconds * 1e6:.4g}"), round(t.spread, 4), s] for w, (t, s) in ordered]
-        lines.append(json.dumps({"op": numbers[r.op], "point": r.point, "static": r.static, "times": times}, separators=(",", ":")))
+        item = {"op": numbers[r.op], "point": r.point, "static": r.static, "times": times}
+        lines.append(json.dumps(item, separators=(",", ":")))
     head = {"arch": shipped.arch, "method": METHOD, "command": command, "setting": asdict(shipped.setting), "ops": ops}
     text = json.dumps(head, indent=1)[:-2] + ',\n "records": [\n' + ",\n".join(lines) + "\n]}\n"
     write_atomic(path, text.encode())

@@ -27,7 +27,10 @@ struct Timing::Candidate {
 
 Timing::Timing(int device, std::vector<int64_t> dims, int chain, const std::vector<int64_t>& copies, const Tensors& inputs)
     : device_(make_device(device)), dims_(std::move(dims)), chain_(chain) {
-  if (chain < 1 || copies.size() != inputs.size()) fail(ErrorKind::kInput, "a timing needs a chain, and a number for each input");
+  if (chain < 1 || copies.size() != inputs.size() + 1) {
+    fail(ErrorKind::kInput, "a timing needs a chain, a number for each input and one for the outputs");
+  }
+  places_ = static_cast<size_t>(std::max<int64_t>(1, copies.back()));
   const DeviceScope scope(*device_);
   for (size_t i = 0; i < inputs.size(); ++i) {
     const size_t bytes = bytes_of(*inputs[i]);
@@ -56,7 +59,7 @@ bool Timing::run(const Candidate& candidate, int number, void* stream, std::stri
   std::vector<const void*> inputs;
   std::vector<void*> outputs;
   for (const auto& copies : inputs_) inputs.push_back(copies[static_cast<size_t>(number) % copies.size()]->data());
-  for (const auto& buffer : outputs_) outputs.push_back(buffer->data());
+  for (const auto& places : outputs_) outputs.push_back(places[static_cast<size_t>(number) % places.size()]->data());
   const Services services;
   const ait_run_v1 args{dims_.data(), inputs.data(), outputs.data(), nullptr, candidate.arena.data(), stream, services.table()};
   const int32_t status = candidate.library.table().run(&args);
@@ -77,7 +80,10 @@ std::string Timing::add(const std::string& path, const std::string& symbol) {
     for (int32_t i = 0; i < table.num_outputs; ++i) {
       size_t bytes = static_cast<size_t>(dtype_bytes(table.outputs[i].dtype));
       for (int32_t d = 0; d < table.outputs[i].rank; ++d) bytes *= static_cast<size_t>(shapes.output(i)[d]);
-      outputs_.emplace_back(std::make_unique<DeviceBuffer>(*device_))->grow(bytes + 16, "an output to time kernels on");
+      auto& places = outputs_.emplace_back();
+      for (size_t p = 0; p < places_; ++p) {
+        places.emplace_back(std::make_unique<DeviceBuffer>(*device_))->grow(bytes + 16, "an output to time kernels on");
+      }
     }
   }
   if (table.constants_bytes > 0) return "it has constants of its own";

@@ -20,8 +20,8 @@ class Timing {
  public:
   /// @param dims values of the dims of the candidates.
   /// @param chain runs in a row.
-  /// @param copies of each input, used in turns by the runs of a chain, as layers have weights of their own; 1 for an input that all runs
-  /// share, as an activation is still in the cache when the next kernel reads it. The outputs are shared.
+  /// @param copies of each input, used in turns by the runs of a chain, as layers have weights of their own; and last the number of places
+  /// that the outputs take turns between.
   /// @param inputs what the inputs hold; on the host.
   Timing(int device, std::vector<int64_t> dims, int chain, const std::vector<int64_t>& copies, const Tensors& inputs);
   ~Timing();
@@ -43,7 +43,8 @@ class Timing {
   std::vector<int64_t> dims_;
   int chain_;
   std::vector<std::vector<std::unique_ptr<DeviceBuffer>>> inputs_;  ///< of each input its copies
-  std::vector<std::unique_ptr<DeviceBuffer>> outputs_;
+  size_t places_ = 1;
+  std::vector<std::vector<std::unique_ptr<DeviceBuffer>>> outputs_;  ///< of each output its places
   std::vector<std::unique_ptr<Candidate>> candidates_;
 };
 
