@@ -165,6 +165,8 @@ def steps_of(op: Operation, way: Way, target: Target) -> list[Step]:
     steps: list[Step] = []
     for part, (provider, config) in zip(parts, way.steps, strict=True):
         kernel = kernel_of(provider, part, target)
+        if any(kernel.panels(part, i) is not None for i in range(len(part.operands))):
+            raise ValueError(f"{provider} packs a weight, so it cannot be one of several kernels")
         steps.append(Step(part, kernel, dict(config), tuple(numbers.get(v, -1) for v in part.operands)))
     return steps
 

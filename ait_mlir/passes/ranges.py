@@ -38,7 +38,7 @@ class Measured:
             return math.inf
         best = min(self.times.values(), key=lambda t: t.seconds)
         mine = self.times[way]
-        noise = max(TIE, min(MOST_NOISE, 2 * max(mine.spread, best.spread)))
+        noise = max(TIE, min(MOST_NOISE, 3 * max(mine.spread, best.spread)))
         ratio = mine.seconds / best.seconds
         return 0.0 if ratio <= 1 + noise else math.log(ratio)
 

@@ -46,7 +46,7 @@ def with_library(task_text: str = "relu") -> Task:
 
 
 def selector(tmp_path: Path | None, formula: Formula = crossing, **fields: object) -> tuple[Selector, FakeMeter]:
-    meter = FakeMeter(formula, noise=0.015)
+    meter = FakeMeter(formula, noise=0.005)
     cache = None if tmp_path is None else TimingCache(tmp_path / "t.sqlite3")
     return Selector(H200, SETTING, cache, None, meter), meter
 
