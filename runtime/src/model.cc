@@ -79,13 +79,17 @@ std::vector<int64_t> Model::run(const Tensors& inputs, const Tensors& outputs, c
   const RuntimePool::Lease lease(pool_, options.stream);
   Runtime& runtime = *lease;
   const auto needed = static_cast<size_t>(table.arena_bytes(call.dims.data()));
-  if (needed > runtime.arena.bytes()) {
+  if (needed > runtime.arena->bytes()) {
+    if (capturing) {
+      fail(ErrorKind::kInput, "the stream is being captured, and a run of this size needs more memory than any before: "
+                              "run once at this size before the capture");
+    }
     if (runtime.pending) device_->sync(runtime.last_stream);
     runtime.pending = false;
-    runtime.graphs.clear();
-    runtime.arena.grow(needed, "the arena of a run");
+    runtime.make_room(*device_, needed, "the arena of a run");
   }
-  call.arena = runtime.arena.data();
+  runtime.is_recorded |= capturing;
+  call.arena = runtime.arena->data();
   if (runtime.pending && runtime.last_stream != options.stream && !capturing) runtime.event->wait(options.stream);
 
   RunOptions effective = options;
