@@ -108,7 +108,7 @@ class _ProgramPrinter:
     def launch(self, op: LaunchOp) -> None:
         kernel = SymbolTable.lookup_symbol(self.module, op.kernel_name)
         assert isinstance(kernel, KernelOp)
-        key = (op.kernel_name, tuple(strides(v) for v in (*op.ins, *op.outs)))
+        key = (op.kernel_name, tuple((strides(v), is_constant(v)) for v in (*op.ins, *op.outs)))
         function = self.kernels.get(key)
         if function is None:
             function = self.kernels[key] = self.kernel(kernel, op)
@@ -122,7 +122,7 @@ class _ProgramPrinter:
     def kernel(self, kernel: KernelOp, launch: LaunchOp) -> str:
         """Write the file of a kernel for the strides of this launch; returns the name of its function."""
         op = kernel.compute_op()
-        ins = [Arg(f"a{i}", _tensor(v), strides(v)) for i, v in enumerate(launch.ins)]
+        ins = [Arg(f"a{i}", _tensor(v), strides(v), is_constant(v)) for i, v in enumerate(launch.ins)]
         outs = [Arg(f"o{i}", _tensor(v), strides(v)) for i, v in enumerate(launch.outs)]
         config = {k: v.value.data for k, v in kernel.config.data.items() if isinstance(v, IntegerAttr)}
         try:
@@ -171,6 +171,13 @@ def strides(value: SSAValue) -> Shape:
     if isinstance(value.owner, ViewOp):
         return value.owner.strides.data
     return contiguous_strides(cast(BufferType, value.type).dims)
+
+
+def is_constant(value: SSAValue) -> bool:
+    """Whether a buffer lies in the constants, which nothing writes."""
+    while isinstance(value.owner, ViewOp):
+        value = value.owner.source
+    return isinstance(value.owner, ConstantOp)
 
 
 def _tensor(value: SSAValue) -> TensorType:

@@ -6,14 +6,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import cast
 
-from xdsl.dialects.builtin import BFloat16Type, Float16Type
 from xdsl.ir import Operation
 
 from ait_mlir.dialects.ait.gemm import ContractionOp
 from ait_mlir.dialects.ait.types import TensorType, scope_of
 from ait_mlir.dims import Expr, Scope
 from ait_mlir.lowering.kernels.base import Arg, Emission, Strides, Target, element_bytes
-from ait_mlir.lowering.kernels.contraction import Matrix, Problem, epilogue_functor
+from ait_mlir.lowering.kernels.contraction import Matrix, Problem, epilogue_functor, is_narrow
 from ait_mlir.lowering.kernels.gemm import ContractionKernel
 from ait_mlir.lowering.kernels.gemm_tiles import SMS
 
@@ -67,13 +66,14 @@ class HopperTile:
     cluster: int
     teams: int
     groups: int
+    split: int = 1
 
     @property
     def cpp(self) -> str:
         return f"ait::gpu::HopperTile<{', '.join(map(str, self.values()))}>"
 
     def values(self) -> tuple[int, ...]:
-        return (self.m, self.n, self.stages, self.cluster, self.teams, self.groups)
+        return (self.m, self.n, self.stages, self.cluster, self.teams, self.groups, self.split)
 
     def config(self) -> dict[str, int]:
         """As it stands in the IR."""
@@ -89,7 +89,16 @@ class HopperTile:
 
     @property
     def shared_bytes(self) -> int:
-        return 1024 + self.stages * (self.m + self.n) * STAGE_K * 2 + (self.stages + 1) * 16
+        return 2048 + self.stages * (self.m + self.n) * STAGE_K * 2 + self.staging_bytes
+
+    @property
+    def staging_bytes(self) -> int:
+        """Partial sums from other blocks, or at least two boxes of results a warp, or one if the tile has no more."""
+        if self.split > 1:
+            return self.m * self.n * 4 // self.split * (self.split - 1)
+        columns = 64 if self.n % 64 == 0 else 32
+        boxes = min(2, self.results * 2 // columns)
+        return boxes * 4 * self.teams * self.groups * 16 * columns * 2
 
     @property
     def results(self) -> int:
@@ -99,7 +108,7 @@ class HopperTile:
     @property
     def registers(self) -> int:
         """Registers of a thread that computes."""
-        return {1: 255, 2: 232, 3: 160}.get(self.teams * self.groups, 112)
+        return {1: 248, 2: 232, 3: 160}.get(self.teams * self.groups, 112)
 
     def check(self) -> None:
         """Raise `ValueError` where the template's static assertions would fail."""
@@ -112,6 +121,9 @@ class HopperTile:
             "the results of a thread fit in registers": self.results + 40 <= self.registers,
             "cluster is 1, 2 or 4": self.cluster in (1, 2, 4),
             "at least 2 stages": self.stages >= 2,
+            "split is 1, 2, 4 or 8": self.split in (1, 2, 4, 8),
+            "only blocks of one team in no other cluster split k": self.split == 1 or self.cluster == self.teams == 1,
+            "a block finishes a multiple of 16 columns": self.n % (16 * max(1, self.split)) == 0,
             "at most 227 KiB of shared memory": self.shared_bytes <= SHARED_LIMIT,
         }
         wrong = [what for what, holds in problems.items() if not holds]
@@ -142,21 +154,29 @@ class HopperTile:
         return START_SECONDS + rounds * (products + results * extra) + results * last
 
 
-KEYS = ("tile_m", "tile_n", "stages", "cluster", "teams", "groups")
+KEYS = ("tile_m", "tile_n", "stages", "cluster", "teams", "groups", "split")
 
 TILES = (
-    HopperTile(128, 128, 6, 1, 2, 1),
-    HopperTile(128, 192, 5, 1, 2, 1),
-    HopperTile(128, 128, 6, 1, 2, 2),
-    HopperTile(192, 128, 5, 1, 1, 3),
-    HopperTile(128, 96, 7, 1, 2, 2),
-    HopperTile(128, 96, 7, 1, 2, 1),
-    HopperTile(64, 256, 5, 1, 2, 1),
-    HopperTile(128, 128, 6, 2, 2, 1),
-    HopperTile(64, 128, 8, 1, 2, 1),
+    HopperTile(128, 128, 5, 1, 2, 1),
+    HopperTile(128, 128, 5, 2, 2, 1),
+    HopperTile(128, 128, 5, 2, 2, 2),
+    HopperTile(128, 192, 4, 1, 1, 2),
+    HopperTile(128, 192, 4, 2, 1, 2),
+    HopperTile(128, 192, 4, 1, 2, 1),
+    HopperTile(128, 256, 4, 2, 1, 2),
+    HopperTile(192, 128, 4, 1, 1, 3),
+    HopperTile(64, 256, 4, 1, 2, 1),
+    HopperTile(64, 128, 6, 1, 1, 1),
+    HopperTile(64, 128, 6, 1, 1, 1, 2),
+    HopperTile(64, 128, 6, 1, 1, 1, 4),
     HopperTile(64, 64, 8, 1, 1, 1),
+    HopperTile(64, 64, 6, 1, 1, 1, 2),
+    HopperTile(64, 64, 6, 1, 1, 1, 4),
     HopperTile(64, 32, 8, 1, 1, 1),
-    HopperTile(128, 32, 8, 1, 1, 2),
+    HopperTile(64, 32, 6, 1, 1, 1, 2),
+    HopperTile(128, 64, 6, 1, 1, 2),
+    HopperTile(128, 64, 6, 1, 1, 2, 2),
+    HopperTile(128, 64, 6, 1, 1, 2, 4),
 )
 
 
@@ -188,7 +208,7 @@ class HopperGemm(ContractionKernel):
         return (
             target.kind == "cuda"
             and target.arch == "sm_90a"
-            and isinstance(kind, Float16Type | BFloat16Type)
+            and is_narrow(kind)
             and len(op.operands) <= 16
             and scope_of(op).positive(op.split_a()[2])
         )
@@ -241,13 +261,15 @@ class HopperGemm(ContractionKernel):
                 f"the tile {tile.config()} needs tile_n to be a multiple of 64 where b is contiguous along n"
             )
         flags = ", ".join("true" if flag else "false" for flag in (a_k, b_k))
+        early = ", ".join("true" if x.arg.constant else "false" for x in (problem.a, problem.b))
+        vectors = sum(1 << i for i, x in enumerate(problem.extras) if x.row.as_int() == 0)
         return Emission(
             ("ait/math.h", "ait/kernels/gpu/gemm_wgmma.cuh"),
             definition,
-            f"return ait::gpu::gemm_wgmma<{tile.cpp}, {flags}, {functor}>(\n"
+            f"return ait::gpu::gemm_wgmma<{tile.cpp}, {flags}, {vectors}, {functor}>(\n"
             f"      ctx, {problem.shape_cpp('gpu', cpp_dims)},\n"
             f"      {problem.a.cpp('gpu', cpp_dims)}, {problem.b.cpp('gpu', cpp_dims)},\n"
-            f"      {problem.d.cpp('gpu', cpp_dims, const=False)}, {problem.extras_cpp('gpu', cpp_dims)});\n",
+            f"      {problem.d.cpp('gpu', cpp_dims, const=False)}, {problem.extras_cpp('gpu', cpp_dims)}, {early});\n",
         )
 
 
