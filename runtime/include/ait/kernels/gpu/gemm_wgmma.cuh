@@ -108,7 +108,7 @@ __device__ __forceinline__ void copy_step(const Args& args, uint32_t to, uint32_
   }
   if (b) {
     copy_operand<Tile, Tile::kN, kBK, Tile::kCluster>(to + Tile::kABytes, &args.b_map, barrier, tile.n * Tile::kN, step * Tile::kK,
-                                                      args.b_inner ? inner : 0, args.b_outer ? outer : 0, rank);
+                                                      args.b_inner ? inner : 0, args.b_outer ? outer : 0, Tile::kCluster > 1 ? rank : 0);
   }
 }
 
