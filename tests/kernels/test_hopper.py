@@ -111,5 +111,5 @@ def test_compiles(tmp_path: Path) -> None:
     except AitError as e:
         pytest.skip(str(e))
     cases = hopper_cases()
-    chosen = [cases[name] for name in ("gemm-rcr-f16", "bmm-ccc-bf16", "gelu-f16", "wide-bf16", "split2-rcr-f16")]
+    chosen = [cases[name] for name in ("gemm-rcr-f16", "bmm-ccc-bf16", "gelu-f16", "wide-bf16", "split4-rcr-f16")]
     assert build_library(sources_of(chosen, CUDA), CUDA, tmp_path).exists()
