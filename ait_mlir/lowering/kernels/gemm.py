@@ -221,9 +221,9 @@ class OpenBlasGemm(ContractionKernel):
 class CublasLtGemm(ContractionKernel):
     """cuBLASLt with the epilogues it has: bias, residual, relu, tanh-form gelu.
 
-    For bias and residual together only its Hopper kernels round once; the older ones round product + residual to the
-    element type before they add the bias (docs/measurements.md). So a 2-byte gemm with both is taken only where every
-    row starts on 16 bytes, which those kernels want; the runtime library then picks among them.
+    Only its Hopper kernels round once where a bias and a residual, or a bias and the gelu, stand together; the older
+    ones round to the element type before the second of them (docs/measurements.md). So a 2-byte gemm with both is taken
+    only where every row starts on 16 bytes, which those kernels want; the runtime library then picks among them.
     """
 
     provider = "cublaslt"
@@ -326,10 +326,11 @@ class CublasLtGemm(ContractionKernel):
 
 
 def _rounds_twice(op: ContractionOp) -> bool:
-    """Whether some algorithms of cuBLASLt round the result twice: a 2-byte one with bias and residual."""
-    epilogue = library_epilogue(op)
-    both = epilogue is not None and epilogue.bias is not None and epilogue.residual is not None
-    return both and is_narrow(_kind(op))
+    """Whether some algorithms of cuBLASLt round the result twice: 2 bytes, bias and one more step but relu."""
+    found = library_epilogue(op)
+    if found is None or found.bias is None:
+        return False
+    return (found.residual is not None or found.activation == "ait.fast_gelu") and is_narrow(_kind(op))
 
 
 def _has_even_rows(op: ContractionOp, problem: Problem) -> bool:
