@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import cast
 
 from xdsl.dialects.builtin import ModuleOp
@@ -95,7 +95,7 @@ class _Calls:
 
 def _renamed(arg: Arg | None, name: str) -> Arg:
     assert arg is not None
-    return Arg(name, arg.type, arg.strides)
+    return replace(arg, name=name)
 
 
 class _ProgramPrinter:
@@ -153,7 +153,7 @@ class _ProgramPrinter:
     def launch(self, op: LaunchOp) -> None:
         kernel = SymbolTable.lookup_symbol(self.module, op.kernel_name)
         assert isinstance(kernel, KernelOp)
-        key = (op.kernel_name, tuple(strides(v) for v in (*op.ins, *op.outs)))
+        key = (op.kernel_name, tuple((strides(v), is_constant(v)) for v in (*op.ins, *op.outs)))
         calls = self.kernels.get(key)
         if calls is None:
             calls = self.kernels[key] = self.calls(kernel, op)
@@ -168,7 +168,7 @@ class _ProgramPrinter:
     def calls(self, kernel: KernelOp, launch: LaunchOp) -> _Calls:
         """Write the files of a kernel for the strides of this launch; returns how its functions are called."""
         op, config = kernel.compute_op(), kernel.config
-        ins = [Arg(f"a{i}", _tensor(v), strides(v)) for i, v in enumerate(launch.ins)]
+        ins = [Arg(f"a{i}", _tensor(v), strides(v), is_constant(v)) for i, v in enumerate(launch.ins)]
         outs = [Arg(f"o{i}", _tensor(v), strides(v)) for i, v in enumerate(launch.outs)]
         what = describe(kernel)
         try:
@@ -247,6 +247,13 @@ def strides(value: SSAValue) -> Shape:
     if isinstance(value.owner, ViewOp):
         return value.owner.strides.data
     return contiguous_strides(cast(BufferType, value.type).dims)
+
+
+def is_constant(value: SSAValue) -> bool:
+    """Whether a buffer lies in the constants, which nothing writes."""
+    while isinstance(value.owner, ViewOp):
+        value = value.owner.source
+    return isinstance(value.owner, ConstantOp)
 
 
 def _tensor(value: SSAValue) -> TensorType:

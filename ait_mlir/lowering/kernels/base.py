@@ -62,11 +62,15 @@ def is_row_major(dims: Sequence[Expr], strides: Sequence[Expr], scope: Scope | N
 
 @dataclass(frozen=True)
 class Arg:
-    """One buffer as the kernel function sees it: a typed pointer called `name`, strides in elements."""
+    """One buffer as the kernel function sees it: a typed pointer called `name`, strides in elements.
+
+    `constant`: nothing ever writes it, so a kernel may read it before the launch before has ended.
+    """
 
     name: str
     type: TensorType
     strides: Strides
+    constant: bool = False
 
     def is_contiguous(self) -> bool:
         return is_row_major(self.type.dims, self.strides)
