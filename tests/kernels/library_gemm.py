@@ -99,9 +99,11 @@ class ConfiguredCase(Case):
         return text.replace(", nullptr, dims[", ", ait_test_workspace(), dims[") if self.provider == "cudnn" else text
 
 
-def on_kernel(case: Case, provider: str, config: Mapping[str, int] | None = None) -> ConfiguredCase:
+def on_kernel(
+    case: Case, provider: str, config: Mapping[str, int] | None = None, constants: Sequence[int] = ()
+) -> ConfiguredCase:
     """The same case on the kernel of `provider`."""
-    made = ConfiguredCase(case.text, case.envs, case.strides, case.offset)
+    made = ConfiguredCase(case.text, case.envs, case.strides, case.offset, constants=constants)
     made.provider, made.config = provider, config or {}
     return made
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import os
 import shutil
 import subprocess
@@ -15,7 +14,7 @@ from ait_mlir.dialects.ait.types import scope_of
 from ait_mlir.dims import parse
 from ait_mlir.lowering.kernels import Target, kernels_for
 from ait_mlir.lowering.kernels.attention_cudnn import CudnnAttention
-from ait_mlir.passes.select import by_estimate, candidates
+from ait_mlir.passes.candidates import Candidate, best_by_estimate, candidates
 from tests.kernels.cudnn import LONGER, cudnn_attention, cudnn_cases
 from tests.kernels.harness import Case
 
@@ -89,10 +88,15 @@ def test_strides(position: int, strides: str, takes: bool) -> None:
 
 def test_without_a_card_it_is_not_chosen() -> None:
     op = case(**SAME).op
-    assert KERNEL.heuristic(op, CUDA) == math.inf
     found = list(candidates(op, CUDA))
-    assert "cudnn" in {c.kernels[0][0].provider for c in found}
-    assert by_estimate(op, found, CUDA).kernels[0][0].provider == "native"
+    (cudnn,) = (c for c in found if "cudnn" in c.way.describe())
+    assert cudnn.only_timed
+    assert "native" in best_by_estimate(found).way.describe()
+    assert (
+        best_by_estimate([Candidate(c.way, c.estimate * (1 if c is cudnn else 9), c.only_timed) for c in found]).way
+        != cudnn.way
+    )
+    assert best_by_estimate([cudnn]) is cudnn
 
 
 def test_what_it_is_told() -> None:

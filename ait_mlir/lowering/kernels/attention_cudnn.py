@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from typing import cast
 
@@ -14,7 +13,7 @@ from ait_mlir.dialects.ait.dtypes import BY_IR
 from ait_mlir.dialects.ait.types import TensorType, scope_of
 from ait_mlir.dims import Expr, Scope, const
 from ait_mlir.lowering.cpp import literal
-from ait_mlir.lowering.kernels.base import Arg, Emission, Kernel, Strides, Target
+from ait_mlir.lowering.kernels.base import Arg, Emission, Kernel, Strides, Target, bytes_moved, estimate_env
 from ait_mlir.lowering.kernels.loops import broadcast_strides
 
 __all__ = ["KERNELS", "CudnnAttention"]
@@ -23,6 +22,8 @@ LARGEST_HEAD = 128
 PIECE = 8
 """Elements of 16 bytes: what every stride of q, k, v and the result is a multiple of."""
 MAX_PLANS = 3
+SECONDS, RATE = 4.5e-6, 450e12
+"""As benchmarks/device/attention_cudnn.py measures them on an H200."""
 WORKSPACE, WORKSPACE_LIMIT = 256, 32 << 20
 FEW_ROWS, MOST_SPLITS = 16, 8
 """Where there are few rows, a plan may split the columns; each part has a result, a sum and a maximum in f32."""
@@ -42,6 +43,7 @@ class CudnnAttention(Kernel):
 
     provider = "cudnn"
     name = "attention"
+    only_timed = True
 
     def matches(self, op: Operation, target: Target) -> bool:
         if not isinstance(op, AttentionOp) or target.kind != "cuda":
@@ -72,7 +74,11 @@ class CudnnAttention(Kernel):
         return [{"algo": i} for i in range(MAX_PLANS)]
 
     def heuristic(self, op: Operation, target: Target) -> float:
-        return math.inf
+        op = cast(AttentionOp, op)
+        q, v, scope = _type(op.q.type).dims, _type(op.v.type).dims, scope_of(op)
+        flops = 2.0 * (q[0] * q[1] * q[2] * v[2] * (q[3] + v[3])).evaluate(estimate_env(scope))
+        busy = flops / (RATE if op.causal is None else 2 * RATE)
+        return SECONDS + max(busy, bytes_moved(op, scope) / target.bandwidth)
 
     def accepts(self, op: Operation, position: int, strides: Strides, scope: Scope) -> bool:
         if position == 3 and len(op.operands) == 4:
