@@ -53,23 +53,31 @@ def build_library(sources: Mapping[str, str], target: Target, workdir: str | os.
 
     Raises `ToolchainError` when the compiler is missing, `CompileError` with its first errors when it refuses a source.
     """
+    tools = toolchain(target.kind, target.arch)
+    library = build_with(tools, sources, workdir, f"compiling for {target.kind}")
+    output = Path(workdir).resolve() / "model.so"
+    copy_atomic(library, output)
+    return output
+
+
+def build_with(tools: Toolchain, sources: Mapping[str, str], workdir: str | os.PathLike[str], label: str) -> Path:
+    """The library of `sources` in the cache, made with any compiler and flags; the sources are left in `workdir`.
+
+    `tools.identity` tells apart what the sources include from elsewhere than `runtime/include`. Raises like `build_library`.
+    """
     directory = Path(workdir).resolve()
     directory.mkdir(parents=True, exist_ok=True)
     for name, text in sources.items():
         if not _SOURCE_NAME.fullmatch(name):
             raise CompileError(f"{name!r} cannot be the name of a source: expected letters, digits, '_', '.' and '-'")
         write_atomic(directory / name, text.encode())
-    tools = toolchain(target.kind, target.arch)
     shared = _digest(_tree(cpp_root() / "include"), *(text for name, text in sources.items() if not _is_compiled(name)))
     units = [
         _Unit(directory / name, _digest(tools.identity, *tools.compile_flags, shared, name, text))
         for name, text in sources.items()
         if _is_compiled(name)
     ]
-    library = _build(tools, units, f"compiling for {target.kind}")
-    output = directory / "model.so"
-    copy_atomic(library, output)
-    return output
+    return _build(tools, units, label)
 
 
 def build_runtime(kind: TargetKind) -> Path:

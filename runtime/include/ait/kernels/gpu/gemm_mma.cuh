@@ -114,7 +114,7 @@ template <class Tile, bool kAK, bool kBK, bool kAligned, class F, class T, class
 __global__ void __launch_bounds__(Tile::kThreads, Tile::kBlocks) gemm_mma_kernel(const __grid_constant__ GemmArgs<T, D, E...> args, int split) {
   using ATile = OperandTile<T, kAK ? Tile::kM : Tile::kK, kAK ? Tile::kK : Tile::kM, Tile::kThreads, kAK>;
   using BTile = OperandTile<T, kBK ? Tile::kN : Tile::kK, kBK ? Tile::kK : Tile::kN, Tile::kThreads, kBK>;
-  extern __shared__ __align__(1024) char gemm_shared[];
+  AIT_DYNAMIC_SHARED(1024, gemm_shared);
   char* const shared = gemm_shared;
 
   const int rank = split > 1 ? int(blockIdx.x % uint32_t(split)) : 0;
@@ -181,7 +181,7 @@ __global__ void __launch_bounds__(Tile::kThreads, Tile::kBlocks) gemm_mma_kernel
 #pragma unroll
     for (int j = 0; j < Tile::kMmaN; ++j) {  // keeps reads of the accumulators behind the wait
 #pragma unroll
-      for (int e = 0; e < 4; ++e) asm volatile("" : "+f"(acc[0][j][e])::"memory");
+      for (int e = 0; e < 4; ++e) warpgroup_hold(acc[0][j][e]);
     }
   } else {
     uint32_t a_frag[2][Tile::kMmaM][4], b_frag[2][Tile::kMmaN / 2][4];

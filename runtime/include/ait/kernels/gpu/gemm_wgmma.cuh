@@ -137,11 +137,7 @@ __device__ __forceinline__ void store_aligned(D* to, const Span<compute_t<D>>& f
     for (int i = 0; i < kSpan; ++i) raw.pieces[i / (kSpan / kPieces<D>)].v[i % (kSpan / kPieces<D>)] = convert<D>(from.v[i]);
 #pragma unroll
     for (int p = 0; p < kPieces<D>; ++p) {
-      const Words words = bit_cast<Words>(raw.pieces[p]);
-      asm volatile("{\n.reg .pred p;\nsetp.ne.b32 p, %5, 0;\n@p st.global.v4.b32 [%0], {%1, %2, %3, %4};\n}\n" ::"l"(
-                       reinterpret_cast<Piece<D>*>(to) + p),
-                   "r"(words.v[0]), "r"(words.v[1]), "r"(words.v[2]), "r"(words.v[3]), "r"(int(exists))
-                   : "memory");
+      store_16_if(reinterpret_cast<Piece<D>*>(to) + p, bit_cast<Words>(raw.pieces[p]).v, exists);
     }
   } else {
     if (exists) store_span(to, 1, true, kSpan, from);
@@ -204,7 +200,7 @@ __device__ __forceinline__ void finish_accumulators(const GemmArgs<T, D, E...>& 
 template <class Tile, bool kAK, bool kBK, class F, class T, class D, class... E>
 __global__ void __launch_bounds__(Tile::kThreads, 1) gemm_wgmma_kernel(const __grid_constant__ HopperArgs<T, D, E...> args) {
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)
-  extern __shared__ char shared[];
+  AIT_DYNAMIC_SHARED(16, shared);
   const uint32_t stages = (shared_address(shared) + 1023u) & ~1023u;
   const uint32_t full = stages + Tile::kStages * Tile::kStageBytes, empty = full + Tile::kStages * 8, turns = empty + Tile::kStages * 8;
   const int warp = __shfl_sync(0xffffffffu, int(threadIdx.x) / 32, 0);

@@ -52,6 +52,9 @@ __device__ __forceinline__ void warpgroup_wait() {
 #endif
 }
 
+/// @brief Keeps reads of an accumulator behind the wait before this.
+__device__ __forceinline__ void warpgroup_hold(float& accumulator) { asm volatile("" : "+f"(accumulator)::"memory"); }
+
 /// @brief c += a @ b^T for tiles a of 64 rows and b of 8 * kColumns8 rows, 16 elements along K. Started, not finished.
 /// Warp w of the four holds rows 16 w ... of c, laid out as `mma_16x8x16` does, c[j] being columns 8 j ....
 template <class T, int kColumns8>
