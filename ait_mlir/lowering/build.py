@@ -63,7 +63,8 @@ def build_library(sources: Mapping[str, str], target: Target, workdir: str | os.
 def build_with(tools: Toolchain, sources: Mapping[str, str], workdir: str | os.PathLike[str], label: str) -> Path:
     """The library of `sources` in the cache, made with any compiler and flags; the sources are left in `workdir`.
 
-    `tools.identity` tells apart what the sources include from elsewhere than `runtime/include`. Raises like `build_library`.
+    `tools.identity` tells apart what the sources include from elsewhere than `runtime/include`.
+    Raises like `build_library`.
     """
     directory = Path(workdir).resolve()
     directory.mkdir(parents=True, exist_ok=True)

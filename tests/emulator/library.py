@@ -34,9 +34,6 @@ static thread_local char ait_emulator_anchor;
 extern "C" void* ait_emulator_anchor_address() { return &ait_emulator_anchor; }
 """
 
-executed: dict[Kind, set[str]] = {"cuda": set(), "rocm": set()}
-"""The mangled names of the kernels that ran, by target, without `_Z`."""
-
 
 def _tools(kind: Kind, flags: Sequence[str], link: Sequence[str] = ()) -> Toolchain:
     base = toolchain("cpu", "native")
@@ -46,7 +43,10 @@ def _tools(kind: Kind, flags: Sequence[str], link: Sequence[str] = ()) -> Toolch
             digest.update(path.read_bytes())
     include = ("-I", str(CPP / "include"), "-I", str(CPP), "-I", str(cpp_root() / "include"))
     return Toolchain(
-        base.compiler, (*COMMON, *flags, *DEFINES[kind], *include), ("-shared", *link), base.identity + digest.hexdigest()
+        base.compiler,
+        (*COMMON, *flags, *DEFINES[kind], *include),
+        ("-shared", *link),
+        base.identity + digest.hexdigest(),
     )
 
 
@@ -72,11 +72,15 @@ class EmulatedLibrary(Library):
         texts = {f"cases{i}.cc": source_of(cases[i : i + size], self.target, i) for i in range(0, len(cases), size)}
         flags = ("-O1", "-fsanitize=thread", "--param=tsan-instrument-func-entry-exit=0", "-ffp-contract=fast")
         tools = _tools(kind, flags, (str(path), "-Wl,-Bsymbolic"))
-        built = build_with(tools, texts | dict(sources or {}) | {"anchor.cc": ANCHOR}, workdir, f"compiling for {kind}, emulated")
+        built = build_with(
+            tools, texts | dict(sources or {}) | {"anchor.cc": ANCHOR}, workdir, f"compiling for {kind}, emulated"
+        )
         self.lib = ctypes.CDLL(str(built))
         self.variables = shared_variables(built)
+        self.executed: set[str] = set()
+        """The mangled names of the kernels that ran, without `_Z`."""
 
-    def _use(self) -> None:
+    def use(self) -> None:
         """Tell the emulator about the shared memory of these kernels, unless it knows."""
         if getattr(self.emulator, "user", None) is self:
             return
@@ -93,15 +97,18 @@ class EmulatedLibrary(Library):
     def _call_on_card(
         self, case: Case, env: Mapping[str, int], placed: Sequence[tuple[np.ndarray, np.ndarray]]
     ) -> None:
-        self._use()
+        self.use()
         ins, _ = case.args()
-        self.emulator.ait_emulator_forget_buffers()
+        self.forget_buffers()
         for i, (_, view) in enumerate(placed):
             self.buffer(view.ctypes.data, extent_bytes(view), i >= len(ins), i)
         try:
             self.call(case, env, [view.ctypes.data for _, view in placed])
         finally:
             self.note_executed()
+
+    def forget_buffers(self) -> None:
+        self.emulator.ait_emulator_forget_buffers()
 
     def buffer(self, address: int, size: int, writable: bool, number: int) -> None:
         """Let kernels touch these bytes; those of a result only after they wrote them."""
@@ -112,7 +119,7 @@ class EmulatedLibrary(Library):
         names.restype = ctypes.c_size_t
         text = ctypes.create_string_buffer(names(None, ctypes.c_size_t(0)))
         names(text, ctypes.c_size_t(len(text)))
-        executed[self.kind].update(text.value.decode().splitlines())
+        self.executed.update(text.value.decode().splitlines())
 
 
 def extent_bytes(view: np.ndarray) -> int:

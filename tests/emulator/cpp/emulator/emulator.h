@@ -20,6 +20,8 @@ struct Site {
   const char* file;
   int line;
 };
+/// The last parameters of a built-in that a kernel calls: from where.
+#define AIT_EMULATOR_CALLER const char *file = __builtin_FILE(), int line = __builtin_LINE()
 #define AIT_EMULATOR_SITE ::ait::emulator::Site{__builtin_FILE(), __builtin_LINE()}
 
 struct Size {

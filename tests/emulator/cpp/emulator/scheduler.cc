@@ -348,10 +348,13 @@ void wait_for_previous() { current->waited_for_previous = true; }
 
 }  // namespace ait::emulator
 
-/// The names of the kernels that ran, one a line. Returns the bytes that it takes.
+/// The names of the kernels that ran since they were last asked for, one a line. Returns the bytes that it takes; forgets them if there are as many.
 extern "C" size_t ait_emulator_executed(char* text, size_t bytes) {
   std::string all;
   for (const std::string& name : ait::emulator::executed) all += name + "\n";
-  if (bytes > all.size()) memcpy(text, all.c_str(), all.size() + 1);
+  if (bytes > all.size()) {
+    memcpy(text, all.c_str(), all.size() + 1);
+    ait::emulator::executed.clear();
+  }
   return all.size() + 1;
 }

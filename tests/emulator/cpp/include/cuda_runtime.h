@@ -70,28 +70,28 @@ inline cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr, int) { ret
 inline constexpr int warpSize = 32;
 
 template <class T>
-T __shfl_sync(uint32_t lanes, T value, int from, int width = 32, ait::emulator::Site site = AIT_EMULATOR_SITE) {
-  return ait::emulator::shuffle(value, ait::emulator::lane_of_part(from, width), "__shfl_sync", site, lanes);
+T __shfl_sync(uint32_t lanes, T value, int from, int width = 32, AIT_EMULATOR_CALLER) {
+  return ait::emulator::shuffle(value, ait::emulator::lane_of_part(from, width), "__shfl_sync", {file, line}, lanes);
 }
 template <class T>
-T __shfl_xor_sync(uint32_t lanes, T value, int mask, int = 32, ait::emulator::Site site = AIT_EMULATOR_SITE) {
-  return ait::emulator::shuffle(value, ait::emulator::lane_index() ^ mask, "__shfl_xor_sync", site, lanes);
+T __shfl_xor_sync(uint32_t lanes, T value, int mask, int = 32, AIT_EMULATOR_CALLER) {
+  return ait::emulator::shuffle(value, ait::emulator::lane_index() ^ mask, "__shfl_xor_sync", {file, line}, lanes);
 }
 template <class T>
-T __shfl_down_sync(uint32_t lanes, T value, int delta, int width = 32, ait::emulator::Site site = AIT_EMULATOR_SITE) {
-  return ait::emulator::shuffle(value, ait::emulator::lane_above(delta, width), "__shfl_down_sync", site, lanes);
+T __shfl_down_sync(uint32_t lanes, T value, int delta, int width = 32, AIT_EMULATOR_CALLER) {
+  return ait::emulator::shuffle(value, ait::emulator::lane_above(delta, width), "__shfl_down_sync", {file, line}, lanes);
 }
 template <class T>
-T __shfl_up_sync(uint32_t lanes, T value, int delta, int width = 32, ait::emulator::Site site = AIT_EMULATOR_SITE) {
-  return ait::emulator::shuffle(value, ait::emulator::lane_below(delta, width), "__shfl_up_sync", site, lanes);
+T __shfl_up_sync(uint32_t lanes, T value, int delta, int width = 32, AIT_EMULATOR_CALLER) {
+  return ait::emulator::shuffle(value, ait::emulator::lane_below(delta, width), "__shfl_up_sync", {file, line}, lanes);
 }
-inline uint32_t __ballot_sync(uint32_t lanes, int vote, ait::emulator::Site site = AIT_EMULATOR_SITE) {
-  return uint32_t(ait::emulator::ballot(vote != 0, "__ballot_sync", site, lanes));
+inline uint32_t __ballot_sync(uint32_t lanes, int vote, AIT_EMULATOR_CALLER) {
+  return uint32_t(ait::emulator::ballot(vote != 0, "__ballot_sync", {file, line}, lanes));
 }
-inline int __any_sync(uint32_t lanes, int vote, ait::emulator::Site site = AIT_EMULATOR_SITE) { return __ballot_sync(lanes, vote, site) != 0; }
-inline int __all_sync(uint32_t lanes, int vote, ait::emulator::Site site = AIT_EMULATOR_SITE) { return __ballot_sync(lanes, !vote, site) == 0; }
-inline void __syncwarp(uint32_t lanes = 0xffffffffu, ait::emulator::Site site = AIT_EMULATOR_SITE) {
-  ait::emulator::meet(ait::emulator::Scope::warp, "__syncwarp", true, nullptr, nullptr, site, lanes);
+inline int __any_sync(uint32_t lanes, int vote, AIT_EMULATOR_CALLER) { return __ballot_sync(lanes, vote, file, line) != 0; }
+inline int __all_sync(uint32_t lanes, int vote, AIT_EMULATOR_CALLER) { return __ballot_sync(lanes, !vote, file, line) == 0; }
+inline void __syncwarp(uint32_t lanes = 0xffffffffu, AIT_EMULATOR_CALLER) {
+  ait::emulator::meet(ait::emulator::Scope::warp, "__syncwarp", true, nullptr, nullptr, {file, line}, lanes);
 }
 inline void cudaGridDependencySynchronize() { ait::emulator::wait_for_previous(); }
 inline void cudaTriggerProgrammaticLaunchCompletion() {}

@@ -117,8 +117,8 @@ __attribute__((noinline, no_sanitize("thread"))) T atomic(T* at, const F& next) 
 }
 }  // namespace ait::emulator
 
-inline void __syncthreads(ait::emulator::Site site = AIT_EMULATOR_SITE) {
-  ait::emulator::meet(ait::emulator::Scope::block, "__syncthreads", true, nullptr, nullptr, site);
+inline void __syncthreads(AIT_EMULATOR_CALLER) {
+  ait::emulator::meet(ait::emulator::Scope::block, "__syncthreads", true, nullptr, nullptr, {file, line});
 }
 inline void __threadfence() {}
 inline void __threadfence_block() {}

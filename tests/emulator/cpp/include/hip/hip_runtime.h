@@ -35,23 +35,23 @@ inline hipError_t hipMemsetAsync(void* data, int value, size_t bytes, hipStream_
 inline constexpr int warpSize = 64;
 
 template <class T>
-T __shfl(T value, int from, int width = 64, ait::emulator::Site site = AIT_EMULATOR_SITE) {
-  return ait::emulator::shuffle(value, ait::emulator::lane_of_part(from, width), "__shfl", site);
+T __shfl(T value, int from, int width = 64, AIT_EMULATOR_CALLER) {
+  return ait::emulator::shuffle(value, ait::emulator::lane_of_part(from, width), "__shfl", {file, line});
 }
 template <class T>
-T __shfl_xor(T value, int mask, int = 64, ait::emulator::Site site = AIT_EMULATOR_SITE) {
-  return ait::emulator::shuffle(value, ait::emulator::lane_index() ^ mask, "__shfl_xor", site);
+T __shfl_xor(T value, int mask, int = 64, AIT_EMULATOR_CALLER) {
+  return ait::emulator::shuffle(value, ait::emulator::lane_index() ^ mask, "__shfl_xor", {file, line});
 }
 template <class T>
-T __shfl_down(T value, int delta, int width = 64, ait::emulator::Site site = AIT_EMULATOR_SITE) {
-  return ait::emulator::shuffle(value, ait::emulator::lane_above(delta, width), "__shfl_down", site);
+T __shfl_down(T value, int delta, int width = 64, AIT_EMULATOR_CALLER) {
+  return ait::emulator::shuffle(value, ait::emulator::lane_above(delta, width), "__shfl_down", {file, line});
 }
 template <class T>
-T __shfl_up(T value, int delta, int width = 64, ait::emulator::Site site = AIT_EMULATOR_SITE) {
-  return ait::emulator::shuffle(value, ait::emulator::lane_below(delta, width), "__shfl_up", site);
+T __shfl_up(T value, int delta, int width = 64, AIT_EMULATOR_CALLER) {
+  return ait::emulator::shuffle(value, ait::emulator::lane_below(delta, width), "__shfl_up", {file, line});
 }
-inline uint64_t __ballot(int vote, ait::emulator::Site site = AIT_EMULATOR_SITE) { return ait::emulator::ballot(vote != 0, "__ballot", site); }
-inline int __any(int vote, ait::emulator::Site site = AIT_EMULATOR_SITE) { return __ballot(vote, site) != 0; }
-inline int __all(int vote, ait::emulator::Site site = AIT_EMULATOR_SITE) { return __ballot(!vote, site) == 0; }
+inline uint64_t __ballot(int vote, AIT_EMULATOR_CALLER) { return ait::emulator::ballot(vote != 0, "__ballot", {file, line}); }
+inline int __any(int vote, AIT_EMULATOR_CALLER) { return __ballot(vote, file, line) != 0; }
+inline int __all(int vote, AIT_EMULATOR_CALLER) { return __ballot(!vote, file, line) == 0; }
 
 #endif  // AIT_EMULATOR_HIP_RUNTIME_H_
