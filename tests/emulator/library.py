@@ -38,9 +38,8 @@ extern "C" void* ait_emulator_anchor_address() { return &ait_emulator_anchor; }
 def _tools(kind: Kind, flags: Sequence[str], link: Sequence[str] = ()) -> Toolchain:
     base = toolchain("cpu", "native")
     digest = hashlib.sha256()
-    for path in sorted(CPP.rglob("*")):
-        if path.is_file():
-            digest.update(path.read_bytes())
+    for path in sorted(CPP.rglob("*.*h")):
+        digest.update(path.read_bytes())
     include = ("-I", str(CPP / "include"), "-I", str(CPP), "-I", str(cpp_root() / "include"))
     return Toolchain(
         base.compiler,

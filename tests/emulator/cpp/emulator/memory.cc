@@ -168,6 +168,7 @@ void check(uintptr_t address, size_t bytes, Access access) {
       if (address - uintptr_t(fiber->stack) < kStackBytes) fail("%s of a local variable of thread %u", access_name(access), fiber->thread);
     }
   }
+  if (!launched_variables.empty() && address - static_end < 4096) check_static(block, address, bytes, access);  // which fails
   const Buffer* near = nullptr;
   ptrdiff_t distance = 1 << 20;
   for (const Buffer& buffer : buffers) {
