@@ -60,9 +60,11 @@ class ConfiguredCase(Case):
         return text if self.provider in ("native", "hopper") else text.replace("message, nullptr,", "message, ait_test_gemm,")
 
 
-def on_kernel(case: Case, provider: str, config: Mapping[str, int] | None = None) -> ConfiguredCase:
+def on_kernel(
+    case: Case, provider: str, config: Mapping[str, int] | None = None, constants: Sequence[int] = ()
+) -> ConfiguredCase:
     """The same case on the kernel of `provider`."""
-    made = ConfiguredCase(case.text, case.envs, case.strides, case.offset)
+    made = ConfiguredCase(case.text, case.envs, case.strides, case.offset, constants=constants)
     made.provider, made.config = provider, config or {}
     return made
 
