@@ -10,6 +10,8 @@ import os
 
 import pytest
 
+from benchmarks import measure
+
 
 def _cuda_devices() -> int:
     """How many CUDA devices the driver reports; 0 where there is no driver."""
@@ -36,3 +38,18 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 def pytest_configure(config: pytest.Config) -> None:
     # one cache for all test processes, kept between runs: objects are keyed by content
     os.environ.setdefault("AIT_CACHE_DIR", str(config.rootpath / "build" / "test-cache"))
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """The imported models with their counts and their errors over those of PyTorch, both against float64."""
+    reports = [r for status in ("passed", "failed") for r in terminalreporter.stats.get(status, [])]
+    rows: list[list[str]] = []
+    for properties in (dict(r.user_properties) for r in reports if r.when == "call"):
+        if "model" not in properties:
+            continue
+        largest = [f"{max(r[i] for r in properties.get('ratios', [[0, 0]])):.2f}" for i in range(2)]
+        rows.append([properties["model"], str(properties["operations"]), *map(str, properties["counts"].values()), *largest])
+    if rows:
+        heads = ["imported model", "operations", "attentions", "norms", "launches", "max error ratio", "rmse ratio"]
+        terminalreporter.section("imported models")
+        terminalreporter.write_line(measure.table([heads, *sorted(rows)]))
