@@ -11,8 +11,6 @@ from collections import Counter
 
 import pytest
 
-from benchmarks import measure
-
 
 def _cuda_devices() -> int:
     """How many CUDA devices the driver reports; 0 where there is no driver."""
@@ -72,6 +70,8 @@ def _imported_models(terminalreporter: pytest.TerminalReporter) -> None:
             [properties["model"], str(properties["operations"]), *map(str, properties["counts"].values()), *largest]
         )
     if rows:
+        from benchmarks import measure  # PyTorch is loaded where it is needed
+
         heads = ["imported model", "operations", "attentions", "norms", "launches", "max error ratio", "rmse ratio"]
         terminalreporter.section("imported models")
         terminalreporter.write_line(measure.table([heads, *sorted(rows)]))
