@@ -51,21 +51,6 @@ struct HopperArgs {
   bool a_inner, a_outer, b_inner, b_outer;  ///< whether the operand has a matrix of its own for each batch
 };
 
-/// @brief A place in the ring of stages.
-template <int kStages>
-struct RingPlace {
-  uint32_t stage = 0, parity = 0;
-
-  __device__ __forceinline__ void next() {
-    if (++stage == kStages) stage = 0, parity ^= 1;
-  }
-  __device__ __forceinline__ void skip(uint32_t steps) {
-    const uint32_t to = stage + steps;
-    parity ^= (to / kStages) & 1;
-    stage = to % kStages;
-  }
-};
-
 /// @brief Starts the copies of one operand of a stage: this block's share, 1 / `kShares`, of its lines. `kLines` x K if K is contiguous.
 template <class Tile, int kLines, bool kContiguousK, int kShares>
 __device__ __forceinline__ void copy_operand(uint32_t to, const CUtensorMap* map, uint32_t barrier, int line, int k, int inner, int outer,
