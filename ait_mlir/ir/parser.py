@@ -21,6 +21,7 @@ from ait_mlir.ir.source import Diagnostic, SourceError, SourceText, decode, erro
 
 MAX_NESTING = 100
 _UNDEFINED = re.compile(r"(?:values used but not defined: \[|missing block declarations for block\(s\) )(%[^,\]]+|\w+)")
+_NO_RESULT_TYPES = "Operation has 0 results, but was given"
 _UNCLEAN = (VerifyException, ValueError, KeyError, IndexError, TypeError, AttributeError, AssertionError, OverflowError)
 
 
@@ -61,6 +62,10 @@ class AitParser(Parser):
             self.raise_error(f"ops are nested more than {MAX_NESTING} deep", start, start + 1)
         try:
             op = super().parse_operation()
+        except ParseError as e:
+            if _NO_RESULT_TYPES not in str(e):
+                raise
+            self.raise_error("expected ':' and the types of the results", self.pos, self.pos + 1)
         except _UNCLEAN as e:
             self.raise_error(_message(e), start, start + 1)
         self._depth -= 1

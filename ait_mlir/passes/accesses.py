@@ -19,6 +19,7 @@ from ait_mlir.dialects.ait.types import Shape, shape_text
 from ait_mlir.dialects.ait_rt.buffers import (
     AllocOp,
     BufferOp,
+    ConstantOp,
     CopyOp,
     DestinationOp,
     InputOp,
@@ -68,6 +69,8 @@ def access_problems(program: ProgramOp) -> Iterator[Problem]:
     for op in program.block.ops:
         if isinstance(op, ViewOp):
             source = places[op.source]
+            if panels_of(source.root.results[0]) is not None:
+                yield "views a constant in panels, which only launches can read", op
             place = Place(source.root, source.offset + op.offset.data[0], op.buffer_type.dims, op.strides.data)
             places[op.buffer] = place
             yield from ((problem, op) for problem in view_problems(place, scope))
@@ -79,6 +82,8 @@ def access_problems(program: ProgramOp) -> Iterator[Problem]:
         elif isinstance(op, LaunchOp | CopyOp):
             reads = op.ins if isinstance(op, LaunchOp) else (op.source,)
             writes = op.outs if isinstance(op, LaunchOp) else (op.target,)
+            if isinstance(op, CopyOp) and panels_of(op.source) is not None:
+                yield "copies a constant in panels, which only launches can read", op
             for value in reads:
                 if (place := places[value]).root not in written and not _is_empty(place.dims):
                     yield f"reads {place.name}, which nothing has written yet", op
@@ -149,11 +154,25 @@ def launch_problems(launch: LaunchOp, module: ModuleOp, places: dict[SSAValue, P
         if isinstance(value.owner, ViewOp) and not chosen.accepts(op, i, place.strides, scope):
             what = f"operand {i}" if i < len(launch.ins) else f"result {i - len(launch.ins)}"
             yield f"{name} does not take {what} with the strides {shape_text(place.strides)}; copy it into a buffer"
+    for i, value in enumerate(launch.ins):
+        wanted, found = chosen.panels(op, i), panels_of(value)
+        if wanted != found:
+            yield f"{name} reads operand {i} {_layout(wanted)}, the buffer is {_layout(found)}"
     needed = chosen.workspace(op)
     given = sum((cast(BufferType, v.type).byte_size() for v in launch.workspace), start=const(0))
     if len(launch.workspace) > 1 or not scope.le(needed, given):
         yield f"{name} needs one workspace of {needed} bytes, the launch gives {given}"
     yield from _in_place(launch, op, [places[v] for v in launch.ins], [places[v] for v in launch.outs])
+
+
+def panels_of(value: SSAValue) -> str | None:
+    """The panels in which a buffer lies; None where it is row-major."""
+    root = value.owner
+    return root.panels.data if isinstance(root, ConstantOp) and root.panels is not None else None
+
+
+def _layout(panels: str | None) -> str:
+    return "row-major" if panels is None else f"a constant in panels {panels}"
 
 
 def _in_place(launch: LaunchOp, op: Operation, ins: Sequence[Place], outs: Sequence[Place]) -> Iterator[str]:

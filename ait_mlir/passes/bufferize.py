@@ -49,6 +49,7 @@ class Bufferizer:
     graph: GraphOp
     kernels: dict[object, KernelOp] = field(default_factory=dict[object, KernelOp])
     places: dict[SSAValue, Place] = field(default_factory=dict[SSAValue, Place])
+    packed: dict[tuple[SSAValue, str], SSAValue] = field(default_factory=dict[tuple[SSAValue, str], SSAValue])
     block: Block = field(default_factory=Block)
 
     @property
@@ -74,6 +75,10 @@ class Bufferizer:
                 self.view(op)
             else:
                 self.launch(op)
+        for constant in [op for op in self.block.ops if isinstance(op, rt.ConstantOp)]:
+            if not list(constant.buffer.uses):  # all its launches read it in panels
+                constant.detach()
+                constant.erase()
         program = ProgramOp(self.graph.sym_name.data, self.scope, const(0), Region(self.block))
         program.location = self.graph.location
         return program
@@ -191,17 +196,32 @@ class Bufferizer:
         if not isinstance(choice, KernelAttr):
             raise PassError(f"{op.name} has no kernel; run the pass 'select' first", op)
         kernel = self.kernel(op, choice)
-        ins = [self.row_major(v) for v in op.operands]
+        chosen = kernel_of(choice.provider.data, op, target_of(self.module))
+        ins = [self.operand(v, chosen.panels(op, i)) for i, v in enumerate(op.operands)]
         outs = [self.emit(rt.AllocOp(BufferType.of(tensor_type(r)))) for r in op.results]
         for result, buffer in zip(op.results, outs, strict=True):
             self.define(result, buffer)
         workspace: list[SSAValue] = []
-        size = kernel_of(choice.provider.data, op, target_of(self.module)).workspace(op)
+        size = chosen.workspace(op)
         if size.as_int() != 0:
             workspace.append(self.emit(rt.AllocOp(BufferType.get([size], i8))))
         launch = LaunchOp(kernel.sym_name.data, ins, outs, workspace)
         launch.location = op.location
         self.block.add_op(launch)
+
+    def operand(self, value: SSAValue, panels: str | None) -> SSAValue:
+        """The buffer of an operand: row-major, or the constant with its bytes in panels."""
+        if panels is None:
+            return self.row_major(value)
+        constant = self.places[value].root.owner
+        assert isinstance(constant, rt.ConstantOp)
+        found = self.packed.get((value, panels))
+        if found is None:
+            packed = rt.ConstantOp(constant.buffer_type, constant.param_names(), rows=constant.rows(), panels=panels)
+            self.block.insert_op_after(packed, constant)
+            found = self.packed[value, panels] = packed.buffer
+            found.name_hint = constant.buffer.name_hint
+        return found
 
     def kernel(self, op: Operation, choice: KernelAttr) -> KernelOp:
         """The kernel that computes `op`, shared with earlier ops that are alike."""

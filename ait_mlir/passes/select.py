@@ -22,6 +22,7 @@ from ait_mlir.dialects.ait.traits import View
 from ait_mlir.dialects.ait.types import KernelAttr
 from ait_mlir.ir.pipeline import PassError
 from ait_mlir.lowering.kernels import Kernel, Target, kernel_of, kernels_for
+from ait_mlir.lowering.kernels.gemm_packed import is_weight
 from ait_mlir.passes.accesses import config_problem
 from ait_mlir.passes.bufferize import op_key
 from ait_mlir.passes.fragments import Fragment, fragments, place
@@ -93,7 +94,7 @@ def select_graph(graph: GraphOp, target: Target, choose: Chooser, all_configs: b
         if isinstance(pinned, KernelAttr):
             check_pinned(op, pinned, target)
             continue
-        key = op_key(op)
+        key = (op_key(op), tuple(is_weight(v) for v in op.operands))
         choice = chosen.get(key)
         if choice is None:
             found = list(candidates(op, target, all_configs))

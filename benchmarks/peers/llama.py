@@ -43,13 +43,26 @@ class LlamaAttention(nn.Module):
         self.v_proj = nn.Linear(config.hidden_size, kv, bias=False)
         self.o_proj = nn.Linear(config.hidden_size, config.hidden_size, bias=False)
 
+    def project(self, x: torch.Tensor, cos: torch.Tensor, sin: torch.Tensor) -> list[torch.Tensor]:
+        """Queries, keys and values [batch, heads, seq, head size], rotated."""
+        batch, seq, _ = x.shape
+        q, k, v = (p(x).view(batch, seq, -1, self.size) for p in (self.q_proj, self.k_proj, self.v_proj))
+        return [t.transpose(1, 2) for t in (rotate(q, cos, sin), rotate(k, cos, sin), v)]
+
+    def step(self, x: torch.Tensor, cos: torch.Tensor, sin: torch.Tensor, cache: KeyValue) -> torch.Tensor:
+        """One token a sequence: its key and value go to the last place of the cache, in place."""
+        q, *new = self.project(x, cos, sin)
+        for whole, value in zip(cache, new, strict=True):
+            whole[:, :, -1:] = value
+        grouped = {"enable_gqa": True} if cache[0].shape[1] != q.shape[1] else {}
+        y = F.scaled_dot_product_attention(q, *cache, **grouped)
+        return self.o_proj(y.transpose(1, 2).reshape(x.shape))
+
     def forward(
         self, x: torch.Tensor, cos: torch.Tensor, sin: torch.Tensor, past: KeyValue | None
     ) -> tuple[torch.Tensor, KeyValue]:
         batch, seq, hidden = x.shape
-        q, k, v = (p(x).view(batch, seq, -1, self.size) for p in (self.q_proj, self.k_proj, self.v_proj))
-        q, k = rotate(q, cos, sin), rotate(k, cos, sin)
-        q, k, v = (t.transpose(1, 2) for t in (q, k, v))
+        q, k, v = self.project(x, cos, sin)
         if past is not None:
             k, v = (torch.cat([before, now], 2) for before, now in zip(past, (k, v), strict=True))
         grouped = {"enable_gqa": True} if k.shape[1] != q.shape[1] else {}
@@ -92,6 +105,10 @@ class LlamaDecoderLayer(nn.Module):
         x = x + attended
         return x + self.mlp(self.post_attention_layernorm(x)), present
 
+    def step(self, x: torch.Tensor, cos: torch.Tensor, sin: torch.Tensor, cache: KeyValue) -> torch.Tensor:
+        x = x + self.self_attn.step(self.input_layernorm(x), cos, sin, cache)
+        return x + self.mlp(self.post_attention_layernorm(x))
+
 
 class LlamaModel(nn.Module):
     """Token ids and positions, each [batch, seq], to hidden states; `presents` are the keys and values of the call."""
@@ -104,18 +121,37 @@ class LlamaModel(nn.Module):
         self.norm = nn.RMSNorm(config.hidden_size, config.rms_norm_eps)
         self.presents: list[KeyValue] = []
 
-    def forward(self, ids: torch.Tensor, positions: torch.Tensor, past: list[KeyValue] | None = None) -> torch.Tensor:
-        x = self.embed_tokens(ids)
+    def rotations(self, x: torch.Tensor, positions: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        """Cosines and sines of the positions, in the dtype of x."""
         size = self.config.hidden_size // self.config.num_attention_heads
         angle_type = torch.float64 if x.dtype == torch.float64 else torch.float32
         exponents = torch.arange(0, size, 2, device=x.device, dtype=torch.float64) / size
         frequencies = (self.config.rope_theta**-exponents).to(angle_type)
         angles = positions[..., None, None].to(angle_type) * frequencies
-        cos, sin = angles.cos().to(x.dtype), angles.sin().to(x.dtype)
+        return angles.cos().to(x.dtype), angles.sin().to(x.dtype)
+
+    def forward(self, ids: torch.Tensor, positions: torch.Tensor, past: list[KeyValue] | None = None) -> torch.Tensor:
+        x = self.embed_tokens(ids)
+        cos, sin = self.rotations(x, positions)
         self.presents = []
         for i, layer in enumerate(self.layers):
             x, present = layer(x, cos, sin, None if past is None else past[i])
             self.presents.append(present)
+        return self.norm(x)
+
+
+class LlamaStep(LlamaModel):
+    """One token a sequence, ids and positions [batch, 1], to hidden states [batch, 1, hidden].
+
+    `cache` are keys and values of each layer in turn, [batch, kv heads, length, head size], whose last place is free
+    for the new token.
+    """
+
+    def forward(self, ids: torch.Tensor, positions: torch.Tensor, *cache: torch.Tensor) -> torch.Tensor:  # pyright: ignore[reportIncompatibleMethodOverride]
+        x = self.embed_tokens(ids)
+        cos, sin = self.rotations(x, positions)
+        for i, layer in enumerate(self.layers):
+            x = layer.step(x, cos, sin, (cache[2 * i], cache[2 * i + 1]))
         return self.norm(x)
 
 

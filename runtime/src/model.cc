@@ -182,7 +182,12 @@ void Model::set_constant(const std::string& name, const DLTensor& value) {
     const DeviceScope scope(*device_);
     device_->sync_all();
     for (int32_t p = 0; constant.bytes != 0 && p < constant.num_places; ++p) {
-      device_->copy(static_cast<char*>(constants_.data()) + constant.places[p], data_of(value), static_cast<size_t>(constant.bytes));
+      char* const to = static_cast<char*>(constants_.data()) + constant.places[p];
+      if (constant.packings != nullptr && constant.packings[p].layout != AIT_ROWS) {
+        device_->pack(to, data_of(value), constant, constant.packings[p]);
+      } else {
+        device_->copy(to, data_of(value), static_cast<size_t>(constant.bytes));
+      }
     }
     is_set_[static_cast<size_t>(i)] = true;
     return;

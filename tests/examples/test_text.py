@@ -73,7 +73,9 @@ def test_bert_layer_is_a_bert_layer(passes):
     np.testing.assert_allclose(got, want.numpy(), rtol=1e-8, atol=1e-9)
 
 
-@pytest.mark.parametrize("passes", ["", "simplify,merge-parallel-gemms,simplify,fuse-epilogue,fuse-norm,fuse-elementwise"])
+@pytest.mark.parametrize(
+    "passes", ["", "simplify,merge-parallel-gemms,simplify,fuse-epilogue,fuse-norm,fuse-elementwise"]
+)
 def test_llama_layer_is_a_llama_layer(passes):
     config = llama_peer.LlamaConfig(
         hidden_size=1024, num_attention_heads=16, num_key_value_heads=4, intermediate_size=2816

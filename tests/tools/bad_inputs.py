@@ -38,6 +38,7 @@ BAD_INPUTS: dict[str, tuple[str | bytes, str]] = {
     "byte order mark": ("\ufeffait.graph @f() {}", r"1:1: error: Unexpected character"),
     "binary": (bytes(range(1, 256)), r"\d+:\d+: error: "),
     # malformed
+    "no colon": (graph(f"  %y = ait.relu %x {RELU}"), r"2:20: error: expected ':' and the types of the results"),
     "open parenthesis": ("ait.graph @f(", r"1:13: error: Expected block argument"),
     "open region": ("ait.graph @f() {\n", r"1:16: error: "),
     "unterminated string": (graph('  ait.output "' + "y" * 60 + " %x"), r"2:14: error: End of file reached before"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import cast
 
 import numpy as np
 
@@ -76,7 +77,10 @@ class LlamaAttention(Module):
         self.o_proj = Linear(config.num_attention_heads * size, hidden, bias=False, dtype=config.dtype)
 
     def forward(self, x: Tensor, cos: Tensor, sin: Tensor, past: KeyValue | None) -> tuple[Tensor, KeyValue]:
-        """`past` are the keys and values of earlier positions; the second result are those of all positions."""
+        """`past` are the keys and values of earlier positions; the second result are those of all positions.
+
+        `step` has those of this call alone, for a caller that keeps them itself.
+        """
         config = self.config
         batch, seq, _ = x.shape()
         sizes = (config.num_attention_heads, config.num_key_value_heads, config.num_key_value_heads)
@@ -86,6 +90,7 @@ class LlamaAttention(Module):
         )
         q, k = (ops.rotary_embedding()(t, cos, sin) for t in (q, k))
         q, k, v = (ops.permute()(t, [0, 2, 1, 3]) for t in (q, k, v))
+        self.step = k, v
         if past is not None:
             k, v = (ops.concatenate()([before, now], 2) for before, now in zip(past, (k, v), strict=True))
         y = ops.attention(causal=True, window=config.sliding_window)(q, k, v)
@@ -125,7 +130,7 @@ class LlamaModel(Module):
     """Token ids and positions, each [batch, seq] and int32 or int64, to hidden states [batch, seq, hidden].
 
     With `past`, keys and values of earlier positions for each layer, `presents` holds those of all positions after
-    the call.
+    the call, and `steps` those of the call alone.
     """
 
     def __init__(self, config: LlamaConfig):
@@ -138,6 +143,7 @@ class LlamaModel(Module):
         self.norm = RMSNorm(config.hidden_size, config.rms_norm_eps, config.dtype)
         self.rotary_emb = LlamaRotary(config)
         self.presents: list[KeyValue] = []
+        self.steps: list[KeyValue] = []
 
     def forward(self, input_ids: Tensor, position_ids: Tensor, past: Sequence[KeyValue] | None = None) -> Tensor:
         x = self.embed_tokens(input_ids)
@@ -146,6 +152,7 @@ class LlamaModel(Module):
         for layer, before in zip(self.layers, past or [None] * len(self.layers), strict=True):
             x, present = layer(x, cos, sin, before)
             self.presents.append(present)
+        self.steps = [cast(LlamaDecoderLayer, layer).self_attn.step for layer in self.layers]
         return self.norm(x)
 
 

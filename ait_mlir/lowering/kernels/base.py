@@ -109,6 +109,10 @@ class Kernel(ABC):
     def accepts(self, op: Operation, position: int, strides: Strides, scope: Scope) -> bool:
         """Whether operand `position` (results follow the operands) may have these strides."""
 
+    def panels(self, op: Operation, position: int) -> str | None:
+        """The panels (`nk`, `kn`) in which the constant at operand `position` must lie; None: row-major."""
+        return None
+
     def workspace(self, op: Operation) -> Expr:
         """Bytes of scratch memory."""
         return const(0)

@@ -222,7 +222,12 @@ class OpenBlasGemm(ContractionKernel):
 
 
 class CublasLtGemm(ContractionKernel):
-    """cuBLASLt with the epilogues it has: bias, residual, relu, tanh-form gelu."""
+    """cuBLASLt with the epilogues it has: bias, residual, relu, tanh-form gelu.
+
+    For bias and residual together only its Hopper kernels round once; the older ones round product + residual to the
+    element type before they add the bias (docs/measurements.md). So a 2-byte gemm with both is taken only where every
+    row starts on 16 bytes, which those kernels want; the runtime library then picks among them.
+    """
 
     provider = "cublaslt"
     max_batch_loops = 1
@@ -235,7 +240,14 @@ class CublasLtGemm(ContractionKernel):
             and op.output.type.element_type == kind
             and library_epilogue(op) is not None
             and scope_of(op).positive(k)
+            and (not _rounds_twice(op) or (_has_clusters(target) and _has_even_rows(op, Problem.contiguous(op))))
         )
+
+    def accepts(self, op: Operation, position: int, strides: Strides, scope: Scope) -> bool:
+        if not super().accepts(op, position, strides, scope):
+            return False
+        op = cast(ContractionOp, op)
+        return not _rounds_twice(op) or _has_even_rows(op, Problem.contiguous(op, position, strides))
 
     def configs(self, op: Operation, target: Target) -> list[dict[str, int]]:
         return [{"algo": i} for i in range(MAX_CONFIGS)]
@@ -316,10 +328,30 @@ class CublasLtGemm(ContractionKernel):
         return Emission(("ait/types.h",), "", "\n  ".join([*lines, "return ctx.gemm(args);\n"]))
 
 
+def _rounds_twice(op: ContractionOp) -> bool:
+    """Whether some algorithms of cuBLASLt round the result twice: a 2-byte one with bias and residual."""
+    epilogue = library_epilogue(op)
+    both = epilogue is not None and epilogue.bias is not None and epilogue.residual is not None
+    return both and _is_narrow(_kind(op))
+
+
+def _has_even_rows(op: ContractionOp, problem: Problem) -> bool:
+    """Whether all rows of a, b, the result and the residual start on 16-byte boundaries if the first does."""
+    epilogue = library_epilogue(op)
+    matrices = [problem.a, problem.b, problem.d]
+    if epilogue is not None and epilogue.residual is not None:
+        matrices.append(problem.extras[epilogue.residual - 2])
+    return all(_has_even_pitches(x, scope_of(op)) for x in matrices)
+
+
+def _has_clusters(target: Target) -> bool:
+    return target.arch.startswith(("sm_90", "sm_10"))
+
+
 def _hopper(problem: Problem, target: Target) -> tuple[bool, bool]:
     """Whether the card has clusters, and whether wgmma can be used: it wants k contiguous in both operands."""
     along_k = _is_unit(problem.a.col) and _is_unit(problem.b.row)
-    return target.arch.startswith(("sm_90", "sm_10")), target.arch == "sm_90a" and along_k
+    return _has_clusters(target), target.arch == "sm_90a" and along_k
 
 
 KERNELS = (CublasLtGemm(), NativeGemm(), OpenBlasGemm())

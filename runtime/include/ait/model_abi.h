@@ -12,7 +12,7 @@
 extern "C" {
 #endif
 
-#define AIT_MODEL_ABI_VERSION 1
+#define AIT_MODEL_ABI_VERSION 2
 
 typedef enum ait_dtype {
   AIT_F16 = 0,
@@ -39,7 +39,20 @@ typedef struct ait_tensor_v1 {
   int32_t rank;
 } ait_tensor_v1;
 
-/// A parameter: its bytes are copied to each of `places` (byte offsets into the constants blob).
+typedef enum ait_layout {
+  AIT_ROWS = 0,       ///< row-major, as the value is
+  AIT_PANELS_KN = 1,  ///< in panels (`ait/panels.h`); the rows of the value are k
+  AIT_PANELS_NK = 2   ///< in panels; the rows of the value are n
+} ait_layout;
+
+/// How a parameter lies at one of its places. In panels it is rows [first, first + its own) of a matrix of `rows` rows that begins there.
+typedef struct ait_packing_v1 {
+  int32_t layout;
+  int64_t first, rows;
+} ait_packing_v1;
+
+/// A parameter: its bytes are stored at each of `places` (byte offsets into the constants blob), there as its one of `packings` says; all
+/// of them are row-major where `packings` is null.
 typedef struct ait_constant_v1 {
   const char* name;
   int32_t dtype;
@@ -48,6 +61,7 @@ typedef struct ait_constant_v1 {
   int64_t bytes;
   int32_t num_places;
   const int64_t* places;
+  const ait_packing_v1* packings;
 } ait_constant_v1;
 
 typedef enum ait_epilogue {
