@@ -40,7 +40,6 @@ class Variant:
     tile: tuple[int, ...]
     half: bool = True
     windows: bool = False
-    defines: str = ""
 
     @property
     def dtype(self) -> torch.dtype:
@@ -48,7 +47,7 @@ class Variant:
 
     @property
     def name(self) -> str:
-        return f"{self.family}_{'_'.join(map(str, self.tile))}{'' if self.half else '_bf16'}{self.defines.replace(' ', '_').replace(',', '_')}"
+        return f"{self.family}_{'_'.join(map(str, self.tile))}{'' if self.half else '_bf16'}"
 
     @property
     def source(self) -> str:
@@ -56,7 +55,6 @@ class Variant:
         lines = [f"#define TILE {template}<{', '.join(map(str, self.tile))}>", f"#define NAME {self.name}"]
         lines += [f"#define TYPE ait::{'half' if self.half else 'bfloat16'}", f"#define {self.family.upper()}"]
         lines += ["#define WINDOWS"] if self.windows else []
-        lines += [f"#define {d}" for d in self.defines.split(",") if d]
         return "\n".join([*lines, f'#include "{SOURCE}"', ""])
 
 
@@ -144,7 +142,7 @@ class Problem:
     def __init__(
         self, batch: int, heads: int, rows: int, cols: int, depth: int, *, dtype: torch.dtype = torch.float16,
         group: int = 1, causal: bool = False, window: int = 0, mask: str = "", width: int | None = None,
-        copies: int = 1,
+        copies: int = 1, shared: bool = False,
     ) -> None:  # fmt: skip
         width = depth if width is None else width
         kv = heads // group
@@ -160,6 +158,8 @@ class Problem:
             both = packed(cols)
             k = part(both, heads * depth, kv, depth)
             pairs.append((k, part(both, (heads + kv) * depth, kv, width)))
+        if shared:  # one cache for all batches
+            pairs = [tuple(x[:1].expand(batch, -1, -1, -1) for x in pair) for pair in pairs]
         self.pairs = pairs
         self.q = part(both if rows == cols else packed(rows), 0, heads, depth)
         self.o = torch.full((batch, rows, heads, width), float("nan"), device="cuda", dtype=dtype).transpose(1, 2)
@@ -214,12 +214,13 @@ class Problem:
             seen &= (col - at).abs() < self.window
         return seen
 
-    def torch(self, dtype: torch.dtype | None = None) -> torch.Tensor:
-        """In `dtype`; float64 is the reference."""
+    def torch(self, dtype: torch.dtype | None = None, device: str = "cuda") -> torch.Tensor:
+        """On `device` in `dtype`; float64 is the reference."""
         k, v = (x.repeat_interleave(self.group, 1) for x in self.pairs[0])
-        q, k, v = (x if dtype is None else x.to(dtype) for x in (self.q, k, v))
-        bias = self.mask if self.mask is None or dtype is None else self.mask.to(dtype)
+        q, k, v = (x.to(device=device, dtype=dtype) for x in (self.q, k, v))
+        bias = None if self.mask is None else self.mask.to(device=device, dtype=dtype)
         seen = self.visible()
+        seen = None if seen is None else seen.to(device)
         if dtype is None:
             if seen is not None:
                 bias = torch.zeros(seen.shape, device="cuda", dtype=q.dtype).masked_fill(~seen, float("-inf")) + (
@@ -232,24 +233,24 @@ class Problem:
         return s.softmax(-1) @ v
 
 
-def check_one(variant: Variant, function: Callable[..., int], problem: Problem, option: int = 8) -> tuple[bool, float]:
-    """Whether it is right; its largest error over PyTorch's."""
+def check_one(
+    variant: Variant, function: Callable[..., int], problem: Problem, option: int, device: str
+) -> tuple[bool, float]:
+    """Whether it is right; its largest error over PyTorch's on `device`."""
     problem.o.fill_(float("nan"))
     problem.run(function, option)
     torch.cuda.synchronize()
-    want = problem.torch(torch.float64)
+    want, got = problem.torch(torch.float64, device), problem.o.to(device)
     sane = want.isfinite()
-    if not bool((problem.o.isnan() == want.isnan()).all()):
+    if not bool((got.isnan() == want.isnan()).all()):
         print(f"FAILED {variant.name} option {option} {problem}: NaN at wrong places", flush=True)
         return False, float("inf")
-    ours = (problem.o.double() - want)[sane].abs().max().item() if sane.any() else 0.0
-    theirs = (problem.torch().double() - want)[sane].abs().nan_to_num(0).max().item() if sane.any() else 0.0
+    ours = (got.double() - want)[sane].abs().max().item() if sane.any() else 0.0
+    theirs = (problem.torch(None, device).double() - want)[sane].abs().nan_to_num(0).max().item() if sane.any() else 0.0
     ratio = ours / max(theirs, 1e-30) if ours else 0.0
     if ratio > 2:
-        print(
-            f"FAILED {variant.name} option {option} {problem}: largest error {ours:.2e}, PyTorch's {theirs:.2e}",
-            flush=True,
-        )
+        what = f"FAILED {variant.name} option {option} {problem}"
+        print(f"{what}: largest error {ours:.2e}, PyTorch's {theirs:.2e}", flush=True)
     return ratio <= 2, ratio
 
 
@@ -270,6 +271,7 @@ def problems(variant: Variant) -> list[tuple[dict[str, Any], int]]:
             for causal in (False, True):
                 shape = {"batch": b, "heads": h, "rows": s, "cols": length, "causal": causal}
                 cases.append((shape | {"depth": top}, 1))
+                cases.append((shape | {"depth": top, "shared": True}, 8))
                 cases.append((shape | {"depth": top - 8, "width": top - 24, "group": h if h < 4 else h // 2}, 0))
                 if variant.windows:
                     cases += [(shape | {"depth": top, "window": w}, 0) for w in (1, 50, 200)]
@@ -289,6 +291,7 @@ def problems(variant: Variant) -> list[tuple[dict[str, Any], int]]:
                     cases += [(shape | {"depth": top}, option) for option in (1, 4, 16)]
                     cases.append((shape | {"depth": top - 8, "width": top - 24, "mask": "full"}, 16))
                     cases.append((shape | {"depth": top, "mask": "row"}, 16))
+                    cases.append((shape | {"depth": top, "shared": True}, 16))
                     if variant.windows:
                         cases += [(shape | {"depth": top, "window": w}, 16) for w in (1, 50)]
     return cases
@@ -310,8 +313,8 @@ def check(lib: ctypes.CDLL, families: str, small: bool) -> bool:
     return good == total
 
 
-def time_graph(launch: Callable[[int], object], count: int) -> float:
-    """Median microseconds of `launch(i)` in a graph of `count` launches."""
+def capture(launch: Callable[[int], object], count: int) -> torch.cuda.CUDAGraph:
+    """A graph of `count` launches."""
     side = torch.cuda.Stream()
     with torch.cuda.stream(side):
         launch(0)
@@ -320,37 +323,53 @@ def time_graph(launch: Callable[[int], object], count: int) -> float:
     with torch.cuda.graph(graph, stream=side):
         for i in range(count):
             launch(i)
-    times = []
-    for _ in range(14):
-        start, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
-        start.record()
-        graph.replay()
-        end.record()
-        end.synchronize()
-        times.append(start.elapsed_time(end) * 1000 / count)
-    return sorted(times[3:])[len(times[3:]) // 2]
+    return graph
 
 
-def peers(problem: Problem, count: int) -> dict[str, float]:
-    """PyTorch's default and each of its backends that takes the problem."""
-    found: dict[str, float] = {}
-    causal = problem.causal and problem.dims[2] > 1
-
-    def one(i: int) -> torch.Tensor:
-        k, v = problem.pairs[i % len(problem.pairs)]
-        return sdpa(problem.q, k, v, is_causal=causal, enable_gqa=problem.group > 1)
-
-    for name, backend in (
-        ("torch", None),
-        ("flash", SDPBackend.FLASH_ATTENTION),
-        ("cudnn", SDPBackend.CUDNN_ATTENTION),
-    ):
+def race(launches: dict[str, Callable[[int], object]], count: int, rounds: int = 15) -> dict[str, float]:
+    """Median microseconds of each, the least first. They are replayed in turns: what the card does befalls all."""
+    graphs: dict[str, torch.cuda.CUDAGraph] = {}
+    for name, launch in launches.items():
         try:
-            with nullcontext() if backend is None else sdpa_kernel(backend):
-                found[name] = round(time_graph(one, count), 2)
+            graphs[name] = capture(launch, count)
         except RuntimeError as e:
             print(f"  {name} declines: {str(e).splitlines()[0][:100]}")
-    return found
+            torch.cuda.synchronize()
+    times: dict[str, list[float]] = {name: [] for name in graphs}
+    for _ in range(rounds + 2):
+        for name, graph in graphs.items():
+            start, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
+            start.record()
+            graph.replay()
+            end.record()
+            end.synchronize()
+            times[name].append(start.elapsed_time(end) * 1000 / count)
+    medians = {name: sorted(found[2:])[rounds // 2] for name, found in times.items()}
+    return {name: round(us, 2) for name, us in sorted(medians.items(), key=lambda item: item[1])}
+
+
+def peers(problem: Problem) -> dict[str, Callable[[int], object]]:
+    """PyTorch's default and its two backends that may take the problem."""
+    causal = problem.causal and problem.dims[2] > 1
+
+    def on(backend: SDPBackend | None) -> Callable[[int], object]:
+        def one(i: int) -> torch.Tensor:
+            k, v = problem.pairs[i % len(problem.pairs)]
+            with nullcontext() if backend is None else sdpa_kernel(backend):
+                return sdpa(problem.q, k, v, is_causal=causal, enable_gqa=problem.group > 1)
+
+        return one
+
+    backends = {"torch": None, "torch flash": SDPBackend.FLASH_ATTENTION, "torch cudnn": SDPBackend.CUDNN_ATTENTION}
+    return {name: on(backend) for name, backend in backends.items()}
+
+
+def report(problem: Problem, times: dict[str, float], amount: float, unit: str) -> dict[str, object]:
+    """`amount`: of the problem, in 1e6 of `unit` a second."""
+    best = next(name for name in times if not name.startswith("torch"))
+    print(f"{problem}: {best} {times[best]} us, {amount / times[best]:.3g} {unit}")
+    print("    " + "; ".join(f"{name} {us}" for name, us in times.items()), flush=True)
+    return {"problem": str(problem), "times": times}
 
 
 PREFILL = (
@@ -364,22 +383,22 @@ DECODE = (
 )  # fmt: skip
 
 
+def on_variant(lib: ctypes.CDLL, problem: Problem, variant: Variant, option: int) -> Callable[[int], object]:
+    return lambda i: problem.run(getattr(lib, variant.name), option, i)
+
+
 def time_prefill(lib: ctypes.CDLL) -> list[dict[str, object]]:
     rows: list[dict[str, object]] = []
     for b, h, s, d, group, causal in PREFILL:
         problem = Problem(b, h, s, s, d, group=group, causal=causal)
-        count = 24 if problem.flops < 3e10 else 6
-        timed = sorted(
-            (round(time_graph(lambda i: problem.run(getattr(lib, v.name), o), count), 2), f"{v.name} x{o}")  # noqa: B023
-            for v in VARIANTS
-            if v.half and v.tile[0] == d and v.family != "split" and (v.family == "hopper" or s < 1000)
-            for o in ((0, 1, 11, 16, 22, 33, 64) if v.family == "hopper" and causal and not v.defines and v.tile[1] > 1 else (1,))
-        )
-        row: dict[str, object] = {"problem": str(problem), "peers": peers(problem, count), "ours": timed}
-        best = timed[0][0]
-        rows.append(row)
-        print(f"{problem}: best {best} us, {problem.flops / best / 1e6:.0f} TFLOP/s; peers {row['peers']}")
-        print("    " + "; ".join(f"{us} {name}" for us, name in timed), flush=True)
+        launches = peers(problem)
+        for v in VARIANTS:
+            if v.half and v.tile[0] == d and (v.family == "hopper" or (v.family == "mma" and s < 1000)):
+                for section in (1, 8, 16) if causal and v.family == "hopper" else (1,):
+                    name = v.name if section == 1 else f"{v.name} by {section}"
+                    launches[name] = on_variant(lib, problem, v, section)
+        times = race(launches, 24 if problem.flops < 3e10 else 4)
+        rows.append(report(problem, times, problem.flops / 1e6, "TFLOP/s"))
     return rows
 
 
@@ -388,18 +407,14 @@ def time_decode(lib: ctypes.CDLL) -> list[dict[str, object]]:
     for b, h, s, length, d, group in DECODE:
         sample = Problem(b, h, s, length, d, group=group)
         problem = Problem(b, h, s, length, d, group=group, copies=max(2, min(24, (300 << 20) // sample.bytes)))
-        count = 24
-        timed = sorted(
-            (round(time_graph(lambda i: problem.run(getattr(lib, v.name), most, i), count), 2), f"{v.name} x{most}")  # noqa: B023
-            for v in VARIANTS
-            if v.half and v.tile[0] == d and (v.family != "hopper" or v.tile[1] == 1)
-            for most in ((16, 101, 102, 104, 108, 116) if v.family == "split" else (1,))
-        )
-        row: dict[str, object] = {"problem": str(problem), "peers": peers(problem, count), "ours": timed}
-        best = timed[0][0]
-        rows.append(row)
-        print(f"{problem}: best {best} us, {problem.bytes / best / 1e6:.2f} TB/s; peers {row['peers']}")
-        print("    " + "; ".join(f"{us} {name}" for us, name in timed[:9]), flush=True)
+        launches = peers(problem)
+        for v in VARIANTS:
+            if v.half and v.tile[0] == d and (v.family != "hopper" or v.tile[1] == 1):
+                for blocks in (16, 8, 4, 2) if v.family == "split" else (1,):
+                    name = f"{v.name} by {blocks}" if v.family == "split" else v.name
+                    launches[name] = on_variant(lib, problem, v, blocks)
+        times = race(launches, 24)
+        rows.append(report(problem, times, problem.bytes / 1e6, "TB/s"))
     return rows
 
 
@@ -409,7 +424,9 @@ def main() -> int:
     parser.add_argument("--library", type=Path, metavar="DIR", help="where `--build` compiled")
     parser.add_argument("--only", default="check,prefill,decode", help="which parts to run")
     parser.add_argument("--families", default="hopper,split", help="which kernels to check")
-    parser.add_argument("--small", action="store_true", help="check every eleventh problem, as under a sanitizer")
+    parser.add_argument(
+        "--small", action="store_true", help="check every eleventh problem, with PyTorch on the CPU: under a sanitizer"
+    )
     parser.add_argument("--out", default=os.environ.get("OUT"), help="folder for attention.json")
     options = parser.parse_args()
     if options.build:

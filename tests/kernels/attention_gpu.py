@@ -75,7 +75,6 @@ def forms(t: str, envs: Sequence[Mapping[str, int]]) -> dict[str, Case]:
         cases[f"wide-{name}"] = wide(made(t, envs, causal=causal))
     cases[f"widths-{t}"] = made(t, envs, depth="d", width="40")
     cases[f"offset-{t}"] = made(t, envs[:3], offset=1, strides=qkv)
-    cases[f"shared-{t}"] = made(t, envs[:4], strides={1: ("0", "l*d", "d", "1"), 2: ("l*d", "0", "d", "1")})
     return cases
 
 

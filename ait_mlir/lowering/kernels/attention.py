@@ -21,7 +21,7 @@ SIMT_RATE, CPU_RATE = 8e12, 80e9
 """Operations per second that the kernels reach, for estimates."""
 SMS = 132
 MMA_ROWS, MMA_RATE = 64, 1.7e12
-"""Rows of q of a block on the tensor cores, and operations per second of a multiprocessor, be there one block or more."""
+"""Rows of q of a block on the tensor cores, and operations per second of a multiprocessor with one block or more."""
 
 
 def sizes_of(op: AttentionOp) -> tuple[tuple[Expr, ...], Expr, Expr, Expr]:

@@ -51,7 +51,7 @@ struct FlashArgs {
   AttentionArgs<T, T> attention;
   int batch;
   int row_tiles, tiles;    ///< of a head; of all heads
-  int section;             ///< heads that are worked on side by side, so that their k and v stay in L2
+  int section;             ///< heads whose tiles are worked on side by side, longest first
   bool q_heads, q_batches, k_heads, k_batches, v_heads, v_batches;  ///< whether each head or batch has rows of its own
 };
 
@@ -381,6 +381,7 @@ __global__ void __launch_bounds__(Tile::kThreads, 1) attention_hopper_kernel(con
 
 /// @brief Launches `attention_hopper_kernel` on half or bfloat16. Where q, k, v or the result do not start on 16-byte boundaries, the width is
 /// no multiple of 8, or a size is 0, a slow kernel takes over. `depth` and `width` may be at most Tile::kDepth; `scale` is above 0.
+/// @param section heads whose tiles are worked on side by side, longest first; 0: one
 template <class Tile, bool kCausal, bool kWindow, class T>
 int32_t attention_hopper(const Context& ctx, const AttentionShape& shape, Heads<const T> q, Heads<const T> k, Heads<const T> v, Heads<T> o,
                          int section = 0) {
@@ -393,12 +394,7 @@ int32_t attention_hopper(const Context& ctx, const AttentionShape& shape, Heads<
     return attention_simt<AttentionSimtTile<Tile::kDepth>, false, kCausal, kWindow>(ctx, shape, q, k, v, o, Mask<T>{});
   }
   args.row_tiles = int(row_tiles), args.tiles = int(row_tiles * instances);
-  if (kCausal) {  // tiles of as many heads side by side as leave room in L2
-    constexpr int64_t kShareOfL2 = 20 << 20;
-    const int64_t bytes = shape.cols * (shape.depth + shape.width) * 2, groups = kShareOfL2 / bytes > 1 ? kShareOfL2 / bytes : 1;
-    args.section = int(groups * shape.group < instances ? groups * shape.group : instances);
-    if (section > 0) args.section = section;
-  }
+  if (section > 0) args.section = section;
   args.q_heads = q.head != 0, args.q_batches = q.batch != 0;
   args.k_heads = k.head != 0, args.k_batches = k.batch != 0;
   args.v_heads = v.head != 0, args.v_batches = v.batch != 0;

@@ -22,7 +22,8 @@ inline constexpr int kMostBlocks = 16;  ///< of a cluster that shares rows of k 
 /// @tparam kDepth_ columns of q, k, v and the result, rounded up to a multiple of 64
 /// @tparam kEights_ times 8 rows of q
 /// @tparam kWarps_ warps of a block
-template <int kDepth_, int kEights_, int kWarps_>
+/// @tparam kAhead_ steps of a warp that are on their way to L2
+template <int kDepth_, int kEights_, int kWarps_, int kAhead_ = 2>
 struct SplitTile {
   static constexpr int kDepth = kDepth_, kEights = kEights_, kWarps = kWarps_, kRows = 8 * kEights, kThreads = 32 * kWarps;
   static constexpr int kPitch = kDepth + 4;  ///< floats from row to row of a warp's part: the rows of a quad fall in different banks
@@ -31,10 +32,7 @@ struct SplitTile {
   /// Warps that a multiprocessor holds, by their registers, and blocks.
   static constexpr int kWarpsTogether = kEights == 2 ? 8 : (kDepth == 64 ? 16 : 12);
   static constexpr int kBlocksTogether = kWarpsTogether / kWarps > 0 ? kWarpsTogether / kWarps : 1;
-  #ifndef XAHEAD
-#define XAHEAD 2
-#endif
-  static constexpr int kAhead = XAHEAD;  ///< steps of a warp that are on their way to L2
+    static constexpr int kAhead = kAhead_;
   static_assert(kDepth % 64 == 0 && (kEights == 1 || kEights == 2) && kSharedBytes <= 227 * 1024);
 };
 
@@ -353,7 +351,6 @@ int32_t attention_split(const Context& ctx, const AttentionShape& shape, Heads<c
   const int most = most_blocks < 8 || wide ? most_blocks : 8;
   int splits = 1;
   while (splits * 2 <= most && instances * shape.batch * splits * 2 <= room && steps >= int64_t(splits) * 2 * Tile::kWarps) splits *= 2;
-  if (most_blocks >= 100) splits = most_blocks - 100;
   LaunchConfig config;
   config.grid = dim3(uint32_t(splits), uint32_t(instances), uint32_t(shape.batch));
   config.block = dim3(Tile::kThreads);
