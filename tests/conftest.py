@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+from collections import Counter
 
 import pytest
 
@@ -36,3 +37,17 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 def pytest_configure(config: pytest.Config) -> None:
     # one cache for all test processes, kept between runs: objects are keyed by content
     os.environ.setdefault("AIT_CACHE_DIR", str(config.rootpath / "build" / "test-cache"))
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """How many kernels of the GPU templates were executed on the CPU (tests/emulator)."""
+    kernels: dict[str, set[str]] = {}
+    for reports in terminalreporter.stats.values():
+        for report in reports:
+            for name, value in getattr(report, "user_properties", ()):
+                if name.startswith("emulated for "):
+                    kernels.setdefault(name, set()).update(value.split())
+    for name, found in sorted(kernels.items()):
+        counts = Counter(kernel.partition(":")[0] for kernel in found)
+        listed = ", ".join(f"{template.removesuffix('_kernel')} {n}" for template, n in sorted(counts.items()))
+        terminalreporter.write_line(f"{name}: {len(counts)} templates, {len(found)} kernels executed ({listed})")

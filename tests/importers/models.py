@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+import pytest
 import torch
 from torch.export import Dim
 
@@ -101,3 +102,21 @@ CASES: dict[str, Case] = {
     "CLIPTextModel": Case(_transformer("CLIPTextModel", "CLIPTextConfig", **SIZE, **CLIP), _tokens, TOKENS),
     "ViTModel": Case(_transformer("ViTModel", "ViTConfig", **VIT), _image, {"pixel_values": {0: BATCH}}),
 }
+
+
+def tensors(tree: Any) -> list[torch.Tensor]:
+    """The tensors of a model's result, in order."""
+    return [t for t in torch.utils._pytree.tree_leaves(tree) if isinstance(t, torch.Tensor)]
+
+
+def prepared(name: str) -> torch.nn.Module:
+    """A model with weights that matter: norms scale and shift."""
+    if "Model" in name:
+        pytest.importorskip("transformers")
+    torch.manual_seed(0)
+    model = CASES[name].make().eval()
+    with torch.no_grad():
+        for parameter in model.parameters():
+            if parameter.dim() == 1:
+                parameter += 0.1 * torch.randn_like(parameter)
+    return model

@@ -12,26 +12,9 @@ import ait_mlir
 from ait_mlir.importers.torch import from_torch, import_program
 from ait_mlir.runtime import Model
 from benchmarks import measure
-from tests.importers.models import CASES
+from tests.importers.models import CASES, prepared, tensors
 
 DIMS = ((1, 5), (3, 16), (8, 33))
-
-
-def tensors(tree):
-    return [t for t in torch.utils._pytree.tree_leaves(tree) if isinstance(t, torch.Tensor)]
-
-
-def prepared(name):
-    """A model with weights that matter: norms scale and shift."""
-    if "Model" in name:
-        pytest.importorskip("transformers")
-    torch.manual_seed(0)
-    model = CASES[name].make().eval()
-    with torch.no_grad():
-        for parameter in model.parameters():
-            if parameter.dim() == 1:
-                parameter += 0.1 * torch.randn_like(parameter)
-    return model
 
 
 @pytest.mark.parametrize("name", CASES)

@@ -13,7 +13,7 @@ from ait_mlir.lowering.build import build_library
 from ait_mlir.lowering.kernels import Target, kernel_of, kernels_for
 from ait_mlir.lowering.kernels.attention_hopper import TILES, FlashTile
 from ait_mlir.lowering.toolchain import find_nvcc
-from ait_mlir.passes.select import by_estimate, candidates
+from ait_mlir.passes.candidates import best_by_estimate, candidates
 from tests.kernels.attention_gpu import hopper_cases, made, split_cases, wide
 from tests.kernels.contractions import attention
 from tests.kernels.harness import Case, sources_of
@@ -118,8 +118,8 @@ def test_split_configurations(config: dict[str, int]) -> None:
     ],
 )
 def test_estimates_choose(case: Case, provider: str) -> None:
-    choice = by_estimate(case.op, list(candidates(case.op, CUDA, False)), CUDA)
-    assert [kernel.provider for kernel, _ in choice.kernels] == [provider]
+    best = best_by_estimate(list(candidates(case.op, CUDA, configs=1, configs_cut=1)))
+    assert [kernel.provider.data for kernel in best.way.kernels()] == [provider]
 
 
 def test_code_names_the_template() -> None:
