@@ -7,6 +7,8 @@ from xdsl.ir import Operation
 from ait_mlir.lowering.kernels import (
     attention,
     attention_cudnn,
+    attention_hopper,
+    attention_split,
     elementwise,
     gemm,
     gemm_hopper,
@@ -29,6 +31,8 @@ PROVIDERS: tuple[Kernel, ...] = (
     *gemm.KERNELS,
     *gemm_hopper.KERNELS,
     *gemm_packed.KERNELS,
+    *attention_hopper.KERNELS,
+    *attention_split.KERNELS,
     *attention.KERNELS,
     *attention_cudnn.KERNELS,
 )
