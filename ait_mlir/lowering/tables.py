@@ -18,6 +18,8 @@ from ait_mlir.ir.pipeline import PassError
 from ait_mlir.lowering.cpp import cstr
 
 ALIGNMENT = 256
+PANEL_BYTES = 192
+"""As in ait/panels.h."""
 LITERAL = "$literal."
 
 
@@ -30,6 +32,15 @@ class Literal:
     dtype: DType
 
 
+@dataclass(frozen=True)
+class Packing:
+    """`ait_packing_v1`: row-major, or rows `first` and following of a matrix of `rows` rows in panels."""
+
+    layout: str = "AIT_ROWS"
+    first: int = 0
+    rows: int = 0
+
+
 @dataclass
 class Constant:
     """A param, or a literal under a name that no param can have, and its places in the constants blob."""
@@ -39,6 +50,8 @@ class Constant:
     shape: tuple[int, ...]
     bytes: int
     places: list[int] = field(default_factory=list[int])
+    packings: list[Packing] = field(default_factory=list["Packing"])
+    """How it lies at each of its places."""
 
 
 @dataclass(frozen=True)
@@ -83,8 +96,14 @@ class ProgramTables:
         for i, c in enumerate(self.constants.values()):
             lines.append(_array("int64_t", f"kShape{i}", [str(n) for n in c.shape]))
             lines.append(_array("int64_t", f"kPlaces{i}", [str(p) for p in c.places]))
+            packings = "nullptr"
+            if any(p != Packing() for p in c.packings):
+                packings = f"kPackings{i}"
+                rows = [f"{{{p.layout}, {p.first}, {p.rows}}}" for p in c.packings]
+                lines.append(_array("ait_packing_v1", packings, rows))
             constant_rows.append(
-                f"{{{cstr(c.name)}, {c.dtype.abi}, {len(c.shape)}, kShape{i}, {c.bytes}, {len(c.places)}, kPlaces{i}}}"
+                f"{{{cstr(c.name)}, {c.dtype.abi}, {len(c.shape)}, kShape{i}, {c.bytes}, "
+                f"{len(c.places)}, kPlaces{i}, {packings}}}"
             )
         lines.append(_array("ait_constant_v1", "kConstants", constant_rows))
         shapes = [e for op in (*self.inputs, *self.outputs) for e in op.buffer_type.dims]
@@ -147,7 +166,7 @@ def _binding(name: str, inputs: Sequence[InputOp]) -> Binding | None:
 
 
 def _constant_key(op: ConstantOp) -> object:
-    return (op.params, op.value, op.buffer_type)
+    return (op.params, op.value, op.panels, op.buffer_type)
 
 
 def _place(tables: ProgramTables, op: ConstantOp) -> None:
@@ -156,16 +175,17 @@ def _place(tables: ProgramTables, op: ConstantOp) -> None:
         return
     t = op.buffer_type
     dtype, shape = BY_IR[t.element_type], t.static_shape()
-    size = t.byte_size().as_int()
+    size = t.byte_size().as_int() if op.panels is None else panels_bytes(op.panels.data, t)
     assert shape is not None and size is not None
     offset = tables.offsets[key] = tables.size
     tables.size = (offset + size + ALIGNMENT - 1) // ALIGNMENT * ALIGNMENT
     if op.params is None:
         name = f"{LITERAL}{len(tables.literals)}"
         tables.literals[name] = Literal(tuple(_values(op)), shape, dtype)
-        tables.constants[name] = Constant(name, dtype, shape, size, [offset])
+        tables.constants[name] = Constant(name, dtype, shape, size, [offset], [Packing()])
         return
     names = op.param_names()
+    first = 0
     for param, part in zip(names, _parts(op, t, len(names)), strict=True):
         nbytes = dtype.bytes
         for n in part:
@@ -174,7 +194,22 @@ def _place(tables: ProgramTables, op: ConstantOp) -> None:
         if (known.dtype, known.shape) != (dtype, part):
             raise PassError(f"param {param!r} is used with the shapes {list(known.shape)} and {list(part)}", op)
         known.places.append(offset)
-        offset += nbytes
+        if op.panels is None:
+            known.packings.append(Packing())
+            offset += nbytes
+        else:
+            known.packings.append(Packing(f"AIT_PANELS_{op.panels.data.upper()}", first, shape[0]))
+            first += part[0]
+
+
+def panels_bytes(layout: str, t: BufferType) -> int | None:
+    """The bytes of a matrix in panels, filled up to whole ones; None unless its shape is static."""
+    shape = t.static_shape()
+    if shape is None:
+        return None
+    n, k = shape if layout == "nk" else reversed(shape)
+    columns = PANEL_BYTES // BY_IR[t.element_type].bytes
+    return -(-n // columns) * PANEL_BYTES * k
 
 
 def _values(op: ConstantOp) -> list[Number]:

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import cast
 
-from xdsl.dialects.builtin import DictionaryAttr, IntegerAttr, ModuleOp
+from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation, SSAValue
 from xdsl.traits import SymbolTable
 
@@ -19,6 +19,7 @@ from ait_mlir.dialects.ait.types import Shape, shape_text
 from ait_mlir.dialects.ait_rt.buffers import (
     AllocOp,
     BufferOp,
+    ConstantOp,
     CopyOp,
     DestinationOp,
     InputOp,
@@ -29,7 +30,7 @@ from ait_mlir.dialects.ait_rt.buffers import (
 from ait_mlir.dialects.ait_rt.program import KernelOp, LaunchOp, ProgramOp
 from ait_mlir.dialects.ait_rt.types import BufferType
 from ait_mlir.dims import DimError, Expr, Scope, const
-from ait_mlir.lowering.kernels import kernel_of
+from ait_mlir.lowering.choices import choice_problem, chosen_kernel
 from ait_mlir.passes.target import target_of
 
 Problem = tuple[str, Operation]
@@ -68,6 +69,8 @@ def access_problems(program: ProgramOp) -> Iterator[Problem]:
     for op in program.block.ops:
         if isinstance(op, ViewOp):
             source = places[op.source]
+            if panels_of(source.root.results[0]) is not None:
+                yield "views a constant in panels, which only launches can read", op
             place = Place(source.root, source.offset + op.offset.data[0], op.buffer_type.dims, op.strides.data)
             places[op.buffer] = place
             yield from ((problem, op) for problem in view_problems(place, scope))
@@ -79,6 +82,8 @@ def access_problems(program: ProgramOp) -> Iterator[Problem]:
         elif isinstance(op, LaunchOp | CopyOp):
             reads = op.ins if isinstance(op, LaunchOp) else (op.source,)
             writes = op.outs if isinstance(op, LaunchOp) else (op.target,)
+            if isinstance(op, CopyOp) and panels_of(op.source) is not None:
+                yield "copies a constant in panels, which only launches can read", op
             for value in reads:
                 if (place := places[value]).root not in written and not _is_empty(place.dims):
                     yield f"reads {place.name}, which nothing has written yet", op
@@ -126,34 +131,40 @@ def write_problems(place: Place, scope: Scope) -> Iterator[str]:
             yield f"writes {place.name} through strides {shape_text(place.strides)}: several elements in one place"
 
 
-def config_problem(config: DictionaryAttr) -> str | None:
-    """Why something is no configuration of a kernel."""
-    wrong = next(((k, v) for k, v in config.data.items() if not isinstance(v, IntegerAttr)), None)
-    return None if wrong is None else f"configuration {wrong[0]!r} of the kernel is {wrong[1]}, expected an integer"
-
-
 def launch_problems(launch: LaunchOp, module: ModuleOp, places: dict[SSAValue, Place], scope: Scope) -> Iterator[str]:
     """Why the kernel of a launch cannot run on these buffers."""
     kernel = SymbolTable.lookup_symbol(module, launch.kernel_name)
     assert isinstance(kernel, KernelOp)
     op, name = kernel.compute_op(), f"@{launch.kernel_name}"
-    try:
-        chosen = kernel_of(kernel.provider.data, op, target_of(module))
-    except ValueError as error:
-        yield f"{name}: {error}"
-        return
-    if (problem := config_problem(kernel.config)) is not None:
+    provider, target = kernel.provider.data, target_of(module)
+    if (problem := choice_problem(provider, kernel.config, op, target)) is not None:
         yield f"{name}: {problem}"
+        return
+    chosen = chosen_kernel(provider, kernel.config, op, target)
     for i, value in enumerate((*launch.ins, *launch.outs)):
         place = places[value]
         if isinstance(value.owner, ViewOp) and not chosen.accepts(op, i, place.strides, scope):
             what = f"operand {i}" if i < len(launch.ins) else f"result {i - len(launch.ins)}"
             yield f"{name} does not take {what} with the strides {shape_text(place.strides)}; copy it into a buffer"
+    for i, value in enumerate(launch.ins):
+        wanted, found = chosen.panels(op, i), panels_of(value)
+        if wanted != found:
+            yield f"{name} reads operand {i} {_layout(wanted)}, the buffer is {_layout(found)}"
     needed = chosen.workspace(op)
     given = sum((cast(BufferType, v.type).byte_size() for v in launch.workspace), start=const(0))
     if len(launch.workspace) > 1 or not scope.le(needed, given):
         yield f"{name} needs one workspace of {needed} bytes, the launch gives {given}"
     yield from _in_place(launch, op, [places[v] for v in launch.ins], [places[v] for v in launch.outs])
+
+
+def panels_of(value: SSAValue) -> str | None:
+    """The panels in which a buffer lies; None where it is row-major."""
+    root = value.owner
+    return root.panels.data if isinstance(root, ConstantOp) and root.panels is not None else None
+
+
+def _layout(panels: str | None) -> str:
+    return "row-major" if panels is None else f"a constant in panels {panels}"
 
 
 def _in_place(launch: LaunchOp, op: Operation, ins: Sequence[Place], outs: Sequence[Place]) -> Iterator[str]:

@@ -20,14 +20,14 @@ from ait_mlir.dialects.ait.data import ConstantOp, GraphOp, OutputOp, ParamOp
 from ait_mlir.dialects.ait.naming import derived_name
 from ait_mlir.dialects.ait.traits import View
 from ait_mlir.dialects.ait.types import KernelAttr, tensor_type
-from ait_mlir.dialects.ait.view import ConcatOp, ExpandOp, PermuteOp, ReshapeOp, SliceOp, SplitOp
+from ait_mlir.dialects.ait.view import ConcatOp, ReshapeOp
 from ait_mlir.dialects.ait_rt import buffers as rt
 from ait_mlir.dialects.ait_rt.program import KernelOp, LaunchOp, ProgramOp, ReturnOp
 from ait_mlir.dialects.ait_rt.types import BufferType
 from ait_mlir.dims import Scope, const
 from ait_mlir.ir.pipeline import PassError
-from ait_mlir.lowering.kernels import kernel_of
-from ait_mlir.passes.strides import ZERO, Strided
+from ait_mlir.lowering.choices import chosen_kernel
+from ait_mlir.passes.strides import ZERO, Strided, through
 from ait_mlir.passes.target import target_of
 
 
@@ -49,6 +49,7 @@ class Bufferizer:
     graph: GraphOp
     kernels: dict[object, KernelOp] = field(default_factory=dict[object, KernelOp])
     places: dict[SSAValue, Place] = field(default_factory=dict[SSAValue, Place])
+    packed: dict[tuple[SSAValue, str], SSAValue] = field(default_factory=dict[tuple[SSAValue, str], SSAValue])
     block: Block = field(default_factory=Block)
 
     @property
@@ -74,6 +75,10 @@ class Bufferizer:
                 self.view(op)
             else:
                 self.launch(op)
+        for constant in [op for op in self.block.ops if isinstance(op, rt.ConstantOp)]:
+            if not list(constant.buffer.uses):  # all its launches read it in panels
+                constant.detach()
+                constant.erase()
         program = ProgramOp(self.graph.sym_name.data, self.scope, const(0), Region(self.block))
         program.location = self.graph.location
         return program
@@ -136,33 +141,13 @@ class Bufferizer:
             self.concat(op)
             return
         place = self.places[op.operands[0]]
-        if isinstance(op, SplitOp):
-            self.split(op, place)
-            return
-        dims = tensor_type(op.results[0]).dims
-        found: Strided | None
-        if isinstance(op, PermuteOp):
-            found = place.view.permute(op.order())
-        elif isinstance(op, ExpandOp):
-            found = place.view.expand(dims)
-        elif isinstance(op, SliceOp):
-            found = place.view.slice(op.offsets.data, dims)
-        elif isinstance(op, ReshapeOp):
-            found = place.view.reshape(dims, self.scope)
-            if found is None:
-                whole = self.row_major(op.input)
-                found, place = Strided.whole(dims), Place(whole, place.view)
-        else:
-            raise PassError(f"{op.name} has no view", op)
-        self.places[op.results[0]] = Place(place.root, found)
-
-    def split(self, op: SplitOp, place: Place) -> None:
-        axis, at = op.dim.value.data, ZERO
         for result in op.results:
-            dims = tensor_type(result).dims
-            offsets = tuple(at if i == axis else ZERO for i in range(len(dims)))
-            self.places[result] = Place(place.root, place.view.slice(offsets, dims))
-            at = at + dims[axis]
+            found = through(op, result, place.view, self.scope)
+            if found is None:
+                assert isinstance(op, ReshapeOp)
+                whole = self.row_major(op.input)
+                found, place = Strided.whole(tensor_type(result).dims), Place(whole, place.view)
+            self.places[result] = Place(place.root, found)
 
     def concat(self, op: ConcatOp) -> None:
         t = tensor_type(op.output)
@@ -191,17 +176,32 @@ class Bufferizer:
         if not isinstance(choice, KernelAttr):
             raise PassError(f"{op.name} has no kernel; run the pass 'select' first", op)
         kernel = self.kernel(op, choice)
-        ins = [self.row_major(v) for v in op.operands]
+        chosen = chosen_kernel(choice.provider.data, choice.config, op, target_of(self.module))
+        ins = [self.operand(v, chosen.panels(op, i)) for i, v in enumerate(op.operands)]
         outs = [self.emit(rt.AllocOp(BufferType.of(tensor_type(r)))) for r in op.results]
         for result, buffer in zip(op.results, outs, strict=True):
             self.define(result, buffer)
         workspace: list[SSAValue] = []
-        size = kernel_of(choice.provider.data, op, target_of(self.module)).workspace(op)
+        size = chosen.workspace(op)
         if size.as_int() != 0:
             workspace.append(self.emit(rt.AllocOp(BufferType.get([size], i8))))
         launch = LaunchOp(kernel.sym_name.data, ins, outs, workspace)
         launch.location = op.location
         self.block.add_op(launch)
+
+    def operand(self, value: SSAValue, panels: str | None) -> SSAValue:
+        """The buffer of an operand: row-major, or the constant with its bytes in panels."""
+        if panels is None:
+            return self.row_major(value)
+        constant = self.places[value].root.owner
+        assert isinstance(constant, rt.ConstantOp)
+        found = self.packed.get((value, panels))
+        if found is None:
+            packed = rt.ConstantOp(constant.buffer_type, constant.param_names(), rows=constant.rows(), panels=panels)
+            self.block.insert_op_after(packed, constant)
+            found = self.packed[value, panels] = packed.buffer
+            found.name_hint = constant.buffer.name_hint
+        return found
 
     def kernel(self, op: Operation, choice: KernelAttr) -> KernelOp:
         """The kernel that computes `op`, shared with earlier ops that are alike."""

@@ -10,6 +10,9 @@
 #include <memory>
 #include <string>
 
+#include "ait/model_abi.h"
+#include "error.h"
+
 namespace ait::runtime {
 
 /// @brief A recorded run that can be launched again as one unit.
@@ -47,6 +50,11 @@ class Device {
   virtual void release(void* data) noexcept = 0;
   /// Copies in any direction between host and device, and returns when it is done.
   virtual void copy(void* to, const void* from, size_t bytes) = 0;
+  /// Stores the value of a constant as `packing` says, which is not AIT_ROWS. Throws an Error of kind kRun where the device has no such layout.
+  virtual void pack(void* to, const void* from, const ait_constant_v1& constant, const ait_packing_v1& packing) {
+    (void)to, (void)from;
+    fail(ErrorKind::kRun, "constant '", constant.name, "' has layout ", packing.layout, ", which ", name(), " does not know: compile the model again");
+  }
 
   virtual void sync(void* stream) = 0;
   virtual void sync_all() = 0;
@@ -56,6 +64,12 @@ class Device {
   /// Records what `body` launches on the stream it is given, without running it. Null where the device has no graphs, or if recording
   /// failed (the device is usable after it).
   virtual std::unique_ptr<Graph> record(const std::function<bool(void* stream)>& body) = 0;
+
+  /// Seconds that what `body` launches on the default stream takes, with `lead` launched just before, so that the device is at work
+  /// while the host launches `body`. Returns when both are done.
+  virtual double seconds(const std::function<void()>& lead, const std::function<void()>& body) = 0;
+  /// Bytes of the last cache before memory.
+  virtual size_t cache_bytes() = 0;
 };
 
 /// @brief Makes a device current for a scope.

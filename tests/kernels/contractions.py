@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 
 from tests.kernels.harness import Case
@@ -72,6 +73,18 @@ WHERE = "    %z = ait.constant 0.5 : T\n    %s = ait.mul %acc, %z : T\n    %y = 
 COMPARE = "    %y = ait.compare lt %acc, %0 : i1\n"
 
 
+def resized(text: str, n: str, k: str) -> str:
+    """The text with other dims for n and k."""
+    by_name = {"n": n, "k": k}
+    return re.sub(r"<[^>]*>", lambda m: re.sub(r"\b[nk]\b", lambda dim: by_name[dim[0]], m[0]), text)
+
+
+def in_eights(case: Case) -> Case:
+    """The same with n and k eight times as large, so that the rows of all matrices start on 16 bytes."""
+    envs = [{**env, "n": -(-env["n"] // 8), "k": -(-env["k"] // 8)} for env in case.envs]
+    return Case(resized(case.text, "(8*n)", "(8*k)"), envs)
+
+
 def gemm_cases() -> dict[str, Case]:
     cases: dict[str, Case] = {}
     for t in FLOATS:
@@ -84,8 +97,10 @@ def gemm_cases() -> dict[str, Case]:
         cases[f"bias-{t}"] = contraction("gemm", "rcr", t, GEMM_ENVS, lead, extras=[("n", t)], body=BIAS)
         for name, body in (("gelu", BIAS_GELU), ("relu", BIAS_RELU), ("tanh", BIAS_TANH)):
             cases[f"bias-{name}-{t}"] = contraction("gemm", "rcr", t, GEMM_ENVS, extras=[("n", t)], body=body)
+        cases[f"even-tanh-{t}"] = in_eights(cases[f"bias-tanh-{t}"])
         both = [("n", t), ("b x m x n", t)]
         cases[f"residual-{t}"] = contraction("gemm", "rrr", t, GEMM_ENVS, lead, extras=both, body=BIAS_RESIDUAL)
+        cases[f"even-residual-{t}"] = in_eights(cases[f"residual-{t}"])
         position = [("1 x n", t), ("1 x m x n", t)]
         cases[f"position-{t}"] = contraction("gemm", "rcr", t, GEMM_ENVS, lead, extras=position, body=BIAS_RESIDUAL)
         column = [("n x 1", t), ("1 x m", "f32" if t != "f64" else t)]

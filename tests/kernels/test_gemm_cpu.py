@@ -12,8 +12,8 @@ import pytest
 from ait_mlir.dialects.ait.types import scope_of
 from ait_mlir.dims import parse
 from ait_mlir.lowering.kernels import Target, kernel_of, kernels_for
-from tests.kernels.contractions import BIAS_GELU, BIAS_RELU, BIAS_RESIDUAL, contraction, gemm_cases
-from tests.kernels.harness import CPU, Library, check
+from tests.kernels.contractions import BIAS_GELU, BIAS_RELU, BIAS_RESIDUAL, BIAS_TANH, contraction, gemm_cases, resized
+from tests.kernels.harness import CPU, Case, Library, check
 from tests.kernels.library_gemm import GemmLibrary, on_kernel
 
 CASES = gemm_cases()
@@ -77,6 +77,8 @@ SUM = "    %s = ait.add %acc, %0 : T\n"
         ("", [], True),
         ("    %y = ait.relu %acc : T\n", [], True),
         ("    %y = ait.fast_gelu %acc : T\n", [], True),
+        (BIAS_TANH, [("n", "f16")], False),
+        (BIAS_TANH, [("n", "f32")], False),
         ("    %y = ait.gelu %acc : T\n", [], False),
         (SUM.replace("%s", "%y"), [("n", "f16")], True),
         (SUM.replace("%s", "%y"), [("1 x n", "f16")], True),
@@ -84,8 +86,8 @@ SUM = "    %s = ait.add %acc, %0 : T\n"
         (SUM.replace("%s", "%y"), [("m x n", "f16")], False),
         (SUM.replace("%s", "%y"), [("n", "f32")], False),
         (SUM.replace("%s", "%y").replace("add", "mul"), [("n", "f16")], False),
-        (BIAS_RESIDUAL, [("n", "f16"), ("b x m x n", "f16")], True),
-        (BIAS_RESIDUAL, [("b x m x n", "f16"), ("n", "f16")], True),
+        (BIAS_RESIDUAL, [("n", "f16"), ("b x m x n", "f16")], False),
+        (BIAS_RESIDUAL, [("n", "f32"), ("b x m x n", "f32")], False),
         (BIAS_RESIDUAL, [("n", "f16"), ("n", "f16")], False),
         (BIAS_RELU, [("n", "f16")], True),
         (BIAS_GELU, [("n", "f16")], False),
@@ -95,6 +97,35 @@ SUM = "    %s = ait.add %acc, %0 : T\n"
 )  # fmt: skip
 def test_cublaslt_is_offered_what_it_can_do(body: str, extras: list[tuple[str, str]], offered: bool) -> None:
     assert providers(body, extras) == ({"native", "cublaslt"} if offered else {"native"})
+
+
+@pytest.mark.parametrize(
+    ("arch", "n", "k", "t", "offered"),
+    [
+        ("sm_90a", 48, 64, "f16", True),
+        ("sm_90a", 48, 64, "bf16", True),
+        ("sm_80", 48, 64, "f16", False),
+        ("sm_90a", 44, 64, "f16", False),
+        ("sm_90a", 48, 60, "f16", False),
+        ("sm_90a", 44, 60, "f32", True),
+    ],
+)
+def test_cublaslt_adds_bias_and_residual_where_it_rounds_once(arch: str, n: int, k: int, t: str, offered: bool) -> None:
+    for extras in ([("n", t), ("b x m x n", t)], [("b x m x n", t), ("n", t)]):
+        case = contraction("gemm", "rcr", t, [], ("b x ", "", "b x "), extras=extras, body=BIAS_RESIDUAL)
+        op = Case(resized(case.text, str(n), str(k)), []).op
+        assert ("cublaslt" in {kernel.provider for kernel in kernels_for(op, Target("cuda", arch))}) == offered
+
+
+def test_cublaslt_wants_even_rows_for_bias_and_residual() -> None:
+    extras = [("n", "f16"), ("b x m x n", "f16")]
+    case = contraction("gemm", "rcr", "f16", [], ("b x ", "", "b x "), extras=extras, body=BIAS_RESIDUAL)
+    op = Case(resized(case.text, "48", "64"), []).op
+    kernel = next(k for k in kernels_for(op, CUDA) if k.provider == "cublaslt")
+    for position, good, bad in ((0, "72", "68"), (3, "56", "52"), (4, "56", "52")):
+        for pitch, accepted in ((good, True), (bad, False)):
+            strides = tuple(parse(e) for e in (f"m*{pitch}", pitch, "1"))
+            assert kernel.accepts(op, position, strides, scope_of(op)) == accepted, (position, pitch)
 
 
 def test_cublaslt_needs_a_sum() -> None:

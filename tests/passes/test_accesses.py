@@ -22,11 +22,17 @@ ait_rt.kernel @gemm_0 "openblas" {} (%a: !ait.tensor<b x 8 x f32>, %b: !ait.tens
   %0 = ait.gemm rcr %a, %b : !ait.tensor<b x 8 x f32>
   ait_rt.return %0 : !ait.tensor<b x 8 x f32>
 }
+ait_rt.kernel @packed_0 "packed" {} (%a: !ait.tensor<b x 8 x f32>, %b: !ait.tensor<8 x 8 x f32>) dims {b = 1 to 4} {
+  %0 = ait.gemm rcr %a, %b : !ait.tensor<b x 8 x f32>
+  ait_rt.return %0 : !ait.tensor<b x 8 x f32>
+}
 """
 BUFFERS = """
   %x = ait_rt.input "x" : !ait_rt.buffer<b x 8 x f32>
   %y = ait_rt.output "y" : !ait_rt.buffer<b x 8 x f32>
   %w = ait_rt.constant ["w"] : !ait_rt.buffer<8 x 8 x f32>
+  %p = ait_rt.constant ["w"] panels nk : !ait_rt.buffer<8 x 8 x f32>
+  %q = ait_rt.constant ["w"] panels kn : !ait_rt.buffer<8 x 8 x f32>
   %h = ait_rt.alloc at (0) : !ait_rt.buffer<b x 16 x f32>
   %g = ait_rt.alloc at (256) : !ait_rt.buffer<b x 8 x f32>
 """
@@ -63,6 +69,7 @@ RIGHT = {
     "halves": [*HALVES, launch("relu", "%x", "%l"), launch("softmax", "%l", "%r"), launch("relu", "%r", "%y")],
     "the last row": [view("v", "w", "8*(b - 1)", "8, 1", "!ait_rt.buffer<1 x 8 x f32>"), FINE],
     "a broadcast": [view("v", "w", "56", "0, 1"), launch("relu", "%v", "%y")],
+    "panels": [launch("packed", "%x, %p", "%y")],
     "an empty view": [view("v", "w", "64", "8, 1", "!ait_rt.buffer<0 x 8 x f32>"), FINE],
 }
 
@@ -109,6 +116,26 @@ WRONG = {
     "strides that the kernel does not take": (
         [view("v", "w", "0", "2, 2"), launch("gemm", "%v, %w", "%y")],
         r"@gemm_0 does not take operand 0 with the strides \[2, 2\]; copy it into a buffer",
+    ),
+    "panels wanted": (
+        [launch("packed", "%x, %w", "%y")],
+        "@packed_0 reads operand 1 a constant in panels nk, the buffer is row-major",
+    ),
+    "other panels": (
+        [launch("packed", "%x, %q", "%y")],
+        "@packed_0 reads operand 1 a constant in panels nk, the buffer is a constant in panels kn",
+    ),
+    "panels not wanted": (
+        [launch("gemm", "%x, %p", "%y")],
+        "@gemm_0 reads operand 1 row-major, the buffer is a constant in panels nk",
+    ),
+    "a view of panels": (
+        [view("v", "p", "0", "8, 1"), launch("relu", "%v", "%y")],
+        "views a constant in panels, which only launches can read",
+    ),
+    "a copy of panels": (
+        ["%c = ait_rt.alloc at (256) : !ait_rt.buffer<8 x 8 x f32>", "ait_rt.copy %p to %c", FINE],
+        "copies a constant in panels, which only launches can read",
     ),
     "an unknown provider": ([FINE], "@relu_0: provider 'oracle' has no kernel for ait.relu on cpu"),
 }

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Self, cast
 
-from xdsl.dialects.builtin import ArrayAttr, FloatAttr, IntegerAttr, StringAttr
+from xdsl.dialects.builtin import ArrayAttr, Float32Type, Float64Type, FloatAttr, IntegerAttr, StringAttr
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.irdl import irdl_op_definition, operand_def, opt_prop_def, prop_def, result_def, traits_def
 from xdsl.parser import Parser
@@ -31,6 +31,8 @@ from ait_mlir.dialects.ait.numbers import literal_values, parse_literal, print_l
 from ait_mlir.dialects.ait.types import Shape, ShapeAttr, parse_dims, scan_to, scope_of, shape_text
 from ait_mlir.dialects.ait_rt.types import BufferType
 from ait_mlir.dims import Expr, Scope, const
+
+PANEL_LAYOUTS = ("kn", "nk")
 
 
 def contiguous_strides(dims: Shape) -> Shape:
@@ -119,9 +121,13 @@ class ConstantOp(BufferOp):
     """Params laid end to end along dim 0, or a literal.
 
     ```mlir
-    %w = ait_rt.constant ["q.weight", "k.weight"] : !ait_rt.buffer<1536 x 768 x f16>
-    %c = ait_rt.constant 0.125 : !ait_rt.buffer<f16>
+    %w = ait_rt.constant ["q.weight", "k.weight"] rows [768, 768] : !ait_rt.buffer<1536 x 768 x f16>
+    %p = ait_rt.constant ["v.weight"] panels nk : !ait_rt.buffer<768 x 768 x f32>
+    %c = ait_rt.constant value 0.125 : !ait_rt.buffer<f16>
     ```
+
+    Its bytes are row-major, or lie in panels of columns (`nk`: the rows of the buffer are n; `kn`: they are k), which
+    only a kernel that asks for it can read.
     """
 
     name = "ait_rt.constant"
@@ -129,14 +135,23 @@ class ConstantOp(BufferOp):
     params = opt_prop_def(ArrayAttr[StringAttr])
     row_counts = opt_prop_def(ArrayAttr[IntegerAttr])
     value = opt_prop_def(ArrayAttr | FloatAttr | IntegerAttr)
+    panels = opt_prop_def(StringAttr)
     traits = traits_def(Pure())
 
     def __init__(
-        self, type: BufferType, params: Sequence[str] = (), value: Attribute | None = None, rows: Sequence[int] = ()
+        self,
+        type: BufferType,
+        params: Sequence[str] = (),
+        value: Attribute | None = None,
+        rows: Sequence[int] = (),
+        panels: str | None = None,
     ) -> None:
         names = ArrayAttr([StringAttr(p) for p in params]) if params else None
         counts = int_list_attr(rows) if rows else None
-        super().__init__(properties={"params": names, "row_counts": counts, "value": value}, result_types=[type])
+        layout = None if panels is None else StringAttr(panels)
+        super().__init__(
+            properties={"params": names, "row_counts": counts, "value": value, "panels": layout}, result_types=[type]
+        )
 
     @classmethod
     def parse_body(cls, parser: Parser, body: Body) -> None:
@@ -149,6 +164,8 @@ class ConstantOp(BufferOp):
         body.properties["params"] = ArrayAttr(names)
         if parser.parse_optional_keyword("rows") is not None:
             body.properties["row_counts"] = parse_int_list(parser)
+        if parser.parse_optional_keyword("panels") is not None:
+            body.properties["panels"] = StringAttr(parser.parse_identifier("'nk' or 'kn'"))
 
     def print_body(self, printer: Printer) -> None:
         if self.params is None:
@@ -161,6 +178,8 @@ class ConstantOp(BufferOp):
         if self.row_counts is not None:
             printer.print_string(" rows ")
             print_int_list(printer, self.rows())
+        if self.panels is not None:
+            printer.print_string(f" panels {self.panels.data}")
 
     def param_names(self) -> list[str]:
         return [] if self.params is None else [p.data for p in self.params.data]
@@ -186,7 +205,15 @@ class ConstantOp(BufferOp):
                 raise self.fail(f"rows {list(self.rows())} of {len(self.param_names())} params do not make up {t}")
         if isinstance(self.value, ArrayAttr) and len(literal_values(self.value)) != size:
             raise self.fail(f"{len(literal_values(self.value))} numbers cannot fill {t}")
+        if self.panels is not None:
+            self.check_panels(self.panels.data, cast(BufferType, t))
         return [t]
+
+    def check_panels(self, layout: str, t: BufferType) -> None:
+        if layout not in PANEL_LAYOUTS:
+            raise self.fail(f"has panels '{layout}', expected nk or kn")
+        if self.params is None or t.rank != 2 or not isinstance(t.element_type, Float32Type | Float64Type):
+            raise self.fail(f"only params of rank 2 of f32 or f64 lie in panels, got {t}")
 
 
 @irdl_op_definition

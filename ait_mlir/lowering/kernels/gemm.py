@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import cast
 
-from xdsl.dialects.builtin import BFloat16Type, Float16Type, Float32Type, Float64Type
+from xdsl.dialects.builtin import Float32Type, Float64Type
 from xdsl.ir import Attribute, Operation
 
 from ait_mlir.dialects.ait.dtypes import BY_IR
@@ -18,16 +18,19 @@ from ait_mlir.lowering.kernels.contraction import (
     Matrix,
     Problem,
     epilogue_functor,
+    is_narrow,
     library_epilogue,
     library_prefix,
 )
-from ait_mlir.lowering.kernels.gemm_tiles import CLOCK, GemmTile, best_tiles, tile_for_few_rows
+from ait_mlir.lowering.kernels.gemm_tiles import CLOCK, TILES, GemmTile, best_tiles, tile_for_few_rows
 
 __all__ = ["KERNELS", "CublasLtGemm", "NativeGemm", "OpenBlasGemm", "library_epilogue", "library_prefix"]
 
 WORKSPACE_LIMIT = 32 << 20
 LARGEST = 2**31 - 1
 MAX_CONFIGS = 8
+MAX_ALGORITHMS = 16
+"""Of cuBLASLt: its estimates are rough, the tenth was the fastest of some products by a sixth (docs/performance.md)."""
 
 # Operations per second, and what a call costs beside them, as benchmarks/device/gemm_attention.py measures them.
 LT_RATE = {2: 650e12, 4: 45e12, 8: 45e12}
@@ -41,10 +44,6 @@ ERF_CYCLES = 0.02
 
 def _kind(op: ContractionOp) -> Attribute:
     return cast(TensorType, op.a.type).element_type
-
-
-def _is_narrow(kind: Attribute) -> bool:
-    return isinstance(kind, Float16Type | BFloat16Type)
 
 
 def _is_unit(stride: Expr) -> bool:
@@ -113,12 +112,13 @@ class NativeGemm(ContractionKernel):
     """Our own, with any epilogue: mma.sync on CUDA for f16 and bf16, else plain arithmetic; vectors on the CPU."""
 
     provider = "native"
+    optional_keys = frozenset({"small_rows", *TILES[0].config("small_")})
 
     def takes(self, op: ContractionOp, target: Target) -> bool:
         return len(op.operands) <= 16
 
     def uses_tensor_cores(self, op: ContractionOp, target: Target) -> bool:
-        return target.kind == "cuda" and _is_narrow(_kind(op))
+        return target.kind == "cuda" and is_narrow(_kind(op))
 
     def configs(self, op: Operation, target: Target) -> list[dict[str, int]]:
         op = cast(ContractionOp, op)
@@ -126,11 +126,11 @@ class NativeGemm(ContractionKernel):
             return [{}]
         scope = scope_of(op)
         problem = Problem.contiguous(op)
-        hopper, groups = _hopper(problem, target)
+        clusters = _has_clusters(target)
         m, n, k, batches = problem.sizes(scope)
-        tiles = best_tiles(m, n, k, batches, hopper, groups)[:MAX_CONFIGS]
+        tiles = best_tiles(m, n, k, batches, clusters)[:MAX_CONFIGS]
         configs = [tile.config() for tile in tiles]
-        few = tile_for_few_rows(tiles[0], scope.bounds(problem.m), n, k, hopper, groups) if batches == 1 else None
+        few = tile_for_few_rows(tiles[0], scope.bounds(problem.m), n, k, clusters) if batches == 1 else None
         if few is not None:
             configs.insert(0, configs[0] | {"small_rows": few[1]} | few[0].config("small_"))
         return configs
@@ -142,7 +142,7 @@ class NativeGemm(ContractionKernel):
         size = BY_IR[_kind(op)].bytes
         if not self.uses_tensor_cores(op, target):
             return target.launch_seconds + flops / SIMT_RATE[size]
-        tiles = best_tiles(m, n, k, batches, *_hopper(Problem.contiguous(op), target))
+        tiles = best_tiles(m, n, k, batches, _has_clusters(target))
         cycles = tiles[0].cycles(m, n, k, batches)
         if op.epilogue.blocks and any(o.name in ("ait.gelu", "ait.erf") for o in op.epilogue.block.ops):
             cycles += ERF_CYCLES * m * n * batches / 132
@@ -222,10 +222,16 @@ class OpenBlasGemm(ContractionKernel):
 
 
 class CublasLtGemm(ContractionKernel):
-    """cuBLASLt with the epilogues it has: bias, residual, relu, tanh-form gelu."""
+    """cuBLASLt with the epilogues it has: bias, residual, relu, tanh-form gelu.
+
+    Only its Hopper kernels round once where a bias and a residual, or a bias and the gelu, stand together; the older
+    ones round to the element type before the second of them (docs/measurements.md). So a 2-byte gemm with both is taken
+    only where every row starts on 16 bytes, which those kernels want; the runtime library then picks among them.
+    """
 
     provider = "cublaslt"
     max_batch_loops = 1
+    timed_configs = 12
 
     def takes(self, op: ContractionOp, target: Target) -> bool:
         kind = _kind(op)
@@ -235,10 +241,17 @@ class CublasLtGemm(ContractionKernel):
             and op.output.type.element_type == kind
             and library_epilogue(op) is not None
             and scope_of(op).positive(k)
+            and (not _rounds_twice(op) or (_has_clusters(target) and _has_even_rows(op, Problem.contiguous(op))))
         )
 
+    def accepts(self, op: Operation, position: int, strides: Strides, scope: Scope) -> bool:
+        if not super().accepts(op, position, strides, scope):
+            return False
+        op = cast(ContractionOp, op)
+        return not _rounds_twice(op) or _has_even_rows(op, Problem.contiguous(op, position, strides))
+
     def configs(self, op: Operation, target: Target) -> list[dict[str, int]]:
-        return [{"algo": i} for i in range(MAX_CONFIGS)]
+        return [{"algo": i} for i in range(MAX_ALGORITHMS)]
 
     def seconds(self, op: ContractionOp, m: int, n: int, k: int, batches: int, target: Target) -> float:
         size = BY_IR[_kind(op)].bytes
@@ -316,10 +329,25 @@ class CublasLtGemm(ContractionKernel):
         return Emission(("ait/types.h",), "", "\n  ".join([*lines, "return ctx.gemm(args);\n"]))
 
 
-def _hopper(problem: Problem, target: Target) -> tuple[bool, bool]:
-    """Whether the card has clusters, and whether wgmma can be used: it wants k contiguous in both operands."""
-    along_k = _is_unit(problem.a.col) and _is_unit(problem.b.row)
-    return target.arch.startswith(("sm_90", "sm_10")), target.arch == "sm_90a" and along_k
+def _rounds_twice(op: ContractionOp) -> bool:
+    """Whether some algorithms of cuBLASLt round the result twice: 2 bytes, bias and one more step but relu."""
+    found = library_epilogue(op)
+    if found is None or found.bias is None:
+        return False
+    return (found.residual is not None or found.activation == "ait.fast_gelu") and is_narrow(_kind(op))
+
+
+def _has_even_rows(op: ContractionOp, problem: Problem) -> bool:
+    """Whether all rows of a, b, the result and the residual start on 16-byte boundaries if the first does."""
+    epilogue = library_epilogue(op)
+    matrices = [problem.a, problem.b, problem.d]
+    if epilogue is not None and epilogue.residual is not None:
+        matrices.append(problem.extras[epilogue.residual - 2])
+    return all(_has_even_pitches(x, scope_of(op)) for x in matrices)
+
+
+def _has_clusters(target: Target) -> bool:
+    return target.arch.startswith(("sm_90", "sm_10"))
 
 
 KERNELS = (CublasLtGemm(), NativeGemm(), OpenBlasGemm())

@@ -30,6 +30,9 @@ ait_rt.program @two_halves dims {b = 1 to 4} arena (b*48 + 64) {
   // CHECK-NEXT: %w = ait_rt.constant ["q.weight", "k.weight"] rows [6, 2] : !ait_rt.buffer<8 x 16 x f16>
   // GENERIC-NEXT: "ait_rt.constant"() <{params = ["q.weight", "k.weight"], row_counts = [6 : i64, 2 : i64]}>
   %w = ait_rt.constant ["q.weight", "k.weight"] rows [6, 2] : !ait_rt.buffer<8 x 16 x f16>
+  // CHECK-NEXT: %p = ait_rt.constant ["q.weight", "k.weight"] rows [6, 2] panels nk : !ait_rt.buffer<8 x 16 x f32>
+  // GENERIC-NEXT: "ait_rt.constant"() <{params = ["q.weight", "k.weight"], row_counts = [6 : i64, 2 : i64], panels = "nk"}>
+  %p = ait_rt.constant ["q.weight", "k.weight"] rows [6, 2] panels nk : !ait_rt.buffer<8 x 16 x f32>
   // CHECK-NEXT: %c = ait_rt.constant value 0.125 : !ait_rt.buffer<f16>
   // GENERIC-NEXT: "ait_rt.constant"() <{value = 1.250000e-01 : f64}>
   %c = ait_rt.constant value 0.125 : !ait_rt.buffer<f16>

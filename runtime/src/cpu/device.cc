@@ -3,10 +3,12 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <cstdlib>
 #include <cstring>
 
 #include "ait/gemm_service.h"
+#include "ait/panels.h"
 #include "error.h"
 
 #ifdef _OPENMP
@@ -22,6 +24,17 @@ class CpuEvent : public Event {
   void record(void*) override {}
   void wait(void*) override {}
 };
+
+/// Bits are moved, whatever they mean.
+template <class T>
+void pack_as(void* to, const void* from, const ait_constant_v1& constant, const ait_packing_v1& packing) {
+  const int64_t own = constant.shape[0], columns = constant.shape[1];
+  if (packing.layout == AIT_PANELS_KN) {
+    pack_panels_kn(static_cast<const T*>(from), packing.first, own, packing.rows, columns, static_cast<T*>(to));
+  } else {
+    pack_panels_nk(static_cast<const T*>(from), packing.first, own, columns, packing.rows, static_cast<T*>(to));
+  }
+}
 
 class CpuDevice : public Device {
  public:
@@ -61,12 +74,32 @@ class CpuDevice : public Device {
   }
   void release(void* data) noexcept override { std::free(data); }
   void copy(void* to, const void* from, size_t bytes) override { std::memcpy(to, from, bytes); }
+  void pack(void* to, const void* from, const ait_constant_v1& constant, const ait_packing_v1& packing) override {
+    if (constant.rank == 2 && constant.dtype == AIT_F32) {
+      pack_as<uint32_t>(to, from, constant, packing);
+    } else if (constant.rank == 2 && constant.dtype == AIT_F64) {
+      pack_as<uint64_t>(to, from, constant, packing);
+    } else {
+      Device::pack(to, from, constant, packing);
+    }
+  }
 
   void sync(void*) override {}
   void sync_all() override {}
   bool is_capturing(void*) override { return false; }
   std::unique_ptr<Event> make_event() override { return std::make_unique<CpuEvent>(); }
   std::unique_ptr<Graph> record(const std::function<bool(void*)>&) override { return nullptr; }
+
+  double seconds(const std::function<void()>& lead, const std::function<void()>& body) override {
+    lead();
+    const auto begin = std::chrono::steady_clock::now();
+    body();
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  }
+  size_t cache_bytes() override {
+    const long bytes = sysconf(_SC_LEVEL3_CACHE_SIZE);
+    return bytes > 0 ? static_cast<size_t>(bytes) : size_t{32} << 20;
+  }
 };
 
 }  // namespace

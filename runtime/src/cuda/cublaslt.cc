@@ -126,6 +126,32 @@ lt::Status make_layout(const lt::Api& api, lt::Descriptor* layout, int type, int
   return status;
 }
 
+/// How often an algorithm rounds the result to the element type, for 2-byte elements, as measured on cuBLASLt 13.1 and sm_90: with split-K
+/// the bias is added to the rounded product; with a bias and a residual, or a bias and the gelu, every algorithm but the Hopper kernels
+/// rounds between them.
+int roundings(const lt::Api& api, const lt::Algorithm& algorithm, const ait_gemm_v1& args, bool residual) {
+  constexpr int32_t kHopperKernels = 66;
+  if (args.epilogue == 0 || (args.dtype != AIT_F16 && args.dtype != AIT_BF16)) return 1;
+  int32_t id = 0, split = 1;
+  size_t written = 0;
+  if (api.algorithm_get(&algorithm, lt::kAlgorithmId, &id, sizeof id, &written) != lt::kSuccess) return 2;
+  if (api.algorithm_get(&algorithm, lt::kAlgorithmSplitK, &split, sizeof split, &written) != lt::kSuccess) return 2;
+  const bool more = residual || (args.epilogue & AIT_EPILOGUE_FAST_GELU) != 0;
+  return split > 1 || (more && id != kHopperKernels) ? 2 : 1;
+}
+
+/// Leaves the algorithms that round once, in their order; all of them where there is none.
+void prefer_single_rounding(const lt::Api& api, const ait_gemm_v1& args, bool residual, Plan* plan) {
+  int kept = 0;
+  lt::Heuristic once[kAlgorithms];
+  for (int i = 0; i < plan->count; ++i) {
+    if (roundings(api, plan->found[i].algorithm, args, residual) == 1) once[kept++] = plan->found[i];
+  }
+  if (kept == 0) return;
+  plan->count = kept;
+  for (int i = 0; i < kept; ++i) plan->found[i] = once[i];
+}
+
 /// Asks the library for its algorithms, best estimate first.
 int32_t make_plan(const lt::Api& api, lt::Handle handle, const ait_gemm_v1& args, const Key& key, const Operation& operation, int type,
                   Plan* plan, std::string* error) {
@@ -169,6 +195,7 @@ int32_t make_plan(const lt::Api& api, lt::Handle handle, const ait_gemm_v1& args
              std::to_string(args.epilogue) + ": " + api.status_text(status);
     return 1;
   }
+  prefer_single_rounding(api, args, key.residual, plan);
   return 0;
 }
 

@@ -39,6 +39,9 @@ inline constexpr int kPreferWorkspace = 1, kPreferReduction = 3, kPreferAlignA =
 // cublasLtReductionScheme_t: partial sums in the compute type, never in the result's
 inline constexpr uint32_t kReduceInComputeType = 2;
 
+// cublasLtMatmulAlgoConfigAttributes_t
+inline constexpr int kAlgorithmId = 0, kAlgorithmSplitK = 2;
+
 struct Algorithm {
   uint64_t data[8];
 };
@@ -67,6 +70,7 @@ struct Api {
   Status (*preference_destroy)(Descriptor);
   Status (*heuristic)(Handle, Descriptor desc, Descriptor a, Descriptor b, Descriptor c, Descriptor d, Descriptor preference, int wanted,
                       Heuristic* results, int* found);
+  Status (*algorithm_get)(const Algorithm*, int attribute, void*, size_t, size_t* written);
   Status (*matmul)(Handle, Descriptor desc, const void* alpha, const void* a, Descriptor a_layout, const void* b, Descriptor b_layout,
                    const void* beta, const void* c, Descriptor c_layout, void* d, Descriptor d_layout, const Algorithm*, void* workspace,
                    size_t workspace_bytes, void* stream);
@@ -103,6 +107,7 @@ struct Api {
       bind(preference_set, "cublasLtMatmulPreferenceSetAttribute");
       bind(preference_destroy, "cublasLtMatmulPreferenceDestroy");
       bind(heuristic, "cublasLtMatmulAlgoGetHeuristic");
+      bind(algorithm_get, "cublasLtMatmulAlgoConfigGetAttribute");
       bind(matmul, "cublasLtMatmul");
       if (whole) return true;
       dlclose(library);

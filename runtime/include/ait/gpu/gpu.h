@@ -78,14 +78,14 @@ __device__ __forceinline__ T shuffle(T value, int lane) {
 
 /// @brief Waits until the writes of the launch before are visible. Needed first in every kernel that is launched as dependent.
 __device__ __forceinline__ void wait_for_previous() {
-#if defined(AIT_CUDA) && defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+#if defined(AIT_CUDA) && ((defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900) || defined(AIT_EMULATED))
   cudaGridDependencySynchronize();
 #endif
 }
 
 /// @brief Lets the next dependent launch start its blocks. It sees our writes only after its own `wait_for_previous`.
 __device__ __forceinline__ void allow_next() {
-#if defined(AIT_CUDA) && defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+#if defined(AIT_CUDA) && ((defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900) || defined(AIT_EMULATED))
   cudaTriggerProgrammaticLaunchCompletion();
 #endif
 }

@@ -7,12 +7,13 @@ from dataclasses import dataclass
 
 from xdsl.ir import Block, Operation, Region, SSAValue
 
-from ait_mlir.dialects.ait.data import GraphOp, OutputOp
+from ait_mlir.dialects.ait.data import GraphOp, OutputOp, ParamOp
 from ait_mlir.dialects.ait.dtypes import compute_type
 from ait_mlir.dialects.ait.elementwise import FusedElementwiseOp, YieldOp
 from ait_mlir.dialects.ait.gemm import ContractionOp
 from ait_mlir.dialects.ait.types import scope_of, tensor_type
-from ait_mlir.lowering.kernels import Target
+from ait_mlir.lowering.kernels.base import Target
+from ait_mlir.lowering.kernels.gemm_packed import is_weight
 
 
 @dataclass(frozen=True)
@@ -29,7 +30,7 @@ class Fragment:
 
 def fragments(op: Operation, target: Target) -> Iterator[Fragment]:
     """The op itself, and for a contraction on a GPU its epilogue cut after each op into a gemm and one fused kernel."""
-    graph, alone = standalone(op)
+    graph, alone = standalone(op, keep_weights=not target.is_gpu)
     yield Fragment((alone,), graph)
     if not isinstance(op, ContractionOp) or not op.epilogue.blocks or not target.is_gpu:
         return
@@ -40,12 +41,25 @@ def fragments(op: Operation, target: Target) -> Iterator[Fragment]:
             yield Fragment(parts, graph, cut)
 
 
-def standalone(op: Operation) -> tuple[GraphOp, Operation]:
-    """A graph that holds a copy of `op` and nothing else, with the op's operands as inputs; and the copy."""
-    operands = list(dict.fromkeys(op.operands))
-    graph = GraphOp("candidate", [(f"x{i}", tensor_type(v)) for i, v in enumerate(operands)], scope_of(op))
-    mapping: dict[SSAValue, SSAValue] = dict(zip(operands, graph.block.args, strict=True))
+def standalone(op: Operation, keep_weights: bool = False, shared: bool = True) -> tuple[GraphOp, Operation]:
+    """A graph that holds a copy of `op` and nothing else, with the op's operands as inputs; and the copy.
+
+    With `keep_weights` operands that are weights are params, so that kernels see that they can be packed. An operand
+    that occurs twice is one input, unless `shared` is False.
+    """
+    operands = list(dict.fromkeys(op.operands) if shared else op.operands)
+    weights = [v for v in operands if keep_weights and is_weight(v)]
+    inputs = [v for v in operands if v not in weights]
+    graph = GraphOp("candidate", [(f"x{i}", tensor_type(v)) for i, v in enumerate(inputs)], scope_of(op))
+    mapping: dict[SSAValue, SSAValue] = dict(zip(inputs, graph.block.args, strict=True))
+    for i, value in enumerate(weights):
+        param = ParamOp(f"w{i}", tensor_type(value))
+        graph.block.add_op(param)
+        mapping[value] = param.output
     clone = op.clone(mapping)
+    for i, value in enumerate([] if shared else graph.block.args):
+        clone.operands[i] = value
+    clone.attributes.pop("kernel", None)
     graph.block.add_op(clone)
     for i, result in enumerate(clone.results):
         graph.block.add_op(OutputOp(f"y{i}", result))

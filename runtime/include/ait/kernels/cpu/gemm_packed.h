@@ -1,0 +1,152 @@
+/// @file gemm_packed.h
+/// @brief Gemm on the CPU with weights that lie in panels (`ait/panels.h`).
+///
+/// The columns of a panel are along the vectors, elements of `a` are read in place and broadcast. A task owns some rows and one panel: it
+/// walks through the panel in blocks of k, fetches the next block into the second-level cache while it works on one, and gives each tile of
+/// results to the epilogue while it lies in the first-level cache. Nothing is packed during a run.
+#ifndef AIT_KERNELS_CPU_GEMM_PACKED_H_
+#define AIT_KERNELS_CPU_GEMM_PACKED_H_
+
+#include <omp.h>
+#include <stdint.h>
+
+#include "ait/context.h"
+#include "ait/kernels/cpu/gemm.h"
+#include "ait/kernels/cpu/gemm_block.h"
+#include "ait/panels.h"
+
+namespace ait::cpu {
+
+namespace detail {
+
+/// Vectors of a panel, and rows of `a` whose results fill the registers beside them.
+inline constexpr int kPanelVectors = int(kPanelBytes) / kVectorBytes;
+inline constexpr int kPanelRows = kVectorBytes == 64 ? 8 : (kVectorBytes == 32 ? 2 : 1);
+
+/// Products that are summed in registers before the next block of k: errors grow with it, and so does the room for a block in the cache.
+inline constexpr int64_t kPanelDepth = 128;
+
+/// The same for at most kPanelFew rows, for which other libraries sum along the vectors, in as many parts as these have elements, and
+/// are that much more precise. The weights come from memory then, and the extra sums hide behind that.
+inline constexpr int64_t kPanelShort = 32, kPanelFew = 8;
+
+/// Rows of `a` that one task walks over: with a block of k they fit the second-level cache.
+inline constexpr int64_t kPanelBlock = 64;
+
+/// Steps of k by which the panel is fetched ahead into the first-level cache.
+inline constexpr int64_t kPanelAhead = 16;
+
+/// @brief out[r][c] = sum over k of a[r][k] * panel[k][c] for kRows rows and the columns of one panel; with `add`, on top of `out`.
+/// @param row elements from one row of `a` to the next; @param next what to fetch into the second-level cache, `step` bytes for each k
+template <class A, int kRows>
+void multiply_panel(const A* a, int64_t row, const A* panel, int64_t depth, bool add, A* out, const char* next, int64_t step) {
+  using V = Vector<A>;
+  constexpr int64_t kColumns = kPanelColumns<A>;
+  V acc[kRows][kPanelVectors];
+#pragma GCC unroll 8
+  for (int r = 0; r < kRows; ++r) {
+#pragma GCC unroll 12
+    for (int v = 0; v < kPanelVectors; ++v) acc[r][v] = V{};
+  }
+  const A* low = a;  // rows 0..3 hang on one pointer, rows 4..7 on the other
+  const A* high = a + 4 * row;
+  const int64_t row3 = 3 * row;
+#pragma GCC unroll 1
+  for (int64_t k = 0; k < depth; ++k) {
+    V x[kPanelVectors];
+#pragma GCC unroll 12
+    for (int v = 0; v < kPanelVectors; ++v) x[v] = *reinterpret_cast<const V*>(panel + v * kLanes<A>);
+#pragma GCC unroll 3
+    for (int line = 0; line < int(kPanelBytes) / 64; ++line) {
+      __builtin_prefetch(reinterpret_cast<const char*>(panel + kPanelAhead * kColumns) + 64 * line, 0, 3);
+    }
+    __builtin_prefetch(next, 0, 2);
+    next += step;
+#pragma GCC unroll 8
+    for (int r = 0; r < kRows; ++r) {
+      const A* base = r < 4 ? low : high;
+      const A y = *(r % 4 == 3 ? base + row3 : base + r % 4 * row);
+#pragma GCC unroll 12
+      for (int v = 0; v < kPanelVectors; ++v) acc[r][v] += x[v] * y;
+    }
+    ++low, ++high, panel += kColumns;
+  }
+#pragma GCC unroll 8
+  for (int r = 0; r < kRows; ++r) {
+#pragma GCC unroll 12
+    for (int v = 0; v < kPanelVectors; ++v) {
+      V& to = *reinterpret_cast<V*>(out + r * kColumns + v * kLanes<A>);
+      to = add ? to + acc[r][v] : acc[r][v];
+    }
+  }
+}
+
+/// `multiply_panel` for `rows` rows, at most kPanelRows.
+template <class A, int kRows = kPanelRows>
+inline void multiply_rows(int rows, const A* a, int64_t row, const A* panel, int64_t depth, bool add, A* out, const char* next, int64_t step) {
+  if constexpr (kRows > 1) {
+    if (rows < kRows) return multiply_rows<A, kRows - 1>(rows, a, row, panel, depth, add, out, next, step);
+  }
+  multiply_panel<A, kRows>(a, row, panel, depth, add, out, next, step);
+}
+
+/// Rows [m0, m1) by the panel that begins at column `n0`, of one batch.
+template <class F, class T, class... E>
+bool gemm_panel(const GemmShape& shape, int64_t o, int64_t i, int64_t m0, int64_t m1, int64_t n0, const Matrices<const T>& a,
+                const T* panel, const Matrices<T>& d, const Operands<E...>& extra) {
+  constexpr int64_t kColumns = kPanelColumns<T>;
+  static thread_local Scratch scratch;
+  T* const staged = static_cast<T*>(scratch.get(size_t(kPanelBlock * kPanelBytes)));
+  if (staged == nullptr) return false;
+  const int64_t columns = shape.n - n0 < kColumns ? shape.n - n0 : kColumns;
+  const int64_t tiles = (m1 - m0 + kPanelRows - 1) / kPanelRows;
+  const int64_t step = (kPanelBytes + tiles - 1) / tiles;
+  const T* const first = a.at(o, i) + m0 * a.row;
+  const int64_t most = shape.m <= kPanelFew ? kPanelShort : kPanelDepth;
+  int64_t k = 0;
+  do {
+    const int64_t depth = shape.k - k < most ? shape.k - k : most;
+    const T* const block = panel + k * kColumns;
+    const char* const next = reinterpret_cast<const char*>(block + depth * kColumns);
+    const bool last = k + depth == shape.k;
+    for (int64_t tile = 0; tile < tiles; ++tile) {
+      const int64_t m = tile * kPanelRows;
+      const int rows = int(m1 - m0 - m < kPanelRows ? m1 - m0 - m : kPanelRows);
+      T* const out = staged + m * kColumns;
+      multiply_rows<T>(rows, first + m * a.row + k, a.row, block, depth, k > 0, out, next + tile * depth * step, step);
+      for (int r = 0; last && r < rows; ++r) finish_row<F>(extra, d, o, i, m0 + m + r, n0, columns, out + r * kColumns);
+    }
+    k += depth;
+  } while (k < shape.k);
+  return true;
+}
+
+}  // namespace detail
+
+/// @brief d = F(a @ b, operands...) with `b` in panels, the same for all batches. The elements of a row of `a` are neighbours; each column of
+/// `d` may have any stride.
+template <class F, class T, class... E>
+int32_t gemm_packed(const Context& ctx, const GemmShape& shape, Matrices<const T> a, const T* panels, Matrices<T> d, Operands<E...> extra) {
+  static_assert(std::is_same_v<T, compute_t<T>>, "panels hold what is computed with");
+  constexpr int64_t kColumns = kPanelColumns<T>;
+  static_assert(kColumns <= kGemmColumns, "a row of a tile is finished at once");
+  const int64_t batches = shape.outer * shape.inner;
+  if (shape.m == 0 || shape.n == 0 || batches == 0) return 0;
+  const int threads = shape.m * shape.n * shape.k * batches < 65536 ? 1 : omp_get_max_threads();
+  const int64_t count = (shape.n + kColumns - 1) / kColumns;
+  int64_t block = detail::kPanelBlock;
+  while (block > 32 && (shape.m + block - 1) / block * count * batches < 2 * threads) block /= 2;
+  const int64_t blocks = (shape.m + block - 1) / block;
+  bool enough = true;
+#pragma omp parallel for schedule(dynamic, 1) num_threads(threads) reduction(&& : enough)
+  for (int64_t task = 0; task < batches * blocks * count; ++task) {
+    const int64_t n0 = task % count * kColumns, rest = task / count;
+    const int64_t m0 = rest % blocks * block, batch = rest / blocks;
+    const int64_t m1 = m0 + block < shape.m ? m0 + block : shape.m;
+    enough = detail::gemm_panel<F>(shape, batch / shape.inner, batch % shape.inner, m0, m1, n0, a, panels + n0 * shape.k, d, extra) && enough;
+  }
+  return enough ? 0 : ctx.fail("gemm: no memory for a tile of results");
+}
+
+}  // namespace ait::cpu
+#endif  // AIT_KERNELS_CPU_GEMM_PACKED_H_

@@ -1,0 +1,127 @@
+"""Gemms on the CPU whose weights lie in panels: which are chosen, what the runtime library stores, and the products."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from ait_mlir.dialects.ait_rt.buffers import ConstantOp
+from ait_mlir.dialects.ait_rt.program import KernelOp
+from tests.e2e.support import Compiled, compile_graph
+
+EPILOGUE = """ epilogue(%e{i}, %r{i}) {{
+  ^bb0(%acc: {t}, %0: {t}, %1: {t}):
+    %s = ait.add %acc, %0 : {t}
+    %g = ait.gelu %s : {t}
+    %y = ait.add %1, %g : {t}
+    ait.yield %y : {t}
+  }}"""
+SHAPES = [(1, 1), (5, 130), (45, 7), (48, 16), (96, 515), (129, 70), (7, 0)]  # n, k
+
+
+def one(i: int, t: str, layout: str, n: int, k: int, epilogue: bool) -> tuple[str, str]:
+    """An input and a gemm with a weight of its own, or with one that two or three params make up."""
+    rows, cols = (n, k) if layout[1] == "c" else (k, n)
+    text = ""
+    if rows > 4:
+        parts = [rows // 3, rows - rows // 3 - 1, 1]
+        for j, part in enumerate(parts):
+            text += f'  %w{i}_{j} = ait.param "w{i}.{j}" : !ait.tensor<{part} x {cols} x {t}>\n'
+        names = ", ".join(f"%w{i}_{j}" for j in range(3))
+        text += f"  %w{i} = ait.concat {names} dim 0 : !ait.tensor<{rows} x {cols} x {t}>\n"
+    else:
+        text += f'  %w{i} = ait.param "w{i}" : !ait.tensor<{rows} x {cols} x {t}>\n'
+    result = f"!ait.tensor<b x m x {n} x {t}>"
+    inputs = f"%x{i}: !ait.tensor<b x m x {k} x {t}>"
+    after = ""
+    if epilogue:
+        text += f'  %e{i} = ait.param "e{i}" : !ait.tensor<{n} x {t}>\n'
+        inputs += f", %r{i}: {result}"
+        after = EPILOGUE.format(i=i, t=t)
+    text += f"  %y{i} = ait.gemm {layout} %x{i}, %w{i}{after} : {result}\n"
+    return inputs, text + f'  ait.output "y{i}" %y{i} : {result}\n'
+
+
+@pytest.fixture(scope="module")
+def gemms(tmp_path_factory: pytest.TempPathFactory) -> Compiled:
+    made = [
+        one(4 * s + 2 * (t == "f64") + (layout == "rrr"), t, layout, n, k, (s + (t == "f64")) % 2 == 0)
+        for s, (n, k) in enumerate(SHAPES)
+        for t in ("f32", "f64")
+        for layout in ("rcr", "rrr")
+    ]
+    inputs = ", ".join(i for i, _ in made)
+    text = f"ait.graph @g({inputs}) dims {{b = 0 to 4, m = 0 to 300}} {{\n{''.join(body for _, body in made)}}}\n"
+    return compile_graph(text, tmp_path_factory.mktemp("packed"))
+
+
+def test_every_weight_lies_in_panels(gemms: Compiled) -> None:
+    """But for those without elements."""
+    weights = [op for op in gemms.planned.walk() if isinstance(op, ConstantOp) and op.buffer_type.rank == 2]
+    weights = [op for op in weights if op.buffer_type.num_elements().as_int() != 0]
+    assert len(weights) == 4 * (len(SHAPES) - 1)
+    assert {op.panels.data for op in weights if op.panels is not None} == {"nk", "kn"}
+    assert all(op.panels is not None for op in weights)
+
+
+@pytest.mark.parametrize("m", [0, 1, 2, 7, 8, 9, 23, 63, 64, 65, 130, 300])
+def test_products(gemms: Compiled, m: int) -> None:
+    assert gemms.problems({"b": 1, "m": m}) == []
+    assert gemms.problems({"b": 3, "m": m}, seed=1) == []
+
+
+@pytest.fixture(scope="module")
+def mixed(tmp_path_factory: pytest.TempPathFactory) -> Compiled:
+    """One weight read in panels of both kinds, row-major by an output, and a product with an input that looks alike."""
+    return compile_graph(
+        """ait.graph @g(%x: !ait.tensor<m x 50 x f32>, %v: !ait.tensor<50 x 50 x f32>, %z: !ait.tensor<50 x m x f32>)
+      dims {m = 1 to 40} {
+  %w = ait.param "w" : !ait.tensor<50 x 50 x f32>
+  %h = ait.param "h" : !ait.tensor<50 x 50 x f16>
+  %a = ait.gemm rcr %x, %w : !ait.tensor<m x 50 x f32>
+  %b = ait.gemm rrr %x, %w : !ait.tensor<m x 50 x f32>
+  %c = ait.gemm rcr %x, %v : !ait.tensor<m x 50 x f32>
+  %d = ait.gemm ccr %z, %w : !ait.tensor<m x 50 x f32>
+  %e = ait.relu %w : !ait.tensor<50 x 50 x f32>
+  %f = ait.gemm rcr %w, %w : !ait.tensor<50 x 50 x f32>
+  %i = ait.cast %x : !ait.tensor<m x 50 x f16>
+  %j = ait.gemm rcr %i, %h : !ait.tensor<m x 50 x f16>
+  ait.output "a" %a : !ait.tensor<m x 50 x f32>
+  ait.output "b" %b : !ait.tensor<m x 50 x f32>
+  ait.output "c" %c : !ait.tensor<m x 50 x f32>
+  ait.output "d" %d : !ait.tensor<m x 50 x f32>
+  ait.output "e" %e : !ait.tensor<50 x 50 x f32>
+  ait.output "f" %f : !ait.tensor<50 x 50 x f32>
+  ait.output "j" %j : !ait.tensor<m x 50 x f16>
+}
+""",
+        tmp_path_factory.mktemp("mixed"),
+    )
+
+
+def test_a_weight_in_several_layouts(mixed: Compiled) -> None:
+    constants = [op for op in mixed.planned.walk() if isinstance(op, ConstantOp)]
+    layouts = [(op.param_names(), None if op.panels is None else op.panels.data) for op in constants]
+    assert sorted(layouts, key=str) == sorted([(["h"], None), (["w"], None), (["w"], "nk"), (["w"], "kn")], key=str)
+    assert mixed.problems({"m": 1}) == []
+    assert mixed.problems({"m": 33}) == []
+
+
+def test_what_is_not_a_weight_keeps_its_kernel(mixed: Compiled) -> None:
+    """A product with an input, a transposed left side, and a narrow type are left to the other kernels."""
+    kernels = [op for op in mixed.planned.walk() if isinstance(op, KernelOp)]
+    assert sum(op.provider.data == "packed" for op in kernels) == 3
+
+
+def test_a_weight_may_change(gemms: Compiled) -> None:
+    """Setting a constant again stores it in panels again."""
+    inputs = gemms.inputs({"b": 1, "m": 9})
+    before = gemms.run(inputs)["y12"].copy()
+    value = np.asarray(gemms.params["w12.1"])
+    gemms.model.set_constant("w12.1", -value)
+    try:
+        changed = gemms.run(inputs)["y12"]
+        assert not np.array_equal(changed, before)
+    finally:
+        gemms.model.set_constant("w12.1", value)
+    np.testing.assert_array_equal(gemms.run(inputs)["y12"], before)
