@@ -114,7 +114,6 @@ def kept_sum(length: int, t: str, **options: object) -> Case:
     )
 
 
-
 LONG: dict[str, Case] = {}
 for _t in ("f16", "f32"):
     for _n in LENGTHS:
