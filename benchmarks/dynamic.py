@@ -2,7 +2,8 @@
 
     python -m benchmarks.dynamic bert --seq 128 --batch 1,3,8,17,32 --hints 1,32 --measure
 
-Times are medians over interleaved rounds of graph replays; the last column is the dynamic artifact's time over the other's.
+Times are medians over interleaved rounds of graph replays; the last column is the dynamic artifact's time over that of
+the other.
 """
 
 from __future__ import annotations
@@ -51,6 +52,10 @@ def artifact(work: Any, name: str, batch: int | None, hints: list[int], args: ar
     return Model(path, verify_weights=False)
 
 
+def replay(model: Model, inputs: Any, outputs: Any) -> measure.Run:
+    return lambda: model.run_with_tensors(inputs, outputs, sync=False, graph_mode=True)
+
+
 def numbers(text: str) -> list[int]:
     return [int(part) for part in text.split(",")]
 
@@ -78,7 +83,7 @@ def main() -> int:
         runs: dict[str, measure.Run] = {}
         for name, model in (("dynamic", dynamic), ("fixed", fixed)):
             outputs = model.run_with_tensors(inputs, sync=True)
-            runs[name] = lambda m=model, o=outputs: m.run_with_tensors(inputs, o, sync=False, graph_mode=True)
+            runs[name] = replay(model, inputs, outputs)
         seconds = measure.median_seconds(runs, "cuda", args.budget)
         ratio = seconds["dynamic"] / seconds["fixed"]
         worst = max(worst, ratio)

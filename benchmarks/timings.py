@@ -3,8 +3,9 @@
     python -m benchmarks.timings -o ait_mlir/timings/h200.json
     python -m benchmarks.timings bert --sizes 1x128,32x128 -o /tmp/bert.json
 
-Each model is compiled with its usual sizes as hints; what was measured for it, in a cache of its own, is written as text.
-Entries of the file for ops and points that are not measured now stay as they are, if they were taken in the same setting.
+Each model is compiled with its usual sizes as hints; what was measured for it, in a cache of its own, is written as
+text. Entries of the file for ops and points that are not measured now stay as they are, if they were taken in the same
+setting.
 """
 
 from __future__ import annotations

@@ -97,7 +97,7 @@ class DeviceMeter:
                 self.programs[key] = self._emit(task, way, f"ait_candidate_{len(self.programs)}")
             except ToolchainError:
                 raise
-            except (AitError, PassError):
+            except (AitError, PassError, ValueError):
                 self.programs[key] = None
         return self.programs[key]
 
