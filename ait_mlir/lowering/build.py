@@ -54,12 +54,19 @@ def build_library(sources: Mapping[str, str], target: Target, workdir: str | os.
 
     Raises `ToolchainError` when the compiler is missing, `CompileError` with its first errors when it refuses a source.
     """
-    directory = Path(workdir).resolve()
-    tools, units = _library_units(sources, target, directory)
-    library = _build(tools, units, f"compiling for {target.kind}")
-    output = directory / "model.so"
+    library = build_with(toolchain(target.kind, target.arch), sources, workdir, f"compiling for {target.kind}")
+    output = Path(workdir).resolve() / "model.so"
     copy_atomic(library, output)
     return output
+
+
+def build_with(tools: Toolchain, sources: Mapping[str, str], workdir: str | os.PathLike[str], label: str) -> Path:
+    """The library of `sources` in the cache, made with any compiler and flags; the sources are left in `workdir`.
+
+    `tools.identity` tells apart what the sources include from elsewhere than `runtime/include`.
+    Raises like `build_library`.
+    """
+    return _build(tools, _library_units(sources, tools, Path(workdir).resolve()), label)
 
 
 def refused_sources(sources: Mapping[str, str], target: Target, workdir: str | os.PathLike[str]) -> set[str]:
@@ -67,7 +74,8 @@ def refused_sources(sources: Mapping[str, str], target: Target, workdir: str | o
 
     Raises `ToolchainError` when the compiler is missing.
     """
-    tools, units = _library_units(sources, target, Path(workdir).resolve())
+    tools = toolchain(target.kind, target.arch)
+    units = _library_units(sources, tools, Path(workdir).resolve())
     missing = {f"o{i}.o": unit for i, unit in enumerate(units) if not unit.object.is_file()}
     if not missing:
         return set()
@@ -115,21 +123,19 @@ def _read(path: Path) -> str:
     return path.read_text()
 
 
-def _library_units(sources: Mapping[str, str], target: Target, directory: Path) -> tuple[Toolchain, list[_Unit]]:
-    """Write the sources of a model library; returns its compiler, and what is to be compiled."""
+def _library_units(sources: Mapping[str, str], tools: Toolchain, directory: Path) -> list[_Unit]:
+    """Write the sources of a library; returns what is to be compiled."""
     directory.mkdir(parents=True, exist_ok=True)
     for name, text in sources.items():
         if not _SOURCE_NAME.fullmatch(name):
             raise CompileError(f"{name!r} cannot be the name of a source: expected letters, digits, '_', '.' and '-'")
         write_atomic(directory / name, text.encode())
-    tools = toolchain(target.kind, target.arch)
     shared = _digest(_tree(cpp_root() / "include"), *(text for name, text in sources.items() if not _is_compiled(name)))
-    units = [
+    return [
         _Unit(directory / name, _digest(tools.identity, *tools.compile_flags, shared, name, text))
         for name, text in sources.items()
         if _is_compiled(name)
     ]
-    return tools, units
 
 
 def build_runtime(kind: TargetKind) -> Path:

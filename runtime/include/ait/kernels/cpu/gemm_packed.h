@@ -26,6 +26,10 @@ inline constexpr int kPanelRows = kVectorBytes == 64 ? 8 : (kVectorBytes == 32 ?
 /// Products that are summed in registers before the next block of k: errors grow with it, and so does the room for a block in the cache.
 inline constexpr int64_t kPanelDepth = 128;
 
+/// The same for at most kPanelFew rows, for which other libraries sum along the vectors, in as many parts as these have elements, and
+/// are that much more precise. The weights come from memory then, and the extra sums hide behind that.
+inline constexpr int64_t kPanelShort = 32, kPanelFew = 8;
+
 /// Rows of `a` that one task walks over: with a block of k they fit the second-level cache.
 inline constexpr int64_t kPanelBlock = 64;
 
@@ -98,9 +102,10 @@ bool gemm_panel(const GemmShape& shape, int64_t o, int64_t i, int64_t m0, int64_
   const int64_t tiles = (m1 - m0 + kPanelRows - 1) / kPanelRows;
   const int64_t step = (kPanelBytes + tiles - 1) / tiles;
   const T* const first = a.at(o, i) + m0 * a.row;
+  const int64_t most = shape.m <= kPanelFew ? kPanelShort : kPanelDepth;
   int64_t k = 0;
   do {
-    const int64_t depth = shape.k - k < kPanelDepth ? shape.k - k : kPanelDepth;
+    const int64_t depth = shape.k - k < most ? shape.k - k : most;
     const T* const block = panel + k * kColumns;
     const char* const next = reinterpret_cast<const char*>(block + depth * kColumns);
     const bool last = k + depth == shape.k;
