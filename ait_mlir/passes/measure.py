@@ -225,7 +225,7 @@ class Selector:
             for m in measured:
                 for way, t in m.times.items():
                     total[way] = total.get(way, 0.0) + t.seconds
-            order = [w for w in sorted(total, key=lambda w: (total[w], w.text)) if self._fits(task, w)]
+            order = [w for w in sorted(total, key=lambda w: (total[w], w.text)) if self._can_be_trusted(task, w)]
         fitting = set(order)
         places: dict[int, list[Measured]] = {}
         for m in measured:
@@ -240,13 +240,15 @@ class Selector:
     def _packs(self, task: Task, way: Way) -> bool:
         return any(packs(s.kernel, s.op) for s in steps_of(task.op, way, self.target))
 
-    def _fits(self, task: Task, way: Way) -> bool:
-        """Whether a way that was measured once is one that the op has today."""
+    def _can_be_trusted(self, task: Task, way: Way) -> bool:
+        """Whether a way that was measured elsewhere is one that the op has today, with nothing that may be missing."""
         try:
             steps = steps_of(task.op, way, self.target)
         except ValueError:
             return False
-        return all(s.kernel.config_problem(s.op, s.config, self.target) is None for s in steps)
+        return all(
+            not s.kernel.only_timed and s.kernel.config_problem(s.op, s.config, self.target) is None for s in steps
+        )
 
     def _measured(self, task: Task, known: Known) -> list[Measured]:
         return [
