@@ -24,7 +24,7 @@ inline constexpr int kPanelVectors = int(kPanelBytes) / kVectorBytes;
 inline constexpr int kPanelRows = kVectorBytes == 64 ? 8 : (kVectorBytes == 32 ? 2 : 1);
 
 /// Products that are summed in registers before the next block of k: errors grow with it, and so does the room for a block in the cache.
-inline constexpr int64_t kPanelDepth = 128;
+inline constexpr int64_t kPanelDepth = 192;
 
 /// Rows of results that are staged together: they and a block of the panel fit the first-level cache.
 inline constexpr int64_t kPanelStage = 64;
@@ -35,8 +35,8 @@ inline constexpr int64_t kPanelTask = 256;
 /// Bytes of those rows, which stay in the second-level cache from panel to panel.
 inline constexpr int64_t kPanelRowsBytes = 800 * 1024;
 
-/// Steps of k by which the panel is fetched ahead into the first-level cache.
-inline constexpr int64_t kPanelAhead = 16;
+/// Steps of k that are written out one after another.
+inline constexpr int kPanelUnroll = 4;
 
 /// @brief out[r][c] = sum over k of a[r][k] * panel[k][c] for kRows rows and the columns of one panel; with `add`, on top of `out`.
 /// @param row elements from one row of `a` to the next; @param next what to fetch into the second-level cache, `step` bytes for each k
@@ -53,24 +53,32 @@ void multiply_panel(const A* a, int64_t row, const A* panel, int64_t depth, bool
   const A* low = a;  // rows 0..3 hang on one pointer, rows 4..7 on the other
   const A* high = a + 4 * row;
   const int64_t row3 = 3 * row;
-#pragma GCC unroll 1
-  for (int64_t k = 0; k < depth; ++k) {
+  const auto multiply = [&](int64_t u) __attribute__((always_inline)) {
     V x[kPanelVectors];
 #pragma GCC unroll 12
-    for (int v = 0; v < kPanelVectors; ++v) x[v] = *reinterpret_cast<const V*>(panel + v * kLanes<A>);
-#pragma GCC unroll 3
-    for (int line = 0; line < int(kPanelBytes) / 64; ++line) {
-      __builtin_prefetch(reinterpret_cast<const char*>(panel + kPanelAhead * kColumns) + 64 * line, 0, 3);
-    }
-    __builtin_prefetch(next, 0, 2);
-    next += step;
+    for (int v = 0; v < kPanelVectors; ++v) x[v] = *reinterpret_cast<const V*>(panel + u * kColumns + v * kLanes<A>);
 #pragma GCC unroll 8
     for (int r = 0; r < kRows; ++r) {
       const A* base = r < 4 ? low : high;
-      const A y = *(r % 4 == 3 ? base + row3 : base + r % 4 * row);
+      const A y = (r % 4 == 3 ? base + row3 : base + r % 4 * row)[u];
 #pragma GCC unroll 12
       for (int v = 0; v < kPanelVectors; ++v) acc[r][v] += x[v] * y;
     }
+  };
+  int64_t k = 0;
+  // Additions to pointers would share ports with the products: one for several steps.
+#pragma GCC unroll 1
+  for (; k + kPanelUnroll <= depth; k += kPanelUnroll) {
+#pragma GCC unroll 4
+    for (int u = 0; u < kPanelUnroll; ++u) multiply(u);
+    __builtin_prefetch(next, 0, 2);
+    __builtin_prefetch(next + 64, 0, 2);
+    next += kPanelUnroll * step;
+    low += kPanelUnroll, high += kPanelUnroll, panel += kPanelUnroll * kColumns;
+  }
+#pragma GCC unroll 1
+  for (; k < depth; ++k) {
+    multiply(0);
     ++low, ++high, panel += kColumns;
   }
 #pragma GCC unroll 8
