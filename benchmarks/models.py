@@ -3,6 +3,7 @@
     python benchmarks/models.py                                  # all models, each at its usual sizes
     python benchmarks/models.py bert vit --batch 1,32
     python benchmarks/models.py bert --device cpu --dtype f32 --seq 128 --batch 1
+    python benchmarks/models.py --imported                       # ours is the peer's module, imported
 
 One artifact serves all sizes: its batch and length are dynamic. On the GPU the peer is the best of: eager in a CUDA
 graph, torch.compile in a CUDA graph, and with --max-autotune torch.compile with that mode in a CUDA graph; ours replays
@@ -33,7 +34,10 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from ait_mlir.errors import AitError
 from ait_mlir.frontend import compile_model, detect_target
+from ait_mlir.frontend.target import as_target
+from ait_mlir.importers.torch.compiled import build
 from benchmarks import measure
+from benchmarks.imported import NOT_IMPORTED, import_workload
 from benchmarks.measure import Run
 from benchmarks.workloads import MODELS, Size, Workload
 
@@ -73,6 +77,15 @@ class Row:
             f"{self.accuracy.max_ratio:.2f}",
             f"{self.accuracy.rmse_ratio:.2f}" + ("" if self.accuracy.passed else " FAILED"),
         ]
+
+
+@dataclass(frozen=True)
+class Ours:
+    """Our side, loaded: what its inputs, if not as the workload says, and its result are called."""
+
+    model: Any
+    inputs: Sequence[str] | None
+    output: str
 
 
 def captured(run: Run) -> Run:
@@ -118,37 +131,47 @@ def widened(tensors: Sequence[torch.Tensor]) -> list[torch.Tensor]:
 
 
 def measure_size(
-    name: str, model: Any, work: Workload, sides: tuple[nn.Module, nn.Module], size: Size, args: Any
+    name: str, ours: Ours, work: Workload, sides: tuple[nn.Module, nn.Module], size: Size, args: Any
 ) -> Row:
     """Compare the results at one size, then the times."""
     peer, exact = sides
     on_gpu = args.device == "cuda"
-    inputs = work.inputs(size, args.device)
-    arguments = work.arguments(inputs)
+    made = work.inputs(size, args.device)
+    arguments = work.arguments(made)
     eager = peer(*arguments)
-    outputs = model.run_with_tensors(inputs, sync=True)
-    outputs[work.outputs[0].name].fill_(float("nan"))
+    inputs = dict(zip(ours.inputs or made, made.values(), strict=True))
+    outputs = ours.model.run_with_tensors(inputs, sync=True)
+    outputs[ours.output].fill_(float("nan"))
 
-    def ours() -> Any:
-        return model.run_with_tensors(inputs, outputs, sync=not on_gpu, graph_mode=on_gpu)
+    def run() -> Any:
+        return ours.model.run_with_tensors(inputs, outputs, sync=not on_gpu, graph_mode=on_gpu)
 
-    ours()
-    model.synchronize(torch.cuda.current_stream().cuda_stream if on_gpu else None)
-    accuracy = measure.accuracy(outputs[work.outputs[0].name], eager, exact(*widened(arguments)))
+    run()
+    ours.model.synchronize(torch.cuda.current_stream().cuda_stream if on_gpu else None)
+    accuracy = measure.accuracy(outputs[ours.output], eager, exact(*widened(arguments)))
     del eager
     runs = peer_runs(peer, arguments, args.device, args.peers)
-    seconds = measure.median_seconds({"ours": ours, **runs}, args.device, args.budget)
+    seconds = measure.median_seconds({"ours": run, **runs}, args.device, args.budget)
     return Row(name, size, seconds, args.ceilings.floor(work.flops(size), work.bytes(size)), accuracy)
 
 
-def compiled(name: str, work: Workload, args: argparse.Namespace) -> Any:
-    """Our side, loaded."""
+def compiled(name: str, work: Workload, sizes: Sequence[Size], args: argparse.Namespace) -> Ours:
+    """Our side: the graph written by hand with the weights of the peer, or the peer imported."""
     start = time.perf_counter()
     title = f"{name}_{args.dtype}".replace("-", "_")
-    weights = work.peer.state_dict()
-    model = compile_model(work.outputs, args.device, args.workdir, title, constants=weights, measure=args.measure)
-    print(f"{name}: compiled in {time.perf_counter() - start:.1f} s", flush=True)
-    return model
+    if args.imported:
+        imported = import_workload(title, work, sizes)
+        took = f"exported and imported in {time.perf_counter() - start:.1f} s, "
+        start = time.perf_counter()
+        workdir = Path(args.workdir) / f"{title}_imported"
+        result = build(imported, as_target(args.device), workdir=workdir, measure=args.measure)
+        ours = Ours(result.model, [item.name for item in imported.inputs.tensors], imported.outputs[0][1])
+    else:
+        weights, took = work.peer.state_dict(), ""
+        model = compile_model(work.outputs, args.device, args.workdir, title, constants=weights, measure=args.measure)
+        ours = Ours(model, None, work.outputs[0].name)
+    print(f"{name}: {took}compiled in {time.perf_counter() - start:.1f} s", flush=True)
+    return ours
 
 
 def measure_model(name: str, args: argparse.Namespace) -> list[Row]:
@@ -157,13 +180,13 @@ def measure_model(name: str, args: argparse.Namespace) -> list[Row]:
     lengths = args.seq if args.seq and entry.any_length else entry.lengths
     sizes = [(b, s) for s in lengths for b in args.batch or entry.batches]
     work = entry.build(DTYPES[args.dtype], args.layers or entry.layers, sizes)
-    model = compiled(name, work, args)
+    ours = compiled(name, work, sizes, args)
     if args.compile_only:
         return []
     sides = on(args.device, work)
     rows: list[Row] = []
     for size in sizes:
-        rows.append(measure_size(name, model, work, sides, size, args))
+        rows.append(measure_size(name, ours, work, sides, size, args))
         print("  ".join(rows[-1].cells(args.peers)), flush=True)
         gc.collect()
         torch.cuda.empty_cache()
@@ -191,6 +214,7 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--layers", type=int, help="layers of the models (default: the model's own)")
     parser.add_argument("--max-autotune", action="store_true", help="also time torch.compile(mode='max-autotune')")
     parser.add_argument("--measure", action="store_true", help="choose our kernels by time, on the GPU")
+    parser.add_argument("--imported", action="store_true", help="ours is the peer's own module, imported")
     parser.add_argument("--compile-only", action="store_true", help="make the artifacts and stop")
     parser.add_argument(
         "--budget", type=float, default=2.0, help="seconds to spend on each time (default: %(default)s)"
@@ -199,10 +223,12 @@ def parse_arguments() -> argparse.Namespace:
     args = parser.parse_args()
     args.device = args.device or ("cuda" if detect_target().name() == "cuda" else "cpu")
     args.dtype = args.dtype or ("f16" if args.device == "cuda" else "f32")
-    args.models = args.models or list(MODELS)
+    args.models = args.models or [name for name in MODELS if not (args.imported and name in NOT_IMPORTED)]
     args.peers = [p for p in MODES if usable(p, args)]
     if unknown := set(args.models) - set(MODELS):
         parser.error(f"no model {', '.join(sorted(unknown))}; there are {', '.join(MODELS)}")
+    if args.imported and (refused := [name for name in args.models if name in NOT_IMPORTED]):
+        parser.error(f"{refused[0]} is not imported: {NOT_IMPORTED[refused[0]]}")
     if args.device == "cuda" and not args.compile_only and not torch.cuda.is_available():
         parser.error("PyTorch finds no CUDA device; use --device cpu")
     return args

@@ -23,7 +23,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import cast
 
-from xdsl.dialects.builtin import StringAttr
+from xdsl.dialects.builtin import Float32Type, StringAttr
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
 from ait_mlir.dialects.ait.data import ConstantOp
@@ -39,17 +39,24 @@ BINARY = frozenset(f"ait.{op}" for op in ("add", "sub", "mul", "div", "max", "mi
 PREDICATES = frozenset(("eq", "ne", "lt", "le", "gt", "ge"))
 
 
-def functor(region: Region, name: str) -> str:
+NARROW_FORMS = {"ait.gelu": "gelu_narrow"}
+"""Functions with a cheaper form, exact enough where the result is rounded to 2 bytes."""
+KEEP_RELATIVE_ERROR = frozenset(("ait.mul", "ait.div", "ait.neg", "ait.yield"))
+"""Ops whose relative error is at most the sum of their operands': no digits cancel."""
+
+
+def functor(region: Region, name: str, narrow: bool = False) -> str:
     """The region as `struct NAME` with `apply(inputs..., outputs&...)`: inputs as block arguments, an output per yield.
 
-    `name` is an identifier made by the caller. Raises `ValueError` for an op that no region may hold.
+    `name` is an identifier made by the caller; `narrow` says that every output will be rounded to 2 bytes. Raises
+    `ValueError` for an op that no region may hold.
     """
     block = region.blocks[0]
     arguments = [element_type(a.type) for a in block.args]
     terminator = block.last_op
     if terminator is None or terminator.name != "ait.yield":
         raise ValueError("a region ends with ait.yield")
-    lines = _statements(block)
+    lines = _statements(block, narrow)
     names = _names(block)
     outputs = [element_type(v.type) for v in terminator.operands]
     lines += [f"o{i} = {names[v]};" for i, v in enumerate(terminator.operands)]
@@ -86,14 +93,25 @@ def _names(block: Block) -> dict[SSAValue, str]:
     return names
 
 
-def _statements(block: Block) -> list[str]:
+def _only_scaled(value: SSAValue) -> bool:
+    """Whether a relative error of `value` is no larger in whatever the region yields."""
+    return all(
+        use.operation.name in KEEP_RELATIVE_ERROR and all(_only_scaled(r) for r in use.operation.results)
+        for use in value.uses
+    )
+
+
+def _statements(block: Block, narrow: bool) -> list[str]:
     names = _names(block)
     lines: list[str] = []
     for op in block.ops:
         for result in op.results:
             operands = [names[v] for v in op.operands]
             types = [v.type for v in op.operands]
-            value = _expression(op, operands, types, result.type)
+            if narrow and op.name in NARROW_FORMS and isinstance(result.type, Float32Type) and _only_scaled(result):
+                value = f"ait::{NARROW_FORMS[op.name]}({operands[0]})"
+            else:
+                value = _expression(op, operands, types, result.type)
             lines.append(f"const {element_type(result.type)} {names[result]} = {value};")
     return lines
 

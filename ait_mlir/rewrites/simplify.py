@@ -11,6 +11,7 @@ import math
 from xdsl.dialects.builtin import FloatAttr, IntegerAttr, f64, i64
 
 from ait_mlir.rewrites.engine.language import PatternBuilder, pattern, patterns
+from ait_mlir.rewrites.rotary import ROTARY
 from ait_mlir.rewrites.spellings import SPELLINGS
 from ait_mlir.rewrites.views import VIEWS
 
@@ -151,4 +152,4 @@ neutral = patterns(right_neutral, square, left_neutral)
 identities = patterns(involution, idempotent, selection, where_of_equal_branches, cast_to_same_type, cast_of_exact_cast)
 activations = patterns(silu_of_sigmoid, gelu_of_erf, fast_gelu_of_tanh)
 
-SIMPLIFY = neutral + identities + activations + SPELLINGS + VIEWS
+SIMPLIFY = neutral + identities + activations + SPELLINGS + ROTARY + VIEWS

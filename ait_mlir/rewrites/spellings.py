@@ -1,6 +1,8 @@
-"""Norms as models spell them out, as the one op that they are."""
+"""Norms and products as models spell them out, as the one op that they are."""
 
 from __future__ import annotations
+
+from itertools import product
 
 from xdsl.dialects.builtin import IntegerAttr, StringAttr, i64
 
@@ -36,4 +38,39 @@ def scale_of_rms_norm(p: PatternBuilder, position: int) -> None:
     p.replace(root, "scale_norm", norm, weight)
 
 
-SPELLINGS = patterns(rms_norm_of_mean, scale_of_rms_norm)
+@pattern(over=product(("rcr", "rrr"), ("no_bias", "bias")))
+def product_of_flat_rows(p: PatternBuilder, layout: str, bias: str) -> None:
+    """reshape(reshape(x) @ w + b) = x @ w + b, where the reshapes merge the leading dims and part them again"""
+    x, w, b = p.value(), p.value(), None
+    flat = p.result(p.op("ait.reshape", [x]))
+    gemm = p.op("ait.gemm", [flat, w], {"layout": layout})
+    rows = p.result(gemm)
+    p.require("one_use", rows)
+    if bias == "bias":
+        b = p.value()
+        rows = p.result(p.op("ait.add", [rows, b]))
+        p.require("is_row_of", b, rows)
+        p.require("one_use", rows)
+    root = p.op("ait.reshape", [rows])
+    p.require("same_last_dim", x, flat)
+    p.require("same_rows", p.result(root), x)
+    p.require("no_region", gemm)
+    p.require("no_attribute", gemm, "kernel")
+    whole = p.native("gemm_of_rows", gemm, x)
+    p.replace(root, whole if b is None else p.new("ait.add", [p.result(whole), b]))
+
+
+@pattern()
+def slice_of_norm(p: PatternBuilder) -> None:
+    """slice(norm(x)) = norm(slice(x)), of whole rows"""
+    norm = p.op(trait="Norm")
+    y = p.result(norm)
+    root = p.op("ait.slice", [y])
+    p.require("one_use", y)
+    p.require("no_region", norm)
+    p.require("keeps_rows_whole", root, norm)
+    p.require("no_attribute", norm, "kernel")
+    p.replace(root, "norm_of_slice", norm, root)
+
+
+SPELLINGS = patterns(rms_norm_of_mean, scale_of_rms_norm, product_of_flat_rows, slice_of_norm)

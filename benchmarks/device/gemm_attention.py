@@ -29,9 +29,6 @@ TILES = [
     (128, 64, 64, 2, 2, 4, 2), (64, 128, 64, 2, 2, 4, 2), (64, 64, 64, 2, 2, 4, 3), (64, 64, 64, 2, 4, 4, 2),
     (64, 64, 128, 2, 2, 3, 2), (64, 32, 64, 2, 2, 4, 4), (32, 64, 64, 2, 2, 4, 4), (32, 32, 128, 2, 2, 4, 3),
     (128, 64, 64, 4, 2, 4, 2),
-    # of whole warpgroups
-    (128, 256, 64, 8, 1, 4, 1), (128, 128, 64, 8, 1, 3, 2), (128, 128, 64, 8, 1, 6, 1), (256, 128, 64, 16, 1, 4, 1),
-    (64, 256, 64, 4, 1, 5, 1), (64, 128, 64, 4, 1, 4, 2), (64, 64, 64, 4, 1, 6, 2), (128, 64, 64, 8, 1, 4, 2),
 ]  # fmt: skip
 ATTENTION = [
     ("AttentionTile<64, 4, 64>", "ait::half"), ("AttentionTile<64, 2, 64>", "ait::half"),
@@ -223,11 +220,13 @@ class Gemm:
         self.d = torch.full((batch, m, n + pad), float("nan"), device="cuda", dtype=dtype)
         self.pad = pad
 
-    def run(self, function: Callable[..., int], epilogue: int, split: int = 1, copy: int = 0) -> None:
+    def run(
+        self, function: Callable[..., int], epilogue: int, split: int = 1, copy: int = 0, early: bool = False
+    ) -> None:
         b = self.b[copy % len(self.b)]
         kind = {torch.float16: 0, torch.bfloat16: 1, torch.float32: 2}[self.dtype]
         record = GemmCall(
-            0,
+            early,
             split,
             epilogue,
             kind,

@@ -12,7 +12,7 @@
 using namespace ait::gpu;
 
 struct BiasGelu {
-  static AIT_FN void apply(float acc, float bias, float& out) { out = ait::gelu(acc + bias); }
+  static AIT_FN void apply(float acc, float bias, float& out) { out = ait::gelu_narrow(acc + bias); }
 };
 struct BiasResidual {
   static AIT_FN void apply(float acc, float bias, float residual, float& out) { out = acc + bias + residual; }
@@ -48,10 +48,11 @@ int32_t gemm_with(const GemmCall& c) {
   const Matrices<const T> bias{static_cast<const T*>(c.bias), 0, 1};
   const auto residual = matrices(static_cast<const T*>(c.residual), true, c.ldr, c.r_batch, c.inner);
   const ait::Context ctx{c.stream, &services};
+  const bool early = c.tile != 0;  // weights may be copied before the launch before has ended
   switch (c.epilogue) {
-    case 0: return gemm_wgmma<Tile, kAK, kBK, NoEpilogue>(ctx, shape, a, b, d, operands());
-    case 1: return gemm_wgmma<Tile, kAK, kBK, BiasGelu>(ctx, shape, a, b, d, operands(bias));
-    default: return gemm_wgmma<Tile, kAK, kBK, BiasResidual>(ctx, shape, a, b, d, operands(bias, residual));
+    case 0: return gemm_wgmma<Tile, kAK, kBK, 0, NoEpilogue>(ctx, shape, a, b, d, operands(), false, early);
+    case 1: return gemm_wgmma<Tile, kAK, kBK, 1, BiasGelu>(ctx, shape, a, b, d, operands(bias), false, early);
+    default: return gemm_wgmma<Tile, kAK, kBK, 1, BiasResidual>(ctx, shape, a, b, d, operands(bias, residual), false, early);
   }
 }
 

@@ -24,18 +24,23 @@ import torch
 
 ROOT = Path(__file__).resolve().parents[2]
 SOURCE = Path(__file__).with_suffix(".cu").resolve()
-# rows, columns, stages, cluster, teams, groups of a team
+# rows, columns, stages, cluster, teams, groups of a team, split
 TILES = [
-    (128, 128, 6, 1, 2, 1), (128, 128, 6, 2, 2, 1), (128, 192, 5, 1, 2, 1), (128, 192, 5, 2, 2, 1),
-    (128, 128, 6, 1, 2, 2), (128, 96, 7, 1, 2, 2), (128, 96, 7, 1, 2, 1), (192, 128, 5, 1, 1, 3),
-    (64, 256, 5, 1, 2, 1), (256, 128, 4, 2, 1, 2), (128, 64, 8, 1, 2, 1), (64, 128, 8, 1, 2, 1),
-    (64, 64, 8, 1, 1, 1), (64, 96, 8, 1, 1, 1), (64, 32, 8, 1, 1, 1), (128, 32, 8, 1, 1, 2),
+    (128, 128, 5, 1, 2, 1, 1), (128, 128, 5, 2, 2, 1, 1), (128, 128, 6, 2, 2, 1, 1), (128, 128, 5, 2, 2, 2, 1),
+    (128, 192, 4, 1, 1, 2, 1), (128, 192, 4, 2, 1, 2, 1), (128, 192, 4, 1, 2, 1, 1), (128, 192, 4, 2, 2, 1, 1),
+    (128, 256, 4, 1, 1, 2, 1), (128, 256, 4, 2, 1, 2, 1), (256, 128, 4, 2, 1, 2, 1), (192, 128, 4, 1, 1, 3, 1),
+    (64, 256, 4, 1, 2, 1, 1), (128, 128, 6, 1, 1, 2, 1),
+    (64, 64, 8, 1, 1, 1, 1), (64, 64, 6, 1, 1, 1, 2), (64, 64, 6, 1, 1, 1, 4), (64, 32, 8, 1, 1, 1, 1),
+    (64, 32, 6, 1, 1, 1, 2), (64, 128, 6, 1, 1, 1, 1), (64, 128, 6, 1, 1, 1, 2), (64, 128, 6, 1, 1, 1, 4),
+    (64, 128, 4, 1, 1, 1, 8),
+    (64, 96, 6, 1, 1, 1, 1), (64, 96, 6, 1, 1, 1, 2), (128, 32, 8, 1, 1, 2, 1), (128, 64, 6, 1, 1, 2, 1),
+    (128, 64, 6, 1, 1, 2, 2), (128, 64, 6, 1, 1, 2, 4),
 ]  # fmt: skip
 SMALL = 64 * 128
 # tile, element, and whether K is contiguous in a and in b
 LAYOUTS = [
     (tile, element, a_k, b_k)
-    for tile in ((128, 128, 6, 2, 2, 2), (64, 128, 4, 1, 2, 1), (128, 64, 4, 1, 1, 2))
+    for tile in ((128, 128, 4, 2, 2, 2, 1), (64, 128, 4, 1, 2, 1, 1), (128, 64, 4, 1, 1, 2, 1), (64, 64, 4, 1, 1, 1, 2))
     for element in ("half", "bfloat16")
     for a_k in (1, 0)
     for b_k in (1, 0)
@@ -87,24 +92,35 @@ def build(out: Path) -> ctypes.CDLL:
 class Checks:
     def __init__(self) -> None:
         self.good = self.total = 0
+        self.wrong: set[int] = set()
+        """Tiles with a wrong result, which are not timed."""
 
-    def run(self, problem: base.Gemm, what: str, function: object) -> None:
+    def run(self, problem: base.Gemm, what: str, function: object, tile: int = -1) -> None:
         for epilogue in range(3):
-            problem.run(function, epilogue)  # pyright: ignore[reportArgumentType]
-            self.total += 1
             want = problem.reference(**base.NATIVE[epilogue])
-            self.good += problem.check(f"{what} {base.EPILOGUES[epilogue]}", want)
+            for early in (False, True) if "split" in what else (epilogue == 1,):
+                problem.run(function, epilogue, early=early)  # pyright: ignore[reportArgumentType]
+                self.total += 1
+                right = problem.check(f"{what} {base.EPILOGUES[epilogue]}", want)
+                self.good += right
+                self.wrong |= set() if right else {tile}
 
 
-def check(lib: ctypes.CDLL) -> Checks:
+def check(lib: ctypes.CDLL, few: bool = False) -> Checks:
     checks = Checks()
-    shapes = [(m, n, k, 1, 0) for m in (1, 3, 127, 129, 200) for n, k in ((8, 8), (264, 200))]
+    if few:
+        for shape in ((200, 136, 200, 2, 8), (129, 264, 72, 1, 0)):
+            problem = base.Gemm(lib, *shape[:4], pad=shape[4])
+            for i, tile in enumerate(TILES):
+                checks.run(problem, f"tile {tile}", getattr(lib, f"gemm_{i}"), i)
+        return checks
+    shapes = [(m, n, k, 1, 0) for m in (1, 127, 200) for n, k in ((8, 8), (264, 200))]
     shapes += [(256, 384, 768, 1, 8), (300, 136, 72, 3, 0), (1000, 1032, 320, 1, 0), (1, 2304, 768, 1, 0),
                (2600, 2056, 1024, 1, 0), (96, 130, 64, 2, 8), (130, 137, 71, 1, 3), (64, 64, 0, 1, 8)]  # fmt: skip
     for shape in shapes:
         problem = base.Gemm(lib, *shape[:4], pad=shape[4])
         for i, tile in enumerate(TILES):
-            checks.run(problem, f"tile {tile}", getattr(lib, f"gemm_{i}"))
+            checks.run(problem, f"tile {tile}{' split' * (tile[6] > 1)}", getattr(lib, f"gemm_{i}"), i)
     for i, (tile, element, a_k, b_k) in enumerate(LAYOUTS):
         for shape in ((136, 264, 200, 3, 0), (72, 80, 96, 2, 8), (8, 8, 8, 1, 0), (1304, 1416, 264, 1, 0)):
             problem = base.Gemm(lib, *shape[:4], dtype=TYPES[element], a_k=bool(a_k), b_k=bool(b_k), pad=shape[4])
@@ -127,7 +143,7 @@ def best_of_library(problem: base.Gemm, workspace: torch.Tensor, epilogue: int, 
     return best
 
 
-def measure(lib: ctypes.CDLL, quick: bool) -> list[dict[str, object]]:
+def measure(lib: ctypes.CDLL, quick: bool, wrong: set[int]) -> list[dict[str, object]]:
     rows: list[dict[str, object]] = []
     workspace = torch.empty(32 << 20, device="cuda", dtype=torch.uint8)
     for m in (128, 4096, 12288) if quick else (1, 64, 128, 384, 1024, 4096, 12288):
@@ -139,14 +155,16 @@ def measure(lib: ctypes.CDLL, quick: bool) -> list[dict[str, object]]:
             for e, name in enumerate(base.EPILOGUES):
                 timed = []
                 for i, tile in enumerate(TILES):
-                    if (m > 1024 and tile[0] * tile[1] < SMALL) or (m <= 128 and tile[0] * tile[1] > 2 * SMALL):
+                    small = tile[0] * tile[1] < 2 * SMALL and tile[4] == 1
+                    if i in wrong or (small if m > 1024 else (m <= 128 and not small)):
                         continue
                     kernel = getattr(lib, f"gemm_{i}")
-                    us = base.time_graph(lambda j, p=problem, f=kernel, x=e: p.run(f, x, 1, j), count)
-                    timed.append((us, tile))
+                    for early in (False, True) if small else (True,):
+                        run = lambda j, p=problem, f=kernel, x=e, w=early: p.run(f, x, 1, j, w)  # noqa: E731
+                        timed.append((base.time_graph(run, count), (*tile, "e" if early else "")))
                 timed.sort()
                 row[name] = {"lt": round(lt[e], 2), "ours": [[round(us, 2), tile] for us, tile in timed]}
-                shown = "; ".join(f"{us:.2f} {'x'.join(map(str, tile))}" for us, tile in timed[: 6 if quick else 4])
+                shown = "; ".join(f"{us:.2f} {'x'.join(map(str, tile))}" for us, tile in timed[:6])
                 tera = 2e-6 * m * n * k / timed[0][0]
                 print(f"{m:>5} x {n} x {k} {name:<13} cublaslt {lt[e]:6.2f} us, ours {shown} | "
                       f"{timed[0][0] / lt[e]:.2f} of it, {tera:.0f} TFLOP/s", flush=True)  # fmt: skip
@@ -158,17 +176,22 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true", help="three sizes of M")
     parser.add_argument("--checks-only", action="store_true", help="no timing")
+    parser.add_argument("--few", action="store_true", help="few checks and no timing: for compute-sanitizer")
+    parser.add_argument("--library", type=Path, help="where the compiled kernels are kept; made if absent")
     parser.add_argument("--out", type=Path, help="where gemm_hopper.json goes")
     options = parser.parse_args()
     base.find_cublaslt()
     start = time.monotonic()
     with tempfile.TemporaryDirectory() as folder:
-        lib = build(Path(folder))
+        where = options.library or Path(folder)
+        lib = ctypes.CDLL(str(where / "libhopper.so")) if (where / "libhopper.so").exists() else build(where)
         print(f"built in {time.monotonic() - start:.0f} s", flush=True)
-        checks = check(lib)
+        if not torch.cuda.is_available():
+            return
+        checks = check(lib, options.few)
         print(f"{checks.good} of {checks.total} checks passed, {time.monotonic() - start:.0f} s", flush=True)
-        if not options.checks_only and checks.good == checks.total:
-            rows = measure(lib, options.quick)
+        if not (options.checks_only or options.few):
+            rows = measure(lib, options.quick, checks.wrong)
             if options.out is not None:
                 (options.out / "gemm_hopper.json").write_text(json.dumps(rows, indent=1))
             print(f"{time.monotonic() - start:.0f} s")

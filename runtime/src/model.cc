@@ -3,34 +3,11 @@
 #include <algorithm>
 #include <cstring>
 
-#include "ait/gemm_service.h"
 #include "error.h"
+#include "services.h"
 
 namespace ait::runtime {
 namespace {
-
-/// The C table that the model library calls back, for one run.
-class Services {
- public:
-  Services() : table_{1, this, &Services::gemm, &Services::fail} {}
-  Services(const Services&) = delete;
-  Services& operator=(const Services&) = delete;
-
-  const ait_services_v1* table() const { return &table_; }
-  const std::string& error() const { return error_; }
-
- private:
-  static int32_t gemm(void* self, const ait_gemm_v1* args, void* stream) {
-    return library_gemm(args, stream, &static_cast<Services*>(self)->error_);
-  }
-  static int32_t fail(void* self, const char* message) {
-    static_cast<Services*>(self)->error_ = message;
-    return 1;
-  }
-
-  ait_services_v1 table_;
-  std::string error_;
-};
 
 int positive(int num_runtimes) {
   if (num_runtimes < 1) fail(ErrorKind::kInput, "num_runtimes is ", num_runtimes, ", expected at least 1");
@@ -102,13 +79,17 @@ std::vector<int64_t> Model::run(const Tensors& inputs, const Tensors& outputs, c
   const RuntimePool::Lease lease(pool_, options.stream);
   Runtime& runtime = *lease;
   const auto needed = static_cast<size_t>(table.arena_bytes(call.dims.data()));
-  if (needed > runtime.arena.bytes()) {
+  if (needed > runtime.arena->bytes()) {
+    if (capturing) {
+      fail(ErrorKind::kInput, "the stream is being captured, and a run of this size needs more memory than any before: "
+                              "run once at this size before the capture");
+    }
     if (runtime.pending) device_->sync(runtime.last_stream);
     runtime.pending = false;
-    runtime.graphs.clear();
-    runtime.arena.grow(needed, "the arena of a run");
+    runtime.make_room(*device_, needed, "the arena of a run");
   }
-  call.arena = runtime.arena.data();
+  runtime.is_recorded |= capturing;
+  call.arena = runtime.arena->data();
   if (runtime.pending && runtime.last_stream != options.stream && !capturing) runtime.event->wait(options.stream);
 
   RunOptions effective = options;

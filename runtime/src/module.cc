@@ -21,6 +21,7 @@
 #include "config.h"
 #include "error.h"
 #include "model.h"
+#include "timing.h"
 
 namespace ait::runtime {
 namespace {
@@ -190,6 +191,54 @@ ffi::Module create(const ffi::String& library, int num_runtimes, int device) {
   return guarded([&] { return ffi::Module(ffi::make_object<ModelModule>(std::string(library), num_runtimes, device)); });
 }
 
+/// Times candidates: `add(path, symbol) -> reason or ""`, `sample(index) -> seconds`.
+class TimingModule : public ffi::ModuleObj {
+ public:
+  explicit TimingModule(std::shared_ptr<Timing> timing) : timing_(std::move(timing)) {}
+
+  const char* kind() const override { return "ait_timing"; }
+  int GetPropertyMask() const override { return ffi::Module::kRunnable; }
+
+  ffi::Optional<ffi::Function> GetFunction(const ffi::String& name) override {
+    const std::shared_ptr<Timing> timing = timing_;
+    if (name == "add") {
+      return ffi::Function::FromTyped([timing](const ffi::String& path, const ffi::String& symbol) {
+        return guarded([&] { return ffi::String(timing->add(std::string(path), std::string(symbol))); });
+      });
+    }
+    if (name == "sample") {
+      return ffi::Function::FromTyped([timing](int64_t index) {
+        return guarded([&] { return timing->sample(static_cast<size_t>(index)); });
+      });
+    }
+    return std::nullopt;
+  }
+
+ private:
+  std::shared_ptr<Timing> timing_;
+};
+
+/// timing(device, chain, dims, copies, inputs...) -> Module
+ffi::Function timing_function() {
+  return ffi::Function::FromPacked([](ffi::PackedArgs args, ffi::Any* result) {
+    guarded([&] {
+      const TensorArguments inputs(args, 4, args.size());
+      auto timing = std::make_shared<Timing>(args[0].cast<int>(), to_vector(args[2].cast<ffi::Shape>()), args[1].cast<int>(),
+                                             to_vector(args[3].cast<ffi::Shape>()), inputs.tensors());
+      *result = ffi::Module(ffi::make_object<TimingModule>(std::move(timing)));
+    });
+  });
+}
+
+/// The last cache of a device, in bytes.
+int64_t cache_bytes(int device) {
+  return guarded([&] {
+    const auto opened = make_device(device);
+    const DeviceScope scope(*opened);
+    return static_cast<int64_t>(opened->cache_bytes());
+  });
+}
+
 void configure(const ffi::Array<ffi::String>& gemm_libraries) {
   std::vector<std::string> candidates;
   for (const ffi::String& candidate : gemm_libraries) candidates.emplace_back(candidate);
@@ -202,3 +251,5 @@ void configure(const ffi::Array<ffi::String>& gemm_libraries) {
 TVM_FFI_DLL_EXPORT_TYPED_FUNC(create, ait::runtime::create);
 TVM_FFI_DLL_EXPORT_TYPED_FUNC(configure, ait::runtime::configure);
 TVM_FFI_DLL_EXPORT_TYPED_FUNC(num_threads, ait::runtime::num_threads);
+TVM_FFI_DLL_EXPORT_TYPED_FUNC(cache_bytes, ait::runtime::cache_bytes);
+TVM_FFI_DLL_EXPORT_TYPED_FUNC(make_timing, ait::runtime::timing_function);

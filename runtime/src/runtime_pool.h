@@ -15,9 +15,23 @@ namespace ait::runtime {
 
 /// @brief An arena, the graphs recorded over it, and the stream that used it last.
 struct Runtime {
-  explicit Runtime(Device& device) : arena(device) {}
+  explicit Runtime(Device& device) : arena(std::make_unique<DeviceBuffer>(device)) {}
 
-  DeviceBuffer arena;
+  /// Makes room in the arena. One that a graph of the caller's was recorded over is kept as long as the model: the
+  /// caller may replay it at any time.
+  void make_room(Device& device, size_t bytes, const char* what) {
+    graphs.clear();
+    if (is_recorded) {
+      kept.push_back(std::move(arena));
+      arena = std::make_unique<DeviceBuffer>(device);
+      is_recorded = false;
+    }
+    arena->grow(bytes, what);
+  }
+
+  std::unique_ptr<DeviceBuffer> arena;
+  std::vector<std::unique_ptr<DeviceBuffer>> kept;  ///< earlier arenas, which graphs of the caller's use
+  bool is_recorded = false;                         ///< a graph of the caller's uses the arena
   GraphCache graphs;
   std::unique_ptr<Event> event;   ///< end of the last run, made when a run is first left going on
   void* last_stream = nullptr;

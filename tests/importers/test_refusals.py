@@ -69,7 +69,21 @@ class Shorts(Base):
         return x.to(torch.int16)
 
 
+class NotAMultiple(Base):
+    def forward(self, x):
+        return self.linear(x) if x.shape[0] % 8 else x
+
+
+class AlwaysTheSame(Base):
+    """A question about the dims that PyTorch cannot answer, and the ranges do."""
+
+    def forward(self, x):
+        n = x.shape[0]
+        return self.linear(x) if min(16 * n, 32 * n) == 16 * n and n * n < 300 else x
+
+
 REFUSED = {
+    NotAMultiple: r"a dim that was to be dynamic is not: Not all values of batch .* % 8\) != 0",
     Control: r"decides by the values of a tensor at .*test_refusals.py:\d+ in forward: if x.sum\(\) > 0:.*torch.where",
     Item: r"decides by the values of a tensor at .*test_refusals.py:\d+ in forward: return x\[:",
     Fixed: r"a dim that was to be dynamic is not, fixed at .*test_refusals.py:\d+ in forward.*batch.*constant \(3\)",
@@ -86,6 +100,19 @@ def test_a_refusal_names_the_place(model, tmp_path, capsys):
         ait_mlir.compile(model().eval(), (X.clone(),), dynamic_shapes=BATCH, workdir=tmp_path / "work")
     assert not (tmp_path / "work").exists()
     assert capsys.readouterr() == ("", "")
+
+
+def test_a_condition_that_the_ranges_prove_is_none():
+    imported = from_torch(AlwaysTheSame().eval(), (X,), dynamic_shapes=BATCH)
+    assert "batch = 0 to 16" in str(imported.module) or "batch = 1 to 16" in str(imported.module)
+    assert "ait.gemm" in str(imported.module)
+
+
+def test_a_program_that_asserts_what_is_not_proved_is_refused():
+    given = {"dynamic_shapes": BATCH, "strict": False, "prefer_deferred_runtime_asserts_over_guards": True}
+    program = torch.export.export(NotAMultiple().eval(), (X,), **given)
+    with pytest.raises(UnsupportedOps, match=r"demands .*Mod.*, which the ranges of the dims do not prove; narrow them"):
+        import_program(program)
 
 
 def test_all_unsupported_operations_are_listed_with_their_counts():

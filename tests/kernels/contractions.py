@@ -97,6 +97,7 @@ def gemm_cases() -> dict[str, Case]:
         cases[f"bias-{t}"] = contraction("gemm", "rcr", t, GEMM_ENVS, lead, extras=[("n", t)], body=BIAS)
         for name, body in (("gelu", BIAS_GELU), ("relu", BIAS_RELU), ("tanh", BIAS_TANH)):
             cases[f"bias-{name}-{t}"] = contraction("gemm", "rcr", t, GEMM_ENVS, extras=[("n", t)], body=body)
+        cases[f"even-tanh-{t}"] = in_eights(cases[f"bias-tanh-{t}"])
         both = [("n", t), ("b x m x n", t)]
         cases[f"residual-{t}"] = contraction("gemm", "rrr", t, GEMM_ENVS, lead, extras=both, body=BIAS_RESIDUAL)
         cases[f"even-residual-{t}"] = in_eights(cases[f"residual-{t}"])

@@ -62,6 +62,8 @@ class Case:
     offset: int = 0
     """Elements before the first one of each buffer: an odd one misaligns it."""
     kernel: str | None = None
+    constants: Sequence[int] = ()
+    """The operands that nothing ever writes."""
 
     def __post_init__(self) -> None:
         self.graph = parse_graph(self.text)
@@ -75,7 +77,7 @@ class Case:
             t = tensor_type(value)
             strides = tuple(parse(s) for s in self.strides[i]) if i in self.strides else row_major(t.dims)
             name = f"a{i}" if i < len(self.op.operands) else f"o{i - len(self.op.operands)}"
-            args.append(Arg(name, t, strides))
+            args.append(Arg(name, t, strides, i in self.constants))
         return args[: len(self.op.operands)], args[len(self.op.operands) :]
 
     def dims(self) -> list[str]:

@@ -13,7 +13,11 @@ from tests.kernels.harness import CPU, Case, Library, sources_of
 
 SRC = Path(__file__).parents[2] / "runtime/src"
 GLUE = """\
+#ifdef _OPENMP
 #include <omp.h>
+#else
+inline int omp_get_max_threads() { return 1; }
+#endif
 #include <stdio.h>
 #include "ait/gemm_service.h"
 namespace ait::runtime {
@@ -60,9 +64,11 @@ class ConfiguredCase(Case):
         return text if self.provider in ("native", "hopper") else text.replace("message, nullptr,", "message, ait_test_gemm,")
 
 
-def on_kernel(case: Case, provider: str, config: Mapping[str, int] | None = None) -> ConfiguredCase:
+def on_kernel(
+    case: Case, provider: str, config: Mapping[str, int] | None = None, constants: Sequence[int] = ()
+) -> ConfiguredCase:
     """The same case on the kernel of `provider`."""
-    made = ConfiguredCase(case.text, case.envs, case.strides, case.offset)
+    made = ConfiguredCase(case.text, case.envs, case.strides, case.offset, constants=constants)
     made.provider, made.config = provider, config or {}
     return made
 

@@ -109,6 +109,40 @@ def test_region_as_functor() -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("uses", "cheaper"),
+    [
+        ("%y = ait.mul %g, %0 : f32", True),
+        ("%y = ait.neg %g : f32", True),
+        ("%y = ait.add %g, %0 : f32", False),  # where digits may cancel, the whole of them are needed
+        ("%s = ait.mul %g, %0 : f32\n    %y = ait.sub %s, %0 : f32", False),
+        ("%s = ait.sub %g, %0 : f32\n    %y = ait.mul %s, %g : f32", False),
+        ("%y = ait.tanh %g : f32", False),
+    ],
+)
+def test_gelu_for_narrow_results(uses: str, cheaper: bool) -> None:
+    text = (
+        "ait.graph @g(%x: !ait.tensor<4 x f16>) {\n"
+        f"  %a = ait.fused_elementwise(%x) {{\n  ^bb0(%0: f32):\n    %g = ait.gelu %0 : f32\n    {uses}\n"
+        '    ait.yield %y : f32\n  } : !ait.tensor<4 x f16>\n  ait.output "a" %a : !ait.tensor<4 x f16>\n}'
+    )
+    region = Case(text).op.regions[0]
+    assert ("gelu_narrow(" in functor(region, "f", narrow=True)) is cheaper
+    assert "gelu_narrow(" not in functor(region, "f")
+
+
+def test_gelu_narrow_is_exact_enough(tmp_path: Path) -> None:
+    source = '#include "ait/math.h"\nextern "C" float f(float x) { return ait::gelu_narrow(x); }\n'
+    function = ctypes.CDLL(str(build_library({"g.cc": source}, CPU, tmp_path))).f
+    function.argtypes, function.restype = [ctypes.c_float], ctypes.c_float
+    xs = np.concatenate([np.linspace(-9, 9, 36001), [-1e4, 1e4, 1e-4, -1e-4, 0.0]]).astype(np.float32)
+    got = np.array([function(x) for x in xs])
+    want = np.array([0.5 * x * math.erfc(-x / math.sqrt(2)) for x in xs.astype(np.float64)])
+    step = np.maximum(np.exp2(np.floor(np.log2(np.maximum(np.abs(want), 1e-30))) - 10), 2.0**-24)  # of float16
+    assert (np.abs(got - want) / step).max() < 0.02
+    assert function(math.inf) == math.inf and math.isnan(function(math.nan)) and abs(function(-math.inf)) < 1e-19
+
+
 def test_op_as_functor() -> None:
     assert "apply(float i0, int32_t& o0) {\n    o0 = ait::cast<int32_t>(i0);" in op_functor(Case(IDENTITY).op, "f")
 

@@ -12,7 +12,7 @@ import pytest
 from ait_mlir.dialects.ait.types import scope_of
 from ait_mlir.dims import parse
 from ait_mlir.lowering.kernels import Target, kernel_of, kernels_for
-from tests.kernels.contractions import BIAS_GELU, BIAS_RELU, BIAS_RESIDUAL, contraction, gemm_cases, resized
+from tests.kernels.contractions import BIAS_GELU, BIAS_RELU, BIAS_RESIDUAL, BIAS_TANH, contraction, gemm_cases, resized
 from tests.kernels.harness import CPU, Case, Library, check
 from tests.kernels.library_gemm import GemmLibrary, on_kernel
 
@@ -77,6 +77,8 @@ SUM = "    %s = ait.add %acc, %0 : T\n"
         ("", [], True),
         ("    %y = ait.relu %acc : T\n", [], True),
         ("    %y = ait.fast_gelu %acc : T\n", [], True),
+        (BIAS_TANH, [("n", "f16")], False),
+        (BIAS_TANH, [("n", "f32")], False),
         ("    %y = ait.gelu %acc : T\n", [], False),
         (SUM.replace("%s", "%y"), [("n", "f16")], True),
         (SUM.replace("%s", "%y"), [("1 x n", "f16")], True),

@@ -14,9 +14,10 @@ from ait_mlir.lowering.build import build_library
 from ait_mlir.lowering.kernels import Target, kernel_of, kernels_for
 from ait_mlir.lowering.kernels.gemm_hopper import TILES, HopperTile
 from ait_mlir.lowering.toolchain import find_nvcc
-from tests.kernels.contractions import BIAS, BIAS_GELU, contraction
+from tests.kernels.contractions import BIAS, BIAS_GELU, BIAS_RESIDUAL, contraction
 from tests.kernels.harness import Case, sources_of
 from tests.kernels.hopper import hopper_cases, made
+from tests.kernels.library_gemm import on_kernel
 
 CUDA = Target("cuda", "sm_90a")
 
@@ -78,11 +79,21 @@ def test_tiles() -> None:
         assert HopperTile.of(tile.config()) == tile
     bad = (
         {"tile_m": 96}, {"tile_n": 40}, {"cluster": 3}, {"stages": 9}, {"teams": 3}, {"groups": 3}, {"teams": 0},
-        {"tile_n": 256, "stages": 3},
+        {"tile_n": 256, "stages": 3}, {"split": 3}, {"split": 2}, {"teams": 1, "split": 2, "cluster": 2},
+        {"teams": 1, "tile_n": 64, "split": 8},
     )  # fmt: skip
     for config in bad:
         with pytest.raises(ValueError, match="no Hopper gemm has the tile"):
             HopperTile.of(HopperTile(128, 128, 4, 1, 2, 1).config() | config)
+
+
+def test_constants_are_read_early() -> None:
+    case = made("gemm", "rcr", "f16", extras=[("n", "f16"), ("m x n", "f16")], body=BIAS_RESIDUAL)
+    swapped = made("gemm", "rcc", "f16", names="mnk")
+    for chosen, constants, flags in ((case, (), "false, false"), (case, (1,), "false, true"), (swapped, (1,), "true, false")):
+        _, code = on_kernel(chosen, "hopper", {}, constants).code(0, CUDA)
+        assert f"), {flags});" in code
+    assert "true, true, 1, " in on_kernel(case, "hopper").code(0, CUDA)[1]  # operand 0 is one row for all rows
 
 
 def test_configs_fit_the_layout() -> None:
@@ -100,5 +111,5 @@ def test_compiles(tmp_path: Path) -> None:
     except AitError as e:
         pytest.skip(str(e))
     cases = hopper_cases()
-    chosen = [cases[name] for name in ("gemm-rcr-f16", "bmm-ccc-bf16", "gelu-f16", "wide-bf16")]
+    chosen = [cases[name] for name in ("gemm-rcr-f16", "bmm-ccc-bf16", "gelu-f16", "wide-bf16", "split4-rcr-f16")]
     assert build_library(sources_of(chosen, CUDA), CUDA, tmp_path).exists()

@@ -30,6 +30,7 @@ from ait_mlir.rewrites.engine.errors import PatternError
 from ait_mlir.rewrites.engine.language import PatternSet
 from ait_mlir.rewrites.epilogue import EPILOGUE
 from ait_mlir.rewrites.gemm import PARALLEL_GEMMS
+from ait_mlir.rewrites.narrow import NARROW
 from ait_mlir.rewrites.norm import NORM
 from ait_mlir.rewrites.simplify import SIMPLIFY
 from tests.lit.runner import run_command, run_lines
@@ -54,7 +55,8 @@ class Family:
 
 
 FAMILIES = {
-    "simplify": Family(SIMPLIFY, ("simplify.mlir", "views.mlir", "spellings.mlir", "rms_norm.mlir")),
+    "simplify": Family(SIMPLIFY, ("simplify.mlir", "views.mlir", "spellings.mlir", "rms_norm.mlir", "rotary.mlir", "rows.mlir")),
+    "narrow": Family(NARROW, ("narrow.mlir", "rms_norm.mlir", "rows.mlir")),
     "epilogue": Family(EPILOGUE, ("epilogue.mlir",)),
     "norm": Family(NORM, ("norm.mlir",)),
     "gemm": Family(PARALLEL_GEMMS, ("gemm.mlir",)),

@@ -58,7 +58,7 @@ class LlamaRotary(Module):
 
     def forward(self, positions: Tensor) -> tuple[Tensor, Tensor]:
         batch, seq = positions.shape()
-        places = ops.reshape()(ops.cast()(positions, self.angle_dtype), [batch, seq, 1, 1])
+        places = ops.cast()(ops.reshape()(positions, [batch, seq, 1, 1]), self.angle_dtype)
         angles = places * self.inv_freq.tensor()
         cos, sin = (ops.elementwise(f)(angles) for f in (FuncEnum.COS, FuncEnum.SIN))
         return ops.cast()(cos, self.dtype), ops.cast()(sin, self.dtype)

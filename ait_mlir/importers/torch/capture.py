@@ -10,8 +10,11 @@ import traceback
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, cast
 
+from ait_mlir.importers.torch.conditions import ASSERTION, is_proved
+from ait_mlir.importers.torch.dims import DimTable
 from ait_mlir.importers.torch.errors import ImportFailure, place_in_source
 from ait_mlir.importers.torch.library import quiet, torch
+from ait_mlir.importers.torch.signature import declare_dims, read_inputs
 
 DimNames = dict[tuple[int, int], str]
 """Names of dims by leaf of the example inputs and axis."""
@@ -41,16 +44,33 @@ def capture(
     given, named = _distinct((tuple(args), dict(kwargs or {})))
     names = _dim_names(module, given, named, dynamic_shapes)
 
-    def export() -> Any:
+    def export(**options: Any) -> Any:
+        options |= {"dynamic_shapes": dynamic_shapes, "strict": False}
         with torch.no_grad():
-            return torch.export.export(module, given, named or None, dynamic_shapes=dynamic_shapes, strict=False)
+            return torch.export.export(module, given, named or None, **options)
 
     try:
         with quiet():
-            program = export()
+            return export(), names
     except Exception as error:
+        if _is_about_dims(str(error)) and (program := _with_conditions(export)) is not None:
+            return program, names
         raise ImportFailure(explain(error, export)) from error
-    return program, names
+
+
+def _is_about_dims(text: str) -> bool:
+    return "specialized" in text or "Constraints violated" in text
+
+
+def _with_conditions(export: Callable[..., Any]) -> Any:
+    """The program with the conditions that PyTorch could not prove of its dims, if ours proves them; else None."""
+    with contextlib.suppress(Exception), quiet():
+        program = export(prefer_deferred_runtime_asserts_over_guards=True)
+        table = DimTable()
+        declare_dims(table, program, read_inputs(program), {}, {})
+        if all(is_proved(n.args[0], table) for n in program.graph.nodes if str(n.target) == ASSERTION):
+            return program
+    return None
 
 
 def _distinct(tree: Any) -> Any:
@@ -77,7 +97,7 @@ def explain(error: Exception, again: Callable[[], Any]) -> str:
             f"the model decides by the values of a tensor{at}; what is computed may depend on shapes only: "
             "compute both sides and choose with torch.where"
         )
-    if "specialized" in text or "Constraints violated" in text:
+    if _is_about_dims(text):
         fixed = _where_fixed(again)
         return f"a dim that was to be dynamic is not{f', fixed at {fixed}' if fixed else ''}: {_essence(text)}"
     if "dynamic_shapes" in text:

@@ -75,6 +75,9 @@ class Part:
         if _versions(self._folded) != self._folded_versions:
             return self._eager(*args)  # what was compiled into the code has changed
         if (versions := _versions(self._weights)) != self._versions:
+            if _is_captured(self._compiled.model.target):
+                LOG.warning("a call that is captured runs in PyTorch: weights were written to; call once before")
+                return self._eager(*args)
             for name, weight in self._weights.items():
                 self._compiled.model.set_constant(name, weight.contiguous())
             self._versions = versions
@@ -130,6 +133,11 @@ _Bound: Any = _bound_class()
 def _versions(weights: Mapping[str, Any]) -> list[int]:
     """How often each tensor has been written to."""
     return [0 if w.is_inference() else w._version for w in weights.values()]
+
+
+def _is_captured(target: str) -> bool:
+    """Whether what is launched now goes into a CUDA graph, where nothing may be copied from the host."""
+    return target != "cpu" and bool(torch.cuda.is_current_stream_capturing())
 
 
 def _is_weight(node: Any, value: Any) -> bool:

@@ -80,6 +80,22 @@ class Affine:
         rest = iter(s for _, s in kept)
         return replace(self, dims=dims, steps=tuple(const(0) if _is(d, 1) else next(rest) for d in dims))
 
+    def joined(self, other: Affine, axis: int, size: Expr) -> Affine | None:
+        """`other` behind this one along an axis that is `size` long then, where the formula of one covers both."""
+        step = other.steps[axis] if _is(self.dims[axis], 1) else self.steps[axis]
+        both = replace(
+            self,
+            dims=(*self.dims[:axis], size, *self.dims[axis + 1 :]),
+            steps=(*self.steps[:axis], step, *self.steps[axis + 1 :]),
+        )
+        behind = both.sliced(axis, self.dims[axis], 1, other.dims[axis])
+        single = _is(other.dims[axis], 1)
+        same = all(
+            a is b or (i == axis and single) or _is(d, 1)
+            for i, (a, b, d) in enumerate(zip(behind.steps, other.steps, other.dims, strict=True))
+        )
+        return both if same and behind.offset is other.offset else None
+
     def never_negative(self, scope: Scope) -> bool:
         """Whether every element is proved to be at least 0."""
         low = self.offset
@@ -107,6 +123,13 @@ class Mask:
     def broadcast(self, dims: Shape) -> Mask:
         """In a larger shape."""
         return Mask(dims, tuple(f.broadcast(dims) for f in self.formulas), self.values)
+
+    def everywhere(self) -> bool | None:
+        """True where it is known to be true everywhere, False where nowhere, None for anything between."""
+        numbers = [None if f.moving_axes() else f.offset.as_int() for f in self.formulas]
+        if any(n is not None and n < 0 for n in numbers):
+            return False
+        return True if not self.values and None not in numbers else None
 
     def proved(self, scope: Scope) -> Mask:
         """Without the formulas that are always true."""

@@ -17,11 +17,14 @@ from ait_mlir.importers.torch.call import Call, NotSupported, bind, element_type
 from ait_mlir.importers.torch.constants import stored_value
 from ait_mlir.importers.torch.dims import DimTable
 from ait_mlir.importers.torch.errors import ImportFailure, Unsupported, UnsupportedOps, place_of
+from ait_mlir.importers.torch.fold import Folder
 from ait_mlir.importers.torch.known import Affine, Mask, Spread, Value
 from ait_mlir.importers.torch.library import quiet, torch
 from ait_mlir.importers.torch.rows import TABLE, advice
 from ait_mlir.importers.torch.signature import Inputs, declare_dims, read_inputs, refuse_mutation
 from ait_mlir.importers.torch.writer import Writer
+from ait_mlir.rewrites.engine.apply import rewrite
+from ait_mlir.rewrites.narrow import NARROW
 
 INLINED = ("wrap_with_set_grad_enabled", "wrap_with_autocast")
 
@@ -122,6 +125,7 @@ class Importer:
                 types.append((item.name, TensorType.get(self.table.shape(meta.shape), element_type(meta.dtype))))
             except NotSupported as error:
                 raise ImportFailure(f"input {item.name!r}: {error}") from error
+        self.folder = Folder(program.graph)
         graph = GraphOp(name, types, self.table.scope())
         self.result = Imported(ModuleOp([graph]), self.inputs, {})
         self.w = Writer(graph)
@@ -138,6 +142,7 @@ class Importer:
             raise UnsupportedOps(
                 Unsupported(name, len(uses), place_of(uses[0][0]), uses[0][1]) for name, uses in self.problems.items()
             )
+        rewrite(self.result.module, NARROW)
         return self.result
 
     def _translate(self, graph_module: Any) -> list[Any]:
@@ -173,6 +178,8 @@ class Importer:
             return values[at]
         if _is_inlined(node):
             return self._inline(node)
+        if (stored := self.folder.stored(node)) is not None:
+            return None if self.folder.is_inner(node) else stored_value(self.w, stored, self.result.constants)
         if (row := TABLE.get(name)) is not None:
             return row(Call(node, bind(node, self._resolve), self.w, self.table))
         if _is_size(node):

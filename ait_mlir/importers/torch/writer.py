@@ -20,12 +20,13 @@ from ait_mlir.dims import Expr, const
 from ait_mlir.importers.torch.errors import ImportFailure
 from ait_mlir.importers.torch.known import Affine, Mask, Spread, Value
 
-_LARGEST: dict[Attribute, float] = {
+LARGEST: dict[Attribute, float] = {
     f16: 65504.0,
     bf16: (2 - 2**-7) * 2.0**127,
     f32: (2 - 2**-23) * 2.0**127,
     f64: sys.float_info.max,
 }
+"""The largest number of each type."""
 
 LONGEST_RANGE = 1 << 16
 """The most numbers of an `arange` that is written into the module as a constant."""
@@ -115,14 +116,18 @@ class Writer:
         return self._view(ReshapeOp, value, as_shape(dims))
 
     def expand(self, value: SSAValue, dims: Sequence[Expr | int]) -> SSAValue:
-        """Broadcast to a shape."""
-        return self._view(ExpandOp, value, as_shape(dims))
+        """Broadcast to a shape; new dims of 1 in front are a reshape."""
+        shape, own = as_shape(dims), tensor_type(value).dims
+        new = len(shape) - len(own)
+        only_ones = shape[new:] == own and all(d.as_int() == 1 for d in shape[:new])
+        return self._view(ReshapeOp if only_ones else ExpandOp, value, shape)
 
     def _view(self, op: type[AitOp], value: SSAValue, dims: Shape) -> SSAValue:
         t = tensor_type(value)
         if t.dims == dims:
             return value
-        return self.op(op, value, results=[TensorType.get(dims, t.element_type)])
+        key = (op, value, dims)
+        return self.once(key, lambda: self.op(op, value, results=[TensorType.get(dims, t.element_type)]))
 
     def permute(self, value: SSAValue, order: Sequence[int]) -> SSAValue:
         """Dim i of the result is dim `order[i]` of the value."""
@@ -153,7 +158,8 @@ class Writer:
         t = tensor_type(value)
         if t.element_type == element:
             return value
-        return self.op(CastOp, value, results=[TensorType.get(t.dims, element)])
+        key = ("cast", value, element)  # once: x * norm(x) is recognised by its operands being one value
+        return self.once(key, lambda: self.op(CastOp, value, results=[TensorType.get(t.dims, element)]))
 
     # ** known values **
 
@@ -179,7 +185,7 @@ class Writer:
         """
 
         def make() -> SSAValue:
-            zero, low = self.scalar(0.0, element), self.scalar(-_LARGEST[element], element)
+            zero, low = self.scalar(0.0, element), self.scalar(-LARGEST[element], element)
             return self.op(WhereOp, self.natural(mask), zero, low, results=None)
 
         return self.once(("additive", mask, element), make)

@@ -27,6 +27,19 @@ def _sizes(op: AttentionOp) -> tuple[tuple[Expr, ...], Expr, Expr, Expr]:
     return q[:3], v[2], q[3], v[3]
 
 
+def check_tile(size: int, config: Mapping[str, int]) -> None:
+    """Raise `ValueError` where the static assertions of `ait::gpu::AttentionTile` would fail."""
+    warps, cols = config.get("warps", 4), config.get("cols", 64)
+    shared = (16 * warps + 4 * cols) * (-(-size // 16) * 16 + 8) * 2
+    problems = {
+        "1 to 16 warps": 1 <= warps <= 16,
+        "cols is a multiple of 16": cols > 0 and cols % 16 == 0,
+        "at most 227 KiB of shared memory": shared <= 227 * 1024,
+    }
+    if wrong := [what for what, holds in problems.items() if not holds]:
+        raise ValueError(f"no attention has {dict(config)} for heads of {size}: {'; '.join(wrong)}")
+
+
 class AttentionKernel(Kernel):
     """`ait.attention`: tensor cores on CUDA for f16 and bf16, else plain arithmetic on GPUs, vectors on the CPU."""
 
@@ -128,6 +141,7 @@ class AttentionKernel(Kernel):
             flags = f"{'true' if mask is not None else 'false'}, {causal}, {'false' if op.window is None else 'true'}"
             size = self.head_size(op, scope_of(op))
             if self.uses_tensor_cores(op, target):
+                check_tile(size, config)
                 tile = (-(-size // 16) * 16, config.get("warps", 4), config.get("cols", 64))
                 odd = not all(scope_of(op).divisible(s, 8) for arg in ins[:3] for s in arg.strides[:3])
                 flags += ", true" if odd else ", false"

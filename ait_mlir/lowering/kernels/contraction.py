@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import cast
 
-from xdsl.dialects.builtin import f64
+from xdsl.dialects.builtin import BFloat16Type, Float16Type, f64
 from xdsl.ir import Attribute, Block, SSAValue
 
 from ait_mlir.dialects.ait.gemm import ContractionOp, GemmOp
@@ -151,7 +151,7 @@ def _pair(arg: Arg, straight: bool) -> tuple[Expr, Expr]:
 
 def _leading(arg: Arg) -> Arg:
     """The batch dims of a bmm operand."""
-    return Arg(arg.name, TensorType.get(arg.type.dims[:-2], arg.type.element_type), arg.strides[:-2])
+    return Arg(arg.name, TensorType.get(arg.type.dims[:-2], arg.type.element_type), arg.strides[:-2], arg.constant)
 
 
 def _stepper(loops: Sequence[Loop]) -> Callable[[int], tuple[Expr, ...]]:
@@ -161,11 +161,17 @@ def _stepper(loops: Sequence[Loop]) -> Callable[[int], tuple[Expr, ...]]:
     return step
 
 
+def is_narrow(kind: Attribute) -> bool:
+    """Whether the elements are the floats of 2 bytes that tensor cores multiply."""
+    return isinstance(kind, Float16Type | BFloat16Type)
+
+
 def epilogue_functor(op: ContractionOp, name: str, place: str) -> tuple[str, str]:
     """The definition of the epilogue's functor, empty where there is none, and the type's name."""
     if not op.epilogue.blocks:
         return "", f"ait::{place}::NoEpilogue"
-    return functor(op.epilogue, name), name
+    narrow = place == "gpu" and is_narrow(op.output.type.element_type)
+    return functor(op.epilogue, name, narrow), name
 
 
 # ** what the gemm libraries can do after the product **

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import cast
 
-from xdsl.dialects.builtin import BFloat16Type, Float16Type, Float32Type, Float64Type
+from xdsl.dialects.builtin import Float32Type, Float64Type
 from xdsl.ir import Attribute, Operation
 
 from ait_mlir.dialects.ait.dtypes import BY_IR
@@ -18,10 +18,11 @@ from ait_mlir.lowering.kernels.contraction import (
     Matrix,
     Problem,
     epilogue_functor,
+    is_narrow,
     library_epilogue,
     library_prefix,
 )
-from ait_mlir.lowering.kernels.gemm_tiles import CLOCK, GemmTile, best_tiles, tile_for_few_rows
+from ait_mlir.lowering.kernels.gemm_tiles import CLOCK, TILES, GemmTile, best_tiles, tile_for_few_rows
 
 __all__ = ["KERNELS", "CublasLtGemm", "NativeGemm", "OpenBlasGemm", "library_epilogue", "library_prefix"]
 
@@ -41,10 +42,6 @@ ERF_CYCLES = 0.02
 
 def _kind(op: ContractionOp) -> Attribute:
     return cast(TensorType, op.a.type).element_type
-
-
-def _is_narrow(kind: Attribute) -> bool:
-    return isinstance(kind, Float16Type | BFloat16Type)
 
 
 def _is_unit(stride: Expr) -> bool:
@@ -113,12 +110,13 @@ class NativeGemm(ContractionKernel):
     """Our own, with any epilogue: mma.sync on CUDA for f16 and bf16, else plain arithmetic; vectors on the CPU."""
 
     provider = "native"
+    optional_keys = frozenset({"small_rows", *TILES[0].config("small_")})
 
     def takes(self, op: ContractionOp, target: Target) -> bool:
         return len(op.operands) <= 16
 
     def uses_tensor_cores(self, op: ContractionOp, target: Target) -> bool:
-        return target.kind == "cuda" and _is_narrow(_kind(op))
+        return target.kind == "cuda" and is_narrow(_kind(op))
 
     def configs(self, op: Operation, target: Target) -> list[dict[str, int]]:
         op = cast(ContractionOp, op)
@@ -126,11 +124,11 @@ class NativeGemm(ContractionKernel):
             return [{}]
         scope = scope_of(op)
         problem = Problem.contiguous(op)
-        hopper, groups = _hopper(problem, target)
+        clusters = _has_clusters(target)
         m, n, k, batches = problem.sizes(scope)
-        tiles = best_tiles(m, n, k, batches, hopper, groups)[:MAX_CONFIGS]
+        tiles = best_tiles(m, n, k, batches, clusters)[:MAX_CONFIGS]
         configs = [tile.config() for tile in tiles]
-        few = tile_for_few_rows(tiles[0], scope.bounds(problem.m), n, k, hopper, groups) if batches == 1 else None
+        few = tile_for_few_rows(tiles[0], scope.bounds(problem.m), n, k, clusters) if batches == 1 else None
         if few is not None:
             configs.insert(0, configs[0] | {"small_rows": few[1]} | few[0].config("small_"))
         return configs
@@ -142,7 +140,7 @@ class NativeGemm(ContractionKernel):
         size = BY_IR[_kind(op)].bytes
         if not self.uses_tensor_cores(op, target):
             return target.launch_seconds + flops / SIMT_RATE[size]
-        tiles = best_tiles(m, n, k, batches, *_hopper(Problem.contiguous(op), target))
+        tiles = best_tiles(m, n, k, batches, _has_clusters(target))
         cycles = tiles[0].cycles(m, n, k, batches)
         if op.epilogue.blocks and any(o.name in ("ait.gelu", "ait.erf") for o in op.epilogue.block.ops):
             cycles += ERF_CYCLES * m * n * batches / 132
@@ -224,9 +222,9 @@ class OpenBlasGemm(ContractionKernel):
 class CublasLtGemm(ContractionKernel):
     """cuBLASLt with the epilogues it has: bias, residual, relu, tanh-form gelu.
 
-    For bias and residual together only its Hopper kernels round once; the older ones round product + residual to the
-    element type before they add the bias (docs/measurements.md). So a 2-byte gemm with both is taken only where every
-    row starts on 16 bytes, which those kernels want; the runtime library then picks among them.
+    Only its Hopper kernels round once where a bias and a residual, or a bias and the gelu, stand together; the older
+    ones round to the element type before the second of them (docs/measurements.md). So a 2-byte gemm with both is taken
+    only where every row starts on 16 bytes, which those kernels want; the runtime library then picks among them.
     """
 
     provider = "cublaslt"
@@ -329,10 +327,11 @@ class CublasLtGemm(ContractionKernel):
 
 
 def _rounds_twice(op: ContractionOp) -> bool:
-    """Whether some algorithms of cuBLASLt round the result twice: a 2-byte one with bias and residual."""
-    epilogue = library_epilogue(op)
-    both = epilogue is not None and epilogue.bias is not None and epilogue.residual is not None
-    return both and _is_narrow(_kind(op))
+    """Whether some algorithms of cuBLASLt round the result twice: 2 bytes, bias and one more step but relu."""
+    found = library_epilogue(op)
+    if found is None or found.bias is None:
+        return False
+    return (found.residual is not None or found.activation == "ait.fast_gelu") and is_narrow(_kind(op))
 
 
 def _has_even_rows(op: ContractionOp, problem: Problem) -> bool:
@@ -346,12 +345,6 @@ def _has_even_rows(op: ContractionOp, problem: Problem) -> bool:
 
 def _has_clusters(target: Target) -> bool:
     return target.arch.startswith(("sm_90", "sm_10"))
-
-
-def _hopper(problem: Problem, target: Target) -> tuple[bool, bool]:
-    """Whether the card has clusters, and whether wgmma can be used: it wants k contiguous in both operands."""
-    along_k = _is_unit(problem.a.col) and _is_unit(problem.b.row)
-    return _has_clusters(target), target.arch == "sm_90a" and along_k
 
 
 KERNELS = (CublasLtGemm(), NativeGemm(), OpenBlasGemm())

@@ -10,8 +10,6 @@ SMS = 132
 CLOCK = 1.7e9
 MMA_RATE = 900
 """Multiply-adds a multiprocessor reaches per cycle with mma.sync, f16."""
-GROUP_RATE = 1400
-"""The same with wgmma, for tiles of whole warpgroups."""
 SHARED_RATE = 48
 """Bytes a multiprocessor takes from L2 per cycle."""
 STEP_CYCLES = 130
@@ -71,11 +69,6 @@ class GemmTile:
             raise ValueError(f"no native gemm has the tile {self.config()}: {'; '.join(wrong)}")
 
     @property
-    def is_group(self) -> bool:
-        """Whether the tile is that of warpgroups, which on Hopper run wgmma where k is contiguous in both operands."""
-        return self.m == 16 * self.warps_m and self.m % 64 == 0 and self.warps_n == 1 and self.k == 64
-
-    @property
     def shared_bytes(self) -> int:
         pipeline = (self.m + self.n) * self.k * 2 * self.stages
         return max(pipeline, 16 * self.warps_m * (self.n + 8) * 4)
@@ -86,7 +79,7 @@ class GemmTile:
         depth = -(-k // self.split)
         resident = max(1, min(self.blocks, -(-blocks // SMS)))
         waves = -(-blocks // (SMS * resident))
-        compute = resident * self.m * self.n * depth / (GROUP_RATE if self.is_group else MMA_RATE)
+        compute = resident * self.m * self.n * depth / MMA_RATE
         memory = resident * (self.m + self.n) * 2 * depth / SHARED_RATE
         latency = STEP_CYCLES * -(-depth // self.k) * (1 + self.k / 256)
         reduce = 0 if self.split == 1 else 900 + self.m * self.n * self.split / 256
@@ -108,29 +101,23 @@ TILES = (
     GemmTile(64, 32, 64, 2, 2, 4, 4),
     GemmTile(32, 64, 64, 2, 2, 4, 4),
     GemmTile(32, 32, 128, 2, 2, 4, 3),
-    GemmTile(128, 256, 64, 8, 1, 4, 1),
-    GemmTile(128, 128, 64, 8, 1, 3, 2),
-    GemmTile(64, 128, 64, 4, 1, 4, 2),
-    GemmTile(64, 64, 64, 4, 1, 6, 2),
 )
 
 
-def best_tiles(m: int, n: int, k: int, batches: int, hopper: bool, groups: bool) -> list[GemmTile]:
-    """Every tile with every split of K that could pay, the best estimate first; `groups`: also those of warpgroups."""
+def best_tiles(m: int, n: int, k: int, batches: int, clusters: bool) -> list[GemmTile]:
+    """Every tile with every split of K that could pay, the best estimate first; `clusters`: the card has them."""
     options: list[GemmTile] = []
     for tile in TILES:
-        if tile.is_group and not groups:
-            continue
         blocks = -(-m // tile.m) * -(-n // tile.n) * batches
         for split in (1, 2, 4, 8):
-            pays = hopper and tile.m * tile.n <= 64 * 64 and blocks * split <= 6 * SMS and k >= 2 * split * tile.k
+            pays = clusters and tile.m * tile.n <= 64 * 64 and blocks * split <= 6 * SMS and k >= 2 * split * tile.k
             if split == 1 or pays:
                 options.append(replace(tile, split=split))
     return sorted(options, key=lambda tile: tile.cycles(m, n, k, batches))
 
 
 def tile_for_few_rows(
-    large: GemmTile, m: tuple[int, int], n: int, k: int, hopper: bool, groups: bool
+    large: GemmTile, m: tuple[int, int], n: int, k: int, clusters: bool
 ) -> tuple[GemmTile, int] | None:
     """A tile for the lower part of a range of rows, and the most rows for which it is estimated to be faster.
 
@@ -140,7 +127,7 @@ def tile_for_few_rows(
     if high < 2 * low:
         return None
     few = min(max(low, 128), high)
-    small = best_tiles(few, n, k, 1, hopper, groups)[0]
+    small = best_tiles(few, n, k, 1, clusters)[0]
     limit, rows = 0, few
     while rows <= high and small.cycles(rows, n, k, 1) < large.cycles(rows, n, k, 1):
         limit, rows = rows, rows * 2

@@ -14,7 +14,7 @@ from ait_mlir.dialects.ait.base import int_list
 from ait_mlir.dialects.ait.base import same_shape as same_dims
 from ait_mlir.dialects.ait.base import same_type as equal_types
 from ait_mlir.dialects.ait.data import OutputOp
-from ait_mlir.dialects.ait.dtypes import is_float
+from ait_mlir.dialects.ait.dtypes import compute_type, is_float
 from ait_mlir.dialects.ait.types import TensorType, scope_of, tensor_type
 from ait_mlir.dims import Scope
 from ait_mlir.rewrites.engine.driver import Rewriter
@@ -121,6 +121,13 @@ def widens_exactly(value: SSAValue, wide: SSAValue) -> bool:
     return represents(element_type_of(wide), element_type_of(value))
 
 
+@CONSTRAINTS
+def is_compute_type_of(wide: SSAValue, value: SSAValue) -> bool:
+    """The elements of `wide` have the type that kernels compute in on the elements of the value, which is narrower."""
+    narrow = element_type_of(value)
+    return compute_type(narrow) == element_type_of(wide) != narrow
+
+
 # ** operations **
 
 
@@ -179,6 +186,27 @@ def normalises_last_dim(op: Operation) -> bool:
     """A softmax over the last dim."""
     dim = op.properties.get("dim")
     return isinstance(dim, IntegerAttr) and dim.value.data == tensor_type(op.results[0]).rank - 1
+
+
+@CONSTRAINTS
+def same_rows(a: SSAValue, b: SSAValue) -> bool:
+    """Both tensors have the same dims but for the last, and are no vectors."""
+    rows = tensor_type(a).dims[:-1]
+    return bool(rows) and same_dims(rows, tensor_type(b).dims[:-1], _scope(a))
+
+
+@CONSTRAINTS
+def same_last_dim(a: SSAValue, b: SSAValue) -> bool:
+    """Both tensors have the same last dim; a scalar has none."""
+    last = [tensor_type(value).dims[-1:] for value in (a, b)]
+    return bool(last[0]) and same_dims(last[0], last[1], _scope(a))
+
+
+@CONSTRAINTS
+def along_last_dim(op: Operation) -> bool:
+    """A concat or split along the last dim."""
+    dim = op.properties.get("dim")
+    return isinstance(dim, IntegerAttr) and dim.value.data == tensor_type(op.operands[0]).rank - 1
 
 
 @CONSTRAINTS

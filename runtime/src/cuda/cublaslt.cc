@@ -127,7 +127,8 @@ lt::Status make_layout(const lt::Api& api, lt::Descriptor* layout, int type, int
 }
 
 /// How often an algorithm rounds the result to the element type, for 2-byte elements, as measured on cuBLASLt 13.1 and sm_90: with split-K
-/// the bias is added to the rounded product; with bias and residual every algorithm but the Hopper kernels adds the bias to a rounded sum.
+/// the bias is added to the rounded product; with a bias and a residual, or a bias and the gelu, every algorithm but the Hopper kernels
+/// rounds between them.
 int roundings(const lt::Api& api, const lt::Algorithm& algorithm, const ait_gemm_v1& args, bool residual) {
   constexpr int32_t kHopperKernels = 66;
   if (args.epilogue == 0 || (args.dtype != AIT_F16 && args.dtype != AIT_BF16)) return 1;
@@ -135,7 +136,8 @@ int roundings(const lt::Api& api, const lt::Algorithm& algorithm, const ait_gemm
   size_t written = 0;
   if (api.algorithm_get(&algorithm, lt::kAlgorithmId, &id, sizeof id, &written) != lt::kSuccess) return 2;
   if (api.algorithm_get(&algorithm, lt::kAlgorithmSplitK, &split, sizeof split, &written) != lt::kSuccess) return 2;
-  return split > 1 || (residual && id != kHopperKernels) ? 2 : 1;
+  const bool more = residual || (args.epilogue & AIT_EPILOGUE_FAST_GELU) != 0;
+  return split > 1 || (more && id != kHopperKernels) ? 2 : 1;
 }
 
 /// Leaves the algorithms that round once, in their order; all of them where there is none.

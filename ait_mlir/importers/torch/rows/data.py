@@ -102,8 +102,10 @@ def index(c: Call) -> Value:
     if any(i is not None and is_mask(i) for i in given):
         raise NotSupported("indexing with booleans makes a shape that depends on values; use torch.where")
     used = [i for i in given if i is not None]
-    in_order = all(isinstance(i, Affine) for i in used) and None not in given
-    if in_order and (made := _index_in_order(c, x, used)) is not None:
+    formulas = all(isinstance(i, Affine) for i in used) and None not in given
+    if formulas and isinstance(x, Affine) and all(i.never_negative(c.w.scope) for i in used):
+        return _formula_of_formulas(c, x, used)
+    if formulas and (made := _index_in_order(c, x, used)) is not None:
         return made
     if len(given) == 1:
         return _take(c, 0, used[0])
@@ -129,6 +131,16 @@ def _take_flat(c: Call, x: SSAValue, ids: list[Value]) -> Value:
     table = c.w.reshape(x, (product(leading), product(rest)))
     found = c.w.op(EmbeddingOp, table, flat)
     return spread(c.w.reshape(found, (*tensor_type(flat).dims, *rest)), c.dims)
+
+
+def _formula_of_formulas(c: Call, x: Affine, ids: list[Affine]) -> Affine:
+    """A formula whose leading indices are formulas: a formula again."""
+    rest = x.dims[len(ids) :]
+    outer = c.dims[: len(c.dims) - len(rest)]
+    result = Affine.filled(outer, x.offset, x.element)
+    for step, i in zip(x.steps, ids, strict=False):
+        result = result.plus(i, step, outer)
+    return Affine(c.dims, (*result.steps, *x.steps[len(ids) :]), result.offset, x.element)
 
 
 def _index_in_order(c: Call, x: Value, ids: list[Affine]) -> Value | None:

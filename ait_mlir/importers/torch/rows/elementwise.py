@@ -5,19 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from xdsl.dialects.builtin import StringAttr, bf16, f16, f32, i1
+from xdsl.dialects.builtin import StringAttr, bf16, f16, f32, f64, i1
 from xdsl.ir import Attribute, SSAValue
 
 from ait_mlir.dialects.ait import elementwise as ait
 from ait_mlir.dialects.ait.base import AitOp
 from ait_mlir.dialects.ait.dtypes import is_float
-from ait_mlir.dialects.ait.norm import SoftmaxOp
 from ait_mlir.dialects.ait.types import tensor_type
 from ait_mlir.dims import Expr
 from ait_mlir.importers.torch.call import Call, NotSupported, Row, as_expr, element_type
 from ait_mlir.importers.torch.known import Affine, Mask, Spread, Value
 from ait_mlir.importers.torch.library import torch
 from ait_mlir.importers.torch.rows.common import INTEGERS, as_affine, as_mask, is_mask, operand, spread
+from ait_mlir.importers.torch.writer import LARGEST
 
 Scalars = Callable[[Call, SSAValue], SSAValue]
 
@@ -169,6 +169,8 @@ def compare(predicate: str) -> Row:
             of_a, of_b, constant = _ORDER[predicate]
             left = Affine.filled(c.dims, constant).plus(a, of_a, c.dims)
             return Mask(c.dims, (left.plus(b, of_b, c.dims),)).proved(c.w.scope)
+        if a is not None and b is not None and (same := _same_everywhere(a, b, c)) is not None:
+            return Mask(c.dims) if same == (predicate == "eq") else Mask(c.dims, (Affine.filled(c.dims, -1),))
         other = c.node.args[1]
         common = torch.result_type(
             c.node.args[0].meta["val"], other if not hasattr(other, "meta") else other.meta["val"]
@@ -181,10 +183,31 @@ def compare(predicate: str) -> Row:
     return row
 
 
+def _same_everywhere(a: Affine, b: Affine, c: Call) -> bool | None:
+    """Whether two formulas are equal at every place, or at none; None for anything between."""
+    difference = a.plus(b, -1, c.dims)
+    if difference.moving_axes():
+        return None
+    if difference.offset.as_int() == 0:
+        return True
+    low, high = c.w.scope.bounds(difference.offset)
+    return False if low > 0 or high < 0 else None
+
+
 def is_nan(c: Call) -> Value:
     """What is not equal to itself."""
     x = c.natural("self")
     return Mask(c.dims, (), (c.w.op(ait.CompareOp, x, x, properties={"predicate": StringAttr("ne")}),))
+
+
+def is_infinite(c: Call) -> Value:
+    """What is larger than the largest number of its type."""
+    x = c.w.op(ait.AbsOp, c.natural("self"))
+    element = tensor_type(x).element_type
+    if element not in LARGEST:
+        raise NotSupported("isinf is supported for floats")
+    largest = c.w.scalar(LARGEST[element], element)
+    return Mask(c.dims, (), (c.w.op(ait.CompareOp, x, largest, properties={"predicate": StringAttr("gt")}),))
 
 
 def both(c: Call) -> Value:
@@ -239,15 +262,18 @@ def where(condition: str, a: str, b: str) -> Row:
 # ** conversions **
 
 
-def _softmax_of_narrow(value: Value, element: Attribute) -> tuple[SSAValue, Attribute] | None:
-    """The operand and dim of a softmax that was widened for it alone: every kernel computes in f32 anyway."""
-    owner = value.owner if isinstance(value, SSAValue) else None
-    if not isinstance(owner, SoftmaxOp) or not isinstance(wide := owner.input.owner, ait.CastOp):
+_EXACT_INTEGERS: dict[Attribute, int] = {f16: 2**11, bf16: 2**8, f32: 2**24, f64: 2**53}
+
+
+def _counted_in(c: Call, source: Affine) -> SSAValue | None:
+    """A formula written in a float type at once, where that holds each of its numbers."""
+    extremes = [c.w.scope.bounds(source.offset)]
+    for step, extent in zip(source.steps, source.dims, strict=True):
+        extremes.append(c.w.scope.bounds(step * (extent - 1)))
+    low, high = sum(min(low, 0) for low, _ in extremes), sum(max(high, 0) for _, high in extremes)
+    if c.element not in _EXACT_INTEGERS or max(-low, high) > _EXACT_INTEGERS[c.element]:
         return None
-    narrow = tensor_type(wide.input).element_type
-    if narrow != element or (narrow, tensor_type(owner.input).element_type) not in ((f16, f32), (bf16, f32)):
-        return None
-    return wide.input, owner.dim
+    return c.w.natural(replace(source, element=c.element))
 
 
 def convert(c: Call) -> Value:
@@ -255,10 +281,12 @@ def convert(c: Call) -> Value:
     source = c.value("input" if "input" in c.arguments and "self" not in c.arguments else "self")
     if isinstance(source, Affine) and c.element in INTEGERS:
         return replace(source, element=c.element)
+    if isinstance(source, Affine) and (counted := _counted_in(c, source)) is not None:
+        return spread(counted, c.dims)
+    if isinstance(source, Mask) and c.element in INTEGERS and (always := source.everywhere()) is not None:
+        return Affine.filled(c.dims, int(always), c.element)
     if is_mask(source) and c.element == i1:
         return source
-    if (narrow := _softmax_of_narrow(source, c.element)) is not None:
-        return c.w.op(SoftmaxOp, narrow[0], properties={"dim": narrow[1]})
     made = c.w.cast(c.w.natural(source), c.element)
     return Mask(c.dims, (), (made,)) if c.element == i1 else spread(made, c.dims)
 
@@ -295,6 +323,7 @@ ROWS: dict[str, Row] = {
     "aten.log1p.default": unary(ait.Log1pOp),
     "aten.expm1.default": unary(ait.Expm1Op),
     "aten.clamp.default": clamp,
+    "aten.clamp.Tensor": clamp,
     # activations
     "aten.relu.default": unary(ait.ReluOp),
     "aten.tanh.default": unary(ait.TanhOp),
@@ -313,6 +342,7 @@ ROWS: dict[str, Row] = {
         for overload in ("Tensor", "Scalar")
     },
     "aten.isnan.default": is_nan,
+    "aten.isinf.default": is_infinite,
     "aten.logical_and.default": both,
     "aten.__and__.Tensor": both,
     "aten.bitwise_and.Tensor": both,

@@ -11,7 +11,7 @@ from ait_mlir.dialects.ait.reduce import ArgmaxOp, ReduceOp
 from ait_mlir.dialects.ait.types import TensorType, tensor_type
 from ait_mlir.dims import const
 from ait_mlir.importers.torch.call import Call, NotSupported, Row
-from ait_mlir.importers.torch.known import Mask, Value
+from ait_mlir.importers.torch.known import Affine, Mask, Value
 from ait_mlir.importers.torch.rows.common import lower_triangle
 
 
@@ -63,6 +63,8 @@ def argmax(c: Call) -> Value:
 def prefix_sum(c: Call) -> Value:
     """cumsum: for each place the sum over the lower triangle, which is short for lengths of sequences."""
     axis = c.axis("dim")
+    if (known := _known_sums(c, c.value("self"), axis)) is not None:
+        return known
     x = c.w.cast(c.tensor("self"), c.element)
     rank = len(c.dims)
     order = [*(a for a in range(rank) if a != axis), axis]
@@ -74,6 +76,16 @@ def prefix_sum(c: Call) -> Value:
     )
     sums: SSAValue = c.w.add(ReduceOp("sum", terms, [rank]))
     return c.w.permute(sums, [order.index(a) for a in range(rank)])
+
+
+def _known_sums(c: Call, value: Value, axis: int) -> Affine | None:
+    """The sums of one number over and over, or of a mask that is true everywhere or nowhere: they count."""
+    if isinstance(value, Mask) and (always := value.everywhere()) is not None:
+        value = Affine.filled(value.dims, int(always))
+    if not isinstance(value, Affine) or value.moving_axes():
+        return None
+    steps = tuple(value.offset if a == axis else const(0) for a in range(len(value.dims)))
+    return Affine(value.dims, steps, value.offset, c.element)
 
 
 ROWS: dict[str, Row] = {

@@ -12,6 +12,7 @@ from ait_mlir.dialects.ait.types import Shape, TensorType, tensor_type
 from ait_mlir.dialects.ait.view import SplitOp
 from ait_mlir.dims import Expr, const, maximum
 from ait_mlir.importers.torch.call import Call, NotSupported, Row, as_expr, dims_of
+from ait_mlir.importers.torch.conditions import is_proved
 from ait_mlir.importers.torch.known import Affine, Mask, Spread, Value
 from ait_mlir.importers.torch.rows.common import as_mask, is_mask, lower_triangle
 
@@ -32,6 +33,13 @@ def dropout(c: Call) -> Value:
 
 def nothing(c: Call) -> None:
     """An operation that only checks."""
+
+
+def asserted(c: Call) -> None:
+    """A condition on the dims: nothing where it is proved, since a run that it excludes would not be noticed."""
+    if not is_proved(c.node.args[0], c.table):
+        told = str(c.node.args[1]).removeprefix("Runtime assertion failed for expression ").partition(" on node")[0]
+        raise NotSupported(f"the model demands {told}, which the ranges of the dims do not prove; narrow them")
 
 
 # ** shapes **
@@ -211,9 +219,24 @@ def concatenate(c: Call) -> Value:
     """End to end along a dim; empty tensors of one dim are left out, as PyTorch does."""
     rank = len(c.dims)
     axis = c.axis("dim", rank)
-    parts = [v for v in c["tensors"] if len(dims_of(v)) == rank and dims_of(v)[axis].as_int() != 0]
+    parts: list[Value] = [v for v in c["tensors"] if len(dims_of(v)) == rank and dims_of(v)[axis].as_int() != 0]
+    if (known := _joined(parts, axis)) is not None:
+        return known
     values = [c.w.cast(c.w.full(v), c.element) for v in parts]
     return values[0] if len(values) == 1 else c.w.concat(values, axis)
+
+
+def _joined(parts: Sequence[Value], axis: int) -> Affine | None:
+    """Formulas end to end that are one formula: 0, 1, ... behind -1."""
+    result: Affine | None = None
+    for part in parts:
+        if not isinstance(part, Affine):
+            return None
+        if result is None:
+            result = part
+        elif (result := result.joined(part, axis, result.dims[axis] + part.dims[axis])) is None:
+            return None
+    return result
 
 
 def stack(c: Call) -> Value:
@@ -253,7 +276,7 @@ ROWS: dict[str, Row] = {
     "aten.dropout.default": dropout,
     "aten.feature_dropout.default": dropout,
     "aten._assert_tensor_metadata.default": nothing,
-    "aten._assert_scalar.default": nothing,
+    "aten._assert_scalar.default": asserted,
     "aten._assert_async.msg": nothing,
     "aten.sym_constrain_range_for_size.default": nothing,
     # other shapes of the same elements

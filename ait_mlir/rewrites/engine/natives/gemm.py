@@ -8,7 +8,7 @@ from xdsl.ir import Operation, Region, SSAValue
 from ait_mlir.dialects.ait.data import ParamOp
 from ait_mlir.dialects.ait.elementwise import AddOp
 from ait_mlir.dialects.ait.gemm import GemmOp
-from ait_mlir.dialects.ait.types import tensor_type
+from ait_mlir.dialects.ait.types import TensorType, tensor_type
 from ait_mlir.dialects.ait.view import ConcatOp, SplitOp
 from ait_mlir.rewrites.engine.constraints import CONSTRAINTS, not_output
 from ait_mlir.rewrites.engine.driver import Rewriter
@@ -101,3 +101,15 @@ def hoist(r: Rewriter, param: SSAValue, before: Operation) -> SSAValue:
     if not r.is_before(op, before):
         r.move(op, before=before)
     return param
+
+
+# ** rows laid flat **
+
+
+@NATIVES
+def gemm_of_rows(r: Rewriter, product: GemmOp, x: SSAValue) -> Operation:
+    """The product with x, which has the rows of its operand in more dims or fewer."""
+    *rows, _ = tensor_type(x).dims
+    result = tensor_type(product.output)
+    type_ = TensorType.get((*rows, result.dims[-1]), result.element_type)
+    return r.create(GemmOp, [x, product.operands[1]], [type_], {"layout": product.layout}, [Region()])

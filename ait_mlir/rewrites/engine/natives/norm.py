@@ -5,9 +5,13 @@ from __future__ import annotations
 from xdsl.dialects.builtin import DenseArrayBase, i32
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
+from ait_mlir.dialects.ait.base import same_shape as same_dims
 from ait_mlir.dialects.ait.dtypes import compute_type
 from ait_mlir.dialects.ait.elementwise import AddOp, YieldOp
 from ait_mlir.dialects.ait.norm import NormOp
+from ait_mlir.dialects.ait.types import TensorType, scope_of, tensor_type
+from ait_mlir.dialects.ait.view import SliceOp
+from ait_mlir.rewrites.engine.constraints import CONSTRAINTS
 from ait_mlir.rewrites.engine.driver import Rewriter
 from ait_mlir.rewrites.engine.natives.regions import RegionGrower, take_region
 from ait_mlir.rewrites.engine.natives.table import NATIVES
@@ -55,3 +59,31 @@ def prologue_of(norm: NormOp, element_type: Attribute) -> Block:
     block = Block(arg_types=[compute_type(element_type)])
     block.add_op(YieldOp(block.args[0]))
     return block
+
+
+# ** whole rows **
+
+
+@CONSTRAINTS
+def keeps_rows_whole(op: SliceOp, norm: NormOp) -> bool:
+    """The slice takes all of each row that the norm normalises."""
+    axes = norm.axes.value.data
+    part, rows = tensor_type(op.output).dims[-axes:], tensor_type(norm.input).dims[-axes:]
+    return same_dims(part, rows, scope_of(op))
+
+
+@NATIVES
+def norm_of_slice(r: Rewriter, norm: NormOp, op: SliceOp) -> Operation:
+    """The norm of the slice alone."""
+    rows = tensor_type(norm.input)
+    type_ = TensorType.get(tensor_type(op.output).dims, rows.element_type)
+    part = r.create(SliceOp, [norm.input], [type_], {"offsets": op.offsets}).results[0]
+    attributes = norm.properties | norm.attributes
+    return r.create(type(norm), [part, *norm.operands[1:]], [op.output.type], attributes, [take_region(norm)])
+
+
+@NATIVES
+def on_narrow(r: Rewriter, op: Operation, x: SSAValue) -> Operation:
+    """The same function of rows on x, in the type of x."""
+    regions = [Region() for _ in op.regions]
+    return r.create(type(op), [x], [x.type], op.properties | op.attributes, regions)

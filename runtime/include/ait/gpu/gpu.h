@@ -32,6 +32,13 @@ inline Error take_error() { return cudaGetLastError(); }
 #endif
 
 #if defined(AIT_GPU)
+/// @brief Declares `char name[]`: the dynamic shared memory of the block, aligned to `alignment` bytes. One name has one alignment.
+#if defined(AIT_EMULATED)
+#define AIT_DYNAMIC_SHARED(alignment, name) char* const name = ::ait::emulator::dynamic_shared(alignment)
+#else
+#define AIT_DYNAMIC_SHARED(alignment, name) extern __shared__ __align__(alignment) char name[]
+#endif
+
 /// Lanes that run together: 32 on NVIDIA, 64 on the AMD data-centre cards that we target.
 #if defined(AIT_HIP)
 inline constexpr int kWarpSize = 64;
@@ -71,14 +78,14 @@ __device__ __forceinline__ T shuffle(T value, int lane) {
 
 /// @brief Waits until the writes of the launch before are visible. Needed first in every kernel that is launched as dependent.
 __device__ __forceinline__ void wait_for_previous() {
-#if defined(AIT_CUDA) && defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+#if defined(AIT_CUDA) && ((defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900) || defined(AIT_EMULATED))
   cudaGridDependencySynchronize();
 #endif
 }
 
 /// @brief Lets the next dependent launch start its blocks. It sees our writes only after its own `wait_for_previous`.
 __device__ __forceinline__ void allow_next() {
-#if defined(AIT_CUDA) && defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+#if defined(AIT_CUDA) && ((defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900) || defined(AIT_EMULATED))
   cudaTriggerProgrammaticLaunchCompletion();
 #endif
 }

@@ -26,6 +26,10 @@ inline constexpr int kPanelRows = kVectorBytes == 64 ? 8 : (kVectorBytes == 32 ?
 /// Products that are summed in registers before the next block of k: errors grow with it, and so does the room for a block in the cache.
 inline constexpr int64_t kPanelDepth = 192;
 
+/// The same for at most kPanelFew rows, for which other libraries sum along the vectors, in as many parts as these have elements, and
+/// are that much more precise. The weights come from memory then, and the extra sums hide behind that.
+inline constexpr int64_t kPanelShort = 32, kPanelFew = 8;
+
 /// Rows of results that are staged together: they and a block of the panel fit the first-level cache.
 inline constexpr int64_t kPanelStage = 64;
 
@@ -71,8 +75,7 @@ void multiply_panel(const A* a, int64_t row, const A* panel, int64_t depth, bool
   for (; k + kPanelUnroll <= depth; k += kPanelUnroll) {
 #pragma GCC unroll 4
     for (int u = 0; u < kPanelUnroll; ++u) multiply(u);
-    __builtin_prefetch(next, 0, 2);
-    __builtin_prefetch(next + 64, 0, 2);
+    for (int64_t at = 0; at < kPanelUnroll * step; at += 64) __builtin_prefetch(next + at, 0, 2);
     next += kPanelUnroll * step;
     low += kPanelUnroll, high += kPanelUnroll, panel += kPanelUnroll * kColumns;
   }
@@ -110,9 +113,10 @@ void gemm_stage(const GemmShape& shape, int64_t o, int64_t i, int64_t m0, int64_
   const int64_t tiles = (m1 - m0 + kPanelRows - 1) / kPanelRows;
   const int64_t step = (kPanelBytes + tiles - 1) / tiles;
   const T* const first = a.at(o, i) + m0 * a.row;
+  const int64_t most = shape.m <= kPanelFew ? kPanelShort : kPanelDepth;
   int64_t k = 0;
   do {
-    const int64_t depth = shape.k - k < kPanelDepth ? shape.k - k : kPanelDepth;
+    const int64_t depth = shape.k - k < most ? shape.k - k : most;
     const T* const block = panel + k * kColumns;
     const bool last = k + depth == shape.k;
     const char* const next = reinterpret_cast<const char*>(last ? after : block + depth * kColumns);

@@ -1,6 +1,5 @@
 /// @file gemm_mma.cuh
-/// @brief Gemm on the tensor cores of CUDA devices (sm_80 and later): a multistage pipeline of asynchronous copies around mma.sync, or on
-/// Hopper around wgmma for the tiles of whole warpgroups.
+/// @brief Gemm on the tensor cores of CUDA devices (sm_80 and later): a multistage pipeline of asynchronous copies around mma.sync.
 ///
 /// A block computes one tile. Operand tiles lie in shared memory in 16-byte chunks, permuted so that ldmatrix is free of bank conflicts.
 /// The accumulators pass through shared memory, so that the epilogue sees whole spans of a row and its global accesses are 16 bytes wide;
@@ -12,7 +11,6 @@
 #include "ait/kernels/gpu/gemm_epilogue.cuh"
 #include "ait/kernels/gpu/gemm_simt.cuh"
 #include "ait/kernels/gpu/mma.cuh"
-#include "ait/kernels/gpu/warpgroup.cuh"
 
 #if defined(AIT_CUDA)
 namespace ait::gpu {
@@ -41,9 +39,6 @@ struct Tile {
   static constexpr int kPhaseM = kMmaM / kPhases;
   static constexpr int kStagedRows = kWarpsM * 16 * kPhaseM;
   static constexpr int kSharedBytes = kStagedRows * kPitch * 4 > kPipelineBytes ? kStagedRows * kPitch * 4 : kPipelineBytes;
-
-  /// Whether the shape is that of warpgroups: each four warps own 64 rows and all columns. Used where the device and the layouts allow it.
-  static constexpr bool kGroups = kWarpM == 16 && kWarpsN == 1 && kM % 64 == 0 && kK == 64 && kStages >= 3 && (kN == 64 || kN == 128 || kN == 256);
 
   static_assert(kWarpM % 16 == 0 && kWarpN % 16 == 0 && kK % 32 == 0, "a warp computes whole 16 x 16 x 16 steps");
   static_assert(kMmaM % kPhases == 0 && kStages >= 2 && kSharedBytes <= 227 * 1024);
@@ -114,7 +109,7 @@ template <class Tile, bool kAK, bool kBK, bool kAligned, class F, class T, class
 __global__ void __launch_bounds__(Tile::kThreads, Tile::kBlocks) gemm_mma_kernel(const __grid_constant__ GemmArgs<T, D, E...> args, int split) {
   using ATile = OperandTile<T, kAK ? Tile::kM : Tile::kK, kAK ? Tile::kK : Tile::kM, Tile::kThreads, kAK>;
   using BTile = OperandTile<T, kBK ? Tile::kN : Tile::kK, kBK ? Tile::kK : Tile::kN, Tile::kThreads, kBK>;
-  extern __shared__ __align__(1024) char gemm_shared[];
+  AIT_DYNAMIC_SHARED(16, gemm_shared);
   char* const shared = gemm_shared;
 
   const int rank = split > 1 ? int(blockIdx.x % uint32_t(split)) : 0;
@@ -150,94 +145,59 @@ __global__ void __launch_bounds__(Tile::kThreads, Tile::kBlocks) gemm_mma_kernel
       for (int e = 0; e < 4; ++e) acc[i][j][e] = 0.f;
 
   wait_for_previous();
-  if constexpr (Tile::kGroups && kHasWarpgroups && kAK && kBK) {
-    // Tile `step` has landed once all but the newest kStages - 3 groups have; the buffer refilled in a step was read two steps ago, by
-    // products that every thread waited for before the barrier of this step.
+  uint32_t a_frag[2][Tile::kMmaM][4], b_frag[2][Tile::kMmaN / 2][4];
+  auto read = [&](int stage, int kk, uint32_t (&fa)[Tile::kMmaM][4], uint32_t (&fb)[Tile::kMmaN / 2][4]) {
+    const uint32_t at = shared_address(shared) + uint32_t(stage * Tile::kStageBytes);
+    const int matrix = lane / 8, row = lane % 8;
 #pragma unroll
-    for (int s = 0; s < Tile::kStages - 2; ++s) {
-      if (s < steps) load(s);
-      copy_async_commit();
-    }
-    int stage = 0, next = Tile::kStages - 2;
-    const uint32_t base = shared_address(shared), group_rows = uint32_t(warp / 4) * 64 * Tile::kK * 2;
-    for (int step = 0; step < steps; ++step) {
-      copy_async_wait<Tile::kStages - 3>();
-      warpgroup_publish();
-      __syncthreads();
-      const uint32_t at = base + uint32_t(stage * Tile::kStageBytes);
-      warpgroup_begin();
-#pragma unroll
-      for (int kk = 0; kk < Tile::kK / 16; ++kk) {
-        WarpgroupProduct<T, Tile::kMmaN>::start(acc[0], warpgroup_tile(at + group_rows + kk * 32), warpgroup_tile(at + Tile::kM * Tile::kK * 2 + kk * 32));
+    for (int i = 0; i < Tile::kMmaM; ++i) {
+      if constexpr (kAK) {
+        load_matrix_x4(fa[i], at + ATile::offset(warp_m + i * 16 + lane % 16, kk * 2 + lane / 16));
+      } else {
+        load_matrix_x4_transposed(fa[i], at + ATile::offset(kk * 16 + (matrix / 2) * 8 + row, warp_m / 8 + i * 2 + matrix % 2));
       }
-      warpgroup_commit();
-      warpgroup_wait<1>();
-      if (step + Tile::kStages - 2 < steps) load(next);
-      copy_async_commit();
-      stage = stage + 1 == Tile::kStages ? 0 : stage + 1;
-      next = next + 1 == Tile::kStages ? 0 : next + 1;
     }
-    warpgroup_wait<0>();
+    const uint32_t bt = at + Tile::kM * Tile::kK * 2;
 #pragma unroll
-    for (int j = 0; j < Tile::kMmaN; ++j) {  // keeps reads of the accumulators behind the wait
-#pragma unroll
-      for (int e = 0; e < 4; ++e) asm volatile("" : "+f"(acc[0][j][e])::"memory");
+    for (int j = 0; j < Tile::kMmaN / 2; ++j) {
+      if constexpr (kBK) {
+        load_matrix_x4(fb[j], bt + BTile::offset(warp_n + j * 16 + (matrix / 2) * 8 + row, kk * 2 + matrix % 2));
+      } else {
+        load_matrix_x4_transposed(fb[j], bt + BTile::offset(kk * 16 + (matrix % 2) * 8 + row, warp_n / 8 + j * 2 + matrix / 2));
+      }
     }
-  } else {
-    uint32_t a_frag[2][Tile::kMmaM][4], b_frag[2][Tile::kMmaN / 2][4];
-    auto read = [&](int stage, int kk, uint32_t (&fa)[Tile::kMmaM][4], uint32_t (&fb)[Tile::kMmaN / 2][4]) {
-      const uint32_t at = shared_address(shared) + uint32_t(stage * Tile::kStageBytes);
-      const int matrix = lane / 8, row = lane % 8;
-#pragma unroll
-      for (int i = 0; i < Tile::kMmaM; ++i) {
-        if constexpr (kAK) {
-          load_matrix_x4(fa[i], at + ATile::offset(warp_m + i * 16 + lane % 16, kk * 2 + lane / 16));
-        } else {
-          load_matrix_x4_transposed(fa[i], at + ATile::offset(kk * 16 + (matrix / 2) * 8 + row, warp_m / 8 + i * 2 + matrix % 2));
-        }
-      }
-      const uint32_t bt = at + Tile::kM * Tile::kK * 2;
-#pragma unroll
-      for (int j = 0; j < Tile::kMmaN / 2; ++j) {
-        if constexpr (kBK) {
-          load_matrix_x4(fb[j], bt + BTile::offset(warp_n + j * 16 + (matrix / 2) * 8 + row, kk * 2 + matrix % 2));
-        } else {
-          load_matrix_x4_transposed(fb[j], bt + BTile::offset(kk * 16 + (matrix % 2) * 8 + row, warp_n / 8 + j * 2 + matrix / 2));
-        }
-      }
-    };
+  };
 
 #pragma unroll
-    for (int s = 0; s < Tile::kStages - 1; ++s) {
-      if (s < steps) load(s);
-      copy_async_commit();
-    }
-    copy_async_wait<Tile::kStages - 2>();
-    __syncthreads();
-    if (steps > 0) read(0, 0, a_frag[0], b_frag[0]);
-    int stage = 0, next = Tile::kStages - 1;
-    constexpr int kInner = Tile::kK / 16;
-    for (int step = 0; step < steps; ++step) {
+  for (int s = 0; s < Tile::kStages - 1; ++s) {
+    if (s < steps) load(s);
+    copy_async_commit();
+  }
+  copy_async_wait<Tile::kStages - 2>();
+  __syncthreads();
+  if (steps > 0) read(0, 0, a_frag[0], b_frag[0]);
+  int stage = 0, next = Tile::kStages - 1;
+  constexpr int kInner = Tile::kK / 16;
+  for (int step = 0; step < steps; ++step) {
 #pragma unroll
-      for (int kk = 0; kk < kInner; ++kk) {
-        // The fragments of the next product are on their way while this one is computed; the last one's come from the next tile.
-        if (kk == kInner - 1) {
-          copy_async_wait<Tile::kStages - 2>();
-          __syncthreads();
-          stage = stage + 1 == Tile::kStages ? 0 : stage + 1;
-        }
-        read(stage, (kk + 1) % kInner, a_frag[(kk + 1) % 2], b_frag[(kk + 1) % 2]);
-        if (kk == 0) {
-          if (step + Tile::kStages - 1 < steps) load(next);
-          copy_async_commit();
-          next = next + 1 == Tile::kStages ? 0 : next + 1;
-        }
-#pragma unroll
-        for (int i = 0; i < Tile::kMmaM; ++i)
-#pragma unroll
-          for (int j = 0; j < Tile::kMmaN; ++j)
-            mma_16x8x16<T>(acc[i][j], a_frag[kk % 2][i], b_frag[kk % 2][j / 2][(j % 2) * 2], b_frag[kk % 2][j / 2][(j % 2) * 2 + 1]);
+    for (int kk = 0; kk < kInner; ++kk) {
+      // The fragments of the next product are on their way while this one is computed; the last one's come from the next tile.
+      if (kk == kInner - 1) {
+        copy_async_wait<Tile::kStages - 2>();
+        __syncthreads();
+        stage = stage + 1 == Tile::kStages ? 0 : stage + 1;
       }
+      read(stage, (kk + 1) % kInner, a_frag[(kk + 1) % 2], b_frag[(kk + 1) % 2]);
+      if (kk == 0) {
+        if (step + Tile::kStages - 1 < steps) load(next);
+        copy_async_commit();
+        next = next + 1 == Tile::kStages ? 0 : next + 1;
+      }
+#pragma unroll
+      for (int i = 0; i < Tile::kMmaM; ++i)
+#pragma unroll
+        for (int j = 0; j < Tile::kMmaN; ++j)
+          mma_16x8x16<T>(acc[i][j], a_frag[kk % 2][i], b_frag[kk % 2][j / 2][(j % 2) * 2], b_frag[kk % 2][j / 2][(j % 2) * 2 + 1]);
     }
   }
   copy_async_wait<0>();

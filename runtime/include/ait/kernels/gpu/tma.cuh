@@ -35,12 +35,14 @@ inline EncodeTiled encode_tiled() {
 }
 
 /// @brief A batch of matrices of 2-byte elements as the copy engine sees it: [outer, inner, lines, units] with units contiguous. A box is
-/// 64 units (128 bytes, swizzled) by `box_lines` lines. What lies outside reads as zero.
+/// `box_units` units, one line of 64 or 128 bytes in shared memory, swizzled, by `box_lines` lines. What lies outside reads as zero and is
+/// not written.
 /// @param pitch elements from line to line, a multiple of 8; as are the batch strides, and `data` is 16-byte aligned
+/// @param box_units 64 or 32
 /// @return whether the driver took it
 template <class T>
 bool tensor_map(CUtensorMap* map, const T* data, int64_t units, int64_t lines, int64_t pitch, int64_t inner, int64_t inner_stride,
-                int64_t outer, int64_t outer_stride, int box_lines) {
+                int64_t outer, int64_t outer_stride, int box_lines, int box_units = 64) {
   static_assert(sizeof(T) == 2, "elements have 2 bytes");
   const EncodeTiled encode = encode_tiled();
   if (encode == nullptr) return false;
@@ -50,9 +52,10 @@ bool tensor_map(CUtensorMap* map, const T* data, int64_t units, int64_t lines, i
   const int64_t line = lines > 1 ? pitch : 8;
   const cuuint64_t strides[3] = {cuuint64_t(line) * 2, cuuint64_t(steps_inner ? inner_stride : line) * 2,
                                  cuuint64_t(steps_outer ? outer_stride : line) * 2};
-  const cuuint32_t box[4] = {64, cuuint32_t(box_lines), 1, 1}, steps[4] = {1, 1, 1, 1};
+  const cuuint32_t box[4] = {cuuint32_t(box_units), cuuint32_t(box_lines), 1, 1}, steps[4] = {1, 1, 1, 1};
   const auto type = std::is_same_v<T, half> ? CU_TENSOR_MAP_DATA_TYPE_FLOAT16 : CU_TENSOR_MAP_DATA_TYPE_BFLOAT16;
-  return encode(map, type, 4, const_cast<T*>(data), dims, strides, box, steps, CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_128B,
+  const auto swizzle = box_units == 64 ? CU_TENSOR_MAP_SWIZZLE_128B : CU_TENSOR_MAP_SWIZZLE_64B;
+  return encode(map, type, 4, const_cast<T*>(data), dims, strides, box, steps, CU_TENSOR_MAP_INTERLEAVE_NONE, swizzle,
                 CU_TENSOR_MAP_L2_PROMOTION_L2_256B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE) == CUDA_SUCCESS;
 }
 
@@ -122,6 +125,39 @@ __device__ __forceinline__ void copy_box(uint32_t to, const CUtensorMap* map, ui
         "l"(map), "r"(barrier), "r"(unit), "r"(line), "r"(inner), "r"(outer)
         : "memory");
   }
+}
+
+/// @brief Starts the copy of a box from shared memory, in the group that the next `store_commit` of this thread closes.
+__device__ __forceinline__ void store_box(const CUtensorMap* map, uint32_t from, int unit, int line, int inner, int outer) {
+  asm volatile("cp.async.bulk.tensor.4d.global.shared::cta.bulk_group [%0, {%2, %3, %4, %5}], [%1];\n" ::"l"(map), "r"(from), "r"(unit),
+               "r"(line), "r"(inner), "r"(outer)
+               : "memory");
+}
+
+/// @brief Closes the group of stores started by this thread since the last call.
+__device__ __forceinline__ void store_commit() { asm volatile("cp.async.bulk.commit_group;\n" ::: "memory"); }
+
+/// @brief Waits until all but the newest `kPending` groups of this thread have read shared memory.
+template <int kPending>
+__device__ __forceinline__ void store_wait() {
+  asm volatile("cp.async.bulk.wait_group.read %0;\n" ::"n"(kPending) : "memory");
+}
+
+/// @brief Orders this thread's earlier writes to shared memory before copies that are started after a barrier.
+__device__ __forceinline__ void publish_to_copies() { asm volatile("fence.proxy.async.shared::cta;\n" ::: "memory"); }
+
+/// @brief The address, in block `rank` of the cluster, of what lies at `address` in this one.
+__device__ __forceinline__ uint32_t address_in(uint32_t address, uint32_t rank) {
+  uint32_t remote;
+  asm("mapa.shared::cluster.u32 %0, %1, %2;\n" : "=r"(remote) : "r"(address), "r"(rank));
+  return remote;
+}
+
+/// @brief Writes 16 bytes to shared memory of a block of the cluster and counts them at a barrier of that block.
+__device__ __forceinline__ void send(uint32_t to, uint32_t barrier, float a, float b, float c, float d) {
+  asm volatile("st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.v4.f32 [%0], {%2, %3, %4, %5}, [%1];\n" ::"r"(to), "r"(barrier),
+               "f"(a), "f"(b), "f"(c), "f"(d)
+               : "memory");
 }
 
 /// @brief Brings a tensor map into the cache.

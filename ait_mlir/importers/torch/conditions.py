@@ -1,0 +1,49 @@
+"""Conditions on the dims that a program asserts when it runs: proved before it runs, or refused."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from ait_mlir.dims import Expr, Scope
+from ait_mlir.importers.torch.dims import DimTable
+from ait_mlir.importers.torch.errors import NotSupported
+
+ASSERTION = "aten._assert_scalar.default"
+
+_RELATIONS: Mapping[str, Callable[[Scope, Expr, Expr], bool]] = {
+    "eq": lambda scope, a, b: scope.equal(a, b),
+    "ne": lambda scope, a, b: scope.lt(a, b) or scope.lt(b, a),
+    "le": lambda scope, a, b: scope.le(a, b),
+    "lt": lambda scope, a, b: scope.lt(a, b),
+    "ge": lambda scope, a, b: scope.le(b, a),
+    "gt": lambda scope, a, b: scope.lt(b, a),
+}
+_OPPOSITE = {"eq": "ne", "ne": "eq", "le": "gt", "gt": "le", "lt": "ge", "ge": "lt"}
+
+
+def is_proved(condition: Any, table: DimTable) -> bool:
+    """Whether a condition, a bool or a node of the program, holds for all values of the dims.
+
+    It is read from the nodes that compute it: PyTorch takes for granted what a program asserts, so its own value for
+    the condition is "true".
+    """
+    if isinstance(condition, bool):
+        return condition
+    try:
+        return _holds(condition, table, wanted=True)
+    except NotSupported:
+        return False
+
+
+def _holds(node: Any, table: DimTable, wanted: bool) -> bool:
+    name: str = getattr(getattr(node, "target", None), "__name__", "")
+    if name in ("sym_not", "not_"):
+        return _holds(node.args[0], table, not wanted)
+    if name in ("and_", "or_"):
+        join = all if (name == "and_") == wanted else any
+        return join(_holds(part, table, wanted) for part in node.args)
+    if name not in _RELATIONS:
+        return False
+    a, b = (table.expr(part.meta["val"] if hasattr(part, "meta") else part) for part in node.args)
+    return _RELATIONS[name if wanted else _OPPOSITE[name]](table.scope(), a, b)

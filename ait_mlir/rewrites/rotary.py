@@ -1,0 +1,61 @@
+"""Rotary position embeddings as models spell them, as the two products and sums on halves that they are.
+
+The tables of cosines and sines are the same twice over, one time for each half of the heads' elements. A table that is
+said twice moves below what computes it, so that it is computed once; then the rotation reads one half.
+"""
+
+from __future__ import annotations
+
+from ait_mlir.rewrites.engine.language import PatternBuilder, pattern, patterns
+
+
+@pattern()
+def unary_of_doubled(p: PatternBuilder) -> None:
+    """f(concat(x, x)) = concat(f(x), f(x))"""
+    x, dim = p.value(), p.attr()
+    twice = p.op("ait.concat", [x, x], {"dim": dim})
+    root = p.op(operands=[p.result(twice)], trait="Elementwise")
+    once = p.result(p.native("on_operand", root, x))
+    p.replace(root, p.new("ait.concat", [once, once], {"dim": dim}))
+
+
+@pattern()
+def reshape_of_doubled(p: PatternBuilder) -> None:
+    """reshape(concat(x, x)) = concat(reshape(x), reshape(x)), where the dim that is doubled stays the last"""
+    x = p.value()
+    twice = p.op("ait.concat", [x, x])
+    root = p.op("ait.reshape", [p.result(twice)])
+    p.require("along_last_dim", twice)
+    p.require("same_last_dim", p.result(root), p.result(twice))
+    once = p.result(p.native("reshape_rows", root, x))
+    p.replace(root, "concat_last", once, once)
+
+
+@pattern(over=("slice", "split"))
+def rotation(p: PatternBuilder, halves: str) -> None:
+    """x * concat(c, c) + concat(-b, a) * concat(s, s) = concat(a * c - b * s, b * c + a * s), for x = concat(a, b)"""
+    x, c, s = p.values(3)
+    if halves == "slice":
+        first, second = p.op("ait.slice", [x]), p.op("ait.slice", [x])
+        a, b = p.result(first), p.result(second)
+        p.require("is_half", first, 0)
+        p.require("is_half", second, 1)
+    else:
+        parts = p.op("ait.split", [x], results=2)
+        a, b = p.result(parts, 0), p.result(parts, 1)
+        p.require("along_last_dim", parts)
+        p.require("same_type", a, b)
+    turned = p.op("ait.concat", [p.result(p.op("ait.neg", [b])), a])
+    cosines, sines = p.op("ait.concat", [c, c]), p.op("ait.concat", [s, s])
+    straight = p.result(p.op("ait.mul", [x, p.result(cosines)]))
+    crossed = p.result(p.op("ait.mul", [p.result(turned), p.result(sines)]))
+    root = p.op("ait.add", [straight, crossed])
+    p.require("along_last_dim", cosines)
+    p.require("along_last_dim", sines)
+    p.require("same_type", p.result(root), x)
+    first_half = p.new("ait.sub", [p.result(p.new("ait.mul", [a, c])), p.result(p.new("ait.mul", [b, s]))])
+    second_half = p.new("ait.add", [p.result(p.new("ait.mul", [b, c])), p.result(p.new("ait.mul", [a, s]))])
+    p.replace(root, "concat_last", p.result(first_half), p.result(second_half))
+
+
+ROTARY = patterns(unary_of_doubled, reshape_of_doubled, rotation)

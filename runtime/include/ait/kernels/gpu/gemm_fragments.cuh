@@ -1,0 +1,277 @@
+/// @file gemm_fragments.cuh
+/// @brief The epilogue of the Hopper gemm: extra operands and results in the layout in which `wgmma` leaves its accumulators.
+///
+/// A thread holds pairs of neighbouring columns of two rows, and never gives one to another thread: extra operands are read in pairs, and
+/// results of 2 bytes go through a box of shared memory, 16 rows a warp, from where the copy engine writes whole lines.
+#ifndef AIT_KERNELS_GPU_GEMM_FRAGMENTS_CUH_
+#define AIT_KERNELS_GPU_GEMM_FRAGMENTS_CUH_
+
+#include "ait/kernels/gpu/gemm_epilogue.cuh"
+#include "ait/kernels/gpu/mma.cuh"
+#include "ait/kernels/gpu/tma.cuh"
+
+#if defined(AIT_CUDA)
+namespace ait::gpu {
+
+/// @brief A place in a ring of stages.
+template <int kStages>
+struct RingPlace {
+  uint32_t stage = 0, parity = 0;
+
+  __device__ __forceinline__ void next() {
+    if (++stage == kStages) stage = 0, parity ^= 1;
+  }
+  __device__ __forceinline__ void skip(uint32_t steps) {
+    const uint32_t to = stage + steps;
+    parity ^= (to / kStages) & 1;
+    stage = to % kStages;
+  }
+};
+
+/// @brief Two neighbouring columns as they lie in memory.
+template <class T>
+struct alignas(2 * sizeof(T)) Pair {
+  T v[2];
+};
+
+/// @brief Where the pairs of a thread are: two rows, and from `col` on two columns of every eight.
+struct FragmentPlace {
+  int64_t outer, inner;
+  int rows[2];  ///< that exist
+  int col;
+  int n, last;  ///< how many columns there are; the last column at which a pair of this thread may start
+  bool whole;   ///< whether all columns exist
+};
+
+/// @brief Of the extra operands, the first that the copy engine can bring to where the results will be: 2 bytes wide, with rows of its own.
+/// -1 if there is none.
+template <uint32_t kVectors, int kAt = 0>
+constexpr int staged_operand() {
+  return -1;
+}
+template <uint32_t kVectors, int kAt, class E, class... Rest>
+constexpr int staged_operand() {
+  if constexpr ((std::is_same_v<E, half> || std::is_same_v<E, bfloat16>) && (kVectors & 1) == 0) {
+    return kAt;
+  } else {
+    return staged_operand<(kVectors >> 1), kAt + 1, Rest...>();
+  }
+}
+
+/// @brief The extra operands of `kBlocks` blocks of 16 x 16 results: of each, the pairs of a thread.
+/// @tparam kVectors bit i: operand i is one row that all rows share
+/// @tparam kStaged the operand whose pairs `run` is given as words, as `load_matrix_x4` reads them; -1 for none
+template <int kBlocks, uint32_t kVectors, int kStaged, class... E>
+struct Fragments {
+  static constexpr int kWords = 0;  ///< registers
+
+  __device__ __forceinline__ void fetch(const Operands<>&, const FragmentPlace&) {}
+
+  template <class F, class O, class... Loaded>
+  __device__ __forceinline__ void run(const uint32_t (&)[4], int, int, int, int, float acc, O& out, const Loaded&... loaded) const {
+    F::apply(acc, loaded..., out);
+  }
+};
+
+template <int kBlocks, uint32_t kVectors, int kStaged, class E, class... Rest>
+struct Fragments<kBlocks, kVectors, kStaged, E, Rest...> {
+  static constexpr bool kVector = (kVectors & 1) != 0;
+  static constexpr int kRows = kVector ? 1 : 2;
+  using Others = Fragments<kBlocks, (kVectors >> 1), kStaged - 1, Rest...>;
+  static constexpr int kWords = Others::kWords + (kStaged == 0 ? 0 : int(kBlocks * 2 * kRows * (sizeof(Pair<E>) + 3) / 4));
+  Pair<E> pairs[kStaged == 0 ? 1 : kBlocks][2][kRows];
+  Others rest;
+
+  __device__ __forceinline__ void fetch(const Operands<E, Rest...>& operands, const FragmentPlace& at) {
+    if constexpr (kStaged != 0) {
+      const auto& x = operands.first;
+      const E* const data = x.data + at.outer * x.outer + at.inner * x.inner;
+#pragma unroll
+      for (int r = 0; r < kRows; ++r) {
+        const E* const row = data + (kVector ? 0 : at.rows[r] * x.row);
+        if (at.whole) {
+          const Pair<E>* const from = reinterpret_cast<const Pair<E>*>(row + at.col);
+#pragma unroll
+          for (int i = 0; i < 2 * kBlocks; ++i) pairs[i / 2][i % 2][r] = from[i * 4];
+        } else {
+#pragma unroll
+          for (int i = 0; i < 2 * kBlocks; ++i) {
+            const int col = at.col + i * 8;  // what does not exist is read from the last columns, and not used
+            pairs[i / 2][i % 2][r] = *reinterpret_cast<const Pair<E>*>(row + (col < at.n ? col : at.last));
+          }
+        }
+      }
+    }
+    rest.fetch(operands.rest, at);
+  }
+
+  /// The result of block `b`, columns `c` (of 8), row `r`, column `e` of the pair.
+  template <class F, class O, class... Loaded>
+  __device__ __forceinline__ void run(const uint32_t (&words)[4], int b, int c, int r, int e, float acc, O& out, const Loaded&... loaded) const {
+    if constexpr (kStaged == 0) {
+      rest.template run<F>(words, b, c, r, e, acc, out, loaded..., convert<compute_t<E>>(bit_cast<Pair<E>>(words[c * 2 + r]).v[e]));
+    } else {
+      rest.template run<F>(words, b, c, r, e, acc, out, loaded..., convert<compute_t<E>>(pairs[b][c][kVector ? 0 : r].v[e]));
+    }
+  }
+};
+
+/// @brief Stores four 8 x 8 matrices of 16-bit elements; lane l gives the address of row l % 8 of matrix l / 8.
+__device__ __forceinline__ void store_matrix_x4(uint32_t address, const uint32_t (&r)[4]) {
+  asm volatile("stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0], {%1, %2, %3, %4};\n" ::"r"(address), "r"(r[0]), "r"(r[1]), "r"(r[2]), "r"(r[3])
+               : "memory");
+}
+
+/// @brief The boxes of a warp in shared memory, which take turns: 16 rows of `kCols` (64 or 32) columns of 2 bytes, in swizzled lines. An
+/// operand is copied into a box ahead of the results that take its place. One thread starts all copies of a warp.
+template <int kCols, int kBoxes>
+struct Boxes {
+  static constexpr int kBytes = 16 * kCols * 2;
+  uint32_t base, barriers;
+  RingPlace<kBoxes> place, ahead;
+
+  static __device__ __forceinline__ uint32_t offset(int block) {
+    const int lane = int(threadIdx.x) % 32, row = lane % 16, chunk = block * 2 + lane / 16;
+    return uint32_t(row * kCols * 2 + (kCols == 64 ? chunk ^ (row % 8) : chunk ^ (row / 2 % 4)) * 16);
+  }
+  /// Starts the copy of an operand to the next box. The first lane alone, when the stores from that box have read it.
+  __device__ __forceinline__ void load(const CUtensorMap* map, int col, int row, int inner, int outer) {
+    const uint32_t barrier = barriers + ahead.stage * 8;
+    barrier_expect(barrier, kBytes);
+    copy_box<false>(base + ahead.stage * kBytes, map, barrier, col, row, inner, outer, 0);
+    ahead.next();
+  }
+  /// Waits for the operand in this turn's box, or until the box is free.
+  template <bool kLoaded>
+  __device__ __forceinline__ void begin() {
+    if constexpr (kLoaded) {
+      barrier_wait(barriers + place.stage * 8, place.parity);
+    } else {
+      if (threadIdx.x % 32 == 0) store_wait<kBoxes - 1>();
+      __syncwarp();
+    }
+  }
+  /// Reads the 16 x 16 operands at column 16 * `block`.
+  __device__ __forceinline__ void get(int block, uint32_t (&words)[4]) const { load_matrix_x4(words, base + place.stage * kBytes + offset(block)); }
+  /// Writes the results there.
+  __device__ __forceinline__ void put(int block, const uint32_t (&words)[4]) const {
+    store_matrix_x4(base + place.stage * kBytes + offset(block), words);
+  }
+  /// Starts the copy of the box to memory if `exists`.
+  __device__ __forceinline__ void end(const CUtensorMap* map, bool exists, int col, int row, int inner, int outer) {
+    publish_to_copies();
+    __syncwarp();
+    if (threadIdx.x % 32 == 0) {
+      if (exists) store_box(map, base + place.stage * kBytes, col, row, inner, outer);
+      store_commit();
+    }
+    place.next();
+  }
+};
+
+/// @brief What `finish_fragments` writes: `kM` times 64 rows, 16 a warp, and `kCols` columns, in rounds.
+/// @tparam kBoxCols columns of a box; 0: results go to memory directly, as those do that have not 2 bytes
+/// @tparam kSpare registers beside the accumulators
+template <int kM_, int kCols_, int kBoxCols, int kSpare, uint32_t kVectors, class D, class... E>
+struct FragmentRounds {
+  static constexpr int kM = kM_, kCols = kCols_;
+  static constexpr bool kBoxed = kBoxCols > 0 && sizeof(D) == 2;
+  static constexpr int kStaged = kBoxed ? staged_operand<kVectors, 0, E...>() : -1;
+  static constexpr int kPartCols = kBoxCols > 0 ? kBoxCols : kCols % 32 == 0 ? 32 : 16;
+  static constexpr int kBlocks = kPartCols / 16, kParts = kCols / kPartCols, kRounds = kM * kParts;
+  using Extra = Fragments<kBlocks, kVectors, kStaged, E...>;
+  /// Whether operands of the next round are read before one is finished, which takes registers.
+  static constexpr bool kAhead = kSpare - 2 * Extra::kWords >= 56;
+  static_assert(kCols % kPartCols == 0);
+};
+
+/// @brief Starts the copies of the staged operand of a tile, as many as there are boxes.
+template <class Rounds, class Boxes, int kBoxes>
+__device__ __forceinline__ void load_staged(const CUtensorMap* map, Boxes& boxes, int m0, int n0, int outer, int inner) {
+  if constexpr (Rounds::kStaged >= 0) {
+    if (threadIdx.x % 32 == 0) {
+      store_wait<0>();
+      for (int round = 0; round < (kBoxes < Rounds::kRounds ? kBoxes : Rounds::kRounds); ++round) {
+        const int row = m0 + int(threadIdx.x) / 32 % 4 * 16 + round / Rounds::kParts * 64, col = n0 + round % Rounds::kParts * Rounds::kPartCols;
+        boxes.load(map, col, row, inner, outer);
+      }
+    }
+  }
+}
+
+/// @brief Runs the epilogue on the accumulators of a warpgroup, from row `m0` and column `n0` on, and writes the results. `ready` returns
+/// when the accumulators are complete.
+template <class Rounds, int kBoxes, class F, class T, class D, class... E, class Boxes, class Ready>
+__device__ __forceinline__ void finish_fragments(const GemmArgs<T, D, E...>& args, const CUtensorMap* to, const CUtensorMap* staged, Boxes& boxes,
+                                                 float (&acc)[Rounds::kM][Rounds::kCols / 2], int m0, int n0, int outer, int inner,
+                                                 bool staged_inner, bool staged_outer, const Ready& ready) {
+  constexpr int kParts = Rounds::kParts, kPartCols = Rounds::kPartCols;
+  constexpr bool kStaged = Rounds::kStaged >= 0;
+  const int lane = int(threadIdx.x) % 32, warp = int(threadIdx.x) / 32 % 4;
+  const int first_row = m0 + warp * 16, shift = lane % 4 * 2;
+  typename Rounds::Extra extra[2];
+  auto fetch = [&](int round, typename Rounds::Extra& into) {
+    const int row = first_row + round / kParts * 64 + lane / 4, col = n0 + round % kParts * kPartCols;
+    FragmentPlace at{outer, inner, {}, col + shift, args.n, args.n - 8 + shift, col + kPartCols <= args.n};
+    at.rows[0] = row < args.m ? row : args.m - 1;
+    at.rows[1] = row + 8 < args.m ? row + 8 : args.m - 1;
+    into.fetch(args.operands, at);
+  };
+  fetch(0, extra[0]);
+  ready();
+#pragma unroll
+  for (int round = 0; round < Rounds::kRounds; ++round) {
+    const int i = round / kParts, part = round % kParts;
+    const int row = first_row + i * 64, col = n0 + part * kPartCols;
+    if (round > 0 && !Rounds::kAhead) fetch(round, extra[round % 2]);
+    if (Rounds::kAhead && round + 1 < Rounds::kRounds) fetch(round + 1, extra[(round + 1) % 2]);
+    if constexpr (Rounds::kBoxed) boxes.template begin<kStaged>();
+#pragma unroll
+    for (int b = 0; b < Rounds::kBlocks; ++b) {
+      uint32_t words[4] = {};
+      if constexpr (kStaged) boxes.get(b, words);
+      compute_t<D> out[2][2][2];  // columns, row, column of the pair
+#pragma unroll
+      for (int c = 0; c < 2; ++c)
+#pragma unroll
+        for (int r = 0; r < 2; ++r)
+#pragma unroll
+          for (int e = 0; e < 2; ++e) {
+            const int j = part * (kPartCols / 8) + b * 2 + c;
+            extra[round % 2].template run<F>(words, b, c, r, e, acc[i][j * 4 + r * 2 + e], out[c][r][e]);
+          }
+      if constexpr (Rounds::kBoxed) {
+#pragma unroll
+        for (int q = 0; q < 4; ++q) {
+          const Pair<D> pair{{convert<D>(out[q / 2][q % 2][0]), convert<D>(out[q / 2][q % 2][1])}};
+          words[q] = bit_cast<uint32_t>(pair);
+        }
+        boxes.put(b, words);
+      } else {
+#pragma unroll
+        for (int c = 0; c < 2; ++c)
+#pragma unroll
+          for (int r = 0; r < 2; ++r) {
+            const int y = row + lane / 4 + r * 8, x = col + b * 16 + c * 8 + shift;
+            const Pair<D> pair{{convert<D>(out[c][r][0]), convert<D>(out[c][r][1])}};
+            if (y < args.m && x < args.n) {
+              *reinterpret_cast<Pair<D>*>(args.d.data + outer * args.d.outer + inner * args.d.inner + y * args.d.row + x) = pair;
+            }
+          }
+      }
+    }
+    if constexpr (Rounds::kBoxed) boxes.end(to, row < args.m && col < args.n, col, row, inner, outer);
+    if constexpr (kStaged) {
+      constexpr int kLater = kBoxes - 1;  // the box of the round before is filled for this round
+      if (round >= 1 && round + kLater < Rounds::kRounds && lane == 0) {
+        store_wait<1>();
+        const int next = round + kLater;
+        boxes.load(staged, n0 + next % kParts * kPartCols, first_row + next / kParts * 64, staged_inner ? inner : 0, staged_outer ? outer : 0);
+      }
+    }
+  }
+}
+
+}  // namespace ait::gpu
+#endif  // AIT_CUDA
+#endif  // AIT_KERNELS_GPU_GEMM_FRAGMENTS_CUH_

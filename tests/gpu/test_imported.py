@@ -1,0 +1,125 @@
+"""Models imported from PyTorch, on the card in half precision, and `torch.compile` inside of CUDA graphs."""
+
+from __future__ import annotations
+
+import copy
+
+import pytest
+import torch
+from torch import nn
+
+import ait_mlir
+from ait_mlir.importers.torch.dynamo import register
+from benchmarks import measure
+from tests.importers.models import CASES, prepared, tensors
+
+pytestmark = pytest.mark.gpu
+
+MODELS = ("BertModel", "GPT2Model", "LlamaModel", "ViTModel")
+SIZES = ((1, 5), (8, 33))
+
+
+def on_card(tree, dtype):
+    return {n: t.cuda().to(dtype) if t.is_floating_point() else t.cuda() for n, t in tree.items()}
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_a_model_agrees_with_pytorch_in_half_precision(name):
+    case, model = CASES[name], prepared(name).half().cuda()
+    compiled = ait_mlir.compile(
+        model, (), on_card(case.arguments(2, 7), torch.float16), dynamic_shapes=case.dynamic, target="cuda"
+    )
+    exact = copy.deepcopy(model).double()
+    with torch.no_grad():
+        for batch, seq in SIZES:
+            given = case.arguments(batch, seq)
+            ours, eager = (m(**on_card(given, torch.float16)) for m in (compiled, model))
+            truth = exact(**on_card(given, torch.float64))
+            torch.cuda.synchronize()
+            for i, sides in enumerate(zip(*map(tensors, (ours, eager, truth)), strict=True)):
+                result = measure.accuracy(*sides)
+                print(f"{name} {batch} x {seq}, result {i}: {result}")
+                assert result.passed, (i, result)
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        layer = nn.TransformerEncoderLayer(64, 4, 128, batch_first=True, norm_first=True)
+        self.encoder = nn.TransformerEncoder(layer, 2, enable_nested_tensor=False)
+
+    def forward(self, x):
+        return self.encoder(x)
+
+
+@pytest.fixture
+def encoder(caplog):
+    caplog.set_level("INFO", logger="ait_mlir.torch_compile")
+    register()
+    torch._dynamo.reset()
+    torch.backends.mha.set_fastpath_enabled(False)
+    torch.manual_seed(0)
+    model = Net().cuda().eval()
+    with torch.no_grad():
+        yield model, torch.compile(model, backend="ait"), caplog
+    torch._dynamo.reset()
+
+
+def close(ours, model, x):
+    torch.cuda.synchronize()
+    torch.testing.assert_close(ours, model(x), rtol=2e-3, atol=2e-3)
+
+
+def test_torch_compile_runs_on_the_card(encoder):
+    model, fast, log = encoder
+    for batch in (2, 3, 5):
+        x = torch.randn(batch, 20, 64, device="cuda")
+        close(fast(x), model, x)
+    assert all("is compiled" in r.message for r in log.records)
+
+
+def test_a_compiled_call_can_be_captured_and_replayed(encoder):
+    """The graph outlives larger runs beside it, which need a larger arena."""
+    model, fast, log = encoder
+    x = torch.randn(4, 16, 64, device="cuda")
+    stream = torch.cuda.Stream()
+    stream.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(stream):
+        for _ in range(2):
+            fast(x)
+    torch.cuda.current_stream().wait_stream(stream)
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        y = fast(x)
+    for _ in range(2):
+        x.copy_(torch.randn_like(x))
+        y.fill_(float("nan"))
+        graph.replay()
+        close(y, model, x)
+        large = torch.randn(16, 100, 64, device="cuda")
+        close(fast(large), model, large)
+    assert not [r.message for r in log.records if "runs in PyTorch" in r.message]
+
+
+def test_a_capture_that_would_have_to_make_room_is_refused_or_left_to_pytorch(encoder):
+    model, fast, log = encoder
+    for batch in (2, 3):  # one graph for any batch
+        fast(torch.randn(batch, 16, 64, device="cuda"))
+    x = torch.randn(9, 16, 64, device="cuda")
+    model(x)  # PyTorch's own libraries are set up
+    torch.cuda.synchronize()
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        y = fast(x)
+    graph.replay()
+    close(y, model, x)
+    assert any("run once at this size before the capture" in r.message for r in log.records)
+
+
+def test_weights_that_change_are_taken_by_the_next_call(encoder):
+    model, fast, _ = encoder
+    x = torch.randn(2, 16, 64, device="cuda")
+    close(fast(x), model, x)
+    for parameter in model.parameters():
+        parameter.mul_(1.5)
+    close(fast(x), model, x)
