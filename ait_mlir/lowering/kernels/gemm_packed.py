@@ -19,7 +19,7 @@ from ait_mlir.lowering.kernels.contraction import Problem, epilogue_functor
 from ait_mlir.lowering.kernels.gemm import ContractionKernel
 
 RATE = 160e9
-"""Operations per second: a tenth above OPENBLAS_RATE, as benchmarks/models.py bert --device cpu shows them at batch 8."""
+"""Operations per second, a tenth above OPENBLAS_RATE: see docs/performance.md."""
 
 
 def is_weight(value: SSAValue) -> bool:
