@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from ait_mlir.lowering.kernels.gemm_mfma import TILES as MFMA_TILES
 from ait_mlir.lowering.kernels.gemm_tiles import TILES
 from ait_mlir.lowering.toolchain import cpp_root
 from tests.emulator.library import Kind
@@ -21,7 +22,7 @@ Check = Callable[[Library, Case, str], None]
 """Runs a case, whose name ends with its element type, and compares."""
 
 NOT_EMULATED: dict[Kind, dict[str, str]] = {
-    "cuda": {"gemm_wgmma_kernel": "bulk tensor copies and wgmma"},
+    "cuda": {"gemm_wgmma_kernel": "bulk tensor copies and wgmma", "gemm_mfma_kernel": "HIP only"},
     "rocm": {
         "attention_mma_kernel": "CUDA only",
         "gemm_mma_kernel": "CUDA only",
@@ -167,6 +168,19 @@ def _tiles() -> Iterator[tuple[str, Case]]:
                 yield name, on_kernel(case, "native", tile.config() | {"split": split})
 
 
+def _mfmas() -> Iterator[tuple[str, Case]]:
+    narrow = [(name, case) for name, case in gemm_cases().items() if _type(name) in ("f16", "bf16")]
+    for i, (name, case) in enumerate(narrow):
+        tile = MFMA_TILES[i % len(MFMA_TILES)]
+        yield name, on_kernel(at(case, SMALL_GEMMS), "mfma", tile.config())
+    for i, tile in enumerate(MFMA_TILES):
+        for layout, t in (("rcr", ("f16", "bf16")[i % 2]), ("crr", ("bf16", "f16")[i % 2])):
+            case = contraction(
+                "gemm", layout, t, [{"b": 1, "m": 200, "n": 136, "k": 136}], extras=[("n", t)], body=BIAS_GELU
+            )
+            yield f"{'x'.join(map(str, tile.values()))}-{layout}-{t}", on_kernel(case, "mfma", tile.config())
+
+
 def _attentions(types: Iterable[str]) -> Iterator[tuple[str, Case]]:
     envs = ({"b": 2, "s": 37, "l": 70, "d": 24}, {"b": 1, "s": 1, "l": 1, "d": 1}, {"b": 1, "s": 0, "l": 7, "d": 8})
     for name, case in attention_cases().items():
@@ -210,6 +224,7 @@ FAMILIES = {
         within(CONTRACTION_ULPS, GEMM_FLOOR),
     ),
     "tiles": Family({"cuda": frozenset({"gemm_mma_kernel"})}, dict(_tiles()), within(CONTRACTION_ULPS, GEMM_FLOOR)),
+    "mfma": Family({"rocm": frozenset({"gemm_mfma_kernel"})}, dict(_mfmas()), within(CONTRACTION_ULPS, GEMM_FLOOR)),
     "attention": Family(
         {
             "cuda": frozenset({"attention_mma_kernel", "attention_simt_kernel"}),

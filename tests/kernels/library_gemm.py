@@ -61,7 +61,7 @@ class ConfiguredCase(Case):
 
     def entry(self, index: int) -> str:
         text = super().entry(index)
-        return text if self.provider in ("native", "hopper") else text.replace("message, nullptr,", "message, ait_test_gemm,")
+        return text if self.provider in ("native", "hopper", "mfma") else text.replace("message, nullptr,", "message, ait_test_gemm,")
 
 
 def on_kernel(

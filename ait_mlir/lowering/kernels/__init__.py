@@ -4,7 +4,18 @@ from __future__ import annotations
 
 from xdsl.ir import Operation
 
-from ait_mlir.lowering.kernels import attention, elementwise, gemm, gemm_hopper, gemm_packed, index, norm, reduce, view
+from ait_mlir.lowering.kernels import (
+    attention,
+    elementwise,
+    gemm,
+    gemm_hopper,
+    gemm_mfma,
+    gemm_packed,
+    index,
+    norm,
+    reduce,
+    view,
+)
 from ait_mlir.lowering.kernels.base import Arg, Emission, Kernel, Target
 
 __all__ = ["PROVIDERS", "Arg", "Emission", "Kernel", "Target", "kernel_of", "kernels_for"]
@@ -17,6 +28,7 @@ PROVIDERS: tuple[Kernel, ...] = (
     *reduce.KERNELS,
     *gemm.KERNELS,
     *gemm_hopper.KERNELS,
+    *gemm_mfma.KERNELS,
     *gemm_packed.KERNELS,
     *attention.KERNELS,
 )
