@@ -56,12 +56,12 @@ def current_setting(kind: str) -> Setting:
     """The card, the driver and the libraries of this machine."""
     from ait_mlir.host import card
     from ait_mlir.host.cpu import cpu_fields
-    from ait_mlir.runtime.loading import cublaslt_candidates, openblas_candidates
+    from ait_mlir.runtime.loading import cublaslt_candidates, cudnn_candidates, openblas_candidates
 
     compiler = toolchain("cuda", detect_cuda_arch() or "sm_90a") if kind == "cuda" else toolchain("cpu", "native")
     version = next((line for line in compiler.identity.splitlines() if "release" in line or "gcc" in line), "")
     if kind == "cuda":
-        libraries = card.library_versions(cublaslt_candidates())
+        libraries = card.library_versions([*cublaslt_candidates(), *cudnn_candidates()])
         return Setting(card.card_name(), card.driver_version(), version.strip(), libraries)
     name = cpu_fields().get("model name", "cpu")
     return Setting(name, "", version.strip(), card.library_versions(openblas_candidates()))

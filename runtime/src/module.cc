@@ -239,10 +239,15 @@ int64_t cache_bytes(int device) {
   });
 }
 
-void configure(const ffi::Array<ffi::String>& gemm_libraries) {
-  std::vector<std::string> candidates;
-  for (const ffi::String& candidate : gemm_libraries) candidates.emplace_back(candidate);
-  set_gemm_library_candidates(std::move(candidates));
+std::vector<std::string> to_strings(const ffi::Array<ffi::String>& list) {
+  std::vector<std::string> strings;
+  for (const ffi::String& text : list) strings.emplace_back(text);
+  return strings;
+}
+
+void configure(const ffi::Array<ffi::String>& gemm_libraries, const ffi::Array<ffi::String>& attention_libraries) {
+  set_gemm_library_candidates(to_strings(gemm_libraries));
+  set_attention_library_candidates(to_strings(attention_libraries));
 }
 
 }  // namespace

@@ -22,9 +22,16 @@ Check = Callable[[Library, Case, str], None]
 """Runs a case, whose name ends with its element type, and compares."""
 
 NOT_EMULATED: dict[Kind, dict[str, str]] = {
-    "cuda": {"gemm_wgmma_kernel": "bulk tensor copies and wgmma", "gemm_mfma_kernel": "HIP only"},
+    "cuda": {
+        "attention_hopper_kernel": "bulk tensor copies and wgmma",
+        "attention_split_kernel": "not yet",
+        "gemm_mfma_kernel": "HIP only",
+        "gemm_wgmma_kernel": "bulk tensor copies and wgmma",
+    },
     "rocm": {
+        "attention_hopper_kernel": "CUDA only",
         "attention_mma_kernel": "CUDA only",
+        "attention_split_kernel": "CUDA only",
         "gemm_mma_kernel": "CUDA only",
         "gemm_wgmma_kernel": "CUDA only",
     },

@@ -6,6 +6,9 @@ from xdsl.ir import Operation
 
 from ait_mlir.lowering.kernels import (
     attention,
+    attention_cudnn,
+    attention_hopper,
+    attention_split,
     elementwise,
     gemm,
     gemm_hopper,
@@ -30,7 +33,10 @@ PROVIDERS: tuple[Kernel, ...] = (
     *gemm_hopper.KERNELS,
     *gemm_mfma.KERNELS,
     *gemm_packed.KERNELS,
+    *attention_hopper.KERNELS,
+    *attention_split.KERNELS,
     *attention.KERNELS,
+    *attention_cudnn.KERNELS,
 )
 
 
