@@ -108,7 +108,9 @@ def _rows() -> Iterator[tuple[str, Case]]:
         (1000, "f16"),
         (4096, "f32"),
         (9000, "f16"),
-    ):  # a warp, a block, more than a block holds
+        (4097, "f16"),
+        (20001, "f16"),
+    ):  # a warp, a block, more than a block holds, rows that begin anywhere, shared memory
         yield f"long-softmax-{length}-{t}", at(test_row.softmax(f"b x {length}", 1, t), [{"b": 3, "s": 1}])
         norm = test_row.layer_norm(f"b x {length}", str(length), t, 1)
         yield f"long-norm-{length}-{t}", at(norm, [{"b": 3, "s": 1}])
@@ -211,9 +213,9 @@ def on_both(*names: str) -> dict[Kind, frozenset[str]]:
 
 
 FAMILIES = {
-    "map": Family(on_both("map_kernel"), dict(_maps()), within(MAP_ULPS, MAP_FLOOR)),
+    "map": Family(on_both("map_kernel", "map_flat_kernel"), dict(_maps()), within(MAP_ULPS, MAP_FLOOR)),
     "copy": Family(
-        on_both("copy_strided_kernel", "copy_tiled_kernel"),
+        on_both("copy_strided_kernel", "copy_tiled_kernel", "copy_rows_kernel"),
         {name: at(case, case.envs[:3]) for name, case in test_copy.CASES.items()},
         lambda library, case, _: test_copy.check_bits(library, case),
     ),
