@@ -14,6 +14,7 @@ TORCH := $(shell sed -n 's/^torch==//p' constraints.txt)
 
 setup: $(STAMP)
 
+# timm comes without torchvision, whose build on PyPI does not fit PyTorch for the CPU and stops transformers beside it.
 # PyTorch for the CPU where it can be had (a tenth of the size); a PyTorch that is there already is left alone.
 $(STAMP): pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
@@ -24,10 +25,12 @@ $(STAMP): pyproject.toml constraints.txt
 	$(BIN)/python -c 'import torch' 2> /dev/null || $(PIP) install -q "torch==$(TORCH)+cpu" 2> /dev/null || \
 	  $(PIP) install -q "torch==$(TORCH)"
 	$(PIP) install -q -c constraints.txt -e '.[dev,torch]'
+	$(PIP) install -q -c constraints.txt --no-deps timm
 	@touch $@
 
 demo: $(STAMP)
 	$(BIN)/python examples/bert.py --device cpu
+	$(BIN)/python examples/import_llama.py --device cpu --layers 2
 
 test: check
 	$(BIN)/python -m pytest -q -n $(JOBS) --durations=8

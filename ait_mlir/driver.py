@@ -18,7 +18,7 @@ from xdsl.dialects.builtin import ModuleOp
 from ait_mlir.dialects.ait.dtypes import BY_IR
 from ait_mlir.dialects.ait_rt.buffers import NamedBufferOp
 from ait_mlir.dialects.ait_rt.program import ProgramOp
-from ait_mlir.errors import CompileError
+from ait_mlir.errors import AitError, CompileError
 from ait_mlir.ir.parser import check, parse_source
 from ait_mlir.ir.pipeline import Observer, PassError, diagnostic, parse_passes, run_passes
 from ait_mlir.ir.source import SourceError, SourceText, decode
@@ -47,6 +47,8 @@ def run_to_phase(
     target: str = "cpu",
     arch: str = "",
     measure: bool = False,
+    points: str = "hints",
+    report: bool = False,
     source: SourceText | None = None,
     observe: Observer | None = None,
 ) -> ModuleOp:
@@ -55,8 +57,9 @@ def run_to_phase(
     passes_between(start, phase, target, arch)
     first, last = PHASES.index(start), PHASES.index(phase)
     ctx = context()
+    selection = selection_options(measure, points, report)
     for before, after in pairwise(PHASES[first : last + 1]):
-        pipeline = passes_between(before, after, target, arch, measure)
+        pipeline = passes_between(before, after, target, arch, selection)
         run_passes(ctx, module, parse_passes(pipeline), source=source, verify="end", observe=observe)
     return module
 
@@ -68,6 +71,14 @@ def phase_of(module: ModuleOp) -> str:
             planned = all(a.properties.get("offset") is not None for a in op.block.ops if a.name == "ait_rt.alloc")
             return "planned" if planned else "bufferized"
     return "selected" if "ait.target" in module.attributes else "imported"
+
+
+def selection_options(measure: bool = False, points: str = "hints", report: bool = False) -> str:
+    """The options of `select` beside the target; `AitError` for points that have a name of their own."""
+    if not all(part.isidentifier() for part in points.split("+")):
+        raise AitError(f"points are hints, min, max or several with a plus between, not {points!r}")
+    options = [*(["measure=true"] if measure else []), *([f'points="{points}"'] if points != "hints" else [])]
+    return " ".join([*options, *(["report=true"] if report else [])])
 
 
 def program_of(module: ModuleOp) -> ProgramOp:
@@ -103,6 +114,8 @@ def compile_module(
     arch: str = "",
     start: str | None = None,
     measure: bool = False,
+    points: str = "hints",
+    report: bool = False,
     source: SourceText | None = None,
     observe: Observer | None = None,
 ) -> Path:
@@ -124,6 +137,8 @@ def compile_module(
         target=chosen.kind,
         arch=chosen.arch,
         measure=measure,
+        points=points,
+        report=report,
         source=source,
         observe=observe,
     )

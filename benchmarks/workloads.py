@@ -60,11 +60,11 @@ def _name(dtype: torch.dtype) -> str:
 
 
 def _dims(sizes: Sequence[Size], batch: int, length: int, name: str = "seq") -> tuple[IntVar, IntVar]:
-    """A batch from 1 to at least `batch`, and a length up to at least `length` that has the wanted ones as hints."""
+    """A batch from 1 to at least `batch`, and a length up to at least `length`, with the wanted ones as hints."""
     batches, lengths = (sorted(set(values)) for values in zip(*sizes, strict=True))
     return (
-        IntVar([1, max(batch, *batches)], name="batch"),
-        IntVar([1, *lengths, max(length, *lengths)], name=name),
+        IntVar([1, max(batch, *batches)], name="batch", hints=batches),
+        IntVar([1, max(length, *lengths)], name=name, hints=lengths),
     )
 
 
@@ -120,7 +120,8 @@ def vit(dtype: torch.dtype, layers: int, sizes: Sequence[Size]) -> Workload:
     peer = peer_bert.randomize(peer_vit.VisionTransformer(config)).to(dtype).eval()
     ours = our_vit.VisionTransformer(our_vit.ViTConfig(depth=layers, dtype=_name(dtype)))
     ours.name_parameter_tensor(separator=".")
-    batch = IntVar([1, max(64, *(b for b, _ in sizes))], name="batch")
+    batches = sorted({b for b, _ in sizes})
+    batch = IntVar([1, max(64, *batches)], name="batch", hints=batches)
     x = Tensor(shape=[batch, 3, side, side], dtype=_name(dtype), name="images", is_input=True)
     weights = _weight_bytes(peer)
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+from collections import Counter
 
 import pytest
 
@@ -36,3 +37,41 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 def pytest_configure(config: pytest.Config) -> None:
     # one cache for all test processes, kept between runs: objects are keyed by content
     os.environ.setdefault("AIT_CACHE_DIR", str(config.rootpath / "build" / "test-cache"))
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    _emulated_kernels(terminalreporter)
+    _imported_models(terminalreporter)
+
+
+def _emulated_kernels(terminalreporter: pytest.TerminalReporter) -> None:
+    """How many kernels of the GPU templates were executed on the CPU (tests/emulator)."""
+    kernels: dict[str, set[str]] = {}
+    for reports in terminalreporter.stats.values():
+        for report in reports:
+            for name, value in getattr(report, "user_properties", ()):
+                if name.startswith("emulated for "):
+                    kernels.setdefault(name, set()).update(value.split())
+    for name, found in sorted(kernels.items()):
+        counts = Counter(kernel.partition(":")[0] for kernel in found)
+        listed = ", ".join(f"{template.removesuffix('_kernel')} {n}" for template, n in sorted(counts.items()))
+        terminalreporter.write_line(f"{name}: {len(counts)} templates, {len(found)} kernels executed ({listed})")
+
+
+def _imported_models(terminalreporter: pytest.TerminalReporter) -> None:
+    """The imported models with their counts and their errors over those of PyTorch, both against float64."""
+    reports = [r for status in ("passed", "failed") for r in terminalreporter.stats.get(status, [])]
+    rows: list[list[str]] = []
+    for properties in (dict(r.user_properties) for r in reports if r.when == "call"):
+        if "model" not in properties:
+            continue
+        largest = [f"{max(r[i] for r in properties.get('ratios', [[0, 0]])):.2f}" for i in range(2)]
+        rows.append(
+            [properties["model"], str(properties["operations"]), *map(str, properties["counts"].values()), *largest]
+        )
+    if rows:
+        from benchmarks import measure  # PyTorch is loaded where it is needed
+
+        heads = ["imported model", "operations", "attentions", "norms", "launches", "max error ratio", "rmse ratio"]
+        terminalreporter.section("imported models")
+        terminalreporter.write_line(measure.table([heads, *sorted(rows)]))

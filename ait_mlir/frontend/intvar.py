@@ -109,15 +109,16 @@ class IntVar:
     >>> str(batch * 2 + 1)
     '2*batch + 1'
 
-    `values` are the smallest and the largest value; values between them are hints: sizes to tune for. Two IntVars of
-    one name are the same dim and must have the same range. A dim without a name gets one when the graph is built,
-    from the input and axis where it first appears. Raises `BuildError` for an empty or negative range.
+    `values` are the smallest and the largest value; values between them are hints: sizes to tune for. `hints` are
+    further ones, which may be the smallest or the largest value. Two IntVars of one name are the same dim and must have
+    the same range. A dim without a name gets one when the graph is built, from the input and axis where it first
+    appears. Raises `BuildError` for an empty or negative range, and for a hint outside of it.
     """
 
     expr: Expr
     symbols: Symbols
 
-    def __init__(self, values: Sequence[int] | int, name: str | None = None):
+    def __init__(self, values: Sequence[int] | int, name: str | None = None, hints: Sequence[int] = ()):
         bounds = sorted({values} if isinstance(values, int) else set(values))
         if not bounds or any(type(v) is not int for v in bounds):
             raise BuildError(f"an IntVar needs its smallest and largest value, two integers; found {values!r}")
@@ -128,8 +129,11 @@ class IntVar:
             self.expr, self.symbols = dims.const(bounds[0]), {}
             return
         symbol = f"{UNNAMED}{next(_serial)}" if name is None else _checked_name(name)
-        lo, *hints, hi = bounds
-        self.expr, self.symbols = dims.sym(symbol), {symbol: Symbol(symbol, name, lo, hi, tuple(hints))}
+        lo, *between, hi = bounds
+        if wrong := [n for n in hints if not lo <= n <= hi]:
+            raise BuildError(f"the hint {wrong[0]} is not between the smallest and the largest value, {lo} and {hi}")
+        sizes = tuple(sorted({*between, *hints}))
+        self.expr, self.symbols = dims.sym(symbol), {symbol: Symbol(symbol, name, lo, hi, sizes)}
 
     @classmethod
     def of(cls, expr: Expr, symbols: Symbols) -> IntVar:

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from ait_mlir.lowering.kernels.base import Target
 
 _SOURCE_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*")
+_INCLUDE = re.compile(r'^#include "(ait/[\w./]+)"', re.MULTILINE)
 _COMPILED = {".cc", ".cpp", ".cu", ".hip"}
 _ERROR_LINE = re.compile(r"(error|fatal|undefined reference|Killed|ptxas)", re.IGNORECASE)
 _SHOWN_ERROR_LINES = 12
@@ -53,23 +54,88 @@ def build_library(sources: Mapping[str, str], target: Target, workdir: str | os.
 
     Raises `ToolchainError` when the compiler is missing, `CompileError` with its first errors when it refuses a source.
     """
-    directory = Path(workdir).resolve()
+    library = build_with(toolchain(target.kind, target.arch), sources, workdir, f"compiling for {target.kind}")
+    output = Path(workdir).resolve() / "model.so"
+    copy_atomic(library, output)
+    return output
+
+
+def build_with(tools: Toolchain, sources: Mapping[str, str], workdir: str | os.PathLike[str], label: str) -> Path:
+    """The library of `sources` in the cache, made with any compiler and flags; the sources are left in `workdir`.
+
+    `tools.identity` tells apart what the sources include from elsewhere than `runtime/include`.
+    Raises like `build_library`.
+    """
+    return _build(tools, _library_units(sources, tools, Path(workdir).resolve()), label)
+
+
+def refused_sources(sources: Mapping[str, str], target: Target, workdir: str | os.PathLike[str]) -> set[str]:
+    """Compile each of `sources` into the cache; returns the names of those that the compiler refuses.
+
+    Raises `ToolchainError` when the compiler is missing.
+    """
+    tools = toolchain(target.kind, target.arch)
+    units = _library_units(sources, tools, Path(workdir).resolve())
+    missing = {f"o{i}.o": unit for i, unit in enumerate(units) if not unit.object.is_file()}
+    if not missing:
+        return set()
+    cache = cache_dir()
+    (cache / "tmp").mkdir(exist_ok=True)
+    scratch = Path(tempfile.mkdtemp(dir=cache / "tmp"))
+    try:
+        (scratch / "build.ninja").write_text(_ninja(tools, missing, None))
+        _ninja_output(scratch, tools, len(missing), "compiling kernels to time", keep_going=True)
+        for name, unit in missing.items():
+            if (scratch / name).is_file():
+                copy_atomic(scratch / name, unit.object)
+    finally:
+        shutil.rmtree(scratch, ignore_errors=True)
+    return {unit.source.name for unit in missing.values() if not unit.object.is_file()}
+
+
+def sources_digest(sources: Mapping[str, str], target: Target) -> str:
+    """A digest of all that the objects of `sources` are made of: text, headers (in full), compiler and flags."""
+    tools = toolchain(target.kind, target.arch)
+    include = cpp_root() / "include"
+    headers: dict[Path, None] = {}
+    for text in sources.values():
+        _closure(text, include, headers)
+    flags = (f for f in tools.compile_flags if f != str(include))
+    return _digest(
+        tools.identity,
+        *flags,
+        *(part for name in sorted(sources) for part in (name, sources[name])),
+        *(part for path in sorted(headers) for part in (str(path.relative_to(include)), _read(path))),
+    )
+
+
+def _closure(text: str, include: Path, found: dict[Path, None]) -> None:
+    """Add our headers that `text` includes, and those that they include."""
+    for name in _INCLUDE.findall(text):
+        path = include / name
+        if path not in found and path.is_file():
+            found[path] = None
+            _closure(_read(path), include, found)
+
+
+@functools.lru_cache(maxsize=512)
+def _read(path: Path) -> str:
+    return path.read_text()
+
+
+def _library_units(sources: Mapping[str, str], tools: Toolchain, directory: Path) -> list[_Unit]:
+    """Write the sources of a library; returns what is to be compiled."""
     directory.mkdir(parents=True, exist_ok=True)
     for name, text in sources.items():
         if not _SOURCE_NAME.fullmatch(name):
             raise CompileError(f"{name!r} cannot be the name of a source: expected letters, digits, '_', '.' and '-'")
         write_atomic(directory / name, text.encode())
-    tools = toolchain(target.kind, target.arch)
     shared = _digest(_tree(cpp_root() / "include"), *(text for name, text in sources.items() if not _is_compiled(name)))
-    units = [
+    return [
         _Unit(directory / name, _digest(tools.identity, *tools.compile_flags, shared, name, text))
         for name, text in sources.items()
         if _is_compiled(name)
     ]
-    library = _build(tools, units, f"compiling for {target.kind}")
-    output = directory / "model.so"
-    copy_atomic(library, output)
-    return output
 
 
 def build_runtime(kind: TargetKind) -> Path:
@@ -133,15 +199,17 @@ def _build(tools: Toolchain, units: list[_Unit], label: str) -> Path:
     return library
 
 
-def _ninja(tools: Toolchain, missing: Mapping[str, _Unit], objects: Iterable[str]) -> str:
+def _ninja(tools: Toolchain, missing: Mapping[str, _Unit], objects: Iterable[str] | None) -> str:
+    """The build file of the missing objects, and of the library of `objects` if there are some."""
     compile_command = [str(tools.compiler), *tools.compile_flags]
     link_command = [str(tools.compiler)]
     lines = [
         f"rule compile\n  command = {_command(compile_command)} -c $in -o $out",
         f"rule link\n  command = {_command(link_command)} $in -o $out {_command(tools.link_flags)}",
         *(f"build {name}: compile {_path(unit.source)}" for name, unit in missing.items()),
-        f"build model.so: link {' '.join(_path(Path(name)) for name in objects)}",
     ]
+    if objects is not None:
+        lines.append(f"build model.so: link {' '.join(_path(Path(name)) for name in objects)}")
     return "\n".join(lines) + "\n"
 
 
@@ -158,20 +226,28 @@ def _path(path: Path) -> str:
 
 
 def _run_ninja(scratch: Path, tools: Toolchain, missing: Mapping[str, _Unit], label: str) -> None:
+    status, output = _ninja_output(scratch, tools, len(missing) + 1, label)
+    if status != 0:
+        raise CompileError(_failure(output, missing))
+
+
+def _ninja_output(
+    scratch: Path, tools: Toolchain, steps: int, label: str, keep_going: bool = False
+) -> tuple[int, list[str]]:
+    """Run ninja; returns its exit status and its lines."""
     environment = {**os.environ, **dict(tools.environment), "NINJA_STATUS": "[%f/%t] "}
-    command = [str(find_ninja()), "-C", str(scratch), "-j", str(_jobs())]
+    command = [str(find_ninja()), "-C", str(scratch), "-j", str(_jobs()), *(("-k", "0") if keep_going else ())]
     output: list[str] = []
     with subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace", env=environment
     ) as process:
         assert process.stdout is not None
-        with _Progress(len(missing) + 1, label) as progress:
+        with _Progress(steps, label) as progress:
             for line in process.stdout:
                 output.append(line.rstrip("\n"))
                 if match := re.match(r"\[(\d+)/\d+\]", line):
                     progress.reached(int(match[1]))
-    if process.returncode != 0:
-        raise CompileError(_failure(output, missing))
+    return process.returncode, output
 
 
 def _failure(output: list[str], missing: Mapping[str, _Unit]) -> str:

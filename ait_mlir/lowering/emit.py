@@ -11,11 +11,11 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import cast
 
-from xdsl.dialects.builtin import IntegerAttr, ModuleOp
-from xdsl.ir import SSAValue
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Operation, SSAValue
 from xdsl.traits import SymbolTable
 
 from ait_mlir.dialects.ait.dtypes import BY_IR
@@ -33,8 +33,10 @@ from ait_mlir.dialects.ait_rt.buffers import (
 from ait_mlir.dialects.ait_rt.program import KernelOp, LaunchOp, ProgramOp
 from ait_mlir.dialects.ait_rt.types import BufferType
 from ait_mlir.ir.pipeline import PassError
+from ait_mlir.lowering.choices import RANGES, Config, Step, between_bytes, config_of, read_ranges, steps_of
 from ait_mlir.lowering.cpp import comment
-from ait_mlir.lowering.kernels import Arg, Emission, Target, kernel_of
+from ait_mlir.lowering.kernels import Arg, Emission, Kernel, Target, kernel_of
+from ait_mlir.lowering.kernels.base import row_major
 from ait_mlir.lowering.tables import Literal, ProgramTables, program_tables
 
 SUFFIX = {"cpu": ".cc", "cuda": ".cu", "rocm": ".hip"}
@@ -48,18 +50,61 @@ class Source:
     literals: dict[str, Literal] = field(default_factory=dict[str, Literal])
 
 
-def emit_program(module: ModuleOp, program: ProgramOp, target: Target) -> Source:
-    """Print a planned program; raises `PassError` for what is not planned or lowered."""
-    return _ProgramPrinter(module, program, target).run()
+def emit_program(module: ModuleOp, program: ProgramOp, target: Target, entry: str = "ait_model_get") -> Source:
+    """Print a planned program; raises `PassError` for what is not planned or lowered.
+
+    `entry` is the function that returns the table of the model. Programs with different entries may be one source file.
+    """
+    return _ProgramPrinter(module, program, target, entry).run()
+
+
+@dataclass(frozen=True)
+class _Call:
+    """A call of a kernel function: which operands of the launch it takes, -1 being the result of the call before.
+
+    `result` says where its result goes unless that is the launch's; `scratch` is the offset of its own workspace.
+    """
+
+    function: str
+    sources: tuple[int, ...]
+    result: str | None
+    scratch: str | None
+
+    def text(self, ins: Sequence[str], outs: Sequence[str], workspace: str, dims: Mapping[str, str]) -> str:
+        arguments = ["ctx", *(ins[s] if s >= 0 else workspace for s in self.sources)]
+        arguments += outs if self.result is None else [workspace]
+        arguments.append(workspace if self.scratch is None else f"{workspace} + {self.scratch}")
+        return f"if (int32_t status = {self.function}({', '.join([*arguments, *dims.values()])})) return status;"
+
+
+@dataclass(frozen=True)
+class _Calls:
+    """The calls of a launch, one list for each range of an axis."""
+
+    ways: list[list[_Call]]
+    axis: str = ""
+    upto: tuple[int, ...] = ()
+
+    def head(self, i: int) -> str | None:
+        """The head of the block that runs way i; None when it is the only one."""
+        if len(self.ways) == 1:
+            return None
+        start = "" if i == 0 else "else "
+        return f"{start}if ({self.axis} <= {self.upto[i]}) {{" if i < len(self.upto) else f"{start}{{"
+
+
+def _renamed(arg: Arg | None, name: str) -> Arg:
+    assert arg is not None
+    return replace(arg, name=name)
 
 
 class _ProgramPrinter:
-    def __init__(self, module: ModuleOp, program: ProgramOp, target: Target) -> None:
-        self.module, self.program, self.target = module, program, target
+    def __init__(self, module: ModuleOp, program: ProgramOp, target: Target, entry: str) -> None:
+        self.module, self.program, self.target, self.entry = module, program, target, entry
         self.scope = program.scope
         self.dims = {d.name: f"d{i}" for i, d in enumerate(self.scope.dims)}
         self.names: dict[SSAValue, str] = {}
-        self.kernels: dict[object, str] = {}
+        self.kernels: dict[object, _Calls] = {}
         self.declarations: list[str] = []
         self.lines: list[str] = []
         self.source = Source()
@@ -109,28 +154,56 @@ class _ProgramPrinter:
         kernel = SymbolTable.lookup_symbol(self.module, op.kernel_name)
         assert isinstance(kernel, KernelOp)
         key = (op.kernel_name, tuple((strides(v), is_constant(v)) for v in (*op.ins, *op.outs)))
-        function = self.kernels.get(key)
-        if function is None:
-            function = self.kernels[key] = self.kernel(kernel, op)
-        arguments = [self.names[v] for v in (*op.ins, *op.outs)]
-        arguments.append(self.names[op.workspace[0]] if op.workspace else "nullptr")
-        arguments += self.dims.values()
-        self.lines.append("")
-        self.lines.append(comment(describe(kernel)))
-        self.lines.append(f"if (int32_t status = {function}(ctx, {', '.join(arguments)})) return status;")
+        calls = self.kernels.get(key)
+        if calls is None:
+            calls = self.kernels[key] = self.calls(kernel, op)
+        workspace = self.names[op.workspace[0]] if op.workspace else "nullptr"
+        values = [self.names[v] for v in op.ins], [self.names[v] for v in op.outs]
+        self.lines += ["", comment(describe(kernel))]
+        for i, way in enumerate(calls.ways):
+            body = [call.text(*values, workspace, self.dims) for call in way]
+            head = calls.head(i)
+            self.lines += body if head is None else [head, *("  " + line for line in body), "}"]
 
-    def kernel(self, kernel: KernelOp, launch: LaunchOp) -> str:
-        """Write the file of a kernel for the strides of this launch; returns the name of its function."""
-        op = kernel.compute_op()
+    def calls(self, kernel: KernelOp, launch: LaunchOp) -> _Calls:
+        """Write the files of a kernel for the strides of this launch; returns how its functions are called."""
+        op, config = kernel.compute_op(), kernel.config
         ins = [Arg(f"a{i}", _tensor(v), strides(v), is_constant(v)) for i, v in enumerate(launch.ins)]
         outs = [Arg(f"o{i}", _tensor(v), strides(v)) for i, v in enumerate(launch.outs)]
-        config = {k: v.value.data for k, v in kernel.config.data.items() if isinstance(v, IntegerAttr)}
+        what = describe(kernel)
         try:
-            chosen = kernel_of(kernel.provider.data, op, self.target)
-            emission = chosen.emit(op, ins, outs, self.dims, config, self.target)
+            if kernel.provider.data != RANGES:
+                chosen = kernel_of(kernel.provider.data, op, self.target)
+                function = self.function(op, what, chosen, config_of(config), ins, outs)
+                return _Calls([[_Call(function, tuple(range(len(ins))), None, None)]])
+            choice = read_ranges(config)
+            ways = [self.way(steps_of(op, way, self.target), what, ins, outs) for way in choice.ways]
         except ValueError as e:
             raise PassError(f"@{kernel.sym_name.data}: {e}", launch) from e
-        text, name, declaration = kernel_file(derived_name(op), describe(kernel), emission, ins, outs, self.dims)
+        assert choice.axis is not None
+        return _Calls(ways, choice.axis.cpp(self.dims), choice.upto)
+
+    def way(self, steps: Sequence[Step], what: str, ins: Sequence[Arg], outs: Sequence[Arg]) -> list[_Call]:
+        """The functions of one of several ways to run a kernel."""
+        calls: list[_Call] = []
+        between: Arg | None = None
+        scratch = between_bytes(steps).cpp(self.dims) if len(steps) > 1 else None
+        for i, step in enumerate(steps):
+            mine = [_renamed(ins[s] if s >= 0 else between, f"a{j}") for j, s in enumerate(step.sources)]
+            last = i == len(steps) - 1
+            t = cast(TensorType, step.op.results[0].type)
+            results = list(outs) if last else [Arg("o0", t, row_major(t.dims))]
+            between = results[0]
+            function = self.function(step.op, what, step.kernel, step.config, mine, results)
+            calls.append(_Call(function, step.sources, None if last else "ws", scratch))
+        return calls
+
+    def function(
+        self, op: Operation, what: str, chosen: Kernel, config: Config, ins: Sequence[Arg], outs: Sequence[Arg]
+    ) -> str:
+        """Write the file of one function; returns its name."""
+        emission = chosen.emit(op, ins, outs, self.dims, config, self.target)
+        text, name, declaration = kernel_file(derived_name(op), what, emission, ins, outs, self.dims)
         host_only = all("/gpu/" not in i for i in emission.includes)
         self.source.files[name + (".cc" if host_only else SUFFIX[self.target.kind])] = text
         self.declarations.append(declaration)
@@ -142,12 +215,14 @@ class _ProgramPrinter:
             for i, (n, v) in enumerate(self.dims.items())
         ]
         body = "\n".join("  " + line if line else "" for line in [*dims, *self.lines])
+        inside = "" if self.entry == "ait_model_get" else f"{self.entry}_code"
         return f"""{comment(f"Program {self.program.sym_name.data} for {self.target.kind} ({self.target.arch}).")}
 #include "ait/context.h"
 #include "ait/dims.h"
 #include "ait/model_abi.h"
 
-{"".join(self.declarations)}
+{"".join(dict.fromkeys(self.declarations))}
+{f"namespace {inside} {{" if inside else ""}
 namespace {{
 
 {tables.text(self.dims, self.program.arena_size, self.program.sym_name.data, self.target.kind)}
@@ -162,7 +237,8 @@ int32_t run(const ait_run_v1* r) {{
 {tables.model()}
 }}  // namespace
 
-extern "C" const ait_model_v1* ait_model_get() {{ return &kModel; }}
+extern "C" const ait_model_v1* {self.entry}() {{ return &kModel; }}
+{"}" if inside else ""}
 """
 
 

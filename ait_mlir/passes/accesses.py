@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import cast
 
-from xdsl.dialects.builtin import DictionaryAttr, IntegerAttr, ModuleOp
+from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation, SSAValue
 from xdsl.traits import SymbolTable
 
@@ -30,7 +30,7 @@ from ait_mlir.dialects.ait_rt.buffers import (
 from ait_mlir.dialects.ait_rt.program import KernelOp, LaunchOp, ProgramOp
 from ait_mlir.dialects.ait_rt.types import BufferType
 from ait_mlir.dims import DimError, Expr, Scope, const
-from ait_mlir.lowering.kernels import kernel_of
+from ait_mlir.lowering.choices import choice_problem, chosen_kernel
 from ait_mlir.passes.target import target_of
 
 Problem = tuple[str, Operation]
@@ -131,24 +131,16 @@ def write_problems(place: Place, scope: Scope) -> Iterator[str]:
             yield f"writes {place.name} through strides {shape_text(place.strides)}: several elements in one place"
 
 
-def config_problem(config: DictionaryAttr) -> str | None:
-    """Why something is no configuration of a kernel."""
-    wrong = next(((k, v) for k, v in config.data.items() if not isinstance(v, IntegerAttr)), None)
-    return None if wrong is None else f"configuration {wrong[0]!r} of the kernel is {wrong[1]}, expected an integer"
-
-
 def launch_problems(launch: LaunchOp, module: ModuleOp, places: dict[SSAValue, Place], scope: Scope) -> Iterator[str]:
     """Why the kernel of a launch cannot run on these buffers."""
     kernel = SymbolTable.lookup_symbol(module, launch.kernel_name)
     assert isinstance(kernel, KernelOp)
     op, name = kernel.compute_op(), f"@{launch.kernel_name}"
-    try:
-        chosen = kernel_of(kernel.provider.data, op, target_of(module))
-    except ValueError as error:
-        yield f"{name}: {error}"
-        return
-    if (problem := config_problem(kernel.config)) is not None:
+    provider, target = kernel.provider.data, target_of(module)
+    if (problem := choice_problem(provider, kernel.config, op, target)) is not None:
         yield f"{name}: {problem}"
+        return
+    chosen = chosen_kernel(provider, kernel.config, op, target)
     for i, value in enumerate((*launch.ins, *launch.outs)):
         place = places[value]
         if isinstance(value.owner, ViewOp) and not chosen.accepts(op, i, place.strides, scope):

@@ -20,14 +20,14 @@ from ait_mlir.dialects.ait.data import ConstantOp, GraphOp, OutputOp, ParamOp
 from ait_mlir.dialects.ait.naming import derived_name
 from ait_mlir.dialects.ait.traits import View
 from ait_mlir.dialects.ait.types import KernelAttr, tensor_type
-from ait_mlir.dialects.ait.view import ConcatOp, ExpandOp, PermuteOp, ReshapeOp, SliceOp, SplitOp
+from ait_mlir.dialects.ait.view import ConcatOp, ReshapeOp
 from ait_mlir.dialects.ait_rt import buffers as rt
 from ait_mlir.dialects.ait_rt.program import KernelOp, LaunchOp, ProgramOp, ReturnOp
 from ait_mlir.dialects.ait_rt.types import BufferType
 from ait_mlir.dims import Scope, const
 from ait_mlir.ir.pipeline import PassError
-from ait_mlir.lowering.kernels import kernel_of
-from ait_mlir.passes.strides import ZERO, Strided
+from ait_mlir.lowering.choices import chosen_kernel
+from ait_mlir.passes.strides import ZERO, Strided, through
 from ait_mlir.passes.target import target_of
 
 
@@ -141,33 +141,13 @@ class Bufferizer:
             self.concat(op)
             return
         place = self.places[op.operands[0]]
-        if isinstance(op, SplitOp):
-            self.split(op, place)
-            return
-        dims = tensor_type(op.results[0]).dims
-        found: Strided | None
-        if isinstance(op, PermuteOp):
-            found = place.view.permute(op.order())
-        elif isinstance(op, ExpandOp):
-            found = place.view.expand(dims)
-        elif isinstance(op, SliceOp):
-            found = place.view.slice(op.offsets.data, dims)
-        elif isinstance(op, ReshapeOp):
-            found = place.view.reshape(dims, self.scope)
-            if found is None:
-                whole = self.row_major(op.input)
-                found, place = Strided.whole(dims), Place(whole, place.view)
-        else:
-            raise PassError(f"{op.name} has no view", op)
-        self.places[op.results[0]] = Place(place.root, found)
-
-    def split(self, op: SplitOp, place: Place) -> None:
-        axis, at = op.dim.value.data, ZERO
         for result in op.results:
-            dims = tensor_type(result).dims
-            offsets = tuple(at if i == axis else ZERO for i in range(len(dims)))
-            self.places[result] = Place(place.root, place.view.slice(offsets, dims))
-            at = at + dims[axis]
+            found = through(op, result, place.view, self.scope)
+            if found is None:
+                assert isinstance(op, ReshapeOp)
+                whole = self.row_major(op.input)
+                found, place = Strided.whole(tensor_type(result).dims), Place(whole, place.view)
+            self.places[result] = Place(place.root, found)
 
     def concat(self, op: ConcatOp) -> None:
         t = tensor_type(op.output)
@@ -196,7 +176,7 @@ class Bufferizer:
         if not isinstance(choice, KernelAttr):
             raise PassError(f"{op.name} has no kernel; run the pass 'select' first", op)
         kernel = self.kernel(op, choice)
-        chosen = kernel_of(choice.provider.data, op, target_of(self.module))
+        chosen = chosen_kernel(choice.provider.data, choice.config, op, target_of(self.module))
         ins = [self.operand(v, chosen.panels(op, i)) for i, v in enumerate(op.operands)]
         outs = [self.emit(rt.AllocOp(BufferType.of(tensor_type(r)))) for r in op.results]
         for result, buffer in zip(op.results, outs, strict=True):

@@ -1,47 +1,40 @@
-"""Choose kernels by time: each candidate is compiled as a model of its own and run on the card that is there.
+"""Choose kernels by time: from what was measured before, from what the package brings, and, if asked to, by measuring.
 
-Plain timing: mean of replays in a graph, warm caches, at the hints of the dims (their maximum without hints). A
-candidate's score is
-the geometric mean over these points of its time over the best one there.
+Each op is a task (tasks.py) with candidates (candidates.py). At some values of the dims, the points, each candidate is
+timed as it runs in a model (meter.py, race.py); from the times follows one kernel for all sizes, or several over ranges
+of sizes (ranges.py). Where neighbouring points disagree, the place where they change is looked for in between.
 """
 
 from __future__ import annotations
 
-import itertools
+import functools
+import hashlib
+import json
 import math
-import os
-import tempfile
-from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
 
-import numpy as np
-from xdsl.dialects.builtin import ModuleOp
-from xdsl.ir import Operation
-
-from ait_mlir.dialects.ait.types import scope_of
-from ait_mlir.dims import Scope
-from ait_mlir.errors import AitError, ToolchainError
+from ait_mlir.dialects.ait.data import GraphOp
+from ait_mlir.dialects.ait.types import tensor_type
+from ait_mlir.dims import Expr, Scope, parse
 from ait_mlir.ir.pipeline import PassError
+from ait_mlir.lowering.choices import Choice, Way, packs, steps_of
 from ait_mlir.lowering.kernels import Target
-from ait_mlir.lowering.toolchain import detect_cuda_arch
-from ait_mlir.passes.fragments import place, standalone
-from ait_mlir.passes.select import Candidate, by_estimate, kernel_attr
-from ait_mlir.passes.target import set_target
+from ait_mlir.lowering.toolchain import cpp_root, detect_cuda_arch, toolchain
+from ait_mlir.passes.candidates import Candidate, points_of, worth_timing
+from ait_mlir.passes.meter import DeviceMeter, Meter
+from ait_mlir.passes.ranges import Measured, Times, axis_of, choose
+from ait_mlir.passes.tasks import Point, Task, substituted
+from ait_mlir.passes.timings import METHOD, Record, Setting, Shipped, TimingCache, TimingKey, digest_of, shipped_for
 
-MAX_POINTS = 4
-REPEAT = 20
-_SEED = 20
+CLOSE = 1.3
+"""Where a range ends is looked for among candidates that are within this ratio of the best on one side of it."""
+BISECTIONS = 3
 
-
-@dataclass
-class Timed:
-    """A candidate with its seconds at each point."""
-
-    candidate: Candidate
-    seconds: list[float]
+Known = dict[Point, dict[Way, Times | None]]
+"""Times by point and way; None for a way that cannot run."""
 
 
 def require_device(target: Target) -> None:
@@ -54,93 +47,282 @@ def require_device(target: Target) -> None:
         raise PassError("kernels for rocm cannot be measured: there is no runtime library for it; leave out measure")
 
 
-def by_time(op: Operation, found: Sequence[Candidate], target: Target) -> Candidate:
-    """The candidate with the best score; the estimate decides when there is one candidate, or none of them can be run
-    alone."""
-    if len(found) == 1:
-        return found[0]
-    timed = [t for t in measure(op, found, target) if t.seconds]
-    if not timed:
-        return by_estimate(op, found, target)
-    best = [min(column) for column in zip(*(t.seconds for t in timed), strict=True)]
-    return min(timed, key=lambda t: sum(math.log(s / b) for s, b in zip(t.seconds, best, strict=True))).candidate
+def static_digest(text: str, point: Point) -> str:
+    """The digest of the static text of a task, from its text and a point."""
+    from ait_mlir.ir.parser import parse_source
+    from ait_mlir.ir.source import SourceText
+    from ait_mlir.universe import context
+
+    module = parse_source(context(), SourceText("<task>", text))
+    graph = next(op for op in module.ops if isinstance(op, GraphOp))
+    return digest_of(str(substituted(graph, {f"d{i}": n for i, n in enumerate(point)}, Scope())))
 
 
-def measure(op: Operation, found: Sequence[Candidate], target: Target) -> list[Timed]:
-    """Compile every candidate (in parallel) and time it; one that cannot be built or run has no times."""
-    with tempfile.TemporaryDirectory(prefix="ait_measure_") as folder:
-        with ThreadPoolExecutor(max(1, min(len(found), os.cpu_count() or 1))) as pool:
-            outputs = [Path(folder) / f"{i}.ait" for i in range(len(found))]
-            paths = list(pool.map(_build, itertools.repeat(op), found, itertools.repeat(target), outputs))
-        points = sample_points(scope_of(op))
-        return [Timed(c, _time(p, points) if p is not None else []) for c, p in zip(found, paths, strict=True)]
+def axis_for(task: Task) -> Expr:
+    """What the size of a task is measured by."""
+    return axis_of(tensor_type(task.op.results[0]).dims)
 
 
-def sample_points(scope: Scope) -> list[dict[str, int]]:
-    """The values of the dims to measure at: all combinations of hints, at most `MAX_POINTS`, evenly taken."""
-    choices = [[(d.name, v) for v in (d.hints or (d.hi,))] for d in scope.dims]
-    points = [dict(p) for p in itertools.product(*choices)]
-    step = max(1, math.ceil(len(points) / MAX_POINTS))
-    return points[::step]
+@functools.cache
+def current_setting(kind: str) -> Setting:
+    """The card, the driver and the libraries of this machine."""
+    from ait_mlir.host import card
+    from ait_mlir.host.cpu import cpu_fields
+    from ait_mlir.runtime.loading import cublaslt_candidates, cudnn_candidates, openblas_candidates
+
+    compiler = toolchain("cuda", detect_cuda_arch() or "sm_90a") if kind == "cuda" else toolchain("cpu", "native")
+    version = next((line for line in compiler.identity.splitlines() if "release" in line or "gcc" in line), "")
+    if kind == "cuda":
+        libraries = card.library_versions([*cublaslt_candidates(), *cudnn_candidates()])
+        return Setting(card.card_name(), card.driver_version(), version.strip(), libraries)
+    name = cpu_fields().get("model name", "cpu")
+    return Setting(name, "", version.strip(), card.library_versions(openblas_candidates()))
 
 
-def module_of(op: Operation, candidate: Candidate, target: Target) -> ModuleOp:
-    """A module whose graph is the op alone, on the candidate's kernels."""
-    graph, alone = standalone(op)
-    for part, (kernel, config) in zip(place(alone, candidate.fragment.cut), candidate.kernels, strict=True):
-        part.attributes["kernel"] = kernel_attr(kernel, config)
-    module = ModuleOp([graph])
-    set_target(module, target)
-    return module
+@functools.cache
+def compiler_digest() -> str:
+    """A digest of all code that candidates come from: the lowering, the passes and the headers."""
+    package = Path(__file__).resolve().parents[1]
+    roots = [package / "lowering", package / "passes", package / "rewrites", cpp_root() / "include", cpp_root() / "src"]
+    digest = hashlib.sha256()
+    for path in sorted(p for root in roots for p in root.rglob("*") if p.is_file() and p.suffix != ".pyc"):
+        digest.update(f"{path.name}\0".encode() + path.read_bytes())
+    return digest.hexdigest()
 
 
-def _build(op: Operation, candidate: Candidate, target: Target, output: Path) -> Path | None:
-    from ait_mlir.driver import compile_module
+@dataclass
+class Selector:
+    """Chooses for the tasks of a graph by time.
 
-    try:
-        module = module_of(op, candidate, target)
-        return compile_module(module, target.kind, arch=target.arch, start="selected", output=output)
-    except ToolchainError:
-        raise
-    except AitError:
+    `meter` times what is not known; without one, what is known decides alone, and a task of which nothing is known gets
+    no choice.
+    """
+
+    target: Target
+    setting: Setting
+    cache: TimingCache | None
+    shipped: Shipped | None
+    meter: Meter | None = None
+    strategies: Sequence[str] = ("hints",)
+    log: list[str] = field(default_factory=list[str])
+
+    def choose(self, tasks: Sequence[Task]) -> list[Choice | None]:
+        """A choice for each task; None where nothing is known and nothing can be measured."""
+        if self.meter is None:
+            return [self._from_shipped(task) for task in tasks]
+        found: list[Choice | None] = [self._remembered(task) for task in tasks]
+        left = [i for i, choice in enumerate(found) if choice is None]
+        if left:
+            points = [points_of(tasks[i].scope, self.strategies) for i in left]
+            offers = [worth_timing(tasks[i], p, self.target) for i, p in zip(left, points, strict=True)]
+            known = [self._known(tasks[i], p, o) for i, p, o in zip(left, points, offers, strict=True)]
+            wanted = [
+                (tasks[i], c.way)
+                for i, offer, times in zip(left, offers, known, strict=True)
+                for c in offer
+                if len(offer) > 1 and any(c.way not in at for at in times.values())
+            ]
+            if wanted:
+                self.meter.build(wanted)
+            for i, offer, times in zip(left, offers, known, strict=True):
+                found[i] = self._measure(tasks[i], offer, times)
+                self._remember(tasks[i], found[i])
+        return found
+
+    # ** without a card **
+
+    def _from_shipped(self, task: Task) -> Choice | None:
+        """By the times that come with the package: at all points in range for a task with dims, else at its numbers."""
+        if self.shipped is None:
+            return None
+        records = [
+            r
+            for r in self.shipped.by_op.get(task.text, [])
+            if all(d.lo <= n <= d.hi for d, n in zip(task.scope.dims, r.point, strict=True))
+        ]
+        measured = [Measured(self._place(task, r.point), {w: t for w, (t, _) in r.times.items()}) for r in records]
+        if not measured:
+            for point in points_of(task.scope, self.strategies):
+                if (record := self.shipped.by_static.get(digest_of(task.static_text(point)))) is not None:
+                    measured.append(Measured(self._place(task, point), {w: t for w, (t, _) in record.times.items()}))
+        return self._choose(task, measured, None)
+
+    # ** with a card **
+
+    def _measure(self, task: Task, offer: Sequence[Candidate], known: Known) -> Choice | None:
+        assert self.meter is not None
+        if len(offer) <= 1:
+            return Choice((offer[0].way,)) if offer else None
+        ways = [c.way for c in offer]
+        for point, times in known.items():
+            self._time(task, point, [w for w in ways if w not in times], times)
+        choice = self._choose(task, self._measured(task, known), ways)
+        for _ in range(BISECTIONS):
+            middle = self._middle(task, choice, known)
+            if middle is None:
+                break
+            close = [w for w in ways if any(_is_close(w, times) for times in known.values())]
+            known[middle] = self._known_at(task, middle, close)
+            self._time(task, middle, [w for w in close if w not in known[middle]], known[middle])
+            choice = self._choose(task, self._measured(task, known), ways)
+        self._report(task, choice, known)
+        return choice
+
+    def _time(self, task: Task, point: Point, ways: Sequence[Way], times: dict[Way, Times | None]) -> None:
+        """Measure the ways that are not known, and keep the times."""
+        assert self.meter is not None
+        if not ways:
+            return
+        estimate = _estimate(task, point, ways, self.target)
+        found = self.meter.race(task, point, ways, estimate)
+        for way in ways:
+            times[way] = found.get(way)
+        if self.cache is not None:
+            rows = {key: times[way] for way in ways if (key := self._key(task, point, way)) is not None}
+            self.cache.keep_times(rows)
+
+    def _known(self, task: Task, points: Sequence[Point], offer: Sequence[Candidate]) -> Known:
+        return {p: self._known_at(task, p, [c.way for c in offer]) for p in points}
+
+    def _known_at(self, task: Task, point: Point, ways: Sequence[Way]) -> dict[Way, Times | None]:
+        """What cache and package know of the ways at a point, for this code and this setting."""
+        keys = {key: way for way in ways if (key := self._key(task, point, way)) is not None}
+        times: dict[Way, Times | None] = {}
+        if self.shipped is not None and self.shipped.setting == self.setting:
+            record = next((r for r in self.shipped.by_op.get(task.text, []) if r.point == point), None)
+            for key, way in keys.items():
+                if record is not None and way in record.times and record.times[way][1] == key.source[:16]:
+                    times[way] = record.times[way][0]
+        if self.cache is not None:
+            times |= {keys[key]: t for key, t in self.cache.times(keys).items()}
+        return times
+
+    def _key(self, task: Task, point: Point, way: Way) -> TimingKey | None:
+        assert self.meter is not None
+        source = self.meter.source(task, way)
+        if source is None:
+            return None
+        return TimingKey(task.text, ",".join(map(str, point)), way.text, source, self.setting)
+
+    def _middle(self, task: Task, choice: Choice | None, known: Known) -> Point | None:
+        """A point between two measured ones at which the choice changes, unless they are close already."""
+        if choice is None or len(choice.ways) == 1:
+            return None
+        for limit in choice.upto:
+            low = max((p for p in known if self._place(task, p) <= limit), key=lambda p: self._place(task, p))
+            high = min((p for p in known if self._place(task, p) > limit), key=lambda p: self._place(task, p))
+            middle = tuple(round(math.sqrt(a * b)) for a, b in zip(low, high, strict=True))
+            places = [self._place(task, p) for p in (low, middle, high)]
+            if middle not in known and places[0] * 1.5 < places[2] and places[0] < places[1] < places[2]:
+                return middle
         return None
 
+    # ** both **
 
-def _time(path: Path, points: Sequence[dict[str, int]]) -> list[float]:
-    from ait_mlir.runtime import Model
-    from ait_mlir.runtime.data import AITData
+    def _choose(self, task: Task, measured: Sequence[Measured], order: Sequence[Way] | None) -> Choice | None:
+        if order is None:  # the ways of shipped times, the fastest first
+            total: dict[Way, float] = {}
+            for m in measured:
+                for way, t in m.times.items():
+                    total[way] = total.get(way, 0.0) + t.seconds
+            order = [w for w in sorted(total, key=lambda w: (total[w], w.text)) if self._can_be_trusted(task, w)]
+        fitting = set(order)
+        places: dict[int, list[Measured]] = {}
+        for m in measured:
+            places.setdefault(m.at, []).append(m)
+        merged = [Measured(at, _merged([m.times for m in same], fitting)) for at, same in places.items()]
+        places_with_times = [m for m in merged if m.times]
+        choice = choose(places_with_times, order, axis_for(task))
+        if choice is not None and len(choice.ways) > 1 and any(self._packs(task, w) for w in choice.ways):
+            return choose(places_with_times, order, axis_for(task), switch=math.inf)
+        return choice
 
-    seconds: list[float] = []
-    try:
-        with Model(path) as model:
-            for point in points:
-                inputs: dict[str, AITData] = {}
-                outputs: dict[str, AITData] = {}
-                try:
-                    for name, shape in model.input_shapes(point).items():
-                        inputs[name] = model.numpy_to_ait_data(_random(shape, model.get_input_dtype(name)))
-                    for name, shape in model.output_shapes(point).items():
-                        zeros = np.zeros(shape, _numpy(model.get_output_dtype(name)))
-                        outputs[name] = model.numpy_to_ait_data(zeros)
-                    graph_mode = model.target == "cuda"
-                    mean, _, _ = model.benchmark(inputs, outputs, REPEAT, graph_mode=graph_mode)
-                    seconds.append(mean * 1e-3)
-                finally:
-                    for data in (*inputs.values(), *outputs.values()):
-                        model.free_memory(data.data_ptr)
-    except AitError:
-        return []
-    return seconds
+    def _packs(self, task: Task, way: Way) -> bool:
+        return any(packs(s.kernel, s.op) for s in steps_of(task.op, way, self.target))
+
+    def _can_be_trusted(self, task: Task, way: Way) -> bool:
+        """Whether a way that was measured elsewhere is one that the op has today, with nothing that may be missing."""
+        try:
+            steps = steps_of(task.op, way, self.target)
+        except ValueError:
+            return False
+        return all(
+            not s.kernel.only_timed and s.kernel.config_problem(s.op, s.config, self.target) is None for s in steps
+        )
+
+    def _measured(self, task: Task, known: Known) -> list[Measured]:
+        return [
+            Measured(self._place(task, p), {w: t for w, t in times.items() if t is not None})
+            for p, times in known.items()
+        ]
+
+    def _place(self, task: Task, point: Point) -> int:
+        return axis_for(task).evaluate(task.environment(point))
+
+    def _choice_key(self, task: Task) -> str:
+        parts = [task.text, str(task.scope), list(self.strategies), asdict(self.setting), compiler_digest(), METHOD]
+        shipped = None if self.shipped is None else asdict(self.shipped.setting)
+        return hashlib.sha256(json.dumps([*parts, shipped, self.target.arch]).encode()).hexdigest()
+
+    def _remembered(self, task: Task) -> Choice | None:
+        text = None if self.cache is None else self.cache.choice(self._choice_key(task))
+        if text is None:
+            return None
+        ways, upto, axis = json.loads(text)
+        return Choice(tuple(Way.read(json.dumps(w)) for w in ways), tuple(upto), None if axis is None else parse(axis))
+
+    def _remember(self, task: Task, choice: Choice | None) -> None:
+        if self.cache is None or choice is None:
+            return
+        ways = [json.loads(w.text) for w in choice.ways]
+        axis = None if choice.axis is None else str(choice.axis)
+        self.cache.keep_choice(self._choice_key(task), json.dumps([ways, choice.upto, axis]))
+
+    def _report(self, task: Task, choice: Choice | None, known: Known) -> None:
+        self.log.append(f"{task.op.name} {', '.join(map(str, task.op.operand_types))}")
+        for point, times in sorted(known.items()):
+            ran = sorted(((t, w) for w, t in times.items() if t is not None), key=lambda item: item[0].seconds)
+            for t, way in ran[:3]:
+                self.log.append(f"  {point}: {t.seconds * 1e6:.2f} us +-{t.spread:.1%} {way.describe()}")
+        self.log.append(f"  chosen: {'by estimate' if choice is None else choice.describe()}")
 
 
-def _numpy(dtype: str) -> np.dtype[Any]:
-    from ait_mlir.runtime.data import numpy_dtype
+def _estimate(task: Task, point: Point, ways: Sequence[Way], target: Target) -> float:
+    """A guess of the seconds of one run, for how many runs to take."""
+    from ait_mlir.passes.candidates import best_by_estimate, candidates
 
-    return numpy_dtype(dtype)
+    found = list(candidates(task.at(point), target))
+    return best_by_estimate(found).estimate if found else 1e-5
 
 
-def _random(shape: tuple[int, ...], dtype: str) -> np.ndarray[Any, Any]:
-    rng = np.random.default_rng(_SEED)
-    if dtype in ("int32", "int64", "int8", "bool"):
-        return rng.integers(0, 2, shape).astype(_numpy(dtype))
-    return rng.standard_normal(shape, dtype=np.float32).astype(_numpy(dtype))
+def _is_close(way: Way, times: Mapping[Way, Times | None]) -> bool:
+    mine = times.get(way)
+    best = min((t.seconds for t in times.values() if t is not None), default=0.0)
+    return mine is not None and mine.seconds <= CLOSE * best
+
+
+def _merged(columns: Sequence[Mapping[Way, Times]], ways: set[Way]) -> dict[Way, Times]:
+    """The times of ways that ran in every column: geometric means."""
+    common = [w for w in columns[0] if w in ways and all(w in c for c in columns)]
+    return {
+        w: Times(
+            math.exp(sum(math.log(c[w].seconds) for c in columns) / len(columns)), max(c[w].spread for c in columns)
+        )
+        for w in common
+    }
+
+
+def selector(target: Target, measure: bool, strategies: Sequence[str] = ("hints",)) -> Selector:
+    """The selector for a target; with `measure`, `require_device` has been asked."""
+    shipped = shipped_for(target.arch) if target.kind == "cuda" else None
+    if not measure:
+        return Selector(target, Setting("", "", "", ""), None, shipped, strategies=strategies)
+    return Selector(target, current_setting(target.kind), TimingCache(), shipped, DeviceMeter(target), strategies)
+
+
+def show(lines: Sequence[str]) -> None:
+    """Print what was measured, on standard error."""
+    print("\n".join(lines), file=sys.stderr, flush=True)
+
+
+__all__ = ["Record", "Selector", "current_setting", "require_device", "selector", "show"]

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ait_mlir.dialects.ait.types import Shape
+from xdsl.ir import Operation, SSAValue
+
+from ait_mlir.dialects.ait.types import Shape, tensor_type
+from ait_mlir.dialects.ait.view import ExpandOp, PermuteOp, ReshapeOp, SliceOp, SplitOp
 from ait_mlir.dialects.ait_rt.buffers import contiguous_strides, is_contiguous
 from ait_mlir.dims import Expr, Scope, const
 
@@ -83,3 +86,24 @@ class Strided:
 def _smaller(have: Expr, want: Expr, scope: Scope) -> bool:
     """Whether the old group should grow: it is not known to be at least as large as the new one."""
     return not scope.le(want, have)
+
+
+def through(op: Operation, result: SSAValue, view: Strided, scope: Scope) -> Strided | None:
+    """What the view op `op` makes of `view`, its operand, for one of its results; None where there are no strides."""
+    dims = tensor_type(result).dims
+    if isinstance(op, PermuteOp):
+        return view.permute(op.order())
+    if isinstance(op, ExpandOp):
+        return view.expand(dims)
+    if isinstance(op, SliceOp):
+        return view.slice(op.offsets.data, dims)
+    if isinstance(op, ReshapeOp):
+        return view.reshape(dims, scope)
+    if isinstance(op, SplitOp):
+        axis, at = op.dim.value.data, ZERO
+        for other in op.results:
+            if other is result:
+                break
+            at = at + tensor_type(other).dims[axis]
+        return view.slice(tuple(at if i == axis else ZERO for i in range(len(dims))), dims)
+    raise ValueError(f"{op.name} has no view")

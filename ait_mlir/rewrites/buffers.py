@@ -18,7 +18,7 @@ from ait_mlir.dialects.ait_rt.buffers import AllocOp, CopyOp, DestinationOp, Vie
 from ait_mlir.dialects.ait_rt.program import KernelOp, LaunchOp
 from ait_mlir.dialects.ait_rt.types import BufferType
 from ait_mlir.dims import Scope, const
-from ait_mlir.lowering.kernels import kernel_of
+from ait_mlir.lowering.choices import chosen_kernel
 from ait_mlir.passes.target import target_of
 from ait_mlir.rewrites.engine.constraints import CONSTRAINTS
 from ait_mlir.rewrites.engine.driver import Rewriter
@@ -99,7 +99,8 @@ def launch_accepts(use: Use, strides: Shape, scope: Scope) -> bool:
     module = kernel.parent_op()
     assert isinstance(module, ModuleOp)
     op = kernel.compute_op()
-    return kernel_of(kernel.provider.data, op, target_of(module)).accepts(op, use.index, strides, scope)
+    chosen = chosen_kernel(kernel.provider.data, kernel.config, op, target_of(module))
+    return chosen.accepts(op, use.index, strides, scope)
 
 
 def is_write(use: Use) -> bool:

@@ -64,6 +64,12 @@ class Device {
   /// Records what `body` launches on the stream it is given, without running it. Null where the device has no graphs, or if recording
   /// failed (the device is usable after it).
   virtual std::unique_ptr<Graph> record(const std::function<bool(void* stream)>& body) = 0;
+
+  /// Seconds that what `body` launches on the default stream takes, with `lead` launched just before, so that the device is at work
+  /// while the host launches `body`. Returns when both are done.
+  virtual double seconds(const std::function<void()>& lead, const std::function<void()>& body) = 0;
+  /// Bytes of the last cache before memory.
+  virtual size_t cache_bytes() = 0;
 };
 
 /// @brief Makes a device current for a scope.

@@ -73,15 +73,15 @@ Shapes::Shapes(const ait_model_v1& table, const int64_t* dims) : num_inputs_(sta
   table.shapes(dims, values_.data());
 }
 
-Library::Library(const std::string& path) {
+Library::Library(const std::string& path, const std::string& symbol) {
   handle_ = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (handle_ == nullptr) {
     const char* reason = dlerror();
     fail(ErrorKind::kArtifact, "the model library cannot be loaded: ", reason == nullptr ? path.c_str() : reason);
   }
   try {
-    const auto get = reinterpret_cast<ait_model_get_fn>(dlsym(handle_, "ait_model_get"));
-    if (get == nullptr) fail(ErrorKind::kArtifact, path, " is not a model library: it does not export ait_model_get");
+    const auto get = reinterpret_cast<ait_model_get_fn>(dlsym(handle_, symbol.c_str()));
+    if (get == nullptr) fail(ErrorKind::kArtifact, path, " is not a model library: it does not export ", symbol);
     table_ = get();
     if (table_ == nullptr || table_->version != AIT_MODEL_ABI_VERSION) {
       fail(ErrorKind::kArtifact, path, " has model ABI version ", table_ == nullptr ? 0 : table_->version,

@@ -29,7 +29,8 @@ class Shapes {
 /// @brief Owns the handle of a model library. Throws an Error of kind kArtifact if it is none, or not for this runtime.
 class Library {
  public:
-  explicit Library(const std::string& path);
+  /// `symbol` is the function that returns the table: a library of candidates has several.
+  explicit Library(const std::string& path, const std::string& symbol = "ait_model_get");
   ~Library();
   Library(const Library&) = delete;
   Library& operator=(const Library&) = delete;

@@ -3,34 +3,11 @@
 #include <algorithm>
 #include <cstring>
 
-#include "ait/gemm_service.h"
 #include "error.h"
+#include "services.h"
 
 namespace ait::runtime {
 namespace {
-
-/// The C table that the model library calls back, for one run.
-class Services {
- public:
-  Services() : table_{1, this, &Services::gemm, &Services::fail} {}
-  Services(const Services&) = delete;
-  Services& operator=(const Services&) = delete;
-
-  const ait_services_v1* table() const { return &table_; }
-  const std::string& error() const { return error_; }
-
- private:
-  static int32_t gemm(void* self, const ait_gemm_v1* args, void* stream) {
-    return library_gemm(args, stream, &static_cast<Services*>(self)->error_);
-  }
-  static int32_t fail(void* self, const char* message) {
-    static_cast<Services*>(self)->error_ = message;
-    return 1;
-  }
-
-  ait_services_v1 table_;
-  std::string error_;
-};
 
 int positive(int num_runtimes) {
   if (num_runtimes < 1) fail(ErrorKind::kInput, "num_runtimes is ", num_runtimes, ", expected at least 1");

@@ -21,6 +21,7 @@
 #include "config.h"
 #include "error.h"
 #include "model.h"
+#include "timing.h"
 
 namespace ait::runtime {
 namespace {
@@ -190,10 +191,67 @@ ffi::Module create(const ffi::String& library, int num_runtimes, int device) {
   return guarded([&] { return ffi::Module(ffi::make_object<ModelModule>(std::string(library), num_runtimes, device)); });
 }
 
-void configure(const ffi::Array<ffi::String>& gemm_libraries) {
-  std::vector<std::string> candidates;
-  for (const ffi::String& candidate : gemm_libraries) candidates.emplace_back(candidate);
-  set_gemm_library_candidates(std::move(candidates));
+/// Times candidates: `add(path, symbol) -> reason or ""`, `sample(index) -> seconds`.
+class TimingModule : public ffi::ModuleObj {
+ public:
+  explicit TimingModule(std::shared_ptr<Timing> timing) : timing_(std::move(timing)) {}
+
+  const char* kind() const override { return "ait_timing"; }
+  int GetPropertyMask() const override { return ffi::Module::kRunnable; }
+
+  ffi::Optional<ffi::Function> GetFunction(const ffi::String& name) override {
+    const std::shared_ptr<Timing> timing = timing_;
+    if (name == "add") {
+      return ffi::Function::FromTyped([timing](const ffi::String& path, const ffi::String& symbol) {
+        return guarded([&] { return ffi::String(timing->add(std::string(path), std::string(symbol))); });
+      });
+    }
+    if (name == "sample") {
+      return ffi::Function::FromTyped([timing](int64_t index) {
+        return guarded([&] { return timing->sample(static_cast<size_t>(index)); });
+      });
+    }
+    return std::nullopt;
+  }
+
+ private:
+  std::shared_ptr<Timing> timing_;
+};
+
+/// timing(device, dims, chain, places, copies, num_inputs, inputs..., patterns...) -> Module
+ffi::Function timing_function() {
+  return ffi::Function::FromPacked([](ffi::PackedArgs args, ffi::Any* result) {
+    guarded([&] {
+      const int num_inputs = args[5].cast<int>();
+      constexpr int kFirst = 6;
+      if (num_inputs < 0 || kFirst + num_inputs > args.size()) fail(ErrorKind::kInput, "a timing got too few tensors");
+      const TensorArguments inputs(args, kFirst, kFirst + num_inputs);
+      const TensorArguments patterns(args, kFirst + num_inputs, args.size());
+      auto timing = std::make_shared<Timing>(args[0].cast<int>(), to_vector(args[1].cast<ffi::Shape>()), args[2].cast<int>(),
+                                             args[3].cast<int>(), args[4].cast<int>(), inputs.tensors(), patterns.tensors());
+      *result = ffi::Module(ffi::make_object<TimingModule>(std::move(timing)));
+    });
+  });
+}
+
+/// The last cache of a device, in bytes.
+int64_t cache_bytes(int device) {
+  return guarded([&] {
+    const auto opened = make_device(device);
+    const DeviceScope scope(*opened);
+    return static_cast<int64_t>(opened->cache_bytes());
+  });
+}
+
+std::vector<std::string> to_strings(const ffi::Array<ffi::String>& list) {
+  std::vector<std::string> strings;
+  for (const ffi::String& text : list) strings.emplace_back(text);
+  return strings;
+}
+
+void configure(const ffi::Array<ffi::String>& gemm_libraries, const ffi::Array<ffi::String>& attention_libraries) {
+  set_gemm_library_candidates(to_strings(gemm_libraries));
+  set_attention_library_candidates(to_strings(attention_libraries));
 }
 
 }  // namespace
@@ -202,3 +260,5 @@ void configure(const ffi::Array<ffi::String>& gemm_libraries) {
 TVM_FFI_DLL_EXPORT_TYPED_FUNC(create, ait::runtime::create);
 TVM_FFI_DLL_EXPORT_TYPED_FUNC(configure, ait::runtime::configure);
 TVM_FFI_DLL_EXPORT_TYPED_FUNC(num_threads, ait::runtime::num_threads);
+TVM_FFI_DLL_EXPORT_TYPED_FUNC(cache_bytes, ait::runtime::cache_bytes);
+TVM_FFI_DLL_EXPORT_TYPED_FUNC(make_timing, ait::runtime::timing_function);

@@ -10,6 +10,9 @@ import pytest
 import torch
 from torch.export import Dim
 
+from tests.importers.vision import timm
+
+HALF = torch.float16
 BATCH, SEQ = Dim("batch", min=1, max=8), Dim("seq", min=1, max=48)
 VOCABULARY = 100
 
@@ -23,6 +26,9 @@ class Case:
     dynamic: dict[str, Any] = field(default_factory=dict)
     attentions: int = 2
     """How many attentions must be found in it."""
+    norms: int = 5
+    """How many norms."""
+    dtype: torch.dtype = torch.float32
 
 
 def _transformer(name: str, config: str, **options: Any) -> Callable[[], torch.nn.Module]:
@@ -68,6 +74,11 @@ CLIP = {"bos_token_id": 1, "eos_token_id": 2, "pad_token_id": 0}
 ENCODER = {"d_model": 64, "nhead": 4, "dim_feedforward": 128, "batch_first": True}
 
 
+def _timm_vit() -> torch.nn.Module:
+    sizes = {"img_size": 32, "patch_size": 8, "embed_dim": 64, "depth": 2, "num_heads": 4, "num_classes": 10}
+    return timm().create_model("vit_tiny_patch16_224", **sizes)
+
+
 def sequential() -> torch.nn.Module:
     nn = torch.nn
     return nn.Sequential(nn.Linear(16, 32), nn.GELU(), nn.LayerNorm(32), nn.Linear(32, 4), nn.Softmax(-1))
@@ -78,12 +89,15 @@ def encoder(**options: Any) -> Callable[[], torch.nn.Module]:
 
 
 CASES: dict[str, Case] = {
-    "Sequential": Case(sequential, lambda b, s: {"input": torch.randn(b, 16)}, {"input": {0: BATCH}}, attentions=0),
-    "TransformerEncoder": Case(encoder(), lambda b, s: {"src": torch.randn(b, s, 64)}, {"src": {0: BATCH, 1: SEQ}}),
+    "Sequential": Case(sequential, lambda b, s: {"input": torch.randn(b, 16)}, {"input": {0: BATCH}}, attentions=0, norms=1),
+    "TransformerEncoder": Case(
+        encoder(), lambda b, s: {"src": torch.randn(b, s, 64)}, {"src": {0: BATCH, 1: SEQ}}, norms=4
+    ),
     "TransformerEncoder, norm first": Case(
         encoder(norm_first=True, activation="gelu"),
         lambda b, s: {"src": torch.randn(b, s, 64)},
         {"src": {0: BATCH, 1: SEQ}},
+        norms=4,
     ),
     "BertModel": Case(_transformer("BertModel", "BertConfig", **SIZE), _tokens, TOKENS),
     "BertModel, no mask": Case(_transformer("BertModel", "BertConfig", **SIZE), _ids, IDS),
@@ -101,6 +115,10 @@ CASES: dict[str, Case] = {
     "T5EncoderModel": Case(_transformer("T5EncoderModel", "T5Config", **T5), _tokens, TOKENS),
     "CLIPTextModel": Case(_transformer("CLIPTextModel", "CLIPTextConfig", **SIZE, **CLIP), _tokens, TOKENS),
     "ViTModel": Case(_transformer("ViTModel", "ViTConfig", **VIT), _image, {"pixel_values": {0: BATCH}}),
+    "timm vit": Case(_timm_vit, lambda b, s: {"x": torch.randn(b, 3, 32, 32)}, {"x": {0: BATCH}}),
+    "LlamaModel, half": Case(_transformer("LlamaModel", "LlamaConfig", **SIZE, **GROUPED), _tokens, TOKENS, dtype=HALF),
+    "T5EncoderModel, half": Case(_transformer("T5EncoderModel", "T5Config", **T5), _tokens, TOKENS, dtype=HALF),
+    "GPT2Model, half": Case(_transformer("GPT2Model", "GPT2Config", **GPT2), _tokens, TOKENS, dtype=HALF),
 }
 
 
@@ -114,7 +132,7 @@ def prepared(name: str) -> torch.nn.Module:
     if "Model" in name:
         pytest.importorskip("transformers")
     torch.manual_seed(0)
-    model = CASES[name].make().eval()
+    model = CASES[name].make().to(CASES[name].dtype).eval()
     with torch.no_grad():
         for parameter in model.parameters():
             if parameter.dim() == 1:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import re
 
 import numpy as np
 import pytest
@@ -15,30 +16,63 @@ from benchmarks import measure
 from tests.importers.models import CASES, prepared, tensors
 
 DIMS = ((1, 5), (3, 16), (8, 33))
+# The most launches that a model may become.
+LAUNCHES = {
+    "Sequential": 4,
+    "TransformerEncoder": 20,
+    "TransformerEncoder, norm first": 20,
+    "BertModel": 19,
+    "BertModel, no mask": 17,
+    "BertModel, eager attention": 19,
+    "DistilBertModel": 18,
+    "GPT2Model": 18,
+    "GPT2Model, half": 18,
+    "RobertaModel": 25,
+    "LlamaModel": 26,
+    "LlamaModel, eager attention": 29,
+    "LlamaModel, half": 27,
+    "Qwen2Model": 26,
+    "T5EncoderModel": 23,
+    "T5EncoderModel, half": 39,
+    "CLIPTextModel": 24,
+    "ViTModel": 19,
+    "timm vit": 19,
+}
+NORMS = re.compile("= ait.(?:layer|rms)_norm ")
+
+
+def in_dtype(tree, dtype):
+    return {n: t.to(dtype) if t.is_floating_point() else t for n, t in tree.items()}
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_a_model_agrees_with_pytorch(name, tmp_path):
+def test_a_model_agrees_with_pytorch(name, tmp_path, record_property):
     case, model = CASES[name], prepared(name)
-    compiled = ait_mlir.compile(model, (), case.arguments(2, 7), dynamic_shapes=case.dynamic)
-    fused = compiled.ir("fused")
-    assert fused.count("= ait.attention ") == case.attentions
-    assert "ait.softmax" not in fused or case.attentions == 0
+    compiled = ait_mlir.compile(model, (), in_dtype(case.arguments(2, 7), case.dtype), dynamic_shapes=case.dynamic)
+    fused, launches = compiled.ir("fused"), compiled.ir("planned").count("ait_rt.launch")
+    counts = {"attention": fused.count("= ait.attention "), "norms": len(NORMS.findall(fused)), "launches": launches}
+    record_property("model", name)
+    record_property("operations", compiled.operations)
+    record_property("counts", counts)
     exact = copy.deepcopy(model).double()
     sides: list[list[list[torch.Tensor]]] = []
     with torch.no_grad():
         for batch, seq in DIMS:
             for _ in range(max(1, 64 // (batch * seq))):  # enough numbers for a ratio of errors to mean something
-                given = case.arguments(batch, seq)
-                precise = {n: t.double() if t.is_floating_point() else t for n, t in given.items()}
+                given = in_dtype(case.arguments(batch, seq), case.dtype)
                 ours, eager = compiled(**given), model(**given)
                 assert type(ours) is type(eager)
-                sides.append([tensors(ours), tensors(eager), tensors(exact(**precise))])
+                sides.append([tensors(ours), tensors(eager), tensors(exact(**in_dtype(given, torch.float64)))])
+    results = []
     for i in range(len(sides[0][0])):
         ours, eager, truth = (torch.cat([s[k][i].flatten() for s in sides]) for k in range(3))
-        result = measure.accuracy(ours, eager, truth)
-        assert result.passed, (i, result)
-    given = case.arguments(2, 3)
+        results.append(measure.accuracy(ours, eager, truth))
+    record_property("ratios", [(r.max_ratio, r.rmse_ratio) for r in results])
+    assert all(r.passed for r in results), results
+    assert (counts["attention"], counts["norms"]) == (case.attentions, case.norms)
+    assert launches <= LAUNCHES[name]
+    assert "ait.softmax" not in fused or case.attentions == 0
+    given = in_dtype(case.arguments(2, 3), case.dtype)
     saved = Model(compiled.save(tmp_path / "model.ait"))
     arrays = {n: t.numpy() for n, t in given.items()}
     (alone, *_), (with_torch, *_) = saved.run_with_tensors(arrays).values(), tensors(compiled(**given))

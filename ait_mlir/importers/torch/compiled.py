@@ -177,6 +177,11 @@ class CompiledModule:
         arch = manifest.arch if manifest is not None else ""
         return str(run_to_phase(self._imported.module.clone(), phase, target=self.model.target, arch=arch)) + "\n"
 
+    @property
+    def operations(self) -> int:
+        """How many operations the exported program has."""
+        return self._imported.operations
+
     def __repr__(self) -> str:
         return f"<CompiledModule of {self.model!r}>"
 

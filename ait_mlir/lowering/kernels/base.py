@@ -7,10 +7,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Literal, cast
 
-from xdsl.ir import Operation
+from xdsl.ir import Attribute, Operation
 
 from ait_mlir.dialects.ait.dtypes import BY_IR
-from ait_mlir.dialects.ait.types import TensorType
+from ait_mlir.dialects.ait.types import TensorType, scope_of
 from ait_mlir.dims import Expr, Scope, const
 
 Strides = tuple[Expr, ...]
@@ -96,6 +96,12 @@ class Kernel(ABC):
     """Who made it: `native`, `openblas`, `cublaslt`."""
     name: ClassVar[str]
     """What it is, for names of C++ functions and dumps: `map`."""
+    optional_keys: ClassVar[frozenset[str]] = frozenset()
+    """Keys of a configuration beside those that `configs` offers."""
+    only_timed: ClassVar[bool] = False
+    """Never chosen by estimate: what it needs may not be there."""
+    timed_configs: ClassVar[int] = 0
+    """How many of its configurations are worth timing, if more than usual."""
 
     @abstractmethod
     def matches(self, op: Operation, target: Target) -> bool:
@@ -121,6 +127,24 @@ class Kernel(ABC):
         """Bytes of scratch memory."""
         return const(0)
 
+    def config_problem(self, op: Operation, config: Mapping[str, int], target: Target) -> str | None:
+        """Why this is no configuration of the kernel for `op`: a key it does not have, a value it refuses."""
+        if not config:
+            return None
+        offered = self.configs(op, target)
+        known = {key for c in offered for key in c} | self.optional_keys
+        if unknown := sorted(set(config) - known):
+            keys = f"its keys are {', '.join(sorted(known))}" if known else "it has none"
+            return f"unknown configuration {unknown[0]!r}; {keys}"
+        for key, value in config.items():
+            if value < 0:
+                return f"configuration {key!r} is {value}, expected at least 0"
+        try:
+            self.emit(op, *_contiguous(op), {d.name: d.name for d in scope_of(op).dims}, config, target)
+        except ValueError as error:
+            return str(error)
+        return None
+
     @abstractmethod
     def emit(
         self,
@@ -132,6 +156,17 @@ class Kernel(ABC):
         target: Target,
     ) -> Emission:
         """The code of the launch; `cpp_dims` maps the name of a dim to the C++ variable that holds it."""
+
+
+def _contiguous(op: Operation) -> tuple[list[Arg], list[Arg]]:
+    """The arguments of `emit` when all buffers are row-major."""
+
+    def arg(name: str, t: Attribute) -> Arg:
+        type_ = cast(TensorType, t)
+        return Arg(name, type_, row_major(type_.dims))
+
+    ins = [arg(f"a{i}", t) for i, t in enumerate(op.operand_types)]
+    return ins, [arg(f"o{i}", t) for i, t in enumerate(op.result_types)]
 
 
 # ** estimates **

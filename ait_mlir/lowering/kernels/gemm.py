@@ -22,13 +22,15 @@ from ait_mlir.lowering.kernels.contraction import (
     library_epilogue,
     library_prefix,
 )
-from ait_mlir.lowering.kernels.gemm_tiles import CLOCK, GemmTile, best_tiles, tile_for_few_rows
+from ait_mlir.lowering.kernels.gemm_tiles import CLOCK, TILES, GemmTile, best_tiles, tile_for_few_rows
 
 __all__ = ["KERNELS", "CublasLtGemm", "NativeGemm", "OpenBlasGemm", "library_epilogue", "library_prefix"]
 
 WORKSPACE_LIMIT = 32 << 20
 LARGEST = 2**31 - 1
 MAX_CONFIGS = 8
+MAX_ALGORITHMS = 16
+"""Of cuBLASLt: its estimates are rough, the tenth was the fastest of some products by a sixth (docs/performance.md)."""
 
 # Operations per second, and what a call costs beside them, as benchmarks/device/gemm_attention.py measures them.
 LT_RATE = {2: 650e12, 4: 45e12, 8: 45e12}
@@ -110,6 +112,7 @@ class NativeGemm(ContractionKernel):
     """Our own, with any epilogue: mma.sync on CUDA for f16 and bf16, else plain arithmetic; vectors on the CPU."""
 
     provider = "native"
+    optional_keys = frozenset({"small_rows", *TILES[0].config("small_")})
 
     def takes(self, op: ContractionOp, target: Target) -> bool:
         return len(op.operands) <= 16
@@ -228,6 +231,7 @@ class CublasLtGemm(ContractionKernel):
 
     provider = "cublaslt"
     max_batch_loops = 1
+    timed_configs = 12
 
     def takes(self, op: ContractionOp, target: Target) -> bool:
         kind = _kind(op)
@@ -247,7 +251,7 @@ class CublasLtGemm(ContractionKernel):
         return not _rounds_twice(op) or _has_even_rows(op, Problem.contiguous(op, position, strides))
 
     def configs(self, op: Operation, target: Target) -> list[dict[str, int]]:
-        return [{"algo": i} for i in range(MAX_CONFIGS)]
+        return [{"algo": i} for i in range(MAX_ALGORITHMS)]
 
     def seconds(self, op: ContractionOp, m: int, n: int, k: int, batches: int, target: Target) -> float:
         size = BY_IR[_kind(op)].bytes

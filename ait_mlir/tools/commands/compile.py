@@ -51,7 +51,17 @@ def add(subparsers: Any) -> None:
     p.add_argument("--weights", metavar="FILE", help="a safetensors file with values of the params, or 'random'")
     p.add_argument("--name", help="the name of the model (default: that of its graph)")
     p.add_argument("--workdir", help="keep the generated sources and the planned IR there")
-    p.add_argument("--measure", action="store_true", help="choose kernels by time, on the device that is here")
+    p.add_argument(
+        "--measure",
+        action="store_true",
+        help="choose kernels by time, on the device that is here; what was measured before is not measured again",
+    )
+    p.add_argument(
+        "--points",
+        default="hints",
+        help="at which values of the dims: hints, min, max, or several with a plus between (default: hints)",
+    )
+    p.add_argument("--report", action="store_true", help="print the times of the fastest kernels, and what was chosen")
     p.set_defaults(run=run)
 
 
@@ -71,7 +81,15 @@ def run(options: argparse.Namespace) -> int:
     stop = "planned" if options.to == "source" else options.to
     arch = options.arch or _default_arch(options.target)
     driver.run_to_phase(
-        module, stop, start=start, target=options.target, arch=arch, measure=options.measure, source=source
+        module,
+        stop,
+        start=start,
+        target=options.target,
+        arch=arch,
+        measure=options.measure,
+        points=options.points,
+        report=options.report,
+        source=source,
     )
     if options.to == "source":
         files = driver.emit(module, source).files
@@ -115,6 +133,8 @@ def _build(options: argparse.Namespace, module: ModuleOp, source: SourceText | N
         arch=options.arch,
         start=options.start,
         measure=options.measure,
+        points=options.points,
+        report=options.report,
         source=source,
     )
     print(f"wrote {output} ({output.stat().st_size} bytes)")

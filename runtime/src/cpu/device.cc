@@ -3,6 +3,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <cstdlib>
 #include <cstring>
 
@@ -88,6 +89,17 @@ class CpuDevice : public Device {
   bool is_capturing(void*) override { return false; }
   std::unique_ptr<Event> make_event() override { return std::make_unique<CpuEvent>(); }
   std::unique_ptr<Graph> record(const std::function<bool(void*)>&) override { return nullptr; }
+
+  double seconds(const std::function<void()>& lead, const std::function<void()>& body) override {
+    lead();
+    const auto begin = std::chrono::steady_clock::now();
+    body();
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  }
+  size_t cache_bytes() override {
+    const long bytes = sysconf(_SC_LEVEL3_CACHE_SIZE);
+    return bytes > 0 ? static_cast<size_t>(bytes) : size_t{32} << 20;
+  }
 };
 
 }  // namespace

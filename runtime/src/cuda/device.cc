@@ -50,6 +50,19 @@ class CaptureStream {
   cudaStream_t stream_ = nullptr;
 };
 
+class TimedEvent {
+ public:
+  TimedEvent() { check(cudaEventCreate(&event_), "creating an event"); }
+  ~TimedEvent() { (void)cudaEventDestroy(event_); }
+  TimedEvent(const TimedEvent&) = delete;
+  TimedEvent& operator=(const TimedEvent&) = delete;
+  void record() const { check(cudaEventRecord(event_, nullptr), "recording an event"); }
+  cudaEvent_t get() const { return event_; }
+
+ private:
+  cudaEvent_t event_ = nullptr;
+};
+
 class CudaDevice : public Device {
  public:
   explicit CudaDevice(int id) : id_(id) {}
@@ -119,6 +132,24 @@ class CudaDevice : public Device {
       return nullptr;
     }
     return std::make_unique<CudaGraph>(exec);
+  }
+
+  double seconds(const std::function<void()>& lead, const std::function<void()>& body) override {
+    const TimedEvent begin, end;
+    lead();
+    begin.record();
+    body();
+    end.record();
+    check(cudaEventSynchronize(end.get()), "timing failed on the device");
+    float milliseconds = 0;
+    check(cudaEventElapsedTime(&milliseconds, begin.get(), end.get()), "reading a time");
+    return double(milliseconds) * 1e-3;
+  }
+
+  size_t cache_bytes() override {
+    int bytes = 0;
+    check(cudaDeviceGetAttribute(&bytes, cudaDevAttrL2CacheSize, id_), "asking for the size of the L2 cache");
+    return static_cast<size_t>(bytes);
   }
 
  private:

@@ -32,6 +32,13 @@ inline Error take_error() { return cudaGetLastError(); }
 #endif
 
 #if defined(AIT_GPU)
+/// @brief Declares `char name[]`: the dynamic shared memory of the block, aligned to `alignment` bytes. One name has one alignment.
+#if defined(AIT_EMULATED)
+#define AIT_DYNAMIC_SHARED(alignment, name) char* const name = ::ait::emulator::dynamic_shared(alignment)
+#else
+#define AIT_DYNAMIC_SHARED(alignment, name) extern __shared__ __align__(alignment) char name[]
+#endif
+
 /// Lanes that run together: 32 on NVIDIA, 64 on the AMD data-centre cards that we target.
 #if defined(AIT_HIP)
 inline constexpr int kWarpSize = 64;
@@ -71,15 +78,29 @@ __device__ __forceinline__ T shuffle(T value, int lane) {
 
 /// @brief Waits until the writes of the launch before are visible. Needed first in every kernel that is launched as dependent.
 __device__ __forceinline__ void wait_for_previous() {
-#if defined(AIT_CUDA) && defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+#if defined(AIT_CUDA) && ((defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900) || defined(AIT_EMULATED))
   cudaGridDependencySynchronize();
 #endif
 }
 
 /// @brief Lets the next dependent launch start its blocks. It sees our writes only after its own `wait_for_previous`.
 __device__ __forceinline__ void allow_next() {
-#if defined(AIT_CUDA) && defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+#if defined(AIT_CUDA) && ((defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900) || defined(AIT_EMULATED))
   cudaTriggerProgrammaticLaunchCompletion();
+#endif
+}
+
+/// @brief Bytes of shared memory that a block may have on the current device, what is declared statically included.
+inline uint32_t shared_limit() {
+#if defined(AIT_HIP)
+  return 64 * 1024;
+#elif defined(AIT_EMULATED)
+  return 227 * 1024;
+#else
+  int device = 0, bytes = 0;
+  if (cudaGetDevice(&device) != cudaSuccess) return 48 * 1024;
+  if (cudaDeviceGetAttribute(&bytes, cudaDevAttrMaxSharedMemoryPerBlockOptin, device) != cudaSuccess) return 48 * 1024;
+  return static_cast<uint32_t>(bytes);
 #endif
 }
 #endif  // AIT_GPU

@@ -45,7 +45,7 @@ int32_t launch(const Context& ctx, const LaunchConfig& config, void (*kernel)(Pa
                                             static_cast<int>(config.shared_bytes));
     if (error != kSuccess) return fail(ctx, "raising the shared memory of a kernel", error);
   }
-  kernel<<<config.grid, config.block, config.shared_bytes, static_cast<Stream>(ctx.stream)>>>(static_cast<Params>(args)...);
+  hipLaunchKernelGGL(kernel, config.grid, config.block, config.shared_bytes, static_cast<Stream>(ctx.stream), static_cast<Params>(args)...);
   const Error error = take_error();
 #else
   if (config.shared_bytes > kDefaultShared) {

@@ -86,7 +86,7 @@ template <class Tile, bool kMasked, bool kCausal, bool kWindow, bool kAligned, c
 __global__ void __launch_bounds__(Tile::kThreads) attention_mma_kernel(const __grid_constant__ AttentionArgs<T, M> args) {
   constexpr int kDepth = Tile::kDepth, kCols = Tile::kCols, kPitch = Tile::kPitch;
   constexpr float kLog2e = 1.44269504088896341f;
-  extern __shared__ __align__(128) char shared[];
+  AIT_DYNAMIC_SHARED(128, shared);
   T* q_tile = reinterpret_cast<T*>(shared);
   T* k_tiles = q_tile + Tile::kRows * kPitch;
   T* v_tiles = k_tiles + 2 * Tile::kTileElements;

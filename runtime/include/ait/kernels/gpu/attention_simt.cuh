@@ -34,7 +34,7 @@ template <class Tile, bool kMasked, bool kCausal, bool kWindow, class T, class M
 __global__ void __launch_bounds__(Tile::kThreads) attention_simt_kernel(const AttentionArgs<T, M> args) {
   using A = compute_t<T>;
   constexpr int kTeam = Tile::kTeam, kCols = Tile::kCols, kPitch = Tile::kPitch;
-  extern __shared__ __align__(16) char shared_simt[];
+  AIT_DYNAMIC_SHARED(16, shared_simt);
   A* q_tile = reinterpret_cast<A*>(shared_simt);
   A* kv_tile = q_tile + Tile::kRows * kPitch;  // k, then v of the same step
   A* p_tile = kv_tile + Tile::kRows * kPitch;  // [kRows][kCols + 1]

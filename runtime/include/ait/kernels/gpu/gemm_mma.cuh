@@ -109,7 +109,7 @@ template <class Tile, bool kAK, bool kBK, bool kAligned, class F, class T, class
 __global__ void __launch_bounds__(Tile::kThreads, Tile::kBlocks) gemm_mma_kernel(const __grid_constant__ GemmArgs<T, D, E...> args, int split) {
   using ATile = OperandTile<T, kAK ? Tile::kM : Tile::kK, kAK ? Tile::kK : Tile::kM, Tile::kThreads, kAK>;
   using BTile = OperandTile<T, kBK ? Tile::kN : Tile::kK, kBK ? Tile::kK : Tile::kN, Tile::kThreads, kBK>;
-  extern __shared__ __align__(16) char gemm_shared[];
+  AIT_DYNAMIC_SHARED(16, gemm_shared);
   char* const shared = gemm_shared;
 
   const int rank = split > 1 ? int(blockIdx.x % uint32_t(split)) : 0;

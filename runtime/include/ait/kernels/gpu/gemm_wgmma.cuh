@@ -177,7 +177,7 @@ const auto& operand_at(const Operands<E, Rest...>& operands) {
 template <class Tile, bool kAK, bool kBK, uint32_t kVectors, class F, class T, class D, class... E>
 __global__ void __launch_bounds__(Tile::kThreads, Tile::kResident) gemm_wgmma_kernel(const __grid_constant__ HopperArgs<T, D, E...> args) {
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)
-  extern __shared__ char shared[];
+  AIT_DYNAMIC_SHARED(16, shared);
   constexpr int kClusterBlocks = Tile::kCluster * Tile::kSplit;
   const uint32_t stages = (shared_address(shared) + 1023u) & ~1023u, staging = stages + Tile::kStages * Tile::kStageBytes;
   const uint32_t full = staging + Tile::kStagingBytes, empty = full + Tile::kStages * 8, turns = empty + Tile::kStages * 8, received = turns + 16, landed = received + 8;

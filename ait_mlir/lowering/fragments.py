@@ -12,7 +12,7 @@ from ait_mlir.dialects.ait.dtypes import compute_type
 from ait_mlir.dialects.ait.elementwise import FusedElementwiseOp, YieldOp
 from ait_mlir.dialects.ait.gemm import ContractionOp
 from ait_mlir.dialects.ait.types import scope_of, tensor_type
-from ait_mlir.lowering.kernels import Target
+from ait_mlir.lowering.kernels.base import Target
 from ait_mlir.lowering.kernels.gemm_packed import is_weight
 
 
@@ -41,12 +41,13 @@ def fragments(op: Operation, target: Target) -> Iterator[Fragment]:
             yield Fragment(parts, graph, cut)
 
 
-def standalone(op: Operation, keep_weights: bool = False) -> tuple[GraphOp, Operation]:
+def standalone(op: Operation, keep_weights: bool = False, shared: bool = True) -> tuple[GraphOp, Operation]:
     """A graph that holds a copy of `op` and nothing else, with the op's operands as inputs; and the copy.
 
-    With `keep_weights` operands that are weights are params, so that kernels see that they can be packed.
+    With `keep_weights` operands that are weights are params, so that kernels see that they can be packed. An operand
+    that occurs twice is one input, unless `shared` is False.
     """
-    operands = list(dict.fromkeys(op.operands))
+    operands = list(dict.fromkeys(op.operands) if shared else op.operands)
     weights = [v for v in operands if keep_weights and is_weight(v)]
     inputs = [v for v in operands if v not in weights]
     graph = GraphOp("candidate", [(f"x{i}", tensor_type(v)) for i, v in enumerate(inputs)], scope_of(op))
@@ -56,6 +57,9 @@ def standalone(op: Operation, keep_weights: bool = False) -> tuple[GraphOp, Oper
         graph.block.add_op(param)
         mapping[value] = param.output
     clone = op.clone(mapping)
+    for i, value in enumerate([] if shared else graph.block.args):
+        clone.operands[i] = value
+    clone.attributes.pop("kernel", None)
     graph.block.add_op(clone)
     for i, result in enumerate(clone.results):
         graph.block.add_op(OutputOp(f"y{i}", result))

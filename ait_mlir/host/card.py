@@ -1,0 +1,43 @@
+"""The CUDA card of this machine and the libraries that kernels run on, by name and version."""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import importlib.metadata
+from pathlib import Path
+
+
+@functools.cache
+def card_name(device: int = 0) -> str:
+    """Such as `NVIDIA H200`; empty without a card."""
+    try:
+        cuda = ctypes.CDLL("libcuda.so.1")
+    except OSError:
+        return ""
+    handle, name = ctypes.c_int(), ctypes.create_string_buffer(256)
+    if cuda.cuInit(0) or cuda.cuDeviceGet(ctypes.byref(handle), device) or cuda.cuDeviceGetName(name, 256, handle):
+        return ""
+    return name.value.decode(errors="replace")
+
+
+@functools.cache
+def driver_version() -> str:
+    """The version of the kernel module, such as `580.65.06`; empty where there is none."""
+    try:
+        text = Path("/proc/driver/nvidia/version").read_text()
+    except OSError:
+        return ""
+    words = text.splitlines()[0].split()
+    return next((w for w in words if w[0].isdigit() and "." in w), words[0] if words else "")
+
+
+def library_versions(paths: list[str]) -> str:
+    """The libraries that exist of these, by name and size, and the packages that they come from, by version."""
+    found = {f"{Path(p).name}:{Path(p).stat().st_size}" for p in paths if Path(p).is_file()}
+    for package in ("nvidia-cublas", "nvidia-cudnn-cu13", "nvidia-cudnn-frontend"):
+        try:
+            found.add(f"{package}=={importlib.metadata.version(package)}")
+        except importlib.metadata.PackageNotFoundError:
+            continue
+    return " ".join(sorted(found))

@@ -1,0 +1,44 @@
+"""Timing several candidates fairly: in turns, many times, and those that are behind not to the end."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Callable
+
+from ait_mlir.passes.ranges import Times
+
+ROUNDS = ((4, 1.5), (12, 1.1), (40, 1.0))
+"""After so many samples in all, candidates slower than the best by this ratio, in the fast quarter, run no further."""
+
+ERROR = 1.86
+"""Standard error of a median times the root of the number of samples, over their median distance to it, if normal."""
+
+
+def race(sample: Callable[[int], float], count: int) -> list[Times]:
+    """The times of `count` candidates; `sample(i)` is the seconds of one run of candidate i.
+
+    Candidates take turns, so that a card that slows down slows all of them. The first sample of each is thrown away.
+    """
+    samples: list[list[float]] = [[] for _ in range(count)]
+    running = list(range(count))
+    for i in running:
+        sample(i)
+    done = 0
+    for rounds, ratio in ROUNDS:
+        if len(running) < 2 and done:
+            break
+        for _ in range(rounds - done):
+            for i in running:
+                samples[i].append(sample(i))
+        done = rounds
+        quick = {i: sorted(samples[i])[len(samples[i]) // 4] for i in running}
+        running = [i for i in running if quick[i] <= min(quick.values()) * ratio]
+    return [summary(values) for values in samples]
+
+
+def summary(samples: list[float]) -> Times:
+    """The median and its standard error, which is taken from the median distance of the samples to it."""
+    middle = statistics.median(samples)
+    distance = statistics.median(abs(s - middle) for s in samples)
+    return Times(middle, ERROR * distance / math.sqrt(len(samples)) / middle if middle > 0 else 0.0)

@@ -1,0 +1,201 @@
+"""What selection decides about: one op, in a graph of its own, with the views around it.
+
+The views belong to it because they give the op's operands and results their strides: a kernel that takes them in place
+saves a copy, and one that does not pays for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import cast
+
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Attribute, Operation, SSAValue
+
+from ait_mlir.dialects.ait.data import ConstantOp, GraphOp, OutputOp, ParamOp
+from ait_mlir.dialects.ait.traits import View
+from ait_mlir.dialects.ait.types import ShapeAttr, TensorType, scope_of, tensor_type
+from ait_mlir.dialects.ait.view import ConcatOp, PermuteOp, ReshapeOp
+from ait_mlir.dims import Expr, Scope, sym
+from ait_mlir.passes.strides import Strided, through
+
+Point = tuple[int, ...]
+"""A value for each dim of a task, in the order of its scope."""
+
+
+@dataclass(frozen=True)
+class Task:
+    """One op to choose a kernel for.
+
+    `graph` declares the dims that the op depends on and no others; operands made of params alone are params in it. `op`
+    is the op in it.
+    """
+
+    graph: GraphOp
+    op: Operation
+
+    @property
+    def scope(self) -> Scope:
+        return self.graph.scope
+
+    @cached_property
+    def text(self) -> str:
+        """The graph as canonical text: dims by number, without their ranges. Equal for tasks that are alike."""
+        names = {d.name: sym(f"d{i}") for i, d in enumerate(self.scope.dims)}
+        return str(substituted(self.graph, names, Scope()))
+
+    def environment(self, point: Point) -> dict[str, int]:
+        return {d.name: n for d, n in zip(self.scope.dims, point, strict=True)}
+
+    def at(self, point: Point) -> Operation:
+        """The op with numbers for dims, in a graph of its own."""
+        graph = substituted(self.graph, self.environment(point), Scope())
+        for old, new in zip(self.graph.block.ops, graph.block.ops, strict=True):
+            if old is self.op:
+                return new
+        raise AssertionError("the op of a task is in its graph")
+
+    def static_text(self, point: Point) -> str:
+        """The canonical text of the op with numbers for dims."""
+        return str(substituted(self.graph, self.environment(point), Scope()))
+
+
+def make_task(op: Operation) -> Task:
+    """The task of choosing a kernel for `op`, which stays as it is."""
+    bases: dict[SSAValue, None] = {}
+    chain: dict[Operation, None] = {}
+    for value in op.operands:
+        _collect(value, bases, chain)
+    inside: list[Operation] = [*chain, op]
+    ends: list[SSAValue] = []
+    for result in op.results:
+        views = _views_after(result)
+        inside += views
+        ends.append(views[-1].results[0] if views else result)
+    return _build(op, list(bases), inside, ends)
+
+
+def _build(op: Operation, bases: Sequence[SSAValue], inside: Sequence[Operation], ends: Sequence[SSAValue]) -> Task:
+    symbols: set[str] = set()
+    for value in (*bases, *(r for o in inside for r in o.results)):
+        symbols.update(*(e.symbols for e in tensor_type(value).dims))
+    for attr in (a for o in inside for a in o.properties.values()):
+        if isinstance(attr, ShapeAttr):
+            symbols.update(*(e.symbols for e in attr.data))
+    scope = Scope(d for d in scope_of(op).dims if d.name in symbols)
+    inputs = [v for v in bases if not _is_weight(v)]
+    graph = GraphOp("task", [(f"x{i}", tensor_type(v)) for i, v in enumerate(inputs)], scope)
+    mapping: dict[SSAValue, SSAValue] = dict(zip(inputs, graph.block.args, strict=True))
+    for i, value in enumerate(v for v in bases if _is_weight(v)):
+        param = ParamOp(f"w{i}", tensor_type(value))
+        graph.block.add_op(param)
+        mapping[value] = param.output
+    copy = op
+    for old in inside:
+        new = old.clone(mapping)
+        for result in (*new.results, *(v for o in new.walk() for v in o.results)):
+            result.name_hint = None
+        for region in new.regions:
+            for block in region.blocks:
+                for argument in block.args:
+                    argument.name_hint = None
+        graph.block.add_op(new)
+        copy = new if old is op else copy
+    for i, end in enumerate(ends):
+        graph.block.add_op(OutputOp(f"y{i}", mapping[end]))
+    return Task(graph, copy)
+
+
+def _collect(value: SSAValue, bases: dict[SSAValue, None], chain: dict[Operation, None]) -> None:
+    """Follow the views that make `value` up to what they show; ops are collected in their order.
+
+    A view that has no strides is a copy, and the task of whoever makes what it shows.
+    """
+    owner = value.owner
+    if isinstance(owner, ConstantOp):
+        chain[owner] = None
+    elif isinstance(owner, Operation) and _is_view(owner) and _strided(value, scope_of(owner)) is not None:
+        for operand in owner.operands:
+            _collect(operand, bases, chain)
+        chain[owner] = None
+    else:
+        bases[value] = None
+
+
+def _is_view(op: Operation) -> bool:
+    return op.has_trait(View) and not isinstance(op, ConcatOp)
+
+
+def _strided(value: SSAValue, scope: Scope) -> Strided | None:
+    """`value` as a view of what it shows; None where it can only be a copy."""
+    owner = value.owner
+    if not isinstance(owner, Operation) or not _is_view(owner):
+        return Strided.whole(tensor_type(value).dims)
+    inner = _strided(owner.operands[0], scope)
+    return None if inner is None else through(owner, value, inner, scope)
+
+
+def _views_after(value: SSAValue) -> list[Operation]:
+    """The views that follow, each the one use of what it shows, if they can only be a copy together.
+
+    A kernel that writes its result in their order saves that copy.
+    """
+    found: list[Operation] = []
+    view: Strided | None = Strided.whole(tensor_type(value).dims)
+    while len(uses := list(value.uses)) == 1:
+        user = uses[0].operation
+        if not isinstance(user, ReshapeOp | PermuteOp):
+            break
+        found.append(user)
+        value = user.results[0]
+        view = through(user, value, view, scope_of(user))
+        if view is None:
+            return found
+    return []
+
+
+def _is_weight(value: SSAValue) -> bool:
+    owner = value.owner
+    if isinstance(owner, ParamOp):
+        return True
+    if isinstance(owner, ConcatOp) and (owner.dim.value.data != 0 or tensor_type(value).static_shape() is None):
+        return False  # made by every run
+    return isinstance(owner, Operation) and owner.has_trait(View) and all(_is_weight(v) for v in owner.operands)
+
+
+def substituted(graph: GraphOp, values: Mapping[str, Expr | int], scope: Scope) -> GraphOp:
+    """A copy of the graph with other expressions for its dims, which `scope` declares."""
+
+    def replace(attr: Attribute) -> Attribute:
+        if isinstance(attr, TensorType):
+            return TensorType.get([e.substitute(values) for e in attr.dims], attr.element_type)
+        if isinstance(attr, ShapeAttr):
+            return ShapeAttr(tuple(e.substitute(values) for e in attr.data))
+        return attr
+
+    inputs = [(name, cast(TensorType, replace(value.type))) for name, value in graph.inputs()]
+    new = GraphOp(graph.sym_name.data, inputs, scope)
+    mapping: dict[SSAValue, SSAValue] = dict(zip(graph.block.args, new.block.args, strict=True))
+    for op in graph.block.ops:
+        made = type(op).create(
+            operands=[mapping[v] for v in op.operands],
+            result_types=[replace(t) for t in op.result_types],
+            properties={k: replace(a) for k, a in op.properties.items()},
+            attributes=dict(op.attributes),
+            regions=[r.clone() for r in op.regions],
+        )
+        mapping.update(zip(op.results, made.results, strict=True))
+        new.block.add_op(made)
+    return new
+
+
+def with_task(task: Task) -> tuple[ModuleOp, Operation]:
+    """A module that holds a copy of the task's graph, and the op in it."""
+    graph = task.graph.clone()
+    op = next(n for o, n in zip(task.graph.block.ops, graph.block.ops, strict=True) if o is task.op)
+    return ModuleOp([graph]), op
+
+
+__all__ = ["Point", "Task", "make_task", "substituted", "with_task"]

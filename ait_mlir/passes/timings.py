@@ -1,0 +1,231 @@
+"""What was measured before: times in a database of the cache directory, and those that the package brings along."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import hashlib
+import json
+import os
+import sqlite3
+import time
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+from ait_mlir.errors import AitError
+from ait_mlir.host.files import cache_dir, write_atomic
+from ait_mlir.lowering.choices import Way
+from ait_mlir.passes.ranges import Times
+
+TABLES = (
+    "times (key TEXT PRIMARY KEY, seconds REAL, spread REAL, what TEXT, made REAL)",
+    "choices (key TEXT PRIMARY KEY, choice TEXT, made REAL)",
+)
+T = TypeVar("T")
+METHOD = 1
+"""Changes with the way in which times are taken: times of another method are measured again."""
+
+
+@dataclass(frozen=True)
+class Setting:
+    """Where times were taken, as far as it can change them."""
+
+    card: str
+    driver: str
+    cuda: str
+    libraries: str
+
+
+@dataclass(frozen=True)
+class TimingKey:
+    """All that a time depends on."""
+
+    op: str
+    """The task as canonical text: ops, element types, and the views that give operands their strides."""
+    point: str
+    way: str
+    """Kernels and configurations, as `Way.text`."""
+    source: str
+    """A digest of generated code, headers, compiler and flags."""
+    setting: Setting
+    method: int = METHOD
+
+    def digest(self) -> str:
+        return hashlib.sha256(json.dumps(asdict(self), sort_keys=True).encode()).hexdigest()
+
+
+class TimingCache:
+    """Times and choices by key, in a file that processes share.
+
+    Writers wait for each other; a row appears whole. A file that is no database is set aside.
+    """
+
+    def __init__(self, path: Path | None = None) -> None:
+        self.path = path or Path(os.environ.get("AIT_TIMINGS") or cache_dir() / "timings-1.sqlite3")
+
+    @contextlib.contextmanager
+    def _open(self) -> Generator[sqlite3.Connection]:
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        connection = sqlite3.connect(self.path, timeout=60, isolation_level=None)
+        try:
+            for table in TABLES:
+                connection.execute(f"CREATE TABLE IF NOT EXISTS {table}")
+            yield connection
+        finally:
+            connection.close()
+
+    def _run(self, work: Callable[[sqlite3.Connection], T]) -> T:
+        try:
+            with self._open() as connection:
+                return work(connection)
+        except sqlite3.DatabaseError as error:
+            if isinstance(error, sqlite3.OperationalError):
+                raise AitError(f"the cache of timings {self.path} cannot be used: {error}") from error
+            with contextlib.suppress(OSError):
+                self.path.rename(self.path.with_suffix(f".broken-{time.time_ns()}"))
+            with self._open() as connection:
+                return work(connection)
+
+    def times(self, keys: Iterable[TimingKey]) -> dict[TimingKey, Times | None]:
+        """What is known of these keys; None for a candidate that could not run."""
+        wanted = {key.digest(): key for key in keys}
+
+        def work(connection: sqlite3.Connection) -> dict[TimingKey, Times | None]:
+            found: dict[TimingKey, Times | None] = {}
+            names = list(wanted)
+            for i in range(0, len(names), 500):
+                some = names[i : i + 500]
+                rows = connection.execute(
+                    f"SELECT key, seconds, spread FROM times WHERE key IN ({','.join('?' * len(some))})", some
+                )
+                for name, seconds, spread in rows:
+                    found[wanted[name]] = None if seconds is None else Times(seconds, spread)
+            return found
+
+        return self._run(work)
+
+    def keep_times(self, rows: Mapping[TimingKey, Times | None]) -> None:
+        made = time.time()
+        values = [
+            (k.digest(), None if t is None else t.seconds, None if t is None else t.spread, json.dumps(asdict(k)), made)
+            for k, t in rows.items()
+        ]
+        self._write("INSERT OR REPLACE INTO times VALUES (?, ?, ?, ?, ?)", values)
+
+    def choice(self, key: str) -> str | None:
+        rows = self._read("SELECT choice FROM choices WHERE key = ?", key)
+        return rows[0][0] if rows else None
+
+    def keep_choice(self, key: str, choice: str) -> None:
+        row = [(key, choice, time.time())]
+        self._write("INSERT OR REPLACE INTO choices VALUES (?, ?, ?)", row)
+
+    def _read(self, statement: str, *values: Any) -> list[tuple[Any, ...]]:
+        def work(connection: sqlite3.Connection) -> list[tuple[Any, ...]]:
+            return connection.execute(statement, values).fetchall()
+
+        return self._run(work)
+
+    def _write(self, statement: str, rows: Sequence[tuple[Any, ...]]) -> None:
+        def work(connection: sqlite3.Connection) -> None:
+            connection.execute("BEGIN IMMEDIATE")
+            connection.executemany(statement, rows)
+            connection.execute("COMMIT")
+
+        self._run(work)
+
+    def known(self) -> list[tuple[tuple[str, tuple[int, ...]], Way, Times, str]]:
+        """Op and point, way, times and source of all that could run."""
+        return [
+            (
+                (what["op"], tuple(int(n) for n in what["point"].split(",") if n)),
+                Way.read(what["way"]),
+                times,
+                what["source"],
+            )
+            for what, times in self.rows()
+        ]
+
+    def rows(self) -> list[tuple[dict[str, Any], Times]]:
+        """All times, with the fields of their keys."""
+        found = self._read("SELECT what, seconds, spread FROM times WHERE seconds IS NOT NULL")
+        return [(json.loads(what), Times(seconds, spread)) for what, seconds, spread in found]
+
+
+@dataclass(frozen=True)
+class Record:
+    """The times of the ways of one task at one point, and the digest of the code of each."""
+
+    op: str
+    point: tuple[int, ...]
+    static: str
+    """Digest of the canonical text with numbers for dims."""
+    times: Mapping[Way, tuple[Times, str]]
+
+
+@dataclass(frozen=True)
+class Shipped:
+    """Times that come with the package, of one card."""
+
+    arch: str
+    setting: Setting
+    records: tuple[Record, ...]
+
+    @functools.cached_property
+    def by_op(self) -> dict[str, list[Record]]:
+        found: dict[str, list[Record]] = {}
+        for record in self.records:
+            found.setdefault(record.op, []).append(record)
+        return found
+
+    @functools.cached_property
+    def by_static(self) -> dict[str, Record]:
+        return {record.static: record for record in self.records}
+
+
+def digest_of(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def read_shipped(path: Path) -> Shipped:
+    """Read a file that `write_shipped` wrote; `AitError` for anything else."""
+    try:
+        data = json.loads(path.read_text(encoding="utf-8"))
+        if data["method"] != METHOD:
+            return Shipped(data["arch"], Setting(**data["setting"]), ())
+        records: list[Record] = []
+        for item in data["records"]:
+            times = {Way.read(json.dumps(w)): (Times(us * 1e-6, spread), s) for w, us, spread, s in item["times"]}
+            records.append(Record(data["ops"][item["op"]], tuple(item["point"]), item["static"], times))
+        return Shipped(data["arch"], Setting(**data["setting"]), tuple(records))
+    except (OSError, ValueError, KeyError, TypeError, IndexError) as error:
+        raise AitError(f"{path} is no file of shipped timings: {error}") from error
+
+
+def write_shipped(path: Path, shipped: Shipped, command: str) -> None:
+    """Write timings as text, one record a line, in an order that does not depend on when they were taken."""
+    ops = sorted({r.op for r in shipped.records})
+    numbers = {op: i for i, op in enumerate(ops)}
+    records = sorted(shipped.records, key=lambda r: (numbers[r.op], r.point))
+    lines: list[str] = []
+    for r in records:
+        ordered = sorted(r.times.items(), key=lambda item: (item[1][0].seconds, item[0].text))
+        times = [[json.loads(w.text), float(f"{t.seconds * 1e6:.4g}"), round(t.spread, 4), s] for w, (t, s) in ordered]
+        item = {"op": numbers[r.op], "point": r.point, "static": r.static, "times": times}
+        lines.append(json.dumps(item, separators=(",", ":")))
+    head = {"arch": shipped.arch, "method": METHOD, "command": command, "setting": asdict(shipped.setting), "ops": ops}
+    text = json.dumps(head, indent=1)[:-2] + ',\n "records": [\n' + ",\n".join(lines) + "\n]}\n"
+    write_atomic(path, text.encode())
+
+
+@functools.cache
+def shipped_for(arch: str) -> Shipped | None:
+    """The timings that the package has for an architecture; None where there are none."""
+    folder = Path(__file__).resolve().parent.parent / "timings"
+    for path in sorted(folder.glob("*.json")):
+        shipped = read_shipped(path)
+        if shipped.arch == arch:
+            return shipped
+    return None

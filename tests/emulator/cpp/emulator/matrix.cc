@@ -1,0 +1,124 @@
+/// @file matrix.cc
+#include "emulator/matrix.h"
+
+#include <string.h>
+
+namespace ait::emulator {
+namespace {
+struct Rows {
+  uint32_t address;
+  uint32_t* result;
+};
+
+uint16_t element(void** brought, int matrix, int row, int col) {
+  const auto& lane = *static_cast<Rows*>(brought[matrix * 8 + row]);
+  uint16_t bits;
+  memmove(&bits, static_cast<char*>(shared_pointer(lane.address)) + 2 * col, 2);
+  return bits;
+}
+
+template <bool kTransposed>
+void spread(void** brought, int) {
+  for (int lane = 0; lane < 32; ++lane) {
+    for (int i = 0; i < 4; ++i) {
+      uint32_t pair = 0;
+      for (int e = 0; e < 2; ++e) {
+        const int along = 2 * (lane % 4) + e, across = lane / 4;
+        pair |= uint32_t(kTransposed ? element(brought, i, along, across) : element(brought, i, across, along)) << (16 * e);
+      }
+      static_cast<Rows*>(brought[lane])->result[i] = pair;
+    }
+  }
+}
+
+struct Fragment {
+  float* c;
+  uint32_t a[4], b[2];
+  Narrow type;
+};
+
+/// Element `index` (0 or 1) of a register.
+float part(uint32_t word, int index, Narrow type) { return widen(uint16_t(word >> (16 * index)), type); }
+
+void multiply(void** brought, int) {
+  float a[16][16], b[16][8];
+  const Narrow type = static_cast<Fragment*>(brought[0])->type;
+  for (int lane = 0; lane < 32; ++lane) {
+    const auto& mine = *static_cast<Fragment*>(brought[lane]);
+    const int g = lane / 4, t = lane % 4;
+    for (int e = 0; e < 2; ++e) {
+      for (int i = 0; i < 4; ++i) a[g + 8 * (i % 2)][2 * t + 8 * (i / 2) + e] = part(mine.a[i], e, type);
+      for (int i = 0; i < 2; ++i) b[2 * t + 8 * i + e][g] = part(mine.b[i], e, type);
+    }
+  }
+  for (int lane = 0; lane < 32; ++lane) {
+    float* c = static_cast<Fragment*>(brought[lane])->c;
+    for (int i = 0; i < 4; ++i) {
+      const int row = lane / 4 + 8 * (i / 2), col = 2 * (lane % 4) + i % 2;
+      double sum = c[i];
+      for (int k = 0; k < 16; ++k) sum += double(a[row][k]) * double(b[k][col]);
+      c[i] = float(sum);
+    }
+  }
+}
+
+struct Square {
+  int size;
+  float* c;
+  uint16_t a[4], b[4];
+  Narrow type;
+};
+
+void multiply_squares(void** brought, int) {
+  const int size = static_cast<Square*>(brought[0])->size, depth = 256 / size;
+  const Narrow type = static_cast<Square*>(brought[0])->type;
+  float a[32][16], b[16][32];
+  for (int lane = 0; lane < 64; ++lane) {
+    const auto& mine = *static_cast<Square*>(brought[lane]);
+    for (int i = 0; i < 4; ++i) {
+      a[lane % size][4 * (lane / size) + i] = widen(mine.a[i], type);
+      b[4 * (lane / size) + i][lane % size] = widen(mine.b[i], type);
+    }
+  }
+  for (int lane = 0; lane < 64; ++lane) {
+    float* c = static_cast<Square*>(brought[lane])->c;
+    for (int r = 0; r < size * size / 64; ++r) {
+      const int row = 8 * (r / 4) + 4 * (lane / size) + r % 4;
+      double sum = c[r];
+      for (int k = 0; k < depth; ++k) sum += double(a[row][k]) * double(b[k][lane % size]);
+      c[r] = float(sum);
+    }
+  }
+}
+}  // namespace
+
+float widen(uint16_t bits, Narrow type) {
+  if (type == Narrow::half) {
+    _Float16 x;
+    memcpy(&x, &bits, 2);
+    return float(x);
+  }
+  const uint32_t wide = uint32_t(bits) << 16;
+  float x;
+  memcpy(&x, &wide, 4);
+  return x;
+}
+
+void load_matrices(uint32_t (&r)[4], uint32_t address, bool transposed, Site site) {
+  if (address % 16 != 0) fail("ldmatrix of a row at %u, which is not aligned to 16 bytes", address);
+  check_speculative_read(shared_pointer(address), 16);  // pipelines read ahead of the last step
+  Rows mine{address, r};
+  meet(Scope::warp, "ldmatrix", false, transposed ? spread<true> : spread<false>, &mine, site);
+}
+
+void multiply_16x8x16(float (&c)[4], const uint32_t (&a)[4], uint32_t b0, uint32_t b1, Narrow type, Site site) {
+  Fragment mine{c, {a[0], a[1], a[2], a[3]}, {b0, b1}, type};
+  meet(Scope::warp, "mma", false, multiply, &mine, site);
+}
+
+void multiply_mfma(int size, float* c, const uint16_t (&a)[4], const uint16_t (&b)[4], Narrow type, Site site) {
+  Square mine{size, c, {a[0], a[1], a[2], a[3]}, {b[0], b[1], b[2], b[3]}, type};
+  meet(Scope::warp, "mfma", false, multiply_squares, &mine, site);
+}
+
+}  // namespace ait::emulator

@@ -1,0 +1,28 @@
+/// @file matrix.h
+/// @brief The matrix instructions of a warp: fragments are spread over its lanes as the PTX and CDNA manuals say.
+#ifndef AIT_EMULATOR_MATRIX_H_
+#define AIT_EMULATOR_MATRIX_H_
+
+#include "emulator/emulator.h"
+
+namespace ait::emulator {
+
+enum class Narrow { half, bfloat16 };
+
+/// @brief `bits` as a number.
+float widen(uint16_t bits, Narrow type);
+
+/// @brief ldmatrix.x4: lane l gives the address of row l % 8 of matrix l / 8, and gets of each matrix i, in r[i], elements 2 (l % 4) and the
+/// one behind it of row l / 4; of column l / 4 if `transposed`.
+void load_matrices(uint32_t (&r)[4], uint32_t address, bool transposed, Site site);
+
+/// @brief mma.m16n8k16: c += a @ b. With g = l / 4 and t = l % 4, lane l holds a[g + 8 (i % 2)][2 t + 8 (i / 2) + {0, 1}] in a[i],
+/// b[2 t + 8 i + {0, 1}][g] in b[i], c[g + 8 (i / 2)][2 t + i % 2] in c[i].
+void multiply_16x8x16(float (&c)[4], const uint32_t (&a)[4], uint32_t b0, uint32_t b1, Narrow type, Site site);
+
+/// @brief mfma.f32.SxSxD of CDNA, S 32 or 16 and D 256 / S: c += a @ b. With g = l / S, lane l holds a[l % S][4 g + i] and b[4 g + i][l % S]
+/// in element i of `a` and `b`, and c[8 (r / 4) + 4 g + r % 4][l % S] in c[r].
+void multiply_mfma(int size, float* c, const uint16_t (&a)[4], const uint16_t (&b)[4], Narrow type, Site site);
+
+}  // namespace ait::emulator
+#endif  // AIT_EMULATOR_MATRIX_H_

@@ -1,0 +1,52 @@
+/// @file mma.cuh
+/// @brief The building blocks of runtime/include/ait/kernels/gpu/mma.cuh, emulated.
+#ifndef AIT_KERNELS_GPU_MMA_CUH_
+#define AIT_KERNELS_GPU_MMA_CUH_
+
+#include "ait/gpu/gpu.h"
+#include "emulator/matrix.h"
+
+#if defined(AIT_CUDA)
+namespace ait::gpu {
+
+inline uint32_t shared_address(const void* pointer) { return emulator::shared_address(pointer); }
+
+inline void copy_async_16(uint32_t to, const void* from, int bytes) { emulator::copy_async(emulator::shared_pointer(to), from, bytes); }
+inline void copy_async_commit() { emulator::copy_async_commit(); }
+template <int kPending>
+void copy_async_wait() {
+  emulator::copy_async_wait(kPending);
+}
+
+inline void load_matrix_x4(uint32_t (&r)[4], uint32_t address) { emulator::load_matrices(r, address, false, AIT_EMULATOR_SITE); }
+inline void load_matrix_x4_transposed(uint32_t (&r)[4], uint32_t address) { emulator::load_matrices(r, address, true, AIT_EMULATOR_SITE); }
+
+template <class T>
+inline constexpr emulator::Narrow kNarrow = std::is_same_v<T, half> ? emulator::Narrow::half : emulator::Narrow::bfloat16;
+
+template <class T>
+void mma_16x8x16(float (&c)[4], const uint32_t (&a)[4], uint32_t b0, uint32_t b1) {
+  static_assert(is_narrow_float<T>, "the tensor cores are used for half and bfloat16");
+  emulator::multiply_16x8x16(c, a, b0, b1, kNarrow<T>, AIT_EMULATOR_SITE);
+}
+
+template <class T>
+uint32_t pack_pair(float low, float high) {
+  return uint32_t(bit_cast<uint16_t>(from_float<T>(low))) | uint32_t(bit_cast<uint16_t>(from_float<T>(high))) << 16;
+}
+
+inline float exp2_fast(float x) { return x < -126.f ? 0.f : ::exp2f(x); }
+
+inline void cluster_barrier() {
+  emulator::meet(emulator::Scope::cluster, "cluster_barrier", true, nullptr, nullptr, AIT_EMULATOR_SITE);
+}
+
+inline __attribute__((noinline, no_sanitize("thread"))) float4 load_cluster_float4(uint32_t address, uint32_t rank) {
+  const void* from = emulator::shared_pointer(address, int(rank));
+  emulator::check_remote_read(from, 16);
+  return *static_cast<const float4*>(from);
+}
+
+}  // namespace ait::gpu
+#endif  // AIT_CUDA
+#endif  // AIT_KERNELS_GPU_MMA_CUH_

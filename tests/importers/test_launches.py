@@ -1,0 +1,107 @@
+"""Imported models become the launches of the graphs that are written by hand, on a GPU that need not be there."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+import pytest
+import torch
+from torch.export import Dim
+
+from ait_mlir.driver import program_of, run_to_phase
+from ait_mlir.frontend import build_module
+from ait_mlir.importers.torch import from_torch
+from ait_mlir.tools.report import report
+from benchmarks import workloads
+from benchmarks.imported import NOT_IMPORTED, import_workload
+
+DIMS = {"batch": 2, "seq": 128}
+IMPORTED = [name for name in workloads.MODELS if name not in NOT_IMPORTED]
+HALF = torch.float16
+BATCH, SEQ = Dim("batch", min=1, max=32), Dim("seq", min=1, max=512)
+TOKENS = {"input_ids": {0: BATCH, 1: SEQ}}
+
+
+def launches(module):
+    """What `ait inspect --launches` shows of each: op, kernel with its configuration, shapes; independent ones sorted."""
+    run_to_phase(module, "planned", target="cuda", arch="sm_90a")
+    program = program_of(module)
+    dims = {name: size for name, size in DIMS.items() if name in program.scope}
+    return sorted((launch.op, launch.kernel, launch.shapes) for launch in report(module, program, dims).launches)
+
+
+def workload(name, monkeypatch):
+    """Two layers of a model at its full width; no weight is ever touched, so none takes memory."""
+    monkeypatch.setattr(workloads.peer_bert, "randomize", lambda model, seed=0: model)
+    entry = workloads.MODELS[name]
+    sizes = [(b, s) for s in entry.lengths for b in entry.batches]
+    with torch.device("meta"):
+        work = entry.build(HALF, 2, sizes)
+    work.peer.to_empty(device="cpu")
+    return work, sizes
+
+
+@pytest.mark.parametrize("name", IMPORTED)
+def test_the_peer_imported_has_the_launches_of_the_graph_by_hand(name, monkeypatch):
+    work, sizes = workload(name, monkeypatch)
+    imported = import_workload(name, work, sizes)
+    assert launches(imported.module) == launches(build_module(work.outputs, name))
+
+
+def transformer(name, config, **options):
+    """Two layers in half precision, but for buffers, as `from_pretrained(dtype=...)` makes them."""
+    import transformers
+
+    sizes = getattr(transformers, config)(num_hidden_layers=2, **options)
+    torch.set_default_dtype(HALF)
+    try:
+        return getattr(transformers, name)(sizes).eval()
+    finally:
+        torch.set_default_dtype(torch.float32)
+
+
+LLAMA = {"num_attention_heads": 32, "num_key_value_heads": 32, "hidden_size": 4096, "intermediate_size": 11008}
+LLAMA |= {"vocab_size": 1000, "use_cache": False, "rms_norm_eps": 1e-5}
+IDS = {"input_ids": torch.zeros(2, 9, dtype=torch.long)}
+# model of transformers, the graph by hand, what the one launches and the other does not
+MODELS: dict[str, tuple[Any, ...]] = {
+    "ViTForImageClassification": (
+        lambda: transformer("ViTForImageClassification", "ViTConfig", num_labels=1000),
+        {"pixel_values": torch.zeros(2, 3, 224, 224, dtype=HALF)},
+        {"pixel_values": {0: BATCH}},
+        "vit",
+        ([], []),
+    ),
+    "BertModel": (  # ours by hand is the encoder alone
+        lambda: transformer("BertModel", "BertConfig"),
+        IDS,
+        TOKENS,
+        "bert",
+        (["embedding", "add_add_layer_norm", "gemm_rcr_bias_tanh"], []),
+    ),
+    "GPT2LMHeadModel": (  # the positions are known: rows of the table instead of a gather
+        lambda: transformer("GPT2LMHeadModel", "GPT2Config", use_cache=False),
+        IDS,
+        TOKENS,
+        "gpt2",
+        ([], ["embedding"]),
+    ),
+    "LlamaModel": (  # the positions are known: nothing to convert; the tables are computed in two steps
+        lambda: transformer("LlamaModel", "LlamaConfig", **LLAMA),
+        IDS,
+        TOKENS,
+        "llama",
+        (["fused_mul", "fused_cos_sin_cast_cast_cast_cast"], ["fused_cast", "fused_mul_cos_cast_cast_sin_2more"]),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_a_model_of_transformers_has_the_same_launches(name, monkeypatch):
+    pytest.importorskip("transformers")
+    make, inputs, dynamic, by_hand, (more, fewer) = MODELS[name]
+    work, _ = workload(by_hand, monkeypatch)
+    imported = from_torch(make(), (), inputs, dynamic_shapes=dynamic)
+    ours, written = (Counter(op for op, _, _ in launches(m)) for m in (imported.module, build_module(work.outputs)))
+    assert (sorted((ours - written).elements()), sorted((written - ours).elements())) == (sorted(more), sorted(fewer))

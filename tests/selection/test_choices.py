@@ -1,0 +1,137 @@
+"""Kernels that the text asks for: ranges run, and what cannot run is refused with a reason."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from ait_mlir.driver import compile_module, emit, run_to_phase
+from ait_mlir.ir.parser import check
+from ait_mlir.ir.source import SourceError
+from ait_mlir.runtime import Model
+from tests.selection.cards import parse
+
+TEXT = """
+ait.graph @g(%x: !ait.tensor<b x 64 x ELEMENT>) dims {b = 1 to 300} {
+  %w = ait.param "w" : !ait.tensor<128 x 64 x ELEMENT>
+  %v = ait.param "v" : !ait.tensor<128 x ELEMENT>
+  %0 = ait.gemm rcr %x, %w epilogue(%v) {
+  ^bb0(%a: f32, %c: f32):
+    %1 = ait.add %a, %c : f32
+    %2 = ait.relu %1 : f32
+    ait.yield %2 : f32
+  } {kernel = CHOICE} : !ait.tensor<b x 128 x ELEMENT>
+  ait.output "y" %0 : !ait.tensor<b x 128 x ELEMENT>
+}
+"""
+THREE = (
+    '#ait.kernel<"ranges", {axis = "b", upto = [2 : i64, 11 : i64], ways = ['
+    '{kernels = [#ait.kernel<"openblas", {}>]}, '
+    '{kernels = [#ait.kernel<"native", {}>, #ait.kernel<"native", {}>], cut = 1 : i64}, '
+    '{kernels = [#ait.kernel<"native", {}>]}]}>'
+)
+
+
+def pinned(choice: str, element: str = "f32") -> str:
+    return TEXT.replace("CHOICE", choice).replace("ELEMENT", element)
+
+
+def test_ranges_run(tmp_path: Path):
+    module = parse(pinned(THREE))
+    rng = np.random.default_rng(0)
+    w, v = rng.standard_normal((128, 64), dtype=np.float32), rng.standard_normal(128, dtype=np.float32)
+    path = compile_module(
+        module, "cpu", output=tmp_path / "g.ait", workdir=tmp_path / "work", constants={"w": w, "v": v}
+    )
+    program = (tmp_path / "work" / "program.cc").read_text()
+    assert "if (d0 <= 2) {" in program and "else if (d0 <= 11) {" in program
+    again = parse((tmp_path / "work" / "planned.mlir").read_text())
+    check(again)
+    assert str(again) == str(module)
+    with Model(path) as model:
+        for b in (1, 2, 3, 11, 12, 300):
+            x = rng.standard_normal((b, 64), dtype=np.float32)
+            y = np.full((b, 128), np.nan, np.float32)
+            model.run({"x": x}, {"y": y})
+            exact = np.maximum(x.astype(np.float64) @ w.T.astype(np.float64) + v, 0)
+            assert np.abs(y - exact).max() < 1e-4
+
+
+def test_the_workspace_is_that_of_the_largest_way():
+    module = run_to_phase(parse(pinned(THREE)), "planned")
+    assert "arena (512*b)" in str(module)
+
+
+def test_ranges_make_cuda_source():
+    choice = (
+        '#ait.kernel<"ranges", {axis = "b", upto = [8 : i64], ways = ['
+        '{kernels = [#ait.kernel<"native", {tile_m = 64 : i64, tile_n = 64 : i64}>]}, '
+        '{kernels = [#ait.kernel<"cublaslt", {algo = 1 : i64}>, #ait.kernel<"native", {}>], cut = 0 : i64}]}>'
+    )
+    files = emit(run_to_phase(parse(pinned(choice, "f16")), "planned", target="cuda", arch="sm_90a")).files
+    assert "if (d0 <= 8) {" in files["program.cc"]
+    assert sum(name.endswith(".cu") for name in files) == 2
+    assert sum("ctx.gemm(args)" in text for text in files.values()) == 1
+
+
+WRONG = {
+    '#ait.kernel<"nobody", {}>': "provider 'nobody' has no kernel for ait.gemm",
+    '#ait.kernel<"native", {tile_m = 1.0}>': "configuration 'tile_m' of the kernel is 1.0",
+    '#ait.kernel<"native", {tile_mm = 64 : i64}>': "unknown configuration 'tile_mm'; its keys are blocks",
+    '#ait.kernel<"native", {tile_m = 48 : i64}>': "a warp computes multiples of 16 rows",
+    '#ait.kernel<"native", {tile_m = -64 : i64}>': "configuration 'tile_m' is -64, expected at least 0",
+    '#ait.kernel<"hopper", {stages = 1 : i64}>': "at least 2 stages",
+    '#ait.kernel<"hopper", {algo = 1 : i64}>': "unknown configuration 'algo'; its keys are cluster",
+    '#ait.kernel<"cublaslt", {tile_m = 64 : i64}>': "unknown configuration 'tile_m'; its keys are algo",
+    '#ait.kernel<"ranges", {}>': "ranges has axis, upto and ways; found nothing",
+    '#ait.kernel<"ranges", {axis = "b", upto = [], ways = []}>': "0 limits make 1 ranges, found 0 ways",
+    '#ait.kernel<"ranges", {axis = "b +", upto = [], ways = [{}]}>': "is no dim expression",
+    '#ait.kernel<"ranges", {axis = 1 : i64, upto = [], ways = [{}]}>': "expected ranges like",
+    '#ait.kernel<"ranges", {axis = "b", upto = [4 : i64, 2 : i64], ways = []}>': "must be integers that grow",
+    '#ait.kernel<"ranges", {axis = "b", upto = [], ways = [{kernel = 1 : i64}]}>': "a way of ranges is {kernels",
+    '#ait.kernel<"ranges", {axis = "b", upto = [], ways = [{kernels = [#ait.kernel<"ranges", {}>]}]}>': "are like #ait",
+    '#ait.kernel<"ranges", {axis = "b", upto = [], ways = [{kernels = [#ait.kernel<"native", {}>], cut = "x"}]}>': (
+        "the cut of a way must be an integer"
+    ),
+    '#ait.kernel<"ranges", {axis = "c", upto = [], ways = [{kernels = [#ait.kernel<"native", {}>]}]}>': (
+        "has the dim 'c', which is not declared"
+    ),
+    '#ait.kernel<"ranges", {axis = "b", upto = [], ways = [{kernels = [#ait.kernel<"native", {}>], cut = 1 : i64}]}>': (
+        "with its epilogue cut after 1 ops is 2 launches, 1 kernels are given"
+    ),
+    '#ait.kernel<"ranges", {axis = "b", upto = [], ways = [{kernels = [#ait.kernel<"native", {x = 1 : i64}>]}]}>': (
+        "unknown configuration 'x'"
+    ),
+}
+
+
+@pytest.mark.parametrize("choice", WRONG)
+def test_wrong_choices(choice: str):
+    with pytest.raises(SourceError) as error:
+        run_to_phase(parse(pinned(choice, "f16")), "selected", target="cuda", arch="sm_90a")
+    (diagnostic,) = error.value.diagnostics
+    assert WRONG[choice] in diagnostic.message
+    assert diagnostic.line == 5
+
+
+def test_wrong_configurations_are_found_later_too():
+    module = run_to_phase(parse(pinned('#ait.kernel<"hopper", {}>', "f16")), "planned", target="cuda", arch="sm_90a")
+    text = str(module).replace('"hopper" {}', '"hopper" {stages = 1 : i64}')
+    assert text != str(module)
+    with pytest.raises(SourceError, match="at least 2 stages"):
+        emit(parse(text))
+
+
+def test_attention_tiles():
+    text = """
+ait.graph @g(%q: !ait.tensor<b x 4 x 64 x 64 x f16>) dims {b = 1 to 8} {
+  %0 = ait.attention %q, %q, %q scale 0.125 {kernel = #ait.kernel<"native", {CONFIG}>} : !ait.tensor<b x 4 x 64 x 64 x f16>
+  ait.output "y" %0 : !ait.tensor<b x 4 x 64 x 64 x f16>
+}
+"""
+    for config, what in (("cols = 24 : i64", "cols is a multiple of 16"), ("warps = 99 : i64", "1 to 16 warps")):
+        with pytest.raises(SourceError, match=what):
+            run_to_phase(parse(text.replace("CONFIG", config)), "selected", target="cuda", arch="sm_90a")
+    run_to_phase(parse(text.replace("CONFIG", "warps = 2 : i64")), "selected", target="cuda", arch="sm_90a")

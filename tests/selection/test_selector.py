@@ -1,0 +1,237 @@
+"""The method of selection with a card that is a formula: points, ranges, what is measured once, what ships."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from ait_mlir.dims import Scope
+from ait_mlir.errors import AitError
+from ait_mlir.ir.pipeline import parse_passes, run_passes
+from ait_mlir.lowering.choices import Choice, Way
+from ait_mlir.lowering.kernels import Target
+from ait_mlir.passes.candidates import MAX_POINTS, candidates, points_of, worth_timing
+from ait_mlir.passes.measure import Selector, static_digest
+from ait_mlir.passes.tasks import Task
+from ait_mlir.passes.timings import Record, Shipped, TimingCache, digest_of
+from ait_mlir.universe import context
+from tests.selection.cards import GEMM, SETTING, FakeMeter, Formula, gemm_task, parse, tasks_of
+
+H200 = Target("cuda", "sm_90a")
+
+
+def provider_of(way: Way) -> str:
+    return way.steps[0][0]
+
+
+def crossing(way: Way, dims: dict[str, int]) -> float | None:
+    """The library is best above a batch of 6, Hopper tiles of 128 rows below; the rest is slower by 5 % at least.
+
+    Algorithms of the library are all alike, and so are tiles of as many rows.
+    """
+    if way.cut is not None:
+        return 40e-6 + dims["batch"] * 1e-6
+    if provider_of(way) == "cublaslt":
+        return 12e-6 + dims["batch"] * 1e-6
+    if provider_of(way) == "hopper":
+        return (6e-6 + dims["batch"] * 2e-6) * (1.0 if dict(way.steps[0][1])["tile_m"] == 128 else 1.05)
+    return 30e-6 + dims["batch"] * 3e-6
+
+
+def with_library(task_text: str = "relu") -> Task:
+    """A product whose whole epilogue the library has."""
+    return tasks_of(GEMM.format(lead="batch x 128", hints=" hints [1, 32]").replace("gelu", task_text))[0]
+
+
+def selector(tmp_path: Path | None, formula: Formula = crossing, **fields: object) -> tuple[Selector, FakeMeter]:
+    meter = FakeMeter(formula, noise=0.005)
+    cache = None if tmp_path is None else TimingCache(tmp_path / "t.sqlite3")
+    return Selector(H200, SETTING, cache, None, meter), meter
+
+
+def only(found: list[Choice | None]) -> Choice:
+    (choice,) = found
+    assert choice is not None
+    return choice
+
+
+def test_ranges_end_where_the_times_cross():
+    choosing, meter = selector(None)
+    choice = only(choosing.choose([with_library()]))
+    assert [provider_of(w) for w in choice.ways] == ["hopper", "cublaslt"]
+    assert str(choice.axis) == "batch" and 4 <= choice.upto[0] <= 8
+    assert {p for p, _ in meter.raced} >= {(1,), (32,), (6,)}
+    assert len(meter.raced) <= 5
+    assert any("chosen: batch to" in line for line in choosing.log)
+
+
+def test_the_same_choice_whatever_the_noise():
+    choices: set[Choice] = set()
+    for seed in range(12):
+        choosing, meter = selector(None)
+        meter.seed = seed
+        choices.add(only(choosing.choose([with_library()])))
+    assert len({tuple(provider_of(w) for w in c.ways) for c in choices}) == 1
+    assert len(choices) == 1
+
+
+def test_nothing_is_measured_twice(tmp_path: Path):
+    choosing, meter = selector(tmp_path)
+    first = only(choosing.choose([with_library()]))
+    assert meter.raced and meter.built
+    choosing, meter = selector(tmp_path)
+    assert only(choosing.choose([with_library()])) == first
+    assert not meter.raced and not meter.built
+
+
+def test_times_outlive_choices(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    choosing, _ = selector(tmp_path)
+    first = only(choosing.choose([with_library()]))
+    monkeypatch.setattr("ait_mlir.passes.measure.compiler_digest", lambda: "another compiler")
+    choosing, meter = selector(tmp_path)
+    assert only(choosing.choose([with_library()])) == first
+    assert not meter.raced and not meter.built
+
+
+@pytest.mark.parametrize("change", ["source", "card", "driver", "cuda", "libraries"])
+def test_another_setting_is_measured_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, change: str):
+    choosing, _ = selector(tmp_path)
+    choosing.choose([with_library()])
+    choosing, meter = selector(tmp_path)
+    if change == "source":
+        meter.revision = "r2"
+        monkeypatch.setattr("ait_mlir.passes.measure.compiler_digest", lambda: "another compiler")
+    else:
+        choosing.setting = replace(SETTING, **{change: "other"})
+    choosing.choose([with_library()])
+    assert meter.raced
+
+
+def test_a_way_that_cannot_run_is_left_out(tmp_path: Path):
+    def formula(way: Way, dims: dict[str, int]) -> float | None:
+        return None if provider_of(way) == "hopper" else crossing(way, dims)
+
+    choosing, _ = selector(tmp_path, formula)
+    assert [provider_of(w) for w in only(choosing.choose([with_library()])).ways] == ["cublaslt"]
+    choosing, meter = selector(tmp_path, formula)
+    choosing.choose([with_library()])
+    assert not meter.raced
+
+
+def test_nothing_can_run():
+    choosing, _ = selector(None, lambda way, dims: None)
+    assert choosing.choose([with_library()]) == [None]
+
+
+def shipped_of(task: Task, points: list[tuple[int, ...]], source: str = "") -> Shipped:
+    meter = FakeMeter(crossing)
+    records: list[Record] = []
+    offer = worth_timing(task, [(1,), (32,)], H200)
+    for point in points:
+        times = meter.race(task, point, [c.way for c in offer], 1e-6)
+        rows = {w: (t, source or meter.source(task, w)[:16]) for w, t in times.items()}
+        records.append(Record(task.text, point, digest_of(task.static_text(point)), rows))
+    return Shipped("sm_90a", SETTING, tuple(records))
+
+
+def test_shipped_times_choose_without_a_card():
+    shipped = shipped_of(with_library(), [(1,), (6,), (32,)])
+    choosing = Selector(H200, SETTING, None, shipped)
+    choice = only(choosing.choose([with_library()]))
+    assert [provider_of(w) for w in choice.ways] == ["hopper", "cublaslt"]
+    assert choosing.choose([gemm_task()]) == [None]  # another epilogue: nothing is known
+
+
+def test_shipped_times_choose_for_a_fixed_size():
+    shipped = shipped_of(with_library(), [(1,), (32,)])
+    text = GEMM.format(lead="32 x 128", hints="").replace("gelu", "relu")
+    (task,) = tasks_of(text)
+    assert task.scope.dims == ()
+    choice = only(Selector(H200, SETTING, None, shipped).choose([task]))
+    assert [provider_of(w) for w in choice.ways] == ["cublaslt"]
+
+
+def test_shipped_times_out_of_range_do_not_count():
+    shipped = shipped_of(with_library(), [(1,), (32,)])
+    text = GEMM.format(lead="batch x 128", hints="").replace("gelu", "relu").replace("1 to 64", "16 to 64")
+    choice = only(Selector(H200, SETTING, None, shipped).choose(tasks_of(text)))
+    assert [provider_of(w) for w in choice.ways] == ["cublaslt"]
+
+
+def test_shipped_kernels_that_are_gone_are_left_out():
+    task = with_library()
+    way = Way.of(None, [("nobody", {})])
+    old = Way.of(None, [("hopper", {"old_key": 1})])
+    known = shipped_of(task, [(1,)]).records[0]
+    fast = next(iter(known.times.values()))
+    record = replace(known, times={way: fast, old: fast, **known.times})
+    choice = only(Selector(H200, SETTING, None, Shipped("sm_90a", SETTING, (record,))).choose([task]))
+    assert [provider_of(w) for w in choice.ways] == ["hopper"] and choice.ways[0] != old
+
+
+def test_measuring_skips_what_ships():
+    task = with_library()
+    for shipped, measured in (
+        (shipped_of(task, [(1,), (32,), (6,)]), False),
+        (shipped_of(task, [(1,), (32,), (6,)], source="f" * 16), True),
+        (replace(shipped_of(task, [(1,), (32,), (6,)]), setting=replace(SETTING, card="other")), True),
+    ):
+        choosing, meter = selector(None)
+        choosing.shipped = shipped
+        choosing.choose([with_library()])
+        assert any(p in ((1,), (32,), (6,)) for p, _ in meter.raced) == measured
+
+
+def test_points():
+    scope = Scope.parse("batch = 1 to 64 hints [1, 32], seq = 1 to 512")
+    assert points_of(scope) == [(1, 1), (1, 512), (32, 1), (32, 512)]
+    assert points_of(scope, ["max"]) == [(64, 512)]
+    assert points_of(scope, ["min", "max"]) == [(1, 1), (1, 512), (64, 1), (64, 512)]
+    assert points_of(Scope.parse("")) == [()]
+    many = points_of(Scope.parse("a = 0 to 9 hints [1, 2, 3], b = 1 to 9 hints [1, 2, 3], c = 1 to 9 hints [1, 2]"))
+    assert len(many) == MAX_POINTS and many[0] == (1, 1, 1) and many[-1] == (3, 3, 2)
+
+
+def test_unknown_points_are_refused():
+    module = parse(GEMM.format(lead="batch x 128", hints=""))
+    with pytest.raises(AitError, match="unknown points 'middle'"):
+        run_passes(context(), module, parse_passes('select{target="cpu" points="middle"}'))
+
+
+def test_tiles_for_few_rows_and_for_many_are_both_candidates():
+    task = gemm_task()
+    offered = {c.way for c in worth_timing(task, [(1,), (64,)], H200)}
+    for point in ((1,), (64,)):
+        best = min((c for c in candidates(task.at(point), H200) if c.way.cut is None), key=lambda c: c.estimate)
+        assert best.way in offered
+
+
+def test_views_belong_to_a_task():
+    text = """
+ait.graph @g(%x: !ait.tensor<b x s x 192 x f16>) dims {b = 1 to 8, s = 1 to 64} {
+  %0 = ait.reshape %x : !ait.tensor<b x s x 3 x 64 x f16>
+  %1 = ait.permute %0 [0, 2, 1, 3] : !ait.tensor<b x 3 x s x 64 x f16>
+  %2 = ait.softmax %1 dim 3 : !ait.tensor<b x 3 x s x 64 x f16>
+  %3 = ait.permute %2 [0, 2, 1, 3] : !ait.tensor<b x s x 3 x 64 x f16>
+  %4 = ait.reshape %3 : !ait.tensor<b x s x 192 x f16>
+  %5 = ait.exp %4 : !ait.tensor<b x s x 192 x f16>
+  ait.output "y" %5 : !ait.tensor<b x s x 192 x f16>
+}
+"""
+    softmax, exp = tasks_of(text)
+    assert 'x0" %0: !ait.tensor<d0 x d1 x 192 x f16>' in softmax.text
+    assert softmax.text.count("ait.permute") == softmax.text.count("ait.reshape") == 2
+    assert "ait.permute" not in exp.text and "ait.reshape" not in exp.text  # the softmax writes it in order
+
+
+def test_names_and_ranges_of_dims_do_not_count():
+    text = GEMM.format(lead="batch x seq", hints="")
+    other = text.replace("batch", "n").replace("1 to 64", "1 to 7")
+    assert tasks_of(text)[0].text == tasks_of(other)[0].text
+    assert gemm_task().text != tasks_of(text)[0].text
+    assert [d.name for d in gemm_task().scope.dims] == ["batch"]
+    assert static_digest(gemm_task().text, (4,)) == digest_of(gemm_task().static_text((4,)))
+    assert gemm_task().static_text((4,)) == tasks_of(GEMM.format(lead="4 x 128", hints=""))[0].text
+    assert [len(gemm_task().graph.block.args), len(gemm_task().graph.params())] == [1, 2]
