@@ -13,21 +13,6 @@
 #if defined(AIT_CUDA)
 namespace ait::gpu {
 
-/// @brief A place in a ring of stages.
-template <int kStages>
-struct RingPlace {
-  uint32_t stage = 0, parity = 0;
-
-  __device__ __forceinline__ void next() {
-    if (++stage == kStages) stage = 0, parity ^= 1;
-  }
-  __device__ __forceinline__ void skip(uint32_t steps) {
-    const uint32_t to = stage + steps;
-    parity ^= (to / kStages) & 1;
-    stage = to % kStages;
-  }
-};
-
 /// @brief Two neighbouring columns as they lie in memory.
 template <class T>
 struct alignas(2 * sizeof(T)) Pair {
