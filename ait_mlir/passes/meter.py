@@ -37,7 +37,7 @@ LONGEST, SHORTEST = 96, 4
 """Runs in a row in one graph."""
 USUAL = 20
 SHORT, REST, LONGEST_REST = 10e-6, 2.0, 5e-3
-"""After a graph of kernels longer than `SHORT` the card rests, `REST` times the graph's time but `LONGEST_REST` seconds at
+"""After a graph of kernels longer than `SHORT` the card rests, `REST` times as long but `LONGEST_REST` seconds at
 most. Large products alone, one after the other, make it lower its clock, by up to 15 % on an H200; in a model they come
 with kernels that need less power."""
 PLACES = 4
