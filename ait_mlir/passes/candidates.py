@@ -30,6 +30,7 @@ class Candidate:
 
     way: Way
     estimate: float
+    only_timed: bool = False
 
 
 def candidates(op: Operation, target: Target, configs: int = 1, configs_cut: int = 1) -> Iterator[Candidate]:
@@ -41,16 +42,20 @@ def candidates(op: Operation, target: Target, configs: int = 1, configs_cut: int
             options = [
                 (k, c, k.heuristic(part, target) * (1 + 0.01 * i))
                 for k in kernels_for(part, target)
-                for i, c in enumerate(k.configs(part, target)[:count])
+                for i, c in enumerate(k.configs(part, target)[: max(count, k.timed_configs) if count > 1 else count])
             ]
             ways = [((*done, (k, c)), cost + more) for done, cost in ways for k, c, more in options]
         for kernels, estimate in ways:
-            yield Candidate(Way.of(fragment.cut, [(k.provider, c) for k, c in kernels]), estimate)
+            only_timed = any(k.only_timed for k, _ in kernels)
+            yield Candidate(Way.of(fragment.cut, [(k.provider, c) for k, c in kernels]), estimate, only_timed)
 
 
 def best_by_estimate(found: Sequence[Candidate]) -> Candidate:
-    """The candidate with the smallest estimate; of equals the one with fewer launches, then the first."""
-    return min(found, key=lambda c: (c.estimate, len(c.way.steps)))
+    """The candidate with the smallest estimate; of equals the one with fewer launches, then the first.
+
+    One that is to be timed is taken only where there is no other.
+    """
+    return min(found, key=lambda c: (c.only_timed, c.estimate, len(c.way.steps)))
 
 
 def worth_timing(task: Task, points: Sequence[Point], target: Target) -> list[Candidate]:

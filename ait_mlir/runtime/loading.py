@@ -44,7 +44,7 @@ def runtime_library(kind: TargetKind) -> Any:
                 if kind == "cpu":
                     _load_first(candidates)
                 module = cast(Any, tvm_ffi).load_module(str(path))
-            module.configure(candidates)
+            module.configure(candidates, cudnn_candidates() if kind == "cuda" else [])
             _loaded[kind] = module
         return _loaded[kind]
 
@@ -75,6 +75,16 @@ def cublaslt_candidates() -> list[str]:
     folders += [Path(os.environ.get("CUDA_HOME", "/usr/local/cuda")) / "lib64"]
     candidates += [str(folder / name) for name in names for folder in folders if (folder / name).exists()]
     return [*candidates, *names]
+
+
+def cudnn_candidates() -> list[str]:
+    """Where cuDNN may be: `AIT_CUDNN`, a copy that this process has (PyTorch's), the pip package."""
+    candidates = [path] if (path := os.environ.get("AIT_CUDNN")) else []
+    candidates += [line for line in _mapped_files() if Path(line).name.startswith("libcudnn.so")]
+    spec = importlib.util.find_spec("nvidia")
+    folders = [Path(place) / "cudnn" / "lib" for place in spec.submodule_search_locations or []] if spec else []
+    candidates += [str(folder / "libcudnn.so.9") for folder in folders if (folder / "libcudnn.so.9").exists()]
+    return [*candidates, "libcudnn.so.9"]
 
 
 def _load_first(candidates: list[str]) -> None:

@@ -3,6 +3,7 @@
 #include <cstdlib>
 #include <thread>
 
+#include "ait/attention_service.h"
 #include "ait/gemm_service.h"
 
 #ifdef _OPENMP
@@ -12,9 +13,13 @@
 namespace ait::runtime {
 namespace {
 
-std::vector<std::string>& candidates() {
-  static std::vector<std::string> list;
-  return list;
+struct Candidates {
+  std::vector<std::string> gemm, attention;
+};
+
+Candidates& candidates() {
+  static Candidates lists;
+  return lists;
 }
 
 int count_threads() {
@@ -33,8 +38,11 @@ int count_threads() {
 
 }  // namespace
 
-const std::vector<std::string>& gemm_library_candidates() { return candidates(); }
-void set_gemm_library_candidates(std::vector<std::string> list) { candidates() = std::move(list); }
+const std::vector<std::string>& gemm_library_candidates() { return candidates().gemm; }
+void set_gemm_library_candidates(std::vector<std::string> list) { candidates().gemm = std::move(list); }
+
+const std::vector<std::string>& attention_library_candidates() { return candidates().attention; }
+void set_attention_library_candidates(std::vector<std::string> list) { candidates().attention = std::move(list); }
 
 int num_threads() {
   static const int count = count_threads();

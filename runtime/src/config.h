@@ -9,6 +9,7 @@
 namespace ait::runtime {
 
 void set_gemm_library_candidates(std::vector<std::string> candidates);
+void set_attention_library_candidates(std::vector<std::string> candidates);
 
 }  // namespace ait::runtime
 

@@ -5,6 +5,7 @@
 
 #include <string>
 
+#include "ait/attention_service.h"
 #include "ait/gemm_service.h"
 #include "ait/model_abi.h"
 
@@ -13,7 +14,7 @@ namespace ait::runtime {
 /// @brief The C table that the model library calls back, for one run.
 class Services {
  public:
-  Services() : table_{1, this, &Services::gemm, &Services::fail} {}
+  Services() : table_{AIT_SERVICES_VERSION, this, &Services::gemm, &Services::fail, &Services::attention} {}
   Services(const Services&) = delete;
   Services& operator=(const Services&) = delete;
 
@@ -23,6 +24,9 @@ class Services {
  private:
   static int32_t gemm(void* self, const ait_gemm_v1* args, void* stream) {
     return library_gemm(args, stream, &static_cast<Services*>(self)->error_);
+  }
+  static int32_t attention(void* self, const ait_attention_v1* args, void* stream) {
+    return library_attention(args, stream, &static_cast<Services*>(self)->error_);
   }
   static int32_t fail(void* self, const char* message) {
     static_cast<Services*>(self)->error_ = message;

@@ -152,14 +152,14 @@ def parse_graph(text: str) -> tuple[ModuleOp, GraphOp]:
     return module, graph
 
 
-def compile_graph(text: str, folder: Path, one_file: bool = True) -> Compiled:
-    """Compile the graph in a text for the CPU, by default from one file, and give its params random values."""
+def compile_graph(text: str, folder: Path, one_file: bool = True, target: Target = CPU) -> Compiled:
+    """Compile the graph in a text for a CPU, by default from one file, and give its params random values."""
     graph = parse_graph(text)[1]
     planned = parse_graph(text)[0]
-    run_to_phase(planned, "planned", target="cpu")
+    run_to_phase(planned, "planned", target="cpu", arch=target.arch)
     code = emit(planned)
     files = {"all.cc": "\n".join(code.files.values())} if one_file else code.files
-    library = build_library(files, CPU, folder)
+    library = build_library(files, target, folder)
     module = graph.parent_op()
     assert isinstance(module, ModuleOp)
     params = RandomParams(param_types(module), 0)

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import platform
+from pathlib import Path
+
 import numpy as np
 import pytest
 
 from ait_mlir.dialects.ait_rt.buffers import ConstantOp
 from ait_mlir.dialects.ait_rt.program import KernelOp
+from ait_mlir.host.cpu import instruction_sets
+from ait_mlir.lowering.kernels import Target
 from tests.e2e.support import Compiled, compile_graph
 
 EPILOGUE = """ epilogue(%e{i}, %r{i}) {{
@@ -111,6 +116,27 @@ def test_what_is_not_a_weight_keeps_its_kernel(mixed: Compiled) -> None:
     """A product with an input, a transposed left side, and a narrow type are left to the other kernels."""
     kernels = [op for op in mixed.planned.walk() if isinstance(op, KernelOp)]
     assert sum(op.provider.data == "packed" for op in kernels) == 3
+
+
+@pytest.mark.skipif(platform.machine() not in ("x86_64", "AMD64"), reason="names x86 processors")
+@pytest.mark.parametrize("arch", ["x86-64", "x86-64-v3"])
+def test_short_registers(arch: str, tmp_path: Path) -> None:
+    """The same layout, and the same blocks of attention, on registers of 16 and 32 bytes."""
+    if arch == "x86-64-v3" and not {"avx2", "fma", "f16c", "bmi2"} <= instruction_sets():
+        pytest.skip("this processor has no AVX2")
+    weights = [one(i, t, layout, 101, 70, t == "f32") for i, (t, layout) in enumerate((("f32", "rcr"), ("f64", "rrr")))]
+    inputs = [
+        *(i for i, _ in weights),
+        *(f"%{n}: !ait.tensor<b x m x 3 x 40 x f32>" for n in "qkv"),
+    ]
+    permuted = "".join(f"  %{n}p = ait.permute %{n} [0, 2, 1, 3] : !ait.tensor<b x 3 x m x 40 x f32>\n" for n in "qkv")
+    body = "".join(text for _, text in weights) + permuted
+    body += "  %at = ait.attention %qp, %kp, %vp scale 0.2 : !ait.tensor<b x 3 x m x 40 x f32>\n"
+    body += '  ait.output "at" %at : !ait.tensor<b x 3 x m x 40 x f32>\n'
+    text = f"ait.graph @g({', '.join(inputs)}) dims {{b = 1 to 2, m = 1 to 200}} {{\n{body}}}\n"
+    compiled = compile_graph(text, tmp_path, target=Target("cpu", arch))
+    for m in (1, 13, 150):
+        assert compiled.problems({"b": 2, "m": m}) == []
 
 
 def test_a_weight_may_change(gemms: Compiled) -> None:

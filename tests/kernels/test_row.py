@@ -25,7 +25,14 @@ def softmax(shape: str, dim: int, t: str, **options: object) -> Case:
 
 
 def layer_norm(
-    shape: str, row: str, t: str, axes: int, factors: str = "scale %g bias %h", eps: str = "1e-05", op: str = "layer_norm", **options: object
+    shape: str,
+    row: str,
+    t: str,
+    axes: int,
+    factors: str = "scale %g bias %h",
+    eps: str = "1e-05",
+    op: str = "layer_norm",
+    **options: object,
 ) -> Case:
     return Case(
         f"ait.graph @g(%x: !ait.tensor<{shape} x {t}>, %g: !ait.tensor<{row} x {t}>, %h: !ait.tensor<{row} x {t}>) {DIMS} {{\n"

@@ -4,7 +4,21 @@ from __future__ import annotations
 
 from xdsl.ir import Operation
 
-from ait_mlir.lowering.kernels import attention, elementwise, gemm, gemm_hopper, gemm_packed, index, norm, reduce, view
+from ait_mlir.lowering.kernels import (
+    attention,
+    attention_cudnn,
+    attention_hopper,
+    attention_split,
+    elementwise,
+    gemm,
+    gemm_hopper,
+    gemm_mfma,
+    gemm_packed,
+    index,
+    norm,
+    reduce,
+    view,
+)
 from ait_mlir.lowering.kernels.base import Arg, Emission, Kernel, Target
 
 __all__ = ["PROVIDERS", "Arg", "Emission", "Kernel", "Target", "kernel_of", "kernels_for"]
@@ -17,8 +31,12 @@ PROVIDERS: tuple[Kernel, ...] = (
     *reduce.KERNELS,
     *gemm.KERNELS,
     *gemm_hopper.KERNELS,
+    *gemm_mfma.KERNELS,
     *gemm_packed.KERNELS,
+    *attention_hopper.KERNELS,
+    *attention_split.KERNELS,
     *attention.KERNELS,
+    *attention_cudnn.KERNELS,
 )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import cast
 
 from xdsl.dialects.builtin import BFloat16Type, Float16Type, f32, f64
@@ -16,15 +17,80 @@ from ait_mlir.lowering.kernels.base import Arg, Emission, Kernel, Strides, Targe
 from ait_mlir.lowering.kernels.loops import broadcast_strides
 
 LARGEST_HEAD = 256
-MMA_RATE, SIMT_RATE, CPU_RATE = 330e12, 8e12, 80e9
+SIMT_RATE, CPU_RATE = 8e12, 80e9
 """Operations per second that the kernels reach, for estimates."""
 SMS = 132
+MMA_ROWS, MMA_RATE = 64, 1.7e12
+"""Rows of q of a block on the tensor cores, and operations per second of a multiprocessor with one block or more."""
 
 
-def _sizes(op: AttentionOp) -> tuple[tuple[Expr, ...], Expr, Expr, Expr]:
+def sizes_of(op: AttentionOp) -> tuple[tuple[Expr, ...], Expr, Expr, Expr]:
     """Batch, heads and rows; columns; depth; width."""
     q, v = cast(TensorType, op.q.type).dims, cast(TensorType, op.v.type).dims
     return q[:3], v[2], q[3], v[3]
+
+
+@dataclass(frozen=True)
+class Problem:
+    """The sizes of an op at `estimate_env`."""
+
+    rows: int
+    cols: int
+    instances: int
+    """Heads of q in all batches."""
+    group: int
+    """Heads of q that share one of k and v."""
+    seen: float
+    """Columns that a row sees, on average."""
+    bytes: int
+    """Of all operands and the result."""
+    kv_bytes: int
+
+    @staticmethod
+    def of(op: AttentionOp) -> Problem:
+        scope = scope_of(op)
+        env = estimate_env(scope)
+        lead, columns, _, _ = sizes_of(op)
+        batch, heads, rows = (max(1, e.evaluate(env)) for e in lead)
+        cols = max(1, columns.evaluate(env))
+        k, v = cast(TensorType, op.k.type), cast(TensorType, op.v.type)
+        seen = cols - (min(rows, cols) - 1) / 2 if op.causal is not None else float(cols)
+        if op.window is not None:
+            seen = min(seen, (1 if op.causal is not None else 2) * op.window.value.data)
+        kv_bytes = k.byte_size().evaluate(env) + v.byte_size().evaluate(env)
+        group = heads // max(1, k.dims[1].evaluate(env))
+        return Problem(rows, cols, batch * heads, max(1, group), seen, bytes_moved(op, scope), kv_bytes)
+
+
+def call_arguments(
+    op: AttentionOp, ins: Sequence[Arg], outs: Sequence[Arg], cpp_dims: Mapping[str, str], target: Target
+) -> tuple[str, ...]:
+    """What the C++ function of every kernel is given: the context and the sizes; q, k and v; the result; the mask."""
+    place = "gpu" if target.is_gpu else "cpu"
+    (batch, heads, rows), cols, depth, width = sizes_of(op)
+    mask = ins[3] if len(ins) == 4 else None
+    element = ins[0].type.element_type
+    sizes = ", ".join(e.cpp(cpp_dims) for e in (batch, heads, rows, cols, depth, width))
+    groups = ins[1].type.dims[1]
+    group = "1" if heads is groups else f"{heads.cpp(cpp_dims)} / {groups.cpp(cpp_dims)}"
+    window = "ait::kNoWindow" if op.window is None else str(op.window.value.data)
+    scale = literal(op.scale.value.data, f32 if target.is_gpu else f64)
+    mask_kind = element_type(mask.type.element_type if mask is not None else element)
+    mask_value = f"ait::{place}::Mask<{mask_kind}>{{}}"
+    if mask is not None:
+        steps = broadcast_strides(mask, (batch, heads, rows, cols))
+        mask_value = f"ait::{place}::Mask<{mask_kind}>{{{mask.name}, {', '.join(s.cpp(cpp_dims) for s in steps)}}}"
+
+    def heads_of(arg: Arg, const: str) -> str:
+        steps = ", ".join(s.cpp(cpp_dims) for s in arg.strides[:3])
+        return f"ait::{place}::Heads<{const}{element_type(element)}>{{{arg.name}, {steps}}}"
+
+    return (
+        f"ctx, ait::{place}::AttentionShape{{{sizes}, {scale}, {group}, {window}}}",
+        ", ".join(heads_of(arg, "const ") for arg in ins[:3]),
+        heads_of(outs[0], ""),
+        mask_value,
+    )
 
 
 def check_tile(size: int, config: Mapping[str, int]) -> None:
@@ -49,7 +115,7 @@ class AttentionKernel(Kernel):
     def matches(self, op: Operation, target: Target) -> bool:
         if not isinstance(op, AttentionOp):
             return False
-        (batch, heads, rows), cols, _, _ = _sizes(op)
+        (batch, heads, rows), cols, _, _ = sizes_of(op)
         scope = scope_of(op)
         if any(scope.bounds(e)[1] > 2**31 - 1 for e in (batch, heads, rows, cols)):
             return False
@@ -59,7 +125,7 @@ class AttentionKernel(Kernel):
 
     def head_size(self, op: AttentionOp, scope: Scope) -> int:
         """The largest number of columns of q, k and v."""
-        _, _, depth, width = _sizes(op)
+        _, _, depth, width = sizes_of(op)
         return max(scope.bounds(depth)[1], scope.bounds(width)[1], 1)
 
     def uses_tensor_cores(self, op: AttentionOp, target: Target) -> bool:
@@ -70,7 +136,7 @@ class AttentionKernel(Kernel):
         op = cast(AttentionOp, op)
         if not self.uses_tensor_cores(op, target):
             return [{}]
-        (batch, heads, rows), _, _, _ = _sizes(op)
+        (batch, heads, rows), _, _, _ = sizes_of(op)
         env = estimate_env(scope_of(op))
         length = rows.evaluate(env)
         instances = max(1, batch.evaluate(env) * heads.evaluate(env))
@@ -83,18 +149,16 @@ class AttentionKernel(Kernel):
 
     def heuristic(self, op: Operation, target: Target) -> float:
         op = cast(AttentionOp, op)
-        (batch, heads, rows), cols, depth, width = _sizes(op)
         scope = scope_of(op)
-        flops = 2.0 * (batch * heads * rows * cols * (depth + width)).evaluate(estimate_env(scope))
-        if op.causal is not None:
-            flops /= 2
-        if op.window is not None:
-            seen = (1 if op.causal is not None else 2) * op.window.value.data
-            flops *= min(1.0, seen / max(1, cols.evaluate(estimate_env(scope))))
-        rate = CPU_RATE
-        if target.is_gpu:
-            rate = MMA_RATE if self.uses_tensor_cores(op, target) else SIMT_RATE
-        return 2 * target.launch_seconds + max(flops / rate, bytes_moved(op, scope) / target.bandwidth)
+        problem = Problem.of(op)
+        _, _, depth, width = sizes_of(op)
+        a_row = 2.0 * problem.seen * (depth + width).evaluate(estimate_env(scope))  # operations
+        if self.uses_tensor_cores(op, target):
+            rounds = -(-(-(-problem.rows // MMA_ROWS) * problem.instances) // SMS)
+            compute = rounds * MMA_ROWS * a_row / MMA_RATE
+        else:
+            compute = problem.instances * problem.rows * a_row / (SIMT_RATE if target.is_gpu else CPU_RATE)
+        return 2 * target.launch_seconds + max(compute, problem.bytes / target.bandwidth)
 
     def accepts(self, op: Operation, position: int, strides: Strides, scope: Scope) -> bool:
         is_mask = position == 3 and len(op.operands) == 4
@@ -111,34 +175,12 @@ class AttentionKernel(Kernel):
     ) -> Emission:
         op = cast(AttentionOp, op)
         place = "gpu" if target.is_gpu else "cpu"
-        (batch, heads, rows), cols, depth, width = _sizes(op)
-        mask = ins[3] if len(ins) == 4 else None
-        element = ins[0].type.element_type
-        sizes = ", ".join(e.cpp(cpp_dims) for e in (batch, heads, rows, cols, depth, width))
-        groups = ins[1].type.dims[1]
-        group = "1" if heads is groups else f"{heads.cpp(cpp_dims)} / {groups.cpp(cpp_dims)}"
-        window = "ait::kNoWindow" if op.window is None else str(op.window.value.data)
-        scale = literal(op.scale.value.data, f32 if target.is_gpu else f64)
-        mask_kind = element_type(mask.type.element_type if mask is not None else element)
-        mask_value = f"ait::{place}::Mask<{mask_kind}>{{}}"
-        if mask is not None:
-            steps = broadcast_strides(mask, (batch, heads, rows, cols))
-            mask_value = f"ait::{place}::Mask<{mask_kind}>{{{mask.name}, {', '.join(s.cpp(cpp_dims) for s in steps)}}}"
-
-        def heads_of(arg: Arg, const: str) -> str:
-            steps = ", ".join(s.cpp(cpp_dims) for s in arg.strides[:3])
-            return f"ait::{place}::Heads<{const}{element_type(element)}>{{{arg.name}, {steps}}}"
-
-        arguments = ",\n      ".join(
-            (
-                f"ctx, ait::{place}::AttentionShape{{{sizes}, {scale}, {group}, {window}}}",
-                ", ".join(heads_of(arg, "const ") for arg in ins[:3]),
-                f"{heads_of(outs[0], '')}, {mask_value}",
-            )
-        )
+        arguments = ",\n      ".join(call_arguments(op, ins, outs, cpp_dims, target))
         causal = "true" if op.causal is not None else "false"
         if target.is_gpu:
-            flags = f"{'true' if mask is not None else 'false'}, {causal}, {'false' if op.window is None else 'true'}"
+            flags = (
+                f"{'true' if op.mask is not None else 'false'}, {causal}, {'false' if op.window is None else 'true'}"
+            )
             size = self.head_size(op, scope_of(op))
             if self.uses_tensor_cores(op, target):
                 check_tile(size, config)

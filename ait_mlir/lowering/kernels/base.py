@@ -98,6 +98,10 @@ class Kernel(ABC):
     """What it is, for names of C++ functions and dumps: `map`."""
     optional_keys: ClassVar[frozenset[str]] = frozenset()
     """Keys of a configuration beside those that `configs` offers."""
+    only_timed: ClassVar[bool] = False
+    """Never chosen by estimate: what it needs may not be there."""
+    timed_configs: ClassVar[int] = 0
+    """How many of its configurations are worth timing, if more than usual."""
 
     @abstractmethod
     def matches(self, op: Operation, target: Target) -> bool:

@@ -29,6 +29,8 @@ __all__ = ["KERNELS", "CublasLtGemm", "NativeGemm", "OpenBlasGemm", "library_epi
 WORKSPACE_LIMIT = 32 << 20
 LARGEST = 2**31 - 1
 MAX_CONFIGS = 8
+MAX_ALGORITHMS = 16
+"""Of cuBLASLt: its estimates are rough, the tenth was the fastest of some products by a sixth (docs/performance.md)."""
 
 # Operations per second, and what a call costs beside them, as benchmarks/device/gemm_attention.py measures them.
 LT_RATE = {2: 650e12, 4: 45e12, 8: 45e12}
@@ -229,6 +231,7 @@ class CublasLtGemm(ContractionKernel):
 
     provider = "cublaslt"
     max_batch_loops = 1
+    timed_configs = 12
 
     def takes(self, op: ContractionOp, target: Target) -> bool:
         kind = _kind(op)
@@ -248,7 +251,7 @@ class CublasLtGemm(ContractionKernel):
         return not _rounds_twice(op) or _has_even_rows(op, Problem.contiguous(op, position, strides))
 
     def configs(self, op: Operation, target: Target) -> list[dict[str, int]]:
-        return [{"algo": i} for i in range(MAX_CONFIGS)]
+        return [{"algo": i} for i in range(MAX_ALGORITHMS)]
 
     def seconds(self, op: ContractionOp, m: int, n: int, k: int, batches: int, target: Target) -> float:
         size = BY_IR[_kind(op)].bytes

@@ -17,6 +17,12 @@ struct Context {
 
   /// @brief Runs a library gemm on the stream of this run.
   int32_t gemm(const ait_gemm_v1& args) const { return services->gemm(services->self, &args, stream); }
+
+  /// @brief Runs a library attention on the stream of this run.
+  int32_t attention(const ait_attention_v1& args) const {
+    if (services->version < 2) return fail("the runtime library is older than this model: it offers no attention; update ait_mlir");
+    return services->attention(services->self, &args, stream);
+  }
 };
 
 }  // namespace ait

@@ -88,13 +88,33 @@ typedef struct ait_gemm_v1 {
   int64_t workspace_bytes;
 } ait_gemm_v1;
 
-/// What the runtime library offers to a model library.
+/// O = softmax(scale * Q K^T + mask) V for each head; strides in elements, the last dims of Q, K, V and O are contiguous.
+typedef struct ait_attention_v1 {
+  int32_t dtype;            ///< of Q, K, V and O: AIT_F16 or AIT_BF16
+  int32_t mask_dtype;       ///< `dtype` or AIT_F32
+  int32_t causal;           ///< row s, which stands at column p = s + cols - rows, sees no column after p
+  int32_t algo;             ///< index into the library's list of plans; past its end: the last
+  int64_t batch, heads, groups, rows, cols, depth, width;  ///< Q [batch, heads, rows, depth], K [batch, groups, cols, depth], V [.., width]
+  int64_t window;           ///< columns that are this far from p, or further, are hidden; 0: none are
+  int64_t strides_q[3], strides_k[3], strides_v[3], strides_o[3];
+  int64_t strides_mask[4];  ///< 0 where the mask is broadcast
+  const void *q, *k, *v, *mask;                            ///< mask may be null
+  void* o;
+  float scale;
+  void* workspace;
+  int64_t workspace_bytes;
+} ait_attention_v1;
+
+#define AIT_SERVICES_VERSION 2
+
+/// What the runtime library offers to a model library. A version adds to the end; a model asks for the version before it calls.
 typedef struct ait_services_v1 {
-  int32_t version;
+  int32_t version;          ///< 1: gemm and fail; 2: attention too
   void* self;
   int32_t (*gemm)(void* self, const ait_gemm_v1* args, void* stream);
   /// Keeps `message` as the reason of the failure and returns a non-zero status, so that code can `return services->fail(...)`.
   int32_t (*fail)(void* self, const char* message);
+  int32_t (*attention)(void* self, const ait_attention_v1* args, void* stream);
 } ait_services_v1;
 
 typedef struct ait_run_v1 {

@@ -1,8 +1,8 @@
 /// @file attention.h
 /// @brief softmax(q @ k^T * scale + mask) @ v on the CPU, a tile of scores at a time.
 ///
-/// A task owns some rows of q of one head and walks over tiles of k and v with a running maximum and sum per row (after FlashAttention, Dao et
-/// al., 2022). Both products are the register-blocked one of the gemm.
+/// Some rows of q of one head at a time walk over tiles of k and v with a running maximum and sum per row (after FlashAttention, Dao et al.,
+/// 2022). Both products are the register-blocked one of the gemm.
 #ifndef AIT_KERNELS_CPU_ATTENTION_H_
 #define AIT_KERNELS_CPU_ATTENTION_H_
 
@@ -41,8 +41,11 @@ struct AttentionShape {
 
 namespace detail {
 
-/// Columns of the scores in a tile: a multiple of kGemmRows, so that the product works on whole groups.
-inline constexpr int64_t kAttentionColumns = kGemmRows * (kGemmRows >= 14 ? 9 : 21);
+/// Columns of the scores in a tile: a multiple of kGemmRows, so that the product works on whole groups, and at least 128.
+inline constexpr int64_t kAttentionColumns = kGemmRows * (kGemmRows >= 14 ? 10 : 22);
+
+/// Bytes of the keys and values of a head that are laid out anew for all of its rows; longer ones are read where they are.
+inline constexpr int64_t kAttentionHead = 768 * 1024;
 
 /// @brief A tile of scores, `count` columns of kRows rows each with the row along the vector: scaled, masked, and replaced by
 /// exp(score - maximum). Updates the maximum and sum of each row; `keep` is the factor by which what was summed before shrinks.
@@ -94,12 +97,13 @@ inline void softmax_step(A* scores, int64_t count, A scale, const M* mask, int64
   for (int64_t r = 0; r < kRows; ++r) sum[r] = sum[r] * keep[r] + part[r];
 }
 
-template <bool kCausal, class T, class M>
-bool attention_rows(const AttentionShape& s, const T* q, int64_t q_row, const T* k, int64_t k_row, const T* v, int64_t v_row, T* o,
+/// At most kStrip rows of a head, whose keys and values are of type S.
+template <bool kCausal, class T, class S, class M>
+bool attention_rows(const AttentionShape& s, const T* q, int64_t q_row, const S* k, int64_t k_row, const S* v, int64_t v_row, T* o,
                     int64_t o_row, const M* mask, const Mask<M>& strides, int64_t row0, int64_t rows) {
   using A = compute_t<T>;
   constexpr int64_t kRows = kStrip<A, 2>, kCols = kAttentionColumns;
-  constexpr bool kInPlace = std::is_same_v<T, A>;
+  constexpr bool kInPlace = std::is_same_v<S, A>;
   static thread_local Scratch scratch;
   const int64_t depth = s.depth, width = s.width, larger = depth > width ? depth : width;
   // Everything has the rows of q along the vector: q [depth][kRows], scores [kCols][kRows], out [width][kRows].
@@ -127,7 +131,7 @@ bool attention_rows(const AttentionShape& s, const T* q, int64_t q_row, const T*
     if constexpr (kInPlace) {
       from = k + col0 * k_row, pitch = k_row;
     } else {
-      for (int64_t c = 0; c < cols; ++c) widen<T>(k + (col0 + c) * k_row, depth, converted + c * depth);
+      for (int64_t c = 0; c < cols; ++c) widen<S>(k + (col0 + c) * k_row, depth, converted + c * depth);
       from = converted, pitch = depth;
     }
     for (int64_t c = 0; c < cols; c += kGemmRows) {
@@ -147,7 +151,7 @@ bool attention_rows(const AttentionShape& s, const T* q, int64_t q_row, const T*
     if constexpr (kInPlace) {
       from = v + col0 * v_row, pitch = v_row;
     } else {
-      for (int64_t c = 0; c < cols; ++c) widen<T>(v + (col0 + c) * v_row, width, converted + c * width);
+      for (int64_t c = 0; c < cols; ++c) widen<S>(v + (col0 + c) * v_row, width, converted + c * width);
       from = converted, pitch = width;
     }
     for (int64_t d = 0; d < width; d += kGemmRows) {
@@ -155,12 +159,57 @@ bool attention_rows(const AttentionShape& s, const T* q, int64_t q_row, const T*
       multiply_strip<A, 2, false, true>(scores, from + d, sizeof(A), pitch * int64_t(sizeof(A)), cols, group, true, out + d * kRows, kRows);
     }
   }
+  for (int64_t r = 0; r < kRows; ++r) sum[r] = s.cols > 0 ? A(1) / sum[r] : A(0);
+  int64_t done = 0;
+  if constexpr (std::is_same_v<T, A>) {
+    constexpr int64_t kBlock = kLanes<A>;
+    for (; done + kBlock <= width; done += kBlock) {
+      for (int64_t r0 = 0; r0 < rows; r0 += kBlock) {
+        const Vector<A> scale = *reinterpret_cast<const Vector<A>*>(sum + r0);
+        Vector<A> block[kBlock];
+#pragma GCC unroll 16
+        for (int i = 0; i < kBlock; ++i) block[i] = *reinterpret_cast<const Vector<A>*>(out + (done + i) * kRows + r0) * scale;
+        transpose<A>(block);
+#pragma GCC unroll 16
+        for (int i = 0; i < kBlock; ++i) {
+          if (r0 + i < rows) *reinterpret_cast<Vector<A>*>(o + (row0 + r0 + i) * o_row + done) = block[i];
+        }
+      }
+    }
+  }
   for (int64_t r = 0; r < rows; ++r) {
-    const A scale = s.cols > 0 ? A(1) / sum[r] : A(0);
-    T* to = o + (row0 + r) * o_row;
-    for (int64_t d = 0; d < width; ++d) to[d] = static_cast<T>(out[d * kRows + r] * scale);
+    for (int64_t d = done; d < width; ++d) o[(row0 + r) * o_row + d] = static_cast<T>(out[d * kRows + r] * sum[r]);
   }
   return true;
+}
+
+/// Rows [row0, row1) of a head.
+template <bool kCausal, class T, class M>
+bool attention_head(const AttentionShape& s, const T* q, int64_t q_row, const T* k, int64_t k_row, const T* v, int64_t v_row, T* o,
+                    int64_t o_row, const M* mask, const Mask<M>& strides, int64_t row0, int64_t row1) {
+  using A = compute_t<T>;
+  constexpr int64_t kRows = kStrip<A, 2>;
+  static thread_local Scratch scratch;
+  const size_t bytes = size_t(s.cols * (s.depth + s.width)) * sizeof(A);
+  A* keys = nullptr;
+  if (row1 - row0 > kRows && bytes > 0 && bytes <= size_t(kAttentionHead)) {
+    // Rows far apart in memory share few sets of the first-level cache: side by side they stay there.
+    keys = static_cast<A*>(scratch.get(bytes));
+    if (keys == nullptr) return false;
+    for (int64_t c = 0; c < s.cols; ++c) widen<T>(k + c * k_row, s.depth, keys + c * s.depth);
+    for (int64_t c = 0; c < s.cols; ++c) widen<T>(v + c * v_row, s.width, keys + s.cols * s.depth + c * s.width);
+  }
+  bool enough = true;
+  for (int64_t row = row0; row < row1; row += kRows) {
+    const int64_t rows = row1 - row < kRows ? row1 - row : kRows;
+    if (keys != nullptr) {
+      const A* values = keys + s.cols * s.depth;
+      enough = attention_rows<kCausal, T, A, M>(s, q, q_row, keys, s.depth, values, s.width, o, o_row, mask, strides, row, rows) && enough;
+    } else {
+      enough = attention_rows<kCausal, T, T, M>(s, q, q_row, k, k_row, v, v_row, o, o_row, mask, strides, row, rows) && enough;
+    }
+  }
+  return enough;
 }
 
 }  // namespace detail
@@ -170,20 +219,23 @@ template <bool kCausal, class T, class M>
 int32_t attention(const Context& ctx, const AttentionShape& s, Heads<const T> q, Heads<const T> k, Heads<const T> v, Heads<T> o,
                   Mask<M> mask) {
   constexpr int64_t kRows = kStrip<compute_t<T>, 2>;
-  const int64_t blocks = (s.rows + kRows - 1) / kRows;
-  const int64_t tasks = s.batch * s.heads * blocks;
-  if (tasks == 0 || s.width == 0) return 0;
-  const int threads = tasks * s.cols * (s.depth + s.width) * kRows < 65536 ? 1 : omp_get_max_threads();
+  const int64_t blocks = (s.rows + kRows - 1) / kRows, heads = s.batch * s.heads;
+  if (blocks * heads == 0 || s.width == 0) return 0;
+  const int threads = blocks * heads * s.cols * (s.depth + s.width) * kRows < 65536 ? 1 : omp_get_max_threads();
+  // A head is cut only as far as the threads need work: each part lays out its keys and values again.
+  const int64_t wanted = heads >= 4 * threads ? 1 : (4 * threads + heads - 1) / heads;
+  const int64_t step = (blocks + (wanted < blocks ? wanted : blocks) - 1) / (wanted < blocks ? wanted : blocks) * kRows;
+  const int64_t parts = (s.rows + step - 1) / step, tasks = heads * parts;
   bool enough = true;
 #pragma omp parallel for schedule(dynamic, 1) num_threads(threads) reduction(&& : enough)
   for (int64_t task = 0; task < tasks; ++task) {
-    const int64_t row0 = (blocks - 1 - task % blocks) * kRows, head = task / blocks % s.heads, batch = task / blocks / s.heads;
+    const int64_t row0 = (parts - 1 - task % parts) * step, head = task / parts % s.heads, batch = task / parts / s.heads;
     const int64_t kv = head / s.group;
-    const int64_t rows = s.rows - row0 < kRows ? s.rows - row0 : kRows;
+    const int64_t row1 = row0 + step < s.rows ? row0 + step : s.rows;
     const M* mask_data = mask.data == nullptr ? nullptr : mask.data + batch * mask.batch + head * mask.head;
-    enough = detail::attention_rows<kCausal>(s, q.data + batch * q.batch + head * q.head, q.row, k.data + batch * k.batch + kv * k.head,
+    enough = detail::attention_head<kCausal>(s, q.data + batch * q.batch + head * q.head, q.row, k.data + batch * k.batch + kv * k.head,
                                              k.row, v.data + batch * v.batch + kv * v.head, v.row,
-                                             o.data + batch * o.batch + head * o.head, o.row, mask_data, mask, row0, rows) &&
+                                             o.data + batch * o.batch + head * o.head, o.row, mask_data, mask, row0, row1) &&
              enough;
   }
   return enough ? 0 : ctx.fail("attention: no memory for a tile of scores");

@@ -7,6 +7,8 @@
 #include <string.h>
 
 #include "ait/kernels/cpu/block.h"
+#include "ait/kernels/cpu/transpose.h"
+#include "ait/kernels/cpu/vector.h"
 #include "ait/types.h"
 
 namespace ait::cpu {
@@ -31,23 +33,6 @@ struct NoEpilogue {
 
 // ---- registers --------------------------------------------------------------------------------------------------------------------------
 
-#if defined(__AVX512F__)
-inline constexpr int kVectorBytes = 64, kGemmRows = 14;
-#elif defined(__AVX__)
-inline constexpr int kVectorBytes = 32, kGemmRows = 6;
-#else
-inline constexpr int kVectorBytes = 16, kGemmRows = 6;
-#endif
-
-template <class A>
-struct VectorOf {
-  typedef A Type __attribute__((vector_size(kVectorBytes), aligned(sizeof(A)), may_alias));
-};
-template <class A>
-using Vector = typename VectorOf<A>::Type;
-template <class A>
-inline constexpr int kLanes = kVectorBytes / int(sizeof(A));
-
 /// @brief Rows of `a` that one packed strip holds, for `kVectors` vectors.
 template <class A, int kVectors>
 inline constexpr int kStrip = kVectors * kLanes<A>;
@@ -58,6 +43,9 @@ inline constexpr int kGemmColumns = 8 * kGemmRows;
 /// Products that are summed in one run before they are added to the rest: errors grow with the length of a run.
 inline constexpr int64_t kGemmDepth = 256;
 
+/// A smaller group of rows, for what is left.
+inline constexpr int kFewRows = kGemmRows > 8 ? 8 : kGemmRows;
+
 /// @brief to[k][m] = a[m][k] for one strip of `rows` rows, the rest zero.
 template <class T, class A>
 inline void pack_strip(const T* a, int64_t row, int64_t col, int64_t rows, int64_t depth, int strip, A* to) {
@@ -66,11 +54,24 @@ inline void pack_strip(const T* a, int64_t row, int64_t col, int64_t rows, int64
     for (int64_t k = 0; k < depth; ++k) widen<T>(a + k * col, rows, to + k * strip);
     return;
   }
-  constexpr int64_t kStep = 16;
+  // Blocks of lanes by lanes are transposed in registers, what is left element by element.
+  constexpr int64_t kStep = kLanes<A>;
+  const int64_t whole = col == 1 && std::is_same_v<T, A> ? rows / kStep * kStep : 0;
   A piece[kStep];
   for (int64_t k0 = 0; k0 < depth; k0 += kStep) {
     const int64_t count = depth - k0 < kStep ? depth - k0 : kStep;
-    for (int64_t m = 0; m < rows; ++m) {
+    int64_t m = 0;
+    if constexpr (std::is_same_v<T, A>) {
+      for (; count == kStep && m < whole; m += kStep) {
+        Vector<A> block[kStep];
+#pragma GCC unroll 16
+        for (int i = 0; i < kStep; ++i) block[i] = *reinterpret_cast<const Vector<A>*>(a + (m + i) * row + k0);
+        transpose<A>(block);
+#pragma GCC unroll 16
+        for (int i = 0; i < kStep; ++i) *reinterpret_cast<Vector<A>*>(to + (k0 + i) * strip + m) = block[i];
+      }
+    }
+    for (; m < rows; ++m) {
       const T* from = a + m * row + k0 * col;
       if (col == 1) {
         widen<T>(from, count, piece);
@@ -86,21 +87,28 @@ inline void pack_strip(const T* a, int64_t row, int64_t col, int64_t rows, int64
 /// @brief out[m * pitch + n] = sum over k of packed[k][m] * b[n][k], for one strip of m and kGemmRows values of n.
 /// Each b element is broadcast, so b is read where it lies. Of the n, the last `kGemmRows - count` repeat the last valid one and are not kept.
 /// With `add` the products are added to what stands in `out`. With `kPackedOut` the result is packed like its operand: out[n * pitch + m].
+/// @tparam kCount values of n that are worked on: kGemmRows, or kFewRows where those are enough
 /// @param pitch_b bytes from one n to the next; @param step_b bytes from one k to the next
-template <class A, int kVectors, bool kUnitStep, bool kPackedOut = false>
+template <class A, int kVectors, bool kUnitStep, bool kPackedOut = false, int kCount = kGemmRows>
 inline void multiply_strip(const A* packed, const A* b, int64_t pitch_b, int64_t step_b, int64_t depth, int count, bool add, A* out,
                            int64_t pitch) {
   using V = Vector<A>;
   constexpr int kStripOf = kStrip<A, kVectors>;
-  V acc[kGemmRows][kVectors];
+  if constexpr (kCount > kFewRows) {
+    if (count <= kFewRows) {
+      multiply_strip<A, kVectors, kUnitStep, kPackedOut, kFewRows>(packed, b, pitch_b, step_b, depth, count, add, out, pitch);
+      return;
+    }
+  }
+  V acc[kCount][kVectors];
 #pragma GCC unroll 16
-  for (int i = 0; i < kGemmRows; ++i) {
+  for (int i = 0; i < kCount; ++i) {
 #pragma GCC unroll 4
     for (int v = 0; v < kVectors; ++v) acc[i][v] = V{} * A(0);
   }
   const int64_t step = kUnitStep ? int64_t(sizeof(A)) : step_b;
   const char* p = reinterpret_cast<const char*>(b);
-  if (count == kGemmRows) {
+  if (count == kCount) {
     // Rows 0..4, 5..9, 10..13 hang on three pointers, so that an address is a pointer and a scaled register.
     const char* q = p + 5 * pitch_b;
     const char* r = p + 10 * pitch_b;
@@ -110,7 +118,7 @@ inline void multiply_strip(const A* packed, const A* b, int64_t pitch_b, int64_t
 #pragma GCC unroll 4
       for (int v = 0; v < kVectors; ++v) x[v] = *reinterpret_cast<const V*>(packed + k * kStripOf + v * kLanes<A>);
 #pragma GCC unroll 16
-      for (int i = 0; i < kGemmRows; ++i) {
+      for (int i = 0; i < kCount; ++i) {
         const char* base = i < 5 ? p : (i < 10 ? q : r);
         const int j = i % 5;
         const char* at = j == 3 ? base + pitch3 : base + j * pitch_b;
@@ -121,14 +129,14 @@ inline void multiply_strip(const A* packed, const A* b, int64_t pitch_b, int64_t
       p += step, q += step, r += step;
     }
   } else {
-    const char* rows[kGemmRows];
-    for (int i = 0; i < kGemmRows; ++i) rows[i] = p + (i < count ? i : count - 1) * pitch_b;
+    const char* rows[kCount];
+    for (int i = 0; i < kCount; ++i) rows[i] = p + (i < count ? i : count - 1) * pitch_b;
     for (int64_t k = 0; k < depth; ++k) {
       V x[kVectors];
 #pragma GCC unroll 4
       for (int v = 0; v < kVectors; ++v) x[v] = *reinterpret_cast<const V*>(packed + k * kStripOf + v * kLanes<A>);
 #pragma GCC unroll 16
-      for (int i = 0; i < kGemmRows; ++i) {
+      for (int i = 0; i < kCount; ++i) {
         const A y = *reinterpret_cast<const A*>(rows[i] + k * step);
 #pragma GCC unroll 4
         for (int v = 0; v < kVectors; ++v) acc[i][v] += x[v] * y;
@@ -138,7 +146,7 @@ inline void multiply_strip(const A* packed, const A* b, int64_t pitch_b, int64_t
 #pragma GCC unroll 4
   for (int v = 0; v < kVectors; ++v) {
 #pragma GCC unroll 16
-    for (int i = 0; i < kGemmRows; ++i) {
+    for (int i = 0; i < kCount; ++i) {
       if (i >= count) continue;
       if constexpr (kPackedOut) {
         V& to = *reinterpret_cast<V*>(out + i * pitch + v * kLanes<A>);

@@ -24,17 +24,23 @@ inline constexpr int kPanelVectors = int(kPanelBytes) / kVectorBytes;
 inline constexpr int kPanelRows = kVectorBytes == 64 ? 8 : (kVectorBytes == 32 ? 2 : 1);
 
 /// Products that are summed in registers before the next block of k: errors grow with it, and so does the room for a block in the cache.
-inline constexpr int64_t kPanelDepth = 128;
+inline constexpr int64_t kPanelDepth = 192;
 
 /// The same for at most kPanelFew rows, for which other libraries sum along the vectors, in as many parts as these have elements, and
 /// are that much more precise. The weights come from memory then, and the extra sums hide behind that.
 inline constexpr int64_t kPanelShort = 32, kPanelFew = 8;
 
-/// Rows of `a` that one task walks over: with a block of k they fit the second-level cache.
-inline constexpr int64_t kPanelBlock = 64;
+/// Rows of results that are staged together: they and a block of the panel fit the first-level cache.
+inline constexpr int64_t kPanelStage = 64;
 
-/// Steps of k by which the panel is fetched ahead into the first-level cache.
-inline constexpr int64_t kPanelAhead = 16;
+/// Rows of `a` that one task walks over at most: each task reads its panel from memory once, and then from the second-level cache.
+inline constexpr int64_t kPanelTask = 256;
+
+/// Bytes of those rows, which stay in the second-level cache from panel to panel.
+inline constexpr int64_t kPanelRowsBytes = 800 * 1024;
+
+/// Steps of k that are written out one after another.
+inline constexpr int kPanelUnroll = 4;
 
 /// @brief out[r][c] = sum over k of a[r][k] * panel[k][c] for kRows rows and the columns of one panel; with `add`, on top of `out`.
 /// @param row elements from one row of `a` to the next; @param next what to fetch into the second-level cache, `step` bytes for each k
@@ -51,24 +57,31 @@ void multiply_panel(const A* a, int64_t row, const A* panel, int64_t depth, bool
   const A* low = a;  // rows 0..3 hang on one pointer, rows 4..7 on the other
   const A* high = a + 4 * row;
   const int64_t row3 = 3 * row;
-#pragma GCC unroll 1
-  for (int64_t k = 0; k < depth; ++k) {
+  const auto multiply = [&](int64_t u) __attribute__((always_inline)) {
     V x[kPanelVectors];
 #pragma GCC unroll 12
-    for (int v = 0; v < kPanelVectors; ++v) x[v] = *reinterpret_cast<const V*>(panel + v * kLanes<A>);
-#pragma GCC unroll 3
-    for (int line = 0; line < int(kPanelBytes) / 64; ++line) {
-      __builtin_prefetch(reinterpret_cast<const char*>(panel + kPanelAhead * kColumns) + 64 * line, 0, 3);
-    }
-    __builtin_prefetch(next, 0, 2);
-    next += step;
+    for (int v = 0; v < kPanelVectors; ++v) x[v] = *reinterpret_cast<const V*>(panel + u * kColumns + v * kLanes<A>);
 #pragma GCC unroll 8
     for (int r = 0; r < kRows; ++r) {
       const A* base = r < 4 ? low : high;
-      const A y = *(r % 4 == 3 ? base + row3 : base + r % 4 * row);
+      const A y = (r % 4 == 3 ? base + row3 : base + r % 4 * row)[u];
 #pragma GCC unroll 12
       for (int v = 0; v < kPanelVectors; ++v) acc[r][v] += x[v] * y;
     }
+  };
+  int64_t k = 0;
+  // Additions to pointers would share ports with the products: one for several steps.
+#pragma GCC unroll 1
+  for (; k + kPanelUnroll <= depth; k += kPanelUnroll) {
+#pragma GCC unroll 4
+    for (int u = 0; u < kPanelUnroll; ++u) multiply(u);
+    for (int64_t at = 0; at < kPanelUnroll * step; at += 64) __builtin_prefetch(next + at, 0, 2);
+    next += kPanelUnroll * step;
+    low += kPanelUnroll, high += kPanelUnroll, panel += kPanelUnroll * kColumns;
+  }
+#pragma GCC unroll 1
+  for (; k < depth; ++k) {
+    multiply(0);
     ++low, ++high, panel += kColumns;
   }
 #pragma GCC unroll 8
@@ -90,14 +103,12 @@ inline void multiply_rows(int rows, const A* a, int64_t row, const A* panel, int
   multiply_panel<A, kRows>(a, row, panel, depth, add, out, next, step);
 }
 
-/// Rows [m0, m1) by the panel that begins at column `n0`, of one batch.
+/// Rows [m0, m1), at most kPanelStage, by the panel that begins at column `n0`, of one batch.
+/// @param after the panel that this thread will likely work on next
 template <class F, class T, class... E>
-bool gemm_panel(const GemmShape& shape, int64_t o, int64_t i, int64_t m0, int64_t m1, int64_t n0, const Matrices<const T>& a,
-                const T* panel, const Matrices<T>& d, const Operands<E...>& extra) {
+void gemm_stage(const GemmShape& shape, int64_t o, int64_t i, int64_t m0, int64_t m1, int64_t n0, const Matrices<const T>& a, const T* panel,
+                const T* after, const Matrices<T>& d, const Operands<E...>& extra, T* staged) {
   constexpr int64_t kColumns = kPanelColumns<T>;
-  static thread_local Scratch scratch;
-  T* const staged = static_cast<T*>(scratch.get(size_t(kPanelBlock * kPanelBytes)));
-  if (staged == nullptr) return false;
   const int64_t columns = shape.n - n0 < kColumns ? shape.n - n0 : kColumns;
   const int64_t tiles = (m1 - m0 + kPanelRows - 1) / kPanelRows;
   const int64_t step = (kPanelBytes + tiles - 1) / tiles;
@@ -107,18 +118,21 @@ bool gemm_panel(const GemmShape& shape, int64_t o, int64_t i, int64_t m0, int64_
   do {
     const int64_t depth = shape.k - k < most ? shape.k - k : most;
     const T* const block = panel + k * kColumns;
-    const char* const next = reinterpret_cast<const char*>(block + depth * kColumns);
     const bool last = k + depth == shape.k;
+    const char* const next = reinterpret_cast<const char*>(last ? after : block + depth * kColumns);
     for (int64_t tile = 0; tile < tiles; ++tile) {
       const int64_t m = tile * kPanelRows;
       const int rows = int(m1 - m0 - m < kPanelRows ? m1 - m0 - m : kPanelRows);
       T* const out = staged + m * kColumns;
+      for (int r = 0; last && r < rows; ++r) {
+        const char* const to = reinterpret_cast<const char*>(d.at(o, i) + (m0 + m + r) * d.row + n0 * d.col);
+        for (int64_t at = 0; at < kPanelBytes; at += 64) __builtin_prefetch(to + at, 1, 3);
+      }
       multiply_rows<T>(rows, first + m * a.row + k, a.row, block, depth, k > 0, out, next + tile * depth * step, step);
       for (int r = 0; last && r < rows; ++r) finish_row<F>(extra, d, o, i, m0 + m + r, n0, columns, out + r * kColumns);
     }
     k += depth;
   } while (k < shape.k);
-  return true;
 }
 
 }  // namespace detail
@@ -134,16 +148,25 @@ int32_t gemm_packed(const Context& ctx, const GemmShape& shape, Matrices<const T
   if (shape.m == 0 || shape.n == 0 || batches == 0) return 0;
   const int threads = shape.m * shape.n * shape.k * batches < 65536 ? 1 : omp_get_max_threads();
   const int64_t count = (shape.n + kColumns - 1) / kColumns;
-  int64_t block = detail::kPanelBlock;
+  int64_t block = detail::kPanelTask;
+  while (block > detail::kPanelStage && block * shape.k * int64_t(sizeof(T)) > detail::kPanelRowsBytes) block /= 2;
   while (block > 32 && (shape.m + block - 1) / block * count * batches < 2 * threads) block /= 2;
   const int64_t blocks = (shape.m + block - 1) / block;
   bool enough = true;
 #pragma omp parallel for schedule(dynamic, 1) num_threads(threads) reduction(&& : enough)
   for (int64_t task = 0; task < batches * blocks * count; ++task) {
+    static thread_local Scratch scratch;
+    T* const staged = static_cast<T*>(scratch.get(size_t(detail::kPanelStage * kPanelBytes)));
     const int64_t n0 = task % count * kColumns, rest = task / count;
     const int64_t m0 = rest % blocks * block, batch = rest / blocks;
     const int64_t m1 = m0 + block < shape.m ? m0 + block : shape.m;
-    enough = detail::gemm_panel<F>(shape, batch / shape.inner, batch % shape.inner, m0, m1, n0, a, panels + n0 * shape.k, d, extra) && enough;
+    const T* const panel = panels + n0 * shape.k;
+    const T* const after = panel + threads * kColumns * shape.k;
+    enough = enough && staged != nullptr;
+    for (int64_t m = m0; enough && m < m1; m += detail::kPanelStage) {
+      const int64_t end = m + detail::kPanelStage < m1 ? m + detail::kPanelStage : m1;
+      detail::gemm_stage<F>(shape, batch / shape.inner, batch % shape.inner, m, end, n0, a, panel, end < m1 ? panel : after, d, extra, staged);
+    }
   }
   return enough ? 0 : ctx.fail("gemm: no memory for a tile of results");
 }

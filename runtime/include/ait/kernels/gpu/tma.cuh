@@ -68,6 +68,21 @@ inline int multiprocessors() {
 
 // ** device **
 
+/// @brief A place in the ring of stages.
+template <int kStages>
+struct RingPlace {
+  uint32_t stage = 0, parity = 0;
+
+  __device__ __forceinline__ void next() {
+    if (++stage == kStages) stage = 0, parity ^= 1;
+  }
+  __device__ __forceinline__ void skip(uint32_t steps) {
+    const uint32_t to = stage + steps;
+    parity ^= (to / kStages) & 1;
+    stage = to % kStages;
+  }
+};
+
 /// @brief Prepares a barrier whose phase ends after `arrivals` arrivals and the bytes announced.
 __device__ __forceinline__ void barrier_init(uint32_t barrier, uint32_t arrivals) {
   asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;\n" ::"r"(barrier), "r"(arrivals) : "memory");

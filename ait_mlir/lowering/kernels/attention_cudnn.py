@@ -1,0 +1,142 @@
+"""Attention of f16 and bf16 on cuDNN, which the runtime library loads when a model first asks for it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import cast
+
+from xdsl.dialects.builtin import BFloat16Type, Float16Type, Float32Type
+from xdsl.ir import Attribute, Operation
+
+from ait_mlir.dialects.ait.attention import AttentionOp
+from ait_mlir.dialects.ait.dtypes import BY_IR
+from ait_mlir.dialects.ait.types import TensorType, scope_of
+from ait_mlir.dims import Expr, Scope, const
+from ait_mlir.lowering.cpp import literal
+from ait_mlir.lowering.kernels.base import Arg, Emission, Kernel, Strides, Target, bytes_moved, estimate_env
+from ait_mlir.lowering.kernels.loops import broadcast_strides
+
+__all__ = ["KERNELS", "CudnnAttention"]
+
+LARGEST_HEAD = 128
+PIECE = 8
+"""Elements of 16 bytes: what every stride of q, k, v and the result is a multiple of."""
+MAX_PLANS = 3
+SECONDS, RATE = 4.5e-6, 450e12
+"""As benchmarks/device/attention_cudnn.py measures them on an H200."""
+WORKSPACE, WORKSPACE_LIMIT = 256, 32 << 20
+FEW_ROWS, MOST_SPLITS = 16, 8
+"""Where there are few rows, a plan may split the columns; each part has a result, a sum and a maximum in f32."""
+LARGEST = 2**31 - 1
+
+
+def _type(value: Attribute) -> TensorType:
+    return cast(TensorType, value)
+
+
+class CudnnAttention(Kernel):
+    """cuDNN's fused attention: grouped heads, causal, windows and additive masks; q, k, v and the result with strides.
+
+    Its plans are made at the first run of each shape, which takes up to half a second, and kept. It is chosen by
+    measurement or by name only: without a card nothing says that cuDNN will be there.
+    """
+
+    provider = "cudnn"
+    name = "attention"
+    only_timed = True
+
+    def matches(self, op: Operation, target: Target) -> bool:
+        if not isinstance(op, AttentionOp) or target.kind != "cuda":
+            return False
+        q, k, v = _type(op.q.type), _type(op.k.type), _type(op.v.type)
+        scope = scope_of(op)
+        if not isinstance(q.element_type, Float16Type | BFloat16Type):
+            return False
+        for width in (q.dims[3].as_int(), v.dims[3].as_int()):
+            if width is None or not 0 < width <= LARGEST_HEAD or width % PIECE != 0:
+                return False
+        rows, cols = q.dims[2], k.dims[2]
+        if not scope.positive(cols) or any(scope.bounds(e)[1] > LARGEST for e in (*q.dims[:3], cols)):
+            return False
+        banded = op.causal is not None or op.window is not None
+        if banded and not scope.le(rows, cols):
+            return False
+        return op.mask is None or self._takes_mask(op, _type(op.mask.type), banded, scope)
+
+    def _takes_mask(self, op: AttentionOp, mask: TensorType, banded: bool, scope: Scope) -> bool:
+        """A mask for each column, of the element type or f32. Its diagonal is then the one from the first element."""
+        rows, cols = _type(op.q.type).dims[2], _type(op.k.type).dims[2]
+        same = mask.element_type == _type(op.q.type).element_type or isinstance(mask.element_type, Float32Type)
+        wide = mask.rank > 0 and (mask.dims[-1].as_int() != 1 or cols.as_int() == 1)
+        return same and wide and (not banded or scope.equal(rows, cols))
+
+    def configs(self, op: Operation, target: Target) -> list[dict[str, int]]:
+        return [{"algo": i} for i in range(MAX_PLANS)]
+
+    def heuristic(self, op: Operation, target: Target) -> float:
+        op = cast(AttentionOp, op)
+        q, v, scope = _type(op.q.type).dims, _type(op.v.type).dims, scope_of(op)
+        flops = 2.0 * (q[0] * q[1] * q[2] * v[2] * (q[3] + v[3])).evaluate(estimate_env(scope))
+        busy = flops / (RATE if op.causal is None else 2 * RATE)
+        return SECONDS + max(busy, bytes_moved(op, scope) / target.bandwidth)
+
+    def accepts(self, op: Operation, position: int, strides: Strides, scope: Scope) -> bool:
+        if position == 3 and len(op.operands) == 4:
+            return strides[-1].as_int() == 1
+        steps = strides[:3]
+        return strides[-1].as_int() == 1 and all(scope.divisible(s, PIECE) and s.as_int() != 0 for s in steps)
+
+    def workspace(self, op: Operation) -> Expr:
+        op = cast(AttentionOp, op)
+        q, scope = _type(op.q.type), scope_of(op)
+        if scope.bounds(q.dims[2])[1] > FEW_ROWS:
+            return const(WORKSPACE)
+        batch, heads, rows, _ = q.dims
+        parts = batch * heads * rows * (_type(op.v.type).dims[3] + 2) * 4 * MOST_SPLITS
+        return parts + WORKSPACE if scope.bounds(parts)[1] <= WORKSPACE_LIMIT else const(WORKSPACE)
+
+    def emit(
+        self,
+        op: Operation,
+        ins: Sequence[Arg],
+        outs: Sequence[Arg],
+        cpp_dims: Mapping[str, str],
+        config: Mapping[str, int],
+        target: Target,
+    ) -> Emission:
+        op = cast(AttentionOp, op)
+        q, k, v = ins[:3]
+        batch, heads, rows, depth = q.type.dims
+        fields: dict[str, Expr | int | str] = {
+            "dtype": BY_IR[q.type.element_type].abi,
+            "causal": int(op.causal is not None),
+            "algo": config.get("algo", 0),
+            "batch": batch,
+            "heads": heads,
+            "groups": k.type.dims[1],
+            "rows": rows,
+            "cols": k.type.dims[2],
+            "depth": depth,
+            "width": v.type.dims[3],
+            "window": 0 if op.window is None else op.window.value.data,
+            "q": q.name,
+            "k": k.name,
+            "v": v.name,
+            "o": outs[0].name,
+            "scale": literal(op.scale.value.data, Float32Type()),
+            "workspace": "ws",
+            "workspace_bytes": self.workspace(op),
+        }
+        for name, arg in (("q", q), ("k", k), ("v", v), ("o", outs[0])):
+            fields |= {f"strides_{name}[{i}]": step for i, step in enumerate(arg.strides[:3])}
+        if len(ins) == 4:
+            steps = broadcast_strides(ins[3], (batch, heads, rows, k.type.dims[2]))
+            fields |= {f"strides_mask[{i}]": step for i, step in enumerate(steps)}
+            fields |= {"mask": ins[3].name, "mask_dtype": BY_IR[ins[3].type.element_type].abi}
+        lines = ["ait_attention_v1 args = {};"]
+        for key, value in fields.items():
+            lines.append(f"args.{key} = {value.cpp(cpp_dims) if isinstance(value, Expr) else value};")
+        return Emission(("ait/types.h",), "", "\n  ".join([*lines, "return ctx.attention(args);\n"]))
+
+
+KERNELS = (CudnnAttention(),)

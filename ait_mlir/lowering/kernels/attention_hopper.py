@@ -1,0 +1,167 @@
+"""Attention of f16 and bf16 on Hopper's own matrix instruction: no mask, heads of up to 128 columns."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import cast
+
+from xdsl.ir import Operation
+
+from ait_mlir.dialects.ait.attention import AttentionOp
+from ait_mlir.dialects.ait.types import scope_of
+from ait_mlir.dims import Scope
+from ait_mlir.lowering.kernels.attention import SMS, AttentionKernel, Problem, call_arguments, sizes_of
+from ait_mlir.lowering.kernels.base import Arg, Emission, Strides, Target
+
+__all__ = ["KERNELS", "FlashTile", "HopperAttention"]
+
+LARGEST_HEAD = 128
+GROUP_ROWS = 64
+SHARED_LIMIT = 227 * 1024
+
+# As benchmarks/device/attention.py measures them on an H200.
+START_SECONDS = 2.5e-6
+TILE_SECONDS = 0.7e-6
+"""What a tile costs beside its steps: its first product and its last, and the result."""
+STEP_RATE = 2.4e12
+"""Multiply-adds of a multiprocessor per second where two or more groups take turns."""
+ONE_GROUP = 0.55
+"""Of that rate, with one group."""
+SCORE_SECONDS = 0.045e-9
+"""The least time of a score: its exponential and what is around it."""
+
+
+@dataclass(frozen=True)
+class FlashTile:
+    """Template arguments of `ait::gpu::FlashTile`; `depth` follows from the op."""
+
+    depth: int
+    groups: int
+    cols: int
+    stages: int
+
+    @property
+    def cpp(self) -> str:
+        return f"ait::gpu::FlashTile<{self.depth}, {self.groups}, {self.cols}, {self.stages}>"
+
+    def config(self) -> dict[str, int]:
+        """As it stands in the IR."""
+        return {"groups": self.groups, "cols": self.cols, "stages": self.stages}
+
+    @staticmethod
+    def of(config: Mapping[str, int], depth: int) -> FlashTile:
+        """The tile of a config for heads of `depth`, by default that of the first. `ValueError` if there is none."""
+        first = TILES[depth][0].config() | dict(config)
+        tile = FlashTile(depth, first["groups"], first["cols"], first["stages"])
+        tile.check()
+        return tile
+
+    @property
+    def rows(self) -> int:
+        return GROUP_ROWS * self.groups
+
+    @property
+    def shared_bytes(self) -> int:
+        return (
+            1024
+            + self.rows * self.depth * 2
+            + 2 * self.stages * self.cols * self.depth * 2
+            + 16 * (2 + 2 * self.stages)
+        )
+
+    @property
+    def registers(self) -> int:
+        """Registers that a thread holds: scores, half as many weights, and its part of the result."""
+        return self.cols // 2 + self.cols // 4 + self.depth // 2
+
+    def check(self) -> None:
+        """Raise `ValueError` where the template's static assertions would fail or registers run out."""
+        most = {1: 208, 2: 208, 3: 136}.get(self.groups, 0)
+        problems = {
+            "1 to 3 groups": 1 <= self.groups <= 3,
+            "cols is a multiple of 32 up to 256": self.cols % 32 == 0 and 32 <= self.cols <= 256,
+            "at least 1 stage": self.stages >= 1,
+            "scores, weights and results of a thread fit in registers": self.registers <= most,
+            "at most 227 KiB of shared memory": self.shared_bytes <= SHARED_LIMIT,
+        }
+        wrong = [what for what, holds in problems.items() if not holds]
+        if wrong:
+            raise ValueError(f"no Hopper attention has the tile {self.config()}: {'; '.join(wrong)}")
+
+    def seconds(self, p: Problem) -> float:
+        """Estimated seconds of a problem."""
+        tiles = -(-p.rows // self.rows) * p.instances
+        steps = max(1.0, p.seen / self.cols)
+        scores = self.rows * self.cols
+        rate = STEP_RATE * (1.0 if self.groups > 1 else ONE_GROUP)
+        step = max(scores * 2 * self.depth / rate, scores * SCORE_SECONDS / self.groups)
+        return START_SECONDS + -(-tiles // SMS) * (TILE_SECONDS + steps * step)
+
+
+TILES = {
+    64: (FlashTile(64, 2, 128, 2), FlashTile(64, 3, 128, 2), FlashTile(64, 1, 128, 2)),
+    128: (FlashTile(128, 2, 128, 2), FlashTile(128, 2, 160, 2), FlashTile(128, 1, 128, 2)),
+}
+"""By the columns of a head that they have room for."""
+
+
+class HopperAttention(AttentionKernel):
+    """wgmma, bulk tensor copies, a persistent grid on sm_90a; weights of one group hide behind products of another."""
+
+    provider = "hopper"
+
+    def matches(self, op: Operation, target: Target) -> bool:
+        if not super().matches(op, target) or target.arch != "sm_90a":
+            return False
+        op = cast(AttentionOp, op)
+        scope = scope_of(op)
+        _, _, depth, width = sizes_of(op)
+        return (
+            self.uses_tensor_cores(op, target)
+            and op.mask is None
+            and op.scale.value.data > 0
+            and self.head_size(op, scope) <= LARGEST_HEAD
+            and scope.divisible(depth, 8)
+            and scope.divisible(width, 8)
+        )
+
+    def depth(self, op: AttentionOp) -> int:
+        """The room for the columns of a head."""
+        return 64 if self.head_size(op, scope_of(op)) <= 64 else 128
+
+    def configs(self, op: Operation, target: Target) -> list[dict[str, int]]:
+        op = cast(AttentionOp, op)
+        problem = Problem.of(op)
+        return [t.config() for t in sorted(TILES[self.depth(op)], key=lambda t: t.seconds(problem))]
+
+    def heuristic(self, op: Operation, target: Target) -> float:
+        op = cast(AttentionOp, op)
+        problem = Problem.of(op)
+        moving = START_SECONDS + TILE_SECONDS + problem.bytes / target.bandwidth
+        return max(moving, min(t.seconds(problem) for t in TILES[self.depth(op)]))
+
+    def accepts(self, op: Operation, position: int, strides: Strides, scope: Scope) -> bool:
+        return strides[-1].as_int() == 1 and all(scope.divisible(s, 8) for s in strides[:-1])
+
+    def emit(
+        self,
+        op: Operation,
+        ins: Sequence[Arg],
+        outs: Sequence[Arg],
+        cpp_dims: Mapping[str, str],
+        config: Mapping[str, int],
+        target: Target,
+    ) -> Emission:
+        op = cast(AttentionOp, op)
+        tile = FlashTile.of(config, self.depth(op))
+        flags = ", ".join("true" if flag else "false" for flag in (op.causal is not None, op.window is not None))
+        arguments = ",\n      ".join(call_arguments(op, ins, outs, cpp_dims, target)[:3])
+        return Emission(
+            ("ait/kernels/gpu/attention_hopper.cuh",),
+            "",
+            f"return ait::gpu::attention_hopper<{tile.cpp}, {flags}>(\n      {arguments});\n",
+        )
+
+
+KERNELS = (HopperAttention(),)

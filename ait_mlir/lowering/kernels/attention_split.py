@@ -1,0 +1,95 @@
+"""Attention of few rows of q over many of k and v, as in decoding: the rows of k and v are shared out over the card."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import cast
+
+from xdsl.ir import Operation
+
+from ait_mlir.dialects.ait.attention import AttentionOp
+from ait_mlir.dialects.ait.types import scope_of
+from ait_mlir.dims import Scope
+from ait_mlir.lowering.kernels.attention import SMS, AttentionKernel, Problem, call_arguments, sizes_of
+from ait_mlir.lowering.kernels.base import Arg, Emission, Strides, Target
+
+__all__ = ["KERNELS", "SplitAttention"]
+
+LARGEST_HEAD = 128
+MOST_ROWS = 64
+"""Rows of q above which it is not offered: each 16 of them read k and v again."""
+
+# As benchmarks/device/attention.py measures them on an H200.
+START_SECONDS = 3.0e-6
+BLOCK_RATE = 30e9
+"""Bytes of k and v per second that a block reads."""
+SHARED_RATE = 5.5e12
+"""Bytes of k and v per second that come from L2, because several tiles of q read them."""
+
+
+class SplitAttention(AttentionKernel):
+    """Warps that read k and v into registers, clusters that put their parts together: for sm_90 and later."""
+
+    provider = "split"
+
+    def matches(self, op: Operation, target: Target) -> bool:
+        if not super().matches(op, target) or not target.arch.startswith(("sm_9", "sm_10", "sm_12")):
+            return False
+        op = cast(AttentionOp, op)
+        scope = scope_of(op)
+        (_, _, rows), _, depth, width = sizes_of(op)
+        return (
+            self.uses_tensor_cores(op, target)
+            and self.head_size(op, scope) <= LARGEST_HEAD
+            and scope.bounds(rows)[0] <= MOST_ROWS
+            and scope.divisible(depth, 8)
+            and scope.divisible(width, 8)
+        )
+
+    def configs(self, op: Operation, target: Target) -> list[dict[str, int]]:
+        problem = Problem.of(cast(AttentionOp, op))
+        eights = 1 if problem.rows * problem.group <= 8 else 2
+        return [{"eights": eights, "warps": warps, "blocks": 8} for warps in (4, 8)]
+
+    def heuristic(self, op: Operation, target: Target) -> float:
+        p = Problem.of(cast(AttentionOp, op))
+        tiles = -(-p.rows * p.group // 16)  # of q, each of which reads k and v
+        blocks = min(p.instances // p.group * tiles * 8, 2 * SMS)
+        first = p.kv_bytes / min(target.bandwidth, blocks * BLOCK_RATE)
+        return START_SECONDS + first + (tiles - 1) * p.kv_bytes / SHARED_RATE
+
+    def accepts(self, op: Operation, position: int, strides: Strides, scope: Scope) -> bool:
+        is_mask = position == 3 and len(op.operands) == 4
+        return is_mask or (strides[-1].as_int() == 1 and all(scope.divisible(s, 8) for s in strides[:-1]))
+
+    def emit(
+        self,
+        op: Operation,
+        ins: Sequence[Arg],
+        outs: Sequence[Arg],
+        cpp_dims: Mapping[str, str],
+        config: Mapping[str, int],
+        target: Target,
+    ) -> Emission:
+        op = cast(AttentionOp, op)
+        eights, warps, blocks = (
+            config.get(key, default) for key, default in (("eights", 1), ("warps", 4), ("blocks", 8))
+        )
+        if eights not in (1, 2) or warps not in (1, 2, 4, 8, 16) or blocks not in (1, 2, 4, 8):
+            raise ValueError(
+                f"no split attention has the configuration {dict(config)}: eights is 1 or 2, warps a power of 2 "
+                "up to 16, blocks one up to 8"
+            )
+        depth = -(-self.head_size(op, scope_of(op)) // 64) * 64
+        found = (op.mask is not None, op.causal is not None, op.window is not None)
+        flags = ", ".join("true" if flag else "false" for flag in found)
+        arguments = ",\n      ".join(call_arguments(op, ins, outs, cpp_dims, target))
+        return Emission(
+            ("ait/kernels/gpu/attention_split.cuh",),
+            "",
+            f"return ait::gpu::attention_split<ait::gpu::SplitTile<{depth}, {eights}, {warps}>, {flags}>(\n"
+            f"      {arguments}, {blocks});\n",
+        )
+
+
+KERNELS = (SplitAttention(),)

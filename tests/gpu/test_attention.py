@@ -1,0 +1,34 @@
+"""The attention kernels of Hopper on the card: every form that they take, every tile."""
+
+from __future__ import annotations
+
+import pytest
+
+from ait_mlir.lowering.toolchain import default_arch
+from tests.gpu.test_hopper import InParts
+from tests.kernels.attention_gpu import hopper_cases, split_cases
+from tests.kernels.harness import Library, check
+
+pytestmark = pytest.mark.gpu
+
+HOPPER = hopper_cases()
+SPLIT = split_cases()
+# The weights are rounded to the element type before the second product.
+FLOOR = {"f16": 1e-3, "bf16": 8e-3}
+
+
+@pytest.fixture(scope="module")
+def library(tmp_path_factory: pytest.TempPathFactory) -> Library:
+    if default_arch("cuda") != "sm_90a":
+        pytest.skip("needs a card of compute capability 9.0")
+    return InParts([*HOPPER.values(), *SPLIT.values()], tmp_path_factory.mktemp("attention"))
+
+
+@pytest.mark.parametrize("name", HOPPER)
+def test_hopper(library: Library, name: str) -> None:
+    check(library, HOPPER[name], 0.6, FLOOR[name.rsplit("-", 1)[-1]])
+
+
+@pytest.mark.parametrize("name", SPLIT)
+def test_split(library: Library, name: str) -> None:
+    check(library, SPLIT[name], 0.6, FLOOR[name.rsplit("-", 1)[-1]])

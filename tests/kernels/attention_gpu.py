@@ -1,0 +1,107 @@
+"""Cases of the attention kernels of Hopper: heads whose columns are multiples of 8, in every form that they take."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+
+from ait_mlir.lowering.kernels.attention_hopper import TILES
+from tests.kernels.contractions import attention
+from tests.kernels.harness import Case
+from tests.kernels.library_gemm import ConfiguredCase, on_kernel
+
+ENVS = (
+    {"b": 2, "s": 37, "l": 70, "d": 3},
+    {"b": 1, "s": 1, "l": 1, "d": 1},
+    {"b": 1, "s": 130, "l": 300, "d": 8},
+    {"b": 2, "s": 64, "l": 64, "d": 2},
+    {"b": 3, "s": 333, "l": 400, "d": 5},
+    {"b": 2, "s": 300, "l": 40, "d": 7},
+    {"b": 0, "s": 5, "l": 7, "d": 1},
+    {"b": 1, "s": 0, "l": 7, "d": 1},
+    {"b": 2, "s": 5, "l": 0, "d": 2},
+)
+FEW = (
+    {"b": 2, "s": 1, "l": 70, "d": 3},
+    {"b": 1, "s": 1, "l": 1, "d": 1},
+    {"b": 1, "s": 3, "l": 400, "d": 8},
+    {"b": 2, "s": 16, "l": 64, "d": 2},
+    {"b": 3, "s": 40, "l": 333, "d": 5},
+    {"b": 2, "s": 9, "l": 4, "d": 7},
+    {"b": 0, "s": 5, "l": 7, "d": 1},
+    {"b": 1, "s": 0, "l": 7, "d": 1},
+    {"b": 2, "s": 5, "l": 0, "d": 2},
+)
+# as many columns as rows or more, so that every row sees one
+SEEING = tuple(env for env in (*ENVS, *FEW) if env["l"] >= env["s"] or env["b"] * env["s"] == 0)
+
+
+def in_eights(case: Case, sizes: str = "d = 1 to 8") -> Case:
+    """The same case with 8 times `d` columns a head."""
+
+    def scaled(text: str) -> str:
+        return re.sub(r"\bd\b", "(8*d)", text)
+
+    strides = {at: tuple(scaled(s) for s in steps) for at, steps in case.strides.items()}
+    text = re.sub(r"!ait\.tensor<[^>]*>", lambda found: scaled(found.group()), case.text)
+    return Case(text.replace("d = 1 to 80", sizes), case.envs, strides, case.offset)
+
+
+def made(t: str, envs: Sequence[Mapping[str, int]] = ENVS, **options: object) -> Case:
+    return in_eights(attention(t, envs=envs, **options))  # type: ignore[arg-type]
+
+
+def wide(case: Case) -> Case:
+    """The same case with heads of up to 128 columns."""
+    envs = [dict(env) | {"d": 2 * env["d"]} for env in case.envs]
+    return Case(case.text.replace("d = 1 to 8", "d = 1 to 16"), envs, case.strides, case.offset)
+
+
+def forms(t: str, envs: Sequence[Mapping[str, int]]) -> dict[str, Case]:
+    """What both kernels take: causal or not, groups, windows, widths, parts of one tensor, places off a boundary."""
+    seeing = [env for env in envs if env in SEEING]
+    qkv = {
+        0: ("9*s*d", "d", "9*d", "1"), 1: ("9*l*d", "d", "9*d", "1"), 2: ("9*l*d", "d", "9*d", "1"),
+        3: ("3*s*d", "d", "3*d", "1"),
+    }  # fmt: skip
+    cases: dict[str, Case] = {}
+    for causal in (False, True):
+        name = f"{'causal' if causal else 'plain'}-{t}"
+        cases[name] = made(t, envs, causal=causal)
+        cases[f"groups-{name}"] = made(t, envs, causal=causal, heads=6)
+        cases[f"window-1-{name}"] = made(t, seeing, causal=causal, window=1)
+        cases[f"window-50-{name}"] = made(t, seeing, causal=causal, window=50, heads=6)
+        cases[f"qkv-{name}"] = made(t, envs, causal=causal, strides=qkv)
+        cases[f"wide-{name}"] = wide(made(t, envs, causal=causal))
+    cases[f"widths-{t}"] = made(t, envs, depth="d", width="40")
+    cases[f"offset-{t}"] = made(t, envs[:3], offset=1, strides=qkv)
+    return cases
+
+
+def hopper_cases() -> dict[str, ConfiguredCase]:
+    """By name, which ends with the element type; each on one of the tiles, and each tile on one."""
+    found: dict[str, ConfiguredCase] = {}
+    for t in ("f16", "bf16"):
+        for i, (name, case) in enumerate(forms(t, ENVS).items()):
+            tiles = TILES[128 if name.startswith("wide") else 64]
+            found[name] = on_kernel(case, "hopper", tiles[i % len(tiles)].config())
+    for tile in (*TILES[64], *TILES[128]):
+        case = made("f16", causal=True, heads=6)
+        name = f"{tile.depth}-{'x'.join(map(str, tile.config().values()))}-f16"
+        found[name] = on_kernel(wide(case) if tile.depth == 128 else case, "hopper", tile.config())
+    return found
+
+
+def split_cases() -> dict[str, ConfiguredCase]:
+    """By name, which ends with the element type; with masks, and any number of warps and blocks."""
+    cases: dict[str, Case] = {}
+    for t in ("f16", "bf16"):
+        cases |= forms(t, FEW)
+        for causal in (False, True):
+            name = f"{'causal' if causal else 'plain'}-{t}"
+            cases[f"mask-{name}"] = made(t, FEW, mask="b x 1 x 1 x l", causal=causal)
+            cases[f"full-mask-{name}"] = made(t, FEW, mask="b x 6 x s x l", causal=causal, heads=6)
+            cases[f"window-mask-{name}"] = made(t, [e for e in FEW if e in SEEING], mask="l", causal=causal, window=50)
+        cases[f"head-mask-{t}"] = made(t, FEW, mask="3 x s x 1", mask_type="f32")
+    configs = [{"eights": e, "warps": w, "blocks": b} for w, b in ((4, 8), (1, 8), (8, 1), (2, 4)) for e in (1, 2)]
+    return {name: on_kernel(case, "split", configs[i % len(configs)]) for i, (name, case) in enumerate(cases.items())}

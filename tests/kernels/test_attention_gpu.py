@@ -1,0 +1,140 @@
+"""The attention kernels of Hopper without a card: what they are offered for and take, estimates, that their code compiles."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from ait_mlir.dialects.ait.types import scope_of
+from ait_mlir.dims import parse
+from ait_mlir.errors import AitError
+from ait_mlir.lowering.build import build_library
+from ait_mlir.lowering.kernels import Target, kernel_of, kernels_for
+from ait_mlir.lowering.kernels.attention_hopper import TILES, FlashTile
+from ait_mlir.lowering.toolchain import find_nvcc
+from ait_mlir.passes.candidates import best_by_estimate, candidates
+from tests.kernels.attention_gpu import hopper_cases, made, split_cases, wide
+from tests.kernels.contractions import attention
+from tests.kernels.harness import Case, sources_of
+from tests.kernels.library_gemm import on_kernel
+
+CUDA = Target("cuda", "sm_90a")
+OTHERS = (Target("cuda", "sm_80"), Target("rocm", "gfx90a"), Target("cpu", "native"))
+
+
+def offered(case: Case, target: Target = CUDA) -> set[str]:
+    return {k.provider for k in kernels_for(case.op, target)}
+
+
+def sized(batch: int, heads: int, rows: int, cols: int, depth: int, groups: int = 0, flags: str = "") -> Case:
+    q = f"!ait.tensor<{batch} x {heads} x {rows} x {depth} x f16>"
+    kv = f"!ait.tensor<{batch} x {groups or heads} x {cols} x {depth} x f16>"
+    return Case(
+        f"ait.graph @g(%q: {q}, %k: {kv}, %v: {kv}) {{\n"
+        f"  %r = ait.attention %q, %k, %v scale 0.125{flags} : {q}\n"
+        f'  ait.output "r" %r : {q}\n}}'
+    )
+
+
+def test_matches() -> None:
+    plain = made("f16")
+    assert offered(plain) == {"hopper", "split", "native"}
+    assert offered(made("bf16", causal=True, window=50, heads=6)) == {"hopper", "split", "native"}
+    assert all(offered(plain, target) == {"native"} for target in OTHERS)
+    assert offered(made("f32")) == {"native"}
+    assert offered(wide(plain)) == {"hopper", "split", "native"}
+
+
+def test_declines() -> None:
+    assert offered(made("f16", mask="b x 1 x 1 x l")) == {"split", "native"}
+    assert offered(attention("f16")) == {"native"}  # heads of any number of columns
+    assert offered(attention("f16", depth="64", width="d")) == {"native"}
+    assert offered(sized(1, 2, 64, 64, 136)) == {"native"}
+    assert offered(sized(1, 2, 65, 64, 64)) == {"hopper", "native"}  # too many rows to be few
+    negative = Case(made("f16").text.replace("0.25", "-0.25"))
+    assert offered(negative) == {"split", "native"}
+
+
+@pytest.mark.parametrize(
+    ("position", "strides", "accepted"),
+    [
+        (0, ("24*s*d", "8*d", "24*d", "1"), True),
+        (0, ("24*s*d", "8*d", "24*d", "2"), False),
+        (1, ("24*s*d", "8*d", "24*d + 4", "1"), False),
+        (1, ("0", "8*d", "24*d + 8", "1"), True),
+        (2, ("24*s*d", "8*d + 1", "24*d", "1"), False),
+        (3, ("24*s*d", "8*d", "24*d", "1"), True),
+        (3, ("12*s*d", "4*d", "12*d", "1"), False),
+    ],
+)
+@pytest.mark.parametrize("provider", ["hopper", "split"])
+def test_accepts(provider: str, position: int, strides: tuple[str, ...], accepted: bool) -> None:
+    case = made("f16")
+    kernel = kernel_of(provider, case.op, CUDA)
+    assert kernel.accepts(case.op, position, tuple(parse(s) for s in strides), scope_of(case.op)) is accepted
+
+
+def test_a_mask_may_have_any_strides() -> None:
+    case = made("f16", mask="b x 1 x 1 x l")
+    kernel = kernel_of("split", case.op, CUDA)
+    strides = tuple(parse(s) for s in ("3*l", "0", "1", "3"))
+    assert kernel.accepts(case.op, 3, strides, scope_of(case.op))
+
+
+def test_tiles() -> None:
+    for depth, tiles in TILES.items():
+        for tile in tiles:
+            assert FlashTile.of(tile.config(), depth) == tile
+    bad = (
+        {"groups": 4},
+        {"groups": 0},
+        {"cols": 72},
+        {"cols": 288},
+        {"stages": 0},
+        {"stages": 9},
+        {"groups": 3, "cols": 256},
+    )
+    for config in bad:
+        with pytest.raises(ValueError, match="no Hopper attention has the tile"):
+            FlashTile.of(config, 128)
+
+
+@pytest.mark.parametrize("config", [{"eights": 3}, {"warps": 3}, {"blocks": 16}])
+def test_split_configurations(config: dict[str, int]) -> None:
+    with pytest.raises(ValueError, match="no split attention has the configuration"):
+        on_kernel(made("f16"), "split", config).code(0, CUDA)
+
+
+@pytest.mark.parametrize(
+    ("case", "provider"),
+    [
+        (sized(32, 12, 384, 384, 64), "hopper"),
+        (sized(4, 32, 2048, 2048, 128, flags=" causal"), "hopper"),
+        (sized(1, 32, 512, 512, 128, 8, " causal"), "hopper"),
+        (sized(1, 32, 1, 2048, 128, 8), "split"),
+        (sized(16, 32, 1, 2048, 128, 32), "split"),
+        (sized(1, 32, 4, 2048, 128, 8, " causal"), "split"),
+    ],
+)
+def test_estimates_choose(case: Case, provider: str) -> None:
+    best = best_by_estimate(list(candidates(case.op, CUDA, configs=1, configs_cut=1)))
+    assert [kernel.provider.data for kernel in best.way.kernels()] == [provider]
+
+
+def test_code_names_the_template() -> None:
+    _, code = on_kernel(made("f16", causal=True, window=50, heads=6), "hopper", {"groups": 3}).code(0, CUDA)
+    assert "attention_hopper<ait::gpu::FlashTile<64, 3, 128, 2>, true, true>" in code
+    assert "(8*d" not in code and ", 6 / 3, 50}" in code
+    _, code = on_kernel(made("f16", mask="l"), "split", {"eights": 2}).code(0, CUDA)
+    assert "attention_split<ait::gpu::SplitTile<64, 2, 4>, true, false, false>" in code and ", 8);" in code
+
+
+def test_compiles(tmp_path: Path) -> None:
+    try:
+        find_nvcc()
+    except AitError as e:
+        pytest.skip(str(e))
+    hopper, split = hopper_cases(), split_cases()
+    chosen = [hopper["plain-f16"], hopper["wide-causal-bf16"], split["mask-causal-f16"], split["window-50-plain-bf16"]]
+    assert build_library(sources_of(chosen, CUDA), CUDA, tmp_path).exists()

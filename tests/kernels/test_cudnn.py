@@ -1,0 +1,164 @@
+"""What cuDNN's attention takes, what it is told, and that our declarations of cuDNN agree with its header."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from ait_mlir.dialects.ait.types import scope_of
+from ait_mlir.dims import parse
+from ait_mlir.lowering.kernels import Target, kernels_for
+from ait_mlir.lowering.kernels.attention_cudnn import CudnnAttention
+from ait_mlir.passes.candidates import Candidate, best_by_estimate, candidates
+from tests.kernels.cudnn import LONGER, cudnn_attention, cudnn_cases
+from tests.kernels.harness import Case
+
+ROOT = Path(__file__).parents[2]
+CUDA = Target("cuda", "sm_90a")
+KERNEL = CudnnAttention()
+SAME = {"cols": "s", "sizes": "dims {b = 1 to 9, s = 1 to 512}"}
+
+
+def case(**options: object) -> Case:
+    return cudnn_attention(options.pop("t", "f16"), (), **options)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("name", cudnn_cases())
+def test_takes(name: str) -> None:
+    made = cudnn_cases()[name]
+    assert KERNEL.matches(made.op, CUDA)
+    assert "cudnn" in {k.provider for k in kernels_for(made.op, CUDA)}
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"t": "f32"},
+        {"t": "f64"},
+        {"depth": "12"},
+        {"width": "4"},
+        {"depth": "136"},
+        {"width": "256"},
+        {"depth": "d", "sizes": "dims {b = 1 to 9, s = 1 to 9, l = 1 to 9, d = 8 to 8}"},
+        {"sizes": "dims {b = 1 to 9, s = 1 to 9, l = 0 to 9}"},
+        {"flags": "causal", "sizes": LONGER},
+        {"flags": "window 3", "sizes": LONGER},
+        {"flags": "causal", "mask": "b x 1 x 1 x (s + 7)", "cols": "(s + 7)", "sizes": SAME["sizes"]},
+        {"mask": "b x 3 x s x 1"},
+        {"mask": "b x 3 x s x l", "mask_type": "f64"},
+        {"sizes": "dims {b = 1 to 4294967296, s = 1 to 9, l = 1 to 9}"},
+    ],
+    ids=str,
+)
+def test_declines(options: dict[str, object]) -> None:
+    made = case(**options)
+    assert not KERNEL.matches(made.op, CUDA)
+    assert "cudnn" not in {k.provider for k in kernels_for(made.op, CUDA)}
+
+
+@pytest.mark.parametrize("target", [Target("cpu", "native"), Target("rocm", "gfx90a")])
+def test_declines_other_targets(target: Target) -> None:
+    assert not KERNEL.matches(case().op, target)
+
+
+@pytest.mark.parametrize(
+    ("position", "strides", "takes"),
+    [
+        (0, "576*s, 64, 576, 1", True),
+        (4, "192*s, 64, 192, 1", True),
+        (0, "576*s, 64, 572, 1", False),
+        (1, "576*s, 68, 576, 1", False),
+        (2, "s, 64, 576, 1", False),
+        (2, "576*s, 0, 576, 1", False),
+        (1, "192*s, 64*s, 1, s", False),
+        (3, "l, l, 0, 1", True),
+        (3, "2*l, l, 0, 2", False),
+    ],
+)
+def test_strides(position: int, strides: str, takes: bool) -> None:
+    op = case(mask="b x 1 x 1 x l").op
+    steps = tuple(parse(s) for s in strides.split(","))
+    assert KERNEL.accepts(op, position, steps, scope_of(op)) is takes
+
+
+def test_without_a_card_it_is_not_chosen() -> None:
+    op = case(**SAME).op
+    found = list(candidates(op, CUDA))
+    (cudnn,) = (c for c in found if "cudnn" in c.way.describe())
+    assert cudnn.only_timed
+    assert "cudnn" not in best_by_estimate(found).way.describe()
+    assert (
+        best_by_estimate([Candidate(c.way, c.estimate * (1 if c is cudnn else 9), c.only_timed) for c in found]).way
+        != cudnn.way
+    )
+    assert best_by_estimate([cudnn]) is cudnn
+
+
+def test_what_it_is_told() -> None:
+    made = cudnn_cases()["mask-causal-bf16"]
+    _, code = made.code(0, CUDA)
+    for line in (
+        "args.dtype = 1;",
+        "args.mask_dtype = 1;",
+        "args.causal = 1;",
+        "args.window = 0;",
+        "args.groups = 3;",
+        "args.cols = d1;",
+        "args.strides_q[1] = (64 * d1);",
+        "args.strides_mask[1] = 0;",
+        "args.strides_mask[3] = 1;",
+        "args.scale = 0x1.0000000000000p-3f;",
+        "return ctx.attention(args);",
+    ):
+        assert line in code, code
+
+
+def test_workspace_of_few_rows_holds_the_parts_of_a_split() -> None:
+    few, many = (case(sizes=f"dims {{b = 1 to 9, s = 1 to {rows}, l = 1 to 2048}}").op for rows in (16, 17))
+    assert KERNEL.workspace(many).as_int() == 256
+    # 8 parts of 66 numbers of 4 bytes for each row of 3 heads
+    assert str(KERNEL.workspace(few)) == "6336*b*s + 256"
+    huge = case(sizes="dims {b = 1 to 1000000, s = 1 to 16, l = 1 to 2048}").op
+    assert KERNEL.workspace(huge).as_int() == 256
+
+
+def include_dirs() -> list[str]:
+    candidates = [Path(p) / "nvidia" / name / "include" for p in sys.path for name in ("cudnn", "cu13")]
+    candidates += [Path(os.environ.get("CUDA_HOME", "/usr/local/cuda")) / "include"]
+    named = os.environ.get("AIT_CUDNN_INCLUDE")
+    return [str(p) for p in ([Path(named)] if named else []) + candidates if p.is_dir()]
+
+
+def test_declarations_match_header() -> None:
+    dirs = include_dirs()
+    if not any((Path(d) / "cudnn.h").exists() for d in dirs):
+        pytest.skip("no cudnn.h: pip install nvidia-cudnn-cu13, or set AIT_CUDNN_INCLUDE")
+    if shutil.which("g++") is None or not any((Path(d) / "cuda_runtime_api.h").exists() for d in dirs):
+        pytest.skip("needs g++ and the CUDA runtime headers")
+    command = ["g++", "-std=c++17", "-fsyntax-only", f"-I{ROOT}/runtime/src/cuda", *(f"-I{d}" for d in dirs)]
+    done = subprocess.run([*command, str(ROOT / "tests/kernels/cudnn_api_check.cc")], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
+def test_says_what_is_missing(tmp_path: Path) -> None:
+    if shutil.which("g++") is None:
+        pytest.skip("needs g++")
+    source = tmp_path / "load.cc"
+    source.write_text(
+        '#include <stdio.h>\n#include "cudnn_api.h"\nint main(int, char** argv) {\n  ait::runtime::dnn::Api api;\n'
+        "  std::string error;\n  const bool good = api.load({argv[1], argv[2]}, &error);\n"
+        "  puts(error.c_str());\n  return good;\n}\n"
+    )
+    program = tmp_path / "load"
+    include = ROOT / "runtime/src/cuda"
+    subprocess.run(["g++", "-std=c++17", f"-I{include}", str(source), "-o", str(program), "-ldl"], check=True)
+    done = subprocess.run([str(program), "/nowhere/libcudnn.so.9", "libm.so.6"], capture_output=True, text=True)
+    assert done.returncode == 0
+    assert "cuDNN cannot be loaded: install nvidia-cudnn-cu13, or set AIT_CUDNN" in done.stdout
+    assert "/nowhere/libcudnn.so.9: " in done.stdout
+    assert "libm.so.6: has no cudnnGetVersion" in done.stdout
