@@ -21,7 +21,7 @@ __all__ = ["KERNELS", "CudnnAttention"]
 LARGEST_HEAD = 128
 PIECE = 8
 """Elements of 16 bytes: what every stride of q, k, v and the result is a multiple of."""
-MAX_PLANS = 3
+MAX_PLANS = 6
 SECONDS, RATE = 4.5e-6, 450e12
 """As benchmarks/device/attention_cudnn.py measures them on an H200."""
 WORKSPACE, WORKSPACE_LIMIT = 256, 32 << 20
