@@ -156,6 +156,9 @@ class Step:
 
 def steps_of(op: Operation, way: Way, target: Target) -> list[Step]:
     """The launches of a way; `ValueError` when it cannot run this op."""
+    if way.cut is None and len(way.steps) == 1:
+        provider, config = way.steps[0]
+        return [Step(op, kernel_of(provider, op, target), dict(config), tuple(range(len(op.operands))))]
     _, alone = standalone(op, shared=False)
     numbers: dict[SSAValue, int] = {v: i for i, v in enumerate(alone.operands)}
     parts = place(alone, way.cut)
@@ -165,10 +168,13 @@ def steps_of(op: Operation, way: Way, target: Target) -> list[Step]:
     steps: list[Step] = []
     for part, (provider, config) in zip(parts, way.steps, strict=True):
         kernel = kernel_of(provider, part, target)
-        if any(kernel.panels(part, i) is not None for i in range(len(part.operands))):
-            raise ValueError(f"{provider} packs a weight, so it cannot be one of several kernels")
         steps.append(Step(part, kernel, dict(config), tuple(numbers.get(v, -1) for v in part.operands)))
     return steps
+
+
+def packs(kernel: Kernel, op: Operation) -> bool:
+    """Whether the kernel wants a weight in panels, which the other kernels could not read."""
+    return any(kernel.panels(op, i) is not None for i in range(len(op.operands)))
 
 
 class RangesKernel(Kernel):
@@ -181,6 +187,9 @@ class RangesKernel(Kernel):
         assert choice.axis is not None
         self.axis, self.upto = choice.axis, choice.upto
         self.ways = [steps_of(op, way, target) for way in choice.ways]
+        for step in (s for steps in self.ways for s in steps):
+            if packs(step.kernel, step.op):
+                raise ValueError(f"{step.kernel.provider} packs a weight, so it cannot be one of several kernels")
 
     def matches(self, op: Operation, target: Target) -> bool:
         return True

@@ -16,16 +16,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
+from ait_mlir.dialects.ait.data import GraphOp
 from ait_mlir.dialects.ait.types import tensor_type
-from ait_mlir.dims import Expr, parse
+from ait_mlir.dims import Expr, Scope, parse
 from ait_mlir.ir.pipeline import PassError
-from ait_mlir.lowering.choices import Choice, Way, choice_problem
+from ait_mlir.lowering.choices import Choice, Way, packs, steps_of
 from ait_mlir.lowering.kernels import Target
 from ait_mlir.lowering.toolchain import cpp_root, detect_cuda_arch, toolchain
 from ait_mlir.passes.candidates import Candidate, points_of, worth_timing
 from ait_mlir.passes.meter import DeviceMeter, Meter
 from ait_mlir.passes.ranges import Measured, Times, axis_of, choose
-from ait_mlir.passes.tasks import Point, Task
+from ait_mlir.passes.tasks import Point, Task, substituted
 from ait_mlir.passes.timings import METHOD, Record, Setting, Shipped, TimingCache, TimingKey, digest_of, shipped_for
 
 CLOSE = 1.3
@@ -44,6 +45,17 @@ def require_device(target: Target) -> None:
         )
     if target.kind == "rocm":
         raise PassError("kernels for rocm cannot be measured: there is no runtime library for it; leave out measure")
+
+
+def static_digest(text: str, point: Point) -> str:
+    """The digest of the static text of a task, from its text and a point."""
+    from ait_mlir.ir.parser import parse_source
+    from ait_mlir.ir.source import SourceText
+    from ait_mlir.universe import context
+
+    module = parse_source(context(), SourceText("<task>", text))
+    graph = next(op for op in module.ops if isinstance(op, GraphOp))
+    return digest_of(str(substituted(graph, {f"d{i}": n for i, n in enumerate(point)}, Scope())))
 
 
 def axis_for(task: Task) -> Expr:
@@ -213,26 +225,30 @@ class Selector:
             for m in measured:
                 for way, t in m.times.items():
                     total[way] = total.get(way, 0.0) + t.seconds
-            order = [w for w in sorted(total, key=lambda w: (total[w], w.text)) if self._fits(task, w)]
+            order = [w for w in sorted(total, key=lambda w: (total[w], w.text)) if self._can_be_trusted(task, w)]
         fitting = set(order)
         places: dict[int, list[Measured]] = {}
         for m in measured:
             places.setdefault(m.at, []).append(m)
         merged = [Measured(at, _merged([m.times for m in same], fitting)) for at, same in places.items()]
-        return choose([m for m in merged if m.times], order, axis_for(task))
+        places_with_times = [m for m in merged if m.times]
+        choice = choose(places_with_times, order, axis_for(task))
+        if choice is not None and len(choice.ways) > 1 and any(self._packs(task, w) for w in choice.ways):
+            return choose(places_with_times, order, axis_for(task), switch=math.inf)
+        return choice
 
-    def _fits(self, task: Task, way: Way) -> bool:
-        """Whether a way that was measured once is one that the op has today."""
-        if way.cut is not None or len(way.steps) != 1:
-            from ait_mlir.lowering.choices import steps_of
+    def _packs(self, task: Task, way: Way) -> bool:
+        return any(packs(s.kernel, s.op) for s in steps_of(task.op, way, self.target))
 
-            try:
-                steps = steps_of(task.op, way, self.target)
-            except ValueError:
-                return False
-            return all(s.kernel.config_problem(s.op, s.config, self.target) is None for s in steps)
-        kernel = way.kernels()[0]
-        return choice_problem(kernel.provider.data, kernel.config, task.op, self.target) is None
+    def _can_be_trusted(self, task: Task, way: Way) -> bool:
+        """Whether a way that was measured elsewhere is one that the op has today, with nothing that may be missing."""
+        try:
+            steps = steps_of(task.op, way, self.target)
+        except ValueError:
+            return False
+        return all(
+            not s.kernel.only_timed and s.kernel.config_problem(s.op, s.config, self.target) is None for s in steps
+        )
 
     def _measured(self, task: Task, known: Known) -> list[Measured]:
         return [

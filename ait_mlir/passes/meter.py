@@ -7,6 +7,7 @@ what the one before has written.
 
 from __future__ import annotations
 
+import functools
 import math
 import shutil
 import tempfile
@@ -96,7 +97,7 @@ class DeviceMeter:
                 self.programs[key] = self._emit(task, way, f"ait_candidate_{len(self.programs)}")
             except ToolchainError:
                 raise
-            except (AitError, PassError):
+            except (AitError, PassError, ValueError):
                 self.programs[key] = None
         return self.programs[key]
 
@@ -140,8 +141,8 @@ class DeviceMeter:
         from ait_mlir.runtime.loading import runtime_library
 
         runtime = runtime_library(self.target.kind)
-        chain, rotate, inputs = self._workload(task, point, estimate, int(runtime.cache_bytes(0)))
-        timing = runtime.make_timing()(0, chain, point, rotate, *inputs)
+        chain, places, copies, inputs = self._workload(task, point, estimate, int(runtime.cache_bytes(0)))
+        timing = runtime.make_timing()(0, point, chain, places, copies, len(inputs), *inputs, *_patterns())
         running: list[Way] = []
         for way in ways:
             program = self.program(task, way)
@@ -155,26 +156,32 @@ class DeviceMeter:
             return {}
         return dict(zip(running, race(timing.sample, len(running)), strict=True))
 
-    def _workload(self, task: Task, point: Point, estimate: float, cache: int) -> tuple[int, list[int], list[Any]]:
-        """Runs in a row, copies of each input, and what the inputs hold."""
-        from tvm_ffi import from_dlpack
-
+    def _workload(self, task: Task, point: Point, estimate: float, cache: int) -> tuple[int, int, int, list[Any]]:
+        """Runs in a row, places of inputs and outputs, copies of the weights, and what the inputs hold."""
         env = task.environment(point)
-        values = task.graph.block.args
-        sizes = [tensor_type(v).byte_size().evaluate(env) for v in values]
-        weights = sum(s for s, w in zip(sizes, task.weights, strict=True) if w)
+        kinds = [BY_IR[tensor_type(v).element_type].name for v in task.graph.block.args]
+        sizes = [tensor_type(v).byte_size().evaluate(env) for v in task.graph.block.args]
+        weights = sum(tensor_type(p.output).byte_size().evaluate(env) for p in task.graph.params())
         copies = min(LONGEST, max(2, math.ceil(2 * cache / max(weights, 1)))) if weights else 1
         chain = max(USUAL, copies)
         if chain * estimate > GRAPH_SECONDS:
             chain = max(SHORTEST, min(USUAL, int(GRAPH_SECONDS / estimate)))
-        outputs = [o.value for o in task.graph.outputs()]
-        moving = sum(sizes) - weights + sum(tensor_type(v).byte_size().evaluate(env) for v in outputs)
+        moving = sum(sizes) + sum(tensor_type(o.value).byte_size().evaluate(env) for o in task.graph.outputs())
         places = max(1, min(PLACES, cache // 4 // max(moving, 1)))
-        rotate = [*(min(copies, chain) if w else places for w in task.weights), places]
-        arrays = [
-            random_bytes(BY_IR[tensor_type(v).element_type].name, size) for v, size in zip(values, sizes, strict=True)
-        ]
-        return chain, rotate, [cast(Any, from_dlpack)(a) for a in arrays]
+        inputs = [_tensor(random_bytes(kind, size)) for kind, size in zip(kinds, sizes, strict=True)]
+        return chain, places, min(copies, chain), inputs
+
+
+def _tensor(array: np.ndarray[Any, Any]) -> Any:
+    from tvm_ffi import from_dlpack
+
+    return cast(Any, from_dlpack)(array)
+
+
+@functools.cache
+def _patterns() -> list[Any]:
+    """For each dtype of the ABI, in its order, what constants are filled with."""
+    return [_tensor(random_bytes(t.name, 1 << 20)) for t in sorted(BY_IR.values(), key=lambda t: t.abi)]
 
 
 def random_bytes(dtype: str, size: int) -> np.ndarray[Any, Any]:

@@ -53,8 +53,8 @@ def axis_of(dims: Sequence[Expr]) -> Expr:
     return from_terms([(c // divisor, atoms) for c, atoms in terms])
 
 
-def choose(measured: Sequence[Measured], order: Sequence[Way], axis: Expr) -> Choice | None:
-    """The ways over the axis that lose least in all, a switch costing `SWITCH`; None where no way can run everywhere.
+def choose(measured: Sequence[Measured], order: Sequence[Way], axis: Expr, switch: float = SWITCH) -> Choice | None:
+    """The ways over the axis that lose least in all, a switch costing `switch`; None where no way can run everywhere.
 
     Of ways that are equal within the noise the one that comes first in `order` is taken, and the neighbour's before
     that. A range ends in the geometric middle of the two places that it lies between.
@@ -67,8 +67,8 @@ def choose(measured: Sequence[Measured], order: Sequence[Way], axis: Expr) -> Ch
     total, back = costs[0], list[list[int]]()
     for row in costs[1:]:
         cheapest = min(range(len(ways)), key=lambda i: (total[i], i))
-        moves = [i if total[i] <= total[cheapest] + SWITCH else cheapest for i in range(len(ways))]
-        total = [total[m] + (0.0 if m == i else SWITCH) + row[i] for i, m in enumerate(moves)]
+        moves = [i if total[i] <= total[cheapest] + switch else cheapest for i in range(len(ways))]
+        total = [total[m] + (0.0 if m == i else switch) + row[i] for i, m in enumerate(moves)]
         back.append(moves)
     at = min(range(len(ways)), key=lambda i: (total[i], i))
     if math.isinf(total[at]):

@@ -20,7 +20,7 @@ from ait_mlir.dialects.ait.types import KernelAttr
 from ait_mlir.ir.pipeline import PassError
 from ait_mlir.lowering.choices import Choice, choice_problem
 from ait_mlir.lowering.fragments import place
-from ait_mlir.lowering.kernels import Target, kernels_for
+from ait_mlir.lowering.kernels import Target
 from ait_mlir.lowering.kernels.gemm_packed import is_weight
 from ait_mlir.passes.bufferize import op_key
 from ait_mlir.passes.candidates import STRATEGIES, Candidate, best_by_estimate, candidates
@@ -61,8 +61,7 @@ def select_graph(graph: GraphOp, target: Target, by_time: Selector) -> None:
                     op,
                 )
         key: object = plain
-        by_time_here = (by_time.meter is not None or by_time.shipped is not None) and not packs(op, target)
-        if len(offers[plain]) > 1 and by_time_here:
+        if len(offers[plain]) > 1 and (by_time.meter is not None or by_time.shipped is not None):
             task = make_task(op)
             key = plain, task.text
             tasks.setdefault(key, task)
@@ -72,11 +71,6 @@ def select_graph(graph: GraphOp, target: Target, by_time: Selector) -> None:
     for op, key in keys.items():
         choice = chosen.get(key) or Choice((best_by_estimate(offers[key]).way,))
         write(op, choice)
-
-
-def packs(op: Operation, target: Target) -> bool:
-    """Whether a kernel wants a weight of the op in panels: those are made when weights are set, so it is not timed."""
-    return any(k.panels(op, i) is not None for k in kernels_for(op, target) for i in range(len(op.operands)))
 
 
 def write(op: Operation, choice: Choice) -> None:

@@ -29,13 +29,12 @@ Point = tuple[int, ...]
 class Task:
     """One op to choose a kernel for.
 
-    `graph` declares the dims that the op depends on and no others; `op` is the op in it. `weights` says of each input
-    of the graph whether it is made of params alone.
+    `graph` declares the dims that the op depends on and no others; operands made of params alone are params in it. `op`
+    is the op in it.
     """
 
     graph: GraphOp
     op: Operation
-    weights: tuple[bool, ...]
 
     @property
     def scope(self) -> Scope:
@@ -86,8 +85,13 @@ def _build(op: Operation, bases: Sequence[SSAValue], inside: Sequence[Operation]
         if isinstance(attr, ShapeAttr):
             symbols.update(*(e.symbols for e in attr.data))
     scope = Scope(d for d in scope_of(op).dims if d.name in symbols)
-    graph = GraphOp("task", [(f"x{i}", tensor_type(v)) for i, v in enumerate(bases)], scope)
-    mapping: dict[SSAValue, SSAValue] = dict(zip(bases, graph.block.args, strict=True))
+    inputs = [v for v in bases if not _is_weight(v)]
+    graph = GraphOp("task", [(f"x{i}", tensor_type(v)) for i, v in enumerate(inputs)], scope)
+    mapping: dict[SSAValue, SSAValue] = dict(zip(inputs, graph.block.args, strict=True))
+    for i, value in enumerate(v for v in bases if _is_weight(v)):
+        param = ParamOp(f"w{i}", tensor_type(value))
+        graph.block.add_op(param)
+        mapping[value] = param.output
     copy = op
     for old in inside:
         new = old.clone(mapping)
@@ -101,7 +105,7 @@ def _build(op: Operation, bases: Sequence[SSAValue], inside: Sequence[Operation]
         copy = new if old is op else copy
     for i, end in enumerate(ends):
         graph.block.add_op(OutputOp(f"y{i}", mapping[end]))
-    return Task(graph, copy, tuple(_is_weight(v) for v in bases))
+    return Task(graph, copy)
 
 
 def _collect(value: SSAValue, bases: dict[SSAValue, None], chain: dict[Operation, None]) -> None:
@@ -156,6 +160,8 @@ def _is_weight(value: SSAValue) -> bool:
     owner = value.owner
     if isinstance(owner, ParamOp):
         return True
+    if isinstance(owner, ConcatOp) and (owner.dim.value.data != 0 or tensor_type(value).static_shape() is None):
+        return False  # made by every run
     return isinstance(owner, Operation) and owner.has_trait(View) and all(_is_weight(v) for v in owner.operands)
 
 

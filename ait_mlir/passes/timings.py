@@ -6,6 +6,7 @@ import contextlib
 import functools
 import hashlib
 import json
+import os
 import sqlite3
 import time
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
@@ -62,7 +63,7 @@ class TimingCache:
     """
 
     def __init__(self, path: Path | None = None) -> None:
-        self.path = path or cache_dir() / "timings-1.sqlite3"
+        self.path = path or Path(os.environ.get("AIT_TIMINGS") or cache_dir() / "timings-1.sqlite3")
 
     @contextlib.contextmanager
     def _open(self) -> Generator[sqlite3.Connection]:
@@ -134,6 +135,18 @@ class TimingCache:
             connection.execute("COMMIT")
 
         self._run(work)
+
+    def known(self) -> list[tuple[tuple[str, tuple[int, ...]], Way, Times, str]]:
+        """Op and point, way, times and source of all that could run."""
+        return [
+            (
+                (what["op"], tuple(int(n) for n in what["point"].split(",") if n)),
+                Way.read(what["way"]),
+                times,
+                what["source"],
+            )
+            for what, times in self.rows()
+        ]
 
     def rows(self) -> list[tuple[dict[str, Any], Times]]:
         """All times, with the fields of their keys."""

@@ -218,13 +218,17 @@ class TimingModule : public ffi::ModuleObj {
   std::shared_ptr<Timing> timing_;
 };
 
-/// timing(device, chain, dims, copies, inputs...) -> Module
+/// timing(device, dims, chain, places, copies, num_inputs, inputs..., patterns...) -> Module
 ffi::Function timing_function() {
   return ffi::Function::FromPacked([](ffi::PackedArgs args, ffi::Any* result) {
     guarded([&] {
-      const TensorArguments inputs(args, 4, args.size());
-      auto timing = std::make_shared<Timing>(args[0].cast<int>(), to_vector(args[2].cast<ffi::Shape>()), args[1].cast<int>(),
-                                             to_vector(args[3].cast<ffi::Shape>()), inputs.tensors());
+      const int num_inputs = args[5].cast<int>();
+      constexpr int kFirst = 6;
+      if (num_inputs < 0 || kFirst + num_inputs > args.size()) fail(ErrorKind::kInput, "a timing got too few tensors");
+      const TensorArguments inputs(args, kFirst, kFirst + num_inputs);
+      const TensorArguments patterns(args, kFirst + num_inputs, args.size());
+      auto timing = std::make_shared<Timing>(args[0].cast<int>(), to_vector(args[1].cast<ffi::Shape>()), args[2].cast<int>(),
+                                             args[3].cast<int>(), args[4].cast<int>(), inputs.tensors(), patterns.tensors());
       *result = ffi::Module(ffi::make_object<TimingModule>(std::move(timing)));
     });
   });

@@ -22,25 +22,53 @@ struct Timing::Candidate {
 
   Library library;
   DeviceBuffer arena;
+  Buffers* constants = nullptr;
   std::unique_ptr<Graph> graph;
 };
 
-Timing::Timing(int device, std::vector<int64_t> dims, int chain, const std::vector<int64_t>& copies, const Tensors& inputs)
-    : device_(make_device(device)), dims_(std::move(dims)), chain_(chain) {
-  if (chain < 1 || copies.size() != inputs.size() + 1) {
-    fail(ErrorKind::kInput, "a timing needs a chain, a number for each input and one for the outputs");
-  }
-  places_ = static_cast<size_t>(std::max<int64_t>(1, copies.back()));
+Timing::Timing(int device, std::vector<int64_t> dims, int chain, int places, int copies, const Tensors& inputs, const Tensors& patterns)
+    : device_(make_device(device)),
+      dims_(std::move(dims)),
+      chain_(chain),
+      places_(static_cast<size_t>(places)),
+      copies_(static_cast<size_t>(copies)) {
+  if (chain < 1 || places < 1 || copies < 1) fail(ErrorKind::kInput, "a timing needs a chain, places and copies, at least 1 of each");
   const DeviceScope scope(*device_);
-  for (size_t i = 0; i < inputs.size(); ++i) {
-    const size_t bytes = bytes_of(*inputs[i]);
+  for (const DLTensor* input : inputs) {
+    const size_t bytes = bytes_of(*input);
     auto& buffers = inputs_.emplace_back();
-    for (int64_t c = 0; c < std::max<int64_t>(1, copies[i]); ++c) {
+    for (size_t p = 0; p < places_; ++p) {
       auto& buffer = buffers.emplace_back(std::make_unique<DeviceBuffer>(*device_));
       buffer->grow(bytes + 16, "an input to time kernels on");
-      if (bytes > 0) device_->copy(buffer->data(), c == 0 ? data_of(*inputs[i]) : buffers[0]->data(), bytes);
+      if (bytes > 0) device_->copy(buffer->data(), p == 0 ? data_of(*input) : buffers[0]->data(), bytes);
     }
   }
+  for (const DLTensor* pattern : patterns) {
+    const char* data = static_cast<const char*>(data_of(*pattern));
+    patterns_.emplace_back(data, data + bytes_of(*pattern));
+  }
+}
+
+Timing::Buffers& Timing::constants_for(const ait_model_v1& table) {
+  Buffers& copies = constants_[table.constants_bytes];
+  if (!copies.empty() || table.constants_bytes == 0) return copies;
+  std::vector<char> data(static_cast<size_t>(table.constants_bytes));
+  for (int32_t i = 0; i < table.num_constants; ++i) {
+    const ait_constant_v1& constant = table.constants[i];
+    const auto& pattern = patterns_.at(static_cast<size_t>(constant.dtype));
+    for (int32_t p = 0; p < constant.num_places; ++p) {
+      // Up to the end: what is packed takes more room than its bytes, and what follows is written after it.
+      for (size_t at = static_cast<size_t>(constant.places[p]); at < data.size(); at += pattern.size()) {
+        std::copy_n(pattern.begin(), std::min(pattern.size(), data.size() - at), data.begin() + static_cast<std::ptrdiff_t>(at));
+      }
+    }
+  }
+  for (size_t c = 0; c < copies_; ++c) {
+    auto& buffer = copies.emplace_back(std::make_unique<DeviceBuffer>(*device_));
+    buffer->grow(data.size(), "constants to time kernels on");
+    device_->copy(buffer->data(), c == 0 ? data.data() : copies[0]->data(), data.size());
+  }
+  return copies;
 }
 
 Timing::~Timing() {
@@ -50,6 +78,7 @@ Timing::~Timing() {
     candidates_.clear();
     outputs_.clear();
     inputs_.clear();
+    constants_.clear();
   } catch (const Error&) {
     // A device that failed has nothing left to wait for.
   }
@@ -58,10 +87,13 @@ Timing::~Timing() {
 bool Timing::run(const Candidate& candidate, int number, void* stream, std::string* error) const {
   std::vector<const void*> inputs;
   std::vector<void*> outputs;
-  for (const auto& copies : inputs_) inputs.push_back(copies[static_cast<size_t>(number) % copies.size()]->data());
-  for (const auto& places : outputs_) outputs.push_back(places[static_cast<size_t>(number) % places.size()]->data());
+  const auto turn = static_cast<size_t>(number);
+  for (const Buffers& places : inputs_) inputs.push_back(places[turn % places.size()]->data());
+  for (const Buffers& places : outputs_) outputs.push_back(places[turn % places.size()]->data());
+  const Buffers& copies = *candidate.constants;
+  const void* constants = copies.empty() ? nullptr : copies[turn % copies.size()]->data();
   const Services services;
-  const ait_run_v1 args{dims_.data(), inputs.data(), outputs.data(), nullptr, candidate.arena.data(), stream, services.table()};
+  const ait_run_v1 args{dims_.data(), inputs.data(), outputs.data(), constants, candidate.arena.data(), stream, services.table()};
   const int32_t status = candidate.library.table().run(&args);
   if (status != 0 && error != nullptr) *error = services.error().empty() ? "status " + std::to_string(status) : services.error();
   return status == 0;
@@ -86,7 +118,7 @@ std::string Timing::add(const std::string& path, const std::string& symbol) {
       }
     }
   }
-  if (table.constants_bytes > 0) return "it has constants of its own";
+  candidate->constants = &constants_for(table);
   candidate->arena.grow(static_cast<size_t>(table.arena_bytes(dims_.data())) + 16, "the arena of a candidate");
   std::string error;
   if (!run(*candidate, 0, nullptr, &error)) return error;

@@ -3,7 +3,7 @@
 #ifndef AIT_RUNTIME_TIMING_H_
 #define AIT_RUNTIME_TIMING_H_
 
-#include <functional>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -20,10 +20,11 @@ class Timing {
  public:
   /// @param dims values of the dims of the candidates.
   /// @param chain runs in a row.
-  /// @param copies of each input, used in turns by the runs of a chain, as layers have weights of their own; and last the number of places
-  /// that the outputs take turns between.
+  /// @param places that the inputs and the outputs take turns between, run by run.
+  /// @param copies of the constants that runs take turns between, as layers have weights of their own.
   /// @param inputs what the inputs hold; on the host.
-  Timing(int device, std::vector<int64_t> dims, int chain, const std::vector<int64_t>& copies, const Tensors& inputs);
+  /// @param patterns for each dtype of the ABI what constants of that dtype are filled with, over and over; on the host.
+  Timing(int device, std::vector<int64_t> dims, int chain, int places, int copies, const Tensors& inputs, const Tensors& patterns);
   ~Timing();
   Timing(const Timing&) = delete;
   Timing& operator=(const Timing&) = delete;
@@ -37,14 +38,19 @@ class Timing {
  private:
   struct Candidate;
 
+  using Buffers = std::vector<std::unique_ptr<DeviceBuffer>>;
+
+  Buffers& constants_for(const ait_model_v1& table);
   bool run(const Candidate& candidate, int number, void* stream, std::string* error) const;
 
   std::unique_ptr<Device> device_;
   std::vector<int64_t> dims_;
   int chain_;
-  std::vector<std::vector<std::unique_ptr<DeviceBuffer>>> inputs_;  ///< of each input its copies
-  size_t places_ = 1;
-  std::vector<std::vector<std::unique_ptr<DeviceBuffer>>> outputs_;  ///< of each output its places
+  size_t places_, copies_;
+  std::vector<std::vector<char>> patterns_;
+  std::vector<Buffers> inputs_;             ///< of each input its places
+  std::vector<Buffers> outputs_;            ///< of each output its places
+  std::map<int64_t, Buffers> constants_;    ///< the copies by size, for candidates may lay them out in different ways
   std::vector<std::unique_ptr<Candidate>> candidates_;
 };
 

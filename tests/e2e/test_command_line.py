@@ -74,6 +74,8 @@ WRONG = {
     "bench tiny.ait --dim s=1048576 --dim b=1": "out of memory: the arena of a run needs",
     "compile tiny.mlir --target cuda --measure": "kernels for cuda cannot be measured here: there is no card",
     "compile tiny.mlir --target rocm --measure": "kernels for rocm cannot be measured",
+    "compile tiny.mlir --points middle": "unknown points 'middle'; expected some of hints, min, max",
+    "compile tiny.mlir --points min,max": "points are hints, min, max or several with a plus between, not 'min,max'",
 }
 
 

@@ -18,6 +18,13 @@ def make_input(name: str | None = "x", batch: IntVar | None = None) -> Tensor:
     return Tensor(shape=[batch or IntVar([1, 8], name="batch"), 4], dtype="float32", name=name, is_input=True)
 
 
+def test_hints_may_be_the_bounds():
+    dim = IntVar([1, 8, 64], name="batch", hints=[1, 32])
+    assert "batch = 1 to 64 hints [1, 8, 32]" in str(build_module(make_input("x", dim).mark_as_output("y"), "m"))
+    with pytest.raises(BuildError, match="the hint 65 is not between"):
+        IntVar([1, 64], name="batch", hints=[65])
+
+
 def test_text_of_a_small_model():
     x, w, b = make_input(), Tensor(shape=[2, 4], dtype="float32", name="w"), Tensor(shape=[2], dtype="float32")
     y = ops.gemm_rcr_bias_relu()(x, w, b).mark_as_output("y")

@@ -13,7 +13,7 @@ from ait_mlir.ir.pipeline import parse_passes, run_passes
 from ait_mlir.lowering.choices import Choice, Way
 from ait_mlir.lowering.kernels import Target
 from ait_mlir.passes.candidates import MAX_POINTS, candidates, points_of, worth_timing
-from ait_mlir.passes.measure import Selector
+from ait_mlir.passes.measure import Selector, static_digest
 from ait_mlir.passes.tasks import Task
 from ait_mlir.passes.timings import Record, Shipped, TimingCache, digest_of
 from ait_mlir.universe import context
@@ -232,5 +232,6 @@ def test_names_and_ranges_of_dims_do_not_count():
     assert tasks_of(text)[0].text == tasks_of(other)[0].text
     assert gemm_task().text != tasks_of(text)[0].text
     assert [d.name for d in gemm_task().scope.dims] == ["batch"]
+    assert static_digest(gemm_task().text, (4,)) == digest_of(gemm_task().static_text((4,)))
     assert gemm_task().static_text((4,)) == tasks_of(GEMM.format(lead="4 x 128", hints=""))[0].text
-    assert gemm_task().weights == (False, True, True)
+    assert [len(gemm_task().graph.block.args), len(gemm_task().graph.params())] == [1, 2]

@@ -37,10 +37,6 @@ uint32_t pack_pair(float low, float high) {
 
 inline float exp2_fast(float x) { return x < -126.f ? 0.f : ::exp2f(x); }
 
-inline void store_16_if(void* to, const uint32_t (&words)[4], bool exists) {
-  if (exists) *static_cast<uint4*>(to) = {words[0], words[1], words[2], words[3]};
-}
-
 inline void cluster_barrier() {
   emulator::meet(emulator::Scope::cluster, "cluster_barrier", true, nullptr, nullptr, AIT_EMULATOR_SITE);
 }
@@ -50,6 +46,16 @@ inline __attribute__((noinline, no_sanitize("thread"))) float4 load_cluster_floa
   emulator::check_remote_read(from, 16);
   return *static_cast<const float4*>(from);
 }
+
+inline __attribute__((noinline, no_sanitize("thread"))) float2 load_cluster_float2(uint32_t address, uint32_t rank) {
+  const void* from = emulator::shared_pointer(address, int(rank));
+  emulator::check_remote_read(from, 8);
+  return *static_cast<const float2*>(from);
+}
+
+inline uint4 read_once(const void* from, bool exists) { return exists ? *static_cast<const uint4*>(from) : uint4{0, 0, 0, 0}; }
+inline void prefetch_line(const void*) {}
+inline uint32_t transpose_8x8(uint32_t v) { return emulator::transpose_8x8(v, AIT_EMULATOR_SITE); }
 
 }  // namespace ait::gpu
 #endif  // AIT_CUDA

@@ -1,0 +1,90 @@
+"""Measure kernels for the models and write the times that the package brings along for this card.
+
+    python -m benchmarks.timings -o ait_mlir/timings/h200.json
+    python -m benchmarks.timings bert --sizes 1x128,32x128 -o /tmp/bert.json
+
+Each model is compiled with its usual sizes as hints; what was measured for it, in a cache of its own, is written as
+text. Entries of the file for ops and points that are not measured now stay as they are, if they were taken in the same
+setting.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import torch
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from ait_mlir.driver import run_to_phase
+from ait_mlir.errors import AitError
+from ait_mlir.frontend.graph import build_module
+from ait_mlir.lowering.toolchain import default_arch
+from ait_mlir.passes.measure import current_setting, static_digest
+from ait_mlir.passes.timings import Record, Shipped, TimingCache, read_shipped, write_shipped
+from benchmarks.workloads import MODELS, Size
+
+DTYPE = torch.float16
+
+
+def measure(name: str, sizes: list[Size], arch: str) -> None:
+    """Choose kernels for one layer of a model; the times go to the cache."""
+    start = time.perf_counter()
+    module = build_module(MODELS[name].build(DTYPE, 1, sizes).outputs, "model")
+    run_to_phase(module, "selected", target="cuda", arch=arch, measure=True)
+    print(f"{name} {' '.join(f'{b}x{s}' for b, s in sizes)}: {time.perf_counter() - start:.1f} s", flush=True)
+
+
+def records(cache: TimingCache) -> list[Record]:
+    """What the cache holds, by op and point."""
+    found: dict[tuple[str, tuple[int, ...]], Record] = {}
+    for key, way, times, source in cache.known():
+        record = found.setdefault(key, Record(*key, static_digest(*key), {}))
+        found[key] = Record(record.op, record.point, record.static, {**record.times, way: (times, source[:16])})
+    return list(found.values())
+
+
+def sizes_of(name: str, text: str | None) -> list[list[Size]]:
+    """The sizes to measure a model at, in groups of one length."""
+    if text is None:
+        return [[(b, s) for b in MODELS[name].batches] for s in MODELS[name].lengths]
+    sizes = [(int(b), int(s)) for b, s in (part.split("x") for part in text.split(","))]
+    return [[size for size in sizes if size[1] == s] for s in sorted({s for _, s in sizes})]
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description="Measure kernels and write the times that the package brings along.")
+    parser.add_argument("models", nargs="*", metavar="MODEL", help=f"{', '.join(MODELS)} (default: all)")
+    parser.add_argument("--sizes", help="BATCHxLENGTH with commas between (default: the model's own)")
+    parser.add_argument("-o", "--output", type=Path, required=True, help="the file to write, or to add to")
+    args = parser.parse_args()
+    arch, setting = default_arch("cuda"), current_setting("cuda")
+    before = read_shipped(args.output) if args.output.is_file() else None
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "timings.sqlite3"
+        os.environ["AIT_TIMINGS"] = str(path)
+        for name in args.models or MODELS:
+            try:
+                for sizes in sizes_of(name, args.sizes):
+                    measure(name, sizes, arch)
+            except AitError as error:
+                print(f"error: {name}: {error}", file=sys.stderr, flush=True)
+        new = records(TimingCache(path))
+    kept = {(r.op, r.point): r for r in (before.records if before is not None and before.setting == setting else ())}
+    kept |= {(r.op, r.point): r for r in new}
+    command = f"python -m benchmarks.timings {' '.join(sys.argv[1:])}"
+    write_shipped(args.output, Shipped(arch, setting, tuple(kept.values())), command)
+    print(f"{args.output}: {len(kept)} points, {len(new)} of them new, on {setting.card}")
+    return 0
+
+
+if __name__ == "__main__":
+    try:
+        sys.exit(main())
+    except AitError as error:
+        sys.exit(f"error: {error}")

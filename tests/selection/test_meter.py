@@ -1,0 +1,90 @@
+"""Candidates compiled and timed for real, on the CPU."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from ait_mlir.lowering.build import refused_sources, sources_digest
+from ait_mlir.lowering.choices import Way
+from ait_mlir.lowering.kernels import Target
+from ait_mlir.passes.measure import Selector
+from ait_mlir.passes.meter import DeviceMeter, random_bytes
+from ait_mlir.passes.timings import TimingCache
+from tests.selection.cards import SETTING, tasks_of
+
+CPU = Target("cpu", "native")
+TEXT = """
+ait.graph @g(%x: !ait.tensor<b x 64 x f32>) dims {b = 1 to 300 hints [4]} {
+  %w = ait.param "w" : !ait.tensor<128 x 64 x f32>
+  %v = ait.param "v" : !ait.tensor<128 x f32>
+  %0 = ait.gemm rcr %x, %w epilogue(%v) {
+  ^bb0(%a: f32, %c: f32):
+    %1 = ait.add %a, %c : f32
+    ait.yield %1 : f32
+  } : !ait.tensor<b x 128 x f32>
+  ait.output "y" %0 : !ait.tensor<b x 128 x f32>
+}
+"""
+
+
+def test_every_kernel_of_the_cpu_is_timed(tmp_path: Path):
+    (task,) = tasks_of(TEXT)
+    ways = [Way.of(None, [(p, {})]) for p in ("packed", "openblas", "native")]
+    with DeviceMeter(CPU) as meter:
+        meter.build([(task, w) for w in ways])
+        times = meter.race(task, (4,), ways, 1e-6)
+        assert set(times) == set(ways)
+        assert all(1e-8 < t.seconds < 1 for t in times.values())
+        assert len({meter.source(task, w) for w in ways}) == 3
+        assert meter.source(task, Way.of(None, [("nobody", {})])) is None
+        folders = meter.folders
+        assert all(f.is_dir() for f in folders)
+    assert not any(f.exists() for f in folders)
+
+
+def test_a_choice_on_the_cpu_is_remembered(tmp_path: Path):
+    cache = TimingCache(tmp_path / "t.sqlite3")
+    with DeviceMeter(CPU) as meter:
+        (choice,) = Selector(CPU, SETTING, cache, None, meter).choose(tasks_of(TEXT))
+    assert choice is not None and len(choice.ways) == 1
+    again = Selector(CPU, SETTING, cache, None, DeviceMeter(CPU))
+    assert again.choose(tasks_of(TEXT)) == [choice]
+    assert not again.log
+
+
+def test_sources_that_are_refused_do_not_stop_the_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("AIT_CACHE_DIR", str(tmp_path / "cache"))
+    good, bad = 'extern "C" int f() { return 1; }\n', "static_assert(false);\n"
+    sources = {"good.cc": good, "bad.cc": bad, "better.cc": good.replace("f()", "g()")}
+    assert refused_sources(sources, CPU, tmp_path / "w") == {"bad.cc"}
+    assert refused_sources({"good.cc": good}, CPU, tmp_path / "w") == set()
+
+
+def test_the_digest_of_a_source_counts_its_headers_and_no_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    root = tmp_path / "runtime"
+    (root / "include" / "ait").mkdir(parents=True)
+    for name, text in (("a.h", '#include "ait/b.h"\n'), ("b.h", "int b;\n"), ("c.h", "int c;\n")):
+        (root / "include" / "ait" / name).write_text(text)
+    monkeypatch.setattr("ait_mlir.lowering.build.cpp_root", lambda: root)
+    monkeypatch.setattr("ait_mlir.lowering.build._read", lambda path: path.read_text())
+    source = {"x.cc": '#include "ait/a.h"\n'}
+    first = sources_digest(source, CPU)
+    (root / "include" / "ait" / "c.h").write_text("int changed;\n")
+    assert sources_digest(source, CPU) == first
+    (root / "include" / "ait" / "b.h").write_text("int changed;\n")
+    assert sources_digest(source, CPU) != first
+    assert sources_digest({"x.cc": source["x.cc"] + "//"}, CPU) != sources_digest(source, CPU)
+    assert sources_digest(source, Target("cpu", "x86-64")) != sources_digest(source, CPU)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "float64", "bool", "int8", "int32", "int64"])
+def test_inputs_are_neither_zero_nor_unusual(dtype: str):
+    from ait_mlir.runtime.data import numpy_dtype
+
+    data = random_bytes(dtype, 6400)
+    assert data.nbytes == 6400
+    values = data.view(numpy_dtype(dtype)).astype("float64")
+    assert abs(values).max() < 10 and values.std() > 0.3
+    assert random_bytes(dtype, 0).nbytes == 1
