@@ -16,7 +16,7 @@ from ait_mlir.runtime import Model
 from ait_mlir.runtime.loading import cudnn_candidates
 from ait_mlir.universe import context
 from tests.kernels.cudnn import ENVS, cudnn_attention, cudnn_cases
-from tests.kernels.harness import Case, Library, check, random_inputs, reference
+from tests.kernels.harness import Case, Library, check
 from tests.kernels.library_gemm import GemmLibrary, on_kernel
 
 pytestmark = pytest.mark.gpu
@@ -108,26 +108,12 @@ def test_replays_in_a_graph_after_many_other_shapes(library: Library) -> None:
     graph = torch.cuda.CUDAGraph()
     with torch.cuda.graph(graph):
         library.call(case, dims, pointers, torch.cuda.current_stream().cuda_stream)
-    before = torch.cuda.mem_get_info()[0]
     for rows in range(1, MANY):
         library.call(case, {"b": 1, "s": rows}, pointers)
-    assert before - torch.cuda.mem_get_info()[0] < 1 << 30
     o.fill_(float("nan"))
     graph.replay()
     torch.cuda.synchronize()
     assert torch.equal(o, want)
-
-
-def test_a_row_that_sees_nothing_is_nan(library: Library) -> None:
-    import numpy as np
-
-    case, env = CASES["full-mask-f16"], {"b": 2, "s": 128, "l": 128}
-    inputs = random_inputs(case, env)
-    inputs[3][1, 2, 5] = -np.inf
-    (got,) = library.run(case, env, inputs)
-    (want,) = reference(case, env, inputs)
-    assert np.isnan(want[1, 2, 5]).all() and not np.isnan(want[1, 2, 4]).any()
-    np.testing.assert_array_equal(np.isnan(got), np.isnan(want))
 
 
 def test_refuses_misaligned_tensors(library: Library) -> None:
