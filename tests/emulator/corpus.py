@@ -65,6 +65,14 @@ def _type(name: str) -> str:
     return name.rpartition("-")[2]
 
 
+def in_turn(cases: Mapping[str, Case]) -> Iterator[tuple[str, Case]]:
+    """Of cases that exist in f16 and bf16, each in one of them."""
+    forms = list(dict.fromkeys(name.rpartition("-")[0] for name in cases))
+    for i, form in enumerate(forms):
+        name = next(n for n in (f"{form}-{('f16', 'bf16')[i % 2]}", f"{form}-f16", f"{form}-bf16", form) if n in cases)
+        yield name, cases[name]
+
+
 def within(ulps: Mapping[str, float], floor: Mapping[str, float]) -> Check:
     """A check with bounds by element type."""
 
@@ -178,14 +186,14 @@ def _tiles() -> Iterator[tuple[str, Case]]:
 
 
 def _splits() -> Iterator[tuple[str, Case]]:
-    for name, case in split_cases().items():
+    for name, case in in_turn(split_cases()):
         few = [env for env in case.envs if env["b"] * env["s"] * env["l"] < 2500]
         yield name, on_kernel(at(case, few), case.provider, case.config)
 
 
 def _mfmas() -> Iterator[tuple[str, Case]]:
-    narrow = [(name, case) for name, case in gemm_cases().items() if _type(name) in ("f16", "bf16")]
-    for i, (name, case) in enumerate(narrow):
+    narrow = {name: case for name, case in gemm_cases().items() if _type(name) in ("f16", "bf16")}
+    for i, (name, case) in enumerate(in_turn(narrow)):
         tile = MFMA_TILES[i % len(MFMA_TILES)]
         yield name, on_kernel(at(case, SMALL_GEMMS), "mfma", tile.config())
     for i, tile in enumerate(MFMA_TILES):
