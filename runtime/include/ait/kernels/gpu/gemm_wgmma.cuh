@@ -271,8 +271,8 @@ __global__ void __launch_bounds__(Tile::kThreads, Tile::kResident) gemm_wgmma_ke
       for (int step = 0; step < steps; ++step) {
         barrier_wait(full + place.stage * 8, place.parity);
         using Operand = WgmmaOperand<Tile::kK * 128>;
-        const uint32_t at = (stages >> 4) + place.stage * (Tile::kStageBytes >> 4) + uint32_t(group) * (Tile::kMmaM * 64 * 128 >> 4);
-        const uint32_t b_at = (stages >> 4) + place.stage * (Tile::kStageBytes >> 4) + (Tile::kABytes >> 4);
+        const uint32_t stage_at = Operand::sixteenths(stages) + place.stage * (Tile::kStageBytes >> 4), b_at = stage_at + (Tile::kABytes >> 4);
+        const uint32_t at = stage_at + uint32_t(group) * (Tile::kMmaM * 64 * 128 >> 4);
         wgmma_fence();
 #pragma unroll
         for (int k = 0; k < Tile::kK / 16; ++k) {

@@ -50,6 +50,8 @@ template <uint32_t kChunkBytes>
 struct WgmmaOperand {
   static constexpr uint32_t kHigh = 1u << 30 | 1024 >> 4, kLow = kChunkBytes >> 4 << 16;
 
+  /// The part of a shared address that is one: in a cluster, the bits above say which block.
+  static __device__ __forceinline__ uint32_t sixteenths(uint32_t address) { return (address & 0x3ffffu) >> 4; }
   static __device__ __forceinline__ uint64_t at(uint32_t sixteenths) { return uint64_t(kHigh) << 32 | (kLow + sixteenths); }
 };
 
