@@ -65,6 +65,13 @@ enum cudaDeviceAttr { cudaDevAttrMultiProcessorCount };
 inline cudaError_t cudaGetDevice(int* device) { return *device = 0, cudaSuccess; }
 inline cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr, int) { return *value = 4, cudaSuccess; }
 
+enum cudaDriverEntryPointQueryResult { cudaDriverEntryPointSuccess, cudaDriverEntryPointSymbolNotFound };
+constexpr unsigned long long cudaEnableDefault = 0;
+/// There is no driver: what needs tensor maps is not emulated.
+inline cudaError_t cudaGetDriverEntryPointByVersion(const char*, void**, unsigned, unsigned long long, cudaDriverEntryPointQueryResult* found) {
+  return *found = cudaDriverEntryPointSymbolNotFound, cudaSuccess;
+}
+
 // ** device **
 
 inline constexpr int warpSize = 32;
