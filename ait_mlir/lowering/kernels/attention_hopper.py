@@ -100,7 +100,7 @@ class FlashTile:
 
 
 TILES = {
-    64: (FlashTile(64, 2, 128, 2), FlashTile(64, 3, 128, 2), FlashTile(64, 1, 128, 2)),
+    64: (FlashTile(64, 2, 128, 2), FlashTile(64, 3, 128, 2), FlashTile(64, 2, 224, 2), FlashTile(64, 1, 128, 2)),
     128: (FlashTile(128, 2, 128, 2), FlashTile(128, 2, 160, 2), FlashTile(128, 1, 128, 2)),
 }
 """By the columns of a head that they have room for."""
