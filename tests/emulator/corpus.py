@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from ait_mlir.lowering.kernels.gemm_mfma import TILES as MFMA_TILES
 from ait_mlir.lowering.kernels.gemm_tiles import TILES
 from ait_mlir.lowering.toolchain import cpp_root
 from tests.emulator.library import Kind
@@ -23,7 +24,8 @@ Check = Callable[[Library, Case, str], None]
 NOT_EMULATED: dict[Kind, dict[str, str]] = {
     "cuda": {
         "attention_hopper_kernel": "bulk tensor copies and wgmma",
-        "attention_split_kernel": "clusters, and matrices transposed in registers",
+        "attention_split_kernel": "not yet",
+        "gemm_mfma_kernel": "HIP only",
         "gemm_wgmma_kernel": "bulk tensor copies and wgmma",
     },
     "rocm": {
@@ -106,7 +108,9 @@ def _rows() -> Iterator[tuple[str, Case]]:
         (1000, "f16"),
         (4096, "f32"),
         (9000, "f16"),
-    ):  # a warp, a block, more than a block holds
+        (4097, "f16"),
+        (20001, "f16"),
+    ):  # a warp, a block, more than a block holds, rows that begin anywhere, shared memory
         yield f"long-softmax-{length}-{t}", at(test_row.softmax(f"b x {length}", 1, t), [{"b": 3, "s": 1}])
         norm = test_row.layer_norm(f"b x {length}", str(length), t, 1)
         yield f"long-norm-{length}-{t}", at(norm, [{"b": 3, "s": 1}])
@@ -173,6 +177,19 @@ def _tiles() -> Iterator[tuple[str, Case]]:
                 yield name, on_kernel(case, "native", tile.config() | {"split": split})
 
 
+def _mfmas() -> Iterator[tuple[str, Case]]:
+    narrow = [(name, case) for name, case in gemm_cases().items() if _type(name) in ("f16", "bf16")]
+    for i, (name, case) in enumerate(narrow):
+        tile = MFMA_TILES[i % len(MFMA_TILES)]
+        yield name, on_kernel(at(case, SMALL_GEMMS), "mfma", tile.config())
+    for i, tile in enumerate(MFMA_TILES):
+        for layout, t in (("rcr", ("f16", "bf16")[i % 2]), ("crr", ("bf16", "f16")[i % 2])):
+            case = contraction(
+                "gemm", layout, t, [{"b": 1, "m": 200, "n": 136, "k": 136}], extras=[("n", t)], body=BIAS_GELU
+            )
+            yield f"{'x'.join(map(str, tile.values()))}-{layout}-{t}", on_kernel(case, "mfma", tile.config())
+
+
 def _attentions(types: Iterable[str]) -> Iterator[tuple[str, Case]]:
     envs = ({"b": 2, "s": 37, "l": 70, "d": 24}, {"b": 1, "s": 1, "l": 1, "d": 1}, {"b": 1, "s": 0, "l": 7, "d": 8})
     for name, case in attention_cases().items():
@@ -196,9 +213,9 @@ def on_both(*names: str) -> dict[Kind, frozenset[str]]:
 
 
 FAMILIES = {
-    "map": Family(on_both("map_kernel"), dict(_maps()), within(MAP_ULPS, MAP_FLOOR)),
+    "map": Family(on_both("map_kernel", "map_flat_kernel"), dict(_maps()), within(MAP_ULPS, MAP_FLOOR)),
     "copy": Family(
-        on_both("copy_strided_kernel", "copy_tiled_kernel"),
+        on_both("copy_strided_kernel", "copy_tiled_kernel", "copy_rows_kernel"),
         {name: at(case, case.envs[:3]) for name, case in test_copy.CASES.items()},
         lambda library, case, _: test_copy.check_bits(library, case),
     ),
@@ -216,6 +233,7 @@ FAMILIES = {
         within(CONTRACTION_ULPS, GEMM_FLOOR),
     ),
     "tiles": Family({"cuda": frozenset({"gemm_mma_kernel"})}, dict(_tiles()), within(CONTRACTION_ULPS, GEMM_FLOOR)),
+    "mfma": Family({"rocm": frozenset({"gemm_mfma_kernel"})}, dict(_mfmas()), within(CONTRACTION_ULPS, GEMM_FLOOR)),
     "attention": Family(
         {
             "cuda": frozenset({"attention_mma_kernel", "attention_simt_kernel"}),

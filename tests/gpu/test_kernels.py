@@ -97,14 +97,35 @@ def test_rows(rows: Library, key: str) -> None:
     check(rows, case, _ulps(t), floor=1e-14 if t == "f64" else 1e-6)
 
 
-LENGTHS = (8, 96, 768, 1000, 1024, 3072, 4096, 5000, 9000, 16384, 70000)
-"""Row lengths that reach each group of threads: one to four vectors a lane, blocks, and rows that no block holds."""
+LENGTHS = (3, 8, 77, 96, 768, 1000, 1024, 1025, 3072, 4096, 4097, 5000, 9000, 16384, 24000, 50257, 70000)
+"""Row lengths that reach each group of threads: one to four vectors a lane, blocks, shared memory, rows that no block holds;
+and the same where rows do not begin at 16-byte boundaries."""
+
+
+def kept_sum(length: int, t: str, **options: object) -> Case:
+    """layer_norm(x + r), and the sum kept."""
+    tensor, row = f"!ait.tensor<b x {length} x {t}>", f"!ait.tensor<{length} x {t}>"
+    return Case(
+        f"ait.graph @g(%x: {tensor}, %g: {row}, %h: {row}, %r: {tensor}) {test_row.DIMS} {{\n"
+        "  %y, %z = ait.layer_norm %x scale %g bias %h axes 1 eps 1e-05 prologue(%r) {\n  ^bb0(%0: f32, %1: f32):\n"
+        f"    %4 = ait.add %0, %1 : f32\n    ait.yield %4, %4 : f32, f32\n  }} : {tensor}, {tensor}\n"
+        f'  ait.output "y" %y : {tensor}\n  ait.output "z" %z : {tensor}\n}}',
+        **options,  # type: ignore[arg-type]
+    )
+
+
 LONG: dict[str, Case] = {}
 for _t in ("f16", "f32"):
     for _n in LENGTHS:
         LONG[f"softmax-{_n}-{_t}"] = test_row.softmax(f"b x {_n}", 1, _t)
         LONG[f"norm-{_n}-{_t}"] = test_row.layer_norm(f"b x {_n}", str(_n), _t, 1)
         LONG[f"rms-{_n}-{_t}"] = test_row.layer_norm(f"b x {_n}", str(_n), _t, 1, "scale %g", op="rms_norm")
+    for _n in (77, 768, 4097, 50257):
+        LONG[f"sum-{_n}-{_t}"] = kept_sum(_n, _t)
+        LONG[f"misaligned-sum-{_n}-{_t}"] = kept_sum(_n, _t, offset=1)
+    for _n, _offset in ((24, 3), (1000, 5), (1537, 7), (30000, 1)):
+        _strides = {0: (str(_n + 3), "1"), 1: (str(2 * _n + 1), "1")}
+        LONG[f"misaligned-{_n}-{_t}"] = test_row.softmax(f"b x {_n}", 1, _t, offset=_offset, strides=_strides)
     LONG[f"misaligned-{_t}"] = test_row.layer_norm("b x 768", "768", _t, 1, offset=1)
 
 
@@ -114,8 +135,8 @@ def test_row_lengths(rows: Library, key: str) -> None:
     t = key.rpartition("-")[2]
     for env in ({"b": 3, "s": 1}, {"b": 50, "s": 1}):
         inputs = random_inputs(case, env)
-        (got,), (want,) = rows.run(case, env, inputs), reference(case, env, inputs)
-        assert_close(got, want, _ulps(t), floor=1e-6)
+        for got, want in zip(rows.run(case, env, inputs), reference(case, env, inputs), strict=True):
+            assert_close(got, want, _ulps(t), floor=1e-6)
 
 
 @pytest.mark.parametrize("t", ["f16", "bf16", "f32"])

@@ -62,6 +62,13 @@ CASES = {
         ),
         ("regroup", lambda t: case("b x 4 x 6", "reshape %x", "b x 6 x 4", t, strides={0: ("48", "12", "2")})),
         ("expand", lambda t: case("s x 1", "expand %x", "b x s x 9", t)),
+        ("long-rows", lambda t: case("b x s x 301", "slice %x offsets [0, 0, 5]", "b x s x 283", t)),
+        (
+            "long-rows-into-view",
+            lambda t: case(
+                "b x s x 277", "reshape %x", "b x s x 277", t, offset=3, strides={1: ("s*290", "290", "1")}
+            ),
+        ),
         ("slice", lambda t: case("b x (s + 3) x 12", "slice %x offsets [0, s, 3]", "b x 2 x 8", t)),
         (
             "split",

@@ -80,7 +80,7 @@ def test_tiles() -> None:
     bad = (
         {"tile_m": 96}, {"tile_n": 40}, {"cluster": 3}, {"stages": 9}, {"teams": 3}, {"groups": 3}, {"teams": 0},
         {"tile_n": 256, "stages": 3}, {"split": 3}, {"split": 2}, {"teams": 1, "split": 2, "cluster": 2},
-        {"teams": 1, "tile_n": 64, "split": 8},
+        {"teams": 1, "tile_n": 96, "split": 8, "stages": 2, "groups": 2},
     )  # fmt: skip
     for config in bad:
         with pytest.raises(ValueError, match="no Hopper gemm has the tile"):
@@ -115,5 +115,5 @@ def test_compiles(tmp_path: Path) -> None:
     except AitError as e:
         pytest.skip(str(e))
     cases = hopper_cases()
-    chosen = [cases[name] for name in ("gemm-rcr-f16", "bmm-ccc-bf16", "gelu-f16", "wide-bf16", "split4-rcr-f16")]
+    chosen = [cases[name] for name in ("gemm-rcr-f16", "bmm-ccc-bf16", "gelu-f16", "wide-bf16", "split8-rcr-f16")]
     assert build_library(sources_of(chosen, CUDA), CUDA, tmp_path).exists()

@@ -90,6 +90,14 @@ LAYOUT_CASES = {
             {"strides": {0: ("s*48", "48", "1"), 1: ("s*24", "1", "s"), 2: ("s*32", "32", "1"), 3: ("24*s", "1", "s")}},
         ),
         ("misaligned", ("b x s x 24 x ", "24 x "), "b x s x 24 x ", {"offset": 3}),
+        ("odd-rows", ("b x s x 77 x ", "77 x ", "b x s x 1 x "), "b x s x 77 x ", {}),
+        (
+            "odd-mixed",
+            ("b x s x 77 x ", "b x 1 x 77 x ", "s x 1 x "),
+            "b x s x 77 x ",
+            {"offset": 1, "strides": {0: ("s*85", "85", "1")}},
+        ),
+        ("odd-results", ("b x s x 77 x ",), "b x s x 77 x ", {"offset": 5, "strides": {1: ("s*99", "99", "1")}}),
     )
 }
 WHERE = Case(

@@ -123,7 +123,7 @@ class HopperTile:
             "at least 2 stages": self.stages >= 2,
             "split is 1, 2, 4 or 8": self.split in (1, 2, 4, 8),
             "only blocks of one team in no other cluster split k": self.split == 1 or self.cluster == self.teams == 1,
-            "a block finishes a multiple of 16 columns": self.n % (16 * max(1, self.split)) == 0,
+            "a block finishes a multiple of 8 columns": self.n % (8 * max(1, self.split)) == 0,
             "at most 227 KiB of shared memory": self.shared_bytes <= SHARED_LIMIT,
         }
         wrong = [what for what, holds in problems.items() if not holds]
@@ -137,9 +137,9 @@ class HopperTile:
     @property
     def resident(self) -> int:
         """Blocks that share a multiprocessor."""
-        if self.teams * self.groups > 1 or self.results > 64:
+        if self.teams * self.groups > 2 or self.results > 64 or self.shared_bytes > 113 * 1024:
             return 1
-        return 3 if self.shared_bytes <= 75 * 1024 else 2 if self.shared_bytes <= 113 * 1024 else 1
+        return 3 if self.shared_bytes <= 75 * 1024 and self.teams * self.groups == 1 else 2
 
     def seconds(self, m: int, n: int, k: int, batches: int, finish: Finish) -> float:
         """Estimated seconds of a problem with such an epilogue."""
@@ -164,13 +164,13 @@ KEYS = ("tile_m", "tile_n", "stages", "cluster", "teams", "groups", "split")
 
 TILES = (
     HopperTile(128, 128, 5, 1, 2, 1),
+    HopperTile(128, 128, 5, 1, 2, 2),
     HopperTile(128, 128, 6, 2, 2, 1),
     HopperTile(128, 192, 4, 1, 1, 2),
     HopperTile(128, 192, 4, 1, 2, 1),
-    HopperTile(128, 192, 4, 2, 2, 1),
     HopperTile(192, 128, 4, 1, 1, 3),
     HopperTile(64, 256, 4, 1, 2, 1),
-    HopperTile(64, 128, 6, 1, 1, 1),
+    HopperTile(128, 64, 6, 1, 1, 2, 8),
     HopperTile(64, 128, 6, 1, 1, 1, 4),
     HopperTile(64, 128, 4, 1, 1, 1, 8),
     HopperTile(64, 96, 6, 1, 1, 1),

@@ -89,6 +89,20 @@ __device__ __forceinline__ void allow_next() {
   cudaTriggerProgrammaticLaunchCompletion();
 #endif
 }
+
+/// @brief Bytes of shared memory that a block may have on the current device, what is declared statically included.
+inline uint32_t shared_limit() {
+#if defined(AIT_HIP)
+  return 64 * 1024;
+#elif defined(AIT_EMULATED)
+  return 227 * 1024;
+#else
+  int device = 0, bytes = 0;
+  if (cudaGetDevice(&device) != cudaSuccess) return 48 * 1024;
+  if (cudaDeviceGetAttribute(&bytes, cudaDevAttrMaxSharedMemoryPerBlockOptin, device) != cudaSuccess) return 48 * 1024;
+  return static_cast<uint32_t>(bytes);
+#endif
+}
 #endif  // AIT_GPU
 
 }  // namespace ait::gpu

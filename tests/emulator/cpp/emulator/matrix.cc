@@ -61,6 +61,35 @@ void multiply(void** brought, int) {
     }
   }
 }
+
+struct Square {
+  int size;
+  float* c;
+  uint16_t a[4], b[4];
+  Narrow type;
+};
+
+void multiply_squares(void** brought, int) {
+  const int size = static_cast<Square*>(brought[0])->size, depth = 256 / size;
+  const Narrow type = static_cast<Square*>(brought[0])->type;
+  float a[32][16], b[16][32];
+  for (int lane = 0; lane < 64; ++lane) {
+    const auto& mine = *static_cast<Square*>(brought[lane]);
+    for (int i = 0; i < 4; ++i) {
+      a[lane % size][4 * (lane / size) + i] = widen(mine.a[i], type);
+      b[4 * (lane / size) + i][lane % size] = widen(mine.b[i], type);
+    }
+  }
+  for (int lane = 0; lane < 64; ++lane) {
+    float* c = static_cast<Square*>(brought[lane])->c;
+    for (int r = 0; r < size * size / 64; ++r) {
+      const int row = 8 * (r / 4) + 4 * (lane / size) + r % 4;
+      double sum = c[r];
+      for (int k = 0; k < depth; ++k) sum += double(a[row][k]) * double(b[k][lane % size]);
+      c[r] = float(sum);
+    }
+  }
+}
 }  // namespace
 
 float widen(uint16_t bits, Narrow type) {
@@ -85,6 +114,11 @@ void load_matrices(uint32_t (&r)[4], uint32_t address, bool transposed, Site sit
 void multiply_16x8x16(float (&c)[4], const uint32_t (&a)[4], uint32_t b0, uint32_t b1, Narrow type, Site site) {
   Fragment mine{c, {a[0], a[1], a[2], a[3]}, {b0, b1}, type};
   meet(Scope::warp, "mma", false, multiply, &mine, site);
+}
+
+void multiply_mfma(int size, float* c, const uint16_t (&a)[4], const uint16_t (&b)[4], Narrow type, Site site) {
+  Square mine{size, c, {a[0], a[1], a[2], a[3]}, {b[0], b[1], b[2], b[3]}, type};
+  meet(Scope::warp, "mfma", false, multiply_squares, &mine, site);
 }
 
 }  // namespace ait::emulator

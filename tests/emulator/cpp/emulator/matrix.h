@@ -20,5 +20,9 @@ void load_matrices(uint32_t (&r)[4], uint32_t address, bool transposed, Site sit
 /// b[2 t + 8 i + {0, 1}][g] in b[i], c[g + 8 (i / 2)][2 t + i % 2] in c[i].
 void multiply_16x8x16(float (&c)[4], const uint32_t (&a)[4], uint32_t b0, uint32_t b1, Narrow type, Site site);
 
+/// @brief mfma.f32.SxSxD of CDNA, S 32 or 16 and D 256 / S: c += a @ b. With g = l / S, lane l holds a[l % S][4 g + i] and b[4 g + i][l % S]
+/// in element i of `a` and `b`, and c[8 (r / 4) + 4 g + r % 4][l % S] in c[r].
+void multiply_mfma(int size, float* c, const uint16_t (&a)[4], const uint16_t (&b)[4], Narrow type, Site site);
+
 }  // namespace ait::emulator
 #endif  // AIT_EMULATOR_MATRIX_H_

@@ -13,21 +13,6 @@
 #if defined(AIT_CUDA)
 namespace ait::gpu {
 
-/// @brief A place in a ring of stages.
-template <int kStages>
-struct RingPlace {
-  uint32_t stage = 0, parity = 0;
-
-  __device__ __forceinline__ void next() {
-    if (++stage == kStages) stage = 0, parity ^= 1;
-  }
-  __device__ __forceinline__ void skip(uint32_t steps) {
-    const uint32_t to = stage + steps;
-    parity ^= (to / kStages) & 1;
-    stage = to % kStages;
-  }
-};
-
 /// @brief Two neighbouring columns as they lie in memory.
 template <class T>
 struct alignas(2 * sizeof(T)) Pair {
@@ -58,28 +43,28 @@ constexpr int staged_operand() {
   }
 }
 
-/// @brief The extra operands of `kBlocks` blocks of 16 x 16 results: of each, the pairs of a thread.
+/// @brief The extra operands of 16 rows and `kEights` times 8 columns: of each, the pairs of a thread.
 /// @tparam kVectors bit i: operand i is one row that all rows share
 /// @tparam kStaged the operand whose pairs `run` is given as words, as `load_matrix_x4` reads them; -1 for none
-template <int kBlocks, uint32_t kVectors, int kStaged, class... E>
+template <int kEights, uint32_t kVectors, int kStaged, class... E>
 struct Fragments {
   static constexpr int kWords = 0;  ///< registers
 
   __device__ __forceinline__ void fetch(const Operands<>&, const FragmentPlace&) {}
 
   template <class F, class O, class... Loaded>
-  __device__ __forceinline__ void run(const uint32_t (&)[4], int, int, int, int, float acc, O& out, const Loaded&... loaded) const {
+  __device__ __forceinline__ void run(const uint32_t (&)[4], int, int, int, float acc, O& out, const Loaded&... loaded) const {
     F::apply(acc, loaded..., out);
   }
 };
 
-template <int kBlocks, uint32_t kVectors, int kStaged, class E, class... Rest>
-struct Fragments<kBlocks, kVectors, kStaged, E, Rest...> {
+template <int kEights, uint32_t kVectors, int kStaged, class E, class... Rest>
+struct Fragments<kEights, kVectors, kStaged, E, Rest...> {
   static constexpr bool kVector = (kVectors & 1) != 0;
   static constexpr int kRows = kVector ? 1 : 2;
-  using Others = Fragments<kBlocks, (kVectors >> 1), kStaged - 1, Rest...>;
-  static constexpr int kWords = Others::kWords + (kStaged == 0 ? 0 : int(kBlocks * 2 * kRows * (sizeof(Pair<E>) + 3) / 4));
-  Pair<E> pairs[kStaged == 0 ? 1 : kBlocks][2][kRows];
+  using Others = Fragments<kEights, (kVectors >> 1), kStaged - 1, Rest...>;
+  static constexpr int kWords = Others::kWords + (kStaged == 0 ? 0 : int(kEights * kRows * (sizeof(Pair<E>) + 3) / 4));
+  Pair<E> pairs[kStaged == 0 ? 1 : kEights][kRows];
   Others rest;
 
   __device__ __forceinline__ void fetch(const Operands<E, Rest...>& operands, const FragmentPlace& at) {
@@ -92,12 +77,12 @@ struct Fragments<kBlocks, kVectors, kStaged, E, Rest...> {
         if (at.whole) {
           const Pair<E>* const from = reinterpret_cast<const Pair<E>*>(row + at.col);
 #pragma unroll
-          for (int i = 0; i < 2 * kBlocks; ++i) pairs[i / 2][i % 2][r] = from[i * 4];
+          for (int i = 0; i < kEights; ++i) pairs[i][r] = from[i * 4];
         } else {
 #pragma unroll
-          for (int i = 0; i < 2 * kBlocks; ++i) {
+          for (int i = 0; i < kEights; ++i) {
             const int col = at.col + i * 8;  // what does not exist is read from the last columns, and not used
-            pairs[i / 2][i % 2][r] = *reinterpret_cast<const Pair<E>*>(row + (col < at.n ? col : at.last));
+            pairs[i][r] = *reinterpret_cast<const Pair<E>*>(row + (col < at.n ? col : at.last));
           }
         }
       }
@@ -105,13 +90,13 @@ struct Fragments<kBlocks, kVectors, kStaged, E, Rest...> {
     rest.fetch(operands.rest, at);
   }
 
-  /// The result of block `b`, columns `c` (of 8), row `r`, column `e` of the pair.
+  /// The result of the eight columns `i`, row `r`, column `e` of the pair.
   template <class F, class O, class... Loaded>
-  __device__ __forceinline__ void run(const uint32_t (&words)[4], int b, int c, int r, int e, float acc, O& out, const Loaded&... loaded) const {
+  __device__ __forceinline__ void run(const uint32_t (&words)[4], int i, int r, int e, float acc, O& out, const Loaded&... loaded) const {
     if constexpr (kStaged == 0) {
-      rest.template run<F>(words, b, c, r, e, acc, out, loaded..., convert<compute_t<E>>(bit_cast<Pair<E>>(words[c * 2 + r]).v[e]));
+      rest.template run<F>(words, i, r, e, acc, out, loaded..., convert<compute_t<E>>(bit_cast<Pair<E>>(words[i % 2 * 2 + r]).v[e]));
     } else {
-      rest.template run<F>(words, b, c, r, e, acc, out, loaded..., convert<compute_t<E>>(pairs[b][c][kVector ? 0 : r].v[e]));
+      rest.template run<F>(words, i, r, e, acc, out, loaded..., convert<compute_t<E>>(pairs[i][kVector ? 0 : r].v[e]));
     }
   }
 };
@@ -177,9 +162,9 @@ struct FragmentRounds {
   static constexpr int kM = kM_, kCols = kCols_;
   static constexpr bool kBoxed = kBoxCols > 0 && sizeof(D) == 2;
   static constexpr int kStaged = kBoxed ? staged_operand<kVectors, 0, E...>() : -1;
-  static constexpr int kPartCols = kBoxCols > 0 ? kBoxCols : kCols % 32 == 0 ? 32 : 16;
-  static constexpr int kBlocks = kPartCols / 16, kParts = kCols / kPartCols, kRounds = kM * kParts;
-  using Extra = Fragments<kBlocks, kVectors, kStaged, E...>;
+  static constexpr int kPartCols = kBoxCols > 0 ? kBoxCols : kCols <= 32 ? kCols : kCols % 32 == 0 ? 32 : kCols % 16 == 0 ? 16 : 8;
+  static constexpr int kEights = kPartCols / 8, kParts = kCols / kPartCols, kRounds = kM * kParts;
+  using Extra = Fragments<kEights, kVectors, kStaged, E...>;
   /// Whether operands of the next round are read before one is finished, which takes registers.
   static constexpr bool kAhead = kSpare - 2 * Extra::kWords >= 56;
   static_assert(kCols % kPartCols == 0);
@@ -227,19 +212,21 @@ __device__ __forceinline__ void finish_fragments(const GemmArgs<T, D, E...>& arg
     if (Rounds::kAhead && round + 1 < Rounds::kRounds) fetch(round + 1, extra[(round + 1) % 2]);
     if constexpr (Rounds::kBoxed) boxes.template begin<kStaged>();
 #pragma unroll
-    for (int b = 0; b < Rounds::kBlocks; ++b) {
+    for (int b = 0; b < (Rounds::kEights + 1) / 2; ++b) {
       uint32_t words[4] = {};
       if constexpr (kStaged) boxes.get(b, words);
       compute_t<D> out[2][2][2];  // columns, row, column of the pair
 #pragma unroll
-      for (int c = 0; c < 2; ++c)
+      for (int c = 0; c < 2; ++c) {
+        const int eight = b * 2 + c;
+        if (eight >= Rounds::kEights) continue;
 #pragma unroll
         for (int r = 0; r < 2; ++r)
 #pragma unroll
           for (int e = 0; e < 2; ++e) {
-            const int j = part * (kPartCols / 8) + b * 2 + c;
-            extra[round % 2].template run<F>(words, b, c, r, e, acc[i][j * 4 + r * 2 + e], out[c][r][e]);
+            extra[round % 2].template run<F>(words, eight, r, e, acc[i][(part * Rounds::kEights + eight) * 4 + r * 2 + e], out[c][r][e]);
           }
+      }
       if constexpr (Rounds::kBoxed) {
 #pragma unroll
         for (int q = 0; q < 4; ++q) {
@@ -249,7 +236,8 @@ __device__ __forceinline__ void finish_fragments(const GemmArgs<T, D, E...>& arg
         boxes.put(b, words);
       } else {
 #pragma unroll
-        for (int c = 0; c < 2; ++c)
+        for (int c = 0; c < 2; ++c) {
+          if (b * 2 + c >= Rounds::kEights) continue;
 #pragma unroll
           for (int r = 0; r < 2; ++r) {
             const int y = row + lane / 4 + r * 8, x = col + b * 16 + c * 8 + shift;
@@ -258,6 +246,7 @@ __device__ __forceinline__ void finish_fragments(const GemmArgs<T, D, E...>& arg
               *reinterpret_cast<Pair<D>*>(args.d.data + outer * args.d.outer + inner * args.d.inner + y * args.d.row + x) = pair;
             }
           }
+        }
       }
     }
     if constexpr (Rounds::kBoxed) boxes.end(to, row < args.m && col < args.n, col, row, inner, outer);

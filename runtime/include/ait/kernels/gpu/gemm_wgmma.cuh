@@ -30,8 +30,11 @@ struct HopperTile {
   static constexpr int kM = kM_, kN = kN_, kK = 64, kStages = kStages_, kCluster = kCluster_, kTeams = kTeams_, kGroups = kGroups_;
   static constexpr int kSplit = kSplit_;
   static constexpr int kConsumers = 128 * kTeams * kGroups;
-  static constexpr int kThreads = kConsumers + (kConsumers > 128 ? 128 : 32);  ///< registers are moved between whole warpgroups
   static constexpr int kMmaM = kM / kGroups / 64;  ///< times 64 rows of a warpgroup
+  static constexpr int kAccumulators = kMmaM * kN / 2;
+  /// Whether threads that compute get registers of those that copy, which whole warpgroups do.
+  static constexpr bool kMoves = kConsumers > 256 || (kConsumers > 128 && kAccumulators > 64);
+  static constexpr int kThreads = kConsumers + (kMoves ? 128 : 32);
   static constexpr int kABytes = kM * kK * 2, kBBytes = kN * kK * 2, kStageBytes = kABytes + kBBytes;
   static constexpr int kShare = kN / kSplit;          ///< columns that a block finishes
   static constexpr int kPartBytes = kM * kShare * 4;  ///< partial sums from one block to another
@@ -45,21 +48,21 @@ struct HopperTile {
   static constexpr int kBarriers = 2 * kStages + 3 + kConsumers / 32 * kBoxes;
   static constexpr int kSharedBytes = 1024 + kStages * kStageBytes + kStagingBytes + kBarriers * 8;  ///< with room to align
 
-  /// Registers of a thread at the start, of one that copies and of one that computes: together no more than at the start.
-  static constexpr int kStartRegisters = 65536 / kThreads / 8 * 8;
-  static constexpr int kCopyRegisters = kTeams * kGroups == 2 ? 40 : 32;
-  static constexpr int kRegisters =
-      kConsumers == 128 ? 248 : (kStartRegisters * kThreads - kCopyRegisters * 128) / kConsumers / 8 * 8;
-  static constexpr int kAccumulators = kMmaM * kN / 2;
   /// Small blocks leave room for another on the multiprocessor: of the next launch, which then copies ahead.
-  static constexpr int kResident = kConsumers > 128 || kAccumulators > 64 ? 1 : kSharedBytes <= 75 * 1024 ? 3 : kSharedBytes <= 113 * 1024 ? 2 : 1;
+  static constexpr int kResident = kAccumulators > 64 ? 1 : kSharedBytes <= 75 * 1024 && kConsumers == 128 ? 3 : kSharedBytes <= 113 * 1024 ? 2 : 1;
+
+  /// Registers of a thread at the start, of one that copies and of one that computes: together no more than at the start.
+  static constexpr int kWarpsOfQuarter = (kThreads * kResident / 32 + 3) / 4, kMost = 512 / kWarpsOfQuarter / 8 * 8;
+  static constexpr int kStartRegisters = kMost < 248 ? kMost : 248;
+  static constexpr int kCopyRegisters = kTeams * kGroups == 2 ? 40 : 32;
+  static constexpr int kRegisters = kMoves ? (kStartRegisters * kThreads - kCopyRegisters * 128) / kConsumers / 8 * 8 : kStartRegisters;
 
   static_assert((kTeams == 1 || kTeams == 2) && kTeams * kGroups <= 4, "at most four warpgroups compute");
   static_assert(kM % (64 * kGroups) == 0 && kM <= 256 && kN % 32 == 0 && kN <= 256, "a warpgroup computes multiples of 64 x 32");
   static_assert(kAccumulators + 40 <= kRegisters, "the accumulators fit in registers");
   static_assert(kN % (8 * kCluster) == 0 && kStages >= 2 && kSharedBytes <= 227 * 1024);
   static_assert(kSplit > 1 || kTileBoxes == 1 || kBoxes >= 2, "a warp has two boxes of results on their way");
-  static_assert(kSplit == 1 || (kCluster == 1 && kTeams == 1 && kShare % 16 == 0), "blocks that share a tile finish multiples of 16 columns");
+  static_assert(kSplit == 1 || (kCluster == 1 && kTeams == 1 && kShare % 8 == 0), "blocks that share a tile finish multiples of 8 columns");
 };
 
 /// @brief What `gemm_wgmma_kernel` is given.
@@ -208,7 +211,7 @@ __global__ void __launch_bounds__(Tile::kThreads, Tile::kResident) gemm_wgmma_ke
   const int steps = Tile::kSplit > 1 ? args.steps * (rank + 1) / Tile::kSplit - begin : args.steps;
   RingPlace<Tile::kStages> place;
   if (warp >= Tile::kConsumers / 32) {
-    if constexpr (Tile::kConsumers > 128) shrink_registers<Tile::kCopyRegisters>();
+    if constexpr (Tile::kMoves) shrink_registers<Tile::kCopyRegisters>();
     if (threadIdx.x == Tile::kConsumers) {
       // What does not depend on the launch before is on its way while that ends.
       const int early = (args.a_early || args.b_early) && first < args.tiles ? (steps < Tile::kStages ? steps : Tile::kStages) : 0;
@@ -237,10 +240,10 @@ __global__ void __launch_bounds__(Tile::kThreads, Tile::kResident) gemm_wgmma_ke
       }
     }
   } else {
-    if constexpr (Tile::kConsumers > 128) grow_registers<Tile::kRegisters>();
+    if constexpr (Tile::kMoves) grow_registers<Tile::kRegisters>();
     const int team = warp / 4 / Tile::kGroups, group = warp / 4 % Tile::kGroups, lane = int(threadIdx.x) % 32;
     wait_for_previous();
-    constexpr int kSpare = (Tile::kResident > 1 ? 136 : Tile::kRegisters) - Tile::kAccumulators;
+    constexpr int kSpare = Tile::kRegisters - Tile::kAccumulators;
     using Rounds = FragmentRounds<Tile::kMmaM, Tile::kShare, Tile::kBoxCols, kSpare, kVectors, D, E...>;
     using WarpBoxes = Boxes<(Tile::kBoxCols > 0 ? Tile::kBoxCols : 64), Tile::kBoxes>;
     WarpBoxes boxes{staging + uint32_t(warp * Tile::kBoxes * WarpBoxes::kBytes), landed + uint32_t(warp * Tile::kBoxes * 8)};

@@ -82,13 +82,6 @@ __device__ __forceinline__ float exp2_fast(float x) {
   return y;
 }
 
-/// @brief Writes 16 bytes if `exists`, without a branch.
-__device__ __forceinline__ void store_16_if(void* to, const uint32_t (&words)[4], bool exists) {
-  asm volatile("{\n.reg .pred p;\nsetp.ne.b32 p, %5, 0;\n@p st.global.v4.b32 [%0], {%1, %2, %3, %4};\n}\n" ::"l"(to),
-               "r"(words[0]), "r"(words[1]), "r"(words[2]), "r"(words[3]), "r"(int(exists))
-               : "memory");
-}
-
 /// @brief Waits for all blocks of the cluster; what they wrote to shared memory before is visible after.
 __device__ __forceinline__ void cluster_barrier() {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900

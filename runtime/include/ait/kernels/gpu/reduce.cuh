@@ -26,29 +26,55 @@ struct Join {
 };
 }  // namespace detail
 
-template <class R, int kGroup, int kVec, int kKept, int kReduced, class In, class Out>
+/// A group of threads, a block or a part of a warp, has a result. The row of a shifted one is cut where it is aligned, so that its first and
+/// last `kVec` elements may be partly outside of it.
+template <class R, int kGroup, int kVec, bool kShifted, int kKept, int kReduced, class In, class Out>
 __global__ void __launch_bounds__(256) reduce_rows_kernel(RowSpace<kKept, kReduced> space, In in, Out out, double correction) {
   using T = typename In::Value;
   using C = typename In::Compute;
   using A = typename R::template Acc<C>;
   using Reducer = GroupReducer<A, kGroup>;
+  using Read = detail::RowRead<In, kVec, kShifted ? detail::Cut::same : detail::Cut::whole>;
+  constexpr int kAhead = 4;
   __shared__ A shared[4 * Reducer::kWarps];
   Reducer reducer;
   reducer.shared = shared;
   wait_for_previous();
   allow_next();
   const int lane = threadIdx.x % kGroup;
-  const int64_t groups = blockDim.x / kGroup;
-  for (int64_t index = blockIdx.x * groups + threadIdx.x / kGroup; index < space.rows; index += gridDim.x * groups) {
+  constexpr int kSpan = kGroup < kWarpSize ? kWarpSize : kGroup;  // a warp walks on as one, for its lanes take part in each other's shuffles
+  const int64_t rows_of_block = blockDim.x / kGroup;
+  for (int64_t base = blockIdx.x * rows_of_block + threadIdx.x / kSpan * (kSpan / kGroup); base < space.rows; base += gridDim.x * rows_of_block) {
+    const int64_t index = base + threadIdx.x % kSpan / kGroup;
+    const bool present = index < space.rows;
+    const int64_t length = present ? space.length : 0;
     int64_t coordinate[kKept];
-    coordinates<kKept>(index, space.outer, coordinate);
+    coordinates<kKept>(present ? index : base, space.outer, coordinate);
     const In row = detail::at_row(in, coordinate);
+    const int phase = kShifted ? static_cast<int>(reinterpret_cast<uintptr_t>(row.data) % 16 / sizeof(T)) : 0;
+    const auto live = [&](int64_t i) {
+      if constexpr (!kShifted) return (1u << kVec) - 1u;
+      const uint32_t below = length - i >= kVec ? (1u << kVec) - 1u : (1u << (length - i)) - 1u;
+      return i >= 0 ? below : below & ~((1u << -i) - 1u);
+    };
     const auto each = [&](auto visit) {
-#pragma unroll 4
-      for (int64_t i = static_cast<int64_t>(lane) * kVec; i < space.length; i += kGroup * kVec) {
-        const Values<C, kVec> x = load_values<kVec>(row, row.data + detail::row_offset<kReduced>(row, i, space.row));
+      for (int64_t first = lane; first * kVec - phase < length; first += kGroup * kAhead) {
+        Read reads[kAhead];
 #pragma unroll
-        for (int j = 0; j < kVec; ++j) visit(static_cast<A>(x.v[j]));
+        for (int u = 0; u < kAhead; ++u) {
+          const int64_t i = (first + u * kGroup) * kVec - phase;
+          if (i < length) reads[u].read(row, row.data + detail::row_offset<kReduced>(row, i, space.row), live(i), i >= 0 && i + kVec <= length);
+        }
+#pragma unroll
+        for (int u = 0; u < kAhead; ++u) {
+          const int64_t i = (first + u * kGroup) * kVec - phase;
+          if (i >= length) continue;
+          const auto x = reads[u].elements(row.data + (kShifted ? i : 0), live(i), i >= 0 && i + kVec <= length);
+#pragma unroll
+          for (int j = 0; j < kVec; ++j) {
+            if (live(i) >> j & 1) visit(static_cast<A>(convert<C>(x.v[Read::kSplat ? 0 : j])));
+          }
+        }
       }
     };
     A total[1] = {R::template start<T, A>()};
@@ -68,7 +94,7 @@ __global__ void __launch_bounds__(256) reduce_rows_kernel(RowSpace<kKept, kReduc
     } else {
       result = R::finish(total[0], count, correction);
     }
-    if (lane == 0) *detail::at_row(out, coordinate).data = convert<typename Out::Value>(static_cast<C>(result));
+    if (lane == 0 && present) *detail::at_row(out, coordinate).data = convert<typename Out::Value>(static_cast<C>(result));
   }
 }
 
@@ -125,6 +151,26 @@ __global__ void __launch_bounds__(kWarpSize* kColumnWarps) reduce_columns_kernel
   }
 }
 
+namespace detail {
+template <class R, int kGroup, int kVec, bool kShifted, int kKept, int kReduced, class In, class Out>
+int32_t launch_reduce(const Context& ctx, const RowSpace<kKept, kReduced>& space, const In& in, const Out& out, double correction) {
+  LaunchConfig config;
+  config.dependent = true;
+  config.block = dim3(256);
+  config.grid = dim3(ceil_div(space.rows, 256 / kGroup, 1 << 20));
+  return launch(ctx, config, reduce_rows_kernel<R, kGroup, kVec, kShifted, kKept, kReduced, In, Out>, space, in, out, correction);
+}
+
+/// As few threads a row as read it in a few turns.
+template <class R, int kVec, bool kShifted, int kKept, int kReduced, class In, class Out>
+int32_t launch_reduce_rows(const Context& ctx, const RowSpace<kKept, kReduced>& space, const In& in, const Out& out, double correction) {
+  const int64_t chunks = (space.length + kVec - 1) / kVec;
+  if (kVec > 1 && chunks <= 16) return launch_reduce<R, 8, kVec, kShifted>(ctx, space, in, out, correction);
+  if (chunks <= 1024 / kVec) return launch_reduce<R, kWarpSize, kVec, kShifted>(ctx, space, in, out, correction);
+  return launch_reduce<R, 256, kVec, kShifted>(ctx, space, in, out, correction);
+}
+}  // namespace detail
+
 /// @brief out = R over the dims of `sizes` from kKept on; `out` has stride 0 along them.
 /// @tparam kColumns whether the last kept dim, not the last reduced one, has neighbours in memory
 /// @param correction what Var takes off the number of elements that it divides by
@@ -136,25 +182,20 @@ int32_t reduce(const Context& ctx, const int64_t (&sizes)[kRank], const In& in, 
   for (int d = 0; d < kKept; ++d) space.rows *= space.outer[d] = sizes[d];
   for (int d = 0; d < kReduced; ++d) space.length *= space.row[d] = sizes[kKept + d];
   if (space.rows <= 0) return 0;
-  LaunchConfig config;
-  config.dependent = true;
   if constexpr (kColumns) {
+    LaunchConfig config;
+    config.dependent = true;
     config.block = dim3(kWarpSize * kColumnWarps);
     config.grid = dim3(ceil_div(space.rows, kWarpSize, 1 << 20));
     return launch(ctx, config, reduce_columns_kernel<R, kKept, kReduced, In, Out>, space, in, out, correction);
   } else {
     constexpr int kVec = vector_width<In>();
-    config.block = dim3(256);
-    const bool by_warp = space.length <= 1024;
-    config.grid = dim3(ceil_div(space.rows, by_warp ? 256 / kWarpSize : 1, 1 << 20));
     if constexpr (kReduced == 1 && In::kInner == Inner::unit && kVec > 1) {
-      if (may_access<kVec>(in) && space.length % kVec == 0) {
-        if (by_warp) return launch(ctx, config, reduce_rows_kernel<R, kWarpSize, kVec, kKept, kReduced, In, Out>, space, in, out, correction);
-        return launch(ctx, config, reduce_rows_kernel<R, 256, kVec, kKept, kReduced, In, Out>, space, in, out, correction);
-      }
+      if (may_access<kVec>(in) && space.length % kVec == 0) return detail::launch_reduce_rows<R, kVec, false>(ctx, space, in, out, correction);
+      return detail::launch_reduce_rows<R, kVec, true>(ctx, space, in, out, correction);
+    } else {
+      return detail::launch_reduce_rows<R, 1, false>(ctx, space, in, out, correction);
     }
-    if (by_warp) return launch(ctx, config, reduce_rows_kernel<R, kWarpSize, 1, kKept, kReduced, In, Out>, space, in, out, correction);
-    return launch(ctx, config, reduce_rows_kernel<R, 256, 1, kKept, kReduced, In, Out>, space, in, out, correction);
   }
 }
 

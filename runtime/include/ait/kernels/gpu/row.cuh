@@ -1,8 +1,9 @@
 /// @file row.cuh
 /// @brief Kernels that reduce over each row and keep its shape: softmax, layer_norm and rms_norm.
 ///
-/// A row belongs to a group of threads, a warp or a block, that keeps it in registers: memory is read once. Rows too long for that are read
-/// again for each pass. What is done with a row is a policy, written once for both.
+/// A row belongs to a group of threads, a warp or a block, that keeps it in registers, or in shared memory where it is longer: memory is read
+/// once. Rows too long for that are read again for each pass. What is done with a row is a policy, written once for all. Accesses are of 16
+/// bytes; rows that do not begin at such a boundary are cut at those of the result, and operands that lie differently are shifted.
 #ifndef AIT_KERNELS_GPU_ROW_CUH_
 #define AIT_KERNELS_GPU_ROW_CUH_
 
@@ -30,12 +31,13 @@ struct RowNorm {
 
   static constexpr bool kHasEarly = true;
 
-  /// Factors that are read before the row, so that their way is not added to the row's.
+  /// Factors that are read before they are needed, so that their way is not added to the row's: before the row itself, or before the sums over
+  /// blocks.
   template <class R>
   struct Early {
-    static constexpr bool kHeld = R::kResident && R::kEarly;
-    S scale[kHeld ? R::kItems : 1][R::kVec];
-    S bias[kHeld ? R::kItems : 1][R::kVec];
+    static constexpr bool kHeld = R::kItems > 0 && R::kEarly;
+    typename R::template Factors<S> scale[kHeld ? R::kItems : 1];
+    typename R::template Factors<S> bias[kHeld ? R::kItems : 1];
   };
 
   template <class R>
@@ -43,10 +45,10 @@ struct RowNorm {
     if constexpr (Early<R>::kHeld) {
 #pragma unroll
       for (int item = 0; item < R::kItems; ++item) {
-        const int64_t i = row.place(item);
-        if (i >= row.length) continue;
-        if (scale != nullptr) load<R::kVec>(scale + i, early.scale[item]);
-        if (bias != nullptr) load<R::kVec>(bias + i, early.bias[item]);
+        const auto i = row.place(item);
+        if (!row.has(i)) continue;
+        row.read_factors(scale, i, early.scale[item]);
+        row.read_factors(bias, i, early.bias[item]);
       }
     }
   }
@@ -60,16 +62,18 @@ struct RowNorm {
     C mean = 0, shift = 0, variance = 0;
     if constexpr (kCentred) {
       C total = 0;
-      row.template each<true>([&](Chunk& chunk, int64_t, int) {
+      row.template each<true>([&](Chunk& chunk, auto, int, uint32_t live) {
 #pragma unroll
-        for (int j = 0; j < kVec; ++j) total += chunk.v[j];
+        for (int j = 0; j < kVec; ++j) {
+          if (live >> j & 1) total += chunk.v[j];
+        }
       });
       mean = row.sum(total) / count;
       C moments[2] = {0, 0};  // of the differences from the mean, and of their squares
-      row.each([&](Chunk& chunk, int64_t, int) {
+      row.each([&](Chunk& chunk, auto, int, uint32_t live) {
 #pragma unroll
         for (int j = 0; j < kVec; ++j) {
-          const C difference = chunk.v[j] - mean;
+          const C difference = live >> j & 1 ? chunk.v[j] - mean : C(0);
           moments[0] += difference;
           moments[1] += difference * difference;
         }
@@ -79,27 +83,29 @@ struct RowNorm {
       variance = moments[1] / count - shift * shift;
     } else {
       C squares = 0;
-      row.template each<true>([&](Chunk& chunk, int64_t, int) {
+      row.template each<true>([&](Chunk& chunk, auto, int, uint32_t live) {
 #pragma unroll
-        for (int j = 0; j < kVec; ++j) squares += chunk.v[j] * chunk.v[j];
+        for (int j = 0; j < kVec; ++j) {
+          if (live >> j & 1) squares += chunk.v[j] * chunk.v[j];
+        }
       });
       variance = row.sum(squares) / count;
     }
     const C inverse = ait::rsqrt((variance < C(0) ? C(0) : variance) + static_cast<C>(eps));
-    row.finish([&](Chunk& chunk, int64_t i, int item) {
-      S factors[kVec], offsets[kVec];
+    row.finish([&](Chunk& chunk, auto i, int item) {
+      typename R::template Factors<S> scales, biases;
       if constexpr (Early<R>::kHeld) {
-#pragma unroll
-        for (int j = 0; j < kVec; ++j) factors[j] = early.scale[item][j], offsets[j] = early.bias[item][j];
+        scales = early.scale[item], biases = early.bias[item];
       } else {
-        if (scale != nullptr) load<kVec>(scale + i, factors);
-        if (bias != nullptr) load<kVec>(bias + i, offsets);
+        row.read_factors(scale, i, scales);
+        row.read_factors(bias, i, biases);
       }
+      const auto factors = row.take_factors(scale, i, scales), offsets = row.take_factors(bias, i, biases);
 #pragma unroll
       for (int j = 0; j < kVec; ++j) {
         C y = ((chunk.v[j] - mean) - shift) * inverse;
-        if (scale != nullptr) y *= convert<C>(factors[j]);
-        if (bias != nullptr) y += convert<C>(offsets[j]);
+        if (scale != nullptr) y *= convert<C>(factors.v[j]);
+        if (bias != nullptr) y += convert<C>(offsets.v[j]);
         chunk.v[j] = y;
       }
     });
@@ -126,9 +132,9 @@ struct Softmax {
     using Chunk = typename R::Chunk;
     constexpr int kVec = R::kVec;
     C top = -INFINITY;
-    row.template each<true>([&](Chunk& chunk, int64_t, int) {
+    row.template each<true>([&](Chunk& chunk, auto, int, uint32_t live) {
 #pragma unroll
-      for (int j = 0; j < kVec; ++j) top = chunk.v[j] > top ? chunk.v[j] : top;
+      for (int j = 0; j < kVec; ++j) top = (live >> j & 1) && chunk.v[j] > top ? chunk.v[j] : top;
     });
     top = row.largest(top);
     const C scaled_top = top * C(kLog2E);
@@ -140,18 +146,18 @@ struct Softmax {
       }
     };
     C total = 0;
-    row.each([&](Chunk& chunk, int64_t, int) {
+    row.template each<false, true>([&](Chunk& chunk, auto, int, uint32_t live) {
 #pragma unroll
       for (int j = 0; j < kVec; ++j) {
         const C e = exponential(chunk.v[j]);
-        if constexpr (R::kResident) chunk.v[j] = e;
-        total += e;
+        if constexpr (R::kKeeps) chunk.v[j] = e;
+        if (live >> j & 1) total += e;
       }
     });
     const C inverse = C(1) / row.sum(total);
-    row.finish([&](Chunk& chunk, int64_t, int) {
+    row.finish([&](Chunk& chunk, auto, int) {
 #pragma unroll
-      for (int j = 0; j < kVec; ++j) chunk.v[j] = (R::kResident ? chunk.v[j] : exponential(chunk.v[j])) * inverse;
+      for (int j = 0; j < kVec; ++j) chunk.v[j] = (R::kKeeps ? chunk.v[j] : exponential(chunk.v[j])) * inverse;
     });
   }
 
@@ -179,10 +185,23 @@ inline constexpr int kWarpRowThreads = 128;
 /// Fewer rows than this leave the card idle enough that the time of one row counts; with more, registers do.
 inline constexpr int64_t kFewRows = 2048;
 
-template <class F, int kGroup, int kItems, int kVec, bool kEarly, int kOuter, int kRowRank, class Policy, class Ins, class Outs>
-__global__ void __launch_bounds__(kGroup > kWarpSize ? kGroup : kWarpRowThreads, 1)
-    row_kernel(RowSpace<kOuter, kRowRank> space, Ins ins, Outs outs, Policy policy) {
-  using R = detail::Row<F, kGroup, kItems, kVec, kEarly, kRowRank, Ins, Outs>;
+/// Blocks that an SM should have room for, so that some wait for memory while others compute: a bound on registers. AMD counts otherwise.
+template <int kGroup, int kItems, bool kWhole>
+constexpr int row_blocks() {
+#if defined(AIT_HIP)
+  return 1;
+#else
+  if (kItems == detail::kInShared && kGroup <= 512) return 2;
+  if (kGroup <= kWarpSize || kItems <= 0) return 1;
+  constexpr int kThreads = (kItems <= 2 ? 1024 : 768) * (kWhole ? 4 : 3) / 4;
+  return kGroup < kThreads ? kThreads / kGroup : 1;
+#endif
+}
+
+template <class F, int kGroup, int kItems, int kVec, detail::Cut kCut, bool kEarly, int kOuter, int kRowRank, class Policy, class Ins, class Outs>
+__global__ void __launch_bounds__(kGroup > kWarpSize ? kGroup : kWarpRowThreads, (row_blocks<kGroup, kItems, kCut == detail::Cut::whole>()))
+    row_kernel(RowSpace<kOuter, kRowRank> space, int pitch, Ins ins, Outs outs, Policy policy) {
+  using R = detail::Row<F, kGroup, kItems, kVec, kCut, kEarly, kRowRank, Ins, Outs>;
   __shared__ typename R::C shared[4 * R::Reducer::kWarps];
   wait_for_previous();
   allow_next();
@@ -190,30 +209,38 @@ __global__ void __launch_bounds__(kGroup > kWarpSize ? kGroup : kWarpRowThreads,
   constexpr int kSpan = kGroup < kWarpSize ? kWarpSize : kGroup;
   constexpr int kRowsOfSpan = kSpan / kGroup;
   const int64_t rows_of_block = blockDim.x / kGroup;
-  const int64_t first = blockIdx.x * rows_of_block + threadIdx.x / kSpan * kRowsOfSpan;
-  int turn = 0;
-  for (int64_t base = first; base < space.rows; base += gridDim.x * rows_of_block) {
+  R row;
+  for (int d = 0; d < kRowRank; ++d) row.sizes[d] = space.row[d];
+  row.lane = threadIdx.x % kGroup;
+  row.reducer.shared = shared;
+  if constexpr (kItems == detail::kInShared) {
+    AIT_DYNAMIC_SHARED(16, row_shared);
+    row.shared = reinterpret_cast<uint4*>(row_shared);
+    row.pitch = pitch;
+  }
+  for (int64_t base = blockIdx.x * rows_of_block + threadIdx.x / kSpan * kRowsOfSpan; base < space.rows; base += gridDim.x * rows_of_block) {
     const int64_t index = base + threadIdx.x % kSpan / kGroup;
     const bool present = index < space.rows;
     int64_t coordinate[kOuter];
     coordinates<kOuter>(present ? index : base, space.outer, coordinate);
-    R row;
-    row.take(ins, outs, coordinate, std::make_index_sequence<Ins::kSize>{}, std::make_index_sequence<Outs::kSize>{});
-    row.length = present ? space.length : 0;
-    for (int d = 0; d < kRowRank; ++d) row.sizes[d] = space.row[d];
-    row.lane = threadIdx.x % kGroup;
-    row.reducer.shared = shared;
-    row.reducer.turn = turn;
+    row.move(ins, outs, coordinate, std::make_index_sequence<Ins::kSize>{}, std::make_index_sequence<Outs::kSize>{});
+    row.length = present ? static_cast<typename R::Index>(space.length) : 0;
     typename Policy::template Early<R> early;
     policy.read_early(row, early);
     row.load();
     policy(row, early);
-    turn = row.reducer.turn;
   }
 }
 
 namespace detail {
-template <class F, int kGroup, int kItems, int kVec, int kOuter, int kRowRank, class Policy, class Ins, class Outs>
+/// Chunks that the threads of a row have to hold.
+template <int kVec, Cut kCut, class Outs>
+constexpr int64_t chunks_of(int64_t length) {
+  using Out = std::decay_t<decltype(get<0>(std::declval<Outs&>()))>;
+  return (length + (kCut == Cut::whole ? 0 : kLine / static_cast<int64_t>(sizeof(typename Out::Value)) - 1) + kVec - 1) / kVec;
+}
+
+template <class F, int kGroup, int kItems, int kVec, Cut kCut, int kOuter, int kRowRank, class Policy, class Ins, class Outs>
 int32_t launch_group(const Context& ctx, const RowSpace<kOuter, kRowRank>& space, const Ins& ins, const Outs& outs, const Policy& policy) {
   constexpr bool kWarpRows = kGroup <= kWarpSize;
   LaunchConfig config;
@@ -221,41 +248,97 @@ int32_t launch_group(const Context& ctx, const RowSpace<kOuter, kRowRank>& space
   config.block = dim3(static_cast<uint32_t>(threads));
   config.grid = dim3(ceil_div(space.rows, threads / kGroup, 1 << 20));
   config.dependent = true;
-  if constexpr (Policy::kHasEarly && kWarpRows) {
+  int pitch = 0;
+  if constexpr (kItems == kInShared) {
+    using R = Row<F, kGroup, kItems, kVec, kCut, false, kRowRank, Ins, Outs>;
+    pitch = static_cast<int>(chunks_of<kVec, kCut, Outs>(space.length));
+    config.shared_bytes = static_cast<uint32_t>(pitch * sizeof(typename R::Held));
+  }
+  if constexpr (Policy::kHasEarly && kWarpRows && kCut == Cut::whole) {
     if (space.rows < kFewRows) {
-      return launch(ctx, config, row_kernel<F, kGroup, kItems, kVec, true, kOuter, kRowRank, Policy, Ins, Outs>, space, ins, outs, policy);
+      return launch(ctx, config, row_kernel<F, kGroup, kItems, kVec, kCut, true, kOuter, kRowRank, Policy, Ins, Outs>, space, pitch, ins, outs,
+                    policy);
     }
   }
-  return launch(ctx, config, row_kernel<F, kGroup, kItems, kVec, false, kOuter, kRowRank, Policy, Ins, Outs>, space, ins, outs, policy);
+  return launch(ctx, config, row_kernel<F, kGroup, kItems, kVec, kCut, false, kOuter, kRowRank, Policy, Ins, Outs>, space, pitch, ins, outs, policy);
 }
+
+/// Rows that no registers hold: in shared memory where they fit.
+template <class F, int kVec, Cut kCut, int kOuter, int kRowRank, class Policy, class Ins, class Outs>
+int32_t launch_long(const Context& ctx, const RowSpace<kOuter, kRowRank>& space, const Ins& ins, const Outs& outs, const Policy& policy) {
+  using R = Row<F, kWarpSize, kInShared, kVec, kCut, false, kRowRank, Ins, Outs>;
+  if constexpr (sizeof(typename R::Held) % 16 == 0) {
+    constexpr int64_t kReserved = 2048;  // what the reductions need, and what the system takes of each block
+    const int64_t bytes = chunks_of<kVec, kCut, Outs>(space.length) * static_cast<int64_t>(sizeof(typename R::Held)) + kReserved;
+    const int64_t limit = shared_limit();
+    if (2 * bytes <= limit) return launch_group<F, 512, kInShared, kVec, kCut>(ctx, space, ins, outs, policy);
+    if (bytes <= limit) return launch_group<F, 1024, kInShared, kVec, kCut>(ctx, space, ins, outs, policy);
+  }
+  return launch_group<F, 512, kReadAgain, kVec, kCut>(ctx, space, ins, outs, policy);
+}
+
+/// The smallest multiple of the warp that is no smaller.
+constexpr int whole_warps(int64_t threads) { return static_cast<int>((threads + kWarpSize - 1) / kWarpSize * kWarpSize); }
 
 /// Chooses the group by the length of the row in chunks of `kVec`; only groups that some length from `kLow` to `kHigh` needs are compiled.
-template <class F, int kVec, int64_t kLow, int64_t kHigh, int kOuter, int kRowRank, class Policy, class Ins, class Outs>
+template <class F, int kVec, Cut kCut, int64_t kLow, int64_t kHigh, int kOuter, int kRowRank, class Policy, class Ins, class Outs>
 int32_t launch_length(const Context& ctx, const RowSpace<kOuter, kRowRank>& space, const Ins& ins, const Outs& outs, const Policy& policy) {
-  const int64_t chunks = (space.length + kVec - 1) / kVec;
-  constexpr int64_t kFewest = (kLow + kVec - 1) / kVec, kMost = (kHigh + kVec - 1) / kVec;
-#define AIT_ROW_GROUP(FROM, GROUP, ITEMS)                                                                                        \
-  if constexpr (kMost > (FROM) && kFewest <= static_cast<int64_t>(GROUP) * (ITEMS)) {                                             \
-    if (chunks <= static_cast<int64_t>(GROUP) * (ITEMS)) return launch_group<F, GROUP, ITEMS, kVec>(ctx, space, ins, outs, policy); \
+  const int64_t chunks = chunks_of<kVec, kCut, Outs>(space.length);
+  constexpr int64_t kFewest = chunks_of<kVec, kCut, Outs>(kLow), kMost = chunks_of<kVec, kCut, Outs>(kHigh);
+  if constexpr (kFewest == kMost && kMost > 4 * kWarpSize && kMost <= 2048) {  // one length: as many threads as it needs
+    constexpr int kItems = kMost <= 512 ? 2 : kMost <= 768 ? 3 : 4;
+    return launch_group<F, whole_warps((kMost + kItems - 1) / kItems), kItems, kVec, kCut>(ctx, space, ins, outs, policy);
+  } else {
+#define AIT_ROW_GROUP(FROM, GROUP, ITEMS)                                                                                               \
+  if constexpr (kMost > (FROM) && kFewest <= static_cast<int64_t>(GROUP) * (ITEMS)) {                                                    \
+    if (chunks <= static_cast<int64_t>(GROUP) * (ITEMS)) return launch_group<F, GROUP, ITEMS, kVec, kCut>(ctx, space, ins, outs, policy); \
   }
-  if constexpr (kVec > 1 || kLow == kHigh) {
-    AIT_ROW_GROUP(0, 8, 1)
-    AIT_ROW_GROUP(8, 16, 1)
-    AIT_ROW_GROUP(16, 32, 1)
-  }
-  AIT_ROW_GROUP(0, kWarpSize, 1)
-  AIT_ROW_GROUP(kWarpSize, kWarpSize, 2)
-  AIT_ROW_GROUP(2 * kWarpSize, kWarpSize, 3)
-  AIT_ROW_GROUP(3 * kWarpSize, kWarpSize, 4)
-  AIT_ROW_GROUP(4 * kWarpSize, 256, 2)
-  AIT_ROW_GROUP(512, 256, 4)
-  AIT_ROW_GROUP(1024, 512, 4)
+    if constexpr (kVec > 1 || kLow == kHigh) {
+      AIT_ROW_GROUP(0, 8, 1)
+      AIT_ROW_GROUP(8, 16, 1)
+      AIT_ROW_GROUP(16, 32, 1)
+    }
+    AIT_ROW_GROUP(0, kWarpSize, 1)
+    AIT_ROW_GROUP(kWarpSize, kWarpSize, 2)
+    AIT_ROW_GROUP(2 * kWarpSize, kWarpSize, 3)
+    AIT_ROW_GROUP(3 * kWarpSize, kWarpSize, 4)
+    AIT_ROW_GROUP(4 * kWarpSize, 256, 2)
+    AIT_ROW_GROUP(512, 256, 4)
+    AIT_ROW_GROUP(1024, 512, 4)
 #undef AIT_ROW_GROUP
-  if constexpr (kMost > 2048) return launch_group<F, 512, 0, kVec>(ctx, space, ins, outs, policy);
-  return ctx.fail("a row is longer than its dims allow");
+    if constexpr (kMost > 2048) return launch_long<F, kVec, kCut>(ctx, space, ins, outs, policy);
+    return ctx.fail("a row is longer than its dims allow");
+  }
 }
 
-/// Chooses vector or single accesses. `kStep` is known to divide the length.
+/// Where the rows of an operand begin, in elements behind boundaries of `kVec`: of the first row, and how this changes along each dim.
+template <int kVec, int kOuter>
+struct Boundaries {
+  int64_t first = -1;
+  int64_t steps[kOuter];
+  bool same = true;  ///< for all operands so far
+
+  template <class Op>
+  void add(const Op& operand) {
+    if constexpr (Op::kInner != Inner::zero) {
+      if (Op::kInner == Inner::strided || sizeof(typename Op::Value) * kVec % 16 != 0) {
+        same = false;
+        return;
+      }
+      const bool begun = first >= 0;
+      const int64_t own = static_cast<int64_t>(reinterpret_cast<uintptr_t>(operand.data) / sizeof(typename Op::Value) % kVec);
+      same = same && (!begun || own == first);
+      first = own;
+      for (int d = 0; d < kOuter; ++d) {
+        const int64_t step = (operand.strides[d] % kVec + kVec) % kVec;
+        same = same && (!begun || step == steps[d]);
+        steps[d] = step;
+      }
+    }
+  }
+};
+
+/// Chooses how rows are cut. `kStep` is known to divide the length.
 template <class F, int kRowRank, int64_t kLow, int64_t kHigh, int kStep, size_t kRank, class Policy, class... Ins, size_t... I, class... Outs,
           size_t... O>
 int32_t launch_rows(const Context& ctx, const int64_t (&sizes)[kRank], const Pack<Ins...>& ins, std::index_sequence<I...>,
@@ -267,17 +350,25 @@ int32_t launch_rows(const Context& ctx, const int64_t (&sizes)[kRank], const Pac
   for (int d = 0; d < kRowRank; ++d) space.length *= space.row[d] = sizes[kOuter + d];
   if (space.rows <= 0 || space.length <= 0) return 0;
   constexpr int kVec = vector_width<Ins..., Outs...>();
-  constexpr bool kNever = kLow == kHigh && kLow % kVec != 0;
-  constexpr bool kAlways = kStep % kVec == 0;
-  if constexpr (kRowRank == 1 && !kNever) {
-    const bool aligned = (may_access<kVec>(get<I>(ins)) && ... && true) && (may_access<kVec>(get<O>(outs)) && ... && true) &&
-                         policy.template may_access<kVec>();
-    if (aligned && space.length % kVec == 0) return launch_length<F, kVec, kLow, kHigh>(ctx, space, ins, outs, policy);
-  }
-  if constexpr (kRowRank == 1 && kAlways) {
-    return launch_group<F, 256, 0, 1>(ctx, space, ins, outs, policy);  // misaligned buffers only
+  if constexpr (kRowRank > 1) {
+    return launch_length<F, 1, Cut::whole, kLow, kHigh>(ctx, space, ins, outs, policy);
   } else {
-    return launch_length<F, 1, kLow, kHigh>(ctx, space, ins, outs, policy);
+    if constexpr (!(kLow == kHigh && kLow % kVec != 0)) {
+      const bool aligned = (may_access<kVec>(get<I>(ins)) && ... && true) && (may_access<kVec>(get<O>(outs)) && ... && true) &&
+                           policy.template may_access<kVec>();
+      if (aligned && space.length % kVec == 0) return launch_length<F, kVec, Cut::whole, kLow, kHigh>(ctx, space, ins, outs, policy);
+    }
+    if constexpr (kStep % kVec == 0 && kLow != kHigh) {
+      return launch_long<F, kVec, Cut::mixed>(ctx, space, ins, outs, policy);  // misaligned buffers only
+    } else {
+      if constexpr (kStep % kVec != 0) {
+        Boundaries<kVec, kOuter> boundaries;
+        (boundaries.add(get<I>(ins)), ...);
+        (boundaries.add(get<O>(outs)), ...);
+        if (boundaries.same) return launch_length<F, kVec, Cut::same, kLow, kHigh>(ctx, space, ins, outs, policy);
+      }
+      return launch_length<F, kVec, Cut::mixed, kLow, kHigh>(ctx, space, ins, outs, policy);
+    }
   }
 }
 }  // namespace detail

@@ -64,32 +64,113 @@ __device__ __forceinline__ void store(T* to, const T (&from)[kCount]) {
   for (int i = 0; i < kWords; ++i) reinterpret_cast<Word*>(to)[i] = words[i];
 }
 
+/// @brief The aligned 16-byte words around `kCount` neighbours, as they were read: one more than the elements need if these may begin anywhere.
+///
+/// `read` has no branches, so that many may be on their way; `elements` waits and shifts. Nothing that does not exist is read: where not all words
+/// do, elements are read one by one.
+template <class T, int kCount, bool kAnywhere>
+struct Words {
+  static_assert(sizeof(T) * kCount % 16 == 0, "elements of whole words");
+  static constexpr int kOfWord = 16 / sizeof(T);
+  static constexpr int kWords = kCount / kOfWord, kRead = kWords + (kAnywhere ? 1 : 0), kSlots = kRead * kOfWord;
+  /// Elements on either side of the `kCount` that must exist, too, for all words to exist.
+  static constexpr int kMargin = kAnywhere ? kOfWord : 0;
+  uint4 words[kRead];
+
+  /// Elements from the first word to the first element.
+  static __device__ __forceinline__ int lead(const T* from) {
+    return kAnywhere ? static_cast<int>(reinterpret_cast<uintptr_t>(from) % 16 / sizeof(T)) : 0;
+  }
+
+  /// Reads all words, if they exist.
+  __device__ __forceinline__ void read(const T* from, bool exist) {
+    const uint4* at = reinterpret_cast<const uint4*>(from - lead(from));
+#pragma unroll
+    for (int k = 0; k < kRead; ++k) {
+      words[k] = uint4{0, 0, 0, 0};
+      if (exist) words[k] = at[k];
+    }
+  }
+
+  /// What was read from this address. Where not all words `exist`, the elements whose bit is set in `live` are read now, one by one; the others are
+  /// anything.
+  __device__ __forceinline__ void elements(const T* from, bool exist, uint32_t live, T (&to)[kCount]) const {
+    if (!exist) {
+#pragma unroll
+      for (int j = 0; j < kCount; ++j) to[j] = live >> j & 1 ? from[j] : T{};
+      return;
+    }
+    uint32_t parts[4 * kRead];
+    memcpy(&parts, &words, sizeof(words));
+    if constexpr (kAnywhere) {
+      const uint32_t bytes = static_cast<uint32_t>(reinterpret_cast<uintptr_t>(from) % 16);
+      constexpr int kNeeded = 4 * kWords;
+#pragma unroll
+      for (int k = 0; k < kNeeded + 2; ++k) parts[k] = bytes & 8 ? parts[k + 2] : parts[k];
+#pragma unroll
+      for (int k = 0; k < kNeeded + 1; ++k) parts[k] = bytes & 4 ? parts[k + 1] : parts[k];
+      if constexpr (sizeof(T) < 4) {
+        const uint32_t bits = bytes % 4 * 8;
+#pragma unroll
+        for (int k = 0; k < kNeeded; ++k) parts[k] = static_cast<uint32_t>((uint64_t(parts[k + 1]) << 32 | parts[k]) >> bits);
+      }
+    }
+    memcpy(&to, &parts, sizeof(to));
+  }
+};
+
+/// @brief Writes those of `kCount` elements with `-before <= j < count` to any address.
+template <int kCount, class T>
+__device__ __forceinline__ void store_within(T* to, int64_t before, int64_t count, const T (&from)[kCount]) {
+  if (before >= 0 && count >= kCount && reinterpret_cast<uintptr_t>(to) % kAccessBytes<T, kCount> == 0) {
+    store<kCount>(to, from);
+    return;
+  }
+#pragma unroll
+  for (int j = 0; j < kCount; ++j) {
+    if (j + before >= 0 && j < count) to[j] = from[j];
+  }
+}
+
 /// @brief `kCount` values of one operand, in its compute type.
 template <class C, int kCount>
 struct Values {
   C v[kCount];
 };
 
+/// @brief What a thread has read of one operand for `kVec` neighbours, before it is converted.
+/// One element stands for all if it is a splat.
+template <class Op, int kVec, bool kSplat = Op::kInner == Inner::zero>
+struct Raw {
+  typename Op::Value v[kSplat ? 1 : kVec];
+
+  __device__ __forceinline__ Values<typename Op::Compute, kVec> values() const {
+    Values<typename Op::Compute, kVec> result;
+#pragma unroll
+    for (int j = 0; j < kVec; ++j) result.v[j] = convert<typename Op::Compute>(v[kSplat ? 0 : j]);
+    return result;
+  }
+};
+
+/// @brief Reads the `kCount` elements that follow each other along the innermost dim, from an address that is aligned if they are neighbours.
+template <int kCount, class Op>
+__device__ __forceinline__ Raw<Op, kCount> load_raw(const Op& operand, const typename Op::Value* from) {
+  Raw<Op, kCount> raw;
+  if constexpr (Op::kInner == Inner::zero) {
+    raw.v[0] = *from;
+  } else if constexpr (Op::kInner == Inner::unit) {
+    load<kCount>(from, raw.v);
+  } else {
+#pragma unroll
+    for (int i = 0; i < kCount; ++i) raw.v[i] = from[i * operand.strides[Op::kRank - 1]];
+  }
+  return raw;
+}
+
 /// @brief Reads the `kCount` elements that follow each other along the innermost dim.
 template <int kCount, class Op>
 __device__ __forceinline__ Values<typename Op::Compute, kCount> load_values(const Op& operand, const typename Op::Value* from) {
-  using T = typename Op::Value;
-  using C = typename Op::Compute;
-  Values<C, kCount> result;
-  if constexpr (Op::kInner == Inner::zero) {
-    const C value = convert<C>(*from);
-#pragma unroll
-    for (int i = 0; i < kCount; ++i) result.v[i] = value;
-  } else if constexpr (Op::kInner == Inner::unit) {
-    T raw[kCount];
-    load<kCount>(from, raw);
-#pragma unroll
-    for (int i = 0; i < kCount; ++i) result.v[i] = convert<C>(raw[i]);
-  } else {
-#pragma unroll
-    for (int i = 0; i < kCount; ++i) result.v[i] = convert<C>(from[i * operand.strides[Op::kRank - 1]]);
-  }
-  return result;
+  return load_raw<kCount>(operand, from).values();
 }
 
 /// @brief Writes `kCount` elements along the innermost dim, rounded to the element type.
@@ -129,7 +210,7 @@ struct Divider {
   __device__ __forceinline__ uint32_t divide(uint32_t n) const { return (__umulhi(n, multiplier) + n) >> shift; }
 };
 
-/// @brief The sizes of an iteration space, prepared for splitting a linear index; `kWide` when it may need more than 31 bits.
+/// @brief The sizes of an iteration space (`last` is the innermost), prepared for splitting a linear index; `kWide` when it may need more than 31 bits.
 template <int kRank, bool kWide>
 struct Space;
 template <int kRank>
@@ -149,6 +230,7 @@ struct Space<kRank, false> {
     }
     out[0] = linear;
   }
+  __device__ __forceinline__ int64_t last() const { return sizes[kRank - 1].divisor; }
 };
 template <int kRank>
 struct Space<kRank, true> {
@@ -159,6 +241,7 @@ struct Space<kRank, true> {
     for (int d = 0; d < kRank; ++d) sizes[d] = from[d];
   }
   __device__ __forceinline__ void split(int64_t linear, int64_t (&out)[kRank]) const { coordinates<kRank>(linear, sizes, out); }
+  __device__ __forceinline__ int64_t last() const { return sizes[kRank - 1]; }
 };
 
 /// @brief Where an operand is at these coordinates, the last of which counts steps of `kCount` elements.

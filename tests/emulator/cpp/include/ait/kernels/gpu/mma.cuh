@@ -37,10 +37,6 @@ uint32_t pack_pair(float low, float high) {
 
 inline float exp2_fast(float x) { return x < -126.f ? 0.f : ::exp2f(x); }
 
-inline void store_16_if(void* to, const uint32_t (&words)[4], bool exists) {
-  if (exists) *static_cast<uint4*>(to) = {words[0], words[1], words[2], words[3]};
-}
-
 inline void cluster_barrier() {
   emulator::meet(emulator::Scope::cluster, "cluster_barrier", true, nullptr, nullptr, AIT_EMULATOR_SITE);
 }

@@ -1,0 +1,134 @@
+"""Contractions of f16 and bf16 on the matrix cores of AMD's CDNA cards, with any elementwise epilogue inside."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import cast
+
+from xdsl.ir import Operation
+
+from ait_mlir.dialects.ait.gemm import ContractionOp
+from ait_mlir.dialects.ait.types import TensorType, scope_of
+from ait_mlir.lowering.kernels.base import Arg, Emission, Target
+from ait_mlir.lowering.kernels.contraction import Problem, epilogue_functor, is_narrow
+from ait_mlir.lowering.kernels.gemm import ContractionKernel
+
+__all__ = ["KERNELS", "MfmaGemm", "MfmaTile"]
+
+ARCHS = ("gfx90a", "gfx942")
+"""Cards whose matrix cores have the instructions used here, bf16 with four elements a lane among them."""
+COMPUTE_UNITS = {"gfx90a": 110, "gfx942": 304}
+UNIT_RATE = 0.25 * 1.7e12
+"""Multiply-adds of a compute unit per second: a quarter of what its matrix cores can do. A guess: measured nowhere."""
+STEP_SECONDS = 0.6e-6
+"""The least time of a step of 32 along k: its way from memory. A guess as well."""
+STEP_K = 32
+
+
+@dataclass(frozen=True)
+class MfmaTile:
+    """Template arguments of `ait::gpu::MfmaTile`: the tile, waves along its dims, the size of the instruction."""
+
+    m: int
+    n: int
+    waves_m: int
+    waves_n: int
+    size: int
+
+    @property
+    def cpp(self) -> str:
+        return f"ait::gpu::MfmaTile<{', '.join(map(str, self.values()))}>"
+
+    def values(self) -> tuple[int, ...]:
+        return (self.m, self.n, self.waves_m, self.waves_n, self.size)
+
+    def config(self) -> dict[str, int]:
+        """As it stands in the IR."""
+        return dict(zip(KEYS, self.values(), strict=True))
+
+    @staticmethod
+    def of(config: Mapping[str, int]) -> MfmaTile:
+        """The tile of a config; missing entries are those of the first tile. `ValueError` if there is no such tile."""
+        first = TILES[0].config()
+        tile = MfmaTile(*(int(config.get(key, first[key])) for key in KEYS))
+        tile.check()
+        return tile
+
+    @property
+    def shared_bytes(self) -> int:
+        return max((self.m + self.n) * (STEP_K + 8) * 2, self.waves_m * self.size * (self.n + 4) * 4)
+
+    def check(self) -> None:
+        """Raise `ValueError` where the template's static assertions would fail."""
+        problems = {
+            "size is 16 or 32": self.size in (16, 32),
+            "1 to 16 waves": self.waves_m > 0 and self.waves_n > 0 and self.waves_m * self.waves_n <= 16,
+            "a wave computes whole squares of that size": self.size > 0
+            and all(
+                t > 0 and w > 0 and t % (w * self.size) == 0
+                for t, w in ((self.m, self.waves_m), (self.n, self.waves_n))
+            ),
+            "a lane holds at most 128 results": self.m * self.n <= 128 * 64 * self.waves_m * self.waves_n,
+            "at most 64 KiB of shared memory": self.shared_bytes <= 64 * 1024,
+        }
+        wrong = [what for what, holds in problems.items() if not holds]
+        if wrong:
+            raise ValueError(f"no MFMA gemm has the tile {self.config()}: {'; '.join(wrong)}")
+
+    def seconds(self, m: int, n: int, k: int, batches: int, units: int) -> float:
+        """Estimated seconds beside the launch."""
+        waves = -(-(-(-m // self.m) * -(-n // self.n) * batches) // units)
+        return waves * -(-k // STEP_K) * max(STEP_SECONDS / 2, self.m * self.n * STEP_K / UNIT_RATE)
+
+
+KEYS = ("tile_m", "tile_n", "waves_m", "waves_n", "size")
+TILES = (MfmaTile(128, 128, 2, 2, 32), MfmaTile(64, 64, 2, 2, 32), MfmaTile(32, 64, 1, 4, 16))
+
+
+class MfmaGemm(ContractionKernel):
+    """MFMA from shared memory, one tile a block, for gfx90a and gfx942."""
+
+    provider = "mfma"
+
+    def takes(self, op: ContractionOp, target: Target) -> bool:
+        kind = cast(TensorType, op.a.type).element_type
+        return target.kind == "rocm" and target.arch in ARCHS and is_narrow(kind) and len(op.operands) <= 16
+
+    def _best(self, m: int, n: int, k: int, batches: int, target: Target) -> list[MfmaTile]:
+        units = COMPUTE_UNITS[target.arch]
+        return sorted(TILES, key=lambda tile: tile.seconds(m, n, k, batches, units))
+
+    def configs(self, op: Operation, target: Target) -> list[dict[str, int]]:
+        problem = Problem.contiguous(cast(ContractionOp, op))
+        return [tile.config() for tile in self._best(*problem.sizes(scope_of(op)), target)]
+
+    def seconds(self, op: ContractionOp, m: int, n: int, k: int, batches: int, target: Target) -> float:
+        best = self._best(m, n, k, batches, target)[0]
+        return target.launch_seconds + best.seconds(m, n, k, batches, COMPUTE_UNITS[target.arch])
+
+    def emit(
+        self,
+        op: Operation,
+        ins: Sequence[Arg],
+        outs: Sequence[Arg],
+        cpp_dims: Mapping[str, str],
+        config: Mapping[str, int],
+        target: Target,
+    ) -> Emission:
+        op = cast(ContractionOp, op)
+        problem = Problem.of(op, ins, outs[0])
+        definition, functor = epilogue_functor(op, "epilogue_@ID@", "gpu")
+        along_k = (problem.a.col, problem.b.row)
+        flags = ", ".join("true" if stride.as_int() == 1 else "false" for stride in along_k)
+        return Emission(
+            ("ait/math.h", "ait/kernels/gpu/gemm.cuh"),
+            definition,
+            f"return ait::gpu::gemm_mfma<{MfmaTile.of(config).cpp}, {flags}, {functor}>(\n"
+            f"      ctx, {problem.shape_cpp('gpu', cpp_dims)},\n"
+            f"      {problem.a.cpp('gpu', cpp_dims)}, {problem.b.cpp('gpu', cpp_dims)},\n"
+            f"      {problem.d.cpp('gpu', cpp_dims, const=False)}, {problem.extras_cpp('gpu', cpp_dims)});\n",
+        )
+
+
+KERNELS = (MfmaGemm(),)

@@ -1,0 +1,36 @@
+/// @file mfma.cuh
+/// @brief The matrix instructions of runtime/include/ait/kernels/gpu/mfma.cuh, emulated.
+#ifndef AIT_KERNELS_GPU_MFMA_CUH_
+#define AIT_KERNELS_GPU_MFMA_CUH_
+
+#include "ait/gpu/gpu.h"
+#include "ait/types.h"
+#include "emulator/matrix.h"
+
+#if defined(AIT_HIP)
+namespace ait::gpu {
+
+struct alignas(8) Quad {
+  uint16_t v[4];
+};
+
+template <class T, int kSize_>
+struct Mfma {
+  static_assert(is_narrow_float<T> && (kSize_ == 32 || kSize_ == 16), "half and bfloat16, 32 x 32 x 8 and 16 x 16 x 16");
+  static constexpr int kSize = kSize_, kDepth = 256 / kSize, kElements = kSize * kSize / 64;
+  struct Accumulators {
+    float v[kElements];
+    float& operator[](int i) { return v[i]; }
+  };
+
+  static int row(int lane, int r) { return 8 * (r / 4) + 4 * (lane / kSize) + r % 4; }
+
+  static void run(Accumulators& c, const Quad& a, const Quad& b) {
+    constexpr auto kType = std::is_same_v<T, half> ? emulator::Narrow::half : emulator::Narrow::bfloat16;
+    emulator::multiply_mfma(kSize, c.v, a.v, b.v, kType, AIT_EMULATOR_SITE);
+  }
+};
+
+}  // namespace ait::gpu
+#endif  // AIT_HIP
+#endif  // AIT_KERNELS_GPU_MFMA_CUH_
