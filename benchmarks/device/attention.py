@@ -224,9 +224,8 @@ class Problem:
         seen = None if seen is None else seen.to(device)
         if dtype is None:
             if seen is not None:
-                bias = torch.zeros(seen.shape, device="cuda", dtype=q.dtype).masked_fill(~seen, float("-inf")) + (
-                    0 if bias is None else bias
-                )
+                hidden = torch.zeros(seen.shape, device=device, dtype=q.dtype).masked_fill(~seen, float("-inf"))
+                bias = hidden if bias is None else hidden + bias
             return sdpa(q, k, v, attn_mask=bias, scale=self.scale)
         s = q @ k.mT * self.scale
         s = s if bias is None else s + bias
