@@ -195,7 +195,12 @@ def measure_model(name: str, args: argparse.Namespace) -> list[Row]:
 
 def numbers(text: str) -> tuple[int, ...]:
     """`1,32`"""
-    return tuple(int(part) for part in text.split(","))
+    try:
+        return tuple(int(part) for part in text.split(","))
+    except ValueError:
+        raise argparse.ArgumentTypeError(
+            f"expected numbers with commas between them, such as 1,32, found {text!r}"
+        ) from None
 
 
 def usable(peer: str, args: argparse.Namespace) -> bool:

@@ -24,7 +24,7 @@ TABLES = (
     "choices (key TEXT PRIMARY KEY, choice TEXT, made REAL)",
 )
 T = TypeVar("T")
-METHOD = 1
+METHOD = 2
 """Changes with the way in which times are taken: times of another method are measured again."""
 
 

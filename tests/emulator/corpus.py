@@ -13,6 +13,7 @@ from ait_mlir.lowering.kernels.gemm_tiles import TILES
 from ait_mlir.lowering.toolchain import cpp_root
 from tests.emulator.library import Kind
 from tests.kernels import test_copy, test_gather, test_map, test_reduce, test_row
+from tests.kernels.attention_gpu import split_cases
 from tests.kernels.contractions import BIAS_GELU, BIAS_RESIDUAL, attention_cases, contraction, gemm_cases
 from tests.kernels.harness import Case, Library, check
 from tests.kernels.library_gemm import on_kernel
@@ -24,7 +25,6 @@ Check = Callable[[Library, Case, str], None]
 NOT_EMULATED: dict[Kind, dict[str, str]] = {
     "cuda": {
         "attention_hopper_kernel": "bulk tensor copies and wgmma",
-        "attention_split_kernel": "not yet",
         "gemm_mfma_kernel": "HIP only",
         "gemm_wgmma_kernel": "bulk tensor copies and wgmma",
     },
@@ -177,6 +177,12 @@ def _tiles() -> Iterator[tuple[str, Case]]:
                 yield name, on_kernel(case, "native", tile.config() | {"split": split})
 
 
+def _splits() -> Iterator[tuple[str, Case]]:
+    for name, case in split_cases().items():
+        few = [env for env in case.envs if env["b"] * env["s"] * env["l"] < 2500]
+        yield name, on_kernel(at(case, few), case.provider, case.config)
+
+
 def _mfmas() -> Iterator[tuple[str, Case]]:
     narrow = [(name, case) for name, case in gemm_cases().items() if _type(name) in ("f16", "bf16")]
     for i, (name, case) in enumerate(narrow):
@@ -234,6 +240,9 @@ FAMILIES = {
     ),
     "tiles": Family({"cuda": frozenset({"gemm_mma_kernel"})}, dict(_tiles()), within(CONTRACTION_ULPS, GEMM_FLOOR)),
     "mfma": Family({"rocm": frozenset({"gemm_mfma_kernel"})}, dict(_mfmas()), within(CONTRACTION_ULPS, GEMM_FLOOR)),
+    "split": Family(
+        {"cuda": frozenset({"attention_split_kernel"})}, dict(_splits()), within(CONTRACTION_ULPS, ATTENTION_FLOOR)
+    ),
     "attention": Family(
         {
             "cuda": frozenset({"attention_mma_kernel", "attention_simt_kernel"}),

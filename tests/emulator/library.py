@@ -69,7 +69,13 @@ class EmulatedLibrary(Library):
         self.index = {id(case): i for i, case in enumerate(cases)}
         path, self.emulator = emulator(kind)
         texts = {f"cases{i}.cc": source_of(cases[i : i + size], self.target, i) for i in range(0, len(cases), size)}
-        flags = ("-O1", "-fsanitize=thread", "--param=tsan-instrument-func-entry-exit=0", "-ffp-contract=fast")
+        flags = (
+            "-O1",
+            "-fsanitize=thread",
+            "-fno-threadsafe-statics",
+            "--param=tsan-instrument-func-entry-exit=0",
+            "-ffp-contract=fast",
+        )
         tools = _tools(kind, flags, (str(path), "-Wl,-Bsymbolic"))
         built = build_with(
             tools, texts | dict(sources or {}) | {"anchor.cc": ANCHOR}, workdir, f"compiling for {kind}, emulated"

@@ -24,12 +24,12 @@ def test_benchmark_prints_a_table(tmp_path):
     printed = run(command, ROOT, make_tools(tmp_path / "bin"))
     assert "ours / best peer" in printed
     assert "FAILED" not in printed
-    assert re.search(r"^ *2 x 16 +\d", printed, re.M)
+    assert re.search(r"^ *bert +2 x 16 +\d", printed, re.M)
 
 
 def test_bad_arguments_are_told_in_one_line(tmp_path):
     env = make_tools(tmp_path / "bin")
-    with pytest.raises(AssertionError, match="--batch and --seq take numbers") as error:
+    with pytest.raises(AssertionError, match="--batch: expected numbers with commas") as error:
         run("python benchmarks/models.py bert --device cpu --batch one", ROOT, env)
     assert "Traceback" not in str(error.value)
 

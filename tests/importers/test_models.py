@@ -12,7 +12,7 @@ import torch
 import ait_mlir
 from ait_mlir.importers.torch import from_torch, import_program
 from ait_mlir.runtime import Model
-from benchmarks import measure
+from benchmarks import import_time, measure
 from tests.importers.models import CASES, prepared, tensors
 
 DIMS = ((1, 5), (3, 16), (8, 33))
@@ -111,3 +111,10 @@ def test_the_import_is_linear_in_the_layers():
 
     few, more, most = layers(2), layers(4), layers(8)
     assert most - more == 2 * (more - few)
+
+
+@pytest.mark.parametrize("name", import_time.MODELS)
+def test_an_import_of_twelve_layers_is_quick(name):
+    pytest.importorskip("transformers")
+    _, imported, _ = import_time.seconds(name, 12)
+    assert imported <= 3.0  # seconds of CPU time on top of torch.export

@@ -55,6 +55,8 @@ CASES = {
     "clamp": (lambda x: x.clamp(-0.5, 0.25) + x.clamp(min=0) + x.clamp(max=0.1), x3, True),
     "compare": (lambda x: torch.where(x > 0, x, 0.5) + (x <= 0.5).double() + (x != x).double(), x3, True),
     "numbers_alone": (lambda x: x * (10.0 ** -(torch.arange(8, dtype=torch.float64) / 8)) + torch.linspace(0, 1, 8).to(torch.int64), x3, True),
+    "differences": (lambda x: x.diff(dim=1, prepend=x[:, :1] * 2) + torch.diff(x, dim=-1, append=x[:, :, :1]) + (torch.arange(x.shape[1]).diff(prepend=torch.tensor([-1])) == 1).double()[:, None], x3, True),
+    "in_place_on_fresh": (lambda x: (x * 2).add_(x).mul_(3) + (x + 1).view(-1, 8).add_(1).view_as(x) + torch.min(x, -x), x3, True),
     "infinite": (lambda x: torch.isinf(torch.log(x.abs() * (x > 0))).any().double() + torch.isinf(x / 0.0), x3, True),
     "clamp_tensors": (lambda x: torch.clamp(x, min=-x.abs().mean(), max=x.mean(-1, keepdim=True)), x3, True),
     "masks": (lambda x: x.masked_fill((x > 0) & ~(x > 1) | (x < -1), -7.0), x3, True),

@@ -76,7 +76,7 @@ def unsupported(program: Any) -> list[Any]:
 def simpler(program: Any) -> Any:
     """The program without in-place operations, and with what the table lacks decomposed where PyTorch knows how."""
     nodes = [n for n in program.graph.nodes if n.op == "call_function"]
-    if any(getattr(getattr(n.target, "_schema", None), "is_mutable", False) for n in nodes):
+    if any(_is_mutable(n) and row_name(n) == str(n.target) for n in nodes):
         program = program.run_decompositions({})
     for _ in range(2):
         missing = {n.target for n in unsupported(program)}
@@ -88,8 +88,28 @@ def simpler(program: Any) -> Any:
     return program
 
 
+def _is_mutable(node: Any) -> bool:
+    return getattr(getattr(node.target, "_schema", None), "is_mutable", False)
+
+
+def row_name(node: Any) -> str:
+    """The name of the operation in the table: of one in place, that which makes a new tensor, where nobody can tell.
+
+    That is so where what it writes to was computed, is no view of anything, and has no other use. The way through
+    PyTorch's own decomposition traces the whole program once more.
+    """
+    name = str(node.target)
+    if not _is_mutable(node) or not node.args:
+        return name
+    written = node.args[0]
+    schema = getattr(getattr(written, "target", None), "_schema", None)
+    fresh = schema is not None and all(r.alias_info is None for r in schema.returns) and len(written.users) == 1
+    functional = name.replace("_.", ".", 1)
+    return functional if fresh and functional in TABLE else name
+
+
 def _is_known(node: Any) -> bool:
-    if node.target is operator.getitem or str(node.target) in TABLE or _is_inlined(node):
+    if node.target is operator.getitem or row_name(node) in TABLE or _is_inlined(node):
         return True
     return not isinstance(node.meta.get("val"), torch.Tensor | list | tuple) and _is_size(node)
 
@@ -170,7 +190,7 @@ class Importer:
             self.values[node] = _MISSING
 
     def _value(self, node: Any, graph_module: Any) -> Any:
-        name = str(node.target)
+        name = row_name(node)
         if node.target is operator.getitem:
             values, at = (self._resolve(a) for a in node.args)
             if at >= len(values):

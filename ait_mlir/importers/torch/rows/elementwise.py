@@ -307,6 +307,8 @@ ROWS: dict[str, Row] = {
     "aten.true_divide.Tensor": binary(ait.DivOp),
     "aten.maximum.default": binary(ait.MaxOp),
     "aten.minimum.default": binary(ait.MinOp),
+    "aten.max.other": binary(ait.MaxOp),
+    "aten.min.other": binary(ait.MinOp),
     "aten.neg.default": unary(ait.NegOp),
     "aten.abs.default": unary(ait.AbsOp),
     "aten.floor.default": unary(ait.FloorOp),

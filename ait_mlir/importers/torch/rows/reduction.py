@@ -6,13 +6,14 @@ from xdsl.dialects.builtin import IntegerAttr, i1, i64
 from xdsl.ir import SSAValue
 
 from ait_mlir.dialects.ait.dtypes import is_float
-from ait_mlir.dialects.ait.elementwise import WhereOp
+from ait_mlir.dialects.ait.elementwise import SubOp, WhereOp
 from ait_mlir.dialects.ait.reduce import ArgmaxOp, ReduceOp
 from ait_mlir.dialects.ait.types import TensorType, tensor_type
 from ait_mlir.dims import const
 from ait_mlir.importers.torch.call import Call, NotSupported, Row
 from ait_mlir.importers.torch.known import Affine, Mask, Value
 from ait_mlir.importers.torch.rows.common import lower_triangle
+from ait_mlir.importers.torch.rows.view import cut, joined
 
 
 def reduce(kind: str) -> Row:
@@ -88,6 +89,20 @@ def _known_sums(c: Call, value: Value, axis: int) -> Affine | None:
     return Affine(value.dims, steps, value.offset, c.element)
 
 
+def differences(c: Call) -> Value:
+    """Each element along a dim less the one before it, `prepend` and `append` beside them."""
+    axis = c.axis("dim")
+    if c["n"] != 1:
+        raise NotSupported("diff is supported once; call it again for the next difference")
+    parts = [c.value(name) for name in ("prepend", "self", "append") if c[name] is not None]
+    whole = joined(c, parts, axis)
+    size = c.dims[axis]
+    after, before = (cut(c, whole, axis, const(start), size) for start in (1, 0))
+    if isinstance(after, Affine) and isinstance(before, Affine):
+        return after.plus(before, -1, c.dims)
+    return c.w.op(SubOp, c.w.full(after), c.w.full(before))
+
+
 ROWS: dict[str, Row] = {
     "aten.sum.default": reduce("sum"),
     "aten.sum.dim_IntList": reduce("sum"),
@@ -104,4 +119,5 @@ ROWS: dict[str, Row] = {
     "aten.all.dim": any_or_all("min"),
     "aten.argmax.default": argmax,
     "aten.cumsum.default": prefix_sum,
+    "aten.diff.default": differences,
 }

@@ -219,14 +219,18 @@ def concatenate(c: Call) -> Value:
     """End to end along a dim; empty tensors of one dim are left out, as PyTorch does."""
     rank = len(c.dims)
     axis = c.axis("dim", rank)
-    parts: list[Value] = [v for v in c["tensors"] if len(dims_of(v)) == rank and dims_of(v)[axis].as_int() != 0]
-    if (known := _joined(parts, axis)) is not None:
+    return joined(c, [v for v in c["tensors"] if len(dims_of(v)) == rank and dims_of(v)[axis].as_int() != 0], axis)
+
+
+def joined(c: Call, parts: Sequence[Value], axis: int) -> Value:
+    """Values end to end, in the result's element type."""
+    if (known := _one_formula(parts, axis)) is not None:
         return known
     values = [c.w.cast(c.w.full(v), c.element) for v in parts]
     return values[0] if len(values) == 1 else c.w.concat(values, axis)
 
 
-def _joined(parts: Sequence[Value], axis: int) -> Affine | None:
+def _one_formula(parts: Sequence[Value], axis: int) -> Affine | None:
     """Formulas end to end that are one formula: 0, 1, ... behind -1."""
     result: Affine | None = None
     for part in parts:

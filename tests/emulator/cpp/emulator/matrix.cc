@@ -31,6 +31,18 @@ void spread(void** brought, int) {
   }
 }
 
+void transpose_words(void** brought, int) {
+  uint16_t matrix[8][8];
+  for (int lane = 0; lane < 32; ++lane) {
+    for (int e = 0; e < 2; ++e) matrix[lane / 4][2 * (lane % 4) + e] = uint16_t(*static_cast<uint32_t*>(brought[lane]) >> (16 * e));
+  }
+  for (int lane = 0; lane < 32; ++lane) {
+    uint32_t word = 0;
+    for (int e = 0; e < 2; ++e) word |= uint32_t(matrix[2 * (lane % 4) + e][lane / 4]) << (16 * e);
+    *static_cast<uint32_t*>(brought[lane]) = word;
+  }
+}
+
 struct Fragment {
   float* c;
   uint32_t a[4], b[2];
@@ -109,6 +121,11 @@ void load_matrices(uint32_t (&r)[4], uint32_t address, bool transposed, Site sit
   check_speculative_read(shared_pointer(address), 16);  // pipelines read ahead of the last step
   Rows mine{address, r};
   meet(Scope::warp, "ldmatrix", false, transposed ? spread<true> : spread<false>, &mine, site);
+}
+
+uint32_t transpose_8x8(uint32_t word, Site site) {
+  meet(Scope::warp, "movmatrix", false, transpose_words, &word, site);
+  return word;
 }
 
 void multiply_16x8x16(float (&c)[4], const uint32_t (&a)[4], uint32_t b0, uint32_t b1, Narrow type, Site site) {

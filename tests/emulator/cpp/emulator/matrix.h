@@ -16,6 +16,9 @@ float widen(uint16_t bits, Narrow type);
 /// one behind it of row l / 4; of column l / 4 if `transposed`.
 void load_matrices(uint32_t (&r)[4], uint32_t address, bool transposed, Site site);
 
+/// @brief movmatrix.m8n8.trans: lane l holds elements 2 (l % 4) + {0, 1} of row l / 4, and gets those of the transposed matrix.
+uint32_t transpose_8x8(uint32_t word, Site site);
+
 /// @brief mma.m16n8k16: c += a @ b. With g = l / 4 and t = l % 4, lane l holds a[g + 8 (i % 2)][2 t + 8 (i / 2) + {0, 1}] in a[i],
 /// b[2 t + 8 i + {0, 1}][g] in b[i], c[g + 8 (i / 2)][2 t + i % 2] in c[i].
 void multiply_16x8x16(float (&c)[4], const uint32_t (&a)[4], uint32_t b0, uint32_t b1, Narrow type, Site site);

@@ -247,7 +247,7 @@ bool run(const Launch& launch) {
   } else if (launch.shared_bytes > limit || fixed + launch.shared_bytes > kMostShared || fixed > kDefaultShared) {
     snprintf(text, sizeof text, "%zu bytes of dynamic and %zu of static shared memory, where %zu and %zu are allowed", launch.shared_bytes, fixed,
              limit, kDefaultShared);
-  } else if (launch.cluster > 1 && (launch.grid.x % launch.cluster != 0 || launch.cluster > 8)) {
+  } else if (launch.cluster > 1 && (launch.grid.x % launch.cluster != 0 || launch.cluster > 16)) {
     snprintf(text, sizeof text, "clusters of %u in a grid of %u", launch.cluster, launch.grid.x);
   } else if (launch.cluster > 1 && fixed != 0) {
     snprintf(text, sizeof text, "static shared memory in clusters is not emulated");

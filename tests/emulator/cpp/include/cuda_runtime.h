@@ -44,6 +44,11 @@ struct cudaLaunchConfig_t {
   cudaLaunchAttribute* attrs = nullptr;
   unsigned numAttrs = 0;
 };
+/// As many clusters of any size as a card of 64 multiprocessors has room for.
+inline cudaError_t cudaOccupancyMaxActiveClusters(int* count, const void*, const cudaLaunchConfig_t* config) {
+  *count = int(64 / config->gridDim.x);
+  return cudaSuccess;
+}
 template <class... Params, class... Args>
 cudaError_t cudaLaunchKernelEx(const cudaLaunchConfig_t* config, void (*kernel)(Params...), Args&&... args) {
   uint32_t cluster = 1;
@@ -64,6 +69,13 @@ inline cudaError_t cudaMemsetAsync(void* data, int value, size_t bytes, cudaStre
 enum cudaDeviceAttr { cudaDevAttrMultiProcessorCount };
 inline cudaError_t cudaGetDevice(int* device) { return *device = 0, cudaSuccess; }
 inline cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr, int) { return *value = 4, cudaSuccess; }
+
+enum cudaDriverEntryPointQueryResult { cudaDriverEntryPointSuccess, cudaDriverEntryPointSymbolNotFound };
+constexpr unsigned long long cudaEnableDefault = 0;
+/// There is no driver: what needs tensor maps is not emulated.
+inline cudaError_t cudaGetDriverEntryPointByVersion(const char*, void**, unsigned, unsigned long long, cudaDriverEntryPointQueryResult* found) {
+  return *found = cudaDriverEntryPointSymbolNotFound, cudaSuccess;
+}
 
 // ** device **
 

@@ -129,6 +129,12 @@ T __ldg(const T* at) {
 }
 
 inline uint32_t __umulhi(uint32_t a, uint32_t b) { return uint32_t(uint64_t(a) * b >> 32); }
+inline uint32_t __byte_perm(uint32_t low, uint32_t high, uint32_t choice) {
+  const uint64_t bytes = uint64_t(high) << 32 | low;
+  uint32_t word = 0;
+  for (int i = 0; i < 4; ++i) word |= uint32_t(bytes >> (8 * (choice >> (4 * i) & 7)) & 0xff) << (8 * i);
+  return word;
+}
 inline int __popc(uint32_t x) { return __builtin_popcount(x); }
 inline int __popcll(uint64_t x) { return __builtin_popcountll(x); }
 inline int __clz(int x) { return x == 0 ? 32 : __builtin_clz(uint32_t(x)); }

@@ -196,7 +196,7 @@ __global__ void __launch_bounds__(Tile::kThreads, 1) attention_hopper_kernel(con
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)
   constexpr int kStages = Tile::kStages, kQueries = Tile::kQueries, kCols = Tile::kCols, kGroups = Tile::kGroups;
   constexpr float kLog2e = 1.44269504088896341f;
-  extern __shared__ char shared[];
+  AIT_DYNAMIC_SHARED(16, shared);
   const uint32_t q_at = (shared_address(shared) + 1023u) & ~1023u;
   const uint32_t k_at = q_at + kQueries * Tile::kQueryBytes, v_at = k_at + kStages * Tile::kStepBytes;
   const uint32_t q_full = v_at + kStages * Tile::kStepBytes, q_empty = q_full + kQueries * 8;

@@ -31,35 +31,8 @@ struct SplitTile {
   /// Warps that a multiprocessor holds, by their registers, and blocks.
   static constexpr int kWarpsTogether = kEights == 2 ? 8 : (kDepth == 64 ? 16 : 12);
   static constexpr int kBlocksTogether = kWarpsTogether / kWarps > 0 ? kWarpsTogether / kWarps : 1;
-    static_assert(kDepth % 64 == 0 && (kEights == 1 || kEights == 2) && kSharedBytes <= 227 * 1024);
+  static_assert(kDepth % 64 == 0 && (kEights == 1 || kEights == 2) && kSharedBytes <= 227 * 1024);
 };
-
-/// @brief Reads 16 bytes of what is read once, or zeros.
-__device__ __forceinline__ uint4 read_once(const void* from, bool exists) {
-  uint4 v = {0, 0, 0, 0};
-  asm volatile("{\n.reg .pred p;\nsetp.ne.b32 p, %5, 0;\n@p ld.global.nc.L1::no_allocate.v4.u32 {%0, %1, %2, %3}, [%4];\n}\n"
-               : "+r"(v.x), "+r"(v.y), "+r"(v.z), "+r"(v.w)
-               : "l"(from), "r"(int(exists)));
-  return v;
-}
-
-/// @brief Reads two floats at the place of `address` (a shared address of this block) in block `rank` of the cluster.
-__device__ __forceinline__ float2 load_cluster_float2(uint32_t address, uint32_t rank) {
-  float2 v = {0.f, 0.f};
-#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
-  uint32_t remote;
-  asm volatile("mapa.shared::cluster.u32 %0, %1, %2;\n" : "=r"(remote) : "r"(address), "r"(rank));
-  asm volatile("ld.shared::cluster.v2.f32 {%0, %1}, [%2];\n" : "=f"(v.x), "=f"(v.y) : "r"(remote) : "memory");
-#endif
-  return v;
-}
-
-/// @brief Transposes an 8 x 8 matrix of 16-bit elements of which lane l holds the elements 2 (l % 4) + {0, 1} of row l / 4.
-__device__ __forceinline__ uint32_t transpose_8x8(uint32_t v) {
-  uint32_t t;
-  asm volatile("movmatrix.sync.aligned.m8n8.trans.b16 %0, %1;\n" : "=r"(t) : "r"(v));
-  return t;
-}
 
 /// @brief Word `i` of four.
 __device__ __forceinline__ uint32_t word_of(const uint4& v, int i) { return i == 0 ? v.x : i == 1 ? v.y : i == 2 ? v.z : v.w; }
@@ -101,7 +74,8 @@ template <class Tile, bool kMasked, bool kCausal, bool kWindow, class T, class M
 __global__ void __launch_bounds__(Tile::kThreads, Tile::kBlocksTogether) attention_split_kernel(const __grid_constant__ AttentionArgs<T, M> args, int q_tiles) {
   constexpr int kDepth = Tile::kDepth, kEights = Tile::kEights, kRows = Tile::kRows, kPitch = Tile::kPitch;
   constexpr float kLog2e = 1.44269504088896341f;
-  extern __shared__ __align__(128) float parts[];
+  AIT_DYNAMIC_SHARED(128, split_shared);
+  float* const parts = reinterpret_cast<float*>(split_shared);
   float* const stats = parts + Tile::kWarps * Tile::kPartFloats;  // of each warp, then of the block: top and sum of each row
   float* const block_stats = stats + Tile::kWarps * Tile::kStatFloats;
   const int lane = int(threadIdx.x) % 32, warp = int(threadIdx.x) / 32;

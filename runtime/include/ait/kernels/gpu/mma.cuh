@@ -103,6 +103,33 @@ __device__ __forceinline__ float4 load_cluster_float4(uint32_t address, uint32_t
   return v;
 }
 
+/// @brief Reads two floats at the place of `address` (a shared address of this block) in block `rank` of the cluster.
+__device__ __forceinline__ float2 load_cluster_float2(uint32_t address, uint32_t rank) {
+  float2 v = {0.f, 0.f};
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+  uint32_t remote;
+  asm volatile("mapa.shared::cluster.u32 %0, %1, %2;\n" : "=r"(remote) : "r"(address), "r"(rank));
+  asm volatile("ld.shared::cluster.v2.f32 {%0, %1}, [%2];\n" : "=f"(v.x), "=f"(v.y) : "r"(remote) : "memory");
+#endif
+  return v;
+}
+
+/// @brief Reads 16 bytes of what is read once, or zeros.
+__device__ __forceinline__ uint4 read_once(const void* from, bool exists) {
+  uint4 v = {0, 0, 0, 0};
+  asm volatile("{\n.reg .pred p;\nsetp.ne.b32 p, %5, 0;\n@p ld.global.nc.L1::no_allocate.v4.u32 {%0, %1, %2, %3}, [%4];\n}\n"
+               : "+r"(v.x), "+r"(v.y), "+r"(v.z), "+r"(v.w)
+               : "l"(from), "r"(int(exists)));
+  return v;
+}
+
+/// @brief Transposes an 8 x 8 matrix of 16-bit elements of which lane l holds the elements 2 (l % 4) + {0, 1} of row l / 4.
+__device__ __forceinline__ uint32_t transpose_8x8(uint32_t v) {
+  uint32_t t;
+  asm volatile("movmatrix.sync.aligned.m8n8.trans.b16 %0, %1;\n" : "=r"(t) : "r"(v));
+  return t;
+}
+
 }  // namespace ait::gpu
 #endif  // AIT_CUDA
 #endif  // AIT_KERNELS_GPU_MMA_CUH_

@@ -98,56 +98,81 @@ __global__ void __launch_bounds__(256) reduce_rows_kernel(RowSpace<kKept, kReduc
   }
 }
 
-/// Warps of a block of reduce_columns_kernel.
-inline constexpr int kColumnWarps = 8;
+/// Warps of a block of reduce_columns_kernel: where there is much to reduce, as many as a block may have.
+inline constexpr int kFewWarps = 8, kManyWarps = 1024 / kWarpSize;
 
-/// Block: a lane a result, `kColumnWarps` warps that share the reduced elements.
-template <class R, int kKept, int kReduced, class In, class Out>
-__global__ void __launch_bounds__(kWarpSize* kColumnWarps) reduce_columns_kernel(RowSpace<kKept, kReduced> space, In in, Out out, double correction) {
+/// Block: `kVec` neighbouring results a lane, and `kWarps` warps that share the reduced elements.
+template <class R, int kVec, int kWarps, int kKept, int kReduced, class In, class Out>
+__global__ void __launch_bounds__(kWarpSize* kWarps) reduce_columns_kernel(RowSpace<kKept, kReduced> space, In in, Out out, double correction) {
   using T = typename In::Value;
   using C = typename In::Compute;
   using A = typename R::template Acc<C>;
-  __shared__ A shared[2][kColumnWarps][kWarpSize];
+  constexpr int kAhead = 8, kColumns = kWarpSize * kVec;
+  __shared__ A shared[R::kCentred ? 2 : 1][kWarps][kColumns];
   wait_for_previous();
   allow_next();
   const int lane = threadIdx.x % kWarpSize, warp = threadIdx.x / kWarpSize;
-  for (int64_t first = static_cast<int64_t>(blockIdx.x) * kWarpSize; first < space.rows; first += static_cast<int64_t>(gridDim.x) * kWarpSize) {
-    const bool present = first + lane < space.rows;
+  for (int64_t first = static_cast<int64_t>(blockIdx.x) * kColumns; first < space.rows; first += static_cast<int64_t>(gridDim.x) * kColumns) {
+    const bool present = first + lane * kVec < space.rows;
     int64_t coordinate[kKept];
-    coordinates<kKept>(present ? first + lane : first, space.outer, coordinate);
+    coordinates<kKept>(present ? first + lane * kVec : first, space.outer, coordinate);
     const In row = detail::at_row(in, coordinate);
     const auto each = [&](auto visit) {
-#pragma unroll 4
-      for (int64_t i = warp; i < space.length; i += kColumnWarps) {
-        visit(static_cast<A>(convert<C>(row.data[detail::row_offset<kReduced>(row, i, space.row)])));
+      for (int64_t base = warp; base < space.length; base += kWarps * kAhead) {
+        T raws[kAhead][kVec];
+#pragma unroll
+        for (int u = 0; u < kAhead; ++u) {
+          const int64_t i = base + u * kWarps;
+          if (i < space.length) load<kVec>(row.data + detail::row_offset<kReduced>(row, i, space.row), raws[u]);
+        }
+#pragma unroll
+        for (int u = 0; u < kAhead; ++u) {
+          if (base + u * kWarps >= space.length) continue;
+#pragma unroll
+          for (int j = 0; j < kVec; ++j) visit(static_cast<A>(convert<C>(raws[u][j])), j);
+        }
       }
     };
-    A total = R::template start<T, A>();
-    each([&](A x) { total = R::join(total, x); });
-    shared[0][warp][lane] = total;
-    __syncthreads();
-    total = shared[0][0][lane];
-    for (int w = 1; w < kColumnWarps; ++w) total = R::join(total, shared[0][w][lane]);
+    /// What the warps have together, of each of the lane's results.
+    const auto join_warps = [&](int plane, A (&values)[kVec], auto join) {
+#pragma unroll
+      for (int j = 0; j < kVec; ++j) shared[plane][warp][lane * kVec + j] = values[j];
+      __syncthreads();
+#pragma unroll
+      for (int j = 0; j < kVec; ++j) {
+        values[j] = shared[plane][0][lane * kVec + j];
+        for (int w = 1; w < kWarps; ++w) values[j] = join(values[j], shared[plane][w][lane * kVec + j]);
+      }
+      __syncthreads();
+    };
+    A total[kVec];
+#pragma unroll
+    for (int j = 0; j < kVec; ++j) total[j] = R::template start<T, A>();
+    each([&](A x, int j) { total[j] = R::join(total[j], x); });
+    join_warps(0, total, detail::Join<R>{});
     const A count = static_cast<A>(space.length);
-    A result;
+    A result[kVec];
     if constexpr (R::kCentred) {
-      const A mean = total / count;
-      A differences = A(0), squares = A(0);
-      each([&](A x) {
-        differences += x - mean;
-        squares += (x - mean) * (x - mean);
+      A mean[kVec], differences[kVec], squares[kVec];
+#pragma unroll
+      for (int j = 0; j < kVec; ++j) mean[j] = total[j] / count, differences[j] = squares[j] = A(0);
+      each([&](A x, int j) {
+        differences[j] += x - mean[j];
+        squares[j] += (x - mean[j]) * (x - mean[j]);
       });
-      __syncthreads();
-      shared[0][warp][lane] = differences, shared[1][warp][lane] = squares;
-      __syncthreads();
-      differences = squares = A(0);
-      for (int w = 0; w < kColumnWarps; ++w) differences += shared[0][w][lane], squares += shared[1][w][lane];
-      result = R::finish_centred(differences, squares, count, correction);
+      join_warps(0, differences, Plus{});
+      join_warps(1, squares, Plus{});
+#pragma unroll
+      for (int j = 0; j < kVec; ++j) result[j] = R::finish_centred(differences[j], squares[j], count, correction);
     } else {
-      result = R::finish(total, count, correction);
+#pragma unroll
+      for (int j = 0; j < kVec; ++j) result[j] = R::finish(total[j], count, correction);
     }
-    __syncthreads();
-    if (warp == 0 && present) *detail::at_row(out, coordinate).data = convert<typename Out::Value>(static_cast<C>(result));
+    if (warp == 0 && present) {
+      const Out to = detail::at_row(out, coordinate);
+#pragma unroll
+      for (int j = 0; j < kVec; ++j) to.data[j * out.strides[kKept - 1]] = convert<typename Out::Value>(static_cast<C>(result[j]));
+    }
   }
 }
 
@@ -159,6 +184,15 @@ int32_t launch_reduce(const Context& ctx, const RowSpace<kKept, kReduced>& space
   config.block = dim3(256);
   config.grid = dim3(ceil_div(space.rows, 256 / kGroup, 1 << 20));
   return launch(ctx, config, reduce_rows_kernel<R, kGroup, kVec, kShifted, kKept, kReduced, In, Out>, space, in, out, correction);
+}
+
+template <class R, int kVec, int kWarps, int kKept, int kReduced, class In, class Out>
+int32_t launch_columns(const Context& ctx, const RowSpace<kKept, kReduced>& space, const In& in, const Out& out, double correction) {
+  LaunchConfig config;
+  config.dependent = true;
+  config.block = dim3(kWarpSize * kWarps);
+  config.grid = dim3(ceil_div(space.rows, kWarpSize * kVec, 1 << 20));
+  return launch(ctx, config, reduce_columns_kernel<R, kVec, kWarps, kKept, kReduced, In, Out>, space, in, out, correction);
 }
 
 /// As few threads a row as read it in a few turns.
@@ -183,11 +217,12 @@ int32_t reduce(const Context& ctx, const int64_t (&sizes)[kRank], const In& in, 
   for (int d = 0; d < kReduced; ++d) space.length *= space.row[d] = sizes[kKept + d];
   if (space.rows <= 0) return 0;
   if constexpr (kColumns) {
-    LaunchConfig config;
-    config.dependent = true;
-    config.block = dim3(kWarpSize * kColumnWarps);
-    config.grid = dim3(ceil_div(space.rows, kWarpSize, 1 << 20));
-    return launch(ctx, config, reduce_columns_kernel<R, kKept, kReduced, In, Out>, space, in, out, correction);
+    constexpr int kVec = sizeof(typename In::Value) <= 2 ? 4 / sizeof(typename In::Value) : 1;
+    constexpr int64_t kSize = sizeof(typename In::Value) * kVec;
+    bool aligned = reinterpret_cast<uintptr_t>(in.data) % kSize == 0 && space.outer[kKept - 1] % kVec == 0;
+    for (int d = 0; d < In::kRank; ++d) aligned = aligned && (d == kKept - 1 || in.strides[d] % kVec == 0);
+    if (aligned && space.length >= kManyWarps) return detail::launch_columns<R, kVec, kManyWarps>(ctx, space, in, out, correction);
+    return detail::launch_columns<R, 1, kFewWarps>(ctx, space, in, out, correction);
   } else {
     constexpr int kVec = vector_width<In>();
     if constexpr (kReduced == 1 && In::kInner == Inner::unit && kVec > 1) {

@@ -47,6 +47,15 @@ inline __attribute__((noinline, no_sanitize("thread"))) float4 load_cluster_floa
   return *static_cast<const float4*>(from);
 }
 
+inline __attribute__((noinline, no_sanitize("thread"))) float2 load_cluster_float2(uint32_t address, uint32_t rank) {
+  const void* from = emulator::shared_pointer(address, int(rank));
+  emulator::check_remote_read(from, 8);
+  return *static_cast<const float2*>(from);
+}
+
+inline uint4 read_once(const void* from, bool exists) { return exists ? *static_cast<const uint4*>(from) : uint4{0, 0, 0, 0}; }
+inline uint32_t transpose_8x8(uint32_t v) { return emulator::transpose_8x8(v, AIT_EMULATOR_SITE); }
+
 }  // namespace ait::gpu
 #endif  // AIT_CUDA
 #endif  // AIT_KERNELS_GPU_MMA_CUH_

@@ -1,0 +1,112 @@
+"""Products of f32 matrices on the CPU: ours with a packed weight beside PyTorch's, and what registers alone can do.
+
+    python benchmarks/cpu.py --shapes 128x3072x768,1024x768x3072
+
+"peak" is the rate of multiply-adds on registers, all threads at once, in the same rounds: clocks change with the load
+and with what other tenants of the processor do, so shares of it mean more than rates. Every shape (m x n x k) has
+weights of 256 MB in all, used one after another, so that they come from memory as they do in a model.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ctypes
+import sys
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+
+import torch
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from ait_mlir.driver import compile_module
+from ait_mlir.ir.parser import parse_text
+from ait_mlir.lowering.build import build_library
+from ait_mlir.lowering.kernels import Target
+from ait_mlir.runtime import Model
+from ait_mlir.universe import context
+from benchmarks.measure import median_seconds, table
+
+SHAPES = "128x768x768,128x3072x768,128x768x3072,1024x768x768,1024x3072x768,1024x768x3072"
+WEIGHTS = 256 << 20
+STEPS, CHAINS = 10_000_000, 12
+PEAK = """\
+#include <omp.h>
+#include <stdint.h>
+#include "ait/kernels/cpu/vector.h"
+using V = ait::cpu::Vector<float>;
+/// Multiplies and adds in registers, on every thread; returns the number of floating-point operations.
+extern "C" int64_t peak(int64_t steps, float* out) {
+  int64_t done = 0;
+#pragma omp parallel reduction(+ : done)
+  {
+    V sums[CHAINS], x = V{} + 0.999f, y = V{} + 0.001f;
+#pragma GCC unroll 12
+    for (int i = 0; i < CHAINS; ++i) sums[i] = V{} + float(i + 2);  // 1 would stay 1, and not be computed
+    for (int64_t s = 0; s < steps; ++s) {
+#pragma GCC unroll 12
+      for (int i = 0; i < CHAINS; ++i) sums[i] = sums[i] * x + y;
+    }
+    for (int i = 1; i < CHAINS; ++i) sums[0] += sums[i];
+    *reinterpret_cast<V*>(out + 64 * omp_get_thread_num()) = sums[0];
+    done += 2 * steps * CHAINS * ait::cpu::kLanes<float>;
+  }
+  return done;
+}
+"""
+
+
+def model_of(m: int, n: int, k: int, count: int, folder: Path) -> Model:
+    """`count` products of one input with a weight each."""
+    body = "".join(
+        f'  %w{i} = ait.param "w{i}" : !ait.tensor<{n} x {k} x f32>\n'
+        f"  %y{i} = ait.gemm rcr %x, %w{i} : !ait.tensor<{m} x {n} x f32>\n"
+        f'  ait.output "y{i}" %y{i} : !ait.tensor<{m} x {n} x f32>\n'
+        for i in range(count)
+    )
+    module = parse_text(context(), f"ait.graph @product(%x: !ait.tensor<{m} x {k} x f32>) {{\n{body}}}\n")
+    return Model(compile_module(module, "cpu", output=folder / f"{m}_{n}_{k}.ait"))
+
+
+def row(shape: str, peak: Callable[[], int], folder: Path, budget: float) -> list[str]:
+    """One row of the table."""
+    m, n, k = (int(size) for size in shape.split("x"))
+    count = max(1, WEIGHTS // (4 * n * k))
+    model = model_of(m, n, k, count, folder)
+    weights = [torch.randn(n, k) for _ in range(count)]
+    for i, weight in enumerate(weights):
+        model.set_constant(f"w{i}", weight)
+    x, outputs = torch.randn(m, k), {f"y{i}": torch.empty(m, n) for i in range(count)}
+
+    def torchs() -> None:
+        for weight, out in zip(weights, outputs.values(), strict=True):
+            torch.mm(x, weight.t(), out=out)
+
+    runs = {"ours": lambda: model.run_with_tensors({"x": x}, outputs), "torch": torchs, "peak": peak}
+    times = median_seconds(runs, "cpu", budget)
+    flops = 2.0 * m * n * k * count
+    ours, theirs, most = (f / times[r] / 1e9 for r, f in (("ours", flops), ("torch", flops), ("peak", peak())))
+    return [shape, f"{ours:.0f}", f"{theirs:.0f}", f"{most:.0f}", f"{ours / most:.0%}", f"{ours / theirs:.2f}"]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n\n")[0])
+    parser.add_argument("--shapes", default=SHAPES, help="m x n x k, with commas between them (default: %(default)s)")
+    parser.add_argument("--budget", type=float, default=2.0, help="seconds to spend on each time")
+    args = parser.parse_args()
+    with tempfile.TemporaryDirectory() as name, torch.inference_mode():
+        library = build_library({"peak.cc": PEAK.replace("CHAINS", str(CHAINS))}, Target("cpu", "native"), name)
+        function = ctypes.CDLL(str(library)).peak
+        function.argtypes, function.restype = (ctypes.c_int64, ctypes.c_void_p), ctypes.c_int64
+        sink = torch.zeros(64 * 1024)
+
+        def peak() -> int:
+            return function(STEPS, sink.data_ptr())
+
+        rows = [row(shape, peak, Path(name), args.budget) for shape in args.shapes.split(",")]
+    print(table([["m x n x k", "ours GFLOP/s", "torch GFLOP/s", "peak GFLOP/s", "ours / peak", "ours / torch"], *rows]))
+
+
+if __name__ == "__main__":
+    main()
