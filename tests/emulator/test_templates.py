@@ -27,6 +27,7 @@ def template_of(mangled: str) -> str:
 def test_family(kind: Kind, name: str, tmp_path: Path, record_property: pytest.RecordProperty) -> None:
     family = FAMILIES[name]
     library = EmulatedLibrary(list(family.cases.values()), tmp_path, kind)
+    library.note_executed()  # of other tests in this process
     library.executed.clear()
     failures: list[str] = []
     for case_name, case in family.cases.items():

@@ -108,10 +108,8 @@ def test_replays_in_a_graph_after_many_other_shapes(library: Library) -> None:
     graph = torch.cuda.CUDAGraph()
     with torch.cuda.graph(graph):
         library.call(case, dims, pointers, torch.cuda.current_stream().cuda_stream)
-    before = torch.cuda.mem_get_info()[0]
     for rows in range(1, MANY):
         library.call(case, {"b": 1, "s": rows}, pointers)
-    assert before - torch.cuda.mem_get_info()[0] < 1 << 30
     o.fill_(float("nan"))
     graph.replay()
     torch.cuda.synchronize()

@@ -1,4 +1,4 @@
-"""Cases of attention on cuDNN: grouped heads, diagonals, windows, masks, strides of a common buffer."""
+"""Cases of attention on cuDNN: grouped heads, diagonals, windows, strides of a common buffer."""
 
 from __future__ import annotations
 
@@ -73,11 +73,6 @@ def cudnn_cases() -> dict[str, ConfiguredCase]:
         cases[f"causal-window-{t}"] = cudnn_attention(t, ROWS, flags="causal window 50", **same)
         cases[f"causal-window-after-{t}"] = cudnn_attention(t, after, flags="causal window 50", **later)
         cases[f"window-after-{t}"] = cudnn_attention(t, after, flags="window 50", **later)
-        cases[f"mask-{t}"] = cudnn_attention(t, ENVS, mask="b x 1 x 1 x l")
-        cases[f"full-mask-{t}"] = cudnn_attention(t, ENVS[:6], mask="b x 3 x s x l")
-        cases[f"head-mask-{t}"] = cudnn_attention(t, ENVS[:6], mask="3 x s x l")
-        cases[f"wide-mask-{t}"] = cudnn_attention(t, ENVS[:6], mask="b x 3 x s x l", mask_type="f32")
-        cases[f"mask-causal-{t}"] = cudnn_attention(t, ROWS, mask="b x 1 x 1 x s", flags="causal", **same)
         packed = {0: ("576*s", "64", "576", "1"), 1: ("576*l", "64", "576", "1"), 2: ("576*l", "64", "576", "1")}
         cases[f"packed-{t}"] = cudnn_attention(t, ENVS, strides=packed | {3: ("192*s", "64", "192", "1")}, offset=8)
     return {name: on_kernel(case, "cudnn") for name, case in cases.items()}

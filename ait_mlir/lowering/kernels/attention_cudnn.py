@@ -14,14 +14,13 @@ from ait_mlir.dialects.ait.types import TensorType, scope_of
 from ait_mlir.dims import Expr, Scope, const
 from ait_mlir.lowering.cpp import literal
 from ait_mlir.lowering.kernels.base import Arg, Emission, Kernel, Strides, Target, bytes_moved, estimate_env
-from ait_mlir.lowering.kernels.loops import broadcast_strides
 
 __all__ = ["KERNELS", "CudnnAttention"]
 
 LARGEST_HEAD = 128
 PIECE = 8
 """Elements of 16 bytes: what every stride of q, k, v and the result is a multiple of."""
-MAX_PLANS = 3
+MAX_PLANS = 6
 SECONDS, RATE = 4.5e-6, 450e12
 """As benchmarks/device/attention_cudnn.py measures them on an H200."""
 WORKSPACE, WORKSPACE_LIMIT = 256, 32 << 20
@@ -35,7 +34,7 @@ def _type(value: Attribute) -> TensorType:
 
 
 class CudnnAttention(Kernel):
-    """cuDNN's fused attention: grouped heads, causal, windows and additive masks; q, k, v and the result with strides.
+    """cuDNN's fused attention: grouped heads, causal, windows; q, k, v and the result with strides.
 
     Its plans are made at the first run of each shape, which takes up to half a second, and kept. It is chosen by
     measurement or by name only: without a card nothing says that cuDNN will be there.
@@ -61,14 +60,8 @@ class CudnnAttention(Kernel):
         banded = op.causal is not None or op.window is not None
         if banded and not scope.le(rows, cols):
             return False
-        return op.mask is None or self._takes_mask(op, _type(op.mask.type), banded, scope)
-
-    def _takes_mask(self, op: AttentionOp, mask: TensorType, banded: bool, scope: Scope) -> bool:
-        """A mask for each column, of the element type or f32. Its diagonal is then the one from the first element."""
-        rows, cols = _type(op.q.type).dims[2], _type(op.k.type).dims[2]
-        same = mask.element_type == _type(op.q.type).element_type or isinstance(mask.element_type, Float32Type)
-        wide = mask.rank > 0 and (mask.dims[-1].as_int() != 1 or cols.as_int() == 1)
-        return same and wide and (not banded or scope.equal(rows, cols))
+        # With a mask of -inf alone a row would be 0 here, and is NaN by the meaning of the op.
+        return op.mask is None
 
     def configs(self, op: Operation, target: Target) -> list[dict[str, int]]:
         return [{"algo": i} for i in range(MAX_PLANS)]
@@ -81,8 +74,6 @@ class CudnnAttention(Kernel):
         return SECONDS + max(busy, bytes_moved(op, scope) / target.bandwidth)
 
     def accepts(self, op: Operation, position: int, strides: Strides, scope: Scope) -> bool:
-        if position == 3 and len(op.operands) == 4:
-            return strides[-1].as_int() == 1
         steps = strides[:3]
         return strides[-1].as_int() == 1 and all(scope.divisible(s, PIECE) and s.as_int() != 0 for s in steps)
 
@@ -129,10 +120,6 @@ class CudnnAttention(Kernel):
         }
         for name, arg in (("q", q), ("k", k), ("v", v), ("o", outs[0])):
             fields |= {f"strides_{name}[{i}]": step for i, step in enumerate(arg.strides[:3])}
-        if len(ins) == 4:
-            steps = broadcast_strides(ins[3], (batch, heads, rows, k.type.dims[2]))
-            fields |= {f"strides_mask[{i}]": step for i, step in enumerate(steps)}
-            fields |= {"mask": ins[3].name, "mask_dtype": BY_IR[ins[3].type.element_type].abi}
         lines = ["ait_attention_v1 args = {};"]
         for key, value in fields.items():
             lines.append(f"args.{key} = {value.cpp(cpp_dims) if isinstance(value, Expr) else value};")

@@ -159,6 +159,10 @@ int32_t library_attention(const ait_attention_v1* args, void* stream, std::strin
     *error = "the library attention needs q, k, v and the result on 16-byte boundaries: compile with another kernel for this attention";
     return 1;
   }
+  if (lib.api.version() == 91400 && args->window > 0 && !args->causal && args->cols > 1024) {
+    *error = "cuDNN 9.14.0 is known to be wrong for " + describe(*args) + ": install a later one";
+    return 1;
+  }
   int device = 0;
   cudaStreamCaptureStatus capture = cudaStreamCaptureStatusNone;
   cudaGraph_t graph = nullptr;

@@ -69,7 +69,10 @@ struct Api {
   Status (*finalize)(Descriptor);
   Status (*execute)(Handle, Descriptor plan, Descriptor variant_pack);
 
-  /// @brief Loads the first candidate that can be loaded, has every function and is a cuDNN 9.
+  /// Attention of earlier versions lacks windows on both sides, or is known to be wrong (9.10.0 and 9.10.1).
+  static constexpr size_t kFirstVersion = 91002;
+
+  /// @brief Loads the first candidate that can be loaded, has every function and is recent enough.
   /// @return whether there is one; if not, `error` says what was tried.
   bool load(const std::vector<std::string>& candidates, std::string* error) {
     std::string tried;
@@ -99,9 +102,9 @@ struct Api {
       bind(get, "cudnnBackendGetAttribute");
       bind(finalize, "cudnnBackendFinalize");
       bind(execute, "cudnnBackendExecute");
-      if (whole && version() / 10000 != 9) {
+      if (whole && (version() / 10000 != 9 || version() < kFirstVersion)) {
         whole = false;
-        tried += "\n  " + path + ": is version " + std::to_string(version()) + ", expected a cuDNN 9";
+        tried += "\n  " + path + ": is version " + std::to_string(version()) + ", expected a cuDNN 9 from 9.10.2 on";
       }
       if (whole) return true;
       dlclose(library);

@@ -9,7 +9,6 @@
 
 #include <array>
 #include <atomic>
-#include <cmath>
 #include <deque>
 #include <limits>
 #include <string>
@@ -281,8 +280,7 @@ class SdpaPlan {
 
   /// Row s stands at column p = s + cols - rows. Causal hides what is right of p, a window what is `window` or more away from it.
   Descriptor band(const ait_attention_v1& args, Descriptor x, const Four& scores) {
-    // -inf is what engines since 9.10 want; before, their own -inf arithmetic made NaN.
-    const float hidden = own_.api().version() < 91000 ? std::numeric_limits<float>::lowest() : -std::numeric_limits<float>::infinity();
+    const float hidden = -std::numeric_limits<float>::infinity();
     const int64_t lead = args.cols - args.rows;
     Descriptor row = pointwise(kGenIndex, x, nullptr, kI32, scores, kF32, 2), col = pointwise(kGenIndex, x, nullptr, kI32, scores, kF32, 3);
     if (lead != 0) {

@@ -270,15 +270,16 @@ __global__ void __launch_bounds__(Tile::kThreads, Tile::kResident) gemm_wgmma_ke
       uint32_t previous = 0;
       for (int step = 0; step < steps; ++step) {
         barrier_wait(full + place.stage * 8, place.parity);
-        const uint32_t a = stages + place.stage * Tile::kStageBytes, b = a + Tile::kABytes;
+        using Operand = WgmmaOperand<Tile::kK * 128>;
+        const uint32_t stage_at = Operand::sixteenths(stages) + place.stage * (Tile::kStageBytes >> 4), b_at = stage_at + (Tile::kABytes >> 4);
+        const uint32_t at = stage_at + uint32_t(group) * (Tile::kMmaM * 64 * 128 >> 4);
         wgmma_fence();
 #pragma unroll
         for (int k = 0; k < Tile::kK / 16; ++k) {
-          const uint64_t b_operand = wgmma_operand(b + (kBK ? k * 32 : k * 2048), Tile::kK * 128);
+          const uint64_t b_operand = Operand::at(b_at + (kBK ? k * 32 : k * 2048) / 16);
 #pragma unroll
           for (int i = 0; i < Tile::kMmaM; ++i) {
-            const int block = group * Tile::kMmaM + i;  // of 64 rows
-            const uint64_t a_operand = wgmma_operand(a + block * 64 * 128 + (kAK ? k * 32 : k * 2048), Tile::kK * 128);
+            const uint64_t a_operand = Operand::at(at + (i * 64 * 128 + (kAK ? k * 32 : k * 2048)) / 16);
             Wgmma<Tile::kN>::template run<T, !kAK, !kBK>(acc[i], a_operand, b_operand, k > 0 || step > 0);
           }
         }

@@ -191,9 +191,8 @@ constexpr int row_blocks() {
 #if defined(AIT_HIP)
   return 1;
 #else
-  if (kItems == detail::kInShared && kGroup <= 512) return 2;
-  if (kGroup <= kWarpSize || kItems <= 0) return 1;
-  constexpr int kThreads = (kItems <= 2 ? 1024 : 768) * (kWhole ? 4 : 3) / 4;
+  if (kGroup <= kWarpSize || kItems <= 0 || kItems > 2) return 1;  // these would spill
+  constexpr int kThreads = kWhole ? 1024 : 768;
   return kGroup < kThreads ? kThreads / kGroup : 1;
 #endif
 }

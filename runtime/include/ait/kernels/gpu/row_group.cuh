@@ -370,7 +370,7 @@ struct Row<F, kGroup, kItemsOf, kVecOf, kCut, kEarlyOf, kRowRank, Pack<Ins...>, 
         visit_live(visit, chunk, i, 0);
       });
     } else if constexpr (kItems == kInShared) {
-#pragma unroll 1
+#pragma unroll 2
       for (Index number = lane; start(number) < length; number += kGroup) {
         const Index i = start(number);
         if (!has(i)) continue;
