@@ -103,5 +103,5 @@ def split_cases() -> dict[str, ConfiguredCase]:
             cases[f"full-mask-{name}"] = made(t, FEW, mask="b x 6 x s x l", causal=causal, heads=6)
             cases[f"window-mask-{name}"] = made(t, [e for e in FEW if e in SEEING], mask="l", causal=causal, window=50)
         cases[f"head-mask-{t}"] = made(t, FEW, mask="3 x s x 1", mask_type="f32")
-    configs = [{"eights": e, "warps": w, "blocks": b} for w, b in ((4, 8), (1, 8), (8, 1), (2, 4)) for e in (1, 2)]
+    configs = [{"eights": e, "warps": w, "blocks": b} for w, b in ((4, 16), (1, 8), (8, 1), (2, 4)) for e in (1, 2)]
     return {name: on_kernel(case, "split", configs[i % len(configs)]) for i, (name, case) in enumerate(cases.items())}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 from pathlib import Path
 
 import pytest
@@ -24,7 +25,7 @@ OTHERS = (Target("cuda", "sm_80"), Target("rocm", "gfx90a"), Target("cpu", "nati
 
 
 def offered(case: Case, target: Target = CUDA) -> set[str]:
-    return {k.provider for k in kernels_for(case.op, target)}
+    return {k.provider for k in kernels_for(case.op, target)} & {"native", "hopper", "split"}
 
 
 def sized(batch: int, heads: int, rows: int, cols: int, depth: int, groups: int = 0, flags: str = "") -> Case:
@@ -100,7 +101,7 @@ def test_tiles() -> None:
             FlashTile.of(config, 128)
 
 
-@pytest.mark.parametrize("config", [{"eights": 3}, {"warps": 3}, {"blocks": 16}])
+@pytest.mark.parametrize("config", [{"eights": 3}, {"warps": 3}, {"blocks": 32}])
 def test_split_configurations(config: dict[str, int]) -> None:
     with pytest.raises(ValueError, match="no split attention has the configuration"):
         on_kernel(made("f16"), "split", config).code(0, CUDA)
@@ -109,6 +110,8 @@ def test_split_configurations(config: dict[str, int]) -> None:
 @pytest.mark.parametrize(
     ("case", "provider"),
     [
+        (sized(1, 12, 128, 128, 64), "hopper"),
+        (sized(32, 12, 128, 128, 64), "hopper"),
         (sized(32, 12, 384, 384, 64), "hopper"),
         (sized(4, 32, 2048, 2048, 128, flags=" causal"), "hopper"),
         (sized(1, 32, 512, 512, 128, 8, " causal"), "hopper"),
@@ -122,12 +125,53 @@ def test_estimates_choose(case: Case, provider: str) -> None:
     assert [kernel.provider.data for kernel in best.way.kernels()] == [provider]
 
 
+@pytest.mark.parametrize(
+    ("case", "groups", "cols"),
+    [
+        (sized(1, 12, 128, 128, 64), 1, 128),
+        (sized(32, 12, 128, 128, 64), 2, 128),
+        (sized(32, 12, 197, 197, 64), 2, 224),
+        (sized(32, 12, 384, 384, 64), 3, 128),
+        (sized(4, 32, 2048, 2048, 128, flags=" causal"), 2, 128),
+    ],
+)
+def test_the_first_tile_is_the_one_that_measured_best(case: Case, groups: int, cols: int) -> None:
+    first = kernel_of("hopper", case.op, CUDA).configs(case.op, CUDA)[0]
+    assert (first["groups"], first["cols"]) == (groups, cols)
+
+
 def test_code_names_the_template() -> None:
     _, code = on_kernel(made("f16", causal=True, window=50, heads=6), "hopper", {"groups": 3}).code(0, CUDA)
     assert "attention_hopper<ait::gpu::FlashTile<64, 3, 128, 2>, true, true>" in code
     assert "(8*d" not in code and ", 6 / 3, 50}" in code
     _, code = on_kernel(made("f16", mask="l"), "split", {"eights": 2}).code(0, CUDA)
-    assert "attention_split<ait::gpu::SplitTile<64, 2, 4>, true, false, false>" in code and ", 8);" in code
+    assert "attention_split<ait::gpu::SplitTile<64, 2, 4>, true, false, false>" in code and ", 16);" in code
+
+
+def longest(instances: int, row_tiles: int, section: int, sms: int = 132) -> int:
+    """What the multiprocessor with the most work does: 10 for each step of a tile of as many rows as columns, and 7."""
+    load = [0] * sms
+    for tile in range(instances * row_tiles):
+        first = tile // (section * row_tiles) * section
+        row_tile = row_tiles - 1 - tile % (section * row_tiles) // min(section, instances - first)
+        turn, block = divmod(tile, sms)
+        load[sms - 1 - block if turn % 2 else block] += 10 * (row_tile + 1) + 7
+    return max(load)
+
+
+def test_sections_are_even(tmp_path: Path) -> None:
+    text = """#include "ait/kernels/attention_section.h"
+extern "C" int section(int row_tiles, int instances, int most) {
+  return ait::even_section({row_tiles, instances, 128, 128, 128 * row_tiles, 128 * row_tiles, most, 132});
+}
+"""
+    library = ctypes.CDLL(str(build_library({"section.cc": text}, Target("cpu", "native"), tmp_path)))
+    for instances, row_tiles, most in ((128, 16, 32), (64, 22, 32), (64, 32, 12), (32, 16, 8)):
+        loads = [longest(instances, row_tiles, section) for section in range(1, most + 1)]
+        assert library.section(row_tiles, instances, most) == 1 + loads.index(min(loads))
+        assert library.section(row_tiles, instances, most) == 1 + loads.index(min(loads))
+    assert library.section(4, 12, 12) == 1  # everything runs at once
+    assert library.section(16, 128, 0) == 1
 
 
 def test_compiles(tmp_path: Path) -> None:

@@ -90,7 +90,11 @@ def test_tiles() -> None:
 def test_constants_are_read_early() -> None:
     case = made("gemm", "rcr", "f16", extras=[("n", "f16"), ("m x n", "f16")], body=BIAS_RESIDUAL)
     swapped = made("gemm", "rcc", "f16", names="mnk")
-    for chosen, constants, flags in ((case, (), "false, false"), (case, (1,), "false, true"), (swapped, (1,), "true, false")):
+    for chosen, constants, flags in (
+        (case, (), "false, false"),
+        (case, (1,), "false, true"),
+        (swapped, (1,), "true, false"),
+    ):
         _, code = on_kernel(chosen, "hopper", {}, constants).code(0, CUDA)
         assert f"), {flags});" in code
     assert "true, true, 1, " in on_kernel(case, "hopper").code(0, CUDA)[1]  # operand 0 is one row for all rows

@@ -20,8 +20,8 @@ LARGEST_HEAD = 256
 SIMT_RATE, CPU_RATE = 8e12, 80e9
 """Operations per second that the kernels reach, for estimates."""
 SMS = 132
-MMA_ROWS, MMA_RATE = 64, 1.7e12
-"""Rows of q of a block on the tensor cores, and operations per second of a multiprocessor with one block or more."""
+MMA_START, MMA_ROWS, MMA_RATE = 2.2e-6, 64, 1.7e12
+"""On the tensor cores: seconds of a launch, rows of q of a block, operations per second of a multiprocessor."""
 
 
 def sizes_of(op: AttentionOp) -> tuple[tuple[Expr, ...], Expr, Expr, Expr]:
@@ -42,6 +42,8 @@ class Problem:
     """Heads of q that share one of k and v."""
     seen: float
     """Columns that a row sees, on average."""
+    causal: bool
+    """Whether some rows see more than others."""
     bytes: int
     """Of all operands and the result."""
     kv_bytes: int
@@ -59,7 +61,8 @@ class Problem:
             seen = min(seen, (1 if op.causal is not None else 2) * op.window.value.data)
         kv_bytes = k.byte_size().evaluate(env) + v.byte_size().evaluate(env)
         group = heads // max(1, k.dims[1].evaluate(env))
-        return Problem(rows, cols, batch * heads, max(1, group), seen, bytes_moved(op, scope), kv_bytes)
+        causal = op.causal is not None and op.window is None
+        return Problem(rows, cols, batch * heads, max(1, group), seen, causal, bytes_moved(op, scope), kv_bytes)
 
 
 def call_arguments(
@@ -156,9 +159,11 @@ class AttentionKernel(Kernel):
         if self.uses_tensor_cores(op, target):
             rounds = -(-(-(-problem.rows // MMA_ROWS) * problem.instances) // SMS)
             compute = rounds * MMA_ROWS * a_row / MMA_RATE
+            start = MMA_START
         else:
+            start = 2 * target.launch_seconds
             compute = problem.instances * problem.rows * a_row / (SIMT_RATE if target.is_gpu else CPU_RATE)
-        return 2 * target.launch_seconds + max(compute, problem.bytes / target.bandwidth)
+        return start + max(compute, problem.bytes / target.bandwidth)
 
     def accepts(self, op: Operation, position: int, strides: Strides, scope: Scope) -> bool:
         is_mask = position == 3 and len(op.operands) == 4

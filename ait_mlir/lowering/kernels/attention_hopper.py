@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import cast
@@ -21,15 +22,15 @@ GROUP_ROWS = 64
 SHARED_LIMIT = 227 * 1024
 
 # As benchmarks/device/attention.py measures them on an H200.
-START_SECONDS = 2.5e-6
-TILE_SECONDS = 0.7e-6
-"""What a tile costs beside its steps: its first product and its last, and the result."""
-STEP_RATE = 2.4e12
-"""Multiply-adds of a multiprocessor per second where two or more groups take turns."""
-ONE_GROUP = 0.55
-"""Of that rate, with one group."""
-SCORE_SECONDS = 0.045e-9
-"""The least time of a score: its exponential and what is around it."""
+START_SECONDS = 1.6e-6
+TILE_SECONDS = {1: 0.8e-6, 2: 1.2e-6, 3: 1.6e-6}
+"""What a tile of so many groups costs beside its steps: its first product and its last, and the result."""
+SCORE_SECONDS = {(64, 1): 0.115e-9, (64, 2): 0.078e-9, (64, 3): 0.062e-9, (128, 1): 0.160e-9, (128, 2): 0.108e-9}
+"""A score of a step, by the columns of a head and the groups."""
+WIDEST_SCORE = 0.110e-9
+"""A score of a step with three groups and 128 columns."""
+BANDWIDTH = 0.95
+"""What tiles reach of the bandwidth that good kernels have."""
 
 
 @dataclass(frozen=True)
@@ -91,16 +92,16 @@ class FlashTile:
 
     def seconds(self, p: Problem) -> float:
         """Estimated seconds of a problem."""
-        tiles = -(-p.rows // self.rows) * p.instances
-        steps = max(1.0, p.seen / self.cols)
-        scores = self.rows * self.cols
-        rate = STEP_RATE * (1.0 if self.groups > 1 else ONE_GROUP)
-        step = max(scores * 2 * self.depth / rate, scores * SCORE_SECONDS / self.groups)
-        return START_SECONDS + -(-tiles // SMS) * (TILE_SECONDS + steps * step)
+        rounds = -(-(-(-p.rows // self.rows) * p.instances) // SMS)
+        steps = math.ceil(p.seen / self.cols)
+        if p.causal:  # half of a tile's last step is hidden; in one round, the longest tile decides
+            steps = (p.seen + (p.cols - p.seen) / rounds) / self.cols + 0.5
+        step = self.rows * self.cols * SCORE_SECONDS.get((self.depth, self.groups), WIDEST_SCORE)
+        return START_SECONDS + rounds * (TILE_SECONDS[self.groups] + max(1.0, steps) * step)
 
 
 TILES = {
-    64: (FlashTile(64, 2, 128, 2), FlashTile(64, 3, 128, 2), FlashTile(64, 1, 128, 2)),
+    64: (FlashTile(64, 2, 128, 2), FlashTile(64, 3, 128, 2), FlashTile(64, 2, 224, 2), FlashTile(64, 1, 128, 2)),
     128: (FlashTile(128, 2, 128, 2), FlashTile(128, 2, 160, 2), FlashTile(128, 1, 128, 2)),
 }
 """By the columns of a head that they have room for."""
@@ -138,7 +139,7 @@ class HopperAttention(AttentionKernel):
     def heuristic(self, op: Operation, target: Target) -> float:
         op = cast(AttentionOp, op)
         problem = Problem.of(op)
-        moving = START_SECONDS + TILE_SECONDS + problem.bytes / target.bandwidth
+        moving = START_SECONDS + TILE_SECONDS[1] + problem.bytes / (BANDWIDTH * target.bandwidth)
         return max(moving, min(t.seconds(problem) for t in TILES[self.depth(op)]))
 
     def accepts(self, op: Operation, position: int, strides: Strides, scope: Scope) -> bool:

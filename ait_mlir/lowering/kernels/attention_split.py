@@ -20,11 +20,13 @@ MOST_ROWS = 64
 """Rows of q above which it is not offered: each 16 of them read k and v again."""
 
 # As benchmarks/device/attention.py measures them on an H200.
-START_SECONDS = 3.0e-6
-BLOCK_RATE = 30e9
+START_SECONDS = 2.8e-6
+BLOCK_RATE = 20e9
 """Bytes of k and v per second that a block reads."""
 SHARED_RATE = 5.5e12
 """Bytes of k and v per second that come from L2, because several tiles of q read them."""
+MOST_BLOCKS = 16
+"""Of a cluster; the kernel takes as many as the card runs at once."""
 
 
 class SplitAttention(AttentionKernel):
@@ -47,16 +49,18 @@ class SplitAttention(AttentionKernel):
         )
 
     def configs(self, op: Operation, target: Target) -> list[dict[str, int]]:
-        problem = Problem.of(cast(AttentionOp, op))
-        eights = 1 if problem.rows * problem.group <= 8 else 2
-        return [{"eights": eights, "warps": warps, "blocks": 8} for warps in (4, 8)]
+        p = Problem.of(cast(AttentionOp, op))
+        eights = 1 if p.rows * p.group <= 8 else 2
+        # Between few instances and many, small blocks fill the card more evenly.
+        order = (4, 8) if 16 <= p.instances // p.group < SMS else (8, 4)
+        return [{"eights": eights, "warps": warps, "blocks": MOST_BLOCKS} for warps in order]
 
     def heuristic(self, op: Operation, target: Target) -> float:
         p = Problem.of(cast(AttentionOp, op))
         tiles = -(-p.rows * p.group // 16)  # of q, each of which reads k and v
-        blocks = min(p.instances // p.group * tiles * 8, 2 * SMS)
-        first = p.kv_bytes / min(target.bandwidth, blocks * BLOCK_RATE)
-        return START_SECONDS + first + (tiles - 1) * p.kv_bytes / SHARED_RATE
+        instances = p.instances // p.group * tiles
+        rate = target.bandwidth if instances >= SMS else min(instances * MOST_BLOCKS, SMS) * BLOCK_RATE
+        return START_SECONDS + p.kv_bytes / rate + (tiles - 1) * p.kv_bytes / SHARED_RATE
 
     def accepts(self, op: Operation, position: int, strides: Strides, scope: Scope) -> bool:
         is_mask = position == 3 and len(op.operands) == 4
@@ -73,12 +77,12 @@ class SplitAttention(AttentionKernel):
     ) -> Emission:
         op = cast(AttentionOp, op)
         eights, warps, blocks = (
-            config.get(key, default) for key, default in (("eights", 1), ("warps", 4), ("blocks", 8))
+            config.get(key, default) for key, default in (("eights", 1), ("warps", 4), ("blocks", MOST_BLOCKS))
         )
-        if eights not in (1, 2) or warps not in (1, 2, 4, 8, 16) or blocks not in (1, 2, 4, 8):
+        if eights not in (1, 2) or warps not in (1, 2, 4, 8, 16) or blocks not in (1, 2, 4, 8, 16):
             raise ValueError(
                 f"no split attention has the configuration {dict(config)}: eights is 1 or 2, warps a power of 2 "
-                "up to 16, blocks one up to 8"
+                "up to 16, blocks one up to 16"
             )
         depth = -(-self.head_size(op, scope_of(op)) // 64) * 64
         found = (op.mask is not None, op.causal is not None, op.window is not None)

@@ -9,6 +9,7 @@
 #define AIT_KERNELS_GPU_ATTENTION_HOPPER_CUH_
 
 #include "ait/gpu/launch.h"
+#include "ait/kernels/attention_section.h"
 #include "ait/kernels/gpu/attention.cuh"
 #include "ait/kernels/gpu/mma.cuh"
 #include "ait/kernels/gpu/tma.cuh"
@@ -355,7 +356,8 @@ __global__ void __launch_bounds__(Tile::kThreads, 1) attention_hopper_kernel(con
           hide(col0);
           rows.weigh(scores, scale, keep);
           hold_registers(scores);
-          barrier_wait(v_full + v_place.stage * 8, v_place.parity);  // has ended; its branch keeps the next wait behind the weights
+          // Has ended; its branch keeps the next wait behind the weights, which hides them. With 64 columns other groups hide them as well.
+          if constexpr (Tile::kDepth == 128) barrier_wait(v_full + v_place.stage * 8, v_place.parity);
           wgmma_wait<0>();
           hold_registers(rows.out);
           release(v_empty + v_place.stage * 8);
@@ -379,9 +381,12 @@ __global__ void __launch_bounds__(Tile::kThreads, 1) attention_hopper_kernel(con
 #endif
 }
 
+/// @brief Of how many heads the k and v may be read by turns and stay in L2: bytes.
+inline constexpr int64_t kShareOfL2 = 32 << 20;
+
 /// @brief Launches `attention_hopper_kernel` on half or bfloat16. Where q, k, v or the result do not start on 16-byte boundaries, the width is
 /// no multiple of 8, or a size is 0, a slow kernel takes over. `depth` and `width` may be at most Tile::kDepth; `scale` is above 0.
-/// @param section heads whose tiles are worked on side by side, longest first; 0: one
+/// @param section heads whose tiles are worked on side by side, longest first; 0: what is even
 template <class Tile, bool kCausal, bool kWindow, class T>
 int32_t attention_hopper(const Context& ctx, const AttentionShape& shape, Heads<const T> q, Heads<const T> k, Heads<const T> v, Heads<T> o,
                          int section = 0) {
@@ -394,7 +399,13 @@ int32_t attention_hopper(const Context& ctx, const AttentionShape& shape, Heads<
     return attention_simt<AttentionSimtTile<Tile::kDepth>, false, kCausal, kWindow>(ctx, shape, q, k, v, o, Mask<T>{});
   }
   args.row_tiles = int(row_tiles), args.tiles = int(row_tiles * instances);
-  if (section > 0) args.section = section;
+  const int sms = multiprocessors();
+  args.section = section > 0 ? section : 1;
+  if (kCausal && !kWindow && section <= 0) {
+    const int64_t most = kShareOfL2 / (shape.cols * (shape.depth + shape.width) * 2) * shape.group;
+    args.section = even_section({args.row_tiles, int(instances), Tile::kRows, Tile::kCols, int(shape.rows), int(shape.cols),
+                                 int(most < instances ? most : instances), sms});
+  }
   args.q_heads = q.head != 0, args.q_batches = q.batch != 0;
   args.k_heads = k.head != 0, args.k_batches = k.batch != 0;
   args.v_heads = v.head != 0, args.v_batches = v.batch != 0;
@@ -404,7 +415,6 @@ int32_t attention_hopper(const Context& ctx, const AttentionShape& shape, Heads<
       tensor_map(&args.k_map, k.data, shape.depth, shape.cols, k.row, kv_heads, k.head, shape.batch, k.batch, Tile::kCols) &&
       tensor_map(&args.v_map, v.data, shape.width, shape.cols, v.row, kv_heads, v.head, shape.batch, v.batch, Tile::kCols);
   if (!mapped) return ctx.fail("attention: the driver does not describe its operands to the copy engine (cuTensorMapEncodeTiled)");
-  const int sms = multiprocessors();
   LaunchConfig config;
   config.grid = dim3(uint32_t(sms < args.tiles ? sms : args.tiles));
   config.block = dim3(Tile::kThreads);

@@ -22,8 +22,7 @@ inline constexpr int kMostBlocks = 16;  ///< of a cluster that shares rows of k 
 /// @tparam kDepth_ columns of q, k, v and the result, rounded up to a multiple of 64
 /// @tparam kEights_ times 8 rows of q
 /// @tparam kWarps_ warps of a block
-/// @tparam kAhead_ steps of a warp that are on their way to L2
-template <int kDepth_, int kEights_, int kWarps_, int kAhead_ = 2>
+template <int kDepth_, int kEights_, int kWarps_>
 struct SplitTile {
   static constexpr int kDepth = kDepth_, kEights = kEights_, kWarps = kWarps_, kRows = 8 * kEights, kThreads = 32 * kWarps;
   static constexpr int kPitch = kDepth + 4;  ///< floats from row to row of a warp's part: the rows of a quad fall in different banks
@@ -32,7 +31,6 @@ struct SplitTile {
   /// Warps that a multiprocessor holds, by their registers, and blocks.
   static constexpr int kWarpsTogether = kEights == 2 ? 8 : (kDepth == 64 ? 16 : 12);
   static constexpr int kBlocksTogether = kWarpsTogether / kWarps > 0 ? kWarpsTogether / kWarps : 1;
-    static constexpr int kAhead = kAhead_;
   static_assert(kDepth % 64 == 0 && (kEights == 1 || kEights == 2) && kSharedBytes <= 227 * 1024);
 };
 
@@ -55,15 +53,6 @@ struct SplitStep {
         const int col = i * 32 + lane % 4 * 8;
         k[i][r] = read_once(data + int64_t(row) * from.row + col, row < rows && col < depth);
       }
-    }
-  }
-  /// Starts bringing 16 rows of k or v into L2.
-  static __device__ __forceinline__ void prefetch(const Heads<const T>& from, const T* data, int row0, int rows) {
-    constexpr int kLines = Tile::kDepth / 64;
-#pragma unroll
-    for (int id = 0; id < 16 * kLines; id += 32) {
-      const int at = id + int(threadIdx.x) % 32, row = row0 + at / kLines;
-      if (at < 16 * kLines && row < rows) prefetch_line(data + int64_t(row) * from.row + at % kLines * 64);
     }
   }
   __device__ __forceinline__ void load_v(const Heads<const T>& from, const T* data, int row0, int rows, int width) {
@@ -104,11 +93,6 @@ __global__ void __launch_bounds__(Tile::kThreads, Tile::kBlocksTogether) attenti
   SplitStep<Tile, T> step;
   step.load_k(args.k, k, row0, end, args.depth);
   step.load_v(args.v, v, row0, end, args.width);
-#pragma unroll
-  for (int i = 1; i <= Tile::kAhead; ++i) {
-    step.prefetch(args.k, k, row0 + i * stride, end);
-    step.prefetch(args.v, v, row0 + i * stride, end);
-  }
   // q has one column of the products for each of its rows: lane / 4 is the column of an operand, 2 (lane % 4) + {0, 1} are those of a result.
   uint4 q[kDepth / 32][kEights];
 #pragma unroll
@@ -148,10 +132,6 @@ __global__ void __launch_bounds__(Tile::kThreads, Tile::kBlocksTogether) attenti
   const float scale = args.scale * kLog2e;
 
   for (; row0 < end; row0 += stride) {
-    if constexpr (Tile::kAhead > 0) {
-      step.prefetch(args.k, k, row0 + (Tile::kAhead + 1) * stride, end);
-      step.prefetch(args.v, v, row0 + (Tile::kAhead + 1) * stride, end);
-    }
     float scores[kEights][4];
 #pragma unroll
     for (int e = 0; e < kEights; ++e) {
@@ -302,6 +282,28 @@ __global__ void __launch_bounds__(Tile::kThreads, Tile::kBlocksTogether) attenti
   if (splits > 1) cluster_barrier();  // the others may still read the part of this block
 }
 
+/// @brief How many clusters of 1, 2, 4 ... blocks of a kernel the current device runs at once; 0 where it does not say.
+struct ClustersTogether {
+  static constexpr int kSizes = 5;
+  int count[kSizes] = {};
+
+  ClustersTogether(const void* kernel, int threads, int shared_bytes) {
+    const bool ready =
+        cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, shared_bytes) == kSuccess &&
+        cudaFuncSetAttribute(kernel, cudaFuncAttributeNonPortableClusterSizeAllowed, 1) == kSuccess;
+    for (int log = 0; ready && log < kSizes; ++log) {
+      cudaLaunchAttribute attribute = {};
+      attribute.id = cudaLaunchAttributeClusterDimension;
+      attribute.val.clusterDim.x = 1u << log, attribute.val.clusterDim.y = 1, attribute.val.clusterDim.z = 1;
+      cudaLaunchConfig_t config = {};
+      config.gridDim = dim3(1u << log), config.blockDim = dim3(uint32_t(threads)), config.dynamicSmemBytes = size_t(shared_bytes);
+      config.attrs = &attribute, config.numAttrs = 1;
+      if (cudaOccupancyMaxActiveClusters(&count[log], kernel, &config) != kSuccess) count[log] = 0;
+    }
+    (void)take_error();
+  }
+};
+
 /// @brief Launches `attention_split_kernel` on half or bfloat16. Where q, k, v or the result do not start on 16-byte boundaries, the width is no
 /// multiple of 8, or a size is 0, a slow kernel takes over. `depth` and `width` may be at most Tile::kDepth.
 /// @param most_blocks of a cluster, which share the rows of k and v of a head: at most `kMostBlocks`
@@ -316,18 +318,19 @@ int32_t attention_split(const Context& ctx, const AttentionShape& shape, Heads<c
     return attention_simt<AttentionSimtTile<Tile::kDepth>, kMasked, kCausal, kWindow>(ctx, shape, q, k, v, o, mask);
   }
   const auto kernel = attention_split_kernel<Tile, kMasked, kCausal, kWindow, T, M>;
-  static const bool wide = cudaFuncSetAttribute(reinterpret_cast<const void*>(kernel), cudaFuncAttributeNonPortableClusterSizeAllowed, 1) == kSuccess;
-  // Twice as many blocks while all of them run at once and every warp has a step.
-  const int64_t steps = (shape.cols + 15) / 16, room = int64_t(multiprocessors()) * Tile::kBlocksTogether;
-  const int most = most_blocks < 8 || wide ? most_blocks : 8;
-  int splits = 1;
-  while (splits * 2 <= most && instances * shape.batch * splits * 2 <= room && steps >= int64_t(splits) * 2 * Tile::kWarps) splits *= 2;
   LaunchConfig config;
-  config.grid = dim3(uint32_t(splits), uint32_t(instances), uint32_t(shape.batch));
   config.block = dim3(Tile::kThreads);
   config.shared_bytes = Tile::kSharedBytes;
-  config.cluster = uint32_t(splits);
   config.dependent = true;
+  // The most blocks that all run at once, while every warp has a step.
+  static const ClustersTogether together(reinterpret_cast<const void*>(kernel), Tile::kThreads, Tile::kSharedBytes);
+  const int64_t steps = (shape.cols + 15) / 16;
+  int splits = 1;
+  for (int log = 1; log < ClustersTogether::kSizes && 1 << log <= most_blocks; ++log) {
+    if (instances * shape.batch <= together.count[log] && steps >= (int64_t(1) << log) * Tile::kWarps) splits = 1 << log;
+  }
+  config.grid = dim3(uint32_t(splits), uint32_t(instances), uint32_t(shape.batch));
+  config.cluster = uint32_t(splits);
   return launch(ctx, config, kernel, args, int(q_tiles));
 }
 

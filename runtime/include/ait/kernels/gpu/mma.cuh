@@ -123,9 +123,6 @@ __device__ __forceinline__ uint4 read_once(const void* from, bool exists) {
   return v;
 }
 
-/// @brief Brings the line of 128 bytes around an address into L2.
-__device__ __forceinline__ void prefetch_line(const void* at) { asm volatile("prefetch.global.L2 [%0];\n" ::"l"(at)); }
-
 /// @brief Transposes an 8 x 8 matrix of 16-bit elements of which lane l holds the elements 2 (l % 4) + {0, 1} of row l / 4.
 __device__ __forceinline__ uint32_t transpose_8x8(uint32_t v) {
   uint32_t t;

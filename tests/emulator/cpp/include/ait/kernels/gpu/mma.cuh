@@ -54,7 +54,6 @@ inline __attribute__((noinline, no_sanitize("thread"))) float2 load_cluster_floa
 }
 
 inline uint4 read_once(const void* from, bool exists) { return exists ? *static_cast<const uint4*>(from) : uint4{0, 0, 0, 0}; }
-inline void prefetch_line(const void*) {}
 inline uint32_t transpose_8x8(uint32_t v) { return emulator::transpose_8x8(v, AIT_EMULATOR_SITE); }
 
 }  // namespace ait::gpu
