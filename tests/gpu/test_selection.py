@@ -32,8 +32,11 @@ def run_and_compare(path: Path, weight: np.ndarray, bias: np.ndarray) -> None:
             y = torch.full((b, 128), float("nan"), dtype=torch.float16, device="cuda")
             for _ in range(3):  # plain, recorded, replayed
                 model.run_with_tensors({"x": torch.from_numpy(x).cuda()}, {"y": y}, graph_mode=True)
-            exact = np.maximum(x.astype(np.float64) @ weight.astype(np.float64).T + bias, 0)
-            assert np.abs(y.cpu().numpy() - exact).max() < 0.02
+            product = x.astype(np.float64) @ weight.astype(np.float64).T
+            exact = np.maximum(product + bias, 0)
+            # where the epilogue is a launch of its own, the product is rounded before it, and the result after it
+            roundings = (np.spacing(np.abs(a).astype(np.float16)).astype(np.float64) for a in (product, exact))
+            assert (np.abs(y.cpu().numpy() - exact) <= 0.51 * sum(roundings) + 1e-4).all()
 
 
 def weights() -> tuple[np.ndarray, np.ndarray]:
