@@ -25,9 +25,10 @@ from ait_mlir.errors import AitError, ToolchainError
 from ait_mlir.ir.parser import parse_text
 from ait_mlir.ir.pipeline import PassError
 from ait_mlir.ir.source import SourceError
+from ait_mlir.lowering.choices import Choice, Way
 from ait_mlir.lowering.kernels import Target, kernels_for
 from ait_mlir.lowering.toolchain import Toolchain, cpp_root, toolchain
-from ait_mlir.passes.select import kernel_attr, needs_kernel
+from ait_mlir.passes.select import needs_kernel
 from ait_mlir.passes.target import make_target
 from ait_mlir.universe import context
 from tests.codegen.corpus import models
@@ -53,7 +54,8 @@ def pin_native(graph: GraphOp, target: Target) -> None:
         if needs_kernel(op):
             native = next((k for k in kernels_for(op, target) if k.provider == "native"), None)
             if native is not None:
-                op.attributes["kernel"] = kernel_attr(native, native.configs(op, target)[0])
+                way = Way.of(None, [(native.provider, native.configs(op, target)[0])])
+                op.attributes["kernel"] = Choice((way,)).attr()
 
 
 def generate(kind: str, arch: str) -> tuple[dict[str, str], list[str], int]:
