@@ -34,7 +34,7 @@ MAX_ALGORITHMS = 16
 
 # Operations per second, and what a call costs beside them, as benchmarks/device/gemm_attention.py measures them.
 LT_RATE = {2: 650e12, 4: 45e12, 8: 45e12}
-LT_ODD_RATE = 220e12
+LT_ODD_RATE = 100e12
 """Where rows start at no 16-byte boundary, which its fast algorithms for elements of 2 bytes need."""
 LT_SECONDS, LT_SECONDS_PER_K = 2.6e-6, 1.4e-9
 SIMT_RATE = {2: 20e12, 4: 20e12, 8: 10e12}
