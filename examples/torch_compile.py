@@ -40,7 +40,7 @@ class Ranker(torch.nn.Module):
 
 def main() -> int:
     parser = argparse.ArgumentParser(description="torch.compile with this compiler as its backend, beside PyTorch.")
-    parser.add_argument("--device", choices=("cpu", "cuda"), help="default: cuda where there is a CUDA device, else cpu")
+    parser.add_argument("--device", choices=("cpu", "cuda"), help="default: cuda where there is one, else cpu")
     args = parser.parse_args()
     device = args.device or ("cuda" if torch.cuda.is_available() else "cpu")
     logging.basicConfig(level=logging.WARNING, format="%(message)s")
