@@ -20,7 +20,7 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-import gemm_attention as base
+import gemm_problem as base
 import torch
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -32,7 +32,7 @@ MAX_CONFIGS = 8
 MAX_ALGORITHMS = 16
 """Of cuBLASLt: its estimates are rough, the tenth was the fastest of some products by a sixth (docs/performance.md)."""
 
-# Operations per second, and what a call costs beside them, as benchmarks/device/gemm_attention.py measures them.
+# Operations per second, and what a call costs beside them, as benchmarks/device/gemm_native.py measures them.
 LT_RATE = {2: 650e12, 4: 45e12, 8: 45e12}
 LT_ODD_RATE = 100e12
 """Where rows start at no 16-byte boundary, which its fast algorithms for elements of 2 bytes need."""
