@@ -165,7 +165,9 @@ def test_the_matrix_unit_may_be_refused() -> None:
     """By the environment, when the process begins."""
     code = "from ait_mlir.runtime.loading import runtime_library; print(runtime_library('cpu').may_use_amx())"
     told = [
-        subprocess.run([sys.executable, "-c", code], env={**os.environ, "AIT_AMX": text}, capture_output=True, text=True)
+        subprocess.run(
+            [sys.executable, "-c", code], env={**os.environ, "AIT_AMX": text}, capture_output=True, text=True
+        )
         for text in ("0", "1")
     ]
     assert [run.returncode for run in told] == [0, 0]

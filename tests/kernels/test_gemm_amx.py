@@ -210,8 +210,14 @@ def with_specials(array: Array, places: list[tuple[int, ...]]) -> Array:
 
 
 SPECIAL: dict[str, Callable[[], tuple[Array, Array]]] = {
-    "rows": lambda: (with_specials(numbers((1, 80, 70)), [(0, 3, 0), (0, 20, 69), (0, 21, 5), (0, 79, 1)]), numbers((70, 130), 1)),
-    "columns": lambda: (numbers((1, 80, 70)), with_specials(numbers((70, 130), 1), [(0, 0), (69, 50), (3, 51), (4, 129)])),
+    "rows": lambda: (
+        with_specials(numbers((1, 80, 70)), [(0, 3, 0), (0, 20, 69), (0, 21, 5), (0, 79, 1)]),
+        numbers((70, 130), 1),
+    ),
+    "columns": lambda: (
+        numbers((1, 80, 70)),
+        with_specials(numbers((70, 130), 1), [(0, 0), (69, 50), (3, 51), (4, 129)]),
+    ),
     "zeros": lambda: (np.zeros((1, 80, 70), np.float32), with_specials(numbers((70, 130), 1), [(0, 0), (69, 50)])),
     "deep": lambda: (with_specials(numbers((1, 40, 1600)), [(0, 3, 0), (0, 20, 1599)]), numbers((1600, 50), 1)),
 }
