@@ -10,12 +10,13 @@ from xdsl.passes import ModulePass
 
 from ait_mlir.dialects.ait.norm import SoftmaxOp
 from ait_mlir.rewrites.attention import ATTENTION
+from ait_mlir.rewrites.attention_heads import HEADS
 from ait_mlir.rewrites.engine.apply import rewrite
 
 
 @dataclass(frozen=True)
 class FuseAttentionPass(ModulePass):
-    """Replace bmm, scale, mask, softmax, bmm by ait.attention."""
+    """Replace bmm, scale, mask, softmax, bmm by ait.attention; let heads of keys that are repeated be shared."""
 
     name = "fuse-attention"
 
@@ -23,3 +24,4 @@ class FuseAttentionPass(ModulePass):
         # Compiling the many variants takes longer than a small graph without attention does as a whole.
         if any(isinstance(inner, SoftmaxOp) for inner in op.walk()):
             rewrite(op, ATTENTION)
+        rewrite(op, HEADS)
