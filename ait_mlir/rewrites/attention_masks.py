@@ -1,7 +1,7 @@
 """Masks of attention as models spell them: scores that are chosen instead of added to, and triangles.
 
-What hides a score is a number far below 0, after which its exponential is 0 whatever the score was. That is not so of an
-infinite score, and a row of which every score is hidden gets other weights. No model means either, but the reference
+What hides a score is a number far below 0, after which its exponential is 0 whatever the score was. That is not so of
+an infinite score, and a row of which every score is hidden gets other weights. No model means either, but the reference
 tells them apart, so the importer applies these patterns, whose measure is PyTorch's own error, and no phase does.
 """
 

@@ -58,7 +58,7 @@ def like(r: Rewriter, op: Operation, root: Operation) -> Operation:
 # ** masks **
 
 HIDING = -1e4
-"""A score that this is added to has no weight beside one that it is not added to: their exponentials are e^10000 apart."""
+"""A score with this added has no weight beside one without: their exponentials are e^10000 apart."""
 
 
 @CONSTRAINTS
@@ -93,9 +93,9 @@ def _is_triangle(rows: SSAValue, columns: SSAValue, attention: AttentionOp, leas
     row, column = counting(rows), counting(columns)
     if row is None or column is None or (row[0], column[0]) != (-2, -1):
         return False
-    scope, s, l = scope_of(attention), tensor_type(attention.q).dims[2], tensor_type(attention.k).dims[2]
-    sizes = scope.equal(tensor_type(rows).dims[-2], s) and scope.equal(tensor_type(columns).dims[-1], l)
-    return sizes and scope.equal(row[1] - column[1] - least, l - s) and scope.le(s, l)
+    scope, high, wide = scope_of(attention), tensor_type(attention.q).dims[2], tensor_type(attention.k).dims[2]
+    sizes = scope.equal(tensor_type(rows).dims[-2], high) and scope.equal(tensor_type(columns).dims[-1], wide)
+    return sizes and scope.equal(row[1] - column[1] - least, wide - high) and scope.le(high, wide)
 
 
 def counting(value: SSAValue) -> tuple[int, Expr] | None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from xdsl.dialects.builtin import BFloat16Type, Float16Type
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
@@ -102,6 +104,11 @@ def append_to_epilogue(r: Rewriter, contraction: ContractionOp, root: Elementwis
 
     The accumulator has the compute type of the operands; the yield is rounded once, to the root's element type.
     """
+    return append(r, contraction, [root])
+
+
+def append(r: Rewriter, contraction: ContractionOp, joining: Sequence[ElementwiseOp]) -> Operation:
+    """The contraction with these operations at the end of its epilogue, in order; it yields the last."""
     accumulator = contraction.results[0]
     extras = list(contraction.operands[2:])
     region = take_region(contraction)
@@ -115,10 +122,10 @@ def append_to_epilogue(r: Rewriter, contraction: ContractionOp, root: Elementwis
         region.add_block(block)
         grower = RegionGrower(block, extras, first_argument=1)
         grower.scalars[accumulator] = block.args[0]
-    grower.finish([grower.compute(root)])
-    # The old contraction stays until its only user, the root, is gone; then it is dead.
+    grower.finish([[grower.compute(op) for op in joining][-1]])
+    # The old contraction stays until its only users, which join, are gone; then it is dead.
     contraction.add_region(Region())
-    result = root.results[0].type
+    result = joining[-1].results[0].type
     assert isinstance(result, TensorType)
     operands = [*contraction.operands[:2], *grower.operands]
     return r.create(type(contraction), operands, [result], contraction.properties | contraction.attributes, [region])
