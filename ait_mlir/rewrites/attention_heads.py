@@ -16,11 +16,11 @@ def repeated(p: PatternBuilder, x: SSAValue) -> SSAValue:
     return merged
 
 
-@pattern()
-def shared_heads(p: PatternBuilder) -> None:
+@pattern(over=("no_mask", "mask"))
+def shared_heads(p: PatternBuilder, mask: str) -> None:
     """attention(q, repeated(k), repeated(v)) = attention(q, k, v): neighbouring heads of q share one of k and v"""
     q, k, v = p.values(3)
-    root = p.op("ait.attention", [q, repeated(p, k), repeated(p, v), p.rest()])
+    root = p.op("ait.attention", [q, repeated(p, k), repeated(p, v), *([p.value()] if mask == "mask" else [])])
     p.require("same_rows", k, v)
     p.require("no_attribute", root, "kernel")
     p.replace(root, "attention_to", root, k, v)

@@ -32,7 +32,7 @@ def join_epilogue(p: PatternBuilder, arity: int, position: int) -> None:
 
 @pattern()
 def join_epilogue_together(p: PatternBuilder) -> None:
-    """Where one operation reads a contraction twice by different ways, all on the ways join at once: x * sigmoid(c * x)"""
+    """What reads a contraction twice, by different ways, joins at once with all on the ways: x * sigmoid(c * x)"""
     root = p.op(trait="Elementwise")
     p.require("ends_group", root, MAX_OPERANDS)
     p.apply(root, "append_group_to_epilogue", root, MAX_OPERANDS)

@@ -5,6 +5,7 @@
 
 #include <string>
 
+#include "ait/amx_service.h"
 #include "ait/attention_service.h"
 #include "ait/gemm_service.h"
 #include "ait/model_abi.h"
@@ -14,7 +15,7 @@ namespace ait::runtime {
 /// @brief The C table that the model library calls back, for one run.
 class Services {
  public:
-  Services() : table_{AIT_SERVICES_VERSION, this, &Services::gemm, &Services::fail, &Services::attention} {}
+  Services() : table_{AIT_SERVICES_VERSION, this, &Services::gemm, &Services::fail, &Services::attention, may_use_amx()} {}
   Services(const Services&) = delete;
   Services& operator=(const Services&) = delete;
 
