@@ -65,7 +65,7 @@ def like(r: Rewriter, op: Operation, root: Operation) -> Operation:
 # ** masks **
 
 HIDING = -9e3
-"""A score with this added has no weight beside one without: their exponentials are e^9000 apart. bf16 has -9984 for -1e4."""
+"""A score with this added has no weight beside one without: by a factor of e^9000. (bf16 has -9984 for -1e4.)"""
 
 
 @CONSTRAINTS
