@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import functools
 import hashlib
+import itertools
 import json
 import math
 import sys
@@ -32,6 +33,8 @@ from ait_mlir.passes.timings import METHOD, Record, Setting, Shipped, TimingCach
 CLOSE = 1.3
 """Where a range ends is looked for among candidates that are within this ratio of the best on one side of it."""
 BISECTIONS = 3
+NAMED, NAMED_CUT = 16, 6
+"""Algorithms of a library to time for an op, when it runs the whole op, and when the op is cut."""
 
 Known = dict[Point, dict[Way, Times | None]]
 """Times by point and way; None for a way that cannot run."""
@@ -106,6 +109,11 @@ class Selector:
     strategies: Sequence[str] = ("hints",)
     log: list[str] = field(default_factory=list[str])
 
+    def close(self) -> None:
+        """Give back what measuring holds."""
+        if self.meter is not None:
+            self.meter.close()
+
     def choose(self, tasks: Sequence[Task]) -> list[Choice | None]:
         """A choice for each task; None where nothing is known and nothing can be measured."""
         if self.meter is None:
@@ -120,7 +128,7 @@ class Selector:
                 (tasks[i], c.way)
                 for i, offer, times in zip(left, offers, known, strict=True)
                 for c in offer
-                if len(offer) > 1 and any(c.way not in at for at in times.values())
+                if len(offer) > 1 and any(self._is_open(tasks[i], p, c.way, at) for p, at in times.items())
             ]
             if wanted:
                 self.meter.build(wanted)
@@ -135,11 +143,7 @@ class Selector:
         """By the times that come with the package: at all points in range for a task with dims, else at its numbers."""
         if self.shipped is None:
             return None
-        records = [
-            r
-            for r in self.shipped.by_op.get(task.text, [])
-            if all(d.lo <= n <= d.hi for d, n in zip(task.scope.dims, r.point, strict=True))
-        ]
+        records = [r for r in self.shipped.by_op.get(task.text, []) if _in_range(task, r.point)]
         measured = [Measured(self._place(task, r.point), {w: t for w, (t, _) in r.times.items()}) for r in records]
         if not measured:
             for point in points_of(task.scope, self.strategies):
@@ -153,7 +157,10 @@ class Selector:
         assert self.meter is not None
         if len(offer) <= 1:
             return Choice((offer[0].way,)) if offer else None
-        ways = [c.way for c in offer]
+        ways = self._named(task, list(known), offer)
+        known |= self._known_elsewhere(task, ways, known)
+        for point, times in known.items():
+            times |= self._known_at(task, point, [w for w in ways if w not in times])
         for point, times in known.items():
             self._time(task, point, [w for w in ways if w not in times], times)
         choice = self._choose(task, self._measured(task, known), ways)
@@ -168,11 +175,70 @@ class Selector:
         self._report(task, choice, known)
         return choice
 
+    def _known_elsewhere(self, task: Task, ways: Sequence[Way], known: Known) -> Known:
+        """Other points in range at which the package knows all ways: without a card they would count, too."""
+        if self.shipped is None or self.shipped.setting != self.setting:
+            return {}
+        found: Known = {}
+        for record in self.shipped.by_op.get(task.text, []):
+            if record.point not in known and _in_range(task, record.point) and all(w in record.times for w in ways):
+                times = self._known_at(task, record.point, ways)
+                if len(times) == len(ways):
+                    found[record.point] = times
+        return found
+
+    def _is_open(self, task: Task, point: Point, way: Way, times: Mapping[Way, Times | None]) -> bool:
+        """Whether the way has to be run at a point: for its time, or to ask its library what it has."""
+        return way not in times or (way.asks_a_library and self._listed_before(task, point, way) is None)
+
+    def _named(self, task: Task, points: Sequence[Point], offer: Sequence[Candidate]) -> list[Way]:
+        """The ways to time; after one that leaves the algorithm to a library those that name one, of all points."""
+        ways: list[Way] = []
+        for way in (c.way for c in offer):
+            ways.append(way)
+            if way.asks_a_library:
+                lists = [self._listed(task, point, way) for point in points]
+                turns = [a for row in itertools.zip_longest(*lists) for a in row if a is not None]
+                found = list(dict.fromkeys(turns))[: NAMED if way.cut is None else NAMED_CUT]
+                ways += [way.naming(algorithm) for algorithm in found]
+        return ways
+
+    def _listed(self, task: Task, point: Point, way: Way) -> list[tuple[int, ...]]:
+        """The algorithms that a library has for the way at a point, its best estimate first."""
+        assert self.meter is not None
+        found = self._listed_before(task, point, way)
+        if found is None:
+            found = self.meter.algorithms(task, point, way)
+            if self.cache is not None:
+                self.cache.keep_choice(self._list_key(task, point, way), json.dumps(found))
+        return found
+
+    def _listed_before(self, task: Task, point: Point, way: Way) -> list[tuple[int, ...]] | None:
+        """What cache or package know of the algorithms at a point; None where the library must be asked."""
+        text = None if self.cache is None else self.cache.choice(self._list_key(task, point, way))
+        if text is not None:
+            return [tuple(parts) for parts in json.loads(text)]
+        record = self._shipped_record(task, point)
+        key = None if record is None else self._key(task, point, way)
+        if record is None or key is None or way not in record.times or record.times[way][1] != key.source[:16]:
+            return None
+        return [w.algorithm for w in record.times if w.algorithm and w.naming(()) == way]
+
+    def _list_key(self, task: Task, point: Point, way: Way) -> str:
+        key = self._key(task, point, way)
+        return "" if key is None else f"algorithms {key.digest()}"
+
+    def _shipped_record(self, task: Task, point: Point) -> Record | None:
+        if self.shipped is None or self.shipped.setting != self.setting:
+            return None
+        return next((r for r in self.shipped.by_op.get(task.text, []) if r.point == point), None)
+
     def _time(self, task: Task, point: Point, ways: Sequence[Way], times: dict[Way, Times | None]) -> None:
         """Measure the ways that are not known, and keep the times."""
         assert self.meter is not None
         if not ways:
             return
+        self.meter.build([(task, way) for way in ways])  # what is not built yet
         estimate = _estimate(task, point, ways, self.target)
         found = self.meter.race(task, point, ways, estimate)
         for way in ways:
@@ -188,10 +254,9 @@ class Selector:
         """What cache and package know of the ways at a point, for this code and this setting."""
         keys = {key: way for way in ways if (key := self._key(task, point, way)) is not None}
         times: dict[Way, Times | None] = {}
-        if self.shipped is not None and self.shipped.setting == self.setting:
-            record = next((r for r in self.shipped.by_op.get(task.text, []) if r.point == point), None)
+        if (record := self._shipped_record(task, point)) is not None:
             for key, way in keys.items():
-                if record is not None and way in record.times and record.times[way][1] == key.source[:16]:
+                if way in record.times and record.times[way][1] == key.source[:16]:
                     times[way] = record.times[way][0]
         if self.cache is not None:
             times |= {keys[key]: t for key, t in self.cache.times(keys).items()}
@@ -219,14 +284,10 @@ class Selector:
 
     # ** both **
 
-    def _choose(self, task: Task, measured: Sequence[Measured], order: Sequence[Way] | None) -> Choice | None:
-        if order is None:  # the ways of shipped times, the fastest first
-            total: dict[Way, float] = {}
-            for m in measured:
-                for way, t in m.times.items():
-                    total[way] = total.get(way, 0.0) + t.seconds
-            order = [w for w in sorted(total, key=lambda w: (total[w], w.text)) if self._can_be_trusted(task, w)]
-        fitting = set(order)
+    def _choose(self, task: Task, measured: Sequence[Measured], ways: Sequence[Way] | None) -> Choice | None:
+        """The choice among `ways`; None: among all that ship."""
+        fitting = set(ways or (w for m in measured for w in m.times if self._can_be_trusted(task, w)))
+        order = sorted(fitting, key=_preference)
         places: dict[int, list[Measured]] = {}
         for m in measured:
             places.setdefault(m.at, []).append(m)
@@ -293,6 +354,15 @@ def _estimate(task: Task, point: Point, ways: Sequence[Way], target: Target) -> 
 
     found = list(candidates(task.at(point), target))
     return best_by_estimate(found).estimate if found else 1e-5
+
+
+def _in_range(task: Task, point: Point) -> bool:
+    return all(d.lo <= n <= d.hi for d, n in zip(task.scope.dims, point, strict=True))
+
+
+def _preference(way: Way) -> tuple[int, bool, bool, str]:
+    """Which of equal ways comes first, with a card and without: few launches, kernels of our own, no name."""
+    return len(way.steps), way.asks_a_library, bool(way.algorithm), way.text
 
 
 def _is_close(way: Way, times: Mapping[Way, Times | None]) -> bool:

@@ -14,6 +14,7 @@ from ait_mlir.lowering.choices import Choice, Way
 from ait_mlir.lowering.kernels import Target
 from ait_mlir.passes.candidates import MAX_POINTS, candidates, points_of, worth_timing
 from ait_mlir.passes.measure import Selector, static_digest
+from ait_mlir.passes.ranges import Times
 from ait_mlir.passes.tasks import Task
 from ait_mlir.passes.timings import Record, Shipped, TimingCache, digest_of
 from ait_mlir.universe import context
@@ -49,6 +50,17 @@ def selector(tmp_path: Path | None, formula: Formula = crossing, **fields: objec
     meter = FakeMeter(formula, noise=0.005)
     cache = None if tmp_path is None else TimingCache(tmp_path / "t.sqlite3")
     return Selector(H200, SETTING, cache, None, meter), meter
+
+
+class ForgetsChoices(TimingCache):
+    """Another cache without what was chosen; times and lists of algorithms are there."""
+
+    def __init__(self, other: TimingCache | None) -> None:
+        assert other is not None
+        super().__init__(other.path)
+
+    def choice(self, key: str) -> str | None:
+        return super().choice(key) if key.startswith("algorithms ") else None
 
 
 def only(found: list[Choice | None]) -> Choice:
@@ -118,6 +130,53 @@ def test_a_way_that_cannot_run_is_left_out(tmp_path: Path):
     choosing, meter = selector(tmp_path, formula)
     choosing.choose([with_library()])
     assert not meter.raced
+
+
+ALGORITHMS = {1: [(66, 1), (66, 2)], 32: [(66, 3), (66, 1)]}
+
+
+def by_algorithm(way: Way, dims: dict[str, int]) -> float | None:
+    """The third algorithm of the library is the best of all above a batch of 6, and worse than its own choice below."""
+    if way.cut is not None or provider_of(way) != "cublaslt":
+        return 50e-6
+    tile = way.algorithm[1] if way.algorithm else 0
+    factor = 1.0 if tile != 3 else 0.8 if dims["batch"] > 6 else 1.2
+    return (12e-6 + dims["batch"] * 1e-6) * factor
+
+
+def test_algorithms_of_a_library_are_timed_by_name(tmp_path: Path):
+    choosing, meter = selector(tmp_path, by_algorithm)
+    meter.library = lambda point: ALGORITHMS[point[0]]
+    choice = only(choosing.choose([with_library()]))
+    assert [w.algorithm[:2] for w in choice.ways] == [(), (66, 3)]
+    timed = {w.algorithm[:2] for p, ways in meter.raced for w in ways if w.cut is None and w.asks_a_library}
+    assert timed == {(), (66, 1), (66, 2), (66, 3)}
+    listed = meter.listed
+    assert listed > 0
+    choosing, meter = selector(tmp_path, by_algorithm)
+    meter.library = lambda point: pytest.fail("asked again")
+    choosing.cache = ForgetsChoices(choosing.cache)
+    assert only(choosing.choose([with_library()])) == choice
+    assert not meter.raced and not meter.built
+
+
+def test_what_was_measured_chooses_the_same_where_it_ships(tmp_path: Path):
+    choosing, meter = selector(tmp_path, by_algorithm)
+    meter.library = lambda point: ALGORITHMS[point[0]]
+    measured = only(choosing.choose([with_library()]))
+    task = with_library()
+    rows: dict[tuple[int, ...], dict[Way, tuple[Times, str]]] = {}
+    for (op, point), way, times, source in TimingCache(tmp_path / "t.sqlite3").known():
+        assert op == task.text
+        rows.setdefault(point, {})[way] = times, source[:16]
+    records = tuple(Record(task.text, p, digest_of(task.static_text(p)), ways) for p, ways in rows.items())
+    shipped = Shipped("sm_90a", SETTING, records)
+    assert Selector(H200, SETTING, None, shipped).choose([with_library()]) == [measured]
+    choosing, meter = selector(None, by_algorithm)
+    choosing.shipped = shipped
+    meter.library = lambda point: pytest.fail("asked for its algorithms")
+    assert choosing.choose([with_library()]) == [measured]
+    assert not meter.raced and not meter.built
 
 
 def test_nothing_can_run():
