@@ -25,6 +25,7 @@ from ait_mlir.lowering.choices import Choice, Way, packs, steps_of
 from ait_mlir.lowering.kernels import Target
 from ait_mlir.lowering.toolchain import cpp_root, detect_cuda_arch, toolchain
 from ait_mlir.passes.candidates import Candidate, points_of, worth_timing
+from ait_mlir.passes.matching import Binding, axis_of_text, bound_axis, match, within
 from ait_mlir.passes.meter import DeviceMeter, Meter
 from ait_mlir.passes.ranges import Measured, Times, axis_of, choose
 from ait_mlir.passes.tasks import Point, Task, substituted
@@ -140,16 +141,33 @@ class Selector:
     # ** without a card **
 
     def _from_shipped(self, task: Task) -> Choice | None:
-        """By the times that come with the package: at all points in range for a task with dims, else at its numbers."""
+        """By the times that come with the package, for this task or one of which it is a case."""
         if self.shipped is None:
             return None
-        records = [r for r in self.shipped.by_op.get(task.text, []) if _in_range(task, r.point)]
-        measured = [Measured(self._place(task, r.point), {w: t for w, (t, _) in r.times.items()}) for r in records]
-        if not measured:
-            for point in points_of(task.scope, self.strategies):
-                if (record := self.shipped.by_static.get(digest_of(task.static_text(point)))) is not None:
-                    measured.append(Measured(self._place(task, point), {w: t for w, (t, _) in record.times.items()}))
-        return self._choose(task, measured, None)
+        names = {f"d{i}": d.name for i, d in enumerate(task.scope.dims)}
+        for text in sorted(self.shipped.by_op, key=lambda text: (text != task.text, text)):
+            if (binding := match(text, task.text)) is not None:
+                axis = bound_axis(text, binding, names)
+                choice = self._choose(task, self._measured_elsewhere(task, text, binding, names), None, axis)
+                if choice is not None:
+                    return within(choice, *task.scope.bounds(axis))
+        points = [(p, self.shipped.by_static.get(digest_of(task.static_text(p)))) for p in points_of(task.scope)]
+        found = [Measured(self._place(task, p), {w: t for w, (t, _) in r.times.items()}) for p, r in points if r]
+        return self._choose(task, found, None)
+
+    def _measured_elsewhere(self, task: Task, text: str, binding: Binding, names: Mapping[str, str]) -> list[Measured]:
+        """What ships of a text that a task is a case of; where a dim is a number here, at that number if known."""
+        assert self.shipped is not None
+        records = self.shipped.by_op[text]
+        for i, value in enumerate(binding):
+            if isinstance(value, int):
+                records = [r for r in records if r.point[i] == value] or records
+            else:
+                dim = task.scope[names[value]]
+                records = [r for r in records if dim.lo <= r.point[i] <= dim.hi]
+        axis = axis_of_text(text)
+        places = [axis.evaluate({f"d{i}": n for i, n in enumerate(r.point)}) for r in records]
+        return [Measured(at, {w: t for w, (t, _) in r.times.items()}) for at, r in zip(places, records, strict=True)]
 
     # ** with a card **
 
@@ -284,8 +302,11 @@ class Selector:
 
     # ** both **
 
-    def _choose(self, task: Task, measured: Sequence[Measured], ways: Sequence[Way] | None) -> Choice | None:
-        """The choice among `ways`; None: among all that ship."""
+    def _choose(
+        self, task: Task, measured: Sequence[Measured], ways: Sequence[Way] | None, axis: Expr | None = None
+    ) -> Choice | None:
+        """The choice among `ways`; None: among all that ship. Places are on `axis`, the task's own if it is None."""
+        axis = axis_for(task) if axis is None else axis
         fitting = set(ways or (w for m in measured for w in m.times if self._can_be_trusted(task, w)))
         order = sorted(fitting, key=_preference)
         places: dict[int, list[Measured]] = {}
@@ -293,9 +314,9 @@ class Selector:
             places.setdefault(m.at, []).append(m)
         merged = [Measured(at, _merged([m.times for m in same], fitting)) for at, same in places.items()]
         places_with_times = [m for m in merged if m.times]
-        choice = choose(places_with_times, order, axis_for(task))
+        choice = choose(places_with_times, order, axis)
         if choice is not None and len(choice.ways) > 1 and any(self._packs(task, w) for w in choice.ways):
-            return choose(places_with_times, order, axis_for(task), switch=math.inf)
+            return choose(places_with_times, order, axis, switch=math.inf)
         return choice
 
     def _packs(self, task: Task, way: Way) -> bool:

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from ait_mlir.dims import Scope
+from ait_mlir.dims import Scope, sym
 from ait_mlir.errors import AitError
 from ait_mlir.ir.pipeline import parse_passes, run_passes
 from ait_mlir.lowering.choices import Choice, Way
 from ait_mlir.lowering.kernels import Target
 from ait_mlir.passes.candidates import MAX_POINTS, candidates, points_of, worth_timing
+from ait_mlir.passes.matching import bound_axis, match, within
 from ait_mlir.passes.measure import Selector, static_digest
 from ait_mlir.passes.ranges import Times
 from ait_mlir.passes.tasks import Task
@@ -210,6 +212,66 @@ def test_shipped_times_choose_for_a_fixed_size():
     assert task.scope.dims == ()
     choice = only(Selector(H200, SETTING, None, shipped).choose([task]))
     assert [provider_of(w) for w in choice.ways] == ["cublaslt"]
+
+
+@pytest.mark.parametrize(
+    ("batch", "seq", "provider"), [("3", "128", "hopper"), ("3", "7", "hopper"), ("24", "128", "cublaslt")]
+)
+def test_shipped_times_choose_for_a_size_between(batch: str, seq: str, provider: str):
+    shipped = shipped_of(with_library(), [(1,), (32,)])
+    text = GEMM.format(lead=f"{batch} x {seq}", hints="").replace("gelu", "relu")
+    (choice,) = Selector(H200, SETTING, None, shipped).choose(tasks_of(text))
+    if seq != "128":
+        assert choice is None  # 128 is a number in what was timed
+    else:
+        assert choice is not None and [provider_of(w) for w in choice.ways] == [provider] and choice.axis is None
+
+
+def test_shipped_times_of_two_dims_choose_where_one_is_a_number():
+    (timed,) = tasks_of(GEMM.format(lead="batch x seq", hints="").replace("gelu", "relu"))
+    offer = worth_timing(timed, [(1, 128), (32, 128)], H200)
+    records: list[Record] = []
+    for point in ((1, 128), (32, 128), (1, 64), (32, 64)):
+        slow = 10.0 if point[1] == 64 else 1.0  # of the tiles that are best at 128
+        times = FakeMeter(lambda w, d, s=slow: (crossing(w, d) or 0) * (s if provider_of(w) == "hopper" else 1)).race(
+            timed, point, [c.way for c in offer], 1e-6
+        )
+        rows = {w: (t, "") for w, t in times.items()}
+        records.append(Record(timed.text, point, digest_of(timed.static_text(point)), rows))
+    choosing = Selector(H200, SETTING, None, Shipped("sm_90a", SETTING, tuple(records)))
+
+    def chosen(lead: str) -> Choice:
+        return only(choosing.choose(tasks_of(GEMM.format(lead=lead, hints="").replace("gelu", "relu"))))
+
+    choice = chosen("batch x 128")
+    assert [provider_of(w) for w in choice.ways] == ["hopper", "cublaslt"] and str(choice.axis) == "128*batch"
+    assert choice.upto[0] == math.isqrt(128 * 4096)
+    assert [provider_of(w) for w in chosen("batch x 64").ways] == ["cublaslt"]
+    assert [provider_of(w) for w in chosen("2 x 128").ways] == ["hopper"] and chosen("2 x 128").axis is None
+    assert [provider_of(w) for w in chosen("2 x 64").ways] == ["cublaslt"]
+    few = GEMM.format(lead="batch x 128", hints="").replace("gelu", "relu").replace("1 to 64", "1 to 4")
+    assert [provider_of(w) for w in only(choosing.choose(tasks_of(few))).ways] == ["hopper"]
+
+
+def test_what_a_task_is_a_case_of():
+    timed = '!ait.tensor<d0 x d1 x 768> !ait.tensor<d0 x 12 x d1 x d1> ait.output "y0" %1 : !ait.tensor<d0 x d1 x 768 x f16>'
+    assert match(timed, timed) == ("d0", "d1")
+    assert match(timed, timed.replace("d0", "8")) == (8, "d1")
+    assert match(timed, timed.replace("d0", "8").replace("d1", "d0")) == (8, "d0")
+    assert match(timed, timed.replace("d0", "8", 1)) is None
+    assert match(timed, timed.replace("768", "769")) is None
+    assert match(timed, timed.replace("d1", "(d1 + 1)")) is None
+    assert str(bound_axis(timed, (8, "d0"), {"d0": "seq"})) == "8*seq"
+    assert bound_axis(timed, (8, 4), {}).as_int() == 32
+
+
+def test_the_part_of_a_choice_that_can_be_reached():
+    a, b, c = (Way.of(None, [("native", {"tile": n})]) for n in (1, 2, 3))
+    choice = Choice((a, b, c), (10, 20), sym("n"))
+    assert within(choice, 1, 100) == choice and within(choice, 10, 21) == choice
+    assert within(choice, 11, 20) == Choice((b,)) and within(choice, 5, 5) == Choice((a,))
+    assert within(choice, 21, 22) == Choice((c,)) and within(choice, 15, 40) == Choice((b, c), (20,), sym("n"))
+    assert within(Choice((a,)), 1, 2) == Choice((a,))
 
 
 def test_shipped_times_out_of_range_do_not_count():
