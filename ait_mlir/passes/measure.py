@@ -25,20 +25,18 @@ from ait_mlir.lowering.choices import Choice, Way, packs, steps_of
 from ait_mlir.lowering.kernels import Target
 from ait_mlir.lowering.toolchain import cpp_root, detect_cuda_arch, toolchain
 from ait_mlir.passes.candidates import Candidate, points_of, worth_timing
+from ait_mlir.passes.knowledge import Algorithm, Knowledge, Known
 from ait_mlir.passes.matching import Binding, axis_of_text, bound_axis, match, within
 from ait_mlir.passes.meter import DeviceMeter, Meter
 from ait_mlir.passes.ranges import Measured, Times, axis_of, choose
 from ait_mlir.passes.tasks import Point, Task, substituted
-from ait_mlir.passes.timings import METHOD, Record, Setting, Shipped, TimingCache, TimingKey, digest_of, shipped_for
+from ait_mlir.passes.timings import METHOD, Record, Setting, Shipped, TimingCache, digest_of, shipped_for
 
 CLOSE = 1.3
 """Where a range ends is looked for among candidates that are within this ratio of the best on one side of it."""
 BISECTIONS = 3
 NAMED, NAMED_CUT = 16, 6
 """Algorithms of a library to time for an op, when it runs the whole op, and when the op is cut."""
-
-Known = dict[Point, dict[Way, Times | None]]
-"""Times by point and way; None for a way that cannot run."""
 
 
 def require_device(target: Target) -> None:
@@ -124,7 +122,10 @@ class Selector:
         if left:
             points = [points_of(tasks[i].scope, self.strategies) for i in left]
             offers = [worth_timing(tasks[i], p, self.target) for i, p in zip(left, points, strict=True)]
-            known = [self._known(tasks[i], p, o) for i, p, o in zip(left, points, offers, strict=True)]
+            known: list[Known] = [
+                {p: self.knowledge.at(tasks[i], p, [c.way for c in offer]) for p in ps}
+                for i, ps, offer in zip(left, points, offers, strict=True)
+            ]
             wanted = [
                 (tasks[i], c.way)
                 for i, offer, times in zip(left, offers, known, strict=True)
@@ -137,6 +138,12 @@ class Selector:
                 found[i] = self._measure(tasks[i], offer, times)
                 self._remember(tasks[i], found[i])
         return found
+
+    @property
+    def knowledge(self) -> Knowledge:
+        """What is known for the code that the meter times."""
+        assert self.meter is not None
+        return Knowledge(self.setting, self.cache, self.shipped, self.meter.source)
 
     # ** without a card **
 
@@ -176,9 +183,9 @@ class Selector:
         if len(offer) <= 1:
             return Choice((offer[0].way,)) if offer else None
         ways = self._named(task, list(known), offer)
-        known |= self._known_elsewhere(task, ways, known)
+        known |= self.knowledge.elsewhere(task, ways, known)
         for point, times in known.items():
-            times |= self._known_at(task, point, [w for w in ways if w not in times])
+            times |= self.knowledge.at(task, point, [w for w in ways if w not in times])
         for point, times in known.items():
             self._time(task, point, [w for w in ways if w not in times], times)
         choice = self._choose(task, self._measured(task, known), ways)
@@ -187,27 +194,15 @@ class Selector:
             if middle is None:
                 break
             close = [w for w in ways if any(_is_close(w, times) for times in known.values())]
-            known[middle] = self._known_at(task, middle, close)
+            known[middle] = self.knowledge.at(task, middle, close)
             self._time(task, middle, [w for w in close if w not in known[middle]], known[middle])
             choice = self._choose(task, self._measured(task, known), ways)
         self._report(task, choice, known)
         return choice
 
-    def _known_elsewhere(self, task: Task, ways: Sequence[Way], known: Known) -> Known:
-        """Other points in range at which the package knows all ways: without a card they would count, too."""
-        if self.shipped is None or self.shipped.setting != self.setting:
-            return {}
-        found: Known = {}
-        for record in self.shipped.by_op.get(task.text, []):
-            if record.point not in known and _in_range(task, record.point) and all(w in record.times for w in ways):
-                times = self._known_at(task, record.point, ways)
-                if len(times) == len(ways):
-                    found[record.point] = times
-        return found
-
     def _is_open(self, task: Task, point: Point, way: Way, times: Mapping[Way, Times | None]) -> bool:
         """Whether the way has to be run at a point: for its time, or to ask its library what it has."""
-        return way not in times or (way.asks_a_library and self._listed_before(task, point, way) is None)
+        return way not in times or (way.asks_a_library and self.knowledge.algorithms(task, point, way) is None)
 
     def _named(self, task: Task, points: Sequence[Point], offer: Sequence[Candidate]) -> list[Way]:
         """The ways to time; after one that leaves the algorithm to a library those that name one, of all points."""
@@ -221,35 +216,14 @@ class Selector:
                 ways += [way.naming(algorithm) for algorithm in found]
         return ways
 
-    def _listed(self, task: Task, point: Point, way: Way) -> list[tuple[int, ...]]:
+    def _listed(self, task: Task, point: Point, way: Way) -> list[Algorithm]:
         """The algorithms that a library has for the way at a point, its best estimate first."""
         assert self.meter is not None
-        found = self._listed_before(task, point, way)
+        found = self.knowledge.algorithms(task, point, way)
         if found is None:
             found = self.meter.algorithms(task, point, way)
-            if self.cache is not None:
-                self.cache.keep_choice(self._list_key(task, point, way), json.dumps(found))
+            self.knowledge.keep_algorithms(task, point, way, found)
         return found
-
-    def _listed_before(self, task: Task, point: Point, way: Way) -> list[tuple[int, ...]] | None:
-        """What cache or package know of the algorithms at a point; None where the library must be asked."""
-        text = None if self.cache is None else self.cache.choice(self._list_key(task, point, way))
-        if text is not None:
-            return [tuple(parts) for parts in json.loads(text)]
-        record = self._shipped_record(task, point)
-        key = None if record is None else self._key(task, point, way)
-        if record is None or key is None or way not in record.times or record.times[way][1] != key.source[:16]:
-            return None
-        return [w.algorithm for w in record.times if w.algorithm and w.naming(()) == way]
-
-    def _list_key(self, task: Task, point: Point, way: Way) -> str:
-        key = self._key(task, point, way)
-        return "" if key is None else f"algorithms {key.digest()}"
-
-    def _shipped_record(self, task: Task, point: Point) -> Record | None:
-        if self.shipped is None or self.shipped.setting != self.setting:
-            return None
-        return next((r for r in self.shipped.by_op.get(task.text, []) if r.point == point), None)
 
     def _time(self, task: Task, point: Point, ways: Sequence[Way], times: dict[Way, Times | None]) -> None:
         """Measure the ways that are not known, and keep the times."""
@@ -259,33 +233,9 @@ class Selector:
         self.meter.build([(task, way) for way in ways])  # what is not built yet
         estimate = _estimate(task, point, ways, self.target)
         found = self.meter.race(task, point, ways, estimate)
-        for way in ways:
-            times[way] = found.get(way)
-        if self.cache is not None:
-            rows = {key: times[way] for way in ways if (key := self._key(task, point, way)) is not None}
-            self.cache.keep_times(rows)
-
-    def _known(self, task: Task, points: Sequence[Point], offer: Sequence[Candidate]) -> Known:
-        return {p: self._known_at(task, p, [c.way for c in offer]) for p in points}
-
-    def _known_at(self, task: Task, point: Point, ways: Sequence[Way]) -> dict[Way, Times | None]:
-        """What cache and package know of the ways at a point, for this code and this setting."""
-        keys = {key: way for way in ways if (key := self._key(task, point, way)) is not None}
-        times: dict[Way, Times | None] = {}
-        if (record := self._shipped_record(task, point)) is not None:
-            for key, way in keys.items():
-                if way in record.times and record.times[way][1] == key.source[:16]:
-                    times[way] = record.times[way][0]
-        if self.cache is not None:
-            times |= {keys[key]: t for key, t in self.cache.times(keys).items()}
-        return times
-
-    def _key(self, task: Task, point: Point, way: Way) -> TimingKey | None:
-        assert self.meter is not None
-        source = self.meter.source(task, way)
-        if source is None:
-            return None
-        return TimingKey(task.text, ",".join(map(str, point)), way.text, source, self.setting)
+        new = {way: found.get(way) for way in ways}
+        times |= new
+        self.knowledge.keep(task, point, new)
 
     def _middle(self, task: Task, choice: Choice | None, known: Known) -> Point | None:
         """A point between two measured ones at which the choice changes, unless they are close already."""
@@ -375,10 +325,6 @@ def _estimate(task: Task, point: Point, ways: Sequence[Way], target: Target) -> 
 
     found = list(candidates(task.at(point), target))
     return best_by_estimate(found).estimate if found else 1e-5
-
-
-def _in_range(task: Task, point: Point) -> bool:
-    return all(d.lo <= n <= d.hi for d, n in zip(task.scope.dims, point, strict=True))
 
 
 def _preference(way: Way) -> tuple[int, bool, bool, str]:
