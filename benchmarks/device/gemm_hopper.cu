@@ -1,4 +1,4 @@
-// The kernels that gemm_hopper.py checks and times, behind the C interface of gemm_attention.py. Compiled in parts (-DPART=n), see there.
+// The kernels that gemm_hopper.py checks and times, behind the C interface of gemm_native.py. Compiled in parts (-DPART=n), see there.
 #include <stdio.h>
 #include <stdlib.h>
 

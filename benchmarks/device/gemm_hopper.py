@@ -19,7 +19,7 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-import gemm_attention as base
+import gemm_problem as base
 import torch
 
 ROOT = Path(__file__).resolve().parents[2]

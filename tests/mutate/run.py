@@ -21,7 +21,7 @@ from xdsl.ir import Operation
 
 from ait_mlir.dialects.ait_rt import AIT_RT
 from ait_mlir.passes import remove_copies
-from ait_mlir.rewrites.attention import ATTENTION
+from ait_mlir.rewrites.attention import ATTENTION, PIECES
 from ait_mlir.rewrites.buffers import REMOVE_COPIES
 from ait_mlir.rewrites.elementwise import ELEMENTWISE
 from ait_mlir.rewrites.engine import apply
@@ -63,6 +63,7 @@ FAMILIES = {
     "norm": Family(NORM, ("norm.mlir",)),
     "gemm": Family(PARALLEL_GEMMS, ("gemm.mlir",)),
     "elementwise": Family(ELEMENTWISE, ("elementwise.mlir",)),
+    "pieces": Family(PIECES, ("attention_pieces.mlir",)),
     "buffers": Family(REMOVE_COPIES, ("buffers.mlir",), tuple(AIT_RT.operations)),
 }
 

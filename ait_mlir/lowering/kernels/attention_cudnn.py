@@ -45,7 +45,7 @@ class CudnnAttention(Kernel):
     only_timed = True
 
     def matches(self, op: Operation, target: Target) -> bool:
-        if not isinstance(op, AttentionOp) or target.kind != "cuda":
+        if not isinstance(op, AttentionOp) or target.kind != "cuda" or op.then is not None:
             return False
         q, k, v = _type(op.q.type), _type(op.k.type), _type(op.v.type)
         scope = scope_of(op)

@@ -30,7 +30,7 @@ WORKSPACE_LIMIT = 32 << 20
 LARGEST = 2**31 - 1
 MAX_CONFIGS = 8
 
-# Operations per second, and what a call costs beside them, as benchmarks/device/gemm_attention.py measures them.
+# Operations per second, and what a call costs beside them, as benchmarks/device/gemm_native.py measures them.
 LT_RATE = {2: 650e12, 4: 45e12, 8: 45e12}
 LT_SECONDS, LT_SECONDS_PER_K = 2.6e-6, 1.4e-9
 SIMT_RATE = {2: 20e12, 4: 20e12, 8: 10e12}
