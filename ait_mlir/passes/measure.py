@@ -35,7 +35,7 @@ from ait_mlir.passes.timings import METHOD, Record, Setting, Shipped, TimingCach
 CLOSE = 1.3
 """Where a range ends is looked for among candidates that are within this ratio of the best on one side of it."""
 BISECTIONS = 3
-NAMED, NAMED_CUT = 16, 6
+NAMED, NAMED_CUT = 12, 4
 """Algorithms of a library to time for an op, when it runs the whole op, and when the op is cut."""
 
 

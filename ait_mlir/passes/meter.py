@@ -45,7 +45,7 @@ with kernels that need less power."""
 PLACES = 4
 """Copies of what is no weight, as far as they fit in a quarter of the cache together: some kernels take 20 % longer at
 some addresses, which is luck that a candidate should neither have nor lack."""
-GRAPH_SECONDS = 1.5e-3
+GRAPH_SECONDS = 1e-3
 """A graph of more than `USUAL` runs takes no longer than this, by estimate."""
 PROGRAMS_A_FILE = 24
 BUILDERS = 2
