@@ -39,7 +39,7 @@ Matrices<T> matrices(T* data, bool unit_is_second, int64_t pitch, int64_t batch,
   return {data, unit_is_second ? pitch : 1, unit_is_second ? 1 : pitch, batch * inner, batch};
 }
 
-template <class Tile, class T, bool kAK, bool kBK>
+template <class Tile, class T, bool kAK, bool kBK, bool kAligned = true>
 int32_t gemm_with(const GemmCall& c) {
   const GemmShape shape{c.m, c.n, c.k, c.outer, c.inner};
   const auto a = matrices(static_cast<const T*>(c.a), kAK, c.lda, c.a_batch, c.inner);
@@ -50,9 +50,9 @@ int32_t gemm_with(const GemmCall& c) {
   const ait::Context ctx{c.stream, &services};
   const bool early = c.tile != 0;  // weights may be copied before the launch before has ended
   switch (c.epilogue) {
-    case 0: return gemm_wgmma<Tile, kAK, kBK, 0, NoEpilogue>(ctx, shape, a, b, d, operands(), false, early);
-    case 1: return gemm_wgmma<Tile, kAK, kBK, 1, BiasGelu>(ctx, shape, a, b, d, operands(bias), false, early);
-    default: return gemm_wgmma<Tile, kAK, kBK, 1, BiasResidual>(ctx, shape, a, b, d, operands(bias, residual), false, early);
+    case 0: return gemm_wgmma<Tile, kAK, kBK, kAligned, 0, NoEpilogue>(ctx, shape, a, b, d, operands(), false, early);
+    case 1: return gemm_wgmma<Tile, kAK, kBK, kAligned, 1, BiasGelu>(ctx, shape, a, b, d, operands(bias), false, early);
+    default: return gemm_wgmma<Tile, kAK, kBK, kAligned, 1, BiasResidual>(ctx, shape, a, b, d, operands(bias, residual), false, early);
   }
 }
 
@@ -60,6 +60,8 @@ int32_t gemm_with(const GemmCall& c) {
 extern "C" int32_t NAME(const GemmCall* c) { return gemm_with<TILE, ait::half, true, true>(*c); }
 #elif PART == 1
 extern "C" int32_t NAME(const GemmCall* c) { return gemm_with<TILE, ELEMENT, AK, BK>(*c); }
+#elif PART == 3
+extern "C" int32_t NAME(const GemmCall* c) { return gemm_with<TILE, ELEMENT, true, true, false>(*c); }
 #else
 namespace ait::runtime {
 const std::vector<std::string>& gemm_library_candidates() {

@@ -129,7 +129,7 @@ class Gemm:
 
         self.a = make(m, k) if a_k else make(k, m)
         self.b = [make(n, k) if b_k else make(k, n) for _ in range(copies)]
-        self.bias = torch.randn(n, device="cuda").to(dtype)
+        self.bias = [torch.randn(n, device="cuda").to(dtype) for _ in range(copies)]
         self.residual = make(m, n)
         self.d = torch.full((batch, m, n + pad), float("nan"), device="cuda", dtype=dtype)
         self.pad = pad
@@ -161,7 +161,7 @@ class Gemm:
             self.residual.stride(0),
             self.a.data_ptr(),
             b.data_ptr(),
-            self.bias.data_ptr(),
+            self.bias[copy % len(self.b)].data_ptr(),
             self.residual.data_ptr(),
             self.d.data_ptr(),
             stream(),
@@ -191,7 +191,7 @@ class Gemm:
             self.a.data_ptr(),
             b.data_ptr(),
             self.residual.data_ptr() if residual else None,
-            self.bias.data_ptr(),
+            self.bias[copy % len(self.b)].data_ptr(),
             self.d.data_ptr(),
             1.0,
             1.0 if residual else 0.0,
@@ -205,7 +205,7 @@ class Gemm:
         a = self.a[..., : self.k if self.a_k else self.m].double()
         b = self.b[0][..., : self.k if self.b_k else self.n].double()
         y = (a if self.a_k else a.mT) @ (b.mT if self.b_k else b)
-        y = y + self.bias.double() if bias else y
+        y = y + self.bias[0].double() if bias else y
         y = y + self.residual[..., : self.n].double() if residual else y
         return {
             "": lambda t: t,

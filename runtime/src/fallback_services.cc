@@ -1,5 +1,6 @@
 /// @file fallback_services.cc
 /// @brief Used where the device has no such library: weak definitions, which a device's own replace.
+#include "ait/amx_service.h"
 #include "ait/attention_service.h"
 #include "ait/gemm_service.h"
 
@@ -16,5 +17,8 @@ __attribute__((weak)) int32_t library_attention(const ait_attention_v1*, void*, 
   *error = "this runtime library was built without an attention library";
   return 1;
 }
+
+__attribute__((weak)) bool may_use_amx() { return false; }
+__attribute__((weak)) bool set_amx(bool) { return false; }
 
 }  // namespace ait::runtime

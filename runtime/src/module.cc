@@ -17,6 +17,7 @@
 #include <utility>
 #include <vector>
 
+#include "ait/amx_service.h"
 #include "ait/gemm_service.h"
 #include "config.h"
 #include "error.h"
@@ -265,5 +266,7 @@ void configure(const ffi::Array<ffi::String>& gemm_libraries, const ffi::Array<f
 TVM_FFI_DLL_EXPORT_TYPED_FUNC(create, ait::runtime::create);
 TVM_FFI_DLL_EXPORT_TYPED_FUNC(configure, ait::runtime::configure);
 TVM_FFI_DLL_EXPORT_TYPED_FUNC(num_threads, ait::runtime::num_threads);
+TVM_FFI_DLL_EXPORT_TYPED_FUNC(may_use_amx, ait::runtime::may_use_amx);
+TVM_FFI_DLL_EXPORT_TYPED_FUNC(set_amx, ait::runtime::set_amx);
 TVM_FFI_DLL_EXPORT_TYPED_FUNC(cache_bytes, ait::runtime::cache_bytes);
 TVM_FFI_DLL_EXPORT_TYPED_FUNC(make_timing, ait::runtime::timing_function);

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "ait/amx_service.h"
 #include "ait/attention_service.h"
 #include "ait/gemm_service.h"
 #include "ait/model_abi.h"
@@ -25,7 +26,7 @@ struct GemmTrial {
 class Services {
  public:
   explicit Services(const GemmTrial* trial = nullptr)
-      : table_{AIT_SERVICES_VERSION, this, &Services::gemm, &Services::fail, &Services::attention}, trial_(trial) {}
+      : table_{AIT_SERVICES_VERSION, this, &Services::gemm, &Services::fail, &Services::attention, may_use_amx()}, trial_(trial) {}
   Services(const Services&) = delete;
   Services& operator=(const Services&) = delete;
 

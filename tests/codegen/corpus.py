@@ -156,6 +156,8 @@ def attentions() -> Iterator[tuple[str, str]]:
         yield f"attention_causal_{size}", graph("attention", inputs, ("attention %q, %k, %v scale 0.125 causal", q))
         shared = {**inputs, "k": k.replace(" 12 ", " 4 "), "v": k.replace(" 12 ", " 4 ")}
         yield f"attention_groups_{size}", graph("attention", shared, ("attention %q, %k, %v scale 0.125 causal", q))
+        pieces = ("attention %q, %k, %v then %k, %v scale 0.125 causal", q)
+        yield f"attention_pieces_{size}", graph("attention", inputs, pieces)
         window = ("attention %q, %k, %v scale 0.125 window 16", q)
         yield (
             f"attention_window_{size}",

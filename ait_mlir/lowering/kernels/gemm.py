@@ -32,6 +32,8 @@ MAX_CONFIGS = 8
 
 # Operations per second, and what a call costs beside them, as benchmarks/device/gemm_native.py measures them.
 LT_RATE = {2: 650e12, 4: 45e12, 8: 45e12}
+LT_ODD_RATE = 100e12
+"""Where rows start at no 16-byte boundary, which its fast algorithms for elements of 2 bytes need."""
 LT_SECONDS, LT_SECONDS_PER_K = 2.6e-6, 1.4e-9
 SIMT_RATE = {2: 20e12, 4: 20e12, 8: 10e12}
 CPU_RATE = 133e9
@@ -252,7 +254,9 @@ class CublasLtGemm(ContractionKernel):
     def seconds(self, op: ContractionOp, m: int, n: int, k: int, batches: int, target: Target) -> float:
         size = BY_IR[_kind(op)].bytes
         moved = size * batches * (m * k + k * n + m * n) / target.bandwidth
-        busy = max(2.0 * m * n * k * batches / LT_RATE[size], moved + LT_SECONDS_PER_K * k)
+        odd = size == 2 and not _has_even_rows(op, Problem.contiguous(op))
+        rate = LT_ODD_RATE if odd else LT_RATE[size]
+        busy = max(2.0 * m * n * k * batches / rate, moved + LT_SECONDS_PER_K * k)
         epilogue = library_epilogue(op)
         if epilogue is not None and epilogue.activation is not None:
             busy *= 1.13

@@ -113,16 +113,17 @@ typedef struct ait_attention_v1 {
   int64_t workspace_bytes;
 } ait_attention_v1;
 
-#define AIT_SERVICES_VERSION 2
+#define AIT_SERVICES_VERSION 3
 
 /// What the runtime library offers to a model library. A version adds to the end; a model asks for the version before it calls.
 typedef struct ait_services_v1 {
-  int32_t version;          ///< 1: gemm and fail; 2: attention too
+  int32_t version;          ///< 1: gemm and fail; 2: attention too; 3: amx too
   void* self;
   int32_t (*gemm)(void* self, const ait_gemm_v1* args, void* stream);
   /// Keeps `message` as the reason of the failure and returns a non-zero status, so that code can `return services->fail(...)`.
   int32_t (*fail)(void* self, const char* message);
   int32_t (*attention)(void* self, const ait_attention_v1* args, void* stream);
+  int32_t amx;              ///< not 0: the processor has AMX for bf16, and this process may use it
 } ait_services_v1;
 
 typedef struct ait_run_v1 {
