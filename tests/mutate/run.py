@@ -57,7 +57,9 @@ class Family:
 
 
 FAMILIES = {
-    "simplify": Family(SIMPLIFY, ("simplify.mlir", "views.mlir", "spellings.mlir", "rms_norm.mlir", "rotary.mlir", "rows.mlir")),
+    "simplify": Family(
+        SIMPLIFY, ("simplify.mlir", "views.mlir", "spellings.mlir", "rms_norm.mlir", "rotary.mlir", "rows.mlir")
+    ),
     "narrow": Family(NARROW, ("narrow.mlir", "rms_norm.mlir", "rows.mlir")),
     "attention_heads": Family(HEADS, ("attention_heads.mlir",)),
     "attention_masks": Family(MASKS, ("attention_masks.mlir",)),
