@@ -8,7 +8,8 @@ ait.graph @bias_gelu_residual(%x: !ait.tensor<b x 4 x f16>, %r: !ait.tensor<b x 
   %c = ait.param "c" : !ait.tensor<8 x f16>
   // CHECK: ait.gemm rcr %x, %w epilogue(%c, %r) {
   // CHECK-NEXT: ^bb0(%acc: f32, [[C:%.*]]: f32, [[R:%.*]]: f32):
-  // CHECK-NEXT: [[S:%.*]] = ait.add [[C]], %acc : f32
+  // the order is free: the product comes first
+  // CHECK-NEXT: [[S:%.*]] = ait.add %acc, [[C]] : f32
   // CHECK-NEXT: [[G:%.*]] = ait.gelu [[S]] : f32
   // CHECK-NEXT: [[HALF:%.*]] = ait.constant 0.5 : f32
   // CHECK-NEXT: [[M:%.*]] = ait.mul [[G]], [[HALF]] : f32

@@ -11,6 +11,7 @@ from ait_mlir.dialects.ait.data import ConstantOp
 from ait_mlir.dialects.ait.dtypes import compute_type
 from ait_mlir.dialects.ait.elementwise import CastOp, ElementwiseOp, YieldOp
 from ait_mlir.dialects.ait.gemm import ContractionOp
+from ait_mlir.dialects.ait.traits import Commutative
 from ait_mlir.dialects.ait.types import TensorType
 from ait_mlir.rewrites.engine.driver import Rewriter
 from ait_mlir.rewrites.engine.natives.table import NATIVES
@@ -108,8 +109,17 @@ def append_to_epilogue(r: Rewriter, contraction: ContractionOp, root: Elementwis
 
 
 def append(r: Rewriter, contraction: ContractionOp, joining: Sequence[ElementwiseOp]) -> Operation:
-    """The contraction with these operations at the end of its epilogue, in order; it yields the last."""
+    """The contraction with these operations at the end of its epilogue, in order; it yields the last.
+
+    What comes from the contraction is the first operand where the order is free: r + x @ w and x @ w + r are one
+    program, with one kernel and one time.
+    """
     accumulator = contraction.results[0]
+    made: set[SSAValue] = {accumulator}
+    for op in joining:
+        made.update(op.results)
+        if op.has_trait(Commutative) and op.operands[0] not in made and op.operands[1] in made:
+            op.operands = [op.operands[1], op.operands[0]]
     extras = list(contraction.operands[2:])
     region = take_region(contraction)
     if region.blocks:
