@@ -11,6 +11,8 @@ __attribute__((weak)) int32_t library_gemm(const ait_gemm_v1*, void*, std::strin
   return 1;
 }
 
+__attribute__((weak)) int32_t library_gemm_algorithms(const ait_gemm_v1*, std::vector<ait_gemm_algorithm_v1>*, std::string*) { return 0; }
+
 __attribute__((weak)) int32_t library_attention(const ait_attention_v1*, void*, std::string* error) {
   *error = "this runtime library was built without an attention library";
   return 1;

@@ -192,7 +192,7 @@ ffi::Module create(const ffi::String& library, int num_runtimes, int device) {
   return guarded([&] { return ffi::Module(ffi::make_object<ModelModule>(std::string(library), num_runtimes, device)); });
 }
 
-/// Times candidates: `add(path, symbol) -> reason or ""`, `sample(index) -> seconds`.
+/// Times candidates: `add(path, symbol, algorithm) -> reason or ""`, `algorithms(path, symbol) -> parts`, `sample(index) -> seconds`.
 class TimingModule : public ffi::ModuleObj {
  public:
   explicit TimingModule(std::shared_ptr<Timing> timing) : timing_(std::move(timing)) {}
@@ -203,8 +203,13 @@ class TimingModule : public ffi::ModuleObj {
   ffi::Optional<ffi::Function> GetFunction(const ffi::String& name) override {
     const std::shared_ptr<Timing> timing = timing_;
     if (name == "add") {
+      return ffi::Function::FromTyped([timing](const ffi::String& path, const ffi::String& symbol, const ffi::Shape& algorithm) {
+        return guarded([&] { return ffi::String(timing->add(std::string(path), std::string(symbol), to_vector(algorithm))); });
+      });
+    }
+    if (name == "algorithms") {
       return ffi::Function::FromTyped([timing](const ffi::String& path, const ffi::String& symbol) {
-        return guarded([&] { return ffi::String(timing->add(std::string(path), std::string(symbol))); });
+        return guarded([&] { return to_shape(timing->algorithms(std::string(path), std::string(symbol))); });
       });
     }
     if (name == "sample") {
