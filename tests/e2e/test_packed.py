@@ -26,7 +26,7 @@ EPILOGUE = """ epilogue(%e{i}, %r{i}) {{
     %y = ait.add %1, %g : {t}
     ait.yield %y : {t}
   }}"""
-SHAPES = [(1, 1), (5, 130), (45, 7), (48, 16), (96, 515), (129, 70), (7, 0)]  # n, k
+SHAPES = [(1, 2), (5, 130), (45, 7), (48, 16), (96, 515), (129, 70), (7, 0)]  # n, k
 
 
 def one(i: int, t: str, layout: str, n: int, k: int, epilogue: bool) -> tuple[str, str]:
