@@ -290,7 +290,8 @@ __device__ __forceinline__ void fetch_extra(const GemmArgs<T, D, E...>& args, ty
 /// when the accumulators are complete.
 /// @param first the extra operands of the first round, if `kFetched`
 template <class Rounds, int kBoxes, class F, bool kFetched, class T, class D, class... E, class Boxes, class Ready>
-__device__ __forceinline__ void finish_fragments(const GemmArgs<T, D, E...>& args, const typename Rounds::Extra& first, const CUtensorMap* to, const CUtensorMap* staged, Boxes& boxes,
+__device__ __forceinline__ void finish_fragments(const GemmArgs<T, D, E...>& args, const typename Rounds::Extra& first, const CUtensorMap* to,
+                                                 const CUtensorMap* staged, Boxes& boxes,
                                                  float (&acc)[Rounds::kM][Rounds::kCols / 2], int m0, int n0, int outer, int inner,
                                                  bool staged_inner, bool staged_outer, const Ready& ready) {
   constexpr int kParts = Rounds::kParts, kPartCols = Rounds::kPartCols;
@@ -353,7 +354,8 @@ __device__ __forceinline__ void finish_fragments(const GemmArgs<T, D, E...>& arg
     if constexpr (Rounds::kBoxed && Rounds::kAligned) {
       boxes.end(to, row < args.m && col < args.n, col, row, inner, outer);
     } else if constexpr (Rounds::kBoxed) {
-      boxes.template write<Rounds::kBatch>(args.d.data + outer * args.d.outer + inner * args.d.inner + row * args.d.row + col, args.d.row, args.m - row, args.n - col);
+      D* const corner = args.d.data + outer * args.d.outer + inner * args.d.inner + row * args.d.row + col;
+      boxes.template write<Rounds::kBatch>(corner, args.d.row, args.m - row, args.n - col);
     }
     if constexpr (kStaged) {
       constexpr int kLater = kBoxes - 1;  // the box of the round before is filled for this round

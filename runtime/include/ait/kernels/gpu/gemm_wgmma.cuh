@@ -311,13 +311,15 @@ __global__ void __launch_bounds__(Tile::kThreads, Tile::kResident) gemm_wgmma_ke
             for (int r = 0; r < Tile::kN / 2; ++r) acc[i][r] = 0.f;
         }
         float sum[Tile::kMmaM][Tile::kShare / 2];
-        finish_fragments<Rounds, Tile::kBoxes, F, kEarlyExtra>(gemm, first_extra, &args.d_map, &args.e_map, boxes, sum, m0, n0, outer, inner, args.e_inner, args.e_outer,
-                                                  [&] { exchange_sums<Tile>(acc, sum, staging, received, rank); });
+        finish_fragments<Rounds, Tile::kBoxes, F, kEarlyExtra>(gemm, first_extra, &args.d_map, &args.e_map, boxes, sum, m0, n0, outer, inner,
+                                                               args.e_inner, args.e_outer,
+                                                               [&] { exchange_sums<Tile>(acc, sum, staging, received, rank); });
       } else {
-        finish_fragments<Rounds, Tile::kBoxes, F, kEarlyExtra>(gemm, first_extra, &args.d_map, &args.e_map, boxes, acc, m0, n0, outer, inner, args.e_inner, args.e_outer, [&] {
-          wgmma_wait<0>();
-          release(previous);
-        });
+        finish_fragments<Rounds, Tile::kBoxes, F, kEarlyExtra>(gemm, first_extra, &args.d_map, &args.e_map, boxes, acc, m0, n0, outer, inner,
+                                                               args.e_inner, args.e_outer, [&] {
+                                                                 wgmma_wait<0>();
+                                                                 release(previous);
+                                                               });
       }
     }
     if (lane == 0) store_wait<0>();  // copies still read shared memory
