@@ -54,6 +54,7 @@ def test_a_model_agrees_with_pytorch(name, tmp_path, record_property):
     fused, launches = compiled.ir("fused"), compiled.ir("planned").count("ait_rt.launch")
     counts = {"attention": fused.count("= ait.attention "), "norms": len(NORMS.findall(fused)), "launches": launches}
     record_property("model", name)
+    record_property("dims", ", ".join(f"{batch} x {seq}" for batch, seq in DIMS))
     record_property("operations", compiled.operations)
     record_property("counts", counts)
     exact = copy.deepcopy(model).double()
