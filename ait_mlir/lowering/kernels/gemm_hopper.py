@@ -31,6 +31,8 @@ STEP_RATE = 2.6e12
 """Multiply-adds of a multiprocessor per second."""
 COPY_RATE = 102e9
 """Bytes per second that come to a multiprocessor."""
+STREAM_SHARE = 0.72
+"""Of the bandwidth of memory, at which b arrives where there are few rows."""
 STEP_SECONDS = 0.19e-6
 """The least time of a step of 64 along K."""
 FINISH_SECONDS = 0.073e-9
@@ -242,7 +244,8 @@ class HopperGemm(ContractionKernel):
 
     def seconds(self, op: ContractionOp, m: int, n: int, k: int, batches: int, target: Target) -> float:
         finish = Finish.of(op)
-        return best_tiles(m, n, k, batches, finish)[0].seconds(m, n, k, batches, finish)
+        streaming = 2.0 * n * k * batches / (STREAM_SHARE * target.bandwidth)
+        return max(best_tiles(m, n, k, batches, finish)[0].seconds(m, n, k, batches, finish), START_SECONDS + streaming)
 
     def emit(
         self,
