@@ -89,9 +89,15 @@ const std::vector<std::string>& gemm_library_candidates() {
   return none;
 }
 }  // namespace ait::runtime
-extern "C" int32_t gemm_library(const ait_gemm_v1* args, void* stream) {
+/// On an algorithm of the library's own list; a status other than 0 past its end.
+extern "C" int32_t gemm_library(const ait_gemm_v1* args, int32_t index, void* stream) {
   std::string error;
-  const int32_t status = ait::runtime::library_gemm(args, stream, &error);
+  std::vector<ait_gemm_algorithm_v1> list;
+  int32_t status = ait::runtime::library_gemm_algorithms(args, &list, &error);
+  if (status == 0 && size_t(index) >= list.size()) return 2;
+  ait_gemm_v1 named = *args;
+  named.algorithm = list.data() + index;
+  if (status == 0) status = ait::runtime::library_gemm(&named, stream, &error);
   if (status != 0) fprintf(stderr, "%s\n", error.c_str());
   return status;
 }

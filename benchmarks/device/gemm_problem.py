@@ -48,8 +48,8 @@ class LibraryCall(ctypes.Structure):
             for n in ("batch", "m", "n", "k", "lda", "ldb", "ldc", "ldd", "batch_a", "batch_b", "batch_c", "batch_d")
         ]
         + [(n, ctypes.c_void_p) for n in ("a", "b", "c", "bias", "d")]
-        + [("alpha", ctypes.c_float), ("beta", ctypes.c_float), ("algo", ctypes.c_int32)]
-        + [("workspace", ctypes.c_void_p), ("workspace_bytes", ctypes.c_int64)]
+        + [("alpha", ctypes.c_float), ("beta", ctypes.c_float)]
+        + [("algorithm", ctypes.c_void_p), ("workspace", ctypes.c_void_p), ("workspace_bytes", ctypes.c_int64)]
     )
 
 
@@ -195,11 +195,11 @@ class Gemm:
             self.d.data_ptr(),
             1.0,
             1.0 if residual else 0.0,
-            algo,
+            None,
             workspace.data_ptr(),
             workspace.numel(),
         )
-        call(self.lib.gemm_library, ctypes.byref(record), ctypes.c_void_p(stream()))
+        call(self.lib.gemm_library, ctypes.byref(record), algo, ctypes.c_void_p(stream()))
 
     def reference(self, bias: bool = False, residual: bool = False, act: str = "") -> torch.Tensor:
         a = self.a[..., : self.k if self.a_k else self.m].double()

@@ -84,7 +84,9 @@ def reductions() -> Iterator[tuple[str, str]]:
     for kind in ("sum", "mean", "max", "min", "var correction 1"):
         name, _, correction = kind.partition(" ")
         over = (("2", "b x s"), ("0", "s x 24"), ("1", "b x 24"), ("0, 2", "s"), ("0, 1, 2", ""))
-        ops = [(f"reduce {name} %x dims [{dims}] {correction}", f"{left} x f16".removeprefix(" x ")) for dims, left in over]
+        ops = [
+            (f"reduce {name} %x dims [{dims}] {correction}", f"{left} x f16".removeprefix(" x ")) for dims, left in over
+        ]
         yield f"reduce_{name}", graph("reduce", {"x": x}, *ops)
     yield (
         "select",

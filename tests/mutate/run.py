@@ -55,7 +55,9 @@ class Family:
 
 
 FAMILIES = {
-    "simplify": Family(SIMPLIFY, ("simplify.mlir", "views.mlir", "spellings.mlir", "rms_norm.mlir", "rotary.mlir", "rows.mlir")),
+    "simplify": Family(
+        SIMPLIFY, ("simplify.mlir", "views.mlir", "spellings.mlir", "rms_norm.mlir", "rotary.mlir", "rows.mlir")
+    ),
     "narrow": Family(NARROW, ("narrow.mlir", "rms_norm.mlir", "rows.mlir")),
     "epilogue": Family(EPILOGUE, ("epilogue.mlir",)),
     "norm": Family(NORM, ("norm.mlir",)),
