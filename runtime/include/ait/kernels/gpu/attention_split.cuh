@@ -285,23 +285,23 @@ __global__ void __launch_bounds__(Tile::kThreads, Tile::kBlocksTogether) attenti
   if (splits > 1) cluster_barrier();  // the others may still read the part of this block
 }
 
-/// @brief How many clusters of so many blocks of a kernel the current device runs at once; 0 where it does not say.
+/// @brief How many clusters of 1, 2, 4 ... blocks of a kernel the current device runs at once; 0 where it does not say.
 struct ClustersTogether {
-  static constexpr int kSizes[] = {2, 4, 6, 8, 10, 12, 14, 16};
-  int count[sizeof kSizes / sizeof *kSizes] = {};
+  static constexpr int kSizes = 5;
+  int count[kSizes] = {};
 
   ClustersTogether(const void* kernel, int threads, int shared_bytes) {
     const bool ready =
         cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, shared_bytes) == kSuccess &&
         cudaFuncSetAttribute(kernel, cudaFuncAttributeNonPortableClusterSizeAllowed, 1) == kSuccess;
-    for (size_t i = 0; ready && i < sizeof kSizes / sizeof *kSizes; ++i) {
+    for (int log = 0; ready && log < kSizes; ++log) {
       cudaLaunchAttribute attribute = {};
       attribute.id = cudaLaunchAttributeClusterDimension;
-      attribute.val.clusterDim.x = uint32_t(kSizes[i]), attribute.val.clusterDim.y = 1, attribute.val.clusterDim.z = 1;
+      attribute.val.clusterDim.x = 1u << log, attribute.val.clusterDim.y = 1, attribute.val.clusterDim.z = 1;
       cudaLaunchConfig_t config = {};
-      config.gridDim = dim3(uint32_t(kSizes[i])), config.blockDim = dim3(uint32_t(threads)), config.dynamicSmemBytes = size_t(shared_bytes);
+      config.gridDim = dim3(1u << log), config.blockDim = dim3(uint32_t(threads)), config.dynamicSmemBytes = size_t(shared_bytes);
       config.attrs = &attribute, config.numAttrs = 1;
-      if (cudaOccupancyMaxActiveClusters(&count[i], kernel, &config) != kSuccess) count[i] = 0;
+      if (cudaOccupancyMaxActiveClusters(&count[log], kernel, &config) != kSuccess) count[log] = 0;
     }
     (void)take_error();
   }
@@ -329,9 +329,8 @@ int32_t attention_split(const Context& ctx, const AttentionShape& shape, Heads<c
   static const ClustersTogether together(reinterpret_cast<const void*>(kernel), Tile::kThreads, Tile::kSharedBytes);
   const int64_t steps = (shape.cols + 15) / 16;
   int splits = 1;
-  for (size_t i = 0; i < sizeof together.count / sizeof *together.count; ++i) {
-    const int size = ClustersTogether::kSizes[i];
-    if (size <= most_blocks && instances * shape.batch <= together.count[i] && steps >= int64_t(size) * Tile::kWarps) splits = size;
+  for (int log = 1; log < ClustersTogether::kSizes && 1 << log <= most_blocks; ++log) {
+    if (instances * shape.batch <= together.count[log] && steps >= (int64_t(1) << log) * Tile::kWarps) splits = 1 << log;
   }
   config.grid = dim3(uint32_t(splits), uint32_t(instances), uint32_t(shape.batch));
   config.cluster = uint32_t(splits);
