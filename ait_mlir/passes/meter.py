@@ -107,6 +107,7 @@ class DeviceMeter:
 
     target: Target
     programs: dict[tuple[str, Way], Program | None] = field(default_factory=dict[tuple[str, Way], Program | None])
+    rest: float = REST
     folders: list[Path] = field(default_factory=list[Path])
     builders: concurrent.futures.ThreadPoolExecutor = field(
         default_factory=lambda: concurrent.futures.ThreadPoolExecutor(BUILDERS, "ait-build")
@@ -214,7 +215,7 @@ class DeviceMeter:
         def sample(i: int) -> float:
             seconds: float = timing.sample(i)
             if seconds > SHORT:
-                time.sleep(min(LONGEST_REST, REST * chain * seconds))
+                time.sleep(min(LONGEST_REST, self.rest * chain * seconds))
             return seconds
 
         return dict(zip(running, race(sample, len(running)), strict=True))
