@@ -171,17 +171,11 @@ class DeviceMeter:
         """Compile the programs into one library; what the compiler refuses is left out."""
         from ait_mlir.lowering.build import build_library, refused_sources
 
-        device = {n: t for p in programs for n, t in p.kernels.items() if not n.endswith(".cc")}
-        refused = refused_sources(device, self.target, folder / "check")
+        refused = refused_sources(library_files(programs), self.target, folder / "check")
         for program in programs:
             program.refused = bool(refused & program.kernels.keys())
         good = [p for p in programs if not p.refused]
-        files = {n: t for n, t in device.items() if n not in refused}
-        host = {n: t for p in good for n, t in p.kernels.items() if n.endswith(".cc")}
-        pieces = [*host.values(), *(p.table for p in good)]
-        for i in range(0, len(pieces), PROGRAMS_A_FILE):
-            files[f"candidates_{i}.cc"] = "\n".join(pieces[i : i + PROGRAMS_A_FILE])
-        return build_library(files, self.target, folder / "library") if good else None
+        return build_library(library_files(good), self.target, folder / "library") if good else None
 
     def algorithms(self, task: Task, point: Point, way: Way) -> list[tuple[int, ...]]:
         program = self.program(task, way)
@@ -234,6 +228,16 @@ class DeviceMeter:
         places = max(1, min(PLACES, cache // 4 // max(moving, 1)))
         inputs = [_tensor(random_bytes(kind, size)) for kind, size in zip(kinds, sizes, strict=True)]
         return chain, places, min(copies, chain), inputs
+
+
+def library_files(programs: Sequence[Program]) -> dict[str, str]:
+    """The sources of a library of programs: a file for each device kernel, and few with all that is for the host."""
+    kernels = {n: t for p in programs for n, t in p.kernels.items()}
+    files = {n: t for n, t in kernels.items() if not n.endswith(".cc")}
+    pieces = [*(t for n, t in kernels.items() if n.endswith(".cc")), *(p.table for p in programs)]
+    for i in range(0, len(pieces), PROGRAMS_A_FILE):
+        files[f"candidates_{i}.cc"] = "\n".join(pieces[i : i + PROGRAMS_A_FILE])
+    return files
 
 
 def _tensor(array: np.ndarray[Any, Any]) -> Any:
