@@ -260,7 +260,7 @@ class Selector:
     ) -> Choice | None:
         """The choice among `ways`; None: among all that ship. Places are on `axis`, the task's own if it is None."""
         axis = axis_for(task) if axis is None else axis
-        fitting = set(ways or (w for m in measured for w in m.times if self._can_be_trusted(task, w)))
+        fitting = set(ways or filter(lambda w: self._can_be_trusted(task, w), {w for m in measured for w in m.times}))
         order = sorted(fitting, key=_preference)
         places: dict[int, list[Measured]] = {}
         for m in measured:
