@@ -42,8 +42,8 @@ SHORT, REST, LONGEST_REST = 10e-6, 2.0, 5e-3
 """After a graph of kernels longer than `SHORT` the card rests, `REST` times as long but `LONGEST_REST` seconds at
 most. Large products alone, one after the other, make it lower its clock, by up to 15 % on an H200; in a model they come
 with kernels that need less power."""
-PLACES = 4
-"""Copies of what is no weight, as far as they fit in a quarter of the cache together: some kernels take 20 % longer at
+PLACES = 8
+"""Copies of what is no weight, as far as they fit in half of the cache together: some kernels take up to 20 % longer at
 some addresses, which is luck that a candidate should neither have nor lack."""
 GRAPH_SECONDS = 1e-3
 """A graph of more than `USUAL` runs takes no longer than this, by estimate."""
@@ -225,7 +225,7 @@ class DeviceMeter:
         if chain * estimate > GRAPH_SECONDS:
             chain = max(SHORTEST, min(USUAL, int(GRAPH_SECONDS / estimate)))
         moving = sum(sizes) + sum(tensor_type(o.value).byte_size().evaluate(env) for o in task.graph.outputs())
-        places = max(1, min(PLACES, cache // 4 // max(moving, 1)))
+        places = max(1, min(PLACES, cache // 2 // max(moving, 1)))
         inputs = [_tensor(random_bytes(kind, size)) for kind, size in zip(kinds, sizes, strict=True)]
         return chain, places, min(copies, chain), inputs
 
