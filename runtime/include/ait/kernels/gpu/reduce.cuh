@@ -26,8 +26,8 @@ struct Join {
 };
 }  // namespace detail
 
-/// A group of threads, a block or a part of a warp, has a result. The row of a shifted one is cut where it is aligned, so that its first and
-/// last `kVec` elements may be partly outside of it.
+/// A group of threads, a block or a part of a warp, has a result. The row of a shifted one is cut where it is aligned; the elements around are
+/// read one by one.
 template <class R, int kGroup, int kVec, bool kShifted, int kKept, int kReduced, class In, class Out>
 __global__ void __launch_bounds__(256) reduce_rows_kernel(RowSpace<kKept, kReduced> space, In in, Out out, double correction) {
   using T = typename In::Value;
@@ -51,30 +51,38 @@ __global__ void __launch_bounds__(256) reduce_rows_kernel(RowSpace<kKept, kReduc
     int64_t coordinate[kKept];
     coordinates<kKept>(present ? index : base, space.outer, coordinate);
     const In row = detail::at_row(in, coordinate);
-    const int phase = kShifted ? static_cast<int>(reinterpret_cast<uintptr_t>(row.data) % 16 / sizeof(T)) : 0;
-    const auto live = [&](int64_t i) {
-      if constexpr (!kShifted) return (1u << kVec) - 1u;
-      const uint32_t below = length - i >= kVec ? (1u << kVec) - 1u : (1u << (length - i)) - 1u;
-      return i >= 0 ? below : below & ~((1u << -i) - 1u);
-    };
+    const int64_t most = kShifted ? (kVec - reinterpret_cast<uintptr_t>(row.data) % 16 / sizeof(T)) % kVec : 0;
+    const int64_t head = most < length ? most : length, chunks = (length - head) / kVec, tail = length - head - chunks * kVec;
+    /// Visits all elements; those around the aligned chunks of kVec are read first and visited last.
     const auto each = [&](auto visit) {
-      for (int64_t first = lane; first * kVec - phase < length; first += kGroup * kAhead) {
+      constexpr int kEdges = kShifted ? (2 * (kVec - 1) + kGroup - 1) / kGroup : 0;
+      T edges[kEdges > 0 ? kEdges : 1];
+      const auto edge = [&](int slot) {
+        const int64_t e = slot * kGroup + lane;
+        return e < head ? e : e < head + tail ? e + chunks * kVec : int64_t(-1);
+      };
+#pragma unroll
+      for (int slot = 0; slot < kEdges; ++slot) {
+        if (edge(slot) >= 0) edges[slot] = row.data[edge(slot)];
+      }
+      for (int64_t first = lane; first < chunks; first += kGroup * kAhead) {
         Read reads[kAhead];
 #pragma unroll
         for (int u = 0; u < kAhead; ++u) {
-          const int64_t i = (first + u * kGroup) * kVec - phase;
-          if (i < length) reads[u].read(row, row.data + detail::row_offset<kReduced>(row, i, space.row), live(i), i >= 0 && i + kVec <= length);
+          const int64_t i = (first + u * kGroup) * kVec + head;
+          if (first + u * kGroup < chunks) reads[u].read(row, row.data + detail::row_offset<kReduced>(row, i, space.row), 0);
         }
 #pragma unroll
         for (int u = 0; u < kAhead; ++u) {
-          const int64_t i = (first + u * kGroup) * kVec - phase;
-          if (i >= length) continue;
-          const auto x = reads[u].elements(row.data + (kShifted ? i : 0), live(i), i >= 0 && i + kVec <= length);
+          if (first + u * kGroup >= chunks) continue;
+          const auto x = reads[u].elements(0);
 #pragma unroll
-          for (int j = 0; j < kVec; ++j) {
-            if (live(i) >> j & 1) visit(static_cast<A>(convert<C>(x.v[Read::kSplat ? 0 : j])));
-          }
+          for (int j = 0; j < kVec; ++j) visit(static_cast<A>(convert<C>(x.v[Read::kSplat ? 0 : j])));
         }
+      }
+#pragma unroll
+      for (int slot = 0; slot < kEdges; ++slot) {
+        if (edge(slot) >= 0) visit(static_cast<A>(convert<C>(edges[slot])));
       }
     };
     A total[1] = {R::template start<T, A>()};

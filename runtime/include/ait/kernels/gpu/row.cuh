@@ -36,8 +36,8 @@ struct RowNorm {
   template <class R>
   struct Early {
     static constexpr bool kHeld = R::kItems > 0 && R::kEarly;
-    typename R::template Factors<S> scale[kHeld ? R::kItems : 1];
-    typename R::template Factors<S> bias[kHeld ? R::kItems : 1];
+    typename R::template Factors<S, R::kVec> scale[kHeld ? R::kItems : 1];
+    typename R::template Factors<S, R::kVec> bias[kHeld ? R::kItems : 1];
   };
 
   template <class R>
@@ -45,10 +45,9 @@ struct RowNorm {
     if constexpr (Early<R>::kHeld) {
 #pragma unroll
       for (int item = 0; item < R::kItems; ++item) {
-        const auto i = row.place(item);
-        if (!row.has(i)) continue;
-        row.read_factors(scale, i, early.scale[item]);
-        row.read_factors(bias, i, early.bias[item]);
+        if (!row.has(row.number(item))) continue;
+        row.read_factors(scale, row.start(row.number(item)), early.scale[item]);
+        row.read_factors(bias, row.start(row.number(item)), early.bias[item]);
       }
     }
   }
@@ -56,24 +55,20 @@ struct RowNorm {
   template <class R>
   __device__ __forceinline__ void operator()(R& row, const Early<R>& early) const {
     using C = typename R::C;
-    using Chunk = typename R::Chunk;
-    constexpr int kVec = R::kVec;
     const C count = static_cast<C>(row.length);
     C mean = 0, shift = 0, variance = 0;
     if constexpr (kCentred) {
       C total = 0;
-      row.template each<true>([&](Chunk& chunk, auto, int, uint32_t live) {
+      row.template each<true>([&](auto& chunk, auto, int) {
 #pragma unroll
-        for (int j = 0; j < kVec; ++j) {
-          if (live >> j & 1) total += chunk.v[j];
-        }
+        for (const C& x : chunk.v) total += x;
       });
       mean = row.sum(total) / count;
       C moments[2] = {0, 0};  // of the differences from the mean, and of their squares
-      row.each([&](Chunk& chunk, auto, int, uint32_t live) {
+      row.each([&](auto& chunk, auto, int) {
 #pragma unroll
-        for (int j = 0; j < kVec; ++j) {
-          const C difference = live >> j & 1 ? chunk.v[j] - mean : C(0);
+        for (const C& x : chunk.v) {
+          const C difference = x - mean;
           moments[0] += difference;
           moments[1] += difference * difference;
         }
@@ -83,26 +78,25 @@ struct RowNorm {
       variance = moments[1] / count - shift * shift;
     } else {
       C squares = 0;
-      row.template each<true>([&](Chunk& chunk, auto, int, uint32_t live) {
+      row.template each<true>([&](auto& chunk, auto, int) {
 #pragma unroll
-        for (int j = 0; j < kVec; ++j) {
-          if (live >> j & 1) squares += chunk.v[j] * chunk.v[j];
-        }
+        for (const C& x : chunk.v) squares += x * x;
       });
       variance = row.sum(squares) / count;
     }
     const C inverse = ait::rsqrt((variance < C(0) ? C(0) : variance) + static_cast<C>(eps));
-    row.finish([&](Chunk& chunk, auto i, int item) {
-      typename R::template Factors<S> scales, biases;
-      if constexpr (Early<R>::kHeld) {
-        scales = early.scale[item], biases = early.bias[item];
+    row.finish([&](auto& chunk, auto i, int slot) {
+      constexpr int kCount = std::decay_t<decltype(chunk)>::kCount;
+      typename R::template Factors<S, kCount> scales, biases;
+      if constexpr (Early<R>::kHeld && kCount == R::kVec) {
+        scales = early.scale[slot], biases = early.bias[slot];
       } else {
         row.read_factors(scale, i, scales);
         row.read_factors(bias, i, biases);
       }
-      const auto factors = row.take_factors(scale, i, scales), offsets = row.take_factors(bias, i, biases);
+      const auto factors = row.take_factors(scale, scales), offsets = row.take_factors(bias, biases);
 #pragma unroll
-      for (int j = 0; j < kVec; ++j) {
+      for (int j = 0; j < kCount; ++j) {
         C y = ((chunk.v[j] - mean) - shift) * inverse;
         if (scale != nullptr) y *= convert<C>(factors.v[j]);
         if (bias != nullptr) y += convert<C>(offsets.v[j]);
@@ -129,12 +123,10 @@ struct Softmax {
   template <class R>
   __device__ __forceinline__ void operator()(R& row, const Early<R>&) const {
     using C = typename R::C;
-    using Chunk = typename R::Chunk;
-    constexpr int kVec = R::kVec;
     C top = -INFINITY;
-    row.template each<true>([&](Chunk& chunk, auto, int, uint32_t live) {
+    row.template each<true>([&](auto& chunk, auto, int) {
 #pragma unroll
-      for (int j = 0; j < kVec; ++j) top = (live >> j & 1) && chunk.v[j] > top ? chunk.v[j] : top;
+      for (const C& x : chunk.v) top = x > top ? x : top;
     });
     top = row.largest(top);
     const C scaled_top = top * C(kLog2E);
@@ -146,18 +138,18 @@ struct Softmax {
       }
     };
     C total = 0;
-    row.template each<false, true>([&](Chunk& chunk, auto, int, uint32_t live) {
+    row.template each<false, true>([&](auto& chunk, auto, int) {
 #pragma unroll
-      for (int j = 0; j < kVec; ++j) {
-        const C e = exponential(chunk.v[j]);
-        if constexpr (R::kKeeps) chunk.v[j] = e;
-        if (live >> j & 1) total += e;
+      for (C& x : chunk.v) {
+        const C e = exponential(x);
+        if constexpr (R::kKeeps) x = e;
+        total += e;
       }
     });
     const C inverse = C(1) / row.sum(total);
-    row.finish([&](Chunk& chunk, auto, int) {
+    row.finish([&](auto& chunk, auto, int) {
 #pragma unroll
-      for (int j = 0; j < kVec; ++j) chunk.v[j] = (R::kKeeps ? chunk.v[j] : exponential(chunk.v[j])) * inverse;
+      for (C& x : chunk.v) x = (R::kKeeps ? x : exponential(x)) * inverse;
     });
   }
 
@@ -186,19 +178,19 @@ inline constexpr int kWarpRowThreads = 128;
 inline constexpr int64_t kFewRows = 2048;
 
 /// Blocks that an SM should have room for, so that some wait for memory while others compute: a bound on registers. AMD counts otherwise.
-template <int kGroup, int kItems, bool kWhole>
+template <int kGroup, int kItems, detail::Cut kCut>
 constexpr int row_blocks() {
 #if defined(AIT_HIP)
   return 1;
 #else
   if (kGroup <= kWarpSize || kItems <= 0 || kItems > 2) return 1;  // these would spill
-  constexpr int kThreads = kWhole ? 1024 : 768;
+  constexpr int kThreads = kCut == detail::Cut::whole ? 1024 : kCut == detail::Cut::same ? 768 : 512;
   return kGroup < kThreads ? kThreads / kGroup : 1;
 #endif
 }
 
 template <class F, int kGroup, int kItems, int kVec, detail::Cut kCut, bool kEarly, int kOuter, int kRowRank, class Policy, class Ins, class Outs>
-__global__ void __launch_bounds__(kGroup > kWarpSize ? kGroup : kWarpRowThreads, (row_blocks<kGroup, kItems, kCut == detail::Cut::whole>()))
+__global__ void __launch_bounds__(kGroup > kWarpSize ? kGroup : kWarpRowThreads, (row_blocks<kGroup, kItems, kCut>()))
     row_kernel(RowSpace<kOuter, kRowRank> space, int pitch, Ins ins, Outs outs, Policy policy) {
   using R = detail::Row<F, kGroup, kItems, kVec, kCut, kEarly, kRowRank, Ins, Outs>;
   __shared__ typename R::C shared[4 * R::Reducer::kWarps];
@@ -223,7 +215,7 @@ __global__ void __launch_bounds__(kGroup > kWarpSize ? kGroup : kWarpRowThreads,
     int64_t coordinate[kOuter];
     coordinates<kOuter>(present ? index : base, space.outer, coordinate);
     row.move(ins, outs, coordinate, std::make_index_sequence<Ins::kSize>{}, std::make_index_sequence<Outs::kSize>{});
-    row.length = present ? static_cast<typename R::Index>(space.length) : 0;
+    row.cut(present ? static_cast<typename R::Index>(space.length) : 0);
     typename Policy::template Early<R> early;
     policy.read_early(row, early);
     row.load();
@@ -232,12 +224,8 @@ __global__ void __launch_bounds__(kGroup > kWarpSize ? kGroup : kWarpRowThreads,
 }
 
 namespace detail {
-/// Chunks that the threads of a row have to hold.
-template <int kVec, Cut kCut, class Outs>
-constexpr int64_t chunks_of(int64_t length) {
-  using Out = std::decay_t<decltype(get<0>(std::declval<Outs&>()))>;
-  return (length + (kCut == Cut::whole ? 0 : kLine / static_cast<int64_t>(sizeof(typename Out::Value)) - 1) + kVec - 1) / kVec;
-}
+template <class Outs>
+using FirstOf = std::decay_t<decltype(get<0>(std::declval<Outs&>()))>;
 
 template <class F, int kGroup, int kItems, int kVec, Cut kCut, int kOuter, int kRowRank, class Policy, class Ins, class Outs>
 int32_t launch_group(const Context& ctx, const RowSpace<kOuter, kRowRank>& space, const Ins& ins, const Outs& outs, const Policy& policy) {
@@ -250,7 +238,7 @@ int32_t launch_group(const Context& ctx, const RowSpace<kOuter, kRowRank>& space
   int pitch = 0;
   if constexpr (kItems == kInShared) {
     using R = Row<F, kGroup, kItems, kVec, kCut, false, kRowRank, Ins, Outs>;
-    pitch = static_cast<int>(chunks_of<kVec, kCut, Outs>(space.length));
+    pitch = static_cast<int>(chunks_of<kVec, kCut, FirstOf<Outs>>(space.length));
     config.shared_bytes = static_cast<uint32_t>(pitch * sizeof(typename R::Held));
   }
   if constexpr (Policy::kHasEarly && kWarpRows && kCut == Cut::whole) {
@@ -268,7 +256,7 @@ int32_t launch_long(const Context& ctx, const RowSpace<kOuter, kRowRank>& space,
   using R = Row<F, kWarpSize, kInShared, kVec, kCut, false, kRowRank, Ins, Outs>;
   if constexpr (sizeof(typename R::Held) % 16 == 0) {
     constexpr int64_t kReserved = 2048;  // what the reductions need, and what the system takes of each block
-    const int64_t bytes = chunks_of<kVec, kCut, Outs>(space.length) * static_cast<int64_t>(sizeof(typename R::Held)) + kReserved;
+    const int64_t bytes = chunks_of<kVec, kCut, FirstOf<Outs>>(space.length) * static_cast<int64_t>(sizeof(typename R::Held)) + kReserved;
     const int64_t limit = shared_limit();
     if (2 * bytes <= limit) return launch_group<F, 512, kInShared, kVec, kCut>(ctx, space, ins, outs, policy);
     if (bytes <= limit) return launch_group<F, 1024, kInShared, kVec, kCut>(ctx, space, ins, outs, policy);
@@ -282,8 +270,8 @@ constexpr int whole_warps(int64_t threads) { return static_cast<int>((threads + 
 /// Chooses the group by the length of the row in chunks of `kVec`; only groups that some length from `kLow` to `kHigh` needs are compiled.
 template <class F, int kVec, Cut kCut, int64_t kLow, int64_t kHigh, int kOuter, int kRowRank, class Policy, class Ins, class Outs>
 int32_t launch_length(const Context& ctx, const RowSpace<kOuter, kRowRank>& space, const Ins& ins, const Outs& outs, const Policy& policy) {
-  const int64_t chunks = chunks_of<kVec, kCut, Outs>(space.length);
-  constexpr int64_t kFewest = chunks_of<kVec, kCut, Outs>(kLow), kMost = chunks_of<kVec, kCut, Outs>(kHigh);
+  const int64_t chunks = chunks_of<kVec, kCut, FirstOf<Outs>>(space.length);
+  constexpr int64_t kFewest = chunks_of<kVec, kCut, FirstOf<Outs>>(kLow), kMost = chunks_of<kVec, kCut, FirstOf<Outs>>(kHigh);
   if constexpr (kFewest == kMost && kMost > 4 * kWarpSize && kMost <= 2048) {  // one length: as many threads as it needs
     constexpr int kItems = kMost <= 512 ? 2 : kMost <= 768 ? 3 : 4;
     return launch_group<F, whole_warps((kMost + kItems - 1) / kItems), kItems, kVec, kCut>(ctx, space, ins, outs, policy);
