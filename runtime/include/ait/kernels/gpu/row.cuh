@@ -183,6 +183,7 @@ constexpr int row_blocks() {
 #if defined(AIT_HIP)
   return 1;
 #else
+  if (kItems == detail::kInShared) return kGroup <= 512 ? 2 : 1;
   if (kGroup <= kWarpSize || kItems <= 0 || kItems > 2) return 1;  // these would spill
   constexpr int kThreads = kCut == detail::Cut::whole ? 1024 : kCut == detail::Cut::same ? 768 : 512;
   return kGroup < kThreads ? kThreads / kGroup : 1;

@@ -171,7 +171,10 @@ struct Row<F, kGroup, kItemsOf, kVecOf, kCut, kEarlyOf, kRowRank, Pack<Ins...>, 
   static constexpr bool kWhole = kCut == Cut::whole;
   /// Chunks of one element that a lane may have.
   static constexpr int kEdges = kWhole ? 0 : (2 * (2 * kVec - 1) + kGroup - 1) / kGroup;
-  static constexpr int kDepth = kItems > 0 ? 8 : kGroup >= 1024 ? 2 : 4;
+#ifndef AIT_DEEP
+#define AIT_DEEP 4
+#endif
+  static constexpr int kDepth = kItems > 0 ? 8 : kGroup >= 1024 ? 2 : AIT_DEEP;
   /// Chunks that are read before the first of them is used.
   static constexpr int kAhead = kDepth / sizeof...(Ins) < 1 ? 1 : kDepth / sizeof...(Ins);
   /// Counts elements of a row and chunks; rows that are held are short.
