@@ -2,7 +2,7 @@
 /// @brief Sums, means, extremes and variances over any dims.
 ///
 /// Where the reduced elements are neighbours, a warp or a block has a result. Else a block has as many results as a warp has lanes, which
-/// are neighbours, and its warps share the reduced elements.
+/// are neighbours, and its warps share the reduced elements; few long columns are shared by the blocks of a cluster.
 #ifndef AIT_KERNELS_GPU_REDUCE_CUH_
 #define AIT_KERNELS_GPU_REDUCE_CUH_
 
@@ -109,33 +109,46 @@ __global__ void __launch_bounds__(256) reduce_rows_kernel(RowSpace<kKept, kReduc
 /// Warps of a block of reduce_columns_kernel: where there is much to reduce, as many as a block may have.
 inline constexpr int kFewWarps = 8, kManyWarps = 1024 / kWarpSize;
 
-/// Block: `kVec` neighbouring results a lane, and `kWarps` warps that share the reduced elements.
-template <class R, int kVec, int kWarps, int kKept, int kReduced, class In, class Out>
-__global__ void __launch_bounds__(kWarpSize* kWarps) reduce_columns_kernel(RowSpace<kKept, kReduced> space, In in, Out out, double correction) {
+/// Blocks of a cluster that share what there is to reduce for few results, and the warps of each.
+inline constexpr int kColumnCluster = 8, kClusterWarps = 16;
+
+/// Block: `kVec` neighbouring results a lane, and `kWarps` warps that share the reduced elements with those of the other blocks of a cluster.
+template <class R, int kVec, int kWarps, int kCluster, int kKept, int kReduced, class In, class Out>
+__global__ void __launch_bounds__(kWarpSize* kWarps, kCluster > 1 ? 2048 / (kWarpSize * kWarps) : 1) reduce_columns_kernel(RowSpace<kKept, kReduced> space, In in, Out out, double correction) {
   using T = typename In::Value;
   using C = typename In::Compute;
   using A = typename R::template Acc<C>;
-  constexpr int kAhead = 8, kColumns = kWarpSize * kVec;
-  __shared__ A shared[R::kCentred ? 2 : 1][kWarps][kColumns];
+  constexpr int kAhead = 8, kColumns = kWarpSize * kVec, kAllWarps = kWarps * kCluster;
+  using Planes = A[kWarps][kColumns];
+  Planes* shared;
+  if constexpr (kCluster > 1) {
+    AIT_DYNAMIC_SHARED(16, column_shared);
+    shared = reinterpret_cast<Planes*>(column_shared);
+  } else {
+    __shared__ A of_block[R::kCentred ? 2 : 1][kWarps][kColumns];
+    shared = of_block;
+  }
   wait_for_previous();
   allow_next();
   const int lane = threadIdx.x % kWarpSize, warp = threadIdx.x / kWarpSize;
-  for (int64_t first = static_cast<int64_t>(blockIdx.x) * kColumns; first < space.rows; first += static_cast<int64_t>(gridDim.x) * kColumns) {
+  const int rank = blockIdx.x % kCluster;
+  const int64_t step = static_cast<int64_t>(gridDim.x / kCluster) * kColumns;
+  for (int64_t first = static_cast<int64_t>(blockIdx.x / kCluster) * kColumns; first < space.rows; first += step) {
     const bool present = first + lane * kVec < space.rows;
     int64_t coordinate[kKept];
     coordinates<kKept>(present ? first + lane * kVec : first, space.outer, coordinate);
     const In row = detail::at_row(in, coordinate);
     const auto each = [&](auto visit) {
-      for (int64_t base = warp; base < space.length; base += kWarps * kAhead) {
+      for (int64_t base = rank * kWarps + warp; base < space.length; base += kAllWarps * kAhead) {
         T raws[kAhead][kVec];
 #pragma unroll
         for (int u = 0; u < kAhead; ++u) {
-          const int64_t i = base + u * kWarps;
+          const int64_t i = base + u * kAllWarps;
           if (i < space.length) load<kVec>(row.data + detail::row_offset<kReduced>(row, i, space.row), raws[u]);
         }
 #pragma unroll
         for (int u = 0; u < kAhead; ++u) {
-          if (base + u * kWarps >= space.length) continue;
+          if (base + u * kAllWarps >= space.length) continue;
 #pragma unroll
           for (int j = 0; j < kVec; ++j) visit(static_cast<A>(convert<C>(raws[u][j])), j);
         }
@@ -152,6 +165,24 @@ __global__ void __launch_bounds__(kWarpSize* kWarps) reduce_columns_kernel(RowSp
         for (int w = 1; w < kWarps; ++w) values[j] = join(values[j], shared[plane][w][lane * kVec + j]);
       }
       __syncthreads();
+#if defined(AIT_CUDA)
+      if constexpr (kCluster > 1) {
+        static_assert(std::is_same<A, float>::value && kVec <= 2, "blocks exchange pairs of floats");
+        float* pair = &shared[plane][0][0] + 2 * lane;
+        if (warp == 0) pair[0] = values[0], pair[1] = values[kVec - 1];
+        cluster_barrier();
+        float2 of_block[kCluster];
+#pragma unroll
+        for (int r = 0; r < kCluster; ++r) of_block[r] = load_cluster_float2(shared_address(pair), static_cast<uint32_t>(r));
+        values[0] = of_block[0].x, values[kVec - 1] = of_block[0].y;
+#pragma unroll
+        for (int r = 1; r < kCluster; ++r) {
+          values[0] = join(values[0], of_block[r].x);
+          if constexpr (kVec > 1) values[1] = join(values[1], of_block[r].y);
+        }
+        cluster_barrier();  // before the next results take its place, or the block ends
+      }
+#endif
     };
     A total[kVec];
 #pragma unroll
@@ -194,13 +225,15 @@ int32_t launch_reduce(const Context& ctx, const RowSpace<kKept, kReduced>& space
   return launch(ctx, config, reduce_rows_kernel<R, kGroup, kVec, kShifted, kKept, kReduced, In, Out>, space, in, out, correction);
 }
 
-template <class R, int kVec, int kWarps, int kKept, int kReduced, class In, class Out>
+template <class R, int kVec, int kWarps, int kCluster = 1, int kKept, int kReduced, class In, class Out>
 int32_t launch_columns(const Context& ctx, const RowSpace<kKept, kReduced>& space, const In& in, const Out& out, double correction) {
   LaunchConfig config;
   config.dependent = true;
   config.block = dim3(kWarpSize * kWarps);
-  config.grid = dim3(ceil_div(space.rows, kWarpSize * kVec, 1 << 20));
-  return launch(ctx, config, reduce_columns_kernel<R, kVec, kWarps, kKept, kReduced, In, Out>, space, in, out, correction);
+  config.grid = dim3(ceil_div(space.rows, kWarpSize * kVec, 1 << 20) * kCluster);
+  config.cluster = kCluster;
+  if constexpr (kCluster > 1) config.shared_bytes = sizeof(float) * kWarps * kWarpSize * kVec * (R::kCentred ? 2 : 1);
+  return launch(ctx, config, reduce_columns_kernel<R, kVec, kWarps, kCluster, kKept, kReduced, In, Out>, space, in, out, correction);
 }
 
 /// As few threads a row as read it in a few turns.
@@ -229,6 +262,12 @@ int32_t reduce(const Context& ctx, const int64_t (&sizes)[kRank], const In& in, 
     constexpr int64_t kSize = sizeof(typename In::Value) * kVec;
     bool aligned = reinterpret_cast<uintptr_t>(in.data) % kSize == 0 && space.outer[kKept - 1] % kVec == 0;
     for (int d = 0; d < In::kRank; ++d) aligned = aligned && (d == kKept - 1 || in.strides[d] % kVec == 0);
+    using A = typename R::template Acc<typename In::Compute>;
+    if constexpr (kHasClusters && std::is_same<A, float>::value && kVec <= 2) {
+      constexpr int64_t kFewBlocks = 256;
+      const bool shared = aligned && space.length >= 8 * kColumnCluster * kClusterWarps && space.rows <= kFewBlocks * kWarpSize * kVec;
+      if (shared) return detail::launch_columns<R, kVec, kClusterWarps, kColumnCluster>(ctx, space, in, out, correction);
+    }
     if (aligned && space.length >= kManyWarps) return detail::launch_columns<R, kVec, kManyWarps>(ctx, space, in, out, correction);
     return detail::launch_columns<R, 1, kFewWarps>(ctx, space, in, out, correction);
   } else {

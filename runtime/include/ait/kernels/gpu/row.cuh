@@ -178,39 +178,47 @@ inline constexpr int kWarpRowThreads = 128;
 inline constexpr int64_t kFewRows = 2048;
 
 /// Blocks that an SM should have room for, so that some wait for memory while others compute: a bound on registers. AMD counts otherwise.
-template <int kGroup, int kItems, detail::Cut kCut>
+template <int kGroup, int kCluster, int kItems, detail::Cut kCut>
 constexpr int row_blocks() {
 #if defined(AIT_HIP)
   return 1;
 #else
   if (kItems == detail::kInShared) return kGroup <= 512 ? 2 : 1;
+  if (kCluster > 1) return kGroup <= 288 ? 2 : 1;
   if (kGroup <= kWarpSize || kItems <= 0 || kItems > 2) return 1;  // these would spill
   constexpr int kThreads = kCut == detail::Cut::whole ? 1024 : kCut == detail::Cut::same ? 768 : 512;
   return kGroup < kThreads ? kThreads / kGroup : 1;
 #endif
 }
 
-template <class F, int kGroup, int kItems, int kVec, detail::Cut kCut, bool kEarly, int kOuter, int kRowRank, class Policy, class Ins, class Outs>
-__global__ void __launch_bounds__(kGroup > kWarpSize ? kGroup : kWarpRowThreads, (row_blocks<kGroup, kItems, kCut>()))
+template <class F, int kGroup, int kCluster, int kItems, int kVec, detail::Cut kCut, bool kEarly, int kOuter, int kRowRank, class Policy, class Ins,
+          class Outs>
+__global__ void __launch_bounds__(kGroup > kWarpSize ? kGroup : kWarpRowThreads, (row_blocks<kGroup, kCluster, kItems, kCut>()))
     row_kernel(RowSpace<kOuter, kRowRank> space, int pitch, Ins ins, Outs outs, Policy policy) {
-  using R = detail::Row<F, kGroup, kItems, kVec, kCut, kEarly, kRowRank, Ins, Outs>;
-  __shared__ typename R::C shared[4 * R::Reducer::kWarps];
+  using R = detail::Row<F, kGroup, kCluster, kItems, kVec, kCut, kEarly, kRowRank, Ins, Outs>;
   wait_for_previous();
   allow_next();
   // Lanes of a warp take part in each other's shuffles, so a warp walks on as one; groups behind the last row hold nothing.
   constexpr int kSpan = kGroup < kWarpSize ? kWarpSize : kGroup;
   constexpr int kRowsOfSpan = kSpan / kGroup;
-  const int64_t rows_of_block = blockDim.x / kGroup;
+  const int64_t rows_of_block = blockDim.x / kGroup, blocks = gridDim.x / kCluster;
   R row;
   for (int d = 0; d < kRowRank; ++d) row.sizes[d] = space.row[d];
-  row.lane = threadIdx.x % kGroup;
-  row.reducer.shared = shared;
+  row.lane = blockIdx.x % kCluster * kGroup + threadIdx.x % kGroup;
+  if constexpr (kCluster > 1) {
+    AIT_DYNAMIC_SHARED(16, row_shared);
+    row.reducer.parts = reinterpret_cast<float*>(row_shared);
+    row.reducer.shared = reinterpret_cast<typename R::C*>(row_shared + 16);
+  } else {
+    __shared__ typename R::C shared[R::Reducer::kShared];
+    row.reducer.shared = shared;
+  }
   if constexpr (kItems == detail::kInShared) {
     AIT_DYNAMIC_SHARED(16, row_shared);
     row.shared = reinterpret_cast<uint4*>(row_shared);
     row.pitch = pitch;
   }
-  for (int64_t base = blockIdx.x * rows_of_block + threadIdx.x / kSpan * kRowsOfSpan; base < space.rows; base += gridDim.x * rows_of_block) {
+  for (int64_t base = blockIdx.x / kCluster * rows_of_block + threadIdx.x / kSpan * kRowsOfSpan; base < space.rows; base += blocks * rows_of_block) {
     const int64_t index = base + threadIdx.x % kSpan / kGroup;
     const bool present = index < space.rows;
     int64_t coordinate[kOuter];
@@ -222,39 +230,44 @@ __global__ void __launch_bounds__(kGroup > kWarpSize ? kGroup : kWarpRowThreads,
     row.load();
     policy(row, early);
   }
+#if defined(AIT_CUDA)
+  if constexpr (kCluster > 1) cluster_barrier();  // the others may still read what this block has reduced
+#endif
 }
 
 namespace detail {
 template <class Outs>
 using FirstOf = std::decay_t<decltype(get<0>(std::declval<Outs&>()))>;
 
-template <class F, int kGroup, int kItems, int kVec, Cut kCut, int kOuter, int kRowRank, class Policy, class Ins, class Outs>
+template <class F, int kGroup, int kItems, int kVec, Cut kCut, int kCluster = 1, int kOuter, int kRowRank, class Policy, class Ins, class Outs>
 int32_t launch_group(const Context& ctx, const RowSpace<kOuter, kRowRank>& space, const Ins& ins, const Outs& outs, const Policy& policy) {
   constexpr bool kWarpRows = kGroup <= kWarpSize;
   LaunchConfig config;
   const int threads = !kWarpRows ? kGroup : space.rows * kGroup < 1024 * kWarpSize ? kWarpSize : kWarpRowThreads;
   config.block = dim3(static_cast<uint32_t>(threads));
-  config.grid = dim3(ceil_div(space.rows, threads / kGroup, 1 << 20));
+  config.grid = dim3(ceil_div(space.rows, threads / kGroup, 1 << 20) * kCluster);
+  config.cluster = kCluster;
   config.dependent = true;
   int pitch = 0;
+  if constexpr (kCluster > 1) config.shared_bytes = 16 + sizeof(float) * GroupReducer<float, kGroup, kCluster>::kShared;
   if constexpr (kItems == kInShared) {
-    using R = Row<F, kGroup, kItems, kVec, kCut, false, kRowRank, Ins, Outs>;
+    using R = Row<F, kGroup, kCluster, kItems, kVec, kCut, false, kRowRank, Ins, Outs>;
     pitch = static_cast<int>(chunks_of<kVec, kCut, FirstOf<Outs>>(space.length));
     config.shared_bytes = static_cast<uint32_t>(pitch * sizeof(typename R::Held));
   }
   if constexpr (Policy::kHasEarly && kWarpRows && kCut == Cut::whole) {
     if (space.rows < kFewRows) {
-      return launch(ctx, config, row_kernel<F, kGroup, kItems, kVec, kCut, true, kOuter, kRowRank, Policy, Ins, Outs>, space, pitch, ins, outs,
+      return launch(ctx, config, row_kernel<F, kGroup, kCluster, kItems, kVec, kCut, true, kOuter, kRowRank, Policy, Ins, Outs>, space, pitch, ins, outs,
                     policy);
     }
   }
-  return launch(ctx, config, row_kernel<F, kGroup, kItems, kVec, kCut, false, kOuter, kRowRank, Policy, Ins, Outs>, space, pitch, ins, outs, policy);
+  return launch(ctx, config, row_kernel<F, kGroup, kCluster, kItems, kVec, kCut, false, kOuter, kRowRank, Policy, Ins, Outs>, space, pitch, ins, outs, policy);
 }
 
 /// Rows that no registers hold: in shared memory where they fit.
 template <class F, int kVec, Cut kCut, int kOuter, int kRowRank, class Policy, class Ins, class Outs>
 int32_t launch_long(const Context& ctx, const RowSpace<kOuter, kRowRank>& space, const Ins& ins, const Outs& outs, const Policy& policy) {
-  using R = Row<F, kWarpSize, kInShared, kVec, kCut, false, kRowRank, Ins, Outs>;
+  using R = Row<F, kWarpSize, 1, kInShared, kVec, kCut, false, kRowRank, Ins, Outs>;
   if constexpr (sizeof(typename R::Held) % 16 == 0) {
     constexpr int64_t kReserved = 2048;  // what the reductions need, and what the system takes of each block
     const int64_t bytes = chunks_of<kVec, kCut, FirstOf<Outs>>(space.length) * static_cast<int64_t>(sizeof(typename R::Held)) + kReserved;
@@ -264,6 +277,10 @@ int32_t launch_long(const Context& ctx, const RowSpace<kOuter, kRowRank>& space,
   }
   return launch_group<F, 512, kReadAgain, kVec, kCut>(ctx, space, ins, outs, policy);
 }
+
+/// Chunks of the longest row that a cluster holds in registers; 0 where there are none.
+template <int kVec, class Outs>
+inline constexpr int64_t kMostOfCluster = kHasClusters && kVec > 1 && std::is_same<typename FirstOf<Outs>::Compute, float>::value ? 16384 : 0;
 
 /// The smallest multiple of the warp that is no smaller.
 constexpr int whole_warps(int64_t threads) { return static_cast<int>((threads + kWarpSize - 1) / kWarpSize * kWarpSize); }
@@ -276,6 +293,11 @@ int32_t launch_length(const Context& ctx, const RowSpace<kOuter, kRowRank>& spac
   if constexpr (kFewest == kMost && kMost > 4 * kWarpSize && kMost <= 2048) {  // one length: as many threads as it needs
     constexpr int kItems = kMost <= 512 ? 2 : kMost <= 768 ? 3 : 4;
     return launch_group<F, whole_warps((kMost + kItems - 1) / kItems), kItems, kVec, kCut>(ctx, space, ins, outs, policy);
+  } else if constexpr (kFewest == kMost && kMost > 2048 && kMost <= kMostOfCluster<kVec, Outs>) {
+    constexpr int kCluster = kMost <= 3072 ? 4 : 8;
+    constexpr int64_t kPart = (kMost + kCluster - 1) / kCluster;
+    constexpr int kItems = kPart <= 512 ? 2 : kPart <= 864 ? 3 : 4;
+    return launch_group<F, whole_warps((kPart + kItems - 1) / kItems), kItems, kVec, kCut, kCluster>(ctx, space, ins, outs, policy);
   } else {
 #define AIT_ROW_GROUP(FROM, GROUP, ITEMS)                                                                                               \
   if constexpr (kMost > (FROM) && kFewest <= static_cast<int64_t>(GROUP) * (ITEMS)) {                                                    \
@@ -294,6 +316,15 @@ int32_t launch_length(const Context& ctx, const RowSpace<kOuter, kRowRank>& spac
     AIT_ROW_GROUP(512, 256, 4)
     AIT_ROW_GROUP(1024, 512, 4)
 #undef AIT_ROW_GROUP
+#define AIT_ROW_CLUSTER(FROM, CLUSTER, GROUP, ITEMS)                                                                                         \
+  if constexpr (kMostOfCluster<kVec, Outs> > 0 && kMost > (FROM) && kFewest <= static_cast<int64_t>(CLUSTER) * (GROUP) * (ITEMS)) {           \
+    if (chunks <= static_cast<int64_t>(CLUSTER) * (GROUP) * (ITEMS))                                                                         \
+      return launch_group<F, GROUP, ITEMS, kVec, kCut, CLUSTER>(ctx, space, ins, outs, policy);                                              \
+  }
+    AIT_ROW_CLUSTER(2048, 4, 256, 3)
+    AIT_ROW_CLUSTER(3072, 8, 288, 3)
+    AIT_ROW_CLUSTER(6912, 8, 512, 4)
+#undef AIT_ROW_CLUSTER
     if constexpr (kMost > 2048) return launch_long<F, kVec, kCut>(ctx, space, ins, outs, policy);
     return ctx.fail("a row is longer than its dims allow");
   }

@@ -8,6 +8,9 @@
 #include "ait/gpu/gpu.h"
 #include "ait/kernels/gpu/vector.cuh"
 #include "ait/kernels/operand.h"
+#if defined(AIT_CUDA)
+#include "ait/kernels/gpu/mma.cuh"
+#endif
 
 namespace ait::gpu {
 
@@ -27,10 +30,14 @@ struct Larger {
 };
 
 /// @brief Reduces over `kGroup` threads; every thread gets the result. A group larger than a warp is the whole block, and all must call.
-template <class C, int kGroup>
+///
+/// Where `kCluster` is more than 1, over the blocks of a cluster, which must not end before all have read (`cluster_barrier`).
+template <class C, int kGroup, int kCluster = 1>
 struct GroupReducer {
   static constexpr int kWarps = (kGroup + kWarpSize - 1) / kWarpSize;
-  C* shared;     ///< 4 * kWarps values, used in turn, so that one barrier a reduction is enough
+  static constexpr int kShared = 4 * kWarps;
+  C* shared;     ///< kShared values, used in turn, so that one barrier a reduction is enough
+  float* parts;  ///< 4 values of dynamic shared memory for the other blocks of a cluster, aligned to 8 bytes, used in turn
   int turn = 0;
 
   /// Reduces `kCount` values at once, at most 2.
@@ -45,7 +52,6 @@ struct GroupReducer {
     }
     if constexpr (kWarps > 1) {
       C* slots = shared + turn * 2 * kWarps;
-      turn ^= 1;
 #pragma unroll
       for (int k = 0; k < kCount; ++k) {
         if (threadIdx.x % kWarpSize == 0) slots[k * kWarps + threadIdx.x / kWarpSize] = values[k];
@@ -58,6 +64,26 @@ struct GroupReducer {
         for (int w = 1; w < kWarps; ++w) values[k] = combine(values[k], slots[k * kWarps + w]);
       }
     }
+#if defined(AIT_CUDA)
+    if constexpr (kCluster > 1) {
+      static_assert(std::is_same<C, float>::value, "blocks exchange floats");
+      float* part = parts + turn * 2;
+      if (threadIdx.x == 0) {
+        part[0] = values[0];
+        part[1] = values[kCount - 1];
+      }
+      cluster_barrier();
+      const float2 of_block = load_cluster_float2(shared_address(part), threadIdx.x % kCluster);
+      values[0] = of_block.x;
+      values[kCount - 1] = of_block.y;
+#pragma unroll
+      for (int mask = kCluster / 2; mask > 0; mask /= 2) {
+#pragma unroll
+        for (int k = 0; k < kCount; ++k) values[k] = combine(values[k], shuffle_xor(values[k], mask));
+      }
+    }
+#endif
+    turn ^= 1;
   }
 };
 
@@ -156,21 +182,22 @@ struct RowRead {
   }
 };
 
-/// A row in the hands of a group: `each` visits its chunks, `finish` visits them again and stores them.
+/// A row in the hands of a group, or of a cluster of them: `each` visits its chunks, `finish` visits them again and stores them.
 ///
 /// Chunks have kVec elements that are all of the row. Where rows are cut at boundaries of the first result, what is left at both ends, and a chunk
 /// beside it, are chunks of one element, so that the words around those of kVec exist in all operands, wherever these begin.
-template <class F, int kGroup, int kItemsOf, int kVecOf, Cut kCut, bool kEarlyOf, int kRowRank, class Ins, class Outs>
+template <class F, int kGroup, int kCluster, int kItemsOf, int kVecOf, Cut kCut, bool kEarlyOf, int kRowRank, class Ins, class Outs>
 struct Row;
 
-template <class F, int kGroup, int kItemsOf, int kVecOf, Cut kCut, bool kEarlyOf, int kRowRank, class... Ins, class... Outs>
-struct Row<F, kGroup, kItemsOf, kVecOf, kCut, kEarlyOf, kRowRank, Pack<Ins...>, Pack<Outs...>> {
+template <class F, int kGroup, int kCluster, int kItemsOf, int kVecOf, Cut kCut, bool kEarlyOf, int kRowRank, class... Ins, class... Outs>
+struct Row<F, kGroup, kCluster, kItemsOf, kVecOf, kCut, kEarlyOf, kRowRank, Pack<Ins...>, Pack<Outs...>> {
   static constexpr int kVec = kVecOf;
   static constexpr int kItems = kItemsOf;
   static constexpr bool kEarly = kEarlyOf;
   static constexpr bool kWhole = kCut == Cut::whole;
+  static constexpr int kLanes = kGroup * kCluster;
   /// Chunks of one element that a lane may have.
-  static constexpr int kEdges = kWhole ? 0 : (2 * (2 * kVec - 1) + kGroup - 1) / kGroup;
+  static constexpr int kEdges = kWhole ? 0 : (2 * (2 * kVec - 1) + kLanes - 1) / kLanes;
 #ifndef AIT_DEEP
 #define AIT_DEEP 4
 #endif
@@ -183,7 +210,7 @@ struct Row<F, kGroup, kItemsOf, kVecOf, kCut, kEarlyOf, kRowRank, Pack<Ins...>, 
   using Out = std::decay_t<decltype(get<0>(std::declval<Pack<Outs...>&>()))>;
   using C = typename Out::Compute;
   using Chunk = Values<C, kVec>;
-  using Reducer = GroupReducer<C, kGroup>;
+  using Reducer = GroupReducer<C, kGroup, kCluster>;
   template <int kCount>
   using Reads = Pack<RowRead<Ins, kCount, kCut>...>;
   template <int kCount>
@@ -213,12 +240,12 @@ struct Row<F, kGroup, kItemsOf, kVecOf, kCut, kEarlyOf, kRowRank, Pack<Ins...>, 
   /// Where chunk `number` is in the row.
   __device__ __forceinline__ Index start(Index number) const { return number * kVec - (kWhole ? 0 : phase); }
   /// The number of the held chunk `item`.
-  __device__ __forceinline__ Index number(int item) const { return static_cast<Index>(item) * kGroup + lane; }
+  __device__ __forceinline__ Index number(int item) const { return static_cast<Index>(item) * kLanes + lane; }
   /// Whether this is a chunk of kVec elements of the row.
   __device__ __forceinline__ bool has(Index number) const { return number < end && (kWhole || number >= begin); }
   /// Where the element of this lane's edge `slot` is in the row, or -1.
   __device__ __forceinline__ Index edge(int slot) const {
-    const Index e = static_cast<Index>(slot) * kGroup + lane;
+    const Index e = static_cast<Index>(slot) * kLanes + lane;
     return e < head ? e : e < head + tail ? e + (length - tail - head) : Index(-1);
   }
 
@@ -365,16 +392,16 @@ struct Row<F, kGroup, kItemsOf, kVecOf, kCut, kEarlyOf, kRowRank, Pack<Ins...>, 
   /// Reads the chunks of kVec elements from memory, several ahead of what is done with them: visit(chunk, i, elements, number).
   template <bool kStore, class Visit>
   __device__ __forceinline__ void stream(Visit visit) const {
-    for (Index first = lane; first < end; first += kGroup * kAhead) {
+    for (Index first = lane; first < end; first += kLanes * kAhead) {
       Reads<kVec> reads[kAhead];
 #pragma unroll
       for (int u = 0; u < kAhead; ++u) {
-        const Index at = first + u * kGroup;
+        const Index at = first + u * kLanes;
         if (has(at)) fetch<kVec>(reads[u], start(at), InIndices{});
       }
 #pragma unroll
       for (int u = 0; u < kAhead; ++u) {
-        const Index at = first + u * kGroup;
+        const Index at = first + u * kLanes;
         if (!has(at)) continue;
         const Elements elements = take<kVec>(reads[u], InIndices{});
         Chunk chunk = compute<kStore, kVec>(elements, start(at));
@@ -424,7 +451,7 @@ struct Row<F, kGroup, kItemsOf, kVecOf, kCut, kEarlyOf, kRowRank, Pack<Ins...>, 
       });
     } else if constexpr (kItems == kInShared) {
 #pragma unroll 2
-      for (Index at = lane; at < end; at += kGroup) {
+      for (Index at = lane; at < end; at += kLanes) {
         if (!has(at)) continue;
         Chunk chunk;
         if constexpr (kHoldsInput) {
