@@ -114,7 +114,8 @@ inline constexpr int kColumnCluster = 8, kClusterWarps = 16;
 
 /// Block: `kVec` neighbouring results a lane, and `kWarps` warps that share the reduced elements with those of the other blocks of a cluster.
 template <class R, int kVec, int kWarps, int kCluster, int kKept, int kReduced, class In, class Out>
-__global__ void __launch_bounds__(kWarpSize* kWarps, kCluster > 1 ? 2048 / (kWarpSize * kWarps) : 1) reduce_columns_kernel(RowSpace<kKept, kReduced> space, In in, Out out, double correction) {
+__global__ void __launch_bounds__(kWarpSize* kWarps, kCluster > 1 ? 2048 / (kWarpSize * kWarps) : 1)
+    reduce_columns_kernel(RowSpace<kKept, kReduced> space, In in, Out out, double correction) {
   using T = typename In::Value;
   using C = typename In::Compute;
   using A = typename R::template Acc<C>;
@@ -207,7 +208,7 @@ __global__ void __launch_bounds__(kWarpSize* kWarps, kCluster > 1 ? 2048 / (kWar
 #pragma unroll
       for (int j = 0; j < kVec; ++j) result[j] = R::finish(total[j], count, correction);
     }
-    if (warp == 0 && present) {
+    if (warp == 0 && rank == 0 && present) {
       const Out to = detail::at_row(out, coordinate);
 #pragma unroll
       for (int j = 0; j < kVec; ++j) to.data[j * out.strides[kKept - 1]] = convert<typename Out::Value>(static_cast<C>(result[j]));
