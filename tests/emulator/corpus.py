@@ -130,6 +130,8 @@ def _reductions() -> Iterator[tuple[str, Case]]:
     for i, (name, case) in enumerate({**test_reduce.REDUCE, **test_reduce.INTEGERS}.items()):
         if i % 3 == 0 or _type(name) == "f32":
             yield name, at(case, envs)
+    for name in ("sum-f16", "var-f32"):
+        yield f"shared-{name}", test_reduce.LONG[name]
     for name in ("last-sum-f16", "last-var-f32", "first-max-f16", "first-var-f32", "first-sum-bf16"):
         yield f"long-{name}", at(test_reduce.REDUCE[name], [{"b": 2, "s": 1537}])
 

@@ -153,6 +153,11 @@ def test_reductions(reductions: Library, key: str) -> None:
         test_reduce.check_reduce(reductions, test_reduce.REDUCE[key], key.rpartition("-")[2])
 
 
+@pytest.mark.parametrize("key", test_reduce.LONG)
+def test_few_long_rows(reductions: Library, key: str) -> None:
+    test_reduce.check_long(reductions, key)
+
+
 @pytest.mark.parametrize("key", [*test_reduce.ARGMAX, *test_reduce.TOPK])
 def test_largest_elements(reductions: Library, key: str) -> None:
     test_reduce.check_select(reductions, {**test_reduce.ARGMAX, **test_reduce.TOPK}[key])

@@ -1,7 +1,7 @@
 /// @file reduce.cuh
 /// @brief Sums, means, extremes and variances over any dims.
 ///
-/// Where the reduced elements are neighbours, a warp or a block has a result. Else a block has as many results as a warp has lanes, which
+/// Where the reduced elements are neighbours, a warp or a block has a result, or a cluster of blocks where there are few and long ones. Else a block has as many results as a warp has lanes, which
 /// are neighbours, and its warps share the reduced elements; few long columns are shared by the blocks of a cluster.
 #ifndef AIT_KERNELS_GPU_REDUCE_CUH_
 #define AIT_KERNELS_GPU_REDUCE_CUH_
@@ -26,25 +26,31 @@ struct Join {
 };
 }  // namespace detail
 
-/// A group of threads, a block or a part of a warp, has a result. The row of a shifted one is cut where it is aligned; the elements around are
+/// A group of threads, a cluster of blocks, a block or a part of a warp, has a result. The row of a shifted one is cut where it is aligned; the elements around are
 /// read one by one.
-template <class R, int kGroup, int kVec, bool kShifted, int kKept, int kReduced, class In, class Out>
-__global__ void __launch_bounds__(256) reduce_rows_kernel(RowSpace<kKept, kReduced> space, In in, Out out, double correction) {
+template <class R, int kGroup, int kCluster, int kVec, bool kShifted, int kKept, int kReduced, class In, class Out>
+__global__ void __launch_bounds__(kGroup < 256 ? 256 : kGroup) reduce_rows_kernel(RowSpace<kKept, kReduced> space, In in, Out out, double correction) {
   using T = typename In::Value;
   using C = typename In::Compute;
   using A = typename R::template Acc<C>;
-  using Reducer = GroupReducer<A, kGroup>;
+  using Reducer = GroupReducer<A, kGroup, kCluster>;
   using Read = detail::RowRead<In, kVec, kShifted ? detail::Cut::same : detail::Cut::whole>;
-  constexpr int kAhead = 4;
-  __shared__ A shared[4 * Reducer::kWarps];
+  constexpr int kAhead = 4, kLanes = kGroup * kCluster;
   Reducer reducer;
-  reducer.shared = shared;
+  if constexpr (kCluster > 1) {
+    AIT_DYNAMIC_SHARED(16, row_shared);
+    reducer.parts = reinterpret_cast<float*>(row_shared);
+    reducer.shared = reinterpret_cast<A*>(row_shared + 16);
+  } else {
+    __shared__ A shared[Reducer::kShared];
+    reducer.shared = shared;
+  }
   wait_for_previous();
   allow_next();
-  const int lane = threadIdx.x % kGroup;
+  const int lane = blockIdx.x % kCluster * kGroup + threadIdx.x % kGroup;
   constexpr int kSpan = kGroup < kWarpSize ? kWarpSize : kGroup;  // a warp walks on as one, for its lanes take part in each other's shuffles
-  const int64_t rows_of_block = blockDim.x / kGroup;
-  for (int64_t base = blockIdx.x * rows_of_block + threadIdx.x / kSpan * (kSpan / kGroup); base < space.rows; base += gridDim.x * rows_of_block) {
+  const int64_t rows_of_block = blockDim.x / kGroup, step = gridDim.x / kCluster * rows_of_block;
+  for (int64_t base = blockIdx.x / kCluster * rows_of_block + threadIdx.x / kSpan * (kSpan / kGroup); base < space.rows; base += step) {
     const int64_t index = base + threadIdx.x % kSpan / kGroup;
     const bool present = index < space.rows;
     const int64_t length = present ? space.length : 0;
@@ -55,26 +61,26 @@ __global__ void __launch_bounds__(256) reduce_rows_kernel(RowSpace<kKept, kReduc
     const int64_t head = most < length ? most : length, chunks = (length - head) / kVec, tail = length - head - chunks * kVec;
     /// Visits all elements; those around the aligned chunks of kVec are read first and visited last.
     const auto each = [&](auto visit) {
-      constexpr int kEdges = kShifted ? (2 * (kVec - 1) + kGroup - 1) / kGroup : 0;
+      constexpr int kEdges = kShifted ? (2 * (kVec - 1) + kLanes - 1) / kLanes : 0;
       T edges[kEdges > 0 ? kEdges : 1];
       const auto edge = [&](int slot) {
-        const int64_t e = slot * kGroup + lane;
+        const int64_t e = slot * kLanes + lane;
         return e < head ? e : e < head + tail ? e + chunks * kVec : int64_t(-1);
       };
 #pragma unroll
       for (int slot = 0; slot < kEdges; ++slot) {
         if (edge(slot) >= 0) edges[slot] = row.data[edge(slot)];
       }
-      for (int64_t first = lane; first < chunks; first += kGroup * kAhead) {
+      for (int64_t first = lane; first < chunks; first += kLanes * kAhead) {
         Read reads[kAhead];
 #pragma unroll
         for (int u = 0; u < kAhead; ++u) {
-          const int64_t i = (first + u * kGroup) * kVec + head;
-          if (first + u * kGroup < chunks) reads[u].read(row, row.data + detail::row_offset<kReduced>(row, i, space.row), 0);
+          const int64_t i = (first + u * kLanes) * kVec + head;
+          if (first + u * kLanes < chunks) reads[u].read(row, row.data + detail::row_offset<kReduced>(row, i, space.row), 0);
         }
 #pragma unroll
         for (int u = 0; u < kAhead; ++u) {
-          if (first + u * kGroup >= chunks) continue;
+          if (first + u * kLanes >= chunks) continue;
           const auto x = reads[u].elements(0);
 #pragma unroll
           for (int j = 0; j < kVec; ++j) visit(static_cast<A>(convert<C>(x.v[Read::kSplat ? 0 : j])));
@@ -104,13 +110,16 @@ __global__ void __launch_bounds__(256) reduce_rows_kernel(RowSpace<kKept, kReduc
     }
     if (lane == 0 && present) *detail::at_row(out, coordinate).data = convert<typename Out::Value>(static_cast<C>(result));
   }
+#if defined(AIT_CUDA)
+  if constexpr (kCluster > 1) cluster_barrier();  // the others may still read what this block has reduced
+#endif
 }
 
 /// Warps of a block of reduce_columns_kernel: where there is much to reduce, as many as a block may have.
 inline constexpr int kFewWarps = 8, kManyWarps = 1024 / kWarpSize;
 
-/// Blocks of a cluster that share what there is to reduce for few results, and the warps of each.
-inline constexpr int kColumnCluster = 8, kClusterWarps = 16;
+/// Blocks of a cluster that share what there is to reduce for few results, and the warps of each that share columns.
+inline constexpr int kSharingBlocks = 8, kClusterWarps = 16;
 
 /// Block: `kVec` neighbouring results a lane, and `kWarps` warps that share the reduced elements with those of the other blocks of a cluster.
 template <class R, int kVec, int kWarps, int kCluster, int kKept, int kReduced, class In, class Out>
@@ -217,13 +226,15 @@ __global__ void __launch_bounds__(kWarpSize* kWarps, kCluster > 1 ? 2048 / (kWar
 }
 
 namespace detail {
-template <class R, int kGroup, int kVec, bool kShifted, int kKept, int kReduced, class In, class Out>
+template <class R, int kGroup, int kVec, bool kShifted, int kCluster = 1, int kKept, int kReduced, class In, class Out>
 int32_t launch_reduce(const Context& ctx, const RowSpace<kKept, kReduced>& space, const In& in, const Out& out, double correction) {
   LaunchConfig config;
   config.dependent = true;
-  config.block = dim3(256);
-  config.grid = dim3(ceil_div(space.rows, 256 / kGroup, 1 << 20));
-  return launch(ctx, config, reduce_rows_kernel<R, kGroup, kVec, kShifted, kKept, kReduced, In, Out>, space, in, out, correction);
+  config.block = dim3(kGroup < 256 ? 256 : kGroup);
+  config.grid = dim3(ceil_div(space.rows, config.block.x / kGroup, 1 << 20) * kCluster);
+  config.cluster = kCluster;
+  if constexpr (kCluster > 1) config.shared_bytes = 16 + sizeof(float) * GroupReducer<float, kGroup, kCluster>::kShared;
+  return launch(ctx, config, reduce_rows_kernel<R, kGroup, kCluster, kVec, kShifted, kKept, kReduced, In, Out>, space, in, out, correction);
 }
 
 template <class R, int kVec, int kWarps, int kCluster = 1, int kKept, int kReduced, class In, class Out>
@@ -237,12 +248,20 @@ int32_t launch_columns(const Context& ctx, const RowSpace<kKept, kReduced>& spac
   return launch(ctx, config, reduce_columns_kernel<R, kVec, kWarps, kCluster, kKept, kReduced, In, Out>, space, in, out, correction);
 }
 
+/// Rows that leave the card idle unless clusters share them, and the chunks that make this worth it.
+inline constexpr int64_t kFewRowsOfBlocks = 128, kLongOfBlocks = 16384;
+
 /// As few threads a row as read it in a few turns.
 template <class R, int kVec, bool kShifted, int kKept, int kReduced, class In, class Out>
 int32_t launch_reduce_rows(const Context& ctx, const RowSpace<kKept, kReduced>& space, const In& in, const Out& out, double correction) {
   const int64_t chunks = (space.length + kVec - 1) / kVec;
   if (kVec > 1 && chunks <= 16) return launch_reduce<R, 8, kVec, kShifted>(ctx, space, in, out, correction);
   if (chunks <= 1024 / kVec) return launch_reduce<R, kWarpSize, kVec, kShifted>(ctx, space, in, out, correction);
+  if constexpr (kHasClusters && std::is_same<typename R::template Acc<typename In::Compute>, float>::value) {
+    if (space.rows <= kFewRowsOfBlocks && chunks >= kLongOfBlocks) {
+      return launch_reduce<R, 1024, kVec, kShifted, kSharingBlocks>(ctx, space, in, out, correction);
+    }
+  }
   return launch_reduce<R, 256, kVec, kShifted>(ctx, space, in, out, correction);
 }
 }  // namespace detail
@@ -266,8 +285,8 @@ int32_t reduce(const Context& ctx, const int64_t (&sizes)[kRank], const In& in, 
     using A = typename R::template Acc<typename In::Compute>;
     if constexpr (kHasClusters && std::is_same<A, float>::value && kVec <= 2) {
       constexpr int64_t kFewBlocks = 256;
-      const bool shared = aligned && space.length >= 8 * kColumnCluster * kClusterWarps && space.rows <= kFewBlocks * kWarpSize * kVec;
-      if (shared) return detail::launch_columns<R, kVec, kClusterWarps, kColumnCluster>(ctx, space, in, out, correction);
+      const bool shared = aligned && space.length >= 8 * kSharingBlocks * kClusterWarps && space.rows <= kFewBlocks * kWarpSize * kVec;
+      if (shared) return detail::launch_columns<R, kVec, kClusterWarps, kSharingBlocks>(ctx, space, in, out, correction);
     }
     if (aligned && space.length >= kManyWarps) return detail::launch_columns<R, kVec, kManyWarps>(ctx, space, in, out, correction);
     return detail::launch_columns<R, 1, kFewWarps>(ctx, space, in, out, correction);
