@@ -1,13 +1,13 @@
 """Products and attention on a CUDA device at the shapes of the models, beside cuBLASLt and cuDNN.
 
     python -m benchmarks.contractions                     # all; kernels as selection chooses them without measuring
-    python -m benchmarks.contractions --measure bert      # kernels by time; families, or words of labels
+    python -m benchmarks.contractions --measure bert      # by time; ops with all of these words in their rows
     python -m benchmarks.contractions --compile-only      # no card needed
 
-A row is one op, compiled as a model of its own, and what PyTorch calls for it: `F.linear`, which calls cuBLASLt with its
-epilogue (bias) or cuBLAS, followed by what that lacks, and `scaled_dot_product_attention` on its cuDNN backend. Both
-run in a CUDA graph, in turn on sets of buffers that do not fit the cache together. Errors are ours over PyTorch's, both
-against float64.
+A row is one op, compiled as a model of its own, and what PyTorch calls for it: `F.linear`, which is cuBLASLt with the
+bias as its epilogue, or cuBLAS, and what that lacks as an op of its own; `scaled_dot_product_attention` on its cuDNN
+backend. Both run in a CUDA graph, in turn on sets of buffers that do not fit the cache together. Errors are ours over
+PyTorch's, both against float64.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -22,11 +23,11 @@ import torch
 from torch.nn import functional as F
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
-from ait_mlir.universe import context
 from ait_mlir.driver import compile_module
 from ait_mlir.ir.parser import parse_text
 from ait_mlir.lowering.toolchain import default_arch
 from ait_mlir.runtime.model import Model
+from ait_mlir.universe import context
 from benchmarks import measure
 from benchmarks.kernels import CACHE, DTYPES, captured, seconds
 
@@ -59,7 +60,12 @@ def _graph(shapes: list[tuple[int, ...]], t: str, body: list[str], result: Seque
 def product(model: str, t: str, m: int, n: int, k: int, after: str = "") -> Contraction:
     """x [m, k] @ w [n, k]^T; `after` it: bias, gelu of the sum with a bias, a bias and a residual, or a residual."""
     of = _tensor((m, n), t)
-    steps = {"bias": ["add %i2"], "bias gelu": ["add %i2", "gelu"], "bias add": ["add %i2", "add %i3"], "add": ["add %i2"]}
+    steps = {
+        "bias": ["add %i2"],
+        "bias gelu": ["add %i2", "gelu"],
+        "bias add": ["add %i2", "add %i3"],
+        "add": ["add %i2"],
+    }
     ops = ["gemm rcr %i0, %i1", *steps.get(after, [])]
     body: list[str] = []
     for i, op in enumerate(ops):
@@ -76,11 +82,27 @@ def product(model: str, t: str, m: int, n: int, k: int, after: str = "") -> Cont
             return F.gelu(y)
         return y + rest[-1] if after.endswith("add") else y
 
-    return Contraction("gemm", f"{model} {m} x {n} x {k} {after}".strip(), t, _graph(shapes, t, body, (m, n)), shapes, run, 2.0 * m * n * k)
+    return Contraction(
+        "gemm",
+        f"{model} {m} x {n} x {k} {after}".strip(),
+        t,
+        _graph(shapes, t, body, (m, n)),
+        shapes,
+        run,
+        2.0 * m * n * k,
+    )
 
 
 def attention(
-    model: str, t: str, batch: int, heads: int, length: int, width: int, causal: bool = False, kv: int = 0, groups: int = 0
+    model: str,
+    t: str,
+    batch: int,
+    heads: int,
+    length: int,
+    width: int,
+    causal: bool = False,
+    kv: int = 0,
+    groups: int = 0,
 ) -> Contraction:
     """softmax(q k^T / sqrt(width)) v; `groups` heads of keys and values, `kv` of them a sequence."""
     groups, kv = groups or heads, kv or length
@@ -96,7 +118,9 @@ def attention(
 
     pairs = length * kv / 2 if causal else length * kv
     label = f"{model} {batch} x {heads} x {length} x {width}" + (f" of {kv}" if kv != length else "") + word
-    return Contraction("attention", label, t, _graph([q, k, k], t, body, q), [q, k, k], run, 4.0 * batch * heads * pairs * width)
+    return Contraction(
+        "attention", label, t, _graph([q, k, k], t, body, q), [q, k, k], run, 4.0 * batch * heads * pairs * width
+    )
 
 
 def cases() -> Iterator[Contraction]:
@@ -125,7 +149,9 @@ def compiled(case: Contraction, workdir: Path, by_time: bool) -> Path:
     name = "".join(c if c.isalnum() else "_" for c in f"{case.label}_{case.dtype}")
     folder = workdir / name
     module = parse_text(context(), case.text)
-    return compile_module(module, "cuda", output=workdir / f"{name}.ait", workdir=folder, arch=default_arch("cuda"), measure=by_time)
+    return compile_module(
+        module, "cuda", output=workdir / f"{name}.ait", workdir=folder, arch=default_arch("cuda"), measure=by_time
+    )
 
 
 def row(case: Contraction, path: Path, ceilings: measure.Ceilings) -> list[str]:
@@ -191,11 +217,15 @@ def main() -> int:
         parser.error(f"no op of {' '.join(args.words)}; families are gemm and attention")
     workdir = Path(args.workdir)
     workdir.mkdir(parents=True, exist_ok=True)
-    paths = [compiled(c, workdir, args.measure) for c in wanted]
+    with ThreadPoolExecutor(1 if args.measure else 8) as pool:
+        paths = list(pool.map(lambda c: compiled(c, workdir, args.measure), wanted))
     if args.compile_only:
         return 0
     ceilings = measure.ceilings("cuda", torch.float16)
-    print(f"{torch.cuda.get_device_name()}, torch {torch.__version__}, {ceilings.flops / 1e12:.0f} TFLOP/s, {ceilings.bytes / 1e9:.0f} GB/s")
+    print(
+        f"{torch.cuda.get_device_name()}, torch {torch.__version__}, {ceilings.flops / 1e12:.0f} TFLOP/s, "
+        f"{ceilings.bytes / 1e9:.0f} GB/s"
+    )
     rows: list[list[str]] = []
     with torch.inference_mode():
         for case, path in zip(wanted, paths, strict=True):

@@ -98,7 +98,15 @@ TOPK = {
         ),
     )
 }  # fmt: skip
-ALL = [*REDUCE.values(), *LONG.values(), *UNBIASED.values(), *NONE.values(), *INTEGERS.values(), *ARGMAX.values(), *TOPK.values()]
+ALL = [
+    *REDUCE.values(),
+    *LONG.values(),
+    *UNBIASED.values(),
+    *NONE.values(),
+    *INTEGERS.values(),
+    *ARGMAX.values(),
+    *TOPK.values(),
+]
 
 
 @pytest.fixture(scope="module")

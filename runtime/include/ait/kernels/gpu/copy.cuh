@@ -73,15 +73,24 @@ struct TiledCopy {
   CopyDim outer[kMaxCopyRank];
 };
 
+/// Tiles are visited in bands of so many along the rows, so that blocks that run together share pages of memory on both sides.
+#ifndef AIT_BAND
+#define AIT_BAND 8
+#endif
+inline constexpr int kBand = AIT_BAND;
+
 /// Where the rows and columns of a tile begin on both sides, in elements.
 struct TilePlace {
   int64_t row, column, from, to;
 
   __device__ __forceinline__ TilePlace(const TiledCopy& plan, int64_t index, int tile_rows, int tile_columns) {
-    int64_t linear = index / plan.column_tiles;
-    column = (index - linear * plan.column_tiles) * tile_columns;
-    const int64_t batch = linear / plan.row_tiles;
-    row = (linear - batch * plan.row_tiles) * tile_rows;
+    const int64_t of_batch = plan.row_tiles * plan.column_tiles, batch = index / of_batch;
+    int64_t linear = index - batch * of_batch;
+    const int64_t band = linear / (kBand * plan.column_tiles);
+    linear -= band * kBand * plan.column_tiles;
+    const int64_t left = plan.row_tiles - band * kBand, height = left < kBand ? left : kBand;
+    column = linear / height * tile_columns;
+    row = (band * kBand + linear % height) * tile_rows;
     from = row * plan.rows.in + column * plan.columns.in;
     to = row * plan.rows.out + column * plan.columns.out;
     linear = batch;

@@ -26,6 +26,9 @@ struct Join {
 };
 }  // namespace detail
 
+/// Blocks of a cluster that share what there is to reduce for few results.
+inline constexpr int kSharingBlocks = 8;
+
 /// A group of threads, a cluster of blocks, a block or a part of a warp, has a result. The row of a shifted one is cut where it is aligned; the elements around are
 /// read one by one.
 template <class R, int kGroup, int kCluster, int kVec, bool kShifted, int kKept, int kReduced, class In, class Out>
@@ -118,47 +121,33 @@ __global__ void __launch_bounds__(kGroup < 256 ? 256 : kGroup) reduce_rows_kerne
 /// Warps of a block of reduce_columns_kernel: where there is much to reduce, as many as a block may have.
 inline constexpr int kFewWarps = 8, kManyWarps = 1024 / kWarpSize;
 
-/// Blocks of a cluster that share what there is to reduce for few results, and the warps of each that share columns.
-inline constexpr int kSharingBlocks = 8, kClusterWarps = 16;
-
-/// Block: `kVec` neighbouring results a lane, and `kWarps` warps that share the reduced elements with those of the other blocks of a cluster.
-template <class R, int kVec, int kWarps, int kCluster, int kKept, int kReduced, class In, class Out>
-__global__ void __launch_bounds__(kWarpSize* kWarps, kCluster > 1 ? 2048 / (kWarpSize * kWarps) : 1)
-    reduce_columns_kernel(RowSpace<kKept, kReduced> space, In in, Out out, double correction) {
+/// Block: `kVec` neighbouring results a lane, and `kWarps` warps that share the reduced elements.
+template <class R, int kVec, int kWarps, int kKept, int kReduced, class In, class Out>
+__global__ void __launch_bounds__(kWarpSize* kWarps) reduce_columns_kernel(RowSpace<kKept, kReduced> space, In in, Out out, double correction) {
   using T = typename In::Value;
   using C = typename In::Compute;
   using A = typename R::template Acc<C>;
-  constexpr int kAhead = 8, kColumns = kWarpSize * kVec, kAllWarps = kWarps * kCluster;
-  using Planes = A[kWarps][kColumns];
-  Planes* shared;
-  if constexpr (kCluster > 1) {
-    AIT_DYNAMIC_SHARED(16, column_shared);
-    shared = reinterpret_cast<Planes*>(column_shared);
-  } else {
-    __shared__ A of_block[R::kCentred ? 2 : 1][kWarps][kColumns];
-    shared = of_block;
-  }
+  constexpr int kAhead = 8, kColumns = kWarpSize * kVec;
+  __shared__ A shared[R::kCentred ? 2 : 1][kWarps][kColumns];
   wait_for_previous();
   allow_next();
   const int lane = threadIdx.x % kWarpSize, warp = threadIdx.x / kWarpSize;
-  const int rank = blockIdx.x % kCluster;
-  const int64_t step = static_cast<int64_t>(gridDim.x / kCluster) * kColumns;
-  for (int64_t first = static_cast<int64_t>(blockIdx.x / kCluster) * kColumns; first < space.rows; first += step) {
+  for (int64_t first = static_cast<int64_t>(blockIdx.x) * kColumns; first < space.rows; first += static_cast<int64_t>(gridDim.x) * kColumns) {
     const bool present = first + lane * kVec < space.rows;
     int64_t coordinate[kKept];
     coordinates<kKept>(present ? first + lane * kVec : first, space.outer, coordinate);
     const In row = detail::at_row(in, coordinate);
     const auto each = [&](auto visit) {
-      for (int64_t base = rank * kWarps + warp; base < space.length; base += kAllWarps * kAhead) {
+      for (int64_t base = warp; base < space.length; base += kWarps * kAhead) {
         T raws[kAhead][kVec];
 #pragma unroll
         for (int u = 0; u < kAhead; ++u) {
-          const int64_t i = base + u * kAllWarps;
+          const int64_t i = base + u * kWarps;
           if (i < space.length) load<kVec>(row.data + detail::row_offset<kReduced>(row, i, space.row), raws[u]);
         }
 #pragma unroll
         for (int u = 0; u < kAhead; ++u) {
-          if (base + u * kAllWarps >= space.length) continue;
+          if (base + u * kWarps >= space.length) continue;
 #pragma unroll
           for (int j = 0; j < kVec; ++j) visit(static_cast<A>(convert<C>(raws[u][j])), j);
         }
@@ -175,24 +164,6 @@ __global__ void __launch_bounds__(kWarpSize* kWarps, kCluster > 1 ? 2048 / (kWar
         for (int w = 1; w < kWarps; ++w) values[j] = join(values[j], shared[plane][w][lane * kVec + j]);
       }
       __syncthreads();
-#if defined(AIT_CUDA)
-      if constexpr (kCluster > 1) {
-        static_assert(std::is_same<A, float>::value && kVec <= 2, "blocks exchange pairs of floats");
-        float* pair = &shared[plane][0][0] + 2 * lane;
-        if (warp == 0) pair[0] = values[0], pair[1] = values[kVec - 1];
-        cluster_barrier();
-        float2 of_block[kCluster];
-#pragma unroll
-        for (int r = 0; r < kCluster; ++r) of_block[r] = load_cluster_float2(shared_address(pair), static_cast<uint32_t>(r));
-        values[0] = of_block[0].x, values[kVec - 1] = of_block[0].y;
-#pragma unroll
-        for (int r = 1; r < kCluster; ++r) {
-          values[0] = join(values[0], of_block[r].x);
-          if constexpr (kVec > 1) values[1] = join(values[1], of_block[r].y);
-        }
-        cluster_barrier();  // before the next results take its place, or the block ends
-      }
-#endif
     };
     A total[kVec];
 #pragma unroll
@@ -217,13 +188,82 @@ __global__ void __launch_bounds__(kWarpSize* kWarps, kCluster > 1 ? 2048 / (kWar
 #pragma unroll
       for (int j = 0; j < kVec; ++j) result[j] = R::finish(total[j], count, correction);
     }
-    if (warp == 0 && rank == 0 && present) {
+    if (warp == 0 && present) {
       const Out to = detail::at_row(out, coordinate);
 #pragma unroll
       for (int j = 0; j < kVec; ++j) to.data[j * out.strides[kKept - 1]] = convert<typename Out::Value>(static_cast<C>(result[j]));
     }
   }
 }
+
+#if defined(AIT_CUDA)
+/// Few long columns: each warp of a cluster reads `kVec` neighbouring results a lane, words of 16 bytes, of a part of what there is to reduce.
+template <class R, int kVec, int kKept, int kReduced, class In, class Out>
+__global__ void __launch_bounds__(1024) reduce_shared_columns_kernel(RowSpace<kKept, kReduced> space, In in, Out out, double correction) {
+  using T = typename In::Value;
+  using C = typename In::Compute;
+  using A = typename R::template Acc<C>;
+  static_assert(std::is_same<A, float>::value && !R::kCentred, "blocks exchange one float a result");
+  constexpr int kAhead = 4, kColumns = kWarpSize * kVec, kWarps = kManyWarps, kAllWarps = kWarps * kSharingBlocks;
+  AIT_DYNAMIC_SHARED(16, column_shared);
+  A* parts = reinterpret_cast<A*>(column_shared);
+  wait_for_previous();
+  allow_next();
+  const int lane = threadIdx.x % kWarpSize, warp = threadIdx.x / kWarpSize, rank = blockIdx.x % kSharingBlocks;
+  const int64_t step = static_cast<int64_t>(gridDim.x / kSharingBlocks) * kColumns;
+  for (int64_t first = static_cast<int64_t>(blockIdx.x / kSharingBlocks) * kColumns; first < space.rows; first += step) {
+    int64_t coordinate[kKept];
+    A total[kVec];
+#pragma unroll
+    for (int j = 0; j < kVec; ++j) total[j] = R::template start<T, A>();
+    if (first + lane * kVec < space.rows) {
+      coordinates<kKept>(first + lane * kVec, space.outer, coordinate);
+      const In row = detail::at_row(in, coordinate);
+      for (int64_t base = rank * kWarps + warp; base < space.length; base += kAllWarps * kAhead) {
+        T raws[kAhead][kVec];
+#pragma unroll
+        for (int u = 0; u < kAhead; ++u) {
+          const int64_t i = base + u * kAllWarps;
+          if (i < space.length) load<kVec>(row.data + detail::row_offset<kReduced>(row, i, space.row), raws[u]);
+        }
+#pragma unroll
+        for (int u = 0; u < kAhead; ++u) {
+          if (base + u * kAllWarps >= space.length) continue;
+#pragma unroll
+          for (int j = 0; j < kVec; ++j) total[j] = R::join(total[j], static_cast<A>(convert<C>(raws[u][j])));
+        }
+      }
+    }
+    store<kVec>(parts + warp * kColumns + lane * kVec, total);
+    __syncthreads();
+    for (int column = threadIdx.x; column < kColumns; column += kWarps * kWarpSize) {
+      A joined = parts[column];
+      for (int w = 1; w < kWarps; ++w) joined = R::join(joined, parts[w * kColumns + column]);
+      parts[column] = joined;
+    }
+    cluster_barrier();
+    const int64_t pair = first + 2 * threadIdx.x;
+    if (rank == 0 && 2 * threadIdx.x < kColumns && pair < space.rows) {
+      float2 of_block[kSharingBlocks];
+#pragma unroll
+      for (int r = 0; r < kSharingBlocks; ++r) of_block[r] = load_cluster_float2(shared_address(parts + 2 * threadIdx.x), static_cast<uint32_t>(r));
+      A joined[2] = {of_block[0].x, of_block[0].y};
+#pragma unroll
+      for (int r = 1; r < kSharingBlocks; ++r) {
+        joined[0] = R::join(joined[0], of_block[r].x);
+        joined[1] = R::join(joined[1], of_block[r].y);
+      }
+#pragma unroll
+      for (int j = 0; j < 2; ++j) {
+        coordinates<kKept>(pair + j, space.outer, coordinate);
+        const A result = R::finish(joined[j], static_cast<A>(space.length), correction);
+        if (pair + j < space.rows) *detail::at_row(out, coordinate).data = convert<typename Out::Value>(static_cast<C>(result));
+      }
+    }
+    cluster_barrier();  // before the next results take their place, or the block ends
+  }
+}
+#endif
 
 namespace detail {
 template <class R, int kGroup, int kVec, bool kShifted, int kCluster = 1, int kKept, int kReduced, class In, class Out>
@@ -237,16 +277,27 @@ int32_t launch_reduce(const Context& ctx, const RowSpace<kKept, kReduced>& space
   return launch(ctx, config, reduce_rows_kernel<R, kGroup, kCluster, kVec, kShifted, kKept, kReduced, In, Out>, space, in, out, correction);
 }
 
-template <class R, int kVec, int kWarps, int kCluster = 1, int kKept, int kReduced, class In, class Out>
+template <class R, int kVec, int kWarps, int kKept, int kReduced, class In, class Out>
 int32_t launch_columns(const Context& ctx, const RowSpace<kKept, kReduced>& space, const In& in, const Out& out, double correction) {
   LaunchConfig config;
   config.dependent = true;
   config.block = dim3(kWarpSize * kWarps);
-  config.grid = dim3(ceil_div(space.rows, kWarpSize * kVec, 1 << 20) * kCluster);
-  config.cluster = kCluster;
-  if constexpr (kCluster > 1) config.shared_bytes = sizeof(float) * kWarps * kWarpSize * kVec * (R::kCentred ? 2 : 1);
-  return launch(ctx, config, reduce_columns_kernel<R, kVec, kWarps, kCluster, kKept, kReduced, In, Out>, space, in, out, correction);
+  config.grid = dim3(ceil_div(space.rows, kWarpSize * kVec, 1 << 20));
+  return launch(ctx, config, reduce_columns_kernel<R, kVec, kWarps, kKept, kReduced, In, Out>, space, in, out, correction);
 }
+
+#if defined(AIT_CUDA)
+template <class R, int kVec, int kKept, int kReduced, class In, class Out>
+int32_t launch_shared_columns(const Context& ctx, const RowSpace<kKept, kReduced>& space, const In& in, const Out& out, double correction) {
+  LaunchConfig config;
+  config.dependent = true;
+  config.block = dim3(kWarpSize * kManyWarps);
+  config.grid = dim3(ceil_div(space.rows, kWarpSize * kVec, 1 << 16) * kSharingBlocks);
+  config.cluster = kSharingBlocks;
+  config.shared_bytes = sizeof(float) * kManyWarps * kWarpSize * kVec;
+  return launch(ctx, config, reduce_shared_columns_kernel<R, kVec, kKept, kReduced, In, Out>, space, in, out, correction);
+}
+#endif
 
 /// Rows that leave the card idle unless clusters share them, and the chunks that make this worth it.
 inline constexpr int64_t kFewRowsOfBlocks = 128, kLongOfBlocks = 16384;
@@ -279,15 +330,21 @@ int32_t reduce(const Context& ctx, const int64_t (&sizes)[kRank], const In& in, 
   if (space.rows <= 0) return 0;
   if constexpr (kColumns) {
     constexpr int kVec = sizeof(typename In::Value) <= 2 ? 4 / sizeof(typename In::Value) : 1;
-    constexpr int64_t kSize = sizeof(typename In::Value) * kVec;
-    bool aligned = reinterpret_cast<uintptr_t>(in.data) % kSize == 0 && space.outer[kKept - 1] % kVec == 0;
-    for (int d = 0; d < In::kRank; ++d) aligned = aligned && (d == kKept - 1 || in.strides[d] % kVec == 0);
-    using A = typename R::template Acc<typename In::Compute>;
-    if constexpr (kHasClusters && std::is_same<A, float>::value && kVec <= 2) {
-      constexpr int64_t kFewBlocks = 256;
-      const bool shared = aligned && space.length >= 8 * kSharingBlocks * kClusterWarps && space.rows <= kFewBlocks * kWarpSize * kVec;
-      if (shared) return detail::launch_columns<R, kVec, kClusterWarps, kSharingBlocks>(ctx, space, in, out, correction);
+    const auto words = [&](int count) {
+      bool aligned = reinterpret_cast<uintptr_t>(in.data) % (sizeof(typename In::Value) * count) == 0 && space.outer[kKept - 1] % count == 0;
+      for (int d = 0; d < In::kRank; ++d) aligned = aligned && (d == kKept - 1 || in.strides[d] % count == 0);
+      return aligned;
+    };
+    const bool aligned = words(kVec);
+#if defined(AIT_CUDA)
+    if constexpr (kHasClusters && !R::kCentred && std::is_same<typename R::template Acc<typename In::Compute>, float>::value) {
+      constexpr int kWide = vector_width<In>();
+      constexpr int64_t kFewBlocks = 512, kLong = 2 * kSharingBlocks * kManyWarps;
+      if (space.length >= kLong && space.rows <= kFewBlocks * kWarpSize * kWide / kSharingBlocks && words(kWide)) {
+        return detail::launch_shared_columns<R, kWide>(ctx, space, in, out, correction);
+      }
     }
+#endif
     if (aligned && space.length >= kManyWarps) return detail::launch_columns<R, kVec, kManyWarps>(ctx, space, in, out, correction);
     return detail::launch_columns<R, 1, kFewWarps>(ctx, space, in, out, correction);
   } else {

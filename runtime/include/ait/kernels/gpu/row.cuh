@@ -23,19 +23,23 @@ namespace ait::gpu {
 /// @brief (x - mean) / sqrt(variance + eps) * scale + bias. The mean is corrected by the mean of the differences from it.
 ///
 /// Where it is not centred the mean counts as 0: x / sqrt(mean(x^2) + eps) * scale + bias.
-template <class S, bool kCentred>
+template <class S, bool kCentred, bool kConstantFactors>
 struct RowNorm {
   const S* scale;  ///< contiguous, or null
   const S* bias;
   double eps;
 
   static constexpr bool kHasEarly = true;
+  static constexpr bool kConstant = kConstantFactors;  ///< nothing ever writes scale and bias
 
-  /// Factors that are read before they are needed, so that their way is not added to the row's: before the row itself, or before the sums over
-  /// blocks.
+  /// Factors that are read before they are needed, so that their way is not added to the row's: before the row itself where rows are few, else
+  /// before the last sums.
   template <class R>
   struct Early {
-    static constexpr bool kHeld = R::kItems > 0 && R::kEarly;
+#ifndef AIT_ROW_PREFETCH
+#define AIT_ROW_PREFETCH 0
+#endif
+    static constexpr bool kHeld = R::kItems > 0 && (R::kEarly || (R::kItems <= 2 && (R::kWhole || AIT_ROW_PREFETCH)));
     typename R::template Factors<S, R::kVec> scale[kHeld ? R::kItems : 1];
     typename R::template Factors<S, R::kVec> bias[kHeld ? R::kItems : 1];
   };
@@ -53,11 +57,32 @@ struct RowNorm {
   }
 
   template <class R>
-  __device__ __forceinline__ void operator()(R& row, const Early<R>& early) const {
+  __device__ __forceinline__ void operator()(R& row, Early<R>& early) const {
     using C = typename R::C;
     const C count = static_cast<C>(row.length);
     C mean = 0, shift = 0, variance = 0;
-    if constexpr (kCentred) {
+    const auto before_last_sums = [&] {
+      if constexpr (!R::kEarly) read_early(row, early);
+    };
+    if constexpr (kCentred && R::kFull && is_narrow_float<typename R::Out::Value>) {
+      constexpr int kCount = R::kItems * R::kVec;
+      C sums[4] = {0, 0, 0, 0}, squares[4] = {0, 0, 0, 0};  // apart, so that they do not wait for each other
+      row.template each<true>([&](auto& chunk, auto, int) {
+#pragma unroll
+        for (int j = 0; j < R::kVec; ++j) sums[j % 4] += chunk.v[j];
+      });
+      const C total = (sums[0] + sums[1]) + (sums[2] + sums[3]);
+      mean = total * (C(1) / C(kCount));
+      mean += (total - C(kCount) * mean) * (C(1) / C(kCount));  // the division, so that rows of one value have it as their mean
+      row.each([&](auto& chunk, auto, int) {
+#pragma unroll
+        for (int j = 0; j < R::kVec; ++j) squares[j % 4] += (chunk.v[j] - mean) * (chunk.v[j] - mean);
+      });
+      variance = (squares[0] + squares[1]) + (squares[2] + squares[3]);
+      before_last_sums();
+      join_moments<kCount>(row.reducer, mean, variance);
+      variance /= count;
+    } else if constexpr (kCentred) {
       C total = 0;
       row.template each<true>([&](auto& chunk, auto, int) {
 #pragma unroll
@@ -73,6 +98,7 @@ struct RowNorm {
           moments[1] += difference * difference;
         }
       });
+      before_last_sums();
       row.sums(moments);
       shift = moments[0] / count;
       variance = moments[1] / count - shift * shift;
@@ -82,6 +108,7 @@ struct RowNorm {
 #pragma unroll
         for (const C& x : chunk.v) squares += x * x;
       });
+      before_last_sums();
       variance = row.sum(squares) / count;
     }
     const C inverse = ait::rsqrt((variance < C(0) ? C(0) : variance) + static_cast<C>(eps));
@@ -114,14 +141,14 @@ struct RowNorm {
 
 /// @brief exp(x - max) / sum(exp(x - max)).
 struct Softmax {
-  static constexpr bool kHasEarly = false;
+  static constexpr bool kHasEarly = false, kConstant = false;
   template <class R>
   struct Early {};
   template <class R>
   __device__ __forceinline__ void read_early(const R&, Early<R>&) const {}
 
   template <class R>
-  __device__ __forceinline__ void operator()(R& row, const Early<R>&) const {
+  __device__ __forceinline__ void operator()(R& row, Early<R>&) const {
     using C = typename R::C;
     C top = -INFINITY;
     row.template each<true>([&](auto& chunk, auto, int) {
@@ -178,96 +205,91 @@ inline constexpr int kWarpRowThreads = 128;
 inline constexpr int64_t kFewRows = 2048;
 
 /// Blocks that an SM should have room for, so that some wait for memory while others compute: a bound on registers. AMD counts otherwise.
-template <int kGroup, int kCluster, int kItems, detail::Cut kCut>
+template <int kGroup, int kItems, detail::Cut kCut>
 constexpr int row_blocks() {
 #if defined(AIT_HIP)
   return 1;
 #else
   if (kItems == detail::kInShared) return kGroup <= 512 ? 2 : 1;
-  if (kCluster > 1) return kGroup <= 288 ? 2 : 1;
   if (kGroup <= kWarpSize || kItems <= 0 || kItems > 2) return 1;  // these would spill
   constexpr int kThreads = kCut == detail::Cut::whole ? 1024 : kCut == detail::Cut::same ? 768 : 512;
   return kGroup < kThreads ? kThreads / kGroup : 1;
 #endif
 }
 
-template <class F, int kGroup, int kCluster, int kItems, int kVec, detail::Cut kCut, bool kEarly, int kOuter, int kRowRank, class Policy, class Ins,
-          class Outs>
-__global__ void __launch_bounds__(kGroup > kWarpSize ? kGroup : kWarpRowThreads, (row_blocks<kGroup, kCluster, kItems, kCut>()))
+template <class F, int kGroup, int kItems, int kVec, detail::Cut kCut, detail::Few kFew, int kOuter, int kRowRank, class Policy, class Ins, class Outs>
+__global__ void __launch_bounds__(kGroup > kWarpSize ? kGroup : kWarpRowThreads, (row_blocks<kGroup, kItems, kCut>()))
     row_kernel(RowSpace<kOuter, kRowRank> space, int pitch, Ins ins, Outs outs, Policy policy) {
-  using R = detail::Row<F, kGroup, kCluster, kItems, kVec, kCut, kEarly, kRowRank, Ins, Outs>;
-  wait_for_previous();
-  allow_next();
+  using R = detail::Row<F, kGroup, kItems, kVec, kCut, kFew, kRowRank, Ins, Outs>;
   // Lanes of a warp take part in each other's shuffles, so a warp walks on as one; groups behind the last row hold nothing.
   constexpr int kSpan = kGroup < kWarpSize ? kWarpSize : kGroup;
   constexpr int kRowsOfSpan = kSpan / kGroup;
-  const int64_t rows_of_block = blockDim.x / kGroup, blocks = gridDim.x / kCluster;
+  const int64_t rows_of_block = blockDim.x / kGroup;
+  __shared__ typename R::C shared[R::Reducer::kShared];
   R row;
   for (int d = 0; d < kRowRank; ++d) row.sizes[d] = space.row[d];
-  row.lane = blockIdx.x % kCluster * kGroup + threadIdx.x % kGroup;
-  if constexpr (kCluster > 1) {
-    AIT_DYNAMIC_SHARED(16, row_shared);
-    row.reducer.parts = reinterpret_cast<float*>(row_shared);
-    row.reducer.shared = reinterpret_cast<typename R::C*>(row_shared + 16);
-  } else {
-    __shared__ typename R::C shared[R::Reducer::kShared];
-    row.reducer.shared = shared;
-  }
+  row.lane = threadIdx.x % kGroup;
+  row.reducer.shared = shared;
   if constexpr (kItems == detail::kInShared) {
     AIT_DYNAMIC_SHARED(16, row_shared);
     row.shared = reinterpret_cast<uint4*>(row_shared);
     row.pitch = pitch;
   }
-  for (int64_t base = blockIdx.x / kCluster * rows_of_block + threadIdx.x / kSpan * kRowsOfSpan; base < space.rows; base += blocks * rows_of_block) {
+  typename Policy::template Early<R> early;
+  if constexpr (R::kEarly) {
+    allow_next();  // the launch after this one waits for it, which waits for the one before
+    row.cut(static_cast<typename R::Index>(space.length));
+    if constexpr (Policy::kConstant) policy.read_early(row, early);
+    wait_for_previous();
+    if constexpr (!Policy::kConstant) policy.read_early(row, early);
+  } else {
+    wait_for_previous();
+    allow_next();
+  }
+  for (int64_t base = blockIdx.x * rows_of_block + threadIdx.x / kSpan * kRowsOfSpan; base < space.rows; base += gridDim.x * rows_of_block) {
     const int64_t index = base + threadIdx.x % kSpan / kGroup;
     const bool present = index < space.rows;
     int64_t coordinate[kOuter];
     coordinates<kOuter>(present ? index : base, space.outer, coordinate);
     row.move(ins, outs, coordinate, std::make_index_sequence<Ins::kSize>{}, std::make_index_sequence<Outs::kSize>{});
     row.cut(present ? static_cast<typename R::Index>(space.length) : 0);
-    typename Policy::template Early<R> early;
-    policy.read_early(row, early);
     row.load();
     policy(row, early);
   }
-#if defined(AIT_CUDA)
-  if constexpr (kCluster > 1) cluster_barrier();  // the others may still read what this block has reduced
-#endif
 }
 
 namespace detail {
 template <class Outs>
 using FirstOf = std::decay_t<decltype(get<0>(std::declval<Outs&>()))>;
 
-template <class F, int kGroup, int kItems, int kVec, Cut kCut, int kCluster = 1, int kOuter, int kRowRank, class Policy, class Ins, class Outs>
+template <class F, int kGroup, int kItems, int kVec, Cut kCut, bool kFull = false, int kOuter, int kRowRank, class Policy, class Ins, class Outs>
 int32_t launch_group(const Context& ctx, const RowSpace<kOuter, kRowRank>& space, const Ins& ins, const Outs& outs, const Policy& policy) {
   constexpr bool kWarpRows = kGroup <= kWarpSize;
   LaunchConfig config;
-  const int threads = !kWarpRows ? kGroup : space.rows * kGroup < 1024 * kWarpSize ? kWarpSize : kWarpRowThreads;
+  const int threads = !kWarpRows ? kGroup : space.rows * kGroup < 64 * kWarpRowThreads ? kWarpSize : kWarpRowThreads;
   config.block = dim3(static_cast<uint32_t>(threads));
-  config.grid = dim3(ceil_div(space.rows, threads / kGroup, 1 << 20) * kCluster);
-  config.cluster = kCluster;
+  config.grid = dim3(ceil_div(space.rows, threads / kGroup, 1 << 20));
   config.dependent = true;
   int pitch = 0;
-  if constexpr (kCluster > 1) config.shared_bytes = 16 + sizeof(float) * GroupReducer<float, kGroup, kCluster>::kShared;
   if constexpr (kItems == kInShared) {
-    using R = Row<F, kGroup, kCluster, kItems, kVec, kCut, false, kRowRank, Ins, Outs>;
+    using R = Row<F, kGroup, kItems, kVec, kCut, Few::unknown, kRowRank, Ins, Outs>;
     pitch = static_cast<int>(chunks_of<kVec, kCut, FirstOf<Outs>>(space.length));
     config.shared_bytes = static_cast<uint32_t>(pitch * sizeof(typename R::Held));
   }
-  if constexpr (Policy::kHasEarly && kWarpRows && kCut == Cut::whole) {
-    if (space.rows < kFewRows) {
-      return launch(ctx, config, row_kernel<F, kGroup, kCluster, kItems, kVec, kCut, true, kOuter, kRowRank, Policy, Ins, Outs>, space, pitch, ins, outs,
-                    policy);
-    }
+  const auto with = [&](auto few) {
+    return launch(ctx, config, row_kernel<F, kGroup, kItems, kVec, kCut, decltype(few)::value, kOuter, kRowRank, Policy, Ins, Outs>, space, pitch, ins,
+                  outs, policy);
+  };
+  if constexpr (kFull && Policy::kHasEarly && kGroup * kItems <= 512) {
+    if (space.rows < kFewRows) return with(std::integral_constant<Few, Few::rows>{});
   }
-  return launch(ctx, config, row_kernel<F, kGroup, kCluster, kItems, kVec, kCut, false, kOuter, kRowRank, Policy, Ins, Outs>, space, pitch, ins, outs, policy);
+  return with(std::integral_constant<Few, kFull ? Few::chunks : Few::unknown>{});
 }
 
 /// Rows that no registers hold: in shared memory where they fit.
 template <class F, int kVec, Cut kCut, int kOuter, int kRowRank, class Policy, class Ins, class Outs>
 int32_t launch_long(const Context& ctx, const RowSpace<kOuter, kRowRank>& space, const Ins& ins, const Outs& outs, const Policy& policy) {
-  using R = Row<F, kWarpSize, 1, kInShared, kVec, kCut, false, kRowRank, Ins, Outs>;
+  using R = Row<F, kWarpSize, kInShared, kVec, kCut, Few::unknown, kRowRank, Ins, Outs>;
   if constexpr (sizeof(typename R::Held) % 16 == 0) {
     constexpr int64_t kReserved = 2048;  // what the reductions need, and what the system takes of each block
     const int64_t bytes = chunks_of<kVec, kCut, FirstOf<Outs>>(space.length) * static_cast<int64_t>(sizeof(typename R::Held)) + kReserved;
@@ -278,10 +300,6 @@ int32_t launch_long(const Context& ctx, const RowSpace<kOuter, kRowRank>& space,
   return launch_group<F, 512, kReadAgain, kVec, kCut>(ctx, space, ins, outs, policy);
 }
 
-/// Chunks of the longest row that a cluster holds in registers; 0 where there are none.
-template <int kVec, class Outs>
-inline constexpr int64_t kMostOfCluster = kHasClusters && kVec > 1 && std::is_same<typename FirstOf<Outs>::Compute, float>::value ? 16384 : 0;
-
 /// The smallest multiple of the warp that is no smaller.
 constexpr int whole_warps(int64_t threads) { return static_cast<int>((threads + kWarpSize - 1) / kWarpSize * kWarpSize); }
 
@@ -291,17 +309,18 @@ int32_t launch_length(const Context& ctx, const RowSpace<kOuter, kRowRank>& spac
   const int64_t chunks = chunks_of<kVec, kCut, FirstOf<Outs>>(space.length);
   constexpr int64_t kFewest = chunks_of<kVec, kCut, FirstOf<Outs>>(kLow), kMost = chunks_of<kVec, kCut, FirstOf<Outs>>(kHigh);
   if constexpr (kFewest == kMost && kMost > 4 * kWarpSize && kMost <= 2048) {  // one length: as many threads as it needs
-    constexpr int kItems = kMost <= 512 ? 2 : kMost <= 768 ? 3 : 4;
-    return launch_group<F, whole_warps((kMost + kItems - 1) / kItems), kItems, kVec, kCut>(ctx, space, ins, outs, policy);
-  } else if constexpr (kFewest == kMost && kMost > 2048 && kMost <= kMostOfCluster<kVec, Outs>) {
-    constexpr int kCluster = kMost <= 3072 ? 4 : 8;
-    constexpr int64_t kPart = (kMost + kCluster - 1) / kCluster;
-    constexpr int kItems = kPart <= 512 ? 2 : kPart <= 864 ? 3 : 4;
-    return launch_group<F, whole_warps((kPart + kItems - 1) / kItems), kItems, kVec, kCut, kCluster>(ctx, space, ins, outs, policy);
+#ifndef AIT_ROW_TWO
+#define AIT_ROW_TWO 512
+#endif
+    constexpr int kItems = kMost <= AIT_ROW_TWO ? 2 : kMost <= 768 ? 3 : 4;
+    constexpr int kGroup = whole_warps((kMost + kItems - 1) / kItems);
+    constexpr bool kFull = kCut == Cut::whole && kLow == kHigh && kMost == kGroup * kItems;
+    return launch_group<F, kGroup, kItems, kVec, kCut, kFull>(ctx, space, ins, outs, policy);
   } else {
 #define AIT_ROW_GROUP(FROM, GROUP, ITEMS)                                                                                               \
-  if constexpr (kMost > (FROM) && kFewest <= static_cast<int64_t>(GROUP) * (ITEMS)) {                                                    \
-    if (chunks <= static_cast<int64_t>(GROUP) * (ITEMS)) return launch_group<F, GROUP, ITEMS, kVec, kCut>(ctx, space, ins, outs, policy); \
+  if constexpr (kMost > (FROM) && kFewest <= static_cast<int64_t>(GROUP) * (ITEMS)) {                                            \
+    constexpr bool kFull = kCut == Cut::whole && kLow == kHigh && kMost == (GROUP) * (ITEMS);                                     \
+    if (chunks <= (GROUP) * (ITEMS)) return launch_group<F, GROUP, ITEMS, kVec, kCut, kFull>(ctx, space, ins, outs, policy);       \
   }
     if constexpr (kVec > 1 || kLow == kHigh) {
       AIT_ROW_GROUP(0, 8, 1)
@@ -316,15 +335,6 @@ int32_t launch_length(const Context& ctx, const RowSpace<kOuter, kRowRank>& spac
     AIT_ROW_GROUP(512, 256, 4)
     AIT_ROW_GROUP(1024, 512, 4)
 #undef AIT_ROW_GROUP
-#define AIT_ROW_CLUSTER(FROM, CLUSTER, GROUP, ITEMS)                                                                                         \
-  if constexpr (kMostOfCluster<kVec, Outs> > 0 && kMost > (FROM) && kFewest <= static_cast<int64_t>(CLUSTER) * (GROUP) * (ITEMS)) {           \
-    if (chunks <= static_cast<int64_t>(CLUSTER) * (GROUP) * (ITEMS))                                                                         \
-      return launch_group<F, GROUP, ITEMS, kVec, kCut, CLUSTER>(ctx, space, ins, outs, policy);                                              \
-  }
-    AIT_ROW_CLUSTER(2048, 4, 256, 3)
-    AIT_ROW_CLUSTER(3072, 8, 288, 3)
-    AIT_ROW_CLUSTER(6912, 8, 512, 4)
-#undef AIT_ROW_CLUSTER
     if constexpr (kMost > 2048) return launch_long<F, kVec, kCut>(ctx, space, ins, outs, policy);
     return ctx.fail("a row is longer than its dims allow");
   }
@@ -395,20 +405,21 @@ int32_t launch_rows(const Context& ctx, const int64_t (&sizes)[kRank], const Pac
 /// @brief Normalises the rows of s to mean 0 and variance 1, then scales and shifts them: out0 = (s - mean) / sqrt(variance + eps) * scale + bias.
 ///
 /// `s` is the first result of F over the inputs; its further results are stored in the further outputs. The last `kRowRank` of the sizes are
-/// the row, of `kLow` to `kHigh` elements, a multiple of `kStep`. `scale` and `bias` are contiguous rows, or null.
-template <class F, int kRowRank, int64_t kLow, int64_t kHigh, int kStep, size_t kRank, class... Ins, class... Outs, class S>
+/// the row, of `kLow` to `kHigh` elements, a multiple of `kStep`. `scale` and `bias` are contiguous rows, or null; `kConstant`:
+/// nothing ever writes them.
+template <class F, int kRowRank, int64_t kLow, int64_t kHigh, int kStep, bool kConstant, size_t kRank, class... Ins, class... Outs, class S>
 int32_t layer_norm(const Context& ctx, const int64_t (&sizes)[kRank], const Pack<Ins...>& ins, const Pack<Outs...>& outs, const S* scale,
                    const S* bias, double eps) {
-  const RowNorm<S, true> policy{scale, bias, eps};
+  const RowNorm<S, true, kConstant> policy{scale, bias, eps};
   return detail::launch_rows<F, kRowRank, kLow, kHigh, kStep>(ctx, sizes, ins, std::index_sequence_for<Ins...>{}, outs,
                                                               std::index_sequence_for<Outs...>{}, policy);
 }
 
 /// @brief Divides the rows of s by the root of their mean square: out0 = s / sqrt(mean(s^2) + eps) * scale + bias; otherwise as layer_norm.
-template <class F, int kRowRank, int64_t kLow, int64_t kHigh, int kStep, size_t kRank, class... Ins, class... Outs, class S>
+template <class F, int kRowRank, int64_t kLow, int64_t kHigh, int kStep, bool kConstant, size_t kRank, class... Ins, class... Outs, class S>
 int32_t rms_norm(const Context& ctx, const int64_t (&sizes)[kRank], const Pack<Ins...>& ins, const Pack<Outs...>& outs, const S* scale,
                  const S* bias, double eps) {
-  const RowNorm<S, false> policy{scale, bias, eps};
+  const RowNorm<S, false, kConstant> policy{scale, bias, eps};
   return detail::launch_rows<F, kRowRank, kLow, kHigh, kStep>(ctx, sizes, ins, std::index_sequence_for<Ins...>{}, outs,
                                                               std::index_sequence_for<Outs...>{}, policy);
 }

@@ -87,6 +87,42 @@ struct GroupReducer {
   }
 };
 
+/// @brief The mean of `kCount` values a thread, and the sum of the squares of their differences from it, over a group (Chan, Golub and LeVeque, 1979).
+///
+/// Every thread has as many values. One reduction, where sums need two, the second of which waits for the first.
+template <int kCount, class C, int kGroup>
+__device__ __forceinline__ void join_moments(GroupReducer<C, kGroup>& reducer, C& mean, C& squares) {
+  constexpr int kSpan = kGroup < kWarpSize ? kGroup : kWarpSize;
+#pragma unroll
+  for (int lanes = 1; lanes < kSpan; lanes *= 2) {
+    const C other = shuffle_xor(mean, lanes), difference = other - mean;
+    squares = (squares + shuffle_xor(squares, lanes)) + difference * difference * (C(lanes * kCount) / C(2));
+    mean = (mean + other) / C(2);
+  }
+  constexpr int kWarps = GroupReducer<C, kGroup>::kWarps;
+  if constexpr (kWarps > 1) {
+    C* slots = reducer.shared + reducer.turn * 2 * kWarps;
+    reducer.turn ^= 1;
+    if (threadIdx.x % kWarpSize == 0) {
+      slots[threadIdx.x / kWarpSize] = mean;
+      slots[kWarps + threadIdx.x / kWarpSize] = squares;
+    }
+    __syncthreads();
+    const C first = slots[0];
+    C shift = 0;
+#pragma unroll
+    for (int w = 1; w < kWarps; ++w) shift += slots[w] - first;
+    shift /= C(kWarps);
+    mean = first + shift;
+    squares = 0;
+#pragma unroll
+    for (int w = 0; w < kWarps; ++w) {
+      const C difference = (slots[w] - first) - shift;
+      squares += slots[kWarps + w] + difference * difference * C(kWarpSize * kCount);
+    }
+  }
+}
+
 // ---- rows -------------------------------------------------------------------------------------------------------------------------------
 
 /// @brief The iteration space of a row kernel: the sizes of the dims outside of the row, and of those that form it.
@@ -128,6 +164,9 @@ inline constexpr int kInShared = -1, kReadAgain = 0;
 
 /// How rows lie: chunks of 16 bytes in all operands; cut at the boundaries of the first result, which are those of all operands; or of some.
 enum class Cut { whole, same, mixed };
+
+/// What is known of a launch at compile time: nothing, that every lane has all of its chunks, or that, and that rows are few.
+enum class Few { unknown, chunks, rows };
 
 /// Rows are cut so that a warp's accesses begin at sectors of memory, of this many bytes.
 #ifndef AIT_ROW_LINE
@@ -182,22 +221,23 @@ struct RowRead {
   }
 };
 
-/// A row in the hands of a group, or of a cluster of them: `each` visits its chunks, `finish` visits them again and stores them.
+/// A row in the hands of a group: `each` visits its chunks, `finish` visits them again and stores them.
 ///
 /// Chunks have kVec elements that are all of the row. Where rows are cut at boundaries of the first result, what is left at both ends, and a chunk
 /// beside it, are chunks of one element, so that the words around those of kVec exist in all operands, wherever these begin.
-template <class F, int kGroup, int kCluster, int kItemsOf, int kVecOf, Cut kCut, bool kEarlyOf, int kRowRank, class Ins, class Outs>
+template <class F, int kGroup, int kItemsOf, int kVecOf, Cut kCut, Few kFewOf, int kRowRank, class Ins, class Outs>
 struct Row;
 
-template <class F, int kGroup, int kCluster, int kItemsOf, int kVecOf, Cut kCut, bool kEarlyOf, int kRowRank, class... Ins, class... Outs>
-struct Row<F, kGroup, kCluster, kItemsOf, kVecOf, kCut, kEarlyOf, kRowRank, Pack<Ins...>, Pack<Outs...>> {
+template <class F, int kGroup, int kItemsOf, int kVecOf, Cut kCut, Few kFewOf, int kRowRank, class... Ins, class... Outs>
+struct Row<F, kGroup, kItemsOf, kVecOf, kCut, kFewOf, kRowRank, Pack<Ins...>, Pack<Outs...>> {
   static constexpr int kVec = kVecOf;
   static constexpr int kItems = kItemsOf;
-  static constexpr bool kEarly = kEarlyOf;
+  /// All chunks that a lane may have exist, in all lanes.
+  static constexpr bool kFull = kFewOf != Few::unknown;
+  static constexpr bool kEarly = kFewOf == Few::rows;
   static constexpr bool kWhole = kCut == Cut::whole;
-  static constexpr int kLanes = kGroup * kCluster;
   /// Chunks of one element that a lane may have.
-  static constexpr int kEdges = kWhole ? 0 : (2 * (2 * kVec - 1) + kLanes - 1) / kLanes;
+  static constexpr int kEdges = kWhole ? 0 : (2 * (2 * kVec - 1) + kGroup - 1) / kGroup;
 #ifndef AIT_DEEP
 #define AIT_DEEP 4
 #endif
@@ -210,14 +250,22 @@ struct Row<F, kGroup, kCluster, kItemsOf, kVecOf, kCut, kEarlyOf, kRowRank, Pack
   using Out = std::decay_t<decltype(get<0>(std::declval<Pack<Outs...>&>()))>;
   using C = typename Out::Compute;
   using Chunk = Values<C, kVec>;
-  using Reducer = GroupReducer<C, kGroup, kCluster>;
+  using Reducer = GroupReducer<C, kGroup>;
   template <int kCount>
   using Reads = Pack<RowRead<Ins, kCount, kCut>...>;
   template <int kCount>
   using ElementsOf = Pack<typename RowRead<Ins, kCount, kCut>::Elements...>;
   using Elements = ElementsOf<kVec>;
-  /// One narrow operand takes less room in shared memory than what F makes of it, and F is cheap.
-  static constexpr bool kHoldsInput = kItems == kInShared && sizeof(Elements) < sizeof(Chunk) && sizeof(Elements) % 16 == 0;
+  /// The chunks of all operands are words that are copied to shared memory past the registers.
+#if defined(AIT_CUDA)
+  static constexpr bool kCopies =
+      kItems == kInShared && kCut != Cut::mixed && ((RowRead<Ins, kVec, kCut>::kByWords && sizeof(typename Ins::Value) * kVec == 16) && ...);
+#else
+  static constexpr bool kCopies = false;
+#endif
+  /// Narrow operands take no more room in shared memory than what F makes of them, and F is cheap.
+  static constexpr bool kHoldsInput =
+      kItems == kInShared && ((sizeof(Elements) < sizeof(Chunk) && sizeof(Elements) % 16 == 0) || (kCopies && sizeof(Elements) <= sizeof(Chunk)));
   using Held = std::conditional_t<kHoldsInput, Elements, Chunk>;
   static constexpr int kPlanes = sizeof(Held) >= 16 ? sizeof(Held) / 16 : 1;
   /// Whether changes of a chunk last until the next pass.
@@ -240,12 +288,15 @@ struct Row<F, kGroup, kCluster, kItemsOf, kVecOf, kCut, kEarlyOf, kRowRank, Pack
   /// Where chunk `number` is in the row.
   __device__ __forceinline__ Index start(Index number) const { return number * kVec - (kWhole ? 0 : phase); }
   /// The number of the held chunk `item`.
-  __device__ __forceinline__ Index number(int item) const { return static_cast<Index>(item) * kLanes + lane; }
+  __device__ __forceinline__ Index number(int item) const { return static_cast<Index>(item) * kGroup + lane; }
   /// Whether this is a chunk of kVec elements of the row.
-  __device__ __forceinline__ bool has(Index number) const { return number < end && (kWhole || number >= begin); }
+  __device__ __forceinline__ bool has(Index number) const {
+    if constexpr (kFull && kGroup >= kWarpSize) return true;
+    return number < end && (kWhole || number >= begin);
+  }
   /// Where the element of this lane's edge `slot` is in the row, or -1.
   __device__ __forceinline__ Index edge(int slot) const {
-    const Index e = static_cast<Index>(slot) * kLanes + lane;
+    const Index e = static_cast<Index>(slot) * kGroup + lane;
     return e < head ? e : e < head + tail ? e + (length - tail - head) : Index(-1);
   }
 
@@ -392,22 +443,63 @@ struct Row<F, kGroup, kCluster, kItemsOf, kVecOf, kCut, kEarlyOf, kRowRank, Pack
   /// Reads the chunks of kVec elements from memory, several ahead of what is done with them: visit(chunk, i, elements, number).
   template <bool kStore, class Visit>
   __device__ __forceinline__ void stream(Visit visit) const {
-    for (Index first = lane; first < end; first += kLanes * kAhead) {
+    for (Index first = lane; first < end; first += kGroup * kAhead) {
       Reads<kVec> reads[kAhead];
 #pragma unroll
       for (int u = 0; u < kAhead; ++u) {
-        const Index at = first + u * kLanes;
+        const Index at = first + u * kGroup;
         if (has(at)) fetch<kVec>(reads[u], start(at), InIndices{});
       }
 #pragma unroll
       for (int u = 0; u < kAhead; ++u) {
-        const Index at = first + u * kLanes;
+        const Index at = first + u * kGroup;
         if (!has(at)) continue;
         const Elements elements = take<kVec>(reads[u], InIndices{});
         Chunk chunk = compute<kStore, kVec>(elements, start(at));
         visit(chunk, start(at), elements, at);
       }
     }
+  }
+
+#if defined(AIT_CUDA)
+  template <size_t... I>
+  __device__ __forceinline__ void copy(Index at_number, std::index_sequence<I...>) const {
+    (copy_async_16(shared_address(shared + static_cast<int>(I) * pitch + at_number), at(get<I>(ins), start(at_number)), 16), ...);
+  }
+#endif
+
+  /// Copies the chunks of kVec elements to shared memory, all before the first is used: visit(chunk, i), which stores the further results.
+  template <class Visit>
+  __device__ __forceinline__ void copy_all(Visit visit) const {
+#if defined(AIT_CUDA)
+    constexpr int kParts = 4;
+    const Index turns = (end + kGroup - 1) / kGroup;
+    const auto each_of = [&](int part, auto&& what) {
+      const Index last = turns * (part + 1) / kParts;
+      for (Index turn = turns * part / kParts; turn < last; ++turn) {
+        if (has(turn * kGroup + lane)) what(turn * kGroup + lane);
+      }
+    };
+#pragma unroll
+    for (int part = 0; part < kParts; ++part) {
+      each_of(part, [&](Index at_number) { copy(at_number, InIndices{}); });
+      copy_async_commit();
+    }
+    const auto use = [&](Index at_number) {
+      Elements elements;
+      get_shared(at_number, elements);
+      Chunk chunk = compute<true, kVec>(elements, start(at_number));
+      visit(chunk, start(at_number), 0);
+    };
+    copy_async_wait<3>();
+    each_of(0, use);
+    copy_async_wait<2>();
+    each_of(1, use);
+    copy_async_wait<1>();
+    each_of(2, use);
+    copy_async_wait<0>();
+    each_of(3, use);
+#endif
   }
 
   /// Reads what registers hold, and stores the further results of F.
@@ -440,6 +532,8 @@ struct Row<F, kGroup, kCluster, kItemsOf, kVecOf, kCut, kEarlyOf, kRowRank, Pack
       for (int item = 0; item < kItems; ++item) {
         if (has(number(item))) visit(held[item], start(number(item)), item);
       }
+    } else if constexpr (kItems == kInShared && kFirst && kCopies && kHoldsInput) {
+      copy_all(visit);
     } else if constexpr (kItems == kInShared && kFirst) {
       stream<true>([&](Chunk& chunk, Index i, const Elements& elements, Index at) {
         if constexpr (kHoldsInput) {
@@ -451,7 +545,7 @@ struct Row<F, kGroup, kCluster, kItemsOf, kVecOf, kCut, kEarlyOf, kRowRank, Pack
       });
     } else if constexpr (kItems == kInShared) {
 #pragma unroll 2
-      for (Index at = lane; at < end; at += kLanes) {
+      for (Index at = lane; at < end; at += kGroup) {
         if (!has(at)) continue;
         Chunk chunk;
         if constexpr (kHoldsInput) {
