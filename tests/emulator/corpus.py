@@ -124,12 +124,9 @@ def _rows() -> Iterator[tuple[str, Case]]:
         yield f"long-softmax-{length}-{t}", at(test_row.softmax(f"b x {length}", 1, t), [{"b": 3, "s": 1}])
         norm = test_row.layer_norm(f"b x {length}", str(length), t, 1)
         yield f"long-norm-{length}-{t}", at(norm, [{"b": 3, "s": 1}])
-    for name, shape in (("many", "2100 x 64"), ("few", "9 x 64")):
-        for op, factors in (("layer_norm", "scale %g bias %h"), ("rms_norm", "scale %g")):
-            yield (
-                f"{name}-{op}-f16",
-                test_row.layer_norm(shape, "64", "f16", 1, factors, op=op, constants=(1, 2)[: factors.count("%")]),
-            )
+    for name, shape in (("many", "2100 x 64"), ("few", "9 x 64")):  # with factors that any launch may have written
+        yield f"{name}-norm-f16", test_row.layer_norm(shape, "64", "f16", 1)
+        yield f"{name}-rms-f16", test_row.layer_norm(shape, "64", "f16", 1, "scale %g", op="rms_norm")
 
 
 def _reductions() -> Iterator[tuple[str, Case]]:

@@ -2,8 +2,8 @@
 /// @brief Elementwise kernels: one functor over strided, broadcast operands, several results.
 ///
 /// Where every access of 16 bytes is aligned, a thread computes groups of neighbours along the innermost dim. Else the space is cut, as if it
-/// had one dim, where the first result is aligned: operands that lie in memory as the space does are read and written in 16 bytes all the
-/// same, shifted where they begin elsewhere, and only the others element by element.
+/// had one dim, where the first result is aligned: operands that lie in memory as the space does, or whose elements along the
+/// innermost dim are neighbours, are read in 16 bytes all the same, shifted where they begin elsewhere, and only the others element by element.
 #ifndef AIT_KERNELS_GPU_MAP_CUH_
 #define AIT_KERNELS_GPU_MAP_CUH_
 
@@ -94,12 +94,14 @@ namespace detail {
 template <int kCount, int kRank, bool kWide>
 struct Stretch {
   using Index = typename Space<kRank, kWide>::Index;
+  using Offset = std::conditional_t<kWide, int64_t, int>;
   const Space<kRank, kWide>& space;
-  int64_t first, total;
+  Offset first, total;
   int64_t coordinate[kRank];  ///< of the first element
   bool within;                ///< they are all there, and in one row
 
-  __device__ __forceinline__ Stretch(const Space<kRank, kWide>& of, int64_t from, int64_t count) : space(of), first(from), total(count) {
+  __device__ __forceinline__ Stretch(const Space<kRank, kWide>& of, int64_t from, int64_t count)
+      : space(of), first(static_cast<Offset>(from)), total(static_cast<Offset>(count)) {
     within = first >= 0 && first + kCount <= total;
     if (within) {
       space.split(static_cast<Index>(first), coordinate);
@@ -108,11 +110,14 @@ struct Stretch {
   }
 
   __device__ __forceinline__ bool has(int j) const { return first + j >= 0 && first + j < total; }
-  /// Whether the words around them exist, too.
-  __device__ __forceinline__ bool deep() const { return first >= 16 && first + kCount + 16 <= total; }
+  /// Whether the words around them exist, too: in memory that lies as the space does, and in the row of an operand of neighbours.
+  __device__ __forceinline__ bool deep(bool linear) const {
+    if (linear) return first >= 16 && first + kCount + 16 <= total;
+    return within && coordinate[kRank - 1] >= 16 && coordinate[kRank - 1] + kCount + 16 <= space.last();
+  }
   __device__ __forceinline__ uint32_t live() const {
     constexpr uint32_t kAll = (1u << kCount) - 1;
-    const int64_t left = total - first;
+    const Offset left = total - first;
     const uint32_t below = left >= kCount ? kAll : (1u << left) - 1;
     return first >= 0 ? below : below & ~((1u << -first) - 1);
   }
@@ -148,11 +153,16 @@ struct StretchRead {
   static constexpr bool kByWords = Op::kInner == Inner::unit && sizeof(T) * kCount % 16 == 0;
   std::conditional_t<kByWords, Words<T, kByWords ? kCount : 16, true>, Raw<Op, kCount, false>> data;
 
-  /// `linear`: the operand lies in memory as the space does.
+  /// Where the stretch is in the operand, if it is there whole; `linear`: the operand lies in memory as the space does.
+  template <class S>
+  static __device__ __forceinline__ const T* place(const S& stretch, const Op& operand, bool linear) {
+    return linear ? operand.data + stretch.first : at<1>(operand, stretch.coordinate);
+  }
   template <class S>
   __device__ __forceinline__ void begin(const S& stretch, const Op& operand, bool linear) {
     if constexpr (kByWords) {
-      if (linear) data.read(operand.data + stretch.first, stretch.deep());
+      const bool deep = stretch.deep(linear);
+      data.read(deep ? place(stretch, operand, linear) : operand.data, deep);
     }
   }
   template <class S>
@@ -163,8 +173,8 @@ struct StretchRead {
   __device__ __forceinline__ Raw<Op, kCount, false> elements(const S& stretch, const Op& operand, bool linear) const {
     if constexpr (kByWords) {
       Raw<Op, kCount, false> result;
-      if (linear) {
-        data.elements(operand.data + stretch.first, stretch.deep(), stretch.live(), result.v);
+      if (stretch.deep(linear)) {
+        data.elements_behind(static_cast<uint32_t>(reinterpret_cast<uintptr_t>(place(stretch, operand, linear)) % 16), result.v);
       } else {
         one_by_one(stretch, operand, result.v);
       }
@@ -280,7 +290,7 @@ int32_t launch_flat(const Context& ctx, const int64_t (&sizes)[kRank], const Pac
   config.block = dim3(total >= 65536 * kCount ? 256 : 128);
   config.grid = dim3(ceil_div(total + phase, static_cast<int64_t>(config.block.x) * kCount * each, 1 << 20));
   config.dependent = true;
-  if (total < (int64_t(1) << 31)) {
+  if (total < (int64_t(1) << 31) - (int64_t(1) << 20)) {
     return launch(ctx, config, map_flat_kernel<F, kCount, kDims, false, Pack<Ins...>, Pack<Outs...>>, Space<kDims, false>(sizes), total, phase, each,
                   linear, ins, outs);
   }

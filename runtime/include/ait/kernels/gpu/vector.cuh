@@ -88,7 +88,7 @@ struct Words {
 #pragma unroll
     for (int k = 0; k < kRead; ++k) {
       words[k] = uint4{0, 0, 0, 0};
-      if (exist) words[k] = at[k];
+      if (exist && (k < kWords || lead(from) != 0)) words[k] = at[k];
     }
   }
 
