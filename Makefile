@@ -1,4 +1,4 @@
-# make demo | test | check | codegen | mutate | bench | clean
+# make demo | test | check | codegen | mutate | clean
 # Needs python3 >= 3.11 with venv, g++ and make. Everything else is installed into $(VENV) by the first target that needs it.
 
 PYTHON ?= python3

@@ -2,10 +2,11 @@
 
     python -m benchmarks.timings -o ait_mlir/timings/h200.json
     python -m benchmarks.timings bert --sizes 1x128,32x128 -o /tmp/bert.json
+    python -m benchmarks.timings --build                           # compiles the candidates; needs no card
 
-Each model is compiled with its usual sizes as hints; what was measured for it, in a cache of its own, is written as
-text. Entries of the file for ops and points that are not measured now stay as they are, if they were taken in the same
-setting.
+One layer of each model is compiled with its usual sizes as hints, of each length and of all together; what was
+measured for it, in a cache of its own, is written as text when the model is done. Entries of the file for ops and
+points that are not measured now stay as they are, if they were taken in the same setting.
 """
 
 from __future__ import annotations
@@ -21,11 +22,17 @@ import torch
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
+from ait_mlir.dialects.ait.data import GraphOp
 from ait_mlir.driver import run_to_phase
 from ait_mlir.errors import AitError
 from ait_mlir.frontend.graph import build_module
+from ait_mlir.lowering.kernels import Target
 from ait_mlir.lowering.toolchain import default_arch
+from ait_mlir.passes.candidates import points_of, worth_timing
 from ait_mlir.passes.measure import current_setting, static_digest
+from ait_mlir.passes.meter import DeviceMeter
+from ait_mlir.passes.select import needs_kernel
+from ait_mlir.passes.tasks import make_task
 from ait_mlir.passes.timings import Record, Shipped, TimingCache, read_shipped, write_shipped
 from benchmarks.workloads import MODELS, Size
 
@@ -37,7 +44,27 @@ def measure(name: str, sizes: list[Size], arch: str) -> None:
     start = time.perf_counter()
     module = build_module(MODELS[name].build(DTYPE, 1, sizes).outputs, "model")
     run_to_phase(module, "selected", target="cuda", arch=arch, measure=True)
-    print(f"{name} {' '.join(f'{b}x{s}' for b, s in sizes)}: {time.perf_counter() - start:.1f} s", flush=True)
+    print(f"{name} {text_of(sizes)}: {time.perf_counter() - start:.1f} s", flush=True)
+
+
+def build(name: str, sizes: list[Size], arch: str) -> None:
+    """Compile the candidates for one layer of a model into the cache of objects."""
+    start = time.perf_counter()
+    target = Target("cuda", arch)
+    module = build_module(MODELS[name].build(DTYPE, 1, sizes).outputs, "model")
+    run_to_phase(module, "fused", target="cuda", arch=arch)
+    graphs = [op for op in module.ops if isinstance(op, GraphOp)]
+    tasks = {t.text: t for g in graphs for op in g.block.ops if needs_kernel(op) for t in [make_task(op)]}
+    offers = [(task, worth_timing(task, points_of(task.scope), target)) for task in tasks.values()]
+    wanted = [(task, c.way) for task, offer in offers for c in offer if len(offer) > 1]
+    with DeviceMeter(target) as meter:
+        meter.build(wanted)
+        built = sum((p := meter.program(*pair)) is not None and p.path is not None for pair in wanted)
+    print(f"{name} {text_of(sizes)}: {built} candidates built, {time.perf_counter() - start:.1f} s", flush=True)
+
+
+def text_of(sizes: list[Size]) -> str:
+    return " ".join(f"{b}x{s}" for b, s in sizes)
 
 
 def records(cache: TimingCache) -> list[Record]:
@@ -50,21 +77,33 @@ def records(cache: TimingCache) -> list[Record]:
 
 
 def sizes_of(name: str, text: str | None) -> list[list[Size]]:
-    """The sizes to measure a model at, in groups of one length."""
+    """The sizes to measure a model at, in groups: of each length, then all of them."""
     if text is None:
-        return [[(b, s) for b in MODELS[name].batches] for s in MODELS[name].lengths]
-    sizes = [(int(b), int(s)) for b, s in (part.split("x") for part in text.split(","))]
-    return [[size for size in sizes if size[1] == s] for s in sorted({s for _, s in sizes})]
+        sizes = [(b, s) for b in MODELS[name].batches for s in MODELS[name].lengths]
+    else:
+        sizes = [(int(b), int(s)) for b, s in (part.split("x") for part in text.split(","))]
+    groups = [[size for size in sizes if size[1] == s] for s in sorted({s for _, s in sizes})]
+    return groups if len(groups) == 1 else [*groups, sizes]
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description="Measure kernels and write the times that the package brings along.")
     parser.add_argument("models", nargs="*", metavar="MODEL", help=f"{', '.join(MODELS)} (default: all)")
     parser.add_argument("--sizes", help="BATCHxLENGTH with commas between (default: the model's own)")
-    parser.add_argument("-o", "--output", type=Path, required=True, help="the file to write, or to add to")
+    parser.add_argument("-o", "--output", type=Path, help="the file to write, or to add to")
+    parser.add_argument("--build", action="store_true", help="compile the candidates, time nothing")
     args = parser.parse_args()
-    arch, setting = default_arch("cuda"), current_setting("cuda")
+    arch = default_arch("cuda")
+    if args.build:
+        for name in args.models or MODELS:
+            build(name, sizes_of(name, args.sizes)[-1], arch)
+        return 0
+    if args.output is None:
+        parser.error("-o says which file to write")
+    setting = current_setting("cuda")
     before = read_shipped(args.output) if args.output.is_file() else None
+    kept = {(r.op, r.point): r for r in (before.records if before is not None and before.setting == setting else ())}
+    command = f"python -m benchmarks.timings {' '.join(sys.argv[1:])}"
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "timings.sqlite3"
         os.environ["AIT_TIMINGS"] = str(path)
@@ -74,12 +113,10 @@ def main() -> int:
                     measure(name, sizes, arch)
             except AitError as error:
                 print(f"error: {name}: {error}", file=sys.stderr, flush=True)
-        new = records(TimingCache(path))
-    kept = {(r.op, r.point): r for r in (before.records if before is not None and before.setting == setting else ())}
-    kept |= {(r.op, r.point): r for r in new}
-    command = f"python -m benchmarks.timings {' '.join(sys.argv[1:])}"
-    write_shipped(args.output, Shipped(arch, setting, tuple(kept.values())), command)
-    print(f"{args.output}: {len(kept)} points, {len(new)} of them new, on {setting.card}")
+            new = records(TimingCache(path))
+            kept |= {(r.op, r.point): r for r in new}
+            write_shipped(args.output, Shipped(arch, setting, tuple(kept.values())), command)
+            print(f"{args.output}: {len(kept)} points, {len(new)} of them new, on {setting.card}", flush=True)
     return 0
 
 

@@ -1,13 +1,16 @@
 """`torch.compile(model, backend="ait")`: what can be compiled is, the rest stays with PyTorch.
 
-    python examples/torch_compile.py
+    python examples/torch_compile.py                     # on the GPU if there is one, else on the CPU
+    python examples/torch_compile.py --device cpu
 
-The model sorts, which the importer does not know: its graph runs in PyTorch, the encoder before it is compiled. The log
-says which graph went which way.
+The model decides by values, so PyTorch cuts it into two graphs. The encoder before the decision is compiled; the second
+sorts, which the importer does not know, and runs in PyTorch. The log says so, and where: each graph appears twice, at
+the first sizes and once more for all sizes.
 """
 
 from __future__ import annotations
 
+import argparse
 import logging
 import sys
 from pathlib import Path
@@ -36,11 +39,16 @@ class Ranker(torch.nn.Module):
 
 
 def main() -> int:
-    logging.basicConfig(level=logging.INFO, format="%(message)s")
+    parser = argparse.ArgumentParser(description="torch.compile with this compiler as its backend, beside PyTorch.")
+    parser.add_argument("--device", choices=("cpu", "cuda"), help="default: cuda where there is one, else cpu")
+    args = parser.parse_args()
+    device = args.device or ("cuda" if torch.cuda.is_available() else "cpu")
+    logging.basicConfig(level=logging.WARNING, format="%(message)s")
+    logging.getLogger("ait_mlir.torch_compile").setLevel(logging.INFO)
+    torch._logging.set_logs(dynamo=logging.ERROR)  # PyTorch's own advice about the decision
     register()  # needless where ait_mlir is installed
     torch.manual_seed(0)
     torch.backends.mha.set_fastpath_enabled(False)  # nn.TransformerEncoder shows what it is made of, not one op
-    device = "cuda" if torch.cuda.is_available() else "cpu"
     model = Ranker().to(device).eval()
     fast = torch.compile(model, backend="ait")
     worst = 0.0

@@ -357,7 +357,15 @@ class Generator:
         kinds = [
             *[self.unary, self.binary] * 4,
             *[self.linear, self.norm, self.reshape, self.permute, self.slice, self.concat] * 2,
-            *[self.choose, self.cast, self.parallel, self.column_gemm, self.batched, self.attention, self.grouped_attention],
+            *[
+                self.choose,
+                self.cast,
+                self.parallel,
+                self.column_gemm,
+                self.batched,
+                self.attention,
+                self.grouped_attention,
+            ],
             *[self.softmax, self.reduce, self.expand, self.split, self.embedding],
         ]
         while len(self.lines) < ops:

@@ -1,9 +1,9 @@
 """What selection writes on an op: one kernel with its configuration, or several, each over a range of sizes.
 
-    kernel = #ait.kernel<"cublaslt", {algo = 3 : i64}>
+    kernel = #ait.kernel<"cublaslt", {id = 66 : i64, tile = 20 : i64, stages = 36 : i64}>
     kernel = #ait.kernel<"ranges", {axis = "batch*seq", upto = [512 : i64], ways = [
       {kernels = [#ait.kernel<"hopper", {tile_m = 64 : i64}>]},
-      {kernels = [#ait.kernel<"cublaslt", {algo = 0 : i64}>, #ait.kernel<"native", {}>], cut = 1 : i64}]}>
+      {kernels = [#ait.kernel<"cublaslt", {}>, #ait.kernel<"native", {}>], cut = 1 : i64}]}>
 
 The second reads: while `batch*seq` is at most 512 the first way, else the second. A way with a `cut` runs an epilogue
 in two launches, the contraction with the first `cut` of its ops and the rest; what passes between them stands in the
@@ -15,6 +15,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, cast
 
 from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, IntegerAttr, StringAttr, i64
@@ -23,7 +24,7 @@ from xdsl.ir import Attribute, Operation, SSAValue
 from ait_mlir.dialects.ait.types import KernelAttr, scope_of, tensor_type
 from ait_mlir.dims import DimError, DimSyntaxError, Expr, Scope, ceildiv, const, maximum, parse
 from ait_mlir.lowering.fragments import place, standalone
-from ait_mlir.lowering.kernels import Arg, Emission, Kernel, Target, kernel_of
+from ait_mlir.lowering.kernels import ALGORITHM_KEYS, Arg, Emission, Kernel, Target, kernel_of
 from ait_mlir.lowering.kernels.base import Strides
 
 RANGES = "ranges"
@@ -54,8 +55,31 @@ class Way:
         cut, steps = json.loads(text)
         return Way.of(cut, [(p, c) for p, c in steps])
 
+    @cached_property
+    def algorithm(self) -> tuple[int, ...]:
+        """The library algorithm that the way names, all parts of it; empty where it leaves that to the library."""
+        for provider, config in self.steps:
+            keys, values = ALGORITHM_KEYS.get(provider, ()), dict(config)
+            if any(key in values for key in keys):
+                return tuple(values.get(key, 0) for key in keys)
+        return ()
+
+    @property
+    def asks_a_library(self) -> bool:
+        """Whether a launch of it is on a library that has algorithms to name."""
+        return any(provider in ALGORITHM_KEYS for provider, _ in self.steps)
+
+    def naming(self, algorithm: Sequence[int]) -> Way:
+        """The way with another library algorithm; with none for an empty one."""
+        steps: list[tuple[str, Config]] = []
+        for provider, config in self.steps:
+            keys = ALGORITHM_KEYS.get(provider, ())
+            named = {key: part for key, part in zip(keys, algorithm, strict=False) if part or key == keys[0]}
+            steps.append((provider, {**{k: v for k, v in config if k not in keys}, **named}))
+        return Way.of(self.cut, steps)
+
     def describe(self) -> str:
-        """For people: `cublaslt {algo=3} + native`."""
+        """For people: `cublaslt {id=66, tile=20} + native`."""
         parts = [p + (f" {{{', '.join(f'{k}={v}' for k, v in c)}}}" if c else "") for p, c in self.steps]
         return " + ".join(parts) + ("" if self.cut is None else f" (cut {self.cut})")
 
@@ -206,12 +230,12 @@ class RangesKernel(Kernel):
             for at in _positions(op, position, step, step is steps[-1])
         )
 
-    def workspace(self, op: Operation) -> Expr:
+    def workspace(self, op: Operation, config: Config | None = None) -> Expr:
         """Room for the way that needs most: what passes between its launches, then the scratch memory of each."""
         return _largest([self.way_bytes(steps) for steps in self.ways], scope_of(op))
 
     def way_bytes(self, steps: Sequence[Step]) -> Expr:
-        scratch = _largest([s.kernel.workspace(s.op) for s in steps], scope_of(steps[0].op))
+        scratch = _largest([s.kernel.workspace(s.op, s.config) for s in steps], scope_of(steps[0].op))
         return between_bytes(steps) + scratch
 
     def emit(
@@ -254,6 +278,11 @@ def chosen_kernel(provider: str, config: DictionaryAttr, op: Operation, target: 
     if provider == RANGES:
         return RangesKernel(read_ranges(config), op, target)
     return kernel_of(provider, op, target)
+
+
+def workspace_of(kernel: Kernel, op: Operation, config: DictionaryAttr) -> Expr:
+    """Bytes of scratch memory that a kernel needs with a choice that stands in the IR."""
+    return kernel.workspace(op, None if kernel.provider == RANGES else config_of(config))
 
 
 def choice_problem(provider: str, config: DictionaryAttr, op: Operation, target: Target) -> str | None:

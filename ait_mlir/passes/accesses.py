@@ -30,7 +30,7 @@ from ait_mlir.dialects.ait_rt.buffers import (
 from ait_mlir.dialects.ait_rt.program import KernelOp, LaunchOp, ProgramOp
 from ait_mlir.dialects.ait_rt.types import BufferType
 from ait_mlir.dims import DimError, Expr, Scope, const
-from ait_mlir.lowering.choices import choice_problem, chosen_kernel
+from ait_mlir.lowering.choices import choice_problem, chosen_kernel, workspace_of
 from ait_mlir.passes.target import target_of
 
 Problem = tuple[str, Operation]
@@ -150,7 +150,7 @@ def launch_problems(launch: LaunchOp, module: ModuleOp, places: dict[SSAValue, P
         wanted, found = chosen.panels(op, i), panels_of(value)
         if wanted != found:
             yield f"{name} reads operand {i} {_layout(wanted)}, the buffer is {_layout(found)}"
-    needed = chosen.workspace(op)
+    needed = workspace_of(chosen, op, kernel.config)
     given = sum((cast(BufferType, v.type).byte_size() for v in launch.workspace), start=const(0))
     if len(launch.workspace) > 1 or not scope.le(needed, given):
         yield f"{name} needs one workspace of {needed} bytes, the launch gives {given}"

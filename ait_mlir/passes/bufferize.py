@@ -26,7 +26,7 @@ from ait_mlir.dialects.ait_rt.program import KernelOp, LaunchOp, ProgramOp, Retu
 from ait_mlir.dialects.ait_rt.types import BufferType
 from ait_mlir.dims import Scope, const
 from ait_mlir.ir.pipeline import PassError
-from ait_mlir.lowering.choices import chosen_kernel
+from ait_mlir.lowering.choices import chosen_kernel, workspace_of
 from ait_mlir.passes.strides import ZERO, Strided, through
 from ait_mlir.passes.target import target_of
 
@@ -182,7 +182,7 @@ class Bufferizer:
         for result, buffer in zip(op.results, outs, strict=True):
             self.define(result, buffer)
         workspace: list[SSAValue] = []
-        size = chosen.workspace(op)
+        size = workspace_of(chosen, op, choice.config)
         if size.as_int() != 0:
             workspace.append(self.emit(rt.AllocOp(BufferType.get([size], i8))))
         launch = LaunchOp(kernel.sym_name.data, ins, outs, workspace)

@@ -42,7 +42,7 @@ def candidates(op: Operation, target: Target, configs: int = 1, configs_cut: int
             options = [
                 (k, c, k.heuristic(part, target) * (1 + 0.01 * i))
                 for k in kernels_for(part, target)
-                for i, c in enumerate(k.configs(part, target)[: max(count, k.timed_configs) if count > 1 else count])
+                for i, c in enumerate(k.configs(part, target)[:count])
             ]
             ways = [((*done, (k, c)), cost + more) for done, cost in ways for k, c, more in options]
         for kernels, estimate in ways:

@@ -1,4 +1,4 @@
-"""Make attention of two batched products with a softmax between."""
+"""Make attention of two batched products with a softmax between, and let it read keys and values in pieces."""
 
 from __future__ import annotations
 
@@ -8,14 +8,15 @@ from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
 
+from ait_mlir.dialects.ait.attention import AttentionOp
 from ait_mlir.dialects.ait.norm import SoftmaxOp
-from ait_mlir.rewrites.attention import ATTENTION
+from ait_mlir.rewrites.attention import ATTENTION, PIECES
 from ait_mlir.rewrites.engine.apply import rewrite
 
 
 @dataclass(frozen=True)
 class FuseAttentionPass(ModulePass):
-    """Replace bmm, scale, mask, softmax, bmm by ait.attention."""
+    """Replace bmm, scale, mask, softmax, bmm by ait.attention; let that take the place of concats in front of it."""
 
     name = "fuse-attention"
 
@@ -23,3 +24,5 @@ class FuseAttentionPass(ModulePass):
         # Compiling the many variants takes longer than a small graph without attention does as a whole.
         if any(isinstance(inner, SoftmaxOp) for inner in op.walk()):
             rewrite(op, ATTENTION)
+        if any(isinstance(inner, AttentionOp) for inner in op.walk()):
+            rewrite(op, PIECES)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import functools
 import hashlib
+import itertools
 import json
 import math
 import sys
@@ -24,17 +25,18 @@ from ait_mlir.lowering.choices import Choice, Way, packs, steps_of
 from ait_mlir.lowering.kernels import Target
 from ait_mlir.lowering.toolchain import cpp_root, detect_cuda_arch, toolchain
 from ait_mlir.passes.candidates import Candidate, points_of, worth_timing
+from ait_mlir.passes.knowledge import Algorithm, Knowledge, Known
+from ait_mlir.passes.matching import Binding, axis_of_text, bound_axis, match, within
 from ait_mlir.passes.meter import DeviceMeter, Meter
 from ait_mlir.passes.ranges import Measured, Times, axis_of, choose
 from ait_mlir.passes.tasks import Point, Task, substituted
-from ait_mlir.passes.timings import METHOD, Record, Setting, Shipped, TimingCache, TimingKey, digest_of, shipped_for
+from ait_mlir.passes.timings import METHOD, Record, Setting, Shipped, TimingCache, digest_of, shipped_for
 
 CLOSE = 1.3
 """Where a range ends is looked for among candidates that are within this ratio of the best on one side of it."""
 BISECTIONS = 3
-
-Known = dict[Point, dict[Way, Times | None]]
-"""Times by point and way; None for a way that cannot run."""
+NAMED, NAMED_CUT = 12, 4
+"""Algorithms of a library to time for an op, when it runs the whole op, and when the op is cut."""
 
 
 def require_device(target: Target) -> None:
@@ -106,6 +108,11 @@ class Selector:
     strategies: Sequence[str] = ("hints",)
     log: list[str] = field(default_factory=list[str])
 
+    def close(self) -> None:
+        """Give back what measuring holds."""
+        if self.meter is not None:
+            self.meter.close()
+
     def choose(self, tasks: Sequence[Task]) -> list[Choice | None]:
         """A choice for each task; None where nothing is known and nothing can be measured."""
         if self.meter is None:
@@ -115,12 +122,15 @@ class Selector:
         if left:
             points = [points_of(tasks[i].scope, self.strategies) for i in left]
             offers = [worth_timing(tasks[i], p, self.target) for i, p in zip(left, points, strict=True)]
-            known = [self._known(tasks[i], p, o) for i, p, o in zip(left, points, offers, strict=True)]
+            known: list[Known] = [
+                {p: self.knowledge.at(tasks[i], p, [c.way for c in offer]) for p in ps}
+                for i, ps, offer in zip(left, points, offers, strict=True)
+            ]
             wanted = [
                 (tasks[i], c.way)
                 for i, offer, times in zip(left, offers, known, strict=True)
                 for c in offer
-                if len(offer) > 1 and any(c.way not in at for at in times.values())
+                if len(offer) > 1 and any(self._is_open(tasks[i], p, c.way, at) for p, at in times.items())
             ]
             if wanted:
                 self.meter.build(wanted)
@@ -129,23 +139,42 @@ class Selector:
                 self._remember(tasks[i], found[i])
         return found
 
+    @property
+    def knowledge(self) -> Knowledge:
+        """What is known for the code that the meter times."""
+        assert self.meter is not None
+        return Knowledge(self.setting, self.cache, self.shipped, self.meter.source)
+
     # ** without a card **
 
     def _from_shipped(self, task: Task) -> Choice | None:
-        """By the times that come with the package: at all points in range for a task with dims, else at its numbers."""
+        """By the times that come with the package, for this task or one of which it is a case."""
         if self.shipped is None:
             return None
-        records = [
-            r
-            for r in self.shipped.by_op.get(task.text, [])
-            if all(d.lo <= n <= d.hi for d, n in zip(task.scope.dims, r.point, strict=True))
-        ]
-        measured = [Measured(self._place(task, r.point), {w: t for w, (t, _) in r.times.items()}) for r in records]
-        if not measured:
-            for point in points_of(task.scope, self.strategies):
-                if (record := self.shipped.by_static.get(digest_of(task.static_text(point)))) is not None:
-                    measured.append(Measured(self._place(task, point), {w: t for w, (t, _) in record.times.items()}))
-        return self._choose(task, measured, None)
+        names = {f"d{i}": d.name for i, d in enumerate(task.scope.dims)}
+        for text in sorted(self.shipped.by_op, key=lambda text: (text != task.text, text)):
+            if (binding := match(text, task.text)) is not None:
+                axis = bound_axis(text, binding, names)
+                choice = self._choose(task, self._measured_elsewhere(task, text, binding, names), None, axis)
+                if choice is not None:
+                    return within(choice, *task.scope.bounds(axis))
+        points = [(p, self.shipped.by_static.get(digest_of(task.static_text(p)))) for p in points_of(task.scope)]
+        found = [Measured(self._place(task, p), {w: t for w, (t, _) in r.times.items()}) for p, r in points if r]
+        return self._choose(task, found, None)
+
+    def _measured_elsewhere(self, task: Task, text: str, binding: Binding, names: Mapping[str, str]) -> list[Measured]:
+        """What ships of a text that a task is a case of; where a dim is a number here, at that number if known."""
+        assert self.shipped is not None
+        records = self.shipped.by_op[text]
+        for i, value in enumerate(binding):
+            if isinstance(value, int):
+                records = [r for r in records if r.point[i] == value] or records
+            else:
+                dim = task.scope[names[value]]
+                records = [r for r in records if dim.lo <= r.point[i] <= dim.hi]
+        axis = axis_of_text(text)
+        places = [axis.evaluate({f"d{i}": n for i, n in enumerate(r.point)}) for r in records]
+        return [Measured(at, {w: t for w, (t, _) in r.times.items()}) for at, r in zip(places, records, strict=True)]
 
     # ** with a card **
 
@@ -153,7 +182,10 @@ class Selector:
         assert self.meter is not None
         if len(offer) <= 1:
             return Choice((offer[0].way,)) if offer else None
-        ways = [c.way for c in offer]
+        ways = self._named(task, list(known), offer)
+        known |= self.knowledge.elsewhere(task, ways, known)
+        for point, times in known.items():
+            times |= self.knowledge.at(task, point, [w for w in ways if w not in times])
         for point, times in known.items():
             self._time(task, point, [w for w in ways if w not in times], times)
         choice = self._choose(task, self._measured(task, known), ways)
@@ -162,47 +194,48 @@ class Selector:
             if middle is None:
                 break
             close = [w for w in ways if any(_is_close(w, times) for times in known.values())]
-            known[middle] = self._known_at(task, middle, close)
+            known[middle] = self.knowledge.at(task, middle, close)
             self._time(task, middle, [w for w in close if w not in known[middle]], known[middle])
             choice = self._choose(task, self._measured(task, known), ways)
         self._report(task, choice, known)
         return choice
+
+    def _is_open(self, task: Task, point: Point, way: Way, times: Mapping[Way, Times | None]) -> bool:
+        """Whether the way has to be run at a point: for its time, or to ask its library what it has."""
+        return way not in times or (way.asks_a_library and self.knowledge.algorithms(task, point, way) is None)
+
+    def _named(self, task: Task, points: Sequence[Point], offer: Sequence[Candidate]) -> list[Way]:
+        """The ways to time; after one that leaves the algorithm to a library those that name one, of all points."""
+        ways: list[Way] = []
+        for way in (c.way for c in offer):
+            ways.append(way)
+            if way.asks_a_library:
+                lists = [self._listed(task, point, way) for point in points]
+                turns = [a for row in itertools.zip_longest(*lists) for a in row if a is not None]
+                found = list(dict.fromkeys(turns))[: NAMED if way.cut is None else NAMED_CUT]
+                ways += [way.naming(algorithm) for algorithm in found]
+        return ways
+
+    def _listed(self, task: Task, point: Point, way: Way) -> list[Algorithm]:
+        """The algorithms that a library has for the way at a point, its best estimate first."""
+        assert self.meter is not None
+        found = self.knowledge.algorithms(task, point, way)
+        if found is None:
+            found = self.meter.algorithms(task, point, way)
+            self.knowledge.keep_algorithms(task, point, way, found)
+        return found
 
     def _time(self, task: Task, point: Point, ways: Sequence[Way], times: dict[Way, Times | None]) -> None:
         """Measure the ways that are not known, and keep the times."""
         assert self.meter is not None
         if not ways:
             return
+        self.meter.build([(task, way) for way in ways])  # what is not built yet
         estimate = _estimate(task, point, ways, self.target)
         found = self.meter.race(task, point, ways, estimate)
-        for way in ways:
-            times[way] = found.get(way)
-        if self.cache is not None:
-            rows = {key: times[way] for way in ways if (key := self._key(task, point, way)) is not None}
-            self.cache.keep_times(rows)
-
-    def _known(self, task: Task, points: Sequence[Point], offer: Sequence[Candidate]) -> Known:
-        return {p: self._known_at(task, p, [c.way for c in offer]) for p in points}
-
-    def _known_at(self, task: Task, point: Point, ways: Sequence[Way]) -> dict[Way, Times | None]:
-        """What cache and package know of the ways at a point, for this code and this setting."""
-        keys = {key: way for way in ways if (key := self._key(task, point, way)) is not None}
-        times: dict[Way, Times | None] = {}
-        if self.shipped is not None and self.shipped.setting == self.setting:
-            record = next((r for r in self.shipped.by_op.get(task.text, []) if r.point == point), None)
-            for key, way in keys.items():
-                if record is not None and way in record.times and record.times[way][1] == key.source[:16]:
-                    times[way] = record.times[way][0]
-        if self.cache is not None:
-            times |= {keys[key]: t for key, t in self.cache.times(keys).items()}
-        return times
-
-    def _key(self, task: Task, point: Point, way: Way) -> TimingKey | None:
-        assert self.meter is not None
-        source = self.meter.source(task, way)
-        if source is None:
-            return None
-        return TimingKey(task.text, ",".join(map(str, point)), way.text, source, self.setting)
+        new = {way: found.get(way) for way in ways}
+        times |= new
+        self.knowledge.keep(task, point, new)
 
     def _middle(self, task: Task, choice: Choice | None, known: Known) -> Point | None:
         """A point between two measured ones at which the choice changes, unless they are close already."""
@@ -219,22 +252,21 @@ class Selector:
 
     # ** both **
 
-    def _choose(self, task: Task, measured: Sequence[Measured], order: Sequence[Way] | None) -> Choice | None:
-        if order is None:  # the ways of shipped times, the fastest first
-            total: dict[Way, float] = {}
-            for m in measured:
-                for way, t in m.times.items():
-                    total[way] = total.get(way, 0.0) + t.seconds
-            order = [w for w in sorted(total, key=lambda w: (total[w], w.text)) if self._can_be_trusted(task, w)]
-        fitting = set(order)
+    def _choose(
+        self, task: Task, measured: Sequence[Measured], ways: Sequence[Way] | None, axis: Expr | None = None
+    ) -> Choice | None:
+        """The choice among `ways`; None: among all that ship. Places are on `axis`, the task's own if it is None."""
+        axis = axis_for(task) if axis is None else axis
+        fitting = set(ways or (w for m in measured for w in m.times if self._can_be_trusted(task, w)))
+        order = sorted(fitting, key=_preference)
         places: dict[int, list[Measured]] = {}
         for m in measured:
             places.setdefault(m.at, []).append(m)
         merged = [Measured(at, _merged([m.times for m in same], fitting)) for at, same in places.items()]
         places_with_times = [m for m in merged if m.times]
-        choice = choose(places_with_times, order, axis_for(task))
+        choice = choose(places_with_times, order, axis)
         if choice is not None and len(choice.ways) > 1 and any(self._packs(task, w) for w in choice.ways):
-            return choose(places_with_times, order, axis_for(task), switch=math.inf)
+            return choose(places_with_times, order, axis, switch=math.inf)
         return choice
 
     def _packs(self, task: Task, way: Way) -> bool:
@@ -293,6 +325,11 @@ def _estimate(task: Task, point: Point, ways: Sequence[Way], target: Target) -> 
 
     found = list(candidates(task.at(point), target))
     return best_by_estimate(found).estimate if found else 1e-5
+
+
+def _preference(way: Way) -> tuple[int, bool, bool, str]:
+    """Which of equal ways comes first, with a card and without: few launches, kernels of our own, no name."""
+    return len(way.steps), way.asks_a_library, bool(way.algorithm), way.text
 
 
 def _is_close(way: Way, times: Mapping[Way, Times | None]) -> bool:

@@ -7,7 +7,9 @@ what the one before has written.
 
 from __future__ import annotations
 
+import concurrent.futures
 import functools
+import itertools
 import math
 import shutil
 import tempfile
@@ -27,7 +29,7 @@ from ait_mlir.ir.pipeline import PassError
 from ait_mlir.lowering.choices import Way
 from ait_mlir.lowering.emit import emit_program
 from ait_mlir.lowering.fragments import place
-from ait_mlir.lowering.kernels import Target
+from ait_mlir.lowering.kernels import ALGORITHM_KEYS, Target
 from ait_mlir.passes.race import race
 from ait_mlir.passes.ranges import Times
 from ait_mlir.passes.target import set_target
@@ -43,9 +45,11 @@ with kernels that need less power."""
 PLACES = 4
 """Copies of what is no weight, as far as they fit in a quarter of the cache together: some kernels take 20 % longer at
 some addresses, which is luck that a candidate should neither have nor lack."""
-GRAPH_SECONDS = 3e-3
+GRAPH_SECONDS = 1e-3
 """A graph of more than `USUAL` runs takes no longer than this, by estimate."""
 PROGRAMS_A_FILE = 24
+BUILDERS = 2
+"""Tasks whose candidates are compiled at a time, while those of others are timed."""
 _SEED = 20
 
 
@@ -57,37 +61,65 @@ class Meter(Protocol):
         ...
 
     def build(self, wanted: Sequence[tuple[Task, Way]]) -> None:
-        """Make these candidates ready to be timed."""
+        """Begin to make these candidates ready to be timed; those of one task stand together."""
+        ...
+
+    def algorithms(self, task: Task, point: Point, way: Way) -> list[tuple[int, ...]]:
+        """What the library that a way is on offers at a point, the best estimate first."""
         ...
 
     def race(self, task: Task, point: Point, ways: Sequence[Way], estimate: float) -> dict[Way, Times]:
         """The times of the ways at a point; one that cannot run is missing."""
         ...
 
+    def close(self) -> None:
+        """Give back what it holds."""
+        ...
+
 
 @dataclass
 class Program:
-    """The code of a candidate: a table that `entry` returns, and files that other candidates may share."""
+    """The code of a candidate: a table that `entry` returns, and files that other candidates may share.
+
+    `library` will be where it was built, with all candidates of its task; the code is in it unless it is `refused`.
+    """
 
     entry: str
     table: str
     kernels: dict[str, str]
     digest: str
-    library: Path | None = None
+    library: concurrent.futures.Future[Path | None] | None = None
+    refused: bool = False
+
+    @property
+    def path(self) -> Path | None:
+        """The library, as soon as it is built; None where there is none."""
+        built = None if self.library is None else self.library.result()
+        return None if self.refused else built
 
 
 @dataclass
 class DeviceMeter:
-    """Times candidates on the device that is here."""
+    """Times candidates on the device that is here.
+
+    Candidates that differ in the algorithm of a library alone are one program: which one is told when they run.
+    """
 
     target: Target
     programs: dict[tuple[str, Way], Program | None] = field(default_factory=dict[tuple[str, Way], Program | None])
     folders: list[Path] = field(default_factory=list[Path])
+    builders: concurrent.futures.ThreadPoolExecutor = field(
+        default_factory=lambda: concurrent.futures.ThreadPoolExecutor(BUILDERS, "ait-build")
+    )
 
     def __enter__(self) -> DeviceMeter:
         return self
 
     def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        self.builders.shutdown(wait=True, cancel_futures=True)
         for folder in self.folders:
             shutil.rmtree(folder, ignore_errors=True)
 
@@ -96,6 +128,7 @@ class DeviceMeter:
         return None if program is None else program.digest
 
     def program(self, task: Task, way: Way) -> Program | None:
+        way = way.naming(())
         key = (f"{task.text}{task.scope}", way)
         if key not in self.programs:
             try:
@@ -122,40 +155,58 @@ class DeviceMeter:
         )
 
     def build(self, wanted: Sequence[tuple[Task, Way]]) -> None:
+        for _, pairs in itertools.groupby(wanted, key=lambda pair: id(pair[0])):
+            made = {id(p): p for task, way in pairs if (p := self.program(task, way)) is not None}
+            programs = [p for p in made.values() if p.library is None]
+            if not programs:
+                continue
+            folder = Path(tempfile.mkdtemp(prefix="ait_measure_"))
+            self.folders.append(folder)
+            future = self.builders.submit(self._build, programs, folder)
+            for program in programs:
+                program.library = future
+
+    def _build(self, programs: Sequence[Program], folder: Path) -> Path | None:
+        """Compile the programs into one library; what the compiler refuses is left out."""
         from ait_mlir.lowering.build import build_library, refused_sources
 
-        found = [self.program(task, way) for task, way in wanted]
-        programs = [p for p in found if p is not None and p.library is None]
-        if not programs:
-            return
-        folder = Path(tempfile.mkdtemp(prefix="ait_measure_"))
-        self.folders.append(folder)
         device = {n: t for p in programs for n, t in p.kernels.items() if not n.endswith(".cc")}
         refused = refused_sources(device, self.target, folder / "check")
-        good = [p for p in programs if not refused & p.kernels.keys()]
+        for program in programs:
+            program.refused = bool(refused & program.kernels.keys())
+        good = [p for p in programs if not p.refused]
         files = {n: t for n, t in device.items() if n not in refused}
         host = {n: t for p in good for n, t in p.kernels.items() if n.endswith(".cc")}
         pieces = [*host.values(), *(p.table for p in good)]
         for i in range(0, len(pieces), PROGRAMS_A_FILE):
             files[f"candidates_{i}.cc"] = "\n".join(pieces[i : i + PROGRAMS_A_FILE])
-        library = build_library(files, self.target, folder / "library") if good else None
-        for program in good:
-            program.library = library
+        return build_library(files, self.target, folder / "library") if good else None
 
-    def race(self, task: Task, point: Point, ways: Sequence[Way], estimate: float) -> dict[Way, Times]:
+    def algorithms(self, task: Task, point: Point, way: Way) -> list[tuple[int, ...]]:
+        program = self.program(task, way)
+        if program is None or program.path is None:
+            return []
+        timing, _ = self._timing(task, point, GRAPH_SECONDS)
+        parts = [int(part) for part in timing.algorithms(str(program.path), program.entry)]
+        count = len(next(iter(ALGORITHM_KEYS.values())))
+        return [tuple(parts[i : i + count]) for i in range(0, len(parts), count)]
+
+    def _timing(self, task: Task, point: Point, estimate: float) -> tuple[Any, int]:
+        """The stopwatch for a task at a point, and how many runs in a row it counts."""
         from ait_mlir.runtime.loading import runtime_library
 
         runtime = runtime_library(self.target.kind)
         chain, places, copies, inputs = self._workload(task, point, estimate, int(runtime.cache_bytes(0)))
-        timing = runtime.make_timing()(0, point, chain, places, copies, len(inputs), *inputs, *_patterns())
+        return runtime.make_timing()(0, point, chain, places, copies, len(inputs), *inputs, *_patterns()), chain
+
+    def race(self, task: Task, point: Point, ways: Sequence[Way], estimate: float) -> dict[Way, Times]:
+        timing, chain = self._timing(task, point, estimate)
         running: list[Way] = []
         for way in ways:
             program = self.program(task, way)
-            if (
-                program is not None
-                and program.library is not None
-                and not timing.add(str(program.library), program.entry)
-            ):
+            if program is None or program.path is None:
+                continue
+            if not timing.add(str(program.path), program.entry, way.algorithm):
                 running.append(way)
         if not running:
             return {}

@@ -8,8 +8,12 @@ from collections.abc import Callable
 
 from ait_mlir.passes.ranges import Times
 
-ROUNDS = ((4, 1.5), (12, 1.1), (40, 1.0))
-"""After so many samples in all, candidates slower than the best by this ratio, in the fast quarter, run no further."""
+ROUNDS = ((3, 1.2), (6, 1.05), (12, 1.02), (40, 1.0))
+"""After so many samples in all, candidates slower than the best by this ratio, in the fast quarter, and by more than
+their noise, run no further."""
+PRECISE, ENOUGH = 0.002, 6
+"""The race ends early, after `ENOUGH` samples, when all that still run have a smaller standard error: below it no noise
+can hide a difference that counts (ranges.TIE)."""
 
 ERROR = 1.86
 """Standard error of a median times the root of the number of samples, over their median distance to it, if normal."""
@@ -26,14 +30,16 @@ def race(sample: Callable[[int], float], count: int) -> list[Times]:
         sample(i)
     done = 0
     for rounds, ratio in ROUNDS:
-        if len(running) < 2 and done:
-            break
         for _ in range(rounds - done):
             for i in running:
                 samples[i].append(sample(i))
         done = rounds
+        spread = {i: summary(samples[i]).spread for i in running}
         quick = {i: sorted(samples[i])[len(samples[i]) // 4] for i in running}
-        running = [i for i in running if quick[i] <= min(quick.values()) * ratio]
+        best = min(running, key=lambda i: quick[i])
+        running = [i for i in running if quick[i] <= quick[best] * (ratio + 3 * max(spread[i], spread[best]))]
+        if done >= ENOUGH and (len(running) < 2 or max(spread[i] for i in running) <= PRECISE):
+            break
     return [summary(values) for values in samples]
 
 

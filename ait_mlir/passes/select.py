@@ -109,8 +109,11 @@ class SelectPass(ModulePass):
         if self.measure:
             require_device(target)
         by_time = selector(target, self.measure, strategies)
-        for graph in op.ops:
-            if isinstance(graph, GraphOp):
-                select_graph(graph, target, by_time)
+        try:
+            for graph in op.ops:
+                if isinstance(graph, GraphOp):
+                    select_graph(graph, target, by_time)
+        finally:
+            by_time.close()
         if self.report and by_time.log:
             show(by_time.log)

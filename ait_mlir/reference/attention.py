@@ -44,7 +44,10 @@ def sees(rows: int, columns: int, causal: bool, window: int | None) -> Array:
 @reference("ait.attention")
 def _(op: Operation, arrays: list[Array], ev: Evaluation) -> Sequence[Array]:
     attend = cast(AttentionOp, op)
-    q, k, v, *mask = arrays
+    q, k, v = arrays[:3]
+    if attend.then is not None:
+        k, v = (np.concatenate(pieces, axis=2) for pieces in ((k, arrays[3]), (v, arrays[4])))
+    mask = None if attend.mask is None else arrays[-1]
     window = None if attend.window is None else attend.window.value.data
     scale, causal = attend.scale.value.data, attend.causal is not None
-    return (attention(q, k, v, mask[0] if mask else None, scale, causal, window),)
+    return (attention(q, k, v, mask, scale, causal, window),)

@@ -133,8 +133,8 @@ def work_of(op: Operation, dims: Mapping[str, int]) -> int:
     if isinstance(op, ContractionOp):
         return elements * (op.split_a()[2].evaluate(dims) + ELEMENT_WORK * len(op.operands))
     if isinstance(op, AttentionOp):
-        q, k = (cast(TensorType, v.type) for v in op.operands[:2])
-        scores = q.dims[0] * q.dims[1] * q.dims[2] * k.dims[2]
+        q = cast(TensorType, op.q.type)
+        scores = q.dims[0] * q.dims[1] * q.dims[2] * op.length
         return scores.evaluate(dims) * (2 * ELEMENT_WORK + 2 * (q.dims[3].as_int() or 64))
     return elements * ELEMENT_WORK
 

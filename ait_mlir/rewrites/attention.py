@@ -3,6 +3,8 @@
 The scale may multiply or divide, on the scores or on the queries, by a constant; the mask is added after the scale.
 With 3 dims the batch counts the heads, too, and one head is added. What comes between the two products must have no
 other use.
+
+Keys and values that are concatenations along their rows, as of a cache and new tokens, are read in pieces instead.
 """
 
 from __future__ import annotations
@@ -77,4 +79,24 @@ def softmax_attention(p: PatternBuilder, rank: int, scale: str, mask: str) -> No
         p.replace(root, attention)
 
 
+FEW_ROWS = 64
+"""Up to so many rows of q, a copy of k and v costs about as much as attention itself. The kernels for more rows, which
+read k and v many times, take them in one piece only."""
+
+
+@pattern(over=(False, True))
+def attention_in_pieces(p: PatternBuilder, masked: bool) -> None:
+    """attention of few rows over concat(k, k1) and concat(v, v1) reads the pieces where they lie"""
+    q, k, k1, v, v1 = p.values(5)
+    keys, values = (p.result(p.op("ait.concat", pieces, {"dim": 2})) for pieces in ([k, k1], [v, v1]))
+    root = p.op("ait.attention", [q, keys, values, *(p.values(1) if masked else [])])
+    p.require("at_most", q, 2, FEW_ROWS)
+    p.require("same_rows", k, v)
+    p.require("one_use", keys)
+    p.require("one_use", values)
+    p.require("no_attribute", root, "kernel")
+    p.replace(root, "in_pieces", root, k, v, k1, v1)
+
+
 ATTENTION = patterns(softmax_attention)
+PIECES = patterns(attention_in_pieces)

@@ -17,8 +17,9 @@ from ait_mlir.dialects.ait.types import Shape, scope_of
 from ait_mlir.dialects.ait_rt.buffers import AllocOp, CopyOp, DestinationOp, ViewOp, contiguous_strides
 from ait_mlir.dialects.ait_rt.program import KernelOp, LaunchOp
 from ait_mlir.dialects.ait_rt.types import BufferType
-from ait_mlir.dims import Scope, const
+from ait_mlir.dims import Scope, const, product
 from ait_mlir.lowering.choices import chosen_kernel
+from ait_mlir.lowering.kernels.base import is_row_major
 from ait_mlir.passes.target import target_of
 from ait_mlir.rewrites.engine.constraints import CONSTRAINTS
 from ait_mlir.rewrites.engine.driver import Rewriter
@@ -47,6 +48,18 @@ def write_output(p: PatternBuilder) -> None:
     p.apply(root, "write_target", root)
 
 
+@pattern(benefit=3)
+def write_reshaped(p: PatternBuilder) -> None:
+    """A buffer that is copied whole into another of a different shape: it is the other, seen in its own shape."""
+    source, target = p.result(p.op("ait_rt.alloc", [])), p.value()
+    view = p.op("ait_rt.view", [source])
+    root = p.op("ait_rt.copy", [p.result(view), target], results=0)
+    p.require("shows_all_in_order", view)
+    p.require("is_whole_buffer", target)
+    p.require("only_written_by", target, root)
+    p.apply(root, "become_view_of_target", root)
+
+
 @pattern(benefit=2)
 def write_in_place(p: PatternBuilder) -> None:
     """A buffer that is copied elsewhere: its kernel, if it accepts the strides, writes there at once."""
@@ -69,7 +82,7 @@ def write_permuted(p: PatternBuilder) -> None:
     p.apply(root, "write_inverse", root)
 
 
-REMOVE_COPIES = patterns(read_in_place, write_output, write_in_place, write_permuted)
+REMOVE_COPIES = patterns(read_in_place, write_output, write_reshaped, write_in_place, write_permuted)
 
 # ** constraints **
 
@@ -157,6 +170,15 @@ def only_written_by(value: SSAValue, op: Operation) -> bool:
 
 
 @CONSTRAINTS
+def shows_all_in_order(view: Operation) -> bool:
+    """The view shows all elements of a row-major buffer, in the same order, in another shape."""
+    assert isinstance(view, ViewOp)
+    source, target, scope = cast(BufferType, view.source.type), view.buffer_type, scope_of(view)
+    in_order = view.offset.data[0] is const(0) and is_row_major(target.dims, view.strides.data, scope)
+    return in_order and scope.equal(product(source.dims), product(target.dims))
+
+
+@CONSTRAINTS
 def is_permutation(view: Operation) -> bool:
     """The view shows all of a row-major buffer with its dims in another order."""
     return isinstance(view, ViewOp) and inverse_strides(view) is not None
@@ -236,6 +258,21 @@ def write_target(r: Rewriter, copy: Operation) -> None:
     r.erase(copy)
     _hoist(r, target, alloc)
     r.replace_value(source, target)
+    r.erase(alloc)
+
+
+@NATIVES
+def become_view_of_target(r: Rewriter, copy: Operation) -> None:
+    """Let the buffer that a copy reads through a view be a view of the copy's target."""
+    view, target = copy.operands
+    source = cast(ViewOp, view.owner).source
+    alloc = cast(Operation, source.owner)
+    r.erase(copy)
+    _hoist(r, target, alloc)
+    t = cast(BufferType, source.type)
+    whole = ViewOp(target, const(0), contiguous_strides(t.dims), t)
+    r.insert(whole, before=alloc)
+    r.replace_value(source, whole.buffer)
     r.erase(alloc)
 
 

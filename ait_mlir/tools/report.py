@@ -102,8 +102,8 @@ def flops(op: Operation, dims: Mapping[str, int]) -> int:
     if isinstance(op, ContractionOp):
         return elements * (2 * op.split_a()[2].evaluate(dims) + inside)
     if isinstance(op, AttentionOp):
-        q, k, v = (cast(ShapedType, value.type).dims for value in op.operands[:3])
-        scores = (q[0] * q[1] * q[2] * k[2]).evaluate(dims)
+        q, v = (cast(ShapedType, value.type).dims for value in (op.q, op.v))
+        scores = (q[0] * q[1] * q[2] * op.length).evaluate(dims)
         return scores * (2 * (q[3] + v[3]).evaluate(dims) + _WORK_PER_ELEMENT["ait.softmax"])
     if op.name in _WHOLE_INPUT:
         return cast(ShapedType, op.operands[0].type).num_elements().evaluate(dims)

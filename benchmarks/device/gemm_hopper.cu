@@ -1,4 +1,4 @@
-// The kernels that gemm_hopper.py checks and times, behind the C interface of gemm_attention.py. Compiled in parts (-DPART=n), see there.
+// The kernels that gemm_hopper.py checks and times, behind the C interface of gemm_native.py. Compiled in parts (-DPART=n), see there.
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -39,7 +39,7 @@ Matrices<T> matrices(T* data, bool unit_is_second, int64_t pitch, int64_t batch,
   return {data, unit_is_second ? pitch : 1, unit_is_second ? 1 : pitch, batch * inner, batch};
 }
 
-template <class Tile, class T, bool kAK, bool kBK>
+template <class Tile, class T, bool kAK, bool kBK, bool kAligned = true>
 int32_t gemm_with(const GemmCall& c) {
   const GemmShape shape{c.m, c.n, c.k, c.outer, c.inner};
   const auto a = matrices(static_cast<const T*>(c.a), kAK, c.lda, c.a_batch, c.inner);
@@ -50,9 +50,9 @@ int32_t gemm_with(const GemmCall& c) {
   const ait::Context ctx{c.stream, &services};
   const bool early = c.tile != 0;  // weights may be copied before the launch before has ended
   switch (c.epilogue) {
-    case 0: return gemm_wgmma<Tile, kAK, kBK, 0, NoEpilogue>(ctx, shape, a, b, d, operands(), false, early);
-    case 1: return gemm_wgmma<Tile, kAK, kBK, 1, BiasGelu>(ctx, shape, a, b, d, operands(bias), false, early);
-    default: return gemm_wgmma<Tile, kAK, kBK, 1, BiasResidual>(ctx, shape, a, b, d, operands(bias, residual), false, early);
+    case 0: return gemm_wgmma<Tile, kAK, kBK, kAligned, 0, NoEpilogue>(ctx, shape, a, b, d, operands(), false, early);
+    case 1: return gemm_wgmma<Tile, kAK, kBK, kAligned, 1, BiasGelu>(ctx, shape, a, b, d, operands(bias), false, early);
+    default: return gemm_wgmma<Tile, kAK, kBK, kAligned, 1, BiasResidual>(ctx, shape, a, b, d, operands(bias, residual), false, early);
   }
 }
 
@@ -60,6 +60,8 @@ int32_t gemm_with(const GemmCall& c) {
 extern "C" int32_t NAME(const GemmCall* c) { return gemm_with<TILE, ait::half, true, true>(*c); }
 #elif PART == 1
 extern "C" int32_t NAME(const GemmCall* c) { return gemm_with<TILE, ELEMENT, AK, BK>(*c); }
+#elif PART == 3
+extern "C" int32_t NAME(const GemmCall* c) { return gemm_with<TILE, ELEMENT, true, true, false>(*c); }
 #else
 namespace ait::runtime {
 const std::vector<std::string>& gemm_library_candidates() {
@@ -67,9 +69,15 @@ const std::vector<std::string>& gemm_library_candidates() {
   return none;
 }
 }  // namespace ait::runtime
-extern "C" int32_t gemm_library(const ait_gemm_v1* args, void* stream) {
+/// On an algorithm of the library's own list; a status other than 0 past its end.
+extern "C" int32_t gemm_library(const ait_gemm_v1* args, int32_t index, void* stream) {
   std::string error;
-  const int32_t status = ait::runtime::library_gemm(args, stream, &error);
+  std::vector<ait_gemm_algorithm_v1> list;
+  int32_t status = ait::runtime::library_gemm_algorithms(args, &list, &error);
+  if (status == 0 && size_t(index) >= list.size()) return 2;
+  ait_gemm_v1 named = *args;
+  named.algorithm = list.data() + index;
+  if (status == 0) status = ait::runtime::library_gemm(&named, stream, &error);
   if (status != 0) fprintf(stderr, "%s\n", error.c_str());
   return status;
 }

@@ -1,6 +1,6 @@
 """The Hopper gemm on an sm_90 device: build, check against f64, time beside cuBLASLt.
 
-    python3 benchmarks/device/gemm_hopper.py [--quick] [--checks-only] [--out DIR]
+    python3 benchmarks/device/gemm_hopper.py [--rows M,M,...] [--head] [--checks-only] [--out DIR]
 
 Needs nvcc and a PyTorch with CUDA; reads nothing outside the repository. Times are medians of CUDA-graph replays in
 microseconds, over weights that rotate, so that they come from memory and not from L2. Exits with 1 if a check fails.
@@ -16,10 +16,11 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-import gemm_attention as base
+import gemm_problem as base
 import torch
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -27,12 +28,14 @@ SOURCE = Path(__file__).with_suffix(".cu").resolve()
 # rows, columns, stages, cluster, teams, groups of a team, split
 TILES = [
     (128, 128, 5, 1, 2, 1, 1), (128, 128, 6, 2, 2, 1, 1), (128, 128, 5, 1, 2, 2, 1), (128, 192, 4, 1, 1, 2, 1),
-    (128, 192, 4, 1, 2, 1, 1), (128, 192, 4, 2, 2, 1, 1), (192, 128, 4, 1, 1, 3, 1), (64, 256, 4, 1, 2, 1, 1),
-    (64, 64, 8, 1, 1, 1, 1), (64, 64, 6, 1, 1, 1, 2), (64, 64, 6, 1, 1, 1, 4), (64, 32, 8, 1, 1, 1, 1),
-    (64, 32, 6, 1, 1, 1, 2), (64, 128, 6, 1, 1, 1, 4), (64, 128, 4, 1, 1, 1, 8), (64, 128, 6, 1, 1, 1, 8),
-    (64, 96, 6, 1, 1, 1, 1), (64, 96, 6, 1, 1, 1, 2), (128, 64, 3, 1, 1, 2, 4), (128, 64, 6, 1, 1, 2, 4),
-    (128, 64, 4, 1, 1, 2, 8), (128, 64, 6, 1, 1, 2, 8), (128, 32, 3, 1, 1, 2, 4), (128, 96, 3, 1, 1, 2, 4),
-    (128, 96, 6, 1, 1, 2, 2), (128, 128, 3, 1, 1, 2, 8),
+    (128, 192, 4, 1, 2, 1, 1), (192, 128, 4, 1, 1, 3, 1), (64, 256, 4, 1, 2, 1, 1), (64, 64, 8, 1, 1, 1, 1),
+    (64, 64, 6, 1, 1, 1, 2), (64, 64, 6, 1, 1, 1, 4), (64, 32, 8, 1, 1, 1, 1), (64, 32, 6, 1, 1, 1, 2),
+    (64, 128, 6, 1, 1, 1, 4), (64, 128, 4, 1, 1, 1, 8), (64, 96, 6, 1, 1, 1, 1), (64, 96, 6, 1, 1, 1, 2),
+    (128, 64, 6, 1, 1, 2, 8), (128, 64, 6, 1, 1, 2, 4), (128, 64, 4, 1, 1, 2, 4), (128, 64, 8, 1, 1, 2, 2),
+    (128, 64, 8, 1, 1, 2, 1), (128, 64, 4, 1, 1, 2, 1), (128, 32, 8, 1, 1, 2, 1), (128, 32, 8, 1, 1, 2, 2),
+    (128, 96, 6, 1, 1, 2, 1), (128, 96, 6, 1, 1, 2, 2), (128, 96, 6, 1, 1, 2, 4), (192, 64, 6, 1, 1, 3, 1),
+    (192, 64, 5, 1, 1, 3, 4), (192, 64, 6, 1, 1, 3, 2), (64, 128, 8, 1, 1, 1, 1), (64, 192, 6, 1, 1, 1, 1),
+    (64, 64, 8, 2, 1, 1, 1), (64, 128, 8, 2, 1, 1, 1), (64, 96, 6, 2, 1, 1, 1),
 ]  # fmt: skip
 SMALL = 64 * 128
 # tile, element, and whether K is contiguous in a and in b
@@ -44,6 +47,11 @@ LAYOUTS = [
     for b_k in (1, 0)
     if element == "half" or (a_k, b_k) in ((1, 1), (0, 0))
 ]
+# tiles that also come with rows of the result that start anywhere
+HEAD_TILES = [
+    (128, 128, 5, 1, 2, 1, 1), (128, 192, 4, 1, 2, 1, 1), (64, 256, 4, 1, 2, 1, 1), (128, 128, 5, 1, 2, 2, 1),
+    (192, 128, 4, 1, 1, 3, 1), (128, 192, 4, 1, 1, 2, 1), (64, 64, 6, 1, 1, 1, 2),
+]  # fmt: skip
 TYPES = {"half": torch.float16, "bfloat16": torch.bfloat16}
 
 
@@ -59,6 +67,8 @@ def build(out: Path) -> ctypes.CDLL:
     for i, (tile, element, a_k, b_k) in enumerate(LAYOUTS):
         names = {"NAME": f"layout_{i}", "TILE": cpp(tile), "ELEMENT": f"ait::{element}", "AK": str(a_k), "BK": str(b_k)}
         parts.append({"PART": "1", **names})
+    for i, tile in enumerate(HEAD_TILES):
+        parts.append({"PART": "3", "NAME": f"anywhere_{i}", "TILE": cpp(tile), "ELEMENT": "ait::half"})
     parts.append({"PART": "2"})
 
     def compile_one(item: tuple[int, Path]) -> str:
@@ -106,6 +116,10 @@ class Checks:
 
 def check(lib: ctypes.CDLL, few: bool = False) -> Checks:
     checks = Checks()
+    for shape in ((200, 137, 200, 2, 8), (129, 1, 72, 1, 0), (65, 4097, 64, 1, 0), (64, 264, 64, 2, 8)):
+        problem = base.Gemm(lib, *shape[:4], pad=shape[4])
+        for i, tile in enumerate(HEAD_TILES):
+            checks.run(problem, f"anywhere, tile {tile}", getattr(lib, f"anywhere_{i}"))
     if few:
         for shape in ((200, 136, 200, 2, 8), (129, 264, 72, 1, 0)):
             problem = base.Gemm(lib, *shape[:4], pad=shape[4])
@@ -141,10 +155,28 @@ def best_of_library(problem: base.Gemm, workspace: torch.Tensor, epilogue: int, 
     return best
 
 
-def measure(lib: ctypes.CDLL, quick: bool, wrong: set[int]) -> list[dict[str, object]]:
+def measure_head(lib: ctypes.CDLL) -> None:
+    """A product whose result has 50,257 columns, beside one column less: rows that start anywhere, and on 32 bytes."""
+    workspace = torch.empty(32 << 20, device="cuda", dtype=torch.uint8)
+    for m in (128, 4096):
+        problems = [base.Gemm(lib, m, n, 768) for n in (50256, 50257)]
+        for e, name in enumerate(base.EPILOGUES):
+            library = [best_of_library(p, workspace, min(e, 1), e == 2, 8) for p in problems]
+            text = f"{m:>5} x 50256, 50257 x 768 {name:<13} cublaslt {library[0]:.1f}, {library[1]:.1f}"
+            for i, tile in enumerate(HEAD_TILES):
+                functions = getattr(lib, f"gemm_{TILES.index(tile)}"), getattr(lib, f"anywhere_{i}")
+                us = [
+                    base.time_graph(lambda j, p=p, f=f, x=e: p.run(f, x, 1, j, True), 8)
+                    for p, f in zip(problems, functions, strict=True)
+                ]
+                text += f"; {'x'.join(map(str, tile))} {us[0]:.1f}, {us[1]:.1f} ({us[0] / us[1]:.0%})"
+            print(text, flush=True)
+
+
+def measure(lib: ctypes.CDLL, sizes: Sequence[int], wrong: set[int]) -> list[dict[str, object]]:
     rows: list[dict[str, object]] = []
     workspace = torch.empty(32 << 20, device="cuda", dtype=torch.uint8)
-    for m in (128, 4096, 12288) if quick else (1, 64, 128, 384, 1024, 4096, 12288):
+    for m in sizes:
         for n, k in ((2304, 768), (768, 768), (3072, 768), (768, 3072)):
             problem = base.Gemm(lib, m, n, k, copies=max(1, min(24, (160 << 20) // (2 * n * k))))
             count = 24 if m <= 1024 else 8
@@ -162,7 +194,7 @@ def measure(lib: ctypes.CDLL, quick: bool, wrong: set[int]) -> list[dict[str, ob
                         timed.append((base.time_graph(run, count), (*tile, "e" if early else "")))
                 timed.sort()
                 row[name] = {"lt": round(lt[e], 2), "ours": [[round(us, 2), tile] for us, tile in timed]}
-                shown = "; ".join(f"{us:.2f} {'x'.join(map(str, tile))}" for us, tile in timed[:6])
+                shown = "; ".join(f"{us:.2f} {'x'.join(map(str, tile))}" for us, tile in timed[:8])
                 tera = 2e-6 * m * n * k / timed[0][0]
                 print(f"{m:>5} x {n} x {k} {name:<13} cublaslt {lt[e]:6.2f} us, ours {shown} | "
                       f"{timed[0][0] / lt[e]:.2f} of it, {tera:.0f} TFLOP/s", flush=True)  # fmt: skip
@@ -172,7 +204,9 @@ def measure(lib: ctypes.CDLL, quick: bool, wrong: set[int]) -> list[dict[str, ob
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--quick", action="store_true", help="three sizes of M")
+    parser.add_argument("--rows", default="128,384,4096,12288", help="sizes of M")
+    parser.add_argument("--head", action="store_true", help="times a result with 50,257 columns instead")
+    parser.add_argument("--no-checks", action="store_true", help="times alone")
     parser.add_argument("--checks-only", action="store_true", help="no timing")
     parser.add_argument("--few", action="store_true", help="few checks and no timing: for compute-sanitizer")
     parser.add_argument("--library", type=Path, help="where the compiled kernels are kept; made if absent")
@@ -186,10 +220,12 @@ def main() -> None:
         print(f"built in {time.monotonic() - start:.0f} s", flush=True)
         if not torch.cuda.is_available():
             return
-        checks = check(lib, options.few)
+        checks = Checks() if options.no_checks else check(lib, options.few)
         print(f"{checks.good} of {checks.total} checks passed, {time.monotonic() - start:.0f} s", flush=True)
-        if not (options.checks_only or options.few):
-            rows = measure(lib, options.quick, checks.wrong)
+        if options.head:
+            measure_head(lib)
+        elif not (options.checks_only or options.few):
+            rows = measure(lib, [int(m) for m in options.rows.split(",")], checks.wrong)
             if options.out is not None:
                 (options.out / "gemm_hopper.json").write_text(json.dumps(rows, indent=1))
             print(f"{time.monotonic() - start:.0f} s")

@@ -41,7 +41,7 @@ for name in "${@:-smoke}"; do
     sanitizer)
       stage sanitizer 400 compute-sanitizer --tool memcheck --error-exitcode 1 \
         python3 examples/bert.py --device cuda --dtype f16 --layers 1 ;;
-    kernels) stage kernels 300 python3 benchmarks/device/gemm_attention.py --quick --out "$OUT" ;;
+    kernels) stage kernels 300 python3 benchmarks/device/gemm_native.py --quick --out "$OUT" ;;
     contractions) stage contractions 200 python3 -m pytest -q -m gpu -n 6 --no-header -p no:cacheprovider tests/gpu/test_hopper.py tests/gpu/test_contractions.py ;;
     bench) TAIL=60 stage bench 480 python3 benchmarks/models.py bert --seq 128 --batch 1,32 ${BENCH_ARGS:-} ;;
     launches)

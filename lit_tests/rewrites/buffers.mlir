@@ -169,4 +169,65 @@ builtin.module attributes {ait.target = "cpu", ait.arch = "native"} {
     ait_rt.copy %t to %b
     ait_rt.launch @softmax ins(%b) outs(%y) workspace() stream 0
   }
+
+  // What is an output in another shape is written there, whoever else reads it.
+  // CHECK-LABEL: ait_rt.program @reshaped
+  ait_rt.program @reshaped arena (0) {
+    %x = ait_rt.input "x" : !ait_rt.buffer<4 x 4 x f32>
+    %y = ait_rt.output "y" : !ait_rt.buffer<2 x 1 x 8 x f32>
+    %z = ait_rt.output "z" : !ait_rt.buffer<4 x 4 x f32>
+    // CHECK: [[A:%.*]] = ait_rt.view %y offset (0) strides [4, 1] : !ait_rt.buffer<4 x 4 x f32>
+    // CHECK-NEXT: ait_rt.launch @softmax ins(%x) outs([[A]])
+    // CHECK-NEXT: ait_rt.launch @relu ins([[A]]) outs(%z)
+    // CHECK-NEXT: }
+    %a = ait_rt.alloc : !ait_rt.buffer<4 x 4 x f32>
+    ait_rt.launch @softmax ins(%x) outs(%a) workspace() stream 0
+    %v = ait_rt.view %a offset (0) strides [8, 3, 1] : !ait_rt.buffer<2 x 1 x 8 x f32>
+    ait_rt.copy %v to %y
+    ait_rt.launch @relu ins(%a) outs(%z) workspace() stream 0
+  }
+
+  // A part, another order, a target that is a part or has parts.
+  // CHECK-LABEL: ait_rt.program @not_reshaped
+  ait_rt.program @not_reshaped arena (0) {
+    %x = ait_rt.input "x" : !ait_rt.buffer<4 x 4 x f32>
+    %y = ait_rt.output "y" : !ait_rt.buffer<2 x 4 x f32>
+    %z = ait_rt.output "z" : !ait_rt.buffer<2 x 8 x f32>
+    %w = ait_rt.output "w" : !ait_rt.buffer<4 x 4 x f32>
+    %u = ait_rt.output "u" : !ait_rt.buffer<4 x 4 x f32>
+    %s = ait_rt.output "s" : !ait_rt.buffer<16 x f32>
+    %t = ait_rt.output "t" : !ait_rt.buffer<4 x 4 x f32>
+    // CHECK: [[A:%.*]] = ait_rt.alloc : !ait_rt.buffer<4 x 4 x f32>
+    // CHECK: ait_rt.copy {{.*}} to %y
+    %a = ait_rt.alloc : !ait_rt.buffer<4 x 4 x f32>
+    ait_rt.launch @softmax ins(%x) outs(%a) workspace() stream 0
+    %0 = ait_rt.view %a offset (0) strides [4, 1] : !ait_rt.buffer<2 x 4 x f32>
+    ait_rt.copy %0 to %y
+    // CHECK: [[B:%.*]] = ait_rt.alloc : !ait_rt.buffer<4 x 4 x f32>
+    // CHECK: ait_rt.copy {{.*}} to %u
+    %b = ait_rt.alloc : !ait_rt.buffer<4 x 4 x f32>
+    ait_rt.launch @softmax ins(%x) outs(%b) workspace() stream 0
+    %1 = ait_rt.view %b offset (0) strides [1, 4] : !ait_rt.buffer<4 x 4 x f32>
+    ait_rt.copy %1 to %u
+    ait_rt.launch @softmax ins(%b) outs(%w) workspace() stream 0
+    // CHECK: [[C:%.*]] = ait_rt.alloc : !ait_rt.buffer<2 x 4 x f32>
+    // CHECK: ait_rt.copy
+    // CHECK: ait_rt.copy
+    %c = ait_rt.alloc : !ait_rt.buffer<2 x 4 x f32>
+    %2 = ait_rt.view %x offset (0) strides [8, 1] : !ait_rt.buffer<2 x 4 x f32>
+    ait_rt.copy %2 to %c
+    %3 = ait_rt.view %c offset (0) strides [4, 1] : !ait_rt.buffer<2 x 4 x f32>
+    %4 = ait_rt.view %z offset (0) strides [8, 1] : !ait_rt.buffer<2 x 4 x f32>
+    ait_rt.copy %3 to %4
+    %5 = ait_rt.view %z offset (4) strides [8, 1] : !ait_rt.buffer<2 x 4 x f32>
+    ait_rt.copy %2 to %5
+    // CHECK: [[D:%.*]] = ait_rt.alloc : !ait_rt.buffer<4 x 4 x f32>
+    // CHECK: ait_rt.copy {{.*}} to %s
+    %d = ait_rt.alloc : !ait_rt.buffer<4 x 4 x f32>
+    ait_rt.launch @softmax ins(%x) outs(%d) workspace() stream 0
+    %6 = ait_rt.view %d offset (0) strides [1] : !ait_rt.buffer<16 x f32>
+    ait_rt.copy %6 to %s
+    %7 = ait_rt.view %s offset (0) strides [4, 1] : !ait_rt.buffer<4 x 4 x f32>
+    ait_rt.launch @relu ins(%7) outs(%t) workspace() stream 0
+  }
 }

@@ -17,6 +17,7 @@
 #include <utility>
 #include <vector>
 
+#include "ait/amx_service.h"
 #include "ait/gemm_service.h"
 #include "config.h"
 #include "error.h"
@@ -191,7 +192,7 @@ ffi::Module create(const ffi::String& library, int num_runtimes, int device) {
   return guarded([&] { return ffi::Module(ffi::make_object<ModelModule>(std::string(library), num_runtimes, device)); });
 }
 
-/// Times candidates: `add(path, symbol) -> reason or ""`, `sample(index) -> seconds`.
+/// Times candidates: `add(path, symbol, algorithm) -> reason or ""`, `algorithms(path, symbol) -> parts`, `sample(index) -> seconds`.
 class TimingModule : public ffi::ModuleObj {
  public:
   explicit TimingModule(std::shared_ptr<Timing> timing) : timing_(std::move(timing)) {}
@@ -202,8 +203,13 @@ class TimingModule : public ffi::ModuleObj {
   ffi::Optional<ffi::Function> GetFunction(const ffi::String& name) override {
     const std::shared_ptr<Timing> timing = timing_;
     if (name == "add") {
+      return ffi::Function::FromTyped([timing](const ffi::String& path, const ffi::String& symbol, const ffi::Shape& algorithm) {
+        return guarded([&] { return ffi::String(timing->add(std::string(path), std::string(symbol), to_vector(algorithm))); });
+      });
+    }
+    if (name == "algorithms") {
       return ffi::Function::FromTyped([timing](const ffi::String& path, const ffi::String& symbol) {
-        return guarded([&] { return ffi::String(timing->add(std::string(path), std::string(symbol))); });
+        return guarded([&] { return to_shape(timing->algorithms(std::string(path), std::string(symbol))); });
       });
     }
     if (name == "sample") {
@@ -260,5 +266,7 @@ void configure(const ffi::Array<ffi::String>& gemm_libraries, const ffi::Array<f
 TVM_FFI_DLL_EXPORT_TYPED_FUNC(create, ait::runtime::create);
 TVM_FFI_DLL_EXPORT_TYPED_FUNC(configure, ait::runtime::configure);
 TVM_FFI_DLL_EXPORT_TYPED_FUNC(num_threads, ait::runtime::num_threads);
+TVM_FFI_DLL_EXPORT_TYPED_FUNC(may_use_amx, ait::runtime::may_use_amx);
+TVM_FFI_DLL_EXPORT_TYPED_FUNC(set_amx, ait::runtime::set_amx);
 TVM_FFI_DLL_EXPORT_TYPED_FUNC(cache_bytes, ait::runtime::cache_bytes);
 TVM_FFI_DLL_EXPORT_TYPED_FUNC(make_timing, ait::runtime::timing_function);

@@ -1,13 +1,15 @@
 #include "timing.h"
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 #include "error.h"
-#include "services.h"
 
 namespace ait::runtime {
 namespace {
+
+constexpr size_t kWorkspace = size_t(32) << 20;
 
 size_t bytes_of(const DLTensor& tensor) {
   size_t count = 1;
@@ -23,6 +25,8 @@ struct Timing::Candidate {
   Library library;
   DeviceBuffer arena;
   Buffers* constants = nullptr;
+  ait_gemm_algorithm_v1 algorithm{};
+  std::optional<GemmTrial> trial;
   std::unique_ptr<Graph> graph;
 };
 
@@ -77,6 +81,7 @@ Timing::~Timing() {
     device_->sync_all();
     candidates_.clear();
     outputs_.clear();
+    workspace_.reset();
     inputs_.clear();
     constants_.clear();
   } catch (const Error&) {
@@ -92,15 +97,24 @@ bool Timing::run(const Candidate& candidate, int number, void* stream, std::stri
   for (const Buffers& places : outputs_) outputs.push_back(places[turn % places.size()]->data());
   const Buffers& copies = *candidate.constants;
   const void* constants = copies.empty() ? nullptr : copies[turn % copies.size()]->data();
-  const Services services;
+  const Services services(candidate.trial ? &*candidate.trial : nullptr);
   const ait_run_v1 args{dims_.data(), inputs.data(), outputs.data(), constants, candidate.arena.data(), stream, services.table()};
   const int32_t status = candidate.library.table().run(&args);
   if (status != 0 && error != nullptr) *error = services.error().empty() ? "status " + std::to_string(status) : services.error();
   return status == 0;
 }
 
-std::string Timing::add(const std::string& path, const std::string& symbol) {
-  const DeviceScope scope(*device_);
+GemmTrial Timing::trial() {
+  if (workspace_ == nullptr) {
+    workspace_ = std::make_unique<DeviceBuffer>(*device_);
+    workspace_->grow(kWorkspace, "the workspace of a gemm library");
+  }
+  GemmTrial trial;
+  trial.workspace = workspace_->data(), trial.workspace_bytes = static_cast<int64_t>(kWorkspace);
+  return trial;
+}
+
+std::unique_ptr<Timing::Candidate> Timing::open(const std::string& path, const std::string& symbol) {
   auto candidate = std::make_unique<Candidate>(*device_, path, symbol);
   const ait_model_v1& table = candidate->library.table();
   if (static_cast<size_t>(table.num_inputs) != inputs_.size()) {
@@ -120,6 +134,32 @@ std::string Timing::add(const std::string& path, const std::string& symbol) {
   }
   candidate->constants = &constants_for(table);
   candidate->arena.grow(static_cast<size_t>(table.arena_bytes(dims_.data())) + 16, "the arena of a candidate");
+  return candidate;
+}
+
+std::vector<int64_t> Timing::algorithms(const std::string& path, const std::string& symbol) {
+  const DeviceScope scope(*device_);
+  const auto candidate = open(path, symbol);
+  std::vector<ait_gemm_algorithm_v1> found;
+  candidate->trial = trial();
+  candidate->trial->list = &found;
+  std::string error;
+  if (!run(*candidate, 0, nullptr, &error)) return {};
+  device_->sync(nullptr);
+  std::vector<int64_t> parts;
+  for (const ait_gemm_algorithm_v1& algorithm : found) parts.insert(parts.end(), std::begin(algorithm.parts), std::end(algorithm.parts));
+  return parts;
+}
+
+std::string Timing::add(const std::string& path, const std::string& symbol, const std::vector<int64_t>& algorithm) {
+  const DeviceScope scope(*device_);
+  auto candidate = open(path, symbol);
+  if (!algorithm.empty()) {
+    if (algorithm.size() != AIT_GEMM_ALGORITHM_PARTS) fail(ErrorKind::kInput, "an algorithm has ", AIT_GEMM_ALGORITHM_PARTS, " parts");
+    std::transform(algorithm.begin(), algorithm.end(), candidate->algorithm.parts, [](int64_t part) { return static_cast<int32_t>(part); });
+    candidate->trial = trial();
+    candidate->trial->algorithm = &candidate->algorithm;
+  }
   std::string error;
   if (!run(*candidate, 0, nullptr, &error)) return error;
   device_->sync(nullptr);

@@ -11,6 +11,7 @@
 #include "checks.h"
 #include "device.h"
 #include "library.h"
+#include "services.h"
 
 namespace ait::runtime {
 
@@ -31,7 +32,10 @@ class Timing {
 
   /// Adds the candidate whose table `symbol` of the library at `path` returns, and runs it once. Returns why it cannot run, else an empty
   /// string; the next candidate that can run has the next index.
-  std::string add(const std::string& path, const std::string& symbol);
+  /// @param algorithm unless empty, what the library gemms of the candidate run on: the parts of an `ait_gemm_algorithm_v1`.
+  std::string add(const std::string& path, const std::string& symbol, const std::vector<int64_t>& algorithm);
+  /// The algorithms that the library offers for the gemms of a candidate, the parts of one after the other.
+  std::vector<int64_t> algorithms(const std::string& path, const std::string& symbol);
   /// Seconds of one run of candidate `index`: a chain, timed, over its length.
   double sample(size_t index);
 
@@ -41,6 +45,8 @@ class Timing {
   using Buffers = std::vector<std::unique_ptr<DeviceBuffer>>;
 
   Buffers& constants_for(const ait_model_v1& table);
+  std::unique_ptr<Candidate> open(const std::string& path, const std::string& symbol);
+  GemmTrial trial();
   bool run(const Candidate& candidate, int number, void* stream, std::string* error) const;
 
   std::unique_ptr<Device> device_;
@@ -52,6 +58,7 @@ class Timing {
   std::vector<Buffers> outputs_;            ///< of each output its places
   std::map<int64_t, Buffers> constants_;    ///< the copies by size, for candidates may lay them out in different ways
   std::vector<std::unique_ptr<Candidate>> candidates_;
+  std::unique_ptr<DeviceBuffer> workspace_;  ///< of the gemms that run on an algorithm
 };
 
 }  // namespace ait::runtime

@@ -84,7 +84,9 @@ def reductions() -> Iterator[tuple[str, str]]:
     for kind in ("sum", "mean", "max", "min", "var correction 1"):
         name, _, correction = kind.partition(" ")
         over = (("2", "b x s"), ("0", "s x 24"), ("1", "b x 24"), ("0, 2", "s"), ("0, 1, 2", ""))
-        ops = [(f"reduce {name} %x dims [{dims}] {correction}", f"{left} x f16".removeprefix(" x ")) for dims, left in over]
+        ops = [
+            (f"reduce {name} %x dims [{dims}] {correction}", f"{left} x f16".removeprefix(" x ")) for dims, left in over
+        ]
         yield f"reduce_{name}", graph("reduce", {"x": x}, *ops)
     yield (
         "select",
@@ -154,6 +156,8 @@ def attentions() -> Iterator[tuple[str, str]]:
         yield f"attention_causal_{size}", graph("attention", inputs, ("attention %q, %k, %v scale 0.125 causal", q))
         shared = {**inputs, "k": k.replace(" 12 ", " 4 "), "v": k.replace(" 12 ", " 4 ")}
         yield f"attention_groups_{size}", graph("attention", shared, ("attention %q, %k, %v scale 0.125 causal", q))
+        pieces = ("attention %q, %k, %v then %k, %v scale 0.125 causal", q)
+        yield f"attention_pieces_{size}", graph("attention", inputs, pieces)
         window = ("attention %q, %k, %v scale 0.125 window 16", q)
         yield (
             f"attention_window_{size}",

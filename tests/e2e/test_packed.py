@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import platform
+import subprocess
+import sys
+from collections.abc import Generator
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +16,7 @@ from ait_mlir.dialects.ait_rt.buffers import ConstantOp
 from ait_mlir.dialects.ait_rt.program import KernelOp
 from ait_mlir.host.cpu import instruction_sets
 from ait_mlir.lowering.kernels import Target
+from ait_mlir.runtime.loading import runtime_library
 from tests.e2e.support import Compiled, compile_graph
 
 EPILOGUE = """ epilogue(%e{i}, %r{i}) {{
@@ -69,6 +74,18 @@ def test_every_weight_lies_in_panels(gemms: Compiled) -> None:
     assert all(op.panels is not None for op in weights)
 
 
+@pytest.fixture(params=["matrix unit", "vector unit"])
+def unit(request: pytest.FixtureRequest) -> Generator[None]:
+    """Products on the one and on the other."""
+    runtime = runtime_library("cpu")
+    if request.param == "matrix unit" and not runtime.may_use_amx():
+        pytest.skip("needs a processor with AMX (amx_tile, amx_bf16) and a kernel that permits it")
+    before = runtime.set_amx(request.param == "matrix unit")
+    yield
+    runtime.set_amx(before)
+
+
+@pytest.mark.usefixtures("unit")
 @pytest.mark.parametrize("m", [0, 1, 2, 7, 8, 9, 23, 63, 64, 65, 130, 300])
 def test_products(gemms: Compiled, m: int) -> None:
     assert gemms.problems({"b": 1, "m": m}) == []
@@ -137,6 +154,25 @@ def test_short_registers(arch: str, tmp_path: Path) -> None:
     compiled = compile_graph(text, tmp_path, target=Target("cpu", arch))
     for m in (1, 13, 150):
         assert compiled.problems({"b": 2, "m": m}) == []
+
+
+@pytest.mark.usefixtures("unit")
+def test_infinities_and_nan(gemms: Compiled) -> None:
+    assert gemms.problems({"b": 1, "m": 65}, special=True) == []
+
+
+def test_the_matrix_unit_may_be_refused() -> None:
+    """By the environment, when the process begins."""
+    code = "from ait_mlir.runtime.loading import runtime_library; print(runtime_library('cpu').may_use_amx())"
+    told = [
+        subprocess.run(
+            [sys.executable, "-c", code], env={**os.environ, "AIT_AMX": text}, capture_output=True, text=True
+        )
+        for text in ("0", "1")
+    ]
+    assert [run.returncode for run in told] == [0, 0]
+    assert told[0].stdout == "False\n"
+    assert told[1].stdout == f"{runtime_library('cpu').may_use_amx()}\n"
 
 
 def test_a_weight_may_change(gemms: Compiled) -> None:

@@ -58,7 +58,7 @@ ait.graph @f(%x: !ait.tensor<b x 64 x f16>) dims {b = 1 to 64} {
 """
 
 
-@pytest.mark.parametrize(("provider", "config"), [("cublaslt", "algo = 3 : i64"), ("native", "")])
+@pytest.mark.parametrize(("provider", "config"), [("cublaslt", "id = 66 : i64"), ("native", "")])
 def test_a_pinned_kernel_is_kept(provider: str, config: str) -> None:
     text = PINNED.replace("PROVIDER", provider).replace("CONFIG", config)
     module = parse_text(context(), text)
@@ -84,16 +84,16 @@ def test_a_pinned_kernel_that_is_none(provider: str, message: str) -> None:
         run_to_phase(module, "planned", target="cuda")
 
 
-@pytest.mark.parametrize("config", ['algo = "abort()"', "algo = 1.5 : f64", "algo = [1, 2]", "algo"])
+@pytest.mark.parametrize("config", ['id = "abort()"', "id = 1.5 : f64", "id = [1, 2]", "id"])
 def test_a_pinned_configuration_is_made_of_integers(config: str) -> None:
-    message = r"configuration 'algo' of the kernel is .*, expected an integer"
+    message = r"configuration 'id' of the kernel is .*, expected an integer"
     module = parse_text(context(), PINNED.replace("PROVIDER", "cublaslt").replace("CONFIG", config))
     with pytest.raises(SourceError, match=rf"pass 'select': {message}"):
         run_to_phase(module, "planned", target="cuda")
-    module = parse_text(context(), PINNED.replace("PROVIDER", "cublaslt").replace("CONFIG", "algo = 3 : i64"))
+    module = parse_text(context(), PINNED.replace("PROVIDER", "cublaslt").replace("CONFIG", "id = 66 : i64"))
     run_to_phase(module, "planned", target="cuda")
     with pytest.raises(SourceError, match=rf"pass 'verify-plan': ait_rt.launch: @\w+: {message}"):
-        emit(parse_text(context(), str(module).replace("algo = 3 : i64", config)))
+        emit(parse_text(context(), str(module).replace("id = 66 : i64", config)))
 
 
 @pytest.mark.parametrize("tool", ["xdsl-opt", "ait-opt"])

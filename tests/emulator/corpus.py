@@ -17,6 +17,7 @@ from tests.kernels.attention_gpu import split_cases
 from tests.kernels.contractions import BIAS_GELU, BIAS_RESIDUAL, attention_cases, contraction, gemm_cases
 from tests.kernels.harness import Case, Library, check
 from tests.kernels.library_gemm import on_kernel
+from tests.kernels.stream import stream_cases
 
 Env = Mapping[str, int]
 Check = Callable[[Library, Case, str], None]
@@ -34,6 +35,7 @@ NOT_EMULATED: dict[Kind, dict[str, str]] = {
         "attention_split_kernel": "CUDA only",
         "gemm_mma_kernel": "CUDA only",
         "reduce_shared_columns_kernel": "CUDA only",
+        "gemm_stream_kernel": "CUDA only",
         "gemm_wgmma_kernel": "CUDA only",
     },
 }
@@ -192,6 +194,12 @@ def _tiles() -> Iterator[tuple[str, Case]]:
                 yield name, on_kernel(case, "native", tile.config() | {"split": split})
 
 
+def _streams() -> Iterator[tuple[str, Case]]:
+    for name, case in stream_cases().items():
+        few = [env for env in case.envs if env["n"] * env["k"] < 400 or name.startswith(("16", "64x2"))]
+        yield name, on_kernel(at(case, few), case.provider, case.config)  # none is constant: nothing is read early
+
+
 def _splits() -> Iterator[tuple[str, Case]]:
     for name, case in in_turn(split_cases()):
         few = [env for env in case.envs if env["b"] * env["s"] * env["l"] < 2500]
@@ -264,6 +272,9 @@ FAMILIES = {
         within(CONTRACTION_ULPS, GEMM_FLOOR),
     ),
     "tiles": Family({"cuda": frozenset({"gemm_mma_kernel"})}, dict(_tiles()), within(CONTRACTION_ULPS, GEMM_FLOOR)),
+    "stream": Family(
+        {"cuda": frozenset({"gemm_stream_kernel"})}, dict(_streams()), within(CONTRACTION_ULPS, GEMM_FLOOR)
+    ),
     "mfma": Family({"rocm": frozenset({"gemm_mfma_kernel"})}, dict(_mfmas()), within(CONTRACTION_ULPS, GEMM_FLOOR)),
     "split": Family(
         {"cuda": frozenset({"attention_split_kernel"})}, dict(_splits()), within(CONTRACTION_ULPS, ATTENTION_FLOOR)

@@ -8,8 +8,11 @@ import numpy as np
 import pytest
 
 from ait_mlir.driver import compile_module
+from ait_mlir.lowering.choices import Way
+from ait_mlir.lowering.kernels import Target
+from ait_mlir.passes.meter import DeviceMeter
 from ait_mlir.runtime import Model
-from tests.selection.cards import parse
+from tests.selection.cards import parse, tasks_of
 from tests.selection.test_choices import pinned
 
 pytestmark = pytest.mark.gpu
@@ -17,7 +20,7 @@ pytestmark = pytest.mark.gpu
 RANGES = (
     '#ait.kernel<"ranges", {axis = "b", upto = [8 : i64, 100 : i64], ways = ['
     '{kernels = [#ait.kernel<"native", {tile_m = 64 : i64, tile_n = 64 : i64}>]}, '
-    '{kernels = [#ait.kernel<"cublaslt", {algo = 0 : i64}>, #ait.kernel<"native", {}>], cut = 0 : i64}, '
+    '{kernels = [#ait.kernel<"cublaslt", {id = 66 : i64, tile = 20 : i64}>, #ait.kernel<"native", {}>], cut = 0 : i64}, '
     '{kernels = [#ait.kernel<"hopper", {}>]}]}>'
 )
 
@@ -64,3 +67,66 @@ def test_measured_kernels_are_right_and_remembered(tmp_path: Path, monkeypatch: 
         run_and_compare(path, w, v)
         monkeypatch.setattr("ait_mlir.passes.meter.DeviceMeter.race", lambda *_: pytest.fail("measured again"))
     assert chosen[0] == chosen[1]
+
+
+def kernel_text(algorithm: tuple[int, ...]) -> str:
+    (kernel,) = Way.of(None, [("cublaslt", {})]).naming(algorithm).kernels()
+    return str(kernel)
+
+
+def test_named_algorithms_run_at_other_sizes(tmp_path: Path) -> None:
+    """Each that the library lists for one size, at sizes for which it may have to take another."""
+    w, v = weights()
+    (task,) = tasks_of(pinned("X", "f16").replace(" {kernel = X}", ""))
+    plain = Way.of(None, [("cublaslt", {})])
+    with DeviceMeter(Target("cuda", "sm_90a")) as meter:
+        meter.build([(task, plain)])
+        listed = {b: meter.algorithms(task, (b,), plain) for b in (1, 300)}
+        times = meter.race(task, (300,), [plain, *(plain.naming(a) for a in listed[300])], 1e-5)
+    assert all(listed.values()) and len(times) == 1 + len(listed[300])
+    assert all(len(set(found)) == len(found) for found in listed.values())
+    for i, algorithm in enumerate([listed[1][0], listed[300][0], listed[300][-1]]):
+        module = parse(pinned(kernel_text(algorithm), "f16"))
+        path = compile_module(module, "cuda", output=tmp_path / f"{i}.ait", constants={"w": w, "v": v})
+        run_and_compare(path, w, v)
+
+
+@pytest.mark.parametrize("algorithm", [(66, 9999, 1, 0, 0, 0, 36, 0, 2), (123456, *(0,) * 8), (66, *(0,) * 8)])
+def test_an_algorithm_that_the_library_does_not_have(tmp_path: Path, algorithm: tuple[int, ...]) -> None:
+    w, v = weights()
+    module = parse(pinned(kernel_text(algorithm), "f16"))
+    path = compile_module(module, "cuda", output=tmp_path / "g.ait", constants={"w": w, "v": v})
+    run_and_compare(path, w, v)
+
+
+def test_a_named_algorithm_is_not_taken_for_rows_that_begin_anywhere(tmp_path: Path) -> None:
+    """Rows of 65 elements from the second on: the kernels of most algorithms want 16 bytes."""
+    import torch
+
+    text = """
+ait.graph @g(%x: !ait.tensor<b x 65 x f16>) dims {b = 1 to 300} {
+  %w = ait.param "w" : !ait.tensor<128 x 64 x f16>
+  %0 = ait.slice %x offsets [0, 1] : !ait.tensor<b x 64 x f16>
+  %1 = ait.gemm rcr %0, %w {kernel = KERNEL} : !ait.tensor<b x 128 x f16>
+  ait.output "y" %1 : !ait.tensor<b x 128 x f16>
+}
+"""
+    w, _ = weights()
+    (task,) = tasks_of(pinned("X", "f16").replace(" {kernel = X}", ""))
+    plain = Way.of(None, [("cublaslt", {})])
+    with DeviceMeter(Target("cuda", "sm_90a")) as meter:
+        meter.build([(task, plain)])
+        first = meter.algorithms(task, (300,), plain)[0]
+        (odd,) = tasks_of(text.replace(" {kernel = KERNEL}", ""))
+        meter.build([(odd, plain)])
+        assert meter.algorithms(odd, (300,), plain) == []
+    module = parse(text.replace("KERNEL", kernel_text(first)))
+    path = compile_module(module, "cuda", output=tmp_path / "g.ait", constants={"w": w})
+    rng = np.random.default_rng(1)
+    with Model(path) as model:
+        for b in (1, 7, 300):
+            x = rng.standard_normal((b, 65)).astype(np.float16)
+            y = torch.full((b, 128), float("nan"), dtype=torch.float16, device="cuda")
+            model.run_with_tensors({"x": torch.from_numpy(x).cuda()}, {"y": y})
+            exact = x[:, 1:].astype(np.float64) @ w.astype(np.float64).T
+            assert (np.abs(y.cpu().numpy() - exact) <= 0.51 * np.spacing(np.abs(exact).astype(np.float16)) + 1e-4).all()

@@ -89,7 +89,9 @@ def encoder(**options: Any) -> Callable[[], torch.nn.Module]:
 
 
 CASES: dict[str, Case] = {
-    "Sequential": Case(sequential, lambda b, s: {"input": torch.randn(b, 16)}, {"input": {0: BATCH}}, attentions=0, norms=1),
+    "Sequential": Case(
+        sequential, lambda b, s: {"input": torch.randn(b, 16)}, {"input": {0: BATCH}}, attentions=0, norms=1
+    ),
     "TransformerEncoder": Case(
         encoder(), lambda b, s: {"src": torch.randn(b, s, 64)}, {"src": {0: BATCH, 1: SEQ}}, norms=4
     ),

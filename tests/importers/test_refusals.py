@@ -111,7 +111,9 @@ def test_a_condition_that_the_ranges_prove_is_none():
 def test_a_program_that_asserts_what_is_not_proved_is_refused():
     given = {"dynamic_shapes": BATCH, "strict": False, "prefer_deferred_runtime_asserts_over_guards": True}
     program = torch.export.export(NotAMultiple().eval(), (X,), **given)
-    with pytest.raises(UnsupportedOps, match=r"demands .*Mod.*, which the ranges of the dims do not prove; narrow them"):
+    with pytest.raises(
+        UnsupportedOps, match=r"demands .*Mod.*, which the ranges of the dims do not prove; narrow them"
+    ):
         import_program(program)
 
 

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 
 from ait_mlir.lowering.kernels.attention_hopper import TILES
-from tests.kernels.contractions import attention
+from tests.kernels.contractions import PIECES, attention
 from tests.kernels.harness import Case
 from tests.kernels.library_gemm import ConfiguredCase, on_kernel
 
@@ -101,6 +101,10 @@ def split_cases() -> dict[str, ConfiguredCase]:
             name = f"{'causal' if causal else 'plain'}-{t}"
             cases[f"mask-{name}"] = made(t, FEW, mask="b x 1 x 1 x l", causal=causal)
             cases[f"full-mask-{name}"] = made(t, FEW, mask="b x 6 x s x l", causal=causal, heads=6)
+            cases[f"pieces-{name}"] = made(t, FEW, causal=causal, then="s", heads=6)
+            cases[f"pieces-mask-{name}"] = made(t, FEW, mask="b x 1 x 1 x (s + l)", causal=causal, then="s", strides=PIECES)
+            cases[f"pieces-wide-{name}"] = wide(made(t, FEW, causal=causal, then="l"))
+            cases[f"pieces-window-{name}"] = made(t, FEW, causal=causal, then="s", window=50)
             cases[f"window-mask-{name}"] = made(t, [e for e in FEW if e in SEEING], mask="l", causal=causal, window=50)
         cases[f"head-mask-{t}"] = made(t, FEW, mask="3 x s x 1", mask_type="f32")
     configs = [{"eights": e, "warps": w, "blocks": b} for w, b in ((4, 16), (1, 8), (8, 1), (2, 4)) for e in (1, 2)]

@@ -145,25 +145,32 @@ WINDOW_ENVS = (*ATTENTION_ENVS[:4], {"b": 1, "s": 400, "l": 400, "d": 8}, {"b": 
 
 
 def attention(t: str, mask: str = "", mask_type: str | None = None, causal: bool = False, depth: str = "d", width: str = "d",
-              envs: Sequence[Mapping[str, int]] = ATTENTION_ENVS, heads: int = 3, window: int = 0,
+              envs: Sequence[Mapping[str, int]] = ATTENTION_ENVS, heads: int = 3, window: int = 0, then: str = "",
               **options: object) -> Case:  # fmt: skip
+    """`then` are the rows of a second piece of k and v, in dims that the case declares."""
     head = f"!ait.tensor<b x {heads} x s x {depth} x {t}>"
     inputs = [
         f"%q: {head}",
         f"%k: !ait.tensor<b x 3 x l x {depth} x {t}>",
         f"%v: !ait.tensor<b x 3 x l x {width} x {t}>",
     ]
+    if then:
+        inputs += [f"%k1: !ait.tensor<b x 3 x {then} x {depth} x {t}>", f"%v1: !ait.tensor<b x 3 x {then} x {width} x {t}>"]
     if mask:
         inputs.append(f"%m: !ait.tensor<{mask} x {mask_type or t}>")
     flags = (" causal" if causal else "") + (f" window {window}" if window else "")
     out = f"!ait.tensor<b x {heads} x s x {width} x {t}>"
     return Case(
         f"ait.graph @g({', '.join(inputs)}) {ATTENTION_SIZES} {{\n"
-        f"  %r = ait.attention %q, %k, %v{' mask %m' if mask else ''} scale 0.25{flags} : {out}\n"
+        f"  %r = ait.attention %q, %k, %v{' then %k1, %v1' if then else ''}{' mask %m' if mask else ''} scale 0.25{flags} : {out}\n"
         f'  ait.output "r" %r : {out}\n}}',
         envs,
         **options,  # type: ignore[arg-type]
     )
+
+
+# The first piece is contiguous, as a cache is, the second is part of a product with heads along its rows.
+PIECES = {3: ("9*s*d", "d", "9*d", "1"), 4: ("9*s*d", "d", "9*d", "1"), 6: ("3*s*d", "d", "3*d", "1")}
 
 
 def attention_cases() -> dict[str, Case]:
@@ -177,6 +184,11 @@ def attention_cases() -> dict[str, Case]:
             cases[f"window-1-{name}"] = attention(t, causal=causal, window=1)
             cases[f"window-50-{name}"] = attention(t, "b x 1 x 1 x l", causal=causal, window=50, envs=WINDOW_ENVS)
             cases[f"full-mask-{name}"] = attention(t, "b x 3 x s x l", causal=causal)
+            cases[f"pieces-{name}"] = attention(t, causal=causal, then="s", heads=6)
+            cases[f"pieces-window-{name}"] = attention(
+                t, "b x 1 x 1 x (l + 3)", causal=causal, then="3", window=50, envs=WINDOW_ENVS
+            )
+        cases[f"pieces-strides-{t}"] = attention(t, "s + l", causal=True, then="s", offset=1, strides=PIECES)
         cases[f"head-mask-{t}"] = attention(t, "3 x s x 1", "f64" if t == "f64" else "f32")
         cases[f"widths-{t}"] = attention(t, depth="d", width="40")
         cases[f"qkv-{t}"] = attention(

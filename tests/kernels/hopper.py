@@ -23,6 +23,13 @@ ROW_ENVS = (
     *({"b": 2, "m": m, "n": 33, "k": 25} for m in (1, 3, 127, 129, 200)),
     {"b": 1, "m": 2600, "n": 257, "k": 96},
 )
+ODD_ENVS = (
+    *({"b": 2, "m": m, "n": n, "k": 9} for m, n in ((1, 1), (3, 7), (127, 33), (129, 130), (200, 255))),
+    {"b": 1, "m": 300, "n": 1001, "k": 96},
+    {"b": 2, "m": 0, "n": 5, "k": 3},
+)
+"""n of any residue of 8."""
+MASK = "    %z = ait.constant 0.5 : T\n    %y = ait.where %0, %acc, %z : T\n"
 
 
 def in_eights(case: Case, names: str = "nk") -> Case:
@@ -65,6 +72,7 @@ def hopper_cases() -> dict[str, ConfiguredCase]:
             strides={0: ("3*m*k", "k", "3*k", "1"), 1: ("3*n*k + 8", "k", "3*k", "1"),
                      2: ("3*m*n", "n", "3*n", "1")},
         )  # fmt: skip
+    cases |= odd_cases()
     tiles = [tile for tile in TILES if tile.n % 64 == 0]
     found = {
         name: on_kernel(case, "hopper", tiles[i % len(tiles)].config()) for i, (name, case) in enumerate(cases.items())
@@ -73,9 +81,36 @@ def hopper_cases() -> dict[str, ConfiguredCase]:
         t = "f16" if tile.cluster > 1 or tile.split > 2 else "bf16"
         case = made("gemm", "rcr", t, ROW_ENVS, extras=[("n", t), ("m x n", t)], body=BIAS_RESIDUAL)
         found[f"{'x'.join(map(str, tile.config().values()))}-{t}"] = on_kernel(case, "hopper", tile.config(), (1,))
+        case = made("gemm", "rcr", t, ODD_ENVS, "k", extras=[("n", t), ("m x n", t)], body=BIAS_RESIDUAL)
+        found[f"odd-{'x'.join(map(str, tile.config().values()))}-{t}"] = on_kernel(case, "hopper", tile.config(), (1,))
     few = tuple({"b": 1, "m": m, "n": n, "k": k} for m, n, k in ((1, 40, 384), (16, 96, 60), (9, 17, 1), (17, 33, 9)))
     split = [tile for tile in TILES if tile.split > 1 and tile.n % 64 == 0]
     for tile, layout in zip(split, ("rcr", "rrr", "crr", "ccr", "rcr", "rrr"), strict=False):
         case = made("gemm", layout, "f16", few, "mnk", extras=[("n", "f16"), ("m x n", "f16")], body=BIAS_RESIDUAL)
         found[f"split{tile.split}-{layout}-f16"] = on_kernel(case, "hopper", tile.config(), (0, 1))
     return found
+
+
+def odd_cases() -> dict[str, Case]:
+    """Rows of the result and of extra operands that start anywhere."""
+    cases: dict[str, Case] = {}
+    wide = "dims {b = 0 to 9, m = 0 to 400, n = 1 to 60000, k = 1 to 600}"
+    heads = ({"b": 1, "m": 5, "n": 50257, "k": 12}, {"b": 1, "m": 130, "n": 4097, "k": 12})
+    for t in ("f16", "bf16"):
+        both = [("n", t), ("b x m x n", t)]
+        lead = ("b x ", "", "b x ")
+        cases[f"odd-{t}"] = made("gemm", "rcr", t, ODD_ENVS, "k")
+        cases[f"odd-rcc-{t}"] = made("gemm", "rcc", t, ODD_ENVS, "k")
+        cases[f"odd-ccr-{t}"] = made("gemm", "ccr", t, ODD_ENVS, "mk")
+        cases[f"odd-bmm-{t}"] = made("bmm", "rcr", t, ODD_ENVS, "k", batch=("b x ", "b x ", "b x "))
+        cases[f"odd-rows-{t}"] = made("gemm", "rcr", t, ODD_ENVS, "k", batch=lead, extras=both, body=BIAS_RESIDUAL)
+        cases[f"odd-gelu-{t}"] = made("gemm", "rcr", t, ODD_ENVS, "k", batch=lead, extras=both[:1], body=BIAS_GELU)
+        wide_extra = [("m x n", "f32")]
+        cases[f"odd-wide-{t}"] = made("gemm", "rcr", t, ODD_ENVS, "k", extras=wide_extra, body=BIAS, result="f32")
+        cases[f"odd-mask-{t}"] = made("gemm", "rcr", t, ODD_ENVS, "k", extras=[("m x n", "i1")], body=MASK)
+        cases[f"odd-view-{t}"] = made(
+            "gemm", "rcr", t, ODD_ENVS, extras=[("m x n", t)], body=BIAS,
+            strides={2: ("n + 5", "1"), 3: ("n + 3", "1")},
+        )  # fmt: skip
+        cases[f"odd-head-{t}"] = in_eights(contraction("gemm", "rcr", t, heads, sizes=wide), "k")
+    return cases

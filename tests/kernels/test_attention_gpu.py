@@ -52,6 +52,7 @@ def test_declines() -> None:
     assert offered(attention("f16")) == {"native"}  # heads of any number of columns
     assert offered(attention("f16", depth="64", width="d")) == {"native"}
     assert offered(sized(1, 2, 64, 64, 136)) == {"native"}
+    assert offered(made("f16", then="s")) == {"split", "native"}  # k and v in two pieces
     assert offered(sized(1, 2, 65, 64, 64)) == {"hopper", "native"}  # too many rows to be few
     negative = Case(made("f16").text.replace("0.25", "-0.25"))
     assert offered(negative) == {"split", "native"}
@@ -146,6 +147,8 @@ def test_code_names_the_template() -> None:
     assert "(8*d" not in code and ", 6 / 3, 50}" in code
     _, code = on_kernel(made("f16", mask="l"), "split", {"eights": 2}).code(0, CUDA)
     assert "attention_split<ait::gpu::SplitTile<64, 2, 4>, true, false, false>" in code and ", 16);" in code
+    _, code = on_kernel(made("f16", then="3"), "split", {}).code(0, CUDA)
+    assert "d2 + 3, " in code.replace("(d2 + 3)", "d2 + 3") and ", 16,\n      ait::gpu::SecondPiece<ait::half>{" in code
 
 
 def longest(instances: int, row_tiles: int, section: int, sms: int = 132) -> int:
@@ -180,5 +183,5 @@ def test_compiles(tmp_path: Path) -> None:
     except AitError as e:
         pytest.skip(str(e))
     hopper, split = hopper_cases(), split_cases()
-    chosen = [hopper["plain-f16"], hopper["wide-causal-bf16"], split["mask-causal-f16"], split["window-50-plain-bf16"]]
+    chosen = [hopper["plain-f16"], hopper["wide-causal-bf16"], split["mask-causal-f16"], split["pieces-causal-f16"]]
     assert build_library(sources_of(chosen, CUDA), CUDA, tmp_path).exists()

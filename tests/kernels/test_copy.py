@@ -65,9 +65,7 @@ CASES = {
         ("long-rows", lambda t: case("b x s x 301", "slice %x offsets [0, 0, 5]", "b x s x 283", t)),
         (
             "long-rows-into-view",
-            lambda t: case(
-                "b x s x 277", "reshape %x", "b x s x 277", t, offset=3, strides={1: ("s*290", "290", "1")}
-            ),
+            lambda t: case("b x s x 277", "reshape %x", "b x s x 277", t, offset=3, strides={1: ("s*290", "290", "1")}),
         ),
         ("slice", lambda t: case("b x (s + 3) x 12", "slice %x offsets [0, s, 3]", "b x 2 x 8", t)),
         (

@@ -16,7 +16,7 @@ from ait_mlir.lowering.kernels.gemm_hopper import TILES, HopperTile
 from ait_mlir.lowering.toolchain import find_nvcc
 from tests.kernels.contractions import BIAS, BIAS_GELU, BIAS_RESIDUAL, contraction
 from tests.kernels.harness import Case, sources_of
-from tests.kernels.hopper import hopper_cases, made
+from tests.kernels.hopper import SIZES, hopper_cases, in_eights, made
 from tests.kernels.library_gemm import on_kernel
 
 CUDA = Target("cuda", "sm_90a")
@@ -33,8 +33,9 @@ def test_matches() -> None:
         offered(plain, t) for t in (Target("cuda", "sm_80"), Target("rocm", "gfx90a"), Target("cpu", "native"))
     )
     assert not offered(made("gemm", "rcr", "f32"))
-    assert not offered(made("gemm", "rcr", "f16", names="k"))  # rows of the result start anywhere
+    assert offered(made("gemm", "rcr", "f16", names="k"))  # rows of the result start anywhere
     assert not offered(made("gemm", "rcr", "f16", names="n"))  # rows of the operands do
+    assert not offered(made("gemm", "rrr", "f16", names="k"))  # n is the contiguous dim of b
     assert not offered(made("gemm", "crr", "f16"))  # m is the contiguous dim of a
     assert offered(made("gemm", "crr", "f16", names="mnk"))
     sizes = "dims {m = 1 to 9, n = 1 to 9, k = 0 to 9}"
@@ -44,7 +45,7 @@ def test_matches() -> None:
 @pytest.mark.parametrize(
     ("extra", "t", "taken"),
     [("n", "f16", True), ("m x n", "f32", True), ("1 x n", "f16", True), ("m x 1", "f16", False), ("", "f32", False),
-     ("m x n", "i1", False)],
+     ("m x n", "i1", True), ("m x 1", "i1", False)],
 )  # fmt: skip
 def test_extra_operands_have_contiguous_columns(extra: str, t: str, taken: bool) -> None:
     body = BIAS if t != "i1" else "    %y = ait.where %0, %acc, %acc : T\n"
@@ -65,7 +66,9 @@ def test_extra_operands_have_contiguous_columns(extra: str, t: str, taken: bool)
         (2, ("1",), True),
         (2, ("2",), False),
         (3, ("24*m*n", "24*n", "1"), True),
-        (3, ("m*(8*n + 4)", "8*n + 4", "1"), False),
+        (3, ("m*(8*n + 4)", "8*n + 4", "1"), True),
+        (3, ("m*(8*n + 1)", "8*n + 1", "1"), True),
+        (3, ("16*m*n", "16*n", "2"), False),
     ],
 )
 def test_accepts(position: int, strides: tuple[str, ...], accepted: bool) -> None:
@@ -97,7 +100,20 @@ def test_constants_are_read_early() -> None:
     ):
         _, code = on_kernel(chosen, "hopper", {}, constants).code(0, CUDA)
         assert f"), {flags});" in code
-    assert "true, true, 1, " in on_kernel(case, "hopper").code(0, CUDA)[1]  # operand 0 is one row for all rows
+    assert "true, true, true, 1, " in on_kernel(case, "hopper").code(0, CUDA)[1]  # operand 0 is one row for all rows
+
+
+@pytest.mark.parametrize(
+    ("names", "strides", "aligned"),
+    [("nk", {}, "true"), ("k", {}, "false"), ("nk", {3: ("8*n + 8", "1")}, "true"), ("nk", {3: ("8*n + 1", "1")}, "false"),
+     ("nk", {4: ("8*n + 4", "1")}, "false")],
+)  # fmt: skip
+def test_rows_that_start_anywhere(names: str, strides: dict[int, tuple[str, ...]], aligned: str) -> None:
+    extras = [("n", "f16"), ("m x n", "f16")]
+    case = in_eights(contraction("gemm", "rcr", "f16", [], extras=extras, body=BIAS_RESIDUAL, sizes=SIZES), names)
+    case = Case(case.text, [], {at: tuple(steps) for at, steps in strides.items()})
+    _, code = on_kernel(case, "hopper").code(0, CUDA)
+    assert f"true, true, {aligned}, 1, " in code
 
 
 def test_configs_fit_the_layout() -> None:
@@ -115,5 +131,17 @@ def test_compiles(tmp_path: Path) -> None:
     except AitError as e:
         pytest.skip(str(e))
     cases = hopper_cases()
-    chosen = [cases[name] for name in ("gemm-rcr-f16", "bmm-ccc-bf16", "gelu-f16", "wide-bf16", "split8-rcr-f16")]
+    chosen = [
+        cases[name]
+        for name in (
+            "gemm-rcr-f16",
+            "bmm-ccc-bf16",
+            "gelu-f16",
+            "wide-bf16",
+            "split8-rcr-f16",
+            "odd-rows-f16",
+            "odd-wide-bf16",
+            "odd-mask-f16",
+        )
+    ]
     assert build_library(sources_of(chosen, CUDA), CUDA, tmp_path).exists()

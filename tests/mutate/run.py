@@ -21,7 +21,7 @@ from xdsl.ir import Operation
 
 from ait_mlir.dialects.ait_rt import AIT_RT
 from ait_mlir.passes import remove_copies
-from ait_mlir.rewrites.attention import ATTENTION
+from ait_mlir.rewrites.attention import ATTENTION, PIECES
 from ait_mlir.rewrites.buffers import REMOVE_COPIES
 from ait_mlir.rewrites.elementwise import ELEMENTWISE
 from ait_mlir.rewrites.engine import apply
@@ -55,12 +55,15 @@ class Family:
 
 
 FAMILIES = {
-    "simplify": Family(SIMPLIFY, ("simplify.mlir", "views.mlir", "spellings.mlir", "rms_norm.mlir", "rotary.mlir", "rows.mlir")),
+    "simplify": Family(
+        SIMPLIFY, ("simplify.mlir", "views.mlir", "spellings.mlir", "rms_norm.mlir", "rotary.mlir", "rows.mlir")
+    ),
     "narrow": Family(NARROW, ("narrow.mlir", "rms_norm.mlir", "rows.mlir")),
     "epilogue": Family(EPILOGUE, ("epilogue.mlir",)),
     "norm": Family(NORM, ("norm.mlir",)),
     "gemm": Family(PARALLEL_GEMMS, ("gemm.mlir",)),
     "elementwise": Family(ELEMENTWISE, ("elementwise.mlir",)),
+    "pieces": Family(PIECES, ("attention_pieces.mlir",)),
     "buffers": Family(REMOVE_COPIES, ("buffers.mlir",), tuple(AIT_RT.operations)),
 }
 

@@ -86,9 +86,7 @@ def breaking(case: Attention) -> Iterator[tuple[str, Attention]]:
     scaled, masked = case.scale != "no_scale", case.mask != "no_mask"
     batch = "b x 3 x " if case.rank == 4 else "b x "
     # with one query, or one key, something else can enlarge the scores
-    one_query = replace(
-        case, q=f"{batch}1 x 8", scores=f"{batch}1 x l", result=f"{batch}5 x 6", masked=f"{batch}5 x l"
-    )
+    one_query = replace(case, q=f"{batch}1 x 8", scores=f"{batch}1 x l", result=f"{batch}5 x 6", masked=f"{batch}5 x l")
     yield "softmax_over_rows", replace(case, softmax_dim=-2)
     yield "softmax_is_shared", replace(case, shared="p")
     yield "first_layout", replace(case, first_layout="rrr", k=f"{batch}8 x l")
@@ -103,15 +101,21 @@ def breaking(case: Attention) -> Iterator[tuple[str, Attention]]:
     if scaled:
         where = "scaled_query" if case.scale.startswith("query") else "scaled_scores"
         yield "zero", replace(case, constant="0.0")
-        yield "different_constants", replace(
-            case, constant="[" + ", ".join(["0.25"] * 7 + ["0.5"]) + "]", k=f"{batch}8 x 8", v=f"{batch}8 x 6",
-            scores=f"{batch}s x 8", constant_shape="8", mask_shape=f"{'b x 1 x 1' if case.rank == 4 else 'b x 1'} x 8",
+        yield (
+            "different_constants",
+            replace(
+                case,
+                constant="[" + ", ".join(["0.25"] * 7 + ["0.5"]) + "]",
+                k=f"{batch}8 x 8",
+                v=f"{batch}8 x 6",
+                scores=f"{batch}s x 8",
+                constant_shape="8",
+                mask_shape=f"{'b x 1 x 1' if case.rank == 4 else 'b x 1'} x 8",
+            ),
         )
         enlarged = {"scaled_query": f"{batch}5 x 8", "scaled_scores": f"{batch}5 x l"}[where]
         scores = f"{batch}5 x l" if where == "scaled_query" else f"{batch}1 x l"
-        yield "constant_enlarges", replace(
-            one_query, constant_shape="5 x 1", scores=scores, **{where: enlarged}
-        )
+        yield "constant_enlarges", replace(one_query, constant_shape="5 x 1", scores=scores, **{where: enlarged})
     if case.scale.startswith("scores"):
         yield "scaled_scores_are_shared", replace(case, shared="s1")
     if masked:

@@ -261,7 +261,7 @@ def test_strings_never_become_code(text: str) -> None:
 def test_strings_of_a_pattern_file_never_become_code(tmp_path: Path) -> None:
     """The same from text: an attribute that would touch a file if it were run as Python."""
     target = tmp_path / "owned"
-    evil = f'\\22 + __import__(\\22os\\22).system(\\22touch {target}\\22) + \\22'
+    evil = f"\\22 + __import__(\\22os\\22).system(\\22touch {target}\\22) + \\22"
     file = tmp_path / "evil.mlir"
     file.write_text(
         f"""pdl.pattern @"{evil}" : benefit(1) {{

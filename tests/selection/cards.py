@@ -65,12 +65,21 @@ class FakeMeter:
     revision: str = "r1"
     raced: list[tuple[Point, tuple[Way, ...]]] = field(default_factory=list[tuple[Point, tuple[Way, ...]]])
     built: int = 0
+    listed: int = 0
+    library: Callable[[Point], list[tuple[int, ...]]] = lambda point: []
 
     def source(self, task: Task, way: Way) -> str:
         return f"{self.revision}{hash(way) & 0xFFFFFFFF:08x}".ljust(64, "0")
 
     def build(self, wanted: Sequence[tuple[Task, Way]]) -> None:
         self.built += len(wanted)
+
+    def algorithms(self, task: Task, point: Point, way: Way) -> list[tuple[int, ...]]:
+        self.listed += 1
+        return self.library(point)
+
+    def close(self) -> None:
+        pass
 
     def race(self, task: Task, point: Point, ways: Sequence[Way], estimate: float) -> dict[Way, Times]:
         assert estimate > 0

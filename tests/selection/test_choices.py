@@ -10,6 +10,7 @@ import pytest
 from ait_mlir.driver import compile_module, emit, run_to_phase
 from ait_mlir.ir.parser import check
 from ait_mlir.ir.source import SourceError
+from ait_mlir.lowering.choices import Way
 from ait_mlir.runtime import Model
 from tests.selection.cards import parse
 
@@ -68,12 +69,42 @@ def test_ranges_make_cuda_source():
     choice = (
         '#ait.kernel<"ranges", {axis = "b", upto = [8 : i64], ways = ['
         '{kernels = [#ait.kernel<"native", {tile_m = 64 : i64, tile_n = 64 : i64}>]}, '
-        '{kernels = [#ait.kernel<"cublaslt", {algo = 1 : i64}>, #ait.kernel<"native", {}>], cut = 0 : i64}]}>'
+        '{kernels = [#ait.kernel<"cublaslt", {id = 66 : i64, cluster = 2 : i64}>, #ait.kernel<"native", {}>], '
+        "cut = 0 : i64}]}>"
     )
     files = emit(run_to_phase(parse(pinned(choice, "f16")), "planned", target="cuda", arch="sm_90a")).files
     assert "if (d0 <= 8) {" in files["program.cc"]
     assert sum(name.endswith(".cu") for name in files) == 2
-    assert sum("ctx.gemm(args)" in text for text in files.values()) == 1
+    (text,) = (text for text in files.values() if "ctx.gemm(args)" in text)
+    assert "algorithm = {{66, 0, 0, 0, 0, 0, 0, 0, 2}};" in text
+
+
+@pytest.mark.parametrize(
+    ("config", "arena"),
+    [
+        ("", (1 << 20) + 8 * 4 * 300 * 128),
+        ("id = 66 : i64", 1 << 20),
+        ("split = 3 : i64", (1 << 20) + 3 * 4 * 300 * 128),
+    ],
+)
+def test_the_workspace_of_a_library_is_that_of_the_named_algorithm(config: str, arena: int):
+    config += ", id = 6 : i64" if "split" in config else ""
+    module = run_to_phase(
+        parse(pinned(f'#ait.kernel<"cublaslt", {{{config}}}>', "f16")), "planned", target="cuda", arch="sm_90a"
+    )
+    assert f"arena ({arena})" in str(module)
+
+
+def test_a_way_names_an_algorithm():
+    way = Way.of(1, [("cublaslt", {}), ("native", {"tile_m": 64})])
+    assert way.asks_a_library and way.algorithm == ()
+    named = way.naming((66, 20, 1, 0, 0, 0, 36, 0, 2))
+    assert named.steps[0] == ("cublaslt", (("cluster", 2), ("id", 66), ("split", 1), ("stages", 36), ("tile", 20)))
+    assert named.steps[1] == way.steps[1] and named.cut == 1
+    assert named.algorithm == (66, 20, 1, 0, 0, 0, 36, 0, 2) and Way.read(named.text).algorithm == named.algorithm
+    assert named.naming(()) == way and named.naming((0,) * 9).algorithm == (0,) * 9
+    native = Way.of(None, [("native", {"tile_m": 64})])
+    assert not native.asks_a_library and native.naming(named.algorithm) == native and native.algorithm == ()
 
 
 WRONG = {
@@ -84,7 +115,8 @@ WRONG = {
     '#ait.kernel<"native", {tile_m = -64 : i64}>': "configuration 'tile_m' is -64, expected at least 0",
     '#ait.kernel<"hopper", {stages = 1 : i64}>': "at least 2 stages",
     '#ait.kernel<"hopper", {algo = 1 : i64}>': "unknown configuration 'algo'; its keys are cluster",
-    '#ait.kernel<"cublaslt", {tile_m = 64 : i64}>': "unknown configuration 'tile_m'; its keys are algo",
+    '#ait.kernel<"cublaslt", {tile_m = 64 : i64}>': "unknown configuration 'tile_m'; its keys are cluster, custom, id",
+    '#ait.kernel<"cublaslt", {split = 2 : i64}>': "{'split': 2} names no algorithm: it has no id",
     '#ait.kernel<"ranges", {}>': "ranges has axis, upto and ways; found nothing",
     '#ait.kernel<"ranges", {axis = "b", upto = [], ways = []}>': "0 limits make 1 ranges, found 0 ways",
     '#ait.kernel<"ranges", {axis = "b +", upto = [], ways = [{}]}>': "is no dim expression",

@@ -6,7 +6,7 @@ import random
 
 from ait_mlir.dims import sym
 from ait_mlir.lowering.choices import Way
-from ait_mlir.passes.race import ROUNDS, race, summary
+from ait_mlir.passes.race import ENOUGH, ROUNDS, race, summary
 from ait_mlir.passes.ranges import Measured, Times, axis_of, choose
 
 A, B, C = (Way.of(None, [("native", {"tile": n})]) for n in (1, 2, 3))
@@ -31,16 +31,28 @@ def test_the_order_is_that_of_the_true_times_whatever_the_noise():
 
 def test_candidates_take_turns_and_the_slow_ones_stop():
     calls: list[int] = []
-    true = [1.0, 1.05, 2.0]
+    true = [1.0, 1.005, 2.0]
+    rng = random.Random(1)
 
     def sample(i: int) -> float:
         calls.append(i)
-        return true[i]
+        return true[i] * rng.uniform(0.95, 1.05)
 
     race(sample, 3)
     assert calls[:6] == [0, 1, 2, 0, 1, 2]
     assert calls.count(2) == 1 + ROUNDS[0][0]
     assert calls.count(0) == calls.count(1) == 1 + ROUNDS[-1][0]
+
+
+def test_exact_times_need_few_samples():
+    calls: list[int] = []
+
+    def sample(i: int) -> float:
+        calls.append(i)
+        return 1.0 + 0.001 * i
+
+    race(sample, 2)
+    assert calls.count(0) == calls.count(1) == 1 + ENOUGH
 
 
 def test_the_first_sample_does_not_count():

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from ait_mlir.dims import Scope
+from ait_mlir.dims import Scope, sym
 from ait_mlir.errors import AitError
 from ait_mlir.ir.pipeline import parse_passes, run_passes
 from ait_mlir.lowering.choices import Choice, Way
 from ait_mlir.lowering.kernels import Target
 from ait_mlir.passes.candidates import MAX_POINTS, candidates, points_of, worth_timing
+from ait_mlir.passes.matching import bound_axis, match, within
 from ait_mlir.passes.measure import Selector, static_digest
+from ait_mlir.passes.ranges import Times
 from ait_mlir.passes.tasks import Task
 from ait_mlir.passes.timings import Record, Shipped, TimingCache, digest_of
 from ait_mlir.universe import context
@@ -49,6 +52,17 @@ def selector(tmp_path: Path | None, formula: Formula = crossing, **fields: objec
     meter = FakeMeter(formula, noise=0.005)
     cache = None if tmp_path is None else TimingCache(tmp_path / "t.sqlite3")
     return Selector(H200, SETTING, cache, None, meter), meter
+
+
+class ForgetsChoices(TimingCache):
+    """Another cache without what was chosen; times and lists of algorithms are there."""
+
+    def __init__(self, other: TimingCache | None) -> None:
+        assert other is not None
+        super().__init__(other.path)
+
+    def choice(self, key: str) -> str | None:
+        return super().choice(key) if key.startswith("algorithms ") else None
 
 
 def only(found: list[Choice | None]) -> Choice:
@@ -120,6 +134,53 @@ def test_a_way_that_cannot_run_is_left_out(tmp_path: Path):
     assert not meter.raced
 
 
+ALGORITHMS = {1: [(66, 1), (66, 2)], 32: [(66, 3), (66, 1)]}
+
+
+def by_algorithm(way: Way, dims: dict[str, int]) -> float | None:
+    """The third algorithm of the library is the best of all above a batch of 6, and worse than its own choice below."""
+    if way.cut is not None or provider_of(way) != "cublaslt":
+        return 50e-6
+    tile = way.algorithm[1] if way.algorithm else 0
+    factor = 1.0 if tile != 3 else 0.8 if dims["batch"] > 6 else 1.2
+    return (12e-6 + dims["batch"] * 1e-6) * factor
+
+
+def test_algorithms_of_a_library_are_timed_by_name(tmp_path: Path):
+    choosing, meter = selector(tmp_path, by_algorithm)
+    meter.library = lambda point: ALGORITHMS[point[0]]
+    choice = only(choosing.choose([with_library()]))
+    assert [w.algorithm[:2] for w in choice.ways] == [(), (66, 3)]
+    timed = {w.algorithm[:2] for p, ways in meter.raced for w in ways if w.cut is None and w.asks_a_library}
+    assert timed == {(), (66, 1), (66, 2), (66, 3)}
+    listed = meter.listed
+    assert listed > 0
+    choosing, meter = selector(tmp_path, by_algorithm)
+    meter.library = lambda point: pytest.fail("asked again")
+    choosing.cache = ForgetsChoices(choosing.cache)
+    assert only(choosing.choose([with_library()])) == choice
+    assert not meter.raced and not meter.built
+
+
+def test_what_was_measured_chooses_the_same_where_it_ships(tmp_path: Path):
+    choosing, meter = selector(tmp_path, by_algorithm)
+    meter.library = lambda point: ALGORITHMS[point[0]]
+    measured = only(choosing.choose([with_library()]))
+    task = with_library()
+    rows: dict[tuple[int, ...], dict[Way, tuple[Times, str]]] = {}
+    for (op, point), way, times, source in TimingCache(tmp_path / "t.sqlite3").known():
+        assert op == task.text
+        rows.setdefault(point, {})[way] = times, source[:16]
+    records = tuple(Record(task.text, p, digest_of(task.static_text(p)), ways) for p, ways in rows.items())
+    shipped = Shipped("sm_90a", SETTING, records)
+    assert Selector(H200, SETTING, None, shipped).choose([with_library()]) == [measured]
+    choosing, meter = selector(None, by_algorithm)
+    choosing.shipped = shipped
+    meter.library = lambda point: pytest.fail("asked for its algorithms")
+    assert choosing.choose([with_library()]) == [measured]
+    assert not meter.raced and not meter.built
+
+
 def test_nothing_can_run():
     choosing, _ = selector(None, lambda way, dims: None)
     assert choosing.choose([with_library()]) == [None]
@@ -151,6 +212,66 @@ def test_shipped_times_choose_for_a_fixed_size():
     assert task.scope.dims == ()
     choice = only(Selector(H200, SETTING, None, shipped).choose([task]))
     assert [provider_of(w) for w in choice.ways] == ["cublaslt"]
+
+
+@pytest.mark.parametrize(
+    ("batch", "seq", "provider"), [("3", "128", "hopper"), ("3", "7", "hopper"), ("24", "128", "cublaslt")]
+)
+def test_shipped_times_choose_for_a_size_between(batch: str, seq: str, provider: str):
+    shipped = shipped_of(with_library(), [(1,), (32,)])
+    text = GEMM.format(lead=f"{batch} x {seq}", hints="").replace("gelu", "relu")
+    (choice,) = Selector(H200, SETTING, None, shipped).choose(tasks_of(text))
+    if seq != "128":
+        assert choice is None  # 128 is a number in what was timed
+    else:
+        assert choice is not None and [provider_of(w) for w in choice.ways] == [provider] and choice.axis is None
+
+
+def test_shipped_times_of_two_dims_choose_where_one_is_a_number():
+    (timed,) = tasks_of(GEMM.format(lead="batch x seq", hints="").replace("gelu", "relu"))
+    offer = worth_timing(timed, [(1, 128), (32, 128)], H200)
+    records: list[Record] = []
+    for point in ((1, 128), (32, 128), (1, 64), (32, 64)):
+        slow = 10.0 if point[1] == 64 else 1.0  # of the tiles that are best at 128
+        times = FakeMeter(lambda w, d, s=slow: (crossing(w, d) or 0) * (s if provider_of(w) == "hopper" else 1)).race(
+            timed, point, [c.way for c in offer], 1e-6
+        )
+        rows = {w: (t, "") for w, t in times.items()}
+        records.append(Record(timed.text, point, digest_of(timed.static_text(point)), rows))
+    choosing = Selector(H200, SETTING, None, Shipped("sm_90a", SETTING, tuple(records)))
+
+    def chosen(lead: str) -> Choice:
+        return only(choosing.choose(tasks_of(GEMM.format(lead=lead, hints="").replace("gelu", "relu"))))
+
+    choice = chosen("batch x 128")
+    assert [provider_of(w) for w in choice.ways] == ["hopper", "cublaslt"] and str(choice.axis) == "128*batch"
+    assert choice.upto[0] == math.isqrt(128 * 4096)
+    assert [provider_of(w) for w in chosen("batch x 64").ways] == ["cublaslt"]
+    assert [provider_of(w) for w in chosen("2 x 128").ways] == ["hopper"] and chosen("2 x 128").axis is None
+    assert [provider_of(w) for w in chosen("2 x 64").ways] == ["cublaslt"]
+    few = GEMM.format(lead="batch x 128", hints="").replace("gelu", "relu").replace("1 to 64", "1 to 4")
+    assert [provider_of(w) for w in only(choosing.choose(tasks_of(few))).ways] == ["hopper"]
+
+
+def test_what_a_task_is_a_case_of():
+    timed = '!ait.tensor<d0 x d1 x 768> !ait.tensor<d0 x 12 x d1 x d1> ait.output "y0" %1 : !ait.tensor<d0 x d1 x 768 x f16>'
+    assert match(timed, timed) == ("d0", "d1")
+    assert match(timed, timed.replace("d0", "8")) == (8, "d1")
+    assert match(timed, timed.replace("d0", "8").replace("d1", "d0")) == (8, "d0")
+    assert match(timed, timed.replace("d0", "8", 1)) is None
+    assert match(timed, timed.replace("768", "769")) is None
+    assert match(timed, timed.replace("d1", "(d1 + 1)")) is None
+    assert str(bound_axis(timed, (8, "d0"), {"d0": "seq"})) == "8*seq"
+    assert bound_axis(timed, (8, 4), {}).as_int() == 32
+
+
+def test_the_part_of_a_choice_that_can_be_reached():
+    a, b, c = (Way.of(None, [("native", {"tile": n})]) for n in (1, 2, 3))
+    choice = Choice((a, b, c), (10, 20), sym("n"))
+    assert within(choice, 1, 100) == choice and within(choice, 10, 21) == choice
+    assert within(choice, 11, 20) == Choice((b,)) and within(choice, 5, 5) == Choice((a,))
+    assert within(choice, 21, 22) == Choice((c,)) and within(choice, 15, 40) == Choice((b, c), (20,), sym("n"))
+    assert within(Choice((a,)), 1, 2) == Choice((a,))
 
 
 def test_shipped_times_out_of_range_do_not_count():

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from xdsl.dialects.builtin import FloatAttr, IntegerAttr, UnitAttr, f64, i64
 from xdsl.ir import Attribute, Operation, SSAValue
-from xdsl.irdl import irdl_op_definition, operand_def, opt_operand_def, opt_prop_def, prop_def, result_def, traits_def
+from xdsl.irdl import irdl_op_definition, operand_def, opt_prop_def, prop_def, result_def, traits_def, var_operand_def
 from xdsl.parser import Parser
 from xdsl.printer import Printer
 
@@ -14,8 +14,11 @@ from ait_mlir.dialects.ait.base import AitOp, Body, check_broadcastable, parse_i
 from ait_mlir.dialects.ait.dtypes import is_float
 from ait_mlir.dialects.ait.numbers import number_text, parse_number
 from ait_mlir.dialects.ait.traits import Pure
-from ait_mlir.dialects.ait.types import TensorType, scope_of, shape_text
-from ait_mlir.dims import Expr, Scope
+from ait_mlir.dialects.ait.types import TensorType, scope_of, shape_text, tensor_type
+from ait_mlir.dims import Expr, Scope, total
+
+Check = tuple[str, TensorType, int, str, str, Expr]
+"""An operand, its type, a dim that must equal one of another operand, what it counts, whose, and that dim."""
 
 
 @irdl_op_definition
@@ -28,8 +31,12 @@ class AttentionOp(AitOp):
     `window W` none that is W or more columns away from it on either side. Whether a NaN or infinity in a hidden column
     reaches the result is left open.
 
+    Keys and values may come in two pieces, of the same lengths for both: L is the sum, and the rows of `then` follow
+    those of k and v. So a cache and the new token need not be laid end to end.
+
     ```mlir
     %o = ait.attention %q, %k, %v mask %m scale 0.125 causal window 128 : !ait.tensor<batch x 12 x seq x 64 x f16>
+    %p = ait.attention %q, %k, %v then %k1, %v1 scale 0.125 causal : !ait.tensor<batch x 12 x 1 x 64 x f16>
     ```
     """
 
@@ -38,7 +45,7 @@ class AttentionOp(AitOp):
     q = operand_def(TensorType)
     k = operand_def(TensorType)
     v = operand_def(TensorType)
-    mask = opt_operand_def(TensorType)
+    rest = var_operand_def(TensorType)
     scale = prop_def(FloatAttr)
     causal = opt_prop_def(UnitAttr)
     window = opt_prop_def(IntegerAttr)
@@ -54,10 +61,11 @@ class AttentionOp(AitOp):
         mask: SSAValue | Operation | None = None,
         causal: bool = False,
         window: int | None = None,
+        then: tuple[SSAValue | Operation, SSAValue | Operation] | None = None,
     ) -> None:
         q = SSAValue.get(q)
         super().__init__(
-            operands=[q, k, v, mask],
+            operands=[q, k, v, [*(then or ()), *(() if mask is None else (mask,))]],
             properties={
                 "scale": FloatAttr(scale, f64),
                 "causal": UnitAttr() if causal else None,
@@ -68,9 +76,31 @@ class AttentionOp(AitOp):
         (inferred,) = self.infer_result_types()
         self.results[0]._type = inferred  # pyright: ignore[reportPrivateUsage]
 
+    # The operands are q, k, v, then those of a second piece, then the mask, so their number says which are there.
+
+    @property
+    def mask(self) -> SSAValue | None:
+        return self.operands[-1] if len(self.operands) % 2 == 0 else None
+
+    @property
+    def then(self) -> tuple[SSAValue, SSAValue] | None:
+        """The second piece of k and of v."""
+        return (self.operands[3], self.operands[4]) if len(self.operands) >= 5 else None
+
+    @property
+    def length(self) -> Expr:
+        """L: the rows of k in all pieces."""
+        pieces = (self.k,) if self.then is None else (self.k, self.then[0])
+        return total([tensor_type(piece).dims[2] for piece in pieces])
+
     @classmethod
     def parse_body(cls, parser: Parser, body: Body) -> None:
         body.operands = parse_operands(parser)
+        if parser.parse_optional_keyword("then") is not None:
+            second = parse_operands(parser)
+            if len(second) != 2:
+                parser.raise_error(f"expected a second k and a second v after 'then', got {len(second)} operands")
+            body.operands += second
         if parser.parse_optional_keyword("mask") is not None:
             body.operands.append(parser.parse_unresolved_operand())
         parser.parse_keyword("scale")
@@ -82,6 +112,9 @@ class AttentionOp(AitOp):
 
     def print_body(self, printer: Printer) -> None:
         print_operands(printer, self.operands[:3])
+        if self.then is not None:
+            printer.print_string(" then")
+            print_operands(printer, self.then)
         if self.mask is not None:
             printer.print_string(" mask")
             print_operands(printer, [self.mask])
@@ -91,9 +124,22 @@ class AttentionOp(AitOp):
         if self.window is not None:
             printer.print_string(f" window {self.window.value.data}")
 
+    def checks_of_second_piece(self, q: TensorType, k: TensorType, v: TensorType) -> list[Check]:
+        """What the second piece of k and of v has in common with the first."""
+        assert self.then is not None
+        next_k, next_v = (tensor_type(x) for x in self.then)
+        names = ("the second k", next_k, "k", k), ("the second v", next_v, "v", v)
+        same = ((0, "batch"), (1, "heads"), (3, "head size"))
+        checks = [(n, t, axis, what, whose, p.dims[axis]) for n, t, whose, p in names for axis, what in same]
+        return [*checks, ("the second v", next_v, 2, "length", "the second k", next_k.dims[2])]
+
     def infer_result_types(self) -> Sequence[Attribute]:
-        names = ("q", "k", "v")
-        q, k, v = types = [self.expect_tensor(x, n) for x, n in zip(self.operands[:3], names, strict=True)]
+        if len(self.operands) > 6:
+            raise self.fail(f"takes q, k, v, a second k and v, and a mask at most, got {len(self.operands)} operands")
+        pieced = self.then is not None
+        names = ("q", "k", "v", "the second k", "the second v")[: 5 if pieced else 3]
+        types = [self.expect_tensor(x, n) for x, n in zip(self.operands[: len(names)], names, strict=True)]
+        q, k, v = types[:3]
         for n, t in zip(names, types, strict=True):
             if t.rank != 4:
                 raise self.fail(f"{n} must have 4 dims [batch, heads, length, head size], got {shape_text(t.dims)}")
@@ -102,13 +148,16 @@ class AttentionOp(AitOp):
         if not is_float(q.element_type):
             raise self.fail(f"needs a floating-point type, got {q.element_type}")
         scope = scope_of(self)
-        for name, t, axis, what, other in (
-            ("k", k, 0, "batch", q.dims[0]),
-            ("v", v, 0, "batch", q.dims[0]),
-            ("k", k, 3, "head size", q.dims[3]),
-        ):
+        checks = [
+            ("k", k, 0, "batch", "q", q.dims[0]),
+            ("v", v, 0, "batch", "q", q.dims[0]),
+            ("k", k, 3, "head size", "q", q.dims[3]),
+        ]
+        if self.then is not None:
+            checks += self.checks_of_second_piece(q, k, v)
+        for name, t, axis, what, whose, other in checks:
             if not scope.equal(t.dims[axis], other):
-                raise self.fail(f"{what} of {name} is {t.dims[axis]}, but of q {other}")
+                raise self.fail(f"{what} of {name} is {t.dims[axis]}, but of {whose} {other}")
         heads, groups = q.dims[1], k.dims[1]
         if not scope.equal(heads, groups) and not divides(groups.as_int(), heads, scope):
             raise self.fail(f"heads of k is {groups}, which is not proved to divide the {heads} heads of q")
@@ -120,7 +169,7 @@ class AttentionOp(AitOp):
             raise self.fail(f"length of v is {v.dims[2]}, but of k {k.dims[2]}")
         if self.mask is not None:
             m = self.expect_tensor(self.mask, "the mask")
-            check_broadcastable(self, "the mask", m.dims, (*q.dims[:3], k.dims[2]))
+            check_broadcastable(self, "the mask", m.dims, (*q.dims[:3], self.length))
             if not is_float(m.element_type):
                 raise self.fail(f"the mask is added and must be floating-point, got {m.element_type}")
         return [TensorType.get((*q.dims[:3], v.dims[3]), q.element_type)]

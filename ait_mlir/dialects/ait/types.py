@@ -235,7 +235,7 @@ class DimsAttr(Data[Scope]):
 
 @irdl_attr_definition
 class KernelAttr(ParametrizedAttribute):
-    """The choice of selection for an op: `#ait.kernel<"cublaslt", {algo = 17 : i64}>`."""
+    """The choice of selection for an op: `#ait.kernel<"cublaslt", {id = 66 : i64}>`."""
 
     name = "ait.kernel"
     provider: StringAttr

@@ -245,7 +245,7 @@ class ProgramOp(AitOp):
 @irdl_op_definition
 class LaunchOp(AitOp):
     """Run a kernel on buffers: `ins` are its arguments, `outs` receive its results, `workspace` is scratch memory or
-    nothing.
+    nothing. Launches run one after the other, on the stream that the run is given: that is stream 0, the only one.
 
     ```mlir
     ait_rt.launch @relu_0 ins(%x) outs(%y) workspace() stream 0
@@ -305,6 +305,9 @@ class LaunchOp(AitOp):
             printer.print_op_attributes(self.attributes)
 
     def verify_(self) -> None:
+        stream = self.stream.value.data
+        if stream != 0:
+            raise self.fail(f"stream {stream}: launches run in the order of the program, so the only stream is 0")
         program = self.parent_op()
         module = None if program is None else program.parent_op()
         if module is None:

@@ -122,7 +122,8 @@ def _bound_class() -> Any:
                 given[i] = value
             for i, (position, axis) in self.sizes.items():
                 given[i] = inputs[position].shape[axis]
-            return self.graph(*given)
+            with torch.fx.traceback.preserve_node_meta():  # the places in the model's source go over into the export
+                return torch.fx.Interpreter(self.graph).run(*given)
 
     return Bound
 

@@ -10,6 +10,7 @@ from typing import Any
 from ait_mlir.errors import CompileError
 
 _FRAME = re.compile(r'File "([^"]+)", line (\d+), in (\S+)\n?\s*([^\n]*)')
+_RESUMED = re.compile(r"torch_dynamo_resume_in_(\w+)_at_\d+")  # the rest of a function after a graph break
 _LIBRARIES = ("-packages/torch/", "/lib/python3.")
 
 
@@ -70,6 +71,7 @@ def place_in_source(stack_trace: str | None, fallback: str | None = None) -> str
     if not mine and fallback is not None:
         return fallback
     file, line, function, code = (mine or frames)[-1]
+    function = _RESUMED.sub(r"\1", function)
     return f"{file}:{line} in {function}" + (f": {code.strip()}" if code.strip() else "")
 
 

@@ -49,16 +49,26 @@ class Writer:
         results: Sequence[Attribute] | None = None,
         regions: int = 0,
     ) -> SSAValue:
-        """Write an op; returns its first result, of the inferred type unless `results` says which."""
-        op = op_class.create(
-            operands=operands,
-            result_types=results or [operands[0].type],
-            properties=dict(properties or {}),
-            regions=[Region() for _ in range(regions)],
-        )
-        self.graph.block.add_op(op)
-        self._check(op, infer=results is None)
-        return op.results[0]
+        """Write an op; returns its first result, of the inferred type unless `results` says which.
+
+        The same op on the same operands is written once: models repeat their masks in each layer, and patterns
+        recognise `x * norm(x)` by its operands being one value.
+        """
+
+        def make() -> SSAValue:
+            op = op_class.create(
+                operands=operands,
+                result_types=results or [operands[0].type],
+                properties=dict(properties or {}),
+                regions=[Region() for _ in range(regions)],
+            )
+            self.graph.block.add_op(op)
+            self._check(op, infer=results is None)
+            return op.results[0]
+
+        if regions:
+            return make()
+        return self.once((op_class, operands, tuple((properties or {}).items()), tuple(results or ())), make)
 
     def add(self, op: AitOp) -> SSAValue:
         """Write an op that is made already; returns its first result, of the inferred type."""
@@ -126,8 +136,7 @@ class Writer:
         t = tensor_type(value)
         if t.dims == dims:
             return value
-        key = (op, value, dims)
-        return self.once(key, lambda: self.op(op, value, results=[TensorType.get(dims, t.element_type)]))
+        return self.op(op, value, results=[TensorType.get(dims, t.element_type)])
 
     def permute(self, value: SSAValue, order: Sequence[int]) -> SSAValue:
         """Dim i of the result is dim `order[i]` of the value."""
@@ -158,8 +167,7 @@ class Writer:
         t = tensor_type(value)
         if t.element_type == element:
             return value
-        key = ("cast", value, element)  # once: x * norm(x) is recognised by its operands being one value
-        return self.once(key, lambda: self.op(CastOp, value, results=[TensorType.get(t.dims, element)]))
+        return self.op(CastOp, value, results=[TensorType.get(t.dims, element)])
 
     # ** known values **
 

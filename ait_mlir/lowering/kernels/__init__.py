@@ -14,6 +14,7 @@ from ait_mlir.lowering.kernels import (
     gemm_hopper,
     gemm_mfma,
     gemm_packed,
+    gemm_stream,
     index,
     norm,
     reduce,
@@ -21,7 +22,7 @@ from ait_mlir.lowering.kernels import (
 )
 from ait_mlir.lowering.kernels.base import Arg, Emission, Kernel, Target
 
-__all__ = ["PROVIDERS", "Arg", "Emission", "Kernel", "Target", "kernel_of", "kernels_for"]
+__all__ = ["ALGORITHM_KEYS", "PROVIDERS", "Arg", "Emission", "Kernel", "Target", "kernel_of", "kernels_for"]
 
 PROVIDERS: tuple[Kernel, ...] = (
     *elementwise.KERNELS,
@@ -31,6 +32,7 @@ PROVIDERS: tuple[Kernel, ...] = (
     *reduce.KERNELS,
     *gemm.KERNELS,
     *gemm_hopper.KERNELS,
+    *gemm_stream.KERNELS,
     *gemm_mfma.KERNELS,
     *gemm_packed.KERNELS,
     *attention_hopper.KERNELS,
@@ -38,6 +40,9 @@ PROVIDERS: tuple[Kernel, ...] = (
     *attention.KERNELS,
     *attention_cudnn.KERNELS,
 )
+
+ALGORITHM_KEYS = {kernel.provider: kernel.algorithm_keys for kernel in PROVIDERS if kernel.algorithm_keys}
+"""By provider, the keys of a configuration that name an algorithm of its library."""
 
 
 def kernels_for(op: Operation, target: Target) -> list[Kernel]:

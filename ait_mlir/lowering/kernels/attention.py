@@ -27,7 +27,12 @@ MMA_START, MMA_ROWS, MMA_RATE = 2.2e-6, 64, 1.7e12
 def sizes_of(op: AttentionOp) -> tuple[tuple[Expr, ...], Expr, Expr, Expr]:
     """Batch, heads and rows; columns; depth; width."""
     q, v = cast(TensorType, op.q.type).dims, cast(TensorType, op.v.type).dims
-    return q[:3], v[2], q[3], v[3]
+    return q[:3], op.length, q[3], v[3]
+
+
+def is_mask(op: AttentionOp, position: int) -> bool:
+    """Whether operand `position` is the mask."""
+    return op.mask is not None and position == len(op.operands) - 1
 
 
 @dataclass(frozen=True)
@@ -55,12 +60,12 @@ class Problem:
         lead, columns, _, _ = sizes_of(op)
         batch, heads, rows = (max(1, e.evaluate(env)) for e in lead)
         cols = max(1, columns.evaluate(env))
-        k, v = cast(TensorType, op.k.type), cast(TensorType, op.v.type)
+        kv = [cast(TensorType, x.type) for x in (op.k, op.v, *(op.then or ()))]
         seen = cols - (min(rows, cols) - 1) / 2 if op.causal is not None else float(cols)
         if op.window is not None:
             seen = min(seen, (1 if op.causal is not None else 2) * op.window.value.data)
-        kv_bytes = k.byte_size().evaluate(env) + v.byte_size().evaluate(env)
-        group = heads // max(1, k.dims[1].evaluate(env))
+        kv_bytes = sum(t.byte_size().evaluate(env) for t in kv)
+        group = heads // max(1, kv[0].dims[1].evaluate(env))
         causal = op.causal is not None and op.window is None
         return Problem(rows, cols, batch * heads, max(1, group), seen, causal, bytes_moved(op, scope), kv_bytes)
 
@@ -68,10 +73,11 @@ class Problem:
 def call_arguments(
     op: AttentionOp, ins: Sequence[Arg], outs: Sequence[Arg], cpp_dims: Mapping[str, str], target: Target
 ) -> tuple[str, ...]:
-    """What the C++ function of every kernel is given: the context and the sizes; q, k and v; the result; the mask."""
+    """What the C++ function of every kernel is given: the context and the sizes; q, k and v; the result; the mask; and
+    the second piece of k and v, if there is one."""
     place = "gpu" if target.is_gpu else "cpu"
     (batch, heads, rows), cols, depth, width = sizes_of(op)
-    mask = ins[3] if len(ins) == 4 else None
+    mask = ins[-1] if op.mask is not None else None
     element = ins[0].type.element_type
     sizes = ", ".join(e.cpp(cpp_dims) for e in (batch, heads, rows, cols, depth, width))
     groups = ins[1].type.dims[1]
@@ -88,11 +94,16 @@ def call_arguments(
         steps = ", ".join(s.cpp(cpp_dims) for s in arg.strides[:3])
         return f"ait::{place}::Heads<{const}{element_type(element)}>{{{arg.name}, {steps}}}"
 
+    pieces: list[str] = []
+    if op.then is not None:
+        second = ", ".join([*(heads_of(arg, "const ") for arg in ins[3:5]), ins[1].type.dims[2].cpp(cpp_dims)])
+        pieces.append(f"ait::{place}::SecondPiece<{element_type(element)}>{{{second}}}")
     return (
         f"ctx, ait::{place}::AttentionShape{{{sizes}, {scale}, {group}, {window}}}",
         ", ".join(heads_of(arg, "const ") for arg in ins[:3]),
         heads_of(outs[0], ""),
         mask_value,
+        *pieces,
     )
 
 
@@ -166,8 +177,7 @@ class AttentionKernel(Kernel):
         return start + max(compute, problem.bytes / target.bandwidth)
 
     def accepts(self, op: Operation, position: int, strides: Strides, scope: Scope) -> bool:
-        is_mask = position == 3 and len(op.operands) == 4
-        return is_mask or strides[-1].as_int() == 1
+        return is_mask(cast(AttentionOp, op), position) or strides[-1].as_int() == 1
 
     def emit(
         self,
@@ -190,7 +200,8 @@ class AttentionKernel(Kernel):
             if self.uses_tensor_cores(op, target):
                 check_tile(size, config)
                 tile = (-(-size // 16) * 16, config.get("warps", 4), config.get("cols", 64))
-                odd = not all(scope_of(op).divisible(s, 8) for arg in ins[:3] for s in arg.strides[:3])
+                rows = ins[:-1] if op.mask is not None else ins
+                odd = not all(scope_of(op).divisible(s, 8) for arg in rows for s in arg.strides[:3])
                 flags += ", true" if odd else ", false"
                 call = f"attention_mma<ait::gpu::AttentionTile<{', '.join(map(str, tile))}>, {flags}>"
             else:

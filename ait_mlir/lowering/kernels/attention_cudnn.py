@@ -45,7 +45,7 @@ class CudnnAttention(Kernel):
     only_timed = True
 
     def matches(self, op: Operation, target: Target) -> bool:
-        if not isinstance(op, AttentionOp) or target.kind != "cuda":
+        if not isinstance(op, AttentionOp) or target.kind != "cuda" or op.then is not None:
             return False
         q, k, v = _type(op.q.type), _type(op.k.type), _type(op.v.type)
         scope = scope_of(op)
@@ -77,7 +77,7 @@ class CudnnAttention(Kernel):
         steps = strides[:3]
         return strides[-1].as_int() == 1 and all(scope.divisible(s, PIECE) and s.as_int() != 0 for s in steps)
 
-    def workspace(self, op: Operation) -> Expr:
+    def workspace(self, op: Operation, config: Mapping[str, int] | None = None) -> Expr:
         op = cast(AttentionOp, op)
         q, scope = _type(op.q.type), scope_of(op)
         if scope.bounds(q.dims[2])[1] > FEW_ROWS:

@@ -1,4 +1,5 @@
-"""Attention of f16 and bf16 on Hopper's own matrix instruction: no mask, heads of up to 128 columns."""
+"""Attention of f16 and bf16 on Hopper's own matrix instruction: no mask, k and v in one piece, heads of up to 128
+columns."""
 
 from __future__ import annotations
 
@@ -121,6 +122,7 @@ class HopperAttention(AttentionKernel):
         return (
             self.uses_tensor_cores(op, target)
             and op.mask is None
+            and op.then is None
             and op.scale.value.data > 0
             and self.head_size(op, scope) <= LARGEST_HEAD
             and scope.divisible(depth, 8)

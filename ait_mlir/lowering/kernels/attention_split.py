@@ -10,7 +10,14 @@ from xdsl.ir import Operation
 from ait_mlir.dialects.ait.attention import AttentionOp
 from ait_mlir.dialects.ait.types import scope_of
 from ait_mlir.dims import Scope
-from ait_mlir.lowering.kernels.attention import SMS, AttentionKernel, Problem, call_arguments, sizes_of
+from ait_mlir.lowering.kernels.attention import (
+    SMS,
+    AttentionKernel,
+    Problem,
+    call_arguments,
+    is_mask,
+    sizes_of,
+)
 from ait_mlir.lowering.kernels.base import Arg, Emission, Strides, Target
 
 __all__ = ["KERNELS", "SplitAttention"]
@@ -63,8 +70,8 @@ class SplitAttention(AttentionKernel):
         return START_SECONDS + p.kv_bytes / rate + (tiles - 1) * p.kv_bytes / SHARED_RATE
 
     def accepts(self, op: Operation, position: int, strides: Strides, scope: Scope) -> bool:
-        is_mask = position == 3 and len(op.operands) == 4
-        return is_mask or (strides[-1].as_int() == 1 and all(scope.divisible(s, 8) for s in strides[:-1]))
+        rows = strides[-1].as_int() == 1 and all(scope.divisible(s, 8) for s in strides[:-1])
+        return rows or is_mask(cast(AttentionOp, op), position)
 
     def emit(
         self,
@@ -87,12 +94,13 @@ class SplitAttention(AttentionKernel):
         depth = -(-self.head_size(op, scope_of(op)) // 64) * 64
         found = (op.mask is not None, op.causal is not None, op.window is not None)
         flags = ", ".join("true" if flag else "false" for flag in found)
-        arguments = ",\n      ".join(call_arguments(op, ins, outs, cpp_dims, target))
+        sizes, kv, result, mask, *pieces = call_arguments(op, ins, outs, cpp_dims, target)
+        arguments = ",\n      ".join((sizes, kv, result, f"{mask}, {blocks}", *pieces))
         return Emission(
             ("ait/kernels/gpu/attention_split.cuh",),
             "",
             f"return ait::gpu::attention_split<ait::gpu::SplitTile<{depth}, {eights}, {warps}>, {flags}>(\n"
-            f"      {arguments}, {blocks});\n",
+            f"      {arguments});\n",
         )
 
 

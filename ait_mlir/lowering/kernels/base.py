@@ -100,8 +100,9 @@ class Kernel(ABC):
     """Keys of a configuration beside those that `configs` offers."""
     only_timed: ClassVar[bool] = False
     """Never chosen by estimate: what it needs may not be there."""
-    timed_configs: ClassVar[int] = 0
-    """How many of its configurations are worth timing, if more than usual."""
+    algorithm_keys: ClassVar[tuple[str, ...]] = ()
+    """Keys of a configuration that name an algorithm of a library, in the order of `ait_gemm_algorithm_v1`. The library
+    says when it runs which it has, so `configs` offers none; without them it takes its own first."""
 
     @abstractmethod
     def matches(self, op: Operation, target: Target) -> bool:
@@ -123,8 +124,8 @@ class Kernel(ABC):
         """The panels (`nk`, `kn`) in which the constant at operand `position` must lie; None: row-major."""
         return None
 
-    def workspace(self, op: Operation) -> Expr:
-        """Bytes of scratch memory."""
+    def workspace(self, op: Operation, config: Mapping[str, int] | None = None) -> Expr:
+        """Bytes of scratch memory with a configuration."""
         return const(0)
 
     def config_problem(self, op: Operation, config: Mapping[str, int], target: Target) -> str | None:

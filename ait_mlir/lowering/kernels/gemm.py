@@ -29,11 +29,11 @@ __all__ = ["KERNELS", "CublasLtGemm", "NativeGemm", "OpenBlasGemm", "library_epi
 WORKSPACE_LIMIT = 32 << 20
 LARGEST = 2**31 - 1
 MAX_CONFIGS = 8
-MAX_ALGORITHMS = 16
-"""Of cuBLASLt: its estimates are rough, the tenth was the fastest of some products by a sixth (docs/performance.md)."""
 
-# Operations per second, and what a call costs beside them, as benchmarks/device/gemm_attention.py measures them.
+# Operations per second, and what a call costs beside them, as benchmarks/device/gemm_native.py measures them.
 LT_RATE = {2: 650e12, 4: 45e12, 8: 45e12}
+LT_ODD_RATE = 100e12
+"""Where rows start at no 16-byte boundary, which its fast algorithms for elements of 2 bytes need."""
 LT_SECONDS, LT_SECONDS_PER_K = 2.6e-6, 1.4e-9
 SIMT_RATE = {2: 20e12, 4: 20e12, 8: 10e12}
 CPU_RATE = 133e9
@@ -231,7 +231,8 @@ class CublasLtGemm(ContractionKernel):
 
     provider = "cublaslt"
     max_batch_loops = 1
-    timed_configs = 12
+    algorithm_keys = ("id", "tile", "split", "reduction", "swizzle", "custom", "stages", "inner", "cluster")
+    optional_keys = frozenset(algorithm_keys)
 
     def takes(self, op: ContractionOp, target: Target) -> bool:
         kind = _kind(op)
@@ -250,13 +251,12 @@ class CublasLtGemm(ContractionKernel):
         op = cast(ContractionOp, op)
         return not _rounds_twice(op) or _has_even_rows(op, Problem.contiguous(op, position, strides))
 
-    def configs(self, op: Operation, target: Target) -> list[dict[str, int]]:
-        return [{"algo": i} for i in range(MAX_ALGORITHMS)]
-
     def seconds(self, op: ContractionOp, m: int, n: int, k: int, batches: int, target: Target) -> float:
         size = BY_IR[_kind(op)].bytes
         moved = size * batches * (m * k + k * n + m * n) / target.bandwidth
-        busy = max(2.0 * m * n * k * batches / LT_RATE[size], moved + LT_SECONDS_PER_K * k)
+        odd = size == 2 and not _has_even_rows(op, Problem.contiguous(op))
+        rate = LT_ODD_RATE if odd else LT_RATE[size]
+        busy = max(2.0 * m * n * k * batches / rate, moved + LT_SECONDS_PER_K * k)
         epilogue = library_epilogue(op)
         if epilogue is not None and epilogue.activation is not None:
             busy *= 1.13
@@ -271,11 +271,12 @@ class CublasLtGemm(ContractionKernel):
             return False
         return position == found.bias or scope.le(problem.n, extra.row)
 
-    def workspace(self, op: Operation) -> Expr:
+    def workspace(self, op: Operation, config: Mapping[str, int] | None = None) -> Expr:
+        """Room for the partial sums: of the algorithm that is named, else of one that splits k by 8."""
         op = cast(ContractionOp, op)
-        scope = scope_of(op)
-        results = scope.bounds(op.output.type.num_elements())[1]
-        return const(min(WORKSPACE_LIMIT, (1 << 20) + (32 * results + 255) // 256 * 256))
+        split = config.get("split", 1) if config else 8
+        results = scope_of(op).bounds(op.output.type.num_elements())[1] if split > 1 else 0
+        return const(min(WORKSPACE_LIMIT, (1 << 20) + (4 * split * results + 255) // 256 * 256))
 
     def emit(
         self,
@@ -311,9 +312,8 @@ class CublasLtGemm(ContractionKernel):
             "d": d.arg.name,
             "alpha": "1.f",
             "beta": "0.f" if residual is None else "1.f",
-            "algo": config.get("algo", -1),
             "workspace": "ws",
-            "workspace_bytes": self.workspace(op),
+            "workspace_bytes": self.workspace(op, config),
         }
         if problem.batch:
             fields |= {"batch_a": a.batch[0], "batch_b": b.batch[0], "batch_d": d.batch[0]}
@@ -324,6 +324,14 @@ class CublasLtGemm(ContractionKernel):
             if problem.batch:
                 fields["batch_c"] = residual.batch[0]
         lines = ["ait_gemm_v1 args = {};"]
+        if config:
+            if "id" not in config:
+                raise ValueError(f"{dict(config)} names no algorithm: it has no id")
+            parts = ", ".join(str(int(config.get(key, 0))) for key in self.algorithm_keys)
+            lines += [
+                f"static const ait_gemm_algorithm_v1 algorithm = {{{{{parts}}}}};",
+                "args.algorithm = &algorithm;",
+            ]
         for key, value in fields.items():
             lines.append(f"args.{key} = {value.cpp(cpp_dims) if isinstance(value, Expr) else value};")
         return Emission(("ait/types.h",), "", "\n  ".join([*lines, "return ctx.gemm(args);\n"]))

@@ -221,12 +221,11 @@ class HopperGemm(ContractionKernel):
             return False
         op = cast(ContractionOp, op)
         problem, scope = Problem.contiguous(op), scope_of(op)
-        return scope.divisible(problem.n, SPAN) and all(self._steps_well(x, problem, scope) for x in _matrices(problem))
+        return all(self._steps_well(x, problem, scope) for x in _matrices(problem))
 
     def _steps_well(self, x: Matrix, problem: Problem, scope: Scope) -> bool:
-        """Whether 16-byte accesses to `x` are safe; a result or an extra operand has contiguous columns."""
-        along_rows = x is problem.a or x is problem.b or _is_one(x.col)
-        return along_rows and _is_aligned(x, scope)
+        """Whether `x` is copied in pieces of 16 bytes, or, as a result or an extra operand, has contiguous columns."""
+        return _is_aligned(x, scope) if x is problem.a or x is problem.b else _is_one(x.col)
 
     def accepts(self, op: Operation, position: int, strides: Strides, scope: Scope) -> bool:
         if not super().accepts(op, position, strides, scope):
@@ -263,7 +262,7 @@ class HopperGemm(ContractionKernel):
             raise ValueError(
                 f"the tile {tile.config()} needs tile_n to be a multiple of 64 where b is contiguous along n"
             )
-        flags = ", ".join("true" if flag else "false" for flag in (a_k, b_k))
+        flags = ", ".join("true" if flag else "false" for flag in (a_k, b_k, _has_aligned_rows(problem, scope_of(op))))
         early = ", ".join("true" if x.arg.constant else "false" for x in (problem.a, problem.b))
         vectors = sum(1 << i for i, x in enumerate(problem.extras) if x.row.as_int() == 0)
         return Emission(
@@ -274,6 +273,11 @@ class HopperGemm(ContractionKernel):
             f"      {problem.a.cpp('gpu', cpp_dims)}, {problem.b.cpp('gpu', cpp_dims)},\n"
             f"      {problem.d.cpp('gpu', cpp_dims, const=False)}, {problem.extras_cpp('gpu', cpp_dims)}, {early});\n",
         )
+
+
+def _has_aligned_rows(problem: Problem, scope: Scope) -> bool:
+    """Whether rows of the result and of extra operands start on 16-byte boundaries if the first does."""
+    return scope.divisible(problem.n, SPAN) and all(_is_aligned(x, scope) for x in (problem.d, *problem.extras))
 
 
 def _matrices(problem: Problem) -> Iterator[Matrix]:

@@ -49,9 +49,7 @@ class Universe:
 
     def with_trait(self, trait: str) -> frozenset[type[Operation]]:
         """The operations that have a trait of this class name."""
-        return frozenset(
-            cls for cls in self.operations.values() if any(trait == type(t).__name__ for t in cls.traits)
-        )
+        return frozenset(cls for cls in self.operations.values() if any(trait == type(t).__name__ for t in cls.traits))
 
     def trait_names(self) -> set[str]:
         return {type(t).__name__ for cls in self.operations.values() for t in cls.traits}

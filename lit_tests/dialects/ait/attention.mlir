@@ -17,6 +17,19 @@ ait.graph @attention(%q: !ait.tensor<b x 12 x s x 64 x f16>, %k: !ait.tensor<b x
   ait.output "y" %3 : !ait.tensor<b x 12 x s x 32 x f16>
 }
 
+// A second piece of keys and values, with and without a mask over the columns of both.
+// CHECK-LABEL: ait.graph @pieces
+ait.graph @pieces(%q: !ait.tensor<b x 12 x s x 64 x f16>, %k: !ait.tensor<b x 4 x l x 64 x f16>, %v: !ait.tensor<b x 4 x l x 32 x f16>, %n: !ait.tensor<b x 4 x s x 64 x f16>, %w: !ait.tensor<b x 4 x s x 32 x f16>, %m: !ait.tensor<b x 1 x 1 x (l + s) x f32>) dims {b = 0 to 4, s = 1 to 8, l = 0 to 8} {
+  // CHECK: ait.attention %q, %k, %v then %n, %w scale 0.125 causal : !ait.tensor<b x 12 x s x 32 x f16>
+  // GENERIC: "ait.attention"(%q, %k, %v, %n, %w) <{scale = 1.250000e-01 : f64, causal}>
+  %0 = ait.attention %q, %k, %v then %n, %w scale 0.125 causal : !ait.tensor<b x 12 x s x 32 x f16>
+  // CHECK-NEXT: ait.attention %q, %k, %v then %n, %w mask %m scale 0.125 window 3 : !ait.tensor<b x 12 x s x 32 x f16>
+  // GENERIC: "ait.attention"(%q, %k, %v, %n, %w, %m) <{scale = 1.250000e-01 : f64, window = 3 : i64}>
+  %1 = ait.attention %q, %k, %v then %n, %w mask %m scale 0.125 window 3 : !ait.tensor<b x 12 x s x 32 x f16>
+  ait.output "y" %0 : !ait.tensor<b x 12 x s x 32 x f16>
+  ait.output "z" %1 : !ait.tensor<b x 12 x s x 32 x f16>
+}
+
 // Each head of k and v serves three of q; a row sees 4 columns on each side, or behind it alone.
 // CHECK-LABEL: ait.graph @groups
 ait.graph @groups(%q: !ait.tensor<b x 12 x s x 64 x f16>, %k: !ait.tensor<b x 4 x s x 64 x f16>) dims {b = 0 to 4, s = 1 to 8} {

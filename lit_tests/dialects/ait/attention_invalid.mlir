@@ -81,3 +81,66 @@ ait.graph @window(%q: !ait.tensor<2 x 6 x 4 x 8 x f16>) {
   // expected-error @below {{ait.attention: window must be at least 1, got 0}}
   %0 = ait.attention %q, %q, %q scale 1.0 window 0 : !ait.tensor<2 x 6 x 4 x 8 x f16>
 }
+
+// -----
+
+ait.graph @second_rank(%q: !ait.tensor<2 x 2 x 4 x 8 x f16>, %k: !ait.tensor<2 x 4 x 8 x f16>) {
+  // expected-error @below {{ait.attention: the second k must have 4 dims [batch, heads, length, head size], got [2, 4, 8]}}
+  %0 = ait.attention %q, %q, %q then %k, %q scale 1.0 : !ait.tensor<2 x 2 x 4 x 8 x f16>
+}
+
+// -----
+
+ait.graph @second_element(%q: !ait.tensor<2 x 2 x 4 x 8 x f16>, %k: !ait.tensor<2 x 2 x 4 x 8 x f32>) {
+  // expected-error @below {{ait.attention: the second v has element type f32, but q has f16}}
+  %0 = ait.attention %q, %q, %q then %q, %k scale 1.0 : !ait.tensor<2 x 2 x 4 x 8 x f16>
+}
+
+// -----
+
+ait.graph @second_batch(%q: !ait.tensor<2 x 2 x 4 x 8 x f16>, %k: !ait.tensor<1 x 2 x 4 x 8 x f16>) {
+  // expected-error @below {{ait.attention: batch of the second k is 1, but of k 2}}
+  %0 = ait.attention %q, %q, %q then %k, %q scale 1.0 : !ait.tensor<2 x 2 x 4 x 8 x f16>
+}
+
+// -----
+
+ait.graph @second_heads(%q: !ait.tensor<2 x 2 x 4 x 8 x f16>, %k: !ait.tensor<2 x 1 x 4 x 8 x f16>) {
+  // expected-error @below {{ait.attention: heads of the second v is 1, but of v 2}}
+  %0 = ait.attention %q, %q, %q then %q, %k scale 1.0 : !ait.tensor<2 x 2 x 4 x 8 x f16>
+}
+
+// -----
+
+ait.graph @second_head_size(%q: !ait.tensor<2 x 2 x 4 x 8 x f16>, %k: !ait.tensor<2 x 2 x 4 x 16 x f16>) {
+  // expected-error @below {{ait.attention: head size of the second v is 16, but of v 8}}
+  %0 = ait.attention %q, %q, %q then %q, %k scale 1.0 : !ait.tensor<2 x 2 x 4 x 8 x f16>
+}
+
+// -----
+
+ait.graph @second_length(%q: !ait.tensor<2 x 2 x 4 x 8 x f16>, %k: !ait.tensor<2 x 2 x 3 x 8 x f16>) {
+  // expected-error @below {{ait.attention: length of the second v is 3, but of the second k 4}}
+  %0 = ait.attention %q, %q, %q then %q, %k scale 1.0 : !ait.tensor<2 x 2 x 4 x 8 x f16>
+}
+
+// -----
+
+ait.graph @mask_of_one_piece(%q: !ait.tensor<2 x 2 x 4 x 8 x f16>, %m: !ait.tensor<4 x f16>) {
+  // expected-error @below {{ait.attention: the mask has shape [4], which does not broadcast to [2, 2, 4, 8]: 4 is not 8}}
+  %0 = ait.attention %q, %q, %q then %q, %q mask %m scale 1.0 : !ait.tensor<2 x 2 x 4 x 8 x f16>
+}
+
+// -----
+
+ait.graph @second_k_alone(%q: !ait.tensor<2 x 2 x 4 x 8 x f16>) {
+  // expected-error @below {{expected a second k and a second v after 'then', got 1 operands}}
+  %0 = ait.attention %q, %q, %q then %q mask %q scale 1.0 : !ait.tensor<2 x 2 x 4 x 8 x f16>
+}
+
+// -----
+
+ait.graph @too_many(%q: !ait.tensor<2 x 2 x 4 x 8 x f16>) {
+  // expected-error @below {{ait.attention: takes q, k, v, a second k and v, and a mask at most, got 7 operands}}
+  %0 = ait.attention %q, %q, %q, %q, %q, %q, %q scale 1.0 : !ait.tensor<2 x 2 x 4 x 8 x f16>
+}

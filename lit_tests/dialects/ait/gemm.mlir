@@ -70,8 +70,8 @@ ait.graph @epilogue(%x: !ait.tensor<m x 16 x f16>, %w: !ait.tensor<8 x 16 x f16>
   ^bb0(%acc_1: f32):
     %u = ait.relu %acc_1 : f32
     ait.yield %u : f32
-  // CHECK: } {kernel = #ait.kernel<"cublaslt", {algo = 17 : i64}>} : !ait.tensor<m x 8 x f32>
-  } {kernel = #ait.kernel<"cublaslt", {algo = 17 : i64}>} : !ait.tensor<m x 8 x f32>
+  // CHECK: } {kernel = #ait.kernel<"cublaslt", {id = 66 : i64}>} : !ait.tensor<m x 8 x f32>
+  } {kernel = #ait.kernel<"cublaslt", {id = 66 : i64}>} : !ait.tensor<m x 8 x f32>
   ait.output "y" %0 : !ait.tensor<m x 8 x f16>
   ait.output "z" %1 : !ait.tensor<m x 8 x f32>
 }

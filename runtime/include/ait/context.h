@@ -23,6 +23,9 @@ struct Context {
     if (services->version < 2) return fail("the runtime library is older than this model: it offers no attention; update ait_mlir");
     return services->attention(services->self, &args, stream);
   }
+
+  /// @brief Whether the processor has AMX for bf16, and this process may use it.
+  bool may_use_amx() const { return services->version >= 3 && services->amx != 0; }
 };
 
 }  // namespace ait

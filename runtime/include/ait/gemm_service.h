@@ -18,6 +18,11 @@ namespace ait::runtime {
 /// @return 0, or a non-zero status with the reason in `error`.
 int32_t library_gemm(const ait_gemm_v1* args, void* stream, std::string* error);
 
+/// @brief Adds the algorithms that the library estimates to be the fastest for `args`, best first, to `found`: those that it takes again by
+/// their description, and that round once. None where operands do not begin on 16 bytes, or the library has no such descriptions.
+/// @return 0, or a non-zero status with the reason in `error`.
+int32_t library_gemm_algorithms(const ait_gemm_v1* args, std::vector<ait_gemm_algorithm_v1>* found, std::string* error);
+
 /// @brief Where to look for the library that `library_gemm` loads (libopenblas, libcublasLt), best first: paths, then plain
 /// sonames for the loader. Set by Python before the first model is made.
 const std::vector<std::string>& gemm_library_candidates();

@@ -12,7 +12,7 @@
 extern "C" {
 #endif
 
-#define AIT_MODEL_ABI_VERSION 2
+#define AIT_MODEL_ABI_VERSION 3
 
 typedef enum ait_dtype {
   AIT_F16 = 0,
@@ -71,6 +71,14 @@ typedef enum ait_epilogue {
   AIT_EPILOGUE_FAST_GELU = 4   ///< tanh-form gelu, after the bias if both are set
 } ait_epilogue;
 
+#define AIT_GEMM_ALGORITHM_PARTS 9
+
+/// An algorithm of a gemm library, in the library's own numbers: id, tile, split of k, reduction, swizzle, custom option, stages, inner
+/// shape, cluster (cuBLASLt's `cublasLtMatmulAlgoConfigAttributes_t`, in their order).
+typedef struct ait_gemm_algorithm_v1 {
+  int32_t parts[AIT_GEMM_ALGORITHM_PARTS];
+} ait_gemm_algorithm_v1;
+
 /// D = epilogue(alpha * op(A) @ op(B) + beta * C), row-major D of shape [batch, m, n]; strides and leading dims in elements.
 /// op(A) is [m, k]: A stored [m, k] (trans_a = 0) or [k, m] (1). op(B) is [k, n]: B stored [k, n] (trans_b = 0) or [n, k] (1).
 typedef struct ait_gemm_v1 {
@@ -83,7 +91,7 @@ typedef struct ait_gemm_v1 {
   const void *a, *b, *c, *bias;                ///< c and bias may be null
   void* d;
   float alpha, beta;
-  int32_t algo;             ///< index into the library's heuristic list; -1: its first
+  const ait_gemm_algorithm_v1* algorithm;      ///< what to run where the library takes it; null: what it estimates to be the fastest
   void* workspace;
   int64_t workspace_bytes;
 } ait_gemm_v1;
@@ -105,16 +113,17 @@ typedef struct ait_attention_v1 {
   int64_t workspace_bytes;
 } ait_attention_v1;
 
-#define AIT_SERVICES_VERSION 2
+#define AIT_SERVICES_VERSION 3
 
 /// What the runtime library offers to a model library. A version adds to the end; a model asks for the version before it calls.
 typedef struct ait_services_v1 {
-  int32_t version;          ///< 1: gemm and fail; 2: attention too
+  int32_t version;          ///< 1: gemm and fail; 2: attention too; 3: amx too
   void* self;
   int32_t (*gemm)(void* self, const ait_gemm_v1* args, void* stream);
   /// Keeps `message` as the reason of the failure and returns a non-zero status, so that code can `return services->fail(...)`.
   int32_t (*fail)(void* self, const char* message);
   int32_t (*attention)(void* self, const ait_attention_v1* args, void* stream);
+  int32_t amx;              ///< not 0: the processor has AMX for bf16, and this process may use it
 } ait_services_v1;
 
 typedef struct ait_run_v1 {

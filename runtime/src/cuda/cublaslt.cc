@@ -5,24 +5,31 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <algorithm>
 #include <memory>
 #include <mutex>
 #include <shared_mutex>
 #include <unordered_map>
 
 #include "ait/gemm_service.h"
+#include "cublaslt_algorithm.h"
 #include "cublaslt_api.h"
 
 namespace ait::runtime {
 namespace {
 
 constexpr int kAlgorithms = 16;
+/// Bytes of workspace with which the library is always asked, so that its answer does not depend on what a model has.
+constexpr int64_t kAskedWorkspace = int64_t(32) << 20;
+/// Described algorithms want all operands to begin on so many bytes.
+constexpr int64_t kAlignment = 16;
 
 /// A problem as far as the choice of an algorithm depends on it. Only 64-bit members: compared and hashed as bytes.
 struct Key {
   int64_t device, dtype, trans_a, trans_b, epilogue, bias, residual;
   int64_t batch, m, n, k, lda, ldb, ldc, ldd, batch_a, batch_b, batch_c, batch_d;
   int64_t align_a, align_b, align_c, align_d, workspace;
+  int64_t described, algorithm[AIT_GEMM_ALGORITHM_PARTS];
 
   bool operator==(const Key& other) const { return memcmp(this, &other, sizeof(Key)) == 0; }
 };
@@ -39,8 +46,14 @@ struct KeyHash {
   }
 };
 
+/// The matrices of a problem and what it runs on.
 struct Plan {
   lt::Descriptor a = nullptr, b = nullptr, c = nullptr, d = nullptr;
+  lt::Algorithm algorithm{};
+};
+
+/// What the library answers when it is asked for algorithms.
+struct Answer {
   lt::Heuristic found[kAlgorithms];
   int count = 0;
 };
@@ -92,13 +105,14 @@ bool element_type(int32_t dtype, int* type, int* compute) {
 struct Operation {
   const lt::Api& api;
   lt::Descriptor desc = nullptr;
+  int scale = lt::kF32;
   explicit Operation(const lt::Api& table) : api(table) {}
   ~Operation() {
     if (desc != nullptr) api.desc_destroy(desc);
   }
 
   lt::Status make(const ait_gemm_v1& args, int compute) {
-    const int scale = compute == lt::kComputeF64 ? lt::kF64 : lt::kF32;
+    scale = compute == lt::kComputeF64 ? lt::kF64 : lt::kF32;
     lt::Status status = api.desc_create(&desc, compute, scale);
     auto set = [&](int attribute, const auto& value) {
       if (status == lt::kSuccess) status = api.desc_set(desc, attribute, &value, sizeof value);
@@ -126,35 +140,19 @@ lt::Status make_layout(const lt::Api& api, lt::Descriptor* layout, int type, int
   return status;
 }
 
-/// How often an algorithm rounds the result to the element type, for 2-byte elements, as measured on cuBLASLt 13.1 and sm_90: with split-K
-/// the bias is added to the rounded product; with a bias and a residual, or a bias and the gelu, every algorithm but the Hopper kernels
-/// rounds between them.
-int roundings(const lt::Api& api, const lt::Algorithm& algorithm, const ait_gemm_v1& args, bool residual) {
-  constexpr int32_t kHopperKernels = 66;
-  if (args.epilogue == 0 || (args.dtype != AIT_F16 && args.dtype != AIT_BF16)) return 1;
-  int32_t id = 0, split = 1;
-  size_t written = 0;
-  if (api.algorithm_get(&algorithm, lt::kAlgorithmId, &id, sizeof id, &written) != lt::kSuccess) return 2;
-  if (api.algorithm_get(&algorithm, lt::kAlgorithmSplitK, &split, sizeof split, &written) != lt::kSuccess) return 2;
-  const bool more = residual || (args.epilogue & AIT_EPILOGUE_FAST_GELU) != 0;
-  return split > 1 || (more && id != kHopperKernels) ? 2 : 1;
-}
-
 /// Leaves the algorithms that round once, in their order; all of them where there is none.
-void prefer_single_rounding(const lt::Api& api, const ait_gemm_v1& args, bool residual, Plan* plan) {
+void prefer_single_rounding(const lt::Api& api, const ait_gemm_v1& args, bool residual, Answer* answer) {
   int kept = 0;
   lt::Heuristic once[kAlgorithms];
-  for (int i = 0; i < plan->count; ++i) {
-    if (roundings(api, plan->found[i].algorithm, args, residual) == 1) once[kept++] = plan->found[i];
+  for (int i = 0; i < answer->count; ++i) {
+    if (lt::roundings(api, answer->found[i].algorithm, args, residual) == 1) once[kept++] = answer->found[i];
   }
   if (kept == 0) return;
-  plan->count = kept;
-  for (int i = 0; i < kept; ++i) plan->found[i] = once[i];
+  answer->count = kept;
+  for (int i = 0; i < kept; ++i) answer->found[i] = once[i];
 }
 
-/// Asks the library for its algorithms, best estimate first.
-int32_t make_plan(const lt::Api& api, lt::Handle handle, const ait_gemm_v1& args, const Key& key, const Operation& operation, int type,
-                  Plan* plan, std::string* error) {
+int32_t describe_matrices(const lt::Api& api, const ait_gemm_v1& args, const Key& key, int type, Plan* plan, std::string* error) {
   lt::Status status = make_layout(api, &plan->a, type, args.trans_b ? args.k : args.n, args.trans_b ? args.n : args.k, args.ldb, args.batch,
                                   args.batch_b);
   if (status == lt::kSuccess) {
@@ -166,12 +164,16 @@ int32_t make_plan(const lt::Api& api, lt::Handle handle, const ait_gemm_v1& args
     status = make_layout(api, &plan->c, type, args.n, args.m, key.residual ? args.ldc : args.ldd, args.batch,
                          key.residual ? args.batch_c : args.batch_d);
   }
-  if (status != lt::kSuccess) return failed(api, "describing the matrices", status, error);
+  return status == lt::kSuccess ? 0 : failed(api, "describing the matrices", status, error);
+}
 
+/// Asks the library for algorithms that need at most so much workspace, best estimate first.
+int32_t ask(const lt::Api& api, lt::Handle handle, const ait_gemm_v1& args, const Key& key, const lt::Matmul& matmul, int64_t room,
+            Answer* answer, std::string* error) {
   lt::Descriptor preference = nullptr;
-  status = api.preference_create(&preference);
+  lt::Status status = api.preference_create(&preference);
   if (status != lt::kSuccess) return failed(api, "creating a preference", status, error);
-  const uint64_t workspace = uint64_t(key.workspace);
+  const uint64_t workspace = uint64_t(room);
   status = api.preference_set(preference, lt::kPreferWorkspace, &workspace, sizeof workspace);
   if (status == lt::kSuccess) {
     status = api.preference_set(preference, lt::kPreferReduction, &lt::kReduceInComputeType, sizeof lt::kReduceInComputeType);
@@ -186,16 +188,45 @@ int32_t make_plan(const lt::Api& api, lt::Handle handle, const ait_gemm_v1& args
     if (status == lt::kSuccess) status = api.preference_set(preference, entry.attribute, &bytes, sizeof bytes);
   }
   if (status == lt::kSuccess) {
-    status = api.heuristic(handle, operation.desc, plan->a, plan->b, plan->c, plan->d, preference, kAlgorithms, plan->found, &plan->count);
+    status = api.heuristic(handle, matmul.desc, matmul.a, matmul.b, matmul.c, matmul.d, preference, kAlgorithms, answer->found,
+                           &answer->count);
   }
   api.preference_destroy(preference);
-  if (status != lt::kSuccess || plan->count == 0) {
+  if (status != lt::kSuccess || answer->count == 0) {
     *error = "cuBLASLt has no algorithm for a gemm of m " + std::to_string(args.m) + ", n " + std::to_string(args.n) + ", k " +
              std::to_string(args.k) + ", batch " + std::to_string(args.batch) + ", dtype " + std::to_string(args.dtype) + ", epilogue " +
              std::to_string(args.epilogue) + ": " + api.status_text(status);
     return 1;
   }
-  prefer_single_rounding(api, args, key.residual, plan);
+  prefer_single_rounding(api, args, key.residual, answer);
+  return 0;
+}
+
+bool is_aligned(const Key& key) {
+  return key.align_a >= kAlignment && key.align_b >= kAlignment && key.align_c >= kAlignment && key.align_d >= kAlignment;
+}
+
+lt::Matmul matmul_of(const Operation& operation, const Plan& plan, int type, int compute) {
+  return {type, compute, operation.scale, operation.desc, plan.a, plan.b, plan.c, plan.d};
+}
+
+/// The described algorithm where the library takes it, else the one that it estimates to be the fastest.
+int32_t make_plan(const lt::Api& api, lt::Handle handle, const ait_gemm_v1& args, const Key& key, const Operation& operation, int type,
+                  int compute, Plan* plan, std::string* error) {
+  if (describe_matrices(api, args, key, type, plan, error) != 0) return 1;
+  const lt::Matmul matmul = matmul_of(operation, *plan, type, compute);
+  if (args.algorithm != nullptr && is_aligned(key) &&
+      lt::takes(api, handle, matmul, args, key.residual, key.workspace, *args.algorithm, &plan->algorithm)) {
+    return 0;
+  }
+  Answer answer;
+  if (ask(api, handle, args, key, matmul, kAskedWorkspace, &answer, error) != 0) return 1;
+  for (int i = 0; i < answer.count; ++i) {
+    plan->algorithm = answer.found[i].algorithm;
+    if (int64_t(answer.found[i].workspace) <= key.workspace) return 0;
+  }
+  if (ask(api, handle, args, key, matmul, key.workspace, &answer, error) != 0) return 1;
+  plan->algorithm = answer.found[0].algorithm;
   return 0;
 }
 
@@ -205,9 +236,22 @@ void destroy(const lt::Api& api, const Plan& plan) {
   }
 }
 
+/// The handle of a device, made at its first use; null with the reason in `error`. The lock must be held for writing.
+lt::Handle find_handle(Library& lib, int64_t device, std::string* error) {
+  lt::Handle& slot = lib.handles[device];
+  if (slot == nullptr) {
+    const lt::Status status = lib.api.create(&slot);
+    if (status != lt::kSuccess) {
+      slot = nullptr;
+      failed(lib.api, "creating a handle", status, error);
+    }
+  }
+  return slot;
+}
+
 /// The plan for `key`, made now if this is its first use. Plans are never removed, so the pointer stays good.
-const Plan* find_plan(Library& lib, const ait_gemm_v1& args, const Key& key, const Operation& operation, int type, lt::Handle* handle,
-                      std::string* error) {
+const Plan* find_plan(Library& lib, const ait_gemm_v1& args, const Key& key, const Operation& operation, int type, int compute,
+                      lt::Handle* handle, std::string* error) {
   {
     std::shared_lock<std::shared_mutex> reading(lib.lock);
     const auto found = lib.plans.find(key);
@@ -217,20 +261,12 @@ const Plan* find_plan(Library& lib, const ait_gemm_v1& args, const Key& key, con
     }
   }
   std::unique_lock<std::shared_mutex> writing(lib.lock);
-  lt::Handle& slot = lib.handles[key.device];
-  if (slot == nullptr) {
-    const lt::Status status = lib.api.create(&slot);
-    if (status != lt::kSuccess) {
-      slot = nullptr;
-      failed(lib.api, "creating a handle", status, error);
-      return nullptr;
-    }
-  }
-  *handle = slot;
+  *handle = find_handle(lib, key.device, error);
+  if (*handle == nullptr) return nullptr;
   std::unique_ptr<Plan>& plan = lib.plans[key];
   if (plan == nullptr) {
     auto made = std::make_unique<Plan>();
-    if (make_plan(lib.api, slot, args, key, operation, type, made.get(), error) != 0) {
+    if (make_plan(lib.api, *handle, args, key, operation, type, compute, made.get(), error) != 0) {
       destroy(lib.api, *made);
       lib.plans.erase(key);
       return nullptr;
@@ -240,60 +276,102 @@ const Plan* find_plan(Library& lib, const ait_gemm_v1& args, const Key& key, con
   return plan.get();
 }
 
+/// What `args` asks for, as far as it can be wrong: the library, its types and the device.
+int32_t open(const ait_gemm_v1& args, Library& lib, int* type, int* compute, int* device, std::string* error) {
+  if (!lib.loaded) {
+    *error = lib.error;
+    return 1;
+  }
+  if (!element_type(args.dtype, type, compute)) {
+    *error = "the library gemm computes f16, bf16, f32 and f64, not dtype " + std::to_string(args.dtype);
+    return 1;
+  }
+  if ((args.epilogue & AIT_EPILOGUE_BIAS) && args.bias == nullptr) {
+    *error = "the library gemm was asked to add a bias, but the bias is null";
+    return 1;
+  }
+  if (const cudaError_t status = cudaGetDevice(device); status != cudaSuccess) {
+    *error = std::string("no CUDA device: ") + cudaGetErrorString(status);
+    return 1;
+  }
+  return 0;
+}
+
+Key key_of(const ait_gemm_v1& args, int device) {
+  const bool residual = args.c != nullptr && args.beta != 0.f;
+  Key key{};
+  key.device = device, key.dtype = args.dtype, key.trans_a = args.trans_a != 0, key.trans_b = args.trans_b != 0;
+  key.epilogue = args.epilogue, key.bias = 0, key.residual = residual;
+  key.batch = args.batch, key.m = args.m, key.n = args.n, key.k = args.k;
+  key.lda = args.lda, key.ldb = args.ldb, key.ldc = residual ? args.ldc : 0, key.ldd = args.ldd;
+  if (args.batch > 1) {
+    key.batch_a = args.batch_a, key.batch_b = args.batch_b, key.batch_c = residual ? args.batch_c : 0, key.batch_d = args.batch_d;
+  }
+  key.align_a = alignment(args.a), key.align_b = alignment(args.b), key.align_c = alignment(residual ? args.c : args.d);
+  key.align_d = alignment(args.d);
+  if (args.epilogue & AIT_EPILOGUE_BIAS) key.bias = alignment(args.bias);
+  key.workspace = args.workspace != nullptr ? args.workspace_bytes : 0;
+  if (args.algorithm != nullptr) {
+    key.described = 1;
+    for (int i = 0; i < AIT_GEMM_ALGORITHM_PARTS; ++i) key.algorithm[i] = args.algorithm->parts[i];
+  }
+  return key;
+}
+
 }  // namespace
 
 int32_t library_gemm(const ait_gemm_v1* args, void* stream, std::string* error) {
   if (args->m == 0 || args->n == 0 || args->batch == 0) return 0;
   Library& lib = library();
-  if (!lib.loaded) {
-    *error = lib.error;
-    return 1;
-  }
-  int type = 0, compute = 0;
-  if (!element_type(args->dtype, &type, &compute)) {
-    *error = "the library gemm computes f16, bf16, f32 and f64, not dtype " + std::to_string(args->dtype);
-    return 1;
-  }
-  if ((args->epilogue & AIT_EPILOGUE_BIAS) && args->bias == nullptr) {
-    *error = "the library gemm was asked to add a bias, but the bias is null";
-    return 1;
-  }
-  int device = 0;
-  if (const cudaError_t status = cudaGetDevice(&device); status != cudaSuccess) {
-    *error = std::string("no CUDA device: ") + cudaGetErrorString(status);
-    return 1;
-  }
-  const bool residual = args->c != nullptr && args->beta != 0.f;
-  const void* c = residual ? args->c : args->d;
-  Key key{};
-  key.device = device, key.dtype = args->dtype, key.trans_a = args->trans_a != 0, key.trans_b = args->trans_b != 0;
-  key.epilogue = args->epilogue, key.bias = 0, key.residual = residual;
-  key.batch = args->batch, key.m = args->m, key.n = args->n, key.k = args->k;
-  key.lda = args->lda, key.ldb = args->ldb, key.ldc = residual ? args->ldc : 0, key.ldd = args->ldd;
-  if (args->batch > 1) {
-    key.batch_a = args->batch_a, key.batch_b = args->batch_b, key.batch_c = residual ? args->batch_c : 0, key.batch_d = args->batch_d;
-  }
-  key.align_a = alignment(args->a), key.align_b = alignment(args->b), key.align_c = alignment(c), key.align_d = alignment(args->d);
-  if (args->epilogue & AIT_EPILOGUE_BIAS) key.bias = alignment(args->bias);
-  key.workspace = args->workspace != nullptr ? args->workspace_bytes : 0;
-
+  int type = 0, compute = 0, device = 0;
+  if (open(*args, lib, &type, &compute, &device, error) != 0) return 1;
+  const Key key = key_of(*args, device);
   Operation operation(lib.api);
   if (const lt::Status status = operation.make(*args, compute); status != lt::kSuccess) {
     return failed(lib.api, "describing the operation", status, error);
   }
   lt::Handle handle = nullptr;
-  const Plan* plan = find_plan(lib, *args, key, operation, type, &handle, error);
+  const Plan* plan = find_plan(lib, *args, key, operation, type, compute, &handle, error);
   if (plan == nullptr) return 1;
-  const int choice = args->algo >= 0 && args->algo < plan->count ? args->algo : 0;
-  const double alpha64 = args->alpha, beta64 = residual ? args->beta : 0.0;
-  const float alpha32 = args->alpha, beta32 = residual ? args->beta : 0.f;
+  const double alpha64 = args->alpha, beta64 = key.residual ? args->beta : 0.0;
+  const float alpha32 = args->alpha, beta32 = key.residual ? args->beta : 0.f;
   const bool wide = compute == lt::kComputeF64;
   const void* alpha = wide ? static_cast<const void*>(&alpha64) : &alpha32;
   const void* beta = wide ? static_cast<const void*>(&beta64) : &beta32;
   const lt::Status status =
-      lib.api.matmul(handle, operation.desc, alpha, args->b, plan->a, args->a, plan->b, beta, c, plan->c, args->d, plan->d,
-                     &plan->found[choice].algorithm, args->workspace, size_t(key.workspace), stream);
+      lib.api.matmul(handle, operation.desc, alpha, args->b, plan->a, args->a, plan->b, beta, key.residual ? args->c : args->d, plan->c,
+                     args->d, plan->d, &plan->algorithm, args->workspace, size_t(key.workspace), stream);
   return status == lt::kSuccess ? 0 : failed(lib.api, "matmul", status, error);
+}
+
+int32_t library_gemm_algorithms(const ait_gemm_v1* args, std::vector<ait_gemm_algorithm_v1>* found, std::string* error) {
+  if (args->m == 0 || args->n == 0 || args->batch == 0) return 0;
+  Library& lib = library();
+  int type = 0, compute = 0, device = 0;
+  if (open(*args, lib, &type, &compute, &device, error) != 0) return 1;
+  const Key key = key_of(*args, device);
+  if (!is_aligned(key)) return 0;
+  Operation operation(lib.api);
+  if (const lt::Status status = operation.make(*args, compute); status != lt::kSuccess) {
+    return failed(lib.api, "describing the operation", status, error);
+  }
+  std::unique_lock<std::shared_mutex> writing(lib.lock);
+  const lt::Handle handle = find_handle(lib, key.device, error);
+  if (handle == nullptr) return 1;
+  Plan plan;
+  Answer answer;
+  const bool asked = describe_matrices(lib.api, *args, key, type, &plan, error) == 0 &&
+                     ask(lib.api, handle, *args, key, matmul_of(operation, plan, type, compute), kAskedWorkspace, &answer, error) == 0;
+  const lt::Matmul matmul = matmul_of(operation, plan, type, compute);
+  for (int i = 0; asked && i < answer.count; ++i) {
+    ait_gemm_algorithm_v1 description{};
+    lt::Algorithm restored;
+    if (!lt::describe(lib.api, answer.found[i].algorithm, &description)) continue;
+    const int64_t room = std::min(key.workspace, lt::room_for(description, *args));
+    if (lt::takes(lib.api, handle, matmul, *args, key.residual, room, description, &restored)) found->push_back(description);
+  }
+  destroy(lib.api, plan);
+  return asked ? 0 : 1;
 }
 
 }  // namespace ait::runtime

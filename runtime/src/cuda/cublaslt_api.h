@@ -40,7 +40,8 @@ inline constexpr int kPreferWorkspace = 1, kPreferReduction = 3, kPreferAlignA =
 inline constexpr uint32_t kReduceInComputeType = 2;
 
 // cublasLtMatmulAlgoConfigAttributes_t
-inline constexpr int kAlgorithmId = 0, kAlgorithmSplitK = 2;
+inline constexpr int kAlgorithmId = 0, kAlgorithmTile = 1, kAlgorithmSplitK = 2, kAlgorithmReduction = 3, kAlgorithmSwizzle = 4,
+                     kAlgorithmCustom = 5, kAlgorithmStages = 6, kAlgorithmInner = 7, kAlgorithmCluster = 8;
 
 struct Algorithm {
   uint64_t data[8];
@@ -70,6 +71,9 @@ struct Api {
   Status (*preference_destroy)(Descriptor);
   Status (*heuristic)(Handle, Descriptor desc, Descriptor a, Descriptor b, Descriptor c, Descriptor d, Descriptor preference, int wanted,
                       Heuristic* results, int* found);
+  Status (*algorithm_init)(Handle, int compute, int scale, int a, int b, int c, int d, int id, Algorithm*);
+  Status (*algorithm_set)(Algorithm*, int attribute, const void*, size_t);
+  Status (*algorithm_check)(Handle, Descriptor desc, Descriptor a, Descriptor b, Descriptor c, Descriptor d, const Algorithm*, Heuristic*);
   Status (*algorithm_get)(const Algorithm*, int attribute, void*, size_t, size_t* written);
   Status (*matmul)(Handle, Descriptor desc, const void* alpha, const void* a, Descriptor a_layout, const void* b, Descriptor b_layout,
                    const void* beta, const void* c, Descriptor c_layout, void* d, Descriptor d_layout, const Algorithm*, void* workspace,
@@ -107,6 +111,9 @@ struct Api {
       bind(preference_set, "cublasLtMatmulPreferenceSetAttribute");
       bind(preference_destroy, "cublasLtMatmulPreferenceDestroy");
       bind(heuristic, "cublasLtMatmulAlgoGetHeuristic");
+      bind(algorithm_init, "cublasLtMatmulAlgoInit");
+      bind(algorithm_set, "cublasLtMatmulAlgoConfigSetAttribute");
+      bind(algorithm_check, "cublasLtMatmulAlgoCheck");
       bind(algorithm_get, "cublasLtMatmulAlgoConfigGetAttribute");
       bind(matmul, "cublasLtMatmul");
       if (whole) return true;

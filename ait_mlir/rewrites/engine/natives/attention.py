@@ -44,6 +44,13 @@ def with_heads(r: Rewriter, value: SSAValue) -> SSAValue:
 
 
 @NATIVES
+def in_pieces(r: Rewriter, root: Operation, k: SSAValue, v: SSAValue, k1: SSAValue, v1: SSAValue) -> Operation:
+    """The attention with keys and values in two pieces."""
+    operands = [root.operands[0], k, v, k1, v1, *root.operands[3:]]
+    return r.create(type(root), operands, root.result_types, {**root.properties, **root.attributes})
+
+
+@NATIVES
 def like(r: Rewriter, op: Operation, root: Operation) -> Operation:
     """The result of `op` in the shape of the root's result."""
     return reshape(r, op.results[0], tensor_type(root.results[0]).dims)

@@ -39,7 +39,31 @@ struct AttentionShape {
   int64_t window = kNoWindow;   ///< row r sees columns less than this away from r + cols - rows
 };
 
+/// @brief The rows of keys and values that follow the first `first` ones, which are those of `k` and `v`; by default there are none.
+template <class T>
+struct SecondPiece {
+  Heads<const T> k = {}, v = {};
+  int64_t first = INT64_MAX;
+};
+
 namespace detail {
+
+/// @brief The rows of one head of k or of v: those from `first` on are in a second piece.
+template <class T>
+struct HeadRows {
+  const T* data;
+  int64_t pitch;
+  const T* next = nullptr;
+  int64_t next_pitch = 0, first = INT64_MAX;
+
+  static HeadRows of(Heads<const T> x, Heads<const T> second, int64_t first, int64_t batch, int64_t head) {
+    HeadRows rows{x.data + batch * x.batch + head * x.head, x.row};
+    if (second.data != nullptr) rows.next = second.data + batch * second.batch + head * second.head, rows.next_pitch = second.row, rows.first = first;
+    return rows;
+  }
+  const T* at(int64_t row) const { return row < first ? data + row * pitch : next + (row - first) * next_pitch; }
+  int64_t pitch_at(int64_t row) const { return row < first ? pitch : next_pitch; }
+};
 
 /// Columns of the scores in a tile: a multiple of kGemmRows, so that the product works on whole groups, and at least 128.
 inline constexpr int64_t kAttentionColumns = kGemmRows * (kGemmRows >= 14 ? 10 : 22);
@@ -99,8 +123,8 @@ inline void softmax_step(A* scores, int64_t count, A scale, const M* mask, int64
 
 /// At most kStrip rows of a head, whose keys and values are of type S.
 template <bool kCausal, class T, class S, class M>
-bool attention_rows(const AttentionShape& s, const T* q, int64_t q_row, const S* k, int64_t k_row, const S* v, int64_t v_row, T* o,
-                    int64_t o_row, const M* mask, const Mask<M>& strides, int64_t row0, int64_t rows) {
+bool attention_rows(const AttentionShape& s, const T* q, int64_t q_row, const HeadRows<S>& k, const HeadRows<S>& v, T* o, int64_t o_row,
+                    const M* mask, const Mask<M>& strides, int64_t row0, int64_t rows) {
   using A = compute_t<T>;
   constexpr int64_t kRows = kStrip<A, 2>, kCols = kAttentionColumns;
   constexpr bool kInPlace = std::is_same_v<S, A>;
@@ -124,14 +148,15 @@ bool attention_rows(const AttentionShape& s, const T* q, int64_t q_row, const S*
   const int64_t visible = end < s.cols ? end : s.cols;
   const int64_t lowest = row0 + shift - s.window + 1, start = lowest > 0 ? lowest / kCols * kCols : 0;
 
-  for (int64_t col0 = start; col0 < visible; col0 += kCols) {
-    const int64_t cols = visible - col0 < kCols ? visible - col0 : kCols;
+  for (int64_t col0 = start, cols; col0 < visible; col0 += cols) {
+    const int64_t piece = (col0 < k.first && k.first < visible ? k.first : visible) - col0;  // no tile lies in both pieces
+    cols = piece < kCols ? piece : kCols;
     const A* from;
     int64_t pitch;
     if constexpr (kInPlace) {
-      from = k + col0 * k_row, pitch = k_row;
+      from = k.at(col0), pitch = k.pitch_at(col0);
     } else {
-      for (int64_t c = 0; c < cols; ++c) widen<S>(k + (col0 + c) * k_row, depth, converted + c * depth);
+      for (int64_t c = 0; c < cols; ++c) widen<S>(k.at(col0 + c), depth, converted + c * depth);
       from = converted, pitch = depth;
     }
     for (int64_t c = 0; c < cols; c += kGemmRows) {
@@ -149,9 +174,9 @@ bool attention_rows(const AttentionShape& s, const T* q, int64_t q_row, const S*
       }
     }
     if constexpr (kInPlace) {
-      from = v + col0 * v_row, pitch = v_row;
+      from = v.at(col0), pitch = v.pitch_at(col0);
     } else {
-      for (int64_t c = 0; c < cols; ++c) widen<S>(v + (col0 + c) * v_row, width, converted + c * width);
+      for (int64_t c = 0; c < cols; ++c) widen<S>(v.at(col0 + c), width, converted + c * width);
       from = converted, pitch = width;
     }
     for (int64_t d = 0; d < width; d += kGemmRows) {
@@ -185,8 +210,8 @@ bool attention_rows(const AttentionShape& s, const T* q, int64_t q_row, const S*
 
 /// Rows [row0, row1) of a head.
 template <bool kCausal, class T, class M>
-bool attention_head(const AttentionShape& s, const T* q, int64_t q_row, const T* k, int64_t k_row, const T* v, int64_t v_row, T* o,
-                    int64_t o_row, const M* mask, const Mask<M>& strides, int64_t row0, int64_t row1) {
+bool attention_head(const AttentionShape& s, const T* q, int64_t q_row, const HeadRows<T>& k, const HeadRows<T>& v, T* o, int64_t o_row,
+                    const M* mask, const Mask<M>& strides, int64_t row0, int64_t row1) {
   using A = compute_t<T>;
   constexpr int64_t kRows = kStrip<A, 2>;
   static thread_local Scratch scratch;
@@ -196,17 +221,17 @@ bool attention_head(const AttentionShape& s, const T* q, int64_t q_row, const T*
     // Rows far apart in memory share few sets of the first-level cache: side by side they stay there.
     keys = static_cast<A*>(scratch.get(bytes));
     if (keys == nullptr) return false;
-    for (int64_t c = 0; c < s.cols; ++c) widen<T>(k + c * k_row, s.depth, keys + c * s.depth);
-    for (int64_t c = 0; c < s.cols; ++c) widen<T>(v + c * v_row, s.width, keys + s.cols * s.depth + c * s.width);
+    for (int64_t c = 0; c < s.cols; ++c) widen<T>(k.at(c), s.depth, keys + c * s.depth);
+    for (int64_t c = 0; c < s.cols; ++c) widen<T>(v.at(c), s.width, keys + s.cols * s.depth + c * s.width);
   }
   bool enough = true;
   for (int64_t row = row0; row < row1; row += kRows) {
     const int64_t rows = row1 - row < kRows ? row1 - row : kRows;
     if (keys != nullptr) {
-      const A* values = keys + s.cols * s.depth;
-      enough = attention_rows<kCausal, T, A, M>(s, q, q_row, keys, s.depth, values, s.width, o, o_row, mask, strides, row, rows) && enough;
+      const HeadRows<A> side_by_side{keys, s.depth}, values{keys + s.cols * s.depth, s.width};
+      enough = attention_rows<kCausal, T, A, M>(s, q, q_row, side_by_side, values, o, o_row, mask, strides, row, rows) && enough;
     } else {
-      enough = attention_rows<kCausal, T, T, M>(s, q, q_row, k, k_row, v, v_row, o, o_row, mask, strides, row, rows) && enough;
+      enough = attention_rows<kCausal, T, T, M>(s, q, q_row, k, v, o, o_row, mask, strides, row, rows) && enough;
     }
   }
   return enough;
@@ -217,7 +242,7 @@ bool attention_head(const AttentionShape& s, const T* q, int64_t q_row, const T*
 /// @brief Attention for any strides of batch, head and row. Scores are never stored for more than one tile.
 template <bool kCausal, class T, class M>
 int32_t attention(const Context& ctx, const AttentionShape& s, Heads<const T> q, Heads<const T> k, Heads<const T> v, Heads<T> o,
-                  Mask<M> mask) {
+                  Mask<M> mask, SecondPiece<T> second = {}) {
   constexpr int64_t kRows = kStrip<compute_t<T>, 2>;
   const int64_t blocks = (s.rows + kRows - 1) / kRows, heads = s.batch * s.heads;
   if (blocks * heads == 0 || s.width == 0) return 0;
@@ -233,8 +258,9 @@ int32_t attention(const Context& ctx, const AttentionShape& s, Heads<const T> q,
     const int64_t kv = head / s.group;
     const int64_t row1 = row0 + step < s.rows ? row0 + step : s.rows;
     const M* mask_data = mask.data == nullptr ? nullptr : mask.data + batch * mask.batch + head * mask.head;
-    enough = detail::attention_head<kCausal>(s, q.data + batch * q.batch + head * q.head, q.row, k.data + batch * k.batch + kv * k.head,
-                                             k.row, v.data + batch * v.batch + kv * v.head, v.row,
+    enough = detail::attention_head<kCausal>(s, q.data + batch * q.batch + head * q.head, q.row,
+                                             detail::HeadRows<T>::of(k, second.k, second.first, batch, kv),
+                                             detail::HeadRows<T>::of(v, second.v, second.first, batch, kv),
                                              o.data + batch * o.batch + head * o.head, o.row, mask_data, mask, row0, row1) &&
              enough;
   }

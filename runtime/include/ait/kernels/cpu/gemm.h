@@ -177,7 +177,6 @@ int32_t gemm_library(const Context& ctx, const GemmShape& shape, Matrices<const 
   whole.ldb = whole.trans_b ? b.col : b.row;
   whole.ldd = d.row;
   whole.alpha = 1.f;
-  whole.algo = -1;
   const int threads = shape.m * shape.n * shape.k * batches < 65536 ? 1 : omp_get_max_threads();
   // Pieces of the longer side: two a thread, and small enough that the epilogue finds its piece in the second-level cache.
   const bool by_rows = shape.m > shape.n;

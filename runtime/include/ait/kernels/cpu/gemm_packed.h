@@ -11,131 +11,10 @@
 #include <stdint.h>
 
 #include "ait/context.h"
-#include "ait/kernels/cpu/gemm.h"
-#include "ait/kernels/cpu/gemm_block.h"
-#include "ait/panels.h"
+#include "ait/kernels/cpu/gemm_amx.h"
+#include "ait/kernels/cpu/gemm_stage.h"
 
 namespace ait::cpu {
-
-namespace detail {
-
-/// Vectors of a panel, and rows of `a` whose results fill the registers beside them.
-inline constexpr int kPanelVectors = int(kPanelBytes) / kVectorBytes;
-inline constexpr int kPanelRows = kVectorBytes == 64 ? 8 : (kVectorBytes == 32 ? 2 : 1);
-
-/// Products that are summed in registers before the next block of k: errors grow with it, and so does the room for a block in the cache.
-inline constexpr int64_t kPanelDepth = 192;
-
-/// The same for at most kPanelFew rows, for which other libraries sum along the vectors, in as many parts as these have elements, and
-/// are that much more precise. The weights come from memory then, and the extra sums hide behind that.
-inline constexpr int64_t kPanelShort = 32, kPanelFew = 8;
-
-/// Rows of results that are staged together: they and a block of the panel fit the first-level cache.
-inline constexpr int64_t kPanelStage = 64;
-
-/// Rows of `a` that one task walks over at most: each task reads its panel from memory once, and then from the second-level cache.
-inline constexpr int64_t kPanelTask = 256;
-
-/// Bytes of those rows, which stay in the second-level cache from panel to panel.
-inline constexpr int64_t kPanelRowsBytes = 800 * 1024;
-
-/// Steps of k that are written out one after another.
-inline constexpr int kPanelUnroll = 4;
-
-/// @brief out[r][c] = sum over k of a[r][k] * panel[k][c] for kRows rows and the columns of one panel; with `add`, on top of `out`.
-/// @param row elements from one row of `a` to the next; @param next what to fetch into the second-level cache, `step` bytes for each k
-template <class A, int kRows>
-void multiply_panel(const A* a, int64_t row, const A* panel, int64_t depth, bool add, A* out, const char* next, int64_t step) {
-  using V = Vector<A>;
-  constexpr int64_t kColumns = kPanelColumns<A>;
-  V acc[kRows][kPanelVectors];
-#pragma GCC unroll 8
-  for (int r = 0; r < kRows; ++r) {
-#pragma GCC unroll 12
-    for (int v = 0; v < kPanelVectors; ++v) acc[r][v] = V{};
-  }
-  const A* low = a;  // rows 0..3 hang on one pointer, rows 4..7 on the other
-  const A* high = a + 4 * row;
-  const int64_t row3 = 3 * row;
-  const auto multiply = [&](int64_t u) __attribute__((always_inline)) {
-    V x[kPanelVectors];
-#pragma GCC unroll 12
-    for (int v = 0; v < kPanelVectors; ++v) x[v] = *reinterpret_cast<const V*>(panel + u * kColumns + v * kLanes<A>);
-#pragma GCC unroll 8
-    for (int r = 0; r < kRows; ++r) {
-      const A* base = r < 4 ? low : high;
-      const A y = (r % 4 == 3 ? base + row3 : base + r % 4 * row)[u];
-#pragma GCC unroll 12
-      for (int v = 0; v < kPanelVectors; ++v) acc[r][v] += x[v] * y;
-    }
-  };
-  int64_t k = 0;
-  // Additions to pointers would share ports with the products: one for several steps.
-#pragma GCC unroll 1
-  for (; k + kPanelUnroll <= depth; k += kPanelUnroll) {
-#pragma GCC unroll 4
-    for (int u = 0; u < kPanelUnroll; ++u) multiply(u);
-    for (int64_t at = 0; at < kPanelUnroll * step; at += 64) __builtin_prefetch(next + at, 0, 2);
-    next += kPanelUnroll * step;
-    low += kPanelUnroll, high += kPanelUnroll, panel += kPanelUnroll * kColumns;
-  }
-#pragma GCC unroll 1
-  for (; k < depth; ++k) {
-    multiply(0);
-    ++low, ++high, panel += kColumns;
-  }
-#pragma GCC unroll 8
-  for (int r = 0; r < kRows; ++r) {
-#pragma GCC unroll 12
-    for (int v = 0; v < kPanelVectors; ++v) {
-      V& to = *reinterpret_cast<V*>(out + r * kColumns + v * kLanes<A>);
-      to = add ? to + acc[r][v] : acc[r][v];
-    }
-  }
-}
-
-/// `multiply_panel` for `rows` rows, at most kPanelRows.
-template <class A, int kRows = kPanelRows>
-inline void multiply_rows(int rows, const A* a, int64_t row, const A* panel, int64_t depth, bool add, A* out, const char* next, int64_t step) {
-  if constexpr (kRows > 1) {
-    if (rows < kRows) return multiply_rows<A, kRows - 1>(rows, a, row, panel, depth, add, out, next, step);
-  }
-  multiply_panel<A, kRows>(a, row, panel, depth, add, out, next, step);
-}
-
-/// Rows [m0, m1), at most kPanelStage, by the panel that begins at column `n0`, of one batch.
-/// @param after the panel that this thread will likely work on next
-template <class F, class T, class... E>
-void gemm_stage(const GemmShape& shape, int64_t o, int64_t i, int64_t m0, int64_t m1, int64_t n0, const Matrices<const T>& a, const T* panel,
-                const T* after, const Matrices<T>& d, const Operands<E...>& extra, T* staged) {
-  constexpr int64_t kColumns = kPanelColumns<T>;
-  const int64_t columns = shape.n - n0 < kColumns ? shape.n - n0 : kColumns;
-  const int64_t tiles = (m1 - m0 + kPanelRows - 1) / kPanelRows;
-  const int64_t step = (kPanelBytes + tiles - 1) / tiles;
-  const T* const first = a.at(o, i) + m0 * a.row;
-  const int64_t most = shape.m <= kPanelFew ? kPanelShort : kPanelDepth;
-  int64_t k = 0;
-  do {
-    const int64_t depth = shape.k - k < most ? shape.k - k : most;
-    const T* const block = panel + k * kColumns;
-    const bool last = k + depth == shape.k;
-    const char* const next = reinterpret_cast<const char*>(last ? after : block + depth * kColumns);
-    for (int64_t tile = 0; tile < tiles; ++tile) {
-      const int64_t m = tile * kPanelRows;
-      const int rows = int(m1 - m0 - m < kPanelRows ? m1 - m0 - m : kPanelRows);
-      T* const out = staged + m * kColumns;
-      for (int r = 0; last && r < rows; ++r) {
-        const char* const to = reinterpret_cast<const char*>(d.at(o, i) + (m0 + m + r) * d.row + n0 * d.col);
-        for (int64_t at = 0; at < kPanelBytes; at += 64) __builtin_prefetch(to + at, 1, 3);
-      }
-      multiply_rows<T>(rows, first + m * a.row + k, a.row, block, depth, k > 0, out, next + tile * depth * step, step);
-      for (int r = 0; last && r < rows; ++r) finish_row<F>(extra, d, o, i, m0 + m + r, n0, columns, out + r * kColumns);
-    }
-    k += depth;
-  } while (k < shape.k);
-}
-
-}  // namespace detail
 
 /// @brief d = F(a @ b, operands...) with `b` in panels, the same for all batches. The elements of a row of `a` are neighbours; each column of
 /// `d` may have any stride.
@@ -146,6 +25,11 @@ int32_t gemm_packed(const Context& ctx, const GemmShape& shape, Matrices<const T
   static_assert(kColumns <= kGemmColumns, "a row of a tile is finished at once");
   const int64_t batches = shape.outer * shape.inner;
   if (shape.m == 0 || shape.n == 0 || batches == 0) return 0;
+#ifdef AIT_CPU_AMX
+  if constexpr (std::is_same_v<T, float>) {
+    if (shape.m > detail::kAmxFew && shape.k > 0 && ctx.may_use_amx()) return gemm_amx<F>(ctx, shape, a, panels, d, extra);
+  }
+#endif
   const int threads = shape.m * shape.n * shape.k * batches < 65536 ? 1 : omp_get_max_threads();
   const int64_t count = (shape.n + kColumns - 1) / kColumns;
   int64_t block = detail::kPanelTask;

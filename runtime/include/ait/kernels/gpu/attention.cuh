@@ -36,6 +36,41 @@ struct AttentionShape {
   int64_t window = kNoWindow;   ///< row r sees columns less than this away from r + cols - rows
 };
 
+/// @brief Keys and values in one piece.
+struct OnePiece {};
+
+/// @brief The rows of keys and values that follow the first `first` ones, which are those of `k` and `v`.
+template <class T>
+struct SecondPiece {
+  Heads<const T> k, v;
+  int64_t first;
+};
+
+/// @brief The rows of one head of k or of v, which may be in two pieces.
+template <class T, bool kTwo>
+struct HeadRows {
+  const T* data;  ///< row 0
+  int64_t pitch;
+  const T* next;  ///< row `split`, of the second piece
+  int64_t next_pitch;
+  int split;
+
+  __device__ __forceinline__ HeadRows(const Heads<const T>& x, const Heads<const T>& second, int first, int64_t batch, int64_t head)
+      : data(x.data + batch * x.batch + head * x.head), pitch(x.row), next(second.data + batch * second.batch + head * second.head),
+        next_pitch(second.row), split(first) {}
+
+  __device__ __forceinline__ const T* at(int row) const {
+    if constexpr (kTwo) {
+      if (row >= split) return next + int64_t(row - split) * next_pitch;
+    }
+    return data + int64_t(row) * pitch;
+  }
+  /// Counts rows from `rows` on.
+  __device__ __forceinline__ void advance(int rows) { data += int64_t(rows) * pitch, split -= rows; }
+  /// Counts columns from `columns` on.
+  __device__ __forceinline__ void skip_columns(int columns) { data += columns, next += columns; }
+};
+
 template <class T, class M>
 struct AttentionArgs {
   int heads, rows, cols, depth, width;
@@ -46,6 +81,13 @@ struct AttentionArgs {
   Heads<T> o;
   Mask<M> mask;
   int group, window;
+  Heads<const T> next_k, next_v;  ///< the second piece, whose rows start at `first`
+  int first;
+
+  template <bool kTwo>
+  __device__ __forceinline__ HeadRows<T, kTwo> k_rows(int64_t batch, int64_t head) const { return {k, next_k, first, batch, head}; }
+  template <bool kTwo>
+  __device__ __forceinline__ HeadRows<T, kTwo> v_rows(int64_t batch, int64_t head) const { return {v, next_v, first, batch, head}; }
 
   /// @brief The columns [first, end) that some of the rows [row0, row0 + count) see; empty if end <= first.
   template <bool kCausal, bool kWindow>
@@ -79,10 +121,19 @@ inline bool heads_aligned(const Heads<T>& x) {
 
 template <class T, class M>
 inline AttentionArgs<T, M> attention_args(const AttentionShape& s, Heads<const T> q, Heads<const T> k, Heads<const T> v, Heads<T> o,
-                                          Mask<M> mask) {
+                                          Mask<M> mask, OnePiece = {}) {
   return {int(s.heads), int(s.rows), int(s.cols), int(s.depth), int(s.width), s.scale,
           heads_aligned(q) && heads_aligned(k) && heads_aligned(v), heads_aligned(o), q, k, v, o, mask,
-          int(s.group), int(s.window < s.rows + s.cols ? s.window : s.rows + s.cols)};
+          int(s.group), int(s.window < s.rows + s.cols ? s.window : s.rows + s.cols), {}, {}, int(s.cols)};
+}
+
+template <class T, class M>
+inline AttentionArgs<T, M> attention_args(const AttentionShape& s, Heads<const T> q, Heads<const T> k, Heads<const T> v, Heads<T> o,
+                                          Mask<M> mask, SecondPiece<T> second) {
+  AttentionArgs<T, M> args = attention_args(s, q, k, v, o, mask);
+  args.aligned = args.aligned && heads_aligned(second.k) && heads_aligned(second.v);
+  args.next_k = second.k, args.next_v = second.v, args.first = int(second.first);
+  return args;
 }
 
 }  // namespace ait::gpu

@@ -25,22 +25,23 @@ struct AttentionTile {
 };
 
 /// @brief Tiles of `kRows` rows of q, k or v, and where a thread's part of the next one lies in memory.
-template <class Tile, int kRows, class T>
+template <class Tile, int kRows, class T, bool kTwo = false>
 struct RowTile {
   static constexpr int kChunks = Tile::kDepth / 8;
   /// A thread copies the same chunk of rows that are kStep apart, where the chunks of a row divide the threads.
   static constexpr bool kRegular = Tile::kThreads % kChunks == 0 && kRows % (Tile::kThreads / kChunks) == 0;
   static constexpr int kStep = kRegular ? Tile::kThreads / kChunks : 1;
 
-  const T* from;
-  int64_t pitch;
-  int rows, columns;  ///< how many exist from `from` on
+  HeadRows<T, kTwo> from;
+  int rows, columns;  ///< how many exist from there on
 
-  __device__ __forceinline__ RowTile(const T* data, int64_t pitch_, int rows_, int columns_)
-      : from(data), pitch(pitch_), rows(rows_), columns(columns_) {
+  /// @param first the row to start at, of `end`
+  __device__ __forceinline__ RowTile(const HeadRows<T, kTwo>& head, int first, int end, int columns_) : from(head), rows(end - first), columns(columns_) {
+    from.advance(first);
     if constexpr (kRegular) {
       const int row = int(threadIdx.x) / kChunks, chunk = int(threadIdx.x) % kChunks;
-      from += row * pitch + chunk * 8;
+      from.advance(row);
+      from.skip_columns(chunk * 8);
       rows -= row;
       columns -= chunk * 8;
     }
@@ -67,22 +68,22 @@ struct RowTile {
       T* to = tile + int(threadIdx.x) / kChunks * Tile::kPitch + int(threadIdx.x) % kChunks * 8;
 #pragma unroll
       for (int i = 0; i < kRows / kStep; ++i) {
-        copy<kAligned>(to + i * kStep * Tile::kPitch, from + i * kStep * pitch, i * kStep < rows ? valid : 0);
+        copy<kAligned>(to + i * kStep * Tile::kPitch, from.at(i * kStep), i * kStep < rows ? valid : 0);
       }
     } else {
       for (int id = int(threadIdx.x); id < kRows * kChunks; id += Tile::kThreads) {
         const int row = id / kChunks, chunk = id % kChunks;
         const int left = columns - chunk * 8, valid = row < rows ? (left < 0 ? 0 : (left > 8 ? 8 : left)) : 0;
-        copy<kAligned>(tile + row * Tile::kPitch + chunk * 8, from + row * pitch + chunk * 8, valid);
+        copy<kAligned>(tile + row * Tile::kPitch + chunk * 8, from.at(row) + chunk * 8, valid);
       }
     }
-    from += kRows * pitch;
+    from.advance(kRows);
     rows -= kRows;
   }
 };
 
 /// @brief Rows of one head of the result. Grid: row tiles, heads, batches; block: Tile::kThreads.
-template <class Tile, bool kMasked, bool kCausal, bool kWindow, bool kAligned, class T, class M>
+template <class Tile, bool kMasked, bool kCausal, bool kWindow, bool kAligned, bool kTwo, class T, class M>
 __global__ void __launch_bounds__(Tile::kThreads) attention_mma_kernel(const __grid_constant__ AttentionArgs<T, M> args) {
   constexpr int kDepth = Tile::kDepth, kCols = Tile::kCols, kPitch = Tile::kPitch;
   constexpr float kLog2e = 1.44269504088896341f;
@@ -95,18 +96,15 @@ __global__ void __launch_bounds__(Tile::kThreads) attention_mma_kernel(const __g
   const int64_t head = blockIdx.y, batch = blockIdx.z;
   // Later rows have more work under a causal mask: start with them.
   const int row0 = int(kCausal ? gridDim.x - 1 - blockIdx.x : blockIdx.x) * Tile::kRows;
-  const T* q = args.q.data + batch * args.q.batch + head * args.q.head + row0 * args.q.row;
   const int64_t kv = head / args.group;
-  const T* k = args.k.data + batch * args.k.batch + kv * args.k.head;
-  const T* v = args.v.data + batch * args.v.batch + kv * args.v.head;
   const int shift = args.cols - args.rows;  // row s stands at column s + shift
   int first, visible;
   args.template columns<kCausal, kWindow>(row0, Tile::kRows, first, visible);
   first = first / kCols * kCols;
   const int steps = (visible - first + kCols - 1) / kCols;
 
-  RowTile<Tile, kCols, T> k_rows(k + first * args.k.row, args.k.row, args.cols - first, args.depth),
-      v_rows(v + first * args.v.row, args.v.row, args.cols - first, args.width);
+  RowTile<Tile, kCols, T, kTwo> k_rows(args.template k_rows<kTwo>(batch, kv), first, args.cols, args.depth),
+      v_rows(args.template v_rows<kTwo>(batch, kv), first, args.cols, args.width);
   auto load_k = [&](int step) {
     if (step < steps) k_rows.template load<kAligned>(k_tiles + (step & 1) * Tile::kTileElements);
     copy_async_commit();
@@ -117,7 +115,7 @@ __global__ void __launch_bounds__(Tile::kThreads) attention_mma_kernel(const __g
   };
 
   wait_for_previous();
-  RowTile<Tile, Tile::kRows, T>(q, args.q.row, args.rows - row0, args.depth).template load<kAligned>(q_tile);
+  RowTile<Tile, Tile::kRows, T>({args.q, args.q, 0, batch, head}, row0, args.rows, args.depth).template load<kAligned>(q_tile);
   load_k(0);
   load_v(0);
 
@@ -263,24 +261,25 @@ __global__ void __launch_bounds__(Tile::kThreads) attention_mma_kernel(const __g
 
 /// @brief Launches `attention_mma_kernel`. `depth` and `width` may be at most Tile::kDepth.
 /// @tparam kOddPitches whether rows of q, k or v may start off 16-byte boundaries. If not, only a pointer can be misaligned: rare, and then slow.
-template <class Tile, bool kMasked, bool kCausal, bool kWindow, bool kOddPitches, class T, class M>
+template <class Tile, bool kMasked, bool kCausal, bool kWindow, bool kOddPitches, class T, class M, class Pieces = OnePiece>
 int32_t attention_mma(const Context& ctx, const AttentionShape& shape, Heads<const T> q, Heads<const T> k, Heads<const T> v, Heads<T> o,
-                      Mask<M> mask) {
+                      Mask<M> mask, Pieces pieces = {}) {
   if (shape.rows == 0 || shape.width == 0 || shape.batch * shape.heads == 0) return 0;
   if (shape.heads > 65535 || shape.batch > 65535) return ctx.fail("attention: more than 65535 heads or batches");
-  const AttentionArgs<T, M> args = attention_args(shape, q, k, v, o, mask);
+  const AttentionArgs<T, M> args = attention_args(shape, q, k, v, o, mask, pieces);
   if (!kOddPitches && !args.aligned) {
-    return attention_simt<AttentionSimtTile<Tile::kDepth>, kMasked, kCausal, kWindow>(ctx, shape, q, k, v, o, mask);
+    return attention_simt<AttentionSimtTile<Tile::kDepth>, kMasked, kCausal, kWindow>(ctx, shape, q, k, v, o, mask, pieces);
   }
   LaunchConfig config;
   config.grid = dim3(uint32_t((shape.rows + Tile::kRows - 1) / Tile::kRows), uint32_t(shape.heads), uint32_t(shape.batch));
   config.block = dim3(Tile::kThreads);
   config.shared_bytes = Tile::kSharedBytes;
   config.dependent = true;
+  constexpr bool kTwo = !std::is_same_v<Pieces, OnePiece>;
   if constexpr (kOddPitches) {
-    if (!args.aligned) return launch(ctx, config, attention_mma_kernel<Tile, kMasked, kCausal, kWindow, false, T, M>, args);
+    if (!args.aligned) return launch(ctx, config, attention_mma_kernel<Tile, kMasked, kCausal, kWindow, false, kTwo, T, M>, args);
   }
-  return launch(ctx, config, attention_mma_kernel<Tile, kMasked, kCausal, kWindow, true, T, M>, args);
+  return launch(ctx, config, attention_mma_kernel<Tile, kMasked, kCausal, kWindow, true, kTwo, T, M>, args);
 }
 
 }  // namespace ait::gpu

@@ -21,16 +21,16 @@ struct AttentionSimtTile {
   static_assert(kDepth % kTeam == 0);
 };
 
-/// @brief Loads rows of `columns` elements, of which `rows` exist; the rest is zero.
-template <class Tile, class T, class A>
-__device__ __forceinline__ void load_rows_simt(A* to, const T* from, int64_t pitch, int rows, int columns) {
+/// @brief Loads rows from `row0` on, of `columns` elements, of which `rows` exist in all; the rest is zero.
+template <class Tile, class A, class Rows>
+__device__ __forceinline__ void load_rows_simt(A* to, const Rows& from, int row0, int rows, int columns) {
   for (int id = int(threadIdx.x); id < Tile::kRows * Tile::kDepth; id += Tile::kThreads) {
     const int row = id / Tile::kDepth, col = id % Tile::kDepth;
-    to[row * Tile::kPitch + col] = row < rows && col < columns ? convert<A>(from[row * pitch + col]) : A(0);
+    to[row * Tile::kPitch + col] = row0 + row < rows && col < columns ? convert<A>(from.at(row0 + row)[col]) : A(0);
   }
 }
 
-template <class Tile, bool kMasked, bool kCausal, bool kWindow, class T, class M>
+template <class Tile, bool kMasked, bool kCausal, bool kWindow, bool kTwo, class T, class M>
 __global__ void __launch_bounds__(Tile::kThreads) attention_simt_kernel(const AttentionArgs<T, M> args) {
   using A = compute_t<T>;
   constexpr int kTeam = Tile::kTeam, kCols = Tile::kCols, kPitch = Tile::kPitch;
@@ -45,12 +45,11 @@ __global__ void __launch_bounds__(Tile::kThreads) attention_simt_kernel(const At
   const int row0 = int(blockIdx.x) * Tile::kRows, my_row = row0 + row;
   const int shift = args.cols - args.rows;
   const int64_t kv = head / args.group;
-  const T* k = args.k.data + batch * args.k.batch + kv * args.k.head;
-  const T* v = args.v.data + batch * args.v.batch + kv * args.v.head;
+  const HeadRows<T, false> q(args.q, args.q, 0, batch, head);
+  const HeadRows<T, kTwo> k = args.template k_rows<kTwo>(batch, kv), v = args.template v_rows<kTwo>(batch, kv);
   int first, visible;
   args.template columns<kCausal, kWindow>(row0, Tile::kRows, first, visible);
-  load_rows_simt<Tile>(q_tile, args.q.data + batch * args.q.batch + head * args.q.head + row0 * args.q.row, args.q.row,
-                       args.rows - row0, args.depth);
+  load_rows_simt<Tile>(q_tile, q, row0, args.rows, args.depth);
   A out[Tile::kDepth / kTeam];
 #pragma unroll
   for (int i = 0; i < Tile::kDepth / kTeam; ++i) out[i] = A(0);
@@ -58,7 +57,7 @@ __global__ void __launch_bounds__(Tile::kThreads) attention_simt_kernel(const At
 
   for (int col0 = first; col0 < visible; col0 += kCols) {
     __syncthreads();
-    load_rows_simt<Tile>(kv_tile, k + int64_t(col0) * args.k.row, args.k.row, args.cols - col0, args.depth);
+    load_rows_simt<Tile>(kv_tile, k, col0, args.cols, args.depth);
     __syncthreads();
     A score[kCols / kTeam];
     A high = A(-INFINITY);
@@ -101,7 +100,7 @@ __global__ void __launch_bounds__(Tile::kThreads) attention_simt_kernel(const At
     for (int mask = 1; mask < kTeam; mask *= 2) part += shuffle_xor(part, mask);
     sum = sum * keep + part;
     __syncthreads();
-    load_rows_simt<Tile>(kv_tile, v + int64_t(col0) * args.v.row, args.v.row, args.cols - col0, args.width);
+    load_rows_simt<Tile>(kv_tile, v, col0, args.cols, args.width);
     __syncthreads();
 #pragma unroll
     for (int i = 0; i < Tile::kDepth / kTeam; ++i) out[i] *= keep;
@@ -123,9 +122,9 @@ __global__ void __launch_bounds__(Tile::kThreads) attention_simt_kernel(const At
 }
 
 /// @brief Launches `attention_simt_kernel`. `depth` and `width` may be at most Tile::kDepth.
-template <class Tile, bool kMasked, bool kCausal, bool kWindow, class T, class M>
+template <class Tile, bool kMasked, bool kCausal, bool kWindow, class T, class M, class Pieces = OnePiece>
 int32_t attention_simt(const Context& ctx, const AttentionShape& shape, Heads<const T> q, Heads<const T> k, Heads<const T> v, Heads<T> o,
-                       Mask<M> mask) {
+                       Mask<M> mask, Pieces pieces = {}) {
   if (shape.rows == 0 || shape.width == 0 || shape.batch * shape.heads == 0) return 0;
   if (shape.heads > 65535 || shape.batch > 65535) return ctx.fail("attention: more than 65535 heads or batches");
   LaunchConfig config;
@@ -133,7 +132,9 @@ int32_t attention_simt(const Context& ctx, const AttentionShape& shape, Heads<co
   config.block = dim3(Tile::kThreads);
   config.shared_bytes = uint32_t(Tile::template shared_bytes<compute_t<T>>());
   config.dependent = true;
-  return launch(ctx, config, attention_simt_kernel<Tile, kMasked, kCausal, kWindow, T, M>, attention_args(shape, q, k, v, o, mask));
+  constexpr bool kTwo = !std::is_same_v<Pieces, OnePiece>;
+  return launch(ctx, config, attention_simt_kernel<Tile, kMasked, kCausal, kWindow, kTwo, T, M>,
+                attention_args(shape, q, k, v, o, mask, pieces));
 }
 
 }  // namespace ait::gpu

@@ -43,34 +43,38 @@ struct SplitStep {
   uint4 k[Tile::kDepth / 32][2];  ///< of rows lane / 4 and lane / 4 + 8: the elements 32 i + 8 (lane % 4) ...
   uint4 v[Tile::kDepth / 64][4];  ///< of rows 2 (lane % 4) + {0, 1, 8, 9}: the elements 64 i + 8 (lane / 4) ...
 
-  __device__ __forceinline__ void load_k(const Heads<const T>& from, const T* data, int row0, int rows, int depth) {
+  template <class Rows>
+  __device__ __forceinline__ void load_k(const Rows& from, int row0, int rows, int depth) {
     const int lane = int(threadIdx.x) % 32;
 #pragma unroll
     for (int r = 0; r < 2; ++r) {
       const int row = row0 + lane / 4 + 8 * r;
+      const T* at = from.at(row);
 #pragma unroll
       for (int i = 0; i < Tile::kDepth / 32; ++i) {
         const int col = i * 32 + lane % 4 * 8;
-        k[i][r] = read_once(data + int64_t(row) * from.row + col, row < rows && col < depth);
+        k[i][r] = read_once(at + col, row < rows && col < depth);
       }
     }
   }
-  __device__ __forceinline__ void load_v(const Heads<const T>& from, const T* data, int row0, int rows, int width) {
+  template <class Rows>
+  __device__ __forceinline__ void load_v(const Rows& from, int row0, int rows, int width) {
     const int lane = int(threadIdx.x) % 32;
 #pragma unroll
     for (int r = 0; r < 4; ++r) {
       const int row = row0 + lane % 4 * 2 + r % 2 + r / 2 * 8;
+      const T* at = from.at(row);
 #pragma unroll
       for (int i = 0; i < Tile::kDepth / 64; ++i) {
         const int col = i * 64 + lane / 4 * 8;
-        v[i][r] = read_once(data + int64_t(row) * from.row + col, row < rows && col < width);
+        v[i][r] = read_once(at + col, row < rows && col < width);
       }
     }
   }
 };
 
 /// @brief Rows of q that share a head of k and v. Grid: blocks that share the rows of k and v (one cluster), tiles of q of all heads of k, batches.
-template <class Tile, bool kMasked, bool kCausal, bool kWindow, class T, class M>
+template <class Tile, bool kMasked, bool kCausal, bool kWindow, bool kTwo, class T, class M>
 __global__ void __launch_bounds__(Tile::kThreads, Tile::kBlocksTogether) attention_split_kernel(const __grid_constant__ AttentionArgs<T, M> args, int q_tiles) {
   constexpr int kDepth = Tile::kDepth, kEights = Tile::kEights, kRows = Tile::kRows, kPitch = Tile::kPitch;
   constexpr float kLog2e = 1.44269504088896341f;
@@ -81,8 +85,7 @@ __global__ void __launch_bounds__(Tile::kThreads, Tile::kBlocksTogether) attenti
   const int lane = int(threadIdx.x) % 32, warp = int(threadIdx.x) / 32;
   const int kv = int(blockIdx.y) / q_tiles, q0 = int(blockIdx.y) % q_tiles * kRows, count = args.group * args.rows;
   const int64_t batch = blockIdx.z;
-  const T* k = args.k.data + batch * args.k.batch + kv * args.k.head;
-  const T* v = args.v.data + batch * args.v.batch + kv * args.v.head;
+  const HeadRows<T, kTwo> k = args.template k_rows<kTwo>(batch, kv), v = args.template v_rows<kTwo>(batch, kv);
   const int shift = args.cols - args.rows;
   int first, end;
   args.template columns<kCausal, kWindow>(0, args.rows, first, end);
@@ -91,8 +94,8 @@ __global__ void __launch_bounds__(Tile::kThreads, Tile::kBlocksTogether) attenti
 
   wait_for_previous();
   SplitStep<Tile, T> step;
-  step.load_k(args.k, k, row0, end, args.depth);
-  step.load_v(args.v, v, row0, end, args.width);
+  step.load_k(k, row0, end, args.depth);
+  step.load_v(v, row0, end, args.width);
   // q has one column of the products for each of its rows: lane / 4 is the column of an operand, 2 (lane % 4) + {0, 1} are those of a result.
   uint4 q[kDepth / 32][kEights];
 #pragma unroll
@@ -145,7 +148,7 @@ __global__ void __launch_bounds__(Tile::kThreads, Tile::kBlocksTogether) attenti
         mma_16x8x16<T>(scores[e], a[1], q[i][e].z, q[i][e].w);
       }
     }
-    step.load_k(args.k, k, row0 + stride, end, args.depth);
+    step.load_k(k, row0 + stride, end, args.depth);
 
     uint32_t weights[kEights][2];
 #pragma unroll
@@ -192,7 +195,7 @@ __global__ void __launch_bounds__(Tile::kThreads, Tile::kBlocksTogether) attenti
         for (int e = 0; e < kEights; ++e) mma_16x8x16<T>(out[c * 4 + j][e], a, weights[e][0], weights[e][1]);
       }
     }
-    step.load_v(args.v, v, row0 + stride, end, args.width);
+    step.load_v(v, row0 + stride, end, args.width);
   }
   allow_next();
 
@@ -307,17 +310,17 @@ struct ClustersTogether {
 /// @brief Launches `attention_split_kernel` on half or bfloat16. Where q, k, v or the result do not start on 16-byte boundaries, the width is no
 /// multiple of 8, or a size is 0, a slow kernel takes over. `depth` and `width` may be at most Tile::kDepth.
 /// @param most_blocks of a cluster, which share the rows of k and v of a head: at most `kMostBlocks`
-template <class Tile, bool kMasked, bool kCausal, bool kWindow, class T, class M>
+template <class Tile, bool kMasked, bool kCausal, bool kWindow, class T, class M, class Pieces = OnePiece>
 int32_t attention_split(const Context& ctx, const AttentionShape& shape, Heads<const T> q, Heads<const T> k, Heads<const T> v, Heads<T> o,
-                        Mask<M> mask, int most_blocks) {
+                        Mask<M> mask, int most_blocks, Pieces pieces = {}) {
   if (shape.rows == 0 || shape.width == 0 || shape.batch * shape.heads == 0) return 0;
-  const AttentionArgs<T, M> args = attention_args(shape, q, k, v, o, mask);
+  const AttentionArgs<T, M> args = attention_args(shape, q, k, v, o, mask, pieces);
   const int64_t q_tiles = (shape.rows * shape.group + Tile::kRows - 1) / Tile::kRows, instances = shape.heads / shape.group * q_tiles;
   const bool fits = args.aligned && args.result_aligned && shape.width % 8 == 0 && shape.depth > 0 && shape.depth % 8 == 0 && shape.cols > 0;
   if (!fits || instances > 65535 || shape.batch > 65535) {
-    return attention_simt<AttentionSimtTile<Tile::kDepth>, kMasked, kCausal, kWindow>(ctx, shape, q, k, v, o, mask);
+    return attention_simt<AttentionSimtTile<Tile::kDepth>, kMasked, kCausal, kWindow>(ctx, shape, q, k, v, o, mask, pieces);
   }
-  const auto kernel = attention_split_kernel<Tile, kMasked, kCausal, kWindow, T, M>;
+  const auto kernel = attention_split_kernel<Tile, kMasked, kCausal, kWindow, !std::is_same_v<Pieces, OnePiece>, T, M>;
   LaunchConfig config;
   config.block = dim3(Tile::kThreads);
   config.shared_bytes = Tile::kSharedBytes;

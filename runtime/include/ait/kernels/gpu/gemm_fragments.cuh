@@ -2,7 +2,8 @@
 /// @brief The epilogue of the Hopper gemm: extra operands and results in the layout in which `wgmma` leaves its accumulators.
 ///
 /// A thread holds pairs of neighbouring columns of two rows, and never gives one to another thread: extra operands are read in pairs, and
-/// results of 2 bytes go through a box of shared memory, 16 rows a warp, from where the copy engine writes whole lines.
+/// results of 2 bytes go through a box of shared memory, 16 rows a warp, from where the copy engine writes whole lines. The copy engine knows
+/// only rows that start on 16 bytes: where they start anywhere, extra operands are read one by one, and the warp writes the lines of its box.
 #ifndef AIT_KERNELS_GPU_GEMM_FRAGMENTS_CUH_
 #define AIT_KERNELS_GPU_GEMM_FRAGMENTS_CUH_
 
@@ -24,7 +25,7 @@ struct FragmentPlace {
   int64_t outer, inner;
   int rows[2];  ///< that exist
   int col;
-  int n, last;  ///< how many columns there are; the last column at which a pair of this thread may start
+  int n, last;  ///< how many columns there are; the last column at which a pair of this thread may start, if rows are aligned
   bool whole;   ///< whether all columns exist
 };
 
@@ -46,7 +47,8 @@ constexpr int staged_operand() {
 /// @brief The extra operands of 16 rows and `kEights` times 8 columns: of each, the pairs of a thread.
 /// @tparam kVectors bit i: operand i is one row that all rows share
 /// @tparam kStaged the operand whose pairs `run` is given as words, as `load_matrix_x4` reads them; -1 for none
-template <int kEights, uint32_t kVectors, int kStaged, class... E>
+/// @tparam kAligned whether rows start on 16 bytes, and have a multiple of 8 columns
+template <int kEights, uint32_t kVectors, int kStaged, bool kAligned, class... E>
 struct Fragments {
   static constexpr int kWords = 0;  ///< registers
 
@@ -58,12 +60,13 @@ struct Fragments {
   }
 };
 
-template <int kEights, uint32_t kVectors, int kStaged, class E, class... Rest>
-struct Fragments<kEights, kVectors, kStaged, E, Rest...> {
+template <int kEights, uint32_t kVectors, int kStaged, bool kAligned, class E, class... Rest>
+struct Fragments<kEights, kVectors, kStaged, kAligned, E, Rest...> {
   static constexpr bool kVector = (kVectors & 1) != 0;
   static constexpr int kRows = kVector ? 1 : 2;
-  using Others = Fragments<kEights, (kVectors >> 1), kStaged - 1, Rest...>;
-  static constexpr int kWords = Others::kWords + (kStaged == 0 ? 0 : int(kEights * kRows * (sizeof(Pair<E>) + 3) / 4));
+  using Others = Fragments<kEights, (kVectors >> 1), kStaged - 1, kAligned, Rest...>;
+  static constexpr int kPairWords = kAligned ? int(sizeof(Pair<E>) + 3) / 4 : 2 * (int(sizeof(E) + 3) / 4);
+  static constexpr int kWords = Others::kWords + (kStaged == 0 ? 0 : kEights * kRows * kPairWords);
   Pair<E> pairs[kStaged == 0 ? 1 : kEights][kRows];
   Others rest;
 
@@ -74,7 +77,19 @@ struct Fragments<kEights, kVectors, kStaged, E, Rest...> {
 #pragma unroll
       for (int r = 0; r < kRows; ++r) {
         const E* const row = data + (kVector ? 0 : at.rows[r] * x.row);
-        if (at.whole) {
+        if constexpr (!kAligned) {
+          // A branch for rows that happen to be aligned pays where all threads take it.
+          if (kVector && at.whole && reinterpret_cast<uintptr_t>(data) % sizeof(Pair<E>) == 0) {
+#pragma unroll
+            for (int i = 0; i < kEights; ++i) pairs[i][r] = *reinterpret_cast<const Pair<E>*>(row + at.col + i * 8);
+          } else {
+#pragma unroll
+            for (int i = 0; i < kEights * 2; ++i) {
+              const int col = at.col + i / 2 * 8 + i % 2;
+              pairs[i / 2][r].v[i % 2] = row[col < at.n ? col : at.n - 1];
+            }
+          }
+        } else if (at.whole) {
           const Pair<E>* const from = reinterpret_cast<const Pair<E>*>(row + at.col);
 #pragma unroll
           for (int i = 0; i < kEights; ++i) pairs[i][r] = from[i * 4];
@@ -126,13 +141,13 @@ struct Boxes {
     copy_box<false>(base + ahead.stage * kBytes, map, barrier, col, row, inner, outer, 0);
     ahead.next();
   }
-  /// Waits for the operand in this turn's box, or until the box is free.
-  template <bool kLoaded>
+  /// Waits for the operand in this turn's box, or until the box is free: of the copy engine, or of what the warp itself has read.
+  template <bool kLoaded, bool kCopied>
   __device__ __forceinline__ void begin() {
     if constexpr (kLoaded) {
       barrier_wait(barriers + place.stage * 8, place.parity);
     } else {
-      if (threadIdx.x % 32 == 0) store_wait<kBoxes - 1>();
+      if (kCopied && threadIdx.x % 32 == 0) store_wait<kBoxes - 1>();
       __syncwarp();
     }
   }
@@ -141,6 +156,44 @@ struct Boxes {
   /// Writes the results there.
   __device__ __forceinline__ void put(int block, const uint32_t (&words)[4]) const {
     store_matrix_x4(base + place.stage * kBytes + offset(block), words);
+  }
+  /// Writes the first `rows` rows and `cols` columns of the box to `to`, whose rows are `pitch` elements apart and start anywhere: pairs of
+  /// columns from the first that lies on 4 bytes, and single elements at the ends.
+  /// @tparam kBatch words of so many times 128 bytes of rows are read before the first is written
+  template <int kBatch, class D>
+  __device__ __forceinline__ void write(D* to, int64_t pitch, int rows, int cols) {
+    static_assert(sizeof(D) == 2);
+    constexpr int kRowWords = kCols / 2, kStep = 32 / kRowWords;  // rows at a time
+    const int lane = int(threadIdx.x) % 32, word = lane % kRowWords, next = word + 1 < kRowWords ? word + 1 : word;
+    const uint32_t box = base + place.stage * kBytes;
+    __syncwarp();  // the results of all lanes are there
+#pragma unroll(kBatch > 1 ? 16 : 1)
+    for (int first = lane / kRowWords; first < 16; first += kStep * kBatch) {
+      uint32_t low[kBatch], high[kBatch];
+#pragma unroll
+      for (int i = 0; i < kBatch; ++i) low[i] = word_at(box, first + i * kStep, word), high[i] = word_at(box, first + i * kStep, next);
+#pragma unroll
+      for (int i = 0; i < kBatch; ++i) {
+        const int row = first + i * kStep;
+        D* const line = to + row * pitch;
+        const int odd = int(reinterpret_cast<uintptr_t>(line) / 2 % 2), col = word * 2 + odd, exist = row < rows ? (cols < kCols ? cols : kCols) : 0;
+        const auto pair = bit_cast<Pair<D>>(__funnelshift_r(low[i], high[i], uint32_t(odd) * 16));
+        if (col + 1 < exist) {
+          *reinterpret_cast<Pair<D>*>(line + col) = pair;
+        } else if (col < exist) {
+          line[col] = pair.v[0];
+        }
+        if (odd != 0 && word == 0 && exist > 0) line[0] = bit_cast<Pair<D>>(low[i]).v[0];
+      }
+    }
+    place.next();
+  }
+  /// Two neighbouring columns of the box.
+  static __device__ __forceinline__ uint32_t word_at(uint32_t box, int row, int word) {
+    const int chunk = word / 4 ^ (kCols == 64 ? row % 8 : row / 2 % 4);
+    uint32_t found;
+    asm volatile("ld.shared.u32 %0, [%1];\n" : "=r"(found) : "r"(box + uint32_t(row * kCols * 2 + chunk * 16 + word % 4 * 4)) : "memory");
+    return found;
   }
   /// Starts the copy of the box to memory if `exists`.
   __device__ __forceinline__ void end(const CUtensorMap* map, bool exists, int col, int row, int inner, int outer) {
@@ -154,19 +207,32 @@ struct Boxes {
   }
 };
 
+/// @brief Writes a pair, or its first element alone unless `both` exist. `kAligned`: it lies on the bytes of a pair, and both exist.
+template <bool kAligned, class D>
+__device__ __forceinline__ void store_pair(D* to, const Pair<D>& pair, bool both) {
+  if (kAligned || (both && reinterpret_cast<uintptr_t>(to) % sizeof(Pair<D>) == 0)) {
+    *reinterpret_cast<Pair<D>*>(to) = pair;
+  } else {
+    to[0] = pair.v[0];
+    if (both) to[1] = pair.v[1];
+  }
+}
+
 /// @brief What `finish_fragments` writes: `kM` times 64 rows, 16 a warp, and `kCols` columns, in rounds.
 /// @tparam kBoxCols columns of a box; 0: results go to memory directly, as those do that have not 2 bytes
 /// @tparam kSpare registers beside the accumulators
-template <int kM_, int kCols_, int kBoxCols, int kSpare, uint32_t kVectors, class D, class... E>
+/// @tparam kAligned_ whether rows of the result and of extra operands start on 16 bytes, and have a multiple of 8 columns
+template <int kM_, int kCols_, int kBoxCols, int kSpare, bool kAligned_, uint32_t kVectors, class D, class... E>
 struct FragmentRounds {
   static constexpr int kM = kM_, kCols = kCols_;
-  static constexpr bool kBoxed = kBoxCols > 0 && sizeof(D) == 2;
-  static constexpr int kStaged = kBoxed ? staged_operand<kVectors, 0, E...>() : -1;
+  static constexpr bool kBoxed = kBoxCols > 0 && sizeof(D) == 2, kAligned = kAligned_;
+  static constexpr int kStaged = kBoxed && kAligned ? staged_operand<kVectors, 0, E...>() : -1;
   static constexpr int kPartCols = kBoxCols > 0 ? kBoxCols : kCols <= 32 ? kCols : kCols % 32 == 0 ? 32 : kCols % 16 == 0 ? 16 : 8;
   static constexpr int kEights = kPartCols / 8, kParts = kCols / kPartCols, kRounds = kM * kParts;
-  using Extra = Fragments<kEights, kVectors, kStaged, E...>;
+  using Extra = Fragments<kEights, kVectors, kStaged, kAligned, E...>;
   /// Whether operands of the next round are read before one is finished, which takes registers.
   static constexpr bool kAhead = kSpare - 2 * Extra::kWords >= 56;
+  static constexpr int kBatch = kSpare >= 64 ? 4 : 1;
   static_assert(kCols % kPartCols == 0);
 };
 
@@ -210,7 +276,7 @@ __device__ __forceinline__ void finish_fragments(const GemmArgs<T, D, E...>& arg
     const int row = first_row + i * 64, col = n0 + part * kPartCols;
     if (round > 0 && !Rounds::kAhead) fetch(round, extra[round % 2]);
     if (Rounds::kAhead && round + 1 < Rounds::kRounds) fetch(round + 1, extra[(round + 1) % 2]);
-    if constexpr (Rounds::kBoxed) boxes.template begin<kStaged>();
+    if constexpr (Rounds::kBoxed) boxes.template begin<kStaged, Rounds::kAligned>();
 #pragma unroll
     for (int b = 0; b < (Rounds::kEights + 1) / 2; ++b) {
       uint32_t words[4] = {};
@@ -243,13 +309,17 @@ __device__ __forceinline__ void finish_fragments(const GemmArgs<T, D, E...>& arg
             const int y = row + lane / 4 + r * 8, x = col + b * 16 + c * 8 + shift;
             const Pair<D> pair{{convert<D>(out[c][r][0]), convert<D>(out[c][r][1])}};
             if (y < args.m && x < args.n) {
-              *reinterpret_cast<Pair<D>*>(args.d.data + outer * args.d.outer + inner * args.d.inner + y * args.d.row + x) = pair;
+              store_pair<Rounds::kAligned>(args.d.data + outer * args.d.outer + inner * args.d.inner + y * args.d.row + x, pair, x + 1 < args.n);
             }
           }
         }
       }
     }
-    if constexpr (Rounds::kBoxed) boxes.end(to, row < args.m && col < args.n, col, row, inner, outer);
+    if constexpr (Rounds::kBoxed && Rounds::kAligned) {
+      boxes.end(to, row < args.m && col < args.n, col, row, inner, outer);
+    } else if constexpr (Rounds::kBoxed) {
+      boxes.template write<Rounds::kBatch>(args.d.data + outer * args.d.outer + inner * args.d.inner + row * args.d.row + col, args.d.row, args.m - row, args.n - col);
+    }
     if constexpr (kStaged) {
       constexpr int kLater = kBoxes - 1;  // the box of the round before is filled for this round
       if (round >= 1 && round + kLater < Rounds::kRounds && lane == 0) {

@@ -173,8 +173,9 @@ const auto& operand_at(const Operands<E, Rest...>& operands) {
 /// @brief `d = epilogue(a @ b)`; block: Tile::kThreads; grid: any multiple of the cluster, or `kSplit` blocks for each tile. At least one
 /// step along K.
 /// @tparam kAK, kBK whether K is the contiguous dim of the operand
+/// @tparam kAligned whether rows of d and of extra operands start on 16 bytes, and have a multiple of 8 columns
 /// @tparam kVectors bit i: extra operand i is one row that all rows share
-template <class Tile, bool kAK, bool kBK, uint32_t kVectors, class F, class T, class D, class... E>
+template <class Tile, bool kAK, bool kBK, bool kAligned, uint32_t kVectors, class F, class T, class D, class... E>
 __global__ void __launch_bounds__(Tile::kThreads, Tile::kResident) gemm_wgmma_kernel(const __grid_constant__ HopperArgs<T, D, E...> args) {
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)
   AIT_DYNAMIC_SHARED(16, shared);
@@ -244,7 +245,7 @@ __global__ void __launch_bounds__(Tile::kThreads, Tile::kResident) gemm_wgmma_ke
     const int team = warp / 4 / Tile::kGroups, group = warp / 4 % Tile::kGroups, lane = int(threadIdx.x) % 32;
     wait_for_previous();
     constexpr int kSpare = Tile::kRegisters - Tile::kAccumulators;
-    using Rounds = FragmentRounds<Tile::kMmaM, Tile::kShare, Tile::kBoxCols, kSpare, kVectors, D, E...>;
+    using Rounds = FragmentRounds<Tile::kMmaM, Tile::kShare, Tile::kBoxCols, kSpare, kAligned, kVectors, D, E...>;
     using WarpBoxes = Boxes<(Tile::kBoxCols > 0 ? Tile::kBoxCols : 64), Tile::kBoxes>;
     WarpBoxes boxes{staging + uint32_t(warp * Tile::kBoxes * WarpBoxes::kBytes), landed + uint32_t(warp * Tile::kBoxes * 8)};
     auto release = [&](uint32_t stage) {
@@ -318,16 +319,26 @@ __global__ void __launch_bounds__(Tile::kThreads, Tile::kResident) gemm_wgmma_ke
 #endif
 }
 
-/// @brief Launches `gemm_wgmma_kernel`: half or bfloat16 operands, each with one stride of 1. Where rows of any matrix start off 16-byte
-/// boundaries, columns of d or an extra operand are not contiguous, N is no multiple of 8, or K is 0, a slow kernel takes over.
+/// @brief Whether columns of all operands are contiguous, which is all that kernels for rows that start anywhere need.
+inline bool all_rows(const Operands<>&) { return true; }
+
+template <class E, class... Rest>
+bool all_rows(const Operands<E, Rest...>& operands) {
+  return operands.first.col == 1 && all_rows(operands.rest);
+}
+
+/// @brief Launches `gemm_wgmma_kernel`: half or bfloat16 operands, each with one stride of 1. Where rows of a or b start off 16-byte
+/// boundaries, columns of d or an extra operand are not contiguous, or K is 0, a slow kernel takes over; so it does, if `kAligned`, where rows
+/// of d or an extra operand start off 16-byte boundaries, or N is no multiple of 8.
 /// @param a_early, b_early whether the operand is never written, as weights are
-template <class Tile, bool kAK, bool kBK, uint32_t kVectors, class F, class T, class D, class... E>
+template <class Tile, bool kAK, bool kBK, bool kAligned, uint32_t kVectors, class F, class T, class D, class... E>
 int32_t gemm_wgmma(const Context& ctx, const GemmShape& shape, Matrices<const T> a, Matrices<const T> b, Matrices<D> d,
                    Operands<E...> operands, bool a_early = false, bool b_early = false) {
   if (shape.m == 0 || shape.n == 0 || shape.outer * shape.inner == 0) return 0;
   const bool aligned = (kAK ? rows_aligned(a, a.col, a.row) : rows_aligned(a, a.row, a.col)) &&
                        (kBK ? rows_aligned(b, b.row, b.col) : rows_aligned(b, b.col, b.row));
-  if (!aligned || !rows_aligned(d, d.col, d.row) || !all_aligned(operands) || shape.n % kSpan != 0 || shape.k == 0) {
+  const bool rows = kAligned ? rows_aligned(d, d.col, d.row) && all_aligned(operands) && shape.n % kSpan == 0 : d.col == 1 && all_rows(operands);
+  if (!aligned || !rows || shape.k == 0) {
     return gemm_simt<F>(ctx, shape, a, b, d, operands);
   }
   constexpr int kRows = Tile::kM * Tile::kCluster, kClusterBlocks = Tile::kCluster * Tile::kSplit;
@@ -353,10 +364,10 @@ int32_t gemm_wgmma(const Context& ctx, const GemmShape& shape, Matrices<const T>
                  shape.outer, a.outer, kAK ? Tile::kM : Tile::kK) &&
       tensor_map(&args.b_map, b.data, kBK ? shape.k : shape.n, kBK ? shape.n : shape.k, kBK ? b.col : b.row, shape.inner, b.inner,
                  shape.outer, b.outer, (kBK ? Tile::kN : Tile::kK) / Tile::kCluster);
-  if constexpr (Tile::kBoxCols > 0 && sizeof(D) == 2) {
+  if constexpr (Tile::kBoxCols > 0 && sizeof(D) == 2 && kAligned) {
     mapped = mapped && tensor_map(&args.d_map, d.data, shape.n, shape.m, d.row, shape.inner, d.inner, shape.outer, d.outer, 16, Tile::kBoxCols);
   }
-  using Rounds = FragmentRounds<Tile::kMmaM, Tile::kShare, Tile::kBoxCols, 0, kVectors, D, E...>;
+  using Rounds = FragmentRounds<Tile::kMmaM, Tile::kShare, Tile::kBoxCols, 0, kAligned, kVectors, D, E...>;
   if constexpr (Rounds::kStaged >= 0) {
     const auto& e = operand_at<Rounds::kStaged>(operands);
     args.e_inner = e.inner != 0, args.e_outer = e.outer != 0;
@@ -370,7 +381,7 @@ int32_t gemm_wgmma(const Context& ctx, const GemmShape& shape, Matrices<const T>
   config.shared_bytes = Tile::kSharedBytes;
   config.cluster = kClusterBlocks;
   config.dependent = true;
-  return launch(ctx, config, gemm_wgmma_kernel<Tile, kAK, kBK, kVectors, F, T, D, E...>, args);
+  return launch(ctx, config, gemm_wgmma_kernel<Tile, kAK, kBK, kAligned, kVectors, F, T, D, E...>, args);
 }
 
 }  // namespace ait::gpu

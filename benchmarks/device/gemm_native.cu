@@ -1,4 +1,4 @@
-// The kernels that gemm_attention.py checks and times, behind a C interface. Compiled in parts (-DPART=n), see PARTS there.
+// The kernels that gemm_native.py checks and times, behind a C interface. Compiled in parts (-DPART=n), see PARTS there.
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "ait/gemm_service.h"
-#include "ait/kernels/gpu/attention.cuh"
 #include "ait/kernels/gpu/gemm.cuh"
 #include "ait/math.h"
 
@@ -27,16 +26,6 @@ struct GemmCall {
   const void *a, *b, *bias, *residual;
   void* d;
   void* stream;
-};
-
-struct AttentionCall {
-  int32_t variant, masked, causal, dtype;
-  int64_t batch, heads, rows, cols, depth;
-  int64_t strides[4][3];  // of q, k, v, o: batch, head, row
-  int64_t mask[4];
-  const void *q, *k, *v, *m;
-  void *o, *stream;
-  float scale;
 };
 
 inline int32_t print_failure(void*, const char* message) {
@@ -100,31 +89,16 @@ const std::vector<std::string>& gemm_library_candidates() {
   return none;
 }
 }  // namespace ait::runtime
-extern "C" int32_t gemm_library(const ait_gemm_v1* args, void* stream) {
+/// On an algorithm of the library's own list; a status other than 0 past its end.
+extern "C" int32_t gemm_library(const ait_gemm_v1* args, int32_t index, void* stream) {
   std::string error;
-  const int32_t status = ait::runtime::library_gemm(args, stream, &error);
+  std::vector<ait_gemm_algorithm_v1> list;
+  int32_t status = ait::runtime::library_gemm_algorithms(args, &list, &error);
+  if (status == 0 && size_t(index) >= list.size()) return 2;
+  ait_gemm_v1 named = *args;
+  named.algorithm = list.data() + index;
+  if (status == 0) status = ait::runtime::library_gemm(&named, stream, &error);
   if (status != 0) fprintf(stderr, "%s\n", error.c_str());
   return status;
 }
-#else
-template <class Tile, class T, bool kSimt = false>
-int32_t attention_with(const AttentionCall& c) {
-  const AttentionShape shape{c.batch, c.heads, c.rows, c.cols, c.depth, c.depth, c.scale};
-  auto heads = [&](auto* data, int i) { return Heads<std::remove_pointer_t<decltype(data)>>{data, c.strides[i][0], c.strides[i][1], c.strides[i][2]}; };
-  const auto q = heads(static_cast<const T*>(c.q), 0), k = heads(static_cast<const T*>(c.k), 1), v = heads(static_cast<const T*>(c.v), 2);
-  const auto o = heads(static_cast<T*>(c.o), 3);
-  const Mask<T> mask{static_cast<const T*>(c.m), c.mask[0], c.mask[1], c.mask[2], c.mask[3]};
-  auto go = [&](auto masked, auto causal) {
-    if constexpr (kSimt) {
-      return attention_simt<Tile, decltype(masked)::value, decltype(causal)::value, false>(context(c.stream), shape, q, k, v, o, mask);
-    } else {
-      return attention_mma<Tile, decltype(masked)::value, decltype(causal)::value, false, true>(context(c.stream), shape, q, k, v, o, mask);
-    }
-  };
-  using No = std::false_type;
-  using Yes = std::true_type;
-  if (c.masked) return c.causal ? go(Yes{}, Yes{}) : go(Yes{}, No{});
-  return c.causal ? go(No{}, Yes{}) : go(No{}, No{});
-}
-extern "C" int32_t NAME(const AttentionCall* c) { return attention_with<TILE>(*c); }
 #endif

@@ -1,0 +1,165 @@
+"""Products of few rows with a large matrix, as in decoding, at the speed at which the matrix can be read."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import cast
+
+from xdsl.ir import Operation
+
+from ait_mlir.dialects.ait.gemm import ContractionOp
+from ait_mlir.dialects.ait.types import TensorType, scope_of
+from ait_mlir.dims import Scope
+from ait_mlir.lowering.kernels.base import Arg, Emission, Strides, Target
+from ait_mlir.lowering.kernels.contraction import Problem, epilogue_functor, is_narrow
+from ait_mlir.lowering.kernels.gemm import ContractionKernel
+
+__all__ = ["KERNELS", "StreamGemm", "StreamTile"]
+
+MOST_ROWS = 16
+"""Rows of a above which it is not offered: each 16 of them read b again."""
+SHARED_LIMIT = 227 * 1024
+START_SECONDS = 2.5e-6
+RATE = 0.9
+"""What it reaches of the bandwidth that good kernels have."""
+KEYS = ("columns", "eights", "warps", "chunks", "blocks", "split")
+
+
+@dataclass(frozen=True)
+class StreamTile:
+    """Template arguments of `ait::gpu::StreamTile`, and the blocks of a cluster that share k."""
+
+    columns: int
+    eights: int
+    warps: int
+    chunks: int
+    blocks: int
+    split: int
+
+    @property
+    def cpp(self) -> str:
+        return f"ait::gpu::StreamTile<{', '.join(map(str, self.values()[:-1]))}>"
+
+    def values(self) -> tuple[int, ...]:
+        return (self.columns, self.eights, self.warps, self.chunks, self.blocks, self.split)
+
+    def config(self) -> dict[str, int]:
+        """As it stands in the IR."""
+        return dict(zip(KEYS, self.values(), strict=True))
+
+    @staticmethod
+    def of(config: Mapping[str, int]) -> StreamTile:
+        """The tile of a config; missing entries are those of the first tile. `ValueError` if there is no such tile."""
+        first = TILES[0].config()
+        tile = StreamTile(*(int(config.get(key, first[key])) for key in KEYS))
+        tile.check()
+        return tile
+
+    @property
+    def shared_bytes(self) -> int:
+        return self.warps * 8 * self.eights * (self.columns + 4) * 4
+
+    @property
+    def registers(self) -> int:
+        """Registers of a thread that hold what it reads and sums."""
+        return self.chunks * (self.columns // 2 + 4 * self.eights) + self.columns // 4 * self.eights
+
+    def check(self) -> None:
+        """Raise `ValueError` where the template's static assertions would fail or registers run out."""
+        threads = 32 * self.warps
+        problems = {
+            "columns is 16, 32 or 64": self.columns in (16, 32, 64),
+            "eights is 1 or 2": self.eights in (1, 2),
+            "warps is 4, 8 or 16": self.warps in (4, 8, 16),
+            "chunks is 1, 2, 4 or 8": self.chunks in (1, 2, 4, 8),
+            "blocks is 1 to 4": 1 <= self.blocks <= 4,
+            "split is 1, 2, 4 or 8": self.split in (1, 2, 4, 8),
+            "what a thread holds fits in registers": (self.registers + 30) * threads * max(1, self.blocks) <= 65536,
+            "at most 227 KiB of shared memory": max(1, self.blocks) * self.shared_bytes <= SHARED_LIMIT,
+        }
+        if wrong := [what for what, holds in problems.items() if not holds]:
+            raise ValueError(f"no streaming gemm has the tile {self.config()}: {'; '.join(wrong)}")
+
+
+TILES = (
+    StreamTile(16, 1, 8, 4, 2, 1),
+    StreamTile(16, 1, 8, 4, 3, 1),
+    StreamTile(32, 1, 8, 2, 2, 2),
+    StreamTile(64, 1, 8, 1, 2, 4),
+    StreamTile(32, 1, 8, 2, 2, 1),
+    StreamTile(16, 1, 4, 8, 3, 1),
+    StreamTile(64, 2, 8, 1, 2, 4),
+    StreamTile(64, 2, 8, 1, 2, 1),
+    StreamTile(32, 2, 8, 2, 2, 2),
+    StreamTile(32, 2, 8, 2, 2, 1),
+    StreamTile(64, 2, 16, 1, 1, 2),
+    StreamTile(64, 2, 8, 1, 2, 2),
+)
+
+
+class StreamGemm(ContractionKernel):
+    """Warps that read b into registers, clusters that share k: rcr products of f16 and bf16 for sm_90 and later."""
+
+    provider = "stream"
+    max_batch_loops = 0
+
+    def takes(self, op: ContractionOp, target: Target) -> bool:
+        kind = cast(TensorType, op.a.type).element_type
+        clusters = target.arch.startswith(("sm_9", "sm_10", "sm_12"))
+        return target.kind == "cuda" and clusters and is_narrow(kind) and len(op.operands) <= 16
+
+    def matches(self, op: Operation, target: Target) -> bool:
+        if not super().matches(op, target):
+            return False
+        op = cast(ContractionOp, op)
+        problem, scope = Problem.contiguous(op), scope_of(op)
+        few = scope.bounds(problem.m)[0] <= MOST_ROWS
+        return few and scope.divisible(problem.k, 8) and _along_k(problem, scope)
+
+    def accepts(self, op: Operation, position: int, strides: Strides, scope: Scope) -> bool:
+        if not super().accepts(op, position, strides, scope):
+            return False
+        return _along_k(Problem.contiguous(cast(ContractionOp, op), position, strides), scope)
+
+    def configs(self, op: Operation, target: Target) -> list[dict[str, int]]:
+        m = Problem.contiguous(cast(ContractionOp, op)).sizes(scope_of(op))[0]
+        return [tile.config() for tile in TILES if (tile.eights == 1) == (m <= 8)]
+
+    def seconds(self, op: ContractionOp, m: int, n: int, k: int, batches: int, target: Target) -> float:
+        again = -(-m // MOST_ROWS)
+        return START_SECONDS + 2.0 * (again * n * k + m * (n + k)) / (RATE * target.bandwidth)
+
+    def emit(
+        self,
+        op: Operation,
+        ins: Sequence[Arg],
+        outs: Sequence[Arg],
+        cpp_dims: Mapping[str, str],
+        config: Mapping[str, int],
+        target: Target,
+    ) -> Emission:
+        op = cast(ContractionOp, op)
+        problem = Problem.of(op, ins, outs[0])
+        definition, functor = epilogue_functor(op, "epilogue_@ID@", "gpu")
+        tile = StreamTile.of(config)
+        early = "true" if problem.b.arg.constant else "false"
+        return Emission(
+            ("ait/math.h", "ait/kernels/gpu/gemm_stream.cuh"),
+            definition,
+            f"return ait::gpu::gemm_stream<{tile.cpp}, {functor}>(\n"
+            f"      ctx, {problem.shape_cpp('gpu', cpp_dims)},\n"
+            f"      {problem.a.cpp('gpu', cpp_dims)}, {problem.b.cpp('gpu', cpp_dims)},\n"
+            f"      {problem.d.cpp('gpu', cpp_dims, const=False)}, {problem.extras_cpp('gpu', cpp_dims)}, "
+            f"{tile.split}, {early});\n",
+        )
+
+
+def _along_k(problem: Problem, scope: Scope) -> bool:
+    """Whether k is contiguous in a and b, and their rows start on 16-byte boundaries if the first does."""
+    a, b = problem.a, problem.b
+    even = problem.m.as_int() == 1 or scope.divisible(a.row, 8)
+    return a.col.as_int() == b.row.as_int() == 1 and even and scope.divisible(b.col, 8)
+
+
+KERNELS = (StreamGemm(),)

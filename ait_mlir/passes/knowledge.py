@@ -1,0 +1,94 @@
+"""What is known of the ways to run a task, for this code in this setting: from the cache and from the package."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from ait_mlir.lowering.choices import Way
+from ait_mlir.passes.ranges import Times
+from ait_mlir.passes.tasks import Point, Task
+from ait_mlir.passes.timings import Record, Setting, Shipped, TimingCache, TimingKey
+
+Known = dict[Point, dict[Way, Times | None]]
+"""Times by point and way; None for a way that cannot run."""
+Algorithm = tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Knowledge:
+    """Times and algorithms of libraries; `source` is the digest of the code of a way, None where it has none."""
+
+    setting: Setting
+    cache: TimingCache | None
+    shipped: Shipped | None
+    source: Callable[[Task, Way], str | None]
+
+    def key(self, task: Task, point: Point, way: Way) -> TimingKey | None:
+        source = self.source(task, way)
+        if source is None:
+            return None
+        return TimingKey(task.text, ",".join(map(str, point)), way.text, source, self.setting)
+
+    def at(self, task: Task, point: Point, ways: Sequence[Way]) -> dict[Way, Times | None]:
+        """The times of these ways at a point, as far as they are known."""
+        keys = {key: way for way in ways if (key := self.key(task, point, way)) is not None}
+        times: dict[Way, Times | None] = {}
+        if (record := self._record(task, point)) is not None:
+            for key, way in keys.items():
+                if way in record.times and record.times[way][1] == key.source[:16]:
+                    times[way] = record.times[way][0]
+        if self.cache is not None:
+            times |= {keys[key]: t for key, t in self.cache.times(keys).items()}
+        return times
+
+    def elsewhere(self, task: Task, ways: Sequence[Way], known: Known) -> Known:
+        """Other points in range at which the package knows all ways: without a card they would count, too."""
+        found: Known = {}
+        for record in self._records(task):
+            if record.point in known or any(way not in record.times for way in ways):
+                continue
+            if all(d.lo <= n <= d.hi for d, n in zip(task.scope.dims, record.point, strict=True)):
+                times = self.at(task, record.point, ways)
+                if len(times) == len(ways):
+                    found[record.point] = times
+        return found
+
+    def keep(self, task: Task, point: Point, times: Mapping[Way, Times | None]) -> None:
+        if self.cache is not None:
+            keyed = ((self.key(task, point, way), t) for way, t in times.items())
+            self.cache.keep_times({key: t for key, t in keyed if key is not None})
+
+    def algorithms(self, task: Task, point: Point, way: Way) -> list[Algorithm] | None:
+        """What the library of a way has at a point, its best estimate first; None where it must be asked."""
+        key = self.key(task, point, way)
+        if key is None:
+            return []
+        text = None if self.cache is None else self.cache.choice(_list_key(key))
+        if text is not None:
+            return [tuple(parts) for parts in json.loads(text)]
+        record = self._record(task, point)
+        if record is None or way not in record.times or record.times[way][1] != key.source[:16]:
+            return None
+        return [w.algorithm for w in record.times if w.algorithm and w.naming(()) == way]
+
+    def keep_algorithms(self, task: Task, point: Point, way: Way, found: Sequence[Algorithm]) -> None:
+        key = self.key(task, point, way)
+        if self.cache is not None and key is not None:
+            self.cache.keep_choice(_list_key(key), json.dumps(found))
+
+    def _records(self, task: Task) -> Sequence[Record]:
+        if self.shipped is None or self.shipped.setting != self.setting:
+            return ()
+        return self.shipped.by_op.get(task.text, ())
+
+    def _record(self, task: Task, point: Point) -> Record | None:
+        return next((r for r in self._records(task) if r.point == point), None)
+
+
+def _list_key(key: TimingKey) -> str:
+    return f"algorithms {key.digest()}"
+
+
+__all__ = ["Algorithm", "Knowledge", "Known"]
