@@ -73,24 +73,15 @@ struct TiledCopy {
   CopyDim outer[kMaxCopyRank];
 };
 
-/// Tiles are visited in bands of so many along the rows, so that blocks that run together share pages of memory on both sides.
-#ifndef AIT_BAND
-#define AIT_BAND 8
-#endif
-inline constexpr int kBand = AIT_BAND;
-
 /// Where the rows and columns of a tile begin on both sides, in elements.
 struct TilePlace {
   int64_t row, column, from, to;
 
   __device__ __forceinline__ TilePlace(const TiledCopy& plan, int64_t index, int tile_rows, int tile_columns) {
-    const int64_t of_batch = plan.row_tiles * plan.column_tiles, batch = index / of_batch;
-    int64_t linear = index - batch * of_batch;
-    const int64_t band = linear / (kBand * plan.column_tiles);
-    linear -= band * kBand * plan.column_tiles;
-    const int64_t left = plan.row_tiles - band * kBand, height = left < kBand ? left : kBand;
-    column = linear / height * tile_columns;
-    row = (band * kBand + linear % height) * tile_rows;
+    int64_t linear = index / plan.column_tiles;
+    column = (index - linear * plan.column_tiles) * tile_columns;
+    const int64_t batch = linear / plan.row_tiles;
+    row = (linear - batch * plan.row_tiles) * tile_rows;
     from = row * plan.rows.in + column * plan.columns.in;
     to = row * plan.rows.out + column * plan.columns.out;
     linear = batch;
@@ -156,11 +147,10 @@ __device__ __forceinline__ void turn(const Word (&columns)[kN][kN], int i, Word 
 }
 
 /// Rows that are contiguous in the input, columns that are in the output, in squares that the registers of a thread turn: accesses of 16 bytes on
-/// both sides (8 of bytes). The output is aligned for them; where the input is not, the words around what is read are shifted.
-template <class Word, bool kAligned>
+/// both sides (8 of bytes), which are aligned.
+template <class Word>
 __global__ void __launch_bounds__(4 * kWarpSize) copy_squares_kernel(TiledCopy plan, const Word* in, Word* out) {
   constexpr int kN = kSquare<Word>;
-  using Read = Words<Word, sizeof(Word) == 1 ? 16 : kN, true>;
   wait_for_previous();
   allow_next();
   const int lane = threadIdx.x % kWarpSize, warp = threadIdx.x / kWarpSize;
@@ -173,17 +163,8 @@ __global__ void __launch_bounds__(4 * kWarpSize) copy_squares_kernel(TiledCopy p
     Word* to = out + place.to + row * plan.rows.out + column;
     Word square[kN][kN];
     if (rows >= kN && columns >= kN) {
-      if constexpr (kAligned) {
 #pragma unroll
-        for (int j = 0; j < kN; ++j) load<kN>(from + j * plan.columns.in, square[j]);
-      } else {
-        const bool exist = place.row + row >= kN && rows >= 2 * kN;
-        Read reads[kN];
-#pragma unroll
-        for (int j = 0; j < kN; ++j) reads[j].read(from + j * plan.columns.in, exist);
-#pragma unroll
-        for (int j = 0; j < kN; ++j) reads[j].elements(from + j * plan.columns.in, exist, ~0u, square[j]);
-      }
+      for (int j = 0; j < kN; ++j) load<kN>(from + j * plan.columns.in, square[j]);
 #pragma unroll
       for (int i = 0; i < kN; ++i) {
         Word turned[kN];
@@ -229,16 +210,12 @@ int32_t launch_tiled(const Context& ctx, const CopyPlan& plan, int unit, const v
   Word* to = static_cast<Word*>(out);
   constexpr int64_t kSize = sizeof(Word), kBytes = kSize * kN;
   if constexpr (sizeof(Word) < 16) {
-    const bool aligned = runs_aligned(tiled, in, kBytes, kSize, &CopyDim::in, tiled.columns);
-    const bool many = tiled.rows.size >= kN && tiled.columns.size >= kN;
-    if (many && (aligned || sizeof(Word) > 1) && runs_aligned(tiled, out, kBytes, kSize, &CopyDim::out, tiled.rows)) {
+    if (tiled.rows.size >= kN && tiled.columns.size >= kN && runs_aligned(tiled, in, kBytes, kSize, &CopyDim::in, tiled.columns) &&
+        runs_aligned(tiled, out, kBytes, kSize, &CopyDim::out, tiled.rows)) {
       cut(kRowSquares * kN, kColumnSquares * kN);
       config.block = dim3(4 * kWarpSize);
       config.grid = dim3(ceil_div(tiled.tiles, 1, 1 << 20));
-      if constexpr (sizeof(Word) > 1) {
-        if (!aligned) return launch(ctx, config, copy_squares_kernel<Word, false>, tiled, from, to);
-      }
-      return launch(ctx, config, copy_squares_kernel<Word, true>, tiled, from, to);
+      return launch(ctx, config, copy_squares_kernel<Word>, tiled, from, to);
     }
   }
   cut(kTile, kTile);

@@ -2,8 +2,8 @@
 /// @brief Elementwise kernels: one functor over strided, broadcast operands, several results.
 ///
 /// Where every access of 16 bytes is aligned, a thread computes groups of neighbours along the innermost dim. Else the space is cut, as if it
-/// had one dim, where the first result is aligned: operands that lie in memory as the space does, or whose elements along the
-/// innermost dim are neighbours, are read in 16 bytes all the same, shifted where they begin elsewhere, and only the others element by element.
+/// had one dim, where the first result is aligned: operands that lie in memory as the space does are read and written in 16 bytes all the
+/// same, shifted where they begin elsewhere, and only the others element by element.
 #ifndef AIT_KERNELS_GPU_MAP_CUH_
 #define AIT_KERNELS_GPU_MAP_CUH_
 
@@ -110,11 +110,8 @@ struct Stretch {
   }
 
   __device__ __forceinline__ bool has(int j) const { return first + j >= 0 && first + j < total; }
-  /// Whether the words around them exist, too: in memory that lies as the space does, and in the row of an operand of neighbours.
-  __device__ __forceinline__ bool deep(bool linear) const {
-    if (linear) return first >= 16 && first + kCount + 16 <= total;
-    return within && coordinate[kRank - 1] >= 16 && coordinate[kRank - 1] + kCount + 16 <= space.last();
-  }
+  /// Whether the words around them exist, too.
+  __device__ __forceinline__ bool deep() const { return first >= 16 && first + kCount + 16 <= total; }
   __device__ __forceinline__ uint32_t live() const {
     constexpr uint32_t kAll = (1u << kCount) - 1;
     const Offset left = total - first;
@@ -153,16 +150,11 @@ struct StretchRead {
   static constexpr bool kByWords = Op::kInner == Inner::unit && sizeof(T) * kCount % 16 == 0;
   std::conditional_t<kByWords, Words<T, kByWords ? kCount : 16, true>, Raw<Op, kCount, false>> data;
 
-  /// Where the stretch is in the operand, if it is there whole; `linear`: the operand lies in memory as the space does.
-  template <class S>
-  static __device__ __forceinline__ const T* place(const S& stretch, const Op& operand, bool linear) {
-    return linear ? operand.data + stretch.first : at<1>(operand, stretch.coordinate);
-  }
+  /// `linear`: the operand lies in memory as the space does.
   template <class S>
   __device__ __forceinline__ void begin(const S& stretch, const Op& operand, bool linear) {
     if constexpr (kByWords) {
-      const bool deep = stretch.deep(linear);
-      data.read(deep ? place(stretch, operand, linear) : operand.data, deep);
+      if (linear) data.read(operand.data + stretch.first, stretch.deep());
     }
   }
   template <class S>
@@ -173,8 +165,8 @@ struct StretchRead {
   __device__ __forceinline__ Raw<Op, kCount, false> elements(const S& stretch, const Op& operand, bool linear) const {
     if constexpr (kByWords) {
       Raw<Op, kCount, false> result;
-      if (stretch.deep(linear)) {
-        data.elements_behind(static_cast<uint32_t>(reinterpret_cast<uintptr_t>(place(stretch, operand, linear)) % 16), result.v);
+      if (linear) {
+        data.elements(operand.data + stretch.first, stretch.deep(), stretch.live(), result.v);
       } else {
         one_by_one(stretch, operand, result.v);
       }

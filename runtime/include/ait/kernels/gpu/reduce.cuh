@@ -227,19 +227,26 @@ __global__ void __launch_bounds__(1024) reduce_shared_columns_kernel(RowSpace<kK
           if (i < space.length) load<kVec>(row.data + detail::row_offset<kReduced>(row, i, space.row), raws[u]);
         }
 #pragma unroll
-        for (int u = 0; u < kAhead; ++u) {
-          if (base + u * kAllWarps >= space.length) continue;
+        for (int j = 0; j < kVec; ++j) {
+          A some[kAhead];  // in pairs, so that sums are exact to fewer roundings
 #pragma unroll
-          for (int j = 0; j < kVec; ++j) total[j] = R::join(total[j], static_cast<A>(convert<C>(raws[u][j])));
+          for (int u = 0; u < kAhead; ++u) {
+            some[u] = base + u * kAllWarps < space.length ? static_cast<A>(convert<C>(raws[u][j])) : R::template start<T, A>();
+          }
+          total[j] = R::join(total[j], R::join(R::join(some[0], some[1]), R::join(some[2], some[3])));
         }
       }
     }
     store<kVec>(parts + warp * kColumns + lane * kVec, total);
     __syncthreads();
     for (int column = threadIdx.x; column < kColumns; column += kWarps * kWarpSize) {
-      A joined = parts[column];
-      for (int w = 1; w < kWarps; ++w) joined = R::join(joined, parts[w * kColumns + column]);
-      parts[column] = joined;
+      A joined[4];
+#pragma unroll
+      for (int w = 0; w < kWarps; ++w) {
+        const A part = parts[w * kColumns + column];
+        joined[w % 4] = w < 4 ? part : R::join(joined[w % 4], part);
+      }
+      parts[column] = R::join(R::join(joined[0], joined[1]), R::join(joined[2], joined[3]));
     }
     cluster_barrier();
     const int64_t pair = first + 2 * threadIdx.x;

@@ -36,10 +36,7 @@ struct RowNorm {
   /// before the last sums.
   template <class R>
   struct Early {
-#ifndef AIT_ROW_PREFETCH
-#define AIT_ROW_PREFETCH 0
-#endif
-    static constexpr bool kHeld = R::kItems > 0 && (R::kEarly || (R::kItems <= 2 && (R::kWhole || AIT_ROW_PREFETCH)));
+    static constexpr bool kHeld = R::kItems > 0 && R::kWhole && (R::kEarly || R::kItems <= 2);
     typename R::template Factors<S, R::kVec> scale[kHeld ? R::kItems : 1];
     typename R::template Factors<S, R::kVec> bias[kHeld ? R::kItems : 1];
   };
@@ -273,7 +270,7 @@ int32_t launch_group(const Context& ctx, const RowSpace<kOuter, kRowRank>& space
   int pitch = 0;
   if constexpr (kItems == kInShared) {
     using R = Row<F, kGroup, kItems, kVec, kCut, Few::unknown, kRowRank, Ins, Outs>;
-    pitch = static_cast<int>(chunks_of<kVec, kCut, FirstOf<Outs>>(space.length));
+    pitch = static_cast<int>(chunks_of<kVec, kCut, Ins, FirstOf<Outs>>(space.length));
     config.shared_bytes = static_cast<uint32_t>(pitch * sizeof(typename R::Held));
   }
   const auto with = [&](auto few) {
@@ -292,7 +289,7 @@ int32_t launch_long(const Context& ctx, const RowSpace<kOuter, kRowRank>& space,
   using R = Row<F, kWarpSize, kInShared, kVec, kCut, Few::unknown, kRowRank, Ins, Outs>;
   if constexpr (sizeof(typename R::Held) % 16 == 0) {
     constexpr int64_t kReserved = 2048;  // what the reductions need, and what the system takes of each block
-    const int64_t bytes = chunks_of<kVec, kCut, FirstOf<Outs>>(space.length) * static_cast<int64_t>(sizeof(typename R::Held)) + kReserved;
+    const int64_t bytes = chunks_of<kVec, kCut, Ins, FirstOf<Outs>>(space.length) * static_cast<int64_t>(sizeof(typename R::Held)) + kReserved;
     const int64_t limit = shared_limit();
     if (2 * bytes <= limit) return launch_group<F, 512, kInShared, kVec, kCut>(ctx, space, ins, outs, policy);
     if (bytes <= limit) return launch_group<F, 1024, kInShared, kVec, kCut>(ctx, space, ins, outs, policy);
@@ -306,13 +303,10 @@ constexpr int whole_warps(int64_t threads) { return static_cast<int>((threads + 
 /// Chooses the group by the length of the row in chunks of `kVec`; only groups that some length from `kLow` to `kHigh` needs are compiled.
 template <class F, int kVec, Cut kCut, int64_t kLow, int64_t kHigh, int kOuter, int kRowRank, class Policy, class Ins, class Outs>
 int32_t launch_length(const Context& ctx, const RowSpace<kOuter, kRowRank>& space, const Ins& ins, const Outs& outs, const Policy& policy) {
-  const int64_t chunks = chunks_of<kVec, kCut, FirstOf<Outs>>(space.length);
-  constexpr int64_t kFewest = chunks_of<kVec, kCut, FirstOf<Outs>>(kLow), kMost = chunks_of<kVec, kCut, FirstOf<Outs>>(kHigh);
+  const int64_t chunks = chunks_of<kVec, kCut, Ins, FirstOf<Outs>>(space.length);
+  constexpr int64_t kFewest = chunks_of<kVec, kCut, Ins, FirstOf<Outs>>(kLow), kMost = chunks_of<kVec, kCut, Ins, FirstOf<Outs>>(kHigh);
   if constexpr (kFewest == kMost && kMost > 4 * kWarpSize && kMost <= 2048) {  // one length: as many threads as it needs
-#ifndef AIT_ROW_TWO
-#define AIT_ROW_TWO 512
-#endif
-    constexpr int kItems = kMost <= AIT_ROW_TWO ? 2 : kMost <= 768 ? 3 : 4;
+    constexpr int kItems = kMost <= 512 ? 2 : kMost <= 768 ? 3 : 4;
     constexpr int kGroup = whole_warps((kMost + kItems - 1) / kItems);
     constexpr bool kFull = kCut == Cut::whole && kLow == kHigh && kMost == kGroup * kItems;
     return launch_group<F, kGroup, kItems, kVec, kCut, kFull>(ctx, space, ins, outs, policy);

@@ -168,22 +168,21 @@ enum class Cut { whole, same, mixed };
 /// What is known of a launch at compile time: nothing, that every lane has all of its chunks, or that, and that rows are few.
 enum class Few { unknown, chunks, rows };
 
-/// Rows are cut so that a warp's accesses begin at sectors of memory, of this many bytes.
-#ifndef AIT_ROW_LINE
-#define AIT_ROW_LINE 32
-#endif
-inline constexpr int kSector = AIT_ROW_LINE;
+/// Rows are cut so that the first access of a group begins at a boundary of so many bytes of the first result: a line where a row has one operand,
+/// a sector of memory where it has more, so that rows just above a power of two need no further chunk.
+template <class Ins>
+inline constexpr size_t kBoundary = Ins::kSize == 1 ? 128 : 32;
 
-/// Chunks of so many bytes in a sector.
-template <size_t kChunkBytes>
-inline constexpr int kSectorChunks = kChunkBytes < kSector ? static_cast<int>(kSector / kChunkBytes) : 1;
+/// Chunks of so many bytes between two boundaries.
+template <class Ins, size_t kChunkBytes>
+inline constexpr int kBoundaryChunks = kChunkBytes < kBoundary<Ins> ? static_cast<int>(kBoundary<Ins> / kChunkBytes) : 1;
 
 /// Chunks that the threads of a row have to hold.
-template <int kVec, Cut kCut, class Out>
+template <int kVec, Cut kCut, class Ins, class Out>
 constexpr int64_t chunks_of(int64_t length) {
-  const int64_t least = kVec;  // that the elements at the ends are
   if (kCut == Cut::whole) return (length + kVec - 1) / kVec;
-  const int64_t chunks = (length < least ? 0 : (length - least) / kVec - 1) + kSectorChunks<sizeof(typename Out::Value) * kVec> - 1;
+  const int64_t inside = length < kVec ? 0 : (length - kVec) / kVec - 1;  // those at the ends are elements
+  const int64_t chunks = inside + kBoundaryChunks<Ins, sizeof(typename Out::Value) * kVec> - 1;
   return chunks < 1 ? 1 : chunks;
 }
 
@@ -238,10 +237,7 @@ struct Row<F, kGroup, kItemsOf, kVecOf, kCut, kFewOf, kRowRank, Pack<Ins...>, Pa
   static constexpr bool kWhole = kCut == Cut::whole;
   /// Chunks of one element that a lane may have.
   static constexpr int kEdges = kWhole ? 0 : (2 * (2 * kVec - 1) + kGroup - 1) / kGroup;
-#ifndef AIT_DEEP
-#define AIT_DEEP 4
-#endif
-  static constexpr int kDepth = kItems > 0 ? 8 : kGroup >= 1024 ? 2 : AIT_DEEP;
+  static constexpr int kDepth = kItems > 0 ? 8 : kGroup >= 1024 ? 2 : 4;
   /// Chunks that are read before the first of them is used.
   static constexpr int kAhead = kDepth / sizeof...(Ins) < 1 ? 1 : kDepth / sizeof...(Ins);
   /// Counts elements of a row and chunks; rows that are held are short.
@@ -306,7 +302,7 @@ struct Row<F, kGroup, kItemsOf, kVecOf, kCut, kFewOf, kRowRank, Pack<Ins...>, Pa
     if constexpr (kWhole) {
       end = count / kVec;
     } else {
-      constexpr int kStep = kSectorChunks<sizeof(typename Out::Value) * kVec>;
+      constexpr int kStep = kBoundaryChunks<Pack<Ins...>, sizeof(typename Out::Value) * kVec>;
       phase = static_cast<int>(reinterpret_cast<uintptr_t>(get<0>(outs).data) / sizeof(typename Out::Value) % (kVec * kStep));
       const Index least = kVec + (kVec - phase % kVec) % kVec;
       head = least < count ? least : count;
