@@ -14,6 +14,7 @@ from xdsl.universe import Universe
 PASSES: dict[str, tuple[str, str]] = {
     "simplify": ("ait_mlir.passes.simplify", "SimplifyPass"),
     "fuse-attention": ("ait_mlir.passes.fuse_attention", "FuseAttentionPass"),
+    "fuse-masked-attention": ("ait_mlir.passes.fuse_masked_attention", "FuseMaskedAttentionPass"),
     "merge-parallel-gemms": ("ait_mlir.passes.merge_parallel_gemms", "MergeParallelGemmsPass"),
     "fuse-epilogue": ("ait_mlir.passes.fuse_epilogue", "FuseEpiloguePass"),
     "fuse-norm": ("ait_mlir.passes.fuse_norm", "FuseNormPass"),

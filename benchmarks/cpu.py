@@ -2,9 +2,10 @@
 
     python benchmarks/cpu.py --shapes 128x3072x768,1024x768x3072
 
-"peak" is the rate of multiply-adds on registers, all threads at once, in the same rounds: clocks change with the load
-and with what other tenants of the processor do, so shares of it mean more than rates. Every shape (m x n x k) has
-weights of 256 MB in all, used one after another, so that they come from memory as they do in a model.
+"peak" is the rate of multiply-adds on vector registers, all threads at once, in the same rounds: clocks change with the
+load and with what other tenants of the processor do, so shares of it mean more than rates. "tiles" is the same for f32
+products as six of bf16 on the matrix unit (AMX), operands from the first-level cache; AIT_AMX=0 does without it. Every
+shape (m x n x k) has weights of 256 MB in all, used one after another, so that they come from memory as in a model.
 """
 
 from __future__ import annotations
@@ -25,16 +26,57 @@ from ait_mlir.ir.parser import parse_text
 from ait_mlir.lowering.build import build_library
 from ait_mlir.lowering.kernels import Target
 from ait_mlir.runtime import Model
+from ait_mlir.runtime.loading import runtime_library
 from ait_mlir.universe import context
 from benchmarks.measure import median_seconds, table
 
 SHAPES = "128x768x768,128x3072x768,128x768x3072,1024x768x768,1024x3072x768,1024x768x3072"
 WEIGHTS = 256 << 20
-STEPS, CHAINS = 10_000_000, 12
+STEPS, CHAINS, BLOCKS = 10_000_000, 12, 100_000
 PEAK = """\
 #include <omp.h>
 #include <stdint.h>
+#include "ait/kernels/cpu/amx.h"
 #include "ait/kernels/cpu/vector.h"
+#ifdef AIT_CPU_AMX
+namespace amx = ait::cpu::amx;
+struct Nothing {
+  void begin() {}
+  template <int>
+  void part() {}
+  void end() {}
+};
+#endif
+/// Blocks of 32 x 32 sums of 64 products on the matrix unit, on every thread; returns the number of operations on f32.
+extern "C" int64_t tiles(int64_t blocks) {
+  int64_t done = 0;
+#ifdef AIT_CPU_AMX
+#pragma omp parallel reduction(+ : done)
+  {
+    constexpr int64_t kSteps = 2, kTile = kSteps * amx::kStepBytes;
+    alignas(64) static thread_local char planes[4 * kTile];
+    alignas(64) float out[32 * 32];
+    uint32_t state = 1;
+    const auto numbers = [&state] {
+      amx::Floats x;
+      for (int i = 0; i < 16; ++i) x[i] = float(int32_t(state = state * 1664525u + 1013904223u)) * 0x1p-31f;
+      return x;
+    };
+    for (int64_t step = 0; step < 4 * kSteps; ++step) {
+      char* const to = planes + step * amx::kStepBytes;
+      for (int64_t r = 0; r < amx::kTileRows; ++r) amx::split(numbers(), numbers(), to + r * 64);
+    }
+    const amx::TileRegisters registers;
+    Nothing nothing;
+    const char* const p = planes;
+    for (int64_t i = 0; i < blocks; ++i) {
+      amx::multiply_tiles<2>(p, p + kTile, p + 2 * kTile, p + 3 * kTile, kSteps, out, 32 * 4, nothing);
+    }
+    done += 2 * blocks * 32 * 32 * kSteps * amx::kTileDepth;
+  }
+#endif
+  return done;
+}
 using V = ait::cpu::Vector<float>;
 /// Multiplies and adds in registers, on every thread; returns the number of floating-point operations.
 extern "C" int64_t peak(int64_t steps, float* out) {
@@ -69,7 +111,7 @@ def model_of(m: int, n: int, k: int, count: int, folder: Path) -> Model:
     return Model(compile_module(module, "cpu", output=folder / f"{m}_{n}_{k}.ait"))
 
 
-def row(shape: str, peak: Callable[[], int], folder: Path, budget: float) -> list[str]:
+def row(shape: str, peaks: dict[str, Callable[[], int]], folder: Path, budget: float) -> list[str]:
     """One row of the table."""
     m, n, k = (int(size) for size in shape.split("x"))
     count = max(1, WEIGHTS // (4 * n * k))
@@ -83,11 +125,13 @@ def row(shape: str, peak: Callable[[], int], folder: Path, budget: float) -> lis
         for weight, out in zip(weights, outputs.values(), strict=True):
             torch.mm(x, weight.t(), out=out)
 
-    runs = {"ours": lambda: model.run_with_tensors({"x": x}, outputs), "torch": torchs, "peak": peak}
+    runs = {"ours": lambda: model.run_with_tensors({"x": x}, outputs), "torch": torchs, **peaks}
     times = median_seconds(runs, "cpu", budget)
-    flops = 2.0 * m * n * k * count
-    ours, theirs, most = (f / times[r] / 1e9 for r, f in (("ours", flops), ("torch", flops), ("peak", peak())))
-    return [shape, f"{ours:.0f}", f"{theirs:.0f}", f"{most:.0f}", f"{ours / most:.0%}", f"{ours / theirs:.2f}"]
+    work = 2.0 * m * n * k * count
+    flops = {"ours": work, "torch": work, **{name: run() for name, run in peaks.items()}}
+    rates = {name: flops[name] / times[name] / 1e9 for name in runs}
+    shares = [f"{rates['ours'] / rates[p]:.0%}" for p in peaks]
+    return [shape, *(f"{rate:.0f}" for rate in rates.values()), *shares, f"{rates['ours'] / rates['torch']:.2f}"]
 
 
 def main() -> None:
@@ -97,15 +141,16 @@ def main() -> None:
     args = parser.parse_args()
     with tempfile.TemporaryDirectory() as name, torch.inference_mode():
         library = build_library({"peak.cc": PEAK.replace("CHAINS", str(CHAINS))}, Target("cpu", "native"), name)
-        function = ctypes.CDLL(str(library)).peak
-        function.argtypes, function.restype = (ctypes.c_int64, ctypes.c_void_p), ctypes.c_int64
+        functions = ctypes.CDLL(str(library))
+        functions.peak.argtypes, functions.peak.restype = (ctypes.c_int64, ctypes.c_void_p), ctypes.c_int64
+        functions.tiles.argtypes, functions.tiles.restype = (ctypes.c_int64,), ctypes.c_int64
         sink = torch.zeros(64 * 1024)
-
-        def peak() -> int:
-            return function(STEPS, sink.data_ptr())
-
-        rows = [row(shape, peak, Path(name), args.budget) for shape in args.shapes.split(",")]
-    print(table([["m x n x k", "ours GFLOP/s", "torch GFLOP/s", "peak GFLOP/s", "ours / peak", "ours / torch"], *rows]))
+        peaks: dict[str, Callable[[], int]] = {"peak": lambda: functions.peak(STEPS, sink.data_ptr())}
+        if runtime_library("cpu").may_use_amx():
+            peaks["tiles"] = lambda: functions.tiles(BLOCKS)
+        rows = [row(shape, peaks, Path(name), args.budget) for shape in args.shapes.split(",")]
+    heads = [f"{name} GFLOP/s" for name in ("ours", "torch", *peaks)]
+    print(table([["m x n x k", *heads, *(f"ours / {p}" for p in peaks), "ours / torch"], *rows]))
 
 
 if __name__ == "__main__":

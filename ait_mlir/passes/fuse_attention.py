@@ -11,12 +11,14 @@ from xdsl.passes import ModulePass
 from ait_mlir.dialects.ait.attention import AttentionOp
 from ait_mlir.dialects.ait.norm import SoftmaxOp
 from ait_mlir.rewrites.attention import ATTENTION, PIECES
+from ait_mlir.rewrites.attention_heads import HEADS
 from ait_mlir.rewrites.engine.apply import rewrite
 
 
 @dataclass(frozen=True)
 class FuseAttentionPass(ModulePass):
-    """Replace bmm, scale, mask, softmax, bmm by ait.attention; let that take the place of concats in front of it."""
+    """Replace bmm, scale, mask, softmax, bmm by ait.attention; let that take the place of concats in front of it, and
+    share heads of keys that were repeated."""
 
     name = "fuse-attention"
 
@@ -25,4 +27,5 @@ class FuseAttentionPass(ModulePass):
         if any(isinstance(inner, SoftmaxOp) for inner in op.walk()):
             rewrite(op, ATTENTION)
         if any(isinstance(inner, AttentionOp) for inner in op.walk()):
+            rewrite(op, HEADS)
             rewrite(op, PIECES)

@@ -1,4 +1,4 @@
-"""An elementwise operation that alone uses a contraction joins its epilogue."""
+"""Elementwise operations that alone use a contraction join its epilogue."""
 
 from __future__ import annotations
 
@@ -30,4 +30,12 @@ def join_epilogue(p: PatternBuilder, arity: int, position: int) -> None:
     p.replace(root, "append_to_epilogue", acc, root)
 
 
-EPILOGUE = patterns(join_epilogue)
+@pattern()
+def join_epilogue_together(p: PatternBuilder) -> None:
+    """What reads a contraction twice, by different ways, joins at once with all on the ways: x * sigmoid(c * x)"""
+    root = p.op(trait="Elementwise")
+    p.require("ends_group", root, MAX_OPERANDS)
+    p.apply(root, "append_group_to_epilogue", root, MAX_OPERANDS)
+
+
+EPILOGUE = patterns(join_epilogue, join_epilogue_together)

@@ -133,14 +133,19 @@ def gelu_of_erf(p: PatternBuilder, mnemonic: str, number: float) -> None:
     p.replace(root, p.new("ait.gelu", [x]))
 
 
-@pattern()
-def fast_gelu_of_tanh(p: PatternBuilder) -> None:
-    """(x * 0.5) * (tanh((x + x * x * x * 0.044715) * sqrt(2 / pi)) + 1) = fast_gelu(x)"""
+@pattern(over=("sum", "factor"))
+def fast_gelu_of_tanh(p: PatternBuilder, cube: str) -> None:
+    """(x * 0.5) * (tanh((x + x * x * x * 0.044715) * sqrt(2 / pi)) + 1) = fast_gelu(x), or with x as a factor"""
     x, half, cubic, scale, one = p.values(5)
-    cube = p.op("ait.mul", [p.result(p.op("ait.mul", [x, x])), x])
-    inner = p.op("ait.add", [x, p.result(p.op("ait.mul", [p.result(cube), cubic]))])
-    tanh = p.op("ait.tanh", [p.result(p.op("ait.mul", [p.result(inner), scale]))])
-    raised = p.op("ait.add", [p.result(tanh), one])
+    if cube == "sum":
+        third = p.op("ait.mul", [p.result(p.op("ait.mul", [x, x])), x])
+        inner = p.op("ait.add", [x, p.result(p.op("ait.mul", [p.result(third), cubic]))])
+        argument = p.op("ait.mul", [p.result(inner), scale])
+    else:  # (x * sqrt(2 / pi)) * (x * 0.044715 * x + 1)
+        second = p.op("ait.mul", [p.result(p.op("ait.mul", [x, cubic])), x])
+        inner = p.op("ait.add", [p.result(second), one])
+        argument = p.op("ait.mul", [p.result(p.op("ait.mul", [x, scale])), p.result(inner)])
+    raised = p.op("ait.add", [p.result(p.op("ait.tanh", [p.result(argument)])), one])
     root = p.op("ait.mul", [p.result(p.op("ait.mul", [x, half])), p.result(raised)])
     for value, found in ((half, 0.5), (cubic, 0.044715), (scale, math.sqrt(2 / math.pi)), (one, 1.0)):
         p.require("is_rounded_splat", value, FloatAttr(found, f64))

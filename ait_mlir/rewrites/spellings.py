@@ -60,6 +60,17 @@ def product_of_flat_rows(p: PatternBuilder, layout: str, bias: str) -> None:
     p.replace(root, whole if b is None else p.new("ait.add", [p.result(whole), b]))
 
 
+@pattern(over=("gemm", "bmm"))
+def product_of_column_and_row(p: PatternBuilder, mnemonic: str) -> None:
+    """x @ y = x * y, where x is a column and y a row: the angles of a rotation"""
+    x, y = p.values(2)
+    root = p.op(f"ait.{mnemonic}", [x, y], {"layout": "rrr"})
+    p.require("is_single", x, -1)
+    p.require("no_region", root)
+    p.require("no_attribute", root, "kernel")
+    p.replace(root, p.new("ait.mul", [x, y]))
+
+
 @pattern()
 def slice_of_norm(p: PatternBuilder) -> None:
     """slice(norm(x)) = norm(slice(x)), of whole rows"""
@@ -73,4 +84,6 @@ def slice_of_norm(p: PatternBuilder) -> None:
     p.replace(root, "norm_of_slice", norm, root)
 
 
-SPELLINGS = patterns(rms_norm_of_mean, scale_of_rms_norm, product_of_flat_rows, slice_of_norm)
+SPELLINGS = patterns(
+    rms_norm_of_mean, scale_of_rms_norm, product_of_flat_rows, product_of_column_and_row, slice_of_norm
+)

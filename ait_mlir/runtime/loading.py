@@ -1,8 +1,9 @@
 """The runtime libraries in this process: built once, loaded once, told where the gemm libraries are.
 
-Threads, on the CPU: a run uses AIT_NUM_THREADS threads, by default as many as OpenMP would (OMP_NUM_THREADS, else one
-for each CPU of this process). The OpenMP regions of the generated code and OpenBLAS get the same number; the number
-that the caller's own OpenMP regions use, PyTorch's among them, is restored after every run.
+Threads, on the CPU: runs use AIT_NUM_THREADS threads, by default as many as OpenMP would (OMP_NUM_THREADS, else one
+for each CPU of this process). A run takes those that are free, and always its caller's own, so that runs at the same
+time do not get in each other's way. The OpenMP regions of the generated code and OpenBLAS get the same number; the
+number that the caller's own OpenMP regions use, PyTorch's among them, is restored after every run.
 """
 
 from __future__ import annotations

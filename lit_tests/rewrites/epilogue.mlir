@@ -8,7 +8,8 @@ ait.graph @bias_gelu_residual(%x: !ait.tensor<b x 4 x f16>, %r: !ait.tensor<b x 
   %c = ait.param "c" : !ait.tensor<8 x f16>
   // CHECK: ait.gemm rcr %x, %w epilogue(%c, %r) {
   // CHECK-NEXT: ^bb0(%acc: f32, [[C:%.*]]: f32, [[R:%.*]]: f32):
-  // CHECK-NEXT: [[S:%.*]] = ait.add [[C]], %acc : f32
+  // the order is free: the product comes first
+  // CHECK-NEXT: [[S:%.*]] = ait.add %acc, [[C]] : f32
   // CHECK-NEXT: [[G:%.*]] = ait.gelu [[S]] : f32
   // CHECK-NEXT: [[HALF:%.*]] = ait.constant 0.5 : f32
   // CHECK-NEXT: [[M:%.*]] = ait.mul [[G]], [[HALF]] : f32
@@ -329,4 +330,106 @@ ait.graph @too_many_operands(%x: !ait.tensor<b x 8 x f32>, %c: !ait.tensor<b x 8
   ait.output "y1" %a1_14 : !ait.tensor<b x 8 x f32>
   ait.output "y2" %e0 : !ait.tensor<b x 8 x f32>
   ait.output "y3" %e1 : !ait.tensor<b x 8 x f32>
+}
+
+// An activation that reads the product twice joins as a whole, with what follows it: x * sigmoid(1.702 * x) + r.
+// CHECK-LABEL: ait.graph @quick_gelu
+ait.graph @quick_gelu(%x: !ait.tensor<b x 4 x f16>, %r: !ait.tensor<b x 8 x f16>) dims {b = 0 to 8} {
+  %w = ait.param "w" : !ait.tensor<8 x 4 x f16>
+  %c = ait.param "c" : !ait.tensor<8 x f16>
+  // CHECK: ait.gemm rcr %x, %w epilogue(%c, %r) {
+  // CHECK-NEXT: ^bb0(%acc: f32, [[C:%.*]]: f32, [[R:%.*]]: f32):
+  // CHECK-NEXT: [[B:%.*]] = ait.add %acc, [[C]] : f32
+  // CHECK-NEXT: [[K:%.*]] = ait.constant 1.70{{.*}} : f32
+  // CHECK-NEXT: [[M:%.*]] = ait.mul [[B]], [[K]] : f32
+  // CHECK-NEXT: [[S:%.*]] = ait.sigmoid [[M]] : f32
+  // CHECK-NEXT: [[G:%.*]] = ait.mul [[B]], [[S]] : f32
+  // CHECK-NEXT: [[Y:%.*]] = ait.add [[G]], [[R]] : f32
+  // CHECK-NEXT: ait.yield [[Y]] : f32
+  // CHECK-NEXT: } : !ait.tensor<b x 8 x f16>
+  // CHECK-NEXT: ait.output
+  %k = ait.constant 1.702 : !ait.tensor<f16>
+  %0 = ait.gemm rcr %x, %w : !ait.tensor<b x 8 x f16>
+  %1 = ait.add %0, %c : !ait.tensor<b x 8 x f16>
+  %2 = ait.mul %1, %k : !ait.tensor<b x 8 x f16>
+  %3 = ait.sigmoid %2 : !ait.tensor<b x 8 x f16>
+  %4 = ait.mul %1, %3 : !ait.tensor<b x 8 x f16>
+  %5 = ait.add %4, %r : !ait.tensor<b x 8 x f16>
+  ait.output "y" %5 : !ait.tensor<b x 8 x f16>
+}
+
+// What ends it need not read the product itself, may choose, and may widen: where(x > 0, x, exp(x) - 1).
+// CHECK-LABEL: ait.graph @elu
+ait.graph @elu(%x: !ait.tensor<b x 4 x f16>) dims {b = 1 to 8} {
+  %w = ait.param "w" : !ait.tensor<8 x 4 x f16>
+  // CHECK: ait.gemm rcr %x, %w epilogue() {
+  // CHECK: ait.where
+  // CHECK: } : !ait.tensor<b x 8 x f32>
+  // CHECK-NEXT: ait.output
+  %zero = ait.constant 0.0 : !ait.tensor<f32>
+  %0 = ait.gemm rcr %x, %w : !ait.tensor<b x 8 x f16>
+  %1 = ait.cast %0 : !ait.tensor<b x 8 x f32>
+  %2 = ait.expm1 %1 : !ait.tensor<b x 8 x f32>
+  %3 = ait.compare gt %1, %zero : !ait.tensor<b x 8 x i1>
+  %4 = ait.where %3, %1, %2 : !ait.tensor<b x 8 x f32>
+  ait.output "y" %4 : !ait.tensor<b x 8 x f32>
+}
+
+// It stays: part of it is an output, or read by a softmax; it grows; the product is selected; the end is no float.
+// CHECK-LABEL: ait.graph @no_group
+ait.graph @no_group(%x: !ait.tensor<b x 4 x f32>, %h: !ait.tensor<2 x b x 8 x f32>) dims {b = 1 to 8} {
+  %w = ait.param "w" : !ait.tensor<8 x 4 x f32>
+  // CHECK-NOT: epilogue
+  // CHECK: ait.output
+  %0 = ait.gemm rcr %x, %w : !ait.tensor<b x 8 x f32>
+  %1 = ait.sigmoid %0 : !ait.tensor<b x 8 x f32>
+  %2 = ait.mul %0, %1 : !ait.tensor<b x 8 x f32>
+  %3 = ait.gemm rcr %x, %w : !ait.tensor<b x 8 x f32>
+  %4 = ait.exp %3 : !ait.tensor<b x 8 x f32>
+  %5 = ait.mul %3, %4 : !ait.tensor<b x 8 x f32>
+  %6 = ait.softmax %4 dim 1 : !ait.tensor<b x 8 x f32>
+  %7 = ait.gemm rcr %x, %w : !ait.tensor<b x 8 x f32>
+  %8 = ait.mul %7, %h : !ait.tensor<2 x b x 8 x f32>
+  %9 = ait.add %7, %8 : !ait.tensor<2 x b x 8 x f32>
+  %10 = ait.gemm rcr %x, %w {kernel = #ait.kernel<"native", {}>} : !ait.tensor<b x 8 x f32>
+  %11 = ait.tanh %10 : !ait.tensor<b x 8 x f32>
+  %12 = ait.sub %10, %11 : !ait.tensor<b x 8 x f32>
+  %13 = ait.gemm rcr %x, %w : !ait.tensor<b x 8 x f32>
+  %14 = ait.abs %13 : !ait.tensor<b x 8 x f32>
+  %15 = ait.compare lt %13, %14 : !ait.tensor<b x 8 x i1>
+  ait.output "y0" %1 : !ait.tensor<b x 8 x f32>
+  ait.output "y1" %2 : !ait.tensor<b x 8 x f32>
+  ait.output "y2" %5 : !ait.tensor<b x 8 x f32>
+  ait.output "y3" %6 : !ait.tensor<b x 8 x f32>
+  ait.output "y4" %9 : !ait.tensor<2 x b x 8 x f32>
+  ait.output "y5" %12 : !ait.tensor<b x 8 x f32>
+  ait.output "y6" %15 : !ait.tensor<b x 8 x i1>
+}
+
+// A kernel takes 16 operands: the last group stays.
+// CHECK-LABEL: ait.graph @too_large_a_group
+ait.graph @too_large_a_group(%x: !ait.tensor<b x 4 x f32>, %r0: !ait.tensor<b x 8 x f32>, %r1: !ait.tensor<b x 8 x f32>, %r2: !ait.tensor<b x 8 x f32>, %r3: !ait.tensor<b x 8 x f32>, %r4: !ait.tensor<b x 8 x f32>, %r5: !ait.tensor<b x 8 x f32>, %r6: !ait.tensor<b x 8 x f32>, %r7: !ait.tensor<b x 8 x f32>, %r8: !ait.tensor<b x 8 x f32>, %r9: !ait.tensor<b x 8 x f32>, %r10: !ait.tensor<b x 8 x f32>, %r11: !ait.tensor<b x 8 x f32>, %r12: !ait.tensor<b x 8 x f32>, %r13: !ait.tensor<b x 8 x f32>, %r14: !ait.tensor<b x 8 x f32>) dims {b = 1 to 8} {
+  %w = ait.param "w" : !ait.tensor<8 x 4 x f32>
+  // CHECK: ait.gemm rcr %x, %w epilogue(%r0, %r1, %r2, %r3, %r4, %r5, %r6, %r7, %r8, %r9, %r10, %r11, %r12) {
+  // CHECK: [[A:%.*]] = ait.mul {{%.*}}, %r13 : !ait.tensor
+  // CHECK-NEXT: [[B:%.*]] = ait.mul {{%.*}}, %r14 : !ait.tensor
+  // CHECK-NEXT: ait.add [[A]], [[B]] : !ait.tensor
+  %0 = ait.gemm rcr %x, %w : !ait.tensor<b x 8 x f32>
+  %a0 = ait.add %0, %r0 : !ait.tensor<b x 8 x f32>
+  %a1 = ait.add %a0, %r1 : !ait.tensor<b x 8 x f32>
+  %a2 = ait.add %a1, %r2 : !ait.tensor<b x 8 x f32>
+  %a3 = ait.add %a2, %r3 : !ait.tensor<b x 8 x f32>
+  %a4 = ait.add %a3, %r4 : !ait.tensor<b x 8 x f32>
+  %a5 = ait.add %a4, %r5 : !ait.tensor<b x 8 x f32>
+  %a6 = ait.add %a5, %r6 : !ait.tensor<b x 8 x f32>
+  %a7 = ait.add %a6, %r7 : !ait.tensor<b x 8 x f32>
+  %a8 = ait.add %a7, %r8 : !ait.tensor<b x 8 x f32>
+  %a9 = ait.add %a8, %r9 : !ait.tensor<b x 8 x f32>
+  %a10 = ait.add %a9, %r10 : !ait.tensor<b x 8 x f32>
+  %a11 = ait.add %a10, %r11 : !ait.tensor<b x 8 x f32>
+  %a12 = ait.add %a11, %r12 : !ait.tensor<b x 8 x f32>
+  %m = ait.mul %a12, %r13 : !ait.tensor<b x 8 x f32>
+  %n = ait.mul %a12, %r14 : !ait.tensor<b x 8 x f32>
+  %y = ait.add %m, %n : !ait.tensor<b x 8 x f32>
+  ait.output "y" %y : !ait.tensor<b x 8 x f32>
 }

@@ -637,3 +637,51 @@ ait.graph @not_of_a_slice(%x: !ait.tensor<5 x 4 x f32>) {
   ait.output "y5" %9 : !ait.tensor<1 x 4 x f32>
   ait.output "y6" %11 : !ait.tensor<1 x 4 x f32>
 }
+
+// One column times one row: a product of each element with each.
+// CHECK-LABEL: ait.graph @column_and_row
+ait.graph @column_and_row(%x: !ait.tensor<b x 4 x 1 x f32>, %y: !ait.tensor<b x 1 x s x f32>) dims {b = 1 to 3, s = 1 to 3} {
+  // CHECK-NEXT: %w = ait.param
+  // CHECK-NEXT: ait.mul %x, %y : !ait.tensor<b x 4 x s x f32>
+  // CHECK-NEXT: ait.mul %x, %w : !ait.tensor<b x 4 x 5 x f32>
+  // CHECK-NEXT: ait.output
+  %w = ait.param "w" : !ait.tensor<1 x 5 x f32>
+  %0 = ait.bmm rrr %x, %y : !ait.tensor<b x 4 x s x f32>
+  %1 = ait.gemm rrr %x, %w : !ait.tensor<b x 4 x 5 x f32>
+  ait.output "y0" %0 : !ait.tensor<b x 4 x s x f32>
+  ait.output "y1" %1 : !ait.tensor<b x 4 x 5 x f32>
+}
+
+// Two columns, another layout, an epilogue, a kernel.
+// CHECK-LABEL: ait.graph @no_column
+ait.graph @no_column(%x: !ait.tensor<2 x 4 x 1 x f32>, %y: !ait.tensor<2 x 1 x 4 x f32>, %z: !ait.tensor<2 x 4 x 2 x f32>, %u: !ait.tensor<2 x 2 x 4 x f32>) {
+  // CHECK-NOT: ait.mul
+  // CHECK: ait.output
+  %w = ait.param "w" : !ait.tensor<1 x 5 x f32>
+  %v = ait.param "v" : !ait.tensor<2 x 5 x f32>
+  %c = ait.param "c" : !ait.tensor<4 x 1 x f32>
+  %0 = ait.bmm rrr %z, %u : !ait.tensor<2 x 4 x 4 x f32>
+  %1 = ait.gemm rrr %z, %v : !ait.tensor<2 x 4 x 5 x f32>
+  %2 = ait.bmm rcr %x, %x : !ait.tensor<2 x 4 x 4 x f32>
+  %3 = ait.gemm rcr %x, %c : !ait.tensor<2 x 4 x 4 x f32>
+  %4 = ait.bmm rrr %x, %y epilogue() {
+  ^bb0(%acc: f32):
+    %r = ait.relu %acc : f32
+    ait.yield %r : f32
+  } : !ait.tensor<2 x 4 x 4 x f32>
+  %5 = ait.gemm rrr %x, %w epilogue() {
+  ^bb0(%acc: f32):
+    %r = ait.relu %acc : f32
+    ait.yield %r : f32
+  } : !ait.tensor<2 x 4 x 5 x f32>
+  %6 = ait.bmm rrr %x, %y {kernel = #ait.kernel<"native", {}>} : !ait.tensor<2 x 4 x 4 x f32>
+  %7 = ait.gemm rrr %x, %w {kernel = #ait.kernel<"native", {}>} : !ait.tensor<2 x 4 x 5 x f32>
+  ait.output "y0" %0 : !ait.tensor<2 x 4 x 4 x f32>
+  ait.output "y1" %1 : !ait.tensor<2 x 4 x 5 x f32>
+  ait.output "y2" %2 : !ait.tensor<2 x 4 x 4 x f32>
+  ait.output "y3" %3 : !ait.tensor<2 x 4 x 4 x f32>
+  ait.output "y4" %4 : !ait.tensor<2 x 4 x 4 x f32>
+  ait.output "y5" %5 : !ait.tensor<2 x 4 x 5 x f32>
+  ait.output "y6" %6 : !ait.tensor<2 x 4 x 4 x f32>
+  ait.output "y7" %7 : !ait.tensor<2 x 4 x 5 x f32>
+}

@@ -241,3 +241,187 @@ ait.graph @no_fast_gelu(%x: !ait.tensor<4 x f64>, %z: !ait.tensor<4 x f64>) {
   ait.output "y8" %80 : !ait.tensor<4 x f64>
   ait.output "y9" %89 : !ait.tensor<2 x 4 x f64>
 }
+
+// The same with the cube as a product: x * sqrt(2 / pi) * (1 + 0.044715 * x * x).
+// CHECK-LABEL: ait.graph @fast_gelu_by_factors
+ait.graph @fast_gelu_by_factors(%x: !ait.tensor<4 x f64>, %z: !ait.tensor<4 x f64>) {
+  // CHECK-NEXT: {{%.*}} = ait.fast_gelu %x
+  // CHECK-NEXT: ait.output
+  %half = ait.constant 0.5 : !ait.tensor<f64>
+  %one = ait.constant 1.0 : !ait.tensor<1 x f64>
+  %c = ait.constant 0.044715 : !ait.tensor<f64>
+  %s = ait.constant 0.7978845608028654 : !ait.tensor<f64>
+  %f0_0 = ait.mul %x, %half : !ait.tensor<4 x f64>
+  %f0_1 = ait.mul %x, %s : !ait.tensor<4 x f64>
+  %f0_2 = ait.mul %x, %c : !ait.tensor<4 x f64>
+  %f0_3 = ait.mul %f0_2, %x : !ait.tensor<4 x f64>
+  %f0_4 = ait.add %f0_3, %one : !ait.tensor<4 x f64>
+  %f0_5 = ait.mul %f0_1, %f0_4 : !ait.tensor<4 x f64>
+  %f0_6 = ait.tanh %f0_5 : !ait.tensor<4 x f64>
+  %f0_7 = ait.add %f0_6, %one : !ait.tensor<4 x f64>
+  %f0_8 = ait.mul %f0_0, %f0_7 : !ait.tensor<4 x f64>
+  ait.output "y0" %f0_8 : !ait.tensor<4 x f64>
+}
+
+// Another value, another number, a larger shape.
+// CHECK-LABEL: ait.graph @no_fast_gelu_by_factors
+ait.graph @no_fast_gelu_by_factors(%x: !ait.tensor<4 x f64>, %z: !ait.tensor<4 x f64>) {
+  // CHECK-NOT: gelu
+  // CHECK: ait.output
+  %half = ait.constant 0.5 : !ait.tensor<f64>
+  %one = ait.constant 1.0 : !ait.tensor<1 x f64>
+  %c = ait.constant 0.044715 : !ait.tensor<f64>
+  %s = ait.constant 0.7978845608028654 : !ait.tensor<f64>
+  %two = ait.constant 2.0 : !ait.tensor<f64>
+  %w = ait.constant 1.0 : !ait.tensor<2 x 4 x f64>
+  %f0_0 = ait.mul %z, %half : !ait.tensor<4 x f64>
+  %f0_1 = ait.mul %x, %s : !ait.tensor<4 x f64>
+  %f0_2 = ait.mul %x, %c : !ait.tensor<4 x f64>
+  %f0_3 = ait.mul %f0_2, %x : !ait.tensor<4 x f64>
+  %f0_4 = ait.add %f0_3, %one : !ait.tensor<4 x f64>
+  %f0_5 = ait.mul %f0_1, %f0_4 : !ait.tensor<4 x f64>
+  %f0_6 = ait.tanh %f0_5 : !ait.tensor<4 x f64>
+  %f0_7 = ait.add %f0_6, %one : !ait.tensor<4 x f64>
+  %f0_8 = ait.mul %f0_0, %f0_7 : !ait.tensor<4 x f64>
+  %f1_0 = ait.mul %x, %half : !ait.tensor<4 x f64>
+  %f1_1 = ait.mul %z, %s : !ait.tensor<4 x f64>
+  %f1_2 = ait.mul %x, %c : !ait.tensor<4 x f64>
+  %f1_3 = ait.mul %f1_2, %x : !ait.tensor<4 x f64>
+  %f1_4 = ait.add %f1_3, %one : !ait.tensor<4 x f64>
+  %f1_5 = ait.mul %f1_1, %f1_4 : !ait.tensor<4 x f64>
+  %f1_6 = ait.tanh %f1_5 : !ait.tensor<4 x f64>
+  %f1_7 = ait.add %f1_6, %one : !ait.tensor<4 x f64>
+  %f1_8 = ait.mul %f1_0, %f1_7 : !ait.tensor<4 x f64>
+  %f2_0 = ait.mul %x, %half : !ait.tensor<4 x f64>
+  %f2_1 = ait.mul %x, %s : !ait.tensor<4 x f64>
+  %f2_2 = ait.mul %z, %c : !ait.tensor<4 x f64>
+  %f2_3 = ait.mul %f2_2, %x : !ait.tensor<4 x f64>
+  %f2_4 = ait.add %f2_3, %one : !ait.tensor<4 x f64>
+  %f2_5 = ait.mul %f2_1, %f2_4 : !ait.tensor<4 x f64>
+  %f2_6 = ait.tanh %f2_5 : !ait.tensor<4 x f64>
+  %f2_7 = ait.add %f2_6, %one : !ait.tensor<4 x f64>
+  %f2_8 = ait.mul %f2_0, %f2_7 : !ait.tensor<4 x f64>
+  %f3_0 = ait.mul %x, %half : !ait.tensor<4 x f64>
+  %f3_1 = ait.mul %x, %s : !ait.tensor<4 x f64>
+  %f3_2 = ait.mul %x, %c : !ait.tensor<4 x f64>
+  %f3_3 = ait.mul %f3_2, %z : !ait.tensor<4 x f64>
+  %f3_4 = ait.add %f3_3, %one : !ait.tensor<4 x f64>
+  %f3_5 = ait.mul %f3_1, %f3_4 : !ait.tensor<4 x f64>
+  %f3_6 = ait.tanh %f3_5 : !ait.tensor<4 x f64>
+  %f3_7 = ait.add %f3_6, %one : !ait.tensor<4 x f64>
+  %f3_8 = ait.mul %f3_0, %f3_7 : !ait.tensor<4 x f64>
+  %f4_0 = ait.mul %x, %two : !ait.tensor<4 x f64>
+  %f4_1 = ait.mul %x, %s : !ait.tensor<4 x f64>
+  %f4_2 = ait.mul %x, %c : !ait.tensor<4 x f64>
+  %f4_3 = ait.mul %f4_2, %x : !ait.tensor<4 x f64>
+  %f4_4 = ait.add %f4_3, %one : !ait.tensor<4 x f64>
+  %f4_5 = ait.mul %f4_1, %f4_4 : !ait.tensor<4 x f64>
+  %f4_6 = ait.tanh %f4_5 : !ait.tensor<4 x f64>
+  %f4_7 = ait.add %f4_6, %one : !ait.tensor<4 x f64>
+  %f4_8 = ait.mul %f4_0, %f4_7 : !ait.tensor<4 x f64>
+  %f5_0 = ait.mul %x, %half : !ait.tensor<4 x f64>
+  %f5_1 = ait.mul %x, %s : !ait.tensor<4 x f64>
+  %f5_2 = ait.mul %x, %two : !ait.tensor<4 x f64>
+  %f5_3 = ait.mul %f5_2, %x : !ait.tensor<4 x f64>
+  %f5_4 = ait.add %f5_3, %one : !ait.tensor<4 x f64>
+  %f5_5 = ait.mul %f5_1, %f5_4 : !ait.tensor<4 x f64>
+  %f5_6 = ait.tanh %f5_5 : !ait.tensor<4 x f64>
+  %f5_7 = ait.add %f5_6, %one : !ait.tensor<4 x f64>
+  %f5_8 = ait.mul %f5_0, %f5_7 : !ait.tensor<4 x f64>
+  %f6_0 = ait.mul %x, %half : !ait.tensor<4 x f64>
+  %f6_1 = ait.mul %x, %two : !ait.tensor<4 x f64>
+  %f6_2 = ait.mul %x, %c : !ait.tensor<4 x f64>
+  %f6_3 = ait.mul %f6_2, %x : !ait.tensor<4 x f64>
+  %f6_4 = ait.add %f6_3, %one : !ait.tensor<4 x f64>
+  %f6_5 = ait.mul %f6_1, %f6_4 : !ait.tensor<4 x f64>
+  %f6_6 = ait.tanh %f6_5 : !ait.tensor<4 x f64>
+  %f6_7 = ait.add %f6_6, %one : !ait.tensor<4 x f64>
+  %f6_8 = ait.mul %f6_0, %f6_7 : !ait.tensor<4 x f64>
+  %f7_0 = ait.mul %x, %half : !ait.tensor<4 x f64>
+  %f7_1 = ait.mul %x, %s : !ait.tensor<4 x f64>
+  %f7_2 = ait.mul %x, %c : !ait.tensor<4 x f64>
+  %f7_3 = ait.mul %f7_2, %x : !ait.tensor<4 x f64>
+  %f7_4 = ait.add %f7_3, %two : !ait.tensor<4 x f64>
+  %f7_5 = ait.mul %f7_1, %f7_4 : !ait.tensor<4 x f64>
+  %f7_6 = ait.tanh %f7_5 : !ait.tensor<4 x f64>
+  %f7_7 = ait.add %f7_6, %two : !ait.tensor<4 x f64>
+  %f7_8 = ait.mul %f7_0, %f7_7 : !ait.tensor<4 x f64>
+  %f8_0 = ait.mul %x, %half : !ait.tensor<4 x f64>
+  %f8_1 = ait.mul %x, %s : !ait.tensor<4 x f64>
+  %f8_2 = ait.mul %x, %c : !ait.tensor<4 x f64>
+  %f8_3 = ait.mul %f8_2, %x : !ait.tensor<4 x f64>
+  %f8_4 = ait.add %f8_3, %two : !ait.tensor<4 x f64>
+  %f8_5 = ait.mul %f8_1, %f8_4 : !ait.tensor<4 x f64>
+  %f8_6 = ait.tanh %f8_5 : !ait.tensor<4 x f64>
+  %f8_7 = ait.add %f8_6, %one : !ait.tensor<4 x f64>
+  %f8_8 = ait.mul %f8_0, %f8_7 : !ait.tensor<4 x f64>
+  %f9_0 = ait.mul %x, %half : !ait.tensor<4 x f64>
+  %f9_1 = ait.mul %x, %s : !ait.tensor<4 x f64>
+  %f9_2 = ait.mul %x, %c : !ait.tensor<4 x f64>
+  %f9_3 = ait.mul %f9_2, %x : !ait.tensor<4 x f64>
+  %f9_4 = ait.add %f9_3, %one : !ait.tensor<4 x f64>
+  %f9_5 = ait.mul %f9_1, %f9_4 : !ait.tensor<4 x f64>
+  %f9_6 = ait.tanh %f9_5 : !ait.tensor<4 x f64>
+  %f9_7 = ait.add %f9_6, %two : !ait.tensor<4 x f64>
+  %f9_8 = ait.mul %f9_0, %f9_7 : !ait.tensor<4 x f64>
+  %f10_0 = ait.mul %x, %half : !ait.tensor<4 x f64>
+  %f10_1 = ait.mul %x, %s : !ait.tensor<4 x f64>
+  %f10_2 = ait.mul %x, %c : !ait.tensor<4 x f64>
+  %f10_3 = ait.mul %f10_2, %x : !ait.tensor<4 x f64>
+  %f10_4 = ait.add %f10_3, %w : !ait.tensor<2 x 4 x f64>
+  %f10_5 = ait.mul %f10_1, %f10_4 : !ait.tensor<2 x 4 x f64>
+  %f10_6 = ait.tanh %f10_5 : !ait.tensor<2 x 4 x f64>
+  %f10_7 = ait.add %f10_6, %w : !ait.tensor<2 x 4 x f64>
+  %f10_8 = ait.mul %f10_0, %f10_7 : !ait.tensor<2 x 4 x f64>
+  %f11_0 = ait.mul %x, %z : !ait.tensor<4 x f64>
+  %f11_1 = ait.mul %x, %s : !ait.tensor<4 x f64>
+  %f11_2 = ait.mul %x, %c : !ait.tensor<4 x f64>
+  %f11_3 = ait.mul %f11_2, %x : !ait.tensor<4 x f64>
+  %f11_4 = ait.add %f11_3, %one : !ait.tensor<4 x f64>
+  %f11_5 = ait.mul %f11_1, %f11_4 : !ait.tensor<4 x f64>
+  %f11_6 = ait.tanh %f11_5 : !ait.tensor<4 x f64>
+  %f11_7 = ait.add %f11_6, %one : !ait.tensor<4 x f64>
+  %f11_8 = ait.mul %f11_0, %f11_7 : !ait.tensor<4 x f64>
+  %f12_0 = ait.mul %x, %half : !ait.tensor<4 x f64>
+  %f12_1 = ait.mul %x, %s : !ait.tensor<4 x f64>
+  %f12_2 = ait.mul %x, %z : !ait.tensor<4 x f64>
+  %f12_3 = ait.mul %f12_2, %x : !ait.tensor<4 x f64>
+  %f12_4 = ait.add %f12_3, %one : !ait.tensor<4 x f64>
+  %f12_5 = ait.mul %f12_1, %f12_4 : !ait.tensor<4 x f64>
+  %f12_6 = ait.tanh %f12_5 : !ait.tensor<4 x f64>
+  %f12_7 = ait.add %f12_6, %one : !ait.tensor<4 x f64>
+  %f12_8 = ait.mul %f12_0, %f12_7 : !ait.tensor<4 x f64>
+  %f13_0 = ait.mul %x, %half : !ait.tensor<4 x f64>
+  %f13_1 = ait.mul %x, %z : !ait.tensor<4 x f64>
+  %f13_2 = ait.mul %x, %c : !ait.tensor<4 x f64>
+  %f13_3 = ait.mul %f13_2, %x : !ait.tensor<4 x f64>
+  %f13_4 = ait.add %f13_3, %one : !ait.tensor<4 x f64>
+  %f13_5 = ait.mul %f13_1, %f13_4 : !ait.tensor<4 x f64>
+  %f13_6 = ait.tanh %f13_5 : !ait.tensor<4 x f64>
+  %f13_7 = ait.add %f13_6, %one : !ait.tensor<4 x f64>
+  %f13_8 = ait.mul %f13_0, %f13_7 : !ait.tensor<4 x f64>
+  %f14_0 = ait.mul %x, %half : !ait.tensor<4 x f64>
+  %f14_1 = ait.mul %x, %s : !ait.tensor<4 x f64>
+  %f14_2 = ait.mul %x, %c : !ait.tensor<4 x f64>
+  %f14_3 = ait.mul %f14_2, %x : !ait.tensor<4 x f64>
+  %f14_4 = ait.add %f14_3, %z : !ait.tensor<4 x f64>
+  %f14_5 = ait.mul %f14_1, %f14_4 : !ait.tensor<4 x f64>
+  %f14_6 = ait.tanh %f14_5 : !ait.tensor<4 x f64>
+  %f14_7 = ait.add %f14_6, %z : !ait.tensor<4 x f64>
+  %f14_8 = ait.mul %f14_0, %f14_7 : !ait.tensor<4 x f64>
+  ait.output "y0" %f0_8 : !ait.tensor<4 x f64>
+  ait.output "y1" %f1_8 : !ait.tensor<4 x f64>
+  ait.output "y2" %f2_8 : !ait.tensor<4 x f64>
+  ait.output "y3" %f3_8 : !ait.tensor<4 x f64>
+  ait.output "y4" %f4_8 : !ait.tensor<4 x f64>
+  ait.output "y5" %f5_8 : !ait.tensor<4 x f64>
+  ait.output "y6" %f6_8 : !ait.tensor<4 x f64>
+  ait.output "y7" %f7_8 : !ait.tensor<4 x f64>
+  ait.output "y8" %f8_8 : !ait.tensor<4 x f64>
+  ait.output "y9" %f9_8 : !ait.tensor<4 x f64>
+  ait.output "y10" %f10_8 : !ait.tensor<2 x 4 x f64>
+  ait.output "y11" %f11_8 : !ait.tensor<4 x f64>
+  ait.output "y12" %f12_8 : !ait.tensor<4 x f64>
+  ait.output "y13" %f13_8 : !ait.tensor<4 x f64>
+  ait.output "y14" %f14_8 : !ait.tensor<4 x f64>
+}

@@ -26,7 +26,7 @@ EPILOGUE = """ epilogue(%e{i}, %r{i}) {{
     %y = ait.add %1, %g : {t}
     ait.yield %y : {t}
   }}"""
-SHAPES = [(1, 1), (5, 130), (45, 7), (48, 16), (96, 515), (129, 70), (7, 0)]  # n, k
+SHAPES = [(1, 2), (5, 130), (45, 7), (48, 16), (96, 515), (129, 70), (7, 0)]  # n, k
 
 
 def one(i: int, t: str, layout: str, n: int, k: int, epilogue: bool) -> tuple[str, str]:
@@ -136,11 +136,13 @@ def test_what_is_not_a_weight_keeps_its_kernel(mixed: Compiled) -> None:
 
 
 @pytest.mark.skipif(platform.machine() not in ("x86_64", "AMD64"), reason="names x86 processors")
-@pytest.mark.parametrize("arch", ["x86-64", "x86-64-v3"])
-def test_short_registers(arch: str, tmp_path: Path) -> None:
-    """The same layout, and the same blocks of attention, on registers of 16 and 32 bytes."""
+@pytest.mark.parametrize("arch", ["x86-64", "x86-64-v3", "x86-64-v4"])
+def test_named_processors(arch: str, tmp_path: Path) -> None:
+    """The same layout, and the same blocks of attention, on registers of 16, 32 and 64 bytes, the last with and without tiles."""
     if arch == "x86-64-v3" and not {"avx2", "fma", "f16c", "bmi2"} <= instruction_sets():
         pytest.skip("this processor has no AVX2")
+    if arch == "x86-64-v4" and not {"avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl"} <= instruction_sets():
+        pytest.skip("this processor has no AVX-512")
     weights = [one(i, t, layout, 101, 70, t == "f32") for i, (t, layout) in enumerate((("f32", "rcr"), ("f64", "rrr")))]
     inputs = [
         *(i for i, _ in weights),

@@ -12,6 +12,7 @@ import ait_mlir
 from ait_mlir.importers.torch.dynamo import register
 from benchmarks import measure
 from tests.importers.models import CASES, prepared, tensors
+from tests.importers.spelled import SPELLED, Spelled, operations
 
 pytestmark = pytest.mark.gpu
 
@@ -139,3 +140,25 @@ def test_weights_that_change_are_taken_by_the_next_call(encoder):
     for parameter in model.parameters():
         parameter.mul_(1.5)
     close(fast(x), model, x)
+
+
+@pytest.mark.parametrize("dtype", [F16, BF16, torch.float32], ids=str)
+def test_attention_spelled_out_with_infinite_masks(dtype):
+    torch.manual_seed(0)
+    model = Spelled().to(dtype).cuda().eval()
+    batch, seq = torch.export.Dim("batch", max=8), torch.export.Dim("seq", max=600)
+    example = (torch.randn(2, 9, 256, dtype=dtype).cuda(), torch.ones(2, 9, dtype=torch.bool).cuda())
+    shapes = ({0: batch, 1: seq}, {0: batch, 1: seq})
+    compiled = ait_mlir.compile(model, example, dynamic_shapes=shapes, target="cuda")
+    assert operations(compiled.ir("fused")) == SPELLED
+    exact = copy.deepcopy(model).double()
+    with torch.no_grad():
+        for b, s in ((1, 7), (3, 130), (2, 600)):
+            x = torch.randn(b, s, 256, dtype=dtype).cuda()
+            seen = torch.ones(b, s, dtype=torch.bool).cuda()
+            seen[0, : s - 3] = False  # whole blocks of columns are hidden before the first that is seen
+            ours, eager, truth = compiled(x, seen), model(x, seen), exact(x.double(), seen)
+            torch.cuda.synchronize()
+            result = measure.accuracy(ours, eager, truth)
+            print(f"spelled {dtype} {b} x {s}: {result}")
+            assert result.passed, result

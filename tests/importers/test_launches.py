@@ -61,6 +61,11 @@ def transformer(name, config, **options):
         torch.set_default_dtype(torch.float32)
 
 
+def parts(op):
+    """What an op consists of: versions of transformers write the steps of a rotation in different orders."""
+    return tuple(sorted(op.split("_")))
+
+
 LLAMA = {"num_attention_heads": 32, "num_key_value_heads": 32, "hidden_size": 4096, "intermediate_size": 11008}
 LLAMA |= {"vocab_size": 1000, "use_cache": False, "rms_norm_eps": 1e-5}
 IDS = {"input_ids": torch.zeros(2, 9, dtype=torch.long)}
@@ -103,5 +108,6 @@ def test_a_model_of_transformers_has_the_same_launches(name, monkeypatch):
     make, inputs, dynamic, by_hand, (more, fewer) = MODELS[name]
     work, _ = workload(by_hand, monkeypatch)
     imported = from_torch(make(), (), inputs, dynamic_shapes=dynamic)
-    ours, written = (Counter(op for op, _, _ in launches(m)) for m in (imported.module, build_module(work.outputs)))
-    assert (sorted((ours - written).elements()), sorted((written - ours).elements())) == (sorted(more), sorted(fewer))
+    ours, written = (Counter(parts(op) for op, _, _ in launches(m)) for m in (imported.module, build_module(work.outputs)))
+    assert ours - written == Counter(map(parts, more))
+    assert written - ours == Counter(map(parts, fewer))

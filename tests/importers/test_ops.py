@@ -40,6 +40,13 @@ def attention(x, **kwargs):
     return F.scaled_dot_product_attention(x, x * 0.5, x + 1, **kwargs)
 
 
+def spelled(x, mask=lambda s: s):
+    """Attention with heads of keys that are repeated, as products."""
+    keys = x[:, :2, None].expand(-1, -1, 2, -1, -1).reshape(x.shape)
+    scores = x @ keys.transpose(2, 3) / 8**0.5
+    return F.softmax(mask(scores), dim=-1) @ (keys + 1)
+
+
 def triangle(x):
     return torch.ones(x.shape[1], x.shape[1], dtype=torch.bool).tril()
 
@@ -67,6 +74,7 @@ CASES = {
     "matmul": (lambda x, w: x @ w + torch.matmul(x, w), lambda: (floats(2, 5, 8), floats(8, 3)), (TOKENS, None)),
     "matmul_batched": (lambda x: x @ x.transpose(1, 2), x3, True),
     "matmul_broadcast": (lambda x, y: x @ y, lambda: (floats(2, 1, 5, 8), floats(3, 8, 4)), ({0: B, 2: S}, None)),
+    "matmul_of_column_and_row": (lambda x: x[..., :1] @ x[:, -1:] + x[0, :, :1] @ x[0, :1], x3, True),
     "matmul_of_vectors": (lambda x, v: (x @ v) + v @ v, lambda: (floats(5, 8), floats(8)), None),
     "addmm": (lambda b, x, w: torch.addmm(b, x, w, beta=2, alpha=0.5), lambda: (floats(3), floats(4, 8), floats(8, 3)), (None, {0: B}, None)),
     "baddbmm": (lambda b, x, y: torch.baddbmm(b, x, y), lambda: (floats(2, 5, 5), floats(2, 5, 8), floats(2, 8, 5)), None),
@@ -107,6 +115,12 @@ CASES = {
     "attention_bool": (lambda x, m: attention(x, attn_mask=m[:, None, None, :].bool()), x3_and_mask, ({0: B, 2: S}, TOKENS)),
     "attention_other_length": (lambda x: F.scaled_dot_product_attention(x[:, :, -1:], x, x, is_causal=True), lambda: (floats(2, 4, 5, 8),), ({0: B, 2: S},)),
     "attention_grouped": (lambda x: F.scaled_dot_product_attention(x, x[:, :2], x[:, :2], enable_gqa=True), lambda: (floats(2, 4, 5, 8),), ({0: B, 2: S},)),
+    "attention_spelled": (spelled, lambda: (floats(2, 4, 5, 8),), ({0: B, 2: S},)),
+    "attention_filled": (lambda x, m: spelled(x, lambda s: s.masked_fill(m[:, None, None, :] == 0, -torch.inf)), x3_and_mask, ({0: B, 2: S}, TOKENS)),
+    "attention_chosen": (lambda x, m: spelled(x, lambda s: torch.where(m[:, None, None, :].bool(), s, -1e9)), x3_and_mask, ({0: B, 2: S}, TOKENS)),
+    "attention_of_triangle": (lambda x: spelled(x, lambda s: s.masked_fill(~triangle(x[:, 0]), -torch.inf)), lambda: (floats(2, 4, 5, 8),), ({0: B, 2: S},)),
+    "attention_of_upper_triangle": (lambda x: spelled(x, lambda s: s + torch.full((x.shape[2], x.shape[2]), -torch.inf).triu(1)), lambda: (floats(2, 4, 5, 8),), ({0: B, 2: S},)),
+    "attention_of_both": (lambda x, m: spelled(x, lambda s: s + torch.where(triangle(x[:, 0]) & m[:, None, None, :].bool(), 0.0, -1e30)), x3_and_mask, ({0: B, 2: S}, TOKENS)),
     "attention_large_heads": (lambda x: attention(x, is_causal=True), lambda: (floats(2, 1, 5, 264),), ({0: B, 2: S},)),
     "patches": (lambda x, w, b: F.conv2d(x, w, b, stride=4).flatten(2).transpose(1, 2), lambda: (floats(2, 3, 8, 12), floats(6, 3, 4, 4), floats(6)), ({0: B}, None, None)),
     "patches_in_one_dim": (lambda x, w: F.conv1d(x, w, stride=4), lambda: (floats(2, 3, 8), floats(6, 3, 4)), ({0: B}, None)),

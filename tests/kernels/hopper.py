@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 
 from ait_mlir.lowering.kernels.gemm_hopper import TILES
-from tests.kernels.contractions import BIAS, BIAS_GELU, BIAS_RESIDUAL, LAYOUTS, contraction
+from tests.kernels.contractions import BIAS, BIAS_GELU, BIAS_RESIDUAL, BIAS_TANH, LAYOUTS, contraction
 from tests.kernels.harness import Case
 from tests.kernels.library_gemm import ConfiguredCase, on_kernel
 
@@ -62,6 +62,7 @@ def hopper_cases() -> dict[str, ConfiguredCase]:
             cases[f"bmm-{layout}-{t}"] = made("bmm", layout, t, names="mnk", batch=("b x ", "b x ", "b x "))
         cases[f"rows-{t}"] = made("gemm", "rcr", t, ROW_ENVS, batch=lead, extras=extras, body=BIAS_RESIDUAL)
         cases[f"gelu-{t}"] = made("gemm", "rrr", t, ROW_ENVS, batch=lead, extras=extras[:1], body=BIAS_GELU)
+        cases[f"tanh-{t}"] = made("gemm", "rcr", t, ROW_ENVS, batch=lead, extras=extras[:1], body=BIAS_TANH)
         cases[f"wide-{t}"] = made("gemm", "rcr", t, extras=[("n", "f32")], body=BIAS, result="f32")
         shared = ("b x 3 x ", "3 x ", "b x 3 x ")
         cases[f"shared-{t}"] = made("bmm", "rcr", t, batch=shared, extras=[("3 x 1 x n", t)], body=BIAS)

@@ -120,14 +120,15 @@ def test_region_as_functor() -> None:
         ("%y = ait.tanh %g : f32", False),
     ],
 )
-def test_gelu_for_narrow_results(uses: str, cheaper: bool) -> None:
+@pytest.mark.parametrize("gelu", ["gelu", "fast_gelu"])
+def test_gelu_for_narrow_results(gelu: str, uses: str, cheaper: bool) -> None:
     text = (
         "ait.graph @g(%x: !ait.tensor<4 x f16>) {\n"
-        f"  %a = ait.fused_elementwise(%x) {{\n  ^bb0(%0: f32):\n    %g = ait.gelu %0 : f32\n    {uses}\n"
+        f"  %a = ait.fused_elementwise(%x) {{\n  ^bb0(%0: f32):\n    %g = ait.{gelu} %0 : f32\n    {uses}\n"
         '    ait.yield %y : f32\n  } : !ait.tensor<4 x f16>\n  ait.output "a" %a : !ait.tensor<4 x f16>\n}'
     )
     region = Case(text).op.regions[0]
-    assert ("gelu_narrow(" in functor(region, "f", narrow=True)) is cheaper
+    assert (f"ait::{gelu}_narrow(" in functor(region, "f", narrow=True)) is cheaper
     assert "gelu_narrow(" not in functor(region, "f")
 
 

@@ -138,7 +138,7 @@ def test_compiles(tmp_path: Path) -> None:
             "bmm-ccc-bf16",
             "gelu-f16",
             "wide-bf16",
-            "split8-rcr-f16",
+            "split4-rcr-f16",
             "odd-rows-f16",
             "odd-wide-bf16",
             "odd-mask-f16",

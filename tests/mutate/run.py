@@ -22,6 +22,8 @@ from xdsl.ir import Operation
 from ait_mlir.dialects.ait_rt import AIT_RT
 from ait_mlir.passes import remove_copies
 from ait_mlir.rewrites.attention import ATTENTION, PIECES
+from ait_mlir.rewrites.attention_heads import HEADS
+from ait_mlir.rewrites.attention_masks import MASKS, TRIANGLES
 from ait_mlir.rewrites.buffers import REMOVE_COPIES
 from ait_mlir.rewrites.elementwise import ELEMENTWISE
 from ait_mlir.rewrites.engine import apply
@@ -59,6 +61,9 @@ FAMILIES = {
         SIMPLIFY, ("simplify.mlir", "views.mlir", "spellings.mlir", "rms_norm.mlir", "rotary.mlir", "rows.mlir")
     ),
     "narrow": Family(NARROW, ("narrow.mlir", "rms_norm.mlir", "rows.mlir")),
+    "attention_heads": Family(HEADS, ("attention_heads.mlir",)),
+    "attention_masks": Family(MASKS, ("attention_masks.mlir",)),
+    "attention_triangles": Family(TRIANGLES, ("attention_masks.mlir",)),
     "epilogue": Family(EPILOGUE, ("epilogue.mlir",)),
     "norm": Family(NORM, ("norm.mlir",)),
     "gemm": Family(PARALLEL_GEMMS, ("gemm.mlir",)),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import dataclass
 
 from xdsl.dialects.builtin import (
@@ -49,6 +50,14 @@ DTYPES: tuple[DType, ...] = (
 BY_IR: dict[Attribute, DType] = {d.ir: d for d in DTYPES}
 BY_MLIR: dict[str, DType] = {d.mlir: d for d in DTYPES}
 BY_NAME: dict[str, DType] = {d.name: d for d in DTYPES} | {"float": BY_MLIR["f32"], "int": BY_MLIR["i32"]}
+
+LARGEST: dict[Attribute, float] = {
+    f16: 65504.0,
+    bf16: (2 - 2**-7) * 2.0**127,
+    f32: (2 - 2**-23) * 2.0**127,
+    f64: sys.float_info.max,
+}
+"""The largest finite number of each float type."""
 
 
 def is_float(element_type: Attribute) -> bool:

@@ -134,7 +134,7 @@ class CompiledModule:
         for item in self._inputs.tensors:
             leaf = leaves[item.leaf]
             if not isinstance(leaf, torch.Tensor):
-                raise InputError(f"argument {item.name!r} is a {type(leaf).__name__}, expected a tensor")
+                raise InputError(f"argument {item.name!r} has type {type(leaf).__name__}, expected a tensor")
             given[item.name] = leaf if leaf.is_contiguous() else leaf.contiguous()
         on_gpu = self.model.target != "cpu"
         results = self.model.run_with_tensors(given, sync=not on_gpu, graph_mode=self._graph_mode and on_gpu)

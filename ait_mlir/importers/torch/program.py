@@ -12,6 +12,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import SSAValue
 
 from ait_mlir.dialects.ait.data import GraphOp, OutputOp
+from ait_mlir.dialects.ait.norm import SoftmaxOp
 from ait_mlir.dialects.ait.types import TensorType
 from ait_mlir.importers.torch.call import Call, NotSupported, bind, element_type
 from ait_mlir.importers.torch.constants import stored_value
@@ -23,8 +24,10 @@ from ait_mlir.importers.torch.library import quiet, torch
 from ait_mlir.importers.torch.rows import TABLE, advice
 from ait_mlir.importers.torch.signature import Inputs, declare_dims, read_inputs, refuse_mutation
 from ait_mlir.importers.torch.writer import Writer
+from ait_mlir.passes.fuse_masked_attention import fuse_masked_attention
 from ait_mlir.rewrites.engine.apply import rewrite
 from ait_mlir.rewrites.narrow import NARROW
+from ait_mlir.rewrites.simplify import SIMPLIFY
 
 INLINED = ("wrap_with_set_grad_enabled", "wrap_with_autocast")
 
@@ -163,6 +166,9 @@ class Importer:
                 Unsupported(name, len(uses), place_of(uses[0][0]), uses[0][1]) for name, uses in self.problems.items()
             )
         rewrite(self.result.module, NARROW)
+        if any(isinstance(op, SoftmaxOp) for op in self.result.graph.block.ops):  # attention that is spelled out
+            rewrite(self.result.module, SIMPLIFY)
+            fuse_masked_attention(self.result.module)
         return self.result
 
     def _translate(self, graph_module: Any) -> list[Any]:
@@ -203,6 +209,7 @@ class Importer:
         if (row := TABLE.get(name)) is not None:
             return row(Call(node, bind(node, self._resolve), self.w, self.table))
         if _is_size(node):
+            self._resolve(node.args)  # a size of what could not be translated is reported with it
             val = node.meta["val"]
             return self.table.expr(val) if isinstance(val, int | torch.SymInt) and not isinstance(val, bool) else val
         raise NotSupported(advice(name))

@@ -108,15 +108,15 @@ def _written_in_place(program: Any) -> list[tuple[str, str]]:
         **{node: f"buffer {name!r}" for node, name in signature.inputs_to_buffers.items()},
         **{name: f"input {name!r}" for name in signature.user_inputs if isinstance(name, str)},
     }
-    found: list[tuple[str, str]] = []
+    found: dict[str, str] = {}
     for node in program.graph.nodes:
         schema = getattr(node.target, "_schema", None)
         if schema is None or not schema.is_mutable or not node.args:
             continue
         target = _root(node.args[0])
         if target in owners:
-            found.append((owners[target], node.name))
-    return found
+            found.setdefault(owners[target], node.name)
+    return list(found.items())
 
 
 def _root(node: Any) -> str:

@@ -2,31 +2,22 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import replace
 
-from xdsl.dialects.builtin import IntegerAttr, StringAttr, bf16, f16, f32, f64, i1, i64
+from xdsl.dialects.builtin import IntegerAttr, StringAttr, i1, i64
 from xdsl.ir import Attribute, Region, SSAValue
 from xdsl.utils.exceptions import VerifyException
 
 from ait_mlir.dialects.ait.base import AitOp, int_list_attr
 from ait_mlir.dialects.ait.data import ConstantOp, GraphOp, ParamOp
-from ait_mlir.dialects.ait.dtypes import is_float
+from ait_mlir.dialects.ait.dtypes import LARGEST, is_float
 from ait_mlir.dialects.ait.elementwise import AddOp, CastOp, CompareOp, MulOp, WhereOp
 from ait_mlir.dialects.ait.types import Shape, ShapeAttr, TensorType, as_shape, tensor_type
 from ait_mlir.dialects.ait.view import ConcatOp, ExpandOp, PermuteOp, ReshapeOp, SliceOp
 from ait_mlir.dims import Expr, const
 from ait_mlir.importers.torch.errors import ImportFailure
 from ait_mlir.importers.torch.known import Affine, Mask, Spread, Value
-
-LARGEST: dict[Attribute, float] = {
-    f16: 65504.0,
-    bf16: (2 - 2**-7) * 2.0**127,
-    f32: (2 - 2**-23) * 2.0**127,
-    f64: sys.float_info.max,
-}
-"""The largest number of each type."""
 
 LONGEST_RANGE = 1 << 16
 """The most numbers of an `arange` that is written into the module as a constant."""

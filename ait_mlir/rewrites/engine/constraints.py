@@ -104,6 +104,13 @@ def at_most(value: SSAValue, axis: IntegerAttr, limit: IntegerAttr) -> bool:
 
 
 @CONSTRAINTS
+def is_single(value: SSAValue, axis: IntegerAttr) -> bool:
+    """Dim `axis` of the tensor (negative counts from the end) is 1."""
+    t, n = value.type, axis.value.data
+    return isinstance(t, TensorType) and -t.rank <= n < t.rank and t.dims[n].as_int() == 1
+
+
+@CONSTRAINTS
 def is_floating(value: SSAValue) -> bool:
     """The elements are floating-point numbers."""
     return is_float(element_type_of(value))

@@ -27,8 +27,8 @@ int32_t library_gemm_algorithms(const ait_gemm_v1* args, std::vector<ait_gemm_al
 /// sonames for the loader. Set by Python before the first model is made.
 const std::vector<std::string>& gemm_library_candidates();
 
-/// @brief How many CPU threads one run may use: AIT_NUM_THREADS, else what OpenMP had when the runtime library was loaded.
-/// OpenMP regions of a run and the gemm library use this same count.
+/// @brief How many CPU threads the runs of this process may use: AIT_NUM_THREADS, else what OpenMP had when the runtime library was loaded.
+/// A run has those that no other run has, and its caller's (`src/cpu/device.cc`); its OpenMP regions and the gemm library use as many.
 int num_threads();
 
 }  // namespace ait::runtime

@@ -3,6 +3,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <chrono>
 #include <cstdlib>
 #include <cstring>
@@ -25,6 +26,37 @@ class CpuEvent : public Event {
   void wait(void*) override {}
 };
 
+/// @brief What a thread that runs models has of the threads of the process: all that are free, and always itself. So runs at the same time
+/// have no more threads together than there are, and one for each caller.
+class ThreadShare {
+ public:
+  int enter() {
+    if (depth_++ == 0) {
+      int found = free().load();
+      do taken_ = found > 1 ? found : 1;
+      while (!free().compare_exchange_weak(found, found - taken_));
+    }
+    return taken_;
+  }
+  void leave() noexcept {
+    if (--depth_ == 0) free() += taken_;
+  }
+
+ private:
+  /// Below zero where there are more callers than threads.
+  static std::atomic<int>& free() {
+    static std::atomic<int> count{num_threads()};
+    return count;
+  }
+
+  int depth_ = 0, taken_ = 1;
+};
+
+ThreadShare& share() {
+  static thread_local ThreadShare mine;
+  return mine;
+}
+
 /// Bits are moved, whatever they mean.
 template <class T>
 void pack_as(void* to, const void* from, const ait_constant_v1& constant, const ait_packing_v1& packing) {
@@ -42,11 +74,12 @@ class CpuDevice : public Device {
   std::string name() const override { return "cpu"; }
   size_t tensor_alignment() const override { return 1; }
 
-  /// Gives the OpenMP regions of a run our thread count, and the caller's own regions theirs afterwards.
+  /// Gives the OpenMP regions of a run its share of our threads, and the caller's own regions theirs afterwards.
   int enter() override {
 #ifdef _OPENMP
     const int previous = omp_get_max_threads();
-    if (previous != num_threads()) omp_set_num_threads(num_threads());
+    const int ours = share().enter();
+    if (previous != ours) omp_set_num_threads(ours);
     return previous;
 #else
     return 0;
@@ -54,7 +87,8 @@ class CpuDevice : public Device {
   }
   void leave(int previous) noexcept override {
 #ifdef _OPENMP
-    if (previous != num_threads()) omp_set_num_threads(previous);
+    share().leave();
+    if (previous != omp_get_max_threads()) omp_set_num_threads(previous);
 #else
     (void)previous;
 #endif

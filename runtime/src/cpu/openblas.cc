@@ -126,7 +126,7 @@ void piece(const Library& lib, const ait_gemm_v1& g, int64_t batch, int64_t m0, 
 
 template <class T>
 void run(const Library& lib, const ait_gemm_v1& g) {
-  const int threads = omp_in_parallel() || g.batch * g.m * g.n * g.k < 65536 ? 1 : num_threads();
+  const int threads = omp_in_parallel() || g.batch * g.m * g.n * g.k < 65536 ? 1 : omp_get_max_threads();
   // Cut the longer side of each product: the other operand is packed once for every piece.
   const bool by_rows = g.m > g.n;
   const int64_t side = by_rows ? g.m : g.n;

@@ -12,11 +12,9 @@ from ait_mlir.dialects.ait.elementwise import AddOp, MulOp
 from ait_mlir.dialects.ait.gemm import BmmOp
 from ait_mlir.dialects.ait.norm import SoftmaxOp
 from ait_mlir.dialects.ait.types import Shape, tensor_type
-from ait_mlir.dialects.ait.view import ExpandOp, ReshapeOp
-from ait_mlir.dims import const
 from ait_mlir.importers.torch.call import Call, NotSupported, Row
 from ait_mlir.importers.torch.known import Affine, Mask, is_causal
-from ait_mlir.importers.torch.rows.common import as_mask, is_mask, lower_triangle
+from ait_mlir.importers.torch.rows.common import as_mask, is_mask, lower_triangle, parted
 from ait_mlir.rewrites.attention import MAX_HEAD_SIZE
 
 
@@ -34,8 +32,6 @@ def attention(c: Call) -> SSAValue:
     large = head_size > MAX_HEAD_SIZE or (tensor_type(v).dims[-1].as_int() or 0) > MAX_HEAD_SIZE
     if c["enable_gqa"] and large:
         k, v = (_repeat_heads(c, x, tensor_type(q).dims[-3]) for x in (k, v))
-    if not large and len(c.dims) == 4:
-        k, v = _shared_heads(k, v)
     batch = c.dims[:-2]
     q = c.w.expand(q, (*batch, *tensor_type(q).dims[-2:]))
     if len(batch) < 2 or tensor_type(k).dims[-3].as_int() == 1 or tensor_type(k).dims[0].as_int() == 1:
@@ -63,11 +59,9 @@ def _mask(c: Call, scores: Shape) -> tuple[SSAValue | None, bool]:
         if not is_mask(given):
             return c.w.cast(c.w.natural(given), c.element), causal
         mask = mask.both(as_mask(given).broadcast(scores), scores)
-    mask = mask.proved(c.w.scope)
-    triangles = tuple(f for f in mask.formulas if is_causal(f))
-    rest = Mask(mask.dims, tuple(f for f in mask.formulas if f not in triangles), mask.values)
+    triangles, rest = parted(mask.proved(c.w.scope))
     additive = c.w.additive(rest, c.element) if rest != Mask(rest.dims) else None
-    return additive, causal or bool(triangles)
+    return additive, causal or bool(triangles.formulas)
 
 
 def _with_triangle(c: Call, mask: SSAValue | None, scores: Shape) -> SSAValue:
@@ -98,29 +92,6 @@ def _four_dims(c: Call, x: SSAValue) -> SSAValue:
     if len(dims) == 2:
         return c.w.reshape(x, (1, 1, *dims))
     raise NotSupported(f"attention is supported on 2 to 4 dims; found {len(dims)}")
-
-
-def _shared_heads(k: SSAValue, v: SSAValue) -> tuple[SSAValue, SSAValue]:
-    """k and v before each of their heads was repeated for several heads of q, where both were."""
-    before = [_before_repeat(x) for x in (k, v)]
-    if before[0] is None or before[1] is None or tensor_type(before[0]).dims[1] != tensor_type(before[1]).dims[1]:
-        return k, v
-    return before[0], before[1]
-
-
-def _before_repeat(x: SSAValue) -> SSAValue | None:
-    """x for reshape(expand(reshape(x))): [B, G, L, D], [B, G, 1, L, D], [B, G, n, L, D], [B, G * n, L, D]."""
-    merge = x.owner
-    if not isinstance(merge, ReshapeOp) or not isinstance(expand := merge.input.owner, ExpandOp):
-        return None
-    if not isinstance(part := expand.input.owner, ReshapeOp):
-        return None
-    single, several, own = (tensor_type(value).dims for value in (part.output, expand.output, part.input))
-    if len(own) != 4 or len(several) != 5 or single != (*own[:2], const(1), *own[2:]):
-        return None
-    if several != (*own[:2], several[2], *own[2:]):
-        return None
-    return part.input
 
 
 def _repeat_heads(c: Call, x: SSAValue, heads: object) -> SSAValue:

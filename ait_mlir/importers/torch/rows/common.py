@@ -10,7 +10,7 @@ from xdsl.ir import Attribute, SSAValue
 from ait_mlir.dialects.ait.types import Shape, tensor_type
 from ait_mlir.dims import Expr, const
 from ait_mlir.importers.torch.call import Call, dims_of
-from ait_mlir.importers.torch.known import Affine, Mask, Spread, Value
+from ait_mlir.importers.torch.known import Affine, Mask, Spread, Value, is_causal
 
 INTEGERS = (i32, i64)
 
@@ -59,6 +59,13 @@ def is_mask(value: object) -> bool:
         return True
     written = value.value if isinstance(value, Spread) else cast(Value, value)
     return isinstance(written, SSAValue) and tensor_type(written).element_type == i1
+
+
+def parted(mask: Mask) -> tuple[Mask, Mask]:
+    """What makes attention causal, and the rest: the mask is true where both are."""
+    triangles = tuple(f for f in mask.formulas if is_causal(f))
+    others = tuple(f for f in mask.formulas if f not in triangles)
+    return Mask(mask.dims, triangles), Mask(mask.dims, others, mask.values)
 
 
 def lower_triangle(dims: Shape, diagonal: int) -> Affine:

@@ -10,14 +10,13 @@ from xdsl.ir import Attribute, SSAValue
 
 from ait_mlir.dialects.ait import elementwise as ait
 from ait_mlir.dialects.ait.base import AitOp
-from ait_mlir.dialects.ait.dtypes import is_float
+from ait_mlir.dialects.ait.dtypes import LARGEST, is_float
 from ait_mlir.dialects.ait.types import tensor_type
 from ait_mlir.dims import Expr
 from ait_mlir.importers.torch.call import Call, NotSupported, Row, as_expr, element_type
 from ait_mlir.importers.torch.known import Affine, Mask, Spread, Value
 from ait_mlir.importers.torch.library import torch
-from ait_mlir.importers.torch.rows.common import INTEGERS, as_affine, as_mask, is_mask, operand, spread
-from ait_mlir.importers.torch.writer import LARGEST
+from ait_mlir.importers.torch.rows.common import INTEGERS, as_affine, as_mask, is_mask, operand, parted, spread
 
 Scalars = Callable[[Call, SSAValue], SSAValue]
 
@@ -254,6 +253,10 @@ def where(condition: str, a: str, b: str) -> Row:
             x, y = operand(c, a, i1), operand(c, b, i1)
             return Mask(c.dims, (), (c.w.op(ait.WhereOp, c.w.natural(mask), x, y),))
         x, y = operand(c, a, c.element), operand(c, b, c.element)
+        triangles, rest = parted(mask)
+        if triangles != Mask(mask.dims) and rest != Mask(mask.dims):  # attention is causal beside its mask
+            x = c.w.op(ait.WhereOp, c.w.natural(rest), x, y)
+            mask = triangles
         return spread(c.w.op(ait.WhereOp, c.w.natural(mask), x, y), c.dims)
 
     return row

@@ -22,7 +22,7 @@ namespace ait::cpu {
 namespace detail {
 
 /// Rows that the vector unit multiplies faster: cutting weights into planes takes as long for one row as for many.
-inline constexpr int64_t kAmxFew = 16;
+inline constexpr int64_t kAmxFew = 32;
 
 /// Rows of a task at most, and steps of k whose planes are in the caches together: 256 x 768 of them are 1.1 MiB.
 inline constexpr int64_t kAmxRows = 256, kAmxDepth = 768;
@@ -332,7 +332,9 @@ int32_t gemm_amx(const Context& ctx, const GemmShape& shape, Matrices<const floa
   const int threads = shape.m * shape.n * shape.k * batches < 65536 ? 1 : omp_get_max_threads();
   const int64_t most = (shape.m + detail::kAmxRows - 1) / detail::kAmxRows;
   const int64_t block = ((shape.m + most - 1) / most + kPair - 1) / kPair * kPair, blocks = (shape.m + block - 1) / block;
-  const int64_t wanted = (2 * threads + batches * blocks - 1) / (batches * blocks);
+  // Two tasks for each thread, for balance, unless each of them has to cut its rows into planes anew.
+  const int64_t tasks = (shape.k > detail::kAmxDepth ? 1 : 2) * threads;
+  const int64_t wanted = (tasks + batches * blocks - 1) / (batches * blocks);
   const int64_t share = (units + (wanted < units ? wanted : units) - 1) / (wanted < units ? wanted : units), cuts = (units + share - 1) / share;
   bool enough = true;
 #pragma omp parallel num_threads(threads) reduction(&& : enough)

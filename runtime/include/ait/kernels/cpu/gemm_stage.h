@@ -20,7 +20,7 @@ inline constexpr int64_t kPanelDepth = 192;
 
 /// The same for at most kPanelFew rows, for which other libraries sum along the vectors, in as many parts as these have elements, and
 /// are that much more precise. The weights come from memory then, and the extra sums hide behind that.
-inline constexpr int64_t kPanelShort = 32, kPanelFew = 8;
+inline constexpr int64_t kPanelShort = 32, kPanelFew = 16;
 
 /// Rows of results that are staged together: they and a block of the panel fit the first-level cache.
 inline constexpr int64_t kPanelStage = 64;

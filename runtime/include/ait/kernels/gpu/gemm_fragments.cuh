@@ -159,31 +159,40 @@ struct Boxes {
   }
   /// Writes the first `rows` rows and `cols` columns of the box to `to`, whose rows are `pitch` elements apart and start anywhere: pairs of
   /// columns from the first that lies on 4 bytes, and single elements at the ends.
-  /// @tparam kBatch words of so many times 128 bytes of rows are read before the first is written
+  /// @tparam kBatch words of so many rows are read before the first is written
   template <int kBatch, class D>
   __device__ __forceinline__ void write(D* to, int64_t pitch, int rows, int cols) {
-    static_assert(sizeof(D) == 2);
-    constexpr int kRowWords = kCols / 2, kStep = 32 / kRowWords;  // rows at a time
-    const int lane = int(threadIdx.x) % 32, word = lane % kRowWords, next = word + 1 < kRowWords ? word + 1 : word;
+    static_assert(sizeof(D) == 2 && 8 % kBatch == 0);
+    constexpr int kRowWords = kCols / 2;  // a row has 32 or 16 words: all of its lanes, or half of them
+    const int lane = int(threadIdx.x) % 32, word = lane % kRowWords;
     const uint32_t box = base + place.stage * kBytes;
     __syncwarp();  // the results of all lanes are there
-#pragma unroll(kBatch > 1 ? 16 : 1)
-    for (int first = lane / kRowWords; first < 16; first += kStep * kBatch) {
-      uint32_t low[kBatch], high[kBatch];
 #pragma unroll
-      for (int i = 0; i < kBatch; ++i) low[i] = word_at(box, first + i * kStep, word), high[i] = word_at(box, first + i * kStep, next);
+    for (int c = 0; c < kRowWords / 16; ++c) {
+      // Every other row, as these start alike: on 4 bytes, or 2 bytes off.
+      const int row = c + lane / kRowWords, exist = cols < kCols ? cols : kCols;
+      D* line = to + row * pitch;
+      const int odd = int(reinterpret_cast<uintptr_t>(line) / 2 % 2), col = word * 2 + odd;
+      const bool begins = odd != 0 && word == 0 && exist > 0, ends = col + 1 == exist, paired = col + 1 < exist;
+      const bool alone = begins || ends, twice = begins && ends;  // one element alone, or both
+      D *pair_at = line + col, *alone_at = begins ? line : pair_at;
+      const uint32_t pair_shift = odd * 16, alone_shift = begins ? 0 : odd * 16;
+#pragma unroll(kBatch > 1 ? 8 : 1)
+      for (int first = 0; first < 8; first += kBatch) {
+        uint32_t low[kBatch];
 #pragma unroll
-      for (int i = 0; i < kBatch; ++i) {
-        const int row = first + i * kStep;
-        D* const line = to + row * pitch;
-        const int odd = int(reinterpret_cast<uintptr_t>(line) / 2 % 2), col = word * 2 + odd, exist = row < rows ? (cols < kCols ? cols : kCols) : 0;
-        const auto pair = bit_cast<Pair<D>>(__funnelshift_r(low[i], high[i], uint32_t(odd) * 16));
-        if (col + 1 < exist) {
-          *reinterpret_cast<Pair<D>*>(line + col) = pair;
-        } else if (col < exist) {
-          line[col] = pair.v[0];
+        for (int i = 0; i < kBatch; ++i) low[i] = word_at(box, row + (first + i) * 2, word);
+#pragma unroll
+        for (int i = 0; i < kBatch; ++i) {
+          const bool exists = row + (first + i) * 2 < rows;
+          const uint32_t high = __shfl_down_sync(0xffffffffu, low[i], 1);
+          const auto pair = bit_cast<Pair<D>>(__funnelshift_r(low[i], high, pair_shift));
+          if (exists && paired) *reinterpret_cast<Pair<D>*>(pair_at) = pair;
+          if (exists && alone) *alone_at = bit_cast<Pair<D>>(low[i] >> alone_shift).v[0];
+          if (exists && twice) *pair_at = pair.v[0];
+          pair_at += pitch * 2;
+          alone_at += pitch * 2;
         }
-        if (odd != 0 && word == 0 && exist > 0) line[0] = bit_cast<Pair<D>>(low[i]).v[0];
       }
     }
     place.next();
@@ -250,10 +259,38 @@ __device__ __forceinline__ void load_staged(const CUtensorMap* map, Boxes& boxes
   }
 }
 
+/// @brief Brings `kCols` columns of each extra operand that is one row into L2. All lanes of a warp.
+template <uint32_t kVectors, int kCols>
+__device__ __forceinline__ void prefetch_rows(const Operands<>&, int64_t, int64_t, int, int) {}
+
+template <uint32_t kVectors, int kCols, class E, class... Rest>
+__device__ __forceinline__ void prefetch_rows(const Operands<E, Rest...>& operands, int64_t outer, int64_t inner, int col, int n) {
+  if constexpr ((kVectors & 1) != 0) {
+    const int shift = int(threadIdx.x) % 32 * int(128 / sizeof(E));
+    if (shift < kCols && col + shift < n) {
+      prefetch_line(operands.first.data + outer * operands.first.outer + inner * operands.first.inner + col + shift);
+    }
+  }
+  prefetch_rows<(kVectors >> 1), kCols>(operands.rest, outer, inner, col, n);
+}
+
+/// @brief Reads the extra operands of a round.
+template <class Rounds, class T, class D, class... E>
+__device__ __forceinline__ void fetch_extra(const GemmArgs<T, D, E...>& args, typename Rounds::Extra& into, int round, int m0, int n0, int outer,
+                                            int inner) {
+  const int lane = int(threadIdx.x) % 32, warp = int(threadIdx.x) / 32 % 4, shift = lane % 4 * 2;
+  const int row = m0 + warp * 16 + round / Rounds::kParts * 64 + lane / 4, col = n0 + round % Rounds::kParts * Rounds::kPartCols;
+  FragmentPlace at{outer, inner, {}, col + shift, args.n, args.n - 8 + shift, col + Rounds::kPartCols <= args.n};
+  at.rows[0] = row < args.m ? row : args.m - 1;
+  at.rows[1] = row + 8 < args.m ? row + 8 : args.m - 1;
+  into.fetch(args.operands, at);
+}
+
 /// @brief Runs the epilogue on the accumulators of a warpgroup, from row `m0` and column `n0` on, and writes the results. `ready` returns
 /// when the accumulators are complete.
-template <class Rounds, int kBoxes, class F, class T, class D, class... E, class Boxes, class Ready>
-__device__ __forceinline__ void finish_fragments(const GemmArgs<T, D, E...>& args, const CUtensorMap* to, const CUtensorMap* staged, Boxes& boxes,
+/// @param first the extra operands of the first round, if `kFetched`
+template <class Rounds, int kBoxes, class F, bool kFetched, class T, class D, class... E, class Boxes, class Ready>
+__device__ __forceinline__ void finish_fragments(const GemmArgs<T, D, E...>& args, const typename Rounds::Extra& first, const CUtensorMap* to, const CUtensorMap* staged, Boxes& boxes,
                                                  float (&acc)[Rounds::kM][Rounds::kCols / 2], int m0, int n0, int outer, int inner,
                                                  bool staged_inner, bool staged_outer, const Ready& ready) {
   constexpr int kParts = Rounds::kParts, kPartCols = Rounds::kPartCols;
@@ -261,14 +298,12 @@ __device__ __forceinline__ void finish_fragments(const GemmArgs<T, D, E...>& arg
   const int lane = int(threadIdx.x) % 32, warp = int(threadIdx.x) / 32 % 4;
   const int first_row = m0 + warp * 16, shift = lane % 4 * 2;
   typename Rounds::Extra extra[2];
-  auto fetch = [&](int round, typename Rounds::Extra& into) {
-    const int row = first_row + round / kParts * 64 + lane / 4, col = n0 + round % kParts * kPartCols;
-    FragmentPlace at{outer, inner, {}, col + shift, args.n, args.n - 8 + shift, col + kPartCols <= args.n};
-    at.rows[0] = row < args.m ? row : args.m - 1;
-    at.rows[1] = row + 8 < args.m ? row + 8 : args.m - 1;
-    into.fetch(args.operands, at);
-  };
-  fetch(0, extra[0]);
+  auto fetch = [&](int round, typename Rounds::Extra& into) { fetch_extra<Rounds>(args, into, round, m0, n0, outer, inner); };
+  if constexpr (kFetched) {
+    extra[0] = first;
+  } else {
+    fetch(0, extra[0]);
+  }
   ready();
 #pragma unroll
   for (int round = 0; round < Rounds::kRounds; ++round) {

@@ -179,7 +179,8 @@ template <class Tile, bool kAK, bool kBK, bool kAligned, uint32_t kVectors, clas
 __global__ void __launch_bounds__(Tile::kThreads, Tile::kResident) gemm_wgmma_kernel(const __grid_constant__ HopperArgs<T, D, E...> args) {
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)
   AIT_DYNAMIC_SHARED(16, shared);
-  constexpr int kClusterBlocks = Tile::kCluster * Tile::kSplit;
+  constexpr int kClusterBlocks = Tile::kCluster * Tile::kSplit, kSpare = Tile::kRegisters - Tile::kAccumulators;
+  using Rounds = FragmentRounds<Tile::kMmaM, Tile::kShare, Tile::kBoxCols, kSpare, kAligned, kVectors, D, E...>;
   const uint32_t stages = (shared_address(shared) + 1023u) & ~1023u, staging = stages + Tile::kStages * Tile::kStageBytes;
   const uint32_t full = staging + Tile::kStagingBytes, empty = full + Tile::kStages * 8, turns = empty + Tile::kStages * 8, received = turns + 16, landed = received + 8;
   const int warp = __shfl_sync(0xffffffffu, int(threadIdx.x) / 32, 0);
@@ -198,6 +199,8 @@ __global__ void __launch_bounds__(Tile::kThreads, Tile::kResident) gemm_wgmma_ke
     if (Tile::kSplit > 1) barrier_expect(received, uint32_t(Tile::kPartBytes * (Tile::kSplit - 1)));
     prefetch_map(&args.a_map);
     prefetch_map(&args.b_map);
+    if constexpr (Rounds::kBoxed && kAligned) prefetch_map(&args.d_map);
+    if constexpr (Rounds::kStaged >= 0) prefetch_map(&args.e_map);
   }
   if constexpr (kClusterBlocks > 1) {
     cluster_barrier();
@@ -243,9 +246,14 @@ __global__ void __launch_bounds__(Tile::kThreads, Tile::kResident) gemm_wgmma_ke
   } else {
     if constexpr (Tile::kMoves) grow_registers<Tile::kRegisters>();
     const int team = warp / 4 / Tile::kGroups, group = warp / 4 % Tile::kGroups, lane = int(threadIdx.x) % 32;
+    if (warp == 0 && first < args.tiles) {
+      const TileIndex tile(uint32_t(first), gemm.tiles_m, gemm.tiles_n);
+      const int col = tile.n * Tile::kN + (Tile::kSplit > 1 ? rank * Tile::kShare : 0);
+      prefetch_rows<kVectors, Tile::kShare>(gemm.operands, tile.batch / gemm.inner, tile.batch % gemm.inner, col, gemm.n);
+    }
     wait_for_previous();
-    constexpr int kSpare = Tile::kRegisters - Tile::kAccumulators;
-    using Rounds = FragmentRounds<Tile::kMmaM, Tile::kShare, Tile::kBoxCols, kSpare, kAligned, kVectors, D, E...>;
+    // Where nothing hides the epilogue, its first operands are read before the products.
+    constexpr bool kEarlyExtra = Tile::kTeams == 1 && kSpare - 2 * Rounds::Extra::kWords >= 64;
     using WarpBoxes = Boxes<(Tile::kBoxCols > 0 ? Tile::kBoxCols : 64), Tile::kBoxes>;
     WarpBoxes boxes{staging + uint32_t(warp * Tile::kBoxes * WarpBoxes::kBytes), landed + uint32_t(warp * Tile::kBoxes * 8)};
     auto release = [&](uint32_t stage) {
@@ -267,6 +275,8 @@ __global__ void __launch_bounds__(Tile::kThreads, Tile::kResident) gemm_wgmma_ke
       const int m0 = (Tile::kCluster > 1 ? tile.m * Tile::kCluster + rank : tile.m) * Tile::kM + group * Tile::kMmaM * 64;
       const int n0 = tile.n * Tile::kN + (Tile::kSplit > 1 ? rank * Tile::kShare : 0);
       load_staged<Rounds, WarpBoxes, Tile::kBoxes>(&args.e_map, boxes, m0, n0, args.e_outer ? outer : 0, args.e_inner ? inner : 0);
+      typename Rounds::Extra first_extra;
+      if constexpr (kEarlyExtra) fetch_extra<Rounds>(gemm, first_extra, 0, m0, n0, outer, inner);
       float acc[Tile::kMmaM][Tile::kN / 2];
       uint32_t previous = 0;
       for (int step = 0; step < steps; ++step) {
@@ -301,10 +311,10 @@ __global__ void __launch_bounds__(Tile::kThreads, Tile::kResident) gemm_wgmma_ke
             for (int r = 0; r < Tile::kN / 2; ++r) acc[i][r] = 0.f;
         }
         float sum[Tile::kMmaM][Tile::kShare / 2];
-        finish_fragments<Rounds, Tile::kBoxes, F>(gemm, &args.d_map, &args.e_map, boxes, sum, m0, n0, outer, inner, args.e_inner, args.e_outer,
+        finish_fragments<Rounds, Tile::kBoxes, F, kEarlyExtra>(gemm, first_extra, &args.d_map, &args.e_map, boxes, sum, m0, n0, outer, inner, args.e_inner, args.e_outer,
                                                   [&] { exchange_sums<Tile>(acc, sum, staging, received, rank); });
       } else {
-        finish_fragments<Rounds, Tile::kBoxes, F>(gemm, &args.d_map, &args.e_map, boxes, acc, m0, n0, outer, inner, args.e_inner, args.e_outer, [&] {
+        finish_fragments<Rounds, Tile::kBoxes, F, kEarlyExtra>(gemm, first_extra, &args.d_map, &args.e_map, boxes, acc, m0, n0, outer, inner, args.e_inner, args.e_outer, [&] {
           wgmma_wait<0>();
           release(previous);
         });
