@@ -108,6 +108,8 @@ def test_a_model_of_transformers_has_the_same_launches(name, monkeypatch):
     make, inputs, dynamic, by_hand, (more, fewer) = MODELS[name]
     work, _ = workload(by_hand, monkeypatch)
     imported = from_torch(make(), (), inputs, dynamic_shapes=dynamic)
-    ours, written = (Counter(parts(op) for op, _, _ in launches(m)) for m in (imported.module, build_module(work.outputs)))
+    ours, written = (
+        Counter(parts(op) for op, _, _ in launches(m)) for m in (imported.module, build_module(work.outputs))
+    )
     assert ours - written == Counter(map(parts, more))
     assert written - ours == Counter(map(parts, fewer))
