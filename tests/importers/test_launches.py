@@ -125,6 +125,8 @@ def test_both_narrow_types_have_the_same_launches(name, dtype, monkeypatch):
 
 def compare(imported, work, more, fewer):
     """The launches of both sides differ in no others than these."""
-    ours, written = (Counter(parts(op) for op, _, _ in launches(m)) for m in (imported.module, build_module(work.outputs)))
+    ours, written = (
+        Counter(parts(op) for op, _, _ in launches(m)) for m in (imported.module, build_module(work.outputs))
+    )
     assert ours - written == Counter(map(parts, more))
     assert written - ours == Counter(map(parts, fewer))
