@@ -151,7 +151,8 @@ def group_norm(t: str, channels: int, groups: int, pixels: int, batch: int) -> M
 
 
 def _rows(rows: int, length: int, options: Mapping[str, object]) -> str:
-    return f"{rows} x {length}" + (" misaligned" if options else "")
+    words = {"offset": " misaligned", "constants": " constant factors"}
+    return f"{rows} x {length}" + "".join(words[key] for key in options)
 
 
 LENGTHS = (128, 768, 1000, 1024, 4096, 4097, 8192, 16384, 32768, 50257, 131072)
@@ -185,16 +186,19 @@ def cases() -> Iterator[Measured]:
     for rows, length in SMALL:
         yield softmax("f16", length, rows)
         yield norm("layer_norm", "f16", length, rows)
+        yield norm("layer_norm", "f16", length, rows, constants=(1, 2))
         yield residual_norm("rms_norm", "f16", length, rows)
     yield reduction("sum", "f16", "n x 4096", "1", "n", many, f"{many} x 4096, rows")
     yield reduction("sum", "f16", "n x 4097", "1", "n", LARGE // 4097, f"{LARGE // 4097} x 4097, rows")
     yield reduction("max", "f16", "n x 64", "1", "n", LARGE // 64, f"{LARGE // 64} x 64, rows")
     yield reduction("sum", "f16", "n x 4096", "0", "4096", many, f"{many} x 4096, columns")
+    yield reduction("sum", "f32", "n x 4096", "0", "4096", many // 2, f"{many // 2} x 4096, columns")
     yield reduction("sum", "f16", "16 x n", "1", "16", LARGE // 16, f"16 x {LARGE // 16}, rows")
     yield permute("f16", "n x 4096", [1, 0], "4096 x n", many, f"{many} x 4096 [1, 0]")
     yield permute(
         "f16", "n x 128 x 12 x 64", [0, 2, 1, 3], "n x 12 x 128 x 64", 1365, "1365 x 128 x 12 x 64 [0, 2, 1, 3]"
     )
+    yield permute("f32", "n x 4096", [1, 0], "4096 x n", many // 2, f"{many // 2} x 4096 [1, 0]")
     yield permute("f16", "n x 4097", [1, 0], "4097 x n", 32760, "32760 x 4097 [1, 0]")
     yield cut("f16", 4097, 1, 4096, 32760)
     yield cut("f16", 8192, 4096, 4096, many)

@@ -4,6 +4,8 @@
     python -m benchmarks.kernels softmax reduce        # families, or words of labels
     python -m benchmarks.kernels --compile-only        # no card needed
 
+Products and attention: benchmarks/contractions.py.
+
 Bytes are those of the inputs and outputs, once each; "of copy" is bytes over time over the bandwidth of a large copy
 (bytes read plus bytes written). Times are those of launches in a CUDA graph, in turn on sets of buffers that do not fit
 the cache together. Errors are ours over those of PyTorch's eager op, both against float64.
@@ -153,6 +155,7 @@ def main() -> int:
     with torch.inference_mode():
         for m in wanted:
             rows.append(row(m, library, bandwidth))
+            print("  ".join(rows[-1]), flush=True)
             torch.cuda.empty_cache()
     print(measure.table([HEADS, *rows]))
     return 1 if any("FAILED" in r[-1] for r in rows) else 0

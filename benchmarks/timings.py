@@ -22,7 +22,6 @@ import torch
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from ait_mlir.dialects.ait.data import GraphOp
 from ait_mlir.driver import run_to_phase
 from ait_mlir.errors import AitError
 from ait_mlir.frontend.graph import build_module
@@ -31,9 +30,8 @@ from ait_mlir.lowering.toolchain import default_arch
 from ait_mlir.passes.candidates import points_of, worth_timing
 from ait_mlir.passes.measure import current_setting, static_digest
 from ait_mlir.passes.meter import DeviceMeter
-from ait_mlir.passes.select import needs_kernel
-from ait_mlir.passes.tasks import make_task
 from ait_mlir.passes.timings import Record, Shipped, TimingCache, read_shipped, write_shipped
+from benchmarks.selection import tasks_of
 from benchmarks.workloads import MODELS, Size
 
 DTYPE = torch.float16
@@ -51,11 +49,7 @@ def build(name: str, sizes: list[Size], arch: str) -> None:
     """Compile the candidates for one layer of a model into the cache of objects."""
     start = time.perf_counter()
     target = Target("cuda", arch)
-    module = build_module(MODELS[name].build(DTYPE, 1, sizes).outputs, "model")
-    run_to_phase(module, "fused", target="cuda", arch=arch)
-    graphs = [op for op in module.ops if isinstance(op, GraphOp)]
-    tasks = {t.text: t for g in graphs for op in g.block.ops if needs_kernel(op) for t in [make_task(op)]}
-    offers = [(task, worth_timing(task, points_of(task.scope), target)) for task in tasks.values()]
+    offers = [(t, worth_timing(t, points_of(t.scope), target)) for t in tasks_of(name, sizes, target)]
     wanted = [(task, c.way) for task, offer in offers for c in offer if len(offer) > 1]
     with DeviceMeter(target) as meter:
         meter.build(wanted)

@@ -61,10 +61,9 @@ def _emulated_kernels(terminalreporter: pytest.TerminalReporter) -> None:
 def _imported_models(terminalreporter: pytest.TerminalReporter) -> None:
     """The imported models with their counts and their errors over those of PyTorch, both against float64."""
     reports = [r for status in ("passed", "failed") for r in terminalreporter.stats.get(status, [])]
+    found = [dict(r.user_properties) for r in reports if r.when == "call"]
     rows: list[list[str]] = []
-    for properties in (dict(r.user_properties) for r in reports if r.when == "call"):
-        if "model" not in properties:
-            continue
+    for properties in (properties for properties in found if "model" in properties):
         largest = [f"{max(r[i] for r in properties.get('ratios', [[0, 0]])):.2f}" for i in range(2)]
         rows.append(
             [properties["model"], str(properties["operations"]), *map(str, properties["counts"].values()), *largest]
@@ -72,6 +71,8 @@ def _imported_models(terminalreporter: pytest.TerminalReporter) -> None:
     if rows:
         from benchmarks import measure  # PyTorch is loaded where it is needed
 
-        heads = ["imported model", "operations", "attentions", "norms", "launches", "max error ratio", "rmse ratio"]
+        dims = {properties["dims"] for properties in found if "dims" in properties}
         terminalreporter.section("imported models")
+        terminalreporter.write_line(f"each from one artifact, on the CPU, at batch x length {'; '.join(sorted(dims))}")
+        heads = ["imported model", "operations", "attentions", "norms", "launches", "max error ratio", "rmse ratio"]
         terminalreporter.write_line(measure.table([heads, *sorted(rows)]))

@@ -142,9 +142,10 @@ def toolchain(kind: TargetKind, arch: str) -> Toolchain:
         arch = default_arch(kind) if arch == "native" else arch
         number = _check_arch(arch, _CUDA_ARCH, kind, "sm_80, sm_90a ...")[1]
         gencode = ("-gencode", f"arch=compute_{number},code=sm_{number}")
+        level = f"-DAIT_SM={number.rstrip('af')}"
         libraries = ("-L", str(wheel / "lib")) if (wheel := nvidia_wheel()) and compiler.is_relative_to(wheel) else ()
         link = ("-shared", *gencode, *libraries)
-        return Toolchain(compiler, (*_CUDA_FLAGS, *gencode, *include, "-x", "cu"), link, _identity(compiler))
+        return Toolchain(compiler, (*_CUDA_FLAGS, level, *gencode, *include, "-x", "cu"), link, _identity(compiler))
     if kind == "rocm":
         compiler = find_hipcc()
         arch = default_arch(kind) if arch == "native" else arch

@@ -126,15 +126,11 @@ class Selector:
                 {p: self.knowledge.at(tasks[i], p, [c.way for c in offer]) for p in ps}
                 for i, ps, offer in zip(left, points, offers, strict=True)
             ]
-            wanted = [
-                (tasks[i], c.way)
-                for i, offer, times in zip(left, offers, known, strict=True)
-                for c in offer
-                if len(offer) > 1 and any(self._is_open(tasks[i], p, c.way, at) for p, at in times.items())
-            ]
-            if wanted:
+            jobs = [(self._open(tasks[i], o, k), i, o, k) for i, o, k in zip(left, offers, known, strict=True)]
+            jobs.sort(key=lambda job: len(job[0]))  # what is compiled first is timed while the rest is compiled
+            if wanted := [pair for job in jobs for pair in job[0]]:
                 self.meter.build(wanted)
-            for i, offer, times in zip(left, offers, known, strict=True):
+            for _, i, offer, times in jobs:
                 found[i] = self._measure(tasks[i], offer, times)
                 self._remember(tasks[i], found[i])
         return found
@@ -200,9 +196,16 @@ class Selector:
         self._report(task, choice, known)
         return choice
 
-    def _is_open(self, task: Task, point: Point, way: Way, times: Mapping[Way, Times | None]) -> bool:
-        """Whether the way has to be run at a point: for its time, or to ask its library what it has."""
-        return way not in times or (way.asks_a_library and self.knowledge.algorithms(task, point, way) is None)
+    def _open(self, task: Task, offer: Sequence[Candidate], known: Known) -> list[tuple[Task, Way]]:
+        """The ways that have to be run at a point at least: for their times, or to ask their library what it has."""
+
+        def is_open(way: Way) -> bool:
+            return any(
+                way not in times or (way.asks_a_library and self.knowledge.algorithms(task, point, way) is None)
+                for point, times in known.items()
+            )
+
+        return [(task, c.way) for c in offer if len(offer) > 1 and is_open(c.way)]
 
     def _named(self, task: Task, points: Sequence[Point], offer: Sequence[Candidate]) -> list[Way]:
         """The ways to time; after one that leaves the algorithm to a library those that name one, of all points."""
@@ -257,7 +260,7 @@ class Selector:
     ) -> Choice | None:
         """The choice among `ways`; None: among all that ship. Places are on `axis`, the task's own if it is None."""
         axis = axis_for(task) if axis is None else axis
-        fitting = set(ways or (w for m in measured for w in m.times if self._can_be_trusted(task, w)))
+        fitting = set(ways or filter(lambda w: self._can_be_trusted(task, w), {w for m in measured for w in m.times}))
         order = sorted(fitting, key=_preference)
         places: dict[int, list[Measured]] = {}
         for m in measured:

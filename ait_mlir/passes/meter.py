@@ -42,8 +42,8 @@ SHORT, REST, LONGEST_REST = 10e-6, 2.0, 5e-3
 """After a graph of kernels longer than `SHORT` the card rests, `REST` times as long but `LONGEST_REST` seconds at
 most. Large products alone, one after the other, make it lower its clock, by up to 15 % on an H200; in a model they come
 with kernels that need less power."""
-PLACES = 4
-"""Copies of what is no weight, as far as they fit in a quarter of the cache together: some kernels take 20 % longer at
+PLACES = 8
+"""Copies of what is no weight, as far as they fit in half of the cache together: some kernels take up to 20 % longer at
 some addresses, which is luck that a candidate should neither have nor lack."""
 GRAPH_SECONDS = 1e-3
 """A graph of more than `USUAL` runs takes no longer than this, by estimate."""
@@ -107,6 +107,7 @@ class DeviceMeter:
 
     target: Target
     programs: dict[tuple[str, Way], Program | None] = field(default_factory=dict[tuple[str, Way], Program | None])
+    rest: float = REST
     folders: list[Path] = field(default_factory=list[Path])
     builders: concurrent.futures.ThreadPoolExecutor = field(
         default_factory=lambda: concurrent.futures.ThreadPoolExecutor(BUILDERS, "ait-build")
@@ -170,17 +171,11 @@ class DeviceMeter:
         """Compile the programs into one library; what the compiler refuses is left out."""
         from ait_mlir.lowering.build import build_library, refused_sources
 
-        device = {n: t for p in programs for n, t in p.kernels.items() if not n.endswith(".cc")}
-        refused = refused_sources(device, self.target, folder / "check")
+        refused = refused_sources(library_files(programs), self.target, folder / "check")
         for program in programs:
             program.refused = bool(refused & program.kernels.keys())
         good = [p for p in programs if not p.refused]
-        files = {n: t for n, t in device.items() if n not in refused}
-        host = {n: t for p in good for n, t in p.kernels.items() if n.endswith(".cc")}
-        pieces = [*host.values(), *(p.table for p in good)]
-        for i in range(0, len(pieces), PROGRAMS_A_FILE):
-            files[f"candidates_{i}.cc"] = "\n".join(pieces[i : i + PROGRAMS_A_FILE])
-        return build_library(files, self.target, folder / "library") if good else None
+        return build_library(library_files(good), self.target, folder / "library") if good else None
 
     def algorithms(self, task: Task, point: Point, way: Way) -> list[tuple[int, ...]]:
         program = self.program(task, way)
@@ -214,7 +209,7 @@ class DeviceMeter:
         def sample(i: int) -> float:
             seconds: float = timing.sample(i)
             if seconds > SHORT:
-                time.sleep(min(LONGEST_REST, REST * chain * seconds))
+                time.sleep(min(LONGEST_REST, self.rest * chain * seconds))
             return seconds
 
         return dict(zip(running, race(sample, len(running)), strict=True))
@@ -230,9 +225,19 @@ class DeviceMeter:
         if chain * estimate > GRAPH_SECONDS:
             chain = max(SHORTEST, min(USUAL, int(GRAPH_SECONDS / estimate)))
         moving = sum(sizes) + sum(tensor_type(o.value).byte_size().evaluate(env) for o in task.graph.outputs())
-        places = max(1, min(PLACES, cache // 4 // max(moving, 1)))
+        places = max(1, min(PLACES, cache // 2 // max(moving, 1)))
         inputs = [_tensor(random_bytes(kind, size)) for kind, size in zip(kinds, sizes, strict=True)]
         return chain, places, min(copies, chain), inputs
+
+
+def library_files(programs: Sequence[Program]) -> dict[str, str]:
+    """The sources of a library of programs: a file for each device kernel, and few with all that is for the host."""
+    kernels = {n: t for p in programs for n, t in p.kernels.items()}
+    files = {n: t for n, t in kernels.items() if not n.endswith(".cc")}
+    pieces = [*(t for n, t in kernels.items() if n.endswith(".cc")), *(p.table for p in programs)]
+    for i in range(0, len(pieces), PROGRAMS_A_FILE):
+        files[f"candidates_{i}.cc"] = "\n".join(pieces[i : i + PROGRAMS_A_FILE])
+    return files
 
 
 def _tensor(array: np.ndarray[Any, Any]) -> Any:

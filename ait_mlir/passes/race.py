@@ -8,10 +8,10 @@ from collections.abc import Callable
 
 from ait_mlir.passes.ranges import Times
 
-ROUNDS = ((3, 1.2), (6, 1.05), (12, 1.02), (40, 1.0))
+ROUNDS = ((3, 1.2), (6, 1.05), (12, 1.02), (24, 1.0))
 """After so many samples in all, candidates slower than the best by this ratio, in the fast quarter, and by more than
 their noise, run no further."""
-PRECISE, ENOUGH = 0.002, 6
+PRECISE, ENOUGH = 0.0025, 6
 """The race ends early, after `ENOUGH` samples, when all that still run have a smaller standard error: below it no noise
 can hide a difference that counts (ranges.TIE)."""
 

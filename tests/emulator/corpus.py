@@ -34,6 +34,7 @@ NOT_EMULATED: dict[Kind, dict[str, str]] = {
         "attention_mma_kernel": "CUDA only",
         "attention_split_kernel": "CUDA only",
         "gemm_mma_kernel": "CUDA only",
+        "reduce_shared_columns_kernel": "CUDA only",
         "gemm_stream_kernel": "CUDA only",
         "gemm_wgmma_kernel": "CUDA only",
     },
@@ -125,6 +126,9 @@ def _rows() -> Iterator[tuple[str, Case]]:
         yield f"long-softmax-{length}-{t}", at(test_row.softmax(f"b x {length}", 1, t), [{"b": 3, "s": 1}])
         norm = test_row.layer_norm(f"b x {length}", str(length), t, 1)
         yield f"long-norm-{length}-{t}", at(norm, [{"b": 3, "s": 1}])
+    for name, shape in (("many", "2100 x 64"), ("few", "9 x 64")):  # with factors that any launch may have written
+        yield f"{name}-norm-f16", test_row.layer_norm(shape, "64", "f16", 1)
+        yield f"{name}-rms-f16", test_row.layer_norm(shape, "64", "f16", 1, "scale %g", op="rms_norm")
 
 
 def _reductions() -> Iterator[tuple[str, Case]]:
@@ -132,7 +136,9 @@ def _reductions() -> Iterator[tuple[str, Case]]:
     for i, (name, case) in enumerate({**test_reduce.REDUCE, **test_reduce.INTEGERS}.items()):
         if i % 3 == 0 or _type(name) == "f32":
             yield name, at(case, envs)
-    for name in ("last-sum-f16", "last-var-f32", "first-max-f16"):
+    for name in ("sum-f16", "var-f32"):
+        yield f"shared-{name}", test_reduce.LONG[name]
+    for name in ("last-sum-f16", "last-var-f32", "first-max-f16", "outer-two-sum-f16", "outer-two-mean-f32"):
         yield f"long-{name}", at(test_reduce.REDUCE[name], [{"b": 2, "s": 1537}])
 
 
@@ -190,7 +196,7 @@ def _tiles() -> Iterator[tuple[str, Case]]:
 
 def _streams() -> Iterator[tuple[str, Case]]:
     for name, case in stream_cases().items():
-        few = [env for env in case.envs if env["n"] * env["k"] < 400 or name.startswith(("16", "64x2"))]
+        few = [env for env in case.envs if env["n"] * env["k"] < 400 or name.startswith(("16", "64x2x16x1x1x2"))]
         yield name, on_kernel(at(case, few), case.provider, case.config)  # none is constant: nothing is read early
 
 
@@ -238,15 +244,25 @@ def on_both(*names: str) -> dict[Kind, frozenset[str]]:
 FAMILIES = {
     "map": Family(on_both("map_kernel", "map_flat_kernel"), dict(_maps()), within(MAP_ULPS, MAP_FLOOR)),
     "copy": Family(
-        on_both("copy_strided_kernel", "copy_tiled_kernel", "copy_rows_kernel"),
-        {name: at(case, case.envs[:3]) for name, case in test_copy.CASES.items()},
+        on_both("copy_strided_kernel", "copy_tiled_kernel", "copy_squares_kernel", "copy_rows_kernel"),
+        {
+            name: at(case, (*case.envs[:3], *({"b": 24, "s": s} for s in (40, 41) if name.startswith("transpose-"))))
+            for name, case in test_copy.CASES.items()
+        },
         lambda library, case, _: test_copy.check_bits(library, case),
     ),
     "gather": Family(
         on_both("gather_kernel"), {"-".join(key): case for key, case in test_gather.CASES.items()}, _check_rows_of_table
     ),
     "row": Family(on_both("row_kernel", "softmax_columns_kernel"), dict(_rows()), within(ROW_ULPS, ROW_FLOOR)),
-    "reduce": Family(on_both("reduce_rows_kernel", "reduce_columns_kernel"), dict(_reductions()), _check_reduction),
+    "reduce": Family(
+        {
+            "cuda": frozenset({"reduce_rows_kernel", "reduce_columns_kernel", "reduce_shared_columns_kernel"}),
+            "rocm": frozenset({"reduce_rows_kernel", "reduce_columns_kernel"}),
+        },
+        dict(_reductions()),
+        _check_reduction,
+    ),
     "select": Family(
         on_both("select_kernel"), dict(_selections()), lambda library, case, _: test_reduce.check_select(library, case)
     ),

@@ -126,8 +126,9 @@ def test_compiled_answers_like_torch(name: str, dtype: torch.dtype, tmp_path: An
             assert result.passed, (batch, seq, result)
 
 
-def test_a_step_with_past_keys_and_values(tmp_path: Any) -> None:
-    """Prefill and one more token give what all tokens at once give."""
+@pytest.mark.parametrize("kept", ["presents", "steps"])
+def test_a_step_with_past_keys_and_values(kept: str, tmp_path: Any) -> None:
+    """Prefill and one more token give what all tokens at once give, whoever lays the keys and values end to end."""
     theirs = randomize(MODELS["llama"].theirs()).float().eval()
     ours, (ids, places) = build(MODELS["llama"], "float32")
     config = llama.LlamaConfig(**LLAMA)
@@ -138,21 +139,24 @@ def test_a_step_with_past_keys_and_values(tmp_path: Any) -> None:
         tuple(Tensor(shape=shape, dtype="float32", name=f"past_{n}", is_input=True) for n in pair) for pair in names
     ]
     outputs = [ours(ids, places, past).mark_as_output("y")]
-    for pair, present in zip(names, ours.model.presents, strict=True):
+    for pair, present in zip(names, getattr(ours.model, kept), strict=True):
         outputs += [t.mark_as_output(n) for n, t in zip(pair, present, strict=True)]
+    # Of each layer what is new is copied to where it is returned; where the cache is returned, it is, too.
+    assert launches(outputs).count("model_copy") == {"presents": 8, "steps": 4}[kept]
     tokens, positions = torch.randint(0, 50, (2, 9)), torch.arange(9).expand(2, 9).contiguous()
     with compile_model(outputs, "cpu", tmp_path, "step", constants=theirs.state_dict()) as model:
         state = {f"past_{n}": torch.zeros(2, 2, 0, 16) for pair in names for n in pair}
         for cut in (slice(0, 6), slice(6, 7), slice(7, 9)):
             inputs = {"input_ids": tokens[:, cut].contiguous(), "position_ids": positions[:, cut].contiguous()}
             got = model.run_with_tensors({**inputs, **state})
-            state = {f"past_{n}": got[n] for pair in names for n in pair}
+            new = {f"past_{n}": got[n] for pair in names for n in pair}
+            state = new if kept == "presents" else {n: torch.cat([state[n], t], 2) for n, t in new.items()}
     with torch.inference_mode():
         want = theirs(tokens, positions)[:, 7:]
     torch.testing.assert_close(got["y"], want, rtol=1e-4, atol=1e-4)
 
 
-def launches(outputs: Tensor) -> list[str]:
+def launches(outputs: Tensor | list[Tensor]) -> list[str]:
     module = build_module(outputs)
     run_to_phase(module, "planned", target="cpu", arch="native")
     names = [op.kernel.string_value() for op in module.walk() if isinstance(op, LaunchOp)]

@@ -65,7 +65,9 @@ def tiled() -> dict[str, Case]:
                         body, extras = BIAS_RESIDUAL, [("n", t), ("m x n", t)]
                     made = contraction("gemm", layout, t, TILE_ENVS, extras=extras, body=body)
                     name = "x".join(map(str, tile.values()[:7])) + f"-{split}-{layout}-{t}"
-                    cases[name] = on_kernel(made, "native", tile.config() | {"split": split})
+                    cases[name] = on_kernel(
+                        made, "native", tile.config() | {"split": split}, (1,) if layout == "rcr" else ()
+                    )
     return cases
 
 

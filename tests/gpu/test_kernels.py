@@ -120,6 +120,10 @@ for _t in ("f16", "f32"):
         LONG[f"softmax-{_n}-{_t}"] = test_row.softmax(f"b x {_n}", 1, _t)
         LONG[f"norm-{_n}-{_t}"] = test_row.layer_norm(f"b x {_n}", str(_n), _t, 1)
         LONG[f"rms-{_n}-{_t}"] = test_row.layer_norm(f"b x {_n}", str(_n), _t, 1, "scale %g", op="rms_norm")
+    for _n in (64, 768, 4096):
+        LONG[f"many-norm-{_n}-{_t}"] = test_row.layer_norm(f"2100 x {_n}", str(_n), _t, 1)
+        LONG[f"many-rms-{_n}-{_t}"] = test_row.layer_norm(f"2100 x {_n}", str(_n), _t, 1, "scale %g", op="rms_norm")
+        LONG[f"constant-norm-{_n}-{_t}"] = test_row.layer_norm(f"b x {_n}", str(_n), _t, 1, constants=(1, 2))
     for _n in (77, 768, 4097, 50257):
         LONG[f"sum-{_n}-{_t}"] = kept_sum(_n, _t)
         LONG[f"misaligned-sum-{_n}-{_t}"] = kept_sum(_n, _t, offset=1)
@@ -151,6 +155,11 @@ def test_reductions(reductions: Library, key: str) -> None:
         check(reductions, test_reduce.INTEGERS[key], 0)
     else:
         test_reduce.check_reduce(reductions, test_reduce.REDUCE[key], key.rpartition("-")[2])
+
+
+@pytest.mark.parametrize("key", test_reduce.LONG)
+def test_few_long_rows(reductions: Library, key: str) -> None:
+    test_reduce.check_long(reductions, key)
 
 
 @pytest.mark.parametrize("key", [*test_reduce.ARGMAX, *test_reduce.TOPK])

@@ -119,6 +119,12 @@ CASES: dict[str, Case] = {
     "ViTModel": Case(_transformer("ViTModel", "ViTConfig", **VIT), _image, {"pixel_values": {0: BATCH}}),
     "timm vit": Case(_timm_vit, lambda b, s: {"x": torch.randn(b, 3, 32, 32)}, {"x": {0: BATCH}}),
     "LlamaModel, half": Case(_transformer("LlamaModel", "LlamaConfig", **SIZE, **GROUPED), _tokens, TOKENS, dtype=HALF),
+    "LlamaModel, bf16": Case(
+        _transformer("LlamaModel", "LlamaConfig", **SIZE, **GROUPED), _tokens, TOKENS, dtype=torch.bfloat16
+    ),
+    "Qwen2Model, bf16": Case(
+        _transformer("Qwen2Model", "Qwen2Config", **SIZE, **GROUPED), _tokens, TOKENS, dtype=torch.bfloat16
+    ),
     "T5EncoderModel, half": Case(_transformer("T5EncoderModel", "T5Config", **T5), _tokens, TOKENS, dtype=HALF),
     "GPT2Model, half": Case(_transformer("GPT2Model", "GPT2Config", **GPT2), _tokens, TOKENS, dtype=HALF),
 }

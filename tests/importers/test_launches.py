@@ -31,13 +31,13 @@ def launches(module):
     return sorted((launch.op, launch.kernel, launch.shapes) for launch in report(module, program, dims).launches)
 
 
-def workload(name, monkeypatch):
+def workload(name, monkeypatch, dtype=HALF):
     """Two layers of a model at its full width; no weight is ever touched, so none takes memory."""
     monkeypatch.setattr(workloads.peer_bert, "randomize", lambda model, seed=0: model)
     entry = workloads.MODELS[name]
     sizes = [(b, s) for s in entry.lengths for b in entry.batches]
     with torch.device("meta"):
-        work = entry.build(HALF, 2, sizes)
+        work = entry.build(dtype, 2, sizes)
     work.peer.to_empty(device="cpu")
     return work, sizes
 
@@ -49,12 +49,12 @@ def test_the_peer_imported_has_the_launches_of_the_graph_by_hand(name, monkeypat
     assert launches(imported.module) == launches(build_module(work.outputs, name))
 
 
-def transformer(name, config, **options):
-    """Two layers in half precision, but for buffers, as `from_pretrained(dtype=...)` makes them."""
+def transformer(name, config, dtype=HALF, **options):
+    """Two layers in a narrow type, but for buffers, as `from_pretrained(dtype=...)` makes them."""
     import transformers
 
     sizes = getattr(transformers, config)(num_hidden_layers=2, **options)
-    torch.set_default_dtype(HALF)
+    torch.set_default_dtype(dtype)
     try:
         return getattr(transformers, name)(sizes).eval()
     finally:
@@ -105,9 +105,28 @@ MODELS: dict[str, tuple[Any, ...]] = {
 @pytest.mark.parametrize("name", MODELS)
 def test_a_model_of_transformers_has_the_same_launches(name, monkeypatch):
     pytest.importorskip("transformers")
-    make, inputs, dynamic, by_hand, (more, fewer) = MODELS[name]
+    make, inputs, dynamic, by_hand, differences = MODELS[name]
     work, _ = workload(by_hand, monkeypatch)
-    imported = from_torch(make(), (), inputs, dynamic_shapes=dynamic)
-    ours, written = (Counter(parts(op) for op, _, _ in launches(m)) for m in (imported.module, build_module(work.outputs)))
+    compare(from_torch(make(), (), inputs, dynamic_shapes=dynamic), work, *differences)
+
+
+@pytest.mark.parametrize("dtype", [HALF, torch.bfloat16], ids=str)
+@pytest.mark.parametrize("name", ["LlamaModel", "Qwen2Model"])
+def test_both_narrow_types_have_the_same_launches(name, dtype, monkeypatch):
+    """Norms and rotations that convert to f32 and back; Qwen2 differs from Llama in the biases of q, k and v."""
+    pytest.importorskip("transformers")
+    work, _ = workload("llama", monkeypatch, dtype)
+    model = transformer(name, name.replace("Model", "Config"), dtype, **LLAMA)
+    more, fewer = MODELS["LlamaModel"][-1]
+    biases = 2 if name == "Qwen2Model" else 0
+    imported = from_torch(model, (), IDS, dynamic_shapes=TOKENS)
+    compare(imported, work, [*more, *["gemm_rcr_bias"] * biases], [*fewer, *["gemm_rcr"] * biases])
+
+
+def compare(imported, work, more, fewer):
+    """The launches of both sides differ in no others than these."""
+    ours, written = (
+        Counter(parts(op) for op, _, _ in launches(m)) for m in (imported.module, build_module(work.outputs))
+    )
     assert ours - written == Counter(map(parts, more))
     assert written - ours == Counter(map(parts, fewer))

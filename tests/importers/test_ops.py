@@ -134,6 +134,8 @@ CASES = {
     "cumsum": (lambda x: x.cumsum(1) + x.cumsum(-1), x3, True),
     "rotary": (lambda x: x.sin() * x.cos(), x3, True),
     "rms_norm": (lambda x, g: F.rms_norm(x, (8,), g, 1e-6) + F.rms_norm(x, (8,)), lambda: (floats(2, 5, 8), floats(8)), (TOKENS, None)),
+    "batch_norm": (lambda x, m: F.batch_norm(x, m, m * m + 1, m - 1, m) + F.batch_norm(x, m, m * m + 1), lambda: (floats(2, 8, 5), floats(8)), ({0: B, 2: S}, None)),
+    "batch_norm_of_rows": (lambda x, m: F.batch_norm(x, m, m * m + 1, m - 1, m, eps=0.1), lambda: (floats(2, 8), floats(8)), ({0: B}, None)),
     "spelled_rms_norm": (lambda x, g: g * (x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + 1e-6)), lambda: (floats(2, 5, 8), floats(8)), (TOKENS, None)),
     "index_by_two": (lambda x, i: x[torch.arange(x.shape[0]), i] + x[0, i], lambda: (floats(2, 5, 8), torch.tensor([0, 0])), (TOKENS, {0: B})),
     "attention_repeated_heads": (lambda x: F.scaled_dot_product_attention(x, x[:, :2].repeat_interleave(2, 1), x[:, :2].repeat_interleave(2, 1)), lambda: (floats(2, 4, 5, 8),), ({0: B, 2: S},)),

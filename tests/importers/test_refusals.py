@@ -83,7 +83,8 @@ class AlwaysTheSame(Base):
 
 
 REFUSED = {
-    NotAMultiple: r"a dim that was to be dynamic is not: Not all values of batch .* % 8\) != 0",
+    NotAMultiple: r"a dim that was to be dynamic is not, for the condition at .*test_refusals.py:\d+ in forward: return "
+    r"self.linear\(x\) if x.shape\[0\] % 8 else x: Not all values of batch .* % 8\) != 0",
     Control: r"decides by the values of a tensor at .*test_refusals.py:\d+ in forward: if x.sum\(\) > 0:.*torch.where",
     Item: r"decides by the values of a tensor at .*test_refusals.py:\d+ in forward: return x\[:",
     Fixed: r"a dim that was to be dynamic is not, fixed at .*test_refusals.py:\d+ in forward.*batch.*constant \(3\)",

@@ -102,7 +102,9 @@ def split_cases() -> dict[str, ConfiguredCase]:
             cases[f"mask-{name}"] = made(t, FEW, mask="b x 1 x 1 x l", causal=causal)
             cases[f"full-mask-{name}"] = made(t, FEW, mask="b x 6 x s x l", causal=causal, heads=6)
             cases[f"pieces-{name}"] = made(t, FEW, causal=causal, then="s", heads=6)
-            cases[f"pieces-mask-{name}"] = made(t, FEW, mask="b x 1 x 1 x (s + l)", causal=causal, then="s", strides=PIECES)
+            cases[f"pieces-mask-{name}"] = made(
+                t, FEW, mask="b x 1 x 1 x (s + l)", causal=causal, then="s", strides=PIECES
+            )
             cases[f"pieces-wide-{name}"] = wide(made(t, FEW, causal=causal, then="l"))
             cases[f"pieces-window-{name}"] = made(t, FEW, causal=causal, then="s", window=50)
             cases[f"window-mask-{name}"] = made(t, [e for e in FEW if e in SEEING], mask="l", causal=causal, window=50)

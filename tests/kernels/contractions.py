@@ -155,7 +155,10 @@ def attention(t: str, mask: str = "", mask_type: str | None = None, causal: bool
         f"%v: !ait.tensor<b x 3 x l x {width} x {t}>",
     ]
     if then:
-        inputs += [f"%k1: !ait.tensor<b x 3 x {then} x {depth} x {t}>", f"%v1: !ait.tensor<b x 3 x {then} x {width} x {t}>"]
+        inputs += [
+            f"%k1: !ait.tensor<b x 3 x {then} x {depth} x {t}>",
+            f"%v1: !ait.tensor<b x 3 x {then} x {width} x {t}>",
+        ]
     if mask:
         inputs.append(f"%m: !ait.tensor<{mask} x {mask_type or t}>")
     flags = (" causal" if causal else "") + (f" window {window}" if window else "")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -66,6 +68,11 @@ INTEGERS = {
     for kind in ("sum", "max", "min")
     for name, axes in (("rows", [1, 2]), ("columns", [1]))
 }
+LONG = {
+    f"{kind}-{t}": replace(reduce(kind, "b x 140001", [1], t, **options), envs=[{"b": 2, "s": 1}])
+    for kind, t, options in (("sum", "f16", {}), ("max", "bf16", {"offset": 3}), ("var", "f32", {}), ("sum", "i32", {}))
+}
+"""Few long rows: on a GPU several blocks share one."""
 TYPES = (*FLOATS, "i8", "i32", "i64")
 ARGMAX = {
     f"{name}-{t}": make(t)
@@ -91,7 +98,15 @@ TOPK = {
         ),
     )
 }  # fmt: skip
-ALL = [*REDUCE.values(), *UNBIASED.values(), *NONE.values(), *INTEGERS.values(), *ARGMAX.values(), *TOPK.values()]
+ALL = [
+    *REDUCE.values(),
+    *LONG.values(),
+    *UNBIASED.values(),
+    *NONE.values(),
+    *INTEGERS.values(),
+    *ARGMAX.values(),
+    *TOPK.values(),
+]
 
 
 @pytest.fixture(scope="module")
@@ -113,6 +128,18 @@ def check_reduce(library: Library, case: Case, t: str) -> None:
         terms = max(1.0, inputs[0].size / max(1, want.size))
         scale = np.abs(want[np.isfinite(want)]).max(initial=1e-30)
         assert_close(got, want, ULPS[t], floor * max(1.0, np.sqrt(terms) / scale))
+
+
+@pytest.mark.parametrize("key", LONG)
+def test_few_long_rows(library: Library, key: str) -> None:
+    check_long(library, key)
+
+
+def check_long(library: Library, key: str) -> None:
+    if key.endswith("i32"):
+        check(library, LONG[key], 0)
+    else:
+        check_reduce(library, LONG[key], key.rpartition("-")[2])
 
 
 @pytest.mark.parametrize("t", UNBIASED)

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import torch
 
+from ait_mlir.lowering.kernels import Target
 from tests.kernels.harness import Case, Library, assert_close, check, random_inputs, reference, ulp
 
 FLOATS = ("f16", "bf16", "f32", "f64")
@@ -201,3 +202,10 @@ def test_no_worse_than_torch(library: Library, op: str, t: str) -> None:
     one_ulp = float(ulp(np.abs(want).max(keepdims=True), got.dtype).max())
     assert ours[0] <= max(2 * theirs[0], one_ulp)
     assert ours[1] <= max(1.5 * theirs[1], one_ulp)
+
+
+@pytest.mark.parametrize(("constants", "told"), [((1, 2), "true"), ((1,), "false"), ((), "false")])
+def test_gpu_kernels_know_which_factors_nothing_writes(constants: tuple[int, ...], told: str) -> None:
+    case = layer_norm("b x 24", "24", "f16", 1, constants=constants)
+    _, code = case.code(0, Target("cuda", "sm_90a"))
+    assert f", 24, 24, 8, {told}>(ctx" in code

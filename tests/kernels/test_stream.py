@@ -75,7 +75,15 @@ def test_configurations_suit_the_rows() -> None:
 
 @pytest.mark.parametrize(
     "config",
-    [{"columns": 48}, {"eights": 3}, {"warps": 5}, {"chunks": 3}, {"blocks": 0}, {"split": 3}, {"columns": 64, "chunks": 8}],
+    [
+        {"columns": 48},
+        {"eights": 3},
+        {"warps": 5},
+        {"chunks": 3},
+        {"blocks": 0},
+        {"split": 3},
+        {"columns": 64, "chunks": 8},
+    ],
 )
 def test_bad_configurations(config: dict[str, int]) -> None:
     with pytest.raises(ValueError, match="no streaming gemm has the tile"):

@@ -44,6 +44,25 @@ def test_every_kernel_of_the_cpu_is_timed(tmp_path: Path):
     assert not any(f.exists() for f in folders)
 
 
+def test_a_library_without_algorithms_lists_none():
+    (task,) = tasks_of(TEXT)
+    way = Way.of(None, [("openblas", {})])
+    with DeviceMeter(CPU) as meter:
+        meter.build([(task, way)])
+        assert meter.algorithms(task, (4,), way) == []
+        assert meter.algorithms(task, (4,), Way.of(None, [("nobody", {})])) == []
+        assert way in meter.race(task, (4,), [way], 1e-6)
+
+
+def test_candidates_that_differ_in_an_algorithm_are_one_program():
+    (task,) = tasks_of(TEXT.replace("f32>", "f16>"))
+    way = Way.of(None, [("cublaslt", {})])
+    with DeviceMeter(Target("cuda", "sm_90a")) as meter:
+        program = meter.program(task, way)
+        assert program is not None and program is meter.program(task, way.naming((66, 20, 1, 0, 0, 0, 36, 0, 2)))
+        assert program is not meter.program(task, Way.of(None, [("native", {})]))
+
+
 def test_a_choice_on_the_cpu_is_remembered(tmp_path: Path):
     cache = TimingCache(tmp_path / "t.sqlite3")
     with DeviceMeter(CPU) as meter:

@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+import math
+import re
+from collections.abc import Iterator
 from pathlib import Path
 
 import ait_mlir
+from ait_mlir.lowering.choices import Choice, Way
 from ait_mlir.lowering.kernels import Target
-from ait_mlir.passes.measure import selector, static_digest
-from ait_mlir.passes.timings import METHOD, read_shipped, shipped_for
+from ait_mlir.passes.matching import axis_of_text
+from ait_mlir.passes.measure import Selector, selector, static_digest
+from ait_mlir.passes.ranges import MOST_NOISE, SWITCH
+from ait_mlir.passes.tasks import Point, Task
+from ait_mlir.passes.timings import METHOD, Record, read_shipped, shipped_for
 from tests.selection.cards import tasks_of
 
+H200 = Target("cuda", "sm_90a")
 FOLDER = Path(ait_mlir.__file__).parent / "timings"
 TEXT = """
 ait.graph @g(%x: !ait.tensor<n x s x 3072 x f16>, %r: !ait.tensor<n x s x 768 x f16>) dims {n = 1 to 64, s = 1 to 512} {
@@ -38,5 +46,69 @@ def test_every_file_is_whole():
 
 def test_bert_is_known_on_the_h200():
     assert shipped_for("sm_90a") is not None and shipped_for("sm_80") is None
-    (choice,) = selector(Target("cuda", "sm_90a"), measure=False).choose(tasks_of(TEXT))
+    (choice,) = selector(H200, measure=False).choose(tasks_of(TEXT))
     assert choice is not None
+
+
+def task_of(text: str) -> Task:
+    """The task of a text that ships, its dims from 1 to 1024."""
+    dims = sorted(set(re.findall(r"\bd\d+\b", text)), key=lambda name: int(name[1:]))
+    declared = f" dims {{{', '.join(f'{name} = 1 to 4096' for name in dims)}}}" if dims else ""
+    head, body = text.split(") {\n", 1)
+    (task,) = tasks_of(f"{head}){declared} {{\n{body}")
+    assert task.text == text
+    return task
+
+
+def way_at(choice: Choice, place: int) -> Way:
+    return choice.ways[sum(place > limit for limit in choice.upto)]
+
+
+def usable(choosing: Selector, task: Task, record: Record) -> dict[Way, float]:
+    times = {w: t.seconds for w, (t, _) in record.times.items()}
+    return {w: t for w, t in times.items() if choosing._can_be_trusted(task, w)}  # pyright: ignore[reportPrivateUsage]
+
+
+def records() -> Iterator[tuple[str, list[Record]]]:
+    shipped = shipped_for("sm_90a")
+    assert shipped is not None and shipped.by_op
+    yield from shipped.by_op.items()
+
+
+def test_choices_without_a_card_are_near_the_best():
+    """Within noise and what a branch must gain, over all points of an op; two points of one size share a kernel."""
+    choosing = selector(H200, measure=False)
+    for text, known in records():
+        task = task_of(text)
+        (choice,) = choosing.choose([task])
+        axis, lost = axis_of_text(text), list[float]()
+        for record in known:
+            if not (times := usable(choosing, task, record)):
+                continue
+            assert choice is not None, text
+            way = way_at(choice, axis.evaluate({f"d{i}": n for i, n in enumerate(record.point)}))
+            assert way in times, (text, record.point)
+            lost.append(math.log(times[way] / min(times.values())))
+        assert not lost or sum(lost) / len(lost) <= MOST_NOISE + SWITCH, (text, lost)
+
+
+def with_numbers(text: str, point: Point) -> str:
+    for i, n in enumerate(point):
+        text = re.sub(rf"\bd{i}\b", str(n), text)
+    return text
+
+
+def test_a_model_of_one_size_gets_the_best_of_that_size():
+    choosing = selector(H200, measure=False)
+    for text, known in records():
+        for record in known:
+            if "d0 +" in text or "d1 +" in text or not record.point:
+                continue  # a sum of a dim is another text with numbers
+            (task,) = tasks_of(with_numbers(text, record.point))
+            (choice,) = choosing.choose([task])
+            times = usable(choosing, task, record)
+            if choice is None:
+                assert not times
+                continue
+            (way,) = choice.ways
+            assert times[way] <= min(times.values()) * (1 + MOST_NOISE), (text, record.point)

@@ -19,6 +19,8 @@ class attention(Operator):
     `groups` divides `heads`: each head of k and v serves as many heads of q. `mask` is added and broadcasts to
     [batch, heads, S, L]. `scale` is 1 / sqrt(D) where None. With `causal`, the last row sees all columns and each row
     above it one less. With `window`, a row sees the columns less than so many away from where it stands.
+
+    Of few rows (S up to 64), k and v may be a concatenation of a cache and what is new: it is read in pieces, not made.
     """
 
     def __init__(self, causal: bool = False, scale: float | None = None, window: int | None = None):

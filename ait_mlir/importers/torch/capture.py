@@ -98,27 +98,33 @@ def explain(error: Exception, again: Callable[[], Any]) -> str:
             "compute both sides and choose with torch.where"
         )
     if _is_about_dims(text):
-        fixed = _where_fixed(again)
-        return f"a dim that was to be dynamic is not{f', fixed at {fixed}' if fixed else ''}: {_essence(text)}"
+        return f"a dim that was to be dynamic is not{_where_fixed(again)}: {_essence(text)}"
     if "dynamic_shapes" in text:
         return f"dynamic_shapes does not fit the example inputs: {_essence(text)}"
     return f"torch.export cannot trace the model{at}: {_essence(text)} ({kind})"
 
 
 class _Watch(logging.Handler):
-    """Notes where in the model PyTorch finds that a size must be a certain number."""
+    """Notes where in the model PyTorch finds that a size must be a certain number, or meets a condition on sizes."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.place = ""
+        self.fixed: list[str] = []
+        self.conditions: list[str] = []
 
     def emit(self, record: logging.LogRecord) -> None:
-        if re.match(r"set_replacement \S+ = \d+ ", record.getMessage()) and not self.place:
-            self.place = place_in_source("".join(traceback.format_stack()), fallback="")
+        message = record.getMessage()
+        is_condition = "[guard added]" in message
+        if not is_condition and not re.match(r"set_replacement \S+ = \d+ ", message):
+            return
+        found = self.conditions if is_condition else self.fixed
+        place = place_in_source("".join(traceback.format_stack()), fallback="")
+        if place and place not in found:
+            found.append(place)
 
 
 def _where_fixed(export: Callable[[], Any]) -> str:
-    """The place in the model that makes a number of a dim, from what PyTorch logs while it exports."""
+    """The places in the model that make a number of a dim, or else its conditions, from what PyTorch logs."""
     logger, watch = logging.getLogger("torch.fx.experimental.symbolic_shapes"), _Watch()
     kept = logger.level, logger.handlers, logger.propagate
     with contextlib.suppress(Exception), quiet():
@@ -129,7 +135,9 @@ def _where_fixed(export: Callable[[], Any]) -> str:
         finally:
             logger.handlers, logger.propagate = kept[1:]
             logger.setLevel(kept[0])
-    return watch.place
+    if watch.fixed:
+        return f", fixed at {watch.fixed[0]}"
+    return f", for the condition at {' and at '.join(watch.conditions[:3])}" if watch.conditions else ""
 
 
 def _essence(text: str) -> str:

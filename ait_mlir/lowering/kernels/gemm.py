@@ -174,9 +174,10 @@ class NativeGemm(ContractionKernel):
             odd = not (_has_even_pitches(problem.a, scope_of(op)) and _has_even_pitches(problem.b, scope_of(op)))
             flags = (_is_unit(problem.a.col), _is_unit(problem.b.row), odd)
             template = ", ".join("true" if flag else "false" for flag in flags)
+            early = ", true" if problem.b.arg.constant else ""
             for prefix in ("small_", "") if "small_rows" in config else ("",):
                 tile = GemmTile.of(config, prefix)
-                call = f"gemm_mma<{tile.cpp}, {template}, {functor}>({arguments}, {tile.split})"
+                call = f"gemm_mma<{tile.cpp}, {template}, {functor}>({arguments}, {tile.split}{early})"
                 few = f"if ({problem.m.cpp(cpp_dims)} <= {int(config['small_rows'])}) " if prefix else ""
                 calls.append(f"{few}return ait::gpu::{call};")
         else:

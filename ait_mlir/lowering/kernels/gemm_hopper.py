@@ -32,6 +32,8 @@ STEP_RATE = 3.0e12
 """Multiply-adds of a multiprocessor per second."""
 COPY_RATE = 110e9
 """Bytes per second that come to a multiprocessor: 64 a cycle."""
+STREAM_SHARE = 0.72
+"""Of the bandwidth of memory, at which b arrives where there are few rows."""
 STEP_SECONDS = 0.145e-6
 """The least time of a step of 64 along K."""
 FINISH_SECONDS, FINISH_SECONDS_OF_TWO_TEAMS = 0.071e-9, 0.032e-9
@@ -250,7 +252,8 @@ class HopperGemm(ContractionKernel):
 
     def seconds(self, op: ContractionOp, m: int, n: int, k: int, batches: int, target: Target) -> float:
         finish = Finish.of(op)
-        return best_tiles(m, n, k, batches, finish)[0].seconds(m, n, k, batches, finish)
+        streaming = 2.0 * n * k * batches / (STREAM_SHARE * target.bandwidth)
+        return max(best_tiles(m, n, k, batches, finish)[0].seconds(m, n, k, batches, finish), START_SECONDS + streaming)
 
     def emit(
         self,

@@ -20,8 +20,8 @@ __all__ = ["KERNELS", "StreamGemm", "StreamTile"]
 MOST_ROWS = 16
 """Rows of a above which it is not offered: each 16 of them read b again."""
 SHARED_LIMIT = 227 * 1024
-START_SECONDS = 2.5e-6
-RATE = 0.9
+START_SECONDS = 2e-6
+RATE = 0.87
 """What it reaches of the bandwidth that good kernels have."""
 KEYS = ("columns", "eights", "warps", "chunks", "blocks", "split")
 
@@ -83,18 +83,18 @@ class StreamTile:
 
 
 TILES = (
-    StreamTile(16, 1, 8, 4, 2, 1),
-    StreamTile(16, 1, 8, 4, 3, 1),
     StreamTile(32, 1, 8, 2, 2, 2),
-    StreamTile(64, 1, 8, 1, 2, 4),
-    StreamTile(32, 1, 8, 2, 2, 1),
-    StreamTile(16, 1, 4, 8, 3, 1),
-    StreamTile(64, 2, 8, 1, 2, 4),
-    StreamTile(64, 2, 8, 1, 2, 1),
+    StreamTile(16, 1, 8, 4, 3, 1),
+    StreamTile(64, 1, 16, 1, 1, 2),
+    StreamTile(64, 1, 16, 2, 1, 2),
+    StreamTile(16, 1, 8, 4, 2, 1),
+    StreamTile(32, 1, 16, 2, 1, 2),
     StreamTile(32, 2, 8, 2, 2, 2),
-    StreamTile(32, 2, 8, 2, 2, 1),
     StreamTile(64, 2, 16, 1, 1, 2),
-    StreamTile(64, 2, 8, 1, 2, 2),
+    StreamTile(32, 2, 8, 2, 2, 1),
+    StreamTile(32, 2, 16, 2, 1, 2),
+    StreamTile(64, 2, 8, 1, 2, 1),
+    StreamTile(64, 2, 16, 1, 1, 4),
 )
 
 

@@ -14,6 +14,15 @@ SHARED_RATE = 48
 """Bytes a multiprocessor takes from L2 per cycle."""
 STEP_CYCLES = 130
 """Cycles of one step along K that no other work hides when a multiprocessor has one small block."""
+FEW_ROWS = 32
+"""Up to so many rows, what a product takes is bringing b from memory; the next three numbers fit the times of
+`python benchmarks/models.py llama-decode --measure`."""
+STREAM_RATE = 2350
+"""Bytes per cycle that come from memory."""
+BYTES_UNDER_WAY = 7e6
+"""Bytes on their way at once that it takes to reach that."""
+SPLIT_SHARE = 0.8
+"""What blocks that share a tile's k reach of it."""
 START_CYCLES = 2600
 """Cycles of a block beside its steps: launch, filling the pipeline, epilogue."""
 
@@ -83,7 +92,14 @@ class GemmTile:
         memory = resident * (self.m + self.n) * 2 * depth / SHARED_RATE
         latency = STEP_CYCLES * -(-depth // self.k) * (1 + self.k / 256)
         reduce = 0 if self.split == 1 else 900 + self.m * self.n * self.split / 256
-        return START_CYCLES + waves * max(compute, memory, latency) + reduce + resident * self.m * self.n / 64
+        busy = START_CYCLES + waves * max(compute, memory, latency) + reduce + resident * self.m * self.n / 64
+        return busy if m > FEW_ROWS else max(busy, 0.1 * busy + self.streaming_cycles(n, k, batches, blocks))
+
+    def streaming_cycles(self, n: int, k: int, batches: int, blocks: int) -> float:
+        """What it takes to bring all of b from memory, with what so many blocks have on their way at once."""
+        under_way = min(blocks, SMS * self.blocks) * (self.stages - 1) * self.n * self.k * 2
+        share = min(1.0, under_way / BYTES_UNDER_WAY) * (SPLIT_SHARE if self.split > 1 else 1.0)
+        return START_CYCLES + 2 * n * k * batches / (share * STREAM_RATE)
 
 
 KEYS = ("tile_m", "tile_n", "tile_k", "warps_m", "warps_n", "stages", "blocks", "split")

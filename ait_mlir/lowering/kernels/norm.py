@@ -116,7 +116,8 @@ class NormKernel(Kernel):
         has_prologue = bool(norm.prologue.blocks)
         place = "gpu" if target.is_gpu else "cpu"
         low, high, step = _row_template([loop.size for loop in row], scope)
-        template = f"{name}, {len(row)}" + (f", {low}, {high}, {step}" if target.is_gpu else "")
+        constant = "true" if all(ins[i].constant for i in factors) else "false"
+        template = f"{name}, {len(row)}" + (f", {low}, {high}, {step}, {constant}" if target.is_gpu else "")
         scale, bias = _factor_names(norm, ins)
         return Emission(
             (_header(target),),

@@ -7,8 +7,11 @@ from collections.abc import Sequence
 from xdsl.dialects.builtin import IntegerAttr, i64
 from xdsl.ir import SSAValue
 
+from ait_mlir.dialects.ait import elementwise as ait
 from ait_mlir.dialects.ait.norm import LayerNormOp, RmsNormOp, SoftmaxOp
-from ait_mlir.importers.torch.call import Call, Row
+from ait_mlir.dialects.ait.types import tensor_type
+from ait_mlir.dims import const
+from ait_mlir.importers.torch.call import Call, NotSupported, Row
 from ait_mlir.importers.torch.known import Value
 from ait_mlir.importers.torch.library import torch
 
@@ -43,7 +46,24 @@ def rms_norm(c: Call) -> Value:
     return c.w.add(op)
 
 
+def batch_norm(c: Call) -> Value:
+    """(x - mean) * weight / sqrt(var + eps) + bias, by the statistics that were learned, for each channel."""
+    if c["training"] or c["running_mean"] is None:
+        raise NotSupported("batch norm by the statistics of the batch is for training; call model.eval() first")
+    mean, var = c.tensor("running_mean"), c.tensor("running_var")
+    factor = c.w.op(ait.RsqrtOp, c.w.op(ait.AddOp, var, c.w.scalar(float(c["eps"]), c.element)))
+    if (weight := c.optional("weight")) is not None:
+        factor = c.w.op(ait.MulOp, factor, weight)
+    offset = c.w.op(ait.NegOp, c.w.op(ait.MulOp, mean, factor))
+    if (bias := c.optional("bias")) is not None:
+        offset = c.w.op(ait.AddOp, offset, bias)
+    channels = (*tensor_type(mean).dims, *(const(1) for _ in c.dims[2:]))
+    scaled = c.w.op(ait.MulOp, c.tensor("input"), c.w.reshape(factor, channels))
+    return c.w.op(ait.AddOp, scaled, c.w.reshape(offset, channels))
+
+
 ROWS: dict[str, Row] = {
+    "aten.batch_norm.default": batch_norm,
     "aten.softmax.int": softmax,
     "aten._softmax.default": softmax,
     "aten.layer_norm.default": layer_norm,

@@ -46,6 +46,17 @@ inline constexpr int kWarpSize = 64;
 inline constexpr int kWarpSize = 32;
 #endif
 
+/// Whether the blocks of the architecture that this is compiled for form clusters; the toolchain says `AIT_SM`.
+#if defined(AIT_NO_CLUSTER) || defined(AIT_HIP)
+inline constexpr bool kHasClusters = false;
+#elif defined(AIT_EMULATED)
+inline constexpr bool kHasClusters = true;
+#elif defined(AIT_SM)
+inline constexpr bool kHasClusters = AIT_SM >= 90;
+#else
+inline constexpr bool kHasClusters = false;
+#endif
+
 /// @brief The value of the lane whose index differs in the bits of `mask`. All lanes of the warp must take part.
 template <class T>
 __device__ __forceinline__ T shuffle_xor(T value, int mask) {

@@ -120,6 +120,38 @@ inline void multiply_tiles(const char* a0, const char* a1, const char* b0, const
   }
 }
 
+/// @brief Two tiles of a by two of b, without planes: `out` is [32, 32], its rows side by side.
+/// @param a0,a1 16 rows each, `pitch_a` bytes apart; @param next_a bytes from a step to the next
+/// @param last_a tiles of the last step of a0 and a1, side by side, null where it lies like the others; @param b0,b1 tiles: [steps][kTileBytes]
+/// @param beside called with each step: work of the other units
+template <class Beside>
+inline void multiply_bf16(const char* a0, const char* a1, int64_t pitch_a, int64_t next_a, const char* last_a, const char* b0, const char* b1,
+                          int64_t steps, float* out, const Beside& beside) {
+  AIT_TILE_ZERO(0);
+  AIT_TILE_ZERO(1);
+  AIT_TILE_ZERO(2);
+  AIT_TILE_ZERO(3);
+#pragma GCC unroll 1
+  for (int64_t step = 0; step < steps; ++step) {
+    if (step == steps - 1 && last_a != nullptr) a0 = last_a, a1 = last_a + kTileBytes, pitch_a = 64;
+    __asm__ volatile("tileloadd (%0,%1,1), %%tmm4" ::"r"(a0), "r"(pitch_a) : "memory");
+    AIT_TILE_LOAD(6, b0);
+    AIT_TILE_LOAD(7, b1);
+    __asm__ volatile("tileloadd (%0,%1,1), %%tmm5" ::"r"(a1), "r"(pitch_a) : "memory");
+    AIT_TILE_MULTIPLY(0, 4, 6);
+    AIT_TILE_MULTIPLY(1, 4, 7);
+    AIT_TILE_MULTIPLY(2, 5, 6);
+    AIT_TILE_MULTIPLY(3, 5, 7);
+    a0 += next_a, a1 += next_a, b0 += kTileBytes, b1 += kTileBytes;
+    beside(step);
+  }
+  const int64_t pitch = 2 * kTileRows * int64_t(sizeof(float));
+  AIT_TILE_STORE(0, out, pitch);
+  AIT_TILE_STORE(1, out + kTileRows, pitch);
+  AIT_TILE_STORE(2, out + 2 * kTileRows * kTileRows, pitch);
+  AIT_TILE_STORE(3, out + 2 * kTileRows * kTileRows + kTileRows, pitch);
+}
+
 #undef AIT_TILE_LOAD
 #undef AIT_TILE_STORE
 #undef AIT_TILE_MULTIPLY

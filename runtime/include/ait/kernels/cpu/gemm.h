@@ -8,42 +8,13 @@
 
 #include <omp.h>
 #include <stdint.h>
-#include <stdlib.h>
 
 #include "ait/context.h"
+#include "ait/kernels/cpu/gemm_amx_bf16.h"
 #include "ait/kernels/cpu/gemm_block.h"
+#include "ait/kernels/cpu/gemm_shape.h"
 
 namespace ait::cpu {
-
-/// @brief Sizes of `d[o, b] = epilogue(a[o, b] @ b[o, b])`: d is [outer, inner, m, n].
-struct GemmShape {
-  int64_t m, n, k;
-  int64_t outer = 1, inner = 1;
-};
-
-/// @brief Scratch memory of a thread, kept from call to call.
-class Scratch {
- public:
-  Scratch() = default;
-  Scratch(const Scratch&) = delete;
-  Scratch& operator=(const Scratch&) = delete;
-  ~Scratch() { free(data_); }
-
-  /// At least `bytes` bytes, 64-byte aligned, with undefined contents; null if there is no memory.
-  void* get(size_t bytes) {
-    if (bytes > size_) {
-      free(data_);
-      size_ = (bytes + 4095) / 4096 * 4096;
-      data_ = aligned_alloc(64, size_);
-      if (data_ == nullptr) size_ = 0;
-    }
-    return data_;
-  }
-
- private:
-  void* data_ = nullptr;
-  size_t size_ = 0;
-};
 
 namespace detail {
 
@@ -156,6 +127,13 @@ int32_t gemm_parallel(const Context& ctx, const GemmShape& shape, const Matrices
 template <class F, class T, class D, class... E>
 int32_t gemm(const Context& ctx, const GemmShape& shape, Matrices<const T> a, Matrices<const T> b, Matrices<D> d, Operands<E...> extra) {
   if (shape.m == 0 || shape.n == 0 || shape.outer * shape.inner == 0) return 0;
+#ifdef AIT_CPU_AMX
+  if constexpr (std::is_same_v<T, bfloat16>) {
+    if (shape.m > detail::kAmxBf16Few && shape.k > 0 && a.col == 1 && b.row == 1 && ctx.may_use_amx()) {
+      return gemm_amx_bf16<F>(ctx, shape, a, b, d, extra);
+    }
+  }
+#endif
   if (shape.m <= kLanes<compute_t<T>>) return detail::gemm_parallel<1, F>(ctx, shape, a, b, d, extra);
   return detail::gemm_parallel<2, F>(ctx, shape, a, b, d, extra);
 }

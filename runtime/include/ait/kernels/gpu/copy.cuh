@@ -73,6 +73,28 @@ struct TiledCopy {
   CopyDim outer[kMaxCopyRank];
 };
 
+/// Where the rows and columns of a tile begin on both sides, in elements.
+struct TilePlace {
+  int64_t row, column, from, to;
+
+  __device__ __forceinline__ TilePlace(const TiledCopy& plan, int64_t index, int tile_rows, int tile_columns) {
+    int64_t linear = index / plan.column_tiles;
+    column = (index - linear * plan.column_tiles) * tile_columns;
+    const int64_t batch = linear / plan.row_tiles;
+    row = (linear - batch * plan.row_tiles) * tile_rows;
+    from = row * plan.rows.in + column * plan.columns.in;
+    to = row * plan.rows.out + column * plan.columns.out;
+    linear = batch;
+    for (int d = plan.rank - 1; d >= 0; --d) {
+      const int64_t quotient = linear / plan.outer[d].size;
+      const int64_t coordinate = linear - quotient * plan.outer[d].size;
+      from += coordinate * plan.outer[d].in;
+      to += coordinate * plan.outer[d].out;
+      linear = quotient;
+    }
+  }
+};
+
 inline constexpr int kTileThreads = 256;
 
 template <class Word, int kTile>
@@ -84,21 +106,9 @@ __global__ void __launch_bounds__(kTileThreads) copy_tiled_kernel(TiledCopy plan
   const int group = threadIdx.x / kTile;
   constexpr int kGroups = kTileThreads / kTile;
   for (int64_t index = blockIdx.x; index < plan.tiles; index += gridDim.x) {
-    int64_t linear = index / plan.column_tiles;
-    const int64_t first_column = (index - linear * plan.column_tiles) * kTile;
-    const int64_t batch = linear / plan.row_tiles;
-    const int64_t first_row = (linear - batch * plan.row_tiles) * kTile;
-    int64_t from = first_row * plan.rows.in + first_column * plan.columns.in;
-    int64_t to = first_row * plan.rows.out + first_column * plan.columns.out;
-    linear = batch;
-    for (int d = plan.rank - 1; d >= 0; --d) {
-      const int64_t quotient = linear / plan.outer[d].size;
-      const int64_t coordinate = linear - quotient * plan.outer[d].size;
-      from += coordinate * plan.outer[d].in;
-      to += coordinate * plan.outer[d].out;
-      linear = quotient;
-    }
-    const int64_t rows = plan.rows.size - first_row, columns = plan.columns.size - first_column;
+    const TilePlace place(plan, index, kTile, kTile);
+    const int64_t from = place.from, to = place.to;
+    const int64_t rows = plan.rows.size - place.row, columns = plan.columns.size - place.column;
     for (int c = group; c < kTile; c += kGroups) {
       if (c < columns && lane < rows) tile[c][lane] = in[from + c * plan.columns.in + lane];
     }
@@ -110,9 +120,75 @@ __global__ void __launch_bounds__(kTileThreads) copy_tiled_kernel(TiledCopy plan
   }
 }
 
+/// A thread turns a square of this many elements a side, whose rows are one access each.
+template <class Word>
+inline constexpr int kSquare = sizeof(Word) == 1 ? 8 : 16 / static_cast<int>(sizeof(Word));
+
+/// Squares of a block along the rows of the input and along those of the output; a warp has half of either.
+inline constexpr int kRowSquares = 16, kColumnSquares = kWarpSize / 4;
+
+/// Row `i` of the square whose columns are `columns`.
+template <class Word, int kN>
+__device__ __forceinline__ void turn(const Word (&columns)[kN][kN], int i, Word (&row)[kN]) {
+  if constexpr (sizeof(Word) == 2) {
+    uint32_t words[kN / 2];
+#pragma unroll
+    for (int j = 0; j < kN; j += 2) {
+      uint32_t low, high;
+      memcpy(&low, &columns[j][i / 2 * 2], 4);
+      memcpy(&high, &columns[j + 1][i / 2 * 2], 4);
+      words[j / 2] = i % 2 == 0 ? (low & 0xffffu) | high << 16 : low >> 16 | (high & 0xffff0000u);
+    }
+    memcpy(&row, &words, sizeof(row));
+  } else {
+#pragma unroll
+    for (int j = 0; j < kN; ++j) row[j] = columns[j][i];
+  }
+}
+
+/// Rows that are contiguous in the input, columns that are in the output, in squares that the registers of a thread turn: accesses of 16 bytes on
+/// both sides (8 of bytes), which are aligned.
+template <class Word>
+__global__ void __launch_bounds__(4 * kWarpSize) copy_squares_kernel(TiledCopy plan, const Word* in, Word* out) {
+  constexpr int kN = kSquare<Word>;
+  wait_for_previous();
+  allow_next();
+  const int lane = threadIdx.x % kWarpSize, warp = threadIdx.x / kWarpSize;
+  const int row = (warp % 2 * 8 + lane % 8) * kN, column = (warp / 2 * (kWarpSize / 8) + lane / 8) * kN;
+  for (int64_t index = blockIdx.x; index < plan.tiles; index += gridDim.x) {
+    const TilePlace place(plan, index, kRowSquares * kN, kColumnSquares * kN);
+    const int64_t rows = plan.rows.size - place.row - row, columns = plan.columns.size - place.column - column;
+    if (rows <= 0 || columns <= 0) continue;
+    const Word* from = in + place.from + row + column * plan.columns.in;
+    Word* to = out + place.to + row * plan.rows.out + column;
+    Word square[kN][kN];
+    if (rows >= kN && columns >= kN) {
+#pragma unroll
+      for (int j = 0; j < kN; ++j) load<kN>(from + j * plan.columns.in, square[j]);
+#pragma unroll
+      for (int i = 0; i < kN; ++i) {
+        Word turned[kN];
+        turn(square, i, turned);
+        store<kN>(to + i * plan.rows.out, turned);
+      }
+    } else {
+      for (int i = 0; i < kN && i < rows; ++i) {
+        for (int j = 0; j < kN && j < columns; ++j) to[i * plan.rows.out + j] = from[j * plan.columns.in + i];
+      }
+    }
+  }
+}
+
+/// Whether every run of `bytes` along the contiguous dim of a side is aligned; `along` is the dim of the other side's.
+inline bool runs_aligned(const TiledCopy& plan, const void* data, int64_t bytes, int64_t element, int64_t CopyDim::*side, const CopyDim& along) {
+  bool aligned = reinterpret_cast<uintptr_t>(data) % bytes == 0 && along.*side * element % bytes == 0;
+  for (int d = 0; d < plan.rank; ++d) aligned = aligned && plan.outer[d].*side * element % bytes == 0;
+  return aligned;
+}
+
 template <class Word>
 int32_t launch_tiled(const Context& ctx, const CopyPlan& plan, int unit, const void* in, void* out) {
-  constexpr int kTile = sizeof(Word) <= 2 ? 64 : 32;
+  constexpr int kTile = sizeof(Word) <= 2 ? 64 : 32, kN = kSquare<Word>;
   TiledCopy tiled;
   tiled.rank = 0;
   int64_t batches = 1;
@@ -123,14 +199,29 @@ int32_t launch_tiled(const Context& ctx, const CopyPlan& plan, int unit, const v
   }
   tiled.rows = plan.dims[unit];
   tiled.columns = plan.dims[plan.rank - 1];
-  tiled.row_tiles = (tiled.rows.size + kTile - 1) / kTile;
-  tiled.column_tiles = (tiled.columns.size + kTile - 1) / kTile;
-  tiled.tiles = batches * tiled.row_tiles * tiled.column_tiles;
+  const auto cut = [&](int rows, int columns) {
+    tiled.row_tiles = (tiled.rows.size + rows - 1) / rows;
+    tiled.column_tiles = (tiled.columns.size + columns - 1) / columns;
+    tiled.tiles = batches * tiled.row_tiles * tiled.column_tiles;
+  };
   LaunchConfig config;
+  config.dependent = true;
+  const Word* from = static_cast<const Word*>(in);
+  Word* to = static_cast<Word*>(out);
+  constexpr int64_t kSize = sizeof(Word), kBytes = kSize * kN;
+  if constexpr (sizeof(Word) < 16) {
+    if (tiled.rows.size >= kN && tiled.columns.size >= kN && runs_aligned(tiled, in, kBytes, kSize, &CopyDim::in, tiled.columns) &&
+        runs_aligned(tiled, out, kBytes, kSize, &CopyDim::out, tiled.rows)) {
+      cut(kRowSquares * kN, kColumnSquares * kN);
+      config.block = dim3(4 * kWarpSize);
+      config.grid = dim3(ceil_div(tiled.tiles, 1, 1 << 20));
+      return launch(ctx, config, copy_squares_kernel<Word>, tiled, from, to);
+    }
+  }
+  cut(kTile, kTile);
   config.block = dim3(kTileThreads);
   config.grid = dim3(ceil_div(tiled.tiles, 1, 1 << 20));
-  config.dependent = true;
-  return launch(ctx, config, copy_tiled_kernel<Word, kTile>, tiled, static_cast<const Word*>(in), static_cast<Word*>(out));
+  return launch(ctx, config, copy_tiled_kernel<Word, kTile>, tiled, from, to);
 }
 
 template <class Word, bool kWide = false>

@@ -105,8 +105,10 @@ struct OperandTile {
 /// @brief One tile of `d = epilogue(a @ b)`; grid: batches * tiles * split, block: Tile::kThreads.
 /// @tparam kAK, kBK whether K is the contiguous dim of the operand
 /// @tparam kAligned whether 16-byte reads of a and b are safe
+/// @param early whether b may be read before the launch before has ended
 template <class Tile, bool kAK, bool kBK, bool kAligned, class F, class T, class D, class... E>
-__global__ void __launch_bounds__(Tile::kThreads, Tile::kBlocks) gemm_mma_kernel(const __grid_constant__ GemmArgs<T, D, E...> args, int split) {
+__global__ void __launch_bounds__(Tile::kThreads, Tile::kBlocks) gemm_mma_kernel(const __grid_constant__ GemmArgs<T, D, E...> args, int split,
+                                                                                  bool early) {
   using ATile = OperandTile<T, kAK ? Tile::kM : Tile::kK, kAK ? Tile::kK : Tile::kM, Tile::kThreads, kAK>;
   using BTile = OperandTile<T, kBK ? Tile::kN : Tile::kK, kBK ? Tile::kK : Tile::kN, Tile::kThreads, kBK>;
   AIT_DYNAMIC_SHARED(16, gemm_shared);
@@ -130,11 +132,14 @@ __global__ void __launch_bounds__(Tile::kThreads, Tile::kBlocks) gemm_mma_kernel
   ATile a(a_data, kAK ? args.a.row : args.a.col, kAK ? rows_m : args.k - k0, kAK ? args.k - k0 : rows_m);
   BTile b(b_data, kBK ? args.b.col : args.b.row, kBK ? cols_n : args.k - k0, kBK ? args.k - k0 : cols_n);
 
-  auto load = [&](int stage) {
-    char* at = shared + stage * Tile::kStageBytes;
-    a.template load<kAligned>(at);
-    b.template load<kAligned>(at + Tile::kM * Tile::kK * 2);
-  };
+  auto load_a = [&](int stage) { a.template load<kAligned>(shared + stage * Tile::kStageBytes); };
+  auto load_b = [&](int stage) { b.template load<kAligned>(shared + stage * Tile::kStageBytes + Tile::kM * Tile::kK * 2); };
+  if (early) {
+#pragma unroll
+    for (int s = 0; s < Tile::kStages - 1; ++s) {
+      if (s < steps) load_b(s);
+    }
+  }
 
   float acc[Tile::kMmaM][Tile::kMmaN][4];
 #pragma unroll
@@ -170,7 +175,10 @@ __global__ void __launch_bounds__(Tile::kThreads, Tile::kBlocks) gemm_mma_kernel
 
 #pragma unroll
   for (int s = 0; s < Tile::kStages - 1; ++s) {
-    if (s < steps) load(s);
+    if (s < steps) {
+      load_a(s);
+      if (!early) load_b(s);
+    }
     copy_async_commit();
   }
   copy_async_wait<Tile::kStages - 2>();
@@ -189,7 +197,7 @@ __global__ void __launch_bounds__(Tile::kThreads, Tile::kBlocks) gemm_mma_kernel
       }
       read(stage, (kk + 1) % kInner, a_frag[(kk + 1) % 2], b_frag[(kk + 1) % 2]);
       if (kk == 0) {
-        if (step + Tile::kStages - 1 < steps) load(next);
+        if (step + Tile::kStages - 1 < steps) load_a(next), load_b(next);
         copy_async_commit();
         next = next + 1 == Tile::kStages ? 0 : next + 1;
       }
@@ -268,7 +276,7 @@ __global__ void __launch_bounds__(Tile::kThreads, Tile::kBlocks) gemm_mma_kernel
 /// @tparam kOddPitches whether rows of a or b may start off 16-byte boundaries. If not, only a pointer can be misaligned: rare, and then slow.
 template <class Tile, bool kAK, bool kBK, bool kOddPitches, class F, class T, class D, class... E>
 int32_t gemm_mma(const Context& ctx, const GemmShape& shape, Matrices<const T> a, Matrices<const T> b, Matrices<D> d,
-                 Operands<E...> operands, int split = 1) {
+                 Operands<E...> operands, int split = 1, bool early = false) {
   if (shape.m == 0 || shape.n == 0 || shape.outer * shape.inner == 0) return 0;
   const bool aligned = (kAK ? rows_aligned(a, a.col, a.row) : rows_aligned(a, a.row, a.col)) &&
                        (kBK ? rows_aligned(b, b.row, b.col) : rows_aligned(b, b.col, b.row));
@@ -283,9 +291,9 @@ int32_t gemm_mma(const Context& ctx, const GemmShape& shape, Matrices<const T> a
   config.cluster = uint32_t(split);
   config.dependent = true;
   if constexpr (kOddPitches) {
-    if (!aligned) return launch(ctx, config, gemm_mma_kernel<Tile, kAK, kBK, false, F, T, D, E...>, args, split);
+    if (!aligned) return launch(ctx, config, gemm_mma_kernel<Tile, kAK, kBK, false, F, T, D, E...>, args, split, early);
   }
-  return launch(ctx, config, gemm_mma_kernel<Tile, kAK, kBK, true, F, T, D, E...>, args, split);
+  return launch(ctx, config, gemm_mma_kernel<Tile, kAK, kBK, true, F, T, D, E...>, args, split, early);
 }
 
 }  // namespace ait::gpu

@@ -94,12 +94,14 @@ namespace detail {
 template <int kCount, int kRank, bool kWide>
 struct Stretch {
   using Index = typename Space<kRank, kWide>::Index;
+  using Offset = std::conditional_t<kWide, int64_t, int>;
   const Space<kRank, kWide>& space;
-  int64_t first, total;
+  Offset first, total;
   int64_t coordinate[kRank];  ///< of the first element
   bool within;                ///< they are all there, and in one row
 
-  __device__ __forceinline__ Stretch(const Space<kRank, kWide>& of, int64_t from, int64_t count) : space(of), first(from), total(count) {
+  __device__ __forceinline__ Stretch(const Space<kRank, kWide>& of, int64_t from, int64_t count)
+      : space(of), first(static_cast<Offset>(from)), total(static_cast<Offset>(count)) {
     within = first >= 0 && first + kCount <= total;
     if (within) {
       space.split(static_cast<Index>(first), coordinate);
@@ -112,7 +114,7 @@ struct Stretch {
   __device__ __forceinline__ bool deep() const { return first >= 16 && first + kCount + 16 <= total; }
   __device__ __forceinline__ uint32_t live() const {
     constexpr uint32_t kAll = (1u << kCount) - 1;
-    const int64_t left = total - first;
+    const Offset left = total - first;
     const uint32_t below = left >= kCount ? kAll : (1u << left) - 1;
     return first >= 0 ? below : below & ~((1u << -first) - 1);
   }
@@ -280,7 +282,7 @@ int32_t launch_flat(const Context& ctx, const int64_t (&sizes)[kRank], const Pac
   config.block = dim3(total >= 65536 * kCount ? 256 : 128);
   config.grid = dim3(ceil_div(total + phase, static_cast<int64_t>(config.block.x) * kCount * each, 1 << 20));
   config.dependent = true;
-  if (total < (int64_t(1) << 31)) {
+  if (total < (int64_t(1) << 31) - (int64_t(1) << 20)) {
     return launch(ctx, config, map_flat_kernel<F, kCount, kDims, false, Pack<Ins...>, Pack<Outs...>>, Space<kDims, false>(sizes), total, phase, each,
                   linear, ins, outs);
   }

@@ -1,8 +1,8 @@
 /// @file reduce.cuh
 /// @brief Sums, means, extremes and variances over any dims.
 ///
-/// Where the reduced elements are neighbours, a warp or a block has a result. Else a block has as many results as a warp has lanes, which
-/// are neighbours, and its warps share the reduced elements.
+/// Where the reduced elements are neighbours, a warp or a block has a result, or a cluster of blocks where there are few and long ones. Else a block has as many results as a warp has lanes, which
+/// are neighbours, and its warps share the reduced elements; few long columns are shared by the blocks of a cluster.
 #ifndef AIT_KERNELS_GPU_REDUCE_CUH_
 #define AIT_KERNELS_GPU_REDUCE_CUH_
 
@@ -26,55 +26,72 @@ struct Join {
 };
 }  // namespace detail
 
-/// A group of threads, a block or a part of a warp, has a result. The row of a shifted one is cut where it is aligned, so that its first and
-/// last `kVec` elements may be partly outside of it.
-template <class R, int kGroup, int kVec, bool kShifted, int kKept, int kReduced, class In, class Out>
-__global__ void __launch_bounds__(256) reduce_rows_kernel(RowSpace<kKept, kReduced> space, In in, Out out, double correction) {
+/// Blocks of a cluster that share what there is to reduce for few results.
+inline constexpr int kSharingBlocks = 8;
+
+/// A group of threads, a cluster of blocks, a block or a part of a warp, has a result. The row of a shifted one is cut where it is aligned; the elements around are
+/// read one by one.
+template <class R, int kGroup, int kCluster, int kVec, bool kShifted, int kKept, int kReduced, class In, class Out>
+__global__ void __launch_bounds__(kGroup < 256 ? 256 : kGroup) reduce_rows_kernel(RowSpace<kKept, kReduced> space, In in, Out out, double correction) {
   using T = typename In::Value;
   using C = typename In::Compute;
   using A = typename R::template Acc<C>;
-  using Reducer = GroupReducer<A, kGroup>;
+  using Reducer = GroupReducer<A, kGroup, kCluster>;
   using Read = detail::RowRead<In, kVec, kShifted ? detail::Cut::same : detail::Cut::whole>;
-  constexpr int kAhead = 4;
-  __shared__ A shared[4 * Reducer::kWarps];
+  constexpr int kAhead = 4, kLanes = kGroup * kCluster;
   Reducer reducer;
-  reducer.shared = shared;
+  if constexpr (kCluster > 1) {
+    AIT_DYNAMIC_SHARED(16, row_shared);
+    reducer.parts = reinterpret_cast<float*>(row_shared);
+    reducer.shared = reinterpret_cast<A*>(row_shared + 16);
+  } else {
+    __shared__ A shared[Reducer::kShared];
+    reducer.shared = shared;
+  }
   wait_for_previous();
   allow_next();
-  const int lane = threadIdx.x % kGroup;
+  const int lane = blockIdx.x % kCluster * kGroup + threadIdx.x % kGroup;
   constexpr int kSpan = kGroup < kWarpSize ? kWarpSize : kGroup;  // a warp walks on as one, for its lanes take part in each other's shuffles
-  const int64_t rows_of_block = blockDim.x / kGroup;
-  for (int64_t base = blockIdx.x * rows_of_block + threadIdx.x / kSpan * (kSpan / kGroup); base < space.rows; base += gridDim.x * rows_of_block) {
+  const int64_t rows_of_block = blockDim.x / kGroup, step = gridDim.x / kCluster * rows_of_block;
+  for (int64_t base = blockIdx.x / kCluster * rows_of_block + threadIdx.x / kSpan * (kSpan / kGroup); base < space.rows; base += step) {
     const int64_t index = base + threadIdx.x % kSpan / kGroup;
     const bool present = index < space.rows;
     const int64_t length = present ? space.length : 0;
     int64_t coordinate[kKept];
     coordinates<kKept>(present ? index : base, space.outer, coordinate);
     const In row = detail::at_row(in, coordinate);
-    const int phase = kShifted ? static_cast<int>(reinterpret_cast<uintptr_t>(row.data) % 16 / sizeof(T)) : 0;
-    const auto live = [&](int64_t i) {
-      if constexpr (!kShifted) return (1u << kVec) - 1u;
-      const uint32_t below = length - i >= kVec ? (1u << kVec) - 1u : (1u << (length - i)) - 1u;
-      return i >= 0 ? below : below & ~((1u << -i) - 1u);
-    };
+    const int64_t most = kShifted ? (kVec - reinterpret_cast<uintptr_t>(row.data) % 16 / sizeof(T)) % kVec : 0;
+    const int64_t head = most < length ? most : length, chunks = (length - head) / kVec, tail = length - head - chunks * kVec;
+    /// Visits all elements; those around the aligned chunks of kVec are read first and visited last.
     const auto each = [&](auto visit) {
-      for (int64_t first = lane; first * kVec - phase < length; first += kGroup * kAhead) {
+      constexpr int kEdges = kShifted ? (2 * (kVec - 1) + kLanes - 1) / kLanes : 0;
+      T edges[kEdges > 0 ? kEdges : 1];
+      const auto edge = [&](int slot) {
+        const int64_t e = slot * kLanes + lane;
+        return e < head ? e : e < head + tail ? e + chunks * kVec : int64_t(-1);
+      };
+#pragma unroll
+      for (int slot = 0; slot < kEdges; ++slot) {
+        if (edge(slot) >= 0) edges[slot] = row.data[edge(slot)];
+      }
+      for (int64_t first = lane; first < chunks; first += kLanes * kAhead) {
         Read reads[kAhead];
 #pragma unroll
         for (int u = 0; u < kAhead; ++u) {
-          const int64_t i = (first + u * kGroup) * kVec - phase;
-          if (i < length) reads[u].read(row, row.data + detail::row_offset<kReduced>(row, i, space.row), live(i), i >= 0 && i + kVec <= length);
+          const int64_t i = (first + u * kLanes) * kVec + head;
+          if (first + u * kLanes < chunks) reads[u].read(row, row.data + detail::row_offset<kReduced>(row, i, space.row), 0);
         }
 #pragma unroll
         for (int u = 0; u < kAhead; ++u) {
-          const int64_t i = (first + u * kGroup) * kVec - phase;
-          if (i >= length) continue;
-          const auto x = reads[u].elements(row.data + (kShifted ? i : 0), live(i), i >= 0 && i + kVec <= length);
+          if (first + u * kLanes >= chunks) continue;
+          const auto x = reads[u].elements(0);
 #pragma unroll
-          for (int j = 0; j < kVec; ++j) {
-            if (live(i) >> j & 1) visit(static_cast<A>(convert<C>(x.v[Read::kSplat ? 0 : j])));
-          }
+          for (int j = 0; j < kVec; ++j) visit(static_cast<A>(convert<C>(x.v[Read::kSplat ? 0 : j])));
         }
+      }
+#pragma unroll
+      for (int slot = 0; slot < kEdges; ++slot) {
+        if (edge(slot) >= 0) visit(static_cast<A>(convert<C>(edges[slot])));
       }
     };
     A total[1] = {R::template start<T, A>()};
@@ -96,6 +113,9 @@ __global__ void __launch_bounds__(256) reduce_rows_kernel(RowSpace<kKept, kReduc
     }
     if (lane == 0 && present) *detail::at_row(out, coordinate).data = convert<typename Out::Value>(static_cast<C>(result));
   }
+#if defined(AIT_CUDA)
+  if constexpr (kCluster > 1) cluster_barrier();  // the others may still read what this block has reduced
+#endif
 }
 
 /// Warps of a block of reduce_columns_kernel: where there is much to reduce, as many as a block may have.
@@ -176,14 +196,92 @@ __global__ void __launch_bounds__(kWarpSize* kWarps) reduce_columns_kernel(RowSp
   }
 }
 
+#if defined(AIT_CUDA)
+/// Few long columns: each warp of a cluster reads `kVec` neighbouring results a lane, words of 16 bytes, of a part of what there is to reduce.
+template <class R, int kVec, int kKept, int kReduced, class In, class Out>
+__global__ void __launch_bounds__(1024) reduce_shared_columns_kernel(RowSpace<kKept, kReduced> space, In in, Out out, double correction) {
+  using T = typename In::Value;
+  using C = typename In::Compute;
+  using A = typename R::template Acc<C>;
+  static_assert(std::is_same<A, float>::value && !R::kCentred, "blocks exchange one float a result");
+  constexpr int kAhead = 4, kColumns = kWarpSize * kVec, kWarps = kManyWarps, kAllWarps = kWarps * kSharingBlocks;
+  AIT_DYNAMIC_SHARED(16, column_shared);
+  A* parts = reinterpret_cast<A*>(column_shared);
+  wait_for_previous();
+  allow_next();
+  const int lane = threadIdx.x % kWarpSize, warp = threadIdx.x / kWarpSize, rank = blockIdx.x % kSharingBlocks;
+  const int64_t step = static_cast<int64_t>(gridDim.x / kSharingBlocks) * kColumns;
+  for (int64_t first = static_cast<int64_t>(blockIdx.x / kSharingBlocks) * kColumns; first < space.rows; first += step) {
+    int64_t coordinate[kKept];
+    A total[kVec];
+#pragma unroll
+    for (int j = 0; j < kVec; ++j) total[j] = R::template start<T, A>();
+    if (first + lane * kVec < space.rows) {
+      coordinates<kKept>(first + lane * kVec, space.outer, coordinate);
+      const In row = detail::at_row(in, coordinate);
+      for (int64_t base = rank * kWarps + warp; base < space.length; base += kAllWarps * kAhead) {
+        T raws[kAhead][kVec];
+#pragma unroll
+        for (int u = 0; u < kAhead; ++u) {
+          const int64_t i = base + u * kAllWarps;
+          if (i < space.length) load<kVec>(row.data + detail::row_offset<kReduced>(row, i, space.row), raws[u]);
+        }
+#pragma unroll
+        for (int j = 0; j < kVec; ++j) {
+          A some[kAhead];  // in pairs, so that sums are exact to fewer roundings
+#pragma unroll
+          for (int u = 0; u < kAhead; ++u) {
+            some[u] = base + u * kAllWarps < space.length ? static_cast<A>(convert<C>(raws[u][j])) : R::template start<T, A>();
+          }
+          total[j] = R::join(total[j], R::join(R::join(some[0], some[1]), R::join(some[2], some[3])));
+        }
+      }
+    }
+    store<kVec>(parts + warp * kColumns + lane * kVec, total);
+    __syncthreads();
+    for (int column = threadIdx.x; column < kColumns; column += kWarps * kWarpSize) {
+      A joined[4];
+#pragma unroll
+      for (int w = 0; w < kWarps; ++w) {
+        const A part = parts[w * kColumns + column];
+        joined[w % 4] = w < 4 ? part : R::join(joined[w % 4], part);
+      }
+      parts[column] = R::join(R::join(joined[0], joined[1]), R::join(joined[2], joined[3]));
+    }
+    cluster_barrier();
+    const int64_t pair = first + 2 * threadIdx.x;
+    if (rank == 0 && 2 * threadIdx.x < kColumns && pair < space.rows) {
+      float2 of_block[kSharingBlocks];
+#pragma unroll
+      for (int r = 0; r < kSharingBlocks; ++r) of_block[r] = load_cluster_float2(shared_address(parts + 2 * threadIdx.x), static_cast<uint32_t>(r));
+      A joined[2] = {of_block[0].x, of_block[0].y};
+#pragma unroll
+      for (int r = 1; r < kSharingBlocks; ++r) {
+        joined[0] = R::join(joined[0], of_block[r].x);
+        joined[1] = R::join(joined[1], of_block[r].y);
+      }
+#pragma unroll
+      for (int j = 0; j < 2; ++j) {
+        coordinates<kKept>(pair + j, space.outer, coordinate);
+        const A result = R::finish(joined[j], static_cast<A>(space.length), correction);
+        if (pair + j < space.rows) *detail::at_row(out, coordinate).data = convert<typename Out::Value>(static_cast<C>(result));
+      }
+    }
+    cluster_barrier();  // before the next results take their place, or the block ends
+  }
+}
+#endif
+
 namespace detail {
-template <class R, int kGroup, int kVec, bool kShifted, int kKept, int kReduced, class In, class Out>
+template <class R, int kGroup, int kVec, bool kShifted, int kCluster = 1, int kKept, int kReduced, class In, class Out>
 int32_t launch_reduce(const Context& ctx, const RowSpace<kKept, kReduced>& space, const In& in, const Out& out, double correction) {
   LaunchConfig config;
   config.dependent = true;
-  config.block = dim3(256);
-  config.grid = dim3(ceil_div(space.rows, 256 / kGroup, 1 << 20));
-  return launch(ctx, config, reduce_rows_kernel<R, kGroup, kVec, kShifted, kKept, kReduced, In, Out>, space, in, out, correction);
+  config.block = dim3(kGroup < 256 ? 256 : kGroup);
+  config.grid = dim3(ceil_div(space.rows, config.block.x / kGroup, 1 << 20) * kCluster);
+  config.cluster = kCluster;
+  if constexpr (kCluster > 1) config.shared_bytes = 16 + sizeof(float) * GroupReducer<float, kGroup, kCluster>::kShared;
+  return launch(ctx, config, reduce_rows_kernel<R, kGroup, kCluster, kVec, kShifted, kKept, kReduced, In, Out>, space, in, out, correction);
 }
 
 template <class R, int kVec, int kWarps, int kKept, int kReduced, class In, class Out>
@@ -195,12 +293,33 @@ int32_t launch_columns(const Context& ctx, const RowSpace<kKept, kReduced>& spac
   return launch(ctx, config, reduce_columns_kernel<R, kVec, kWarps, kKept, kReduced, In, Out>, space, in, out, correction);
 }
 
+#if defined(AIT_CUDA)
+template <class R, int kVec, int kKept, int kReduced, class In, class Out>
+int32_t launch_shared_columns(const Context& ctx, const RowSpace<kKept, kReduced>& space, const In& in, const Out& out, double correction) {
+  LaunchConfig config;
+  config.dependent = true;
+  config.block = dim3(kWarpSize * kManyWarps);
+  config.grid = dim3(ceil_div(space.rows, kWarpSize * kVec, 1 << 16) * kSharingBlocks);
+  config.cluster = kSharingBlocks;
+  config.shared_bytes = sizeof(float) * kManyWarps * kWarpSize * kVec;
+  return launch(ctx, config, reduce_shared_columns_kernel<R, kVec, kKept, kReduced, In, Out>, space, in, out, correction);
+}
+#endif
+
+/// Rows that leave the card idle unless clusters share them, and the chunks that make this worth it.
+inline constexpr int64_t kFewRowsOfBlocks = 128, kLongOfBlocks = 16384;
+
 /// As few threads a row as read it in a few turns.
 template <class R, int kVec, bool kShifted, int kKept, int kReduced, class In, class Out>
 int32_t launch_reduce_rows(const Context& ctx, const RowSpace<kKept, kReduced>& space, const In& in, const Out& out, double correction) {
   const int64_t chunks = (space.length + kVec - 1) / kVec;
   if (kVec > 1 && chunks <= 16) return launch_reduce<R, 8, kVec, kShifted>(ctx, space, in, out, correction);
   if (chunks <= 1024 / kVec) return launch_reduce<R, kWarpSize, kVec, kShifted>(ctx, space, in, out, correction);
+  if constexpr (kHasClusters && std::is_same<typename R::template Acc<typename In::Compute>, float>::value) {
+    if (space.rows <= kFewRowsOfBlocks && chunks >= kLongOfBlocks) {
+      return launch_reduce<R, 1024, kVec, kShifted, kSharingBlocks>(ctx, space, in, out, correction);
+    }
+  }
   return launch_reduce<R, 256, kVec, kShifted>(ctx, space, in, out, correction);
 }
 }  // namespace detail
@@ -218,9 +337,21 @@ int32_t reduce(const Context& ctx, const int64_t (&sizes)[kRank], const In& in, 
   if (space.rows <= 0) return 0;
   if constexpr (kColumns) {
     constexpr int kVec = sizeof(typename In::Value) <= 2 ? 4 / sizeof(typename In::Value) : 1;
-    constexpr int64_t kSize = sizeof(typename In::Value) * kVec;
-    bool aligned = reinterpret_cast<uintptr_t>(in.data) % kSize == 0 && space.outer[kKept - 1] % kVec == 0;
-    for (int d = 0; d < In::kRank; ++d) aligned = aligned && (d == kKept - 1 || in.strides[d] % kVec == 0);
+    const auto words = [&](int count) {
+      bool aligned = reinterpret_cast<uintptr_t>(in.data) % (sizeof(typename In::Value) * count) == 0 && space.outer[kKept - 1] % count == 0;
+      for (int d = 0; d < In::kRank; ++d) aligned = aligned && (d == kKept - 1 || in.strides[d] % count == 0);
+      return aligned;
+    };
+    const bool aligned = words(kVec);
+#if defined(AIT_CUDA)
+    if constexpr (kHasClusters && !R::kCentred && std::is_same<typename R::template Acc<typename In::Compute>, float>::value) {
+      constexpr int kWide = vector_width<In>();
+      constexpr int64_t kFewBlocks = 512, kLong = 2 * kSharingBlocks * kManyWarps;
+      if (space.length >= kLong && space.rows <= kFewBlocks * kWarpSize * kWide / kSharingBlocks && words(kWide)) {
+        return detail::launch_shared_columns<R, kWide>(ctx, space, in, out, correction);
+      }
+    }
+#endif
     if (aligned && space.length >= kManyWarps) return detail::launch_columns<R, kVec, kManyWarps>(ctx, space, in, out, correction);
     return detail::launch_columns<R, 1, kFewWarps>(ctx, space, in, out, correction);
   } else {

@@ -12,172 +12,12 @@
 
 #include "ait/gpu/launch.h"
 #include "ait/kernels/gpu/row_group.cuh"
+#include "ait/kernels/gpu/row_policies.cuh"
 #include "ait/kernels/gpu/vector.cuh"
 #include "ait/kernels/operand.h"
 #include "ait/math.h"
 
 namespace ait::gpu {
-
-// ---- policies ---------------------------------------------------------------------------------------------------------------------------
-
-/// @brief (x - mean) / sqrt(variance + eps) * scale + bias. The mean is corrected by the mean of the differences from it.
-///
-/// Where it is not centred the mean counts as 0: x / sqrt(mean(x^2) + eps) * scale + bias.
-template <class S, bool kCentred>
-struct RowNorm {
-  const S* scale;  ///< contiguous, or null
-  const S* bias;
-  double eps;
-
-  static constexpr bool kHasEarly = true;
-
-  /// Factors that are read before they are needed, so that their way is not added to the row's: before the row itself, or before the sums over
-  /// blocks.
-  template <class R>
-  struct Early {
-    static constexpr bool kHeld = R::kItems > 0 && R::kEarly;
-    typename R::template Factors<S> scale[kHeld ? R::kItems : 1];
-    typename R::template Factors<S> bias[kHeld ? R::kItems : 1];
-  };
-
-  template <class R>
-  __device__ __forceinline__ void read_early(const R& row, Early<R>& early) const {
-    if constexpr (Early<R>::kHeld) {
-#pragma unroll
-      for (int item = 0; item < R::kItems; ++item) {
-        const auto i = row.place(item);
-        if (!row.has(i)) continue;
-        row.read_factors(scale, i, early.scale[item]);
-        row.read_factors(bias, i, early.bias[item]);
-      }
-    }
-  }
-
-  template <class R>
-  __device__ __forceinline__ void operator()(R& row, const Early<R>& early) const {
-    using C = typename R::C;
-    using Chunk = typename R::Chunk;
-    constexpr int kVec = R::kVec;
-    const C count = static_cast<C>(row.length);
-    C mean = 0, shift = 0, variance = 0;
-    if constexpr (kCentred) {
-      C total = 0;
-      row.template each<true>([&](Chunk& chunk, auto, int, uint32_t live) {
-#pragma unroll
-        for (int j = 0; j < kVec; ++j) {
-          if (live >> j & 1) total += chunk.v[j];
-        }
-      });
-      mean = row.sum(total) / count;
-      C moments[2] = {0, 0};  // of the differences from the mean, and of their squares
-      row.each([&](Chunk& chunk, auto, int, uint32_t live) {
-#pragma unroll
-        for (int j = 0; j < kVec; ++j) {
-          const C difference = live >> j & 1 ? chunk.v[j] - mean : C(0);
-          moments[0] += difference;
-          moments[1] += difference * difference;
-        }
-      });
-      row.sums(moments);
-      shift = moments[0] / count;
-      variance = moments[1] / count - shift * shift;
-    } else {
-      C squares = 0;
-      row.template each<true>([&](Chunk& chunk, auto, int, uint32_t live) {
-#pragma unroll
-        for (int j = 0; j < kVec; ++j) {
-          if (live >> j & 1) squares += chunk.v[j] * chunk.v[j];
-        }
-      });
-      variance = row.sum(squares) / count;
-    }
-    const C inverse = ait::rsqrt((variance < C(0) ? C(0) : variance) + static_cast<C>(eps));
-    row.finish([&](Chunk& chunk, auto i, int item) {
-      typename R::template Factors<S> scales, biases;
-      if constexpr (Early<R>::kHeld) {
-        scales = early.scale[item], biases = early.bias[item];
-      } else {
-        row.read_factors(scale, i, scales);
-        row.read_factors(bias, i, biases);
-      }
-      const auto factors = row.take_factors(scale, i, scales), offsets = row.take_factors(bias, i, biases);
-#pragma unroll
-      for (int j = 0; j < kVec; ++j) {
-        C y = ((chunk.v[j] - mean) - shift) * inverse;
-        if (scale != nullptr) y *= convert<C>(factors.v[j]);
-        if (bias != nullptr) y += convert<C>(offsets.v[j]);
-        chunk.v[j] = y;
-      }
-    });
-  }
-
-  template <int kVec>
-  bool may_access() const {
-    constexpr uintptr_t kAlign = kAccessBytes<S, kVec>;
-    return reinterpret_cast<uintptr_t>(scale) % kAlign == 0 && reinterpret_cast<uintptr_t>(bias) % kAlign == 0;
-  }
-};
-
-/// @brief exp(x - max) / sum(exp(x - max)).
-struct Softmax {
-  static constexpr bool kHasEarly = false;
-  template <class R>
-  struct Early {};
-  template <class R>
-  __device__ __forceinline__ void read_early(const R&, Early<R>&) const {}
-
-  template <class R>
-  __device__ __forceinline__ void operator()(R& row, const Early<R>&) const {
-    using C = typename R::C;
-    using Chunk = typename R::Chunk;
-    constexpr int kVec = R::kVec;
-    C top = -INFINITY;
-    row.template each<true>([&](Chunk& chunk, auto, int, uint32_t live) {
-#pragma unroll
-      for (int j = 0; j < kVec; ++j) top = (live >> j & 1) && chunk.v[j] > top ? chunk.v[j] : top;
-    });
-    top = row.largest(top);
-    const C scaled_top = top * C(kLog2E);
-    const auto exponential = [&](C x) {
-      if constexpr (is_narrow_float<typename R::Out::Value>) {
-        return ait::detail::exp2_core(x * kLog2E - scaled_top);  // an error of scaled_top is one of all elements, and cancels
-      } else {
-        return ait::exp(x - top);
-      }
-    };
-    C total = 0;
-    row.template each<false, true>([&](Chunk& chunk, auto, int, uint32_t live) {
-#pragma unroll
-      for (int j = 0; j < kVec; ++j) {
-        const C e = exponential(chunk.v[j]);
-        if constexpr (R::kKeeps) chunk.v[j] = e;
-        if (live >> j & 1) total += e;
-      }
-    });
-    const C inverse = C(1) / row.sum(total);
-    row.finish([&](Chunk& chunk, auto, int) {
-#pragma unroll
-      for (int j = 0; j < kVec; ++j) chunk.v[j] = (R::kKeeps ? chunk.v[j] : exponential(chunk.v[j])) * inverse;
-    });
-  }
-
-  static constexpr float kLog2E = 1.44269504088896341f;
-
-  template <int kVec>
-  bool may_access() const {
-    return true;
-  }
-};
-
-/// @brief F that passes its argument.
-struct PassThrough {
-  template <class C>
-  static AIT_FN void apply(C x, C& y) {
-    y = x;
-  }
-};
-
-// ---- the kernel and its launch ----------------------------------------------------------------------------------------------------------
 
 /// Threads of a block whose warps have a row each.
 inline constexpr int kWarpRowThreads = 128;
@@ -186,28 +26,27 @@ inline constexpr int kWarpRowThreads = 128;
 inline constexpr int64_t kFewRows = 2048;
 
 /// Blocks that an SM should have room for, so that some wait for memory while others compute: a bound on registers. AMD counts otherwise.
-template <int kGroup, int kItems, bool kWhole>
+template <int kGroup, int kItems, detail::Cut kCut>
 constexpr int row_blocks() {
 #if defined(AIT_HIP)
   return 1;
 #else
+  if (kItems == detail::kInShared) return kGroup <= 512 ? 2 : 1;
   if (kGroup <= kWarpSize || kItems <= 0 || kItems > 2) return 1;  // these would spill
-  constexpr int kThreads = kWhole ? 1024 : 768;
+  constexpr int kThreads = kCut == detail::Cut::whole ? 1024 : kCut == detail::Cut::same ? 768 : 512;
   return kGroup < kThreads ? kThreads / kGroup : 1;
 #endif
 }
 
-template <class F, int kGroup, int kItems, int kVec, detail::Cut kCut, bool kEarly, int kOuter, int kRowRank, class Policy, class Ins, class Outs>
-__global__ void __launch_bounds__(kGroup > kWarpSize ? kGroup : kWarpRowThreads, (row_blocks<kGroup, kItems, kCut == detail::Cut::whole>()))
+template <class F, int kGroup, int kItems, int kVec, detail::Cut kCut, detail::Few kFew, int kOuter, int kRowRank, class Policy, class Ins, class Outs>
+__global__ void __launch_bounds__(kGroup > kWarpSize ? kGroup : kWarpRowThreads, (row_blocks<kGroup, kItems, kCut>()))
     row_kernel(RowSpace<kOuter, kRowRank> space, int pitch, Ins ins, Outs outs, Policy policy) {
-  using R = detail::Row<F, kGroup, kItems, kVec, kCut, kEarly, kRowRank, Ins, Outs>;
-  __shared__ typename R::C shared[4 * R::Reducer::kWarps];
-  wait_for_previous();
-  allow_next();
+  using R = detail::Row<F, kGroup, kItems, kVec, kCut, kFew, kRowRank, Ins, Outs>;
   // Lanes of a warp take part in each other's shuffles, so a warp walks on as one; groups behind the last row hold nothing.
   constexpr int kSpan = kGroup < kWarpSize ? kWarpSize : kGroup;
   constexpr int kRowsOfSpan = kSpan / kGroup;
   const int64_t rows_of_block = blockDim.x / kGroup;
+  __shared__ typename R::C shared[R::Reducer::kShared];
   R row;
   for (int d = 0; d < kRowRank; ++d) row.sizes[d] = space.row[d];
   row.lane = threadIdx.x % kGroup;
@@ -217,58 +56,64 @@ __global__ void __launch_bounds__(kGroup > kWarpSize ? kGroup : kWarpRowThreads,
     row.shared = reinterpret_cast<uint4*>(row_shared);
     row.pitch = pitch;
   }
+  typename Policy::template Early<R> early;
+  if constexpr (R::kEarly) {
+    allow_next();  // the launch after this one waits for it, which waits for the one before
+    row.cut(static_cast<typename R::Index>(space.length));
+    if constexpr (Policy::kConstant) policy.read_early(row, early);
+    wait_for_previous();
+    if constexpr (!Policy::kConstant) policy.read_early(row, early);
+  } else {
+    wait_for_previous();
+    allow_next();
+  }
   for (int64_t base = blockIdx.x * rows_of_block + threadIdx.x / kSpan * kRowsOfSpan; base < space.rows; base += gridDim.x * rows_of_block) {
     const int64_t index = base + threadIdx.x % kSpan / kGroup;
     const bool present = index < space.rows;
     int64_t coordinate[kOuter];
     coordinates<kOuter>(present ? index : base, space.outer, coordinate);
     row.move(ins, outs, coordinate, std::make_index_sequence<Ins::kSize>{}, std::make_index_sequence<Outs::kSize>{});
-    row.length = present ? static_cast<typename R::Index>(space.length) : 0;
-    typename Policy::template Early<R> early;
-    policy.read_early(row, early);
+    row.cut(present ? static_cast<typename R::Index>(space.length) : 0);
     row.load();
     policy(row, early);
   }
 }
 
 namespace detail {
-/// Chunks that the threads of a row have to hold.
-template <int kVec, Cut kCut, class Outs>
-constexpr int64_t chunks_of(int64_t length) {
-  using Out = std::decay_t<decltype(get<0>(std::declval<Outs&>()))>;
-  return (length + (kCut == Cut::whole ? 0 : kLine / static_cast<int64_t>(sizeof(typename Out::Value)) - 1) + kVec - 1) / kVec;
-}
+template <class Outs>
+using FirstOf = std::decay_t<decltype(get<0>(std::declval<Outs&>()))>;
 
-template <class F, int kGroup, int kItems, int kVec, Cut kCut, int kOuter, int kRowRank, class Policy, class Ins, class Outs>
+template <class F, int kGroup, int kItems, int kVec, Cut kCut, bool kFull = false, int kOuter, int kRowRank, class Policy, class Ins, class Outs>
 int32_t launch_group(const Context& ctx, const RowSpace<kOuter, kRowRank>& space, const Ins& ins, const Outs& outs, const Policy& policy) {
   constexpr bool kWarpRows = kGroup <= kWarpSize;
   LaunchConfig config;
-  const int threads = !kWarpRows ? kGroup : space.rows * kGroup < 1024 * kWarpSize ? kWarpSize : kWarpRowThreads;
+  const int threads = !kWarpRows ? kGroup : space.rows * kGroup < 64 * kWarpRowThreads ? kWarpSize : kWarpRowThreads;
   config.block = dim3(static_cast<uint32_t>(threads));
   config.grid = dim3(ceil_div(space.rows, threads / kGroup, 1 << 20));
   config.dependent = true;
   int pitch = 0;
   if constexpr (kItems == kInShared) {
-    using R = Row<F, kGroup, kItems, kVec, kCut, false, kRowRank, Ins, Outs>;
-    pitch = static_cast<int>(chunks_of<kVec, kCut, Outs>(space.length));
+    using R = Row<F, kGroup, kItems, kVec, kCut, Few::unknown, kRowRank, Ins, Outs>;
+    pitch = static_cast<int>(chunks_of<kVec, kCut, Ins, FirstOf<Outs>>(space.length));
     config.shared_bytes = static_cast<uint32_t>(pitch * sizeof(typename R::Held));
   }
-  if constexpr (Policy::kHasEarly && kWarpRows && kCut == Cut::whole) {
-    if (space.rows < kFewRows) {
-      return launch(ctx, config, row_kernel<F, kGroup, kItems, kVec, kCut, true, kOuter, kRowRank, Policy, Ins, Outs>, space, pitch, ins, outs,
-                    policy);
-    }
+  const auto with = [&](auto few) {
+    return launch(ctx, config, row_kernel<F, kGroup, kItems, kVec, kCut, decltype(few)::value, kOuter, kRowRank, Policy, Ins, Outs>, space, pitch, ins,
+                  outs, policy);
+  };
+  if constexpr (kFull && Policy::kHasEarly && kGroup * kItems <= 512) {
+    if (space.rows < kFewRows) return with(std::integral_constant<Few, Few::rows>{});
   }
-  return launch(ctx, config, row_kernel<F, kGroup, kItems, kVec, kCut, false, kOuter, kRowRank, Policy, Ins, Outs>, space, pitch, ins, outs, policy);
+  return with(std::integral_constant<Few, kFull ? Few::chunks : Few::unknown>{});
 }
 
 /// Rows that no registers hold: in shared memory where they fit.
 template <class F, int kVec, Cut kCut, int kOuter, int kRowRank, class Policy, class Ins, class Outs>
 int32_t launch_long(const Context& ctx, const RowSpace<kOuter, kRowRank>& space, const Ins& ins, const Outs& outs, const Policy& policy) {
-  using R = Row<F, kWarpSize, kInShared, kVec, kCut, false, kRowRank, Ins, Outs>;
+  using R = Row<F, kWarpSize, kInShared, kVec, kCut, Few::unknown, kRowRank, Ins, Outs>;
   if constexpr (sizeof(typename R::Held) % 16 == 0) {
     constexpr int64_t kReserved = 2048;  // what the reductions need, and what the system takes of each block
-    const int64_t bytes = chunks_of<kVec, kCut, Outs>(space.length) * static_cast<int64_t>(sizeof(typename R::Held)) + kReserved;
+    const int64_t bytes = chunks_of<kVec, kCut, Ins, FirstOf<Outs>>(space.length) * static_cast<int64_t>(sizeof(typename R::Held)) + kReserved;
     const int64_t limit = shared_limit();
     if (2 * bytes <= limit) return launch_group<F, 512, kInShared, kVec, kCut>(ctx, space, ins, outs, policy);
     if (bytes <= limit) return launch_group<F, 1024, kInShared, kVec, kCut>(ctx, space, ins, outs, policy);
@@ -282,15 +127,18 @@ constexpr int whole_warps(int64_t threads) { return static_cast<int>((threads + 
 /// Chooses the group by the length of the row in chunks of `kVec`; only groups that some length from `kLow` to `kHigh` needs are compiled.
 template <class F, int kVec, Cut kCut, int64_t kLow, int64_t kHigh, int kOuter, int kRowRank, class Policy, class Ins, class Outs>
 int32_t launch_length(const Context& ctx, const RowSpace<kOuter, kRowRank>& space, const Ins& ins, const Outs& outs, const Policy& policy) {
-  const int64_t chunks = chunks_of<kVec, kCut, Outs>(space.length);
-  constexpr int64_t kFewest = chunks_of<kVec, kCut, Outs>(kLow), kMost = chunks_of<kVec, kCut, Outs>(kHigh);
+  const int64_t chunks = chunks_of<kVec, kCut, Ins, FirstOf<Outs>>(space.length);
+  constexpr int64_t kFewest = chunks_of<kVec, kCut, Ins, FirstOf<Outs>>(kLow), kMost = chunks_of<kVec, kCut, Ins, FirstOf<Outs>>(kHigh);
   if constexpr (kFewest == kMost && kMost > 4 * kWarpSize && kMost <= 2048) {  // one length: as many threads as it needs
     constexpr int kItems = kMost <= 512 ? 2 : kMost <= 768 ? 3 : 4;
-    return launch_group<F, whole_warps((kMost + kItems - 1) / kItems), kItems, kVec, kCut>(ctx, space, ins, outs, policy);
+    constexpr int kGroup = whole_warps((kMost + kItems - 1) / kItems);
+    constexpr bool kFull = kCut == Cut::whole && kLow == kHigh && kMost == kGroup * kItems;
+    return launch_group<F, kGroup, kItems, kVec, kCut, kFull>(ctx, space, ins, outs, policy);
   } else {
 #define AIT_ROW_GROUP(FROM, GROUP, ITEMS)                                                                                               \
-  if constexpr (kMost > (FROM) && kFewest <= static_cast<int64_t>(GROUP) * (ITEMS)) {                                                    \
-    if (chunks <= static_cast<int64_t>(GROUP) * (ITEMS)) return launch_group<F, GROUP, ITEMS, kVec, kCut>(ctx, space, ins, outs, policy); \
+  if constexpr (kMost > (FROM) && kFewest <= static_cast<int64_t>(GROUP) * (ITEMS)) {                                            \
+    constexpr bool kFull = kCut == Cut::whole && kLow == kHigh && kMost == (GROUP) * (ITEMS);                                     \
+    if (chunks <= (GROUP) * (ITEMS)) return launch_group<F, GROUP, ITEMS, kVec, kCut, kFull>(ctx, space, ins, outs, policy);       \
   }
     if constexpr (kVec > 1 || kLow == kHigh) {
       AIT_ROW_GROUP(0, 8, 1)
@@ -375,20 +223,21 @@ int32_t launch_rows(const Context& ctx, const int64_t (&sizes)[kRank], const Pac
 /// @brief Normalises the rows of s to mean 0 and variance 1, then scales and shifts them: out0 = (s - mean) / sqrt(variance + eps) * scale + bias.
 ///
 /// `s` is the first result of F over the inputs; its further results are stored in the further outputs. The last `kRowRank` of the sizes are
-/// the row, of `kLow` to `kHigh` elements, a multiple of `kStep`. `scale` and `bias` are contiguous rows, or null.
-template <class F, int kRowRank, int64_t kLow, int64_t kHigh, int kStep, size_t kRank, class... Ins, class... Outs, class S>
+/// the row, of `kLow` to `kHigh` elements, a multiple of `kStep`. `scale` and `bias` are contiguous rows, or null; `kConstant`:
+/// nothing ever writes them.
+template <class F, int kRowRank, int64_t kLow, int64_t kHigh, int kStep, bool kConstant, size_t kRank, class... Ins, class... Outs, class S>
 int32_t layer_norm(const Context& ctx, const int64_t (&sizes)[kRank], const Pack<Ins...>& ins, const Pack<Outs...>& outs, const S* scale,
                    const S* bias, double eps) {
-  const RowNorm<S, true> policy{scale, bias, eps};
+  const RowNorm<S, true, kConstant> policy{scale, bias, eps};
   return detail::launch_rows<F, kRowRank, kLow, kHigh, kStep>(ctx, sizes, ins, std::index_sequence_for<Ins...>{}, outs,
                                                               std::index_sequence_for<Outs...>{}, policy);
 }
 
 /// @brief Divides the rows of s by the root of their mean square: out0 = s / sqrt(mean(s^2) + eps) * scale + bias; otherwise as layer_norm.
-template <class F, int kRowRank, int64_t kLow, int64_t kHigh, int kStep, size_t kRank, class... Ins, class... Outs, class S>
+template <class F, int kRowRank, int64_t kLow, int64_t kHigh, int kStep, bool kConstant, size_t kRank, class... Ins, class... Outs, class S>
 int32_t rms_norm(const Context& ctx, const int64_t (&sizes)[kRank], const Pack<Ins...>& ins, const Pack<Outs...>& outs, const S* scale,
                  const S* bias, double eps) {
-  const RowNorm<S, false> policy{scale, bias, eps};
+  const RowNorm<S, false, kConstant> policy{scale, bias, eps};
   return detail::launch_rows<F, kRowRank, kLow, kHigh, kStep>(ctx, sizes, ins, std::index_sequence_for<Ins...>{}, outs,
                                                               std::index_sequence_for<Outs...>{}, policy);
 }

@@ -88,8 +88,14 @@ struct Words {
 #pragma unroll
     for (int k = 0; k < kRead; ++k) {
       words[k] = uint4{0, 0, 0, 0};
-      if (exist) words[k] = at[k];
+      if (exist && (k < kWords || lead(from) != 0)) words[k] = at[k];
     }
+  }
+
+  /// Reads all words, which exist, from an aligned address.
+  __device__ __forceinline__ void read_aligned(const T* from) {
+#pragma unroll
+    for (int k = 0; k < kRead; ++k) words[k] = reinterpret_cast<const uint4*>(from)[k];
   }
 
   /// What was read from this address. Where not all words `exist`, the elements whose bit is set in `live` are read now, one by one; the others are
@@ -100,10 +106,14 @@ struct Words {
       for (int j = 0; j < kCount; ++j) to[j] = live >> j & 1 ? from[j] : T{};
       return;
     }
+    elements_behind(static_cast<uint32_t>(reinterpret_cast<uintptr_t>(from) % 16), to);
+  }
+
+  /// The elements that begin so many bytes behind the first word.
+  __device__ __forceinline__ void elements_behind(uint32_t bytes, T (&to)[kCount]) const {
     uint32_t parts[4 * kRead];
     memcpy(&parts, &words, sizeof(words));
     if constexpr (kAnywhere) {
-      const uint32_t bytes = static_cast<uint32_t>(reinterpret_cast<uintptr_t>(from) % 16);
       constexpr int kNeeded = 4 * kWords;
 #pragma unroll
       for (int k = 0; k < kNeeded + 2; ++k) parts[k] = bytes & 8 ? parts[k + 2] : parts[k];
@@ -133,9 +143,10 @@ __device__ __forceinline__ void store_within(T* to, int64_t before, int64_t coun
 }
 
 /// @brief `kCount` values of one operand, in its compute type.
-template <class C, int kCount>
+template <class C, int kCountOf>
 struct Values {
-  C v[kCount];
+  static constexpr int kCount = kCountOf;
+  C v[kCountOf];
 };
 
 /// @brief What a thread has read of one operand for `kVec` neighbours, before it is converted.
