@@ -31,6 +31,7 @@ from ait_mlir.dialects.ait_rt.program import KernelOp, LaunchOp, ProgramOp
 from ait_mlir.dialects.ait_rt.types import BufferType
 from ait_mlir.dims import DimError, Expr, Scope, const
 from ait_mlir.lowering.choices import choice_problem, chosen_kernel, workspace_of
+from ait_mlir.lowering.kernels import Target
 from ait_mlir.passes.target import target_of
 
 Problem = tuple[str, Operation]
@@ -65,6 +66,7 @@ def access_problems(program: ProgramOp) -> Iterator[Problem]:
     module = program.parent_op()
     places: dict[SSAValue, Place] = {}
     written: set[Operation] = set()
+    kernels: dict[str, Chosen] = {}
     scope = program.scope
     for op in program.block.ops:
         if isinstance(op, ViewOp):
@@ -91,7 +93,11 @@ def access_problems(program: ProgramOp) -> Iterator[Problem]:
                 yield from ((problem, op) for problem in write_problems(places[value], scope))
             written.update(places[value].root for value in writes)
             if isinstance(op, LaunchOp) and isinstance(module, ModuleOp) and "ait.target" in module.attributes:
-                yield from ((problem, op) for problem in launch_problems(op, module, places, scope))
+                if op.kernel_name not in kernels:
+                    kernel = SymbolTable.lookup_symbol(module, op.kernel_name)
+                    assert isinstance(kernel, KernelOp)
+                    kernels[op.kernel_name] = Chosen(kernel, target_of(module))
+                yield from ((problem, op) for problem in launch_problems(op, kernels[op.kernel_name], places, scope))
     for op in program.block.ops:
         if isinstance(op, DestinationOp) and op not in written:
             yield f"{name_of(op)} is never written", op
@@ -131,29 +137,44 @@ def write_problems(place: Place, scope: Scope) -> Iterator[str]:
             yield f"writes {place.name} through strides {shape_text(place.strides)}: several elements in one place"
 
 
-def launch_problems(launch: LaunchOp, module: ModuleOp, places: dict[SSAValue, Place], scope: Scope) -> Iterator[str]:
+class Chosen:
+    """What the kernel of some launches asks for, worked out once."""
+
+    def __init__(self, kernel: KernelOp, target: Target) -> None:
+        self.op = kernel.compute_op()
+        provider, config = kernel.provider.data, kernel.config
+        self.problem = choice_problem(provider, config, self.op, target)
+        if self.problem is None:
+            self.kernel = chosen_kernel(provider, config, self.op, target)
+            self.workspace = workspace_of(self.kernel, self.op, config)
+        self._accepted: dict[tuple[int, Shape], bool] = {}
+
+    def accepts(self, index: int, strides: Shape, scope: Scope) -> bool:
+        """Whether operand or result `index` may have these strides; all launches of a program have one scope."""
+        key = index, strides
+        if key not in self._accepted:
+            self._accepted[key] = self.kernel.accepts(self.op, index, strides, scope)
+        return self._accepted[key]
+
+
+def launch_problems(launch: LaunchOp, chosen: Chosen, places: dict[SSAValue, Place], scope: Scope) -> Iterator[str]:
     """Why the kernel of a launch cannot run on these buffers."""
-    kernel = SymbolTable.lookup_symbol(module, launch.kernel_name)
-    assert isinstance(kernel, KernelOp)
-    op, name = kernel.compute_op(), f"@{launch.kernel_name}"
-    provider, target = kernel.provider.data, target_of(module)
-    if (problem := choice_problem(provider, kernel.config, op, target)) is not None:
-        yield f"{name}: {problem}"
+    op, name = chosen.op, f"@{launch.kernel_name}"
+    if chosen.problem is not None:
+        yield f"{name}: {chosen.problem}"
         return
-    chosen = chosen_kernel(provider, kernel.config, op, target)
     for i, value in enumerate((*launch.ins, *launch.outs)):
         place = places[value]
-        if isinstance(value.owner, ViewOp) and not chosen.accepts(op, i, place.strides, scope):
+        if isinstance(value.owner, ViewOp) and not chosen.accepts(i, place.strides, scope):
             what = f"operand {i}" if i < len(launch.ins) else f"result {i - len(launch.ins)}"
             yield f"{name} does not take {what} with the strides {shape_text(place.strides)}; copy it into a buffer"
     for i, value in enumerate(launch.ins):
-        wanted, found = chosen.panels(op, i), panels_of(value)
+        wanted, found = chosen.kernel.panels(op, i), panels_of(value)
         if wanted != found:
             yield f"{name} reads operand {i} {_layout(wanted)}, the buffer is {_layout(found)}"
-    needed = workspace_of(chosen, op, kernel.config)
     given = sum((cast(BufferType, v.type).byte_size() for v in launch.workspace), start=const(0))
-    if len(launch.workspace) > 1 or not scope.le(needed, given):
-        yield f"{name} needs one workspace of {needed} bytes, the launch gives {given}"
+    if len(launch.workspace) > 1 or not scope.le(chosen.workspace, given):
+        yield f"{name} needs one workspace of {chosen.workspace} bytes, the launch gives {given}"
     yield from _in_place(launch, op, [places[v] for v in launch.ins], [places[v] for v in launch.outs])
 
 

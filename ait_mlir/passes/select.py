@@ -68,19 +68,15 @@ def select_graph(graph: GraphOp, target: Target, by_time: Selector) -> None:
             offers.setdefault(key, offers[plain])
         keys[op] = key
     chosen = dict(zip(tasks, by_time.choose(list(tasks.values())), strict=True))
+    written: dict[object, list[KernelAttr]] = {}
     for op, key in keys.items():
         choice = chosen.get(key) or Choice((best_by_estimate(offers[key]).way,))
-        write(op, choice)
-
-
-def write(op: Operation, choice: Choice) -> None:
-    """Put a choice on the op, cutting it where the choice says so."""
-    first, *more = choice.ways
-    if more:
-        op.attributes["kernel"] = choice.attr()
-        return
-    for part, kernel in zip(place(op, first.cut), first.kernels(), strict=True):
-        part.attributes["kernel"] = kernel
+        whole = len(choice.ways) > 1
+        if key not in written:
+            written[key] = [choice.attr()] if whole else choice.ways[0].kernels()
+        parts = [op] if whole else place(op, choice.ways[0].cut)
+        for part, kernel in zip(parts, written[key], strict=True):
+            part.attributes["kernel"] = kernel
 
 
 @dataclass(frozen=True)
