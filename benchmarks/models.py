@@ -9,7 +9,8 @@ One artifact serves all sizes: its batch and length are dynamic. On the GPU the 
 graph, torch.compile in a CUDA graph, and with --max-autotune torch.compile with that mode in a CUDA graph; ours replays
 its own graph. On the CPU the peer is eager. Times are medians over interleaved rounds. "floor" is the shortest time
 that the flops and bytes of the model can take at the rates of a large matrix product and a large copy in the same run;
-"of floor" is the share of our time that it makes up. Errors are ours over eager's, both against float64. The length of
+"of floor" is the share of our time that it makes up; on the CPU the product is PyTorch's, which ours passes on a matrix
+unit, so that the share can be above 100 %. Errors are ours over eager's, both against float64. The length of
 llama-decode is that of its cache.
 """
 
