@@ -38,7 +38,7 @@ Barrier& barrier_at(const Place& place, const char* what, bool for_copies) {
   Barrier& barrier = found->second;
   const Fiber& self = *current;
   if (barrier.maker != self.index && event_of(*self.seen, barrier.maker) < barrier.made) {
-    fail("%s at the barrier at byte %zu, which thread %u made with no barrier between", what, at_byte(place), barrier.maker);
+    fail("%s at the barrier at byte %zu, which %s made with no barrier between", what, at_byte(place), name_of(barrier.maker).c_str());
   }
   if (for_copies && !barrier.fenced) fail("%s at the barrier at byte %zu, whose making no fence.mbarrier_init followed", what, at_byte(place));
   return barrier;

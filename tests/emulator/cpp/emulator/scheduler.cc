@@ -90,7 +90,7 @@ Size unlinear(uint32_t linear, const Size& size) { return {linear % size.x, line
 void check_visits(const Block& block) {
   for (const auto& [visitor, event] : block.visits) {
     const bool known = std::any_of(block.threads.begin(), block.threads.end(), [&](const Fiber* fiber) { return event_of(*fiber->seen, visitor) >= event; });
-    if (!known) fail("the block ends while thread %u of block %zu of the cluster may still touch its shared memory", visitor, visitor / block.threads.size());
+    if (!known) fail("the block ends while %s of the cluster may still touch its shared memory", name_of(visitor).c_str());
   }
 }
 
@@ -157,7 +157,7 @@ bool run_cluster(uint32_t first) {
   blocks.clear();
   ready.clear();
   const auto nothing = std::make_shared<const Seen>(2 * all);
-  start_clocks(all);
+  start_clocks(threads, launch.cluster);
   for (uint32_t rank = 0; rank < launch.cluster; ++rank) {
     blocks.push_back(std::make_unique<Block>());
     Block& block = *blocks.back();
