@@ -253,6 +253,8 @@ def check(lib: Built) -> tuple[int, int]:
 def measure(lib: Built, rows: set[int], turns: int) -> list[dict[str, object]]:
     table: list[dict[str, object]] = []
     workspace = torch.empty(32 << 20, device="cuda", dtype=torch.uint8)
+    print("| M x N x K | ours (tile) | CUTLASS | cuBLASLt | ours / CUTLASS | ours / cuBLASLt |")
+    print("|---|---|---|---|---|---|")
     for m, n, k, epilogue in PRODUCTS:
         if m not in rows:
             continue
@@ -267,10 +269,9 @@ def measure(lib: Built, rows: set[int], turns: int) -> list[dict[str, object]]:
         best = {side: timed[0][0] for side, timed in found.items()}
         shape = f"{m} x {n} x {k} {base.MODEL_EPILOGUES[epilogue]}"
         table.append({"product": shape, "m": m, "n": n, "k": k, "epilogue": base.MODEL_EPILOGUES[epilogue], **found})
-        times = "  ".join(f"{side} {us:.2f}" for side, us in best.items())
-        ratios = "  ".join(f"ours / {side} {best['ours'] / best[side]:.3f}" for side in ("cutlass", "cublaslt"))
-        names = " | ".join("; ".join(f"{us:.2f} {name}" for us, name in timed) for timed in found.values())
-        print(f"{shape:<34}{times}  {ratios} | {names}", flush=True)
+        cells = [shape, *(f"{us:.2f} ({name})" for (us, name), *_ in found.values())]
+        cells += [f"{best['ours'] / best[side]:.2f}" for side in ("cutlass", "cublaslt")]
+        print(f"| {' | '.join(cells)} |", flush=True)
         torch.cuda.empty_cache()
     return table
 
