@@ -11,6 +11,7 @@ from ait_mlir.dialects.ait import norm as ait
 from ait_mlir.frontend.errors import BuildError
 from ait_mlir.frontend.intvar import DimLike, as_dim, product
 from ait_mlir.frontend.operator import Operator
+from ait_mlir.frontend.ops.elementwise import FuncEnum, elementwise
 from ait_mlir.frontend.ops.view import permute, reshape
 from ait_mlir.frontend.tensor import Tensor
 
@@ -95,6 +96,9 @@ class group_norm(Operator):
         shape = x.shape()
         if x.rank < 2 or x.type.dims[-1].as_int() != self.channels:
             raise self.fail(f"needs [batch, ..., {self.channels}]")
+        for what, given in (("gamma", gamma), ("beta", beta)):
+            if given is not None and [dim.as_int() for dim in given.type.dims] != [self.channels]:
+                raise self.fail(f"{what} must have shape [{self.channels}], found {given.describe()}")
         size = self.channels // self.groups
         grouped = reshape()(x, [shape[0], product(shape[1:-1]), self.groups, size])
         rows = permute()(grouped, [0, 2, 1, 3])
@@ -102,3 +106,10 @@ class group_norm(Operator):
         y = reshape()(y, shape)
         y = y if gamma is None else y * gamma
         return self.finish(y if beta is None else y + beta)
+
+
+class group_norm_swish(group_norm):
+    """silu(group_norm(x)): the arguments are those of `group_norm`."""
+
+    def __call__(self, x: Tensor, gamma: Tensor | None = None, beta: Tensor | None = None, eps: float = 1e-5) -> Tensor:
+        return self.finish(elementwise(FuncEnum.SILU)(super().__call__(x, gamma, beta, eps)))
