@@ -248,7 +248,9 @@ def test_blocks_of_a_cluster_wait_for_each_other(tmp_path: Path) -> None:
     ):
         plant(body.replace("BARRIER", "__syncthreads();"), "cuda", tmp_path / "wrong").run(2, 512, 2)
     left = body.replace("BARRIER", "cluster_barrier();").replace("cluster_barrier();  // done", "")
-    with pytest.raises(RuntimeError, match=r"the block ends while thread \d+ of block 1 of the cluster may still touch"):
+    with pytest.raises(
+        RuntimeError, match=r"the block ends while thread \d+ of block 1 of the cluster may still touch"
+    ):
         plant(left, "cuda", tmp_path / "left").run(2, 512, 2)
 
 
