@@ -285,7 +285,7 @@ void check_write_of_warp(uint32_t address, size_t bytes) {
 void check_remote_read(const void* from, size_t bytes) {
   for (const auto& other : blocks) {
     const uintptr_t offset = uintptr_t(from) - uintptr_t(other->window);
-    if (offset < kWindowBytes) return check_dynamic(*other, offset, bytes, read);
+    if (offset < kWindowBytes) return visit(*other), check_dynamic(*other, offset, bytes, read);
   }
   fail("read of another block's memory that is not dynamic shared memory");
 }
