@@ -71,14 +71,15 @@ def write_in_place(p: PatternBuilder) -> None:
 
 @pattern(benefit=1)
 def write_permuted(p: PatternBuilder) -> None:
-    """A buffer that is only copied out with its dims permuted: its kernel, if it can, writes in the permuted order at
-    once."""
-    source, target = p.result(p.op("ait_rt.alloc", [])), p.result(p.op("ait_rt.alloc", []))
+    """A buffer that is only copied elsewhere with its dims permuted: its kernel, if it can, writes in the permuted
+    order there at once. The last dim stays the last, else the kernel would write each element apart from the next."""
+    source, target = p.result(p.op("ait_rt.alloc", [])), p.value()
     view = p.op("ait_rt.view", [source])
     root = p.op("ait_rt.copy", [p.result(view), target], results=0)
     p.require("is_permutation", view)
+    p.require("keeps_last_dim", view)
     p.require("only_viewed_by", source, view)
-    p.require("writer_accepts_inverse_of", source, view)
+    p.require("writer_accepts_inverse_of", source, view, target)
     p.apply(root, "write_inverse", root)
 
 
@@ -181,7 +182,15 @@ def shows_all_in_order(view: Operation) -> bool:
 @CONSTRAINTS
 def is_permutation(view: Operation) -> bool:
     """The view shows all of a row-major buffer with its dims in another order."""
-    return isinstance(view, ViewOp) and inverse_strides(view) is not None
+    return isinstance(view, ViewOp) and permutation(view) is not None
+
+
+@CONSTRAINTS
+def keeps_last_dim(view: Operation) -> bool:
+    """The last dim of a permutation is the last of what it shows."""
+    order = permutation(cast(ViewOp, view))
+    assert order is not None, "keeps_last_dim needs is_permutation"
+    return not order or order[-1] == len(order) - 1
 
 
 @CONSTRAINTS
@@ -193,30 +202,33 @@ def only_viewed_by(value: SSAValue, view: Operation) -> bool:
 
 
 @CONSTRAINTS
-def writer_accepts_inverse_of(value: SSAValue, view: Operation) -> bool:
-    """The kernel that writes the buffer accepts the strides that make `view` row-major."""
-    strides = inverse_strides(cast(ViewOp, view))
+def writer_accepts_inverse_of(value: SSAValue, view: Operation, target: SSAValue) -> bool:
+    """The kernel that writes the buffer accepts the strides under which `view` would be `target`."""
     writes = [use for use in value.uses if is_write(use)]
-    assert strides is not None, "writer_accepts_inverse_of needs is_permutation"
-    return len(writes) == 1 and launch_accepts(writes[0], strides, _scope(value))
+    return len(writes) == 1 and launch_accepts(writes[0], inverse_strides(cast(ViewOp, view), target), _scope(value))
 
 
-def inverse_strides(view: ViewOp) -> Shape | None:
-    """Strides for the viewed buffer under which the view would be row-major; None if the view is no permutation of
-    it."""
+def permutation(view: ViewOp) -> list[int] | None:
+    """For each dim of the viewed buffer, which one of the view it is; None if the view is no permutation of it."""
     source, target = cast(BufferType, view.source.type), view.buffer_type
     if view.offset.data[0] is not const(0) or source.rank != target.rank or isinstance(view.source.owner, ViewOp):
         return None
-    wanted = contiguous_strides(target.dims)
     rest = list(range(target.rank))
-    out = [const(0)] * source.rank
-    for i, (dim, stride) in enumerate(zip(source.dims, contiguous_strides(source.dims), strict=True)):
+    order: list[int] = []
+    for dim, stride in zip(source.dims, contiguous_strides(source.dims), strict=True):
         j = next((j for j in rest if target.dims[j] is dim and view.strides.data[j] is stride), None)
         if j is None:
             return None
         rest.remove(j)
-        out[i] = wanted[j]
-    return tuple(out)
+        order.append(j)
+    return order
+
+
+def inverse_strides(view: ViewOp, target: SSAValue) -> Shape:
+    """Strides for the viewed buffer under which the view, a permutation, would be `target`."""
+    order = permutation(view)
+    assert order is not None, "inverse_strides needs is_permutation"
+    return tuple(strides_of(target)[j] for j in order)
 
 
 # ** rewrites **
@@ -283,8 +295,7 @@ def write_inverse(r: Rewriter, copy: Operation) -> None:
     view = cast(ViewOp, permuted.owner)
     source = view.source
     alloc = cast(Operation, source.owner)
-    strides = inverse_strides(view)
-    assert strides is not None
+    strides = inverse_strides(view, target)
     launch = next(use.operation for use in source.uses if is_write(use))
     r.erase(copy)
     r.erase(view)

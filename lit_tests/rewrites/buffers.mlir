@@ -17,6 +17,19 @@ builtin.module attributes {ait.target = "cpu", ait.arch = "native"} {
     ait_rt.return %1 : !ait.tensor<4 x 4 x f32>
   }
 
+  ait_rt.kernel @relu3 "native" {} (%0: !ait.tensor<2 x 3 x 4 x f32>) {
+    %1 = ait.relu %0 : !ait.tensor<2 x 3 x 4 x f32>
+    ait_rt.return %1 : !ait.tensor<2 x 3 x 4 x f32>
+  }
+  ait_rt.kernel @softmax3 "native" {} (%0: !ait.tensor<3 x 2 x 4 x f32>) {
+    %1 = ait.softmax %0 dim 2 : !ait.tensor<3 x 2 x 4 x f32>
+    ait_rt.return %1 : !ait.tensor<3 x 2 x 4 x f32>
+  }
+  ait_rt.kernel @bmm "native" {} (%0: !ait.tensor<2 x 3 x 2 x 5 x 4 x f32>, %1: !ait.tensor<2 x 3 x 2 x 5 x 4 x f32>) {
+    %2 = ait.bmm rcr %0, %1 : !ait.tensor<2 x 3 x 2 x 5 x 5 x f32>
+    ait_rt.return %2 : !ait.tensor<2 x 3 x 2 x 5 x 5 x f32>
+  }
+
   // A transposed input is read in place by @relu, and copied for @softmax.
   // CHECK-LABEL: ait_rt.program @reads
   ait_rt.program @reads arena (0) {
@@ -116,44 +129,60 @@ builtin.module attributes {ait.target = "cpu", ait.arch = "native"} {
     ait_rt.copy %d to %5
   }
 
-  // A kernel writes through the inverse of the permutation that its result is read through.
+  // A kernel writes through the inverse of the permutation that its result is copied through: into an output, into a
+  // part of a concat.
   // CHECK-LABEL: ait_rt.program @permuted
   ait_rt.program @permuted arena (0) {
-    %x = ait_rt.input "x" : !ait_rt.buffer<4 x 4 x f32>
-    %y = ait_rt.output "y" : !ait_rt.buffer<4 x 4 x f32>
-    // CHECK: [[B:%.*]] = ait_rt.alloc
-    // CHECK-NEXT: [[I:%.*]] = ait_rt.view [[B]] offset (0) strides [1, 4]
-    // CHECK-NEXT: ait_rt.launch @relu ins(%x) outs([[I]])
-    // CHECK-NEXT: ait_rt.launch @softmax ins([[B]]) outs(%y)
-    %a = ait_rt.alloc : !ait_rt.buffer<4 x 4 x f32>
-    ait_rt.launch @relu ins(%x) outs(%a) workspace() stream 0
-    %t = ait_rt.view %a offset (0) strides [1, 4] : !ait_rt.buffer<4 x 4 x f32>
-    %b = ait_rt.alloc : !ait_rt.buffer<4 x 4 x f32>
-    ait_rt.copy %t to %b
-    ait_rt.launch @softmax ins(%b) outs(%y) workspace() stream 0
+    %x = ait_rt.input "x" : !ait_rt.buffer<2 x 3 x 4 x f32>
+    %z = ait_rt.input "z" : !ait_rt.buffer<3 x 2 x 4 x f32>
+    %y = ait_rt.output "y" : !ait_rt.buffer<3 x 2 x 4 x f32>
+    %w = ait_rt.output "w" : !ait_rt.buffer<3 x 4 x 4 x f32>
+    // CHECK: [[I:%.*]] = ait_rt.view %y offset (0) strides [4, 8, 1]
+    // CHECK-NEXT: ait_rt.launch @relu3 ins(%x) outs([[I]])
+    %a = ait_rt.alloc : !ait_rt.buffer<2 x 3 x 4 x f32>
+    ait_rt.launch @relu3 ins(%x) outs(%a) workspace() stream 0
+    %t = ait_rt.view %a offset (0) strides [4, 12, 1] : !ait_rt.buffer<3 x 2 x 4 x f32>
+    ait_rt.copy %t to %y
+    // CHECK-NEXT: [[P:%.*]] = ait_rt.view %w offset (8) strides [16, 4, 1]
+    // CHECK-NEXT: [[J:%.*]] = ait_rt.view [[P]] offset (0) strides [4, 16, 1]
+    // CHECK-NEXT: ait_rt.launch @relu3 ins(%x) outs([[J]])
+    %b = ait_rt.alloc : !ait_rt.buffer<2 x 3 x 4 x f32>
+    ait_rt.launch @relu3 ins(%x) outs(%b) workspace() stream 0
+    %u = ait_rt.view %b offset (0) strides [4, 12, 1] : !ait_rt.buffer<3 x 2 x 4 x f32>
+    %p = ait_rt.view %w offset (8) strides [16, 4, 1] : !ait_rt.buffer<3 x 2 x 4 x f32>
+    ait_rt.copy %u to %p
+    // CHECK-NEXT: [[Q:%.*]] = ait_rt.view %w offset (0) strides [16, 4, 1]
+    // CHECK-NEXT: ait_rt.launch @softmax3 ins(%z) outs([[Q]])
+    // CHECK-NEXT: }
+    %q = ait_rt.view %w offset (0) strides [16, 4, 1] : !ait_rt.buffer<3 x 2 x 4 x f32>
+    ait_rt.launch @softmax3 ins(%z) outs(%q) workspace() stream 0
   }
 
-  // The writer needs rows, or its result is read in the written order, too.
+  // The result is read in the written order, too; or the last dim moves; or the writer has too many loops.
   // CHECK-LABEL: ait_rt.program @refused_permuted
   ait_rt.program @refused_permuted arena (0) {
-    %x = ait_rt.input "x" : !ait_rt.buffer<4 x 4 x f32>
-    %y = ait_rt.output "y" : !ait_rt.buffer<4 x 4 x f32>
-    %z = ait_rt.output "z" : !ait_rt.buffer<4 x 4 x f32>
-    // CHECK-COUNT-2: ait_rt.copy
-    %a = ait_rt.alloc : !ait_rt.buffer<4 x 4 x f32>
-    ait_rt.launch @softmax ins(%x) outs(%a) workspace() stream 0
-    %t = ait_rt.view %a offset (0) strides [1, 4] : !ait_rt.buffer<4 x 4 x f32>
+    %x = ait_rt.input "x" : !ait_rt.buffer<2 x 3 x 4 x f32>
+    %v = ait_rt.input "v" : !ait_rt.buffer<4 x 4 x f32>
+    %m = ait_rt.input "m" : !ait_rt.buffer<2 x 3 x 2 x 5 x 4 x f32>
+    %y = ait_rt.output "y" : !ait_rt.buffer<3 x 2 x 4 x f32>
+    %z = ait_rt.output "z" : !ait_rt.buffer<2 x 3 x 4 x f32>
+    %w = ait_rt.output "w" : !ait_rt.buffer<4 x 4 x f32>
+    %n = ait_rt.output "n" : !ait_rt.buffer<2 x 3 x 2 x 5 x 5 x f32>
+    // CHECK-COUNT-3: ait_rt.copy
+    // CHECK-NEXT: }
+    %a = ait_rt.alloc : !ait_rt.buffer<2 x 3 x 4 x f32>
+    ait_rt.launch @relu3 ins(%x) outs(%a) workspace() stream 0
+    %t = ait_rt.view %a offset (0) strides [4, 12, 1] : !ait_rt.buffer<3 x 2 x 4 x f32>
+    ait_rt.copy %t to %y
+    ait_rt.launch @relu3 ins(%a) outs(%z) workspace() stream 0
     %b = ait_rt.alloc : !ait_rt.buffer<4 x 4 x f32>
-    ait_rt.copy %t to %b
-    %c = ait_rt.alloc : !ait_rt.buffer<4 x 4 x f32>
-    ait_rt.launch @softmax ins(%b) outs(%c) workspace() stream 0
-    %d = ait_rt.alloc : !ait_rt.buffer<4 x 4 x f32>
-    ait_rt.launch @relu ins(%c) outs(%d) workspace() stream 0
-    %u = ait_rt.view %d offset (0) strides [1, 4] : !ait_rt.buffer<4 x 4 x f32>
-    %e = ait_rt.alloc : !ait_rt.buffer<4 x 4 x f32>
-    ait_rt.copy %u to %e
-    ait_rt.launch @softmax ins(%e) outs(%y) workspace() stream 0
-    ait_rt.launch @softmax ins(%d) outs(%z) workspace() stream 0
+    ait_rt.launch @relu ins(%v) outs(%b) workspace() stream 0
+    %u = ait_rt.view %b offset (0) strides [1, 4] : !ait_rt.buffer<4 x 4 x f32>
+    ait_rt.copy %u to %w
+    %c = ait_rt.alloc : !ait_rt.buffer<2 x 3 x 2 x 5 x 5 x f32>
+    ait_rt.launch @bmm ins(%m, %m) outs(%c) workspace() stream 0
+    %s = ait_rt.view %c offset (0) strides [25, 50, 150, 5, 1] : !ait_rt.buffer<2 x 3 x 2 x 5 x 5 x f32>
+    ait_rt.copy %s to %n
   }
 
   // A view that repeats elements has no inverse.

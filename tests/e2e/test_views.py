@@ -8,8 +8,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from ait_mlir.driver import run_to_phase
 from ait_mlir.errors import InputError
-from tests.e2e.support import Compiled, compile_graph, joined
+from tests.e2e.support import Compiled, compile_graph, joined, parse_graph
 
 GRAPHS = {
     "a value twice in one concat": """
@@ -147,6 +148,19 @@ GRAPHS = {
     "no output": """
   %0 = ait.exp %x : !ait.tensor<b x s x 4 x f32>
 """,
+    "results permuted into outputs and a concat": """
+  %w = ait.param "w" : !ait.tensor<6 x 4 x f32>
+  %0 = ait.gemm rcr %x, %w : !ait.tensor<b x s x 6 x f32>
+  %1 = ait.permute %0 [1, 0, 2] : !ait.tensor<s x b x 6 x f32>
+  %2 = ait.softmax %x dim 2 : !ait.tensor<b x s x 4 x f32>
+  %3 = ait.permute %2 [1, 0, 2] : !ait.tensor<s x b x 4 x f32>
+  %4 = ait.concat %1, %3 dim 2 : !ait.tensor<s x b x 10 x f32>
+  %5 = ait.relu %x : !ait.tensor<b x s x 4 x f32>
+  %6 = ait.reshape %5 : !ait.tensor<b x s x 2 x 2 x f32>
+  %7 = ait.permute %6 [2, 1, 0, 3] : !ait.tensor<2 x s x b x 2 x f32>
+  ait.output "y" %4 : !ait.tensor<s x b x 10 x f32>
+  ait.output "z" %7 : !ait.tensor<2 x s x b x 2 x f32>
+""",
 }
 
 
@@ -197,6 +211,12 @@ def test_outputs_may_not_share_memory_with_inputs(compiled: Compiled) -> None:
     compiled.model.run(inputs, outputs)
     for name, array in inputs.items():
         np.testing.assert_array_equal(array, before[name])
+
+
+def test_permuted_results_are_written_in_place() -> None:
+    """But for the one that a reshape cuts before."""
+    module, _ = parse_graph(graph(GRAPHS["results permuted into outputs and a concat"]))
+    assert str(run_to_phase(module, "planned")).count("_copy_0 ins") == 1
 
 
 def test_many_outputs(tmp_path: Path) -> None:
