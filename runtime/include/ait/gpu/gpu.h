@@ -114,6 +114,15 @@ inline uint32_t shared_limit() {
   return static_cast<uint32_t>(bytes);
 #endif
 }
+
+#if defined(AIT_CUDA)
+/// @brief How many multiprocessors the current device has; 0 on an error.
+inline int multiprocessors() {
+  int device = 0, count = 0;
+  if (cudaGetDevice(&device) != kSuccess) return 0;
+  return cudaDeviceGetAttribute(&count, cudaDevAttrMultiProcessorCount, device) == kSuccess ? count : 0;
+}
+#endif
 #endif  // AIT_GPU
 
 }  // namespace ait::gpu

@@ -1,0 +1,469 @@
+/// @file row_ring.cuh
+/// @brief Norms of many rows by blocks that stay: rows pass through a ring in shared memory, and the factors lie beside it.
+///
+/// A row belongs to a warp, or to the blocks of a cluster where it is long. Each thread copies its chunks of the rows to come into the places of
+/// those that it has just stored, so that memory is read while rows are reduced and stored. All rows of a block begin equally far from a
+/// boundary, so that scale and bias are shifted once.
+#ifndef AIT_KERNELS_GPU_ROW_RING_CUH_
+#define AIT_KERNELS_GPU_ROW_RING_CUH_
+
+#include <stdint.h>
+
+#include "ait/gpu/launch.h"
+#include "ait/kernels/gpu/row_group.cuh"
+#include "ait/kernels/gpu/row_policies.cuh"
+#include "ait/kernels/gpu/vector.cuh"
+#include "ait/kernels/operand.h"
+#include "ait/math.h"
+
+#if defined(AIT_CUDA)
+namespace ait::gpu {
+
+/// @brief How rows of one length pass through the shared memory of a block.
+struct RingPlan {
+  int cluster;  ///< blocks that share a row; 0: these rows do not pass through a ring
+  int group;    ///< threads of a block that share a row
+  int groups;   ///< rows of a block at a time
+  int turns;    ///< chunks of a row that a thread has
+  int places;   ///< chunks that a thread has room for
+
+  constexpr int threads() const { return group * groups; }
+};
+
+#ifndef AIT_RING_WARPS
+#define AIT_RING_WARPS 16
+#endif
+#ifndef AIT_RING_WARP_CHUNKS
+#define AIT_RING_WARP_CHUNKS 640
+#endif
+#ifndef AIT_RING_FIRST_CLUSTER
+#define AIT_RING_FIRST_CLUSTER 1
+#endif
+#ifndef AIT_RING_MIN_TURNS
+#define AIT_RING_MIN_TURNS 1
+#endif
+namespace detail {
+/// Shared memory of a block on the architectures that have clusters, less what is exchanged and what the system takes.
+inline constexpr int kRingBytes = 225 * 1024;
+
+/// Rows of so many chunks, of which each has `chunk_bytes` and needs `factor_bytes` of factors.
+constexpr RingPlan plan_ring(int64_t chunks, int chunk_bytes, int factor_bytes) {
+  if (chunks <= AIT_RING_WARP_CHUNKS) {  // a warp has a row
+    RingPlan plan{1, kWarpSize, AIT_RING_WARPS, static_cast<int>((chunks + kWarpSize - 1) / kWarpSize), 0};
+    plan.places = (kRingBytes - plan.turns * kWarpSize * factor_bytes) / (plan.threads() * chunk_bytes);
+    if (4 * plan.places >= 5 * plan.turns) return plan;
+  }
+  for (int cluster = AIT_RING_FIRST_CLUSTER; cluster <= 8; cluster *= 2) {
+    const int64_t own = (chunks + cluster - 1) / cluster;
+    const int64_t turns = (own + 1023) / 1024 < AIT_RING_MIN_TURNS ? AIT_RING_MIN_TURNS : (own + 1023) / 1024;
+    if (turns > 4) continue;
+    const int group = static_cast<int>(((own + turns - 1) / turns + kWarpSize - 1) / kWarpSize * kWarpSize);
+    RingPlan plan{cluster, group, 1, static_cast<int>(turns), 0};
+    plan.places = static_cast<int>((kRingBytes - turns * group * factor_bytes) / (group * chunk_bytes));
+    if (2 * plan.places >= 5 * turns) return plan;
+  }
+  return RingPlan{0, 0, 0, 0, 0};
+}
+
+/// The rows of `kLength` elements are cut at sectors of memory.
+inline constexpr size_t kRingBoundary = 32;
+
+template <int kVec, Cut kCut, int64_t kLength, int kIns, int kFactors>
+struct RingOf {
+  static constexpr RingPlan value = plan_ring(chunks_of<kVec, kCut>(kLength, kRingBoundary / 16), 16 * kIns, 16 * kFactors);
+};
+
+/// Elements, their mean, and the sum of the squares of their differences from it.
+struct Moments {
+  float count, mean, squares;
+
+  /// Adds elements of which there are `n`.
+  __device__ __forceinline__ void add(float n, float of, float squares_of) {
+    const float total = count + n, difference = of - mean;
+    if (total == 0) return;
+    mean += difference * (n / total);
+    squares += squares_of + difference * difference * (count * (n / total));
+    count = total;
+  }
+};
+
+/// The sum, in pairs, so that it is exact where all are equal.
+template <int kCount>
+__device__ __forceinline__ float sum_of(const float (&v)[kCount]) {
+  float sums[kCount];
+#pragma unroll
+  for (int j = 0; j < kCount; ++j) sums[j] = v[j];
+#pragma unroll
+  for (int step = 1; step < kCount; step *= 2) {
+#pragma unroll
+    for (int j = 0; j + step < kCount; j += 2 * step) sums[j] += sums[j + step];
+  }
+  return sums[0];
+}
+
+/// The moments of `kCount` sets a lane, `total` elements together, over a warp (Chan, Golub and LeVeque, 1979).
+template <int kCount>
+__device__ __forceinline__ Moments join_warp(const Moments (&parts)[kCount], float total) {
+  const float origin = shuffle(parts[0].mean, 0), share = total > 0 ? 1.f / total : 0.f;
+  float shift = 0, squares = 0;
+#pragma unroll
+  for (int p = 0; p < kCount; ++p) shift += parts[p].count * (parts[p].mean - origin);
+#pragma unroll
+  for (int mask = kWarpSize / 2; mask > 0; mask /= 2) shift += shuffle_xor(shift, mask);
+  shift *= share;
+#pragma unroll
+  for (int p = 0; p < kCount; ++p) {
+    const float difference = (parts[p].mean - origin) - shift;
+    squares += parts[p].squares + parts[p].count * difference * difference;
+  }
+#pragma unroll
+  for (int mask = kWarpSize / 2; mask > 0; mask /= 2) squares += shuffle_xor(squares, mask);
+  return Moments{total, origin + shift, squares};
+}
+
+/// What the norm of a row is made of: of centred rows the moments, of others the sum of squares alone.
+template <bool kCentred, int kCount>
+__device__ __forceinline__ Moments join_parts(const Moments (&parts)[kCount], float total) {
+  if constexpr (kCentred) {
+    return join_warp(parts, total);
+  } else {
+    float squares = 0;
+#pragma unroll
+    for (int p = 0; p < kCount; ++p) squares += parts[p].squares;
+#pragma unroll
+    for (int mask = kWarpSize / 2; mask > 0; mask /= 2) squares += shuffle_xor(squares, mask);
+    return Moments{total, 0, squares};
+  }
+}
+
+/// A thread of the group that a row belongs to, with its part of the ring.
+template <class F, class Plan, int kVec, Cut kCut, class S, bool kCentred, class Ins, class Outs>
+struct RingRow;
+
+template <class F, class Plan, int kVec, Cut kCut, class S, bool kCentred, class... Ins, class... Outs>
+struct RingRow<F, Plan, kVec, kCut, S, kCentred, Pack<Ins...>, Pack<Outs...>> {
+  static constexpr RingPlan kPlan = Plan::value;
+  static constexpr int kThreads = kPlan.threads(), kTurns = kPlan.turns, kPlaces = kPlan.places;
+  static constexpr int kLanes = kPlan.group * kPlan.cluster;
+  static constexpr bool kWarps = kPlan.group == kWarpSize;
+  /// Turns whose copies are waited for at once.
+  static constexpr int kPart = 4, kParts = (kTurns + kPart - 1) / kPart;
+  static constexpr int kFactors = kCentred ? 2 : 1;
+  using R = Row<F, kLanes, kInShared, kVec, kCut, Few::unknown, 1, Pack<Ins...>, Pack<Outs...>>;
+  using InIndices = typename R::InIndices;
+  using Edge = typename R::EdgeReads;
+  static constexpr int kEdges = R::kEdges;
+  static_assert(kEdges <= 1, "a group has a lane for each element around the chunks");
+
+  R row;                  ///< where it is cut; its first result is that of the row being finished, its other operands of the row being read
+  Pack<Ins...> ahead;     ///< the row being copied
+  int64_t row_ahead, rows, step;
+  int turn_ahead = 0;
+  uint4* ring;
+  uint4* factors;
+  Edge edge_reads;
+  Values<float, 1> edge[2];
+  float edge_factors[2] = {1, 0};
+  int first_place = 0, last_place = 0;  ///< of the row being read, and of the row being finished
+
+  template <class Op>
+  static __device__ __forceinline__ void advance(Op& operand, int64_t rows_on) {
+    operand.data += rows_on * operand.strides[0];
+  }
+  template <size_t... I>
+  __device__ __forceinline__ void advance_all(Pack<Ins...>& ins, int64_t rows_on, std::index_sequence<I...>) const {
+    (advance(get<I>(ins), rows_on), ...);
+  }
+  template <size_t... O>
+  __device__ __forceinline__ void advance_kept(int64_t rows_on, std::index_sequence<0, O...>) {
+    (advance(get<O>(row.outs), rows_on), ...);
+  }
+
+  __device__ __forceinline__ typename R::Index number(int turn) const { return turn * kLanes + row.lane; }
+  __device__ __forceinline__ static int next(int place) { return place + 1 == kPlaces ? 0 : place + 1; }
+
+  template <size_t... I>
+  __device__ __forceinline__ void copy(int place, typename R::Index at, std::index_sequence<I...>) const {
+    (copy_async_16(shared_address(ring + (static_cast<int>(I) * kPlaces + place) * kThreads), get<I>(ahead).data + row.start(at), 16), ...);
+  }
+  /// Copies the next chunk of the rows to come to `place`.
+  __device__ __forceinline__ void copy_next(int place) {
+    if (row_ahead < rows && row.has(number(turn_ahead))) copy(place, number(turn_ahead), InIndices{});
+    copy_async_commit();
+    if (++turn_ahead == kTurns) {
+      turn_ahead = 0;
+      row_ahead += step;
+      advance_all(ahead, step, InIndices{});
+    }
+  }
+  template <size_t... I>
+  __device__ __forceinline__ typename R::Elements take(int place, std::index_sequence<I...>) const {
+    typename R::Elements elements;
+    const auto each = [&](auto& to, int operand) {
+      const uint4 word = ring[(operand * kPlaces + place) * kThreads];
+      memcpy(&to, &word, 16);
+    };
+    (each(get<I>(elements), static_cast<int>(I)), ...);
+    return elements;
+  }
+
+  /// Begins with row `first`, of which there are `count`, `apart` rows from one to the next.
+  __device__ __forceinline__ void begin(const Pack<Ins...>& ins, const Pack<Outs...>& outs, int64_t first, int64_t count, int64_t apart, int length) {
+    const int64_t coordinate[1] = {first};
+    row.move(ins, outs, coordinate, InIndices{}, std::index_sequence_for<Outs...>{});
+    row.template cut<kRingBoundary>(length);
+    ahead = row.ins;
+    row_ahead = first, rows = count, step = apart;
+    for (int place = 0; place < kPlaces; ++place) copy_next(place);
+    row.fetch_edges(edge_reads);
+  }
+
+  /// How many elements of each row this thread has.
+  __device__ __forceinline__ float count() const {
+    int chunks = 0;
+    for (int turn = 0; turn < kTurns; ++turn) chunks += row.has(number(turn)) ? 1 : 0;
+    return static_cast<float>(chunks * kVec + (kEdges > 0 && row.edge(0) >= 0 ? 1 : 0));
+  }
+
+  /// Reads the next row, stores the further results of F, and returns what this thread's elements are together. `more`: there is one after it.
+  template <int kSlot>
+  __device__ __forceinline__ Moments read(bool more) {
+    constexpr float kShare = 1.f / kVec;
+    Moments own{0, 0, 0};
+    if constexpr (kEdges > 0) {
+      if (row.edge(0) >= 0) edge[kSlot] = row.template compute<true, 1>(row.template take<1>(edge_reads.reads[0], InIndices{}), row.edge(0));
+    }
+    int place = first_place;
+    const auto part = [&](auto index) {
+      constexpr int kFirst = decltype(index)::value * kPart, kEnd = kFirst + kPart < kTurns ? kFirst + kPart : kTurns;
+      copy_async_wait<kPlaces - (kWarps ? 0 : kTurns) - kEnd>();
+#pragma unroll
+      for (int turn = kFirst; turn < kEnd; ++turn, place = next(place)) {
+        if (!row.has(number(turn))) continue;
+        const auto chunk = row.template compute<true, kVec>(take(place, InIndices{}), row.start(number(turn)));
+        if constexpr (kCentred) {
+          const float mean = sum_of(chunk.v) * kShare;
+          float squares = 0;
+#pragma unroll
+          for (int j = 0; j < kVec; ++j) squares += (chunk.v[j] - mean) * (chunk.v[j] - mean);
+          // only the first chunk may be missing before others
+          const float seen = own.count, share = seen == static_cast<float>(turn) ? 1.f / static_cast<float>(turn + 1) : 1.f / static_cast<float>(turn > 0 ? turn : 1);
+          const float difference = mean - own.mean;
+          own.mean += difference * share;
+          own.squares += squares + difference * difference * (kVec * seen * share);
+          own.count = seen + 1;
+        } else {
+#pragma unroll
+          for (int j = 0; j < kVec; ++j) own.squares += chunk.v[j] * chunk.v[j];
+        }
+      }
+    };
+    each_part(part, std::make_index_sequence<kParts>{});
+    first_place = place;
+    own.count *= kVec;
+    if constexpr (kEdges > 0) {
+      if (row.edge(0) >= 0) {
+        const float x = edge[kSlot].v[0];
+        if constexpr (kCentred) {
+          own.add(1, x, 0);
+        } else {
+          own.squares += x * x;
+        }
+      }
+    }
+    if (more) {
+      advance_all(row.ins, step, InIndices{});
+      row.fetch_edges(edge_reads);
+    }
+    advance_kept(step, std::index_sequence_for<Outs...>{});
+    return own;
+  }
+  template <class Part, size_t... P>
+  __device__ __forceinline__ static void each_part(Part part, std::index_sequence<P...>) {
+    (part(std::integral_constant<int, static_cast<int>(P)>{}), ...);
+  }
+
+  /// Keeps the factors of this thread's chunks, or of the block's where its rows share them, shifted as the rows lie.
+  __device__ __forceinline__ void keep_factors(const S* scale, const S* bias) {
+    const auto keep = [&](const S* from, int which, int turn) {
+      typename R::template Factors<S, kVec> read;
+      row.read_factors(from, row.start(number(turn)), read);
+      const auto elements = row.take_factors(from, read);
+      uint4 word;
+      memcpy(&word, &elements, 16);
+      factors[(which * kTurns + turn) * kPlan.group] = word;
+    };
+    for (int turn = threadIdx.x / kPlan.group; turn < kTurns; turn += kPlan.groups) {
+      if (!row.has(number(turn))) continue;
+      if (scale != nullptr) keep(scale, 0, turn);
+      if (kFactors > 1 && bias != nullptr) keep(bias, 1, turn);
+    }
+    if (kPlan.groups > 1) __syncthreads();
+    if constexpr (kEdges > 0) {
+      if (row.edge(0) >= 0) {
+        if (scale != nullptr) edge_factors[0] = convert<float>(scale[row.edge(0)]);
+        if (bias != nullptr) edge_factors[1] = convert<float>(bias[row.edge(0)]);
+      }
+    }
+  }
+
+  /// Stores the first result of the row before those being read, and copies rows to come into its places.
+  template <int kSlot>
+  __device__ __forceinline__ void finish(float mean, float inverse, bool has_scale, bool has_bias) {
+    int place = last_place;
+#pragma unroll kTurns <= kPart ? kTurns : 2
+    for (int turn = 0; turn < kTurns; ++turn, place = next(place)) {
+      if (row.has(number(turn))) {
+        auto chunk = row.template compute<false, kVec>(take(place, InIndices{}), row.start(number(turn)));
+        float scales[kVec], biases[kVec];
+        factors_of(has_scale, 0, turn, 1.f, scales);
+        factors_of(kFactors > 1 && has_bias, 1, turn, 0.f, biases);
+#pragma unroll
+        for (int j = 0; j < kVec; ++j) chunk.v[j] = (chunk.v[j] - mean) * (inverse * scales[j]) + biases[j];
+        row.write(get<0>(row.outs), row.start(number(turn)), chunk);
+      }
+      copy_next(place);
+    }
+    last_place = place;
+    if constexpr (kEdges > 0) {
+      if (row.edge(0) >= 0) {
+        const Values<float, 1> y{(edge[kSlot].v[0] - mean) * (inverse * edge_factors[0]) + edge_factors[1]};
+        row.write(get<0>(row.outs), row.edge(0), y);
+      }
+    }
+    advance(get<0>(row.outs), step);
+  }
+  __device__ __forceinline__ void factors_of(bool exist, int which, int turn, float otherwise, float (&to)[kVec]) const {
+    if (exist) {
+      S elements[kVec];
+      const uint4 word = factors[(which * kTurns + turn) * kPlan.group];
+      memcpy(&elements, &word, 16);
+#pragma unroll
+      for (int j = 0; j < kVec; ++j) to[j] = convert<float>(elements[j]);
+    } else {
+#pragma unroll
+      for (int j = 0; j < kVec; ++j) to[j] = otherwise;
+    }
+  }
+};
+}  // namespace detail
+
+/// Blocks stay: a warp, or a cluster, has the rows `step` apart from its first.
+template <class F, class Plan, int kVec, detail::Cut kCut, class S, bool kCentred, class Ins, class Outs>
+__global__ void __launch_bounds__(Plan::value.threads(), 1)
+    norm_ring_kernel(int64_t rows, int length, Ins ins, Outs outs, RowNorm<S, kCentred, false> norm) {
+  using R = detail::RingRow<F, Plan, kVec, kCut, S, kCentred, Ins, Outs>;
+  constexpr RingPlan kPlan = Plan::value;
+  constexpr int kThreads = R::kThreads, kWarpsOfRow = kPlan.group / kWarpSize, kParts = kWarpsOfRow * kPlan.cluster;
+  AIT_DYNAMIC_SHARED(16, ring_shared);
+  uint4* shared = reinterpret_cast<uint4*>(ring_shared);
+  const int rank = blockIdx.x % kPlan.cluster, thread = threadIdx.x % kPlan.group;
+  R row;
+  row.row.lane = rank * kPlan.group + thread;
+  row.ring = shared + threadIdx.x;
+  row.factors = shared + Ins::kSize * kPlan.places * kThreads + thread;
+  float4* exchange = reinterpret_cast<float4*>(row.factors - thread + R::kFactors * kPlan.turns * kPlan.group);
+  wait_for_previous();
+  allow_next();
+  const int64_t blocks = gridDim.x / kPlan.cluster, step = blocks * kPlan.groups;
+  const int64_t first = blockIdx.x / kPlan.cluster + blocks * (threadIdx.x / kPlan.group);
+  row.begin(ins, outs, first < rows ? first : 0, first < rows ? rows : 0, step, length);
+  row.keep_factors(norm.scale, norm.bias);
+  const bool has_scale = norm.scale != nullptr, has_bias = norm.bias != nullptr;
+  const float all = static_cast<float>(length), eps = static_cast<float>(norm.eps);
+  float warp_count = row.count();
+#pragma unroll
+  for (int mask = kWarpSize / 2; mask > 0; mask /= 2) warp_count += shuffle_xor(warp_count, mask);
+  const auto inverse_of = [&](const detail::Moments& total) { return ait::rsqrt(total.squares / all + eps); };
+  if constexpr (R::kWarps) {
+    for (int64_t index = first; index < rows; index += step) {
+      const detail::Moments own[1] = {row.template read<0>(index + step < rows)};
+      const detail::Moments total = detail::join_parts<kCentred>(own, all);
+      row.template finish<0>(total.mean, inverse_of(total), has_scale, has_bias);
+    }
+  } else {
+    constexpr int kPartsOfLane = (kParts + kWarpSize - 1) / kWarpSize;
+    const auto publish = [&](const detail::Moments& of_thread, int slot) {
+      const detail::Moments own[1] = {of_thread};
+      const detail::Moments joined = detail::join_parts<kCentred>(own, warp_count);
+      if (thread % kWarpSize == 0) exchange[slot * kWarpsOfRow + thread / kWarpSize] = float4{joined.count, joined.mean, joined.squares, 0};
+      cluster_arrive();
+    };
+    const auto collect = [&](int slot) {
+      detail::Moments parts[kPartsOfLane];
+#pragma unroll
+      for (int p = 0; p < kPartsOfLane; ++p) {
+        const int part = p * kWarpSize + thread % kWarpSize;
+        parts[p] = detail::Moments{0, 0, 0};
+        if (part < kParts) {
+          const float4 v = load_cluster_float4(shared_address(exchange + slot * kWarpsOfRow + part % kWarpsOfRow), part / kWarpsOfRow);
+          parts[p] = detail::Moments{v.x, v.y, v.z};
+        }
+      }
+      return detail::join_parts<kCentred>(parts, all);
+    };
+    if (first >= rows) return;  // all blocks of the cluster
+    publish(row.template read<0>(first + step < rows), 0);
+    const auto turn = [&](auto slot, int64_t index) {
+      constexpr int kSlot = decltype(slot)::value;
+      const bool more = index + step < rows;
+      detail::Moments next_row{0, 0, 0};
+      if (more) next_row = row.template read<1 - kSlot>(index + 2 * step < rows);
+      cluster_wait();
+      const detail::Moments total = collect(kSlot);
+      if (more) publish(next_row, 1 - kSlot);
+      row.template finish<kSlot>(total.mean, inverse_of(total), has_scale, has_bias);
+    };
+    for (int64_t index = first; index < rows; index += 2 * step) {
+      turn(std::integral_constant<int, 0>{}, index);
+      if (index + step < rows) turn(std::integral_constant<int, 1>{}, index + step);
+    }
+    cluster_barrier();  // the others may still read what this block has published
+  }
+}
+
+namespace detail {
+/// Rows that lie as many elements behind a boundary again, at most.
+template <class Op>
+bool steps_evenly(const Op& operand, int64_t rows_apart) {
+  constexpr int64_t kSector = kRingBoundary / sizeof(typename Op::Value);
+  return operand.strides[0] * rows_apart % kSector == 0;
+}
+
+/// Launches the norm where its rows pass through a ring; `done` says whether they do.
+template <class F, int kVec, Cut kCut, int64_t kLength, class S, bool kCentred, bool kConstant, class... Ins, size_t... I, class... Outs, size_t... O>
+int32_t launch_ring(const Context& ctx, int64_t rows, const Pack<Ins...>& ins, std::index_sequence<I...>, const Pack<Outs...>& outs,
+                    std::index_sequence<O...>, const RowNorm<S, kCentred, kConstant>& norm, bool& done) {
+  using Out = std::decay_t<decltype(get<0>(outs))>;
+  constexpr bool kWords = ((Ins::kInner == Inner::unit && sizeof(typename Ins::Value) * kVec == 16) && ...) && sizeof(S) * kVec == 16 &&
+                          sizeof(typename Out::Value) * kVec == 16 && std::is_same<typename Out::Compute, float>::value;
+  if constexpr (kHasClusters && kWords) {
+    using Plan = RingOf<kVec, kCut, kLength, static_cast<int>(sizeof...(Ins)), kCentred ? 2 : 1>;
+    constexpr RingPlan kPlan = Plan::value;
+    if constexpr (kPlan.cluster > 0) {
+      const auto kernel = norm_ring_kernel<F, Plan, kVec, kCut, S, kCentred, Pack<Ins...>, Pack<Outs...>>;
+      LaunchConfig config;
+      config.block = dim3(static_cast<uint32_t>(kPlan.threads()));
+      config.cluster = kPlan.cluster;
+      config.dependent = true;
+      config.shared_bytes = static_cast<uint32_t>(16 * kPlan.threads() * kPlan.places * sizeof...(Ins) +
+                                                  16 * kPlan.group * kPlan.turns * (kCentred ? 2 : 1) + 2 * 16 * kPlan.group / kWarpSize);
+      if (config.shared_bytes > shared_limit() || (!kCentred && norm.bias != nullptr)) return 0;
+      int64_t clusters = multiprocessors() / kPlan.cluster;
+      if (clusters == 0) return 0;
+      int64_t period = 1;  // rows until they lie alike again
+      while (kCut != Cut::whole && !((steps_evenly(get<I>(ins), period) && ...) && (steps_evenly(get<O>(outs), period) && ...))) period *= 2;
+      if (clusters > period) clusters -= clusters % period;
+      if (clusters % period != 0 || rows < clusters * kPlan.groups) return 0;
+      config.grid = dim3(static_cast<uint32_t>(clusters * kPlan.cluster));
+      done = true;
+      return launch(ctx, config, kernel, rows, static_cast<int>(kLength), ins, outs, RowNorm<S, kCentred, false>{norm.scale, norm.bias, norm.eps});
+    }
+  }
+  return 0;
+}
+}  // namespace detail
+
+}  // namespace ait::gpu
+#endif  // AIT_CUDA
+#endif  // AIT_KERNELS_GPU_ROW_RING_CUH_
