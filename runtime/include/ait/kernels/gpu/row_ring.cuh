@@ -68,9 +68,10 @@ constexpr RingPlan plan_ring(int64_t chunks, int chunk_bytes, int factor_bytes) 
 /// The rows of `kLength` elements are cut at sectors of memory.
 inline constexpr size_t kRingBoundary = 32;
 
-template <int kVec, Cut kCut, int64_t kLength, int kIns, int kFactors>
+template <int kVec, Cut kCut, int64_t kLengthOf, int kIns, int kFactors>
 struct RingOf {
-  static constexpr RingPlan value = plan_ring(chunks_of<kVec, kCut>(kLength, kRingBoundary / 16), 16 * kIns, 16 * kFactors);
+  static constexpr int64_t kLength = kLengthOf;
+  static constexpr RingPlan value = plan_ring(chunks_of<kVec, kCut>(kLengthOf, kRingBoundary / 16), 16 * kIns, 16 * kFactors);
 };
 
 /// Elements, their mean, and the sum of the squares of their differences from it.
@@ -150,15 +151,22 @@ struct RingRow<F, Plan, kVec, kCut, S, kCentred, Pack<Ins...>, Pack<Outs...>> {
   static constexpr int kPart = 4, kParts = (kTurns + kPart - 1) / kPart;
   static constexpr int kFactors = kCentred ? 2 : 1;
   using R = Row<F, kLanes, kInShared, kVec, kCut, Few::unknown, 1, Pack<Ins...>, Pack<Outs...>>;
+  using Index = typename R::Index;
   using InIndices = typename R::InIndices;
   using Edge = typename R::EdgeReads;
   static constexpr int kEdges = R::kEdges;
   static_assert(kEdges <= 1, "a group has a lane for each element around the chunks");
+  /// Turns from `kSureFrom` on and before `kSureTo` have a chunk for every thread, wherever the rows begin.
+  static constexpr int kSureFrom = kCut == Cut::whole ? 0 : 1;
+  static constexpr int kSureTo = static_cast<int>((kCut == Cut::whole ? Plan::kLength : Plan::kLength - (2 * kVec - 1) - kVec) / kVec / kLanes);
+  /// From a place of the ring to the next.
+  static constexpr int kPlace = kThreads, kRing = kPlaces * kThreads;
 
-  R row;                  ///< where it is cut; its first result is that of the row being finished, its other operands of the row being read
-  Pack<Ins...> ahead;     ///< the row being copied
-  int64_t row_ahead, rows, step;
-  int turn_ahead = 0;
+  R row;                ///< where it is cut; its first result is that of the row being finished, its other operands of the row being read
+  Pack<Ins...> ahead;   ///< the next chunk to be copied
+  int64_t rows_ahead;   ///< to be copied, with that one
+  int64_t step;         ///< rows from one to the next
+  Index next_number, next_end;
   uint4* ring;
   uint4* factors;
   Edge edge_reads;
@@ -171,57 +179,68 @@ struct RingRow<F, Plan, kVec, kCut, S, kCentred, Pack<Ins...>, Pack<Outs...>> {
     operand.data += rows_on * operand.strides[0];
   }
   template <size_t... I>
-  __device__ __forceinline__ void advance_all(Pack<Ins...>& ins, int64_t rows_on, std::index_sequence<I...>) const {
+  static __device__ __forceinline__ void advance_all(Pack<Ins...>& ins, int64_t rows_on, std::index_sequence<I...>) {
     (advance(get<I>(ins), rows_on), ...);
+  }
+  template <size_t... I>
+  static __device__ __forceinline__ void move_all(Pack<Ins...>& ins, Index elements, std::index_sequence<I...>) {
+    ((get<I>(ins).data += elements), ...);
   }
   template <size_t... O>
   __device__ __forceinline__ void advance_kept(int64_t rows_on, std::index_sequence<0, O...>) {
     (advance(get<O>(row.outs), rows_on), ...);
   }
 
-  __device__ __forceinline__ typename R::Index number(int turn) const { return turn * kLanes + row.lane; }
-  __device__ __forceinline__ static int next(int place) { return place + 1 == kPlaces ? 0 : place + 1; }
+  __device__ __forceinline__ Index number(int turn) const { return turn * kLanes + row.lane; }
+  __device__ __forceinline__ bool has(int turn) const { return (turn >= kSureFrom && turn < kSureTo) || row.has(number(turn)); }
+  __device__ __forceinline__ static int next(int place) { return place + kPlace == kRing ? 0 : place + kPlace; }
 
   template <size_t... I>
-  __device__ __forceinline__ void copy(int place, typename R::Index at, std::index_sequence<I...>) const {
-    (copy_async_16(shared_address(ring + (static_cast<int>(I) * kPlaces + place) * kThreads), get<I>(ahead).data + row.start(at), 16), ...);
+  __device__ __forceinline__ void copy(int place, std::index_sequence<I...>) const {
+    (copy_async_16(shared_address(ring + static_cast<int>(I) * kRing + place), get<I>(ahead).data, 16), ...);
   }
   /// Copies the next chunk of the rows to come to `place`.
   __device__ __forceinline__ void copy_next(int place) {
-    if (row_ahead < rows && row.has(number(turn_ahead))) copy(place, number(turn_ahead), InIndices{});
+    if (next_number < next_end && next_number >= row.begin) copy(place, InIndices{});
     copy_async_commit();
-    if (++turn_ahead == kTurns) {
-      turn_ahead = 0;
-      row_ahead += step;
+    next_number += kLanes;
+    if (next_number < kTurns * kLanes) {
+      move_all(ahead, kLanes * kVec, InIndices{});
+    } else {
+      next_number = row.lane;
+      move_all(ahead, -(kTurns - 1) * kLanes * kVec, InIndices{});
       advance_all(ahead, step, InIndices{});
+      if (--rows_ahead <= 0) next_end = 0;
     }
   }
   template <size_t... I>
   __device__ __forceinline__ typename R::Elements take(int place, std::index_sequence<I...>) const {
     typename R::Elements elements;
     const auto each = [&](auto& to, int operand) {
-      const uint4 word = ring[(operand * kPlaces + place) * kThreads];
+      const uint4 word = ring[operand * kRing + place];
       memcpy(&to, &word, 16);
     };
     (each(get<I>(elements), static_cast<int>(I)), ...);
     return elements;
   }
 
-  /// Begins with row `first`, of which there are `count`, `apart` rows from one to the next.
+  /// Begins with row `first`, and `count` rows, `apart` from one to the next.
   __device__ __forceinline__ void begin(const Pack<Ins...>& ins, const Pack<Outs...>& outs, int64_t first, int64_t count, int64_t apart, int length) {
     const int64_t coordinate[1] = {first};
     row.move(ins, outs, coordinate, InIndices{}, std::index_sequence_for<Outs...>{});
     row.template cut<kRingBoundary>(length);
     ahead = row.ins;
-    row_ahead = first, rows = count, step = apart;
-    for (int place = 0; place < kPlaces; ++place) copy_next(place);
+    move_all(ahead, row.start(row.lane), InIndices{});
+    rows_ahead = count, step = apart;
+    next_number = row.lane, next_end = count > 0 ? row.end : 0;
+    for (int place = 0; place < kRing; place += kPlace) copy_next(place);
     row.fetch_edges(edge_reads);
   }
 
   /// How many elements of each row this thread has.
   __device__ __forceinline__ float count() const {
     int chunks = 0;
-    for (int turn = 0; turn < kTurns; ++turn) chunks += row.has(number(turn)) ? 1 : 0;
+    for (int turn = 0; turn < kTurns; ++turn) chunks += has(turn) ? 1 : 0;
     return static_cast<float>(chunks * kVec + (kEdges > 0 && row.edge(0) >= 0 ? 1 : 0));
   }
 
@@ -239,7 +258,7 @@ struct RingRow<F, Plan, kVec, kCut, S, kCentred, Pack<Ins...>, Pack<Outs...>> {
       copy_async_wait<kPlaces - (kWarps ? 0 : kTurns) - kEnd>();
 #pragma unroll
       for (int turn = kFirst; turn < kEnd; ++turn, place = next(place)) {
-        if (!row.has(number(turn))) continue;
+        if (!has(turn)) continue;
         const auto chunk = row.template compute<true, kVec>(take(place, InIndices{}), row.start(number(turn)));
         if constexpr (kCentred) {
           const float mean = sum_of(chunk.v) * kShare;
@@ -285,18 +304,23 @@ struct RingRow<F, Plan, kVec, kCut, S, kCentred, Pack<Ins...>, Pack<Outs...>> {
 
   /// Keeps the factors of this thread's chunks, or of the block's where its rows share them, shifted as the rows lie.
   __device__ __forceinline__ void keep_factors(const S* scale, const S* bias) {
-    const auto keep = [&](const S* from, int which, int turn) {
-      typename R::template Factors<S, kVec> read;
-      row.read_factors(from, row.start(number(turn)), read);
-      const auto elements = row.take_factors(from, read);
+    const auto keep = [&](const S* from, float otherwise, int which, int turn) {
+      typename R::template Factors<S, kVec>::Elements elements;
+      if (from != nullptr) {
+        typename R::template Factors<S, kVec> read;
+        row.read_factors(from, row.start(number(turn)), read);
+        elements = row.take_factors(from, read);
+      } else {
+        for (S& element : elements.v) element = convert<S>(otherwise);
+      }
       uint4 word;
       memcpy(&word, &elements, 16);
       factors[(which * kTurns + turn) * kPlan.group] = word;
     };
     for (int turn = threadIdx.x / kPlan.group; turn < kTurns; turn += kPlan.groups) {
-      if (!row.has(number(turn))) continue;
-      if (scale != nullptr) keep(scale, 0, turn);
-      if (kFactors > 1 && bias != nullptr) keep(bias, 1, turn);
+      if (!has(turn)) continue;
+      keep(scale, 1.f, 0, turn);
+      if constexpr (kFactors > 1) keep(bias, 0.f, 1, turn);
     }
     if (kPlan.groups > 1) __syncthreads();
     if constexpr (kEdges > 0) {
@@ -309,20 +333,30 @@ struct RingRow<F, Plan, kVec, kCut, S, kCentred, Pack<Ins...>, Pack<Outs...>> {
 
   /// Stores the first result of the row before those being read, and copies rows to come into its places.
   template <int kSlot>
-  __device__ __forceinline__ void finish(float mean, float inverse, bool has_scale, bool has_bias) {
+  __device__ __forceinline__ void finish(float mean, float inverse) {
     int place = last_place;
-#pragma unroll kTurns <= kPart ? kTurns : 2
-    for (int turn = 0; turn < kTurns; ++turn, place = next(place)) {
-      if (row.has(number(turn))) {
+    const auto one = [&](int turn) {
+      if (has(turn)) {
         auto chunk = row.template compute<false, kVec>(take(place, InIndices{}), row.start(number(turn)));
         float scales[kVec], biases[kVec];
-        factors_of(has_scale, 0, turn, 1.f, scales);
-        factors_of(kFactors > 1 && has_bias, 1, turn, 0.f, biases);
+        factors_of(0, turn, scales);
+        if constexpr (kFactors > 1) factors_of(1, turn, biases);
 #pragma unroll
-        for (int j = 0; j < kVec; ++j) chunk.v[j] = (chunk.v[j] - mean) * (inverse * scales[j]) + biases[j];
+        for (int j = 0; j < kVec; ++j) chunk.v[j] = (chunk.v[j] - mean) * (inverse * scales[j]) + (kFactors > 1 ? biases[j] : 0.f);
         row.write(get<0>(row.outs), row.start(number(turn)), chunk);
       }
       copy_next(place);
+      place = next(place);
+    };
+    if constexpr (kTurns <= kPart) {
+#pragma unroll
+      for (int turn = 0; turn < kTurns; ++turn) one(turn);
+    } else {
+      if (kSureFrom > 0) one(0);
+#pragma unroll 2
+      for (int turn = kSureFrom; turn < kSureTo; ++turn) one(turn);
+#pragma unroll
+      for (int turn = kSureTo; turn < kTurns; ++turn) one(turn);
     }
     last_place = place;
     if constexpr (kEdges > 0) {
@@ -333,17 +367,12 @@ struct RingRow<F, Plan, kVec, kCut, S, kCentred, Pack<Ins...>, Pack<Outs...>> {
     }
     advance(get<0>(row.outs), step);
   }
-  __device__ __forceinline__ void factors_of(bool exist, int which, int turn, float otherwise, float (&to)[kVec]) const {
-    if (exist) {
-      S elements[kVec];
-      const uint4 word = factors[(which * kTurns + turn) * kPlan.group];
-      memcpy(&elements, &word, 16);
+  __device__ __forceinline__ void factors_of(int which, int turn, float (&to)[kVec]) const {
+    S elements[kVec];
+    const uint4 word = factors[(which * kTurns + turn) * kPlan.group];
+    memcpy(&elements, &word, 16);
 #pragma unroll
-      for (int j = 0; j < kVec; ++j) to[j] = convert<float>(elements[j]);
-    } else {
-#pragma unroll
-      for (int j = 0; j < kVec; ++j) to[j] = otherwise;
-    }
+    for (int j = 0; j < kVec; ++j) to[j] = convert<float>(elements[j]);
   }
 };
 }  // namespace detail
@@ -367,9 +396,8 @@ __global__ void __launch_bounds__(Plan::value.threads(), 1)
   allow_next();
   const int64_t blocks = gridDim.x / kPlan.cluster, step = blocks * kPlan.groups;
   const int64_t first = blockIdx.x / kPlan.cluster + blocks * (threadIdx.x / kPlan.group);
-  row.begin(ins, outs, first < rows ? first : 0, first < rows ? rows : 0, step, length);
+  row.begin(ins, outs, first < rows ? first : 0, first < rows ? (rows - 1 - first) / step + 1 : 0, step, length);
   row.keep_factors(norm.scale, norm.bias);
-  const bool has_scale = norm.scale != nullptr, has_bias = norm.bias != nullptr;
   const float all = static_cast<float>(length), eps = static_cast<float>(norm.eps);
   float warp_count = row.count();
 #pragma unroll
@@ -379,7 +407,7 @@ __global__ void __launch_bounds__(Plan::value.threads(), 1)
     for (int64_t index = first; index < rows; index += step) {
       const detail::Moments own[1] = {row.template read<0>(index + step < rows)};
       const detail::Moments total = detail::join_parts<kCentred>(own, all);
-      row.template finish<0>(total.mean, inverse_of(total), has_scale, has_bias);
+      row.template finish<0>(total.mean, inverse_of(total));
     }
   } else {
     constexpr int kPartsOfLane = (kParts + kWarpSize - 1) / kWarpSize;
@@ -412,7 +440,7 @@ __global__ void __launch_bounds__(Plan::value.threads(), 1)
       cluster_wait();
       const detail::Moments total = collect(kSlot);
       if (more) publish(next_row, 1 - kSlot);
-      row.template finish<kSlot>(total.mean, inverse_of(total), has_scale, has_bias);
+      row.template finish<kSlot>(total.mean, inverse_of(total));
     };
     for (int64_t index = first; index < rows; index += 2 * step) {
       turn(std::integral_constant<int, 0>{}, index);
