@@ -34,7 +34,7 @@ NOT_EMULATED: dict[Kind, dict[str, str]] = {
         "attention_mma_kernel": "CUDA only",
         "attention_split_kernel": "CUDA only",
         "gemm_mma_kernel": "CUDA only",
-        "norm_ring_kernel": "CUDA only",
+        "row_ring_kernel": "CUDA only",
         "reduce_shared_columns_kernel": "CUDA only",
         "gemm_stream_kernel": "CUDA only",
         "gemm_wgmma_kernel": "CUDA only",
@@ -244,7 +244,9 @@ def on_both(*names: str) -> dict[Kind, frozenset[str]]:
 
 
 FAMILIES = {
-    "map": Family(on_both("map_kernel", "map_flat_kernel", "map_rows_kernel"), dict(_maps()), within(MAP_ULPS, MAP_FLOOR)),
+    "map": Family(
+        on_both("map_kernel", "map_flat_kernel", "map_rows_kernel"), dict(_maps()), within(MAP_ULPS, MAP_FLOOR)
+    ),
     "copy": Family(
         on_both("copy_strided_kernel", "copy_tiled_kernel", "copy_squares_kernel", "copy_rows_kernel"),
         {
@@ -258,7 +260,7 @@ FAMILIES = {
     ),
     "row": Family(
         {
-            "cuda": frozenset({"norm_ring_kernel", "row_kernel", "softmax_columns_kernel"}),
+            "cuda": frozenset({"row_ring_kernel", "row_kernel", "softmax_columns_kernel"}),
             "rocm": frozenset({"row_kernel", "softmax_columns_kernel"}),
         },
         dict(_rows()),

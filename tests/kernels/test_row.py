@@ -61,7 +61,9 @@ def with_prologue(operand: str, axes: int, t: str, op: str = "layer_norm", **opt
     )
 
 
-def kept_sum(shape: str, row: str, t: str, factors: str = "scale %g bias %h", op: str = "layer_norm", **options: object) -> Case:
+def kept_sum(
+    shape: str, row: str, t: str, factors: str = "scale %g bias %h", op: str = "layer_norm", **options: object
+) -> Case:
     """norm(x + r), and the sum kept."""
     tensor, vector = f"!ait.tensor<{shape} x {t}>", f"!ait.tensor<{row} x {t}>"
     return Case(
@@ -84,8 +86,13 @@ RING = {
     "ring-warp-rms-bf16": layer_norm("81 x 2072", "2072", "bf16", 1, "scale %g", op="rms_norm"),
     "ring-warp-norm-f32": layer_norm("64 x 1030", "1030", "f32", 1, "bias %h", strides=apart(1034, 0, 2)),
     "ring-block-norm-f16": layer_norm("11 x 5200", "5200", "f16", 1),
-    "ring-block-rms-f16": layer_norm("9 x 5203", "5203", "f16", 1, "scale %g", op="rms_norm", strides=apart(5204, 0, 2), offset=1),
+    "ring-block-rms-f16": layer_norm(
+        "9 x 5203", "5203", "f16", 1, "scale %g", op="rms_norm", strides=apart(5204, 0, 2), offset=1
+    ),
     "ring-two-norm-f16": kept_sum("5 x 16403", "16403", "f16", strides=apart(16408, 0, 3, 4, 5)),
+    "ring-warp-softmax-f16": softmax("70 x 2065", 1, "f16", strides=apart(2068, 0, 1)),
+    "ring-block-softmax-f32": softmax("9 x 6000", 1, "f32"),
+    "ring-four-softmax-bf16": softmax("5 x 131072", 1, "bf16"),
     "ring-four-rms-bf16": kept_sum("4 x 50264", "50264", "bf16", "scale %g", op="rms_norm"),
 }  # rows that pass through the shared memory of a warp, a block, or clusters of blocks: on 4 multiprocessors
 
@@ -199,6 +206,24 @@ def check_special_rows(library: Library, kind: str, t: str) -> None:
     (got,) = library.run(case, env, [x])
     (want,) = reference(case, env, [x.astype(got.dtype)])
     assert_close(got, want, ulps=4)
+
+
+def check_special_rows_of_ring(library: Library) -> None:
+    """Rows with the special values of `check_special_rows` anywhere, through a ring."""
+    case = RING["ring-warp-softmax-f16"]
+    rng = np.random.default_rng(0)
+    x = rng.standard_normal((70, 2065))
+    x[0] = -np.inf
+    x[1, :-1] = -np.inf
+    x[2, 1:] = -np.inf
+    for row, (at, value) in enumerate([(5, np.inf), (2064, np.inf), (0, np.nan), (1900, np.nan)], 3):
+        x[row, at] = value
+    x[8, :1500] = -np.inf
+    x[9, ::2] = 60000
+    x[10] = -60000
+    (got,) = library.run(case, {"b": 1, "s": 1}, [x])
+    (want,) = reference(case, {"b": 1, "s": 1}, [x.astype(got.dtype)])
+    assert_close(got, want, ulps=0.6, floor=1e-6)
 
 
 NO_WORSE = {"softmax": "last", "layer_norm": "dynamic", "rms_norm": "rms-dynamic"}

@@ -1,5 +1,5 @@
 /// @file row_ring.cuh
-/// @brief Norms of many rows by blocks that stay: rows pass through a ring in shared memory, and the factors lie beside it.
+/// @brief Norms and softmax of many rows by blocks that stay: rows pass through a ring in shared memory, and factors lie beside it.
 ///
 /// A row belongs to a warp, or to the blocks of a cluster where it is long. Each thread copies its chunks of the rows to come into the places of
 /// those that it has just stored, so that memory is read while rows are reduced and stored. All rows of a block begin equally far from a
@@ -11,10 +11,9 @@
 
 #include "ait/gpu/launch.h"
 #include "ait/kernels/gpu/row_group.cuh"
-#include "ait/kernels/gpu/row_policies.cuh"
+#include "ait/kernels/gpu/ring_policies.cuh"
 #include "ait/kernels/gpu/vector.cuh"
 #include "ait/kernels/operand.h"
-#include "ait/math.h"
 
 #if defined(AIT_CUDA)
 namespace ait::gpu {
@@ -74,82 +73,22 @@ struct RingOf {
   static constexpr RingPlan value = plan_ring(chunks_of<kVec, kCut>(kLengthOf, kRingBoundary / 16), 16 * kIns, 16 * kFactors);
 };
 
-/// Elements, their mean, and the sum of the squares of their differences from it.
-struct Moments {
-  float count, mean, squares;
-
-  /// Adds elements of which there are `n`.
-  __device__ __forceinline__ void add(float n, float of, float squares_of) {
-    const float total = count + n, difference = of - mean;
-    if (total == 0) return;
-    mean += difference * (n / total);
-    squares += squares_of + difference * difference * (count * (n / total));
-    count = total;
-  }
-};
-
-/// The sum, in pairs, so that it is exact where all are equal.
-template <int kCount>
-__device__ __forceinline__ float sum_of(const float (&v)[kCount]) {
-  float sums[kCount];
-#pragma unroll
-  for (int j = 0; j < kCount; ++j) sums[j] = v[j];
-#pragma unroll
-  for (int step = 1; step < kCount; step *= 2) {
-#pragma unroll
-    for (int j = 0; j + step < kCount; j += 2 * step) sums[j] += sums[j + step];
-  }
-  return sums[0];
-}
-
-/// The moments of `kCount` sets a lane, `total` elements together, over a warp (Chan, Golub and LeVeque, 1979).
-template <int kCount>
-__device__ __forceinline__ Moments join_warp(const Moments (&parts)[kCount], float total) {
-  const float origin = shuffle(parts[0].mean, 0), share = total > 0 ? 1.f / total : 0.f;
-  float shift = 0, squares = 0;
-#pragma unroll
-  for (int p = 0; p < kCount; ++p) shift += parts[p].count * (parts[p].mean - origin);
-#pragma unroll
-  for (int mask = kWarpSize / 2; mask > 0; mask /= 2) shift += shuffle_xor(shift, mask);
-  shift *= share;
-#pragma unroll
-  for (int p = 0; p < kCount; ++p) {
-    const float difference = (parts[p].mean - origin) - shift;
-    squares += parts[p].squares + parts[p].count * difference * difference;
-  }
-#pragma unroll
-  for (int mask = kWarpSize / 2; mask > 0; mask /= 2) squares += shuffle_xor(squares, mask);
-  return Moments{total, origin + shift, squares};
-}
-
-/// What the norm of a row is made of: of centred rows the moments, of others the sum of squares alone.
-template <bool kCentred, int kCount>
-__device__ __forceinline__ Moments join_parts(const Moments (&parts)[kCount], float total) {
-  if constexpr (kCentred) {
-    return join_warp(parts, total);
-  } else {
-    float squares = 0;
-#pragma unroll
-    for (int p = 0; p < kCount; ++p) squares += parts[p].squares;
-#pragma unroll
-    for (int mask = kWarpSize / 2; mask > 0; mask /= 2) squares += shuffle_xor(squares, mask);
-    return Moments{total, 0, squares};
-  }
-}
-
 /// A thread of the group that a row belongs to, with its part of the ring.
-template <class F, class Plan, int kVec, Cut kCut, class S, bool kCentred, class Ins, class Outs>
+template <class F, class Plan, int kVec, Cut kCut, class Policy, class Ins, class Outs>
 struct RingRow;
 
-template <class F, class Plan, int kVec, Cut kCut, class S, bool kCentred, class... Ins, class... Outs>
-struct RingRow<F, Plan, kVec, kCut, S, kCentred, Pack<Ins...>, Pack<Outs...>> {
+template <class F, class Plan, int kVec, Cut kCut, class Policy, class... Ins, class... Outs>
+struct RingRow<F, Plan, kVec, kCut, Policy, Pack<Ins...>, Pack<Outs...>> {
   static constexpr RingPlan kPlan = Plan::value;
   static constexpr int kThreads = kPlan.threads(), kTurns = kPlan.turns, kPlaces = kPlan.places;
   static constexpr int kLanes = kPlan.group * kPlan.cluster;
   static constexpr bool kWarps = kPlan.group == kWarpSize;
   /// Turns whose copies are waited for at once.
   static constexpr int kPart = 4, kParts = (kTurns + kPart - 1) / kPart;
-  static constexpr int kFactors = kCentred ? 2 : 1;
+  static constexpr int kFactors = Policy::kFactors;
+  using S = typename Policy::Factor;
+  using Part = typename Policy::Part;
+  using Result = typename Policy::Result;
   using R = Row<F, kLanes, kInShared, kVec, kCut, Few::unknown, 1, Pack<Ins...>, Pack<Outs...>>;
   using Index = typename R::Index;
   using InIndices = typename R::InIndices;
@@ -171,7 +110,7 @@ struct RingRow<F, Plan, kVec, kCut, S, kCentred, Pack<Ins...>, Pack<Outs...>> {
   uint4* factors;
   Edge edge_reads;
   Values<float, 1> edge[2];
-  float edge_factors[2] = {1, 0};
+  float edge_factors[2] = {1, 0};  ///< of the edge
   int first_place = 0, last_place = 0;  ///< of the row being read, and of the row being finished
 
   template <class Op>
@@ -246,49 +185,26 @@ struct RingRow<F, Plan, kVec, kCut, S, kCentred, Pack<Ins...>, Pack<Outs...>> {
 
   /// Reads the next row, stores the further results of F, and returns what this thread's elements are together. `more`: there is one after it.
   template <int kSlot>
-  __device__ __forceinline__ Moments read(bool more) {
-    constexpr float kShare = 1.f / kVec;
-    Moments own{0, 0, 0};
+  __device__ __forceinline__ Part read(const Policy& policy, bool more) {
+    Part own;
     if constexpr (kEdges > 0) {
       if (row.edge(0) >= 0) edge[kSlot] = row.template compute<true, 1>(row.template take<1>(edge_reads.reads[0], InIndices{}), row.edge(0));
     }
     int place = first_place;
-    const auto part = [&](auto index) {
+    const auto some = [&](auto index) {
       constexpr int kFirst = decltype(index)::value * kPart, kEnd = kFirst + kPart < kTurns ? kFirst + kPart : kTurns;
       copy_async_wait<kPlaces - (kWarps ? 0 : kTurns) - kEnd>();
 #pragma unroll
       for (int turn = kFirst; turn < kEnd; ++turn, place = next(place)) {
         if (!has(turn)) continue;
-        const auto chunk = row.template compute<true, kVec>(take(place, InIndices{}), row.start(number(turn)));
-        if constexpr (kCentred) {
-          const float mean = sum_of(chunk.v) * kShare;
-          float squares = 0;
-#pragma unroll
-          for (int j = 0; j < kVec; ++j) squares += (chunk.v[j] - mean) * (chunk.v[j] - mean);
-          // only the first chunk may be missing before others
-          const float seen = own.count, share = seen == static_cast<float>(turn) ? 1.f / static_cast<float>(turn + 1) : 1.f / static_cast<float>(turn > 0 ? turn : 1);
-          const float difference = mean - own.mean;
-          own.mean += difference * share;
-          own.squares += squares + difference * difference * (kVec * seen * share);
-          own.count = seen + 1;
-        } else {
-#pragma unroll
-          for (int j = 0; j < kVec; ++j) own.squares += chunk.v[j] * chunk.v[j];
-        }
+        policy.add(own, row.template compute<true, kVec>(take(place, InIndices{}), row.start(number(turn))).v, turn);
       }
     };
-    each_part(part, std::make_index_sequence<kParts>{});
+    each_part(some, std::make_index_sequence<kParts>{});
     first_place = place;
-    own.count *= kVec;
+    policy.template settle<kVec>(own);
     if constexpr (kEdges > 0) {
-      if (row.edge(0) >= 0) {
-        const float x = edge[kSlot].v[0];
-        if constexpr (kCentred) {
-          own.add(1, x, 0);
-        } else {
-          own.squares += x * x;
-        }
-      }
+      if (row.edge(0) >= 0) policy.add_one(own, edge[kSlot].v[0]);
     }
     if (more) {
       advance_all(row.ins, step, InIndices{});
@@ -297,13 +213,19 @@ struct RingRow<F, Plan, kVec, kCut, S, kCentred, Pack<Ins...>, Pack<Outs...>> {
     advance_kept(step, std::index_sequence_for<Outs...>{});
     return own;
   }
-  template <class Part, size_t... P>
-  __device__ __forceinline__ static void each_part(Part part, std::index_sequence<P...>) {
-    (part(std::integral_constant<int, static_cast<int>(P)>{}), ...);
+  template <class Some, size_t... P>
+  __device__ __forceinline__ static void each_part(Some some, std::index_sequence<P...>) {
+    (some(std::integral_constant<int, static_cast<int>(P)>{}), ...);
   }
 
   /// Keeps the factors of this thread's chunks, or of the block's where its rows share them, shifted as the rows lie.
-  __device__ __forceinline__ void keep_factors(const S* scale, const S* bias) {
+  __device__ __forceinline__ void keep_factors(const Policy& policy) {
+    if constexpr (kFactors > 0) {
+      keep_rows(policy.factor(0), policy.factor(1));
+      if (kPlan.groups > 1) __syncthreads();
+    }
+  }
+  __device__ __forceinline__ void keep_rows(const S* scale, const S* bias) {
     const auto keep = [&](const S* from, float otherwise, int which, int turn) {
       typename R::template Factors<S, kVec>::Elements elements;
       if (from != nullptr) {
@@ -322,7 +244,6 @@ struct RingRow<F, Plan, kVec, kCut, S, kCentred, Pack<Ins...>, Pack<Outs...>> {
       keep(scale, 1.f, 0, turn);
       if constexpr (kFactors > 1) keep(bias, 0.f, 1, turn);
     }
-    if (kPlan.groups > 1) __syncthreads();
     if constexpr (kEdges > 0) {
       if (row.edge(0) >= 0) {
         if (scale != nullptr) edge_factors[0] = convert<float>(scale[row.edge(0)]);
@@ -333,16 +254,16 @@ struct RingRow<F, Plan, kVec, kCut, S, kCentred, Pack<Ins...>, Pack<Outs...>> {
 
   /// Stores the first result of the row before those being read, and copies rows to come into its places.
   template <int kSlot>
-  __device__ __forceinline__ void finish(float mean, float inverse) {
+  __device__ __forceinline__ void finish(const Policy& policy, const Result& result) {
     int place = last_place;
     const auto one = [&](int turn) {
       if (has(turn)) {
         auto chunk = row.template compute<false, kVec>(take(place, InIndices{}), row.start(number(turn)));
         float scales[kVec], biases[kVec];
-        factors_of(0, turn, scales);
+        if constexpr (kFactors > 0) factors_of(0, turn, scales);
         if constexpr (kFactors > 1) factors_of(1, turn, biases);
 #pragma unroll
-        for (int j = 0; j < kVec; ++j) chunk.v[j] = (chunk.v[j] - mean) * (inverse * scales[j]) + (kFactors > 1 ? biases[j] : 0.f);
+        for (int j = 0; j < kVec; ++j) chunk.v[j] = policy.apply(chunk.v[j], result, kFactors > 0 ? scales[j] : 1.f, kFactors > 1 ? biases[j] : 0.f);
         row.write(get<0>(row.outs), row.start(number(turn)), chunk);
       }
       copy_next(place);
@@ -361,7 +282,7 @@ struct RingRow<F, Plan, kVec, kCut, S, kCentred, Pack<Ins...>, Pack<Outs...>> {
     last_place = place;
     if constexpr (kEdges > 0) {
       if (row.edge(0) >= 0) {
-        const Values<float, 1> y{(edge[kSlot].v[0] - mean) * (inverse * edge_factors[0]) + edge_factors[1]};
+        const Values<float, 1> y{policy.apply(edge[kSlot].v[0], result, edge_factors[0], edge_factors[1])};
         row.write(get<0>(row.outs), row.edge(0), y);
       }
     }
@@ -378,10 +299,10 @@ struct RingRow<F, Plan, kVec, kCut, S, kCentred, Pack<Ins...>, Pack<Outs...>> {
 }  // namespace detail
 
 /// Blocks stay: a warp, or a cluster, has the rows `step` apart from its first.
-template <class F, class Plan, int kVec, detail::Cut kCut, class S, bool kCentred, class Ins, class Outs>
-__global__ void __launch_bounds__(Plan::value.threads(), 1)
-    norm_ring_kernel(int64_t rows, int length, Ins ins, Outs outs, RowNorm<S, kCentred, false> norm) {
-  using R = detail::RingRow<F, Plan, kVec, kCut, S, kCentred, Ins, Outs>;
+template <class F, class Plan, int kVec, detail::Cut kCut, class Policy, class Ins, class Outs>
+__global__ void __launch_bounds__(Plan::value.threads(), 1) row_ring_kernel(int64_t rows, int length, Ins ins, Outs outs, Policy policy) {
+  using R = detail::RingRow<F, Plan, kVec, kCut, Policy, Ins, Outs>;
+  using Part = typename Policy::Part;
   constexpr RingPlan kPlan = Plan::value;
   constexpr int kThreads = R::kThreads, kWarpsOfRow = kPlan.group / kWarpSize, kParts = kWarpsOfRow * kPlan.cluster;
   AIT_DYNAMIC_SHARED(16, ring_shared);
@@ -397,50 +318,44 @@ __global__ void __launch_bounds__(Plan::value.threads(), 1)
   const int64_t blocks = gridDim.x / kPlan.cluster, step = blocks * kPlan.groups;
   const int64_t first = blockIdx.x / kPlan.cluster + blocks * (threadIdx.x / kPlan.group);
   row.begin(ins, outs, first < rows ? first : 0, first < rows ? (rows - 1 - first) / step + 1 : 0, step, length);
-  row.keep_factors(norm.scale, norm.bias);
-  const float all = static_cast<float>(length), eps = static_cast<float>(norm.eps);
+  row.keep_factors(policy);
+  const float all = static_cast<float>(length);
   float warp_count = row.count();
 #pragma unroll
   for (int mask = kWarpSize / 2; mask > 0; mask /= 2) warp_count += shuffle_xor(warp_count, mask);
-  const auto inverse_of = [&](const detail::Moments& total) { return ait::rsqrt(total.squares / all + eps); };
   if constexpr (R::kWarps) {
     for (int64_t index = first; index < rows; index += step) {
-      const detail::Moments own[1] = {row.template read<0>(index + step < rows)};
-      const detail::Moments total = detail::join_parts<kCentred>(own, all);
-      row.template finish<0>(total.mean, inverse_of(total));
+      const Part own[1] = {row.template read<0>(policy, index + step < rows)};
+      row.template finish<0>(policy, policy.result(policy.join(own, all), all));
     }
   } else {
     constexpr int kPartsOfLane = (kParts + kWarpSize - 1) / kWarpSize;
-    const auto publish = [&](const detail::Moments& of_thread, int slot) {
-      const detail::Moments own[1] = {of_thread};
-      const detail::Moments joined = detail::join_parts<kCentred>(own, warp_count);
-      if (thread % kWarpSize == 0) exchange[slot * kWarpsOfRow + thread / kWarpSize] = float4{joined.count, joined.mean, joined.squares, 0};
+    const auto publish = [&](const Part& of_thread, int slot) {
+      const Part own[1] = {of_thread}, joined = policy.join(own, warp_count);
+      if (thread % kWarpSize == 0) exchange[slot * kWarpsOfRow + thread / kWarpSize] = joined.packed();
       cluster_arrive();
     };
     const auto collect = [&](int slot) {
-      detail::Moments parts[kPartsOfLane];
+      Part parts[kPartsOfLane];
 #pragma unroll
       for (int p = 0; p < kPartsOfLane; ++p) {
         const int part = p * kWarpSize + thread % kWarpSize;
-        parts[p] = detail::Moments{0, 0, 0};
-        if (part < kParts) {
-          const float4 v = load_cluster_float4(shared_address(exchange + slot * kWarpsOfRow + part % kWarpsOfRow), part / kWarpsOfRow);
-          parts[p] = detail::Moments{v.x, v.y, v.z};
-        }
+        if (part >= kParts) continue;
+        parts[p] = Part(load_cluster_float4(shared_address(exchange + slot * kWarpsOfRow + part % kWarpsOfRow), part / kWarpsOfRow));
       }
-      return detail::join_parts<kCentred>(parts, all);
+      return policy.join(parts, all);
     };
     if (first >= rows) return;  // all blocks of the cluster
-    publish(row.template read<0>(first + step < rows), 0);
+    publish(row.template read<0>(policy, first + step < rows), 0);
     const auto turn = [&](auto slot, int64_t index) {
       constexpr int kSlot = decltype(slot)::value;
       const bool more = index + step < rows;
-      detail::Moments next_row{0, 0, 0};
-      if (more) next_row = row.template read<1 - kSlot>(index + 2 * step < rows);
+      Part next_row;
+      if (more) next_row = row.template read<1 - kSlot>(policy, index + 2 * step < rows);
       cluster_wait();
-      const detail::Moments total = collect(kSlot);
+      const Part total = collect(kSlot);
       if (more) publish(next_row, 1 - kSlot);
-      row.template finish<kSlot>(total.mean, inverse_of(total));
+      row.template finish<kSlot>(policy, policy.result(total, all));
     };
     for (int64_t index = first; index < rows; index += 2 * step) {
       turn(std::integral_constant<int, 0>{}, index);
@@ -458,25 +373,28 @@ bool steps_evenly(const Op& operand, int64_t rows_apart) {
   return operand.strides[0] * rows_apart % kSector == 0;
 }
 
-/// Launches the norm where its rows pass through a ring; `done` says whether they do.
-template <class F, int kVec, Cut kCut, int64_t kLength, class S, bool kCentred, bool kConstant, class... Ins, size_t... I, class... Outs, size_t... O>
+/// Launches what is done with rows where they pass through a ring; `done` says whether they do.
+template <class F, int kVec, Cut kCut, int64_t kLength, class Policy, class... Ins, size_t... I, class... Outs, size_t... O>
 int32_t launch_ring(const Context& ctx, int64_t rows, const Pack<Ins...>& ins, std::index_sequence<I...>, const Pack<Outs...>& outs,
-                    std::index_sequence<O...>, const RowNorm<S, kCentred, kConstant>& norm, bool& done) {
+                    std::index_sequence<O...>, const Policy& of_rows, bool& done) {
   using Out = std::decay_t<decltype(get<0>(outs))>;
-  constexpr bool kWords = ((Ins::kInner == Inner::unit && sizeof(typename Ins::Value) * kVec == 16) && ...) && sizeof(S) * kVec == 16 &&
-                          sizeof(typename Out::Value) * kVec == 16 && std::is_same<typename Out::Compute, float>::value;
+  using OfRing = RingPolicy<Policy, is_narrow_float<typename Out::Value>>;
+  constexpr bool kWords = ((Ins::kInner == Inner::unit && sizeof(typename Ins::Value) * kVec == 16) && ...) &&
+                          sizeof(typename OfRing::Factor) * kVec == 16 && sizeof(typename Out::Value) * kVec == 16 &&
+                          std::is_same<typename Out::Compute, float>::value;
   if constexpr (kHasClusters && kWords) {
-    using Plan = RingOf<kVec, kCut, kLength, static_cast<int>(sizeof...(Ins)), kCentred ? 2 : 1>;
+    using Plan = RingOf<kVec, kCut, kLength, static_cast<int>(sizeof...(Ins)), OfRing::kFactors>;
     constexpr RingPlan kPlan = Plan::value;
     if constexpr (kPlan.cluster > 0) {
-      const auto kernel = norm_ring_kernel<F, Plan, kVec, kCut, S, kCentred, Pack<Ins...>, Pack<Outs...>>;
+      const auto kernel = row_ring_kernel<F, Plan, kVec, kCut, OfRing, Pack<Ins...>, Pack<Outs...>>;
+      const OfRing policy(of_rows);
       LaunchConfig config;
       config.block = dim3(static_cast<uint32_t>(kPlan.threads()));
       config.cluster = kPlan.cluster;
       config.dependent = true;
-      config.shared_bytes = static_cast<uint32_t>(16 * kPlan.threads() * kPlan.places * sizeof...(Ins) +
-                                                  16 * kPlan.group * kPlan.turns * (kCentred ? 2 : 1) + 2 * 16 * kPlan.group / kWarpSize);
-      if (config.shared_bytes > shared_limit() || (!kCentred && norm.bias != nullptr)) return 0;
+      config.shared_bytes = static_cast<uint32_t>(16 * kPlan.threads() * kPlan.places * sizeof...(Ins) + 16 * kPlan.group * kPlan.turns * OfRing::kFactors +
+                                                  2 * 16 * kPlan.group / kWarpSize);
+      if (config.shared_bytes > shared_limit() || !policy.fits()) return 0;
       int64_t clusters = multiprocessors() / kPlan.cluster;
       if (clusters == 0) return 0;
       int64_t period = 1;  // rows until they lie alike again
@@ -485,7 +403,7 @@ int32_t launch_ring(const Context& ctx, int64_t rows, const Pack<Ins...>& ins, s
       if (clusters % period != 0 || rows < clusters * kPlan.groups) return 0;
       config.grid = dim3(static_cast<uint32_t>(clusters * kPlan.cluster));
       done = true;
-      return launch(ctx, config, kernel, rows, static_cast<int>(kLength), ins, outs, RowNorm<S, kCentred, false>{norm.scale, norm.bias, norm.eps});
+      return launch(ctx, config, kernel, rows, static_cast<int>(kLength), ins, outs, policy);
     }
   }
   return 0;
