@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 
 from xdsl.dialects.builtin import ModuleOp
@@ -48,7 +49,7 @@ def make_constant(type: TensorType, value: float) -> SSAValue:
     """A constant of `type`, filled with `value`; a whole number where the element type is an integer."""
     if is_float(type.element_type):
         return ConstantOp(float(value), type).output
-    if value != int(value):
+    if not math.isfinite(value) or value != int(value):
         raise BuildError(f"a constant of {type.element_type} cannot be {value}")
     return ConstantOp(int(value), type).output
 

@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 from xdsl.ir import Attribute, Operation
 
 from ait_mlir.dialects.ait.base import AitOp
+from ait_mlir.frontend.arguments import checked
 from ait_mlir.frontend.emit import make_op
 from ait_mlir.frontend.errors import BuildError
 from ait_mlir.frontend.intvar import Symbols, merge_symbols
@@ -22,10 +23,16 @@ class Operator:
     >>> y = ops.gemm_rcr_bias()(x, weight, bias)
 
     A call adds `ait` ops to the model and returns the tensors they compute. Raises `BuildError`, naming the operator,
-    its inputs and what disagrees.
+    its inputs and what disagrees, and for an argument of another type than the operator declares.
     """
 
     op_name: ClassVar[str] = ""
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        for method in ("__init__", "__call__"):
+            if method in vars(cls):
+                setattr(cls, method, checked(vars(cls)[method]))
 
     def __init__(self) -> None:
         self.name = self.op_name or type(self).__name__

@@ -12,12 +12,25 @@ from collections.abc import Generator
 from pathlib import Path
 from typing import BinaryIO
 
+from ait_mlir.errors import AitError
+
 
 def cache_dir() -> Path:
-    """The directory of what is built once: `AIT_CACHE_DIR`, else `~/.cache/ait_mlir`. Made for its owner alone."""
+    """The directory of what is built once: `AIT_CACHE_DIR`, else `~/.cache/ait_mlir`. Made for its owner alone.
+
+    Raises `AitError` where it can be neither made nor written to.
+    """
     text = os.environ.get("AIT_CACHE_DIR")
     path = Path(text).expanduser() if text else Path.home() / ".cache" / "ait_mlir"
-    path.mkdir(parents=True, exist_ok=True, mode=0o700)
+    problem = None
+    try:
+        path.mkdir(parents=True, exist_ok=True, mode=0o700)
+        if not os.access(path, os.W_OK | os.X_OK):
+            problem = "nothing can be written there"
+    except OSError as error:
+        problem = error.strerror
+    if problem is not None:
+        raise AitError(f"{path} cannot be the cache directory: {problem}; set AIT_CACHE_DIR to one that can be written")
     return path.resolve()
 
 

@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING
 
 from ait_mlir.errors import CompileError, ToolchainError
 from ait_mlir.host.files import cache_dir, copy_atomic, locked, write_atomic
+from ait_mlir.host.settings import whole_number
 from ait_mlir.lowering.toolchain import TargetKind, Toolchain, cpp_root, cuda_home, find_cxx, toolchain
 
 if TYPE_CHECKING:
@@ -302,10 +303,7 @@ def find_ninja() -> Path:
 
 def _jobs() -> int:
     """`AIT_BUILD_JOBS`, else one for each CPU that this process may use."""
-    text = os.environ.get("AIT_BUILD_JOBS", "")
-    if text.isdecimal() and int(text) > 0:
-        return int(text)
-    return len(os.sched_getaffinity(0))
+    return whole_number("AIT_BUILD_JOBS", 4096) or len(os.sched_getaffinity(0))
 
 
 def _is_compiled(name: str) -> bool:

@@ -262,14 +262,11 @@ class Selector:
         axis = axis_for(task) if axis is None else axis
         fitting = set(ways or filter(lambda w: self._can_be_trusted(task, w), {w for m in measured for w in m.times}))
         order = sorted(fitting, key=_preference)
-        places: dict[int, list[Measured]] = {}
-        for m in measured:
-            places.setdefault(m.at, []).append(m)
-        merged = [Measured(at, _merged([m.times for m in same], fitting)) for at, same in places.items()]
-        places_with_times = [m for m in merged if m.times]
-        choice = choose(places_with_times, order, axis)
+        among = [Measured(m.at, {w: t for w, t in m.times.items() if w in fitting}) for m in measured]
+        timed = [m for m in among if any(t is not None for t in m.times.values())]
+        choice = choose(timed, order, axis)
         if choice is not None and len(choice.ways) > 1 and any(self._packs(task, w) for w in choice.ways):
-            return choose(places_with_times, order, axis, switch=math.inf)
+            return choose(timed, order, axis, switch=math.inf)
         return choice
 
     def _packs(self, task: Task, way: Way) -> bool:
@@ -286,10 +283,7 @@ class Selector:
         )
 
     def _measured(self, task: Task, known: Known) -> list[Measured]:
-        return [
-            Measured(self._place(task, p), {w: t for w, t in times.items() if t is not None})
-            for p, times in known.items()
-        ]
+        return [Measured(self._place(task, p), times) for p, times in known.items()]
 
     def _place(self, task: Task, point: Point) -> int:
         return axis_for(task).evaluate(task.environment(point))
@@ -339,17 +333,6 @@ def _is_close(way: Way, times: Mapping[Way, Times | None]) -> bool:
     mine = times.get(way)
     best = min((t.seconds for t in times.values() if t is not None), default=0.0)
     return mine is not None and mine.seconds <= CLOSE * best
-
-
-def _merged(columns: Sequence[Mapping[Way, Times]], ways: set[Way]) -> dict[Way, Times]:
-    """The times of ways that ran in every column: geometric means."""
-    common = [w for w in columns[0] if w in ways and all(w in c for c in columns)]
-    return {
-        w: Times(
-            math.exp(sum(math.log(c[w].seconds) for c in columns) / len(columns)), max(c[w].spread for c in columns)
-        )
-        for w in common
-    }
 
 
 def selector(target: Target, measure: bool, strategies: Sequence[str] = ("hints",)) -> Selector:

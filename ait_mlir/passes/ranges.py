@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import cast
 
 from ait_mlir.dims import Expr, const, from_terms
 from ait_mlir.lowering.choices import Choice, Way
@@ -27,20 +28,43 @@ class Times:
 
 @dataclass(frozen=True)
 class Measured:
-    """The times of ways at one place of the axis; a way that cannot run there is missing."""
+    """The times of ways at one place of the axis: None for a way that cannot run there; one that is missing was not
+    timed."""
 
     at: int
-    times: Mapping[Way, Times]
+    times: Mapping[Way, Times | None]
 
-    def cost(self, way: Way) -> float:
+    def cost(self, way: Way) -> float | None:
         """The logarithm of the way's time over the best one, 0 within the noise; infinite where it cannot run."""
         if way not in self.times:
-            return math.inf
-        best = min(self.times.values(), key=lambda t: t.seconds)
+            return None
         mine = self.times[way]
+        if mine is None:
+            return math.inf
+        best = min((t for t in self.times.values() if t is not None), key=lambda t: t.seconds)
         noise = max(TIE, min(MOST_NOISE, 3 * max(mine.spread, best.spread)))
         ratio = mine.seconds / best.seconds
         return 0.0 if ratio <= 1 + noise else math.log(ratio)
+
+
+def costs_of(way: Way, places: Sequence[tuple[int, Sequence[Measured]]]) -> list[float]:
+    """The cost of a way at each place: the mean of what was measured there. Where it was not timed, and both before and
+    behind that it was, what lies between; infinite elsewhere."""
+    found: list[float | None] = []
+    for _, measured in places:
+        known = [cost for m in measured if (cost := m.cost(way)) is not None]
+        found.append(sum(known) / len(known) if known else None)
+    sizes = [math.log(max(at, 1)) for at, _ in places]
+    costs: list[float] = []
+    for i, cost in enumerate(found):
+        before = next((j for j in range(i, -1, -1) if found[j] is not None), None)
+        behind = next((j for j in range(i, len(found)) if found[j] is not None), None)
+        if cost is None and before is not None and behind is not None:
+            low, high = cast(float, found[before]), cast(float, found[behind])
+            share = (sizes[i] - sizes[before]) / (sizes[behind] - sizes[before])
+            cost = math.inf if math.isinf(low + high) else low + share * (high - low)
+        costs.append(math.inf if cost is None else cost)
+    return costs
 
 
 def axis_of(dims: Sequence[Expr]) -> Expr:
@@ -59,13 +83,16 @@ def choose(measured: Sequence[Measured], order: Sequence[Way], axis: Expr, switc
     Of ways that are equal within the noise the one that comes first in `order` is taken, and the neighbour's before
     that. A range ends in the geometric middle of the two places that it lies between.
     """
-    places = sorted(measured, key=lambda m: m.at)
-    ways = [w for w in order if any(w in m.times for m in places)]
+    by_place: dict[int, list[Measured]] = {}
+    for m in measured:
+        by_place.setdefault(m.at, []).append(m)
+    places = sorted(by_place.items())
+    ways = [w for w in order if any(w in m.times for m in measured)]
     if not places or not ways:
         return None
-    costs = [[m.cost(w) for w in ways] for m in places]
-    total, back = costs[0], list[list[int]]()
-    for row in costs[1:]:
+    columns = [costs_of(w, places) for w in ways]
+    total, back = [column[0] for column in columns], list[list[int]]()
+    for row in list(zip(*columns, strict=True))[1:]:
         cheapest = min(range(len(ways)), key=lambda i: (total[i], i))
         moves = [i if total[i] <= total[cheapest] + switch else cheapest for i in range(len(ways))]
         total = [total[m] + (0.0 if m == i else switch) + row[i] for i, m in enumerate(moves)]
@@ -80,6 +107,6 @@ def choose(measured: Sequence[Measured], order: Sequence[Way], axis: Expr, switc
     chosen, upto = [ways[picks[0]]], list[int]()
     for i in range(1, len(places)):
         if picks[i] != picks[i - 1]:
-            upto.append(math.isqrt(places[i - 1].at * places[i].at))
+            upto.append(math.isqrt(places[i - 1][0] * places[i][0]))
             chosen.append(ways[picks[i]])
     return Choice(tuple(chosen), tuple(upto), axis if upto else None)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.ir import Operation
+from xdsl.ir import Attribute, Operation
 from xdsl.passes import ModulePass
 
 from ait_mlir.dialects.ait.data import ConstantOp, GraphOp, OutputOp, ParamOp
@@ -33,8 +33,12 @@ def needs_kernel(op: Operation) -> bool:
     return not isinstance(op, ParamOp | ConstantOp | OutputOp) and not op.has_trait(View)
 
 
-def check_pinned(op: Operation, choice: KernelAttr, target: Target) -> None:
+def check_pinned(op: Operation, choice: Attribute, target: Target) -> None:
     """Raise `PassError` unless the kernel that the text asks for exists, and its configuration is one that it has."""
+    if not needs_kernel(op):
+        raise PassError(f"{op.name} runs on no kernel; leave out its attribute 'kernel'", op)
+    if not isinstance(choice, KernelAttr):
+        raise PassError(f"the attribute 'kernel' is {choice}, expected one like #ait.kernel<\"native\", {{}}>", op)
     if (problem := choice_problem(choice.provider.data, choice.config, op, target)) is not None:
         raise PassError(problem, op)
 
@@ -45,11 +49,10 @@ def select_graph(graph: GraphOp, target: Target, by_time: Selector) -> None:
     offers: dict[object, list[Candidate]] = {}
     tasks: dict[object, Task] = {}
     for op in graph.block.ops:
-        if not needs_kernel(op):
-            continue
-        pinned = op.attributes.get("kernel")
-        if isinstance(pinned, KernelAttr):
+        if (pinned := op.attributes.get("kernel")) is not None:
             check_pinned(op, pinned, target)
+            continue
+        if not needs_kernel(op):
             continue
         plain = op_key(op), tuple(is_weight(v) for v in op.operands)
         if plain not in offers:

@@ -19,6 +19,7 @@ from typing import Any, cast
 
 from ait_mlir import errors
 from ait_mlir.host.cpu import cpu_fields, cpu_flags
+from ait_mlir.host.settings import named_library, whole_number
 from ait_mlir.lowering.build import build_runtime
 from ait_mlir.lowering.toolchain import TargetKind, nvidia_wheel
 
@@ -35,7 +36,7 @@ def runtime_library(kind: TargetKind) -> Any:
         if kind not in _loaded:
             import tvm_ffi
 
-            _check_thread_count()
+            whole_number("AIT_NUM_THREADS", 4096)
 
             for error in (errors.InputError, errors.ArtifactError, errors.OutOfMemoryError, errors.RunError):
                 tvm_ffi.register_error(f"ait.{error.__name__}", error)
@@ -50,15 +51,9 @@ def runtime_library(kind: TargetKind) -> Any:
         return _loaded[kind]
 
 
-def _check_thread_count() -> None:
-    text = os.environ.get("AIT_NUM_THREADS")
-    if text is not None and not (text.isdecimal() and 1 <= int(text) <= 4096):
-        raise errors.InputError(f"AIT_NUM_THREADS is {text!r}, expected a whole number from 1 to 4096")
-
-
 def openblas_candidates() -> list[str]:
     """Where OpenBLAS may be: `AIT_OPENBLAS`, the pip package, the system."""
-    candidates = [path] if (path := os.environ.get("AIT_OPENBLAS")) else []
+    candidates = named_library("AIT_OPENBLAS")
     spec = importlib.util.find_spec("scipy_openblas32")
     for place in spec.submodule_search_locations or [] if spec else []:
         candidates += [str(found) for found in sorted((Path(place) / "lib").glob("libscipy_openblas*.so"))]
@@ -68,7 +63,7 @@ def openblas_candidates() -> list[str]:
 def cublaslt_candidates() -> list[str]:
     """Where cuBLASLt may be: `AIT_CUBLASLT`, a copy that this process has (PyTorch's), pip packages, the toolkit."""
     names = ("libcublasLt.so.13", "libcublasLt.so.12")
-    candidates = [path] if (path := os.environ.get("AIT_CUBLASLT")) else []
+    candidates = named_library("AIT_CUBLASLT")
     candidates += [line for line in _mapped_files() if Path(line).name.startswith("libcublasLt.so")]
     folders = [wheel / "lib"] if (wheel := nvidia_wheel()) is not None else []
     spec = importlib.util.find_spec("nvidia")
@@ -80,7 +75,7 @@ def cublaslt_candidates() -> list[str]:
 
 def cudnn_candidates() -> list[str]:
     """Where cuDNN may be: `AIT_CUDNN`, a copy that this process has (PyTorch's), the pip package."""
-    candidates = [path] if (path := os.environ.get("AIT_CUDNN")) else []
+    candidates = named_library("AIT_CUDNN")
     candidates += [line for line in _mapped_files() if Path(line).name.startswith("libcudnn.so")]
     spec = importlib.util.find_spec("nvidia")
     folders = [Path(place) / "cudnn" / "lib" for place in spec.submodule_search_locations or []] if spec else []

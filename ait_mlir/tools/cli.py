@@ -49,30 +49,35 @@ def main(args: Sequence[str] | None = None) -> int:
     """
     options = argument_parser().parse_args(args)
 
+    try:
+        return int(options.run(options))
+    except (Exception, KeyboardInterrupt) as error:
+        if os.environ.get("AIT_TRACEBACK"):
+            raise
+        print(_message(error), file=sys.stderr)
+        return 1
+
+
+def _message(error: BaseException) -> str:
     from xdsl.utils.exceptions import PassFailedException
 
     from ait_mlir.ir.source import SourceError
     from ait_mlir.reference.core import EvaluationError
 
-    try:
-        return int(options.run(options))
-    except SourceError as error:
-        message = str(error)  # has its places
-    except (AitError, PassFailedException, EvaluationError) as error:
-        message = f"ait: error: {error}"
-    except OSError as error:
-        place = f"{error.filename}: " if error.filename else ""
-        message = f"ait: error: {place}{error.strerror or error}"
-    except MemoryError:
-        message = "ait: error: out of memory"
-    except KeyboardInterrupt:
-        message = "ait: interrupted"
-    except Exception as error:  # a mistake of ours: still no traceback, unless it is asked for
-        message = f"ait: internal error: {type(error).__name__}: {error}; AIT_TRACEBACK=1 shows where"
-    if os.environ.get("AIT_TRACEBACK"):
-        raise
-    print(message, file=sys.stderr)
-    return 1
+    match error:
+        case SourceError():
+            return str(error)  # has its places
+        case AitError() | PassFailedException() | EvaluationError():
+            return f"ait: error: {error}"
+        case OSError():
+            place = f"{error.filename}: " if error.filename else ""
+            return f"ait: error: {place}{error.strerror or error}"
+        case MemoryError():
+            return "ait: error: out of memory"
+        case KeyboardInterrupt():
+            return "ait: interrupted"
+        case _:  # a mistake of ours: still no traceback, unless it is asked for
+            return f"ait: internal error: {type(error).__name__}: {error}; AIT_TRACEBACK=1 shows where"
 
 
 if __name__ == "__main__":

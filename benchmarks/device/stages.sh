@@ -1,56 +1,83 @@
 #!/usr/bin/env bash
-# The whole check of a card, in stages that can be run apart: benchmarks/device/stages.sh [smoke] [tests] [sanitizer] [bench] ...
+# The whole check of a card, in stages that can be run apart and taken up again:
 #
-# OUT (default build/device) receives a log a stage and cache.tgz, the objects compiled so far; with CACHE=cache.tgz a later
-# call starts from them. Needs nvcc, a PyTorch with CUDA, and this project's Python dependencies.
+#   benchmarks/device/stages.sh [STAGE ...]        by default all, in the order of STAGES below
+#
+# OUT (default build/device) receives a log a stage. A stage that has ended well (OUT/STAGE.done) is not run again, so the same command
+# goes on where a machine went away; FORCE=1 runs all that are named. Compiled objects and times are kept in AIT_CACHE_DIR (default
+# OUT/cache); with PACK=1 they go to OUT/cache.tgz at the end, from which a call with CACHE=FILE starts on another machine.
+# Needs nvcc, compute-sanitizer, a PyTorch with CUDA, and this project's Python dependencies with its extra `test`.
 set -u
 cd "$(dirname "$0")/../.." || exit 1
-OUT=${OUT:-build/device}
-mkdir -p "$OUT"
+OUT=$(realpath -m "${OUT:-build/device}")
 export PYTHONUNBUFFERED=1 PYTHONPATH=${PYTHONPATH:+$PYTHONPATH:}$PWD
-export AIT_CACHE_DIR=${AIT_CACHE_DIR:-/tmp/ait_cache}
-mkdir -p "$AIT_CACHE_DIR"
-[ -n "${CACHE:-}" ] && [ -f "$CACHE" ] && tar xzf "$CACHE" -C "$AIT_CACHE_DIR"
+export AIT_CACHE_DIR=${AIT_CACHE_DIR:-$OUT/cache}
+mkdir -p "$OUT" "$AIT_CACHE_DIR"
+[ -n "${CACHE:-}" ] && tar xzf "$CACHE" -C "$AIT_CACHE_DIR"
+JOBS=${JOBS:-$(($(nproc) / 2 + 1))}
+STAGES="tests memcheck initcheck compile models1 kernels1 launches dynamic contractions models2 kernels2"
 failed=0
 
-stage() { # name, seconds, command...
-  local name=$1 limit=$2 begin=$SECONDS
-  shift 2
+stage() { # seconds, command...
+  local limit=$1 begin=$SECONDS
+  shift
   echo "=== $name: $*"
   timeout "$limit" "$@" >"$OUT/$name.log" 2>&1
   local status=$?
-  tail -n "${TAIL:-25}" "$OUT/$name.log"
+  tail -n "${TAIL:-6}" "$OUT/$name.log"
   echo "=== $name: exit $status, $((SECONDS - begin)) s"
-  [ $status -eq 0 ] || failed=1
+  if [ $status -eq 0 ]; then touch "$OUT/$name.done"; else failed=1; fi
 }
 
-smoke() {
-  for graph in ffn bert_layer; do
-    python3 -m ait_mlir.tools.cli compile "examples/$graph.mlir" --target cuda -o "/tmp/$graph.ait" || return 1
+# A sanitizer over the tests whose operands come from the host, so that initcheck knows what was written: one process a file and type.
+sanitize() { # tool
+  local parts=() file types
+  for file in kernels contractions hopper stream attention; do
+    for types in "f16 and not bf16" bf16 "not f16"; do parts+=("$file $types"); done
   done
-  python3 -m ait_mlir.tools.cli run /tmp/ffn.ait --input x=random:8x768 --compare reference || return 1
-  python3 -m ait_mlir.tools.cli run /tmp/bert_layer.ait --input x=random:2x37x768 --compare reference || return 1
-  python3 -m ait_mlir.tools.cli bench /tmp/bert_layer.ait --dim batch=1 --dim seq=128
+  mkdir -p "$OUT/$1"
+  printf '%s\n' "${parts[@]}" | TOOL=$1 xargs -P "$JOBS" -d '\n' -n 1 bash -c sanitize_part
 }
-export -f smoke
+sanitize_part() { # "FILE TYPES" in $0
+  local file=${0%% *} types=${0#* } log
+  log="$OUT/$TOOL/${0//[^a-z0-9]/_}.log"
+  compute-sanitizer --tool "$TOOL" --error-exitcode 86 --print-limit 20 \
+    python3 -m pytest -q -m gpu --no-header -p no:cacheprovider "tests/gpu/test_$file.py" -k "$types" >"$log" 2>&1
+  local status=$?
+  echo "$0: exit $status: $(grep -E "passed|failed|no tests ran|deselected" "$log" | tail -n 1); $(grep "ERROR SUMMARY" "$log")"
+  [ $status -eq 0 ] || [ $status -eq 5 ] # no test of that type
+}
+export -f sanitize sanitize_part
+export OUT JOBS
 
-for name in "${@:-smoke}"; do
+launches() {
+  for run in "bert_f16 --dim batch=1 --dim seq=128" "bert_f16 --dim batch=32 --dim seq=128" "vit_f16 --dim batch=32"; do
+    set -- $run
+    python3 -m benchmarks.launches "build/benchmarks/$1.ait" "${@:2}" || return 1
+  done
+}
+compile() { # cold with measuring, from those caches, and cold with the times of the package
+  for how in "cold --measure" "cold --measure" "shipped"; do
+    set -- $how
+    AIT_CACHE_DIR=$AIT_CACHE_DIR/compile_$1 python3 benchmarks/models.py bert --compile-only "${@:2}" || return 1
+  done
+  rm -r "$AIT_CACHE_DIR"/compile_*
+}
+export -f launches compile
+
+for name in ${*:-$STAGES}; do
+  [ -e "$OUT/$name.done" ] && [ -z "${FORCE:-}" ] && echo "=== $name: done before" && continue
   case $name in
-    smoke) stage smoke 240 bash -c smoke ;;
-    tests) stage tests 420 python3 -m pytest -q -m gpu -n 6 --no-header -p no:cacheprovider ;;
-    sanitizer)
-      stage sanitizer 400 compute-sanitizer --tool memcheck --error-exitcode 1 \
-        python3 examples/bert.py --device cuda --dtype f16 --layers 1 ;;
-    kernels) stage kernels 300 python3 benchmarks/device/gemm_native.py --quick --out "$OUT" ;;
-    contractions) stage contractions 200 python3 -m pytest -q -m gpu -n 6 --no-header -p no:cacheprovider tests/gpu/test_hopper.py tests/gpu/test_contractions.py ;;
-    bench) TAIL=60 stage bench 480 python3 benchmarks/models.py bert --seq 128 --batch 1,32 ${BENCH_ARGS:-} ;;
-    launches)
-      for batch in 1 32; do
-        TAIL=40 stage "launches$batch" 120 python3 -m benchmarks.launches build/benchmarks/bert_f16.ait \
-          --dim "batch=$batch" --dim seq=128
-      done ;;
-    *) echo "unknown stage $name" >&2; failed=1 ;;
+    tests) stage 420 python3 -m pytest -q -m gpu -n "$JOBS" --no-header -p no:cacheprovider tests ;;
+    memcheck | initcheck) TAIL=16 stage 540 bash -c "sanitize $name" ;;
+    compile) rm -rf "$AIT_CACHE_DIR"/compile_* && stage 200 bash -c compile ;;
+    models[12]) TAIL=30 stage 300 python3 benchmarks/models.py --budget 0.25 ${MODELS:-} ;;
+    kernels[12]) TAIL=90 stage 200 python3 -m benchmarks.kernels ;;
+    launches) TAIL=60 stage 120 bash -c launches ;;
+    dynamic) TAIL=10 stage 200 python3 -m benchmarks.dynamic bert --seq 128 --budget 0.3 ;;
+    contractions) TAIL=50 stage 300 python3 -m benchmarks.contractions f16 --measure ;;
+    *) echo "unknown stage $name; known: $STAGES" >&2; failed=1 ;;
   esac
 done
-tar czf "$OUT/cache.tgz" -C "$AIT_CACHE_DIR" . 2>/dev/null
+[ -n "${PACK:-}" ] && tar czf "$OUT/cache.tgz" -C "$AIT_CACHE_DIR" .
 exit $failed

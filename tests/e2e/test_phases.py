@@ -12,6 +12,9 @@ import pytest
 from ait_mlir.driver import emit, phase_of, run_to_phase
 from ait_mlir.ir.parser import check, parse_text
 from ait_mlir.ir.source import SourceError, SourceText
+from ait_mlir.lowering.kernels.gemm_hopper import HopperTile
+from ait_mlir.lowering.kernels.gemm_stream import StreamTile
+from ait_mlir.lowering.kernels.gemm_tiles import GemmTile
 from ait_mlir.passes.pipelines import PHASES
 from ait_mlir.universe import context
 from tests.generator import random_graph
@@ -94,6 +97,17 @@ def test_a_pinned_configuration_is_made_of_integers(config: str) -> None:
     run_to_phase(module, "planned", target="cuda")
     with pytest.raises(SourceError, match=rf"pass 'verify-plan': ait_rt.launch: @\w+: {message}"):
         emit(parse_text(context(), str(module).replace("id = 66 : i64", config)))
+
+
+@pytest.mark.parametrize(
+    ("provider", "key"),
+    [(p, k) for p, tile in (("native", GemmTile), ("hopper", HopperTile), ("stream", StreamTile)) for k in tile.keys],
+)
+def test_a_pinned_tile_is_positive(provider: str, key: str) -> None:
+    module = parse_text(context(), PINNED.replace("PROVIDER", provider).replace("CONFIG", f"{key} = 0 : i64"))
+    with pytest.raises(SourceError, match=rf"^<text>.*no .* gemm has the tile .*'{key}': 0.* at least 1"):
+        run_to_phase(module, "planned", target="cuda")
+        emit(module)
 
 
 @pytest.mark.parametrize("tool", ["xdsl-opt", "ait-opt"])

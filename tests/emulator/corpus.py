@@ -8,12 +8,12 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from ait_mlir.lowering.kernels.gemm_hopper import HopperTile
 from ait_mlir.lowering.kernels.gemm_mfma import TILES as MFMA_TILES
 from ait_mlir.lowering.kernels.gemm_tiles import TILES
 from ait_mlir.lowering.toolchain import cpp_root
 from tests.emulator.library import Kind
-from tests.kernels import test_copy, test_gather, test_map, test_reduce, test_row
-from tests.kernels.attention_gpu import split_cases
+from tests.kernels import attention_gpu, hopper, test_copy, test_gather, test_map, test_reduce, test_row
 from tests.kernels.contractions import BIAS_GELU, BIAS_RESIDUAL, attention_cases, contraction, gemm_cases
 from tests.kernels.harness import Case, Library, check
 from tests.kernels.library_gemm import on_kernel
@@ -25,9 +25,7 @@ Check = Callable[[Library, Case, str], None]
 
 NOT_EMULATED: dict[Kind, dict[str, str]] = {
     "cuda": {
-        "attention_hopper_kernel": "bulk tensor copies and wgmma",
         "gemm_mfma_kernel": "HIP only",
-        "gemm_wgmma_kernel": "bulk tensor copies and wgmma",
     },
     "rocm": {
         "attention_hopper_kernel": "CUDA only",
@@ -203,9 +201,47 @@ def _streams() -> Iterator[tuple[str, Case]]:
 
 
 def _splits() -> Iterator[tuple[str, Case]]:
-    for name, case in in_turn(split_cases()):
+    for name, case in in_turn(attention_gpu.split_cases()):
         few = [env for env in case.envs if env["b"] * env["s"] * env["l"] < 2500]
         yield name, on_kernel(at(case, few), case.provider, case.config)
+
+
+ROUNDS = {"b": 1, "m": 200, "n": 33, "k": 25}
+"""More tiles than blocks run at once, and in all more steps than a ring has stages."""
+FORMS = ("gelu", "wide", "shared", "one", "heads", "odd", "odd-ccr", "odd-bmm", "odd-rows", "odd-wide", "odd-mask", "odd-view")  # fmt: skip
+
+
+def _hoppers() -> Iterator[tuple[str, Case]]:
+    cases = hopper.hopper_cases()
+    tiles = [name for name in cases if name[0].isdigit()]
+    splits = [name for name in cases if name.startswith("split")]
+    # each tile with rows that start anywhere or not; the second operand, a weight, may be read early
+    for i, name in enumerate(tiles):
+        case = cases[name if i % 2 == 0 else f"odd-{name}"]
+        envs = [ROUNDS, case.envs[1]] if i % 2 == 0 else [{**ROUNDS, "n": 255, "k": 9}, case.envs[2]]
+        yield name, on_kernel(at(case, envs), case.provider, case.config, case.constants)
+    for name in splits:
+        case = cases[name]
+        yield name, on_kernel(at(case, case.envs[:2]), case.provider, case.config, case.constants)
+    plain = {name: case for name, case in cases.items() if name.rpartition("-")[0] in FORMS or name.startswith("gemm-")}
+    for name, case in in_turn(plain):
+        few = [env for env in case.envs if env["b"] * env["m"] > 0 and env["m"] * env["n"] < 17000]
+        yield name, on_kernel(at(case, few[-2:]), "hopper", cases[name].config)
+    for layout in ("rcr", "crr"):
+        case = hopper.made("gemm", layout, "f16", [{"b": 1, "m": 41, "n": 33, "k": 25}], "mnk")
+        yield f"cluster4-{layout}-f16", on_kernel(case, "hopper", HopperTile(64, 128, 4, 4, 1, 1).config())
+
+
+def _hopper_attentions() -> Iterator[tuple[str, Case]]:
+    cases = attention_gpu.hopper_cases()
+    tiles = {name: case for name, case in cases.items() if name[0].isdigit()}
+    for name, case in (*tiles.items(), *in_turn({name: case for name, case in cases.items() if name not in tiles})):
+        few = [env for env in case.envs if env["b"] * env["s"] * env["l"] < 40000 and env["l"] * env["s"] > 1]
+        yield name, on_kernel(at(case, few), "hopper", cases[name].config)
+
+
+def _check_hopper(library: Library, case: Case, name: str) -> None:
+    check(library, case, CONTRACTION_ULPS["f32" if "wide" in name else _type(name)], GEMM_FLOOR[_type(name)])
 
 
 def _mfmas() -> Iterator[tuple[str, Case]]:
@@ -286,9 +322,15 @@ FAMILIES = {
     "stream": Family(
         {"cuda": frozenset({"gemm_stream_kernel"})}, dict(_streams()), within(CONTRACTION_ULPS, GEMM_FLOOR)
     ),
+    "hopper": Family({"cuda": frozenset({"gemm_wgmma_kernel"})}, dict(_hoppers()), _check_hopper),
     "mfma": Family({"rocm": frozenset({"gemm_mfma_kernel"})}, dict(_mfmas()), within(CONTRACTION_ULPS, GEMM_FLOOR)),
     "split": Family(
         {"cuda": frozenset({"attention_split_kernel"})}, dict(_splits()), within(CONTRACTION_ULPS, ATTENTION_FLOOR)
+    ),
+    "flash": Family(
+        {"cuda": frozenset({"attention_hopper_kernel"})},
+        dict(_hopper_attentions()),
+        within(CONTRACTION_ULPS, ATTENTION_FLOOR),
     ),
     "attention": Family(
         {

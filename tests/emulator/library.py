@@ -25,6 +25,9 @@ from ait_mlir.lowering.toolchain import Toolchain, cpp_root, toolchain
 from tests.kernels.harness import Case, Library, source_of
 
 Kind = Literal["cuda", "rocm"]
+Role = Literal["operand", "result", "constant"]
+ROLES: tuple[Role, ...] = ("operand", "result", "constant")
+"""What a buffer is to a launch; the emulator knows them by their places here."""
 CPP = Path(__file__).parent / "cpp"
 TARGETS: dict[Kind, Target] = {"cuda": Target("cuda", "sm_90a"), "rocm": Target("rocm", "gfx90a")}
 DEFINES: dict[Kind, tuple[str, ...]] = {"cuda": ("-D__CUDACC__",), "rocm": ("-D__HIPCC__",)}
@@ -106,7 +109,8 @@ class EmulatedLibrary(Library):
         ins, _ = case.args()
         self.forget_buffers()
         for i, (_, view) in enumerate(placed):
-            self.buffer(view.ctypes.data, extent_bytes(view), i >= len(ins), i)
+            role: Role = "result" if i >= len(ins) else "constant" if i in case.constants else "operand"
+            self.buffer(view.ctypes.data, extent_bytes(view), role, i)
         try:
             self.call(case, env, [view.ctypes.data for _, view in placed])
         finally:
@@ -115,9 +119,9 @@ class EmulatedLibrary(Library):
     def forget_buffers(self) -> None:
         self.emulator.ait_emulator_forget_buffers()
 
-    def buffer(self, address: int, size: int, writable: bool, number: int) -> None:
+    def buffer(self, address: int, size: int, role: Role, number: int) -> None:
         """Let kernels touch these bytes; those of a result only after they wrote them."""
-        self.emulator.ait_emulator_buffer(ctypes.c_void_p(address), ctypes.c_size_t(size), int(writable), number)
+        self.emulator.ait_emulator_buffer(ctypes.c_void_p(address), ctypes.c_size_t(size), ROLES.index(role), number)
 
     def note_executed(self) -> None:
         names = self.emulator.ait_emulator_executed

@@ -18,6 +18,7 @@ HEAD = """
 #include "ait/gpu/launch.h"
 #include "ait/types.h"
 #if defined(AIT_CUDA)
+#include "ait/kernels/gpu/bulk.cuh"
 #include "ait/kernels/gpu/mma.cuh"
 #endif
 using namespace ait::gpu;
@@ -50,8 +51,8 @@ class Planted:
         x, y = np.arange(256, dtype=np.float32), np.zeros(256, np.float32)
         self.library.use()
         self.library.forget_buffers()
-        self.library.buffer(x.ctypes.data, x.nbytes, False, 0)
-        self.library.buffer(y.ctypes.data, y.nbytes, True, 1)
+        self.library.buffer(x.ctypes.data, x.nbytes, "operand", 0)
+        self.library.buffer(y.ctypes.data, y.nbytes, "result", 1)
         message = ctypes.create_string_buffer(512)
         places = (ctypes.c_void_p(x.ctypes.data), ctypes.c_void_p(y.ctypes.data))
         if self.library.lib.run(*places, message, blocks, shared, cluster, int(dependent)) != 0:
@@ -59,8 +60,9 @@ class Planted:
         return y
 
 
-def plant(body: str, kind: Kind, workdir: Path) -> Planted:
-    return Planted(kind, EmulatedLibrary([], workdir, kind, sources={"planted.cc": PRELUDE + HEAD + body + ENTRY}))
+def plant(body: str, kind: Kind, workdir: Path, includes: str = "") -> Planted:
+    source = PRELUDE + includes + HEAD + body + ENTRY
+    return Planted(kind, EmulatedLibrary([], workdir, kind, sources={"planted.cc": source}))
 
 
 NEIGHBOUR = """

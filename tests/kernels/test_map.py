@@ -178,6 +178,16 @@ def check_special_values(library: Library, key: tuple[str, str]) -> None:
         assert_close(got[limits], want[limits].astype(got.dtype).astype(np.float64), ulps=1)
 
 
+ODD = ("neg", "tanh", "erf", "sin", "sqrt", "floor", "log1p", "expm1")
+
+
+@pytest.mark.parametrize("key", [key for key in UNARY_CASES if key[0] in ODD], ids="-".join)
+def test_zeros_keep_their_sign(library: Library, key: tuple[str, str]) -> None:
+    zeros = np.array([0.0, -0.0] * 9)
+    (got,) = library.run(UNARY_CASES[key], {"n": len(zeros)}, [zeros])
+    np.testing.assert_array_equal(np.signbit(got.astype(np.float64)), np.signbit(zeros) != (key[0] == "neg"))
+
+
 @pytest.mark.parametrize("key", [*INTEGER_CASES], ids="-".join)
 def test_integers(library: Library, key: tuple[str, str]) -> None:
     check(library, INTEGER_CASES[key], ulps=0)

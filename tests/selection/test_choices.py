@@ -108,6 +108,7 @@ def test_a_way_names_an_algorithm():
 
 
 WRONG = {
+    '"native"': 'the attribute \'kernel\' is "native", expected one like #ait.kernel<"native", {}>',
     '#ait.kernel<"nobody", {}>': "provider 'nobody' has no kernel for ait.gemm",
     '#ait.kernel<"native", {tile_m = 1.0}>': "configuration 'tile_m' of the kernel is 1.0",
     '#ait.kernel<"native", {tile_mm = 64 : i64}>': "unknown configuration 'tile_mm'; its keys are blocks",
@@ -146,6 +147,16 @@ def test_wrong_choices(choice: str):
     (diagnostic,) = error.value.diagnostics
     assert WRONG[choice] in diagnostic.message
     assert diagnostic.line == 5
+
+
+def test_a_view_runs_on_no_kernel():
+    text = """
+    ait.graph @g(%x: !ait.tensor<4 x 8 x f32>) {
+      %0 = ait.reshape %x {kernel = #ait.kernel<"native", {}>} : !ait.tensor<32 x f32>
+      ait.output "y" %0 : !ait.tensor<32 x f32>
+    }"""
+    with pytest.raises(SourceError, match=r"ait\.reshape runs on no kernel; leave out its attribute 'kernel'"):
+        run_to_phase(parse(text), "selected")
 
 
 def test_wrong_configurations_are_found_later_too():

@@ -111,10 +111,35 @@ def test_a_branch_must_pay():
 
 
 def test_a_way_that_cannot_run_somewhere_is_not_taken_there():
-    found = choose([Measured(1, exact(a=1, b=9)), Measured(64, exact(b=9))], [A, B], AXIS)
-    assert found is not None and found.ways == (A, B)
+    for last in (exact(b=9), {A: None, **exact(b=9)}):
+        found = choose([Measured(1, exact(a=1, b=9)), Measured(64, last)], [A, B], AXIS)
+        assert found is not None and found.ways == (A, B)
     assert choose([Measured(1, exact(a=1)), Measured(64, {})], [A], AXIS) is None
+    assert choose([Measured(1, exact(a=1)), Measured(8, {A: None}), Measured(64, exact(a=1))], [A], AXIS) is None
     assert choose([], [A], AXIS) is None
+
+
+def test_a_way_that_was_not_timed_is_taken_as_its_neighbours_say():
+    """Between two places where it is best; beside one where it cannot run it may not run either."""
+    ends = [Measured(16, exact(a=1, b=2)), Measured(256, exact(a=1, b=2))]
+    found = choose([*ends, Measured(64, exact(b=2))], [A, B], AXIS)
+    assert found is not None and found.ways == (A,)
+    slower = [Measured(16, exact(a=1, b=2)), Measured(256, exact(a=4, b=2))]
+    found = choose([*slower, Measured(255, exact(b=2))], [A, B], AXIS)
+    assert found is not None and found.ways == (A, B) and found.upto == (63,)  # at 255 nearly as slow as at 256
+    refused = [Measured(16, exact(a=1, b=2)), Measured(256, {A: None, **exact(b=2)})]
+    found = choose([*refused, Measured(64, exact(b=2))], [A, B], AXIS)
+    assert found is not None and found.ways == (A, B) and found.upto == (32,)
+
+
+def test_two_points_of_one_size_are_one_place():
+    """8 x 128 and 1 x 1024: each way counts with what is known of it, so that neither point hides the other's best."""
+    found = choose([Measured(1024, exact(a=1, b=1.2)), Measured(1024, exact(b=1, c=2))], [C, B, A], AXIS)
+    assert found is not None and found.ways == (A,)
+    found = choose([Measured(1024, exact(a=1, b=1.2)), Measured(1024, exact(a=2, b=1))], [A, B], AXIS)
+    assert found is not None and found.ways == (B,)  # lost: log 2 / 2 against log 1.2 / 2
+    found = choose([Measured(1024, exact(a=1, b=1.2)), Measured(1024, {A: None, **exact(b=1)})], [A, B], AXIS)
+    assert found is not None and found.ways == (B,)
 
 
 def test_three_ranges():

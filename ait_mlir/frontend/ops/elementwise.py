@@ -103,9 +103,6 @@ class elementwise(Operator):
 
     def __init__(self, func_enum: FuncEnum):
         super().__init__()
-        if func_enum not in OPS and func_enum not in COMPOSITES:
-            known = ", ".join(FuncEnum.__members__)
-            raise BuildError(f"elementwise: {func_enum} is not supported; expected one of {known}")
         self.func = func_enum
         self.name = f"elementwise({func_enum.name})"
         self.extra["func"] = func_enum
@@ -114,9 +111,10 @@ class elementwise(Operator):
         tensors = [a for a in args if isinstance(a, Tensor)]
         self.begin(*tensors)
         arity = 2 if self.func in BINARY else 1
-        function, parameters = COMPOSITES.get(self.func, (None, 0))
-        if not arity <= len(args) <= arity + parameters or not tensors or len(tensors) > arity:
-            numbers = f", then up to {parameters} number{'s' * (parameters > 1)}" if parameters else ""
+        function, least, most = COMPOSITES.get(self.func, (None, 0, 0))
+        if not arity + least <= len(args) <= arity + most or not tensors or len(tensors) > arity:
+            count = f"{least} to {most}" if least else f"up to {most}"
+            numbers = f", then {count} number{'s' * (most > 1)}" if most else ""
             raise self.fail(
                 f"takes {arity} operand{'s' * (arity > 1)}, one of them a tensor{numbers}; found {len(args)}"
             )
@@ -230,7 +228,7 @@ def _reciprocal(x: Tensor) -> Tensor:
 
 
 def _floor_div(a: Tensor, b: Tensor) -> Tensor:
-    """a / b, rounded towards minus infinity."""
+    """a / b, rounded towards minus infinity; of floats, the floor of what `/` gives."""
     quotient = a / b
     if is_float(a.type.element_type):
         return elementwise(FuncEnum.FLOOR)(quotient)
@@ -274,7 +272,12 @@ def _softsign(x: Tensor) -> Tensor:
 
 
 def _nan_to_num(x: Tensor, nan: float = 0.0, posinf: float | None = None, neginf: float | None = None) -> Tensor:
-    """NaN and infinities replaced; an infinity by the end of the dtype's range where no number is given."""
+    """NaN and infinities replaced; an infinity by the end of the dtype's range where no number is given.
+
+    Integers stay as they are.
+    """
+    if not is_float(x.type.element_type):
+        return x
     largest = LARGEST[x.dtype()]
     y = where()(ne()(x, x), nan, x)
     y = where()(eq()(y, math.inf), largest if posinf is None else posinf, y)
@@ -289,18 +292,18 @@ def _clamp_nan_to_num(x: Tensor, low: float, high: float, nan: float = 0.0) -> T
 LARGEST = {"float16": 65504.0, "bfloat16": 2.0**127 * (2 - 2.0**-7), "float32": 2.0**127 * (2 - 2.0**-23)}
 LARGEST["float64"] = 2.0**1023 * (2 - 2.0**-52)
 
-COMPOSITES: dict[FuncEnum, tuple[Callable[..., Tensor], int]] = {
-    FuncEnum.SIGN: (_sign, 0),
-    FuncEnum.FLOOR_DIV: (_floor_div, 0),
-    FuncEnum.RECIPROCAL: (_reciprocal, 0),
-    FuncEnum.HARDTANH: (_hardtanh, 2),
-    FuncEnum.HARDSWISH: (_hardswish, 0),
-    FuncEnum.LRELU: (_leaky_relu, 1),
-    FuncEnum.ELU: (_elu, 1),
-    FuncEnum.CELU: (_celu, 1),
-    FuncEnum.SOFTPLUS: (_softplus, 2),
-    FuncEnum.SOFTSIGN: (_softsign, 0),
-    FuncEnum.NAN_TO_NUM: (_nan_to_num, 3),
-    FuncEnum.CLAMP_NAN_TO_NUM: (_clamp_nan_to_num, 3),
+COMPOSITES: dict[FuncEnum, tuple[Callable[..., Tensor], int, int]] = {
+    FuncEnum.SIGN: (_sign, 0, 0),
+    FuncEnum.FLOOR_DIV: (_floor_div, 0, 0),
+    FuncEnum.RECIPROCAL: (_reciprocal, 0, 0),
+    FuncEnum.HARDTANH: (_hardtanh, 0, 2),
+    FuncEnum.HARDSWISH: (_hardswish, 0, 0),
+    FuncEnum.LRELU: (_leaky_relu, 0, 1),
+    FuncEnum.ELU: (_elu, 0, 1),
+    FuncEnum.CELU: (_celu, 0, 1),
+    FuncEnum.SOFTPLUS: (_softplus, 0, 2),
+    FuncEnum.SOFTSIGN: (_softsign, 0, 0),
+    FuncEnum.NAN_TO_NUM: (_nan_to_num, 0, 3),
+    FuncEnum.CLAMP_NAN_TO_NUM: (_clamp_nan_to_num, 2, 3),
 }
-"""What each is made of, and how many parameters it takes at most."""
+"""What each is made of, and how many parameters it takes, at least and at most."""

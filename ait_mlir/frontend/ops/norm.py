@@ -95,6 +95,9 @@ class group_norm(Operator):
         shape = x.shape()
         if x.rank < 2 or x.type.dims[-1].as_int() != self.channels:
             raise self.fail(f"needs [batch, ..., {self.channels}]")
+        for what, given in (("gamma", gamma), ("beta", beta)):
+            if given is not None and [dim.as_int() for dim in given.type.dims] != [self.channels]:
+                raise self.fail(f"{what} must have shape [{self.channels}], found {given.describe()}")
         size = self.channels // self.groups
         grouped = reshape()(x, [shape[0], product(shape[1:-1]), self.groups, size])
         rows = permute()(grouped, [0, 2, 1, 3])

@@ -31,7 +31,9 @@ class _Reduce(Operator):
     def __call__(self, x: Tensor) -> Tensor:
         self.begin(x)
         chosen = range(x.rank) if self.dim is None else [self.dim] if isinstance(self.dim, int) else self.dim
-        axes = sorted({self.axis(x, dim) for dim in chosen})
+        axes = sorted(self.axis(x, dim) for dim in chosen)
+        if len(set(axes)) < len(axes):
+            raise self.fail(f"dims {list(chosen)} name one twice")
         if self.dtype is not None and self.dtype != x.dtype():
             x = cast()(x, self.dtype)
         y = self.emit_one(ait.ReduceOp, [x], {**self.properties, "dims": int_list_attr(axes)})

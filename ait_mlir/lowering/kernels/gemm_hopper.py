@@ -15,6 +15,7 @@ from ait_mlir.lowering.kernels.base import Arg, Emission, Strides, Target, eleme
 from ait_mlir.lowering.kernels.contraction import Matrix, Problem, epilogue_functor, is_narrow
 from ait_mlir.lowering.kernels.gemm import ContractionKernel
 from ait_mlir.lowering.kernels.gemm_tiles import SMS
+from ait_mlir.lowering.kernels.tile import Tile
 
 __all__ = ["KERNELS", "HopperGemm", "HopperTile"]
 
@@ -60,8 +61,11 @@ class Finish:
 
 
 @dataclass(frozen=True)
-class HopperTile:
+class HopperTile(Tile):
     """Template arguments of `ait::gpu::HopperTile`."""
+
+    kernel = "Hopper gemm"
+    keys = ("tile_m", "tile_n", "stages", "cluster", "teams", "groups", "split")
 
     m: int
     n: int
@@ -75,20 +79,9 @@ class HopperTile:
     def cpp(self) -> str:
         return f"ait::gpu::HopperTile<{', '.join(map(str, self.values()))}>"
 
-    def values(self) -> tuple[int, ...]:
-        return (self.m, self.n, self.stages, self.cluster, self.teams, self.groups, self.split)
-
-    def config(self) -> dict[str, int]:
-        """As it stands in the IR."""
-        return dict(zip(KEYS, self.values(), strict=True))
-
-    @staticmethod
-    def of(config: Mapping[str, int]) -> HopperTile:
-        """The tile of a config; missing entries are those of the first tile. `ValueError` if there is no such tile."""
-        first = TILES[0].config()
-        tile = HopperTile(*(int(config.get(key, first[key])) for key in KEYS))
-        tile.check()
-        return tile
+    @classmethod
+    def first(cls) -> HopperTile:
+        return TILES[0]
 
     @property
     def shared_bytes(self) -> int:
@@ -106,32 +99,27 @@ class HopperTile:
     @property
     def results(self) -> int:
         """Results that a thread holds."""
-        return self.m * self.n // (128 * max(1, self.groups))
+        return self.m * self.n // (128 * self.groups)
 
     @property
     def registers(self) -> int:
         """Registers of a thread that computes."""
         return {1: 248, 2: 232, 3: 160}.get(self.teams * self.groups, 112)
 
-    def check(self) -> None:
-        """Raise `ValueError` where the template's static assertions would fail."""
-        problems = {
-            "1 or 2 teams of 1 to 4 groups, 4 groups in all": self.teams in (1, 2)
-            and 1 <= self.teams * self.groups <= 4,
-            "a group computes a multiple of 64 rows": self.m > 0 and self.m % (64 * max(1, self.groups)) == 0,
+    def problems(self) -> Mapping[str, bool]:
+        return {
+            "1 or 2 teams of 1 to 4 groups, 4 groups in all": self.teams in (1, 2) and self.teams * self.groups <= 4,
+            "a group computes a multiple of 64 rows": self.m % (64 * self.groups) == 0,
             "at most 256 rows": self.m <= 256,
-            "tile_n is a multiple of 32 up to 256": self.n % 32 == 0 and 32 <= self.n <= 256,
+            "tile_n is a multiple of 32 up to 256": self.n % 32 == 0 and self.n <= 256,
             "the results of a thread fit in registers": self.results + 40 <= self.registers,
             "cluster is 1, 2 or 4": self.cluster in (1, 2, 4),
             "at least 2 stages": self.stages >= 2,
             "split is 1, 2, 4 or 8": self.split in (1, 2, 4, 8),
             "only blocks of one team in no other cluster split k": self.split == 1 or self.cluster == self.teams == 1,
-            "a block finishes a multiple of 8 columns": self.n % (8 * max(1, self.split)) == 0,
+            "a block finishes a multiple of 8 columns": self.n % (8 * self.split) == 0,
             "at most 227 KiB of shared memory": self.shared_bytes <= SHARED_LIMIT,
         }
-        wrong = [what for what, holds in problems.items() if not holds]
-        if wrong:
-            raise ValueError(f"no Hopper gemm has the tile {self.config()}: {'; '.join(wrong)}")
 
     def fits(self, a_contiguous_in_k: bool, b_contiguous_in_k: bool) -> bool:
         """Whether the layouts allow it: rows of an operand with M or N contiguous are copied in pieces of 64."""
@@ -163,8 +151,6 @@ class HopperTile:
             tile += each * results / (self.groups * self.split)
         return START_SECONDS + rounds * (tile + (SPLIT_SECONDS if self.split > 1 else 0.0))
 
-
-KEYS = ("tile_m", "tile_n", "stages", "cluster", "teams", "groups", "split")
 
 TILES = (
     HopperTile(128, 128, 5, 1, 2, 1),

@@ -13,6 +13,7 @@ from ait_mlir.dialects.ait.types import TensorType, scope_of
 from ait_mlir.lowering.kernels.base import Arg, Emission, Target
 from ait_mlir.lowering.kernels.contraction import Problem, epilogue_functor, is_narrow
 from ait_mlir.lowering.kernels.gemm import ContractionKernel
+from ait_mlir.lowering.kernels.tile import Tile
 
 __all__ = ["KERNELS", "MfmaGemm", "MfmaTile"]
 
@@ -27,8 +28,11 @@ STEP_K = 32
 
 
 @dataclass(frozen=True)
-class MfmaTile:
+class MfmaTile(Tile):
     """Template arguments of `ait::gpu::MfmaTile`: the tile, waves along its dims, the size of the instruction."""
+
+    kernel = "MFMA gemm"
+    keys = ("tile_m", "tile_n", "waves_m", "waves_n", "size")
 
     m: int
     n: int
@@ -40,41 +44,23 @@ class MfmaTile:
     def cpp(self) -> str:
         return f"ait::gpu::MfmaTile<{', '.join(map(str, self.values()))}>"
 
-    def values(self) -> tuple[int, ...]:
-        return (self.m, self.n, self.waves_m, self.waves_n, self.size)
-
-    def config(self) -> dict[str, int]:
-        """As it stands in the IR."""
-        return dict(zip(KEYS, self.values(), strict=True))
-
-    @staticmethod
-    def of(config: Mapping[str, int]) -> MfmaTile:
-        """The tile of a config; missing entries are those of the first tile. `ValueError` if there is no such tile."""
-        first = TILES[0].config()
-        tile = MfmaTile(*(int(config.get(key, first[key])) for key in KEYS))
-        tile.check()
-        return tile
+    @classmethod
+    def first(cls) -> MfmaTile:
+        return TILES[0]
 
     @property
     def shared_bytes(self) -> int:
         return max((self.m + self.n) * (STEP_K + 8) * 2, self.waves_m * self.size * (self.n + 4) * 4)
 
-    def check(self) -> None:
-        """Raise `ValueError` where the template's static assertions would fail."""
-        problems = {
+    def problems(self) -> Mapping[str, bool]:
+        return {
             "size is 16 or 32": self.size in (16, 32),
-            "1 to 16 waves": self.waves_m > 0 and self.waves_n > 0 and self.waves_m * self.waves_n <= 16,
-            "a wave computes whole squares of that size": self.size > 0
-            and all(
-                t > 0 and w > 0 and t % (w * self.size) == 0
-                for t, w in ((self.m, self.waves_m), (self.n, self.waves_n))
-            ),
+            "1 to 16 waves": self.waves_m * self.waves_n <= 16,
+            "a wave computes whole squares of that size": self.m % (self.waves_m * self.size) == 0
+            and self.n % (self.waves_n * self.size) == 0,
             "a lane holds at most 128 results": self.m * self.n <= 128 * 64 * self.waves_m * self.waves_n,
             "at most 64 KiB of shared memory": self.shared_bytes <= 64 * 1024,
         }
-        wrong = [what for what, holds in problems.items() if not holds]
-        if wrong:
-            raise ValueError(f"no MFMA gemm has the tile {self.config()}: {'; '.join(wrong)}")
 
     def seconds(self, m: int, n: int, k: int, batches: int, units: int) -> float:
         """Estimated seconds beside the launch."""
@@ -82,7 +68,6 @@ class MfmaTile:
         return waves * -(-k // STEP_K) * max(STEP_SECONDS / 2, self.m * self.n * STEP_K / UNIT_RATE)
 
 
-KEYS = ("tile_m", "tile_n", "waves_m", "waves_n", "size")
 TILES = (MfmaTile(128, 128, 2, 2, 32), MfmaTile(64, 64, 2, 2, 32), MfmaTile(32, 64, 1, 4, 16))
 
 

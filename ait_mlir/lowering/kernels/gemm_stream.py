@@ -14,6 +14,7 @@ from ait_mlir.dims import Scope
 from ait_mlir.lowering.kernels.base import Arg, Emission, Strides, Target
 from ait_mlir.lowering.kernels.contraction import Problem, epilogue_functor, is_narrow
 from ait_mlir.lowering.kernels.gemm import ContractionKernel
+from ait_mlir.lowering.kernels.tile import Tile
 
 __all__ = ["KERNELS", "StreamGemm", "StreamTile"]
 
@@ -23,12 +24,14 @@ SHARED_LIMIT = 227 * 1024
 START_SECONDS = 2e-6
 RATE = 0.87
 """What it reaches of the bandwidth that good kernels have."""
-KEYS = ("columns", "eights", "warps", "chunks", "blocks", "split")
 
 
 @dataclass(frozen=True)
-class StreamTile:
+class StreamTile(Tile):
     """Template arguments of `ait::gpu::StreamTile`, and the blocks of a cluster that share k."""
+
+    kernel = "streaming gemm"
+    keys = ("columns", "eights", "warps", "chunks", "blocks", "split")
 
     columns: int
     eights: int
@@ -41,20 +44,9 @@ class StreamTile:
     def cpp(self) -> str:
         return f"ait::gpu::StreamTile<{', '.join(map(str, self.values()[:-1]))}>"
 
-    def values(self) -> tuple[int, ...]:
-        return (self.columns, self.eights, self.warps, self.chunks, self.blocks, self.split)
-
-    def config(self) -> dict[str, int]:
-        """As it stands in the IR."""
-        return dict(zip(KEYS, self.values(), strict=True))
-
-    @staticmethod
-    def of(config: Mapping[str, int]) -> StreamTile:
-        """The tile of a config; missing entries are those of the first tile. `ValueError` if there is no such tile."""
-        first = TILES[0].config()
-        tile = StreamTile(*(int(config.get(key, first[key])) for key in KEYS))
-        tile.check()
-        return tile
+    @classmethod
+    def first(cls) -> StreamTile:
+        return TILES[0]
 
     @property
     def shared_bytes(self) -> int:
@@ -65,21 +57,18 @@ class StreamTile:
         """Registers of a thread that hold what it reads and sums."""
         return self.chunks * (self.columns // 2 + 4 * self.eights) + self.columns // 4 * self.eights
 
-    def check(self) -> None:
-        """Raise `ValueError` where the template's static assertions would fail or registers run out."""
+    def problems(self) -> Mapping[str, bool]:
         threads = 32 * self.warps
-        problems = {
+        return {
             "columns is 16, 32 or 64": self.columns in (16, 32, 64),
             "eights is 1 or 2": self.eights in (1, 2),
             "warps is 4, 8 or 16": self.warps in (4, 8, 16),
             "chunks is 1, 2, 4 or 8": self.chunks in (1, 2, 4, 8),
-            "blocks is 1 to 4": 1 <= self.blocks <= 4,
+            "blocks is 1 to 4": self.blocks <= 4,
             "split is 1, 2, 4 or 8": self.split in (1, 2, 4, 8),
-            "what a thread holds fits in registers": (self.registers + 30) * threads * max(1, self.blocks) <= 65536,
-            "at most 227 KiB of shared memory": max(1, self.blocks) * self.shared_bytes <= SHARED_LIMIT,
+            "what a thread holds fits in registers": (self.registers + 30) * threads * self.blocks <= 65536,
+            "at most 227 KiB of shared memory": self.blocks * self.shared_bytes <= SHARED_LIMIT,
         }
-        if wrong := [what for what, holds in problems.items() if not holds]:
-            raise ValueError(f"no streaming gemm has the tile {self.config()}: {'; '.join(wrong)}")
 
 
 TILES = (

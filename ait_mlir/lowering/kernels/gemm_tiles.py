@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
+from ait_mlir.lowering.kernels.tile import Tile
+
 SMS = 132
 """Multiprocessors of the cards that estimates are made for (H100, H200)."""
 CLOCK = 1.7e9
@@ -28,8 +30,11 @@ START_CYCLES = 2600
 
 
 @dataclass(frozen=True)
-class GemmTile:
+class GemmTile(Tile):
     """Template arguments of `ait::gpu::Tile`, and how many blocks of a cluster split K."""
+
+    kernel = "native gemm"
+    keys = ("tile_m", "tile_n", "tile_k", "warps_m", "warps_n", "stages", "blocks", "split")
 
     m: int
     n: int
@@ -42,40 +47,24 @@ class GemmTile:
 
     @property
     def cpp(self) -> str:
-        values = (self.m, self.n, self.k, self.warps_m, self.warps_n, self.stages, self.blocks)
-        return f"ait::gpu::Tile<{', '.join(map(str, values))}>"
+        return f"ait::gpu::Tile<{', '.join(map(str, self.values()[:-1]))}>"
 
-    def config(self, prefix: str = "") -> dict[str, int]:
-        """As it stands in the IR; the tile for few rows has the prefix `small_`."""
-        return {prefix + key: value for key, value in zip(KEYS, self.values(), strict=True)}
+    @classmethod
+    def first(cls) -> GemmTile:
+        return TILES[0]
 
-    def values(self) -> tuple[int, ...]:
-        return (self.m, self.n, self.k, self.warps_m, self.warps_n, self.stages, self.blocks, self.split)
-
-    @staticmethod
-    def of(config: Mapping[str, int], prefix: str = "") -> GemmTile:
-        """The tile of a config; missing entries are those of the first tile. `ValueError` if there is no such tile."""
-        first = TILES[0].config(prefix)
-        tile = GemmTile(*(config.get(key, first[key]) for key in first))
-        tile.check()
-        return tile
-
-    def check(self) -> None:
-        """Raise `ValueError` where the template's static assertions would fail."""
-        problems = {
+    def problems(self) -> Mapping[str, bool]:
+        return {
             "a warp computes multiples of 16 rows": self.m % (16 * self.warps_m) == 0,
             "a warp computes multiples of 16 columns": self.n % (16 * self.warps_n) == 0,
-            "tile_k is 32 or a multiple of 64": self.k == 32 or (self.k > 0 and self.k % 64 == 0),
+            "tile_k is 32 or a multiple of 64": self.k == 32 or self.k % 64 == 0,
             "a tile has 32 or a multiple of 64 rows and columns": all(x == 32 or x % 64 == 0 for x in (self.m, self.n)),
             "2 to 8 stages": 2 <= self.stages <= 8,
-            "at most 1024 threads": 0 < self.warps_m * self.warps_n <= 32,
+            "at most 1024 threads": self.warps_m * self.warps_n <= 32,
             "at most 227 KiB of shared memory": self.shared_bytes <= 227 * 1024,
-            "1 to 16 blocks": 1 <= self.blocks <= 16,
+            "at most 16 blocks": self.blocks <= 16,
             "split is 1, 2, 4 or 8": self.split in (1, 2, 4, 8),
         }
-        wrong = [what for what, holds in problems.items() if not holds]
-        if wrong:
-            raise ValueError(f"no native gemm has the tile {self.config()}: {'; '.join(wrong)}")
 
     @property
     def shared_bytes(self) -> int:
@@ -101,8 +90,6 @@ class GemmTile:
         share = min(1.0, under_way / BYTES_UNDER_WAY) * (SPLIT_SHARE if self.split > 1 else 1.0)
         return START_CYCLES + 2 * n * k * batches / (share * STREAM_RATE)
 
-
-KEYS = ("tile_m", "tile_n", "tile_k", "warps_m", "warps_n", "stages", "blocks", "split")
 
 TILES = (
     GemmTile(128, 128, 64, 2, 2, 3, 2),

@@ -2,8 +2,9 @@
 /// @brief One function per elementwise op, for host and device: what the regions of fused kernels are made of.
 ///
 /// On the host the float forms are branch-free polynomials, so that `#pragma omp simd` loops vectorise without -ffast-math (build with
-/// -fno-math-errno -fno-trapping-math); each is within 1.5 ulp and right about signed zeros, infinities, NaN and denormals. On a device
-/// the toolchain's own functions are used. Doubles use the C library; so do sin, cos and pow of floats, which keep a host loop scalar. `half` and `bfloat16` are computed in float and rounded once.
+/// -fno-math-errno -fno-trapping-math); each is within 1.5 ulp and right about infinities, NaN and denormals; odd functions keep the sign
+/// of a zero. On a device the toolchain's own functions are used. Doubles use the C library; so do sin, cos and pow of floats, which keep
+/// a host loop scalar. `half` and `bfloat16` are computed in float and rounded once.
 /// Integers wrap; division truncates, and x / 0 is 0.
 #ifndef AIT_MATH_H_
 #define AIT_MATH_H_
@@ -92,10 +93,10 @@ AIT_FN float tanh_host(float x) {
   p = p * s - 0x1.b9ee90p-5f;
   p = p * s + 0x1.111066p-3f;
   p = p * s - 0x1.555554p-2f;
-  const float near = x + (x * s) * p;
+  const float near = t + (t * s) * p;
   const float c = t > 10.f ? 10.f : t;
-  const float far = with_sign(1.f - 2.f / (exp_core(c + c) + 1.f), x);
-  return t > 0.625f ? far : near;                                         // NaN takes near
+  const float far = 1.f - 2.f / (exp_core(c + c) + 1.f);
+  return with_sign(t > 0.625f ? far : near, x);                           // NaN takes near
 }
 
 AIT_FN float erf_host(float x) {

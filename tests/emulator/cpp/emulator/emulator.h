@@ -66,9 +66,6 @@ using Combine = void (*)(void** brought, int count);
 /// @param orders whether what they wrote to memory before is visible to all of them after
 void meet(Scope scope, const char* what, bool orders, Combine combine, void* brought, Site site, uint64_t lanes = ~uint64_t(0));
 
-/// @brief Lets other threads run, and returns; something they do may be waited for.
-void wait_a_turn(const char* what, Site site);
-
 /// @brief The word of lane `from`, as shuffles move it; one that is defined nowhere if no such lane takes part.
 uint64_t exchange(uint64_t word, int from, const char* what, Site site, uint64_t lanes = ~uint64_t(0));
 /// @brief A bit for each lane: whether it votes yes.
@@ -91,6 +88,9 @@ void check_write(void* to, size_t bytes);
 void check_speculative_read(const void* from, size_t bytes);
 /// @brief As `check_write`, for an atomic operation: it may meet those of others.
 void check_atomic(void* to, size_t bytes);
+/// @brief As `check_write`, of a place in shared memory by an instruction that all lanes of the warp have come to: it may write where another
+/// lane read before.
+void check_write_of_warp(uint32_t address, size_t bytes);
 /// @brief As `check_read`, of shared memory of block `rank` of the cluster.
 void check_remote_read(const void* from, size_t bytes);
 

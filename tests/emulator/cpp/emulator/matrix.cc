@@ -31,6 +31,14 @@ void spread(void** brought, int) {
   }
 }
 
+/// Every lane gets the addresses of all.
+void tell_addresses(void** brought, int) {
+  for (int lane = 0; lane < 32; ++lane) {
+    auto* addresses = static_cast<uint32_t*>(brought[lane]);
+    for (int i = 0; i < 4; ++i) addresses[1 + i] = *static_cast<uint32_t*>(brought[i * 8 + lane / 4]);
+  }
+}
+
 void transpose_words(void** brought, int) {
   uint16_t matrix[8][8];
   for (int lane = 0; lane < 32; ++lane) {
@@ -121,6 +129,17 @@ void load_matrices(uint32_t (&r)[4], uint32_t address, bool transposed, Site sit
   check_speculative_read(shared_pointer(address), 16);  // pipelines read ahead of the last step
   Rows mine{address, r};
   meet(Scope::warp, "ldmatrix", false, transposed ? spread<true> : spread<false>, &mine, site);
+}
+
+void store_matrices(uint32_t address, const uint32_t (&r)[4], Site site) {
+  if (address % 16 != 0) fail("stmatrix of a row at %u, which is not aligned to 16 bytes", address);
+  uint32_t addresses[5] = {address};  // of this lane's row, and of the rows that its words belong to
+  meet(Scope::warp, "stmatrix", false, tell_addresses, addresses, site);
+  for (int i = 0; i < 4; ++i) {
+    const uint32_t to = addresses[1 + i] + uint32_t(lane_index()) % 4 * 4;
+    check_write_of_warp(to, 4);
+    memcpy(shared_pointer(to), &r[i], 4);
+  }
 }
 
 uint32_t transpose_8x8(uint32_t word, Site site) {

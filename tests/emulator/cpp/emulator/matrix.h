@@ -16,6 +16,9 @@ float widen(uint16_t bits, Narrow type);
 /// one behind it of row l / 4; of column l / 4 if `transposed`.
 void load_matrices(uint32_t (&r)[4], uint32_t address, bool transposed, Site site);
 
+/// @brief stmatrix.x4: the reverse of `load_matrices`.
+void store_matrices(uint32_t address, const uint32_t (&r)[4], Site site);
+
 /// @brief movmatrix.m8n8.trans: lane l holds elements 2 (l % 4) + {0, 1} of row l / 4, and gets those of the transposed matrix.
 uint32_t transpose_8x8(uint32_t word, Site site);
 

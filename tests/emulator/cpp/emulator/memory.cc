@@ -1,6 +1,7 @@
 /// @file memory.cc
 /// @brief Which memory a thread may touch, and who touched it before: bounds, alignment, first writes, and the order of accesses.
 #include <link.h>
+#include <stdio.h>
 #include <string.h>
 
 #include <algorithm>
@@ -22,7 +23,7 @@ struct Variable {
 /// A buffer of the case.
 struct Buffer {
   uintptr_t begin, end;
-  bool writable;
+  bool writable, constant;  ///< `constant`: no launch ever writes it
   int number;
   struct Byte {
     uint64_t launch = 0, writer = 0;
@@ -54,58 +55,75 @@ int find_program(dl_phdr_info* info, size_t, void* self) {
   return mine;
 }
 
-/// What an access is.
-enum Access { read, speculative_read, write, atomic_write };
 const char* access_name(Access access) { return access >= write ? "write" : "read"; }
 
-void check_history(ByteHistory& byte, Access access, const char* where, size_t at) {
-  Fiber& self = *current;
+[[noreturn]] void fail_access(const Toucher& by, Access access, const char* where, size_t at, const char* format, uint32_t who) {
+  char text[200];
+  snprintf(text, sizeof text, format, name_of(who).c_str());
+  fail("%s%s of %s, byte %zu, %s", by.by, access_name(access), where, at, text);
+}
+
+/// Why an access may not follow that of `who`.
+const char* unordered(const char* did, bool async, uint32_t who) {
+  static char text[100];
+  snprintf(text, sizeof text, "which %%s %s %s", did,
+           is_thread(who) ? (async ? "with no fence.proxy.async and barrier between" : "with no barrier between") : "and nobody waited for");
+  return text;
+}
+
+void check_history(ByteHistory& byte, Access access, const char* where, size_t at, const Toucher& by) {
   if (byte.state == ByteHistory::pending) {
-    fail("%s of %s, byte %zu, which an asynchronous copy of thread %u is still going to write", access_name(access), where, at, byte.writer);
+    fail_access(by, access, where, at, "which an asynchronous copy of %s is still going to write", byte.writer);
   }
-  if (access == read && byte.state == ByteHistory::unwritten) fail("read of %s, byte %zu, which nothing wrote", where, at);
-  if (byte.state == ByteHistory::written && !(access == atomic_write && byte.atomic) && !self.knows(byte.writer, byte.write_event)) {
-    fail("%s of %s, byte %zu, which thread %u wrote with no barrier between", access_name(access), where, at, byte.writer);
+  if (byte.state == ByteHistory::barrier) fail_access(by, access, where, at, "which is a barrier that %s made", byte.writer);
+  if (access == read && byte.state == ByteHistory::unwritten) fail("%sread of %s, byte %zu, which nothing wrote", by.by, where, at);
+  if (byte.state == ByteHistory::written && !(access == atomic_write && byte.atomic) && !by.knows_write(byte.writer, byte.write_event)) {
+    fail_access(by, access, where, at, unordered("wrote", by.async && by.knows(byte.writer, byte.write_event), byte.writer), byte.writer);
   }
   if (access >= write) {
-    if (byte.read_event != 0 && !self.knows(byte.reader, byte.read_event)) {
-      fail("write of %s, byte %zu, which thread %u read with no barrier between", where, at, byte.reader);
-    }
-    if (byte.other_read_event != 0 && !self.knows(byte.other_reader, byte.other_read_event)) {
-      fail("write of %s, byte %zu, which thread %u read with no barrier between", where, at, byte.other_reader);
+    for (int i = 0; i < ByteHistory::kReaders && byte.read_events[i] != 0; ++i) {
+      if (!by.knows_read(byte.readers[i], byte.read_events[i])) {
+        fail_access(by, access, where, at, unordered("read", false, byte.readers[i]), byte.readers[i]);
+      }
+      byte.read_events[i] = 0;
     }
     byte.state = ByteHistory::written;
-    byte.writer = uint16_t(self.index);
-    byte.write_event = self.now;
+    byte.writer = uint16_t(by.who);
+    byte.write_event = by.event;
     byte.atomic = access == atomic_write;
-    byte.read_event = byte.other_read_event = 0;
   } else {
-    if (byte.read_event != 0 && byte.reader != self.index && !self.knows(byte.reader, byte.read_event)) {
-      byte.other_reader = byte.reader;
-      byte.other_read_event = byte.read_event;
+    // In the place of an older read that this one follows; the last place, if there is none.
+    int place = 0;
+    while (place < ByteHistory::kReaders - 1 && byte.read_events[place] != 0 && !by.knows(byte.readers[place], byte.read_events[place]) &&
+           byte.readers[place] != by.who) {
+      ++place;
     }
-    byte.reader = uint16_t(self.index);
-    byte.read_event = self.now;
+    byte.readers[place] = uint16_t(by.who);
+    byte.read_events[place] = by.event;
   }
 }
 
-void check_dynamic(Block& block, uintptr_t offset, size_t bytes, Access access) {
-  if (offset < block.dynamic_begin || offset + bytes > block.dynamic_end) {
-    fail("%s of %zu bytes at byte %td of dynamic shared memory, which has %zu", access_name(access), bytes,
-         ptrdiff_t(offset) - ptrdiff_t(block.dynamic_begin), block.dynamic_end - block.dynamic_begin);
-  }
-  for (size_t i = 0; i < bytes; ++i) {
-    check_history(block.dynamic_history[offset + i], access, "dynamic shared memory", offset + i - block.dynamic_begin);
+Toucher thread_touching() { return {*current->seen, current->index, current->now, current->index, false}; }
+
+void check_dynamic(Block& block, uintptr_t offset, size_t bytes, Access access) { touch_dynamic(block, offset, bytes, access, thread_touching()); }
+
+/// Registers that products still use may not be touched.
+void check_held(const Fiber& self, uintptr_t address, size_t bytes, Access access) {
+  for (const Held& held : self.held) {
+    if (address >= uintptr_t(held.begin) + held.bytes || address + bytes <= uintptr_t(held.begin)) continue;
+    if (held.result) fail("%s of an accumulator of a wgmma that was not waited for", access_name(access));
+    if (access >= write) fail("write of an operand register of a wgmma that was not waited for");
   }
 }
 
 void check_static(Block& block, uintptr_t address, size_t bytes, Access access) {
   const size_t offset = address - static_begin;
+  const Toucher by = thread_touching();
   for (const Variable* variable : launched_variables) {
     if (offset < variable->offset || offset >= variable->offset + variable->bytes) continue;
     if (offset + bytes > variable->offset + variable->bytes) break;
     for (size_t i = 0; i < bytes; ++i) {
-      check_history(block.static_history[offset + i], access, ("shared '" + variable->name + "'").c_str(), offset + i - variable->offset);
+      check_history(block.static_history[offset + i], access, ("shared '" + variable->name + "'").c_str(), offset + i - variable->offset, by);
     }
     return;
   }
@@ -123,7 +141,7 @@ bool check_buffers(uintptr_t address, size_t bytes, Access access) {
     Buffer& buffer = buffers[which];
     if (address < buffer.begin || address >= buffer.end) continue;
     if (address + bytes > buffer.end) return false;
-    if (launching->dependent && !current->waited_for_previous) {
+    if (launching->dependent && !current->waited_for_previous && !buffer.constant) {
       fail("%s of buffer %d before wait_for_previous(): the launch before may still be running", access_name(access), buffer.number);
     }
     if (access >= write && !buffer.writable) fail("write of %zu bytes to buffer %d, an operand, at byte %zu", bytes, buffer.number, address - buffer.begin);
@@ -150,7 +168,10 @@ bool check_buffers(uintptr_t address, size_t bytes, Access access) {
 void check(uintptr_t address, size_t bytes, Access access) {
   Fiber* self = current;
   if (self == nullptr) return;  // the host
-  if (address - uintptr_t(self->stack) < kStackBytes) return;
+  if (address - uintptr_t(self->stack) < kStackBytes) {
+    if (!self->held.empty()) check_held(*self, address, bytes, access);
+    return;
+  }
   Block& block = *self->block;
   if (address - uintptr_t(block.window) < kWindowBytes) return check_dynamic(block, address - uintptr_t(block.window), bytes, access);
   if (address >= static_begin && address < static_end) return check_static(block, address, bytes, access);
@@ -190,6 +211,17 @@ inline void check_aligned(const void* address, Access access) {
 }
 
 }  // namespace
+
+void touch_dynamic(Block& block, uintptr_t offset, size_t bytes, Access access, const Toucher& by) {
+  if (offset < block.dynamic_begin || offset + bytes > block.dynamic_end) {
+    fail("%s%s of %zu bytes at byte %td of dynamic shared memory, which has %zu", by.by, access_name(access), bytes,
+         ptrdiff_t(offset) - ptrdiff_t(block.dynamic_begin), block.dynamic_end - block.dynamic_begin);
+  }
+  if (block.exited == block.threads.size()) fail("%s%s of shared memory of block %u of the cluster, which has ended", by.by, access_name(access), block.rank);
+  for (size_t i = 0; i < bytes; ++i) {
+    check_history(block.dynamic_history[offset + i], access, "dynamic shared memory", offset + i - block.dynamic_begin, by);
+  }
+}
 
 void start_launch(const Launch& launch) {
   if (program.empty()) dl_iterate_phdr(find_program, const_cast<void*>(launch.kernel));
@@ -233,6 +265,7 @@ uint32_t shared_address(const void* pointer) {
 }
 
 void* shared_pointer(uint32_t address, int rank) {
+  if (address >> kRankShift != 0) fail("the address of shared memory of another block where one of this block is needed");
   const Block& block = rank < 0 ? *current->block : *blocks[size_t(rank)];
   if (address < kStaticWindow) return block.window + address;
   return reinterpret_cast<char*>(static_begin) + (address - kStaticWindow);
@@ -242,6 +275,12 @@ void check_read(const void* from, size_t bytes) { check(uintptr_t(from), bytes, 
 void check_speculative_read(const void* from, size_t bytes) { check(uintptr_t(from), bytes, speculative_read); }
 void check_write(void* to, size_t bytes) { check(uintptr_t(to), bytes, write); }
 void check_atomic(void* to, size_t bytes) { check(uintptr_t(to), bytes, atomic_write); }
+
+void check_write_of_warp(uint32_t address, size_t bytes) {
+  Fiber& self = *current;
+  if (address >= kWindowBytes) return check_write(shared_pointer(address), bytes);
+  touch_dynamic(*self.block, address, bytes, write, {*self.seen, self.index, self.now, self.index, false, "", self.index - uint32_t(self.lane())});
+}
 
 void check_remote_read(const void* from, size_t bytes) {
   for (const auto& other : blocks) {
@@ -317,9 +356,10 @@ extern "C" void ait_emulator_variable(const char* kernel, const char* name, size
 
 extern "C" void ait_emulator_forget_buffers() { ait::emulator::buffers.clear(); }
 
-extern "C" void ait_emulator_buffer(void* begin, size_t bytes, int writable, int number) {
-  ait::emulator::Buffer buffer{uintptr_t(begin), uintptr_t(begin) + bytes, writable != 0, number, {}};
-  if (writable != 0) buffer.bytes.resize(bytes);
+/// `role`: 0 an operand, 1 a result, 2 a constant.
+extern "C" void ait_emulator_buffer(void* begin, size_t bytes, int role, int number) {
+  ait::emulator::Buffer buffer{uintptr_t(begin), uintptr_t(begin) + bytes, role == 1, role == 2, number, {}};
+  if (buffer.writable) buffer.bytes.resize(bytes);
   ait::emulator::buffers.push_back(std::move(buffer));
 }
 

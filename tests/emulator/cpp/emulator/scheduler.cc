@@ -86,6 +86,7 @@ Size unlinear(uint32_t linear, const Size& size) { return {linear % size.x, line
 
 void leave(Fiber& self) {
   Block& block = *self.block;
+  if (const char* what = left_undone(self)) fail("the thread ends, but %s", what);
   self.done = true;
   ++block.exited;
   if (!block.all.here.empty()) {
@@ -108,20 +109,6 @@ void resume(Fiber& fiber) {
   current = nullptr;
 }
 
-/// Everything that one of these threads knows or did, all of them know.
-void join(const std::vector<Fiber*>& threads) {
-  std::vector<const Seen*> distinct;
-  for (const Fiber* fiber : threads) {
-    if (std::find(distinct.begin(), distinct.end(), fiber->seen.get()) == distinct.end()) distinct.push_back(fiber->seen.get());
-  }
-  auto all = std::make_shared<Seen>(*distinct[0]);
-  for (size_t i = 1; i < distinct.size(); ++i) {
-    for (size_t j = 0; j < all->size(); ++j) (*all)[j] = std::max((*all)[j], (*distinct[i])[j]);
-  }
-  for (Fiber* fiber : threads) (*all)[fiber->index] = fiber->now++;
-  for (Fiber* fiber : threads) fiber->seen = all;
-}
-
 const char* base(const char* file) {
   const char* slash = strrchr(file, '/');
   return slash == nullptr ? file : slash + 1;
@@ -132,7 +119,11 @@ std::string stuck() {
   std::map<std::string, std::string> places;
   for (const auto& fiber : fibers) {
     if (fiber->block == nullptr || fiber->done) continue;
-    const std::string place = std::string(fiber->waits_for) + " (" + base(fiber->site.file) + ":" + std::to_string(fiber->site.line) + ")";
+    std::string place = std::string(fiber->waits_for) + " (" + base(fiber->site.file) + ":" + std::to_string(fiber->site.line) + ")";
+    if (const Barrier* barrier = fiber->barrier) {
+      place += ", the barrier at byte " + std::to_string(barrier->offset - fiber->block->dynamic_begin) + ", of which phase " +
+               std::to_string(barrier->phase) + " lacks " + std::to_string(barrier->pending) + " arrivals and " + std::to_string(barrier->bytes) + " bytes";
+    }
     std::string& threads = places[place];
     if (threads.size() < 24) threads += (threads.empty() ? "" : ", ") + std::to_string(fiber->thread);
     else if (threads.back() != '.') threads += " ...";
@@ -155,7 +146,8 @@ bool run_cluster(uint32_t first) {
   for (const auto& fiber : fibers) fiber->block = nullptr;
   blocks.clear();
   ready.clear();
-  const auto nothing = std::make_shared<const Seen>(all + 1);
+  const auto nothing = std::make_shared<const Seen>(2 * all);
+  start_clocks(all);
   for (uint32_t rank = 0; rank < launch.cluster; ++rank) {
     blocks.push_back(std::make_unique<Block>());
     Block& block = *blocks.back();
@@ -164,6 +156,7 @@ bool run_cluster(uint32_t first) {
     block.window = windows[rank];
     block.warps.resize((threads + kWarp - 1) / kWarp);
     block.warpgroups.resize((threads + 127) / 128);
+    block.products.resize((threads + 127) / 128);
     start_block(block);
     for (uint32_t t = 0; t < threads; ++t) {
       Fiber& fiber = *fibers[rank * threads + t];
@@ -193,8 +186,8 @@ bool run_cluster(uint32_t first) {
     if (failed) return false;
     done += fiber.done;
   }
-  if (done == all) return true;
-  error = "threads wait for others that never come: " + stuck();
+  if (done == all && (error = copies_left()).empty()) return true;
+  if (done < all) error = "threads wait for others that never come: " + stuck();
   failed = true;
   return false;
 }
@@ -334,13 +327,13 @@ void meet(Scope scope, const char* what, bool orders, Combine combine, void* bro
   meeting->here.clear();
 }
 
-void wait_a_turn(const char* what, Site site) {
-  Fiber& self = *current;
-  self.waits_for = what;
-  self.site = site;
-  ready.push_back(&self);
-  to_scheduler(self);
+void suspend(const char* what, Site site) {
+  current->waits_for = what;
+  current->site = site;
+  to_scheduler(*current);
 }
+
+void make_ready(Fiber* fiber) { ready.push_back(fiber); }
 
 int lane_index() { return current->lane(); }
 int warp_lanes() { return kWarp; }

@@ -3,10 +3,13 @@
 #ifndef AIT_EMULATOR_CUDA_RUNTIME_H_
 #define AIT_EMULATOR_CUDA_RUNTIME_H_
 
+#include "cuda.h"
 #include "simt.h"
 
 #define __grid_constant__
 #define CUDART_VERSION 13000
+/// Kernels for sm_90a have bodies.
+#define __CUDA_ARCH_FEAT_SM90_ALL 1
 
 // ** host **
 
@@ -72,9 +75,11 @@ inline cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr, int) { ret
 
 enum cudaDriverEntryPointQueryResult { cudaDriverEntryPointSuccess, cudaDriverEntryPointSymbolNotFound };
 constexpr unsigned long long cudaEnableDefault = 0;
-/// There is no driver: what needs tensor maps is not emulated.
-inline cudaError_t cudaGetDriverEntryPointByVersion(const char*, void**, unsigned, unsigned long long, cudaDriverEntryPointQueryResult* found) {
-  return *found = cudaDriverEntryPointSymbolNotFound, cudaSuccess;
+/// Of the driver there are tensor maps (cuda.h).
+inline cudaError_t cudaGetDriverEntryPointByVersion(const char* name, void** entry, unsigned, unsigned long long, cudaDriverEntryPointQueryResult* found) {
+  const bool known = strcmp(name, "cuTensorMapEncodeTiled") == 0;
+  if (known) *entry = reinterpret_cast<void*>(&cuTensorMapEncodeTiled);
+  return *found = known ? cudaDriverEntryPointSuccess : cudaDriverEntryPointSymbolNotFound, cudaSuccess;
 }
 
 // ** device **
@@ -105,6 +110,7 @@ inline int __all_sync(uint32_t lanes, int vote, AIT_EMULATOR_CALLER) { return __
 inline void __syncwarp(uint32_t lanes = 0xffffffffu, AIT_EMULATOR_CALLER) {
   ait::emulator::meet(ait::emulator::Scope::warp, "__syncwarp", true, nullptr, nullptr, {file, line}, lanes);
 }
+inline uint32_t __funnelshift_r(uint32_t low, uint32_t high, uint32_t shift) { return uint32_t((uint64_t(high) << 32 | low) >> (shift & 31)); }
 inline void cudaGridDependencySynchronize() { ait::emulator::wait_for_previous(); }
 inline void cudaTriggerProgrammaticLaunchCompletion() {}
 inline size_t __cvta_generic_to_shared(const void* pointer) { return ait::emulator::shared_address(pointer); }

@@ -80,16 +80,6 @@ struct FlashTurns {
   __device__ __forceinline__ void next() { base += int(gridDim.x), ++round; }
 };
 
-/// @brief Waits at named barrier `id` for the arrivals that complete `threads`.
-__device__ __forceinline__ void named_barrier_wait(int id, int threads) {
-  asm volatile("bar.sync %0, %1;\n" ::"r"(id), "r"(threads) : "memory");
-}
-
-/// @brief Arrives at named barrier `id` and goes on.
-__device__ __forceinline__ void named_barrier_arrive(int id, int threads) {
-  asm volatile("bar.arrive %0, %1;\n" ::"r"(id), "r"(threads) : "memory");
-}
-
 /// @brief Among four neighbouring lanes: word j of lane i becomes word i of lane j.
 __device__ __forceinline__ void transpose_words(uint32_t (&v)[4]) {
   const int lane = int(threadIdx.x);
@@ -276,10 +266,10 @@ __global__ void __launch_bounds__(Tile::kThreads, 1) attention_hopper_kernel(con
       if (lane == 0) barrier_arrive(barrier);
     };
     auto take_turn = [&] {
-            if constexpr (kGroups > 1) named_barrier_wait(1 + group, 256);
+      if constexpr (kGroups > 1) named_barrier_wait(1 + group, 256);
     };
     auto pass_turn = [&](int from) {
-            if constexpr (kGroups > 1) named_barrier_arrive(1 + (from + 1) % kGroups, 256);
+      if constexpr (kGroups > 1) named_barrier_arrive(1 + (from + 1) % kGroups, 256);
     };
     if (group == kGroups - 1) pass_turn(group);  // the first turn is group 0's
 

@@ -116,12 +116,6 @@ struct Fragments<kEights, kVectors, kStaged, kAligned, E, Rest...> {
   }
 };
 
-/// @brief Stores four 8 x 8 matrices of 16-bit elements; lane l gives the address of row l % 8 of matrix l / 8.
-__device__ __forceinline__ void store_matrix_x4(uint32_t address, const uint32_t (&r)[4]) {
-  asm volatile("stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0], {%1, %2, %3, %4};\n" ::"r"(address), "r"(r[0]), "r"(r[1]), "r"(r[2]), "r"(r[3])
-               : "memory");
-}
-
 /// @brief The boxes of a warp in shared memory, which take turns: 16 rows of `kCols` (64 or 32) columns of 2 bytes, in swizzled lines. An
 /// operand is copied into a box ahead of the results that take its place. One thread starts all copies of a warp.
 template <int kCols, int kBoxes>
@@ -200,9 +194,7 @@ struct Boxes {
   /// Two neighbouring columns of the box.
   static __device__ __forceinline__ uint32_t word_at(uint32_t box, int row, int word) {
     const int chunk = word / 4 ^ (kCols == 64 ? row % 8 : row / 2 % 4);
-    uint32_t found;
-    asm volatile("ld.shared.u32 %0, [%1];\n" : "=r"(found) : "r"(box + uint32_t(row * kCols * 2 + chunk * 16 + word % 4 * 4)) : "memory");
-    return found;
+    return load_shared_word(box + uint32_t(row * kCols * 2 + chunk * 16 + word % 4 * 4));
   }
   /// Starts the copy of the box to memory if `exists`.
   __device__ __forceinline__ void end(const CUtensorMap* map, bool exists, int col, int row, int inner, int outer) {

@@ -150,10 +150,7 @@ __device__ __forceinline__ void exchange_sums(const float (&acc)[Tile::kMmaM][Ti
 #pragma unroll
       for (int q = 0; q < kQuads; ++q) {
         float v[4];
-        asm volatile("ld.shared.v4.f32 {%0, %1, %2, %3}, [%4];\n"
-                     : "=f"(v[0]), "=f"(v[1]), "=f"(v[2]), "=f"(v[3])
-                     : "r"(mine + place(slot, i, q))
-                     : "memory");
+        load_shared_floats(v, mine + place(slot, i, q));
 #pragma unroll
         for (int e = 0; e < 4; ++e) sum[i][q * 4 + e] += v[e];
       }

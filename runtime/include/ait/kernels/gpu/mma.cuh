@@ -45,6 +45,27 @@ __device__ __forceinline__ void load_matrix_x4_transposed(uint32_t (&r)[4], uint
                : "memory");
 }
 
+/// @brief Stores four 8 x 8 matrices of 16-bit elements; lane l gives the address of row l % 8 of matrix l / 8.
+__device__ __forceinline__ void store_matrix_x4(uint32_t address, const uint32_t (&r)[4]) {
+  asm volatile("stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0], {%1, %2, %3, %4};\n" ::"r"(address), "r"(r[0]), "r"(r[1]), "r"(r[2]), "r"(r[3])
+               : "memory");
+}
+
+/// @brief Reads a word of shared memory.
+__device__ __forceinline__ uint32_t load_shared_word(uint32_t address) {
+  uint32_t word;
+  asm volatile("ld.shared.u32 %0, [%1];\n" : "=r"(word) : "r"(address) : "memory");
+  return word;
+}
+
+/// @brief Reads four floats of shared memory.
+__device__ __forceinline__ void load_shared_floats(float (&v)[4], uint32_t address) {
+  asm volatile("ld.shared.v4.f32 {%0, %1, %2, %3}, [%4];\n"
+               : "=f"(v[0]), "=f"(v[1]), "=f"(v[2]), "=f"(v[3])
+               : "r"(address)
+               : "memory");
+}
+
 /// @brief c += a @ b for a 16 x 16 (row-major), b 16 x 8 (column-major), c 16 x 8, accumulated in float.
 /// Lane l holds c[l / 4][2 (l % 4) + {0, 1}] in c[0..1] and the same columns of row l / 4 + 8 in c[2..3].
 template <class T>

@@ -9,6 +9,7 @@
 #include <stdint.h>
 
 #include "ait/gpu/gpu.h"
+#include "ait/kernels/gpu/wgmma_operand.cuh"
 
 #if defined(AIT_CUDA)
 namespace ait::gpu {
@@ -36,24 +37,6 @@ template <int kCount>
 __device__ __forceinline__ void shrink_registers() {
   asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;\n" ::"n"(kCount));
 }
-
-/// @brief Describes an operand in shared memory, in 128-byte lines swizzled in groups of eight (1024-byte aligned).
-/// @param chunk_bytes from one 64-element chunk of M or N to the next, for operands with M or N contiguous; else not used
-__device__ __forceinline__ uint64_t wgmma_operand(uint32_t address, uint32_t chunk_bytes) {
-  constexpr uint64_t kSwizzle128 = uint64_t(1) << 62, kGroupBytes = uint64_t(1024 >> 4) << 32;
-  return kSwizzle128 | kGroupBytes | (uint64_t(chunk_bytes >> 4) << 16) | ((address & 0x3ffffu) >> 4);
-}
-
-/// @brief The words of `wgmma_operand` for an operand at address 0: its low word plus a sixteenth of the address is that of any other.
-/// A step forward in shared memory is then one addition, which matters where a product takes less time than describing it.
-template <uint32_t kChunkBytes>
-struct WgmmaOperand {
-  static constexpr uint32_t kHigh = 1u << 30 | 1024 >> 4, kLow = kChunkBytes >> 4 << 16;
-
-  /// The part of a shared address that is one: in a cluster, the bits above say which block.
-  static __device__ __forceinline__ uint32_t sixteenths(uint32_t address) { return (address & 0x3ffffu) >> 4; }
-  static __device__ __forceinline__ uint64_t at(uint32_t sixteenths) { return uint64_t(kHigh) << 32 | (kLow + sixteenths); }
-};
 
 /// @brief d = a @ b + (accumulate ? d : 0), asynchronously. `kAT`, `kBT`: M or N is the contiguous dim of the operand, not K.
 template <int kN>

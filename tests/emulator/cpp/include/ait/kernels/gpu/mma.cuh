@@ -21,6 +21,22 @@ void copy_async_wait() {
 inline void load_matrix_x4(uint32_t (&r)[4], uint32_t address) { emulator::load_matrices(r, address, false, AIT_EMULATOR_SITE); }
 inline void load_matrix_x4_transposed(uint32_t (&r)[4], uint32_t address) { emulator::load_matrices(r, address, true, AIT_EMULATOR_SITE); }
 
+inline void store_matrix_x4(uint32_t address, const uint32_t (&r)[4]) { emulator::store_matrices(address, r, AIT_EMULATOR_SITE); }
+
+inline __attribute__((noinline, no_sanitize("thread"))) uint32_t load_shared_word(uint32_t address) {
+  const void* from = emulator::shared_pointer(address);
+  if (address % 4 != 0) emulator::fail("ld.shared.u32 at %u, which is not aligned to 4 bytes", address);
+  emulator::check_read(from, 4);
+  return *static_cast<const uint32_t*>(from);
+}
+
+inline __attribute__((noinline, no_sanitize("thread"))) void load_shared_floats(float (&v)[4], uint32_t address) {
+  const float* from = static_cast<const float*>(emulator::shared_pointer(address));
+  if (address % 16 != 0) emulator::fail("ld.shared.v4.f32 at %u, which is not aligned to 16 bytes", address);
+  emulator::check_read(from, 16);
+  for (int i = 0; i < 4; ++i) v[i] = from[i];
+}
+
 template <class T>
 inline constexpr emulator::Narrow kNarrow = std::is_same_v<T, half> ? emulator::Narrow::half : emulator::Narrow::bfloat16;
 

@@ -1,0 +1,51 @@
+/// @file clock.h
+/// @brief What threads know of each other: vector clocks with a component for each thread, and for each thing that works beside them.
+///
+/// Component i of `Seen`, i below `cluster_threads`: the events of thread i that are visible. `cluster_threads` + i: those that are visible to the
+/// asynchronous proxy as well, because a `fence.proxy.async` came after them. Behind these: the events of actors, which are barriers in
+/// shared memory (copies whose bytes they count: an event a phase), bulk stores of a thread and products of a warpgroup (an event a group).
+#ifndef AIT_EMULATOR_CLOCK_H_
+#define AIT_EMULATOR_CLOCK_H_
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "emulator/emulator.h"
+
+namespace ait::emulator {
+
+/// Events up to these are visible (Lamport's happened-before, as a vector). What lies past the end is 0.
+using Seen = std::vector<uint32_t>;
+using SeenPointer = std::shared_ptr<const Seen>;
+
+inline uint32_t event_of(const Seen& seen, uint32_t who) { return who < seen.size() ? seen[who] : 0; }
+
+struct Fiber;
+
+extern uint32_t cluster_threads;
+
+/// @brief Forgets all actors.
+void start_clocks(uint32_t threads);
+/// @brief A new component. @param name what its events are, for messages
+/// @param parts how many components there are in a row of which each must be known: the warps of a warpgroup, of which each knows its own
+uint32_t add_actor(std::string name, uint32_t parts = 1);
+uint32_t parts_of(uint32_t actor);
+/// @brief Who has this component, for messages: "thread 5", or the name of an actor.
+std::string name_of(uint32_t who);
+inline bool is_thread(uint32_t who) { return who < cluster_threads; }
+
+SeenPointer joined(const SeenPointer& a, const SeenPointer& b);
+/// @brief Everything that one of these threads knows or did, all of them know.
+void join(const std::vector<Fiber*>& threads);
+/// @brief What a thread knows, its own events included; the next one is later.
+SeenPointer release(Fiber& fiber);
+void learn(Fiber& fiber, const SeenPointer& what);
+void learn(Fiber& fiber, uint32_t actor, uint32_t event);
+/// @brief fence.proxy.async: what the thread knows is visible to the asynchronous proxy, to all that learn of it.
+void publish(Fiber& fiber);
+/// @brief What all of these threads know.
+Seen common(const std::vector<Fiber*>& threads);
+
+}  // namespace ait::emulator
+#endif  // AIT_EMULATOR_CLOCK_H_
