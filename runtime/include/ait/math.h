@@ -159,7 +159,7 @@ AIT_FN float exp2_core(float x) {
   float y;
   asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
   return y;
-#elif defined(AIT_DEVICE_MATH) || defined(AIT_EMULATED)
+#elif defined(AIT_DEVICE_MATH)
   return ::exp2f(x);
 #else
   const float shift = 12582912.f;

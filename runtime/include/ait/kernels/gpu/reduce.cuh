@@ -14,9 +14,6 @@
 #include "ait/kernels/operand.h"
 #include "ait/kernels/reduction.h"
 
-#ifndef AIT_COLUMNS_AHEAD
-#define AIT_COLUMNS_AHEAD 8
-#endif
 namespace ait::gpu {
 
 namespace detail {
@@ -207,7 +204,7 @@ __global__ void __launch_bounds__(1024) reduce_shared_columns_kernel(RowSpace<kK
   using C = typename In::Compute;
   using A = typename R::template Acc<C>;
   static_assert(std::is_same<A, float>::value && !R::kCentred, "blocks exchange one float a result");
-  constexpr int kAhead = AIT_COLUMNS_AHEAD, kColumns = kWarpSize * kVec, kWarps = kManyWarps, kAllWarps = kWarps * kSharingBlocks;
+  constexpr int kAhead = 4, kColumns = kWarpSize * kVec, kWarps = kManyWarps, kAllWarps = kWarps * kSharingBlocks;
   AIT_DYNAMIC_SHARED(16, column_shared);
   A* parts = reinterpret_cast<A*>(column_shared);
   wait_for_previous();

@@ -196,12 +196,7 @@ inline constexpr bool kMayRing = kLow == kHigh && kOuter == 1 && kVec > 1 &&
 template <class F, int kVec, Cut kCut, int64_t kLow, int64_t kHigh, int kOuter, class Policy, class Ins, class Outs>
 int32_t launch_many(const Context& ctx, const RowSpace<kOuter, 1>& space, const Ins& ins, const Outs& outs, const Policy& policy) {
 #if defined(AIT_CUDA)
-#if defined(AIT_NO_RING)
-  constexpr bool kTry = false;
-#else
-  constexpr bool kTry = true;
-#endif
-  if constexpr (kTry && kMayRing<kVec, kCut, kLow, kHigh, kOuter, Ins, FirstOf<Outs>>) {
+  if constexpr (Policy::kHasEarly && kMayRing<kVec, kCut, kLow, kHigh, kOuter, Ins, FirstOf<Outs>>) {
     bool done = false;
     const int32_t status = launch_ring<F, kVec, kCut, kHigh>(ctx, space.rows, ins, typename Ins::Indices{}, outs, typename Outs::Indices{}, policy, done);
     if (done) return status;

@@ -1,5 +1,5 @@
 /// @file row_ring.cuh
-/// @brief Norms and softmax of many rows by blocks that stay: rows pass through a ring in shared memory, and factors lie beside it.
+/// @brief Norms of many rows by blocks that stay: rows pass through a ring in shared memory, and factors lie beside it.
 ///
 /// A row belongs to a warp, or to the blocks of a cluster where it is long. Each thread copies its chunks of the rows to come into the places of
 /// those that it has just stored, so that memory is read while rows are reduced and stored. All rows of a block begin equally far from a
@@ -29,12 +29,6 @@ struct RingPlan {
   constexpr int threads() const { return group * groups; }
 };
 
-#ifndef AIT_RING_WARPS
-#define AIT_RING_WARPS 16
-#endif
-#ifndef AIT_RING_WARP_CHUNKS
-#define AIT_RING_WARP_CHUNKS 640
-#endif
 #ifndef AIT_RING_FIRST_CLUSTER
 #define AIT_RING_FIRST_CLUSTER 1
 #endif
@@ -47,8 +41,8 @@ inline constexpr int kRingBytes = 225 * 1024;
 
 /// Rows of so many chunks, of which each has `chunk_bytes` and needs `factor_bytes` of factors.
 constexpr RingPlan plan_ring(int64_t chunks, int chunk_bytes, int factor_bytes) {
-  if (chunks <= AIT_RING_WARP_CHUNKS) {  // a warp has a row
-    RingPlan plan{1, kWarpSize, AIT_RING_WARPS, static_cast<int>((chunks + kWarpSize - 1) / kWarpSize), 0};
+  if (chunks <= 1100) {  // a warp has a row
+    RingPlan plan{1, kWarpSize, chunks <= 640 ? 16 : 8, static_cast<int>((chunks + kWarpSize - 1) / kWarpSize), 0};
     plan.places = (kRingBytes - plan.turns * kWarpSize * factor_bytes) / (plan.threads() * chunk_bytes);
     if (4 * plan.places >= 5 * plan.turns) return plan;
   }
@@ -332,7 +326,8 @@ __global__ void __launch_bounds__(Plan::value.threads(), 1) row_ring_kernel(int6
     constexpr int kPartsOfLane = (kParts + kWarpSize - 1) / kWarpSize;
     const auto publish = [&](const Part& of_thread, int slot) {
       const Part own[1] = {of_thread}, joined = policy.join(own, warp_count);
-      if (thread % kWarpSize == 0) exchange[slot * kWarpsOfRow + thread / kWarpSize] = joined.packed();
+      const int to = thread % kWarpSize, from = rank * kWarpsOfRow + thread / kWarpSize;
+      if (to < kPlan.cluster) store_cluster_float4(shared_address(exchange + slot * kParts + from), to, joined.packed());
       cluster_arrive();
     };
     const auto collect = [&](int slot) {
@@ -341,11 +336,12 @@ __global__ void __launch_bounds__(Plan::value.threads(), 1) row_ring_kernel(int6
       for (int p = 0; p < kPartsOfLane; ++p) {
         const int part = p * kWarpSize + thread % kWarpSize;
         if (part >= kParts) continue;
-        parts[p] = Part(load_cluster_float4(shared_address(exchange + slot * kWarpsOfRow + part % kWarpsOfRow), part / kWarpsOfRow));
+        parts[p] = Part(exchange[slot * kParts + part]);
       }
       return policy.join(parts, all);
     };
     if (first >= rows) return;  // all blocks of the cluster
+    cluster_barrier();          // before a block writes to one that has not begun
     publish(row.template read<0>(policy, first + step < rows), 0);
     const auto turn = [&](auto slot, int64_t index) {
       constexpr int kSlot = decltype(slot)::value;
@@ -361,7 +357,6 @@ __global__ void __launch_bounds__(Plan::value.threads(), 1) row_ring_kernel(int6
       turn(std::integral_constant<int, 0>{}, index);
       if (index + step < rows) turn(std::integral_constant<int, 1>{}, index + step);
     }
-    cluster_barrier();  // the others may still read what this block has published
   }
 }
 
@@ -378,7 +373,7 @@ template <class F, int kVec, Cut kCut, int64_t kLength, class Policy, class... I
 int32_t launch_ring(const Context& ctx, int64_t rows, const Pack<Ins...>& ins, std::index_sequence<I...>, const Pack<Outs...>& outs,
                     std::index_sequence<O...>, const Policy& of_rows, bool& done) {
   using Out = std::decay_t<decltype(get<0>(outs))>;
-  using OfRing = RingPolicy<Policy, is_narrow_float<typename Out::Value>>;
+  using OfRing = RingPolicy<Policy>;
   constexpr bool kWords = ((Ins::kInner == Inner::unit && sizeof(typename Ins::Value) * kVec == 16) && ...) &&
                           sizeof(typename OfRing::Factor) * kVec == 16 && sizeof(typename Out::Value) * kVec == 16 &&
                           std::is_same<typename Out::Compute, float>::value;
@@ -393,7 +388,7 @@ int32_t launch_ring(const Context& ctx, int64_t rows, const Pack<Ins...>& ins, s
       config.cluster = kPlan.cluster;
       config.dependent = true;
       config.shared_bytes = static_cast<uint32_t>(16 * kPlan.threads() * kPlan.places * sizeof...(Ins) + 16 * kPlan.group * kPlan.turns * OfRing::kFactors +
-                                                  2 * 16 * kPlan.group / kWarpSize);
+                                                  2 * 16 * kPlan.group / kWarpSize * kPlan.cluster);
       if (config.shared_bytes > shared_limit() || !policy.fits()) return 0;
       int64_t clusters = multiprocessors() / kPlan.cluster;
       if (clusters == 0) return 0;
