@@ -122,19 +122,16 @@ for _t in ("f16", "f32"):
 
 
 RING = {
-    "ring-4097-f16": test_row.layer_norm("2200 x 4097", "4097", "f16", 1),
-    "ring-4096-f16": test_row.layer_norm("2200 x 4096", "4096", "f16", 1, offset=8),
+    "ring-4097-f16": test_row.layer_norm("4300 x 4097", "4097", "f16", 1),
+    "ring-4096-f16": test_row.layer_norm("4300 x 4096", "4096", "f16", 1, offset=8),
     "ring-rms-4097-bf16": test_row.layer_norm("4500 x 4097", "4097", "bf16", 1, "scale %g", op="rms_norm", offset=3),
-    "ring-2049-f32": test_row.layer_norm("2200 x 2049", "2049", "f32", 1, "bias %h"),
-    "ring-8192-f16": test_row.layer_norm("300 x 8192", "8192", "f16", 1),
+    "ring-2049-f32": test_row.layer_norm("4300 x 2049", "2049", "f32", 1, "bias %h"),
+    "ring-8192-f16": test_row.layer_norm("2200 x 8192", "8192", "f16", 1),
     "ring-rms-9001-f16": test_row.layer_norm("300 x 9001", "9001", "f16", 1, "scale %g", op="rms_norm"),
-    "ring-50257-f16": test_row.layer_norm("70 x 50257", "50257", "f16", 1),
-    "ring-sum-16403-f16": test_row.kept_sum("100 x 16403", "16403", "f16"),
-    "ring-sum-32768-bf16": test_row.kept_sum("70 x 32768", "32768", "bf16"),
-    "ring-sum-50257-f16": test_row.kept_sum("70 x 50257", "50257", "f16"),
-    "ring-sum-rms-50257-f16": test_row.kept_sum("33 x 50257", "50257", "f16", "scale %g", op="rms_norm"),
-    "ring-sum-131072-f16": test_row.kept_sum("20 x 131072", "131072", "f16"),
-}  # as many rows as the blocks of a large card have
+    "ring-50257-f16": test_row.layer_norm("140 x 50257", "50257", "f16", 1),
+    "ring-sum-26003-f16": test_row.kept_sum("150 x 26003", "26003", "f16"),
+    "ring-sum-32768-bf16": test_row.kept_sum("140 x 32768", "32768", "bf16"),
+}  # more rows than the blocks of a large card have
 
 
 @pytest.fixture(scope="module")

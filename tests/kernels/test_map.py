@@ -97,12 +97,6 @@ LAYOUT_CASES = {
             "b x s x 77 x ",
             {"offset": 1, "strides": {0: ("s*85", "85", "1")}},
         ),
-        (
-            "rows-apart",
-            ("70 x 301 x ", "301 x ", "70 x 1 x "),
-            "70 x 301 x ",
-            {"offset": 3, "strides": {i: ("352", "1") for i in (0, 3, 4)}},
-        ),
         ("odd-results", ("b x s x 77 x ",), "b x s x 77 x ", {"offset": 5, "strides": {1: ("s*99", "99", "1")}}),
     )
 }

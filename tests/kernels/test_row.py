@@ -82,16 +82,17 @@ def apart(stride: int, *positions: int) -> dict[int, tuple[str, str]]:
 
 
 RING = {
-    "ring-warp-norm-f16": layer_norm("70 x 2065", "2065", "f16", 1, strides=apart(2068, 0, 3), offset=3),
-    "ring-warp-rms-bf16": layer_norm("81 x 2072", "2072", "bf16", 1, "scale %g", op="rms_norm"),
-    "ring-warp-norm-f32": layer_norm("64 x 1030", "1030", "f32", 1, "bias %h", strides=apart(1034, 0, 2)),
-    "ring-block-norm-f16": layer_norm("11 x 5200", "5200", "f16", 1),
+    "ring-warp-norm-f16": layer_norm("130 x 2065", "2065", "f16", 1, strides=apart(2068, 0, 3), offset=3),
+    "ring-warp-rms-bf16": layer_norm("150 x 2072", "2072", "bf16", 1, "scale %g", op="rms_norm"),
+    "ring-warp-norm-f32": layer_norm("128 x 1030", "1030", "f32", 1, "bias %h", strides=apart(1034, 0, 2)),
+    "ring-few-warps-norm-f16": layer_norm("66 x 5200", "5200", "f16", 1, "scale %g"),
+    "ring-block-norm-f16": layer_norm("11 x 9000", "9000", "f16", 1),
     "ring-block-rms-f16": layer_norm(
-        "9 x 5203", "5203", "f16", 1, "scale %g", op="rms_norm", strides=apart(5204, 0, 2), offset=1
+        "9 x 9003", "9003", "f16", 1, "scale %g", op="rms_norm", strides=apart(9004, 0, 2), offset=1
     ),
-    "ring-two-norm-f16": kept_sum("5 x 16403", "16403", "f16", strides=apart(16408, 0, 3, 4, 5)),
-    "ring-four-rms-bf16": kept_sum("4 x 50264", "50264", "bf16", "scale %g", op="rms_norm"),
-}  # rows that pass through the shared memory of a warp, a block, or clusters of blocks: on 4 multiprocessors
+    "ring-two-norm-f16": kept_sum("5 x 26003", "26003", "f16", strides=apart(26008, 0, 3, 4, 5)),
+    "ring-two-long-norm-bf16": layer_norm("7 x 50257", "50257", "bf16", 1, strides=apart(50264, 0, 3)),
+}  # rows that pass through the shared memory of a warp, a block or two blocks: on 4 multiprocessors
 
 SOFTMAX = {
     f"{name}-{t}": make(t)

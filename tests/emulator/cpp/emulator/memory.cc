@@ -282,15 +282,13 @@ void check_write_of_warp(uint32_t address, size_t bytes) {
   touch_dynamic(*self.block, address, bytes, write, {*self.seen, self.index, self.now, self.index, false, "", self.index - uint32_t(self.lane())});
 }
 
-void check_remote(const void* at, size_t bytes, bool writes) {
+void check_remote_read(const void* from, size_t bytes) {
   for (const auto& other : blocks) {
-    const uintptr_t offset = uintptr_t(at) - uintptr_t(other->window);
-    if (offset < kWindowBytes) return check_dynamic(*other, offset, bytes, writes ? write : read);
+    const uintptr_t offset = uintptr_t(from) - uintptr_t(other->window);
+    if (offset < kWindowBytes) return visit(*other), check_dynamic(*other, offset, bytes, read);
   }
-  fail("%s of another block's memory that is not dynamic shared memory", access_name(writes ? write : read));
+  fail("read of another block's memory that is not dynamic shared memory");
 }
-void check_remote_read(const void* from, size_t bytes) { check_remote(from, bytes, false); }
-void check_remote_write(const void* to, size_t bytes) { check_remote(to, bytes, true); }
 
 void copy_async(void* to, const void* from, int bytes) {
   if (uintptr_t(to) % 16 != 0) fail("cp.async: the destination %p is not aligned to 16 bytes", to);

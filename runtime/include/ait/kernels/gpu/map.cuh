@@ -10,7 +10,6 @@
 #include <stdint.h>
 
 #include "ait/gpu/launch.h"
-#include "ait/kernels/gpu/map_rows.cuh"
 #include "ait/kernels/gpu/vector.cuh"
 #include "ait/kernels/operand.h"
 #include "ait/math.h"
@@ -22,6 +21,20 @@ namespace detail {
 inline constexpr int64_t kFewGroups = 132 * 8192;  ///< with no more groups than this each has a thread of its own
 template <class... Ins>
 inline constexpr int kMapUnroll = sizeof...(Ins) <= 1 ? 4 : sizeof...(Ins) <= 3 ? 2 : 1;
+
+template <int kCount, class... Ops>
+using Raws = Pack<Raw<Ops, kCount>...>;
+
+/// F on what was read: the results as values.
+template <class F, int kCount, class RawsOf, class... Ins, size_t... I, class... Outs, size_t... O>
+__device__ __forceinline__ Pack<Values<typename Outs::Compute, kCount>...> compute_raws(const RawsOf& raws, const Pack<Ins...>&,
+                                                                                        std::index_sequence<I...> in_indices,
+                                                                                        const Pack<Outs...>&, std::index_sequence<O...> out_indices) {
+  const Pack<Values<typename Ins::Compute, kCount>...> values = pack(get<I>(raws).values()...);
+  Pack<Values<typename Outs::Compute, kCount>...> results;
+  apply_values<F, kCount>(values, in_indices, results, out_indices);
+  return results;
+}
 
 /// F on `kCount` elements from these coordinates on.
 template <class F, int kCount, int kRank, class... Ins, size_t... I, class... Outs, size_t... O>
@@ -310,12 +323,6 @@ int32_t map(const Context& ctx, const int64_t (&sizes)[kRank], const Pack<Ins...
   if (whole && detail::all_may_access<kCount>(ins, std::index_sequence_for<Ins...>{}) &&
       detail::all_may_access<kCount>(outs, std::index_sequence_for<Outs...>{})) {
     return detail::launch_map<F, kCount>(ctx, sizes, ins, outs);
-  }
-  if constexpr (kRank == 2 && kCount > 1) {
-    bool done = false;
-    const int32_t status =
-        detail::launch_map_rows<F, kCount>(ctx, sizes, ins, std::index_sequence_for<Ins...>{}, outs, std::index_sequence_for<Outs...>{}, done);
-    if (done) return status;
   }
   return detail::launch_flat<F, kCount>(ctx, sizes, ins, std::index_sequence_for<Ins...>{}, outs, std::index_sequence_for<Outs...>{});
 }

@@ -136,15 +136,6 @@ __device__ __forceinline__ float4 load_cluster_float4(uint32_t address, uint32_t
   return v;
 }
 
-/// @brief Writes four floats to the place of `address` (a shared address of this block) in block `rank` of the cluster.
-__device__ __forceinline__ void store_cluster_float4(uint32_t address, uint32_t rank, float4 v) {
-#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
-  uint32_t remote;
-  asm volatile("mapa.shared::cluster.u32 %0, %1, %2;\n" : "=r"(remote) : "r"(address), "r"(rank));
-  asm volatile("st.shared::cluster.v4.f32 [%0], {%1, %2, %3, %4};\n" ::"r"(remote), "f"(v.x), "f"(v.y), "f"(v.z), "f"(v.w) : "memory");
-#endif
-}
-
 /// @brief Reads two floats at the place of `address` (a shared address of this block) in block `rank` of the cluster.
 __device__ __forceinline__ float2 load_cluster_float2(uint32_t address, uint32_t rank) {
   float2 v = {0.f, 0.f};

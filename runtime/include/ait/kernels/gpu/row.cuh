@@ -186,17 +186,23 @@ struct Boundaries {
   }
 };
 
-/// Whether rows of one length are left to a ring: a norm of one operand whose rows are longer than a warp reads at once, or of more that registers
-/// do not hold.
-template <int kVec, Cut kCut, int64_t kLow, int64_t kHigh, int kOuter, class Ins, class Out>
-inline constexpr bool kMayRing = kLow == kHigh && kOuter == 1 && kVec > 1 &&
-                                 chunks_of<kVec, kCut, Ins, Out>(kHigh) > (Ins::kSize == 1 ? 256 : 2048);
+#if defined(AIT_CUDA)
+/// Whether rows of one length are left to a ring: norms of one operand whose rows registers would hold, but whose factors not, and longer ones that are
+/// reduced twice, so that there is much to overlap.
+template <int kVec, Cut kCut, int64_t kLow, int64_t kHigh, int kOuter, class Policy, class Ins, class Out>
+constexpr bool may_ring() {
+  if (kLow != kHigh || kOuter != 1 || kVec == 1 || !Policy::kHasEarly) return false;
+  const int64_t chunks = chunks_of<kVec, kCut, Ins, Out>(kHigh);
+  return chunks <= 2048 ? Ins::kSize == 1 && chunks > 256 : Policy::kReducesTwice && chunks * 16 * static_cast<int64_t>(Ins::kSize) >= kExchangeBytes;
+}
+
+#endif
 
 /// As launch_length, but through a ring where rows are many and of one length.
 template <class F, int kVec, Cut kCut, int64_t kLow, int64_t kHigh, int kOuter, class Policy, class Ins, class Outs>
 int32_t launch_many(const Context& ctx, const RowSpace<kOuter, 1>& space, const Ins& ins, const Outs& outs, const Policy& policy) {
 #if defined(AIT_CUDA)
-  if constexpr (Policy::kHasEarly && kMayRing<kVec, kCut, kLow, kHigh, kOuter, Ins, FirstOf<Outs>>) {
+  if constexpr (may_ring<kVec, kCut, kLow, kHigh, kOuter, Policy, Ins, FirstOf<Outs>>()) {
     bool done = false;
     const int32_t status = launch_ring<F, kVec, kCut, kHigh>(ctx, space.rows, ins, typename Ins::Indices{}, outs, typename Outs::Indices{}, policy, done);
     if (done) return status;

@@ -29,26 +29,23 @@ struct RingPlan {
   constexpr int threads() const { return group * groups; }
 };
 
-#ifndef AIT_RING_FIRST_CLUSTER
-#define AIT_RING_FIRST_CLUSTER 1
-#endif
-#ifndef AIT_RING_MIN_TURNS
-#define AIT_RING_MIN_TURNS 1
-#endif
 namespace detail {
 /// Shared memory of a block on the architectures that have clusters, less what is exchanged and what the system takes.
 inline constexpr int kRingBytes = 225 * 1024;
 
-/// Rows of so many chunks, of which each has `chunk_bytes` and needs `factor_bytes` of factors.
+/// Less of a row than this is read sooner than two blocks have told each other what they know of it.
+inline constexpr int64_t kExchangeBytes = 96 * 1024;
+
+/// Rows of so many chunks, of which each has `chunk_bytes` and needs `factor_bytes` of factors. As many places as two rows and a half need let one row
+/// be stored while the next is reduced and the one after it read.
 constexpr RingPlan plan_ring(int64_t chunks, int chunk_bytes, int factor_bytes) {
   if (chunks <= 1100) {  // a warp has a row
     RingPlan plan{1, kWarpSize, chunks <= 640 ? 16 : 8, static_cast<int>((chunks + kWarpSize - 1) / kWarpSize), 0};
     plan.places = (kRingBytes - plan.turns * kWarpSize * factor_bytes) / (plan.threads() * chunk_bytes);
     if (4 * plan.places >= 5 * plan.turns) return plan;
   }
-  for (int cluster = AIT_RING_FIRST_CLUSTER; cluster <= 8; cluster *= 2) {
-    const int64_t own = (chunks + cluster - 1) / cluster;
-    const int64_t turns = (own + 1023) / 1024 < AIT_RING_MIN_TURNS ? AIT_RING_MIN_TURNS : (own + 1023) / 1024;
+  for (int cluster = 1; cluster <= (chunks * chunk_bytes < kExchangeBytes ? 1 : 2); ++cluster) {
+    const int64_t own = (chunks + cluster - 1) / cluster, turns = (own + 1023) / 1024;
     if (turns > 4) continue;
     const int group = static_cast<int>(((own + turns - 1) / turns + kWarpSize - 1) / kWarpSize * kWarpSize);
     RingPlan plan{cluster, group, 1, static_cast<int>(turns), 0};
@@ -326,8 +323,7 @@ __global__ void __launch_bounds__(Plan::value.threads(), 1) row_ring_kernel(int6
     constexpr int kPartsOfLane = (kParts + kWarpSize - 1) / kWarpSize;
     const auto publish = [&](const Part& of_thread, int slot) {
       const Part own[1] = {of_thread}, joined = policy.join(own, warp_count);
-      const int to = thread % kWarpSize, from = rank * kWarpsOfRow + thread / kWarpSize;
-      if (to < kPlan.cluster) store_cluster_float4(shared_address(exchange + slot * kParts + from), to, joined.packed());
+      if (thread % kWarpSize == 0) exchange[slot * kWarpsOfRow + thread / kWarpSize] = joined.packed();
       cluster_arrive();
     };
     const auto collect = [&](int slot) {
@@ -336,12 +332,11 @@ __global__ void __launch_bounds__(Plan::value.threads(), 1) row_ring_kernel(int6
       for (int p = 0; p < kPartsOfLane; ++p) {
         const int part = p * kWarpSize + thread % kWarpSize;
         if (part >= kParts) continue;
-        parts[p] = Part(exchange[slot * kParts + part]);
+        parts[p] = Part(load_cluster_float4(shared_address(exchange + slot * kWarpsOfRow + part % kWarpsOfRow), part / kWarpsOfRow));
       }
       return policy.join(parts, all);
     };
     if (first >= rows) return;  // all blocks of the cluster
-    cluster_barrier();          // before a block writes to one that has not begun
     publish(row.template read<0>(policy, first + step < rows), 0);
     const auto turn = [&](auto slot, int64_t index) {
       constexpr int kSlot = decltype(slot)::value;
@@ -357,6 +352,7 @@ __global__ void __launch_bounds__(Plan::value.threads(), 1) row_ring_kernel(int6
       turn(std::integral_constant<int, 0>{}, index);
       if (index + step < rows) turn(std::integral_constant<int, 1>{}, index + step);
     }
+    cluster_barrier();  // the others may still read what this block has published
   }
 }
 
@@ -388,14 +384,14 @@ int32_t launch_ring(const Context& ctx, int64_t rows, const Pack<Ins...>& ins, s
       config.cluster = kPlan.cluster;
       config.dependent = true;
       config.shared_bytes = static_cast<uint32_t>(16 * kPlan.threads() * kPlan.places * sizeof...(Ins) + 16 * kPlan.group * kPlan.turns * OfRing::kFactors +
-                                                  2 * 16 * kPlan.group / kWarpSize * kPlan.cluster);
+                                                  2 * 16 * kPlan.group / kWarpSize);
       if (config.shared_bytes > shared_limit() || !policy.fits()) return 0;
       int64_t clusters = multiprocessors() / kPlan.cluster;
       if (clusters == 0) return 0;
       int64_t period = 1;  // rows until they lie alike again
       while (kCut != Cut::whole && !((steps_evenly(get<I>(ins), period) && ...) && (steps_evenly(get<O>(outs), period) && ...))) period *= 2;
       if (clusters > period) clusters -= clusters % period;
-      if (clusters % period != 0 || rows < clusters * kPlan.groups) return 0;
+      if (clusters % period != 0 || rows < 2 * clusters * kPlan.groups) return 0;
       config.grid = dim3(static_cast<uint32_t>(clusters * kPlan.cluster));
       done = true;
       return launch(ctx, config, kernel, rows, static_cast<int>(kLength), ins, outs, policy);

@@ -207,22 +207,6 @@ __device__ __forceinline__ void apply_values(const Pack<Ins...>& ins, std::index
   for (int i = 0; i < kCount; ++i) F::apply(get<I>(ins).v[i]..., get<O>(outs).v[i]...);
 }
 
-namespace detail {
-template <int kCount, class... Ops>
-using Raws = Pack<Raw<Ops, kCount>...>;
-
-/// F on what was read: the results as values.
-template <class F, int kCount, class RawsOf, class... Ins, size_t... I, class... Outs, size_t... O>
-__device__ __forceinline__ Pack<Values<typename Outs::Compute, kCount>...> compute_raws(const RawsOf& raws, const Pack<Ins...>&,
-                                                                                        std::index_sequence<I...> in_indices,
-                                                                                        const Pack<Outs...>&, std::index_sequence<O...> out_indices) {
-  const Pack<Values<typename Ins::Compute, kCount>...> values = pack(get<I>(raws).values()...);
-  Pack<Values<typename Outs::Compute, kCount>...> results;
-  apply_values<F, kCount>(values, in_indices, results, out_indices);
-  return results;
-}
-}  // namespace detail
-
 /// @brief Division of 31-bit numbers by a number known on the host: a multiplication and a shift (Granlund and Montgomery, 1994).
 struct Divider {
   uint32_t divisor;

@@ -67,12 +67,6 @@ inline __attribute__((noinline, no_sanitize("thread"))) float4 load_cluster_floa
   return *static_cast<const float4*>(from);
 }
 
-inline __attribute__((noinline, no_sanitize("thread"))) void store_cluster_float4(uint32_t address, uint32_t rank, float4 v) {
-  void* to = emulator::shared_pointer(address, int(rank));
-  emulator::check_remote_write(to, 16);
-  *static_cast<float4*>(to) = v;
-}
-
 inline __attribute__((noinline, no_sanitize("thread"))) float2 load_cluster_float2(uint32_t address, uint32_t rank) {
   const void* from = emulator::shared_pointer(address, int(rank));
   emulator::check_remote_read(from, 8);
