@@ -14,6 +14,9 @@ from typing import BinaryIO
 
 from ait_mlir.errors import AitError
 
+DIGEST = ".sha256"
+"""The end of the name of the file that holds the digest of a kept one."""
+
 
 def cache_dir() -> Path:
     """The directory of what is built once: `AIT_CACHE_DIR`, else `~/.cache/ait_mlir`. Made for its owner alone.
@@ -35,22 +38,27 @@ def cache_dir() -> Path:
 
 
 @contextlib.contextmanager
-def atomic_file(path: Path) -> Generator[BinaryIO]:
-    """A file to write that becomes `path` when the block ends well, and leaves nothing behind when it does not."""
+def atomic_file(path: Path, flush: bool = True) -> Generator[BinaryIO]:
+    """A file to write that becomes `path` when the block ends well, and leaves nothing behind when it does not.
+
+    Without `flush` it may be cut off where the machine itself goes down.
+    """
     path.parent.mkdir(parents=True, exist_ok=True)
     name = path.with_name(f".{path.name}.{os.getpid()}.{secrets.token_hex(6)}.tmp")
     handle = os.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
     try:
         with os.fdopen(handle, "wb") as file:
             yield file
-            file.flush()
-            os.fsync(file.fileno())
+            if flush:
+                file.flush()
+                os.fsync(file.fileno())
         os.replace(name, path)
     except BaseException:
         with contextlib.suppress(FileNotFoundError):
             os.unlink(name)
         raise
-    _sync_directory(path.parent)
+    if flush:
+        _sync_directory(path.parent)
 
 
 def write_atomic(path: Path, data: bytes) -> None:
@@ -63,6 +71,26 @@ def copy_atomic(source: Path, path: Path) -> None:
     """Make `path` a copy of `source`, whole or not at all."""
     with source.open("rb") as data, atomic_file(path) as file:
         shutil.copyfileobj(data, file, 1 << 20)
+
+
+def keep(source: Path, path: Path) -> None:
+    """Make `path` a copy of `source` that `is_kept`. Nothing is flushed: what gets lost is not kept."""
+    with atomic_file(_digest_of(path), flush=False) as file:
+        file.write(sha256_file(source).encode())
+    with source.open("rb") as data, atomic_file(path, flush=False) as file:
+        shutil.copyfileobj(data, file, 1 << 20)
+
+
+def is_kept(path: Path) -> bool:
+    """Whether `path` is what `keep` put there: not cut off, nor changed, since."""
+    try:
+        return _digest_of(path).read_text() == sha256_file(path)
+    except (FileNotFoundError, UnicodeDecodeError):
+        return False
+
+
+def _digest_of(path: Path) -> Path:
+    return path.with_name(path.name + DIGEST)
 
 
 def sha256_file(path: Path) -> str:

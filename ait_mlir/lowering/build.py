@@ -1,8 +1,8 @@
 """Sources to shared libraries: ninja over a cache of objects and libraries, keyed on everything that goes into them.
 
-The cache (`AIT_CACHE_DIR`) is shared by models and processes. Entries appear whole, by rename; a lock per library keeps
-two processes from building the same one at once. Commands are made of our flags and checked file names: no text of a
-user is in them.
+The cache (`AIT_CACHE_DIR`) is shared by models and processes. Entries appear whole, by rename, and are used while
+their digest is right; a lock per library keeps two processes from building the same one at once. Commands are made of
+our flags and checked file names: no text of a user is in them.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ait_mlir.errors import CompileError, ToolchainError
-from ait_mlir.host.files import cache_dir, copy_atomic, locked, write_atomic
+from ait_mlir.host.files import cache_dir, copy_atomic, is_kept, keep, locked, write_atomic
 from ait_mlir.host.settings import whole_number
 from ait_mlir.lowering.toolchain import TargetKind, Toolchain, cpp_root, cuda_home, find_cxx, toolchain
 
@@ -77,7 +77,7 @@ def refused_sources(sources: Mapping[str, str], target: Target, workdir: str | o
     """
     tools = toolchain(target.kind, target.arch)
     units = _library_units(sources, tools, Path(workdir).resolve())
-    missing = {f"o{i}.o": unit for i, unit in enumerate(units) if not unit.object.is_file()}
+    missing = {f"o{i}.o": unit for i, unit in enumerate(units) if not is_kept(unit.object)}
     if not missing:
         return set()
     cache = cache_dir()
@@ -88,10 +88,10 @@ def refused_sources(sources: Mapping[str, str], target: Target, workdir: str | o
         _ninja_output(scratch, tools, len(missing), "compiling kernels to time", keep_going=True)
         for name, unit in missing.items():
             if (scratch / name).is_file():
-                copy_atomic(scratch / name, unit.object)
+                keep(scratch / name, unit.object)
     finally:
         shutil.rmtree(scratch, ignore_errors=True)
-    return {unit.source.name for unit in missing.values() if not unit.object.is_file()}
+    return {unit.source.name for unit in missing.values() if not is_kept(unit.object)}
 
 
 def sources_digest(sources: Mapping[str, str], target: Target) -> str:
@@ -180,21 +180,21 @@ def _build(tools: Toolchain, units: list[_Unit], label: str) -> Path:
     key = _digest(tools.identity, *tools.link_flags, *(unit.key for unit in units))
     cache = cache_dir()
     library = cache / "libraries" / key[:2] / f"{key}.so"
-    if library.is_file():
+    if is_kept(library):
         return library
     with locked(cache / "locks" / key):
-        if library.is_file():
+        if is_kept(library):
             return library
         (cache / "tmp").mkdir(exist_ok=True)
         scratch = Path(tempfile.mkdtemp(dir=cache / "tmp"))
         try:
-            missing = {f"o{i}.o": unit for i, unit in enumerate(units) if not unit.object.is_file()}
+            missing = {f"o{i}.o": unit for i, unit in enumerate(units) if not is_kept(unit.object)}
             objects = [next((n for n, u in missing.items() if u is unit), str(unit.object)) for unit in units]
             (scratch / "build.ninja").write_text(_ninja(tools, missing, objects))
             _run_ninja(scratch, tools, missing, label)
             for name, unit in missing.items():
-                copy_atomic(scratch / name, unit.object)
-            copy_atomic(scratch / "model.so", library)
+                keep(scratch / name, unit.object)
+            keep(scratch / "model.so", library)
         finally:
             shutil.rmtree(scratch, ignore_errors=True)
     return library

@@ -95,6 +95,17 @@ class Choice:
     upto: tuple[int, ...] = ()
     axis: Expr | None = None
 
+    @property
+    def text(self) -> str:
+        """As JSON."""
+        axis = None if self.axis is None else str(self.axis)
+        return json.dumps([[json.loads(way.text) for way in self.ways], self.upto, axis])
+
+    @staticmethod
+    def read(text: str) -> Choice:
+        ways, upto, axis = json.loads(text)
+        return Choice(tuple(Way.read(json.dumps(w)) for w in ways), tuple(upto), None if axis is None else parse(axis))
+
     def attr(self) -> KernelAttr:
         """What stands on an op that is not cut."""
         if len(self.ways) == 1:

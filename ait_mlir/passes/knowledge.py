@@ -65,9 +65,9 @@ class Knowledge:
         key = self.key(task, point, way)
         if key is None:
             return []
-        text = None if self.cache is None else self.cache.choice(_list_key(key))
-        if text is not None:
-            return [tuple(parts) for parts in json.loads(text)]
+        found = None if self.cache is None else self.cache.choice(_list_key(key), json.loads)
+        if found is not None:
+            return [tuple(parts) for parts in found]
         record = self._record(task, point)
         if record is None or way not in record.times or record.times[way][1] != key.source[:16]:
             return None

@@ -19,7 +19,7 @@ from pathlib import Path
 
 from ait_mlir.dialects.ait.data import GraphOp
 from ait_mlir.dialects.ait.types import tensor_type
-from ait_mlir.dims import Expr, Scope, parse
+from ait_mlir.dims import Expr, Scope
 from ait_mlir.ir.pipeline import PassError
 from ait_mlir.lowering.choices import Choice, Way, packs, steps_of
 from ait_mlir.lowering.kernels import Target
@@ -294,18 +294,12 @@ class Selector:
         return hashlib.sha256(json.dumps([*parts, shipped, self.target.arch]).encode()).hexdigest()
 
     def _remembered(self, task: Task) -> Choice | None:
-        text = None if self.cache is None else self.cache.choice(self._choice_key(task))
-        if text is None:
-            return None
-        ways, upto, axis = json.loads(text)
-        return Choice(tuple(Way.read(json.dumps(w)) for w in ways), tuple(upto), None if axis is None else parse(axis))
+        return None if self.cache is None else self.cache.choice(self._choice_key(task), Choice.read)
 
     def _remember(self, task: Task, choice: Choice | None) -> None:
         if self.cache is None or choice is None:
             return
-        ways = [json.loads(w.text) for w in choice.ways]
-        axis = None if choice.axis is None else str(choice.axis)
-        self.cache.keep_choice(self._choice_key(task), json.dumps([ways, choice.upto, axis]))
+        self.cache.keep_choice(self._choice_key(task), choice.text)
 
     def _report(self, task: Task, choice: Choice | None, known: Known) -> None:
         self.log.append(f"{task.op.name} {', '.join(map(str, task.op.operand_types))}")

@@ -59,7 +59,8 @@ class TimingKey:
 class TimingCache:
     """Times and choices by key, in a file that processes share.
 
-    Writers wait for each other; a row appears whole. A file that is no database is set aside.
+    Writers wait for each other; a row appears whole. A file that is no database is set aside, and a row that holds no
+    time or choice is as if it were not there.
     """
 
     def __init__(self, path: Path | None = None) -> None:
@@ -67,7 +68,10 @@ class TimingCache:
 
     @contextlib.contextmanager
     def _open(self) -> Generator[sqlite3.Connection]:
-        self.path.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise sqlite3.OperationalError(f"{self.path.parent} cannot be made: {error.strerror}") from error
         connection = sqlite3.connect(self.path, timeout=60, isolation_level=None)
         try:
             for table in TABLES:
@@ -82,7 +86,8 @@ class TimingCache:
                 return work(connection)
         except sqlite3.DatabaseError as error:
             if isinstance(error, sqlite3.OperationalError):
-                raise AitError(f"the cache of timings {self.path} cannot be used: {error}") from error
+                advice = "AIT_TIMINGS names another file"
+                raise AitError(f"the cache of timings {self.path} cannot be used: {error}; {advice}") from error
             with contextlib.suppress(OSError):
                 self.path.rename(self.path.with_suffix(f".broken-{time.time_ns()}"))
             with self._open() as connection:
@@ -101,7 +106,10 @@ class TimingCache:
                     f"SELECT key, seconds, spread FROM times WHERE key IN ({','.join('?' * len(some))})", some
                 )
                 for name, seconds, spread in rows:
-                    found[wanted[name]] = None if seconds is None else Times(seconds, spread)
+                    if seconds is None:
+                        found[wanted[name]] = None
+                    elif (times := _times(seconds, spread)) is not None:
+                        found[wanted[name]] = times
             return found
 
         return self._run(work)
@@ -114,9 +122,10 @@ class TimingCache:
         ]
         self._write("INSERT OR REPLACE INTO times VALUES (?, ?, ?, ?, ?)", values)
 
-    def choice(self, key: str) -> str | None:
+    def choice(self, key: str, read: Callable[[str], T]) -> T | None:
+        """What was kept, as `read` makes it of its text; None where there is nothing, or `read` cannot."""
         rows = self._read("SELECT choice FROM choices WHERE key = ?", key)
-        return rows[0][0] if rows else None
+        return _readable(lambda: read(rows[0][0])) if rows else None
 
     def keep_choice(self, key: str, choice: str) -> None:
         row = [(key, choice, time.time())]
@@ -138,20 +147,33 @@ class TimingCache:
 
     def known(self) -> list[tuple[tuple[str, tuple[int, ...]], Way, Times, str]]:
         """Op and point, way, times and source of all that could run."""
-        return [
-            (
-                (what["op"], tuple(int(n) for n in what["point"].split(",") if n)),
-                Way.read(what["way"]),
-                times,
-                what["source"],
-            )
-            for what, times in self.rows()
-        ]
+        found: list[tuple[tuple[str, tuple[int, ...]], Way, Times, str]] = []
+        for text, seconds, spread in self._read("SELECT what, seconds, spread FROM times WHERE seconds IS NOT NULL"):
+            times = _times(seconds, spread)
+            fields = _readable(functools.partial(_key_fields, text))
+            if times is not None and fields is not None:
+                place, way, source = fields
+                found.append((place, way, times, source))
+        return found
 
-    def rows(self) -> list[tuple[dict[str, Any], Times]]:
-        """All times, with the fields of their keys."""
-        found = self._read("SELECT what, seconds, spread FROM times WHERE seconds IS NOT NULL")
-        return [(json.loads(what), Times(seconds, spread)) for what, seconds, spread in found]
+
+def _times(seconds: Any, spread: Any) -> Times | None:
+    return Times(seconds, spread) if isinstance(seconds, float) and isinstance(spread, float) else None
+
+
+def _key_fields(text: str) -> tuple[tuple[str, tuple[int, ...]], Way, str]:
+    """Op and point, way and source of a key as JSON."""
+    what: dict[str, Any] = json.loads(text)
+    point = tuple(int(n) for n in what["point"].split(",") if n)
+    return (str(what["op"]), point), Way.read(what["way"]), str(what["source"])
+
+
+def _readable(read: Callable[[], T]) -> T | None:
+    """What `read` makes of a text; None if the text is not what was written."""
+    try:
+        return read()
+    except (ValueError, TypeError, KeyError, IndexError, AttributeError):
+        return None
 
 
 @dataclass(frozen=True)

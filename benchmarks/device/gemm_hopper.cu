@@ -8,24 +8,25 @@
 #include "ait/gemm_service.h"
 #include "ait/kernels/gpu/gemm_wgmma.cuh"
 #include "ait/math.h"
+#include "gemm_call.h"
+
+#ifndef EPILOGUES
+#define EPILOGUES 7  // a mask of gemm_problem.MODEL_EPILOGUES
+#endif
 
 using namespace ait::gpu;
 
 struct BiasGelu {
   static AIT_FN void apply(float acc, float bias, float& out) { out = ait::gelu_narrow(acc + bias); }
 };
+struct BiasTanh {
+  static AIT_FN void apply(float acc, float bias, float& out) { out = ait::fast_gelu_narrow(acc + bias); }
+};
+struct Add {  // a bias or a residual
+  static AIT_FN void apply(float acc, float more, float& out) { out = acc + more; }
+};
 struct BiasResidual {
   static AIT_FN void apply(float acc, float bias, float residual, float& out) { out = acc + bias + residual; }
-};
-
-struct GemmCall {
-  int32_t tile, split, epilogue, dtype, a_k, b_k;  // epilogue: 0 none, 1 bias + gelu, 2 bias + residual; dtype as ait_dtype
-  int64_t m, n, k, outer, inner;
-  int64_t lda, ldb, ldd, ldr;
-  int64_t a_batch, b_batch, d_batch, r_batch;      // stride between inner batches; outer ones follow on
-  const void *a, *b, *bias, *residual;
-  void* d;
-  void* stream;
 };
 
 inline int32_t print_failure(void*, const char* message) {
@@ -49,10 +50,22 @@ int32_t gemm_with(const GemmCall& c) {
   const auto residual = matrices(static_cast<const T*>(c.residual), true, c.ldr, c.r_batch, c.inner);
   const ait::Context ctx{c.stream, &services};
   const bool early = c.tile != 0;  // weights may be copied before the launch before has ended
+  auto go = [&](auto wanted, auto vectors, auto functor, const auto& extra) {
+    if constexpr ((EPILOGUES >> wanted.value & 1) != 0) {
+      return gemm_wgmma<Tile, kAK, kBK, kAligned, vectors.value, decltype(functor)>(ctx, shape, a, b, d, extra, false, early);
+    } else {
+      return 2;
+    }
+  };
+  const std::integral_constant<uint32_t, 0> none;
+  const std::integral_constant<uint32_t, 1> one;
   switch (c.epilogue) {
-    case 0: return gemm_wgmma<Tile, kAK, kBK, kAligned, 0, NoEpilogue>(ctx, shape, a, b, d, operands(), false, early);
-    case 1: return gemm_wgmma<Tile, kAK, kBK, kAligned, 1, BiasGelu>(ctx, shape, a, b, d, operands(bias), false, early);
-    default: return gemm_wgmma<Tile, kAK, kBK, kAligned, 1, BiasResidual>(ctx, shape, a, b, d, operands(bias, residual), false, early);
+    case 0: return go(none, none, NoEpilogue(), operands());
+    case 1: return go(one, one, BiasGelu(), operands(bias));
+    case 2: return go(std::integral_constant<int, 2>(), one, BiasResidual(), operands(bias, residual));
+    case 3: return go(std::integral_constant<int, 3>(), one, Add(), operands(bias));
+    case 4: return go(std::integral_constant<int, 4>(), none, Add(), operands(residual));
+    default: return go(std::integral_constant<int, 5>(), one, BiasTanh(), operands(bias));
   }
 }
 

@@ -29,6 +29,8 @@ SOURCE = Path(__file__).with_suffix(".cu").resolve()
 TILES = [
     (128, 128, 5, 1, 2, 1, 1), (128, 128, 6, 2, 2, 1, 1), (128, 128, 5, 1, 2, 2, 1), (128, 192, 4, 1, 1, 2, 1),
     (128, 192, 4, 1, 2, 1, 1), (192, 128, 4, 1, 1, 3, 1), (64, 256, 4, 1, 2, 1, 1), (64, 64, 8, 1, 1, 1, 1),
+    (192, 192, 3, 1, 1, 3, 1), (192, 128, 4, 1, 2, 1, 1), (64, 64, 12, 1, 1, 1, 1), (64, 32, 12, 1, 1, 1, 1),
+    (64, 96, 10, 1, 1, 1, 1), (64, 64, 12, 1, 1, 1, 2),
     (64, 64, 6, 1, 1, 1, 2), (64, 64, 6, 1, 1, 1, 4), (64, 32, 8, 1, 1, 1, 1), (64, 32, 6, 1, 1, 1, 2),
     (64, 128, 6, 1, 1, 1, 4), (64, 128, 4, 1, 1, 1, 8), (64, 96, 6, 1, 1, 1, 1), (64, 96, 6, 1, 1, 1, 2),
     (128, 64, 6, 1, 1, 2, 8), (128, 64, 6, 1, 1, 2, 4), (128, 64, 4, 1, 1, 2, 4), (128, 64, 8, 1, 1, 2, 2),
@@ -59,17 +61,34 @@ def cpp(tile: tuple[int, ...]) -> str:
     return f"HopperTile<{', '.join(map(str, tile))}>"
 
 
-def build(out: Path) -> ctypes.CDLL:
-    """Compiles every part at once and links them; prints warnings and what ptxas says of spills."""
-    flags = ["-std=c++17", "-O3", "-DNDEBUG", "-Xcompiler", "-fPIC", f"-I{ROOT}/runtime/include", "-Xptxas", "-v"]
-    flags += ["-gencode", "arch=compute_90a,code=sm_90a"]
-    parts = [{"PART": "0", "NAME": f"gemm_{i}", "TILE": cpp(tile)} for i, tile in enumerate(TILES)]
+Part = tuple[Path, dict[str, str]]
+"""A source, and what is defined for it."""
+
+
+def parts() -> list[Part]:
+    """Every tile, layout and kind of row, one function each, and cuBLASLt."""
+    made = [tile_part(f"gemm_{i}", tile) for i, tile in enumerate(TILES)]
     for i, (tile, element, a_k, b_k) in enumerate(LAYOUTS):
         names = {"NAME": f"layout_{i}", "TILE": cpp(tile), "ELEMENT": f"ait::{element}", "AK": str(a_k), "BK": str(b_k)}
-        parts.append({"PART": "1", **names})
+        made.append((SOURCE, {"PART": "1", **names}))
     for i, tile in enumerate(HEAD_TILES):
-        parts.append({"PART": "3", "NAME": f"anywhere_{i}", "TILE": cpp(tile), "ELEMENT": "ait::half"})
-    parts.append({"PART": "2"})
+        made.append((SOURCE, {"PART": "3", "NAME": f"anywhere_{i}", "TILE": cpp(tile), "ELEMENT": "ait::half"}))
+    return [*made, *library_parts()]
+
+
+def tile_part(name: str, tile: tuple[int, ...], **more: str) -> Part:
+    return SOURCE, {"PART": "0", "NAME": name, "TILE": cpp(tile), **more}
+
+
+def library_parts() -> list[Part]:
+    return [(SOURCE, {"PART": "2"}), (ROOT / "runtime/src/cuda/cublaslt.cc", {})]
+
+
+def build(library: Path, parts: Sequence[Part], more: Sequence[str] = (), jobs: int = 0) -> ctypes.CDLL:
+    """Compiles every part, `jobs` at once, and links them; prints warnings and what ptxas says of spills."""
+    out = library.parent
+    flags = ["-std=c++17", "-O3", "-DNDEBUG", "-Xcompiler", "-fPIC", f"-I{ROOT}/runtime/include", f"-I{SOURCE.parent}"]
+    flags += ["-Xptxas", "-v", "-gencode", "arch=compute_90a,code=sm_90a", *more]
 
     def compile_one(item: tuple[int, Path]) -> str:
         command = ["nvcc", *flags, "-c", str(item[1]), "-o", str(out / f"{item[0]}.o")]
@@ -79,11 +98,12 @@ def build(out: Path) -> ctypes.CDLL:
         return done.stderr
 
     files: list[Path] = []
-    for i, defines in enumerate(parts):
-        files.append(out / f"{i}.cu")  # not -D: nvcc splits the values of options at commas
-        files[-1].write_text("".join(f"#define {k} {v}\n" for k, v in defines.items()) + f'#include "{SOURCE}"\n')
-    files.append(ROOT / "runtime/src/cuda/cublaslt.cc")
-    with ThreadPoolExecutor(max(1, os.cpu_count() or 1)) as pool:
+    for i, (source, defines) in enumerate(parts):
+        files.append(out / f"{i}.cu" if defines else source)  # not -D: nvcc splits the values of options at commas
+        if defines:
+            text = "".join(f"#define {k} {v}\n" for k, v in defines.items())
+            files[-1].write_text(f'{text}#include "{source}"\n')
+    with ThreadPoolExecutor(jobs or os.cpu_count() or 1) as pool:
         logs = list(pool.map(compile_one, enumerate(files)))
     entry = ""
     for log in logs:
@@ -91,7 +111,6 @@ def build(out: Path) -> ctypes.CDLL:
             entry = line if "Compiling entry" in line else entry
             if "arning" in line or ("spill stores" in line and " 0 bytes spill stores" not in line):
                 print(line.strip()[:150], entry[-220:-20] if "spill" in line else "")
-    library = out / "libhopper.so"
     objects = [str(out / f"{i}.o") for i in range(len(files))]
     subprocess.run(["nvcc", "-shared", "-cudart", "shared", *objects, "-o", str(library), "-ldl"], check=True)
     return ctypes.CDLL(str(library))
@@ -215,8 +234,8 @@ def main() -> None:
     base.find_cublaslt()
     start = time.monotonic()
     with tempfile.TemporaryDirectory() as folder:
-        where = options.library or Path(folder)
-        lib = ctypes.CDLL(str(where / "libhopper.so")) if (where / "libhopper.so").exists() else build(where)
+        library = (options.library or Path(folder)) / "libhopper.so"
+        lib = ctypes.CDLL(str(library)) if library.exists() else build(library, parts())
         print(f"built in {time.monotonic() - start:.0f} s", flush=True)
         if not torch.cuda.is_available():
             return

@@ -8,6 +8,7 @@
 #include "ait/gemm_service.h"
 #include "ait/kernels/gpu/gemm.cuh"
 #include "ait/math.h"
+#include "gemm_call.h"
 
 using namespace ait::gpu;
 
@@ -16,16 +17,6 @@ struct BiasGelu {
 };
 struct BiasResidual {
   static AIT_FN void apply(float acc, float bias, float residual, float& out) { out = acc + bias + residual; }
-};
-
-struct GemmCall {
-  int32_t tile, split, epilogue, dtype, a_k, b_k;  // epilogue: 0 none, 1 bias + gelu, 2 bias + residual; dtype as ait_dtype
-  int64_t m, n, k, outer, inner;
-  int64_t lda, ldb, ldd, ldr;
-  int64_t a_batch, b_batch, d_batch, r_batch;      // stride between inner batches; outer ones follow on
-  const void *a, *b, *bias, *residual;
-  void* d;
-  void* stream;
 };
 
 inline int32_t print_failure(void*, const char* message) {

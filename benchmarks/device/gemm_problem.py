@@ -13,6 +13,9 @@ import torch
 EPILOGUES = ("none", "bias+gelu", "bias+residual")
 NATIVE = ({}, {"bias": True, "act": "gelu"}, {"bias": True, "residual": True})
 """What each epilogue adds to the product, for `Gemm.reference`."""
+MODEL_EPILOGUES = (*EPILOGUES, "bias", "residual", "bias+tanh gelu")
+MODEL_NATIVE = (*NATIVE, {"bias": True}, {"residual": True}, {"bias": True, "act": "tanh"})
+"""Those of the products of BERT, ViT and Llama, and the other gelu."""
 
 
 class GemmCall(ctypes.Structure):

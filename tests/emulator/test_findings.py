@@ -238,7 +238,7 @@ def test_blocks_of_a_cluster_wait_for_each_other(tmp_path: Path) -> None:
   reinterpret_cast<float*>(memory)[threadIdx.x] = in[blockIdx.x * 128 + threadIdx.x];
   BARRIER
   const float4 far = load_cluster_float4(shared_address(memory) + (threadIdx.x % 32) * 16, 1 - blockIdx.x % 2);
-  cluster_barrier();
+  cluster_barrier();  // done
   if (threadIdx.x < 32) reinterpret_cast<float4*>(out)[blockIdx.x * 32 + threadIdx.x] = far;
 """
     right = plant(body.replace("BARRIER", "cluster_barrier();"), "cuda", tmp_path / "right").run(2, 512, 2)
@@ -247,6 +247,11 @@ def test_blocks_of_a_cluster_wait_for_each_other(tmp_path: Path) -> None:
         RuntimeError, match=r"dynamic shared memory.*(with no barrier between|nothing wrote|which has 0)"
     ):
         plant(body.replace("BARRIER", "__syncthreads();"), "cuda", tmp_path / "wrong").run(2, 512, 2)
+    left = body.replace("BARRIER", "cluster_barrier();").replace("cluster_barrier();  // done", "")
+    with pytest.raises(
+        RuntimeError, match=r"the block ends while thread \d+ of block 1 of the cluster may still touch"
+    ):
+        plant(left, "cuda", tmp_path / "left").run(2, 512, 2)
 
 
 def test_atomics_may_meet(tmp_path: Path) -> None:

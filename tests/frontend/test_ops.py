@@ -139,6 +139,10 @@ def test_rms_norm_and_group_norm():
         g,
         b,
     )
+    check(
+        ops.group_norm_swish(3, 6), lambda x, g, b: F.silu(F.group_norm(x.mT, 3, g, b)).mT,
+        tensor("x", "batch", "seq", 6), tensor("gg", 6), tensor("bbb", 6),
+    )  # fmt: skip
     check(lambda x: ops.group_norm(2, 6)(x), lambda x: F.group_norm(x, 2), tensor("x", "batch", 6))
     with pytest.raises(BuildError, match="4 groups do not divide 6 channels"):
         ops.group_norm(4, 6)
@@ -274,6 +278,40 @@ def test_rotary_embedding():
 
     x, cos, sin = tensor("x", "batch", "seq", 2, 6), tensor("cos", "seq", 1, 3), tensor("sinn", "seq", 1, 3)
     check(ops.rotary_embedding(), rotated, x, cos, sin)
+
+
+PERMUTED = {
+    "gemm_rcr_permute": lambda x, w: x @ w.T,
+    "gemm_rrr_permute": lambda x, w: x @ w,
+    "gemm_rcr_bias_permute": lambda x, w, b: x @ w.T + b,
+    "gemm_rrr_bias_permute": lambda x, w, b: x @ w + b,
+    "gemm_rcr_permute_elup1": lambda x, w: F.elu(x @ w.T) + 1,
+}
+
+
+@pytest.mark.parametrize("name", PERMUTED)
+def test_permuted_gemms(name):
+    batch, seq = IntVar([1, 8], name="batch"), IntVar([1, 16], name="seq")
+    x = Tensor([batch * seq, 4], dtype="float64", name="x", is_input=True)
+    w = tensor("ww", *((4, 12) if "rrr" in name else (12, 4)))
+    extras, operator = [tensor("bbb", 12)] * ("bias" in name), getattr(ops, name)
+    for shape, order in (((seq, 2, 3), [2, 0, 3, 1, 4]), ((seq, 3), [0, 2, 1, 3])):
+        layout = "20314" if len(shape) == 3 else "0213"
+        cut = [BATCH, SEQ, *shape[1:], 12 // int(np.prod(shape[1:]))]
+
+        def expected(*args, cut=cut, order=order):
+            return PERMUTED[name](*args).reshape(cut).permute(order)
+
+        check(operator(shape, layout), expected, x, w, *extras)
+
+
+def test_permuted_bmms():
+    batch = IntVar([1, 8], name="batch")
+    a = Tensor([batch * 4, 5, 6], dtype="float64", name="a", is_input=True)
+    b = Tensor([batch * 4, 3, 6], dtype="float64", name="bb", is_input=True)
+    c = Tensor([batch * 4, 6, 3], dtype="float64", name="ccc", is_input=True)
+    check(ops.bmm_rcr_permute([4]), lambda a, b: (a @ b.mT).reshape(-1, 4, 5, 3).permute(0, 2, 1, 3), a, b)
+    check(ops.bmm_rrr_permute([4]), lambda a, c: (a @ c).reshape(-1, 4, 5, 3).permute(0, 2, 1, 3), a, c)
 
 
 def test_gemm_rrr():
@@ -419,6 +457,11 @@ x, w = tensor("x", "batch", "seq", 12), tensor("w", 6, 4)
         (lambda: ops.elementwise(FuncEnum.ADD)(x), "takes 2 operands"),
         (lambda: ops.elementwise(FuncEnum.RELU)(x, x), "takes 1 operand,"),
         (lambda: ops.elementwise(FuncEnum.ADD)(1.0, 2.0), "one of them a tensor"),
+        (lambda: ops.gemm_rcr_permute((2, 3)), r'layout "20314" with 2 dims in shape is unknown; expected one of "20314" w'),
+        (lambda: ops.bmm_rcr_permute((2,), "20314"), 'expected one of "0213" with 1'),
+        (lambda: ops.gemm_rcr_permute((2, 1, 4), "20314")(x, tensor("w", 8, 12)), "the product must have 2 dims"),
+        (lambda: ops.gemm_rcr_permute((4, 2), "0213")(w, tensor("w", 8, 4)), "6 / 4 may leave a rest"),
+        (lambda: ops.gemm_rcr_permute((3, 5), "0213")(w, tensor("w", 8, 4)), r"cut by \[3, 5\]: 8 / 5 may leave"),
         (lambda: ops.elementwise(FuncEnum.CLAMP_NAN_TO_NUM)(x), "then 2 to 3 numbers; found 1"),
         (lambda: ops.elementwise("ADD"), "func_enum must be a FuncEnum; found 'ADD'"),
         (lambda: ops.topk(1.5), "topk: k must be an int; found 1.5"),

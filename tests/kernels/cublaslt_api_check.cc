@@ -22,6 +22,7 @@ static_assert((lt::kEpilogueGelu | lt::kEpilogueBias) == CUBLASLT_EPILOGUE_GELU_
 static_assert(lt::kPreferWorkspace == CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES);
 static_assert(lt::kPreferReduction == CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK);
 static_assert(lt::kReduceInComputeType == CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE);
+static_assert(lt::kReduceNothing == CUBLASLT_REDUCTION_SCHEME_NONE);
 static_assert(lt::kPreferAlignA == CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES);
 static_assert(lt::kPreferAlignB == CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES);
 static_assert(lt::kPreferAlignC == CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES);

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from ait_mlir.errors import CompileError, RunError, ToolchainError
-from ait_mlir.host.files import atomic_file, cache_dir, write_atomic
+from ait_mlir.host.files import DIGEST, atomic_file, cache_dir, is_kept, write_atomic
 from ait_mlir.lowering import build, toolchain
 from ait_mlir.lowering.build import build_library
 from ait_mlir.lowering.kernels.base import Target
@@ -47,6 +47,19 @@ def test_objects_are_shared_between_libraries(tmp_path: Path, fresh_cache: Path)
     build_library({"a.cc": SOURCE, "b.cc": "int b = 1;"}, CPU, tmp_path / "w")
     build_library({"a.cc": SOURCE, "b.cc": "int b = 2;"}, CPU, tmp_path / "w")
     assert len(objects(fresh_cache)) == 3
+
+
+@pytest.mark.parametrize("change", [lambda data: data[:100], lambda data: data[:-1] + b"?", lambda data: b""])
+def test_damaged_entries_are_built_again(tmp_path: Path, fresh_cache: Path, change) -> None:
+    good = build_library({"a.cc": SOURCE}, CPU, tmp_path / "w").read_bytes()
+    kept = [*objects(fresh_cache), *(fresh_cache / "libraries").rglob("*.so")]
+    assert len(kept) == 2
+    for path in kept:
+        path.write_bytes(change(path.read_bytes()))
+    assert build_library({"a.cc": SOURCE}, CPU, tmp_path / "w").read_bytes() == good
+    assert [is_kept(path) for path in kept] == [True, True]
+    kept[0].with_name(kept[0].name + DIGEST).unlink()
+    assert not is_kept(kept[0])
 
 
 def test_headers_and_flags_are_part_of_the_key(tmp_path: Path, fresh_cache: Path) -> None:

@@ -61,8 +61,8 @@ class ForgetsChoices(TimingCache):
         assert other is not None
         super().__init__(other.path)
 
-    def choice(self, key: str) -> str | None:
-        return super().choice(key) if key.startswith("algorithms ") else None
+    def choice(self, key, read):
+        return super().choice(key, read) if key.startswith("algorithms ") else None
 
 
 def only(found: list[Choice | None]) -> Choice:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import sqlite3
 import subprocess
 import sys
 from dataclasses import fields, replace
@@ -11,8 +12,9 @@ from pathlib import Path
 
 import pytest
 
+from ait_mlir.dims import parse
 from ait_mlir.errors import AitError
-from ait_mlir.lowering.choices import Way
+from ait_mlir.lowering.choices import Choice, Way
 from ait_mlir.passes.ranges import Times
 from ait_mlir.passes.timings import Record, Setting, Shipped, TimingCache, TimingKey, read_shipped, write_shipped
 from tests.selection.cards import SETTING
@@ -37,15 +39,15 @@ def test_what_cannot_run_is_remembered(tmp_path: Path):
     cache = TimingCache(tmp_path / "t.sqlite3")
     cache.keep_times({KEY: None})
     assert cache.times([KEY]) == {KEY: None}
-    assert cache.rows() == []
+    assert cache.known() == []
 
 
 def test_choices(tmp_path: Path):
     cache = TimingCache(tmp_path / "t.sqlite3")
-    assert cache.choice("k") is None
+    assert cache.choice("k", str) is None
     cache.keep_choice("k", "one")
     cache.keep_choice("k", "two")
-    assert cache.choice("k") == "two"
+    assert cache.choice("k", str) == "two"
 
 
 WRITER = """
@@ -84,7 +86,29 @@ def test_a_file_that_is_no_database_is_set_aside(tmp_path: Path):
 def test_a_directory_in_its_place_is_an_error(tmp_path: Path):
     (tmp_path / "t.sqlite3").mkdir()
     with pytest.raises(AitError, match="cannot be used"):
-        TimingCache(tmp_path / "t.sqlite3").choice("k")
+        TimingCache(tmp_path / "t.sqlite3").choice("k", str)
+
+
+def test_rows_that_hold_nothing_are_as_if_not_there(tmp_path: Path):
+    cache = TimingCache(tmp_path / "t.sqlite3")
+    other = replace(KEY, point="2,128")
+    cache.keep_times({KEY: Times(1e-6, 0.01), other: Times(2e-6, 0.01)})
+    ranges = Choice((Way.of(None, [("native", {})]), Way.of(1, [("native", {}), ("native", {})])), (4,), parse("b*2"))
+    for key, text in (("good", ranges.text), ("cut", ranges.text[:-3]), ("number", "7"), ("list", "[[], 1, 2]")):
+        cache.keep_choice(key, text)
+    with sqlite3.connect(cache.path) as connection:
+        connection.execute("UPDATE times SET seconds = 'fast' WHERE key = ?", [KEY.digest()])
+        connection.execute("UPDATE times SET what = '{}' WHERE key = ?", [other.digest()])
+    assert cache.times([KEY, other]) == {other: Times(2e-6, 0.01)}
+    assert cache.known() == []
+    assert cache.choice("good", Choice.read) == ranges
+    assert [cache.choice(key, Choice.read) for key in ("cut", "number", "list")] == [None] * 3
+
+
+def test_a_place_that_cannot_be_made_is_an_error(tmp_path: Path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(AitError, match=r"file cannot be made: File exists; AIT_TIMINGS names another file"):
+        TimingCache(tmp_path / "file" / "t.sqlite3").choice("k", str)
 
 
 def test_shipped_times_survive(tmp_path: Path):

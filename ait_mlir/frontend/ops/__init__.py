@@ -60,7 +60,16 @@ from ait_mlir.frontend.ops.gemm import (
     gemm_rrr_bias,
 )
 from ait_mlir.frontend.ops.index import bert_embeddings, embedding, index_select
-from ait_mlir.frontend.ops.norm import group_norm, layernorm, rms_norm, softmax
+from ait_mlir.frontend.ops.norm import group_norm, group_norm_swish, layernorm, rms_norm, softmax
+from ait_mlir.frontend.ops.permuted import (
+    bmm_rcr_permute,
+    bmm_rrr_permute,
+    gemm_rcr_bias_permute,
+    gemm_rcr_permute,
+    gemm_rcr_permute_elup1,
+    gemm_rrr_bias_permute,
+    gemm_rrr_permute,
+)
 from ait_mlir.frontend.ops.reduce import argmax, reduce_max, reduce_mean, reduce_min, reduce_sum, topk, var, vector_norm
 from ait_mlir.frontend.ops.rotary import rotary_embedding
 from ait_mlir.frontend.ops.view import (
@@ -86,16 +95,18 @@ from ait_mlir.frontend.ops.view import (
 
 __all__ = [
     "FuncEnum", "argmax", "attention", "bert_embeddings", "bmm_ccc", "bmm_ccc_add", "bmm_ccr", "bmm_ccr_add",
-    "bmm_crc", "bmm_crc_add", "bmm_crr", "bmm_crr_add", "bmm_rcc", "bmm_rcc_add", "bmm_rcr", "bmm_rcr_add", "bmm_rrc",
-    "bmm_rrc_add", "bmm_rrr", "bmm_rrr_add", "cast", "chunk", "clamp", "concatenate", "dual_gemm_rcr_fast_gelu",
-    "dual_gemm_rcr_silu", "dynamic_slice", "elementwise", "embedding", "eq", "expand", "flatten", "full", "ge",
-    "gemm_rcr", "gemm_rcr_bias", "gemm_rcr_bias_add", "gemm_rcr_bias_add_add", "gemm_rcr_bias_add_add_relu",
-    "gemm_rcr_bias_add_relu", "gemm_rcr_bias_fast_gelu", "gemm_rcr_bias_gelu", "gemm_rcr_bias_hardswish",
-    "gemm_rcr_bias_mul", "gemm_rcr_bias_mul_add", "gemm_rcr_bias_mul_tanh", "gemm_rcr_bias_relu",
-    "gemm_rcr_bias_sigmoid", "gemm_rcr_bias_sigmoid_mul", "gemm_rcr_bias_sigmoid_mul_tanh", "gemm_rcr_bias_swish",
-    "gemm_rcr_bias_tanh", "gemm_rcr_fast_gelu", "gemm_rrr", "gemm_rrr_bias", "getitem", "group_norm", "gt",
-    "identity", "index_select", "int_elementwise", "layernorm", "le", "lt", "mem_eff_attention", "ne", "permute",
-    "permute021", "permute0213", "permute102", "permute210", "reduce_max", "reduce_mean", "reduce_min", "reduce_sum",
-    "reshape", "rms_norm", "rotary_embedding", "size", "softmax", "split", "squeeze", "topk", "transpose",
-    "unsqueeze", "var", "vector_norm", "where",
+    "bmm_crc", "bmm_crc_add", "bmm_crr", "bmm_crr_add", "bmm_rcc", "bmm_rcc_add", "bmm_rcr", "bmm_rcr_add",
+    "bmm_rcr_permute", "bmm_rrc", "bmm_rrc_add", "bmm_rrr", "bmm_rrr_add", "bmm_rrr_permute", "cast", "chunk",
+    "clamp", "concatenate", "dual_gemm_rcr_fast_gelu", "dual_gemm_rcr_silu", "dynamic_slice", "elementwise",
+    "embedding", "eq", "expand", "flatten", "full", "ge", "gemm_rcr", "gemm_rcr_bias", "gemm_rcr_bias_add",
+    "gemm_rcr_bias_add_add", "gemm_rcr_bias_add_add_relu", "gemm_rcr_bias_add_relu", "gemm_rcr_bias_fast_gelu",
+    "gemm_rcr_bias_gelu", "gemm_rcr_bias_hardswish", "gemm_rcr_bias_mul", "gemm_rcr_bias_mul_add",
+    "gemm_rcr_bias_mul_tanh", "gemm_rcr_bias_permute", "gemm_rcr_bias_relu", "gemm_rcr_bias_sigmoid",
+    "gemm_rcr_bias_sigmoid_mul", "gemm_rcr_bias_sigmoid_mul_tanh", "gemm_rcr_bias_swish", "gemm_rcr_bias_tanh",
+    "gemm_rcr_fast_gelu", "gemm_rcr_permute", "gemm_rcr_permute_elup1", "gemm_rrr", "gemm_rrr_bias",
+    "gemm_rrr_bias_permute", "gemm_rrr_permute", "getitem", "group_norm", "group_norm_swish", "gt", "identity",
+    "index_select", "int_elementwise", "layernorm", "le", "lt", "mem_eff_attention", "ne", "permute", "permute021",
+    "permute0213", "permute102", "permute210", "reduce_max", "reduce_mean", "reduce_min", "reduce_sum", "reshape",
+    "rms_norm", "rotary_embedding", "size", "softmax", "split", "squeeze", "topk", "transpose", "unsqueeze", "var",
+    "vector_norm", "where",
 ]  # fmt: skip

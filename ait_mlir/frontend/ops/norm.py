@@ -11,6 +11,7 @@ from ait_mlir.dialects.ait import norm as ait
 from ait_mlir.frontend.errors import BuildError
 from ait_mlir.frontend.intvar import DimLike, as_dim, product
 from ait_mlir.frontend.operator import Operator
+from ait_mlir.frontend.ops.elementwise import FuncEnum, elementwise
 from ait_mlir.frontend.ops.view import permute, reshape
 from ait_mlir.frontend.tensor import Tensor
 
@@ -105,3 +106,10 @@ class group_norm(Operator):
         y = reshape()(y, shape)
         y = y if gamma is None else y * gamma
         return self.finish(y if beta is None else y + beta)
+
+
+class group_norm_swish(group_norm):
+    """silu(group_norm(x)): the arguments are those of `group_norm`."""
+
+    def __call__(self, x: Tensor, gamma: Tensor | None = None, beta: Tensor | None = None, eps: float = 1e-5) -> Tensor:
+        return self.finish(elementwise(FuncEnum.SILU)(super().__call__(x, gamma, beta, eps)))

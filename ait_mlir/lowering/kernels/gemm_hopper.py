@@ -159,6 +159,8 @@ TILES = (
     HopperTile(128, 192, 4, 1, 1, 2),
     HopperTile(128, 192, 4, 1, 2, 1),
     HopperTile(192, 128, 4, 1, 1, 3),
+    HopperTile(192, 128, 4, 1, 2, 1),
+    HopperTile(192, 192, 3, 1, 1, 3),
     HopperTile(64, 256, 4, 1, 2, 1),
     HopperTile(192, 64, 6, 1, 1, 3),
     HopperTile(192, 64, 5, 1, 1, 3, 4),

@@ -6,7 +6,7 @@ import argparse
 import shutil
 from typing import Any
 
-from ait_mlir.host.files import cache_dir
+from ait_mlir.host.files import DIGEST, cache_dir
 from ait_mlir.tools.commands.common import EXAMPLE_ONLY, text_of_bytes
 from ait_mlir.tools.report import table
 
@@ -43,7 +43,7 @@ def run(options: argparse.Namespace) -> int:
     rows = [["part", "files", "size", ""]]
     freed = 0
     for part, what in _PARTS.items():
-        files = [path for path in (root / part).rglob("*") if path.is_file()]
+        files = [path for path in (root / part).rglob("*") if path.is_file() and path.suffix != DIGEST]
         size = sum(path.stat().st_size for path in files)
         freed += size
         rows.append([part, str(len(files)), text_of_bytes(size), what])

@@ -140,16 +140,13 @@ lt::Status make_layout(const lt::Api& api, lt::Descriptor* layout, int type, int
   return status;
 }
 
-/// Leaves the algorithms that round once, in their order; all of them where there is none.
-void prefer_single_rounding(const lt::Api& api, const ait_gemm_v1& args, bool residual, Answer* answer) {
-  int kept = 0;
-  lt::Heuristic once[kAlgorithms];
-  for (int i = 0; i < answer->count; ++i) {
-    if (lt::roundings(api, answer->found[i].algorithm, args, residual) == 1) once[kept++] = answer->found[i];
+/// The algorithms of an answer that round once, in their order.
+Answer rounding_once(const lt::Api& api, const ait_gemm_v1& args, bool residual, const Answer& answer) {
+  Answer once;
+  for (int i = 0; i < answer.count; ++i) {
+    if (lt::roundings(api, answer.found[i].algorithm, args, residual) == 1) once.found[once.count++] = answer.found[i];
   }
-  if (kept == 0) return;
-  answer->count = kept;
-  for (int i = 0; i < kept; ++i) answer->found[i] = once[i];
+  return once;
 }
 
 int32_t describe_matrices(const lt::Api& api, const ait_gemm_v1& args, const Key& key, int type, Plan* plan, std::string* error) {
@@ -167,17 +164,15 @@ int32_t describe_matrices(const lt::Api& api, const ait_gemm_v1& args, const Key
   return status == lt::kSuccess ? 0 : failed(api, "describing the matrices", status, error);
 }
 
-/// Asks the library for algorithms that need at most so much workspace, best estimate first.
-int32_t ask(const lt::Api& api, lt::Handle handle, const ait_gemm_v1& args, const Key& key, const lt::Matmul& matmul, int64_t room,
-            Answer* answer, std::string* error) {
+/// The list of the library: algorithms that need at most so much workspace and add up partial sums in no other way, best estimate first.
+lt::Status list(const lt::Api& api, lt::Handle handle, const Key& key, const lt::Matmul& matmul, int64_t room, uint32_t reductions,
+                Answer* answer) {
   lt::Descriptor preference = nullptr;
   lt::Status status = api.preference_create(&preference);
-  if (status != lt::kSuccess) return failed(api, "creating a preference", status, error);
+  if (status != lt::kSuccess) return status;
   const uint64_t workspace = uint64_t(room);
   status = api.preference_set(preference, lt::kPreferWorkspace, &workspace, sizeof workspace);
-  if (status == lt::kSuccess) {
-    status = api.preference_set(preference, lt::kPreferReduction, &lt::kReduceInComputeType, sizeof lt::kReduceInComputeType);
-  }
+  if (status == lt::kSuccess) status = api.preference_set(preference, lt::kPreferReduction, &reductions, sizeof reductions);
   const struct {
     int attribute;
     int64_t bytes;
@@ -192,13 +187,28 @@ int32_t ask(const lt::Api& api, lt::Handle handle, const ait_gemm_v1& args, cons
                            &answer->count);
   }
   api.preference_destroy(preference);
+  return status;
+}
+
+/// Asks the library for algorithms that need at most so much workspace and round once. Where all that it names split k, and so round twice,
+/// it is asked for others; only where there is none either, its first list stands.
+int32_t ask(const lt::Api& api, lt::Handle handle, const ait_gemm_v1& args, const Key& key, const lt::Matmul& matmul, int64_t room,
+            Answer* answer, std::string* error) {
+  const lt::Status status = list(api, handle, key, matmul, room, lt::kReduceInComputeType, answer);
   if (status != lt::kSuccess || answer->count == 0) {
     *error = "cuBLASLt has no algorithm for a gemm of m " + std::to_string(args.m) + ", n " + std::to_string(args.n) + ", k " +
              std::to_string(args.k) + ", batch " + std::to_string(args.batch) + ", dtype " + std::to_string(args.dtype) + ", epilogue " +
              std::to_string(args.epilogue) + ": " + api.status_text(status);
     return 1;
   }
-  prefer_single_rounding(api, args, key.residual, answer);
+  Answer once = rounding_once(api, args, key.residual, *answer);
+  if (once.count == 0) {
+    Answer whole;
+    if (list(api, handle, key, matmul, room, lt::kReduceNothing, &whole) == lt::kSuccess) {
+      once = rounding_once(api, args, key.residual, whole);
+    }
+  }
+  if (once.count > 0) *answer = once;
   return 0;
 }
 

@@ -36,8 +36,8 @@ inline constexpr uint32_t kEpilogueDefault = 1, kEpilogueRelu = 2, kEpilogueBias
 // cublasLtMatmulPreferenceAttributes_t
 inline constexpr int kPreferWorkspace = 1, kPreferReduction = 3, kPreferAlignA = 5, kPreferAlignB = 6, kPreferAlignC = 7, kPreferAlignD = 8;
 
-// cublasLtReductionScheme_t: partial sums in the compute type, never in the result's
-inline constexpr uint32_t kReduceInComputeType = 2;
+// Masks of cublasLtReductionScheme_t: partial sums in the compute type, never in the result's; or none, so that k is not split
+inline constexpr uint32_t kReduceInComputeType = 2, kReduceNothing = 0;
 
 // cublasLtMatmulAlgoConfigAttributes_t
 inline constexpr int kAlgorithmId = 0, kAlgorithmTile = 1, kAlgorithmSplitK = 2, kAlgorithmReduction = 3, kAlgorithmSwizzle = 4,

@@ -38,10 +38,14 @@ Barrier& barrier_at(const Place& place, const char* what, bool for_copies) {
   Barrier& barrier = found->second;
   const Fiber& self = *current;
   if (barrier.maker != self.index && event_of(*self.seen, barrier.maker) < barrier.made) {
-    fail("%s at the barrier at byte %zu, which thread %u made with no barrier between", what, at_byte(place), barrier.maker);
+    fail("%s at the barrier at byte %zu, which %s made with no barrier between", what, at_byte(place), name_of(barrier.maker).c_str());
   }
   if (for_copies && !barrier.fenced) fail("%s at the barrier at byte %zu, whose making no fence.mbarrier_init followed", what, at_byte(place));
   return barrier;
+}
+
+void visit(Block& block) {
+  if (&block != current->block) block.visits[current->index] = current->now;
 }
 
 void barrier_init(uint32_t address, uint32_t arrivals) {
@@ -69,6 +73,7 @@ void barrier_arrive(uint32_t address, uint32_t bytes) {
   const char* what = bytes > 0 ? "mbarrier.arrive.expect_tx" : "mbarrier.arrive";
   const Place place = place_of(address, what);
   Barrier& barrier = barrier_at(place, what, &place.block != current->block);
+  visit(place.block);
   if (bytes > 0 && &place.block != current->block) fail("mbarrier.arrive.expect_tx in another block");
   if (barrier.pending == 0) {
     fail("%s at the barrier at byte %zu, which takes %u arrivals a phase, and has them: it lacks %lld bytes", what, at_byte(place), barrier.arrivals,

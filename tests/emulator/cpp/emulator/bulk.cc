@@ -103,7 +103,7 @@ void store_box(const TensorMap& map, uint32_t from, const int* at) {
   const Place place = place_of(from, what);
   if (&place.block != self.block) fail("%s from another block", what);
   check_shared_alignment(what, map, place.offset);
-  if (self.store_actor == 0) self.store_actor = add_actor("a bulk store of thread " + std::to_string(self.index));
+  if (self.store_actor == 0) self.store_actor = add_actor("a bulk store of " + name_of(self.index));
   self.stored = self.store_group;
   const Toucher by{*self.seen, self.store_actor, self.store_group, Toucher::kNobody, true, "bulk "};
   walk(map, place.offset, at, [&](uint32_t offset, char* to, uint32_t first, uint32_t bytes) {

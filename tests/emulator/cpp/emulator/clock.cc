@@ -10,6 +10,7 @@ namespace ait::emulator {
 uint32_t cluster_threads = 0;
 
 namespace {
+uint32_t block_threads = 0;
 struct Actor {
   std::string name;
   uint32_t parts;
@@ -36,8 +37,9 @@ const SeenPointer& keep(Step step) {
 }
 }  // namespace
 
-void start_clocks(uint32_t threads) {
-  cluster_threads = threads;
+void start_clocks(uint32_t threads_of_block, uint32_t blocks) {
+  block_threads = threads_of_block;
+  cluster_threads = threads_of_block * blocks;
   actors.clear();
   steps = {};
 }
@@ -50,7 +52,11 @@ uint32_t add_actor(std::string name, uint32_t parts) {
 
 uint32_t parts_of(uint32_t actor) { return actors[actor - 2 * cluster_threads].parts; }
 
-std::string name_of(uint32_t who) { return is_thread(who) ? "thread " + std::to_string(who) : actors[who - 2 * cluster_threads].name; }
+std::string name_of(uint32_t who) {
+  if (!is_thread(who)) return actors[who - 2 * cluster_threads].name;
+  const std::string thread = "thread " + std::to_string(who % block_threads);
+  return block_threads == cluster_threads ? thread : thread + " of block " + std::to_string(who / block_threads);
+}
 
 SeenPointer joined(const SeenPointer& a, const SeenPointer& b) {
   if (a == b || b == nullptr) return a;

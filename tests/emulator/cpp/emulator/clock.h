@@ -26,12 +26,12 @@ struct Fiber;
 extern uint32_t cluster_threads;
 
 /// @brief Forgets all actors.
-void start_clocks(uint32_t threads);
+void start_clocks(uint32_t threads_of_block, uint32_t blocks);
 /// @brief A new component. @param name what its events are, for messages
 /// @param parts how many components there are in a row of which each must be known: the warps of a warpgroup, of which each knows its own
 uint32_t add_actor(std::string name, uint32_t parts = 1);
 uint32_t parts_of(uint32_t actor);
-/// @brief Who has this component, for messages: "thread 5", or the name of an actor.
+/// @brief Who has this component, for messages: "thread 5", "thread 5 of block 1" of a cluster, or the name of an actor.
 std::string name_of(uint32_t who);
 inline bool is_thread(uint32_t who) { return who < cluster_threads; }
 

@@ -39,6 +39,8 @@ std::vector<char*> windows;
 std::map<const void*, size_t> allowed;
 std::set<std::string> executed;
 std::map<const void*, std::string> names;
+std::map<const void*, uint32_t> launches;
+bool latest_first = false;  ///< in every other launch of a kernel, threads go on in the opposite order
 
 // ** switching **
 
@@ -84,11 +86,19 @@ void to_scheduler(Fiber& fiber) { swapcontext(&contexts[&fiber], &scheduler_cont
 
 Size unlinear(uint32_t linear, const Size& size) { return {linear % size.x, linear / size.x % size.y, linear / (size.x * size.y)}; }
 
+/// Shared memory of a block goes with its last thread: other blocks must be done with it, and that must be known here.
+void check_visits(const Block& block) {
+  for (const auto& [visitor, event] : block.visits) {
+    const bool known = std::any_of(block.threads.begin(), block.threads.end(), [&](const Fiber* fiber) { return event_of(*fiber->seen, visitor) >= event; });
+    if (!known) fail("the block ends while %s of the cluster may still touch its shared memory", name_of(visitor).c_str());
+  }
+}
+
 void leave(Fiber& self) {
   Block& block = *self.block;
   if (const char* what = left_undone(self)) fail("the thread ends, but %s", what);
   self.done = true;
-  ++block.exited;
+  if (++block.exited == block.threads.size()) check_visits(block);
   if (!block.all.here.empty()) {
     fail("the thread ends while thread %u waits at %s (%s:%d)", block.all.here[0]->thread, block.all.what, block.all.site.file, block.all.site.line);
   }
@@ -147,7 +157,7 @@ bool run_cluster(uint32_t first) {
   blocks.clear();
   ready.clear();
   const auto nothing = std::make_shared<const Seen>(2 * all);
-  start_clocks(all);
+  start_clocks(threads, launch.cluster);
   for (uint32_t rank = 0; rank < launch.cluster; ++rank) {
     blocks.push_back(std::make_unique<Block>());
     Block& block = *blocks.back();
@@ -180,8 +190,8 @@ bool run_cluster(uint32_t first) {
   }
   uint32_t done = 0;
   while (!ready.empty()) {
-    Fiber& fiber = *ready.front();
-    ready.pop_front();
+    Fiber& fiber = latest_first ? *ready.back() : *ready.front();
+    latest_first ? ready.pop_back() : ready.pop_front();
     resume(fiber);
     if (failed) return false;
     done += fiber.done;
@@ -232,6 +242,7 @@ bool run(const Launch& launch) {
   launching = &launch;
   start_launch(launch);
   executed.insert(kernel_name(launch.kernel));
+  latest_first = launches[launch.kernel]++ % 2 == 1;
   const size_t fixed = static_shared_bytes(launch);
   const size_t limit = std::max(kDefaultShared, allowed.count(launch.kernel) ? allowed[launch.kernel] : 0);
   char text[256] = "";

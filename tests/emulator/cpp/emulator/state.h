@@ -156,6 +156,7 @@ struct Block {
   std::vector<Meeting> warps, warpgroups;
   Meeting all, cluster;  ///< `cluster` of the first block is that of all of them
   uint32_t exited = 0;
+  std::map<uint32_t, uint32_t> visits;   ///< of threads of other blocks to its shared memory: their last events
   std::map<uint32_t, Barrier> barriers;  ///< by their offset in the window
   NamedBarrier named[16];
   std::vector<Warpgroup> products;       ///< of each warpgroup
@@ -196,6 +197,8 @@ Place place_of(uint32_t address, const char* what);
 void count_bytes(const Place& place, int64_t bytes);
 /// The barrier that lies there; fails if there is none, or none that this thread, or the copy engine, can know of.
 Barrier& barrier_at(const Place& place, const char* what, bool for_copies);
+/// Remembers that this thread touches shared memory of the block, if it is another's.
+void visit(Block& block);
 /// What the thread leaves unfinished that must not be, or null.
 const char* left_undone(const Fiber& fiber);
 /// What the cluster leaves on its way.

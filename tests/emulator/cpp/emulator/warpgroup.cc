@@ -111,7 +111,7 @@ void multiply(void** brought, int count) {
   }
   Warpgroup& group = warpgroup();
   const std::vector<Fiber*> threads = members();
-  if (group.actor == 0) group.actor = add_actor("a wgmma of warpgroup " + std::to_string(current->index / kThreads), kThreads / kWarp);
+  if (group.actor == 0) group.actor = add_actor("a wgmma of warpgroup " + std::to_string(current->thread / kThreads), kThreads / kWarp);
   const Seen known = common(threads);
   const Toucher by{known, group.actor, group.group, Toucher::kNobody, true, "wgmma: "};
   const int columns = first.columns;
