@@ -280,9 +280,7 @@ def on_both(*names: str) -> dict[Kind, frozenset[str]]:
 
 
 FAMILIES = {
-    "map": Family(
-        on_both("map_kernel", "map_flat_kernel"), dict(_maps()), within(MAP_ULPS, MAP_FLOOR)
-    ),
+    "map": Family(on_both("map_kernel", "map_flat_kernel"), dict(_maps()), within(MAP_ULPS, MAP_FLOOR)),
     "copy": Family(
         on_both("copy_strided_kernel", "copy_tiled_kernel", "copy_squares_kernel", "copy_rows_kernel"),
         {
