@@ -154,6 +154,10 @@ MISTAKES = {
         "which takes 1 arrivals a phase, and has them: it lacks 16384 bytes",
     ),
     "other_descriptor": Mistake("at + 8192 + k * 32,", "at + 8192 + k * 32 + (thread == 77) * 1024,", "thread 77 of the warpgroup describes other"),
+    "turn_left": Mistake(
+        "  if (thread == 0) {\n    store_box", "  named_barrier_arrive(2, 160);\n  if (thread == 0) {\n    store_box",
+        "the block ends while named barrier 2 has 128 of 160 arrivals",
+    ),
     "copy_left": Mistake("k < 256; k += 64", "k < 320; k += 64", "nobody waited for a copy that is counted at the barrier"),
 }  # fmt: skip
 

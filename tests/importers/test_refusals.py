@@ -146,6 +146,31 @@ def test_misuse_is_explained(message):
         MISUSED[message]()
 
 
+UNSUPPORTED = {
+    "topk of the smallest elements is not supported; take the largest of -x": lambda x: x.topk(2, largest=False)[0],
+    "norms are supported of order 2, 1, inf and -inf, found 3.0": lambda x: torch.linalg.vector_norm(x, 3, 1),
+    "powers of integers are supported for whole exponents from 1 to 8": lambda x: x.long() ** 9,
+    "argmin needs a dim": torch.argmin,
+    "exclusive or is supported for booleans": lambda x: x.long() ^ 3,
+    "k is 3, expected 1 to batch": lambda x: x.topk(3, 0)[0],
+}
+
+
+class Applies(nn.Module):
+    def __init__(self, function):
+        super().__init__()
+        self.function = function
+
+    def forward(self, x):
+        return self.function(x)
+
+
+@pytest.mark.parametrize("message", UNSUPPORTED)
+def test_what_a_row_cannot_do_is_explained(message):
+    with pytest.raises(ImportFailure, match=re.escape(message)):
+        from_torch(Applies(UNSUPPORTED[message]).eval(), (X,), dynamic_shapes=BATCH)
+
+
 def test_a_program_with_dropout_says_what_to_do():
     program = torch.export.export(nn.Dropout(0.5).train(), (X,))
     with pytest.raises(UnsupportedOps, match=r"dropout is active; call model.eval\(\)"):

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from ait_mlir.importers.torch.call import Row
-from ait_mlir.importers.torch.rows import attention, contraction, data, elementwise, norm, reduction, view
+from ait_mlir.importers.torch.rows import attention, contraction, data, elementwise, functions, norm, reduction, view
 
 TABLE: dict[str, Row] = {
     **elementwise.ROWS,
+    **functions.ROWS,
     **contraction.ROWS,
     **attention.ROWS,
     **norm.ROWS,

@@ -10,7 +10,7 @@ from xdsl.ir import Attribute, SSAValue
 
 from ait_mlir.dialects.ait import elementwise as ait
 from ait_mlir.dialects.ait.base import AitOp
-from ait_mlir.dialects.ait.dtypes import LARGEST, is_float
+from ait_mlir.dialects.ait.dtypes import LARGEST
 from ait_mlir.dialects.ait.types import tensor_type
 from ait_mlir.dims import Expr
 from ait_mlir.importers.torch.call import Call, NotSupported, Row, as_expr, element_type
@@ -93,32 +93,7 @@ def multiply(c: Call) -> Value:
     return found
 
 
-def divide_with_mode(c: Call) -> Value:
-    """torch.div with a rounding mode; integers, where truncation is what the op does."""
-    if c["rounding_mode"] is None:
-        return spread(c.w.op(ait.DivOp, operand(c, "self", c.element), operand(c, "other", c.element)), c.dims)
-    if c["rounding_mode"] == "trunc" and not is_float(c.element):
-        return spread(c.w.op(ait.DivOp, operand(c, "self", c.element), operand(c, "other", c.element)), c.dims)
-    raise NotSupported('division that rounds is supported for integers with rounding_mode="trunc"')
-
-
-# ** powers and activations **
-
-
-def power(c: Call) -> Value:
-    """x to a constant power, as products and roots."""
-    exponent = c["exponent"]
-    x = c.w.cast(c.natural("self"), c.element)
-    if exponent in (0.5, -0.5):
-        return spread(c.w.op(ait.SqrtOp if exponent > 0 else ait.RsqrtOp, x), c.dims)
-    if not isinstance(exponent, int | float) or exponent != int(exponent) or not 1 <= abs(exponent) <= 8:
-        raise NotSupported("powers are supported for exponents 0.5, -0.5 and whole numbers up to 8")
-    result = x
-    for _ in range(int(abs(exponent)) - 1):
-        result = c.w.op(ait.MulOp, result, x)
-    if exponent < 0:
-        result = c.w.op(ait.DivOp, c.w.scalar(1.0, c.element), result)
-    return spread(result, c.dims)
+# ** activations **
 
 
 def gelu(c: Call) -> Value:
@@ -306,7 +281,6 @@ ROWS: dict[str, Row] = {
     "aten.mul.Scalar": multiply,
     "aten.div.Tensor": binary(ait.DivOp),
     "aten.div.Scalar": binary(ait.DivOp),
-    "aten.div.Tensor_mode": divide_with_mode,
     "aten.true_divide.Tensor": binary(ait.DivOp),
     "aten.maximum.default": binary(ait.MaxOp),
     "aten.minimum.default": binary(ait.MinOp),
@@ -314,10 +288,8 @@ ROWS: dict[str, Row] = {
     "aten.min.other": binary(ait.MinOp),
     "aten.neg.default": unary(ait.NegOp),
     "aten.abs.default": unary(ait.AbsOp),
-    "aten.floor.default": unary(ait.FloorOp),
     "aten.reciprocal.default": compute(lambda c, x: c.w.op(ait.DivOp, c.w.scalar(1.0, c.element), x)),
     "aten.square.default": compute(lambda c, x: c.w.op(ait.MulOp, x, x)),
-    "aten.pow.Tensor_Scalar": power,
     "aten.exp.default": unary(ait.ExpOp),
     "aten.log.default": unary(ait.LogOp),
     "aten.sqrt.default": unary(ait.SqrtOp),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from xdsl.dialects.builtin import IntegerAttr, i1, i64
 from xdsl.ir import SSAValue
 
@@ -27,12 +29,18 @@ def reduce(kind: str) -> Row:
             correction = int(1 if c["correction"] is None else c["correction"])
         elif is_float(c.element) or kind == "sum":
             x = c.w.cast(x, c.element)
-        return c.w.reshape(c.w.add(ReduceOp(kind, x, _axes(c, t.rank), correction)), c.dims)
+        return reduced(c, kind, x, axes_of(c, t.rank), correction)
 
     return row
 
 
-def _axes(c: Call, rank: int) -> list[int]:
+def reduced(c: Call, kind: str, x: SSAValue, axes: Sequence[int], correction: int | None = None) -> SSAValue:
+    """`x` reduced, in the result's dims."""
+    return c.w.reshape(c.w.add(ReduceOp(kind, x, axes, correction)), c.dims)
+
+
+def axes_of(c: Call, rank: int) -> list[int]:
+    """The argument `dim`, one or several or all, as axes from the front."""
     given = c["dim"]
     if given is None or given == []:
         return list(range(rank))
@@ -44,7 +52,7 @@ def any_or_all(kind: str) -> Row:
 
     def row(c: Call) -> Value:
         x = c.w.cast(c.w.cast(c.tensor("self"), i1), i64)
-        found = c.w.add(ReduceOp(kind, x, _axes(c, tensor_type(x).rank)))
+        found = c.w.add(ReduceOp(kind, x, axes_of(c, tensor_type(x).rank)))
         return Mask(c.dims, (), (c.w.reshape(c.w.cast(found, i1), c.dims),))
 
     return row

@@ -109,8 +109,7 @@ void barrier_wait(uint32_t address, uint32_t parity, Site site) {
 
 uint32_t address_in(uint32_t address, uint32_t rank) {
   if (rank >= blocks.size()) fail("mapa to block %u of a cluster of %zu", rank, blocks.size());
-  if (address >= kWindowBytes) fail("mapa of %#x, which is no address of dynamic shared memory of this block", address);
-  return (rank + 1) << kRankShift | address;
+  return (rank + 1) << kRankShift | place_of(address, "mapa").offset;
 }
 
 std::string copies_left() {

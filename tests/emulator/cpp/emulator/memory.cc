@@ -259,13 +259,17 @@ char* dynamic_shared(size_t alignment) {
 
 uint32_t shared_address(const void* pointer) {
   const uintptr_t address = uintptr_t(pointer), window = uintptr_t(current->block->window);
-  if (address - window < kWindowBytes) return uint32_t(address - window);
+  // In a cluster, the bits above say which block.
+  if (address - window < kWindowBytes) return (blocks.size() > 1 ? (current->block->rank + 1) << kRankShift : 0) | uint32_t(address - window);
   if (address >= static_begin && address < static_end) return kStaticWindow + uint32_t(address - static_begin);
   fail("%p is no address of shared memory", pointer);
 }
 
 void* shared_pointer(uint32_t address, int rank) {
-  if (address >> kRankShift != 0) fail("the address of shared memory of another block where one of this block is needed");
+  if (address >> kRankShift != 0 && address >> kRankShift != current->block->rank + 1) {
+    fail("the address of shared memory of another block where one of this block is needed");
+  }
+  address &= (1u << kRankShift) - 1;
   const Block& block = rank < 0 ? *current->block : *blocks[size_t(rank)];
   if (address < kStaticWindow) return block.window + address;
   return reinterpret_cast<char*>(static_begin) + (address - kStaticWindow);
@@ -278,8 +282,9 @@ void check_atomic(void* to, size_t bytes) { check(uintptr_t(to), bytes, atomic_w
 
 void check_write_of_warp(uint32_t address, size_t bytes) {
   Fiber& self = *current;
-  if (address >= kWindowBytes) return check_write(shared_pointer(address), bytes);
-  touch_dynamic(*self.block, address, bytes, write, {*self.seen, self.index, self.now, self.index, false, "", self.index - uint32_t(self.lane())});
+  const uintptr_t offset = uintptr_t(shared_pointer(address)) - uintptr_t(self.block->window);
+  if (offset >= kWindowBytes) return check_write(shared_pointer(address), bytes);
+  touch_dynamic(*self.block, offset, bytes, write, {*self.seen, self.index, self.now, self.index, false, "", self.index - uint32_t(self.lane())});
 }
 
 void check_remote_read(const void* from, size_t bytes) {

@@ -86,8 +86,14 @@ void to_scheduler(Fiber& fiber) { swapcontext(&contexts[&fiber], &scheduler_cont
 
 Size unlinear(uint32_t linear, const Size& size) { return {linear % size.x, linear / size.x % size.y, linear / (size.x * size.y)}; }
 
-/// Shared memory of a block goes with its last thread: other blocks must be done with it, and that must be known here.
-void check_visits(const Block& block) {
+/// Shared memory of a block goes with its last thread: other blocks must be done with it, and that must be known here. Nor may a named
+/// barrier be left half full.
+void check_end(const Block& block) {
+  for (const NamedBarrier& barrier : block.named) {
+    if (!barrier.arrived.empty()) {
+      fail("the block ends while named barrier %td has %zu of %u arrivals", &barrier - block.named, barrier.arrived.size(), barrier.threads);
+    }
+  }
   for (const auto& [visitor, event] : block.visits) {
     const bool known = std::any_of(block.threads.begin(), block.threads.end(), [&](const Fiber* fiber) { return event_of(*fiber->seen, visitor) >= event; });
     if (!known) fail("the block ends while %s of the cluster may still touch its shared memory", name_of(visitor).c_str());
@@ -98,7 +104,7 @@ void leave(Fiber& self) {
   Block& block = *self.block;
   if (const char* what = left_undone(self)) fail("the thread ends, but %s", what);
   self.done = true;
-  if (++block.exited == block.threads.size()) check_visits(block);
+  if (++block.exited == block.threads.size()) check_end(block);
   if (!block.all.here.empty()) {
     fail("the thread ends while thread %u waits at %s (%s:%d)", block.all.here[0]->thread, block.all.what, block.all.site.file, block.all.site.line);
   }

@@ -1,0 +1,279 @@
+"""Functions that several ops make: roundings, powers, norms of vectors, the largest elements and their places."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import cast
+
+from xdsl.dialects.builtin import IntegerAttr, StringAttr, i1, i64
+from xdsl.ir import Operation, SSAValue
+
+from ait_mlir.dialects.ait import elementwise as ait
+from ait_mlir.dialects.ait.dtypes import is_float
+from ait_mlir.dialects.ait.norm import LayerNormOp
+from ait_mlir.dialects.ait.reduce import ArgmaxOp, ReduceOp, TopkOp
+from ait_mlir.dialects.ait.types import TensorType, tensor_type
+from ait_mlir.dims import const, product
+from ait_mlir.importers.torch.call import Call, NotSupported, Row
+from ait_mlir.importers.torch.known import Mask, Value
+from ait_mlir.importers.torch.rows.common import operand, spread
+from ait_mlir.importers.torch.rows.elementwise import compute
+from ait_mlir.importers.torch.rows.reduction import axes_of, reduced
+
+
+def _where(c: Call, predicate: str, x: SSAValue, y: SSAValue, then: SSAValue, otherwise: SSAValue) -> SSAValue:
+    """`then` where `x PREDICATE y`, else `otherwise`."""
+    condition = c.w.op(ait.CompareOp, x, y, properties={"predicate": StringAttr(predicate)})
+    return c.w.op(ait.WhereOp, condition, then, otherwise)
+
+
+# ** roundings **
+
+
+def floor(c: Call, x: SSAValue) -> SSAValue:
+    return c.w.op(ait.FloorOp, x) if is_float(c.element) else x
+
+
+def ceil(c: Call, x: SSAValue) -> SSAValue:
+    """-floor(-x)"""
+    return c.w.op(ait.NegOp, floor(c, c.w.op(ait.NegOp, x))) if is_float(c.element) else x
+
+
+def truncate(c: Call, x: SSAValue) -> SSAValue:
+    """Towards zero."""
+    return _where(c, "lt", x, c.w.scalar(0, c.element), ceil(c, x), floor(c, x)) if is_float(c.element) else x
+
+
+def round_to_even(c: Call, x: SSAValue) -> SSAValue:
+    """To the nearest whole number; of two that are as near, to the even one."""
+    if not is_float(c.element):
+        return x
+    half, two = c.w.scalar(0.5, c.element), c.w.scalar(2.0, c.element)
+    low, high = floor(c, x), ceil(c, x)
+    rest = c.w.op(ait.SubOp, x, low)
+    even = c.w.op(ait.MulOp, floor(c, c.w.op(ait.MulOp, low, half)), two)
+    nearest = _where(c, "lt", rest, half, low, high)
+    return _where(c, "eq", rest, half, _where(c, "eq", low, even, low, high), nearest)
+
+
+def _divided_down(c: Call, a: SSAValue, b: SSAValue) -> SSAValue:
+    """a / b, rounded down."""
+    quotient = c.w.op(ait.DivOp, a, b)
+    if is_float(c.element):
+        return floor(c, quotient)
+    # integers divide towards zero: one less where that rounded up, which it did where rest and b have different signs
+    zero, one = c.w.scalar(0, c.element), c.w.scalar(1, c.element)
+    rest = c.w.op(ait.SubOp, a, c.w.op(ait.MulOp, quotient, b))
+    less = c.w.op(ait.SubOp, quotient, one)
+    up = _where(c, "lt", rest, zero, _where(c, "gt", b, zero, less, quotient), _where(c, "lt", b, zero, less, quotient))
+    return _where(c, "eq", rest, zero, quotient, up)
+
+
+def divide_rounding(c: Call) -> Value:
+    """torch.div: exact, or rounded towards zero or down."""
+    a, b = operand(c, "self", c.element), operand(c, "other", c.element)
+    if c["rounding_mode"] == "floor":
+        return spread(_divided_down(c, a, b), c.dims)
+    quotient = c.w.op(ait.DivOp, a, b)
+    return spread(truncate(c, quotient) if c["rounding_mode"] == "trunc" else quotient, c.dims)
+
+
+def remainder(c: Call) -> Value:
+    """a - b * (a / b rounded down): with the sign of b."""
+    a, b = operand(c, "self", c.element), operand(c, "other", c.element)
+    return spread(c.w.op(ait.SubOp, a, c.w.op(ait.MulOp, _divided_down(c, a, b), b)), c.dims)
+
+
+# ** powers and functions **
+
+
+def power(base: str, exponent: str) -> Row:
+    """One to the power of the other, of floats; small whole exponents and roots are products and roots."""
+
+    def row(c: Call) -> Value:
+        n = c.arguments[exponent]
+        x = operand(c, base, c.element)
+        if n in (0.5, -0.5):
+            return spread(c.w.op(ait.SqrtOp if n > 0 else ait.RsqrtOp, x), c.dims)
+        if isinstance(n, int | float) and n == int(n) and 1 <= abs(n) <= 8:
+            return spread(_whole_power(c, x, int(n)), c.dims)
+        if not is_float(c.element):
+            raise NotSupported("powers of integers are supported for whole exponents from 1 to 8")
+        return spread(c.w.op(ait.PowOp, x, operand(c, exponent, c.element)), c.dims)
+
+    return row
+
+
+def _whole_power(c: Call, x: SSAValue, n: int) -> SSAValue:
+    result = x
+    for _ in range(abs(n) - 1):
+        result = c.w.op(ait.MulOp, result, x)
+    return c.w.op(ait.DivOp, c.w.scalar(1.0, c.element), result) if n < 0 else result
+
+
+def sign(c: Call, x: SSAValue) -> SSAValue:
+    """1, 0 or -1; 0 for NaN."""
+    zero, one, minus = (c.w.scalar(n, c.element) for n in (0, 1, -1))
+    return _where(c, "gt", x, zero, one, _where(c, "lt", x, zero, minus, zero))
+
+
+def elu(c: Call, x: SSAValue) -> SSAValue:
+    """scale * x above 0, else scale * alpha * (exp(input_scale * x) - 1)."""
+    alpha, scale, inner = (float(c[name]) for name in ("alpha", "scale", "input_scale"))
+
+    def times(value: SSAValue, factor: float) -> SSAValue:
+        return value if factor == 1 else c.w.op(ait.MulOp, value, c.w.scalar(factor, c.element))
+
+    negative = times(c.w.op(ait.Expm1Op, times(x, inner)), alpha * scale)
+    return _where(c, "gt", x, c.w.scalar(0, c.element), times(x, scale), negative)
+
+
+def tangent(c: Call, x: SSAValue) -> SSAValue:
+    return c.w.op(ait.DivOp, c.w.op(ait.SinOp, x), c.w.op(ait.CosOp, x))
+
+
+def logarithm(base: float) -> Row:
+    return compute(lambda c, x: c.w.op(ait.MulOp, c.w.op(ait.LogOp, x), c.w.scalar(1 / math.log(base), c.element)))
+
+
+def differ(c: Call) -> Value:
+    """Exclusive or, of booleans."""
+    if c.element != i1:
+        raise NotSupported("exclusive or is supported for booleans")
+    a, b = operand(c, "self", i1), operand(c, "other", i1)
+    return Mask(c.dims, (), (c.w.op(ait.CompareOp, a, b, properties={"predicate": StringAttr("ne")}),))
+
+
+# ** over dims **
+
+
+def log_softmax(c: Call) -> Value:
+    """x - max - log(sum(exp(x - max))) along one dim."""
+    x, axis = c.w.cast(c.tensor("self"), c.element), c.axis("dim")
+    t = tensor_type(x)
+    kept = [1 if a == axis else d for a, d in enumerate(t.dims)]
+    low = c.w.op(ait.SubOp, x, c.w.reshape(c.w.add(ReduceOp("max", x, [axis])), kept))
+    total = c.w.reshape(c.w.add(ReduceOp("sum", c.w.op(ait.ExpOp, low), [axis])), kept)
+    return c.w.op(ait.SubOp, low, c.w.op(ait.LogOp, total))
+
+
+def vector_norm(c: Call) -> Value:
+    """Of order 2, 1, infinity or minus infinity."""
+    x = c.w.cast(c.tensor("self"), c.element)
+    axes = axes_of(c, tensor_type(x).rank)
+    match float(c["ord"]):
+        case 2.0:
+            return c.w.op(ait.SqrtOp, reduced(c, "sum", c.w.op(ait.MulOp, x, x), axes))
+        case 1.0:
+            return reduced(c, "sum", c.w.op(ait.AbsOp, x), axes)
+        case math.inf:
+            return reduced(c, "max", c.w.op(ait.AbsOp, x), axes)
+        case order if order == -math.inf:
+            return reduced(c, "min", c.w.op(ait.AbsOp, x), axes)
+        case order:
+            raise NotSupported(f"norms are supported of order 2, 1, inf and -inf, found {order}")
+
+
+def _reversed(c: Call, x: SSAValue) -> SSAValue:
+    """The same elements in reversed order: -x, and -1 - x of integers, which cannot overflow. NaN stays NaN."""
+    element = tensor_type(x).element_type
+    return c.w.op(ait.NegOp, x) if is_float(element) else c.w.op(ait.SubOp, c.w.scalar(-1, element), x)
+
+
+def _place_of_largest(c: Call, x: SSAValue, axis: int) -> SSAValue:
+    dims = [d for a, d in enumerate(tensor_type(x).dims) if a != axis]
+    return c.w.op(ArgmaxOp, x, properties={"dim": IntegerAttr(axis, i64)}, results=[TensorType.get(dims, i64)])
+
+
+def argmin(c: Call) -> Value:
+    """The place of the smallest element, or of the first NaN."""
+    if c["dim"] is None:
+        raise NotSupported("argmin needs a dim")
+    return c.w.reshape(_place_of_largest(c, _reversed(c, c.tensor("self")), c.axis("dim")), c.dims)
+
+
+def extreme(kind: str) -> Row:
+    """The largest or smallest elements along a dim, and their places where the model uses them."""
+
+    def row(c: Call) -> Sequence[Value]:
+        x, axis, dims = c.tensor("self"), c.axis("dim"), c.type(0).dims
+        values = c.w.reshape(c.w.add(ReduceOp(kind, x, [axis])), dims)
+        if all(user.args[1] == 0 for user in c.node.users):
+            return [values]
+        places = _place_of_largest(c, x if kind == "max" else _reversed(c, x), axis)
+        return [values, c.w.reshape(places, dims)]
+
+    return row
+
+
+def largest(c: Call) -> Sequence[Value]:
+    """The largest elements along a dim in descending order, and their places."""
+    x, axis, k = c.tensor("self"), c.axis("dim"), c["k"]
+    t = tensor_type(x)
+    if not c["largest"]:
+        raise NotSupported("topk of the smallest elements is not supported; take the largest of -x")
+    if not isinstance(k, int):
+        raise NotSupported(f"topk takes a fixed number of elements, found {k}")
+    order = [*(a for a in range(t.rank) if a != axis), axis]
+    back = [order.index(a) for a in range(t.rank)]
+    rows = c.w.permute(x, order)
+    dims = (*tensor_type(rows).dims[:-1], k)
+    types = [TensorType.get(dims, t.element_type), TensorType.get(dims, i64)]
+    values = c.w.op(TopkOp, rows, properties={"k": IntegerAttr(k, i64)}, results=types)
+    _, places = cast(Operation, values.owner).results
+    return [c.w.permute(result, back) for result in (values, places)]
+
+
+def group_norm(c: Call) -> SSAValue:
+    """Each of `num_groups` groups of neighbouring channels over all places, then scaled and shifted a channel."""
+    x = c.tensor("input")
+    t = tensor_type(x)
+    groups = c["num_groups"] if "num_groups" in c.arguments else c["group"]
+    batch, channels, *places = t.dims
+    size = channels.as_int()
+    assert size is not None and isinstance(groups, int)
+    rows = c.w.reshape(x, [batch, groups, product([const(size // groups), *places])])
+    y = c.w.reshape(c.w.add(LayerNormOp(rows, None, None, 1, float(c["eps"]), result_types=[rows.type])), t.dims)
+    for op, given in ((ait.MulOp, c.optional("weight")), (ait.AddOp, c.optional("bias"))):
+        if given is not None:
+            y = c.w.op(op, y, c.w.reshape(given, [size, *(1 for _ in places)]))
+    return y
+
+
+def constant_power(base: float) -> Row:
+    return compute(lambda c, x: c.w.op(ait.PowOp, c.w.scalar(base, c.element), x))
+
+
+_COMPUTED: dict[str, Callable[[Call, SSAValue], SSAValue]] = {
+    "floor": floor, "ceil": ceil, "trunc": truncate, "round": round_to_even, "sign": sign, "elu": elu, "tan": tangent,
+}  # fmt: skip
+
+ROWS: dict[str, Row] = {
+    **{f"aten.{name}.default": compute(build) for name, build in _COMPUTED.items()},
+    "aten.div.Tensor_mode": divide_rounding,
+    "aten.div.Scalar_mode": divide_rounding,
+    "aten.floor_divide.default": lambda c: spread(
+        _divided_down(c, operand(c, "self", c.element), operand(c, "other", c.element)), c.dims
+    ),
+    "aten.remainder.Scalar": remainder,
+    "aten.remainder.Tensor": remainder,
+    "aten.pow.Tensor_Scalar": power("self", "exponent"),
+    "aten.pow.Tensor_Tensor": power("self", "exponent"),
+    "aten.pow.Scalar": power("self", "exponent"),
+    "aten.exp2.default": constant_power(2.0),
+    "aten.log2.default": logarithm(2.0),
+    "aten.log10.default": logarithm(10.0),
+    "aten.logical_xor.default": differ,
+    "aten.bitwise_xor.Tensor": differ,
+    "aten.bitwise_xor.Scalar": differ,
+    "aten.log_softmax.int": log_softmax,
+    "aten._log_softmax.default": log_softmax,
+    "aten.linalg_vector_norm.default": vector_norm,
+    "aten.argmin.default": argmin,
+    "aten.max.dim": extreme("max"),
+    "aten.min.dim": extreme("min"),
+    "aten.topk.default": largest,
+    "aten.group_norm.default": group_norm,
+    "aten.native_group_norm.default": lambda c: [group_norm(c)],
+}
