@@ -32,6 +32,9 @@ from ait_mlir.passes.ranges import Measured, Times, axis_of, choose
 from ait_mlir.passes.tasks import Point, Task, substituted
 from ait_mlir.passes.timings import METHOD, Record, Setting, Shipped, TimingCache, digest_of, shipped_for
 
+ALONE = 0.5e-6
+"""Seconds that a launch costs a model beyond its time in a chain of such launches if it cannot overlap those around it:
+the least of what was seen on an H200, 0.5 to 7 us (docs/performance.md, Selection)."""
 CLOSE = 1.3
 """Where a range ends is looked for among candidates that are within this ratio of the best on one side of it."""
 BISECTIONS = 3
@@ -262,12 +265,22 @@ class Selector:
         axis = axis_for(task) if axis is None else axis
         fitting = set(ways or filter(lambda w: self._can_be_trusted(task, w), {w for m in measured for w in m.times}))
         order = sorted(fitting, key=_preference)
-        among = [Measured(m.at, {w: t for w, t in m.times.items() if w in fitting}) for m in measured]
+        among = [
+            Measured(m.at, {w: self._in_a_model(task, w, t) for w, t in m.times.items() if w in fitting})
+            for m in measured
+        ]
         timed = [m for m in among if any(t is not None for t in m.times.values())]
         choice = choose(timed, order, axis)
         if choice is not None and len(choice.ways) > 1 and any(self._packs(task, w) for w in choice.ways):
             return choose(timed, order, axis, switch=math.inf)
         return choice
+
+    def _in_a_model(self, task: Task, way: Way, times: Times | None) -> Times | None:
+        """The times of a way with what it costs the launches around it."""
+        if times is None or self.target.kind != "cuda":
+            return times
+        alone = any(s.kernel.alone for s in steps_of(task.op, way, self.target))
+        return Times(times.seconds + ALONE, times.spread) if alone else times
 
     def _packs(self, task: Task, way: Way) -> bool:
         return any(packs(s.kernel, s.op) for s in steps_of(task.op, way, self.target))

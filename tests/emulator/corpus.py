@@ -32,6 +32,7 @@ NOT_EMULATED: dict[Kind, dict[str, str]] = {
         "attention_mma_kernel": "CUDA only",
         "attention_split_kernel": "CUDA only",
         "gemm_mma_kernel": "CUDA only",
+        "row_ring_kernel": "CUDA only",
         "reduce_shared_columns_kernel": "CUDA only",
         "gemm_stream_kernel": "CUDA only",
         "gemm_wgmma_kernel": "CUDA only",
@@ -124,6 +125,7 @@ def _rows() -> Iterator[tuple[str, Case]]:
         yield f"long-softmax-{length}-{t}", at(test_row.softmax(f"b x {length}", 1, t), [{"b": 3, "s": 1}])
         norm = test_row.layer_norm(f"b x {length}", str(length), t, 1)
         yield f"long-norm-{length}-{t}", at(norm, [{"b": 3, "s": 1}])
+    yield from test_row.RING.items()
     for name, shape in (("many", "2100 x 64"), ("few", "9 x 64")):  # with factors that any launch may have written
         yield f"{name}-norm-f16", test_row.layer_norm(shape, "64", "f16", 1)
         yield f"{name}-rms-f16", test_row.layer_norm(shape, "64", "f16", 1, "scale %g", op="rms_norm")
@@ -290,7 +292,14 @@ FAMILIES = {
     "gather": Family(
         on_both("gather_kernel"), {"-".join(key): case for key, case in test_gather.CASES.items()}, _check_rows_of_table
     ),
-    "row": Family(on_both("row_kernel", "softmax_columns_kernel"), dict(_rows()), within(ROW_ULPS, ROW_FLOOR)),
+    "row": Family(
+        {
+            "cuda": frozenset({"row_ring_kernel", "row_kernel", "softmax_columns_kernel"}),
+            "rocm": frozenset({"row_kernel", "softmax_columns_kernel"}),
+        },
+        dict(_rows()),
+        within(ROW_ULPS, ROW_FLOOR),
+    ),
     "reduce": Family(
         {
             "cuda": frozenset({"reduce_rows_kernel", "reduce_columns_kernel", "reduce_shared_columns_kernel"}),

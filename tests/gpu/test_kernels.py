@@ -102,18 +102,6 @@ LENGTHS = (3, 8, 77, 96, 768, 1000, 1024, 1025, 3072, 4096, 4097, 5000, 9000, 16
 and the same where rows do not begin at 16-byte boundaries."""
 
 
-def kept_sum(length: int, t: str, **options: object) -> Case:
-    """layer_norm(x + r), and the sum kept."""
-    tensor, row = f"!ait.tensor<b x {length} x {t}>", f"!ait.tensor<{length} x {t}>"
-    return Case(
-        f"ait.graph @g(%x: {tensor}, %g: {row}, %h: {row}, %r: {tensor}) {test_row.DIMS} {{\n"
-        "  %y, %z = ait.layer_norm %x scale %g bias %h axes 1 eps 1e-05 prologue(%r) {\n  ^bb0(%0: f32, %1: f32):\n"
-        f"    %4 = ait.add %0, %1 : f32\n    ait.yield %4, %4 : f32, f32\n  }} : {tensor}, {tensor}\n"
-        f'  ait.output "y" %y : {tensor}\n  ait.output "z" %z : {tensor}\n}}',
-        **options,  # type: ignore[arg-type]
-    )
-
-
 LONG: dict[str, Case] = {}
 for _t in ("f16", "f32"):
     for _n in LENGTHS:
@@ -125,12 +113,38 @@ for _t in ("f16", "f32"):
         LONG[f"many-rms-{_n}-{_t}"] = test_row.layer_norm(f"2100 x {_n}", str(_n), _t, 1, "scale %g", op="rms_norm")
         LONG[f"constant-norm-{_n}-{_t}"] = test_row.layer_norm(f"b x {_n}", str(_n), _t, 1, constants=(1, 2))
     for _n in (77, 768, 4097, 50257):
-        LONG[f"sum-{_n}-{_t}"] = kept_sum(_n, _t)
-        LONG[f"misaligned-sum-{_n}-{_t}"] = kept_sum(_n, _t, offset=1)
+        LONG[f"sum-{_n}-{_t}"] = test_row.kept_sum(f"b x {_n}", str(_n), _t)
+        LONG[f"misaligned-sum-{_n}-{_t}"] = test_row.kept_sum(f"b x {_n}", str(_n), _t, offset=1)
     for _n, _offset in ((24, 3), (1000, 5), (1537, 7), (30000, 1)):
         _strides = {0: (str(_n + 3), "1"), 1: (str(2 * _n + 1), "1")}
         LONG[f"misaligned-{_n}-{_t}"] = test_row.softmax(f"b x {_n}", 1, _t, offset=_offset, strides=_strides)
     LONG[f"misaligned-{_t}"] = test_row.layer_norm("b x 768", "768", _t, 1, offset=1)
+
+
+RING = {
+    "ring-4097-f16": test_row.layer_norm("4300 x 4097", "4097", "f16", 1),
+    "ring-4096-f16": test_row.layer_norm("4300 x 4096", "4096", "f16", 1, offset=8),
+    "ring-rms-4097-bf16": test_row.layer_norm("4500 x 4097", "4097", "bf16", 1, "scale %g", op="rms_norm", offset=3),
+    "ring-2049-f32": test_row.layer_norm("4300 x 2049", "2049", "f32", 1, "bias %h"),
+    "ring-8192-f16": test_row.layer_norm("2200 x 8192", "8192", "f16", 1),
+    "ring-rms-9001-f16": test_row.layer_norm("300 x 9001", "9001", "f16", 1, "scale %g", op="rms_norm"),
+    "ring-50257-f16": test_row.layer_norm("140 x 50257", "50257", "f16", 1),
+    "ring-sum-26003-f16": test_row.kept_sum("150 x 26003", "26003", "f16"),
+    "ring-sum-32768-bf16": test_row.kept_sum("140 x 32768", "32768", "bf16"),
+}  # more rows than the blocks of a large card have
+
+
+@pytest.fixture(scope="module")
+def rings(tmp_path_factory: pytest.TempPathFactory) -> Library:
+    return library_of([*RING.values()], tmp_path_factory)
+
+
+@pytest.mark.parametrize("key", RING)
+def test_rows_through_rings(rings: Library, key: str) -> None:
+    case, env = RING[key], {"b": 1, "s": 1}
+    inputs = random_inputs(case, env)
+    for got, want in zip(rings.run(case, env, inputs), reference(case, env, inputs), strict=True):
+        assert_close(got, want, _ulps(key.rpartition("-")[2]), floor=1e-6)
 
 
 @pytest.mark.parametrize("key", LONG)

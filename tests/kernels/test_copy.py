@@ -45,6 +45,13 @@ CASES = {
         ("heads", lambda t: case("b x s x 3 x 16", "permute %x [0, 2, 1, 3]", "b x 3 x s x 16", t)),
         ("transpose", lambda t: case("b x s", "permute %x [1, 0]", "s x b", t)),
         ("transpose-odd", lambda t: case("b x s x 7", "permute %x [0, 2, 1]", "b x 7 x s", t, offset=1)),
+        (
+            "transpose-tiles",
+            lambda t: case(
+                "300 x 203", "permute %x [1, 0]", "203 x 300", t, strides={0: ("208", "1"), 1: ("304", "1")}
+            ),
+        ),
+        ("transpose-odd-tiles", lambda t: case("304 x 203", "permute %x [1, 0]", "203 x 304", t)),
         ("reverse", lambda t: case("b x 3 x s x 5", "permute %x [3, 2, 1, 0]", "5 x s x 3 x b", t)),
         ("same", lambda t: case("b x s x 8", "reshape %x", "b x s x 8", t)),
         ("flatten", lambda t: case("b x s x 8", "reshape %x", "(b * s) x 8", t)),

@@ -61,6 +61,39 @@ def with_prologue(operand: str, axes: int, t: str, op: str = "layer_norm", **opt
     )
 
 
+def kept_sum(
+    shape: str, row: str, t: str, factors: str = "scale %g bias %h", op: str = "layer_norm", **options: object
+) -> Case:
+    """norm(x + r), and the sum kept."""
+    tensor, vector = f"!ait.tensor<{shape} x {t}>", f"!ait.tensor<{row} x {t}>"
+    return Case(
+        f"ait.graph @g(%x: {tensor}, %g: {vector}, %h: {vector}, %r: {tensor}) {DIMS} {{\n"
+        f"  %y, %z = ait.{op} %x {factors} axes 1 eps 1e-05 prologue(%r) {{\n  ^bb0(%0: f32, %1: f32):\n"
+        f"    %4 = ait.add %0, %1 : f32\n    ait.yield %4, %4 : f32, f32\n  }} : {tensor}, {tensor}\n"
+        f'  ait.output "y" %y : {tensor}\n  ait.output "z" %z : {tensor}\n}}',
+        ENVS[:1],
+        **options,  # type: ignore[arg-type]
+    )
+
+
+def apart(stride: int, *positions: int) -> dict[int, tuple[str, str]]:
+    """The strides of operands and results whose rows are so many elements apart."""
+    return {i: (str(stride), "1") for i in positions}
+
+
+RING = {
+    "ring-warp-norm-f16": layer_norm("130 x 2065", "2065", "f16", 1, strides=apart(2068, 0, 3), offset=3),
+    "ring-warp-rms-bf16": layer_norm("150 x 2072", "2072", "bf16", 1, "scale %g", op="rms_norm"),
+    "ring-warp-norm-f32": layer_norm("128 x 1030", "1030", "f32", 1, "bias %h", strides=apart(1034, 0, 2)),
+    "ring-few-warps-norm-f16": layer_norm("66 x 5200", "5200", "f16", 1, "scale %g"),
+    "ring-block-norm-f16": layer_norm("11 x 9000", "9000", "f16", 1),
+    "ring-block-rms-f16": layer_norm(
+        "9 x 9003", "9003", "f16", 1, "scale %g", op="rms_norm", strides=apart(9004, 0, 2), offset=1
+    ),
+    "ring-two-norm-f16": kept_sum("5 x 26003", "26003", "f16", strides=apart(26008, 0, 3, 4, 5)),
+    "ring-two-long-norm-bf16": layer_norm("7 x 50257", "50257", "bf16", 1, strides=apart(50264, 0, 3)),
+}  # rows that pass through the shared memory of a warp, a block or two blocks: on 4 multiprocessors
+
 SOFTMAX = {
     f"{name}-{t}": make(t)
     for t in FLOATS

@@ -65,8 +65,10 @@ def way_at(choice: Choice, place: int) -> Way:
 
 
 def usable(choosing: Selector, task: Task, record: Record) -> dict[Way, float]:
-    times = {w: t.seconds for w, (t, _) in record.times.items()}
-    return {w: t for w, t in times.items() if choosing._can_be_trusted(task, w)}  # pyright: ignore[reportPrivateUsage]
+    """The seconds, in a model, of the ways that may be chosen."""
+    trusted = [w for w in record.times if choosing._can_be_trusted(task, w)]  # pyright: ignore[reportPrivateUsage]
+    times = {w: choosing._in_a_model(task, w, record.times[w][0]) for w in trusted}  # pyright: ignore[reportPrivateUsage]
+    return {w: t.seconds for w, t in times.items() if t is not None}
 
 
 def records() -> Iterator[tuple[str, list[Record]]]:

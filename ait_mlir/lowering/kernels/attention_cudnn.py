@@ -43,6 +43,7 @@ class CudnnAttention(Kernel):
     provider = "cudnn"
     name = "attention"
     only_timed = True
+    alone = True
 
     def matches(self, op: Operation, target: Target) -> bool:
         if not isinstance(op, AttentionOp) or target.kind != "cuda" or op.then is not None:

@@ -100,6 +100,8 @@ class Kernel(ABC):
     """Keys of a configuration beside those that `configs` offers."""
     only_timed: ClassVar[bool] = False
     """Never chosen by estimate: what it needs may not be there."""
+    alone: ClassVar[bool] = False
+    """Its launch neither starts before the one before it has ended nor lets the next one start before that."""
     algorithm_keys: ClassVar[tuple[str, ...]] = ()
     """Keys of a configuration that name an algorithm of a library, in the order of `ait_gemm_algorithm_v1`. The library
     says when it runs which it has, so `configs` offers none; without them it takes its own first."""

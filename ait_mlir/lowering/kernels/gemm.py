@@ -231,6 +231,7 @@ class CublasLtGemm(ContractionKernel):
     """
 
     provider = "cublaslt"
+    alone = True
     max_batch_loops = 1
     algorithm_keys = ("id", "tile", "split", "reduction", "swizzle", "custom", "stages", "inner", "cluster")
     optional_keys = frozenset(algorithm_keys)

@@ -87,14 +87,16 @@ __device__ __forceinline__ T shuffle(T value, int lane) {
 #endif
 }
 
-/// @brief Waits until the writes of the launch before are visible. Needed first in every kernel that is launched as dependent.
+/// @brief Waits until the launch before has ended, and with it all launches before that; their writes are visible then. Needed in every kernel
+/// that is launched as dependent, before what another launch writes is read and before anything is written that another launch reads.
 __device__ __forceinline__ void wait_for_previous() {
 #if defined(AIT_CUDA) && ((defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900) || defined(AIT_EMULATED))
   cudaGridDependencySynchronize();
 #endif
 }
 
-/// @brief Lets the next dependent launch start its blocks. It sees our writes only after its own `wait_for_previous`.
+/// @brief Lets the next dependent launch start its blocks, when all blocks of this one have called it or ended. What that does before its own
+/// `wait_for_previous` then costs nothing; a kernel may call this before it waits itself.
 __device__ __forceinline__ void allow_next() {
 #if defined(AIT_CUDA) && ((defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900) || defined(AIT_EMULATED))
   cudaTriggerProgrammaticLaunchCompletion();
@@ -114,6 +116,15 @@ inline uint32_t shared_limit() {
   return static_cast<uint32_t>(bytes);
 #endif
 }
+
+#if defined(AIT_CUDA)
+/// @brief How many multiprocessors the current device has; 0 on an error.
+inline int multiprocessors() {
+  int device = 0, count = 0;
+  if (cudaGetDevice(&device) != kSuccess) return 0;
+  return cudaDeviceGetAttribute(&count, cudaDevAttrMultiProcessorCount, device) == kSuccess ? count : 0;
+}
+#endif
 #endif  // AIT_GPU
 
 }  // namespace ait::gpu

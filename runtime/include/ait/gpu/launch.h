@@ -19,8 +19,8 @@ struct LaunchConfig {
   dim3 block;
   uint32_t shared_bytes = 0;  ///< dynamic shared memory; above 48 KiB the kernel's limit is raised
   uint32_t cluster = 1;       ///< blocks per cluster along x (CUDA, sm_90 and later)
-  /// Programmatic dependent launch (CUDA, sm_90 and later): blocks may start before the launch before has ended, so the kernel must
-  /// call `wait_for_previous()` before it reads or writes global memory. Ignored elsewhere.
+  /// Programmatic dependent launch (CUDA, sm_90 and later): blocks may start before the launches before have ended, so the kernel must
+  /// call `wait_for_previous()` before it reads or writes what others do. Ignored elsewhere.
   bool dependent = false;
 };
 

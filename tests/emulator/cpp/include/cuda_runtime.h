@@ -113,6 +113,7 @@ inline void __syncwarp(uint32_t lanes = 0xffffffffu, AIT_EMULATOR_CALLER) {
 inline uint32_t __funnelshift_r(uint32_t low, uint32_t high, uint32_t shift) { return uint32_t((uint64_t(high) << 32 | low) >> (shift & 31)); }
 inline void cudaGridDependencySynchronize() { ait::emulator::wait_for_previous(); }
 inline void cudaTriggerProgrammaticLaunchCompletion() {}
+inline void __trap() { ait::emulator::fail("a trap"); }
 inline size_t __cvta_generic_to_shared(const void* pointer) { return ait::emulator::shared_address(pointer); }
 
 #endif  // AIT_EMULATOR_CUDA_RUNTIME_H_

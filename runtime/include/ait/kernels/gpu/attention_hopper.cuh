@@ -59,6 +59,7 @@ struct FlashArgs {
 /// @brief Which rows of which head a tile is: those with the most columns under a causal mask first.
 struct FlashPlace {
   int row_tile, head, batch;
+  int kv;  ///< the head of k and v
 
   template <class T>
   __device__ __forceinline__ FlashPlace(const FlashArgs<T>& args, int tile) {
@@ -67,7 +68,7 @@ struct FlashPlace {
     const int side = left < args.section ? left : args.section;
     row_tile = args.row_tiles - 1 - at / side;
     const int instance = first + at % side;
-    head = instance % heads, batch = instance / heads;
+    head = instance % heads, batch = instance / heads, kv = head / args.attention.group;
   }
 };
 
@@ -75,9 +76,15 @@ struct FlashPlace {
 struct FlashTurns {
   int base = 0, round = 0;
 
-  /// @return the tile, or `tiles` or more when there are no more
   __device__ __forceinline__ int tile() const { return base + int(round & 1 ? gridDim.x - 1 - blockIdx.x : blockIdx.x); }
-  __device__ __forceinline__ void next() { base += int(gridDim.x), ++round; }
+  /// Moves on to the next tile, where it is; false when there are no more.
+  template <class T>
+  __device__ __forceinline__ bool next(const FlashArgs<T>& args, FlashPlace& place) {
+    base += int(gridDim.x), ++round;
+    const int to = tile();
+    if (to < args.tiles) place = FlashPlace(args, to);
+    return to < args.tiles;
+  }
 };
 
 /// @brief Among four neighbouring lanes: word j of lane i becomes word i of lane j.
@@ -207,7 +214,7 @@ __global__ void __launch_bounds__(Tile::kThreads, 1) attention_hopper_kernel(con
     prefetch_map(&args.v_map);
   }
   __syncthreads();
-  wait_for_previous();
+  allow_next();
 
   RingPlace<kQueries> q_place;
   RingPlace<kStages> k_place, v_place;
@@ -225,11 +232,12 @@ __global__ void __launch_bounds__(Tile::kThreads, 1) attention_hopper_kernel(con
 #pragma unroll
         for (int c = 0; c < Tile::kChunks; ++c) copy_box<false>(to + c * lines * 128, map, barrier, c * 64, line, head, batch, 0);
       };
-      for (FlashTurns turns; turns.base < args.tiles; turns.next()) {
-        const int tile = turns.tile();
-        if (tile >= args.tiles) break;
-        const FlashPlace place(args, tile);
-        const int row0 = place.row_tile * Tile::kRows, kv = place.head / attention.group;
+      FlashTurns turns;
+      FlashPlace place(args, turns.tile());
+      if ((place.row_tile | place.head | place.batch | place.kv) < 0) __trap();  // never; so the divisions are not put behind the wait
+      wait_for_previous();
+      do {
+        const int row0 = place.row_tile * Tile::kRows;
         int first;
         const int steps = steps_of(row0, first);
         if (steps <= 0) continue;
@@ -244,19 +252,18 @@ __global__ void __launch_bounds__(Tile::kThreads, 1) attention_hopper_kernel(con
             barrier_wait(k_empty + k_place.stage * 8, k_place.parity ^ 1);
             barrier_expect(k_full + k_place.stage * 8, Tile::kStepBytes);
             copy(k_at + k_place.stage * Tile::kStepBytes, &args.k_map, k_full + k_place.stage * 8, kCols, first + step * kCols,
-                 args.k_heads ? kv : 0, args.k_batches ? place.batch : 0);
+                 args.k_heads ? place.kv : 0, args.k_batches ? place.batch : 0);
             k_place.next();
           }
           if (step < steps - 1) {
             barrier_wait(v_empty + v_place.stage * 8, v_place.parity ^ 1);
             barrier_expect(v_full + v_place.stage * 8, Tile::kStepBytes);
             copy(v_at + v_place.stage * Tile::kStepBytes, &args.v_map, v_full + v_place.stage * 8, kCols, first + (step + 1) * kCols,
-                 args.v_heads ? kv : 0, args.v_batches ? place.batch : 0);
+                 args.v_heads ? place.kv : 0, args.v_batches ? place.batch : 0);
             v_place.next();
           }
         }
-      }
-      allow_next();
+      } while (turns.next(args, place));
     }
   } else {
     if constexpr (kGroups > 1) grow_registers<Tile::kRegisters>();
@@ -302,10 +309,10 @@ __global__ void __launch_bounds__(Tile::kThreads, 1) attention_hopper_kernel(con
         for (int e = 0; e < 4; ++e) weights[i][e] = pack_pair<T>(scores[8 * i + 2 * e], scores[8 * i + 2 * e + 1]);
     };
 
-    for (FlashTurns turns; turns.base < args.tiles; turns.next()) {
-      const int tile = turns.tile();
-      if (tile >= args.tiles) break;
-      const FlashPlace place(args, tile);
+    FlashTurns turns;
+    FlashPlace place(args, turns.tile());
+    wait_for_previous();
+    do {
       const int row0 = place.row_tile * Tile::kRows + group * 64, shift = attention.cols - attention.rows;
       int first;
       const int steps = steps_of(place.row_tile * Tile::kRows, first);
@@ -365,7 +372,7 @@ __global__ void __launch_bounds__(Tile::kThreads, 1) attention_hopper_kernel(con
         v_place.next();
       }
       rows.store(attention, attention.o.data + place.batch * attention.o.batch + place.head * attention.o.head, my_row);
-    }
+    } while (turns.next(args, place));
     if (group == 0) take_turn();  // the last turn that was passed
   }
 #endif

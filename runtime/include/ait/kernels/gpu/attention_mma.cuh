@@ -114,6 +114,7 @@ __global__ void __launch_bounds__(Tile::kThreads) attention_mma_kernel(const __g
     copy_async_commit();
   };
 
+  allow_next();
   wait_for_previous();
   RowTile<Tile, Tile::kRows, T>({args.q, args.q, 0, batch, head}, row0, args.rows, args.depth).template load<kAligned>(q_tile);
   load_k(0);
@@ -228,7 +229,6 @@ __global__ void __launch_bounds__(Tile::kThreads) attention_mma_kernel(const __g
   }
   copy_async_wait<0>();
   __syncthreads();
-  allow_next();
 
   // The rows of a warp pass through its own part of the q tile, so that the result is written 16 bytes at a time.
   T* staged = q_tile + warp * 16 * kPitch;

@@ -72,9 +72,6 @@ __device__ __forceinline__ void copy_box(uint32_t to, const CUtensorMap* map, ui
   }
 }
 
-/// @brief Brings the bytes around an address into L2.
-__device__ __forceinline__ void prefetch_line(const void* address) { asm volatile("prefetch.global.L2 [%0];\n" ::"l"(address) : "memory"); }
-
 /// @brief Starts the copy of a box from shared memory, in the group that the next `store_commit` of this thread closes.
 __device__ __forceinline__ void store_box(const CUtensorMap* map, uint32_t from, int unit, int line, int inner, int outer) {
   asm volatile("cp.async.bulk.tensor.4d.global.shared::cta.bulk_group [%0, {%2, %3, %4, %5}], [%1];\n" ::"l"(map), "r"(from), "r"(unit),

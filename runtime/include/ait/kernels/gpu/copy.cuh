@@ -124,8 +124,8 @@ __global__ void __launch_bounds__(kTileThreads) copy_tiled_kernel(TiledCopy plan
 template <class Word>
 inline constexpr int kSquare = sizeof(Word) == 1 ? 8 : 16 / static_cast<int>(sizeof(Word));
 
-/// Squares of a block along the rows of the input and along those of the output; a warp has half of either.
-inline constexpr int kRowSquares = 16, kColumnSquares = kWarpSize / 4;
+/// Squares of a tile along either side, one a thread.
+inline constexpr int kSquaresOfSide = 16;
 
 /// Row `i` of the square whose columns are `columns`.
 template <class Word, int kN>
@@ -147,35 +147,67 @@ __device__ __forceinline__ void turn(const Word (&columns)[kN][kN], int i, Word 
 }
 
 /// Rows that are contiguous in the input, columns that are in the output, in squares that the registers of a thread turn: accesses of 16 bytes on
-/// both sides (8 of bytes), which are aligned.
-template <class Word>
-__global__ void __launch_bounds__(4 * kWarpSize) copy_squares_kernel(TiledCopy plan, const Word* in, Word* out) {
-  constexpr int kN = kSquare<Word>;
+/// both sides (8 of bytes), of which that of the output is aligned; the input is read by elements unless `kAligned`. What the squares of a tile make is exchanged in shared memory, so that neighbours of both sides are
+/// accessed together, 256 bytes of them.
+template <class Word, bool kAligned>
+__global__ void __launch_bounds__(kTileThreads) copy_squares_kernel(TiledCopy plan, const Word* in, Word* out) {
+  constexpr int kN = kSquare<Word>, kSide = kSquaresOfSide, kTile = kSide * kN, kRunsOfThread = kTile * kSide / kTileThreads;
+  static_assert(kSide * kSide == kTileThreads, "a square a thread");
+  using Run = word_t<kN * static_cast<int>(sizeof(Word))>;
+  __shared__ Run tile[kTile][kSide];  // the run `c` of a row is at c ^ its square's row, so that no two of a warp meet in a bank
   wait_for_previous();
   allow_next();
-  const int lane = threadIdx.x % kWarpSize, warp = threadIdx.x / kWarpSize;
-  const int row = (warp % 2 * 8 + lane % 8) * kN, column = (warp / 2 * (kWarpSize / 8) + lane / 8) * kN;
+  const int square_row = threadIdx.x % kSide, square_column = threadIdx.x / kSide;
   for (int64_t index = blockIdx.x; index < plan.tiles; index += gridDim.x) {
-    const TilePlace place(plan, index, kRowSquares * kN, kColumnSquares * kN);
-    const int64_t rows = plan.rows.size - place.row - row, columns = plan.columns.size - place.column - column;
-    if (rows <= 0 || columns <= 0) continue;
-    const Word* from = in + place.from + row + column * plan.columns.in;
-    Word* to = out + place.to + row * plan.rows.out + column;
+    const TilePlace place(plan, index, kTile, kTile);
+    const int64_t all_rows = plan.rows.size - place.row, all_columns = plan.columns.size - place.column;
+    const int64_t rows = all_rows - square_row * kN, columns = all_columns - square_column * kN;
+    const Word* from = in + place.from + square_row * kN + square_column * kN * plan.columns.in;
     Word square[kN][kN];
     if (rows >= kN && columns >= kN) {
 #pragma unroll
-      for (int j = 0; j < kN; ++j) load<kN>(from + j * plan.columns.in, square[j]);
+      for (int j = 0; j < kN; ++j) {
+        if constexpr (kAligned) {
+          load<kN>(from + j * plan.columns.in, square[j]);
+        } else {
 #pragma unroll
-      for (int i = 0; i < kN; ++i) {
-        Word turned[kN];
-        turn(square, i, turned);
-        store<kN>(to + i * plan.rows.out, turned);
+          for (int i = 0; i < kN; ++i) square[j][i] = from[j * plan.columns.in + i];
+        }
       }
     } else {
-      for (int i = 0; i < kN && i < rows; ++i) {
-        for (int j = 0; j < kN && j < columns; ++j) to[i * plan.rows.out + j] = from[j * plan.columns.in + i];
+#pragma unroll
+      for (int j = 0; j < kN; ++j) {
+#pragma unroll
+        for (int i = 0; i < kN; ++i) square[j][i] = i < rows && j < columns ? from[j * plan.columns.in + i] : Word{};
       }
     }
+#pragma unroll
+    for (int i = 0; i < kN; ++i) {
+      Word turned[kN];
+      turn(square, i, turned);
+      Run run;
+      memcpy(&run, &turned, sizeof(run));
+      tile[square_row * kN + i][square_column ^ square_row] = run;
+    }
+    __syncthreads();
+    for (int k = 0; k < kRunsOfThread; ++k) {
+      const int row = k * kSide + threadIdx.x / kSide, column = threadIdx.x % kSide;
+      const int64_t left = all_columns - column * kN;
+      if (row >= all_rows || left <= 0) continue;
+      const Run run = tile[row][column ^ (row / kN)];
+      Word* to = out + place.to + row * plan.rows.out + column * kN;
+      if (left >= kN) {
+        *reinterpret_cast<Run*>(to) = run;
+      } else {
+        Word turned[kN];
+        memcpy(&turned, &run, sizeof(run));
+#pragma unroll
+        for (int j = 0; j < kN; ++j) {
+          if (j < left) to[j] = turned[j];
+        }
+      }
+    }
+    __syncthreads();
   }
 }
 
@@ -210,12 +242,12 @@ int32_t launch_tiled(const Context& ctx, const CopyPlan& plan, int unit, const v
   Word* to = static_cast<Word*>(out);
   constexpr int64_t kSize = sizeof(Word), kBytes = kSize * kN;
   if constexpr (sizeof(Word) < 16) {
-    if (tiled.rows.size >= kN && tiled.columns.size >= kN && runs_aligned(tiled, in, kBytes, kSize, &CopyDim::in, tiled.columns) &&
-        runs_aligned(tiled, out, kBytes, kSize, &CopyDim::out, tiled.rows)) {
-      cut(kRowSquares * kN, kColumnSquares * kN);
-      config.block = dim3(4 * kWarpSize);
+    if (tiled.rows.size >= kN && tiled.columns.size >= kN && runs_aligned(tiled, out, kBytes, kSize, &CopyDim::out, tiled.rows)) {
+      cut(kSquaresOfSide * kN, kSquaresOfSide * kN);
+      config.block = dim3(kTileThreads);
       config.grid = dim3(ceil_div(tiled.tiles, 1, 1 << 20));
-      return launch(ctx, config, copy_squares_kernel<Word>, tiled, from, to);
+      const bool aligned = runs_aligned(tiled, in, kBytes, kSize, &CopyDim::in, tiled.columns);
+      return launch(ctx, config, aligned ? copy_squares_kernel<Word, true> : copy_squares_kernel<Word, false>, tiled, from, to);
     }
   }
   cut(kTile, kTile);

@@ -251,21 +251,6 @@ __device__ __forceinline__ void load_staged(const CUtensorMap* map, Boxes& boxes
   }
 }
 
-/// @brief Brings `kCols` columns of each extra operand that is one row into L2. All lanes of a warp.
-template <uint32_t kVectors, int kCols>
-__device__ __forceinline__ void prefetch_rows(const Operands<>&, int64_t, int64_t, int, int) {}
-
-template <uint32_t kVectors, int kCols, class E, class... Rest>
-__device__ __forceinline__ void prefetch_rows(const Operands<E, Rest...>& operands, int64_t outer, int64_t inner, int col, int n) {
-  if constexpr ((kVectors & 1) != 0) {
-    const int shift = int(threadIdx.x) % 32 * int(128 / sizeof(E));
-    if (shift < kCols && col + shift < n) {
-      prefetch_line(operands.first.data + outer * operands.first.outer + inner * operands.first.inner + col + shift);
-    }
-  }
-  prefetch_rows<(kVectors >> 1), kCols>(operands.rest, outer, inner, col, n);
-}
-
 /// @brief Reads the extra operands of a round.
 template <class Rounds, class T, class D, class... E>
 __device__ __forceinline__ void fetch_extra(const GemmArgs<T, D, E...>& args, typename Rounds::Extra& into, int round, int m0, int n0, int outer,

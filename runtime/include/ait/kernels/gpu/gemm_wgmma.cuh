@@ -101,17 +101,31 @@ bool all_aligned(const Operands<E, Rest...>& operands) {
   return operands.aligned && all_aligned(operands.rest);
 }
 
+/// @brief Where a block's tile is.
+template <class Tile>
+struct TilePlace {
+  int outer, inner;  ///< its batch
+  int m0, n0;        ///< its first row and column; `kSplit` blocks share it
+
+  template <class Args>
+  __device__ __forceinline__ TilePlace(const Args& args, int number, int rank) {
+    const TileIndex tile(uint32_t(number), args.gemm.tiles_m, args.gemm.tiles_n);
+    outer = tile.batch / args.gemm.inner, inner = tile.batch % args.gemm.inner;
+    m0 = (Tile::kCluster > 1 ? tile.m * Tile::kCluster + rank : tile.m) * Tile::kM, n0 = tile.n * Tile::kN;
+  }
+};
+
 /// @brief Starts the copies of a step: those of the operands chosen.
 template <class Tile, bool kAK, bool kBK, class Args>
-__device__ __forceinline__ void copy_step(const Args& args, uint32_t to, uint32_t barrier, const TileIndex& tile, int step, int rank, bool a, bool b) {
-  const int outer = tile.batch / args.gemm.inner, inner = tile.batch % args.gemm.inner;
-  const int m0 = Tile::kCluster > 1 ? (tile.m * Tile::kCluster + rank) * Tile::kM : tile.m * Tile::kM;
+__device__ __forceinline__ void copy_step(const Args& args, uint32_t to, uint32_t barrier, const TilePlace<Tile>& tile, int step, int rank, bool a,
+                                          bool b) {
   if (a) {
-    copy_operand<Tile, Tile::kM, kAK, 1>(to, &args.a_map, barrier, m0, step * Tile::kK, args.a_inner ? inner : 0, args.a_outer ? outer : 0, 0);
+    copy_operand<Tile, Tile::kM, kAK, 1>(to, &args.a_map, barrier, tile.m0, step * Tile::kK, args.a_inner ? tile.inner : 0,
+                                         args.a_outer ? tile.outer : 0, 0);
   }
   if (b) {
-    copy_operand<Tile, Tile::kN, kBK, Tile::kCluster>(to + Tile::kABytes, &args.b_map, barrier, tile.n * Tile::kN, step * Tile::kK,
-                                                      args.b_inner ? inner : 0, args.b_outer ? outer : 0, Tile::kCluster > 1 ? rank : 0);
+    copy_operand<Tile, Tile::kN, kBK, Tile::kCluster>(to + Tile::kABytes, &args.b_map, barrier, tile.n0, step * Tile::kK,
+                                                      args.b_inner ? tile.inner : 0, args.b_outer ? tile.outer : 0, Tile::kCluster > 1 ? rank : 0);
   }
 }
 
@@ -196,15 +210,13 @@ __global__ void __launch_bounds__(Tile::kThreads, Tile::kResident) gemm_wgmma_ke
     if (Tile::kSplit > 1) barrier_expect(received, uint32_t(Tile::kPartBytes * (Tile::kSplit - 1)));
     prefetch_map(&args.a_map);
     prefetch_map(&args.b_map);
-    if constexpr (Rounds::kBoxed && kAligned) prefetch_map(&args.d_map);
-    if constexpr (Rounds::kStaged >= 0) prefetch_map(&args.e_map);
   }
   if constexpr (kClusterBlocks > 1) {
     cluster_barrier();
   } else {
     __syncthreads();
   }
-  allow_next();  // it waits before it reads what this launch writes
+  allow_next();
 
   const GemmArgs<T, D, E...>& gemm = args.gemm;
   // The steps along K of this block.
@@ -214,40 +226,40 @@ __global__ void __launch_bounds__(Tile::kThreads, Tile::kResident) gemm_wgmma_ke
   if (warp >= Tile::kConsumers / 32) {
     if constexpr (Tile::kMoves) shrink_registers<Tile::kCopyRegisters>();
     if (threadIdx.x == Tile::kConsumers) {
-      // What does not depend on the launch before is on its way while that ends.
-      const int early = (args.a_early || args.b_early) && first < args.tiles ? (steps < Tile::kStages ? steps : Tile::kStages) : 0;
-      if (early > 0) {
-        const TileIndex tile(uint32_t(first), gemm.tiles_m, gemm.tiles_n);
-        for (int step = 0; step < early; ++step) {
-          const uint32_t barrier = full + uint32_t(step) * 8;
-          barrier_expect(barrier, Tile::kStageBytes);
-          copy_step<Tile, kAK, kBK>(args, stages + uint32_t(step) * Tile::kStageBytes, barrier, tile, begin + step, rank, args.a_early, args.b_early);
-        }
+      // What does not depend on the launch before is known, and on its way, while that ends.
+      TilePlace<Tile> tile(args, first, rank);
+      const int early = !args.a_early && !args.b_early ? 0 : steps < Tile::kStages ? steps : Tile::kStages;
+#pragma unroll 1
+      for (int step = 0; step < early; ++step) {
+        const uint32_t barrier = full + uint32_t(step) * 8;
+        barrier_expect(barrier, Tile::kStageBytes);
+        copy_step<Tile, kAK, kBK>(args, stages + uint32_t(step) * Tile::kStageBytes, barrier, tile, begin + step, rank, args.a_early, args.b_early);
       }
       wait_for_previous();
-      for (int t = first; t < args.tiles; t += stride) {
-        const TileIndex tile(uint32_t(t), gemm.tiles_m, gemm.tiles_n);
-        for (int step = 0; step < steps; ++step) {
-          const uint32_t barrier = full + place.stage * 8, to = stages + place.stage * Tile::kStageBytes;
-          if (t == first && step < early) {
-            copy_step<Tile, kAK, kBK>(args, to, barrier, tile, begin + step, rank, !args.a_early, !args.b_early);
-          } else {
-            barrier_wait(empty + place.stage * 8, place.parity ^ 1);
-            barrier_expect(barrier, Tile::kStageBytes);
-            copy_step<Tile, kAK, kBK>(args, to, barrier, tile, begin + step, rank, true, true);
-          }
+#pragma unroll 1
+      for (int step = 0; step < early; ++step) {
+        copy_step<Tile, kAK, kBK>(args, stages + uint32_t(step) * Tile::kStageBytes, full + uint32_t(step) * 8, tile, begin + step, rank,
+                                  !args.a_early, !args.b_early);
+      }
+      place.skip(uint32_t(early));
+      for (int t = first, step = early;;) {
+#pragma unroll 1
+        for (; step < steps; ++step) {
+          const uint32_t barrier = full + place.stage * 8;
+          barrier_wait(empty + place.stage * 8, place.parity ^ 1);
+          barrier_expect(barrier, Tile::kStageBytes);
+          copy_step<Tile, kAK, kBK>(args, stages + place.stage * Tile::kStageBytes, barrier, tile, begin + step, rank, true, true);
           place.next();
         }
+        t += stride;
+        if (t >= args.tiles) break;
+        tile = TilePlace<Tile>(args, t, rank), step = 0;
       }
     }
   } else {
     if constexpr (Tile::kMoves) grow_registers<Tile::kRegisters>();
     const int team = warp / 4 / Tile::kGroups, group = warp / 4 % Tile::kGroups, lane = int(threadIdx.x) % 32;
-    if (warp == 0 && first < args.tiles) {
-      const TileIndex tile(uint32_t(first), gemm.tiles_m, gemm.tiles_n);
-      const int col = tile.n * Tile::kN + (Tile::kSplit > 1 ? rank * Tile::kShare : 0);
-      prefetch_rows<kVectors, Tile::kShare>(gemm.operands, tile.batch / gemm.inner, tile.batch % gemm.inner, col, gemm.n);
-    }
+    TilePlace<Tile> tile(args, first + team * stride, rank);
     wait_for_previous();
     // Where nothing hides the epilogue, its first operands are read before the products.
     constexpr bool kEarlyExtra = Tile::kTeams == 1 && kSpare - 2 * Rounds::Extra::kWords >= 64;
@@ -267,10 +279,8 @@ __global__ void __launch_bounds__(Tile::kThreads, Tile::kResident) gemm_wgmma_ke
       // Parities tell a phase of a stage only from its neighbours, so a team waits for stages when the other has seen its last.
       if (Tile::kTeams > 1) barrier_wait(turns + team * 8, turn_parity);
       turn_parity ^= 1;
-      const TileIndex tile(uint32_t(t), gemm.tiles_m, gemm.tiles_n);
-      const int outer = tile.batch / gemm.inner, inner = tile.batch % gemm.inner;
-      const int m0 = (Tile::kCluster > 1 ? tile.m * Tile::kCluster + rank : tile.m) * Tile::kM + group * Tile::kMmaM * 64;
-      const int n0 = tile.n * Tile::kN + (Tile::kSplit > 1 ? rank * Tile::kShare : 0);
+      const int outer = tile.outer, inner = tile.inner;
+      const int m0 = tile.m0 + group * Tile::kMmaM * 64, n0 = tile.n0 + (Tile::kSplit > 1 ? rank * Tile::kShare : 0);
       load_staged<Rounds, WarpBoxes, Tile::kBoxes>(&args.e_map, boxes, m0, n0, args.e_outer ? outer : 0, args.e_inner ? inner : 0);
       typename Rounds::Extra first_extra;
       if constexpr (kEarlyExtra) fetch_extra<Rounds>(gemm, first_extra, 0, m0, n0, outer, inner);
@@ -318,6 +328,7 @@ __global__ void __launch_bounds__(Tile::kThreads, Tile::kResident) gemm_wgmma_ke
                                                                  release(previous);
                                                                });
       }
+      if (t + Tile::kTeams * stride < args.tiles) tile = TilePlace<Tile>(args, t + Tile::kTeams * stride, rank);
     }
     if (lane == 0) store_wait<0>();  // copies still read shared memory
   }

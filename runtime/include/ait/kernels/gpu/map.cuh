@@ -143,12 +143,13 @@ struct Stretch {
   }
 };
 
-/// What is read of one operand for a stretch: `begin`, then `end`, then `elements`, each after that of all others.
-template <class Op, int kCount>
+/// What is read of one operand for a stretch: `begin`, then `end`, then `elements`, each after that of all others. `kSame`: operands that lie as the
+/// space does begin at the same boundaries as its stretches.
+template <class Op, int kCount, bool kSame>
 struct StretchRead {
   using T = typename Op::Value;
   static constexpr bool kByWords = Op::kInner == Inner::unit && sizeof(T) * kCount % 16 == 0;
-  std::conditional_t<kByWords, Words<T, kByWords ? kCount : 16, true>, Raw<Op, kCount, false>> data;
+  std::conditional_t<kByWords, Words<T, kByWords ? kCount : 16, !kSame>, Raw<Op, kCount, false>> data;
 
   /// `linear`: the operand lies in memory as the space does.
   template <class S>
@@ -191,7 +192,7 @@ struct StretchRead {
   }
 };
 
-template <class F, int kCount, int kRank, bool kWide, class... Ins, size_t... I, class... Outs, size_t... O>
+template <class F, int kCount, bool kSame, int kRank, bool kWide, class... Ins, size_t... I, class... Outs, size_t... O>
 __device__ __forceinline__ void map_stretches(const Space<kRank, kWide>& space, int64_t total, int phase, int each, uint64_t linear,
                                               const Pack<Ins...>& ins, std::index_sequence<I...> in_indices, const Pack<Outs...>& outs,
                                               std::index_sequence<O...> out_indices) {
@@ -199,7 +200,7 @@ __device__ __forceinline__ void map_stretches(const Space<kRank, kWide>& space, 
   constexpr int kUnroll = kMapUnroll<Ins...> < 2 ? 1 : 2;
   const int64_t block = static_cast<int64_t>(blockDim.x) * each;
   for (int64_t number = blockIdx.x * block + threadIdx.x; number * kCount - phase < total; number += gridDim.x * block) {
-    Pack<StretchRead<Ins, kCount>...> reads[kUnroll];
+    Pack<StretchRead<Ins, kCount, kSame>...> reads[kUnroll];
     const auto for_stretches = [&](auto visit) {
 #pragma unroll
       for (int u = 0; u < kUnroll; ++u) {
@@ -220,12 +221,12 @@ __device__ __forceinline__ void map_stretches(const Space<kRank, kWide>& space, 
 
 /// A thread computes `each` stretches of `kCount` elements of the space, a block's width apart; the first of all begins `phase` elements before
 /// it. `linear` has a bit for each operand, inputs first, that lies in memory as the space does.
-template <class F, int kCount, int kRank, bool kWide, class Ins, class Outs>
+template <class F, int kCount, bool kSame, int kRank, bool kWide, class Ins, class Outs>
 __global__ void __launch_bounds__(256)
     map_flat_kernel(Space<kRank, kWide> space, int64_t total, int phase, int each, uint64_t linear, Ins ins, Outs outs) {
   wait_for_previous();
   allow_next();
-  detail::map_stretches<F, kCount>(space, total, phase, each, linear, ins, typename Ins::Indices{}, outs, typename Outs::Indices{});
+  detail::map_stretches<F, kCount, kSame>(space, total, phase, each, linear, ins, typename Ins::Indices{}, outs, typename Outs::Indices{});
 }
 
 namespace detail {
@@ -264,6 +265,12 @@ bool is_linear(const int64_t (&sizes)[kRank], const Op& operand) {
   return linear;
 }
 
+/// Whether an operand begins as many elements behind a boundary of chunks as `phase`.
+template <int kCount, class Op>
+bool same_boundary(const Op& operand, int64_t phase) {
+  return Op::kInner != Inner::unit || (static_cast<int64_t>(reinterpret_cast<uintptr_t>(operand.data) / sizeof(typename Op::Value)) - phase) % kCount == 0;
+}
+
 template <class F, int kCount, size_t kRank, class... Ins, size_t... I, class... Outs, size_t... O>
 int32_t launch_flat(const Context& ctx, const int64_t (&sizes)[kRank], const Pack<Ins...>& ins, std::index_sequence<I...>, const Pack<Outs...>& outs,
                     std::index_sequence<O...>) {
@@ -283,10 +290,16 @@ int32_t launch_flat(const Context& ctx, const int64_t (&sizes)[kRank], const Pac
   config.grid = dim3(ceil_div(total + phase, static_cast<int64_t>(config.block.x) * kCount * each, 1 << 20));
   config.dependent = true;
   if (total < (int64_t(1) << 31) - (int64_t(1) << 20)) {
-    return launch(ctx, config, map_flat_kernel<F, kCount, kDims, false, Pack<Ins...>, Pack<Outs...>>, Space<kDims, false>(sizes), total, phase, each,
+    if constexpr (kRank == 1) {
+      if ((same_boundary<kCount>(get<I>(ins), phase) && ...)) {
+        return launch(ctx, config, map_flat_kernel<F, kCount, true, kDims, false, Pack<Ins...>, Pack<Outs...>>, Space<kDims, false>(sizes), total,
+                      phase, each, linear, ins, outs);
+      }
+    }
+    return launch(ctx, config, map_flat_kernel<F, kCount, false, kDims, false, Pack<Ins...>, Pack<Outs...>>, Space<kDims, false>(sizes), total, phase, each,
                   linear, ins, outs);
   }
-  return launch(ctx, config, map_flat_kernel<F, kCount, kDims, true, Pack<Ins...>, Pack<Outs...>>, Space<kDims, true>(sizes), total, phase, each, linear,
+  return launch(ctx, config, map_flat_kernel<F, kCount, false, kDims, true, Pack<Ins...>, Pack<Outs...>>, Space<kDims, true>(sizes), total, phase, each, linear,
                 ins, outs);
 }
 

@@ -110,6 +110,18 @@ __device__ __forceinline__ void cluster_barrier() {
 #endif
 }
 
+/// @brief The two halves of `cluster_barrier`: what was written before the first is visible to the other blocks after the second.
+__device__ __forceinline__ void cluster_arrive() {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+  asm volatile("barrier.cluster.arrive.release;\n" ::: "memory");
+#endif
+}
+__device__ __forceinline__ void cluster_wait() {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+  asm volatile("barrier.cluster.wait.acquire;\n" ::: "memory");
+#endif
+}
+
 /// @brief Reads four floats at the place of `address` (a shared address of this block) in block `rank` of the cluster.
 __device__ __forceinline__ float4 load_cluster_float4(uint32_t address, uint32_t rank) {
   float4 v = {0.f, 0.f, 0.f, 0.f};

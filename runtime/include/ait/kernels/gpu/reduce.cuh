@@ -219,22 +219,30 @@ __global__ void __launch_bounds__(1024) reduce_shared_columns_kernel(RowSpace<kK
     if (first + lane * kVec < space.rows) {
       coordinates<kKept>(first + lane * kVec, space.outer, coordinate);
       const In row = detail::at_row(in, coordinate);
-      for (int64_t base = rank * kWarps + warp; base < space.length; base += kAllWarps * kAhead) {
+      const auto place = [&](int64_t i) { return row.data + detail::row_offset<kReduced>(row, i, space.row); };
+      int64_t i = rank * kWarps + warp;
+      for (; i + (kAhead - 1) * kAllWarps < space.length; i += kAhead * kAllWarps) {
         T raws[kAhead][kVec];
 #pragma unroll
-        for (int u = 0; u < kAhead; ++u) {
-          const int64_t i = base + u * kAllWarps;
-          if (i < space.length) load<kVec>(row.data + detail::row_offset<kReduced>(row, i, space.row), raws[u]);
-        }
+        for (int u = 0; u < kAhead; ++u) load<kVec>(place(i + u * kAllWarps), raws[u]);
 #pragma unroll
         for (int j = 0; j < kVec; ++j) {
           A some[kAhead];  // in pairs, so that sums are exact to fewer roundings
 #pragma unroll
-          for (int u = 0; u < kAhead; ++u) {
-            some[u] = base + u * kAllWarps < space.length ? static_cast<A>(convert<C>(raws[u][j])) : R::template start<T, A>();
+          for (int u = 0; u < kAhead; ++u) some[u] = static_cast<A>(convert<C>(raws[u][j]));
+#pragma unroll
+          for (int step = 1; step < kAhead; step *= 2) {
+#pragma unroll
+            for (int u = 0; u < kAhead; u += 2 * step) some[u] = R::join(some[u], some[u + step]);
           }
-          total[j] = R::join(total[j], R::join(R::join(some[0], some[1]), R::join(some[2], some[3])));
+          total[j] = R::join(total[j], some[0]);
         }
+      }
+      for (; i < space.length; i += kAllWarps) {
+        T raws[kVec];
+        load<kVec>(place(i), raws);
+#pragma unroll
+        for (int j = 0; j < kVec; ++j) total[j] = R::join(total[j], static_cast<A>(convert<C>(raws[j])));
       }
     }
     store<kVec>(parts + warp * kColumns + lane * kVec, total);

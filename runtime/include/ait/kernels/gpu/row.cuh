@@ -13,6 +13,7 @@
 #include "ait/gpu/launch.h"
 #include "ait/kernels/gpu/row_group.cuh"
 #include "ait/kernels/gpu/row_policies.cuh"
+#include "ait/kernels/gpu/row_ring.cuh"
 #include "ait/kernels/gpu/vector.cuh"
 #include "ait/kernels/operand.h"
 #include "ait/math.h"
@@ -185,6 +186,31 @@ struct Boundaries {
   }
 };
 
+#if defined(AIT_CUDA)
+/// Whether rows of one length are left to a ring: norms of one operand whose rows registers would hold, but whose factors not, and longer ones that are
+/// reduced twice, so that there is much to overlap.
+template <int kVec, Cut kCut, int64_t kLow, int64_t kHigh, int kOuter, class Policy, class Ins, class Out>
+constexpr bool may_ring() {
+  if (kLow != kHigh || kOuter != 1 || kVec == 1 || !Policy::kHasEarly) return false;
+  const int64_t chunks = chunks_of<kVec, kCut, Ins, Out>(kHigh);
+  return chunks <= 2048 ? Ins::kSize == 1 && chunks > 256 : Policy::kReducesTwice && chunks * 16 * static_cast<int64_t>(Ins::kSize) >= kExchangeBytes;
+}
+
+#endif
+
+/// As launch_length, but through a ring where rows are many and of one length.
+template <class F, int kVec, Cut kCut, int64_t kLow, int64_t kHigh, int kOuter, class Policy, class Ins, class Outs>
+int32_t launch_many(const Context& ctx, const RowSpace<kOuter, 1>& space, const Ins& ins, const Outs& outs, const Policy& policy) {
+#if defined(AIT_CUDA)
+  if constexpr (may_ring<kVec, kCut, kLow, kHigh, kOuter, Policy, Ins, FirstOf<Outs>>()) {
+    bool done = false;
+    const int32_t status = launch_ring<F, kVec, kCut, kHigh>(ctx, space.rows, ins, typename Ins::Indices{}, outs, typename Outs::Indices{}, policy, done);
+    if (done) return status;
+  }
+#endif
+  return launch_length<F, kVec, kCut, kLow, kHigh>(ctx, space, ins, outs, policy);
+}
+
 /// Chooses how rows are cut. `kStep` is known to divide the length.
 template <class F, int kRowRank, int64_t kLow, int64_t kHigh, int kStep, size_t kRank, class Policy, class... Ins, size_t... I, class... Outs,
           size_t... O>
@@ -203,7 +229,7 @@ int32_t launch_rows(const Context& ctx, const int64_t (&sizes)[kRank], const Pac
     if constexpr (!(kLow == kHigh && kLow % kVec != 0)) {
       const bool aligned = (may_access<kVec>(get<I>(ins)) && ... && true) && (may_access<kVec>(get<O>(outs)) && ... && true) &&
                            policy.template may_access<kVec>();
-      if (aligned && space.length % kVec == 0) return launch_length<F, kVec, Cut::whole, kLow, kHigh>(ctx, space, ins, outs, policy);
+      if (aligned && space.length % kVec == 0) return launch_many<F, kVec, Cut::whole, kLow, kHigh>(ctx, space, ins, outs, policy);
     }
     if constexpr (kStep % kVec == 0 && kLow != kHigh) {
       return launch_long<F, kVec, Cut::mixed>(ctx, space, ins, outs, policy);  // misaligned buffers only
@@ -212,7 +238,7 @@ int32_t launch_rows(const Context& ctx, const int64_t (&sizes)[kRank], const Pac
         Boundaries<kVec, kOuter> boundaries;
         (boundaries.add(get<I>(ins)), ...);
         (boundaries.add(get<O>(outs)), ...);
-        if (boundaries.same) return launch_length<F, kVec, Cut::same, kLow, kHigh>(ctx, space, ins, outs, policy);
+        if (boundaries.same) return launch_many<F, kVec, Cut::same, kLow, kHigh>(ctx, space, ins, outs, policy);
       }
       return launch_length<F, kVec, Cut::mixed, kLow, kHigh>(ctx, space, ins, outs, policy);
     }

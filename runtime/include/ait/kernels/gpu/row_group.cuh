@@ -90,13 +90,14 @@ struct Row<F, kGroup, kItemsOf, kVecOf, kCut, kFewOf, kRowRank, Pack<Ins...>, Pa
     return e < head ? e : e < head + tail ? e + (length - tail - head) : Index(-1);
   }
 
-  /// Cuts a row of so many elements, to which the operands have been moved.
+  /// Cuts a row of so many elements, to which the operands have been moved, at boundaries of so many bytes.
+  template <size_t kBoundaryOf = kBoundary<Pack<Ins...>>>
   __device__ __forceinline__ void cut(Index count) {
     length = count;
     if constexpr (kWhole) {
       end = count / kVec;
     } else {
-      constexpr int kStep = kBoundaryChunks<Pack<Ins...>, sizeof(typename Out::Value) * kVec>;
+      constexpr int kStep = kBoundaryChunks<Pack<Ins...>, sizeof(typename Out::Value) * kVec, kBoundaryOf>;
       phase = static_cast<int>(reinterpret_cast<uintptr_t>(get<0>(outs).data) / sizeof(typename Out::Value) % (kVec * kStep));
       const Index least = kVec + (kVec - phase % kVec) % kVec;
       head = least < count ? least : count;

@@ -60,16 +60,20 @@ template <class Ins>
 inline constexpr size_t kBoundary = Ins::kSize == 1 ? 128 : 32;
 
 /// Chunks of so many bytes between two boundaries.
-template <class Ins, size_t kChunkBytes>
-inline constexpr int kBoundaryChunks = kChunkBytes < kBoundary<Ins> ? static_cast<int>(kBoundary<Ins> / kChunkBytes) : 1;
+template <class Ins, size_t kChunkBytes, size_t kBoundaryOf = kBoundary<Ins>>
+inline constexpr int kBoundaryChunks = kChunkBytes < kBoundaryOf ? static_cast<int>(kBoundaryOf / kChunkBytes) : 1;
 
-/// Chunks that the threads of a row have to hold.
-template <int kVec, Cut kCut, class Ins, class Out>
-constexpr int64_t chunks_of(int64_t length) {
+/// Chunks that the threads of a row have to hold, where so many lie between two boundaries.
+template <int kVec, Cut kCut>
+constexpr int64_t chunks_of(int64_t length, int boundary_chunks) {
   if (kCut == Cut::whole) return (length + kVec - 1) / kVec;
   const int64_t inside = length < kVec ? 0 : (length - kVec) / kVec - 1;  // those at the ends are elements
-  const int64_t chunks = inside + kBoundaryChunks<Ins, sizeof(typename Out::Value) * kVec> - 1;
+  const int64_t chunks = inside + boundary_chunks - 1;
   return chunks < 1 ? 1 : chunks;
+}
+template <int kVec, Cut kCut, class Ins, class Out>
+constexpr int64_t chunks_of(int64_t length) {
+  return chunks_of<kVec, kCut>(length, kBoundaryChunks<Ins, sizeof(typename Out::Value) * kVec>);
 }
 
 /// What a thread has read of one operand for the neighbours of a chunk.

@@ -57,13 +57,6 @@ bool tensor_map(CUtensorMap* map, const T* data, int64_t units, int64_t lines, i
                 CU_TENSOR_MAP_L2_PROMOTION_L2_256B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE) == CUDA_SUCCESS;
 }
 
-/// @brief How many multiprocessors the current device has; 0 on an error.
-inline int multiprocessors() {
-  int device = 0, count = 0;
-  if (cudaGetDevice(&device) != kSuccess) return 0;
-  return cudaDeviceGetAttribute(&count, cudaDevAttrMultiProcessorCount, device) == kSuccess ? count : 0;
-}
-
 // ** device **
 
 /// @brief A place in the ring of stages.

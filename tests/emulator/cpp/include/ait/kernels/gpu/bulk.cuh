@@ -39,7 +39,6 @@ inline void send(uint32_t to, uint32_t barrier, float a, float b, float c, float
   const float v[4] = {a, b, c, d};
   emulator::send(to, barrier, v);
 }
-inline void prefetch_line(const void*) {}
 inline void prefetch_map(const CUtensorMap*) {}
 
 inline void named_barrier_wait(int id, int threads, AIT_EMULATOR_CALLER) { emulator::named_barrier(id, threads, true, {file, line}); }

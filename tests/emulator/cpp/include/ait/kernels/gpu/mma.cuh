@@ -57,6 +57,10 @@ inline void cluster_barrier() {
   emulator::meet(emulator::Scope::cluster, "cluster_barrier", true, nullptr, nullptr, AIT_EMULATOR_SITE);
 }
 
+/// Who arrives meets the others where it waits.
+inline void cluster_arrive() {}
+inline void cluster_wait() { cluster_barrier(); }
+
 inline __attribute__((noinline, no_sanitize("thread"))) float4 load_cluster_float4(uint32_t address, uint32_t rank) {
   const void* from = emulator::shared_pointer(address, int(rank));
   emulator::check_remote_read(from, 16);
