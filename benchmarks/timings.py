@@ -5,8 +5,9 @@
     python -m benchmarks.timings --build                           # compiles the candidates; needs no card
 
 One layer of each model is compiled with its usual sizes as hints, of each length and of all together; what was
-measured for it, in a cache of its own, is written as text when the model is done. Entries of the file for ops and
-points that are not measured now stay as they are, if they were taken in the same setting.
+measured for it, in a cache of its own, is written as text when the model is done. Times of the file that are not
+measured now stay as they are, if they were taken in the same setting: those of other ops and points, and those of
+kernels whose code is that of the package's times, which are not measured again.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ from ait_mlir.lowering.toolchain import default_arch
 from ait_mlir.passes.candidates import points_of, worth_timing
 from ait_mlir.passes.measure import current_setting, static_digest
 from ait_mlir.passes.meter import DeviceMeter
-from ait_mlir.passes.timings import Record, Shipped, TimingCache, read_shipped, write_shipped
+from ait_mlir.passes.timings import Record, Shipped, TimingCache, joined, read_shipped, write_shipped
 from benchmarks.selection import tasks_of
 from benchmarks.workloads import MODELS, Size
 
@@ -96,7 +97,7 @@ def main() -> int:
         parser.error("-o says which file to write")
     setting = current_setting("cuda")
     before = read_shipped(args.output) if args.output.is_file() else None
-    kept = {(r.op, r.point): r for r in (before.records if before is not None and before.setting == setting else ())}
+    kept = before.records if before is not None and before.setting == setting else ()
     command = f"python -m benchmarks.timings {' '.join(sys.argv[1:])}"
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "timings.sqlite3"
@@ -108,8 +109,8 @@ def main() -> int:
             except AitError as error:
                 print(f"error: {name}: {error}", file=sys.stderr, flush=True)
             new = records(TimingCache(path))
-            kept |= {(r.op, r.point): r for r in new}
-            write_shipped(args.output, Shipped(arch, setting, tuple(kept.values())), command)
+            kept = joined(kept, new)
+            write_shipped(args.output, Shipped(arch, setting, kept), command)
             print(f"{args.output}: {len(kept)} points, {len(new)} of them new, on {setting.card}", flush=True)
     return 0
 

@@ -18,7 +18,7 @@ from ait_mlir.dialects.ait.data import ConstantOp, GraphOp, OutputOp, ParamOp
 from ait_mlir.dialects.ait.traits import View
 from ait_mlir.dialects.ait.types import ShapeAttr, TensorType, scope_of, tensor_type
 from ait_mlir.dialects.ait.view import ConcatOp, PermuteOp, ReshapeOp
-from ait_mlir.dims import Expr, Scope, sym
+from ait_mlir.dims import Expr, Scope, sym, total
 from ait_mlir.passes.strides import Strided, through
 
 Point = tuple[int, ...]
@@ -71,9 +71,12 @@ def make_task(op: Operation) -> Task:
     inside: list[Operation] = [*chain, op]
     ends: list[SSAValue] = []
     for result in op.results:
-        views = _views_after(result)
-        inside += views
-        ends.append(views[-1].results[0] if views else result)
+        after = _views_after(result)
+        if not after and (whole := _concat_after(result)) is not None:
+            after = [whole]
+            bases |= dict.fromkeys(v for v in whole.operands if v is not result)
+        inside += after
+        ends.append(after[-1].results[0] if after else result)
     return _build(op, list(bases), inside, ends)
 
 
@@ -156,11 +159,25 @@ def _views_after(value: SSAValue) -> list[Operation]:
     return []
 
 
+def _concat_after(value: SSAValue) -> ConcatOp | None:
+    """The concatenation that `value` is a piece of and nothing else, if its rows are not where they would be alone.
+
+    A kernel writes its result there, in as many batches as the concatenation makes of it. The other pieces are copied
+    beside it, which is no part of the question, so they are no larger.
+    """
+    if len(uses := list(value.uses)) != 1 or not isinstance(user := uses[0].operation, ConcatOp):
+        return None
+    kind = tensor_type(value)
+    others = total(tensor_type(v).num_elements() for v in user.operands if v is not value)
+    scattered = any(d.as_int() != 1 for d in kind.dims[: user.dim.value.data])
+    return user if scattered and scope_of(user).le(others, kind.num_elements()) else None
+
+
 def _is_weight(value: SSAValue) -> bool:
     owner = value.owner
     if isinstance(owner, ParamOp):
         return True
-    if isinstance(owner, ConcatOp) and (owner.dim.value.data != 0 or tensor_type(value).static_shape() is None):
+    if tensor_type(value).static_shape() is None or (isinstance(owner, ConcatOp) and owner.dim.value.data != 0):
         return False  # made by every run
     return isinstance(owner, Operation) and owner.has_trait(View) and all(_is_weight(v) for v in owner.operands)
 

@@ -10,7 +10,7 @@ import os
 import sqlite3
 import time
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -209,6 +209,16 @@ class Shipped:
 
 def digest_of(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def joined(before: Iterable[Record], after: Iterable[Record]) -> tuple[Record, ...]:
+    """The records of both. Of a task at a point that both have, all ways: those that had a time were not timed again if
+    their code was the same. The later time of a way that has two."""
+    found = {(r.op, r.point): r for r in before}
+    for r in after:
+        old = found.get((r.op, r.point))
+        found[r.op, r.point] = replace(r, times={**(old.times if old is not None else {}), **r.times})
+    return tuple(found.values())
 
 
 def read_shipped(path: Path) -> Shipped:

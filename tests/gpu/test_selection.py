@@ -134,7 +134,8 @@ ait.graph @g(%x: !ait.tensor<b x 65 x f16>) dims {b = 1 to 300} {
 
 @pytest.mark.parametrize("m", [16, 128, 300])
 def test_a_bias_and_a_residual_are_added_before_the_one_rounding(tmp_path: Path, m: int) -> None:
-    """At 128 rows all that cuBLASLt names first split k. The residual cancels the product, whose own rounding would show."""
+    """At 128 rows all that cuBLASLt names first split k. Product, residual and bias cancel, so that a rounding of the
+    product, or of its sum with the residual, would show."""
     import torch
 
     n, k = 768, 3072
@@ -152,14 +153,20 @@ ait.graph @g(%x: !ait.tensor<{m} x {k} x f16>, %r: !ait.tensor<{m} x {n} x f16>)
 }}
 """
     rng = np.random.default_rng(2)
-    w, v = rng.standard_normal((n, k)).astype(np.float16), rng.standard_normal(n).astype(np.float16)
-    x = rng.standard_normal((m, k)).astype(np.float16)
+    w, x = (rng.standard_normal(shape).astype(np.float16) for shape in ((n, k), (m, k)))
+    v = (64 + rng.standard_normal(n)).astype(np.float16)
     product = x.astype(np.float64) @ w.astype(np.float64).T
-    r = (-product).astype(np.float16)
+    r = (rng.standard_normal((m, n)) - product - v).astype(np.float16)
+    exact = product + v + r
+
+    def is_close(y: np.ndarray) -> bool:  # sums of float are some 1e-3 off
+        return bool((np.abs(y - exact) <= 0.51 * np.spacing(np.abs(exact).astype(np.float16)) + 4e-3).all())
+
+    assert is_close(exact.astype(np.float16))
+    assert not is_close((product.astype(np.float16) + v.astype(np.float64) + r).astype(np.float16))
+    assert not is_close(((product + r).astype(np.float16) + v.astype(np.float64)).astype(np.float16))
     path = compile_module(parse(text), "cuda", output=tmp_path / "g.ait", constants={"w": w, "v": v})
     y = torch.full((m, n), float("nan"), dtype=torch.float16, device="cuda")
     with Model(path) as model:
         model.run_with_tensors({"x": torch.from_numpy(x).cuda(), "r": torch.from_numpy(r).cuda()}, {"y": y})
-    exact = product + v + r
-    # sums of float are some 1e-4 off; rounding the product to f16 as much as 1.6e-2
-    assert (np.abs(y.cpu().numpy() - exact) <= 0.51 * np.spacing(np.abs(exact).astype(np.float16)) + 4e-3).all()
+    assert is_close(y.cpu().numpy())

@@ -16,7 +16,16 @@ from ait_mlir.dims import parse
 from ait_mlir.errors import AitError
 from ait_mlir.lowering.choices import Choice, Way
 from ait_mlir.passes.ranges import Times
-from ait_mlir.passes.timings import Record, Setting, Shipped, TimingCache, TimingKey, read_shipped, write_shipped
+from ait_mlir.passes.timings import (
+    Record,
+    Setting,
+    Shipped,
+    TimingCache,
+    TimingKey,
+    joined,
+    read_shipped,
+    write_shipped,
+)
 from tests.selection.cards import SETTING
 
 KEY = TimingKey("ait.graph ...", "1,128", '[null,[["native",{}]]]', "0" * 64, SETTING)
@@ -123,6 +132,18 @@ def test_shipped_times_survive(tmp_path: Path):
     first = (tmp_path / "x.json").read_bytes()
     write_shipped(tmp_path / "y.json", found, "a command")
     assert (tmp_path / "y.json").read_bytes() == first
+
+
+def test_a_way_that_was_not_timed_again_keeps_its_time():
+    fast, slow, new = (Way.of(None, [("native", {"tile_m": m})]) for m in (32, 64, 128))
+    a, b = (Times(1e-6, 0.0), "a" * 16), (Times(2e-6, 0.0), "b" * 16)
+    before = (Record("op", (1,), "s", {fast: a, slow: b}), Record("op", (2,), "t", {fast: a}))
+    after = (Record("op", (1,), "s", {slow: a, new: b}), Record("other", (1,), "u", {new: b}))
+    assert [(r.op, r.point, r.times) for r in joined(before, after)] == [
+        ("op", (1,), {fast: a, slow: a, new: b}),
+        ("op", (2,), {fast: a}),
+        ("other", (1,), {new: b}),
+    ]
 
 
 @pytest.mark.parametrize("text", ["", "[]", "{}", '{"method": 1, "arch": "x", "setting": {}, "records": []}'])

@@ -173,6 +173,7 @@ TILES = (
     HopperTile(64, 128, 4, 1, 1, 1, 8),
     HopperTile(64, 96, 6, 1, 1, 1),
     HopperTile(64, 96, 6, 1, 1, 1, 2),
+    HopperTile(64, 64, 12, 1, 1, 1),
     HopperTile(64, 64, 8, 1, 1, 1),
     HopperTile(64, 64, 6, 1, 1, 1, 2),
     HopperTile(64, 64, 6, 1, 1, 1, 4),

@@ -1,0 +1,54 @@
+"""What belongs to a task: the views around an op, and the concatenation that its result is a piece of."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.selection.cards import tasks_of
+
+TEXT = """
+ait.graph @g(%x: !ait.tensor<batch x 196 x 64 x f16>, %c: !ait.tensor<PIECE x f16>) dims {batch = 1 to 64} {
+  %w = ait.param "w" : !ait.tensor<64 x 64 x f16>
+  %0 = ait.gemm rcr %x, %w : !ait.tensor<batch x 196 x 64 x f16>
+  %1 = ait.concat %c, %0 dim DIM : !ait.tensor<WHOLE x f16>
+  ait.output "y" %1 : !ait.tensor<WHOLE x f16>
+}
+"""
+PIECES = {
+    0: ("7 x 196 x 64", "(batch + 7) x 196 x 64"),
+    1: ("batch x 1 x 64", "batch x 197 x 64"),
+    2: ("batch x 196 x 8", "batch x 196 x 72"),
+}
+
+
+def concat(dim: int) -> str:
+    piece, whole = PIECES[dim]
+    return TEXT.replace("PIECE", piece).replace("WHOLE", whole).replace("DIM", str(dim))
+
+
+@pytest.mark.parametrize("dim", [1, 2])
+def test_the_concatenation_is_part_of_the_task_whose_result_lies_in_it(dim: int):
+    """A kernel sees batches of 196 rows there, which are none of a matrix of its own."""
+    (task,) = (t for t in tasks_of(concat(dim)) if t.op.name == "ait.gemm")
+    whole = PIECES[dim][1].replace("batch", "d0")
+    assert f"dim {dim} : !ait.tensor<{whole} x f16>" in task.text
+    assert f'"x1" %1: !ait.tensor<{PIECES[dim][0].replace("batch", "d0")} x f16>' in task.text
+    assert f'ait.output "y0" %4 : !ait.tensor<{whole} x f16>' in task.text
+
+
+def test_what_the_result_is_contiguous_in_is_not():
+    (task,) = (t for t in tasks_of(concat(0)) if t.op.name == "ait.gemm")
+    assert "concat" not in task.text and "x1" not in task.text
+
+
+def test_a_result_that_has_another_use_is_not_a_piece():
+    text = concat(1).replace("\n}\n", '\n  ait.output "z" %0 : !ait.tensor<batch x 196 x 64 x f16>\n}\n')
+    (task,) = (t for t in tasks_of(text) if t.op.name == "ait.gemm")
+    assert "concat" not in task.text
+
+
+def test_a_piece_beside_a_larger_one_is_a_task_of_its_own():
+    """The time of the copy would hide the differences."""
+    text = concat(1).replace(" x 197 x 64", " x 393 x 64").replace(" x 1 x 64", " x 197 x 64")
+    (task,) = (t for t in tasks_of(text) if t.op.name == "ait.gemm")
+    assert "concat" not in task.text
