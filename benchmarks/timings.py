@@ -6,8 +6,8 @@
 
 One layer of each model is compiled with its usual sizes as hints, of each length and of all together; what was
 measured for it, in a cache of its own, is written as text when the model is done. Times of the file that are not
-measured now stay as they are, if they were taken in the same setting: those of other ops and points, and those of
-kernels whose code is that of the package's times, which are not measured again.
+measured now stay as they are, if they were taken in the same setting: those of other ops and points, and of points at
+which the package's times are all of today's code, which is not measured again.
 """
 
 from __future__ import annotations
@@ -97,7 +97,7 @@ def main() -> int:
         parser.error("-o says which file to write")
     setting = current_setting("cuda")
     before = read_shipped(args.output) if args.output.is_file() else None
-    kept = before.records if before is not None and before.setting == setting else ()
+    same = before.records if before is not None and before.setting == setting else ()
     command = f"python -m benchmarks.timings {' '.join(sys.argv[1:])}"
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "timings.sqlite3"
@@ -109,7 +109,7 @@ def main() -> int:
             except AitError as error:
                 print(f"error: {name}: {error}", file=sys.stderr, flush=True)
             new = records(TimingCache(path))
-            kept = joined(kept, new)
+            kept = joined(same, new)
             write_shipped(args.output, Shipped(arch, setting, kept), command)
             print(f"{args.output}: {len(kept)} points, {len(new)} of them new, on {setting.card}", flush=True)
     return 0

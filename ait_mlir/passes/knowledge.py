@@ -36,8 +36,8 @@ class Knowledge:
         keys = {key: way for way in ways if (key := self.key(task, point, way)) is not None}
         times: dict[Way, Times | None] = {}
         if (record := self._record(task, point)) is not None:
-            for key, way in keys.items():
-                if way in record.times and record.times[way][1] == key.source[:16]:
+            for way in keys.values():
+                if way in record.times:
                     times[way] = record.times[way][0]
         if self.cache is not None:
             times |= {keys[key]: t for key, t in self.cache.times(keys).items()}
@@ -69,7 +69,7 @@ class Knowledge:
         if found is not None:
             return [tuple(parts) for parts in found]
         record = self._record(task, point)
-        if record is None or way not in record.times or record.times[way][1] != key.source[:16]:
+        if record is None or way not in record.times:
             return None
         return [w.algorithm for w in record.times if w.algorithm and w.naming(()) == way]
 
@@ -84,7 +84,15 @@ class Knowledge:
         return self.shipped.by_op.get(task.text, ())
 
     def _record(self, task: Task, point: Point) -> Record | None:
-        return next((r for r in self._records(task) if r.point == point), None)
+        """What the package knows at a point, if all of it is of today's code.
+
+        Else nothing of it counts: ways that are timed now, on this card, would stand beside ways that were timed on
+        another one, which may have been some percent faster or slower.
+        """
+        return next((r for r in self._records(task) if r.point == point and self._is_current(task, r)), None)
+
+    def _is_current(self, task: Task, record: Record) -> bool:
+        return all((self.source(task, way) or "")[:16] == digest for way, (_, digest) in record.times.items())
 
 
 def _list_key(key: TimingKey) -> str:

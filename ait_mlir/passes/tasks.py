@@ -169,7 +169,7 @@ def _concat_after(value: SSAValue) -> ConcatOp | None:
         return None
     kind = tensor_type(value)
     others = total(tensor_type(v).num_elements() for v in user.operands if v is not value)
-    scattered = any(d.as_int() != 1 for d in kind.dims[: user.dim.value.data])
+    scattered = user.dim.value.data > 0  # of one batch, too, so that a task with numbers is a case of one with dims
     return user if scattered and scope_of(user).le(others, kind.num_elements()) else None
 
 

@@ -212,12 +212,13 @@ def digest_of(text: str) -> str:
 
 
 def joined(before: Iterable[Record], after: Iterable[Record]) -> tuple[Record, ...]:
-    """The records of both. Of a task at a point that both have, all ways: those that had a time were not timed again if
-    their code was the same. The later time of a way that has two."""
+    """The records of both. At a point that both have: where any way has been timed again, all have, and only those times
+    count; else the ways of both."""
     found = {(r.op, r.point): r for r in before}
     for r in after:
-        old = found.get((r.op, r.point))
-        found[r.op, r.point] = replace(r, times={**(old.times if old is not None else {}), **r.times})
+        old = found.get((r.op, r.point), r)
+        again = not old.times.keys().isdisjoint(r.times)
+        found[r.op, r.point] = r if again else replace(r, times={**old.times, **r.times})
     return tuple(found.values())
 
 

@@ -320,6 +320,21 @@ def test_measuring_skips_what_ships():
         assert any(p in ((1,), (32,), (6,)) for p, _ in meter.raced) == measured
 
 
+def test_times_of_the_package_do_not_race_against_new_ones():
+    """Where one way has other code now, those that have not are timed again, too: cards differ by some percent."""
+    task = with_library()
+    full = shipped_of(task, [(1,), (32,), (6,)])
+    first, *rest = full.records
+    stale = next(iter(first.times))
+    changed = replace(first, times={**first.times, stale: (first.times[stale][0], "f" * 16)})
+    choosing, meter = selector(None)
+    choosing.shipped = replace(full, records=(changed, *rest))
+    choosing.choose([with_library()])
+    raced = {point: set(ways) for point, ways in meter.raced}
+    assert set(first.times) <= raced[first.point]
+    assert not any(r.point in raced for r in rest)
+
+
 def test_points():
     scope = Scope.parse("batch = 1 to 64 hints [1, 32], seq = 1 to 512")
     assert points_of(scope) == [(1, 1), (1, 512), (32, 1), (32, 512)]

@@ -52,3 +52,11 @@ def test_a_piece_beside_a_larger_one_is_a_task_of_its_own():
     text = concat(1).replace(" x 197 x 64", " x 393 x 64").replace(" x 1 x 64", " x 197 x 64")
     (task,) = (t for t in tasks_of(text) if t.op.name == "ait.gemm")
     assert "concat" not in task.text
+
+
+def test_one_batch_is_a_case_of_many():
+    """Times of a task with dims are found for a task that has numbers, 1 among them."""
+    (many,) = (t for t in tasks_of(concat(1)) if t.op.name == "ait.gemm")
+    text = concat(1).replace(" dims {batch = 1 to 64}", "").replace("batch", "1")
+    (one,) = (t for t in tasks_of(text) if t.op.name == "ait.gemm")
+    assert one.static_text(()) == many.static_text((1,)) and "concat" in one.text
