@@ -212,8 +212,8 @@ def digest_of(text: str) -> str:
 
 
 def joined(before: Iterable[Record], after: Iterable[Record]) -> tuple[Record, ...]:
-    """The records of both. At a point that both have, only the later ones where any way has been timed again, for then all
-    have been; else the ways of both."""
+    """The records of both. Where any way of a point has been timed again, all of them have been, and only the later
+    record of that point counts; else it has the ways of both."""
     found = {(r.op, r.point): r for r in before}
     for r in after:
         old = found.get((r.op, r.point), r)
