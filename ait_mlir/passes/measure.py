@@ -18,6 +18,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 from ait_mlir.dialects.ait.data import GraphOp
+from ait_mlir.dialects.ait.gemm import GemmOp
 from ait_mlir.dialects.ait.types import tensor_type
 from ait_mlir.dims import Expr, Scope
 from ait_mlir.ir.pipeline import PassError
@@ -164,16 +165,22 @@ class Selector:
     def _measured_elsewhere(self, task: Task, text: str, binding: Binding, names: Mapping[str, str]) -> list[Measured]:
         """What ships of a text that a task is a case of; where a dim is a number here, at that number if known."""
         assert self.shipped is not None
-        records = self.shipped.by_op[text]
+        records, axis = self.shipped.by_op[text], axis_of_text(text)
+        near = records
         for i, value in enumerate(binding):
             if isinstance(value, int):
-                records = [r for r in records if r.point[i] == value] or records
+                near = [r for r in near if r.point[i] == value] or near
             else:
                 dim = task.scope[names[value]]
-                records = [r for r in records if dim.lo <= r.point[i] <= dim.hi]
-        axis = axis_of_text(text)
-        places = [axis.evaluate({f"d{i}": n for i, n in enumerate(r.point)}) for r in records]
-        return [Measured(at, {w: t for w, (t, _) in r.times.items()}) for at, r in zip(places, records, strict=True)]
+                near = [r for r in near if dim.lo <= r.point[i] <= dim.hi]
+
+        def place(record: Record) -> int:
+            return axis.evaluate({f"d{i}": n for i, n in enumerate(record.point)})
+
+        sizes = {place(r) for r in near}
+        if isinstance(task.op, GemmOp):  # all shapes of a size are one to it, and other ways may be known there
+            near = [r for r in records if place(r) in sizes]
+        return [Measured(place(r), {w: t for w, (t, _) in r.times.items()}) for r in near]
 
     # ** with a card **
 

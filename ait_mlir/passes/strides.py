@@ -79,8 +79,10 @@ class Strided:
                 step = step * d
             strides += reversed(group)
             i, j = i_end, j_end
-        rest = iter(strides)
-        return Strided(dims, self.offset, tuple(ONE if d is ONE else next(rest) for d in dims))
+        found: list[Expr] = []
+        for d in reversed(dims):  # a dim of 1 as if packed, for kernels ask that all strides be multiples of something
+            found.append(strides.pop() if d is not ONE else found[-1] * dims[-len(found)] if found else ONE)
+        return Strided(dims, self.offset, tuple(reversed(found)))
 
 
 def _smaller(have: Expr, want: Expr, scope: Scope) -> bool:

@@ -289,6 +289,18 @@ def test_the_part_of_a_choice_that_can_be_reached():
     assert within(Choice((a,)), 1, 2) == Choice((a,))
 
 
+def test_shipped_times_of_another_shape_of_the_size_count():
+    """A product of 3 x 128 rows is one of 1 x 384, where the package knows a way that it does not know at 3 x 128."""
+    many = gemm_task("batch x seq", "")
+    ways = [c.way for c in worth_timing(many, [(3, 128)], H200) if c.way.cut is None][:2]
+    slow, fast = ((Times(t, 0.0), "s" * 16) for t in (9e-6, 5e-6))
+    rows = {(3, 128): {ways[0]: slow}, (1, 384): {ways[0]: slow, ways[1]: fast}, (1, 512): {ways[0]: fast}}
+    records = tuple(Record(many.text, point, "-", times) for point, times in rows.items())
+    choosing = Selector(H200, SETTING, None, Shipped("sm_90a", SETTING, records))
+    assert only(choosing.choose([gemm_task("3 x 128", "")])).ways == (ways[1],)
+    assert only(choosing.choose([gemm_task("1 x 512", "")])).ways == (ways[0],)
+
+
 def test_shipped_times_out_of_range_do_not_count():
     shipped = shipped_of(with_library(), [(1,), (32,)])
     text = GEMM.format(lead="batch x 128", hints="").replace("gelu", "relu").replace("1 to 64", "16 to 64")
