@@ -3,6 +3,7 @@
 #
 #   benchmarks/device/stages.sh [STAGE ...]        by default all, in the order of STAGES below
 #
+# One more stage, timings, measures what the package brings along: it writes ait_mlir/timings/h200.json, and OUT/h200.json.
 # OUT (default build/device) receives a log a stage. A stage that has ended well (OUT/STAGE.done) is not run again, so the same command
 # goes on where a machine went away; FORCE=1 runs all that are named. Compiled objects and times are kept in AIT_CACHE_DIR (default
 # OUT/cache); with PACK=1 they go to OUT/cache.tgz at the end, from which a call with CACHE=FILE starts on another machine.
@@ -63,20 +64,24 @@ compile() { # cold with measuring, from those caches, and cold with the times of
   done
   rm -r "$AIT_CACHE_DIR"/compile_*
 }
-export -f launches compile
+timings() {
+  python3 -m benchmarks.timings --build && python3 -m benchmarks.timings -o ait_mlir/timings/h200.json && cp ait_mlir/timings/h200.json "$OUT"
+}
+export -f launches compile timings
 
 for name in ${*:-$STAGES}; do
   [ -e "$OUT/$name.done" ] && [ -z "${FORCE:-}" ] && echo "=== $name: done before" && continue
   case $name in
     tests) stage 420 python3 -m pytest -q -m gpu -n "$JOBS" --no-header -p no:cacheprovider tests ;;
     memcheck | initcheck) TAIL=16 stage 540 bash -c "sanitize $name" ;;
+    timings) stage 580 bash -c timings ;;
     compile) rm -rf "$AIT_CACHE_DIR"/compile_* && stage 200 bash -c compile ;;
     models[12]) TAIL=30 stage 300 python3 benchmarks/models.py --budget 0.25 ${MODELS:-} ;;
     kernels[12]) TAIL=90 stage 200 python3 -m benchmarks.kernels ;;
     launches) TAIL=60 stage 120 bash -c launches ;;
     dynamic) TAIL=10 stage 200 python3 -m benchmarks.dynamic bert --seq 128 --budget 0.3 ;;
     contractions) TAIL=50 stage 300 python3 -m benchmarks.contractions f16 --measure ;;
-    *) echo "unknown stage $name; known: $STAGES" >&2; failed=1 ;;
+    *) echo "unknown stage $name; known: timings $STAGES" >&2; failed=1 ;;
   esac
 done
 [ -n "${PACK:-}" ] && tar czf "$OUT/cache.tgz" -C "$AIT_CACHE_DIR" .
