@@ -272,8 +272,9 @@ class Selector:
         axis = axis_for(task) if axis is None else axis
         fitting = set(ways or filter(lambda w: self._can_be_trusted(task, w), {w for m in measured for w in m.times}))
         order = sorted(fitting, key=_preference)
+        alone = {w for w in fitting if self._is_alone(task, w)}
         among = [
-            Measured(m.at, {w: self._in_a_model(task, w, t) for w, t in m.times.items() if w in fitting})
+            Measured(m.at, {w: _in_a_model(t, w in alone) for w, t in m.times.items() if w in fitting})
             for m in measured
         ]
         timed = [m for m in among if any(t is not None for t in m.times.values())]
@@ -282,12 +283,9 @@ class Selector:
             return choose(timed, order, axis, switch=math.inf)
         return choice
 
-    def _in_a_model(self, task: Task, way: Way, times: Times | None) -> Times | None:
-        """The times of a way with what it costs the launches around it."""
-        if times is None or self.target.kind != "cuda":
-            return times
-        alone = any(s.kernel.alone for s in steps_of(task.op, way, self.target))
-        return Times(times.seconds + ALONE, times.spread) if alone else times
+    def _is_alone(self, task: Task, way: Way) -> bool:
+        """Whether it has a launch that cannot overlap those around it."""
+        return self.target.kind == "cuda" and any(s.kernel.alone for s in steps_of(task.op, way, self.target))
 
     def _packs(self, task: Task, way: Way) -> bool:
         return any(packs(s.kernel, s.op) for s in steps_of(task.op, way, self.target))
@@ -341,6 +339,11 @@ def _estimate(task: Task, point: Point, ways: Sequence[Way], target: Target) -> 
 def _preference(way: Way) -> tuple[int, bool, bool, str]:
     """Which of equal ways comes first, with a card and without: few launches, kernels of our own, no name."""
     return len(way.steps), way.asks_a_library, bool(way.algorithm), way.text
+
+
+def _in_a_model(times: Times | None, alone: bool) -> Times | None:
+    """The times of a way with what it costs the launches around it."""
+    return times if times is None or not alone else Times(times.seconds + ALONE, times.spread)
 
 
 def _is_close(way: Way, times: Mapping[Way, Times | None]) -> bool:
