@@ -86,12 +86,12 @@ def refused_sources(sources: Mapping[str, str], target: Target, workdir: str | o
     try:
         (scratch / "build.ninja").write_text(_ninja(tools, missing, None))
         _ninja_output(scratch, tools, len(missing), "compiling kernels to time", keep_going=True)
-        for name, unit in missing.items():
-            if (scratch / name).is_file():
-                keep(scratch / name, unit.object)
+        made = {name for name in missing if (scratch / name).is_file()}
+        for name in made:
+            keep(scratch / name, missing[name].object)
     finally:
         shutil.rmtree(scratch, ignore_errors=True)
-    return {unit.source.name for unit in missing.values() if not is_kept(unit.object)}
+    return {unit.source.name for name, unit in missing.items() if name not in made}
 
 
 def sources_digest(sources: Mapping[str, str], target: Target) -> str:

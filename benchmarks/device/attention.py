@@ -25,6 +25,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from replays import graph_of, seconds
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.nn.functional import scaled_dot_product_attention as sdpa
 
@@ -313,37 +314,19 @@ def check(lib: ctypes.CDLL, families: str, small: bool) -> bool:
     return good == total
 
 
-def capture(launch: Callable[[int], object], count: int) -> torch.cuda.CUDAGraph:
-    """A graph of `count` launches."""
-    side = torch.cuda.Stream()
-    with torch.cuda.stream(side):
-        launch(0)
-    side.synchronize()
-    graph = torch.cuda.CUDAGraph()
-    with torch.cuda.graph(graph, stream=side):
-        for i in range(count):
-            launch(i)
-    return graph
-
-
 def race(launches: dict[str, Callable[[int], object]], count: int, rounds: int = 15) -> dict[str, float]:
     """Median microseconds of each, the least first. They are replayed in turns: what the card does befalls all."""
     graphs: dict[str, torch.cuda.CUDAGraph] = {}
     for name, launch in launches.items():
         try:
-            graphs[name] = capture(launch, count)
+            graphs[name] = graph_of(launch, count)
         except RuntimeError as e:
             print(f"  {name} declines: {str(e).splitlines()[0][:100]}")
             torch.cuda.synchronize()
     times: dict[str, list[float]] = {name: [] for name in graphs}
     for _ in range(rounds + 2):
         for name, graph in graphs.items():
-            start, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
-            start.record()
-            graph.replay()
-            end.record()
-            end.synchronize()
-            times[name].append(start.elapsed_time(end) * 1000 / count)
+            times[name].append(seconds(graph) * 1e6 / count)
     medians = {name: sorted(found[2:])[rounds // 2] for name, found in times.items()}
     return {name: round(us, 2) for name, us in sorted(medians.items(), key=lambda item: item[1])}
 

@@ -18,6 +18,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import torch
+from replays import graph_of, seconds
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.nn.functional import scaled_dot_product_attention
 
@@ -57,21 +58,8 @@ def packed(heads: int, depth: int, causal: bool, plan: int) -> ConfiguredCase:
 
 def time_graph(function: Callable[[], object], count: int = 40) -> float:
     """Microseconds of one call, median over replays of a graph of `count` calls."""
-    for _ in range(2):
-        function()
-    torch.cuda.synchronize()
-    graph = torch.cuda.CUDAGraph()
-    with torch.cuda.graph(graph):
-        for _ in range(count):
-            function()
-    times: list[float] = []
-    for _ in range(9):
-        start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
-        start.record()
-        graph.replay()
-        end.record()
-        torch.cuda.synchronize()
-        times.append(start.elapsed_time(end) * 1e3 / count)
+    graph = graph_of(lambda _: function(), count)
+    times = [seconds(graph) * 1e6 / count for _ in range(9)]
     return round(sorted(times)[4], 2)
 
 

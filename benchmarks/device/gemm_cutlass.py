@@ -28,6 +28,7 @@ from pathlib import Path
 import gemm_hopper
 import gemm_problem as base
 import torch
+from replays import graph_of, seconds
 
 SOURCE = Path(__file__).with_suffix(".cu").resolve()
 NONE, GELU, BIAS_RESIDUAL, BIAS, RESIDUAL, TANH = range(6)
@@ -182,28 +183,6 @@ def library(problem: base.Gemm, epilogue: int, workspace: torch.Tensor) -> Itera
     flags = BIAS_FLAG * bias | TANH_FLAG * (epilogue == TANH)
     for i in range(8):
         yield f"algorithm {i}", lambda j, i=i: problem.library(flags, residual, i, workspace, j)
-
-
-def graph_of(launch: Launch, count: int) -> torch.cuda.CUDAGraph:
-    side = torch.cuda.Stream()
-    with torch.cuda.stream(side):
-        for i in range(count):  # what is set up once for each problem is set up here
-            launch(i)
-    side.synchronize()
-    graph = torch.cuda.CUDAGraph()
-    with torch.cuda.graph(graph, stream=side):
-        for i in range(count):
-            launch(i)
-    return graph
-
-
-def seconds(graph: torch.cuda.CUDAGraph) -> float:
-    start, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
-    start.record()
-    graph.replay()
-    end.record()
-    end.synchronize()
-    return start.elapsed_time(end) / 1000
 
 
 def median(values: list[float]) -> float:

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import torch
+from replays import graph_of, seconds
 
 EPILOGUES = ("none", "bias+gelu", "bias+residual")
 NATIVE = ({}, {"bias": True, "act": "gelu"}, {"bias": True, "residual": True})
@@ -77,22 +78,8 @@ def call(function: Callable[..., int], *args: object) -> None:
 
 def time_graph(launch: Callable[[int], None], count: int = 24, replays: int = 15) -> float:
     """Median microseconds of `launch(i)` in a graph of `count` launches."""
-    side = torch.cuda.Stream()
-    with torch.cuda.stream(side):
-        launch(0)
-    side.synchronize()
-    graph = torch.cuda.CUDAGraph()
-    with torch.cuda.graph(graph, stream=side):
-        for i in range(count):
-            launch(i)
-    times = []
-    for _ in range(replays + 2):
-        start, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
-        start.record()
-        graph.replay()
-        end.record()
-        end.synchronize()
-        times.append(start.elapsed_time(end) * 1000 / count)
+    graph = graph_of(launch, count)
+    times = [seconds(graph) * 1e6 / count for _ in range(replays + 2)]
     return sorted(times[2:])[len(times[2:]) // 2]
 
 

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from ait_mlir.lowering import build
 from ait_mlir.lowering.build import refused_sources, sources_digest
 from ait_mlir.lowering.choices import Way
 from ait_mlir.lowering.kernels import Target
@@ -107,3 +108,17 @@ def test_inputs_are_neither_zero_nor_unusual(dtype: str):
     values = data.view(numpy_dtype(dtype)).astype("float64")
     assert abs(values).max() < 10 and values.std() > 0.3
     assert random_bytes(dtype, 0).nbytes == 1
+
+
+def test_sources_that_another_process_compiles_too_are_not_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """Its object, which differs in a time or a name, may stand there, with the digest of ours."""
+    monkeypatch.setenv("AIT_CACHE_DIR", str(tmp_path / "cache"))
+    keep = build.keep
+
+    def and_another(source: Path, path: Path) -> None:
+        keep(source, path)
+        path.write_bytes(path.read_bytes() + b"\0")
+
+    monkeypatch.setattr(build, "keep", and_another)
+    source = {"good.cc": 'extern "C" int f() { return 1; }\n'}
+    assert refused_sources(source, CPU, tmp_path / "w") == set()
