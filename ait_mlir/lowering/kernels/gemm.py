@@ -72,12 +72,14 @@ class ContractionKernel(Kernel):
 
     name = "gemm"
     max_batch_loops = 2
+    max_sums = 1
+    """Sums that it can make a result of: one, or those of both halves of a product."""
 
     def takes(self, op: ContractionOp, target: Target) -> bool:
         raise NotImplementedError
 
     def matches(self, op: Operation, target: Target) -> bool:
-        if not isinstance(op, ContractionOp) or not self.takes(op, target):
+        if not isinstance(op, ContractionOp) or op.SUMS > self.max_sums or not self.takes(op, target):
             return False
         problem = Problem.contiguous(op)
         return len(problem.batch) <= self.max_batch_loops and _fits(problem, scope_of(op))
