@@ -227,6 +227,11 @@ def _hoppers() -> Iterator[tuple[str, Case]]:
     for name, case in in_turn(plain):
         few = [env for env in case.envs if env["b"] * env["m"] > 0 and env["m"] * env["n"] < 17000]
         yield name, on_kernel(at(case, few[-2:]), "hopper", cases[name].config)
+    gated = {name: case for name, case in cases.items() if name.startswith("gated-")}
+    for i, (name, case) in enumerate(gated.items()):
+        few = [env for env in case.envs if env["b"] * env["m"] > 0 and env["m"] * env["n"] < 17000]
+        rounds = [{**ROUNDS, "n": (33, 255)[i % 2], "k": 9}] if any(map(str.isdigit, name.split("-")[-2])) else []
+        yield name, on_kernel(at(case, [*rounds, few[-2]]), case.provider, case.config, case.constants)
     for layout in ("rcr", "crr"):
         case = hopper.made("gemm", layout, "f16", [{"b": 1, "m": 41, "n": 33, "k": 25}], "mnk")
         yield f"cluster4-{layout}-f16", on_kernel(case, "hopper", HopperTile(64, 128, 4, 4, 1, 1).config())
