@@ -25,29 +25,24 @@ def bias_of_parts(p: PatternBuilder) -> None:
     p.apply(root, "add_before_split", root)
 
 
-# where the halves stand among the operands of what reads them: the first one, the second one
-HALVES = ((0, 1), (1, 0), (0, 2), (2, 0), (1, 2), (2, 1))
-
-
-@pattern(over=HALVES)
-def gated_product(p: PatternBuilder, first: int, second: int) -> None:
+@pattern(over=(0, 1))
+def gated_product(p: PatternBuilder, first: int) -> None:
     """f(split(x @ w)[0], split(x @ w)[1]) = gated_gemm(x, w): silu(gate) * up, with both sums at hand"""
     product = p.op("ait.gemm", p.values(2))
     halves = p.op("ait.split", [p.result(product)], results=2)
-    operands = p.values(max(first, second) + 1)
-    operands[first], operands[second] = p.result(halves, 0), p.result(halves, 1)
-    root = p.op("ait.fused_elementwise", [*operands, p.rest()])
+    root = p.op("ait.fused_elementwise", [p.result(halves, first), p.rest()])
     p.require("one_use", p.result(product))
-    p.require("only_user", p.result(halves, 0), root)
-    p.require("only_user", p.result(halves, 1), root)
+    p.require("reads_once", root, p.result(halves, 0))
+    p.require("reads_once", root, p.result(halves, 1))
     p.require("along_last_dim", halves)
     p.require("same_type", p.result(halves, 0), p.result(halves, 1))
     p.require("same_shape", p.result(root), p.result(halves, 0))
     p.require("is_floating", p.result(root))
     p.require("stores_rows", product)
+    p.require("no_region", product)
     p.require("no_attribute", product, "kernel")
     p.require("no_attribute", root, "kernel")
-    p.require("operands_fit", product, root, MAX_OPERANDS + 1)
+    p.require("has_operands", root, MAX_OPERANDS)  # a and b for the halves
     p.replace(root, "gate_product", product, halves, root)
 
 

@@ -102,7 +102,12 @@ def check(lib: ctypes.CDLL, few: bool) -> tuple[int, int]:
             run(problem, f"gated {tile}", getattr(lib, f"gated_{i}"))
     for i, (tile, element, a_k, b_k, aligned) in enumerate(LAYOUTS):
         dtype = torch.float16 if element == "half" else torch.bfloat16
-        for m, n, k, batch, pad in ((136, 264, 200, 3, 0), (8, 8, 8, 1, 0), (200, 1416, 264, 1, 0), (72, 135, 96, 2, 1)):
+        for m, n, k, batch, pad in (
+            (136, 264, 200, 3, 0),
+            (8, 8, 8, 1, 0),
+            (200, 1416, 264, 1, 0),
+            (72, 135, 96, 2, 1),
+        ):
             problem = Gated(lib, m, n, k, batch=batch, dtype=dtype, a_k=bool(a_k), b_k=bool(b_k), pad=pad)
             run(problem, f"gated {tile} {element} {a_k} {b_k} aligned {aligned}", getattr(lib, f"gated_layout_{i}"))
     for kind, tiles, epilogue in (("wide", WIDE, 0), ("narrow", NARROW, 4)):
@@ -131,7 +136,10 @@ def show(title: str, ways: dict[str, torch.cuda.CUDAGraph], count: int, operatio
     rested, hot = race(ways, count, 2.0), race(ways, count, 0.0)
     print(f"{title}: with rests | without, us")
     for name in sorted(ways, key=lambda n: rested[n]):
-        print(f"  {rested[name]:8.2f} | {hot[name]:8.2f}  {operations / rested[name] * 1e-6:5.0f} TFLOP/s  {name}", flush=True)
+        print(
+            f"  {rested[name]:8.2f} | {hot[name]:8.2f}  {operations / rested[name] * 1e-6:5.0f} TFLOP/s  {name}",
+            flush=True,
+        )
 
 
 def measure(lib: ctypes.CDLL, rows: Sequence[int]) -> None:

@@ -1,4 +1,4 @@
-"""Contractions: `gemm` and `bmm` in every layout, with an optional epilogue region, and `gated_gemm`, which needs one."""
+"""Contractions: `gemm`, `bmm` in every layout, with an optional epilogue region, and `gated_gemm`, which needs it."""
 
 from __future__ import annotations
 

@@ -79,7 +79,7 @@ class ContractionKernel(Kernel):
         raise NotImplementedError
 
     def matches(self, op: Operation, target: Target) -> bool:
-        if not isinstance(op, ContractionOp) or op.SUMS > self.max_sums or not self.takes(op, target):
+        if not isinstance(op, ContractionOp) or self.max_sums < op.SUMS or not self.takes(op, target):
             return False
         problem = Problem.contiguous(op)
         return len(problem.batch) <= self.max_batch_loops and _fits(problem, scope_of(op))

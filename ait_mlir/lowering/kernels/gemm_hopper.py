@@ -122,8 +122,8 @@ class HopperTile(Tile):
         }
 
     def misfit(self, b_contiguous_in_k: bool, sums: int = 1) -> str | None:
-        """What a problem asks of the tile that it is not, None if it fits: rows of an operand with N contiguous are copied
-        in pieces of 64, and a gated tile has columns of both halves of b."""
+        """What keeps the tile from a problem, None if it fits: an operand with N contiguous is copied in pieces of 64
+        columns, and a gated tile has columns of both halves of b."""
         if not b_contiguous_in_k and self.n % (64 * sums):
             return f"needs tile_n to be a multiple of {64 * sums} where b is contiguous along n"
         if sums == 2 and (self.split > 1 or self.n % 32 or self.n % (16 * self.cluster)):
