@@ -14,7 +14,7 @@ from ait_mlir.lowering.kernels.gemm_tiles import TILES
 from ait_mlir.lowering.toolchain import cpp_root
 from tests.emulator.library import Kind
 from tests.kernels import attention_gpu, hopper, test_copy, test_gather, test_map, test_reduce, test_row
-from tests.kernels.contractions import BIAS_GELU, BIAS_RESIDUAL, attention_cases, contraction, gemm_cases
+from tests.kernels.contractions import BIAS_GELU, BIAS_RESIDUAL, TANH_MUL_ADD, attention_cases, contraction, gemm_cases
 from tests.kernels.harness import Case, Library, check
 from tests.kernels.library_gemm import on_kernel
 from tests.kernels.stream import stream_cases
@@ -192,6 +192,10 @@ def _tiles() -> Iterator[tuple[str, Case]]:
                 case = contraction("gemm", layout, t, TILE_ENVS, extras=extras, body=body)
                 name = "x".join(map(str, tile.values()[:7])) + f"-{split}-{layout}-{t}"
                 yield name, on_kernel(case, "native", tile.config() | {"split": split})
+            t = ("bf16", "f16")[i % 2]
+            case = contraction("gated_gemm", "rcr", t, TILE_ENVS, extras=[("m x n", t)], body=TANH_MUL_ADD)
+            name = "gated-" + "x".join(map(str, tile.values()[:7])) + f"-{split}-{t}"
+            yield name, on_kernel(case, "native", tile.config() | {"split": split})
 
 
 def _streams() -> Iterator[tuple[str, Case]]:

@@ -120,8 +120,10 @@ def test_gated_products() -> None:
     """Tiles that are not split and have whole pieces of both halves; estimates count the columns of both."""
     for layout, pieces in (("rcr", 32), ("rrr", 128)):
         case = made("gated_gemm", layout, "f16", batch=("b x ", "", "b x "), body=SILU_MUL)
-        assert offered(case) and {k.provider for k in kernels_for(case.op, CUDA)} == {"hopper"}
-        assert not kernels_for(case.op, Target("cuda", "sm_80")) and not kernels_for(case.op, Target("cpu", "native"))
+        native = {"native"} if layout == "rcr" else set[str]()  # halves of b lie one below the other
+        assert {k.provider for k in kernels_for(case.op, CUDA)} == {"hopper"} | native
+        assert {k.provider for k in kernels_for(case.op, Target("cuda", "sm_80"))} == native
+        assert not kernels_for(case.op, Target("cpu", "native")) and not kernels_for(case.op, Target("rocm", "gfx90a"))
         kernel = kernel_of("hopper", case.op, CUDA)
         tiles = [HopperTile.of(c) for c in kernel.configs(case.op, CUDA)]
         assert tiles and all(t.split == 1 and t.n % pieces == 0 for t in tiles)
