@@ -30,10 +30,10 @@ struct BiasResidual {
 };
 
 struct SiluMul {  // of a gated product: its two sums
-  static AIT_FN void apply(float gate, float up, float& out) { out = ait::silu(gate) * up; }
+  static AIT_FN void apply(float gate, float up, float& out) { out = ait::silu_narrow(gate) * up; }
 };
 struct SiluMulAdd {
-  static AIT_FN void apply(float gate, float up, float more, float& out) { out = ait::silu(gate) * up + more; }
+  static AIT_FN void apply(float gate, float up, float more, float& out) { out = ait::silu_narrow(gate) * up + more; }
 };
 
 inline int32_t print_failure(void*, const char* message) {
