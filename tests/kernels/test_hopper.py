@@ -160,7 +160,7 @@ def test_compiles(tmp_path: Path) -> None:
         for name in (
             "gemm-rcr-f16",
             "bmm-ccc-bf16",
-            "gated-128x224x4x2x1x2x1-bf16",
+            "gated-wide-bf16",
             "gated-rrr-f16",
             "gelu-f16",
             "wide-bf16",
