@@ -226,7 +226,6 @@ __global__ void __launch_bounds__(Tile::kThreads, Tile::kResident) gemm_wgmma_ke
   } else {
     __syncthreads();
   }
-  allow_next();
 
   const GemmArgs<T, D, E...>& gemm = args.gemm;
   // The steps along K of this block.
@@ -265,6 +264,8 @@ __global__ void __launch_bounds__(Tile::kThreads, Tile::kResident) gemm_wgmma_ke
         if (t >= args.tiles) break;
         tile = TilePlace<Tile>(args, t, rank), step = 0;
       }
+      // Not before: blocks of the next launch would take room, and copy what they can, while this one still waits for its own operands.
+      allow_next();
     }
   } else {
     if constexpr (Tile::kMoves) grow_registers<Tile::kRegisters>();
