@@ -169,7 +169,6 @@ TILES = (
     HopperTile(128, 256, 4, 1, 1, 2),
     HopperTile(128, 256, 4, 2, 1, 2),
     HopperTile(128, 224, 4, 2, 1, 2),
-    HopperTile(64, 224, 5, 2, 2, 1),
     HopperTile(64, 256, 4, 1, 2, 1),
     HopperTile(192, 64, 6, 1, 1, 3),
     HopperTile(192, 64, 5, 1, 1, 3, 4),
