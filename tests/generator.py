@@ -164,6 +164,20 @@ class Generator:
         made = [self.linear(x, n if self.rng.random() < 0.6 else None) for _ in range(self.rng.choice((2, 3)))]
         return made[-1]
 
+    def gated(self) -> Value:
+        """What is made of two linear layers on one value: silu(gate) * up, mostly."""
+        x = self.pick(rank=2)
+        if x.dims[-1].as_int() is None:
+            return x
+        dims, t = (*x.dims[:-1], self.size()), x.dtype
+        parts: list[Value] = []
+        for _ in range(2):
+            w = self.param((dims[-1], x.dims[-1]), t)
+            parts.append(self.emit(f"ait.gemm rcr {x.name}, {w.name}", (dims, t))[0])
+        gate = self.emit(f"ait.{self.rng.choice(SMOOTH)} {parts[0].name}", (dims, t))[0]
+        a, b = (gate, parts[1]) if self.rng.random() < 0.5 else (parts[1], gate)
+        return self.emit(f"ait.{self.rng.choice(('mul', 'mul', 'sub'))} {a.name}, {b.name}", (dims, t))[0]
+
     def column_gemm(self) -> Value:
         x = self.pick(rank=2)
         if len(x.dims) != 2 or x.dims[0].as_int() is None:
@@ -361,6 +375,7 @@ class Generator:
                 self.choose,
                 self.cast,
                 self.parallel,
+                self.gated,
                 self.column_gemm,
                 self.batched,
                 self.attention,

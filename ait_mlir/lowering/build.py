@@ -18,7 +18,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -97,30 +97,28 @@ def refused_sources(sources: Mapping[str, str], target: Target, workdir: str | o
 def sources_digest(sources: Mapping[str, str], target: Target) -> str:
     """A digest of all that the objects of `sources` are made of: text, headers (in full), compiler and flags."""
     tools = toolchain(target.kind, target.arch)
+    flags = (f for f in tools.compile_flags if f != str(cpp_root() / "include"))
+    texts = (part for name in sorted(sources) for part in (name, sources[name]))
+    return _digest(tools.identity, *flags, *texts, *_headers(sources.values()))
+
+
+def _headers(texts: Iterable[str]) -> Iterator[str]:
+    """Name and text of each of our headers that these texts include, or that those include."""
     include = cpp_root() / "include"
-    headers: dict[Path, None] = {}
-    for text in sources.values():
-        _closure(text, include, headers)
-    flags = (f for f in tools.compile_flags if f != str(include))
-    return _digest(
-        tools.identity,
-        *flags,
-        *(part for name in sorted(sources) for part in (name, sources[name])),
-        *(part for path in sorted(headers) for part in (str(path.relative_to(include)), _read(path))),
-    )
-
-
-def _closure(text: str, include: Path, found: dict[Path, None]) -> None:
-    """Add our headers that `text` includes, and those that they include."""
-    for name in _INCLUDE.findall(text):
-        path = include / name
-        if path not in found and path.is_file():
-            found[path] = None
-            _closure(_read(path), include, found)
+    found: dict[Path, str] = {}
+    todo = list(texts)
+    while todo:
+        for path in (include / name for name in _INCLUDE.findall(todo.pop())):
+            if path not in found and path.is_file():
+                found[path] = _read(path, path.stat().st_mtime_ns)
+                todo.append(found[path])
+    for path in sorted(found):
+        yield from (str(path.relative_to(include)), found[path])
 
 
 @functools.lru_cache(maxsize=512)
-def _read(path: Path) -> str:
+def _read(path: Path, modified: int) -> str:
+    """The text of a header; one that was `modified` is read again."""
     return path.read_text()
 
 
@@ -131,9 +129,10 @@ def _library_units(sources: Mapping[str, str], tools: Toolchain, directory: Path
         if not _SOURCE_NAME.fullmatch(name):
             raise CompileError(f"{name!r} cannot be the name of a source: expected letters, digits, '_', '.' and '-'")
         write_atomic(directory / name, text.encode())
-    shared = _digest(_tree(cpp_root() / "include"), *(text for name, text in sources.items() if not _is_compiled(name)))
+    local = [text for name, text in sources.items() if not _is_compiled(name)]
+    same = (tools.identity, *tools.compile_flags, *local)
     return [
-        _Unit(directory / name, _digest(tools.identity, *tools.compile_flags, shared, name, text))
+        _Unit(directory / name, _digest(*same, name, text, *_headers([text, *local])))
         for name, text in sources.items()
         if _is_compiled(name)
     ]

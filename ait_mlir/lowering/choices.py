@@ -22,7 +22,8 @@ from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, IntegerAttr, String
 from xdsl.ir import Attribute, Operation, SSAValue
 
 from ait_mlir.dialects.ait.types import KernelAttr, scope_of, tensor_type
-from ait_mlir.dims import DimError, DimSyntaxError, Expr, Scope, ceildiv, const, maximum, parse
+from ait_mlir.dialects.ait.view import SplitOp
+from ait_mlir.dims import DimError, DimSyntaxError, Expr, Scope, ceildiv, const, maximum, parse, total
 from ait_mlir.lowering.fragments import place, standalone
 from ait_mlir.lowering.kernels import ALGORITHM_KEYS, Arg, Emission, Kernel, Target, kernel_of
 from ait_mlir.lowering.kernels.base import Strides
@@ -180,20 +181,23 @@ def _read_way(attr: Attribute) -> Way:
 class Step:
     """One launch of a way: the op, its kernel, and where its operands come from.
 
-    Operands are numbered as those of the whole op; -1 is the result of the step before.
+    Operands are numbered as those of the whole op; -1 is the result of the step before, row-major, of which an operand
+    may be a part along the last dim: it begins with the element in `starts`.
     """
 
     op: Operation
     kernel: Kernel
     config: Config
     sources: tuple[int, ...]
+    starts: tuple[Expr, ...]
 
 
 def steps_of(op: Operation, way: Way, target: Target) -> list[Step]:
     """The launches of a way; `ValueError` when it cannot run this op."""
     if way.cut is None and len(way.steps) == 1:
         provider, config = way.steps[0]
-        return [Step(op, kernel_of(provider, op, target), dict(config), tuple(range(len(op.operands))))]
+        count = len(op.operands)
+        return [Step(op, kernel_of(provider, op, target), dict(config), tuple(range(count)), (const(0),) * count)]
     _, alone = standalone(op, shared=False)
     numbers: dict[SSAValue, int] = {v: i for i, v in enumerate(alone.operands)}
     parts = place(alone, way.cut)
@@ -203,8 +207,18 @@ def steps_of(op: Operation, way: Way, target: Target) -> list[Step]:
     steps: list[Step] = []
     for part, (provider, config) in zip(parts, way.steps, strict=True):
         kernel = kernel_of(provider, part, target)
-        steps.append(Step(part, kernel, dict(config), tuple(numbers.get(v, -1) for v in part.operands)))
+        sources, starts = tuple(numbers.get(v, -1) for v in part.operands), tuple(map(_start, part.operands))
+        steps.append(Step(part, kernel, dict(config), sources, starts))
     return steps
+
+
+def _start(value: SSAValue) -> Expr:
+    """The element with which a part of a split along the last dim begins; 0 of all else."""
+    split = value.owner
+    if not isinstance(split, SplitOp):
+        return const(0)
+    before = split.results[: list(split.results).index(cast(Any, value))]
+    return total(tensor_type(v).dims[-1] for v in before)
 
 
 def packs(kernel: Kernel, op: Operation) -> bool:

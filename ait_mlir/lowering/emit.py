@@ -20,7 +20,7 @@ from xdsl.traits import SymbolTable
 
 from ait_mlir.dialects.ait.dtypes import BY_IR
 from ait_mlir.dialects.ait.naming import derived_name
-from ait_mlir.dialects.ait.types import Shape, TensorType, shape_text
+from ait_mlir.dialects.ait.types import Shape, TensorType, shape_text, tensor_type
 from ait_mlir.dialects.ait_rt.buffers import (
     AllocOp,
     ConstantOp,
@@ -36,7 +36,7 @@ from ait_mlir.ir.pipeline import PassError
 from ait_mlir.lowering.choices import RANGES, Config, Step, between_bytes, config_of, read_ranges, steps_of
 from ait_mlir.lowering.cpp import comment
 from ait_mlir.lowering.kernels import Arg, Emission, Kernel, Target, kernel_of
-from ait_mlir.lowering.kernels.base import row_major
+from ait_mlir.lowering.kernels.base import element_bytes, row_major
 from ait_mlir.lowering.tables import Literal, ProgramTables, program_tables
 
 SUFFIX = {"cpu": ".cc", "cuda": ".cu", "rocm": ".hip"}
@@ -60,18 +60,21 @@ def emit_program(module: ModuleOp, program: ProgramOp, target: Target, entry: st
 
 @dataclass(frozen=True)
 class _Call:
-    """A call of a kernel function: which operands of the launch it takes, -1 being the result of the call before.
+    """A call of a kernel function: which operands of the launch it takes, -1 being the result of the call before, from
+    the byte in `starts` on.
 
     `result` says where its result goes unless that is the launch's; `scratch` is the offset of its own workspace.
     """
 
     function: str
     sources: tuple[int, ...]
+    starts: tuple[str, ...]
     result: str | None
     scratch: str | None
 
     def text(self, ins: Sequence[str], outs: Sequence[str], workspace: str, dims: Mapping[str, str]) -> str:
-        arguments = ["ctx", *(ins[s] if s >= 0 else workspace for s in self.sources)]
+        places = zip(self.sources, self.starts, strict=True)
+        arguments = ["ctx", *(ins[s] if s >= 0 else f"{workspace} + {start}" for s, start in places)]
         arguments += outs if self.result is None else [workspace]
         arguments.append(workspace if self.scratch is None else f"{workspace} + {self.scratch}")
         return f"if (int32_t status = {self.function}({', '.join([*arguments, *dims.values()])})) return status;"
@@ -93,9 +96,10 @@ class _Calls:
         return f"{start}if ({self.axis} <= {self.upto[i]}) {{" if i < len(self.upto) else f"{start}{{"
 
 
-def _renamed(arg: Arg | None, name: str) -> Arg:
-    assert arg is not None
-    return replace(arg, name=name)
+def _part(whole: Arg | None, value: SSAValue) -> Arg:
+    """What a launch leaves for the next one, or the part of it that `value` is."""
+    assert whole is not None
+    return replace(whole, type=tensor_type(value))
 
 
 class _ProgramPrinter:
@@ -175,7 +179,7 @@ class _ProgramPrinter:
             if kernel.provider.data != RANGES:
                 chosen = kernel_of(kernel.provider.data, op, self.target)
                 function = self.function(op, what, chosen, config_of(config), ins, outs)
-                return _Calls([[_Call(function, tuple(range(len(ins))), None, None)]])
+                return _Calls([[_Call(function, tuple(range(len(ins))), ("0",) * len(ins), None, None)]])
             choice = read_ranges(config)
             ways = [self.way(steps_of(op, way, self.target), what, ins, outs) for way in choice.ways]
         except ValueError as e:
@@ -189,13 +193,20 @@ class _ProgramPrinter:
         between: Arg | None = None
         scratch = between_bytes(steps).cpp(self.dims) if len(steps) > 1 else None
         for i, step in enumerate(steps):
-            mine = [_renamed(ins[s] if s >= 0 else between, f"a{j}") for j, s in enumerate(step.sources)]
+            mine = [
+                replace(ins[s] if s >= 0 else _part(between, v), name=f"a{j}")
+                for j, (s, v) in enumerate(zip(step.sources, step.op.operands, strict=True))
+            ]
             last = i == len(steps) - 1
             t = cast(TensorType, step.op.results[0].type)
             results = list(outs) if last else [Arg("o0", t, row_major(t.dims))]
             between = results[0]
             function = self.function(step.op, what, step.kernel, step.config, mine, results)
-            calls.append(_Call(function, step.sources, None if last else "ws", scratch))
+            starts = tuple(
+                (start * element_bytes(tensor_type(v))).cpp(self.dims)
+                for start, v in zip(step.starts, step.op.operands, strict=True)
+            )
+            calls.append(_Call(function, step.sources, starts, None if last else "ws", scratch))
         return calls
 
     def function(

@@ -10,15 +10,17 @@ from xdsl.ir import Block, Operation, Region, SSAValue
 from ait_mlir.dialects.ait.data import GraphOp, OutputOp, ParamOp
 from ait_mlir.dialects.ait.dtypes import compute_type
 from ait_mlir.dialects.ait.elementwise import FusedElementwiseOp, YieldOp
-from ait_mlir.dialects.ait.gemm import ContractionOp
-from ait_mlir.dialects.ait.types import scope_of, tensor_type
+from ait_mlir.dialects.ait.gemm import ContractionOp, GatedGemmOp, GemmOp
+from ait_mlir.dialects.ait.traits import View
+from ait_mlir.dialects.ait.types import TensorType, scope_of, tensor_type
+from ait_mlir.dialects.ait.view import SplitOp
 from ait_mlir.lowering.kernels.base import Target
 from ait_mlir.lowering.kernels.gemm_packed import is_weight
 
 
 @dataclass(frozen=True)
 class Fragment:
-    """Ops that together compute what one op computes, in a graph of their own.
+    """Ops that together compute what one op computes, in a graph of their own; views between them are not counted.
 
     `cut` is how many ops of the epilogue stay in the contraction, None for all.
     """
@@ -29,13 +31,14 @@ class Fragment:
 
 
 def fragments(op: Operation, target: Target) -> Iterator[Fragment]:
-    """The op itself, and for a contraction on a GPU its epilogue cut after each op into a gemm and one fused kernel."""
+    """The op itself, and for a contraction on a GPU its epilogue cut after each op into a gemm and one fused kernel.
+
+    A gated product is cut before its epilogue, on every target: few kernels have two sums of a result.
+    """
     graph, alone = standalone(op, keep_weights=not target.is_gpu)
     yield Fragment((alone,), graph)
-    if not isinstance(op, ContractionOp) or not op.epilogue.blocks or not target.is_gpu:
-        return
-    for cut in range(_epilogue_length(op)):
-        graph, alone = standalone(op)
+    for cut in _cuts(op, target):
+        graph, alone = standalone(op, keep_weights=not target.is_gpu)
         parts = place(alone, cut)
         if len(parts) > 1:
             yield Fragment(parts, graph, cut)
@@ -67,7 +70,8 @@ def standalone(op: Operation, keep_weights: bool = False, shared: bool = True) -
 
 
 def place(op: Operation, cut: int | None) -> tuple[Operation, ...]:
-    """Cut `op` where it stands; returns the ops that are there now, `op` alone when it cannot be cut there."""
+    """Cut `op` where it stands; returns the ops that are there now, but for views, `op` alone when it cannot be cut
+    there."""
     if cut is None or not isinstance(op, ContractionOp):
         return (op,)
     parts = split_epilogue(op, cut)
@@ -80,20 +84,34 @@ def place(op: Operation, cut: int | None) -> tuple[Operation, ...]:
     parts[-1].results[0].name_hint = op.results[0].name_hint
     op.detach()
     op.erase()
-    return parts
+    return tuple(part for part in parts if not part.has_trait(View))
 
 
-def _epilogue_length(op: ContractionOp) -> int:
-    return sum(1 for inner in op.epilogue.block.ops if inner.name not in ("ait.yield", "ait.constant"))
+def is_usual_cut(op: Operation, cut: int | None) -> bool:
+    """Whether an op with this cut is as good a way to run it as any, by how it was written: whole, or a gated product
+    as a product and its epilogue."""
+    return cut is None or isinstance(op, GatedGemmOp)
 
 
-def split_epilogue(op: ContractionOp, cut: int) -> tuple[ContractionOp, FusedElementwiseOp] | None:
-    """The contraction with the first `cut` ops of its epilogue, and the rest as a fused elementwise op.
+def _cuts(op: Operation, target: Target) -> range:
+    """After how many ops of its epilogue an op can be cut."""
+    if isinstance(op, GatedGemmOp):
+        return range(1)
+    if not isinstance(op, ContractionOp) or not op.epilogue.blocks or not target.is_gpu:
+        return range(0)
+    return range(sum(1 for inner in op.epilogue.block.ops if inner.name not in ("ait.yield", "ait.constant")))
+
+
+def split_epilogue(op: ContractionOp, cut: int) -> tuple[Operation, ...] | None:
+    """The contraction with the first `cut` ops of its epilogue, and the rest as a fused elementwise op; of a gated
+    product, all of whose epilogue is the rest, the view of the halves stands between them.
 
     None unless a single value crosses the cut. That value is stored in the operands' element type between the two, so
     this
     fragment rounds once more than the whole.
     """
+    if isinstance(op, GatedGemmOp):
+        return _halves(op) if cut == 0 else None
     block = op.epilogue.block
     inner = [o for o in block.ops if o.name not in ("ait.yield", "ait.constant")]
     head, tail = inner[:cut], inner[cut:]
@@ -115,6 +133,17 @@ def split_epilogue(op: ContractionOp, cut: int) -> tuple[ContractionOp, FusedEle
     rest_operands, rest_region = _copy_ops(block, tail, crossing, last.operands[0], extras)
     rest = FusedElementwiseOp([gemm.output, *rest_operands], [op.output.type], rest_region)
     return gemm, rest
+
+
+def _halves(op: GatedGemmOp) -> tuple[Operation, ...]:
+    """A gated product as a product, a split and what the epilogue does."""
+    result = tensor_type(op.output)
+    *rows, columns = result.dims
+    whole = TensorType.get((*rows, op.split_b()[2]), tensor_type(op.a).element_type)
+    product = GemmOp(op.layout.data, op.a, op.b, (), None, whole)
+    halves = SplitOp(product.output, result.rank - 1, [columns, columns])
+    rest = FusedElementwiseOp([*halves.results, *op.epilogue_operands], [result], op.epilogue.clone())
+    return product, halves, rest
 
 
 def _copy_ops(

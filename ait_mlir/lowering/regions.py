@@ -39,7 +39,7 @@ BINARY = frozenset(f"ait.{op}" for op in ("add", "sub", "mul", "div", "max", "mi
 PREDICATES = frozenset(("eq", "ne", "lt", "le", "gt", "ge"))
 
 
-NARROW_FORMS = {"ait.gelu": "gelu_narrow", "ait.fast_gelu": "fast_gelu_narrow"}
+NARROW_FORMS = {"ait.gelu": "gelu_narrow", "ait.fast_gelu": "fast_gelu_narrow", "ait.silu": "silu_narrow"}
 """Functions with a cheaper form, exact enough where the result is rounded to 2 bytes."""
 KEEP_RELATIVE_ERROR = frozenset(("ait.mul", "ait.div", "ait.neg", "ait.yield"))
 """Ops whose relative error is at most the sum of their operands': no digits cancel."""

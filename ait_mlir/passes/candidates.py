@@ -10,7 +10,7 @@ from xdsl.ir import Operation
 
 from ait_mlir.dims import Dim, Scope
 from ait_mlir.lowering.choices import Way, steps_of
-from ait_mlir.lowering.fragments import fragments
+from ait_mlir.lowering.fragments import fragments, is_usual_cut
 from ait_mlir.lowering.kernels import Kernel, Target, kernels_for
 from ait_mlir.passes.tasks import Point, Task
 
@@ -37,7 +37,7 @@ def candidates(op: Operation, target: Target, configs: int = 1, configs_cut: int
     """The ways to run `op`, with the first so many configurations of each kernel."""
     for fragment in fragments(op, target):
         ways: list[tuple[tuple[tuple[Kernel, dict[str, int]], ...], float]] = [((), 0.0)]
-        count = configs if fragment.cut is None else configs_cut
+        count = configs if is_usual_cut(op, fragment.cut) else configs_cut
         for part in fragment.ops:
             options = [
                 (k, c, k.heuristic(part, target) * (1 + 0.01 * i))

@@ -18,11 +18,12 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 from ait_mlir.dialects.ait.data import GraphOp
-from ait_mlir.dialects.ait.gemm import GemmOp
+from ait_mlir.dialects.ait.gemm import MatrixOp
 from ait_mlir.dialects.ait.types import tensor_type
 from ait_mlir.dims import Expr, Scope
 from ait_mlir.ir.pipeline import PassError
 from ait_mlir.lowering.choices import Choice, Way, packs, steps_of
+from ait_mlir.lowering.fragments import is_usual_cut
 from ait_mlir.lowering.kernels import Target
 from ait_mlir.lowering.toolchain import cpp_root, detect_cuda_arch, toolchain
 from ait_mlir.passes.candidates import Candidate, points_of, worth_timing
@@ -178,7 +179,7 @@ class Selector:
             return axis.evaluate({f"d{i}": n for i, n in enumerate(record.point)})
 
         sizes = {place(r) for r in near}
-        if isinstance(task.op, GemmOp):  # all shapes of a size are one to it, and other ways may be known there
+        if isinstance(task.op, MatrixOp):  # all shapes of a size are one to it, and other ways may be known there
             near = [r for r in records if place(r) in sizes]
         return [Measured(place(r), {w: t for w, (t, _) in r.times.items()}) for r in near]
 
@@ -225,7 +226,7 @@ class Selector:
             if way.asks_a_library:
                 lists = [self._listed(task, point, way) for point in points]
                 turns = [a for row in itertools.zip_longest(*lists) for a in row if a is not None]
-                found = list(dict.fromkeys(turns))[: NAMED if way.cut is None else NAMED_CUT]
+                found = list(dict.fromkeys(turns))[: NAMED if is_usual_cut(task.op, way.cut) else NAMED_CUT]
                 ways += [way.naming(algorithm) for algorithm in found]
         return ways
 

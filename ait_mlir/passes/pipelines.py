@@ -21,7 +21,7 @@ PHASES: tuple[str, ...] = (
 PASSES_TO: dict[str, str] = {
     "imported": "",
     "simplified": "simplify",
-    "fused": "fuse-attention,merge-parallel-gemms,simplify,fuse-epilogue,fuse-norm,fuse-elementwise",
+    "fused": "fuse-attention,merge-parallel-gemms,simplify,fuse-epilogue,fuse-norm,fuse-elementwise,gate-products",
     "selected": "select{{{target}}}",
     "bufferized": "bufferize,remove-copies,lower-copies",
     "planned": "plan-memory,verify-plan",

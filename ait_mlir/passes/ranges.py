@@ -14,7 +14,7 @@ TIE = 0.0075
 """Ways whose times differ by less, as a ratio, are equal."""
 MOST_NOISE = 0.02
 """Times that differ by more are never taken for equal, however much the samples differ."""
-SWITCH = 0.02
+SWITCH = 0.01
 """What another way has to gain over a range, as a ratio at one point, to be worth a branch and its code."""
 
 

@@ -9,7 +9,7 @@ from typing import cast
 import numpy as np
 from xdsl.ir import Operation
 
-from ait_mlir.dialects.ait.gemm import BmmOp, GemmOp
+from ait_mlir.dialects.ait.gemm import ContractionOp
 from ait_mlir.reference.core import Array, Evaluation, reference
 
 
@@ -33,11 +33,12 @@ def contract(a: Array, b: Array, layout: str) -> Array:
     return transpose(product) if layout[2] == "c" else product
 
 
-@reference("ait.gemm", "ait.bmm")
+@reference("ait.gemm", "ait.gated_gemm", "ait.bmm")
 def _(op: Operation, arrays: list[Array], ev: Evaluation) -> Sequence[Array]:
-    gemm = cast("GemmOp | BmmOp", op)
+    gemm = cast(ContractionOp, op)
     a, b, *others = arrays
     result = contract(a, b, gemm.layout.data)
     if gemm.epilogue.blocks:
-        (result,) = ev.run_region(gemm.epilogue, [result, *others])
+        sums = np.split(result, gemm.SUMS, axis=-1)
+        (result,) = ev.run_region(gemm.epilogue, [*sums, *others])
     return (np.broadcast_to(result, ev.shape(op.results[0].type)),)

@@ -131,7 +131,7 @@ def work_of(op: Operation, dims: Mapping[str, int]) -> int:
     `ELEMENT_WORK`."""
     elements = sum(r.type.num_elements().evaluate(dims) for r in op.results if isinstance(r.type, TensorType))
     if isinstance(op, ContractionOp):
-        return elements * (op.split_a()[2].evaluate(dims) + ELEMENT_WORK * len(op.operands))
+        return elements * (op.SUMS * op.split_a()[2].evaluate(dims) + ELEMENT_WORK * len(op.operands))
     if isinstance(op, AttentionOp):
         q = cast(TensorType, op.q.type)
         scores = q.dims[0] * q.dims[1] * q.dims[2] * op.length

@@ -100,7 +100,7 @@ def flops(op: Operation, dims: Mapping[str, int]) -> int:
     elements = cast(ShapedType, op.results[0].type).num_elements().evaluate(dims)
     inside = sum(len(list(block.ops)) - 1 for region in op.regions for block in region.blocks)
     if isinstance(op, ContractionOp):
-        return elements * (2 * op.split_a()[2].evaluate(dims) + inside)
+        return elements * (2 * op.SUMS * op.split_a()[2].evaluate(dims) + inside)
     if isinstance(op, AttentionOp):
         q, v = (cast(ShapedType, value.type).dims for value in (op.q, op.v))
         scores = (q[0] * q[1] * q[2] * op.length).evaluate(dims)

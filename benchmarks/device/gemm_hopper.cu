@@ -29,6 +29,13 @@ struct BiasResidual {
   static AIT_FN void apply(float acc, float bias, float residual, float& out) { out = acc + bias + residual; }
 };
 
+struct SiluMul {  // of a gated product: its two sums
+  static AIT_FN void apply(float gate, float up, float& out) { out = ait::silu_narrow(gate) * up; }
+};
+struct SiluMulAdd {
+  static AIT_FN void apply(float gate, float up, float more, float& out) { out = ait::silu_narrow(gate) * up + more; }
+};
+
 inline int32_t print_failure(void*, const char* message) {
   fprintf(stderr, "%s\n", message);
   return 1;
@@ -69,12 +76,31 @@ int32_t gemm_with(const GemmCall& c) {
   }
 }
 
+/// n counts columns of d; b has twice as many. Epilogue 0, or 1 with a residual.
+template <class Tile, class T, bool kAK, bool kBK, bool kAligned = true>
+int32_t gated_with(const GemmCall& c) {
+  const GemmShape shape{c.m, c.n, c.k, c.outer, c.inner};
+  const auto a = matrices(static_cast<const T*>(c.a), kAK, c.lda, c.a_batch, c.inner);
+  const auto b = matrices(static_cast<const T*>(c.b), !kBK, c.ldb, c.b_batch, c.inner);
+  const auto d = matrices(static_cast<T*>(c.d), true, c.ldd, c.d_batch, c.inner);
+  const auto residual = matrices(static_cast<const T*>(c.residual), true, c.ldr, c.r_batch, c.inner);
+  const ait::Context ctx{c.stream, &services};
+  const bool early = c.tile != 0;
+  if (c.epilogue == 0) return gemm_wgmma<Tile, kAK, kBK, kAligned, 0, SiluMul>(ctx, shape, a, b, d, operands(), false, early);
+  if constexpr (EPILOGUES > 1) {
+    return gemm_wgmma<Tile, kAK, kBK, kAligned, 0, SiluMulAdd>(ctx, shape, a, b, d, operands(residual), false, early);
+  }
+  return 2;
+}
+
 #if PART == 0
 extern "C" int32_t NAME(const GemmCall* c) { return gemm_with<TILE, ait::half, true, true>(*c); }
 #elif PART == 1
 extern "C" int32_t NAME(const GemmCall* c) { return gemm_with<TILE, ELEMENT, AK, BK>(*c); }
 #elif PART == 3
 extern "C" int32_t NAME(const GemmCall* c) { return gemm_with<TILE, ELEMENT, true, true, false>(*c); }
+#elif PART == 4
+extern "C" int32_t NAME(const GemmCall* c) { return gated_with<TILE, ELEMENT, AK, BK, ALIGNED>(*c); }
 #else
 namespace ait::runtime {
 const std::vector<std::string>& gemm_library_candidates() {

@@ -433,3 +433,20 @@ ait.graph @too_large_a_group(%x: !ait.tensor<b x 4 x f32>, %r0: !ait.tensor<b x 
   %y = ait.add %m, %n : !ait.tensor<b x 8 x f32>
   ait.output "y" %y : !ait.tensor<b x 8 x f32>
 }
+
+// What follows a gated product joins what is done with its sums; a row is a bias.
+// CHECK-LABEL: ait.graph @after_gate
+// CHECK: ait.gated_gemm rcr %x, %w epilogue(%r) {
+// CHECK-NEXT: ^bb0([[G:%.*]]: f32, [[U:%.*]]: f32, [[R:%.*]]: f32):
+// CHECK-NEXT: [[P:%.*]] = ait.mul [[G]], [[U]] : f32
+// CHECK-NEXT: [[S:%.*]] = ait.add [[P]], [[R]] : f32
+// CHECK-NEXT: ait.yield [[S]] : f32
+ait.graph @after_gate(%x: !ait.tensor<b x 4 x f16>, %w: !ait.tensor<12 x 4 x f16>, %r: !ait.tensor<6 x f16>) dims {b = 1 to 8} {
+  %0 = ait.gated_gemm rcr %x, %w epilogue() {
+  ^bb0(%g: f32, %u: f32):
+    %1 = ait.mul %g, %u : f32
+    ait.yield %1 : f32
+  } : !ait.tensor<b x 6 x f16>
+  %2 = ait.add %r, %0 : !ait.tensor<b x 6 x f16>
+  ait.output "y" %2 : !ait.tensor<b x 6 x f16>
+}

@@ -14,7 +14,7 @@ from ait_mlir.lowering.kernels.gemm_tiles import TILES
 from ait_mlir.lowering.toolchain import cpp_root
 from tests.emulator.library import Kind
 from tests.kernels import attention_gpu, hopper, test_copy, test_gather, test_map, test_reduce, test_row
-from tests.kernels.contractions import BIAS_GELU, BIAS_RESIDUAL, attention_cases, contraction, gemm_cases
+from tests.kernels.contractions import BIAS_GELU, BIAS_RESIDUAL, TANH_MUL_ADD, attention_cases, contraction, gemm_cases
 from tests.kernels.harness import Case, Library, check
 from tests.kernels.library_gemm import on_kernel
 from tests.kernels.stream import stream_cases
@@ -195,6 +195,10 @@ def _tiles() -> Iterator[tuple[str, Case]]:
                 case = contraction("gemm", layout, t, TILE_ENVS, extras=extras, body=body)
                 name = "x".join(map(str, tile.values()[:7])) + f"-{split}-{layout}-{t}"
                 yield name, on_kernel(case, "native", tile.config() | {"split": split})
+            t = ("bf16", "f16")[i % 2]
+            case = contraction("gated_gemm", "rcr", t, TILE_ENVS, extras=[("m x n", t)], body=TANH_MUL_ADD)
+            name = "gated-" + "x".join(map(str, tile.values()[:7])) + f"-{split}-{t}"
+            yield name, on_kernel(case, "native", tile.config() | {"split": split})
 
 
 def _streams() -> Iterator[tuple[str, Case]]:
@@ -230,6 +234,11 @@ def _hoppers() -> Iterator[tuple[str, Case]]:
     for name, case in in_turn(plain):
         few = [env for env in case.envs if env["b"] * env["m"] > 0 and env["m"] * env["n"] < 17000]
         yield name, on_kernel(at(case, few[-2:]), "hopper", cases[name].config)
+    gated = {name: case for name, case in cases.items() if name.startswith("gated-")}
+    for i, (name, case) in enumerate(gated.items()):
+        few = [env for env in case.envs if env["b"] * env["m"] > 0 and env["m"] * env["n"] < 17000]
+        rounds = [{**ROUNDS, "n": (33, 255)[i % 2], "k": 9}] if any(map(str.isdigit, name.split("-")[-2])) else []
+        yield name, on_kernel(at(case, [*rounds, few[-2]]), case.provider, case.config, case.constants)
     for layout in ("rcr", "crr"):
         case = hopper.made("gemm", layout, "f16", [{"b": 1, "m": 41, "n": 33, "k": 25}], "mnk")
         yield f"cluster4-{layout}-f16", on_kernel(case, "hopper", HopperTile(64, 128, 4, 4, 1, 1).config())

@@ -10,7 +10,7 @@ from ait_mlir.dialects.ait.types import scope_of
 from ait_mlir.lowering.kernels import Target, kernels_for
 from ait_mlir.lowering.kernels.gemm_tiles import TILES
 from ait_mlir.lowering.toolchain import default_arch
-from tests.kernels.contractions import BIAS_GELU, BIAS_RESIDUAL, attention_cases, contraction, gemm_cases
+from tests.kernels.contractions import BIAS_GELU, BIAS_RESIDUAL, TANH_MUL_ADD, attention_cases, contraction, gemm_cases
 from tests.kernels.harness import Case, Library, check
 from tests.kernels.library_gemm import GemmLibrary, on_kernel
 
@@ -68,6 +68,9 @@ def tiled() -> dict[str, Case]:
                     cases[name] = on_kernel(
                         made, "native", tile.config() | {"split": split}, (1,) if layout == "rcr" else ()
                     )
+                gated = contraction("gated_gemm", "rcr", t, TILE_ENVS, extras=[("m x n", t)], body=TANH_MUL_ADD)
+                name = "gated-" + "x".join(map(str, tile.values()[:7])) + f"-{split}-{t}"
+                cases[name] = on_kernel(gated, "native", tile.config() | {"split": split}, (1,))
     return cases
 
 

@@ -30,17 +30,20 @@ def contraction(
     **options: object,
 ) -> Case:
     """One op. `batch`: leading dims of A, B and the result (`"b x "`); `extras`: shape and type of each epilogue operand;
-    `body`: the epilogue's text, which defines %y and has T for the compute type.
+    `body`: the epilogue's text, which defines %y and has T for the compute type. Of a gated product B has 2*n columns,
+    and the epilogue both %acc and %up.
     """
     scalar = "f64" if t == "f64" else "f32"
     wide = {"f16": "f32", "bf16": "f32"}
-    a, b = batch[0] + stored(layout[0], m, "k"), batch[1] + stored(layout[1], "k", "n")
+    gated = op == "gated_gemm"
+    a, b = batch[0] + stored(layout[0], m, "k"), batch[1] + stored(layout[1], "k", "(2*n)" if gated else "n")
     d = f"!ait.tensor<{batch[2]}{stored(layout[2], m, 'n')} x {result or t}>"
     inputs = [f"%a: !ait.tensor<{a} x {t}>", f"%b: !ait.tensor<{b} x {t}>"]
     inputs += [f"%e{i}: !ait.tensor<{shape}{' x ' if shape else ''}{kind}>" for i, (shape, kind) in enumerate(extras)]
     epilogue = ""
     if body:
-        arguments = [f"%acc: {scalar}", *(f"%{i}: {wide.get(kind, kind)}" for i, (_, kind) in enumerate(extras))]
+        sums = [f"%{name}: {scalar}" for name in (("acc", "up") if gated else ("acc",))]
+        arguments = [*sums, *(f"%{i}: {wide.get(kind, kind)}" for i, (_, kind) in enumerate(extras))]
         yielded = wide.get(result or t, result or t)
         operands = ", ".join(f"%e{i}" for i in range(len(extras)))
         lines = body.replace("T", scalar)
@@ -69,6 +72,8 @@ BIAS_RESIDUAL = "    %s = ait.add %acc, %0 : T\n    %y = ait.add %1, %s : T\n"
 BIAS_GELU = "    %s = ait.add %acc, %0 : T\n    %y = ait.gelu %s : T\n"
 BIAS_RELU = "    %s = ait.add %0, %acc : T\n    %y = ait.relu %s : T\n"
 BIAS_TANH = "    %s = ait.add %acc, %0 : T\n    %y = ait.fast_gelu %s : T\n"
+SILU_MUL = "    %s = ait.silu %acc : T\n    %y = ait.mul %s, %up : T\n"
+TANH_MUL_ADD = "    %s = ait.fast_gelu %up : T\n    %p = ait.mul %acc, %s : T\n    %y = ait.add %p, %0 : T\n"
 WHERE = "    %z = ait.constant 0.5 : T\n    %s = ait.mul %acc, %z : T\n    %y = ait.where %0, %s, %1 : T\n"
 COMPARE = "    %y = ait.compare lt %acc, %0 : i1\n"
 

@@ -5,8 +5,17 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 
-from ait_mlir.lowering.kernels.gemm_hopper import TILES
-from tests.kernels.contractions import BIAS, BIAS_GELU, BIAS_RESIDUAL, BIAS_TANH, LAYOUTS, contraction
+from ait_mlir.lowering.kernels.gemm_hopper import TILES, HopperTile
+from tests.kernels.contractions import (
+    BIAS,
+    BIAS_GELU,
+    BIAS_RESIDUAL,
+    BIAS_TANH,
+    LAYOUTS,
+    SILU_MUL,
+    TANH_MUL_ADD,
+    contraction,
+)
 from tests.kernels.harness import Case
 from tests.kernels.library_gemm import ConfiguredCase, on_kernel
 
@@ -36,7 +45,7 @@ def in_eights(case: Case, names: str = "nk") -> Case:
     """The same case with 8 times the named dims in all types."""
 
     def scaled(found: re.Match[str]) -> str:
-        return re.sub(rf"\b([{names}])\b(?= x )", r"(8*\1)", found.group())
+        return re.sub(rf"\b([{names}])\b(?=\)? x )", r"(8*\1)", found.group())
 
     strides = {
         at: tuple(re.sub(rf"\b([{names}])\b", r"(8*\1)", s) for s in steps) for at, steps in case.strides.items()
@@ -89,7 +98,31 @@ def hopper_cases() -> dict[str, ConfiguredCase]:
     for tile, layout in zip(split, ("rcr", "rrr", "crr", "ccr", "rcr", "rrr"), strict=False):
         case = made("gemm", layout, "f16", few, "mnk", extras=[("n", "f16"), ("m x n", "f16")], body=BIAS_RESIDUAL)
         found[f"split{tile.split}-{layout}-f16"] = on_kernel(case, "hopper", tile.config(), (0, 1))
-    return found
+    return found | gated_cases()
+
+
+def gated_cases() -> dict[str, ConfiguredCase]:
+    """Products with a gate, on each tile that can have one, and in each layout."""
+    cases: dict[str, ConfiguredCase] = {}
+    lead = ("b x ", "", "b x ")
+    for i, tile in enumerate(tile for tile in TILES if tile.misfit(True, 2) is None):
+        t, name = ("f16", "bf16")[i % 2], "x".join(map(str, tile.values()))
+        case = made("gated_gemm", "rcr", t, ROW_ENVS, batch=lead, body=SILU_MUL)
+        cases[f"gated-{name}-{t}"] = on_kernel(case, "hopper", tile.config(), (1,))
+        extras = [("b x m x n", t)]
+        case = made("gated_gemm", "rcr", t, ODD_ENVS, "k", batch=lead, extras=extras, body=TANH_MUL_ADD)
+        cases[f"gated-odd-{name}-{t}"] = on_kernel(case, "hopper", tile.config(), (1,))
+    pieces = HopperTile(64, 128, 4, 1, 1, 1), HopperTile(128, 256, 4, 2, 1, 2), HopperTile(128, 128, 5, 1, 2, 1)
+    for layout, tile in zip(("rrr", "crr", "ccr"), pieces, strict=True):
+        extras = [("n", "f16"), ("m x n", "f16")]
+        body = SILU_MUL.replace("%y", "%p") + BIAS_RESIDUAL.replace("%acc", "%p").replace("%s", "%q")
+        case = made("gated_gemm", layout, "f16", ENVS, "mnk", extras=extras, body=body)
+        cases[f"gated-{layout}-f16"] = on_kernel(case, "hopper", tile.config())
+        case = made("gated_gemm", layout, "f16", ENVS, "mnk", body=SILU_MUL, offset=3)
+        cases[f"gated-offset-{layout}-f16"] = on_kernel(case, "hopper", tile.config())
+    wide = made("gated_gemm", "rcr", "bf16", body=SILU_MUL, result="f32")
+    cases["gated-wide-bf16"] = on_kernel(wide, "hopper", pieces[0].config())
+    return cases
 
 
 def odd_cases() -> dict[str, Case]:

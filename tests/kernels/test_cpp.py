@@ -120,16 +120,16 @@ def test_region_as_functor() -> None:
         ("%y = ait.tanh %g : f32", False),
     ],
 )
-@pytest.mark.parametrize("gelu", ["gelu", "fast_gelu"])
-def test_gelu_for_narrow_results(gelu: str, uses: str, cheaper: bool) -> None:
+@pytest.mark.parametrize("name", ["gelu", "fast_gelu", "silu"])
+def test_activations_for_narrow_results(name: str, uses: str, cheaper: bool) -> None:
     text = (
         "ait.graph @g(%x: !ait.tensor<4 x f16>) {\n"
-        f"  %a = ait.fused_elementwise(%x) {{\n  ^bb0(%0: f32):\n    %g = ait.{gelu} %0 : f32\n    {uses}\n"
+        f"  %a = ait.fused_elementwise(%x) {{\n  ^bb0(%0: f32):\n    %g = ait.{name} %0 : f32\n    {uses}\n"
         '    ait.yield %y : f32\n  } : !ait.tensor<4 x f16>\n  ait.output "a" %a : !ait.tensor<4 x f16>\n}'
     )
     region = Case(text).op.regions[0]
-    assert (f"ait::{gelu}_narrow(" in functor(region, "f", narrow=True)) is cheaper
-    assert "gelu_narrow(" not in functor(region, "f")
+    assert (f"ait::{name}_narrow(" in functor(region, "f", narrow=True)) is cheaper
+    assert "_narrow(" not in functor(region, "f")
 
 
 def test_gelu_narrow_is_exact_enough(tmp_path: Path) -> None:

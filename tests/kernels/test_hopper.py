@@ -14,7 +14,7 @@ from ait_mlir.lowering.build import build_library
 from ait_mlir.lowering.kernels import Target, kernel_of, kernels_for
 from ait_mlir.lowering.kernels.gemm_hopper import TILES, HopperTile
 from ait_mlir.lowering.toolchain import find_nvcc
-from tests.kernels.contractions import BIAS, BIAS_GELU, BIAS_RESIDUAL, contraction
+from tests.kernels.contractions import BIAS, BIAS_GELU, BIAS_RESIDUAL, SILU_MUL, contraction
 from tests.kernels.harness import Case, sources_of
 from tests.kernels.hopper import SIZES, hopper_cases, in_eights, made
 from tests.kernels.library_gemm import on_kernel
@@ -116,6 +116,30 @@ def test_rows_that_start_anywhere(names: str, strides: dict[int, tuple[str, ...]
     assert f"true, true, {aligned}, 1, " in code
 
 
+def test_gated_products() -> None:
+    """Tiles that are not split and have whole pieces of both halves; estimates count the columns of both."""
+    for layout, pieces in (("rcr", 32), ("rrr", 128)):
+        case = made("gated_gemm", layout, "f16", batch=("b x ", "", "b x "), body=SILU_MUL)
+        native = {"native"} if layout == "rcr" else set[str]()  # halves of b lie one below the other
+        assert {k.provider for k in kernels_for(case.op, CUDA)} == {"hopper"} | native
+        assert {k.provider for k in kernels_for(case.op, Target("cuda", "sm_80"))} == native
+        assert not kernels_for(case.op, Target("cpu", "native")) and not kernels_for(case.op, Target("rocm", "gfx90a"))
+        kernel = kernel_of("hopper", case.op, CUDA)
+        tiles = [HopperTile.of(c) for c in kernel.configs(case.op, CUDA)]
+        assert tiles and all(t.split == 1 and t.n % pieces == 0 for t in tiles)
+        plain = made("gemm", layout, "f16", batch=("b x ", "", "b x "))
+        assert kernel.heuristic(case.op, CUDA) > kernel.heuristic(plain.op, CUDA)
+    problem = made("gated_gemm", "rcr", "f16", body=SILU_MUL)
+    wrong = (
+        (HopperTile(64, 64, 6, 1, 1, 1, 2), "is split"),
+        (HopperTile(64, 96, 6, 4, 1, 1), "no multiple of 64"),
+    )
+    for tile, what in wrong:
+        assert what in (kernel_of("hopper", problem.op, CUDA).config_problem(problem.op, tile.config(), CUDA) or "")
+    code = on_kernel(problem, "hopper", HopperTile(128, 224, 4, 2, 1, 2).config()).code(0, CUDA)[1]
+    assert "HopperTile<128, 224, 4, 2, 1, 2, 1, true>" in code and "apply(float i0, float i1, float& o0)" in code
+
+
 def test_configs_fit_the_layout() -> None:
     for layout in ("rcr", "rrr"):
         case = made("gemm", layout, "f16", extras=[("n", "f16")], body=BIAS_GELU)
@@ -136,6 +160,8 @@ def test_compiles(tmp_path: Path) -> None:
         for name in (
             "gemm-rcr-f16",
             "bmm-ccc-bf16",
+            "gated-wide-bf16",
+            "gated-rrr-f16",
             "gelu-f16",
             "wide-bf16",
             "split4-rcr-f16",

@@ -31,7 +31,7 @@ from ait_mlir.rewrites.engine.compile import CompiledPatterns, compile_patterns
 from ait_mlir.rewrites.engine.errors import PatternError
 from ait_mlir.rewrites.engine.language import PatternSet
 from ait_mlir.rewrites.epilogue import EPILOGUE
-from ait_mlir.rewrites.gemm import PARALLEL_GEMMS
+from ait_mlir.rewrites.gemm import GATED_PRODUCTS, PARALLEL_GEMMS
 from ait_mlir.rewrites.narrow import NARROW
 from ait_mlir.rewrites.norm import NORM
 from ait_mlir.rewrites.simplify import SIMPLIFY
@@ -67,6 +67,7 @@ FAMILIES = {
     "epilogue": Family(EPILOGUE, ("epilogue.mlir",)),
     "norm": Family(NORM, ("norm.mlir",)),
     "gemm": Family(PARALLEL_GEMMS, ("gemm.mlir",)),
+    "gates": Family(GATED_PRODUCTS, ("gate_products.mlir",)),
     "elementwise": Family(ELEMENTWISE, ("elementwise.mlir",)),
     "pieces": Family(PIECES, ("attention_pieces.mlir",)),
     "buffers": Family(REMOVE_COPIES, ("buffers.mlir",), tuple(AIT_RT.operations)),

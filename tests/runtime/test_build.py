@@ -49,6 +49,24 @@ def test_objects_are_shared_between_libraries(tmp_path: Path, fresh_cache: Path)
     assert len(objects(fresh_cache)) == 3
 
 
+def test_an_object_is_made_again_when_a_header_it_includes_changes_and_no_other(
+    tmp_path: Path, fresh_cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    include = tmp_path / "cpp" / "include" / "ait"
+    include.mkdir(parents=True)
+    texts = {"a.h": '#include "ait/b.h"\n', "b.h": "inline int b() { return 1; }\n", "c.h": "inline int c();\n"}
+    for name, text in texts.items():
+        (include / name).write_text(text)
+    monkeypatch.setattr(build, "cpp_root", lambda: tmp_path / "cpp")
+    monkeypatch.setattr("ait_mlir.lowering.toolchain.cpp_root", lambda: tmp_path / "cpp")
+    sources = {"x.cc": '#include "ait/a.h"\nint f() { return b(); }\n', "y.cc": '#include "ait/c.h"\nint g;\n'}
+    build_library(sources, CPU, tmp_path / "w")
+    kept = set(objects(fresh_cache))
+    (include / "b.h").write_text("inline int b() { return 2; }\n")
+    build_library(sources, CPU, tmp_path / "w")
+    assert len(kept) == 2 and len(set(objects(fresh_cache)) - kept) == 1
+
+
 @pytest.mark.parametrize("change", [lambda data: data[:100], lambda data: data[:-1] + b"?", lambda data: b""])
 def test_damaged_entries_are_built_again(tmp_path: Path, fresh_cache: Path, change) -> None:
     good = build_library({"a.cc": SOURCE}, CPU, tmp_path / "w").read_bytes()

@@ -178,3 +178,59 @@ ait.graph @g(%q: !ait.tensor<b x 4 x 64 x 64 x f16>) dims {b = 1 to 8} {
         with pytest.raises(SourceError, match=what):
             run_to_phase(parse(text.replace("CONFIG", config)), "selected", target="cuda", arch="sm_90a")
     run_to_phase(parse(text.replace("CONFIG", "warps = 2 : i64")), "selected", target="cuda", arch="sm_90a")
+
+
+GATED = """
+ait.graph @g(%x: !ait.tensor<b x 40 x f32>, %r: !ait.tensor<24 x f32>) dims {b = 1 to 300} {
+  %w = ait.param "w" : !ait.tensor<48 x 40 x f32>
+  %0 = ait.gated_gemm rcr %x, %w epilogue(%r) {
+  ^bb0(%g: f32, %u: f32, %c: f32):
+    %1 = ait.silu %g : f32
+    %2 = ait.mul %1, %u : f32
+    %3 = ait.add %2, %c : f32
+    ait.yield %3 : f32
+  } KERNEL : !ait.tensor<b x 24 x f32>
+  ait.output "y" %0 : !ait.tensor<b x 24 x f32>
+}
+"""
+GATED_WAYS = (
+    '{kernel = #ait.kernel<"ranges", {axis = "b", upto = [5 : i64], ways = ['
+    '{kernels = [#ait.kernel<"openblas", {}>, #ait.kernel<"native", {}>], cut = 0 : i64}, '
+    '{kernels = [#ait.kernel<"native", {}>, #ait.kernel<"native", {}>], cut = 0 : i64}]}>}'
+)
+
+
+@pytest.mark.parametrize("kernel", ["", GATED_WAYS], ids=["chosen", "ranges"])
+def test_a_gated_product_runs_where_no_kernel_has_it(kernel: str, tmp_path: Path):
+    """As a product and a pass over its halves: as ops of their own, or inside of one launch over ranges."""
+    module = parse(GATED.replace("KERNEL", kernel))
+    rng = np.random.default_rng(0)
+    w, r = rng.standard_normal((48, 40), dtype=np.float32), rng.standard_normal(24, dtype=np.float32)
+    path = compile_module(module, "cpu", output=tmp_path / "g.ait", workdir=tmp_path / "work", constants={"w": w})
+    program = (tmp_path / "work" / "program.cc").read_text()
+    assert ("if (d0 <= 5) {" in program) is bool(kernel)
+    with Model(path) as model:
+        for b in (1, 5, 6, 300):
+            x = rng.standard_normal((b, 40), dtype=np.float32)
+            y = np.full((b, 24), np.nan, np.float32)
+            model.run({"x": x, "r": r}, {"y": y})
+            gate, up = np.split(x.astype(np.float64) @ w.T.astype(np.float64), 2, axis=1)
+            assert np.abs(y - (gate / (1 + np.exp(-gate)) * up + r)).max() < 1e-4
+
+
+@pytest.mark.parametrize(
+    ("kernels", "cut", "problem"),
+    [
+        ('#ait.kernel<"native", {}>', "", "'native' has no kernel for ait.gated_gemm"),
+        (
+            '#ait.kernel<"native", {}>, #ait.kernel<"native", {}>',
+            ", cut = 1 : i64",
+            "cut after 1 ops is 1 launches, 2 kernels",
+        ),
+    ],
+)
+def test_what_a_gated_product_has_no_kernel_for_is_refused(kernels: str, cut: str, problem: str):
+    way = f"{{kernels = [{kernels}]{cut}}}"
+    text = f'{{kernel = #ait.kernel<"ranges", {{axis = "b", upto = [5 : i64], ways = [{way}, {way}]}}>}}'
+    with pytest.raises(SourceError, match=problem):
+        run_to_phase(parse(GATED.replace("KERNEL", text)), "selected", target="cpu")

@@ -88,7 +88,6 @@ def test_the_digest_of_a_source_counts_its_headers_and_no_others(tmp_path: Path,
     for name, text in (("a.h", '#include "ait/b.h"\n'), ("b.h", "int b;\n"), ("c.h", "int c;\n")):
         (root / "include" / "ait" / name).write_text(text)
     monkeypatch.setattr("ait_mlir.lowering.build.cpp_root", lambda: root)
-    monkeypatch.setattr("ait_mlir.lowering.build._read", lambda path: path.read_text())
     source = {"x.cc": '#include "ait/a.h"\n'}
     first = sources_digest(source, CPU)
     (root / "include" / "ait" / "c.h").write_text("int changed;\n")

@@ -1,8 +1,9 @@
-"""Contractions: `gemm` and `bmm` in every layout, with an optional epilogue region."""
+"""Contractions: `gemm`, `bmm` in every layout, with an optional epilogue region, and `gated_gemm`, which needs it."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import ClassVar
 
 from xdsl.dialects.builtin import StringAttr
 from xdsl.ir import Attribute, Operation, Region, SSAValue
@@ -25,7 +26,7 @@ from ait_mlir.dialects.ait.dtypes import compute_type, is_float
 from ait_mlir.dialects.ait.elementwise import check_yield
 from ait_mlir.dialects.ait.traits import Contraction, Pure
 from ait_mlir.dialects.ait.types import Shape, TensorType, scope_of, shape_text, tensor_type
-from ait_mlir.dims import Expr
+from ait_mlir.dims import Expr, floordiv
 
 LAYOUTS = ("rrr", "rrc", "rcr", "rcc", "crr", "crc", "ccr", "ccc")
 
@@ -45,6 +46,9 @@ class ContractionOp(AitOp):
     output = result_def(TensorType)
     epilogue = region_def()
     traits = traits_def(Contraction(), Pure())
+
+    SUMS: ClassVar[int] = 1
+    """Sums that an element of the result is made of: the first arguments of the epilogue."""
 
     def __init__(
         self,
@@ -96,6 +100,10 @@ class ContractionOp(AitOp):
     def infer_batch(self, a: Shape, b: Shape) -> Shape:
         raise NotImplementedError
 
+    def infer_columns(self, n: Expr) -> Expr:
+        """The columns of the result, from those of B."""
+        return n
+
     def infer_result_types(self) -> Sequence[Attribute]:
         a = self.expect_tensor(self.operands[0], "A")
         b = self.expect_tensor(self.operands[1], "B")
@@ -116,14 +124,16 @@ class ContractionOp(AitOp):
                 f"layout {layout}"
             )
         batch = self.infer_batch(batch_a, batch_b)
-        shape = (*batch, m, n) if layout[2] == "r" else (*batch, n, m)
+        columns = self.infer_columns(n)
+        shape = (*batch, m, columns) if layout[2] == "r" else (*batch, columns, m)
         element = a.element_type
         if self.epilogue.blocks:
             element = self.expect_tensor(self.results[0], "the result").element_type
             extras = [self.expect_tensor(v, f"epilogue operand {i}") for i, v in enumerate(self.operands[2:])]
             for i, t in enumerate(extras):
                 check_broadcastable(self, f"epilogue operand {i}", t.dims, shape)
-            arguments = [compute_type(t) for t in (a.element_type, *(e.element_type for e in extras))]
+            sums = [a.element_type] * self.SUMS
+            arguments = [compute_type(t) for t in (*sums, *(e.element_type for e in extras))]
             block = check_region(self, self.epilogue, arguments, "epilogue")
             check_yield(self, block.last_op, [compute_type(element)])
         elif len(self.operands) > 2:
@@ -131,8 +141,19 @@ class ContractionOp(AitOp):
         return [TensorType.get(shape, element)]
 
 
+class MatrixOp(ContractionOp):
+    """Base: B is one matrix, and the leading dims of A belong to M."""
+
+    def infer_batch(self, a: Shape, b: Shape) -> Shape:
+        if b:
+            raise self.fail(f"B has rank {len(b) + 2}, expected 2; ait.bmm multiplies batches")
+        if a and (self.layout.data[0] == "c" or self.layout.data[2] == "c"):
+            raise self.fail(f"A has rank {len(a) + 2}; with layout {self.layout.data} it must have rank 2")
+        return a
+
+
 @irdl_op_definition
-class GemmOp(ContractionOp):
+class GemmOp(MatrixOp):
     """Matrix product. A is `r`: [..., M, K] or `c`: [K, M]; B is `r`: [K, N] or `c`: [N, K]; the result is `r`: [...,
     M, N] or `c`: [N, M].
 
@@ -147,12 +168,33 @@ class GemmOp(ContractionOp):
 
     name = "ait.gemm"
 
-    def infer_batch(self, a: Shape, b: Shape) -> Shape:
-        if b:
-            raise self.fail(f"B has rank {len(b) + 2}, expected 2; ait.bmm multiplies batches")
-        if a and (self.layout.data[0] == "c" or self.layout.data[2] == "c"):
-            raise self.fail(f"A has rank {len(a) + 2}; with layout {self.layout.data} it must have rank 2")
-        return a
+
+@irdl_op_definition
+class GatedGemmOp(MatrixOp):
+    """A function of both halves of a product: column j of the result is made of the columns j and n + j of A B, where
+    the result has n columns and B has 2 n. The epilogue, which takes both sums, says how; the result is row-major.
+
+    ```mlir
+    %y = ait.gated_gemm rcr %x, %w epilogue() {
+    ^bb0(%gate: f32, %up: f32):
+      %s = ait.silu %gate : f32
+      %p = ait.mul %s, %up : f32
+      ait.yield %p : f32
+    } : !ait.tensor<batch x 11008 x f16>
+    ```
+    """
+
+    name = "ait.gated_gemm"
+    SUMS: ClassVar[int] = 2
+
+    def infer_columns(self, n: Expr) -> Expr:
+        if not self.epilogue.blocks:
+            raise self.fail("has no epilogue, which says what becomes of the two halves of the product")
+        if self.layout.data[2] == "c":
+            raise self.fail(f"layout {self.layout.data} stores the result column-major; a gated product is row-major")
+        if not scope_of(self).divisible(n, 2):
+            raise self.fail(f"B has {n} columns, which are not proved to be even; a gated product has two halves")
+        return floordiv(n, 2)
 
 
 @irdl_op_definition
@@ -170,4 +212,4 @@ class BmmOp(ContractionOp):
         return broadcast_shapes(self, ("the batch of A", "the batch of B"), (a, b))
 
 
-OPS = (GemmOp, BmmOp)
+OPS = (GemmOp, GatedGemmOp, BmmOp)

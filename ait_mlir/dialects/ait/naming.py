@@ -19,7 +19,7 @@ def derived_name(op: Operation) -> str:
         parts = [base, op.layout.data]
         if op.epilogue.blocks:
             ranks = [tensor_type(v).rank for v in op.epilogue_operands]
-            parts += _region_parts(op.epilogue.block, ranks)
+            parts += _region_parts(op.epilogue.block, ranks, op.SUMS)
         return "_".join(parts)
     if isinstance(op, FusedElementwiseOp):
         return "_".join(["fused", *_region_parts(op.body.block, [])])
@@ -28,8 +28,8 @@ def derived_name(op: Operation) -> str:
     return base
 
 
-def _region_parts(block: Block, operand_ranks: list[int]) -> list[str]:
-    vectors = {a for a, rank in zip(block.args[1:], operand_ranks, strict=False) if rank == 1}
+def _region_parts(block: Block, operand_ranks: list[int], first: int = 1) -> list[str]:
+    vectors = {a for a, rank in zip(block.args[first:], operand_ranks, strict=False) if rank == 1}
     parts: list[str] = []
     for inner in block.ops:
         if inner.name in ("ait.yield", "ait.constant"):

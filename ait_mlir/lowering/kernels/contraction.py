@@ -13,7 +13,7 @@ from typing import cast
 from xdsl.dialects.builtin import BFloat16Type, Float16Type, f64
 from xdsl.ir import Attribute, Block, SSAValue
 
-from ait_mlir.dialects.ait.gemm import ContractionOp, GemmOp
+from ait_mlir.dialects.ait.gemm import ContractionOp, MatrixOp
 from ait_mlir.dialects.ait.types import TensorType, scope_of
 from ait_mlir.dims import Expr, Scope
 from ait_mlir.lowering.cpp import element_type
@@ -41,7 +41,8 @@ class Matrix:
 
 @dataclass(frozen=True)
 class Problem:
-    """`d[batch, m, n] = epilogue(a[batch, m, k] @ b[batch, k, n])`; `batch`: loops over batches, outermost first."""
+    """`d[batch, m, n] = epilogue(a[batch, m, k] @ b[batch, k, n])`; `batch`: loops over batches, outermost first. Of a
+    gated product b has twice as many columns: `d = epilogue(a @ b[.., :n], a @ b[.., n:])`."""
 
     m: Expr
     n: Expr
@@ -64,7 +65,7 @@ class Problem:
         d_rows, d_cols = out.strides[-2], out.strides[-1]
         extras = [broadcast_strides(e, shape) for e in ins[2:]]
         lead = len(shape) - 2
-        if isinstance(op, GemmOp):
+        if isinstance(op, MatrixOp):
             # Loops over the leading dims and m: the innermost is m, the others are batches that share b.
             zero = (ZERO,) * lead
             columns = [

@@ -72,12 +72,14 @@ class ContractionKernel(Kernel):
 
     name = "gemm"
     max_batch_loops = 2
+    max_sums = 1
+    """Sums that it can make a result of: one, or those of both halves of a product."""
 
     def takes(self, op: ContractionOp, target: Target) -> bool:
         raise NotImplementedError
 
     def matches(self, op: Operation, target: Target) -> bool:
-        if not isinstance(op, ContractionOp) or not self.takes(op, target):
+        if not isinstance(op, ContractionOp) or self.max_sums < op.SUMS or not self.takes(op, target):
             return False
         problem = Problem.contiguous(op)
         return len(problem.batch) <= self.max_batch_loops and _fits(problem, scope_of(op))
@@ -112,10 +114,12 @@ class NativeGemm(ContractionKernel):
     """Our own, with any epilogue: mma.sync on CUDA for f16 and bf16, else plain arithmetic; vectors on the CPU."""
 
     provider = "native"
+    max_sums = 2
     optional_keys = frozenset({"small_rows", *TILES[0].config("small_")})
 
     def takes(self, op: ContractionOp, target: Target) -> bool:
-        return len(op.operands) <= 16
+        gates = self.uses_tensor_cores(op, target) and op.layout.data[1] == "c"
+        return len(op.operands) <= 16 and (op.SUMS == 1 or gates)
 
     def uses_tensor_cores(self, op: ContractionOp, target: Target) -> bool:
         return target.kind == "cuda" and is_narrow(_kind(op))
@@ -128,6 +132,7 @@ class NativeGemm(ContractionKernel):
         problem = Problem.contiguous(op)
         clusters = _has_clusters(target)
         m, n, k, batches = problem.sizes(scope)
+        n *= op.SUMS
         tiles = best_tiles(m, n, k, batches, clusters)[:MAX_CONFIGS]
         configs = [tile.config() for tile in tiles]
         few = tile_for_few_rows(tiles[0], scope.bounds(problem.m), n, k, clusters) if batches == 1 else None
@@ -142,8 +147,9 @@ class NativeGemm(ContractionKernel):
         size = BY_IR[_kind(op)].bytes
         if not self.uses_tensor_cores(op, target):
             return target.launch_seconds + flops / SIMT_RATE[size]
-        tiles = best_tiles(m, n, k, batches, _has_clusters(target))
-        cycles = tiles[0].cycles(m, n, k, batches)
+        columns = n * op.SUMS
+        tiles = best_tiles(m, columns, k, batches, _has_clusters(target))
+        cycles = tiles[0].cycles(m, columns, k, batches)
         if op.epilogue.blocks and any(o.name in ("ait.gelu", "ait.erf") for o in op.epilogue.block.ops):
             cycles += ERF_CYCLES * m * n * batches / 132
         whole = [v for v in op.epilogue_operands if cast(TensorType, v.type).dims == op.output.type.dims]
@@ -177,7 +183,7 @@ class NativeGemm(ContractionKernel):
             early = ", true" if problem.b.arg.constant else ""
             for prefix in ("small_", "") if "small_rows" in config else ("",):
                 tile = GemmTile.of(config, prefix)
-                call = f"gemm_mma<{tile.cpp}, {template}, {functor}>({arguments}, {tile.split}{early})"
+                call = f"gemm_mma<{tile.cpp(op.SUMS)}, {template}, {functor}>({arguments}, {tile.split}{early})"
                 few = f"if ({problem.m.cpp(cpp_dims)} <= {int(config['small_rows'])}) " if prefix else ""
                 calls.append(f"{few}return ait::gpu::{call};")
         else:

@@ -75,9 +75,9 @@ class HopperTile(Tile):
     groups: int
     split: int = 1
 
-    @property
-    def cpp(self) -> str:
-        return f"ait::gpu::HopperTile<{', '.join(map(str, self.values()))}>"
+    def cpp(self, sums: int = 1) -> str:
+        gated = ", true" if sums == 2 else ""
+        return f"ait::gpu::HopperTile<{', '.join(map(str, self.values()))}{gated}>"
 
     @classmethod
     def first(cls) -> HopperTile:
@@ -121,9 +121,14 @@ class HopperTile(Tile):
             "at most 227 KiB of shared memory": self.shared_bytes <= SHARED_LIMIT,
         }
 
-    def fits(self, a_contiguous_in_k: bool, b_contiguous_in_k: bool) -> bool:
-        """Whether the layouts allow it: rows of an operand with M or N contiguous are copied in pieces of 64."""
-        return b_contiguous_in_k or self.n % 64 == 0
+    def misfit(self, b_contiguous_in_k: bool, sums: int = 1) -> str | None:
+        """What keeps the tile from a problem, None if it fits: an operand with N contiguous is copied in pieces of 64
+        columns, and a gated tile has columns of both halves of b."""
+        if not b_contiguous_in_k and self.n % (64 * sums):
+            return f"needs tile_n to be a multiple of {64 * sums} where b is contiguous along n"
+        if sums == 2 and (self.split > 1 or self.n % 32 or self.n % (16 * self.cluster)):
+            return f"is split, or tile_n no multiple of {max(32, 16 * self.cluster)}, as that of a gated product is"
+        return None
 
     @property
     def resident(self) -> int:
@@ -133,7 +138,7 @@ class HopperTile(Tile):
         return 3 if self.shared_bytes <= 75 * 1024 and self.teams * self.groups == 1 else 2
 
     def seconds(self, m: int, n: int, k: int, batches: int, finish: Finish) -> float:
-        """Estimated seconds of a problem with such an epilogue."""
+        """Estimated seconds of a problem with such an epilogue; n counts columns of b."""
         blocks = -(-m // (self.m * self.cluster)) * self.cluster * -(-n // self.n) * batches * self.split
         cluster = self.cluster * self.split
         rounds = -(-blocks // (SMS // cluster * cluster * self.resident))
@@ -161,6 +166,9 @@ TILES = (
     HopperTile(192, 128, 4, 1, 1, 3),
     HopperTile(192, 128, 4, 1, 2, 1),
     HopperTile(192, 192, 3, 1, 1, 3),
+    HopperTile(128, 256, 4, 1, 1, 2),
+    HopperTile(128, 256, 4, 2, 1, 2),
+    HopperTile(128, 224, 4, 2, 1, 2),
     HopperTile(64, 256, 4, 1, 2, 1),
     HopperTile(192, 64, 6, 1, 1, 3),
     HopperTile(192, 64, 5, 1, 1, 3, 4),
@@ -204,6 +212,7 @@ class HopperGemm(ContractionKernel):
     """wgmma, bulk tensor copies and a persistent grid, for sm_90a; the epilogue of a tile hides behind the next one."""
 
     provider = "hopper"
+    max_sums = 2
 
     def takes(self, op: ContractionOp, target: Target) -> bool:
         kind = cast(TensorType, op.a.type).element_type
@@ -235,14 +244,20 @@ class HopperGemm(ContractionKernel):
 
     def configs(self, op: Operation, target: Target) -> list[dict[str, int]]:
         op = cast(ContractionOp, op)
-        problem = Problem.contiguous(op)
-        tiles = best_tiles(*problem.sizes(scope_of(op)), Finish.of(op))
-        return [t.config() for t in tiles if t.fits(_is_one(problem.a.col), _is_one(problem.b.row))][:MAX_CONFIGS]
+        sizes = Problem.contiguous(op).sizes(scope_of(op))
+        return [tile.config() for tile in self._tiles(op, *sizes)][:MAX_CONFIGS]
+
+    def _tiles(self, op: ContractionOp, m: int, n: int, k: int, batches: int) -> list[HopperTile]:
+        """The tiles that fit, the best estimate first."""
+        sums, b_k = op.SUMS, _is_one(Problem.contiguous(op).b.row)
+        tiles = best_tiles(m, n * sums, k, batches, Finish.of(op))
+        return [tile for tile in tiles if tile.misfit(b_k, sums) is None]
 
     def seconds(self, op: ContractionOp, m: int, n: int, k: int, batches: int, target: Target) -> float:
-        finish = Finish.of(op)
-        streaming = 2.0 * n * k * batches / (STREAM_SHARE * target.bandwidth)
-        return max(best_tiles(m, n, k, batches, finish)[0].seconds(m, n, k, batches, finish), START_SECONDS + streaming)
+        columns = n * op.SUMS
+        streaming = 2.0 * columns * k * batches / (STREAM_SHARE * target.bandwidth)
+        best = self._tiles(op, m, n, k, batches)[0].seconds(m, columns, k, batches, Finish.of(op))
+        return max(best, START_SECONDS + streaming)
 
     def emit(
         self,
@@ -258,17 +273,15 @@ class HopperGemm(ContractionKernel):
         definition, functor = epilogue_functor(op, "epilogue_@ID@", "gpu")
         a_k, b_k = _is_one(problem.a.col), _is_one(problem.b.row)
         tile = HopperTile.of(config)
-        if not tile.fits(a_k, b_k):
-            raise ValueError(
-                f"the tile {tile.config()} needs tile_n to be a multiple of 64 where b is contiguous along n"
-            )
+        if (misfit := tile.misfit(b_k, op.SUMS)) is not None:
+            raise ValueError(f"the tile {tile.config()} {misfit}")
         flags = ", ".join("true" if flag else "false" for flag in (a_k, b_k, _has_aligned_rows(problem, scope_of(op))))
         early = ", ".join("true" if x.arg.constant else "false" for x in (problem.a, problem.b))
         vectors = sum(1 << i for i, x in enumerate(problem.extras) if x.row.as_int() == 0)
         return Emission(
             ("ait/math.h", "ait/kernels/gpu/gemm_wgmma.cuh"),
             definition,
-            f"return ait::gpu::gemm_wgmma<{tile.cpp}, {flags}, {vectors}, {functor}>(\n"
+            f"return ait::gpu::gemm_wgmma<{tile.cpp(op.SUMS)}, {flags}, {vectors}, {functor}>(\n"
             f"      ctx, {problem.shape_cpp('gpu', cpp_dims)},\n"
             f"      {problem.a.cpp('gpu', cpp_dims)}, {problem.b.cpp('gpu', cpp_dims)},\n"
             f"      {problem.d.cpp('gpu', cpp_dims, const=False)}, {problem.extras_cpp('gpu', cpp_dims)}, {early});\n",

@@ -45,9 +45,9 @@ class GemmTile(Tile):
     blocks: int
     split: int = 1
 
-    @property
-    def cpp(self) -> str:
-        return f"ait::gpu::Tile<{', '.join(map(str, self.values()[:-1]))}>"
+    def cpp(self, sums: int = 1) -> str:
+        gated = ", true" if sums == 2 else ""
+        return f"ait::gpu::Tile<{', '.join(map(str, self.values()[:-1]))}{gated}>"
 
     @classmethod
     def first(cls) -> GemmTile:

@@ -40,6 +40,12 @@ def only_user(value: SSAValue, op: Operation) -> bool:
 
 
 @CONSTRAINTS
+def reads_once(op: Operation, value: SSAValue) -> bool:
+    """The one use of the value is one operand of `op`."""
+    return value.get_user_of_unique_use() is op
+
+
+@CONSTRAINTS
 def not_output(value: SSAValue) -> bool:
     """The value is no output of the graph."""
     return not any(isinstance(use.operation, OutputOp) for use in value.uses)
@@ -170,6 +176,12 @@ def operands_fit(first: Operation, second: Operation, limit: IntegerAttr) -> boo
     """As one, two operations of which the second reads the first have at most `limit` operands, so that a kernel can
     take them."""
     return len(first.operands) + len(second.operands) - 1 <= limit.value.data
+
+
+@CONSTRAINTS
+def has_operands(op: Operation, limit: IntegerAttr) -> bool:
+    """The operation has at most `limit` operands."""
+    return len(op.operands) <= limit.value.data
 
 
 @CONSTRAINTS

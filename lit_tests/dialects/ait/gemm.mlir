@@ -75,3 +75,28 @@ ait.graph @epilogue(%x: !ait.tensor<m x 16 x f16>, %w: !ait.tensor<8 x 16 x f16>
   ait.output "y" %0 : !ait.tensor<m x 8 x f16>
   ait.output "z" %1 : !ait.tensor<m x 8 x f32>
 }
+
+// Both sums of a result, then the other operands; 2*n columns of B make n of the result.
+// CHECK-LABEL: ait.graph @gated
+ait.graph @gated(%x: !ait.tensor<b x s x k x f16>, %w: !ait.tensor<(2*n) x k x f16>, %v: !ait.tensor<k x 6 x f16>, %r: !ait.tensor<n x f16>) dims {b = 0 to 4, s = 1 to 8, k = 0 to 9, n = 0 to 9} {
+  // CHECK: %0 = ait.gated_gemm rcr %x, %w epilogue(%r) {
+  // CHECK-NEXT: ^bb0(%{{.*}}: f32, %{{.*}}: f32, %{{.*}}: f32):
+  // GENERIC: "ait.gated_gemm"(%x, %w, %r) <{layout = "rcr"}> ({
+  // GENERIC-NEXT: ^bb0(%{{.*}}: f32, %{{.*}}: f32, %{{.*}}: f32):
+  %0 = ait.gated_gemm rcr %x, %w epilogue(%r) {
+  ^bb0(%gate: f32, %up: f32, %bias: f32):
+    %g = ait.silu %gate : f32
+    %p = ait.mul %g, %up : f32
+    %q = ait.add %p, %bias : f32
+    ait.yield %q : f32
+  // CHECK: } : !ait.tensor<b x s x n x f16>
+  } : !ait.tensor<b x s x n x f16>
+  // CHECK-NEXT: %1 = ait.gated_gemm rrr %x, %v epilogue() {
+  %1 = ait.gated_gemm rrr %x, %v epilogue() {
+  ^bb0(%a: f32, %c: f32):
+    ait.yield %c : f32
+  // CHECK: } {kernel = #ait.kernel<"hopper", {}>} : !ait.tensor<b x s x 3 x f32>
+  } {kernel = #ait.kernel<"hopper", {}>} : !ait.tensor<b x s x 3 x f32>
+  ait.output "y" %0 : !ait.tensor<b x s x n x f16>
+  ait.output "z" %1 : !ait.tensor<b x s x 3 x f32>
+}

@@ -117,3 +117,60 @@ ait.graph @two_blocks(%a: !ait.tensor<4 x 16 x f16>, %w: !ait.tensor<8 x 16 x f1
     ait.yield %other : f32
   } : !ait.tensor<4 x 8 x f16>
 }
+
+// -----
+
+ait.graph @odd(%a: !ait.tensor<4 x 16 x f16>, %w: !ait.tensor<n x 16 x f16>) dims {n = 2 to 8} {
+  // expected-error @below {{ait.gated_gemm: B has n columns, which are not proved to be even; a gated product has two halves}}
+  %0 = ait.gated_gemm rcr %a, %w epilogue() {
+  ^bb0(%g: f32, %u: f32):
+    ait.yield %g : f32
+  } : !ait.tensor<4 x 4 x f16>
+}
+
+// -----
+
+ait.graph @whole(%a: !ait.tensor<4 x 16 x f16>, %w: !ait.tensor<8 x 16 x f16>) {
+  // expected-error @below {{ait.gated_gemm: the result is !ait.tensor<4 x 8 x f16>, expected !ait.tensor<4 x 4 x f16>}}
+  %0 = ait.gated_gemm rcr %a, %w epilogue() {
+  ^bb0(%g: f32, %u: f32):
+    ait.yield %g : f32
+  } : !ait.tensor<4 x 8 x f16>
+}
+
+// -----
+
+ait.graph @column_major(%a: !ait.tensor<4 x 16 x f16>, %w: !ait.tensor<8 x 16 x f16>) {
+  // expected-error @below {{ait.gated_gemm: layout rcc stores the result column-major; a gated product is row-major}}
+  %0 = ait.gated_gemm rcc %a, %w epilogue() {
+  ^bb0(%g: f32, %u: f32):
+    ait.yield %g : f32
+  } : !ait.tensor<4 x 4 x f16>
+}
+
+// -----
+
+ait.graph @no_gate(%a: !ait.tensor<4 x 16 x f16>, %w: !ait.tensor<8 x 16 x f16>) {
+  // expected-error @below {{ait.gated_gemm: has no epilogue, which says what becomes of the two halves of the product}}
+  %0 = ait.gated_gemm rcr %a, %w : !ait.tensor<4 x 4 x f16>
+}
+
+// -----
+
+ait.graph @one_sum(%a: !ait.tensor<4 x 16 x f16>, %w: !ait.tensor<8 x 16 x f16>) {
+  // expected-error @below {{ait.gated_gemm: the epilogue takes (f32), expected (f32, f32)}}
+  %0 = ait.gated_gemm rcr %a, %w epilogue() {
+  ^bb0(%g: f32):
+    ait.yield %g : f32
+  } : !ait.tensor<4 x 4 x f16>
+}
+
+// -----
+
+ait.graph @batches(%a: !ait.tensor<2 x 4 x 16 x f16>, %w: !ait.tensor<2 x 8 x 16 x f16>) {
+  // expected-error @below {{ait.gated_gemm: B has rank 3, expected 2; ait.bmm multiplies batches}}
+  %0 = ait.gated_gemm rcr %a, %w epilogue() {
+  ^bb0(%g: f32, %u: f32):
+    ait.yield %g : f32
+  } : !ait.tensor<2 x 4 x 4 x f16>
+}

@@ -349,6 +349,17 @@ AIT_FN double sigmoid(double x) { return 1.0 / (1.0 + exp(-x)); }
 AIT_FN float silu(float x) { return detail::quotient(x, 1.f + exp(-x)); }
 AIT_FN double silu(double x) { return x / (1.0 + exp(-x)); }
 
+/// @brief silu for results that are rounded to half or bfloat16: without what makes `exp` and a quotient exact to the last bits.
+AIT_FN float silu_narrow(float x) {
+#if defined(AIT_DEVICE_MATH) && defined(AIT_CUDA)
+  float y;
+  asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(1.f + detail::exp2_core(x * -0x1.715476p+0f)));
+  return x * y;
+#else
+  return silu(x);
+#endif
+}
+
 /// @brief x * Phi(x), with the error function.
 AIT_FN float gelu(float x) {
   const float a = detail::magnitude(x);

@@ -1,4 +1,4 @@
-"""Parallel matrix products of one input as one, and bias adds on their parts as one add."""
+"""Parallel matrix products of one input as one, bias adds on their parts as one add, and products with a gate."""
 
 from __future__ import annotations
 
@@ -6,12 +6,13 @@ from xdsl.dialects.builtin import IntegerAttr, StringAttr, i64
 from xdsl.ir import Operation, Region, SSAValue
 
 from ait_mlir.dialects.ait.data import ParamOp
-from ait_mlir.dialects.ait.elementwise import AddOp
-from ait_mlir.dialects.ait.gemm import GemmOp
+from ait_mlir.dialects.ait.elementwise import AddOp, FusedElementwiseOp
+from ait_mlir.dialects.ait.gemm import ContractionOp, GatedGemmOp, GemmOp
 from ait_mlir.dialects.ait.types import TensorType, tensor_type
 from ait_mlir.dialects.ait.view import ConcatOp, SplitOp
 from ait_mlir.rewrites.engine.constraints import CONSTRAINTS, not_output
 from ait_mlir.rewrites.engine.driver import Rewriter
+from ait_mlir.rewrites.engine.natives.regions import take_region
 from ait_mlir.rewrites.engine.natives.table import NATIVES
 
 
@@ -101,6 +102,38 @@ def hoist(r: Rewriter, param: SSAValue, before: Operation) -> SSAValue:
     if not r.is_before(op, before):
         r.move(op, before=before)
     return param
+
+
+# ** gates **
+
+
+@CONSTRAINTS
+def stores_rows(contraction: ContractionOp) -> bool:
+    """The result of a contraction is row-major."""
+    return contraction.layout.data[2] == "r"
+
+
+@NATIVES
+def gate_product(r: Rewriter, product: GemmOp, halves: SplitOp, root: FusedElementwiseOp) -> Operation:
+    """One gated product for a product, its halves and what is made of them. The sums come first in the region."""
+    region = take_region(root)
+    block = region.block
+    order = sorted(range(len(root.operands)), key=lambda i: _half(halves, root.operands[i]))
+    for count, i in enumerate(order):
+        argument = block.insert_arg(block.args[i + count].type, count)
+        argument.name_hint = block.args[i + count + 1].name_hint
+    for count, i in enumerate(order):
+        block.args[len(order) + i].replace_all_uses_with(block.args[count])
+    for argument in reversed(block.args[len(order) :]):
+        block.erase_arg(argument)
+    root.add_region(Region())
+    operands = [*product.operands, *(root.operands[i] for i in order[2:])]
+    return r.create(GatedGemmOp, operands, [root.results[0].type], {"layout": product.layout}, [region])
+
+
+def _half(halves: SplitOp, value: SSAValue) -> int:
+    """Where a value stands among the sums: 0, 1, or 2 for what is neither half."""
+    return next((i for i, half in enumerate(halves.results) if half is value), 2)
 
 
 # ** rows laid flat **

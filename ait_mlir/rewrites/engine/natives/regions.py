@@ -124,7 +124,7 @@ def append(r: Rewriter, contraction: ContractionOp, joining: Sequence[Elementwis
     region = take_region(contraction)
     if region.blocks:
         block = region.blocks[0]
-        grower = RegionGrower(block, extras, first_argument=1)
+        grower = RegionGrower(block, extras, first_argument=contraction.SUMS)
         grower.scalars[accumulator] = grower.yields()[0]
     else:
         block = Block(arg_types=[compute_type(element_type_of(contraction.operands[0]))])

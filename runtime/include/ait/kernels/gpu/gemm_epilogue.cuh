@@ -159,11 +159,12 @@ struct GemmArgs {
   Operands<E...> operands;
 
   /// Finishes `kSpan` neighbouring columns of a row that exists: the epilogue, one rounding, the store.
-  template <class F, class A>
+  /// @param others further sums that the epilogue takes
+  template <class F, class A, class... Others>
   __device__ __forceinline__ void finish(int64_t o, int64_t i, int row, int col, const Span<A>& acc,
-                                         const typename Operands<E...>::Raw& raw) const {
+                                         const typename Operands<E...>::Raw& raw, const Others&... others) const {
     Span<compute_t<D>> out;
-    Operands<E...>::template run<F>(raw, acc, out);
+    Operands<E...>::template run<F>(raw, acc, out, others...);
     store_span<D>(d.data + o * d.outer + i * d.inner + int64_t(row) * d.row + int64_t(col) * d.col, d.col, d_aligned, n - col, out);
   }
 };

@@ -220,12 +220,13 @@ __device__ __forceinline__ void store_pair(D* to, const Pair<D>& pair, bool both
 }
 
 /// @brief What `finish_fragments` writes: `kM` times 64 rows, 16 a warp, and `kCols` columns, in rounds.
+/// @tparam kHalves sums that a result is made of: the accumulators have so many times `kCols` columns
 /// @tparam kBoxCols columns of a box; 0: results go to memory directly, as those do that have not 2 bytes
 /// @tparam kSpare registers beside the accumulators
 /// @tparam kAligned_ whether rows of the result and of extra operands start on 16 bytes, and have a multiple of 8 columns
-template <int kM_, int kCols_, int kBoxCols, int kSpare, bool kAligned_, uint32_t kVectors, class D, class... E>
+template <int kM_, int kCols_, int kHalves_, int kBoxCols, int kSpare, bool kAligned_, uint32_t kVectors, class D, class... E>
 struct FragmentRounds {
-  static constexpr int kM = kM_, kCols = kCols_;
+  static constexpr int kM = kM_, kCols = kCols_, kHalves = kHalves_;
   static constexpr bool kBoxed = kBoxCols > 0 && sizeof(D) == 2, kAligned = kAligned_;
   static constexpr int kStaged = kBoxed && kAligned ? staged_operand<kVectors, 0, E...>() : -1;
   static constexpr int kPartCols = kBoxCols > 0 ? kBoxCols : kCols <= 32 ? kCols : kCols % 32 == 0 ? 32 : kCols % 16 == 0 ? 16 : 8;
@@ -269,7 +270,7 @@ __device__ __forceinline__ void fetch_extra(const GemmArgs<T, D, E...>& args, ty
 template <class Rounds, int kBoxes, class F, bool kFetched, class T, class D, class... E, class Boxes, class Ready>
 __device__ __forceinline__ void finish_fragments(const GemmArgs<T, D, E...>& args, const typename Rounds::Extra& first, const CUtensorMap* to,
                                                  const CUtensorMap* staged, Boxes& boxes,
-                                                 float (&acc)[Rounds::kM][Rounds::kCols / 2], int m0, int n0, int outer, int inner,
+                                                 float (&acc)[Rounds::kM][Rounds::kHalves * Rounds::kCols / 2], int m0, int n0, int outer, int inner,
                                                  bool staged_inner, bool staged_outer, const Ready& ready) {
   constexpr int kParts = Rounds::kParts, kPartCols = Rounds::kPartCols;
   constexpr bool kStaged = Rounds::kStaged >= 0;
@@ -303,7 +304,12 @@ __device__ __forceinline__ void finish_fragments(const GemmArgs<T, D, E...>& arg
         for (int r = 0; r < 2; ++r)
 #pragma unroll
           for (int e = 0; e < 2; ++e) {
-            extra[round % 2].template run<F>(words, eight, r, e, acc[i][(part * Rounds::kEights + eight) * 4 + r * 2 + e], out[c][r][e]);
+            const int at = (part * Rounds::kEights + eight) * 4 + r * 2 + e;
+            if constexpr (Rounds::kHalves == 2) {
+              extra[round % 2].template run<F>(words, eight, r, e, acc[i][at], out[c][r][e], acc[i][Rounds::kCols / 2 + at]);
+            } else {
+              extra[round % 2].template run<F>(words, eight, r, e, acc[i][at], out[c][r][e]);
+            }
           }
       }
       if constexpr (Rounds::kBoxed) {

@@ -20,9 +20,11 @@ namespace ait::gpu {
 /// @tparam kWarpsM_, kWarpsN_ warps along both dims of the tile
 /// @tparam kStages_ tiles in flight, the one in use included
 /// @tparam kBlocks_ blocks that should fit on a multiprocessor
-template <int kM_, int kN_, int kK_, int kWarpsM_, int kWarpsN_, int kStages_, int kBlocks_ = 1>
+/// @tparam kGated_ whether a result is made of two columns, one of either half of b; the tile is `kN / 2` results wide
+template <int kM_, int kN_, int kK_, int kWarpsM_, int kWarpsN_, int kStages_, int kBlocks_ = 1, bool kGated_ = false>
 struct Tile {
   static constexpr int kM = kM_, kN = kN_, kK = kK_, kWarpsM = kWarpsM_, kWarpsN = kWarpsN_, kStages = kStages_, kBlocks = kBlocks_;
+  static constexpr int kHalves = kGated_ ? 2 : 1, kCols = kN / kHalves;  ///< columns of results
   static constexpr int kThreads = 32 * kWarpsM * kWarpsN;
   static constexpr int kWarpM = kM / kWarpsM, kWarpN = kN / kWarpsN;
   static constexpr int kMmaM = kWarpM / 16, kMmaN = kWarpN / 8;
@@ -102,7 +104,7 @@ struct OperandTile {
   }
 };
 
-/// @brief One tile of `d = epilogue(a @ b)`; grid: batches * tiles * split, block: Tile::kThreads.
+/// @brief One tile of `d = epilogue(a @ b)`, gated `d = epilogue(a @ b[:, :n], a @ b[:, n:])`; grid: batches * tiles * split, block: Tile::kThreads.
 /// @tparam kAK, kBK whether K is the contiguous dim of the operand
 /// @tparam kAligned whether 16-byte reads of a and b are safe
 /// @param early whether b may be read before the launch before has ended
@@ -110,14 +112,15 @@ template <class Tile, bool kAK, bool kBK, bool kAligned, class F, class T, class
 __global__ void __launch_bounds__(Tile::kThreads, Tile::kBlocks) gemm_mma_kernel(const __grid_constant__ GemmArgs<T, D, E...> args, int split,
                                                                                   bool early) {
   using ATile = OperandTile<T, kAK ? Tile::kM : Tile::kK, kAK ? Tile::kK : Tile::kM, Tile::kThreads, kAK>;
-  using BTile = OperandTile<T, kBK ? Tile::kN : Tile::kK, kBK ? Tile::kK : Tile::kN, Tile::kThreads, kBK>;
+  using BTile = OperandTile<T, kBK ? Tile::kCols : Tile::kK, kBK ? Tile::kK : Tile::kN, Tile::kThreads, kBK>;
+  static_assert(kBK || Tile::kHalves == 1, "halves of b lie one below the other where K is contiguous");
   AIT_DYNAMIC_SHARED(16, gemm_shared);
   char* const shared = gemm_shared;
 
   const int rank = split > 1 ? int(blockIdx.x % uint32_t(split)) : 0;
   const TileIndex tile(split > 1 ? blockIdx.x / uint32_t(split) : blockIdx.x, args.tiles_m, args.tiles_n);
   const int64_t outer = tile.batch / args.inner, inner = tile.batch % args.inner;
-  const int m0 = tile.m * Tile::kM, n0 = tile.n * Tile::kN;
+  const int m0 = tile.m * Tile::kM, n0 = tile.n * Tile::kCols;
   const int lane = int(threadIdx.x) % 32, warp = int(threadIdx.x) / 32;
   const int warp_m = (warp / Tile::kWarpsN) * Tile::kWarpM, warp_n = (warp % Tile::kWarpsN) * Tile::kWarpN;
 
@@ -130,10 +133,16 @@ __global__ void __launch_bounds__(Tile::kThreads, Tile::kBlocks) gemm_mma_kernel
   const T* a_data = args.a.data + outer * args.a.outer + inner * args.a.inner + m0 * args.a.row + k0 * args.a.col;
   const T* b_data = args.b.data + outer * args.b.outer + inner * args.b.inner + k0 * args.b.row + n0 * args.b.col;
   ATile a(a_data, kAK ? args.a.row : args.a.col, kAK ? rows_m : args.k - k0, kAK ? args.k - k0 : rows_m);
-  BTile b(b_data, kBK ? args.b.col : args.b.row, kBK ? cols_n : args.k - k0, kBK ? args.k - k0 : cols_n);
+  const int64_t b_pitch = kBK ? args.b.col : args.b.row;
+  const int b_rows = kBK ? cols_n : args.k - k0, b_cols = kBK ? args.k - k0 : cols_n;
+  BTile b(b_data, b_pitch, b_rows, b_cols), up(Tile::kHalves == 2 ? b_data + args.n * b_pitch : b_data, b_pitch, b_rows, b_cols);
 
   auto load_a = [&](int stage) { a.template load<kAligned>(shared + stage * Tile::kStageBytes); };
-  auto load_b = [&](int stage) { b.template load<kAligned>(shared + stage * Tile::kStageBytes + Tile::kM * Tile::kK * 2); };
+  auto load_b = [&](int stage) {
+    char* const to = shared + stage * Tile::kStageBytes + Tile::kM * Tile::kK * 2;
+    b.template load<kAligned>(to);
+    if constexpr (Tile::kHalves == 2) up.template load<kAligned>(to + Tile::kCols * Tile::kK * 2);
+  };
   if (early) {
 #pragma unroll
     for (int s = 0; s < Tile::kStages - 1; ++s) {
@@ -212,7 +221,7 @@ __global__ void __launch_bounds__(Tile::kThreads, Tile::kBlocks) gemm_mma_kernel
   allow_next();
 
   float* staged = reinterpret_cast<float*>(shared);
-  constexpr int kSpans = Tile::kN / kSpan;
+  constexpr int kSpans = Tile::kCols / kSpan;
 #pragma unroll
   for (int phase = 0; phase < Tile::kPhases; ++phase) {
     __syncthreads();
@@ -250,22 +259,31 @@ __global__ void __launch_bounds__(Tile::kThreads, Tile::kBlocks) gemm_mma_kernel
         if (rows[u] >= args.m || cols[u] >= args.n) continue;
         const int id = first + u * each;
         const float* from = staged + (id / kSpans) * Tile::kPitch + (id % kSpans) * kSpan;
-        Span<float> sum;
+        Span<float> sums[Tile::kHalves];
 #pragma unroll
-        for (int h = 0; h < 2; ++h) {
-          float4 part;
-          if (Tile::kPhases == 1 && split > 1) {
-            part = load_cluster_float4(shared_address(from + 4 * h), 0);
-            for (int other = 1; other < split; ++other) {
-              const float4 more = load_cluster_float4(shared_address(from + 4 * h), uint32_t(other));
-              part.x += more.x, part.y += more.y, part.z += more.z, part.w += more.w;
+        for (int half = 0; half < Tile::kHalves; ++half) {
+          const float* const at = from + half * Tile::kCols;
+#pragma unroll
+          for (int h = 0; h < 2; ++h) {
+            float4 part;
+            if (Tile::kPhases == 1 && split > 1) {
+              part = load_cluster_float4(shared_address(at + 4 * h), 0);
+              for (int other = 1; other < split; ++other) {
+                const float4 more = load_cluster_float4(shared_address(at + 4 * h), uint32_t(other));
+                part.x += more.x, part.y += more.y, part.z += more.z, part.w += more.w;
+              }
+            } else {
+              part = reinterpret_cast<const float4*>(at)[h];
             }
-          } else {
-            part = reinterpret_cast<const float4*>(from)[h];
+            Span<float>& sum = sums[half];
+            sum.v[4 * h] = part.x, sum.v[4 * h + 1] = part.y, sum.v[4 * h + 2] = part.z, sum.v[4 * h + 3] = part.w;
           }
-          sum.v[4 * h] = part.x, sum.v[4 * h + 1] = part.y, sum.v[4 * h + 2] = part.z, sum.v[4 * h + 3] = part.w;
         }
-        args.template finish<F>(outer, inner, rows[u], cols[u], sum, raw[u]);
+        if constexpr (Tile::kHalves == 2) {
+          args.template finish<F>(outer, inner, rows[u], cols[u], sums[0], raw[u], sums[1]);
+        } else {
+          args.template finish<F>(outer, inner, rows[u], cols[u], sums[0], raw[u]);
+        }
       }
     }
   }
@@ -273,6 +291,7 @@ __global__ void __launch_bounds__(Tile::kThreads, Tile::kBlocks) gemm_mma_kernel
 }
 
 /// @brief Launches `gemm_mma_kernel`. `split` blocks, one cluster, share a tile (1, 2, 4 or 8; more than 1 needs sm_90).
+/// Gated, K is contiguous in b, which has twice as many columns as d.
 /// @tparam kOddPitches whether rows of a or b may start off 16-byte boundaries. If not, only a pointer can be misaligned: rare, and then slow.
 template <class Tile, bool kAK, bool kBK, bool kOddPitches, class F, class T, class D, class... E>
 int32_t gemm_mma(const Context& ctx, const GemmShape& shape, Matrices<const T> a, Matrices<const T> b, Matrices<D> d,
@@ -280,9 +299,9 @@ int32_t gemm_mma(const Context& ctx, const GemmShape& shape, Matrices<const T> a
   if (shape.m == 0 || shape.n == 0 || shape.outer * shape.inner == 0) return 0;
   const bool aligned = (kAK ? rows_aligned(a, a.col, a.row) : rows_aligned(a, a.row, a.col)) &&
                        (kBK ? rows_aligned(b, b.row, b.col) : rows_aligned(b, b.col, b.row));
-  if (!kOddPitches && !aligned) return gemm_simt<F>(ctx, shape, a, b, d, operands);
+  if (!kOddPitches && !aligned) return gemm_simt<F, Tile::kHalves>(ctx, shape, a, b, d, operands);
   const GemmArgs<T, D, E...> args{int(shape.m), int(shape.n), int(shape.k), int(shape.inner), int((shape.m + Tile::kM - 1) / Tile::kM),
-                                  int((shape.n + Tile::kN - 1) / Tile::kN), a, b, d, aligned, aligned, rows_aligned(d, d.col, d.row), operands};
+                                  int((shape.n + Tile::kCols - 1) / Tile::kCols), a, b, d, aligned, aligned, rows_aligned(d, d.col, d.row), operands};
   if (Tile::kPhases > 1) split = 1;
   LaunchConfig config;
   config.grid = dim3(uint32_t(shape.outer * shape.inner * args.tiles_m * args.tiles_n * split));

@@ -50,12 +50,13 @@ struct SimtFetch {
   }
 };
 
-template <class F, class T, class D, class... E>
+/// @brief `d = epilogue(a @ b)`; with two halves `d = epilogue(a @ b[:, :n], a @ b[:, n:])`.
+template <class F, int kHalves, class T, class D, class... E>
 __global__ void __launch_bounds__(kSimtThreads) gemm_simt_kernel(const GemmArgs<T, D, E...> args) {
   using A = compute_t<T>;
   __shared__ A a_tile[kSimtDepth][kSimtPitch];
   __shared__ A b_tile[kSimtDepth][kSimtPitch];
-  __shared__ A staged[kSimtTile / 4][kSimtPitch];
+  __shared__ A staged[kHalves][kSimtTile / 4][kSimtPitch];
 
   wait_for_previous();
   const TileIndex tile(blockIdx.x, args.tiles_m, args.tiles_n);
@@ -65,69 +66,81 @@ __global__ void __launch_bounds__(kSimtThreads) gemm_simt_kernel(const GemmArgs<
   const T* b = args.b.data + outer * args.b.outer + inner * args.b.inner + n0 * args.b.col;
   const int row = int(threadIdx.x) / 16, col = int(threadIdx.x) % 16;  // of the 4 x 4 results: rows 4 row + i, columns 4 col + j
 
-  A acc[4][4];
-#pragma unroll
-  for (int i = 0; i < 4; ++i)
-#pragma unroll
-    for (int j = 0; j < 4; ++j) acc[i][j] = A(0);
-
+  A acc[kHalves][4][4];
   SimtFetch<T> fa, fb;
   fa.place(args.a.col == 1);
   fb.place(args.b.row == 1);
-  fa.load(a, args.a.row, args.a.col, args.m - m0, args.k, args.a_aligned);
-  fb.load(b, args.b.col, args.b.row, args.n - n0, args.k, args.b_aligned);
-  for (int k0 = 0; k0 < args.k; k0 += kSimtDepth) {
-    fa.store(a_tile);
-    fb.store(b_tile);
-    __syncthreads();
-    const int k1 = k0 + kSimtDepth;
-    if (k1 < args.k) {
-      fa.load(a + k1 * args.a.col, args.a.row, args.a.col, args.m - m0, args.k - k1, args.a_aligned);
-      fb.load(b + k1 * args.b.row, args.b.col, args.b.row, args.n - n0, args.k - k1, args.b_aligned);
+#pragma unroll
+  for (int half = 0; half < kHalves; ++half) {
+    const T* const b_half = b + half * args.n * args.b.col;
+#pragma unroll
+    for (int i = 0; i < 4; ++i)
+#pragma unroll
+      for (int j = 0; j < 4; ++j) acc[half][i][j] = A(0);
+
+    fa.load(a, args.a.row, args.a.col, args.m - m0, args.k, args.a_aligned);
+    fb.load(b_half, args.b.col, args.b.row, args.n - n0, args.k, args.b_aligned);
+    for (int k0 = 0; k0 < args.k; k0 += kSimtDepth) {
+      fa.store(a_tile);
+      fb.store(b_tile);
+      __syncthreads();
+      const int k1 = k0 + kSimtDepth;
+      if (k1 < args.k) {
+        fa.load(a + k1 * args.a.col, args.a.row, args.a.col, args.m - m0, args.k - k1, args.a_aligned);
+        fb.load(b_half + k1 * args.b.row, args.b.col, args.b.row, args.n - n0, args.k - k1, args.b_aligned);
+      }
+#pragma unroll
+      for (int k = 0; k < kSimtDepth; ++k) {
+        A x[4], y[4];
+#pragma unroll
+        for (int i = 0; i < 4; ++i) x[i] = a_tile[k][row * 4 + i], y[i] = b_tile[k][col * 4 + i];
+#pragma unroll
+        for (int i = 0; i < 4; ++i)
+#pragma unroll
+          for (int j = 0; j < 4; ++j) acc[half][i][j] += x[i] * y[j];
+      }
+      __syncthreads();
     }
-#pragma unroll
-    for (int k = 0; k < kSimtDepth; ++k) {
-      A x[4], y[4];
-#pragma unroll
-      for (int i = 0; i < 4; ++i) x[i] = a_tile[k][row * 4 + i], y[i] = b_tile[k][col * 4 + i];
-#pragma unroll
-      for (int i = 0; i < 4; ++i)
-#pragma unroll
-        for (int j = 0; j < 4; ++j) acc[i][j] += x[i] * y[j];
-    }
-    __syncthreads();
   }
   allow_next();
 
 #pragma unroll
   for (int i = 0; i < 4; ++i) {  // row i of every thread's results: 16 rows of the tile at a time
 #pragma unroll
-    for (int j = 0; j < 4; ++j) staged[row][col * 4 + j] = acc[i][j];
+    for (int half = 0; half < kHalves; ++half)
+#pragma unroll
+      for (int j = 0; j < 4; ++j) staged[half][row][col * 4 + j] = acc[half][i][j];
     __syncthreads();
     constexpr int kSpans = kSimtTile / kSpan;
     if (int(threadIdx.x) < (kSimtTile / 4) * kSpans) {
       const int r = int(threadIdx.x) / kSpans, c = (int(threadIdx.x) % kSpans) * kSpan;
-      Span<A> sum;
+      Span<A> sums[kHalves];
 #pragma unroll
-      for (int e = 0; e < kSpan; ++e) sum.v[e] = staged[r][c + e];
+      for (int half = 0; half < kHalves; ++half)
+#pragma unroll
+        for (int e = 0; e < kSpan; ++e) sums[half].v[e] = staged[half][r][c + e];
       const int to_row = m0 + r * 4 + i, to_col = n0 + c;
       if (to_row < args.m && to_col < args.n) {
         typename Operands<E...>::Raw raw;
         args.operands.fetch(outer, inner, to_row, to_col, args.n - to_col, raw);
-        args.template finish<F>(outer, inner, to_row, to_col, sum, raw);
+        if constexpr (kHalves == 2) {
+          args.template finish<F>(outer, inner, to_row, to_col, sums[0], raw, sums[1]);
+        } else {
+          args.template finish<F>(outer, inner, to_row, to_col, sums[0], raw);
+        }
       }
     }
     __syncthreads();
   }
 }
 
-/// @brief Launches `gemm_simt_kernel`: any strides.
-template <class F, class T, class D, class... E>
+/// @brief Launches `gemm_simt_kernel`: any strides. With two halves b has twice as many columns as d.
+template <class F, int kHalves = 1, class T, class D, class... E>
 int32_t gemm_simt(const Context& ctx, const GemmShape& shape, Matrices<const T> a, Matrices<const T> b, Matrices<D> d,
                   Operands<E...> operands) {
   if (shape.m == 0 || shape.n == 0 || shape.outer * shape.inner == 0) return 0;
   const bool a_aligned = a.col == 1 ? rows_aligned(a, a.col, a.row) : rows_aligned(a, a.row, a.col);
-  const bool b_aligned = b.row == 1 ? rows_aligned(b, b.row, b.col) : rows_aligned(b, b.col, b.row);
+  const bool b_aligned = b.row == 1 ? rows_aligned(b, b.row, b.col) : rows_aligned(b, b.col, b.row) && (kHalves == 1 || shape.n % kSpan == 0);
   GemmArgs<T, D, E...> args{int(shape.m), int(shape.n), int(shape.k), int(shape.inner), int((shape.m + kSimtTile - 1) / kSimtTile),
                             int((shape.n + kSimtTile - 1) / kSimtTile), a, b, d, a_aligned, b_aligned, rows_aligned(d, d.col, d.row),
                             operands};
@@ -135,7 +148,7 @@ int32_t gemm_simt(const Context& ctx, const GemmShape& shape, Matrices<const T> 
   config.grid = dim3(uint32_t(shape.outer * shape.inner * args.tiles_m * args.tiles_n));
   config.block = dim3(kSimtThreads);
   config.dependent = true;
-  return launch(ctx, config, gemm_simt_kernel<F, T, D, E...>, args);
+  return launch(ctx, config, gemm_simt_kernel<F, kHalves, T, D, E...>, args);
 }
 
 }  // namespace ait::gpu

@@ -5,6 +5,9 @@
 /// rows. Two teams take turns, so that the epilogue of one hides behind the products of the other.
 /// The blocks of a cluster either compute tiles one below the other and copy the columns of b that they share once, to all of them; or they
 /// share the K range of one tile, send each other partial sums, and each finish some of its columns.
+///
+/// A gated product has results that are made of two columns of a @ b each, one of either half: silu(gate) * up. Half of its tile's columns
+/// are of the first half of b, the others of the second, so that a thread has both sums of a result, and stores half as many.
 #ifndef AIT_KERNELS_GPU_GEMM_WGMMA_CUH_
 #define AIT_KERNELS_GPU_GEMM_WGMMA_CUH_
 
@@ -25,10 +28,11 @@ namespace ait::gpu {
 /// @tparam kCluster_ blocks of a cluster that share columns of b: 1, 2 or 4
 /// @tparam kTeams_, kGroups_ how many tiles are worked on at a time; warpgroups that share one
 /// @tparam kSplit_ blocks of a cluster that share the K range of a tile: 1, 2, 4 or 8
-template <int kM_, int kN_, int kStages_, int kCluster_, int kTeams_, int kGroups_, int kSplit_ = 1>
+/// @tparam kGated_ whether a result is made of two columns, one of either half of b; the tile is `kN / 2` results wide
+template <int kM_, int kN_, int kStages_, int kCluster_, int kTeams_, int kGroups_, int kSplit_ = 1, bool kGated_ = false>
 struct HopperTile {
   static constexpr int kM = kM_, kN = kN_, kK = 64, kStages = kStages_, kCluster = kCluster_, kTeams = kTeams_, kGroups = kGroups_;
-  static constexpr int kSplit = kSplit_;
+  static constexpr int kSplit = kSplit_, kHalves = kGated_ ? 2 : 1;
   static constexpr int kConsumers = 128 * kTeams * kGroups;
   static constexpr int kMmaM = kM / kGroups / 64;  ///< times 64 rows of a warpgroup
   static constexpr int kAccumulators = kMmaM * kN / 2;
@@ -36,14 +40,15 @@ struct HopperTile {
   static constexpr bool kMoves = kConsumers > 256 || (kConsumers > 128 && kAccumulators > 64);
   static constexpr int kThreads = kConsumers + (kMoves ? 128 : 32);
   static constexpr int kABytes = kM * kK * 2, kBBytes = kN * kK * 2, kStageBytes = kABytes + kBBytes;
-  static constexpr int kShare = kN / kSplit;          ///< columns that a block finishes
+  static constexpr int kCols = kN / kHalves;          ///< columns of results
+  static constexpr int kShare = kCols / kSplit;       ///< those that a block finishes
   static constexpr int kPartBytes = kM * kShare * 4;  ///< partial sums from one block to another
   /// Boxes of a warp for operands and results on their way: as many as the tile has, if there is room.
-  static constexpr int kBoxCols = kSplit > 1 ? 0 : kN % 64 == 0 ? 64 : 32;
+  static constexpr int kBoxCols = kSplit > 1 ? 0 : kCols % 64 == 0 ? 64 : kCols % 32 == 0 ? 32 : 0;
   static constexpr int kBoxBytes = kConsumers / 32 * 16 * kBoxCols * 2;  ///< one box of each warp
   static constexpr int kRoom = 227 * 1024 - 2048 - kStages * kStageBytes;
-  static constexpr int kTileBoxes = kSplit > 1 ? 1 : kMmaM * kN / kBoxCols;
-  static constexpr int kBoxes = kSplit > 1 ? 1 : kTileBoxes * kBoxBytes <= kRoom ? kTileBoxes : kRoom / kBoxBytes;
+  static constexpr int kTileBoxes = kBoxCols == 0 ? 1 : kMmaM * kCols / (kBoxCols == 0 ? 1 : kBoxCols);
+  static constexpr int kBoxes = kBoxCols == 0 ? 1 : kTileBoxes * kBoxBytes <= kRoom ? kTileBoxes : kRoom / kBoxBytes;
   static constexpr int kStagingBytes = kSplit > 1 ? kPartBytes * (kSplit - 1) : kBoxes * kBoxBytes;
   static constexpr int kBarriers = 2 * kStages + 3 + kConsumers / 32 * kBoxes;
   static constexpr int kSharedBytes = 1024 + kStages * kStageBytes + kStagingBytes + kBarriers * 8;  ///< with room to align
@@ -60,8 +65,9 @@ struct HopperTile {
   static_assert((kTeams == 1 || kTeams == 2) && kTeams * kGroups <= 4, "at most four warpgroups compute");
   static_assert(kM % (64 * kGroups) == 0 && kM <= 256 && kN % 32 == 0 && kN <= 256, "a warpgroup computes multiples of 64 x 32");
   static_assert(kAccumulators + 40 <= kRegisters, "the accumulators fit in registers");
-  static_assert(kN % (8 * kCluster) == 0 && kStages >= 2 && kSharedBytes <= 227 * 1024);
-  static_assert(kSplit > 1 || kTileBoxes == 1 || kBoxes >= 2, "a warp has two boxes of results on their way");
+  static_assert(kCols % (8 * kCluster) == 0 && kStages >= 2 && kSharedBytes <= 227 * 1024);
+  static_assert(kTileBoxes == 1 || kBoxes >= 2, "a warp has two boxes of results on their way");
+  static_assert(kHalves == 1 || (kSplit == 1 && kCols % 16 == 0), "a gated tile is not split, and multiples of 16 results wide");
   static_assert(kSplit == 1 || (kCluster == 1 && kTeams == 1 && kShare % 8 == 0), "blocks that share a tile finish multiples of 8 columns");
 };
 
@@ -111,7 +117,7 @@ struct TilePlace {
   __device__ __forceinline__ TilePlace(const Args& args, int number, int rank) {
     const TileIndex tile(uint32_t(number), args.gemm.tiles_m, args.gemm.tiles_n);
     outer = tile.batch / args.gemm.inner, inner = tile.batch % args.gemm.inner;
-    m0 = (Tile::kCluster > 1 ? tile.m * Tile::kCluster + rank : tile.m) * Tile::kM, n0 = tile.n * Tile::kN;
+    m0 = (Tile::kCluster > 1 ? tile.m * Tile::kCluster + rank : tile.m) * Tile::kM, n0 = tile.n * Tile::kCols;
   }
 };
 
@@ -124,8 +130,12 @@ __device__ __forceinline__ void copy_step(const Args& args, uint32_t to, uint32_
                                          args.a_outer ? tile.outer : 0, 0);
   }
   if (b) {
-    copy_operand<Tile, Tile::kN, kBK, Tile::kCluster>(to + Tile::kABytes, &args.b_map, barrier, tile.n0, step * Tile::kK,
-                                                      args.b_inner ? tile.inner : 0, args.b_outer ? tile.outer : 0, Tile::kCluster > 1 ? rank : 0);
+#pragma unroll
+    for (int half = 0; half < Tile::kHalves; ++half) {
+      copy_operand<Tile, Tile::kCols, kBK, Tile::kCluster>(to + Tile::kABytes + half * Tile::kCols * 128, &args.b_map, barrier,
+                                                           tile.n0 + half * args.gemm.n, step * Tile::kK, args.b_inner ? tile.inner : 0,
+                                                           args.b_outer ? tile.outer : 0, Tile::kCluster > 1 ? rank : 0);
+    }
   }
 }
 
@@ -181,7 +191,7 @@ const auto& operand_at(const Operands<E, Rest...>& operands) {
   }
 }
 
-/// @brief `d = epilogue(a @ b)`; block: Tile::kThreads; grid: any multiple of the cluster, or `kSplit` blocks for each tile. At least one
+/// @brief `d = epilogue(a @ b)`, gated `d = epilogue(a @ b[:, :n], a @ b[:, n:])`; block: Tile::kThreads; grid: any multiple of the cluster, or `kSplit` blocks for each tile. At least one
 /// step along K.
 /// @tparam kAK, kBK whether K is the contiguous dim of the operand
 /// @tparam kAligned whether rows of d and of extra operands start on 16 bytes, and have a multiple of 8 columns
@@ -191,7 +201,7 @@ __global__ void __launch_bounds__(Tile::kThreads, Tile::kResident) gemm_wgmma_ke
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)
   AIT_DYNAMIC_SHARED(16, shared);
   constexpr int kClusterBlocks = Tile::kCluster * Tile::kSplit, kSpare = Tile::kRegisters - Tile::kAccumulators;
-  using Rounds = FragmentRounds<Tile::kMmaM, Tile::kShare, Tile::kBoxCols, kSpare, kAligned, kVectors, D, E...>;
+  using Rounds = FragmentRounds<Tile::kMmaM, Tile::kShare, Tile::kHalves, Tile::kBoxCols, kSpare, kAligned, kVectors, D, E...>;
   const uint32_t stages = (shared_address(shared) + 1023u) & ~1023u, staging = stages + Tile::kStages * Tile::kStageBytes;
   const uint32_t full = staging + Tile::kStagingBytes, empty = full + Tile::kStages * 8, turns = empty + Tile::kStages * 8, received = turns + 16, landed = received + 8;
   const int warp = __shfl_sync(0xffffffffu, int(threadIdx.x) / 32, 0);
@@ -216,7 +226,6 @@ __global__ void __launch_bounds__(Tile::kThreads, Tile::kResident) gemm_wgmma_ke
   } else {
     __syncthreads();
   }
-  allow_next();
 
   const GemmArgs<T, D, E...>& gemm = args.gemm;
   // The steps along K of this block.
@@ -255,6 +264,8 @@ __global__ void __launch_bounds__(Tile::kThreads, Tile::kResident) gemm_wgmma_ke
         if (t >= args.tiles) break;
         tile = TilePlace<Tile>(args, t, rank), step = 0;
       }
+      // Not before: blocks of the next launch would take room, and copy what they can, while this one still waits for its own operands.
+      allow_next();
     }
   } else {
     if constexpr (Tile::kMoves) grow_registers<Tile::kRegisters>();
@@ -350,6 +361,7 @@ bool all_rows(const Operands<E, Rest...>& operands) {
 /// @brief Launches `gemm_wgmma_kernel`: half or bfloat16 operands, each with one stride of 1. Where rows of a or b start off 16-byte
 /// boundaries, columns of d or an extra operand are not contiguous, or K is 0, a slow kernel takes over; so it does, if `kAligned`, where rows
 /// of d or an extra operand start off 16-byte boundaries, or N is no multiple of 8.
+/// @param shape of a gated product as well: N is how many columns d has, b has twice as many
 /// @param a_early, b_early whether the operand is never written, as weights are
 template <class Tile, bool kAK, bool kBK, bool kAligned, uint32_t kVectors, class F, class T, class D, class... E>
 int32_t gemm_wgmma(const Context& ctx, const GemmShape& shape, Matrices<const T> a, Matrices<const T> b, Matrices<D> d,
@@ -359,7 +371,7 @@ int32_t gemm_wgmma(const Context& ctx, const GemmShape& shape, Matrices<const T>
                        (kBK ? rows_aligned(b, b.row, b.col) : rows_aligned(b, b.col, b.row));
   const bool rows = kAligned ? rows_aligned(d, d.col, d.row) && all_aligned(operands) && shape.n % kSpan == 0 : d.col == 1 && all_rows(operands);
   if (!aligned || !rows || shape.k == 0) {
-    return gemm_simt<F>(ctx, shape, a, b, d, operands);
+    return gemm_simt<F, Tile::kHalves>(ctx, shape, a, b, d, operands);
   }
   constexpr int kRows = Tile::kM * Tile::kCluster, kClusterBlocks = Tile::kCluster * Tile::kSplit;
   HopperArgs<T, D, E...> args{{},
@@ -367,7 +379,7 @@ int32_t gemm_wgmma(const Context& ctx, const GemmShape& shape, Matrices<const T>
                               {},
                               {},
                               {int(shape.m), int(shape.n), int(shape.k), int(shape.inner), int((shape.m + kRows - 1) / kRows),
-                               int((shape.n + Tile::kN - 1) / Tile::kN), a, b, d, true, true, true, operands},
+                               int((shape.n + Tile::kCols - 1) / Tile::kCols), a, b, d, true, true, true, operands},
                               0,
                               int((shape.k + Tile::kK - 1) / Tile::kK),
                               a.inner != 0,
@@ -379,15 +391,16 @@ int32_t gemm_wgmma(const Context& ctx, const GemmShape& shape, Matrices<const T>
                               a_early,
                               b_early};
   args.tiles = int(shape.outer * shape.inner) * args.gemm.tiles_m * args.gemm.tiles_n;
+  const int64_t b_cols = shape.n * Tile::kHalves;
   bool mapped =
       tensor_map(&args.a_map, a.data, kAK ? shape.k : shape.m, kAK ? shape.m : shape.k, kAK ? a.row : a.col, shape.inner, a.inner,
                  shape.outer, a.outer, kAK ? Tile::kM : Tile::kK) &&
-      tensor_map(&args.b_map, b.data, kBK ? shape.k : shape.n, kBK ? shape.n : shape.k, kBK ? b.col : b.row, shape.inner, b.inner,
-                 shape.outer, b.outer, (kBK ? Tile::kN : Tile::kK) / Tile::kCluster);
+      tensor_map(&args.b_map, b.data, kBK ? shape.k : b_cols, kBK ? b_cols : shape.k, kBK ? b.col : b.row, shape.inner, b.inner,
+                 shape.outer, b.outer, (kBK ? Tile::kCols : Tile::kK) / Tile::kCluster);
   if constexpr (Tile::kBoxCols > 0 && sizeof(D) == 2 && kAligned) {
     mapped = mapped && tensor_map(&args.d_map, d.data, shape.n, shape.m, d.row, shape.inner, d.inner, shape.outer, d.outer, 16, Tile::kBoxCols);
   }
-  using Rounds = FragmentRounds<Tile::kMmaM, Tile::kShare, Tile::kBoxCols, 0, kAligned, kVectors, D, E...>;
+  using Rounds = FragmentRounds<Tile::kMmaM, Tile::kShare, Tile::kHalves, Tile::kBoxCols, 0, kAligned, kVectors, D, E...>;
   if constexpr (Rounds::kStaged >= 0) {
     const auto& e = operand_at<Rounds::kStaged>(operands);
     args.e_inner = e.inner != 0, args.e_outer = e.outer != 0;
