@@ -32,6 +32,7 @@ NOT_EMULATED: dict[Kind, dict[str, str]] = {
         "attention_mma_kernel": "CUDA only",
         "attention_split_kernel": "CUDA only",
         "gemm_mma_kernel": "CUDA only",
+        "map_repeat_kernel": "CUDA only",
         "row_ring_kernel": "CUDA only",
         "reduce_shared_columns_kernel": "CUDA only",
         "gemm_stream_kernel": "CUDA only",
@@ -104,6 +105,8 @@ def _maps() -> Iterator[tuple[str, Case]]:
     small = [{"b": 2, "s": 5}, {"b": 1, "s": 1}, {"b": 0, "s": 3}, {"b": 5, "s": 21}]
     for name, case in test_map.LAYOUT_CASES.items():
         yield name, at(case, small)
+    for name, case in test_map.REPEAT_CASES.items():
+        yield name, at(case, case.envs[:2])
 
 
 def _rows() -> Iterator[tuple[str, Case]]:
@@ -289,7 +292,14 @@ def on_both(*names: str) -> dict[Kind, frozenset[str]]:
 
 
 FAMILIES = {
-    "map": Family(on_both("map_kernel", "map_flat_kernel"), dict(_maps()), within(MAP_ULPS, MAP_FLOOR)),
+    "map": Family(
+        {
+            "cuda": frozenset({"map_repeat_kernel", "map_kernel", "map_flat_kernel"}),
+            "rocm": frozenset({"map_kernel", "map_flat_kernel"}),
+        },
+        dict(_maps()),
+        within(MAP_ULPS, MAP_FLOOR),
+    ),
     "copy": Family(
         on_both("copy_strided_kernel", "copy_tiled_kernel", "copy_squares_kernel", "copy_rows_kernel"),
         {

@@ -10,6 +10,7 @@ import pytest
 
 from tests.emulator.corpus import FAMILIES, NOT_EMULATED, templates
 from tests.emulator.library import EmulatedLibrary, Kind
+from tests.kernels import test_row
 
 KINDS: tuple[Kind, ...] = ("cuda", "rocm")
 PROPERTY: dict[Kind, str] = {"cuda": "emulated for CUDA", "rocm": "emulated for HIP"}
@@ -41,6 +42,13 @@ def test_family(kind: Kind, name: str, tmp_path: Path, record_property: pytest.R
     assert not failures, f"{len(failures)} of {len(family.cases)} cases:\n" + "\n".join(failures[:10])
     missed = family.templates[kind] - set(ran.values())
     assert not missed, f"no case reached {', '.join(sorted(missed))}"
+
+
+def test_special_rows_through_a_ring(tmp_path: Path) -> None:
+    case = test_row.softmax("11 x 131072", 1, "f16")
+    library = EmulatedLibrary([case], tmp_path, "cuda")
+    test_row.check_special_rows_of_ring(library, case, (11, 131072))
+    assert any("row_ring_kernel" in mangled for mangled in library.executed)
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -79,10 +79,15 @@ def test_cast_saturates(maps: Library, t: str) -> None:
     test_map.check_cast_saturates(maps, t)
 
 
-@pytest.mark.parametrize("key", test_map.LAYOUT_CASES)
+@pytest.mark.parametrize("key", [*test_map.LAYOUT_CASES, *test_map.REPEAT_CASES])
 def test_layouts(maps: Library, key: str) -> None:
     t = key.rpartition("-")[2]
-    check(maps, test_map.LAYOUT_CASES[key], {"f32": 4, "f64": 8}.get(t, 0.51), floor=3e-7 if t != "f64" else 1e-15)
+    check(
+        maps,
+        {**test_map.LAYOUT_CASES, **test_map.REPEAT_CASES}[key],
+        {"f32": 4, "f64": 8}.get(t, 0.51),
+        floor=3e-7 if t != "f64" else 1e-15,
+    )
 
 
 @pytest.mark.parametrize("case", test_copy.ALL, ids=[*test_copy.CASES, "scalar", "bools"])
@@ -131,6 +136,10 @@ RING = {
     "ring-50257-f16": test_row.layer_norm("140 x 50257", "50257", "f16", 1),
     "ring-sum-26003-f16": test_row.kept_sum("150 x 26003", "26003", "f16"),
     "ring-sum-32768-bf16": test_row.kept_sum("140 x 32768", "32768", "bf16"),
+    "ring-rms-50257-bf16": test_row.layer_norm("140 x 50257", "50257", "bf16", 1, "scale %g", op="rms_norm"),
+    "ring-sum-131072-f16": test_row.kept_sum("40 x 131072", "131072", "f16"),
+    "ring-rms-131072-f16": test_row.layer_norm("70 x 131072", "131072", "f16", 1, "scale %g", op="rms_norm"),
+    "ring-softmax-131072-f16": test_row.softmax("70 x 131072", 1, "f16"),
 }  # more rows than the blocks of a large card have
 
 
@@ -145,6 +154,10 @@ def test_rows_through_rings(rings: Library, key: str) -> None:
     inputs = random_inputs(case, env)
     for got, want in zip(rings.run(case, env, inputs), reference(case, env, inputs), strict=True):
         assert_close(got, want, _ulps(key.rpartition("-")[2]), floor=1e-6)
+
+
+def test_special_rows_through_a_ring(rings: Library) -> None:
+    test_row.check_special_rows_of_ring(rings, RING["ring-softmax-131072-f16"], (70, 131072))
 
 
 @pytest.mark.parametrize("key", LONG)

@@ -52,6 +52,18 @@ CASES = {
             ),
         ),
         ("transpose-odd-tiles", lambda t: case("304 x 203", "permute %x [1, 0]", "203 x 304", t)),
+        (
+            "transpose-odd-batches",
+            lambda t: case(
+                "3 x 304 x 203", "permute %x [0, 2, 1]", "3 x 203 x 304", t, strides={0: ("61713", "203", "1")}
+            ),
+        ),
+        (
+            "transpose-even-batches",
+            lambda t: case(
+                "3 x 304 x 202", "permute %x [0, 2, 1]", "3 x 202 x 304", t, strides={0: ("61409", "202", "1")}
+            ),
+        ),
         ("reverse", lambda t: case("b x 3 x s x 5", "permute %x [3, 2, 1, 0]", "5 x s x 3 x b", t)),
         ("same", lambda t: case("b x s x 8", "reshape %x", "b x s x 8", t)),
         ("flatten", lambda t: case("b x s x 8", "reshape %x", "(b * s) x 8", t)),

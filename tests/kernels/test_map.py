@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
+
 import numpy as np
 import pytest
 
-from tests.kernels.harness import Case, Library, assert_close, check, reference
+from ait_mlir.lowering.kernels import Target
+from tests.kernels.harness import Case, Library, assert_close, check, reference, source_of
 
 FLOATS = ("f16", "bf16", "f32", "f64")
 UNARY = (
@@ -50,7 +54,12 @@ CAST_CASES = {
 }
 
 
-def fused(shapes: tuple[str, ...], result: str, t: str, **options: object) -> Case:
+FEW_ENVS = ({"b": 2, "s": 5}, {"b": 1, "s": 1}, {"b": 0, "s": 3}, {"b": 33, "s": 40})
+
+
+def fused(
+    shapes: tuple[str, ...], result: str, t: str, envs: Sequence[dict[str, int]] = FEW_ENVS, **options: object
+) -> Case:
     """sum = a + b..., out = gelu(sum), with both kept, over operands of these shapes."""
     names = [f"%{c}" for c in "abcdefg"[: len(shapes)]]
     types = [f"!ait.tensor<{s}{t}>" for s in shapes]
@@ -68,7 +77,7 @@ def fused(shapes: tuple[str, ...], result: str, t: str, **options: object) -> Ca
         + f"    %g = ait.fast_gelu {last} : {scalar}\n    ait.yield {last}, %g : {scalar}, {scalar}\n"
         f"  }} : !ait.tensor<{result}{t}>, !ait.tensor<{result}{t}>\n"
         f'  ait.output "y" %y : !ait.tensor<{result}{t}>\n  ait.output "z" %z : !ait.tensor<{result}{t}>\n}}',
-        [{"b": 2, "s": 5}, {"b": 1, "s": 1}, {"b": 0, "s": 3}, {"b": 33, "s": 40}],
+        [*envs],
         **options,  # type: ignore[arg-type]
     )
 
@@ -100,6 +109,19 @@ LAYOUT_CASES = {
         ("odd-results", ("b x s x 77 x ",), "b x s x 77 x ", {"offset": 5, "strides": {1: ("s*99", "99", "1")}}),
     )
 }
+REPEAT_CASES = {
+    f"repeat-{name}-{t}": fused(
+        shapes, "(b*s) x 1003 x ", t, envs=[{"b": 5, "s": 8}, {"b": 2, "s": 3}, {"b": 64, "s": 20}], **options
+    )
+    for name, t, shapes, options in (
+        ("row", "f16", ("(b*s) x 1003 x ", "1003 x "), {}),
+        ("rows", "bf16", ("1003 x ", "(b*s) x 1003 x ", "1003 x ", "(b*s) x 1003 x ", ""), {"offset": 3}),
+        ("row", "f32", ("(b*s) x 1003 x ", "1003 x "), {"offset": 1}),
+        ("row", "f64", ("1003 x ", "(b*s) x 1003 x "), {"offset": 1}),
+        ("elsewhere", "f16", ("(b*s) x 1003 x ", "1003 x "), {"offset": 5, "strides": {0: ("1005", "1")}}),
+    )
+}
+"""Few rows, more than the blocks of four multiprocessors keep rows for, and more than those of a large card do."""
 WHERE = Case(
     "ait.graph @g(%c: !ait.tensor<n x 1 x i1>, %a: !ait.tensor<n x 5 x bf16>, %b: !ait.tensor<bf16>) dims {n = 0 to 99} {\n"
     "  %y = ait.where %c, %a, %b : !ait.tensor<n x 5 x bf16>\n"
@@ -132,6 +154,7 @@ ALL = [
     *COMPARE_CASES.values(),
     *CAST_CASES.values(),
     *LAYOUT_CASES.values(),
+    *REPEAT_CASES.values(),
     WHERE,
     ROUNDED_INSIDE,
     CONSTANTS,
@@ -245,10 +268,15 @@ def check_cast_saturates(library: Library, t: str) -> None:
     np.testing.assert_array_equal(got, reference(case, {"n": 8}, inputs)[0])
 
 
-@pytest.mark.parametrize("key", LAYOUT_CASES)
+@pytest.mark.parametrize("key", [*LAYOUT_CASES, *REPEAT_CASES])
 def test_layouts(library: Library, key: str) -> None:
     t = key.rpartition("-")[2]
-    check(library, LAYOUT_CASES[key], ulps={"f32": 4, "f64": 8}.get(t, 0.51), floor=3e-7 if t != "f64" else 1e-15)
+    check(
+        library,
+        {**LAYOUT_CASES, **REPEAT_CASES}[key],
+        ulps={"f32": 4, "f64": 8}.get(t, 0.51),
+        floor=3e-7 if t != "f64" else 1e-15,
+    )
 
 
 def test_where(library: Library) -> None:
@@ -266,3 +294,45 @@ def test_explicit_rounding_inside_of_a_region(library: Library) -> None:
 def test_constants_are_exact(library: Library) -> None:
     y, z, w = library.run(CONSTANTS, {"n": 5}, [np.zeros(5, np.float32)])
     assert (y == -np.inf).all() and np.isnan(z).all() and (w == np.float32(0.1)).all()
+
+
+CUDA = Target("cuda", "sm_90a")
+
+
+def repeated_in(case: Case, target: Target = CUDA) -> str | None:
+    """The bits of the rows that repeat in the call of the template, if it has any."""
+    found = re.search(r"::map<\w+, (0x[0-9a-f]+)>\(", source_of([case], target))
+    return found and found[1]
+
+
+def test_rows_that_repeat_are_known_to_the_template() -> None:
+    rows = "(b*s) x 1003 x "
+    assert repeated_in(fused((rows, "1003 x "), rows, "f16")) == "0x2"
+    assert repeated_in(fused(("1003 x ", rows, "", "1003 x "), rows, "f32")) == "0x9"
+    assert repeated_in(fused(("b x s x 1003 x ", "1003 x "), "b x s x 1003 x ", "bf16")) == "0x2"
+    assert repeated_in(fused(("b x s x ", "s x "), "b x s x ", "f32")) == "0x2"
+    assert repeated_in(fused(("b x s x 1003 x ", "s x 1003 x "), "b x s x 1003 x ", "f16")) == "0x2"
+
+
+@pytest.mark.parametrize(
+    ("case", "why"),
+    [
+        (fused(("(b*s) x 1008 x ", "1008 x "), "(b*s) x 1008 x ", "f16"), "rows are whole chunks of 8"),
+        (fused(("(b*s) x 1002 x ", "1002 x "), "(b*s) x 1002 x ", "f64"), "rows are whole chunks of 2"),
+        (fused(("(b*s) x 63 x ", "63 x "), "(b*s) x 63 x ", "f16"), "rows are too short"),
+        (fused(("b x s x 1003 x ", "b x 1 x 1003 x "), "b x s x 1003 x ", "f16"), "three dims"),
+        (fused(("(b*s) x 1003 x ", "1003 x ", "(b*s) x 1 x "), "(b*s) x 1003 x ", "f16"), "a column"),
+        (fused(("(b*s) x 1003 x ", "1003 x "), "(b*s) x 1003 x ", "f16", strides={0: ("1005", "1")}), "rows apart"),
+        (fused(("(b*s) x 1003 x ", "1003 x "), "(b*s) x 1003 x ", "f16", strides={2: ("1005", "1")}), "results apart"),
+        (fused(("(b*s) x 1003 x ", "1003 x "), "(b*s) x 1003 x ", "f16", strides={1: ("2",)}), "every second element"),
+        (binary("add", "i8"), "bytes"),
+    ],
+    ids=lambda x: x if isinstance(x, str) else "",
+)
+def test_no_row_repeats(case: Case, why: str) -> None:
+    assert repeated_in(case) is None, why
+
+
+def test_rows_repeat_on_cuda_only() -> None:
+    case = fused(("(b*s) x 1003 x ", "1003 x "), "(b*s) x 1003 x ", "f16")
+    assert repeated_in(case, Target("cpu", "native")) is None

@@ -92,7 +92,10 @@ RING = {
     ),
     "ring-two-norm-f16": kept_sum("5 x 26003", "26003", "f16", strides=apart(26008, 0, 3, 4, 5)),
     "ring-two-long-norm-bf16": layer_norm("7 x 50257", "50257", "bf16", 1, strides=apart(50264, 0, 3)),
-}  # rows that pass through the shared memory of a warp, a block or two blocks: on 4 multiprocessors
+    "ring-four-softmax-bf16": softmax("5 x 131072", 1, "bf16"),
+    "ring-four-norm-f16": kept_sum("5 x 65536", "65536", "f16"),
+    "ring-four-rms-bf16": layer_norm("4 x 131072", "131072", "bf16", 1, "scale %g", op="rms_norm"),
+}  # rows that pass through the shared memory of a warp, a block, two or four blocks: on 4 multiprocessors
 
 SOFTMAX = {
     f"{name}-{t}": make(t)
@@ -204,6 +207,23 @@ def check_special_rows(library: Library, kind: str, t: str) -> None:
     (got,) = library.run(case, env, [x])
     (want,) = reference(case, env, [x.astype(got.dtype)])
     assert_close(got, want, ulps=4)
+
+
+def check_special_rows_of_ring(library: Library, case: Case, shape: tuple[int, int]) -> None:
+    """Rows with the special values of `check_special_rows` anywhere."""
+    rng = np.random.default_rng(0)
+    x = rng.standard_normal(shape)
+    x[0] = -np.inf
+    x[1, :-1] = -np.inf
+    x[2, 1:] = -np.inf
+    for row, (at, value) in enumerate([(5, np.inf), (-1, np.inf), (0, np.nan), (1900, np.nan)], 3):
+        x[row, at] = value
+    x[8, :1500] = -np.inf
+    x[9, ::2] = 60000
+    x[10] = -60000
+    (got,) = library.run(case, {"b": 1, "s": 1}, [x])
+    (want,) = reference(case, {"b": 1, "s": 1}, [x.astype(got.dtype)])
+    assert_close(got, want, ulps=0.6, floor=1e-6)
 
 
 NO_WORSE = {"softmax": "last", "layer_norm": "dynamic", "rms_norm": "rms-dynamic"}

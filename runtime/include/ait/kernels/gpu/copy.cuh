@@ -5,6 +5,8 @@
 
 #include <stdint.h>
 
+#include <type_traits>
+
 #include "ait/gpu/launch.h"
 #include "ait/kernels/copy_plan.h"
 #include "ait/kernels/gpu/vector.cuh"
@@ -146,9 +148,61 @@ __device__ __forceinline__ void turn(const Word (&columns)[kN][kN], int i, Word 
   }
 }
 
+/// Reads neighbours of two bytes, in pairs; the first of all is alone where it is `kOdd`, the second of its pair.
+template <bool kOdd, class Word, int kN>
+__device__ __forceinline__ void read_pairs(const Word* from, Word (&to)[kN]) {
+  static_assert(sizeof(Word) == 2 && kN % 2 == 0, "pairs of 4 bytes");
+  uint32_t words[kN / 2];
+  if constexpr (kOdd) {
+    const auto bits = [](const Word& element) {
+      uint16_t value;
+      memcpy(&value, &element, 2);
+      return static_cast<uint32_t>(value);
+    };
+    uint32_t last = bits(from[0]) << 16;
+#pragma unroll
+    for (int i = 0; i < kN / 2; ++i) {
+      const uint32_t next = 2 * i + 2 < kN ? *reinterpret_cast<const uint32_t*>(from + 2 * i + 1) : bits(from[kN - 1]);
+      words[i] = last >> 16 | next << 16;
+      last = next;
+    }
+  } else {
+#pragma unroll
+    for (int i = 0; i < kN / 2; ++i) words[i] = *reinterpret_cast<const uint32_t*>(from + 2 * i);
+  }
+  memcpy(&to, &words, sizeof(to));
+}
+
+/// Reads the columns of a square, `step` apart, that begin at no boundary of 16 bytes. Squares of a warp lie alike in pairs: no branch diverges.
+template <class Word, int kN>
+__device__ __forceinline__ void read_square(const Word* from, int64_t step, Word (&square)[kN][kN]) {
+  if constexpr (sizeof(Word) == 2) {
+    const auto read = [&](auto odd, auto alternate) {
+      constexpr bool kOdd = decltype(odd)::value, kAlternate = decltype(alternate)::value;
+#pragma unroll
+      for (int j = 0; j < kN; j += 2) {
+        read_pairs<kOdd>(from + j * step, square[j]);
+        read_pairs<kOdd != kAlternate>(from + (j + 1) * step, square[j + 1]);
+      }
+    };
+    const bool odd = reinterpret_cast<uintptr_t>(from) % 4 != 0;
+    if (step % 2 != 0) {
+      odd ? read(std::true_type{}, std::true_type{}) : read(std::false_type{}, std::true_type{});
+    } else {
+      odd ? read(std::true_type{}, std::false_type{}) : read(std::false_type{}, std::false_type{});
+    }
+  } else {
+#pragma unroll
+    for (int j = 0; j < kN; ++j) {
+#pragma unroll
+      for (int i = 0; i < kN; ++i) square[j][i] = from[j * step + i];
+    }
+  }
+}
+
 /// Rows that are contiguous in the input, columns that are in the output, in squares that the registers of a thread turn: accesses of 16 bytes on
-/// both sides (8 of bytes), of which that of the output is aligned; the input is read by elements unless `kAligned`. What the squares of a tile make is exchanged in shared memory, so that neighbours of both sides are
-/// accessed together, 256 bytes of them.
+/// both sides (8 of bytes), of which that of the output is aligned; the input is read by pairs or elements unless `kAligned`. What the squares of a
+/// tile make is exchanged in shared memory, so that neighbours of both sides are accessed together, 256 bytes of them.
 template <class Word, bool kAligned>
 __global__ void __launch_bounds__(kTileThreads) copy_squares_kernel(TiledCopy plan, const Word* in, Word* out) {
   constexpr int kN = kSquare<Word>, kSide = kSquaresOfSide, kTile = kSide * kN, kRunsOfThread = kTile * kSide / kTileThreads;
@@ -165,14 +219,11 @@ __global__ void __launch_bounds__(kTileThreads) copy_squares_kernel(TiledCopy pl
     const Word* from = in + place.from + square_row * kN + square_column * kN * plan.columns.in;
     Word square[kN][kN];
     if (rows >= kN && columns >= kN) {
+      if constexpr (kAligned) {
 #pragma unroll
-      for (int j = 0; j < kN; ++j) {
-        if constexpr (kAligned) {
-          load<kN>(from + j * plan.columns.in, square[j]);
-        } else {
-#pragma unroll
-          for (int i = 0; i < kN; ++i) square[j][i] = from[j * plan.columns.in + i];
-        }
+        for (int j = 0; j < kN; ++j) load<kN>(from + j * plan.columns.in, square[j]);
+      } else {
+        read_square(from, plan.columns.in, square);
       }
     } else {
 #pragma unroll

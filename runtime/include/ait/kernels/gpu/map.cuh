@@ -10,6 +10,7 @@
 #include <stdint.h>
 
 #include "ait/gpu/launch.h"
+#include "ait/kernels/gpu/map_repeat.cuh"
 #include "ait/kernels/gpu/vector.cuh"
 #include "ait/kernels/operand.h"
 #include "ait/math.h"
@@ -313,7 +314,8 @@ bool all_may_access(const Pack<Ops...>& operands, std::index_sequence<I...>) {
 ///
 /// The operands have a stride for each dim of the space (0 where they are broadcast). An output may be the very buffer of an input with the
 /// same strides; no other overlap is allowed.
-template <class F, size_t kRank, class... Ins, class... Outs>
+/// @tparam kRepeated a bit for each input that is one row for all of a space of two dims, whose rows need not be of whole chunks
+template <class F, uint64_t kRepeated = 0, size_t kRank, class... Ins, class... Outs>
 int32_t map(const Context& ctx, const int64_t (&sizes)[kRank], const Pack<Ins...>& ins, const Pack<Outs...>& outs) {
   for (size_t d = 0; d < kRank; ++d) {
     if (sizes[d] <= 0) return 0;
@@ -324,6 +326,15 @@ int32_t map(const Context& ctx, const int64_t (&sizes)[kRank], const Pack<Ins...
       detail::all_may_access<kCount>(outs, std::index_sequence_for<Outs...>{})) {
     return detail::launch_map<F, kCount>(ctx, sizes, ins, outs);
   }
+#if defined(AIT_CUDA)
+  if constexpr (kRepeated != 0) {
+    static_assert(kRank == 2, "rows that repeat");
+    bool done = false;
+    const int32_t status =
+        detail::launch_repeat<F, kRepeated, kCount>(ctx, sizes, ins, std::index_sequence_for<Ins...>{}, outs, std::index_sequence_for<Outs...>{}, done);
+    if (done) return status;
+  }
+#endif
   return detail::launch_flat<F, kCount>(ctx, sizes, ins, std::index_sequence_for<Ins...>{}, outs, std::index_sequence_for<Outs...>{});
 }
 

@@ -1,5 +1,5 @@
 /// @file ring_policies.cuh
-/// @brief What is done with rows that pass through a ring: norms, of which one look at each element is enough for what all are together.
+/// @brief What is done with rows that pass through a ring: norms and softmax, of which one look at each element is enough for what all are together.
 #ifndef AIT_KERNELS_GPU_RING_POLICIES_CUH_
 #define AIT_KERNELS_GPU_RING_POLICIES_CUH_
 
@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 #include "ait/kernels/gpu/group.cuh"
+#include "ait/kernels/gpu/mma.cuh"
 #include "ait/kernels/gpu/row_policies.cuh"
 #include "ait/math.h"
 
@@ -36,15 +37,15 @@ __device__ __forceinline__ float over_warp(float value, Combine combine) {
   return value;
 }
 
-/// What a policy of row.cuh does with rows that pass through a ring.
+/// What a policy of row.cuh does with rows that pass through a ring; `kNarrow`: its results are rounded to half or bfloat16.
 ///
 /// A `Part` is what some elements are together: `add` takes a chunk in, of which each thread has them in turn and may lack the first, `settle` says
 /// that there are no more, `add_one` takes in an element, and `join` joins those of all lanes, of `total` elements. `result` is what `apply` needs.
-template <class Policy>
+template <class Policy, bool kNarrow>
 struct RingPolicy;
 
-template <class S, bool kCentred, bool kConstant>
-struct RingPolicy<RowNorm<S, kCentred, kConstant>> {
+template <class S, bool kCentred, bool kConstant, bool kNarrow>
+struct RingPolicy<RowNorm<S, kCentred, kConstant>, kNarrow> {
   using Factor = S;
   static constexpr int kFactors = kCentred ? 2 : 1;
   const S* scale;
@@ -121,6 +122,69 @@ struct RingPolicy<RowNorm<S, kCentred, kConstant>> {
   __device__ __forceinline__ float apply(float x, const Result& result, float scaled, float shifted) const {
     return (x - result.mean) * (result.inverse * scaled) + shifted;
   }
+};
+
+template <bool kNarrow>
+struct RingPolicy<Softmax, kNarrow> {
+  using Factor = std::conditional_t<kNarrow, uint16_t, float>;
+  static constexpr int kFactors = 0;
+  static constexpr float kLog2E = Softmax::kLog2E;
+
+  explicit RingPolicy(const Softmax&) {}
+  bool fits() const { return true; }
+
+  /// The largest element, and the sum of the exponentials of the differences from it. An exponent of 2 where results are narrow.
+  struct Part {
+    float top = -INFINITY, total = 0;
+    Part() = default;
+    __device__ __forceinline__ explicit Part(const float4& v) : top(v.x), total(v.y) {}
+    __device__ __forceinline__ float4 packed() const { return float4{top, total, 0, 0}; }
+  };
+  struct Result {
+    float top, inverse;
+  };
+  /// exp(x - top), where `scaled_top` is what `scaled` makes of the top.
+  static __device__ __forceinline__ float exponential(float x, float scaled_top) {
+    if constexpr (kNarrow) {
+      return exp2_fast(x * kLog2E - scaled_top);  // an error of scaled_top is one of all elements, and cancels
+    } else {
+      return ait::exp(x - scaled_top);
+    }
+  }
+  /// Of no elements, or none above -inf, 0: the differences from it are -inf, too.
+  static __device__ __forceinline__ float scaled(float top) { return top == -INFINITY ? 0.f : kNarrow ? top * kLog2E : top; }
+
+  template <int kVec>
+  __device__ __forceinline__ void add(Part& part, const float (&v)[kVec], int) const {
+    float top = part.top, total = 0;
+#pragma unroll
+    for (int j = 0; j < kVec; ++j) top = v[j] > top ? v[j] : top;
+    const float to = scaled(top);
+#pragma unroll
+    for (int j = 0; j < kVec; ++j) total += exponential(v[j], to);
+    part.total = part.total * exponential(part.top, to) + total;
+    part.top = top;
+  }
+  template <int kVec>
+  __device__ __forceinline__ void settle(Part&) const {}
+  __device__ __forceinline__ void add_one(Part& part, float x) const {
+    const float one[1] = {x};
+    add(part, one, 0);
+  }
+  template <int kCount>
+  __device__ __forceinline__ Part join(const Part (&parts)[kCount], float) const {
+    Part joined;
+#pragma unroll
+    for (int p = 0; p < kCount; ++p) joined.top = parts[p].top > joined.top ? parts[p].top : joined.top;
+    joined.top = over_warp(joined.top, Larger{});
+    const float to = scaled(joined.top);
+#pragma unroll
+    for (int p = 0; p < kCount; ++p) joined.total += parts[p].total * exponential(parts[p].top, to);
+    joined.total = over_warp(joined.total, Plus{});
+    return joined;
+  }
+  __device__ __forceinline__ Result result(const Part& all, float) const { return Result{kNarrow ? all.top * kLog2E : all.top, 1.f / all.total}; }
+  __device__ __forceinline__ float apply(float x, const Result& result, float, float) const { return exponential(x, result.top) * result.inverse; }
 };
 }  // namespace detail
 

@@ -187,13 +187,17 @@ struct Boundaries {
 };
 
 #if defined(AIT_CUDA)
-/// Whether rows of one length are left to a ring: norms of one operand whose rows registers would hold, but whose factors not, and longer ones that are
-/// reduced twice, so that there is much to overlap.
+/// Whether rows of one length are left to a ring: norms of one operand whose rows registers would hold, but whose factors not; longer ones that are
+/// reduced twice, or begin anywhere, so that there is much to overlap; and all that no block could hold.
 template <int kVec, Cut kCut, int64_t kLow, int64_t kHigh, int kOuter, class Policy, class Ins, class Out>
 constexpr bool may_ring() {
-  if (kLow != kHigh || kOuter != 1 || kVec == 1 || !Policy::kHasEarly) return false;
-  const int64_t chunks = chunks_of<kVec, kCut, Ins, Out>(kHigh);
-  return chunks <= 2048 ? Ins::kSize == 1 && chunks > 256 : Policy::kReducesTwice && chunks * 16 * static_cast<int64_t>(Ins::kSize) >= kExchangeBytes;
+  if (kLow != kHigh || kOuter != 1 || kVec == 1) return false;
+  constexpr int64_t kLeast = (Ins::kSize == 1 && Policy::kReducesTwice ? 64 : 96) * 1024;
+  const int64_t chunks = chunks_of<kVec, kCut, Ins, Out>(kHigh), bytes = chunks * 16 * static_cast<int64_t>(Ins::kSize);
+  if (bytes > kRingBytes) return true;
+  if (!Policy::kHasEarly) return false;  // softmax
+  if (chunks <= 2048) return Ins::kSize == 1 && chunks > 256;
+  return bytes >= kLeast && (Policy::kReducesTwice || (Ins::kSize == 1 && kCut == Cut::same));
 }
 
 #endif

@@ -1,5 +1,5 @@
 /// @file row_ring.cuh
-/// @brief Norms of many rows by blocks that stay: rows pass through a ring in shared memory, and factors lie beside it.
+/// @brief Norms and softmax of many rows by blocks that stay: rows pass through a ring in shared memory, and factors lie beside it.
 ///
 /// A row belongs to a warp, or to the blocks of a cluster where it is long. Each thread copies its chunks of the rows to come into the places of
 /// those that it has just stored, so that memory is read while rows are reduced and stored. All rows of a block begin equally far from a
@@ -10,8 +10,9 @@
 #include <stdint.h>
 
 #include "ait/gpu/launch.h"
-#include "ait/kernels/gpu/row_group.cuh"
+#include "ait/kernels/gpu/exchange.cuh"
 #include "ait/kernels/gpu/ring_policies.cuh"
+#include "ait/kernels/gpu/row_group.cuh"
 #include "ait/kernels/gpu/vector.cuh"
 #include "ait/kernels/operand.h"
 
@@ -30,27 +31,53 @@ struct RingPlan {
 };
 
 namespace detail {
-/// Shared memory of a block on the architectures that have clusters, less what is exchanged and what the system takes.
-inline constexpr int kRingBytes = 225 * 1024;
+/// Shared memory of a block on the architectures that have clusters.
+inline constexpr int kRingBytes = 227 * 1024;
+
+/// What the warps of a cluster tell each other of two rows.
+constexpr int exchange_bytes(int cluster, int group) { return cluster * (group / kWarpSize) * 2 * 16; }
 
 /// Less of a row than this is read sooner than two blocks have told each other what they know of it.
-inline constexpr int64_t kExchangeBytes = 96 * 1024;
+inline constexpr int64_t kExchangeBytes = 64 * 1024;
 
-/// Rows of so many chunks, of which each has `chunk_bytes` and needs `factor_bytes` of factors. As many places as two rows and a half need let one row
-/// be stored while the next is reduced and the one after it read.
-constexpr RingPlan plan_ring(int64_t chunks, int chunk_bytes, int factor_bytes) {
+/// The plan with as many places as there is room for: as many as two rows and a half need let one row be stored while the next is reduced and the one
+/// after it read.
+constexpr RingPlan fill_ring(RingPlan plan, int chunk_bytes, int factor_bytes) {
+  const int free = kRingBytes - exchange_bytes(plan.cluster, plan.group) - plan.turns * plan.group * factor_bytes;
+  plan.places = free > 0 ? free / (plan.group * plan.groups * chunk_bytes) : 0;
+  return plan;
+}
+
+/// Rows of so many chunks in the hands of blocks, each of which has some of them in so many turns; no plan if that takes more than `most_threads`.
+constexpr RingPlan plan_blocks(int cluster, int64_t chunks, int64_t turns, int most_threads, int chunk_bytes, int factor_bytes) {
+  const int64_t own = (chunks + cluster - 1) / cluster;
+  const int group = static_cast<int>(((own + turns - 1) / turns + kWarpSize - 1) / kWarpSize * kWarpSize);
+  if (group > most_threads) return RingPlan{0, 0, 0, 0, 0};
+  const RingPlan plan = fill_ring(RingPlan{cluster, group, 1, static_cast<int>(turns), 0}, chunk_bytes, factor_bytes);
+  return 2 * plan.places >= 5 * turns ? plan : RingPlan{0, 0, 0, 0, 0};
+}
+
+/// Rows of so many chunks, of which each has `chunk_bytes` and needs `factor_bytes` of factors. Blocks that tell each other what they know have few
+/// threads, since each warp reads what all warps know; and more than two blocks share a row only where one could not hold it, and it has no edges.
+constexpr RingPlan plan_ring(int64_t chunks, int chunk_bytes, int factor_bytes, bool edges) {
   if (chunks <= 1100) {  // a warp has a row
-    RingPlan plan{1, kWarpSize, chunks <= 640 ? 16 : 8, static_cast<int>((chunks + kWarpSize - 1) / kWarpSize), 0};
-    plan.places = (kRingBytes - plan.turns * kWarpSize * factor_bytes) / (plan.threads() * chunk_bytes);
+    const int turns = static_cast<int>((chunks + kWarpSize - 1) / kWarpSize);
+    const RingPlan plan = fill_ring(RingPlan{1, kWarpSize, chunks <= 640 ? 16 : 8, turns, 0}, chunk_bytes, factor_bytes);
     if (4 * plan.places >= 5 * plan.turns) return plan;
   }
-  for (int cluster = 1; cluster <= (chunks * chunk_bytes < kExchangeBytes ? 1 : 2); ++cluster) {
-    const int64_t own = (chunks + cluster - 1) / cluster, turns = (own + 1023) / 1024;
-    if (turns > 4) continue;
-    const int group = static_cast<int>(((own + turns - 1) / turns + kWarpSize - 1) / kWarpSize * kWarpSize);
-    RingPlan plan{cluster, group, 1, static_cast<int>(turns), 0};
-    plan.places = static_cast<int>((kRingBytes - turns * group * factor_bytes) / (group * chunk_bytes));
-    if (2 * plan.places >= 5 * turns) return plan;
+  if (chunks <= 4 * 1024) {
+    const RingPlan plan = plan_blocks(1, chunks, (chunks + 1023) / 1024, 1024, chunk_bytes, factor_bytes);
+    if (plan.cluster > 0) return plan;
+  }
+  const int64_t bytes = chunks * chunk_bytes;
+  const int most = bytes < kExchangeBytes ? 1 : bytes <= kRingBytes || edges ? 2 : 8;
+  for (int cluster = 2; cluster <= most; cluster *= 2) {
+    for (int threads = 512; threads <= 1024; threads *= 2) {
+      for (int turns = 4; turns <= 8; turns *= 2) {
+        const RingPlan plan = plan_blocks(cluster, chunks, turns, threads, chunk_bytes, factor_bytes);
+        if (plan.cluster > 0) return plan;
+      }
+    }
   }
   return RingPlan{0, 0, 0, 0, 0};
 }
@@ -61,7 +88,7 @@ inline constexpr size_t kRingBoundary = 32;
 template <int kVec, Cut kCut, int64_t kLengthOf, int kIns, int kFactors>
 struct RingOf {
   static constexpr int64_t kLength = kLengthOf;
-  static constexpr RingPlan value = plan_ring(chunks_of<kVec, kCut>(kLengthOf, kRingBoundary / 16), 16 * kIns, 16 * kFactors);
+  static constexpr RingPlan value = plan_ring(chunks_of<kVec, kCut>(kLengthOf, kRingBoundary / 16), 16 * kIns, 16 * kFactors, kCut != Cut::whole);
 };
 
 /// A thread of the group that a row belongs to, with its part of the ring.
@@ -323,7 +350,8 @@ __global__ void __launch_bounds__(Plan::value.threads(), 1) row_ring_kernel(int6
     constexpr int kPartsOfLane = (kParts + kWarpSize - 1) / kWarpSize;
     const auto publish = [&](const Part& of_thread, int slot) {
       const Part own[1] = {of_thread}, joined = policy.join(own, warp_count);
-      if (thread % kWarpSize == 0) exchange[slot * kWarpsOfRow + thread / kWarpSize] = joined.packed();
+      const int to = thread % kWarpSize, from = rank * kWarpsOfRow + thread / kWarpSize;
+      if (to < kPlan.cluster) store_cluster_float4(shared_address(exchange + slot * kParts + from), to, joined.packed());
       cluster_arrive();
     };
     const auto collect = [&](int slot) {
@@ -332,11 +360,12 @@ __global__ void __launch_bounds__(Plan::value.threads(), 1) row_ring_kernel(int6
       for (int p = 0; p < kPartsOfLane; ++p) {
         const int part = p * kWarpSize + thread % kWarpSize;
         if (part >= kParts) continue;
-        parts[p] = Part(load_cluster_float4(shared_address(exchange + slot * kWarpsOfRow + part % kWarpsOfRow), part / kWarpsOfRow));
+        parts[p] = Part(exchange[slot * kParts + part]);
       }
       return policy.join(parts, all);
     };
     if (first >= rows) return;  // all blocks of the cluster
+    cluster_barrier();          // before a block writes to one that has not begun
     publish(row.template read<0>(policy, first + step < rows), 0);
     const auto turn = [&](auto slot, int64_t index) {
       constexpr int kSlot = decltype(slot)::value;
@@ -352,11 +381,31 @@ __global__ void __launch_bounds__(Plan::value.threads(), 1) row_ring_kernel(int6
       turn(std::integral_constant<int, 0>{}, index);
       if (index + step < rows) turn(std::integral_constant<int, 1>{}, index + step);
     }
-    cluster_barrier();  // the others may still read what this block has published
   }
 }
 
 namespace detail {
+/// How many clusters of `config` of this kernel the current device runs at once; 0 where it does not say.
+template <class... Params>
+int resident_clusters(const LaunchConfig& config, void (*kernel)(Params...)) {
+  const int most = multiprocessors() / static_cast<int>(config.cluster);
+  if (config.cluster == 1 || most == 0) return most;
+  cudaLaunchAttribute attribute = {};
+  attribute.id = cudaLaunchAttributeClusterDimension;
+  attribute.val.clusterDim.x = config.cluster, attribute.val.clusterDim.y = 1, attribute.val.clusterDim.z = 1;
+  cudaLaunchConfig_t launch_config = {};
+  launch_config.gridDim = dim3(config.cluster), launch_config.blockDim = config.block, launch_config.dynamicSmemBytes = config.shared_bytes;
+  launch_config.attrs = &attribute, launch_config.numAttrs = 1;
+  int count = 0;
+  const auto* function = reinterpret_cast<const void*>(kernel);
+  if (cudaFuncSetAttribute(function, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(config.shared_bytes)) != kSuccess ||
+      cudaOccupancyMaxActiveClusters(&count, function, &launch_config) != kSuccess) {
+    (void)take_error();
+    return 0;
+  }
+  return count < most ? count : most;
+}
+
 /// Rows that lie as many elements behind a boundary again, at most.
 template <class Op>
 bool steps_evenly(const Op& operand, int64_t rows_apart) {
@@ -369,7 +418,7 @@ template <class F, int kVec, Cut kCut, int64_t kLength, class Policy, class... I
 int32_t launch_ring(const Context& ctx, int64_t rows, const Pack<Ins...>& ins, std::index_sequence<I...>, const Pack<Outs...>& outs,
                     std::index_sequence<O...>, const Policy& of_rows, bool& done) {
   using Out = std::decay_t<decltype(get<0>(outs))>;
-  using OfRing = RingPolicy<Policy>;
+  using OfRing = RingPolicy<Policy, is_narrow_float<typename Out::Value>>;
   constexpr bool kWords = ((Ins::kInner == Inner::unit && sizeof(typename Ins::Value) * kVec == 16) && ...) &&
                           sizeof(typename OfRing::Factor) * kVec == 16 && sizeof(typename Out::Value) * kVec == 16 &&
                           std::is_same<typename Out::Compute, float>::value;
@@ -384,9 +433,10 @@ int32_t launch_ring(const Context& ctx, int64_t rows, const Pack<Ins...>& ins, s
       config.cluster = kPlan.cluster;
       config.dependent = true;
       config.shared_bytes = static_cast<uint32_t>(16 * kPlan.threads() * kPlan.places * sizeof...(Ins) + 16 * kPlan.group * kPlan.turns * OfRing::kFactors +
-                                                  2 * 16 * kPlan.group / kWarpSize);
+                                                  exchange_bytes(kPlan.cluster, kPlan.group));
       if (config.shared_bytes > shared_limit() || !policy.fits()) return 0;
-      int64_t clusters = multiprocessors() / kPlan.cluster;
+      static const int together = resident_clusters(config, kernel);
+      int64_t clusters = together;
       if (clusters == 0) return 0;
       int64_t period = 1;  // rows until they lie alike again
       while (kCut != Cut::whole && !((steps_evenly(get<I>(ins), period) && ...) && (steps_evenly(get<O>(outs), period) && ...))) period *= 2;
