@@ -1,6 +1,8 @@
 """What all tests share: the `gpu` marker, and a cache of built code that is not the user's.
 
-Tests marked `gpu` are deselected unless asked for with `pytest -m gpu`; where no CUDA device answers they are skipped.
+Tests marked `gpu` are deselected unless asked for with `pytest -m gpu`; where no CUDA device answers they are skipped. With
+`--build-only` the fixtures of tests/gpu compile their kernels, and nothing is run: objects for a machine with a card, in
+AIT_CACHE_DIR.
 """
 
 from __future__ import annotations
@@ -24,13 +26,24 @@ def _cuda_devices() -> int:
     return count.value
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--build-only", action="store_true", help="with -m gpu: compile, run nothing; needs no card")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> None:
+    if pyfuncitem.config.getoption("--build-only") and pyfuncitem.get_closest_marker("gpu"):
+        pytest.skip("built, not run")
+
+
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     if not any(item.get_closest_marker("gpu") for item in items) or config.getoption("markexpr") == "not gpu":
         return
     if _cuda_devices() == 0:
         skip = pytest.mark.skip(reason="no CUDA device answers")
         for item in items:
-            if item.get_closest_marker("gpu"):
+            built = config.getoption("--build-only") and item.path.parent.name == "gpu"
+            if item.get_closest_marker("gpu") and not built:
                 item.add_marker(skip)
 
 

@@ -192,12 +192,13 @@ struct Boundaries {
 template <int kVec, Cut kCut, int64_t kLow, int64_t kHigh, int kOuter, class Policy, class Ins, class Out>
 constexpr bool may_ring() {
   if (kLow != kHigh || kOuter != 1 || kVec == 1) return false;
-  constexpr int64_t kLeast = (Ins::kSize == 1 && Policy::kReducesTwice ? 64 : 96) * 1024;
+  constexpr int64_t kInFourTurns = 2 * 512 * 4;  // of two blocks
   const int64_t chunks = chunks_of<kVec, kCut, Ins, Out>(kHigh), bytes = chunks * 16 * static_cast<int64_t>(Ins::kSize);
+  const int64_t least = (Ins::kSize == 1 && Policy::kReducesTwice && chunks <= kInFourTurns ? 64 : 96) * 1024;
   if (bytes > kRingBytes) return true;
   if (!Policy::kHasEarly) return false;  // softmax
   if (chunks <= 2048) return Ins::kSize == 1 && chunks > 256;
-  return bytes >= kLeast && (Policy::kReducesTwice || (Ins::kSize == 1 && kCut == Cut::same));
+  return bytes >= least && (Policy::kReducesTwice || (Ins::kSize == 1 && kCut == Cut::same));
 }
 
 #endif
