@@ -97,9 +97,13 @@ def refused_sources(sources: Mapping[str, str], target: Target, workdir: str | o
 def sources_digest(sources: Mapping[str, str], target: Target) -> str:
     """A digest of all that the objects of `sources` are made of: text, headers (in full), compiler and flags."""
     tools = toolchain(target.kind, target.arch)
-    flags = (f for f in tools.compile_flags if f != str(cpp_root() / "include"))
     texts = (part for name in sorted(sources) for part in (name, sources[name]))
-    return _digest(tools.identity, *flags, *texts, *_headers(sources.values()))
+    return _digest(tools.identity, *_flags(tools), *texts, *_headers(sources.values()))
+
+
+def _flags(tools: Toolchain) -> Iterator[str]:
+    """What the compiler is told, but for the place of our headers: their text counts."""
+    return (flag for flag in tools.compile_flags if flag != str(cpp_root() / "include"))
 
 
 def _headers(texts: Iterable[str]) -> Iterator[str]:
@@ -130,7 +134,7 @@ def _library_units(sources: Mapping[str, str], tools: Toolchain, directory: Path
             raise CompileError(f"{name!r} cannot be the name of a source: expected letters, digits, '_', '.' and '-'")
         write_atomic(directory / name, text.encode())
     local = [text for name, text in sources.items() if not _is_compiled(name)]
-    same = (tools.identity, *tools.compile_flags, *local)
+    same = (tools.identity, *_flags(tools), *local)
     return [
         _Unit(directory / name, _digest(*same, name, text, *_headers([text, *local])))
         for name, text in sources.items()

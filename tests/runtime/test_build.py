@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -49,7 +50,7 @@ def test_objects_are_shared_between_libraries(tmp_path: Path, fresh_cache: Path)
     assert len(objects(fresh_cache)) == 3
 
 
-def test_an_object_is_made_again_when_a_header_it_includes_changes_and_no_other(
+def test_an_object_is_made_again_only_when_a_header_it_includes_changes(
     tmp_path: Path, fresh_cache: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     include = tmp_path / "cpp" / "include" / "ait"
@@ -65,6 +66,11 @@ def test_an_object_is_made_again_when_a_header_it_includes_changes_and_no_other(
     (include / "b.h").write_text("inline int b() { return 2; }\n")
     build_library(sources, CPU, tmp_path / "w")
     assert len(kept) == 2 and len(set(objects(fresh_cache)) - kept) == 1
+    shutil.move(tmp_path / "cpp", tmp_path / "moved")
+    monkeypatch.setattr(build, "cpp_root", lambda: tmp_path / "moved")
+    monkeypatch.setattr("ait_mlir.lowering.toolchain.cpp_root", lambda: tmp_path / "moved")
+    monkeypatch.setattr(build, "_run_ninja", lambda *_: pytest.fail("compiled again"))
+    build_library(sources, CPU, tmp_path / "w")
 
 
 @pytest.mark.parametrize("change", [lambda data: data[:100], lambda data: data[:-1] + b"?", lambda data: b""])
