@@ -77,8 +77,9 @@ def run_passes(
     verify: bool | Literal["end"] = True,
     observe: Observer | None = None,
 ) -> None:
-    """Run passes in order, verifying after each, or `"end"`, after the last; raises `SourceError` naming the pass
-    that failed."""
+    """Run passes in order, verifying after the first and each that changed something, or `"end"`, after the last;
+    raises `SourceError` naming the pass that failed."""
+    verified: _State | None = None
     for i, p in enumerate(passes, 1):
         start = time.perf_counter()
         try:
@@ -89,16 +90,42 @@ def run_passes(
             raise SourceError([diagnostic(f"pass {p.name!r}", e, source)]) from e
         seconds = time.perf_counter() - start
         if verify is True or (verify == "end" and i == len(passes)):
-            try:
-                check(module, source)
-            except SourceError as e:
-                broken = [
-                    Diagnostic(d.file, d.line, d.column, f"after pass {p.name!r}: {d.message}", d.line_text)
-                    for d in e.diagnostics
-                ]
-                raise SourceError(broken) from None
+            state = _state(module)
+            if state != verified:
+                _verify_after(p, module, source)
+            verified = state
         if observe is not None:
             observe(p, module, seconds)
+
+
+_State = list[tuple[object, ...]]
+
+
+def _state(module: ModuleOp) -> _State:
+    """All that verification looks at, by identity where it can change: equal states are one program."""
+    return [
+        (
+            op,
+            op.parent,
+            *op.operands,
+            *(result.type for result in op.results),
+            *op.properties.items(),
+            *op.attributes.items(),
+            *((block, *(arg.type for arg in block.args)) for region in op.regions for block in region.blocks),
+        )
+        for op in module.walk()
+    ]
+
+
+def _verify_after(p: ModulePass, module: ModuleOp, source: SourceText | None) -> None:
+    try:
+        check(module, source)
+    except SourceError as e:
+        broken = [
+            Diagnostic(d.file, d.line, d.column, f"after pass {p.name!r}: {d.message}", d.line_text)
+            for d in e.diagnostics
+        ]
+        raise SourceError(broken) from None
 
 
 def diagnostic(who: str, e: Exception, source: SourceText | None) -> Diagnostic:
