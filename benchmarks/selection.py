@@ -2,12 +2,10 @@
 
     python -m benchmarks.selection bert
     python -m benchmarks.selection llama --sizes 4x512 --sustained
-    python -m benchmarks.selection bert --between 1
 
 Prints how long each run took, the choices that differ between the first run and the others, where another way was the
 best, and how far the times of the ways within 10 % of the best are apart. With --sustained these ways are also timed
-without the rests between graphs, as in a run of large products that never ends. With --between N all ways are also
-timed with a small launch of our own behind every N of their runs, and what that adds to libraries and to our own.
+without the rests between graphs, as in a run of large products that never ends.
 """
 
 from __future__ import annotations
@@ -42,8 +40,6 @@ from benchmarks.workloads import MODELS, Size
 
 NEAR = 1.1
 """Ways within this ratio of the best are compared."""
-
-LIBRARIES = ("cublaslt", "cudnn")
 
 Found = dict[Point, dict[Way, Times]]
 
@@ -147,39 +143,13 @@ def sustained(tasks: Sequence[Task], target: Target, run: Run) -> None:
                 print(f"  {', '.join(f'{r[way].seconds * 1e6:.2f}' for r in rows)} {way.describe()}", flush=True)
 
 
-def between(tasks: Sequence[Task], target: Target, run: Run, every: int) -> None:
-    """Time all ways with a small launch behind every so many runs, and print what that adds to them."""
-    added: dict[str, list[float]] = {}
-    with DeviceMeter(target) as meter:
-        meter.separate(every)
-        for task in tasks:
-            for point, times in sorted(run.times.get(task.text, {}).items()):
-                best, ways = near(times)[0], list(times)
-                meter.build([(task, way) for way in ways])
-                found = meter.race(task, point, ways, times[best].seconds)
-                first = min(found, key=lambda way: found[way].seconds)
-                print(f"{task.op.name} {', '.join(map(str, task.op.operand_types))} at {point}: us alone, between")
-                for way in dict.fromkeys((best, first)):
-                    both = ", ".join(f"{t[way].seconds * 1e6:.2f}" for t in (times, found))
-                    print(f"  {both} {way.describe()}", flush=True)
-                for way, t in found.items():
-                    kind = " + ".join("library" if p in LIBRARIES else "ours" for p, _ in way.steps)
-                    added.setdefault(kind, []).append((t.seconds - times[way].seconds) * 1e6)
-    for kind, values in sorted(added.items()):
-        middle, low, high = statistics.median(values), min(values), max(values)
-        print(f"{kind}: {len(values)} ways, {middle:+.2f} us in the middle, {low:+.2f} to {high:+.2f}")
-
-
 def main() -> int:
     parser = argparse.ArgumentParser(description="Whether selection repeats.")
     parser.add_argument("model", choices=MODELS)
     parser.add_argument("--sizes", help="BATCHxLENGTH with commas between (default: the model's own)")
     parser.add_argument("--runs", type=int, default=2, help="how often to select (default: 2)")
     parser.add_argument("--sustained", action="store_true", help="also time the best ways without rests")
-    parser.add_argument("--between", type=int, metavar="N", help="also time them with a launch behind every N")
     args = parser.parse_args()
-    if args.between is not None and args.between < 1:
-        parser.error(f"--between is {args.between}, expected at least 1")
     model, target = MODELS[args.model], Target("cuda", default_arch("cuda"))
     sizes = [(b, s) for b in model.batches for s in model.lengths]
     if args.sizes:
@@ -191,8 +161,6 @@ def main() -> int:
         compare(tasks, runs[0], other)
     if args.sustained:
         sustained(tasks, target, runs[0])
-    if args.between:
-        between(tasks, target, runs[0], args.between)
     return 0
 
 

@@ -34,9 +34,10 @@ from ait_mlir.passes.ranges import Measured, Times, axis_of, choose
 from ait_mlir.passes.tasks import Point, Task, substituted
 from ait_mlir.passes.timings import METHOD, Record, Setting, Shipped, TimingCache, digest_of, shipped_for
 
-ALONE = 0.5e-6
-"""Seconds that a launch costs a model beyond its time in a chain of such launches if it cannot overlap those around it:
-the least of what was seen on an H200, 0.5 to 7 us (docs/performance.md, Selection)."""
+ALONE, ALONE_SHARE = 0.7e-6, 0.02
+"""What a launch costs a model beyond its time in a chain of such launches if it cannot overlap those around it: seconds,
+and a share of that time. Less than most of what was seen on an H200, 0.5 to 12 us of launches of 5 to 280 us
+(docs/performance.md, Selection)."""
 CLOSE = 1.3
 """Where a range ends is looked for among candidates that are within this ratio of the best on one side of it."""
 BISECTIONS = 3
@@ -275,7 +276,7 @@ class Selector:
         order = sorted(fitting, key=_preference)
         alone = {w for w in fitting if self._is_alone(task, w)}
         among = [
-            Measured(m.at, {w: _in_a_model(t, w in alone) for w, t in m.times.items() if w in fitting})
+            Measured(m.at, {w: _charged(t, w in alone) for w, t in m.times.items() if w in fitting})
             for m in measured
         ]
         timed = [m for m in among if any(t is not None for t in m.times.values())]
@@ -342,9 +343,13 @@ def _preference(way: Way) -> tuple[int, bool, bool, str]:
     return len(way.steps), way.asks_a_library, bool(way.algorithm), way.text
 
 
-def _in_a_model(times: Times | None, alone: bool) -> Times | None:
-    """The times of a way with what it costs the launches around it."""
-    return times if times is None or not alone else Times(times.seconds + ALONE, times.spread)
+def in_a_model(seconds: float, alone: bool) -> float:
+    """The seconds of a launch with what it costs those around it."""
+    return seconds * (1 + ALONE_SHARE) + ALONE if alone else seconds
+
+
+def _charged(times: Times | None, alone: bool) -> Times | None:
+    return times if times is None else Times(in_a_model(times.seconds, alone), times.spread)
 
 
 def _is_close(way: Way, times: Mapping[Way, Times | None]) -> bool:

@@ -21,7 +21,6 @@ from typing import Any, Protocol, cast
 
 import numpy as np
 from xdsl.context import Context
-from xdsl.dialects.builtin import ModuleOp
 
 from ait_mlir.dialects.ait.dtypes import BY_IR
 from ait_mlir.dialects.ait.types import tensor_type
@@ -48,16 +47,6 @@ PLACES = 8
 some addresses, which is luck that a candidate should neither have nor lack."""
 GRAPH_SECONDS = 1e-3
 """A graph of more than `USUAL` runs takes no longer than this, by estimate."""
-SEPARATOR = """
-ait.graph @between("x" %x: !ait.tensor<128 x 768 x f16>) {
-  %scale = ait.param "scale" : !ait.tensor<768 x f16>
-  %bias = ait.param "bias" : !ait.tensor<768 x f16>
-  %0 = ait.layer_norm %x scale %scale bias %bias axes 1 eps 1e-05
-      {kernel = #ait.kernel<"native", {}>} : !ait.tensor<128 x 768 x f16>
-  ait.output "y" %0 : !ait.tensor<128 x 768 x f16>
-}
-"""
-"""What may run between candidates: of few rows, so that on CUDA it lets the next launch start before it waits."""
 PROGRAMS_A_FILE = 24
 BUILDERS = 2
 """Tasks whose candidates are compiled at a time, while those of others are timed."""
@@ -119,8 +108,6 @@ class DeviceMeter:
     target: Target
     programs: dict[tuple[str, Way], Program | None] = field(default_factory=dict[tuple[str, Way], Program | None])
     rest: float = REST
-    separator: Program | None = None
-    every: int = 1
     folders: list[Path] = field(default_factory=list[Path])
     builders: concurrent.futures.ThreadPoolExecutor = field(
         default_factory=lambda: concurrent.futures.ThreadPoolExecutor(BUILDERS, "ait-build")
@@ -154,15 +141,11 @@ class DeviceMeter:
         return self.programs[key]
 
     def _emit(self, task: Task, way: Way, entry: str) -> Program:
+        from ait_mlir.lowering.build import sources_digest
+
         module, op = with_task(task)
         for part, kernel in zip(place(op, way.cut), way.kernels(), strict=True):
             part.attributes["kernel"] = kernel
-        return self._emit_module(module, entry)
-
-    def _emit_module(self, module: ModuleOp, entry: str) -> Program:
-        """The code of a module of which each op has its kernel."""
-        from ait_mlir.lowering.build import sources_digest
-
         set_target(module, self.target)
         plan(module)
         program = next(o for o in module.ops if o.name == "ait_rt.program")
@@ -176,24 +159,13 @@ class DeviceMeter:
         for _, pairs in itertools.groupby(wanted, key=lambda pair: id(pair[0])):
             made = {id(p): p for task, way in pairs if (p := self.program(task, way)) is not None}
             programs = [p for p in made.values() if p.library is None]
-            if programs:
-                self._submit(programs)
-
-    def separate(self, every: int = 1) -> None:
-        """Let `SEPARATOR` run behind every so many runs of a candidate in the races that come after; what it takes in a
-        chain of its own is no part of their times. So a launch is charged what it costs those around it: of a library,
-        which overlaps nothing, more than a chain of such launches shows (docs/performance.md, Selection)."""
-        self.every = every
-        self.separator = self._emit_module(_parsed(SEPARATOR), "ait_between")
-        self._submit([self.separator])
-
-    def _submit(self, programs: Sequence[Program]) -> None:
-        """Begin to compile the programs into one library."""
-        folder = Path(tempfile.mkdtemp(prefix="ait_measure_"))
-        self.folders.append(folder)
-        future = self.builders.submit(self._build, programs, folder)
-        for program in programs:
-            program.library = future
+            if not programs:
+                continue
+            folder = Path(tempfile.mkdtemp(prefix="ait_measure_"))
+            self.folders.append(folder)
+            future = self.builders.submit(self._build, programs, folder)
+            for program in programs:
+                program.library = future
 
     def _build(self, programs: Sequence[Program], folder: Path) -> Path | None:
         """Compile the programs into one library; what the compiler refuses is left out."""
@@ -224,10 +196,6 @@ class DeviceMeter:
 
     def race(self, task: Task, point: Point, ways: Sequence[Way], estimate: float) -> dict[Way, Times]:
         timing, chain = self._timing(task, point, estimate)
-        if self.separator is not None:
-            if self.separator.path is None:
-                raise PassError("the launch that stands between candidates does not compile for " + self.target.arch)
-            timing.separate(str(self.separator.path), self.separator.entry, self.every)
         running: list[Way] = []
         for way in ways:
             program = self.program(task, way)
@@ -298,25 +266,18 @@ def random_bytes(dtype: str, size: int) -> np.ndarray[Any, Any]:
     return np.resize(data.view(np.uint8), max(size, 1))
 
 
-@functools.cache
-def _context() -> Context:
-    from ait_mlir.universe import context
-
-    return context()
+_context: list[Context] = []
 
 
-def _parsed(text: str) -> ModuleOp:
-    from ait_mlir.ir.parser import parse_text
-
-    return parse_text(_context(), text)
-
-
-def plan(module: ModuleOp) -> None:
+def plan(module: Any) -> None:
     """Run the passes from `selected` to `planned`."""
     from ait_mlir.ir.pipeline import parse_passes, run_passes
     from ait_mlir.passes.pipelines import passes_between
+    from ait_mlir.universe import context
 
-    run_passes(_context(), module, parse_passes(passes_between("selected", "planned")), verify=False)
+    if not _context:
+        _context.append(context())
+    run_passes(_context[0], module, parse_passes(passes_between("selected", "planned")), verify=False)
 
 
 __all__ = ["DeviceMeter", "Meter", "Program", "plan", "random_bytes"]

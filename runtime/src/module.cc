@@ -212,11 +212,6 @@ class TimingModule : public ffi::ModuleObj {
         return guarded([&] { return to_shape(timing->algorithms(std::string(path), std::string(symbol))); });
       });
     }
-    if (name == "separate") {
-      return ffi::Function::FromTyped([timing](const ffi::String& path, const ffi::String& symbol, int64_t every) {
-        return guarded([&] { return timing->separate(std::string(path), std::string(symbol), static_cast<int>(every)); });
-      });
-    }
     if (name == "sample") {
       return ffi::Function::FromTyped([timing](int64_t index) {
         return guarded([&] { return timing->sample(static_cast<size_t>(index)); });

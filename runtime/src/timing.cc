@@ -1,7 +1,6 @@
 #include "timing.h"
 
 #include <algorithm>
-#include <array>
 #include <optional>
 #include <utility>
 
@@ -11,14 +10,6 @@ namespace ait::runtime {
 namespace {
 
 constexpr size_t kWorkspace = size_t(32) << 20;
-/// Runs in a row of what stands between candidates, and samples of them: some 100 us each.
-constexpr int kSeparators = 96, kSeparatorSamples = 15;
-
-size_t bytes_of(const ait_tensor_v1& tensor, const int64_t* shape) {
-  size_t bytes = static_cast<size_t>(dtype_bytes(tensor.dtype));
-  for (int32_t d = 0; d < tensor.rank; ++d) bytes *= static_cast<size_t>(shape[d]);
-  return bytes;
-}
 
 size_t bytes_of(const DLTensor& tensor) {
   size_t count = 1;
@@ -37,26 +28,6 @@ struct Timing::Candidate {
   ait_gemm_algorithm_v1 algorithm{};
   std::optional<GemmTrial> trial;
   std::unique_ptr<Graph> graph;
-};
-
-/// What runs between candidates: a model on tensors of its own, the same ones each time.
-struct Timing::Separator {
-  Separator(Device& device, const std::string& path, const std::string& symbol) : library(path, symbol), arena(device), constants(device) {}
-
-  /// Launches a run; false if it failed.
-  bool run(void* stream) const {
-    const Services services;
-    const ait_run_v1 args{nullptr, sources.data(), targets.data(), constants.data(), arena.data(), stream, services.table()};
-    return library.table().run(&args) == 0;
-  }
-
-  Library library;
-  DeviceBuffer arena, constants;
-  Buffers tensors;
-  std::vector<const void*> sources;
-  std::vector<void*> targets;
-  double seconds = 0;
-  int every = 1;
 };
 
 Timing::Timing(int device, std::vector<int64_t> dims, int chain, int places, int copies, const Tensors& inputs, const Tensors& patterns)
@@ -82,7 +53,9 @@ Timing::Timing(int device, std::vector<int64_t> dims, int chain, int places, int
   }
 }
 
-std::vector<char> Timing::constants_of(const ait_model_v1& table) const {
+Timing::Buffers& Timing::constants_for(const ait_model_v1& table) {
+  Buffers& copies = constants_[table.constants_bytes];
+  if (!copies.empty() || table.constants_bytes == 0) return copies;
   std::vector<char> data(static_cast<size_t>(table.constants_bytes));
   for (int32_t i = 0; i < table.num_constants; ++i) {
     const ait_constant_v1& constant = table.constants[i];
@@ -94,13 +67,6 @@ std::vector<char> Timing::constants_of(const ait_model_v1& table) const {
       }
     }
   }
-  return data;
-}
-
-Timing::Buffers& Timing::constants_for(const ait_model_v1& table) {
-  Buffers& copies = constants_[table.constants_bytes];
-  if (!copies.empty() || table.constants_bytes == 0) return copies;
-  const std::vector<char> data = constants_of(table);
   for (size_t c = 0; c < copies_; ++c) {
     auto& buffer = copies.emplace_back(std::make_unique<DeviceBuffer>(*device_));
     buffer->grow(data.size(), "constants to time kernels on");
@@ -114,7 +80,6 @@ Timing::~Timing() {
     const DeviceScope scope(*device_);
     device_->sync_all();
     candidates_.clear();
-    separator_.reset();
     outputs_.clear();
     workspace_.reset();
     inputs_.clear();
@@ -159,7 +124,8 @@ std::unique_ptr<Timing::Candidate> Timing::open(const std::string& path, const s
   if (outputs_.empty()) {
     const Shapes shapes(table, dims_.data());
     for (int32_t i = 0; i < table.num_outputs; ++i) {
-      const size_t bytes = bytes_of(table.outputs[i], shapes.output(i));
+      size_t bytes = static_cast<size_t>(dtype_bytes(table.outputs[i].dtype));
+      for (int32_t d = 0; d < table.outputs[i].rank; ++d) bytes *= static_cast<size_t>(shapes.output(i)[d]);
       auto& places = outputs_.emplace_back();
       for (size_t p = 0; p < places_; ++p) {
         places.emplace_back(std::make_unique<DeviceBuffer>(*device_))->grow(bytes + 16, "an output to time kernels on");
@@ -185,57 +151,6 @@ std::vector<int64_t> Timing::algorithms(const std::string& path, const std::stri
   return parts;
 }
 
-double Timing::separate(const std::string& path, const std::string& symbol, int every) {
-  if (every < 1) fail(ErrorKind::kInput, "what stands between candidates stands behind every ", every, " runs, expected at least 1");
-  const DeviceScope scope(*device_);
-  auto separator = std::make_unique<Separator>(*device_, path, symbol);
-  const ait_model_v1& table = separator->library.table();
-  check_dims(table, {});
-  const Shapes shapes(table, nullptr);
-  const auto make = [&](size_t bytes, const char* what) {
-    auto& buffer = separator->tensors.emplace_back(std::make_unique<DeviceBuffer>(*device_));
-    buffer->grow(bytes + 16, what);
-    return buffer->data();
-  };
-  for (int32_t i = 0; i < table.num_inputs; ++i) {
-    const size_t bytes = bytes_of(table.inputs[i], shapes.input(i));
-    const std::vector<char>& pattern = patterns_.at(static_cast<size_t>(table.inputs[i].dtype));
-    if (bytes > pattern.size()) fail(ErrorKind::kInput, "an input between candidates has ", bytes, " bytes, of ", pattern.size(), " at most");
-    separator->sources.push_back(make(bytes, "an input between candidates"));
-    device_->copy(separator->tensors.back()->data(), pattern.data(), bytes);
-  }
-  for (int32_t i = 0; i < table.num_outputs; ++i) {
-    separator->targets.push_back(make(bytes_of(table.outputs[i], shapes.output(i)), "an output between candidates"));
-  }
-  const std::vector<char> constants = constants_of(table);
-  separator->constants.grow(constants.size() + 16, "constants between candidates");
-  if (!constants.empty()) device_->copy(separator->constants.data(), constants.data(), constants.size());
-  separator->arena.grow(static_cast<size_t>(table.arena_bytes(nullptr)) + 16, "the arena between candidates");
-
-  const auto chain = [&](void* stream) {
-    bool good = true;
-    for (int i = 0; i < kSeparators; ++i) good = good && separator->run(stream);
-    return good;
-  };
-  if (!separator->run(nullptr)) fail(ErrorKind::kRun, "what stands between candidates cannot run");
-  device_->sync(nullptr);
-  const std::unique_ptr<Graph> graph = device_->record(chain);
-  const auto replay = [&] { graph != nullptr ? graph->launch(nullptr) : static_cast<void>(chain(nullptr)); };
-  std::array<double, kSeparatorSamples> samples{};
-  replay();
-  for (double& sample : samples) sample = device_->seconds(replay, replay) / kSeparators;
-  std::nth_element(samples.begin(), samples.begin() + kSeparatorSamples / 2, samples.end());
-  separator->seconds = samples[kSeparatorSamples / 2];
-  separator->every = every;
-  separator_ = std::move(separator);
-  return separator_->seconds;
-}
-
-bool Timing::step(const Candidate& candidate, int number, void* stream, std::string* error) const {
-  const bool separated = separator_ != nullptr && (number + 1) % separator_->every == 0;
-  return run(candidate, number, stream, error) && (!separated || separator_->run(stream));
-}
-
 std::string Timing::add(const std::string& path, const std::string& symbol, const std::vector<int64_t>& algorithm) {
   const DeviceScope scope(*device_);
   auto candidate = open(path, symbol);
@@ -250,7 +165,7 @@ std::string Timing::add(const std::string& path, const std::string& symbol, cons
   device_->sync(nullptr);
   candidate->graph = device_->record([&](void* stream) {
     for (int i = 0; i < chain_; ++i) {
-      if (!step(*candidate, i, stream, nullptr)) return false;
+      if (!run(*candidate, i, stream, nullptr)) return false;
     }
     return true;
   });
@@ -266,11 +181,10 @@ double Timing::sample(size_t index) {
     if (candidate.graph != nullptr) return candidate.graph->launch(nullptr);
     for (int i = 0; i < chain_; ++i) {
       std::string error;
-      if (!step(candidate, i, nullptr, &error)) fail(ErrorKind::kRun, "a candidate failed: ", error);
+      if (!run(candidate, i, nullptr, &error)) fail(ErrorKind::kRun, "a candidate failed: ", error);
     }
   };
-  const double between = separator_ == nullptr ? 0.0 : separator_->seconds * (chain_ / separator_->every);
-  return std::max((device_->seconds(replay, replay) - between) / chain_, kLeast);
+  return device_->seconds(replay, replay) / chain_;
 }
 
 }  // namespace ait::runtime

@@ -11,9 +11,9 @@ from ait_mlir.lowering.build import refused_sources, sources_digest
 from ait_mlir.lowering.choices import Way
 from ait_mlir.lowering.kernels import Target
 from ait_mlir.passes.measure import Selector
-from ait_mlir.passes.meter import SEPARATOR, DeviceMeter, random_bytes
+from ait_mlir.passes.meter import DeviceMeter, random_bytes
 from ait_mlir.passes.timings import TimingCache
-from tests.selection.cards import SETTING, parse, tasks_of
+from tests.selection.cards import SETTING, tasks_of
 
 CPU = Target("cpu", "native")
 TEXT = """
@@ -62,34 +62,6 @@ def test_candidates_that_differ_in_an_algorithm_are_one_program():
         program = meter.program(task, way)
         assert program is not None and program is meter.program(task, way.naming((66, 20, 1, 0, 0, 0, 36, 0, 2)))
         assert program is not meter.program(task, Way.of(None, [("native", {})]))
-
-
-@pytest.mark.parametrize("every", [1, 3])
-def test_what_stands_between_candidates_is_no_part_of_their_times(every: int, monkeypatch: pytest.MonkeyPatch):
-    """Here it takes much longer than they do."""
-    monkeypatch.setattr("ait_mlir.passes.meter.SEPARATOR", SEPARATOR.replace("128 x 768", "640 x 768"))
-    (task,) = tasks_of(TEXT)
-    ways = [Way.of(None, [(p, {})]) for p in ("packed", "native")]
-    with DeviceMeter(CPU) as meter:
-        meter.build([(task, w) for w in ways])
-        meter.separate(every)
-        for _ in range(5):  # others may be at work on this machine
-            times = meter.race(task, (4,), ways, 1e-6)
-            assert set(times) == set(ways) and meter.separator is not None
-            timing, _ = meter._timing(task, (4,), 1e-6)  # pyright: ignore[reportPrivateUsage]
-            between = timing.separate(str(meter.separator.path), meter.separator.entry, every)
-            assert between > 3e-5 and all(t.seconds >= 1e-8 for t in times.values())
-            if all(t.seconds < between / every / 2 for t in times.values()):
-                break
-        else:
-            pytest.fail("times have what stands between the candidates in them")
-
-
-def test_what_stands_between_candidates_on_cuda_is_one_launch():
-    with DeviceMeter(Target("cuda", "sm_90a")) as meter:
-        program = meter._emit_module(parse(SEPARATOR), "ait_between")  # pyright: ignore[reportPrivateUsage]
-        (source,) = [text for name, text in program.kernels.items() if name.endswith(".cu")]
-        assert "ait::gpu::layer_norm<" in source
 
 
 def test_a_choice_on_the_cpu_is_remembered(tmp_path: Path):

@@ -11,7 +11,7 @@ import ait_mlir
 from ait_mlir.lowering.choices import Choice, Way
 from ait_mlir.lowering.kernels import Target
 from ait_mlir.passes.matching import axis_of_text
-from ait_mlir.passes.measure import ALONE, Selector, selector, static_digest
+from ait_mlir.passes.measure import Selector, in_a_model, selector, static_digest
 from ait_mlir.passes.ranges import MOST_NOISE, SWITCH
 from ait_mlir.passes.tasks import Point, Task
 from ait_mlir.passes.timings import METHOD, Record, read_shipped, shipped_for
@@ -68,7 +68,7 @@ def usable(choosing: Selector, task: Task, record: Record) -> dict[Way, float]:
     """The seconds, in a model, of the ways that may be chosen."""
     trusted = [w for w in record.times if choosing._can_be_trusted(task, w)]  # pyright: ignore[reportPrivateUsage]
     alone = {w for w in trusted if choosing._is_alone(task, w)}  # pyright: ignore[reportPrivateUsage]
-    return {w: record.times[w][0].seconds + (ALONE if w in alone else 0.0) for w in trusted}
+    return {w: in_a_model(record.times[w][0].seconds, w in alone) for w in trusted}
 
 
 def records() -> Iterator[tuple[str, list[Record]]]:

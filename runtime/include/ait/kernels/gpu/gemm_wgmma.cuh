@@ -12,6 +12,7 @@
 #define AIT_KERNELS_GPU_GEMM_WGMMA_CUH_
 
 #include "ait/gpu/launch.h"
+#include "ait/gpu/spread.h"
 #include "ait/kernels/gpu/gemm_epilogue.cuh"
 #include "ait/kernels/gpu/gemm_fragments.cuh"
 #include "ait/kernels/gpu/gemm_simt.cuh"
@@ -53,7 +54,8 @@ struct HopperTile {
   static constexpr int kBarriers = 2 * kStages + 3 + kConsumers / 32 * kBoxes;
   static constexpr int kSharedBytes = 1024 + kStages * kStageBytes + kStagingBytes + kBarriers * 8;  ///< with room to align
 
-  /// Small blocks leave room for another on the multiprocessor: of the next launch, which then copies ahead.
+  /// Small blocks leave room for others on the multiprocessor: of the next launch, which then copies ahead. A grid that has no more blocks
+  /// than there are multiprocessors does not (spread.h).
   static constexpr int kResident = kAccumulators > 64 ? 1 : kSharedBytes <= 75 * 1024 && kConsumers == 128 ? 3 : kSharedBytes <= 113 * 1024 ? 2 : 1;
 
   /// Registers of a thread at the start, of one that copies and of one that computes: together no more than at the start.
@@ -411,7 +413,7 @@ int32_t gemm_wgmma(const Context& ctx, const GemmShape& shape, Matrices<const T>
   LaunchConfig config;
   config.grid = dim3(uint32_t(clusters < args.tiles ? clusters : args.tiles) * kClusterBlocks);
   config.block = dim3(Tile::kThreads);
-  config.shared_bytes = Tile::kSharedBytes;
+  config.shared_bytes = spread(Tile::kSharedBytes, config.grid.x);
   config.cluster = kClusterBlocks;
   config.dependent = true;
   return launch(ctx, config, gemm_wgmma_kernel<Tile, kAK, kBK, kAligned, kVectors, F, T, D, E...>, args);
