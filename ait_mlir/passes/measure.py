@@ -35,7 +35,7 @@ from ait_mlir.passes.tasks import Point, Task, substituted
 from ait_mlir.passes.timings import METHOD, Record, Setting, Shipped, TimingCache, digest_of, shipped_for
 
 ALONE, ALONE_SHARE = 0.7e-6, 0.02
-"""What a launch costs a model beyond its time in a chain of such launches if it cannot overlap those around it: seconds,
+"""What a launch that cannot overlap those around it costs a model beyond its time in a chain of such launches: seconds,
 and a share of that time. Less than most of what was seen on an H200, 0.5 to 12 us of launches of 5 to 280 us
 (docs/performance.md, Selection)."""
 CLOSE = 1.3
