@@ -276,8 +276,7 @@ class Selector:
         order = sorted(fitting, key=_preference)
         alone = {w for w in fitting if self._is_alone(task, w)}
         among = [
-            Measured(m.at, {w: _charged(t, w in alone) for w, t in m.times.items() if w in fitting})
-            for m in measured
+            Measured(m.at, {w: _charged(t, w in alone) for w, t in m.times.items() if w in fitting}) for m in measured
         ]
         timed = [m for m in among if any(t is not None for t in m.times.values())]
         choice = choose(timed, order, axis)

@@ -17,7 +17,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol, cast
+from typing import Any, Protocol, Self, cast
 
 import numpy as np
 from xdsl.context import Context
@@ -113,7 +113,7 @@ class DeviceMeter:
         default_factory=lambda: concurrent.futures.ThreadPoolExecutor(BUILDERS, "ait-build")
     )
 
-    def __enter__(self) -> DeviceMeter:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
