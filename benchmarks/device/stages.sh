@@ -30,12 +30,15 @@ stage() { # seconds, command...
   if [ $status -eq 0 ]; then touch "$OUT/$name.done"; else failed=1; fi
 }
 
-# A sanitizer over the tests whose operands come from the host, so that initcheck knows what was written: one process a file and type.
+# A sanitizer over the tests whose operands come from the host, so that initcheck knows what was written: one process a file and type, the
+# long ones first, but for tensors of more than 2^31 elements, which take long and come last.
 sanitize() { # tool
   local parts=() file types
-  for file in kernels contractions hopper stream attention; do
-    for types in "f16 and not bf16" bf16 "not f16"; do parts+=("$file $types"); done
+  for file in kernels contractions; do
+    for types in "f16 and not bf16" bf16 "f32 and not f16" "not f16 and not f32"; do parts+=("$file ($types) and not 2_to_31"); done
   done
+  for file in hopper attention stream; do parts+=("$file not bf16" "$file bf16"); done
+  parts+=("kernels 2_to_31")
   mkdir -p "$OUT/$1"
   printf '%s\n' "${parts[@]}" | TOOL=$1 xargs -P "$JOBS" -d '\n' -n 1 bash -c sanitize_part
 }
