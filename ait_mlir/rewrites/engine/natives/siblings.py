@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import islice
 
-from xdsl.dialects.builtin import IntegerAttr
-from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.dialects.builtin import IntegerAttr, StringAttr
+from xdsl.ir import Operation, SSAValue
 
 from ait_mlir.dialects.ait.base import same_shape
 from ait_mlir.dialects.ait.data import ConstantOp, OutputOp
@@ -93,10 +93,10 @@ def neighbour_of(root: Operation) -> FusedElementwiseOp | None:
 
 
 @CONSTRAINTS
-def neighbour_has_no_attribute(root: FusedElementwiseOp, name: Attribute) -> bool:
+def neighbour_has_no_attribute(root: FusedElementwiseOp, name: StringAttr) -> bool:
     """As `no_attribute`, of the fused_elementwise in front of the root with nothing that is launched between."""
     other = neighbour_of(root)
-    return other is not None and getattr(name, "data", None) not in other.attributes
+    return other is not None and name.data not in other.attributes
 
 
 @CONSTRAINTS
@@ -167,10 +167,10 @@ def user_of(root: Operation) -> FusedElementwiseOp | None:
 
 
 @CONSTRAINTS
-def user_has_no_attribute(root: FusedElementwiseOp, name: Attribute) -> bool:
+def user_has_no_attribute(root: FusedElementwiseOp, name: StringAttr) -> bool:
     """As `no_attribute`, of the fused_elementwise that is all that uses the operation."""
     user = user_of(root)
-    return user is not None and getattr(name, "data", None) not in user.attributes
+    return user is not None and name.data not in user.attributes
 
 
 @CONSTRAINTS
