@@ -22,4 +22,15 @@ def merge_with_producer(p: PatternBuilder) -> None:
     p.apply(root, "merge_with_producer", root)
 
 
-ELEMENTWISE = patterns(outline, merge_with_producer)
+@pattern()
+def leading_ones(p: PatternBuilder) -> None:
+    """reshape(f(x)) = f(x) where the reshape puts dims of 1 in front, and that is all: operands broadcast over them"""
+    inner = p.op("ait.fused_elementwise")
+    root = p.op("ait.reshape", [p.result(inner)])
+    p.require("one_use", p.result(inner))
+    p.require("no_attribute", inner, "kernel")
+    p.require("adds_leading_ones", root)
+    p.replace(root, "with_result_of", inner, root)
+
+
+ELEMENTWISE = patterns(outline, leading_ones, merge_with_producer)

@@ -9,6 +9,7 @@ from ait_mlir.dialects.ait.data import ConstantOp, ParamOp
 from ait_mlir.dialects.ait.elementwise import ElementwiseOp, FusedElementwiseOp, YieldOp
 from ait_mlir.dialects.ait.traits import View
 from ait_mlir.dialects.ait.types import scope_of, tensor_type
+from ait_mlir.dialects.ait.view import ReshapeOp
 from ait_mlir.rewrites.engine.constraints import CONSTRAINTS
 from ait_mlir.rewrites.engine.driver import Rewriter
 from ait_mlir.rewrites.engine.natives.regions import RegionGrower, take_region
@@ -25,6 +26,27 @@ def outline_elementwise(r: Rewriter, root: ElementwiseOp) -> Operation:
     grower = RegionGrower(block, [])
     grower.finish([grower.compute(root)])
     return r.create(FusedElementwiseOp, grower.operands, [root.results[0].type], {}, [Region(block)])
+
+
+# ** dims of 1 **
+
+
+@CONSTRAINTS
+def adds_leading_ones(op: ReshapeOp) -> bool:
+    """The reshape puts dims of 1 in front of its operand's, and does nothing else."""
+    before, after = tensor_type(op.input).dims, tensor_type(op.output).dims
+    more = len(after) - len(before)
+    return (
+        more > 0 and all(dim.as_int() == 1 for dim in after[:more]) and same_shape(before, after[more:], scope_of(op))
+    )
+
+
+@NATIVES
+def with_result_of(r: Rewriter, op: FusedElementwiseOp, root: Operation) -> Operation:
+    """The fused_elementwise with the type of the root's result for its own."""
+    region = take_region(op)
+    op.add_region(Region())  # what it leaves has no use when the root is replaced
+    return r.create(FusedElementwiseOp, op.operands, [root.results[0].type], {}, [region])
 
 
 # ** merging **
