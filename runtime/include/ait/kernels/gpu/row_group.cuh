@@ -162,8 +162,12 @@ struct Row<F, kGroup, kItemsOf, kVecOf, kCut, kFewOf, kRowRank, Pack<Ins...>, Pa
   template <class Op, int kCount>
   static __device__ __forceinline__ Values<typename Op::Compute, kCount> values_of(const typename RowRead<Op, kCount, kCut>::Elements& elements) {
     Values<typename Op::Compute, kCount> result;
+    if constexpr (Op::kInner == Inner::zero) {
 #pragma unroll
-    for (int j = 0; j < kCount; ++j) result.v[j] = convert<typename Op::Compute>(elements.v[Op::kInner == Inner::zero ? 0 : j]);
+      for (int j = 0; j < kCount; ++j) result.v[j] = convert<typename Op::Compute>(elements.v[0]);
+    } else {
+      convert_all(elements.v, result.v);
+    }
     return result;
   }
 

@@ -310,8 +310,7 @@ struct RingRow<F, Plan, kVec, kCut, Policy, Pack<Ins...>, Pack<Outs...>> {
     S elements[kVec];
     const uint4 word = factors[(which * kTurns + turn) * kPlan.group];
     memcpy(&elements, &word, 16);
-#pragma unroll
-    for (int j = 0; j < kVec; ++j) to[j] = convert<float>(elements[j]);
+    convert_all(elements, to);
   }
 };
 }  // namespace detail
