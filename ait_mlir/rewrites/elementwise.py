@@ -22,13 +22,4 @@ def merge_with_producer(p: PatternBuilder) -> None:
     p.apply(root, "merge_with_producer", root)
 
 
-@pattern()
-def merge_with_sibling(p: PatternBuilder) -> None:
-    """Two of the same shape that read one tensor become one, which reads it once: the halves of a rotation"""
-    root = p.op("ait.fused_elementwise", results=None)
-    p.require("no_attribute", root, "kernel")
-    p.require("has_sibling_to_merge", root)
-    p.apply(root, "merge_with_sibling", root)
-
-
-ELEMENTWISE = patterns(outline, merge_with_producer, merge_with_sibling)
+ELEMENTWISE = patterns(outline, merge_with_producer)

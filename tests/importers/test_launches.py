@@ -97,7 +97,7 @@ MODELS: dict[str, tuple[Any, ...]] = {
         IDS,
         TOKENS,
         "llama",
-        (["fused_mul", "fused_cos_sin_cast_cast_cast_cast"], ["fused_cast", "fused_mul_cos_cast_cast_sin_2more"]),
+        (["fused_mul", "fused_cos_sin_cast_cast_cast_cast"], ["fused_cast_mul_cos_cast_cast_3more"]),
     ),
 }
 
