@@ -116,10 +116,10 @@ def shares_elements_with_neighbour(root: FusedElementwiseOp) -> bool:
 
 @CONSTRAINTS
 def accesses_like_neighbour(root: FusedElementwiseOp) -> bool:
-    """As far as is known, kernels for the root and its neighbour in front access rows alike: in chunks of 16 bytes of
-    as many elements, or both not."""
+    """As far as is known, kernels for the root and its neighbour in front access all in whole chunks of 16 bytes, of as
+    many elements: the other ways take twice the registers, and as one they would take them for both."""
     other = neighbour_of(root)
-    return other is not None and chunk_of(other) == chunk_of(root) and keeps_chunks(other) == keeps_chunks(root)
+    return other is not None and chunk_of(other) == chunk_of(root) and keeps_chunks(other) and keeps_chunks(root)
 
 
 @CONSTRAINTS
