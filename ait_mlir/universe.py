@@ -19,6 +19,7 @@ PASSES: dict[str, tuple[str, str]] = {
     "fuse-epilogue": ("ait_mlir.passes.fuse_epilogue", "FuseEpiloguePass"),
     "fuse-norm": ("ait_mlir.passes.fuse_norm", "FuseNormPass"),
     "fuse-elementwise": ("ait_mlir.passes.fuse_elementwise", "FuseElementwisePass"),
+    "fuse-siblings": ("ait_mlir.passes.fuse_siblings", "FuseSiblingsPass"),
     "gate-products": ("ait_mlir.passes.gate_products", "GateProductsPass"),
     "narrow-row-ops": ("ait_mlir.passes.narrow_row_ops", "NarrowRowOpsPass"),
     "apply-patterns": ("ait_mlir.passes.apply_patterns", "ApplyPatternsPass"),

@@ -21,7 +21,8 @@ PHASES: tuple[str, ...] = (
 PASSES_TO: dict[str, str] = {
     "imported": "",
     "simplified": "simplify",
-    "fused": "fuse-attention,merge-parallel-gemms,simplify,fuse-epilogue,fuse-norm,fuse-elementwise,gate-products",
+    "fused": "fuse-attention,merge-parallel-gemms,simplify,fuse-epilogue,fuse-norm,fuse-elementwise,gate-products,"
+    "fuse-siblings",
     "selected": "select{{{target}}}",
     "bufferized": "bufferize,remove-copies,lower-copies",
     "planned": "plan-memory,verify-plan",

@@ -23,12 +23,14 @@ def merge_with_producer(p: PatternBuilder) -> None:
 
 
 @pattern()
-def merge_with_sibling(p: PatternBuilder) -> None:
-    """Two of the same shape that read one tensor become one, which reads it once: the halves of a rotation"""
-    root = p.op("ait.fused_elementwise", results=None)
-    p.require("no_attribute", root, "kernel")
-    p.require("has_sibling_to_merge", root)
-    p.apply(root, "merge_with_sibling", root)
+def leading_ones(p: PatternBuilder) -> None:
+    """reshape(f(x)) = f(x) where the reshape puts dims of 1 in front, and that is all: operands broadcast over them"""
+    inner = p.op("ait.fused_elementwise")
+    root = p.op("ait.reshape", [p.result(inner)])
+    p.require("one_use", p.result(inner))
+    p.require("no_attribute", inner, "kernel")
+    p.require("adds_leading_ones", root)
+    p.replace(root, "with_result_of", inner, root)
 
 
-ELEMENTWISE = patterns(outline, merge_with_producer, merge_with_sibling)
+ELEMENTWISE = patterns(outline, leading_ones, merge_with_producer)

@@ -130,70 +130,58 @@ ait.graph @selected(%x: !ait.tensor<b x 4 x f32>) dims {b = 1 to 8} {
   ait.output "y" %2 : !ait.tensor<b x 4 x f32>
 }
 
-// The halves of a rotation are read once.
-// CHECK-LABEL: ait.graph @rotation
-ait.graph @rotation(%x: !ait.tensor<b x 4 x f32>, %z: !ait.tensor<b x 4 x f32>, %c: !ait.tensor<4 x f32>, %s: !ait.tensor<4 x f32>) dims {b = 1 to 8} {
-  // CHECK-NEXT: [[P:%.*]], [[Q:%.*]] = ait.fused_elementwise(
-  // CHECK: ait.yield [[A:%.*]], [[B:%.*]] : f32, f32
-  // CHECK-NEXT: } : !ait.tensor<b x 4 x f32>, !ait.tensor<b x 4 x f32>
-  // CHECK-NEXT: ait.concat [[P]], [[Q]] dim 1
-  %0 = ait.mul %x, %c : !ait.tensor<b x 4 x f32>
-  %1 = ait.mul %z, %s : !ait.tensor<b x 4 x f32>
-  %2 = ait.sub %0, %1 : !ait.tensor<b x 4 x f32>
-  %3 = ait.mul %z, %c : !ait.tensor<b x 4 x f32>
-  %4 = ait.mul %x, %s : !ait.tensor<b x 4 x f32>
-  %5 = ait.add %3, %4 : !ait.tensor<b x 4 x f32>
-  %6 = ait.concat %2, %5 dim 1 : !ait.tensor<b x 8 x f32>
-  ait.output "y" %6 : !ait.tensor<b x 8 x f32>
+// Dims of 1 in front change nothing: both are one.
+// CHECK-LABEL: ait.graph @leading_ones
+ait.graph @leading_ones(%p: !ait.tensor<s x 1 x f32>, %f: !ait.tensor<4 x f32>) dims {s = 0 to 8} {
+  // CHECK-NEXT: [[Y:%.*]] = ait.fused_elementwise(%p, %f) {
+  // CHECK: } : !ait.tensor<1 x 1 x s x 4 x f16>
+  // CHECK-NEXT: ait.output "y" [[Y]]
+  %0 = ait.mul %p, %f : !ait.tensor<s x 4 x f32>
+  %1 = ait.reshape %0 : !ait.tensor<1 x 1 x s x 4 x f32>
+  %2 = ait.cos %1 : !ait.tensor<1 x 1 x s x 4 x f32>
+  %3 = ait.cast %2 : !ait.tensor<1 x 1 x s x 4 x f16>
+  ait.output "y" %3 : !ait.tensor<1 x 1 x s x 4 x f16>
 }
 
-// What they share is small, or they have other shapes: one pass would save nothing.
-// CHECK-LABEL: ait.graph @share_little
-ait.graph @share_little(%x: !ait.tensor<b x 4 x f32>, %z: !ait.tensor<b x 4 x f32>, %c: !ait.tensor<4 x f32>) dims {b = 1 to 8} {
-  // CHECK-COUNT-3: ait.fused_elementwise
-  %0 = ait.mul %x, %c : !ait.tensor<b x 4 x f32>
-  %1 = ait.mul %z, %c : !ait.tensor<b x 4 x f32>
-  %2 = ait.exp %c : !ait.tensor<4 x f32>
-  ait.output "y0" %0 : !ait.tensor<b x 4 x f32>
-  ait.output "y1" %1 : !ait.tensor<b x 4 x f32>
-  ait.output "y2" %2 : !ait.tensor<4 x f32>
+// Others read it without them.
+// CHECK-LABEL: ait.graph @leading_ones_two_readers
+ait.graph @leading_ones_two_readers(%x: !ait.tensor<s x 4 x f32>) dims {s = 1 to 8} {
+  // CHECK: ait.reshape
+  %0 = ait.exp %x : !ait.tensor<s x 4 x f32>
+  %1 = ait.reshape %0 : !ait.tensor<1 x s x 4 x f32>
+  ait.output "y0" %0 : !ait.tensor<s x 4 x f32>
+  ait.output "y1" %1 : !ait.tensor<1 x s x 4 x f32>
 }
 
-// The second depends on the first through the softmax.
-// CHECK-LABEL: ait.graph @dependent_siblings
-ait.graph @dependent_siblings(%x: !ait.tensor<b x 4 x f32>) dims {b = 1 to 8} {
-  // CHECK: ait.fused_elementwise(%x)
-  // CHECK: [[S:%.*]] = ait.softmax
-  // CHECK-NEXT: ait.fused_elementwise(%x, [[S]])
-  %0 = ait.exp %x : !ait.tensor<b x 4 x f32>
-  %1 = ait.softmax %0 dim 1 : !ait.tensor<b x 4 x f32>
-  %2 = ait.mul %x, %1 : !ait.tensor<b x 4 x f32>
-  ait.output "y" %2 : !ait.tensor<b x 4 x f32>
+// Not in front; not that alone; none at all.
+// CHECK-LABEL: ait.graph @no_leading_ones
+ait.graph @no_leading_ones(%x: !ait.tensor<s x 4 x f32>) dims {s = 1 to 8} {
+  // CHECK-COUNT-4: ait.reshape
+  %0 = ait.exp %x : !ait.tensor<s x 4 x f32>
+  %1 = ait.reshape %0 : !ait.tensor<s x 4 x 1 x f32>
+  %2 = ait.softmax %x dim 1 : !ait.tensor<s x 4 x f32>
+  %3 = ait.exp %2 : !ait.tensor<s x 4 x f32>
+  %4 = ait.reshape %3 : !ait.tensor<1 x 4 x s x f32>
+  %5 = ait.softmax %2 dim 1 : !ait.tensor<s x 4 x f32>
+  %6 = ait.exp %5 : !ait.tensor<s x 4 x f32>
+  %7 = ait.reshape %6 : !ait.tensor<s x 1 x 4 x f32>
+  %8 = ait.softmax %5 dim 1 : !ait.tensor<s x 4 x f32>
+  %9 = ait.exp %8 : !ait.tensor<s x 4 x f32>
+  %10 = ait.reshape %9 : !ait.tensor<(4*s) x f32>
+  ait.output "y1" %1 : !ait.tensor<s x 4 x 1 x f32>
+  ait.output "y4" %4 : !ait.tensor<1 x 4 x s x f32>
+  ait.output "y7" %7 : !ait.tensor<s x 1 x 4 x f32>
+  ait.output "y10" %10 : !ait.tensor<(4*s) x f32>
 }
 
-// Both orders of a pair of which one is selected already.
-// CHECK-LABEL: ait.graph @selected_siblings
-ait.graph @selected_siblings(%x: !ait.tensor<b x 4 x f32>) dims {b = 1 to 8} {
-  // CHECK-COUNT-2: ait.fused_elementwise
-  %0 = ait.exp %x : !ait.tensor<b x 4 x f32>
-  %1 = ait.fused_elementwise(%x) {
-  ^bb0(%a: f32):
-    %r = ait.relu %a : f32
-    ait.yield %r : f32
-  } {kernel = #ait.kernel<"native", {}>} : !ait.tensor<b x 4 x f32>
-  ait.output "y0" %0 : !ait.tensor<b x 4 x f32>
-  ait.output "y1" %1 : !ait.tensor<b x 4 x f32>
-}
-
-// CHECK-LABEL: ait.graph @selected_sibling_first
-ait.graph @selected_sibling_first(%x: !ait.tensor<b x 4 x f32>) dims {b = 1 to 8} {
-  // CHECK-COUNT-2: ait.fused_elementwise
+// CHECK-LABEL: ait.graph @leading_ones_selected
+ait.graph @leading_ones_selected(%x: !ait.tensor<s x 4 x f32>) dims {s = 1 to 8} {
+  // CHECK: ait.reshape
   %0 = ait.fused_elementwise(%x) {
   ^bb0(%a: f32):
     %r = ait.relu %a : f32
     ait.yield %r : f32
-  } {kernel = #ait.kernel<"native", {}>} : !ait.tensor<b x 4 x f32>
-  %1 = ait.exp %x : !ait.tensor<b x 4 x f32>
-  ait.output "y0" %0 : !ait.tensor<b x 4 x f32>
-  ait.output "y1" %1 : !ait.tensor<b x 4 x f32>
+  } {kernel = #ait.kernel<"native", {}>} : !ait.tensor<s x 4 x f32>
+  %1 = ait.reshape %0 : !ait.tensor<1 x s x 4 x f32>
+  ait.output "y" %1 : !ait.tensor<1 x s x 4 x f32>
 }

@@ -1,5 +1,5 @@
-// RUN: ait-opt %s -p 'simplify,merge-parallel-gemms,fuse-epilogue,fuse-elementwise,select{target="cpu"},bufferize,remove-copies' | filecheck %s
-// RUN: ait-opt %s -p 'simplify,merge-parallel-gemms,fuse-epilogue,fuse-elementwise' --check-semantics 2>&1 | filecheck %s --check-prefix=SEMANTICS
+// RUN: ait-opt %s -p 'simplify,merge-parallel-gemms,fuse-epilogue,fuse-elementwise,fuse-siblings,select{target="cpu"},bufferize,remove-copies' | filecheck %s
+// RUN: ait-opt %s -p 'simplify,merge-parallel-gemms,fuse-epilogue,fuse-elementwise,fuse-siblings' --check-semantics 2>&1 | filecheck %s --check-prefix=SEMANTICS
 // SEMANTICS: no difference
 
 // silu(x W0^T) * (x W1^T): one product, and one pass over its halves where they are.

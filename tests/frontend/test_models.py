@@ -172,8 +172,16 @@ def test_a_llama_layer_is_ten_launches() -> None:
     assert not [n for n in names if n.startswith(("copy", "concat", "permute", "slice", "split"))], names
     assert sum(n.startswith("gemm") for n in names) == 2 * 4
     assert sum(n.endswith("rms_norm") for n in names) == 2 * 2 + 1
-    # around the layers: the tokens, their places as floats, cosines and sines, the last norm
-    assert len(names) == 3 + 2 * 10 + 1, names
+    # around the layers: the tokens, cosines and sines of their places, the last norm
+    assert len(names) == 2 + 2 * 10 + 1, names
+
+
+def test_query_and_key_of_as_many_heads_are_rotated_at_once() -> None:
+    config = llama.LlamaConfig(**{**LLAMA, "num_key_value_heads": LLAMA["num_attention_heads"]}, dtype="float16")
+    model = llama.LlamaModel(replace(config, num_hidden_layers=2))
+    model.name_parameter_tensor(separator=".")
+    names = launches(model(*MODELS["llama"].inputs("float16")).mark_as_output("y"))
+    assert len(names) == 2 + 2 * 9 + 1, names
 
 
 def test_models_say_what_does_not_fit() -> None:

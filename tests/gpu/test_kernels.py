@@ -90,6 +90,27 @@ def test_layouts(maps: Library, key: str) -> None:
     )
 
 
+LARGE_MAPS = {
+    f"large-{name}-bf16": Case(
+        f"ait.graph @g({', '.join(f'%{c}: !ait.tensor<{shape} x bf16>' for c, shape in zip('ab', shapes, strict=False))}) {{\n"
+        f"  %y = ait.{op} {', '.join(f'%{c}' for c in 'ab'[: len(shapes)])} : !ait.tensor<2120 x 4096 x bf16>\n"
+        f'  ait.output "y" %y : !ait.tensor<2120 x 4096 x bf16>\n}}'
+    )
+    for name, op, shapes in (("bias", "add", ("2120 x 4096", "4096")), ("one", "neg", ("2120 x 4096",)))
+}
+"""So many groups that a thread reads several before it computes the first."""
+
+
+@pytest.fixture(scope="module")
+def large_maps(tmp_path_factory: pytest.TempPathFactory) -> Library:
+    return library_of([*LARGE_MAPS.values()], tmp_path_factory)
+
+
+@pytest.mark.parametrize("key", LARGE_MAPS)
+def test_large_maps(large_maps: Library, key: str) -> None:
+    check(large_maps, LARGE_MAPS[key], 0.51)
+
+
 @pytest.mark.parametrize("case", test_copy.ALL, ids=[*test_copy.CASES, "scalar", "bools"])
 def test_copies(copies: Library, case: Case) -> None:
     test_copy.check_bits(copies, case)
@@ -137,6 +158,8 @@ RING = {
     "ring-sum-26003-f16": test_row.kept_sum("150 x 26003", "26003", "f16"),
     "ring-sum-32768-bf16": test_row.kept_sum("140 x 32768", "32768", "bf16"),
     "ring-rms-50257-bf16": test_row.layer_norm("140 x 50257", "50257", "bf16", 1, "scale %g", op="rms_norm"),
+    "ring-sum-50257-f16": test_row.kept_sum("270 x 50257", "50257", "f16"),
+    "ring-sum-rms-50257-bf16": test_row.kept_sum("270 x 50257", "50257", "bf16", "scale %g", "rms_norm"),
     "ring-sum-131072-f16": test_row.kept_sum("40 x 131072", "131072", "f16"),
     "ring-rms-131072-f16": test_row.layer_norm("70 x 131072", "131072", "f16", 1, "scale %g", op="rms_norm"),
     "ring-softmax-131072-f16": test_row.softmax("70 x 131072", 1, "f16"),

@@ -92,12 +92,12 @@ MODELS: dict[str, tuple[Any, ...]] = {
         "gpt2",
         ([], ["embedding"]),
     ),
-    "LlamaModel": (  # the positions are known: nothing to convert; the tables are computed in two steps
+    "LlamaModel": (  # the positions are known: nothing to convert
         lambda: transformer("LlamaModel", "LlamaConfig", **LLAMA),
         IDS,
         TOKENS,
         "llama",
-        (["fused_mul", "fused_cos_sin_cast_cast_cast_cast"], ["fused_cast", "fused_mul_cos_cast_cast_sin_2more"]),
+        (["fused_mul_cos_cast_cast_sin_2more"], ["fused_cast_mul_cos_cast_cast_3more"]),
     ),
 }
 

@@ -122,6 +122,35 @@ REPEAT_CASES = {
     )
 }
 """Few rows, more than the blocks of four multiprocessors keep rows for, and more than those of a large card do."""
+
+
+def rotations(t: str) -> Case:
+    """Query and key rotated by the same angles, as one: halves of heads that are parts of one product, written into
+    the halves of others; the positions are the factor of one element a row."""
+    half, angle, position = f"!ait.tensor<b x s x 2 x 16 x {t}>", f"!ait.tensor<b x s x 1 x 16 x {t}>", "b x s x 1 x 1"
+    parts = ("q0", "q1", "k0", "k1")
+    scalar = "f64" if t == "f64" else "f32"
+    body: list[str] = []
+    for x in "qk":
+        for i, sign in ((0, "sub"), (1, "add")):
+            first, second = f"%{x}{i}_", f"%{x}{1 - i}_"
+            body += [f"%{x}m{i} = ait.mul {first}, %c_ : {scalar}", f"%{x}n{i} = ait.mul {second}, %s_ : {scalar}"]
+            body += [f"%{x}o{i} = ait.{sign} %{x}m{i}, %{x}n{i} : {scalar}"]
+    body += [f"%p = ait.cast %i_ : {scalar}", f"%r = ait.add %ko1, %p : {scalar}"]
+    return Case(
+        f"ait.graph @g({', '.join(f'%{p}: {half}' for p in parts)}, %c: {angle}, %s: {angle}, "
+        f"%i: !ait.tensor<{position} x i64>) dims {{b = 0 to 64, s = 0 to 64}} {{\n"
+        f"  %y0, %y1, %y2, %y3 = ait.fused_elementwise({', '.join(f'%{p}' for p in (*parts, 'c', 's', 'i'))}) {{\n"
+        f"  ^bb0({', '.join(f'%{p}_: {scalar}' for p in (*parts, 'c', 's'))}, %i_: i64):\n"
+        + "".join(f"    {line}\n" for line in body)
+        + f"    ait.yield %qo0, %qo1, %ko0, %r : {', '.join([scalar] * 4)}\n"
+        f"  }} : {', '.join([half] * 4)}\n" + "".join(f'  ait.output "y{i}" %y{i} : {half}\n' for i in range(4)) + "}",
+        [*FEW_ENVS],
+        strides={i: ("s*96", "96", "32", "1") for i in range(4)} | {i: ("s*64", "32", "s*32", "1") for i in (7, 8)},
+    )
+
+
+LAYOUT_CASES |= {f"rotations-{t}": rotations(t) for t in FLOATS}
 WHERE = Case(
     "ait.graph @g(%c: !ait.tensor<n x 1 x i1>, %a: !ait.tensor<n x 5 x bf16>, %b: !ait.tensor<bf16>) dims {n = 0 to 99} {\n"
     "  %y = ait.where %c, %a, %b : !ait.tensor<n x 5 x bf16>\n"

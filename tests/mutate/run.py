@@ -34,6 +34,7 @@ from ait_mlir.rewrites.epilogue import EPILOGUE
 from ait_mlir.rewrites.gemm import GATED_PRODUCTS, PARALLEL_GEMMS
 from ait_mlir.rewrites.narrow import NARROW
 from ait_mlir.rewrites.norm import NORM
+from ait_mlir.rewrites.siblings import SIBLINGS
 from ait_mlir.rewrites.simplify import SIMPLIFY
 from tests.lit.runner import run_command, run_lines
 from tests.rewrites.attention_cases import matching
@@ -69,6 +70,7 @@ FAMILIES = {
     "gemm": Family(PARALLEL_GEMMS, ("gemm.mlir",)),
     "gates": Family(GATED_PRODUCTS, ("gate_products.mlir",)),
     "elementwise": Family(ELEMENTWISE, ("elementwise.mlir",)),
+    "siblings": Family(SIBLINGS, ("siblings.mlir",)),
     "pieces": Family(PIECES, ("attention_pieces.mlir",)),
     "buffers": Family(REMOVE_COPIES, ("buffers.mlir",), tuple(AIT_RT.operations)),
 }

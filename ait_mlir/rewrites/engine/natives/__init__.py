@@ -10,6 +10,7 @@ from ait_mlir.rewrites.engine.natives import norm as norm
 from ait_mlir.rewrites.engine.natives import regions as regions
 from ait_mlir.rewrites.engine.natives import rms_norm as rms_norm
 from ait_mlir.rewrites.engine.natives import rotary as rotary
+from ait_mlir.rewrites.engine.natives import siblings as siblings
 from ait_mlir.rewrites.engine.natives import views as views
 from ait_mlir.rewrites.engine.natives.table import NATIVES
 

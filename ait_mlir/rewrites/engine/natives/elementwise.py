@@ -5,8 +5,11 @@ from __future__ import annotations
 from xdsl.ir import Block, Operation, Region, SSAValue
 
 from ait_mlir.dialects.ait.base import same_shape
+from ait_mlir.dialects.ait.data import ConstantOp, ParamOp
 from ait_mlir.dialects.ait.elementwise import ElementwiseOp, FusedElementwiseOp, YieldOp
+from ait_mlir.dialects.ait.traits import View
 from ait_mlir.dialects.ait.types import scope_of, tensor_type
+from ait_mlir.dialects.ait.view import ReshapeOp
 from ait_mlir.rewrites.engine.constraints import CONSTRAINTS
 from ait_mlir.rewrites.engine.driver import Rewriter
 from ait_mlir.rewrites.engine.natives.regions import RegionGrower, take_region
@@ -25,27 +28,72 @@ def outline_elementwise(r: Rewriter, root: ElementwiseOp) -> Operation:
     return r.create(FusedElementwiseOp, grower.operands, [root.results[0].type], {}, [Region(block)])
 
 
+# ** dims of 1 **
+
+
+@CONSTRAINTS
+def adds_leading_ones(op: ReshapeOp) -> bool:
+    """The reshape puts dims of 1 in front of its operand's, and does nothing else."""
+    before, after = tensor_type(op.input).dims, tensor_type(op.output).dims
+    more = len(after) - len(before)
+    return (
+        more > 0 and all(dim.as_int() == 1 for dim in after[:more]) and same_shape(before, after[more:], scope_of(op))
+    )
+
+
+@NATIVES
+def with_result_of(r: Rewriter, op: FusedElementwiseOp, root: Operation) -> Operation:
+    """The fused_elementwise with the type of the root's result for its own."""
+    region = take_region(op)
+    op.add_region(Region())  # what it leaves has no use when the root is replaced
+    return r.create(FusedElementwiseOp, op.operands, [root.results[0].type], {}, [region])
+
+
 # ** merging **
 
+MOST_VIEWS = 16
+"""Views that make way for one merge: looking for them must not depend on the size of the graph."""
 
-def place_of_merge(r: Rewriter, producer: Operation, root: Operation) -> Operation | None:
+Place = tuple[Operation, list[Operation]]
+"""Where two operations stand as one: before which operation, and what moves there first, in order."""
+
+
+def place_of_merge(r: Rewriter, producer: Operation, root: Operation) -> Place | None:
     """Where both can stand as one: at the root if all other users of the producer come later, or at the producer if all
-    that the root reads comes earlier; None if something between them needs one and feeds the other."""
+    that the root reads comes earlier, or can; None if something between them needs one and feeds the other."""
     others = {use.operation for result in producer.results for use in result.uses} - {root}
     if all(user.parent is root.parent and r.is_before(root, user) for user in others):
-        return root
-    owners = [value.owner for value in root.operands]
-    if all(
-        owner is producer
-        or isinstance(owner, Block)
-        or (owner.parent is producer.parent and r.is_before(owner, producer))
-        for owner in owners
-    ):
-        return producer
-    return None
+        return root, []
+    views = views_between(r, producer, root)
+    return None if views is None else (producer, views)
 
 
-def producer_to_merge(r: Rewriter, root: Operation) -> tuple[Operation, Operation] | None:
+def views_between(r: Rewriter, producer: Operation, root: Operation) -> list[Operation] | None:
+    """The views, params and constants behind the producer that lead to the root, in order; None if something that is
+    computed leads to it, too: only what costs nothing is moved."""
+    found: set[Operation] = set()
+    pending = [root]
+    while pending:
+        op = pending.pop()
+        for value in op.operands:
+            owner = value.owner
+            if isinstance(owner, Block) or owner in found or (owner is producer and op is root):
+                continue
+            if owner.parent is producer.parent and r.is_before(owner, producer):
+                continue
+            if owner.parent is not producer.parent or not is_free(owner) or len(found) == MOST_VIEWS:
+                return None
+            found.add(owner)
+            pending.append(owner)
+    return sorted(found, key=r.position)
+
+
+def is_free(op: Operation) -> bool:
+    """Whether nothing is computed for an operation: a view, as long as it needs no copy, or data that is there."""
+    return op.has_trait(View) or isinstance(op, ParamOp | ConstantOp)
+
+
+def producer_to_merge(r: Rewriter, root: Operation) -> tuple[Operation, Place] | None:
     """The first producer that can be merged into the root, and where."""
     scope = scope_of(root)
     shape = tensor_type(root.results[0]).dims
@@ -63,39 +111,10 @@ def producer_to_merge(r: Rewriter, root: Operation) -> tuple[Operation, Operatio
     return None
 
 
-def sibling_to_merge(r: Rewriter, root: Operation) -> tuple[Operation, Operation] | None:
-    """The first earlier fused_elementwise that reads what the root reads and can be merged with it, and where."""
-    scope = scope_of(root)
-    shape = tensor_type(root.results[0]).dims
-    for value in root.operands:
-        if not same_shape(tensor_type(value).dims, shape, scope):
-            continue
-        for use in value.uses:
-            other = use.operation
-            if (
-                isinstance(other, FusedElementwiseOp)
-                and other is not root
-                and other.parent is root.parent
-                and "kernel" not in other.attributes
-                and r.is_before(other, root)
-                and same_shape(tensor_type(other.results[0]).dims, shape, scope)
-                and len(other.operands) + len(other.results) + len(root.operands) + len(root.results) <= MAX_BUFFERS
-                and (place := place_of_merge(r, other, root)) is not None
-            ):
-                return other, place
-    return None
-
-
 @CONSTRAINTS
 def has_producer_to_merge(r: Rewriter, root: FusedElementwiseOp) -> bool:
     """An operand comes from a fused_elementwise of the same shape, and nothing between the two depends on both."""
     return producer_to_merge(r, root) is not None
-
-
-@CONSTRAINTS
-def has_sibling_to_merge(r: Rewriter, root: FusedElementwiseOp) -> bool:
-    """An earlier, independent fused_elementwise of the same shape reads a tensor of that shape that this one reads."""
-    return sibling_to_merge(r, root) is not None
 
 
 @NATIVES
@@ -106,26 +125,21 @@ def merge_with_producer(r: Rewriter, root: FusedElementwiseOp) -> None:
     merge(r, *found, root)
 
 
-@NATIVES
-def merge_with_sibling(r: Rewriter, root: FusedElementwiseOp) -> None:
-    """Merge the regions of two fused_elementwise that read the same tensor; its results come before the root's."""
-    found = sibling_to_merge(r, root)
-    assert found is not None, "merge_with_sibling needs has_sibling_to_merge"
-    merge(r, *found, root)
-
-
-def merge(r: Rewriter, producer: Operation, place: Operation, root: FusedElementwiseOp) -> None:
+def merge(r: Rewriter, producer: Operation, place: Place, root: Operation) -> None:
     """One fused_elementwise at `place` for two, the first of which may produce operands of the root.
 
     The smaller region moves into the larger one, so that n merges move O(n log n) operations.
     """
+    where, views = place
+    for view in views:
+        r.move(view, before=where)
     kept: list[SSAValue] = [v for v in producer.results if any(use.operation is not root for use in v.uses)]
     operands = list(producer.operands), list(root.operands)
     first, second = take_block(producer), take_block(root)
     join = join_before if is_shorter(first, second) else join_after
     block, inputs, values = join(first, second, operands, list(producer.results), kept)
     types = [result.type for result in (*kept, *root.results)]
-    new = r.create(FusedElementwiseOp, inputs, types, {}, [Region(block)], before=place)
+    new = r.create(FusedElementwiseOp, inputs, types, {}, [Region(block)], before=where)
     block.add_op(YieldOp(*values))
     for old, result in zip((*kept, *root.results), new.results, strict=True):
         r.replace_value(old, result)

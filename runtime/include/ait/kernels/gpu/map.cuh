@@ -161,17 +161,23 @@ struct StretchRead {
   }
   template <class S>
   __device__ __forceinline__ void end(const S& stretch, const Op& operand, bool linear) {
-    if constexpr (!kByWords) one_by_one(stretch, operand, data.v);
+    if constexpr (!kByWords) {
+      T elements[kCount];
+      one_by_one(stretch, operand, elements);
+      data.set(elements);
+    }
   }
   template <class S>
   __device__ __forceinline__ Raw<Op, kCount, false> elements(const S& stretch, const Op& operand, bool linear) const {
     if constexpr (kByWords) {
-      Raw<Op, kCount, false> result;
+      T elements[kCount];
       if (linear) {
-        data.elements(operand.data + stretch.first, stretch.deep(), stretch.live(), result.v);
+        data.elements(operand.data + stretch.first, stretch.deep(), stretch.live(), elements);
       } else {
-        one_by_one(stretch, operand, result.v);
+        one_by_one(stretch, operand, elements);
       }
+      Raw<Op, kCount, false> result;
+      result.set(elements);
       return result;
     } else {
       return data;

@@ -52,13 +52,17 @@ struct RepeatRead {
   static __host__ __device__ __forceinline__ int shared_words(int length) { return kRepeats ? RepeatedRow<T, kCount>::words(length) : 0; }
   static __device__ __forceinline__ void begin(Raw<Op, kCount>& raw, const Op& operand, int64_t first) {
     if constexpr (kLinear) {
-      load<kCount>(operand.data + first, raw.v);
+      raw.read(operand.data + first);
     } else if constexpr (!kRepeats) {
-      raw.v[0] = *operand.data;
+      raw.read(operand.data);
     }
   }
   static __device__ __forceinline__ void end(Raw<Op, kCount>& raw, const uint4* shared, int column) {
-    if constexpr (kRepeats) RepeatedRow<T, kCount>::take(shared, column, raw.v);
+    if constexpr (kRepeats) {
+      T elements[kCount];
+      RepeatedRow<T, kCount>::take(shared, column, elements);
+      raw.set(elements);
+    }
   }
   static __device__ __forceinline__ Values<typename Op::Compute, 1> one(const Op& operand, int64_t i, int column) {
     return {convert<typename Op::Compute>(operand.data[kRepeats ? column : kLinear ? i : 0])};

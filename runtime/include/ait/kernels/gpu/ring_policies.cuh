@@ -8,6 +8,7 @@
 
 #include "ait/kernels/gpu/group.cuh"
 #include "ait/kernels/gpu/mma.cuh"
+#include "ait/kernels/gpu/ring_plan.cuh"
 #include "ait/kernels/gpu/row_policies.cuh"
 #include "ait/math.h"
 
@@ -48,6 +49,7 @@ template <class S, bool kCentred, bool kConstant, bool kNarrow>
 struct RingPolicy<RowNorm<S, kCentred, kConstant>, kNarrow> {
   using Factor = S;
   static constexpr int kFactors = kCentred ? 2 : 1;
+  static constexpr RingUse kUse = kCentred ? RingUse::centred_norm : RingUse::norm;
   const S* scale;
   const S* bias;
   float eps;
@@ -128,6 +130,7 @@ template <bool kNarrow>
 struct RingPolicy<Softmax, kNarrow> {
   using Factor = std::conditional_t<kNarrow, uint16_t, float>;
   static constexpr int kFactors = 0;
+  static constexpr RingUse kUse = RingUse::softmax;
   static constexpr float kLog2E = Softmax::kLog2E;
 
   explicit RingPolicy(const Softmax&) {}

@@ -186,28 +186,11 @@ struct Boundaries {
   }
 };
 
-#if defined(AIT_CUDA)
-/// Whether rows of one length are left to a ring: norms of one operand whose rows registers would hold, but whose factors not; longer ones that are
-/// reduced twice, or begin anywhere, so that there is much to overlap; and all that no block could hold.
-template <int kVec, Cut kCut, int64_t kLow, int64_t kHigh, int kOuter, class Policy, class Ins, class Out>
-constexpr bool may_ring() {
-  if (kLow != kHigh || kOuter != 1 || kVec == 1) return false;
-  constexpr int64_t kInFourTurns = 2 * 512 * 4;  // of two blocks
-  const int64_t chunks = chunks_of<kVec, kCut, Ins, Out>(kHigh), bytes = chunks * 16 * static_cast<int64_t>(Ins::kSize);
-  const int64_t least = (Ins::kSize == 1 && Policy::kReducesTwice && chunks <= kInFourTurns ? 64 : 96) * 1024;
-  if (bytes > kRingBytes) return true;
-  if (!Policy::kHasEarly) return false;  // softmax
-  if (chunks <= 2048) return Ins::kSize == 1 && chunks > 256;
-  return bytes >= least && (Policy::kReducesTwice || (Ins::kSize == 1 && kCut == Cut::same));
-}
-
-#endif
-
 /// As launch_length, but through a ring where rows are many and of one length.
 template <class F, int kVec, Cut kCut, int64_t kLow, int64_t kHigh, int kOuter, class Policy, class Ins, class Outs>
 int32_t launch_many(const Context& ctx, const RowSpace<kOuter, 1>& space, const Ins& ins, const Outs& outs, const Policy& policy) {
 #if defined(AIT_CUDA)
-  if constexpr (may_ring<kVec, kCut, kLow, kHigh, kOuter, Policy, Ins, FirstOf<Outs>>()) {
+  if constexpr (kLow == kHigh && kOuter == 1 && kVec > 1) {
     bool done = false;
     const int32_t status = launch_ring<F, kVec, kCut, kHigh>(ctx, space.rows, ins, typename Ins::Indices{}, outs, typename Outs::Indices{}, policy, done);
     if (done) return status;

@@ -22,7 +22,6 @@ struct RowNorm {
   double eps;
 
   static constexpr bool kHasEarly = true;
-  static constexpr bool kReducesTwice = kCentred;
   static constexpr bool kConstant = kConstantFactors;  ///< nothing ever writes scale and bias
 
   /// Factors that are read before they are needed, so that their way is not added to the row's: before the row itself where rows are few, else
@@ -131,7 +130,7 @@ struct RowNorm {
 
 /// @brief exp(x - max) / sum(exp(x - max)).
 struct Softmax {
-  static constexpr bool kHasEarly = false, kConstant = false, kReducesTwice = true;
+  static constexpr bool kHasEarly = false, kConstant = false;
   template <class R>
   struct Early {};
   template <class R>

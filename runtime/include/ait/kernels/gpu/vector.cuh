@@ -6,6 +6,8 @@
 #include <stdint.h>
 #include <string.h>
 
+#include <type_traits>
+
 #include "ait/gpu/gpu.h"
 #include "ait/kernels/operand.h"
 #include "ait/types.h"
@@ -149,16 +151,47 @@ struct Values {
   C v[kCountOf];
 };
 
-/// @brief What a thread has read of one operand for `kVec` neighbours, before it is converted.
-/// One element stands for all if it is a splat.
+/// @brief Converts elements. Pairs of bfloat16 are words: one instruction each, where halves of a register would have to be taken out first.
+template <class T, class C, int kCount>
+__device__ __forceinline__ void convert_all(const T (&from)[kCount], C (&to)[kCount]) {
+  if constexpr (std::is_same_v<T, bfloat16> && std::is_same_v<C, float> && kCount % 2 == 0) {
+    uint32_t pairs[kCount / 2];
+    memcpy(&pairs, &from, sizeof(pairs));
+#pragma unroll
+    for (int i = 0; i < kCount / 2; ++i) to[2 * i] = bit_cast<float>(pairs[i] << 16), to[2 * i + 1] = bit_cast<float>(pairs[i] & 0xffff0000u);
+  } else {
+#pragma unroll
+    for (int j = 0; j < kCount; ++j) to[j] = convert<C>(from[j]);
+  }
+}
+
+/// @brief What a thread has read of one operand for `kVec` neighbours, before it is converted. One element stands for all if it is a splat.
+///
+/// Kept as the words that were read: elements of 16 bits would be taken out of them where they are read, so that each read waits for the one before.
 template <class Op, int kVec, bool kSplat = Op::kInner == Inner::zero>
 struct Raw {
-  typename Op::Value v[kSplat ? 1 : kVec];
+  using T = typename Op::Value;
+  static constexpr int kCount = kSplat ? 1 : kVec, kWords = static_cast<int>(sizeof(T)) * kCount / kAccessBytes<T, kCount>;
+  using Word = word_t<kAccessBytes<T, kCount>>;
+  Word words[kWords];
 
-  __device__ __forceinline__ Values<typename Op::Compute, kVec> values() const {
-    Values<typename Op::Compute, kVec> result;
+  /// Reads the elements from an address aligned to `kAccessBytes`.
+  __device__ __forceinline__ void read(const T* from) {
 #pragma unroll
-    for (int j = 0; j < kVec; ++j) result.v[j] = convert<typename Op::Compute>(v[kSplat ? 0 : j]);
+    for (int i = 0; i < kWords; ++i) words[i] = reinterpret_cast<const Word*>(from)[i];
+  }
+  __device__ __forceinline__ void set(const T (&elements)[kCount]) { memcpy(&words, &elements, sizeof(words)); }
+  __device__ __forceinline__ Values<typename Op::Compute, kVec> values() const {
+    using C = typename Op::Compute;
+    T elements[kCount];
+    memcpy(&elements, &words, sizeof(words));
+    Values<C, kVec> result;
+    if constexpr (kSplat) {
+#pragma unroll
+      for (int j = 0; j < kVec; ++j) result.v[j] = convert<C>(elements[0]);
+    } else {
+      convert_all(elements, result.v);
+    }
     return result;
   }
 };
@@ -167,13 +200,13 @@ struct Raw {
 template <int kCount, class Op>
 __device__ __forceinline__ Raw<Op, kCount> load_raw(const Op& operand, const typename Op::Value* from) {
   Raw<Op, kCount> raw;
-  if constexpr (Op::kInner == Inner::zero) {
-    raw.v[0] = *from;
-  } else if constexpr (Op::kInner == Inner::unit) {
-    load<kCount>(from, raw.v);
-  } else {
+  if constexpr (Op::kInner == Inner::strided) {
+    typename Op::Value elements[kCount];
 #pragma unroll
-    for (int i = 0; i < kCount; ++i) raw.v[i] = from[i * operand.strides[Op::kRank - 1]];
+    for (int i = 0; i < kCount; ++i) elements[i] = from[i * operand.strides[Op::kRank - 1]];
+    raw.set(elements);
+  } else {
+    raw.read(from);
   }
   return raw;
 }
