@@ -92,14 +92,6 @@ RING = {
     ),
     "ring-two-norm-f16": kept_sum("5 x 26003", "26003", "f16", strides=apart(26008, 0, 3, 4, 5)),
     "ring-two-long-norm-bf16": layer_norm("7 x 50257", "50257", "bf16", 1, strides=apart(50264, 0, 3)),
-    "ring-alone-norm-f16": kept_sum("9 x 50257", "50257", "f16", strides=apart(50272, 0, 3, 4, 5), offset=1),
-    "ring-alone-scale-bf16": kept_sum("8 x 48001", "48001", "bf16", "scale %g", strides=apart(48016, 0, 2, 3, 4)),
-    "ring-alone-rms-bf16": kept_sum(
-        "10 x 45003", "45003", "bf16", "scale %g", "rms_norm", strides=apart(45008, 0, 2, 3, 4), offset=7
-    ),
-    "ring-odd-rms-bf16": layer_norm(
-        "5 x 50257", "50257", "bf16", 1, "scale %g", op="rms_norm", strides=apart(50272, 0, 2), offset=3
-    ),
     "ring-four-softmax-bf16": softmax("5 x 131072", 1, "bf16"),
     "ring-four-norm-f16": kept_sum("5 x 65536", "65536", "f16"),
     "ring-four-rms-bf16": layer_norm("4 x 131072", "131072", "bf16", 1, "scale %g", op="rms_norm"),

@@ -13,12 +13,11 @@ namespace ait::gpu {
 
 /// @brief How rows of one length pass through the shared memory of a block.
 struct RingPlan {
-  int cluster = 0;   ///< blocks that share a row; 0: these rows do not pass through a ring
-  int group = 0;     ///< threads of a block that share a row
-  int groups = 0;    ///< rows of a block at a time
-  int turns = 0;     ///< chunks of a row that a thread has
-  int places = 0;    ///< chunks that a thread has room for
-  bool kept = true;  ///< factors are in shared memory, too; else a block has room for whole rows alone, and reads the factors of each
+  int cluster;  ///< blocks that share a row; 0: these rows do not pass through a ring
+  int group;    ///< threads of a block that share a row
+  int groups;   ///< rows of a block at a time
+  int turns;    ///< chunks of a row that a thread has
+  int places;   ///< chunks that a thread has room for
 
   constexpr int threads() const { return group * groups; }
 };
@@ -39,7 +38,7 @@ inline constexpr int64_t kExchangeBytes = 64 * 1024;
 /// The plan with as many places as there is room for: as many as two rows and a half need let one row be stored while the next is reduced and the one
 /// after it read.
 constexpr RingPlan fill_ring(RingPlan plan, int chunk_bytes, int factor_bytes) {
-  const int free = kRingBytes - exchange_bytes(plan.cluster, plan.group) - (plan.kept ? plan.turns * plan.group * factor_bytes : 0);
+  const int free = kRingBytes - exchange_bytes(plan.cluster, plan.group) - plan.turns * plan.group * factor_bytes;
   plan.places = free > 0 ? free / (plan.group * plan.groups * chunk_bytes) : 0;
   return plan;
 }
@@ -48,26 +47,17 @@ constexpr RingPlan fill_ring(RingPlan plan, int chunk_bytes, int factor_bytes) {
 constexpr RingPlan plan_blocks(int cluster, int64_t chunks, int64_t turns, int most_threads, int chunk_bytes, int factor_bytes) {
   const int64_t own = (chunks + cluster - 1) / cluster;
   const int group = static_cast<int>(((own + turns - 1) / turns + kWarpSize - 1) / kWarpSize * kWarpSize);
-  if (group > most_threads) return RingPlan{};
-  const RingPlan plan = fill_ring(RingPlan{cluster, group, 1, static_cast<int>(turns), 0, true}, chunk_bytes, factor_bytes);
-  return 2 * plan.places >= 5 * turns ? plan : RingPlan{};
-}
-
-/// Rows of so many chunks, each alone in a block that has no room for factors: fewer threads where there are two, which need more registers.
-constexpr RingPlan plan_alone(int64_t chunks, int chunk_bytes, int factor_bytes) {
-  const int threads = factor_bytes > 16 ? 512 : 640;
-  RingPlan plan = fill_ring(RingPlan{1, threads, 1, static_cast<int>((chunks + threads - 1) / threads), 0, false}, chunk_bytes, factor_bytes);
-  plan.places -= plan.places % plan.turns;
-  return plan.places > 0 ? plan : RingPlan{};
+  if (group > most_threads) return RingPlan{0, 0, 0, 0, 0};
+  const RingPlan plan = fill_ring(RingPlan{cluster, group, 1, static_cast<int>(turns), 0}, chunk_bytes, factor_bytes);
+  return 2 * plan.places >= 5 * turns ? plan : RingPlan{0, 0, 0, 0, 0};
 }
 
 /// Rows of so many chunks, of which each has `chunk_bytes` and needs `factor_bytes` of factors. Blocks that tell each other what they know have few
-/// threads, since each warp reads what all warps know; and more than two blocks share a row only where one could not hold it, and it has no edges. Rows
-/// of more than one operand that begin anywhere have a block each where two have no room for their factors.
+/// threads, since each warp reads what all warps know; and more than two blocks share a row only where one could not hold it, and it has no edges.
 constexpr RingPlan plan_ring(int64_t chunks, int chunk_bytes, int factor_bytes, bool edges) {
   if (chunks <= 1100) {  // a warp has a row
     const int turns = static_cast<int>((chunks + kWarpSize - 1) / kWarpSize);
-    const RingPlan plan = fill_ring(RingPlan{1, kWarpSize, chunks <= 640 ? 16 : 8, turns, 0, true}, chunk_bytes, factor_bytes);
+    const RingPlan plan = fill_ring(RingPlan{1, kWarpSize, chunks <= 640 ? 16 : 8, turns, 0}, chunk_bytes, factor_bytes);
     if (4 * plan.places >= 5 * plan.turns) return plan;
   }
   if (chunks <= 4 * 1024) {
@@ -84,7 +74,7 @@ constexpr RingPlan plan_ring(int64_t chunks, int chunk_bytes, int factor_bytes, 
       }
     }
   }
-  return edges && bytes <= kRingBytes && chunk_bytes > 16 ? plan_alone(chunks, chunk_bytes, factor_bytes) : RingPlan{};
+  return RingPlan{0, 0, 0, 0, 0};
 }
 
 /// The rows of `kLength` elements are cut at sectors of memory.
@@ -98,7 +88,7 @@ constexpr bool gains(const RingPlan& plan, int64_t chunks, int ins, RingUse use,
   if (bytes > kRingBytes) return true;
   if (use == RingUse::softmax) return false;
   if (chunks <= 2048) return ins == 1 && chunks > 256;
-  if (bytes >= 96 * 1024) return use == RingUse::centred_norm || (edges && (ins == 1 || !plan.kept));
+  if (bytes >= 96 * 1024) return use == RingUse::centred_norm || (ins == 1 && edges);
   return bytes >= 64 * 1024 && ins == 1 && use == RingUse::centred_norm && plan.cluster == 2 && plan.turns == 4;
 }
 
@@ -106,7 +96,7 @@ template <int kVec, Cut kCut, int64_t kLengthOf, int kIns, int kFactors, RingUse
 struct RingOf {
   static constexpr int64_t kLength = kLengthOf;
   static constexpr RingPlan kPlan = plan_ring(chunks_of<kVec, kCut>(kLengthOf, kRingBoundary / 16), 16 * kIns, 16 * kFactors, kCut != Cut::whole);
-  static constexpr RingPlan value = gains(kPlan, kHeldChunks, kIns, kUse, kCut != Cut::whole) ? kPlan : RingPlan{};
+  static constexpr RingPlan value = gains(kPlan, kHeldChunks, kIns, kUse, kCut != Cut::whole) ? kPlan : RingPlan{0, 0, 0, 0, 0};
 };
 }  // namespace detail
 

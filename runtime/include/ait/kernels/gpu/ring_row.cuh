@@ -25,11 +25,9 @@ struct RingRow<F, Plan, kVec, kCut, Policy, Pack<Ins...>, Pack<Outs...>> {
   static constexpr int kThreads = kPlan.threads(), kTurns = kPlan.turns, kPlaces = kPlan.places;
   static constexpr int kLanes = kPlan.group * kPlan.cluster;
   static constexpr bool kWarps = kPlan.group == kWarpSize;
-  /// A row is finished before the next is read.
-  static constexpr bool kInTurn = kWarps || !kPlan.kept;
   /// Turns whose copies are waited for at once.
   static constexpr int kPart = 4, kParts = (kTurns + kPart - 1) / kPart;
-  static constexpr int kFactors = Policy::kFactors, kKeptFactors = kPlan.kept ? kFactors : 0;
+  static constexpr int kFactors = Policy::kFactors;
   using S = typename Policy::Factor;
   using Part = typename Policy::Part;
   using Result = typename Policy::Result;
@@ -46,7 +44,7 @@ struct RingRow<F, Plan, kVec, kCut, Policy, Pack<Ins...>, Pack<Outs...>> {
   static constexpr int kPlace = kThreads, kRing = kPlaces * kThreads;
 
   R row;                ///< where it is cut; its first result is that of the row being finished, its other operands of the row being read
-  Pack<Ins...> ahead;   ///< the next chunk to be copied, or its row
+  Pack<Ins...> ahead;   ///< the next chunk to be copied
   int64_t rows_ahead;   ///< to be copied, with that one
   int64_t step;         ///< rows from one to the next
   Index next_number, next_end;
@@ -79,12 +77,12 @@ struct RingRow<F, Plan, kVec, kCut, Policy, Pack<Ins...>, Pack<Outs...>> {
   __device__ __forceinline__ static int next(int place) { return place + kPlace == kRing ? 0 : place + kPlace; }
 
   template <size_t... I>
-  __device__ __forceinline__ void copy(int place, Index start, std::index_sequence<I...>) const {
-    (copy_async_16(shared_address(ring + static_cast<int>(I) * kRing + place), get<I>(ahead).data + start, 16), ...);
+  __device__ __forceinline__ void copy(int place, std::index_sequence<I...>) const {
+    (copy_async_16(shared_address(ring + static_cast<int>(I) * kRing + place), get<I>(ahead).data, 16), ...);
   }
   /// Copies the next chunk of the rows to come to `place`.
   __device__ __forceinline__ void copy_next(int place) {
-    if (next_number < next_end && next_number >= row.begin) copy(place, 0, InIndices{});
+    if (next_number < next_end && next_number >= row.begin) copy(place, InIndices{});
     copy_async_commit();
     next_number += kLanes;
     if (next_number < kTurns * kLanes) {
@@ -95,15 +93,6 @@ struct RingRow<F, Plan, kVec, kCut, Policy, Pack<Ins...>, Pack<Outs...>> {
       advance_all(ahead, step, InIndices{});
       if (--rows_ahead <= 0) next_end = 0;
     }
-  }
-  /// Copies chunk `turn` of the row to come, where there is room for whole rows, to `place`, where that of the row before was.
-  __device__ __forceinline__ void copy_in_step(int turn, int place) {
-    if (rows_ahead > 0 && has(turn)) copy(place, row.start(number(turn)), InIndices{});
-    copy_async_commit();
-  }
-  __device__ __forceinline__ void next_row() {
-    advance_all(ahead, step, InIndices{});
-    --rows_ahead;
   }
   template <size_t... I>
   __device__ __forceinline__ typename R::Elements take(int place, std::index_sequence<I...>) const {
@@ -125,14 +114,7 @@ struct RingRow<F, Plan, kVec, kCut, Policy, Pack<Ins...>, Pack<Outs...>> {
     move_all(ahead, row.start(row.lane), InIndices{});
     rows_ahead = count, step = apart;
     next_number = row.lane, next_end = count > 0 ? row.end : 0;
-    if constexpr (kPlan.kept) {
-      for (int place = 0; place < kRing; place += kPlace) copy_next(place);
-    } else {
-      ahead = row.ins;
-      for (int place = 0; place < kRing; next_row()) {
-        for (int turn = 0; turn < kTurns; ++turn, place += kPlace) copy_in_step(turn, place);
-      }
-    }
+    for (int place = 0; place < kRing; place += kPlace) copy_next(place);
     row.fetch_edges(edge_reads);
   }
 
@@ -153,7 +135,7 @@ struct RingRow<F, Plan, kVec, kCut, Policy, Pack<Ins...>, Pack<Outs...>> {
     int place = first_place;
     const auto some = [&](auto index) {
       constexpr int kFirst = decltype(index)::value * kPart, kEnd = kFirst + kPart < kTurns ? kFirst + kPart : kTurns;
-      copy_async_wait<kPlaces - (kInTurn ? 0 : kTurns) - kEnd>();
+      copy_async_wait<kPlaces - (kWarps ? 0 : kTurns) - kEnd>();
 #pragma unroll
       for (int turn = kFirst; turn < kEnd; ++turn, place = next(place)) {
         if (!has(turn)) continue;
@@ -199,7 +181,7 @@ struct RingRow<F, Plan, kVec, kCut, Policy, Pack<Ins...>, Pack<Outs...>> {
       memcpy(&word, &elements, 16);
       factors[(which * kTurns + turn) * kPlan.group] = word;
     };
-    for (int turn = threadIdx.x / kPlan.group; kPlan.kept && turn < kTurns; turn += kPlan.groups) {
+    for (int turn = threadIdx.x / kPlan.group; turn < kTurns; turn += kPlan.groups) {
       if (!has(turn)) continue;
       keep(scale, 1.f, 0, turn);
       if constexpr (kFactors > 1) keep(bias, 0.f, 1, turn);
@@ -212,48 +194,22 @@ struct RingRow<F, Plan, kVec, kCut, Policy, Pack<Ins...>, Pack<Outs...>> {
     }
   }
 
-  /// Factors of a chunk that are not kept, as they were read.
-  struct FactorReads {
-    typename R::template Factors<S, kVec> each[kFactors > 0 && !kPlan.kept ? kFactors : 1];
-  };
-  /// One factor is read a turn ahead; two would take too many registers.
-  static constexpr int kFactorsAhead = kFactors == 1 ? 1 : 0;
-  __device__ __forceinline__ void fetch_factors(const Policy& policy, int turn, FactorReads& to) const {
-    if constexpr (kFactors > 0 && !kPlan.kept) {
-      if (turn >= kTurns || !has(turn)) return;
-#pragma unroll
-      for (int which = 0; which < kFactors; ++which) row.read_factors(policy.factor(which), row.start(number(turn)), to.each[which]);
-    }
-  }
-
-  /// Stores the first result of the row before those being read, and copies rows to come into its places. `reads`: the factors of its first chunk,
-  /// if they are read ahead.
+  /// Stores the first result of the row before those being read, and copies rows to come into its places.
   template <int kSlot>
-  __device__ __forceinline__ void finish(const Policy& policy, const Result& result, FactorReads reads = {}) {
+  __device__ __forceinline__ void finish(const Policy& policy, const Result& result) {
     int place = last_place;
     const auto one = [&](int turn) {
-      FactorReads ahead_reads;
-      if constexpr (kFactorsAhead > 0) {
-        fetch_factors(policy, turn + 1, ahead_reads);
-      } else {
-        fetch_factors(policy, turn, reads);
-      }
       if (has(turn)) {
         auto chunk = row.template compute<false, kVec>(take(place, InIndices{}), row.start(number(turn)));
         float scales[kVec], biases[kVec];
-        if constexpr (kFactors > 0) factors_of(policy, 0, turn, reads, scales);
-        if constexpr (kFactors > 1) factors_of(policy, 1, turn, reads, biases);
+        if constexpr (kFactors > 0) factors_of(0, turn, scales);
+        if constexpr (kFactors > 1) factors_of(1, turn, biases);
 #pragma unroll
         for (int j = 0; j < kVec; ++j) chunk.v[j] = policy.apply(chunk.v[j], result, kFactors > 0 ? scales[j] : 1.f, kFactors > 1 ? biases[j] : 0.f);
         row.write(get<0>(row.outs), row.start(number(turn)), chunk);
       }
-      if constexpr (kPlan.kept) {
-        copy_next(place);
-      } else {
-        copy_in_step(turn, place);
-      }
+      copy_next(place);
       place = next(place);
-      if constexpr (kFactorsAhead > 0) reads = ahead_reads;
     };
     if constexpr (kTurns <= kPart) {
 #pragma unroll
@@ -266,7 +222,6 @@ struct RingRow<F, Plan, kVec, kCut, Policy, Pack<Ins...>, Pack<Outs...>> {
       for (int turn = kSureTo; turn < kTurns; ++turn) one(turn);
     }
     last_place = place;
-    if constexpr (!kPlan.kept) next_row();
     if constexpr (kEdges > 0) {
       if (row.edge(0) >= 0) {
         const Values<float, 1> y{policy.apply(edge[kSlot].v[0], result, edge_factors[0], edge_factors[1])};
@@ -275,18 +230,11 @@ struct RingRow<F, Plan, kVec, kCut, Policy, Pack<Ins...>, Pack<Outs...>> {
     }
     advance(get<0>(row.outs), step);
   }
-  __device__ __forceinline__ void factors_of(const Policy& policy, int which, int turn, const FactorReads& reads, float (&to)[kVec]) const {
-    if constexpr (kPlan.kept) {
-      S elements[kVec];
-      const uint4 word = factors[(which * kTurns + turn) * kPlan.group];
-      memcpy(&elements, &word, 16);
-      convert_all(elements, to);
-    } else if (policy.factor(which) != nullptr) {
-      convert_all(row.take_factors(policy.factor(which), reads.each[which]).v, to);
-    } else {
-#pragma unroll
-      for (int j = 0; j < kVec; ++j) to[j] = which == 0 ? 1.f : 0.f;
-    }
+  __device__ __forceinline__ void factors_of(int which, int turn, float (&to)[kVec]) const {
+    S elements[kVec];
+    const uint4 word = factors[(which * kTurns + turn) * kPlan.group];
+    memcpy(&elements, &word, 16);
+    convert_all(elements, to);
   }
 };
 }  // namespace detail

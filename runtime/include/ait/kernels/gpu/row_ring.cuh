@@ -33,7 +33,7 @@ __global__ void __launch_bounds__(Plan::value.threads(), 1) row_ring_kernel(int6
   row.row.lane = rank * kPlan.group + thread;
   row.ring = shared + threadIdx.x;
   row.factors = shared + Ins::kSize * kPlan.places * kThreads + thread;
-  float4* exchange = reinterpret_cast<float4*>(row.factors - thread + R::kKeptFactors * kPlan.turns * kPlan.group);
+  float4* exchange = reinterpret_cast<float4*>(row.factors - thread + R::kFactors * kPlan.turns * kPlan.group);
   wait_for_previous();
   allow_next();
   const int64_t blocks = gridDim.x / kPlan.cluster, step = blocks * kPlan.groups;
@@ -68,17 +68,6 @@ __global__ void __launch_bounds__(Plan::value.threads(), 1) row_ring_kernel(int6
       return policy.join(parts, all);
     };
     if (first >= rows) return;  // all blocks of the cluster
-    if constexpr (R::kInTurn) {
-      int slot = 0;
-      for (int64_t index = first; index < rows; index += step, slot = 1 - slot) {
-        publish(row.template read<0>(policy, index + step < rows), slot);
-        typename R::FactorReads reads;
-        if constexpr (R::kFactorsAhead > 0) row.fetch_factors(policy, 0, reads);
-        cluster_wait();
-        row.template finish<0>(policy, policy.result(collect(slot), all), reads);
-      }
-      return;
-    }
     cluster_barrier();          // before a block writes to one that has not begun
     publish(row.template read<0>(policy, first + step < rows), 0);
     const auto turn = [&](auto slot, int64_t index) {
@@ -147,7 +136,7 @@ int32_t launch_ring(const Context& ctx, int64_t rows, const Pack<Ins...>& ins, s
       config.block = dim3(static_cast<uint32_t>(kPlan.threads()));
       config.cluster = kPlan.cluster;
       config.dependent = true;
-      config.shared_bytes = static_cast<uint32_t>(16 * kPlan.threads() * kPlan.places * sizeof...(Ins) + (kPlan.kept ? 16 * kPlan.group * kPlan.turns * OfRing::kFactors : 0) +
+      config.shared_bytes = static_cast<uint32_t>(16 * kPlan.threads() * kPlan.places * sizeof...(Ins) + 16 * kPlan.group * kPlan.turns * OfRing::kFactors +
                                                   exchange_bytes(kPlan.cluster, kPlan.group));
       if (config.shared_bytes > shared_limit() || !policy.fits()) return 0;
       static const int together = resident_clusters(config, kernel);
