@@ -87,6 +87,22 @@ void copy_box(uint32_t to, const TensorMap& map, uint32_t barrier, const int* at
   }
 }
 
+void copy_bulk(uint32_t to, const void* from, uint32_t bytes, uint32_t barrier) {
+  const char* what = "cp.async.bulk";
+  const Place place = place_of(to, what), counted = place_of(barrier, what);
+  if (&place.block != current->block || &counted.block != current->block) fail("%s to another block", what);
+  if (to % 16 != 0 || uintptr_t(from) % 16 != 0) fail("%s from %p to %#x, which are not both aligned to 16 bytes", what, from, to);
+  if (bytes == 0 || bytes % 16 != 0) fail("%s of %u bytes, which are no multiple of 16", what, bytes);
+  const Barrier& at_end = barrier_at(counted, what, true);
+  const Toucher by{*current->seen, at_end.actor, at_end.phase + 1, Toucher::kNobody, true, "bulk "};
+  for (uint32_t x = 0; x < bytes; x += 16) {
+    touch_dynamic(place.block, place.offset + x, 16, write, by);
+    check_read(static_cast<const char*>(from) + x, 16);
+  }
+  memcpy(place.block.window + place.offset, from, bytes);
+  count_bytes(counted, bytes);
+}
+
 void send(uint32_t to, uint32_t barrier, const void* from) {
   const Place place = place_of(to, "st.async"), counted = place_of(barrier, "st.async");
   if (to % 16 != 0) fail("st.async to %#x, which is not aligned to 16 bytes", to);

@@ -44,6 +44,8 @@ void send(uint32_t to, uint32_t barrier, const void* from);
 void copy_box(uint32_t to, const TensorMap& map, uint32_t barrier, const int* at, uint16_t ranks);
 /// @brief cp.async.bulk.tensor to the box at `at`.
 void store_box(const TensorMap& map, uint32_t from, const int* at);
+/// @brief cp.async.bulk of `bytes` from `from`.
+void copy_bulk(uint32_t to, const void* from, uint32_t bytes, uint32_t barrier);
 void store_commit();
 /// @brief Waits until all but `pending` groups have read shared memory.
 void store_wait(int pending);

@@ -11,6 +11,7 @@
 #include <stdint.h>
 
 #include "ait/gpu/launch.h"
+#include "ait/kernels/gpu/row_bulk.cuh"
 #include "ait/kernels/gpu/row_group.cuh"
 #include "ait/kernels/gpu/row_policies.cuh"
 #include "ait/kernels/gpu/row_ring.cuh"
@@ -186,12 +187,14 @@ struct Boundaries {
   }
 };
 
-/// As launch_length, but through a ring where rows are many and of one length.
+/// As launch_length, but by bulk copies or through a ring where rows are many and of one length.
 template <class F, int kVec, Cut kCut, int64_t kLow, int64_t kHigh, int kOuter, class Policy, class Ins, class Outs>
 int32_t launch_many(const Context& ctx, const RowSpace<kOuter, 1>& space, const Ins& ins, const Outs& outs, const Policy& policy) {
 #if defined(AIT_CUDA)
   if constexpr (kLow == kHigh && kOuter == 1 && kVec > 1) {
     bool done = false;
+    const int32_t begun = launch_bulk<F, kVec, kCut, kHigh>(ctx, space.rows, ins, typename Ins::Indices{}, outs, typename Outs::Indices{}, policy, done);
+    if (done) return begun;
     const int32_t status = launch_ring<F, kVec, kCut, kHigh>(ctx, space.rows, ins, typename Ins::Indices{}, outs, typename Outs::Indices{}, policy, done);
     if (done) return status;
   }
