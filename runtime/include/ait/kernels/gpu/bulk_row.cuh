@@ -28,6 +28,9 @@ struct BulkRow<F, Plan, kVec, kCut, Policy, Pack<Ins...>, Pack<Outs...>> {
   static constexpr int kThreads = kPlan.threads, kTurns = kPlan.turns, kIns = sizeof...(Ins), kFactors = Policy::kFactors;
   static constexpr int kLength = static_cast<int>(Plan::kLength);
   static constexpr bool kWhole = kCut == Cut::whole;
+  static constexpr int kWarps = kPlan.warps(), kParts = kPlan.parts(), kFactorChunks = kPlan.factor_chunks();
+  static constexpr int kFactorsAt = bulk_factors_at(kPlan, kIns), kExchangeAt = bulk_exchange_at(kPlan, kIns, kFactors);
+  static constexpr int kBarriersAt = bulk_barriers_at(kPlan, kIns, kFactors);
   using S = typename Policy::Factor;
   using Part = typename Policy::Part;
   using Result = typename Policy::Result;
@@ -114,7 +117,7 @@ struct BulkRow<F, Plan, kVec, kCut, Policy, Pack<Ins...>, Pack<Outs...>> {
 
   __device__ __forceinline__ int number(int turn) const { return rank * kPlan.own + turn * kThreads + thread; }
   /// In this turn every thread of every block has a chunk of kVec elements, wherever the row begins.
-  static constexpr bool sure(int turn) {
+  static __device__ __forceinline__ constexpr bool sure(int turn) {
     return (kWhole || turn > 0) && (turn + 1) * kThreads <= kPlan.own && (kPlan.cluster - 1) * kPlan.own + (turn + 1) * kThreads <= kLength / kVec;
   }
   __device__ __forceinline__ bool has(int turn) const { return sure(turn) || (turn * kThreads + thread < kPlan.own && number(turn) < chunks); }
@@ -202,19 +205,19 @@ struct BulkRow<F, Plan, kVec, kCut, Policy, Pack<Ins...>, Pack<Outs...>> {
     if constexpr (kFactors > 0) {
       for (int which = 0; which < kFactors; ++which) {
         const S* from = policy.factor(which);
-        uint4* to = factors + which * kPlan.factor_chunks();
+        uint4* to = factors + which * kFactorChunks;
         const float otherwise = which == 0 ? 1.f : 0.f;
         if constexpr (kPlan.kept) {
           for (int turn = 0; turn < kTurns; ++turn) to[turn * kThreads + thread] = factor_chunk(from, otherwise, row.start(number(turn)));
         } else {  // from one chunk before the first
-          for (int n = thread; n < kPlan.factor_chunks(); n += kThreads) to[n] = factor_chunk(from, otherwise, (rank * kPlan.own - 1 + n) * kVec);
+          for (int n = thread; n < kFactorChunks; n += kThreads) to[n] = factor_chunk(from, otherwise, (rank * kPlan.own - 1 + n) * kVec);
         }
       }
     }
   }
   __device__ __forceinline__ void factors_of(int which, int turn, float (&to)[kVec]) const {
     S elements[kVec];
-    const uint4* from = factors + which * kPlan.factor_chunks() + turn * kThreads + thread;
+    const uint4* from = factors + which * kFactorChunks + turn * kThreads + thread;
     if constexpr (kPlan.kept || kWhole) {
       const uint4 word = from[kPlan.kept ? 0 : 1];
       memcpy(&elements, &word, 16);

@@ -26,18 +26,18 @@ __global__ void __launch_bounds__(Plan::value.threads + kWarpSize, 1) row_bulk_k
   using R = detail::BulkRow<F, Plan, kVec, kCut, Policy, Ins, Outs>;
   using Part = typename Policy::Part;
   constexpr BulkPlan kPlan = Plan::value;
-  constexpr int kParts = kPlan.parts(), kPartsOfLane = (kParts + kWarpSize - 1) / kWarpSize;
+  constexpr int kParts = R::kParts, kPartsOfLane = (kParts + kWarpSize - 1) / kWarpSize;
   AIT_DYNAMIC_SHARED(16, bulk_shared);
   R row;
   row.rank = blockIdx.x % kPlan.cluster, row.thread = threadIdx.x;
   row.ring = reinterpret_cast<uint4*>(bulk_shared);
-  row.factors = reinterpret_cast<uint4*>(bulk_shared + detail::bulk_factors_at(kPlan, R::kIns));
-  const float4* exchange = reinterpret_cast<const float4*>(bulk_shared + detail::bulk_exchange_at(kPlan, R::kIns, R::kFactors));
-  row.full = shared_address(bulk_shared + detail::bulk_barriers_at(kPlan, R::kIns, R::kFactors));
+  row.factors = reinterpret_cast<uint4*>(bulk_shared + R::kFactorsAt);
+  const float4* exchange = reinterpret_cast<const float4*>(bulk_shared + R::kExchangeAt);
+  row.full = shared_address(bulk_shared + R::kBarriersAt);
   row.empty = row.full + kPlan.places * 8;
   const uint32_t told = row.empty + kPlan.places * 8;  // of even rows, and of odd ones
   if (threadIdx.x == 0) {
-    for (int place = 0; place < kPlan.places; ++place) barrier_init(row.full + place * 8, 1), barrier_init(row.empty + place * 8, kPlan.warps());
+    for (int place = 0; place < kPlan.places; ++place) barrier_init(row.full + place * 8, 1), barrier_init(row.empty + place * 8, R::kWarps);
     for (int slot = 0; slot < 2; ++slot) barrier_init(told + slot * 8, kParts + 1);
     barrier_init_fence();
     for (int slot = 0; slot < 2; ++slot) barrier_expect(told + slot * 8, kParts * 16);
@@ -51,7 +51,7 @@ __global__ void __launch_bounds__(Plan::value.threads + kWarpSize, 1) row_bulk_k
     return;
   }
   if (first >= rows) return;
-  const int lane = threadIdx.x % kWarpSize, from = row.rank * kPlan.warps() + threadIdx.x / kWarpSize;
+  const int lane = threadIdx.x % kWarpSize, from = row.rank * R::kWarps + threadIdx.x / kWarpSize;
   row.outs = row.row.outs = outs;
   row.move(first);
   row.keep_factors(policy);
