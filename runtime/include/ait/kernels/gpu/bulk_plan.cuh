@@ -38,8 +38,7 @@ inline constexpr int kBulkAhead = 64 * 1024;
 /// Where what lies in shared memory begins: places of `ins` operands, factors, what two rows are, barriers.
 constexpr int bulk_factors_at(const BulkPlan& plan, int ins) { return plan.places * ins * plan.threads * 16; }
 constexpr int bulk_exchange_at(const BulkPlan& plan, int ins, int factors) { return bulk_factors_at(plan, ins) + factors * plan.factor_chunks() * 16; }
-constexpr int bulk_barriers_at(const BulkPlan& plan, int ins, int factors) { return bulk_exchange_at(plan, ins, factors) + 2 * plan.parts() * 16; }
-constexpr int bulk_bytes(const BulkPlan& plan, int ins, int factors) { return bulk_barriers_at(plan, ins, factors) + (2 * plan.places + 2) * 8; }
+constexpr int bulk_bytes(const BulkPlan& plan, int ins, int factors) { return bulk_exchange_at(plan, ins, factors) + (2 * plan.parts() * 16 + 2 * 8) + 2 * plan.places * 8; }
 
 /// Rows of at most so many chunks in the hands of so many blocks: as many threads as have room for their chunks in registers.
 constexpr BulkPlan plan_bulk_blocks(int cluster, int64_t chunks, int ins, int factors, bool kept) {

@@ -28,9 +28,8 @@ struct BulkRow<F, Plan, kVec, kCut, Policy, Pack<Ins...>, Pack<Outs...>> {
   static constexpr int kThreads = kPlan.threads, kTurns = kPlan.turns, kIns = sizeof...(Ins), kFactors = Policy::kFactors;
   static constexpr int kLength = static_cast<int>(Plan::kLength);
   static constexpr bool kWhole = kCut == Cut::whole;
-  static constexpr int kWarps = kPlan.warps(), kParts = kPlan.parts(), kFactorChunks = kPlan.factor_chunks();
+  static constexpr int kWarps = kPlan.warps(), kFactorChunks = kPlan.factor_chunks();
   static constexpr int kFactorsAt = bulk_factors_at(kPlan, kIns), kExchangeAt = bulk_exchange_at(kPlan, kIns, kFactors);
-  static constexpr int kBarriersAt = bulk_barriers_at(kPlan, kIns, kFactors);
   using S = typename Policy::Factor;
   using Part = typename Policy::Part;
   using Result = typename Policy::Result;

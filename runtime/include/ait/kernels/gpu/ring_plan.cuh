@@ -30,7 +30,7 @@ namespace detail {
 inline constexpr int kRingBytes = 227 * 1024;
 
 /// What the warps of a cluster tell each other of two rows.
-constexpr int exchange_bytes(int cluster, int group) { return cluster * (group / kWarpSize) * 2 * 16; }
+constexpr int exchange_bytes(int cluster, int group) { return cluster * (group / kWarpSize) * 2 * 16 + 2 * 8; }
 
 /// Less of a row than this is read sooner than two blocks have told each other what they know of it.
 inline constexpr int64_t kExchangeBytes = 64 * 1024;

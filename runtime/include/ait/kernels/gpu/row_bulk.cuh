@@ -15,6 +15,7 @@
 #include "ait/kernels/gpu/bulk_row.cuh"
 #include "ait/kernels/gpu/ring_policies.cuh"
 #include "ait/kernels/gpu/row_ring.cuh"
+#include "ait/kernels/gpu/row_told.cuh"
 #include "ait/kernels/operand.h"
 
 #if defined(AIT_CUDA)
@@ -26,21 +27,17 @@ __global__ void __launch_bounds__(Plan::value.threads + kWarpSize, 1) row_bulk_k
   using R = detail::BulkRow<F, Plan, kVec, kCut, Policy, Ins, Outs>;
   using Part = typename Policy::Part;
   constexpr BulkPlan kPlan = Plan::value;
-  constexpr int kParts = R::kParts, kPartsOfLane = (kParts + kWarpSize - 1) / kWarpSize;
   AIT_DYNAMIC_SHARED(16, bulk_shared);
   R row;
   row.rank = blockIdx.x % kPlan.cluster, row.thread = threadIdx.x;
   row.ring = reinterpret_cast<uint4*>(bulk_shared);
   row.factors = reinterpret_cast<uint4*>(bulk_shared + R::kFactorsAt);
-  const float4* exchange = reinterpret_cast<const float4*>(bulk_shared + R::kExchangeAt);
-  row.full = shared_address(bulk_shared + R::kBarriersAt);
+  detail::RowTold<Policy, R::kWarps, kPlan.cluster> told(bulk_shared + R::kExchangeAt, row.rank);
+  row.full = shared_address(bulk_shared + R::kExchangeAt + told.kBytes);
   row.empty = row.full + kPlan.places * 8;
-  const uint32_t told = row.empty + kPlan.places * 8;  // of even rows, and of odd ones
   if (threadIdx.x == 0) {
     for (int place = 0; place < kPlan.places; ++place) barrier_init(row.full + place * 8, 1), barrier_init(row.empty + place * 8, R::kWarps);
-    for (int slot = 0; slot < 2; ++slot) barrier_init(told + slot * 8, kParts + 1);
-    barrier_init_fence();
-    for (int slot = 0; slot < 2; ++slot) barrier_expect(told + slot * 8, kParts * 16);
+    told.make();
   }
   wait_for_previous();
   allow_next();
@@ -51,35 +48,19 @@ __global__ void __launch_bounds__(Plan::value.threads + kWarpSize, 1) row_bulk_k
     return;
   }
   if (first >= rows) return;
-  const int lane = threadIdx.x % kWarpSize, from = row.rank * R::kWarps + threadIdx.x / kWarpSize;
   row.outs = row.row.outs = outs;
   row.move(first);
   row.keep_factors(policy);
   if constexpr (R::kFactors > 0 && !kPlan.kept) named_barrier_wait(1, kPlan.threads);
   const float all = static_cast<float>(R::kLength);
-  uint32_t slot = 0, parity = 0;
-  for (int64_t index = first; index < rows; index += step) {
+  int slot = 0;
+  for (int64_t index = first; index < rows; index += step, slot ^= 1) {
     row.move(index);
     const Part own[1] = {row.read(policy)};
     float count = 0;
     if constexpr (Policy::kUse == RingUse::centred_norm) count = detail::over_warp(own[0].count, Plus{});
-    const float4 known = policy.join(own, count).packed();
-    __syncwarp();  // its lanes have read what was known of the row before
-    if (lane < kPlan.cluster) {
-      const uint32_t barrier = address_in(told + slot * 8, lane);
-      send(address_in(shared_address(exchange + slot * kParts + from), lane), barrier, known.x, known.y, known.z, known.w);
-      barrier_arrive(told + slot * 8, static_cast<uint32_t>(lane));
-    }
-    barrier_wait(told + slot * 8, parity);
-    if (threadIdx.x == 0) barrier_expect(told + slot * 8, kParts * 16);
-    Part parts[kPartsOfLane];
-#pragma unroll
-    for (int p = 0; p < kPartsOfLane; ++p) {
-      const int part = p * kWarpSize + lane;
-      if (part < kParts) parts[p] = Part(exchange[slot * kParts + part]);
-    }
-    row.finish(policy, policy.result(policy.join(parts, all), all));
-    parity ^= slot, slot ^= 1;
+    told.publish(policy.join(own, count), slot);
+    row.finish(policy, policy.result(told.collect(policy, slot, all), all));
   }
 }
 

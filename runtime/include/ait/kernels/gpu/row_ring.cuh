@@ -10,10 +10,10 @@
 #include <stdint.h>
 
 #include "ait/gpu/launch.h"
-#include "ait/kernels/gpu/exchange.cuh"
 #include "ait/kernels/gpu/ring_plan.cuh"
 #include "ait/kernels/gpu/ring_policies.cuh"
 #include "ait/kernels/gpu/ring_row.cuh"
+#include "ait/kernels/gpu/row_told.cuh"
 #include "ait/kernels/operand.h"
 
 #if defined(AIT_CUDA)
@@ -25,7 +25,7 @@ __global__ void __launch_bounds__(Plan::value.threads(), 1) row_ring_kernel(int6
   using R = detail::RingRow<F, Plan, kVec, kCut, Policy, Ins, Outs>;
   using Part = typename Policy::Part;
   constexpr RingPlan kPlan = Plan::value;
-  constexpr int kThreads = R::kThreads, kWarpsOfRow = kPlan.group / kWarpSize, kParts = kWarpsOfRow * kPlan.cluster;
+  constexpr int kThreads = R::kThreads, kWarpsOfRow = kPlan.group / kWarpSize;
   AIT_DYNAMIC_SHARED(16, ring_shared);
   uint4* shared = reinterpret_cast<uint4*>(ring_shared);
   const int rank = blockIdx.x % kPlan.cluster, thread = threadIdx.x % kPlan.group;
@@ -33,7 +33,6 @@ __global__ void __launch_bounds__(Plan::value.threads(), 1) row_ring_kernel(int6
   row.row.lane = rank * kPlan.group + thread;
   row.ring = shared + threadIdx.x;
   row.factors = shared + Ins::kSize * kPlan.places * kThreads + thread;
-  float4* exchange = reinterpret_cast<float4*>(row.factors - thread + R::kFactors * kPlan.turns * kPlan.group);
   wait_for_previous();
   allow_next();
   const int64_t blocks = gridDim.x / kPlan.cluster, step = blocks * kPlan.groups;
@@ -50,33 +49,22 @@ __global__ void __launch_bounds__(Plan::value.threads(), 1) row_ring_kernel(int6
       row.template finish<0>(policy, policy.result(policy.join(own, all), all));
     }
   } else {
-    constexpr int kPartsOfLane = (kParts + kWarpSize - 1) / kWarpSize;
+    char* const exchange = reinterpret_cast<char*>(row.factors - thread + R::kFactors * kPlan.turns * kPlan.group);
+    detail::RowTold<Policy, kWarpsOfRow, kPlan.cluster> told(exchange, rank);
     const auto publish = [&](const Part& of_thread, int slot) {
-      const Part own[1] = {of_thread}, joined = policy.join(own, warp_count);
-      const int to = thread % kWarpSize, from = rank * kWarpsOfRow + thread / kWarpSize;
-      if (to < kPlan.cluster) store_cluster_float4(shared_address(exchange + slot * kParts + from), to, joined.packed());
-      cluster_arrive();
-    };
-    const auto collect = [&](int slot) {
-      Part parts[kPartsOfLane];
-#pragma unroll
-      for (int p = 0; p < kPartsOfLane; ++p) {
-        const int part = p * kWarpSize + thread % kWarpSize;
-        if (part >= kParts) continue;
-        parts[p] = Part(exchange[slot * kParts + part]);
-      }
-      return policy.join(parts, all);
+      const Part own[1] = {of_thread};
+      told.publish(policy.join(own, warp_count), slot);
     };
     if (first >= rows) return;  // all blocks of the cluster
-    cluster_barrier();          // before a block writes to one that has not begun
+    if (threadIdx.x == 0) told.make();
+    cluster_barrier();  // before a block writes to one that has not begun
     publish(row.template read<0>(policy, first + step < rows), 0);
     const auto turn = [&](auto slot, int64_t index) {
       constexpr int kSlot = decltype(slot)::value;
       const bool more = index + step < rows;
       Part next_row;
       if (more) next_row = row.template read<1 - kSlot>(policy, index + 2 * step < rows);
-      cluster_wait();
-      const Part total = collect(kSlot);
+      const Part total = told.collect(policy, kSlot, all);
       if (more) publish(next_row, 1 - kSlot);
       row.template finish<kSlot>(policy, policy.result(total, all));
     };
