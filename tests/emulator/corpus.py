@@ -33,6 +33,7 @@ NOT_EMULATED: dict[Kind, dict[str, str]] = {
         "attention_split_kernel": "CUDA only",
         "gemm_mma_kernel": "CUDA only",
         "map_repeat_kernel": "CUDA only",
+        "row_bulk_kernel": "CUDA only",
         "row_ring_kernel": "CUDA only",
         "reduce_shared_columns_kernel": "CUDA only",
         "gemm_stream_kernel": "CUDA only",
@@ -313,7 +314,7 @@ FAMILIES = {
     ),
     "row": Family(
         {
-            "cuda": frozenset({"row_ring_kernel", "row_kernel", "softmax_columns_kernel"}),
+            "cuda": frozenset({"row_bulk_kernel", "row_ring_kernel", "row_kernel", "softmax_columns_kernel"}),
             "rocm": frozenset({"row_kernel", "softmax_columns_kernel"}),
         },
         dict(_rows()),

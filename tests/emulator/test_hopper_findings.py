@@ -278,3 +278,39 @@ def test_sums_of_other_blocks_are_waited_for(tmp_path: Path) -> None:
         plant(SENT.replace("OTHER", "other").replace("WAIT", ""), "cuda", tmp_path / "no_wait").run(2, 2056, 2)
     with pytest.raises(RuntimeError, match=r"st.async to one block, counted in another"):
         plant(right.replace("address_in(received, other)", "received"), "cuda", tmp_path / "here").run(2, 2056, 2)
+
+
+COPIED = """
+  AIT_DYNAMIC_SHARED(16, memory);
+  const uint32_t words = shared_address(memory), arrived = words + 512;
+  if (threadIdx.x == 0) {
+    barrier_init(arrived, 1);
+    barrier_init_fence();
+    barrier_expect(arrived, 512);
+    copy_bulk(words, in, 512, arrived);
+  }
+  __syncthreads();
+  barrier_wait(arrived, 0);
+  out[threadIdx.x] = reinterpret_cast<const float*>(memory)[threadIdx.x];
+"""
+COPIED_WRONG = {
+    "no_wait": ("barrier_wait(arrived, 0);", "", f"({STALE}|which nothing wrote)"),
+    "between": ("copy_bulk(words, in,", "copy_bulk(words, in + 1,", "which are not both aligned to 16 bytes"),
+    "part": ("in, 512,", "in, 508,", "of 508 bytes, which are no multiple of 16"),
+    "too_much": (
+        "copy_bulk(words, in, 512",
+        "copy_bulk(words, in + 160, 512",
+        "read of 16 bytes at byte 1024 of buffer 0",
+    ),
+    "too_few": ("in, 512,", "in, 496,", "lacks 0 arrivals and 16 bytes"),
+}
+
+
+def test_copies_of_neighbouring_bytes(tmp_path: Path) -> None:
+    include = '#include "ait/kernels/gpu/bulk_copy.cuh"\n'
+    got = plant(COPIED, "cuda", tmp_path / "right", include).run(1, 520)
+    np.testing.assert_array_equal(got[:128], np.arange(128))
+    for name, (right, wrong, message) in COPIED_WRONG.items():
+        assert COPIED.count(right) == 1, name
+        with pytest.raises(RuntimeError, match=message):
+            plant(COPIED.replace(right, wrong), "cuda", tmp_path / name, include).run(1, 520)

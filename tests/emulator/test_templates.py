@@ -44,11 +44,11 @@ def test_family(kind: Kind, name: str, tmp_path: Path, record_property: pytest.R
     assert not missed, f"no case reached {', '.join(sorted(missed))}"
 
 
-def test_special_rows_through_a_ring(tmp_path: Path) -> None:
+def test_special_rows_by_bulk_copies(tmp_path: Path) -> None:
     case = test_row.softmax("11 x 131072", 1, "f16")
     library = EmulatedLibrary([case], tmp_path, "cuda")
     test_row.check_special_rows_of_ring(library, case, (11, 131072))
-    assert any("row_ring_kernel" in mangled for mangled in library.executed)
+    assert any("row_bulk_kernel" in mangled for mangled in library.executed)
 
 
 @pytest.mark.parametrize("kind", KINDS)

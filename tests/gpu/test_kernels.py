@@ -160,6 +160,11 @@ RING = {
     "ring-rms-50257-bf16": test_row.layer_norm("140 x 50257", "50257", "bf16", 1, "scale %g", op="rms_norm"),
     "ring-sum-131072-f16": test_row.kept_sum("40 x 131072", "131072", "f16"),
     "ring-rms-131072-f16": test_row.layer_norm("70 x 131072", "131072", "f16", 1, "scale %g", op="rms_norm"),
+    "bulk-sum-26003-f16": test_row.kept_sum("300 x 26003", "26003", "f16", offset=5),
+    "bulk-sum-50257-f16": test_row.kept_sum("140 x 50257", "50257", "f16", offset=1),
+    "bulk-sum-rms-50257-bf16": test_row.kept_sum("140 x 50257", "50257", "bf16", "scale %g", op="rms_norm"),
+    "bulk-rms-50257-f16": test_row.layer_norm("300 x 50257", "50257", "f16", 1, "scale %g", op="rms_norm", offset=3),
+    "bulk-17001-f32": test_row.layer_norm("300 x 17001", "17001", "f32", 1, "bias %h"),
     "ring-softmax-131072-f16": test_row.softmax("70 x 131072", 1, "f16"),
 }  # more rows than the blocks of a large card have
 
