@@ -139,20 +139,34 @@ struct BulkRow<F, Plan, kVec, kCut, Policy, Pack<Ins...>, Pack<Outs...>> {
     (memcpy(&get<I>(elements), &words[turn][I], 16), ...);
     return elements;
   }
+  /// Element j of a word.
+  template <class T>
+  static __device__ __forceinline__ T pick(const uint4& word, int j) {
+    const int at_byte = j * static_cast<int>(sizeof(T));
+    const uint32_t part = at_byte < 8 ? (at_byte < 4 ? word.x : word.y) : (at_byte < 12 ? word.z : word.w), bits = part >> at_byte % 4 * 8;
+    T element;
+    memcpy(&element, &bits, sizeof(T));
+    return element;
+  }
+  static __device__ __forceinline__ uint4 word_of_lane(const uint4& word, int lane) {
+    return uint4{shuffle(word.x, lane), shuffle(word.y, lane), shuffle(word.z, lane), shuffle(word.w, lane)};
+  }
   template <size_t... I>
-  __device__ __forceinline__ typename R::template ElementsOf<1> element(const typename R::Elements& elements, int j, std::index_sequence<I...>) const {
+  __device__ __forceinline__ typename R::template ElementsOf<1> element(int turn, int lane, int j, std::index_sequence<I...>) const {
     typename R::template ElementsOf<1> one;
-    ((get<I>(one).v[0] = get<I>(elements).v[j]), ...);
+    ((get<I>(one).v[0] = pick<typename Ins::Value>(word_of_lane(words[turn][I], lane), j)), ...);
     return one;
   }
-  /// visit(element, number of the element in its chunk, place in the row) of those elements of a chunk that are of the row.
+  /// All lanes of a warp: visit(element, its number in the chunk, its place in the row, the thread of the chunk) of those elements of the row that are
+  /// in a chunk with others, an element a lane.
   template <class Visit>
   __device__ __forceinline__ void each_element(int turn, Visit visit) const {
-    const typename R::Elements of_chunk = elements(turn, InIndices{});
-#pragma unroll
-    for (int j = 0; j < kVec; ++j) {
-      const int i = row.start(number(turn)) + j;
-      if (i >= 0 && i < kLength) visit(element(of_chunk, j, InIndices{}), j, i);
+    if (sure(turn)) return;
+    for (uint32_t parts = __ballot_sync(0xffffffffu, has(turn) && !is_whole(turn)); parts != 0; parts &= parts - 1) {
+      const int lane = __ffs(static_cast<int>(parts)) - 1, own = thread % kWarpSize, j = own % kVec;
+      const auto x = element(turn, lane, j, InIndices{});
+      const int i = row.start(number(turn) - own + lane) + j;
+      if (own < kVec && i >= 0 && i < kLength) visit(x, j, i, thread - own + lane);
     }
   }
 
@@ -176,8 +190,7 @@ struct BulkRow<F, Plan, kVec, kCut, Policy, Pack<Ins...>, Pack<Outs...>> {
     if constexpr (!kWhole) {
 #pragma unroll
       for (int turn = 0; turn < kTurns; ++turn) {
-        if (sure(turn) || !has(turn) || is_whole(turn)) continue;
-        each_element(turn, [&](const auto& x, int, int i) { policy.add_one(own, row.template compute<true, 1>(x, i).v[0]); });
+        each_element(turn, [&](const auto& x, int, int i, int) { policy.add_one(own, row.template compute<true, 1>(x, i).v[0]); });
       }
     }
     return own;
@@ -214,17 +227,25 @@ struct BulkRow<F, Plan, kVec, kCut, Policy, Pack<Ins...>, Pack<Outs...>> {
       }
     }
   }
-  __device__ __forceinline__ void factors_of(int which, int turn, float (&to)[kVec]) const {
-    S elements[kVec];
-    const uint4* from = factors + which * kFactorChunks + turn * kThreads + thread;
+  /// The factors of a chunk of thread `of`.
+  __device__ __forceinline__ uint4 factor_word(int which, int turn, int of) const {
+    const uint4* from = factors + which * kFactorChunks + turn * kThreads + of;
     if constexpr (kPlan.kept || kWhole) {
-      const uint4 word = from[kPlan.kept ? 0 : 1];
-      memcpy(&elements, &word, 16);
+      return from[kPlan.kept ? 0 : 1];
     } else {
       from += row.phase > 0 ? 0 : 1;
       const Words<S, kVec, true> both{{from[0], from[1]}};
+      S elements[kVec];
       both.elements_behind(static_cast<uint32_t>((kVec - row.phase) % kVec * sizeof(S)), elements);
+      uint4 word;
+      memcpy(&word, &elements, 16);
+      return word;
     }
+  }
+  __device__ __forceinline__ void factors_of(int which, int turn, float (&to)[kVec]) const {
+    S elements[kVec];
+    const uint4 word = factor_word(which, turn, thread);
+    memcpy(&elements, &word, 16);
     convert_all(elements, to);
   }
 
@@ -232,19 +253,23 @@ struct BulkRow<F, Plan, kVec, kCut, Policy, Pack<Ins...>, Pack<Outs...>> {
   __device__ __forceinline__ void finish(const Policy& policy, const Result& result) const {
 #pragma unroll
     for (int turn = 0; turn < kTurns; ++turn) {
-      if (!has(turn)) continue;
+      if (!has(turn) || !is_whole(turn)) continue;
+      auto chunk = row.template compute<false, kVec>(elements(turn, InIndices{}), row.start(number(turn)));
       float scales[kVec], biases[kVec];
       if constexpr (kFactors > 0) factors_of(0, turn, scales);
       if constexpr (kFactors > 1) factors_of(1, turn, biases);
-      const auto applied = [&](float x, int j) { return policy.apply(x, result, kFactors > 0 ? scales[j] : 1.f, kFactors > 1 ? biases[j] : 0.f); };
-      if (is_whole(turn)) {
-        auto chunk = row.template compute<false, kVec>(elements(turn, InIndices{}), row.start(number(turn)));
 #pragma unroll
-        for (int j = 0; j < kVec; ++j) chunk.v[j] = applied(chunk.v[j], j);
-        row.write(get<0>(row.outs), row.start(number(turn)), chunk);
-      } else {
-        each_element(turn, [&](const auto& x, int j, int i) {
-          const Values<float, 1> y{applied(row.template compute<false, 1>(x, i).v[0], j)};
+      for (int j = 0; j < kVec; ++j) chunk.v[j] = policy.apply(chunk.v[j], result, kFactors > 0 ? scales[j] : 1.f, kFactors > 1 ? biases[j] : 0.f);
+      row.write(get<0>(row.outs), row.start(number(turn)), chunk);
+    }
+    if constexpr (!kWhole) {
+#pragma unroll
+      for (int turn = 0; turn < kTurns; ++turn) {
+        each_element(turn, [&](const auto& x, int j, int i, int of) {
+          float scale = 1, bias = 0;
+          if constexpr (kFactors > 0) scale = convert<float>(pick<S>(factor_word(0, turn, of), j));
+          if constexpr (kFactors > 1) bias = convert<float>(pick<S>(factor_word(1, turn, of), j));
+          const Values<float, 1> y{policy.apply(row.template compute<false, 1>(x, i).v[0], result, scale, bias)};
           row.write(get<0>(row.outs), i, y);
         });
       }
