@@ -22,8 +22,6 @@ struct BulkPlan {
   bool kept;    ///< factors lie in shared memory shifted as the rows are, which all begin alike; otherwise they are shifted where they are used
 
   constexpr int warps() const { return threads / kWarpSize; }
-  /// What the warps of the cluster tell a block of a row.
-  constexpr int parts() const { return cluster * warps(); }
   /// Chunks of a row of factors in shared memory.
   constexpr int factor_chunks() const { return kept ? turns * threads : own + 2; }
 };
@@ -37,8 +35,12 @@ inline constexpr int kBulkAhead = 64 * 1024;
 
 /// Where what lies in shared memory begins: places of `ins` operands, factors, what two rows are, barriers.
 constexpr int bulk_factors_at(const BulkPlan& plan, int ins) { return plan.places * ins * plan.threads * 16; }
-constexpr int bulk_exchange_at(const BulkPlan& plan, int ins, int factors) { return bulk_factors_at(plan, ins) + factors * plan.factor_chunks() * 16; }
-constexpr int bulk_bytes(const BulkPlan& plan, int ins, int factors) { return bulk_exchange_at(plan, ins, factors) + (2 * plan.parts() * 16 + 2 * 8) + 2 * plan.places * 8; }
+constexpr int bulk_exchange_at(const BulkPlan& plan, int ins, int factors) {
+  return bulk_factors_at(plan, ins) + factors * plan.factor_chunks() * 16;
+}
+constexpr int bulk_bytes(const BulkPlan& plan, int ins, int factors) {
+  return bulk_exchange_at(plan, ins, factors) + exchange_bytes(plan.cluster, plan.threads) + 2 * plan.places * 8;
+}
 
 /// Rows of at most so many chunks in the hands of so many blocks: as many threads as have room for their chunks in registers.
 constexpr BulkPlan plan_bulk_blocks(int cluster, int64_t chunks, int ins, int factors, bool kept) {
@@ -66,7 +68,7 @@ constexpr BulkPlan plan_bulk(int64_t chunks, int ins, int factors, bool kept) {
   return BulkPlan{0, 0, 0, 0, 0, false};
 }
 
-/// Whole chunks between two boundaries, and those around what is left at both ends.
+/// `kChunks` is what a row has that begins where it takes the most.
 template <int kVec, Cut kCut, int64_t kLengthOf, int kIns, int kFactors, RingUse kUse>
 struct BulkOf {
   static constexpr int64_t kLength = kLengthOf;

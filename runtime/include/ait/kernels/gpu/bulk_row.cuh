@@ -68,7 +68,8 @@ struct BulkRow<F, Plan, kVec, kCut, Policy, Pack<Ins...>, Pack<Outs...>> {
   }
   /// The chunks from `begin` on and before `end` of one operand.
   template <class Op>
-  __device__ __forceinline__ void copy(const Op& operand, int which, int64_t index, int begin, int end, bool first, bool last, int at_place, uint32_t barrier) const {
+  __device__ __forceinline__ void copy(const Op& operand, int which, int64_t index, int begin, int end, bool first, bool last, int at_place,
+                                       uint32_t barrier) const {
     const auto* row_begin = operand.data + index * operand.strides[0];
     const int phase = phase_of(row_begin);
     const auto* from = row_begin - phase + begin * kVec;
