@@ -21,6 +21,7 @@ from typing import Any
 import torch
 
 from ait_mlir import driver
+from ait_mlir.errors import AitError
 from ait_mlir.ir.parser import parse_source
 from ait_mlir.ir.source import SourceText
 from ait_mlir.runtime import Model, artifact
@@ -139,13 +140,24 @@ def kernel_rows(events: Sequence[Event]) -> list[list[str]]:
     ]
 
 
+def dim(text: str) -> tuple[str, list[int]]:
+    """`batch=1`, or `batch=1,32` where several sizes are taken."""
+    name, _, values = text.partition("=")
+    try:
+        return name, [int(value) for value in values.split(",")]
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"expected NAME=N, such as batch=1, found {text!r}") from None
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
     parser.add_argument("artifact")
-    parser.add_argument("--dim", action="append", default=[], metavar="NAME=N")
+    parser.add_argument("--dim", action="append", default=[], metavar="NAME=N", type=dim)
     parser.add_argument("--kernels", action="store_true", help="the kernels by name, too")
     args = parser.parse_args()
-    dims = {name: int(value) for name, value in (d.split("=") for d in args.dim)}
+    if several := [name for name, values in args.dim if len(values) != 1]:
+        parser.error(f"one value for {several[0]}: one size is shown")
+    dims = {name: values[0] for name, values in args.dim}
     module = parse_source(
         context(), SourceText(args.artifact, artifact.read(args.artifact, verify_weights=False).ir_text)
     )
@@ -175,4 +187,7 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    try:
+        main()
+    except AitError as error:
+        sys.exit(f"error: {error}")

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 import statistics
+import sys
 import time
 from collections import defaultdict
 from collections.abc import Mapping
@@ -19,12 +20,13 @@ from collections.abc import Mapping
 import torch
 
 from ait_mlir import driver
+from ait_mlir.errors import AitError
 from ait_mlir.ir.parser import parse_source
 from ait_mlir.ir.source import SourceText
 from ait_mlir.runtime import Model
 from ait_mlir.tools.report import report
 from ait_mlir.universe import context
-from benchmarks.launches import by_launch, example_inputs, traced
+from benchmarks.launches import by_launch, dim, example_inputs, traced
 from benchmarks.measure import Run, table
 
 TURNS, REST = 40, 0.02
@@ -72,11 +74,13 @@ def kinds(model: Model, dims: Mapping[str, int], inputs: object, outputs: object
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
     parser.add_argument("artifacts", nargs=2)
-    parser.add_argument("--dim", action="append", default=[], metavar="NAME=N[,N...]")
+    parser.add_argument("--dim", action="append", default=[], metavar="NAME=N[,N...]", type=dim)
     parser.add_argument("--launches", type=int, default=0, metavar="N")
     parser.add_argument("--budget", type=float, default=3.0, help="seconds for each size (default: 3)")
     args = parser.parse_args()
-    named = {name: [int(v) for v in values.split(",")] for name, values in (d.split("=") for d in args.dim)}
+    named = dict(args.dim)
+    if len({len(values) for values in named.values()}) > 1:
+        parser.error("as many values for each dim: the first of all are a size, the second of all the next")
     sizes = [dict(zip(named, values, strict=True)) for values in zip(*named.values(), strict=True)] or [{}]
     models = [Model(path, verify_weights=False) for path in args.artifacts]
     torch.manual_seed(0)
@@ -121,4 +125,7 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    try:
+        main()
+    except AitError as error:
+        sys.exit(f"error: {error}")

@@ -21,6 +21,7 @@ from typing import Any, Protocol, Self, cast
 
 import numpy as np
 from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
 
 from ait_mlir.dialects.ait.dtypes import BY_IR
 from ait_mlir.dialects.ait.types import tensor_type
@@ -266,18 +267,19 @@ def random_bytes(dtype: str, size: int) -> np.ndarray[Any, Any]:
     return np.resize(data.view(np.uint8), max(size, 1))
 
 
-_context: list[Context] = []
+@functools.cache
+def _context() -> Context:
+    from ait_mlir.universe import context
+
+    return context()
 
 
-def plan(module: Any) -> None:
+def plan(module: ModuleOp) -> None:
     """Run the passes from `selected` to `planned`."""
     from ait_mlir.ir.pipeline import parse_passes, run_passes
     from ait_mlir.passes.pipelines import passes_between
-    from ait_mlir.universe import context
 
-    if not _context:
-        _context.append(context())
-    run_passes(_context[0], module, parse_passes(passes_between("selected", "planned")), verify=False)
+    run_passes(_context(), module, parse_passes(passes_between("selected", "planned")), verify=False)
 
 
 __all__ = ["DeviceMeter", "Meter", "Program", "plan", "random_bytes"]

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from ait_mlir.rewrites.engine.language import PatternBuilder, pattern, patterns
 
-MAX_BUFFERS = 16
+MAX_TOGETHER = 16
 """Operands and results of one launch for two: a thread holds a chunk of each in registers."""
 
 MAX_RECOMPUTED = 4
@@ -34,7 +34,7 @@ def merge_with_neighbour(p: PatternBuilder) -> None:
     p.require("neighbour_has_shape", root)
     p.require("shares_elements_with_neighbour", root)
     p.require("accesses_like_neighbour", root)
-    p.require("fits_with_neighbour", root, MAX_BUFFERS)
+    p.require("fits_with_neighbour", root, MAX_TOGETHER)
     p.require("is_independent_of_neighbour", root)
     p.apply(root, "merge_with_neighbour", root)
 
@@ -47,7 +47,7 @@ def merge_into_user(p: PatternBuilder) -> None:
     p.require("user_has_no_attribute", root, "kernel")
     p.require("is_cheap", root, MAX_RECOMPUTED)
     p.require("spares_reads_of_user", root)
-    p.require("fits_user", root, MAX_BUFFERS)
+    p.require("fits_user", root, MAX_TOGETHER)
     p.apply(root, "merge_into_user", root)
 
 

@@ -9,7 +9,7 @@ from ait_mlir.rewrites.elementwise import ELEMENTWISE
 from ait_mlir.rewrites.engine.apply import rewrite
 from ait_mlir.rewrites.engine.natives.elementwise import MOST_VIEWS
 from ait_mlir.rewrites.engine.natives.siblings import LOOK_BACK
-from ait_mlir.rewrites.siblings import MAX_BUFFERS, SIBLINGS
+from ait_mlir.rewrites.siblings import MAX_TOGETHER, SIBLINGS
 from tests.rewrites.support import names, parse
 
 T, ROW = "!ait.tensor<4 x 4 x f32>", "!ait.tensor<4 x f32>"
@@ -30,7 +30,7 @@ def merges(lines: list[str], inputs: int, outputs: list[str]) -> int:
 
 
 def test_many_neighbours_become_groups() -> None:
-    count, group = 2_000, (MAX_BUFFERS - 1) // 2
+    count, group = 2_000, (MAX_TOGETHER - 1) // 2
     lines = [f"%r{i} = ait.mul %x{i}, %c : {T}" for i in range(count)]
     assert merges(lines, count, [f"r{i}" for i in range(count)]) == count - -(-count // group)
 
