@@ -28,7 +28,7 @@ struct BulkPlan {
 
 namespace detail {
 /// Registers of a thread besides the row that it has.
-inline constexpr int kBulkRegisters = 44;
+inline constexpr int kBulkRegisters = 40;
 
 /// Fewer bytes on their way do not keep the memory of a card busy.
 inline constexpr int kBulkAhead = 64 * 1024;
@@ -45,7 +45,7 @@ constexpr int bulk_bytes(const BulkPlan& plan, int ins, int factors) {
 /// Rows of at most so many chunks in the hands of so many blocks: as many threads as have room for their chunks in registers.
 constexpr BulkPlan plan_bulk_blocks(int cluster, int64_t chunks, int ins, int factors, bool kept) {
   const int own = static_cast<int>((chunks + cluster - 1) / cluster);
-  for (int turns = 1; turns <= 10; ++turns) {
+  for (int turns = 1; turns <= 16; ++turns) {
     const int threads = ((own + turns - 1) / turns + kWarpSize - 1) / kWarpSize * kWarpSize;
     if (threads + kWarpSize > 1024) continue;
     const int registers = 64 * 1024 / (threads + kWarpSize) / 8 * 8;
@@ -61,7 +61,7 @@ constexpr BulkPlan plan_bulk_blocks(int cluster, int64_t chunks, int ins, int fa
 
 /// The fewest blocks that have room for the row in their registers, and for their factors beside the ring.
 constexpr BulkPlan plan_bulk(int64_t chunks, int ins, int factors, bool kept) {
-  for (int cluster = 1; cluster <= 8; cluster *= 2) {
+  for (int cluster = 1; cluster <= 2; cluster *= 2) {
     const BulkPlan plan = plan_bulk_blocks(cluster, chunks, ins, factors, kept);
     if (plan.cluster > 0) return plan;
   }

@@ -183,6 +183,7 @@ struct BulkRow<F, Plan, kVec, kCut, Policy, Pack<Ins...>, Pack<Outs...>> {
       barrier_wait(full + place.stage * 8, place.parity);
       const bool has_chunk = has(turn);
       if (has_chunk) take(turn, InIndices{});
+      publish_to_copies();  // an arrival may overtake reads that wait behind stores, and the next copy comes before them
       __syncwarp();
       if (thread % kWarpSize == 0) barrier_arrive(empty + place.stage * 8);
       if (has_chunk && is_whole(turn)) policy.add(own, row.template compute<true, kVec>(elements(turn, InIndices{}), row.start(number(turn))).v, turn);
