@@ -104,7 +104,7 @@ class Mistake:
     message: str | None
 
 
-STALE = r"which a copy that is counted at the barrier at byte \d+ wrote and nobody waited for"
+STALE = r"which a (?:copy|store) that is counted at the barrier at byte \d+ wrote and nobody waited for"
 MISTAKES = {
     "no_wait": Mistake("    barrier_wait(full + place.stage * 8, place.parity);\n", "", f"({STALE}|which nothing wrote)"),
     "other_parity": Mistake("place.parity);\n", "place.parity ^ 1);\n", f"({STALE}|which nothing wrote)"),
@@ -142,6 +142,10 @@ MISTAKES = {
     "across_lines": Mistake("at + k * 32, 0), b", "at + 16 + k * 32, 0), b", "wgmma: operand a crosses the end of its lines"),
     "off_the_pattern": Mistake("at + k * 32, 0), b", "at + 128 + k * 32, 0), b", "starts inside of a swizzle pattern"),
     "no_proxy_fence": Mistake("  publish_to_copies();\n", "", "bulk read of .* with no fence.proxy.async"),
+    "late_proxy_fence": Mistake(
+        "  publish_to_copies();\n  named_barrier_wait(1, 128);\n", "  named_barrier_wait(1, 128);\n  publish_to_copies();\n",
+        r"bulk read of .*, which thread \d+ wrote with no fence.proxy.async and barrier between",
+    ),
     "no_barrier_of_writers": Mistake("  named_barrier_wait(1, 128);\n", "", r"bulk read of .*, which (nothing wrote|thread \d+ wrote)"),
     "unwritten_staging": Mistake("for (int i = 0; i < 32; i", "for (int i = 0; i < 26; i", "bulk read of .*, which nothing wrote"),
     "store_left": Mistake("    store_wait<0>();\n", "", "the thread ends, but a bulk store of it may still read shared memory"),

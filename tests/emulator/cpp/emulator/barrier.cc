@@ -7,21 +7,24 @@
 
 namespace ait::emulator {
 namespace {
-size_t at_byte(const Place& place) { return place.offset - place.block.dynamic_begin; }
-
 /// Ends the phase if nothing is missing.
 void settle(Barrier& barrier) {
   if (barrier.pending != 0 || barrier.bytes != 0) return;
   barrier.pending = barrier.arrivals;
   ++barrier.phase;
   auto known = std::make_shared<Seen>(*barrier.arrived);
-  if (known->size() <= barrier.actor) known->resize(barrier.actor + 1);
-  (*known)[barrier.actor] = barrier.phase;
+  for (const uint32_t who : {barrier.actor, barrier.sender}) {
+    if (who == 0) continue;
+    if (known->size() <= who + 1) known->resize(who + 2);
+    (*known)[who] = barrier.phase;
+  }
   barrier.arrived = barrier.ended = known;
   for (Fiber* fiber : barrier.waiting) make_ready(fiber);
   barrier.waiting.clear();
 }
 }  // namespace
+
+size_t at_byte(const Place& place) { return place.offset - place.block.dynamic_begin; }
 
 Place place_of(uint32_t address, const char* what) {
   const uint32_t rank = address >> kRankShift, offset = address & ((1u << kRankShift) - 1);

@@ -107,8 +107,9 @@ void send(uint32_t to, uint32_t barrier, const void* from) {
   const Place place = place_of(to, "st.async"), counted = place_of(barrier, "st.async");
   if (to % 16 != 0) fail("st.async to %#x, which is not aligned to 16 bytes", to);
   if (&place.block != &counted.block) fail("st.async to one block, counted in another");
-  const Barrier& at_end = barrier_at(counted, "st.async", true);
-  touch_dynamic(place.block, place.offset, 16, write, {*current->seen, at_end.actor, at_end.phase + 1, current->index, false, "st.async: "});
+  Barrier& at_end = barrier_at(counted, "st.async", true);
+  if (at_end.sender == 0) at_end.sender = add_ordinary_actor("a store that is counted at the barrier at byte " + std::to_string(at_byte(counted)));
+  touch_dynamic(place.block, place.offset, 16, write, {*current->seen, at_end.sender, at_end.phase + 1, current->index, false, "st.async: "});
   memcpy(place.block.window + place.offset, from, 16);
   count_bytes(counted, 16);
 }

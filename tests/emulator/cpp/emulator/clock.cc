@@ -14,6 +14,7 @@ uint32_t block_threads = 0;
 struct Actor {
   std::string name;
   uint32_t parts;
+  bool ordinary;
 };
 std::vector<Actor> actors;
 
@@ -46,11 +47,23 @@ void start_clocks(uint32_t threads_of_block, uint32_t blocks) {
 
 uint32_t add_actor(std::string name, uint32_t parts) {
   const size_t at = actors.size();
-  actors.resize(at + parts, {name, parts});
+  actors.resize(at + parts, {name, parts, false});
+  return 2 * cluster_threads + uint32_t(at);
+}
+
+uint32_t add_ordinary_actor(std::string name) {
+  const size_t at = actors.size();
+  actors.push_back({name, 1, true});
+  actors.push_back({name, 1, false});
   return 2 * cluster_threads + uint32_t(at);
 }
 
 uint32_t parts_of(uint32_t actor) { return actors[actor - 2 * cluster_threads].parts; }
+
+uint32_t published(uint32_t who) {
+  if (is_thread(who)) return cluster_threads + who;
+  return actors[who - 2 * cluster_threads].ordinary ? who + 1 : who;
+}
 
 std::string name_of(uint32_t who) {
   if (!is_thread(who)) return actors[who - 2 * cluster_threads].name;
@@ -104,8 +117,8 @@ void learn(Fiber& fiber, uint32_t actor, uint32_t event) {
 
 void publish(Fiber& fiber) {
   auto all = std::make_shared<Seen>(*fiber.seen);
-  (*all)[fiber.index] = fiber.now++;
-  for (uint32_t i = 0; i < cluster_threads; ++i) (*all)[cluster_threads + i] = std::max((*all)[cluster_threads + i], (*all)[i]);
+  (*all)[published(fiber.index)] = (*all)[fiber.index] = fiber.now++;
+  for (uint32_t who = 2 * cluster_threads; who + 1 < all->size(); ++who) (*all)[published(who)] = (*all)[who];
   fiber.seen = all;
 }
 

@@ -63,12 +63,14 @@ const char* access_name(Access access) { return access >= write ? "write" : "rea
   fail("%s%s of %s, byte %zu, %s", by.by, access_name(access), where, at, text);
 }
 
-/// Why an access may not follow that of `who`.
-const char* unordered(const char* did, bool async, uint32_t who) {
-  static char text[100];
-  snprintf(text, sizeof text, "which %%s %s %s", did,
-           is_thread(who) ? (async ? "with no fence.proxy.async and barrier between" : "with no barrier between") : "and nobody waited for");
-  return text;
+/// An access may not follow that of `who`.
+[[noreturn]] void fail_unordered(const Toucher& by, Access access, const char* where, size_t at, const char* did, uint32_t who, uint32_t event) {
+  const char* lacks = by.async && by.knows(who, event) ? "with no fence.proxy.async and barrier between"
+                      : is_thread(who)                 ? "with no barrier between"
+                                                       : "and nobody waited for";
+  char text[100];
+  snprintf(text, sizeof text, "which %%s %s %s", did, lacks);
+  fail_access(by, access, where, at, text, who);
 }
 
 void check_history(ByteHistory& byte, Access access, const char* where, size_t at, const Toucher& by) {
@@ -77,13 +79,13 @@ void check_history(ByteHistory& byte, Access access, const char* where, size_t a
   }
   if (byte.state == ByteHistory::barrier) fail_access(by, access, where, at, "which is a barrier that %s made", byte.writer);
   if (access == read && byte.state == ByteHistory::unwritten) fail("%sread of %s, byte %zu, which nothing wrote", by.by, where, at);
-  if (byte.state == ByteHistory::written && !(access == atomic_write && byte.atomic) && !by.knows_write(byte.writer, byte.write_event)) {
-    fail_access(by, access, where, at, unordered("wrote", by.async && by.knows(byte.writer, byte.write_event), byte.writer), byte.writer);
+  if (byte.state == ByteHistory::written && !(access == atomic_write && byte.atomic) && !by.follows(byte.writer, byte.write_event)) {
+    fail_unordered(by, access, where, at, "wrote", byte.writer, byte.write_event);
   }
   if (access >= write) {
     for (int i = 0; i < ByteHistory::kReaders && byte.read_events[i] != 0; ++i) {
-      if (!by.knows_read(byte.readers[i], byte.read_events[i])) {
-        fail_access(by, access, where, at, unordered("read", false, byte.readers[i]), byte.readers[i]);
+      if (!by.follows_read(byte.readers[i], byte.read_events[i])) {
+        fail_unordered(by, access, where, at, "read", byte.readers[i], byte.read_events[i]);
       }
       byte.read_events[i] = 0;
     }

@@ -35,6 +35,7 @@ struct Barrier {
   int64_t pending = 0;      ///< arrivals that this phase still lacks
   int64_t bytes = 0;        ///< announced and not copied; below 0: copied and not announced
   uint32_t actor = 0;       ///< of the copies whose bytes it counts: their events are the phases that they belong to, from 1
+  uint32_t sender = 0;      ///< the same of `st.async`, if there was any
   uint32_t copied = 0, waited = 0;  ///< the last phase that has a copy; the last one that any thread waited for
   uint32_t maker = 0, made = 0;     ///< the thread and the event of its initialisation
   bool fenced = false;      ///< whether that is visible to the copy engine and to the cluster
@@ -102,10 +103,12 @@ struct Toucher {
     }
     return true;
   }
-  bool knows_read(uint32_t reader, uint32_t at) const { return knows(reader, at) || (met != kNobody && reader >= met && reader < met + kWarp); }
-  bool knows_write(uint32_t writer, uint32_t at) const {
-    return async && is_thread(writer) ? event_of(seen, cluster_threads + writer) >= at : knows(writer, at);
+  /// As `knows`; what the ordinary proxy did must be visible to the asynchronous one as well, if that makes this access.
+  bool follows(uint32_t other, uint32_t at) const {
+    const uint32_t there = async ? published(other) : other;
+    return there == other ? knows(other, at) : event_of(seen, there) >= at;
   }
+  bool follows_read(uint32_t reader, uint32_t at) const { return follows(reader, at) || (met != kNobody && reader >= met && reader < met + kWarp); }
 };
 
 struct Meeting {
@@ -193,6 +196,7 @@ struct Place {
   uint32_t offset;
 };
 Place place_of(uint32_t address, const char* what);
+size_t at_byte(const Place& place);
 /// Counts `bytes` that a copy wrote at the barrier of `place`.
 void count_bytes(const Place& place, int64_t bytes);
 /// The barrier that lies there; fails if there is none, or none that this thread, or the copy engine, can know of.
