@@ -8,16 +8,10 @@
 
 namespace ait::emulator {
 uint32_t cluster_threads = 0;
+std::vector<Actor> actors;
 
 namespace {
 uint32_t block_threads = 0;
-struct Actor {
-  std::string name;
-  uint32_t parts;
-  bool ordinary;
-};
-std::vector<Actor> actors;
-
 /// Threads of a warpgroup mostly know the same: what they learn is worked out, and kept, once.
 struct Step {
   SeenPointer from, what, to;
@@ -58,15 +52,8 @@ uint32_t add_ordinary_actor(std::string name) {
   return 2 * cluster_threads + uint32_t(at);
 }
 
-uint32_t parts_of(uint32_t actor) { return actors[actor - 2 * cluster_threads].parts; }
-
-uint32_t published(uint32_t who) {
-  if (is_thread(who)) return cluster_threads + who;
-  return actors[who - 2 * cluster_threads].ordinary ? who + 1 : who;
-}
-
 std::string name_of(uint32_t who) {
-  if (!is_thread(who)) return actors[who - 2 * cluster_threads].name;
+  if (!is_thread(who)) return actor_at(who).name;
   const std::string thread = "thread " + std::to_string(who % block_threads);
   return block_threads == cluster_threads ? thread : thread + " of block " + std::to_string(who / block_threads);
 }

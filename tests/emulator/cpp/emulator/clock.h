@@ -33,12 +33,19 @@ void start_clocks(uint32_t threads_of_block, uint32_t blocks);
 uint32_t add_actor(std::string name, uint32_t parts = 1);
 /// @brief A new component for what is done by the ordinary proxy, and one after it.
 uint32_t add_ordinary_actor(std::string name);
-uint32_t parts_of(uint32_t actor);
-/// @brief The component of those events that are visible to the asynchronous proxy: another, if they are done by the ordinary one.
-uint32_t published(uint32_t who);
 /// @brief Who has this component, for messages: "thread 5", "thread 5 of block 1" of a cluster, or the name of an actor.
 std::string name_of(uint32_t who);
 inline bool is_thread(uint32_t who) { return who < cluster_threads; }
+
+struct Actor {
+  std::string name;
+  uint32_t parts;
+  bool ordinary;
+};
+extern std::vector<Actor> actors;  ///< from component 2 * cluster_threads on
+inline const Actor& actor_at(uint32_t who) { return actors[who - 2 * cluster_threads]; }
+/// @brief The component of those events that are visible to the asynchronous proxy: another, if they are done by the ordinary one.
+inline uint32_t published(uint32_t who) { return is_thread(who) ? cluster_threads + who : actor_at(who).ordinary ? who + 1 : who; }
 
 SeenPointer joined(const SeenPointer& a, const SeenPointer& b);
 /// @brief Everything that one of these threads knows or did, all of them know.

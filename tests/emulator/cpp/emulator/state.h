@@ -98,7 +98,7 @@ struct Toucher {
 
   bool knows(uint32_t other, uint32_t at) const {
     if (other == self) return true;
-    for (uint32_t part = is_thread(other) ? 1 : parts_of(other); part-- > 0;) {
+    for (uint32_t part = is_thread(other) ? 1 : actor_at(other).parts; part-- > 0;) {
       if (event_of(seen, other + part) < at) return false;
     }
     return true;
