@@ -47,7 +47,7 @@ def test_family(kind: Kind, name: str, tmp_path: Path, record_property: pytest.R
 def test_special_rows_by_bulk_copies(tmp_path: Path) -> None:
     case = test_row.softmax("11 x 131072", 1, "f16")
     library = EmulatedLibrary([case], tmp_path, "cuda")
-    test_row.check_special_rows_of_ring(library, case, (11, 131072))
+    test_row.check_special_long_rows(library, case, (11, 131072))
     assert any("row_bulk_kernel" in mangled for mangled in library.executed)
 
 

@@ -154,18 +154,19 @@ RING = {
     "ring-2049-f32": test_row.layer_norm("4300 x 2049", "2049", "f32", 1, "bias %h"),
     "ring-8192-f16": test_row.layer_norm("2200 x 8192", "8192", "f16", 1),
     "ring-rms-9001-f16": test_row.layer_norm("300 x 9001", "9001", "f16", 1, "scale %g", op="rms_norm"),
-    "ring-50257-f16": test_row.layer_norm("140 x 50257", "50257", "f16", 1),
-    "ring-sum-26003-f16": test_row.kept_sum("150 x 26003", "26003", "f16"),
-    "ring-sum-32768-bf16": test_row.kept_sum("140 x 32768", "32768", "bf16"),
-    "ring-rms-50257-bf16": test_row.layer_norm("140 x 50257", "50257", "bf16", 1, "scale %g", op="rms_norm"),
+    "bulk-kept-50257-f16": test_row.layer_norm("140 x 50257", "50257", "f16", 1),
+    "bulk-sum-26003-f16": test_row.kept_sum("150 x 26003", "26003", "f16"),
+    "bulk-sum-32768-bf16": test_row.kept_sum("140 x 32768", "32768", "bf16"),
+    "bulk-rms-50257-bf16": test_row.layer_norm("140 x 50257", "50257", "bf16", 1, "scale %g", op="rms_norm"),
+    "bulk-32768-f16": test_row.layer_norm("140 x 32768", "32768", "f16", 1),
     "ring-sum-131072-f16": test_row.kept_sum("40 x 131072", "131072", "f16"),
     "ring-rms-131072-f16": test_row.layer_norm("70 x 131072", "131072", "f16", 1, "scale %g", op="rms_norm"),
-    "bulk-sum-26003-f16": test_row.kept_sum("300 x 26003", "26003", "f16", offset=5),
+    "bulk-sum-26003-offset-f16": test_row.kept_sum("300 x 26003", "26003", "f16", offset=5),
     "bulk-sum-50257-f16": test_row.kept_sum("140 x 50257", "50257", "f16", offset=1),
     "bulk-sum-rms-50257-bf16": test_row.kept_sum("140 x 50257", "50257", "bf16", "scale %g", op="rms_norm"),
     "bulk-rms-50257-f16": test_row.layer_norm("300 x 50257", "50257", "f16", 1, "scale %g", op="rms_norm", offset=3),
     "bulk-17001-f32": test_row.layer_norm("300 x 17001", "17001", "f32", 1, "bias %h"),
-    "ring-softmax-131072-f16": test_row.softmax("70 x 131072", 1, "f16"),
+    "bulk-softmax-131072-f16": test_row.softmax("70 x 131072", 1, "f16"),
 }  # more rows than the blocks of a large card have
 
 
@@ -182,8 +183,8 @@ def test_rows_through_rings(rings: Library, key: str) -> None:
         assert_close(got, want, _ulps(key.rpartition("-")[2]), floor=1e-6)
 
 
-def test_special_rows_through_a_ring(rings: Library) -> None:
-    test_row.check_special_rows_of_ring(rings, RING["ring-softmax-131072-f16"], (70, 131072))
+def test_special_long_rows(rings: Library) -> None:
+    test_row.check_special_long_rows(rings, RING["bulk-softmax-131072-f16"], (70, 131072))
 
 
 @pytest.mark.parametrize("key", LONG)

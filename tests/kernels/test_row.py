@@ -90,21 +90,21 @@ RING = {
     "ring-block-rms-f16": layer_norm(
         "9 x 9003", "9003", "f16", 1, "scale %g", op="rms_norm", strides=apart(9004, 0, 2), offset=1
     ),
-    "ring-two-norm-f16": kept_sum("5 x 26003", "26003", "f16", strides=apart(26008, 0, 3, 4, 5)),
-    "ring-two-long-norm-bf16": layer_norm("7 x 50257", "50257", "bf16", 1, strides=apart(50264, 0, 3)),
-    "ring-four-softmax-bf16": softmax("5 x 131072", 1, "bf16"),
     "ring-four-norm-f16": kept_sum("5 x 65536", "65536", "f16"),
     "ring-four-rms-bf16": layer_norm("4 x 131072", "131072", "bf16", 1, "scale %g", op="rms_norm"),
-    "bulk-one-norm-f16": kept_sum("9 x 26003", "26003", "f16", strides=apart(26008, 0, 3, 4, 5), offset=1),
-    "bulk-one-rms-bf16": layer_norm(
-        "9 x 40257", "40257", "bf16", 1, "scale %g", op="rms_norm", strides=apart(40258, 0, 2), offset=1
+    "bulk-kept-norm-bf16": layer_norm("7 x 50257", "50257", "bf16", 1, strides=apart(50264, 0, 3)),
+    "bulk-kept-norm-f32": layer_norm("9 x 17001", "17001", "f32", 1, "bias %h", strides=apart(17004, 0, 2), offset=1),
+    "bulk-aligned-norm-f16": layer_norm("5 x 32768", "32768", "f16", 1),
+    "bulk-norm-f16": kept_sum("9 x 26003", "26003", "f16", strides=apart(26008, 0, 3, 4, 5), offset=1),
+    "bulk-rms-bf16": layer_norm(
+        "9 x 50257", "50257", "bf16", 1, "scale %g", op="rms_norm", strides=apart(50258, 0, 2), offset=1
     ),
-    "bulk-one-norm-f32": layer_norm("9 x 17001", "17001", "f32", 1, "bias %h", strides=apart(17002, 0, 2), offset=1),
-    "bulk-two-norm-f16": kept_sum("5 x 50257", "50257", "f16", strides=apart(50260, 0, 3, 4, 5), offset=3),
-    "bulk-two-rms-bf16": kept_sum(
+    "bulk-long-norm-f16": kept_sum("5 x 50257", "50257", "f16", strides=apart(50260, 0, 3, 4, 5), offset=3),
+    "bulk-long-rms-bf16": kept_sum(
         "7 x 50257", "50257", "bf16", "scale %g", op="rms_norm", strides=apart(50260, 0, 2, 3, 4), offset=6
     ),
-}  # rows that pass through the shared memory of a warp, a block, two or four blocks: on 4 multiprocessors
+    "bulk-softmax-bf16": softmax("5 x 131072", 1, "bf16"),
+}  # rows that pass through the shared memory of a warp, a block or four blocks, or by bulk copies of two: on 4 multiprocessors
 
 SOFTMAX = {
     f"{name}-{t}": make(t)
@@ -218,7 +218,7 @@ def check_special_rows(library: Library, kind: str, t: str) -> None:
     assert_close(got, want, ulps=4)
 
 
-def check_special_rows_of_ring(library: Library, case: Case, shape: tuple[int, int]) -> None:
+def check_special_long_rows(library: Library, case: Case, shape: tuple[int, int]) -> None:
     """Rows with the special values of `check_special_rows` anywhere."""
     rng = np.random.default_rng(0)
     x = rng.standard_normal(shape)
