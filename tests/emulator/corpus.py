@@ -35,6 +35,7 @@ NOT_EMULATED: dict[Kind, dict[str, str]] = {
         "map_repeat_kernel": "CUDA only",
         "row_bulk_kernel": "CUDA only",
         "row_ring_kernel": "CUDA only",
+        "row_split_kernel": "CUDA only",
         "reduce_shared_columns_kernel": "CUDA only",
         "gemm_stream_kernel": "CUDA only",
         "gemm_wgmma_kernel": "CUDA only",
@@ -314,7 +315,9 @@ FAMILIES = {
     ),
     "row": Family(
         {
-            "cuda": frozenset({"row_bulk_kernel", "row_ring_kernel", "row_kernel", "softmax_columns_kernel"}),
+            "cuda": frozenset(
+                {"row_bulk_kernel", "row_ring_kernel", "row_split_kernel", "row_kernel", "softmax_columns_kernel"}
+            ),
             "rocm": frozenset({"row_kernel", "softmax_columns_kernel"}),
         },
         dict(_rows()),

@@ -44,11 +44,12 @@ def test_family(kind: Kind, name: str, tmp_path: Path, record_property: pytest.R
     assert not missed, f"no case reached {', '.join(sorted(missed))}"
 
 
-def test_special_rows_by_bulk_copies(tmp_path: Path) -> None:
-    case = test_row.softmax("11 x 131072", 1, "f16")
+@pytest.mark.parametrize(("length", "template"), [(65536, "row_split_kernel"), (120001, "row_bulk_kernel")])
+def test_special_long_rows(tmp_path: Path, length: int, template: str) -> None:
+    case = test_row.softmax(f"11 x {length}", 1, "f16")
     library = EmulatedLibrary([case], tmp_path, "cuda")
-    test_row.check_special_long_rows(library, case, (11, 131072))
-    assert any("row_bulk_kernel" in mangled for mangled in library.executed)
+    test_row.check_special_long_rows(library, case, (11, length))
+    assert any(template in mangled for mangled in library.executed)
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -166,7 +166,11 @@ RING = {
     "bulk-sum-rms-50257-bf16": test_row.kept_sum("140 x 50257", "50257", "bf16", "scale %g", op="rms_norm"),
     "bulk-rms-50257-f16": test_row.layer_norm("300 x 50257", "50257", "f16", 1, "scale %g", op="rms_norm", offset=3),
     "bulk-17001-f32": test_row.layer_norm("300 x 17001", "17001", "f32", 1, "bias %h"),
-    "bulk-softmax-131072-f16": test_row.softmax("70 x 131072", 1, "f16"),
+    "bulk-softmax-120001-f16": test_row.softmax("140 x 120001", 1, "f16"),
+    "split-softmax-131072-f16": test_row.softmax("70 x 131072", 1, "f16"),
+    "split-softmax-60000-bf16": test_row.softmax("3 x 60000", 1, "bf16"),
+    "split-softmax-65536-f32": test_row.softmax("40 x 65536", 1, "f32"),
+    "ring-softmax-262144-bf16": test_row.softmax("35 x 262144", 1, "bf16"),
 }  # more rows than the blocks of a large card have
 
 
@@ -183,8 +187,11 @@ def test_rows_through_rings(rings: Library, key: str) -> None:
         assert_close(got, want, _ulps(key.rpartition("-")[2]), floor=1e-6)
 
 
-def test_special_long_rows(rings: Library) -> None:
-    test_row.check_special_long_rows(rings, RING["bulk-softmax-131072-f16"], (70, 131072))
+@pytest.mark.parametrize(
+    ("key", "shape"), [("split-softmax-131072-f16", (70, 131072)), ("bulk-softmax-120001-f16", (140, 120001))]
+)
+def test_special_long_rows(rings: Library, key: str, shape: tuple[int, int]) -> None:
+    test_row.check_special_long_rows(rings, RING[key], shape)
 
 
 @pytest.mark.parametrize("key", LONG)

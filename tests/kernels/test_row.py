@@ -103,8 +103,11 @@ RING = {
     "bulk-long-rms-bf16": kept_sum(
         "7 x 50257", "50257", "bf16", "scale %g", op="rms_norm", strides=apart(50260, 0, 2, 3, 4), offset=6
     ),
-    "bulk-softmax-bf16": softmax("5 x 131072", 1, "bf16"),
-}  # rows that pass through the shared memory of a warp, a block or four blocks, or by bulk copies of two: on 4 multiprocessors
+    "bulk-softmax-f16": softmax("5 x 120001", 1, "f16", strides=apart(120008, 0, 1)),
+    "split-softmax-bf16": softmax("3 x 65536", 1, "bf16"),
+    "split-softmax-f16": softmax("2 x 60000", 1, "f16", strides=apart(60008, 0, 1)),
+    "split-softmax-f32": softmax("1 x 32776", 1, "f32", strides=apart(32780, 1)),
+}  # rows that pass through the shared memory of a warp, a block or four blocks, by bulk copies of two, or that four have: on 4 multiprocessors
 
 SOFTMAX = {
     f"{name}-{t}": make(t)
