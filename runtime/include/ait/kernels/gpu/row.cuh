@@ -143,8 +143,8 @@ int32_t launch_length(const Context& ctx, const RowSpace<kOuter, kRowRank>& spac
   }
     if constexpr (kVec > 1 || kLow == kHigh) {
       AIT_ROW_GROUP(0, 8, 1)
-      AIT_ROW_GROUP(8, 16, 1)
-      AIT_ROW_GROUP(16, 32, 1)
+      AIT_ROW_GROUP(8, 8, 2)
+      AIT_ROW_GROUP(16, 16, 2)
     }
     AIT_ROW_GROUP(0, kWarpSize, 1)
     AIT_ROW_GROUP(kWarpSize, kWarpSize, 2)
