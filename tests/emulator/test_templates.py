@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import hashlib
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from tests.emulator.corpus import FAMILIES, NOT_EMULATED, templates
+from tests.emulator.corpus import FAMILIES, MULTIPROCESSORS, NOT_EMULATED, templates
 from tests.emulator.library import EmulatedLibrary, Kind
 from tests.kernels import test_row
+from tests.kernels.harness import Case, check
 
 KINDS: tuple[Kind, ...] = ("cuda", "rocm")
 PROPERTY: dict[Kind, str] = {"cuda": "emulated for CUDA", "rocm": "emulated for HIP"}
@@ -49,6 +51,36 @@ def test_special_rows_through_a_ring(tmp_path: Path) -> None:
     library = EmulatedLibrary([case], tmp_path, "cuda")
     test_row.check_special_rows_of_ring(library, case, (11, 131072))
     assert any("row_ring_kernel" in mangled for mangled in library.executed)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(
+    ("op", "length", "t", "few", "many"),
+    [
+        ("softmax", 40, "f16", (8, 1), (4, 2)),
+        ("rms_norm", 64, "bf16", (8, 1), (4, 2)),
+        ("softmax", 128, "f16", (16, 1), (8, 2)),
+        ("rms_norm", 96, "f32", (32, 1), (16, 2)),
+        ("softmax", 256, "bf16", (32, 1), (16, 2)),
+    ],
+)
+def test_many_short_rows_have_two_chunks_a_lane(
+    op: str, length: int, t: str, few: tuple[int, int], many: tuple[int, int], kind: Kind, tmp_path: Path
+) -> None:
+    """Lanes of a row and chunks of a lane, with as many rows as fill the card and with one more."""
+    most = test_row.most_of_few(length, t, MULTIPROCESSORS)
+    cases: list[Case] = []
+    for shape in (f"{most} x {length}", f"{most + 1} x {length}"):
+        norm = test_row.layer_norm(shape, str(length), t, 1, "scale %g", op="rms_norm")
+        case = test_row.softmax(shape, 1, t) if op == "softmax" else norm
+        cases.append(replace(case, envs=[{"b": 1, "s": 1}]))
+    library = EmulatedLibrary(cases, tmp_path, kind)
+    library.note_executed()
+    for case, (lanes, chunks) in zip(cases, (few, many), strict=True):
+        library.executed.clear()
+        check(library, case, 0.6 if t != "f32" else 16, floor=1e-6)
+        (kernel,) = library.executed
+        assert f"Li{lanes}ELi{chunks}ELi{16 // (4 if t == 'f32' else 2)}E" in kernel
 
 
 @pytest.mark.parametrize("kind", KINDS)
