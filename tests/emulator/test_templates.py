@@ -12,7 +12,7 @@ import pytest
 from tests.emulator.corpus import FAMILIES, MULTIPROCESSORS, NOT_EMULATED, templates
 from tests.emulator.library import EmulatedLibrary, Kind
 from tests.kernels import test_row
-from tests.kernels.harness import Case, check
+from tests.kernels.harness import Case, assert_close, check, random_inputs, reference
 
 KINDS: tuple[Kind, ...] = ("cuda", "rocm")
 PROPERTY: dict[Kind, str] = {"cuda": "emulated for CUDA", "rocm": "emulated for HIP"}
@@ -59,6 +59,7 @@ def test_special_rows_through_a_ring(tmp_path: Path) -> None:
     [
         ("softmax", 40, "f16", (8, 1), (4, 2)),
         ("rms_norm", 64, "bf16", (8, 1), (4, 2)),
+        ("layer_norm", 64, "f16", (8, 1), (4, 2)),
         ("softmax", 128, "f16", (16, 1), (8, 2)),
         ("rms_norm", 96, "f32", (32, 1), (16, 2)),
         ("softmax", 256, "bf16", (32, 1), (16, 2)),
@@ -71,8 +72,10 @@ def test_many_short_rows_have_two_chunks_a_lane(
     most = test_row.most_of_few(length, t, MULTIPROCESSORS)
     cases: list[Case] = []
     for shape in (f"{most} x {length}", f"{most + 1} x {length}"):
-        norm = test_row.layer_norm(shape, str(length), t, 1, "scale %g", op="rms_norm")
-        case = test_row.softmax(shape, 1, t) if op == "softmax" else norm
+        if op == "softmax":
+            case = test_row.softmax(shape, 1, t)
+        else:
+            case = test_row.layer_norm(shape, str(length), t, 1, op=op)
         cases.append(replace(case, envs=[{"b": 1, "s": 1}]))
     library = EmulatedLibrary(cases, tmp_path, kind)
     library.note_executed()
@@ -81,6 +84,31 @@ def test_many_short_rows_have_two_chunks_a_lane(
         check(library, case, 0.6 if t != "f32" else 16, floor=1e-6)
         (kernel,) = library.executed
         assert f"Li{lanes}ELi{chunks}ELi{16 // (4 if t == 'f32' else 2)}E" in kernel
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_rows_of_any_length_have_two_chunks_a_lane_where_one_would_take_more_than_8_lanes(
+    kind: Kind, tmp_path: Path
+) -> None:
+    many = test_row.softmax(f"{test_row.most_of_few(64, 'f16', MULTIPROCESSORS) + 1} x s", 1, "f16")
+    few = test_row.softmax("b x s", 1, "f16")
+    library = EmulatedLibrary([many, few], tmp_path, kind)
+    library.note_executed()
+    for case, length, lanes, chunks in (
+        (many, 64, 8, 1),
+        (many, 72, 8, 2),
+        (many, 136, 16, 2),
+        (few, 64, 8, 1),
+        (few, 72, 32, 1),
+        (few, 136, 32, 1),
+    ):
+        library.executed.clear()
+        env = {"b": 3, "s": length}
+        inputs = random_inputs(case, env)
+        (got,), (want,) = library.run(case, env, inputs), reference(case, env, inputs)
+        assert_close(got, want, ulps=0.6, floor=1e-6)
+        (kernel,) = library.executed
+        assert f"Li{lanes}ELi{chunks}ELi8E" in kernel
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -134,7 +134,7 @@ def short(multiprocessors: int) -> dict[str, Case]:
         cases[f"odd-softmax-{n}-{t}"] = replace(softmax(f"{rows} x {n}", 1, t), envs=one)
         norm = layer_norm(f"{rows} x {n}", f"{n}", t, 1, strides=apart(n + 2, 0, 3), offset=1)
         cases[f"odd-norm-{n}-{t}"] = replace(norm, envs=one)
-    rows = most_of_few(72, "f16", multiprocessors) + 1
+    rows = most_of_few(40, "f16", multiprocessors) + 1
     lengths = [{"b": 3, "s": s} for s in (40, 64, 72, 128, 136, 256, 264)]
     cases["many-dynamic-f16"] = replace(softmax(f"{rows} x s", 1, "f16"), envs=lengths)
     cases["few-dynamic-f16"] = replace(softmax("b x s", 1, "f16"), envs=lengths)
