@@ -115,7 +115,7 @@ def most_of_few(length: int, t: str, multiprocessors: int) -> int:
 
 
 def short(multiprocessors: int) -> dict[str, Case]:
-    """Rows of 5 to 64 chunks, few and many of them for so many multiprocessors; those of one operand have one and two chunks a lane."""
+    """Rows of 5 to 64 chunks, few and many of them for so many multiprocessors: with one and two chunks a lane."""
     makes = {
         "softmax": lambda rows, n, t: softmax(f"{rows} x {n}", 1, t),
         "norm": lambda rows, n, t: layer_norm(f"{rows} x {n}", f"{n}", t, 1),

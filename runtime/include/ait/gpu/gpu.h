@@ -117,17 +117,14 @@ inline uint32_t shared_limit() {
 #endif
 }
 
+#if defined(AIT_CUDA)
 /// @brief How many multiprocessors the current device has; 0 on an error.
 inline int multiprocessors() {
   int device = 0, count = 0;
-#if defined(AIT_HIP)
-  if (hipGetDevice(&device) != kSuccess) return 0;
-  return hipDeviceGetAttribute(&count, hipDeviceAttributeMultiprocessorCount, device) == kSuccess ? count : 0;
-#else
   if (cudaGetDevice(&device) != kSuccess) return 0;
   return cudaDeviceGetAttribute(&count, cudaDevAttrMultiProcessorCount, device) == kSuccess ? count : 0;
-#endif
 }
+#endif
 #endif  // AIT_GPU
 
 }  // namespace ait::gpu
