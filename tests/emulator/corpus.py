@@ -88,6 +88,8 @@ def within(ulps: Mapping[str, float], floor: Mapping[str, float]) -> Check:
 
 
 FLOATS = ("f16", "bf16", "f32", "f64")
+MULTIPROCESSORS = 4
+"""Of the emulated card."""
 
 
 # ** the memory-bound families **
@@ -131,6 +133,7 @@ def _rows() -> Iterator[tuple[str, Case]]:
         norm = test_row.layer_norm(f"b x {length}", str(length), t, 1)
         yield f"long-norm-{length}-{t}", at(norm, [{"b": 3, "s": 1}])
     yield from test_row.RING.items()
+    yield from test_row.short(MULTIPROCESSORS).items()
     for name, shape in (("many", "2100 x 64"), ("few", "9 x 64")):  # with factors that any launch may have written
         yield f"{name}-norm-f16", test_row.layer_norm(shape, "64", "f16", 1)
         yield f"{name}-rms-f16", test_row.layer_norm(shape, "64", "f16", 1, "scale %g", op="rms_norm")

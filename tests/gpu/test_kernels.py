@@ -174,6 +174,20 @@ RING = {
 }  # more rows than the blocks of a large card have
 
 
+SHORT = test_row.short(160)
+"""With more rows than fill any card."""
+
+
+@pytest.fixture(scope="module")
+def shorts(tmp_path_factory: pytest.TempPathFactory) -> Library:
+    return library_of([*SHORT.values()], tmp_path_factory)
+
+
+@pytest.mark.parametrize("key", SHORT)
+def test_short_rows(shorts: Library, key: str) -> None:
+    check(shorts, SHORT[key], _ulps(key.rpartition("-")[2]), floor=1e-6)
+
+
 @pytest.fixture(scope="module")
 def rings(tmp_path_factory: pytest.TempPathFactory) -> Library:
     return library_of([*RING.values()], tmp_path_factory)

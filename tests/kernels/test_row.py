@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import re
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
 
 from ait_mlir.lowering.kernels import Target
+from ait_mlir.lowering.toolchain import cpp_root
 from tests.kernels.harness import Case, Library, assert_close, check, random_inputs, reference, ulp
 
 FLOATS = ("f16", "bf16", "f32", "f64")
@@ -108,6 +112,46 @@ RING = {
     "split-softmax-f16": softmax("2 x 60000", 1, "f16", strides=apart(60008, 0, 1)),
     "split-softmax-f32": softmax("1 x 32776", 1, "f32", strides=apart(32780, 1)),
 }  # rows that pass through the shared memory of a warp, a block or four blocks, by bulk copies of two, or that four have: on 4 multiprocessors
+
+
+def filling_threads() -> int:
+    """Threads a multiprocessor, with a chunk of 16 bytes each, up to which rows are few."""
+    found = re.search(r"kFillingThreads = (\d+);", (cpp_root() / "include/ait/kernels/gpu/row.cuh").read_text())
+    assert found is not None
+    return int(found[1])
+
+
+def most_of_few(length: int, t: str, multiprocessors: int) -> int:
+    """The most rows that are few: that have one chunk a lane on so many multiprocessors."""
+    return multiprocessors * filling_threads() // (length * {"f16": 2, "bf16": 2, "f32": 4}[t] // 16)
+
+
+def short(multiprocessors: int) -> dict[str, Case]:
+    """Rows of 5 to 64 chunks, few and many of them for so many multiprocessors: with one and two chunks a lane."""
+    makes = {
+        "softmax": lambda rows, n, t: softmax(f"{rows} x {n}", 1, t),
+        "norm": lambda rows, n, t: layer_norm(f"{rows} x {n}", f"{n}", t, 1),
+        "rms": lambda rows, n, t: layer_norm(f"{rows} x {n}", f"{n}", t, 1, "scale %g", op="rms_norm"),
+        "sum": lambda rows, n, t: kept_sum(f"{rows} x {n}", f"{n}", t),
+    }
+    one = ENVS[:1]
+    cases: dict[str, Case] = {}
+    for i, n in enumerate((40, 64, 96, 128, 200, 256)):
+        for j, (name, make) in enumerate(makes.items()):
+            t = ("f16", "bf16", "f32")[(i + j) % 3]
+            for many, rows in (("few", 9), ("many", most_of_few(n, t, multiprocessors) + 1)):
+                cases[f"{many}-{name}-{n}-{t}"] = replace(make(rows, n, t), envs=one)
+    for n, t in ((41, "f16"), (97, "bf16"), (201, "f16")):
+        rows = most_of_few(n, t, multiprocessors) + 1
+        cases[f"odd-softmax-{n}-{t}"] = replace(softmax(f"{rows} x {n}", 1, t), envs=one)
+        norm = layer_norm(f"{rows} x {n}", f"{n}", t, 1, strides=apart(n + 2, 0, 3), offset=1)
+        cases[f"odd-norm-{n}-{t}"] = replace(norm, envs=one)
+    rows = most_of_few(40, "f16", multiprocessors) + 1
+    lengths = [{"b": 3, "s": s} for s in (40, 64, 72, 128, 136, 256, 264)]
+    cases["many-dynamic-f16"] = replace(softmax(f"{rows} x s", 1, "f16"), envs=lengths)
+    cases["few-dynamic-f16"] = replace(softmax("b x s", 1, "f16"), envs=lengths)
+    return cases
+
 
 SOFTMAX = {
     f"{name}-{t}": make(t)
