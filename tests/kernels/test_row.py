@@ -110,7 +110,7 @@ RING = {
     "bulk-softmax-f16": softmax("5 x 120001", 1, "f16", strides=apart(120008, 0, 1)),
     "split-softmax-bf16": softmax("3 x 65536", 1, "bf16"),
     "split-softmax-f16": softmax("2 x 60000", 1, "f16", strides=apart(60008, 0, 1)),
-    "split-softmax-f32": softmax("1 x 32776", 1, "f32", strides=apart(32780, 1)),
+    "split-softmax-f32": softmax("1 x 32764", 1, "f32", strides=apart(32772, 1)),
 }  # rows that pass through the shared memory of a warp, a block or four blocks, by bulk copies of two, or that four have: on 4 multiprocessors
 
 

@@ -213,15 +213,14 @@ struct Boundaries {
 template <class F, int kVec, Cut kCut, int64_t kLow, int64_t kHigh, int kOuter, class Policy, class Ins, class Outs>
 int32_t launch_many(const Context& ctx, const RowSpace<kOuter, 1>& space, const Ins& ins, const Outs& outs, const Policy& policy) {
 #if defined(AIT_CUDA)
+  bool done = false;
+  if constexpr (kLow == kHigh && kOuter <= 1 && kVec > 1 && kCut == Cut::whole && std::is_same<Policy, Softmax>::value) {
+    const int32_t status = launch_split<kVec, kHigh>(ctx, space.rows, get<0>(ins), get<0>(outs), policy, done);
+    if (done) return status;
+  }
   if constexpr (kLow == kHigh && kOuter == 1 && kVec > 1) {
-    bool done = false;
-    if constexpr (kCut == Cut::whole && std::is_same<Policy, Softmax>::value) {
-      const int32_t split = launch_split<kVec, kHigh>(ctx, space.rows, get<0>(ins), get<0>(outs), policy, done);
-      if (done) return split;
-    }
-    const int32_t begun = launch_bulk<F, kVec, kCut, kHigh>(ctx, space.rows, ins, typename Ins::Indices{}, outs, typename Outs::Indices{}, policy, done);
-    if (done) return begun;
-    const int32_t status = launch_ring<F, kVec, kCut, kHigh>(ctx, space.rows, ins, typename Ins::Indices{}, outs, typename Outs::Indices{}, policy, done);
+    int32_t status = launch_bulk<F, kVec, kCut, kHigh>(ctx, space.rows, ins, typename Ins::Indices{}, outs, typename Outs::Indices{}, policy, done);
+    if (!done) status = launch_ring<F, kVec, kCut, kHigh>(ctx, space.rows, ins, typename Ins::Indices{}, outs, typename Outs::Indices{}, policy, done);
     if (done) return status;
   }
 #endif
