@@ -188,6 +188,9 @@ def cases() -> Iterator[Measured]:
         yield norm("layer_norm", "f16", length, rows)
         yield norm("layer_norm", "f16", length, rows, constants=(1, 2))
         yield residual_norm("rms_norm", "f16", length, rows)
+    for rows, length in ((256, 128), (256, 256), (8192, 128)):
+        yield softmax("f16", length, rows)
+        yield norm("layer_norm", "f16", length, rows)
     yield reduction("sum", "f16", "n x 4096", "1", "n", many, f"{many} x 4096, rows")
     yield reduction("sum", "f16", "n x 4097", "1", "n", LARGE // 4097, f"{LARGE // 4097} x 4097, rows")
     yield reduction("max", "f16", "n x 64", "1", "n", LARGE // 64, f"{LARGE // 64} x 64, rows")

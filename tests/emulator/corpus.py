@@ -35,6 +35,7 @@ NOT_EMULATED: dict[Kind, dict[str, str]] = {
         "map_repeat_kernel": "CUDA only",
         "row_bulk_kernel": "CUDA only",
         "row_ring_kernel": "CUDA only",
+        "row_split_kernel": "CUDA only",
         "reduce_shared_columns_kernel": "CUDA only",
         "gemm_stream_kernel": "CUDA only",
         "gemm_wgmma_kernel": "CUDA only",
@@ -87,6 +88,8 @@ def within(ulps: Mapping[str, float], floor: Mapping[str, float]) -> Check:
 
 
 FLOATS = ("f16", "bf16", "f32", "f64")
+MULTIPROCESSORS = 4
+"""Of the emulated card."""
 
 
 # ** the memory-bound families **
@@ -130,6 +133,7 @@ def _rows() -> Iterator[tuple[str, Case]]:
         norm = test_row.layer_norm(f"b x {length}", str(length), t, 1)
         yield f"long-norm-{length}-{t}", at(norm, [{"b": 3, "s": 1}])
     yield from test_row.RING.items()
+    yield from test_row.short(MULTIPROCESSORS).items()
     for name, shape in (("many", "2100 x 64"), ("few", "9 x 64")):  # with factors that any launch may have written
         yield f"{name}-norm-f16", test_row.layer_norm(shape, "64", "f16", 1)
         yield f"{name}-rms-f16", test_row.layer_norm(shape, "64", "f16", 1, "scale %g", op="rms_norm")
@@ -314,7 +318,9 @@ FAMILIES = {
     ),
     "row": Family(
         {
-            "cuda": frozenset({"row_bulk_kernel", "row_ring_kernel", "row_kernel", "softmax_columns_kernel"}),
+            "cuda": frozenset(
+                {"row_bulk_kernel", "row_ring_kernel", "row_split_kernel", "row_kernel", "softmax_columns_kernel"}
+            ),
             "rocm": frozenset({"row_kernel", "softmax_columns_kernel"}),
         },
         dict(_rows()),

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import hashlib
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from tests.emulator.corpus import FAMILIES, NOT_EMULATED, templates
+from tests.emulator.corpus import FAMILIES, MULTIPROCESSORS, NOT_EMULATED, templates
 from tests.emulator.library import EmulatedLibrary, Kind
 from tests.kernels import test_row
+from tests.kernels.harness import Case, assert_close, check, random_inputs, reference
 
 KINDS: tuple[Kind, ...] = ("cuda", "rocm")
 PROPERTY: dict[Kind, str] = {"cuda": "emulated for CUDA", "rocm": "emulated for HIP"}
@@ -44,11 +46,70 @@ def test_family(kind: Kind, name: str, tmp_path: Path, record_property: pytest.R
     assert not missed, f"no case reached {', '.join(sorted(missed))}"
 
 
-def test_special_rows_by_bulk_copies(tmp_path: Path) -> None:
-    case = test_row.softmax("11 x 131072", 1, "f16")
+@pytest.mark.parametrize(("length", "template"), [(65536, "row_split_kernel"), (120001, "row_bulk_kernel")])
+def test_special_long_rows(tmp_path: Path, length: int, template: str) -> None:
+    case = test_row.softmax(f"11 x {length}", 1, "f16")
     library = EmulatedLibrary([case], tmp_path, "cuda")
-    test_row.check_special_rows_of_ring(library, case, (11, 131072))
-    assert any("row_bulk_kernel" in mangled for mangled in library.executed)
+    test_row.check_special_long_rows(library, case, (11, length))
+    assert any(template in mangled for mangled in library.executed)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(
+    ("op", "length", "t", "few", "many"),
+    [
+        ("softmax", 40, "f16", (8, 1), (4, 2)),
+        ("rms_norm", 64, "bf16", (8, 1), (4, 2)),
+        ("layer_norm", 64, "f16", (8, 1), (4, 2)),
+        ("softmax", 128, "f16", (16, 1), (8, 2)),
+        ("rms_norm", 96, "f32", (32, 1), (16, 2)),
+        ("softmax", 256, "bf16", (32, 1), (16, 2)),
+    ],
+)
+def test_many_short_rows_have_two_chunks_a_lane(
+    op: str, length: int, t: str, few: tuple[int, int], many: tuple[int, int], kind: Kind, tmp_path: Path
+) -> None:
+    """Lanes of a row and chunks of a lane, with as many rows as fill the card and with one more."""
+    most = test_row.most_of_few(length, t, MULTIPROCESSORS)
+    cases: list[Case] = []
+    for shape in (f"{most} x {length}", f"{most + 1} x {length}"):
+        if op == "softmax":
+            case = test_row.softmax(shape, 1, t)
+        else:
+            case = test_row.layer_norm(shape, str(length), t, 1, op=op)
+        cases.append(replace(case, envs=[{"b": 1, "s": 1}]))
+    library = EmulatedLibrary(cases, tmp_path, kind)
+    library.note_executed()
+    for case, (lanes, chunks) in zip(cases, (few, many), strict=True):
+        library.executed.clear()
+        check(library, case, 0.6 if t != "f32" else 16, floor=1e-6)
+        (kernel,) = library.executed
+        assert f"Li{lanes}ELi{chunks}ELi{16 // (4 if t == 'f32' else 2)}E" in kernel
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_rows_of_any_length_have_two_chunks_a_lane_where_one_would_take_more_than_8_lanes(
+    kind: Kind, tmp_path: Path
+) -> None:
+    many = test_row.softmax(f"{test_row.most_of_few(64, 'f16', MULTIPROCESSORS) + 1} x s", 1, "f16")
+    few = test_row.softmax("b x s", 1, "f16")
+    library = EmulatedLibrary([many, few], tmp_path, kind)
+    library.note_executed()
+    for case, length, lanes, chunks in (
+        (many, 64, 8, 1),
+        (many, 72, 8, 2),
+        (many, 136, 16, 2),
+        (few, 64, 8, 1),
+        (few, 72, 32, 1),
+        (few, 136, 32, 1),
+    ):
+        library.executed.clear()
+        env = {"b": 3, "s": length}
+        inputs = random_inputs(case, env)
+        (got,), (want,) = library.run(case, env, inputs), reference(case, env, inputs)
+        assert_close(got, want, ulps=0.6, floor=1e-6)
+        (kernel,) = library.executed
+        assert f"Li{lanes}ELi{chunks}ELi8E" in kernel
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -154,19 +154,38 @@ RING = {
     "ring-2049-f32": test_row.layer_norm("4300 x 2049", "2049", "f32", 1, "bias %h"),
     "ring-8192-f16": test_row.layer_norm("2200 x 8192", "8192", "f16", 1),
     "ring-rms-9001-f16": test_row.layer_norm("300 x 9001", "9001", "f16", 1, "scale %g", op="rms_norm"),
-    "ring-50257-f16": test_row.layer_norm("140 x 50257", "50257", "f16", 1),
-    "ring-sum-26003-f16": test_row.kept_sum("150 x 26003", "26003", "f16"),
-    "ring-sum-32768-bf16": test_row.kept_sum("140 x 32768", "32768", "bf16"),
-    "ring-rms-50257-bf16": test_row.layer_norm("140 x 50257", "50257", "bf16", 1, "scale %g", op="rms_norm"),
+    "bulk-kept-50257-f16": test_row.layer_norm("140 x 50257", "50257", "f16", 1),
+    "bulk-sum-26003-f16": test_row.kept_sum("150 x 26003", "26003", "f16"),
+    "bulk-sum-32768-bf16": test_row.kept_sum("140 x 32768", "32768", "bf16"),
+    "bulk-rms-50257-bf16": test_row.layer_norm("140 x 50257", "50257", "bf16", 1, "scale %g", op="rms_norm"),
+    "bulk-32768-f16": test_row.layer_norm("140 x 32768", "32768", "f16", 1),
     "ring-sum-131072-f16": test_row.kept_sum("40 x 131072", "131072", "f16"),
     "ring-rms-131072-f16": test_row.layer_norm("70 x 131072", "131072", "f16", 1, "scale %g", op="rms_norm"),
-    "bulk-sum-26003-f16": test_row.kept_sum("300 x 26003", "26003", "f16", offset=5),
+    "bulk-sum-26003-offset-f16": test_row.kept_sum("300 x 26003", "26003", "f16", offset=5),
     "bulk-sum-50257-f16": test_row.kept_sum("140 x 50257", "50257", "f16", offset=1),
     "bulk-sum-rms-50257-bf16": test_row.kept_sum("140 x 50257", "50257", "bf16", "scale %g", op="rms_norm"),
     "bulk-rms-50257-f16": test_row.layer_norm("300 x 50257", "50257", "f16", 1, "scale %g", op="rms_norm", offset=3),
     "bulk-17001-f32": test_row.layer_norm("300 x 17001", "17001", "f32", 1, "bias %h"),
-    "ring-softmax-131072-f16": test_row.softmax("70 x 131072", 1, "f16"),
+    "bulk-softmax-120001-f16": test_row.softmax("140 x 120001", 1, "f16"),
+    "split-softmax-131072-f16": test_row.softmax("70 x 131072", 1, "f16"),
+    "split-softmax-60000-bf16": test_row.softmax("3 x 60000", 1, "bf16"),
+    "split-softmax-65536-f32": test_row.softmax("40 x 65536", 1, "f32"),
+    "ring-softmax-262144-bf16": test_row.softmax("35 x 262144", 1, "bf16"),
 }  # more rows than the blocks of a large card have
+
+
+SHORT = test_row.short(160)
+"""With more rows than fill any card."""
+
+
+@pytest.fixture(scope="module")
+def shorts(tmp_path_factory: pytest.TempPathFactory) -> Library:
+    return library_of([*SHORT.values()], tmp_path_factory)
+
+
+@pytest.mark.parametrize("key", SHORT)
+def test_short_rows(shorts: Library, key: str) -> None:
+    check(shorts, SHORT[key], _ulps(key.rpartition("-")[2]), floor=1e-6)
 
 
 @pytest.fixture(scope="module")
@@ -182,8 +201,11 @@ def test_rows_through_rings(rings: Library, key: str) -> None:
         assert_close(got, want, _ulps(key.rpartition("-")[2]), floor=1e-6)
 
 
-def test_special_rows_through_a_ring(rings: Library) -> None:
-    test_row.check_special_rows_of_ring(rings, RING["ring-softmax-131072-f16"], (70, 131072))
+@pytest.mark.parametrize(
+    ("key", "shape"), [("split-softmax-131072-f16", (70, 131072)), ("bulk-softmax-120001-f16", (140, 120001))]
+)
+def test_special_long_rows(rings: Library, key: str, shape: tuple[int, int]) -> None:
+    test_row.check_special_long_rows(rings, RING[key], shape)
 
 
 @pytest.mark.parametrize("key", LONG)

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import re
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
 
 from ait_mlir.lowering.kernels import Target
+from ait_mlir.lowering.toolchain import cpp_root
 from tests.kernels.harness import Case, Library, assert_close, check, random_inputs, reference, ulp
 
 FLOATS = ("f16", "bf16", "f32", "f64")
@@ -90,21 +94,64 @@ RING = {
     "ring-block-rms-f16": layer_norm(
         "9 x 9003", "9003", "f16", 1, "scale %g", op="rms_norm", strides=apart(9004, 0, 2), offset=1
     ),
-    "ring-two-norm-f16": kept_sum("5 x 26003", "26003", "f16", strides=apart(26008, 0, 3, 4, 5)),
-    "ring-two-long-norm-bf16": layer_norm("7 x 50257", "50257", "bf16", 1, strides=apart(50264, 0, 3)),
-    "ring-four-softmax-bf16": softmax("5 x 131072", 1, "bf16"),
     "ring-four-norm-f16": kept_sum("5 x 65536", "65536", "f16"),
     "ring-four-rms-bf16": layer_norm("4 x 131072", "131072", "bf16", 1, "scale %g", op="rms_norm"),
-    "bulk-one-norm-f16": kept_sum("9 x 26003", "26003", "f16", strides=apart(26008, 0, 3, 4, 5), offset=1),
-    "bulk-one-rms-bf16": layer_norm(
-        "9 x 40257", "40257", "bf16", 1, "scale %g", op="rms_norm", strides=apart(40258, 0, 2), offset=1
+    "bulk-kept-norm-bf16": layer_norm("7 x 50257", "50257", "bf16", 1, strides=apart(50264, 0, 3)),
+    "bulk-kept-norm-f32": layer_norm("9 x 17001", "17001", "f32", 1, "bias %h", strides=apart(17004, 0, 2), offset=1),
+    "bulk-aligned-norm-f16": layer_norm("5 x 32768", "32768", "f16", 1),
+    "bulk-norm-f16": kept_sum("9 x 26003", "26003", "f16", strides=apart(26008, 0, 3, 4, 5), offset=1),
+    "bulk-rms-bf16": layer_norm(
+        "9 x 50257", "50257", "bf16", 1, "scale %g", op="rms_norm", strides=apart(50258, 0, 2), offset=1
     ),
-    "bulk-one-norm-f32": layer_norm("9 x 17001", "17001", "f32", 1, "bias %h", strides=apart(17002, 0, 2), offset=1),
-    "bulk-two-norm-f16": kept_sum("5 x 50257", "50257", "f16", strides=apart(50260, 0, 3, 4, 5), offset=3),
-    "bulk-two-rms-bf16": kept_sum(
+    "bulk-long-norm-f16": kept_sum("5 x 50257", "50257", "f16", strides=apart(50260, 0, 3, 4, 5), offset=3),
+    "bulk-long-rms-bf16": kept_sum(
         "7 x 50257", "50257", "bf16", "scale %g", op="rms_norm", strides=apart(50260, 0, 2, 3, 4), offset=6
     ),
-}  # rows that pass through the shared memory of a warp, a block, two or four blocks: on 4 multiprocessors
+    "bulk-softmax-f16": softmax("5 x 120001", 1, "f16", strides=apart(120008, 0, 1)),
+    "split-softmax-bf16": softmax("3 x 65536", 1, "bf16"),
+    "split-softmax-f16": softmax("2 x 60000", 1, "f16", strides=apart(60008, 0, 1)),
+    "split-softmax-f32": softmax("1 x 32764", 1, "f32", strides=apart(32772, 1)),
+}  # rows that pass through the shared memory of a warp, a block or four blocks, by bulk copies of two, or that four have: on 4 multiprocessors
+
+
+def filling_threads() -> int:
+    """Threads a multiprocessor, with a chunk of 16 bytes each, up to which rows are few."""
+    found = re.search(r"kFillingThreads = (\d+);", (cpp_root() / "include/ait/kernels/gpu/row.cuh").read_text())
+    assert found is not None
+    return int(found[1])
+
+
+def most_of_few(length: int, t: str, multiprocessors: int) -> int:
+    """The most rows that are few: that have one chunk a lane on so many multiprocessors."""
+    return multiprocessors * filling_threads() // (length * {"f16": 2, "bf16": 2, "f32": 4}[t] // 16)
+
+
+def short(multiprocessors: int) -> dict[str, Case]:
+    """Rows of 5 to 64 chunks, few and many of them for so many multiprocessors: with one and two chunks a lane."""
+    makes = {
+        "softmax": lambda rows, n, t: softmax(f"{rows} x {n}", 1, t),
+        "norm": lambda rows, n, t: layer_norm(f"{rows} x {n}", f"{n}", t, 1),
+        "rms": lambda rows, n, t: layer_norm(f"{rows} x {n}", f"{n}", t, 1, "scale %g", op="rms_norm"),
+        "sum": lambda rows, n, t: kept_sum(f"{rows} x {n}", f"{n}", t),
+    }
+    one = ENVS[:1]
+    cases: dict[str, Case] = {}
+    for i, n in enumerate((40, 64, 96, 128, 200, 256)):
+        for j, (name, make) in enumerate(makes.items()):
+            t = ("f16", "bf16", "f32")[(i + j) % 3]
+            for many, rows in (("few", 9), ("many", most_of_few(n, t, multiprocessors) + 1)):
+                cases[f"{many}-{name}-{n}-{t}"] = replace(make(rows, n, t), envs=one)
+    for n, t in ((41, "f16"), (97, "bf16"), (201, "f16")):
+        rows = most_of_few(n, t, multiprocessors) + 1
+        cases[f"odd-softmax-{n}-{t}"] = replace(softmax(f"{rows} x {n}", 1, t), envs=one)
+        norm = layer_norm(f"{rows} x {n}", f"{n}", t, 1, strides=apart(n + 2, 0, 3), offset=1)
+        cases[f"odd-norm-{n}-{t}"] = replace(norm, envs=one)
+    rows = most_of_few(40, "f16", multiprocessors) + 1
+    lengths = [{"b": 3, "s": s} for s in (40, 64, 72, 128, 136, 256, 264)]
+    cases["many-dynamic-f16"] = replace(softmax(f"{rows} x s", 1, "f16"), envs=lengths)
+    cases["few-dynamic-f16"] = replace(softmax("b x s", 1, "f16"), envs=lengths)
+    return cases
+
 
 SOFTMAX = {
     f"{name}-{t}": make(t)
@@ -218,7 +265,7 @@ def check_special_rows(library: Library, kind: str, t: str) -> None:
     assert_close(got, want, ulps=4)
 
 
-def check_special_rows_of_ring(library: Library, case: Case, shape: tuple[int, int]) -> None:
+def check_special_long_rows(library: Library, case: Case, shape: tuple[int, int]) -> None:
     """Rows with the special values of `check_special_rows` anywhere."""
     rng = np.random.default_rng(0)
     x = rng.standard_normal(shape)

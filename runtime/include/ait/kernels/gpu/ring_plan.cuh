@@ -32,9 +32,6 @@ inline constexpr int kRingBytes = 227 * 1024;
 /// What the warps of a cluster tell each other of two rows.
 constexpr int exchange_bytes(int cluster, int group) { return cluster * (group / kWarpSize) * 2 * 16 + 2 * 8; }
 
-/// Less of a row than this is read sooner than two blocks have told each other what they know of it.
-inline constexpr int64_t kExchangeBytes = 64 * 1024;
-
 /// The plan with as many places as there is room for: as many as two rows and a half need let one row be stored while the next is reduced and the one
 /// after it read.
 constexpr RingPlan fill_ring(RingPlan plan, int chunk_bytes, int factor_bytes) {
@@ -53,7 +50,7 @@ constexpr RingPlan plan_blocks(int cluster, int64_t chunks, int64_t turns, int m
 }
 
 /// Rows of so many chunks, of which each has `chunk_bytes` and needs `factor_bytes` of factors. Blocks that tell each other what they know have few
-/// threads, since each warp reads what all warps know; and more than two blocks share a row only where one could not hold it, and it has no edges.
+/// threads, since each warp reads what all warps know; and blocks share a row only where one could not hold it, and it has no edges.
 constexpr RingPlan plan_ring(int64_t chunks, int chunk_bytes, int factor_bytes, bool edges) {
   if (chunks <= 1100) {  // a warp has a row
     const int turns = static_cast<int>((chunks + kWarpSize - 1) / kWarpSize);
@@ -64,9 +61,7 @@ constexpr RingPlan plan_ring(int64_t chunks, int chunk_bytes, int factor_bytes, 
     const RingPlan plan = plan_blocks(1, chunks, (chunks + 1023) / 1024, 1024, chunk_bytes, factor_bytes);
     if (plan.cluster > 0) return plan;
   }
-  const int64_t bytes = chunks * chunk_bytes;
-  const int most = bytes < kExchangeBytes ? 1 : bytes <= kRingBytes || edges ? 2 : 8;
-  for (int cluster = 2; cluster <= most; cluster *= 2) {
+  for (int cluster = 4; cluster <= 8 && chunks * chunk_bytes > kRingBytes && !edges; cluster *= 2) {
     for (int threads = 512; threads <= 1024; threads *= 2) {
       for (int turns = 4; turns <= 8; turns *= 2) {
         const RingPlan plan = plan_blocks(cluster, chunks, turns, threads, chunk_bytes, factor_bytes);
@@ -80,23 +75,17 @@ constexpr RingPlan plan_ring(int64_t chunks, int chunk_bytes, int factor_bytes, 
 /// The rows of `kLength` elements are cut at sectors of memory.
 inline constexpr size_t kRingBoundary = 32;
 
-/// Whether rows of `ins` operands gain by a plan: norms of one operand whose rows registers would hold, but whose factors not; longer ones that are
-/// centred, or begin anywhere, so that there is much to overlap, if they have 96 KB, or in four turns of two blocks 64; and all that no block could hold.
+/// Whether rows of `ins` operands gain: norms of one operand whose rows registers would hold, but whose factors not, and all that no block could hold.
 /// `chunks` is what registers would hold.
-constexpr bool gains(const RingPlan& plan, int64_t chunks, int ins, RingUse use, bool edges) {
-  const int64_t bytes = chunks * 16 * ins;
-  if (bytes > kRingBytes) return true;
-  if (use == RingUse::softmax) return false;
-  if (chunks <= 2048) return ins == 1 && chunks > 256;
-  if (bytes >= 96 * 1024) return use == RingUse::centred_norm || (ins == 1 && edges);
-  return bytes >= 64 * 1024 && ins == 1 && use == RingUse::centred_norm && plan.cluster == 2 && plan.turns == 4;
+constexpr bool gains(int64_t chunks, int ins, RingUse use) {
+  return chunks * 16 * ins > kRingBytes || (use != RingUse::softmax && ins == 1 && chunks > 256 && chunks <= 2048);
 }
 
 template <int kVec, Cut kCut, int64_t kLengthOf, int kIns, int kFactors, RingUse kUse, int64_t kHeldChunks>
 struct RingOf {
   static constexpr int64_t kLength = kLengthOf;
   static constexpr RingPlan kPlan = plan_ring(chunks_of<kVec, kCut>(kLengthOf, kRingBoundary / 16), 16 * kIns, 16 * kFactors, kCut != Cut::whole);
-  static constexpr RingPlan value = gains(kPlan, kHeldChunks, kIns, kUse, kCut != Cut::whole) ? kPlan : RingPlan{0, 0, 0, 0, 0};
+  static constexpr RingPlan value = gains(kHeldChunks, kIns, kUse) ? kPlan : RingPlan{0, 0, 0, 0, 0};
 };
 }  // namespace detail
 

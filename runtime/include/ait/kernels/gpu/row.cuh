@@ -11,10 +11,12 @@
 #include <stdint.h>
 
 #include "ait/gpu/launch.h"
+#include "ait/gpu/multiprocessors.h"
 #include "ait/kernels/gpu/row_bulk.cuh"
 #include "ait/kernels/gpu/row_group.cuh"
 #include "ait/kernels/gpu/row_policies.cuh"
 #include "ait/kernels/gpu/row_ring.cuh"
+#include "ait/kernels/gpu/row_split.cuh"
 #include "ait/kernels/gpu/vector.cuh"
 #include "ait/kernels/operand.h"
 #include "ait/math.h"
@@ -26,6 +28,10 @@ inline constexpr int kWarpRowThreads = 128;
 
 /// Fewer rows than this leave the card idle enough that the time of one row counts; with more, registers do.
 inline constexpr int64_t kFewRows = 2048;
+
+/// Threads of a multiprocessor with a chunk each that keep its memory busy. While a launch has fewer, a lane with two chunks only adds to the time of
+/// its row; with more, it has twice the bytes on their way, and half the exchanges with other lanes. Measured with 2,048 to 32,768 rows of 128 f16.
+inline constexpr int64_t kFillingThreads = 512;
 
 /// Blocks that an SM should have room for, so that some wait for memory while others compute: a bound on registers. AMD counts otherwise.
 template <int kGroup, int kItems, detail::Cut kCut>
@@ -85,7 +91,9 @@ namespace detail {
 template <class Outs>
 using FirstOf = std::decay_t<decltype(get<0>(std::declval<Outs&>()))>;
 
-template <class F, int kGroup, int kItems, int kVec, Cut kCut, bool kFull = false, int kOuter, int kRowRank, class Policy, class Ins, class Outs>
+/// `kMany`: rows are not few.
+template <class F, int kGroup, int kItems, int kVec, Cut kCut, bool kFull = false, bool kMany = false, int kOuter, int kRowRank, class Policy,
+          class Ins, class Outs>
 int32_t launch_group(const Context& ctx, const RowSpace<kOuter, kRowRank>& space, const Ins& ins, const Outs& outs, const Policy& policy) {
   constexpr bool kWarpRows = kGroup <= kWarpSize;
   LaunchConfig config;
@@ -103,7 +111,7 @@ int32_t launch_group(const Context& ctx, const RowSpace<kOuter, kRowRank>& space
     return launch(ctx, config, row_kernel<F, kGroup, kItems, kVec, kCut, decltype(few)::value, kOuter, kRowRank, Policy, Ins, Outs>, space, pitch, ins,
                   outs, policy);
   };
-  if constexpr (kFull && Policy::kHasEarly && kGroup * kItems <= 512) {
+  if constexpr (kFull && !kMany && Policy::kHasEarly && kGroup * kItems <= 512) {
     if (space.rows < kFewRows) return with(std::integral_constant<Few, Few::rows>{});
   }
   return with(std::integral_constant<Few, kFull ? Few::chunks : Few::unknown>{});
@@ -137,23 +145,37 @@ int32_t launch_length(const Context& ctx, const RowSpace<kOuter, kRowRank>& spac
     constexpr bool kFull = kCut == Cut::whole && kLow == kHigh && kMost == kGroup * kItems;
     return launch_group<F, kGroup, kItems, kVec, kCut, kFull>(ctx, space, ins, outs, policy);
   } else {
-#define AIT_ROW_GROUP(FROM, GROUP, ITEMS)                                                                                               \
-  if constexpr (kMost > (FROM) && kFewest <= static_cast<int64_t>(GROUP) * (ITEMS)) {                                            \
-    constexpr bool kFull = kCut == Cut::whole && kLow == kHigh && kMost == (GROUP) * (ITEMS);                                     \
-    if (chunks <= (GROUP) * (ITEMS)) return launch_group<F, GROUP, ITEMS, kVec, kCut, kFull>(ctx, space, ins, outs, policy);       \
+    constexpr bool kOneLength = kLow == kHigh;
+    constexpr int64_t kTwoFrom = kOneLength ? 4 : 8;
+    constexpr bool kTwo = kVec > 1 && kMost > kTwoFrom && kFewest <= 32;
+#define AIT_ROW_GROUP(FROM, GROUP, ITEMS, MANY)                                                                                         \
+  if constexpr (kMost > (FROM) && kFewest <= static_cast<int64_t>(GROUP) * (ITEMS)) {                                                   \
+    constexpr bool kFull = kCut == Cut::whole && kOneLength && kMost == (GROUP) * (ITEMS);                                              \
+    if (chunks <= (GROUP) * (ITEMS)) return launch_group<F, GROUP, ITEMS, kVec, kCut, kFull, MANY>(ctx, space, ins, outs, policy);      \
   }
-    if constexpr (kVec > 1 || kLow == kHigh) {
-      AIT_ROW_GROUP(0, 8, 1)
-      AIT_ROW_GROUP(8, 16, 1)
-      AIT_ROW_GROUP(16, 32, 1)
+    if constexpr (kTwo) {
+      if (chunks > kTwoFrom && space.rows * chunks > multiprocessors() * kFillingThreads) {
+        if constexpr (kOneLength) {
+          AIT_ROW_GROUP(4, 4, 2, true)
+        }
+        AIT_ROW_GROUP(8, 8, 2, true)
+        AIT_ROW_GROUP(16, 16, 2, true)
+      }
     }
-    AIT_ROW_GROUP(0, kWarpSize, 1)
-    AIT_ROW_GROUP(kWarpSize, kWarpSize, 2)
-    AIT_ROW_GROUP(2 * kWarpSize, kWarpSize, 3)
-    AIT_ROW_GROUP(3 * kWarpSize, kWarpSize, 4)
-    AIT_ROW_GROUP(4 * kWarpSize, 256, 2)
-    AIT_ROW_GROUP(512, 256, 4)
-    AIT_ROW_GROUP(1024, 512, 4)
+    if constexpr (kVec > 1 || kOneLength) {
+      AIT_ROW_GROUP(0, 8, 1, false)
+      if constexpr (kOneLength || !kTwo) {  // else a warp does for so few rows, which is compiled anyway
+        AIT_ROW_GROUP(8, 16, 1, false)
+      }
+      AIT_ROW_GROUP(16, 32, 1, false)
+    }
+    AIT_ROW_GROUP(kOneLength ? 32 : 0, kWarpSize, 1, false)
+    AIT_ROW_GROUP(kWarpSize, kWarpSize, 2, false)
+    AIT_ROW_GROUP(2 * kWarpSize, kWarpSize, 3, false)
+    AIT_ROW_GROUP(3 * kWarpSize, kWarpSize, 4, false)
+    AIT_ROW_GROUP(4 * kWarpSize, 256, 2, false)
+    AIT_ROW_GROUP(512, 256, 4, false)
+    AIT_ROW_GROUP(1024, 512, 4, false)
 #undef AIT_ROW_GROUP
     if constexpr (kMost > 2048) return launch_long<F, kVec, kCut>(ctx, space, ins, outs, policy);
     return ctx.fail("a row is longer than its dims allow");
@@ -187,32 +209,44 @@ struct Boundaries {
   }
 };
 
-/// As launch_length, but by bulk copies or through a ring where rows are many and of one length.
+/// As launch_length, but split, by bulk copies or through a ring where rows are of one length, and but for the first many.
 template <class F, int kVec, Cut kCut, int64_t kLow, int64_t kHigh, int kOuter, class Policy, class Ins, class Outs>
 int32_t launch_many(const Context& ctx, const RowSpace<kOuter, 1>& space, const Ins& ins, const Outs& outs, const Policy& policy) {
 #if defined(AIT_CUDA)
+  bool done = false;
+  if constexpr (kLow == kHigh && kOuter <= 1 && kVec > 1 && kCut == Cut::whole && std::is_same<Policy, Softmax>::value) {
+    const int32_t status = launch_split<kVec, kHigh>(ctx, space.rows, get<0>(ins), get<0>(outs), policy, done);
+    if (done) return status;
+  }
   if constexpr (kLow == kHigh && kOuter == 1 && kVec > 1) {
-    bool done = false;
-    const int32_t begun = launch_bulk<F, kVec, kCut, kHigh>(ctx, space.rows, ins, typename Ins::Indices{}, outs, typename Outs::Indices{}, policy, done);
-    if (done) return begun;
-    const int32_t status = launch_ring<F, kVec, kCut, kHigh>(ctx, space.rows, ins, typename Ins::Indices{}, outs, typename Outs::Indices{}, policy, done);
+    int32_t status = launch_bulk<F, kVec, kCut, kHigh>(ctx, space.rows, ins, typename Ins::Indices{}, outs, typename Outs::Indices{}, policy, done);
+    if (!done) status = launch_ring<F, kVec, kCut, kHigh>(ctx, space.rows, ins, typename Ins::Indices{}, outs, typename Outs::Indices{}, policy, done);
     if (done) return status;
   }
 #endif
   return launch_length<F, kVec, kCut, kLow, kHigh>(ctx, space, ins, outs, policy);
 }
 
+/// The operand without strides that nobody steps along: those of dims of 1, which may be anything, and would seem not to be aligned.
+template <int kOuter, class Op>
+Op stepped(Op operand, const int64_t (&outer)[kOuter]) {
+  for (int d = 0; d < kOuter; ++d) operand.strides[d] = outer[d] == 1 ? 0 : operand.strides[d];
+  return operand;
+}
+
 /// Chooses how rows are cut. `kStep` is known to divide the length.
 template <class F, int kRowRank, int64_t kLow, int64_t kHigh, int kStep, size_t kRank, class Policy, class... Ins, size_t... I, class... Outs,
           size_t... O>
-int32_t launch_rows(const Context& ctx, const int64_t (&sizes)[kRank], const Pack<Ins...>& ins, std::index_sequence<I...>,
-                    const Pack<Outs...>& outs, std::index_sequence<O...>, const Policy& policy) {
+int32_t launch_rows(const Context& ctx, const int64_t (&sizes)[kRank], const Pack<Ins...>& given_ins, std::index_sequence<I...>,
+                    const Pack<Outs...>& given_outs, std::index_sequence<O...>, const Policy& policy) {
   constexpr int kOuter = static_cast<int>(kRank) - kRowRank;
   RowSpace<kOuter, kRowRank> space;
   space.rows = space.length = 1;
   for (int d = 0; d < kOuter; ++d) space.rows *= space.outer[d] = sizes[d];
   for (int d = 0; d < kRowRank; ++d) space.length *= space.row[d] = sizes[kOuter + d];
   if (space.rows <= 0 || space.length <= 0) return 0;
+  const Pack<Ins...> ins = pack(stepped<kOuter>(get<I>(given_ins), space.outer)...);
+  const Pack<Outs...> outs = pack(stepped<kOuter>(get<O>(given_outs), space.outer)...);
   constexpr int kVec = vector_width<Ins..., Outs...>();
   if constexpr (kRowRank > 1) {
     return launch_length<F, 1, Cut::whole, kLow, kHigh>(ctx, space, ins, outs, policy);

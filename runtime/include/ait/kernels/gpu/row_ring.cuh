@@ -10,6 +10,7 @@
 #include <stdint.h>
 
 #include "ait/gpu/launch.h"
+#include "ait/kernels/gpu/resident.cuh"
 #include "ait/kernels/gpu/ring_plan.cuh"
 #include "ait/kernels/gpu/ring_policies.cuh"
 #include "ait/kernels/gpu/ring_row.cuh"
@@ -76,27 +77,6 @@ __global__ void __launch_bounds__(Plan::value.threads(), 1) row_ring_kernel(int6
 }
 
 namespace detail {
-/// How many clusters of `config` of this kernel the current device runs at once; 0 where it does not say.
-template <class... Params>
-int resident_clusters(const LaunchConfig& config, void (*kernel)(Params...)) {
-  const int most = multiprocessors() / static_cast<int>(config.cluster);
-  if (config.cluster == 1 || most == 0) return most;
-  cudaLaunchAttribute attribute = {};
-  attribute.id = cudaLaunchAttributeClusterDimension;
-  attribute.val.clusterDim.x = config.cluster, attribute.val.clusterDim.y = 1, attribute.val.clusterDim.z = 1;
-  cudaLaunchConfig_t launch_config = {};
-  launch_config.gridDim = dim3(config.cluster), launch_config.blockDim = config.block, launch_config.dynamicSmemBytes = config.shared_bytes;
-  launch_config.attrs = &attribute, launch_config.numAttrs = 1;
-  int count = 0;
-  const auto* function = reinterpret_cast<const void*>(kernel);
-  if (cudaFuncSetAttribute(function, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(config.shared_bytes)) != kSuccess ||
-      cudaOccupancyMaxActiveClusters(&count, function, &launch_config) != kSuccess) {
-    (void)take_error();
-    return 0;
-  }
-  return count < most ? count : most;
-}
-
 /// Rows that lie as many elements behind a boundary again, at most.
 template <class Op>
 bool steps_evenly(const Op& operand, int64_t rows_apart) {

@@ -30,6 +30,11 @@ inline hipError_t hipMemsetAsync(void* data, int value, size_t bytes, hipStream_
   return ait::emulator::fill(data, value, bytes) ? hipSuccess : hipErrorInvalidValue;
 }
 
+/// As few multiprocessors as for CUDA.
+enum hipDeviceAttribute_t { hipDeviceAttributeMultiprocessorCount };
+inline hipError_t hipGetDevice(int* device) { return *device = 0, hipSuccess; }
+inline hipError_t hipDeviceGetAttribute(int* value, hipDeviceAttribute_t, int) { return *value = 4, hipSuccess; }
+
 // ** device **
 
 inline constexpr int warpSize = 64;
