@@ -39,9 +39,7 @@ REUSED = """
   }
 """
 FENCED = "publish_to_copies();\n"
-UNFENCED = (
-    r"bulk write of dynamic shared memory, byte \d+, which thread \d+(?: of block \d+)? {} with no fence.proxy.async and barrier between"
-)
+UNFENCED = r"bulk write of dynamic shared memory, byte \d+, which thread \d+(?: of block \d+)? {} with no fence.proxy.async and barrier between"
 REUSED_WRONG = {
     "no_fence": ((FENCED, "\n"),),
     "of_one_lane": ((FENCED, "\n"), ("barrier_arrive(empty);", "publish_to_copies(), barrier_arrive(empty);")),
