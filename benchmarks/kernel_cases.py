@@ -181,6 +181,8 @@ def cases() -> Iterator[Measured]:
             yield residual_norm("layer_norm", t, length, LARGE // length)
             yield norm("rms_norm", t, length, LARGE // length)
             yield residual_norm("rms_norm", t, length, LARGE // length)
+    for length in (65536, 128256):
+        yield softmax("f16", length, LARGE // length)
     yield softmax("f16", 4096, many, offset=1)
     yield residual_norm("layer_norm", "f16", 4096, many, offset=1)
     for rows, length in SMALL:
@@ -188,6 +190,8 @@ def cases() -> Iterator[Measured]:
         yield norm("layer_norm", "f16", length, rows)
         yield norm("layer_norm", "f16", length, rows, constants=(1, 2))
         yield residual_norm("rms_norm", "f16", length, rows)
+    for rows in (1, 16):
+        yield softmax("f16", 128256, rows)
     for rows, length in ((256, 128), (256, 256), (8192, 128)):
         yield softmax("f16", length, rows)
         yield norm("layer_norm", "f16", length, rows)

@@ -1,8 +1,8 @@
 /// @file row_split.cuh
 /// @brief Softmax of long rows, each split among the blocks of a cluster (sm_90 and later).
 ///
-/// A block has 32 KB of a row in shared memory, so that an SM has six blocks, of which some read or store while others compute or wait for what the
-/// other blocks of their row know. Where no more than one block has room in an SM, its memory stands still meanwhile.
+/// A block has up to 32 KB of a row in shared memory, so that an SM has six blocks or more, of which some read or store while others compute or wait
+/// for what the other blocks of their row know. Where no more than one block has room in an SM, its memory stands still meanwhile.
 #ifndef AIT_KERNELS_GPU_ROW_SPLIT_CUH_
 #define AIT_KERNELS_GPU_ROW_SPLIT_CUH_
 
@@ -22,7 +22,7 @@ namespace ait::gpu {
 
 /// @brief How rows of one length are split.
 struct SplitPlan {
-  static constexpr int kThreads = 256, kBlocks = 6;  ///< of a block; of an SM
+  static constexpr int kThreads = 256, kBlocks = 8;  ///< of a block; of an SM, if their memory has room
 
   int cluster = 0;  ///< blocks of a row; 0: these rows are not split
   int own = 0;      ///< chunks of 16 bytes that a block has
@@ -58,8 +58,8 @@ __global__ void __launch_bounds__(SplitPlan::kThreads, SplitPlan::kBlocks) row_s
   const int64_t row = blockIdx.x / kPlan.cluster;
   const int chunks = kChunks - first < kPlan.own ? kChunks - first : kPlan.own;
   const uint4* words = reinterpret_cast<const uint4*>(split_shared) + threadIdx.x;
-  detail::RowTold<Policy, kThreads / kWarpSize, kPlan.cluster> told(split_shared + kTurns * kThreads * 16, rank);
-  const uint32_t arrived = shared_address(split_shared) + kTurns * kThreads * 16 + told.kBytes;
+  detail::RowTold<Policy, kThreads / kWarpSize, kPlan.cluster> told(split_shared + kPlan.own * 16, rank);
+  const uint32_t arrived = shared_address(split_shared) + kPlan.own * 16 + told.kBytes;
   if (threadIdx.x == 0) {
     for (int turn = 0; turn < kTurns; ++turn) barrier_init(arrived + turn * 8, 1);
     told.make();
@@ -123,7 +123,7 @@ int32_t launch_split(const Context& ctx, int64_t rows, const In& in, const Out& 
       config.block = dim3(SplitPlan::kThreads);
       config.cluster = kPlan.cluster;
       config.dependent = true;
-      config.shared_bytes = static_cast<uint32_t>(Plan::kTurns * (SplitPlan::kThreads * 16 + 8) + Told::kBytes);
+      config.shared_bytes = static_cast<uint32_t>(kPlan.own * 16 + Told::kBytes + Plan::kTurns * 8);
       static const int together = resident_clusters(config, kernel);
       if (together == 0 || rows > INT32_MAX / kPlan.cluster) return 0;
       config.grid = dim3(static_cast<uint32_t>(rows * kPlan.cluster));
