@@ -282,6 +282,8 @@ def test_sums_of_other_blocks_are_waited_for(tmp_path: Path) -> None:
         plant(SENT.replace("OTHER", "other").replace("WAIT", ""), "cuda", tmp_path / "no_wait").run(2, 2056, 2)
     with pytest.raises(RuntimeError, match=r"st.async to one block, counted in another"):
         plant(right.replace("address_in(received, other)", "received"), "cuda", tmp_path / "here").run(2, 2056, 2)
+    with pytest.raises(RuntimeError, match=r"st.async in a cluster of one block: it takes two"):
+        plant(right.replace("1 - blockIdx.x", "0"), "cuda", tmp_path / "alone").run(1, 2056, 1)
 
 
 COPIED = """

@@ -105,6 +105,7 @@ void copy_bulk(uint32_t to, const void* from, uint32_t bytes, uint32_t barrier) 
 
 void send(uint32_t to, uint32_t barrier, const void* from) {
   const Place place = place_of(to, "st.async"), counted = place_of(barrier, "st.async");
+  if (blocks.size() < 2) fail("st.async in a cluster of one block: it takes two");
   if (to % 16 != 0) fail("st.async to %#x, which is not aligned to 16 bytes", to);
   if (&place.block != &counted.block) fail("st.async to one block, counted in another");
   Barrier& at_end = barrier_at(counted, "st.async", true);
