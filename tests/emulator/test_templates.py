@@ -112,6 +112,16 @@ def test_rows_of_any_length_have_two_chunks_a_lane_where_one_would_take_more_tha
         assert f"Li{lanes}ELi{chunks}ELi8E" in kernel
 
 
+@pytest.mark.parametrize(("factors", "template"), [("", "row_kernel"), ("bias %h", "row_bulk_kernel")])
+def test_long_rows_without_factors_belong_to_one_block(tmp_path: Path, factors: str, template: str) -> None:
+    case = replace(test_row.layer_norm("5 x 32768", "32768", "f16", 1, factors), envs=[{"b": 1, "s": 1}])
+    library = EmulatedLibrary([case], tmp_path, "cuda")
+    library.note_executed()
+    check(library, case, 0.6, floor=1e-6)
+    (kernel,) = library.executed
+    assert template in kernel
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_template_has_a_family(kind: Kind) -> None:
     covered = {t for family in FAMILIES.values() for t in family.templates.get(kind, frozenset())}

@@ -159,6 +159,7 @@ RING = {
     "bulk-sum-32768-bf16": test_row.kept_sum("140 x 32768", "32768", "bf16"),
     "bulk-rms-50257-bf16": test_row.layer_norm("140 x 50257", "50257", "bf16", 1, "scale %g", op="rms_norm"),
     "bulk-32768-f16": test_row.layer_norm("140 x 32768", "32768", "f16", 1),
+    "plain-40960-f16": test_row.layer_norm("140 x 40960", "40960", "f16", 1, ""),
     "ring-sum-131072-f16": test_row.kept_sum("40 x 131072", "131072", "f16"),
     "ring-rms-131072-f16": test_row.layer_norm("70 x 131072", "131072", "f16", 1, "scale %g", op="rms_norm"),
     "bulk-sum-26003-offset-f16": test_row.kept_sum("300 x 26003", "26003", "f16", offset=5),

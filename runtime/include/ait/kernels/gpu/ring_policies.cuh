@@ -56,6 +56,8 @@ struct RingPolicy<RowNorm<S, kCentred, kConstant>, kNarrow> {
 
   explicit RingPolicy(const RowNorm<S, kCentred, kConstant>& norm) : scale(norm.scale), bias(norm.bias), eps(static_cast<float>(norm.eps)) {}
   bool fits() const { return kCentred || bias == nullptr; }
+  /// Whether nothing but the rows is read.
+  bool plain() const { return scale == nullptr && bias == nullptr; }
   __device__ __forceinline__ const S* factor(int which) const { return which == 0 ? scale : bias; }
 
   /// Elements, their mean, and the sum of the squares of their differences from it (Chan, Golub and LeVeque, 1979). Where rows are not centred the
@@ -135,6 +137,7 @@ struct RingPolicy<Softmax, kNarrow> {
 
   explicit RingPolicy(const Softmax&) {}
   bool fits() const { return true; }
+  bool plain() const { return true; }
 
   /// The largest element, and the sum of the exponentials of the differences from it. An exponent of 2 where results are narrow.
   struct Part {

@@ -88,6 +88,8 @@ int32_t launch_bulk(const Context& ctx, int64_t rows, const Pack<Ins...>& ins, s
       config.dependent = true;
       config.shared_bytes = static_cast<uint32_t>(bulk_bytes(kPlan, static_cast<int>(sizeof...(Ins)), OfRing::kFactors));
       if (config.shared_bytes > shared_limit() || !policy.fits()) return 0;
+      // What else costs most where a block has a row is the factors, which it reads for each.
+      if (!Plan::kEdges && sizeof...(Ins) == 1 && Plan::kChunks * 16 <= kRingBytes && policy.plain()) return 0;
       static const int together = resident_clusters(config, kernel);
       int64_t clusters = together;
       if (clusters == 0) return 0;
