@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import random
-import time
 
 import pytest
 
 from ait_mlir.dims import DimSyntaxError, parse
+from tests.effort import at_most
 
 BAD = [
     ("", 0, "the end of the text"),
@@ -45,12 +45,10 @@ BAD = [
 
 @pytest.mark.parametrize(("text", "offset", "message"), BAD, ids=[repr(t[:18]) for t, _, _ in BAD])
 def test_bad_text(text: str, offset: int, message: str):
-    begin = time.process_time()
-    with pytest.raises(DimSyntaxError, match=message) as caught:
+    with pytest.raises(DimSyntaxError, match=message) as caught, at_most(10_000):
         parse(text)
     assert caught.value.offset == offset
     assert len(caught.value.message) < 200
-    assert time.process_time() - begin < 0.5
 
 
 def test_the_largest_number_is_read():
@@ -58,12 +56,12 @@ def test_the_largest_number_is_read():
 
 
 def test_long_text_is_quick():
-    begin = time.process_time()
-    assert parse("+".join(["seq"] * 20000)) is parse("20000*seq")
-    with pytest.raises(DimSyntaxError, match="at most 1024"):
+    with at_most(50 * 20000):
+        assert parse("+".join(["seq"] * 20000)) is parse("20000*seq")
+    with pytest.raises(DimSyntaxError, match="at most 1024"), at_most(50 * 20000):
         parse("+".join(f"d{i}" for i in range(20000)))
-    assert parse("-" * 20000 + "seq") is parse("seq")
-    assert time.process_time() - begin < 1.5
+    with at_most(50 * 20000):
+        assert parse("-" * 20000 + "seq") is parse("seq")
 
 
 def test_mutated_text_raises_only_syntax_errors():

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import random
-import time
 
 import pytest
 
@@ -23,6 +22,7 @@ from ait_mlir.dims import (
     parse,
     sym,
 )
+from tests.effort import at_most
 
 SCOPE = Scope.parse("batch = 1 to 64, seq = 1 to 512 hints [64, 128]")
 
@@ -225,14 +225,13 @@ def test_most_true_inequalities_are_proved_without_enumeration():
     rng = random.Random(11)
     points = [{d.name: rng.choice([d.lo, d.lo + 1, d.hi, rng.randint(d.lo, d.hi)]) for d in large} for _ in range(300)]
     true = proved = 0
-    begin = time.process_time()
     for _ in range(600):
         a, b = _random(rng, 2), _random(rng, 2)
         holds = all(a.evaluate(p) <= b.evaluate(p) for p in points)
-        claim = large.le(a, b)
+        with at_most(200_000):
+            claim = large.le(a, b)
         assert holds or not claim, f"{a} <= {b}"
         true += holds
         proved += holds and claim
     assert true > 50
     assert proved >= 0.85 * true
-    assert time.process_time() - begin < 10

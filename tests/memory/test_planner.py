@@ -1,17 +1,16 @@
-"""The planner: cases worked by hand, random ones against brute force, symbolic sizes, time."""
+"""The planner: cases worked by hand, random ones against brute force, symbolic sizes, effort."""
 
 from __future__ import annotations
 
-import gc
 import itertools
 import random
-import time
 
 import pytest
 
 from ait_mlir.dims import Dim, Scope, const, parse
 from ait_mlir.passes.memory import Buffer, MemoryPlanError, plan, verify
 from ait_mlir.passes.memory.planner import peak_bytes, total_bytes
+from tests.effort import at_most
 
 NONE = Scope()
 BERT = Scope.parse("batch = 1 to 64, seq = 1 to 512")
@@ -208,21 +207,12 @@ def _layers(count: int) -> list[Buffer]:
     return buffers
 
 
-def test_time_is_near_linear():
-    def seconds(count: int) -> float:
+def test_effort_is_linear():
+    for count in (1000, 4000):
         buffers = _layers(count)
-        best = float("inf")
-        for _ in range(3):
-            gc.collect()
-            begin = time.process_time()
+        with at_most(150 * count):
             made = plan(buffers, BERT)
-            best = min(best, time.process_time() - begin)
         assert verify(buffers, made.offsets, made.arena, BERT) == []
-        return best
-
-    small, large = seconds(1000), seconds(4000)
-    assert large < 0.5
-    assert large < 4.5 * small + 0.02
 
 
 def test_a_long_dense_instance_is_planned_and_verified_quickly():
@@ -230,10 +220,9 @@ def test_a_long_dense_instance_is_planned_and_verified_quickly():
     buffers = [
         Buffer(i, rng.randrange(400), 400 + rng.randrange(400), const(rng.randint(1, 99999))) for i in range(1000)
     ]
-    begin = time.process_time()
-    made = plan(buffers, NONE)
-    assert verify(buffers, made.offsets, made.arena, NONE) == []
-    assert time.process_time() - begin < 3
+    with at_most(1_000_000):
+        made = plan(buffers, NONE)
+        assert verify(buffers, made.offsets, made.arena, NONE) == []
 
 
 @pytest.mark.parametrize(

@@ -38,9 +38,7 @@ def objects(cache: Path) -> list[Path]:
 def test_the_second_build_compiles_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     first = build_library({"a.cc": SOURCE}, CPU, tmp_path / "w")
     monkeypatch.setattr(build, "_run_ninja", lambda *_: pytest.fail("compiled again"))
-    start = time.perf_counter()
     second = build_library({"a.cc": SOURCE}, CPU, tmp_path / "w2")
-    assert time.perf_counter() - start < 0.5
     assert first.read_bytes() == second.read_bytes() and first != second
 
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
 
+from tests.effort import at_most
 from tests.lit.runner import run_ait_opt
 from tests.tools.bad_inputs import BAD_INPUTS, RELU, graph
 
@@ -26,9 +26,8 @@ def write(path: Path, text: str | bytes) -> Path:
 def test_refused_with_a_place(name: str, tmp_path: Path) -> None:
     text, pattern = BAD_INPUTS[name]
     path = write(tmp_path / "bad.mlir", text)
-    start = time.process_time()
-    outcome = run_ait_opt([str(path)])
-    seconds = time.process_time() - start
+    with at_most(100_000 + 250 * path.stat().st_size):
+        outcome = run_ait_opt([str(path)])
     assert outcome.code == 1
     assert outcome.stdout == ""
     first, *rest = outcome.stderr.splitlines()
@@ -40,7 +39,6 @@ def test_refused_with_a_place(name: str, tmp_path: Path) -> None:
         assert len(rest) >= 2 and rest[1].strip() == "^", outcome.stderr[:500]
         assert len(rest[1]) <= len(rest[0]) + 1 <= 200
     assert "Traceback" not in outcome.stderr
-    assert seconds < 1, f"took {seconds:.1f} s"
 
 
 def test_every_error_is_reported() -> None:
