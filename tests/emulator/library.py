@@ -73,7 +73,7 @@ class EmulatedLibrary(Library):
         path, self.emulator = emulator(kind)
         texts = {f"cases{i}.cc": source_of(cases[i : i + size], self.target, i) for i in range(0, len(cases), size)}
         flags = (
-            "-O1",
+            "-Og",
             "-fsanitize=thread",
             "-fno-threadsafe-statics",
             "--param=tsan-instrument-func-entry-exit=0",
