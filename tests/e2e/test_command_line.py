@@ -118,7 +118,7 @@ def ait(*arguments: str, cwd: Path, **environment: str) -> subprocess.CompletedP
     """Run the tool in a process of its own."""
     env = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), *sys.path]), **environment}
     command = [sys.executable, "-m", "ait_mlir.tools.cli", *arguments]
-    return subprocess.run(command, cwd=cwd, env=env, capture_output=True, text=True, timeout=100, check=False)
+    return subprocess.run(command, cwd=cwd, env=env, capture_output=True, text=True, timeout=300, check=False)
 
 
 @pytest.mark.parametrize("target", ["cpu", "cuda", "rocm"])

@@ -125,7 +125,7 @@ def test_stock_xdsl_opt_knows_our_dialects_and_passes(tool: str, tmp_path: Path)
         env=env,
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=300,
         check=False,
     )
     assert done.returncode == 0, done.stderr

@@ -186,7 +186,7 @@ def start_build(workdir: Path, source: str) -> subprocess.Popen[str]:
 
 def test_processes_share_a_cache(tmp_path: Path, fresh_cache: Path) -> None:
     builds = [start_build(tmp_path / f"w{i}", SOURCE) for i in range(4)]
-    outputs = [build.communicate(timeout=120) for build in builds]
+    outputs = [build.communicate(timeout=300) for build in builds]
     assert [build.returncode for build in builds] == [0] * 4, outputs
     assert len({Path(out.strip()).read_bytes() for out, _ in outputs}) == 1
     assert len(objects(fresh_cache)) == 1 and len(list((fresh_cache / "libraries").rglob("*.so"))) == 1
@@ -205,7 +205,7 @@ def test_a_killed_build_leaves_nothing_half_done(tmp_path: Path, fresh_cache: Pa
             path for path in fresh_cache.rglob("*.so") if path.parent.parent.name == "libraries" and not whole(path)
         ]
     build = start_build(tmp_path / "w", slow)
-    out, _ = build.communicate(timeout=120)
+    out, _ = build.communicate(timeout=300)
     assert build.returncode == 0 and whole(Path(out.strip()))
 
 
