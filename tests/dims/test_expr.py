@@ -72,17 +72,18 @@ PAIRS = st.recursive(
     ),
     max_leaves=8,
 )
+ANY_TIME = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 ENVS = st.fixed_dictionaries({name: st.integers(0, 40) for name in NAMES})
 
 
-@settings(max_examples=400, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(ANY_TIME, max_examples=400)
 @given(PAIRS, ENVS)
 def test_values_agree_with_python(pair: tuple[Expr, Oracle], env: dict[str, int]):
     ours, theirs = pair
     assert ours.evaluate(env) == theirs(env)
 
 
-@settings(max_examples=400, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(ANY_TIME, max_examples=400)
 @given(PAIRS)
 def test_text_reads_back_as_the_same_object(pair: tuple[Expr, Oracle]):
     e = pair[0]
@@ -93,7 +94,7 @@ def test_text_reads_back_as_the_same_object(pair: tuple[Expr, Oracle]):
     assert copy.deepcopy([e])[0] is e
 
 
-@settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(ANY_TIME, max_examples=200)
 @given(PAIRS, PAIRS, ENVS)
 def test_substitute_then_evaluate(outer: tuple[Expr, Oracle], inner: tuple[Expr, Oracle], env: dict[str, int]):
     replaced = outer[0].substitute({"a": inner[0], "b": 7})
@@ -101,7 +102,7 @@ def test_substitute_then_evaluate(outer: tuple[Expr, Oracle], inner: tuple[Expr,
     assert "b" not in outer[0].substitute({"b": 7}).symbols
 
 
-@settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(ANY_TIME, max_examples=200)
 @given(PAIRS, PAIRS, PAIRS)
 def test_ring_laws_give_the_same_object(p: tuple[Expr, object], q: tuple[Expr, object], r: tuple[Expr, object]):
     a, b, c = p[0], q[0], r[0]

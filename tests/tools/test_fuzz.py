@@ -92,7 +92,7 @@ def mutate(rng: random.Random, text: str, others: list[str]) -> str:
 def check(text: str) -> bool:
     """Read a text; return whether it was accepted, after checking that it prints and reads back.
 
-    Refused or not, it is read with few calls for each of its characters: two to three times what any of these takes.
+    Refused or not, it is read with few calls for each of its characters; three times as many are allowed as any of these takes.
     """
     try:
         with at_most(1000 + 100 * len(text)):
