@@ -130,26 +130,26 @@ def toolchain(kind: TargetKind, arch: str) -> Toolchain:
     """
     include = ("-I", str(cpp_root() / "include"))
     if kind == "cpu":
-        compiler = find_cxx()
         _check_arch(arch, _CPU_ARCH, kind, "'native' or a value of -march")
+        compiler = find_cxx()
         x86 = _X86_FLAGS if platform.machine() in ("x86_64", "AMD64") else ()
         flags = (*_CPU_FLAGS, f"-march={arch}", *x86, "-fno-gnu-unique", *_WARN, *include)
         machine = _cpu_identity() if arch == "native" else ""
         return Toolchain(compiler, flags, ("-shared", "-fopenmp", "-Wl,-z,defs"), _identity(compiler, machine))
     if kind == "cuda":
-        compiler = find_nvcc()
-        find_cxx()  # nvcc starts one
         arch = default_arch(kind) if arch == "native" else arch
         number = _check_arch(arch, _CUDA_ARCH, kind, "sm_80, sm_90a ...")[1]
+        compiler = find_nvcc()
+        find_cxx()  # nvcc starts one
         gencode = ("-gencode", f"arch=compute_{number},code=sm_{number}")
         level = f"-DAIT_SM={number.rstrip('af')}"
         libraries = ("-L", str(wheel / "lib")) if (wheel := nvidia_wheel()) and compiler.is_relative_to(wheel) else ()
         link = ("-shared", *gencode, *libraries)
         return Toolchain(compiler, (*_CUDA_FLAGS, level, *gencode, *include, "-x", "cu"), link, _identity(compiler))
     if kind == "rocm":
-        compiler = find_hipcc()
         arch = default_arch(kind) if arch == "native" else arch
         _check_arch(arch, _HIP_ARCH, kind, "gfx90a, gfx942 ...")
+        compiler = find_hipcc()
         offload = f"--offload-arch={arch}"
         environment = (("HIP_PLATFORM", "amd"),)  # without it hipcc starts nvcc
         flags = (*_HIP_FLAGS, offload, *_WARN, *include, "-x", "hip")
