@@ -2,19 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from xdsl.dialects.builtin import BFloat16Type, Float16Type
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
 from ait_mlir.dialects.ait.data import ConstantOp
 from ait_mlir.dialects.ait.dtypes import compute_type
-from ait_mlir.dialects.ait.elementwise import CastOp, ElementwiseOp, YieldOp
-from ait_mlir.dialects.ait.gemm import ContractionOp
-from ait_mlir.dialects.ait.traits import Commutative
-from ait_mlir.dialects.ait.types import TensorType
-from ait_mlir.rewrites.engine.driver import Rewriter
-from ait_mlir.rewrites.engine.natives.table import NATIVES
+from ait_mlir.dialects.ait.elementwise import CastOp, YieldOp
 from ait_mlir.rewrites.engine.numbers import element_type_of, splat
 
 
@@ -97,45 +90,3 @@ class RegionGrower:
 def take_region(op: Operation) -> Region:
     """Detach the only region of an operation, to be given to the operation that replaces it."""
     return op.detach_region(op.regions[0])
-
-
-@NATIVES
-def append_to_epilogue(r: Rewriter, contraction: ContractionOp, root: ElementwiseOp) -> Operation:
-    """Let an elementwise operation join the epilogue of the contraction it uses; returns the new contraction.
-
-    The accumulator has the compute type of the operands; the yield is rounded once, to the root's element type.
-    """
-    return append(r, contraction, [root])
-
-
-def append(r: Rewriter, contraction: ContractionOp, joining: Sequence[ElementwiseOp]) -> Operation:
-    """The contraction with these operations at the end of its epilogue, in order; it yields the last.
-
-    What comes from the contraction is the first operand where the order is free: r + x @ w and x @ w + r are one
-    program, with one kernel and one time.
-    """
-    accumulator = contraction.results[0]
-    made: set[SSAValue] = {accumulator}
-    for op in joining:
-        made.update(op.results)
-        if op.has_trait(Commutative) and op.operands[0] not in made and op.operands[1] in made:
-            op.operands = [op.operands[1], op.operands[0]]
-    extras = list(contraction.operands[2:])
-    region = take_region(contraction)
-    if region.blocks:
-        block = region.blocks[0]
-        grower = RegionGrower(block, extras, first_argument=contraction.SUMS)
-        grower.scalars[accumulator] = grower.yields()[0]
-    else:
-        block = Block(arg_types=[compute_type(element_type_of(contraction.operands[0]))])
-        block.args[0].name_hint = "acc"
-        region.add_block(block)
-        grower = RegionGrower(block, extras, first_argument=1)
-        grower.scalars[accumulator] = block.args[0]
-    grower.finish([[grower.compute(op) for op in joining][-1]])
-    # The old contraction stays until its only users, which join, are gone; then it is dead.
-    contraction.add_region(Region())
-    result = joining[-1].results[0].type
-    assert isinstance(result, TensorType)
-    operands = [*contraction.operands[:2], *grower.operands]
-    return r.create(type(contraction), operands, [result], contraction.properties | contraction.attributes, [region])

@@ -12,7 +12,7 @@ from xdsl.ir import Operation
 from ait_mlir.dialects.ait import AIT
 from ait_mlir.ir.parser import check, op_place, parse_source
 from ait_mlir.ir.source import Diagnostic, SourceError, SourceText, decode
-from ait_mlir.rewrites.engine.apply import universe
+from ait_mlir.rewrites.apply import universe
 from ait_mlir.rewrites.engine.compile import CompiledPatterns, compile_patterns
 from ait_mlir.rewrites.engine.errors import PatternError
 

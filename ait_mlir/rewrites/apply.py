@@ -9,11 +9,11 @@ from xdsl.ir import Operation
 
 from ait_mlir.dialects.ait import AIT
 from ait_mlir.rewrites.engine.compile import CompiledPatterns, compile_patterns
-from ait_mlir.rewrites.engine.constraints import CONSTRAINTS
 from ait_mlir.rewrites.engine.driver import Statistics, apply_patterns
 from ait_mlir.rewrites.engine.language import PatternSet
-from ait_mlir.rewrites.engine.natives import NATIVES
 from ait_mlir.rewrites.engine.steps import Universe
+from ait_mlir.rewrites.families import CONSTRAINTS, NATIVES
+from ait_mlir.universe import DIALECTS
 
 
 def universe(operations: Mapping[str, type[Operation]] | None = None) -> Universe:
@@ -24,11 +24,11 @@ def universe(operations: Mapping[str, type[Operation]] | None = None) -> Univers
 
 
 @cache
-def compiled(patterns: PatternSet) -> CompiledPatterns:
-    """The compiled form of a set of patterns over the `ait` dialect."""
-    return compile_patterns(patterns.patterns, universe())
+def compiled(patterns: PatternSet, dialect: str = "ait") -> CompiledPatterns:
+    """The compiled form of a set of patterns over the operations of the dialect of this name."""
+    return compile_patterns(patterns.patterns, universe({op.name: op for op in DIALECTS[dialect]().operations}))
 
 
-def rewrite(scope: Operation, patterns: PatternSet, *, reverse: bool = False) -> Statistics:
+def rewrite(scope: Operation, patterns: PatternSet, *, dialect: str = "ait", reverse: bool = False) -> Statistics:
     """Apply a set of patterns to everything nested in `scope` until none matches."""
-    return apply_patterns(scope, compiled(patterns), reverse=reverse)
+    return apply_patterns(scope, compiled(patterns, dialect), reverse=reverse)

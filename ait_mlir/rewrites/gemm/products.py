@@ -1,4 +1,5 @@
-"""Parallel matrix products of one input as one, bias adds on their parts as one add, and products with a gate."""
+"""Matrix products of one input with several params become one, the biases of its parts one add; what alone reads both
+halves of a product becomes its epilogue."""
 
 from __future__ import annotations
 
@@ -8,15 +9,63 @@ from xdsl.ir import Operation, Region, SSAValue
 from ait_mlir.dialects.ait.data import ParamOp
 from ait_mlir.dialects.ait.elementwise import AddOp, FusedElementwiseOp
 from ait_mlir.dialects.ait.gemm import ContractionOp, GatedGemmOp, GemmOp
-from ait_mlir.dialects.ait.types import TensorType, tensor_type
+from ait_mlir.dialects.ait.types import tensor_type
 from ait_mlir.dialects.ait.view import ConcatOp, SplitOp
-from ait_mlir.rewrites.engine.constraints import CONSTRAINTS, not_output
+from ait_mlir.rewrites.engine.constraints import not_output
 from ait_mlir.rewrites.engine.driver import Rewriter
-from ait_mlir.rewrites.engine.natives.regions import take_region
-from ait_mlir.rewrites.engine.natives.table import NATIVES
+from ait_mlir.rewrites.engine.language import PatternBuilder, pattern, patterns
+from ait_mlir.rewrites.engine.registry import constraint, native
+from ait_mlir.rewrites.gemm.epilogue import MAX_OPERANDS
+from ait_mlir.rewrites.regions import take_region
 
 
-def parallel_gemms(root: Operation) -> list[Operation]:
+@pattern()
+def parallel_gemms(p: PatternBuilder) -> None:
+    """gemm(x, w0), gemm(x, w1) = split(gemm(x, concat(w0, w1))): query, key and value as one"""
+    root = p.op("ait.gemm", p.values(2))
+    p.require("has_parallel_gemms", root)
+    p.apply(root, "merge_parallel_gemms", root)
+
+
+@pattern()
+def bias_of_parts(p: PatternBuilder) -> None:
+    """split(x)[0] + b0, split(x)[1] + b1 = split(x + concat(b0, b1))"""
+    x = p.value()
+    root = p.op("ait.split", [x], results=None)
+    p.require("one_use", x)
+    p.require("each_part_gets_bias", root)
+    p.apply(root, "add_before_split", root)
+
+
+@pattern(over=(0, 1))
+def gated_product(p: PatternBuilder, first: int) -> None:
+    """f(split(x @ w)[0], split(x @ w)[1]) = gated_gemm(x, w): silu(gate) * up, with both sums at hand"""
+    product = p.op("ait.gemm", p.values(2))
+    halves = p.op("ait.split", [p.result(product)], results=2)
+    root = p.op("ait.fused_elementwise", [p.result(halves, first), p.rest()])
+    p.require("one_use", p.result(product))
+    p.require("reads_once", root, p.result(halves, 0))
+    p.require("reads_once", root, p.result(halves, 1))
+    p.require("along_last_dim", halves)
+    p.require("same_type", p.result(halves, 0), p.result(halves, 1))
+    p.require("same_shape", p.result(root), p.result(halves, 0))
+    p.require("is_floating", p.result(root))
+    p.require("stores_rows", product)
+    p.require("no_region", product)
+    p.require("no_attribute", product, "kernel")
+    p.require("no_attribute", root, "kernel")
+    p.require("has_operands", root, MAX_OPERANDS)  # a and b for the halves
+    p.replace(root, "gate_product", product, halves, root)
+
+
+PARALLEL_GEMMS = patterns(parallel_gemms, bias_of_parts)
+GATED_PRODUCTS = patterns(gated_product)
+
+
+# ** constraints and natives **
+
+
+def gemms_of_one_input(root: Operation) -> list[Operation]:
     """The plain gemms, root included, that multiply the root's A with params [N_i, K] in layout rcr."""
     return [use.operation for use in root.operands[0].uses if is_parallel(use.operation, root)]
 
@@ -36,19 +85,19 @@ def is_parallel(op: Operation, root: Operation) -> bool:
     )
 
 
-@CONSTRAINTS
+@constraint
 def has_parallel_gemms(r: Rewriter, root: GemmOp) -> bool:
     """The gemm is the first of several that multiply one input with params, none selected and none an output."""
     if not is_parallel(root, root):
         return False
-    group = parallel_gemms(root)
+    group = gemms_of_one_input(root)
     return len(group) > 1 and all(root is other or r.is_before(root, other) for other in group)
 
 
-@NATIVES
+@native
 def merge_parallel_gemms(r: Rewriter, root: GemmOp) -> None:
     """One gemm with the weights laid end to end (which costs nothing: the runtime packs params), then a split."""
-    group = sorted(parallel_gemms(root), key=r.position)
+    group = sorted(gemms_of_one_input(root), key=r.position)
     weights = [hoist(r, op.operands[1], root) for op in group]
     results = [tensor_type(op.results[0]) for op in group]
     weight = r.create(ConcatOp, weights, None, {"dim": IntegerAttr(0, i64)}).results[0]
@@ -73,14 +122,14 @@ def bias_adds(split: SplitOp) -> list[tuple[Operation, SSAValue]] | None:
     return found
 
 
-@CONSTRAINTS
+@constraint
 def each_part_gets_bias(split: SplitOp) -> bool:
     """Every part of a split along the last dim is used by one add of a param with as many elements as that dim."""
     t = tensor_type(split.operands[0])
     return split.dim.value.data == t.rank - 1 and bias_adds(split) is not None
 
 
-@NATIVES
+@native
 def add_before_split(r: Rewriter, split: SplitOp) -> None:
     """One add of the biases laid end to end, before the split."""
     adds = bias_adds(split)
@@ -107,13 +156,13 @@ def hoist(r: Rewriter, param: SSAValue, before: Operation) -> SSAValue:
 # ** gates **
 
 
-@CONSTRAINTS
+@constraint
 def stores_rows(contraction: ContractionOp) -> bool:
     """The result of a contraction is row-major."""
     return contraction.layout.data[2] == "r"
 
 
-@NATIVES
+@native
 def gate_product(r: Rewriter, product: GemmOp, halves: SplitOp, root: FusedElementwiseOp) -> Operation:
     """One gated product for a product, its halves and what is made of them. The sums come first in the region."""
     region = take_region(root)
@@ -134,15 +183,3 @@ def gate_product(r: Rewriter, product: GemmOp, halves: SplitOp, root: FusedEleme
 def _half(halves: SplitOp, value: SSAValue) -> int:
     """Where a value stands among the sums: 0, 1, or 2 for what is neither half."""
     return next((i for i, half in enumerate(halves.results) if half is value), 2)
-
-
-# ** rows laid flat **
-
-
-@NATIVES
-def gemm_of_rows(r: Rewriter, product: GemmOp, x: SSAValue) -> Operation:
-    """The product with x, which has the rows of its operand in more dims or fewer."""
-    *rows, _ = tensor_type(x).dims
-    result = tensor_type(product.output)
-    type_ = TensorType.get((*rows, result.dims[-1]), result.element_type)
-    return r.create(GemmOp, [x, product.operands[1]], [type_], {"layout": product.layout}, [Region()])

@@ -1,4 +1,4 @@
-"""Outlining elementwise operations, and merging the outlined."""
+"""Connected elementwise operations become one pass over memory."""
 
 from __future__ import annotations
 
@@ -10,16 +10,51 @@ from ait_mlir.dialects.ait.elementwise import ElementwiseOp, FusedElementwiseOp,
 from ait_mlir.dialects.ait.traits import View
 from ait_mlir.dialects.ait.types import scope_of, tensor_type
 from ait_mlir.dialects.ait.view import ReshapeOp
-from ait_mlir.rewrites.engine.constraints import CONSTRAINTS
 from ait_mlir.rewrites.engine.driver import Rewriter
-from ait_mlir.rewrites.engine.natives.regions import RegionGrower, take_region
-from ait_mlir.rewrites.engine.natives.table import NATIVES
+from ait_mlir.rewrites.engine.language import PatternBuilder, pattern, patterns
+from ait_mlir.rewrites.engine.registry import constraint, native
+from ait_mlir.rewrites.regions import RegionGrower, take_region
+
+
+@pattern()
+def outline(p: PatternBuilder) -> None:
+    """Every elementwise operation on tensors becomes a fused_elementwise of one: later passes see one kind of op"""
+    root = p.op(trait="Elementwise")
+    p.require("is_tensor", p.result(root))
+    p.replace(root, "outline_elementwise", root)
+
+
+@pattern()
+def merge_with_producer(p: PatternBuilder) -> None:
+    """Two connected ones of the same shape become one; what others use of the first becomes a further result"""
+    root = p.op("ait.fused_elementwise", results=None)
+    p.require("no_attribute", root, "kernel")
+    p.require("has_producer_to_merge", root)
+    p.apply(root, "merge_producer", root)
+
+
+@pattern()
+def leading_ones(p: PatternBuilder) -> None:
+    """reshape(f(x)) = f(x) where the reshape puts dims of 1 in front, and that is all: operands broadcast over them"""
+    inner = p.op("ait.fused_elementwise")
+    root = p.op("ait.reshape", [p.result(inner)])
+    p.require("one_use", p.result(inner))
+    p.require("no_attribute", inner, "kernel")
+    p.require("adds_leading_ones", root)
+    p.replace(root, "with_result_of", inner, root)
+
+
+ELEMENTWISE = patterns(outline, leading_ones, merge_with_producer)
+
+
+# ** constraints and natives **
+
 
 MAX_BUFFERS = 32
 """Operands and results of a fused operation: its kernel takes a pointer for each."""
 
 
-@NATIVES
+@native
 def outline_elementwise(r: Rewriter, root: ElementwiseOp) -> Operation:
     """A fused_elementwise that holds one operation."""
     block = Block()
@@ -31,7 +66,7 @@ def outline_elementwise(r: Rewriter, root: ElementwiseOp) -> Operation:
 # ** dims of 1 **
 
 
-@CONSTRAINTS
+@constraint
 def adds_leading_ones(op: ReshapeOp) -> bool:
     """The reshape puts dims of 1 in front of its operand's, and does nothing else."""
     before, after = tensor_type(op.input).dims, tensor_type(op.output).dims
@@ -41,7 +76,7 @@ def adds_leading_ones(op: ReshapeOp) -> bool:
     )
 
 
-@NATIVES
+@native
 def with_result_of(r: Rewriter, op: FusedElementwiseOp, root: Operation) -> Operation:
     """The fused_elementwise with the type of the root's result for its own."""
     region = take_region(op)
@@ -111,17 +146,17 @@ def producer_to_merge(r: Rewriter, root: Operation) -> tuple[Operation, Place] |
     return None
 
 
-@CONSTRAINTS
+@constraint
 def has_producer_to_merge(r: Rewriter, root: FusedElementwiseOp) -> bool:
     """An operand comes from a fused_elementwise of the same shape, and nothing between the two depends on both."""
     return producer_to_merge(r, root) is not None
 
 
-@NATIVES
-def merge_with_producer(r: Rewriter, root: FusedElementwiseOp) -> None:
+@native
+def merge_producer(r: Rewriter, root: FusedElementwiseOp) -> None:
     """Merge the regions of a fused_elementwise and a producer; results of the producer that others use stay results."""
     found = producer_to_merge(r, root)
-    assert found is not None, "merge_with_producer needs has_producer_to_merge"
+    assert found is not None, "merge_producer needs has_producer_to_merge"
     merge(r, *found, root)
 
 

@@ -11,9 +11,6 @@ import math
 from xdsl.dialects.builtin import FloatAttr, IntegerAttr, f64, i64
 
 from ait_mlir.rewrites.engine.language import PatternBuilder, pattern, patterns
-from ait_mlir.rewrites.rotary import ROTARY
-from ait_mlir.rewrites.spellings import SPELLINGS
-from ait_mlir.rewrites.views import VIEWS
 
 # x op n = x, for the neutral element n on the right
 RIGHT_NEUTRAL = (("add", 0), ("sub", 0), ("mul", 1), ("div", 1), ("pow", 1))
@@ -153,8 +150,8 @@ def fast_gelu_of_tanh(p: PatternBuilder, cube: str) -> None:
     p.replace(root, p.new("ait.fast_gelu", [x]))
 
 
-neutral = patterns(right_neutral, square, left_neutral)
-identities = patterns(involution, idempotent, selection, where_of_equal_branches, cast_to_same_type, cast_of_exact_cast)
-activations = patterns(silu_of_sigmoid, gelu_of_erf, fast_gelu_of_tanh)
+NEUTRAL = patterns(right_neutral, square, left_neutral)
+IDENTITIES = patterns(involution, idempotent, selection, where_of_equal_branches, cast_to_same_type, cast_of_exact_cast)
+ACTIVATIONS = patterns(silu_of_sigmoid, gelu_of_erf, fast_gelu_of_tanh)
 
-SIMPLIFY = neutral + identities + activations + SPELLINGS + ROTARY + VIEWS
+ALGEBRA = NEUTRAL + IDENTITIES + ACTIVATIONS
