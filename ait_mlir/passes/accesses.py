@@ -14,7 +14,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation, SSAValue
 from xdsl.traits import SymbolTable
 
-from ait_mlir.dialects.ait.traits import Elementwise
+from ait_mlir.dialects.ait.traits import InPlace
 from ait_mlir.dialects.ait.types import Shape, shape_text
 from ait_mlir.dialects.ait_rt.buffers import (
     AllocOp,
@@ -190,7 +190,7 @@ def _layout(panels: str | None) -> str:
 
 def _in_place(launch: LaunchOp, op: Operation, ins: Sequence[Place], outs: Sequence[Place]) -> Iterator[str]:
     """A launch may write over what it reads only element by element; what two results share is lost."""
-    each_alone = op.has_trait(Elementwise) or op.name == "ait.fused_elementwise"
+    each_alone = isinstance(op, InPlace)
     for i, out in enumerate(outs):
         if _is_empty(out.dims):
             continue

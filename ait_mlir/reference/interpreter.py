@@ -16,7 +16,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Attribute, Operation, SSAValue
 
 from ait_mlir.dialects.ait.numbers import literal_values
-from ait_mlir.dialects.ait.traits import Elementwise
+from ait_mlir.dialects.ait.traits import InPlace
 from ait_mlir.dialects.ait.types import ShapedType
 from ait_mlir.dialects.ait_rt.buffers import AllocOp, ConstantOp, CopyOp, DestinationOp, InputOp, ViewOp
 from ait_mlir.dialects.ait_rt.program import KernelOp, LaunchOp, ProgramOp
@@ -177,9 +177,7 @@ def check_places(kernel: KernelOp, ins: list[View], outs: list[View], scratch: l
 
     An elementwise kernel may write exactly over one of its operands.
     """
-    in_place = all(
-        op.has_trait(Elementwise) or op.name in ("ait.fused_elementwise", "ait_rt.return") for op in kernel.block.ops
-    )
+    in_place = isinstance(kernel.compute_op(), InPlace)
     name = kernel.sym_name.data
     written = [*outs, *scratch]
     for i, target in enumerate(written):

@@ -26,6 +26,7 @@ class EmbeddingOp(Cost, AitOp):
 
     name = "ait.embedding"
     WORK: ClassVar[int] = 0
+    MOVES_ONLY: ClassVar[bool] = True
 
     table = operand_def(TensorType)
     ids = operand_def(TensorType)

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import cast
 
 from xdsl.ir import Operation
 
 from ait_mlir.dialects.ait.index import EmbeddingOp
-from ait_mlir.dialects.ait.types import TensorType, scope_of
+from ait_mlir.dialects.ait.types import scope_of
 from ait_mlir.dims import Scope
-from ait_mlir.lowering.kernels.base import Arg, Emission, Kernel, Strides, Target, estimate_env
+from ait_mlir.lowering.kernels.base import Arg, Emission, Kernel, Strides, Target, bytes_moved
 from ait_mlir.lowering.kernels.loops import braces, collapse, nest, sizes
 
 
@@ -28,11 +27,7 @@ class GatherKernel(Kernel):
         return isinstance(op, EmbeddingOp)
 
     def heuristic(self, op: Operation, target: Target) -> float:
-        embedding = cast(EmbeddingOp, op)
-        env = estimate_env(scope_of(op))
-        result, ids = (cast(TensorType, v.type) for v in (embedding.output, embedding.ids))
-        moved = 2 * result.byte_size().evaluate(env) + ids.byte_size().evaluate(env)
-        return target.launch_seconds + moved / target.bandwidth
+        return target.launch_seconds + bytes_moved(op, scope_of(op)) / target.bandwidth
 
     def accepts(self, op: Operation, position: int, strides: Strides, scope: Scope) -> bool:
         return position == 1 or strides[-1].as_int() == 1
