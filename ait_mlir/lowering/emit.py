@@ -231,6 +231,7 @@ class _ProgramPrinter:
 #include "ait/context.h"
 #include "ait/dims.h"
 #include "ait/model_abi.h"
+#include "ait/service.h"
 
 {"".join(dict.fromkeys(self.declarations))}
 {f"namespace {inside} {{" if inside else ""}
@@ -238,7 +239,7 @@ namespace {{
 
 {tables.text(self.dims, self.program.arena_size, self.program.sym_name.data, self.target.kind)}
 int32_t run(const ait_run_v1* r) {{
-  [[maybe_unused]] const ait::Context ctx{{r->stream, r->services}};
+  [[maybe_unused]] const ait::Context ctx{{r->stream, r->host}};
   [[maybe_unused]] char* const arena = static_cast<char*>(r->arena);
   [[maybe_unused]] const char* const constants = static_cast<const char*>(r->constants);
 {body}

@@ -123,7 +123,8 @@ class ProgramTables:
         counts = f"{len(self.program.scope.dims)}, {len(self.inputs)}, {len(self.outputs)}, {len(self.constants)}"
         return (
             f"const ait_model_v1 kModel = {{AIT_MODEL_ABI_VERSION, kName, kTarget, {counts}, kDims, kInputs,\n"
-            f"                             kOutputs, kConstants, {self.size}, shapes, arena_bytes, run}};\n"
+            f"                             kOutputs, kConstants, {self.size}, shapes, arena_bytes, run,\n"
+            f"                             ait::needed_services}};\n"
         )
 
 
