@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from xdsl.traits import Commutative, OpTrait, Pure
 
-__all__ = ["Commutative", "Contraction", "Elementwise", "Norm", "OpTrait", "Pure", "RowOp", "View"]
+__all__ = ["Commutative", "Contraction", "Elementwise", "Norm", "OpTrait", "Pure", "RowOp", "UpdatesOperand", "View"]
 
 
 class Elementwise(OpTrait):
@@ -25,3 +25,8 @@ class Norm(OpTrait):
 
 class RowOp(OpTrait):
     """Reduces over some dims of each row and keeps the shape: softmax and the norms."""
+
+
+class UpdatesOperand(OpTrait):
+    """The result is the first operand with some elements replaced: kernels write these alone, over the operand, which
+    bufferisation copies first where its old value is still needed."""

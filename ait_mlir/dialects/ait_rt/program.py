@@ -237,6 +237,17 @@ class ProgramOp(AitOp):
                     if op.buffer_name.data in seen:
                         raise self.fail(f"two buffers of one kind are named {op.buffer_name.data!r}")
                     seen.add(op.buffer_name.data)
+        self.check_donated()
+
+    def check_donated(self) -> None:
+        """Raise unless each donated input has its place taken by one output."""
+        for op in self.block.ops:
+            if isinstance(op, InputOp) and op.is_state:
+                takers = [use.operation for use in op.buffer.uses if isinstance(use.operation, DestinationOp)]
+                if len(takers) != 1:
+                    raise self.fail(
+                        f"input {op.buffer_name.data!r} is donated, and {len(takers)} outputs take its place, expected 1"
+                    )
 
     def infer_result_types(self) -> Sequence[Attribute]:
         return []
