@@ -14,7 +14,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation, SSAValue
 from xdsl.traits import SymbolTable
 
-from ait_mlir.dialects.ait.traits import UpdatesOperand
+from ait_mlir.dialects.ait.traits import InPlace, UpdatesOperand
 from ait_mlir.dialects.ait.types import Shape, shape_text
 from ait_mlir.dialects.ait_rt.buffers import (
     AllocOp,
@@ -32,7 +32,6 @@ from ait_mlir.dialects.ait_rt.types import BufferType
 from ait_mlir.dims import DimError, Expr, Scope, const
 from ait_mlir.lowering.choices import choice_problem, chosen_kernel, workspace_of
 from ait_mlir.lowering.kernels import Target
-from ait_mlir.passes.in_place import computes_each_alone
 from ait_mlir.passes.target import target_of
 
 Problem = tuple[str, Operation]
@@ -192,8 +191,8 @@ def _layout(panels: str | None) -> str:
 def _in_place(launch: LaunchOp, op: Operation, ins: Sequence[Place], outs: Sequence[Place]) -> Iterator[str]:
     """A launch may write over what it reads only element by element, or where it updates operand 0; what two results
     share is lost."""
-    each_alone = computes_each_alone(op)
-    if op.has_trait(UpdatesOperand):
+    each_alone = isinstance(op, InPlace)
+    if isinstance(op, UpdatesOperand):
         if ins[0] != outs[0]:
             yield f"@{launch.kernel_name} updates operand 0, so its result must be the same buffer"
         ins = ins[1:]

@@ -18,7 +18,7 @@ from xdsl.passes import ModulePass
 
 from ait_mlir.dialects.ait.data import ConstantOp, GraphOp, OutputOp, ParamOp
 from ait_mlir.dialects.ait.naming import derived_name
-from ait_mlir.dialects.ait.traits import UpdatesOperand, View
+from ait_mlir.dialects.ait.traits import InPlace, UpdatesOperand, View
 from ait_mlir.dialects.ait.types import KernelAttr, tensor_type
 from ait_mlir.dialects.ait.view import ConcatOp, ReshapeOp
 from ait_mlir.dialects.ait_rt import buffers as rt
@@ -28,7 +28,7 @@ from ait_mlir.dims import Scope, const
 from ait_mlir.ir.pipeline import PassError
 from ait_mlir.lowering.choices import chosen_kernel, workspace_of
 from ait_mlir.lowering.kernels import Kernel
-from ait_mlir.passes.in_place import Donation, computes_each_alone, donations_of, later_reader, line_of
+from ait_mlir.passes.in_place import Donation, donations_of, later_reader, line_of
 from ait_mlir.passes.strides import ZERO, Strided, through
 from ait_mlir.passes.target import target_of
 
@@ -193,7 +193,7 @@ class Bufferizer:
             raise PassError(f"{op.name} has no kernel; run the pass 'select' first", op)
         kernel = self.kernel(op, choice)
         chosen = chosen_kernel(choice.provider.data, choice.config, op, target_of(self.module))
-        if op.has_trait(UpdatesOperand):
+        if isinstance(op, UpdatesOperand):
             updated = self.updated(op, chosen)
             ins = [updated, *(self.row_major(v) for v in op.operands[1:])]
             outs = [updated]
@@ -262,7 +262,7 @@ class Bufferizer:
         held = self.held_in(place.root)
         if (reader := later_reader(op, held, self.order)) is not None:
             donation.problem = f"{line_of(reader)} reads the old value after {line_of(op)} has made the new one"
-        elif any(v in held for v in op.operands) and not computes_each_alone(op):
+        elif any(v in held for v in op.operands) and not isinstance(op, InPlace):
             donation.problem = f"{line_of(op)} reads elements of the old value after others have been written"
         elif any(v in held and self.places[v].view != place.view for v in op.operands):
             donation.problem = f"{line_of(op)} reads the old value in another order than it writes the new one"

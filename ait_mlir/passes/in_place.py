@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from xdsl.ir import Operation, SSAValue
 
 from ait_mlir.dialects.ait.data import GraphOp, OutputOp, ParamOp
-from ait_mlir.dialects.ait.traits import Elementwise, UpdatesOperand, View
+from ait_mlir.dialects.ait.traits import UpdatesOperand, ViewLike
 from ait_mlir.dialects.ait.view import ConcatOp
 
 
@@ -46,7 +46,7 @@ class Donation:
             return "its value is another input"
         if isinstance(maker, ParamOp):
             return f"its value is param {maker.param_name.data!r}"
-        if maker.has_trait(View):
+        if isinstance(maker, ViewLike):
             return f"its value is made by {maker.name}, which moves the elements of others"
         return f"its value is made by {maker.name} in a buffer of its own"
 
@@ -68,17 +68,12 @@ def _updates_between(source: SSAValue, value: SSAValue) -> set[Operation]:
         owner = value.owner
         if not isinstance(owner, Operation) or isinstance(owner, ConcatOp):
             return set()
-        if owner.has_trait(UpdatesOperand):
+        if isinstance(owner, UpdatesOperand):
             updates.add(owner)
-        elif not owner.has_trait(View):
+        elif not isinstance(owner, ViewLike):
             return set()
         value = owner.operands[0]
     return updates
-
-
-def computes_each_alone(op: Operation) -> bool:
-    """Whether `op` computes an element from the elements of its operands at the same place alone."""
-    return op.has_trait(Elementwise) or op.name == "ait.fused_elementwise"
 
 
 def later_reader(op: Operation, values: Iterable[SSAValue], order: Mapping[Operation, int]) -> Operation | None:

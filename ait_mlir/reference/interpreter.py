@@ -16,7 +16,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Attribute, Operation, SSAValue
 
 from ait_mlir.dialects.ait.numbers import literal_values
-from ait_mlir.dialects.ait.traits import Elementwise, UpdatesOperand
+from ait_mlir.dialects.ait.traits import InPlace, UpdatesOperand
 from ait_mlir.dialects.ait.types import ShapedType
 from ait_mlir.dialects.ait_rt.buffers import AllocOp, ConstantOp, CopyOp, DestinationOp, InputOp, ViewOp
 from ait_mlir.dialects.ait_rt.program import KernelOp, LaunchOp, ProgramOp
@@ -183,12 +183,10 @@ def check_places(kernel: KernelOp, ins: list[View], outs: list[View], scratch: l
 
     An elementwise kernel may write exactly over one of its operands; one that updates operand 0 must write over that.
     """
-    in_place = all(
-        op.has_trait(Elementwise) or op.name in ("ait.fused_elementwise", "ait_rt.return") for op in kernel.block.ops
-    )
+    in_place = isinstance(kernel.compute_op(), InPlace)
     name = kernel.sym_name.data
     written = [*outs, *scratch]
-    if kernel.compute_op().has_trait(UpdatesOperand):
+    if isinstance(kernel.compute_op(), UpdatesOperand):
         if not outs[0].same_place(ins[0]):
             raise EvaluationError(f"@{name} updates operand 0, {ins[0].name}, but writes {outs[0].name}")
         ins = ins[1:]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import ClassVar
 
 from xdsl.dialects.builtin import IntegerAttr, i32, i64
 from xdsl.ir import Attribute, Operation, SSAValue
@@ -11,12 +12,13 @@ from xdsl.parser import Parser
 from xdsl.printer import Printer
 
 from ait_mlir.dialects.ait.base import AitOp, Body, parse_int_attr, parse_operands, print_operands, same_shape
-from ait_mlir.dialects.ait.traits import Pure, UpdatesOperand
+from ait_mlir.dialects.ait.traits import Cost, Pure, UpdatesOperand
 from ait_mlir.dialects.ait.types import TensorType, scope_of, shape_text
+from ait_mlir.dims import Expr, const, minimum
 
 
 @irdl_op_definition
-class EmbeddingOp(AitOp):
+class EmbeddingOp(Cost, AitOp):
     """Rows of a table: the result at [..., :] is `table[ids[...], :]`; ids outside the table have no meaning.
 
     ```mlir
@@ -25,6 +27,7 @@ class EmbeddingOp(AitOp):
     """
 
     name = "ait.embedding"
+    WORK: ClassVar[int] = 0
 
     table = operand_def(TensorType)
     ids = operand_def(TensorType)
@@ -37,6 +40,10 @@ class EmbeddingOp(AitOp):
         (inferred,) = self.infer_result_types()
         self.results[0]._type = inferred  # pyright: ignore[reportPrivateUsage]
 
+    def bytes_read(self, position: int) -> Expr:
+        whole = super().bytes_read(position)
+        return minimum(whole, self.bytes_written(0)) if position == 0 else whole  # the rows that ids name
+
     def infer_result_types(self) -> Sequence[Attribute]:
         table = self.expect_tensor(self.operands[0], "the table")
         ids = self.expect_tensor(self.operands[1], "ids")
@@ -48,7 +55,7 @@ class EmbeddingOp(AitOp):
 
 
 @irdl_op_definition
-class UpdateSliceOp(AitOp):
+class UpdateSliceOp(UpdatesOperand, Cost, AitOp):
     """A tensor with some of its rows along `dim` replaced.
 
     ```mlir
@@ -67,7 +74,9 @@ class UpdateSliceOp(AitOp):
     position = operand_def(TensorType)
     dim = prop_def(IntegerAttr)
     output = result_def(TensorType)
-    traits = traits_def(Pure(), UpdatesOperand())
+    traits = traits_def(Pure())
+
+    WORK: ClassVar[int] = 0
 
     def __init__(
         self, input: SSAValue | Operation, rows: SSAValue | Operation, position: SSAValue | Operation, dim: int
@@ -82,6 +91,12 @@ class UpdateSliceOp(AitOp):
     @property
     def axis(self) -> int:
         return self.dim.value.data
+
+    def bytes_read(self, position: int) -> Expr:
+        return const(0) if position == 0 else super().bytes_read(position)
+
+    def bytes_written(self, position: int) -> Expr:
+        return self.bytes_read(1)
 
     @classmethod
     def parse_body(cls, parser: Parser, body: Body) -> None:
