@@ -117,8 +117,10 @@ class _ProgramPrinter:
         tables = program_tables(self.program, self.dims)
         for op in self.program.block.ops:
             if isinstance(op, InputOp):
-                self.define(op.buffer, f"r->inputs[{tables.inputs.index(op)}]", op.buffer_name.data, const=True)
-            elif isinstance(op, DestinationOp):
+                taker = tables.taker(op)
+                where = f"r->inputs[{tables.inputs.index(op)}]" if taker is None else f"r->outputs[{taker}]"
+                self.define(op.buffer, where, op.buffer_name.data, const=taker is None)
+            elif isinstance(op, DestinationOp) and op.in_place_of is None:
                 self.define(op.buffer, f"r->outputs[{tables.outputs.index(op)}]", op.buffer_name.data)
             elif isinstance(op, ConstantOp):
                 where = f"constants + {tables.offset_of(op)}"

@@ -77,6 +77,14 @@ class ProgramTables:
     offsets: dict[object, int] = field(default_factory=dict[object, int])
     size: int = 0
 
+    def taker(self, op: InputOp) -> int | None:
+        """The output that takes the place of a donated input; None where the input is not donated."""
+        return next((i for i, out in enumerate(self.outputs) if out.in_place_of is op.buffer), None)
+
+    def place_of(self, op: DestinationOp) -> int:
+        """`ait_tensor_v1::in_place_of` of an output."""
+        return next((1 + i for i, source in enumerate(self.inputs) if op.in_place_of is source.buffer), 0)
+
     def offset_of(self, op: ConstantOp) -> int:
         return self.offsets[_constant_key(op)]
 
@@ -90,8 +98,8 @@ class ProgramTables:
             for b in [self.bindings[d.name]]
         ]
         lines.append(_array("ait_dim_v1", "kDims", rows))
-        lines.append(_array("ait_tensor_v1", "kInputs", [_tensor_row(op) for op in self.inputs]))
-        lines.append(_array("ait_tensor_v1", "kOutputs", [_tensor_row(op) for op in self.outputs]))
+        lines.append(_array("ait_tensor_v1", "kInputs", [_tensor_row(op, 0) for op in self.inputs]))
+        lines.append(_array("ait_tensor_v1", "kOutputs", [_tensor_row(op, self.place_of(op)) for op in self.outputs]))
         constant_rows: list[str] = []
         for i, c in enumerate(self.constants.values()):
             lines.append(_array("int64_t", f"kShape{i}", [str(n) for n in c.shape]))
@@ -226,9 +234,9 @@ def _parts(op: ConstantOp, t: BufferType, count: int) -> list[tuple[int, ...]]:
     return [(n, *shape[1:]) for n in op.rows()]
 
 
-def _tensor_row(op: NamedBufferOp) -> str:
+def _tensor_row(op: NamedBufferOp, place: int) -> str:
     t = op.buffer_type
-    return f"{{{cstr(op.buffer_name.data)}, {BY_IR[t.element_type].abi}, {t.rank}}}"
+    return f"{{{cstr(op.buffer_name.data)}, {BY_IR[t.element_type].abi}, {t.rank}, {place}}}"
 
 
 def _array(kind: str, name: str, rows: Sequence[str]) -> str:
