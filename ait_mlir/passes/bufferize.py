@@ -242,7 +242,9 @@ class Bufferizer:
         if any(v in held for v in op.operands[1:]):
             problem = f"{line_of(op)} also reads it as another operand"
         elif (reader := later_reader(op, held, self.order)) is not None:
-            problem = f"{line_of(reader)} reads the old value after {line_of(op)} has written the new one; read it before"
+            problem = (
+                f"{line_of(reader)} reads the old value after {line_of(op)} has written the new one; read it before"
+            )
         elif not all(chosen.accepts(op, i, place.view.strides, self.scope) for i in (0, len(op.operands))):
             problem = f"the kernel of {line_of(op)} does not take the strides of the view that it updates"
         if donation is not None:

@@ -34,9 +34,9 @@ class Donation:
 
     def refusal(self) -> str:
         """The message of a compilation that may not copy."""
-        output = self.output.output_name.data
+        output, reason = self.output.output_name.data, self.problem or self._made_elsewhere()
         return (
-            f"output {output!r} cannot take the place of input {self.name!r}: {self.problem or self._made_elsewhere()}; "
+            f"output {output!r} cannot take the place of input {self.name!r}: {reason}; "
             f"write 'in place of %{self.value.name_hint or self.name} or copy' to allow a copy"
         )
 

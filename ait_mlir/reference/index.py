@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-
 from typing import cast
 
 import numpy as np
@@ -26,9 +25,10 @@ def _(op: Operation, arrays: list[Array], ev: Evaluation) -> Sequence[Array]:
     whole, rows, position = arrays
     axis = cast(UpdateSliceOp, op).axis
     count, extent = rows.shape[axis], whole.shape[axis]
-    places = (np.arange(count) if position.ndim == 0 else 0) + position.astype(np.int64)
-    if places.size and (int(places.min()) < 0 or int(places.max()) >= extent):
-        raise EvaluationError(f"ait.update_slice: places from {places.min()} to {places.max()} in a dim of {extent}")
+    places = [int(p) for p in position] if position.ndim else range(int(position), int(position) + count)
+    if places and (min(places) < 0 or max(places) >= extent):
+        raise EvaluationError(f"ait.update_slice: places from {min(places)} to {max(places)} in a dim of {extent}")
     result = whole.copy()
-    np.moveaxis(result, axis, 0)[places] = np.moveaxis(rows, axis, 0)
+    for row, place in enumerate(places):
+        np.moveaxis(result, axis, 0)[place] = np.moveaxis(rows, axis, 0)[row]
     return (result,)

@@ -110,7 +110,7 @@ def copy_of(value: Any, copy_data: Callable[[AITData], AITData]) -> Any:
         return copy_data(value)
     if is_torch(value):
         return value.detach().clone()
-    return np.array(value) if isinstance(value, np.ndarray | np.generic) else np.from_dlpack(value).copy()
+    return np.array(value, copy=True) if hasattr(value, "__array__") else np.from_dlpack(value).copy()
 
 
 def address_of(label: str, value: Any) -> tuple[int, tuple[int, ...]]:
@@ -125,6 +125,18 @@ def address_of(label: str, value: Any) -> tuple[int, tuple[int, ...]]:
     if is_torch(value) and value.is_contiguous():
         return int(value.data_ptr()), tuple(value.shape)
     raise InputError(f"{label} is a {type(value).__name__}, expected a contiguous torch or NumPy tensor, or AITData")
+
+
+def owner_of(value: Any) -> Any:
+    """The object that keeps the memory of a torch or NumPy tensor, which may be a view; None for others."""
+    if is_torch(value):
+        return value if value._base is None else value._base
+    if not isinstance(value, np.ndarray):
+        return None
+    owner: Any = cast("np.ndarray[Any, Any]", value)
+    while isinstance(owner.base, np.ndarray):
+        owner = cast("np.ndarray[Any, Any]", owner.base)
+    return owner
 
 
 class Arguments:

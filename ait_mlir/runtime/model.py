@@ -127,8 +127,9 @@ class Model(StatefulModel):
         try:
             flat = run(stream_ptr or 0, sync, graph_mode, len(self._inputs), *given)
         except (RuntimeError, TypeError, BufferError) as error:
-            labels = (*self._input_labels, *self._output_labels)
-            raise self._explained(error, labels, (*self._ordered(inputs, self._input_index, "input"), *outs)) from None
+            labels, ins = (*self._input_labels, *self._output_labels), self._ordered(inputs, self._input_index, "input")
+            self.forget_when_freed(ins)
+            raise self._explained(error, labels, (*ins, *outs)) from None
         shapes = self._split(flat, self._outputs)
         return {name: shaped(value, shape) for name, value, shape in zip(self._output_index, outs, shapes, strict=True)}
 
@@ -173,10 +174,10 @@ class Model(StatefulModel):
         if torch is not None and (self.target != "cpu" or any(is_torch(value) for value in values)):
             place = "cpu" if self.target == "cpu" else f"cuda:{self._device[1]}"
             made = [torch.empty(shapes[t["name"]], dtype=getattr(torch, t["dtype"]), device=place) for t in self._own()]
-            return self._with_state(made, values)
+            return self._interleaved(made, values)
         if self.target != "cpu":
             raise InputError("outputs on a device can be made only where PyTorch is imported: pass them")
-        return self._with_state([np.empty(shapes[t["name"]], numpy_dtype(t["dtype"])) for t in self._own()], values)
+        return self._interleaved([np.empty(shapes[t["name"]], numpy_dtype(t["dtype"])) for t in self._own()], values)
 
     def benchmark(
         self,

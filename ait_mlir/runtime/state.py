@@ -1,11 +1,13 @@
-"""The inputs of a model that are state: a run overwrites them, and the outputs that take their places are these tensors.
+"""Inputs of a model that are state: a run overwrites them, and the outputs that take their places are these tensors.
 
-A caller passes the same tensors to every run, or others: a model owns no state.
+A model owns no state: a caller passes the same tensors to every run, or others. Which memory a failed run may have left
+half written is remembered by address, until it is set or freed.
 """
 
 from __future__ import annotations
 
 import math
+import weakref
 from abc import ABC, abstractmethod
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
@@ -14,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from ait_mlir.errors import InputError
-from ait_mlir.runtime.data import AITData, address_of, copy_of, numpy_dtype, to_numpy
+from ait_mlir.runtime.data import AITData, address_of, copy_of, is_torch, numpy_dtype, owner_of, to_numpy
 
 Tensors = Sequence[Any] | Mapping[str, Any]
 """Tensors in the order of the model, or by name: torch, NumPy or DLPack tensors, or `AITData`."""
@@ -50,6 +52,20 @@ class StatefulModel(ABC):
         self._module.copy(address, source.ctypes.data, source.nbytes)
         self._module.state_was_set(address, source.nbytes)
 
+    def forget_when_freed(self, inputs: Sequence[Any]) -> None:
+        """Let the state of a failed run be unknown once its tensors are gone: new ones may come to lie there."""
+        model = weakref.ref(self)
+
+        def forget(address: int, size: int) -> None:
+            if (living := model()) is not None and living._module is not None:
+                living._module.state_was_set(address, size)
+
+        for name in self.state:
+            value = inputs[self._input_index[name]]
+            if (owner := owner_of(value)) is not None:
+                address = value.data_ptr() if is_torch(value) else value.ctypes.data
+                weakref.finalize(owner, forget, int(address), int(value.nbytes)).atexit = False
+
     @contextmanager
     def private_state(self, inputs: Tensors) -> Generator[dict[str, Any]]:
         """The inputs by name, those that are state as copies, which live as long as the scope."""
@@ -81,8 +97,12 @@ class StatefulModel(ABC):
             return {**places, **outputs}
         if isinstance(outputs, str) or len(outputs) != len(self._own()):
             return outputs
-        own = iter(outputs)
-        return [inputs[t["in_place_of"]] if t["in_place_of"] >= 0 else next(own) for t in self._outputs]
+        return self._interleaved(outputs, inputs)
+
+    def _interleaved(self, own: Sequence[Any], inputs: Sequence[Any]) -> list[Any]:
+        """All outputs in order, from those that have a buffer of their own."""
+        made = iter(own)
+        return [inputs[t["in_place_of"]] if t["in_place_of"] >= 0 else next(made) for t in self._outputs]
 
     def _without_state(self, outputs: Tensors) -> Tensors:
         """The buffers of the outputs that have one of their own, from these, or from all."""

@@ -183,6 +183,8 @@ class GraphOp(AitOp):
         for op in outputs:
             if (place := op.in_place_of) is None:
                 continue
+            if place not in inputs.values():
+                return  # which the output says itself
             if place in taken:
                 raise op.fail(f"outputs {taken[place]!r} and {op.output_name.data!r} take the place of one input")
             taken[place] = op.output_name.data

@@ -125,9 +125,7 @@ class DestinationOp(NamedBufferOp):
     in_place_of = opt_operand_def(BufferType)
 
     def __init__(self, name: str, type: BufferType, in_place_of: SSAValue | None = None) -> None:
-        super().__init__(
-            operands=[in_place_of], properties={"buffer_name": StringAttr(name)}, result_types=[type]
-        )
+        super().__init__(operands=[in_place_of], properties={"buffer_name": StringAttr(name)}, result_types=[type])
 
     @classmethod
     def parse_body(cls, parser: Parser, body: Body) -> None:

@@ -11,7 +11,7 @@ from ait_mlir.dialects.ait.index import EmbeddingOp, UpdateSliceOp
 from ait_mlir.dialects.ait.types import TensorType, scope_of
 from ait_mlir.dims import Scope, const
 from ait_mlir.lowering.kernels.base import Arg, Emission, Kernel, Strides, Target, estimate_env
-from ait_mlir.lowering.kernels.loops import braces, collapse, nest, sizes
+from ait_mlir.lowering.kernels.loops import Loop, braces, collapse, nest, sizes
 
 
 class GatherKernel(Kernel):
@@ -89,15 +89,12 @@ class UpdateKernel(Kernel):
         _, rows, position = ins
         (out,) = outs
         axis, scope = cast(UpdateSliceOp, op).axis, scope_of(op)
-        all_loops = [nest(rows.type.dims, [rows.strides, out.strides])[d : d + 1] for d in range(rows.type.rank)]
-        before, inner = (
-            [loop for loop in collapse(group, scope) if loop.size.as_int() != 1] if (group := sum(part, [])) else []
-            for part in (all_loops[:axis], all_loops[axis + 1 :])
-        )
+        loops = nest(rows.type.dims, [rows.strides, out.strides])
+        before, inner = (_merged(part, scope) for part in (loops[:axis], loops[axis + 1 :]))
         width = const(1)
         if inner and all(stride.as_int() == 1 for stride in inner[-1].strides):
             width = inner.pop().size
-        loops = [*before, *all_loops[axis], *inner]
+        loops = [*before, loops[axis], *inner]
         place = "gpu" if target.is_gpu else "cpu"
         space = ", ".join(
             (
@@ -116,6 +113,11 @@ class UpdateKernel(Kernel):
             f"return ait::{place}::update_slice(ctx, ait::update_space({space}), {rows.name}, {position.name}, "
             f"{out.name});\n",
         )
+
+
+def _merged(loops: Sequence[Loop], scope: Scope) -> list[Loop]:
+    """The same iteration space with fewer loops, none where there is a single element."""
+    return [loop for loop in collapse(loops, scope) if loop.size.as_int() != 1] if loops else []
 
 
 KERNELS = (GatherKernel(), UpdateKernel())
