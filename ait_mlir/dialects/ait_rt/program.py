@@ -261,9 +261,8 @@ class ProgramOp(AitOp):
             if op.is_state:
                 takers = [use.operation for use in op.buffer.uses if isinstance(use.operation, DestinationOp)]
                 if len(takers) != 1:
-                    raise self.fail(
-                        f"input {op.buffer_name.data!r} is donated, and {len(takers)} outputs take its place, expected 1"
-                    )
+                    name, count = op.buffer_name.data, len(takers)
+                    raise self.fail(f"input {name!r} is donated, and {count} outputs take its place, expected 1")
 
     def infer_result_types(self) -> Sequence[Attribute]:
         return []
