@@ -67,6 +67,12 @@ def rows() -> Iterator[tuple[str, str]]:
     )
 
 
+def reductions() -> Iterator[tuple[str, str]]:
+    large = {"x": "8192 x 8192 x f16", "y": "1048576 x 64 x f16"}
+    few = [(f"reduce {kind} %x dims [0, 1]", "f16") for kind in ("sum", "max", "var")]
+    yield "reduce_few", graph("reduce", large, *few, ("reduce sum %y dims [0]", "64 x f16"))
+
+
 def contractions() -> Iterator[tuple[str, str]]:
     a = {"r": "b x s x 128 x f16", "c": "128 x s x f16"}
     w = {"r": "128 x 256 x f16", "c": "256 x 128 x f16"}
@@ -109,7 +115,7 @@ def attentions() -> Iterator[tuple[str, str]]:
 def models(full: bool = True) -> Iterator[tuple[str, str]]:
     """`(name, text of a module)` of all cases; float cases once in each float type, or, of the sample, in one of them."""
     yield from specified(full)
-    cases = [*rows(), *contractions(), *attentions()]
+    cases = [*rows(), *reductions(), *contractions(), *attentions()]
     cases += [(path.stem, path.read_text()) for path in sorted(EXAMPLES.glob("*.mlir"))]
     for i, (name, text) in enumerate(cases):
         for t in TYPES if full else (TYPES[i % len(TYPES)],):

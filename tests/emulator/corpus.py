@@ -20,14 +20,15 @@ from tests.kernels import attention_gpu, hopper, rows
 from tests.kernels.contractions import BIAS_GELU, BIAS_RESIDUAL, TANH_MUL_ADD, contraction, gemm_cases
 from tests.kernels.harness import Case, Library, check
 from tests.kernels.library_gemm import on_kernel
+from tests.kernels.reduce_split import check_split, split_cases
 from tests.kernels.stream import stream_cases
 from tests.specs.draw import Drawn, draw, sample
-from tests.specs.tolerance import check_special
 
 Env = Mapping[str, int]
 Check = Callable[[Library, Case, str], None]
 """Runs a case, whose name ends with its element type, and compares."""
 
+KINDS: tuple[Kind, ...] = ("cuda", "rocm")
 NOT_EMULATED: dict[Kind, dict[str, str]] = {
     "cuda": {
         "gemm_mfma_kernel": "HIP only",
@@ -105,7 +106,7 @@ def _check_drawn(drawn: Mapping[str, Drawn], library: Library, case: Case, name:
     found = drawn[name]
     found.spec.close.on_gpu().check(library, case, found.type)
     if found.spec.special is not None:
-        check_special(library, case, found.spec.special)
+        found.spec.close.check_special(library, case, found.spec.special, found.type)
 
 
 def drawn_family(kind: Kind, family: str, *templates: str) -> Family:
@@ -269,6 +270,13 @@ FAMILIES = {
     ),
     "tiles": Family(
         {"cuda": frozenset({"gemm_mma_kernel"})}, lambda: dict(_tiles()), within(CONTRACTION_ULPS, GEMM_FLOOR)
+    ),
+    "reduce-split": Family(
+        dict.fromkeys(
+            KINDS, frozenset({"reduce_part_rows_kernel", "reduce_part_columns_kernel", "reduce_join_kernel"})
+        ),
+        lambda: dict(split_cases()),
+        check_split,
     ),
     "stream": Family(
         {"cuda": frozenset({"gemm_stream_kernel"})}, lambda: dict(_streams()), within(CONTRACTION_ULPS, GEMM_FLOOR)

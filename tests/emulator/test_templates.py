@@ -9,12 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.emulator.corpus import FAMILIES, MULTIPROCESSORS, NOT_EMULATED, templates
+from tests.emulator.corpus import FAMILIES, KINDS, MULTIPROCESSORS, NOT_EMULATED, templates
 from tests.emulator.library import EmulatedLibrary, Kind
 from tests.kernels import rows
 from tests.kernels.harness import Case, assert_close, check, random_inputs, reference
 
-KINDS: tuple[Kind, ...] = ("cuda", "rocm")
 PROPERTY: dict[Kind, str] = {"cuda": "emulated for CUDA", "rocm": "emulated for HIP"}
 """Under which the summary of a run finds what was executed (tests/conftest.py)."""
 RUNS = [(kind, name) for name, family in FAMILIES.items() for kind in KINDS if kind in family.templates]

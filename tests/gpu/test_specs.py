@@ -9,7 +9,6 @@ from ait_mlir.lowering.toolchain import default_arch
 from tests.kernels.harness import Library
 from tests.specs import FAMILIES
 from tests.specs.draw import draw
-from tests.specs.tolerance import check_special
 
 pytestmark = pytest.mark.gpu
 
@@ -43,4 +42,4 @@ def test_against_the_reference(library: Library, family: str, name: str) -> None
 def test_special_values(library: Library, family: str, name: str) -> None:
     drawn = DRAWN[family][name]
     assert drawn.spec.special is not None
-    check_special(library, drawn.case, drawn.spec.special)
+    drawn.spec.close.check_special(library, drawn.case, drawn.spec.special, drawn.type)

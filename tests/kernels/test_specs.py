@@ -8,7 +8,6 @@ from tests import tiers
 from tests.kernels.harness import Library
 from tests.specs import FAMILIES
 from tests.specs.draw import draw, sample
-from tests.specs.tolerance import check_special
 
 DRAWN = draw("cpu")
 SAMPLE = sample("cpu")
@@ -42,4 +41,4 @@ def test_against_the_reference(library: Library, name: str) -> None:
 def test_special_values(library: Library, name: str) -> None:
     drawn = DRAWN[name]
     assert drawn.spec.special is not None
-    check_special(library, drawn.case, drawn.spec.special)
+    drawn.spec.close.check_special(library, drawn.case, drawn.spec.special, drawn.type)

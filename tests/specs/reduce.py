@@ -22,13 +22,13 @@ def reduce(kind: str, name: str, shape: str, *axes: int, correction: str = "", *
 def forms(kind: str) -> list[Form]:
     both = (*FLOATS, *INTEGERS) if kind in ("sum", "max", "min") else FLOATS
     return [
-        reduce(kind, "last", "b x s", 1),
+        reduce(kind, "last", "b x s", 1, few=(*FEW, ENVS[-1])),
         reduce(kind, "static", "b x s x 24", 2),
         reduce(kind, "first", "s x b x 3", 0),
         reduce(kind, "middle", "b x s x 9", 1, types=both),
         reduce(kind, "two", "b x s x 24", 1, 2, types=both),
         reduce(kind, "apart", "b x 3 x s", 0, 2),
-        reduce(kind, "outer-two", "b x s x 40", 0, 1),
+        reduce(kind, "outer-two", "b x s x 40", 0, 1, few=(*FEW, ENVS[-1])),
         reduce(kind, "all", "b x s", 0, 1),
         reduce(kind, "view", "b x s", 1, strides={0: ("s + 8", "1"), 1: ("3",)}, offset=1),
         reduce(kind, "turned", "b x s", 1, strides={0: ("1", "b"), 1: ("2",)}),

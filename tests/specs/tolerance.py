@@ -14,6 +14,31 @@ Env = Mapping[str, int]
 Array = np.ndarray[Any, Any]
 
 
+# ** special values **
+
+FLOATS = (0.0, -0.0, np.inf, -np.inf, np.nan, 1.0, -1.0, 6e-8, -6e-8, 88.0, -88.0, 1e4, -1e4, 0.5, 3.0, 2.0)
+TIES = (0, 3, 3, 2, 3, 1, 1)
+
+
+def special_inputs(case: Case, env: Env, ties: bool) -> list[Array]:
+    """NaN, infinities, zeros of both signs, small and large numbers, of integers the ends of their range; or equal ones."""
+    arrays: list[Array] = []
+    for i, drawn in enumerate(random_inputs(case, env)):
+        values = np.array(TIES if ties else FLOATS)
+        if drawn.dtype.kind == "i" and not ties:
+            ends = np.iinfo(drawn.dtype)
+            values = np.array([ends.min, ends.max, 0, 1, -1, 3, -7])
+        if i in case.below or drawn.dtype.kind == "b":
+            arrays.append(drawn)
+            continue
+        with np.errstate(over="ignore"):
+            arrays.append(np.resize(np.roll(values, 5 * i).astype(drawn.dtype), drawn.shape))
+    return arrays
+
+
+# ** tolerances **
+
+
 @dataclass(frozen=True)
 class Tolerance:
     """Per element type of the spec: `ulps` of each value, and `floor` times the largest value."""
@@ -28,13 +53,31 @@ class Tolerance:
     def on_gpu(self) -> Tolerance:
         return self if self.gpu_floor is None else replace(self, floor=self.gpu_floor)
 
-    def compare(self, got: Array, want: Array, t: str, inputs: Sequence[Array]) -> None:
+    def floor_of(self, want: Array, t: str, inputs: Sequence[Array]) -> float:
+        """The floor for some results."""
         floor = self.floor.get(t, 0.0)
         if self.terms and floor:
             terms = max(1.0, inputs[0].size / max(1, want.size))
             scale = np.abs(want[np.isfinite(want)]).max(initial=1e-30)
             floor *= max(1.0, np.sqrt(terms) / scale)
-        assert_close(got, want, self.ulps.get(t, 0.0), floor)
+        return floor
+
+    def compare(self, got: Array, want: Array, t: str, inputs: Sequence[Array]) -> None:
+        assert_close(got, want, self.ulps.get(t, 0.0), self.floor_of(want, t, inputs))
+
+    def check_special(self, library: Library, case: Case, env: Env, t: str) -> None:
+        """A case on special values: NaN and infinities in the same places, integers equal, limits to an ulp."""
+        for ties in (False, True):
+            inputs = special_inputs(case, env, ties)
+            for got, want in zip(library.run(case, env, inputs), reference(case, env, inputs), strict=True):
+                finite = np.ones(want.shape, np.bool_)
+                for array in inputs:
+                    fits = all(n in (1, m) for n, m in zip(array.shape[::-1], want.shape[::-1], strict=False))
+                    if fits and array.ndim <= want.ndim:
+                        finite &= np.isfinite(array.astype(np.float64))
+                assert_close(got[finite], want[finite], 16, max(1e-6, self.floor_of(want, t, inputs)))
+                with np.errstate(over="ignore", invalid="ignore"):
+                    assert_close(got[~finite], want[~finite].astype(got.dtype).astype(want.dtype), ulps=1)
 
     def check(self, library: Library, case: Case, t: str) -> None:
         """Run a case at each of its dims and compare with the reference."""
@@ -80,40 +123,3 @@ ATTENTION = Tolerance(
     gpu_floor={"f16": 1e-3, "bf16": 8e-3, "f32": 2e-5, "f64": 3e-14},
 )
 """Scores reach a few tens, so their rounding alone changes the weights by some 1e-6; tensor cores round the weights."""
-
-
-# ** special values **
-
-FLOATS = (0.0, -0.0, np.inf, -np.inf, np.nan, 1.0, -1.0, 6e-8, -6e-8, 88.0, -88.0, 1e4, -1e4, 0.5, 3.0, 2.0)
-TIES = (0, 3, 3, 2, 3, 1, 1)
-
-
-def special_inputs(case: Case, env: Env, ties: bool) -> list[Array]:
-    """NaN, infinities, zeros of both signs, small and large numbers, of integers the ends of their range; or equal ones."""
-    arrays: list[Array] = []
-    for i, drawn in enumerate(random_inputs(case, env)):
-        values = np.array(TIES if ties else FLOATS)
-        if drawn.dtype.kind == "i" and not ties:
-            ends = np.iinfo(drawn.dtype)
-            values = np.array([ends.min, ends.max, 0, 1, -1, 3, -7])
-        if i in case.below or drawn.dtype.kind == "b":
-            arrays.append(drawn)
-            continue
-        with np.errstate(over="ignore"):
-            arrays.append(np.resize(np.roll(values, 5 * i).astype(drawn.dtype), drawn.shape))
-    return arrays
-
-
-def check_special(library: Library, case: Case, env: Env) -> None:
-    """A case on special values: NaN and infinities in the same places, integers equal, limits to an ulp."""
-    for ties in (False, True):
-        inputs = special_inputs(case, env, ties)
-        for got, want in zip(library.run(case, env, inputs), reference(case, env, inputs), strict=True):
-            finite = np.ones(want.shape, np.bool_)
-            for array in inputs:
-                fits = all(n in (1, m) for n, m in zip(array.shape[::-1], want.shape[::-1], strict=False))
-                if fits and array.ndim <= want.ndim:
-                    finite &= np.isfinite(array.astype(np.float64))
-            assert_close(got[finite], want[finite], ulps=16, floor=1e-6)
-            with np.errstate(over="ignore", invalid="ignore"):
-                assert_close(got[~finite], want[~finite].astype(got.dtype).astype(want.dtype), ulps=1)
