@@ -21,19 +21,9 @@ from xdsl.parser import Parser
 from xdsl.printer import Printer
 from xdsl.traits import IsTerminator
 
-from ait_mlir.dialects.ait.base import (
-    AitOp,
-    Body,
-    broadcast_shapes,
-    check_broadcastable,
-    check_region,
-    check_yield,
-    parse_operands,
-    parse_operands_in_parens,
-    print_operands,
-    resolve,
-)
+from ait_mlir.dialects.ait.base import AitOp, broadcast_shapes, check_broadcastable, check_region, check_yield
 from ait_mlir.dialects.ait.dtypes import compute_type, is_element_type, is_float
+from ait_mlir.dialects.ait.syntax import Operands, RegionClause, Syntax, Word, parse_operands, print_operands, resolve
 from ait_mlir.dialects.ait.traits import Commutative, Cost, InPlace, Monotone, Pure, ScalarLike
 from ait_mlir.dialects.ait.types import TensorType, shape_text
 
@@ -188,6 +178,7 @@ class CompareOp(ElementwiseOp):
     """
 
     name = "ait.compare"
+    SYNTAX: ClassVar[Syntax] = (Word("predicate", PREDICATES), Operands())
     OPERAND_NAMES: ClassVar[tuple[str, ...]] = ("lhs", "rhs")
     CHEAP: ClassVar[bool] = True
 
@@ -206,19 +197,6 @@ class CompareOp(ElementwiseOp):
         )
         (inferred,) = self.infer_result_types()
         self.results[0]._type = inferred  # pyright: ignore[reportPrivateUsage]
-
-    @classmethod
-    def parse_body(cls, parser: Parser, body: Body) -> None:
-        start = parser.pos
-        predicate = parser.parse_identifier()
-        if predicate not in PREDICATES:
-            parser.raise_error(f"expected one of {', '.join(PREDICATES)}", start, parser.pos)
-        body.properties["predicate"] = StringAttr(predicate)
-        body.operands = parse_operands(parser)
-
-    def print_body(self, printer: Printer) -> None:
-        printer.print_string(f" {self.predicate.data}")
-        print_operands(printer, self.operands)
 
     def infer_element_type(self, elements: Sequence[Attribute]) -> Attribute:
         super().infer_element_type(elements)
@@ -343,6 +321,7 @@ class FusedElementwiseOp(InPlace, Cost, AitOp):
     """
 
     name = "ait.fused_elementwise"
+    SYNTAX: ClassVar[Syntax] = (RegionClause("inputs"),)
     WORK: ClassVar[int] = 0
 
     inputs = var_operand_def(TensorType)
@@ -352,17 +331,6 @@ class FusedElementwiseOp(InPlace, Cost, AitOp):
 
     def __init__(self, inputs: Sequence[SSAValue], result_types: Sequence[Attribute], body: Region) -> None:
         super().__init__(operands=[inputs], result_types=[result_types], regions=[body])
-
-    @classmethod
-    def parse_body(cls, parser: Parser, body: Body) -> None:
-        body.operands = parse_operands_in_parens(parser)
-        body.regions.append(parser.parse_region())
-
-    def print_body(self, printer: Printer) -> None:
-        printer.print_string("(")
-        printer.print_list(self.operands, printer.print_ssa_value)
-        printer.print_string(") ")
-        printer.print_region(self.body)
 
     def infer_result_types(self) -> Sequence[Attribute]:
         inputs = [self.expect_tensor(v, f"operand {i}") for i, v in enumerate(self.operands)]
