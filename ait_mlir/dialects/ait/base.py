@@ -36,6 +36,8 @@ class AitOp(IRDLOperation):
 
     SYNTAX: ClassVar[Syntax] = (Operands(),)
     """What stands between the op's name and its attribute dictionary."""
+    OPERAND_TYPES: ClassVar[bool] = False
+    """Whether the types behind the colon are those of the operands, not of the results: of an op without results."""
     SEGMENTED: ClassVar[bool] = False
     """Whether the op keeps how many operands each clause read (`AttrSizedOperandSegments`)."""
 
@@ -57,7 +59,14 @@ class AitOp(IRDLOperation):
         if cls.SEGMENTED:
             body.properties["operandSegmentSizes"] = DenseArrayBase.from_list(i32, body.segments)
         attributes = parser.parse_optional_attr_dict()
-        operand_types, result_types = parse_signature(parser)
+        if cls.OPERAND_TYPES:
+            parser.parse_punctuation(":")
+            types = parser.parse_comma_separated_list(parser.Delimiter.NONE, parser.parse_type)
+            operand_types, result_types = types, ()
+            for operand in body.operands:
+                resolve(parser, operand)
+        else:
+            operand_types, result_types = parse_signature(parser)
         if operand_types is None:
             operands = [resolve(parser, o) for o in body.operands]
         else:
@@ -74,9 +83,9 @@ class AitOp(IRDLOperation):
         self.print_body(printer)
         if self.attributes:
             printer.print_op_attributes(self.attributes)
-        if self.results:
+        if types := self.operand_types if self.OPERAND_TYPES else self.result_types:
             printer.print_string(" : ")
-            printer.print_list(self.result_types, printer.print_attribute)
+            printer.print_list(types, printer.print_attribute)
 
     def verify_(self) -> None:
         expected = self.infer_result_types()

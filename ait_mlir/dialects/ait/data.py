@@ -24,7 +24,13 @@ from xdsl.traits import IsolatedFromAbove, NoTerminator, SymbolOpInterface
 from ait_mlir.dialects.ait.base import AitOp, check_declared, check_name, check_param_name, check_sizes
 from ait_mlir.dialects.ait.dtypes import is_element_type, is_float
 from ait_mlir.dialects.ait.numbers import Number, literal_values, number_attr
-from ait_mlir.dialects.ait.syntax import LITERAL, STRING, Prop, Syntax, parse_operands, print_operands, resolve
+from ait_mlir.dialects.ait.syntax import (
+    LITERAL,
+    STRING,
+    Operands,
+    Prop,
+    Syntax,
+)
 from ait_mlir.dialects.ait.traits import Pure
 from ait_mlir.dialects.ait.types import DimsAttr, TensorType, shape_text
 from ait_mlir.dims import Scope
@@ -298,6 +304,8 @@ class OutputOp(AitOp):
     """
 
     name = "ait.output"
+    SYNTAX: ClassVar[Syntax] = (Prop("output_name", STRING, ""), Operands())
+    OPERAND_TYPES: ClassVar[bool] = True
 
     value = operand_def(TensorType)
     in_place_of = opt_operand_def(TensorType)
@@ -311,37 +319,6 @@ class OutputOp(AitOp):
             operands=[value, in_place_of],
             properties={"output_name": StringAttr(name), "or_copy": UnitAttr() if or_copy else None},
         )
-
-    @classmethod
-    def parse(cls, parser: Parser) -> Self:
-        properties: dict[str, Attribute] = {"output_name": StringAttr(parser.parse_str_literal())}
-        operands = parse_operands(parser)
-        place: list[SSAValue] = []
-        if parser.parse_optional_keyword("in") is not None:
-            parser.parse_keyword("place")
-            parser.parse_keyword("of")
-            place.append(resolve(parser, parser.parse_unresolved_operand()))
-            if parser.parse_optional_keyword("or") is not None:
-                parser.parse_keyword("copy")
-                properties["or_copy"] = UnitAttr()
-        attributes = parser.parse_optional_attr_dict()
-        parser.parse_punctuation(":")
-        types = parser.parse_comma_separated_list(parser.Delimiter.NONE, parser.parse_type)
-        values = parser.resolve_operands(operands, types, parser.pos)
-        return cls.create(operands=[*values, *place], properties=properties, attributes=attributes)
-
-    def print(self, printer: Printer) -> None:
-        printer.print_string(" ")
-        printer.print_string_literal(self.output_name.data)
-        print_operands(printer, [self.value])
-        if self.in_place_of is not None:
-            printer.print_string(" in place of")
-            print_operands(printer, [self.in_place_of])
-            printer.print_string(" or copy" if self.or_copy is not None else "")
-        if self.attributes:
-            printer.print_op_attributes(self.attributes)
-        printer.print_string(" : ")
-        printer.print_attribute(self.value.type)
 
     def infer_result_types(self) -> Sequence[Attribute]:
         if not self.output_name.data:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 from xdsl.dialects.builtin import StringAttr, i1
 from xdsl.ir import Attribute, Operation, Region, SSAValue
@@ -17,13 +17,11 @@ from xdsl.irdl import (
     var_operand_def,
     var_result_def,
 )
-from xdsl.parser import Parser
-from xdsl.printer import Printer
 from xdsl.traits import IsTerminator
 
 from ait_mlir.dialects.ait.base import AitOp, broadcast_shapes, check_broadcastable, check_region, check_yield
 from ait_mlir.dialects.ait.dtypes import compute_type, is_element_type, is_float
-from ait_mlir.dialects.ait.syntax import Operands, RegionClause, Syntax, Word, parse_operands, print_operands, resolve
+from ait_mlir.dialects.ait.syntax import Operands, RegionClause, Syntax, Word
 from ait_mlir.dialects.ait.traits import Commutative, Cost, InPlace, Monotone, Pure, ScalarLike
 from ait_mlir.dialects.ait.types import TensorType, shape_text
 
@@ -278,26 +276,13 @@ class YieldOp(AitOp):
     """
 
     name = "ait.yield"
+    OPERAND_TYPES: ClassVar[bool] = True
 
     values = var_operand_def()
     traits = traits_def(IsTerminator(), Pure())
 
     def __init__(self, *values: SSAValue | Operation) -> None:
         super().__init__(operands=[list(values)])
-
-    @classmethod
-    def parse(cls, parser: Parser) -> Self:
-        operands = parse_operands(parser)
-        parser.parse_punctuation(":")
-        types = parser.parse_comma_separated_list(parser.Delimiter.NONE, parser.parse_type)
-        for operand in operands:
-            resolve(parser, operand)
-        return cls(*parser.resolve_operands(operands, types, parser.pos))
-
-    def print(self, printer: Printer) -> None:
-        print_operands(printer, self.operands)
-        printer.print_string(" : ")
-        printer.print_list(self.operand_types, printer.print_attribute)
 
     def infer_result_types(self) -> Sequence[Attribute]:
         return []
