@@ -12,10 +12,10 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import cast
+from typing import Any, cast
 
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.ir import Operation, SSAValue
+from xdsl.ir import SSAValue
 from xdsl.traits import SymbolTable
 
 from ait_mlir.dialects.ait.dtypes import BY_IR
@@ -32,10 +32,12 @@ from ait_mlir.dialects.ait_rt.buffers import (
 )
 from ait_mlir.dialects.ait_rt.program import KernelOp, LaunchOp, ProgramOp
 from ait_mlir.dialects.ait_rt.types import BufferType
+from ait_mlir.dims import Expr
 from ait_mlir.ir.pipeline import PassError
-from ait_mlir.lowering.choices import RANGES, Config, Step, between_bytes, config_of, read_ranges, steps_of
+from ait_mlir.lowering.choices import Selected, step_results
 from ait_mlir.lowering.cpp import comment
-from ait_mlir.lowering.kernels import Arg, Emission, Kernel, Target, kernel_of
+from ait_mlir.lowering.fragments import Step
+from ait_mlir.lowering.kernels import Arg, Emission, Kernel, Launch, Target
 from ait_mlir.lowering.kernels.base import element_bytes, row_major
 from ait_mlir.lowering.tables import Literal, ProgramTables, program_tables
 
@@ -60,24 +62,25 @@ def emit_program(module: ModuleOp, program: ProgramOp, target: Target, entry: st
 
 @dataclass(frozen=True)
 class _Call:
-    """A call of a kernel function: which operands of the launch it takes, -1 being the result of the call before, from
-    the byte in `starts` on.
-
-    `result` says where its result goes unless that is the launch's; `scratch` is the offset of its own workspace.
+    """A call of a kernel function: what it takes of the operands of the launch, by number, or of the workspace, from
+    a byte on that is C++ text; its results in the workspace, unless they are the launch's; and what else it has there.
     """
 
     function: str
-    sources: tuple[int, ...]
-    starts: tuple[str, ...]
-    result: str | None
-    scratch: str | None
+    ins: tuple[int | str, ...]
+    results: tuple[str, ...] | None
+    rest: tuple[str, ...]
+    """What passes between launches of the same kernel, and its scratch memory."""
 
     def text(self, ins: Sequence[str], outs: Sequence[str], workspace: str, dims: Mapping[str, str]) -> str:
-        places = zip(self.sources, self.starts, strict=True)
-        arguments = ["ctx", *(ins[s] if s >= 0 else f"{workspace} + {start}" for s, start in places)]
-        arguments += outs if self.result is None else [workspace]
-        arguments.append(workspace if self.scratch is None else f"{workspace} + {self.scratch}")
+        arguments = ["ctx", *(ins[s] if isinstance(s, int) else f"{workspace} + {s}" for s in self.ins)]
+        arguments += outs if self.results is None else [_at(workspace, start) for start in self.results]
+        arguments += [_at(workspace, start) for start in self.rest]
         return f"if (int32_t status = {self.function}({', '.join([*arguments, *dims.values()])})) return status;"
+
+
+def _at(workspace: str, start: str) -> str:
+    return workspace if start == "0" else f"{workspace} + {start}"
 
 
 @dataclass(frozen=True)
@@ -94,12 +97,6 @@ class _Calls:
             return None
         start = "" if i == 0 else "else "
         return f"{start}if ({self.axis} <= {self.upto[i]}) {{" if i < len(self.upto) else f"{start}{{"
-
-
-def _part(whole: Arg | None, value: SSAValue) -> Arg:
-    """What a launch leaves for the next one, or the part of it that `value` is."""
-    assert whole is not None
-    return replace(whole, type=tensor_type(value))
 
 
 class _ProgramPrinter:
@@ -176,49 +173,63 @@ class _ProgramPrinter:
         outs = [Arg(f"o{i}", _tensor(v), strides(v)) for i, v in enumerate(launch.outs)]
         what = describe(kernel)
         try:
-            if kernel.provider.data != RANGES:
-                chosen = kernel_of(kernel.provider.data, op, self.target)
-                function = self.function(op, what, chosen, config_of(config), ins, outs)
-                return _Calls([[_Call(function, tuple(range(len(ins))), ("0",) * len(ins), None, None)]])
-            choice = read_ranges(config)
-            ways = [self.way(steps_of(op, way, self.target), what, ins, outs) for way in choice.ways]
+            selected = Selected.of(kernel.provider.data, config, op, self.target)
+            ways = [self.way(selected, way, what, ins, outs) for way in selected.ways]
         except ValueError as e:
             raise PassError(f"@{kernel.sym_name.data}: {e}", launch) from e
-        assert choice.axis is not None
-        return _Calls(ways, choice.axis.cpp(self.dims), choice.upto)
+        axis, upto = selected.choice.axis, selected.choice.upto
+        return _Calls(ways, axis.cpp(self.dims) if axis is not None else "", upto)
 
-    def way(self, steps: Sequence[Step], what: str, ins: Sequence[Arg], outs: Sequence[Arg]) -> list[_Call]:
-        """The functions of one of several ways to run a kernel."""
+    def way(
+        self, selected: Selected, steps: Sequence[Step], what: str, ins: Sequence[Arg], outs: Sequence[Arg]
+    ) -> list[_Call]:
+        """The functions of one of the ways to run a kernel, and how they are called."""
         calls: list[_Call] = []
-        between: Arg | None = None
-        scratch = between_bytes(steps).cpp(self.dims) if len(steps) > 1 else None
+        buffers = step_results(steps)
+        made: list[list[tuple[Arg, Expr]]] = []
+        """By step, its results as arguments and where they are in the workspace."""
         for i, step in enumerate(steps):
-            mine = [
-                replace(ins[s] if s >= 0 else _part(between, v), name=f"a{j}")
-                for j, (s, v) in enumerate(zip(step.sources, step.op.operands, strict=True))
-            ]
+            mine: list[Arg] = []
+            places: list[int | str] = []
+            for j, (source, value) in enumerate(zip(step.sources, step.op.operands, strict=True)):
+                whole, offset = (ins[source.index], None) if source.step is None else made[source.step][source.index]
+                t = whole.type if offset is None else tensor_type(value)
+                mine.append(replace(whole, name=f"a{j}", type=t))
+                start = source.start * element_bytes(t)
+                places.append(source.index if offset is None else (offset + start).cpp(self.dims))
+            here, buffers = buffers[: len(step.op.results)], buffers[len(step.op.results) :]
+            made.append([(_arg(f"o{j}", b.type), b.offset) for j, b in enumerate(here)])
             last = i == len(steps) - 1
-            t = cast(TensorType, step.op.results[0].type)
-            results = list(outs) if last else [Arg("o0", t, row_major(t.dims))]
-            between = results[0]
-            function = self.function(step.op, what, step.kernel, step.config, mine, results)
-            starts = tuple(
-                (start * element_bytes(tensor_type(v))).cpp(self.dims)
-                for start, v in zip(step.starts, step.op.operands, strict=True)
+            results = list(outs) if last else [arg for arg, _ in made[-1]]
+            between, scratch = selected.beside(step, steps)
+            launch = Launch(
+                step.op,
+                mine,
+                results,
+                self.dims,
+                step.config,
+                self.target,
+                [_arg(f"b{j}", buffer.type) for j, buffer in enumerate(between)],
             )
-            calls.append(_Call(function, step.sources, starts, None if last else "ws", scratch))
+            rest = tuple(e.cpp(self.dims) for e in (*(b.offset for b in between), scratch))
+            kept = None if last else tuple(offset.cpp(self.dims) for _, offset in made[-1])
+            calls += [_Call(f, tuple(places), kept, rest) for f in self.functions(step.kernel, launch, what)]
         return calls
 
-    def function(
-        self, op: Operation, what: str, chosen: Kernel, config: Config, ins: Sequence[Arg], outs: Sequence[Arg]
-    ) -> str:
-        """Write the file of one function; returns its name."""
-        emission = chosen.emit(op, ins, outs, self.dims, config, self.target)
-        text, name, declaration = kernel_file(derived_name(op), what, emission, ins, outs, self.dims)
-        host_only = all("/gpu/" not in i for i in emission.includes)
-        self.source.files[name + (".cc" if host_only else SUFFIX[self.target.kind])] = text
-        self.declarations.append(declaration)
-        return name
+    def functions(self, kernel: Kernel[Any], launch: Launch[Any], what: str) -> list[str]:
+        """Write the files of the functions of a kernel; returns their names."""
+        emitted = kernel.emit(launch)
+        names: list[str] = []
+        for emission in (emitted,) if isinstance(emitted, Emission) else emitted:
+            results = [*launch.outs, *launch.between]
+            text, name, declaration = kernel_file(
+                derived_name(launch.op), what, emission, launch.ins, results, self.dims
+            )
+            host_only = all("/gpu/" not in i for i in emission.includes)
+            self.source.files[name + (".cc" if host_only else SUFFIX[self.target.kind])] = text
+            self.declarations.append(declaration)
+            names.append(name)
+        return names
 
     def program_file(self, tables: ProgramTables) -> str:
         dims = [
@@ -265,6 +276,11 @@ def is_constant(value: SSAValue) -> bool:
     while isinstance(value.owner, ViewOp):
         value = value.owner.source
     return isinstance(value.owner, ConstantOp)
+
+
+def _arg(name: str, t: TensorType) -> Arg:
+    """A row-major buffer in the workspace."""
+    return Arg(name, t, row_major(t.dims))
 
 
 def _tensor(value: SSAValue) -> TensorType:

@@ -18,6 +18,7 @@ from xdsl.passes import ModulePass
 
 from ait_mlir.dialects.ait.data import ConstantOp, GraphOp, OutputOp, ParamOp
 from ait_mlir.dialects.ait.naming import derived_name
+from ait_mlir.dialects.ait.structure import op_key
 from ait_mlir.dialects.ait.traits import View
 from ait_mlir.dialects.ait.types import KernelAttr, tensor_type
 from ait_mlir.dialects.ait.view import ConcatOp, ReshapeOp
@@ -26,7 +27,7 @@ from ait_mlir.dialects.ait_rt.program import KernelOp, LaunchOp, ProgramOp, Retu
 from ait_mlir.dialects.ait_rt.types import BufferType
 from ait_mlir.dims import Scope, const
 from ait_mlir.ir.pipeline import PassError
-from ait_mlir.lowering.choices import chosen_kernel, workspace_of
+from ait_mlir.lowering.choices import Selected
 from ait_mlir.passes.strides import ZERO, Strided, through
 from ait_mlir.passes.target import target_of
 
@@ -176,15 +177,14 @@ class Bufferizer:
         if not isinstance(choice, KernelAttr):
             raise PassError(f"{op.name} has no kernel; run the pass 'select' first", op)
         kernel = self.kernel(op, choice)
-        chosen = chosen_kernel(choice.provider.data, choice.config, op, target_of(self.module))
-        ins = [self.operand(v, chosen.panels(op, i)) for i, v in enumerate(op.operands)]
+        chosen = Selected.of(choice.provider.data, choice.config, op, target_of(self.module))
+        ins = [self.operand(v, chosen.panels(i)) for i, v in enumerate(op.operands)]
         outs = [self.emit(rt.AllocOp(BufferType.of(tensor_type(r)))) for r in op.results]
         for result, buffer in zip(op.results, outs, strict=True):
             self.define(result, buffer)
         workspace: list[SSAValue] = []
-        size = workspace_of(chosen, op, choice.config)
-        if size.as_int() != 0:
-            workspace.append(self.emit(rt.AllocOp(BufferType.get([size], i8))))
+        if chosen.workspace.as_int() != 0:
+            workspace.append(self.emit(rt.AllocOp(BufferType.get([chosen.workspace], i8))))
         launch = LaunchOp(kernel.sym_name.data, ins, outs, workspace)
         launch.location = op.location
         self.block.add_op(launch)
@@ -219,33 +219,6 @@ class Bufferizer:
             found.location = op.location
             self.kernels[key] = found
         return found
-
-
-def op_key(op: Operation) -> object:
-    """Equal for ops that compute the same on operands of the same types."""
-    return (
-        op.name,
-        tuple(sorted(op.properties.items(), key=lambda item: item[0])),
-        tuple(sorted(op.attributes.items(), key=lambda item: item[0])),
-        tuple(op.operand_types),
-        tuple(op.result_types),
-        tuple(_region_key(region) for region in op.regions),
-    )
-
-
-def _region_key(region: Region) -> object:
-    if not region.blocks:
-        return ()
-    block = region.block
-    numbers: dict[SSAValue, int] = {a: i for i, a in enumerate(block.args)}
-    out: list[object] = [tuple(block.arg_types)]
-    for op in block.ops:
-        operands = tuple(numbers[v] for v in op.operands)
-        for r in op.results:
-            numbers[r] = len(numbers)
-        properties = tuple(sorted(op.properties.items(), key=lambda item: item[0]))
-        out.append((op.name, properties, operands, tuple(op.result_types)))
-    return tuple(out)
 
 
 def bufferize_module(module: ModuleOp) -> None:

@@ -2,62 +2,40 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import cast
-
-from xdsl.ir import Operation
-
 from ait_mlir.dialects.ait.index import EmbeddingOp
-from ait_mlir.dialects.ait.types import TensorType, scope_of
+from ait_mlir.dialects.ait.types import scope_of, tensor_type
 from ait_mlir.dims import Scope
-from ait_mlir.lowering.kernels.base import Arg, Emission, Kernel, Strides, Target, estimate_env
-from ait_mlir.lowering.kernels.loops import braces, collapse, nest, sizes
+from ait_mlir.lowering.kernels.base import Emission, Kernel, Launch, Strides, Target, estimate_env
+from ait_mlir.lowering.kernels.loops import collapse, nest, sizes, steps
 
 
-class GatherKernel(Kernel):
+class GatherKernel(Kernel[EmbeddingOp]):
     """`ait.embedding`: copies rows of the table.
 
     An id outside of the table never reads outside of it: the CPU fails with a message that names the id, a GPU writes
     NaN to the row of a float table and 0 to that of another.
     """
 
-    provider = "native"
     name = "gather"
+    ops = (EmbeddingOp,)
 
-    def matches(self, op: Operation, target: Target) -> bool:
-        return isinstance(op, EmbeddingOp)
-
-    def heuristic(self, op: Operation, target: Target) -> float:
-        embedding = cast(EmbeddingOp, op)
+    def seconds(self, op: EmbeddingOp, target: Target) -> float:
         env = estimate_env(scope_of(op))
-        result, ids = (cast(TensorType, v.type) for v in (embedding.output, embedding.ids))
+        result, ids = tensor_type(op.output), tensor_type(op.ids)
         moved = 2 * result.byte_size().evaluate(env) + ids.byte_size().evaluate(env)
         return target.launch_seconds + moved / target.bandwidth
 
-    def accepts(self, op: Operation, position: int, strides: Strides, scope: Scope) -> bool:
+    def accepts(self, op: EmbeddingOp, position: int, strides: Strides, scope: Scope) -> bool:
         return position == 1 or strides[-1].as_int() == 1
 
-    def emit(
-        self,
-        op: Operation,
-        ins: Sequence[Arg],
-        outs: Sequence[Arg],
-        cpp_dims: Mapping[str, str],
-        config: Mapping[str, int],
-        target: Target,
-    ) -> Emission:
-        table, ids = ins
-        (out,) = outs
+    def emit(self, launch: Launch[EmbeddingOp]) -> Emission:
+        (table, ids), (out,) = launch.ins, launch.outs
         rows, width = table.type.dims
-        loops = collapse(nest(ids.type.dims, [ids.strides, out.strides[:-1]]), scope_of(op))
-        place = "gpu" if target.is_gpu else "cpu"
-        return Emission(
-            (f"ait/kernels/{place}/gather.{'cuh' if target.is_gpu else 'h'}",),
-            "",
-            f"return ait::{place}::gather(ctx, {sizes(loops, cpp_dims)}, {table.name}, {rows.cpp(cpp_dims)}, "
-            f"{width.cpp(cpp_dims)}, {table.strides[0].cpp(cpp_dims)}, "
-            f"{ids.name}, {braces((loop.strides[0] for loop in loops), cpp_dims)}, "
-            f"{out.name}, {braces((loop.strides[1] for loop in loops), cpp_dims)});\n",
+        loops = collapse(nest(ids.type.dims, [ids.strides, out.strides[:-1]]), launch.scope)
+        return launch.call(
+            "gather",
+            f"gather(ctx, {sizes(loops, launch.dims)}, {table.name}, {launch.cpp(rows, width, table.strides[0])}, "
+            f"{ids.name}, {steps(loops, 0, launch.dims)}, {out.name}, {steps(loops, 1, launch.dims)})",
         )
 
 
