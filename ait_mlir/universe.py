@@ -3,33 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from importlib import import_module
-from typing import Any
 
 from xdsl.context import Context
 from xdsl.ir import Dialect
 from xdsl.universe import Universe
 
-# pass name -> module, class
-PASSES: dict[str, tuple[str, str]] = {
-    "simplify": ("ait_mlir.passes.simplify", "SimplifyPass"),
-    "fuse-attention": ("ait_mlir.passes.fuse_attention", "FuseAttentionPass"),
-    "fuse-masked-attention": ("ait_mlir.passes.fuse_masked_attention", "FuseMaskedAttentionPass"),
-    "merge-parallel-gemms": ("ait_mlir.passes.merge_parallel_gemms", "MergeParallelGemmsPass"),
-    "fuse-epilogue": ("ait_mlir.passes.fuse_epilogue", "FuseEpiloguePass"),
-    "fuse-norm": ("ait_mlir.passes.fuse_norm", "FuseNormPass"),
-    "fuse-elementwise": ("ait_mlir.passes.fuse_elementwise", "FuseElementwisePass"),
-    "fuse-siblings": ("ait_mlir.passes.fuse_siblings", "FuseSiblingsPass"),
-    "gate-products": ("ait_mlir.passes.gate_products", "GateProductsPass"),
-    "narrow-row-ops": ("ait_mlir.passes.narrow_row_ops", "NarrowRowOpsPass"),
-    "apply-patterns": ("ait_mlir.passes.apply_patterns", "ApplyPatternsPass"),
-    "select": ("ait_mlir.passes.select", "SelectPass"),
-    "bufferize": ("ait_mlir.passes.bufferize", "BufferizePass"),
-    "remove-copies": ("ait_mlir.passes.remove_copies", "RemoveCopiesPass"),
-    "lower-copies": ("ait_mlir.passes.lower_copies", "LowerCopiesPass"),
-    "plan-memory": ("ait_mlir.passes.plan_memory", "PlanMemoryPass"),
-    "verify-plan": ("ait_mlir.passes.verify_plan", "VerifyPlanPass"),
-}
+from ait_mlir.passes.pipelines import PASSES
 
 
 def _ait() -> Dialect:
@@ -44,13 +23,9 @@ def _ait_rt() -> Dialect:
     return AIT_RT
 
 
-def _pass(module: str, name: str) -> Callable[[], Any]:
-    return lambda: getattr(import_module(module), name)
-
-
 DIALECTS: dict[str, Callable[[], Dialect]] = {"ait": _ait, "ait_rt": _ait_rt}
 AIT_UNIVERSE = Universe(
-    all_dialects=DIALECTS, all_passes={name: _pass(*where) for name, where in PASSES.items()}, all_targets={}
+    all_dialects=DIALECTS, all_passes={name: row.load for name, row in PASSES.items()}, all_targets={}
 )
 
 

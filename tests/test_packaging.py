@@ -9,9 +9,11 @@ import shutil
 import subprocess
 import sys
 import tomllib
+import zipfile
 from pathlib import Path
 
 import pytest
+from hatchling.builders.wheel import WheelBuilder
 from packaging.requirements import Requirement
 from packaging.version import Version
 
@@ -48,9 +50,25 @@ def test_pins_satisfy_the_requirements():
 
 
 def test_import_is_light():
-    heavy = "{'torch', 'numpy', 'scipy', 'sympy', 'xdsl'}"
+    heavy = "{'torch', 'numpy', 'scipy', 'sympy', 'jinja2', 'xdsl'}"
     code = f"import sys, ait_mlir; sys.exit(bool({heavy} & set(sys.modules)))"
     assert subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=False).returncode == 0
+
+
+def test_the_tools_import_sympy_and_jinja2_only_where_they_use_them():
+    code = "import sys, ait_mlir.tools.ait_opt, ait_mlir.driver; sys.exit(bool({'sympy', 'jinja2'} & set(sys.modules)))"
+    assert subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=False).returncode == 0
+
+
+def test_the_wheel_holds_templates_headers_and_times(tmp_path: Path):
+    (wheel,) = WheelBuilder(str(ROOT)).build(directory=str(tmp_path), versions=["standard"])
+    held = set(zipfile.ZipFile(wheel).namelist())
+    package = ROOT / "ait_mlir"
+    data = [p for p in package.rglob("*") if p.suffix in {".j2", ".json"} and p.is_file()]
+    assert any(p.suffix == ".j2" for p in data)
+    assert {str(p.relative_to(ROOT)) for p in data} <= held
+    headers = (p for p in (ROOT / "runtime").rglob("*.h"))
+    assert {f"ait_mlir/_cpp/{p.relative_to(ROOT / 'runtime')}" for p in headers} <= held
 
 
 def test_stock_xdsl_opt_knows_the_dialects():

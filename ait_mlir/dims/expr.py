@@ -12,9 +12,15 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from ait_mlir.dims.errors import DimError
 from ait_mlir.dims.text import atom_text, missing, terms_cpp, terms_text
+
+if TYPE_CHECKING:
+    import sympy
+
+    from ait_mlir.dims.scope import Scope
 
 MAX_LITERAL = 2**63 - 1
 MAX_TERMS = 1024  # of one polynomial
@@ -150,6 +156,22 @@ class Expr:
         `names` gives the C++ identifier of each dim, `ait/dims.h` the helpers. Raises DimError for a missing dim.
         """
         return terms_cpp(self._terms, names)
+
+    def to_sympy(self, scope: Scope | None = None) -> sympy.Expr:
+        """This expression in SymPy, over integer symbols that are positive or non-negative, as the scope's ranges say.
+
+        A dim that the scope does not declare is non-negative.
+        """
+        from ait_mlir.dims.symbolic import to_sympy
+
+        return to_sympy(self, scope)
+
+    @staticmethod
+    def from_sympy(value: sympy.Expr | int) -> Expr:
+        """The expression that SymPy's says. Raises DimError for what is no dim expression; text is none."""
+        from ait_mlir.dims.symbolic import from_sympy
+
+        return from_sympy(value)
 
     def __add__(self, other: Expr | int) -> Expr:
         return _memo_binary(_ADDED, self, _expr(other), _add)

@@ -171,10 +171,10 @@ class IntVar:
         return [self.lower_bound(), self.upper_bound()] if constant is None else constant
 
     def symbolic_value(self) -> sympy.Expr | int:
-        """The dim as a SymPy expression over non-negative integer symbols."""
-        from ait_mlir.frontend.symbolic import to_sympy
+        """The dim as a SymPy expression over integer symbols, positive where a dim is at least 1."""
+        from ait_mlir.dims.symbolic import to_sympy
 
-        return to_sympy(self.expr, {s: dim.name or s for s, dim in self.symbols.items()})
+        return to_sympy(self.expr, scope_from(self.symbols), {s: dim.name or s for s, dim in self.symbols.items()})
 
     def __str__(self) -> str:
         return str(self.expr)

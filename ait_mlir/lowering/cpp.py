@@ -1,52 +1,105 @@
-"""The only ways in which text and types reach generated C++: string literals, comments, numbers, element types."""
+"""The only ways in which text and types reach generated C++: identifiers, strings, comments, numbers, element types.
+
+Each returns a `CppText`. A template prints nothing else (`lowering/template.py`).
+"""
 
 from __future__ import annotations
 
 import math
 import re
 import struct
+from collections.abc import Iterable, Mapping
+from typing import SupportsIndex
 
 from xdsl.ir import Attribute
 
 from ait_mlir.dialects.ait.dtypes import BY_IR
+from ait_mlir.dims import Expr
 
 _PLAIN = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789 _.,:;()[]{}<>=+-*/%&|^~!@#$")
 _COMMENT_UNSAFE = re.compile(r"[^A-Za-z0-9 _.,:;()\[\]{}<>=+\-*%&|^~!@#$'\"]")
 _COMMENT_LIMIT = 200
+_IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_HEADER = re.compile(r"ait/[a-z0-9_/]+\.(h|cuh)")
 
 
-def cstr(text: str) -> str:
+class CppText(str):
+    """Text that is C++. Made by the functions of this file; text that code of ours has generated is wrapped by hand."""
+
+    __slots__ = ()
+
+
+def identifier(name: str) -> CppText:
+    """A name that we have made; raises `ValueError` for text that is no identifier."""
+    if not _IDENTIFIER.fullmatch(name):
+        raise ValueError(f"{name!r} is not a C++ identifier")
+    return CppText(name)
+
+
+def number(value: SupportsIndex) -> CppText:
+    """An integer in decimal; raises `TypeError` for anything else."""
+    return CppText(str(value.__index__()))
+
+
+def numbers(values: Iterable[SupportsIndex]) -> CppText:
+    """Integers with commas between them."""
+    return CppText(", ".join(number(value) for value in values))
+
+
+def dim(expr: Expr, names: Mapping[str, str]) -> CppText:
+    """The `int64_t` expression of a dim expression; `names` are the C++ names of the dims."""
+    return CppText(expr.cpp({name: identifier(cpp) for name, cpp in names.items()}))
+
+
+def header(path: str) -> CppText:
+    """`"ait/types.h"`: the name of one of our headers, as `#include` takes it; raises `ValueError` for others."""
+    if not _HEADER.fullmatch(path):
+        raise ValueError(f"{path!r} is not a header of the project")
+    return CppText(f'"{path}"')
+
+
+def indented(code: CppText) -> CppText:
+    """Code that stands two spaces further to the right, without the line breaks at its end."""
+    if type(code) is not CppText:
+        raise TypeError(f"only C++ can be indented, found {code!r}")
+    return CppText("\n".join("  " + line if line else "" for line in code.rstrip("\n").split("\n")))
+
+
+def cstr(text: str) -> CppText:
     """A C++ string literal with the UTF-8 bytes of `text`.
 
     Every byte that is not plainly safe is a three-digit octal escape, which ends whatever follows. `?` and `\\` are
     among them, so that no trigraph and no escape can form.
     """
     body = "".join(chr(b) if chr(b) in _PLAIN else f"\\{b:03o}" for b in text.encode("utf-8", "surrogatepass"))
-    return f'"{body}"'
+    return CppText(f'"{body}"')
 
 
-def comment(text: str) -> str:
+def comment(text: str) -> CppText:
     """`// text` on one line: characters outside a short whitelist become `?`-free dots, and long text is cut."""
     clean = _COMMENT_UNSAFE.sub(".", text)
     if len(clean) > _COMMENT_LIMIT:
         clean = clean[: _COMMENT_LIMIT - 3] + "..."
-    return f"// {clean}"
+    return CppText(f"// {clean}")
 
 
-def element_type(t: Attribute) -> str:
+def element_type(t: Attribute) -> CppText:
     """The C++ type of an element type: `ait::half` for f16."""
     dtype = BY_IR.get(t)
     if dtype is None:
         raise ValueError(f"{t} is not an element type")
-    return dtype.cpp
+    return CppText(dtype.cpp)
 
 
-def literal(value: float | int | bool, t: Attribute) -> str:
+def literal(value: float | int | bool, t: Attribute) -> CppText:
     """A C++ expression of `value` as the element type `t`: hexadecimal floats, infinities, NaN, typed integers.
 
     The value is rounded to the nearest of its type, which is exact when it is one.
     """
-    kind = element_type(t)
+    return CppText(_literal(value, element_type(t)))
+
+
+def _literal(value: float | int | bool, kind: str) -> str:
     if kind == "bool":
         return "true" if value else "false"
     if kind in ("int8_t", "int32_t"):

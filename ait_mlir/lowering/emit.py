@@ -1,10 +1,8 @@
-"""Print a planned program as C++: one file for the program, one for each kernel.
+"""Print a planned program as C++: one file for the program, one for each kernel, by the templates of `templates/`.
 
 Identifiers are made here (`v12`, `d0`, `k_gemm_rcr_bias_1a2b3c4d`); names from the IR appear only as escaped strings
-in tables and
-filtered text in comments. A kernel's function is named after its own text, so that equal kernels of different models
-share one
-object in the cache.
+in tables and as filtered text in comments. A kernel's function is named after its own text, so that equal kernels of
+different models share one object in the cache.
 """
 
 from __future__ import annotations
@@ -34,12 +32,24 @@ from ait_mlir.dialects.ait_rt.program import KernelOp, LaunchOp, ProgramOp
 from ait_mlir.dialects.ait_rt.types import BufferType
 from ait_mlir.dims import Expr
 from ait_mlir.ir.pipeline import PassError
-from ait_mlir.lowering.choices import Selected, step_results
-from ait_mlir.lowering.cpp import comment
+from ait_mlir.lowering.choices import Buffer, Selected, step_results
+from ait_mlir.lowering.cpp import CppText, identifier
 from ait_mlir.lowering.fragments import Step
 from ait_mlir.lowering.kernels import Arg, Emission, Kernel, Launch, Target
 from ait_mlir.lowering.kernels.base import element_bytes, row_major
+from ait_mlir.lowering.statements import (
+    Alloc,
+    Argument,
+    Branch,
+    Call,
+    Function,
+    Given,
+    LaunchCalls,
+    Statement,
+    View,
+)
 from ait_mlir.lowering.tables import Literal, ProgramTables, program_tables
+from ait_mlir.lowering.template import render
 
 SUFFIX = {"cpu": ".cc", "cuda": ".cu", "rocm": ".hip"}
 
@@ -62,25 +72,24 @@ def emit_program(module: ModuleOp, program: ProgramOp, target: Target, entry: st
 
 @dataclass(frozen=True)
 class _Call:
-    """A call of a kernel function: what it takes of the operands of the launch, by number, or of the workspace, from
-    a byte on that is C++ text; its results in the workspace, unless they are the launch's; and what else it has there.
-    """
+    """A call of a kernel function: what it takes of the operands of the launch, by number, or of the workspace, from a
+    byte on; where its results are there, unless they are the launch's; and what else it has there: what passes between
+    launches of one kernel, and its scratch memory."""
 
     function: str
-    ins: tuple[int | str, ...]
-    results: tuple[str, ...] | None
-    rest: tuple[str, ...]
-    """What passes between launches of the same kernel, and its scratch memory."""
+    ins: tuple[int | Expr, ...]
+    results: tuple[Expr, ...] | None
+    rest: tuple[Expr, ...]
 
-    def text(self, ins: Sequence[str], outs: Sequence[str], workspace: str, dims: Mapping[str, str]) -> str:
-        arguments = ["ctx", *(ins[s] if isinstance(s, int) else f"{workspace} + {s}" for s in self.ins)]
-        arguments += outs if self.results is None else [_at(workspace, start) for start in self.results]
-        arguments += [_at(workspace, start) for start in self.rest]
-        return f"if (int32_t status = {self.function}({', '.join([*arguments, *dims.values()])})) return status;"
+    def at(self, ins: Sequence[str], outs: Sequence[str], workspace: str) -> Call:
+        """The call on buffers of these names."""
+        operands = [Argument(ins[s]) if isinstance(s, int) else Argument(workspace, s) for s in self.ins]
+        own = [Argument(name) for name in outs] if self.results is None else _places(workspace, self.results)
+        return Call(self.function, (*operands, *own, *_places(workspace, self.rest)))
 
 
-def _at(workspace: str, start: str) -> str:
-    return workspace if start == "0" else f"{workspace} + {start}"
+def _places(workspace: str, starts: Sequence[Expr]) -> list[Argument]:
+    return [Argument(workspace, None if start.as_int() == 0 else start) for start in starts]
 
 
 @dataclass(frozen=True)
@@ -88,15 +97,8 @@ class _Calls:
     """The calls of a launch, one list for each range of an axis."""
 
     ways: list[list[_Call]]
-    axis: str = ""
+    axis: Expr | None = None
     upto: tuple[int, ...] = ()
-
-    def head(self, i: int) -> str | None:
-        """The head of the block that runs way i; None when it is the only one."""
-        if len(self.ways) == 1:
-            return None
-        start = "" if i == 0 else "else "
-        return f"{start}if ({self.axis} <= {self.upto[i]}) {{" if i < len(self.upto) else f"{start}{{"
 
 
 class _ProgramPrinter:
@@ -106,24 +108,27 @@ class _ProgramPrinter:
         self.dims = {d.name: f"d{i}" for i, d in enumerate(self.scope.dims)}
         self.names: dict[SSAValue, str] = {}
         self.kernels: dict[object, _Calls] = {}
-        self.declarations: list[str] = []
-        self.lines: list[str] = []
+        self.functions: dict[Function, None] = {}
+        self.statements: list[Statement] = []
         self.source = Source()
 
     def run(self) -> Source:
-        tables = program_tables(self.program, self.dims)
+        tables = program_tables(self.program)
         for op in self.program.block.ops:
             if isinstance(op, InputOp):
-                self.define(op.buffer, f"r->inputs[{tables.inputs.index(op)}]", op.buffer_name.data, const=True)
+                place = tables.inputs.index(op)
+                self.statements.append(Given("input", self.define(op.buffer), place, op.buffer_name.data))
             elif isinstance(op, DestinationOp):
-                self.define(op.buffer, f"r->outputs[{tables.outputs.index(op)}]", op.buffer_name.data)
+                place = tables.outputs.index(op)
+                self.statements.append(Given("output", self.define(op.buffer), place, op.buffer_name.data))
             elif isinstance(op, ConstantOp):
-                where = f"constants + {tables.offset_of(op)}"
-                self.define(op.buffer, where, ", ".join(op.param_names()) or "literal", const=True)
+                what = ", ".join(op.param_names()) or "literal"
+                self.statements.append(Given("constant", self.define(op.buffer), tables.offset_of(op), what))
             elif isinstance(op, AllocOp):
                 if op.at is None:
                     raise PassError("an allocation has no place yet; run the pass 'plan-memory' first", op)
-                self.define(op.buffer, f"arena + {op.at.cpp(self.dims)}", shape_text(op.buffer_type.dims))
+                what = shape_text(op.buffer_type.dims)
+                self.statements.append(Alloc(self.define(op.buffer), op.at, what))
             elif isinstance(op, ViewOp):
                 self.view(op)
             elif isinstance(op, LaunchOp):
@@ -131,25 +136,19 @@ class _ProgramPrinter:
             elif isinstance(op, CopyOp):
                 raise PassError("a copy is left; run the pass 'lower-copies' first", op)
         self.source.literals = tables.literals
-        # The program is host code: the host compiler builds it for every target.
         self.source.files["program.cc"] = self.program_file(tables)
         return self.source
 
-    def define(self, value: SSAValue, where: str, what: str, const: bool = False) -> None:
+    def define(self, value: SSAValue) -> str:
+        """A new name for a buffer."""
         name = self.names[value] = f"v{len(self.names)}"
-        kind = "const char*" if const else "char*"
-        cast_ = f"static_cast<{kind}>({where})" if where.startswith("r->") else where
-        self.lines.append(f"[[maybe_unused]] {kind} {name} = {cast_};  {comment(what)}")
+        return name
 
     def view(self, op: ViewOp) -> None:
         offset = op.offset.data[0] * BY_IR[op.buffer_type.element_type].bytes
         base = self.names[op.source]
-        name = self.names[op.buffer] = f"v{len(self.names)}"
-        strides = shape_text(op.strides.data)
-        self.lines.append(
-            f"[[maybe_unused]] auto* {name} = {base} + {offset.cpp(self.dims)};  "
-            + comment(f"{shape_text(op.buffer_type.dims)} strides {strides}")
-        )
+        what = f"{shape_text(op.buffer_type.dims)} strides {shape_text(op.strides.data)}"
+        self.statements.append(View(self.define(op.buffer), base, offset, what))
 
     def launch(self, op: LaunchOp) -> None:
         kernel = SymbolTable.lookup_symbol(self.module, op.kernel_name)
@@ -159,12 +158,12 @@ class _ProgramPrinter:
         if calls is None:
             calls = self.kernels[key] = self.calls(kernel, op)
         workspace = self.names[op.workspace[0]] if op.workspace else "nullptr"
-        values = [self.names[v] for v in op.ins], [self.names[v] for v in op.outs]
-        self.lines += ["", comment(describe(kernel))]
-        for i, way in enumerate(calls.ways):
-            body = [call.text(*values, workspace, self.dims) for call in way]
-            head = calls.head(i)
-            self.lines += body if head is None else [head, *("  " + line for line in body), "}"]
+        ins, outs = [self.names[v] for v in op.ins], [self.names[v] for v in op.outs]
+        branches = [
+            Branch(tuple(call.at(ins, outs, workspace) for call in way), upto)
+            for way, upto in zip(calls.ways, (*calls.upto, None), strict=True)
+        ]
+        self.statements.append(LaunchCalls(describe(kernel), branches, calls.axis))
 
     def calls(self, kernel: KernelOp, launch: LaunchOp) -> _Calls:
         """Write the files of a kernel for the strides of this launch; returns how its functions are called."""
@@ -177,8 +176,8 @@ class _ProgramPrinter:
             ways = [self.way(selected, way, what, ins, outs) for way in selected.ways]
         except ValueError as e:
             raise PassError(f"@{kernel.sym_name.data}: {e}", launch) from e
-        axis, upto = selected.choice.axis, selected.choice.upto
-        return _Calls(ways, axis.cpp(self.dims) if axis is not None else "", upto)
+        choice = selected.choice
+        return _Calls(ways, choice.axis if len(ways) > 1 else None, choice.upto)
 
     def way(
         self, selected: Selected, steps: Sequence[Step], what: str, ins: Sequence[Arg], outs: Sequence[Arg]
@@ -186,82 +185,64 @@ class _ProgramPrinter:
         """The functions of one of the ways to run a kernel, and how they are called."""
         calls: list[_Call] = []
         buffers = step_results(steps)
-        made: list[list[tuple[Arg, Expr]]] = []
-        """By step, its results as arguments and where they are in the workspace."""
-        for i, step in enumerate(steps):
+        made: list[list[Buffer]] = []
+        """Where the results of each step are in the workspace."""
+        for step in steps:
             mine: list[Arg] = []
-            places: list[int | str] = []
-            for j, (source, value) in enumerate(zip(step.sources, step.op.operands, strict=True)):
-                whole, offset = (ins[source.index], None) if source.step is None else made[source.step][source.index]
-                t = whole.type if offset is None else tensor_type(value)
-                mine.append(replace(whole, name=f"a{j}", type=t))
-                start = source.start * element_bytes(t)
-                places.append(source.index if offset is None else (offset + start).cpp(self.dims))
+            places: list[int | Expr] = []
+            for i, (source, value) in enumerate(zip(step.sources, step.op.operands, strict=True)):
+                if source.step is None:
+                    mine.append(replace(ins[source.index], name=f"a{i}"))
+                    places.append(source.index)
+                else:
+                    whole, t = made[source.step][source.index], tensor_type(value)
+                    mine.append(Arg(f"a{i}", t, row_major(whole.type.dims)))
+                    places.append(whole.offset + source.start * element_bytes(t))
             here, buffers = buffers[: len(step.op.results)], buffers[len(step.op.results) :]
-            made.append([(_arg(f"o{j}", b.type), b.offset) for j, b in enumerate(here)])
-            last = i == len(steps) - 1
-            results = list(outs) if last else [arg for arg, _ in made[-1]]
+            made.append(here)
             between, scratch = selected.beside(step, steps)
             launch = Launch(
                 step.op,
                 mine,
-                results,
+                _row_major_args("o", here) or outs,
                 self.dims,
                 step.config,
                 self.target,
-                [_arg(f"b{j}", buffer.type) for j, buffer in enumerate(between)],
+                _row_major_args("b", between),
             )
-            rest = tuple(e.cpp(self.dims) for e in (*(b.offset for b in between), scratch))
-            kept = None if last else tuple(offset.cpp(self.dims) for _, offset in made[-1])
-            calls += [_Call(f, tuple(places), kept, rest) for f in self.functions(step.kernel, launch, what)]
+            results = tuple(b.offset for b in here) or None
+            rest = (*(b.offset for b in between), scratch)
+            calls += [_Call(f, tuple(places), results, rest) for f in self.write_functions(step.kernel, launch, what)]
         return calls
 
-    def functions(self, kernel: Kernel[Any], launch: Launch[Any], what: str) -> list[str]:
+    def write_functions(self, kernel: Kernel[Any], launch: Launch[Any], what: str) -> list[str]:
         """Write the files of the functions of a kernel; returns their names."""
         emitted = kernel.emit(launch)
+        results = [*launch.outs, *launch.between]
         names: list[str] = []
         for emission in (emitted,) if isinstance(emitted, Emission) else emitted:
-            results = [*launch.outs, *launch.between]
-            text, name, declaration = kernel_file(
-                derived_name(launch.op), what, emission, launch.ins, results, self.dims
-            )
+            text, name = kernel_file(derived_name(launch.op), what, emission, launch.ins, results, self.dims)
             host_only = all("/gpu/" not in i for i in emission.includes)
             self.source.files[name + (".cc" if host_only else SUFFIX[self.target.kind])] = text
-            self.declarations.append(declaration)
+            self.functions[Function(name, len(launch.ins), len(results))] = None
             names.append(name)
         return names
 
     def program_file(self, tables: ProgramTables) -> str:
-        dims = [
-            f"[[maybe_unused]] const int64_t {v} = r->dims[{i}];  {comment(n)}"
-            for i, (n, v) in enumerate(self.dims.items())
-        ]
-        body = "\n".join("  " + line if line else "" for line in [*dims, *self.lines])
-        inside = "" if self.entry == "ait_model_get" else f"{self.entry}_code"
-        return f"""{comment(f"Program {self.program.sym_name.data} for {self.target.kind} ({self.target.arch}).")}
-#include "ait/context.h"
-#include "ait/dims.h"
-#include "ait/model_abi.h"
-
-{"".join(dict.fromkeys(self.declarations))}
-{f"namespace {inside} {{" if inside else ""}
-namespace {{
-
-{tables.text(self.dims, self.program.arena_size, self.program.sym_name.data, self.target.kind)}
-int32_t run(const ait_run_v1* r) {{
-  [[maybe_unused]] const ait::Context ctx{{r->stream, r->services}};
-  [[maybe_unused]] char* const arena = static_cast<char*>(r->arena);
-  [[maybe_unused]] const char* const constants = static_cast<const char*>(r->constants);
-{body}
-  return 0;
-}}
-
-{tables.model()}
-}}  // namespace
-
-extern "C" const ait_model_v1* {self.entry}() {{ return &kModel; }}
-{"}" if inside else ""}
-"""
+        text = render(
+            "program.j2",
+            **tables.values(),
+            title=f"Program {self.program.sym_name.data} for {self.target.kind} ({self.target.arch}).",
+            functions=self.functions,
+            namespace="" if self.entry == "ait_model_get" else f"{self.entry}_code",
+            dims=self.dims,
+            arena=self.program.arena_size,
+            name=self.program.sym_name.data,
+            target=self.target.kind,
+            statements=render("statements.j2", statements=self.statements, dims=self.dims),
+            entry=self.entry,
+        )
+        return str(text)
 
 
 def strides(value: SSAValue) -> Shape:
@@ -278,9 +259,9 @@ def is_constant(value: SSAValue) -> bool:
     return isinstance(value.owner, ConstantOp)
 
 
-def _arg(name: str, t: TensorType) -> Arg:
-    """A row-major buffer in the workspace."""
-    return Arg(name, t, row_major(t.dims))
+def _row_major_args(prefix: str, buffers: Sequence[Buffer]) -> list[Arg]:
+    """Buffers in the workspace as a kernel function sees them."""
+    return [Arg(f"{prefix}{i}", b.type, row_major(b.type.dims)) for i, b in enumerate(buffers)]
 
 
 def _tensor(value: SSAValue) -> TensorType:
@@ -297,35 +278,20 @@ def describe(kernel: KernelOp) -> str:
 
 def kernel_file(
     name: str, what: str, emission: Emission, ins: Sequence[Arg], outs: Sequence[Arg], dims: Mapping[str, str]
-) -> tuple[str, str, str]:
-    """The text of a kernel's file, the name of its function and its declaration."""
-    parameters = [f"[[maybe_unused]] const void* {a.name}_" for a in ins]
-    parameters += [f"[[maybe_unused]] void* {o.name}_" for o in outs] + ["[[maybe_unused]] void* ws"]
-    parameters += [f"[[maybe_unused]] int64_t {d}" for d in dims.values()]
-    plain = ["const void*"] * len(ins) + ["void*"] * (len(outs) + 1) + ["int64_t"] * len(dims)
-    casts = [_typed(a, "const ") for a in ins] + [_typed(o, "") for o in outs]
+) -> tuple[str, str]:
+    """The text of a kernel's file and the name of its function."""
     math = ("ait/math.h",) if emission.definitions else ()  # what regions are made of
-    headers = dict.fromkeys(("ait/context.h", "ait/dims.h", "ait/types.h", *math, *emission.includes))
-    includes = "".join(f'#include "{header}"\n' for header in headers)
-    lines = "\n".join("  " + line if line else "" for line in [*casts, *emission.body.rstrip("\n").split("\n")])
-    text = f"""{comment(what)}
-{includes}
-namespace {{
-{emission.definitions}
-}}  // namespace
-
-extern "C" int32_t @FN@([[maybe_unused]] const ait::Context& ctx, {", ".join(parameters)}) {{
-{lines}
-}}
-"""
-    digest = hashlib.sha256(text.encode()).hexdigest()[:12]
-    function = f"k_{name}_{digest}"
-    declaration = f'extern "C" int32_t {function}(const ait::Context&, {", ".join(plain)});\n'
-    return text.replace("@FN@", function).replace("@ID@", f"_{digest}"), function, declaration
-
-
-def _typed(arg: Arg, const: str) -> str:
-    cpp = BY_IR[arg.type.element_type].cpp
-    return f"[[maybe_unused]] {const}{cpp}* {arg.name} = static_cast<{const}{cpp}*>({arg.name}_);  " + comment(
-        arg.type.body_text()
+    text = render(
+        "kernel.j2",
+        what=what,
+        headers=list(dict.fromkeys(("ait/context.h", "ait/dims.h", "ait/types.h", *math, *emission.includes))),
+        definitions=CppText(emission.definitions),
+        function=CppText("@FN@"),
+        ins=ins,
+        outs=outs,
+        dims=dims,
+        body=CppText(emission.body),
     )
+    digest = hashlib.sha256(text.encode()).hexdigest()[:12]
+    function = identifier(f"k_{name}_{digest}")
+    return text.replace("@FN@", function).replace("@ID@", f"_{digest}"), function

@@ -3,7 +3,7 @@ lie."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from xdsl.ir import Attribute
@@ -13,9 +13,8 @@ from ait_mlir.dialects.ait.numbers import Number, literal_values
 from ait_mlir.dialects.ait_rt.buffers import ConstantOp, DestinationOp, InputOp, NamedBufferOp
 from ait_mlir.dialects.ait_rt.program import ProgramOp
 from ait_mlir.dialects.ait_rt.types import BufferType
-from ait_mlir.dims import Expr, const, sym
+from ait_mlir.dims import const, sym
 from ait_mlir.ir.pipeline import PassError
-from ait_mlir.lowering.cpp import cstr
 
 ALIGNMENT = 256
 PANEL_BYTES = 192
@@ -53,6 +52,11 @@ class Constant:
     packings: list[Packing] = field(default_factory=list["Packing"])
     """How it lies at each of its places."""
 
+    @property
+    def is_packed(self) -> bool:
+        """Whether it lies anywhere other than row-major."""
+        return any(p != Packing() for p in self.packings)
+
 
 @dataclass(frozen=True)
 class Binding:
@@ -62,6 +66,30 @@ class Binding:
     axis: int
     mul: int
     add: int
+
+
+@dataclass(frozen=True)
+class DimRow:
+    """`ait_dim_v1`."""
+
+    name: str
+    lo: int
+    hi: int
+    binding: Binding
+
+
+@dataclass(frozen=True)
+class TensorRow:
+    """`ait_tensor_v1`."""
+
+    name: str
+    dtype: DType
+    rank: int
+
+    @staticmethod
+    def of(op: NamedBufferOp) -> TensorRow:
+        t = op.buffer_type
+        return TensorRow(op.buffer_name.data, BY_IR[t.element_type], t.rank)
 
 
 @dataclass
@@ -80,54 +108,19 @@ class ProgramTables:
     def offset_of(self, op: ConstantOp) -> int:
         return self.offsets[_constant_key(op)]
 
-    def text(self, dims: Mapping[str, str], arena: Expr, name: str, target: str) -> str:
-        """The definitions that `model()` refers to."""
-        scope = self.program.scope
-        lines: list[str] = []
-        rows = [
-            f"{{{cstr(d.name)}, {d.lo}, {d.hi}, {b.input}, {b.axis}, {b.mul}, {b.add}}}"
-            for d in scope.dims
-            for b in [self.bindings[d.name]]
-        ]
-        lines.append(_array("ait_dim_v1", "kDims", rows))
-        lines.append(_array("ait_tensor_v1", "kInputs", [_tensor_row(op) for op in self.inputs]))
-        lines.append(_array("ait_tensor_v1", "kOutputs", [_tensor_row(op) for op in self.outputs]))
-        constant_rows: list[str] = []
-        for i, c in enumerate(self.constants.values()):
-            lines.append(_array("int64_t", f"kShape{i}", [str(n) for n in c.shape]))
-            lines.append(_array("int64_t", f"kPlaces{i}", [str(p) for p in c.places]))
-            packings = "nullptr"
-            if any(p != Packing() for p in c.packings):
-                packings = f"kPackings{i}"
-                rows = [f"{{{p.layout}, {p.first}, {p.rows}}}" for p in c.packings]
-                lines.append(_array("ait_packing_v1", packings, rows))
-            constant_rows.append(
-                f"{{{cstr(c.name)}, {c.dtype.abi}, {len(c.shape)}, kShape{i}, {c.bytes}, "
-                f"{len(c.places)}, kPlaces{i}, {packings}}}"
-            )
-        lines.append(_array("ait_constant_v1", "kConstants", constant_rows))
-        shapes = [e for op in (*self.inputs, *self.outputs) for e in op.buffer_type.dims]
-        load = "".join(f"  [[maybe_unused]] const int64_t {v} = d[{i}];\n" for i, v in enumerate(dims.values()))
-        stores = "".join(f"  out[{i}] = {e.cpp(dims)};\n" for i, e in enumerate(shapes))
-        lines.append(
-            "void shapes([[maybe_unused]] const int64_t* d, [[maybe_unused]] int64_t* out) {\n" + load + stores + "}\n"
-        )
-        lines.append(
-            "int64_t arena_bytes([[maybe_unused]] const int64_t* d) {\n" + load + f"  return {arena.cpp(dims)};\n}}\n"
-        )
-        lines.append(f"constexpr const char* kName = {cstr(name)};\nconstexpr const char* kTarget = {cstr(target)};\n")
-        return "\n".join(lines)
-
-    def model(self) -> str:
-        """The definition of the table itself."""
-        counts = f"{len(self.program.scope.dims)}, {len(self.inputs)}, {len(self.outputs)}, {len(self.constants)}"
-        return (
-            f"const ait_model_v1 kModel = {{AIT_MODEL_ABI_VERSION, kName, kTarget, {counts}, kDims, kInputs,\n"
-            f"                             kOutputs, kConstants, {self.size}, shapes, arena_bytes, run}};\n"
-        )
+    def values(self) -> dict[str, object]:
+        """What `templates/tables.j2` and `templates/dims.j2` print."""
+        return {
+            "dim_rows": [DimRow(d.name, d.lo, d.hi, self.bindings[d.name]) for d in self.program.scope.dims],
+            "inputs": [TensorRow.of(op) for op in self.inputs],
+            "outputs": [TensorRow.of(op) for op in self.outputs],
+            "constants": list(self.constants.values()),
+            "constants_bytes": self.size,
+            "shapes": [size for op in (*self.inputs, *self.outputs) for size in op.buffer_type.dims],
+        }
 
 
-def program_tables(program: ProgramOp, dims: Mapping[str, str]) -> ProgramTables:
+def program_tables(program: ProgramOp) -> ProgramTables:
     """Lay out the constants of a program and find how its dims are bound; raises `PassError` for a dim no input
     determines."""
     inputs = [op for op in program.block.ops if isinstance(op, InputOp)]
@@ -224,18 +217,3 @@ def _parts(op: ConstantOp, t: BufferType, count: int) -> list[tuple[int, ...]]:
     if count == 1:
         return [shape]
     return [(n, *shape[1:]) for n in op.rows()]
-
-
-def _tensor_row(op: NamedBufferOp) -> str:
-    t = op.buffer_type
-    return f"{{{cstr(op.buffer_name.data)}, {BY_IR[t.element_type].abi}, {t.rank}}}"
-
-
-def _array(kind: str, name: str, rows: Sequence[str]) -> str:
-    """A constant array; a null pointer when it would be empty, which C++ does not allow."""
-    if not rows:
-        return f"constexpr const {kind}* {name} = nullptr;"
-    if kind == "int64_t":
-        return f"constexpr {kind} {name}[] = {{{', '.join(rows)}}};"
-    body = "".join(f"    {row},\n" for row in rows)
-    return f"constexpr {kind} {name}[] = {{\n{body}}};"

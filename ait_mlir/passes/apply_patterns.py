@@ -10,7 +10,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
 
 from ait_mlir.rewrites.engine.driver import apply_patterns
-from ait_mlir.rewrites.engine.file import load_patterns
+from ait_mlir.rewrites.file import load_patterns
 
 
 @dataclass(frozen=True)

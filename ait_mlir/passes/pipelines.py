@@ -1,32 +1,154 @@
-"""The named phases and the passes that lead to each."""
+"""The tables of passes and phases: which patterns make which pass, and which passes make which phase.
+
+A table is text alone: what it names is imported on first use.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Any
 
 from ait_mlir.errors import AitError
+from ait_mlir.rows import Row, table
 
-PHASES: tuple[str, ...] = (
-    "imported",
-    "simplified",
-    "fused",
-    "selected",
-    "bufferized",
-    "planned",
-    "source",
-    "built",
+
+@dataclass(frozen=True)
+class Pass(Row):
+    """A pass that is a class of a module of `ait_mlir.passes`."""
+
+    module: str
+    cls: str
+
+    def load(self) -> type[Any]:
+        """The class of the pass."""
+        return getattr(import_module(f"ait_mlir.passes.{self.module}"), self.cls)
+
+
+@dataclass(frozen=True)
+class Patterns(Row):
+    """A pass that applies sets of patterns, `FAMILY:SET` of `ait_mlir.rewrites`, together until none matches."""
+
+    summary: str
+    sets: tuple[str, ...]
+    dialect: str = "ait"
+    """Whose operations the patterns may match by trait or name."""
+
+    def load(self) -> type[Any]:
+        """The class of the pass."""
+        from ait_mlir.passes.patterns import pattern_pass
+
+        return pattern_pass(self.name, self.summary, self.sets, self.dialect)
+
+
+PASSES: dict[str, Pass | Patterns] = table(
+    "passes",
+    (
+        Patterns(
+            "narrow-row-ops",
+            "Compute norms and softmax of widened values from the narrow type, as importers may assume.",
+            ("norm:NARROW", "norm:SPELLINGS", "gemm.spellings:SPELLINGS"),
+        ),
+        Patterns(
+            "fuse-masked-attention",
+            "Make attention whatever the spelling of its mask, as importers may assume.",
+            ("attention:CHOICES", "attention:ATTENTION", "attention:TRIANGLES"),
+        ),
+        Patterns(
+            "simplify",
+            "Remove neutral elements, identities and no-ops; compose and cancel views; name what models spell out.",
+            (
+                "elementwise.algebra:ALGEBRA",
+                "norm:SPELLINGS",
+                "gemm.spellings:SPELLINGS",
+                "rotary:ROTARY",
+                "view:VIEWS",
+            ),
+        ),
+        Patterns(
+            "fuse-attention",
+            "Make attention of bmm, scale, mask, softmax, bmm; let it share repeated heads and read concats in pieces.",
+            ("attention:ATTENTION", "attention:HEADS", "attention:PIECES"),
+        ),
+        Patterns(
+            "merge-parallel-gemms",
+            "Multiply one input with several params at once, and add their biases at once.",
+            ("gemm.products:PARALLEL_GEMMS",),
+        ),
+        Patterns(
+            "fuse-epilogue",
+            "Let elementwise operations that alone use a contraction join its epilogue.",
+            ("gemm.epilogue:EPILOGUE",),
+        ),
+        Patterns("fuse-norm", "Let norms compute the residual sums that they read.", ("norm:NORM",)),
+        Patterns(
+            "fuse-elementwise",
+            "Make one operation of connected elementwise operations.",
+            ("elementwise.merge:ELEMENTWISE",),
+        ),
+        Patterns(
+            "gate-products",
+            "Make a gated product of a product and what alone reads both of its halves.",
+            ("gemm.products:GATED_PRODUCTS",),
+        ),
+        Patterns(
+            "fuse-siblings",
+            "Make one launch of elementwise operations that are not connected; the last fusion, so that it takes"
+            " nothing that another one would put elsewhere.",
+            ("elementwise.siblings:SIBLINGS",),
+        ),
+        Pass("apply-patterns", "apply_patterns", "ApplyPatternsPass"),
+        Pass("select", "select", "SelectPass"),
+        Pass("bufferize", "bufferize", "BufferizePass"),
+        Patterns(
+            "remove-copies",
+            "Read views in place and write into the parts of a concat, where the kernels accept the strides.",
+            ("buffers:REMOVE_COPIES",),
+            dialect="ait_rt",
+        ),
+        Pass("lower-copies", "lower_copies", "LowerCopiesPass"),
+        Pass("plan-memory", "plan_memory", "PlanMemoryPass"),
+        Pass("verify-plan", "verify_plan", "VerifyPlanPass"),
+    ),
+)
+
+
+@dataclass(frozen=True)
+class Phase(Row):
+    """A state of a module between import and artifact, and the passes that lead to it from the one before. `{target}`
+    stands for the options of the target."""
+
+    passes: tuple[str, ...] = ()
+
+
+PHASE_TABLE: dict[str, Phase] = table(
+    "phases",
+    (
+        Phase("imported"),
+        Phase("simplified", ("simplify",)),
+        Phase(
+            "fused",
+            (
+                "fuse-attention",
+                "merge-parallel-gemms",
+                "simplify",
+                "fuse-epilogue",
+                "fuse-norm",
+                "fuse-elementwise",
+                "gate-products",
+                "fuse-siblings",
+            ),
+        ),
+        Phase("selected", ("select{{{target}}}",)),
+        Phase("bufferized", ("bufferize", "remove-copies", "lower-copies")),
+        Phase("planned", ("plan-memory", "verify-plan")),
+        Phase("source"),
+        Phase("built"),
+    ),
 )
 """In order. `source` and `built` are made by `ait_mlir.lowering` from a planned module."""
 
-PASSES_TO: dict[str, str] = {
-    "imported": "",
-    "simplified": "simplify",
-    "fused": "fuse-attention,merge-parallel-gemms,simplify,fuse-epilogue,fuse-norm,fuse-elementwise,gate-products,"
-    "fuse-siblings",
-    "selected": "select{{{target}}}",
-    "bufferized": "bufferize,remove-copies,lower-copies",
-    "planned": "plan-memory,verify-plan",
-}
+PHASES: tuple[str, ...] = tuple(PHASE_TABLE)
 
 
 def passes_between(start: str, end: str, target: str = "cpu", arch: str = "", selection: str = "") -> str:
@@ -39,5 +161,5 @@ def passes_between(start: str, end: str, target: str = "cpu", arch: str = "", se
     if first > last:
         raise AitError(f"phase {end!r} comes before {start!r}; the phases are {', '.join(PHASES)}")
     options = f'target="{target}"' + (f' arch="{arch}"' if arch else "") + (f" {selection}" if selection else "")
-    steps: Sequence[str] = [PASSES_TO[p].format(target=options) for p in PHASES[first + 1 : last + 1] if p in PASSES_TO]
-    return ",".join(s for s in steps if s)
+    steps = [step for phase in PHASES[first + 1 : last + 1] for step in PHASE_TABLE[phase].passes]
+    return ",".join(step.format(target=options) for step in steps)

@@ -1,111 +1,17 @@
-"""Strides of views: what a reshape, permute, expand or slice of strided memory looks like."""
+"""Strides of views: what a view op makes of strided memory."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from xdsl.ir import Operation, OpResult, SSAValue
 
-from xdsl.ir import Operation, SSAValue
+from ait_mlir.dialects.ait.strided import ONE, ZERO, Strided
+from ait_mlir.dialects.ait.traits import ViewLike
+from ait_mlir.dims import Scope
 
-from ait_mlir.dialects.ait.types import Shape, tensor_type
-from ait_mlir.dialects.ait.view import ExpandOp, PermuteOp, ReshapeOp, SliceOp, SplitOp
-from ait_mlir.dialects.ait_rt.buffers import contiguous_strides, is_contiguous
-from ait_mlir.dims import Expr, Scope, const
-
-ZERO, ONE = const(0), const(1)
-
-
-@dataclass(frozen=True)
-class Strided:
-    """A shape laid over memory: element `i` stands at `offset + sum(i * strides)`, in elements."""
-
-    dims: Shape
-    offset: Expr
-    strides: Shape
-
-    @staticmethod
-    def whole(dims: Shape) -> Strided:
-        return Strided(dims, ZERO, contiguous_strides(dims))
-
-    def is_whole(self, scope: Scope) -> bool:
-        """Whether it is the plain row-major buffer from its start."""
-        return self.offset is ZERO and is_contiguous(self.dims, self.strides, scope)
-
-    def permute(self, order: tuple[int, ...]) -> Strided:
-        return Strided(tuple(self.dims[i] for i in order), self.offset, tuple(self.strides[i] for i in order))
-
-    def expand(self, dims: Shape) -> Strided:
-        """Broadcast: new and stretched dims have stride 0."""
-        lead = len(dims) - len(self.dims)
-        strides = [ZERO] * lead
-        for have, stride, want in zip(self.dims, self.strides, dims[lead:], strict=True):
-            strides.append(ZERO if have.as_int() == 1 and want.as_int() != 1 else stride)
-        return Strided(dims, self.offset, tuple(strides))
-
-    def slice(self, offsets: Shape, dims: Shape) -> Strided:
-        offset = self.offset
-        for o, s in zip(offsets, self.strides, strict=True):
-            offset = offset + o * s
-        return Strided(dims, offset, self.strides)
-
-    def reshape(self, dims: Shape, scope: Scope) -> Strided | None:
-        """The same elements in another shape, or None when no strides can say that.
-
-        Both shapes are cut into the shortest groups of dims with equal products; a group of several old dims must be
-        laid out like one dim.
-        """
-        if is_contiguous(self.dims, self.strides, scope):
-            return Strided(dims, self.offset, contiguous_strides(dims))
-        old = [(d, s) for d, s in zip(self.dims, self.strides, strict=True) if d is not ONE]
-        strides: list[Expr] = []
-        i = j = 0
-        new = [d for d in dims if d is not ONE]
-        while i < len(old) or j < len(new):
-            have, want = (old[i][0] if i < len(old) else ONE), (new[j] if j < len(new) else ONE)
-            i_end, j_end = min(i + 1, len(old)), min(j + 1, len(new))
-            while have is not want and not scope.equal(have, want):
-                if i_end < len(old) and (j_end >= len(new) or _smaller(have, want, scope)):
-                    have, i_end = have * old[i_end][0], i_end + 1
-                elif j_end < len(new):
-                    want, j_end = want * new[j_end], j_end + 1
-                else:
-                    return None
-            for (_, outer), (d, inner) in zip(old[i:i_end], old[i + 1 : i_end], strict=False):
-                if not scope.equal(outer, d * inner):
-                    return None
-            step = old[i_end - 1][1] if i_end > i else ONE
-            group: list[Expr] = []
-            for d in reversed(new[j:j_end]):
-                group.append(step)
-                step = step * d
-            strides += reversed(group)
-            i, j = i_end, j_end
-        found: list[Expr] = []
-        for d in reversed(dims):  # a dim of 1 as if packed, for kernels ask that all strides be multiples of something
-            found.append(strides.pop() if d is not ONE else found[-1] * dims[-len(found)] if found else ONE)
-        return Strided(dims, self.offset, tuple(reversed(found)))
-
-
-def _smaller(have: Expr, want: Expr, scope: Scope) -> bool:
-    """Whether the old group should grow: it is not known to be at least as large as the new one."""
-    return not scope.le(want, have)
+__all__ = ["ONE", "ZERO", "Strided", "through"]
 
 
 def through(op: Operation, result: SSAValue, view: Strided, scope: Scope) -> Strided | None:
     """What the view op `op` makes of `view`, its operand, for one of its results; None where there are no strides."""
-    dims = tensor_type(result).dims
-    if isinstance(op, PermuteOp):
-        return view.permute(op.order())
-    if isinstance(op, ExpandOp):
-        return view.expand(dims)
-    if isinstance(op, SliceOp):
-        return view.slice(op.offsets.data, dims)
-    if isinstance(op, ReshapeOp):
-        return view.reshape(dims, scope)
-    if isinstance(op, SplitOp):
-        axis, at = op.dim.value.data, ZERO
-        for other in op.results:
-            if other is result:
-                break
-            at = at + tensor_type(other).dims[axis]
-        return view.slice(tuple(at if i == axis else ZERO for i in range(len(dims))), dims)
-    raise ValueError(f"{op.name} has no view")
+    assert isinstance(op, ViewLike) and isinstance(result, OpResult)
+    return op.result_view(result.index, view, scope)

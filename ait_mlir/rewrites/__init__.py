@@ -1,1 +1,1 @@
-"""Declarative rewrites: one file a family of patterns; `engine` holds the pattern language and its compiler."""
+"""Declarative rewrites: a family has its patterns, constraints and natives together; `engine` is the language."""

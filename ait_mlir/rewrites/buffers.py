@@ -21,10 +21,9 @@ from ait_mlir.dims import Scope, const, product
 from ait_mlir.lowering.choices import Selected
 from ait_mlir.lowering.kernels.base import is_row_major
 from ait_mlir.passes.target import target_of
-from ait_mlir.rewrites.engine.constraints import CONSTRAINTS
 from ait_mlir.rewrites.engine.driver import Rewriter
 from ait_mlir.rewrites.engine.language import PatternBuilder, pattern, patterns
-from ait_mlir.rewrites.engine.natives import NATIVES
+from ait_mlir.rewrites.engine.registry import constraint, native
 
 # ** patterns **
 
@@ -128,7 +127,7 @@ def _scope(value: SSAValue) -> Scope:
     return scope_of(value.owner if isinstance(value.owner, Operation) else None)
 
 
-@CONSTRAINTS
+@constraint
 def readers_accept_strides_of(value: SSAValue, like: SSAValue) -> bool:
     """The buffer is written by one copy, and all that read it are copies, or kernels that accept the strides of
     `like`."""
@@ -140,7 +139,7 @@ def readers_accept_strides_of(value: SSAValue, like: SSAValue) -> bool:
     )
 
 
-@CONSTRAINTS
+@constraint
 def users_accept_strides_of(value: SSAValue, like: SSAValue) -> bool:
     """The buffer is written by one kernel, and all kernels that use it accept the strides of `like`; views of it need
     row-major ones."""
@@ -157,19 +156,19 @@ def users_accept_strides_of(value: SSAValue, like: SSAValue) -> bool:
     )
 
 
-@CONSTRAINTS
+@constraint
 def is_whole_buffer(value: SSAValue) -> bool:
     """The buffer is an allocation or an output itself, no view."""
     return isinstance(value.owner, AllocOp | DestinationOp)
 
 
-@CONSTRAINTS
+@constraint
 def only_written_by(value: SSAValue, op: Operation) -> bool:
     """`op` is all that uses the buffer in front of its readers: nothing else writes it, and no view of it is taken."""
     return all(use.operation is op or not (is_write(use) or isinstance(use.operation, ViewOp)) for use in value.uses)
 
 
-@CONSTRAINTS
+@constraint
 def shows_all_in_order(view: Operation) -> bool:
     """The view shows all elements of a row-major buffer, in the same order, in another shape."""
     assert isinstance(view, ViewOp)
@@ -178,13 +177,13 @@ def shows_all_in_order(view: Operation) -> bool:
     return in_order and scope.equal(product(source.dims), product(target.dims))
 
 
-@CONSTRAINTS
+@constraint
 def is_permutation(view: Operation) -> bool:
     """The view shows all of a row-major buffer with its dims in another order."""
     return isinstance(view, ViewOp) and permutation(view) is not None
 
 
-@CONSTRAINTS
+@constraint
 def keeps_last_dim(view: Operation) -> bool:
     """The last dim of a permutation is the last of what it shows."""
     order = permutation(cast(ViewOp, view))
@@ -192,7 +191,7 @@ def keeps_last_dim(view: Operation) -> bool:
     return not order or order[-1] == len(order) - 1
 
 
-@CONSTRAINTS
+@constraint
 def only_viewed_by(value: SSAValue, view: Operation) -> bool:
     """One kernel writes the buffer, and nothing else uses it but `view`, whose only use is one copy."""
     users = [use.operation for use in value.uses]
@@ -200,7 +199,7 @@ def only_viewed_by(value: SSAValue, view: Operation) -> bool:
     return len(users) == 2 and len(others) == 1 and isinstance(others[0], LaunchOp) and view.results[0].has_one_use()
 
 
-@CONSTRAINTS
+@constraint
 def writer_accepts_inverse_of(value: SSAValue, view: Operation, target: SSAValue) -> bool:
     """The kernel that writes the buffer accepts the strides under which `view` would be `target`."""
     writes = [use for use in value.uses if is_write(use)]
@@ -251,7 +250,7 @@ def _hoist(r: Rewriter, value: SSAValue, before: Operation) -> None:
         place = op if op.parent is block else place
 
 
-@NATIVES
+@native
 def read_source(r: Rewriter, copy: Operation) -> None:
     """Let the readers of a copy read its source."""
     source, target = copy.operands
@@ -261,7 +260,7 @@ def read_source(r: Rewriter, copy: Operation) -> None:
     r.erase(alloc)
 
 
-@NATIVES
+@native
 def write_target(r: Rewriter, copy: Operation) -> None:
     """Let the kernel that writes the source of a copy write its target."""
     source, target = copy.operands
@@ -272,7 +271,7 @@ def write_target(r: Rewriter, copy: Operation) -> None:
     r.erase(alloc)
 
 
-@NATIVES
+@native
 def become_view_of_target(r: Rewriter, copy: Operation) -> None:
     """Let the buffer that a copy reads through a view be a view of the copy's target."""
     view, target = copy.operands
@@ -287,7 +286,7 @@ def become_view_of_target(r: Rewriter, copy: Operation) -> None:
     r.erase(alloc)
 
 
-@NATIVES
+@native
 def write_inverse(r: Rewriter, copy: Operation) -> None:
     """Let the kernel write through the inverse of the permutation that the copy reads through."""
     permuted, target = copy.operands

@@ -2,7 +2,22 @@
 
 from __future__ import annotations
 
+from xdsl.dialects.builtin import DenseArrayBase, FloatAttr, IntegerAttr, StringAttr, f64, i32, i64
+from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
+
+from ait_mlir.dialects.ait.base import same_shape as same_dims
+from ait_mlir.dialects.ait.dtypes import compute_type
+from ait_mlir.dialects.ait.elementwise import AddOp, YieldOp
+from ait_mlir.dialects.ait.norm import NormOp, RmsNormOp
+from ait_mlir.dialects.ait.reduce import ReduceOp
+from ait_mlir.dialects.ait.types import TensorType, scope_of, tensor_type
+from ait_mlir.dialects.ait.view import SliceOp
+from ait_mlir.dims import const
+from ait_mlir.rewrites.engine.driver import Rewriter
 from ait_mlir.rewrites.engine.language import PatternBuilder, pattern, patterns
+from ait_mlir.rewrites.engine.numbers import element_type_of, splat
+from ait_mlir.rewrites.engine.registry import constraint, native
+from ait_mlir.rewrites.regions import RegionGrower, take_region
 
 
 @pattern(over=(0, 1))
@@ -19,3 +34,199 @@ def residual_norm(p: PatternBuilder, position: int) -> None:
 
 
 NORM = patterns(residual_norm)
+
+
+# ** norms as models spell them **
+
+
+@pattern()
+def rms_norm_of_mean(p: PatternBuilder) -> None:
+    """x * rsqrt(mean(x * x) + eps) = rms_norm(x)"""
+    x, eps = p.values(2)
+    square = p.result(p.op("ait.mul", [x, x]))
+    mean = p.op("ait.reduce", [square], {"kind": StringAttr("mean")})
+    kept = p.result(p.op("ait.reshape", [p.result(mean)]))
+    inverse = p.op("ait.rsqrt", [p.result(p.op("ait.add", [kept, eps]))])
+    root = p.op("ait.mul", [x, p.result(inverse)])
+    p.require("reduces_last_dim", mean)
+    p.require("is_row_factor", kept, x)
+    p.require("is_nonnegative_splat", eps)
+    p.require("same_type", p.result(root), x)
+    p.replace(root, "rms_norm", x, eps)
+
+
+@pattern(over=(0, 1))
+def scale_of_rms_norm(p: PatternBuilder, position: int) -> None:
+    """rms_norm(x) * weight: the norm scales, too"""
+    weight = p.value()
+    norm = p.op("ait.rms_norm", [p.value()], {"axes": IntegerAttr(1, i64)})
+    y = p.result(norm)
+    root = p.op("ait.mul", [weight, y] if position else [y, weight])
+    p.require("only_user", y, root)
+    p.require("is_row_of", weight, y)
+    p.require("no_attribute", norm, "kernel")
+    p.replace(root, "scale_norm", norm, weight)
+
+
+@pattern()
+def slice_of_norm(p: PatternBuilder) -> None:
+    """slice(norm(x)) = norm(slice(x)), of whole rows"""
+    norm = p.op(trait="Norm")
+    y = p.result(norm)
+    root = p.op("ait.slice", [y])
+    p.require("one_use", y)
+    p.require("no_region", norm)
+    p.require("keeps_rows_whole", root, norm)
+    p.require("no_attribute", norm, "kernel")
+    p.replace(root, "norm_of_slice", norm, root)
+
+
+SPELLINGS = patterns(rms_norm_of_mean, scale_of_rms_norm, slice_of_norm)
+
+
+# ** norms and softmax that a model widened **
+#
+# Kernels compute a row of f16 or bf16 in f32 and round once, when they store it. A model that converts to f32,
+# normalises and converts back means the same, but its conversion rounds where the store does: to the reference, for
+# which only a conversion rounds, that is another value. These patterns apply where the importer said so.
+
+
+@pattern(over=("softmax", "rms_norm"))
+def row_op_of_widened(p: PatternBuilder, mnemonic: str) -> None:
+    """cast(f(cast(x))) = f(x), where f computes in the wide type anyway"""
+    x = p.value()
+    wide = p.result(p.op("ait.cast", [x]))
+    inner = p.op(f"ait.{mnemonic}", [wide])
+    root = p.op("ait.cast", [p.result(inner)])
+    p.require("is_compute_type_of", wide, x)
+    p.require("same_type", p.result(root), x)
+    p.require("one_use", p.result(inner))
+    if mnemonic != "softmax":
+        p.require("no_region", inner)
+    p.require("no_attribute", inner, "kernel")
+    p.replace(root, "on_narrow", inner, x)
+
+
+NARROW = patterns(row_op_of_widened)
+
+
+# ** constraints and natives **
+
+
+@native
+def add_to_prologue(r: Rewriter, x: SSAValue, residual: SSAValue, total: SSAValue, root: NormOp) -> None:
+    """Let a norm read x and start its prologue with x + residual; where others use the sum, it is a further result.
+
+    `total` is that sum, which the norm reads. A norm without a prologue gets one.
+    """
+    extras = list(root.prologue_operands)
+    block = prologue_of(root, element_type_of(x))
+    argument = block.args[0]
+    grower = RegionGrower(block, extras, first_argument=1)
+    grower.scalars[x] = argument
+    other = grower.scalar(residual, first=True)
+    add = AddOp.create(operands=[argument, other], result_types=[argument.type])
+    add.location = root.location
+    place = other.owner.next_op if isinstance(other.owner, Operation) else block.first_op
+    assert place is not None, "a prologue ends with a yield"
+    argument.replace_uses_with_if(add.results[0], lambda use: use.operation is not add)
+    block.insert_op_before(add, place)
+
+    types = [result.type for result in root.results]
+    others = [use for use in total.uses if use.operation is not root]
+    if others:
+        grower.finish([*grower.yields(), add.results[0]])
+        types.append(total.type)
+    scale_and_bias = [value for value in (root.scale, root.bias) if value is not None]
+    sizes = [1, int(root.scale is not None), int(root.bias is not None), len(grower.operands)]
+    attributes = root.properties | root.attributes | {"operandSegmentSizes": DenseArrayBase.from_list(i32, sizes)}
+    new = r.create(type(root), [x, *scale_and_bias, *grower.operands], types, attributes, [Region(block)])
+    for use in others:
+        r.push(use.operation)
+        use.operation.operands[use.index] = new.results[-1]
+    r.replace(root, new.results[: len(root.results)])
+
+
+def prologue_of(norm: NormOp, element_type: Attribute) -> Block:
+    """The block of a norm's prologue, taken from it, or a new one that yields its only argument."""
+    if norm.prologue.blocks:
+        return take_region(norm).detach_block(0)
+    block = Block(arg_types=[compute_type(element_type)])
+    block.add_op(YieldOp(block.args[0]))
+    return block
+
+
+# ** whole rows **
+
+
+@constraint
+def keeps_rows_whole(op: SliceOp, norm: NormOp) -> bool:
+    """The slice takes all of each row that the norm normalises."""
+    axes = norm.axes.value.data
+    part, rows = tensor_type(op.output).dims[-axes:], tensor_type(norm.input).dims[-axes:]
+    return same_dims(part, rows, scope_of(op))
+
+
+@native
+def norm_of_slice(r: Rewriter, norm: NormOp, op: SliceOp) -> Operation:
+    """The norm of the slice alone."""
+    rows = tensor_type(norm.input)
+    type_ = TensorType.get(tensor_type(op.output).dims, rows.element_type)
+    part = r.create(SliceOp, [norm.input], [type_], {"offsets": op.offsets}).results[0]
+    attributes = norm.properties | norm.attributes
+    return r.create(type(norm), [part, *norm.operands[1:]], [op.output.type], attributes, [take_region(norm)])
+
+
+@native
+def on_narrow(r: Rewriter, op: Operation, x: SSAValue) -> Operation:
+    """The same function of rows on x, in the type of x."""
+    regions = [Region() for _ in op.regions]
+    return r.create(type(op), [x], [x.type], op.properties | op.attributes, regions)
+
+
+@constraint
+def reduces_last_dim(op: ReduceOp) -> bool:
+    """A reduction over the last dim alone."""
+    return op.axes() == (tensor_type(op.input).rank - 1,)
+
+
+@constraint
+def is_row_factor(value: SSAValue, rows: SSAValue) -> bool:
+    """The value has one element for each row of the other: its shape with 1 for the last dim."""
+    scope = scope_of(value.owner if isinstance(value.owner, Operation) else None)
+    return same_dims(tensor_type(value).dims, (*tensor_type(rows).dims[:-1], const(1)), scope)
+
+
+@constraint
+def is_row_of(value: SSAValue, rows: SSAValue) -> bool:
+    """The value is one row of the other: its last dim."""
+    scope = scope_of(rows.owner if isinstance(rows.owner, Operation) else None)
+    return same_dims(tensor_type(value).dims, tensor_type(rows).dims[-1:], scope)
+
+
+@constraint
+def is_nonnegative_splat(value: SSAValue) -> bool:
+    """The value is an `ait.constant` with one number, at least 0, for all elements."""
+    number = splat(value)
+    return number is not None and number >= 0
+
+
+@native
+def rms_norm(r: Rewriter, x: SSAValue, eps: SSAValue) -> Operation:
+    """The norm of x over its last dim, with the number of a splat constant added to the mean of the squares."""
+    number = splat(eps)
+    assert number is not None, "rms_norm needs is_nonnegative_splat"
+    properties = {
+        "axes": IntegerAttr(1, i64),
+        "eps": FloatAttr(float(number), f64),
+        "operandSegmentSizes": DenseArrayBase.from_list(i32, [1, 0, 0, 0]),
+    }
+    return r.create(RmsNormOp, [x], [x.type], properties, [Region()])
+
+
+@native
+def scale_norm(r: Rewriter, norm: RmsNormOp, weight: SSAValue) -> Operation:
+    """The norm with a scale."""
+    sizes = DenseArrayBase.from_list(i32, [1, 1, 0, 0])
+    attributes = norm.properties | norm.attributes | {"operandSegmentSizes": sizes}
+    return r.create(RmsNormOp, [norm.input, weight], list(norm.result_types), attributes, [take_region(norm)])

@@ -48,7 +48,7 @@ def test_symbolic_value_is_sympy():
     batch, seq = IntVar([1, 64], name="batch"), IntVar([1, 512], name="seq")
     value = ((batch * 2 + 1) * (seq // 4) + seq % 3).symbolic_value()
     symbols = {s.name: s for s in value.free_symbols}
-    assert all(s.is_integer and s.is_nonnegative for s in symbols.values())
+    assert all(s.is_integer and s.is_positive for s in symbols.values())
     assert value.subs({symbols["batch"]: 3, symbols["seq"]: 11}) == 7 * 2 + 2
     assert isinstance(batch.symbolic_value(), sympy.Symbol)
 

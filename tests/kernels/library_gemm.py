@@ -9,7 +9,7 @@ from pathlib import Path
 
 from ait_mlir.dialects.ait.dtypes import BY_IR
 from ait_mlir.lowering.build import build_library
-from ait_mlir.lowering.kernels import Emission, Launch, Target, kernel_of
+from ait_mlir.lowering.kernels import Emission, Kernel, Launch, Target, kernel_of
 from tests.kernels.harness import CPU, Case, Library, sources_of
 
 SRC = Path(__file__).parents[2] / "runtime/src"
@@ -70,8 +70,11 @@ class ConfiguredCase(Case):
     provider = "native"
     config: Mapping[str, int] = {}
 
+    def chosen(self, target: Target) -> tuple[Kernel, Mapping[str, int]]:
+        return kernel_of(self.provider, self.op, target), self.config
+
     def code(self, index: int, target: Target = CPU) -> tuple[tuple[str, ...], str]:
-        kernel = kernel_of(self.provider, self.op, target)
+        kernel, _ = self.chosen(target)
         ins, outs = self.args()
         dims = {name: f"d{i}" for i, name in enumerate(self.dims())}
         emission = kernel.emit(Launch(self.op, ins, outs, dims, self.config, target))
@@ -97,7 +100,8 @@ class ConfiguredCase(Case):
             return text
         assert SERVICELESS in text
         text = text.replace(SERVICELESS, SERVICES[self.provider])
-        return text.replace(", nullptr, dims[", ", ait_test_workspace(), dims[") if self.provider == "cudnn" else text
+        own = f"buffers[{len(self.op.operands) + len(self.op.results)}]"
+        return text.replace(own, "ait_test_workspace()") if self.provider == "cudnn" else text
 
 
 def on_kernel(

@@ -1,17 +1,17 @@
 """Removes each constraint of each pattern in turn: some test must fail for each. Prints those that no test misses.
 
-    python -m tests.mutate.run [FAMILY ...]
+    python -m tests.mutate.run [PASS | PATTERN ...]
 
 A mutant is a set of patterns with one precondition less: a constraint, a trait, a fixed attribute, or that two
-operands are the same value. It is compiled and put in place of the family's set, and the family's tests run in this
-process until one fails.
+operands are the same value. It is compiled and put in place of the pass's set, and the text tests of the pass run in
+this process until one fails. With names of patterns, only these are mutated.
 """
 
 from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -19,61 +19,53 @@ from xdsl.dialects import pdl
 from xdsl.dialects.builtin import ArrayAttr
 from xdsl.ir import Operation
 
-from ait_mlir.dialects.ait_rt import AIT_RT
-from ait_mlir.passes import remove_copies
-from ait_mlir.rewrites.attention import ATTENTION, PIECES
-from ait_mlir.rewrites.attention_heads import HEADS
-from ait_mlir.rewrites.attention_masks import MASKS, TRIANGLES
-from ait_mlir.rewrites.buffers import REMOVE_COPIES
-from ait_mlir.rewrites.elementwise import ELEMENTWISE
-from ait_mlir.rewrites.engine import apply
+from ait_mlir.passes.patterns import patterns_of
+from ait_mlir.passes.pipelines import PASSES, Patterns
+from ait_mlir.rewrites import apply
 from ait_mlir.rewrites.engine.compile import CompiledPatterns, compile_patterns
 from ait_mlir.rewrites.engine.errors import PatternError
 from ait_mlir.rewrites.engine.language import PatternSet
-from ait_mlir.rewrites.epilogue import EPILOGUE
-from ait_mlir.rewrites.gemm import GATED_PRODUCTS, PARALLEL_GEMMS
-from ait_mlir.rewrites.narrow import NARROW
-from ait_mlir.rewrites.norm import NORM
-from ait_mlir.rewrites.siblings import SIBLINGS
-from ait_mlir.rewrites.simplify import SIMPLIFY
+from ait_mlir.universe import DIALECTS
 from tests.lit.runner import run_command, run_lines
 from tests.rewrites.attention_cases import matching
 from tests.rewrites.test_attention import VARIANTS, check_variant
 
 LIT = Path(__file__).parents[2] / "lit_tests" / "rewrites"
 
+TESTS: dict[str, tuple[str, ...]] = {
+    "simplify": ("simplify.mlir", "views.mlir", "spellings.mlir", "rms_norm.mlir", "rotary.mlir", "rows.mlir"),
+    "narrow-row-ops": ("narrow.mlir", "rms_norm.mlir", "rows.mlir"),
+    "fuse-attention": ("attention_heads.mlir", "attention_pieces.mlir"),
+    "fuse-masked-attention": ("attention_masks.mlir",),
+    "fuse-epilogue": ("epilogue.mlir",),
+    "fuse-norm": ("norm.mlir",),
+    "merge-parallel-gemms": ("gemm.mlir",),
+    "gate-products": ("gate_products.mlir",),
+    "fuse-elementwise": ("elementwise.mlir",),
+    "fuse-siblings": ("siblings.mlir",),
+    "remove-copies": ("buffers.mlir",),
+}
+"""The text tests that must notice a change in a pass. What they share is mutated once, with the first."""
+
 
 @dataclass(frozen=True)
 class Family:
-    """A set of patterns and the text tests that must notice a change in it."""
+    """The patterns of a pass and the text tests that must notice a change in it."""
 
     patterns: PatternSet
+    dialect: str
     tests: tuple[str, ...]
-    operations: Iterable[type[Operation]] = ()
-    """What the patterns match if not operations of `ait`."""
 
     def compile(self, patterns: Sequence[pdl.PatternOp]) -> CompiledPatterns:
-        operations = {op.name: op for op in self.operations}
-        return compile_patterns(patterns, apply.universe(operations or None))
+        operations = {op.name: op for op in DIALECTS[self.dialect]().operations}
+        return compile_patterns(patterns, apply.universe(operations))
 
 
-FAMILIES = {
-    "simplify": Family(
-        SIMPLIFY, ("simplify.mlir", "views.mlir", "spellings.mlir", "rms_norm.mlir", "rotary.mlir", "rows.mlir")
-    ),
-    "narrow": Family(NARROW, ("narrow.mlir", "rms_norm.mlir", "rows.mlir")),
-    "attention_heads": Family(HEADS, ("attention_heads.mlir",)),
-    "attention_masks": Family(MASKS, ("attention_masks.mlir",)),
-    "attention_triangles": Family(TRIANGLES, ("attention_masks.mlir",)),
-    "epilogue": Family(EPILOGUE, ("epilogue.mlir",)),
-    "norm": Family(NORM, ("norm.mlir",)),
-    "gemm": Family(PARALLEL_GEMMS, ("gemm.mlir",)),
-    "gates": Family(GATED_PRODUCTS, ("gate_products.mlir",)),
-    "elementwise": Family(ELEMENTWISE, ("elementwise.mlir",)),
-    "siblings": Family(SIBLINGS, ("siblings.mlir",)),
-    "pieces": Family(PIECES, ("attention_pieces.mlir",)),
-    "buffers": Family(REMOVE_COPIES, ("buffers.mlir",), tuple(AIT_RT.operations)),
-}
+def families() -> dict[str, Family]:
+    """The passes of patterns; all of the table have tests."""
+    rows = {name: row for name, row in PASSES.items() if isinstance(row, Patterns)}
+    assert set(rows) == set(TESTS), f"no tests, or no pass: {sorted(set(rows) ^ set(TESTS))}"
+    return {name: Family(patterns_of(name), rows[name].dialect, tests) for name, tests in TESTS.items()}
 
 
 @dataclass(frozen=True)
@@ -143,10 +135,10 @@ def op_name(op: pdl.OperationOp) -> str:
 
 def lit_tests_pass(family: Family, compiled: CompiledPatterns) -> bool:
     """Whether the family's text tests pass with other patterns in place of its own."""
-    original, original_copies = apply.compiled, remove_copies._compiled
-    apply.compiled = lambda patterns: compiled if patterns is family.patterns else original(patterns)
-    if family.patterns is REMOVE_COPIES:
-        remove_copies._compiled = lambda: compiled
+    original = apply.compiled
+    apply.compiled = lambda patterns, dialect: (  # type: ignore[assignment]
+        compiled if patterns is family.patterns else original(patterns, dialect)
+    )  # type: ignore[assignment]
     try:
         # What compares meaning is slower and runs last.
         lines = [line for test in family.tests for line in run_lines(LIT / test)]
@@ -158,21 +150,34 @@ def lit_tests_pass(family: Family, compiled: CompiledPatterns) -> bool:
                     return False
                 stream = outcome.stdout
     finally:
-        apply.compiled, remove_copies._compiled = original, original_copies
+        apply.compiled = original
     return True
 
 
-def survivors_of(
-    patterns: tuple[pdl.PatternOp, ...], survives: Callable[[int, pdl.PatternOp], bool]
-) -> tuple[int, list[str]]:
-    """How many mutants there are, and those that survive."""
+def variants_pass(pattern: pdl.PatternOp) -> bool:
+    """Whether an attention pattern makes attention of what it is for, and of nothing else."""
+    try:
+        for variant in VARIANTS:
+            check_variant(pattern, matching(*variant))
+    except Exception:
+        return False
+    return True
+
+
+def mutate(family: Family, chosen: set[str]) -> tuple[int, list[str]]:
+    """How many mutants the chosen patterns have, and those that survive."""
+    patterns = family.patterns.patterns
+    assert lit_tests_pass(family, family.compile(patterns)), f"{family.tests} fail unchanged"
     count, survivors = 0, []
     for index, pattern in enumerate(patterns):
         name = "" if pattern.sym_name is None else pattern.sym_name.data
-        for mutant in mutants(pattern):
+        for mutant in mutants(pattern) if name in chosen else ():
             count += 1
+            changed = [mutant.pattern if i == index else p for i, p in enumerate(patterns)]
             try:
-                alive = survives(index, mutant.pattern)
+                alive = lit_tests_pass(family, family.compile(changed))
+                if alive and name.startswith("softmax_attention"):
+                    alive = variants_pass(mutant.pattern)
             except (PatternError, AssertionError):
                 alive = False
             if alive:
@@ -180,42 +185,34 @@ def survivors_of(
     return count, survivors
 
 
-def run_lit_family(family: Family) -> tuple[int, list[str]]:
-    """Mutate a family that text tests cover."""
-    patterns = family.patterns.patterns
-    assert lit_tests_pass(family, family.compile(patterns)), f"{family.tests} fail unchanged"
-
-    def survives(index: int, mutant: pdl.PatternOp) -> bool:
-        changed = [mutant if i == index else p for i, p in enumerate(patterns)]
-        return lit_tests_pass(family, family.compile(changed))
-
-    return survivors_of(patterns, survives)
-
-
-def run_attention() -> tuple[int, list[str]]:
-    """Mutate the attention patterns, each against the graphs of its variant."""
-
-    def survives(index: int, mutant: pdl.PatternOp) -> bool:
-        try:
-            check_variant(mutant, matching(*VARIANTS[index]))
-        except Exception:
-            return False
-        return True
-
-    return survivors_of(ATTENTION.patterns, survives)
+def is_asked_for(pattern: str, pass_name: str, arguments: list[str], families_of: set[str]) -> bool:
+    """Whether the arguments name the pass, the pattern, or the function that makes it; without arguments all are."""
+    return not arguments or any(
+        a in (pass_name, pattern) or (a in families_of and pattern.startswith(a)) for a in arguments
+    )
 
 
 def main(arguments: list[str]) -> int:
-    """Mutate the named families, or all; returns 1 if a mutant survives."""
-    known = [*FAMILIES, "attention"]
-    if unknown := set(arguments) - set(known):
-        print(f"error: no family {', '.join(sorted(unknown))}; there are {', '.join(known)}", file=sys.stderr)
+    """Mutate the named passes or patterns, or all; returns 1 if a mutant survives."""
+    known = families()
+    names = {p.sym_name.data for f in known.values() for p in f.patterns.patterns if p.sym_name is not None}
+    families_of = {family.name for f in known.values() for family in f.patterns.families}
+    if unknown := set(arguments) - set(known) - names - families_of:
+        print(f"error: no pass or pattern {', '.join(sorted(unknown))}; passes: {', '.join(known)}", file=sys.stderr)
         return 1
-    total, survivors = 0, []
-    for name in arguments or known:
+    total, survivors = 0, list[str]()
+    seen: set[str] = set()
+    for name, family in known.items():
         start = time.perf_counter()
-        count, found = run_attention() if name == "attention" else run_lit_family(FAMILIES[name])
-        print(f"{name:12} {count:4} mutants, {len(found)} survive ({time.perf_counter() - start:.1f} s)")
+
+        own = [op.sym_name.data for op in family.patterns.patterns if op.sym_name is not None]
+        chosen = {p for p in own if p not in seen and is_asked_for(p, name, arguments, families_of)}
+        seen |= chosen
+        count, found = mutate(family, chosen) if chosen else (0, [])
+        if count:
+            print(
+                f"{name:22} {count:4} mutants, {len(found)} survive ({time.perf_counter() - start:.1f} s)", flush=True
+            )
         total += count
         survivors += found
     for line in survivors:

@@ -8,7 +8,7 @@ from xdsl.dialects import pdl
 from xdsl.dialects.builtin import ModuleOp
 
 from ait_mlir.ir.parser import check, parse_text
-from ait_mlir.rewrites.engine.apply import universe
+from ait_mlir.rewrites.apply import universe
 from ait_mlir.rewrites.engine.compile import compile_patterns
 from ait_mlir.rewrites.engine.driver import Statistics, apply_patterns
 from ait_mlir.universe import context

@@ -6,8 +6,8 @@ import pytest
 from xdsl.dialects import pdl
 
 from ait_mlir.passes.check_semantics import SemanticsChecker
+from ait_mlir.rewrites.apply import rewrite
 from ait_mlir.rewrites.attention import ATTENTION, MASKS, RANKS, SCALES
-from ait_mlir.rewrites.engine.apply import rewrite
 from tests.rewrites.attention_cases import Attention, breaking, matching
 from tests.rewrites.support import names, parse, rewritten
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from ait_mlir.dialects.ait.data import GraphOp
-from ait_mlir.passes.fuse_masked_attention import fuse_masked_attention
+from ait_mlir.passes.patterns import apply_pass
 from ait_mlir.reference.graph import evaluate_graph
 from tests.rewrites.support import parse
 
@@ -25,7 +25,7 @@ def graphs(text: str) -> dict[str, GraphOp]:
 def test_meaning(name: str, dims: dict[str, int]) -> None:
     before = graphs(FILE.read_text())[name]
     module = parse(FILE.read_text())
-    fuse_masked_attention(module)
+    apply_pass("fuse-masked-attention", module)
     after = next(op for op in module.body.block.ops if isinstance(op, GraphOp) and op.sym_name.data == name)
     if name in ("chosen", "triangle"):
         assert "ait.softmax" not in [op.name for op in after.block.ops]

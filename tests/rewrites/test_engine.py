@@ -14,23 +14,23 @@ from xdsl.dialects.builtin import FileLineColLoc, ModuleOp, StringAttr
 from xdsl.ir import Operation
 from xdsl.parser import Parser
 
+from ait_mlir.passes.patterns import patterns_of
+from ait_mlir.rewrites.apply import rewrite, universe
 from ait_mlir.rewrites.attention import ATTENTION
-from ait_mlir.rewrites.elementwise import ELEMENTWISE
-from ait_mlir.rewrites.engine.apply import rewrite, universe
+from ait_mlir.rewrites.elementwise.merge import ELEMENTWISE
 from ait_mlir.rewrites.engine.compile import CompiledPatterns, compile_patterns
-from ait_mlir.rewrites.engine.constraints import CONSTRAINTS
 from ait_mlir.rewrites.engine.driver import Rewriter, apply_patterns
 from ait_mlir.rewrites.engine.errors import PatternError, RewriteError
-from ait_mlir.rewrites.engine.file import load_patterns
 from ait_mlir.rewrites.engine.language import PatternBuilder, PatternFamily, PatternSet, pattern, patterns
-from ait_mlir.rewrites.engine.natives import NATIVES
-from ait_mlir.rewrites.epilogue import EPILOGUE
-from ait_mlir.rewrites.gemm import PARALLEL_GEMMS
+from ait_mlir.rewrites.families import CONSTRAINTS, NATIVES
+from ait_mlir.rewrites.file import load_patterns
+from ait_mlir.rewrites.gemm.epilogue import EPILOGUE
+from ait_mlir.rewrites.gemm.products import PARALLEL_GEMMS
 from ait_mlir.rewrites.norm import NORM
-from ait_mlir.rewrites.simplify import SIMPLIFY
 from ait_mlir.universe import context
 from tests.rewrites.support import names, parse, rewritten
 
+SIMPLIFY = patterns_of("simplify")
 OURS = SIMPLIFY + ATTENTION + PARALLEL_GEMMS + EPILOGUE + NORM + ELEMENTWISE
 T = "!ait.tensor<4 x f32>"
 

@@ -5,11 +5,9 @@ from __future__ import annotations
 import pytest
 
 from ait_mlir.ir.parser import check
-from ait_mlir.rewrites.elementwise import ELEMENTWISE
-from ait_mlir.rewrites.engine.apply import rewrite
-from ait_mlir.rewrites.engine.natives.elementwise import MOST_VIEWS
-from ait_mlir.rewrites.engine.natives.siblings import LOOK_BACK
-from ait_mlir.rewrites.siblings import MAX_TOGETHER, SIBLINGS
+from ait_mlir.rewrites.apply import rewrite
+from ait_mlir.rewrites.elementwise.merge import ELEMENTWISE, MOST_VIEWS
+from ait_mlir.rewrites.elementwise.siblings import LOOK_BACK, MAX_TOGETHER, SIBLINGS
 from tests.rewrites.support import names, parse
 
 T, ROW = "!ait.tensor<4 x 4 x f32>", "!ait.tensor<4 x f32>"

@@ -142,7 +142,11 @@ def test_a_missing_compiler_says_what_to_install(
 @pytest.mark.parametrize(
     ("kind", "arch"), [("cpu", "x; rm"), ("cpu", "-O0"), ("cuda", "90"), ("cuda", "sm_90a,code=x"), ("rocm", "sm_90a")]
 )
-def test_architectures_are_checked(kind: toolchain.TargetKind, arch: str) -> None:
+def test_architectures_are_checked_before_the_compiler_is_looked_for(
+    kind: toolchain.TargetKind, arch: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for variable in ("CXX", "CUDACXX", "HIPCXX"):
+        monkeypatch.setenv(variable, "no-such-compiler")
     with pytest.raises(ToolchainError, match="is no architecture of target"):
         toolchain.toolchain(kind, arch)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import ClassVar
 
 from xdsl.dialects.builtin import FloatAttr, IntegerAttr, UnitAttr, f64, i64
 from xdsl.ir import Attribute, Operation, SSAValue
@@ -13,16 +14,16 @@ from xdsl.printer import Printer
 from ait_mlir.dialects.ait.base import AitOp, Body, check_broadcastable, parse_int_attr, parse_operands, print_operands
 from ait_mlir.dialects.ait.dtypes import is_float
 from ait_mlir.dialects.ait.numbers import number_text, parse_number
-from ait_mlir.dialects.ait.traits import Pure
+from ait_mlir.dialects.ait.traits import Cost, Pure
 from ait_mlir.dialects.ait.types import TensorType, scope_of, shape_text, tensor_type
-from ait_mlir.dims import Expr, Scope, total
+from ait_mlir.dims import Expr, Scope, product, total
 
 Check = tuple[str, TensorType, int, str, str, Expr]
 """An operand, its type, a dim that must equal one of another operand, what it counts, whose, and that dim."""
 
 
 @irdl_op_definition
-class AttentionOp(AitOp):
+class AttentionOp(Cost, AitOp):
     """softmax(scale * q @ k^T + mask) @ v (arXiv:1706.03762), scores never stored.
 
     q [B, H, S, D], k [B, G, L, D], v [B, G, L, E] give [B, H, S, E]; G divides H, and each head of k and v serves H / G
@@ -41,6 +42,8 @@ class AttentionOp(AitOp):
     """
 
     name = "ait.attention"
+    WORK: ClassVar[int] = 5
+    """Operations for a score beside the two products: those of softmax."""
 
     q = operand_def(TensorType)
     k = operand_def(TensorType)
@@ -92,6 +95,13 @@ class AttentionOp(AitOp):
         """L: the rows of k in all pieces."""
         pieces = (self.k,) if self.then is None else (self.k, self.then[0])
         return total([tensor_type(piece).dims[2] for piece in pieces])
+
+    def elements(self) -> Expr:
+        return product(tensor_type(self.q).dims[:3]) * self.length
+
+    def flops(self) -> Expr:
+        depth, width = tensor_type(self.q).dims[3], tensor_type(self.v).dims[3]
+        return self.elements() * (2 * (depth + width) + self.WORK)
 
     @classmethod
     def parse_body(cls, parser: Parser, body: Body) -> None:

@@ -1,18 +1,17 @@
 """What all `ait` ops share: the textual form, the order of verification, inference of result types.
 
 The textual form of an op is `NAME BODY {attributes} : RESULT TYPES`. Operand types are those of earlier definitions;
-the longer
-form `: (OPERAND TYPES) -> RESULT TYPES` is read, too. An op says how to parse and print its BODY.
+the longer form `: (OPERAND TYPES) -> RESULT TYPES` is read, too. An op says how to parse and print its BODY.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Self, cast
 
 from xdsl.dialects.builtin import ArrayAttr, IntegerAttr, i64
-from xdsl.ir import Attribute, Block, Region, SSAValue
+from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.irdl import IRDLOperation
 from xdsl.parser import Parser, UnresolvedOperand
 from xdsl.printer import Printer
@@ -273,7 +272,7 @@ def print_int_list(printer: Printer, values: Sequence[int]) -> None:
 def check_region(op: AitOp, region: Region, argument_types: Sequence[Attribute], what: str) -> Block:
     """Raise unless `region` is one block of elementwise ops on scalars with these arguments; return the block."""
     from ait_mlir.dialects.ait.elementwise import YieldOp
-    from ait_mlir.dialects.ait.traits import Elementwise
+    from ait_mlir.dialects.ait.traits import ScalarLike
 
     if len(region.blocks) != 1:
         raise op.fail(f"the {what} must have one block, it has {len(region.blocks)}")
@@ -286,13 +285,21 @@ def check_region(op: AitOp, region: Region, argument_types: Sequence[Attribute],
     if not isinstance(last, YieldOp):
         raise op.fail(f"the {what} must end with ait.yield")
     for inner in block.ops:
-        if inner is not last and not inner.has_trait(Elementwise) and inner.name != "ait.constant":
+        if inner is not last and not isinstance(inner, ScalarLike) and inner.name != "ait.constant":
             raise op.fail(f"the {what} holds {inner.name}; only elementwise ops and constants are allowed there")
         if any(isinstance(r.type, TensorType) for r in inner.results):
             raise op.fail(f"{inner.name} in the {what} makes a tensor; the {what} works on scalars")
         if any(_block_of(v) is not block for v in inner.operands):
             raise op.fail(f"{inner.name} in the {what} uses a value from outside of it; make it an operand")
     return block
+
+
+def check_yield(op: AitOp, terminator: Operation | None, types: Sequence[Attribute]) -> None:
+    """Raise unless the terminator yields values of these types."""
+    found = () if terminator is None else tuple(terminator.operand_types)
+    if found != tuple(types):
+        want = ", ".join(map(str, types))
+        raise op.fail(f"the region yields ({', '.join(map(str, found))}), expected ({want})")
 
 
 def _block_of(value: SSAValue) -> Block | None:
@@ -315,10 +322,3 @@ def print_region_clause(printer: Printer, keyword: str, operands: Sequence[SSAVa
     printer.print_list(operands, printer.print_ssa_value)
     printer.print_string(") ")
     printer.print_region(region)
-
-
-def one_block(argument_types: Sequence[Attribute], fill: Callable[[Block], None]) -> Region:
-    """A region of one block, filled by `fill`."""
-    block = Block(arg_types=argument_types)
-    fill(block)
-    return Region(block)

@@ -27,17 +27,18 @@ from ait_mlir.dialects.ait.base import (
     broadcast_shapes,
     check_broadcastable,
     check_region,
+    check_yield,
     parse_operands,
     parse_operands_in_parens,
     print_operands,
     resolve,
 )
 from ait_mlir.dialects.ait.dtypes import compute_type, is_element_type, is_float
-from ait_mlir.dialects.ait.traits import Commutative, Elementwise, Pure
+from ait_mlir.dialects.ait.traits import Commutative, Cost, InPlace, Monotone, Pure, ScalarLike
 from ait_mlir.dialects.ait.types import TensorType, shape_text
 
 
-class ElementwiseOp(AitOp):
+class ElementwiseOp(ScalarLike, AitOp):
     """Base: all operands are tensors, or all are scalars."""
 
     OPERAND_NAMES: ClassVar[tuple[str, ...]] = ()
@@ -88,10 +89,12 @@ class UnaryOp(ElementwiseOp):
 
     input = operand_def()
     output = result_def()
-    traits = traits_def(Elementwise(), Pure())
+    traits = traits_def(Pure())
 
 
-def _unary(mnemonic: str, meaning: str, floats_only: bool = True) -> type[UnaryOp]:
+def _unary(
+    mnemonic: str, meaning: str, monotone: Monotone | None = None, cheap: bool = False, floats_only: bool = True
+) -> type[UnaryOp]:
     """Define `ait.MNEMONIC`."""
     doc = f"""{meaning}
 
@@ -99,35 +102,35 @@ def _unary(mnemonic: str, meaning: str, floats_only: bool = True) -> type[UnaryO
     %y = ait.{mnemonic} %x : !ait.tensor<batch x 768 x f16>
     ```
     """
+    facts = {"MONOTONE": monotone, "CHEAP": cheap, "FLOATS_ONLY": floats_only}
     name = "".join(p.capitalize() for p in mnemonic.split("_")) + "Op"
-    namespace = {
-        "name": f"ait.{mnemonic}",
-        "__doc__": doc,
-        "__module__": __name__,
-        "__annotations__": {"FLOATS_ONLY": ClassVar[bool]},
-        "FLOATS_ONLY": floats_only,
-    }
-    return irdl_op_definition(type(name, (UnaryOp,), namespace))
+    return irdl_op_definition(type(name, (UnaryOp,), _namespace(mnemonic, doc, facts)))
 
 
-NegOp = _unary("neg", "-x", floats_only=False)
-ExpOp = _unary("exp", "e to the power x.")
-LogOp = _unary("log", "Natural logarithm; -inf at 0, NaN below.")
-SqrtOp = _unary("sqrt", "Square root; NaN below 0.")
-RsqrtOp = _unary("rsqrt", "1 / sqrt(x); inf at 0.")
-TanhOp = _unary("tanh", "Hyperbolic tangent.")
-ErfOp = _unary("erf", "Gauss error function.")
-SigmoidOp = _unary("sigmoid", "1 / (1 + exp(-x)).")
-ReluOp = _unary("relu", "max(x, 0); NaN stays NaN.", floats_only=False)
+def _namespace(mnemonic: str, doc: str, facts: dict[str, Any]) -> dict[str, Any]:
+    """The body of the class of `ait.MNEMONIC`."""
+    annotations = dict.fromkeys(facts, ClassVar[Any])
+    return {"name": f"ait.{mnemonic}", "__doc__": doc, "__module__": __name__, "__annotations__": annotations, **facts}
+
+
+NegOp = _unary("neg", "-x", "down", cheap=True, floats_only=False)
+ExpOp = _unary("exp", "e to the power x.", "up")
+LogOp = _unary("log", "Natural logarithm; -inf at 0, NaN below.", "up")
+SqrtOp = _unary("sqrt", "Square root; NaN below 0.", "up")
+RsqrtOp = _unary("rsqrt", "1 / sqrt(x); inf at 0.", "down")
+TanhOp = _unary("tanh", "Hyperbolic tangent.", "up")
+ErfOp = _unary("erf", "Gauss error function.", "up")
+SigmoidOp = _unary("sigmoid", "1 / (1 + exp(-x)).", "up")
+ReluOp = _unary("relu", "max(x, 0); NaN stays NaN.", "up", cheap=True, floats_only=False)
 GeluOp = _unary("gelu", "x * (1 + erf(x / sqrt(2))) / 2 (arXiv:1606.08415).")
 FastGeluOp = _unary("fast_gelu", "x * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 x^3))) / 2 (arXiv:1606.08415).")
 SiluOp = _unary("silu", "x * sigmoid(x) (arXiv:1702.03118).")
-AbsOp = _unary("abs", "x without its sign; of the least integer, that integer.", floats_only=False)
-FloorOp = _unary("floor", "The largest whole number that is not above x.")
+AbsOp = _unary("abs", "x without its sign; of the least integer, that integer.", cheap=True, floats_only=False)
+FloorOp = _unary("floor", "The largest whole number that is not above x.", "up", cheap=True)
 SinOp = _unary("sin", "Sine of an angle in radians; NaN at infinity.")
 CosOp = _unary("cos", "Cosine of an angle in radians; NaN at infinity.")
-Log1pOp = _unary("log1p", "log(1 + x), exact near 0; -inf at -1, NaN below.")
-Expm1Op = _unary("expm1", "exp(x) - 1, exact near 0.")
+Log1pOp = _unary("log1p", "log(1 + x), exact near 0; -inf at -1, NaN below.", "up")
+Expm1Op = _unary("expm1", "exp(x) - 1, exact near 0.", "up")
 
 UNARY = (
     *(NegOp, ExpOp, LogOp, SqrtOp, RsqrtOp, TanhOp, ErfOp, SigmoidOp, ReluOp, GeluOp, FastGeluOp, SiluOp),
@@ -144,35 +147,31 @@ class BinaryOp(ElementwiseOp):
     lhs = operand_def()
     rhs = operand_def()
     output = result_def()
-    traits = traits_def(Elementwise(), Pure())
+    traits = traits_def(Pure())
 
 
-def _binary(mnemonic: str, meaning: str, commutative: bool = False, floats_only: bool = False) -> type[BinaryOp]:
+def _binary(
+    mnemonic: str, meaning: str, commutative: bool = False, cheap: bool = True, floats_only: bool = False
+) -> type[BinaryOp]:
     doc = f"""{meaning} Broadcasts literal 1s and missing leading dims.
 
     ```mlir
     %y = ait.{mnemonic} %a, %b : !ait.tensor<batch x 768 x f16>
     ```
     """
-    namespace: dict[str, Any] = {
-        "name": f"ait.{mnemonic}",
-        "__doc__": doc,
-        "__module__": __name__,
-        "__annotations__": {"FLOATS_ONLY": ClassVar[bool]},
-        "FLOATS_ONLY": floats_only,
-    }
+    namespace = _namespace(mnemonic, doc, {"CHEAP": cheap, "FLOATS_ONLY": floats_only})
     if commutative:
-        namespace["traits"] = traits_def(Elementwise(), Pure(), Commutative())
+        namespace["traits"] = traits_def(Commutative())
     return irdl_op_definition(type(mnemonic.capitalize() + "Op", (BinaryOp,), namespace))
 
 
 AddOp = _binary("add", "Sum.", commutative=True)
 SubOp = _binary("sub", "Difference.")
 MulOp = _binary("mul", "Product.", commutative=True)
-DivOp = _binary("div", "Quotient; on integers it truncates towards zero.")
+DivOp = _binary("div", "Quotient; on integers it truncates towards zero.", cheap=False)
 MaxOp = _binary("max", "The larger one; NaN if one is NaN.", commutative=True)
 MinOp = _binary("min", "The smaller one; NaN if one is NaN.", commutative=True)
-PowOp = _binary("pow", "The left one to the power of the right one, as in C.", floats_only=True)
+PowOp = _binary("pow", "The left one to the power of the right one, as in C.", cheap=False, floats_only=True)
 
 BINARY = (AddOp, SubOp, MulOp, DivOp, MaxOp, MinOp, PowOp)
 
@@ -190,12 +189,13 @@ class CompareOp(ElementwiseOp):
 
     name = "ait.compare"
     OPERAND_NAMES: ClassVar[tuple[str, ...]] = ("lhs", "rhs")
+    CHEAP: ClassVar[bool] = True
 
     lhs = operand_def()
     rhs = operand_def()
     predicate = prop_def(StringAttr)
     output = result_def()
-    traits = traits_def(Elementwise(), Pure())
+    traits = traits_def(Pure())
 
     def __init__(self, predicate: str, lhs: SSAValue | Operation, rhs: SSAValue | Operation) -> None:
         AitOp.__init__(
@@ -238,12 +238,13 @@ class WhereOp(ElementwiseOp):
 
     name = "ait.where"
     OPERAND_NAMES: ClassVar[tuple[str, ...]] = ("condition", "a", "b")
+    CHEAP: ClassVar[bool] = True
 
     condition = operand_def()
     a = operand_def()
     b = operand_def()
     output = result_def()
-    traits = traits_def(Elementwise(), Pure())
+    traits = traits_def(Pure())
 
     def infer_element_type(self, elements: Sequence[Attribute]) -> Attribute:
         if elements[0] != i1:
@@ -264,10 +265,12 @@ class CastOp(ElementwiseOp):
 
     name = "ait.cast"
     OPERAND_NAMES: ClassVar[tuple[str, ...]] = ("input",)
+    CHEAP: ClassVar[bool] = True
+    WORK: ClassVar[int] = 0
 
     input = operand_def()
     output = result_def()
-    traits = traits_def(Elementwise(), Pure())
+    traits = traits_def(Pure())
 
     def __init__(self, input: SSAValue | Operation, element_type: Attribute) -> None:
         value = SSAValue.get(input)
@@ -323,7 +326,7 @@ class YieldOp(AitOp):
 
 
 @irdl_op_definition
-class FusedElementwiseOp(AitOp):
+class FusedElementwiseOp(InPlace, Cost, AitOp):
     """Several elementwise ops in one pass over memory, with one or more results of one shape.
 
     Block arguments are the operands' elements in their compute type; each yield is rounded once to its result's
@@ -340,6 +343,7 @@ class FusedElementwiseOp(AitOp):
     """
 
     name = "ait.fused_elementwise"
+    WORK: ClassVar[int] = 0
 
     inputs = var_operand_def(TensorType)
     outputs = var_result_def(TensorType)
@@ -374,14 +378,6 @@ class FusedElementwiseOp(AitOp):
         for i, t in enumerate(inputs):
             check_broadcastable(self, f"operand {i}", t.dims, shape)
         return [TensorType.get(shape, t.element_type) for t in outputs]
-
-
-def check_yield(op: AitOp, terminator: Operation | None, types: Sequence[Attribute]) -> None:
-    """Raise unless the terminator yields values of these types."""
-    found = () if terminator is None else tuple(terminator.operand_types)
-    if found != tuple(types):
-        want = ", ".join(map(str, types))
-        raise op.fail(f"the region yields ({', '.join(map(str, found))}), expected ({want})")
 
 
 ELEMENTWISE = (*UNARY, *BINARY, CompareOp, WhereOp, CastOp)

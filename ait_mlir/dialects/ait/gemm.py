@@ -7,48 +7,32 @@ from typing import ClassVar
 
 from xdsl.dialects.builtin import StringAttr
 from xdsl.ir import Attribute, Operation, Region, SSAValue
-from xdsl.irdl import irdl_op_definition, operand_def, prop_def, region_def, result_def, traits_def, var_operand_def
+from xdsl.irdl import irdl_op_definition, operand_def, prop_def, result_def, traits_def
 from xdsl.parser import Parser
 from xdsl.printer import Printer
 
-from ait_mlir.dialects.ait.base import (
-    AitOp,
-    Body,
-    broadcast_shapes,
-    check_broadcastable,
-    check_region,
-    parse_operands,
-    parse_region_clause,
-    print_operands,
-    print_region_clause,
-)
-from ait_mlir.dialects.ait.dtypes import compute_type, is_float
-from ait_mlir.dialects.ait.elementwise import check_yield
-from ait_mlir.dialects.ait.traits import Contraction, Pure
+from ait_mlir.dialects.ait.base import AitOp, Body, broadcast_shapes, parse_operands, print_operands
+from ait_mlir.dialects.ait.dtypes import is_float
+from ait_mlir.dialects.ait.epilogue import infer_through_epilogue, parse_epilogue, print_epilogue
+from ait_mlir.dialects.ait.traits import AffineOperands, ContractionExtents, Extents, HasEpilogue, Pure
 from ait_mlir.dialects.ait.types import Shape, TensorType, scope_of, shape_text, tensor_type
-from ait_mlir.dims import Expr, floordiv
+from ait_mlir.dims import Expr, floordiv, product
 
 LAYOUTS = ("rrr", "rrc", "rcr", "rcc", "crr", "crc", "ccr", "ccc")
 
 
-class ContractionOp(AitOp):
+class ContractionOp(HasEpilogue, ContractionExtents, AffineOperands, AitOp):
     """Base: `layout` says how A, B and the result are stored, `r` row-major or `c` column-major.
 
     The epilogue region maps the accumulator (first argument, in the compute type) and the elements of the epilogue
-    operands,
-    which broadcast to the result's shape, to the value that is rounded once to the result's element type.
+    operands, which broadcast to the result's shape, to the value that is rounded once to the result's element type.
     """
 
     a = operand_def(TensorType)
     b = operand_def(TensorType)
-    epilogue_operands = var_operand_def(TensorType)
     layout = prop_def(StringAttr)
     output = result_def(TensorType)
-    epilogue = region_def()
-    traits = traits_def(Contraction(), Pure())
-
-    SUMS: ClassVar[int] = 1
-    """Sums that an element of the result is made of: the first arguments of the epilogue."""
+    traits = traits_def(Pure())
 
     def __init__(
         self,
@@ -78,12 +62,12 @@ class ContractionOp(AitOp):
             parser.raise_error(f"expected a layout, one of {', '.join(LAYOUTS)}", start, start + len(layout))
         body.properties["layout"] = StringAttr(layout)
         body.operands = parse_operands(parser)
-        parse_region_clause(parser, "epilogue", body)
+        parse_epilogue(parser, body)
 
     def print_body(self, printer: Printer) -> None:
         printer.print_string(f" {self.layout.data}")
-        print_operands(printer, self.operands[:2])
-        print_region_clause(printer, "epilogue", self.operands[2:], self.epilogue)
+        print_operands(printer, self.own_operands)
+        print_epilogue(printer, self)
 
     def split_a(self) -> tuple[Shape, Expr, Expr]:
         """Leading dims, M and K of operand A. The leading dims of a gemm belong to M."""
@@ -96,6 +80,14 @@ class ContractionOp(AitOp):
         dims = tensor_type(self.b).dims
         rows, columns = dims[-2], dims[-1]
         return (dims[:-2], rows, columns) if self.layout.data[1] == "r" else (dims[:-2], columns, rows)
+
+    def matrix_axes(self, position: int) -> tuple[int, int]:
+        return (-2, -1) if self.layout.data[position] == "r" else (-1, -2)
+
+    def extents(self) -> Extents:
+        rows, columns = self.matrix_axes(2)
+        dims = tensor_type(self.output).dims
+        return Extents(dims[:-2], dims[rows], dims[columns], tensor_type(self.a).dims[self.matrix_axes(0)[1]])
 
     def infer_batch(self, a: Shape, b: Shape) -> Shape:
         raise NotImplementedError
@@ -126,23 +118,15 @@ class ContractionOp(AitOp):
         batch = self.infer_batch(batch_a, batch_b)
         columns = self.infer_columns(n)
         shape = (*batch, m, columns) if layout[2] == "r" else (*batch, columns, m)
-        element = a.element_type
-        if self.epilogue.blocks:
-            element = self.expect_tensor(self.results[0], "the result").element_type
-            extras = [self.expect_tensor(v, f"epilogue operand {i}") for i, v in enumerate(self.operands[2:])]
-            for i, t in enumerate(extras):
-                check_broadcastable(self, f"epilogue operand {i}", t.dims, shape)
-            sums = [a.element_type] * self.SUMS
-            arguments = [compute_type(t) for t in (*sums, *(e.element_type for e in extras))]
-            block = check_region(self, self.epilogue, arguments, "epilogue")
-            check_yield(self, block.last_op, [compute_type(element)])
-        elif len(self.operands) > 2:
-            raise self.fail("has epilogue operands but no epilogue region")
-        return [TensorType.get(shape, element)]
+        return [infer_through_epilogue(self, TensorType.get(shape, a.element_type))]
 
 
 class MatrixOp(ContractionOp):
     """Base: B is one matrix, and the leading dims of A belong to M."""
+
+    def extents(self) -> Extents:
+        e = super().extents()
+        return Extents((), product([*e.batch, e.m]), e.n, e.k)
 
     def infer_batch(self, a: Shape, b: Shape) -> Shape:
         if b:

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import ClassVar
 
 from xdsl.dialects.builtin import i32, i64
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.irdl import irdl_op_definition, operand_def, result_def, traits_def
 
 from ait_mlir.dialects.ait.base import AitOp
-from ait_mlir.dialects.ait.traits import Pure
+from ait_mlir.dialects.ait.traits import Cost, Pure
 from ait_mlir.dialects.ait.types import TensorType, shape_text
+from ait_mlir.dims import Expr, minimum
 
 
 @irdl_op_definition
-class EmbeddingOp(AitOp):
+class EmbeddingOp(Cost, AitOp):
     """Rows of a table: the result at [..., :] is `table[ids[...], :]`; ids outside the table have no meaning.
 
     ```mlir
@@ -23,6 +25,7 @@ class EmbeddingOp(AitOp):
     """
 
     name = "ait.embedding"
+    WORK: ClassVar[int] = 0
 
     table = operand_def(TensorType)
     ids = operand_def(TensorType)
@@ -34,6 +37,10 @@ class EmbeddingOp(AitOp):
         super().__init__(operands=[table, ids], result_types=[table.type])
         (inferred,) = self.infer_result_types()
         self.results[0]._type = inferred  # pyright: ignore[reportPrivateUsage]
+
+    def bytes_read(self, position: int) -> Expr:
+        whole = super().bytes_read(position)
+        return minimum(whole, self.bytes_written(0)) if position == 0 else whole  # the rows that ids name
 
     def infer_result_types(self) -> Sequence[Attribute]:
         table = self.expect_tensor(self.operands[0], "the table")

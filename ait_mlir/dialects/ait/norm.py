@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import ClassVar
 
 from xdsl.dialects.builtin import DenseArrayBase, FloatAttr, IntegerAttr, f64, i32, i64
 from xdsl.ir import Attribute, Operation, Region, SSAValue
@@ -26,6 +27,7 @@ from ait_mlir.dialects.ait.base import (
     Body,
     check_broadcastable,
     check_region,
+    check_yield,
     parse_int_attr,
     parse_operands,
     parse_region_clause,
@@ -33,14 +35,13 @@ from ait_mlir.dialects.ait.base import (
     print_region_clause,
 )
 from ait_mlir.dialects.ait.dtypes import compute_type, is_float
-from ait_mlir.dialects.ait.elementwise import check_yield
 from ait_mlir.dialects.ait.numbers import number_text, parse_number
-from ait_mlir.dialects.ait.traits import Norm, Pure, RowOp
-from ait_mlir.dialects.ait.types import TensorType, scope_of, shape_text
+from ait_mlir.dialects.ait.traits import Norm, Pure, RowLike
+from ait_mlir.dialects.ait.types import TensorType, scope_of, shape_text, tensor_type
 
 
 @irdl_op_definition
-class SoftmaxOp(AitOp):
+class SoftmaxOp(RowLike, AitOp):
     """Normalise exp(x) along one dim so that it sums to one; the maximum is subtracted first.
 
     ```mlir
@@ -49,11 +50,12 @@ class SoftmaxOp(AitOp):
     """
 
     name = "ait.softmax"
+    WORK: ClassVar[int] = 5
 
     input = operand_def(TensorType)
     dim = prop_def(IntegerAttr)
     output = result_def(TensorType)
-    traits = traits_def(RowOp(), Pure())
+    traits = traits_def(Pure())
 
     def __init__(self, input: SSAValue | Operation, dim: int) -> None:
         value = SSAValue.get(input)
@@ -70,6 +72,9 @@ class SoftmaxOp(AitOp):
         print_operands(printer, self.operands)
         printer.print_string(f" dim {self.dim.value.data}")
 
+    def reduced_axes(self) -> tuple[int, ...]:
+        return (self.dim.value.data,)
+
     def infer_result_types(self) -> Sequence[Attribute]:
         t = self.expect_tensor(self.operands[0], "the input")
         if not 0 <= self.dim.value.data < t.rank:
@@ -79,7 +84,7 @@ class SoftmaxOp(AitOp):
         return [t]
 
 
-class NormOp(AitOp):
+class NormOp(RowLike, AitOp):
     """Base of norms over the trailing `axes` dims, with optional scale and bias of the row's shape.
 
     With a prologue, the value normalised is the region's first yield; its further yields are further results, so that
@@ -94,7 +99,7 @@ class NormOp(AitOp):
     eps = prop_def(FloatAttr)
     outputs = var_result_def(TensorType)
     prologue = region_def()
-    traits = traits_def(RowOp(), Norm(), Pure())
+    traits = traits_def(Norm(), Pure())
     irdl_options = (AttrSizedOperandSegments(as_property=True),)
 
     def __init__(
@@ -144,6 +149,10 @@ class NormOp(AitOp):
         printer.print_string(f" axes {self.axes.value.data} eps {number_text(self.eps.value.data)}")
         print_region_clause(printer, "prologue", self.prologue_operands, self.prologue)
 
+    def reduced_axes(self) -> tuple[int, ...]:
+        rank = tensor_type(self.input).rank
+        return tuple(range(rank - self.axes.value.data, rank))
+
     def infer_result_types(self) -> Sequence[Attribute]:
         t = self.expect_tensor(self.input, "the input")
         axes = self.axes.value.data
@@ -191,6 +200,7 @@ class LayerNormOp(NormOp):
     """
 
     name = "ait.layer_norm"
+    WORK: ClassVar[int] = 8
 
 
 @irdl_op_definition
@@ -209,6 +219,7 @@ class RmsNormOp(NormOp):
     """
 
     name = "ait.rms_norm"
+    WORK: ClassVar[int] = 5
 
 
 OPS = (SoftmaxOp, LayerNormOp, RmsNormOp)

@@ -22,8 +22,8 @@ from ait_mlir.dialects.ait.base import (
     print_operands,
 )
 from ait_mlir.dialects.ait.dtypes import is_float
-from ait_mlir.dialects.ait.traits import Pure
-from ait_mlir.dialects.ait.types import TensorType, scope_of, shape_text
+from ait_mlir.dialects.ait.traits import Pure, ReduceLike, Reduction
+from ait_mlir.dialects.ait.types import TensorType, scope_of, shape_text, tensor_type
 from ait_mlir.dims import const
 
 KINDS = ("sum", "mean", "max", "min", "var")
@@ -31,7 +31,7 @@ FLOAT_KINDS = ("mean", "var")
 
 
 @irdl_op_definition
-class ReduceOp(AitOp):
+class ReduceOp(ReduceLike, AitOp):
     """Sum, mean, largest or smallest element, or variance, over some dims, which the result does not have.
 
     Max and min are NaN if an element is. The sum of no elements is 0, their mean and variance NaN, their max and min
@@ -92,6 +92,9 @@ class ReduceOp(AitOp):
         """The dims that are reduced, as integers."""
         return int_list(self.dims)
 
+    def reduced_axes(self) -> tuple[int, ...]:
+        return self.axes()
+
     def infer_result_types(self) -> Sequence[Attribute]:
         t = self.expect_tensor(self.operands[0], "the input")
         axes, kind = self.axes(), self.kind.data
@@ -111,7 +114,7 @@ class ReduceOp(AitOp):
 
 
 @irdl_op_definition
-class ArgmaxOp(AitOp):
+class ArgmaxOp(ReduceLike, AitOp):
     """The place of the largest element along one dim, which the result does not have.
 
     NaN is larger than any number; of equal elements the first counts. The result is i32 or i64.
@@ -149,6 +152,9 @@ class ArgmaxOp(AitOp):
         print_operands(printer, self.operands)
         printer.print_string(f" dim {self.dim.value.data}")
 
+    def reduced_axes(self) -> tuple[int, ...]:
+        return (self.dim.value.data,)
+
     def infer_result_types(self) -> Sequence[Attribute]:
         t = self.expect_tensor(self.operands[0], "the input")
         axis = self.dim.value.data
@@ -162,7 +168,7 @@ class ArgmaxOp(AitOp):
 
 
 @irdl_op_definition
-class TopkOp(AitOp):
+class TopkOp(Reduction, AitOp):
     """The `k` largest elements along the last dim in descending order, and their places.
 
     NaN is larger than any number; of equal elements the first comes first. The places are i32 or i64.
@@ -200,6 +206,9 @@ class TopkOp(AitOp):
     def print_body(self, printer: Printer) -> None:
         print_operands(printer, self.operands)
         printer.print_string(f" k {self.k.value.data}")
+
+    def reduced_axes(self) -> tuple[int, ...]:
+        return (tensor_type(self.input).rank - 1,)
 
     def infer_result_types(self) -> Sequence[Attribute]:
         t = self.expect_tensor(self.operands[0], "the input")

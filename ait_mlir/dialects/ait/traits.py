@@ -1,27 +1,277 @@
-"""Traits that patterns and passes ask for, instead of listing ops."""
+"""What patterns, passes, kernels and reports may ask of an op, instead of listing ops.
+
+An interface is a base class of op classes, as xDSL's own interfaces are: `class SoftmaxOp(RowLike, AitOp)`. Ask with
+`isinstance(op, RowLike)`, in a pattern with `p.op(trait="RowLike")`, then call its methods. Each has defaults, so that
+a new op says only what differs. All sizes are dim expressions; seconds are the business of the kernels.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar, Literal, Self
+
+from xdsl.ir import Attribute, Operation, Region, SSAValue
+from xdsl.irdl import region_def, traits_def, var_operand_def
 from xdsl.traits import Commutative, OpTrait, Pure
 
-__all__ = ["Commutative", "Contraction", "Elementwise", "Norm", "OpTrait", "Pure", "RowOp", "View"]
+from ait_mlir.dialects.ait.dtypes import compute_type
+from ait_mlir.dialects.ait.strided import Strided
+from ait_mlir.dialects.ait.types import Shape, ShapedType, TensorType, tensor_type
+from ait_mlir.dims import Expr, Scope, const, product, total
+
+__all__ = [
+    "INTERFACES",
+    "AffineOperands",
+    "Commutative",
+    "Contraction",
+    "ContractionExtents",
+    "Cost",
+    "Elementwise",
+    "Extents",
+    "HasEpilogue",
+    "InPlace",
+    "Interface",
+    "Monotone",
+    "Norm",
+    "OpTrait",
+    "Pure",
+    "ReduceLike",
+    "Reduction",
+    "RowLike",
+    "RowOp",
+    "ScalarLike",
+    "View",
+    "ViewLike",
+]
+
+
+class Interface(Operation):
+    """Base of the interfaces. Patterns may name each as if it were a trait."""
+
+
+# ** what it takes **
+
+
+class Cost(Interface):
+    """What computing the op takes.
+
+    An op that overrides nothing reads its operands and writes its results once, and does `WORK` operations for each
+    element of the first result, beside those of its regions.
+    """
+
+    WORK: ClassVar[int] = 1
+    """Operations for an element; 0 for ops that move elements only."""
+
+    def flops(self) -> Expr:
+        """Operations: two for each multiply-add, one for each scalar op on an element."""
+        return self.elements() * (self.WORK + self.region_ops())
+
+    def elements(self) -> Expr:
+        """The elements that `WORK` is for."""
+        return _shaped(self.results[0]).num_elements()
+
+    def region_ops(self) -> int:
+        """The scalar ops in the regions, terminators left out."""
+        return sum(len(block.ops) - 1 for region in self.regions for block in region.blocks)
+
+    def bytes_read(self, position: int) -> Expr:
+        """Bytes of operand `position` that are read: at most all of it."""
+        return _shaped(self.operands[position]).byte_size()
+
+    def bytes_written(self, position: int) -> Expr:
+        """Bytes of result `position` that are written."""
+        return _shaped(self.results[position]).byte_size()
+
+    def bytes_touched(self) -> Expr:
+        """Bytes read of all operands, one that stands twice counted once, and written of all results."""
+        first = {value: i for i, value in reversed(list(enumerate(self.operands)))}
+        reads = [self.bytes_read(i) for i in first.values()]
+        return total([*reads, *(self.bytes_written(i) for i in range(len(self.results)))])
+
+
+def _shaped(value: SSAValue) -> ShapedType:
+    assert isinstance(value.type, ShapedType)
+    return value.type
+
+
+# ** scalars **
+
+Monotone = Literal["up", "down"]
 
 
 class Elementwise(OpTrait):
-    """Computes each element of the result from the elements at the same (broadcast) place; also defined on scalars."""
+    """The name that `ScalarLike` had."""
 
 
-class Contraction(OpTrait):
-    """A sum of products with an optional epilogue region whose first argument is the accumulator."""
+class InPlace(Interface):
+    """Reads, for an element of a result, only the elements at the same place of operands of that shape: a result may be
+    written over such an operand."""
+
+
+class ScalarLike(InPlace, Cost):
+    """Computes each element of the result from the elements at the same (broadcast) place; also defined on scalars, so
+    that it may stand in a region."""
+
+    CHEAP: ClassVar[bool] = False
+    """An instruction or two: computing it again costs no more than reading it. A division is tens, a function more."""
+    MONOTONE: ClassVar[Monotone | None] = None
+    """Of one operand: a larger one never gives a smaller (`up`), or never a larger result (`down`)."""
+
+    traits = traits_def(Elementwise())
+
+    @property
+    def arity(self) -> int:
+        """How many elements it is computed from."""
+        return len(self.operands)
+
+
+# ** views **
 
 
 class View(OpTrait):
-    """Moves elements and computes nothing: it may become a view of a buffer instead of a copy."""
+    """The name that `ViewLike` had."""
+
+
+class ViewLike(Cost):
+    """Moves elements and computes nothing.
+
+    Where one of the two methods gives strides, it may become a view of a buffer, which touches nothing; the bytes of
+    `Cost` are those of a copy.
+    """
+
+    WORK: ClassVar[int] = 0
+
+    traits = traits_def(View())
+
+    def result_view(self, position: int, operand: Strided, scope: Scope) -> Strided | None:
+        """Result `position` as a view of the (first) operand's buffer, given how that lies there; None where no strides
+        say it."""
+        return None
+
+    def operand_view(self, position: int, result: Strided, scope: Scope) -> Strided | None:
+        """Operand `position` as a part of the (first) result's buffer, given how that lies there: where a concatenation
+        takes its pieces. None where an operand is no such part."""
+        return None
+
+
+# ** along axes **
+
+
+class RowOp(OpTrait):
+    """The name that `RowLike` had."""
 
 
 class Norm(OpTrait):
     """A `NormOp`: normalises rows, and may compute what it normalises in a prologue."""
 
 
-class RowOp(OpTrait):
-    """Reduces over some dims of each row and keeps the shape: softmax and the norms."""
+class Reduction(Cost):
+    """Works along some axes of the first operand: elements that agree in all other axes belong together."""
+
+    def reduced_axes(self) -> tuple[int, ...]:
+        """The axes that it works along, ascending."""
+        raise NotImplementedError
+
+    def kept_axes(self) -> tuple[int, ...]:
+        """The other axes of the first operand, ascending."""
+        rank = _shaped(self.operands[0]).rank
+        return tuple(axis for axis in range(rank) if axis not in self.reduced_axes())
+
+    def elements(self) -> Expr:
+        return _shaped(self.operands[0]).num_elements()
+
+
+class RowLike(Reduction):
+    """A `Reduction` whose result has the shape of the first operand: softmax, the norms, a cumulative sum."""
+
+    traits = traits_def(RowOp())
+
+
+class ReduceLike(Reduction):
+    """A `Reduction` whose results do not have the reduced axes."""
+
+
+# ** contractions **
+
+
+class Contraction(OpTrait):
+    """The name that `HasEpilogue` had."""
+
+
+@dataclass(frozen=True)
+class Extents:
+    """The sizes of a contraction: for each batch, M rows and N columns of sums over K products. A gated product has N
+    columns in its result and twice as many sums."""
+
+    batch: Shape
+    m: Expr
+    n: Expr
+    k: Expr
+
+
+class HasEpilogue(Interface):
+    """Its result is what the epilogue, a region on scalars, makes of each accumulator: of products, grouped products,
+    convolutions.
+
+    The first `SUMS` arguments of the region are the accumulators, in the compute type; the others are the elements of
+    the epilogue operands, which are the last operands and broadcast to the result's shape. What it yields is rounded
+    once to the result's element type. Without a region, the result is the accumulator.
+    """
+
+    SUMS: ClassVar[int] = 1
+    """Accumulators that an element of the result is made of: the first arguments of the epilogue."""
+
+    epilogue_operands = var_operand_def(TensorType)
+    epilogue = region_def()
+    traits = traits_def(Contraction())
+
+    @property
+    def own_operands(self) -> Sequence[SSAValue]:
+        """The operands before the epilogue's."""
+        return self.operands[: len(self.operands) - len(self.epilogue_operands)]
+
+    def accumulator_types(self) -> list[Attribute]:
+        """The types of the accumulators: the compute type of the first operand, once for each."""
+        return [compute_type(tensor_type(self.operands[0]).element_type)] * self.SUMS
+
+    def with_epilogue(self, operands: Sequence[SSAValue], epilogue: Region, element_type: Attribute) -> Self:
+        """A new op with the same own operands, properties and attributes, and this epilogue."""
+        result = TensorType.get(tensor_type(self.results[0]).dims, element_type)
+        return type(self).create(
+            operands=[*self.own_operands, *operands],
+            result_types=[result],
+            properties=dict(self.properties),
+            attributes=dict(self.attributes),
+            regions=[epilogue],
+        )
+
+
+class ContractionExtents(Cost):
+    """A sum of products with the extents of a matrix product, whatever its operands look like."""
+
+    def extents(self) -> Extents:
+        raise NotImplementedError
+
+    def flops(self) -> Expr:
+        e = self.extents()
+        sums = self.SUMS if isinstance(self, HasEpilogue) else 1
+        return product([*e.batch, e.m, e.n]) * (const(2 * sums) * e.k + self.region_ops())
+
+
+class AffineOperands(Interface):
+    """A product whose operands A (0) and B (1) and whose result (2) are matrices that strides address."""
+
+    def matrix_axes(self, position: int) -> tuple[int, int]:
+        """The axes, from the end, of (M, K) in A, of (K, N) in B, of (M, N) in the result."""
+        raise NotImplementedError
+
+
+INTERFACES: dict[str, type[Interface]] = {
+    cls.__name__: cls
+    for cls in (
+        *(Cost, InPlace, ScalarLike, ViewLike, Reduction, RowLike, ReduceLike),
+        *(HasEpilogue, ContractionExtents, AffineOperands),
+    )
+}
+"""The interfaces by name, for patterns."""

@@ -23,7 +23,8 @@ from ait_mlir.dialects.ait.base import (
     print_int_list,
     print_operands,
 )
-from ait_mlir.dialects.ait.traits import Pure, View
+from ait_mlir.dialects.ait.strided import Strided
+from ait_mlir.dialects.ait.traits import Pure, ViewLike
 from ait_mlir.dialects.ait.types import (
     Shape,
     ShapeAttr,
@@ -33,16 +34,17 @@ from ait_mlir.dialects.ait.types import (
     scan_to,
     scope_of,
     shape_text,
+    tensor_type,
 )
-from ait_mlir.dims import Expr, total
+from ait_mlir.dims import Expr, Scope, total
 
 
-class UnaryViewOp(AitOp):
+class UnaryViewOp(ViewLike, AitOp):
     """Base of views with one input and one result of the same element type."""
 
     input = operand_def(TensorType)
     output = result_def(TensorType)
-    traits = traits_def(View(), Pure())
+    traits = traits_def(Pure())
 
     def types(self) -> tuple[TensorType, TensorType]:
         """Input and result type, of one element type."""
@@ -70,6 +72,9 @@ class ReshapeOp(UnaryViewOp):
         super().__init__(operands=[value], result_types=[TensorType.get(dims, element)])
         self.infer_result_types()
 
+    def result_view(self, position: int, operand: Strided, scope: Scope) -> Strided | None:
+        return operand.reshape(tensor_type(self.output).dims, scope)
+
     def infer_result_types(self) -> Sequence[Attribute]:
         source, target = self.types()
         if not scope_of(self).equal(source.num_elements(), target.num_elements()):
@@ -96,6 +101,9 @@ class ExpandOp(UnaryViewOp):
         element = value.type.element_type if isinstance(value.type, TensorType) else value.type
         super().__init__(operands=[value], result_types=[TensorType.get(dims, element)])
         self.infer_result_types()
+
+    def result_view(self, position: int, operand: Strided, scope: Scope) -> Strided | None:
+        return operand.expand(tensor_type(self.output).dims)
 
     def infer_result_types(self) -> Sequence[Attribute]:
         source, target = self.types()
@@ -137,6 +145,9 @@ class PermuteOp(UnaryViewOp):
     def order(self) -> tuple[int, ...]:
         """The permutation as integers."""
         return int_list(self.permutation)
+
+    def result_view(self, position: int, operand: Strided, scope: Scope) -> Strided | None:
+        return operand.permute(self.order())
 
     def infer_result_types(self) -> Sequence[Attribute]:
         source = self.expect_tensor(self.operands[0], "the input")
@@ -180,6 +191,12 @@ class SliceOp(UnaryViewOp):
         print_operands(printer, self.operands)
         printer.print_string(" offsets " + shape_text(self.offsets.data))
 
+    def result_view(self, position: int, operand: Strided, scope: Scope) -> Strided | None:
+        return operand.slice(self.offsets.data, tensor_type(self.output).dims)
+
+    def bytes_read(self, position: int) -> Expr:
+        return self.bytes_written(0)
+
     def infer_result_types(self) -> Sequence[Attribute]:
         source, target = self.types()
         offsets: Shape = self.offsets.data
@@ -196,7 +213,7 @@ class SliceOp(UnaryViewOp):
 
 
 @irdl_op_definition
-class SplitOp(AitOp):
+class SplitOp(ViewLike, AitOp):
     """Cut into consecutive blocks along one dim; the results' sizes add up to the input's.
 
     ```mlir
@@ -209,7 +226,7 @@ class SplitOp(AitOp):
     input = operand_def(TensorType)
     dim = prop_def(IntegerAttr)
     outputs = var_result_def(TensorType)
-    traits = traits_def(View(), Pure())
+    traits = traits_def(Pure())
 
     def __init__(self, input: SSAValue | Operation, dim: int, sizes: Sequence[Expr | int]) -> None:
         value = SSAValue.get(input)
@@ -229,6 +246,9 @@ class SplitOp(AitOp):
         print_operands(printer, self.operands)
         printer.print_string(f" dim {self.dim.value.data}")
 
+    def result_view(self, position: int, operand: Strided, scope: Scope) -> Strided | None:
+        return _piece(operand, self.dim.value.data, [tensor_type(r).dims for r in self.results], position)
+
     def infer_result_types(self) -> Sequence[Attribute]:
         source = self.expect_tensor(self.operands[0], "the input")
         axis = _checked_axis(self, self.dim, source)
@@ -245,7 +265,7 @@ class SplitOp(AitOp):
 
 
 @irdl_op_definition
-class ConcatOp(AitOp):
+class ConcatOp(ViewLike, AitOp):
     """Join along one dim; the other dims agree.
 
     ```mlir
@@ -258,7 +278,7 @@ class ConcatOp(AitOp):
     inputs = var_operand_def(TensorType)
     dim = prop_def(IntegerAttr)
     output = result_def(TensorType)
-    traits = traits_def(View(), Pure())
+    traits = traits_def(Pure())
 
     def __init__(self, inputs: Sequence[SSAValue], dim: int) -> None:
         super().__init__(operands=[inputs], properties={"dim": IntegerAttr(dim, i64)}, result_types=[inputs[0].type])
@@ -274,6 +294,9 @@ class ConcatOp(AitOp):
     def print_body(self, printer: Printer) -> None:
         print_operands(printer, self.operands)
         printer.print_string(f" dim {self.dim.value.data}")
+
+    def operand_view(self, position: int, result: Strided, scope: Scope) -> Strided | None:
+        return _piece(result, self.dim.value.data, [tensor_type(v).dims for v in self.operands], position)
 
     def infer_result_types(self) -> Sequence[Attribute]:
         if not self.operands:
@@ -296,6 +319,13 @@ class ConcatOp(AitOp):
                 )
         size = total([t.dims[axis] for t in inputs])
         return [TensorType.get((*first.dims[:axis], size, *first.dims[axis + 1 :]), first.element_type)]
+
+
+def _piece(whole: Strided, axis: int, pieces: Sequence[Shape], position: int) -> Strided:
+    """Piece `position` of those that lie end to end along an axis."""
+    at = total([dims[axis] for dims in pieces[:position]])
+    rank = len(whole.dims)
+    return whole.slice(tuple(at if i == axis else _ZERO for i in range(rank)), pieces[position])
 
 
 def _checked_axis(op: AitOp, dim: IntegerAttr, t: TensorType) -> int:

@@ -28,33 +28,13 @@ from ait_mlir.dialects.ait.base import (
     resolve,
 )
 from ait_mlir.dialects.ait.numbers import literal_values, parse_literal, print_literal
+from ait_mlir.dialects.ait.strided import contiguous_strides as contiguous_strides
+from ait_mlir.dialects.ait.strided import is_contiguous as is_contiguous
 from ait_mlir.dialects.ait.types import Shape, ShapeAttr, parse_dims, scan_to, scope_of, shape_text
 from ait_mlir.dialects.ait_rt.types import BufferType
-from ait_mlir.dims import Expr, Scope, const
+from ait_mlir.dims import Expr
 
 PANEL_LAYOUTS = ("kn", "nk")
-
-
-def contiguous_strides(dims: Shape) -> Shape:
-    """Row-major strides in elements."""
-    out: list[Expr] = []
-    step = const(1)
-    for e in reversed(dims):
-        out.append(step)
-        step = step * e
-    return tuple(reversed(out))
-
-
-def is_contiguous(dims: Shape, strides: Shape, scope: Scope) -> bool:
-    """Whether strides are row-major, whatever they are on dims of 1."""
-    step = const(1)
-    for e, s in zip(reversed(dims), reversed(strides), strict=True):
-        if e.as_int() == 1:
-            continue
-        if s is not step and not scope.equal(s, step):
-            return False
-        step = step * e
-    return True
 
 
 class BufferOp(AitOp):

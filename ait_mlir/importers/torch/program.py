@@ -24,10 +24,7 @@ from ait_mlir.importers.torch.library import quiet, torch
 from ait_mlir.importers.torch.rows import TABLE, advice
 from ait_mlir.importers.torch.signature import Inputs, declare_dims, read_inputs, refuse_mutation
 from ait_mlir.importers.torch.writer import Writer
-from ait_mlir.passes.fuse_masked_attention import fuse_masked_attention
-from ait_mlir.rewrites.engine.apply import rewrite
-from ait_mlir.rewrites.narrow import NARROW
-from ait_mlir.rewrites.simplify import SIMPLIFY
+from ait_mlir.passes.patterns import apply_pass
 
 INLINED = ("wrap_with_set_grad_enabled", "wrap_with_autocast")
 
@@ -165,10 +162,10 @@ class Importer:
             raise UnsupportedOps(
                 Unsupported(name, len(uses), place_of(uses[0][0]), uses[0][1]) for name, uses in self.problems.items()
             )
-        rewrite(self.result.module, NARROW)
+        apply_pass("narrow-row-ops", self.result.module)
         if any(isinstance(op, SoftmaxOp) for op in self.result.graph.block.ops):  # attention that is spelled out
-            rewrite(self.result.module, SIMPLIFY)
-            fuse_masked_attention(self.result.module)
+            apply_pass("simplify", self.result.module)
+            apply_pass("fuse-masked-attention", self.result.module)
         return self.result
 
     def _translate(self, graph_module: Any) -> list[Any]:

@@ -10,14 +10,15 @@ from dataclasses import dataclass
 from ait_mlir.dialects.ait.attention import AttentionOp
 from ait_mlir.dialects.ait.types import scope_of
 from ait_mlir.dims import Scope
-from ait_mlir.lowering.kernels.attention import SMS, AttentionKernel, Problem, call_arguments, sizes_of
+from ait_mlir.lowering.kernels.attention import AttentionKernel, Problem, call_arguments, sizes_of
 from ait_mlir.lowering.kernels.base import Config, Emission, Launch, Strides, Target
+from ait_mlir.lowering.target import HOPPER
 
 __all__ = ["KERNELS", "FlashTile", "HopperAttention"]
 
 LARGEST_HEAD = 128
 GROUP_ROWS = 64
-SHARED_LIMIT = 227 * 1024
+SHARED_LIMIT, SMS = HOPPER.shared_bytes, HOPPER.multiprocessors
 
 # As benchmarks/device/attention.py measures them on an H200.
 START_SECONDS = 1.6e-6
@@ -111,7 +112,7 @@ class HopperAttention(AttentionKernel):
     provider = "hopper"
 
     def matches(self, op: AttentionOp, target: Target) -> bool:
-        if not super().matches(op, target) or target.arch != "sm_90a":
+        if not super().matches(op, target) or not target.has("wgmma", "bulk_copies"):
             return False
         scope = scope_of(op)
         _, _, depth, width = sizes_of(op)

@@ -122,19 +122,18 @@ class NativeGemm(ContractionKernel):
         return len(op.operands) <= 16 and (op.SUMS == 1 or gates)
 
     def uses_tensor_cores(self, op: ContractionOp, target: Target) -> bool:
-        return target.kind == "cuda" and is_narrow(_kind(op))
+        return target.has("mma") and is_narrow(_kind(op))
 
     def configs(self, op: ContractionOp, target: Target) -> list[dict[str, int]]:
         if not self.uses_tensor_cores(op, target):
             return [{}]
         scope = scope_of(op)
         problem = Problem.contiguous(op)
-        clusters = _has_clusters(target)
         m, n, k, batches = problem.sizes(scope)
         n *= op.SUMS
-        tiles = best_tiles(m, n, k, batches, clusters)[:MAX_CONFIGS]
+        tiles = best_tiles(m, n, k, batches, target)[:MAX_CONFIGS]
         configs = [tile.config() for tile in tiles]
-        few = tile_for_few_rows(tiles[0], scope.bounds(problem.m), n, k, clusters) if batches == 1 else None
+        few = tile_for_few_rows(tiles[0], scope.bounds(problem.m), n, k, target) if batches == 1 else None
         if few is not None:
             configs.insert(0, configs[0] | {"small_rows": few[1]} | few[0].config("small_"))
         return configs
@@ -147,10 +146,10 @@ class NativeGemm(ContractionKernel):
         if not self.uses_tensor_cores(op, target):
             return target.launch_seconds + flops / SIMT_RATE[size]
         columns = n * op.SUMS
-        tiles = best_tiles(m, columns, k, batches, _has_clusters(target))
-        cycles = tiles[0].cycles(m, columns, k, batches)
+        tiles = best_tiles(m, columns, k, batches, target)
+        cycles = tiles[0].cycles(m, columns, k, batches, target)
         if op.epilogue.blocks and any(o.name in ("ait.gelu", "ait.erf") for o in op.epilogue.block.ops):
-            cycles += ERF_CYCLES * m * n * batches / 132
+            cycles += ERF_CYCLES * m * n * batches / target.multiprocessors
         whole = [v for v in op.epilogue_operands if cast(TensorType, v.type).dims == op.output.type.dims]
         return cycles / CLOCK + len(whole) * size * m * n * batches / target.bandwidth
 
@@ -221,7 +220,7 @@ class CublasLtGemm(ContractionKernel, NamesAlgorithms):
             and op.output.type.element_type == kind
             and library_epilogue(op) is not None
             and scope_of(op).positive(k)
-            and (not _rounds_twice(op) or (_has_clusters(target) and _has_even_rows(op, Problem.contiguous(op))))
+            and (not _rounds_twice(op) or (target.has("clusters") and _has_even_rows(op, Problem.contiguous(op))))
         )
 
     def accepts(self, op: ContractionOp, position: int, strides: Strides, scope: Scope) -> bool:
@@ -322,10 +321,6 @@ def _has_even_rows(op: ContractionOp, problem: Problem) -> bool:
     if epilogue is not None and epilogue.residual is not None:
         matrices.append(problem.extras[epilogue.residual - 2])
     return all(_has_even_pitches(x, scope_of(op)) for x in matrices)
-
-
-def _has_clusters(target: Target) -> bool:
-    return target.arch.startswith(("sm_90", "sm_10"))
 
 
 KERNELS = (CublasLtGemm(), NativeGemm(), OpenBlasGemm())

@@ -5,11 +5,25 @@ from __future__ import annotations
 from xdsl.dialects.builtin import f64
 
 from ait_mlir.dialects.ait.reduce import ArgmaxOp, ReduceOp, TopkOp
-from ait_mlir.dialects.ait.types import scope_of
+from ait_mlir.dialects.ait.types import scope_of, tensor_type
+from ait_mlir.dims import Expr, const, minimum
 from ait_mlir.lowering.cpp import literal
-from ait_mlir.lowering.kernels.base import Emission, Kernel, Launch, Target, bytes_moved
+from ait_mlir.lowering.kernels.base import (
+    Config,
+    Emission,
+    Kernel,
+    Launch,
+    Target,
+    bytes_moved,
+    element_bytes,
+    estimate_env,
+)
 from ait_mlir.lowering.kernels.loops import ZERO, Loop, collapse, nest, operand, single, sizes
 
+RESULT_RATE = 20e9
+"""Bytes per second that the threads of one result read, where there are few results."""
+JOIN_SECONDS = 1e-6
+"""What the second launch of a split reduction takes beside being launched."""
 _STRUCTS = {"sum": "Sum", "mean": "Mean", "max": "Max", "min": "Min", "var": "Var"}
 
 
@@ -18,6 +32,15 @@ class ReduceKernel(Kernel[ReduceOp]):
 
     name = "reduce"
     ops = (ReduceOp,)
+    function = "reduce"
+    more = ""
+    """Arguments of the function behind the operands."""
+
+    def seconds(self, op: ReduceOp, target: Target) -> float:
+        rate = target.bandwidth
+        if target.is_gpu:
+            rate = min(rate, _results(op) * RESULT_RATE)
+        return target.launch_seconds + bytes_moved(op, scope_of(op)) / rate
 
     def emit(self, launch: Launch[ReduceOp]) -> Emission:
         op, ins, outs, scope, dims = launch.op, launch.ins, launch.outs, launch.scope, launch.dims
@@ -31,11 +54,41 @@ class ReduceKernel(Kernel[ReduceOp]):
         columns = reduced[-1].strides[0].as_int() != 1 and kept[-1].strides[0].as_int() == 1
         correction = 0 if op.correction is None else op.correction.value.data
         return launch.call(
-            "reduce",
-            f"reduce<ait::{_STRUCTS[op.kind.data]}, {len(kept)}, {'true' if columns else 'false'}>("
+            self.function,
+            f"{self.function}<ait::{_STRUCTS[op.kind.data]}, {len(kept)}, {'true' if columns else 'false'}>("
             f"ctx, {sizes(nested, dims)}, {operand(ins[0].name, nested, 0, dims)}, "
-            f"{operand(outs[0].name, nested, 1, dims)}, {literal(float(correction), f64)})",
+            f"{operand(outs[0].name, nested, 1, dims)}, {literal(float(correction), f64)}{self.more})",
         )
+
+
+class SplitReduce(ReduceKernel):
+    """Few results of many elements, on a GPU: parts of them all over the card, which a second launch joins."""
+
+    provider = "split"
+    name = "reduce_split"
+    function = "reduce_split"
+    more = ", ws"
+
+    def matches(self, op: ReduceOp, target: Target) -> bool:
+        return target.is_gpu
+
+    def seconds(self, op: ReduceOp, target: Target) -> float:
+        return 2 * target.launch_seconds + JOIN_SECONDS + bytes_moved(op, scope_of(op)) / target.bandwidth
+
+    def workspace(self, op: ReduceOp, config: Config) -> Expr:
+        return split_bytes(op)
+
+
+def split_bytes(op: ReduceOp) -> Expr:
+    """Workspace of `ait::gpu::reduce_split`: parts of 1,024 blocks at most, each of up to 128 results side by side."""
+    results = tensor_type(op.output).num_elements()
+    part = max(4, element_bytes(tensor_type(op.output))) * (3 if op.kind.data == "var" else 1)
+    return minimum(results * const(1024), results + const(1024 * 128)) * const(part)
+
+
+def _results(op: ReduceOp) -> int:
+    """How many results there are, at the dims of estimates."""
+    return max(1, tensor_type(op.output).num_elements().evaluate(estimate_env(scope_of(op))))
 
 
 class SelectKernel(Kernel[ArgmaxOp | TopkOp]):
@@ -68,4 +121,4 @@ class SelectKernel(Kernel[ArgmaxOp | TopkOp]):
         )
 
 
-KERNELS = (ReduceKernel(), SelectKernel())
+KERNELS = (ReduceKernel(), SplitReduce(), SelectKernel())

@@ -1,2 +1,2 @@
-"""The pattern language (`language`), its compiler (`compile`), the worklist driver (`driver`) and the two closed
-registries a pattern may name: constraints (`constraints`) and native rewrites (`natives`)."""
+"""The pattern language (`language`), its compiler (`compile`), the worklist driver (`driver`), and constraints about
+uses, shapes and types (`constraints`). What belongs to one family of ops stands beside its patterns."""

@@ -6,11 +6,10 @@ A dim equals another where the graph's scope proves it; "unknown" counts as no.
 
 from __future__ import annotations
 
-from xdsl.dialects.builtin import ArrayAttr, FloatAttr, IntegerAttr, StringAttr
+from xdsl.dialects.builtin import FloatAttr, IntegerAttr, StringAttr
 from xdsl.ir import Attribute, Operation, SSAValue
 
 from ait_mlir.dialects.ait.base import broadcasts_to as shape_broadcasts_to
-from ait_mlir.dialects.ait.base import int_list
 from ait_mlir.dialects.ait.base import same_shape as same_dims
 from ait_mlir.dialects.ait.base import same_type as equal_types
 from ait_mlir.dialects.ait.data import OutputOp
@@ -19,33 +18,30 @@ from ait_mlir.dialects.ait.types import TensorType, scope_of, tensor_type
 from ait_mlir.dims import Scope
 from ait_mlir.rewrites.engine.driver import Rewriter
 from ait_mlir.rewrites.engine.numbers import element_type_of, represents, splat, stored
-from ait_mlir.rewrites.engine.registry import Registry
-
-CONSTRAINTS = Registry("constraint")
-
+from ait_mlir.rewrites.engine.registry import constraint
 
 # ** uses **
 
 
-@CONSTRAINTS
+@constraint
 def one_use(value: SSAValue) -> bool:
     """The value is used exactly once."""
     return value.has_one_use()
 
 
-@CONSTRAINTS
+@constraint
 def only_user(value: SSAValue, op: Operation) -> bool:
     """Every use of the value is an operand of `op`; outputs are uses, too."""
     return all(use.operation is op for use in value.uses)
 
 
-@CONSTRAINTS
+@constraint
 def reads_once(op: Operation, value: SSAValue) -> bool:
     """The one use of the value is one operand of `op`."""
     return value.get_user_of_unique_use() is op
 
 
-@CONSTRAINTS
+@constraint
 def not_output(value: SSAValue) -> bool:
     """The value is no output of the graph."""
     return not any(isinstance(use.operation, OutputOp) for use in value.uses)
@@ -54,87 +50,91 @@ def not_output(value: SSAValue) -> bool:
 # ** types and shapes **
 
 
-@CONSTRAINTS
+@constraint
 def same_type(a: SSAValue, b: SSAValue) -> bool:
     """Both have the same shape and element type."""
-    return equal_types(a.type, b.type, _scope(a))
+    return equal_types(a.type, b.type, scope_of_value(a))
 
 
-@CONSTRAINTS
+@constraint
 def same_shape(a: SSAValue, b: SSAValue) -> bool:
     """Both have the same shape, or both are scalars."""
-    return _same_shape(a, b, _scope(a))
+    return _same_shape(a, b, scope_of_value(a))
 
 
-@CONSTRAINTS
+@constraint
 def same_element_type(a: SSAValue, b: SSAValue) -> bool:
     """Both hold elements of the same type."""
     return element_type_of(a) == element_type_of(b)
 
 
-@CONSTRAINTS
+@constraint
 def result_has_shape_of(op: Operation, value: SSAValue) -> bool:
     """The first result of `op` has the shape of the value: nothing was broadcast beyond it."""
     return _same_shape(op.results[0], value, scope_of(op))
 
 
-@CONSTRAINTS
+@constraint
 def broadcasts_to(value: SSAValue, target: SSAValue) -> bool:
     """The value broadcasts to the target's shape without enlarging it."""
     a, b = value.type, target.type
     if not isinstance(a, TensorType) or not isinstance(b, TensorType):
         return False
-    return shape_broadcasts_to(a.dims, b.dims, _scope(value))
+    return shape_broadcasts_to(a.dims, b.dims, scope_of_value(value))
 
 
-@CONSTRAINTS
+@constraint
 def has_rank(value: SSAValue, rank: IntegerAttr) -> bool:
     """The value is a tensor of this many dims."""
     return isinstance(value.type, TensorType) and value.type.rank == rank.value.data
 
 
-@CONSTRAINTS
+@constraint
 def divisible(value: SSAValue, axis: IntegerAttr, by: IntegerAttr) -> bool:
     """Dim `axis` of the tensor (negative counts from the end) is proved a multiple of `by`."""
     t, n = value.type, axis.value.data
-    return isinstance(t, TensorType) and -t.rank <= n < t.rank and _scope(value).divisible(t.dims[n], by.value.data)
+    return (
+        isinstance(t, TensorType)
+        and -t.rank <= n < t.rank
+        and scope_of_value(value).divisible(t.dims[n], by.value.data)
+    )
 
 
-@CONSTRAINTS
+@constraint
 def at_most(value: SSAValue, axis: IntegerAttr, limit: IntegerAttr) -> bool:
     """Dim `axis` of the tensor (negative counts from the end) is never above `limit`."""
     t, n = value.type, axis.value.data
     if not isinstance(t, TensorType) or not -t.rank <= n < t.rank:
         return False
-    return _scope(value).bounds(t.dims[n])[1] <= limit.value.data
+    return scope_of_value(value).bounds(t.dims[n])[1] <= limit.value.data
 
 
-@CONSTRAINTS
+@constraint
 def is_single(value: SSAValue, axis: IntegerAttr) -> bool:
     """Dim `axis` of the tensor (negative counts from the end) is 1."""
     t, n = value.type, axis.value.data
     return isinstance(t, TensorType) and -t.rank <= n < t.rank and t.dims[n].as_int() == 1
 
 
-@CONSTRAINTS
+@constraint
 def is_floating(value: SSAValue) -> bool:
     """The elements are floating-point numbers."""
     return is_float(element_type_of(value))
 
 
-@CONSTRAINTS
+@constraint
 def is_tensor(value: SSAValue) -> bool:
     """The value is a tensor, not a scalar of a region."""
     return isinstance(value.type, TensorType)
 
 
-@CONSTRAINTS
+@constraint
 def widens_exactly(value: SSAValue, wide: SSAValue) -> bool:
     """Every element of the value is exactly representable in the element type of `wide`."""
     return represents(element_type_of(wide), element_type_of(value))
 
 
-@CONSTRAINTS
+@constraint
 def is_compute_type_of(wide: SSAValue, value: SSAValue) -> bool:
     """The elements of `wide` have the type that kernels compute in on the elements of the value, which is narrower."""
     narrow = element_type_of(value)
@@ -144,132 +144,83 @@ def is_compute_type_of(wide: SSAValue, value: SSAValue) -> bool:
 # ** operations **
 
 
-@CONSTRAINTS
+@constraint
 def no_region(op: Operation) -> bool:
     """Every region of the operation is empty: nothing has been fused into it."""
     return not any(region.blocks for region in op.regions)
 
 
-@CONSTRAINTS
+@constraint
 def users_follow(r: Rewriter, value: SSAValue, op: Operation) -> bool:
     """Every user of the value other than `op` stands after `op` in its block."""
     users = {use.operation for use in value.uses}
     return all(user is op or (user.parent is op.parent and r.is_before(op, user)) for user in users)
 
 
-@CONSTRAINTS
-def is_identity(permutation: ArrayAttr[Attribute]) -> bool:
-    """The permutation moves nothing."""
-    order = int_list(permutation)
-    return order == tuple(range(len(order)))
-
-
-@CONSTRAINTS
-def transposes_last_two(permutation: ArrayAttr[Attribute]) -> bool:
-    """The permutation's last two dims stand in the opposite order of the input's."""
-    order = int_list(permutation)
-    return len(order) >= 2 and order[-2] > order[-1]
-
-
-@CONSTRAINTS
+@constraint
 def operands_fit(first: Operation, second: Operation, limit: IntegerAttr) -> bool:
     """As one, two operations of which the second reads the first have at most `limit` operands, so that a kernel can
     take them."""
     return len(first.operands) + len(second.operands) - 1 <= limit.value.data
 
 
-@CONSTRAINTS
+@constraint
 def has_operands(op: Operation, limit: IntegerAttr) -> bool:
     """The operation has at most `limit` operands."""
     return len(op.operands) <= limit.value.data
 
 
-@CONSTRAINTS
-def concatenates_all_of(concat: Operation, split: Operation) -> bool:
-    """The concat's operands are all results of the split, in order and along its dim."""
-    if concat.properties["dim"] != split.properties["dim"] or len(concat.operands) != len(split.results):
-        return False
-    return all(a is b for a, b in zip(concat.operands, split.results, strict=True))
-
-
-@CONSTRAINTS
-def splits_back(split: Operation, concat: Operation) -> bool:
-    """The split cuts along the concat's dim into the concat's operands."""
-    if concat.properties["dim"] != split.properties["dim"] or len(concat.operands) != len(split.results):
-        return False
-    return all(same_type(a, b) for a, b in zip(concat.operands, split.results, strict=True))
-
-
-@CONSTRAINTS
-def normalises_last_dim(op: Operation) -> bool:
-    """A softmax over the last dim."""
-    dim = op.properties.get("dim")
-    return isinstance(dim, IntegerAttr) and dim.value.data == tensor_type(op.results[0]).rank - 1
-
-
-@CONSTRAINTS
+@constraint
 def same_rows(a: SSAValue, b: SSAValue) -> bool:
     """Both tensors have the same dims but for the last, and are no vectors."""
     rows = tensor_type(a).dims[:-1]
-    return bool(rows) and same_dims(rows, tensor_type(b).dims[:-1], _scope(a))
+    return bool(rows) and same_dims(rows, tensor_type(b).dims[:-1], scope_of_value(a))
 
 
-@CONSTRAINTS
+@constraint
 def same_last_dim(a: SSAValue, b: SSAValue) -> bool:
     """Both tensors have the same last dim; a scalar has none."""
     last = [tensor_type(value).dims[-1:] for value in (a, b)]
-    return bool(last[0]) and same_dims(last[0], last[1], _scope(a))
-
-
-@CONSTRAINTS
-def along_last_dim(op: Operation) -> bool:
-    """A concat or split along the last dim."""
-    dim = op.properties.get("dim")
-    return isinstance(dim, IntegerAttr) and dim.value.data == tensor_type(op.operands[0]).rank - 1
-
-
-@CONSTRAINTS
-def same_batch(a: SSAValue, b: SSAValue) -> bool:
-    """Both tensors have the same dims but for the last two."""
-    return same_dims(tensor_type(a).dims[:-2], tensor_type(b).dims[:-2], _scope(a))
+    return bool(last[0]) and same_dims(last[0], last[1], scope_of_value(a))
 
 
 # ** constants and attributes **
 
 
-@CONSTRAINTS
+@constraint
 def is_splat(value: SSAValue, number: Attribute) -> bool:
     """The value is an `ait.constant` all of whose elements are this number."""
     found = splat(value)
     return found is not None and isinstance(number, FloatAttr | IntegerAttr) and found == number.value.data
 
 
-@CONSTRAINTS
+@constraint
 def is_rounded_splat(value: SSAValue, number: FloatAttr) -> bool:
     """The value is an `ait.constant` all of whose elements are this number as near as their type holds it."""
     found = splat(value)
     return found is not None and found == stored(number.value.data, element_type_of(value))
 
 
-@CONSTRAINTS
+@constraint
 def is_any_splat(value: SSAValue) -> bool:
     """The value is an `ait.constant` with one number for all elements."""
     return splat(value) is not None
 
 
-@CONSTRAINTS
+@constraint
 def is_no_splat(value: SSAValue) -> bool:
     """The value is not an `ait.constant` with one number for all elements, which a region would take in."""
     return splat(value) is None
 
 
-@CONSTRAINTS
+@constraint
 def no_attribute(op: Operation, name: StringAttr) -> bool:
     """The operation has no attribute of this name: what was decided earlier is not overwritten."""
     return name.data not in op.attributes and name.data not in op.properties
 
 
-def _scope(value: SSAValue) -> Scope:
+def scope_of_value(value: SSAValue) -> Scope:
+    """The declared dims around a value."""
     owner = value.owner
     return scope_of(owner if isinstance(owner, Operation) else owner.parent_op())
 

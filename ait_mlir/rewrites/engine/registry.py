@@ -1,16 +1,20 @@
-"""How constraints and native rewrites are registered: a closed table from names to typed functions.
+"""Constraints and native rewrites: how a module offers them to patterns, and the tables in which patterns look them up.
 
-A constraint is a predicate over matched things: it tests and never returns an operation. A native rewrite changes the
-IR through the `Rewriter`. Parameters are annotated `Operation`, `SSAValue`, `Attribute` or a subclass, and a call from
-a pattern is checked against them; a first parameter annotated `Rewriter` is supplied by the driver.
+A constraint is a predicate over matched things: it tests and changes nothing. A native rewrite changes the IR through
+the `Rewriter`. Parameters are annotated `Operation`, `SSAValue`, `Attribute` or a subclass, and a call from a pattern
+is checked against them; a first parameter annotated `Rewriter` is supplied by the driver.
+
+A decorator only marks a function. Which functions patterns may call is said by a `Registry`, which is made of a list of
+modules: so it does not depend on what else was imported.
 """
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import wraps
+from importlib import import_module
 from typing import Any, Literal, TypeVar, get_origin, get_type_hints
 
 from xdsl.ir import Attribute, Operation, SSAValue
@@ -23,53 +27,86 @@ Kind = Literal["operation", "value", "attribute"]
 
 _KINDS: tuple[tuple[type, Kind], ...] = ((Operation, "operation"), (SSAValue, "value"), (Attribute, "attribute"))
 
+_MARK = "_pattern_function"
+
+FunctionT = TypeVar("FunctionT", bound=Callable[..., Any])
+
+
+def constraint(function: FunctionT) -> FunctionT:
+    """Offer a predicate to patterns, under its own name."""
+    setattr(function, _MARK, "constraint")
+    return function
+
+
+def native(function: FunctionT) -> FunctionT:
+    """Offer a native rewrite to patterns, under its own name."""
+    setattr(function, _MARK, "native rewrite")
+    return function
+
 
 @dataclass(frozen=True)
 class Entry:
-    """A registered function: its name in patterns, the kinds of its arguments, and whether it takes the rewriter."""
+    """A function that patterns may call: its name in patterns, the kinds of its arguments, and whether it takes the
+    rewriter."""
 
     name: str
     function: Callable[..., Any]
     params: tuple[Kind, ...]
     takes_rewriter: bool
+    place: str
+    """File and line of the function."""
 
     @property
     def summary(self) -> str:
-        """The first line of its docstring."""
-        return (self.function.__doc__ or "").strip().split("\n")[0]
-
-
-FunctionT = TypeVar("FunctionT", bound=Callable[..., Any])
+        """The first paragraph of its docstring, on one line."""
+        paragraph = (self.function.__doc__ or "").strip().split("\n\n")[0]
+        return " ".join(paragraph.split())
 
 
 class Registry:
-    """A named table of functions that patterns may call."""
+    """All functions of one kind that stand in a list of modules. A module is imported when a name is looked for that
+    none before it has."""
 
-    def __init__(self, what: str) -> None:
+    def __init__(self, what: str, modules: Sequence[str]) -> None:
         self.what = what
-        self.entries: dict[str, Entry] = {}
+        self._unread = list(modules)
+        self._entries: dict[str, Entry] = {}
 
-    def __call__(self, function: FunctionT) -> FunctionT:
-        """Register a function under its own name; used as a decorator.
+    def get(self, name: str) -> Entry | None:
+        """The function of this name; None if no module of the list has one."""
+        while name not in self._entries and self._unread:
+            self._read()
+        return self._entries.get(name)
 
-        A parameter that is annotated with a subclass, as in `inner: PermuteOp`, is checked when a pattern calls it.
-        """
-        name = function.__name__
-        if name in self.entries:
-            raise ValueError(f"{self.what} '{name}' is registered twice")
+    @property
+    def entries(self) -> dict[str, Entry]:
+        """All functions by name; imports all modules of the list."""
+        while self._unread:
+            self._read()
+        return self._entries
+
+    def _read(self) -> None:
+        module = import_module(self._unread.pop(0))
+        for function in list(vars(module).values()):
+            if getattr(function, _MARK, None) == self.what and function.__module__ == module.__name__:
+                entry = self._entry(function)
+                other = self._entries.setdefault(entry.name, entry)
+                if other is not entry:
+                    raise ValueError(f"two {self.what}s are called '{entry.name}': {other.place} and {entry.place}")
+
+    def _entry(self, function: Callable[..., Any]) -> Entry:
+        """A parameter annotated with a subclass, as in `inner: PermuteOp`, is checked when a pattern calls it."""
+        code = function.__code__
+        place = f"{code.co_filename}:{code.co_firstlineno}"
         if not function.__doc__:
-            raise ValueError(f"{self.what} '{name}' has no docstring")
+            raise ValueError(f"{place}: the {self.what} '{function.__name__}' has no docstring")
         hints = get_type_hints(function)
         classes = [get_origin(hints[p]) or hints[p] for p in inspect.signature(function).parameters]
         takes_rewriter = bool(classes) and classes[0] is Rewriter
         kinds: tuple[Kind, ...] = tuple(_kind(cls) for cls in classes[takes_rewriter:])
         checks = [(i, cls) for i, cls in enumerate(classes) if cls not in (Rewriter, *(base for base, _ in _KINDS))]
         called = self._checked(function, checks) if checks else function
-        self.entries[name] = Entry(name, called, kinds, takes_rewriter)
-        return function
-
-    def get(self, name: str) -> Entry | None:
-        return self.entries.get(name)
+        return Entry(function.__name__, called, kinds, takes_rewriter, place)
 
     def _checked(self, function: Callable[..., Any], checks: list[tuple[int, type]]) -> Callable[..., Any]:
         """The function, with a check of the classes of its arguments."""

@@ -16,6 +16,7 @@ from xdsl.dialects import pdl
 from xdsl.dialects.builtin import StringAttr
 from xdsl.ir import Attribute, Operation, SSAValue
 
+from ait_mlir.dialects.ait.traits import INTERFACES
 from ait_mlir.rewrites.engine.errors import PatternError, unknown
 from ait_mlir.rewrites.engine.registry import Entry, Registry
 
@@ -48,11 +49,17 @@ class Universe:
     natives: Registry
 
     def with_trait(self, trait: str) -> frozenset[type[Operation]]:
-        """The operations that have a trait of this class name."""
-        return frozenset(cls for cls in self.operations.values() if any(trait == type(t).__name__ for t in cls.traits))
+        """The operations that have a trait of this class name, or implement the interface of this name."""
+        return frozenset(cls for cls in self.operations.values() if trait in names_of_traits(cls))
 
     def trait_names(self) -> set[str]:
-        return {type(t).__name__ for cls in self.operations.values() for t in cls.traits}
+        return {name for cls in self.operations.values() for name in names_of_traits(cls)}
+
+
+def names_of_traits(cls: type[Operation]) -> set[str]:
+    """The class names of the traits and interfaces of an operation."""
+    interfaces = {name for name, interface in INTERFACES.items() if issubclass(cls, interface)}
+    return {type(t).__name__ for t in cls.traits} | interfaces
 
 
 @dataclass(frozen=True)

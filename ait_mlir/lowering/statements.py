@@ -1,0 +1,86 @@
+"""What the templates of a program print: functions, and statements on buffers and launches."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar, Literal
+
+from ait_mlir.dims import Expr
+
+
+@dataclass(frozen=True)
+class Function:
+    """A kernel function, and how many buffers it takes."""
+
+    name: str
+    ins: int
+    outs: int
+
+
+@dataclass(frozen=True)
+class Given:
+    """A buffer that is an argument of the run, or lies in the constants: which one, or at which byte."""
+
+    kind: Literal["input", "output", "constant"]
+    name: str
+    place: int
+    what: str
+
+
+@dataclass(frozen=True)
+class Alloc:
+    """A buffer in the arena; the offset is in bytes."""
+
+    kind: ClassVar[str] = "alloc"
+    name: str
+    offset: Expr
+    what: str
+
+
+@dataclass(frozen=True)
+class View:
+    """A part of another buffer, from a byte on."""
+
+    kind: ClassVar[str] = "view"
+    name: str
+    base: str
+    offset: Expr
+    what: str
+
+
+@dataclass(frozen=True)
+class Argument:
+    """A buffer that a call is given, from the byte `start` on if there is one."""
+
+    name: str
+    start: Expr | None = None
+
+
+@dataclass(frozen=True)
+class Call:
+    """A call of a kernel function. Context and dims, which all of them take, are left to the template."""
+
+    function: str
+    arguments: tuple[Argument, ...]
+
+
+@dataclass(frozen=True)
+class Branch:
+    """The calls where the axis of a launch is at most `upto`; None: where it is larger, or always."""
+
+    calls: tuple[Call, ...]
+    upto: int | None = None
+
+
+@dataclass(frozen=True)
+class LaunchCalls:
+    """The calls of a launch, in one branch, or in several by the value of `axis`."""
+
+    kind: ClassVar[str] = "launch"
+    what: str
+    branches: Sequence[Branch]
+    axis: Expr | None = None
+
+
+Statement = Given | Alloc | View | LaunchCalls

@@ -1,0 +1,136 @@
+"""The Jinja2 templates of generated C++: each file of `templates/` shows the C++ that comes out.
+
+A template prints nothing but `CppText`, which only its filters make: `{{ name | cstr }}`, `{{ size | dim(dims) }}`. A
+value without a filter, a filter that the templates do not have and a variable that is not given are errors that name
+the template and the line. Templates are files of the package: text of a user is never one.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ait_mlir.lowering.cpp import (
+    CppText,
+    comment,
+    cstr,
+    dim,
+    element_type,
+    header,
+    identifier,
+    indented,
+    number,
+    numbers,
+)
+
+if TYPE_CHECKING:
+    import jinja2
+
+FILTERS: Mapping[str, Callable[..., CppText]] = {
+    "comment": comment,
+    "cstr": cstr,
+    "dim": dim,
+    "element_type": element_type,
+    "header": header,
+    "id": identifier,
+    "indented": indented,
+    "number": number,
+    "numbers": numbers,
+}
+TEMPLATES = Path(__file__).parent / "templates"
+
+
+class TemplateError(RuntimeError):
+    """A template and what is printed with it do not fit: a mistake in the compiler, whatever the model is."""
+
+
+def render(name: str, /, **values: Any) -> CppText:
+    """The C++ of the template `name` of `templates/`.
+
+    Raises `TemplateError` with template and line for a value that no filter has made C++ or that a filter refuses, and
+    for a variable that is not among `values`.
+    """
+    return render_with(_environment(TEMPLATES), name, values)
+
+
+def render_with(environment: jinja2.Environment, name: str, values: Mapping[str, Any]) -> CppText:
+    """As `render`, with the templates of an environment made by `environment_of`."""
+    import jinja2
+
+    try:
+        return CppText(environment.get_template(name).render(values))
+    except jinja2.TemplateSyntaxError as error:
+        raise TemplateError(f"{error.name}:{error.lineno}: {error.message}") from error
+    except jinja2.TemplateNotFound as error:
+        raise TemplateError(f"there is no template {error.name!r}") from error
+    except (jinja2.UndefinedError, TypeError, ValueError, AttributeError) as error:
+        raise TemplateError(f"{_place(error, name)}: {error}") from error
+
+
+def environment_of(loader: jinja2.BaseLoader) -> jinja2.Environment:
+    """A strict environment: no filters but `FILTERS` and `length`, nothing printed but `CppText`."""
+    import jinja2
+
+    environment = jinja2.Environment(
+        loader=loader,
+        undefined=jinja2.StrictUndefined,
+        finalize=_only_cpp,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+        auto_reload=False,
+        autoescape=False,
+    )
+    environment.globals.clear()
+    environment.globals["range"] = range
+    environment.filters.clear()
+    environment.filters.update({name: _given(make) for name, make in FILTERS.items()})
+    environment.filters["length"] = len
+    return environment
+
+
+@functools.cache
+def _environment(folder: Path) -> jinja2.Environment:
+    import jinja2
+
+    return environment_of(jinja2.FileSystemLoader(folder))
+
+
+def _only_cpp(value: object) -> object:
+    """What may be printed: `CppText`. Raises for anything else."""
+    _refuse_undefined(value)
+    if type(value) is not CppText:
+        filters = ", ".join(sorted(FILTERS))
+        raise TypeError(f"{value!r} is not C++ text; it needs one of the filters {filters}")
+    return value
+
+
+def _given(make: Callable[..., CppText]) -> Callable[..., CppText]:
+    """The filter `make`, which names a variable that is not given."""
+
+    def checked(*values: object) -> CppText:
+        for value in values:
+            _refuse_undefined(value)
+        return make(*values)
+
+    return checked
+
+
+def _refuse_undefined(value: object) -> None:
+    import jinja2
+
+    if isinstance(value, jinja2.Undefined):
+        str(value)  # raises, and says which variable it is
+
+
+def _place(error: BaseException, name: str) -> str:
+    """`kernel.j2:12` from the traceback of an error, whose frames Jinja2 gives the places in templates."""
+    place, frame = name, error.__traceback__
+    while frame is not None:
+        path = Path(frame.tb_frame.f_code.co_filename)
+        if path.suffix == ".j2" or frame.tb_frame.f_code.co_filename == "<template>":
+            place = f"{path.name if path.suffix else name}:{frame.tb_lineno}"
+        frame = frame.tb_next
+    return place

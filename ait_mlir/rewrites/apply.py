@@ -1,0 +1,34 @@
+"""Applying our own pattern sets: compiled once, on first use."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cache
+
+from xdsl.ir import Operation
+
+from ait_mlir.dialects.ait import AIT
+from ait_mlir.rewrites.engine.compile import CompiledPatterns, compile_patterns
+from ait_mlir.rewrites.engine.driver import Statistics, apply_patterns
+from ait_mlir.rewrites.engine.language import PatternSet
+from ait_mlir.rewrites.engine.steps import Universe
+from ait_mlir.rewrites.families import CONSTRAINTS, NATIVES
+from ait_mlir.universe import DIALECTS
+
+
+def universe(operations: Mapping[str, type[Operation]] | None = None) -> Universe:
+    """What patterns may name: these operations (those of `ait` unless given), all constraints, all native rewrites."""
+    if operations is None:
+        operations = {op.name: op for op in AIT.operations}
+    return Universe(operations, CONSTRAINTS, NATIVES)
+
+
+@cache
+def compiled(patterns: PatternSet, dialect: str = "ait") -> CompiledPatterns:
+    """The compiled form of a set of patterns over the operations of the dialect of this name."""
+    return compile_patterns(patterns.patterns, universe({op.name: op for op in DIALECTS[dialect]().operations}))
+
+
+def rewrite(scope: Operation, patterns: PatternSet, *, dialect: str = "ait", reverse: bool = False) -> Statistics:
+    """Apply a set of patterns to everything nested in `scope` until none matches."""
+    return apply_patterns(scope, compiled(patterns, dialect), reverse=reverse)

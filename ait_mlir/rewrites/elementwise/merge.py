@@ -1,0 +1,278 @@
+"""Connected elementwise operations become one pass over memory."""
+
+from __future__ import annotations
+
+from xdsl.ir import Block, Operation, Region, SSAValue
+
+from ait_mlir.dialects.ait.base import same_shape
+from ait_mlir.dialects.ait.data import ConstantOp, ParamOp
+from ait_mlir.dialects.ait.elementwise import ElementwiseOp, FusedElementwiseOp, YieldOp
+from ait_mlir.dialects.ait.traits import View
+from ait_mlir.dialects.ait.types import scope_of, tensor_type
+from ait_mlir.dialects.ait.view import ReshapeOp
+from ait_mlir.rewrites.engine.driver import Rewriter
+from ait_mlir.rewrites.engine.language import PatternBuilder, pattern, patterns
+from ait_mlir.rewrites.engine.registry import constraint, native
+from ait_mlir.rewrites.regions import RegionGrower, take_region
+
+
+@pattern()
+def outline(p: PatternBuilder) -> None:
+    """Every elementwise operation on tensors becomes a fused_elementwise of one: later passes see one kind of op"""
+    root = p.op(trait="Elementwise")
+    p.require("is_tensor", p.result(root))
+    p.replace(root, "outline_elementwise", root)
+
+
+@pattern()
+def merge_with_producer(p: PatternBuilder) -> None:
+    """Two connected ones of the same shape become one; what others use of the first becomes a further result"""
+    root = p.op("ait.fused_elementwise", results=None)
+    p.require("no_attribute", root, "kernel")
+    p.require("has_producer_to_merge", root)
+    p.apply(root, "merge_producer", root)
+
+
+@pattern()
+def leading_ones(p: PatternBuilder) -> None:
+    """reshape(f(x)) = f(x) where the reshape puts dims of 1 in front, and that is all: operands broadcast over them"""
+    inner = p.op("ait.fused_elementwise")
+    root = p.op("ait.reshape", [p.result(inner)])
+    p.require("one_use", p.result(inner))
+    p.require("no_attribute", inner, "kernel")
+    p.require("adds_leading_ones", root)
+    p.replace(root, "with_result_of", inner, root)
+
+
+ELEMENTWISE = patterns(outline, leading_ones, merge_with_producer)
+
+
+# ** constraints and natives **
+
+
+MAX_BUFFERS = 32
+"""Operands and results of a fused operation: its kernel takes a pointer for each."""
+
+
+@native
+def outline_elementwise(r: Rewriter, root: ElementwiseOp) -> Operation:
+    """A fused_elementwise that holds one operation."""
+    block = Block()
+    grower = RegionGrower(block, [])
+    grower.finish([grower.compute(root)])
+    return r.create(FusedElementwiseOp, grower.operands, [root.results[0].type], {}, [Region(block)])
+
+
+# ** dims of 1 **
+
+
+@constraint
+def adds_leading_ones(op: ReshapeOp) -> bool:
+    """The reshape puts dims of 1 in front of its operand's, and does nothing else."""
+    before, after = tensor_type(op.input).dims, tensor_type(op.output).dims
+    more = len(after) - len(before)
+    return (
+        more > 0 and all(dim.as_int() == 1 for dim in after[:more]) and same_shape(before, after[more:], scope_of(op))
+    )
+
+
+@native
+def with_result_of(r: Rewriter, op: FusedElementwiseOp, root: Operation) -> Operation:
+    """The fused_elementwise with the type of the root's result for its own."""
+    region = take_region(op)
+    op.add_region(Region())  # what it leaves has no use when the root is replaced
+    return r.create(FusedElementwiseOp, op.operands, [root.results[0].type], {}, [region])
+
+
+# ** merging **
+
+MOST_VIEWS = 16
+"""Views that make way for one merge: looking for them must not depend on the size of the graph."""
+
+Place = tuple[Operation, list[Operation]]
+"""Where two operations stand as one: before which operation, and what moves there first, in order."""
+
+
+def place_of_merge(r: Rewriter, producer: Operation, root: Operation) -> Place | None:
+    """Where both can stand as one: at the root if all other users of the producer come later, or at the producer if all
+    that the root reads comes earlier, or can; None if something between them needs one and feeds the other."""
+    others = {use.operation for result in producer.results for use in result.uses} - {root}
+    if all(user.parent is root.parent and r.is_before(root, user) for user in others):
+        return root, []
+    views = views_between(r, producer, root)
+    return None if views is None else (producer, views)
+
+
+def views_between(r: Rewriter, producer: Operation, root: Operation) -> list[Operation] | None:
+    """The views, params and constants behind the producer that lead to the root, in order; None if something that is
+    computed leads to it, too: only what costs nothing is moved."""
+    found: set[Operation] = set()
+    pending = [root]
+    while pending:
+        op = pending.pop()
+        for value in op.operands:
+            owner = value.owner
+            if isinstance(owner, Block) or owner in found or (owner is producer and op is root):
+                continue
+            if owner.parent is producer.parent and r.is_before(owner, producer):
+                continue
+            if owner.parent is not producer.parent or not is_free(owner) or len(found) == MOST_VIEWS:
+                return None
+            found.add(owner)
+            pending.append(owner)
+    return sorted(found, key=r.position)
+
+
+def is_free(op: Operation) -> bool:
+    """Whether nothing is computed for an operation: a view, as long as it needs no copy, or data that is there."""
+    return op.has_trait(View) or isinstance(op, ParamOp | ConstantOp)
+
+
+def producer_to_merge(r: Rewriter, root: Operation) -> tuple[Operation, Place] | None:
+    """The first producer that can be merged into the root, and where."""
+    scope = scope_of(root)
+    shape = tensor_type(root.results[0]).dims
+    for value in root.operands:
+        producer = value.owner
+        if (
+            isinstance(producer, FusedElementwiseOp)
+            and producer.parent is root.parent
+            and "kernel" not in producer.attributes
+            and same_shape(tensor_type(value).dims, shape, scope)
+            and len(producer.operands) + len(producer.results) + len(root.operands) + len(root.results) <= MAX_BUFFERS
+            and (place := place_of_merge(r, producer, root)) is not None
+        ):
+            return producer, place
+    return None
+
+
+@constraint
+def has_producer_to_merge(r: Rewriter, root: FusedElementwiseOp) -> bool:
+    """An operand comes from a fused_elementwise of the same shape, and nothing between the two depends on both."""
+    return producer_to_merge(r, root) is not None
+
+
+@native
+def merge_producer(r: Rewriter, root: FusedElementwiseOp) -> None:
+    """Merge the regions of a fused_elementwise and a producer; results of the producer that others use stay results."""
+    found = producer_to_merge(r, root)
+    assert found is not None, "merge_producer needs has_producer_to_merge"
+    merge(r, *found, root)
+
+
+def merge(r: Rewriter, producer: Operation, place: Place, root: Operation) -> None:
+    """One fused_elementwise at `place` for two, the first of which may produce operands of the root.
+
+    The smaller region moves into the larger one, so that n merges move O(n log n) operations.
+    """
+    where, views = place
+    for view in views:
+        r.move(view, before=where)
+    kept: list[SSAValue] = [v for v in producer.results if any(use.operation is not root for use in v.uses)]
+    operands = list(producer.operands), list(root.operands)
+    first, second = take_block(producer), take_block(root)
+    join = join_before if is_shorter(first, second) else join_after
+    block, inputs, values = join(first, second, operands, list(producer.results), kept)
+    types = [result.type for result in (*kept, *root.results)]
+    new = r.create(FusedElementwiseOp, inputs, types, {}, [Region(block)], before=where)
+    block.add_op(YieldOp(*values))
+    for old, result in zip((*kept, *root.results), new.results, strict=True):
+        r.replace_value(old, result)
+    for op in (root, producer):
+        op.add_region(Region())
+        r.erase(op)
+
+
+def is_shorter(first: Block, second: Block) -> bool:
+    """Whether the first block has fewer operations; takes as many steps as the shorter one has."""
+    a, b = first.first_op, second.first_op
+    while a is not None and b is not None:
+        a, b = a.next_op, b.next_op
+    return a is None and b is not None
+
+
+Joined = tuple[Block, list[SSAValue], list[SSAValue]]
+"""A block without its terminator, the tensors of its arguments, and the values to yield."""
+
+
+def join_after(
+    first: Block,
+    second: Block,
+    operands: tuple[list[SSAValue], list[SSAValue]],
+    results: list[SSAValue],
+    kept: list[SSAValue],
+) -> Joined:
+    """Move the second block's operations to the end of the first. `operands` are the tensors of each block's arguments,
+    `results` the first's, of which `kept` are yielded before what the second yields."""
+    inputs = operands[0]
+    yields = dict(zip(results, drop_yield(first), strict=True))
+    scalars = dict(zip(inputs, first.args, strict=True)) | yields
+    values = drop_yield(second)
+    for tensor, argument in zip(operands[1], second.args, strict=True):
+        scalar = scalars.get(tensor)
+        if scalar is None:
+            scalar = scalars[tensor] = copy_argument(first, argument)
+            inputs.append(tensor)
+        values = [scalar if value is argument else value for value in values]
+        argument.replace_all_uses_with(scalar)
+    for op in tuple(second.ops):
+        op.detach()
+        first.add_op(op)
+    return first, inputs, [yields[result] for result in kept] + values
+
+
+def join_before(
+    first: Block,
+    second: Block,
+    operands: tuple[list[SSAValue], list[SSAValue]],
+    results: list[SSAValue],
+    kept: list[SSAValue],
+) -> Joined:
+    """As `join_after`, but moves the first block's operations to the start of the second."""
+    yields = dict(zip(results, drop_yield(first), strict=True))
+    values = drop_yield(second)
+    # What the first computes replaces arguments of the second; the arguments left are those of the whole.
+    inputs: list[SSAValue] = []
+    for tensor, argument in zip(operands[1], tuple(second.args), strict=True):
+        if tensor in yields:
+            values = [yields[tensor] if value is argument else value for value in values]
+            argument.replace_all_uses_with(yields[tensor])
+            second.erase_arg(argument)
+        else:
+            inputs.append(tensor)
+    scalars: dict[SSAValue, SSAValue] = dict(zip(inputs, second.args, strict=True))
+    for tensor, argument in zip(operands[0], first.args, strict=True):
+        scalar = scalars.get(tensor)
+        if scalar is None:
+            scalar = scalars[tensor] = copy_argument(second, argument)
+            inputs.append(tensor)
+        yields = {result: scalar if value is argument else value for result, value in yields.items()}
+        values = [scalar if value is argument else value for value in values]
+        argument.replace_all_uses_with(scalar)
+    place = second.first_op
+    for op in tuple(first.ops):
+        op.detach()
+        second.add_op(op) if place is None else second.insert_op_before(op, place)
+    return second, inputs, [yields[result] for result in kept] + values
+
+
+def copy_argument(block: Block, argument: SSAValue) -> SSAValue:
+    """A new last argument of a block, like another block's."""
+    new = block.insert_arg(argument.type, len(block.args))
+    new.name_hint = argument.name_hint
+    return new
+
+
+def drop_yield(block: Block) -> list[SSAValue]:
+    """Remove the terminator of a block; returns what it yielded."""
+    last = block.last_op
+    assert isinstance(last, YieldOp)
+    values = list(last.operands)
+    last.detach()
+    last.erase()
+    return values
+
+
+def take_block(op: Operation) -> Block:
+    """Detach the only block of an operation's only region."""
+    return take_region(op).detach_block(0)

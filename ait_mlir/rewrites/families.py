@@ -1,0 +1,45 @@
+"""The table of families: the modules whose patterns, constraints and native rewrites there are."""
+
+from __future__ import annotations
+
+from functools import cache
+from importlib import import_module
+
+from ait_mlir.rewrites.engine.language import PatternSet
+from ait_mlir.rewrites.engine.registry import Registry
+
+FAMILIES: tuple[str, ...] = (
+    "attention",
+    "elementwise.algebra",
+    "elementwise.merge",
+    "elementwise.siblings",
+    "gemm.epilogue",
+    "gemm.products",
+    "gemm.spellings",
+    "norm",
+    "rotary",
+    "view",
+    "buffers",
+)
+"""Modules of `ait_mlir.rewrites`. One is imported when a name is looked for that none before it has; `buffers`, which
+needs the kernels, stands last."""
+
+_MODULES = ("ait_mlir.rewrites.engine.constraints", *(f"ait_mlir.rewrites.{family}" for family in FAMILIES))
+
+CONSTRAINTS = Registry("constraint", _MODULES)
+NATIVES = Registry("native rewrite", _MODULES)
+
+
+@cache
+def pattern_set(*names: str) -> PatternSet:
+    """The sets of these names, `FAMILY:SET`, as one, in this order."""
+    sets = [_named(name) for name in names]
+    return PatternSet(tuple(family for found in sets for family in found.families))
+
+
+def _named(name: str) -> PatternSet:
+    family, _, attribute = name.partition(":")
+    found = getattr(import_module(f"ait_mlir.rewrites.{family}"), attribute, None) if family in FAMILIES else None
+    if not isinstance(found, PatternSet):
+        raise ValueError(f"no set of patterns is called {name!r}; expected FAMILY:SET, with a family of {FAMILIES}")
+    return found

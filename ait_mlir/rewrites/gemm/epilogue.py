@@ -1,0 +1,179 @@
+"""Elementwise operations that alone use a contraction join its epilogue."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from xdsl.dialects.builtin import IntegerAttr
+from xdsl.ir import Block, Operation, Region, SSAValue
+
+from ait_mlir.dialects.ait.base import same_shape
+from ait_mlir.dialects.ait.dtypes import compute_type, is_float
+from ait_mlir.dialects.ait.elementwise import ElementwiseOp
+from ait_mlir.dialects.ait.gemm import ContractionOp
+from ait_mlir.dialects.ait.traits import Commutative
+from ait_mlir.dialects.ait.types import TensorType, scope_of, tensor_type
+from ait_mlir.rewrites.engine.driver import Rewriter
+from ait_mlir.rewrites.engine.language import PatternBuilder, pattern, patterns
+from ait_mlir.rewrites.engine.numbers import element_type_of, splat
+from ait_mlir.rewrites.engine.registry import constraint, native
+from ait_mlir.rewrites.regions import RegionGrower, take_region
+
+# (number of operands, which of them is the contraction); the condition of a where is none
+OPERAND_POSITIONS = ((1, 0), (2, 0), (2, 1), (3, 1), (3, 2))
+
+MAX_OPERANDS = 16
+"""A, B and the epilogue's: every kernel of a contraction takes so many."""
+
+
+@pattern(over=OPERAND_POSITIONS)
+def join_epilogue(p: PatternBuilder, arity: int, position: int) -> None:
+    """The other operands broadcast to the contraction's result, which keeps its shape; the result is a float."""
+    acc = p.op(trait="Contraction")
+    root = p.op(
+        operands=[*p.values(position), p.result(acc), *p.values(arity - 1 - position)],
+        trait="Elementwise",
+    )
+    p.require("only_user", p.result(acc), root)
+    if arity > 1:
+        p.require("result_has_shape_of", root, p.result(acc))
+    if arity < 3:
+        p.require("is_floating", p.result(root))
+    p.require("no_attribute", acc, "kernel")
+    if arity > 1:
+        p.require("operands_fit", acc, root, MAX_OPERANDS)
+    p.replace(root, "append_to_epilogue", acc, root)
+
+
+@pattern()
+def join_epilogue_together(p: PatternBuilder) -> None:
+    """What reads a contraction twice, by different ways, joins at once with all on the ways: x * sigmoid(c * x)"""
+    root = p.op(trait="Elementwise")
+    p.require("ends_group", root, MAX_OPERANDS)
+    p.apply(root, "append_group_to_epilogue", root, MAX_OPERANDS)
+
+
+EPILOGUE = patterns(join_epilogue, join_epilogue_together)
+
+
+# ** constraints and natives **
+
+
+@native
+def append_to_epilogue(r: Rewriter, contraction: ContractionOp, root: ElementwiseOp) -> Operation:
+    """Let an elementwise operation join the epilogue of the contraction it uses; returns the new contraction.
+
+    The accumulator has the compute type of the operands; the yield is rounded once, to the root's element type.
+    """
+    return append(r, contraction, [root])
+
+
+def append(r: Rewriter, contraction: ContractionOp, joining: Sequence[ElementwiseOp]) -> Operation:
+    """The contraction with these operations at the end of its epilogue, in order; it yields the last.
+
+    What comes from the contraction is the first operand where the order is free: r + x @ w and x @ w + r are one
+    program, with one kernel and one time.
+    """
+    accumulator = contraction.results[0]
+    made: set[SSAValue] = {accumulator}
+    for op in joining:
+        made.update(op.results)
+        if op.has_trait(Commutative) and op.operands[0] not in made and op.operands[1] in made:
+            op.operands = [op.operands[1], op.operands[0]]
+    extras = list(contraction.operands[2:])
+    region = take_region(contraction)
+    if region.blocks:
+        block = region.blocks[0]
+        grower = RegionGrower(block, extras, first_argument=contraction.SUMS)
+        grower.scalars[accumulator] = grower.yields()[0]
+    else:
+        block = Block(arg_types=[compute_type(element_type_of(contraction.operands[0]))])
+        block.args[0].name_hint = "acc"
+        region.add_block(block)
+        grower = RegionGrower(block, extras, first_argument=1)
+        grower.scalars[accumulator] = block.args[0]
+    grower.finish([[grower.compute(op) for op in joining][-1]])
+    # The old contraction stays until its only users, which join, are gone; then it is dead.
+    contraction.add_region(Region())
+    result = joining[-1].results[0].type
+    assert isinstance(result, TensorType)
+    operands = [*contraction.operands[:2], *grower.operands]
+    return r.create(type(contraction), operands, [result], contraction.properties | contraction.attributes, [region])
+
+
+# ** groups **
+
+
+LARGEST_GROUP = 16
+"""The most operations that join at once: looking for them must not depend on the size of the graph."""
+
+
+@constraint
+def ends_group(root: ElementwiseOp, limit: IntegerAttr) -> bool:
+    """Several elementwise operations of one shape, the last of which is `root`, are all that uses a contraction, and
+    with them it has at most `limit` operands."""
+    return group_of(root, limit.value.data) is not None
+
+
+@native
+def append_group_to_epilogue(r: Rewriter, root: ElementwiseOp, limit: IntegerAttr) -> None:
+    """Let a group of elementwise operations join the epilogue of the contraction they alone use."""
+    found = group_of(root, limit.value.data)
+    assert found is not None, "append_group_to_epilogue needs ends_group"
+    contraction, members = found
+    joining = sorted(members, key=r.position)
+    r.replace(root, append(r, contraction, joining).results)
+    for op in (*reversed(joining[:-1]), contraction):
+        r.erase(op)
+
+
+def group_of(root: ElementwiseOp, limit: int) -> tuple[ContractionOp, list[ElementwiseOp]] | None:
+    """A contraction and all that uses it, directly or not, up to `root`; None if something else does."""
+    if not isinstance(root.results[0].type, TensorType) or not is_float(element_type_of(root.results[0])):
+        return None
+    for contraction in contractions_before(root):
+        members = users_up_to(contraction, root)
+        if members is not None and len(contraction.operands) + len(read_beside(contraction, members)) <= limit:
+            return contraction, members
+    return None
+
+
+def contractions_before(root: Operation) -> Iterator[ContractionOp]:
+    """The contractions, not selected yet, that elementwise operations before `root` read."""
+    pending, seen = [root], {root}
+    while pending:
+        for operand in pending.pop().operands:
+            owner = operand.owner
+            if isinstance(owner, ContractionOp) and owner not in seen and "kernel" not in owner.attributes:
+                seen.add(owner)
+                yield owner
+            elif isinstance(owner, ElementwiseOp) and owner not in seen and len(seen) < LARGEST_GROUP:
+                seen.add(owner)
+                pending.append(owner)
+
+
+def users_up_to(contraction: ContractionOp, root: ElementwiseOp) -> list[ElementwiseOp] | None:
+    """The elementwise operations from a contraction to `root`; None if they are not several, or not all of one shape,
+    or one of them has a user that does not lead to `root`."""
+    scope, shape = scope_of(root), tensor_type(contraction.results[0]).dims
+    members: list[ElementwiseOp] = []
+    pending: list[SSAValue] = [contraction.results[0]]
+    while pending:
+        for use in pending.pop().uses:
+            user = use.operation
+            if user in members:
+                continue
+            if not isinstance(user, ElementwiseOp) or len(members) == LARGEST_GROUP:
+                return None
+            if not same_shape(tensor_type(user.results[0]).dims, shape, scope):
+                return None
+            members.append(user)
+            if user is not root:
+                pending.append(user.results[0])
+    return members if root in members and len(members) > 1 else None
+
+
+def read_beside(contraction: ContractionOp, members: list[ElementwiseOp]) -> set[SSAValue]:
+    """What the operations read that none of them computes, and that is no number."""
+    made = {contraction.results[0], *(m.results[0] for m in members), *contraction.operands[2:]}
+    return {value for m in members for value in m.operands if value not in made and splat(value) is None}

@@ -1,0 +1,185 @@
+"""Matrix products of one input with several params become one, the biases of its parts one add; what alone reads both
+halves of a product becomes its epilogue."""
+
+from __future__ import annotations
+
+from xdsl.dialects.builtin import IntegerAttr, StringAttr, i64
+from xdsl.ir import Operation, Region, SSAValue
+
+from ait_mlir.dialects.ait.data import ParamOp
+from ait_mlir.dialects.ait.elementwise import AddOp, FusedElementwiseOp
+from ait_mlir.dialects.ait.gemm import ContractionOp, GatedGemmOp, GemmOp
+from ait_mlir.dialects.ait.types import tensor_type
+from ait_mlir.dialects.ait.view import ConcatOp, SplitOp
+from ait_mlir.rewrites.engine.constraints import not_output
+from ait_mlir.rewrites.engine.driver import Rewriter
+from ait_mlir.rewrites.engine.language import PatternBuilder, pattern, patterns
+from ait_mlir.rewrites.engine.registry import constraint, native
+from ait_mlir.rewrites.gemm.epilogue import MAX_OPERANDS
+from ait_mlir.rewrites.regions import take_region
+
+
+@pattern()
+def parallel_gemms(p: PatternBuilder) -> None:
+    """gemm(x, w0), gemm(x, w1) = split(gemm(x, concat(w0, w1))): query, key and value as one"""
+    root = p.op("ait.gemm", p.values(2))
+    p.require("has_parallel_gemms", root)
+    p.apply(root, "merge_parallel_gemms", root)
+
+
+@pattern()
+def bias_of_parts(p: PatternBuilder) -> None:
+    """split(x)[0] + b0, split(x)[1] + b1 = split(x + concat(b0, b1))"""
+    x = p.value()
+    root = p.op("ait.split", [x], results=None)
+    p.require("one_use", x)
+    p.require("each_part_gets_bias", root)
+    p.apply(root, "add_before_split", root)
+
+
+@pattern(over=(0, 1))
+def gated_product(p: PatternBuilder, first: int) -> None:
+    """f(split(x @ w)[0], split(x @ w)[1]) = gated_gemm(x, w): silu(gate) * up, with both sums at hand"""
+    product = p.op("ait.gemm", p.values(2))
+    halves = p.op("ait.split", [p.result(product)], results=2)
+    root = p.op("ait.fused_elementwise", [p.result(halves, first), p.rest()])
+    p.require("one_use", p.result(product))
+    p.require("reads_once", root, p.result(halves, 0))
+    p.require("reads_once", root, p.result(halves, 1))
+    p.require("along_last_dim", halves)
+    p.require("same_type", p.result(halves, 0), p.result(halves, 1))
+    p.require("same_shape", p.result(root), p.result(halves, 0))
+    p.require("is_floating", p.result(root))
+    p.require("stores_rows", product)
+    p.require("no_region", product)
+    p.require("no_attribute", product, "kernel")
+    p.require("no_attribute", root, "kernel")
+    p.require("has_operands", root, MAX_OPERANDS)  # a and b for the halves
+    p.replace(root, "gate_product", product, halves, root)
+
+
+PARALLEL_GEMMS = patterns(parallel_gemms, bias_of_parts)
+GATED_PRODUCTS = patterns(gated_product)
+
+
+# ** constraints and natives **
+
+
+def gemms_of_one_input(root: Operation) -> list[Operation]:
+    """The plain gemms, root included, that multiply the root's A with params [N_i, K] in layout rcr."""
+    return [use.operation for use in root.operands[0].uses if is_parallel(use.operation, root)]
+
+
+def is_parallel(op: Operation, root: Operation) -> bool:
+    """Whether an operation is a plain gemm of the root's A with a param, in the root's block."""
+    return (
+        isinstance(op, GemmOp)
+        and op.parent is root.parent
+        and len(op.operands) == 2
+        and op.operands[0] is root.operands[0]
+        and isinstance(op.operands[1].owner, ParamOp)
+        and op.layout.data == "rcr"
+        and not op.epilogue.blocks
+        and "kernel" not in op.attributes
+        and not_output(op.results[0])
+    )
+
+
+@constraint
+def has_parallel_gemms(r: Rewriter, root: GemmOp) -> bool:
+    """The gemm is the first of several that multiply one input with params, none selected and none an output."""
+    if not is_parallel(root, root):
+        return False
+    group = gemms_of_one_input(root)
+    return len(group) > 1 and all(root is other or r.is_before(root, other) for other in group)
+
+
+@native
+def merge_parallel_gemms(r: Rewriter, root: GemmOp) -> None:
+    """One gemm with the weights laid end to end (which costs nothing: the runtime packs params), then a split."""
+    group = sorted(gemms_of_one_input(root), key=r.position)
+    weights = [hoist(r, op.operands[1], root) for op in group]
+    results = [tensor_type(op.results[0]) for op in group]
+    weight = r.create(ConcatOp, weights, None, {"dim": IntegerAttr(0, i64)}).results[0]
+    product = r.create(GemmOp, [root.operands[0], weight], None, {"layout": StringAttr("rcr")}, [Region()]).results[0]
+    parts = r.create(SplitOp, [product], results, {"dim": IntegerAttr(results[0].rank - 1, i64)})
+    for op, part in zip(group, parts.results, strict=True):
+        r.replace(op, [part])
+
+
+def bias_adds(split: SplitOp) -> list[tuple[Operation, SSAValue]] | None:
+    """For each part of a split the add that alone uses it and the param [N_i] it adds; None where one part differs."""
+    found: list[tuple[Operation, SSAValue]] = []
+    for part in split.results:
+        add = part.get_user_of_unique_use()
+        if not isinstance(add, AddOp) or add.parent is not split.parent:
+            return None
+        bias = add.operands[1] if add.operands[0] is part else add.operands[0]
+        width = tensor_type(part).dims[-1]
+        if not isinstance(bias.owner, ParamOp) or tensor_type(bias).dims != (width,):
+            return None
+        found.append((add, bias))
+    return found
+
+
+@constraint
+def each_part_gets_bias(split: SplitOp) -> bool:
+    """Every part of a split along the last dim is used by one add of a param with as many elements as that dim."""
+    t = tensor_type(split.operands[0])
+    return split.dim.value.data == t.rank - 1 and bias_adds(split) is not None
+
+
+@native
+def add_before_split(r: Rewriter, split: SplitOp) -> None:
+    """One add of the biases laid end to end, before the split."""
+    adds = bias_adds(split)
+    assert adds is not None, "add_before_split needs each_part_gets_bias"
+    biases = [hoist(r, bias, split) for _, bias in adds]
+    bias = r.create(ConcatOp, biases, None, {"dim": IntegerAttr(0, i64)}).results[0]
+    total = r.create(AddOp, [split.operands[0], bias], [split.operands[0].type]).results[0]
+    parts = r.create(SplitOp, [total], [result.type for result in split.results], dict(split.properties))
+    for (add, _), part in zip(adds, parts.results, strict=True):
+        r.replace(add, [part])
+    # The old split has no users left and is dead.
+    r.push(split)
+
+
+def hoist(r: Rewriter, param: SSAValue, before: Operation) -> SSAValue:
+    """A param, moved up where it does not stand before an operation yet."""
+    op = param.owner
+    assert isinstance(op, ParamOp)
+    if not r.is_before(op, before):
+        r.move(op, before=before)
+    return param
+
+
+# ** gates **
+
+
+@constraint
+def stores_rows(contraction: ContractionOp) -> bool:
+    """The result of a contraction is row-major."""
+    return contraction.layout.data[2] == "r"
+
+
+@native
+def gate_product(r: Rewriter, product: GemmOp, halves: SplitOp, root: FusedElementwiseOp) -> Operation:
+    """One gated product for a product, its halves and what is made of them. The sums come first in the region."""
+    region = take_region(root)
+    block = region.block
+    order = sorted(range(len(root.operands)), key=lambda i: _half(halves, root.operands[i]))
+    for count, i in enumerate(order):
+        argument = block.insert_arg(block.args[i + count].type, count)
+        argument.name_hint = block.args[i + count + 1].name_hint
+    for count, i in enumerate(order):
+        block.args[len(order) + i].replace_all_uses_with(block.args[count])
+    for argument in reversed(block.args[len(order) :]):
+        block.erase_arg(argument)
+    root.add_region(Region())
+    operands = [*product.operands, *(root.operands[i] for i in order[2:])]
+    return r.create(GatedGemmOp, operands, [root.results[0].type], {"layout": product.layout}, [region])
+
+
+def _half(halves: SplitOp, value: SSAValue) -> int:
+    """Where a value stands among the sums: 0, 1, or 2 for what is neither half."""
+    return next((i for i, half in enumerate(halves.results) if half is value), 2)

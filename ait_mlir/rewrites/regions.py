@@ -1,0 +1,92 @@
+"""Growing the scalar regions of fused operations. Regions are moved into the new operation, never cloned."""
+
+from __future__ import annotations
+
+from xdsl.dialects.builtin import BFloat16Type, Float16Type
+from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
+
+from ait_mlir.dialects.ait.data import ConstantOp
+from ait_mlir.dialects.ait.dtypes import compute_type
+from ait_mlir.dialects.ait.elementwise import CastOp, YieldOp
+from ait_mlir.rewrites.engine.numbers import element_type_of, splat
+
+
+class RegionGrower:
+    """Adds tensor-level elementwise operations to the block of a region on scalars.
+
+    `scalars` maps tensors to the scalars that stand for their elements; `operands` lists the tensors that became block
+    arguments, in their order.
+    """
+
+    def __init__(self, block: Block, tensors: list[SSAValue], first_argument: int = 0) -> None:
+        self.block = block
+        self.operands = tensors
+        self.scalars: dict[SSAValue, SSAValue] = dict(zip(tensors, block.args[first_argument:], strict=True))
+
+    def scalar(self, tensor: SSAValue, first: bool = False) -> SSAValue:
+        """The scalar for an element of a tensor: known, a constant, or a new block argument.
+
+        A new constant stands last in the region, or `first`.
+        """
+        known = self.scalars.get(tensor)
+        if known is not None:
+            return known
+        element = element_type_of(tensor)
+        number = splat(tensor)
+        if number is not None:
+            scalar = self._add(ConstantOp(number, compute_type(element)), first).results[0]
+        else:
+            scalar = self.block.insert_arg(compute_type(element), len(self.block.args))
+            self.operands.append(tensor)
+        scalar.name_hint = tensor.name_hint
+        self.scalars[tensor] = scalar
+        return scalar
+
+    def compute(self, op: Operation) -> SSAValue:
+        """The scalar for an element of an elementwise operation's result, computed in the region."""
+        operands = [self.scalar(operand) for operand in op.operands]
+        element = element_type_of(op.results[0])
+        if isinstance(op, CastOp):
+            value = self.cast(operands[0], element_type_of(op.input), element)
+        else:
+            new = type(op).create(operands=operands, result_types=[compute_type(element)], properties=op.properties)
+            new.location = op.location
+            value = self._add(new).results[0]
+        value.name_hint = op.results[0].name_hint if value.name_hint is None else value.name_hint
+        self.scalars[op.results[0]] = value
+        return value
+
+    def cast(self, value: SSAValue, source: Attribute, target: Attribute) -> SSAValue:
+        """A cast between element types. Values here are in compute types: narrowing floats rounds and widens again."""
+        narrow = isinstance(target, Float16Type | BFloat16Type)
+        if narrow and source != target:
+            value = self._add(CastOp(value, target)).results[0]
+        if value.type != compute_type(target):
+            value = self._add(CastOp(value, compute_type(target))).results[0]
+        return value
+
+    def yields(self) -> list[SSAValue]:
+        """What the region yields now."""
+        last = self.block.last_op
+        return list(last.operands) if isinstance(last, YieldOp) else []
+
+    def finish(self, values: list[SSAValue]) -> None:
+        """Yield these values."""
+        last = self.block.last_op
+        if isinstance(last, YieldOp):
+            last.operands = values
+        else:
+            self.block.add_op(YieldOp(*values))
+
+    def _add(self, op: Operation, first: bool = False) -> Operation:
+        place = self.block.first_op if first else self.block.last_op
+        if place is not None and (first or isinstance(place, YieldOp)):
+            self.block.insert_op_before(op, place)
+        else:
+            self.block.add_op(op)
+        return op
+
+
+def take_region(op: Operation) -> Region:
+    """Detach the only region of an operation, to be given to the operation that replaces it."""
+    return op.detach_region(op.regions[0])

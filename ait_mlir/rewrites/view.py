@@ -1,0 +1,218 @@
+"""Views: identities disappear, compositions become one, inverses cancel, transposes become layouts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from xdsl.dialects.builtin import ArrayAttr, IntegerAttr, StringAttr
+from xdsl.ir import Attribute, Operation, SSAValue
+
+from ait_mlir.dialects.ait.base import int_list, int_list_attr, same_type
+from ait_mlir.dialects.ait.gemm import ContractionOp
+from ait_mlir.dialects.ait.types import ShapeAttr, TensorType, scope_of, tensor_type
+from ait_mlir.dialects.ait.view import PermuteOp, ReshapeOp, SliceOp
+from ait_mlir.dims import Expr
+from ait_mlir.rewrites.engine.driver import Rewriter
+from ait_mlir.rewrites.engine.language import PatternBuilder, pattern, patterns
+from ait_mlir.rewrites.engine.registry import constraint, native
+
+
+@pattern(over=("reshape", "expand", "slice"))
+def identity_view(p: PatternBuilder, mnemonic: str) -> None:
+    """A reshape, expand or slice to the type it has already; a slice of full size starts at 0."""
+    x = p.value()
+    root = p.op(f"ait.{mnemonic}", [x])
+    p.require("same_type", p.result(root), x)
+    p.replace(root, x)
+
+
+@pattern()
+def identity_permute(p: PatternBuilder) -> None:
+    """permute(x, [0, 1, 2]) = x"""
+    x, order = p.value(), p.attr()
+    root = p.op("ait.permute", [x], {"permutation": order})
+    p.require("is_identity", order)
+    p.replace(root, x)
+
+
+@pattern()
+def split_into_one(p: PatternBuilder) -> None:
+    """split(x) into one part = x"""
+    x = p.value()
+    root = p.op("ait.split", [x], results=1)
+    p.replace(root, x)
+
+
+@pattern()
+def concat_of_one(p: PatternBuilder) -> None:
+    """concat(x) = x"""
+    x = p.value()
+    root = p.op("ait.concat", [x])
+    p.replace(root, x)
+
+
+@pattern(over=("reshape", "expand"))
+def same_view_twice(p: PatternBuilder, mnemonic: str) -> None:
+    """reshape(reshape(x)) = reshape(x), expand(expand(x)) = expand(x)"""
+    x, t = p.value(), p.type()
+    inner = p.op(f"ait.{mnemonic}", [x])
+    root = p.op(f"ait.{mnemonic}", [p.result(inner)], types=[t])
+    p.replace(root, p.new(f"ait.{mnemonic}", [x], types=[t]))
+
+
+@pattern()
+def permute_of_permute(p: PatternBuilder) -> None:
+    """permute(permute(x, p), q) = permute(x, p[q])"""
+    inner = p.op("ait.permute", [p.value()])
+    root = p.op("ait.permute", [p.result(inner)])
+    p.replace(root, "compose_permutes", inner, root)
+
+
+@pattern()
+def slice_of_slice(p: PatternBuilder) -> None:
+    """slice(slice(x, p), q) = slice(x, p + q)"""
+    inner = p.op("ait.slice", [p.value()])
+    root = p.op("ait.slice", [p.result(inner)])
+    p.replace(root, "compose_slices", inner, root)
+
+
+@pattern()
+def concat_of_split(p: PatternBuilder) -> None:
+    """concat(split(x)) = x, of all parts in order and along the same dim"""
+    x = p.value()
+    split = p.op("ait.split", [x], results=None)
+    root = p.op("ait.concat", [p.result(split), p.rest()])
+    p.require("concatenates_all_of", root, split)
+    p.replace(root, x)
+
+
+@pattern()
+def split_of_concat(p: PatternBuilder) -> None:
+    """split(concat(x, y)) = x, y, where the parts are the operands"""
+    concat = p.op("ait.concat")
+    root = p.op("ait.split", [p.result(concat)], results=None)
+    p.require("splits_back", root, concat)
+    p.apply(root, "replace_by_operands", root, concat)
+
+
+@pattern(over=(("gemm", 0), ("gemm", 1), ("bmm", 0), ("bmm", 1)))
+def transpose_into_layout(p: PatternBuilder, mnemonic: str, position: int) -> None:
+    """A contraction reads a transposed operand in the other layout instead."""
+    order = p.attr()
+    permute = p.op("ait.permute", [p.value()], {"permutation": order})
+    operand = p.result(permute)
+    root = p.op(f"ait.{mnemonic}", [*([p.value()] if position else []), operand, p.rest()])
+    p.require("transposes_last_two", order)
+    if (mnemonic, position) == ("gemm", 0):
+        # The leading dims of A belong to M in layout r only.
+        p.require("has_rank", operand, 2)
+    p.require("no_attribute", root, "kernel")
+    p.replace(root, "fold_transpose", permute, root)
+
+
+VIEWS = patterns(
+    identity_view,
+    identity_permute,
+    split_into_one,
+    concat_of_one,
+    same_view_twice,
+    permute_of_permute,
+    slice_of_slice,
+    concat_of_split,
+    split_of_concat,
+    transpose_into_layout,
+)
+
+
+# ** constraints **
+
+
+@constraint
+def is_identity(permutation: ArrayAttr[Attribute]) -> bool:
+    """The permutation moves nothing."""
+    order = int_list(permutation)
+    return order == tuple(range(len(order)))
+
+
+@constraint
+def transposes_last_two(permutation: ArrayAttr[Attribute]) -> bool:
+    """The permutation's last two dims stand in the opposite order of the input's."""
+    order = int_list(permutation)
+    return len(order) >= 2 and order[-2] > order[-1]
+
+
+@constraint
+def concatenates_all_of(concat: Operation, split: Operation) -> bool:
+    """The concat's operands are all results of the split, in order and along its dim."""
+    if concat.properties["dim"] != split.properties["dim"] or len(concat.operands) != len(split.results):
+        return False
+    return all(a is b for a, b in zip(concat.operands, split.results, strict=True))
+
+
+@constraint
+def splits_back(split: Operation, concat: Operation) -> bool:
+    """The split cuts along the concat's dim into the concat's operands."""
+    if concat.properties["dim"] != split.properties["dim"] or len(concat.operands) != len(split.results):
+        return False
+    scope = scope_of(split)
+    return all(same_type(a.type, b.type, scope) for a, b in zip(concat.operands, split.results, strict=True))
+
+
+@constraint
+def along_last_dim(op: Operation) -> bool:
+    """A concat or split along the last dim."""
+    dim = op.properties.get("dim")
+    return isinstance(dim, IntegerAttr) and dim.value.data == tensor_type(op.operands[0]).rank - 1
+
+
+# ** natives **
+
+
+def permute(r: Rewriter, value: SSAValue, order: Sequence[int]) -> Operation:
+    """A new permute before the root."""
+    t = tensor_type(value)
+    result = TensorType.get([t.dims[i] for i in order], t.element_type)
+    return r.create(PermuteOp, [value], [result], {"permutation": int_list_attr(order)})
+
+
+def reshape(r: Rewriter, value: SSAValue, dims: Sequence[Expr | int]) -> Operation:
+    """A new reshape before the root."""
+    return r.create(ReshapeOp, [value], [TensorType.get(dims, tensor_type(value).element_type)])
+
+
+@native
+def compose_permutes(r: Rewriter, inner: PermuteOp, outer: PermuteOp) -> Operation:
+    """One permute for a permute of a permute."""
+    first, second = inner.order(), outer.order()
+    return permute(r, inner.operands[0], [first[i] for i in second])
+
+
+@native
+def compose_slices(r: Rewriter, inner: SliceOp, outer: SliceOp) -> Operation:
+    """One slice for a slice of a slice: the offsets add up."""
+    offsets = [a + b for a, b in zip(inner.offsets.data, outer.offsets.data, strict=True)]
+    return r.create(SliceOp, [inner.operands[0]], [outer.results[0].type], {"offsets": ShapeAttr(tuple(offsets))})
+
+
+@native
+def replace_by_operands(r: Rewriter, root: Operation, source: Operation) -> None:
+    """Let the operands of `source` stand for the results of `root`, in order."""
+    r.replace(root, list(source.operands))
+
+
+@native
+def fold_transpose(r: Rewriter, permutation: PermuteOp, root: ContractionOp) -> Operation:
+    """A contraction that reads its operand, transposed in the last two dims, in the other layout.
+
+    The permutation's last two dims are exchanged; what is left of it disappears where it is the identity.
+    """
+    order = list(permutation.order())
+    order[-2:] = [order[-1], order[-2]]
+    source = permutation.results[0]
+    layout = list(root.layout.data)
+    position = 0 if root.operands[0] is source else 1
+    layout[position] = "r" if layout[position] == "c" else "c"
+    operands = list(root.operands)
+    operands[position] = permute(r, permutation.operands[0], order).results[0]
+    attributes = root.properties | root.attributes | {"layout": StringAttr("".join(layout))}
+    return r.create(type(root), operands, [root.output.type], attributes, [root.detach_region(root.epilogue)])
