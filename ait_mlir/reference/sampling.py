@@ -14,7 +14,8 @@ from xdsl.ir import Operation, SSAValue
 
 from ait_mlir.dialects.ait.attention import AttentionOp
 from ait_mlir.dialects.ait.gemm import ContractionOp
-from ait_mlir.dialects.ait.types import ShapedType, TensorType
+from ait_mlir.dialects.ait.index import UpdateSliceOp
+from ait_mlir.dialects.ait.types import ShapedType, TensorType, scope_of
 from ait_mlir.dialects.ait_rt.program import KernelOp, LaunchOp
 from ait_mlir.dims import Scope
 from ait_mlir.reference.core import Array, DType, storage_dtype
@@ -109,12 +110,23 @@ def index_bound(value: SSAValue) -> int:
                 rows = cast(TensorType, op.operands[0].type).dims[0].as_int() or 1
                 bound = min(bound, max(1, rows // part))
                 continue
+            if isinstance(op, UpdateSliceOp) and use.index == 2:
+                bound = min(bound, max(1, places_of(op) // part))
+                continue
             computes = op.name.startswith("ait.") and op.name not in MOVES
             for result in reached(op, use.index):
                 if result not in seen and storage_dtype(cast(ShapedType, result.type).element_type).kind == "i":
                     seen.add(result)
                     work.append((result, part * 4 if computes else part))
     return 8 if bound == 1 << 40 else min(bound, 1000)
+
+
+def places_of(op: UpdateSliceOp) -> int:
+    """Return below what each position of an update must stay for any dims; a range of rows needs room behind it."""
+    extent, count = (cast(TensorType, v.type).dims[op.axis] for v in (op.input, op.rows))
+    scope = scope_of(op)
+    one_by_one = cast(TensorType, op.position.type).rank > 0
+    return scope.bounds(extent)[0] if one_by_one else scope.bounds(extent - count)[0] + 1
 
 
 def reached(op: Operation, operand: int) -> Sequence[SSAValue]:

@@ -9,6 +9,7 @@
 
 #include "device.h"
 #include "error.h"
+#include "services.h"
 
 namespace ait::runtime {
 namespace {
@@ -48,7 +49,7 @@ void describe_tensors(std::ostream& out, const char* key, const ait_tensor_v1* t
   out << "\"" << key << "\":[";
   for (int32_t i = 0; i < count; ++i) {
     out << (i ? "," : "") << "{\"name\":" << json_string(tensors[i].name) << ",\"dtype\":\"" << dtype_name(tensors[i].dtype)
-        << "\",\"rank\":" << tensors[i].rank << "}";
+        << "\",\"rank\":" << tensors[i].rank << ",\"in_place_of\":" << tensors[i].in_place_of - 1 << "}";
   }
   out << "]";
 }
@@ -96,6 +97,7 @@ Library::Library(const std::string& path, const std::string& symbol) {
                          dim.axis < table_->inputs[dim.input].rank && dim.mul != 0;
       if (!bound && dim.lo != dim.hi) fail(ErrorKind::kArtifact, path, ": no input gives the value of dim ", dim.name);
     }
+    bind_services(*table_, path);
   } catch (...) {
     dlclose(handle_);
     throw;

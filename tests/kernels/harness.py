@@ -120,8 +120,8 @@ class Case:
         arguments = ", ".join([*casts, f"buffers[{len(casts)}]", *(f"dims[{i}]" for i in range(len(self.dims())))])
         return (
             f'extern "C" int32_t run{index}(void* const* buffers, const int64_t* dims, char* message, void* stream) {{\n'
-            f"  ait_services_v1 services = {{1, message, nullptr, test_fail}};\n"
-            f"  const ait::Context ctx{{stream, &services}};\n"
+            f"  ait_host_v1 host = {{message, test_fail}};\n"
+            f"  const ait::Context ctx{{stream, &host}};\n"
             f"  (void)buffers; (void)dims;\n"
             f"  return k{index}(ctx, {arguments});\n}}\n"
         )

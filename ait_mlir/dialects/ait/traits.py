@@ -41,6 +41,7 @@ __all__ = [
     "RowLike",
     "RowOp",
     "ScalarLike",
+    "UpdatesOperand",
     "View",
     "ViewLike",
 ]
@@ -107,6 +108,11 @@ class Elementwise(OpTrait):
 class InPlace(Interface):
     """Reads, for an element of a result, only the elements at the same place of operands of that shape: a result may be
     written over such an operand."""
+
+
+class UpdatesOperand(Interface):
+    """The result is the first operand with some elements replaced: kernels write these alone, over the operand, which
+    bufferisation copies first where its old value is still needed."""
 
 
 class ScalarLike(InPlace, Cost):
@@ -270,7 +276,7 @@ class AffineOperands(Interface):
 INTERFACES: dict[str, type[Interface]] = {
     cls.__name__: cls
     for cls in (
-        *(Cost, InPlace, ScalarLike, ViewLike, Reduction, RowLike, ReduceLike),
+        *(Cost, InPlace, UpdatesOperand, ScalarLike, ViewLike, Reduction, RowLike, ReduceLike),
         *(HasEpilogue, ContractionExtents, AffineOperands),
     )
 }

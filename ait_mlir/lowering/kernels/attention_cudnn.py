@@ -111,8 +111,12 @@ class CudnnAttention(Kernel[AttentionOp]):
         }
         for name, arg in (("q", q), ("k", k), ("v", v), ("o", out)):
             fields |= {f"strides_{name}[{i}]": step for i, step in enumerate(arg.strides[:3])}
-        lines = ["ait_attention_v1 args = {};", *assignments(fields, launch), "return ctx.attention(args);\n"]
-        return Emission(("ait/types.h",), "", "\n  ".join(lines))
+        lines = ["ait_attention_v1 args = {};", *assignments(fields, launch)]
+        return Emission(
+            ("ait/attention_service.h", "ait/types.h"),
+            "",
+            "\n  ".join([*lines, "return ait::library_attention(ctx, args);\n"]),
+        )
 
 
 KERNELS = (CudnnAttention(),)

@@ -268,42 +268,42 @@ class CublasLtGemm(ContractionKernel, NamesAlgorithms):
         bias = problem.extras[epilogue.bias - 2] if epilogue.bias is not None else None
         residual = problem.extras[epilogue.residual - 2] if epilogue.residual is not None else None
         fields: dict[str, Expr | int | str] = {
-            "dtype": BY_IR[_kind(op)].abi,
-            "trans_a": int(trans_a),
-            "trans_b": int(trans_b),
+            **{f"{name}.dtype": BY_IR[_kind(op)].abi for name in "abd"},
+            "a.transposed": int(trans_a),
+            "b.transposed": int(trans_b),
             "epilogue": epilogue.flags,
             "batch": problem.batch[0] if problem.batch else 1,
             "m": problem.m,
             "n": problem.n,
             "k": problem.k,
-            "lda": a.col if trans_a else a.row,
-            "ldb": b.col if trans_b else b.row,
-            "ldd": d.row,
-            "a": a.arg.name,
-            "b": b.arg.name,
-            "d": d.arg.name,
+            "a.ld": a.col if trans_a else a.row,
+            "b.ld": b.col if trans_b else b.row,
+            "d.ld": d.row,
+            "a.data": a.arg.name,
+            "b.data": b.arg.name,
+            "d.data": d.arg.name,
             "alpha": "1.f",
             "beta": "0.f" if residual is None else "1.f",
             "workspace": "ws",
             "workspace_bytes": self.workspace(op, config),
         }
         if problem.batch:
-            fields |= {"batch_a": a.batch[0], "batch_b": b.batch[0], "batch_d": d.batch[0]}
+            fields |= {"a.batch": a.batch[0], "b.batch": b.batch[0], "d.batch": d.batch[0]}
         if bias is not None:
-            fields["bias"] = bias.arg.name
+            fields |= {"bias": bias.arg.name, "bias_dtype": BY_IR[_kind(op)].abi}
         if residual is not None:
-            fields |= {"c": residual.arg.name, "ldc": residual.row}
+            fields |= {"c.data": residual.arg.name, "c.dtype": BY_IR[_kind(op)].abi, "c.ld": residual.row}
             if problem.batch:
-                fields["batch_c"] = residual.batch[0]
-        lines = ["ait_gemm_v1 args = {};"]
+                fields["c.batch"] = residual.batch[0]
+        lines = ["ait_gemm_v2 args = {};"]
         if config:
             parts = ", ".join(str(int(config.get(key, 0))) for key in self.algorithm_keys)
             lines += [
                 f"static const ait_gemm_algorithm_v1 algorithm = {{{{{parts}}}}};",
                 "args.algorithm = &algorithm;",
             ]
-        lines += assignments(fields, launch)
-        return Emission(("ait/types.h",), "", "\n  ".join([*lines, "return ctx.gemm(args);\n"]))
+        lines += [*assignments(fields, launch), "return ait::library_gemm(ctx, args);\n"]
+        return Emission(("ait/gemm_service.h", "ait/types.h"), "", "\n  ".join(lines))
 
 
 def _rounds_twice(op: ContractionOp) -> bool:

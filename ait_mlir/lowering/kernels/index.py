@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from ait_mlir.dialects.ait.index import EmbeddingOp
+from collections.abc import Sequence
+
+from ait_mlir.dialects.ait.index import EmbeddingOp, UpdateSliceOp
 from ait_mlir.dialects.ait.types import scope_of, tensor_type
-from ait_mlir.dims import Scope
+from ait_mlir.dims import Scope, const
 from ait_mlir.lowering.kernels.base import Emission, Kernel, Launch, Strides, Target, estimate_env
-from ait_mlir.lowering.kernels.loops import collapse, nest, sizes, steps
+from ait_mlir.lowering.kernels.loops import Loop, collapse, nest, sizes, steps
 
 
 class GatherKernel(Kernel[EmbeddingOp]):
@@ -39,4 +41,40 @@ class GatherKernel(Kernel[EmbeddingOp]):
         )
 
 
-KERNELS = (GatherKernel(),)
+class UpdateKernel(Kernel[UpdateSliceOp]):
+    """`ait.update_slice`: writes the rows alone, over the buffer of the tensor, which is operand 0 and the result."""
+
+    name = "update"
+    ops = (UpdateSliceOp,)
+
+    def seconds(self, op: UpdateSliceOp, target: Target) -> float:
+        return (
+            target.launch_seconds
+            + 2 * tensor_type(op.rows).byte_size().evaluate(estimate_env(scope_of(op))) / target.bandwidth
+        )
+
+    def accepts(self, op: UpdateSliceOp, position: int, strides: Strides, scope: Scope) -> bool:
+        return position != 2 or all(stride.as_int() == 1 for stride in strides)
+
+    def emit(self, launch: Launch[UpdateSliceOp]) -> Emission:
+        (_, rows, position), (out,), dims = launch.ins, launch.outs, launch.dims
+        axis, scope = launch.op.axis, launch.scope
+        loops = nest(rows.type.dims, [rows.strides, out.strides])
+        before, inner = (_merged(part, scope) for part in (loops[:axis], loops[axis + 1 :]))
+        width = const(1)
+        if inner and all(stride.as_int() == 1 for stride in inner[-1].strides):
+            width = inner.pop().size
+        loops = [*before, loops[axis], *inner]
+        space = (
+            f"ait::update_space({sizes(loops, dims)}, {steps(loops, 0, dims)}, {steps(loops, 1, dims)}, "
+            f"{launch.cpp(width)}, {len(before)}, {launch.cpp(out.type.dims[axis])}, {position.type.rank})"
+        )
+        return launch.call("update", f"update_slice(ctx, {space}, {rows.name}, {position.name}, {out.name})")
+
+
+def _merged(loops: Sequence[Loop], scope: Scope) -> list[Loop]:
+    """The same iteration space with fewer loops, none where there is a single element."""
+    return [loop for loop in collapse(loops, scope) if loop.size.as_int() != 1] if loops else []
+
+
+KERNELS = (GatherKernel(), UpdateKernel())
