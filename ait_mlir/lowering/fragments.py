@@ -14,7 +14,7 @@ from xdsl.dialects.builtin import DictionaryAttr, IntegerAttr, StringAttr, i64
 from xdsl.ir import Operation, SSAValue
 
 from ait_mlir.dialects.ait.data import GraphOp, OutputOp, ParamOp
-from ait_mlir.dialects.ait.traits import View
+from ait_mlir.dialects.ait.traits import ViewLike
 from ait_mlir.dialects.ait.types import KernelAttr, scope_of, tensor_type
 from ait_mlir.dialects.ait.view import SplitOp
 from ait_mlir.dims import Expr, const, total
@@ -191,7 +191,7 @@ def cut_in_place(op: Operation, name: str | None) -> tuple[Operation, ...]:
         new.name_hint = old.name_hint
     op.detach()
     op.erase()
-    return tuple(part for part in parts if not part.has_trait(View))
+    return tuple(part for part in parts if not isinstance(part, ViewLike))
 
 
 # ** fragments of a given op **

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ait_mlir.dialects.ait.index import EmbeddingOp, UpdateSliceOp
-from ait_mlir.dialects.ait.types import scope_of, tensor_type
 from ait_mlir.dims import Scope, const
-from ait_mlir.lowering.kernels.base import Emission, Kernel, Launch, Strides, Target, estimate_env
+from ait_mlir.lowering.kernels.base import Emission, Kernel, Launch, Strides
 from ait_mlir.lowering.kernels.loops import Loop, collapse, nest, sizes, steps
 
 
@@ -20,12 +19,6 @@ class GatherKernel(Kernel[EmbeddingOp]):
 
     name = "gather"
     ops = (EmbeddingOp,)
-
-    def seconds(self, op: EmbeddingOp, target: Target) -> float:
-        env = estimate_env(scope_of(op))
-        result, ids = tensor_type(op.output), tensor_type(op.ids)
-        moved = 2 * result.byte_size().evaluate(env) + ids.byte_size().evaluate(env)
-        return target.launch_seconds + moved / target.bandwidth
 
     def accepts(self, op: EmbeddingOp, position: int, strides: Strides, scope: Scope) -> bool:
         return position == 1 or strides[-1].as_int() == 1
@@ -46,12 +39,6 @@ class UpdateKernel(Kernel[UpdateSliceOp]):
 
     name = "update"
     ops = (UpdateSliceOp,)
-
-    def seconds(self, op: UpdateSliceOp, target: Target) -> float:
-        return (
-            target.launch_seconds
-            + 2 * tensor_type(op.rows).byte_size().evaluate(estimate_env(scope_of(op))) / target.bandwidth
-        )
 
     def accepts(self, op: UpdateSliceOp, position: int, strides: Strides, scope: Scope) -> bool:
         return position != 2 or all(stride.as_int() == 1 for stride in strides)
