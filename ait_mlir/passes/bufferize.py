@@ -18,7 +18,7 @@ from xdsl.passes import ModulePass
 
 from ait_mlir.dialects.ait.data import ConstantOp, GraphOp, OutputOp, ParamOp
 from ait_mlir.dialects.ait.naming import derived_name
-from ait_mlir.dialects.ait.traits import InPlace, UpdatesOperand, View
+from ait_mlir.dialects.ait.traits import InPlace, UpdatesOperand, ViewLike
 from ait_mlir.dialects.ait.types import KernelAttr, tensor_type
 from ait_mlir.dialects.ait.view import ConcatOp, ReshapeOp
 from ait_mlir.dialects.ait_rt import buffers as rt
@@ -86,7 +86,7 @@ class Bufferizer:
                 self.define(op.output, self.emit(rt.ConstantOp(t, [op.param_name.data])))
             elif isinstance(op, ConstantOp):
                 self.constant(op)
-            elif op.has_trait(View):
+            elif isinstance(op, ViewLike):
                 self.view(op)
             else:
                 self.launch(op)

@@ -1,4 +1,6 @@
-"""Compile the generated CUDA and HIP sources of a corpus of models: `python -m tests.codegen.run [cuda|rocm ...]`.
+"""Compile the generated CUDA and HIP sources of a corpus of models: `python -m tests.codegen.run [--full] [cuda|rocm ...]`.
+
+Without `--full` this is the sample of the tests: each form of each op in one element type, each element type of each op.
 
 Every model goes through the whole pipeline twice, once with the kernels that selection prefers and once with the native
 ones. The sources are deduplicated by content, compiled a few to a translation unit, and remembered by everything that
@@ -58,13 +60,13 @@ def pin_native(graph: GraphOp, target: Target) -> None:
                 op.attributes["kernel"] = Choice((way,)).attr()
 
 
-def generate(kind: str, arch: str) -> tuple[dict[str, str], list[str], int]:
+def generate(kind: str, arch: str, full: bool) -> tuple[dict[str, str], list[str], int]:
     """Sources by name, what could not be generated, and how many files there were before deduplication."""
     target = make_target(kind, arch)
     sources: dict[str, str] = {}
     failures: list[str] = []
     total = 0
-    for name, text in models():
+    for name, text in models(full):
         for native in (False, True):
             try:
                 module = parse_text(context(), text)
@@ -117,10 +119,10 @@ def compile_unit(unit: Unit, kind: str, tools: Toolchain, done: Path) -> str | N
     return None
 
 
-def check(kind: str, arch: str, jobs: int, keep: Path | None) -> bool:
+def check(kind: str, arch: str, jobs: int, keep: Path | None, full: bool) -> bool:
     """Generate and compile everything for one target; whether all of it compiled."""
     begin = time.monotonic()
-    sources, failures, total = generate(kind, arch)
+    sources, failures, total = generate(kind, arch, full)
     label = f"{kind} {arch}"
     for failure in failures:
         print(f"{label}: not generated: {failure}")
@@ -158,9 +160,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("targets", nargs="*", choices=["cuda", "rocm", []], help="default: both")
     parser.add_argument("--jobs", type=int, default=2, help="compilers at once")
     parser.add_argument("--keep", type=Path, help="also write the sources there")
+    parser.add_argument("--full", action="store_true", help="every form in every element type")
     args = parser.parse_args(argv)
     wanted = [(kind, arch) for kind, arch in TARGETS if not args.targets or kind in args.targets]
-    return 0 if all([check(kind, arch, args.jobs, args.keep) for kind, arch in wanted]) else 1
+    return 0 if all([check(kind, arch, args.jobs, args.keep, args.full) for kind, arch in wanted]) else 1
 
 
 if __name__ == "__main__":

@@ -28,6 +28,7 @@ class EmbeddingOp(Cost, AitOp):
 
     name = "ait.embedding"
     WORK: ClassVar[int] = 0
+    MOVES_ONLY: ClassVar[bool] = True
 
     table = operand_def(TensorType)
     ids = operand_def(TensorType)
@@ -77,6 +78,7 @@ class UpdateSliceOp(UpdatesOperand, Cost, AitOp):
     traits = traits_def(Pure())
 
     WORK: ClassVar[int] = 0
+    MOVES_ONLY: ClassVar[bool] = True
 
     def __init__(
         self, input: SSAValue | Operation, rows: SSAValue | Operation, position: SSAValue | Operation, dim: int

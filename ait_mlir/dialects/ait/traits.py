@@ -62,7 +62,9 @@ class Cost(Interface):
     """
 
     WORK: ClassVar[int] = 1
-    """Operations for an element; 0 for ops that move elements only."""
+    """Operations for an element."""
+    MOVES_ONLY: ClassVar[bool] = False
+    """Every element of the results is an element of an operand, bit for bit."""
 
     def flops(self) -> Expr:
         """Operations: two for each multiply-add, one for each scalar op on an element."""
@@ -147,6 +149,7 @@ class ViewLike(Cost):
     """
 
     WORK: ClassVar[int] = 0
+    MOVES_ONLY: ClassVar[bool] = True
 
     traits = traits_def(View())
 

@@ -8,9 +8,9 @@ from typing import cast
 from xdsl.ir import Operation
 
 from ait_mlir.dialects.ait.index import EmbeddingOp, UpdateSliceOp
-from ait_mlir.dialects.ait.types import TensorType, scope_of
+from ait_mlir.dialects.ait.types import scope_of
 from ait_mlir.dims import Scope, const
-from ait_mlir.lowering.kernels.base import Arg, Emission, Kernel, Strides, Target, estimate_env
+from ait_mlir.lowering.kernels.base import Arg, Emission, Kernel, Strides, Target, bytes_moved
 from ait_mlir.lowering.kernels.loops import Loop, braces, collapse, nest, sizes
 
 
@@ -28,11 +28,7 @@ class GatherKernel(Kernel):
         return isinstance(op, EmbeddingOp)
 
     def heuristic(self, op: Operation, target: Target) -> float:
-        embedding = cast(EmbeddingOp, op)
-        env = estimate_env(scope_of(op))
-        result, ids = (cast(TensorType, v.type) for v in (embedding.output, embedding.ids))
-        moved = 2 * result.byte_size().evaluate(env) + ids.byte_size().evaluate(env)
-        return target.launch_seconds + moved / target.bandwidth
+        return target.launch_seconds + bytes_moved(op, scope_of(op)) / target.bandwidth
 
     def accepts(self, op: Operation, position: int, strides: Strides, scope: Scope) -> bool:
         return position == 1 or strides[-1].as_int() == 1
@@ -71,8 +67,7 @@ class UpdateKernel(Kernel):
         return isinstance(op, UpdateSliceOp)
 
     def heuristic(self, op: Operation, target: Target) -> float:
-        rows = cast(TensorType, cast(UpdateSliceOp, op).rows.type)
-        return target.launch_seconds + 2 * rows.byte_size().evaluate(estimate_env(scope_of(op))) / target.bandwidth
+        return target.launch_seconds + bytes_moved(op, scope_of(op)) / target.bandwidth
 
     def accepts(self, op: Operation, position: int, strides: Strides, scope: Scope) -> bool:
         return position != 2 or all(stride.as_int() == 1 for stride in strides)
