@@ -25,7 +25,7 @@ from ait_mlir.runtime.loading import runtime_library
 Tensors = Sequence[Any] | Mapping[str, Any]
 """Tensors in the order of the model, or by name: torch, NumPy or DLPack tensors, or `AITData`."""
 
-_DLPACK_CUDA = 2
+_DLPACK_GPU = {"cuda": 2, "rocm": 10}
 
 
 class Model:
@@ -79,7 +79,7 @@ class Model:
     def _open(self, library: Path, target: TargetKind, num_runtimes: int, device: int) -> None:
         self.target: TargetKind = target
         self._allocated: set[int] = set()
-        self._device = CPU if target == "cpu" else (_DLPACK_CUDA, device)
+        self._device = CPU if target == "cpu" else (_DLPACK_GPU[target], device)
         self._module: Any = runtime_library(target).create(str(library), num_runtimes, device)
         self._run: Any = self._module.get_function("run")
         about: dict[str, Any] = json.loads(self._module.describe())
