@@ -122,11 +122,13 @@ class _ProgramPrinter:
         tables = program_tables(self.program)
         for op in self.program.block.ops:
             if isinstance(op, InputOp):
-                place = tables.inputs.index(op)
-                self.statements.append(Given("input", self.define(op.buffer), place, op.buffer_name.data))
+                taker = tables.taker(op)
+                given = ("input", tables.inputs.index(op)) if taker is None else ("output", taker)
+                self.statements.append(Given(given[0], self.define(op.buffer), given[1], op.buffer_name.data))
             elif isinstance(op, DestinationOp):
-                place = tables.outputs.index(op)
-                self.statements.append(Given("output", self.define(op.buffer), place, op.buffer_name.data))
+                if op.in_place_of is None:
+                    place = tables.outputs.index(op)
+                    self.statements.append(Given("output", self.define(op.buffer), place, op.buffer_name.data))
             elif isinstance(op, ConstantOp):
                 what = ", ".join(op.param_names()) or "literal"
                 self.statements.append(Given("constant", self.define(op.buffer), tables.offset_of(op), what))

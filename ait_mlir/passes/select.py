@@ -15,7 +15,7 @@ from xdsl.ir import Attribute, Operation
 from xdsl.passes import ModulePass
 
 from ait_mlir.dialects.ait.data import ConstantOp, GraphOp, OutputOp, ParamOp
-from ait_mlir.dialects.ait.traits import View
+from ait_mlir.dialects.ait.traits import ViewLike
 from ait_mlir.dialects.ait.types import KernelAttr
 from ait_mlir.ir.pipeline import PassError
 from ait_mlir.lowering.choices import Choice, choice_problem
@@ -30,7 +30,7 @@ from ait_mlir.passes.tasks import Task, make_task
 
 
 def needs_kernel(op: Operation) -> bool:
-    return not isinstance(op, ParamOp | ConstantOp | OutputOp) and not op.has_trait(View)
+    return not isinstance(op, ParamOp | ConstantOp | OutputOp) and not isinstance(op, ViewLike)
 
 
 def check_pinned(op: Operation, choice: Attribute, target: Target) -> None:
