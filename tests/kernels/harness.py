@@ -64,6 +64,8 @@ class Case:
     kernel: str | None = None
     constants: Sequence[int] = ()
     """The operands that nothing ever writes."""
+    below: Mapping[int, int] = field(default_factory=dict[int, int])
+    """Of operands that are indices: what all of them are below."""
 
     def __post_init__(self) -> None:
         self.graph = parse_graph(self.text)
@@ -228,12 +230,14 @@ def random_inputs(case: Case, env: Mapping[str, int], seed: int = 0) -> list[np.
     """Normal floats with a few special values, small integers, booleans."""
     rng = np.random.default_rng(seed)
     arrays: list[np.ndarray] = []
-    for value in case.op.operands:
+    for position, value in enumerate(case.op.operands):
         t = tensor_type(value)
         shape = tuple(d.evaluate(env) for d in t.dims)
         dtype = storage_dtype(t.element_type)
         if dtype == np.bool_:
             arrays.append(rng.integers(0, 2, shape).astype(dtype))
+        elif position in case.below:
+            arrays.append(rng.integers(0, case.below[position], shape).astype(dtype))
         elif dtype.kind == "i":
             arrays.append(rng.integers(-9, 10, shape).astype(dtype))
         else:
