@@ -90,8 +90,9 @@ class _Action:
                 self.lines.append(f"{self.define(op.val)} = {parent}.results[{op.index.value.data}]")
             case pdl.ApplyNativeRewriteOp():
                 arguments = list(op.args)
-                call = self.call(op, self.native(op, op.constraint_name.data, arguments), arguments)
-                if op.res and any(argument in self.optional for argument in arguments):
+                entry = self.native(op, op.constraint_name.data, arguments)
+                call = self.call(op, entry, arguments)
+                if op.res and entry.may_lack_result and any(argument in self.optional for argument in arguments):
                     self.optional.add(op.res[0])
                 if len(op.res) > 1:
                     raise PatternError(op, "a native rewrite returns one operation or value, or nothing")

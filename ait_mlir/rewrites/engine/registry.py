@@ -69,6 +69,8 @@ class Entry:
     takes_rewriter: bool
     optional: frozenset[int]
     """Which arguments may be missing."""
+    may_lack_result: bool
+    """Whether it returns None where what it is given is missing."""
     place: str
     """File and line of the function."""
 
@@ -129,7 +131,8 @@ class Registry:
             if i not in optional and cls not in [base for base, _ in _KINDS]
         ]
         called = self._checked(function, checks) if checks else function
-        return Entry(function.__name__, called, kinds, takes_rewriter, optional, place)
+        may_lack_result = NoneType in get_args(hints.get("return"))
+        return Entry(function.__name__, called, kinds, takes_rewriter, optional, may_lack_result, place)
 
     def _checked(self, function: Callable[..., Any], checks: list[tuple[int, type]]) -> Callable[..., Any]:
         """The function, with a check of the classes of its arguments."""
