@@ -17,7 +17,7 @@ from xdsl.printer import Printer
 from xdsl.utils.exceptions import VerifyException
 
 from ait_mlir.dialects.ait.syntax import Body as Body
-from ait_mlir.dialects.ait.syntax import Operands, Syntax, parse_signature
+from ait_mlir.dialects.ait.syntax import Operands, Syntax, parse_signature, values
 from ait_mlir.dialects.ait.syntax import int_list as int_list
 from ait_mlir.dialects.ait.syntax import int_list_attr as int_list_attr
 from ait_mlir.dialects.ait.syntax import parse_int_attr as parse_int_attr
@@ -36,8 +36,8 @@ class AitOp(IRDLOperation):
 
     SYNTAX: ClassVar[Syntax] = (Operands(),)
     """What stands between the op's name and its attribute dictionary."""
-    OPERAND_TYPES: ClassVar[bool] = False
-    """Whether the types behind the colon are those of the operands, not of the results: of an op without results."""
+    OPERAND_TYPES: ClassVar[str] = ""
+    """Of an op without results: the field of operands, the first ones, whose types stand behind the colon."""
     SEGMENTED: ClassVar[bool] = False
     """Whether the op keeps how many operands each clause read (`AttrSizedOperandSegments`)."""
 
@@ -62,11 +62,10 @@ class AitOp(IRDLOperation):
         if cls.OPERAND_TYPES:
             parser.parse_punctuation(":")
             types = parser.parse_comma_separated_list(parser.Delimiter.NONE, parser.parse_type)
-            operand_types, result_types = types, ()
-            for operand in body.operands:
-                resolve(parser, operand)
-        else:
-            operand_types, result_types = parse_signature(parser)
+            operands = [resolve(parser, o) for o in body.operands]
+            parser.resolve_operands(body.operands[: body.segments[0]], types, parser.pos)  # checks the types
+            return cls.create(operands=operands, properties=body.properties, attributes=attributes)
+        operand_types, result_types = parse_signature(parser)
         if operand_types is None:
             operands = [resolve(parser, o) for o in body.operands]
         else:
@@ -83,7 +82,8 @@ class AitOp(IRDLOperation):
         self.print_body(printer)
         if self.attributes:
             printer.print_op_attributes(self.attributes)
-        if types := self.operand_types if self.OPERAND_TYPES else self.result_types:
+        typed = values(self, (self.OPERAND_TYPES,)) if self.OPERAND_TYPES else self.results
+        if types := [value.type for value in typed]:
             printer.print_string(" : ")
             printer.print_list(types, printer.print_attribute)
 

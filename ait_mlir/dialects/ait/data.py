@@ -24,13 +24,7 @@ from xdsl.traits import IsolatedFromAbove, NoTerminator, SymbolOpInterface
 from ait_mlir.dialects.ait.base import AitOp, check_declared, check_name, check_param_name, check_sizes
 from ait_mlir.dialects.ait.dtypes import is_element_type, is_float
 from ait_mlir.dialects.ait.numbers import Number, literal_values, number_attr
-from ait_mlir.dialects.ait.syntax import (
-    LITERAL,
-    STRING,
-    Operands,
-    Prop,
-    Syntax,
-)
+from ait_mlir.dialects.ait.syntax import LITERAL, STRING, Flag, Operand, Operands, Prop, Syntax
 from ait_mlir.dialects.ait.traits import Pure
 from ait_mlir.dialects.ait.types import DimsAttr, TensorType, shape_text
 from ait_mlir.dims import Scope
@@ -304,8 +298,13 @@ class OutputOp(AitOp):
     """
 
     name = "ait.output"
-    SYNTAX: ClassVar[Syntax] = (Prop("output_name", STRING, ""), Operands())
-    OPERAND_TYPES: ClassVar[bool] = True
+    SYNTAX: ClassVar[Syntax] = (
+        Prop("output_name", STRING, ""),
+        Operands(("value",)),
+        Operand("in_place_of", "in place of", optional=True),
+        Flag("or_copy", "or copy"),
+    )
+    OPERAND_TYPES: ClassVar[str] = "value"
 
     value = operand_def(TensorType)
     in_place_of = opt_operand_def(TensorType)

@@ -276,7 +276,7 @@ class YieldOp(AitOp):
     """
 
     name = "ait.yield"
-    OPERAND_TYPES: ClassVar[bool] = True
+    OPERAND_TYPES: ClassVar[str] = "values"
 
     values = var_operand_def()
     traits = traits_def(IsTerminator(), Pure())

@@ -217,17 +217,18 @@ class Prop(Clause):
 
 @dataclass(frozen=True)
 class Flag(Clause):
-    """`NAME` or nothing: a property that is there or not."""
+    """`KEYWORD` or nothing: a property that is there or not; the keyword is its name unless another one is given."""
 
     name: str
+    keyword: str = ""
 
     def parse(self, parser: Parser, body: Body) -> None:
-        if parser.parse_optional_keyword(self.name) is not None:
+        if _parse_keyword(parser, self.keyword or self.name, optional=True):
             body.properties[self.name] = UnitAttr()
 
     def print(self, printer: Printer, op: Operation) -> None:
         if self.name in op.properties:
-            printer.print_string(f" {self.name}")
+            printer.print_string(f" {self.keyword or self.name}")
 
 
 @dataclass(frozen=True)
