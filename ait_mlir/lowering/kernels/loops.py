@@ -80,6 +80,13 @@ def sizes(loops: Sequence[Loop], cpp_dims: Mapping[str, str]) -> str:
 
 
 def operand(name: str, loops: Sequence[Loop], position: int, cpp_dims: Mapping[str, str]) -> str:
-    """`ait::operand<ait::Inner::unit>(a0, {768, 1})` for one operand of the nest."""
-    strides = [loop.strides[position] for loop in loops]
+    """`ait::operand<ait::Inner::unit>(a0, {768, 1})` for one operand of the nest.
+
+    Nothing steps along an outer dim of 1, so its stride is 0, which is aligned to everything.
+    """
+    *outer, inner = loops
+    strides = [
+        *(ZERO if loop.size.as_int() == 1 else loop.strides[position] for loop in outer),
+        inner.strides[position],
+    ]
     return f"ait::operand<{inner_kind(strides[-1])}>({name}, {braces(strides, cpp_dims)})"
