@@ -9,6 +9,7 @@ import torch
 from torch.nn import functional as F
 
 from tests.kernels.harness import Case
+from tests.kernels.library_gemm import on_kernel
 
 LARGE = 1 << 27
 """Elements of a large tensor: 256 MB at 16 bits."""
@@ -104,11 +105,18 @@ def residual_norm(op: str, t: str, length: int, rows: int, **options: object) ->
     return Measured(f"x + r, {op}", _rows(rows, length, options), case, {"n": rows}, function, t)
 
 
-def reduction(kind: str, t: str, shape: str, dims: str, left: str, rows: int, label: str) -> Measured:
-    body = f"  %r0 = ait.reduce {kind} %x dims [{dims}] : !ait.tensor<{left} x {t}>"
+def reduction(
+    kind: str, t: str, shape: str, dims: str, left: str, rows: int, label: str, provider: str = "native"
+) -> Measured:
+    result = f"{left} x {t}" if left else t
+    body = f"  %r0 = ait.reduce {kind} %x dims [{dims}] : !ait.tensor<{result}>"
     over = [int(d) for d in dims.split(",")]
-    functions: dict[str, Run] = {"sum": lambda x: x.sum(over), "max": lambda x: x.amax(over)}
-    case = _graph({"x": f"{shape} x {t}"}, body, [f"{left} x {t}"])
+    functions: dict[str, Run] = {
+        "sum": lambda x: x.sum(over),
+        "max": lambda x: x.amax(over),
+        "var": lambda x: x.var(over, correction=0),
+    }
+    case = on_kernel(_graph({"x": f"{shape} x {t}"}, body, [result]), provider)
     return Measured("reduce", f"{kind} {label}", case, {"n": rows}, functions[kind], t)
 
 
@@ -201,6 +209,15 @@ def cases() -> Iterator[Measured]:
     yield reduction("sum", "f16", "n x 4096", "0", "4096", many, f"{many} x 4096, columns")
     yield reduction("sum", "f32", "n x 4096", "0", "4096", many // 2, f"{many // 2} x 4096, columns")
     yield reduction("sum", "f16", "16 x n", "1", "16", LARGE // 16, f"16 x {LARGE // 16}, rows")
+    for t in ("f16", "f32"):
+        count = LARGE // (2 if t == "f32" else 1)
+        for kind in ("sum", "max", "var"):
+            yield reduction(kind, t, "n", "0", "", count, f"{count}, all", "split")
+        yield reduction("sum", t, "n x 64", "0", "64", count // 64, f"{count // 64} x 64, columns", "split")
+        yield reduction("sum", t, "16 x n", "1", "16", count // 16, f"16 x {count // 16}, rows", "split")
+    for provider in ("native", "split"):
+        small = 16 * 256 * 768
+        yield reduction("sum", "f32", "n", "0", "", small, f"{small}, all, {provider}", provider)
     yield permute("f16", "n x 4096", [1, 0], "4096 x n", many, f"{many} x 4096 [1, 0]")
     yield permute(
         "f16", "n x 128 x 12 x 64", [0, 2, 1, 3], "n x 12 x 128 x 64", 1365, "1365 x 128 x 12 x 64 [0, 2, 1, 3]"

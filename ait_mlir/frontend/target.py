@@ -4,20 +4,17 @@ from __future__ import annotations
 
 import ctypes
 from dataclasses import dataclass
-from typing import Literal
 
 from ait_mlir.frontend.errors import BuildError
+from ait_mlir.lowering.target import KINDS, TargetKind
 from ait_mlir.lowering.toolchain import detect_cuda_arch
-
-Kind = Literal["cpu", "cuda", "rocm"]
-KINDS: tuple[Kind, ...] = ("cpu", "cuda", "rocm")
 
 
 @dataclass(frozen=True)
 class Target:
     """A kind of device and its architecture: "sm_90a", "gfx90a", "native"; "" is that of this machine."""
 
-    kind: Kind
+    kind: TargetKind
     arch: str = ""
 
     def name(self) -> str:

@@ -26,7 +26,8 @@ from typing import TYPE_CHECKING
 from ait_mlir.errors import CompileError, ToolchainError
 from ait_mlir.host.files import cache_dir, copy_atomic, is_kept, keep, locked, write_atomic
 from ait_mlir.host.settings import whole_number
-from ait_mlir.lowering.toolchain import TargetKind, Toolchain, cpp_root, cuda_home, find_cxx, toolchain
+from ait_mlir.lowering.target import TargetKind
+from ait_mlir.lowering.toolchain import Toolchain, cpp_root, cuda_home, find_cxx, toolchain
 
 if TYPE_CHECKING:
     from ait_mlir.lowering.kernels.base import Target

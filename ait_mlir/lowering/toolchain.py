@@ -13,19 +13,16 @@ import shutil
 import subprocess
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
 
 from ait_mlir.errors import ToolchainError
 from ait_mlir.host.cpu import cpu_fields, cpu_flags
-
-TargetKind = Literal["cpu", "cuda", "rocm"]
+from ait_mlir.lowering.target import DEFAULT_ARCH, TargetKind
 
 _WARN = ("-fdiagnostics-color=never",)
 _CPU_FLAGS = ("-O3", "-fopenmp", "-fno-math-errno", "-fno-trapping-math", "-ffp-contract=fast", "-fPIC", "-std=c++17")
 _X86_FLAGS = ("-mprefer-vector-width=512",)  # elementwise loops run 1.3 to 1.6 times as fast where there is AVX-512
 _CUDA_FLAGS = ("-O3", "-DNDEBUG", "-std=c++17", "--expt-relaxed-constexpr", "-Xcompiler", "-fPIC,-fno-gnu-unique")
 _HIP_FLAGS = ("-O3", "-DNDEBUG", "-std=c++17", "-fPIC")
-_DEFAULT_ARCH = {"cpu": "native", "cuda": "sm_90a", "rocm": "gfx90a"}
 _CPU_ARCH = re.compile(r"[a-z0-9][a-z0-9_.-]*")
 _CUDA_ARCH = re.compile(r"sm_(\d{2,3}[af]?)")
 _HIP_ARCH = re.compile(r"gfx[0-9a-f]{3,4}")
@@ -98,8 +95,8 @@ def cuda_home() -> Path:
 def default_arch(kind: TargetKind) -> str:
     """The architecture when none is named: that of the card of this machine, else native, sm_90a or gfx90a."""
     if kind == "cuda":
-        return detect_cuda_arch() or _DEFAULT_ARCH[kind]
-    return _DEFAULT_ARCH[kind]
+        return detect_cuda_arch() or DEFAULT_ARCH[kind]
+    return DEFAULT_ARCH[kind]
 
 
 @functools.cache

@@ -25,7 +25,7 @@ from ait_mlir.ir.pipeline import PassError
 from ait_mlir.lowering.choices import Choice, Way, packs, steps_of
 from ait_mlir.lowering.fragments import is_usual_cut
 from ait_mlir.lowering.kernels import Target
-from ait_mlir.lowering.toolchain import cpp_root, detect_cuda_arch, toolchain
+from ait_mlir.lowering.toolchain import cpp_root, default_arch, detect_cuda_arch, toolchain
 from ait_mlir.passes.candidates import Candidate, points_of, worth_timing
 from ait_mlir.passes.knowledge import Algorithm, Knowledge, Known
 from ait_mlir.passes.matching import Binding, axis_of_text, bound_axis, match, within
@@ -78,7 +78,7 @@ def current_setting(kind: str) -> Setting:
     from ait_mlir.host.cpu import cpu_fields
     from ait_mlir.runtime.loading import cublaslt_candidates, cudnn_candidates, openblas_candidates
 
-    compiler = toolchain("cuda", detect_cuda_arch() or "sm_90a") if kind == "cuda" else toolchain("cpu", "native")
+    compiler = toolchain("cuda", default_arch("cuda")) if kind == "cuda" else toolchain("cpu", "native")
     version = next((line for line in compiler.identity.splitlines() if "release" in line or "gcc" in line), "")
     if kind == "cuda":
         libraries = card.library_versions([*cublaslt_candidates(), *cudnn_candidates()])

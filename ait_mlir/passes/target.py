@@ -1,16 +1,11 @@
-"""The target of a module stands in the module: `builtin.module attributes {ait.target = "cuda", ait.arch =
-"sm_90a"}`."""
+"""The target of a module stands in the module: `attributes {ait.target = "cuda", ait.arch = "sm_90a"}`."""
 
 from __future__ import annotations
-
-from typing import Literal, cast
 
 from xdsl.dialects.builtin import ModuleOp, StringAttr
 
 from ait_mlir.ir.pipeline import PassError
-from ait_mlir.lowering.kernels import Target
-
-DEFAULT_ARCH = {"cpu": "native", "cuda": "sm_90a", "rocm": "gfx90a"}
+from ait_mlir.lowering.target import DEFAULT_ARCH, Target
 
 
 def make_target(kind: str, arch: str = "") -> Target:
@@ -19,7 +14,7 @@ def make_target(kind: str, arch: str = "") -> Target:
         raise PassError(f"unknown target {kind!r}; expected one of {', '.join(DEFAULT_ARCH)}")
     if arch and not all(c.isalnum() or c in "_-" for c in arch):
         raise PassError(f"no architecture: {arch!r}; expected one like {DEFAULT_ARCH[kind]!r}")
-    return Target(cast(Literal["cpu", "cuda", "rocm"], kind), arch or DEFAULT_ARCH[kind])
+    return Target(kind, arch or DEFAULT_ARCH[kind])
 
 
 def set_target(module: ModuleOp, target: Target) -> None:

@@ -13,7 +13,7 @@ import ctypes
 import importlib.util
 import os
 import threading
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from pathlib import Path
 from typing import Any, cast
 
@@ -40,13 +40,14 @@ def runtime_library(kind: TargetKind) -> Any:
 
             for error in (errors.InputError, errors.ArtifactError, errors.OutOfMemoryError, errors.RunError):
                 tvm_ffi.register_error(f"ait.{error.__name__}", error)
-            candidates = openblas_candidates() if kind == "cpu" else cublaslt_candidates()
+            candidates = {name: find() for name, find in _LIBRARIES[kind].items()}
             path = build_runtime(kind)
             with _cpu_settings() if kind == "cpu" else contextlib.nullcontext():
                 if kind == "cpu":
-                    _load_first(candidates)
+                    _load_first(candidates["openblas"])
                 module = cast(Any, tvm_ffi).load_module(str(path))
-            module.configure(candidates, cudnn_candidates() if kind == "cuda" else [])
+            for name, places in candidates.items():
+                module.configure(name, places)
             _loaded[kind] = module
         return _loaded[kind]
 
@@ -81,6 +82,14 @@ def cudnn_candidates() -> list[str]:
     folders = [Path(place) / "cudnn" / "lib" for place in spec.submodule_search_locations or []] if spec else []
     candidates += [str(folder / "libcudnn.so.9") for folder in folders if (folder / "libcudnn.so.9").exists()]
     return [*candidates, "libcudnn.so.9"]
+
+
+_LIBRARIES: dict[TargetKind, dict[str, Callable[[], list[str]]]] = {
+    "cpu": {"openblas": openblas_candidates},
+    "cuda": {"cublaslt": cublaslt_candidates, "cudnn": cudnn_candidates},
+    "rocm": {},
+}
+"""The libraries that the services of a device run on, and where each may be."""
 
 
 def _load_first(candidates: list[str]) -> None:

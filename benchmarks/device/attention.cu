@@ -25,8 +25,8 @@ int32_t print_failure(void*, const char* message) {
 
 template <class T, bool kMasked, bool kCausal, bool kWindow>
 int32_t attention_with(const AttentionCall& c) {
-  ait_services_v1 services{1, nullptr, nullptr, print_failure};
-  const ait::Context ctx{c.stream, &services};
+  ait_host_v1 host{nullptr, print_failure};
+  const ait::Context ctx{c.stream, &host};
   const AttentionShape shape{c.batch, c.heads, c.rows, c.cols, c.depth, c.width, c.scale, c.group, c.window > 0 ? c.window : ait::kNoWindow};
   auto heads = [&](auto* data, int i) { return Heads<std::remove_pointer_t<decltype(data)>>{data, c.strides[i][0], c.strides[i][1], c.strides[i][2]}; };
   const auto q = heads(static_cast<const T*>(c.q), 0), k = heads(static_cast<const T*>(c.k), 1), v = heads(static_cast<const T*>(c.v), 2);

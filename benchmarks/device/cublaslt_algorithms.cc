@@ -10,15 +10,9 @@
 #include <random>
 #include <vector>
 
-#include "ait/gemm_service.h"
 #include "ait/types.h"
+#include "gemm.h"
 
-namespace ait::runtime {
-const std::vector<std::string>& gemm_library_candidates() {
-  static const std::vector<std::string> none;
-  return none;
-}
-}  // namespace ait::runtime
 
 namespace {
 
@@ -60,7 +54,7 @@ class Bench {
   bool run(const Problem& p, int algorithm, Result* result) {
     const size_t weights = size_t(p.n) * p.k * 2 / 256 * 256 + 256, unit = weights + size_t(p.m) * p.k * 2 / 256 * 256 + 256;
     const size_t copies = std::min(kBytes / unit, std::max(size_t(8), kCold / unit));
-    ait_gemm_v1 args = {};
+    ait::runtime::Gemm args;
     args.dtype = AIT_F16, args.trans_b = 1, args.batch = 1, args.m = p.m, args.n = p.n, args.k = p.k;
     args.lda = args.ldb = p.k, args.ldd = p.n, args.alpha = 1, args.d = result_;
     args.workspace = workspace_, args.workspace_bytes = int64_t(32) << 20;
@@ -68,13 +62,13 @@ class Bench {
     std::string error;
     args.a = args.b = operands_;
     std::vector<ait_gemm_algorithm_v1> list;
-    if (ait::runtime::library_gemm_algorithms(&args, &list, &error) != 0) return puts(error.c_str()), false;
+    if (ait::runtime::gemm_algorithms(args, &list, &error) != 0) return puts(error.c_str()), false;
     if (size_t(algorithm) >= list.size()) return false;
     args.algorithm = &list[size_t(algorithm)];
     auto call = [&](size_t i) {
       args.b = operands_ + unit * (i % copies);
       args.a = operands_ + unit * (i % copies) + weights;
-      return ait::runtime::library_gemm(&args, stream_, &error) == 0;
+      return ait::runtime::compute_gemm(args, stream_, &error) == 0;
     };
     if (!call(0)) return puts(error.c_str()), false;
     check(cudaStreamSynchronize(stream_), "a first call");

@@ -29,8 +29,12 @@ def main() -> int:
     runtime, home = ROOT / "runtime", cuda_home()
     with tempfile.TemporaryDirectory() as folder:
         program = Path(folder) / "algorithms"
-        sources = [str(Path(__file__).with_suffix(".cc")), str(runtime / "src/cuda/cublaslt.cc")]
-        flags = ["-std=c++17", "-O2", f"-I{runtime}/include", f"-I{runtime}/src/cuda", f"-I{home}/include"]
+        sources = [
+            str(Path(__file__).with_suffix(".cc")),
+            str(runtime / "src/cuda/cublaslt.cc"),
+            str(runtime / "src/dynamic_library.cc"),
+        ]
+        flags = ["-std=c++17", "-O2", f"-I{runtime}/include", f"-I{runtime}/src", f"-I{home}/include"]
         places = [f"-L{path}" for name in ("lib64", "lib") if (path := home / name).is_dir()]
         link = [*places, "-lcudart_static", "-lrt", "-lpthread", "-ldl"]
         subprocess.run([find_cxx(), *flags, *sources, "-o", str(program), *link], check=True)

@@ -33,7 +33,7 @@ from replays import graph_of, seconds
 SOURCE = Path(__file__).with_suffix(".cu").resolve()
 NONE, GELU, BIAS_RESIDUAL, BIAS, RESIDUAL, TANH = range(6)
 FEW, LARGE, ALL = (GELU, BIAS_RESIDUAL, BIAS), (NONE, GELU, BIAS_RESIDUAL, BIAS, RESIDUAL), range(6)
-BIAS_FLAG, TANH_FLAG = 1, 4  # of ait_gemm_v1
+BIAS_FLAG, TANH_FLAG = 1, 4  # of ait_gemm_v2
 FINALISTS = 3
 FEW_ROWS = 256
 

@@ -5,7 +5,6 @@
 #include <string>
 #include <vector>
 
-#include "ait/gemm_service.h"
 #include "ait/kernels/gpu/gemm_wgmma.cuh"
 #include "ait/math.h"
 #include "gemm_call.h"
@@ -40,7 +39,7 @@ inline int32_t print_failure(void*, const char* message) {
   fprintf(stderr, "%s\n", message);
   return 1;
 }
-inline ait_services_v1 services{1, nullptr, nullptr, print_failure};
+inline ait_host_v1 host{nullptr, print_failure};
 
 template <class T>
 Matrices<T> matrices(T* data, bool unit_is_second, int64_t pitch, int64_t batch, int64_t inner) {
@@ -55,7 +54,7 @@ int32_t gemm_with(const GemmCall& c) {
   const auto d = matrices(static_cast<T*>(c.d), true, c.ldd, c.d_batch, c.inner);
   const Matrices<const T> bias{static_cast<const T*>(c.bias), 0, 1};
   const auto residual = matrices(static_cast<const T*>(c.residual), true, c.ldr, c.r_batch, c.inner);
-  const ait::Context ctx{c.stream, &services};
+  const ait::Context ctx{c.stream, &host};
   const bool early = c.tile != 0;  // weights may be copied before the launch before has ended
   auto go = [&](auto wanted, auto vectors, auto functor, const auto& extra) {
     if constexpr ((EPILOGUES >> wanted.value & 1) != 0) {
@@ -84,7 +83,7 @@ int32_t gated_with(const GemmCall& c) {
   const auto b = matrices(static_cast<const T*>(c.b), !kBK, c.ldb, c.b_batch, c.inner);
   const auto d = matrices(static_cast<T*>(c.d), true, c.ldd, c.d_batch, c.inner);
   const auto residual = matrices(static_cast<const T*>(c.residual), true, c.ldr, c.r_batch, c.inner);
-  const ait::Context ctx{c.stream, &services};
+  const ait::Context ctx{c.stream, &host};
   const bool early = c.tile != 0;
   if (c.epilogue == 0) return gemm_wgmma<Tile, kAK, kBK, kAligned, 0, SiluMul>(ctx, shape, a, b, d, operands(), false, early);
   if constexpr (EPILOGUES > 1) {
@@ -102,21 +101,17 @@ extern "C" int32_t NAME(const GemmCall* c) { return gemm_with<TILE, ELEMENT, tru
 #elif PART == 4
 extern "C" int32_t NAME(const GemmCall* c) { return gated_with<TILE, ELEMENT, AK, BK, ALIGNED>(*c); }
 #else
-namespace ait::runtime {
-const std::vector<std::string>& gemm_library_candidates() {
-  static const std::vector<std::string> none;
-  return none;
-}
-}  // namespace ait::runtime
+#include "dynamic_library.cc"
+#include "gemm.h"
 /// On an algorithm of the library's own list; a status other than 0 past its end.
-extern "C" int32_t gemm_library(const ait_gemm_v1* args, int32_t index, void* stream) {
+extern "C" int32_t gemm_library(const ait::runtime::Gemm* args, int32_t index, void* stream) {
   std::string error;
   std::vector<ait_gemm_algorithm_v1> list;
-  int32_t status = ait::runtime::library_gemm_algorithms(args, &list, &error);
+  int32_t status = ait::runtime::gemm_algorithms(*args, &list, &error);
   if (status == 0 && size_t(index) >= list.size()) return 2;
-  ait_gemm_v1 named = *args;
+  ait::runtime::Gemm named = *args;
   named.algorithm = list.data() + index;
-  if (status == 0) status = ait::runtime::library_gemm(&named, stream, &error);
+  if (status == 0) status = ait::runtime::compute_gemm(named, stream, &error);
   if (status != 0) fprintf(stderr, "%s\n", error.c_str());
   return status;
 }

@@ -87,7 +87,16 @@ def library_parts() -> list[Part]:
 def build(library: Path, parts: Sequence[Part], more: Sequence[str] = (), jobs: int = 0) -> ctypes.CDLL:
     """Compiles every part, `jobs` at once, and links them; prints warnings and what ptxas says of spills."""
     out = library.parent
-    flags = ["-std=c++17", "-O3", "-DNDEBUG", "-Xcompiler", "-fPIC", f"-I{ROOT}/runtime/include", f"-I{SOURCE.parent}"]
+    flags = [
+        "-std=c++17",
+        "-O3",
+        "-DNDEBUG",
+        "-Xcompiler",
+        "-fPIC",
+        f"-I{ROOT}/runtime/include",
+        f"-I{ROOT}/runtime/src",
+        f"-I{SOURCE.parent}",
+    ]
     flags += ["-Xptxas", "-v", "-gencode", "arch=compute_90a,code=sm_90a", *more]
 
     def compile_one(item: tuple[int, Path]) -> str:

@@ -5,7 +5,6 @@
 #include <string>
 #include <vector>
 
-#include "ait/gemm_service.h"
 #include "ait/kernels/gpu/gemm.cuh"
 #include "ait/math.h"
 #include "gemm_call.h"
@@ -23,8 +22,8 @@ inline int32_t print_failure(void*, const char* message) {
   fprintf(stderr, "%s\n", message);
   return 1;
 }
-inline ait_services_v1 services{1, nullptr, nullptr, print_failure};
-inline ait::Context context(void* stream) { return {stream, &services}; }
+inline ait_host_v1 host{nullptr, print_failure};
+inline ait::Context context(void* stream) { return {stream, &host}; }
 
 template <class T>
 Matrices<T> matrices(T* data, bool unit_is_second, int64_t pitch, int64_t batch, int64_t inner) {
@@ -74,21 +73,17 @@ extern "C" int32_t gemm_simt_f32(const GemmCall* c) {  // any layout: strides de
                                matrices(static_cast<float*>(c->d), true, c->ldd, c->d_batch, c->inner), operands());
 }
 #elif PART == 101
-namespace ait::runtime {
-const std::vector<std::string>& gemm_library_candidates() {
-  static const std::vector<std::string> none;
-  return none;
-}
-}  // namespace ait::runtime
+#include "dynamic_library.cc"
+#include "gemm.h"
 /// On an algorithm of the library's own list; a status other than 0 past its end.
-extern "C" int32_t gemm_library(const ait_gemm_v1* args, int32_t index, void* stream) {
+extern "C" int32_t gemm_library(const ait::runtime::Gemm* args, int32_t index, void* stream) {
   std::string error;
   std::vector<ait_gemm_algorithm_v1> list;
-  int32_t status = ait::runtime::library_gemm_algorithms(args, &list, &error);
+  int32_t status = ait::runtime::gemm_algorithms(*args, &list, &error);
   if (status == 0 && size_t(index) >= list.size()) return 2;
-  ait_gemm_v1 named = *args;
+  ait::runtime::Gemm named = *args;
   named.algorithm = list.data() + index;
-  if (status == 0) status = ait::runtime::library_gemm(&named, stream, &error);
+  if (status == 0) status = ait::runtime::compute_gemm(named, stream, &error);
   if (status != 0) fprintf(stderr, "%s\n", error.c_str());
   return status;
 }

@@ -42,6 +42,7 @@ def build(out: Path) -> ctypes.CDLL:
         "-Xcompiler",
         "-fPIC",
         f"-I{ROOT}/runtime/include",
+        f"-I{ROOT}/runtime/src",
         "-Xptxas",
         "-v",
         "-gencode",

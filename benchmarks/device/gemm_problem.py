@@ -45,6 +45,8 @@ class GemmCall(ctypes.Structure):
 
 
 class LibraryCall(ctypes.Structure):
+    """`Gemm` of runtime/src/gemm.h."""
+
     _fields_ = (
         [(n, ctypes.c_int32) for n in ("dtype", "trans_a", "trans_b", "epilogue")]
         + [

@@ -9,6 +9,7 @@
 
 #include "device.h"
 #include "error.h"
+#include "services.h"
 
 namespace ait::runtime {
 namespace {
@@ -96,6 +97,7 @@ Library::Library(const std::string& path, const std::string& symbol) {
                          dim.axis < table_->inputs[dim.input].rank && dim.mul != 0;
       if (!bound && dim.lo != dim.hi) fail(ErrorKind::kArtifact, path, ": no input gives the value of dim ", dim.name);
     }
+    bind_services(*table_, path);
   } catch (...) {
     dlclose(handle_);
     throw;

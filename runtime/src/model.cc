@@ -26,11 +26,11 @@ struct Model::Call {
 
   /// Launches on `stream`. Returns the reason of the failure, or an empty string.
   std::string run(void* stream) const {
-    const Services services;
-    const ait_run_v1 args{dims.data(), inputs.data(), outputs.data(), constants, arena, stream, services.table()};
+    RunHost host;
+    const ait_run_v1 args{dims.data(), inputs.data(), outputs.data(), constants, arena, stream, &host.table};
     const int32_t status = table.run(&args);
     if (status == 0) return {};
-    return services.error().empty() ? "status " + std::to_string(status) : services.error();
+    return host.error.empty() ? "status " + std::to_string(status) : host.error;
   }
 
   GraphKey key() const {

@@ -18,10 +18,11 @@
 #include <vector>
 
 #include "ait/amx_service.h"
-#include "ait/gemm_service.h"
-#include "config.h"
+#include "dynamic_library.h"
 #include "error.h"
 #include "model.h"
+#include "services.h"
+#include "threads.h"
 #include "timing.h"
 
 namespace ait::runtime {
@@ -255,16 +256,28 @@ std::vector<std::string> to_strings(const ffi::Array<ffi::String>& list) {
   return strings;
 }
 
-void configure(const ffi::Array<ffi::String>& gemm_libraries, const ffi::Array<ffi::String>& attention_libraries) {
-  set_gemm_library_candidates(to_strings(gemm_libraries));
-  set_attention_library_candidates(to_strings(attention_libraries));
+/// Says where a library ("cublaslt", "cudnn", ...) may be. Called before the first model is made.
+void configure(const ffi::String& library, const ffi::Array<ffi::String>& places) {
+  set_library_candidates(std::string(library), to_strings(places));
 }
+
+/// "amx 1", "gemm 2" ...
+ffi::Array<ffi::String> service_names() {
+  ffi::Array<ffi::String> names;
+  for (const Service& service : device_services()) names.push_back(service.name + std::string(" ") + std::to_string(service.version));
+  return names;
+}
+
+const ait_amx_service_v1* amx() { return static_cast<const ait_amx_service_v1*>(find_service("amx", 1)); }
+bool may_use_amx() { return amx() != nullptr && amx()->may_use() != 0; }
+bool set_amx(bool wanted) { return amx() != nullptr && amx()->set_wanted(wanted) != 0; }
 
 }  // namespace
 }  // namespace ait::runtime
 
 TVM_FFI_DLL_EXPORT_TYPED_FUNC(create, ait::runtime::create);
 TVM_FFI_DLL_EXPORT_TYPED_FUNC(configure, ait::runtime::configure);
+TVM_FFI_DLL_EXPORT_TYPED_FUNC(services, ait::runtime::service_names);
 TVM_FFI_DLL_EXPORT_TYPED_FUNC(num_threads, ait::runtime::num_threads);
 TVM_FFI_DLL_EXPORT_TYPED_FUNC(may_use_amx, ait::runtime::may_use_amx);
 TVM_FFI_DLL_EXPORT_TYPED_FUNC(set_amx, ait::runtime::set_amx);

@@ -97,10 +97,10 @@ bool Timing::run(const Candidate& candidate, int number, void* stream, std::stri
   for (const Buffers& places : outputs_) outputs.push_back(places[turn % places.size()]->data());
   const Buffers& copies = *candidate.constants;
   const void* constants = copies.empty() ? nullptr : copies[turn % copies.size()]->data();
-  const Services services(candidate.trial ? &*candidate.trial : nullptr);
-  const ait_run_v1 args{dims_.data(), inputs.data(), outputs.data(), constants, candidate.arena.data(), stream, services.table()};
+  RunHost host(candidate.trial ? &*candidate.trial : nullptr);
+  const ait_run_v1 args{dims_.data(), inputs.data(), outputs.data(), constants, candidate.arena.data(), stream, &host.table};
   const int32_t status = candidate.library.table().run(&args);
-  if (status != 0 && error != nullptr) *error = services.error().empty() ? "status " + std::to_string(status) : services.error();
+  if (status != 0 && error != nullptr) *error = host.error.empty() ? "status " + std::to_string(status) : host.error;
   return status == 0;
 }
 

@@ -10,6 +10,7 @@
 
 #include "checks.h"
 #include "device.h"
+#include "gemm.h"
 #include "library.h"
 #include "services.h"
 

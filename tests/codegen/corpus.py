@@ -88,6 +88,9 @@ def reductions() -> Iterator[tuple[str, str]]:
             (f"reduce {name} %x dims [{dims}] {correction}", f"{left} x f16".removeprefix(" x ")) for dims, left in over
         ]
         yield f"reduce_{name}", graph("reduce", {"x": x}, *ops)
+    large = {"x": "8192 x 8192 x f16", "y": "1048576 x 64 x f16"}
+    few = [(f"reduce {kind} %x dims [0, 1]", "f16") for kind in ("sum", "max", "var")]
+    yield "reduce_few", graph("reduce", large, *few, ("reduce sum %y dims [0]", "64 x f16"))
     yield (
         "select",
         graph(

@@ -17,6 +17,7 @@ from tests.kernels import attention_gpu, hopper, test_copy, test_gather, test_ma
 from tests.kernels.contractions import BIAS_GELU, BIAS_RESIDUAL, TANH_MUL_ADD, attention_cases, contraction, gemm_cases
 from tests.kernels.harness import Case, Library, check
 from tests.kernels.library_gemm import on_kernel
+from tests.kernels.reduce_split import check_split, split_cases
 from tests.kernels.stream import stream_cases
 
 Env = Mapping[str, int]
@@ -333,6 +334,11 @@ FAMILIES = {
         },
         dict(_reductions()),
         _check_reduction,
+    ),
+    "reduce-split": Family(
+        on_both("reduce_part_rows_kernel", "reduce_part_columns_kernel", "reduce_join_kernel"),
+        dict(split_cases()),
+        check_split,
     ),
     "select": Family(
         on_both("select_kernel"), dict(_selections()), lambda library, case, _: test_reduce.check_select(library, case)

@@ -22,7 +22,7 @@ import numpy as np
 from ait_mlir.lowering.build import build_with
 from ait_mlir.lowering.kernels import Target
 from ait_mlir.lowering.toolchain import Toolchain, cpp_root, toolchain
-from tests.kernels.harness import Case, Library, source_of
+from tests.kernels.harness import Case, Library, scratch, source_of
 
 Kind = Literal["cuda", "rocm"]
 Role = Literal["operand", "result", "constant"]
@@ -111,8 +111,10 @@ class EmulatedLibrary(Library):
         for i, (_, view) in enumerate(placed):
             role: Role = "result" if i >= len(ins) else "constant" if i in case.constants else "operand"
             self.buffer(view.ctypes.data, extent_bytes(view), role, i)
+        workspace = scratch(case.workspace_bytes(self.target, env))
+        self.buffer(workspace.ctypes.data, workspace.nbytes, "result", len(placed))
         try:
-            self.call(case, env, [view.ctypes.data for _, view in placed])
+            self.call(case, env, [view.ctypes.data for _, view in placed], workspace=workspace.ctypes.data)
         finally:
             self.note_executed()
 

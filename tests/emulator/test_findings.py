@@ -27,8 +27,8 @@ __global__ void planted_kernel(const float* in, float* out) {
 ENTRY = """
 }
 extern "C" int32_t run(const float* in, float* out, char* message, uint32_t blocks, uint32_t shared, uint32_t cluster, int dependent) {
-  ait_services_v1 services = {1, message, nullptr, test_fail};
-  const ait::Context ctx{nullptr, &services};
+  const ait_host_v1 host = {message, test_fail};
+  const ait::Context ctx{nullptr, &host};
   LaunchConfig config;
   config.grid = dim3(blocks);
   config.block = dim3(128);

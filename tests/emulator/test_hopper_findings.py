@@ -80,8 +80,8 @@ __global__ void planted_kernel(const __grid_constant__ Maps maps) {
 }
 }  // namespace NAME
 extern "C" int32_t run_NAME(const ait::half* a, const ait::half* b, ait::half* d, char* message, uint32_t shared) {
-  ait_services_v1 services = {1, message, nullptr, test_fail};
-  const ait::Context ctx{nullptr, &services};
+  const ait_host_v1 host = {message, test_fail};
+  const ait::Context ctx{nullptr, &host};
   NAME::Maps maps;
   const bool mapped = tensor_map(&maps.a, a, 256, 50, 256, 1, 0, 1, 0, 64) &&  // rows 50 and up read as zero
                       tensor_map(&maps.b, b, 256, 64, 256, 1, 0, 1, 0, 64) && tensor_map(&maps.d, d, 56, 64, 64, 1, 0, 1, 0, 64);

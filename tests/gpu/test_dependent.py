@@ -72,8 +72,8 @@ int32_t keep(void* self, const char* message) {
 
 extern "C" int32_t chain(int* in, int* out, int* count, uint64_t* times, int rounds, int blocks, int threads, int between, int once,
                          char* message, void* stream) {
-  ait_services_v1 services = {1, message, nullptr, keep};
-  const ait::Context ctx{stream, &services};
+  const ait_host_v1 host = {message, keep};
+  const ait::Context ctx{stream, &host};
   LaunchConfig config;
   config.grid = dim3(blocks), config.block = dim3(threads), config.dependent = true;
   for (int r = 0; r < rounds; ++r) {

@@ -22,7 +22,7 @@ from ait_mlir.dialects.ait.dtypes import BY_IR
 from ait_mlir.dialects.ait.types import scope_of, tensor_type
 from ait_mlir.dims import parse
 from ait_mlir.ir.parser import parse_text
-from ait_mlir.lowering.kernels import Arg, Target, kernels_for
+from ait_mlir.lowering.kernels import Arg, Kernel, Target, kernels_for
 from ait_mlir.lowering.kernels.base import row_major
 from ait_mlir.reference.core import storage_dtype
 from ait_mlir.reference.graph import evaluate_graph
@@ -83,14 +83,23 @@ class Case:
     def dims(self) -> list[str]:
         return [dim.name for dim in scope_of(self.op).dims]
 
-    def code(self, index: int, target: Target = CPU) -> tuple[tuple[str, ...], str]:
-        """Includes and the C++ of this case, as the emitter makes it."""
+    def chosen(self, target: Target) -> tuple[Kernel, Mapping[str, int]]:
+        """The kernel that runs the case, and its configuration."""
         found = [k for k in kernels_for(self.op, target) if k.provider == "native"]
         assert found, f"no native kernel for {self.op.name}"
-        kernel = found[0]
+        return found[0], found[0].configs(self.op, target)[0]
+
+    def workspace_bytes(self, target: Target, env: Mapping[str, int]) -> int:
+        """Bytes of scratch memory that the kernel asks for at these dims."""
+        kernel, config = self.chosen(target)
+        return kernel.workspace(self.op, config).evaluate(env)
+
+    def code(self, index: int, target: Target = CPU) -> tuple[tuple[str, ...], str]:
+        """Includes and the C++ of this case, as the emitter makes it."""
+        kernel, config = self.chosen(target)
         ins, outs = self.args()
         cpp_dims = {name: f"d{i}" for i, name in enumerate(self.dims())}
-        emission = kernel.emit(self.op, ins, outs, cpp_dims, kernel.configs(self.op, target)[0], target)
+        emission = kernel.emit(self.op, ins, outs, cpp_dims, config, target)
         pointers = [f"{'const ' if a in ins else ''}{BY_IR[a.type.element_type].cpp}* {a.name}" for a in (*ins, *outs)]
         parameters = ", ".join([*pointers, "void* ws", *(f"int64_t {d}" for d in cpp_dims.values())])
         lines = [
@@ -107,11 +116,11 @@ class Case:
             f"static_cast<{'const ' if i < len(ins) else ''}{BY_IR[a.type.element_type].cpp}*>(buffers[{i}])"
             for i, a in enumerate((*ins, *outs))
         ]
-        arguments = ", ".join([*casts, "nullptr", *(f"dims[{i}]" for i in range(len(self.dims())))])
+        arguments = ", ".join([*casts, f"buffers[{len(casts)}]", *(f"dims[{i}]" for i in range(len(self.dims())))])
         return (
             f'extern "C" int32_t run{index}(void* const* buffers, const int64_t* dims, char* message, void* stream) {{\n'
-            f"  ait_services_v1 services = {{1, message, nullptr, test_fail}};\n"
-            f"  const ait::Context ctx{{stream, &services}};\n"
+            f"  ait_host_v1 host = {{message, test_fail}};\n"
+            f"  const ait::Context ctx{{stream, &host}};\n"
             f"  (void)buffers; (void)dims;\n"
             f"  return k{index}(ctx, {arguments});\n}}\n"
         )
@@ -145,9 +154,11 @@ class Library:
         size = 16 if target.is_gpu else 64
         self.lib = ctypes.CDLL(str(build_library(sources_of(cases, target, size), target, workdir)))
 
-    def call(self, case: Case, env: Mapping[str, int], pointers: Sequence[int], stream: int = 0) -> None:
+    def call(
+        self, case: Case, env: Mapping[str, int], pointers: Sequence[int], stream: int = 0, workspace: int = 0
+    ) -> None:
         """Run a case on buffers at these addresses; raises `RuntimeError` with the message of a failed run."""
-        buffers = (ctypes.c_void_p * len(pointers))(*pointers)
+        buffers = (ctypes.c_void_p * (len(pointers) + 1))(*pointers, workspace or None)
         dims = (ctypes.c_int64 * max(1, len(case.dims())))(*(env[d] for d in case.dims()))
         message = ctypes.create_string_buffer(512)
         function: Any = self.lib[f"run{self.index[id(case)]}"]
@@ -164,7 +175,8 @@ class Library:
         if self.target.is_gpu:
             self._call_on_card(case, env, placed)
         else:
-            self.call(case, env, [view.ctypes.data for _, view in placed])
+            workspace = scratch(case.workspace_bytes(self.target, env))
+            self.call(case, env, [view.ctypes.data for _, view in placed], workspace=workspace.ctypes.data)
         written = [view for _, view in placed[len(ins) :]]
         results = [view.copy() for view in written]
         for view in written:
@@ -180,11 +192,19 @@ class Library:
 
         canvases = [torch.from_numpy(canvas.view(np.uint8)).cuda() for canvas, _ in placed]
         offsets = [view.ctypes.data - canvas.ctypes.data for canvas, view in placed]
+        workspace = torch.full((case.workspace_bytes(self.target, env),), 0xA5, dtype=torch.uint8, device="cuda")
         torch.cuda.synchronize()
-        self.call(case, env, [c.data_ptr() + o for c, o in zip(canvases, offsets, strict=True)])
+        pointers = [c.data_ptr() + o for c, o in zip(canvases, offsets, strict=True)]
+        self.call(case, env, pointers, workspace=workspace.data_ptr())
         torch.cuda.synchronize()
         for (canvas, _), on_card in zip(placed, canvases, strict=True):
             canvas.view(np.uint8)[...] = on_card.cpu().numpy()
+
+
+def scratch(size: int) -> np.ndarray:
+    """A workspace of `size` bytes, aligned to 64, full of 0xa5."""
+    raw = np.full(size + 64, 0xA5, np.uint8)
+    return raw[-raw.ctypes.data % 64 :][:size]
 
 
 def lay_out(arg: Arg, env: Mapping[str, int], offset: int) -> tuple[np.ndarray, np.ndarray]:

@@ -9,39 +9,27 @@ from pathlib import Path
 
 from ait_mlir.dialects.ait.dtypes import BY_IR
 from ait_mlir.lowering.build import build_library
-from ait_mlir.lowering.kernels import Target, kernel_of
+from ait_mlir.lowering.kernels import Kernel, Target, kernel_of
 from tests.kernels.harness import CPU, Case, Library, sources_of
 
 SRC = Path(__file__).parents[2] / "runtime/src"
 GLUE = """\
 #include <stdio.h>
-#include "ait/attention_service.h"
-#include "ait/gemm_service.h"
-namespace ait::runtime {
-const std::vector<std::string>& gemm_library_candidates() {
-  static const std::vector<std::string> none;
-  return none;
+#include "gemm.h"
+static int32_t told(const ait_host_v1* host, int32_t status, const std::string& error) {
+  return status == 0 ? 0 : host->fail(host->self, error.c_str());
 }
-const std::vector<std::string>& attention_library_candidates() {
-  static const std::vector<std::string> none;
-  return none;
-}
-}  // namespace ait::runtime
-extern "C" int32_t ait_test_gemm(void* self, const ait_gemm_v1* args, void* stream) {
+static int32_t test_gemm(const ait_host_v1* host, const ait_gemm_v2* args, void* stream) {
   std::string error;
-  const int32_t status = ait::runtime::library_gemm(args, stream, &error);
-  if (status != 0) snprintf(static_cast<char*>(self), 512, "%s", error.c_str());
-  return status;
+  ait::runtime::Gemm gemm;
+  const int32_t status = ait::runtime::read_gemm(*args, &gemm, &error) ? ait::runtime::compute_gemm(gemm, stream, &error) : 1;
+  return told(host, status, error);
 }
-"""
-CPU_GLUE = """\
-#include <omp.h>
-namespace ait::runtime {
-int num_threads() { return omp_get_max_threads(); }
-}  // namespace ait::runtime
+extern "C" const ait_gemm_service_v2 ait_test_gemm{test_gemm};
 """
 CUDA_GLUE = """\
 #include <cuda_runtime_api.h>
+#include "cuda/cudnn_services.h"
 extern "C" void* ait_test_workspace() {
   static void* const made = [] {
     void* bytes = nullptr;
@@ -49,19 +37,26 @@ extern "C" void* ait_test_workspace() {
   }();
   return made;
 }
-extern "C" int32_t ait_test_attention(void* self, const ait_attention_v1* args, void* stream) {
+static int32_t test_attention(const ait_host_v1* host, const ait_attention_v1* args, void* stream) {
   std::string error;
-  const int32_t status = ait::runtime::library_attention(args, stream, &error);
-  if (status != 0) snprintf(static_cast<char*>(self), 512, "%s", error.c_str());
-  return status;
+  const int32_t status = ait::runtime::compute_attention(*args, stream, &error);
+  return told(host, status, error);
 }
+static int32_t test_conv(const ait_host_v1* host, const ait_conv_v1* args, void* stream) {
+  std::string error;
+  const int32_t status = ait::runtime::compute_conv(*args, stream, &error);
+  return told(host, status, error);
+}
+extern "C" const ait_attention_service_v1 ait_test_attention{test_attention};
+extern "C" const ait_conv_service_v1 ait_test_conv{test_conv};
 """
-SERVICELESS = "{1, message, nullptr, test_fail}"
 SERVICES = {
-    "openblas": "{1, message, ait_test_gemm, test_fail, nullptr}",
-    "cublaslt": "{1, message, ait_test_gemm, test_fail, nullptr}",
-    "cudnn": "{AIT_SERVICES_VERSION, message, nullptr, test_fail, ait_test_attention}",
+    "openblas": ("ait_gemm_service_v2", "ait_test_gemm"),
+    "cublaslt": ("ait_gemm_service_v2", "ait_test_gemm"),
+    "cudnn": ("ait_attention_service_v1", "ait_test_attention"),
 }
+"""The table that the kernels of a provider call, and ours."""
+WITH_WORKSPACE = {"cudnn"}
 
 
 class ConfiguredCase(Case):
@@ -70,21 +65,21 @@ class ConfiguredCase(Case):
     provider = "native"
     config: Mapping[str, int] = {}
 
+    def chosen(self, target: Target) -> tuple[Kernel, Mapping[str, int]]:
+        return kernel_of(self.provider, self.op, target), self.config
+
     def code(self, index: int, target: Target = CPU) -> tuple[tuple[str, ...], str]:
-        kernel = kernel_of(self.provider, self.op, target)
+        kernel, _ = self.chosen(target)
         ins, outs = self.args()
         dims = {name: f"d{i}" for i, name in enumerate(self.dims())}
         emission = kernel.emit(self.op, ins, outs, dims, self.config, target)
         pointers = [f"{'const ' if a in ins else ''}{BY_IR[a.type.element_type].cpp}* {a.name}" for a in (*ins, *outs)]
         parameters = ", ".join([*pointers, "void* ws", *(f"int64_t {d}" for d in dims.values())])
         body = emission.body.replace("@ID@", str(index))
-        if self.provider != "cudnn":
+        if self.provider not in WITH_WORKSPACE:
             body = body.replace("args.workspace_bytes = ", "args.workspace_bytes = 0 * ")
         unused = "".join(f" (void){d};" for d in dims.values())
         code = [
-            'extern "C" int32_t ait_test_gemm(void*, const ait_gemm_v1*, void*);',
-            'extern "C" int32_t ait_test_attention(void*, const ait_attention_v1*, void*);',
-            'extern "C" void* ait_test_workspace();',
             emission.definitions.replace("@ID@", str(index)),
             f"static int32_t k{index}(const ait::Context& ctx, {parameters}) {{\n  (void)ws;{unused}\n  {body}}}",
         ]
@@ -94,9 +89,13 @@ class ConfiguredCase(Case):
         text = super().entry(index)
         if self.provider not in SERVICES:
             return text
-        assert SERVICELESS in text
-        text = text.replace(SERVICELESS, SERVICES[self.provider])
-        return text.replace(", nullptr, dims[", ", ait_test_workspace(), dims[") if self.provider == "cudnn" else text
+        table, ours = SERVICES[self.provider]
+        found = f'extern "C" const {table} {ours};\nextern "C" void* ait_test_workspace();\n'
+        text = text.replace(
+            "  (void)buffers;", f"  ait::detail::needed_service<{table}>.entry.table = &{ours};\n  (void)buffers;"
+        )
+        own = f"buffers[{len(self.op.operands) + len(self.op.results)}]"
+        return found + (text.replace(own, "ait_test_workspace()") if self.provider in WITH_WORKSPACE else text)
 
 
 def on_kernel(
@@ -109,11 +108,11 @@ def on_kernel(
 
 
 def whole_source(path: Path) -> str:
-    """A source of the runtime with the headers of its folder inside."""
+    """A source of the runtime with the headers of the runtime inside."""
 
     def included(found: re.Match[str]) -> str:
-        header = path.parent / found.group(1)
-        return whole_source(header) if header.exists() else found.group()
+        headers = [folder / found.group(1) for folder in (path.parent, SRC)]
+        return next((whole_source(header) for header in headers if header.exists()), found.group())
 
     return re.sub(r'^#include "([^"]+)"$', included, path.read_text(), flags=re.MULTILINE)
 
@@ -122,10 +121,19 @@ class GemmLibrary(Library):
     """The compiled cases with the service that they call."""
 
     def __init__(self, cases: Sequence[Case], workdir: Path, target: Target = CPU) -> None:
-        files = ("cuda/cublaslt.cc", "cuda/cudnn.cc") if target.is_gpu else ("cpu/openblas.cc",)
+        files = ["dynamic_library.cc", "cpu/openblas.cc"]
+        if target.is_gpu:
+            files = [
+                "dynamic_library.cc",
+                "cuda/cublaslt.cc",
+                *(f"cuda/cudnn_{n}.cc" for n in ("attention", "conv", "plans")),
+            ]
         sources = sources_of(cases, target, 16 if target.is_gpu else 64)
         sources |= {Path(file).name: whole_source(SRC / file) for file in files}
-        sources["glue.cc"] = GLUE + (CUDA_GLUE if target.is_gpu else CPU_GLUE)
+        glue = Path(workdir) / "glue" / "glue.cc"
+        glue.parent.mkdir(parents=True, exist_ok=True)
+        glue.write_text(GLUE + (CUDA_GLUE if target.is_gpu else ""))
+        sources["glue.cc"] = whole_source(glue)
         self.target = target
         self.index = {id(case): i for i, case in enumerate(cases)}
         self.lib = ctypes.CDLL(str(build_library(sources, target, workdir)))

@@ -26,6 +26,13 @@ def test_declarations_match_header() -> None:
         pytest.skip("no cublasLt.h: pip install nvidia-cublas, or set AIT_CUBLAS_INCLUDE")
     if shutil.which("g++") is None or not any((Path(d) / "cuda_runtime_api.h").exists() for d in dirs):
         pytest.skip("needs g++ and the CUDA runtime headers")
-    command = ["g++", "-std=c++17", "-fsyntax-only", f"-I{ROOT}/runtime/src/cuda", *(f"-I{d}" for d in dirs)]
+    command = [
+        "g++",
+        "-std=c++17",
+        "-fsyntax-only",
+        f"-I{ROOT}/runtime/src",
+        f"-I{ROOT}/runtime/src/cuda",
+        *(f"-I{d}" for d in dirs),
+    ]
     done = subprocess.run([*command, str(ROOT / "tests/kernels/cublaslt_api_check.cc")], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr

@@ -106,7 +106,7 @@ def test_what_it_is_told() -> None:
         "args.cols = d1;",
         "args.strides_q[1] = (64 * d1);",
         "args.scale = 0x1.0000000000000p-3f;",
-        "return ctx.attention(args);",
+        "return ait::library_attention(ctx, args);",
     ):
         assert line in code, code
 
@@ -133,7 +133,14 @@ def test_declarations_match_header() -> None:
         pytest.skip("no cudnn.h: pip install nvidia-cudnn-cu13, or set AIT_CUDNN_INCLUDE")
     if shutil.which("g++") is None or not any((Path(d) / "cuda_runtime_api.h").exists() for d in dirs):
         pytest.skip("needs g++ and the CUDA runtime headers")
-    command = ["g++", "-std=c++17", "-fsyntax-only", f"-I{ROOT}/runtime/src/cuda", *(f"-I{d}" for d in dirs)]
+    command = [
+        "g++",
+        "-std=c++17",
+        "-fsyntax-only",
+        f"-I{ROOT}/runtime/src",
+        f"-I{ROOT}/runtime/src/cuda",
+        *(f"-I{d}" for d in dirs),
+    ]
     done = subprocess.run([*command, str(ROOT / "tests/kernels/cudnn_api_check.cc")], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
 
@@ -143,12 +150,12 @@ def test_says_what_is_missing(tmp_path: Path) -> None:
         pytest.skip("needs g++")
     source = tmp_path / "load.cc"
     source.write_text(
-        '#include <stdio.h>\n#include "cudnn_api.h"\nint main(int, char** argv) {\n  ait::runtime::dnn::Api api;\n'
+        '#include <stdio.h>\n#include "cuda/cudnn_api.h"\nint main(int, char** argv) {\n  ait::runtime::dnn::Api api;\n'
         "  std::string error;\n  const bool good = api.load({argv[1], argv[2]}, &error);\n"
         "  puts(error.c_str());\n  return good;\n}\n"
     )
     program = tmp_path / "load"
-    include = ROOT / "runtime/src/cuda"
+    include = ROOT / "runtime/src"
     subprocess.run(["g++", "-std=c++17", f"-I{include}", str(source), "-o", str(program), "-ldl"], check=True)
     done = subprocess.run([str(program), "/nowhere/libcudnn.so.9", "libm.so.6"], capture_output=True, text=True)
     assert done.returncode == 0

@@ -25,6 +25,10 @@ struct Bias {
   static AIT_FN void apply(float acc, float bias, float& out) { out = acc + bias; }
 };
 static int32_t fail(void*, const char*) { return 1; }
+static void use_amx(int32_t wanted) {
+  static const ait_amx_service_v1 yes{[]() -> int32_t { return 1; }, nullptr}, no{[]() -> int32_t { return 0; }, nullptr};
+  for (ait_service_v1* s = ait::needed_services(); s != nullptr; s = s->next) s->table = s->name[0] == 'a' ? (wanted ? &yes : &no) : nullptr;
+}
 
 extern "C" int64_t panel_floats(int64_t n, int64_t k) { return (n + 47) / 48 * 48 * k; }
 
@@ -39,8 +43,9 @@ extern "C" void pack(const float* from, int64_t n, int64_t k, int32_t transposed
 /// [batch, m, k] by [k, n], strides of a and d in floats.
 extern "C" int32_t product(int32_t amx, int64_t batch, int64_t m, int64_t n, int64_t k, const float* a, int64_t row, const float* panels,
                            const float* bias, float* d, int64_t row_d, int64_t col_d) {
-  ait_services_v1 services{AIT_SERVICES_VERSION, nullptr, nullptr, fail, nullptr, amx};
-  const ait::Context ctx{nullptr, &services};
+  use_amx(amx);
+  const ait_host_v1 host{nullptr, fail};
+  const ait::Context ctx{nullptr, &host};
   using namespace ait::cpu;
   return gemm_packed<Bias>(ctx, {m, n, k, 1, batch}, Matrices<const float>{a, row, 1, 0, m * row}, panels,
                            Matrices<float>{d, row_d, col_d, 0, m * n}, operands(Matrices<const float>{bias, 0, 1}));

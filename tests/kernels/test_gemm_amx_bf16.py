@@ -22,12 +22,17 @@ struct Bias {
   static AIT_FN void apply(float acc, float bias, float& out) { out = acc + bias; }
 };
 static int32_t fail(void*, const char*) { return 1; }
+static void use_amx(int32_t wanted) {
+  static const ait_amx_service_v1 yes{[]() -> int32_t { return 1; }, nullptr}, no{[]() -> int32_t { return 0; }, nullptr};
+  for (ait_service_v1* s = ait::needed_services(); s != nullptr; s = s->next) s->table = s->name[0] == 'a' ? (wanted ? &yes : &no) : nullptr;
+}
 
 /// [batch, m, k] by [batch, n, k] transposed, plus bias [n]; strides in numbers.
 extern "C" int32_t product(int32_t amx, int64_t batch, int64_t m, int64_t n, int64_t k, const ait::bfloat16* a, int64_t row,
                            const ait::bfloat16* b, int64_t row_b, const float* bias, float* d) {
-  ait_services_v1 services{AIT_SERVICES_VERSION, nullptr, nullptr, fail, nullptr, amx};
-  const ait::Context ctx{nullptr, &services};
+  use_amx(amx);
+  const ait_host_v1 host{nullptr, fail};
+  const ait::Context ctx{nullptr, &host};
   using namespace ait::cpu;
   return gemm<Bias>(ctx, {m, n, k, 1, batch}, Matrices<const ait::bfloat16>{a, row, 1, 0, m * row},
                     Matrices<const ait::bfloat16>{b, 1, row_b, 0, n * row_b}, Matrices<float>{d, n, 1, 0, m * n},

@@ -24,7 +24,7 @@ void shapes(const int64_t* d, int64_t* out) {
 int64_t arena_bytes(const int64_t* d) { return d[0] == 7 ? int64_t{1} << 60 : d[0] * d[1] * 8; }
 
 int32_t run(const ait_run_v1* args) {
-  const ait::Context ctx{args->stream, args->services};
+  const ait::Context ctx{args->stream, args->host};
   const int64_t batch = args->dims[0], columns = 2 * args->dims[1];
   const auto* x = static_cast<const float*>(args->inputs[0]);
   const auto* m = static_cast<const float*>(args->inputs[1]);

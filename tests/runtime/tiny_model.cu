@@ -40,7 +40,7 @@ __global__ void shift_and_sum(const float* scratch, const float* m, const float*
 }
 
 int32_t run(const ait_run_v1* args) {
-  const ait::Context ctx{args->stream, args->services};
+  const ait::Context ctx{args->stream, args->host};
   const int64_t batch = args->dims[0], columns = 2 * args->dims[1], count = batch * columns;
   const auto* constants = static_cast<const char*>(args->constants);
   auto* scratch = static_cast<float*>(args->arena);

@@ -75,7 +75,7 @@ def test_ranges_make_cuda_source():
     files = emit(run_to_phase(parse(pinned(choice, "f16")), "planned", target="cuda", arch="sm_90a")).files
     assert "if (d0 <= 8) {" in files["program.cc"]
     assert sum(name.endswith(".cu") for name in files) == 2
-    (text,) = (text for text in files.values() if "ctx.gemm(args)" in text)
+    (text,) = (text for text in files.values() if "ait::library_gemm(ctx, args)" in text)
     assert "algorithm = {{66, 0, 0, 0, 0, 0, 0, 0, 2}};" in text
 
 

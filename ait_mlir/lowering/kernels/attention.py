@@ -15,11 +15,11 @@ from ait_mlir.dims import Expr, Scope
 from ait_mlir.lowering.cpp import element_type, literal
 from ait_mlir.lowering.kernels.base import Arg, Emission, Kernel, Strides, Target, bytes_moved, estimate_env
 from ait_mlir.lowering.kernels.loops import broadcast_strides
+from ait_mlir.lowering.target import HOPPER
 
 LARGEST_HEAD = 256
 SIMT_RATE, CPU_RATE = 8e12, 80e9
 """Operations per second that the kernels reach, for estimates."""
-SMS = 132
 MMA_START, MMA_ROWS, MMA_RATE = 2.2e-6, 64, 1.7e12
 """On the tensor cores: seconds of a launch, rows of q of a block, operations per second of a multiprocessor."""
 
@@ -114,7 +114,7 @@ def check_tile(size: int, config: Mapping[str, int]) -> None:
     problems = {
         "1 to 16 warps": 1 <= warps <= 16,
         "cols is a multiple of 16": cols > 0 and cols % 16 == 0,
-        "at most 227 KiB of shared memory": shared <= 227 * 1024,
+        "at most 227 KiB of shared memory": shared <= HOPPER.shared_bytes,
     }
     if wrong := [what for what, holds in problems.items() if not holds]:
         raise ValueError(f"no attention has {dict(config)} for heads of {size}: {'; '.join(wrong)}")
@@ -144,7 +144,7 @@ class AttentionKernel(Kernel):
 
     def uses_tensor_cores(self, op: AttentionOp, target: Target) -> bool:
         narrow = isinstance(cast(TensorType, op.q.type).element_type, Float16Type | BFloat16Type)
-        return target.kind == "cuda" and narrow
+        return target.has("mma") and narrow
 
     def configs(self, op: Operation, target: Target) -> list[dict[str, int]]:
         op = cast(AttentionOp, op)
@@ -157,7 +157,7 @@ class AttentionKernel(Kernel):
         if self.head_size(op, scope_of(op)) > 128:
             return [{"warps": w, "cols": 32} for w in (4, 2, 8)]
         # Longer steps leave room for fewer blocks side by side; they pay where there are few blocks.
-        few = instances * -(-length // 64) < 2 * SMS
+        few = instances * -(-length // 64) < 2 * target.multiprocessors
         options = [(4, 128), (4, 64), (8, 64), (2, 64)] if few else [(4, 64), (4, 128), (8, 64), (2, 64)]
         return [{"warps": warps, "cols": cols} for warps, cols in options]
 
@@ -168,7 +168,7 @@ class AttentionKernel(Kernel):
         _, _, depth, width = sizes_of(op)
         a_row = 2.0 * problem.seen * (depth + width).evaluate(estimate_env(scope))  # operations
         if self.uses_tensor_cores(op, target):
-            rounds = -(-(-(-problem.rows // MMA_ROWS) * problem.instances) // SMS)
+            rounds = -(-(-(-problem.rows // MMA_ROWS) * problem.instances) // target.multiprocessors)
             compute = rounds * MMA_ROWS * a_row / MMA_RATE
             start = MMA_START
         else:

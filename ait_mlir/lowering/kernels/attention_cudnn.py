@@ -124,7 +124,11 @@ class CudnnAttention(Kernel):
         lines = ["ait_attention_v1 args = {};"]
         for key, value in fields.items():
             lines.append(f"args.{key} = {value.cpp(cpp_dims) if isinstance(value, Expr) else value};")
-        return Emission(("ait/types.h",), "", "\n  ".join([*lines, "return ctx.attention(args);\n"]))
+        return Emission(
+            ("ait/attention_service.h", "ait/types.h"),
+            "",
+            "\n  ".join([*lines, "return ait::library_attention(ctx, args);\n"]),
+        )
 
 
 KERNELS = (CudnnAttention(),)

@@ -13,14 +13,15 @@ from xdsl.ir import Operation
 from ait_mlir.dialects.ait.attention import AttentionOp
 from ait_mlir.dialects.ait.types import scope_of
 from ait_mlir.dims import Scope
-from ait_mlir.lowering.kernels.attention import SMS, AttentionKernel, Problem, call_arguments, sizes_of
+from ait_mlir.lowering.kernels.attention import AttentionKernel, Problem, call_arguments, sizes_of
 from ait_mlir.lowering.kernels.base import Arg, Emission, Strides, Target
+from ait_mlir.lowering.target import HOPPER
 
 __all__ = ["KERNELS", "FlashTile", "HopperAttention"]
 
 LARGEST_HEAD = 128
 GROUP_ROWS = 64
-SHARED_LIMIT = 227 * 1024
+SHARED_LIMIT, SMS = HOPPER.shared_bytes, HOPPER.multiprocessors
 
 # As benchmarks/device/attention.py measures them on an H200.
 START_SECONDS = 1.6e-6
@@ -114,7 +115,7 @@ class HopperAttention(AttentionKernel):
     provider = "hopper"
 
     def matches(self, op: Operation, target: Target) -> bool:
-        if not super().matches(op, target) or target.arch != "sm_90a":
+        if not super().matches(op, target) or not target.has("wgmma", "bulk_copies"):
             return False
         op = cast(AttentionOp, op)
         scope = scope_of(op)

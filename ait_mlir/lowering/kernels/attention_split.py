@@ -11,7 +11,6 @@ from ait_mlir.dialects.ait.attention import AttentionOp
 from ait_mlir.dialects.ait.types import scope_of
 from ait_mlir.dims import Scope
 from ait_mlir.lowering.kernels.attention import (
-    SMS,
     AttentionKernel,
     Problem,
     call_arguments,
@@ -42,7 +41,7 @@ class SplitAttention(AttentionKernel):
     provider = "split"
 
     def matches(self, op: Operation, target: Target) -> bool:
-        if not super().matches(op, target) or not target.arch.startswith(("sm_9", "sm_10", "sm_12")):
+        if not super().matches(op, target) or not target.has("clusters"):
             return False
         op = cast(AttentionOp, op)
         scope = scope_of(op)
@@ -59,14 +58,15 @@ class SplitAttention(AttentionKernel):
         p = Problem.of(cast(AttentionOp, op))
         eights = 1 if p.rows * p.group <= 8 else 2
         # Between few instances and many, small blocks fill the card more evenly.
-        order = (4, 8) if 16 <= p.instances // p.group < SMS else (8, 4)
+        order = (4, 8) if 16 <= p.instances // p.group < target.multiprocessors else (8, 4)
         return [{"eights": eights, "warps": warps, "blocks": MOST_BLOCKS} for warps in order]
 
     def heuristic(self, op: Operation, target: Target) -> float:
         p = Problem.of(cast(AttentionOp, op))
         tiles = -(-p.rows * p.group // 16)  # of q, each of which reads k and v
         instances = p.instances // p.group * tiles
-        rate = target.bandwidth if instances >= SMS else min(instances * MOST_BLOCKS, SMS) * BLOCK_RATE
+        units = target.multiprocessors
+        rate = target.bandwidth if instances >= units else min(instances * MOST_BLOCKS, units) * BLOCK_RATE
         return START_SECONDS + p.kv_bytes / rate + (tiles - 1) * p.kv_bytes / SHARED_RATE
 
     def accepts(self, op: Operation, position: int, strides: Strides, scope: Scope) -> bool:

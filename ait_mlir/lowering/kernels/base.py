@@ -5,41 +5,16 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Literal, cast
+from typing import ClassVar, cast
 
 from xdsl.ir import Attribute, Operation
 
 from ait_mlir.dialects.ait.dtypes import BY_IR
 from ait_mlir.dialects.ait.types import TensorType, scope_of
 from ait_mlir.dims import Expr, Scope, const
+from ait_mlir.lowering.target import Target
 
 Strides = tuple[Expr, ...]
-
-
-@dataclass(frozen=True)
-class Target:
-    """What code is made for: `cpu` with `native`, `cuda` with `sm_90a`, `rocm` with `gfx90a`."""
-
-    kind: Literal["cpu", "cuda", "rocm"]
-    arch: str
-
-    @property
-    def is_gpu(self) -> bool:
-        return self.kind != "cpu"
-
-    @property
-    def bandwidth(self) -> float:
-        """Bytes of memory traffic per second that a good kernel reaches, for estimates."""
-        if self.kind == "cpu":
-            return 20e9
-        if self.kind == "rocm":
-            return 1.3e12 if self.arch == "gfx90a" else 4e12
-        return 4.2e12 if self.arch.startswith(("sm_90", "sm_10")) else 1.5e12
-
-    @property
-    def launch_seconds(self) -> float:
-        """What one launch costs beside its work, for estimates."""
-        return 1.5e-6 if self.is_gpu else 2e-6
 
 
 def row_major(dims: Sequence[Expr]) -> Strides:

@@ -122,7 +122,7 @@ class NativeGemm(ContractionKernel):
         return len(op.operands) <= 16 and (op.SUMS == 1 or gates)
 
     def uses_tensor_cores(self, op: ContractionOp, target: Target) -> bool:
-        return target.kind == "cuda" and is_narrow(_kind(op))
+        return target.has("mma") and is_narrow(_kind(op))
 
     def configs(self, op: Operation, target: Target) -> list[dict[str, int]]:
         op = cast(ContractionOp, op)
@@ -130,12 +130,11 @@ class NativeGemm(ContractionKernel):
             return [{}]
         scope = scope_of(op)
         problem = Problem.contiguous(op)
-        clusters = _has_clusters(target)
         m, n, k, batches = problem.sizes(scope)
         n *= op.SUMS
-        tiles = best_tiles(m, n, k, batches, clusters)[:MAX_CONFIGS]
+        tiles = best_tiles(m, n, k, batches, target)[:MAX_CONFIGS]
         configs = [tile.config() for tile in tiles]
-        few = tile_for_few_rows(tiles[0], scope.bounds(problem.m), n, k, clusters) if batches == 1 else None
+        few = tile_for_few_rows(tiles[0], scope.bounds(problem.m), n, k, target) if batches == 1 else None
         if few is not None:
             configs.insert(0, configs[0] | {"small_rows": few[1]} | few[0].config("small_"))
         return configs
@@ -148,10 +147,10 @@ class NativeGemm(ContractionKernel):
         if not self.uses_tensor_cores(op, target):
             return target.launch_seconds + flops / SIMT_RATE[size]
         columns = n * op.SUMS
-        tiles = best_tiles(m, columns, k, batches, _has_clusters(target))
-        cycles = tiles[0].cycles(m, columns, k, batches)
+        tiles = best_tiles(m, columns, k, batches, target)
+        cycles = tiles[0].cycles(m, columns, k, batches, target)
         if op.epilogue.blocks and any(o.name in ("ait.gelu", "ait.erf") for o in op.epilogue.block.ops):
-            cycles += ERF_CYCLES * m * n * batches / 132
+            cycles += ERF_CYCLES * m * n * batches / target.multiprocessors
         whole = [v for v in op.epilogue_operands if cast(TensorType, v.type).dims == op.output.type.dims]
         return cycles / CLOCK + len(whole) * size * m * n * batches / target.bandwidth
 
@@ -250,7 +249,7 @@ class CublasLtGemm(ContractionKernel):
             and op.output.type.element_type == kind
             and library_epilogue(op) is not None
             and scope_of(op).positive(k)
-            and (not _rounds_twice(op) or (_has_clusters(target) and _has_even_rows(op, Problem.contiguous(op))))
+            and (not _rounds_twice(op) or (target.has("clusters") and _has_even_rows(op, Problem.contiguous(op))))
         )
 
     def accepts(self, op: Operation, position: int, strides: Strides, scope: Scope) -> bool:
@@ -304,34 +303,34 @@ class CublasLtGemm(ContractionKernel):
         bias = problem.extras[epilogue.bias - 2] if epilogue.bias is not None else None
         residual = problem.extras[epilogue.residual - 2] if epilogue.residual is not None else None
         fields: dict[str, Expr | int | str] = {
-            "dtype": BY_IR[_kind(op)].abi,
-            "trans_a": int(trans_a),
-            "trans_b": int(trans_b),
+            **{f"{name}.dtype": BY_IR[_kind(op)].abi for name in "abd"},
+            "a.transposed": int(trans_a),
+            "b.transposed": int(trans_b),
             "epilogue": epilogue.flags,
             "batch": problem.batch[0] if problem.batch else 1,
             "m": problem.m,
             "n": problem.n,
             "k": problem.k,
-            "lda": a.col if trans_a else a.row,
-            "ldb": b.col if trans_b else b.row,
-            "ldd": d.row,
-            "a": a.arg.name,
-            "b": b.arg.name,
-            "d": d.arg.name,
+            "a.ld": a.col if trans_a else a.row,
+            "b.ld": b.col if trans_b else b.row,
+            "d.ld": d.row,
+            "a.data": a.arg.name,
+            "b.data": b.arg.name,
+            "d.data": d.arg.name,
             "alpha": "1.f",
             "beta": "0.f" if residual is None else "1.f",
             "workspace": "ws",
             "workspace_bytes": self.workspace(op, config),
         }
         if problem.batch:
-            fields |= {"batch_a": a.batch[0], "batch_b": b.batch[0], "batch_d": d.batch[0]}
+            fields |= {"a.batch": a.batch[0], "b.batch": b.batch[0], "d.batch": d.batch[0]}
         if bias is not None:
-            fields["bias"] = bias.arg.name
+            fields |= {"bias": bias.arg.name, "bias_dtype": BY_IR[_kind(op)].abi}
         if residual is not None:
-            fields |= {"c": residual.arg.name, "ldc": residual.row}
+            fields |= {"c.data": residual.arg.name, "c.dtype": BY_IR[_kind(op)].abi, "c.ld": residual.row}
             if problem.batch:
-                fields["batch_c"] = residual.batch[0]
-        lines = ["ait_gemm_v1 args = {};"]
+                fields["c.batch"] = residual.batch[0]
+        lines = ["ait_gemm_v2 args = {};"]
         if config:
             if "id" not in config:
                 raise ValueError(f"{dict(config)} names no algorithm: it has no id")
@@ -342,7 +341,9 @@ class CublasLtGemm(ContractionKernel):
             ]
         for key, value in fields.items():
             lines.append(f"args.{key} = {value.cpp(cpp_dims) if isinstance(value, Expr) else value};")
-        return Emission(("ait/types.h",), "", "\n  ".join([*lines, "return ctx.gemm(args);\n"]))
+        return Emission(
+            ("ait/gemm_service.h", "ait/types.h"), "", "\n  ".join([*lines, "return ait::library_gemm(ctx, args);\n"])
+        )
 
 
 def _rounds_twice(op: ContractionOp) -> bool:
@@ -360,10 +361,6 @@ def _has_even_rows(op: ContractionOp, problem: Problem) -> bool:
     if epilogue is not None and epilogue.residual is not None:
         matrices.append(problem.extras[epilogue.residual - 2])
     return all(_has_even_pitches(x, scope_of(op)) for x in matrices)
-
-
-def _has_clusters(target: Target) -> bool:
-    return target.arch.startswith(("sm_90", "sm_10"))
 
 
 KERNELS = (CublasLtGemm(), NativeGemm(), OpenBlasGemm())

@@ -14,15 +14,15 @@ from ait_mlir.dims import Expr, Scope
 from ait_mlir.lowering.kernels.base import Arg, Emission, Strides, Target, element_bytes
 from ait_mlir.lowering.kernels.contraction import Matrix, Problem, epilogue_functor, is_narrow
 from ait_mlir.lowering.kernels.gemm import ContractionKernel
-from ait_mlir.lowering.kernels.gemm_tiles import SMS
 from ait_mlir.lowering.kernels.tile import Tile
+from ait_mlir.lowering.target import HOPPER
 
 __all__ = ["KERNELS", "HopperGemm", "HopperTile"]
 
 SPAN = 8
 """Columns that a thread finishes at a time; 16 bytes of f16."""
 STAGE_K = 64
-SHARED_LIMIT = 227 * 1024
+SHARED_LIMIT, SMS = HOPPER.shared_bytes, HOPPER.multiprocessors
 MAX_CONFIGS = 8
 
 # Fitted to what benchmarks/device/gemm_hopper.py and the measured selection of models measure on an H200: where times
@@ -218,7 +218,7 @@ class HopperGemm(ContractionKernel):
         kind = cast(TensorType, op.a.type).element_type
         return (
             target.kind == "cuda"
-            and target.arch == "sm_90a"
+            and target.has("wgmma", "bulk_copies")
             and is_narrow(kind)
             and len(op.operands) <= 16
             and scope_of(op).positive(op.split_a()[2])

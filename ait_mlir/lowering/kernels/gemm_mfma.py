@@ -14,12 +14,10 @@ from ait_mlir.lowering.kernels.base import Arg, Emission, Target
 from ait_mlir.lowering.kernels.contraction import Problem, epilogue_functor, is_narrow
 from ait_mlir.lowering.kernels.gemm import ContractionKernel
 from ait_mlir.lowering.kernels.tile import Tile
+from ait_mlir.lowering.target import ARCHITECTURES
 
 __all__ = ["KERNELS", "MfmaGemm", "MfmaTile"]
 
-ARCHS = ("gfx90a", "gfx942")
-"""Cards whose matrix cores have the instructions used here, bf16 with four elements a lane among them."""
-COMPUTE_UNITS = {"gfx90a": 110, "gfx942": 304}
 UNIT_RATE = 0.25 * 1.7e12
 """Multiply-adds of a compute unit per second: a quarter of what its matrix cores can do. A guess: measured nowhere."""
 STEP_SECONDS = 0.6e-6
@@ -59,7 +57,7 @@ class MfmaTile(Tile):
             "a wave computes whole squares of that size": self.m % (self.waves_m * self.size) == 0
             and self.n % (self.waves_n * self.size) == 0,
             "a lane holds at most 128 results": self.m * self.n <= 128 * 64 * self.waves_m * self.waves_n,
-            "at most 64 KiB of shared memory": self.shared_bytes <= 64 * 1024,
+            "at most 64 KiB of shared memory": self.shared_bytes <= ARCHITECTURES["gfx90a"].shared_bytes,
         }
 
     def seconds(self, m: int, n: int, k: int, batches: int, units: int) -> float:
@@ -78,10 +76,10 @@ class MfmaGemm(ContractionKernel):
 
     def takes(self, op: ContractionOp, target: Target) -> bool:
         kind = cast(TensorType, op.a.type).element_type
-        return target.kind == "rocm" and target.arch in ARCHS and is_narrow(kind) and len(op.operands) <= 16
+        return target.has("mfma") and is_narrow(kind) and len(op.operands) <= 16
 
     def _best(self, m: int, n: int, k: int, batches: int, target: Target) -> list[MfmaTile]:
-        units = COMPUTE_UNITS[target.arch]
+        units = target.multiprocessors
         return sorted(TILES, key=lambda tile: tile.seconds(m, n, k, batches, units))
 
     def configs(self, op: Operation, target: Target) -> list[dict[str, int]]:
@@ -90,7 +88,7 @@ class MfmaGemm(ContractionKernel):
 
     def seconds(self, op: ContractionOp, m: int, n: int, k: int, batches: int, target: Target) -> float:
         best = self._best(m, n, k, batches, target)[0]
-        return target.launch_seconds + best.seconds(m, n, k, batches, COMPUTE_UNITS[target.arch])
+        return target.launch_seconds + best.seconds(m, n, k, batches, target.multiprocessors)
 
     def emit(
         self,

@@ -15,12 +15,13 @@ from ait_mlir.lowering.kernels.base import Arg, Emission, Strides, Target
 from ait_mlir.lowering.kernels.contraction import Problem, epilogue_functor, is_narrow
 from ait_mlir.lowering.kernels.gemm import ContractionKernel
 from ait_mlir.lowering.kernels.tile import Tile
+from ait_mlir.lowering.target import HOPPER
 
 __all__ = ["KERNELS", "StreamGemm", "StreamTile"]
 
 MOST_ROWS = 16
 """Rows of a above which it is not offered: each 16 of them read b again."""
-SHARED_LIMIT = 227 * 1024
+SHARED_LIMIT = HOPPER.shared_bytes
 START_SECONDS = 2e-6
 RATE = 0.87
 """What it reaches of the bandwidth that good kernels have."""
@@ -95,7 +96,7 @@ class StreamGemm(ContractionKernel):
 
     def takes(self, op: ContractionOp, target: Target) -> bool:
         kind = cast(TensorType, op.a.type).element_type
-        clusters = target.arch.startswith(("sm_9", "sm_10", "sm_12"))
+        clusters = target.has("clusters")
         return target.kind == "cuda" and clusters and is_narrow(kind) and len(op.operands) <= 16
 
     def matches(self, op: Operation, target: Target) -> bool:

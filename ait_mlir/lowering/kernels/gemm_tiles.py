@@ -6,9 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from ait_mlir.lowering.kernels.tile import Tile
+from ait_mlir.lowering.target import HOPPER, Target
 
-SMS = 132
-"""Multiprocessors of the cards that estimates are made for (H100, H200)."""
 CLOCK = 1.7e9
 MMA_RATE = 900
 """Multiply-adds a multiprocessor reaches per cycle with mma.sync, f16."""
@@ -61,7 +60,7 @@ class GemmTile(Tile):
             "a tile has 32 or a multiple of 64 rows and columns": all(x == 32 or x % 64 == 0 for x in (self.m, self.n)),
             "2 to 8 stages": 2 <= self.stages <= 8,
             "at most 1024 threads": self.warps_m * self.warps_n <= 32,
-            "at most 227 KiB of shared memory": self.shared_bytes <= 227 * 1024,
+            "at most 227 KiB of shared memory": self.shared_bytes <= HOPPER.shared_bytes,
             "at most 16 blocks": self.blocks <= 16,
             "split is 1, 2, 4 or 8": self.split in (1, 2, 4, 8),
         }
@@ -71,22 +70,25 @@ class GemmTile(Tile):
         pipeline = (self.m + self.n) * self.k * 2 * self.stages
         return max(pipeline, 16 * self.warps_m * (self.n + 8) * 4)
 
-    def cycles(self, m: int, n: int, k: int, batches: int) -> float:
+    def cycles(self, m: int, n: int, k: int, batches: int, target: Target) -> float:
         """Estimated cycles of a problem."""
+        units = target.multiprocessors
         blocks = -(-m // self.m) * -(-n // self.n) * batches * self.split
         depth = -(-k // self.split)
-        resident = max(1, min(self.blocks, -(-blocks // SMS)))
-        waves = -(-blocks // (SMS * resident))
+        resident = max(1, min(self.blocks, -(-blocks // units)))
+        waves = -(-blocks // (units * resident))
         compute = resident * self.m * self.n * depth / MMA_RATE
         memory = resident * (self.m + self.n) * 2 * depth / SHARED_RATE
         latency = STEP_CYCLES * -(-depth // self.k) * (1 + self.k / 256)
         reduce = 0 if self.split == 1 else 900 + self.m * self.n * self.split / 256
         busy = START_CYCLES + waves * max(compute, memory, latency) + reduce + resident * self.m * self.n / 64
-        return busy if m > FEW_ROWS else max(busy, 0.1 * busy + self.streaming_cycles(n, k, batches, blocks))
+        if m > FEW_ROWS:
+            return busy
+        return max(busy, 0.1 * busy + self.streaming_cycles(n, k, batches, min(blocks, units * self.blocks)))
 
-    def streaming_cycles(self, n: int, k: int, batches: int, blocks: int) -> float:
-        """What it takes to bring all of b from memory, with what so many blocks have on their way at once."""
-        under_way = min(blocks, SMS * self.blocks) * (self.stages - 1) * self.n * self.k * 2
+    def streaming_cycles(self, n: int, k: int, batches: int, resident: int) -> float:
+        """What it takes to bring all of b from memory, with what the resident blocks have on their way at once."""
+        under_way = resident * (self.stages - 1) * self.n * self.k * 2
         share = min(1.0, under_way / BYTES_UNDER_WAY) * (SPLIT_SHARE if self.split > 1 else 1.0)
         return START_CYCLES + 2 * n * k * batches / (share * STREAM_RATE)
 
@@ -107,20 +109,20 @@ TILES = (
 )
 
 
-def best_tiles(m: int, n: int, k: int, batches: int, clusters: bool) -> list[GemmTile]:
-    """Every tile with every split of K that could pay, the best estimate first; `clusters`: the card has them."""
+def best_tiles(m: int, n: int, k: int, batches: int, target: Target) -> list[GemmTile]:
+    """Every tile that fits the target with every split of K that could pay, the best estimate first."""
     options: list[GemmTile] = []
-    for tile in TILES:
+    for tile in (t for t in TILES if t.shared_bytes <= target.shared_bytes):
         blocks = -(-m // tile.m) * -(-n // tile.n) * batches
         for split in (1, 2, 4, 8):
-            pays = clusters and tile.m * tile.n <= 64 * 64 and blocks * split <= 6 * SMS and k >= 2 * split * tile.k
-            if split == 1 or pays:
+            few = tile.m * tile.n <= 64 * 64 and blocks * split <= 6 * target.multiprocessors
+            if split == 1 or (target.has("clusters") and few and k >= 2 * split * tile.k):
                 options.append(replace(tile, split=split))
-    return sorted(options, key=lambda tile: tile.cycles(m, n, k, batches))
+    return sorted(options, key=lambda tile: tile.cycles(m, n, k, batches, target))
 
 
 def tile_for_few_rows(
-    large: GemmTile, m: tuple[int, int], n: int, k: int, clusters: bool
+    large: GemmTile, m: tuple[int, int], n: int, k: int, target: Target
 ) -> tuple[GemmTile, int] | None:
     """A tile for the lower part of a range of rows, and the most rows for which it is estimated to be faster.
 
@@ -130,8 +132,8 @@ def tile_for_few_rows(
     if high < 2 * low:
         return None
     few = min(max(low, 128), high)
-    small = best_tiles(few, n, k, 1, clusters)[0]
+    small = best_tiles(few, n, k, 1, target)[0]
     limit, rows = 0, few
-    while rows <= high and small.cycles(rows, n, k, 1) < large.cycles(rows, n, k, 1):
+    while rows <= high and small.cycles(rows, n, k, 1, target) < large.cycles(rows, n, k, 1, target):
         limit, rows = rows, rows * 2
     return (small, limit) if limit else None

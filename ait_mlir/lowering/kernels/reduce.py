@@ -9,12 +9,25 @@ from xdsl.dialects.builtin import f64
 from xdsl.ir import Operation
 
 from ait_mlir.dialects.ait.reduce import ArgmaxOp, ReduceOp, TopkOp
-from ait_mlir.dialects.ait.types import scope_of
-from ait_mlir.dims import Scope
+from ait_mlir.dialects.ait.types import scope_of, tensor_type
+from ait_mlir.dims import Expr, Scope, const, minimum
 from ait_mlir.lowering.cpp import literal
-from ait_mlir.lowering.kernels.base import Arg, Emission, Kernel, Strides, Target, bytes_moved
+from ait_mlir.lowering.kernels.base import (
+    Arg,
+    Emission,
+    Kernel,
+    Strides,
+    Target,
+    bytes_moved,
+    element_bytes,
+    estimate_env,
+)
 from ait_mlir.lowering.kernels.loops import ZERO, Loop, collapse, nest, operand, single, sizes
 
+RESULT_RATE = 20e9
+"""Bytes per second that the threads of one result read, where there are few results."""
+JOIN_SECONDS = 1e-6
+"""What the second launch of a split reduction takes beside being launched."""
 _STRUCTS = {"sum": "Sum", "mean": "Mean", "max": "Max", "min": "Min", "var": "Var"}
 
 
@@ -23,12 +36,18 @@ class ReduceKernel(Kernel):
 
     provider = "native"
     name = "reduce"
+    function = "reduce"
+    more = ""
+    """Arguments of the function behind the operands."""
 
     def matches(self, op: Operation, target: Target) -> bool:
         return isinstance(op, ReduceOp)
 
     def heuristic(self, op: Operation, target: Target) -> float:
-        return target.launch_seconds + bytes_moved(op, scope_of(op)) / target.bandwidth
+        rate = target.bandwidth
+        if target.is_gpu:
+            rate = min(rate, _results(cast(ReduceOp, op)) * RESULT_RATE)
+        return target.launch_seconds + bytes_moved(op, scope_of(op)) / rate
 
     def accepts(self, op: Operation, position: int, strides: Strides, scope: Scope) -> bool:
         return True
@@ -55,12 +74,42 @@ class ReduceKernel(Kernel):
         place = "gpu" if target.is_gpu else "cpu"
         kind = _STRUCTS[reduction.kind.data]
         return Emission(
-            ("ait/kernels/gpu/reduce.cuh" if target.is_gpu else "ait/kernels/cpu/reduce.h",),
+            (f"ait/kernels/gpu/{self.function}.cuh" if target.is_gpu else "ait/kernels/cpu/reduce.h",),
             "",
-            f"return ait::{place}::reduce<ait::{kind}, {len(kept)}, {'true' if columns else 'false'}>("
+            f"return ait::{place}::{self.function}<ait::{kind}, {len(kept)}, {'true' if columns else 'false'}>("
             f"ctx, {sizes(nested, cpp_dims)}, {operand(ins[0].name, nested, 0, cpp_dims)}, "
-            f"{operand(outs[0].name, nested, 1, cpp_dims)}, {literal(float(correction), f64)});\n",
+            f"{operand(outs[0].name, nested, 1, cpp_dims)}, {literal(float(correction), f64)}{self.more});\n",
         )
+
+
+class SplitReduce(ReduceKernel):
+    """Few results of many elements, on a GPU: parts of them all over the card, which a second launch joins."""
+
+    provider = "split"
+    name = "reduce_split"
+    function = "reduce_split"
+    more = ", ws"
+
+    def matches(self, op: Operation, target: Target) -> bool:
+        return target.is_gpu and isinstance(op, ReduceOp)
+
+    def heuristic(self, op: Operation, target: Target) -> float:
+        return 2 * target.launch_seconds + JOIN_SECONDS + bytes_moved(op, scope_of(op)) / target.bandwidth
+
+    def workspace(self, op: Operation, config: Mapping[str, int] | None = None) -> Expr:
+        return split_bytes(cast(ReduceOp, op))
+
+
+def split_bytes(op: ReduceOp) -> Expr:
+    """Workspace of `ait::gpu::reduce_split`: parts of 1,024 blocks at most, each of up to 128 results side by side."""
+    results = tensor_type(op.output).num_elements()
+    part = max(4, element_bytes(tensor_type(op.output))) * (3 if op.kind.data == "var" else 1)
+    return minimum(results * const(1024), results + const(1024 * 128)) * const(part)
+
+
+def _results(op: ReduceOp) -> int:
+    """How many results there are, at the dims of estimates."""
+    return max(1, tensor_type(op.output).num_elements().evaluate(estimate_env(scope_of(op))))
 
 
 class SelectKernel(Kernel):
@@ -109,4 +158,4 @@ class SelectKernel(Kernel):
         )
 
 
-KERNELS = (ReduceKernel(), SelectKernel())
+KERNELS = (ReduceKernel(), SplitReduce(), SelectKernel())

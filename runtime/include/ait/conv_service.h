@@ -1,9 +1,11 @@
 /// @file conv_service.h
-/// @brief The library convolution that the runtime library offers to model libraries: service "conv", version 1.
+/// @brief The service "conv": convolutions on cuDNN.
 #ifndef AIT_CONV_SERVICE_H_
 #define AIT_CONV_SERVICE_H_
 
-#include "ait/model_abi.h"
+#include <stdint.h>
+
+#include "ait/service.h"
 
 /// What follows the sums of a convolution, after bias and residual.
 typedef enum ait_activation {
@@ -35,5 +37,20 @@ typedef struct ait_conv_v1 {
   void* workspace;
   int64_t workspace_bytes;
 } ait_conv_v1;
+
+struct ait_conv_service_v1 {
+  static constexpr const char* kName = "conv";
+  static constexpr int32_t kVersion = 1;
+  /// Called by several threads at once. The first call for a shape makes a plan, which takes milliseconds and cannot be done while a stream
+  /// is captured; later calls only launch, and can be captured.
+  int32_t (*run)(const ait_host_v1* host, const ait_conv_v1* args, void* stream);
+};
+
+namespace ait {
+
+/// @brief Runs a library convolution on the stream of this run.
+inline int32_t library_conv(const Context& ctx, const ait_conv_v1& args) { return call_service(ctx, &ait_conv_service_v1::run, args); }
+
+}  // namespace ait
 
 #endif  // AIT_CONV_SERVICE_H_

@@ -1,8 +1,8 @@
+#include "cpu/amx.h"
+
 #include <atomic>
 #include <cstdlib>
 #include <cstring>
-
-#include "ait/amx_service.h"
 
 #if defined(__x86_64__) && defined(__linux__)
 #include <cpuid.h>
@@ -38,14 +38,16 @@ std::atomic<bool>& wanted() {
   return flag;
 }
 
-}  // namespace
-
-bool may_use_amx() {
-  if (!wanted().load(std::memory_order_relaxed)) return false;
+int32_t may_use() {
+  if (!wanted().load(std::memory_order_relaxed)) return 0;
   static const bool granted = request();
   return granted;
 }
 
-bool set_amx(bool want) { return wanted().exchange(want); }
+int32_t set_wanted(int32_t want) { return wanted().exchange(want != 0); }
+
+}  // namespace
+
+const ait_amx_service_v1 kAmxService{may_use, set_wanted};
 
 }  // namespace ait::runtime

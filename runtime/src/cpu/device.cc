@@ -8,9 +8,9 @@
 #include <cstdlib>
 #include <cstring>
 
-#include "ait/gemm_service.h"
 #include "ait/panels.h"
 #include "error.h"
+#include "threads.h"
 
 #ifdef _OPENMP
 #include <omp.h>

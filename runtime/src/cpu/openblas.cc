@@ -1,8 +1,7 @@
 /// @file openblas.cc
-/// @brief `library_gemm` on OpenBLAS, for f32 and f64.
+/// @brief `compute_gemm` on OpenBLAS, for f32 and f64.
 ///
 /// OpenBLAS is used with one thread; the parallelism is OpenMP's, here or in the caller, so that one pool of threads serves a whole run.
-#include <dlfcn.h>
 #include <omp.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,8 +10,9 @@
 #include <type_traits>
 #include <vector>
 
-#include "ait/gemm_service.h"
 #include "ait/math.h"
+#include "dynamic_library.h"
+#include "gemm.h"
 
 namespace ait::runtime {
 namespace {
@@ -28,6 +28,7 @@ using Dgemm = void (*)(int order, int trans_a, int trans_b, int m, int n, int k,
 struct Library {
   Sgemm sgemm = nullptr;
   Dgemm dgemm = nullptr;
+  bool loaded = false;
   std::string error;
 
   Library() {
@@ -35,33 +36,12 @@ struct Library {
     // OpenBLAS knows some processors with AVX-512 only as their older kin; its own choice of cores is then half as fast.
     if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq")) setenv("OPENBLAS_CORETYPE", "SkylakeX", 0);
 #endif
-    std::vector<std::string> candidates;
-    if (const char* named = getenv("AIT_OPENBLAS"); named != nullptr && *named != 0) candidates.push_back(named);
-    for (const std::string& path : gemm_library_candidates()) candidates.push_back(path);
-    for (const char* name : {"libscipy_openblas.so", "libopenblas.so.0", "libopenblas.so"}) candidates.push_back(name);
-    std::string tried;
-    for (const std::string& path : candidates) {
-      void* library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
-      if (library == nullptr) {
-        const char* reason = dlerror();
-        tried += "\n  " + path + ": " + (reason != nullptr ? reason : "cannot be loaded");
-        continue;
-      }
-      for (const char* prefix : {"scipy_", ""}) {
-        const auto symbol = [&](const char* name) { return dlsym(library, (std::string(prefix) + name).c_str()); };
-        const auto single = reinterpret_cast<Sgemm>(symbol("cblas_sgemm"));
-        const auto twofold = reinterpret_cast<Dgemm>(symbol("cblas_dgemm"));
-        const auto set_threads = reinterpret_cast<void (*)(int)>(symbol("openblas_set_num_threads"));
-        if (single == nullptr || twofold == nullptr || set_threads == nullptr) continue;
-        set_threads(1);
-        sgemm = single;
-        dgemm = twofold;
-        return;
-      }
-      tried += "\n  " + path + ": has no cblas_sgemm, cblas_dgemm and openblas_set_num_threads";
-      dlclose(library);
-    }
-    error = "OpenBLAS cannot be loaded: pip install scipy-openblas32, or set AIT_OPENBLAS to the path of the library; tried:" + tried;
+    void (*set_threads)(int) = nullptr;
+    const LibraryName name{"OpenBLAS", "openblas", "AIT_OPENBLAS", "pip install scipy-openblas32",
+                           {"libscipy_openblas.so", "libopenblas.so.0", "libopenblas.so"}};
+    const std::vector<Symbol> symbols{{"cblas_sgemm", sgemm}, {"cblas_dgemm", dgemm}, {"openblas_set_num_threads", set_threads}};
+    loaded = load_functions(name, places_of(name), symbols, &error, nullptr, {"scipy_", ""});
+    if (loaded) set_threads(1);
   }
 };
 
@@ -84,7 +64,7 @@ int leading(int64_t ld, int64_t columns) { return int(ld < columns ? columns : l
 
 /// One rectangle of one batch of the result.
 template <class T>
-void piece(const Library& lib, const ait_gemm_v1& g, int64_t batch, int64_t m0, int64_t m1, int64_t n0, int64_t n1) {
+void piece(const Library& lib, const Gemm& g, int64_t batch, int64_t m0, int64_t m1, int64_t n0, int64_t n1) {
   const int64_t rows = m1 - m0, columns = n1 - n0;
   const T* a = static_cast<const T*>(g.a) + batch * g.batch_a + (g.trans_a ? m0 : m0 * g.lda);
   const T* b = static_cast<const T*>(g.b) + batch * g.batch_b + (g.trans_b ? n0 * g.ldb : n0);
@@ -125,7 +105,7 @@ void piece(const Library& lib, const ait_gemm_v1& g, int64_t batch, int64_t m0, 
 }
 
 template <class T>
-void run(const Library& lib, const ait_gemm_v1& g) {
+void run(const Library& lib, const Gemm& g) {
   const int threads = omp_in_parallel() || g.batch * g.m * g.n * g.k < 65536 ? 1 : omp_get_max_threads();
   // Cut the longer side of each product: the other operand is packed once for every piece.
   const bool by_rows = g.m > g.n;
@@ -147,33 +127,31 @@ void run(const Library& lib, const ait_gemm_v1& g) {
 
 }  // namespace
 
-int32_t library_gemm(const ait_gemm_v1* args, void*, std::string* error) {
+int32_t compute_gemm(const Gemm& gemm, void*, std::string* error) {
   const Library& lib = library();
-  if (lib.sgemm == nullptr) {
+  if (!lib.loaded) {
     *error = lib.error;
     return 1;
   }
-  if (args->m == 0 || args->n == 0 || args->batch == 0) return 0;
-  if ((args->epilogue & AIT_EPILOGUE_BIAS) && args->bias == nullptr) {
-    *error = "the library gemm was asked to add a bias, but the bias is null";
-    return 1;
-  }
+  if (gemm.m == 0 || gemm.n == 0 || gemm.batch == 0) return 0;
   constexpr int64_t kLimit = INT32_MAX;
-  for (int64_t size : {args->m, args->n, args->k, args->lda, args->ldb, args->ldd}) {
+  for (int64_t size : {gemm.m, gemm.n, gemm.k, gemm.lda, gemm.ldb, gemm.ldd}) {
     if (size < 0 || size > kLimit) {
       *error = "the library gemm takes sizes below 2^31, found " + std::to_string(size);
       return 1;
     }
   }
-  if (args->dtype == AIT_F32) {
-    run<float>(lib, *args);
-  } else if (args->dtype == AIT_F64) {
-    run<double>(lib, *args);
+  if (gemm.dtype == AIT_F32) {
+    run<float>(lib, gemm);
+  } else if (gemm.dtype == AIT_F64) {
+    run<double>(lib, gemm);
   } else {
-    *error = "OpenBLAS computes f32 and f64 only; the native gemm computes other types (found dtype " + std::to_string(args->dtype) + ")";
+    *error = "OpenBLAS computes f32 and f64 only; the native gemm computes other types (found dtype " + std::to_string(gemm.dtype) + ")";
     return 1;
   }
   return 0;
 }
+
+int32_t gemm_algorithms(const Gemm&, std::vector<ait_gemm_algorithm_v1>*, std::string*) { return 0; }
 
 }  // namespace ait::runtime

@@ -1,8 +1,7 @@
 /// @file cublaslt.cc
-/// @brief `library_gemm` on cuBLASLt. What the library chose for a problem is kept, so that a later call costs a look-up and a launch, and
+/// @brief `compute_gemm` on cuBLASLt. What the library chose for a problem is kept, so that a later call costs a look-up and a launch, and
 /// can be captured: no allocation on the device and no synchronisation.
 #include <cuda_runtime_api.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include <algorithm>
@@ -11,9 +10,9 @@
 #include <shared_mutex>
 #include <unordered_map>
 
-#include "ait/gemm_service.h"
 #include "cublaslt_algorithm.h"
 #include "cublaslt_api.h"
+#include "gemm.h"
 
 namespace ait::runtime {
 namespace {
@@ -68,11 +67,7 @@ struct Library {
   std::unordered_map<Key, std::unique_ptr<Plan>, KeyHash> plans;
 
   Library() {
-    std::vector<std::string> candidates;
-    if (const char* named = getenv("AIT_CUBLASLT"); named != nullptr && *named != 0) candidates.push_back(named);
-    for (const std::string& path : gemm_library_candidates()) candidates.push_back(path);
-    for (const char* name : {"libcublasLt.so.13", "libcublasLt.so.12", "libcublasLt.so"}) candidates.push_back(name);
-    loaded = api.load(candidates, &error);
+    loaded = api.load(places_of(lt::kLibrary), &error);
   }
 };
 
@@ -111,7 +106,7 @@ struct Operation {
     if (desc != nullptr) api.desc_destroy(desc);
   }
 
-  lt::Status make(const ait_gemm_v1& args, int compute) {
+  lt::Status make(const Gemm& args, int compute) {
     scale = compute == lt::kComputeF64 ? lt::kF64 : lt::kF32;
     lt::Status status = api.desc_create(&desc, compute, scale);
     auto set = [&](int attribute, const auto& value) {
@@ -141,7 +136,7 @@ lt::Status make_layout(const lt::Api& api, lt::Descriptor* layout, int type, int
 }
 
 /// The algorithms of an answer that round once, in their order.
-Answer rounding_once(const lt::Api& api, const ait_gemm_v1& args, bool residual, const Answer& answer) {
+Answer rounding_once(const lt::Api& api, const Gemm& args, bool residual, const Answer& answer) {
   Answer once;
   for (int i = 0; i < answer.count; ++i) {
     if (lt::roundings(api, answer.found[i].algorithm, args, residual) == 1) once.found[once.count++] = answer.found[i];
@@ -149,7 +144,7 @@ Answer rounding_once(const lt::Api& api, const ait_gemm_v1& args, bool residual,
   return once;
 }
 
-int32_t describe_matrices(const lt::Api& api, const ait_gemm_v1& args, const Key& key, int type, Plan* plan, std::string* error) {
+int32_t describe_matrices(const lt::Api& api, const Gemm& args, const Key& key, int type, Plan* plan, std::string* error) {
   lt::Status status = make_layout(api, &plan->a, type, args.trans_b ? args.k : args.n, args.trans_b ? args.n : args.k, args.ldb, args.batch,
                                   args.batch_b);
   if (status == lt::kSuccess) {
@@ -192,7 +187,7 @@ lt::Status list(const lt::Api& api, lt::Handle handle, const Key& key, const lt:
 
 /// Asks the library for algorithms that need at most so much workspace and round once. Where all that it names split k, and so round twice,
 /// it is asked for others; only where there is none either, its first list stands.
-int32_t ask(const lt::Api& api, lt::Handle handle, const ait_gemm_v1& args, const Key& key, const lt::Matmul& matmul, int64_t room,
+int32_t ask(const lt::Api& api, lt::Handle handle, const Gemm& args, const Key& key, const lt::Matmul& matmul, int64_t room,
             Answer* answer, std::string* error) {
   const lt::Status status = list(api, handle, key, matmul, room, lt::kReduceInComputeType, answer);
   if (status != lt::kSuccess || answer->count == 0) {
@@ -221,7 +216,7 @@ lt::Matmul matmul_of(const Operation& operation, const Plan& plan, int type, int
 }
 
 /// The described algorithm where the library takes it, else the one that it estimates to be the fastest.
-int32_t make_plan(const lt::Api& api, lt::Handle handle, const ait_gemm_v1& args, const Key& key, const Operation& operation, int type,
+int32_t make_plan(const lt::Api& api, lt::Handle handle, const Gemm& args, const Key& key, const Operation& operation, int type,
                   int compute, Plan* plan, std::string* error) {
   if (describe_matrices(api, args, key, type, plan, error) != 0) return 1;
   const lt::Matmul matmul = matmul_of(operation, *plan, type, compute);
@@ -260,7 +255,7 @@ lt::Handle find_handle(Library& lib, int64_t device, std::string* error) {
 }
 
 /// The plan for `key`, made now if this is its first use. Plans are never removed, so the pointer stays good.
-const Plan* find_plan(Library& lib, const ait_gemm_v1& args, const Key& key, const Operation& operation, int type, int compute,
+const Plan* find_plan(Library& lib, const Gemm& args, const Key& key, const Operation& operation, int type, int compute,
                       lt::Handle* handle, std::string* error) {
   {
     std::shared_lock<std::shared_mutex> reading(lib.lock);
@@ -287,17 +282,13 @@ const Plan* find_plan(Library& lib, const ait_gemm_v1& args, const Key& key, con
 }
 
 /// What `args` asks for, as far as it can be wrong: the library, its types and the device.
-int32_t open(const ait_gemm_v1& args, Library& lib, int* type, int* compute, int* device, std::string* error) {
+int32_t open(const Gemm& args, Library& lib, int* type, int* compute, int* device, std::string* error) {
   if (!lib.loaded) {
     *error = lib.error;
     return 1;
   }
   if (!element_type(args.dtype, type, compute)) {
     *error = "the library gemm computes f16, bf16, f32 and f64, not dtype " + std::to_string(args.dtype);
-    return 1;
-  }
-  if ((args.epilogue & AIT_EPILOGUE_BIAS) && args.bias == nullptr) {
-    *error = "the library gemm was asked to add a bias, but the bias is null";
     return 1;
   }
   if (const cudaError_t status = cudaGetDevice(device); status != cudaSuccess) {
@@ -307,7 +298,7 @@ int32_t open(const ait_gemm_v1& args, Library& lib, int* type, int* compute, int
   return 0;
 }
 
-Key key_of(const ait_gemm_v1& args, int device) {
+Key key_of(const Gemm& args, int device) {
   const bool residual = args.c != nullptr && args.beta != 0.f;
   Key key{};
   key.device = device, key.dtype = args.dtype, key.trans_a = args.trans_a != 0, key.trans_b = args.trans_b != 0;
@@ -330,39 +321,39 @@ Key key_of(const ait_gemm_v1& args, int device) {
 
 }  // namespace
 
-int32_t library_gemm(const ait_gemm_v1* args, void* stream, std::string* error) {
-  if (args->m == 0 || args->n == 0 || args->batch == 0) return 0;
+int32_t compute_gemm(const Gemm& args, void* stream, std::string* error) {
+  if (args.m == 0 || args.n == 0 || args.batch == 0) return 0;
   Library& lib = library();
   int type = 0, compute = 0, device = 0;
-  if (open(*args, lib, &type, &compute, &device, error) != 0) return 1;
-  const Key key = key_of(*args, device);
+  if (open(args, lib, &type, &compute, &device, error) != 0) return 1;
+  const Key key = key_of(args, device);
   Operation operation(lib.api);
-  if (const lt::Status status = operation.make(*args, compute); status != lt::kSuccess) {
+  if (const lt::Status status = operation.make(args, compute); status != lt::kSuccess) {
     return failed(lib.api, "describing the operation", status, error);
   }
   lt::Handle handle = nullptr;
-  const Plan* plan = find_plan(lib, *args, key, operation, type, compute, &handle, error);
+  const Plan* plan = find_plan(lib, args, key, operation, type, compute, &handle, error);
   if (plan == nullptr) return 1;
-  const double alpha64 = args->alpha, beta64 = key.residual ? args->beta : 0.0;
-  const float alpha32 = args->alpha, beta32 = key.residual ? args->beta : 0.f;
+  const double alpha64 = args.alpha, beta64 = key.residual ? args.beta : 0.0;
+  const float alpha32 = args.alpha, beta32 = key.residual ? args.beta : 0.f;
   const bool wide = compute == lt::kComputeF64;
   const void* alpha = wide ? static_cast<const void*>(&alpha64) : &alpha32;
   const void* beta = wide ? static_cast<const void*>(&beta64) : &beta32;
   const lt::Status status =
-      lib.api.matmul(handle, operation.desc, alpha, args->b, plan->a, args->a, plan->b, beta, key.residual ? args->c : args->d, plan->c,
-                     args->d, plan->d, &plan->algorithm, args->workspace, size_t(key.workspace), stream);
+      lib.api.matmul(handle, operation.desc, alpha, args.b, plan->a, args.a, plan->b, beta, key.residual ? args.c : args.d, plan->c,
+                     args.d, plan->d, &plan->algorithm, args.workspace, size_t(key.workspace), stream);
   return status == lt::kSuccess ? 0 : failed(lib.api, "matmul", status, error);
 }
 
-int32_t library_gemm_algorithms(const ait_gemm_v1* args, std::vector<ait_gemm_algorithm_v1>* found, std::string* error) {
-  if (args->m == 0 || args->n == 0 || args->batch == 0) return 0;
+int32_t gemm_algorithms(const Gemm& args, std::vector<ait_gemm_algorithm_v1>* found, std::string* error) {
+  if (args.m == 0 || args.n == 0 || args.batch == 0) return 0;
   Library& lib = library();
   int type = 0, compute = 0, device = 0;
-  if (open(*args, lib, &type, &compute, &device, error) != 0) return 1;
-  const Key key = key_of(*args, device);
+  if (open(args, lib, &type, &compute, &device, error) != 0) return 1;
+  const Key key = key_of(args, device);
   if (!is_aligned(key)) return 0;
   Operation operation(lib.api);
-  if (const lt::Status status = operation.make(*args, compute); status != lt::kSuccess) {
+  if (const lt::Status status = operation.make(args, compute); status != lt::kSuccess) {
     return failed(lib.api, "describing the operation", status, error);
   }
   std::unique_lock<std::shared_mutex> writing(lib.lock);
@@ -370,15 +361,15 @@ int32_t library_gemm_algorithms(const ait_gemm_v1* args, std::vector<ait_gemm_al
   if (handle == nullptr) return 1;
   Plan plan;
   Answer answer;
-  const bool asked = describe_matrices(lib.api, *args, key, type, &plan, error) == 0 &&
-                     ask(lib.api, handle, *args, key, matmul_of(operation, plan, type, compute), kAskedWorkspace, &answer, error) == 0;
+  const bool asked = describe_matrices(lib.api, args, key, type, &plan, error) == 0 &&
+                     ask(lib.api, handle, args, key, matmul_of(operation, plan, type, compute), kAskedWorkspace, &answer, error) == 0;
   const lt::Matmul matmul = matmul_of(operation, plan, type, compute);
   for (int i = 0; asked && i < answer.count; ++i) {
     ait_gemm_algorithm_v1 description{};
     lt::Algorithm restored;
     if (!lt::describe(lib.api, answer.found[i].algorithm, &description)) continue;
-    const int64_t room = std::min(key.workspace, lt::room_for(description, *args));
-    if (lt::takes(lib.api, handle, matmul, *args, key.residual, room, description, &restored)) found->push_back(description);
+    const int64_t room = std::min(key.workspace, lt::room_for(description, args));
+    if (lt::takes(lib.api, handle, matmul, args, key.residual, room, description, &restored)) found->push_back(description);
   }
   destroy(lib.api, plan);
   return asked ? 0 : 1;

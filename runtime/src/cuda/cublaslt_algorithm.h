@@ -3,8 +3,8 @@
 #ifndef AIT_CUDA_CUBLASLT_ALGORITHM_H_
 #define AIT_CUDA_CUBLASLT_ALGORITHM_H_
 
-#include "ait/model_abi.h"
 #include "cublaslt_api.h"
+#include "gemm.h"
 
 namespace ait::runtime::lt {
 
@@ -44,7 +44,7 @@ inline bool restore(const Api& api, Handle handle, const Matmul& matmul, const a
 /// @brief How often an algorithm rounds the result to the element type, for 2-byte elements, as measured on cuBLASLt 13.1 and sm_90: with
 /// split-K the bias is added to the rounded product; with a bias and a residual, or a bias and the gelu, every algorithm but the Hopper
 /// kernels rounds between them.
-inline int roundings(const Api& api, const Algorithm& algorithm, const ait_gemm_v1& args, bool residual) {
+inline int roundings(const Api& api, const Algorithm& algorithm, const Gemm& args, bool residual) {
   constexpr int32_t kHopperKernels = 66;
   if (args.epilogue == 0 || (args.dtype != AIT_F16 && args.dtype != AIT_BF16)) return 1;
   int32_t id = 0, split = 1;
@@ -56,13 +56,13 @@ inline int roundings(const Api& api, const Algorithm& algorithm, const ait_gemm_
 }
 
 /// @brief The workspace that a description may ask for: what the artifact of a model has for it (`CublasLtGemm.workspace`).
-inline int64_t room_for(const ait_gemm_algorithm_v1& description, const ait_gemm_v1& args) {
+inline int64_t room_for(const ait_gemm_algorithm_v1& description, const Gemm& args) {
   const int64_t split = description.parts[kAlgorithmSplitK];
   return (int64_t(1) << 20) + (split > 1 ? 4 * split * args.batch * args.m * args.n : 0);
 }
 
 /// @brief Whether a described algorithm runs this gemm in `workspace` bytes, rounding once; if so, it is `found`.
-inline bool takes(const Api& api, Handle handle, const Matmul& matmul, const ait_gemm_v1& args, bool residual, int64_t workspace,
+inline bool takes(const Api& api, Handle handle, const Matmul& matmul, const Gemm& args, bool residual, int64_t workspace,
                   const ait_gemm_algorithm_v1& description, Algorithm* found) {
   Heuristic result{};
   return restore(api, handle, matmul, description, found) && roundings(api, *found, args, residual) == 1 &&

@@ -6,12 +6,13 @@
 #ifndef AIT_CUDA_CUBLASLT_API_H_
 #define AIT_CUDA_CUBLASLT_API_H_
 
-#include <dlfcn.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #include <string>
 #include <vector>
+
+#include "dynamic_library.h"
 
 namespace ait::runtime::lt {
 
@@ -20,6 +21,9 @@ using Descriptor = void*;
 using Status = int;
 
 inline constexpr Status kSuccess = 0;
+
+inline const LibraryName kLibrary{"cuBLASLt", "cublaslt", "AIT_CUBLASLT", "install nvidia-cublas (CUDA 13)",
+                                  {"libcublasLt.so.13", "libcublasLt.so.12", "libcublasLt.so"}};
 
 // cudaDataType_t
 inline constexpr int kF32 = 0, kF64 = 1, kF16 = 2, kBf16 = 14;
@@ -79,48 +83,30 @@ struct Api {
                    const void* beta, const void* c, Descriptor c_layout, void* d, Descriptor d_layout, const Algorithm*, void* workspace,
                    size_t workspace_bytes, void* stream);
 
-  /// @brief Loads the first candidate that can be loaded and has every function.
+  /// @brief Loads the first of `places` that has every function.
   /// @return whether there is one; if not, `error` says what was tried.
-  bool load(const std::vector<std::string>& candidates, std::string* error) {
-    std::string tried;
-    for (const std::string& path : candidates) {
-      void* library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
-      if (library == nullptr) {
-        const char* reason = dlerror();
-        tried += "\n  " + path + ": " + (reason != nullptr ? reason : "cannot be loaded");
-        continue;
-      }
-      bool whole = true;
-      auto bind = [&](auto& function, const char* name) {
-        function = reinterpret_cast<std::decay_t<decltype(function)>>(dlsym(library, name));
-        if (function == nullptr) {
-          whole = false;
-          tried += "\n  " + path + ": has no " + name;
-        }
-      };
-      bind(version, "cublasLtGetVersion");
-      bind(status_text, "cublasLtGetStatusString");
-      bind(create, "cublasLtCreate");
-      bind(layout_create, "cublasLtMatrixLayoutCreate");
-      bind(layout_set, "cublasLtMatrixLayoutSetAttribute");
-      bind(layout_destroy, "cublasLtMatrixLayoutDestroy");
-      bind(desc_create, "cublasLtMatmulDescCreate");
-      bind(desc_set, "cublasLtMatmulDescSetAttribute");
-      bind(desc_destroy, "cublasLtMatmulDescDestroy");
-      bind(preference_create, "cublasLtMatmulPreferenceCreate");
-      bind(preference_set, "cublasLtMatmulPreferenceSetAttribute");
-      bind(preference_destroy, "cublasLtMatmulPreferenceDestroy");
-      bind(heuristic, "cublasLtMatmulAlgoGetHeuristic");
-      bind(algorithm_init, "cublasLtMatmulAlgoInit");
-      bind(algorithm_set, "cublasLtMatmulAlgoConfigSetAttribute");
-      bind(algorithm_check, "cublasLtMatmulAlgoCheck");
-      bind(algorithm_get, "cublasLtMatmulAlgoConfigGetAttribute");
-      bind(matmul, "cublasLtMatmul");
-      if (whole) return true;
-      dlclose(library);
-    }
-    *error = "cuBLASLt cannot be loaded: install nvidia-cublas (CUDA 13) or set AIT_CUBLASLT to the path of libcublasLt.so.13; tried:" + tried;
-    return false;
+  bool load(const std::vector<std::string>& places, std::string* error) {
+    const std::vector<Symbol> symbols{
+        {"cublasLtGetVersion", version},
+        {"cublasLtGetStatusString", status_text},
+        {"cublasLtCreate", create},
+        {"cublasLtMatrixLayoutCreate", layout_create},
+        {"cublasLtMatrixLayoutSetAttribute", layout_set},
+        {"cublasLtMatrixLayoutDestroy", layout_destroy},
+        {"cublasLtMatmulDescCreate", desc_create},
+        {"cublasLtMatmulDescSetAttribute", desc_set},
+        {"cublasLtMatmulDescDestroy", desc_destroy},
+        {"cublasLtMatmulPreferenceCreate", preference_create},
+        {"cublasLtMatmulPreferenceSetAttribute", preference_set},
+        {"cublasLtMatmulPreferenceDestroy", preference_destroy},
+        {"cublasLtMatmulAlgoGetHeuristic", heuristic},
+        {"cublasLtMatmulAlgoInit", algorithm_init},
+        {"cublasLtMatmulAlgoConfigSetAttribute", algorithm_set},
+        {"cublasLtMatmulAlgoCheck", algorithm_check},
+        {"cublasLtMatmulAlgoConfigGetAttribute", algorithm_get},
+        {"cublasLtMatmul", matmul},
+    };
+    return load_functions(kLibrary, places, symbols, error);
   }
 };
 

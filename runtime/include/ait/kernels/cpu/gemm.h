@@ -9,7 +9,9 @@
 #include <omp.h>
 #include <stdint.h>
 
+#include "ait/amx_service.h"
 #include "ait/context.h"
+#include "ait/gemm_service.h"
 #include "ait/kernels/cpu/gemm_amx_bf16.h"
 #include "ait/kernels/cpu/gemm_block.h"
 #include "ait/kernels/cpu/gemm_shape.h"
@@ -129,7 +131,7 @@ int32_t gemm(const Context& ctx, const GemmShape& shape, Matrices<const T> a, Ma
   if (shape.m == 0 || shape.n == 0 || shape.outer * shape.inner == 0) return 0;
 #ifdef AIT_CPU_AMX
   if constexpr (std::is_same_v<T, bfloat16>) {
-    if (shape.m > detail::kAmxBf16Few && shape.k > 0 && a.col == 1 && b.row == 1 && ctx.may_use_amx()) {
+    if (shape.m > detail::kAmxBf16Few && shape.k > 0 && a.col == 1 && b.row == 1 && may_use_amx()) {
       return gemm_amx_bf16<F>(ctx, shape, a, b, d, extra);
     }
   }
@@ -146,14 +148,14 @@ int32_t gemm_library(const Context& ctx, const GemmShape& shape, Matrices<const 
   static_assert(std::is_same_v<T, D> && (std::is_same_v<T, float> || std::is_same_v<T, double>), "OpenBLAS computes f32 and f64");
   const int64_t batches = shape.outer * shape.inner;
   if (shape.m == 0 || shape.n == 0 || batches == 0) return 0;
-  ait_gemm_v1 whole = {};
-  whole.dtype = std::is_same_v<T, float> ? AIT_F32 : AIT_F64;
-  whole.trans_a = a.col != 1;
-  whole.trans_b = b.col != 1;
+  ait_gemm_v2 whole = {};
+  whole.a.dtype = whole.b.dtype = whole.d.dtype = std::is_same_v<T, float> ? AIT_F32 : AIT_F64;
+  whole.a.transposed = a.col != 1;
+  whole.b.transposed = b.col != 1;
   whole.batch = 1, whole.m = shape.m, whole.n = shape.n, whole.k = shape.k;
-  whole.lda = whole.trans_a ? a.col : a.row;
-  whole.ldb = whole.trans_b ? b.col : b.row;
-  whole.ldd = d.row;
+  whole.a.ld = whole.a.transposed ? a.col : a.row;
+  whole.b.ld = whole.b.transposed ? b.col : b.row;
+  whole.d.ld = d.row;
   whole.alpha = 1.f;
   const int threads = shape.m * shape.n * shape.k * batches < 65536 ? 1 : omp_get_max_threads();
   // Pieces of the longer side: two a thread, and small enough that the epilogue finds its piece in the second-level cache.
@@ -168,10 +170,10 @@ int32_t gemm_library(const Context& ctx, const GemmShape& shape, Matrices<const 
     const int64_t batch = task / cuts, o = batch / shape.inner, i = batch % shape.inner;
     const int64_t begin = task % cuts * step, end = begin + step < side ? begin + step : side;
     const int64_t m0 = by_rows ? begin : 0, m1 = by_rows ? end : shape.m, n0 = by_rows ? 0 : begin, n1 = by_rows ? shape.n : end;
-    ait_gemm_v1 part = whole;
-    part.a = a.at(o, i) + m0 * a.row, part.b = b.at(o, i) + n0 * b.col, part.d = d.at(o, i) + m0 * d.row + n0;
+    ait_gemm_v2 part = whole;
+    part.a.data = a.at(o, i) + m0 * a.row, part.b.data = b.at(o, i) + n0 * b.col, part.d.data = d.at(o, i) + m0 * d.row + n0;
     part.m = m1 - m0, part.n = n1 - n0;
-    const int32_t status = ctx.gemm(part);
+    const int32_t status = library_gemm(ctx, part);
     if constexpr (!std::is_same_v<F, NoEpilogue>) {
       for (int64_t m = m0; m < m1; ++m) {
         for (int64_t n = n0; n < n1; n += kGemmColumns) {
@@ -182,9 +184,9 @@ int32_t gemm_library(const Context& ctx, const GemmShape& shape, Matrices<const 
     }
     return status;
   };
-  ait_gemm_v1 empty = whole;
+  ait_gemm_v2 empty = whole;
   empty.m = 0;
-  const int32_t usable = ctx.gemm(empty);  // on this thread: only one may report why the library cannot be used
+  const int32_t usable = library_gemm(ctx, empty);  // on this thread: only one may report why the library cannot be used
   if (usable != 0) return usable;
   int32_t status = 0;
 #pragma omp parallel for schedule(dynamic, 1) num_threads(threads) reduction(| : status)

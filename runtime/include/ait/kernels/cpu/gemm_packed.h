@@ -27,7 +27,7 @@ int32_t gemm_packed(const Context& ctx, const GemmShape& shape, Matrices<const T
   if (shape.m == 0 || shape.n == 0 || batches == 0) return 0;
 #ifdef AIT_CPU_AMX
   if constexpr (std::is_same_v<T, float>) {
-    if (shape.m > detail::kAmxFew && shape.k > 0 && ctx.may_use_amx()) return gemm_amx<F>(ctx, shape, a, panels, d, extra);
+    if (shape.m > detail::kAmxFew && shape.k > 0 && may_use_amx()) return gemm_amx<F>(ctx, shape, a, panels, d, extra);
   }
 #endif
   const int threads = shape.m * shape.n * shape.k * batches < 65536 ? 1 : omp_get_max_threads();

@@ -1,10 +1,7 @@
-#include "config.h"
+#include "threads.h"
 
 #include <cstdlib>
 #include <thread>
-
-#include "ait/attention_service.h"
-#include "ait/gemm_service.h"
 
 #ifdef _OPENMP
 #include <omp.h>
@@ -12,15 +9,6 @@
 
 namespace ait::runtime {
 namespace {
-
-struct Candidates {
-  std::vector<std::string> gemm, attention;
-};
-
-Candidates& candidates() {
-  static Candidates lists;
-  return lists;
-}
 
 int count_threads() {
   if (const char* text = std::getenv("AIT_NUM_THREADS")) {
@@ -37,12 +25,6 @@ int count_threads() {
 }
 
 }  // namespace
-
-const std::vector<std::string>& gemm_library_candidates() { return candidates().gemm; }
-void set_gemm_library_candidates(std::vector<std::string> list) { candidates().gemm = std::move(list); }
-
-const std::vector<std::string>& attention_library_candidates() { return candidates().attention; }
-void set_attention_library_candidates(std::vector<std::string> list) { candidates().attention = std::move(list); }
 
 int num_threads() {
   static const int count = count_threads();

@@ -1,0 +1,125 @@
+"""What code is made for, and what it can do: one row for each architecture.
+
+A kernel asks `target.has("wgmma")`, never for names of architectures; estimates start from the numbers of the row. An
+architecture without a row of its own is taken as the nearest older one of its kind.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+TargetKind = Literal["cpu", "cuda", "rocm"]
+KINDS: tuple[TargetKind, ...] = get_args(TargetKind)
+
+DEFAULT_ARCH: dict[TargetKind, str] = {"cpu": "native", "cuda": "sm_90a", "rocm": "gfx90a"}
+"""The architecture when none is named and none is found."""
+
+Capability = Literal["mma", "clusters", "bulk_copies", "wgmma", "mfma"]
+"""Instructions that kernels need: `mma.sync` of f16 and bf16; clusters of blocks that read each other's shared memory;
+copies by the bulk copy engine (TMA); `wgmma`; AMD's matrix cores, bf16 with four elements a lane among them."""
+
+
+@dataclass(frozen=True)
+class Architecture:
+    """One row: the numbers are those of the largest card of the architecture, and what estimates start from."""
+
+    kind: TargetKind
+    multiprocessors: int
+    """Or compute units."""
+    shared_bytes: int
+    """Shared memory that one block may have."""
+    l2_bytes: int
+    bandwidth: float
+    """Bytes of memory traffic per second that a good kernel reaches."""
+    flops: float
+    """Peak operations per second on f16, dense."""
+    launch_seconds: float
+    """What one launch costs beside its work."""
+    capabilities: frozenset[Capability] = frozenset()
+
+
+def _row(kind: TargetKind, *numbers: float, can: tuple[Capability, ...] = ()) -> Architecture:
+    units, shared, l2, bandwidth, flops = numbers
+    launch = 2e-6 if kind == "cpu" else 1.5e-6
+    return Architecture(kind, int(units), int(shared), int(l2), bandwidth, flops, launch, frozenset(can))
+
+
+KiB, MiB = 1 << 10, 1 << 20
+_SINCE_90: tuple[Capability, ...] = ("mma", "clusters", "bulk_copies")
+
+ARCHITECTURES: dict[str, Architecture] = {
+    #                    units       shared       l2  bytes/s    flop/s
+    "native": _row("cpu", 1, 32 * KiB, 32 * MiB, 20e9, 80e9),
+    "sm_80": _row("cuda", 108, 163 * KiB, 40 * MiB, 1.5e12, 312e12, can=("mma",)),
+    "sm_86": _row("cuda", 84, 99 * KiB, 6 * MiB, 1.5e12, 155e12, can=("mma",)),
+    "sm_89": _row("cuda", 142, 99 * KiB, 96 * MiB, 1.5e12, 362e12, can=("mma",)),
+    "sm_90": _row("cuda", 132, 227 * KiB, 50 * MiB, 4.2e12, 989e12, can=_SINCE_90),
+    "sm_90a": _row("cuda", 132, 227 * KiB, 50 * MiB, 4.2e12, 989e12, can=(*_SINCE_90, "wgmma")),
+    "sm_100": _row("cuda", 148, 227 * KiB, 126 * MiB, 4.2e12, 2250e12, can=_SINCE_90),
+    "sm_120": _row("cuda", 170, 99 * KiB, 96 * MiB, 1.5e12, 419e12, can=_SINCE_90),
+    "gfx90a": _row("rocm", 110, 64 * KiB, 8 * MiB, 1.3e12, 191e12, can=("mfma",)),
+    "gfx942": _row("rocm", 304, 64 * KiB, 256 * MiB, 4e12, 1307e12, can=("mfma",)),
+    "gfx": _row("rocm", 96, 64 * KiB, 6 * MiB, 4e12, 120e12),
+}
+HOPPER = ARCHITECTURES["sm_90a"]
+"""The card whose times the estimates of the CUDA kernels are fitted to (H200)."""
+
+
+@functools.cache
+def architecture(kind: TargetKind, arch: str) -> Architecture:
+    """The row of an architecture; of one that has none, of the nearest older one of its kind."""
+    if (found := ARCHITECTURES.get(arch)) is not None and found.kind == kind:
+        return found
+    if kind == "cuda" and (number := _number(arch)) is not None:
+        rows = {n: name for name in ARCHITECTURES if (n := _number(name)) is not None and name == f"sm_{n}"}
+        return ARCHITECTURES[rows[max((n for n in rows if n <= number), default=min(rows))]]
+    return ARCHITECTURES[{"cpu": "native", "cuda": "sm_80", "rocm": "gfx"}[kind]]
+
+
+def _number(arch: str) -> int | None:
+    """90 of `sm_90a`; None of what is no CUDA architecture."""
+    found = re.fullmatch(r"sm_(\d+)[af]?", arch)
+    return None if found is None else int(found[1])
+
+
+@dataclass(frozen=True)
+class Target:
+    """What code is made for: `cpu` with `native`, `cuda` with `sm_90a`, `rocm` with `gfx90a`."""
+
+    kind: TargetKind
+    arch: str
+
+    @property
+    def is_gpu(self) -> bool:
+        return self.kind != "cpu"
+
+    @property
+    def row(self) -> Architecture:
+        """What the architecture can do."""
+        return architecture(self.kind, self.arch)
+
+    def has(self, *capabilities: Capability) -> bool:
+        """Whether the architecture has all of these."""
+        return self.row.capabilities.issuperset(capabilities)
+
+    @property
+    def multiprocessors(self) -> int:
+        return self.row.multiprocessors
+
+    @property
+    def shared_bytes(self) -> int:
+        """Shared memory that one block may have."""
+        return self.row.shared_bytes
+
+    @property
+    def bandwidth(self) -> float:
+        """Bytes of memory traffic per second that a good kernel reaches, for estimates."""
+        return self.row.bandwidth
+
+    @property
+    def launch_seconds(self) -> float:
+        """What one launch costs beside its work, for estimates."""
+        return self.row.launch_seconds

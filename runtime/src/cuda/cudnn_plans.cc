@@ -1,0 +1,98 @@
+#include "cudnn_plans.h"
+
+#include <dlfcn.h>
+#include <glob.h>
+
+#include <utility>
+
+namespace ait::runtime::dnn {
+namespace {
+
+constexpr size_t kPlans = 128;
+
+/// cuDNN compiles kernels with NVRTC, which looks for a part of itself by name only: in pip's folders nothing finds it, unless it is there
+/// already.
+void load_compiler_part(const std::string& cudnn) {
+  const std::string pattern = cudnn.substr(0, cudnn.rfind('/') + 1) + "../../{cu13,cuda_nvrtc}/lib/libnvrtc-builtins.so.*";
+  glob_t found{};
+  if (glob(pattern.c_str(), GLOB_BRACE, nullptr, &found) == 0) (void)dlopen(found.gl_pathv[0], RTLD_NOW | RTLD_LOCAL);
+  globfree(&found);
+}
+
+void CUDART_CB unpin(void* plan) { static_cast<Plan*>(plan)->pins.fetch_sub(1); }
+
+}  // namespace
+
+Library::Library() {
+  const std::vector<std::string> places = places_of(kLibrary);
+  for (const std::string& path : places) {
+    if (path.find('/') != std::string::npos) load_compiler_part(path);
+  }
+  loaded = api.load(places, &error);
+}
+
+Library& Library::get() {
+  static Library* instance = new Library;
+  return *instance;
+}
+
+Handle Library::handle_of(int device, std::string* reason) {
+  Handle& handle = handles_[device];
+  if (handle != nullptr) return handle;
+  if (const Status status = api.create(&handle); status != kSuccess) {
+    handle = nullptr;
+    *reason = std::string("cuDNN: creating a handle: ") + api.status_text(status);
+  }
+  return handle;
+}
+
+Plan* Library::find(const PlanKey& key) {
+  const auto found = index_.find(key);
+  if (found == index_.end()) return nullptr;
+  plans_.splice(plans_.begin(), plans_, found->second);
+  return found->second->second.get();
+}
+
+Plan* Library::keep(const PlanKey& key, std::unique_ptr<Plan> plan) {
+  evict();
+  plans_.emplace_front(key, std::move(plan));
+  index_.emplace(key, plans_.begin());
+  return plans_.front().second.get();
+}
+
+/// Makes room for one more plan. Kernels of a plan that goes may still run, so the device is waited for.
+void Library::evict() {
+  bool waited = false;
+  for (auto it = plans_.end(); plans_.size() >= kPlans && it != plans_.begin();) {
+    --it;
+    if (it->second->pins.load() != 0) continue;
+    if (!waited) (void)cudaDeviceSynchronize();
+    waited = true;
+    index_.erase(it->first);
+    it = plans_.erase(it);
+  }
+}
+
+std::string find_capture(void* stream, int* device, cudaGraph_t* recorded) {
+  cudaStreamCaptureStatus capture = cudaStreamCaptureStatusNone;
+  cudaGraph_t graph = nullptr;
+  cudaError_t status = cudaGetDevice(device);
+  if (status == cudaSuccess) status = cudaStreamGetCaptureInfo(static_cast<cudaStream_t>(stream), &capture, nullptr, &graph);
+  if (status != cudaSuccess) return cudaGetErrorString(status);
+  *recorded = capture == cudaStreamCaptureStatusActive ? graph : nullptr;
+  return {};
+}
+
+bool pin(Plan* plan, cudaGraph_t graph) {
+  cudaUserObject_t object = nullptr;
+  plan->pins.fetch_add(1);
+  if (cudaUserObjectCreate(&object, plan, unpin, 1, cudaUserObjectNoDestructorSync) != cudaSuccess) {
+    plan->pins.fetch_sub(1);
+    return false;
+  }
+  if (cudaGraphRetainUserObject(graph, object, 1, cudaGraphUserObjectMove) == cudaSuccess) return true;
+  (void)cudaUserObjectRelease(object, 1);  // which unpins
+  return false;
+}
+
+}  // namespace ait::runtime::dnn
