@@ -10,12 +10,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import cast
 
 import numpy as np
-from xdsl.ir import Operation, SSAValue
+from xdsl.ir import Block, Operation, SSAValue
 
 from ait_mlir.dialects.ait.attention import AttentionOp
+from ait_mlir.dialects.ait.elementwise import YieldOp
 from ait_mlir.dialects.ait.gemm import ContractionOp
+from ait_mlir.dialects.ait.scan import ScanOp
 from ait_mlir.dialects.ait.types import ShapedType, TensorType
-from ait_mlir.dialects.ait_rt.program import KernelOp, LaunchOp
+from ait_mlir.dialects.ait_rt.loop import LoopOp
+from ait_mlir.dialects.ait_rt.program import KernelOp, LaunchOp, program_around
 from ait_mlir.dims import Scope
 from ait_mlir.reference.core import Array, DType, storage_dtype
 
@@ -118,10 +121,17 @@ def index_bound(value: SSAValue) -> int:
 
 
 def reached(op: Operation, operand: int) -> Sequence[SSAValue]:
-    """Return what an operand flows into: the results of an op, the argument of a launched kernel."""
+    """Return what an operand flows into: the results of an op, the argument of a launched kernel or of a scan's step,
+    what becomes of what a step yields."""
+    if isinstance(op, ScanOp):
+        return [op.block.args[operand]]
+    scan = op.parent_op()
+    if isinstance(op, YieldOp) and isinstance(scan, ScanOp):
+        carried = scan.block.args[len(scan.scanned) :][: len(scan.init)]
+        return [scan.results[operand], *carried[operand : operand + 1]]
     if not isinstance(op, LaunchOp):
         return [r for r in op.results if isinstance(r.type, ShapedType)]
-    program = op.parent_op()
+    program = program_around(op)
     kernel = kernels_around(program).get(op.kernel_name) if program is not None else None
     return [] if kernel is None or operand >= len(op.ins) else [kernel.block.args[operand]]
 
@@ -146,19 +156,23 @@ def kernels_around(program: Operation) -> dict[str, KernelOp]:
 
 
 def total_work(root: Operation, dims: Mapping[str, int]) -> int:
-    """Return the work of all ops in a graph, regions left out, or of all launches of a program."""
-    return sum(work_of(op, dims) for op in computing_ops(root))
+    """Return the work of all ops in a graph, regions on scalars left out, or of all launches of a program."""
+    return _work_in(root.regions[0].block, kernels_around(root), dims)
 
 
-def computing_ops(root: Operation) -> Iterator[Operation]:
-    """Yield the ops that a graph or program runs: those in it, and for a launch the op of its kernel."""
-    kernels = kernels_around(root)
-    for op in root.regions[0].ops:
-        if isinstance(op, LaunchOp):
-            if op.kernel_name in kernels:
-                yield kernels[op.kernel_name].compute_op()
+def _work_in(block: Block, kernels: Mapping[str, KernelOp], dims: Mapping[str, int]) -> int:
+    """Return the work of a block; what stands in a scan or a loop counts once for each step."""
+    work = 0
+    for op in block.ops:
+        if isinstance(op, ScanOp):
+            work += op.length.evaluate(dims) * _work_in(op.block, kernels, dims)
+        elif isinstance(op, LoopOp):
+            work += op.count.evaluate(dims) * _work_in(op.block, kernels, dims)
+        elif isinstance(op, LaunchOp):
+            work += work_of(kernels[op.kernel_name].compute_op(), dims) if op.kernel_name in kernels else 0
         else:
-            yield op
+            work += work_of(op, dims)
+    return work
 
 
 def reduced_maximum(root: Operation, scope: Scope, budget: int) -> dict[str, int]:
