@@ -177,21 +177,17 @@ def _manifest(module: ModuleOp, program: ProgramOp, name: str) -> Any:
 
     target = target_of(module)
 
-    def tensors(kind: str) -> tuple[TensorInfo, ...]:
-        return tuple(
-            TensorInfo(
-                op.buffer_name.data, BY_IR[op.buffer_type.element_type].name, tuple(map(str, op.buffer_type.dims))
-            )
-            for op in program.block.ops
-            if isinstance(op, NamedBufferOp) and op.name == kind
-        )
+    def tensor(op: NamedBufferOp) -> TensorInfo:
+        t, place = op.buffer_type, next(iter(op.operands), None)
+        taken = place.owner.buffer_name.data if place is not None and isinstance(place.owner, NamedBufferOp) else ""
+        return TensorInfo(op.buffer_name.data, BY_IR[t.element_type].name, tuple(map(str, t.dims)), taken)
 
     return Manifest(
         name=re.sub(r"[^A-Za-z0-9_-]", "_", name)[:64] or "model",
         target=target.kind,
         arch=target.arch,
-        inputs=tensors("ait_rt.input"),
-        outputs=tensors("ait_rt.output"),
+        inputs=tuple(map(tensor, program.inputs())),
+        outputs=tuple(map(tensor, program.outputs())),
         dims=tuple(DimInfo(d.name, d.lo, d.hi, tuple(d.hints)) for d in program.scope.dims),
         instruction_sets=tuple(sorted(instruction_sets())) if target.kind == "cpu" and target.arch == "native" else (),
         producers=producers(),

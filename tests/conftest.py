@@ -13,6 +13,8 @@ from collections import Counter
 
 import pytest
 
+from tests import tiers
+
 
 def _cuda_devices() -> int:
     """How many CUDA devices the driver reports; 0 where there is no driver."""
@@ -37,7 +39,7 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    if not any(item.get_closest_marker("gpu") for item in items) or config.getoption("markexpr") == "not gpu":
+    if not any(item.get_closest_marker("gpu") for item in items) or "not gpu" in config.getoption("markexpr"):
         return
     if _cuda_devices() == 0:
         skip = pytest.mark.skip(reason="no CUDA device answers")
@@ -48,6 +50,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    tiers.FULL = "not full" not in config.getoption("markexpr")
     # one cache for all test processes, kept between runs: objects are keyed by content
     os.environ.setdefault("AIT_CACHE_DIR", str(config.rootpath / "build" / "test-cache"))
 

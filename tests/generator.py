@@ -8,9 +8,13 @@ chains that passes look for: linear layers with epilogues, parallel ones, attent
 from __future__ import annotations
 
 import random
+import re
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from ait_mlir.dims import Expr, const, product, sym, total
+from ait_mlir.dims import Expr, Scope, const, parse, product, sym, total
+from tests.specs import SPECS
+from tests.specs.spec import Form, Spec
 
 SMOOTH = ("neg", "tanh", "erf", "sigmoid", "relu", "gelu", "fast_gelu", "silu", "abs", "sin", "cos")
 ROUGH = ("exp", "log", "sqrt", "rsqrt", "log1p", "expm1")
@@ -53,6 +57,8 @@ class Generator:
     params: int = 0
     dtype: str = "f32"
     ranges: dict[str, tuple[int, int]] = field(default_factory=dict)
+    due: list[tuple[Spec, list[Form]]] = field(default_factory=list)
+    """Ops of the specifications that the graph must have."""
 
     # ** values **
 
@@ -339,6 +345,42 @@ class Generator:
         dims = (*x.dims[:at], total([p.dims[at] for p in parts]), *x.dims[at + 1 :])
         return self.emit(f"ait.concat {', '.join(p.name for p in parts)} dim {at}", (dims, x.dtype))[0]
 
+    # ** any op **
+
+    def specified(self) -> Value:
+        """Any form of any op of `tests/specs`, on values that fit, or on new inputs; its dims are those of the graph or small."""
+        rng = self.rng
+        spec, forms = self.due.pop() if self.due else rng.choice(SPECIFIED)
+        form = rng.choice(forms)
+        t = self.dtype if self.dtype in spec.types_of(form) else rng.choice(spec.types_of(form))
+        typed = form.typed(t)
+        sizes: dict[str, Expr] = {}
+        for dim in Scope.parse(spec.dims).dims:
+            names = [n for n, (low, _) in self.ranges.items() if low >= dim.lo]
+            fixed = [n for n in SIZES if n >= dim.lo] or [dim.lo]
+            sizes[dim.name] = sym(rng.choice(names)) if names and rng.random() < 0.6 else const(rng.choice(fixed))
+        operands: list[Value] = []
+        for i, text in enumerate(typed.operands):
+            dims, dtype = shape_of(text, sizes)
+            if i in form.below:
+                operands.append(self.input(dims, dtype))
+                continue
+            found = [v for v in self.values if v.dims == dims and v.dtype == dtype]
+            operands.append(rng.choice(found) if found and rng.random() < 0.8 else self.input(dims, dtype))
+        written = re.sub(r"%(\w+)", lambda m: f"%s{len(self.lines)}_{m[1]}", typed.text)
+        for name, operand in zip("abcdefghij", operands, strict=False):
+            written = re.sub(rf"%s{len(self.lines)}_{name}\b", operand.name, written)
+        dims_text = {name: f"({size})" if size.as_int() is None else str(size) for name, size in sizes.items()}
+        written = re.sub(r"(?<![%\w])\w+", lambda m: dims_text.get(m[0], m[0]), written)
+        return self.emit(f"ait.{written}", *(shape_of(text, sizes) for text in typed.results))[0]
+
+    def input(self, dims: Shape, dtype: str) -> Value:
+        """A further input of the graph."""
+        value = Value(f"%in{len(self.inputs)}", dims, dtype)
+        self.inputs.append(value)
+        self.values.append(value)
+        return value
+
     def embedding(self) -> Value:
         ids = self.rng.choice([v for v in self.inputs if v.dtype[0] == "i"] or self.inputs)
         if ids.dtype not in ("i32", "i64"):
@@ -382,9 +424,12 @@ class Generator:
                 self.grouped_attention,
             ],
             *[self.softmax, self.reduce, self.expand, self.split, self.embedding],
+            *[self.specified] * 3,
         ]
         while len(self.lines) < ops:
             rng.choice(kinds)()
+        while self.due:
+            self.specified()
         self.outputs()
         dims_text = ", ".join(f"{n} = {low} to {high}" for n, (low, high) in self.ranges.items())
         arguments = ", ".join(f"{v.name}: {v.type}" for v in self.inputs)
@@ -401,6 +446,24 @@ class Generator:
             chosen.append(self.inputs[0])
         for i, value in enumerate(chosen):
             self.lines.append(f'ait.output "y{i}" {value.name} : {value.type}')
+
+
+def shape_of(text: str, sizes: Mapping[str, Expr]) -> tuple[Shape, str]:
+    """Dims and element type of the text of a type of a form, with `sizes` for its dims."""
+    *dims, dtype = text.split(" x ")
+    return tuple(parse(d).substitute(sizes) for d in dims), dtype
+
+
+def is_small(form: Form) -> bool:
+    """Whether a form has at most some hundred elements where dims are small."""
+    sizes = [product(shape_of(text, {})[0]) for text in form.operands]
+    return all(s.substitute(dict.fromkeys(s.symbols, const(1))).evaluate({}) <= 400 for s in sizes)
+
+
+SPECIFIED: list[tuple[Spec, list[Form]]] = [
+    (spec, forms) for spec in SPECS.values() if (forms := [f for f in spec.forms_of("graphs") if is_small(f)])
+]
+"""What random graphs draw of the specifications; graphs of consecutive seeds have one op after the other for sure."""
 
 
 def broadcast(a: Shape, b: Shape) -> Shape | None:
@@ -420,4 +483,6 @@ def broadcast(a: Shape, b: Shape) -> Shape | None:
 def random_graph(seed: int) -> str:
     """The text of the random graph of a seed: 3 to 30 ops on tensors of at most some hundred elements."""
     rng = random.Random(seed)
-    return Generator(rng).graph(f"random_{seed}", rng.choice((3, 6, 10, 15, 30)))
+    return Generator(rng, due=[SPECIFIED[seed % len(SPECIFIED)]]).graph(
+        f"random_{seed}", rng.choice((3, 6, 10, 15, 30))
+    )

@@ -42,8 +42,10 @@ class GraphBuilder:
                 raise BuildError(f"an output must be a Tensor, found {tensor!r}")
         self.name = name
         self.ops, inputs = _reachable([t.value for t in outputs])
-        self.inputs = sorted((cast(Tensor, handle_of(value)) for value in inputs), key=lambda t: t.serial)
         self.outputs = _with_marked(outputs, self.ops)
+        self.state = [t.in_place_of for t in self.outputs if t.in_place_of is not None]
+        read = [cast(Tensor, handle_of(value)) for value in inputs]
+        self.inputs = sorted(dict.fromkeys([*read, *self.state]), key=lambda t: t.serial)
         self.params = [op.output for op in self.ops if isinstance(op, ParamOp)]
 
     def build(self) -> ModuleOp:
@@ -54,7 +56,8 @@ class GraphBuilder:
         self.dims = _name_dims(symbols, self.inputs, input_names)
         scope = Scope([Dim(self.dims[s], d.lo, d.hi, d.hints) for s, d in symbols.items()])
         inputs = [(n, self._renamed_type(t.type)) for n, t in zip(input_names, self.inputs, strict=True)]
-        graph = GraphOp(self.name, inputs, scope)
+        donated = [n for n, t in zip(input_names, self.inputs, strict=True) if t in self.state]
+        graph = GraphOp(self.name, inputs, scope, donated=donated)
         values: dict[SSAValue, SSAValue] = {}
         for tensor, argument, name in zip(self.inputs, graph.block.args, input_names, strict=True):
             values[tensor.value] = argument
@@ -63,7 +66,8 @@ class GraphBuilder:
         for op in self.ops:
             graph.block.add_op(self._copy(op, values, names))
         for tensor, name in zip(self.outputs, output_names, strict=True):
-            graph.block.add_op(OutputOp(name, values[tensor.value]))
+            place = None if tensor.in_place_of is None else values[tensor.in_place_of.value]
+            graph.block.add_op(OutputOp(name, values[tensor.value], place, tensor.or_copy))
         return ModuleOp([graph])
 
     def _copy(self, op: Operation, values: dict[SSAValue, SSAValue], params: dict[SSAValue, str]) -> Operation:

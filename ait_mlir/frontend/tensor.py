@@ -45,6 +45,8 @@ class Tensor:
     symbols: Symbols
     name: str | None
     is_output: bool
+    in_place_of: Tensor | None
+    or_copy: bool
     data: NDArray[Any] | None
     serial: int
 
@@ -89,6 +91,7 @@ class Tensor:
     def _attach(self, value: SSAValue, symbols: Symbols) -> None:
         self.value, self.symbols = value, symbols
         self.name, self.is_output, self.data = None, False, None
+        self.in_place_of, self.or_copy = None, False
         self.serial = next(_serial)
         self.extra: dict[str, Any] = {}
         setattr(value, _HANDLE, self)
@@ -121,9 +124,18 @@ class Tensor:
         """Whether this is a weight, whose data are bound by name."""
         return isinstance(self.value, OpResult) and self.value.op.name == "ait.param"
 
-    def mark_as_output(self, name: str | None = None) -> Tensor:
-        """Make this a result of the model, called `name`; returns the tensor."""
-        self.is_output = True
+    def mark_as_output(
+        self, name: str | None = None, in_place_of: Tensor | None = None, or_copy: bool = False
+    ) -> Tensor:
+        """Make this a result of the model, called `name`; returns the tensor.
+
+        With `in_place_of`, an input of the same shape and dtype, that input is state: a run overwrites it, and this
+        result is that tensor. The model does not compile where the result cannot be computed there, unless `or_copy`
+        allows to compute it elsewhere and copy it.
+        """
+        if in_place_of is not None and not in_place_of.is_input:
+            raise BuildError(f"a result takes the place of an input, and {in_place_of.describe()} is none")
+        self.is_output, self.in_place_of, self.or_copy = True, in_place_of, or_copy
         self.name = self.name if name is None else name
         return self
 

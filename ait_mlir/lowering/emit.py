@@ -132,11 +132,13 @@ class _ProgramPrinter:
         """Add the statements of a block."""
         for op in block.ops:
             if isinstance(op, InputOp):
-                place = self.tables.inputs.index(op)
-                self.statements.append(Given("input", self.define(op.buffer), place, op.buffer_name.data))
+                taker = self.tables.taker(op)
+                given = ("input", self.tables.inputs.index(op)) if taker is None else ("output", taker)
+                self.statements.append(Given(given[0], self.define(op.buffer), given[1], op.buffer_name.data))
             elif isinstance(op, DestinationOp):
-                place = self.tables.outputs.index(op)
-                self.statements.append(Given("output", self.define(op.buffer), place, op.buffer_name.data))
+                if op.in_place_of is None:
+                    place = self.tables.outputs.index(op)
+                    self.statements.append(Given("output", self.define(op.buffer), place, op.buffer_name.data))
             elif isinstance(op, ConstantOp):
                 what = ", ".join(op.param_names()) or "literal"
                 self.statements.append(Given("constant", self.define(op.buffer), self.tables.offset_of(op), what))

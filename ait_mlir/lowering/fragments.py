@@ -11,7 +11,7 @@ from ait_mlir.dialects.ait.data import GraphOp, OutputOp, ParamOp
 from ait_mlir.dialects.ait.dtypes import compute_type
 from ait_mlir.dialects.ait.elementwise import FusedElementwiseOp, YieldOp
 from ait_mlir.dialects.ait.gemm import ContractionOp, GatedGemmOp, GemmOp
-from ait_mlir.dialects.ait.traits import View
+from ait_mlir.dialects.ait.traits import ViewLike
 from ait_mlir.dialects.ait.types import TensorType, scope_of, tensor_type
 from ait_mlir.dialects.ait.view import SplitOp
 from ait_mlir.lowering.kernels.base import Target
@@ -84,7 +84,7 @@ def place(op: Operation, cut: int | None) -> tuple[Operation, ...]:
     parts[-1].results[0].name_hint = op.results[0].name_hint
     op.detach()
     op.erase()
-    return tuple(part for part in parts if not part.has_trait(View))
+    return tuple(part for part in parts if not isinstance(part, ViewLike))
 
 
 def is_usual_cut(op: Operation, cut: int | None) -> bool:

@@ -23,25 +23,54 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import cast
 
-from xdsl.dialects.builtin import Float32Type, StringAttr
+from xdsl.dialects.builtin import Float32Type
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
+from ait_mlir.dialects.ait import elementwise as e
 from ait_mlir.dialects.ait.data import ConstantOp
 from ait_mlir.dialects.ait.dtypes import compute_type
 from ait_mlir.dialects.ait.types import TensorType
 from ait_mlir.lowering.cpp import element_type, literal
 
-UNARY = frozenset(f"ait.{op}" for op in (
-    "neg", "exp", "log", "sqrt", "rsqrt", "tanh", "erf", "sigmoid", "relu", "gelu", "fast_gelu", "silu",
-    "abs", "floor", "sin", "cos", "log1p", "expm1",
-))  # fmt: skip
-BINARY = frozenset(f"ait.{op}" for op in ("add", "sub", "mul", "div", "max", "min", "pow"))
-PREDICATES = frozenset(("eq", "ne", "lt", "le", "gt", "ge"))
+EXPRESSIONS: dict[type[Operation], str] = {
+    e.NegOp: "ait::neg({0})",
+    e.ExpOp: "ait::exp({0})",
+    e.LogOp: "ait::log({0})",
+    e.SqrtOp: "ait::sqrt({0})",
+    e.RsqrtOp: "ait::rsqrt({0})",
+    e.TanhOp: "ait::tanh({0})",
+    e.ErfOp: "ait::erf({0})",
+    e.SigmoidOp: "ait::sigmoid({0})",
+    e.ReluOp: "ait::relu({0})",
+    e.GeluOp: "ait::gelu({0})",
+    e.FastGeluOp: "ait::fast_gelu({0})",
+    e.SiluOp: "ait::silu({0})",
+    e.AbsOp: "ait::abs({0})",
+    e.FloorOp: "ait::floor({0})",
+    e.SinOp: "ait::sin({0})",
+    e.CosOp: "ait::cos({0})",
+    e.Log1pOp: "ait::log1p({0})",
+    e.Expm1Op: "ait::expm1({0})",
+    e.AddOp: "ait::add<{result}>({0}, {1})",
+    e.SubOp: "ait::sub<{result}>({0}, {1})",
+    e.MulOp: "ait::mul<{result}>({0}, {1})",
+    e.DivOp: "ait::div<{result}>({0}, {1})",
+    e.MaxOp: "ait::max<{result}>({0}, {1})",
+    e.MinOp: "ait::min<{result}>({0}, {1})",
+    e.PowOp: "ait::pow<{result}>({0}, {1})",
+    e.CompareOp: "ait::compare_{predicate}<{operand}>({0}, {1})",
+    e.WhereOp: "ait::where<{result}>({0}, {1}, {2})",
+    e.CastOp: "ait::cast<{result}>({0})",
+}
+"""The C++ of every `ScalarLike` op: `{0}` is its first operand, `{operand}` and `{result}` are C++ types."""
 
-
-NARROW_FORMS = {"ait.gelu": "gelu_narrow", "ait.fast_gelu": "fast_gelu_narrow", "ait.silu": "silu_narrow"}
+NARROW_FORMS: dict[type[Operation], str] = {
+    e.GeluOp: "ait::gelu_narrow({0})",
+    e.FastGeluOp: "ait::fast_gelu_narrow({0})",
+    e.SiluOp: "ait::silu_narrow({0})",
+}
 """Functions with a cheaper form, exact enough where the result is rounded to 2 bytes."""
-KEEP_RELATIVE_ERROR = frozenset(("ait.mul", "ait.div", "ait.neg", "ait.yield"))
+KEEP_RELATIVE_ERROR = (e.MulOp, e.DivOp, e.NegOp, e.YieldOp)
 """Ops whose relative error is at most the sum of their operands': no digits cancel."""
 
 
@@ -54,7 +83,7 @@ def functor(region: Region, name: str, narrow: bool = False) -> str:
     block = region.blocks[0]
     arguments = [element_type(a.type) for a in block.args]
     terminator = block.last_op
-    if terminator is None or terminator.name != "ait.yield":
+    if not isinstance(terminator, e.YieldOp):
         raise ValueError("a region ends with ait.yield")
     lines = _statements(block, narrow)
     names = _names(block)
@@ -96,7 +125,7 @@ def _names(block: Block) -> dict[SSAValue, str]:
 def _only_scaled(value: SSAValue) -> bool:
     """Whether a relative error of `value` is no larger in whatever the region yields."""
     return all(
-        use.operation.name in KEEP_RELATIVE_ERROR and all(_only_scaled(r) for r in use.operation.results)
+        isinstance(use.operation, KEEP_RELATIVE_ERROR) and all(_only_scaled(r) for r in use.operation.results)
         for use in value.uses
     )
 
@@ -108,8 +137,9 @@ def _statements(block: Block, narrow: bool) -> list[str]:
         for result in op.results:
             operands = [names[v] for v in op.operands]
             types = [v.type for v in op.operands]
-            if narrow and op.name in NARROW_FORMS and isinstance(result.type, Float32Type) and _only_scaled(result):
-                value = f"ait::{NARROW_FORMS[op.name]}({operands[0]})"
+            form = NARROW_FORMS.get(type(op)) if narrow and isinstance(result.type, Float32Type) else None
+            if form is not None and _only_scaled(result):
+                value = form.format(*operands)
             else:
                 value = _expression(op, operands, types, result.type)
             lines.append(f"const {element_type(result.type)} {names[result]} = {value};")
@@ -118,25 +148,18 @@ def _statements(block: Block, narrow: bool) -> list[str]:
 
 def _expression(op: Operation, operands: Sequence[str], types: Sequence[Attribute], result: Attribute) -> str:
     """The C++ expression of one op; `types` are the scalar types of the operands, `result` that of the value."""
-    if op.name in UNARY:
-        return f"ait::{op.name[4:]}({operands[0]})"
-    if op.name in BINARY:
-        return f"ait::{op.name[4:]}<{element_type(result)}>({', '.join(operands)})"
-    if op.name == "ait.compare":
-        predicate = cast(StringAttr, op.properties["predicate"]).data
-        if predicate not in PREDICATES:
-            raise ValueError(f"ait.compare has the unknown predicate {predicate!r}")
-        return f"ait::compare_{predicate}<{element_type(types[0])}>({', '.join(operands)})"
-    if op.name == "ait.where":
-        return f"ait::where<{element_type(result)}>({', '.join(operands)})"
-    if op.name == "ait.cast":
-        return f"ait::cast<{element_type(result)}>({operands[0]})"
-    if op.name == "ait.constant":
+    if isinstance(op, ConstantOp):
         return literal(_constant(op), result)
-    raise ValueError(f"{op.name} cannot stand in a region of a native kernel")
+    form = EXPRESSIONS.get(type(op))
+    if form is None:
+        raise ValueError(f"{op.name} cannot stand in a region of a native kernel")
+    predicate = op.predicate.data if isinstance(op, e.CompareOp) else ""
+    if isinstance(op, e.CompareOp) and predicate not in e.PREDICATES:
+        raise ValueError(f"ait.compare has the unknown predicate {predicate!r}")
+    return form.format(*operands, result=element_type(result), operand=element_type(types[0]), predicate=predicate)
 
 
-def _constant(op: Operation) -> float | int:
+def _constant(op: ConstantOp) -> float | int:
     """The value of a scalar `ait.constant`."""
-    (value,) = cast(ConstantOp, op).values()
+    (value,) = op.values()
     return value

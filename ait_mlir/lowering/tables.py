@@ -85,11 +85,12 @@ class TensorRow:
     name: str
     dtype: DType
     rank: int
+    in_place_of: int
 
     @staticmethod
-    def of(op: NamedBufferOp) -> TensorRow:
+    def of(op: NamedBufferOp, in_place_of: int = 0) -> TensorRow:
         t = op.buffer_type
-        return TensorRow(op.buffer_name.data, BY_IR[t.element_type], t.rank)
+        return TensorRow(op.buffer_name.data, BY_IR[t.element_type], t.rank, in_place_of)
 
 
 @dataclass
@@ -105,6 +106,14 @@ class ProgramTables:
     offsets: dict[object, int] = field(default_factory=dict[object, int])
     size: int = 0
 
+    def taker(self, op: InputOp) -> int | None:
+        """The output that takes the place of a donated input; None where the input is not donated."""
+        return next((i for i, out in enumerate(self.outputs) if out.in_place_of is op.buffer), None)
+
+    def place_of(self, op: DestinationOp) -> int:
+        """`ait_tensor_v1::in_place_of` of an output."""
+        return next((1 + i for i, source in enumerate(self.inputs) if op.in_place_of is source.buffer), 0)
+
     def offset_of(self, op: ConstantOp) -> int:
         return self.offsets[_constant_key(op)]
 
@@ -113,7 +122,7 @@ class ProgramTables:
         return {
             "dim_rows": [DimRow(d.name, d.lo, d.hi, self.bindings[d.name]) for d in self.program.scope.dims],
             "inputs": [TensorRow.of(op) for op in self.inputs],
-            "outputs": [TensorRow.of(op) for op in self.outputs],
+            "outputs": [TensorRow.of(op, self.place_of(op)) for op in self.outputs],
             "constants": list(self.constants.values()),
             "constants_bytes": self.size,
             "shapes": [size for op in (*self.inputs, *self.outputs) for size in op.buffer_type.dims],

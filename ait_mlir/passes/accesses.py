@@ -14,7 +14,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation, SSAValue
 from xdsl.traits import SymbolTable
 
-from ait_mlir.dialects.ait.traits import Elementwise
+from ait_mlir.dialects.ait.traits import InPlace, UpdatesOperand
 from ait_mlir.dialects.ait.types import Shape, scope_of, shape_text
 from ait_mlir.dialects.ait_rt.buffers import (
     AllocOp,
@@ -94,7 +94,7 @@ def access_problems(program: ProgramOp) -> Iterator[Problem]:
         elif isinstance(op, BufferOp):
             dims = op.buffer_type.dims
             places[op.results[0]] = Place(op, const(0), dims, contiguous_strides(dims))
-            if not isinstance(op, AllocOp | DestinationOp):
+            if not isinstance(op, AllocOp | DestinationOp) or op.operands:
                 written.add(op)
         elif isinstance(op, LaunchOp | CopyOp):
             reads = op.ins if isinstance(op, LaunchOp) else (op.source,)
@@ -210,8 +210,13 @@ def _layout(panels: str | None) -> str:
 
 
 def _in_place(launch: LaunchOp, op: Operation, ins: Sequence[Place], outs: Sequence[Place]) -> Iterator[str]:
-    """A launch may write over what it reads only element by element; what two results share is lost."""
-    each_alone = op.has_trait(Elementwise) or op.name == "ait.fused_elementwise"
+    """A launch may write over what it reads only element by element, or where it updates operand 0; what two results
+    share is lost."""
+    each_alone = isinstance(op, InPlace)
+    if isinstance(op, UpdatesOperand):
+        if ins[0] != outs[0]:
+            yield f"@{launch.kernel_name} updates operand 0, so its result must be the same buffer"
+        ins = ins[1:]
     for i, out in enumerate(outs):
         if _is_empty(out.dims):
             continue

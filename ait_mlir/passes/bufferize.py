@@ -2,8 +2,8 @@
 or a copy.
 
 The result is plain on purpose: operands that are strided views are copied, parts of a concat are copied into place,
-outputs are
-copied out. `remove-copies` then removes what the kernels make unnecessary.
+outputs are copied out. `remove-copies` then removes what the kernels make unnecessary. Only updates and the outputs
+that take the place of an input are written over older values here, where `in_place` proves that nothing reads these.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from xdsl.passes import ModulePass
 from ait_mlir.dialects.ait.data import ConstantOp, GraphOp, OutputOp, ParamOp
 from ait_mlir.dialects.ait.elementwise import YieldOp
 from ait_mlir.dialects.ait.naming import derived_name
-from ait_mlir.dialects.ait.scan import ScanOp
-from ait_mlir.dialects.ait.traits import View
+from ait_mlir.dialects.ait.scan import ScanOp, tensor_ops
+from ait_mlir.dialects.ait.traits import InPlace, UpdatesOperand, ViewLike
 from ait_mlir.dialects.ait.types import Induction, KernelAttr, in_loops, tensor_type
 from ait_mlir.dialects.ait.view import ConcatOp, ReshapeOp
 from ait_mlir.dialects.ait_rt import buffers as rt
@@ -29,6 +29,8 @@ from ait_mlir.dialects.ait_rt.types import BufferType
 from ait_mlir.dims import Expr, Scope, const
 from ait_mlir.ir.pipeline import PassError
 from ait_mlir.lowering.choices import chosen_kernel, workspace_of
+from ait_mlir.lowering.kernels import Kernel
+from ait_mlir.passes.in_place import Donation, donations_of, later_reader, line_of
 from ait_mlir.passes.loops import bufferize_scan, fresh_step
 from ait_mlir.passes.strides import ZERO, Strided, through
 from ait_mlir.passes.target import target_of
@@ -59,6 +61,9 @@ class Bufferizer:
     loops: list[Induction] = field(default_factory=list[Induction])
     """The loops around `block`, outermost first."""
     destinations: dict[OutputOp, SSAValue] = field(default_factory=dict[OutputOp, SSAValue])
+    donations: list[Donation] = field(default_factory=list[Donation])
+    order: dict[Operation, int] = field(default_factory=dict[Operation, int])
+    """The position of each op of the graph, those of scans among them."""
 
     def __post_init__(self) -> None:
         self.block = self.program_block
@@ -78,13 +83,23 @@ class Bufferizer:
         self.loops.pop()
 
     def run(self) -> ProgramOp:
+        self.donations = donations_of(self.graph)
+        self.order = {op: i for i, op in enumerate(tensor_ops(self.graph.block))}
+        state = {donation.value for donation in self.donations}
         for name, value in self.graph.inputs():
-            self.define(value, self.emit(rt.InputOp(name, BufferType.of(tensor_type(value)))))
+            self.define(value, self.emit(rt.InputOp(name, BufferType.of(tensor_type(value)), value in state)))
         self.destinations = {
-            op: self.emit(rt.DestinationOp(op.output_name.data, BufferType.of(tensor_type(op.value))))
+            op: self.emit(
+                rt.DestinationOp(
+                    op.output_name.data,
+                    BufferType.of(tensor_type(op.value)),
+                    None if op.in_place_of is None else self.places[op.in_place_of].root,
+                )
+            )
             for op in self.graph.outputs()
         }
         self.run_ops(self.graph.block)
+        self.finish_donations()
         for constant in [op for op in self.block.ops if isinstance(op, rt.ConstantOp)]:
             if not list(constant.buffer.uses):  # all its launches read it in panels
                 constant.detach()
@@ -99,7 +114,8 @@ class Bufferizer:
             if isinstance(op, YieldOp):
                 continue
             if isinstance(op, OutputOp):
-                self.copy(self.places[op.value], self.destinations[op])
+                if op.in_place_of is None:
+                    self.copy(self.places[op.value], self.destinations[op])
             elif isinstance(op, ParamOp):
                 t = BufferType.of(tensor_type(op.output))
                 self.define(op.output, self.emit_constant(rt.ConstantOp(t, [op.param_name.data])))
@@ -107,7 +123,7 @@ class Bufferizer:
                 self.constant(op)
             elif isinstance(op, ScanOp):
                 bufferize_scan(self, op)
-            elif op.has_trait(View):
+            elif isinstance(op, ViewLike):
                 self.view(op)
             else:
                 self.launch(op)
@@ -211,10 +227,15 @@ class Bufferizer:
             raise PassError(f"{op.name} has no kernel; run the pass 'select' first", op)
         kernel = self.kernel(op, choice)
         chosen = chosen_kernel(choice.provider.data, choice.config, op, target_of(self.module))
-        ins = [self.operand(v, chosen.panels(op, i)) for i, v in enumerate(op.operands)]
-        outs = [self.emit(rt.AllocOp(BufferType.of(tensor_type(r)))) for r in op.results]
-        for result, buffer in zip(op.results, outs, strict=True):
-            self.define(result, buffer)
+        if isinstance(op, UpdatesOperand):
+            updated = self.updated(op, chosen)
+            ins = [updated, *(self.row_major(v) for v in op.operands[1:])]
+            outs = [updated]
+        else:
+            ins = [self.operand(v, chosen.panels(op, i)) for i, v in enumerate(op.operands)]
+            outs = [self.result(op, r) for r in op.results]
+            for result, buffer in zip(op.results, outs, strict=True):
+                self.define(result, buffer)
         workspace: list[SSAValue] = []
         size = workspace_of(chosen, op, choice.config)
         if size.as_int() != 0:
@@ -222,6 +243,84 @@ class Bufferizer:
         launch = LaunchOp(kernel.sym_name.data, ins, outs, workspace)
         launch.location = op.location
         self.block.add_op(launch)
+
+    # ** over older values **
+
+    def held_in(self, root: SSAValue) -> list[SSAValue]:
+        """The values that lie in a buffer."""
+        return [value for value, place in self.places.items() if place.root is root]
+
+    def updated(self, op: Operation, chosen: Kernel) -> SSAValue:
+        """The buffer in which `op` updates its first operand: that operand's own, or a copy."""
+        value, result = op.operands[0], op.results[0]
+        place = self.places[value]
+        t = tensor_type(value)
+        if self.may_update(op, place, chosen):
+            buffer = self.view_of(place, t.element_type)
+            self.places[result] = Place(place.root, place.view, place.whole)
+            return buffer
+        buffer = self.emit(rt.AllocOp(BufferType.of(t)))
+        self.copy(place, buffer)
+        self.define(result, buffer)
+        return buffer
+
+    def may_update(self, op: Operation, place: Place, chosen: Kernel) -> bool:
+        """Whether `op` may update its first operand where it lies; a donation is told why not."""
+        root, held = place.root.owner, self.held_in(place.root)
+        donation = next((d for d in self.donations if self.places[d.value].root is place.root), None)
+        if donation is not None and op not in donation.updates:
+            return False
+        if donation is None and not (isinstance(root, rt.AllocOp) and root.parent is self.block):
+            return False  # of another block: the next step of a loop reads it again
+        problem = ""
+        if any(v in held for v in op.operands[1:]):
+            problem = f"{line_of(op)} also reads it as another operand"
+        elif (reader := later_reader(op, held, self.order)) is not None:
+            problem = (
+                f"{line_of(reader)} reads the old value after {line_of(op)} has written the new one; read it before"
+            )
+        elif not all(chosen.accepts(op, i, place.view.strides, self.scope) for i in (0, len(op.operands))):
+            problem = f"the kernel of {line_of(op)} does not take the strides of the view that it updates"
+        if donation is not None:
+            donation.problem = donation.problem or problem
+        return not problem
+
+    def result(self, op: Operation, result: SSAValue) -> SSAValue:
+        """The buffer of a result: a new one, or that of the input the place of which it takes."""
+        donation = next((d for d in self.donations if d.output.value is result), None)
+        if donation is not None and self.may_replace(op, donation):
+            return self.places[donation.value].root
+        return self.emit(rt.AllocOp(BufferType.of(tensor_type(result))))
+
+    def may_replace(self, op: Operation, donation: Donation) -> bool:
+        """Whether `op` may write its result over the donated input's old value; the donation is told why not."""
+        place = self.places[donation.value]
+        held = self.held_in(place.root)
+        if (reader := later_reader(op, held, self.order)) is not None:
+            donation.problem = f"{line_of(reader)} reads the old value after {line_of(op)} has made the new one"
+        elif any(v in held for v in op.operands) and not isinstance(op, InPlace):
+            donation.problem = f"{line_of(op)} reads elements of the old value after others have been written"
+        elif any(v in held and self.places[v].view != place.view for v in op.operands):
+            donation.problem = f"{line_of(op)} reads the old value in another order than it writes the new one"
+        return not donation.problem
+
+    def finish_donations(self) -> None:
+        """Copy the values of outputs that could not be computed in place, where that is allowed."""
+        copies: list[tuple[Place, SSAValue]] = []
+        for donation in self.donations:
+            target, place = self.places[donation.value].root, self.places[donation.output.value]
+            if place.root is target and self.view_of(place, tensor_type(donation.value).element_type) is target:
+                continue
+            if not donation.allows_copy:
+                raise PassError(donation.refusal(), donation.output)
+            if isinstance(place.root.owner, rt.InputOp):  # which another of these copies may overwrite
+                t = tensor_type(donation.value)
+                saved = self.emit(rt.AllocOp(BufferType.of(t)))
+                self.copy(place, saved)
+                place = Place(saved, Strided.whole(t.dims), saved)
+            copies.append((place, target))
+        for place, target in copies:
+            self.copy(place, target)
 
     def operand(self, value: SSAValue, panels: str | None) -> SSAValue:
         """The buffer of an operand: row-major, or the constant with its bytes in panels."""

@@ -17,7 +17,7 @@ from xdsl.passes import ModulePass
 from ait_mlir.dialects.ait.data import ConstantOp, GraphOp, OutputOp, ParamOp
 from ait_mlir.dialects.ait.elementwise import YieldOp
 from ait_mlir.dialects.ait.scan import ScanOp, tensor_ops
-from ait_mlir.dialects.ait.traits import View
+from ait_mlir.dialects.ait.traits import ViewLike
 from ait_mlir.dialects.ait.types import KernelAttr
 from ait_mlir.ir.pipeline import PassError
 from ait_mlir.lowering.choices import Choice, choice_problem
@@ -32,7 +32,7 @@ from ait_mlir.passes.tasks import Task, make_task
 
 
 def needs_kernel(op: Operation) -> bool:
-    return not isinstance(op, ParamOp | ConstantOp | OutputOp | ScanOp | YieldOp) and not op.has_trait(View)
+    return not isinstance(op, ParamOp | ConstantOp | OutputOp | ScanOp | YieldOp | ViewLike)
 
 
 def check_pinned(op: Operation, choice: Attribute, target: Target) -> None:

@@ -15,7 +15,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Attribute, Operation, SSAValue
 
 from ait_mlir.dialects.ait.data import ConstantOp, GraphOp, OutputOp, ParamOp
-from ait_mlir.dialects.ait.traits import View
+from ait_mlir.dialects.ait.traits import ViewLike
 from ait_mlir.dialects.ait.types import ShapeAttr, TensorType, scope_of, tensor_type
 from ait_mlir.dialects.ait.view import ConcatOp, PermuteOp, ReshapeOp
 from ait_mlir.dims import Expr, Scope, sym, total
@@ -128,7 +128,7 @@ def _collect(value: SSAValue, bases: dict[SSAValue, None], chain: dict[Operation
 
 
 def _is_view(op: Operation) -> bool:
-    return op.has_trait(View) and not isinstance(op, ConcatOp)
+    return isinstance(op, ViewLike) and not isinstance(op, ConcatOp)
 
 
 def _strided(value: SSAValue, scope: Scope) -> Strided | None:
@@ -179,7 +179,7 @@ def _is_weight(value: SSAValue) -> bool:
         return True
     if tensor_type(value).static_shape() is None or (isinstance(owner, ConcatOp) and owner.dim.value.data != 0):
         return False  # made by every run
-    return isinstance(owner, Operation) and owner.has_trait(View) and all(_is_weight(v) for v in owner.operands)
+    return isinstance(owner, ViewLike) and all(_is_weight(v) for v in owner.operands)
 
 
 def substituted(graph: GraphOp, values: Mapping[str, Expr | int], scope: Scope) -> GraphOp:

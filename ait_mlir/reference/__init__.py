@@ -11,5 +11,6 @@ from ait_mlir.reference.graph import evaluate_graph
 from ait_mlir.reference.interpreter import run_program
 
 FAMILIES = (data, elementwise, gemm, norm, reduce, view, index, attention, scan)
+"""The table of families: importing one registers what its ops mean."""
 
 __all__ = ["FAMILIES", "RULES", "Evaluation", "EvaluationError", "evaluate_graph", "reference", "run_program"]

@@ -74,14 +74,24 @@ RULES: dict[str, Rule] = {}
 
 
 def reference(*names: str) -> Callable[[Rule], Rule]:
-    """Register a function as the meaning of the named ops."""
+    """Register a function as the meaning of the named ops; `ValueError` where one has a meaning already.
+
+    The families that are registered are the rows of `FAMILIES` in `ait_mlir/reference/__init__.py`.
+    """
 
     def register(rule: Rule) -> Rule:
         for name in names:
+            if name in RULES:
+                raise ValueError(f"{name} has two meanings, in {_place(RULES[name])} and {_place(rule)}; remove one")
             RULES[name] = rule
         return rule
 
     return register
+
+
+def _place(rule: Rule) -> str:
+    code = getattr(rule, "__code__", None)
+    return "an unknown file" if code is None else f"{code.co_filename}:{code.co_firstlineno}"
 
 
 @dataclass

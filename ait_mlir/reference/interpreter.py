@@ -16,7 +16,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Attribute, Operation, SSAValue
 
 from ait_mlir.dialects.ait.numbers import literal_values
-from ait_mlir.dialects.ait.traits import Elementwise
+from ait_mlir.dialects.ait.traits import InPlace, UpdatesOperand
 from ait_mlir.dialects.ait.types import ShapedType
 from ait_mlir.dialects.ait_rt.buffers import AllocOp, ConstantOp, CopyOp, DestinationOp, InputOp, ViewOp
 from ait_mlir.dialects.ait_rt.loop import LoopOp
@@ -93,9 +93,15 @@ class Run:
                 name = op.buffer_name.data
                 if name not in self.inputs:
                     raise EvaluationError(f"no value for input {name!r}")
-                self.hold(op, f"input {name!r}", np.asarray(self.inputs[name]))
+                view = self.hold(op, f"input {name!r}", np.asarray(self.inputs[name]))
+                if op.is_state:
+                    memory = Memory.fresh(view.name, self.bytes_of(op.results[0].type), self.exact)
+                    self.place(op, view.name, memory).write(view.values())
             case DestinationOp():
                 name = op.buffer_name.data
+                if op.in_place_of is not None:
+                    self.outputs[name] = self.views[op.in_place_of]
+                    return
                 memory = Memory.fresh(f"output {name!r}", self.bytes_of(op.results[0].type), self.exact)
                 self.outputs[name] = self.place(op, f"output {name!r}", memory)
             case ConstantOp():
@@ -189,13 +195,15 @@ def row_major(shape: Sequence[int]) -> tuple[int, ...]:
 def check_places(kernel: KernelOp, ins: list[View], outs: list[View], scratch: list[View]) -> None:
     """Raise when a launch writes where it reads or twice to one place.
 
-    An elementwise kernel may write exactly over one of its operands.
+    An elementwise kernel may write exactly over one of its operands; one that updates operand 0 must write over that.
     """
-    in_place = all(
-        op.has_trait(Elementwise) or op.name in ("ait.fused_elementwise", "ait_rt.return") for op in kernel.block.ops
-    )
+    in_place = isinstance(kernel.compute_op(), InPlace)
     name = kernel.sym_name.data
     written = [*outs, *scratch]
+    if isinstance(kernel.compute_op(), UpdatesOperand):
+        if not outs[0].same_place(ins[0]):
+            raise EvaluationError(f"@{name} updates operand 0, {ins[0].name}, but writes {outs[0].name}")
+        ins = ins[1:]
     for i, target in enumerate(written):
         for source in ins:
             if target.overlaps(source) and not (in_place and i < len(outs) and target.same_place(source)):

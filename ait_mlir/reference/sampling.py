@@ -12,19 +12,18 @@ from typing import cast
 import numpy as np
 from xdsl.ir import Block, Operation, SSAValue
 
-from ait_mlir.dialects.ait.attention import AttentionOp
-from ait_mlir.dialects.ait.elementwise import YieldOp
-from ait_mlir.dialects.ait.gemm import ContractionOp
+from ait_mlir.dialects.ait.elementwise import CastOp, YieldOp
+from ait_mlir.dialects.ait.index import EmbeddingOp, UpdateSliceOp
 from ait_mlir.dialects.ait.scan import ScanOp
-from ait_mlir.dialects.ait.types import ShapedType, TensorType
+from ait_mlir.dialects.ait.traits import Cost
+from ait_mlir.dialects.ait.types import ShapedType, TensorType, scope_of
 from ait_mlir.dialects.ait_rt.loop import LoopOp
 from ait_mlir.dialects.ait_rt.program import KernelOp, LaunchOp, program_around
-from ait_mlir.dims import Scope
+from ait_mlir.dims import Expr, Scope, total
 from ait_mlir.reference.core import Array, DType, storage_dtype
 
-ELEMENT_WORK = 8
-"""Multiplications that one element of an op other than a contraction is taken to cost."""
-
+ELEMENT_WORK = 16
+"""Operations of a product that take NumPy as long as to make one element of a result."""
 
 SPECIAL = (np.nan, np.inf, -np.inf, -0.0)
 
@@ -92,9 +91,6 @@ def random_input(
     return values
 
 
-MOVES = frozenset(f"ait.{name}" for name in ("reshape", "permute", "expand", "slice", "split", "concat", "cast"))
-
-
 def index_bound(value: SSAValue) -> int:
     """Return below what an integer input must stay, so that every table it looks into has the row.
 
@@ -108,16 +104,27 @@ def index_bound(value: SSAValue) -> int:
         current, part = work.pop()
         for use in current.uses:
             op = use.operation
-            if op.name == "ait.embedding" and use.index == 1:
+            if isinstance(op, EmbeddingOp) and use.index == 1:
                 rows = cast(TensorType, op.operands[0].type).dims[0].as_int() or 1
                 bound = min(bound, max(1, rows // part))
                 continue
-            computes = op.name.startswith("ait.") and op.name not in MOVES
+            if isinstance(op, UpdateSliceOp) and use.index == 2:
+                bound = min(bound, max(1, places_of(op) // part))
+                continue
+            computes = isinstance(op, Cost) and not op.MOVES_ONLY and not isinstance(op, CastOp)
             for result in reached(op, use.index):
                 if result not in seen and storage_dtype(cast(ShapedType, result.type).element_type).kind == "i":
                     seen.add(result)
                     work.append((result, part * 4 if computes else part))
     return 8 if bound == 1 << 40 else min(bound, 1000)
+
+
+def places_of(op: UpdateSliceOp) -> int:
+    """Return below what each position of an update must stay for any dims; a range of rows needs room behind it."""
+    extent, count = (cast(TensorType, v.type).dims[op.axis] for v in (op.input, op.rows))
+    scope = scope_of(op)
+    one_by_one = cast(TensorType, op.position.type).rank > 0
+    return scope.bounds(extent)[0] if one_by_one else scope.bounds(extent - count)[0] + 1
 
 
 def reached(op: Operation, operand: int) -> Sequence[SSAValue]:
@@ -136,17 +143,10 @@ def reached(op: Operation, operand: int) -> Sequence[SSAValue]:
     return [] if kernel is None or operand >= len(op.ins) else [kernel.block.args[operand]]
 
 
-def work_of(op: Operation, dims: Mapping[str, int]) -> int:
-    """Return the multiplications of one op at some dims, an element of an op other than a contraction counting as
-    `ELEMENT_WORK`."""
-    elements = sum(r.type.num_elements().evaluate(dims) for r in op.results if isinstance(r.type, TensorType))
-    if isinstance(op, ContractionOp):
-        return elements * (op.SUMS * op.split_a()[2].evaluate(dims) + ELEMENT_WORK * len(op.operands))
-    if isinstance(op, AttentionOp):
-        q = cast(TensorType, op.q.type)
-        scores = q.dims[0] * q.dims[1] * q.dims[2] * op.length
-        return scores.evaluate(dims) * (2 * ELEMENT_WORK + 2 * (q.dims[3].as_int() or 64))
-    return elements * ELEMENT_WORK
+def work_of(op: Operation) -> Expr:
+    """Return the operations of one op, what NumPy does for an element of a result counting as `ELEMENT_WORK` more."""
+    elements = total([r.type.num_elements() for r in op.results if isinstance(r.type, TensorType)])
+    return elements * ELEMENT_WORK + (op.flops() if isinstance(op, Cost) else 0)
 
 
 def kernels_around(program: Operation) -> dict[str, KernelOp]:
@@ -157,22 +157,20 @@ def kernels_around(program: Operation) -> dict[str, KernelOp]:
 
 def total_work(root: Operation, dims: Mapping[str, int]) -> int:
     """Return the work of all ops in a graph, regions on scalars left out, or of all launches of a program."""
-    return _work_in(root.regions[0].block, kernels_around(root), dims)
+    return sum(work.evaluate(dims) for work in works(root.regions[0].block, kernels_around(root)))
 
 
-def _work_in(block: Block, kernels: Mapping[str, KernelOp], dims: Mapping[str, int]) -> int:
-    """Return the work of a block; what stands in a scan or a loop counts once for each step."""
-    work = 0
+def works(block: Block, kernels: Mapping[str, KernelOp]) -> Iterator[Expr]:
+    """Yield the work of each op of a block; what stands in a scan or a loop counts once for each step."""
     for op in block.ops:
         if isinstance(op, ScanOp):
-            work += op.length.evaluate(dims) * _work_in(op.block, kernels, dims)
+            yield from (op.length * work for work in works(op.block, kernels))
         elif isinstance(op, LoopOp):
-            work += op.count.evaluate(dims) * _work_in(op.block, kernels, dims)
-        elif isinstance(op, LaunchOp):
-            work += work_of(kernels[op.kernel_name].compute_op(), dims) if op.kernel_name in kernels else 0
-        else:
-            work += work_of(op, dims)
-    return work
+            yield from (op.count * work for work in works(op.block, kernels))
+        elif not isinstance(op, LaunchOp):
+            yield work_of(op)
+        elif op.kernel_name in kernels:
+            yield work_of(kernels[op.kernel_name].compute_op())
 
 
 def reduced_maximum(root: Operation, scope: Scope, budget: int) -> dict[str, int]:
@@ -183,7 +181,8 @@ def reduced_maximum(root: Operation, scope: Scope, budget: int) -> dict[str, int
     """
     dims = scope.maximum_env()
     low = scope.minimum_env()
-    while total_work(root, dims) > budget:
+    work = list(works(root.regions[0].block, kernels_around(root)))
+    while sum(expr.evaluate(dims) for expr in work) > budget:
         name = max(dims, key=lambda n: dims[n] - low[n], default=None)
         if name is None or dims[name] == low[name]:
             break

@@ -12,15 +12,15 @@ from ait_mlir.rewrites.engine.compile import CompiledPatterns, compile_patterns
 from ait_mlir.rewrites.engine.driver import Statistics, apply_patterns
 from ait_mlir.rewrites.engine.language import PatternSet
 from ait_mlir.rewrites.engine.steps import Universe
-from ait_mlir.rewrites.families import CONSTRAINTS, NATIVES
+from ait_mlir.rewrites.families import CONSTRAINTS, FINDERS, NATIVES
 from ait_mlir.universe import DIALECTS
 
 
 def universe(operations: Mapping[str, type[Operation]] | None = None) -> Universe:
-    """What patterns may name: these operations (those of `ait` unless given), all constraints, all native rewrites."""
+    """What patterns may name: these operations (those of `ait` unless given), and all registered functions."""
     if operations is None:
         operations = {op.name: op for op in AIT.operations}
-    return Universe(operations, CONSTRAINTS, NATIVES)
+    return Universe(operations, CONSTRAINTS, NATIVES, FINDERS)
 
 
 @cache

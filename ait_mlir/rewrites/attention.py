@@ -1,6 +1,6 @@
 """bmm, scale, mask, softmax, bmm become one attention, which never stores the scores.
 
-The scale may multiply or divide, on the scores or on the queries, by a constant; the mask is added after the scale.
+Constants may multiply or divide the queries and the scores; the mask is added after that.
 With 3 dims the batch counts the heads, too, and one head is added. What comes between the two products must have no
 other use.
 
@@ -8,8 +8,6 @@ Keys and values that are concatenations along their rows, as of a cache and new 
 """
 
 from __future__ import annotations
-
-from itertools import product
 
 from xdsl.dialects.builtin import FloatAttr, IntegerAttr, UnitAttr, f64
 from xdsl.ir import Attribute, Operation, SSAValue
@@ -29,80 +27,65 @@ from ait_mlir.rewrites.engine.numbers import element_type_of, splat
 from ait_mlir.rewrites.engine.registry import constraint, native
 from ait_mlir.rewrites.view import reshape
 
-RANKS = (4, 3)
-# Where the scale is applied, by which op, and which of its operands is the constant.
-SCALES = ("no_scale", "scores_mul_1", "scores_mul_0", "scores_div_1", "query_mul_1", "query_mul_0", "query_div_1")
-MASKS = ("no_mask", "mask_1", "mask_0")
-
 MAX_HEAD_SIZE = 256
 """Kernels keep a row of queries and of results in registers or shared memory."""
 
 
-def scaled(p: PatternBuilder, x: SSAValue, how: str) -> tuple[SSAValue, SSAValue]:
-    """The match of x scaled by a constant; returns the scaled value and the constant."""
-    _, op, position = how.split("_")
-    c = p.value()
-    y = p.result(p.op(f"ait.{op}", [x, c] if position == "1" else [c, x]))
-    p.require("is_nonzero_splat", c)
-    p.require("same_shape", y, x)
-    return y, c
+def scaled(p: PatternBuilder, x: SSAValue) -> tuple[SSAValue, SSAValue, SSAValue]:
+    """x * c, c * x, x / d or x; returns that, and c and d."""
+    c, d = p.values(2)
+    times, over = p.op("ait.mul", [x, c], in_any_order=True), p.op("ait.div", [x, d])
+    for scaling, number in ((times, c), (over, d)):
+        p.require("is_nonzero_splat", number)
+        p.require("same_shape", p.result(scaling), x)
+    return p.either(times, over, x), c, d
 
 
-@pattern(over=product(RANKS, SCALES, MASKS))
-def softmax_attention(p: PatternBuilder, rank: int, scale: str, mask: str) -> None:
+@pattern()
+def softmax_attention(p: PatternBuilder) -> None:
     """softmax(scale * q @ k^T + mask) @ v"""
-    q, k, v = p.values(3)
-    queries, constant, m = q, None, None
-    if scale.startswith("query"):
-        queries, constant = scaled(p, q, scale)
+    q, k, v, mask = p.values(4)
+    queries, *of_queries = scaled(p, q)
     first = p.op("ait.bmm", [queries, k], {"layout": "rcr"})
-    products = scores = p.result(first)
-    if scale.startswith("scores"):
-        p.require("one_use", scores)
-        scores, constant = scaled(p, scores, scale)
-    if mask != "no_mask":
-        m = p.value()
-        p.require("one_use", scores)
-        scores = p.result(p.op("ait.add", [scores, m] if mask == "mask_1" else [m, scores]))
-        p.require("broadcasts_to", m, products)
-    softmax = p.op("ait.softmax", [scores])
-    root = p.op("ait.bmm", [p.result(softmax), v], {"layout": "rrr"})
-    p.require("one_use", scores)
-    p.require("one_use", p.result(softmax))
-    p.require("no_region", first)
-    p.require("no_region", root)
+    products = p.result(first)
+    scores, *of_scores = scaled(p, products)
+    masked = p.maybe(p.op("ait.add", [scores, mask], in_any_order=True), scores)
+    softmax = p.op("ait.softmax", [masked])
+    weights = p.result(softmax)
+    root = p.op("ait.bmm", [weights, v], {"layout": "rrr"})
+
+    for value in (products, scores, masked, weights):
+        p.require("one_use", value)
+    for product in (first, root):
+        p.require("no_region", product)
+    for value in (q, v):
+        p.require("at_most", value, -1, MAX_HEAD_SIZE)
+    for value in (k, v):
+        p.require("same_batch", q, value)
+    p.require("rank_between", q, 3, 4)
     p.require("normalises_last_dim", softmax)
-    p.require("has_rank", q, rank)
-    p.require("at_most", q, -1, MAX_HEAD_SIZE)
-    p.require("at_most", v, -1, MAX_HEAD_SIZE)
-    p.require("same_batch", q, k)
-    p.require("same_batch", q, v)
+    p.require("broadcasts_to", mask, products)
 
-    operands = [q, k, v] if m is None else [q, k, v, m]
-    if rank == 3:
-        operands = [p.native("with_heads", x, results=[p.VALUE]) for x in operands]
-    if constant is None:
-        factor = p.attr(FloatAttr(1.0, f64))
-    else:
-        factor = p.native("reciprocal" if "div" in scale else "number", constant, results=[p.ATTRIBUTE])
-    attention = p.new("ait.attention", operands, {"scale": factor})
-    if rank == 3:
-        p.replace(root, "like", attention, root)
-    else:
-        p.replace(root, attention)
+    operands = [p.native("with_heads", x, q, results=[p.VALUE]) for x in (q, k, v, mask)]
+    scale = p.native("scale_of", *of_queries, *of_scores, results=[p.ATTRIBUTE])
+    p.replace(root, "like", p.new("ait.attention", operands, {"scale": scale}), root)
 
+
+UP_TO_MASK = 4
+"""Operands of attention without further keys and values: q, k, v and perhaps a mask."""
 
 FEW_ROWS = 64
 """Up to so many rows of q, a copy of k and v costs about as much as attention itself. The kernels for more rows, which
 read k and v many times, take them in one piece only."""
 
 
-@pattern(over=(False, True))
-def attention_in_pieces(p: PatternBuilder, masked: bool) -> None:
+@pattern()
+def attention_in_pieces(p: PatternBuilder) -> None:
     """attention of few rows over concat(k, k1) and concat(v, v1) reads the pieces where they lie"""
     q, k, k1, v, v1 = p.values(5)
     keys, values = (p.result(p.op("ait.concat", pieces, {"dim": 2})) for pieces in ([k, k1], [v, v1]))
-    root = p.op("ait.attention", [q, keys, values, *(p.values(1) if masked else [])])
+    root = p.op("ait.attention", [q, keys, values, p.rest()])
+    p.require("has_operands", root, UP_TO_MASK)
     p.require("at_most", q, 2, FEW_ROWS)
     p.require("same_rows", k, v)
     p.require("one_use", keys)
@@ -127,11 +110,12 @@ def repeated(p: PatternBuilder, x: SSAValue) -> SSAValue:
     return merged
 
 
-@pattern(over=("no_mask", "mask"))
-def shared_heads(p: PatternBuilder, mask: str) -> None:
+@pattern()
+def shared_heads(p: PatternBuilder) -> None:
     """attention(q, repeated(k), repeated(v)) = attention(q, k, v): neighbouring heads of q share one of k and v"""
     q, k, v = p.values(3)
-    root = p.op("ait.attention", [q, repeated(p, k), repeated(p, v), *([p.value()] if mask == "mask" else [])])
+    root = p.op("ait.attention", [q, repeated(p, k), repeated(p, v), p.rest()])
+    p.require("has_operands", root, UP_TO_MASK)
     p.require("same_rows", k, v)
     p.require("no_attribute", root, "kernel")
     p.replace(root, "attention_to", root, k, v)
@@ -194,26 +178,24 @@ def is_nonzero_splat(value: SSAValue) -> bool:
 
 
 @native
-def number(value: SSAValue) -> Attribute:
-    """The number of a splat constant as an f64 attribute."""
-    found = splat(value)
-    assert found is not None, "number needs is_any_splat"
-    return FloatAttr(float(found), f64)
+def scale_of(c: SSAValue | None, d: SSAValue | None, e: SSAValue | None, f: SSAValue | None) -> Attribute:
+    """c / d * e / f of the numbers of splat constants, those that are there, as an f64 attribute."""
+    scale = 1.0
+    for value, divides in ((c, False), (d, True), (e, False), (f, True)):
+        number = 1 if value is None else splat(value)
+        assert number, "scale_of needs is_nonzero_splat"
+        scale = scale / float(number) if divides else scale * float(number)
+    return FloatAttr(scale, f64)
 
 
 @native
-def reciprocal(value: SSAValue) -> Attribute:
-    """1 / the number of a splat constant as an f64 attribute."""
-    found = splat(value)
-    assert found, "reciprocal needs is_nonzero_splat"
-    return FloatAttr(1 / float(found), f64)
-
-
-@native
-def with_heads(r: Rewriter, value: SSAValue) -> SSAValue:
-    """[B, S, D] as [B, 1, S, D]; a tensor of 2 dims or less broadcasts and stays."""
-    dims = tensor_type(value).dims
-    return reshape(r, value, (dims[0], 1, *dims[1:])).results[0] if len(dims) == 3 else value
+def with_heads(r: Rewriter, value: SSAValue | None, q: SSAValue) -> SSAValue | None:
+    """For q [B, S, D] a value [B, S, D] as [B, 1, S, D]; with fewer dims it broadcasts and stays. For q of 4 dims all
+    stay."""
+    if value is None or tensor_type(q).rank == 4 or tensor_type(value).rank < 3:
+        return value
+    first, *others = tensor_type(value).dims
+    return reshape(r, value, (first, 1, *others)).results[0]
 
 
 @native
@@ -226,7 +208,8 @@ def in_pieces(r: Rewriter, root: Operation, k: SSAValue, v: SSAValue, k1: SSAVal
 @native
 def like(r: Rewriter, op: Operation, root: Operation) -> Operation:
     """The result of `op` in the shape of the root's result."""
-    return reshape(r, op.results[0], tensor_type(root.results[0]).dims)
+    t = tensor_type(root.results[0])
+    return op if op.results[0].type == t else reshape(r, op.results[0], t.dims)
 
 
 # ** masks **

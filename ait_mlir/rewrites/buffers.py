@@ -1,8 +1,8 @@
 """Copies that the kernels make unnecessary: reads and writes in place.
 
 Before memory is planned every buffer is written once (the parts of a concat each once), so reading the source of a
-copy instead
-of its target, or writing the target instead of the source, changes nothing but the strides a kernel sees.
+copy instead of its target, or writing the target instead of the source, changes nothing but the strides a kernel sees.
+The exceptions are buffers that a launch updates and donated inputs: patterns ask that no such write comes in between.
 """
 
 from __future__ import annotations
@@ -14,7 +14,15 @@ from xdsl.ir import Operation, SSAValue, Use
 from xdsl.traits import SymbolTable
 
 from ait_mlir.dialects.ait.types import Shape, scope_of
-from ait_mlir.dialects.ait_rt.buffers import AllocOp, CopyOp, DestinationOp, ViewOp, contiguous_strides, root_of
+from ait_mlir.dialects.ait_rt.buffers import (
+    AllocOp,
+    CopyOp,
+    DestinationOp,
+    InputOp,
+    ViewOp,
+    contiguous_strides,
+    root_of,
+)
 from ait_mlir.dialects.ait_rt.loop import LoopOp
 from ait_mlir.dialects.ait_rt.program import KernelOp, LaunchOp, program_around
 from ait_mlir.dialects.ait_rt.types import BufferType
@@ -35,6 +43,7 @@ def read_in_place(p: PatternBuilder) -> None:
     source, target = p.value(), p.result(p.op("ait_rt.alloc", []))
     root = p.op("ait_rt.copy", [source, target], results=0)
     p.require("readers_accept_strides_of", target, source)
+    p.require("is_unchanged_for_readers_of", source, target, root)
     p.apply(root, "read_source", root)
 
 
@@ -46,6 +55,7 @@ def write_output(p: PatternBuilder) -> None:
     p.require("is_whole_buffer", target)
     p.require("only_written_by", target, root)
     p.require("is_made_beside", source, root)
+    p.require("is_final_at", source, root)
     p.apply(root, "write_target", root)
 
 
@@ -59,6 +69,7 @@ def write_reshaped(p: PatternBuilder) -> None:
     p.require("is_whole_buffer", target)
     p.require("only_written_by", target, root)
     p.require("is_made_beside", source, root)
+    p.require("is_final_at", source, root)
     p.apply(root, "become_view_of_target", root)
 
 
@@ -70,6 +81,7 @@ def write_in_place(p: PatternBuilder) -> None:
     p.require("users_accept_strides_of", source, target)
     p.require("is_made_beside", source, root)
     p.require("is_not_carried_on", target, source, root)
+    p.require("is_written_once", target)
     p.apply(root, "write_target", root)
 
 
@@ -86,6 +98,7 @@ def write_permuted(p: PatternBuilder) -> None:
     p.require("writer_accepts_inverse_of", source, view, target)
     p.require("is_made_beside", source, root)
     p.require("is_not_carried_on", target, source, root)
+    p.require("is_written_once", target)
     p.apply(root, "write_inverse", root)
 
 
@@ -174,6 +187,64 @@ def is_whole_buffer(value: SSAValue) -> bool:
 def only_written_by(value: SSAValue, op: Operation) -> bool:
     """`op` is all that uses the buffer in front of its readers: nothing else writes it, and no view of it is taken."""
     return all(use.operation is op or not (is_write(use) or isinstance(use.operation, ViewOp)) for use in value.uses)
+
+
+def accesses(root: SSAValue) -> list[Use]:
+    """How launches and copies use a buffer, through any views."""
+    found: list[Use] = []
+    work = [root]
+    while work:
+        for use in work.pop().uses:
+            if isinstance(use.operation, ViewOp):
+                work.append(use.operation.buffer)
+            else:
+                found.append(use)
+    return found
+
+
+def is_update(use: Use) -> bool:
+    """Whether a launch writes the buffer, and reads it too."""
+    op = use.operation
+    if not isinstance(op, LaunchOp) or not is_write(use):
+        return False
+    return any(root_of(v) is root_of(op.operands[use.index]) for v in op.ins)
+
+
+def _root_buffer(value: SSAValue) -> SSAValue:
+    root = root_of(value)
+    return value if root is None else root.results[0]
+
+
+@constraint
+def is_written_once(value: SSAValue) -> bool:
+    """The buffer behind the value is no donated input, and no launch updates it."""
+    root = root_of(value)
+    return not isinstance(root, InputOp) and not any(is_update(use) for use in accesses(_root_buffer(value)))
+
+
+@constraint
+def is_final_at(value: SSAValue, copy: Operation) -> bool:
+    """No launch updates the buffer behind the value after the copy."""
+    return not any(is_update(u) and not u.operation.is_before_in_block(copy) for u in accesses(_root_buffer(value)))
+
+
+@constraint
+def is_unchanged_for_readers_of(source: SSAValue, target: SSAValue, copy: Operation) -> bool:
+    """Nothing writes the buffer behind the source between the copy and the last reader of its target."""
+    root = root_of(source)
+    is_state = isinstance(root, InputOp) and root.is_state
+    if not is_state and not isinstance(root, AllocOp | DestinationOp):
+        return True
+    used = accesses(_root_buffer(source))
+    writers = {use.operation for use in used if is_update(use) or (is_state and is_write(use))}
+    readers = {use.operation for use in accesses(target)} - {copy}
+    op = copy.next_op
+    while writers and readers and op is not None:
+        if op in writers:
+            return False
+        readers.discard(op)
+        op = op.next_op
+    return True
 
 
 @constraint

@@ -27,6 +27,7 @@ needs the kernels, stands last."""
 _MODULES = ("ait_mlir.rewrites.engine.constraints", *(f"ait_mlir.rewrites.{family}" for family in FAMILIES))
 
 CONSTRAINTS = Registry("constraint", _MODULES)
+FINDERS = Registry("finder", _MODULES)
 NATIVES = Registry("native rewrite", _MODULES)
 
 

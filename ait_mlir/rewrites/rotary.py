@@ -24,7 +24,7 @@ def unary_of_doubled(p: PatternBuilder) -> None:
     """f(concat(x, x)) = concat(f(x), f(x))"""
     x, dim = p.value(), p.attr()
     twice = p.op("ait.concat", [x, x], {"dim": dim})
-    root = p.op(operands=[p.result(twice)], trait="Elementwise")
+    root = p.op(operands=[p.result(twice)], trait="ScalarLike")
     once = p.result(p.native("on_operand", root, x))
     p.replace(root, p.new("ait.concat", [once, once], {"dim": dim}))
 

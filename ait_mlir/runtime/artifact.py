@@ -40,11 +40,15 @@ Piece = bytes | memoryview
 
 @dataclass(frozen=True)
 class TensorInfo:
-    """An input or output: its name, dtype ("float16") and shape, each dim as text ("batch", "2*seq + 1", "768")."""
+    """An input or output: its name, dtype ("float16") and shape, each dim as text ("batch", "2*seq + 1", "768").
+
+    An output that takes the place of a donated input says which; others say "".
+    """
 
     name: str
     dtype: str
     shape: tuple[str, ...]
+    in_place_of: str = ""
 
 
 @dataclass(frozen=True)
@@ -272,7 +276,9 @@ def _manifest_from_json(raw: Mapping[str, Any]) -> Manifest:
         target=raw["target"],
         arch=raw["arch"],
         inputs=tuple(TensorInfo(t["name"], t["dtype"], tuple(t["shape"])) for t in raw["inputs"]),
-        outputs=tuple(TensorInfo(t["name"], t["dtype"], tuple(t["shape"])) for t in raw["outputs"]),
+        outputs=tuple(
+            TensorInfo(t["name"], t["dtype"], tuple(t["shape"]), t.get("in_place_of", "")) for t in raw["outputs"]
+        ),
         dims=tuple(DimInfo(d["name"], d["lo"], d["hi"], tuple(d["hints"])) for d in raw["dims"]),
         instruction_sets=tuple(raw["instruction_sets"]),
         producers=dict(raw["producers"]),

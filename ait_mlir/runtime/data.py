@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 import operator
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, cast
 
 import ml_dtypes
@@ -102,6 +102,41 @@ def to_numpy(value: Any) -> np.ndarray[Any, Any]:
     if tensor.dtype == torch.bfloat16:
         return cast("np.ndarray[Any, Any]", tensor.view(torch.int16).numpy()).view(ml_dtypes.bfloat16)
     return tensor.numpy()
+
+
+def copy_of(value: Any, copy_data: Callable[[AITData], AITData]) -> Any:
+    """A tensor of its own with the same elements, of the same kind; `copy_data` copies an `AITData`."""
+    if isinstance(value, AITData):
+        return copy_data(value)
+    if is_torch(value):
+        return value.detach().clone()
+    return np.array(value, copy=True) if hasattr(value, "__array__") else np.from_dlpack(value).copy()
+
+
+def address_of(label: str, value: Any) -> tuple[int, tuple[int, ...]]:
+    """Where a torch or NumPy tensor or an `AITData` lies, and its shape; `InputError` for others."""
+    if isinstance(value, np.ndarray):
+        array = cast("np.ndarray[Any, Any]", value)
+        if not array.flags.writeable or not array.flags.c_contiguous:
+            raise InputError(f"{label} cannot be written in place: pass a contiguous array that is not read-only")
+        return int(array.ctypes.data), array.shape
+    if isinstance(value, AITData):
+        return value.data_ptr, tuple(value.shape)
+    if is_torch(value) and value.is_contiguous():
+        return int(value.data_ptr()), tuple(value.shape)
+    raise InputError(f"{label} is a {type(value).__name__}, expected a contiguous torch or NumPy tensor, or AITData")
+
+
+def owner_of(value: Any) -> Any:
+    """The object that keeps the memory of a torch or NumPy tensor, which may be a view; None for others."""
+    if is_torch(value):
+        return value if value._base is None else value._base
+    if not isinstance(value, np.ndarray):
+        return None
+    owner: Any = cast("np.ndarray[Any, Any]", value)
+    while isinstance(owner.base, np.ndarray):
+        owner = cast("np.ndarray[Any, Any]", owner.base)
+    return owner
 
 
 class Arguments:

@@ -19,16 +19,23 @@ import numpy as np
 from ait_mlir.errors import AitError, ArtifactError, InputError, RunError
 from ait_mlir.lowering.toolchain import TargetKind, detect_cuda_arch
 from ait_mlir.runtime import artifact
-from ait_mlir.runtime.data import CPU, AITData, Arguments, is_torch, numpy_dtype, shaped, torch_module, untakable
+from ait_mlir.runtime.data import (
+    CPU,
+    AITData,
+    Arguments,
+    is_torch,
+    numpy_dtype,
+    shaped,
+    torch_module,
+    untakable,
+)
 from ait_mlir.runtime.loading import runtime_library
+from ait_mlir.runtime.state import StatefulModel, Tensors
 
-Tensors = Sequence[Any] | Mapping[str, Any]
-"""Tensors in the order of the model, or by name: torch, NumPy or DLPack tensors, or `AITData`."""
-
-_DLPACK_CUDA = 2
+_DLPACK_GPU = {"cuda": 2, "rocm": 10}
 
 
-class Model:
+class Model(StatefulModel):
     """A model loaded from an artifact.
 
     The constants of the artifact are copied to the device when the model is loaded; constants that it does not hold
@@ -79,7 +86,7 @@ class Model:
     def _open(self, library: Path, target: TargetKind, num_runtimes: int, device: int) -> None:
         self.target: TargetKind = target
         self._allocated: set[int] = set()
-        self._device = CPU if target == "cpu" else (_DLPACK_CUDA, device)
+        self._device = CPU if target == "cpu" else (_DLPACK_GPU[target], device)
         self._module: Any = runtime_library(target).create(str(library), num_runtimes, device)
         self._run: Any = self._module.get_function("run")
         about: dict[str, Any] = json.loads(self._module.describe())
@@ -93,7 +100,13 @@ class Model:
         self._output_index = {tensor["name"]: i for i, tensor in enumerate(self._outputs)}
         self._input_labels = [f"input '{name}'" for name in self._input_index]
         self._output_labels = [f"output '{name}'" for name in self._output_index]
+        self.state = {self._inputs[t["in_place_of"]]["name"]: t["name"] for t in self._outputs if t["in_place_of"] >= 0}
         self._maximum_shapes = self._split(about["maximum_output_shapes"], self._outputs)
+
+    @property
+    def device(self) -> tuple[int, int]:
+        """The device as DLPack names it: its type, and its number."""
+        return self._device
 
     def run(
         self,
@@ -119,8 +132,9 @@ class Model:
         try:
             flat = run(stream_ptr or 0, sync, graph_mode, len(self._inputs), *given)
         except (RuntimeError, TypeError, BufferError) as error:
-            labels = (*self._input_labels, *self._output_labels)
-            raise self._explained(error, labels, (*self._ordered(inputs, self._input_index, "input"), *outs)) from None
+            labels, ins = (*self._input_labels, *self._output_labels), self._ordered(inputs, self._input_index, "input")
+            self.forget_when_freed(ins)
+            raise self._explained(error, labels, (*ins, *outs)) from None
         shapes = self._split(flat, self._outputs)
         return {name: shaped(value, shape) for name, value, shape in zip(self._output_index, outs, shapes, strict=True)}
 
@@ -155,18 +169,20 @@ class Model:
         return self._named(self._split(flat, self._outputs), self._outputs)
 
     def make_outputs(self, inputs: Tensors) -> list[Any]:
-        """Output buffers of the actual shapes for these inputs: torch tensors if an input is one, else NumPy arrays."""
+        """Output buffers of the actual shapes for these inputs: torch tensors if an input is one, else NumPy arrays.
+
+        The outputs that take the place of inputs are these inputs.
+        """
         shapes = self.infer_output_shapes(inputs)
-        values: list[Any] = list(inputs.values()) if isinstance(inputs, Mapping) else list(inputs)
+        values = self._ordered(inputs, self._input_index, "input")
         torch = torch_module()
         if torch is not None and (self.target != "cpu" or any(is_torch(value) for value in values)):
             place = "cpu" if self.target == "cpu" else f"cuda:{self._device[1]}"
-            return [
-                torch.empty(shapes[t["name"]], dtype=getattr(torch, t["dtype"]), device=place) for t in self._outputs
-            ]
+            made = [torch.empty(shapes[t["name"]], dtype=getattr(torch, t["dtype"]), device=place) for t in self._own()]
+            return self._interleaved(made, values)
         if self.target != "cpu":
             raise InputError("outputs on a device can be made only where PyTorch is imported: pass them")
-        return [np.empty(shapes[t["name"]], dtype=numpy_dtype(t["dtype"])) for t in self._outputs]
+        return self._interleaved([np.empty(shapes[t["name"]], numpy_dtype(t["dtype"])) for t in self._own()], values)
 
     def benchmark(
         self,
@@ -180,21 +196,25 @@ class Model:
         """Milliseconds per run, as mean and standard deviation over `repeat` batches of `count` runs, and the outputs.
 
         A batch is launched without waiting in between; two runs before the first batch warm up and record the graph.
+        Inputs that are state stay as they are: the runs work on copies, and the outputs do not hold them.
         """
         if count < 1 or repeat < 1:
             raise InputError(f"count = {count} and repeat = {repeat}, expected both to be at least 1")
-        result = self.run(inputs, outputs, stream_ptr, True, graph_mode)
-        self.run(inputs, outputs, stream_ptr, True, graph_mode)
-        run, arguments = self._function(), Arguments(self._device)
-        given, _ = self._arguments(arguments, inputs, outputs)
-        times: list[float] = []
-        for _ in range(repeat):
-            start = time.perf_counter()
-            for _ in range(count):
-                run(stream_ptr or 0, False, graph_mode, len(self._inputs), *given)
-            self.synchronize(stream_ptr)
-            times.append((time.perf_counter() - start) * 1e3 / count)
-        return statistics.fmean(times), statistics.pstdev(times), result
+        with self.private_state(inputs) as inputs:
+            outputs = self._without_state(outputs)
+            result = self.run(inputs, outputs, stream_ptr, True, graph_mode)
+            self.run(inputs, outputs, stream_ptr, True, graph_mode)
+            run, arguments = self._function(), Arguments(self._device)
+            given, _ = self._arguments(arguments, inputs, outputs)
+            times: list[float] = []
+            for _ in range(repeat):
+                start = time.perf_counter()
+                for _ in range(count):
+                    run(stream_ptr or 0, False, graph_mode, len(self._inputs), *given)
+                self.synchronize(stream_ptr)
+                times.append((time.perf_counter() - start) * 1e3 / count)
+        shown = {name: value for name, value in result.items() if name not in self.state.values()}
+        return statistics.fmean(times), statistics.pstdev(times), shown
 
     def synchronize(self, stream_ptr: int | None = None) -> None:
         """Wait for the runs on a stream; `RunError` when one of them failed."""
@@ -336,6 +356,8 @@ class Model:
     def _arguments(self, arguments: Arguments, inputs: Tensors, outputs: Tensors) -> tuple[list[Any], list[Any]]:
         """All tensors of a run as the runtime library takes them, and the outputs in order."""
         ins = self._ordered(inputs, self._input_index, "input")
+        if self.state:
+            outputs = self._with_state(outputs, ins)
         outs = self._ordered(outputs, self._output_index, "output")
         given = [arguments.add(label, value) for label, value in zip(self._input_labels, ins, strict=True)]
         for label, value in zip(self._output_labels, outs, strict=True):

@@ -10,18 +10,14 @@ from typing import cast
 from xdsl.dialects.builtin import IntegerAttr, ModuleOp
 from xdsl.ir import Attribute, Operation, SSAValue
 
-from ait_mlir.dialects.ait.attention import AttentionOp
-from ait_mlir.dialects.ait.gemm import ContractionOp
 from ait_mlir.dialects.ait.naming import derived_name
+from ait_mlir.dialects.ait.traits import Cost
 from ait_mlir.dialects.ait.types import ShapedType
 from ait_mlir.dialects.ait_rt.buffers import AllocOp, ConstantOp, DestinationOp, InputOp, ViewOp
 from ait_mlir.dialects.ait_rt.loop import loops_around, program_ops
 from ait_mlir.dialects.ait_rt.program import KernelOp, LaunchOp, ProgramOp
 
-_WORK_PER_ELEMENT = {"ait.softmax": 5, "ait.layer_norm": 8, "ait.rms_norm": 5}
 _CONFIG_WIDTH = 40
-_WHOLE_INPUT = ("ait.reduce", "ait.argmax", "ait.topk")
-_PARTIAL_READS = ("ait.embedding", "ait.slice")
 
 
 @dataclass(frozen=True)
@@ -89,10 +85,9 @@ def _steps_around(op: Operation, dims: Mapping[str, int]) -> int:
 
 
 def _count(launch: LaunchOp, kernel: KernelOp, dims: Mapping[str, int]) -> Launch:
-    op = kernel.compute_op()
-    ins = list(dict.fromkeys(launch.ins))
-    written = sum(_bytes(out.type, dims) for out in launch.outs)
-    read = sum(_bytes_read(op, i, value, written, dims) for i, value in enumerate(ins))
+    op = _computed(kernel)
+    written = sum(op.bytes_written(i).evaluate(dims) for i in range(len(op.results)))
+    read = sum(_bytes_read(op, launch, value, dims) for value in dict.fromkeys(launch.ins))
     shapes = ", ".join(_shape(v.type, dims) for v in launch.ins)
     shapes += " -> " + ", ".join(_shape(v.type, dims) for v in launch.outs)
     config = ", ".join(
@@ -101,41 +96,12 @@ def _count(launch: LaunchOp, kernel: KernelOp, dims: Mapping[str, int]) -> Launc
     )
     config = config if len(config) <= _CONFIG_WIDTH else config[: config.rindex(",", 0, _CONFIG_WIDTH)] + ", ..."
     provider = kernel.provider.data + (f" {{{config}}}" if config else "")
-    return Launch(derived_name(op), provider, shapes, read, written, flops(op, dims))
+    return Launch(derived_name(op), provider, shapes, read, written, op.flops().evaluate(dims))
 
 
-def flops(op: Operation, dims: Mapping[str, int]) -> int:
-    """Operations of an op: two for each multiply-add, one for each scalar op on an element."""
-    elements = cast(ShapedType, op.results[0].type).num_elements().evaluate(dims)
-    inside = sum(len(list(block.ops)) - 1 for region in op.regions for block in region.blocks)
-    if isinstance(op, ContractionOp):
-        return elements * (2 * op.SUMS * op.split_a()[2].evaluate(dims) + inside)
-    if isinstance(op, AttentionOp):
-        q, v = (cast(ShapedType, value.type).dims for value in (op.q, op.v))
-        scores = (q[0] * q[1] * q[2] * op.length).evaluate(dims)
-        return scores * (2 * (q[3] + v[3]).evaluate(dims) + _WORK_PER_ELEMENT["ait.softmax"])
-    if op.name in _WHOLE_INPUT:
-        return cast(ShapedType, op.operands[0].type).num_elements().evaluate(dims)
-    if op.name == "ait.fused_elementwise":
-        return elements * inside
-    return elements * (_WORK_PER_ELEMENT.get(op.name, 0 if op.name in _MOVES else 1) + inside)
-
-
-_MOVES = (
-    "ait.reshape",
-    "ait.expand",
-    "ait.permute",
-    "ait.slice",
-    "ait.split",
-    "ait.concat",
-    "ait.embedding",
-    "ait.cast",
-)
-
-
-def _bytes_read(op: Operation, position: int, value: SSAValue, written: int, dims: Mapping[str, int]) -> int:
-    size = _bytes(value.type, dims)
-    return min(size, written) if op.name in _PARTIAL_READS and position == 0 else size
+def _bytes_read(op: Cost, launch: LaunchOp, value: SSAValue, dims: Mapping[str, int]) -> int:
+    """What a launch reads of one of its buffers."""
+    return op.bytes_read(list(launch.ins).index(value)).evaluate(dims)
 
 
 def _read_in_part(
@@ -144,13 +110,18 @@ def _read_in_part(
     """Bytes that must be read of buffers which are only looked into, such as the table of an embedding."""
     found: dict[SSAValue, int] = {}
     for launch in launches:
-        if kernels[launch.kernel_name].compute_op().name not in _PARTIAL_READS:
-            continue
-        root = _root(launch.ins[0])
-        written = sum(_bytes(out.type, dims) for out in launch.outs)
-        if all(use.operation is launch for use in root.uses):
-            found[root] = min(_bytes(root.type, dims), written)
+        op = _computed(kernels[launch.kernel_name])
+        for value in launch.ins:
+            read, root = _bytes_read(op, launch, value, dims), _root(value)
+            if read < _bytes(value.type, dims) and all(use.operation is launch for use in root.uses):
+                found[root] = min(_bytes(root.type, dims), read)
     return found
+
+
+def _computed(kernel: KernelOp) -> Cost:
+    op = kernel.compute_op()
+    assert isinstance(op, Cost), f"{op.name} does not say what it costs"
+    return op
 
 
 def _only_workspace(op: Operation, buffer: SSAValue) -> bool:

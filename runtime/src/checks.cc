@@ -194,6 +194,10 @@ void check_outputs(const ait_model_v1& table, const Device& device, const Shapes
     const DLTensor& tensor = *outputs[i];
     const int64_t* needed = shapes.output(static_cast<int>(i));
     check_tensor(label, table.outputs[i], device, tensor);
+    const int32_t own = table.outputs[i].in_place_of - 1;
+    if (own >= 0 && data_of(tensor) != data_of(*inputs[static_cast<size_t>(own)])) {
+      fail(ErrorKind::kInput, label, " takes the place of input '", table.inputs[own].name, "', but is at another address: pass the same tensor");
+    }
     for (int32_t axis = 0; axis < tensor.ndim; ++axis) {
       if (tensor.shape[axis] < needed[axis]) {
         fail(ErrorKind::kInput, label, " has shape ", shape_text(tensor.shape, tensor.ndim), ", too small for the result of shape ",
@@ -203,7 +207,12 @@ void check_outputs(const ait_model_v1& table, const Device& device, const Shapes
     bytes[i] = count(needed, tensor.ndim) * dtype_bytes(table.outputs[i].dtype);
     for (int32_t j = 0; j < table.num_inputs; ++j) {
       const DLTensor& input = *inputs[static_cast<size_t>(j)];
+      if (j == own) continue;
       if (overlap(tensor, bytes[i], input, count(input.shape, input.ndim) * dtype_bytes(table.inputs[j].dtype))) {
+        if (own >= 0) {
+          fail(ErrorKind::kInput, "input '", table.inputs[own].name, "' is donated, but overlaps the memory of input '", table.inputs[j].name,
+               "': pass a copy of one of them");
+        }
         fail(ErrorKind::kInput, label, " overlaps the memory of input '", table.inputs[j].name, "': pass a buffer of its own");
       }
     }

@@ -49,7 +49,7 @@ void describe_tensors(std::ostream& out, const char* key, const ait_tensor_v1* t
   out << "\"" << key << "\":[";
   for (int32_t i = 0; i < count; ++i) {
     out << (i ? "," : "") << "{\"name\":" << json_string(tensors[i].name) << ",\"dtype\":\"" << dtype_name(tensors[i].dtype)
-        << "\",\"rank\":" << tensors[i].rank << "}";
+        << "\",\"rank\":" << tensors[i].rank << ",\"in_place_of\":" << tensors[i].in_place_of - 1 << "}";
   }
   out << "]";
 }

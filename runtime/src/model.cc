@@ -14,6 +14,20 @@ int positive(int num_runtimes) {
   return num_runtimes;
 }
 
+/// The memory of the donated inputs of a run.
+std::vector<StateRange> states_of(const ait_model_v1& table, const Shapes& shapes, const Tensors& inputs) {
+  std::vector<StateRange> ranges;
+  for (int32_t i = 0; i < table.num_outputs; ++i) {
+    const int32_t input = table.outputs[i].in_place_of - 1;
+    if (input < 0) continue;
+    int64_t bytes = dtype_bytes(table.inputs[input].dtype);
+    for (int32_t axis = 0; axis < table.inputs[input].rank; ++axis) bytes *= shapes.input(input)[axis];
+    const auto begin = reinterpret_cast<uintptr_t>(data_of(*inputs[static_cast<size_t>(input)]));
+    if (bytes > 0) ranges.push_back({begin, begin + static_cast<uintptr_t>(bytes), table.inputs[input].name});
+  }
+  return ranges;
+}
+
 }  // namespace
 
 struct Model::Call {
@@ -47,7 +61,8 @@ Model::Model(const std::string& library_path, int num_runtimes, int device)
       library_(library_path),
       constants_(*device_),
       is_set_(static_cast<size_t>(library_.table().num_constants)),
-      pool_(*device_, positive(num_runtimes)) {
+      pool_(*device_, positive(num_runtimes)),
+      states_(*device_) {
   const DeviceScope scope(*device_);
   constants_.grow(static_cast<size_t>(library_.table().constants_bytes), "the constants of the model");
 }
@@ -76,17 +91,15 @@ std::vector<int64_t> Model::run(const Tensors& inputs, const Tensors& outputs, c
   if (capturing && options.sync) {
     fail(ErrorKind::kInput, "the stream is being captured, so the run cannot wait for it: pass sync=False");
   }
+  // Before a runtime is taken, for a run that has the state may wait for a runtime.
+  States::Lease state(states_, states_of(table, shapes, inputs), options.stream, capturing);
   const RuntimePool::Lease lease(pool_, options.stream);
   Runtime& runtime = *lease;
-  const auto needed = static_cast<size_t>(table.arena_bytes(call.dims.data()));
-  if (needed > runtime.arena->bytes()) {
-    if (capturing) {
-      fail(ErrorKind::kInput, "the stream is being captured, and a run of this size needs more memory than any before: "
-                              "run once at this size before the capture");
-    }
-    if (runtime.pending) device_->sync(runtime.last_stream);
-    runtime.pending = false;
-    runtime.make_room(*device_, needed, "the arena of a run");
+  try {
+    make_arena(runtime, static_cast<size_t>(table.arena_bytes(call.dims.data())), capturing);
+  } catch (...) {
+    state.cancel();
+    throw;
   }
   runtime.is_recorded |= capturing;
   call.arena = runtime.arena->data();
@@ -104,7 +117,29 @@ std::vector<int64_t> Model::run(const Tensors& inputs, const Tensors& outputs, c
     runtime.pending = true;
   }
   runtime.last_stream = options.stream;
+  state.finish(options.stream, !options.sync && !capturing);
   return shapes.outputs();
+}
+
+void Model::make_arena(Runtime& runtime, size_t needed, bool capturing) {
+  if (needed <= runtime.arena->bytes()) return;
+  if (capturing) {
+    fail(ErrorKind::kInput, "the stream is being captured, and a run of this size needs more memory than any before: "
+                            "run once at this size before the capture");
+  }
+  if (runtime.pending) device_->sync(runtime.last_stream);
+  runtime.pending = false;
+  runtime.make_room(*device_, needed, "the arena of a run");
+}
+
+void Model::sync(void* stream) {
+  const DeviceScope scope(*device_);
+  try {
+    device_->sync(stream);
+  } catch (const Error&) {
+    states_.invalidate_pending();
+    throw;
+  }
 }
 
 void Model::launch(Runtime& runtime, Call& call, const RunOptions& options) {

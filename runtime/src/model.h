@@ -13,6 +13,7 @@
 #include "device.h"
 #include "library.h"
 #include "runtime_pool.h"
+#include "states.h"
 
 namespace ait::runtime {
 
@@ -39,6 +40,11 @@ class Model {
   void set_constant(const std::string& name, const DLTensor& value);
   std::vector<std::string> missing_constants() const;
 
+  /// The caller has written these bytes, which hold a donated input: they may be used again after a run that failed.
+  void state_was_set(uintptr_t begin, size_t bytes) { states_.set({begin, begin + bytes, ""}); }
+  /// Waits for the runs on a stream.
+  void sync(void* stream);
+
   /// Shapes of all inputs, or of all outputs, one after another, for these values of the dims.
   std::vector<int64_t> shapes_of_dims(const std::vector<int64_t>& dims, bool inputs) const;
   int64_t arena_bytes(const std::vector<int64_t>& dims) const;
@@ -50,6 +56,7 @@ class Model {
  private:
   struct Call;  ///< one run: its arguments as the model library wants them
 
+  void make_arena(Runtime& runtime, size_t needed, bool capturing);
   void launch(Runtime& runtime, Call& call, const RunOptions& options);
   void launch_plain(Call& call, void* stream);
   void check_constants_set() const;
@@ -60,6 +67,7 @@ class Model {
   std::vector<bool> is_set_;
   mutable std::shared_mutex constants_mutex_;  ///< shared by runs, exclusive for set_constant
   RuntimePool pool_;
+  States states_;
   mutable std::mutex stats_mutex_;
   GraphStats stats_;
 };

@@ -106,10 +106,12 @@ class ModelModule : public ffi::ModuleObj {
     }
     if (name == "sync") {
       return ffi::Function::FromTyped([model](int64_t stream) {
-        guarded([&] {
-          const DeviceScope scope(model->device());
-          model->device().sync(reinterpret_cast<void*>(stream));
-        });
+        guarded([&] { model->sync(reinterpret_cast<void*>(stream)); });
+      });
+    }
+    if (name == "state_was_set") {
+      return ffi::Function::FromTyped([model](int64_t address, int64_t bytes) {
+        model->state_was_set(static_cast<uintptr_t>(address), static_cast<size_t>(bytes));
       });
     }
     if (name == "allocate") {

@@ -1,6 +1,7 @@
 """The models whose generated sources are compiled: small graphs that together reach every kernel and element type.
 
-Each is the text of a module. `f16` is the element type of the float cases; `models` says them again in bf16 and f32.
+Each is the text of a module. First the ops of `tests/specs`; then what passes make of several ops, and the sizes for which
+selection prefers other kernels. `f16` is the element type of their float cases; `models` says them again in bf16 and f32.
 """
 
 from __future__ import annotations
@@ -9,15 +10,12 @@ import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from tests.specs import SPECS
+from tests.specs.draw import draw, sample
+
 EXAMPLES = Path(__file__).parents[2] / "examples"
 DIMS = {"b": "0 to 8", "s": "1 to 64", "l": "1 to 64"}
-UNARY = (
-    *("neg", "exp", "log", "sqrt", "rsqrt", "tanh", "erf", "sigmoid", "relu", "gelu", "fast_gelu", "silu"),
-    *("abs", "floor", "sin", "cos", "log1p", "expm1"),
-)
-BINARY = ("add", "sub", "mul", "div", "max", "min")
-PREDICATES = ("eq", "ne", "lt", "le", "gt", "ge")
-TYPES = ("f16", "bf16", "f32", "f64", "i1", "i8", "i32", "i64")
+TYPES = ("f16", "bf16", "f32")
 
 Op = tuple[str, str]  # the text after `%name =` without its type, the type
 
@@ -36,25 +34,15 @@ def graph(name: str, inputs: dict[str, str], *ops: Op) -> str:
     return "\n".join([*lines, "}"])
 
 
-def elementwise() -> Iterator[tuple[str, str]]:
-    x = "b x s x 24 x f16"
-    yield "unary", graph("unary", {"x": x}, *[(f"{op} %x", x) for op in UNARY])
-    both = {"x": x, "row": "24 x f16", "column": "s x 1 x f16"}
-    yield "binary", graph("binary", both, *[(f"{op} %x, %row", x) for op in (*BINARY, "pow")])
-    compared = x.replace("f16", "i1")
-    yield "compare", graph("compare", both, *[(f"compare {p} %x, %column", compared) for p in PREDICATES])
-    yield "where", graph("where", {**both, "c": compared}, ("where %c, %x, %row", x))
-    yield "odd", graph("odd", {"x": "b x 7 x f16"}, ("gelu %x", "b x 7 x f16"))
-
-
-def casts() -> Iterator[tuple[str, str]]:
-    for source in TYPES:
-        x = f"b x 9 x {source}"
-        yield f"cast_{source}", graph("casts", {"x": x}, *[("cast %x", f"b x 9 x {t}") for t in TYPES if t != source])
-    integers = [
-        graph(f"i_{t}", {"x": f"b x {t}"}, *[(f"{op} %x, %x", f"b x {t}") for op in BINARY]) for t in ("i8", "i32")
-    ]
-    yield from ((f"integers_{i}", text) for i, text in enumerate(integers))
+def specified(full: bool) -> Iterator[tuple[str, str]]:
+    """Each op at each element type: a graph that holds its forms side by side."""
+    kept = sample("codegen")
+    drawn = [d for name, d in draw("codegen").items() if full or name in kept]
+    for spec in SPECS.values():
+        for t in spec.all_types:
+            forms = [(d.form, t) for d in drawn if d.spec is spec and d.type == t]
+            if forms:
+                yield f"{spec.op}_{t}", spec.graph(forms, bound=True)
 
 
 def rows() -> Iterator[tuple[str, str]]:
@@ -80,54 +68,9 @@ def rows() -> Iterator[tuple[str, str]]:
 
 
 def reductions() -> Iterator[tuple[str, str]]:
-    x = "b x s x 24 x f16"
-    for kind in ("sum", "mean", "max", "min", "var correction 1"):
-        name, _, correction = kind.partition(" ")
-        over = (("2", "b x s"), ("0", "s x 24"), ("1", "b x 24"), ("0, 2", "s"), ("0, 1, 2", ""))
-        ops = [
-            (f"reduce {name} %x dims [{dims}] {correction}", f"{left} x f16".removeprefix(" x ")) for dims, left in over
-        ]
-        yield f"reduce_{name}", graph("reduce", {"x": x}, *ops)
     large = {"x": "8192 x 8192 x f16", "y": "1048576 x 64 x f16"}
     few = [(f"reduce {kind} %x dims [0, 1]", "f16") for kind in ("sum", "max", "var")]
     yield "reduce_few", graph("reduce", large, *few, ("reduce sum %y dims [0]", "64 x f16"))
-    yield (
-        "select",
-        graph(
-            "select",
-            {"x": x},
-            ("argmax %x dim 1", "b x 24 x i64"),
-            ("argmax %x dim 2", "b x s x i32"),
-            ("topk %x k 5", "b x s x 5 x f16, b x s x 5 x i64"),
-        ),
-    )
-
-
-def integer_reductions() -> Iterator[tuple[str, str]]:
-    for t in ("i8", "i32", "i64"):
-        ops = [(f"reduce {kind} %x dims [1]", f"b x {t}") for kind in ("sum", "max", "min")]
-        ops += [("argmax %x dim 1", "b x i64"), ("topk %x k 2", f"b x 2 x {t}, b x 2 x i32")]
-        yield f"reduce_{t}", graph("reduce", {"x": f"b x 9 x {t}"}, *ops)
-
-
-def views() -> Iterator[tuple[str, str]]:
-    x = "b x s x 24 x f16"
-    yield (
-        "permute",
-        graph(
-            "permute",
-            {"x": x},
-            ("permute %x [1, 0, 2]", "s x b x 24 x f16"),
-            ("permute %x [2, 0, 1]", "24 x b x s x f16"),
-        ),
-    )
-    yield "slice", graph("slice", {"x": x}, ("slice %x offsets [0, s - 1, 3]", "b x 1 x 20 x f16"))
-    yield "split", graph("split", {"x": x}, ("split %x dim 2", "b x s x 8 x f16, b x s x 16 x f16"))
-    yield "concat", graph("concat", {"x": x, "y": "b x s x 5 x f16"}, ("concat %x, %y, %y dim 2", "b x s x 34 x f16"))
-    yield "expand", graph("expand", {"x": "b x 1 x 24 x f16"}, ("expand %x", "b x 3 x 24 x f16"))
-    for ids in ("i32", "i64"):
-        table = {"t": "1000 x 96 x f16", "i": f"b x s x {ids}"}
-        yield f"embedding_{ids}", graph("embedding", table, ("embedding %t, %i", "b x s x 96 x f16"))
 
 
 def contractions() -> Iterator[tuple[str, str]]:
@@ -169,12 +112,11 @@ def attentions() -> Iterator[tuple[str, str]]:
         yield f"attention_mask_{size}", graph("attention", inputs, ("attention %q, %k, %v mask %m scale 0.125", q))
 
 
-def models() -> Iterator[tuple[str, str]]:
-    """`(name, text of a module)` of all cases, float cases once in each float type."""
-    cases = [*elementwise(), *rows(), *reductions(), *views(), *contractions(), *attentions()]
+def models(full: bool = True) -> Iterator[tuple[str, str]]:
+    """`(name, text of a module)` of all cases; float cases once in each float type, or, of the sample, in one of them."""
+    yield from specified(full)
+    cases = [*rows(), *reductions(), *contractions(), *attentions()]
     cases += [(path.stem, path.read_text()) for path in sorted(EXAMPLES.glob("*.mlir"))]
-    for t in ("f16", "bf16", "f32"):
-        for name, text in cases:
+    for i, (name, text) in enumerate(cases):
+        for t in TYPES if full else (TYPES[i % len(TYPES)],):
             yield f"{name}_{t}", re.sub(r"\bf16\b", t, text)
-    yield from casts()
-    yield from integer_reductions()

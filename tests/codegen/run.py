@@ -1,7 +1,9 @@
-"""Compile the generated CUDA and HIP sources of a corpus of models: `python -m tests.codegen.run [cuda|rocm ...]`.
+"""Compile the generated CUDA and HIP sources of a corpus of models: `python -m tests.codegen.run [--full] [cuda|rocm ...]`.
 
-Every model goes through the whole pipeline twice, once with the kernels that selection prefers and once with the native
-ones. The sources are deduplicated by content, compiled a few to a translation unit, and remembered by everything that
+Without `--full` this is the sample of the tests: each form of each op in one element type, each element type of each op.
+
+The runtime library of each target is compiled and linked as well. Every model goes through the whole pipeline twice,
+once with the kernels that selection prefers and once with the native ones. The sources are deduplicated by content, compiled a few to a translation unit, and remembered by everything that
 goes into them, so that a second run compiles what has changed. Where a compiler is missing, what was skipped is said.
 """
 
@@ -21,12 +23,14 @@ from pathlib import Path
 
 from ait_mlir.dialects.ait.data import GraphOp
 from ait_mlir.driver import emit, run_to_phase
-from ait_mlir.errors import AitError, ToolchainError
+from ait_mlir.errors import AitError, CompileError, ToolchainError
 from ait_mlir.ir.parser import parse_text
 from ait_mlir.ir.pipeline import PassError
 from ait_mlir.ir.source import SourceError
+from ait_mlir.lowering.build import build_runtime
 from ait_mlir.lowering.choices import Choice, Way
 from ait_mlir.lowering.kernels import Target, kernels_for
+from ait_mlir.lowering.target import TargetKind
 from ait_mlir.lowering.toolchain import Toolchain, cpp_root, toolchain
 from ait_mlir.passes.select import needs_kernel
 from ait_mlir.passes.target import make_target
@@ -34,7 +38,7 @@ from ait_mlir.universe import context
 from tests.codegen.corpus import models
 
 ROOT = Path(__file__).parents[2]
-TARGETS = (("cuda", "sm_90a"), ("cuda", "sm_80"), ("rocm", "gfx90a"))
+TARGETS: tuple[tuple[TargetKind, str], ...] = (("cuda", "sm_90a"), ("cuda", "sm_80"), ("rocm", "gfx90a"))
 SUFFIX = {"cuda": ".cu", "rocm": ".hip"}
 SOURCES_A_UNIT = 6
 
@@ -58,13 +62,13 @@ def pin_native(graph: GraphOp, target: Target) -> None:
                 op.attributes["kernel"] = Choice((way,)).attr()
 
 
-def generate(kind: str, arch: str) -> tuple[dict[str, str], list[str], int]:
+def generate(kind: str, arch: str, full: bool) -> tuple[dict[str, str], list[str], int]:
     """Sources by name, what could not be generated, and how many files there were before deduplication."""
     target = make_target(kind, arch)
     sources: dict[str, str] = {}
     failures: list[str] = []
     total = 0
-    for name, text in models():
+    for name, text in models(full):
         for native in (False, True):
             try:
                 module = parse_text(context(), text)
@@ -117,10 +121,10 @@ def compile_unit(unit: Unit, kind: str, tools: Toolchain, done: Path) -> str | N
     return None
 
 
-def check(kind: str, arch: str, jobs: int, keep: Path | None) -> bool:
+def check(kind: str, arch: str, jobs: int, keep: Path | None, full: bool) -> bool:
     """Generate and compile everything for one target; whether all of it compiled."""
     begin = time.monotonic()
-    sources, failures, total = generate(kind, arch)
+    sources, failures, total = generate(kind, arch, full)
     label = f"{kind} {arch}"
     for failure in failures:
         print(f"{label}: not generated: {failure}")
@@ -153,14 +157,34 @@ def check(kind: str, arch: str, jobs: int, keep: Path | None) -> bool:
     return not failures and not errors
 
 
+def check_runtime(kind: TargetKind) -> bool:
+    """Compile and link the runtime library of a target; whether that went well."""
+    begin = time.monotonic()
+    try:
+        library = build_runtime(kind)
+    except ToolchainError as error:
+        print(f"{kind} runtime library: SKIPPED: {error}")
+        return True
+    except CompileError as error:
+        print(f"{kind} runtime library: {error}")
+        return False
+    print(
+        f"{kind} runtime library: compiled and linked, {library.stat().st_size >> 10} KiB, {time.monotonic() - begin:.0f} s"
+    )
+    return True
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.codegen.run", description=__doc__.split("\n\n")[0])
     parser.add_argument("targets", nargs="*", choices=["cuda", "rocm", []], help="default: both")
     parser.add_argument("--jobs", type=int, default=2, help="compilers at once")
     parser.add_argument("--keep", type=Path, help="also write the sources there")
+    parser.add_argument("--full", action="store_true", help="every form in every element type")
     args = parser.parse_args(argv)
     wanted = [(kind, arch) for kind, arch in TARGETS if not args.targets or kind in args.targets]
-    return 0 if all([check(kind, arch, args.jobs, args.keep) for kind, arch in wanted]) else 1
+    good = [check(kind, arch, args.jobs, args.keep, args.full) for kind, arch in wanted]
+    good += [check_runtime(kind) for kind in dict.fromkeys(kind for kind, _ in wanted)]
+    return 0 if all(good) else 1
 
 
 if __name__ == "__main__":

@@ -58,11 +58,13 @@ class Compiled:
         return made
 
     def run(self, inputs: Arrays) -> Arrays:
-        """The outputs of a run; everything that was not written is NaN, or -1."""
-        outputs = self.model.make_outputs(inputs)
-        for array in outputs:
-            array.reshape(-1).view(np.uint8)[:] = 0xFF
-        return self.model.run(inputs, outputs)
+        """The outputs of a run, which works on copies of the state; everything that was not written is NaN, or -1."""
+        with self.model.private_state(inputs) as own:
+            outputs = self.model.make_outputs(own)
+            for array in outputs:
+                if not any(array is value for value in own.values()):
+                    array.reshape(-1).view(np.uint8)[:] = 0xFF
+            return self.model.run(own, outputs)
 
     def problems(self, dims: Dims, seed: int = 0, special: bool = False) -> list[str]:
         """Run at some dims, if asked for on inputs with NaN and infinities, and say what is wrong with each output."""

@@ -1,29 +1,34 @@
-"""The cases that run on the emulator, by family of kernels, at small sizes, and how each is checked."""
+"""The cases that run on the emulator, by family of kernels, at small sizes, and how each is checked.
+
+The families of `tests/specs` come first; then what only some templates do: long rows through shared memory, tiles, rings.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-
-import numpy as np
+from functools import partial
 
 from ait_mlir.lowering.kernels.gemm_hopper import HopperTile
 from ait_mlir.lowering.kernels.gemm_mfma import TILES as MFMA_TILES
 from ait_mlir.lowering.kernels.gemm_tiles import TILES
 from ait_mlir.lowering.toolchain import cpp_root
+from tests import tiers
 from tests.emulator.library import Kind
-from tests.kernels import attention_gpu, hopper, test_copy, test_gather, test_map, test_reduce, test_row
-from tests.kernels.contractions import BIAS_GELU, BIAS_RESIDUAL, TANH_MUL_ADD, attention_cases, contraction, gemm_cases
+from tests.kernels import attention_gpu, hopper, rows
+from tests.kernels.contractions import BIAS_GELU, BIAS_RESIDUAL, TANH_MUL_ADD, contraction, gemm_cases
 from tests.kernels.harness import Case, Library, check
 from tests.kernels.library_gemm import on_kernel
 from tests.kernels.reduce_split import check_split, split_cases
 from tests.kernels.stream import stream_cases
+from tests.specs.draw import Drawn, draw, sample
 
 Env = Mapping[str, int]
 Check = Callable[[Library, Case, str], None]
 """Runs a case, whose name ends with its element type, and compares."""
 
+KINDS: tuple[Kind, ...] = ("cuda", "rocm")
 NOT_EMULATED: dict[Kind, dict[str, str]] = {
     "cuda": {
         "gemm_mfma_kernel": "HIP only",
@@ -47,10 +52,11 @@ NOT_EMULATED: dict[Kind, dict[str, str]] = {
 
 @dataclass(frozen=True)
 class Family:
-    """Cases by name, which ends with the element type, and the templates that they must reach on each target."""
+    """The templates that some cases must reach on each target, and how the cases are made and checked."""
 
     templates: dict[Kind, frozenset[str]]
-    cases: dict[str, Case]
+    make: Callable[[], dict[str, Case]]
+    """The cases of the tier by name, which ends with the element type."""
     check: Check
 
 
@@ -93,35 +99,30 @@ MULTIPROCESSORS = 4
 """Of the emulated card."""
 
 
-# ** the memory-bound families **
+# ** the specifications **
 
 
-def _maps() -> Iterator[tuple[str, Case]]:
-    envs = ({"n": 1}, {"n": 7}, {"n": 1031})
-    for (op, t), case in test_map.UNARY_CASES.items():
-        if t == ("f16", "f32")[test_map.UNARY.index(op) % 2] or op in ("exp", "gelu"):
-            yield f"{op}-{t}", at(case, envs)
-    for (op, t), case in {**test_map.BINARY_CASES, **test_map.COMPARE_CASES}.items():
-        if t in ("f16", "i32") or op == "add":
-            yield f"{op}-{t}", at(case, envs)
-    for (a, b), case in test_map.CAST_CASES.items():
-        if a == "f16" or b == "bf16" or "i8" in (a, b):
-            yield f"cast-{a}-{b}", at(case, envs)
-    small = [{"b": 2, "s": 5}, {"b": 1, "s": 1}, {"b": 0, "s": 3}, {"b": 5, "s": 21}]
-    for name, case in test_map.LAYOUT_CASES.items():
-        yield name, at(case, small)
-    for name, case in test_map.REPEAT_CASES.items():
-        yield name, at(case, case.envs[:2])
+def _check_drawn(drawn: Mapping[str, Drawn], library: Library, case: Case, name: str) -> None:
+    found = drawn[name]
+    found.spec.close.on_gpu().check(library, case, found.type)
+    if found.spec.special is not None:
+        found.spec.close.check_special(library, case, found.spec.special, found.type)
+
+
+def drawn_family(kind: Kind, family: str, *templates: str) -> Family:
+    """The cases of a family of specifications on one target."""
+    drawn = tiers.of_tier(draw(kind, [family]), sample(kind, [family]))
+    return Family(
+        {kind: frozenset(templates)},
+        lambda: {name: found.case for name, found in drawn.items()},
+        partial(_check_drawn, drawn),
+    )
+
+
+# ** long and short rows **
 
 
 def _rows() -> Iterator[tuple[str, Case]]:
-    envs = ({"b": 3, "s": 5}, {"b": 1, "s": 1}, {"b": 2, "s": 0}, {"b": 2, "s": 131})
-    everywhere = {**test_row.SOFTMAX, **test_row.NORM, **test_row.PROLOGUE}
-    forms = list(dict.fromkeys(name.rpartition("-")[0] for name in everywhere))
-    for name, case in everywhere.items():
-        # each form in one element type: a case costs half a second of the compiler
-        if FLOATS[forms.index(name.rpartition("-")[0]) % 4] == _type(name):
-            yield name, at(case, envs)
     for length, t in (
         (768, "f16"),
         (1000, "f16"),
@@ -130,51 +131,14 @@ def _rows() -> Iterator[tuple[str, Case]]:
         (4097, "f16"),
         (20001, "f16"),
     ):  # a warp, a block, more than a block holds, rows that begin anywhere, shared memory
-        yield f"long-softmax-{length}-{t}", at(test_row.softmax(f"b x {length}", 1, t), [{"b": 3, "s": 1}])
-        norm = test_row.layer_norm(f"b x {length}", str(length), t, 1)
+        yield f"long-softmax-{length}-{t}", at(rows.softmax(f"b x {length}", 1, t), [{"b": 3, "s": 1}])
+        norm = rows.layer_norm(f"b x {length}", str(length), t, 1)
         yield f"long-norm-{length}-{t}", at(norm, [{"b": 3, "s": 1}])
-    yield from test_row.RING.items()
-    yield from test_row.short(MULTIPROCESSORS).items()
+    yield from rows.RING.items()
+    yield from rows.short(MULTIPROCESSORS).items()
     for name, shape in (("many", "2100 x 64"), ("few", "9 x 64")):  # with factors that any launch may have written
-        yield f"{name}-norm-f16", test_row.layer_norm(shape, "64", "f16", 1)
-        yield f"{name}-rms-f16", test_row.layer_norm(shape, "64", "f16", 1, "scale %g", op="rms_norm")
-
-
-def _reductions() -> Iterator[tuple[str, Case]]:
-    envs = ({"b": 3, "s": 5}, {"b": 1, "s": 1}, {"b": 2, "s": 0}, {"b": 0, "s": 4}, {"b": 2, "s": 131})
-    for i, (name, case) in enumerate({**test_reduce.REDUCE, **test_reduce.INTEGERS}.items()):
-        if i % 3 == 0 or _type(name) == "f32":
-            yield name, at(case, envs)
-    for name in ("sum-f16", "var-f32"):
-        yield f"shared-{name}", test_reduce.LONG[name]
-    for name in ("last-sum-f16", "last-var-f32", "first-max-f16", "outer-two-sum-f16", "outer-two-mean-f32"):
-        yield f"long-{name}", at(test_reduce.REDUCE[name], [{"b": 2, "s": 1537}])
-
-
-def _selections() -> Iterator[tuple[str, Case]]:
-    for name, case in {**test_reduce.ARGMAX, **test_reduce.TOPK}.items():
-        yield name, at(case, [{"b": 3, "s": 5}, {"b": 1, "s": 3}, {"b": 2, "s": 300}])
-
-
-def _check_reduction(library: Library, case: Case, name: str) -> None:
-    if _type(name) in FLOATS:
-        test_reduce.check_reduce(library, case, _type(name))
-    else:
-        check(library, case, 0)
-
-
-def _check_rows_of_table(library: Library, case: Case, name: str) -> None:
-    rng = np.random.default_rng(0)
-    for shape in ((3, 5), (1, 1), (0, 4), (2, 70)):
-        table, ids = library_inputs(case, shape, rng)
-        (got,) = library.run(case, {"b": shape[0], "s": shape[1]}, [table, ids])
-        np.testing.assert_array_equal(got, np.asarray(table).astype(got.dtype)[ids])
-
-
-def library_inputs(case: Case, shape: tuple[int, int], rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
-    """A table of small numbers, exact in every type, and ids."""
-    kind = np.int32 if "x i32>" in case.text else np.int64
-    return rng.integers(-9, 10, (11, 24)), rng.integers(0, 11, shape).astype(kind)
+        yield f"{name}-norm-f16", rows.layer_norm(shape, "64", "f16", 1)
+        yield f"{name}-rms-f16", rows.layer_norm(shape, "64", "f16", 1, "scale %g", op="rms_norm")
 
 
 # ** contractions and attention **
@@ -185,12 +149,6 @@ TILE_ENVS = (
     {"b": 1, "m": 33, "n": 37, "k": 71},
     {"b": 1, "m": 1, "n": 8, "k": 8},
 )
-
-
-def _gemms(types: Iterable[str]) -> Iterator[tuple[str, Case]]:
-    for name, case in gemm_cases().items():
-        if _type(name) in types:
-            yield name, at(case, SMALL_GEMMS)
 
 
 def _tiles() -> Iterator[tuple[str, Case]]:
@@ -275,99 +233,66 @@ def _mfmas() -> Iterator[tuple[str, Case]]:
             yield f"{'x'.join(map(str, tile.values()))}-{layout}-{t}", on_kernel(case, "mfma", tile.config())
 
 
-def _attentions(types: Iterable[str]) -> Iterator[tuple[str, Case]]:
-    envs = ({"b": 2, "s": 37, "l": 70, "d": 24}, {"b": 1, "s": 1, "l": 1, "d": 1}, {"b": 1, "s": 0, "l": 7, "d": 8})
-    for name, case in attention_cases().items():
-        if _type(name) in types:
-            yield name, at(case, envs if "window-50" not in name else [*envs[:2], {"b": 1, "s": 3, "l": 133, "d": 16}])
-
-
 GEMM_FLOOR = {"f16": 2e-6, "bf16": 2e-6, "f32": 2e-6, "f64": 1e-14}
 # The weights of the tensor-core form are rounded to the element type before the second product.
 ATTENTION_FLOOR = {"f16": 1e-3, "bf16": 8e-3, "f32": 2e-5, "f64": 3e-14}
-EXACT = dict.fromkeys(("i1", "i8", "i32", "i64"), 0.0)
-MAP_ULPS = {"f16": 0.51, "bf16": 0.51, "f32": 4.0, "f64": 8.0} | EXACT
-MAP_FLOOR = {"f16": 3e-7, "bf16": 3e-7, "f32": 3e-7, "f64": 1e-15} | EXACT
 ROW_ULPS = {"f16": 0.6, "bf16": 0.51, "f32": 16.0, "f64": 64.0}
 ROW_FLOOR = {"f16": 1e-6, "bf16": 1e-6, "f32": 1e-6, "f64": 1e-14}
 CONTRACTION_ULPS = {"f16": 0.6, "bf16": 0.6, "f32": 2.0, "f64": 2.0}
 
 
-def on_both(*names: str) -> dict[Kind, frozenset[str]]:
-    return {"cuda": frozenset(names), "rocm": frozenset(names)}
-
+ROW = ("row_kernel", "softmax_columns_kernel")
+REDUCE = ("reduce_rows_kernel", "reduce_columns_kernel", "select_kernel")
+COPIES = ("copy_strided_kernel", "copy_tiled_kernel", "copy_squares_kernel", "copy_rows_kernel")
 
 FAMILIES = {
-    "map": Family(
-        {
-            "cuda": frozenset({"map_repeat_kernel", "map_kernel", "map_flat_kernel"}),
-            "rocm": frozenset({"map_kernel", "map_flat_kernel"}),
-        },
-        dict(_maps()),
-        within(MAP_ULPS, MAP_FLOOR),
-    ),
-    "copy": Family(
-        on_both("copy_strided_kernel", "copy_tiled_kernel", "copy_squares_kernel", "copy_rows_kernel"),
-        {
-            name: at(case, (*case.envs[:3], *({"b": 24, "s": s} for s in (40, 41) if name.startswith("transpose-"))))
-            for name, case in test_copy.CASES.items()
-        },
-        lambda library, case, _: test_copy.check_bits(library, case),
-    ),
-    "gather": Family(
-        on_both("gather_kernel"), {"-".join(key): case for key, case in test_gather.CASES.items()}, _check_rows_of_table
-    ),
+    "elementwise-cuda": drawn_family("cuda", "elementwise", "map_repeat_kernel", "map_kernel", "map_flat_kernel"),
+    "elementwise-rocm": drawn_family("rocm", "elementwise", "map_kernel", "map_flat_kernel"),
+    "norm-cuda": drawn_family("cuda", "norm", *ROW),
+    "norm-rocm": drawn_family("rocm", "norm", *ROW),
+    "reduce-cuda": drawn_family("cuda", "reduce", *REDUCE, "reduce_shared_columns_kernel"),
+    "reduce-rocm": drawn_family("rocm", "reduce", *REDUCE),
+    "view-cuda": drawn_family("cuda", "view", *COPIES),
+    "view-rocm": drawn_family("rocm", "view", *COPIES),
+    "index-cuda": drawn_family("cuda", "index", "gather_kernel", "update_kernel"),
+    "index-rocm": drawn_family("rocm", "index", "gather_kernel", "update_kernel"),
+    "gemm-cuda": drawn_family("cuda", "gemm", "gemm_mma_kernel", "gemm_simt_kernel"),
+    "gemm-rocm": drawn_family("rocm", "gemm", "gemm_simt_kernel"),
+    "attention-cuda": drawn_family("cuda", "attention", "attention_mma_kernel", "attention_simt_kernel"),
+    "attention-rocm": drawn_family("rocm", "attention", "attention_simt_kernel"),
     "row": Family(
         {
-            "cuda": frozenset(
-                {"row_bulk_kernel", "row_ring_kernel", "row_split_kernel", "row_kernel", "softmax_columns_kernel"}
-            ),
-            "rocm": frozenset({"row_kernel", "softmax_columns_kernel"}),
+            "cuda": frozenset({"row_bulk_kernel", "row_ring_kernel", "row_split_kernel", "row_kernel"}),
+            "rocm": frozenset({"row_kernel"}),
         },
-        dict(_rows()),
+        lambda: dict(_rows()),
         within(ROW_ULPS, ROW_FLOOR),
     ),
-    "reduce": Family(
-        {
-            "cuda": frozenset({"reduce_rows_kernel", "reduce_columns_kernel", "reduce_shared_columns_kernel"}),
-            "rocm": frozenset({"reduce_rows_kernel", "reduce_columns_kernel"}),
-        },
-        dict(_reductions()),
-        _check_reduction,
+    "tiles": Family(
+        {"cuda": frozenset({"gemm_mma_kernel"})}, lambda: dict(_tiles()), within(CONTRACTION_ULPS, GEMM_FLOOR)
     ),
     "reduce-split": Family(
-        on_both("reduce_part_rows_kernel", "reduce_part_columns_kernel", "reduce_join_kernel"),
-        dict(split_cases()),
+        dict.fromkeys(
+            KINDS, frozenset({"reduce_part_rows_kernel", "reduce_part_columns_kernel", "reduce_join_kernel"})
+        ),
+        lambda: dict(split_cases()),
         check_split,
     ),
-    "select": Family(
-        on_both("select_kernel"), dict(_selections()), lambda library, case, _: test_reduce.check_select(library, case)
-    ),
-    "gemm": Family(
-        {"cuda": frozenset({"gemm_mma_kernel", "gemm_simt_kernel"}), "rocm": frozenset({"gemm_simt_kernel"})},
-        dict(_gemms(("f16", "bf16", "f32"))),
-        within(CONTRACTION_ULPS, GEMM_FLOOR),
-    ),
-    "tiles": Family({"cuda": frozenset({"gemm_mma_kernel"})}, dict(_tiles()), within(CONTRACTION_ULPS, GEMM_FLOOR)),
     "stream": Family(
-        {"cuda": frozenset({"gemm_stream_kernel"})}, dict(_streams()), within(CONTRACTION_ULPS, GEMM_FLOOR)
+        {"cuda": frozenset({"gemm_stream_kernel"})}, lambda: dict(_streams()), within(CONTRACTION_ULPS, GEMM_FLOOR)
     ),
-    "hopper": Family({"cuda": frozenset({"gemm_wgmma_kernel"})}, dict(_hoppers()), _check_hopper),
-    "mfma": Family({"rocm": frozenset({"gemm_mfma_kernel"})}, dict(_mfmas()), within(CONTRACTION_ULPS, GEMM_FLOOR)),
+    "hopper": Family({"cuda": frozenset({"gemm_wgmma_kernel"})}, lambda: dict(_hoppers()), _check_hopper),
+    "mfma": Family(
+        {"rocm": frozenset({"gemm_mfma_kernel"})}, lambda: dict(_mfmas()), within(CONTRACTION_ULPS, GEMM_FLOOR)
+    ),
     "split": Family(
-        {"cuda": frozenset({"attention_split_kernel"})}, dict(_splits()), within(CONTRACTION_ULPS, ATTENTION_FLOOR)
+        {"cuda": frozenset({"attention_split_kernel"})},
+        lambda: dict(_splits()),
+        within(CONTRACTION_ULPS, ATTENTION_FLOOR),
     ),
     "flash": Family(
         {"cuda": frozenset({"attention_hopper_kernel"})},
-        dict(_hopper_attentions()),
-        within(CONTRACTION_ULPS, ATTENTION_FLOOR),
-    ),
-    "attention": Family(
-        {
-            "cuda": frozenset({"attention_mma_kernel", "attention_simt_kernel"}),
-            "rocm": frozenset({"attention_simt_kernel"}),
-        },
-        dict(_attentions(("f16", "bf16", "f32"))),
+        lambda: dict(_hopper_attentions()),
         within(CONTRACTION_ULPS, ATTENTION_FLOOR),
     ),
 }

@@ -10,7 +10,7 @@ import pytest
 from ait_mlir.lowering.toolchain import cpp_root
 from tests.emulator.library import TARGETS, EmulatedLibrary
 from tests.emulator.test_findings import plant
-from tests.kernels import test_row
+from tests.kernels import rows
 from tests.kernels.harness import check, source_of
 
 REUSED = """
@@ -136,7 +136,7 @@ def test_rows_by_bulk_copies_without_a_fence(name: str, tmp_path: Path) -> None:
     header = (cpp_root() / "include/ait/kernels/gpu/bulk_row.cuh").read_text()
     before, found, body = header.partition(function)
     assert found and body.partition("\n  }\n")[0].count(fence) == 1
-    case = test_row.kept_sum("9 x 26003", "26003", "f16", strides=test_row.apart(26008, 0, 3, 4, 5), offset=1)
+    case = rows.kept_sum("9 x 26003", "26003", "f16", strides=rows.apart(26008, 0, 3, 4, 5), offset=1)
     # what the kernel includes again is not read again
     source = before + found + body.replace(fence, "", 1) + source_of([case], TARGETS["cuda"])
     library = EmulatedLibrary([case], tmp_path, "cuda", sources={"cases0.cc": source})

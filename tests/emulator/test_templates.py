@@ -9,12 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.emulator.corpus import FAMILIES, MULTIPROCESSORS, NOT_EMULATED, templates
+from tests.emulator.corpus import FAMILIES, KINDS, MULTIPROCESSORS, NOT_EMULATED, templates
 from tests.emulator.library import EmulatedLibrary, Kind
-from tests.kernels import test_row
+from tests.kernels import rows
 from tests.kernels.harness import Case, assert_close, check, random_inputs, reference
 
-KINDS: tuple[Kind, ...] = ("cuda", "rocm")
 PROPERTY: dict[Kind, str] = {"cuda": "emulated for CUDA", "rocm": "emulated for HIP"}
 """Under which the summary of a run finds what was executed (tests/conftest.py)."""
 RUNS = [(kind, name) for name, family in FAMILIES.items() for kind in KINDS if kind in family.templates]
@@ -29,11 +28,12 @@ def template_of(mangled: str) -> str:
 @pytest.mark.parametrize(("kind", "name"), RUNS, ids=lambda x: str(x))
 def test_family(kind: Kind, name: str, tmp_path: Path, record_property: pytest.RecordProperty) -> None:
     family = FAMILIES[name]
-    library = EmulatedLibrary(list(family.cases.values()), tmp_path, kind)
+    cases = family.make()
+    library = EmulatedLibrary(list(cases.values()), tmp_path, kind)
     library.note_executed()  # of other tests in this process
     library.executed.clear()
     failures: list[str] = []
-    for case_name, case in family.cases.items():
+    for case_name, case in cases.items():
         try:
             family.check(library, case, case_name)
         except (AssertionError, RuntimeError) as error:
@@ -41,16 +41,16 @@ def test_family(kind: Kind, name: str, tmp_path: Path, record_property: pytest.R
     ran = {mangled: template_of(mangled) for mangled in library.executed}
     kernels = [f"{template}:{hashlib.md5(mangled.encode()).hexdigest()}" for mangled, template in ran.items()]
     record_property(PROPERTY[kind], " ".join(kernels))
-    assert not failures, f"{len(failures)} of {len(family.cases)} cases:\n" + "\n".join(failures[:10])
+    assert not failures, f"{len(failures)} of {len(cases)} cases:\n" + "\n".join(failures[:10])
     missed = family.templates[kind] - set(ran.values())
     assert not missed, f"no case reached {', '.join(sorted(missed))}"
 
 
 @pytest.mark.parametrize(("length", "template"), [(65536, "row_split_kernel"), (120001, "row_bulk_kernel")])
 def test_special_long_rows(tmp_path: Path, length: int, template: str) -> None:
-    case = test_row.softmax(f"11 x {length}", 1, "f16")
+    case = rows.softmax(f"11 x {length}", 1, "f16")
     library = EmulatedLibrary([case], tmp_path, "cuda")
-    test_row.check_special_long_rows(library, case, (11, length))
+    rows.check_special_long_rows(library, case, (11, length))
     assert any(template in mangled for mangled in library.executed)
 
 
@@ -70,13 +70,10 @@ def test_many_short_rows_have_two_chunks_a_lane(
     op: str, length: int, t: str, few: tuple[int, int], many: tuple[int, int], kind: Kind, tmp_path: Path
 ) -> None:
     """Lanes of a row and chunks of a lane, with as many rows as fill the card and with one more."""
-    most = test_row.most_of_few(length, t, MULTIPROCESSORS)
+    most = rows.most_of_few(length, t, MULTIPROCESSORS)
     cases: list[Case] = []
     for shape in (f"{most} x {length}", f"{most + 1} x {length}"):
-        if op == "softmax":
-            case = test_row.softmax(shape, 1, t)
-        else:
-            case = test_row.layer_norm(shape, str(length), t, 1, op=op)
+        case = rows.softmax(shape, 1, t) if op == "softmax" else rows.layer_norm(shape, str(length), t, 1, op=op)
         cases.append(replace(case, envs=[{"b": 1, "s": 1}]))
     library = EmulatedLibrary(cases, tmp_path, kind)
     library.note_executed()
@@ -91,8 +88,8 @@ def test_many_short_rows_have_two_chunks_a_lane(
 def test_rows_of_any_length_have_two_chunks_a_lane_where_one_would_take_more_than_8_lanes(
     kind: Kind, tmp_path: Path
 ) -> None:
-    many = test_row.softmax(f"{test_row.most_of_few(64, 'f16', MULTIPROCESSORS) + 1} x s", 1, "f16")
-    few = test_row.softmax("b x s", 1, "f16")
+    many = rows.softmax(f"{rows.most_of_few(64, 'f16', MULTIPROCESSORS) + 1} x s", 1, "f16")
+    few = rows.softmax("b x s", 1, "f16")
     library = EmulatedLibrary([many, few], tmp_path, kind)
     library.note_executed()
     for case, length, lanes, chunks in (
@@ -114,7 +111,7 @@ def test_rows_of_any_length_have_two_chunks_a_lane_where_one_would_take_more_tha
 
 @pytest.mark.parametrize(("factors", "template"), [("", "row_kernel"), ("bias %h", "row_bulk_kernel")])
 def test_long_rows_without_factors_belong_to_one_block(tmp_path: Path, factors: str, template: str) -> None:
-    case = replace(test_row.layer_norm("5 x 32768", "32768", "f16", 1, factors), envs=[{"b": 1, "s": 1}])
+    case = replace(rows.layer_norm("5 x 32768", "32768", "f16", 1, factors), envs=[{"b": 1, "s": 1}])
     library = EmulatedLibrary([case], tmp_path, "cuda")
     library.note_executed()
     check(library, case, 0.6, floor=1e-6)

@@ -1,4 +1,4 @@
-"""The memory-bound kernels on the card: the cases of the CPU tests, and what only a GPU does."""
+"""The memory-bound kernels on the card beside the cases of the specifications: large tensors, long and short rows."""
 
 from __future__ import annotations
 
@@ -9,8 +9,10 @@ import pytest
 
 from ait_mlir.lowering.kernels import Target
 from ait_mlir.lowering.toolchain import default_arch
-from tests.kernels import test_copy, test_gather, test_map, test_pipeline, test_reduce, test_row
+from tests.kernels import rows as kernel_rows
+from tests.kernels import test_map, test_pipeline, test_row
 from tests.kernels.harness import Case, Library, assert_close, check, random_inputs, reference
+from tests.specs import SPECS
 
 pytestmark = pytest.mark.gpu
 
@@ -21,73 +23,26 @@ def library_of(cases: list[Case], tmp_path_factory: pytest.TempPathFactory) -> L
 
 @pytest.fixture(scope="module")
 def maps(tmp_path_factory: pytest.TempPathFactory) -> Library:
-    return library_of(test_map.ALL, tmp_path_factory)
-
-
-@pytest.fixture(scope="module")
-def copies(tmp_path_factory: pytest.TempPathFactory) -> Library:
-    return library_of(test_copy.ALL, tmp_path_factory)
+    return library_of([*test_map.POWERS.values(), *test_map.CASTS.values()], tmp_path_factory)
 
 
 @pytest.fixture(scope="module")
 def rows(tmp_path_factory: pytest.TempPathFactory) -> Library:
-    return library_of([*test_row.ALL, *LONG.values()], tmp_path_factory)
-
-
-@pytest.fixture(scope="module")
-def reductions(tmp_path_factory: pytest.TempPathFactory) -> Library:
-    return library_of(test_reduce.ALL, tmp_path_factory)
+    return library_of([test_row.NORM, *test_row.SPECIAL.values(), *LONG.values()], tmp_path_factory)
 
 
 @pytest.fixture(scope="module")
 def gathers(tmp_path_factory: pytest.TempPathFactory) -> Library:
-    return library_of([*test_gather.CASES.values()], tmp_path_factory)
+    return library_of([*GATHERS.values()], tmp_path_factory)
 
 
 def _ulps(t: str) -> float:
     return {"f16": 0.6, "bf16": 0.51, "f32": 16, "f64": 64}[t]
 
 
-@pytest.mark.parametrize("key", test_map.UNARY_CASES, ids="-".join)
-def test_unary(maps: Library, key: tuple[str, str]) -> None:
-    t = key[1]
-    check(maps, test_map.UNARY_CASES[key], {"f32": 4, "f64": 8}.get(t, 0.51), floor=3e-7 if t != "f64" else 1e-15)
-
-
-@pytest.mark.parametrize("key", test_map.UNARY_CASES, ids="-".join)
-def test_special_values(maps: Library, key: tuple[str, str]) -> None:
-    test_map.check_special_values(maps, key)
-
-
-@pytest.mark.parametrize("key", test_map.BINARY_CASES, ids="-".join)
-def test_binary(maps: Library, key: tuple[str, str]) -> None:
-    check(maps, test_map.BINARY_CASES[key], 0.51 if key[1] in test_map.FLOATS else 0)
-
-
-@pytest.mark.parametrize("key", test_map.COMPARE_CASES, ids="-".join)
-def test_compare(maps: Library, key: tuple[str, str]) -> None:
-    check(maps, test_map.COMPARE_CASES[key], 0)
-
-
-@pytest.mark.parametrize("key", test_map.CAST_CASES, ids="-".join)
-def test_cast(maps: Library, key: tuple[str, str]) -> None:
-    check(maps, test_map.CAST_CASES[key], 0.5)
-
-
-@pytest.mark.parametrize("t", ["i8", "i32", "i64"])
+@pytest.mark.parametrize("t", test_map.CASTS)
 def test_cast_saturates(maps: Library, t: str) -> None:
     test_map.check_cast_saturates(maps, t)
-
-
-@pytest.mark.parametrize("key", [*test_map.LAYOUT_CASES, *test_map.REPEAT_CASES])
-def test_layouts(maps: Library, key: str) -> None:
-    t = key.rpartition("-")[2]
-    check(
-        maps,
-        {**test_map.LAYOUT_CASES, **test_map.REPEAT_CASES}[key],
-        {"f32": 4, "f64": 8}.get(t, 0.51),
-        floor=3e-7 if t != "f64" else 1e-15,
-    )
 
 
 LARGE_MAPS = {
@@ -111,18 +66,6 @@ def test_large_maps(large_maps: Library, key: str) -> None:
     check(large_maps, LARGE_MAPS[key], 0.51)
 
 
-@pytest.mark.parametrize("case", test_copy.ALL, ids=[*test_copy.CASES, "scalar", "bools"])
-def test_copies(copies: Library, case: Case) -> None:
-    test_copy.check_bits(copies, case)
-
-
-@pytest.mark.parametrize("key", [*test_row.SOFTMAX, *test_row.NORM, *test_row.PROLOGUE])
-def test_rows(rows: Library, key: str) -> None:
-    case = {**test_row.SOFTMAX, **test_row.NORM, **test_row.PROLOGUE}[key]
-    t = key.rpartition("-")[2]
-    check(rows, case, _ulps(t), floor=1e-14 if t == "f64" else 1e-6)
-
-
 LENGTHS = (3, 8, 77, 96, 768, 1000, 1024, 1025, 3072, 4096, 4097, 5000, 9000, 16384, 24000, 50257, 70000)
 """Row lengths that reach each group of threads: one to four vectors a lane, blocks, shared memory, rows that no block holds;
 and the same where rows do not begin at 16-byte boundaries."""
@@ -131,51 +74,51 @@ and the same where rows do not begin at 16-byte boundaries."""
 LONG: dict[str, Case] = {}
 for _t in ("f16", "f32"):
     for _n in LENGTHS:
-        LONG[f"softmax-{_n}-{_t}"] = test_row.softmax(f"b x {_n}", 1, _t)
-        LONG[f"norm-{_n}-{_t}"] = test_row.layer_norm(f"b x {_n}", str(_n), _t, 1)
-        LONG[f"rms-{_n}-{_t}"] = test_row.layer_norm(f"b x {_n}", str(_n), _t, 1, "scale %g", op="rms_norm")
+        LONG[f"softmax-{_n}-{_t}"] = kernel_rows.softmax(f"b x {_n}", 1, _t)
+        LONG[f"norm-{_n}-{_t}"] = kernel_rows.layer_norm(f"b x {_n}", str(_n), _t, 1)
+        LONG[f"rms-{_n}-{_t}"] = kernel_rows.layer_norm(f"b x {_n}", str(_n), _t, 1, "scale %g", op="rms_norm")
     for _n in (64, 768, 4096):
-        LONG[f"many-norm-{_n}-{_t}"] = test_row.layer_norm(f"2100 x {_n}", str(_n), _t, 1)
-        LONG[f"many-rms-{_n}-{_t}"] = test_row.layer_norm(f"2100 x {_n}", str(_n), _t, 1, "scale %g", op="rms_norm")
-        LONG[f"constant-norm-{_n}-{_t}"] = test_row.layer_norm(f"b x {_n}", str(_n), _t, 1, constants=(1, 2))
+        LONG[f"many-norm-{_n}-{_t}"] = kernel_rows.layer_norm(f"2100 x {_n}", str(_n), _t, 1)
+        LONG[f"many-rms-{_n}-{_t}"] = kernel_rows.layer_norm(f"2100 x {_n}", str(_n), _t, 1, "scale %g", op="rms_norm")
+        LONG[f"constant-norm-{_n}-{_t}"] = kernel_rows.layer_norm(f"b x {_n}", str(_n), _t, 1, constants=(1, 2))
     for _n in (77, 768, 4097, 50257):
-        LONG[f"sum-{_n}-{_t}"] = test_row.kept_sum(f"b x {_n}", str(_n), _t)
-        LONG[f"misaligned-sum-{_n}-{_t}"] = test_row.kept_sum(f"b x {_n}", str(_n), _t, offset=1)
+        LONG[f"sum-{_n}-{_t}"] = kernel_rows.kept_sum(f"b x {_n}", str(_n), _t)
+        LONG[f"misaligned-sum-{_n}-{_t}"] = kernel_rows.kept_sum(f"b x {_n}", str(_n), _t, offset=1)
     for _n, _offset in ((24, 3), (1000, 5), (1537, 7), (30000, 1)):
         _strides = {0: (str(_n + 3), "1"), 1: (str(2 * _n + 1), "1")}
-        LONG[f"misaligned-{_n}-{_t}"] = test_row.softmax(f"b x {_n}", 1, _t, offset=_offset, strides=_strides)
-    LONG[f"misaligned-{_t}"] = test_row.layer_norm("b x 768", "768", _t, 1, offset=1)
+        LONG[f"misaligned-{_n}-{_t}"] = kernel_rows.softmax(f"b x {_n}", 1, _t, offset=_offset, strides=_strides)
+    LONG[f"misaligned-{_t}"] = kernel_rows.layer_norm("b x 768", "768", _t, 1, offset=1)
 
 
 RING = {
-    "ring-4097-f16": test_row.layer_norm("4300 x 4097", "4097", "f16", 1),
-    "ring-4096-f16": test_row.layer_norm("4300 x 4096", "4096", "f16", 1, offset=8),
-    "ring-rms-4097-bf16": test_row.layer_norm("4500 x 4097", "4097", "bf16", 1, "scale %g", op="rms_norm", offset=3),
-    "ring-2049-f32": test_row.layer_norm("4300 x 2049", "2049", "f32", 1, "bias %h"),
-    "ring-8192-f16": test_row.layer_norm("2200 x 8192", "8192", "f16", 1),
-    "ring-rms-9001-f16": test_row.layer_norm("300 x 9001", "9001", "f16", 1, "scale %g", op="rms_norm"),
-    "bulk-kept-50257-f16": test_row.layer_norm("140 x 50257", "50257", "f16", 1),
-    "bulk-sum-26003-f16": test_row.kept_sum("150 x 26003", "26003", "f16"),
-    "bulk-sum-32768-bf16": test_row.kept_sum("140 x 32768", "32768", "bf16"),
-    "bulk-rms-50257-bf16": test_row.layer_norm("140 x 50257", "50257", "bf16", 1, "scale %g", op="rms_norm"),
-    "bulk-32768-f16": test_row.layer_norm("140 x 32768", "32768", "f16", 1),
-    "plain-40960-f16": test_row.layer_norm("140 x 40960", "40960", "f16", 1, ""),
-    "ring-sum-131072-f16": test_row.kept_sum("40 x 131072", "131072", "f16"),
-    "ring-rms-131072-f16": test_row.layer_norm("70 x 131072", "131072", "f16", 1, "scale %g", op="rms_norm"),
-    "bulk-sum-26003-offset-f16": test_row.kept_sum("300 x 26003", "26003", "f16", offset=5),
-    "bulk-sum-50257-f16": test_row.kept_sum("140 x 50257", "50257", "f16", offset=1),
-    "bulk-sum-rms-50257-bf16": test_row.kept_sum("140 x 50257", "50257", "bf16", "scale %g", op="rms_norm"),
-    "bulk-rms-50257-f16": test_row.layer_norm("300 x 50257", "50257", "f16", 1, "scale %g", op="rms_norm", offset=3),
-    "bulk-17001-f32": test_row.layer_norm("300 x 17001", "17001", "f32", 1, "bias %h"),
-    "bulk-softmax-120001-f16": test_row.softmax("140 x 120001", 1, "f16"),
-    "split-softmax-131072-f16": test_row.softmax("70 x 131072", 1, "f16"),
-    "split-softmax-60000-bf16": test_row.softmax("3 x 60000", 1, "bf16"),
-    "split-softmax-65536-f32": test_row.softmax("40 x 65536", 1, "f32"),
-    "ring-softmax-262144-bf16": test_row.softmax("35 x 262144", 1, "bf16"),
+    "ring-4097-f16": kernel_rows.layer_norm("4300 x 4097", "4097", "f16", 1),
+    "ring-4096-f16": kernel_rows.layer_norm("4300 x 4096", "4096", "f16", 1, offset=8),
+    "ring-rms-4097-bf16": kernel_rows.layer_norm("4500 x 4097", "4097", "bf16", 1, "scale %g", op="rms_norm", offset=3),
+    "ring-2049-f32": kernel_rows.layer_norm("4300 x 2049", "2049", "f32", 1, "bias %h"),
+    "ring-8192-f16": kernel_rows.layer_norm("2200 x 8192", "8192", "f16", 1),
+    "ring-rms-9001-f16": kernel_rows.layer_norm("300 x 9001", "9001", "f16", 1, "scale %g", op="rms_norm"),
+    "bulk-kept-50257-f16": kernel_rows.layer_norm("140 x 50257", "50257", "f16", 1),
+    "bulk-sum-26003-f16": kernel_rows.kept_sum("150 x 26003", "26003", "f16"),
+    "bulk-sum-32768-bf16": kernel_rows.kept_sum("140 x 32768", "32768", "bf16"),
+    "bulk-rms-50257-bf16": kernel_rows.layer_norm("140 x 50257", "50257", "bf16", 1, "scale %g", op="rms_norm"),
+    "bulk-32768-f16": kernel_rows.layer_norm("140 x 32768", "32768", "f16", 1),
+    "plain-40960-f16": kernel_rows.layer_norm("140 x 40960", "40960", "f16", 1, ""),
+    "ring-sum-131072-f16": kernel_rows.kept_sum("40 x 131072", "131072", "f16"),
+    "ring-rms-131072-f16": kernel_rows.layer_norm("70 x 131072", "131072", "f16", 1, "scale %g", op="rms_norm"),
+    "bulk-sum-26003-offset-f16": kernel_rows.kept_sum("300 x 26003", "26003", "f16", offset=5),
+    "bulk-sum-50257-f16": kernel_rows.kept_sum("140 x 50257", "50257", "f16", offset=1),
+    "bulk-sum-rms-50257-bf16": kernel_rows.kept_sum("140 x 50257", "50257", "bf16", "scale %g", op="rms_norm"),
+    "bulk-rms-50257-f16": kernel_rows.layer_norm("300 x 50257", "50257", "f16", 1, "scale %g", op="rms_norm", offset=3),
+    "bulk-17001-f32": kernel_rows.layer_norm("300 x 17001", "17001", "f32", 1, "bias %h"),
+    "bulk-softmax-120001-f16": kernel_rows.softmax("140 x 120001", 1, "f16"),
+    "split-softmax-131072-f16": kernel_rows.softmax("70 x 131072", 1, "f16"),
+    "split-softmax-60000-bf16": kernel_rows.softmax("3 x 60000", 1, "bf16"),
+    "split-softmax-65536-f32": kernel_rows.softmax("40 x 65536", 1, "f32"),
+    "ring-softmax-262144-bf16": kernel_rows.softmax("35 x 262144", 1, "bf16"),
 }  # more rows than the blocks of a large card have
 
 
-SHORT = test_row.short(160)
+SHORT = kernel_rows.short(160)
 """With more rows than fill any card."""
 
 
@@ -206,7 +149,7 @@ def test_rows_through_rings(rings: Library, key: str) -> None:
     ("key", "shape"), [("split-softmax-131072-f16", (70, 131072)), ("bulk-softmax-120001-f16", (140, 120001))]
 )
 def test_special_long_rows(rings: Library, key: str, shape: tuple[int, int]) -> None:
-    test_row.check_special_long_rows(rings, RING[key], shape)
+    kernel_rows.check_special_long_rows(rings, RING[key], shape)
 
 
 @pytest.mark.parametrize("key", LONG)
@@ -225,25 +168,7 @@ def test_special_rows_of_softmax(rows: Library, kind: str, t: str) -> None:
     test_row.check_special_rows(rows, kind, t)
 
 
-@pytest.mark.parametrize("key", [*test_reduce.REDUCE, *test_reduce.INTEGERS])
-def test_reductions(reductions: Library, key: str) -> None:
-    if key in test_reduce.INTEGERS:
-        check(reductions, test_reduce.INTEGERS[key], 0)
-    else:
-        test_reduce.check_reduce(reductions, test_reduce.REDUCE[key], key.rpartition("-")[2])
-
-
-@pytest.mark.parametrize("key", test_reduce.LONG)
-def test_few_long_rows(reductions: Library, key: str) -> None:
-    test_reduce.check_long(reductions, key)
-
-
-@pytest.mark.parametrize("key", [*test_reduce.ARGMAX, *test_reduce.TOPK])
-def test_largest_elements(reductions: Library, key: str) -> None:
-    test_reduce.check_select(reductions, {**test_reduce.ARGMAX, **test_reduce.TOPK}[key])
-
-
-@pytest.mark.parametrize("t", test_map.POW_CASES)
+@pytest.mark.parametrize("t", test_map.POWERS)
 def test_pow(maps: Library, t: str) -> None:
     test_map.check_pow(maps, t)
 
@@ -252,18 +177,15 @@ def test_large_means_lose_nothing(rows: Library) -> None:
     test_row.check_large_means(rows)
 
 
-@pytest.mark.parametrize("key", test_gather.CASES, ids="-".join)
-def test_gather_rows(gathers: Library, key: tuple[str, str, str]) -> None:
-    for shape in ((3, 5), (1, 1), (0, 4), (8, 700)):
-        test_gather.check_rows(gathers, key, shape)
+GATHERS = {t: SPECS["embedding"].drawn("plain-i32", t) for t in ("f16", "bf16", "f32", "i64")}
 
 
 @pytest.mark.parametrize("bad", [-1, 11, 2**31 - 1])
-@pytest.mark.parametrize("t", ["f16", "bf16", "f32", "i64"])
+@pytest.mark.parametrize("t", GATHERS)
 def test_an_id_outside_of_the_table_gives_nan(gathers: Library, t: str, bad: int) -> None:
     ids = np.zeros((2, 3), np.int32)
     ids[1, 1] = bad
-    (got,) = gathers.run(test_gather.CASES[t, "i32", "plain"], {"b": 2, "s": 3}, [np.ones((11, 24)), ids])
+    (got,) = gathers.run(GATHERS[t], {"b": 2, "s": 3}, [np.ones((11, 24)), ids])
     values = got.astype(np.float64)
     assert (values[1, 1] == 0).all() if t == "i64" else np.isnan(values[1, 1]).all()
     values[1, 1] = 1

@@ -19,6 +19,7 @@ from xdsl.dialects.builtin import Builtin
 from ait_mlir.dialects.ait import AIT
 from ait_mlir.dialects.ait.data import GraphOp, OutputOp, ParamOp
 from ait_mlir.dialects.ait.dtypes import BY_IR
+from ait_mlir.dialects.ait.traits import UpdatesOperand
 from ait_mlir.dialects.ait.types import scope_of, tensor_type
 from ait_mlir.dims import parse
 from ait_mlir.ir.parser import parse_text
@@ -64,6 +65,8 @@ class Case:
     kernel: str | None = None
     constants: Sequence[int] = ()
     """The operands that nothing ever writes."""
+    below: Mapping[int, int] = field(default_factory=dict[int, int])
+    """Of operands that are indices: what all of them are below."""
 
     def __post_init__(self) -> None:
         self.graph = parse_graph(self.text)
@@ -172,6 +175,8 @@ class Library:
         for (_, view), array in zip(placed, inputs, strict=False):
             view[...] = array
         before = [canvas.copy() for canvas, _ in placed]
+        if isinstance(case.op, UpdatesOperand):  # its result lies over its first operand, of which the rest stays
+            placed[len(ins)][1][...] = inputs[0]
         if self.target.is_gpu:
             self._call_on_card(case, env, placed)
         else:
@@ -228,17 +233,25 @@ def random_inputs(case: Case, env: Mapping[str, int], seed: int = 0) -> list[np.
     """Normal floats with a few special values, small integers, booleans."""
     rng = np.random.default_rng(seed)
     arrays: list[np.ndarray] = []
-    for value in case.op.operands:
+    for position, value in enumerate(case.op.operands):
         t = tensor_type(value)
         shape = tuple(d.evaluate(env) for d in t.dims)
         dtype = storage_dtype(t.element_type)
         if dtype == np.bool_:
             arrays.append(rng.integers(0, 2, shape).astype(dtype))
+        elif position in case.below:
+            arrays.append(random_indices(rng, case.below[position], shape).astype(dtype))
         elif dtype.kind == "i":
             arrays.append(rng.integers(-9, 10, shape).astype(dtype))
         else:
             arrays.append((rng.standard_normal(shape) * 2).astype(dtype))
     return arrays
+
+
+def random_indices(rng: np.random.Generator, below: int, shape: tuple[int, ...]) -> np.ndarray:
+    """Indices from 0 up, no two alike where that can be."""
+    count = int(np.prod(shape))
+    return np.resize(rng.permutation(max(below, 1)), count).reshape(shape) if count else np.zeros(shape)
 
 
 def reference(case: Case, env: Mapping[str, int], inputs: Sequence[np.ndarray]) -> list[np.ndarray]:

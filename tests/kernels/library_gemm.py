@@ -125,7 +125,7 @@ class GemmLibrary(Library):
         if target.is_gpu:
             files = [
                 "dynamic_library.cc",
-                "cuda/cublaslt.cc",
+                "gpu/gemm_lt.cc",
                 *(f"cuda/cudnn_{n}.cc" for n in ("attention", "conv", "plans")),
             ]
         sources = sources_of(cases, target, 16 if target.is_gpu else 64)

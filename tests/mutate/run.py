@@ -27,8 +27,8 @@ from ait_mlir.rewrites.engine.errors import PatternError
 from ait_mlir.rewrites.engine.language import PatternSet
 from ait_mlir.universe import DIALECTS
 from tests.lit.runner import run_command, run_lines
-from tests.rewrites.attention_cases import matching
-from tests.rewrites.test_attention import VARIANTS, check_variant
+from tests.rewrites.attention_cases import VARIANTS, matching
+from tests.rewrites.test_attention import check_variant
 
 LIT = Path(__file__).parents[2] / "lit_tests" / "rewrites"
 

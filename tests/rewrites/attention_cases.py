@@ -1,9 +1,15 @@
-"""Graphs for every variant of the attention pattern: one that matches, and for each precondition one that breaks it."""
+"""Graphs for every way through the attention pattern: one that matches, and for each precondition one that breaks it."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+
+RANKS = (4, 3)
+# Where the scale is applied, by which op, and which of its operands is the constant.
+SCALES = ("no_scale", "scores_mul_1", "scores_mul_0", "scores_div_1", "query_mul_1", "query_mul_0", "query_div_1")
+MASKS = ("no_mask", "mask_1", "mask_0")
+VARIANTS = [(rank, scale, mask) for rank in RANKS for scale in SCALES for mask in MASKS]
 
 
 @dataclass(frozen=True)

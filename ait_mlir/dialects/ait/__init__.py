@@ -2,16 +2,30 @@
 
 from __future__ import annotations
 
-from xdsl.ir import Dialect
+from collections.abc import Iterable
+from types import ModuleType
+
+from xdsl.ir import Dialect, Operation
 
 from ait_mlir.dialects.ait import attention, data, elementwise, gemm, index, norm, reduce, scan, view
 from ait_mlir.dialects.ait.types import DimsAttr, InductionAttr, KernelAttr, ShapeAttr, TensorType
 
-AIT = Dialect(
-    "ait",
-    [
-        *(*data.OPS, *elementwise.OPS, *gemm.OPS, *norm.OPS, *reduce.OPS, *view.OPS, *index.OPS, *attention.OPS),
-        *scan.OPS,
-    ],
-    [TensorType, ShapeAttr, DimsAttr, KernelAttr, InductionAttr],
-)
+FAMILIES: tuple[ModuleType, ...] = (data, elementwise, gemm, norm, reduce, view, index, attention, scan)
+"""The table of families: a module lists its op classes in `OPS`."""
+
+
+def ops_of(families: Iterable[ModuleType]) -> list[type[Operation]]:
+    """The op classes of all families; `ValueError` where two have one name."""
+    found: dict[str, tuple[type[Operation], str]] = {}
+    for family in families:
+        for cls in family.OPS:
+            if (other := found.get(cls.name)) is not None:
+                raise ValueError(
+                    f"two ops are called {cls.name}: {other[0].__name__} in {other[1]}.OPS "
+                    f"and {cls.__name__} in {family.__name__}.OPS; rename one or remove one row"
+                )
+            found[cls.name] = cls, family.__name__
+    return [cls for cls, _ in found.values()]
+
+
+AIT = Dialect("ait", ops_of(FAMILIES), [TensorType, ShapeAttr, DimsAttr, KernelAttr, InductionAttr])

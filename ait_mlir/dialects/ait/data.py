@@ -5,9 +5,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Self, cast
 
-from xdsl.dialects.builtin import ArrayAttr, FloatAttr, IntegerAttr, StringAttr
-from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
-from xdsl.irdl import irdl_op_definition, operand_def, prop_def, region_def, result_def, traits_def
+from xdsl.dialects.builtin import ArrayAttr, FloatAttr, IntegerAttr, StringAttr, UnitAttr
+from xdsl.ir import Attribute, Block, BlockArgument, Operation, Region, SSAValue
+from xdsl.irdl import (
+    irdl_op_definition,
+    operand_def,
+    opt_operand_def,
+    opt_prop_def,
+    prop_def,
+    region_def,
+    result_def,
+    traits_def,
+)
 from xdsl.parser import Parser
 from xdsl.printer import Printer
 from xdsl.traits import IsolatedFromAbove, NoTerminator, SymbolOpInterface
@@ -21,6 +30,7 @@ from ait_mlir.dialects.ait.base import (
     check_sizes,
     parse_operands,
     print_operands,
+    resolve,
 )
 from ait_mlir.dialects.ait.dtypes import is_element_type, is_float
 from ait_mlir.dialects.ait.numbers import Number, literal_values, number_attr, parse_literal, print_literal
@@ -38,6 +48,12 @@ class GraphOp(AitOp):
       ait.output "y" %x : !ait.tensor<batch x 768 x f16>
     }
     ```
+
+    An input that is `donated` is state: its memory becomes that of the output which takes its place.
+
+    ```mlir
+    ait.graph @step(%cache: !ait.tensor<512 x 64 x f16> donated, %row: !ait.tensor<1 x 64 x f16>) {
+    ```
     """
 
     name = "ait.graph"
@@ -45,16 +61,25 @@ class GraphOp(AitOp):
     sym_name = prop_def(StringAttr)
     dims = prop_def(DimsAttr)
     input_names = prop_def(ArrayAttr[StringAttr])
+    donated_names = opt_prop_def(ArrayAttr[StringAttr])
     body = region_def("single_block")
     traits = traits_def(IsolatedFromAbove(), NoTerminator(), SymbolOpInterface())
 
-    def __init__(self, name: str, inputs: Sequence[tuple[str, TensorType]], dims: Scope, body: Region | None = None):
+    def __init__(
+        self,
+        name: str,
+        inputs: Sequence[tuple[str, TensorType]],
+        dims: Scope,
+        body: Region | None = None,
+        donated: Sequence[str] = (),
+    ):
         region = body or Region(Block(arg_types=[t for _, t in inputs]))
         super().__init__(
             properties={
                 "sym_name": StringAttr(name),
                 "dims": DimsAttr(dims),
                 "input_names": ArrayAttr([StringAttr(n) for n, _ in inputs]),
+                "donated_names": _names_or_none(donated),
             },
             regions=[region],
         )
@@ -71,6 +96,10 @@ class GraphOp(AitOp):
         """Names and values of the inputs, in order."""
         return [(n.data, v) for n, v in zip(self.input_names.data, self.block.args, strict=True)]
 
+    def donated(self) -> list[str]:
+        """Names of the inputs that are donated."""
+        return [] if self.donated_names is None else [n.data for n in self.donated_names.data]
+
     def outputs(self) -> list[OutputOp]:
         return [op for op in self.block.ops if isinstance(op, OutputOp)]
 
@@ -81,11 +110,14 @@ class GraphOp(AitOp):
     def parse(cls, parser: Parser) -> Self:
         name = parser.parse_symbol_name()
         names: list[StringAttr] = []
+        donated: list[str] = []
 
         def parse_input() -> Parser.Argument:
             given = parser.parse_optional_str_literal()
             argument = parser.parse_argument()
             names.append(StringAttr(argument.name.text[1:] if given is None else given))
+            if parser.parse_optional_keyword("donated") is not None:
+                donated.append(names[-1].data)
             return argument
 
         arguments = parser.parse_comma_separated_list(parser.Delimiter.PAREN, parse_input)
@@ -94,8 +126,11 @@ class GraphOp(AitOp):
             dims = DimsAttr.parse_braces(parser)
         attributes = parser.parse_optional_attr_dict_with_keyword()
         body = parser.parse_region(arguments)
+        properties: dict[str, Attribute] = {"sym_name": name, "dims": dims, "input_names": ArrayAttr(names)}
+        if (state := _names_or_none(donated)) is not None:
+            properties["donated_names"] = state
         return cls.create(
-            properties={"sym_name": name, "dims": dims, "input_names": ArrayAttr(names)},
+            properties=properties,
             attributes=dict(attributes.data) if attributes is not None else {},
             regions=[body],
         )
@@ -110,6 +145,7 @@ class GraphOp(AitOp):
                 printer.print_string_literal(name.data)
                 printer.print_string(" ")
             printer.print_block_argument(value)
+            printer.print_string(" donated" if name.data in self.donated() else "")
         printer.print_string(")")
         if self.scope.dims:
             printer.print_string(f" dims {{{self.scope}}}")
@@ -133,14 +169,40 @@ class GraphOp(AitOp):
             check_sizes(self, self.scope, value.type)
         outputs = self.outputs()
         _check_unique(self, "outputs", [o.output_name.data for o in outputs])
+        self.check_donated(outputs)
         params: dict[str, Attribute] = {}
         for p in self.params():
             known = params.setdefault(p.param_name.data, p.output.type)
             if known != p.output.type:
                 raise self.fail(f"param {p.param_name.data!r} has two types, {known} and {p.output.type}")
 
+    def check_donated(self, outputs: Sequence[OutputOp]) -> None:
+        """Raise unless each donated input has its place taken by one output."""
+        inputs = dict(self.inputs())
+        taken: dict[SSAValue, str] = {}
+        for op in outputs:
+            if (place := op.in_place_of) is None:
+                continue
+            if place not in inputs.values():
+                return  # which the output says itself
+            if place in taken:
+                raise op.fail(f"outputs {taken[place]!r} and {op.output_name.data!r} take the place of one input")
+            taken[place] = op.output_name.data
+        for name in self.donated():
+            if name not in inputs:
+                raise self.fail(f"input {name!r} is donated, but there is no such input")
+            if inputs[name] not in taken:
+                raise self.fail(
+                    f"input {name!r} is donated, but no output takes its place; "
+                    f"write 'in place of %{inputs[name].name_hint or name}' at an output, or leave out 'donated'"
+                )
+
     def infer_result_types(self) -> Sequence[Attribute]:
         return []
+
+
+def _names_or_none(names: Sequence[str]) -> ArrayAttr[StringAttr] | None:
+    return ArrayAttr([StringAttr(n) for n in names]) if names else None
 
 
 def _check_unique(op: AitOp, what: str, names: list[str]) -> None:
@@ -251,42 +313,89 @@ class OutputOp(AitOp):
 
     ```mlir
     ait.output "y" %v : !ait.tensor<batch x 768 x f16>
+    ait.output "cache" %new in place of %cache : !ait.tensor<512 x 64 x f16>
     ```
+
+    An output in place of a donated input lies in that input's memory. Bufferisation proves that the new value can be
+    computed there, or fails; with `or copy` the value is computed elsewhere where it must be, and copied there.
     """
 
     name = "ait.output"
 
     value = operand_def(TensorType)
+    in_place_of = opt_operand_def(TensorType)
     output_name = prop_def(StringAttr)
+    or_copy = opt_prop_def(UnitAttr)
 
-    def __init__(self, name: str, value: SSAValue | Operation) -> None:
-        super().__init__(operands=[value], properties={"output_name": StringAttr(name)})
+    def __init__(
+        self, name: str, value: SSAValue | Operation, in_place_of: SSAValue | None = None, or_copy: bool = False
+    ) -> None:
+        super().__init__(
+            operands=[value, in_place_of],
+            properties={"output_name": StringAttr(name), "or_copy": UnitAttr() if or_copy else None},
+        )
 
     @classmethod
     def parse(cls, parser: Parser) -> Self:
-        name = StringAttr(parser.parse_str_literal())
+        properties: dict[str, Attribute] = {"output_name": StringAttr(parser.parse_str_literal())}
         operands = parse_operands(parser)
+        place: list[SSAValue] = []
+        if parser.parse_optional_keyword("in") is not None:
+            parser.parse_keyword("place")
+            parser.parse_keyword("of")
+            place.append(resolve(parser, parser.parse_unresolved_operand()))
+            if parser.parse_optional_keyword("or") is not None:
+                parser.parse_keyword("copy")
+                properties["or_copy"] = UnitAttr()
         attributes = parser.parse_optional_attr_dict()
         parser.parse_punctuation(":")
         types = parser.parse_comma_separated_list(parser.Delimiter.NONE, parser.parse_type)
         values = parser.resolve_operands(operands, types, parser.pos)
-        return cls.create(operands=values, properties={"output_name": name}, attributes=attributes)
+        return cls.create(operands=[*values, *place], properties=properties, attributes=attributes)
 
     def print(self, printer: Printer) -> None:
         printer.print_string(" ")
         printer.print_string_literal(self.output_name.data)
-        print_operands(printer, self.operands)
+        print_operands(printer, [self.value])
+        if self.in_place_of is not None:
+            printer.print_string(" in place of")
+            print_operands(printer, [self.in_place_of])
+            printer.print_string(" or copy" if self.or_copy is not None else "")
         if self.attributes:
             printer.print_op_attributes(self.attributes)
         printer.print_string(" : ")
-        printer.print_list(self.operand_types, printer.print_attribute)
+        printer.print_attribute(self.value.type)
 
     def infer_result_types(self) -> Sequence[Attribute]:
         if not self.output_name.data:
             raise self.fail("needs a name")
         if not isinstance(self.parent_op(), GraphOp | None):
             raise self.fail("stands in the body of an ait.graph only")
+        self.check_place()
         return []
+
+    def check_place(self) -> None:
+        """Raise unless the value can lie where it is said to."""
+        if (place := self.in_place_of) is None:
+            if self.or_copy is not None:
+                raise self.fail("allows a copy, but takes the place of no input")
+            return
+        graph = self.parent_op()
+        if not isinstance(graph, GraphOp):
+            return
+        names = {v: n for n, v in graph.inputs()}
+        if not isinstance(place, BlockArgument) or place not in names:
+            raise self.fail(f"{self.output_name.data!r} takes the place of a value that is no input of the graph")
+        if names[place] not in graph.donated():
+            raise self.fail(
+                f"{self.output_name.data!r} takes the place of input {names[place]!r}, which is not donated; "
+                f"write 'donated' behind its type"
+            )
+        if place.type != self.value.type:
+            raise self.fail(
+                f"{self.output_name.data!r} is {self.value.type}, but input {names[place]!r}, "
+                f"the place of which it takes, is {place.type}"
+            )
 
 
 OPS = (GraphOp, ParamOp, ConstantOp, OutputOp)

@@ -5,14 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import ClassVar
 
-from xdsl.dialects.builtin import i32, i64
+from xdsl.dialects.builtin import IntegerAttr, i32, i64
 from xdsl.ir import Attribute, Operation, SSAValue
-from xdsl.irdl import irdl_op_definition, operand_def, result_def, traits_def
+from xdsl.irdl import irdl_op_definition, operand_def, prop_def, result_def, traits_def
+from xdsl.parser import Parser
+from xdsl.printer import Printer
 
-from ait_mlir.dialects.ait.base import AitOp
-from ait_mlir.dialects.ait.traits import Cost, Pure
-from ait_mlir.dialects.ait.types import TensorType, shape_text
-from ait_mlir.dims import Expr, minimum
+from ait_mlir.dialects.ait.base import AitOp, Body, parse_int_attr, parse_operands, print_operands, same_shape
+from ait_mlir.dialects.ait.traits import Cost, Pure, UpdatesOperand
+from ait_mlir.dialects.ait.types import TensorType, scope_of, shape_text
+from ait_mlir.dims import Expr, const, minimum
 
 
 @irdl_op_definition
@@ -26,6 +28,7 @@ class EmbeddingOp(Cost, AitOp):
 
     name = "ait.embedding"
     WORK: ClassVar[int] = 0
+    MOVES_ONLY: ClassVar[bool] = True
 
     table = operand_def(TensorType)
     ids = operand_def(TensorType)
@@ -52,4 +55,91 @@ class EmbeddingOp(Cost, AitOp):
         return [TensorType.get((*ids.dims, table.dims[1]), table.element_type)]
 
 
-OPS = (EmbeddingOp,)
+@irdl_op_definition
+class UpdateSliceOp(UpdatesOperand, Cost, AitOp):
+    """A tensor with some of its rows along `dim` replaced.
+
+    ```mlir
+    %new = ait.update_slice %cache, %rows at %position dim 2 : !ait.tensor<8 x 12 x 512 x 64 x f16>
+    ```
+
+    `rows` has the tensor's shape but for `dim`. `position`, i32 or i64, is of rank 0 (row i goes to place
+    `position + i`) or has a place for each row. A place outside of the tensor has no meaning: the CPU fails and names
+    it, a GPU leaves the row out. Where two rows go to one place, either of them is there.
+    """
+
+    name = "ait.update_slice"
+
+    input = operand_def(TensorType)
+    rows = operand_def(TensorType)
+    position = operand_def(TensorType)
+    dim = prop_def(IntegerAttr)
+    output = result_def(TensorType)
+    traits = traits_def(Pure())
+
+    WORK: ClassVar[int] = 0
+    MOVES_ONLY: ClassVar[bool] = True
+
+    def __init__(
+        self, input: SSAValue | Operation, rows: SSAValue | Operation, position: SSAValue | Operation, dim: int
+    ) -> None:
+        input = SSAValue.get(input)
+        super().__init__(
+            operands=[input, rows, position],
+            properties={"dim": IntegerAttr(dim, i64)},
+            result_types=[input.type],
+        )
+
+    @property
+    def axis(self) -> int:
+        return self.dim.value.data
+
+    def bytes_read(self, position: int) -> Expr:
+        return const(0) if position == 0 else super().bytes_read(position)
+
+    def bytes_written(self, position: int) -> Expr:
+        return self.bytes_read(1)
+
+    @classmethod
+    def parse_body(cls, parser: Parser, body: Body) -> None:
+        body.operands = parse_operands(parser)
+        parser.parse_keyword("at")
+        body.operands += parse_operands(parser)
+        parser.parse_keyword("dim")
+        body.properties["dim"] = parse_int_attr(parser)
+
+    def print_body(self, printer: Printer) -> None:
+        print_operands(printer, [self.input, self.rows])
+        printer.print_string(" at")
+        print_operands(printer, [self.position])
+        printer.print_string(f" dim {self.axis}")
+
+    def infer_result_types(self) -> Sequence[Attribute]:
+        whole = self.expect_tensor(self.operands[0], "the tensor")
+        rows = self.expect_tensor(self.operands[1], "rows")
+        position = self.expect_tensor(self.operands[2], "the position")
+        axis, scope = self.axis, scope_of(self)
+        if not 0 <= axis < whole.rank:
+            raise self.fail(f"dim {axis} of a tensor with {whole.rank} dims")
+        if rows.element_type != whole.element_type:
+            raise self.fail(f"rows are {rows.element_type}, the tensor is {whole.element_type}")
+        expected = (*whole.dims[:axis], *rows.dims[axis : axis + 1], *whole.dims[axis + 1 :])
+        if rows.rank != whole.rank or not same_shape(rows.dims, expected, scope):
+            raise self.fail(
+                f"rows have shape {shape_text(rows.dims)}, which is not that of the tensor, "
+                f"{shape_text(whole.dims)}, but for dim {axis}"
+            )
+        count, extent = rows.dims[axis], whole.dims[axis]
+        if not scope.le(count, extent):
+            raise self.fail(f"{count} rows are not proved to fit into dim {axis}, which is {extent}")
+        if position.element_type not in (i32, i64):
+            raise self.fail(f"the position must be i32 or i64, got {position.element_type}")
+        if position.rank and (position.rank > 1 or not scope.equal(position.dims[0], count)):
+            raise self.fail(
+                f"the position must be of rank 0 or have the shape [{count}], a place for each row; "
+                f"got {shape_text(position.dims)}"
+            )
+        return [whole]
+
+
+OPS = (EmbeddingOp, UpdateSliceOp)

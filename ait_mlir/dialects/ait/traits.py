@@ -41,6 +41,7 @@ __all__ = [
     "RowLike",
     "RowOp",
     "ScalarLike",
+    "UpdatesOperand",
     "View",
     "ViewLike",
 ]
@@ -61,7 +62,9 @@ class Cost(Interface):
     """
 
     WORK: ClassVar[int] = 1
-    """Operations for an element; 0 for ops that move elements only."""
+    """Operations for an element."""
+    MOVES_ONLY: ClassVar[bool] = False
+    """Every element of the results is an element of an operand, bit for bit."""
 
     def flops(self) -> Expr:
         """Operations: two for each multiply-add, one for each scalar op on an element."""
@@ -109,6 +112,11 @@ class InPlace(Interface):
     written over such an operand."""
 
 
+class UpdatesOperand(Interface):
+    """The result is the first operand with some elements replaced: kernels write these alone, over the operand, which
+    bufferisation copies first where its old value is still needed."""
+
+
 class ScalarLike(InPlace, Cost):
     """Computes each element of the result from the elements at the same (broadcast) place; also defined on scalars, so
     that it may stand in a region."""
@@ -141,6 +149,7 @@ class ViewLike(Cost):
     """
 
     WORK: ClassVar[int] = 0
+    MOVES_ONLY: ClassVar[bool] = True
 
     traits = traits_def(View())
 
@@ -270,7 +279,7 @@ class AffineOperands(Interface):
 INTERFACES: dict[str, type[Interface]] = {
     cls.__name__: cls
     for cls in (
-        *(Cost, InPlace, ScalarLike, ViewLike, Reduction, RowLike, ReduceLike),
+        *(Cost, InPlace, UpdatesOperand, ScalarLike, ViewLike, Reduction, RowLike, ReduceLike),
         *(HasEpilogue, ContractionExtents, AffineOperands),
     )
 }

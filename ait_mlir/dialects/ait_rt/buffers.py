@@ -5,9 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Self, cast
 
-from xdsl.dialects.builtin import ArrayAttr, Float32Type, Float64Type, FloatAttr, IntegerAttr, StringAttr
+from xdsl.dialects.builtin import ArrayAttr, Float32Type, Float64Type, FloatAttr, IntegerAttr, StringAttr, UnitAttr
 from xdsl.ir import Attribute, Operation, SSAValue
-from xdsl.irdl import irdl_op_definition, operand_def, opt_prop_def, prop_def, result_def, traits_def
+from xdsl.irdl import (
+    irdl_op_definition,
+    operand_def,
+    opt_operand_def,
+    opt_prop_def,
+    prop_def,
+    result_def,
+    traits_def,
+)
 from xdsl.parser import Parser
 from xdsl.printer import Printer
 from xdsl.traits import Pure
@@ -60,9 +68,6 @@ class NamedBufferOp(BufferOp):
 
     buffer_name = prop_def(StringAttr)
 
-    def __init__(self, name: str, type: BufferType) -> None:
-        super().__init__(properties={"buffer_name": StringAttr(name)}, result_types=[type])
-
     @classmethod
     def parse_body(cls, parser: Parser, body: Body) -> None:
         body.properties["buffer_name"] = StringAttr(parser.parse_str_literal())
@@ -74,26 +79,81 @@ class NamedBufferOp(BufferOp):
 
 @irdl_op_definition
 class InputOp(NamedBufferOp):
-    """The caller's buffer of an input.
+    """The caller's buffer of an input. Only a donated one may be written.
 
     ```mlir
     %x = ait_rt.input "x" : !ait_rt.buffer<batch x 768 x f16>
+    %k = ait_rt.input "cache" donated : !ait_rt.buffer<512 x 64 x f16>
     ```
     """
 
     name = "ait_rt.input"
 
+    donated = opt_prop_def(UnitAttr)
+
+    def __init__(self, name: str, type: BufferType, donated: bool = False) -> None:
+        properties = {"buffer_name": StringAttr(name), "donated": UnitAttr() if donated else None}
+        super().__init__(properties=properties, result_types=[type])
+
+    @property
+    def is_state(self) -> bool:
+        return self.donated is not None
+
+    @classmethod
+    def parse_body(cls, parser: Parser, body: Body) -> None:
+        super().parse_body(parser, body)
+        if parser.parse_optional_keyword("donated") is not None:
+            body.properties["donated"] = UnitAttr()
+
+    def print_body(self, printer: Printer) -> None:
+        super().print_body(printer)
+        printer.print_string(" donated" if self.is_state else "")
+
 
 @irdl_op_definition
 class DestinationOp(NamedBufferOp):
-    """The caller's buffer of an output.
+    """The caller's buffer of an output; in place of a donated input it is that input's buffer, which launches write.
 
     ```mlir
     %y = ait_rt.output "y" : !ait_rt.buffer<batch x 3072 x f16>
+    %c = ait_rt.output "cache" in place of %k : !ait_rt.buffer<512 x 64 x f16>
     ```
     """
 
     name = "ait_rt.output"
+
+    in_place_of = opt_operand_def(BufferType)
+
+    def __init__(self, name: str, type: BufferType, in_place_of: SSAValue | None = None) -> None:
+        super().__init__(operands=[in_place_of], properties={"buffer_name": StringAttr(name)}, result_types=[type])
+
+    @classmethod
+    def parse_body(cls, parser: Parser, body: Body) -> None:
+        super().parse_body(parser, body)
+        if parser.parse_optional_keyword("in") is not None:
+            parser.parse_keyword("place")
+            parser.parse_keyword("of")
+            body.operands = [parser.parse_unresolved_operand()]
+
+    def print_body(self, printer: Printer) -> None:
+        super().print_body(printer)
+        if self.in_place_of is not None:
+            printer.print_string(" in place of")
+            print_operands(printer, [self.in_place_of])
+
+    def infer_result_types(self) -> Sequence[Attribute]:
+        if (place := self.in_place_of) is not None:
+            source = place.owner
+            if not isinstance(source, InputOp) or not source.is_state:
+                raise self.fail(f"{self.buffer_name.data!r} takes the place of what is no donated input")
+            if place.type != self.results[0].type:
+                raise self.fail(
+                    f"{self.buffer_name.data!r} is {self.results[0].type}, but input {source.buffer_name.data!r}, "
+                    f"the place of which it takes, is {place.type}"
+                )
+            if any(True for _ in self.results[0].uses):
+                raise self.fail(f"{self.buffer_name.data!r} is used; use the input the place of which it takes")
+        return super().infer_result_types()
 
 
 @irdl_op_definition
@@ -310,9 +370,9 @@ def root_of(buffer: SSAValue) -> Operation | None:
 
 
 def check_writable(op: AitOp, buffer: SSAValue) -> None:
-    """Fail when `op` would write an input or a constant."""
+    """Fail when `op` would write a constant, or an input that is not donated."""
     root = root_of(buffer)
-    if isinstance(root, InputOp):
+    if isinstance(root, InputOp) and not root.is_state:
         raise op.fail(f"writes input {root.buffer_name.data!r}, which is the caller's; write an alloc or an output")
     if isinstance(root, ConstantOp):
         raise op.fail("writes a constant, which all runs share; write an alloc or an output")

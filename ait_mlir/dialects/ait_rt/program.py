@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Self
 
 from xdsl.dialects.builtin import (
@@ -37,7 +37,7 @@ from ait_mlir.dialects.ait.base import (
     resolve,
 )
 from ait_mlir.dialects.ait.types import DimsAttr, ShapeAttr, TensorType
-from ait_mlir.dialects.ait_rt.buffers import DestinationOp, InputOp, check_writable, parse_dim_in_parens
+from ait_mlir.dialects.ait_rt.buffers import ConstantOp, DestinationOp, InputOp, check_writable, parse_dim_in_parens
 from ait_mlir.dialects.ait_rt.types import BufferType
 from ait_mlir.dims import Expr, Scope
 
@@ -208,6 +208,22 @@ class ProgramOp(AitOp):
     def arena_size(self) -> Expr:
         return self.arena.data[0]
 
+    def all_ops(self) -> Iterator[Operation]:
+        """The ops in the order of the text, those of regions inside of it too."""
+        return self.body.walk()
+
+    def inputs(self) -> list[InputOp]:
+        return [op for op in self.block.ops if isinstance(op, InputOp)]
+
+    def outputs(self) -> list[DestinationOp]:
+        return [op for op in self.block.ops if isinstance(op, DestinationOp)]
+
+    def constants(self) -> list[ConstantOp]:
+        return [op for op in self.all_ops() if isinstance(op, ConstantOp)]
+
+    def launches(self) -> list[LaunchOp]:
+        return [op for op in self.all_ops() if isinstance(op, LaunchOp)]
+
     @classmethod
     def parse(cls, parser: Parser) -> Self:
         name = parser.parse_symbol_name()
@@ -237,6 +253,16 @@ class ProgramOp(AitOp):
                     if op.buffer_name.data in seen:
                         raise self.fail(f"two buffers of one kind are named {op.buffer_name.data!r}")
                     seen.add(op.buffer_name.data)
+        self.check_donated()
+
+    def check_donated(self) -> None:
+        """Raise unless each donated input has its place taken by one output."""
+        for op in self.inputs():
+            if op.is_state:
+                takers = [use.operation for use in op.buffer.uses if isinstance(use.operation, DestinationOp)]
+                if len(takers) != 1:
+                    name, count = op.buffer_name.data, len(takers)
+                    raise self.fail(f"input {name!r} is donated, and {count} outputs take its place, expected 1")
 
     def infer_result_types(self) -> Sequence[Attribute]:
         return []

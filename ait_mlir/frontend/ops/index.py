@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from ait_mlir.dialects.ait.index import EmbeddingOp
+from xdsl.dialects.builtin import IntegerAttr, i64
+
+from ait_mlir.dialects.ait.index import EmbeddingOp, UpdateSliceOp
 from ait_mlir.frontend.operator import Operator
 from ait_mlir.frontend.ops.norm import layernorm
 from ait_mlir.frontend.tensor import Tensor
@@ -28,6 +30,24 @@ class index_select(Operator):
         if self.axis(x, self.dim) != 0 or x.rank != 2 or dim_idxs.rank != 1:
             raise self.fail("selects rows of a 2-D tensor by a 1-D tensor of indices, along dim 0")
         return self.finish(self.emit_one(EmbeddingOp, [x, dim_idxs]))
+
+
+class update_slice(Operator):
+    """`x` with some of its rows along `dim` replaced by `rows`, which has the shape of `x` but for `dim`.
+
+    `position` is an int32 or int64 tensor: of rank 0, row i goes to place position + i; of rank 1, it has the place of
+    each row. A place outside of `x` has no meaning: on a CPU the run fails, on a GPU the row is left out. In a model
+    whose result takes the place of the input `x` (`mark_as_output`), the rows alone are written.
+    """
+
+    def __init__(self, dim: int = 0):
+        super().__init__()
+        self.dim = dim
+
+    def __call__(self, x: Tensor, rows: Tensor, position: Tensor) -> Tensor:
+        self.begin(x, rows, position)
+        properties = {"dim": IntegerAttr(self.axis(x, self.dim), i64)}
+        return self.finish(self.emit_one(UpdateSliceOp, [x, rows, position], properties))
 
 
 class bert_embeddings(Operator):

@@ -69,9 +69,8 @@ class CudnnAttention(Kernel):
 
     def heuristic(self, op: Operation, target: Target) -> float:
         op = cast(AttentionOp, op)
-        q, v, scope = _type(op.q.type).dims, _type(op.v.type).dims, scope_of(op)
-        flops = 2.0 * (q[0] * q[1] * q[2] * v[2] * (q[3] + v[3])).evaluate(estimate_env(scope))
-        busy = flops / (RATE if op.causal is None else 2 * RATE)
+        scope = scope_of(op)
+        busy = op.flops().evaluate(estimate_env(scope)) / (RATE if op.causal is None else 2 * RATE)
         return SECONDS + max(busy, bytes_moved(op, scope) / target.bandwidth)
 
     def accepts(self, op: Operation, position: int, strides: Strides, scope: Scope) -> bool:

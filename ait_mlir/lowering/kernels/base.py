@@ -10,6 +10,7 @@ from typing import ClassVar, cast
 from xdsl.ir import Attribute, Operation
 
 from ait_mlir.dialects.ait.dtypes import BY_IR
+from ait_mlir.dialects.ait.traits import Cost
 from ait_mlir.dialects.ait.types import TensorType, scope_of
 from ait_mlir.dims import Expr, Scope, const
 from ait_mlir.lowering.target import Target
@@ -156,11 +157,9 @@ def estimate_env(scope: Scope) -> dict[str, int]:
 
 
 def bytes_moved(op: Operation, scope: Scope) -> int:
-    """The bytes of all operands and results of `op`, once each, at `estimate_env`."""
-    env = estimate_env(scope)
-    seen = dict.fromkeys(op.operands)
-    types = [cast(TensorType, v.type) for v in (*seen, *op.results)]
-    return sum(t.byte_size().evaluate(env) for t in types)
+    """The bytes that `op` touches, at `estimate_env`."""
+    assert isinstance(op, Cost), f"{op.name} does not say what it touches"
+    return op.bytes_touched().evaluate(estimate_env(scope))
 
 
 def element_bytes(t: TensorType) -> int:

@@ -9,11 +9,13 @@ from typing import cast
 
 from xdsl.ir import Operation
 
+from ait_mlir.dialects.ait.strided import Strided
+from ait_mlir.dialects.ait.traits import ViewLike
 from ait_mlir.dialects.ait.types import Shape, TensorType, scope_of
-from ait_mlir.dialects.ait.view import ConcatOp, ExpandOp, PermuteOp, ReshapeOp, SliceOp, SplitOp
-from ait_mlir.dims import Expr, Scope, const, total
+from ait_mlir.dialects.ait.view import ReshapeOp
+from ait_mlir.dims import Expr, Scope, const
 from ait_mlir.lowering.kernels.base import Arg, Emission, Kernel, Strides, Target, bytes_moved, row_major
-from ait_mlir.lowering.kernels.loops import ZERO, Loop, braces, broadcast_strides, collapse, nest, single, sizes
+from ait_mlir.lowering.kernels.loops import ZERO, Loop, braces, collapse, nest, single, sizes
 
 MAX_RANK = 16
 
@@ -36,7 +38,7 @@ class CopyKernel(Kernel):
     name = "copy"
 
     def matches(self, op: Operation, target: Target) -> bool:
-        if not isinstance(op, ReshapeOp | PermuteOp | ExpandOp | SliceOp | SplitOp | ConcatOp):
+        if not isinstance(op, ViewLike):
             return False
         ranks = [cast(TensorType, v.type).rank for v in (*op.operands, *op.results)]
         return sum(sorted(ranks)[-2:]) <= MAX_RANK
@@ -62,6 +64,7 @@ class CopyKernel(Kernel):
     ) -> Emission:
         place = "gpu" if target.is_gpu else "cpu"
         lines = ["int32_t status = 0;"]
+        assert isinstance(op, ViewLike)
         for part in parts(op, ins, outs, scope_of(op)):
             lines.append(
                 f"status = ait::{place}::copy(ctx, {sizes(part.loops, cpp_dims)}, "
@@ -73,41 +76,20 @@ class CopyKernel(Kernel):
         return Emission((f"ait/kernels/{place}/copy.{'cuh' if target.is_gpu else 'h'}",), "", "\n".join(lines) + "\n")
 
 
-def parts(op: Operation, ins: Sequence[Arg], outs: Sequence[Arg], scope: Scope) -> Iterator[Part]:
-    """The strided copies that do `op`."""
-    match op:
-        case SplitOp():
-            axis = op.dim.value.data
-            yield from _pieces(ins[0], outs, axis, scope, cutting=True)
-        case ConcatOp():
-            yield from _pieces(outs[0], ins, op.dim.value.data, scope, cutting=False)
-        case SliceOp():
-            offset = total([o * s for o, s in zip(op.offsets.data, ins[0].strides, strict=True)])
-            loops = nest(outs[0].type.dims, [ins[0].strides, outs[0].strides])
-            yield Part(ins[0], outs[0], collapse(loops, scope), source_offset=offset)
-        case PermuteOp():
-            strides = [ins[0].strides[i] for i in op.order()]
-            yield Part(ins[0], outs[0], collapse(nest(outs[0].type.dims, [strides, outs[0].strides]), scope))
-        case ExpandOp():
-            shape = outs[0].type.dims
-            loops = nest(shape, [broadcast_strides(ins[0], shape), outs[0].strides])
-            yield Part(ins[0], outs[0], collapse(loops, scope))
-        case _:
-            yield Part(ins[0], outs[0], collapse(_reshape_loops(ins[0], outs[0], scope), scope))
-
-
-def _pieces(whole: Arg, pieces: Sequence[Arg], axis: int, scope: Scope, cutting: bool) -> Iterator[Part]:
-    """Consecutive pieces of `whole` along `axis`, copied out of it when `cutting`, else into it."""
-    start: Expr = const(0)
-    for piece in pieces:
-        offset = start * whole.strides[axis]
-        if cutting:
-            loops = collapse(nest(piece.type.dims, [whole.strides, piece.strides]), scope)
-            yield Part(whole, piece, loops, source_offset=offset)
-        else:
-            loops = collapse(nest(piece.type.dims, [piece.strides, whole.strides]), scope)
-            yield Part(piece, whole, loops, target_offset=offset)
-        start = start + piece.type.dims[axis]
+def parts(op: ViewLike, ins: Sequence[Arg], outs: Sequence[Arg], scope: Scope) -> Iterator[Part]:
+    """The strided copies that do `op`: each result out of its place in the operand, or each operand into its place."""
+    if isinstance(op, ReshapeOp):
+        yield Part(ins[0], outs[0], collapse(_reshape_loops(ins[0], outs[0], scope), scope))
+        return
+    whole, target = (Strided(arg.type.dims, ZERO, arg.strides) for arg in (ins[0], outs[0]))
+    for i, out in enumerate(outs):
+        if (view := op.result_view(i, whole, scope)) is not None:
+            loops = collapse(nest(view.dims, [view.strides, out.strides]), scope)
+            yield Part(ins[0], out, loops, source_offset=view.offset)
+    for i, arg in enumerate(ins):
+        if (view := op.operand_view(i, target, scope)) is not None:
+            loops = collapse(nest(view.dims, [arg.strides, view.strides]), scope)
+            yield Part(arg, outs[0], loops, target_offset=view.offset)
 
 
 # ** reshape **

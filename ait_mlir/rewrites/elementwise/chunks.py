@@ -7,13 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from xdsl.ir import Operation, SSAValue
+from xdsl.ir import Operation, OpResult, SSAValue
 
 from ait_mlir.dialects.ait.dtypes import BY_IR
-from ait_mlir.dialects.ait.traits import View
+from ait_mlir.dialects.ait.strided import Strided
+from ait_mlir.dialects.ait.traits import ViewLike
 from ait_mlir.dialects.ait.types import scope_of, tensor_type
-from ait_mlir.dialects.ait.view import ConcatOp, ExpandOp, PermuteOp, SliceOp, SplitOp
-from ait_mlir.dims import Expr, Scope, const, total
+from ait_mlir.dialects.ait.view import ConcatOp
+from ait_mlir.dims import Expr, Scope
 
 FAR = 16
 """Views that are looked through."""
@@ -42,40 +43,38 @@ def _whole(dims: Sequence[Expr], count: int, scope: Scope) -> bool:
 
 
 def _read_in_chunks(value: SSAValue, count: int, scope: Scope) -> bool:
-    for _ in range(FAR):
-        op, dims = value.owner, tensor_type(value).dims
-        if not isinstance(op, Operation) or not op.has_trait(View) or isinstance(op, ConcatOp):
-            return True
-        source = tensor_type(op.operands[0]).dims
-        if not dims or (dims[-1].as_int() == 1 and not isinstance(op, SliceOp | SplitOp)):
-            return True  # one element for each row
-        if isinstance(op, PermuteOp) and op.order()[-1] != len(dims) - 1:
-            return True  # element by element, whatever the others do
-        if isinstance(op, ExpandOp) and source[-1:] != dims[-1:]:
-            return True
-        if isinstance(op, SliceOp | SplitOp):
-            first = op.offsets.data[-1] if isinstance(op, SliceOp) else _offset(op, op.results, value)
-            if not _whole(source, count, scope) or not scope.divisible(first, count):
-                return False
-        value = op.operands[0]
-    return False
+    view = _seen(value, FAR, scope)
+    return view is not None and _in_chunks(view, count, scope)
+
+
+def _seen(value: SSAValue, far: int, scope: Scope) -> Strided | None:
+    """What an operation reads of a buffer through at most `far` views; None where there are more."""
+    op = value.owner
+    whole = Strided.whole(tensor_type(value).dims)
+    if not isinstance(op, ViewLike) or isinstance(op, ConcatOp):
+        return whole
+    source = _seen(op.operands[0], far - 1, scope) if far else None
+    if source is None:
+        return None
+    assert isinstance(value, OpResult)
+    view = op.result_view(value.index, source, scope)
+    return whole if view is None else view  # no strides say it: it becomes a copy
+
+
+def _in_chunks(view: Strided, count: int, scope: Scope) -> bool:
+    """Whether rows begin where a chunk does, or are read otherwise: one element for each, or element by element."""
+    if not view.dims or view.dims[-1].as_int() == 1 or view.strides[-1].as_int() != 1:
+        return True
+    steps = [stride for dim, stride in zip(view.dims[:-1], view.strides[:-1], strict=True) if dim.as_int() != 1]
+    return all(scope.divisible(step, count) for step in (view.offset, *steps))
 
 
 def _written_in_chunks(value: SSAValue, count: int, scope: Scope) -> bool:
     for use in value.uses:
         op = use.operation
-        if isinstance(op, ConcatOp) and not (
-            _whole(tensor_type(op.output).dims, count, scope)
-            and scope.divisible(_offset(op, op.operands, value), count)
-        ):
+        if not isinstance(op, ViewLike):
+            continue
+        place = op.operand_view(use.index, Strided.whole(tensor_type(op.results[0]).dims), scope)
+        if place is not None and not _in_chunks(place, count, scope):
             return False
     return True
-
-
-def _offset(op: SplitOp | ConcatOp, parts: Sequence[SSAValue], part: SSAValue) -> Expr:
-    """Where in a row the part of a split or concat begins."""
-    axis = op.dim.value.data
-    if axis != tensor_type(part).rank - 1:
-        return const(0)
-    before = list(parts)[: next(i for i, other in enumerate(parts) if other is part)]
-    return total([tensor_type(other).dims[axis] for other in before])

@@ -7,7 +7,7 @@ from xdsl.ir import Block, Operation, Region, SSAValue
 from ait_mlir.dialects.ait.base import same_shape
 from ait_mlir.dialects.ait.data import ConstantOp, ParamOp
 from ait_mlir.dialects.ait.elementwise import ElementwiseOp, FusedElementwiseOp, YieldOp
-from ait_mlir.dialects.ait.traits import View
+from ait_mlir.dialects.ait.traits import ViewLike
 from ait_mlir.dialects.ait.types import scope_of, tensor_type
 from ait_mlir.dialects.ait.view import ReshapeOp
 from ait_mlir.rewrites.engine.driver import Rewriter
@@ -19,7 +19,7 @@ from ait_mlir.rewrites.regions import RegionGrower, take_region
 @pattern()
 def outline(p: PatternBuilder) -> None:
     """Every elementwise operation on tensors becomes a fused_elementwise of one: later passes see one kind of op"""
-    root = p.op(trait="Elementwise")
+    root = p.op(trait="ScalarLike")
     p.require("is_tensor", p.result(root))
     p.replace(root, "outline_elementwise", root)
 
@@ -125,7 +125,7 @@ def views_between(r: Rewriter, producer: Operation, root: Operation) -> list[Ope
 
 def is_free(op: Operation) -> bool:
     """Whether nothing is computed for an operation: a view, as long as it needs no copy, or data that is there."""
-    return op.has_trait(View) or isinstance(op, ParamOp | ConstantOp)
+    return isinstance(op, ViewLike | ParamOp | ConstantOp)
 
 
 def producer_to_merge(r: Rewriter, root: Operation) -> tuple[Operation, Place] | None:

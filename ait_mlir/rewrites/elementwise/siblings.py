@@ -16,22 +16,8 @@ from xdsl.ir import Operation, SSAValue
 from ait_mlir.dialects.ait.base import same_shape
 from ait_mlir.dialects.ait.data import ConstantOp, OutputOp
 from ait_mlir.dialects.ait.dtypes import BY_IR
-from ait_mlir.dialects.ait.elementwise import (
-    AbsOp,
-    AddOp,
-    CastOp,
-    CompareOp,
-    FloorOp,
-    FusedElementwiseOp,
-    MaxOp,
-    MinOp,
-    MulOp,
-    NegOp,
-    ReluOp,
-    SubOp,
-    WhereOp,
-    YieldOp,
-)
+from ait_mlir.dialects.ait.elementwise import FusedElementwiseOp, YieldOp
+from ait_mlir.dialects.ait.traits import ScalarLike
 from ait_mlir.dialects.ait.types import scope_of, tensor_type
 from ait_mlir.rewrites.elementwise.chunks import chunk_of, keeps_chunks
 from ait_mlir.rewrites.elementwise.merge import MAX_BUFFERS, Place, is_free, merge, place_of_merge
@@ -208,9 +194,6 @@ def buffers(operands: Sequence[SSAValue], results: Sequence[SSAValue]) -> int:
 
 # ** small operations: computed again for each element that reads them **
 
-CHEAP = (CastOp, NegOp, AbsOp, ReluOp, FloorOp, AddOp, SubOp, MulOp, MaxOp, MinOp, CompareOp, WhereOp)
-"""What takes an instruction or two. A division is tens, a function more."""
-
 
 def user_of(root: Operation) -> FusedElementwiseOp | None:
     """The fused_elementwise that is all that uses an operation's results."""
@@ -230,7 +213,7 @@ def user_has_no_attribute(root: FusedElementwiseOp, name: StringAttr) -> bool:
 def is_cheap(root: FusedElementwiseOp, limit: IntegerAttr) -> bool:
     """At most `limit` operations beside constants, of a few instructions each: no division, no function."""
     made = [op for op in root.body.block.ops if not isinstance(op, ConstantOp | YieldOp)]
-    return len(made) <= limit.value.data and all(isinstance(op, CHEAP) for op in made)
+    return len(made) <= limit.value.data and all(isinstance(op, ScalarLike) and op.CHEAP for op in made)
 
 
 @constraint

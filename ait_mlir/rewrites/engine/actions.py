@@ -26,6 +26,7 @@ class _Action:
         self.arguments: dict[str, str] = {}
         self.names: dict[SSAValue, str] = {}
         self.lines: list[str] = []
+        self.optional: set[SSAValue] = set(steps.optional)
 
     def run(self, name: str, pattern: pdl.PatternOp) -> tuple[str, list[str]]:
         rewrite = pattern.body.block.last_op
@@ -41,8 +42,10 @@ class _Action:
         body = "".join(f"    {line}\n" for line in self.lines)
         return f"def {name}({parameters}):\n{body}", list(self.arguments)
 
-    def value(self, value: SSAValue) -> str:
-        """The name of a value in the action; a matched one becomes a parameter."""
+    def value(self, value: SSAValue, user: Operation | None = None) -> str:
+        """The name of a value in the action; a matched one becomes a parameter. For a `user` it must exist."""
+        if user is not None and value in self.optional:
+            raise PatternError(user, "this needs a value that only some alternatives of an any-of have")
         if value in self.names:
             return self.names[value]
         if value in self.match.bound:
@@ -67,14 +70,14 @@ class _Action:
         check_arguments(op, entry, arguments, "native rewrite")
         return entry
 
-    def call(self, entry: Entry, arguments: list[SSAValue]) -> str:
-        names = [self.value(argument) for argument in arguments]
+    def call(self, op: Operation, entry: Entry, arguments: list[SSAValue]) -> str:
+        names = [self.value(a, None if i in entry.optional else op) for i, a in enumerate(arguments)]
         function = self.constants.name(entry.function)
         return f"{function}({', '.join(['r', *names] if entry.takes_rewriter else names)})"
 
     def external(self, rewrite: pdl.RewriteOp, name: str) -> None:
         arguments = [*([] if rewrite.root is None else [rewrite.root]), *rewrite.external_args]
-        self.lines.append(self.call(self.native(rewrite, name, arguments), arguments))
+        self.lines.append(self.call(rewrite, self.native(rewrite, name, arguments), arguments))
 
     def statement(self, op: Operation) -> None:
         match op:
@@ -83,40 +86,51 @@ class _Action:
             case pdl.OperationOp():
                 self.create(op)
             case pdl.ResultOp():
-                parent = self.value(op.parent_)
+                parent = self.value(op.parent_, op)
                 self.lines.append(f"{self.define(op.val)} = {parent}.results[{op.index.value.data}]")
             case pdl.ApplyNativeRewriteOp():
                 arguments = list(op.args)
-                call = self.call(self.native(op, op.constraint_name.data, arguments), arguments)
+                entry = self.native(op, op.constraint_name.data, arguments)
+                call = self.call(op, entry, arguments)
+                if op.res and entry.may_lack_result and any(argument in self.optional for argument in arguments):
+                    self.optional.add(op.res[0])
                 if len(op.res) > 1:
                     raise PatternError(op, "a native rewrite returns one operation or value, or nothing")
                 self.lines.append(f"{self.define(op.res[0])} = {call}" if op.res else call)
             case pdl.ReplaceOp():
                 self.replace(op)
             case pdl.EraseOp():
-                self.lines.append(f"r.erase({self.value(op.op_value)})")
+                self.lines.append(f"r.erase({self.value(op.op_value, op)})")
             case _:
                 raise PatternError(op, f"'{op.name}' is not supported in a rewrite")
 
     def create(self, op: pdl.OperationOp) -> None:
         assert isinstance(op.opName, StringAttr)
         cls = self.constants.name(operation_class(op, op.opName.data, self.universe))
-        operands = ", ".join(self.value(v) for v in op.operand_values)
+        operands = ", ".join(self.operand(v) for v in op.operand_values)
         attributes = ", ".join(
-            f"{self.constants.name(key.data)}: {self.value(value)}"
+            f"{self.constants.name(key.data)}: {self.value(value, op)}"
             for key, value in zip(op.attributeValueNames, op.attribute_values, strict=True)
         )
-        types = ", ".join(self.value(v) for v in op.type_values)
+        types = ", ".join(self.value(v, op) for v in op.type_values)
         types = f"[{types}]" if types else "None"
-        for value in (*op.operand_values, *op.type_values):
-            if isinstance(value.type, pdl.RangeType):
-                raise PatternError(op, "ranges are not supported in new operations; name each value")
+        if any(isinstance(value.type, pdl.RangeType) for value in op.type_values):
+            raise PatternError(op, "ranges of types are not supported in new operations; name each type")
         self.lines.append(f"{self.define(op.op)} = r.create({cls}, [{operands}], {types}, {{{attributes}}})")
 
+    def operand(self, value: SSAValue) -> str:
+        """A value in a list of operands: all of a range, and nothing where it is missing."""
+        name = self.value(value)
+        if isinstance(value.type, pdl.RangeType):
+            return f"*{name}"
+        return f"*(() if {name} is None else ({name},))" if value in self.optional else name
+
     def replace(self, op: pdl.ReplaceOp) -> None:
-        root = self.value(op.op_value)
+        root = self.value(op.op_value, op)
         if op.repl_operation is not None:
-            self.lines.append(f"r.replace({root}, {self.value(op.repl_operation)}.results)")
+            self.lines.append(f"r.replace({root}, {self.value(op.repl_operation, op)}.results)")
             return
-        values = ", ".join(self.value(v) for v in op.repl_values)
+        for value in op.repl_values:
+            self.value(value, op)
+        values = ", ".join(self.operand(v) for v in op.repl_values)
         self.lines.append(f"r.replace({root}, [{values}])")

@@ -3,12 +3,14 @@
 Patterns with the same root class become one tree of conditions: common prefixes are tested once, and siblings that
 compare one thing with different constants become a dictionary lookup. Every pattern has a rank: benefit first, then
 declaration. The matcher returns the matching pattern of lowest rank: it visits children by the best rank below them and
-skips those that cannot beat what it found. Nothing from IR becomes source text; see `steps.Constants`.
+skips those that cannot beat what it found. What follows a choice between alternatives, or a loop, is a function that
+each of them calls: it stands in the source once, however many alternatives there are. Nothing from IR becomes source
+text; see `steps.Constants`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -17,7 +19,19 @@ from xdsl.ir import Operation
 
 from ait_mlir.rewrites.engine.actions import lower_action
 from ait_mlir.rewrites.engine.driver import Match, Matcher
-from ait_mlir.rewrites.engine.steps import Constants, PatternSteps, Step, Universe, attr, lower
+from ait_mlir.rewrites.engine.lower import lower
+from ait_mlir.rewrites.engine.steps import (
+    IDENTIFIER,
+    AnyStep,
+    Choice,
+    Constants,
+    Loop,
+    PatternSteps,
+    Step,
+    Universe,
+    attr,
+    same_values,
+)
 
 SWITCH_AT = 4
 """Siblings that compare one subject with this many constants become a dictionary lookup."""
@@ -65,7 +79,7 @@ class _Node:
     """A point of the tree: the patterns complete here, and what may be asked next."""
 
     ranks: list[int] = field(default_factory=list[int])
-    children: dict[str, tuple[Step, _Node]] = field(default_factory=dict[str, "tuple[Step, _Node]"])
+    children: dict[AnyStep, _Node] = field(default_factory=dict[AnyStep, "_Node"])
 
     best: int = 0
 
@@ -73,13 +87,23 @@ class _Node:
         """Compute `best`, the lowest rank at or below each node, without recursion."""
         order: list[_Node] = [self]
         for node in order:
-            order.extend(child for _, child in node.children.values())
+            order.extend(node.children.values())
         for node in reversed(order):
-            node.best = min([*node.ranks, *(child.best for _, child in node.children.values())])
+            node.best = min([*node.ranks, *(child.best for child in node.children.values())])
         return self.best
 
-    def sorted_children(self) -> list[tuple[Step, _Node]]:
-        return sorted(self.children.values(), key=lambda item: item[1].best)
+    def sorted_children(self) -> list[tuple[AnyStep, _Node]]:
+        return sorted(self.children.items(), key=lambda item: item[1].best)
+
+    def mentions(self, results: Sequence[str]) -> set[str]:
+        """All identifiers in the code of this node and those below."""
+        found: set[str] = set()
+        order: list[_Node] = [self]
+        for node in order:
+            order.extend(node.children.values())
+            found.update(*(step.mentions() for step in node.children))
+            found.update(*(IDENTIFIER.findall(results[rank]) for rank in node.ranks))
+        return found
 
 
 NEVER = 1 << 60
@@ -108,35 +132,63 @@ class _Generator:
         for rank in ranks:
             node = tree
             for step in self.patterns[rank].steps:
-                node = node.children.setdefault(step.condition, (step, _Node()))[1]
+                node = node.children.setdefault(step, _Node())
             node.ranks.append(rank)
         tree.settle()
-        name = f"match{len(self.functions)}"
-        self.functions.append("")
-        slot = len(self.functions) - 1
+        name, slot = self.reserve()
         self.functions[slot] = _Function(self, name, ("r", "o"), is_root=True).write(tree)
         return name
 
-    def helper(self, node: _Node, names: Sequence[str]) -> str:
-        """A branch as a function of its own over the names bound so far; returns its name."""
-        name = f"match{len(self.functions)}"
+    def helper(self, node: _Node, names: Sequence[str]) -> _Helper:
+        """A branch as a function of its own over those of the names bound so far that it mentions."""
+        mentioned = node.mentions(self.results)
+        wanted = [name for name in dict.fromkeys(names) if name in mentioned]
+        name, slot = self.reserve()
+        self.functions[slot] = _Function(self, name, ("best", *wanted), is_root=False).write(node)
+        return _Helper(name, tuple(wanted), node.best)
+
+    def remainder(self, steps: Sequence[AnyStep], names: Sequence[str], end: _End) -> _Helper:
+        """What is left of an alternative after a choice or loop in it, as a function of its own."""
+        mentioned = set[str]().union(*(step.mentions() for step in steps), IDENTIFIER.findall(" ".join(end.arguments)))
+        wanted = [name for name in dict.fromkeys(names) if name in mentioned]
+        name, slot = self.reserve()
+        self.functions[slot] = _Function(self, name, ("best", *wanted), is_root=False).write_alternative(steps, end)
+        return _Helper(name, tuple(wanted), end.helper.best)
+
+    def reserve(self) -> tuple[str, int]:
+        """A name for a function, and its place in the source."""
         self.functions.append("")
-        slot = len(self.functions) - 1
-        self.functions[slot] = _Function(self, name, ("best", *names), is_root=False).write(node)
-        return name
+        return f"match{len(self.functions) - 1}", len(self.functions) - 1
 
     def source(self) -> str:
         return "\n".join([*self.actions, *self.functions])
 
     def load(self) -> dict[str, Any]:
         """Run the source; the namespace holds the matchers."""
-        namespace: dict[str, Any] = {"attr": attr, **self.constants.namespace}
+        namespace: dict[str, Any] = {"attr": attr, "same_values": same_values, **self.constants.namespace}
         code = compile(self.source(), "<patterns>", "exec")
         exec(code, namespace)
         for rank, steps in enumerate(self.patterns):
             action: Callable[..., None] = namespace[f"act{rank}"]
             namespace[f"M{rank}"] = Match(steps.name, action)
         return namespace
+
+
+@dataclass(frozen=True)
+class _Helper:
+    """A function over some of the names bound where it is called; `best` is the lowest rank that it can find."""
+
+    name: str
+    parameters: tuple[str, ...]
+    best: int
+
+
+@dataclass(frozen=True)
+class _End:
+    """Where all alternatives of a choice lead: a function, and what an alternative gives it."""
+
+    helper: _Helper
+    arguments: tuple[str, ...]
 
 
 class _Function:
@@ -172,10 +224,13 @@ class _Function:
         best_of_groups = [min(child.best for _, child in group) for group in groups]
         for position, group in enumerate(groups):
             later = min([rival, *best_of_groups[position + 1 :], *(node.ranks or [NEVER])])
-            if len(group) >= SWITCH_AT:
+            if not isinstance(group[0][0], Step):
+                self.fork(*group[0], names, depth)
+            elif len(group) >= SWITCH_AT:
                 self.switch(group, names, depth, guarded)
             else:
                 for index, (step, child) in enumerate(group):
+                    assert isinstance(step, Step)
                     after = min([later, *(c.best for _, c in group[index + 1 :])])
                     self.branch(step, child, names, depth, after, guarded)
                     guarded = True
@@ -183,12 +238,13 @@ class _Function:
         if node.ranks:
             self.leaf(min(node.ranks), depth, rival, guarded)
 
-    def switches(self, children: Sequence[tuple[Step, _Node]]) -> list[list[tuple[Step, _Node]]]:
+    def switches(self, children: Sequence[tuple[AnyStep, _Node]]) -> list[list[tuple[AnyStep, _Node]]]:
         """Children in groups: those of one subject together if they are many, the others alone; by best rank."""
-        by_subject: dict[str, list[tuple[Step, _Node]]] = {}
+        by_subject: dict[Hashable, list[tuple[AnyStep, _Node]]] = {}
         for step, child in children:
-            by_subject.setdefault(step.subject or step.condition, []).append((step, child))
-        groups: list[list[tuple[Step, _Node]]] = []
+            subject = (step.subject or step) if isinstance(step, Step) else step
+            by_subject.setdefault(subject, []).append((step, child))
+        groups: list[list[tuple[AnyStep, _Node]]] = []
         for group in by_subject.values():
             groups += [group] if len(group) >= SWITCH_AT else [[item] for item in group]
         return sorted(groups, key=lambda group: min(child.best for _, child in group))
@@ -197,31 +253,82 @@ class _Function:
         """`if CONDITION and ...:` as far as there is one way on."""
         conditions = [f"best > {child.best}"] if guarded else []
         conditions.append(step.condition)
-        names = names + _bound(step)
+        names = names + step.names()
         while not child.ranks and len(child.children) == 1:
-            ((step, child),) = child.children.values()
-            conditions.append(step.condition)
-            names = names + _bound(step)
+            ((following, after),) = child.children.items()
+            if not isinstance(following, Step):
+                break
+            conditions.append(following.condition)
+            names, child = names + following.names(), after
         self.put(depth, f"if {' and '.join(conditions)}:")
         if depth >= NEST_AT:
-            self.call(self.generator.helper(child, names), names, depth + 1)
+            self.call(self.generator.helper(child, names), depth + 1)
         else:
             # Having come here nothing found so far beats what is first below.
             self.node(child, names, depth + 1, rival, guarded=False)
 
-    def switch(self, group: Sequence[tuple[Step, _Node]], names: list[str], depth: int, guarded: bool) -> None:
+    def switch(self, group: Sequence[tuple[AnyStep, _Node]], names: list[str], depth: int, guarded: bool) -> None:
         """One lookup for siblings that compare a subject with constants."""
+        cases = [(step, self.generator.helper(child, names)) for step, child in group if isinstance(step, Step)]
         table = f"S{len(self.generator.functions)}"
-        helpers = [(step.constant, self.generator.helper(child, names)) for step, child in group]
-        self.generator.functions.append(
-            f"{table} = {{{', '.join(f'{constant}: {helper}' for constant, helper in helpers)}}}\n"
-        )
-        guard = f"best > {min(child.best for _, child in group)} and " if guarded else ""
-        self.put(depth, f"if {guard}(case := {table}.get({group[0][0].subject})) is not None:")
-        self.call("case", names, depth + 1)
+        # All cases take the same arguments.
+        wanted = tuple(name for name in dict.fromkeys(names) if any(name in case.parameters for _, case in cases))
+        parameters = ", ".join(["best", *wanted])
+        entries = [
+            f"{step.constant}: lambda {parameters}: {case.name}({', '.join(['best', *case.parameters])})"
+            for step, case in cases
+        ]
+        self.generator.functions.append(f"{table} = {{{', '.join(entries)}}}\n")
+        best = min(child.best for _, child in group)
+        guard = f"best > {best} and " if guarded else ""
+        self.put(depth, f"if {guard}(case := {table}.get({cases[0][0].subject})) is not None:")
+        self.call(_Helper("case", wanted, best), depth + 1)
 
-    def call(self, function: str, names: Sequence[str], depth: int) -> None:
-        self.put(depth, f"other = {function}({', '.join(['best', *names])})")
+    # ---- choices and loops
+
+    def fork(self, step: AnyStep, child: _Node, names: list[str], depth: int) -> None:
+        """A choice or a loop, from which the rest is called."""
+        helper = self.generator.helper(child, [*names, *step.names()])
+        self.enter(step, names, depth, _End(helper, helper.parameters))
+
+    def enter(self, step: AnyStep, names: list[str], depth: int, end: _End) -> None:
+        """A choice or a loop that goes on at `end`, unless what was found already is better."""
+        best = end.helper.best
+        if isinstance(step, Loop):
+            self.put(depth, f"for {step.name} in {step.candidates}:")
+            self.put(depth + 1, f"if best <= {best}: break")
+            self.call(end.helper, depth + 1, end.arguments)
+            return
+        assert isinstance(step, Choice)
+        for alternative in step.alternatives:
+            exports = dict(zip(step.exported, alternative.exports, strict=True))
+            # An argument of `end` is an expression over names, some of which an alternative gives.
+            arguments = tuple(exports.get(argument, argument) for argument in end.arguments)
+            self.alternative(alternative.steps, names, depth, _End(end.helper, arguments))
+
+    def alternative(self, steps: Sequence[AnyStep], names: list[str], depth: int, end: _End) -> None:
+        """The steps of an alternative, then the end."""
+        conditions = [f"best > {end.helper.best}"]
+        for position, step in enumerate(steps):
+            if not isinstance(step, Step):
+                self.put(depth, f"if {' and '.join(conditions)}:")
+                rest = self.generator.remainder(steps[position + 1 :], [*names, *step.names()], end)
+                self.enter(step, names, depth + 1, _End(rest, rest.parameters))
+                return
+            conditions.append(step.condition)
+            names = names + step.names()
+        self.put(depth, f"if {' and '.join(conditions)}:")
+        self.call(end.helper, depth + 1, end.arguments)
+
+    def write_alternative(self, steps: Sequence[AnyStep], end: _End) -> str:
+        """A function that goes on with an alternative."""
+        self.alternative(steps, [p for p in self.parameters if p != "best"], 1, end)
+        header = [f"def {self.name}({', '.join(self.parameters)}):", "    found = None"]
+        return "\n".join([*header, *self.lines, "    return found", ""])
+
+    def call(self, helper: _Helper, depth: int, arguments: Sequence[str] | None = None) -> None:
+        given = helper.parameters if arguments is None else arguments
+        self.put(depth, f"other = {helper.name}({', '.join(['best', *given])})")
         self.put(depth, "if other is not None:")
         self.put(depth + 1, "found = other")
         self.put(depth + 1, "best = other[0]")
@@ -236,9 +343,3 @@ class _Function:
         else:
             self.put(depth, f"found = {result}")
             self.put(depth, f"best = {rank}")
-
-
-def _bound(step: Step) -> list[str]:
-    """The name a step binds, if any."""
-    head, walrus, _ = step.condition.partition(" := ")
-    return [head.removeprefix("(")] if walrus else []

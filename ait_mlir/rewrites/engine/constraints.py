@@ -90,6 +90,12 @@ def has_rank(value: SSAValue, rank: IntegerAttr) -> bool:
 
 
 @constraint
+def rank_between(value: SSAValue, least: IntegerAttr, most: IntegerAttr) -> bool:
+    """The value is a tensor of `least` to `most` dims."""
+    return isinstance(value.type, TensorType) and least.value.data <= value.type.rank <= most.value.data
+
+
+@constraint
 def divisible(value: SSAValue, axis: IntegerAttr, by: IntegerAttr) -> bool:
     """Dim `axis` of the tensor (negative counts from the end) is proved a multiple of `by`."""
     t, n = value.type, axis.value.data

@@ -7,17 +7,21 @@ from typing import TYPE_CHECKING
 
 from xdsl.utils.exceptions import PassFailedException
 
+from ait_mlir.ir.parser import op_place
+
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from xdsl.ir import Operation
 
 
-class PatternError(Exception):
-    """A pattern that cannot be compiled. `op` is the PDL operation at fault, for a place in the file it came from."""
+class PatternError(ValueError):
+    """A pattern that cannot be compiled. `op` is the PDL operation at fault, for a place in the file it came from: a
+    pattern file, or the Python source of the pattern."""
 
     def __init__(self, op: Operation, message: str) -> None:
-        super().__init__(message)
+        place = op_place(op)
+        super().__init__(message if place is None else f"{place[0]}:{place[1]}: {message}")
         self.op = op
         self.message = message
 

@@ -6,16 +6,18 @@ A pattern function receives a `PatternBuilder` and describes first what it match
     def double_negation(p):
         x = p.value()
         inner = p.op("ait.neg", [x])
-        root = p.op("ait.neg", [p.result(inner)])
+        root = p.op("ait.neg", [inner])
         p.require("same_type", p.result(root), x)
         p.replace(root, x)
 
-The trace is ordinary PDL: it prints, verifies and parses back; `compile.py` turns it into a matcher. `over=` makes a
-family: one pattern for each parameter tuple.
+The trace is ordinary PDL: it prints, verifies and parses back; `compile.py` turns it into a matcher. What PDL has no
+word for is written as a native constraint of a reserved name (`RESERVED`): alternatives, operands in any order, traits.
+`over=` makes a family: one pattern for each parameter tuple.
 """
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -23,9 +25,11 @@ from typing import TypeAlias, TypeVar, cast
 
 from xdsl.builder import Builder
 from xdsl.dialects import pdl
-from xdsl.dialects.builtin import BoolAttr, IntegerAttr, ModuleOp, StringAttr, i64
+from xdsl.dialects.builtin import BoolAttr, FileLineColLoc, IntAttr, IntegerAttr, ModuleOp, StringAttr, i64
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.rewriter import InsertPoint
+
+from ait_mlir.rewrites.engine.errors import PatternError
 
 AttrLike: TypeAlias = Attribute | SSAValue | str | bool | int
 """An attribute, a `pdl.attribute` value of the pattern, or a Python constant that becomes an attribute."""
@@ -34,6 +38,12 @@ OpName: TypeAlias = "str | type[Operation]"
 
 
 OpT = TypeVar("OpT", bound=Operation)
+
+HAS_TRAIT = "has_trait"
+EITHER = "either"
+IN_ANY_ORDER = "in_any_order"
+RESERVED = (HAS_TRAIT, EITHER, IN_ANY_ORDER)
+"""Native constraints of PDL text that the compiler itself understands."""
 
 
 def as_attribute(value: Attribute | str | bool | int) -> Attribute:
@@ -50,8 +60,9 @@ def as_attribute(value: Attribute | str | bool | int) -> Attribute:
 class PatternBuilder:
     """What a pattern function writes with. Handles are SSA values of the traced PDL.
 
-    The match side is `value`, `values`, `rest`, `op`, `result`, `attr`, `type` and `require`; the first call of `new`,
-    `native`, `replace`, `apply` or `erase` starts the rewrite side, after which the match side is closed.
+    The match side is `value`, `values`, `rest`, `op`, `result`, `results`, `either`, `maybe`, `find`, `attr`, `type`
+    and `require`; the first call of `new`, `native`, `replace`, `apply` or `erase` starts the rewrite side, after which
+    the match side is closed. Where a value is expected an operation stands for its first result.
     """
 
     VALUE = pdl.ValueType()
@@ -74,7 +85,7 @@ class PatternBuilder:
         return [self.value() for _ in range(count)]
 
     def rest(self) -> SSAValue:
-        """Any number of further operands; stands last in a list of operands."""
+        """Any number of operands, at any place in a list of operands, and as often as needed but not twice in a row."""
         return self._add(pdl.OperandsOp(None)).results[0]
 
     def type(self, constant: Attribute | None = None) -> SSAValue:
@@ -94,18 +105,18 @@ class PatternBuilder:
         attrs: dict[str, AttrLike] | None = None,
         *,
         trait: str | None = None,
+        in_any_order: bool = False,
         results: int | None = 1,
         types: Sequence[SSAValue] | None = None,
     ) -> SSAValue:
         """An operation called `name`, or any operation with `trait`.
 
-        `operands` must match in number and order; without it any operands do. `results` is the number of results, None
-        for any; `types` binds their types.
+        `operands` must match in number and order, or `in_any_order` where the operation is commutative; without it any
+        operands do. `results` is the number of results, None for any; `types` binds their types.
         """
         if (name is None) == (trait is None):
-            raise ValueError("a matched operation needs either a name or a trait")
-        if operands is None:
-            operands = [self.rest()]
+            raise self._error("a matched operation needs either a name or a trait")
+        operands = [self.rest()] if operands is None else [self._value(operand) for operand in operands]
         if types is None:
             types = [self._add(pdl.TypesOp()).results[0]] if results is None else [self.type() for _ in range(results)]
         attrs = attrs or {}
@@ -119,8 +130,30 @@ class PatternBuilder:
             )
         )
         if trait is not None:
-            self.require("has_trait", operation.results[0], trait)
+            self.require(HAS_TRAIT, operation.results[0], trait)
+        if in_any_order:
+            self.require(IN_ANY_ORDER, operation.results[0])
         return operation.results[0]
+
+    def either(self, *alternatives: SSAValue) -> SSAValue:
+        """A value that is one of the alternatives, tried in this order.
+
+        What stands in some alternatives only is missing in the others: a constraint on it is not asked there. Raises
+        PatternError for fewer than two alternatives.
+        """
+        if len(alternatives) < 2:
+            raise self._error(f"an any-of needs at least two alternatives, got {len(alternatives)}")
+        values = [self._value(alternative) for alternative in alternatives]
+        return self._add(pdl.ApplyNativeConstraintOp(EITHER, values, [self.VALUE])).results[0]
+
+    def maybe(self, value: SSAValue, without: SSAValue) -> SSAValue:
+        """An optional part: `value`, or `without` where the part is missing."""
+        return self.either(value, without)
+
+    def find(self, finder: str, *args: AttrLike, value: bool = False) -> SSAValue:
+        """An operation (or a `value`) that a registered finder names: the first for which all the rest holds."""
+        kind = self.VALUE if value else pdl.OperationType()
+        return self._add(pdl.ApplyNativeConstraintOp(finder, [self._arg(a) for a in args], [kind])).results[0]
 
     def result(self, op: SSAValue, index: int = 0) -> SSAValue:
         """Result `index` of a matched or new operation."""
@@ -128,6 +161,10 @@ class PatternBuilder:
         if key not in self._results:
             self._results[key] = self._add(pdl.ResultOp(index, op)).results[0]
         return self._results[key]
+
+    def results(self, op: SSAValue) -> SSAValue:
+        """All results of an operation, in order: in a list of operands they are all of them."""
+        return self._add(pdl.ResultsOp(op)).results[0]
 
     def require(self, constraint: str, *args: AttrLike, negated: bool = False) -> None:
         """Match only where the registered constraint holds (or, `negated`, does not)."""
@@ -142,11 +179,13 @@ class PatternBuilder:
         attrs: dict[str, AttrLike] | None = None,
         types: Sequence[SSAValue] = (),
     ) -> SSAValue:
-        """A new operation before the root. Without `types` its result types are inferred."""
+        """A new operation before the root. Without `types` its result types are inferred. Operands that are missing are
+        left out."""
         self._start_rewrite()
         attrs = attrs or {}
         names = [StringAttr(key) for key in attrs]
         values = [self._arg(value) for value in attrs.values()]
+        operands = [self._value(operand) for operand in operands]
         return self._add(pdl.OperationOp(_op_name(name), names, operands, values, types)).results[0]
 
     def native(self, name: str, *args: AttrLike, results: Sequence[Attribute] = (pdl.OperationType(),)) -> SSAValue:
@@ -162,7 +201,8 @@ class PatternBuilder:
         if isinstance(by, SSAValue) and isinstance(by.type, pdl.OperationType):
             self._add(pdl.ReplaceOp(root, by))
         else:
-            self._add(pdl.ReplaceOp(root, None, [by] if isinstance(by, SSAValue) else list(by)))
+            values = [by] if isinstance(by, SSAValue) else [self._value(value) for value in by]
+            self._add(pdl.ReplaceOp(root, None, values))
 
     def apply(self, root: SSAValue, native: str, *args: AttrLike) -> None:
         """Hand the match to a native rewrite that does all replacing itself."""
@@ -177,16 +217,30 @@ class PatternBuilder:
     # ---- the trace
 
     def finish(self, name: str, benefit: int) -> pdl.PatternOp:
-        """The `pdl.pattern`; raises ValueError where the pattern writes nothing."""
+        """The `pdl.pattern`; raises PatternError where the pattern writes nothing."""
         if self._root is None:
-            raise ValueError(f"pattern '{name}' never replaces or erases its root; end it with p.replace(root, ...)")
+            raise PatternError(
+                self._match.last_op or pdl.OperandOp(),
+                f"pattern '{name}' never replaces or erases its root; end it with p.replace(root, ...)",
+            )
         Builder(InsertPoint.at_end(self._match)).insert(pdl.RewriteOp(self._root, Region(self._rewrite)))
         return pdl.PatternOp(benefit, name, Region(self._match))
 
     def _add(self, op: OpT) -> OpT:
         block = self._rewrite if self._root is not None or self._rewrite.first_op is not None else self._match
+        op.location = _place()
         block.add_op(op)
         return op
+
+    def _error(self, message: str) -> PatternError:
+        """An error at the place of the pattern function that called."""
+        at = pdl.OperandOp()
+        at.location = _place()
+        return PatternError(at, message)
+
+    def _value(self, value: SSAValue) -> SSAValue:
+        """The first result of an operation; a value itself."""
+        return self.result(value) if isinstance(value.type, pdl.OperationType) else value
 
     def _arg(self, value: AttrLike) -> SSAValue:
         return value if isinstance(value, SSAValue) else self.attr(value)
@@ -198,6 +252,14 @@ class PatternBuilder:
         if root is None:
             root = next(op.op for op in reversed(list(self._match.ops)) if isinstance(op, pdl.OperationOp))
         self._root = root
+
+
+def _place() -> FileLineColLoc:
+    """Where the pattern function stands that called this file."""
+    frame = sys._getframe(1)  # pyright: ignore[reportPrivateUsage]
+    while frame.f_back is not None and frame.f_code.co_filename == __file__:
+        frame = frame.f_back
+    return FileLineColLoc(StringAttr(frame.f_code.co_filename), IntAttr(frame.f_lineno), IntAttr(1))
 
 
 def _op_name(name: OpName) -> str:

@@ -1,8 +1,10 @@
-"""Constraints and native rewrites: how a module offers them to patterns, and the tables in which patterns look them up.
+"""Constraints, finders and native rewrites: how a module offers them, and the tables in which patterns look them up.
 
-A constraint is a predicate over matched things: it tests and changes nothing. A native rewrite changes the IR through
-the `Rewriter`. Parameters are annotated `Operation`, `SSAValue`, `Attribute` or a subclass, and a call from a pattern
-is checked against them; a first parameter annotated `Rewriter` is supplied by the driver.
+A constraint is a predicate over matched things: it tests and changes nothing. A finder yields candidates, operations or
+values, for what operands do not lead to. A native rewrite changes the IR through the `Rewriter`. Parameters are
+annotated `Operation`, `SSAValue`, `Attribute` or a subclass, or `Sequence[SSAValue]` for a range, and a call from a
+pattern is checked against them; one that is `... | None` takes what may be missing. A first parameter annotated
+`Rewriter` is supplied by the driver.
 
 A decorator only marks a function. Which functions patterns may call is said by a `Registry`, which is made of a list of
 modules: so it does not depend on what else was imported.
@@ -15,17 +17,23 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import wraps
 from importlib import import_module
-from typing import Any, Literal, TypeVar, get_origin, get_type_hints
+from types import NoneType
+from typing import Any, Literal, TypeVar, get_args, get_origin, get_type_hints
 
 from xdsl.ir import Attribute, Operation, SSAValue
 
 from ait_mlir.rewrites.engine.driver import Rewriter
 from ait_mlir.rewrites.engine.errors import RewriteError
 
-Kind = Literal["operation", "value", "attribute"]
-"""What a parameter takes: an `Operation`, an `SSAValue` or an `Attribute`."""
+Kind = Literal["operation", "value", "attribute", "values"]
+"""What a parameter takes: an `Operation`, an `SSAValue`, an `Attribute`, or several values."""
 
-_KINDS: tuple[tuple[type, Kind], ...] = ((Operation, "operation"), (SSAValue, "value"), (Attribute, "attribute"))
+_KINDS: tuple[tuple[type, Kind], ...] = (
+    (Operation, "operation"),
+    (SSAValue, "value"),
+    (Attribute, "attribute"),
+    (Sequence, "values"),
+)
 
 _MARK = "_pattern_function"
 
@@ -44,6 +52,12 @@ def native(function: FunctionT) -> FunctionT:
     return function
 
 
+def finder(function: FunctionT) -> FunctionT:
+    """Offer a generator of candidates to patterns, under its own name."""
+    setattr(function, _MARK, "finder")
+    return function
+
+
 @dataclass(frozen=True)
 class Entry:
     """A function that patterns may call: its name in patterns, the kinds of its arguments, and whether it takes the
@@ -53,6 +67,10 @@ class Entry:
     function: Callable[..., Any]
     params: tuple[Kind, ...]
     takes_rewriter: bool
+    optional: frozenset[int]
+    """Which arguments may be missing."""
+    may_lack_result: bool
+    """Whether it returns None where what it is given is missing."""
     place: str
     """File and line of the function."""
 
@@ -101,12 +119,20 @@ class Registry:
         if not function.__doc__:
             raise ValueError(f"{place}: the {self.what} '{function.__name__}' has no docstring")
         hints = get_type_hints(function)
-        classes = [get_origin(hints[p]) or hints[p] for p in inspect.signature(function).parameters]
-        takes_rewriter = bool(classes) and classes[0] is Rewriter
-        kinds: tuple[Kind, ...] = tuple(_kind(cls) for cls in classes[takes_rewriter:])
-        checks = [(i, cls) for i, cls in enumerate(classes) if cls not in (Rewriter, *(base for base, _ in _KINDS))]
+        annotations = [hints[p] for p in inspect.signature(function).parameters]
+        takes_rewriter = bool(annotations) and annotations[0] is Rewriter
+        annotations = annotations[takes_rewriter:]
+        optional = frozenset(i for i, hint in enumerate(annotations) if NoneType in get_args(hint))
+        classes = [_class(hint) for hint in annotations]
+        kinds: tuple[Kind, ...] = tuple(_kind(cls) for cls in classes)
+        checks = [
+            (i + takes_rewriter, cls)
+            for i, cls in enumerate(classes)
+            if i not in optional and cls not in [base for base, _ in _KINDS]
+        ]
         called = self._checked(function, checks) if checks else function
-        return Entry(function.__name__, called, kinds, takes_rewriter, place)
+        may_lack_result = NoneType in get_args(hints.get("return"))
+        return Entry(function.__name__, called, kinds, takes_rewriter, optional, may_lack_result, place)
 
     def _checked(self, function: Callable[..., Any], checks: list[tuple[int, type]]) -> Callable[..., Any]:
         """The function, with a check of the classes of its arguments."""
@@ -122,8 +148,15 @@ class Registry:
         return checked
 
 
+def _class(hint: Any) -> type:
+    """The class of an annotation without `| None` and parameters."""
+    parts = [part for part in get_args(hint) if part is not NoneType]
+    hint = parts[0] if NoneType in get_args(hint) else hint
+    return get_origin(hint) or hint
+
+
 def _kind(cls: type) -> Kind:
     for base, kind in _KINDS:
         if issubclass(cls, base):
             return kind
-    raise TypeError(f"a parameter of a registered function is an Operation, SSAValue or Attribute, not {cls}")
+    raise TypeError(f"a parameter of a registered function is an Operation, SSAValue, Attribute or Sequence, not {cls}")

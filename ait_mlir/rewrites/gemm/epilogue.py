@@ -29,10 +29,10 @@ MAX_OPERANDS = 16
 @pattern(over=OPERAND_POSITIONS)
 def join_epilogue(p: PatternBuilder, arity: int, position: int) -> None:
     """The other operands broadcast to the contraction's result, which keeps its shape; the result is a float."""
-    acc = p.op(trait="Contraction")
+    acc = p.op(trait="HasEpilogue")
     root = p.op(
         operands=[*p.values(position), p.result(acc), *p.values(arity - 1 - position)],
-        trait="Elementwise",
+        trait="ScalarLike",
     )
     p.require("only_user", p.result(acc), root)
     if arity > 1:
@@ -48,7 +48,7 @@ def join_epilogue(p: PatternBuilder, arity: int, position: int) -> None:
 @pattern()
 def join_epilogue_together(p: PatternBuilder) -> None:
     """What reads a contraction twice, by different ways, joins at once with all on the ways: x * sigmoid(c * x)"""
-    root = p.op(trait="Elementwise")
+    root = p.op(trait="ScalarLike")
     p.require("ends_group", root, MAX_OPERANDS)
     p.apply(root, "append_group_to_epilogue", root, MAX_OPERANDS)
 

@@ -132,31 +132,36 @@ def manifest_of(model: Model) -> Manifest:
 
 
 def run_on_host(model: Model, inputs: Mapping[str, Array], graph: bool) -> dict[str, Array]:
-    """Run with inputs and outputs on the host, through memory of the device where that is another."""
+    """Run with inputs and outputs on the host, through memory of the device where that is another; `inputs` stay as
+    they are, those that are state too."""
     if model.target == "cpu":
-        outputs = model.make_outputs(inputs)
-        return _run(model, inputs, outputs, graph)
+        with model.private_state(inputs) as own:
+            return _run(model, own, model.make_outputs(own), inputs, graph)
     owned: list[AITData] = []
     try:
         ins: dict[str, AITData] = {}
         for name, array in inputs.items():
             ins[name] = model.numpy_to_ait_data(array)
             owned.append(ins[name])
-        outs: list[AITData] = []
+        outs: dict[str, AITData] = {}
         for name, shape in model.infer_output_shapes(ins).items():
-            outs.append(model.allocate_data(shape, model.get_output_dtype(name)))
-            owned.append(outs[-1])
-        done = _run(model, ins, outs, graph)
+            if name not in model.state.values():
+                outs[name] = model.allocate_data(shape, model.get_output_dtype(name))
+                owned.append(outs[name])
+        done = _run(model, ins, outs, inputs, graph)
         return {name: model.ait_data_to_numpy(data) for name, data in done.items()}
     finally:
         for data in owned:
             model.free_memory(data.data_ptr)
 
 
-def _run(model: Model, inputs: Any, outputs: Any, graph: bool) -> dict[str, Any]:
-    """Once; as a graph twice more, so that the last run replays what the second recorded."""
+def _run(model: Model, inputs: Mapping[str, Any], outputs: Any, start: Mapping[str, Array], graph: bool) -> Any:
+    """Once; as a graph twice more, so that the last run replays what the second recorded. Each begins with the state
+    that `start` has."""
     for _ in range(2 if graph else 0):
         model.run(inputs, outputs, graph_mode=True)
+        for name in model.state:
+            model.set_state(name, inputs[name], start[name])
     return model.run(inputs, outputs, graph_mode=graph)
 
 

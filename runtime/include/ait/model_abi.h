@@ -33,10 +33,12 @@ typedef struct ait_dim_v1 {
   int64_t mul, add;
 } ait_dim_v1;
 
+/// An input or output. An output that takes the place of a donated input lies in that input's memory: both have one address in a run.
 typedef struct ait_tensor_v1 {
   const char* name;
   int32_t dtype;
   int32_t rank;
+  int32_t in_place_of;  ///< of an output: 1 + the index of the input the place of which it takes; 0: none
 } ait_tensor_v1;
 
 typedef enum ait_layout {

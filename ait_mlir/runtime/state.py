@@ -1,0 +1,125 @@
+"""Inputs of a model that are state: a run overwrites them, and the outputs that take their places are these tensors.
+
+A model owns no state: a caller passes the same tensors to every run, or others. Which memory a failed run may have left
+half written is remembered by address, until it is set or freed.
+"""
+
+from __future__ import annotations
+
+import math
+import weakref
+from abc import ABC, abstractmethod
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+
+from ait_mlir.errors import InputError
+from ait_mlir.runtime.data import AITData, address_of, copy_of, is_torch, numpy_dtype, owner_of, to_numpy
+
+Tensors = Sequence[Any] | Mapping[str, Any]
+"""Tensors in the order of the model, or by name: torch, NumPy or DLPack tensors, or `AITData`."""
+
+
+class StatefulModel(ABC):
+    """What `Model` does about inputs that are state."""
+
+    name: str
+    state: dict[str, str]
+    """The inputs that are state, and for each the output that takes its place."""
+    _module: Any
+    _inputs: list[dict[str, Any]]
+    _outputs: list[dict[str, Any]]
+    _input_index: dict[str, int]
+
+    def set_state(self, name: str, tensor: Any, value: Any) -> None:
+        """Copy `value`, of the same shape and dtype, into a tensor that is passed as the input `name`, which is state.
+
+        This is the first thing to do with state that a failed run may have left half written. Waits for nothing: no
+        run may use the tensor. Raises `InputError` for an input that is no state, and for other shapes and dtypes.
+        """
+        if name not in self.state:
+            raise InputError(f"input '{name}' is no state; model {self.name} has {', '.join(self.state) or 'none'}")
+        source = np.ascontiguousarray(self.ait_data_to_numpy(value) if isinstance(value, AITData) else to_numpy(value))
+        address, shape = address_of(f"input '{name}'", tensor)
+        dtype = self._inputs[self._input_index[name]]["dtype"]
+        if source.dtype.name != dtype or tuple(shape) != source.shape:
+            raise InputError(
+                f"input '{name}' is {dtype} of shape {list(shape)}, "
+                f"its value {source.dtype.name} of shape {list(source.shape)}"
+            )
+        self._module.copy(address, source.ctypes.data, source.nbytes)
+        self._module.state_was_set(address, source.nbytes)
+
+    def forget_when_freed(self, inputs: Sequence[Any]) -> None:
+        """Let the state of a failed run be unknown once its tensors are gone: new ones may come to lie there."""
+        model = weakref.ref(self)
+
+        def forget(address: int, size: int) -> None:
+            if (living := model()) is not None and living._module is not None:
+                living._module.state_was_set(address, size)
+
+        for name in self.state:
+            value = inputs[self._input_index[name]]
+            if (owner := owner_of(value)) is not None:
+                address = value.data_ptr() if is_torch(value) else value.ctypes.data
+                weakref.finalize(owner, forget, int(address), int(value.nbytes)).atexit = False
+
+    @contextmanager
+    def private_state(self, inputs: Tensors) -> Generator[dict[str, Any]]:
+        """The inputs by name, those that are state as copies, which live as long as the scope."""
+        named = dict(zip(self._input_index, self._ordered(inputs, self._input_index, "input"), strict=True))
+        owned: list[int] = []
+        try:
+            for name in self.state:
+                value = named[name]
+                named[name] = copy_of(value, self._copied_data)
+                owned += [named[name].data_ptr] if isinstance(value, AITData) else []
+            yield named
+        finally:
+            for address in owned:
+                self.free_memory(address)
+
+    def _copied_data(self, data: AITData) -> AITData:
+        copied = self.allocate_data(data.shape, data.dtype)
+        self._module.copy(copied.data_ptr, data.data_ptr, math.prod(data.shape) * numpy_dtype(data.dtype).itemsize)
+        return copied
+
+    def _own(self) -> list[dict[str, Any]]:
+        """The outputs that have buffers of their own."""
+        return [t for t in self._outputs if t["in_place_of"] < 0]
+
+    def _with_state(self, outputs: Tensors, inputs: Sequence[Any]) -> Tensors:
+        """The buffers of all outputs, from those that have one of their own, or from all: the others are inputs."""
+        if isinstance(outputs, Mapping):
+            places = {t["name"]: inputs[t["in_place_of"]] for t in self._outputs if t["in_place_of"] >= 0}
+            return {**places, **outputs}
+        if isinstance(outputs, str) or len(outputs) != len(self._own()):
+            return outputs
+        return self._interleaved(outputs, inputs)
+
+    def _interleaved(self, own: Sequence[Any], inputs: Sequence[Any]) -> list[Any]:
+        """All outputs in order, from those that have a buffer of their own."""
+        made = iter(own)
+        return [inputs[t["in_place_of"]] if t["in_place_of"] >= 0 else next(made) for t in self._outputs]
+
+    def _without_state(self, outputs: Tensors) -> Tensors:
+        """The buffers of the outputs that have one of their own, from these, or from all."""
+        if isinstance(outputs, Mapping):
+            return {name: value for name, value in outputs.items() if name not in self.state.values()}
+        if len(outputs) != len(self._outputs):
+            return outputs
+        return [value for value, t in zip(outputs, self._outputs, strict=True) if t["in_place_of"] < 0]
+
+    @abstractmethod
+    def ait_data_to_numpy(self, data: AITData) -> np.ndarray[Any, Any]: ...
+
+    @abstractmethod
+    def allocate_data(self, shape: Sequence[int], dtype: str) -> AITData: ...
+
+    @abstractmethod
+    def free_memory(self, address: int) -> None: ...
+
+    @abstractmethod
+    def _ordered(self, tensors: Tensors, index: Mapping[str, int], role: str) -> list[Any]: ...

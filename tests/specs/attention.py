@@ -1,0 +1,77 @@
+"""Attention: masks that broadcast, causal, windows, heads in groups, k and v in two pieces, q, k and v read in place."""
+
+from __future__ import annotations
+
+from tests.specs.spec import Form, Spec, form
+from tests.specs.tolerance import ATTENTION as CLOSE
+
+DIMS = "b = 0 to 4, s = 0 to 400, l = 0 to 400, d = 1 to 80"
+ENVS = (
+    {"b": 2, "s": 37, "l": 70, "d": 24},
+    {"b": 1, "s": 1, "l": 1, "d": 1},
+    {"b": 1, "s": 130, "l": 300, "d": 64},
+    {"b": 2, "s": 64, "l": 64, "d": 16},
+    {"b": 0, "s": 5, "l": 7, "d": 8},
+    {"b": 1, "s": 0, "l": 7, "d": 8},
+)
+FEW = (*ENVS[:2], ENVS[5])
+# as many columns as rows or more, so that every row sees one; more than a step of rows and columns
+WINDOWS = (*ENVS[:4], {"b": 1, "s": 400, "l": 400, "d": 8}, {"b": 1, "s": 3, "l": 333, "d": 16})
+FEW_WINDOWS = (*ENVS[:2], {"b": 1, "s": 3, "l": 133, "d": 16})
+# The first piece is contiguous, as a cache is, the second is part of a product with heads along its rows.
+PIECES = {3: ("9*s*d", "d", "9*d", "1"), 4: ("9*s*d", "d", "9*d", "1"), 6: ("3*s*d", "d", "3*d", "1")}
+PRODUCT = {
+    0: ("9*s*d", "d", "9*d", "1"),
+    1: ("9*l*d", "d", "9*d", "1"),
+    2: ("9*l*d", "d", "9*d", "1"),
+    4: ("3*s*d", "d", "3*d", "1"),
+}
+
+
+def attention(
+    name: str, flags: str = "", mask: str = "", then: str = "", heads: int = 3, width: str = "d", **options: object
+) -> Form:
+    """`then` is how many rows the second piece of k and v has, `mask` the type of a mask."""
+    operands = [f"b x {heads} x s x d x T", "b x 3 x l x d x T", f"b x 3 x l x {width} x T"]
+    names = "defghij"
+    text = "attention %a, %b, %c"
+    if then:
+        text += " then %d, %e"
+        operands += [f"b x 3 x {then} x d x T", f"b x 3 x {then} x {width} x T"]
+    if mask:
+        text += f" mask %{names[len(operands) - 3]}"
+        operands.append(mask)
+    if "window" in flags:
+        options = {"envs": WINDOWS, "few": FEW_WINDOWS} | options
+    text = f"{text} scale 0.25 {flags}".rstrip()
+    return form(name, text, *operands, to=f"b x {heads} x s x {width} x T", **options)
+
+
+def both(name: str, *args: object, flags: str = "", **options: object) -> list[Form]:
+    """As it is, and causal."""
+    return [
+        attention(f"{name}plain", flags, **options),  # type: ignore[arg-type]
+        attention(f"{name}causal", f"causal {flags}".rstrip(), **options),  # type: ignore[arg-type]
+    ]
+
+
+ATTENTION = Spec(
+    "attention",
+    (
+        *both(""),
+        *both("mask-", mask="b x 1 x 1 x l x T"),
+        *both("groups-", heads=6),
+        *both("window-1-", flags="window 1", envs=ENVS, few=FEW),
+        *both("window-50-", flags="window 50", mask="b x 1 x 1 x l x T"),
+        *both("full-mask-", mask="b x 3 x s x l x T"),
+        *both("pieces-", then="s", heads=6),
+        *both("pieces-window-", flags="window 50", then="3", mask="b x 1 x 1 x (l + 3) x T"),
+        attention("pieces-strides", "causal", "s + l x T", "s", offset=1, strides=PIECES),
+        attention("head-mask", mask="3 x s x 1 x S"),
+        attention("widths", width="40"),
+        attention("qkv", mask="l x T", offset=1, strides=PRODUCT),
+    ),
+    CLOSE, DIMS, ENVS, FEW,
+)  # fmt: skip
+
+SPECS = (ATTENTION,)

@@ -1,0 +1,60 @@
+"""Cases drawn from the specifications for one consumer."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+
+from tests.kernels.harness import Case
+from tests.specs import FAMILIES
+from tests.specs.spec import CONSUMERS, Consumer, Form, Spec
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """A form of an op at an element type."""
+
+    spec: Spec
+    form: Form
+    type: str
+    few: bool
+
+    @cached_property
+    def case(self) -> Case:
+        return self.spec.case(self.form, self.type, self.few)
+
+
+def draw(consumer: Consumer, families: Iterable[str] = FAMILIES) -> dict[str, Drawn]:
+    """Every form of every op at every element type, by name: what `make test-full` runs."""
+    return {
+        spec.name(form, t): Drawn(spec, form, t, consumer in ("cuda", "rocm"))
+        for family in families
+        for spec in FAMILIES[family]
+        for form, t in spec.keys(consumer)
+    }
+
+
+def sample(consumer: Consumer, families: Iterable[str] = FAMILIES) -> set[str]:
+    """The names of the sample, which each consumer draws in another way.
+
+    It has every form and every element type of every op; of emulated kernels, which cost the compiler half a second each,
+    every form of every op, and every element type of each family.
+    """
+    turn = CONSUMERS.index(consumer)
+    if consumer in ("cuda", "rocm"):
+        return {name for family in families for name in _in_turn(consumer, family, turn)}
+    return {
+        spec.name(form, t)
+        for family in families
+        for spec in FAMILIES[family]
+        for form, t in spec.sample(consumer, turn)
+    }
+
+
+def _in_turn(consumer: Consumer, family: str, turn: int) -> Iterator[str]:
+    for spec in FAMILIES[family]:
+        for form in spec.forms_of(consumer):
+            types = spec.types_of(form)
+            yield spec.name(form, types[turn % len(types)])
+            turn += 1

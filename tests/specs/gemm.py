@@ -1,0 +1,111 @@
+"""Matrix products: every layout, batches, epilogues, strides, sizes of 0 and 1."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tests.specs.spec import Form, Spec, form
+from tests.specs.tolerance import PRODUCTS
+
+LAYOUTS = ("rrr", "rrc", "rcr", "rcc", "crr", "crc", "ccr", "ccc")
+DIMS = "b = 0 to 9, m = 0 to 400, n = 0 to 400, k = 0 to 600"
+ENVS = (
+    {"b": 2, "m": 37, "n": 45, "k": 70},
+    {"b": 1, "m": 1, "n": 1, "k": 1},
+    {"b": 3, "m": 130, "n": 129, "k": 515},
+    {"b": 1, "m": 16, "n": 224, "k": 64},
+    {"b": 2, "m": 0, "n": 5, "k": 3},
+    {"b": 2, "m": 5, "n": 0, "k": 3},
+    {"b": 2, "m": 5, "n": 7, "k": 0},
+)
+FEW = (*ENVS[:2], ENVS[6])
+
+
+def stored(layout: str, rows: str, cols: str) -> str:
+    return f"{rows} x {cols}" if layout == "r" else f"{cols} x {rows}"
+
+
+def product(
+    name: str,
+    op: str,
+    layout: str,
+    *lines: str,
+    batch: tuple[str, str, str] = ("", "", ""),
+    m: str = "m",
+    extras: Sequence[str] = (),
+    **options: object,
+) -> Form:
+    """One product. `batch`: leading dims of A, B and the result (`"b x "`); `extras`: types of the epilogue's operands,
+    which are `%c_in, %d_in, ...` in its `lines`, the sums being `%acc` (and `%up` of a gated product), the result `%y`."""
+    gated = op == "gated_gemm"
+    a = batch[0] + stored(layout[0], m, "k") + " x T"
+    b = batch[1] + stored(layout[1], "k", "(2*n)" if gated else "n") + " x T"
+    names = "cdefgh"[: len(extras)]
+    arguments = ["%acc: S", *(["%up: S"] if gated else []), *(f"%{c}_in: S" for c in names)]
+    body = "".join(f"    {line} : S\n" for line in (*lines, "ait.yield %y"))
+    epilogue = f" epilogue({', '.join(f'%{c}' for c in names)}) {{\n  ^bb0({', '.join(arguments)}):\n{body}  }}"
+    text = f"{op} {layout} %a, %b{epilogue if lines else ''}"
+    return form(name, text, a, b, *extras, to=f"{batch[2]}{stored(layout[2], m, 'n')} x T", **options)
+
+
+LEAD = ("b x ", "", "b x ")
+BATCHES = ("b x ", "b x ", "b x ")
+ROW, RESIDUAL = "n x T", "b x m x n x T"
+SUM = "%s = ait.add %acc, %c_in"
+
+GEMM = Spec(
+    "gemm",
+    (
+        *(product(layout, "gemm", layout) for layout in LAYOUTS),
+        product("lead", "gemm", "rcr", batch=LEAD),
+        product("bias", "gemm", "rcr", "%y = ait.add %acc, %c_in", batch=LEAD, extras=[ROW]),
+        *(
+            product(f"bias-{last}", "gemm", "rcr", SUM, f"%y = ait.{last} %s", extras=[ROW])
+            for last in ("gelu", "relu", "fast_gelu", "silu")
+        ),
+        product("residual", "gemm", "rrr", SUM, "%y = ait.add %d_in, %s", batch=LEAD, extras=[ROW, RESIDUAL]),
+        product("column", "gemm", "rcc", SUM, "%y = ait.add %d_in, %s", extras=["n x 1 x T", "1 x m x T"]),
+        product("vector", "gemm", "rcr", "%y = ait.add %acc, %c_in", m="1", extras=[ROW]),
+        product(
+            "view", "gemm", "rcr", SUM, "%y = ait.add %d_in, %s", batch=LEAD, extras=[ROW, RESIDUAL], offset=3,
+            strides={0: ("m*(k + 9)", "k + 9", "1"), 1: ("2*k + 1", "1"), 2: ("1",), 3: ("n", "b*n", "1"),
+                     4: ("3*n*m", "3*n", "1")},
+        ),
+    ),
+    PRODUCTS, DIMS, ENVS, FEW,
+)  # fmt: skip
+GATED_GEMM = Spec(
+    "gated_gemm",
+    (
+        product("silu", "gated_gemm", "rcr", "%s = ait.silu %acc", "%y = ait.mul %s, %up", batch=LEAD),
+        product(
+            "residual", "gated_gemm", "rcr", "%s = ait.fast_gelu %up", "%p = ait.mul %acc, %s",
+            "%y = ait.add %p, %c_in", extras=["m x n x T"],
+        ),
+    ),
+    PRODUCTS, DIMS, ENVS, FEW, ("f16", "bf16"),
+    without={
+        "cpu": "a CPU has no kernel for it, and no pass makes it there",
+        "rocm": "HIP has no kernel for it, and no pass makes it there",
+        "codegen": "the corpus has the ops that it is made of",
+        "graphs": "the generator makes the ops that it is made of",
+    },
+)  # fmt: skip
+BMM = Spec(
+    "bmm",
+    (
+        *(product(layout, "bmm", layout, batch=BATCHES) for layout in LAYOUTS),
+        product(
+            "shared", "bmm", "rcr", "%y = ait.add %acc, %c_in",
+            batch=("b x 3 x ", "3 x ", "b x 3 x "), extras=["3 x 1 x n x T"],
+        ),
+        product("one", "bmm", "rrr", batch=("b x 1 x ", "1 x 2 x ", "b x 2 x ")),
+        product(
+            "heads", "bmm", "rcr", batch=("b x 3 x ", "b x 3 x ", "b x 3 x "), envs=ENVS[:3],
+            strides={0: ("3*m*k", "k", "3*k", "1"), 1: ("3*n*k + 8", "k", "3*k", "1"), 2: ("3*m*n", "n", "3*n", "1")},
+        ),
+    ),
+    PRODUCTS, DIMS, ENVS, FEW,
+)  # fmt: skip
+
+SPECS = (GEMM, GATED_GEMM, BMM)

@@ -1,0 +1,85 @@
+"""Softmax and norms: along any dim, with factors and prologues, strided, with rows of any length."""
+
+from __future__ import annotations
+
+from tests.specs.spec import Form, Spec, form
+from tests.specs.tolerance import ROWS
+
+DIMS = "b = 0 to 64, s = 0 to 3000"
+ENVS = ({"b": 3, "s": 5}, {"b": 1, "s": 1}, {"b": 2, "s": 0}, {"b": 2, "s": 1537})
+FEW = ({"b": 3, "s": 5}, {"b": 1, "s": 1}, {"b": 2, "s": 0}, {"b": 2, "s": 131})
+PROLOGUE_ENVS = ({"b": 3, "s": 5}, {"b": 1, "s": 1}, {"b": 0, "s": 4}, {"b": 2, "s": 131})
+
+SOFTMAX = Spec(
+    "softmax",
+    (
+        form("last", "softmax %a dim 1", "b x s x T"),
+        form("vector", "softmax %a dim 0", "s x T"),
+        form("middle", "softmax %a dim 1", "b x s x 9 x T"),
+        form("first", "softmax %a dim 0", "s x b x T"),
+        form("one", "softmax %a dim 1", "b x s x 1 x T"),
+        form(
+            "view", "softmax %a dim 1", "b x s x T",
+            strides={0: ("s + 8", "1"), 1: ("2*s", "1")}, offset=1,
+        ),
+    ),
+    ROWS, DIMS, ENVS, FEW,
+)  # fmt: skip
+
+
+def norm(op: str, name: str, shape: str, axes: int, factors: str = "scale %b bias %c", **options: object) -> Form:
+    row = " x ".join(shape.split(" x ")[-axes:])
+    vectors = [f"{row} x T"] * factors.count("%")
+    return form(name, " ".join(f"{op} %a {factors} axes {axes} eps 1e-05".split()), f"{shape} x T", *vectors, **options)
+
+
+def summed(op: str, name: str, operand: str, axes: int, **options: object) -> Form:
+    """norm(a + 2 d), and the sum kept."""
+    row = {1: "24", 2: "s x 24"}[axes]
+    text = (
+        f"{op} %a scale %b bias %c axes {axes} eps 1e-05 prologue(%d) {{\n  ^bb0(%x_in: S, %d_in: S):\n"
+        "    %k_ = ait.constant 2.0 : S\n    %m_ = ait.mul %d_in, %k_ : S\n    %n_ = ait.add %x_in, %m_ : S\n"
+        "    ait.yield %n_, %n_ : S, S\n  }"
+    )
+    tensor = "b x s x 24 x T"
+    types = (f"{row} x T", f"{row} x T", f"{operand} x T")
+    return form(name, text, tensor, *types, to=(tensor, tensor), envs=PROLOGUE_ENVS, few=PROLOGUE_ENVS, **options)
+
+
+LAYER_NORM = Spec(
+    "layer_norm",
+    (
+        norm("layer_norm", "both", "b x s x 24", 1),
+        norm("layer_norm", "dynamic", "b x s", 1),
+        norm("layer_norm", "two-axes", "b x s x 6", 2),
+        norm("layer_norm", "all-axes", "s x 6", 2),
+        norm("layer_norm", "scale", "b x 77", 1, "scale %b"),
+        norm("layer_norm", "bias", "b x 77", 1, "bias %b"),
+        norm("layer_norm", "plain", "b x 77", 1, ""),
+        norm(
+            "layer_norm", "view", "b x s x 24", 1,
+            strides={0: ("s*40", "40", "1"), 3: ("s*24", "24", "1")}, offset=1,
+        ),
+        summed("layer_norm", "residual", "b x s x 24", 1),
+        summed("layer_norm", "row-bias", "24", 1),
+        summed("layer_norm", "column", "s x 1", 1),
+        summed("layer_norm", "two-axes-residual", "b x s x 24", 2),
+        summed("layer_norm", "two-axes-broadcast", "24", 2),
+        summed("layer_norm", "two-axes-column", "b x s x 1", 2, offset=1),
+    ),
+    ROWS, DIMS, ENVS, FEW,
+)  # fmt: skip
+RMS_NORM = Spec(
+    "rms_norm",
+    (
+        norm("rms_norm", "scale", "b x s x 24", 1, "scale %b"),
+        norm("rms_norm", "dynamic", "b x s", 1, "scale %b"),
+        norm("rms_norm", "two-axes", "b x s x 6", 2),
+        norm("rms_norm", "plain", "b x 77", 1, ""),
+        summed("rms_norm", "residual", "b x s x 24", 1),
+        summed("rms_norm", "two-axes-residual", "24", 2),
+    ),
+    ROWS, DIMS, ENVS, FEW,
+)  # fmt: skip
+
+SPECS = (SOFTMAX, LAYER_NORM, RMS_NORM)

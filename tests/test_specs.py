@@ -1,0 +1,89 @@
+"""No op is forgotten: each has a specification, and whoever draws cases from these reaches it or says why not."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from ait_mlir.dialects.ait import AIT
+from ait_mlir.lowering.kernels import Target, kernels_for
+from tests.codegen.corpus import models
+from tests.generator import random_graph
+from tests.specs import NO_KERNEL, SPECS
+from tests.specs.draw import draw, sample
+from tests.specs.spec import CONSUMERS, Consumer
+
+TARGETS: dict[Consumer, Target] = {
+    "cpu": Target("cpu", "native"),
+    "gpu": Target("cuda", "sm_90a"),
+    "cuda": Target("cuda", "sm_90a"),
+    "rocm": Target("rocm", "gfx90a"),
+}
+
+
+def test_every_op_has_a_specification() -> None:
+    ops = {op.name.removeprefix("ait.") for op in AIT.operations}
+    missing = ops - set(SPECS) - set(NO_KERNEL)
+    assert not missing, f"no row in tests/specs for {', '.join(f'ait.{op}' for op in sorted(missing))}"
+    unknown = (set(SPECS) | set(NO_KERNEL)) - ops
+    assert not unknown, f"tests/specs has rows for ops that are not there: {', '.join(sorted(unknown))}"
+
+
+def test_forms_have_names_of_their_own() -> None:
+    for spec in SPECS.values():
+        names = [form.name for form in spec.forms]
+        assert len(set(names)) == len(names), f"ait.{spec.op}: {names}"
+
+
+@pytest.mark.parametrize("consumer", CONSUMERS)
+def test_each_op_is_drawn_or_there_is_a_reason(consumer: Consumer) -> None:
+    for spec in SPECS.values():
+        reason = spec.without.get(consumer)
+        if reason is None:
+            assert spec.keys(consumer), f"{consumer} draws no form of ait.{spec.op}, and no reason is given"
+        else:
+            assert len(reason.split()) >= 3, f"why does {consumer} not draw ait.{spec.op}? {reason!r}"
+
+
+@pytest.mark.parametrize("consumer", CONSUMERS)
+def test_the_sample_has_every_form_and_type(consumer: Consumer) -> None:
+    """Of each op; of emulated kernels, every form of each op and every type of each family."""
+    drawn, kept = draw(consumer), sample(consumer)
+    assert kept <= set(drawn)
+    chosen = [drawn[name] for name in kept]
+    for spec in SPECS.values():
+        forms = {found.form.name for found in chosen if found.spec is spec}
+        assert forms == {form.name for form in spec.forms_of(consumer)}, f"ait.{spec.op}"
+        if consumer not in ("cuda", "rocm") and forms:
+            types = {found.type for found in chosen if found.spec is spec}
+            assert types == {t for form in spec.forms_of(consumer) for t in spec.types_of(form)}, f"ait.{spec.op}"
+
+
+@pytest.mark.parametrize("consumer", TARGETS)
+def test_each_form_has_a_kernel(consumer: Consumer) -> None:
+    """In one element type of each form: a target without a kernel needs a reason in the specification."""
+    target = TARGETS[consumer]
+    drawn = draw(consumer)
+    for name in sorted(sample(consumer)):
+        op = drawn[name].case.op
+        kernels = [kernel.provider for kernel in kernels_for(op, target)]
+        assert "native" in kernels, f"{name}: no native kernel for {op.name} on {target.kind}, but {kernels}"
+
+
+def ops_in(texts: list[str]) -> set[str]:
+    return {op for text in texts for op in re.findall(r"= ait\.(\w+)", text)}
+
+
+def test_sources_are_compiled_for_every_op() -> None:
+    missing = {op for op, spec in SPECS.items() if "codegen" not in spec.without} - ops_in(
+        [text for _, text in models(full=False)]
+    )
+    assert not missing, f"no source for nvcc and hipcc has ait.{', ait.'.join(sorted(missing))}"
+
+
+def test_random_graphs_have_every_op() -> None:
+    missing = {op for op, spec in SPECS.items() if "graphs" not in spec.without} - ops_in(
+        [random_graph(seed) for seed in range(60)]
+    )
+    assert not missing, f"no random graph has ait.{', ait.'.join(sorted(missing))}"

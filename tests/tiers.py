@@ -1,0 +1,55 @@
+"""The two tiers of the tests: `make test` runs a sample of the cases, `make test-full` all of them.
+
+A case that only `make test-full` runs has the marker `full`; `pytest --collect-only -q -m "full and not gpu"` lists them.
+The sample is the same every time: every form of every op, and every element type of every op, at least once. Tests that
+compile many cases into one library compile those of the tier alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from typing import Any, TypeVar
+
+import pytest
+
+K = TypeVar("K", bound=Hashable)
+V = TypeVar("V")
+
+FULL = True
+"""Whether everything runs; `tests/conftest.py` sets it from the expression of `-m` before tests are collected."""
+
+
+def pairs(forms: Sequence[str], types: Sequence[str], turn: int = 0) -> list[tuple[str, str]]:
+    """Forms and types joined so that each form and each type is there, in as few pairs as can be."""
+    count = max(len(forms), len(types)) if forms and types else 0
+    return [(forms[i % len(forms)], types[(i + turn) % len(types)]) for i in range(count)]
+
+
+def sampled(names: Iterable[str]) -> set[str]:
+    """The sample of cases whose names are `FORM-TYPE`: each form and each type at least once."""
+    forms: dict[str, list[str]] = {}
+    for name in names:
+        form, _, t = name.rpartition("-")
+        forms.setdefault(form, []).append(t)
+    left = dict.fromkeys(t for types in forms.values() for t in types)
+    chosen: list[str] = []
+    for i, (form, types) in enumerate(forms.items()):
+        wanted = [t for t in types if t in left]
+        t = wanted[i % len(wanted)] if wanted else types[i % len(types)]
+        left.pop(t, None)
+        chosen.append(f"{form}-{t}" if form else t)
+        if not left:
+            left = dict.fromkeys(t for types in forms.values() for t in types)
+    return set(chosen)
+
+
+def of_tier(cases: Mapping[K, V], sample: Iterable[K]) -> dict[K, V]:
+    """The cases to compile at this tier: all, or those of the sample."""
+    kept = set(sample)
+    return {key: case for key, case in cases.items() if FULL or key in kept}
+
+
+def params(keys: Iterable[K], sample: Iterable[K]) -> list[Any]:
+    """Parameters of a test; what is not of the sample runs in `make test-full` alone."""
+    kept = set(sample)
+    return [key if key in kept else pytest.param(key, marks=pytest.mark.full) for key in keys]
