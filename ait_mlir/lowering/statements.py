@@ -75,7 +75,7 @@ class Branch:
 
 
 @dataclass(frozen=True)
-class Launch:
+class LaunchCalls:
     """The calls of a launch, in one branch, or in several by the value of `axis`."""
 
     kind: ClassVar[str] = "launch"
@@ -95,4 +95,4 @@ class Loop:
     body: CppText
 
 
-Statement = Given | Alloc | View | Launch | Loop
+Statement = Given | Alloc | View | LaunchCalls | Loop
