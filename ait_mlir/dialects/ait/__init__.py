@@ -7,10 +7,10 @@ from types import ModuleType
 
 from xdsl.ir import Dialect, Operation
 
-from ait_mlir.dialects.ait import attention, data, elementwise, gemm, index, norm, reduce, view
+from ait_mlir.dialects.ait import attention, cumulative, data, elementwise, gemm, index, norm, reduce, view
 from ait_mlir.dialects.ait.types import DimsAttr, KernelAttr, ShapeAttr, TensorType
 
-FAMILIES: tuple[ModuleType, ...] = (data, elementwise, gemm, norm, reduce, view, index, attention)
+FAMILIES: tuple[ModuleType, ...] = (data, elementwise, gemm, norm, reduce, cumulative, view, index, attention)
 """The table of families: a module lists its op classes in `OPS`."""
 
 
