@@ -28,9 +28,9 @@ from ait_mlir.dims import Scope, const
 from ait_mlir.ir.pipeline import PassError
 from ait_mlir.lowering.choices import chosen_kernel, workspace_of
 from ait_mlir.lowering.kernels import Kernel
+from ait_mlir.lowering.module_target import target_of
 from ait_mlir.passes.in_place import Donation, donations_of, later_reader, line_of
 from ait_mlir.passes.strides import ZERO, Strided, through
-from ait_mlir.passes.target import target_of
 
 
 @dataclass

@@ -31,9 +31,9 @@ from ait_mlir.lowering.choices import Way
 from ait_mlir.lowering.emit import emit_program
 from ait_mlir.lowering.fragments import place
 from ait_mlir.lowering.kernels import ALGORITHM_KEYS, Target
+from ait_mlir.lowering.module_target import set_target
 from ait_mlir.passes.race import race
 from ait_mlir.passes.ranges import Times
-from ait_mlir.passes.target import set_target
 from ait_mlir.passes.tasks import Point, Task, with_task
 
 LONGEST, SHORTEST = 96, 4

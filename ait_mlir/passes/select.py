@@ -22,10 +22,10 @@ from ait_mlir.lowering.choices import Choice, choice_problem
 from ait_mlir.lowering.fragments import place
 from ait_mlir.lowering.kernels import Target
 from ait_mlir.lowering.kernels.gemm_packed import is_weight
+from ait_mlir.lowering.module_target import make_target, set_target
 from ait_mlir.passes.bufferize import op_key
 from ait_mlir.passes.candidates import STRATEGIES, Candidate, best_by_estimate, candidates
 from ait_mlir.passes.measure import Selector, require_device, selector, show
-from ait_mlir.passes.target import make_target, set_target
 from ait_mlir.passes.tasks import Task, make_task
 
 

@@ -29,9 +29,9 @@ from ait_mlir.ir.pipeline import PassError
 from ait_mlir.ir.source import SourceError
 from ait_mlir.lowering.choices import Choice, Way
 from ait_mlir.lowering.kernels import Target, kernels_for
+from ait_mlir.lowering.module_target import make_target
 from ait_mlir.lowering.toolchain import Toolchain, cpp_root, toolchain
 from ait_mlir.passes.select import needs_kernel
-from ait_mlir.passes.target import make_target
 from ait_mlir.universe import context
 from tests.codegen.corpus import models
 
