@@ -19,10 +19,11 @@ from xdsl.dialects.builtin import Builtin
 from ait_mlir.dialects.ait import AIT
 from ait_mlir.dialects.ait.data import GraphOp, OutputOp, ParamOp
 from ait_mlir.dialects.ait.dtypes import BY_IR
+from ait_mlir.dialects.ait.traits import UpdatesOperand
 from ait_mlir.dialects.ait.types import scope_of, tensor_type
 from ait_mlir.dims import parse
 from ait_mlir.ir.parser import parse_text
-from ait_mlir.lowering.kernels import Arg, Kernel, Target, kernels_for
+from ait_mlir.lowering.kernels import Arg, Emission, Kernel, Launch, Target, kernels_for
 from ait_mlir.lowering.kernels.base import row_major
 from ait_mlir.reference.core import storage_dtype
 from ait_mlir.reference.graph import evaluate_graph
@@ -101,7 +102,8 @@ class Case:
         kernel, config = self.chosen(target)
         ins, outs = self.args()
         cpp_dims = {name: f"d{i}" for i, name in enumerate(self.dims())}
-        emission = kernel.emit(self.op, ins, outs, cpp_dims, config, target)
+        emission = kernel.emit(Launch(self.op, ins, outs, cpp_dims, config, target))
+        assert isinstance(emission, Emission)
         pointers = [f"{'const ' if a in ins else ''}{BY_IR[a.type.element_type].cpp}* {a.name}" for a in (*ins, *outs)]
         parameters = ", ".join([*pointers, "void* ws", *(f"int64_t {d}" for d in cpp_dims.values())])
         lines = [
@@ -174,6 +176,8 @@ class Library:
         for (_, view), array in zip(placed, inputs, strict=False):
             view[...] = array
         before = [canvas.copy() for canvas, _ in placed]
+        if isinstance(case.op, UpdatesOperand):  # its result lies over its first operand, of which the rest stays
+            placed[len(ins)][1][...] = inputs[0]
         if self.target.is_gpu:
             self._call_on_card(case, env, placed)
         else:
@@ -237,12 +241,18 @@ def random_inputs(case: Case, env: Mapping[str, int], seed: int = 0) -> list[np.
         if dtype == np.bool_:
             arrays.append(rng.integers(0, 2, shape).astype(dtype))
         elif position in case.below:
-            arrays.append(rng.integers(0, case.below[position], shape).astype(dtype))
+            arrays.append(random_indices(rng, case.below[position], shape).astype(dtype))
         elif dtype.kind == "i":
             arrays.append(rng.integers(-9, 10, shape).astype(dtype))
         else:
             arrays.append((rng.standard_normal(shape) * 2).astype(dtype))
     return arrays
+
+
+def random_indices(rng: np.random.Generator, below: int, shape: tuple[int, ...]) -> np.ndarray:
+    """Indices from 0 up, no two alike where that can be."""
+    count = int(np.prod(shape))
+    return np.resize(rng.permutation(max(below, 1)), count).reshape(shape) if count else np.zeros(shape)
 
 
 def reference(case: Case, env: Mapping[str, int], inputs: Sequence[np.ndarray]) -> list[np.ndarray]:

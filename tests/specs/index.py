@@ -1,4 +1,4 @@
-"""Rows of a table."""
+"""Rows of a table, and rows written over others."""
 
 from __future__ import annotations
 
@@ -24,4 +24,26 @@ EMBEDDING = Spec(
     ("f16", "bf16", "f32", "i8", "i64"),
 )  # fmt: skip
 
-SPECS = (EMBEDDING,)
+CACHE, ROWS = "b x 3 x 9 x 16 x T", "b x 3 x 2 x 16 x T"
+UPDATE_SLICE = Spec(
+    "update_slice",
+    (
+        form("one", "update_slice %a, %b at %c dim 2", CACHE, "b x 3 x 1 x 16 x T", "i64", below={2: 9}),
+        form("several", "update_slice %a, %b at %c dim 2", CACHE, ROWS, "i32", below={2: 8}),
+        form("places", "update_slice %a, %b at %c dim 2", CACHE, ROWS, "2 x i32", below={2: 9}),
+        form("first", "update_slice %a, %b at %c dim 0", "7 x b x s x T", "3 x b x s x T", "3 x i64", below={2: 7}),
+        form("last", "update_slice %a, %b at %c dim 1", "b x 11 x T", "b x 2 x T", "i64", below={2: 10}, offset=1),
+        form("vector", "update_slice %a, %b at %c dim 0", "13 x T", "5 x T", "i32", below={2: 9}),
+        form(
+            "turned", "update_slice %a, %b at %c dim 2", CACHE, ROWS, "i64", below={2: 8},
+            strides={0: ("432", "16", "48", "1"), 1: ("96", "16", "48", "1"), 3: ("432", "16", "48", "1")},
+        ),
+    ),
+    BITS,
+    "b = 0 to 9, s = 0 to 900",
+    ({"b": 3, "s": 5}, {"b": 1, "s": 1}, {"b": 0, "s": 4}, {"b": 8, "s": 70}),
+    ({"b": 3, "s": 5}, {"b": 1, "s": 1}, {"b": 0, "s": 4}),
+    ("f16", "bf16", "f32", "i8", "i64"),
+)  # fmt: skip
+
+SPECS = (EMBEDDING, UPDATE_SLICE)
