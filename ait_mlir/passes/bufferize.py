@@ -27,13 +27,8 @@ from ait_mlir.dialects.ait_rt.program import KernelOp, LaunchOp, ProgramOp, Retu
 from ait_mlir.dialects.ait_rt.types import BufferType
 from ait_mlir.dims import Scope, const
 from ait_mlir.ir.pipeline import PassError
-<<<<<<< HEAD
-from ait_mlir.lowering.choices import chosen_kernel, workspace_of
-from ait_mlir.lowering.kernels import Kernel
-from ait_mlir.lowering.module_target import target_of
-=======
 from ait_mlir.lowering.choices import Selected
->>>>>>> main
+from ait_mlir.lowering.module_target import target_of
 from ait_mlir.passes.in_place import Donation, donations_of, later_reader, line_of
 from ait_mlir.passes.strides import ZERO, Strided, through
 

@@ -12,12 +12,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import SSAValue
 
 from ait_mlir.dialects.ait.data import GraphOp, OutputOp
-<<<<<<< HEAD
-from ait_mlir.dialects.ait.types import TensorType
-=======
-from ait_mlir.dialects.ait.norm import SoftmaxOp
 from ait_mlir.dialects.ait.types import TensorType, tensor_type
->>>>>>> main
 from ait_mlir.importers.torch.call import Call, NotSupported, bind, element_type
 from ait_mlir.importers.torch.constants import stored_value
 from ait_mlir.importers.torch.dims import DimTable
