@@ -103,6 +103,7 @@ PASSES: dict[str, Pass | Patterns] = table(
             " nothing that another one would put elsewhere.",
             ("elementwise.siblings:SIBLINGS",),
         ),
+        Pass("unroll-scans", "unroll_scans", "UnrollScansPass"),
         Pass("apply-patterns", "apply_patterns", "ApplyPatternsPass"),
         Pass("select", "select", "SelectPass"),
         Pass("bufferize", "bufferize", "BufferizePass"),
@@ -132,7 +133,7 @@ PHASE_TABLE: dict[str, Phase] = table(
     (
         Phase("imported"),
         Phase("canonical", ("narrow-row-ops", "fuse-masked-attention")),
-        Phase("simplified", ("simplify",)),
+        Phase("simplified", ("unroll-scans", "simplify")),
         Phase(
             "fused",
             (

@@ -334,7 +334,7 @@ class LaunchOp(AitOp):
         stream = self.stream.value.data
         if stream != 0:
             raise self.fail(f"stream {stream}: launches run in the order of the program, so the only stream is 0")
-        program = self.parent_op()
+        program = program_around(self)
         module = None if program is None else program.parent_op()
         if module is None:
             return
@@ -353,7 +353,7 @@ class LaunchOp(AitOp):
                     raise self.fail(f"{what} {i} of @{self.kernel_name} is {t}, the launch gives {found}")
         for value in (*self.outs, *self.workspace):
             check_writable(self, value)
-        if isinstance(program, ProgramOp):
+        if program is not None:
             self.check_ranges(kernel, program.scope)
 
     def check_ranges(self, kernel: KernelOp, scope: Scope) -> None:
@@ -369,6 +369,14 @@ class LaunchOp(AitOp):
 
     def infer_result_types(self) -> Sequence[Attribute]:
         return []
+
+
+def program_around(op: Operation) -> ProgramOp | None:
+    """The program that an op is in, through any number of loops; None where there is none."""
+    parent = op.parent_op()
+    while parent is not None and not isinstance(parent, ProgramOp):
+        parent = parent.parent_op()
+    return parent
 
 
 OPS = (KernelOp, ReturnOp, ProgramOp, LaunchOp)
