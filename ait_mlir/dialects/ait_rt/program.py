@@ -28,14 +28,8 @@ from xdsl.parser import Parser
 from xdsl.printer import Printer
 from xdsl.traits import IsolatedFromAbove, IsTerminator, NoTerminator, SymbolOpInterface, SymbolTable
 
-from ait_mlir.dialects.ait.base import (
-    AitOp,
-    check_expressions,
-    check_name,
-    parse_operands_in_parens,
-    print_operands,
-    resolve,
-)
+from ait_mlir.dialects.ait.base import AitOp, check_expressions, check_name
+from ait_mlir.dialects.ait.syntax import parse_operands_in_parens, print_operands, resolve
 from ait_mlir.dialects.ait.types import DimsAttr, ShapeAttr, TensorType
 from ait_mlir.dialects.ait_rt.buffers import ConstantOp, DestinationOp, InputOp, check_writable, parse_dim_in_parens
 from ait_mlir.dialects.ait_rt.types import BufferType
