@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Hashable, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 
@@ -36,7 +36,7 @@ class Writer:
         self._memo: dict[Hashable, SSAValue] = {}
 
     @contextmanager
-    def inside(self, block: Block) -> Iterator[None]:
+    def inside(self, block: Block) -> Generator[None]:
         """Write into the block of a loop's step, which sees nothing of what is written outside."""
         outside, self.block, self._memo = (self.block, self._memo), block, {}
         try:
