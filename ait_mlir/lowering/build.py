@@ -26,8 +26,8 @@ from typing import TYPE_CHECKING
 from ait_mlir.errors import CompileError, ToolchainError
 from ait_mlir.host.files import cache_dir, copy_atomic, is_kept, keep, locked, write_atomic
 from ait_mlir.host.settings import whole_number
-from ait_mlir.lowering.target import TargetKind
-from ait_mlir.lowering.toolchain import Toolchain, cpp_root, cuda_home, find_cxx, toolchain
+from ait_mlir.lowering.target import DEFAULT_ARCH, TargetKind
+from ait_mlir.lowering.toolchain import Toolchain, cpp_root, cuda_home, toolchain
 
 if TYPE_CHECKING:
     from ait_mlir.lowering.kernels.base import Target
@@ -143,13 +143,20 @@ def _library_units(sources: Mapping[str, str], tools: Toolchain, directory: Path
     ]
 
 
+_RUNTIME_SOURCES: dict[TargetKind, tuple[str, ...]] = {
+    "cpu": ("", "cpu"),
+    "cuda": ("", "gpu", "cuda"),
+    "rocm": ("", "gpu", "rocm"),
+}
+"""The folders of `runtime/src` that the runtime library of a device is made of."""
+
+
 def build_runtime(kind: TargetKind) -> Path:
     """The runtime library of a device, built at first use. Raises like `build_library`."""
     root = cpp_root()
-    if not (root / "src" / kind).is_dir():
-        raise ToolchainError(f"models for target {kind} can be compiled, not run: there is no runtime library for it")
     tools = _runtime_toolchain(kind)
-    sources = sorted([*(root / "src").glob("*.cc"), *(root / "src" / kind).glob("*.cc")])
+    folders = (root / "src" / name for name in _RUNTIME_SOURCES[kind])
+    sources = sorted(path for folder in folders for path in folder.glob("*.cc"))
     shared = _digest(_tree(root / "include"), _tree(root / "src", "*.h"))
     units = [_Unit(path, _digest(tools.identity, *tools.compile_flags, shared, path.read_text())) for path in sources]
     return _build(tools, units, f"building the {kind} runtime (once)")
@@ -158,25 +165,30 @@ def build_runtime(kind: TargetKind) -> Path:
 def _runtime_toolchain(kind: TargetKind) -> Toolchain:
     from tvm_ffi import libinfo
 
-    compiler = find_cxx()
     root = cpp_root()
-    base = toolchain("cpu", "native")
-    flags = ["-O2", "-std=c++17", "-fPIC", "-fvisibility=hidden", "-fno-gnu-unique", "-fdiagnostics-color=never"]
+    base = toolchain("rocm", DEFAULT_ARCH["rocm"]) if kind == "rocm" else toolchain("cpu", "native")
+    flags = ["-O2", "-std=c++17", "-fPIC", "-fvisibility=hidden", "-fdiagnostics-color=never"]
     flags += ["-I", str(root / "include"), "-I", str(root / "src")]
     for path in libinfo.include_paths():
         flags += ["-isystem", path]
     ffi = Path(libinfo.find_libtvm_ffi())
     link = ["-shared", "-L", str(ffi.parent), "-ltvm_ffi", f"-Wl,-rpath,{ffi.parent}", "-ldl", "-lpthread"]
-    if kind == "cpu":
-        flags.append("-fopenmp")
+    if kind == "rocm":
+        # hipcc knows where ROCm's headers and libraries are; without kernels any architecture will do
+        arch = f"--offload-arch={DEFAULT_ARCH['rocm']}"
+        flags += ["-DAIT_HIP", "--cuda-host-only", arch, "-x", "hip"]
+        link.append(arch)
+    elif kind == "cpu":
+        flags += ["-fno-gnu-unique", "-fopenmp"]
         link.append("-fopenmp")
     else:
+        flags.append("-fno-gnu-unique")
         home = cuda_home()
         flags += ["-isystem", str(home / "include")]
         folders = [path for name in ("lib64", "lib") if (path := home / name).is_dir()]
         link += [part for path in folders for part in ("-L", str(path))] + ["-lcudart_static", "-lrt"]
     identity = base.identity + importlib.metadata.version("apache-tvm-ffi")
-    return Toolchain(compiler, tuple(flags), tuple(link), identity)
+    return Toolchain(base.compiler, tuple(flags), tuple(link), identity, base.environment)
 
 
 def _build(tools: Toolchain, units: list[_Unit], label: str) -> Path:

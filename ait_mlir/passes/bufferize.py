@@ -17,20 +17,23 @@ from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.passes import ModulePass
 
 from ait_mlir.dialects.ait.data import ConstantOp, GraphOp, OutputOp, ParamOp
+from ait_mlir.dialects.ait.elementwise import YieldOp
 from ait_mlir.dialects.ait.naming import derived_name
+from ait_mlir.dialects.ait.scan import ScanOp, tensor_ops
+from ait_mlir.dialects.ait.structure import op_key
 from ait_mlir.dialects.ait.traits import InPlace, UpdatesOperand, ViewLike
-from ait_mlir.dialects.ait.types import KernelAttr, tensor_type
+from ait_mlir.dialects.ait.types import Induction, KernelAttr, in_loops, tensor_type
 from ait_mlir.dialects.ait.view import ConcatOp, ReshapeOp
 from ait_mlir.dialects.ait_rt import buffers as rt
 from ait_mlir.dialects.ait_rt.program import KernelOp, LaunchOp, ProgramOp, ReturnOp
 from ait_mlir.dialects.ait_rt.types import BufferType
-from ait_mlir.dims import Scope, const
+from ait_mlir.dims import Expr, Scope, const
 from ait_mlir.ir.pipeline import PassError
-from ait_mlir.lowering.choices import chosen_kernel, workspace_of
-from ait_mlir.lowering.kernels import Kernel
+from ait_mlir.lowering.choices import Selected
+from ait_mlir.lowering.module_target import target_of
 from ait_mlir.passes.in_place import Donation, donations_of, later_reader, line_of
+from ait_mlir.passes.loops import bufferize_scan, fresh_step
 from ait_mlir.passes.strides import ZERO, Strided, through
-from ait_mlir.passes.target import target_of
 
 
 @dataclass
@@ -53,21 +56,39 @@ class Bufferizer:
     places: dict[SSAValue, Place] = field(default_factory=dict[SSAValue, Place])
     packed: dict[tuple[SSAValue, str], SSAValue] = field(default_factory=dict[tuple[SSAValue, str], SSAValue])
     block: Block = field(default_factory=Block)
+    program_block: Block = field(default_factory=Block)
+    """Where constants stand, in whatever loop they are used."""
+    loops: list[Induction] = field(default_factory=list[Induction])
+    """The loops around `block`, outermost first."""
+    destinations: dict[OutputOp, SSAValue] = field(default_factory=dict[OutputOp, SSAValue])
     donations: list[Donation] = field(default_factory=list[Donation])
     order: dict[Operation, int] = field(default_factory=dict[Operation, int])
-    """The position of each op of the graph."""
+    """The position of each op of the graph, those of scans among them."""
+
+    def __post_init__(self) -> None:
+        self.block = self.program_block
 
     @property
     def scope(self) -> Scope:
-        return self.graph.scope
+        """The dims of the graph and of the loops around."""
+        return in_loops(self.graph.scope, tuple(self.loops)) if self.loops else self.graph.scope
+
+    def enter(self, count: Expr) -> Induction:
+        """Begin the body of a loop; returns its induction dim."""
+        self.loops.append(fresh_step([d.name for d in self.scope], count))
+        return self.loops[-1]
+
+    def leave(self) -> None:
+        """End the body of a loop."""
+        self.loops.pop()
 
     def run(self) -> ProgramOp:
         self.donations = donations_of(self.graph)
-        self.order = {op: i for i, op in enumerate(self.graph.block.ops)}
+        self.order = {op: i for i, op in enumerate(tensor_ops(self.graph.block))}
         state = {donation.value for donation in self.donations}
         for name, value in self.graph.inputs():
             self.define(value, self.emit(rt.InputOp(name, BufferType.of(tensor_type(value)), value in state)))
-        destinations = {
+        self.destinations = {
             op: self.emit(
                 rt.DestinationOp(
                     op.output_name.data,
@@ -77,19 +98,7 @@ class Bufferizer:
             )
             for op in self.graph.outputs()
         }
-        for op in self.graph.block.ops:
-            if isinstance(op, OutputOp):
-                if op.in_place_of is None:
-                    self.copy(self.places[op.value], destinations[op])
-            elif isinstance(op, ParamOp):
-                t = BufferType.of(tensor_type(op.output))
-                self.define(op.output, self.emit(rt.ConstantOp(t, [op.param_name.data])))
-            elif isinstance(op, ConstantOp):
-                self.constant(op)
-            elif isinstance(op, ViewLike):
-                self.view(op)
-            else:
-                self.launch(op)
+        self.run_ops(self.graph.block)
         self.finish_donations()
         for constant in [op for op in self.block.ops if isinstance(op, rt.ConstantOp)]:
             if not list(constant.buffer.uses):  # all its launches read it in panels
@@ -99,20 +108,44 @@ class Bufferizer:
         program.location = self.graph.location
         return program
 
+    def run_ops(self, block: Block) -> None:
+        """Add what computes the values of the graph's block, or of a scan's; what a step yields is the caller's."""
+        for op in block.ops:
+            if isinstance(op, YieldOp):
+                continue
+            if isinstance(op, OutputOp):
+                if op.in_place_of is None:
+                    self.copy(self.places[op.value], self.destinations[op])
+            elif isinstance(op, ParamOp):
+                t = BufferType.of(tensor_type(op.output))
+                self.define(op.output, self.emit_constant(rt.ConstantOp(t, [op.param_name.data])))
+            elif isinstance(op, ConstantOp):
+                self.constant(op)
+            elif isinstance(op, ScanOp):
+                bufferize_scan(self, op)
+            elif isinstance(op, ViewLike):
+                self.view(op)
+            else:
+                self.launch(op)
+
     def constant(self, op: ConstantOp) -> None:
         """A literal; one number for a dynamic shape is stored once and has strides of 0."""
         t = tensor_type(op.output)
         value = cast(Attribute, op.value)
         if t.static_shape() is not None:
-            self.define(op.output, self.emit(rt.ConstantOp(BufferType.of(t), value=value)))
+            self.define(op.output, self.emit_constant(rt.ConstantOp(BufferType.of(t), value=value)))
             return
-        one = self.emit(rt.ConstantOp(BufferType.get((), t.element_type), value=value))
+        one = self.emit_constant(rt.ConstantOp(BufferType.get((), t.element_type), value=value))
         one.name_hint = op.output.name_hint
         self.places[op.output] = Place(one, Strided.whole(()).expand(t.dims))
 
     def emit(self, op: Operation) -> SSAValue:
         self.block.add_op(op)
         return op.results[0]
+
+    def emit_constant(self, op: rt.ConstantOp) -> SSAValue:
+        self.program_block.add_op(op)
+        return op.buffer
 
     def define(self, value: SSAValue, buffer: SSAValue) -> None:
         """`value` is all of `buffer`."""
@@ -172,7 +205,8 @@ class Bufferizer:
             names = [cast(ParamOp, p).param_name.data for p in params]
             rows = [cast(int, tensor_type(v).dims[0].as_int()) for v in op.operands]
             self.define(
-                op.output, self.emit(rt.ConstantOp(BufferType.of(t), names, rows=rows if len(rows) > 1 else ()))
+                op.output,
+                self.emit_constant(rt.ConstantOp(BufferType.of(t), names, rows=rows if len(rows) > 1 else ())),
             )
             return
         whole = self.emit(rt.AllocOp(BufferType.of(t)))
@@ -192,20 +226,19 @@ class Bufferizer:
         if not isinstance(choice, KernelAttr):
             raise PassError(f"{op.name} has no kernel; run the pass 'select' first", op)
         kernel = self.kernel(op, choice)
-        chosen = chosen_kernel(choice.provider.data, choice.config, op, target_of(self.module))
+        chosen = Selected.of(choice.provider.data, choice.config, op, target_of(self.module))
         if isinstance(op, UpdatesOperand):
             updated = self.updated(op, chosen)
             ins = [updated, *(self.row_major(v) for v in op.operands[1:])]
             outs = [updated]
         else:
-            ins = [self.operand(v, chosen.panels(op, i)) for i, v in enumerate(op.operands)]
+            ins = [self.operand(v, chosen.panels(i)) for i, v in enumerate(op.operands)]
             outs = [self.result(op, r) for r in op.results]
             for result, buffer in zip(op.results, outs, strict=True):
                 self.define(result, buffer)
         workspace: list[SSAValue] = []
-        size = workspace_of(chosen, op, choice.config)
-        if size.as_int() != 0:
-            workspace.append(self.emit(rt.AllocOp(BufferType.get([size], i8))))
+        if chosen.workspace.as_int() != 0:
+            workspace.append(self.emit(rt.AllocOp(BufferType.get([chosen.workspace], i8))))
         launch = LaunchOp(kernel.sym_name.data, ins, outs, workspace)
         launch.location = op.location
         self.block.add_op(launch)
@@ -216,7 +249,7 @@ class Bufferizer:
         """The values that lie in a buffer."""
         return [value for value, place in self.places.items() if place.root is root]
 
-    def updated(self, op: Operation, chosen: Kernel) -> SSAValue:
+    def updated(self, op: Operation, chosen: Selected) -> SSAValue:
         """The buffer in which `op` updates its first operand: that operand's own, or a copy."""
         value, result = op.operands[0], op.results[0]
         place = self.places[value]
@@ -230,14 +263,14 @@ class Bufferizer:
         self.define(result, buffer)
         return buffer
 
-    def may_update(self, op: Operation, place: Place, chosen: Kernel) -> bool:
+    def may_update(self, op: Operation, place: Place, chosen: Selected) -> bool:
         """Whether `op` may update its first operand where it lies; a donation is told why not."""
         root, held = place.root.owner, self.held_in(place.root)
         donation = next((d for d in self.donations if self.places[d.value].root is place.root), None)
         if donation is not None and op not in donation.updates:
             return False
-        if donation is None and not isinstance(root, rt.AllocOp):
-            return False
+        if donation is None and not (isinstance(root, rt.AllocOp) and root.parent is self.block):
+            return False  # of another block: the next step of a loop reads it again
         problem = ""
         if any(v in held for v in op.operands[1:]):
             problem = f"{line_of(op)} also reads it as another operand"
@@ -245,7 +278,7 @@ class Bufferizer:
             problem = (
                 f"{line_of(reader)} reads the old value after {line_of(op)} has written the new one; read it before"
             )
-        elif not all(chosen.accepts(op, i, place.view.strides, self.scope) for i in (0, len(op.operands))):
+        elif not all(chosen.accepts(i, place.view.strides, self.scope) for i in (0, len(op.operands))):
             problem = f"the kernel of {line_of(op)} does not take the strides of the view that it updates"
         if donation is not None:
             donation.problem = donation.problem or problem
@@ -294,17 +327,18 @@ class Bufferizer:
             return self.row_major(value)
         constant = self.places[value].root.owner
         assert isinstance(constant, rt.ConstantOp)
-        found = self.packed.get((value, panels))
+        found = self.packed.get((constant.buffer, panels))
         if found is None:
             packed = rt.ConstantOp(constant.buffer_type, constant.param_names(), rows=constant.rows(), panels=panels)
-            self.block.insert_op_after(packed, constant)
-            found = self.packed[value, panels] = packed.buffer
+            self.program_block.insert_op_after(packed, constant)
+            found = self.packed[constant.buffer, panels] = packed.buffer
             found.name_hint = constant.buffer.name_hint
         return found
 
     def kernel(self, op: Operation, choice: KernelAttr) -> KernelOp:
         """The kernel that computes `op`, shared with earlier ops that are alike."""
-        key = (self.scope, op_key(op))
+        scope = self.graph.scope
+        key = (scope, op_key(op))
         found = self.kernels.get(key)
         if found is None:
             name = f"{derived_name(op)}_{len(self.kernels)}"
@@ -314,37 +348,10 @@ class Bufferizer:
                 clone.operands[i] = argument
             del clone.attributes["kernel"]
             body.add_ops([clone, ReturnOp(clone.results)])
-            found = KernelOp(name, choice.provider.data, DictionaryAttr(choice.config.data), self.scope, Region(body))
+            found = KernelOp(name, choice.provider.data, DictionaryAttr(choice.config.data), scope, Region(body))
             found.location = op.location
             self.kernels[key] = found
         return found
-
-
-def op_key(op: Operation) -> object:
-    """Equal for ops that compute the same on operands of the same types."""
-    return (
-        op.name,
-        tuple(sorted(op.properties.items(), key=lambda item: item[0])),
-        tuple(sorted(op.attributes.items(), key=lambda item: item[0])),
-        tuple(op.operand_types),
-        tuple(op.result_types),
-        tuple(_region_key(region) for region in op.regions),
-    )
-
-
-def _region_key(region: Region) -> object:
-    if not region.blocks:
-        return ()
-    block = region.block
-    numbers: dict[SSAValue, int] = {a: i for i, a in enumerate(block.args)}
-    out: list[object] = [tuple(block.arg_types)]
-    for op in block.ops:
-        operands = tuple(numbers[v] for v in op.operands)
-        for r in op.results:
-            numbers[r] = len(numbers)
-        properties = tuple(sorted(op.properties.items(), key=lambda item: item[0]))
-        out.append((op.name, properties, operands, tuple(op.result_types)))
-    return tuple(out)
 
 
 def bufferize_module(module: ModuleOp) -> None:

@@ -74,6 +74,14 @@ def cublaslt_candidates() -> list[str]:
     return [*candidates, *names]
 
 
+def hipblaslt_candidates() -> list[str]:
+    """Where hipBLASLt may be: `AIT_HIPBLASLT`, a copy that this process has (PyTorch's), ROCm."""
+    candidates = named_library("AIT_HIPBLASLT")
+    candidates += [line for line in _mapped_files() if Path(line).name.startswith("libhipblaslt.so")]
+    rocm = Path(os.environ.get("ROCM_PATH") or "/opt/rocm") / "lib" / "libhipblaslt.so"
+    return [*candidates, *([str(rocm)] if rocm.exists() else [])]
+
+
 def cudnn_candidates() -> list[str]:
     """Where cuDNN may be: `AIT_CUDNN`, a copy that this process has (PyTorch's), the pip package."""
     candidates = named_library("AIT_CUDNN")
@@ -87,7 +95,7 @@ def cudnn_candidates() -> list[str]:
 _LIBRARIES: dict[TargetKind, dict[str, Callable[[], list[str]]]] = {
     "cpu": {"openblas": openblas_candidates},
     "cuda": {"cublaslt": cublaslt_candidates, "cudnn": cudnn_candidates},
-    "rocm": {},
+    "rocm": {"hipblaslt": hipblaslt_candidates},
 }
 """The libraries that the services of a device run on, and where each may be."""
 

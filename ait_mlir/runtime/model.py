@@ -32,7 +32,7 @@ from ait_mlir.runtime.data import (
 from ait_mlir.runtime.loading import runtime_library
 from ait_mlir.runtime.state import StatefulModel, Tensors
 
-_DLPACK_CUDA = 2
+_DLPACK_GPU = {"cuda": 2, "rocm": 10}
 
 
 class Model(StatefulModel):
@@ -86,7 +86,7 @@ class Model(StatefulModel):
     def _open(self, library: Path, target: TargetKind, num_runtimes: int, device: int) -> None:
         self.target: TargetKind = target
         self._allocated: set[int] = set()
-        self._device = CPU if target == "cpu" else (_DLPACK_CUDA, device)
+        self._device = CPU if target == "cpu" else (_DLPACK_GPU[target], device)
         self._module: Any = runtime_library(target).create(str(library), num_runtimes, device)
         self._run: Any = self._module.get_function("run")
         about: dict[str, Any] = json.loads(self._module.describe())
@@ -102,6 +102,11 @@ class Model(StatefulModel):
         self._output_labels = [f"output '{name}'" for name in self._output_index]
         self.state = {self._inputs[t["in_place_of"]]["name"]: t["name"] for t in self._outputs if t["in_place_of"] >= 0}
         self._maximum_shapes = self._split(about["maximum_output_shapes"], self._outputs)
+
+    @property
+    def device(self) -> tuple[int, int]:
+        """The device as DLPack names it: its type, and its number."""
+        return self._device
 
     def run(
         self,

@@ -31,7 +31,7 @@ def main() -> int:
         program = Path(folder) / "algorithms"
         sources = [
             str(Path(__file__).with_suffix(".cc")),
-            str(runtime / "src/cuda/cublaslt.cc"),
+            str(runtime / "src/gpu/gemm_lt.cc"),
             str(runtime / "src/dynamic_library.cc"),
         ]
         flags = ["-std=c++17", "-O2", f"-I{runtime}/include", f"-I{runtime}/src", f"-I{home}/include"]

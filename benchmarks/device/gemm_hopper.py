@@ -81,7 +81,7 @@ def tile_part(name: str, tile: tuple[int, ...], **more: str) -> Part:
 
 
 def library_parts() -> list[Part]:
-    return [(SOURCE, {"PART": "2"}), (ROOT / "runtime/src/cuda/cublaslt.cc", {})]
+    return [(SOURCE, {"PART": "2"}), (ROOT / "runtime/src/gpu/gemm_lt.cc", {})]
 
 
 def build(library: Path, parts: Sequence[Part], more: Sequence[str] = (), jobs: int = 0) -> ctypes.CDLL:

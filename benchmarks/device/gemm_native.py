@@ -68,7 +68,7 @@ def build(out: Path) -> ctypes.CDLL:
 
     with ThreadPoolExecutor(max(1, os.cpu_count() or 1)) as pool:
         logs = list(pool.map(compile_one, enumerate(parts)))
-    logs.append(compile_file(len(parts), ROOT / "runtime/src/cuda/cublaslt.cc"))
+    logs.append(compile_file(len(parts), ROOT / "runtime/src/gpu/gemm_lt.cc"))
     spills = [
         line.strip()
         for log in logs

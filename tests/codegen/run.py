@@ -2,8 +2,8 @@
 
 Without `--full` this is the sample of the tests: each form of each op in one element type, each element type of each op.
 
-Every model goes through the whole pipeline twice, once with the kernels that selection prefers and once with the native
-ones. The sources are deduplicated by content, compiled a few to a translation unit, and remembered by everything that
+The runtime library of each target is compiled and linked as well. Every model goes through the whole pipeline twice,
+once with the kernels that selection prefers and once with the native ones. The sources are deduplicated by content, compiled a few to a translation unit, and remembered by everything that
 goes into them, so that a second run compiles what has changed. Where a compiler is missing, what was skipped is said.
 """
 
@@ -23,20 +23,23 @@ from pathlib import Path
 
 from ait_mlir.dialects.ait.data import GraphOp
 from ait_mlir.driver import emit, run_to_phase
-from ait_mlir.errors import AitError, ToolchainError
+from ait_mlir.errors import AitError, CompileError, ToolchainError
 from ait_mlir.ir.parser import parse_text
 from ait_mlir.ir.pipeline import PassError
 from ait_mlir.ir.source import SourceError
-from ait_mlir.lowering.choices import Choice, Way
+from ait_mlir.lowering.build import build_runtime
+from ait_mlir.lowering.choices import Choice
+from ait_mlir.lowering.fragments import Fragment
 from ait_mlir.lowering.kernels import Target, kernels_for
+from ait_mlir.lowering.module_target import make_target
+from ait_mlir.lowering.target import TargetKind
 from ait_mlir.lowering.toolchain import Toolchain, cpp_root, toolchain
 from ait_mlir.passes.select import needs_kernel
-from ait_mlir.passes.target import make_target
 from ait_mlir.universe import context
 from tests.codegen.corpus import models
 
 ROOT = Path(__file__).parents[2]
-TARGETS = (("cuda", "sm_90a"), ("cuda", "sm_80"), ("rocm", "gfx90a"))
+TARGETS: tuple[tuple[TargetKind, str], ...] = (("cuda", "sm_90a"), ("cuda", "sm_80"), ("rocm", "gfx90a"))
 SUFFIX = {"cuda": ".cu", "rocm": ".hip"}
 SOURCES_A_UNIT = 6
 
@@ -56,7 +59,7 @@ def pin_native(graph: GraphOp, target: Target) -> None:
         if needs_kernel(op):
             native = next((k for k in kernels_for(op, target) if k.provider == "native"), None)
             if native is not None:
-                way = Way.of(None, [(native.provider, native.configs(op, target)[0])])
+                way = Fragment.of(None, [(native.provider, native.configs(op, target)[0])])
                 op.attributes["kernel"] = Choice((way,)).attr()
 
 
@@ -155,6 +158,23 @@ def check(kind: str, arch: str, jobs: int, keep: Path | None, full: bool) -> boo
     return not failures and not errors
 
 
+def check_runtime(kind: TargetKind) -> bool:
+    """Compile and link the runtime library of a target; whether that went well."""
+    begin = time.monotonic()
+    try:
+        library = build_runtime(kind)
+    except ToolchainError as error:
+        print(f"{kind} runtime library: SKIPPED: {error}")
+        return True
+    except CompileError as error:
+        print(f"{kind} runtime library: {error}")
+        return False
+    print(
+        f"{kind} runtime library: compiled and linked, {library.stat().st_size >> 10} KiB, {time.monotonic() - begin:.0f} s"
+    )
+    return True
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.codegen.run", description=__doc__.split("\n\n")[0])
     parser.add_argument("targets", nargs="*", choices=["cuda", "rocm", []], help="default: both")
@@ -163,7 +183,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--full", action="store_true", help="every form in every element type")
     args = parser.parse_args(argv)
     wanted = [(kind, arch) for kind, arch in TARGETS if not args.targets or kind in args.targets]
-    return 0 if all([check(kind, arch, args.jobs, args.keep, args.full) for kind, arch in wanted]) else 1
+    good = [check(kind, arch, args.jobs, args.keep, args.full) for kind, arch in wanted]
+    good += [check_runtime(kind) for kind in dict.fromkeys(kind for kind, _ in wanted)]
+    return 0 if all(good) else 1
 
 
 if __name__ == "__main__":

@@ -151,11 +151,6 @@ def test_architectures_are_checked_before_the_compiler_is_looked_for(
         toolchain.toolchain(kind, arch)
 
 
-def test_rocm_models_do_not_run_yet() -> None:
-    with pytest.raises(ToolchainError, match="models for target rocm can be compiled, not run"):
-        runtime_library("rocm")
-
-
 @pytest.mark.skipif(toolchain.detect_cuda_arch() is not None, reason="there is a card")
 def test_no_card_is_an_error_that_says_what_to_do(library: Path) -> None:
     try:
@@ -164,6 +159,25 @@ def test_no_card_is_an_error_that_says_what_to_do(library: Path) -> None:
         pytest.skip("no CUDA toolkit to build the runtime with")
     with pytest.raises(RunError, match=r"no CUDA device can be used: .*compile it for target cpu"):
         Model.from_library(library, "cuda")
+
+
+@pytest.mark.skipif(Path("/dev/kfd").exists(), reason="there may be a card")
+def test_no_amd_card_is_an_error_that_says_what_to_do(library: Path) -> None:
+    try:
+        toolchain.find_hipcc()
+    except ToolchainError:
+        pytest.skip("no hipcc to build the runtime with")
+    with pytest.raises(RunError, match=r"no ROCm device can be used: .*where rocminfo lists a card.*target cpu"):
+        Model.from_library(library, "rocm")
+    assert list(runtime_library("rocm").services()) == ["gemm 2"]
+
+
+def test_the_rocm_runtime_names_the_compiler_that_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HIPCXX", "no-such-compiler")
+    with pytest.raises(
+        ToolchainError, match=r"the HIP compiler \(no-such-compiler\) was not found: .*apt-get install hipcc"
+    ):
+        build.build_runtime("rocm")
 
 
 _BUILD = """

@@ -9,6 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include <array>
 #include <string>
 #include <vector>
 
@@ -109,6 +110,17 @@ struct Api {
     return load_functions(kLibrary, places, symbols, error);
   }
 };
+
+/// @brief Asks for algorithms that add up partial sums in the ways of a mask only, on matrices that begin on so many bytes (A, B, C, D).
+inline Status prefer(const Api& api, Descriptor preference, uint32_t reductions, const std::array<int64_t, 4>& alignments) {
+  constexpr int kAttributes[] = {kPreferAlignA, kPreferAlignB, kPreferAlignC, kPreferAlignD};
+  Status status = api.preference_set(preference, kPreferReduction, &reductions, sizeof reductions);
+  for (size_t i = 0; i < alignments.size(); ++i) {
+    const uint32_t bytes = uint32_t(alignments[i]);
+    if (status == kSuccess) status = api.preference_set(preference, kAttributes[i], &bytes, sizeof bytes);
+  }
+  return status;
+}
 
 }  // namespace ait::runtime::lt
 

@@ -1,7 +1,6 @@
-/// @file cublaslt.cc
-/// @brief `compute_gemm` on cuBLASLt. What the library chose for a problem is kept, so that a later call costs a look-up and a launch, and
+/// @file gemm_lt.cc
+/// @brief `compute_gemm` on cuBLASLt or hipBLASLt. What the library chose for a problem is kept, so that a later call costs a look-up and a launch, and
 /// can be captured: no allocation on the device and no synchronisation.
-#include <cuda_runtime_api.h>
 #include <string.h>
 
 #include <algorithm>
@@ -10,9 +9,9 @@
 #include <shared_mutex>
 #include <unordered_map>
 
-#include "cublaslt_algorithm.h"
-#include "cublaslt_api.h"
 #include "gemm.h"
+#include "gpu/api.h"
+#include "gpu/lt.h"
 
 namespace ait::runtime {
 namespace {
@@ -57,7 +56,7 @@ struct Answer {
   int count = 0;
 };
 
-/// cuBLASLt, its handles, and the plans made so far. Lives until the process ends, as the driver may be gone before static destructors run.
+/// The library, its handles, and the plans made so far. Lives until the process ends, as the driver may be gone before static destructors run.
 struct Library {
   lt::Api api;
   bool loaded = false;
@@ -82,7 +81,7 @@ int64_t alignment(const void* pointer) {
 }
 
 int32_t failed(const lt::Api& api, const char* what, lt::Status status, std::string* error) {
-  *error = std::string("cuBLASLt: ") + what + ": " + api.status_text(status) + " (status " + std::to_string(status) + ")";
+  *error = std::string(lt::kLibrary.name) + ": " + what + ": " + api.status_text(status) + " (status " + std::to_string(status) + ")";
   return 1;
 }
 
@@ -167,16 +166,7 @@ lt::Status list(const lt::Api& api, lt::Handle handle, const Key& key, const lt:
   if (status != lt::kSuccess) return status;
   const uint64_t workspace = uint64_t(room);
   status = api.preference_set(preference, lt::kPreferWorkspace, &workspace, sizeof workspace);
-  if (status == lt::kSuccess) status = api.preference_set(preference, lt::kPreferReduction, &reductions, sizeof reductions);
-  const struct {
-    int attribute;
-    int64_t bytes;
-  } alignments[] = {{lt::kPreferAlignA, key.align_b}, {lt::kPreferAlignB, key.align_a}, {lt::kPreferAlignC, key.align_c},
-                    {lt::kPreferAlignD, key.align_d}};
-  for (const auto& entry : alignments) {
-    const uint32_t bytes = uint32_t(entry.bytes);
-    if (status == lt::kSuccess) status = api.preference_set(preference, entry.attribute, &bytes, sizeof bytes);
-  }
+  if (status == lt::kSuccess) status = lt::prefer(api, preference, reductions, {key.align_b, key.align_a, key.align_c, key.align_d});
   if (status == lt::kSuccess) {
     status = api.heuristic(handle, matmul.desc, matmul.a, matmul.b, matmul.c, matmul.d, preference, kAlgorithms, answer->found,
                            &answer->count);
@@ -191,7 +181,7 @@ int32_t ask(const lt::Api& api, lt::Handle handle, const Gemm& args, const Key& 
             Answer* answer, std::string* error) {
   const lt::Status status = list(api, handle, key, matmul, room, lt::kReduceInComputeType, answer);
   if (status != lt::kSuccess || answer->count == 0) {
-    *error = "cuBLASLt has no algorithm for a gemm of m " + std::to_string(args.m) + ", n " + std::to_string(args.n) + ", k " +
+    *error = std::string(lt::kLibrary.name) + " has no algorithm for a gemm of m " + std::to_string(args.m) + ", n " + std::to_string(args.n) + ", k " +
              std::to_string(args.k) + ", batch " + std::to_string(args.batch) + ", dtype " + std::to_string(args.dtype) + ", epilogue " +
              std::to_string(args.epilogue) + ": " + api.status_text(status);
     return 1;
@@ -291,8 +281,8 @@ int32_t open(const Gemm& args, Library& lib, int* type, int* compute, int* devic
     *error = "the library gemm computes f16, bf16, f32 and f64, not dtype " + std::to_string(args.dtype);
     return 1;
   }
-  if (const cudaError_t status = cudaGetDevice(device); status != cudaSuccess) {
-    *error = std::string("no CUDA device: ") + cudaGetErrorString(status);
+  if (const gpu::Error status = GPU(GetDevice)(device); status != gpu::kSuccess) {
+    *error = std::string("no ") + gpu::kPlatform + " device: " + GPU(GetErrorString)(status);
     return 1;
   }
   return 0;

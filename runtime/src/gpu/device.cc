@@ -1,0 +1,176 @@
+#include "device.h"
+
+#include "error.h"
+#include "gpu/api.h"
+
+namespace ait::runtime {
+namespace {
+
+/// Throws if `status` is an error, and clears it where the platform allows that.
+void check(gpu::Error status, const char* what) {
+  if (status == gpu::kSuccess) return;
+  (void)GPU(GetLastError)();
+  fail(ErrorKind::kRun, what, ": ", GPU(GetErrorString)(status), " (", GPU(GetErrorName)(status), ")");
+}
+
+gpu::Stream as_stream(void* stream) { return static_cast<gpu::Stream>(stream); }
+
+class GpuEvent : public Event {
+ public:
+  GpuEvent() { check(GPU(EventCreateWithFlags)(&event_, GPU(EventDisableTiming)), "creating an event"); }
+  ~GpuEvent() override { (void)GPU(EventDestroy)(event_); }
+  void record(void* stream) override { check(GPU(EventRecord)(event_, as_stream(stream)), "recording an event"); }
+  void wait(void* stream) override { check(GPU(StreamWaitEvent)(as_stream(stream), event_, 0), "waiting for an event"); }
+
+ private:
+  GPU(Event_t) event_ = nullptr;
+};
+
+class GpuGraph : public Graph {
+ public:
+  explicit GpuGraph(GPU(GraphExec_t) exec) : exec_(exec) {}
+  ~GpuGraph() override { (void)GPU(GraphExecDestroy)(exec_); }
+  void launch(void* stream) override { check(GPU(GraphLaunch)(exec_, as_stream(stream)), "launching a graph"); }
+
+ private:
+  GPU(GraphExec_t) exec_;
+};
+
+/// A stream that waits for nothing else, used only to record graphs.
+class CaptureStream {
+ public:
+  CaptureStream() { check(GPU(StreamCreateWithFlags)(&stream_, GPU(StreamNonBlocking)), "creating a stream"); }
+  ~CaptureStream() { (void)GPU(StreamDestroy)(stream_); }
+  CaptureStream(const CaptureStream&) = delete;
+  CaptureStream& operator=(const CaptureStream&) = delete;
+  gpu::Stream get() const { return stream_; }
+
+ private:
+  gpu::Stream stream_ = nullptr;
+};
+
+class TimedEvent {
+ public:
+  TimedEvent() { check(GPU(EventCreate)(&event_), "creating an event"); }
+  ~TimedEvent() { (void)GPU(EventDestroy)(event_); }
+  TimedEvent(const TimedEvent&) = delete;
+  TimedEvent& operator=(const TimedEvent&) = delete;
+  void record() const { check(GPU(EventRecord)(event_, nullptr), "recording an event"); }
+  GPU(Event_t) get() const { return event_; }
+
+ private:
+  GPU(Event_t) event_ = nullptr;
+};
+
+class GpuDevice : public Device {
+ public:
+  explicit GpuDevice(int id) : id_(id) {}
+
+  DLDevice dl() const override { return {gpu::kDeviceType, id_}; }
+  std::string name() const override { return gpu::kTarget + (":" + std::to_string(id_)); }
+  size_t tensor_alignment() const override { return 16; }
+
+  int enter() override {
+    int previous = 0;
+    check(GPU(GetDevice)(&previous), "asking for the current device");
+    if (previous != id_) check(GPU(SetDevice)(id_), "selecting the device");
+    return previous;
+  }
+  void leave(int previous) noexcept override {
+    if (previous != id_) (void)GPU(SetDevice)(previous);
+  }
+
+  void* allocate(size_t bytes, const char* what) override {
+    void* data = nullptr;
+    const gpu::Error status = GPU(Malloc)(&data, bytes);
+    if (status == GPU(ErrorMemoryAllocation)) {
+      (void)GPU(GetLastError)();
+      size_t available = 0, total = 0;
+      (void)GPU(MemGetInfo)(&available, &total);
+      fail(ErrorKind::kMemory, "out of memory: ", what, " needs ", bytes, " bytes on ", name(), ", ", available, " of ", total,
+           " bytes are free");
+    }
+    check(status, "allocating device memory");
+    return data;
+  }
+  void release(void* data) noexcept override { (void)GPU(Free)(data); }
+  void copy(void* to, const void* from, size_t bytes) override {
+    check(GPU(Memcpy)(to, from, bytes, GPU(MemcpyDefault)), "copying memory");
+    // A copy inside the device returns before it is done.
+    check(GPU(StreamSynchronize)(nullptr), "copying memory");
+  }
+
+  void sync(void* stream) override { check(GPU(StreamSynchronize)(as_stream(stream)), "the run failed on the device"); }
+  void sync_all() override { check(GPU(DeviceSynchronize)(), "an earlier run failed on the device"); }
+
+  bool is_capturing(void* stream) override {
+    GPU(StreamCaptureStatus) status = GPU(StreamCaptureStatusNone);
+    if (GPU(StreamIsCapturing)(as_stream(stream), &status) != gpu::kSuccess) {
+      (void)GPU(GetLastError)();
+      return false;
+    }
+    return status != GPU(StreamCaptureStatusNone);
+  }
+
+  std::unique_ptr<Event> make_event() override { return std::make_unique<GpuEvent>(); }
+
+  std::unique_ptr<Graph> record(const std::function<bool(void*)>& body) override {
+    const CaptureStream stream;
+    if (GPU(StreamBeginCapture)(stream.get(), GPU(StreamCaptureModeThreadLocal)) != gpu::kSuccess) {
+      (void)GPU(GetLastError)();
+      return nullptr;
+    }
+    const bool launched = body(stream.get());
+    GPU(Graph_t) graph = nullptr;
+    gpu::Error status = GPU(StreamEndCapture)(stream.get(), &graph);
+    GPU(GraphExec_t) exec = nullptr;
+    if (status == gpu::kSuccess && launched) status = GPU(GraphInstantiateWithFlags)(&exec, graph, 0);
+    if (graph != nullptr) (void)GPU(GraphDestroy)(graph);
+    if (status != gpu::kSuccess || exec == nullptr) {
+      (void)GPU(GetLastError)();
+      return nullptr;
+    }
+    return std::make_unique<GpuGraph>(exec);
+  }
+
+  double seconds(const std::function<void()>& lead, const std::function<void()>& body) override {
+    const TimedEvent begin, end;
+    lead();
+    begin.record();
+    body();
+    end.record();
+    check(GPU(EventSynchronize)(end.get()), "timing failed on the device");
+    float milliseconds = 0;
+    check(GPU(EventElapsedTime)(&milliseconds, begin.get(), end.get()), "reading a time");
+    return double(milliseconds) * 1e-3;
+  }
+
+  size_t cache_bytes() override {
+    int bytes = 0;
+    check(GPU(DeviceGetAttribute)(&bytes, gpu::kCacheBytes, id_), "asking for the size of the L2 cache");
+    return static_cast<size_t>(bytes);
+  }
+
+ private:
+  int id_;
+};
+
+}  // namespace
+
+const char* device_target() { return gpu::kTarget; }
+
+std::unique_ptr<Device> make_device(int id) {
+  int count = 0;
+  const gpu::Error status = GPU(GetDeviceCount)(&count);
+  if (status != gpu::kSuccess) {
+    (void)GPU(GetLastError)();
+    fail(ErrorKind::kRun, "no ", gpu::kPlatform, " device can be used: ", GPU(GetErrorString)(status), "; this model was compiled for target ",
+         gpu::kTarget, ": run it where ", gpu::kListsCards, " lists a card, or compile it for target cpu");
+  }
+  if (id < 0 || id >= count) {
+    fail(ErrorKind::kRun, "there is no ", gpu::kTarget, ":", id, ": this machine has ", count, " ", gpu::kPlatform, " device(s)");
+  }
+  return std::make_unique<GpuDevice>(id);
+}
+
+}  // namespace ait::runtime
