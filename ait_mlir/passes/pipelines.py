@@ -59,6 +59,7 @@ PASSES: dict[str, Pass | Patterns] = table(
             "Remove neutral elements, identities and no-ops; compose and cancel views; name what models spell out.",
             (
                 "elementwise.algebra:ALGEBRA",
+                "elementwise.clamp:CLAMP",
                 "norm:SPELLINGS",
                 "gemm.spellings:SPELLINGS",
                 "rotary:ROTARY",
