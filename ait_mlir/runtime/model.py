@@ -103,6 +103,11 @@ class Model(StatefulModel):
         self.state = {self._inputs[t["in_place_of"]]["name"]: t["name"] for t in self._outputs if t["in_place_of"] >= 0}
         self._maximum_shapes = self._split(about["maximum_output_shapes"], self._outputs)
 
+    @property
+    def device(self) -> tuple[int, int]:
+        """The device as DLPack names it: its type, and its number."""
+        return self._device
+
     def run(
         self,
         inputs: Tensors,

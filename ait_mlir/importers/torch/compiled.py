@@ -111,7 +111,9 @@ def build(
 class CompiledModule:
     """A compiled model with the calling convention of the module that it was made from.
 
-    `model` is the `Model` that runs it. The artifact that `save` writes runs without PyTorch.
+    `model` is the `Model` that runs it. The artifact that `save` writes runs without PyTorch. `state` has the buffers
+    that the module changes, by the names of the model's inputs that they are: tensors on the device of the model, which
+    begin as copies of the module's and belong to this object.
     """
 
     def __init__(self, imported: Imported, model: Model, artifact: Any, text: str, graph_mode: bool = False) -> None:
@@ -123,6 +125,10 @@ class CompiledModule:
         self._outputs = imported.outputs
         self._out_spec = imported.out_spec
         self._imported = imported
+        place = "cpu" if model.target == "cpu" else f"cuda:{model.device[1]}"
+        self.state: dict[str, Any] = {
+            name: value.detach().to(place, copy=True).contiguous() for name, value in imported.state.items()
+        }
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Run on tensors in the structure of the example inputs; returns the structure that the module returns.
@@ -137,7 +143,12 @@ class CompiledModule:
                 raise InputError(f"argument {item.name!r} has type {type(leaf).__name__}, expected a tensor")
             given[item.name] = leaf if leaf.is_contiguous() else leaf.contiguous()
         on_gpu = self.model.target != "cpu"
-        results = self.model.run_with_tensors(given, sync=not on_gpu, graph_mode=self._graph_mode and on_gpu)
+        results = self.model.run_with_tensors(
+            {**given, **self.state}, sync=not on_gpu, graph_mode=self._graph_mode and on_gpu
+        )
+        for item in self._inputs.tensors:  # what the module changes of its arguments
+            if item.name in self.model.state and given[item.name] is not leaves[item.leaf]:
+                leaves[item.leaf].copy_(given[item.name])
         values = [results[value] if kind == "output" else value for kind, value in self._outputs]
         return torch.utils._pytree.tree_unflatten(values, self._out_spec)
 

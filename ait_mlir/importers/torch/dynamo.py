@@ -60,6 +60,8 @@ class Part:
         guards = torch._guards  # what this export assumes must not be checked at each call of the outer one
         with quiet(), guards.tracing(None), guards.compile_context(None):
             imported = from_torch(module, values, dynamic_shapes=(shapes,), name="graph")
+        if imported.graph.donated():
+            raise ImportFailure("the graph changes its inputs or buffers, which belong to the model that PyTorch runs")
         devices = {x.device.type for x in (*values, *weights.values())}
         if len(devices) > 1:
             raise ImportFailure(f"the graph uses several devices: {', '.join(sorted(devices))}")

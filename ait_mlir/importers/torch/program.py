@@ -13,7 +13,7 @@ from xdsl.ir import SSAValue
 
 from ait_mlir.dialects.ait.data import GraphOp, OutputOp
 from ait_mlir.dialects.ait.norm import SoftmaxOp
-from ait_mlir.dialects.ait.types import TensorType
+from ait_mlir.dialects.ait.types import TensorType, tensor_type
 from ait_mlir.importers.torch.call import Call, NotSupported, bind, element_type
 from ait_mlir.importers.torch.constants import stored_value
 from ait_mlir.importers.torch.dims import DimTable
@@ -22,7 +22,7 @@ from ait_mlir.importers.torch.fold import Folder
 from ait_mlir.importers.torch.known import Affine, Mask, Spread, Value
 from ait_mlir.importers.torch.library import quiet, torch
 from ait_mlir.importers.torch.rows import TABLE, advice
-from ait_mlir.importers.torch.signature import Inputs, declare_dims, read_inputs, refuse_mutation
+from ait_mlir.importers.torch.signature import Inputs, declare_dims, read_inputs
 from ait_mlir.importers.torch.writer import Writer
 from ait_mlir.passes.patterns import apply_pass
 
@@ -40,6 +40,8 @@ class Imported:
     outputs: list[tuple[str, Any]] = field(default_factory=list[tuple[str, Any]])
     """For each leaf of the result `("output", name)` or `("constant", value)`."""
     out_spec: Any = None
+    state: dict[str, Any] = field(default_factory=dict[str, Any])
+    """The model's buffers that it changes, by the names of the donated inputs that they are."""
     operations: int = 0
     """How many operations the exported program has."""
 
@@ -59,10 +61,9 @@ def import_program(
 
     `dim_names` names dynamic dims by input, its place among the leaves of the arguments, and axis; without a name, a
     dim is called after the input and axis where it first appears. `hints` are sizes to choose kernels for, by the
-    name of the dim. Raises `UnsupportedOps` that lists everything that cannot be imported, and `ImportFailure` for
-    programs that change their buffers or inputs.
+    name of the dim. Buffers and inputs that the program changes are donated inputs, in the place of which an output
+    has the new value. Raises `UnsupportedOps` that lists everything that cannot be imported, and `ImportFailure`.
     """
-    refuse_mutation(program)
     with quiet():
         program = simpler(program)
     return Importer(program, name, dim_names or {}, hints or {}).run()
@@ -145,12 +146,21 @@ class Importer:
                 types.append((item.name, TensorType.get(self.table.shape(meta.shape), element_type(meta.dtype))))
             except NotSupported as error:
                 raise ImportFailure(f"input {item.name!r}: {error}") from error
+        taken = {name for name, _ in types}
+        state_names: list[str] = []
+        for item in self.inputs.state:
+            state_names.append(item.name if item.name not in taken else f"buffer.{item.name}")
+            types.append((state_names[-1], TensorType.get(list(item.value.shape), element_type(item.value.dtype))))
+        changed = self.inputs.changed.values()
+        self.donated = {item.name: item.name for item in self.inputs.tensors if item.name in changed}
+        self.donated |= dict(zip((s.name for s in self.inputs.state), state_names, strict=True))
         self.folder = Folder(program.graph)
-        graph = GraphOp(name, types, self.table.scope())
+        graph = GraphOp(name, types, self.table.scope(), donated=list(self.donated.values()))
         self.result = Imported(ModuleOp([graph]), self.inputs, {})
         self.w = Writer(graph)
         self.values: dict[Any, Any] = {}
-        for item, argument in zip(self.inputs.tensors, graph.block.args, strict=True):
+        self.result.state = {self.donated[item.name]: item.value for item in self.inputs.state}
+        for item, argument in zip((*self.inputs.tensors, *self.inputs.state), graph.block.args, strict=True):
             argument.name_hint = item.name if item.name.isidentifier() else None
             self.values[item.node] = argument
         self.problems: dict[str, list[tuple[Any, str]]] = {}
@@ -249,7 +259,15 @@ class Importer:
         taken: dict[SSAValue, str] = {}
         self.result.out_spec = self.program.call_spec.out_spec
         names = output_names(self.result.out_spec)
-        for i, node in enumerate(results):
+        specs = self.program.graph_signature.output_specs
+        kinds = torch.export.graph_signature.OutputKind
+        returned: list[Any] = []
+        for node, spec in zip(results, specs, strict=True):
+            if spec.kind in (kinds.BUFFER_MUTATION, kinds.USER_INPUT_MUTATION):
+                self._write_state(node, self.donated[spec.target])
+            else:
+                returned.append(node)
+        for i, node in enumerate(returned):
             value = self._resolve(node)
             if not isinstance(value, SSAValue | Affine | Mask | Spread):
                 if value is not None and not isinstance(value, int | float | bool | str):
@@ -261,6 +279,12 @@ class Importer:
                 taken[written] = names[i]
                 self.w.graph.block.add_op(OutputOp(taken[written], written))
             self.result.outputs.append(("output", taken[written]))
+
+    def _write_state(self, node: Any, name: str) -> None:
+        """The new value of a donated input. Where it cannot be computed in place it is copied, as PyTorch copies it."""
+        place = dict(self.w.graph.inputs())[name]
+        value = self.w.cast(self.w.full(cast(Value, self._resolve(node))), tensor_type(place).element_type)
+        self.w.graph.block.add_op(OutputOp(f"{name} (new)", value, place, or_copy=True))
 
 
 class _Skipped(NotSupported):

@@ -9,7 +9,7 @@ from typing import Any
 from ait_mlir.dims import MAX_DIM
 from ait_mlir.importers.torch.constants import Stored
 from ait_mlir.importers.torch.dims import UNBOUNDED, DimTable
-from ait_mlir.importers.torch.errors import ImportFailure, place_of
+from ait_mlir.importers.torch.errors import ImportFailure
 from ait_mlir.importers.torch.library import torch
 
 
@@ -22,11 +22,24 @@ class TensorInput:
     node: Any
 
 
+@dataclass(frozen=True)
+class StateInput:
+    """A buffer that the program changes: its name, its node, its value before the first call."""
+
+    name: str
+    node: Any
+    value: Any
+
+
 @dataclass
 class Inputs:
     """What enters a program."""
 
     tensors: list[TensorInput] = field(default_factory=list[TensorInput])
+    state: list[StateInput] = field(default_factory=list[StateInput])
+    """The buffers that the program changes, each once; they are inputs behind the tensors."""
+    changed: dict[str, str] = field(default_factory=dict[str, str])
+    """For each node that is the new value of a buffer or of a tensor, the name of that input."""
     fixed: dict[int, Any] = field(default_factory=dict[int, Any])
     """Leaves that are no tensors, with the value that the export has taken for granted."""
     sizes: dict[Any, Any] = field(default_factory=dict[Any, Any])
@@ -43,6 +56,8 @@ def read_inputs(program: Any) -> Inputs:
     first_of: dict[Any, str] = {}
     without_data: list[str] = []
     leaf = 0
+    changed_buffers = set(program.graph_signature.buffers_to_mutate.values())
+    places: dict[Any, str] = {}
     for spec in program.graph_signature.input_specs:
         node: Any = nodes.get(getattr(spec.arg, "name", None))
         if spec.kind == kinds.USER_INPUT:
@@ -61,10 +76,22 @@ def read_inputs(program: Any) -> Inputs:
         if tensor.device.type == "meta":
             without_data.append(spec.target)
             continue
+        if spec.target in changed_buffers:
+            if (other := places.setdefault(tensor.untyped_storage().data_ptr(), spec.target)) != spec.target:
+                raise ImportFailure(
+                    f"the model changes its buffer {spec.target!r}, which shares memory with {other!r}; "
+                    "give each a tensor of its own"
+                )
+            result.state.append(StateInput(spec.target, node, tensor))
+            continue
         key = (tensor.data_ptr(), tuple(tensor.shape), tuple(tensor.stride()), tensor.dtype)
         name = first_of.setdefault(key, spec.target) if tensor.numel() else spec.target
         is_weight = spec.kind == kinds.PARAMETER or (spec.kind == kinds.BUFFER and tensor.is_floating_point())
         result.stored[node] = Stored(name, tensor, is_weight)
+    signature = program.graph_signature
+    if changed := list(getattr(signature, "parameters_to_mutate", {}).values()):
+        raise ImportFailure(f"the model changes its parameter {changed[0]!r}; make it a buffer, which is state")
+    result.changed = {**signature.buffers_to_mutate, **signature.user_inputs_to_mutate}
     if without_data:
         raise ImportFailure(
             f"{len(without_data)} weights are on the meta device and have no data, the first {without_data[0]!r}; "
@@ -78,56 +105,6 @@ def stored_tensor(program: Any, spec: Any) -> Any:
     if spec.target in program.state_dict:
         return program.state_dict[spec.target]
     return program.constants[spec.target]
-
-
-def refuse_mutation(program: Any) -> None:
-    """Raise `ImportFailure` for a program that writes to its buffers or inputs."""
-    signature = program.graph_signature
-    written = [
-        *((f"buffer {name!r}", node) for node, name in signature.buffers_to_mutate.items()),
-        *((f"input {name!r}", node) for node, name in signature.user_inputs_to_mutate.items()),
-    ]
-    nodes = {n.name: n for n in program.graph.nodes}
-    if not written:
-        written = _written_in_place(program)
-    if not written:
-        return
-    what, name = written[0]
-    place = place_of(nodes[name]) if name in nodes else "an unknown place"
-    more = f" (and {len(written) - 1} more)" if len(written) > 1 else ""
-    raise ImportFailure(
-        f"the model changes its {what}{more} at {place}; a compiled model has no state: compute the new value, return "
-        "it as a result, and pass it in as an input of the next call"
-    )
-
-
-def _written_in_place(program: Any) -> list[tuple[str, str]]:
-    """Buffers and inputs that operations of a program that is not functional yet write to."""
-    signature = program.graph_signature
-    owners = {
-        **{node: f"buffer {name!r}" for node, name in signature.inputs_to_buffers.items()},
-        **{name: f"input {name!r}" for name in signature.user_inputs if isinstance(name, str)},
-    }
-    found: dict[str, str] = {}
-    for node in program.graph.nodes:
-        schema = getattr(node.target, "_schema", None)
-        if schema is None or not schema.is_mutable or not node.args:
-            continue
-        target = _root(node.args[0])
-        if target in owners:
-            found.setdefault(owners[target], node.name)
-    return list(found.items())
-
-
-def _root(node: Any) -> str:
-    """The name of the tensor that a node is, or is a view of."""
-    while getattr(node, "op", None) == "call_function" and node.args and hasattr(node.args[0], "op"):
-        schema = getattr(node.target, "_schema", None)
-        aliases = schema is not None and schema.returns and schema.returns[0].alias_info is not None
-        if not aliases:
-            break
-        node = node.args[0]
-    return str(getattr(node, "name", ""))
 
 
 def declare_dims(

@@ -9,7 +9,7 @@ from xdsl.dialects.builtin import i1, i64
 from xdsl.ir import SSAValue
 
 from ait_mlir.dialects.ait.elementwise import AddOp, MulOp
-from ait_mlir.dialects.ait.index import EmbeddingOp
+from ait_mlir.dialects.ait.index import EmbeddingOp, UpdateSliceOp
 from ait_mlir.dialects.ait.types import tensor_type
 from ait_mlir.dims import Expr, const, product
 from ait_mlir.importers.torch.call import Call, NotSupported, Row, as_expr, dims_of
@@ -190,6 +190,67 @@ def gather(c: Call) -> Value:
     return Spread(c.dims, c.w.natural(part)) if dims_of(part) != c.dims else part
 
 
+def update(c: Call, axis: int, rows: SSAValue, position: SSAValue) -> Value:
+    """`self` with rows along an axis replaced, those from a position on, or each at its own."""
+    x = c.tensor("self")
+    element = tensor_type(x).element_type
+    return c.w.add(UpdateSliceOp(x, c.w.cast(rows, element), c.w.cast(position, i64), axis))
+
+
+def index_copy(c: Call) -> Value:
+    """Rows at the places that a tensor says."""
+    position = c.tensor("index")
+    if tensor_type(position).rank == 0:
+        position = c.w.reshape(position, (ONE,))
+    return update(c, c.axis("dim"), c.tensor("source"), position)
+
+
+def index_put(c: Call) -> Value:
+    """x[:, i] = rows for one tensor of places."""
+    used = [(axis, i) for axis, i in enumerate(c["indices"]) if i is not None]
+    if c["accumulate"] or len(used) != 1 or is_mask(used[0][1]):
+        raise NotSupported("writing at indices is supported for one tensor of places; elsewhere use torch.where")
+    axis, places = used[0]
+    position = c.w.full(places)
+    dims, count = c.shape("self"), tensor_type(position).dims
+    if len(count) > 1:
+        raise NotSupported("writing at indices is supported for places of one dim")
+    taken = (*dims[:axis], *count, *dims[axis + 1 :])
+    rows = c.w.full(spread(c.natural("values"), taken))
+    if not count:
+        rows, position = c.w.reshape(rows, (*dims[:axis], ONE, *dims[axis + 1 :])), c.w.reshape(position, (ONE,))
+    return update(c, axis, rows, position)
+
+
+def slice_scatter(c: Call) -> Value:
+    """x[:, start:end] = rows."""
+    axis, start = c.axis("dim"), c["start"]
+    if as_expr(c["step"]) is not ONE:
+        raise NotSupported("writing to a slice is supported for a step of 1")
+    extent, rows = c.shape("self")[axis], c.tensor("src")
+    if c.w.scope.equal(tensor_type(rows).dims[axis], extent):
+        return rows
+    start = ZERO if start is None else as_expr(start)
+    if c.w.scope.lt(start, 0):
+        start = start + extent
+    return update(c, axis, rows, c.w.natural(Affine.filled((), start)))
+
+
+def select_scatter(c: Call) -> Value:
+    """x[:, i] = row."""
+    axis, at = c.axis("dim"), c.size("index")
+    dims = c.shape("self")
+    if c.w.scope.lt(at, 0):
+        at = at + dims[axis]
+    rows = c.w.reshape(c.tensor("src"), (*dims[:axis], ONE, *dims[axis + 1 :]))
+    return update(c, axis, rows, c.w.natural(Affine.filled((), at)))
+
+
+def copied(c: Call) -> Value:
+    """The values of another tensor, in the shape and element type of this one."""
+    return c.w.cast(c.w.full(spread(c.natural("src"), c.dims)), c.element)
+
+
 ROWS: dict[str, Row] = {
     "aten.arange.default": arange,
     "aten.arange.start": arange,
@@ -208,4 +269,9 @@ ROWS: dict[str, Row] = {
     "aten.index_select.default": index_select,
     "aten.index.Tensor": index,
     "aten.gather.default": gather,
+    "aten.index_copy.default": index_copy,
+    "aten.index_put.default": index_put,
+    "aten.slice_scatter.default": slice_scatter,
+    "aten.select_scatter.default": select_scatter,
+    "aten.copy.default": copied,
 }
