@@ -24,12 +24,12 @@ import math
 from collections.abc import Sequence
 from typing import cast
 
-from xdsl.dialects.builtin import Float32Type, IntegerType
+from xdsl.dialects.builtin import Float32Type
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
 from ait_mlir.dialects.ait import elementwise as e
 from ait_mlir.dialects.ait.data import ConstantOp
-from ait_mlir.dialects.ait.dtypes import compute_type
+from ait_mlir.dialects.ait.dtypes import compute_type, integer_range
 from ait_mlir.dialects.ait.types import TensorType
 from ait_mlir.lowering.cpp import element_type, literal
 
@@ -172,8 +172,7 @@ def _expression(op: Operation, operands: Sequence[str], types: Sequence[Attribut
 
 def _bounds(op: e.ClampOp, t: Attribute) -> tuple[str, str]:
     """The bounds as C++; the ends of the type's range where there are none."""
-    half = 1 << (t.width.data - 1) if isinstance(t, IntegerType) else 0
-    ends = (-half, half - 1) if half else (-math.inf, math.inf)
+    ends = integer_range(t) or (-math.inf, math.inf)
     low, high = (end if bound is None else bound for bound, end in zip(op.bounds, ends, strict=True))
     return literal(low, t), literal(high, t)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, ClassVar, Self
 
-from xdsl.dialects.builtin import FloatAttr, IntegerAttr, IntegerType, StringAttr, i1
+from xdsl.dialects.builtin import FloatAttr, IntegerAttr, StringAttr, i1
 from xdsl.ir import Attribute, Operation, Region, SSAValue
 from xdsl.irdl import (
     irdl_op_definition,
@@ -34,7 +34,7 @@ from ait_mlir.dialects.ait.base import (
     print_operands,
     resolve,
 )
-from ait_mlir.dialects.ait.dtypes import compute_type, is_element_type, is_float
+from ait_mlir.dialects.ait.dtypes import compute_type, integer_range, is_element_type, is_float
 from ait_mlir.dialects.ait.numbers import Number, literal_values, number_attr, number_text, parse_number_attr
 from ait_mlir.dialects.ait.traits import Commutative, Cost, InPlace, Monotone, Pure, ScalarLike
 from ait_mlir.dialects.ait.types import TensorType, shape_text
@@ -318,13 +318,12 @@ class ClampOp(ElementwiseOp):
         """Why a number cannot bound values of an element type."""
         if bound != bound:
             return "is no bound; leave it out, or use ait.constant for NaN"
-        if isinstance(element, IntegerType):
-            half = 1 << (element.width.data - 1)
-            if not isinstance(bound, int):
-                return f"has a point, but the input is {element}"
-            if not -half <= bound < half:
-                return f"does not fit in {element}"
-        return None
+        ends = integer_range(element)
+        if ends is None:
+            return None
+        if not isinstance(bound, int):
+            return f"has a point, but the input is {element}"
+        return None if ends[0] <= bound <= ends[1] else f"does not fit in {element}"
 
 
 @irdl_op_definition
