@@ -68,7 +68,7 @@ def phase_of(module: ModuleOp) -> str:
     """The phase a module can be taken up from: a program is planned or bufferized, a graph imported or selected."""
     for op in module.ops:
         if isinstance(op, ProgramOp):
-            planned = all(a.properties.get("offset") is not None for a in op.block.ops if a.name == "ait_rt.alloc")
+            planned = all(a.properties.get("offset") is not None for a in op.body.walk() if a.name == "ait_rt.alloc")
             return "planned" if planned else "bufferized"
     return "selected" if "ait.target" in module.attributes else "imported"
 

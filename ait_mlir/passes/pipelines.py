@@ -98,6 +98,7 @@ PASSES: dict[str, Pass | Patterns] = table(
             " nothing that another one would put elsewhere.",
             ("elementwise.siblings:SIBLINGS",),
         ),
+        Pass("unroll-scans", "unroll_scans", "UnrollScansPass"),
         Pass("apply-patterns", "apply_patterns", "ApplyPatternsPass"),
         Pass("select", "select", "SelectPass"),
         Pass("bufferize", "bufferize", "BufferizePass"),
@@ -126,7 +127,7 @@ PHASE_TABLE: dict[str, Phase] = table(
     "phases",
     (
         Phase("imported"),
-        Phase("simplified", ("simplify",)),
+        Phase("simplified", ("unroll-scans", "simplify")),
         Phase(
             "fused",
             (

@@ -15,6 +15,8 @@ from xdsl.ir import Attribute, Operation
 from xdsl.passes import ModulePass
 
 from ait_mlir.dialects.ait.data import ConstantOp, GraphOp, OutputOp, ParamOp
+from ait_mlir.dialects.ait.elementwise import YieldOp
+from ait_mlir.dialects.ait.scan import ScanOp, tensor_ops
 from ait_mlir.dialects.ait.structure import op_key
 from ait_mlir.dialects.ait.traits import ViewLike
 from ait_mlir.dialects.ait.types import KernelAttr
@@ -30,7 +32,7 @@ from ait_mlir.passes.tasks import Task, make_task
 
 
 def needs_kernel(op: Operation) -> bool:
-    return not isinstance(op, ParamOp | ConstantOp | OutputOp) and not isinstance(op, ViewLike)
+    return not isinstance(op, ParamOp | ConstantOp | OutputOp | ScanOp | YieldOp | ViewLike)
 
 
 def check_pinned(op: Operation, choice: Attribute, target: Target) -> None:
@@ -48,7 +50,7 @@ def select_graph(graph: GraphOp, target: Target, by_time: Selector) -> None:
     keys: dict[Operation, object] = {}
     offered: dict[object, list[Fragment]] = {}
     tasks: dict[object, Task] = {}
-    for op in graph.block.ops:
+    for op in tensor_ops(graph.block):
         if (pinned := op.attributes.get("kernel")) is not None:
             check_pinned(op, pinned, target)
             continue
