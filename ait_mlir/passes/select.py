@@ -24,10 +24,10 @@ from ait_mlir.ir.pipeline import PassError
 from ait_mlir.lowering.choices import Choice, choice_problem
 from ait_mlir.lowering.fragments import Fragment, cut_in_place, offers
 from ait_mlir.lowering.kernels import Target
+from ait_mlir.lowering.module_target import make_target, set_target
 from ait_mlir.lowering.weights import is_weight
 from ait_mlir.passes.candidates import STRATEGIES, best_by_estimate
 from ait_mlir.passes.measure import Selector, require_device, selector, show
-from ait_mlir.passes.target import make_target, set_target
 from ait_mlir.passes.tasks import Task, make_task
 
 

@@ -23,6 +23,7 @@ from tests.kernels.library_gemm import on_kernel
 from tests.kernels.reduce_split import check_split, split_cases
 from tests.kernels.stream import stream_cases
 from tests.specs.draw import Drawn, draw, sample
+from tests.specs.tolerance import SUMS
 
 Env = Mapping[str, int]
 Check = Callable[[Library, Case, str], None]
@@ -109,6 +110,16 @@ def _check_drawn(drawn: Mapping[str, Drawn], library: Library, case: Case, name:
         found.spec.close.check_special(library, case, found.spec.special, found.type)
 
 
+def half(make: Callable[[], Iterator[tuple[str, Case]]], turn: int = 0) -> Callable[[], dict[str, Case]]:
+    """Of cases that cost the compiler much, every other one in `make test`."""
+
+    def made() -> dict[str, Case]:
+        cases = dict(make())
+        return tiers.of_tier(cases, tiers.every_other(cases, turn))
+
+    return made
+
+
 def drawn_family(kind: Kind, family: str, *templates: str) -> Family:
     """The cases of a family of specifications on one target."""
     drawn = tiers.of_tier(draw(kind, [family]), sample(kind, [family]))
@@ -117,6 +128,21 @@ def drawn_family(kind: Kind, family: str, *templates: str) -> Family:
         lambda: {name: found.case for name, found in drawn.items()},
         partial(_check_drawn, drawn),
     )
+
+
+# ** few long rows **
+
+
+def chained_cumsums() -> dict[str, Case]:
+    """The forms of cumsum whose blocks pass sums on: those that lie row-major."""
+    drawn = {name: found for name, found in draw("gpu", ["cumulative"]).items() if not found.form.strides}
+    forms = list(dict.fromkeys(found.form.name for found in drawn.values()))
+    cases: dict[str, Case] = {}
+    for name, found in drawn.items():
+        types = found.spec.types_of(found.form)
+        if found.type in (types[forms.index(found.form.name) % len(types)], types[0]):
+            cases[f"chained-{name}"] = on_kernel(found.case, "chained")
+    return cases
 
 
 # ** long and short rows **
@@ -245,6 +271,7 @@ ROW = ("row_kernel", "softmax_columns_kernel")
 REDUCE = ("reduce_rows_kernel", "reduce_columns_kernel", "select_kernel")
 COPIES = ("copy_strided_kernel", "copy_tiled_kernel", "copy_squares_kernel", "copy_rows_kernel")
 
+CUMULATIVE = ("cumulative_rows_kernel", "cumulative_blocks_kernel", "cumulative_columns_kernel")
 FAMILIES = {
     "elementwise-cuda": drawn_family("cuda", "elementwise", "map_repeat_kernel", "map_kernel", "map_flat_kernel"),
     "elementwise-rocm": drawn_family("rocm", "elementwise", "map_kernel", "map_flat_kernel"),
@@ -252,6 +279,13 @@ FAMILIES = {
     "norm-rocm": drawn_family("rocm", "norm", *ROW),
     "reduce-cuda": drawn_family("cuda", "reduce", *REDUCE, "reduce_shared_columns_kernel"),
     "reduce-rocm": drawn_family("rocm", "reduce", *REDUCE),
+    "cumulative-cuda": drawn_family("cuda", "cumulative", *CUMULATIVE),
+    "cumulative-rocm": drawn_family("rocm", "cumulative", *CUMULATIVE),
+    "cumulative-chained": Family(
+        dict.fromkeys(KINDS, frozenset({"cumulative_chained_rows_kernel", "cumulative_chained_columns_kernel"})),
+        chained_cumsums,
+        lambda library, case, name: SUMS.check(library, case, _type(name)),
+    ),
     "view-cuda": drawn_family("cuda", "view", *COPIES),
     "view-rocm": drawn_family("rocm", "view", *COPIES),
     "index-cuda": drawn_family("cuda", "index", "gather_kernel", "update_kernel"),
@@ -260,17 +294,13 @@ FAMILIES = {
     "gemm-rocm": drawn_family("rocm", "gemm", "gemm_simt_kernel"),
     "attention-cuda": drawn_family("cuda", "attention", "attention_mma_kernel", "attention_simt_kernel"),
     "attention-rocm": drawn_family("rocm", "attention", "attention_simt_kernel"),
-    "row": Family(
-        {
-            "cuda": frozenset({"row_bulk_kernel", "row_ring_kernel", "row_split_kernel", "row_kernel"}),
-            "rocm": frozenset({"row_kernel"}),
-        },
-        lambda: dict(_rows()),
+    "row-cuda": Family(
+        {"cuda": frozenset({"row_bulk_kernel", "row_ring_kernel", "row_split_kernel", "row_kernel"})},
+        half(_rows),
         within(ROW_ULPS, ROW_FLOOR),
     ),
-    "tiles": Family(
-        {"cuda": frozenset({"gemm_mma_kernel"})}, lambda: dict(_tiles()), within(CONTRACTION_ULPS, GEMM_FLOOR)
-    ),
+    "row-rocm": Family({"rocm": frozenset({"row_kernel"})}, half(_rows, 1), within(ROW_ULPS, ROW_FLOOR)),
+    "tiles": Family({"cuda": frozenset({"gemm_mma_kernel"})}, half(_tiles), within(CONTRACTION_ULPS, GEMM_FLOOR)),
     "reduce-split": Family(
         dict.fromkeys(
             KINDS, frozenset({"reduce_part_rows_kernel", "reduce_part_columns_kernel", "reduce_join_kernel"})
@@ -281,10 +311,8 @@ FAMILIES = {
     "stream": Family(
         {"cuda": frozenset({"gemm_stream_kernel"})}, lambda: dict(_streams()), within(CONTRACTION_ULPS, GEMM_FLOOR)
     ),
-    "hopper": Family({"cuda": frozenset({"gemm_wgmma_kernel"})}, lambda: dict(_hoppers()), _check_hopper),
-    "mfma": Family(
-        {"rocm": frozenset({"gemm_mfma_kernel"})}, lambda: dict(_mfmas()), within(CONTRACTION_ULPS, GEMM_FLOOR)
-    ),
+    "hopper": Family({"cuda": frozenset({"gemm_wgmma_kernel"})}, half(_hoppers), _check_hopper),
+    "mfma": Family({"rocm": frozenset({"gemm_mfma_kernel"})}, half(_mfmas), within(CONTRACTION_ULPS, GEMM_FLOOR)),
     "split": Family(
         {"cuda": frozenset({"attention_split_kernel"})},
         lambda: dict(_splits()),
@@ -292,7 +320,7 @@ FAMILIES = {
     ),
     "flash": Family(
         {"cuda": frozenset({"attention_hopper_kernel"})},
-        lambda: dict(_hopper_attentions()),
+        half(_hopper_attentions),
         within(CONTRACTION_ULPS, ATTENTION_FLOOR),
     ),
 }
