@@ -10,6 +10,7 @@ from xdsl.passes import ModulePass
 
 from ait_mlir.dialects.ait.types import ShapeAttr
 from ait_mlir.dialects.ait_rt.buffers import AllocOp
+from ait_mlir.dialects.ait_rt.loop import program_ops
 from ait_mlir.dialects.ait_rt.program import ProgramOp
 from ait_mlir.passes.lifetimes import lifetimes
 from ait_mlir.passes.memory import Buffer, plan
@@ -20,7 +21,7 @@ def plan_program(program: ProgramOp) -> None:
     """Set `at` on every allocation and `arena` on the program; allocations nothing uses are removed."""
     spans = lifetimes(program)
     used = {life.alloc for life in spans}
-    unused = [a for a in program.block.ops if isinstance(a, AllocOp) and a not in used and not _is_used(a)]
+    unused = [a for a in program_ops(program.block) if isinstance(a, AllocOp) and a not in used and not _is_used(a)]
     buffers = [Buffer(i, s.start, s.end, s.alloc.buffer_type.byte_size()) for i, s in enumerate(spans)]
     result = plan(buffers, program.scope)
     for i, life in enumerate(spans):
