@@ -10,7 +10,7 @@ import scipy.special
 from xdsl.ir import Attribute, Operation
 
 from ait_mlir.dialects.ait.dtypes import BY_IR, is_float
-from ait_mlir.dialects.ait.elementwise import CompareOp, FusedElementwiseOp
+from ait_mlir.dialects.ait.elementwise import ClampOp, CompareOp, FusedElementwiseOp
 from ait_mlir.reference.core import Array, Evaluation, Rule, element_type_of, reference, storage_dtype, value_dtype
 
 special = cast(Any, scipy.special)
@@ -147,6 +147,15 @@ def _(op: Operation, arrays: list[Array], ev: Evaluation) -> Sequence[Array]:
 def _(op: Operation, arrays: list[Array], ev: Evaluation) -> Sequence[Array]:
     condition, a, b = arrays
     return (np.where(condition, a, b),)
+
+
+@reference("ait.clamp")
+def _(op: Operation, arrays: list[Array], ev: Evaluation) -> Sequence[Array]:
+    (x,) = arrays
+    low, high = cast(ClampOp, op).bounds
+    if low is not None:
+        x = np.maximum(x, np.array(low, x.dtype))
+    return (x if high is None else np.minimum(x, np.array(high, x.dtype)),)
 
 
 @reference("ait.cast")

@@ -64,6 +64,14 @@ def is_float(element_type: Attribute) -> bool:
     return isinstance(element_type, Float)
 
 
+def integer_range(element_type: Attribute) -> tuple[int, int] | None:
+    """The least and the largest value of an integer type; None for any other type, i1 among them."""
+    if element_type not in BY_IR or is_float(element_type) or element_type == i1:
+        return None
+    half = 1 << (8 * BY_IR[element_type].bytes - 1)
+    return -half, half - 1
+
+
 def is_element_type(attribute: Attribute) -> bool:
     """Whether a tensor may hold it, and so whether it may be a scalar of a region."""
     return attribute in BY_IR
