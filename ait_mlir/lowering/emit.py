@@ -18,6 +18,7 @@ from xdsl.traits import SymbolTable
 
 from ait_mlir.dialects.ait.dtypes import BY_IR
 from ait_mlir.dialects.ait.naming import derived_name
+from ait_mlir.dialects.ait.strided import contiguous_strides
 from ait_mlir.dialects.ait.types import Shape, TensorType, shape_text, tensor_type
 from ait_mlir.dialects.ait_rt.buffers import (
     AllocOp,
@@ -26,7 +27,6 @@ from ait_mlir.dialects.ait_rt.buffers import (
     DestinationOp,
     InputOp,
     ViewOp,
-    contiguous_strides,
 )
 from ait_mlir.dialects.ait_rt.loop import LoopOp
 from ait_mlir.dialects.ait_rt.program import KernelOp, LaunchOp, ProgramOp
@@ -37,7 +37,7 @@ from ait_mlir.lowering.choices import Buffer, Selected, step_results
 from ait_mlir.lowering.cpp import CppText, identifier
 from ait_mlir.lowering.fragments import Step
 from ait_mlir.lowering.kernels import Arg, Emission, Kernel, Launch, Target
-from ait_mlir.lowering.kernels.base import element_bytes, row_major
+from ait_mlir.lowering.kernels.base import element_bytes
 from ait_mlir.lowering.statements import (
     Alloc,
     Argument,
@@ -224,7 +224,7 @@ class _ProgramPrinter:
                     places.append(source.index)
                 else:
                     whole, t = made[source.step][source.index], tensor_type(value)
-                    mine.append(Arg(f"a{i}", t, row_major(whole.type.dims)))
+                    mine.append(Arg(f"a{i}", t, contiguous_strides(whole.type.dims)))
                     places.append(whole.offset + source.start * element_bytes(t))
             here, buffers = buffers[: len(step.op.results)], buffers[len(step.op.results) :]
             made.append(here)
@@ -289,7 +289,7 @@ def is_constant(value: SSAValue) -> bool:
 
 def _row_major_args(prefix: str, buffers: Sequence[Buffer]) -> list[Arg]:
     """Buffers in the workspace as a kernel function sees them."""
-    return [Arg(f"{prefix}{i}", b.type, row_major(b.type.dims)) for i, b in enumerate(buffers)]
+    return [Arg(f"{prefix}{i}", b.type, contiguous_strides(b.type.dims)) for i, b in enumerate(buffers)]
 
 
 def _tensor(value: SSAValue) -> TensorType:

@@ -14,6 +14,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation, SSAValue
 from xdsl.traits import SymbolTable
 
+from ait_mlir.dialects.ait.strided import contiguous_strides
 from ait_mlir.dialects.ait.traits import InPlace, UpdatesOperand
 from ait_mlir.dialects.ait.types import Shape, scope_of, shape_text
 from ait_mlir.dialects.ait_rt.buffers import (
@@ -25,7 +26,6 @@ from ait_mlir.dialects.ait_rt.buffers import (
     InputOp,
     NamedBufferOp,
     ViewOp,
-    contiguous_strides,
 )
 from ait_mlir.dialects.ait_rt.loop import LoopOp, loops_around
 from ait_mlir.dialects.ait_rt.program import KernelOp, LaunchOp, ProgramOp

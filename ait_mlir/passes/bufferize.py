@@ -20,6 +20,7 @@ from ait_mlir.dialects.ait.data import ConstantOp, GraphOp, OutputOp, ParamOp
 from ait_mlir.dialects.ait.elementwise import YieldOp
 from ait_mlir.dialects.ait.naming import derived_name
 from ait_mlir.dialects.ait.scan import ScanOp, tensor_ops
+from ait_mlir.dialects.ait.strided import Strided, contiguous_strides, is_contiguous
 from ait_mlir.dialects.ait.structure import op_key
 from ait_mlir.dialects.ait.traits import InPlace, UpdatesOperand, ViewLike
 from ait_mlir.dialects.ait.types import Induction, KernelAttr, in_loops, tensor_type
@@ -33,7 +34,6 @@ from ait_mlir.lowering.choices import Selected
 from ait_mlir.lowering.module_target import target_of
 from ait_mlir.passes.in_place import Donation, donations_of, later_reader, line_of
 from ait_mlir.passes.loops import bufferize_scan, fresh_step
-from ait_mlir.passes.strides import ZERO, Strided, through
 
 
 @dataclass
@@ -168,9 +168,9 @@ class Bufferizer:
         place = self.places[value]
         if place.whole is None:
             t = tensor_type(value)
-            contiguous = rt.is_contiguous(t.dims, place.view.strides, self.scope)
+            contiguous = is_contiguous(t.dims, place.view.strides, self.scope)
             if contiguous:  # strides of dims of 1 may be anything: write the plain ones, which every kernel accepts
-                place.view = Strided(t.dims, place.view.offset, rt.contiguous_strides(t.dims))
+                place.view = Strided(t.dims, place.view.offset, contiguous_strides(t.dims))
             buffer = self.view_of(place, t.element_type)
             if not contiguous:
                 fresh = self.emit(rt.AllocOp(BufferType.of(t)))
@@ -185,13 +185,13 @@ class Bufferizer:
 
     # ** views **
 
-    def view(self, op: Operation) -> None:
+    def view(self, op: ViewLike) -> None:
         if isinstance(op, ConcatOp):
             self.concat(op)
             return
         place = self.places[op.operands[0]]
         for result in op.results:
-            found = through(op, result, place.view, self.scope)
+            found = op.result_view(result.index, place.view, self.scope)
             if found is None:
                 assert isinstance(op, ReshapeOp)
                 whole = self.row_major(op.input)
@@ -211,13 +211,9 @@ class Bufferizer:
             return
         whole = self.emit(rt.AllocOp(BufferType.of(t)))
         self.define(op.output, whole)
-        axis, at = op.dim.value.data, ZERO
-        for value in op.operands:
-            dims = tensor_type(value).dims
-            offsets = tuple(at if i == axis else ZERO for i in range(len(dims)))
-            part = Place(whole, Strided.whole(t.dims).slice(offsets, dims))
-            self.copy(self.places[value], self.view_of(part, t.element_type))
-            at = at + dims[axis]
+        for i, value in enumerate(op.operands):
+            part = op.operand_view(i, Strided.whole(t.dims), self.scope)
+            self.copy(self.places[value], self.view_of(Place(whole, part), t.element_type))
 
     # ** launches **
 

@@ -12,14 +12,14 @@ from functools import cached_property
 from typing import cast
 
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.ir import Attribute, Operation, OpResult, SSAValue
 
 from ait_mlir.dialects.ait.data import ConstantOp, GraphOp, OutputOp, ParamOp
+from ait_mlir.dialects.ait.strided import Strided
 from ait_mlir.dialects.ait.traits import ViewLike
 from ait_mlir.dialects.ait.types import ShapeAttr, TensorType, scope_of, tensor_type
 from ait_mlir.dialects.ait.view import ConcatOp, PermuteOp, ReshapeOp
 from ait_mlir.dims import Expr, Scope, sym, total
-from ait_mlir.passes.strides import Strided, through
 from ait_mlir.passes.structures import at_point, structure_of
 
 Point = tuple[int, ...]
@@ -134,10 +134,11 @@ def _is_view(op: Operation) -> bool:
 def _strided(value: SSAValue, scope: Scope) -> Strided | None:
     """`value` as a view of what it shows; None where it can only be a copy."""
     owner = value.owner
-    if not isinstance(owner, Operation) or not _is_view(owner):
+    if not isinstance(owner, ViewLike) or isinstance(owner, ConcatOp):
         return Strided.whole(tensor_type(value).dims)
     inner = _strided(owner.operands[0], scope)
-    return None if inner is None else through(owner, value, inner, scope)
+    assert isinstance(value, OpResult)
+    return None if inner is None else owner.result_view(value.index, inner, scope)
 
 
 def _views_after(value: SSAValue) -> list[Operation]:
@@ -153,7 +154,7 @@ def _views_after(value: SSAValue) -> list[Operation]:
             break
         found.append(user)
         value = user.results[0]
-        view = through(user, value, view, scope_of(user))
+        view = user.result_view(0, view, scope_of(user))
         if view is None:
             return found
     return []

@@ -13,6 +13,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation, SSAValue, Use
 from xdsl.traits import SymbolTable
 
+from ait_mlir.dialects.ait.strided import contiguous_strides, is_contiguous
 from ait_mlir.dialects.ait.types import Shape, scope_of
 from ait_mlir.dialects.ait_rt.buffers import (
     AllocOp,
@@ -20,7 +21,6 @@ from ait_mlir.dialects.ait_rt.buffers import (
     DestinationOp,
     InputOp,
     ViewOp,
-    contiguous_strides,
     root_of,
 )
 from ait_mlir.dialects.ait_rt.loop import LoopOp
@@ -28,7 +28,6 @@ from ait_mlir.dialects.ait_rt.program import KernelOp, LaunchOp, program_around
 from ait_mlir.dialects.ait_rt.types import BufferType
 from ait_mlir.dims import Scope, const, product
 from ait_mlir.lowering.choices import Selected
-from ait_mlir.lowering.kernels.base import is_row_major
 from ait_mlir.lowering.module_target import target_of
 from ait_mlir.rewrites.engine.driver import Rewriter
 from ait_mlir.rewrites.engine.language import PatternBuilder, pattern, patterns
@@ -266,7 +265,7 @@ def shows_all_in_order(view: Operation) -> bool:
     """The view shows all elements of a row-major buffer, in the same order, in another shape."""
     assert isinstance(view, ViewOp)
     source, target, scope = cast(BufferType, view.source.type), view.buffer_type, scope_of(view)
-    in_order = view.offset.data[0] is const(0) and is_row_major(target.dims, view.strides.data, scope)
+    in_order = view.offset.data[0] is const(0) and is_contiguous(target.dims, view.strides.data, scope)
     return in_order and scope.equal(product(source.dims), product(target.dims))
 
 

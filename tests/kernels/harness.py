@@ -19,12 +19,12 @@ from xdsl.dialects.builtin import Builtin
 from ait_mlir.dialects.ait import AIT
 from ait_mlir.dialects.ait.data import GraphOp, OutputOp, ParamOp
 from ait_mlir.dialects.ait.dtypes import BY_IR
+from ait_mlir.dialects.ait.strided import contiguous_strides
 from ait_mlir.dialects.ait.traits import UpdatesOperand
 from ait_mlir.dialects.ait.types import scope_of, tensor_type
 from ait_mlir.dims import parse
 from ait_mlir.ir.parser import parse_text
 from ait_mlir.lowering.kernels import Arg, Emission, Kernel, Launch, Target, kernels_for
-from ait_mlir.lowering.kernels.base import row_major
 from ait_mlir.reference.core import storage_dtype
 from ait_mlir.reference.graph import evaluate_graph
 
@@ -78,7 +78,7 @@ class Case:
         args: list[Arg] = []
         for i, value in enumerate(values):
             t = tensor_type(value)
-            strides = tuple(parse(s) for s in self.strides[i]) if i in self.strides else row_major(t.dims)
+            strides = tuple(parse(s) for s in self.strides[i]) if i in self.strides else contiguous_strides(t.dims)
             name = f"a{i}" if i < len(self.op.operands) else f"o{i - len(self.op.operands)}"
             args.append(Arg(name, t, strides, i in self.constants))
         return args[: len(self.op.operands)], args[len(self.op.operands) :]

@@ -7,6 +7,7 @@ from xdsl.ir import Block, Operation
 from ait_mlir.dialects.ait.elementwise import FusedElementwiseOp
 from ait_mlir.dialects.ait.gemm import ContractionOp
 from ait_mlir.dialects.ait.norm import NormOp
+from ait_mlir.dialects.ait.traits import HasEpilogue
 from ait_mlir.dialects.ait.types import tensor_type
 
 MAX_PARTS = 6
@@ -15,8 +16,8 @@ MAX_PARTS = 6
 def derived_name(op: Operation) -> str:
     """A name made of the op, its layout and what its region does; `add` of a vector counts as `bias`."""
     base = op.name.removeprefix("ait.")
-    if isinstance(op, ContractionOp):
-        parts = [base, op.layout.data]
+    if isinstance(op, HasEpilogue):
+        parts = [base, op.layout.data] if isinstance(op, ContractionOp) else [base]
         if op.epilogue.blocks:
             ranks = [tensor_type(v).rank for v in op.epilogue_operands]
             parts += _region_parts(op.epilogue.block, ranks, op.SUMS)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ait_mlir.dialects.ait.types import Shape
@@ -10,7 +11,7 @@ from ait_mlir.dims import Expr, Scope, const
 ZERO, ONE = const(0), const(1)
 
 
-def contiguous_strides(dims: Shape) -> Shape:
+def contiguous_strides(dims: Sequence[Expr]) -> Shape:
     """Row-major strides in elements."""
     out: list[Expr] = []
     step = ONE
@@ -20,13 +21,13 @@ def contiguous_strides(dims: Shape) -> Shape:
     return tuple(reversed(out))
 
 
-def is_contiguous(dims: Shape, strides: Shape, scope: Scope) -> bool:
-    """Whether strides are row-major, whatever they are on dims of 1."""
+def is_contiguous(dims: Sequence[Expr], strides: Sequence[Expr], scope: Scope | None = None) -> bool:
+    """Whether strides are row-major, whatever they are on dims of 1; without a scope, whether they are so on sight."""
     step = ONE
     for e, s in zip(reversed(dims), reversed(strides), strict=True):
         if e.as_int() == 1:
             continue
-        if s is not step and not scope.equal(s, step):
+        if s is not step and (scope is None or not scope.equal(s, step)):
             return False
         step = step * e
     return True

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import ClassVar, Literal, Self
 
 from xdsl.ir import Attribute, Operation, Region, SSAValue
-from xdsl.irdl import region_def, traits_def, var_operand_def
+from xdsl.irdl import region_def, var_operand_def
 from xdsl.traits import Commutative, OpTrait, Pure
 
 from ait_mlir.dialects.ait.dtypes import compute_type
@@ -24,10 +24,8 @@ __all__ = [
     "INTERFACES",
     "AffineOperands",
     "Commutative",
-    "Contraction",
     "ContractionExtents",
     "Cost",
-    "Elementwise",
     "Extents",
     "HasEpilogue",
     "InPlace",
@@ -39,10 +37,8 @@ __all__ = [
     "ReduceLike",
     "Reduction",
     "RowLike",
-    "RowOp",
     "ScalarLike",
     "UpdatesOperand",
-    "View",
     "ViewLike",
 ]
 
@@ -103,10 +99,6 @@ def _shaped(value: SSAValue) -> ShapedType:
 Monotone = Literal["up", "down"]
 
 
-class Elementwise(OpTrait):
-    """The name that `ScalarLike` had."""
-
-
 class InPlace(Interface):
     """Reads, for an element of a result, only the elements at the same place of operands of that shape: a result may be
     written over such an operand."""
@@ -126,8 +118,6 @@ class ScalarLike(InPlace, Cost):
     MONOTONE: ClassVar[Monotone | None] = None
     """Of one operand: a larger one never gives a smaller (`up`), or never a larger result (`down`)."""
 
-    traits = traits_def(Elementwise())
-
     @property
     def arity(self) -> int:
         """How many elements it is computed from."""
@@ -135,10 +125,6 @@ class ScalarLike(InPlace, Cost):
 
 
 # ** views **
-
-
-class View(OpTrait):
-    """The name that `ViewLike` had."""
 
 
 class ViewLike(Cost):
@@ -150,8 +136,6 @@ class ViewLike(Cost):
 
     WORK: ClassVar[int] = 0
     MOVES_ONLY: ClassVar[bool] = True
-
-    traits = traits_def(View())
 
     def result_view(self, position: int, operand: Strided, scope: Scope) -> Strided | None:
         """Result `position` as a view of the (first) operand's buffer, given how that lies there; None where no strides
@@ -165,10 +149,6 @@ class ViewLike(Cost):
 
 
 # ** along axes **
-
-
-class RowOp(OpTrait):
-    """The name that `RowLike` had."""
 
 
 class Norm(OpTrait):
@@ -194,18 +174,12 @@ class Reduction(Cost):
 class RowLike(Reduction):
     """A `Reduction` whose result has the shape of the first operand: softmax, the norms, a cumulative sum."""
 
-    traits = traits_def(RowOp())
-
 
 class ReduceLike(Reduction):
     """A `Reduction` whose results do not have the reduced axes."""
 
 
 # ** contractions **
-
-
-class Contraction(OpTrait):
-    """The name that `HasEpilogue` had."""
 
 
 @dataclass(frozen=True)
@@ -233,7 +207,6 @@ class HasEpilogue(Interface):
 
     epilogue_operands = var_operand_def(TensorType)
     epilogue = region_def()
-    traits = traits_def(Contraction())
 
     @property
     def own_operands(self) -> Sequence[SSAValue]:

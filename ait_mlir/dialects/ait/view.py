@@ -244,7 +244,7 @@ class ConcatOp(ViewLike, AitOp):
         (inferred,) = self.infer_result_types()
         self.results[0]._type = inferred  # pyright: ignore[reportPrivateUsage]
 
-    def operand_view(self, position: int, result: Strided, scope: Scope) -> Strided | None:
+    def operand_view(self, position: int, result: Strided, scope: Scope) -> Strided:
         return _piece(result, self.dim.value.data, [tensor_type(v).dims for v in self.operands], position)
 
     def infer_result_types(self) -> Sequence[Attribute]:

@@ -22,8 +22,6 @@ from xdsl.traits import Pure
 
 from ait_mlir.dialects.ait.base import AitOp, check_declared, check_expressions, check_param_name, check_sizes
 from ait_mlir.dialects.ait.numbers import literal_values, parse_literal, print_literal
-from ait_mlir.dialects.ait.strided import contiguous_strides as contiguous_strides
-from ait_mlir.dialects.ait.strided import is_contiguous as is_contiguous
 from ait_mlir.dialects.ait.syntax import (
     Body,
     int_list,

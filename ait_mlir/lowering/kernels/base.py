@@ -10,6 +10,7 @@ from typing import Any, ClassVar, Generic, Literal, TypeVar
 from xdsl.ir import Operation
 
 from ait_mlir.dialects.ait.dtypes import BY_IR
+from ait_mlir.dialects.ait.strided import is_contiguous
 from ait_mlir.dialects.ait.traits import Cost
 from ait_mlir.dialects.ait.types import TensorType, scope_of
 from ait_mlir.dims import Expr, Scope, const
@@ -19,24 +20,6 @@ Strides = tuple[Expr, ...]
 Config = Mapping[str, int]
 """What a kernel is told beside its op: `{"tile_m": 128}`, as it stands in the IR."""
 OpT = TypeVar("OpT", bound=Operation)
-
-
-def row_major(dims: Sequence[Expr]) -> Strides:
-    """The strides of a contiguous tensor of this shape, in elements."""
-    strides: list[Expr] = []
-    step = const(1)
-    for dim in reversed(dims):
-        strides.append(step)
-        step = step * dim
-    return tuple(reversed(strides))
-
-
-def is_row_major(dims: Sequence[Expr], strides: Sequence[Expr], scope: Scope | None = None) -> bool:
-    """Whether the strides are those of a contiguous tensor; the stride of a dim that is literally 1 does not matter."""
-    return all(
-        dim.as_int() == 1 or have is want or (scope is not None and scope.equal(have, want))
-        for dim, have, want in zip(dims, strides, row_major(dims), strict=True)
-    )
 
 
 @dataclass(frozen=True)
@@ -52,7 +35,7 @@ class Arg:
     constant: bool = False
 
     def is_contiguous(self) -> bool:
-        return is_row_major(self.type.dims, self.strides)
+        return is_contiguous(self.type.dims, self.strides)
 
 
 @dataclass(frozen=True)

@@ -14,10 +14,11 @@ from xdsl.dialects.builtin import BFloat16Type, Float16Type, f64
 from xdsl.ir import Attribute, Block, SSAValue
 
 from ait_mlir.dialects.ait.gemm import ContractionOp, MatrixOp
+from ait_mlir.dialects.ait.strided import contiguous_strides
 from ait_mlir.dialects.ait.types import TensorType, scope_of
 from ait_mlir.dims import Expr, Scope
 from ait_mlir.lowering.cpp import element_type
-from ait_mlir.lowering.kernels.base import Arg, Emission, Launch, Strides, estimate_env, row_major
+from ait_mlir.lowering.kernels.base import Arg, Emission, Launch, Strides, estimate_env
 from ait_mlir.lowering.kernels.loops import ONE, ZERO, Loop, broadcast_strides, collapse, nest
 from ait_mlir.lowering.regions import functor
 
@@ -123,7 +124,7 @@ class Problem:
         for i, value in enumerate(values):
             t = cast(TensorType, value.type)
             name = f"a{i}" if i < len(op.operands) else "o0"
-            args.append(Arg(name, t, strides if i == position else row_major(t.dims)))
+            args.append(Arg(name, t, strides if i == position else contiguous_strides(t.dims)))
         return Problem.of(op, args[:-1], args[-1])
 
     def shape_cpp(self, place: str, cpp_dims: Mapping[str, str]) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ait_mlir.dialects.ait.cumulative import CumsumOp
+from ait_mlir.dialects.ait.strided import is_contiguous
 from ait_mlir.dialects.ait.types import scope_of, tensor_type
 from ait_mlir.dims import Expr, Scope, ceildiv, const, product
 from ait_mlir.lowering.kernels.base import (
@@ -15,7 +16,6 @@ from ait_mlir.lowering.kernels.base import (
     bytes_moved,
     element_bytes,
     estimate_env,
-    is_row_major,
 )
 from ait_mlir.lowering.kernels.loops import collapse, nest, operand, single, sizes
 
@@ -65,7 +65,7 @@ class ChainedCumsum(CumsumKernel):
         return target.is_gpu
 
     def accepts(self, op: CumsumOp, position: int, strides: Strides, scope: Scope) -> bool:
-        return is_row_major(tensor_type(op.input).dims, strides, scope)  # as `chained_bytes` counts
+        return is_contiguous(tensor_type(op.input).dims, strides, scope)  # as `chained_bytes` counts
 
     def seconds(self, op: CumsumOp, target: Target) -> float:
         # clearing the flags is a launch, too

@@ -8,10 +8,11 @@ from typing import cast
 from xdsl.dialects.builtin import f64
 
 from ait_mlir.dialects.ait.norm import LayerNormOp, NormOp, RmsNormOp, SoftmaxOp
+from ait_mlir.dialects.ait.strided import is_contiguous
 from ait_mlir.dialects.ait.types import TensorType
 from ait_mlir.dims import Expr, Scope, product
 from ait_mlir.lowering.cpp import element_type, literal
-from ait_mlir.lowering.kernels.base import Arg, Emission, Kernel, Launch, Strides, is_row_major
+from ait_mlir.lowering.kernels.base import Arg, Emission, Kernel, Launch, Strides
 from ait_mlir.lowering.kernels.loops import broadcast_strides, collapse, nest, operand, pack, single, sizes
 from ait_mlir.lowering.regions import functor, identity_functor
 
@@ -50,7 +51,7 @@ class NormKernel(Kernel[NormOp]):
     def accepts(self, op: NormOp, position: int, strides: Strides, scope: Scope) -> bool:
         values = (*op.operands, *op.results)
         if position in _factor_positions(op):
-            return is_row_major(cast(TensorType, values[position].type).dims, strides, scope)
+            return is_contiguous(cast(TensorType, values[position].type).dims, strides, scope)
         return not strides or strides[-1].as_int() == 1
 
     def emit(self, launch: Launch[NormOp]) -> Emission:

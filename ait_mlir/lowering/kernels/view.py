@@ -9,12 +9,12 @@ from typing import cast
 
 from xdsl.ir import Operation
 
-from ait_mlir.dialects.ait.strided import Strided
+from ait_mlir.dialects.ait.strided import Strided, contiguous_strides
 from ait_mlir.dialects.ait.traits import ViewLike
 from ait_mlir.dialects.ait.types import Shape, TensorType, scope_of
 from ait_mlir.dialects.ait.view import ReshapeOp
 from ait_mlir.dims import Expr, Scope, const
-from ait_mlir.lowering.kernels.base import Arg, Emission, Kernel, Launch, Strides, Target, bytes_moved, row_major
+from ait_mlir.lowering.kernels.base import Arg, Emission, Kernel, Launch, Strides, Target, bytes_moved
 from ait_mlir.lowering.kernels.loops import ZERO, Loop, collapse, nest, single, sizes, steps
 
 MAX_RANK = 16
@@ -110,7 +110,7 @@ def _groups(
 
 
 def _loops(shape: Shape, strides: Strides | None) -> list[Loop]:
-    return [loop for loop in nest(shape, [strides or row_major(shape)]) if loop.size.as_int() != 1]
+    return [loop for loop in nest(shape, [strides or contiguous_strides(shape)]) if loop.size.as_int() != 1]
 
 
 def _prefixes(loops: Sequence[Loop]) -> list[Expr]:
@@ -132,10 +132,10 @@ def _reshape_loops(source: Arg, target: Arg, scope: Scope) -> list[Loop]:
     for group in _groups(source.type.dims, target.type.dims, source.strides, target.strides, scope):
         into, out_of = _step(group.target, scope), _step(group.source, scope)
         if into is not None:
-            rows = row_major([loop.size for loop in group.source])
+            rows = contiguous_strides([loop.size for loop in group.source])
             loops += [Loop(loop.size, (loop.strides[0], s * into)) for loop, s in zip(group.source, rows, strict=True)]
         elif out_of is not None:
-            rows = row_major([loop.size for loop in group.target])
+            rows = contiguous_strides([loop.size for loop in group.target])
             loops += [
                 Loop(loop.size, (s * out_of, loop.strides[0])) for loop, s in zip(group.target, rows, strict=True)
             ]

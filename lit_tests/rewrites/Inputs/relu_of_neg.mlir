@@ -17,7 +17,7 @@ pdl.pattern @join : benefit(2) {
   %operands = pdl.operands
   %t = pdl.type
   %acc = pdl.operation (%operands : !pdl.range<value>) -> (%t : !pdl.type)
-  %contraction = pdl.attribute = "Contraction"
+  %contraction = pdl.attribute = "HasEpilogue"
   pdl.apply_native_constraint "has_trait"(%acc, %contraction : !pdl.operation, !pdl.attribute)
   %v = pdl.result 0 of %acc
   %root = pdl.operation "ait.tanh" (%v : !pdl.value) -> (%t : !pdl.type)
