@@ -23,9 +23,9 @@ from ait_mlir.ir.parser import check, parse_source
 from ait_mlir.ir.pipeline import Observer, PassError, diagnostic, parse_passes, run_passes
 from ait_mlir.ir.source import SourceError, SourceText, decode
 from ait_mlir.lowering.emit import Source, emit_program
+from ait_mlir.lowering.module_target import make_target, target_of
 from ait_mlir.lowering.tables import Literal
 from ait_mlir.passes.pipelines import PHASES, passes_between
-from ait_mlir.passes.target import make_target, target_of
 from ait_mlir.universe import context
 
 Arrays = Mapping[str, NDArray[Any]]

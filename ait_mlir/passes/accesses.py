@@ -33,6 +33,7 @@ from ait_mlir.dialects.ait_rt.types import BufferType
 from ait_mlir.dims import DimError, Expr, Scope, const
 from ait_mlir.lowering.choices import Selected, choice_problem
 from ait_mlir.lowering.kernels import Target
+from ait_mlir.lowering.module_target import target_of
 from ait_mlir.passes.loop_accesses import (
     LoopEnd,
     ops_and_ends,
@@ -41,7 +42,6 @@ from ait_mlir.passes.loop_accesses import (
     still_unwritten,
     write_problem,
 )
-from ait_mlir.passes.target import target_of
 
 Problem = tuple[str, Operation]
 """What is wrong, and with which op."""

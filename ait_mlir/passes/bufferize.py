@@ -30,10 +30,10 @@ from ait_mlir.dialects.ait_rt.types import BufferType
 from ait_mlir.dims import Expr, Scope, const
 from ait_mlir.ir.pipeline import PassError
 from ait_mlir.lowering.choices import Selected
+from ait_mlir.lowering.module_target import target_of
 from ait_mlir.passes.in_place import Donation, donations_of, later_reader, line_of
 from ait_mlir.passes.loops import bufferize_scan, fresh_step
 from ait_mlir.passes.strides import ZERO, Strided, through
-from ait_mlir.passes.target import target_of
 
 
 @dataclass

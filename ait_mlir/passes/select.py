@@ -24,10 +24,10 @@ from ait_mlir.ir.pipeline import PassError
 from ait_mlir.lowering.choices import Choice, choice_problem
 from ait_mlir.lowering.fragments import Fragment, cut_in_place, offers
 from ait_mlir.lowering.kernels import Target
+from ait_mlir.lowering.module_target import make_target, set_target
 from ait_mlir.lowering.weights import is_weight
 from ait_mlir.passes.candidates import STRATEGIES, best_by_estimate
 from ait_mlir.passes.measure import Selector, require_device, selector, show
-from ait_mlir.passes.target import make_target, set_target
 from ait_mlir.passes.tasks import Task, make_task
 
 
@@ -68,7 +68,7 @@ def select_graph(graph: GraphOp, target: Target, by_time: Selector) -> None:
         key: object = plain
         if len(offered[plain]) > 1 and (by_time.meter is not None or by_time.shipped is not None):
             task = make_task(op)
-            key = plain, task.text
+            key = plain, task.key
             tasks.setdefault(key, task)
             offered.setdefault(key, offered[plain])
         keys[op] = key

@@ -29,7 +29,7 @@ from ait_mlir.dialects.ait_rt.types import BufferType
 from ait_mlir.dims import Scope, const, product
 from ait_mlir.lowering.choices import Selected
 from ait_mlir.lowering.kernels.base import is_row_major
-from ait_mlir.passes.target import target_of
+from ait_mlir.lowering.module_target import target_of
 from ait_mlir.rewrites.engine.driver import Rewriter
 from ait_mlir.rewrites.engine.language import PatternBuilder, pattern, patterns
 from ait_mlir.rewrites.engine.registry import constraint, native
