@@ -73,7 +73,7 @@ def parts(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 def test_several_launches_of_one_kernel(choice: str, parts: None, tmp_path: Path):
     module = parse(TEXT.replace("CHOICE", choice))
     path = compile_module(module, "cpu", output=tmp_path / "g.ait", workdir=tmp_path / "work")
-    assert "arena (356)" in str(module)  # 4 floats, rounded up to 256 bytes, and 100 bytes
+    assert "ait_rt.buffer<356 x i8>" in str(module)  # 4 floats, rounded up to 256 bytes, and 100 bytes
     program = (tmp_path / "work" / "program.cc").read_text()
     assert program.count("+ 256") == 2 and len(list((tmp_path / "work").glob("k_reduce*"))) >= 2
     with Model(path) as model:
