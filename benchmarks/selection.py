@@ -27,7 +27,8 @@ from ait_mlir.dialects.ait.data import GraphOp
 from ait_mlir.driver import run_to_phase
 from ait_mlir.errors import AitError
 from ait_mlir.frontend.graph import build_module
-from ait_mlir.lowering.choices import Choice, Way
+from ait_mlir.lowering.choices import Choice
+from ait_mlir.lowering.fragments import Fragment
 from ait_mlir.lowering.kernels import Target
 from ait_mlir.lowering.toolchain import default_arch
 from ait_mlir.passes.measure import Selector, current_setting
@@ -41,7 +42,7 @@ from benchmarks.workloads import MODELS, Size
 NEAR = 1.1
 """Ways within this ratio of the best are compared."""
 
-Found = dict[Point, dict[Way, Times]]
+Found = dict[Point, dict[Fragment, Times]]
 
 
 def tasks_of(name: str, sizes: Sequence[Size], target: Target) -> list[Task]:
@@ -59,7 +60,7 @@ class WatchedMeter(DeviceMeter):
     racing = waiting = 0.0
     raced = 0
 
-    def race(self, task: Task, point: Point, ways: Sequence[Way], estimate: float) -> dict[Way, Times]:
+    def race(self, task: Task, point: Point, ways: Sequence[Fragment], estimate: float) -> dict[Fragment, Times]:
         start = time.perf_counter()
         for program in (self.program(task, way) for way in ways):
             if program is not None:
@@ -98,7 +99,7 @@ def choose(tasks: Sequence[Task], target: Target, path: Path) -> Run:
     return Run(choices, times)
 
 
-def near(times: dict[Way, Times]) -> list[Way]:
+def near(times: dict[Fragment, Times]) -> list[Fragment]:
     """The ways that are about as good as the best, the best first."""
     best = min(t.seconds for t in times.values())
     return sorted((w for w, t in times.items() if t.seconds <= NEAR * best), key=lambda w: times[w].seconds)

@@ -51,7 +51,7 @@ def build(name: str, sizes: list[Size], arch: str) -> None:
     start = time.perf_counter()
     target = Target("cuda", arch)
     offers = [(t, worth_timing(t, points_of(t.scope), target)) for t in tasks_of(name, sizes, target)]
-    wanted = [(task, c.way) for task, offer in offers for c in offer if len(offer) > 1]
+    wanted = [(task, way) for task, offer in offers for way in offer if len(offer) > 1]
     with DeviceMeter(target) as meter:
         meter.build(wanted)
         built = sum((p := meter.program(*pair)) is not None and p.path is not None for pair in wanted)

@@ -1,98 +1,42 @@
-"""What selection writes on an op: one kernel with its configuration, or several, each over a range of sizes.
+"""What selection writes on an op: one kernel with its configuration, or fragments, each over a range of sizes.
 
     kernel = #ait.kernel<"cublaslt", {id = 66 : i64, tile = 20 : i64, stages = 36 : i64}>
     kernel = #ait.kernel<"ranges", {axis = "batch*seq", upto = [512 : i64], ways = [
       {kernels = [#ait.kernel<"hopper", {tile_m = 64 : i64}>]},
-      {kernels = [#ait.kernel<"cublaslt", {}>, #ait.kernel<"native", {}>], cut = 1 : i64}]}>
+      {kernels = [#ait.kernel<"cublaslt", {}>, #ait.kernel<"native", {}>], cut = "epilogue 1"}]}>
 
-The second reads: while `batch*seq` is at most 512 the first way, else the second. A way with a `cut` runs an epilogue
-in two launches, the contraction with the first `cut` of its ops and the rest; what passes between them stands in the
-workspace.
+The second reads: while `batch*seq` is at most 512 the first way, else the second. A way with a `cut` runs the op as
+several, here the contraction with the first op of its epilogue and the rest; what passes between them stands in the
+workspace. A family says how its ops can be cut (lowering/kernels/cuts.py).
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, cast
 
 from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, IntegerAttr, StringAttr, i64
-from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.ir import Attribute, Operation
 
-from ait_mlir.dialects.ait.types import KernelAttr, scope_of, tensor_type
-from ait_mlir.dialects.ait.view import SplitOp
-from ait_mlir.dims import DimError, DimSyntaxError, Expr, Scope, ceildiv, const, maximum, parse, total
-from ait_mlir.lowering.fragments import place, standalone
-from ait_mlir.lowering.kernels import ALGORITHM_KEYS, Arg, Emission, Kernel, Target, kernel_of
-from ait_mlir.lowering.kernels.base import Strides
+from ait_mlir.dialects.ait.types import KernelAttr, TensorType, scope_of, tensor_type
+from ait_mlir.dims import DimError, DimSyntaxError, Expr, Scope, ceildiv, const, maximum, parse
+from ait_mlir.lowering.fragments import Fragment, Step, steps_of
+from ait_mlir.lowering.kernels import Target
+from ait_mlir.lowering.kernels.base import Config, Strides, panels_for
 
 RANGES = "ranges"
 ALIGNMENT = 256
 """Bytes to which a value between two launches is rounded up."""
 
-Config = Mapping[str, int]
-
-
-@dataclass(frozen=True)
-class Way:
-    """One way to run an op: where its epilogue is cut, and provider and configuration of each launch."""
-
-    cut: int | None
-    steps: tuple[tuple[str, tuple[tuple[str, int], ...]], ...]
-
-    @staticmethod
-    def of(cut: int | None, steps: Sequence[tuple[str, Config]]) -> Way:
-        return Way(cut, tuple((provider, tuple(sorted(config.items()))) for provider, config in steps))
-
-    @property
-    def text(self) -> str:
-        """As JSON, always the same for equal ways."""
-        return json.dumps([self.cut, [[p, dict(c)] for p, c in self.steps]], separators=(",", ":"))
-
-    @staticmethod
-    def read(text: str) -> Way:
-        cut, steps = json.loads(text)
-        return Way.of(cut, [(p, c) for p, c in steps])
-
-    @cached_property
-    def algorithm(self) -> tuple[int, ...]:
-        """The library algorithm that the way names, all parts of it; empty where it leaves that to the library."""
-        for provider, config in self.steps:
-            keys, values = ALGORITHM_KEYS.get(provider, ()), dict(config)
-            if any(key in values for key in keys):
-                return tuple(values.get(key, 0) for key in keys)
-        return ()
-
-    @property
-    def asks_a_library(self) -> bool:
-        """Whether a launch of it is on a library that has algorithms to name."""
-        return any(provider in ALGORITHM_KEYS for provider, _ in self.steps)
-
-    def naming(self, algorithm: Sequence[int]) -> Way:
-        """The way with another library algorithm; with none for an empty one."""
-        steps: list[tuple[str, Config]] = []
-        for provider, config in self.steps:
-            keys = ALGORITHM_KEYS.get(provider, ())
-            named = {key: part for key, part in zip(keys, algorithm, strict=False) if part or key == keys[0]}
-            steps.append((provider, {**{k: v for k, v in config if k not in keys}, **named}))
-        return Way.of(self.cut, steps)
-
-    def describe(self) -> str:
-        """For people: `cublaslt {id=66, tile=20} + native`."""
-        parts = [p + (f" {{{', '.join(f'{k}={v}' for k, v in c)}}}" if c else "") for p, c in self.steps]
-        return " + ".join(parts) + ("" if self.cut is None else f" (cut {self.cut})")
-
-    def kernels(self) -> list[KernelAttr]:
-        return [KernelAttr(StringAttr(p), config_attr(dict(c))) for p, c in self.steps]
-
 
 @dataclass(frozen=True)
 class Choice:
-    """Ways over ranges of `axis`: way i while the axis is at most `upto[i]`, the last beyond; one way needs none."""
+    """Fragments over ranges of `axis`: way i while the axis is at most `upto[i]`, the last beyond; one needs none."""
 
-    ways: tuple[Way, ...]
+    ways: tuple[Fragment, ...]
     upto: tuple[int, ...] = ()
     axis: Expr | None = None
 
@@ -105,16 +49,17 @@ class Choice:
     @staticmethod
     def read(text: str) -> Choice:
         ways, upto, axis = json.loads(text)
-        return Choice(tuple(Way.read(json.dumps(w)) for w in ways), tuple(upto), None if axis is None else parse(axis))
+        found = tuple(Fragment.read(json.dumps(w)) for w in ways)
+        return Choice(found, tuple(upto), None if axis is None else parse(axis))
 
     def attr(self) -> KernelAttr:
         """What stands on an op that is not cut."""
         if len(self.ways) == 1:
-            return self.ways[0].kernels()[0]
+            return self.ways[0].attrs()[0]
         ways: list[Attribute] = []
         for way in self.ways:
-            fields: dict[str, Attribute] = {"kernels": ArrayAttr(way.kernels())}
-            ways.append(DictionaryAttr(fields if way.cut is None else fields | {"cut": IntegerAttr(way.cut, i64)}))
+            fields: dict[str, Attribute] = {"kernels": ArrayAttr(way.attrs())}
+            ways.append(DictionaryAttr(fields if way.cut is None else fields | {"cut": StringAttr(way.cut)}))
         upto = ArrayAttr([IntegerAttr(n, i64) for n in self.upto])
         fields = {"axis": StringAttr(str(self.axis)), "upto": upto, "ways": ArrayAttr(ways)}
         return KernelAttr(StringAttr(RANGES), DictionaryAttr(fields))
@@ -126,8 +71,7 @@ class Choice:
         return f"{self.axis} " + "; ".join(f"{n}: {w.describe()}" for n, w in zip(limits, self.ways, strict=True))
 
 
-def config_attr(config: Config) -> DictionaryAttr:
-    return DictionaryAttr({key: IntegerAttr(value, i64) for key, value in config.items()})
+# ** text **
 
 
 def config_of(attr: DictionaryAttr) -> dict[str, int]:
@@ -138,9 +82,14 @@ def config_of(attr: DictionaryAttr) -> dict[str, int]:
     return {k: cast(IntegerAttr[Any], v).value.data for k, v in attr.data.items()}
 
 
-def read_ranges(config: DictionaryAttr) -> Choice:
-    """The ways of a `ranges` kernel; `ValueError` says what is wrong with the text."""
-    data = config.data
+def read_choice(provider: str, config: DictionaryAttr) -> Choice:
+    """The choice that stands in the IR; `ValueError` says what is wrong with the text."""
+    if provider == RANGES:
+        return _read_ranges(config.data)
+    return Choice((Fragment.of(None, [(provider, config_of(config))]),))
+
+
+def _read_ranges(data: Mapping[str, Attribute]) -> Choice:
     if set(data) != {"axis", "upto", "ways"}:
         raise ValueError(f"ranges has axis, upto and ways; found {', '.join(sorted(data)) or 'nothing'}")
     axis, upto, ways = data["axis"], _items(data["upto"]), _items(data["ways"])
@@ -162,132 +111,132 @@ def _items(attr: Attribute | None) -> tuple[Attribute, ...] | None:
     return tuple(cast(ArrayAttr[Attribute], attr).data) if isinstance(attr, ArrayAttr) else None
 
 
-def _read_way(attr: Attribute) -> Way:
+def _read_way(attr: Attribute) -> Fragment:
     data: Mapping[str, Attribute] = attr.data if isinstance(attr, DictionaryAttr) else {}
     kernels, cut = _items(data.get("kernels")), data.get("cut")
     if kernels is None or not set(data) <= {"kernels", "cut"}:
-        raise ValueError(f"a way of ranges is {{kernels = [...]}}, with cut = N where it is cut; found {attr}")
-    if cut is not None and not isinstance(cut, IntegerAttr):
-        raise ValueError(f"the cut of a way must be an integer, found {cut}")
-    steps: list[tuple[str, Config]] = []
+        raise ValueError(f"a way of ranges is {{kernels = [...]}}, with a cut where it is cut; found {attr}")
+    if cut is not None and not isinstance(cut, StringAttr):
+        raise ValueError(f'the cut of a way must be a string like "epilogue 1", found {cut}')
+    found: list[tuple[str, Config]] = []
     for kernel in kernels:
         if not isinstance(kernel, KernelAttr) or kernel.provider.data == RANGES:
             raise ValueError(f'the kernels of a way are like #ait.kernel<"native", {{}}>, found {kernel}')
-        steps.append((kernel.provider.data, config_of(kernel.config)))
-    return Way.of(None if cut is None else cast(IntegerAttr[Any], cut).value.data, steps)
+        found.append((kernel.provider.data, config_of(kernel.config)))
+    return Fragment.of(None if cut is None else cut.data, found)
+
+
+# ** a choice for its op **
 
 
 @dataclass(frozen=True)
-class Step:
-    """One launch of a way: the op, its kernel, and where its operands come from.
+class Buffer:
+    """A place in the workspace of a launch: a row-major tensor from the byte `offset` on."""
 
-    Operands are numbered as those of the whole op; -1 is the result of the step before, row-major, of which an operand
-    may be a part along the last dim: it begins with the element in `starts`.
-    """
+    type: TensorType
+    offset: Expr
+
+
+@dataclass(frozen=True)
+class Selected:
+    """A choice for a given op: its steps, and what it asks of the buffers that its launch is given."""
 
     op: Operation
-    kernel: Kernel
-    config: Config
-    sources: tuple[int, ...]
-    starts: tuple[Expr, ...]
+    choice: Choice
+    target: Target
+    ways: tuple[tuple[Step, ...], ...]
 
+    @staticmethod
+    def of(provider: str, config: DictionaryAttr, op: Operation, target: Target) -> Selected:
+        """The choice that stands in the IR, for `op`; `ValueError` where it cannot run it."""
+        choice = read_choice(provider, config)
+        ways = tuple(steps_of(op, way, target) for way in choice.ways)
+        found = Selected(op, choice, target, ways)
+        if provider == RANGES and (packing := next((s for way in ways for s in way if packs(s)), None)) is not None:
+            raise ValueError(f"{packing.kernel.provider} packs a weight, so it cannot be one of several kernels")
+        return found
 
-def steps_of(op: Operation, way: Way, target: Target) -> list[Step]:
-    """The launches of a way; `ValueError` when it cannot run this op."""
-    if way.cut is None and len(way.steps) == 1:
-        provider, config = way.steps[0]
-        count = len(op.operands)
-        return [Step(op, kernel_of(provider, op, target), dict(config), tuple(range(count)), (const(0),) * count)]
-    _, alone = standalone(op, shared=False)
-    numbers: dict[SSAValue, int] = {v: i for i, v in enumerate(alone.operands)}
-    parts = place(alone, way.cut)
-    if len(parts) != len(way.steps) or (way.cut is not None and len(parts) == 1):
-        where = "as a whole" if way.cut is None else f"with its epilogue cut after {way.cut} ops"
-        raise ValueError(f"{op.name} {where} is {len(parts)} launches, {len(way.steps)} kernels are given")
-    steps: list[Step] = []
-    for part, (provider, config) in zip(parts, way.steps, strict=True):
-        kernel = kernel_of(provider, part, target)
-        sources, starts = tuple(numbers.get(v, -1) for v in part.operands), tuple(map(_start, part.operands))
-        steps.append(Step(part, kernel, dict(config), sources, starts))
-    return steps
-
-
-def _start(value: SSAValue) -> Expr:
-    """The element with which a part of a split along the last dim begins; 0 of all else."""
-    split = value.owner
-    if not isinstance(split, SplitOp):
-        return const(0)
-    before = split.results[: list(split.results).index(cast(Any, value))]
-    return total(tensor_type(v).dims[-1] for v in before)
-
-
-def packs(kernel: Kernel, op: Operation) -> bool:
-    """Whether the kernel wants a weight in panels, which the other kernels could not read."""
-    return any(kernel.panels(op, i) is not None for i in range(len(op.operands)))
-
-
-class RangesKernel(Kernel):
-    """Several ways to run one op, each over a range of an expression of the dims; the host decides at each run."""
-
-    provider = RANGES
-    name = "ranges"
-
-    def __init__(self, choice: Choice, op: Operation, target: Target) -> None:
-        assert choice.axis is not None
-        self.axis, self.upto = choice.axis, choice.upto
-        self.ways = [steps_of(op, way, target) for way in choice.ways]
-        for step in (s for steps in self.ways for s in steps):
-            if packs(step.kernel, step.op):
-                raise ValueError(f"{step.kernel.provider} packs a weight, so it cannot be one of several kernels")
-
-    def matches(self, op: Operation, target: Target) -> bool:
-        return True
-
-    def heuristic(self, op: Operation, target: Target) -> float:
-        return max(sum(s.kernel.heuristic(s.op, target) for s in steps) for steps in self.ways)
-
-    def accepts(self, op: Operation, position: int, strides: Strides, scope: Scope) -> bool:
-        """Whether every way does."""
+    def accepts(self, position: int, strides: Strides, scope: Scope) -> bool:
+        """Whether operand `position` (results follow the operands) may have these strides: whether every way does."""
+        count = len(self.op.operands)
         return all(
             step.kernel.accepts(step.op, at, strides, scope)
-            for steps in self.ways
-            for step in steps
-            for at in _positions(op, position, step, step is steps[-1])
+            for way in self.ways
+            for step in way
+            for at in (
+                [i for i, s in enumerate(step.sources) if s.step is None and s.index == position]
+                if position < count
+                else [len(step.sources) + position - count]
+                if step is way[-1]
+                else []
+            )
         )
 
-    def workspace(self, op: Operation, config: Config | None = None) -> Expr:
-        """Room for the way that needs most: what passes between its launches, then the scratch memory of each."""
-        return _largest([self.way_bytes(steps) for steps in self.ways], scope_of(op))
+    def panels(self, position: int) -> str | None:
+        """The panels in which the constant at operand `position` must lie; None: row-major."""
+        return panels_for(self.ways[0][0].kernel, self.op, position)
 
-    def way_bytes(self, steps: Sequence[Step]) -> Expr:
-        scratch = _largest([s.kernel.workspace(s.op, s.config) for s in steps], scope_of(steps[0].op))
-        return between_bytes(steps) + scratch
+    @cached_property
+    def workspace(self) -> Expr:
+        """Bytes of scratch memory: room for the way that needs most."""
+        return _largest([self._way_bytes(way) for way in self.ways], scope_of(self.op))
 
-    def emit(
-        self,
-        op: Operation,
-        ins: Sequence[Arg],
-        outs: Sequence[Arg],
-        cpp_dims: Mapping[str, str],
-        config: Mapping[str, int],
-        target: Target,
-    ) -> Emission:
-        raise ValueError("ranges is printed way by way")
+    def _way_bytes(self, way: Sequence[Step]) -> Expr:
+        start = _after(step_results(way), const(0))
+        own = [self.beside(s, way)[1] - start + s.kernel.workspace(s.op, s.config) for s in way]
+        return start + _largest(own, scope_of(way[0].op))
+
+    def beside(self, step: Step, way: Sequence[Step]) -> tuple[list[Buffer], Expr]:
+        """What passes between the launches of the kernel of a step, and the first byte of its scratch memory.
+
+        Both lie behind the results of all steps.
+        """
+        start = _after(step_results(way), const(0))
+        buffers = _laid_out(step.kernel.between(step.op, step.config, self.target), start)
+        return buffers, _after(buffers, start)
+
+    def problem(self) -> str | None:
+        """Why the choice cannot run: a configuration that a kernel does not have, ranges of a dim that is unknown."""
+        axis, scope = self.choice.axis, scope_of(self.op)
+        if unknown := sorted(name for name in (axis.symbols if axis is not None else ()) if name not in scope):
+            return f"the axis {axis} of ranges has the dim {unknown[0]!r}, which is not declared"
+        for step in (s for way in self.ways for s in way):
+            if (problem := step.kernel.config_problem(step.op, step.config, self.target)) is not None:
+                return f"{step.kernel.provider} kernel for {step.op.name}: {problem}"
+        return None
 
 
-def _positions(op: Operation, position: int, step: Step, is_last: bool) -> Iterator[int]:
-    count = len(op.operands)
-    if position < count:
-        yield from (i for i, source in enumerate(step.sources) if source == position)
-    elif is_last:
-        yield len(step.sources) + position - count
+def choice_problem(provider: str, config: DictionaryAttr, op: Operation, target: Target) -> str | None:
+    """Why the choice that stands in the IR cannot run the op; None if it can."""
+    try:
+        return Selected.of(provider, config, op, target).problem()
+    except ValueError as error:
+        return str(error)
 
 
-def between_bytes(steps: Sequence[Step]) -> Expr:
-    """Bytes of what the first launch of a way leaves for the second."""
-    if len(steps) == 1:
-        return const(0)
-    return ceildiv(tensor_type(steps[0].op.results[0]).byte_size(), ALIGNMENT) * ALIGNMENT
+def packs(step: Step) -> bool:
+    """Whether the kernel wants a weight in panels, which the other kernels could not read."""
+    return any(panels_for(step.kernel, step.op, i) is not None for i in range(len(step.op.operands)))
+
+
+def step_results(way: Sequence[Step]) -> list[Buffer]:
+    """Where the results of all steps but the last lie, at the start of the workspace."""
+    return _laid_out([tensor_type(r) for step in way[:-1] for r in step.op.results], const(0))
+
+
+def _laid_out(types: Sequence[TensorType], start: Expr) -> list[Buffer]:
+    found: list[Buffer] = []
+    for t in types:
+        found.append(Buffer(t, start))
+        start = _after(found, start)
+    return found
+
+
+def _after(buffers: Sequence[Buffer], start: Expr) -> Expr:
+    """The first byte behind the buffers."""
+    if not buffers:
+        return start
+    return buffers[-1].offset + ceildiv(buffers[-1].type.byte_size(), ALIGNMENT) * ALIGNMENT
 
 
 def _largest(sizes: Sequence[Expr], scope: Scope) -> Expr:
@@ -296,37 +245,3 @@ def _largest(sizes: Sequence[Expr], scope: Scope) -> Expr:
         if not scope.le(size, best):
             best = size if scope.le(best, size) else maximum(best, size)
     return best
-
-
-def chosen_kernel(provider: str, config: DictionaryAttr, op: Operation, target: Target) -> Kernel:
-    """The kernel of a choice that stands in the IR; `ValueError` when there is none."""
-    if provider == RANGES:
-        return RangesKernel(read_ranges(config), op, target)
-    return kernel_of(provider, op, target)
-
-
-def workspace_of(kernel: Kernel, op: Operation, config: DictionaryAttr) -> Expr:
-    """Bytes of scratch memory that a kernel needs with a choice that stands in the IR."""
-    return kernel.workspace(op, None if kernel.provider == RANGES else config_of(config))
-
-
-def choice_problem(provider: str, config: DictionaryAttr, op: Operation, target: Target) -> str | None:
-    """Why a choice cannot run the op: an unknown provider, a configuration it does not have, ranges of no dim."""
-    try:
-        if provider != RANGES:
-            return _config_problem(kernel_of(provider, op, target), config_of(config), op, target)
-        ranges = RangesKernel(read_ranges(config), op, target)
-    except ValueError as error:
-        return str(error)
-    scope = scope_of(op)
-    if unknown := sorted(name for name in ranges.axis.symbols if name not in scope):
-        return f"the axis {ranges.axis} of ranges has the dim {unknown[0]!r}, which is not declared"
-    for step in (s for steps in ranges.ways for s in steps):
-        if (problem := _config_problem(step.kernel, step.config, step.op, target)) is not None:
-            return problem
-    return None
-
-
-def _config_problem(kernel: Kernel, config: Config, op: Operation, target: Target) -> str | None:
-    problem = kernel.config_problem(op, config, target)
-    return None if problem is None else f"{kernel.provider} kernel for {op.name}: {problem}"

@@ -10,10 +10,10 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import cast
+from typing import Any, cast
 
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.ir import Operation, SSAValue
+from xdsl.ir import SSAValue
 from xdsl.traits import SymbolTable
 
 from ait_mlir.dialects.ait.dtypes import BY_IR
@@ -30,11 +30,12 @@ from ait_mlir.dialects.ait_rt.buffers import (
 )
 from ait_mlir.dialects.ait_rt.program import KernelOp, LaunchOp, ProgramOp
 from ait_mlir.dialects.ait_rt.types import BufferType
-from ait_mlir.dims import Expr, const
+from ait_mlir.dims import Expr
 from ait_mlir.ir.pipeline import PassError
-from ait_mlir.lowering.choices import RANGES, Config, Step, between_bytes, config_of, read_ranges, steps_of
+from ait_mlir.lowering.choices import Buffer, Selected, step_results
 from ait_mlir.lowering.cpp import CppText, identifier
-from ait_mlir.lowering.kernels import Arg, Emission, Kernel, Target, kernel_of
+from ait_mlir.lowering.fragments import Step
+from ait_mlir.lowering.kernels import Arg, Emission, Kernel, Launch, Target
 from ait_mlir.lowering.kernels.base import element_bytes, row_major
 from ait_mlir.lowering.statements import (
     Alloc,
@@ -43,7 +44,7 @@ from ait_mlir.lowering.statements import (
     Call,
     Function,
     Given,
-    Launch,
+    LaunchCalls,
     Statement,
     View,
 )
@@ -71,25 +72,24 @@ def emit_program(module: ModuleOp, program: ProgramOp, target: Target, entry: st
 
 @dataclass(frozen=True)
 class _Call:
-    """A call of a kernel function: which operands of the launch it takes, -1 being the result of the call before, from
-    the byte in `starts` on.
-
-    `between`: its result goes to the workspace, for the next call; `scratch` is the offset of its own workspace.
-    """
+    """A call of a kernel function: what it takes of the operands of the launch, by number, or of the workspace, from a
+    byte on; where its results are there, unless they are the launch's; and what else it has there: what passes between
+    launches of one kernel, and its scratch memory."""
 
     function: str
-    sources: tuple[int, ...]
-    starts: tuple[Expr, ...]
-    between: bool = False
-    scratch: Expr | None = None
+    ins: tuple[int | Expr, ...]
+    results: tuple[Expr, ...] | None
+    rest: tuple[Expr, ...]
 
     def at(self, ins: Sequence[str], outs: Sequence[str], workspace: str) -> Call:
         """The call on buffers of these names."""
-        places = zip(self.sources, self.starts, strict=True)
-        operands = [Argument(ins[s]) if s >= 0 else Argument(workspace, start) for s, start in places]
-        results = [workspace] if self.between else outs
-        scratch = Argument(workspace, self.scratch)
-        return Call(self.function, (*operands, *(Argument(name) for name in results), scratch))
+        operands = [Argument(ins[s]) if isinstance(s, int) else Argument(workspace, s) for s in self.ins]
+        own = [Argument(name) for name in outs] if self.results is None else _places(workspace, self.results)
+        return Call(self.function, (*operands, *own, *_places(workspace, self.rest)))
+
+
+def _places(workspace: str, starts: Sequence[Expr]) -> list[Argument]:
+    return [Argument(workspace, None if start.as_int() == 0 else start) for start in starts]
 
 
 @dataclass(frozen=True)
@@ -99,12 +99,6 @@ class _Calls:
     ways: list[list[_Call]]
     axis: Expr | None = None
     upto: tuple[int, ...] = ()
-
-
-def _part(whole: Arg | None, value: SSAValue) -> Arg:
-    """What a launch leaves for the next one, or the part of it that `value` is."""
-    assert whole is not None
-    return replace(whole, type=tensor_type(value))
 
 
 class _ProgramPrinter:
@@ -171,7 +165,7 @@ class _ProgramPrinter:
             Branch(tuple(call.at(ins, outs, workspace) for call in way), upto)
             for way, upto in zip(calls.ways, (*calls.upto, None), strict=True)
         ]
-        self.statements.append(Launch(describe(kernel), branches, calls.axis))
+        self.statements.append(LaunchCalls(describe(kernel), branches, calls.axis))
 
     def calls(self, kernel: KernelOp, launch: LaunchOp) -> _Calls:
         """Write the files of a kernel for the strides of this launch; returns how its functions are called."""
@@ -180,48 +174,61 @@ class _ProgramPrinter:
         outs = [Arg(f"o{i}", _tensor(v), strides(v)) for i, v in enumerate(launch.outs)]
         what = describe(kernel)
         try:
-            if kernel.provider.data != RANGES:
-                chosen = kernel_of(kernel.provider.data, op, self.target)
-                function = self.function(op, what, chosen, config_of(config), ins, outs)
-                return _Calls([[_Call(function, tuple(range(len(ins))), (const(0),) * len(ins))]])
-            choice = read_ranges(config)
-            ways = [self.way(steps_of(op, way, self.target), what, ins, outs) for way in choice.ways]
+            selected = Selected.of(kernel.provider.data, config, op, self.target)
+            ways = [self.way(selected, way, what, ins, outs) for way in selected.ways]
         except ValueError as e:
             raise PassError(f"@{kernel.sym_name.data}: {e}", launch) from e
-        assert choice.axis is not None
+        choice = selected.choice
         return _Calls(ways, choice.axis if len(ways) > 1 else None, choice.upto)
 
-    def way(self, steps: Sequence[Step], what: str, ins: Sequence[Arg], outs: Sequence[Arg]) -> list[_Call]:
-        """The functions of one of several ways to run a kernel."""
+    def way(
+        self, selected: Selected, steps: Sequence[Step], what: str, ins: Sequence[Arg], outs: Sequence[Arg]
+    ) -> list[_Call]:
+        """The functions of one of the ways to run a kernel, and how they are called."""
         calls: list[_Call] = []
-        between: Arg | None = None
-        scratch = between_bytes(steps) if len(steps) > 1 else None
-        for i, step in enumerate(steps):
-            mine = [
-                replace(ins[s] if s >= 0 else _part(between, v), name=f"a{j}")
-                for j, (s, v) in enumerate(zip(step.sources, step.op.operands, strict=True))
-            ]
-            last = i == len(steps) - 1
-            t = cast(TensorType, step.op.results[0].type)
-            results = list(outs) if last else [Arg("o0", t, row_major(t.dims))]
-            between = results[0]
-            function = self.function(step.op, what, step.kernel, step.config, mine, results)
-            starts = tuple(
-                start * element_bytes(tensor_type(v)) for start, v in zip(step.starts, step.op.operands, strict=True)
+        buffers = step_results(steps)
+        made: list[list[Buffer]] = []
+        """Where the results of each step are in the workspace."""
+        for step in steps:
+            mine: list[Arg] = []
+            places: list[int | Expr] = []
+            for i, (source, value) in enumerate(zip(step.sources, step.op.operands, strict=True)):
+                if source.step is None:
+                    mine.append(replace(ins[source.index], name=f"a{i}"))
+                    places.append(source.index)
+                else:
+                    whole, t = made[source.step][source.index], tensor_type(value)
+                    mine.append(Arg(f"a{i}", t, row_major(whole.type.dims)))
+                    places.append(whole.offset + source.start * element_bytes(t))
+            here, buffers = buffers[: len(step.op.results)], buffers[len(step.op.results) :]
+            made.append(here)
+            between, scratch = selected.beside(step, steps)
+            launch = Launch(
+                step.op,
+                mine,
+                _row_major_args("o", here) or outs,
+                self.dims,
+                step.config,
+                self.target,
+                _row_major_args("b", between),
             )
-            calls.append(_Call(function, step.sources, starts, not last, scratch))
+            results = tuple(b.offset for b in here) or None
+            rest = (*(b.offset for b in between), scratch)
+            calls += [_Call(f, tuple(places), results, rest) for f in self.write_functions(step.kernel, launch, what)]
         return calls
 
-    def function(
-        self, op: Operation, what: str, chosen: Kernel, config: Config, ins: Sequence[Arg], outs: Sequence[Arg]
-    ) -> str:
-        """Write the file of one function; returns its name."""
-        emission = chosen.emit(op, ins, outs, self.dims, config, self.target)
-        text, name = kernel_file(derived_name(op), what, emission, ins, outs, self.dims)
-        host_only = all("/gpu/" not in i for i in emission.includes)
-        self.source.files[name + (".cc" if host_only else SUFFIX[self.target.kind])] = text
-        self.functions[Function(name, len(ins), len(outs))] = None
-        return name
+    def write_functions(self, kernel: Kernel[Any], launch: Launch[Any], what: str) -> list[str]:
+        """Write the files of the functions of a kernel; returns their names."""
+        emitted = kernel.emit(launch)
+        results = [*launch.outs, *launch.between]
+        names: list[str] = []
+        for emission in (emitted,) if isinstance(emitted, Emission) else emitted:
+            text, name = kernel_file(derived_name(launch.op), what, emission, launch.ins, results, self.dims)
+            host_only = all("/gpu/" not in i for i in emission.includes)
+            self.source.files[name + (".cc" if host_only else SUFFIX[self.target.kind])] = text
+            self.functions[Function(name, len(launch.ins), len(results))] = None
+            names.append(name)
+        return names
 
     def program_file(self, tables: ProgramTables) -> str:
         text = render(
@@ -252,6 +259,11 @@ def is_constant(value: SSAValue) -> bool:
     while isinstance(value.owner, ViewOp):
         value = value.owner.source
     return isinstance(value.owner, ConstantOp)
+
+
+def _row_major_args(prefix: str, buffers: Sequence[Buffer]) -> list[Arg]:
+    """Buffers in the workspace as a kernel function sees them."""
+    return [Arg(f"{prefix}{i}", b.type, row_major(b.type.dims)) for i, b in enumerate(buffers)]
 
 
 def _tensor(value: SSAValue) -> TensorType:

@@ -1,47 +1,128 @@
-"""The ways to cut one op into ops that a kernel each can run."""
+"""One way to run an op: as it is, or cut into several ops, each on a kernel with a configuration."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+import json
+import math
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, cast
 
-from xdsl.ir import Block, Operation, Region, SSAValue
+from xdsl.dialects.builtin import DictionaryAttr, IntegerAttr, StringAttr, i64
+from xdsl.ir import Operation, SSAValue
 
 from ait_mlir.dialects.ait.data import GraphOp, OutputOp, ParamOp
-from ait_mlir.dialects.ait.dtypes import compute_type
-from ait_mlir.dialects.ait.elementwise import FusedElementwiseOp, YieldOp
-from ait_mlir.dialects.ait.gemm import ContractionOp, GatedGemmOp, GemmOp
 from ait_mlir.dialects.ait.traits import ViewLike
-from ait_mlir.dialects.ait.types import TensorType, scope_of, tensor_type
+from ait_mlir.dialects.ait.types import KernelAttr, scope_of, tensor_type
 from ait_mlir.dialects.ait.view import SplitOp
-from ait_mlir.lowering.kernels.base import Target
-from ait_mlir.lowering.kernels.gemm_packed import is_weight
+from ait_mlir.dims import Expr, const, total
+from ait_mlir.lowering.kernels import ALGORITHM_KEYS, Cut, Kernel, Target, cuts_of, kernel_of, kernels_for
+from ait_mlir.lowering.kernels.base import Config
+from ait_mlir.lowering.weights import is_weight
+
+ZERO = const(0)
+_CUT = re.compile(r"(\w+)(?: (\d+))?")
 
 
 @dataclass(frozen=True)
 class Fragment:
-    """Ops that together compute what one op computes, in a graph of their own; views between them are not counted.
+    """How an op is cut, None where it is not, and provider and configuration of the kernel of each part.
 
-    `cut` is how many ops of the epilogue stay in the contraction, None for all.
+    `seconds` is the estimate at the dims of the op that it was offered for; a fragment that is `only_timed` is never
+    chosen by estimate. Neither is part of what the fragment is: it says the same for every op.
     """
 
-    ops: tuple[Operation, ...]
-    graph: GraphOp
-    cut: int | None = None
+    cut: str | None
+    kernels: tuple[tuple[str, tuple[tuple[str, int], ...]], ...]
+    seconds: float = field(default=math.nan, compare=False)
+    only_timed: bool = field(default=False, compare=False)
+
+    @staticmethod
+    def of(cut: str | None, kernels: Sequence[tuple[str, Config]]) -> Fragment:
+        return Fragment(cut, tuple((provider, tuple(sorted(config.items()))) for provider, config in kernels))
+
+    @property
+    def text(self) -> str:
+        """As JSON, always the same for equal fragments."""
+        return json.dumps([self.cut, [[p, dict(c)] for p, c in self.kernels]], separators=(",", ":"))
+
+    @staticmethod
+    def read(text: str) -> Fragment:
+        cut, kernels = json.loads(text)
+        return Fragment.of(cut, [(p, c) for p, c in kernels])
+
+    @cached_property
+    def algorithm(self) -> tuple[int, ...]:
+        """The library algorithm that it names, all parts of it; empty where it leaves that to the library."""
+        for provider, config in self.kernels:
+            keys, values = ALGORITHM_KEYS.get(provider, ()), dict(config)
+            if any(key in values for key in keys):
+                return tuple(values.get(key, 0) for key in keys)
+        return ()
+
+    @property
+    def asks_a_library(self) -> bool:
+        """Whether a launch of it is on a library that has algorithms to name."""
+        return any(provider in ALGORITHM_KEYS for provider, _ in self.kernels)
+
+    def naming(self, algorithm: Sequence[int]) -> Fragment:
+        """The same with another library algorithm; with none for an empty one."""
+        kernels: list[tuple[str, Config]] = []
+        for provider, config in self.kernels:
+            keys = ALGORITHM_KEYS.get(provider, ())
+            named = {key: part for key, part in zip(keys, algorithm, strict=False) if part or key == keys[0]}
+            kernels.append((provider, {**{k: v for k, v in config if k not in keys}, **named}))
+        return Fragment.of(self.cut, kernels)
+
+    def describe(self) -> str:
+        """For people: `cublaslt {id=66, tile=20} + native (epilogue 1)`."""
+        parts = [p + (f" {{{', '.join(f'{k}={v}' for k, v in c)}}}" if c else "") for p, c in self.kernels]
+        return " + ".join(parts) + ("" if self.cut is None else f" ({self.cut})")
+
+    def attrs(self) -> list[KernelAttr]:
+        """The attribute `kernel` of each part."""
+        return [KernelAttr(StringAttr(p), config_attr(dict(c))) for p, c in self.kernels]
 
 
-def fragments(op: Operation, target: Target) -> Iterator[Fragment]:
-    """The op itself, and for a contraction on a GPU its epilogue cut after each op into a gemm and one fused kernel.
+def config_attr(config: Config) -> DictionaryAttr:
+    return DictionaryAttr({key: IntegerAttr(value, i64) for key, value in config.items()})
 
-    A gated product is cut before its epilogue, on every target: few kernels have two sums of a result.
+
+# ** what is offered for an op **
+
+
+def offers(op: Operation, target: Target, configs: int = 1, configs_cut: int = 1) -> Iterator[Fragment]:
+    """The ways to run `op`, with the first so many configurations of each kernel, of a cut op of each of its kernels.
+
+    They come with estimates; a configuration that is not the kernel's first counts as 1 % slower than the one before.
     """
-    graph, alone = standalone(op, keep_weights=not target.is_gpu)
-    yield Fragment((alone,), graph)
-    for cut in _cuts(op, target):
-        graph, alone = standalone(op, keep_weights=not target.is_gpu)
-        parts = place(alone, cut)
-        if len(parts) > 1:
-            yield Fragment(parts, graph, cut)
+    names = [(None, configs)] + [
+        (cut_name(cut, place), configs if cut.usual else configs_cut)
+        for cut in cuts_of(type(op))
+        for place in cut.places(op, target)
+    ]
+    for name, count in names:
+        _, alone = standalone(op, keep_weights=not target.is_gpu)
+        parts = cut_in_place(alone, name)
+        if name is None or len(parts) > 1:
+            yield from _combinations(name, parts, target, count)
+
+
+def _combinations(cut: str | None, parts: Sequence[Operation], target: Target, configs: int) -> Iterator[Fragment]:
+    """Every kernel of each part with every kernel of the others."""
+    found: list[tuple[tuple[tuple[Kernel[Any], Config], ...], float]] = [((), 0.0)]
+    for part in parts:
+        options = [
+            (k, c, k.seconds(part, target) * (1 + 0.01 * i))
+            for k in kernels_for(part, target)
+            for i, c in enumerate(k.configs(part, target)[:configs])
+        ]
+        found = [((*done, (k, c)), cost + more) for done, cost in found for k, c, more in options]
+    for kernels, seconds in found:
+        plain = Fragment.of(cut, [(k.provider, c) for k, c in kernels])
+        yield Fragment(plain.cut, plain.kernels, seconds, any(k.only_timed for k, _ in kernels))
 
 
 def standalone(op: Operation, keep_weights: bool = False, shared: bool = True) -> tuple[GraphOp, Operation]:
@@ -69,105 +150,105 @@ def standalone(op: Operation, keep_weights: bool = False, shared: bool = True) -
     return graph, clone
 
 
-def place(op: Operation, cut: int | None) -> tuple[Operation, ...]:
-    """Cut `op` where it stands; returns the ops that are there now, but for views, `op` alone when it cannot be cut
-    there."""
-    if cut is None or not isinstance(op, ContractionOp):
+# ** cuts by name **
+
+
+def cut_name(cut: Cut[Any], place: int) -> str:
+    return f"{cut.name} {place}" if place else cut.name
+
+
+def _find_cut(op: Operation, name: str) -> tuple[Cut[Any], int]:
+    """The cut of this name and its place; `ValueError` where ops of this class have none."""
+    found = _CUT.fullmatch(name)
+    known = {cut.name: cut for cut in cuts_of(type(op))}
+    if found is None or found[1] not in known:
+        have = f"it can be cut by {', '.join(map(repr, known))}" if known else "it cannot be cut"
+        raise ValueError(f"{op.name} has no cut {name!r}; {have}")
+    return known[found[1]], int(found[2] or 0)
+
+
+def is_usual(op: Operation, fragment: Fragment) -> bool:
+    """Whether this is as good a way to run the op as any, by how it was written: whole, or cut as is usual."""
+    return fragment.cut is None or _find_cut(op, fragment.cut)[0].usual
+
+
+def cut_in_place(op: Operation, name: str | None) -> tuple[Operation, ...]:
+    """Cut `op` where it stands; returns the ops that are there now, but for views: `op` alone when it cannot be cut.
+
+    `ValueError` where ops of this class have no such cut.
+    """
+    if name is None or op.parent is None:
         return (op,)
-    parts = split_epilogue(op, cut)
-    if parts is None or op.parent is None:
+    cut, place = _find_cut(op, name)
+    parts = cut.parts(op, place)
+    if parts is None:
         return (op,)
     for part in parts:
         part.location = op.location
         op.parent.insert_op_before(part, op)
-    op.results[0].replace_all_uses_with(parts[-1].results[0])
-    parts[-1].results[0].name_hint = op.results[0].name_hint
+    for old, new in zip(op.results, parts[-1].results, strict=True):
+        old.replace_all_uses_with(new)
+        new.name_hint = old.name_hint
     op.detach()
     op.erase()
     return tuple(part for part in parts if not isinstance(part, ViewLike))
 
 
-def is_usual_cut(op: Operation, cut: int | None) -> bool:
-    """Whether an op with this cut is as good a way to run it as any, by how it was written: whole, or a gated product
-    as a product and its epilogue."""
-    return cut is None or isinstance(op, GatedGemmOp)
+# ** fragments of a given op **
 
 
-def _cuts(op: Operation, target: Target) -> range:
-    """After how many ops of its epilogue an op can be cut."""
-    if isinstance(op, GatedGemmOp):
-        return range(1)
-    if not isinstance(op, ContractionOp) or not op.epilogue.blocks or not target.is_gpu:
-        return range(0)
-    return range(sum(1 for inner in op.epilogue.block.ops if inner.name not in ("ait.yield", "ait.constant")))
+@dataclass(frozen=True)
+class Source:
+    """Where a step finds an operand: operand `index` of the whole op, or result `index` of an earlier `step`.
 
-
-def split_epilogue(op: ContractionOp, cut: int) -> tuple[Operation, ...] | None:
-    """The contraction with the first `cut` ops of its epilogue, and the rest as a fused elementwise op; of a gated
-    product, all of whose epilogue is the rest, the view of the halves stands between them.
-
-    None unless a single value crosses the cut. That value is stored in the operands' element type between the two, so
-    this
-    fragment rounds once more than the whole.
+    It may be a part of a result along the last dim, from the element `start` on.
     """
-    if isinstance(op, GatedGemmOp):
-        return _halves(op) if cut == 0 else None
-    block = op.epilogue.block
-    inner = [o for o in block.ops if o.name not in ("ait.yield", "ait.constant")]
-    head, tail = inner[:cut], inner[cut:]
-    crossing = head[-1].results[0] if head else block.args[0]
-    made_in_head = {r for o in head for r in o.results} | {block.args[0]}
-    if any(v in made_in_head and v is not crossing for o in tail for v in o.operands):
-        return None
-    last = block.last_op
-    assert last is not None
-    if any(v in made_in_head and v is not crossing for v in last.operands):
-        return None
-    if crossing.type != compute_type(tensor_type(op.a).element_type):
-        return None
-    stored = tensor_type(op.output).dims, tensor_type(op.a).element_type
-    result = type(tensor_type(op.output)).get(*stored)
-    extras = list(op.epilogue_operands)
-    gemm_operands, gemm_region = _copy_ops(block, head, block.args[0], crossing, extras) if head else ([], Region())
-    gemm = type(op)(op.layout.data, op.a, op.b, gemm_operands, gemm_region, result)
-    rest_operands, rest_region = _copy_ops(block, tail, crossing, last.operands[0], extras)
-    rest = FusedElementwiseOp([gemm.output, *rest_operands], [op.output.type], rest_region)
-    return gemm, rest
+
+    step: int | None
+    index: int
+    start: Expr = ZERO
 
 
-def _halves(op: GatedGemmOp) -> tuple[Operation, ...]:
-    """A gated product as a product, a split and what the epilogue does."""
-    result = tensor_type(op.output)
-    *rows, columns = result.dims
-    whole = TensorType.get((*rows, op.split_b()[2]), tensor_type(op.a).element_type)
-    product = GemmOp(op.layout.data, op.a, op.b, (), None, whole)
-    halves = SplitOp(product.output, result.rank - 1, [columns, columns])
-    rest = FusedElementwiseOp([*halves.results, *op.epilogue_operands], [result], op.epilogue.clone())
-    return product, halves, rest
+@dataclass(frozen=True)
+class Step:
+    """One part of an op with its kernel. The results of all but the last are row-major, and only other steps' own."""
+
+    op: Operation
+    kernel: Kernel[Any]
+    config: Config
+    sources: tuple[Source, ...]
 
 
-def _copy_ops(
-    block: Block, ops: list[Operation], first: SSAValue, result: SSAValue, extras: list[SSAValue]
-) -> tuple[list[SSAValue], Region]:
-    """A region that starts from `first`, runs copies of `ops` and yields `result`; and the extra tensors it reads."""
-    new = Block(arg_types=[first.type])
-    mapped: dict[SSAValue, SSAValue] = {first: new.args[0]}
-    operands: list[SSAValue] = []
-    for op in ops:
-        for v in op.operands:
-            if v in mapped:
-                continue
-            owner = v.owner
-            if isinstance(owner, Block):
-                index = list(block.args).index(v)  # pyright: ignore[reportArgumentType]
-                mapped[v] = new.insert_arg(v.type, len(new.args))
-                operands.append(extras[index - 1])
-            else:
-                constant = owner.clone()
-                new.add_op(constant)
-                mapped[v] = constant.results[0]
-        clone = op.clone(mapped)
-        new.add_op(clone)
-        mapped.update(zip(op.results, clone.results, strict=True))
-    new.add_op(YieldOp(mapped[result]))
-    return operands, Region(new)
+def steps_of(op: Operation, fragment: Fragment, target: Target) -> tuple[Step, ...]:
+    """The steps of a fragment, in order; `ValueError` when it cannot run this op."""
+    if fragment.cut is None and len(fragment.kernels) == 1:
+        ((provider, config),) = fragment.kernels
+        sources = tuple(Source(None, i) for i in range(len(op.operands)))
+        return (Step(op, kernel_of(provider, op, target), dict(config), sources),)
+    _, alone = standalone(op, shared=False)
+    places: dict[SSAValue, Source] = {v: Source(None, i) for i, v in enumerate(alone.operands)}
+    parts = cut_in_place(alone, fragment.cut)
+    if fragment.cut is not None and len(parts) == 1:
+        raise ValueError(f"{op.name} cannot be cut at {fragment.cut!r}")
+    if len(parts) != len(fragment.kernels):
+        what = "is not cut" if fragment.cut is None else f"cut at {fragment.cut!r}"
+        raise ValueError(f"{op.name} {what}: {len(parts)} kernels are needed, {len(fragment.kernels)} are given")
+    steps: list[Step] = []
+    for i, (part, (provider, config)) in enumerate(zip(parts, fragment.kernels, strict=True)):
+        sources = tuple(_source(v, places) for v in part.operands)
+        steps.append(Step(part, kernel_of(provider, part, target), dict(config), sources))
+        places.update((result, Source(i, j)) for j, result in enumerate(part.results))
+    return tuple(steps)
+
+
+def _source(value: SSAValue, places: Mapping[SSAValue, Source]) -> Source:
+    """Where an operand of a step is; a piece of a split along the last dim is a part of what is split."""
+    if value in places:
+        return places[value]
+    split = value.owner
+    if not isinstance(split, SplitOp) or split.dim.value.data != tensor_type(value).rank - 1:
+        name = split.name if isinstance(split, Operation) else "an argument"
+        raise ValueError(f"{name} between two launches of one op is none that a launch can read through")
+    before = split.results[: list(split.results).index(cast(Any, value))]
+    whole = places[split.operands[0]]
+    return Source(whole.step, whole.index, whole.start + total(tensor_type(v).dims[-1] for v in before))

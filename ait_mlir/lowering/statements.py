@@ -74,7 +74,7 @@ class Branch:
 
 
 @dataclass(frozen=True)
-class Launch:
+class LaunchCalls:
     """The calls of a launch, in one branch, or in several by the value of `axis`."""
 
     kind: ClassVar[str] = "launch"
@@ -83,4 +83,4 @@ class Launch:
     axis: Expr | None = None
 
 
-Statement = Given | Alloc | View | Launch
+Statement = Given | Alloc | View | LaunchCalls

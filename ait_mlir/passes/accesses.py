@@ -30,7 +30,7 @@ from ait_mlir.dialects.ait_rt.buffers import (
 from ait_mlir.dialects.ait_rt.program import KernelOp, LaunchOp, ProgramOp
 from ait_mlir.dialects.ait_rt.types import BufferType
 from ait_mlir.dims import DimError, Expr, Scope, const
-from ait_mlir.lowering.choices import choice_problem, chosen_kernel, workspace_of
+from ait_mlir.lowering.choices import Selected, choice_problem
 from ait_mlir.lowering.kernels import Target
 from ait_mlir.passes.target import target_of
 
@@ -145,15 +145,14 @@ class Chosen:
         provider, config = kernel.provider.data, kernel.config
         self.problem = choice_problem(provider, config, self.op, target)
         if self.problem is None:
-            self.kernel = chosen_kernel(provider, config, self.op, target)
-            self.workspace = workspace_of(self.kernel, self.op, config)
+            self.selected = Selected.of(provider, config, self.op, target)
         self._accepted: dict[tuple[int, Shape], bool] = {}
 
     def accepts(self, index: int, strides: Shape, scope: Scope) -> bool:
         """Whether operand or result `index` may have these strides; all launches of a program have one scope."""
         key = index, strides
         if key not in self._accepted:
-            self._accepted[key] = self.kernel.accepts(self.op, index, strides, scope)
+            self._accepted[key] = self.selected.accepts(index, strides, scope)
         return self._accepted[key]
 
 
@@ -169,12 +168,12 @@ def launch_problems(launch: LaunchOp, chosen: Chosen, places: dict[SSAValue, Pla
             what = f"operand {i}" if i < len(launch.ins) else f"result {i - len(launch.ins)}"
             yield f"{name} does not take {what} with the strides {shape_text(place.strides)}; copy it into a buffer"
     for i, value in enumerate(launch.ins):
-        wanted, found = chosen.kernel.panels(op, i), panels_of(value)
+        wanted, found = chosen.selected.panels(i), panels_of(value)
         if wanted != found:
             yield f"{name} reads operand {i} {_layout(wanted)}, the buffer is {_layout(found)}"
     given = sum((cast(BufferType, v.type).byte_size() for v in launch.workspace), start=const(0))
-    if len(launch.workspace) > 1 or not scope.le(chosen.workspace, given):
-        yield f"{name} needs one workspace of {chosen.workspace} bytes, the launch gives {given}"
+    if len(launch.workspace) > 1 or not scope.le(chosen.selected.workspace, given):
+        yield f"{name} needs one workspace of {chosen.selected.workspace} bytes, the launch gives {given}"
     yield from _in_place(launch, op, [places[v] for v in launch.ins], [places[v] for v in launch.outs])
 
 

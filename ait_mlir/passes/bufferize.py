@@ -18,6 +18,7 @@ from xdsl.passes import ModulePass
 
 from ait_mlir.dialects.ait.data import ConstantOp, GraphOp, OutputOp, ParamOp
 from ait_mlir.dialects.ait.naming import derived_name
+from ait_mlir.dialects.ait.structure import op_key
 from ait_mlir.dialects.ait.traits import InPlace, UpdatesOperand, ViewLike
 from ait_mlir.dialects.ait.types import KernelAttr, tensor_type
 from ait_mlir.dialects.ait.view import ConcatOp, ReshapeOp
@@ -26,8 +27,7 @@ from ait_mlir.dialects.ait_rt.program import KernelOp, LaunchOp, ProgramOp, Retu
 from ait_mlir.dialects.ait_rt.types import BufferType
 from ait_mlir.dims import Scope, const
 from ait_mlir.ir.pipeline import PassError
-from ait_mlir.lowering.choices import chosen_kernel, workspace_of
-from ait_mlir.lowering.kernels import Kernel
+from ait_mlir.lowering.choices import Selected
 from ait_mlir.passes.in_place import Donation, donations_of, later_reader, line_of
 from ait_mlir.passes.strides import ZERO, Strided, through
 from ait_mlir.passes.target import target_of
@@ -192,20 +192,19 @@ class Bufferizer:
         if not isinstance(choice, KernelAttr):
             raise PassError(f"{op.name} has no kernel; run the pass 'select' first", op)
         kernel = self.kernel(op, choice)
-        chosen = chosen_kernel(choice.provider.data, choice.config, op, target_of(self.module))
+        chosen = Selected.of(choice.provider.data, choice.config, op, target_of(self.module))
         if isinstance(op, UpdatesOperand):
             updated = self.updated(op, chosen)
             ins = [updated, *(self.row_major(v) for v in op.operands[1:])]
             outs = [updated]
         else:
-            ins = [self.operand(v, chosen.panels(op, i)) for i, v in enumerate(op.operands)]
+            ins = [self.operand(v, chosen.panels(i)) for i, v in enumerate(op.operands)]
             outs = [self.result(op, r) for r in op.results]
             for result, buffer in zip(op.results, outs, strict=True):
                 self.define(result, buffer)
         workspace: list[SSAValue] = []
-        size = workspace_of(chosen, op, choice.config)
-        if size.as_int() != 0:
-            workspace.append(self.emit(rt.AllocOp(BufferType.get([size], i8))))
+        if chosen.workspace.as_int() != 0:
+            workspace.append(self.emit(rt.AllocOp(BufferType.get([chosen.workspace], i8))))
         launch = LaunchOp(kernel.sym_name.data, ins, outs, workspace)
         launch.location = op.location
         self.block.add_op(launch)
@@ -216,7 +215,7 @@ class Bufferizer:
         """The values that lie in a buffer."""
         return [value for value, place in self.places.items() if place.root is root]
 
-    def updated(self, op: Operation, chosen: Kernel) -> SSAValue:
+    def updated(self, op: Operation, chosen: Selected) -> SSAValue:
         """The buffer in which `op` updates its first operand: that operand's own, or a copy."""
         value, result = op.operands[0], op.results[0]
         place = self.places[value]
@@ -230,7 +229,7 @@ class Bufferizer:
         self.define(result, buffer)
         return buffer
 
-    def may_update(self, op: Operation, place: Place, chosen: Kernel) -> bool:
+    def may_update(self, op: Operation, place: Place, chosen: Selected) -> bool:
         """Whether `op` may update its first operand where it lies; a donation is told why not."""
         root, held = place.root.owner, self.held_in(place.root)
         donation = next((d for d in self.donations if self.places[d.value].root is place.root), None)
@@ -245,7 +244,7 @@ class Bufferizer:
             problem = (
                 f"{line_of(reader)} reads the old value after {line_of(op)} has written the new one; read it before"
             )
-        elif not all(chosen.accepts(op, i, place.view.strides, self.scope) for i in (0, len(op.operands))):
+        elif not all(chosen.accepts(i, place.view.strides, self.scope) for i in (0, len(op.operands))):
             problem = f"the kernel of {line_of(op)} does not take the strides of the view that it updates"
         if donation is not None:
             donation.problem = donation.problem or problem
@@ -318,33 +317,6 @@ class Bufferizer:
             found.location = op.location
             self.kernels[key] = found
         return found
-
-
-def op_key(op: Operation) -> object:
-    """Equal for ops that compute the same on operands of the same types."""
-    return (
-        op.name,
-        tuple(sorted(op.properties.items(), key=lambda item: item[0])),
-        tuple(sorted(op.attributes.items(), key=lambda item: item[0])),
-        tuple(op.operand_types),
-        tuple(op.result_types),
-        tuple(_region_key(region) for region in op.regions),
-    )
-
-
-def _region_key(region: Region) -> object:
-    if not region.blocks:
-        return ()
-    block = region.block
-    numbers: dict[SSAValue, int] = {a: i for i, a in enumerate(block.args)}
-    out: list[object] = [tuple(block.arg_types)]
-    for op in block.ops:
-        operands = tuple(numbers[v] for v in op.operands)
-        for r in op.results:
-            numbers[r] = len(numbers)
-        properties = tuple(sorted(op.properties.items(), key=lambda item: item[0]))
-        out.append((op.name, properties, operands, tuple(op.result_types)))
-    return tuple(out)
 
 
 def bufferize_module(module: ModuleOp) -> None:

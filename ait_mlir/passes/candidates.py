@@ -1,17 +1,15 @@
-"""Every way to run an op on a target, with an estimate, and those that are worth timing."""
+"""The fragments that are worth timing for a task, and the points to time them at."""
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 
 from xdsl.ir import Operation
 
 from ait_mlir.dims import Dim, Scope
-from ait_mlir.lowering.choices import Way, steps_of
-from ait_mlir.lowering.fragments import fragments, is_usual_cut
-from ait_mlir.lowering.kernels import Kernel, Target, kernels_for
+from ait_mlir.lowering.fragments import Fragment, offers, steps_of
+from ait_mlir.lowering.kernels import Target
 from ait_mlir.passes.tasks import Point, Task
 
 SLOWEST = 3.0
@@ -24,61 +22,34 @@ MAX_POINTS = 6
 STRATEGIES = ("hints", "min", "max")
 
 
-@dataclass(frozen=True)
-class Candidate:
-    """One way to run an op, and its estimate in seconds."""
-
-    way: Way
-    estimate: float
-    only_timed: bool = False
-
-
-def candidates(op: Operation, target: Target, configs: int = 1, configs_cut: int = 1) -> Iterator[Candidate]:
-    """The ways to run `op`, with the first so many configurations of each kernel."""
-    for fragment in fragments(op, target):
-        ways: list[tuple[tuple[tuple[Kernel, dict[str, int]], ...], float]] = [((), 0.0)]
-        count = configs if is_usual_cut(op, fragment.cut) else configs_cut
-        for part in fragment.ops:
-            options = [
-                (k, c, k.heuristic(part, target) * (1 + 0.01 * i))
-                for k in kernels_for(part, target)
-                for i, c in enumerate(k.configs(part, target)[:count])
-            ]
-            ways = [((*done, (k, c)), cost + more) for done, cost in ways for k, c, more in options]
-        for kernels, estimate in ways:
-            only_timed = any(k.only_timed for k, _ in kernels)
-            yield Candidate(Way.of(fragment.cut, [(k.provider, c) for k, c in kernels]), estimate, only_timed)
-
-
-def best_by_estimate(found: Sequence[Candidate]) -> Candidate:
-    """The candidate with the smallest estimate; of equals the one with fewer launches, then the first.
+def best_by_estimate(found: Sequence[Fragment]) -> Fragment:
+    """The fragment with the smallest estimate; of equals the one with fewer launches, then the first.
 
     One that is to be timed is taken only where there is no other.
     """
-    return min(found, key=lambda c: (c.only_timed, c.estimate, len(c.way.steps)))
+    return min(found, key=lambda f: (f.only_timed, f.seconds, len(f.kernels)))
 
 
-def worth_timing(task: Task, points: Sequence[Point], target: Target) -> list[Candidate]:
-    """The candidates to time, best estimate first: those not far from the best at one of the points at least.
+def worth_timing(task: Task, points: Sequence[Point], target: Target) -> list[Fragment]:
+    """The fragments to time, best estimate first: those not far from the best at one of the points at least.
 
     Estimates are taken at each point, so that a tile for few rows and one for many are both among them.
     """
-    best: dict[Way, float] = {}
+    best: dict[Fragment, float] = {}
     for point in points:
-        found = sorted(candidates(task.at(point), target, CONFIGS, CONFIGS_CUT), key=lambda c: c.estimate)
-        for c in found:
-            ratio = c.estimate / max(found[0].estimate, 1e-9)
+        found = sorted(offers(task.at(point), target, CONFIGS, CONFIGS_CUT), key=lambda f: f.seconds)
+        for f in found:
+            ratio = f.seconds / max(found[0].seconds, 1e-9)
             if ratio <= SLOWEST:
-                best[c.way] = min(ratio, best.get(c.way, ratio))
-    ordered = sorted(best.items(), key=lambda item: item[1])
-    fitting = (Candidate(way, ratio) for way, ratio in ordered if _fits(task.op, way, target))
-    return list(itertools.islice(fitting, MOST))
+                best[f] = min(ratio, best.get(f, ratio))
+    ordered = sorted(best, key=lambda f: best[f])
+    return list(itertools.islice((f for f in ordered if _fits(task.op, f, target)), MOST))
 
 
-def _fits(op: Operation, way: Way, target: Target) -> bool:
-    """Whether a way that a point has can be taken for all values of the dims."""
+def _fits(op: Operation, fragment: Fragment, target: Target) -> bool:
+    """Whether a fragment that a point has can be taken for all values of the dims."""
     try:
-        steps = steps_of(op, way, target)
+        steps = steps_of(op, fragment, target)
     except ValueError:
         return False
     return all(s.kernel.config_problem(s.op, s.config, target) is None for s in steps)

@@ -6,12 +6,12 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from ait_mlir.lowering.choices import Way
+from ait_mlir.lowering.fragments import Fragment
 from ait_mlir.passes.ranges import Times
 from ait_mlir.passes.tasks import Point, Task
 from ait_mlir.passes.timings import Record, Setting, Shipped, TimingCache, TimingKey
 
-Known = dict[Point, dict[Way, Times | None]]
+Known = dict[Point, dict[Fragment, Times | None]]
 """Times by point and way; None for a way that cannot run."""
 Algorithm = tuple[int, ...]
 
@@ -23,18 +23,18 @@ class Knowledge:
     setting: Setting
     cache: TimingCache | None
     shipped: Shipped | None
-    source: Callable[[Task, Way], str | None]
+    source: Callable[[Task, Fragment], str | None]
 
-    def key(self, task: Task, point: Point, way: Way) -> TimingKey | None:
+    def key(self, task: Task, point: Point, way: Fragment) -> TimingKey | None:
         source = self.source(task, way)
         if source is None:
             return None
         return TimingKey(task.text, ",".join(map(str, point)), way.text, source, self.setting)
 
-    def at(self, task: Task, point: Point, ways: Sequence[Way]) -> dict[Way, Times | None]:
+    def at(self, task: Task, point: Point, ways: Sequence[Fragment]) -> dict[Fragment, Times | None]:
         """The times of these ways at a point, as far as they are known."""
         keys = {key: way for way in ways if (key := self.key(task, point, way)) is not None}
-        times: dict[Way, Times | None] = {}
+        times: dict[Fragment, Times | None] = {}
         if (record := self._record(task, point)) is not None:
             for way in keys.values():
                 if way in record.times:
@@ -43,7 +43,7 @@ class Knowledge:
             times |= {keys[key]: t for key, t in self.cache.times(keys).items()}
         return times
 
-    def elsewhere(self, task: Task, ways: Sequence[Way], known: Known) -> Known:
+    def elsewhere(self, task: Task, ways: Sequence[Fragment], known: Known) -> Known:
         """Other points in range at which the package knows all ways: without a card they would count, too."""
         found: Known = {}
         for record in self._records(task):
@@ -55,12 +55,12 @@ class Knowledge:
                     found[record.point] = times
         return found
 
-    def keep(self, task: Task, point: Point, times: Mapping[Way, Times | None]) -> None:
+    def keep(self, task: Task, point: Point, times: Mapping[Fragment, Times | None]) -> None:
         if self.cache is not None:
             keyed = ((self.key(task, point, way), t) for way, t in times.items())
             self.cache.keep_times({key: t for key, t in keyed if key is not None})
 
-    def algorithms(self, task: Task, point: Point, way: Way) -> list[Algorithm] | None:
+    def algorithms(self, task: Task, point: Point, way: Fragment) -> list[Algorithm] | None:
         """What the library of a way has at a point, its best estimate first; None where it must be asked."""
         key = self.key(task, point, way)
         if key is None:
@@ -73,7 +73,7 @@ class Knowledge:
             return None
         return [w.algorithm for w in record.times if w.algorithm and w.naming(()) == way]
 
-    def keep_algorithms(self, task: Task, point: Point, way: Way, found: Sequence[Algorithm]) -> None:
+    def keep_algorithms(self, task: Task, point: Point, way: Fragment, found: Sequence[Algorithm]) -> None:
         key = self.key(task, point, way)
         if self.cache is not None and key is not None:
             self.cache.keep_choice(_list_key(key), json.dumps(found))

@@ -22,11 +22,11 @@ from ait_mlir.dialects.ait.gemm import MatrixOp
 from ait_mlir.dialects.ait.types import tensor_type
 from ait_mlir.dims import Expr, Scope
 from ait_mlir.ir.pipeline import PassError
-from ait_mlir.lowering.choices import Choice, Way, packs, steps_of
-from ait_mlir.lowering.fragments import is_usual_cut
+from ait_mlir.lowering.choices import Choice, packs
+from ait_mlir.lowering.fragments import Fragment, is_usual, offers, steps_of
 from ait_mlir.lowering.kernels import Target
 from ait_mlir.lowering.toolchain import cpp_root, default_arch, detect_cuda_arch, toolchain
-from ait_mlir.passes.candidates import Candidate, points_of, worth_timing
+from ait_mlir.passes.candidates import best_by_estimate, points_of, worth_timing
 from ait_mlir.passes.knowledge import Algorithm, Knowledge, Known
 from ait_mlir.passes.matching import Binding, axis_of_text, bound_axis, match, within
 from ait_mlir.passes.meter import DeviceMeter, Meter
@@ -127,12 +127,12 @@ class Selector:
         left = [i for i, choice in enumerate(found) if choice is None]
         if left:
             points = [points_of(tasks[i].scope, self.strategies) for i in left]
-            offers = [worth_timing(tasks[i], p, self.target) for i, p in zip(left, points, strict=True)]
+            offered = [worth_timing(tasks[i], p, self.target) for i, p in zip(left, points, strict=True)]
             known: list[Known] = [
-                {p: self.knowledge.at(tasks[i], p, [c.way for c in offer]) for p in ps}
-                for i, ps, offer in zip(left, points, offers, strict=True)
+                {p: self.knowledge.at(tasks[i], p, offer) for p in ps}
+                for i, ps, offer in zip(left, points, offered, strict=True)
             ]
-            jobs = [(self._open(tasks[i], o, k), i, o, k) for i, o, k in zip(left, offers, known, strict=True)]
+            jobs = [(self._open(tasks[i], o, k), i, o, k) for i, o, k in zip(left, offered, known, strict=True)]
             jobs.sort(key=lambda job: len(job[0]))  # what is compiled first is timed while the rest is compiled
             if wanted := [pair for job in jobs for pair in job[0]]:
                 self.meter.build(wanted)
@@ -186,10 +186,10 @@ class Selector:
 
     # ** with a card **
 
-    def _measure(self, task: Task, offer: Sequence[Candidate], known: Known) -> Choice | None:
+    def _measure(self, task: Task, offer: Sequence[Fragment], known: Known) -> Choice | None:
         assert self.meter is not None
         if len(offer) <= 1:
-            return Choice((offer[0].way,)) if offer else None
+            return Choice((offer[0],)) if offer else None
         ways = self._named(task, list(known), offer)
         known |= self.knowledge.elsewhere(task, ways, known)
         for point, times in known.items():
@@ -208,30 +208,30 @@ class Selector:
         self._report(task, choice, known)
         return choice
 
-    def _open(self, task: Task, offer: Sequence[Candidate], known: Known) -> list[tuple[Task, Way]]:
+    def _open(self, task: Task, offer: Sequence[Fragment], known: Known) -> list[tuple[Task, Fragment]]:
         """The ways that have to be run at a point at least: for their times, or to ask their library what it has."""
 
-        def is_open(way: Way) -> bool:
+        def is_open(way: Fragment) -> bool:
             return any(
                 way not in times or (way.asks_a_library and self.knowledge.algorithms(task, point, way) is None)
                 for point, times in known.items()
             )
 
-        return [(task, c.way) for c in offer if len(offer) > 1 and is_open(c.way)]
+        return [(task, way) for way in offer if len(offer) > 1 and is_open(way)]
 
-    def _named(self, task: Task, points: Sequence[Point], offer: Sequence[Candidate]) -> list[Way]:
+    def _named(self, task: Task, points: Sequence[Point], offer: Sequence[Fragment]) -> list[Fragment]:
         """The ways to time; after one that leaves the algorithm to a library those that name one, of all points."""
-        ways: list[Way] = []
-        for way in (c.way for c in offer):
+        ways: list[Fragment] = []
+        for way in offer:
             ways.append(way)
             if way.asks_a_library:
                 lists = [self._listed(task, point, way) for point in points]
                 turns = [a for row in itertools.zip_longest(*lists) for a in row if a is not None]
-                found = list(dict.fromkeys(turns))[: NAMED if is_usual_cut(task.op, way.cut) else NAMED_CUT]
+                found = list(dict.fromkeys(turns))[: NAMED if is_usual(task.op, way) else NAMED_CUT]
                 ways += [way.naming(algorithm) for algorithm in found]
         return ways
 
-    def _listed(self, task: Task, point: Point, way: Way) -> list[Algorithm]:
+    def _listed(self, task: Task, point: Point, way: Fragment) -> list[Algorithm]:
         """The algorithms that a library has for the way at a point, its best estimate first."""
         assert self.meter is not None
         found = self.knowledge.algorithms(task, point, way)
@@ -240,7 +240,7 @@ class Selector:
             self.knowledge.keep_algorithms(task, point, way, found)
         return found
 
-    def _time(self, task: Task, point: Point, ways: Sequence[Way], times: dict[Way, Times | None]) -> None:
+    def _time(self, task: Task, point: Point, ways: Sequence[Fragment], times: dict[Fragment, Times | None]) -> None:
         """Measure the ways that are not known, and keep the times."""
         assert self.meter is not None
         if not ways:
@@ -268,7 +268,7 @@ class Selector:
     # ** both **
 
     def _choose(
-        self, task: Task, measured: Sequence[Measured], ways: Sequence[Way] | None, axis: Expr | None = None
+        self, task: Task, measured: Sequence[Measured], ways: Sequence[Fragment] | None, axis: Expr | None = None
     ) -> Choice | None:
         """The choice among `ways`; None: among all that ship. Places are on `axis`, the task's own if it is None."""
         axis = axis_for(task) if axis is None else axis
@@ -284,14 +284,14 @@ class Selector:
             return choose(timed, order, axis, switch=math.inf)
         return choice
 
-    def _is_alone(self, task: Task, way: Way) -> bool:
+    def _is_alone(self, task: Task, way: Fragment) -> bool:
         """Whether it has a launch that cannot overlap those around it."""
         return self.target.kind == "cuda" and any(s.kernel.alone for s in steps_of(task.op, way, self.target))
 
-    def _packs(self, task: Task, way: Way) -> bool:
-        return any(packs(s.kernel, s.op) for s in steps_of(task.op, way, self.target))
+    def _packs(self, task: Task, way: Fragment) -> bool:
+        return any(packs(s) for s in steps_of(task.op, way, self.target))
 
-    def _can_be_trusted(self, task: Task, way: Way) -> bool:
+    def _can_be_trusted(self, task: Task, way: Fragment) -> bool:
         """Whether a way that was measured elsewhere is one that the op has today, with nothing that may be missing."""
         try:
             steps = steps_of(task.op, way, self.target)
@@ -329,17 +329,15 @@ class Selector:
         self.log.append(f"  chosen: {'by estimate' if choice is None else choice.describe()}")
 
 
-def _estimate(task: Task, point: Point, ways: Sequence[Way], target: Target) -> float:
+def _estimate(task: Task, point: Point, ways: Sequence[Fragment], target: Target) -> float:
     """A guess of the seconds of one run, for how many runs to take."""
-    from ait_mlir.passes.candidates import best_by_estimate, candidates
-
-    found = list(candidates(task.at(point), target))
-    return best_by_estimate(found).estimate if found else 1e-5
+    found = list(offers(task.at(point), target))
+    return best_by_estimate(found).seconds if found else 1e-5
 
 
-def _preference(way: Way) -> tuple[int, bool, bool, str]:
+def _preference(way: Fragment) -> tuple[int, bool, bool, str]:
     """Which of equal ways comes first, with a card and without: few launches, kernels of our own, no name."""
-    return len(way.steps), way.asks_a_library, bool(way.algorithm), way.text
+    return len(way.kernels), way.asks_a_library, bool(way.algorithm), way.text
 
 
 def in_a_model(seconds: float, alone: bool) -> float:
@@ -351,7 +349,7 @@ def _charged(times: Times | None, alone: bool) -> Times | None:
     return times if times is None else Times(in_a_model(times.seconds, alone), times.spread)
 
 
-def _is_close(way: Way, times: Mapping[Way, Times | None]) -> bool:
+def _is_close(way: Fragment, times: Mapping[Fragment, Times | None]) -> bool:
     mine = times.get(way)
     best = min((t.seconds for t in times.values() if t is not None), default=0.0)
     return mine is not None and mine.seconds <= CLOSE * best

@@ -27,9 +27,8 @@ from ait_mlir.dialects.ait.dtypes import BY_IR
 from ait_mlir.dialects.ait.types import tensor_type
 from ait_mlir.errors import AitError, ToolchainError
 from ait_mlir.ir.pipeline import PassError
-from ait_mlir.lowering.choices import Way
 from ait_mlir.lowering.emit import emit_program
-from ait_mlir.lowering.fragments import place
+from ait_mlir.lowering.fragments import Fragment, cut_in_place
 from ait_mlir.lowering.kernels import ALGORITHM_KEYS, Target
 from ait_mlir.passes.race import race
 from ait_mlir.passes.ranges import Times
@@ -57,19 +56,19 @@ _SEED = 20
 class Meter(Protocol):
     """What times candidates; tests have one of their own."""
 
-    def source(self, task: Task, way: Way) -> str | None:
+    def source(self, task: Task, way: Fragment) -> str | None:
         """A digest of the code of a candidate and of what compiles it; None when it has no code."""
         ...
 
-    def build(self, wanted: Sequence[tuple[Task, Way]]) -> None:
+    def build(self, wanted: Sequence[tuple[Task, Fragment]]) -> None:
         """Begin to make these candidates ready to be timed; those of one task stand together."""
         ...
 
-    def algorithms(self, task: Task, point: Point, way: Way) -> list[tuple[int, ...]]:
+    def algorithms(self, task: Task, point: Point, way: Fragment) -> list[tuple[int, ...]]:
         """What the library that a way is on offers at a point, the best estimate first."""
         ...
 
-    def race(self, task: Task, point: Point, ways: Sequence[Way], estimate: float) -> dict[Way, Times]:
+    def race(self, task: Task, point: Point, ways: Sequence[Fragment], estimate: float) -> dict[Fragment, Times]:
         """The times of the ways at a point; one that cannot run is missing."""
         ...
 
@@ -107,7 +106,9 @@ class DeviceMeter:
     """
 
     target: Target
-    programs: dict[tuple[str, Way], Program | None] = field(default_factory=dict[tuple[str, Way], Program | None])
+    programs: dict[tuple[str, Fragment], Program | None] = field(
+        default_factory=dict[tuple[str, Fragment], Program | None]
+    )
     rest: float = REST
     folders: list[Path] = field(default_factory=list[Path])
     builders: concurrent.futures.ThreadPoolExecutor = field(
@@ -125,11 +126,11 @@ class DeviceMeter:
         for folder in self.folders:
             shutil.rmtree(folder, ignore_errors=True)
 
-    def source(self, task: Task, way: Way) -> str | None:
+    def source(self, task: Task, way: Fragment) -> str | None:
         program = self.program(task, way)
         return None if program is None else program.digest
 
-    def program(self, task: Task, way: Way) -> Program | None:
+    def program(self, task: Task, way: Fragment) -> Program | None:
         way = way.naming(())
         key = (f"{task.text}{task.scope}", way)
         if key not in self.programs:
@@ -141,11 +142,11 @@ class DeviceMeter:
                 self.programs[key] = None
         return self.programs[key]
 
-    def _emit(self, task: Task, way: Way, entry: str) -> Program:
+    def _emit(self, task: Task, way: Fragment, entry: str) -> Program:
         from ait_mlir.lowering.build import sources_digest
 
         module, op = with_task(task)
-        for part, kernel in zip(place(op, way.cut), way.kernels(), strict=True):
+        for part, kernel in zip(cut_in_place(op, way.cut), way.attrs(), strict=True):
             part.attributes["kernel"] = kernel
         set_target(module, self.target)
         plan(module)
@@ -156,7 +157,7 @@ class DeviceMeter:
             entry, table, files, sources_digest({**files, "program.cc": table.replace(entry, "")}, self.target)
         )
 
-    def build(self, wanted: Sequence[tuple[Task, Way]]) -> None:
+    def build(self, wanted: Sequence[tuple[Task, Fragment]]) -> None:
         for _, pairs in itertools.groupby(wanted, key=lambda pair: id(pair[0])):
             made = {id(p): p for task, way in pairs if (p := self.program(task, way)) is not None}
             programs = [p for p in made.values() if p.library is None]
@@ -178,7 +179,7 @@ class DeviceMeter:
         good = [p for p in programs if not p.refused]
         return build_library(library_files(good), self.target, folder / "library") if good else None
 
-    def algorithms(self, task: Task, point: Point, way: Way) -> list[tuple[int, ...]]:
+    def algorithms(self, task: Task, point: Point, way: Fragment) -> list[tuple[int, ...]]:
         program = self.program(task, way)
         if program is None or program.path is None:
             return []
@@ -195,9 +196,9 @@ class DeviceMeter:
         chain, places, copies, inputs = self._workload(task, point, estimate, int(runtime.cache_bytes(0)))
         return runtime.make_timing()(0, point, chain, places, copies, len(inputs), *inputs, *_patterns()), chain
 
-    def race(self, task: Task, point: Point, ways: Sequence[Way], estimate: float) -> dict[Way, Times]:
+    def race(self, task: Task, point: Point, ways: Sequence[Fragment], estimate: float) -> dict[Fragment, Times]:
         timing, chain = self._timing(task, point, estimate)
-        running: list[Way] = []
+        running: list[Fragment] = []
         for way in ways:
             program = self.program(task, way)
             if program is None or program.path is None:

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from typing import cast
 
 from ait_mlir.dims import Expr, const, from_terms
-from ait_mlir.lowering.choices import Choice, Way
+from ait_mlir.lowering.choices import Choice
+from ait_mlir.lowering.fragments import Fragment
 
 TIE = 0.0075
 """Ways whose times differ by less, as a ratio, are equal."""
@@ -32,9 +33,9 @@ class Measured:
     timed."""
 
     at: int
-    times: Mapping[Way, Times | None]
+    times: Mapping[Fragment, Times | None]
 
-    def cost(self, way: Way) -> float | None:
+    def cost(self, way: Fragment) -> float | None:
         """The logarithm of the way's time over the best one, 0 within the noise; infinite where it cannot run."""
         if way not in self.times:
             return None
@@ -47,7 +48,7 @@ class Measured:
         return 0.0 if ratio <= 1 + noise else math.log(ratio)
 
 
-def costs_of(way: Way, places: Sequence[tuple[int, Sequence[Measured]]]) -> list[float]:
+def costs_of(way: Fragment, places: Sequence[tuple[int, Sequence[Measured]]]) -> list[float]:
     """The cost of a way at each place: the mean of what was measured there. Where it was not timed, and both before and
     behind that it was, what lies between; infinite elsewhere."""
     found: list[float | None] = []
@@ -77,7 +78,9 @@ def axis_of(dims: Sequence[Expr]) -> Expr:
     return from_terms([(c // divisor, atoms) for c, atoms in terms])
 
 
-def choose(measured: Sequence[Measured], order: Sequence[Way], axis: Expr, switch: float = SWITCH) -> Choice | None:
+def choose(
+    measured: Sequence[Measured], order: Sequence[Fragment], axis: Expr, switch: float = SWITCH
+) -> Choice | None:
     """The ways over the axis that lose least in all, a switch costing `switch`; None where no way can run everywhere.
 
     Of ways that are equal within the noise the one that comes first in `order` is taken, and the neighbour's before

@@ -1,8 +1,8 @@
 """Choose for every op the kernel that runs it, and write the choice into the IR.
 
-A candidate is the op as it is on one kernel, or cut into several ops, each on a kernel of its own ("library gemm, then
-one fused kernel"). What was measured decides (measure.py), on this card or, without one, by the times that come with
-the package; else the smallest estimate. An op that already has a `kernel` keeps it.
+What can be chosen are fragments: the op as it is on one kernel, or cut into several ops, each on a kernel of its own
+("library gemm, then one fused kernel"). What was measured decides (measure.py), on this card or, without one, by the
+times that come with the package; else the smallest estimate. An op that already has a `kernel` keeps it.
 """
 
 from __future__ import annotations
@@ -15,15 +15,15 @@ from xdsl.ir import Attribute, Operation
 from xdsl.passes import ModulePass
 
 from ait_mlir.dialects.ait.data import ConstantOp, GraphOp, OutputOp, ParamOp
+from ait_mlir.dialects.ait.structure import op_key
 from ait_mlir.dialects.ait.traits import ViewLike
 from ait_mlir.dialects.ait.types import KernelAttr
 from ait_mlir.ir.pipeline import PassError
 from ait_mlir.lowering.choices import Choice, choice_problem
-from ait_mlir.lowering.fragments import place
+from ait_mlir.lowering.fragments import Fragment, cut_in_place, offers
 from ait_mlir.lowering.kernels import Target
-from ait_mlir.lowering.kernels.gemm_packed import is_weight
-from ait_mlir.passes.bufferize import op_key
-from ait_mlir.passes.candidates import STRATEGIES, Candidate, best_by_estimate, candidates
+from ait_mlir.lowering.weights import is_weight
+from ait_mlir.passes.candidates import STRATEGIES, best_by_estimate
 from ait_mlir.passes.measure import Selector, require_device, selector, show
 from ait_mlir.passes.target import make_target, set_target
 from ait_mlir.passes.tasks import Task, make_task
@@ -46,7 +46,7 @@ def check_pinned(op: Operation, choice: Attribute, target: Target) -> None:
 def select_graph(graph: GraphOp, target: Target, by_time: Selector) -> None:
     """Choose for each op of the graph; ops that are alike, in views that are alike, are chosen once."""
     keys: dict[Operation, object] = {}
-    offers: dict[object, list[Candidate]] = {}
+    offered: dict[object, list[Fragment]] = {}
     tasks: dict[object, Task] = {}
     for op in graph.block.ops:
         if (pinned := op.attributes.get("kernel")) is not None:
@@ -55,29 +55,29 @@ def select_graph(graph: GraphOp, target: Target, by_time: Selector) -> None:
         if not needs_kernel(op):
             continue
         plain = op_key(op), tuple(is_weight(v) for v in op.operands)
-        if plain not in offers:
-            offers[plain] = list(candidates(op, target, configs=2, configs_cut=2))
-            if not offers[plain]:
+        if plain not in offered:
+            offered[plain] = list(offers(op, target, configs=2, configs_cut=2))
+            if not offered[plain]:
                 raise PassError(
                     f"no kernel for {op.name} on {target.kind} ({', '.join(map(str, op.operand_types))}); "
                     "see docs/internals.md, section 4, for how to add one",
                     op,
                 )
         key: object = plain
-        if len(offers[plain]) > 1 and (by_time.meter is not None or by_time.shipped is not None):
+        if len(offered[plain]) > 1 and (by_time.meter is not None or by_time.shipped is not None):
             task = make_task(op)
             key = plain, task.text
             tasks.setdefault(key, task)
-            offers.setdefault(key, offers[plain])
+            offered.setdefault(key, offered[plain])
         keys[op] = key
     chosen = dict(zip(tasks, by_time.choose(list(tasks.values())), strict=True))
     written: dict[object, list[KernelAttr]] = {}
     for op, key in keys.items():
-        choice = chosen.get(key) or Choice((best_by_estimate(offers[key]).way,))
+        choice = chosen.get(key) or Choice((best_by_estimate(offered[key]),))
         whole = len(choice.ways) > 1
         if key not in written:
-            written[key] = [choice.attr()] if whole else choice.ways[0].kernels()
-        parts = [op] if whole else place(op, choice.ways[0].cut)
+            written[key] = [choice.attr()] if whole else choice.ways[0].attrs()
+        parts = [op] if whole else cut_in_place(op, choice.ways[0].cut)
         for part, kernel in zip(parts, written[key], strict=True):
             part.attributes["kernel"] = kernel
 

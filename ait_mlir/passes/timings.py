@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 
 from ait_mlir.errors import AitError
 from ait_mlir.host.files import cache_dir, write_atomic
-from ait_mlir.lowering.choices import Way
+from ait_mlir.lowering.fragments import Fragment
 from ait_mlir.passes.ranges import Times
 
 TABLES = (
@@ -46,7 +46,7 @@ class TimingKey:
     """The task as canonical text: ops, element types, and the views that give operands their strides."""
     point: str
     way: str
-    """Kernels and configurations, as `Way.text`."""
+    """Kernels and configurations, as `Fragment.text`."""
     source: str
     """A digest of generated code, headers, compiler and flags."""
     setting: Setting
@@ -145,9 +145,9 @@ class TimingCache:
 
         self._run(work)
 
-    def known(self) -> list[tuple[tuple[str, tuple[int, ...]], Way, Times, str]]:
+    def known(self) -> list[tuple[tuple[str, tuple[int, ...]], Fragment, Times, str]]:
         """Op and point, way, times and source of all that could run."""
-        found: list[tuple[tuple[str, tuple[int, ...]], Way, Times, str]] = []
+        found: list[tuple[tuple[str, tuple[int, ...]], Fragment, Times, str]] = []
         for text, seconds, spread in self._read("SELECT what, seconds, spread FROM times WHERE seconds IS NOT NULL"):
             times = _times(seconds, spread)
             fields = _readable(functools.partial(_key_fields, text))
@@ -161,11 +161,11 @@ def _times(seconds: Any, spread: Any) -> Times | None:
     return Times(seconds, spread) if isinstance(seconds, float) and isinstance(spread, float) else None
 
 
-def _key_fields(text: str) -> tuple[tuple[str, tuple[int, ...]], Way, str]:
+def _key_fields(text: str) -> tuple[tuple[str, tuple[int, ...]], Fragment, str]:
     """Op and point, way and source of a key as JSON."""
     what: dict[str, Any] = json.loads(text)
     point = tuple(int(n) for n in what["point"].split(",") if n)
-    return (str(what["op"]), point), Way.read(what["way"]), str(what["source"])
+    return (str(what["op"]), point), Fragment.read(what["way"]), str(what["source"])
 
 
 def _readable(read: Callable[[], T]) -> T | None:
@@ -184,7 +184,7 @@ class Record:
     point: tuple[int, ...]
     static: str
     """Digest of the canonical text with numbers for dims."""
-    times: Mapping[Way, tuple[Times, str]]
+    times: Mapping[Fragment, tuple[Times, str]]
 
 
 @dataclass(frozen=True)
@@ -230,7 +230,7 @@ def read_shipped(path: Path) -> Shipped:
             return Shipped(data["arch"], Setting(**data["setting"]), ())
         records: list[Record] = []
         for item in data["records"]:
-            times = {Way.read(json.dumps(w)): (Times(us * 1e-6, spread), s) for w, us, spread, s in item["times"]}
+            times = {Fragment.read(json.dumps(w)): (Times(us * 1e-6, spread), s) for w, us, spread, s in item["times"]}
             records.append(Record(data["ops"][item["op"]], tuple(item["point"]), item["static"], times))
         return Shipped(data["arch"], Setting(**data["setting"]), tuple(records))
     except (OSError, ValueError, KeyError, TypeError, IndexError) as error:

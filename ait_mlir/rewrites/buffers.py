@@ -26,7 +26,7 @@ from ait_mlir.dialects.ait_rt.buffers import (
 from ait_mlir.dialects.ait_rt.program import KernelOp, LaunchOp
 from ait_mlir.dialects.ait_rt.types import BufferType
 from ait_mlir.dims import Scope, const, product
-from ait_mlir.lowering.choices import chosen_kernel
+from ait_mlir.lowering.choices import Selected
 from ait_mlir.lowering.kernels.base import is_row_major
 from ait_mlir.passes.target import target_of
 from ait_mlir.rewrites.engine.driver import Rewriter
@@ -124,9 +124,8 @@ def launch_accepts(use: Use, strides: Shape, scope: Scope) -> bool:
     kernel = kernel_of_launch(launch)
     module = kernel.parent_op()
     assert isinstance(module, ModuleOp)
-    op = kernel.compute_op()
-    chosen = chosen_kernel(kernel.provider.data, kernel.config, op, target_of(module))
-    return chosen.accepts(op, use.index, strides, scope)
+    selected = Selected.of(kernel.provider.data, kernel.config, kernel.compute_op(), target_of(module))
+    return selected.accepts(use.index, strides, scope)
 
 
 def is_write(use: Use) -> bool:

@@ -28,7 +28,8 @@ from ait_mlir.ir.parser import parse_text
 from ait_mlir.ir.pipeline import PassError
 from ait_mlir.ir.source import SourceError
 from ait_mlir.lowering.build import build_runtime
-from ait_mlir.lowering.choices import Choice, Way
+from ait_mlir.lowering.choices import Choice
+from ait_mlir.lowering.fragments import Fragment
 from ait_mlir.lowering.kernels import Target, kernels_for
 from ait_mlir.lowering.target import TargetKind
 from ait_mlir.lowering.toolchain import Toolchain, cpp_root, toolchain
@@ -58,7 +59,7 @@ def pin_native(graph: GraphOp, target: Target) -> None:
         if needs_kernel(op):
             native = next((k for k in kernels_for(op, target) if k.provider == "native"), None)
             if native is not None:
-                way = Way.of(None, [(native.provider, native.configs(op, target)[0])])
+                way = Fragment.of(None, [(native.provider, native.configs(op, target)[0])])
                 op.attributes["kernel"] = Choice((way,)).attr()
 
 

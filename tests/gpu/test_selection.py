@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from ait_mlir.driver import compile_module
-from ait_mlir.lowering.choices import Way
+from ait_mlir.lowering.fragments import Fragment
 from ait_mlir.lowering.kernels import Target
 from ait_mlir.passes.meter import DeviceMeter
 from ait_mlir.runtime import Model
@@ -20,7 +20,7 @@ pytestmark = pytest.mark.gpu
 RANGES = (
     '#ait.kernel<"ranges", {axis = "b", upto = [8 : i64, 100 : i64], ways = ['
     '{kernels = [#ait.kernel<"native", {tile_m = 64 : i64, tile_n = 64 : i64}>]}, '
-    '{kernels = [#ait.kernel<"cublaslt", {id = 66 : i64, tile = 20 : i64}>, #ait.kernel<"native", {}>], cut = 0 : i64}, '
+    '{kernels = [#ait.kernel<"cublaslt", {id = 66 : i64, tile = 20 : i64}>, #ait.kernel<"native", {}>], cut = "epilogue"}, '
     '{kernels = [#ait.kernel<"hopper", {}>]}]}>'
 )
 
@@ -70,7 +70,7 @@ def test_measured_kernels_are_right_and_remembered(tmp_path: Path, monkeypatch: 
 
 
 def kernel_text(algorithm: tuple[int, ...]) -> str:
-    (kernel,) = Way.of(None, [("cublaslt", {})]).naming(algorithm).kernels()
+    (kernel,) = Fragment.of(None, [("cublaslt", {})]).naming(algorithm).kernels()
     return str(kernel)
 
 
@@ -78,7 +78,7 @@ def test_named_algorithms_run_at_other_sizes(tmp_path: Path) -> None:
     """Each that the library lists for one size, at sizes for which it may have to take another."""
     w, v = weights()
     (task,) = tasks_of(pinned("X", "f16").replace(" {kernel = X}", ""))
-    plain = Way.of(None, [("cublaslt", {})])
+    plain = Fragment.of(None, [("cublaslt", {})])
     with DeviceMeter(Target("cuda", "sm_90a")) as meter:
         meter.build([(task, plain)])
         listed = {b: meter.algorithms(task, (b,), plain) for b in (1, 300)}
@@ -113,7 +113,7 @@ ait.graph @g(%x: !ait.tensor<b x 65 x f16>) dims {b = 1 to 300} {
 """
     w, _ = weights()
     (task,) = tasks_of(pinned("X", "f16").replace(" {kernel = X}", ""))
-    plain = Way.of(None, [("cublaslt", {})])
+    plain = Fragment.of(None, [("cublaslt", {})])
     with DeviceMeter(Target("cuda", "sm_90a")) as meter:
         meter.build([(task, plain)])
         first = meter.algorithms(task, (300,), plain)[0]

@@ -23,7 +23,7 @@ from ait_mlir.dialects.ait.traits import UpdatesOperand
 from ait_mlir.dialects.ait.types import scope_of, tensor_type
 from ait_mlir.dims import parse
 from ait_mlir.ir.parser import parse_text
-from ait_mlir.lowering.kernels import Arg, Kernel, Target, kernels_for
+from ait_mlir.lowering.kernels import Arg, Emission, Kernel, Launch, Target, kernels_for
 from ait_mlir.lowering.kernels.base import row_major
 from ait_mlir.reference.core import storage_dtype
 from ait_mlir.reference.graph import evaluate_graph
@@ -102,7 +102,8 @@ class Case:
         kernel, config = self.chosen(target)
         ins, outs = self.args()
         cpp_dims = {name: f"d{i}" for i, name in enumerate(self.dims())}
-        emission = kernel.emit(self.op, ins, outs, cpp_dims, config, target)
+        emission = kernel.emit(Launch(self.op, ins, outs, cpp_dims, config, target))
+        assert isinstance(emission, Emission)
         pointers = [f"{'const ' if a in ins else ''}{BY_IR[a.type.element_type].cpp}* {a.name}" for a in (*ins, *outs)]
         parameters = ", ".join([*pointers, "void* ws", *(f"int64_t {d}" for d in cpp_dims.values())])
         lines = [

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from ait_mlir.dialects.ait.dtypes import BY_IR
 from ait_mlir.lowering.build import build_library
-from ait_mlir.lowering.kernels import Kernel, Target, kernel_of
+from ait_mlir.lowering.kernels import Emission, Kernel, Launch, Target, kernel_of
 from tests.kernels.harness import CPU, Case, Library, sources_of
 
 SRC = Path(__file__).parents[2] / "runtime/src"
@@ -72,7 +72,8 @@ class ConfiguredCase(Case):
         kernel, _ = self.chosen(target)
         ins, outs = self.args()
         dims = {name: f"d{i}" for i, name in enumerate(self.dims())}
-        emission = kernel.emit(self.op, ins, outs, dims, self.config, target)
+        emission = kernel.emit(Launch(self.op, ins, outs, dims, self.config, target))
+        assert isinstance(emission, Emission)
         pointers = [f"{'const ' if a in ins else ''}{BY_IR[a.type.element_type].cpp}* {a.name}" for a in (*ins, *outs)]
         parameters = ", ".join([*pointers, "void* ws", *(f"int64_t {d}" for d in dims.values())])
         body = emission.body.replace("@ID@", str(index))

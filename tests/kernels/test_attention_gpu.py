@@ -11,10 +11,11 @@ from ait_mlir.dialects.ait.types import scope_of
 from ait_mlir.dims import parse
 from ait_mlir.errors import AitError
 from ait_mlir.lowering.build import build_library
+from ait_mlir.lowering.fragments import offers
 from ait_mlir.lowering.kernels import Target, kernel_of, kernels_for
 from ait_mlir.lowering.kernels.attention_hopper import TILES, FlashTile
 from ait_mlir.lowering.toolchain import find_nvcc
-from ait_mlir.passes.candidates import best_by_estimate, candidates
+from ait_mlir.passes.candidates import best_by_estimate
 from tests.kernels.attention_gpu import hopper_cases, made, split_cases, wide
 from tests.kernels.contractions import attention
 from tests.kernels.harness import Case, sources_of
@@ -122,8 +123,8 @@ def test_split_configurations(config: dict[str, int]) -> None:
     ],
 )
 def test_estimates_choose(case: Case, provider: str) -> None:
-    best = best_by_estimate(list(candidates(case.op, CUDA, configs=1, configs_cut=1)))
-    assert [kernel.provider.data for kernel in best.way.kernels()] == [provider]
+    best = best_by_estimate(list(offers(case.op, CUDA, configs=1, configs_cut=1)))
+    assert [name for name, _ in best.kernels] == [provider]
 
 
 @pytest.mark.parametrize(

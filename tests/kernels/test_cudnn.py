@@ -6,15 +6,17 @@ import os
 import shutil
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from ait_mlir.dialects.ait.types import scope_of
 from ait_mlir.dims import parse
+from ait_mlir.lowering.fragments import offers
 from ait_mlir.lowering.kernels import Target, kernels_for
 from ait_mlir.lowering.kernels.attention_cudnn import CudnnAttention
-from ait_mlir.passes.candidates import Candidate, best_by_estimate, candidates
+from ait_mlir.passes.candidates import best_by_estimate
 from tests.kernels.cudnn import LONGER, cudnn_attention, cudnn_cases
 from tests.kernels.harness import Case
 
@@ -84,14 +86,11 @@ def test_strides(position: int, strides: str, takes: bool) -> None:
 
 def test_without_a_card_it_is_not_chosen() -> None:
     op = case(**SAME).op
-    found = list(candidates(op, CUDA))
-    (cudnn,) = (c for c in found if "cudnn" in c.way.describe())
+    found = list(offers(op, CUDA))
+    (cudnn,) = (f for f in found if "cudnn" in f.describe())
     assert cudnn.only_timed
-    assert "cudnn" not in best_by_estimate(found).way.describe()
-    assert (
-        best_by_estimate([Candidate(c.way, c.estimate * (1 if c is cudnn else 9), c.only_timed) for c in found]).way
-        != cudnn.way
-    )
+    assert best_by_estimate(found) != cudnn
+    assert best_by_estimate([replace(f, seconds=f.seconds * (1 if f is cudnn else 9)) for f in found]) != cudnn
     assert best_by_estimate([cudnn]) is cudnn
 
 
@@ -113,11 +112,11 @@ def test_what_it_is_told() -> None:
 
 def test_workspace_of_few_rows_holds_the_parts_of_a_split() -> None:
     few, many = (case(sizes=f"dims {{b = 1 to 9, s = 1 to {rows}, l = 1 to 2048}}").op for rows in (16, 17))
-    assert KERNEL.workspace(many).as_int() == 256
+    assert KERNEL.workspace(many, {}).as_int() == 256
     # 8 parts of 66 numbers of 4 bytes for each row of 3 heads
-    assert str(KERNEL.workspace(few)) == "6336*b*s + 256"
+    assert str(KERNEL.workspace(few, {})) == "6336*b*s + 256"
     huge = case(sizes="dims {b = 1 to 1000000, s = 1 to 16, l = 1 to 2048}").op
-    assert KERNEL.workspace(huge).as_int() == 256
+    assert KERNEL.workspace(huge, {}).as_int() == 256
 
 
 def include_dirs() -> list[str]:

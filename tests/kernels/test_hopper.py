@@ -128,7 +128,7 @@ def test_gated_products() -> None:
         tiles = [HopperTile.of(c) for c in kernel.configs(case.op, CUDA)]
         assert tiles and all(t.split == 1 and t.n % pieces == 0 for t in tiles)
         plain = made("gemm", layout, "f16", batch=("b x ", "", "b x "))
-        assert kernel.heuristic(case.op, CUDA) > kernel.heuristic(plain.op, CUDA)
+        assert kernel.seconds(case.op, CUDA) > kernel.seconds(plain.op, CUDA)
     problem = made("gated_gemm", "rcr", "f16", body=SILU_MUL)
     wrong = (
         (HopperTile(64, 64, 6, 1, 1, 1, 2), "is split"),
@@ -146,7 +146,7 @@ def test_configs_fit_the_layout() -> None:
         kernel = kernel_of("hopper", case.op, CUDA)
         configs = kernel.configs(case.op, CUDA)
         assert configs and all(layout == "rcr" or HopperTile.of(c).n % 64 == 0 for c in configs)
-        assert isinstance(case.op, ContractionOp) and 1e-6 < kernel.heuristic(case.op, CUDA) < 1e-3
+        assert isinstance(case.op, ContractionOp) and 1e-6 < kernel.seconds(case.op, CUDA) < 1e-3
 
 
 def test_compiles(tmp_path: Path) -> None:

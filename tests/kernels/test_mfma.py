@@ -66,7 +66,7 @@ def test_tiles() -> None:
 def test_is_preferred_to_plain_arithmetic() -> None:
     case = made()
     mfma, native = (kernel_of(provider, case.op, ROCM) for provider in ("mfma", "native"))
-    assert 0 < mfma.heuristic(case.op, ROCM) < native.heuristic(case.op, ROCM)
+    assert 0 < mfma.seconds(case.op, ROCM) < native.seconds(case.op, ROCM)
     configs = mfma.configs(case.op, ROCM)
     assert sorted(MfmaTile.of(c).values() for c in configs) == sorted(tile.values() for tile in TILES)
 

@@ -93,7 +93,7 @@ def test_bad_configurations(config: dict[str, int]) -> None:
 def test_it_is_the_estimate_for_few_rows() -> None:
     for m, n, k in ((1, 12288, 4096), (1, 4096, 11008), (16, 22016, 4096)):
         op = sized(m, n, k).op
-        stream = kernel_of("stream", op, CUDA).heuristic(op, CUDA)
+        stream = kernel_of("stream", op, CUDA).seconds(op, CUDA)
         assert 2.0 * n * k / CUDA.bandwidth < stream < 1.3 * 2.0 * n * k / CUDA.bandwidth + 3e-6
 
 

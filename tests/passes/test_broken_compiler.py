@@ -18,7 +18,7 @@ from ait_mlir.dialects.ait_rt.program import LaunchOp
 from ait_mlir.dims import const
 from ait_mlir.ir.parser import parse_text
 from ait_mlir.ir.pipeline import parse_passes, run_passes
-from ait_mlir.lowering.fragments import place
+from ait_mlir.lowering.fragments import cut_in_place
 from ait_mlir.passes.check_semantics import SemanticsChecker
 from ait_mlir.passes.pipelines import passes_between
 from ait_mlir.universe import context
@@ -111,7 +111,7 @@ def cut_and(spoil: Callable[[ContractionOp, Operation], None]) -> Callable[[Modu
     """Cut the epilogue after its first op, as a fragment of selection, and spoil one of its parts."""
 
     def change(module: ModuleOp) -> None:
-        gemm, rest = place(first(module, ContractionOp), 1)
+        gemm, rest = cut_in_place(first(module, ContractionOp), "epilogue 1")
         assert isinstance(gemm, ContractionOp)
         spoil(gemm, rest)
 
@@ -142,7 +142,9 @@ def test_a_wrong_fragment(spoil: Callable[[ContractionOp, Operation], None]) -> 
 
 def test_every_cut_keeps_the_meaning() -> None:
     for cut in range(4):
-        assert not differences("fused", lambda m, cut=cut: (place(first(m, ContractionOp), cut), None)[1])
+        assert not differences(
+            "fused", lambda m, cut=cut: (cut_in_place(first(m, ContractionOp), f"epilogue {cut}"), None)[1]
+        )
 
 
 def offset(kind: type[Operation], number: int, value: int) -> Callable[[ModuleOp], None]:

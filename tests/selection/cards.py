@@ -10,7 +10,7 @@ from xdsl.dialects.builtin import ModuleOp
 
 from ait_mlir.dialects.ait.data import GraphOp
 from ait_mlir.ir.parser import parse_text
-from ait_mlir.lowering.choices import Way
+from ait_mlir.lowering.fragments import Fragment
 from ait_mlir.passes.race import race
 from ait_mlir.passes.ranges import Times
 from ait_mlir.passes.select import needs_kernel
@@ -52,7 +52,7 @@ def tasks_of(text: str) -> list[Task]:
 _keep: list[GraphOp] = []
 """Ops hold no reference to their graph that keeps it alive."""
 
-Formula = Callable[[Way, dict[str, int]], float | None]
+Formula = Callable[[Fragment, dict[str, int]], float | None]
 
 
 @dataclass
@@ -63,25 +63,25 @@ class FakeMeter:
     noise: float = 0.0
     seed: int = 0
     revision: str = "r1"
-    raced: list[tuple[Point, tuple[Way, ...]]] = field(default_factory=list[tuple[Point, tuple[Way, ...]]])
+    raced: list[tuple[Point, tuple[Fragment, ...]]] = field(default_factory=list[tuple[Point, tuple[Fragment, ...]]])
     built: int = 0
     listed: int = 0
     library: Callable[[Point], list[tuple[int, ...]]] = lambda point: []
 
-    def source(self, task: Task, way: Way) -> str:
+    def source(self, task: Task, way: Fragment) -> str:
         return f"{self.revision}{hash(way) & 0xFFFFFFFF:08x}".ljust(64, "0")
 
-    def build(self, wanted: Sequence[tuple[Task, Way]]) -> None:
+    def build(self, wanted: Sequence[tuple[Task, Fragment]]) -> None:
         self.built += len(wanted)
 
-    def algorithms(self, task: Task, point: Point, way: Way) -> list[tuple[int, ...]]:
+    def algorithms(self, task: Task, point: Point, way: Fragment) -> list[tuple[int, ...]]:
         self.listed += 1
         return self.library(point)
 
     def close(self) -> None:
         pass
 
-    def race(self, task: Task, point: Point, ways: Sequence[Way], estimate: float) -> dict[Way, Times]:
+    def race(self, task: Task, point: Point, ways: Sequence[Fragment], estimate: float) -> dict[Fragment, Times]:
         assert estimate > 0
         self.raced.append((point, tuple(ways)))
         rng = random.Random(self.seed * 1000 + len(self.raced))

@@ -10,7 +10,7 @@ import pytest
 from ait_mlir.driver import compile_module, emit, run_to_phase
 from ait_mlir.ir.parser import check
 from ait_mlir.ir.source import SourceError
-from ait_mlir.lowering.choices import Way
+from ait_mlir.lowering.fragments import Fragment
 from ait_mlir.runtime import Model
 from tests.selection.cards import parse
 
@@ -30,7 +30,7 @@ ait.graph @g(%x: !ait.tensor<b x 64 x ELEMENT>) dims {b = 1 to 300} {
 THREE = (
     '#ait.kernel<"ranges", {axis = "b", upto = [2 : i64, 11 : i64], ways = ['
     '{kernels = [#ait.kernel<"openblas", {}>]}, '
-    '{kernels = [#ait.kernel<"native", {}>, #ait.kernel<"native", {}>], cut = 1 : i64}, '
+    '{kernels = [#ait.kernel<"native", {}>, #ait.kernel<"native", {}>], cut = "epilogue 1"}, '
     '{kernels = [#ait.kernel<"native", {}>]}]}>'
 )
 
@@ -70,7 +70,7 @@ def test_ranges_make_cuda_source():
         '#ait.kernel<"ranges", {axis = "b", upto = [8 : i64], ways = ['
         '{kernels = [#ait.kernel<"native", {tile_m = 64 : i64, tile_n = 64 : i64}>]}, '
         '{kernels = [#ait.kernel<"cublaslt", {id = 66 : i64, cluster = 2 : i64}>, #ait.kernel<"native", {}>], '
-        "cut = 0 : i64}]}>"
+        'cut = "epilogue"}]}>'
     )
     files = emit(run_to_phase(parse(pinned(choice, "f16")), "planned", target="cuda", arch="sm_90a")).files
     assert "if (d0 <= 8) {" in files["program.cc"]
@@ -96,14 +96,14 @@ def test_the_workspace_of_a_library_is_that_of_the_named_algorithm(config: str, 
 
 
 def test_a_way_names_an_algorithm():
-    way = Way.of(1, [("cublaslt", {}), ("native", {"tile_m": 64})])
+    way = Fragment.of("epilogue 1", [("cublaslt", {}), ("native", {"tile_m": 64})])
     assert way.asks_a_library and way.algorithm == ()
     named = way.naming((66, 20, 1, 0, 0, 0, 36, 0, 2))
-    assert named.steps[0] == ("cublaslt", (("cluster", 2), ("id", 66), ("split", 1), ("stages", 36), ("tile", 20)))
-    assert named.steps[1] == way.steps[1] and named.cut == 1
-    assert named.algorithm == (66, 20, 1, 0, 0, 0, 36, 0, 2) and Way.read(named.text).algorithm == named.algorithm
+    assert named.kernels[0] == ("cublaslt", (("cluster", 2), ("id", 66), ("split", 1), ("stages", 36), ("tile", 20)))
+    assert named.kernels[1] == way.kernels[1] and named.cut == "epilogue 1"
+    assert named.algorithm == (66, 20, 1, 0, 0, 0, 36, 0, 2) and Fragment.read(named.text).algorithm == named.algorithm
     assert named.naming(()) == way and named.naming((0,) * 9).algorithm == (0,) * 9
-    native = Way.of(None, [("native", {"tile_m": 64})])
+    native = Fragment.of(None, [("native", {"tile_m": 64})])
     assert not native.asks_a_library and native.naming(named.algorithm) == native and native.algorithm == ()
 
 
@@ -125,14 +125,20 @@ WRONG = {
     '#ait.kernel<"ranges", {axis = "b", upto = [4 : i64, 2 : i64], ways = []}>': "must be integers that grow",
     '#ait.kernel<"ranges", {axis = "b", upto = [], ways = [{kernel = 1 : i64}]}>': "a way of ranges is {kernels",
     '#ait.kernel<"ranges", {axis = "b", upto = [], ways = [{kernels = [#ait.kernel<"ranges", {}>]}]}>': "are like #ait",
-    '#ait.kernel<"ranges", {axis = "b", upto = [], ways = [{kernels = [#ait.kernel<"native", {}>], cut = "x"}]}>': (
-        "the cut of a way must be an integer"
+    '#ait.kernel<"ranges", {axis = "b", upto = [], ways = [{kernels = [#ait.kernel<"native", {}>], cut = 1 : i64}]}>': (
+        'the cut of a way must be a string like "epilogue 1", found 1 : i64'
     ),
     '#ait.kernel<"ranges", {axis = "c", upto = [], ways = [{kernels = [#ait.kernel<"native", {}>]}]}>': (
         "has the dim 'c', which is not declared"
     ),
-    '#ait.kernel<"ranges", {axis = "b", upto = [], ways = [{kernels = [#ait.kernel<"native", {}>], cut = 1 : i64}]}>': (
-        "with its epilogue cut after 1 ops is 2 launches, 1 kernels are given"
+    '#ait.kernel<"ranges", {axis = "b", upto = [], ways = [{kernels = [#ait.kernel<"native", {}>], cut = "epilogue 1"}]}>': (
+        "cut at 'epilogue 1': 2 kernels are needed, 1 are given"
+    ),
+    '#ait.kernel<"ranges", {axis = "b", upto = [], ways = [{kernels = [#ait.kernel<"native", {}>], cut = "halves"}]}>': (
+        "ait.gemm has no cut 'halves'; it can be cut by 'epilogue'"
+    ),
+    '#ait.kernel<"ranges", {axis = "b", upto = [], ways = [{kernels = [], cut = "epilogue 2"}]}>': (
+        "ait.gemm cannot be cut at 'epilogue 2'"
     ),
     '#ait.kernel<"ranges", {axis = "b", upto = [], ways = [{kernels = [#ait.kernel<"native", {x = 1 : i64}>]}]}>': (
         "unknown configuration 'x'"
@@ -195,8 +201,8 @@ ait.graph @g(%x: !ait.tensor<b x 40 x f32>, %r: !ait.tensor<24 x f32>) dims {b =
 """
 GATED_WAYS = (
     '{kernel = #ait.kernel<"ranges", {axis = "b", upto = [5 : i64], ways = ['
-    '{kernels = [#ait.kernel<"openblas", {}>, #ait.kernel<"native", {}>], cut = 0 : i64}, '
-    '{kernels = [#ait.kernel<"native", {}>, #ait.kernel<"native", {}>], cut = 0 : i64}]}>}'
+    '{kernels = [#ait.kernel<"openblas", {}>, #ait.kernel<"native", {}>], cut = "halves"}, '
+    '{kernels = [#ait.kernel<"native", {}>, #ait.kernel<"native", {}>], cut = "halves"}]}>}'
 )
 
 
@@ -224,8 +230,8 @@ def test_a_gated_product_runs_where_no_kernel_has_it(kernel: str, tmp_path: Path
         ('#ait.kernel<"native", {}>', "", "'native' has no kernel for ait.gated_gemm"),
         (
             '#ait.kernel<"native", {}>, #ait.kernel<"native", {}>',
-            ", cut = 1 : i64",
-            "cut after 1 ops is 1 launches, 2 kernels",
+            ', cut = "halves 1"',
+            "ait.gated_gemm cannot be cut at 'halves 1'",
         ),
     ],
 )

@@ -9,7 +9,7 @@ import pytest
 
 from ait_mlir.lowering import build
 from ait_mlir.lowering.build import refused_sources, sources_digest
-from ait_mlir.lowering.choices import Way
+from ait_mlir.lowering.fragments import Fragment
 from ait_mlir.lowering.kernels import Target
 from ait_mlir.passes.measure import Selector
 from ait_mlir.passes.meter import DeviceMeter, random_bytes
@@ -33,14 +33,14 @@ ait.graph @g(%x: !ait.tensor<b x 64 x f32>) dims {b = 1 to 300 hints [4]} {
 
 def test_every_kernel_of_the_cpu_is_timed(tmp_path: Path):
     (task,) = tasks_of(TEXT)
-    ways = [Way.of(None, [(p, {})]) for p in ("packed", "openblas", "native")]
+    ways = [Fragment.of(None, [(p, {})]) for p in ("packed", "openblas", "native")]
     with DeviceMeter(CPU) as meter:
         meter.build([(task, w) for w in ways])
         times = meter.race(task, (4,), ways, 1e-6)
         assert set(times) == set(ways)
         assert all(1e-8 < t.seconds < math.inf for t in times.values())
         assert len({meter.source(task, w) for w in ways}) == 3
-        assert meter.source(task, Way.of(None, [("nobody", {})])) is None
+        assert meter.source(task, Fragment.of(None, [("nobody", {})])) is None
         folders = meter.folders
         assert all(f.is_dir() for f in folders)
     assert not any(f.exists() for f in folders)
@@ -48,11 +48,11 @@ def test_every_kernel_of_the_cpu_is_timed(tmp_path: Path):
 
 def test_a_library_without_algorithms_lists_none():
     (task,) = tasks_of(TEXT)
-    way = Way.of(None, [("openblas", {})])
+    way = Fragment.of(None, [("openblas", {})])
     with DeviceMeter(CPU) as meter:
         meter.build([(task, way)])
         assert meter.algorithms(task, (4,), way) == []
-        assert meter.algorithms(task, (4,), Way.of(None, [("nobody", {})])) == []
+        assert meter.algorithms(task, (4,), Fragment.of(None, [("nobody", {})])) == []
         assert way in meter.race(task, (4,), [way], 1e-6)
 
 
@@ -60,11 +60,11 @@ def test_candidates_that_differ_in_an_algorithm_are_one_program(monkeypatch: pyt
     # the digest asks for the compiler's version; nothing is compiled
     monkeypatch.setenv("CUDACXX", "g++")
     (task,) = tasks_of(TEXT.replace("f32>", "f16>"))
-    way = Way.of(None, [("cublaslt", {})])
+    way = Fragment.of(None, [("cublaslt", {})])
     with DeviceMeter(Target("cuda", "sm_90a")) as meter:
         program = meter.program(task, way)
         assert program is not None and program is meter.program(task, way.naming((66, 20, 1, 0, 0, 0, 36, 0, 2)))
-        assert program is not meter.program(task, Way.of(None, [("native", {})]))
+        assert program is not meter.program(task, Fragment.of(None, [("native", {})]))
 
 
 def test_a_choice_on_the_cpu_is_remembered(tmp_path: Path):

@@ -5,15 +5,15 @@ from __future__ import annotations
 import random
 
 from ait_mlir.dims import sym
-from ait_mlir.lowering.choices import Way
+from ait_mlir.lowering.fragments import Fragment
 from ait_mlir.passes.race import ENOUGH, ROUNDS, race, summary
 from ait_mlir.passes.ranges import Measured, Times, axis_of, choose
 
-A, B, C = (Way.of(None, [("native", {"tile": n})]) for n in (1, 2, 3))
+A, B, C = (Fragment.of(None, [("native", {"tile": n})]) for n in (1, 2, 3))
 AXIS = sym("batch") * sym("seq")
 
 
-def exact(**seconds: float) -> dict[Way, Times]:
+def exact(**seconds: float) -> dict[Fragment, Times]:
     names = {"a": A, "b": B, "c": C}
     return {names[k]: Times(s, 0.001) for k, s in seconds.items()}
 
@@ -160,6 +160,6 @@ def test_the_axis_is_what_varies():
 
 
 def test_a_way_survives_as_text():
-    way = Way.of(2, [("cublaslt", {"algo": 3}), ("native", {})])
-    assert Way.read(way.text) == way
-    assert Way.of(None, [("x", {"b": 1, "a": 2})]) == Way.of(None, [("x", {"a": 2, "b": 1})])
+    way = Fragment.of("epilogue 2", [("cublaslt", {"algo": 3}), ("native", {})])
+    assert Fragment.read(way.text) == way
+    assert Fragment.of(None, [("x", {"b": 1, "a": 2})]) == Fragment.of(None, [("x", {"a": 2, "b": 1})])

@@ -11,9 +11,10 @@ import pytest
 from ait_mlir.dims import Scope, sym
 from ait_mlir.errors import AitError
 from ait_mlir.ir.pipeline import parse_passes, run_passes
-from ait_mlir.lowering.choices import Choice, Way
+from ait_mlir.lowering.choices import Choice
+from ait_mlir.lowering.fragments import Fragment, offers
 from ait_mlir.lowering.kernels import Target
-from ait_mlir.passes.candidates import MAX_POINTS, candidates, points_of, worth_timing
+from ait_mlir.passes.candidates import MAX_POINTS, points_of, worth_timing
 from ait_mlir.passes.matching import bound_axis, match, within
 from ait_mlir.passes.measure import ALONE, ALONE_SHARE, Selector, static_digest
 from ait_mlir.passes.ranges import Times
@@ -25,11 +26,11 @@ from tests.selection.cards import GEMM, SETTING, FakeMeter, Formula, gemm_task, 
 H200 = Target("cuda", "sm_90a")
 
 
-def provider_of(way: Way) -> str:
-    return way.steps[0][0]
+def provider_of(way: Fragment) -> str:
+    return way.kernels[0][0]
 
 
-def crossing(way: Way, dims: dict[str, int]) -> float | None:
+def crossing(way: Fragment, dims: dict[str, int]) -> float | None:
     """The library is best above a batch of 6, Hopper tiles of 128 rows below; the rest is slower by 5 % at least.
 
     Algorithms of the library are all alike, and so are tiles of as many rows.
@@ -39,7 +40,7 @@ def crossing(way: Way, dims: dict[str, int]) -> float | None:
     if provider_of(way) == "cublaslt":
         return 12e-6 + dims["batch"] * 1e-6
     if provider_of(way) == "hopper":
-        return (6e-6 + dims["batch"] * 2e-6) * (1.0 if dict(way.steps[0][1])["tile_m"] == 128 else 1.05)
+        return (6e-6 + dims["batch"] * 2e-6) * (1.0 if dict(way.kernels[0][1])["tile_m"] == 128 else 1.05)
     return 30e-6 + dims["batch"] * 3e-6
 
 
@@ -85,7 +86,7 @@ def test_ranges_end_where_the_times_cross():
 def test_a_launch_that_nothing_overlaps_has_to_gain_what_it_costs_others(ahead: float, chosen: str):
     """A library ahead by less than its launch is charged in a chain of its own launches is behind in a model."""
 
-    def formula(way: Way, dims: dict[str, int]) -> float | None:
+    def formula(way: Fragment, dims: dict[str, int]) -> float | None:
         if way.cut is not None:
             return 40e-6
         return 9e-6 - ahead * (ALONE + 9e-6 * ALONE_SHARE) if provider_of(way) == "cublaslt" else 9e-6
@@ -139,7 +140,7 @@ def test_another_setting_is_measured_again(tmp_path: Path, monkeypatch: pytest.M
 
 
 def test_a_way_that_cannot_run_is_left_out(tmp_path: Path):
-    def formula(way: Way, dims: dict[str, int]) -> float | None:
+    def formula(way: Fragment, dims: dict[str, int]) -> float | None:
         return None if provider_of(way) == "hopper" else crossing(way, dims)
 
     choosing, _ = selector(tmp_path, formula)
@@ -152,7 +153,7 @@ def test_a_way_that_cannot_run_is_left_out(tmp_path: Path):
 ALGORITHMS = {1: [(66, 1), (66, 2)], 32: [(66, 3), (66, 1)]}
 
 
-def by_algorithm(way: Way, dims: dict[str, int]) -> float | None:
+def by_algorithm(way: Fragment, dims: dict[str, int]) -> float | None:
     """The third algorithm of the library is the best of all above a batch of 6, and worse than its own choice below."""
     if way.cut is not None or provider_of(way) != "cublaslt":
         return 50e-6
@@ -182,7 +183,7 @@ def test_what_was_measured_chooses_the_same_where_it_ships(tmp_path: Path):
     meter.library = lambda point: ALGORITHMS[point[0]]
     measured = only(choosing.choose([with_library()]))
     task = with_library()
-    rows: dict[tuple[int, ...], dict[Way, tuple[Times, str]]] = {}
+    rows: dict[tuple[int, ...], dict[Fragment, tuple[Times, str]]] = {}
     for (op, point), way, times, source in TimingCache(tmp_path / "t.sqlite3").known():
         assert op == task.text
         rows.setdefault(point, {})[way] = times, source[:16]
@@ -206,7 +207,7 @@ def shipped_of(task: Task, points: list[tuple[int, ...]], source: str = "") -> S
     records: list[Record] = []
     offer = worth_timing(task, [(1,), (32,)], H200)
     for point in points:
-        times = meter.race(task, point, [c.way for c in offer], 1e-6)
+        times = meter.race(task, point, offer, 1e-6)
         rows = {w: (t, source or meter.source(task, w)[:16]) for w, t in times.items()}
         records.append(Record(task.text, point, digest_of(task.static_text(point)), rows))
     return Shipped("sm_90a", SETTING, tuple(records))
@@ -249,7 +250,7 @@ def test_shipped_times_of_two_dims_choose_where_one_is_a_number():
     for point in ((1, 128), (32, 128), (1, 64), (32, 64)):
         slow = 10.0 if point[1] == 64 else 1.0  # of the tiles that are best at 128
         times = FakeMeter(lambda w, d, s=slow: (crossing(w, d) or 0) * (s if provider_of(w) == "hopper" else 1)).race(
-            timed, point, [c.way for c in offer], 1e-6
+            timed, point, offer, 1e-6
         )
         rows = {w: (t, "") for w, t in times.items()}
         records.append(Record(timed.text, point, digest_of(timed.static_text(point)), rows))
@@ -281,7 +282,7 @@ def test_what_a_task_is_a_case_of():
 
 
 def test_the_part_of_a_choice_that_can_be_reached():
-    a, b, c = (Way.of(None, [("native", {"tile": n})]) for n in (1, 2, 3))
+    a, b, c = (Fragment.of(None, [("native", {"tile": n})]) for n in (1, 2, 3))
     choice = Choice((a, b, c), (10, 20), sym("n"))
     assert within(choice, 1, 100) == choice and within(choice, 10, 21) == choice
     assert within(choice, 11, 20) == Choice((b,)) and within(choice, 5, 5) == Choice((a,))
@@ -292,7 +293,7 @@ def test_the_part_of_a_choice_that_can_be_reached():
 def test_shipped_times_of_another_shape_of_the_size_count():
     """A product of 3 x 128 rows is one of 1 x 384, where the package knows a way that it does not know at 3 x 128."""
     many = gemm_task("batch x seq", "")
-    ways = [c.way for c in worth_timing(many, [(3, 128)], H200) if c.way.cut is None][:2]
+    ways = [f for f in worth_timing(many, [(3, 128)], H200) if f.cut is None][:2]
     slow, fast = ((Times(t, 0.0), "s" * 16) for t in (9e-6, 5e-6))
     rows = {(3, 128): {ways[0]: slow}, (1, 384): {ways[0]: slow, ways[1]: fast}, (1, 512): {ways[0]: fast}}
     records = tuple(Record(many.text, point, "-", times) for point, times in rows.items())
@@ -310,8 +311,8 @@ def test_shipped_times_out_of_range_do_not_count():
 
 def test_shipped_kernels_that_are_gone_are_left_out():
     task = with_library()
-    way = Way.of(None, [("nobody", {})])
-    old = Way.of(None, [("hopper", {"old_key": 1})])
+    way = Fragment.of(None, [("nobody", {})])
+    old = Fragment.of(None, [("hopper", {"old_key": 1})])
     known = shipped_of(task, [(1,)]).records[0]
     fast = next(iter(known.times.values()))
     record = replace(known, times={way: fast, old: fast, **known.times})
@@ -365,10 +366,10 @@ def test_unknown_points_are_refused():
 
 def test_tiles_for_few_rows_and_for_many_are_both_candidates():
     task = gemm_task()
-    offered = {c.way for c in worth_timing(task, [(1,), (64,)], H200)}
+    offered = set(worth_timing(task, [(1,), (64,)], H200))
     for point in ((1,), (64,)):
-        best = min((c for c in candidates(task.at(point), H200) if c.way.cut is None), key=lambda c: c.estimate)
-        assert best.way in offered
+        best = min((f for f in offers(task.at(point), H200) if f.cut is None), key=lambda f: f.seconds)
+        assert best in offered
 
 
 def test_views_belong_to_a_task():

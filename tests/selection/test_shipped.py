@@ -8,7 +8,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import ait_mlir
-from ait_mlir.lowering.choices import Choice, Way
+from ait_mlir.lowering.choices import Choice
+from ait_mlir.lowering.fragments import Fragment
 from ait_mlir.lowering.kernels import Target
 from ait_mlir.passes.matching import axis_of_text
 from ait_mlir.passes.measure import Selector, in_a_model, selector, static_digest
@@ -60,11 +61,11 @@ def task_of(text: str) -> Task:
     return task
 
 
-def way_at(choice: Choice, place: int) -> Way:
+def way_at(choice: Choice, place: int) -> Fragment:
     return choice.ways[sum(place > limit for limit in choice.upto)]
 
 
-def usable(choosing: Selector, task: Task, record: Record) -> dict[Way, float]:
+def usable(choosing: Selector, task: Task, record: Record) -> dict[Fragment, float]:
     """The seconds, in a model, of the ways that may be chosen."""
     trusted = [w for w in record.times if choosing._can_be_trusted(task, w)]  # pyright: ignore[reportPrivateUsage]
     alone = {w for w in trusted if choosing._is_alone(task, w)}  # pyright: ignore[reportPrivateUsage]

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from functools import cache
+from typing import Any
+
 from xdsl.ir import Operation
 
 from ait_mlir.lowering.kernels import (
@@ -9,6 +12,7 @@ from ait_mlir.lowering.kernels import (
     attention_cudnn,
     attention_hopper,
     attention_split,
+    contraction_cuts,
     elementwise,
     gemm,
     gemm_hopper,
@@ -20,11 +24,25 @@ from ait_mlir.lowering.kernels import (
     reduce,
     view,
 )
-from ait_mlir.lowering.kernels.base import Arg, Emission, Kernel, Target
+from ait_mlir.lowering.kernels.base import Arg, Emission, Kernel, Launch, NamesAlgorithms, Target
+from ait_mlir.lowering.kernels.cuts import Cut
 
-__all__ = ["ALGORITHM_KEYS", "PROVIDERS", "Arg", "Emission", "Kernel", "Target", "kernel_of", "kernels_for"]
+__all__ = [
+    "ALGORITHM_KEYS",
+    "CUTS",
+    "PROVIDERS",
+    "Arg",
+    "Cut",
+    "Emission",
+    "Kernel",
+    "Launch",
+    "Target",
+    "cuts_of",
+    "kernel_of",
+    "kernels_for",
+]
 
-PROVIDERS: tuple[Kernel, ...] = (
+PROVIDERS: tuple[Kernel[Any], ...] = (
     *elementwise.KERNELS,
     *view.KERNELS,
     *index.KERNELS,
@@ -41,18 +59,32 @@ PROVIDERS: tuple[Kernel, ...] = (
     *attention_cudnn.KERNELS,
 )
 
-ALGORITHM_KEYS = {kernel.provider: kernel.algorithm_keys for kernel in PROVIDERS if kernel.algorithm_keys}
+CUTS: tuple[Cut[Any], ...] = (*contraction_cuts.CUTS,)
+"""The ways to make several ops of one, each of which has kernels of its own."""
+
+ALGORITHM_KEYS = {kernel.provider: kernel.algorithm_keys for kernel in PROVIDERS if isinstance(kernel, NamesAlgorithms)}
 """By provider, the keys of a configuration that name an algorithm of its library."""
 
 
-def kernels_for(op: Operation, target: Target) -> list[Kernel]:
-    """The kernels that can run `op` as one launch."""
-    return [kernel for kernel in PROVIDERS if kernel.matches(op, target)]
+@cache
+def _kernels_of(op_class: type[Operation]) -> tuple[Kernel[Any], ...]:
+    return tuple(kernel for kernel in PROVIDERS if issubclass(op_class, kernel.ops))
 
 
-def kernel_of(provider: str, op: Operation, target: Target) -> Kernel:
+@cache
+def cuts_of(op_class: type[Operation]) -> tuple[Cut[Any], ...]:
+    """The ways to cut ops of a class."""
+    return tuple(cut for cut in CUTS if issubclass(op_class, cut.ops))
+
+
+def kernels_for(op: Operation, target: Target) -> list[Kernel[Any]]:
+    """The kernels that can run `op`."""
+    return [kernel for kernel in _kernels_of(type(op)) if kernel.matches(op, target)]
+
+
+def kernel_of(provider: str, op: Operation, target: Target) -> Kernel[Any]:
     """The kernel of `provider` that runs `op`; `ValueError` when it has none."""
-    for kernel in PROVIDERS:
+    for kernel in _kernels_of(type(op)):
         if kernel.provider == provider and kernel.matches(op, target):
             return kernel
     others = sorted({kernel.provider for kernel in kernels_for(op, target)})

@@ -2,18 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import cast
 
 from xdsl.dialects.builtin import BFloat16Type, Float16Type, f32, f64
-from xdsl.ir import Operation
 
 from ait_mlir.dialects.ait.attention import AttentionOp
 from ait_mlir.dialects.ait.types import TensorType, scope_of
 from ait_mlir.dims import Expr, Scope
 from ait_mlir.lowering.cpp import element_type, literal
-from ait_mlir.lowering.kernels.base import Arg, Emission, Kernel, Strides, Target, bytes_moved, estimate_env
+from ait_mlir.lowering.kernels.base import (
+    Arg,
+    Config,
+    Emission,
+    Kernel,
+    Launch,
+    Strides,
+    Target,
+    bytes_moved,
+    estimate_env,
+)
 from ait_mlir.lowering.kernels.loops import broadcast_strides
 from ait_mlir.lowering.target import HOPPER
 
@@ -70,33 +79,30 @@ class Problem:
         return Problem(rows, cols, batch * heads, max(1, group), seen, causal, bytes_moved(op, scope), kv_bytes)
 
 
-def call_arguments(
-    op: AttentionOp, ins: Sequence[Arg], outs: Sequence[Arg], cpp_dims: Mapping[str, str], target: Target
-) -> tuple[str, ...]:
+def call_arguments(launch: Launch[AttentionOp]) -> tuple[str, ...]:
     """What the C++ function of every kernel is given: the context and the sizes; q, k and v; the result; the mask; and
     the second piece of k and v, if there is one."""
-    place = "gpu" if target.is_gpu else "cpu"
+    op, ins, outs, place = launch.op, launch.ins, launch.outs, launch.place
     (batch, heads, rows), cols, depth, width = sizes_of(op)
     mask = ins[-1] if op.mask is not None else None
     element = ins[0].type.element_type
-    sizes = ", ".join(e.cpp(cpp_dims) for e in (batch, heads, rows, cols, depth, width))
+    sizes = launch.cpp(batch, heads, rows, cols, depth, width)
     groups = ins[1].type.dims[1]
-    group = "1" if heads is groups else f"{heads.cpp(cpp_dims)} / {groups.cpp(cpp_dims)}"
+    group = "1" if heads is groups else f"{launch.cpp(heads)} / {launch.cpp(groups)}"
     window = "ait::kNoWindow" if op.window is None else str(op.window.value.data)
-    scale = literal(op.scale.value.data, f32 if target.is_gpu else f64)
+    scale = literal(op.scale.value.data, f32 if launch.target.is_gpu else f64)
     mask_kind = element_type(mask.type.element_type if mask is not None else element)
     mask_value = f"ait::{place}::Mask<{mask_kind}>{{}}"
     if mask is not None:
         steps = broadcast_strides(mask, (batch, heads, rows, cols))
-        mask_value = f"ait::{place}::Mask<{mask_kind}>{{{mask.name}, {', '.join(s.cpp(cpp_dims) for s in steps)}}}"
+        mask_value = f"ait::{place}::Mask<{mask_kind}>{{{mask.name}, {launch.cpp(*steps)}}}"
 
     def heads_of(arg: Arg, const: str) -> str:
-        steps = ", ".join(s.cpp(cpp_dims) for s in arg.strides[:3])
-        return f"ait::{place}::Heads<{const}{element_type(element)}>{{{arg.name}, {steps}}}"
+        return f"ait::{place}::Heads<{const}{element_type(element)}>{{{arg.name}, {launch.cpp(*arg.strides[:3])}}}"
 
     pieces: list[str] = []
     if op.then is not None:
-        second = ", ".join([*(heads_of(arg, "const ") for arg in ins[3:5]), ins[1].type.dims[2].cpp(cpp_dims)])
+        second = ", ".join([*(heads_of(arg, "const ") for arg in ins[3:5]), launch.cpp(ins[1].type.dims[2])])
         pieces.append(f"ait::{place}::SecondPiece<{element_type(element)}>{{{second}}}")
     return (
         f"ctx, ait::{place}::AttentionShape{{{sizes}, {scale}, {group}, {window}}}",
@@ -120,15 +126,13 @@ def check_tile(size: int, config: Mapping[str, int]) -> None:
         raise ValueError(f"no attention has {dict(config)} for heads of {size}: {'; '.join(wrong)}")
 
 
-class AttentionKernel(Kernel):
+class AttentionKernel(Kernel[AttentionOp]):
     """`ait.attention`: tensor cores on CUDA for f16 and bf16, else plain arithmetic on GPUs, vectors on the CPU."""
 
-    provider = "native"
     name = "attention"
+    ops = (AttentionOp,)
 
-    def matches(self, op: Operation, target: Target) -> bool:
-        if not isinstance(op, AttentionOp):
-            return False
+    def matches(self, op: AttentionOp, target: Target) -> bool:
         (batch, heads, rows), cols, _, _ = sizes_of(op)
         scope = scope_of(op)
         if any(scope.bounds(e)[1] > 2**31 - 1 for e in (batch, heads, rows, cols)):
@@ -146,8 +150,7 @@ class AttentionKernel(Kernel):
         narrow = isinstance(cast(TensorType, op.q.type).element_type, Float16Type | BFloat16Type)
         return target.has("mma") and narrow
 
-    def configs(self, op: Operation, target: Target) -> list[dict[str, int]]:
-        op = cast(AttentionOp, op)
+    def configs(self, op: AttentionOp, target: Target) -> list[dict[str, int]]:
         if not self.uses_tensor_cores(op, target):
             return [{}]
         (batch, heads, rows), _, _, _ = sizes_of(op)
@@ -161,8 +164,7 @@ class AttentionKernel(Kernel):
         options = [(4, 128), (4, 64), (8, 64), (2, 64)] if few else [(4, 64), (4, 128), (8, 64), (2, 64)]
         return [{"warps": warps, "cols": cols} for warps, cols in options]
 
-    def heuristic(self, op: Operation, target: Target) -> float:
-        op = cast(AttentionOp, op)
+    def seconds(self, op: AttentionOp, target: Target) -> float:
         scope = scope_of(op)
         problem = Problem.of(op)
         _, _, depth, width = sizes_of(op)
@@ -176,40 +178,34 @@ class AttentionKernel(Kernel):
             compute = problem.instances * problem.rows * a_row / (SIMT_RATE if target.is_gpu else CPU_RATE)
         return start + max(compute, problem.bytes / target.bandwidth)
 
-    def accepts(self, op: Operation, position: int, strides: Strides, scope: Scope) -> bool:
-        return is_mask(cast(AttentionOp, op), position) or strides[-1].as_int() == 1
+    def accepts(self, op: AttentionOp, position: int, strides: Strides, scope: Scope) -> bool:
+        return is_mask(op, position) or strides[-1].as_int() == 1
 
-    def emit(
-        self,
-        op: Operation,
-        ins: Sequence[Arg],
-        outs: Sequence[Arg],
-        cpp_dims: Mapping[str, str],
-        config: Mapping[str, int],
-        target: Target,
-    ) -> Emission:
-        op = cast(AttentionOp, op)
-        place = "gpu" if target.is_gpu else "cpu"
-        arguments = ",\n      ".join(call_arguments(op, ins, outs, cpp_dims, target))
+    def check(self, op: AttentionOp, config: Config, target: Target) -> None:
+        if self.uses_tensor_cores(op, target):
+            check_tile(self.head_size(op, scope_of(op)), config)
+
+    def emit(self, launch: Launch[AttentionOp]) -> Emission:
+        op, ins, config, target = launch.op, launch.ins, launch.config, launch.target
+        arguments = ",\n      ".join(call_arguments(launch))
         causal = "true" if op.causal is not None else "false"
         if target.is_gpu:
             flags = (
                 f"{'true' if op.mask is not None else 'false'}, {causal}, {'false' if op.window is None else 'true'}"
             )
-            size = self.head_size(op, scope_of(op))
+            size = self.head_size(op, launch.scope)
             if self.uses_tensor_cores(op, target):
                 check_tile(size, config)
                 tile = (-(-size // 16) * 16, config.get("warps", 4), config.get("cols", 64))
                 rows = ins[:-1] if op.mask is not None else ins
-                odd = not all(scope_of(op).divisible(s, 8) for arg in rows for s in arg.strides[:3])
+                odd = not all(launch.scope.divisible(s, 8) for arg in rows for s in arg.strides[:3])
                 flags += ", true" if odd else ", false"
                 call = f"attention_mma<ait::gpu::AttentionTile<{', '.join(map(str, tile))}>, {flags}>"
             else:
                 call = f"attention_simt<ait::gpu::AttentionSimtTile<{-(-size // 4) * 4}>, {flags}>"
-            header = "ait/kernels/gpu/attention.cuh"
         else:
-            call, header = f"attention<{causal}>", "ait/kernels/cpu/attention.h"
-        return Emission((header,), "", f"return ait::{place}::{call}(\n      {arguments});\n")
+            call = f"attention<{causal}>"
+        return launch.call("attention", f"{call}(\n      {arguments})")
 
 
 KERNELS = (AttentionKernel(),)

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from typing import cast
 
 from xdsl.dialects.builtin import BFloat16Type, Float16Type, Float32Type
-from xdsl.ir import Attribute, Operation
+from xdsl.ir import Attribute
 
 from ait_mlir.dialects.ait.attention import AttentionOp
 from ait_mlir.dialects.ait.dtypes import BY_IR
 from ait_mlir.dialects.ait.types import TensorType, scope_of
 from ait_mlir.dims import Expr, Scope, const
 from ait_mlir.lowering.cpp import literal
-from ait_mlir.lowering.kernels.base import Arg, Emission, Kernel, Strides, Target, bytes_moved, estimate_env
+from ait_mlir.lowering.kernels.base import Config, Emission, Kernel, Launch, Strides, Target, bytes_moved, estimate_env
+from ait_mlir.lowering.kernels.calls import assignments
 
 __all__ = ["KERNELS", "CudnnAttention"]
 
@@ -33,7 +33,7 @@ def _type(value: Attribute) -> TensorType:
     return cast(TensorType, value)
 
 
-class CudnnAttention(Kernel):
+class CudnnAttention(Kernel[AttentionOp]):
     """cuDNN's fused attention: grouped heads, causal, windows; q, k, v and the result with strides.
 
     Its plans are made at the first run of each shape, which takes up to half a second, and kept. It is chosen by
@@ -42,11 +42,12 @@ class CudnnAttention(Kernel):
 
     provider = "cudnn"
     name = "attention"
+    ops = (AttentionOp,)
     only_timed = True
     alone = True
 
-    def matches(self, op: Operation, target: Target) -> bool:
-        if not isinstance(op, AttentionOp) or target.kind != "cuda" or op.then is not None:
+    def matches(self, op: AttentionOp, target: Target) -> bool:
+        if target.kind != "cuda" or op.then is not None:
             return False
         q, k, v = _type(op.q.type), _type(op.k.type), _type(op.v.type)
         scope = scope_of(op)
@@ -64,21 +65,19 @@ class CudnnAttention(Kernel):
         # With a mask of -inf alone a row would be 0 here, and is NaN by the meaning of the op.
         return op.mask is None
 
-    def configs(self, op: Operation, target: Target) -> list[dict[str, int]]:
+    def configs(self, op: AttentionOp, target: Target) -> list[dict[str, int]]:
         return [{"algo": i} for i in range(MAX_PLANS)]
 
-    def heuristic(self, op: Operation, target: Target) -> float:
-        op = cast(AttentionOp, op)
+    def seconds(self, op: AttentionOp, target: Target) -> float:
         scope = scope_of(op)
         busy = op.flops().evaluate(estimate_env(scope)) / (RATE if op.causal is None else 2 * RATE)
         return SECONDS + max(busy, bytes_moved(op, scope) / target.bandwidth)
 
-    def accepts(self, op: Operation, position: int, strides: Strides, scope: Scope) -> bool:
+    def accepts(self, op: AttentionOp, position: int, strides: Strides, scope: Scope) -> bool:
         steps = strides[:3]
         return strides[-1].as_int() == 1 and all(scope.divisible(s, PIECE) and s.as_int() != 0 for s in steps)
 
-    def workspace(self, op: Operation, config: Mapping[str, int] | None = None) -> Expr:
-        op = cast(AttentionOp, op)
+    def workspace(self, op: AttentionOp, config: Config) -> Expr:
         q, scope = _type(op.q.type), scope_of(op)
         if scope.bounds(q.dims[2])[1] > FEW_ROWS:
             return const(WORKSPACE)
@@ -86,22 +85,13 @@ class CudnnAttention(Kernel):
         parts = batch * heads * rows * (_type(op.v.type).dims[3] + 2) * 4 * MOST_SPLITS
         return parts + WORKSPACE if scope.bounds(parts)[1] <= WORKSPACE_LIMIT else const(WORKSPACE)
 
-    def emit(
-        self,
-        op: Operation,
-        ins: Sequence[Arg],
-        outs: Sequence[Arg],
-        cpp_dims: Mapping[str, str],
-        config: Mapping[str, int],
-        target: Target,
-    ) -> Emission:
-        op = cast(AttentionOp, op)
-        q, k, v = ins[:3]
+    def emit(self, launch: Launch[AttentionOp]) -> Emission:
+        op, (q, k, v), (out,) = launch.op, launch.ins[:3], launch.outs
         batch, heads, rows, depth = q.type.dims
         fields: dict[str, Expr | int | str] = {
             "dtype": BY_IR[q.type.element_type].abi,
             "causal": int(op.causal is not None),
-            "algo": config.get("algo", 0),
+            "algo": launch.config.get("algo", 0),
             "batch": batch,
             "heads": heads,
             "groups": k.type.dims[1],
@@ -113,16 +103,14 @@ class CudnnAttention(Kernel):
             "q": q.name,
             "k": k.name,
             "v": v.name,
-            "o": outs[0].name,
+            "o": out.name,
             "scale": literal(op.scale.value.data, Float32Type()),
             "workspace": "ws",
-            "workspace_bytes": self.workspace(op),
+            "workspace_bytes": self.workspace(op, launch.config),
         }
-        for name, arg in (("q", q), ("k", k), ("v", v), ("o", outs[0])):
+        for name, arg in (("q", q), ("k", k), ("v", v), ("o", out)):
             fields |= {f"strides_{name}[{i}]": step for i, step in enumerate(arg.strides[:3])}
-        lines = ["ait_attention_v1 args = {};"]
-        for key, value in fields.items():
-            lines.append(f"args.{key} = {value.cpp(cpp_dims) if isinstance(value, Expr) else value};")
+        lines = ["ait_attention_v1 args = {};", *assignments(fields, launch)]
         return Emission(
             ("ait/attention_service.h", "ait/types.h"),
             "",

@@ -4,17 +4,14 @@ columns."""
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import cast
-
-from xdsl.ir import Operation
 
 from ait_mlir.dialects.ait.attention import AttentionOp
 from ait_mlir.dialects.ait.types import scope_of
 from ait_mlir.dims import Scope
 from ait_mlir.lowering.kernels.attention import AttentionKernel, Problem, call_arguments, sizes_of
-from ait_mlir.lowering.kernels.base import Arg, Emission, Strides, Target
+from ait_mlir.lowering.kernels.base import Config, Emission, Launch, Strides, Target
 from ait_mlir.lowering.target import HOPPER
 
 __all__ = ["KERNELS", "FlashTile", "HopperAttention"]
@@ -114,10 +111,9 @@ class HopperAttention(AttentionKernel):
 
     provider = "hopper"
 
-    def matches(self, op: Operation, target: Target) -> bool:
+    def matches(self, op: AttentionOp, target: Target) -> bool:
         if not super().matches(op, target) or not target.has("wgmma", "bulk_copies"):
             return False
-        op = cast(AttentionOp, op)
         scope = scope_of(op)
         _, _, depth, width = sizes_of(op)
         return (
@@ -134,38 +130,27 @@ class HopperAttention(AttentionKernel):
         """The room for the columns of a head."""
         return 64 if self.head_size(op, scope_of(op)) <= 64 else 128
 
-    def configs(self, op: Operation, target: Target) -> list[dict[str, int]]:
-        op = cast(AttentionOp, op)
+    def configs(self, op: AttentionOp, target: Target) -> list[dict[str, int]]:
         problem = Problem.of(op)
         return [t.config() for t in sorted(TILES[self.depth(op)], key=lambda t: t.seconds(problem))]
 
-    def heuristic(self, op: Operation, target: Target) -> float:
-        op = cast(AttentionOp, op)
+    def seconds(self, op: AttentionOp, target: Target) -> float:
         problem = Problem.of(op)
         moving = START_SECONDS + TILE_SECONDS[1] + problem.bytes / (BANDWIDTH * target.bandwidth)
         return max(moving, min(t.seconds(problem) for t in TILES[self.depth(op)]))
 
-    def accepts(self, op: Operation, position: int, strides: Strides, scope: Scope) -> bool:
+    def accepts(self, op: AttentionOp, position: int, strides: Strides, scope: Scope) -> bool:
         return strides[-1].as_int() == 1 and all(scope.divisible(s, 8) for s in strides[:-1])
 
-    def emit(
-        self,
-        op: Operation,
-        ins: Sequence[Arg],
-        outs: Sequence[Arg],
-        cpp_dims: Mapping[str, str],
-        config: Mapping[str, int],
-        target: Target,
-    ) -> Emission:
-        op = cast(AttentionOp, op)
-        tile = FlashTile.of(config, self.depth(op))
+    def check(self, op: AttentionOp, config: Config, target: Target) -> None:
+        FlashTile.of(config, self.depth(op))
+
+    def emit(self, launch: Launch[AttentionOp]) -> Emission:
+        op = launch.op
+        tile = FlashTile.of(launch.config, self.depth(op))
         flags = ", ".join("true" if flag else "false" for flag in (op.causal is not None, op.window is not None))
-        arguments = ",\n      ".join(call_arguments(op, ins, outs, cpp_dims, target)[:3])
-        return Emission(
-            ("ait/kernels/gpu/attention_hopper.cuh",),
-            "",
-            f"return ait::gpu::attention_hopper<{tile.cpp}, {flags}>(\n      {arguments});\n",
-        )
+        arguments = ",\n      ".join(call_arguments(launch)[:3])
+        return launch.call("attention_hopper", f"attention_hopper<{tile.cpp}, {flags}>(\n      {arguments})")
 
 
 KERNELS = (HopperAttention(),)

@@ -2,11 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import cast
-
-from xdsl.ir import Operation
-
 from ait_mlir.dialects.ait.attention import AttentionOp
 from ait_mlir.dialects.ait.types import scope_of
 from ait_mlir.dims import Scope
@@ -17,7 +12,7 @@ from ait_mlir.lowering.kernels.attention import (
     is_mask,
     sizes_of,
 )
-from ait_mlir.lowering.kernels.base import Arg, Emission, Strides, Target
+from ait_mlir.lowering.kernels.base import Config, Emission, Launch, Strides, Target
 
 __all__ = ["KERNELS", "SplitAttention"]
 
@@ -40,10 +35,9 @@ class SplitAttention(AttentionKernel):
 
     provider = "split"
 
-    def matches(self, op: Operation, target: Target) -> bool:
+    def matches(self, op: AttentionOp, target: Target) -> bool:
         if not super().matches(op, target) or not target.has("clusters"):
             return False
-        op = cast(AttentionOp, op)
         scope = scope_of(op)
         (_, _, rows), _, depth, width = sizes_of(op)
         return (
@@ -54,54 +48,49 @@ class SplitAttention(AttentionKernel):
             and scope.divisible(width, 8)
         )
 
-    def configs(self, op: Operation, target: Target) -> list[dict[str, int]]:
-        p = Problem.of(cast(AttentionOp, op))
+    def configs(self, op: AttentionOp, target: Target) -> list[dict[str, int]]:
+        p = Problem.of(op)
         eights = 1 if p.rows * p.group <= 8 else 2
         # Between few instances and many, small blocks fill the card more evenly.
         order = (4, 8) if 16 <= p.instances // p.group < target.multiprocessors else (8, 4)
         return [{"eights": eights, "warps": warps, "blocks": MOST_BLOCKS} for warps in order]
 
-    def heuristic(self, op: Operation, target: Target) -> float:
-        p = Problem.of(cast(AttentionOp, op))
+    def seconds(self, op: AttentionOp, target: Target) -> float:
+        p = Problem.of(op)
         tiles = -(-p.rows * p.group // 16)  # of q, each of which reads k and v
         instances = p.instances // p.group * tiles
         units = target.multiprocessors
         rate = target.bandwidth if instances >= units else min(instances * MOST_BLOCKS, units) * BLOCK_RATE
         return START_SECONDS + p.kv_bytes / rate + (tiles - 1) * p.kv_bytes / SHARED_RATE
 
-    def accepts(self, op: Operation, position: int, strides: Strides, scope: Scope) -> bool:
+    def accepts(self, op: AttentionOp, position: int, strides: Strides, scope: Scope) -> bool:
         rows = strides[-1].as_int() == 1 and all(scope.divisible(s, 8) for s in strides[:-1])
-        return rows or is_mask(cast(AttentionOp, op), position)
+        return rows or is_mask(op, position)
 
-    def emit(
-        self,
-        op: Operation,
-        ins: Sequence[Arg],
-        outs: Sequence[Arg],
-        cpp_dims: Mapping[str, str],
-        config: Mapping[str, int],
-        target: Target,
-    ) -> Emission:
-        op = cast(AttentionOp, op)
-        eights, warps, blocks = (
-            config.get(key, default) for key, default in (("eights", 1), ("warps", 4), ("blocks", MOST_BLOCKS))
-        )
-        if eights not in (1, 2) or warps not in (1, 2, 4, 8, 16) or blocks not in (1, 2, 4, 8, 16):
-            raise ValueError(
-                f"no split attention has the configuration {dict(config)}: eights is 1 or 2, warps a power of 2 "
-                "up to 16, blocks one up to 16"
-            )
-        depth = -(-self.head_size(op, scope_of(op)) // 64) * 64
+    def check(self, op: AttentionOp, config: Config, target: Target) -> None:
+        _tile_of(config)
+
+    def emit(self, launch: Launch[AttentionOp]) -> Emission:
+        op = launch.op
+        eights, warps, blocks = _tile_of(launch.config)
+        depth = -(-self.head_size(op, launch.scope) // 64) * 64
         found = (op.mask is not None, op.causal is not None, op.window is not None)
         flags = ", ".join("true" if flag else "false" for flag in found)
-        sizes, kv, result, mask, *pieces = call_arguments(op, ins, outs, cpp_dims, target)
+        sizes, kv, result, mask, *pieces = call_arguments(launch)
         arguments = ",\n      ".join((sizes, kv, result, f"{mask}, {blocks}", *pieces))
-        return Emission(
-            ("ait/kernels/gpu/attention_split.cuh",),
-            "",
-            f"return ait::gpu::attention_split<ait::gpu::SplitTile<{depth}, {eights}, {warps}>, {flags}>(\n"
-            f"      {arguments});\n",
+        tile = f"ait::gpu::SplitTile<{depth}, {eights}, {warps}>"
+        return launch.call("attention_split", f"attention_split<{tile}, {flags}>(\n      {arguments})")
+
+
+def _tile_of(config: Config) -> tuple[int, int, int]:
+    """Eights, warps and blocks of a configuration; `ValueError` if there is no such tile."""
+    eights, warps, blocks = config.get("eights", 1), config.get("warps", 4), config.get("blocks", MOST_BLOCKS)
+    if eights not in (1, 2) or warps not in (1, 2, 4, 8, 16) or blocks not in (1, 2, 4, 8, 16):
+        raise ValueError(
+            f"no split attention has the configuration {dict(config)}: eights is 1 or 2, warps a power of 2 "
+            "up to 16, blocks one up to 16"
         )
+    return eights, warps, blocks
 
 
 KERNELS = (SplitAttention(),)

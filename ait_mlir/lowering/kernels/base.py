@@ -1,13 +1,13 @@
-"""What a kernel promises: `Kernel`, and what it is given and returns: `Target`, `Arg`, `Emission`."""
+"""What a kernel is: `Kernel`, what its `emit` is given, `Launch`, and what it returns, `Emission`."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import ClassVar, cast
+from typing import Any, ClassVar, Generic, Literal, TypeVar
 
-from xdsl.ir import Attribute, Operation
+from xdsl.ir import Operation
 
 from ait_mlir.dialects.ait.dtypes import BY_IR
 from ait_mlir.dialects.ait.traits import Cost
@@ -16,6 +16,9 @@ from ait_mlir.dims import Expr, Scope, const
 from ait_mlir.lowering.target import Target
 
 Strides = tuple[Expr, ...]
+Config = Mapping[str, int]
+"""What a kernel is told beside its op: `{"tile_m": 128}`, as it stands in the IR."""
+OpT = TypeVar("OpT", bound=Operation)
 
 
 def row_major(dims: Sequence[Expr]) -> Strides:
@@ -53,6 +56,44 @@ class Arg:
 
 
 @dataclass(frozen=True)
+class Launch(Generic[OpT]):
+    """What a kernel makes code for: the op, its buffers in the order of operands and results, a configuration.
+
+    `dims` maps the name of a dim to the C++ variable that holds it. `between` are the buffers that the kernel asked for
+    to pass values from one of its launches to the next, row-major.
+    """
+
+    op: OpT
+    ins: Sequence[Arg]
+    outs: Sequence[Arg]
+    dims: Mapping[str, str]
+    config: Config
+    target: Target
+    between: Sequence[Arg] = ()
+
+    @property
+    def scope(self) -> Scope:
+        return scope_of(self.op)
+
+    @property
+    def place(self) -> Literal["cpu", "gpu"]:
+        """The namespace and the folder of the templates: `ait::gpu`, `ait/kernels/gpu/`."""
+        return "gpu" if self.target.is_gpu else "cpu"
+
+    def cpp(self, *exprs: Expr) -> str:
+        """The expressions in C++, with commas between: `d0, 768`."""
+        return ", ".join(e.cpp(self.dims) for e in exprs)
+
+    def header(self, stem: str) -> str:
+        """`ait/kernels/gpu/map.cuh` or `ait/kernels/cpu/map.h` for `map`."""
+        return f"ait/kernels/{self.place}/{stem}.{'cuh' if self.target.is_gpu else 'h'}"
+
+    def call(self, header: str, call: str, definitions: str = "") -> Emission:
+        """The code that calls one function of `header` (a stem, as in `map`) in the namespace of the target."""
+        return Emission((self.header(header),), definitions, f"return ait::{self.place}::{call};\n")
+
+
+@dataclass(frozen=True)
 class Emission:
     """The code of one launch.
 
@@ -65,11 +106,13 @@ class Emission:
     body: str
 
 
-class Kernel(ABC):
-    """One way to run one op as one launch."""
+class Kernel(ABC, Generic[OpT]):
+    """A way to run an op of the classes `ops` as one launch, or as several that only it knows of."""
 
-    provider: ClassVar[str]
-    """Who made it: `native`, `openblas`, `cublaslt`."""
+    ops: ClassVar[tuple[type[Operation], ...]]
+    """The op classes it is asked about; ops of their subclasses are, too."""
+    provider: ClassVar[str] = "native"
+    """Who made it: `native`, `openblas`, `cublaslt`. A provider has at most one kernel for an op and a target."""
     name: ClassVar[str]
     """What it is, for names of C++ functions and dumps: `map`."""
     optional_keys: ClassVar[frozenset[str]] = frozenset()
@@ -77,41 +120,40 @@ class Kernel(ABC):
     only_timed: ClassVar[bool] = False
     """Never chosen by estimate: what it needs may not be there."""
     alone: ClassVar[bool] = False
-    """Its launch neither starts before the one before it has ended nor lets the next one start before that."""
-    algorithm_keys: ClassVar[tuple[str, ...]] = ()
-    """Keys of a configuration that name an algorithm of a library, in the order of `ait_gemm_algorithm_v1`. The library
-    says when it runs which it has, so `configs` offers none; without them it takes its own first."""
+    """Its launch cannot overlap its neighbours."""
 
-    @abstractmethod
-    def matches(self, op: Operation, target: Target) -> bool:
-        """Whether it can run this op: its types, regions and dims."""
+    def matches(self, op: OpT, target: Target) -> bool:
+        """Whether it can run this op, which is one of `ops`: types, regions and dims."""
+        return True
 
-    def configs(self, op: Operation, target: Target) -> list[dict[str, int]]:
+    def configs(self, op: OpT, target: Target) -> list[dict[str, int]]:
         """The tunable choices, best guess first; `[{}]` when there are none."""
         return [{}]
 
-    @abstractmethod
-    def heuristic(self, op: Operation, target: Target) -> float:
-        """Estimated seconds at the dims' hints or maximum."""
+    def seconds(self, op: OpT, target: Target) -> float:
+        """Estimated seconds at the dims' hints or maximum; by default all operands and results pass through memory."""
+        return target.launch_seconds + bytes_moved(op, scope_of(op)) / target.bandwidth
 
-    @abstractmethod
-    def accepts(self, op: Operation, position: int, strides: Strides, scope: Scope) -> bool:
-        """Whether operand `position` (results follow the operands) may have these strides."""
+    def accepts(self, op: OpT, position: int, strides: Strides, scope: Scope) -> bool:
+        """Whether operand `position` (results follow the operands) may have these strides; by default any."""
+        return True
 
-    def panels(self, op: Operation, position: int) -> str | None:
-        """The panels (`nk`, `kn`) in which the constant at operand `position` must lie; None: row-major."""
-        return None
-
-    def workspace(self, op: Operation, config: Mapping[str, int] | None = None) -> Expr:
+    def workspace(self, op: OpT, config: Config) -> Expr:
         """Bytes of scratch memory with a configuration."""
         return const(0)
 
-    def config_problem(self, op: Operation, config: Mapping[str, int], target: Target) -> str | None:
+    def between(self, op: OpT, config: Config, target: Target) -> tuple[TensorType, ...]:
+        """What passes between its launches, if it makes several: `emit` finds these buffers in `Launch.between`."""
+        return ()
+
+    def check(self, op: OpT, config: Config, target: Target) -> None:
+        """Raise `ValueError` for a configuration that its template would refuse; keys are known and values positive."""
+
+    def config_problem(self, op: OpT, config: Config, target: Target) -> str | None:
         """Why this is no configuration of the kernel for `op`: a key it does not have, a value it refuses."""
         if not config:
             return None
-        offered = self.configs(op, target)
-        known = {key for c in offered for key in c} | self.optional_keys
+        known = {key for c in self.configs(op, target) for key in c} | self.optional_keys
         if unknown := sorted(set(config) - known):
             keys = f"its keys are {', '.join(sorted(known))}" if known else "it has none"
             return f"unknown configuration {unknown[0]!r}; {keys}"
@@ -119,33 +161,43 @@ class Kernel(ABC):
             if value < 0:
                 return f"configuration {key!r} is {value}, expected at least 0"
         try:
-            self.emit(op, *_contiguous(op), {d.name: d.name for d in scope_of(op).dims}, config, target)
+            self.check(op, config, target)
         except ValueError as error:
             return str(error)
         return None
 
     @abstractmethod
-    def emit(
-        self,
-        op: Operation,
-        ins: Sequence[Arg],
-        outs: Sequence[Arg],
-        cpp_dims: Mapping[str, str],
-        config: Mapping[str, int],
-        target: Target,
-    ) -> Emission:
-        """The code of the launch; `cpp_dims` maps the name of a dim to the C++ variable that holds it."""
+    def emit(self, launch: Launch[OpT]) -> Emission | tuple[Emission, ...]:
+        """The code of the launch, or of several that run in this order.
+
+        Each becomes a C++ function of its own with the same parameters: operands, results, what is `between`, `ws`.
+        """
 
 
-def _contiguous(op: Operation) -> tuple[list[Arg], list[Arg]]:
-    """The arguments of `emit` when all buffers are row-major."""
+# ** what some kernels are, beside kernels **
 
-    def arg(name: str, t: Attribute) -> Arg:
-        type_ = cast(TensorType, t)
-        return Arg(name, type_, row_major(type_.dims))
 
-    ins = [arg(f"a{i}", t) for i, t in enumerate(op.operand_types)]
-    return ins, [arg(f"o{i}", t) for i, t in enumerate(op.result_types)]
+class PacksWeights(ABC):
+    """A kernel that reads a constant operand whose bytes lie in panels, which other kernels cannot read."""
+
+    @abstractmethod
+    def panels(self, op: Operation, position: int) -> str | None:
+        """The panels (`nk`, `kn`) in which the constant at operand `position` must lie; None: row-major."""
+
+
+def panels_for(kernel: Kernel[Any], op: Operation, position: int) -> str | None:
+    """The panels in which a kernel wants the constant at operand `position`; None: row-major."""
+    return kernel.panels(op, position) if isinstance(kernel, PacksWeights) else None
+
+
+class NamesAlgorithms:
+    """A kernel on a library with algorithms of its own, which says only when it runs which of them it has.
+
+    So `configs` offers none; without one the library takes its own first.
+    """
+
+    algorithm_keys: ClassVar[tuple[str, ...]]
+    """Keys of a configuration that name an algorithm, in the order in which the library lists its parts."""
 
 
 # ** estimates **

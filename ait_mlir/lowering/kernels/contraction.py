@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import cast
+from typing import Any, cast
 
 from xdsl.dialects.builtin import BFloat16Type, Float16Type, f64
 from xdsl.ir import Attribute, Block, SSAValue
@@ -17,7 +17,7 @@ from ait_mlir.dialects.ait.gemm import ContractionOp, MatrixOp
 from ait_mlir.dialects.ait.types import TensorType, scope_of
 from ait_mlir.dims import Expr, Scope
 from ait_mlir.lowering.cpp import element_type
-from ait_mlir.lowering.kernels.base import Arg, Strides, estimate_env, row_major
+from ait_mlir.lowering.kernels.base import Arg, Emission, Launch, Strides, estimate_env, row_major
 from ait_mlir.lowering.kernels.loops import ONE, ZERO, Loop, broadcast_strides, collapse, nest
 from ait_mlir.lowering.regions import functor
 
@@ -135,6 +135,15 @@ class Problem:
     def extras_cpp(self, place: str, cpp_dims: Mapping[str, str]) -> str:
         return f"ait::{place}::operands({', '.join(e.cpp(place, cpp_dims) for e in self.extras)})"
 
+    def arguments(self, launch: Launch[Any]) -> tuple[str, str, str]:
+        """What every template of ours is given: context and shape; a and b; the result and extra operands."""
+        place, dims = launch.place, launch.dims
+        return (
+            f"ctx, {self.shape_cpp(place, dims)}",
+            f"{self.a.cpp(place, dims)}, {self.b.cpp(place, dims)}",
+            f"{self.d.cpp(place, dims, const=False)}, {self.extras_cpp(place, dims)}",
+        )
+
     def sizes(self, scope: Scope) -> tuple[int, int, int, int]:
         """m, n, k and the number of batches at `estimate_env`."""
         env = estimate_env(scope)
@@ -173,6 +182,15 @@ def epilogue_functor(op: ContractionOp, name: str, place: str) -> tuple[str, str
         return "", f"ait::{place}::NoEpilogue"
     narrow = place == "gpu" and is_narrow(op.output.type.element_type)
     return functor(op.epilogue, name, narrow), name
+
+
+def call_template(launch: Launch[ContractionOp], header: str, template: str, more: str = "") -> Emission:
+    """The call of a template of ours, in whose name `{epilogue}` stands for the functor; `more` arguments follow."""
+    problem = Problem.of(launch.op, launch.ins, launch.outs[0])
+    definition, functor = epilogue_functor(launch.op, "epilogue_@ID@", launch.place)
+    arguments = ",\n      ".join(problem.arguments(launch)) + more
+    call = f"return ait::{launch.place}::{template.replace('{epilogue}', functor)}(\n      {arguments});\n"
+    return Emission(("ait/math.h", launch.header(header)), definition, call)
 
 
 # ** what the gemm libraries can do after the product **

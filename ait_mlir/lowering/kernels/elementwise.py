@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from xdsl.ir import Operation
 
 from ait_mlir.dialects.ait.elementwise import ELEMENTWISE, FusedElementwiseOp
-from ait_mlir.dialects.ait.types import TensorType, scope_of
+from ait_mlir.dialects.ait.types import TensorType
 from ait_mlir.dims import Scope
-from ait_mlir.lowering.kernels.base import Arg, Emission, Kernel, Strides, Target, bytes_moved, element_bytes
-from ait_mlir.lowering.kernels.loops import Loop, broadcast_strides, collapse, nest, operand, sizes
+from ait_mlir.lowering.kernels.base import Arg, Emission, Kernel, Launch, Target, element_bytes
+from ait_mlir.lowering.kernels.loops import Loop, broadcast_strides, collapse, nest, pack, sizes
 from ait_mlir.lowering.regions import functor, op_functor
 
 MAX_OPERANDS = 32
@@ -42,50 +42,29 @@ def repeated_rows(loops: Sequence[Loop], ins: Sequence[Arg], outs: Sequence[Arg]
     return repeated
 
 
-class MapKernel(Kernel):
+class MapKernel(Kernel[Operation]):
     """`ait.fused_elementwise`, and each elementwise op on tensors."""
 
-    provider = "native"
     name = "map"
+    ops = (FusedElementwiseOp, *ELEMENTWISE)
 
     def matches(self, op: Operation, target: Target) -> bool:
-        if not isinstance(op, (FusedElementwiseOp, *ELEMENTWISE)):
-            return False
         values = (*op.operands, *op.results)
         return len(values) <= MAX_OPERANDS and all(isinstance(v.type, TensorType) for v in values)
 
-    def heuristic(self, op: Operation, target: Target) -> float:
-        return target.launch_seconds + bytes_moved(op, scope_of(op)) / target.bandwidth
-
-    def accepts(self, op: Operation, position: int, strides: Strides, scope: Scope) -> bool:
-        return True
-
-    def emit(
-        self,
-        op: Operation,
-        ins: Sequence[Arg],
-        outs: Sequence[Arg],
-        cpp_dims: Mapping[str, str],
-        config: Mapping[str, int],
-        target: Target,
-    ) -> Emission:
+    def emit(self, launch: Launch[Operation]) -> Emission:
+        op, ins, outs = launch.op, launch.ins, launch.outs
         shape = outs[0].type.dims
         strides = [broadcast_strides(a, shape) for a in ins] + [a.strides for a in outs]
-        loops = collapse(nest(shape, strides), scope_of(op))
-        packs = [
-            ", ".join(operand(a.name, loops, first + i, cpp_dims) for i, a in enumerate(args))
-            for first, args in ((0, ins), (len(ins), outs))
-        ]
+        loops = collapse(nest(shape, strides), launch.scope)
+        packs = [pack(args, loops, first, launch.dims) for first, args in ((0, ins), (len(ins), outs))]
         name = "map_@ID@"
-        fused = isinstance(op, FusedElementwiseOp)
-        place = "gpu" if target.is_gpu else "cpu"
-        repeated = repeated_rows(loops, ins, outs, scope_of(op)) if target.is_gpu else 0
+        repeated = repeated_rows(loops, ins, outs, launch.scope) if launch.target.is_gpu else 0
         template = f"{name}, {repeated:#x}" if repeated else name
-        return Emission(
-            (f"ait/kernels/{place}/map.{'cuh' if target.is_gpu else 'h'}",),
-            functor(op.body, name) if fused else op_functor(op, name),
-            f"return ait::{place}::map<{template}>(ctx, {sizes(loops, cpp_dims)}, "
-            f"ait::pack({packs[0]}), ait::pack({packs[1]}));\n",
+        return launch.call(
+            "map",
+            f"map<{template}>(ctx, {sizes(loops, launch.dims)}, {packs[0]}, {packs[1]})",
+            functor(op.body, name) if isinstance(op, FusedElementwiseOp) else op_functor(op, name),
         )
 
 

@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from typing import cast
 
 from xdsl.dialects.builtin import Float32Type, Float64Type
-from xdsl.ir import Attribute, Operation
+from xdsl.ir import Attribute
 
 from ait_mlir.dialects.ait.dtypes import BY_IR
 from ait_mlir.dialects.ait.gemm import ContractionOp
 from ait_mlir.dialects.ait.types import TensorType, scope_of
 from ait_mlir.dims import Expr, Scope, const
-from ait_mlir.lowering.kernels.base import Arg, Emission, Kernel, Strides, Target
+from ait_mlir.lowering.kernels.base import Config, Emission, Kernel, Launch, NamesAlgorithms, Strides, Target
+from ait_mlir.lowering.kernels.calls import assignments
 from ait_mlir.lowering.kernels.contraction import (
     LibraryEpilogue,
     Matrix,
     Problem,
+    call_template,
     epilogue_functor,
     is_narrow,
     library_epilogue,
@@ -67,10 +68,11 @@ def _fits(p: Problem, scope: Scope) -> bool:
     return all(scope.bounds(e)[1] <= LARGEST for e in (p.m, p.n, p.k))
 
 
-class ContractionKernel(Kernel):
-    """What the three kernels share."""
+class ContractionKernel(Kernel[ContractionOp]):
+    """What the kernels of contractions share."""
 
     name = "gemm"
+    ops = (ContractionOp,)
     max_batch_loops = 2
     max_sums = 1
     """Sums that it can make a result of: one, or those of both halves of a product."""
@@ -78,21 +80,20 @@ class ContractionKernel(Kernel):
     def takes(self, op: ContractionOp, target: Target) -> bool:
         raise NotImplementedError
 
-    def matches(self, op: Operation, target: Target) -> bool:
-        if not isinstance(op, ContractionOp) or self.max_sums < op.SUMS or not self.takes(op, target):
+    def matches(self, op: ContractionOp, target: Target) -> bool:
+        if self.max_sums < op.SUMS or not self.takes(op, target):
             return False
         problem = Problem.contiguous(op)
         return len(problem.batch) <= self.max_batch_loops and _fits(problem, scope_of(op))
 
-    def seconds(self, op: ContractionOp, m: int, n: int, k: int, batches: int, target: Target) -> float:
+    def seconds_at(self, op: ContractionOp, m: int, n: int, k: int, batches: int, target: Target) -> float:
+        """Estimated seconds of a problem of this size."""
         raise NotImplementedError
 
-    def heuristic(self, op: Operation, target: Target) -> float:
-        op = cast(ContractionOp, op)
-        return self.seconds(op, *Problem.contiguous(op).sizes(scope_of(op)), target)
+    def seconds(self, op: ContractionOp, target: Target) -> float:
+        return self.seconds_at(op, *Problem.contiguous(op).sizes(scope_of(op)), target)
 
-    def accepts(self, op: Operation, position: int, strides: Strides, scope: Scope) -> bool:
-        op = cast(ContractionOp, op)
+    def accepts(self, op: ContractionOp, position: int, strides: Strides, scope: Scope) -> bool:
         problem = Problem.contiguous(op, position, strides)
         if len(problem.batch) > self.max_batch_loops:
             return False
@@ -113,7 +114,6 @@ class ContractionKernel(Kernel):
 class NativeGemm(ContractionKernel):
     """Our own, with any epilogue: mma.sync on CUDA for f16 and bf16, else plain arithmetic; vectors on the CPU."""
 
-    provider = "native"
     max_sums = 2
     optional_keys = frozenset({"small_rows", *TILES[0].config("small_")})
 
@@ -124,8 +124,7 @@ class NativeGemm(ContractionKernel):
     def uses_tensor_cores(self, op: ContractionOp, target: Target) -> bool:
         return target.has("mma") and is_narrow(_kind(op))
 
-    def configs(self, op: Operation, target: Target) -> list[dict[str, int]]:
-        op = cast(ContractionOp, op)
+    def configs(self, op: ContractionOp, target: Target) -> list[dict[str, int]]:
         if not self.uses_tensor_cores(op, target):
             return [{}]
         scope = scope_of(op)
@@ -139,7 +138,7 @@ class NativeGemm(ContractionKernel):
             configs.insert(0, configs[0] | {"small_rows": few[1]} | few[0].config("small_"))
         return configs
 
-    def seconds(self, op: ContractionOp, m: int, n: int, k: int, batches: int, target: Target) -> float:
+    def seconds_at(self, op: ContractionOp, m: int, n: int, k: int, batches: int, target: Target) -> float:
         flops = 2.0 * m * n * k * batches
         if not target.is_gpu:
             return target.launch_seconds + flops / CPU_RATE
@@ -154,26 +153,16 @@ class NativeGemm(ContractionKernel):
         whole = [v for v in op.epilogue_operands if cast(TensorType, v.type).dims == op.output.type.dims]
         return cycles / CLOCK + len(whole) * size * m * n * batches / target.bandwidth
 
-    def emit(
-        self,
-        op: Operation,
-        ins: Sequence[Arg],
-        outs: Sequence[Arg],
-        cpp_dims: Mapping[str, str],
-        config: Mapping[str, int],
-        target: Target,
-    ) -> Emission:
-        op = cast(ContractionOp, op)
-        place = "gpu" if target.is_gpu else "cpu"
-        problem = Problem.of(op, ins, outs[0])
-        definition, functor = epilogue_functor(op, "epilogue_@ID@", place)
-        arguments = ",\n      ".join(
-            (
-                f"ctx, {problem.shape_cpp(place, cpp_dims)}",
-                f"{problem.a.cpp(place, cpp_dims)}, {problem.b.cpp(place, cpp_dims)}",
-                f"{problem.d.cpp(place, cpp_dims, const=False)}, {problem.extras_cpp(place, cpp_dims)}",
-            )
-        )
+    def check(self, op: ContractionOp, config: Config, target: Target) -> None:
+        if self.uses_tensor_cores(op, target):
+            for prefix in ("small_", "") if "small_rows" in config else ("",):
+                GemmTile.of(config, prefix)
+
+    def emit(self, launch: Launch[ContractionOp]) -> Emission:
+        op, config, target = launch.op, launch.config, launch.target
+        problem = Problem.of(op, launch.ins, launch.outs[0])
+        definition, functor = epilogue_functor(op, "epilogue_@ID@", launch.place)
+        arguments = ",\n      ".join(problem.arguments(launch))
         calls: list[str] = []
         if self.uses_tensor_cores(op, target):
             odd = not (_has_even_pitches(problem.a, scope_of(op)) and _has_even_pitches(problem.b, scope_of(op)))
@@ -183,12 +172,12 @@ class NativeGemm(ContractionKernel):
             for prefix in ("small_", "") if "small_rows" in config else ("",):
                 tile = GemmTile.of(config, prefix)
                 call = f"gemm_mma<{tile.cpp(op.SUMS)}, {template}, {functor}>({arguments}, {tile.split}{early})"
-                few = f"if ({problem.m.cpp(cpp_dims)} <= {int(config['small_rows'])}) " if prefix else ""
+                few = f"if ({launch.cpp(problem.m)} <= {int(config['small_rows'])}) " if prefix else ""
                 calls.append(f"{few}return ait::gpu::{call};")
         else:
-            calls.append(f"return ait::{place}::{'gemm_simt' if target.is_gpu else 'gemm'}<{functor}>({arguments});")
-        header = "ait/kernels/gpu/gemm.cuh" if target.is_gpu else "ait/kernels/cpu/gemm.h"
-        return Emission(("ait/math.h", header), definition, "\n  ".join(calls) + "\n")
+            name = "gemm_simt" if target.is_gpu else "gemm"
+            calls.append(f"return ait::{launch.place}::{name}<{functor}>({arguments});")
+        return Emission(("ait/math.h", launch.header("gemm")), definition, "\n  ".join(calls) + "\n")
 
 
 class OpenBlasGemm(ContractionKernel):
@@ -201,33 +190,15 @@ class OpenBlasGemm(ContractionKernel):
         same = op.output.type.element_type == kind
         return target.kind == "cpu" and same and isinstance(kind, Float32Type | Float64Type)
 
-    def seconds(self, op: ContractionOp, m: int, n: int, k: int, batches: int, target: Target) -> float:
+    def seconds_at(self, op: ContractionOp, m: int, n: int, k: int, batches: int, target: Target) -> float:
         packing = OPENBLAS_PACK_SECONDS * n * k * batches
         return target.launch_seconds + 2.0 * m * n * k * batches / OPENBLAS_RATE + packing
 
-    def emit(
-        self,
-        op: Operation,
-        ins: Sequence[Arg],
-        outs: Sequence[Arg],
-        cpp_dims: Mapping[str, str],
-        config: Mapping[str, int],
-        target: Target,
-    ) -> Emission:
-        op = cast(ContractionOp, op)
-        problem = Problem.of(op, ins, outs[0])
-        definition, functor = epilogue_functor(op, "epilogue_@ID@", "cpu")
-        return Emission(
-            ("ait/math.h", "ait/kernels/cpu/gemm.h"),
-            definition,
-            f"return ait::cpu::gemm_library<{functor}>(\n"
-            f"      ctx, {problem.shape_cpp('cpu', cpp_dims)},\n"
-            f"      {problem.a.cpp('cpu', cpp_dims)}, {problem.b.cpp('cpu', cpp_dims)},\n"
-            f"      {problem.d.cpp('cpu', cpp_dims, const=False)}, {problem.extras_cpp('cpu', cpp_dims)});\n",
-        )
+    def emit(self, launch: Launch[ContractionOp]) -> Emission:
+        return call_template(launch, "gemm", "gemm_library<{epilogue}>")
 
 
-class CublasLtGemm(ContractionKernel):
+class CublasLtGemm(ContractionKernel, NamesAlgorithms):
     """cuBLASLt with the epilogues it has: bias, residual, relu, tanh-form gelu.
 
     Only its Hopper kernels round once where a bias and a residual, or a bias and the gelu, stand together; the older
@@ -252,13 +223,12 @@ class CublasLtGemm(ContractionKernel):
             and (not _rounds_twice(op) or (target.has("clusters") and _has_even_rows(op, Problem.contiguous(op))))
         )
 
-    def accepts(self, op: Operation, position: int, strides: Strides, scope: Scope) -> bool:
+    def accepts(self, op: ContractionOp, position: int, strides: Strides, scope: Scope) -> bool:
         if not super().accepts(op, position, strides, scope):
             return False
-        op = cast(ContractionOp, op)
         return not _rounds_twice(op) or _has_even_rows(op, Problem.contiguous(op, position, strides))
 
-    def seconds(self, op: ContractionOp, m: int, n: int, k: int, batches: int, target: Target) -> float:
+    def seconds_at(self, op: ContractionOp, m: int, n: int, k: int, batches: int, target: Target) -> float:
         size = BY_IR[_kind(op)].bytes
         moved = size * batches * (m * k + k * n + m * n) / target.bandwidth
         odd = size == 2 and not _has_even_rows(op, Problem.contiguous(op))
@@ -278,24 +248,19 @@ class CublasLtGemm(ContractionKernel):
             return False
         return position == found.bias or scope.le(problem.n, extra.row)
 
-    def workspace(self, op: Operation, config: Mapping[str, int] | None = None) -> Expr:
+    def workspace(self, op: ContractionOp, config: Config) -> Expr:
         """Room for the partial sums: of the algorithm that is named, else of one that splits k by 8."""
-        op = cast(ContractionOp, op)
         split = config.get("split", 1) if config else 8
         results = scope_of(op).bounds(op.output.type.num_elements())[1] if split > 1 else 0
         return const(min(WORKSPACE_LIMIT, (1 << 20) + (4 * split * results + 255) // 256 * 256))
 
-    def emit(
-        self,
-        op: Operation,
-        ins: Sequence[Arg],
-        outs: Sequence[Arg],
-        cpp_dims: Mapping[str, str],
-        config: Mapping[str, int],
-        target: Target,
-    ) -> Emission:
-        op = cast(ContractionOp, op)
-        problem = Problem.of(op, ins, outs[0])
+    def check(self, op: ContractionOp, config: Config, target: Target) -> None:
+        if "id" not in config:
+            raise ValueError(f"{dict(config)} names no algorithm: it has no id")
+
+    def emit(self, launch: Launch[ContractionOp]) -> Emission:
+        op, config = launch.op, launch.config
+        problem = Problem.of(op, launch.ins, launch.outs[0])
         epilogue = library_epilogue(op)
         assert epilogue is not None
         a, b, d = problem.a, problem.b, problem.d
@@ -332,18 +297,13 @@ class CublasLtGemm(ContractionKernel):
                 fields["c.batch"] = residual.batch[0]
         lines = ["ait_gemm_v2 args = {};"]
         if config:
-            if "id" not in config:
-                raise ValueError(f"{dict(config)} names no algorithm: it has no id")
             parts = ", ".join(str(int(config.get(key, 0))) for key in self.algorithm_keys)
             lines += [
                 f"static const ait_gemm_algorithm_v1 algorithm = {{{{{parts}}}}};",
                 "args.algorithm = &algorithm;",
             ]
-        for key, value in fields.items():
-            lines.append(f"args.{key} = {value.cpp(cpp_dims) if isinstance(value, Expr) else value};")
-        return Emission(
-            ("ait/gemm_service.h", "ait/types.h"), "", "\n  ".join([*lines, "return ait::library_gemm(ctx, args);\n"])
-        )
+        lines += [*assignments(fields, launch), "return ait::library_gemm(ctx, args);\n"]
+        return Emission(("ait/gemm_service.h", "ait/types.h"), "", "\n  ".join(lines))
 
 
 def _rounds_twice(op: ContractionOp) -> bool:

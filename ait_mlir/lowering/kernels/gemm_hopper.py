@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import cast
-
-from xdsl.ir import Operation
 
 from ait_mlir.dialects.ait.gemm import ContractionOp
 from ait_mlir.dialects.ait.types import TensorType, scope_of
 from ait_mlir.dims import Expr, Scope
-from ait_mlir.lowering.kernels.base import Arg, Emission, Strides, Target, element_bytes
-from ait_mlir.lowering.kernels.contraction import Matrix, Problem, epilogue_functor, is_narrow
+from ait_mlir.lowering.kernels.base import Config, Emission, Launch, Strides, Target, element_bytes
+from ait_mlir.lowering.kernels.contraction import Matrix, Problem, call_template, is_narrow
 from ait_mlir.lowering.kernels.gemm import ContractionKernel
 from ait_mlir.lowering.kernels.tile import Tile
 from ait_mlir.lowering.target import HOPPER
@@ -224,10 +222,9 @@ class HopperGemm(ContractionKernel):
             and scope_of(op).positive(op.split_a()[2])
         )
 
-    def matches(self, op: Operation, target: Target) -> bool:
+    def matches(self, op: ContractionOp, target: Target) -> bool:
         if not super().matches(op, target):
             return False
-        op = cast(ContractionOp, op)
         problem, scope = Problem.contiguous(op), scope_of(op)
         return all(self._steps_well(x, problem, scope) for x in _matrices(problem))
 
@@ -235,15 +232,14 @@ class HopperGemm(ContractionKernel):
         """Whether `x` is copied in pieces of 16 bytes, or, as a result or an extra operand, has contiguous columns."""
         return _is_aligned(x, scope) if x is problem.a or x is problem.b else _is_one(x.col)
 
-    def accepts(self, op: Operation, position: int, strides: Strides, scope: Scope) -> bool:
+    def accepts(self, op: ContractionOp, position: int, strides: Strides, scope: Scope) -> bool:
         if not super().accepts(op, position, strides, scope):
             return False
-        problem = Problem.contiguous(cast(ContractionOp, op), position, strides)
+        problem = Problem.contiguous(op, position, strides)
         name = f"a{position}" if position < len(op.operands) else "o0"
         return all(self._steps_well(x, problem, scope) for x in _matrices(problem) if x.arg.name == name)
 
-    def configs(self, op: Operation, target: Target) -> list[dict[str, int]]:
-        op = cast(ContractionOp, op)
+    def configs(self, op: ContractionOp, target: Target) -> list[dict[str, int]]:
         sizes = Problem.contiguous(op).sizes(scope_of(op))
         return [tile.config() for tile in self._tiles(op, *sizes)][:MAX_CONFIGS]
 
@@ -253,39 +249,32 @@ class HopperGemm(ContractionKernel):
         tiles = best_tiles(m, n * sums, k, batches, Finish.of(op))
         return [tile for tile in tiles if tile.misfit(b_k, sums) is None]
 
-    def seconds(self, op: ContractionOp, m: int, n: int, k: int, batches: int, target: Target) -> float:
+    def seconds_at(self, op: ContractionOp, m: int, n: int, k: int, batches: int, target: Target) -> float:
         columns = n * op.SUMS
         streaming = 2.0 * columns * k * batches / (STREAM_SHARE * target.bandwidth)
         best = self._tiles(op, m, n, k, batches)[0].seconds(m, columns, k, batches, Finish.of(op))
         return max(best, START_SECONDS + streaming)
 
-    def emit(
-        self,
-        op: Operation,
-        ins: Sequence[Arg],
-        outs: Sequence[Arg],
-        cpp_dims: Mapping[str, str],
-        config: Mapping[str, int],
-        target: Target,
-    ) -> Emission:
-        op = cast(ContractionOp, op)
-        problem = Problem.of(op, ins, outs[0])
-        definition, functor = epilogue_functor(op, "epilogue_@ID@", "gpu")
+    def check(self, op: ContractionOp, config: Config, target: Target) -> None:
+        _tile_of(config, Problem.contiguous(op), op)
+
+    def emit(self, launch: Launch[ContractionOp]) -> Emission:
+        op, problem = launch.op, Problem.of(launch.op, launch.ins, launch.outs[0])
+        tile = _tile_of(launch.config, problem, op)
         a_k, b_k = _is_one(problem.a.col), _is_one(problem.b.row)
-        tile = HopperTile.of(config)
-        if (misfit := tile.misfit(b_k, op.SUMS)) is not None:
-            raise ValueError(f"the tile {tile.config()} {misfit}")
-        flags = ", ".join("true" if flag else "false" for flag in (a_k, b_k, _has_aligned_rows(problem, scope_of(op))))
+        flags = ", ".join("true" if flag else "false" for flag in (a_k, b_k, _has_aligned_rows(problem, launch.scope)))
         early = ", ".join("true" if x.arg.constant else "false" for x in (problem.a, problem.b))
         vectors = sum(1 << i for i, x in enumerate(problem.extras) if x.row.as_int() == 0)
-        return Emission(
-            ("ait/math.h", "ait/kernels/gpu/gemm_wgmma.cuh"),
-            definition,
-            f"return ait::gpu::gemm_wgmma<{tile.cpp(op.SUMS)}, {flags}, {vectors}, {functor}>(\n"
-            f"      ctx, {problem.shape_cpp('gpu', cpp_dims)},\n"
-            f"      {problem.a.cpp('gpu', cpp_dims)}, {problem.b.cpp('gpu', cpp_dims)},\n"
-            f"      {problem.d.cpp('gpu', cpp_dims, const=False)}, {problem.extras_cpp('gpu', cpp_dims)}, {early});\n",
-        )
+        template = f"gemm_wgmma<{tile.cpp(op.SUMS)}, {flags}, {vectors}, {{epilogue}}>"
+        return call_template(launch, "gemm_wgmma", template, f", {early}")
+
+
+def _tile_of(config: Config, problem: Problem, op: ContractionOp) -> HopperTile:
+    """The tile of a config; `ValueError` if there is none, or it does not fit the problem."""
+    tile = HopperTile.of(config)
+    if (misfit := tile.misfit(_is_one(problem.b.row), op.SUMS)) is not None:
+        raise ValueError(f"the tile {tile.config()} {misfit}")
+    return tile
 
 
 def _has_aligned_rows(problem: Problem, scope: Scope) -> bool:

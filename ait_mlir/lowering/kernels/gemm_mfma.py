@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import cast
 
-from xdsl.ir import Operation
-
 from ait_mlir.dialects.ait.gemm import ContractionOp
 from ait_mlir.dialects.ait.types import TensorType, scope_of
-from ait_mlir.lowering.kernels.base import Arg, Emission, Target
-from ait_mlir.lowering.kernels.contraction import Problem, epilogue_functor, is_narrow
+from ait_mlir.lowering.kernels.base import Config, Emission, Launch, Target
+from ait_mlir.lowering.kernels.contraction import Problem, call_template, is_narrow
 from ait_mlir.lowering.kernels.gemm import ContractionKernel
 from ait_mlir.lowering.kernels.tile import Tile
 from ait_mlir.lowering.target import ARCHITECTURES
@@ -82,36 +80,22 @@ class MfmaGemm(ContractionKernel):
         units = target.multiprocessors
         return sorted(TILES, key=lambda tile: tile.seconds(m, n, k, batches, units))
 
-    def configs(self, op: Operation, target: Target) -> list[dict[str, int]]:
-        problem = Problem.contiguous(cast(ContractionOp, op))
+    def configs(self, op: ContractionOp, target: Target) -> list[dict[str, int]]:
+        problem = Problem.contiguous(op)
         return [tile.config() for tile in self._best(*problem.sizes(scope_of(op)), target)]
 
-    def seconds(self, op: ContractionOp, m: int, n: int, k: int, batches: int, target: Target) -> float:
+    def seconds_at(self, op: ContractionOp, m: int, n: int, k: int, batches: int, target: Target) -> float:
         best = self._best(m, n, k, batches, target)[0]
         return target.launch_seconds + best.seconds(m, n, k, batches, target.multiprocessors)
 
-    def emit(
-        self,
-        op: Operation,
-        ins: Sequence[Arg],
-        outs: Sequence[Arg],
-        cpp_dims: Mapping[str, str],
-        config: Mapping[str, int],
-        target: Target,
-    ) -> Emission:
-        op = cast(ContractionOp, op)
-        problem = Problem.of(op, ins, outs[0])
-        definition, functor = epilogue_functor(op, "epilogue_@ID@", "gpu")
+    def check(self, op: ContractionOp, config: Config, target: Target) -> None:
+        MfmaTile.of(config)
+
+    def emit(self, launch: Launch[ContractionOp]) -> Emission:
+        problem = Problem.of(launch.op, launch.ins, launch.outs[0])
         along_k = (problem.a.col, problem.b.row)
         flags = ", ".join("true" if stride.as_int() == 1 else "false" for stride in along_k)
-        return Emission(
-            ("ait/math.h", "ait/kernels/gpu/gemm.cuh"),
-            definition,
-            f"return ait::gpu::gemm_mfma<{MfmaTile.of(config).cpp}, {flags}, {functor}>(\n"
-            f"      ctx, {problem.shape_cpp('gpu', cpp_dims)},\n"
-            f"      {problem.a.cpp('gpu', cpp_dims)}, {problem.b.cpp('gpu', cpp_dims)},\n"
-            f"      {problem.d.cpp('gpu', cpp_dims, const=False)}, {problem.extras_cpp('gpu', cpp_dims)});\n",
-        )
+        return call_template(launch, "gemm", f"gemm_mfma<{MfmaTile.of(launch.config).cpp}, {flags}, {{epilogue}}>")
 
 
 KERNELS = (MfmaGemm(),)

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import cast
-
-from xdsl.ir import Operation
 
 from ait_mlir.dialects.ait.gemm import ContractionOp
 from ait_mlir.dialects.ait.types import TensorType, scope_of
 from ait_mlir.dims import Scope
-from ait_mlir.lowering.kernels.base import Arg, Emission, Strides, Target
-from ait_mlir.lowering.kernels.contraction import Problem, epilogue_functor, is_narrow
+from ait_mlir.lowering.kernels.base import Config, Emission, Launch, Strides, Target
+from ait_mlir.lowering.kernels.contraction import Problem, call_template, is_narrow
 from ait_mlir.lowering.kernels.gemm import ContractionKernel
 from ait_mlir.lowering.kernels.tile import Tile
 from ait_mlir.lowering.target import HOPPER
@@ -99,50 +97,35 @@ class StreamGemm(ContractionKernel):
         clusters = target.has("clusters")
         return target.kind == "cuda" and clusters and is_narrow(kind) and len(op.operands) <= 16
 
-    def matches(self, op: Operation, target: Target) -> bool:
+    def matches(self, op: ContractionOp, target: Target) -> bool:
         if not super().matches(op, target):
             return False
-        op = cast(ContractionOp, op)
         problem, scope = Problem.contiguous(op), scope_of(op)
         few = scope.bounds(problem.m)[0] <= MOST_ROWS
         return few and scope.divisible(problem.k, 8) and _along_k(problem, scope)
 
-    def accepts(self, op: Operation, position: int, strides: Strides, scope: Scope) -> bool:
+    def accepts(self, op: ContractionOp, position: int, strides: Strides, scope: Scope) -> bool:
         if not super().accepts(op, position, strides, scope):
             return False
-        return _along_k(Problem.contiguous(cast(ContractionOp, op), position, strides), scope)
+        return _along_k(Problem.contiguous(op, position, strides), scope)
 
-    def configs(self, op: Operation, target: Target) -> list[dict[str, int]]:
-        m = Problem.contiguous(cast(ContractionOp, op)).sizes(scope_of(op))[0]
+    def configs(self, op: ContractionOp, target: Target) -> list[dict[str, int]]:
+        m = Problem.contiguous(op).sizes(scope_of(op))[0]
         return [tile.config() for tile in TILES if (tile.eights == 1) == (m <= 8)]
 
-    def seconds(self, op: ContractionOp, m: int, n: int, k: int, batches: int, target: Target) -> float:
+    def seconds_at(self, op: ContractionOp, m: int, n: int, k: int, batches: int, target: Target) -> float:
         again = -(-m // MOST_ROWS)
         return START_SECONDS + 2.0 * (again * n * k + m * (n + k)) / (RATE * target.bandwidth)
 
-    def emit(
-        self,
-        op: Operation,
-        ins: Sequence[Arg],
-        outs: Sequence[Arg],
-        cpp_dims: Mapping[str, str],
-        config: Mapping[str, int],
-        target: Target,
-    ) -> Emission:
-        op = cast(ContractionOp, op)
-        problem = Problem.of(op, ins, outs[0])
-        definition, functor = epilogue_functor(op, "epilogue_@ID@", "gpu")
-        tile = StreamTile.of(config)
+    def check(self, op: ContractionOp, config: Config, target: Target) -> None:
+        StreamTile.of(config)
+
+    def emit(self, launch: Launch[ContractionOp]) -> Emission:
+        problem = Problem.of(launch.op, launch.ins, launch.outs[0])
+        tile = StreamTile.of(launch.config)
         early = "true" if problem.b.arg.constant else "false"
-        return Emission(
-            ("ait/math.h", "ait/kernels/gpu/gemm_stream.cuh"),
-            definition,
-            f"return ait::gpu::gemm_stream<{tile.cpp}, {functor}>(\n"
-            f"      ctx, {problem.shape_cpp('gpu', cpp_dims)},\n"
-            f"      {problem.a.cpp('gpu', cpp_dims)}, {problem.b.cpp('gpu', cpp_dims)},\n"
-            f"      {problem.d.cpp('gpu', cpp_dims, const=False)}, {problem.extras_cpp('gpu', cpp_dims)}, "
-            f"{tile.split}, {early});\n",
-        )
+        template = f"gemm_stream<{tile.cpp}, {{epilogue}}>"
+        return call_template(launch, "gemm_stream", template, f", {tile.split}, {early}")
 
 
 def _along_k(problem: Problem, scope: Scope) -> bool:

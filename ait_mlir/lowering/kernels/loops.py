@@ -79,7 +79,17 @@ def sizes(loops: Sequence[Loop], cpp_dims: Mapping[str, str]) -> str:
     return braces((loop.size for loop in loops), cpp_dims)
 
 
+def steps(loops: Sequence[Loop], position: int, cpp_dims: Mapping[str, str]) -> str:
+    """`{768, 1}`: the strides of one operand of the nest."""
+    return braces((loop.strides[position] for loop in loops), cpp_dims)
+
+
 def operand(name: str, loops: Sequence[Loop], position: int, cpp_dims: Mapping[str, str]) -> str:
     """`ait::operand<ait::Inner::unit>(a0, {768, 1})` for one operand of the nest."""
-    strides = [loop.strides[position] for loop in loops]
-    return f"ait::operand<{inner_kind(strides[-1])}>({name}, {braces(strides, cpp_dims)})"
+    inner = inner_kind(loops[-1].strides[position])
+    return f"ait::operand<{inner}>({name}, {steps(loops, position, cpp_dims)})"
+
+
+def pack(args: Sequence[Arg], loops: Sequence[Loop], first: int, cpp_dims: Mapping[str, str]) -> str:
+    """`ait::pack(...)` of the operands of the nest from number `first` on."""
+    return f"ait::pack({', '.join(operand(a.name, loops, first + i, cpp_dims) for i, a in enumerate(args))})"

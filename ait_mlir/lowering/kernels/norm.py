@@ -2,23 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import ClassVar, cast
+from collections.abc import Sequence
+from typing import cast
 
 from xdsl.dialects.builtin import f64
-from xdsl.ir import Operation
 
 from ait_mlir.dialects.ait.norm import LayerNormOp, NormOp, RmsNormOp, SoftmaxOp
-from ait_mlir.dialects.ait.types import TensorType, scope_of
+from ait_mlir.dialects.ait.types import TensorType
 from ait_mlir.dims import Expr, Scope, product
 from ait_mlir.lowering.cpp import element_type, literal
-from ait_mlir.lowering.kernels.base import Arg, Emission, Kernel, Strides, Target, bytes_moved, is_row_major
-from ait_mlir.lowering.kernels.loops import broadcast_strides, collapse, nest, operand, single, sizes
+from ait_mlir.lowering.kernels.base import Arg, Emission, Kernel, Launch, Strides, is_row_major
+from ait_mlir.lowering.kernels.loops import broadcast_strides, collapse, nest, operand, pack, single, sizes
 from ait_mlir.lowering.regions import functor, identity_functor
-
-
-def _header(target: Target) -> str:
-    return "ait/kernels/gpu/row.cuh" if target.is_gpu else "ait/kernels/cpu/row.h"
 
 
 def _row_template(row: Sequence[Expr], scope: Scope) -> tuple[int, int, int]:
@@ -29,76 +24,37 @@ def _row_template(row: Sequence[Expr], scope: Scope) -> tuple[int, int, int]:
     return max(int(low), 0), int(high), step
 
 
-class SoftmaxKernel(Kernel):
+class SoftmaxKernel(Kernel[SoftmaxOp]):
     """`ait.softmax` over any dim."""
 
-    provider = "native"
     name = "softmax"
+    ops = (SoftmaxOp,)
 
-    def matches(self, op: Operation, target: Target) -> bool:
-        return isinstance(op, SoftmaxOp)
-
-    def heuristic(self, op: Operation, target: Target) -> float:
-        return target.launch_seconds + bytes_moved(op, scope_of(op)) / target.bandwidth
-
-    def accepts(self, op: Operation, position: int, strides: Strides, scope: Scope) -> bool:
+    def accepts(self, op: SoftmaxOp, position: int, strides: Strides, scope: Scope) -> bool:
         return strides[-1].as_int() == 1
 
-    def emit(
-        self,
-        op: Operation,
-        ins: Sequence[Arg],
-        outs: Sequence[Arg],
-        cpp_dims: Mapping[str, str],
-        config: Mapping[str, int],
-        target: Target,
-    ) -> Emission:
-        axis = cast(SoftmaxOp, op).dim.value.data
-        scope = scope_of(op)
-        loops = nest(outs[0].type.dims, [ins[0].strides, outs[0].strides])
-        row = loops.pop(axis)
+    def emit(self, launch: Launch[SoftmaxOp]) -> Emission:
+        (x,), (y,), scope, dims = launch.ins, launch.outs, launch.scope, launch.dims
+        loops = nest(y.type.dims, [x.strides, y.strides])
+        row = loops.pop(launch.op.dim.value.data)
         nested = [*collapse(loops or [single(2)], scope), row]
-        place = "gpu" if target.is_gpu else "cpu"
         low, high, step = _row_template([row.size], scope)
-        template = f"<{low}, {high}, {step}>" if target.is_gpu else ""
-        return Emission(
-            (_header(target),),
-            "",
-            f"return ait::{place}::softmax{template}(ctx, {sizes(nested, cpp_dims)}, "
-            f"{operand(ins[0].name, nested, 0, cpp_dims)}, {operand(outs[0].name, nested, 1, cpp_dims)});\n",
-        )
+        template = f"<{low}, {high}, {step}>" if launch.target.is_gpu else ""
+        operands = f"{operand(x.name, nested, 0, dims)}, {operand(y.name, nested, 1, dims)}"
+        return launch.call("row", f"softmax{template}(ctx, {sizes(nested, dims)}, {operands})")
 
 
-class NormKernel(Kernel):
+class NormKernel(Kernel[NormOp]):
     """A norm, with a prologue that may keep further results."""
 
-    provider = "native"
-    op_class: ClassVar[type[NormOp]]
-
-    def matches(self, op: Operation, target: Target) -> bool:
-        return isinstance(op, self.op_class)
-
-    def heuristic(self, op: Operation, target: Target) -> float:
-        return target.launch_seconds + bytes_moved(op, scope_of(op)) / target.bandwidth
-
-    def accepts(self, op: Operation, position: int, strides: Strides, scope: Scope) -> bool:
-        norm = cast(NormOp, op)
+    def accepts(self, op: NormOp, position: int, strides: Strides, scope: Scope) -> bool:
         values = (*op.operands, *op.results)
-        if position in _factor_positions(norm):
+        if position in _factor_positions(op):
             return is_row_major(cast(TensorType, values[position].type).dims, strides, scope)
         return not strides or strides[-1].as_int() == 1
 
-    def emit(
-        self,
-        op: Operation,
-        ins: Sequence[Arg],
-        outs: Sequence[Arg],
-        cpp_dims: Mapping[str, str],
-        config: Mapping[str, int],
-        target: Target,
-    ) -> Emission:
-        norm = cast(NormOp, op)
-        scope = scope_of(op)
+    def emit(self, launch: Launch[NormOp]) -> Emission:
+        norm, ins, outs, scope, dims = launch.op, launch.ins, launch.outs, launch.scope, launch.dims
         shape, axes = outs[0].type.dims, norm.axes.value.data
         factors = _factor_positions(norm)
         streams = [a for i, a in enumerate(ins) if i not in factors]
@@ -107,24 +63,18 @@ class NormKernel(Kernel):
         outer = collapse(loops[: len(loops) - axes] or [single(len(strides))], scope)
         row = collapse(loops[len(loops) - axes :], scope)
         nested = [*outer, *row]
-        packs = [
-            ", ".join(operand(a.name, nested, first + i, cpp_dims) for i, a in enumerate(args))
-            for first, args in ((0, streams), (len(streams), outs))
-        ]
+        packs = [pack(args, nested, first, dims) for first, args in ((0, streams), (len(streams), outs))]
         name = "norm_@ID@"
         element = ins[0].type.element_type
-        has_prologue = bool(norm.prologue.blocks)
-        place = "gpu" if target.is_gpu else "cpu"
         low, high, step = _row_template([loop.size for loop in row], scope)
         constant = "true" if all(ins[i].constant for i in factors) else "false"
-        template = f"{name}, {len(row)}" + (f", {low}, {high}, {step}, {constant}" if target.is_gpu else "")
+        template = f"{name}, {len(row)}" + (f", {low}, {high}, {step}, {constant}" if launch.target.is_gpu else "")
         scale, bias = _factor_names(norm, ins)
-        return Emission(
-            (_header(target),),
-            functor(norm.prologue, name) if has_prologue else identity_functor(element, name),
-            f"return ait::{place}::{self.name}<{template}>(ctx, {sizes(nested, cpp_dims)}, "
-            f"ait::pack({packs[0]}), ait::pack({packs[1]}), "
-            f"{scale}, {bias}, {literal(norm.eps.value.data, f64)});\n",
+        return launch.call(
+            "row",
+            f"{self.name}<{template}>(ctx, {sizes(nested, dims)}, {packs[0]}, {packs[1]}, "
+            f"{scale}, {bias}, {literal(norm.eps.value.data, f64)})",
+            functor(norm.prologue, name) if norm.prologue.blocks else identity_functor(element, name),
         )
 
 
@@ -132,14 +82,14 @@ class LayerNormKernel(NormKernel):
     """`ait.layer_norm`."""
 
     name = "layer_norm"
-    op_class = LayerNormOp
+    ops = (LayerNormOp,)
 
 
 class RmsNormKernel(NormKernel):
     """`ait.rms_norm`."""
 
     name = "rms_norm"
-    op_class = RmsNormOp
+    ops = (RmsNormOp,)
 
 
 def _factor_positions(norm: NormOp) -> tuple[int, ...]:

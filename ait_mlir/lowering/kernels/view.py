@@ -14,8 +14,8 @@ from ait_mlir.dialects.ait.traits import ViewLike
 from ait_mlir.dialects.ait.types import Shape, TensorType, scope_of
 from ait_mlir.dialects.ait.view import ReshapeOp
 from ait_mlir.dims import Expr, Scope, const
-from ait_mlir.lowering.kernels.base import Arg, Emission, Kernel, Strides, Target, bytes_moved, row_major
-from ait_mlir.lowering.kernels.loops import ZERO, Loop, braces, collapse, nest, single, sizes
+from ait_mlir.lowering.kernels.base import Arg, Emission, Kernel, Launch, Strides, Target, bytes_moved, row_major
+from ait_mlir.lowering.kernels.loops import ZERO, Loop, collapse, nest, single, sizes, steps
 
 MAX_RANK = 16
 
@@ -31,19 +31,17 @@ class Part:
     target_offset: Expr = ZERO
 
 
-class CopyKernel(Kernel):
+class CopyKernel(Kernel[Operation]):
     """`reshape`, `permute`, `expand`, `slice`, `split` and `concat` that could not become views."""
 
-    provider = "native"
     name = "copy"
+    ops = (ViewLike,)
 
     def matches(self, op: Operation, target: Target) -> bool:
-        if not isinstance(op, ViewLike):
-            return False
         ranks = [cast(TensorType, v.type).rank for v in (*op.operands, *op.results)]
         return sum(sorted(ranks)[-2:]) <= MAX_RANK
 
-    def heuristic(self, op: Operation, target: Target) -> float:
+    def seconds(self, op: Operation, target: Target) -> float:
         parts = max(len(op.operands), len(op.results))
         return parts * target.launch_seconds + bytes_moved(op, scope_of(op)) / target.bandwidth
 
@@ -53,27 +51,19 @@ class CopyKernel(Kernel):
         source, target = (cast(TensorType, v.type).dims for v in (op.operands[0], op.results[0]))
         return all(_step(group.target, scope) is not None for group in _groups(source, target, None, strides, scope))
 
-    def emit(
-        self,
-        op: Operation,
-        ins: Sequence[Arg],
-        outs: Sequence[Arg],
-        cpp_dims: Mapping[str, str],
-        config: Mapping[str, int],
-        target: Target,
-    ) -> Emission:
-        place = "gpu" if target.is_gpu else "cpu"
+    def emit(self, launch: Launch[Operation]) -> Emission:
+        dims = launch.dims
         lines = ["int32_t status = 0;"]
-        assert isinstance(op, ViewLike)
-        for part in parts(op, ins, outs, scope_of(op)):
+        assert isinstance(launch.op, ViewLike)
+        for part in parts(launch.op, launch.ins, launch.outs, launch.scope):
             lines.append(
-                f"status = ait::{place}::copy(ctx, {sizes(part.loops, cpp_dims)}, "
-                f"{_pointer(part.source, part.source_offset, cpp_dims)}, {_strides(part.loops, 0, cpp_dims)}, "
-                f"{_pointer(part.target, part.target_offset, cpp_dims)}, {_strides(part.loops, 1, cpp_dims)});"
+                f"status = ait::{launch.place}::copy(ctx, {sizes(part.loops, dims)}, "
+                f"{_pointer(part.source, part.source_offset, dims)}, {steps(part.loops, 0, dims)}, "
+                f"{_pointer(part.target, part.target_offset, dims)}, {steps(part.loops, 1, dims)});"
             )
             lines.append("if (status != 0) return status;")
         lines.append("return 0;")
-        return Emission((f"ait/kernels/{place}/copy.{'cuh' if target.is_gpu else 'h'}",), "", "\n".join(lines) + "\n")
+        return Emission((launch.header("copy"),), "", "\n".join(lines) + "\n")
 
 
 def parts(op: ViewLike, ins: Sequence[Arg], outs: Sequence[Arg], scope: Scope) -> Iterator[Part]:
@@ -142,12 +132,12 @@ def _reshape_loops(source: Arg, target: Arg, scope: Scope) -> list[Loop]:
     for group in _groups(source.type.dims, target.type.dims, source.strides, target.strides, scope):
         into, out_of = _step(group.target, scope), _step(group.source, scope)
         if into is not None:
-            steps = row_major([loop.size for loop in group.source])
-            loops += [Loop(loop.size, (loop.strides[0], s * into)) for loop, s in zip(group.source, steps, strict=True)]
+            rows = row_major([loop.size for loop in group.source])
+            loops += [Loop(loop.size, (loop.strides[0], s * into)) for loop, s in zip(group.source, rows, strict=True)]
         elif out_of is not None:
-            steps = row_major([loop.size for loop in group.target])
+            rows = row_major([loop.size for loop in group.target])
             loops += [
-                Loop(loop.size, (s * out_of, loop.strides[0])) for loop, s in zip(group.target, steps, strict=True)
+                Loop(loop.size, (s * out_of, loop.strides[0])) for loop, s in zip(group.target, rows, strict=True)
             ]
         else:
             raise ValueError("a reshape between two buffers that are both cut within a dim needs a copy in between")
@@ -159,10 +149,6 @@ def _reshape_loops(source: Arg, target: Arg, scope: Scope) -> list[Loop]:
 
 def _pointer(arg: Arg, offset: Expr, cpp_dims: Mapping[str, str]) -> str:
     return arg.name if offset.as_int() == 0 else f"{arg.name} + {offset.cpp(cpp_dims)}"
-
-
-def _strides(loops: Sequence[Loop], position: int, cpp_dims: Mapping[str, str]) -> str:
-    return braces((loop.strides[position] for loop in loops), cpp_dims)
 
 
 KERNELS = (CopyKernel(),)

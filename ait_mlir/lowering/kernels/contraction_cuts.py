@@ -1,0 +1,111 @@
+"""Contractions as several ops: a product with a part of its epilogue, then one fused pass with the rest."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from xdsl.ir import Block, Operation, Region, SSAValue
+
+from ait_mlir.dialects.ait.dtypes import compute_type
+from ait_mlir.dialects.ait.elementwise import FusedElementwiseOp, YieldOp
+from ait_mlir.dialects.ait.gemm import BmmOp, ContractionOp, GatedGemmOp, GemmOp
+from ait_mlir.dialects.ait.types import TensorType, tensor_type
+from ait_mlir.dialects.ait.view import SplitOp
+from ait_mlir.lowering.kernels.base import Target
+from ait_mlir.lowering.kernels.cuts import Cut
+
+
+class EpilogueCut(Cut[ContractionOp]):
+    """After the first ops of the epilogue, which stay in the contraction; the rest becomes one fused kernel.
+
+    The value between the two is stored in the operands' element type, so it is rounded once more than in the whole op.
+    Only GPUs have libraries that are worth it.
+    """
+
+    name = "epilogue"
+    ops = (GemmOp, BmmOp)
+
+    def places(self, op: ContractionOp, target: Target) -> range:
+        return range(len(_inner(op.epilogue)) if op.epilogue.blocks and target.is_gpu else 0)
+
+    def parts(self, op: ContractionOp, place: int) -> tuple[Operation, ...] | None:
+        """None unless a single value crosses the cut."""
+        if not op.epilogue.blocks or not 0 <= place < len(_inner(op.epilogue)):
+            return None
+        block, accumulator = op.epilogue.block, op.epilogue.block.args[0]
+        inner, last = _inner(op.epilogue), block.last_op
+        assert last is not None
+        head, tail = inner[:place], inner[place:]
+        crossing = head[-1].results[0] if head else accumulator
+        made = {accumulator, *(r for o in head for r in o.results)} - {crossing}
+        if any(v in made for o in (*tail, last) for v in o.operands):
+            return None
+        element = tensor_type(op.a).element_type
+        if crossing.type != compute_type(element):
+            return None
+        extras = list(op.epilogue_operands)
+        operands, region = _copy_ops(block, head, accumulator, crossing, extras) if head else ([], Region())
+        stored = TensorType.get(tensor_type(op.output).dims, element)
+        product = type(op)(op.layout.data, op.a, op.b, operands, region, stored)
+        operands, region = _copy_ops(block, tail, crossing, last.operands[0], extras)
+        return product, FusedElementwiseOp([product.output, *operands], [op.output.type], region)
+
+
+class HalvesCut(Cut[GatedGemmOp]):
+    """A gated product as a product, a split, and what the epilogue does with both halves.
+
+    Few kernels have two sums of a result, so this is as usual as the whole, on every target.
+    """
+
+    name = "halves"
+    ops = (GatedGemmOp,)
+    usual = True
+
+    def places(self, op: GatedGemmOp, target: Target) -> range:
+        return range(1)
+
+    def parts(self, op: GatedGemmOp, place: int) -> tuple[Operation, ...] | None:
+        if place != 0:
+            return None
+        result = tensor_type(op.output)
+        *rows, columns = result.dims
+        whole = TensorType.get((*rows, op.split_b()[2]), tensor_type(op.a).element_type)
+        product = GemmOp(op.layout.data, op.a, op.b, (), None, whole)
+        halves = SplitOp(product.output, result.rank - 1, [columns, columns])
+        rest = FusedElementwiseOp([*halves.results, *op.epilogue_operands], [result], op.epilogue.clone())
+        return product, halves, rest
+
+
+def _inner(epilogue: Region) -> list[Operation]:
+    """The ops that compute something."""
+    return [op for op in epilogue.block.ops if op.name not in ("ait.yield", "ait.constant")]
+
+
+def _copy_ops(
+    block: Block, ops: Sequence[Operation], first: SSAValue, result: SSAValue, extras: Sequence[SSAValue]
+) -> tuple[list[SSAValue], Region]:
+    """A region that starts from `first`, runs copies of `ops` and yields `result`; and the extra tensors it reads."""
+    new = Block(arg_types=[first.type])
+    mapped: dict[SSAValue, SSAValue] = {first: new.args[0]}
+    operands: list[SSAValue] = []
+    for op in ops:
+        for v in op.operands:
+            if v in mapped:
+                continue
+            owner = v.owner
+            if isinstance(owner, Block):
+                index = list(block.args).index(v)  # pyright: ignore[reportArgumentType]
+                mapped[v] = new.insert_arg(v.type, len(new.args))
+                operands.append(extras[index - 1])
+            else:
+                constant = owner.clone()
+                new.add_op(constant)
+                mapped[v] = constant.results[0]
+        clone = op.clone(mapped)
+        new.add_op(clone)
+        mapped.update(zip(op.results, clone.results, strict=True))
+    new.add_op(YieldOp(mapped[result]))
+    return operands, Region(new)
+
+
+CUTS = (EpilogueCut(), HalvesCut())

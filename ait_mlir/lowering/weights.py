@@ -1,0 +1,19 @@
+"""Which values are weights: what a kernel may want in another order, because it is stored when it is set."""
+
+from __future__ import annotations
+
+from xdsl.ir import Block, SSAValue
+
+from ait_mlir.dialects.ait.data import ParamOp
+from ait_mlir.dialects.ait.view import ConcatOp
+from ait_mlir.dialects.ait_rt.program import KernelOp
+
+
+def is_weight(value: SSAValue) -> bool:
+    """Whether a value is params laid end to end along dim 0; inside of a kernel any operand may be."""
+    owner = value.owner
+    if isinstance(owner, Block):
+        return isinstance(owner.parent_op(), KernelOp)
+    if isinstance(owner, ConcatOp):
+        return owner.dim.value.data == 0 and all(isinstance(v.owner, ParamOp) for v in owner.operands)
+    return isinstance(owner, ParamOp)
