@@ -83,4 +83,16 @@ class LaunchCalls:
     axis: Expr | None = None
 
 
-Statement = Given | Alloc | View | LaunchCalls
+@dataclass(frozen=True)
+class ReadDim:
+    """The wait for a dim that a launch has bound: the C++ variable and the index of it, and where its value lies."""
+
+    kind: ClassVar[str] = "read_dim"
+    function: str
+    source: str
+    dim: str
+    index: int
+    what: str
+
+
+Statement = Given | Alloc | View | Launch | ReadDimCalls

@@ -19,7 +19,7 @@ from xdsl.passes import ModulePass
 from ait_mlir.dialects.ait.data import ConstantOp, GraphOp, OutputOp, ParamOp
 from ait_mlir.dialects.ait.naming import derived_name
 from ait_mlir.dialects.ait.structure import op_key
-from ait_mlir.dialects.ait.traits import InPlace, UpdatesOperand, ViewLike
+from ait_mlir.dialects.ait.traits import BindsDim, InPlace, UpdatesOperand, ViewLike
 from ait_mlir.dialects.ait.types import KernelAttr, tensor_type
 from ait_mlir.dialects.ait.view import ConcatOp, ReshapeOp
 from ait_mlir.dialects.ait_rt import buffers as rt
@@ -91,6 +91,7 @@ class Bufferizer:
             else:
                 self.launch(op)
         self.finish_donations()
+        self.read_dims()
         for constant in [op for op in self.block.ops if isinstance(op, rt.ConstantOp)]:
             if not list(constant.buffer.uses):  # all its launches read it in panels
                 constant.detach()
@@ -286,6 +287,24 @@ class Bufferizer:
             copies.append((place, target))
         for place, target in copies:
             self.copy(place, target)
+
+    # ** dims that ops bind **
+
+    def read_dims(self) -> None:
+        """Wait for the value of each dim that an op binds before the first use of it; at the end where there is none."""
+        for op in self.graph.block.ops:
+            if not isinstance(op, BindsDim):
+                continue
+            name, count = str(op.bound_dim), self.places[op.results[-1]].root
+            binder = next(use.operation for use in count.uses if isinstance(use.operation, LaunchOp))
+            read = rt.ReadDimOp(name, count)
+            user = binder.next_op
+            while user is not None and not (isinstance(user, LaunchOp | rt.CopyOp | rt.ViewOp) and _names(user, name)):
+                user = user.next_op
+            if user is None:
+                self.block.add_op(read)
+            else:
+                self.block.insert_op_before(read, user)
 
     def operand(self, value: SSAValue, panels: str | None) -> SSAValue:
         """The buffer of an operand: row-major, or the constant with its bytes in panels."""

@@ -21,7 +21,7 @@ def plan_program(program: ProgramOp) -> None:
     spans = lifetimes(program)
     used = {life.alloc for life in spans}
     unused = [a for a in program.block.ops if isinstance(a, AllocOp) and a not in used and not _is_used(a)]
-    buffers = [Buffer(i, s.start, s.end, s.alloc.buffer_type.byte_size()) for i, s in enumerate(spans)]
+    buffers = [Buffer(i, s.start, s.end, program.scope.upper(s.alloc.buffer_type.byte_size())) for i, s in enumerate(spans)]
     result = plan(buffers, program.scope)
     for i, life in enumerate(spans):
         life.alloc.properties["offset"] = ShapeAttr((result.offsets[i],))

@@ -95,6 +95,7 @@ Library::Library(const std::string& path, const std::string& symbol) {
       const ait_dim_v1& dim = table_->dims[i];
       const bool bound = dim.input >= 0 && dim.input < table_->num_inputs && dim.axis >= 0 &&
                          dim.axis < table_->inputs[dim.input].rank && dim.mul != 0;
+      if (dim.input == AIT_BOUND && table_->bounds != nullptr) continue;
       if (!bound && dim.lo != dim.hi) fail(ErrorKind::kArtifact, path, ": no input gives the value of dim ", dim.name);
     }
     bind_services(*table_, path);

@@ -37,11 +37,12 @@ struct Model::Call {
   const void* constants;
   void* arena;
   const ait_model_v1& table;
+  mutable std::vector<int64_t> found = dims;  ///< the dims as the run found them: launches may bind some
 
   /// Launches on `stream`. Returns the reason of the failure, or an empty string.
   std::string run(void* stream) const {
     RunHost host;
-    const ait_run_v1 args{dims.data(), inputs.data(), outputs.data(), constants, arena, stream, &host.table};
+    const ait_run_v1 args{dims.data(), inputs.data(), outputs.data(), constants, arena, stream, &host.table, found.data()};
     const int32_t status = table.run(&args);
     if (status == 0) return {};
     return host.error.empty() ? "status " + std::to_string(status) : host.error;
@@ -106,7 +107,7 @@ std::vector<int64_t> Model::run(const Tensors& inputs, const Tensors& outputs, c
   if (runtime.pending && runtime.last_stream != options.stream && !capturing) runtime.event->wait(options.stream);
 
   RunOptions effective = options;
-  effective.graph = options.graph && !capturing;
+  effective.graph = options.graph && !capturing && table.bounds == nullptr;  // a recording cannot wait for a dim
   launch(runtime, call, effective);
   if (options.sync) {
     runtime.pending = false;
@@ -118,7 +119,7 @@ std::vector<int64_t> Model::run(const Tensors& inputs, const Tensors& outputs, c
   }
   runtime.last_stream = options.stream;
   state.finish(options.stream, !options.sync && !capturing);
-  return shapes.outputs();
+  return table.bounds == nullptr ? shapes.outputs() : Shapes(table, call.found.data()).outputs();
 }
 
 void Model::make_arena(Runtime& runtime, size_t needed, bool capturing) {
