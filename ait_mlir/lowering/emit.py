@@ -46,6 +46,7 @@ from ait_mlir.lowering.statements import (
     Function,
     Given,
     LaunchCalls,
+    ReadDim,
     Statement,
     View,
 )

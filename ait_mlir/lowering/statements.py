@@ -95,4 +95,4 @@ class ReadDim:
     what: str
 
 
-Statement = Given | Alloc | View | Launch | ReadDimCalls
+Statement = Given | Alloc | View | LaunchCalls | ReadDim

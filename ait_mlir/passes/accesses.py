@@ -113,9 +113,9 @@ def access_problems(program: ProgramOp) -> Iterator[Problem]:
 
 def unread_problems(op: Operation, known: set[str], scope: Scope, module: Operation | None) -> Iterator[str]:
     """Why an op uses a dim that a launch binds and that nothing has read yet; the launch itself may."""
-    dims = [e for t in (*op.operand_types, *op.result_types) if isinstance(t, BufferType) for e in t.dims]
-    if isinstance(op, ViewOp):
-        dims += [*op.offset.data, *op.strides.data]
+    dims = [e for t in op.operand_types if isinstance(t, BufferType) for e in t.dims]
+    if isinstance(op, ViewOp):  # whose shape and strides matter to launches alone
+        dims = list(op.offset.data)
     if isinstance(op, LaunchOp) and isinstance(module, ModuleOp):
         kernel = SymbolTable.lookup_symbol(module, op.kernel_name)
         if isinstance(kernel, KernelOp) and isinstance(bound := kernel.compute_op(), BindsDim):

@@ -338,6 +338,12 @@ class Bufferizer:
         return found
 
 
+def _names(op: Operation, dim: str) -> bool:
+    """Whether the shape of a buffer that `op` uses or makes names a dim."""
+    types = (*op.operand_types, *op.result_types)
+    return any(dim in e.symbols for t in types if isinstance(t, BufferType) for e in t.dims)
+
+
 def bufferize_module(module: ModuleOp) -> None:
     """Replace each graph of the module by its kernels and its program."""
     graphs = [op for op in module.ops if isinstance(op, GraphOp)]

@@ -139,9 +139,12 @@ class Run:
         name = op.dim.data
         self.dims = {**self.dims, name: int(self.read(self.views[op.source], "ait_rt.read_dim"))}
         for value, view in self.views.items():
-            if any(name in e.symbols for e in cast(ShapedType, value.type).dims):
+            owner, dims = value.owner, cast(ShapedType, value.type).dims
+            told = owner.strides.data if isinstance(owner, ViewOp) else ()
+            if any(name in e.symbols for e in (*dims, *told)):
                 shape = self.shape(value.type)
-                self.views[value] = replace(view, shape=shape, strides=row_major(shape))
+                strides = tuple(e.evaluate(self.dims) for e in told) if told else row_major(shape)
+                self.views[value] = replace(view, shape=shape, strides=strides)
         self.outputs = {
             output.buffer_name.data: self.views[value]
             for value in self.views

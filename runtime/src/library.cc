@@ -134,7 +134,8 @@ std::string Library::describe() const {
   out << ",\"dims\":[";
   for (int32_t i = 0; i < t.num_dims; ++i) {
     const ait_dim_v1& dim = t.dims[i];
-    out << (i ? "," : "") << "{\"name\":" << json_string(dim.name) << ",\"lo\":" << dim.lo << ",\"hi\":" << dim.hi << "}";
+    out << (i ? "," : "") << "{\"name\":" << json_string(dim.name) << ",\"lo\":" << dim.lo << ",\"hi\":" << dim.hi
+        << ",\"bound\":" << (dim.input == AIT_BOUND ? "true" : "false") << "}";
   }
   out << "],\"constants\":[";
   for (int32_t i = 0; i < t.num_constants; ++i) {

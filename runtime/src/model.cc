@@ -229,9 +229,10 @@ void Model::check_constants_set() const {
        library_.table().constants[first - is_set_.begin()].name, "': call set_constant before run");
 }
 
-std::vector<int64_t> Model::shapes_of_dims(const std::vector<int64_t>& dims, bool inputs) const {
+std::vector<int64_t> Model::shapes_of_dims(std::vector<int64_t> dims, bool inputs) const {
   const ait_model_v1& table = library_.table();
   check_dims(table, dims);
+  if (table.bounds != nullptr) table.bounds(dims.data());
   const Shapes shapes(table, dims.data());
   if (!inputs) return shapes.outputs();
   std::vector<int64_t> all;
@@ -239,8 +240,9 @@ std::vector<int64_t> Model::shapes_of_dims(const std::vector<int64_t>& dims, boo
   return all;
 }
 
-int64_t Model::arena_bytes(const std::vector<int64_t>& dims) const {
+int64_t Model::arena_bytes(std::vector<int64_t> dims) const {
   check_dims(library_.table(), dims);
+  if (library_.table().bounds != nullptr) library_.table().bounds(dims.data());
   return library_.table().arena_bytes(dims.data());
 }
 
