@@ -24,9 +24,9 @@ from ait_mlir.ir.parser import check, parse_source
 from ait_mlir.ir.pipeline import Observer, PassError, diagnostic, parse_passes, run_passes
 from ait_mlir.ir.source import SourceError, SourceText, decode
 from ait_mlir.lowering.emit import Source, emit_program
+from ait_mlir.lowering.module_target import make_target, target_of
 from ait_mlir.lowering.tables import Literal
 from ait_mlir.passes.pipelines import PHASES, passes_between
-from ait_mlir.passes.target import make_target, target_of
 from ait_mlir.universe import context
 
 Arrays = Mapping[str, NDArray[Any]]
@@ -69,7 +69,7 @@ def phase_of(module: ModuleOp) -> str:
     """The phase a module can be taken up from: a program is planned or bufferized, a graph imported or selected."""
     for op in module.ops:
         if isinstance(op, ProgramOp):
-            planned = all(a.properties.get("offset") is not None for a in op.block.ops if a.name == "ait_rt.alloc")
+            planned = all(a.properties.get("offset") is not None for a in op.body.walk() if a.name == "ait_rt.alloc")
             return "planned" if planned else "bufferized"
     return "selected" if "ait.target" in module.attributes else "imported"
 

@@ -120,6 +120,13 @@ def reduction(
     return Measured("reduce", f"{kind} {label}", case, {"n": rows}, functions[kind], t)
 
 
+def cumsum(t: str, shape: str, dim: int, rows: int, label: str, provider: str) -> Measured:
+    tensor = f"{shape} x {t}"
+    case = _graph({"x": tensor}, f"  %r0 = ait.cumsum %x dim {dim} : !ait.tensor<{tensor}>", [tensor])
+    case = on_kernel(case, provider)
+    return Measured("cumsum", f"{label}, {provider}", case, {"n": rows}, lambda x: x.cumsum(dim), t)
+
+
 def permute(t: str, shape: str, order: list[int], result: str, rows: int, label: str) -> Measured:
     body = f"  %r0 = ait.permute %x {order} : !ait.tensor<{result} x {t}>"
     case = _graph({"x": f"{shape} x {t}"}, body, [f"{result} x {t}"])
@@ -218,6 +225,15 @@ def cases() -> Iterator[Measured]:
     for provider in ("native", "split"):
         small = 16 * 256 * 768
         yield reduction("sum", "f32", "n", "0", "", small, f"{small}, all, {provider}", provider)
+    for t in ("f32", "f16"):
+        count = LARGE // (2 if t == "f32" else 1)
+        for provider in ("native", "chained"):
+            yield cumsum(t, "n x 1024", 1, count // 1024, f"{count // 1024} x 1024 last", provider)
+            yield cumsum(t, "n x 16384", 1, count // 16384, f"{count // 16384} x 16384 last", provider)
+            yield cumsum(t, "64 x n x 1024", 1, count // 65536, f"64 x {count // 65536} x 1024 middle", provider)
+            yield cumsum(t, "n x 8192", 0, count // 8192, f"{count // 8192} x 8192 leading", provider)
+        yield cumsum(t, "16 x n", 1, count // 16, f"16 x {count // 16} last", "chained")
+        yield cumsum(t, "n", 0, count, f"{count} one row", "chained")
     yield permute("f16", "n x 4096", [1, 0], "4096 x n", many, f"{many} x 4096 [1, 0]")
     yield permute(
         "f16", "n x 128 x 12 x 64", [0, 2, 1, 3], "n x 12 x 128 x 64", 1365, "1365 x 128 x 12 x 64 [0, 2, 1, 3]"

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, cast
 
 from xdsl.dialects.builtin import ModuleOp, i64
-from xdsl.ir import SSAValue
+from xdsl.ir import Block, SSAValue
 from xdsl.traits import SymbolTable
 
 from ait_mlir.dialects.ait.dtypes import BY_IR
@@ -29,6 +29,7 @@ from ait_mlir.dialects.ait_rt.buffers import (
     ViewOp,
     contiguous_strides,
 )
+from ait_mlir.dialects.ait_rt.loop import LoopOp
 from ait_mlir.dialects.ait_rt.program import KernelOp, LaunchOp, ProgramOp
 from ait_mlir.dialects.ait_rt.types import BufferType
 from ait_mlir.dims import Expr
@@ -46,11 +47,12 @@ from ait_mlir.lowering.statements import (
     Function,
     Given,
     LaunchCalls,
+    Loop,
     ReadDim,
     Statement,
     View,
 )
-from ait_mlir.lowering.tables import Literal, ProgramTables, program_tables
+from ait_mlir.lowering.tables import Literal, program_tables
 from ait_mlir.lowering.template import render
 
 SUFFIX = {"cpu": ".cc", "cuda": ".cu", "rocm": ".hip"}
@@ -107,7 +109,9 @@ class _ProgramPrinter:
     def __init__(self, module: ModuleOp, program: ProgramOp, target: Target, entry: str) -> None:
         self.module, self.program, self.target, self.entry = module, program, target, entry
         self.scope = program.scope
+        self.tables = program_tables(program)
         self.dims = {d.name: f"d{i}" for i, d in enumerate(self.scope.dims)}
+        self.steps: dict[str, str] = {}  # the C++ variables of the loops around
         self.names: dict[SSAValue, str] = {}
         self.kernels: dict[object, _Calls] = {}
         self.functions: dict[Function, None] = {}
@@ -115,19 +119,25 @@ class _ProgramPrinter:
         self.source = Source()
 
     def run(self) -> Source:
-        tables = program_tables(self.program)
-        for op in self.program.block.ops:
+        self.print_ops(self.program.block)
+        self.source.literals = self.tables.literals
+        self.source.files["program.cc"] = self.program_file()
+        return self.source
+
+    def print_ops(self, block: Block) -> None:
+        """Add the statements of a block."""
+        for op in block.ops:
             if isinstance(op, InputOp):
-                taker = tables.taker(op)
-                given = ("input", tables.inputs.index(op)) if taker is None else ("output", taker)
+                taker = self.tables.taker(op)
+                given = ("input", self.tables.inputs.index(op)) if taker is None else ("output", taker)
                 self.statements.append(Given(given[0], self.define(op.buffer), given[1], op.buffer_name.data))
             elif isinstance(op, DestinationOp):
                 if op.in_place_of is None:
-                    place = tables.outputs.index(op)
+                    place = self.tables.outputs.index(op)
                     self.statements.append(Given("output", self.define(op.buffer), place, op.buffer_name.data))
             elif isinstance(op, ConstantOp):
                 what = ", ".join(op.param_names()) or "literal"
-                self.statements.append(Given("constant", self.define(op.buffer), tables.offset_of(op), what))
+                self.statements.append(Given("constant", self.define(op.buffer), self.tables.offset_of(op), what))
             elif isinstance(op, AllocOp):
                 if op.at is None:
                     raise PassError("an allocation has no place yet; run the pass 'plan-memory' first", op)
@@ -139,11 +149,27 @@ class _ProgramPrinter:
                 self.launch(op)
             elif isinstance(op, ReadDimOp):
                 self.read_dim(op)
+            elif isinstance(op, LoopOp):
+                self.loop(op)
             elif isinstance(op, CopyOp):
                 raise PassError("a copy is left; run the pass 'lower-copies' first", op)
-        self.source.literals = tables.literals
-        self.source.files["program.cc"] = self.program_file(tables)
-        return self.source
+
+    def loop(self, op: LoopOp) -> None:
+        outside, self.statements = self.statements, []
+        self.steps[op.step] = step = f"i{len(self.steps)}"
+        self.print_ops(op.block)
+        body = self.print_statements()
+        del self.steps[op.step]
+        self.statements = outside
+        self.statements.append(Loop(f"{op.step} = 0 to {op.count} - 1", step, op.count, body))
+
+    def print_statements(self) -> CppText:
+        return render(
+            "statements.j2",
+            statements=self.statements,
+            dims={**self.dims, **self.steps},
+            kernel_dims=list(self.dims.values()),
+        )
 
     def define(self, value: SSAValue) -> str:
         """A new name for a buffer."""
@@ -246,10 +272,10 @@ class _ProgramPrinter:
             names.append(name)
         return names
 
-    def program_file(self, tables: ProgramTables) -> str:
+    def program_file(self) -> str:
         text = render(
             "program.j2",
-            **tables.values(),
+            **self.tables.values(),
             title=f"Program {self.program.sym_name.data} for {self.target.kind} ({self.target.arch}).",
             functions=self.functions,
             namespace="" if self.entry == "ait_model_get" else f"{self.entry}_code",
@@ -257,7 +283,7 @@ class _ProgramPrinter:
             arena=self.program.arena_size,
             name=self.program.sym_name.data,
             target=self.target.kind,
-            statements=render("statements.j2", statements=self.statements, dims=self.dims),
+            statements=self.print_statements(),
             entry=self.entry,
         )
         return str(text)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 from ait_mlir.dims import Expr
+from ait_mlir.lowering.cpp import CppText
 
 
 @dataclass(frozen=True)
@@ -95,4 +96,15 @@ class ReadDim:
     what: str
 
 
-Statement = Given | Alloc | View | LaunchCalls | ReadDim
+@dataclass(frozen=True)
+class Loop:
+    """Statements, printed already, that run for each value of the variable `step` from 0 up to below `count`."""
+
+    kind: ClassVar[str] = "loop"
+    what: str
+    step: str
+    count: Expr
+    body: CppText
+
+
+Statement = Given | Alloc | View | LaunchCalls | Loop | ReadDim

@@ -15,7 +15,7 @@ from xdsl.ir import Operation, SSAValue
 from xdsl.traits import SymbolTable
 
 from ait_mlir.dialects.ait.traits import BindsDim, InPlace, UpdatesOperand
-from ait_mlir.dialects.ait.types import Shape, shape_text
+from ait_mlir.dialects.ait.types import Shape, scope_of, shape_text
 from ait_mlir.dialects.ait_rt.buffers import (
     AllocOp,
     BufferOp,
@@ -28,12 +28,21 @@ from ait_mlir.dialects.ait_rt.buffers import (
     ViewOp,
     contiguous_strides,
 )
+from ait_mlir.dialects.ait_rt.loop import LoopOp, loops_around
 from ait_mlir.dialects.ait_rt.program import KernelOp, LaunchOp, ProgramOp
 from ait_mlir.dialects.ait_rt.types import BufferType
 from ait_mlir.dims import DimError, Expr, Scope, const
 from ait_mlir.lowering.choices import Selected, choice_problem
 from ait_mlir.lowering.kernels import Target
-from ait_mlir.passes.target import target_of
+from ait_mlir.lowering.module_target import target_of
+from ait_mlir.passes.loop_accesses import (
+    LoopEnd,
+    ops_and_ends,
+    over_steps,
+    read_problem,
+    still_unwritten,
+    write_problem,
+)
 
 Problem = tuple[str, Operation]
 """What is wrong, and with which op."""
@@ -67,17 +76,23 @@ def access_problems(program: ProgramOp) -> Iterator[Problem]:
     module = program.parent_op()
     places: dict[SSAValue, Place] = {}
     written: set[Operation] = set()
+    before: dict[LoopOp, set[Operation]] = {}
     kernels: dict[str, Chosen] = {}
-    scope = program.scope
     known: set[str] = set()
-    for op in program.block.ops:
-        if isinstance(op, ViewOp):
+    for op in ops_and_ends(program.block):
+        if isinstance(op, LoopEnd):
+            written -= still_unwritten(op.loop, written, before[op.loop], scope_of(op.loop.parent_op()))
+            continue
+        scope = scope_of(op)
+        if isinstance(op, LoopOp):
+            before[op] = set(written)
+        elif isinstance(op, ViewOp):
             source = places[op.source]
             if panels_of(source.root.results[0]) is not None:
                 yield "views a constant in panels, which only launches can read", op
             place = Place(source.root, source.offset + op.offset.data[0], op.buffer_type.dims, op.strides.data)
             places[op.buffer] = place
-            yield from ((problem, op) for problem in view_problems(place, scope))
+            yield from ((problem, op) for problem in view_problems(place, scope, loops_around(op)))
         elif isinstance(op, BufferOp):
             dims = op.buffer_type.dims
             places[op.results[0]] = Place(op, const(0), dims, contiguous_strides(dims))
@@ -97,8 +112,13 @@ def access_problems(program: ProgramOp) -> Iterator[Problem]:
             for value in reads:
                 if (place := places[value]).root not in written and not _is_empty(place.dims):
                     yield f"reads {place.name}, which nothing has written yet", op
+                elif (shared := read_problem(place.root, place.name, op)) is not None:
+                    yield shared, op
             for value in writes:
-                yield from ((problem, op) for problem in write_problems(places[value], scope))
+                place = places[value]
+                yield from ((problem, op) for problem in write_problems(place, scope))
+                if (shared := write_problem(place.root, place.name, place.offset, op)) is not None:
+                    yield shared, op
             written.update(places[value].root for value in writes)
             if isinstance(op, LaunchOp) and isinstance(module, ModuleOp) and "ait.target" in module.attributes:
                 if op.kernel_name not in kernels:
@@ -128,8 +148,8 @@ def _is_empty(dims: Shape) -> bool:
     return any(d.as_int() == 0 for d in dims)
 
 
-def view_problems(place: Place, scope: Scope) -> Iterator[str]:
-    """Why a view is not proved to stay inside of its buffer."""
+def view_problems(place: Place, scope: Scope, loops: Sequence[LoopOp] = ()) -> Iterator[str]:
+    """Why a view is not proved to stay inside of its buffer, in all steps of the loops around."""
     if _is_empty(place.dims):
         return
     size = cast(BufferType, place.root.results[0].type).num_elements()
@@ -139,7 +159,8 @@ def view_problems(place: Place, scope: Scope) -> Iterator[str]:
             last = last + (dim - 1) * stride
             if not scope.le(0, stride):
                 yield f"the stride {stride} of a view of {place.name} is not proved to be at least 0"
-        if not scope.le(0, place.offset):
+        first, last = over_steps(place.offset, loops, scope)[0], over_steps(last, loops, scope)[1]
+        if not scope.le(0, first):
             yield f"the offset {place.offset} of a view of {place.name} is not proved to be at least 0"
         if not scope.lt(last, size):
             yield (

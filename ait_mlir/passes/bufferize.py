@@ -17,20 +17,23 @@ from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.passes import ModulePass
 
 from ait_mlir.dialects.ait.data import ConstantOp, GraphOp, OutputOp, ParamOp
+from ait_mlir.dialects.ait.elementwise import YieldOp
 from ait_mlir.dialects.ait.naming import derived_name
+from ait_mlir.dialects.ait.scan import ScanOp, tensor_ops
 from ait_mlir.dialects.ait.structure import op_key
 from ait_mlir.dialects.ait.traits import BindsDim, InPlace, UpdatesOperand, ViewLike
-from ait_mlir.dialects.ait.types import KernelAttr, tensor_type
+from ait_mlir.dialects.ait.types import Induction, KernelAttr, in_loops, tensor_type
 from ait_mlir.dialects.ait.view import ConcatOp, ReshapeOp
 from ait_mlir.dialects.ait_rt import buffers as rt
 from ait_mlir.dialects.ait_rt.program import KernelOp, LaunchOp, ProgramOp, ReturnOp
 from ait_mlir.dialects.ait_rt.types import BufferType
-from ait_mlir.dims import Scope, const
+from ait_mlir.dims import Expr, Scope, const
 from ait_mlir.ir.pipeline import PassError
 from ait_mlir.lowering.choices import Selected
+from ait_mlir.lowering.module_target import target_of
 from ait_mlir.passes.in_place import Donation, donations_of, later_reader, line_of
+from ait_mlir.passes.loops import bufferize_scan, fresh_step
 from ait_mlir.passes.strides import ZERO, Strided, through
-from ait_mlir.passes.target import target_of
 
 
 @dataclass
@@ -53,21 +56,39 @@ class Bufferizer:
     places: dict[SSAValue, Place] = field(default_factory=dict[SSAValue, Place])
     packed: dict[tuple[SSAValue, str], SSAValue] = field(default_factory=dict[tuple[SSAValue, str], SSAValue])
     block: Block = field(default_factory=Block)
+    program_block: Block = field(default_factory=Block)
+    """Where constants stand, in whatever loop they are used."""
+    loops: list[Induction] = field(default_factory=list[Induction])
+    """The loops around `block`, outermost first."""
+    destinations: dict[OutputOp, SSAValue] = field(default_factory=dict[OutputOp, SSAValue])
     donations: list[Donation] = field(default_factory=list[Donation])
     order: dict[Operation, int] = field(default_factory=dict[Operation, int])
-    """The position of each op of the graph."""
+    """The position of each op of the graph, those of scans among them."""
+
+    def __post_init__(self) -> None:
+        self.block = self.program_block
 
     @property
     def scope(self) -> Scope:
-        return self.graph.scope
+        """The dims of the graph and of the loops around."""
+        return in_loops(self.graph.scope, tuple(self.loops)) if self.loops else self.graph.scope
+
+    def enter(self, count: Expr) -> Induction:
+        """Begin the body of a loop; returns its induction dim."""
+        self.loops.append(fresh_step([d.name for d in self.scope], count))
+        return self.loops[-1]
+
+    def leave(self) -> None:
+        """End the body of a loop."""
+        self.loops.pop()
 
     def run(self) -> ProgramOp:
         self.donations = donations_of(self.graph)
-        self.order = {op: i for i, op in enumerate(self.graph.block.ops)}
+        self.order = {op: i for i, op in enumerate(tensor_ops(self.graph.block))}
         state = {donation.value for donation in self.donations}
         for name, value in self.graph.inputs():
             self.define(value, self.emit(rt.InputOp(name, BufferType.of(tensor_type(value)), value in state)))
-        destinations = {
+        self.destinations = {
             op: self.emit(
                 rt.DestinationOp(
                     op.output_name.data,
@@ -77,19 +98,7 @@ class Bufferizer:
             )
             for op in self.graph.outputs()
         }
-        for op in self.graph.block.ops:
-            if isinstance(op, OutputOp):
-                if op.in_place_of is None:
-                    self.copy(self.places[op.value], destinations[op])
-            elif isinstance(op, ParamOp):
-                t = BufferType.of(tensor_type(op.output))
-                self.define(op.output, self.emit(rt.ConstantOp(t, [op.param_name.data])))
-            elif isinstance(op, ConstantOp):
-                self.constant(op)
-            elif isinstance(op, ViewLike):
-                self.view(op)
-            else:
-                self.launch(op)
+        self.run_ops(self.graph.block)
         self.finish_donations()
         self.read_dims()
         for constant in [op for op in self.block.ops if isinstance(op, rt.ConstantOp)]:
@@ -100,20 +109,44 @@ class Bufferizer:
         program.location = self.graph.location
         return program
 
+    def run_ops(self, block: Block) -> None:
+        """Add what computes the values of the graph's block, or of a scan's; what a step yields is the caller's."""
+        for op in block.ops:
+            if isinstance(op, YieldOp):
+                continue
+            if isinstance(op, OutputOp):
+                if op.in_place_of is None:
+                    self.copy(self.places[op.value], self.destinations[op])
+            elif isinstance(op, ParamOp):
+                t = BufferType.of(tensor_type(op.output))
+                self.define(op.output, self.emit_constant(rt.ConstantOp(t, [op.param_name.data])))
+            elif isinstance(op, ConstantOp):
+                self.constant(op)
+            elif isinstance(op, ScanOp):
+                bufferize_scan(self, op)
+            elif isinstance(op, ViewLike):
+                self.view(op)
+            else:
+                self.launch(op)
+
     def constant(self, op: ConstantOp) -> None:
         """A literal; one number for a dynamic shape is stored once and has strides of 0."""
         t = tensor_type(op.output)
         value = cast(Attribute, op.value)
         if t.static_shape() is not None:
-            self.define(op.output, self.emit(rt.ConstantOp(BufferType.of(t), value=value)))
+            self.define(op.output, self.emit_constant(rt.ConstantOp(BufferType.of(t), value=value)))
             return
-        one = self.emit(rt.ConstantOp(BufferType.get((), t.element_type), value=value))
+        one = self.emit_constant(rt.ConstantOp(BufferType.get((), t.element_type), value=value))
         one.name_hint = op.output.name_hint
         self.places[op.output] = Place(one, Strided.whole(()).expand(t.dims))
 
     def emit(self, op: Operation) -> SSAValue:
         self.block.add_op(op)
         return op.results[0]
+
+    def emit_constant(self, op: rt.ConstantOp) -> SSAValue:
+        self.program_block.add_op(op)
+        return op.buffer
 
     def define(self, value: SSAValue, buffer: SSAValue) -> None:
         """`value` is all of `buffer`."""
@@ -173,7 +206,8 @@ class Bufferizer:
             names = [cast(ParamOp, p).param_name.data for p in params]
             rows = [cast(int, tensor_type(v).dims[0].as_int()) for v in op.operands]
             self.define(
-                op.output, self.emit(rt.ConstantOp(BufferType.of(t), names, rows=rows if len(rows) > 1 else ()))
+                op.output,
+                self.emit_constant(rt.ConstantOp(BufferType.of(t), names, rows=rows if len(rows) > 1 else ())),
             )
             return
         whole = self.emit(rt.AllocOp(BufferType.of(t)))
@@ -236,8 +270,8 @@ class Bufferizer:
         donation = next((d for d in self.donations if self.places[d.value].root is place.root), None)
         if donation is not None and op not in donation.updates:
             return False
-        if donation is None and not isinstance(root, rt.AllocOp):
-            return False
+        if donation is None and not (isinstance(root, rt.AllocOp) and root.parent is self.block):
+            return False  # of another block: the next step of a loop reads it again
         problem = ""
         if any(v in held for v in op.operands[1:]):
             problem = f"{line_of(op)} also reads it as another operand"
@@ -312,17 +346,18 @@ class Bufferizer:
             return self.row_major(value)
         constant = self.places[value].root.owner
         assert isinstance(constant, rt.ConstantOp)
-        found = self.packed.get((value, panels))
+        found = self.packed.get((constant.buffer, panels))
         if found is None:
             packed = rt.ConstantOp(constant.buffer_type, constant.param_names(), rows=constant.rows(), panels=panels)
-            self.block.insert_op_after(packed, constant)
-            found = self.packed[value, panels] = packed.buffer
+            self.program_block.insert_op_after(packed, constant)
+            found = self.packed[constant.buffer, panels] = packed.buffer
             found.name_hint = constant.buffer.name_hint
         return found
 
     def kernel(self, op: Operation, choice: KernelAttr) -> KernelOp:
         """The kernel that computes `op`, shared with earlier ops that are alike."""
-        key = (self.scope, op_key(op))
+        scope = self.graph.scope
+        key = (scope, op_key(op))
         found = self.kernels.get(key)
         if found is None:
             name = f"{derived_name(op)}_{len(self.kernels)}"
@@ -332,7 +367,7 @@ class Bufferizer:
                 clone.operands[i] = argument
             del clone.attributes["kernel"]
             body.add_ops([clone, ReturnOp(clone.results)])
-            found = KernelOp(name, choice.provider.data, DictionaryAttr(choice.config.data), self.scope, Region(body))
+            found = KernelOp(name, choice.provider.data, DictionaryAttr(choice.config.data), scope, Region(body))
             found.location = op.location
             self.kernels[key] = found
         return found

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from xdsl.ir import SSAValue
+from xdsl.ir import Block, Operation, SSAValue
 
 from ait_mlir.dialects.ait_rt.buffers import AllocOp, ViewOp
+from ait_mlir.dialects.ait_rt.loop import LoopOp, loops_around, program_ops
 from ait_mlir.dialects.ait_rt.program import ProgramOp
+
+Span = tuple[int, int]
 
 
 @dataclass(frozen=True)
@@ -20,18 +23,33 @@ class Lifetime:
 
 
 def lifetimes(program: ProgramOp) -> list[Lifetime]:
-    """The lifetime of every allocation: from its first use to its last, through views. Unused ones have none."""
+    """The lifetime of every allocation: from its first use to its last, through views. Unused ones have none.
+
+    Positions count the ops of loops, too. What stands outside of a loop and is used in it is needed in all of the loop,
+    as the next step begins where this one began; what stands in it is new in every step.
+    """
+    positions = {op: i for i, op in enumerate(program_ops(program.block))}
     root: dict[SSAValue, AllocOp] = {}
-    span: dict[AllocOp, tuple[int, int]] = {}
-    for position, op in enumerate(program.block.ops):
+    span: dict[AllocOp, Span] = {}
+    for position, op in enumerate(positions):
         if isinstance(op, AllocOp):
             root[op.buffer] = op
         elif isinstance(op, ViewOp):
             if op.source in root:
                 root[op.buffer] = root[op.source]
         else:
-            for operand in op.operands:
-                if (alloc := root.get(operand)) is not None:
-                    start, _ = span.get(alloc, (position, position))
-                    span[alloc] = (start, position + 1)
+            for alloc in {root[v]: None for v in op.operands if v in root}:
+                first, last = _needed(op, position, alloc.parent, positions)
+                start, end = span.get(alloc, (first, last))
+                span[alloc] = (min(start, first), max(end, last))
     return [Lifetime(alloc, start, end) for alloc, (start, end) in span.items()]
+
+
+def _needed(op: Operation, position: int, block: Block | None, positions: dict[Operation, int]) -> Span:
+    """Where a use of an allocation of `block` needs it: at the op, or in all of the outermost loop between them."""
+    around = [*loops_around(op), *([op] if isinstance(op, LoopOp) else [])]
+    loop = next((loop for loop in around if loop.parent is block), None)
+    if loop is None:
+        return position, position + 1
+    start = positions[loop]
+    return start, start + 1 + sum(1 for _ in program_ops(loop.block))

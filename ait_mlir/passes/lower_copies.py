@@ -13,6 +13,7 @@ from xdsl.passes import ModulePass
 from ait_mlir.dialects.ait.types import TensorType
 from ait_mlir.dialects.ait.view import ReshapeOp
 from ait_mlir.dialects.ait_rt.buffers import CopyOp
+from ait_mlir.dialects.ait_rt.loop import program_ops
 from ait_mlir.dialects.ait_rt.program import KernelOp, LaunchOp, ProgramOp, ReturnOp
 from ait_mlir.dialects.ait_rt.types import BufferType
 
@@ -33,7 +34,7 @@ class LowerCopiesPass(ModulePass):
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for program in [p for p in op.ops if isinstance(p, ProgramOp)]:
             kernels: dict[TensorType, KernelOp] = {}
-            for copy in [c for c in program.block.ops if isinstance(c, CopyOp)]:
+            for copy in [c for c in program_ops(program.block) if isinstance(c, CopyOp)]:
                 t = cast(BufferType, copy.target.type).tensor()
                 kernel = kernels.get(t)
                 if kernel is None:
@@ -41,6 +42,8 @@ class LowerCopiesPass(ModulePass):
                     op.body.block.insert_op_before(kernel, program)
                 launch = LaunchOp(kernel.sym_name.data, [copy.source], [copy.target])
                 launch.location = copy.location
-                program.block.insert_op_before(launch, copy)
+                block = copy.parent
+                assert block is not None
+                block.insert_op_before(launch, copy)
                 copy.detach()
                 copy.erase()

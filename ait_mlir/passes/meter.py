@@ -30,9 +30,9 @@ from ait_mlir.ir.pipeline import PassError
 from ait_mlir.lowering.emit import emit_program
 from ait_mlir.lowering.fragments import Fragment, cut_in_place
 from ait_mlir.lowering.kernels import ALGORITHM_KEYS, Target
+from ait_mlir.lowering.module_target import set_target
 from ait_mlir.passes.race import race
 from ait_mlir.passes.ranges import Times
-from ait_mlir.passes.target import set_target
 from ait_mlir.passes.tasks import Point, Task, with_task
 
 LONGEST, SHORTEST = 96, 4

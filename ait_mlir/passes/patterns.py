@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cache
-from typing import ClassVar
+from typing import ClassVar, cast
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
 
+from ait_mlir.passes.assumptions import assumes
 from ait_mlir.passes.pipelines import PASSES, Patterns
 from ait_mlir.rewrites.apply import rewrite
 from ait_mlir.rewrites.engine.driver import Statistics
@@ -28,12 +29,37 @@ class PatternPass(ModulePass):
         rewrite(op, pattern_set(*self.sets), dialect=self.dialect)
 
 
+@dataclass(frozen=True)
+class AssumingPatternPass(PatternPass):
+    """A pass whose patterns apply only to modules that state an assumption (`assumptions.py`).
+
+    With `assume` it is taken for granted.
+    """
+
+    assumption: ClassVar[str] = ""
+    assume: bool = False
+
+    def applies_to(self, module: ModuleOp) -> bool:
+        """Whether the assumption is stated or taken for granted."""
+        return self.assume or assumes(module, self.assumption)
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        if self.applies_to(op):
+            super().apply(ctx, op)
+
+
 @cache
-def pattern_pass(name: str, summary: str, sets: tuple[str, ...], dialect: str) -> type[PatternPass]:
-    """The class of a pass that applies these sets of patterns."""
+def pattern_pass(
+    name: str, summary: str, sets: tuple[str, ...], dialect: str, assumption: str = ""
+) -> type[PatternPass]:
+    """The class of a pass that applies these sets of patterns, to modules with this assumption if one is given."""
     title = "".join(part.capitalize() for part in name.split("-"))
     members = {"name": name, "sets": sets, "dialect": dialect, "__doc__": summary, "__module__": __name__}
-    return dataclass(frozen=True)(type(f"{title}Pass", (PatternPass,), members))
+    if assumption:
+        members["assumption"] = assumption
+    base: type[PatternPass] = AssumingPatternPass if assumption else PatternPass
+    made = cast("type[PatternPass]", type(f"{title}Pass", (base,), members))
+    return dataclass(frozen=True)(made)
 
 
 def patterns_of(name: str) -> PatternSet:
@@ -44,5 +70,5 @@ def patterns_of(name: str) -> PatternSet:
 
 
 def apply_pass(name: str, module: ModuleOp) -> Statistics:
-    """Apply the patterns of a pass over `ait` to a module."""
+    """Apply the patterns of a pass over `ait` to a module, whatever it assumes."""
     return rewrite(module, patterns_of(name))

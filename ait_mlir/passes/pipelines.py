@@ -33,37 +33,43 @@ class Patterns(Row):
     sets: tuple[str, ...]
     dialect: str = "ait"
     """Whose operations the patterns may match by trait or name."""
+    assumption: str = ""
+    """What a module must state for the pass to do anything (`assumptions.py`)."""
 
     def load(self) -> type[Any]:
         """The class of the pass."""
         from ait_mlir.passes.patterns import pattern_pass
 
-        return pattern_pass(self.name, self.summary, self.sets, self.dialect)
+        return pattern_pass(self.name, self.summary, self.sets, self.dialect, self.assumption)
 
+
+SIMPLIFY = (
+    "elementwise.algebra:ALGEBRA",
+    "norm:SPELLINGS",
+    "gemm.spellings:SPELLINGS",
+    "rotary:ROTARY",
+    "view:VIEWS",
+)
 
 PASSES: dict[str, Pass | Patterns] = table(
     "passes",
     (
         Patterns(
             "narrow-row-ops",
-            "Compute norms and softmax of widened values from the narrow type, as importers may assume.",
+            "Compute norms and softmax of widened values from the narrow type, where a framework's rounding may go.",
             ("norm:NARROW", "norm:SPELLINGS", "gemm.spellings:SPELLINGS"),
+            assumption="framework_rounding",
         ),
         Patterns(
             "fuse-masked-attention",
-            "Make attention whatever the spelling of its mask, as importers may assume.",
-            ("attention:CHOICES", "attention:ATTENTION", "attention:TRIANGLES"),
+            "Make attention whatever the spelling of its mask, where scores are finite.",
+            (*SIMPLIFY, "attention:CHOICES", "attention:ATTENTION", "attention:TRIANGLES"),
+            assumption="finite_scores",
         ),
         Patterns(
             "simplify",
             "Remove neutral elements, identities and no-ops; compose and cancel views; name what models spell out.",
-            (
-                "elementwise.algebra:ALGEBRA",
-                "norm:SPELLINGS",
-                "gemm.spellings:SPELLINGS",
-                "rotary:ROTARY",
-                "view:VIEWS",
-            ),
+            SIMPLIFY,
         ),
         Patterns(
             "fuse-attention",
@@ -97,6 +103,7 @@ PASSES: dict[str, Pass | Patterns] = table(
             " nothing that another one would put elsewhere.",
             ("elementwise.siblings:SIBLINGS",),
         ),
+        Pass("unroll-scans", "unroll_scans", "UnrollScansPass"),
         Pass("apply-patterns", "apply_patterns", "ApplyPatternsPass"),
         Pass("select", "select", "SelectPass"),
         Pass("bufferize", "bufferize", "BufferizePass"),
@@ -125,7 +132,8 @@ PHASE_TABLE: dict[str, Phase] = table(
     "phases",
     (
         Phase("imported"),
-        Phase("simplified", ("simplify",)),
+        Phase("canonical", ("narrow-row-ops", "fuse-masked-attention")),
+        Phase("simplified", ("unroll-scans", "simplify")),
         Phase(
             "fused",
             (

@@ -10,6 +10,7 @@ from xdsl.passes import ModulePass
 
 from ait_mlir.dialects.ait.types import ShapeAttr
 from ait_mlir.dialects.ait_rt.buffers import AllocOp
+from ait_mlir.dialects.ait_rt.loop import program_ops
 from ait_mlir.dialects.ait_rt.program import ProgramOp
 from ait_mlir.passes.lifetimes import lifetimes
 from ait_mlir.passes.memory import Buffer, plan
@@ -20,8 +21,9 @@ def plan_program(program: ProgramOp) -> None:
     """Set `at` on every allocation and `arena` on the program; allocations nothing uses are removed."""
     spans = lifetimes(program)
     used = {life.alloc for life in spans}
-    unused = [a for a in program.block.ops if isinstance(a, AllocOp) and a not in used and not _is_used(a)]
-    buffers = [Buffer(i, s.start, s.end, program.scope.upper(s.alloc.buffer_type.byte_size())) for i, s in enumerate(spans)]
+    unused = [a for a in program_ops(program.block) if isinstance(a, AllocOp) and a not in used and not _is_used(a)]
+    sizes = (program.scope.upper(span.alloc.buffer_type.byte_size()) for span in spans)
+    buffers = [Buffer(i, s.start, s.end, size) for i, (s, size) in enumerate(zip(spans, sizes, strict=True))]
     result = plan(buffers, program.scope)
     for i, life in enumerate(spans):
         life.alloc.properties["offset"] = ShapeAttr((result.offsets[i],))

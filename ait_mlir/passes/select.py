@@ -15,6 +15,8 @@ from xdsl.ir import Attribute, Operation
 from xdsl.passes import ModulePass
 
 from ait_mlir.dialects.ait.data import ConstantOp, GraphOp, OutputOp, ParamOp
+from ait_mlir.dialects.ait.elementwise import YieldOp
+from ait_mlir.dialects.ait.scan import ScanOp, tensor_ops
 from ait_mlir.dialects.ait.structure import op_key
 from ait_mlir.dialects.ait.traits import ViewLike
 from ait_mlir.dialects.ait.types import KernelAttr
@@ -22,15 +24,15 @@ from ait_mlir.ir.pipeline import PassError
 from ait_mlir.lowering.choices import Choice, choice_problem
 from ait_mlir.lowering.fragments import Fragment, cut_in_place, offers
 from ait_mlir.lowering.kernels import Target
+from ait_mlir.lowering.module_target import make_target, set_target
 from ait_mlir.lowering.weights import is_weight
 from ait_mlir.passes.candidates import STRATEGIES, best_by_estimate
 from ait_mlir.passes.measure import Selector, require_device, selector, show
-from ait_mlir.passes.target import make_target, set_target
 from ait_mlir.passes.tasks import Task, make_task
 
 
 def needs_kernel(op: Operation) -> bool:
-    return not isinstance(op, ParamOp | ConstantOp | OutputOp) and not isinstance(op, ViewLike)
+    return not isinstance(op, ParamOp | ConstantOp | OutputOp | ScanOp | YieldOp | ViewLike)
 
 
 def check_pinned(op: Operation, choice: Attribute, target: Target) -> None:
@@ -48,7 +50,7 @@ def select_graph(graph: GraphOp, target: Target, by_time: Selector) -> None:
     keys: dict[Operation, object] = {}
     offered: dict[object, list[Fragment]] = {}
     tasks: dict[object, Task] = {}
-    for op in graph.block.ops:
+    for op in tensor_ops(graph.block):
         if (pinned := op.attributes.get("kernel")) is not None:
             check_pinned(op, pinned, target)
             continue

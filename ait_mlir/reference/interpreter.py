@@ -19,6 +19,7 @@ from ait_mlir.dialects.ait.numbers import literal_values
 from ait_mlir.dialects.ait.traits import InPlace, UpdatesOperand
 from ait_mlir.dialects.ait.types import ShapedType
 from ait_mlir.dialects.ait_rt.buffers import AllocOp, ConstantOp, CopyOp, DestinationOp, InputOp, ReadDimOp, ViewOp
+from ait_mlir.dialects.ait_rt.loop import LoopOp
 from ait_mlir.dialects.ait_rt.program import KernelOp, LaunchOp, ProgramOp
 from ait_mlir.dims import DimError, Scope, sym
 from ait_mlir.reference.core import Array, DType, Evaluation, EvaluationError, storage_dtype, value_dtype
@@ -36,6 +37,8 @@ class Run:
     exact: bool
     arena: Memory
     kernels: Mapping[str, KernelOp]
+    owners: int = 0
+    """How many buffers there have been; an allocation in a loop is another one in each step."""
     views: dict[SSAValue, View] = field(default_factory=dict[SSAValue, View])
     outputs: dict[str, View] = field(default_factory=dict[str, View])
     taken: set[str] = field(default_factory=set[str])
@@ -60,8 +63,8 @@ class Run:
         storage, usual = self.dtypes(value.type)
         shape = self.shape(value.type)
         end = offset + self.bytes_of(value.type)
-        owner = len(self.views) + 1
-        view = View(name, memory, owner, offset, end, offset, shape, row_major(shape), storage, held or usual)
+        self.owners += 1
+        view = View(name, memory, self.owners, offset, end, offset, shape, row_major(shape), storage, held or usual)
         self.views[value] = view
         return view
 
@@ -131,6 +134,8 @@ class Run:
                 self.views[op.target].write(self.read(self.views[op.source], "a copy"))
             case LaunchOp():
                 self.launch(op)
+            case LoopOp():
+                self.loop(op)
             case _:
                 raise EvaluationError(f"the interpreter does not know {op.name}")
 
@@ -150,6 +155,15 @@ class Run:
             for value in self.views
             if isinstance(output := value.owner, DestinationOp)
         } | {name: view for name, view in self.outputs.items() if name in self.taken}
+
+    def loop(self, op: LoopOp) -> None:
+        """Run the ops of a loop once for each step; each step makes its allocations anew."""
+        outside = self.dims
+        for step in range(op.count.evaluate(outside)):
+            self.dims = {**outside, op.step: step}
+            for inner in op.block.ops:
+                self.run(inner)
+        self.dims = outside
 
     def constant(self, op: ConstantOp) -> Array:
         """Return the array of a constant: params laid end to end, or a literal."""

@@ -10,13 +10,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import cast
 
 import numpy as np
-from xdsl.ir import Operation, SSAValue
+from xdsl.ir import Block, Operation, SSAValue
 
-from ait_mlir.dialects.ait.elementwise import CastOp
+from ait_mlir.dialects.ait.elementwise import CastOp, YieldOp
 from ait_mlir.dialects.ait.index import EmbeddingOp, UpdateSliceOp
+from ait_mlir.dialects.ait.scan import ScanOp
 from ait_mlir.dialects.ait.traits import Cost
 from ait_mlir.dialects.ait.types import ShapedType, TensorType, scope_of
-from ait_mlir.dialects.ait_rt.program import KernelOp, LaunchOp
+from ait_mlir.dialects.ait_rt.loop import LoopOp
+from ait_mlir.dialects.ait_rt.program import KernelOp, LaunchOp, program_around
 from ait_mlir.dims import Expr, Scope, total
 from ait_mlir.reference.core import Array, DType, storage_dtype
 
@@ -126,10 +128,17 @@ def places_of(op: UpdateSliceOp) -> int:
 
 
 def reached(op: Operation, operand: int) -> Sequence[SSAValue]:
-    """Return what an operand flows into: the results of an op, the argument of a launched kernel."""
+    """Return what an operand flows into: the results of an op, the argument of a launched kernel or of a scan's step,
+    what becomes of what a step yields."""
+    if isinstance(op, ScanOp):
+        return [op.block.args[operand]]
+    scan = op.parent_op()
+    if isinstance(op, YieldOp) and isinstance(scan, ScanOp):
+        carried = scan.block.args[len(scan.scanned) :][: len(scan.init)]
+        return [scan.results[operand], *carried[operand : operand + 1]]
     if not isinstance(op, LaunchOp):
         return [r for r in op.results if isinstance(r.type, ShapedType)]
-    program = op.parent_op()
+    program = program_around(op)
     kernel = kernels_around(program).get(op.kernel_name) if program is not None else None
     return [] if kernel is None or operand >= len(op.ins) else [kernel.block.args[operand]]
 
@@ -147,19 +156,21 @@ def kernels_around(program: Operation) -> dict[str, KernelOp]:
 
 
 def total_work(root: Operation, dims: Mapping[str, int]) -> int:
-    """Return the work of all ops in a graph, regions left out, or of all launches of a program."""
-    return sum(work_of(op).evaluate(dims) for op in computing_ops(root))
+    """Return the work of all ops in a graph, regions on scalars left out, or of all launches of a program."""
+    return sum(work.evaluate(dims) for work in works(root.regions[0].block, kernels_around(root)))
 
 
-def computing_ops(root: Operation) -> Iterator[Operation]:
-    """Yield the ops that a graph or program runs: those in it, and for a launch the op of its kernel."""
-    kernels = kernels_around(root)
-    for op in root.regions[0].ops:
-        if isinstance(op, LaunchOp):
-            if op.kernel_name in kernels:
-                yield kernels[op.kernel_name].compute_op()
-        else:
-            yield op
+def works(block: Block, kernels: Mapping[str, KernelOp]) -> Iterator[Expr]:
+    """Yield the work of each op of a block; what stands in a scan or a loop counts once for each step."""
+    for op in block.ops:
+        if isinstance(op, ScanOp):
+            yield from (op.length * work for work in works(op.block, kernels))
+        elif isinstance(op, LoopOp):
+            yield from (op.count * work for work in works(op.block, kernels))
+        elif not isinstance(op, LaunchOp):
+            yield work_of(op)
+        elif op.kernel_name in kernels:
+            yield work_of(kernels[op.kernel_name].compute_op())
 
 
 def reduced_maximum(root: Operation, scope: Scope, budget: int) -> dict[str, int]:
@@ -170,7 +181,7 @@ def reduced_maximum(root: Operation, scope: Scope, budget: int) -> dict[str, int
     """
     dims = scope.maximum_env()
     low = scope.minimum_env()
-    work = [work_of(op) for op in computing_ops(root)]
+    work = list(works(root.regions[0].block, kernels_around(root)))
     while sum(expr.evaluate(dims) for expr in work) > budget:
         name = max(dims, key=lambda n: dims[n] - low[n], default=None)
         if name is None or dims[name] == low[name]:

@@ -23,12 +23,13 @@ from ait_mlir.dialects.ait_rt.buffers import (
     contiguous_strides,
     root_of,
 )
-from ait_mlir.dialects.ait_rt.program import KernelOp, LaunchOp
+from ait_mlir.dialects.ait_rt.loop import LoopOp
+from ait_mlir.dialects.ait_rt.program import KernelOp, LaunchOp, program_around
 from ait_mlir.dialects.ait_rt.types import BufferType
 from ait_mlir.dims import Scope, const, product
 from ait_mlir.lowering.choices import Selected
 from ait_mlir.lowering.kernels.base import is_row_major
-from ait_mlir.passes.target import target_of
+from ait_mlir.lowering.module_target import target_of
 from ait_mlir.rewrites.engine.driver import Rewriter
 from ait_mlir.rewrites.engine.language import PatternBuilder, pattern, patterns
 from ait_mlir.rewrites.engine.registry import constraint, native
@@ -53,6 +54,7 @@ def write_output(p: PatternBuilder) -> None:
     root = p.op("ait_rt.copy", [source, target], results=0)
     p.require("is_whole_buffer", target)
     p.require("only_written_by", target, root)
+    p.require("is_made_beside", source, root)
     p.require("is_final_at", source, root)
     p.apply(root, "write_target", root)
 
@@ -66,6 +68,7 @@ def write_reshaped(p: PatternBuilder) -> None:
     p.require("shows_all_in_order", view)
     p.require("is_whole_buffer", target)
     p.require("only_written_by", target, root)
+    p.require("is_made_beside", source, root)
     p.require("is_final_at", source, root)
     p.apply(root, "become_view_of_target", root)
 
@@ -76,6 +79,8 @@ def write_in_place(p: PatternBuilder) -> None:
     source, target = p.result(p.op("ait_rt.alloc", [])), p.value()
     root = p.op("ait_rt.copy", [source, target], results=0)
     p.require("users_accept_strides_of", source, target)
+    p.require("is_made_beside", source, root)
+    p.require("is_not_carried_on", target, source, root)
     p.require("is_written_once", target)
     p.apply(root, "write_target", root)
 
@@ -91,6 +96,8 @@ def write_permuted(p: PatternBuilder) -> None:
     p.require("keeps_last_dim", view)
     p.require("only_viewed_by", source, view)
     p.require("writer_accepts_inverse_of", source, view, target)
+    p.require("is_made_beside", source, root)
+    p.require("is_not_carried_on", target, source, root)
     p.require("is_written_once", target)
     p.apply(root, "write_inverse", root)
 
@@ -110,7 +117,7 @@ def strides_of(buffer: SSAValue) -> Shape:
 
 def kernel_of_launch(launch: LaunchOp) -> KernelOp:
     """The kernel that a launch runs."""
-    program = launch.parent_op()
+    program = program_around(launch)
     module = None if program is None else program.parent_op()
     assert module is not None
     return cast(KernelOp, SymbolTable.lookup_symbol(module, launch.kernel_name))
@@ -237,6 +244,21 @@ def is_unchanged_for_readers_of(source: SSAValue, target: SSAValue, copy: Operat
         readers.discard(op)
         op = op.next_op
     return True
+
+
+@constraint
+def is_made_beside(value: SSAValue, copy: Operation) -> bool:
+    """The buffer is an allocation of the copy's own block, so that the copy's target can stand in its place."""
+    return isinstance(value.owner, Operation) and value.owner.parent is copy.parent
+
+
+@constraint
+def is_not_carried_on(target: SSAValue, source: SSAValue, copy: Operation) -> bool:
+    """If the copy gives a loop its first carried value, which the loop overwrites, only its writer and the copy use
+    `source`."""
+    root = root_of(target)
+    loops = [] if root is None else [u.operation for u in root.results[0].uses if isinstance(u.operation, LoopOp)]
+    return all(loop.is_ancestor(copy) for loop in loops) or len(list(source.uses)) == 2
 
 
 @constraint

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import cast
@@ -13,6 +14,7 @@ from ait_mlir.dialects.ait.naming import derived_name
 from ait_mlir.dialects.ait.traits import Cost
 from ait_mlir.dialects.ait.types import ShapedType
 from ait_mlir.dialects.ait_rt.buffers import AllocOp, ConstantOp, DestinationOp, InputOp, ReadDimOp, ViewOp
+from ait_mlir.dialects.ait_rt.loop import loops_around, program_ops
 from ait_mlir.dialects.ait_rt.program import KernelOp, LaunchOp, ProgramOp
 from ait_mlir.dims import sym
 
@@ -61,11 +63,13 @@ def report(module: ModuleOp, program: ProgramOp, dims: Mapping[str, int]) -> Rep
     """Count the launches of a planned program at these dims; those that launches bind count as their bounds."""
     dims = {d.name: program.scope.upper(sym(d.name)).evaluate(dims) for d in program.scope.bound} | dict(dims)
     kernels = {op.sym_name.data: op for op in module.ops if isinstance(op, KernelOp)}
-    launches = [op for op in program.block.ops if isinstance(op, LaunchOp)]
-    counted = tuple(_count(op, kernels[op.kernel_name], dims) for op in launches)
+    launches = [op for op in program_ops(program.block) if isinstance(op, LaunchOp)]
+    counted = tuple(
+        launch for op in launches for launch in [_count(op, kernels[op.kernel_name], dims)] * _steps_around(op, dims)
+    )
     partly = _read_in_part(launches, kernels, dims)
     floor = 0
-    for op in program.block.ops:
+    for op in program_ops(program.block):
         if not isinstance(op, AllocOp | ConstantOp | InputOp | DestinationOp):
             continue
         if isinstance(op, DestinationOp) and op.in_place_of is not None:
@@ -76,10 +80,15 @@ def report(module: ModuleOp, program: ProgramOp, dims: Mapping[str, int]) -> Rep
         )
         if is_scratch:
             continue
-        floor += 2 * size if isinstance(op, AllocOp) else partly.get(op.buffer, size)
+        floor += 2 * size * _steps_around(op, dims) if isinstance(op, AllocOp) else partly.get(op.buffer, size)
     constants = sum(_bytes(op.buffer.type, dims) for op in program.block.ops if isinstance(op, ConstantOp))
     waits = tuple(op.dim.data for op in program.all_ops() if isinstance(op, ReadDimOp))
     return Report(counted, floor, program.arena_size.evaluate(dims), constants, waits)
+
+
+def _steps_around(op: Operation, dims: Mapping[str, int]) -> int:
+    """How often an op runs: the product of the lengths of the loops that it is in."""
+    return math.prod(loop.count.evaluate(dims) for loop in loops_around(op))
 
 
 def _count(launch: LaunchOp, kernel: KernelOp, dims: Mapping[str, int]) -> Launch:

@@ -1,4 +1,4 @@
-// RUN: ait-opt %s -p narrow-row-ops | filecheck %s
+// RUN: ait-opt %s -p "narrow-row-ops{assume=true}" | filecheck %s
 // RUN: ait-opt %s -p simplify | filecheck %s --check-prefix=CASTS
 // CASTS: ait.cast
 

@@ -1,5 +1,5 @@
 // RUN: ait-opt %s -p simplify | filecheck %s
-// RUN: ait-opt %s -p narrow-row-ops | filecheck %s
+// RUN: ait-opt %s -p "narrow-row-ops{assume=true}" | filecheck %s
 // RUN: ait-opt %s -p simplify --check-semantics 2>&1 | filecheck %s --check-prefix=SEMANTICS
 // SEMANTICS: no difference
 

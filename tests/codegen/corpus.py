@@ -71,6 +71,7 @@ def reductions() -> Iterator[tuple[str, str]]:
     large = {"x": "8192 x 8192 x f16", "y": "1048576 x 64 x f16"}
     few = [(f"reduce {kind} %x dims [0, 1]", "f16") for kind in ("sum", "max", "var")]
     yield "reduce_few", graph("reduce", large, *few, ("reduce sum %y dims [0]", "64 x f16"))
+    yield "cumsum_long", graph("cumsum", large, ("cumsum %x dim 1", large["x"]), ("cumsum %y dim 0", large["y"]))
 
 
 def contractions() -> Iterator[tuple[str, str]]:

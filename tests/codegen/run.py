@@ -31,10 +31,10 @@ from ait_mlir.lowering.build import build_runtime
 from ait_mlir.lowering.choices import Choice
 from ait_mlir.lowering.fragments import Fragment
 from ait_mlir.lowering.kernels import Target, kernels_for
+from ait_mlir.lowering.module_target import make_target
 from ait_mlir.lowering.target import TargetKind
 from ait_mlir.lowering.toolchain import Toolchain, cpp_root, toolchain
 from ait_mlir.passes.select import needs_kernel
-from ait_mlir.passes.target import make_target
 from ait_mlir.universe import context
 from tests.codegen.corpus import models
 

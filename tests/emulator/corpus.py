@@ -23,6 +23,7 @@ from tests.kernels.library_gemm import on_kernel
 from tests.kernels.reduce_split import check_split, split_cases
 from tests.kernels.stream import stream_cases
 from tests.specs.draw import Drawn, draw, sample
+from tests.specs.tolerance import SUMS
 
 Env = Mapping[str, int]
 Check = Callable[[Library, Case, str], None]
@@ -117,6 +118,21 @@ def drawn_family(kind: Kind, family: str, *templates: str) -> Family:
         lambda: {name: found.case for name, found in drawn.items()},
         partial(_check_drawn, drawn),
     )
+
+
+# ** few long rows **
+
+
+def chained_cumsums() -> dict[str, Case]:
+    """The forms of cumsum whose blocks pass sums on: those that lie row-major."""
+    drawn = {name: found for name, found in draw("gpu", ["cumulative"]).items() if not found.form.strides}
+    forms = list(dict.fromkeys(found.form.name for found in drawn.values()))
+    cases: dict[str, Case] = {}
+    for name, found in drawn.items():
+        types = found.spec.types_of(found.form)
+        if found.type in (types[forms.index(found.form.name) % len(types)], types[0]):
+            cases[f"chained-{name}"] = on_kernel(found.case, "chained")
+    return cases
 
 
 # ** long and short rows **
@@ -245,6 +261,7 @@ ROW = ("row_kernel", "softmax_columns_kernel")
 REDUCE = ("reduce_rows_kernel", "reduce_columns_kernel", "select_kernel")
 COPIES = ("copy_strided_kernel", "copy_tiled_kernel", "copy_squares_kernel", "copy_rows_kernel")
 
+CUMULATIVE = ("cumulative_rows_kernel", "cumulative_blocks_kernel", "cumulative_columns_kernel")
 FAMILIES = {
     "elementwise-cuda": drawn_family("cuda", "elementwise", "map_repeat_kernel", "map_kernel", "map_flat_kernel"),
     "elementwise-rocm": drawn_family("rocm", "elementwise", "map_kernel", "map_flat_kernel"),
@@ -252,6 +269,13 @@ FAMILIES = {
     "norm-rocm": drawn_family("rocm", "norm", *ROW),
     "reduce-cuda": drawn_family("cuda", "reduce", *REDUCE, "reduce_shared_columns_kernel"),
     "reduce-rocm": drawn_family("rocm", "reduce", *REDUCE),
+    "cumulative-cuda": drawn_family("cuda", "cumulative", *CUMULATIVE),
+    "cumulative-rocm": drawn_family("rocm", "cumulative", *CUMULATIVE),
+    "cumulative-chained": Family(
+        dict.fromkeys(KINDS, frozenset({"cumulative_chained_rows_kernel", "cumulative_chained_columns_kernel"})),
+        chained_cumsums,
+        lambda library, case, name: SUMS.check(library, case, _type(name)),
+    ),
     "view-cuda": drawn_family("cuda", "view", *COPIES),
     "view-rocm": drawn_family("rocm", "view", *COPIES),
     "index-cuda": drawn_family("cuda", "index", "gather_kernel", "update_kernel"),

@@ -29,7 +29,7 @@ def test_filters_make_what_is_printed():
     )
     printed = _render(template, name="v1", n=3, text='"\\\n', size=parse("2*b"), dims={"b": "d0"})
     assert printed == 'f(v1, 3, "\\042\\134\\012", (2 * d0));  // "..\n'
-    assert type(render("statements.j2", statements=[], dims={})) is CppText
+    assert type(render("statements.j2", statements=[], dims={}, kernel_dims=[])) is CppText
 
 
 @pytest.mark.parametrize(

@@ -7,13 +7,14 @@ tests/test_specs.py fails with the name of an op that has no row, or that one of
 
 from __future__ import annotations
 
-from tests.specs import attention, elementwise, gemm, index, norm, reduce, view
+from tests.specs import attention, cumulative, elementwise, gemm, index, norm, reduce, view
 from tests.specs.spec import Spec
 
 FAMILIES: dict[str, tuple[Spec, ...]] = {
     "elementwise": elementwise.SPECS,
     "norm": norm.SPECS,
     "reduce": reduce.SPECS,
+    "cumulative": cumulative.SPECS,
     "view": view.SPECS,
     "index": index.SPECS,
     "gemm": gemm.SPECS,

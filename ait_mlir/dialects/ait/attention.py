@@ -8,12 +8,10 @@ from typing import ClassVar
 from xdsl.dialects.builtin import FloatAttr, IntegerAttr, UnitAttr, f64, i64
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.irdl import irdl_op_definition, operand_def, opt_prop_def, prop_def, result_def, traits_def, var_operand_def
-from xdsl.parser import Parser
-from xdsl.printer import Printer
 
-from ait_mlir.dialects.ait.base import AitOp, Body, check_broadcastable, parse_int_attr, parse_operands, print_operands
+from ait_mlir.dialects.ait.base import AitOp, check_broadcastable
 from ait_mlir.dialects.ait.dtypes import is_float
-from ait_mlir.dialects.ait.numbers import number_text, parse_number
+from ait_mlir.dialects.ait.syntax import INT, NUMBER, Flag, Operand, Operands, Prop, Several, Syntax
 from ait_mlir.dialects.ait.traits import Cost, Pure
 from ait_mlir.dialects.ait.types import TensorType, scope_of, shape_text, tensor_type
 from ait_mlir.dims import Expr, Scope, product, total
@@ -42,6 +40,14 @@ class AttentionOp(Cost, AitOp):
     """
 
     name = "ait.attention"
+    SYNTAX: ClassVar[Syntax] = (
+        Operands(("q", "k", "v")),
+        Several("then", 2, "a second k and a second v"),
+        Operand("mask", "mask", optional=True),
+        Prop("scale", NUMBER),
+        Flag("causal"),
+        Prop("window", INT, optional=True),
+    )
     WORK: ClassVar[int] = 5
     """Operations for a score beside the two products: those of softmax."""
 
@@ -102,37 +108,6 @@ class AttentionOp(Cost, AitOp):
     def flops(self) -> Expr:
         depth, width = tensor_type(self.q).dims[3], tensor_type(self.v).dims[3]
         return self.elements() * (2 * (depth + width) + self.WORK)
-
-    @classmethod
-    def parse_body(cls, parser: Parser, body: Body) -> None:
-        body.operands = parse_operands(parser)
-        if parser.parse_optional_keyword("then") is not None:
-            second = parse_operands(parser)
-            if len(second) != 2:
-                parser.raise_error(f"expected a second k and a second v after 'then', got {len(second)} operands")
-            body.operands += second
-        if parser.parse_optional_keyword("mask") is not None:
-            body.operands.append(parser.parse_unresolved_operand())
-        parser.parse_keyword("scale")
-        body.properties["scale"] = FloatAttr(float(parse_number(parser)), f64)
-        if parser.parse_optional_keyword("causal") is not None:
-            body.properties["causal"] = UnitAttr()
-        if parser.parse_optional_keyword("window") is not None:
-            body.properties["window"] = parse_int_attr(parser)
-
-    def print_body(self, printer: Printer) -> None:
-        print_operands(printer, self.operands[:3])
-        if self.then is not None:
-            printer.print_string(" then")
-            print_operands(printer, self.then)
-        if self.mask is not None:
-            printer.print_string(" mask")
-            print_operands(printer, [self.mask])
-        printer.print_string(f" scale {number_text(self.scale.value.data)}")
-        if self.causal is not None:
-            printer.print_string(" causal")
-        if self.window is not None:
-            printer.print_string(f" window {self.window.value.data}")
 
     def checks_of_second_piece(self, q: TensorType, k: TensorType, v: TensorType) -> list[Check]:
         """What the second piece of k and of v has in common with the first."""

@@ -1,52 +1,70 @@
 """What all `ait` ops share: the textual form, the order of verification, inference of result types.
 
 The textual form of an op is `NAME BODY {attributes} : RESULT TYPES`. Operand types are those of earlier definitions;
-the longer form `: (OPERAND TYPES) -> RESULT TYPES` is read, too. An op says how to parse and print its BODY.
+the longer form `: (OPERAND TYPES) -> RESULT TYPES` is read, too. An op says in `SYNTAX` what its BODY is.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
-from typing import Any, Self, cast
+from typing import Any, ClassVar, Self
 
-from xdsl.dialects.builtin import ArrayAttr, IntegerAttr, i64
+from xdsl.dialects.builtin import DenseArrayBase, i32
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.irdl import IRDLOperation
-from xdsl.parser import Parser, UnresolvedOperand
+from xdsl.parser import Parser
 from xdsl.printer import Printer
 from xdsl.utils.exceptions import VerifyException
 
+from ait_mlir.dialects.ait.syntax import Body as Body
+from ait_mlir.dialects.ait.syntax import Operands, Syntax, parse_signature, values
+from ait_mlir.dialects.ait.syntax import int_list as int_list
+from ait_mlir.dialects.ait.syntax import int_list_attr as int_list_attr
+from ait_mlir.dialects.ait.syntax import parse_int_attr as parse_int_attr
+from ait_mlir.dialects.ait.syntax import parse_int_list as parse_int_list
+from ait_mlir.dialects.ait.syntax import parse_operands as parse_operands
+from ait_mlir.dialects.ait.syntax import parse_operands_in_parens as parse_operands_in_parens
+from ait_mlir.dialects.ait.syntax import print_int_list as print_int_list
+from ait_mlir.dialects.ait.syntax import print_operands as print_operands
+from ait_mlir.dialects.ait.syntax import resolve as resolve
 from ait_mlir.dialects.ait.types import Shape, ShapedType, TensorType, scope_of, shape_text
 from ait_mlir.dims import Expr, Scope
-
-
-@dataclass
-class Body:
-    """The parsed parts of an op, before its types are known."""
-
-    operands: list[UnresolvedOperand] = field(default_factory=list[UnresolvedOperand])
-    properties: dict[str, Attribute] = field(default_factory=dict[str, Attribute])
-    regions: list[Region] = field(default_factory=list[Region])
 
 
 class AitOp(IRDLOperation):
     """Base of the ops of both dialects."""
 
+    SYNTAX: ClassVar[Syntax] = (Operands(),)
+    """What stands between the op's name and its attribute dictionary."""
+    OPERAND_TYPES: ClassVar[str] = ""
+    """Of an op without results: the field of operands, the first ones, whose types stand behind the colon."""
+    SEGMENTED: ClassVar[bool] = False
+    """Whether the op keeps how many operands each clause read (`AttrSizedOperandSegments`)."""
+
     @classmethod
     def parse_body(cls, parser: Parser, body: Body) -> None:
-        """Parse what stands between the op's name and its attribute dictionary."""
-        body.operands = parse_operands(parser)
+        """Parse the clauses of `SYNTAX`."""
+        for clause in cls.SYNTAX:
+            clause.parse(parser, body)
 
     def print_body(self, printer: Printer) -> None:
         """Print what `parse_body` reads, with a leading space if it is not empty."""
-        print_operands(printer, self.operands)
+        for clause in self.SYNTAX:
+            clause.print(printer, self)
 
     @classmethod
     def parse(cls, parser: Parser) -> Self:
         body = Body()
         cls.parse_body(parser, body)
+        if cls.SEGMENTED:
+            body.properties["operandSegmentSizes"] = DenseArrayBase.from_list(i32, body.segments)
         attributes = parser.parse_optional_attr_dict()
+        if cls.OPERAND_TYPES:
+            parser.parse_punctuation(":")
+            types = parser.parse_comma_separated_list(parser.Delimiter.NONE, parser.parse_type)
+            operands = [resolve(parser, o) for o in body.operands]
+            parser.resolve_operands(body.operands[: body.segments[0]], types, parser.pos)  # checks the types
+            return cls.create(operands=operands, properties=body.properties, attributes=attributes)
         operand_types, result_types = parse_signature(parser)
         if operand_types is None:
             operands = [resolve(parser, o) for o in body.operands]
@@ -64,9 +82,10 @@ class AitOp(IRDLOperation):
         self.print_body(printer)
         if self.attributes:
             printer.print_op_attributes(self.attributes)
-        if self.results:
+        typed = values(self, (self.OPERAND_TYPES,)) if self.OPERAND_TYPES else self.results
+        if types := [value.type for value in typed]:
             printer.print_string(" : ")
-            printer.print_list(self.result_types, printer.print_attribute)
+            printer.print_list(types, printer.print_attribute)
 
     def verify_(self) -> None:
         expected = self.infer_result_types()
@@ -190,82 +209,6 @@ def broadcasts_to(shape: Shape, target: Shape, scope: Scope) -> bool:
     )
 
 
-# ** text **
-
-
-def parse_operands(parser: Parser) -> list[UnresolvedOperand]:
-    """`%a, %b` with nothing around."""
-    return (
-        parser.parse_optional_undelimited_comma_separated_list(
-            parser.parse_optional_unresolved_operand, parser.parse_unresolved_operand
-        )
-        or []
-    )
-
-
-def parse_operands_in_parens(parser: Parser) -> list[UnresolvedOperand]:
-    return parser.parse_comma_separated_list(parser.Delimiter.PAREN, parser.parse_unresolved_operand)
-
-
-def print_operands(printer: Printer, operands: Sequence[SSAValue]) -> None:
-    if operands:
-        printer.print_string(" ")
-        printer.print_list(operands, printer.print_ssa_value)
-
-
-def resolve(parser: Parser, operand: UnresolvedOperand) -> SSAValue:
-    """The value an operand names; it must have been defined above."""
-    values = parser.ssa_values.get(operand.operand_name)
-    if values is None:
-        parser.raise_error(f"%{operand.operand_name} is used before its definition", operand.span)
-    if operand.index >= len(values):
-        parser.raise_error(f"%{operand.operand_name} has {len(values)} results, no #{operand.index}", operand.span)
-    return values[operand.index]
-
-
-def parse_signature(parser: Parser) -> tuple[Sequence[Attribute] | None, Sequence[Attribute]]:
-    """`: R, R` or `: (T, T) -> R` or nothing: operand types if given, and result types."""
-    if parser.parse_optional_punctuation(":") is None:
-        return None, ()
-    if parser.parse_optional_punctuation("(") is None:
-        return None, parser.parse_comma_separated_list(parser.Delimiter.NONE, parser.parse_type)
-    operand_types: list[Attribute] = []
-    if parser.parse_optional_punctuation(")") is None:
-        operand_types = parser.parse_comma_separated_list(parser.Delimiter.NONE, parser.parse_type)
-        parser.parse_punctuation(")")
-    parser.parse_punctuation("->")
-    if parser.parse_optional_punctuation("(") is None:
-        return operand_types, parser.parse_comma_separated_list(parser.Delimiter.NONE, parser.parse_type)
-    results = parser.parse_comma_separated_list(parser.Delimiter.NONE, parser.parse_type)
-    parser.parse_punctuation(")")
-    return operand_types, results
-
-
-def parse_int_attr(parser: Parser) -> IntegerAttr:
-    return IntegerAttr(parser.parse_integer(allow_boolean=False), i64)
-
-
-def parse_int_list(parser: Parser) -> ArrayAttr[IntegerAttr]:
-    items = parser.parse_comma_separated_list(parser.Delimiter.SQUARE, lambda: parse_int_attr(parser))
-    return ArrayAttr(items)
-
-
-def int_list(attribute: Attribute) -> tuple[int, ...]:
-    """The integers of an array attribute."""
-    if not isinstance(attribute, ArrayAttr):
-        raise VerifyException(f"expected a list of integers, got {attribute}")
-    items = cast("ArrayAttr[Attribute]", attribute).data
-    return tuple(a.value.data if isinstance(a, IntegerAttr) else 0 for a in items)
-
-
-def int_list_attr(values: Sequence[int]) -> ArrayAttr[IntegerAttr]:
-    return ArrayAttr([IntegerAttr(v, i64) for v in values])
-
-
-def print_int_list(printer: Printer, values: Sequence[int]) -> None:
-    printer.print_string("[" + ", ".join(map(str, values)) + "]")
-
-
 # ** regions on scalars **
 
 
@@ -304,21 +247,3 @@ def check_yield(op: AitOp, terminator: Operation | None, types: Sequence[Attribu
 
 def _block_of(value: SSAValue) -> Block | None:
     return value.owner if isinstance(value.owner, Block) else value.owner.parent
-
-
-def parse_region_clause(parser: Parser, keyword: str, body: Body) -> None:
-    """`KEYWORD(%a, %b) { ... }` or nothing; an absent region is an empty one."""
-    if parser.parse_optional_keyword(keyword) is None:
-        body.regions.append(Region())
-        return
-    body.operands += parse_operands_in_parens(parser)
-    body.regions.append(parser.parse_region())
-
-
-def print_region_clause(printer: Printer, keyword: str, operands: Sequence[SSAValue], region: Region) -> None:
-    if not region.blocks:
-        return
-    printer.print_string(f" {keyword}(")
-    printer.print_list(operands, printer.print_ssa_value)
-    printer.print_string(") ")
-    printer.print_region(region)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Self, cast
+from typing import ClassVar, Self, cast
 
 from xdsl.dialects.builtin import ArrayAttr, FloatAttr, IntegerAttr, StringAttr, UnitAttr
 from xdsl.ir import Attribute, Block, BlockArgument, Operation, Region, SSAValue
@@ -22,19 +22,10 @@ from xdsl.printer import Printer
 from xdsl.utils.exceptions import VerifyException
 from xdsl.traits import IsolatedFromAbove, NoTerminator, SymbolOpInterface
 
-from ait_mlir.dialects.ait.base import (
-    AitOp,
-    Body,
-    check_declared,
-    check_name,
-    check_param_name,
-    check_sizes,
-    parse_operands,
-    print_operands,
-    resolve,
-)
+from ait_mlir.dialects.ait.base import AitOp, check_declared, check_name, check_param_name, check_sizes
 from ait_mlir.dialects.ait.dtypes import is_element_type, is_float
-from ait_mlir.dialects.ait.numbers import Number, literal_values, number_attr, parse_literal, print_literal
+from ait_mlir.dialects.ait.numbers import Number, literal_values, number_attr
+from ait_mlir.dialects.ait.syntax import LITERAL, STRING, Flag, Operand, Operands, Prop, Syntax
 from ait_mlir.dialects.ait.traits import Pure
 from ait_mlir.dialects.ait.traits import BindsDim
 from ait_mlir.dialects.ait.types import DimsAttr, ShapeAttr, TensorType, shape_text
@@ -254,6 +245,7 @@ class ParamOp(AitOp):
     """
 
     name = "ait.param"
+    SYNTAX: ClassVar[Syntax] = (Prop("param_name", STRING, ""),)
 
     param_name = prop_def(StringAttr)
     output = result_def(TensorType)
@@ -261,14 +253,6 @@ class ParamOp(AitOp):
 
     def __init__(self, name: str, type: TensorType) -> None:
         super().__init__(properties={"param_name": StringAttr(name)}, result_types=[type])
-
-    @classmethod
-    def parse_body(cls, parser: Parser, body: Body) -> None:
-        body.properties["param_name"] = StringAttr(parser.parse_str_literal())
-
-    def print_body(self, printer: Printer) -> None:
-        printer.print_string(" ")
-        printer.print_string_literal(self.param_name.data)
 
     def infer_result_types(self) -> Sequence[Attribute]:
         t = self.expect_tensor(self.results[0], "the result")
@@ -289,6 +273,7 @@ class ConstantOp(AitOp):
     """
 
     name = "ait.constant"
+    SYNTAX: ClassVar[Syntax] = (Prop("value", LITERAL, ""),)
 
     value = prop_def(ArrayAttr | FloatAttr | IntegerAttr)
     output = result_def()
@@ -297,14 +282,6 @@ class ConstantOp(AitOp):
     def __init__(self, value: Number | Sequence[Number], type: Attribute) -> None:
         literal = number_attr(value) if isinstance(value, int | float) else ArrayAttr([number_attr(v) for v in value])
         super().__init__(properties={"value": literal}, result_types=[type])
-
-    @classmethod
-    def parse_body(cls, parser: Parser, body: Body) -> None:
-        body.properties["value"] = parse_literal(parser)
-
-    def print_body(self, printer: Printer) -> None:
-        printer.print_string(" ")
-        print_literal(printer, cast(Attribute, self.value))
 
     def values(self) -> list[Number]:
         """The numbers, row-major; a single one fills the whole tensor unless it is a list."""
@@ -351,6 +328,13 @@ class OutputOp(AitOp):
     """
 
     name = "ait.output"
+    SYNTAX: ClassVar[Syntax] = (
+        Prop("output_name", STRING, ""),
+        Operands(("value",)),
+        Operand("in_place_of", "in place of", optional=True),
+        Flag("or_copy", "or copy"),
+    )
+    OPERAND_TYPES: ClassVar[str] = "value"
 
     value = operand_def(TensorType)
     in_place_of = opt_operand_def(TensorType)
@@ -364,37 +348,6 @@ class OutputOp(AitOp):
             operands=[value, in_place_of],
             properties={"output_name": StringAttr(name), "or_copy": UnitAttr() if or_copy else None},
         )
-
-    @classmethod
-    def parse(cls, parser: Parser) -> Self:
-        properties: dict[str, Attribute] = {"output_name": StringAttr(parser.parse_str_literal())}
-        operands = parse_operands(parser)
-        place: list[SSAValue] = []
-        if parser.parse_optional_keyword("in") is not None:
-            parser.parse_keyword("place")
-            parser.parse_keyword("of")
-            place.append(resolve(parser, parser.parse_unresolved_operand()))
-            if parser.parse_optional_keyword("or") is not None:
-                parser.parse_keyword("copy")
-                properties["or_copy"] = UnitAttr()
-        attributes = parser.parse_optional_attr_dict()
-        parser.parse_punctuation(":")
-        types = parser.parse_comma_separated_list(parser.Delimiter.NONE, parser.parse_type)
-        values = parser.resolve_operands(operands, types, parser.pos)
-        return cls.create(operands=[*values, *place], properties=properties, attributes=attributes)
-
-    def print(self, printer: Printer) -> None:
-        printer.print_string(" ")
-        printer.print_string_literal(self.output_name.data)
-        print_operands(printer, [self.value])
-        if self.in_place_of is not None:
-            printer.print_string(" in place of")
-            print_operands(printer, [self.in_place_of])
-            printer.print_string(" or copy" if self.or_copy is not None else "")
-        if self.attributes:
-            printer.print_op_attributes(self.attributes)
-        printer.print_string(" : ")
-        printer.print_attribute(self.value.type)
 
     def infer_result_types(self) -> Sequence[Attribute]:
         if not self.output_name.data:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 from xdsl.dialects.builtin import StringAttr, i1
 from xdsl.ir import Attribute, Operation, Region, SSAValue
@@ -17,23 +17,11 @@ from xdsl.irdl import (
     var_operand_def,
     var_result_def,
 )
-from xdsl.parser import Parser
-from xdsl.printer import Printer
 from xdsl.traits import IsTerminator
 
-from ait_mlir.dialects.ait.base import (
-    AitOp,
-    Body,
-    broadcast_shapes,
-    check_broadcastable,
-    check_region,
-    check_yield,
-    parse_operands,
-    parse_operands_in_parens,
-    print_operands,
-    resolve,
-)
+from ait_mlir.dialects.ait.base import AitOp, broadcast_shapes, check_broadcastable, check_region, check_yield
 from ait_mlir.dialects.ait.dtypes import compute_type, is_element_type, is_float
+from ait_mlir.dialects.ait.syntax import Operands, RegionClause, Syntax, Word
 from ait_mlir.dialects.ait.traits import Commutative, Cost, InPlace, Monotone, Pure, ScalarLike
 from ait_mlir.dialects.ait.types import TensorType, shape_text
 
@@ -188,6 +176,7 @@ class CompareOp(ElementwiseOp):
     """
 
     name = "ait.compare"
+    SYNTAX: ClassVar[Syntax] = (Word("predicate", PREDICATES), Operands())
     OPERAND_NAMES: ClassVar[tuple[str, ...]] = ("lhs", "rhs")
     CHEAP: ClassVar[bool] = True
 
@@ -206,19 +195,6 @@ class CompareOp(ElementwiseOp):
         )
         (inferred,) = self.infer_result_types()
         self.results[0]._type = inferred  # pyright: ignore[reportPrivateUsage]
-
-    @classmethod
-    def parse_body(cls, parser: Parser, body: Body) -> None:
-        start = parser.pos
-        predicate = parser.parse_identifier()
-        if predicate not in PREDICATES:
-            parser.raise_error(f"expected one of {', '.join(PREDICATES)}", start, parser.pos)
-        body.properties["predicate"] = StringAttr(predicate)
-        body.operands = parse_operands(parser)
-
-    def print_body(self, printer: Printer) -> None:
-        printer.print_string(f" {self.predicate.data}")
-        print_operands(printer, self.operands)
 
     def infer_element_type(self, elements: Sequence[Attribute]) -> Attribute:
         super().infer_element_type(elements)
@@ -300,26 +276,13 @@ class YieldOp(AitOp):
     """
 
     name = "ait.yield"
+    OPERAND_TYPES: ClassVar[str] = "values"
 
     values = var_operand_def()
     traits = traits_def(IsTerminator(), Pure())
 
     def __init__(self, *values: SSAValue | Operation) -> None:
         super().__init__(operands=[list(values)])
-
-    @classmethod
-    def parse(cls, parser: Parser) -> Self:
-        operands = parse_operands(parser)
-        parser.parse_punctuation(":")
-        types = parser.parse_comma_separated_list(parser.Delimiter.NONE, parser.parse_type)
-        for operand in operands:
-            resolve(parser, operand)
-        return cls(*parser.resolve_operands(operands, types, parser.pos))
-
-    def print(self, printer: Printer) -> None:
-        print_operands(printer, self.operands)
-        printer.print_string(" : ")
-        printer.print_list(self.operand_types, printer.print_attribute)
 
     def infer_result_types(self) -> Sequence[Attribute]:
         return []
@@ -343,6 +306,7 @@ class FusedElementwiseOp(InPlace, Cost, AitOp):
     """
 
     name = "ait.fused_elementwise"
+    SYNTAX: ClassVar[Syntax] = (RegionClause("inputs"),)
     WORK: ClassVar[int] = 0
 
     inputs = var_operand_def(TensorType)
@@ -352,17 +316,6 @@ class FusedElementwiseOp(InPlace, Cost, AitOp):
 
     def __init__(self, inputs: Sequence[SSAValue], result_types: Sequence[Attribute], body: Region) -> None:
         super().__init__(operands=[inputs], result_types=[result_types], regions=[body])
-
-    @classmethod
-    def parse_body(cls, parser: Parser, body: Body) -> None:
-        body.operands = parse_operands_in_parens(parser)
-        body.regions.append(parser.parse_region())
-
-    def print_body(self, printer: Printer) -> None:
-        printer.print_string("(")
-        printer.print_list(self.operands, printer.print_ssa_value)
-        printer.print_string(") ")
-        printer.print_region(self.body)
 
     def infer_result_types(self) -> Sequence[Attribute]:
         inputs = [self.expect_tensor(v, f"operand {i}") for i, v in enumerate(self.operands)]

@@ -7,37 +7,20 @@
   ait.yield %s : f32
 } : !ait.tensor<batch x 3072 x f16>
 ```
-An op with an epilogue is a class of `HasEpilogue` and `AitOp`. It calls `parse_epilogue` and `print_epilogue` at the
-end of its body, and ends `infer_result_types` in `infer_through_epilogue`.
+An op with an epilogue is a class of `HasEpilogue` and `AitOp`. Its `SYNTAX` has `EPILOGUE` behind its own operands, and
+its `infer_result_types` ends in `infer_through_epilogue`.
 """
 
 from __future__ import annotations
 
-from xdsl.parser import Parser
-from xdsl.printer import Printer
-
-from ait_mlir.dialects.ait.base import (
-    AitOp,
-    Body,
-    check_broadcastable,
-    check_region,
-    check_yield,
-    parse_region_clause,
-    print_region_clause,
-)
+from ait_mlir.dialects.ait.base import AitOp, check_broadcastable, check_region, check_yield
 from ait_mlir.dialects.ait.dtypes import compute_type
+from ait_mlir.dialects.ait.syntax import RegionClause
 from ait_mlir.dialects.ait.traits import HasEpilogue
 from ait_mlir.dialects.ait.types import TensorType
 
-
-def parse_epilogue(parser: Parser, body: Body) -> None:
-    """`epilogue(%a, %b) { ... }` or nothing, behind the op's own operands."""
-    parse_region_clause(parser, "epilogue", body)
-
-
-def print_epilogue(printer: Printer, op: HasEpilogue) -> None:
-    """Print what `parse_epilogue` reads."""
-    print_region_clause(printer, "epilogue", op.epilogue_operands, op.epilogue)
+EPILOGUE = RegionClause("epilogue_operands", "epilogue")
+"""`epilogue(%a, %b) { ... }` or nothing, behind the op's own operands."""
 
 
 def infer_through_epilogue(op: HasEpilogue, accumulated: TensorType) -> TensorType:

@@ -8,12 +8,11 @@ from typing import ClassVar
 from xdsl.dialects.builtin import StringAttr
 from xdsl.ir import Attribute, Operation, Region, SSAValue
 from xdsl.irdl import irdl_op_definition, operand_def, prop_def, result_def, traits_def
-from xdsl.parser import Parser
-from xdsl.printer import Printer
 
-from ait_mlir.dialects.ait.base import AitOp, Body, broadcast_shapes, parse_operands, print_operands
+from ait_mlir.dialects.ait.base import AitOp, broadcast_shapes
 from ait_mlir.dialects.ait.dtypes import is_float
-from ait_mlir.dialects.ait.epilogue import infer_through_epilogue, parse_epilogue, print_epilogue
+from ait_mlir.dialects.ait.epilogue import EPILOGUE, infer_through_epilogue
+from ait_mlir.dialects.ait.syntax import Operands, Syntax, Word
 from ait_mlir.dialects.ait.traits import AffineOperands, ContractionExtents, Extents, HasEpilogue, Pure
 from ait_mlir.dialects.ait.types import Shape, TensorType, scope_of, shape_text, tensor_type
 from ait_mlir.dims import Expr, floordiv, product
@@ -27,6 +26,8 @@ class ContractionOp(HasEpilogue, ContractionExtents, AffineOperands, AitOp):
     The epilogue region maps the accumulator (first argument, in the compute type) and the elements of the epilogue
     operands, which broadcast to the result's shape, to the value that is rounded once to the result's element type.
     """
+
+    SYNTAX: ClassVar[Syntax] = (Word("layout", LAYOUTS, "a layout, "), Operands(("a", "b")), EPILOGUE)
 
     a = operand_def(TensorType)
     b = operand_def(TensorType)
@@ -53,21 +54,6 @@ class ContractionOp(HasEpilogue, ContractionExtents, AffineOperands, AitOp):
         if result_type is None:
             (inferred,) = self.infer_result_types()
             self.results[0]._type = inferred  # pyright: ignore[reportPrivateUsage]
-
-    @classmethod
-    def parse_body(cls, parser: Parser, body: Body) -> None:
-        start = parser.pos
-        layout = parser.parse_identifier()
-        if layout not in LAYOUTS:
-            parser.raise_error(f"expected a layout, one of {', '.join(LAYOUTS)}", start, start + len(layout))
-        body.properties["layout"] = StringAttr(layout)
-        body.operands = parse_operands(parser)
-        parse_epilogue(parser, body)
-
-    def print_body(self, printer: Printer) -> None:
-        printer.print_string(f" {self.layout.data}")
-        print_operands(printer, self.own_operands)
-        print_epilogue(printer, self)
 
     def split_a(self) -> tuple[Shape, Expr, Expr]:
         """Leading dims, M and K of operand A. The leading dims of a gemm belong to M."""

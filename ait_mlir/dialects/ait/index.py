@@ -8,10 +8,9 @@ from typing import ClassVar
 from xdsl.dialects.builtin import IntegerAttr, i1, i32, i64
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.irdl import irdl_op_definition, operand_def, prop_def, result_def, traits_def
-from xdsl.parser import Parser
-from xdsl.printer import Printer
 
-from ait_mlir.dialects.ait.base import AitOp, Body, parse_int_attr, parse_operands, print_operands, same_shape
+from ait_mlir.dialects.ait.base import AitOp, same_shape
+from ait_mlir.dialects.ait.syntax import INT, Operand, Operands, Prop, Syntax
 from ait_mlir.dialects.ait.traits import BindsDim, Cost, Pure, UpdatesOperand
 from ait_mlir.dialects.ait.types import TensorType, scope_of, shape_text
 from ait_mlir.dims import Expr, const, minimum
@@ -69,6 +68,7 @@ class UpdateSliceOp(UpdatesOperand, Cost, AitOp):
     """
 
     name = "ait.update_slice"
+    SYNTAX: ClassVar[Syntax] = (Operands(("input", "rows")), Operand("position", "at"), Prop("dim", INT))
 
     input = operand_def(TensorType)
     rows = operand_def(TensorType)
@@ -99,20 +99,6 @@ class UpdateSliceOp(UpdatesOperand, Cost, AitOp):
 
     def bytes_written(self, position: int) -> Expr:
         return self.bytes_read(1)
-
-    @classmethod
-    def parse_body(cls, parser: Parser, body: Body) -> None:
-        body.operands = parse_operands(parser)
-        parser.parse_keyword("at")
-        body.operands += parse_operands(parser)
-        parser.parse_keyword("dim")
-        body.properties["dim"] = parse_int_attr(parser)
-
-    def print_body(self, printer: Printer) -> None:
-        print_operands(printer, [self.input, self.rows])
-        printer.print_string(" at")
-        print_operands(printer, [self.position])
-        printer.print_string(f" dim {self.axis}")
 
     def infer_result_types(self) -> Sequence[Attribute]:
         whole = self.expect_tensor(self.operands[0], "the tensor")

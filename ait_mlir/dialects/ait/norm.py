@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import ClassVar
 
-from xdsl.dialects.builtin import DenseArrayBase, FloatAttr, IntegerAttr, f64, i32, i64
+from xdsl.dialects.builtin import FloatAttr, IntegerAttr, f64, i64
 from xdsl.ir import Attribute, Operation, Region, SSAValue
 from xdsl.irdl import (
     AttrSizedOperandSegments,
@@ -19,23 +19,10 @@ from xdsl.irdl import (
     var_operand_def,
     var_result_def,
 )
-from xdsl.parser import Parser
-from xdsl.printer import Printer
 
-from ait_mlir.dialects.ait.base import (
-    AitOp,
-    Body,
-    check_broadcastable,
-    check_region,
-    check_yield,
-    parse_int_attr,
-    parse_operands,
-    parse_region_clause,
-    print_operands,
-    print_region_clause,
-)
+from ait_mlir.dialects.ait.base import AitOp, check_broadcastable, check_region, check_yield
 from ait_mlir.dialects.ait.dtypes import compute_type, is_float
-from ait_mlir.dialects.ait.numbers import number_text, parse_number
+from ait_mlir.dialects.ait.syntax import INT, NUMBER, Operand, Operands, Prop, RegionClause, Syntax
 from ait_mlir.dialects.ait.traits import Norm, Pure, RowLike
 from ait_mlir.dialects.ait.types import TensorType, scope_of, shape_text, tensor_type
 
@@ -50,6 +37,7 @@ class SoftmaxOp(RowLike, AitOp):
     """
 
     name = "ait.softmax"
+    SYNTAX: ClassVar[Syntax] = (Operands(), Prop("dim", INT))
     WORK: ClassVar[int] = 5
 
     input = operand_def(TensorType)
@@ -61,16 +49,6 @@ class SoftmaxOp(RowLike, AitOp):
         value = SSAValue.get(input)
         super().__init__(operands=[value], properties={"dim": IntegerAttr(dim, i64)}, result_types=[value.type])
         self.infer_result_types()
-
-    @classmethod
-    def parse_body(cls, parser: Parser, body: Body) -> None:
-        body.operands = parse_operands(parser)
-        parser.parse_keyword("dim")
-        body.properties["dim"] = parse_int_attr(parser)
-
-    def print_body(self, printer: Printer) -> None:
-        print_operands(printer, self.operands)
-        printer.print_string(f" dim {self.dim.value.data}")
 
     def reduced_axes(self) -> tuple[int, ...]:
         return (self.dim.value.data,)
@@ -90,6 +68,16 @@ class NormOp(RowLike, AitOp):
     With a prologue, the value normalised is the region's first yield; its further yields are further results, so that
     `x + residual` is added once, normalised and kept.
     """
+
+    SYNTAX: ClassVar[Syntax] = (
+        Operand("input"),
+        Operand("scale", "scale", optional=True),
+        Operand("bias", "bias", optional=True),
+        Prop("axes", INT),
+        Prop("eps", NUMBER),
+        RegionClause("prologue_operands", "prologue"),
+    )
+    SEGMENTED: ClassVar[bool] = True
 
     input = operand_def(TensorType)
     scale = opt_operand_def(TensorType)
@@ -122,32 +110,6 @@ class NormOp(RowLike, AitOp):
         )
         if result_types is None:
             self.infer_result_types()
-
-    @classmethod
-    def parse_body(cls, parser: Parser, body: Body) -> None:
-        body.operands = [parser.parse_unresolved_operand()]
-        sizes = [1, 0, 0, 0]
-        for i, keyword in enumerate(("scale", "bias"), 1):
-            if parser.parse_optional_keyword(keyword) is not None:
-                body.operands.append(parser.parse_unresolved_operand())
-                sizes[i] = 1
-        parser.parse_keyword("axes")
-        body.properties["axes"] = parse_int_attr(parser)
-        parser.parse_keyword("eps")
-        body.properties["eps"] = FloatAttr(float(parse_number(parser)), f64)
-        before = len(body.operands)
-        parse_region_clause(parser, "prologue", body)
-        sizes[3] = len(body.operands) - before
-        body.properties["operandSegmentSizes"] = DenseArrayBase.from_list(i32, sizes)
-
-    def print_body(self, printer: Printer) -> None:
-        print_operands(printer, [self.input])
-        for keyword, value in (("scale", self.scale), ("bias", self.bias)):
-            if value is not None:
-                printer.print_string(f" {keyword}")
-                print_operands(printer, [value])
-        printer.print_string(f" axes {self.axes.value.data} eps {number_text(self.eps.value.data)}")
-        print_region_clause(printer, "prologue", self.prologue_operands, self.prologue)
 
     def reduced_axes(self) -> tuple[int, ...]:
         rank = tensor_type(self.input).rank

@@ -3,25 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import ClassVar
 
 from xdsl.dialects.builtin import ArrayAttr, IntegerAttr, StringAttr, i1, i32, i64
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.irdl import irdl_op_definition, operand_def, opt_prop_def, prop_def, result_def, traits_def
-from xdsl.parser import Parser
-from xdsl.printer import Printer
 
-from ait_mlir.dialects.ait.base import (
-    AitOp,
-    Body,
-    int_list,
-    int_list_attr,
-    parse_int_attr,
-    parse_int_list,
-    parse_operands,
-    print_int_list,
-    print_operands,
-)
+from ait_mlir.dialects.ait.base import AitOp
 from ait_mlir.dialects.ait.dtypes import is_float
+from ait_mlir.dialects.ait.syntax import INT, INTS, Operands, Prop, Syntax, Word, int_list, int_list_attr
 from ait_mlir.dialects.ait.traits import Pure, ReduceLike, Reduction
 from ait_mlir.dialects.ait.types import TensorType, scope_of, shape_text, tensor_type
 from ait_mlir.dims import const
@@ -43,6 +33,12 @@ class ReduceOp(ReduceLike, AitOp):
     """
 
     name = "ait.reduce"
+    SYNTAX: ClassVar[Syntax] = (
+        Word("kind", KINDS),
+        Operands(),
+        Prop("dims", INTS),
+        Prop("correction", INT, optional=True),
+    )
 
     input = operand_def(TensorType)
     kind = prop_def(StringAttr)
@@ -66,27 +62,6 @@ class ReduceOp(ReduceLike, AitOp):
         )
         (inferred,) = self.infer_result_types()
         self.results[0]._type = inferred  # pyright: ignore[reportPrivateUsage]
-
-    @classmethod
-    def parse_body(cls, parser: Parser, body: Body) -> None:
-        start = parser.pos
-        kind = parser.parse_identifier()
-        if kind not in KINDS:
-            parser.raise_error(f"expected one of {', '.join(KINDS)}", start, parser.pos)
-        body.properties["kind"] = StringAttr(kind)
-        body.operands = parse_operands(parser)
-        parser.parse_keyword("dims")
-        body.properties["dims"] = parse_int_list(parser)
-        if parser.parse_optional_keyword("correction") is not None:
-            body.properties["correction"] = parse_int_attr(parser)
-
-    def print_body(self, printer: Printer) -> None:
-        printer.print_string(f" {self.kind.data}")
-        print_operands(printer, self.operands)
-        printer.print_string(" dims ")
-        print_int_list(printer, self.axes())
-        if self.correction is not None:
-            printer.print_string(f" correction {self.correction.value.data}")
 
     def axes(self) -> tuple[int, ...]:
         """The dims that are reduced, as integers."""
@@ -125,6 +100,7 @@ class ArgmaxOp(ReduceLike, AitOp):
     """
 
     name = "ait.argmax"
+    SYNTAX: ClassVar[Syntax] = (Operands(), Prop("dim", INT))
 
     input = operand_def(TensorType)
     dim = prop_def(IntegerAttr)
@@ -141,16 +117,6 @@ class ArgmaxOp(ReduceLike, AitOp):
             result_types=[TensorType.get(dims, element_type)],
         )
         self.infer_result_types()
-
-    @classmethod
-    def parse_body(cls, parser: Parser, body: Body) -> None:
-        body.operands = parse_operands(parser)
-        parser.parse_keyword("dim")
-        body.properties["dim"] = parse_int_attr(parser)
-
-    def print_body(self, printer: Printer) -> None:
-        print_operands(printer, self.operands)
-        printer.print_string(f" dim {self.dim.value.data}")
 
     def reduced_axes(self) -> tuple[int, ...]:
         return (self.dim.value.data,)
@@ -179,6 +145,7 @@ class TopkOp(Reduction, AitOp):
     """
 
     name = "ait.topk"
+    SYNTAX: ClassVar[Syntax] = (Operands(), Prop("k", INT))
 
     input = operand_def(TensorType)
     k = prop_def(IntegerAttr)
@@ -196,16 +163,6 @@ class TopkOp(Reduction, AitOp):
             result_types=[TensorType.get(dims, t.element_type), TensorType.get(dims, element_type)],
         )
         self.infer_result_types()
-
-    @classmethod
-    def parse_body(cls, parser: Parser, body: Body) -> None:
-        body.operands = parse_operands(parser)
-        parser.parse_keyword("k")
-        body.properties["k"] = parse_int_attr(parser)
-
-    def print_body(self, printer: Printer) -> None:
-        print_operands(printer, self.operands)
-        printer.print_string(f" k {self.k.value.data}")
 
     def reduced_axes(self) -> tuple[int, ...]:
         return (tensor_type(self.input).rank - 1,)

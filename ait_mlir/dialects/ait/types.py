@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, Self, cast
 
 from xdsl.dialects.builtin import DictionaryAttr, StringAttr
@@ -242,17 +244,55 @@ class KernelAttr(ParametrizedAttribute):
     config: DictionaryAttr
 
 
+@dataclass(frozen=True)
+class Induction:
+    """The dim that counts the steps of a loop: 0, 1, ..., `count - 1`."""
+
+    name: str
+    count: Expr
+
+
+@irdl_attr_definition
+class InductionAttr(Data[Induction]):
+    """The induction dim that a loop declares for what is in it: `#ait.induction<step, seq>`."""
+
+    name = "ait.induction"
+
+    @classmethod
+    def parse_parameter(cls, parser: AttrParser) -> Induction:
+        body, start = scan_angle_brackets(parser)
+        name, _, count = body.partition(",")
+        return Induction(name.strip(), parse_dim(parser, count, start + len(name) + 1))
+
+    def print_parameter(self, printer: Printer) -> None:
+        printer.print_string(f"<{self.data.name}, {self.data.count}>")
+
+
 EMPTY_SCOPE = Scope.parse("")
 
 
 def scope_of(op: Operation | None) -> Scope:
-    """The dims declared by the graph, kernel or program around `op`; none when it is detached."""
+    """The dims declared by the graph, kernel or program around `op`, and those of the loops that it is in; none when
+    it is detached."""
+    loops: list[Induction] = []
     while op is not None:
         dims = op.properties.get("dims")
         if isinstance(dims, DimsAttr):
-            return dims.data
+            return in_loops(dims.data, tuple(reversed(loops))) if loops else dims.data
+        induction = op.properties.get("induction")
+        if isinstance(induction, InductionAttr):
+            loops.append(induction.data)
         op = op.parent_op()
     return EMPTY_SCOPE
+
+
+@lru_cache(maxsize=256)
+def in_loops(scope: Scope, loops: tuple[Induction, ...]) -> Scope:
+    """The scope inside of loops, outermost first: the induction dims are declared, too."""
+    for loop in loops:
+        last = min(max(scope.bounds(loop.count)[1] - 1, 0), d.MAX_DIM)
+        scope = Scope([*scope.dims, d.Dim(loop.name, 0, last)])
+    return scope
 
 
 def tensor_type(value: SSAValue) -> TensorType:

@@ -3,35 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import ClassVar
 
 from xdsl.dialects.builtin import ArrayAttr, IntegerAttr, i64
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.irdl import irdl_op_definition, operand_def, prop_def, result_def, traits_def, var_operand_def, var_result_def
-from xdsl.parser import Parser
-from xdsl.printer import Printer
 
-from ait_mlir.dialects.ait.base import (
-    AitOp,
-    Body,
-    check_broadcastable,
-    check_declared,
-    int_list,
-    int_list_attr,
-    parse_int_attr,
-    parse_int_list,
-    parse_operands,
-    print_int_list,
-    print_operands,
-)
+from ait_mlir.dialects.ait.base import AitOp, check_broadcastable, check_declared
 from ait_mlir.dialects.ait.strided import Strided
+from ait_mlir.dialects.ait.syntax import INT, INTS, SHAPE, Operands, Prop, Syntax, int_list, int_list_attr
 from ait_mlir.dialects.ait.traits import Pure, ViewLike
 from ait_mlir.dialects.ait.types import (
     Shape,
     ShapeAttr,
     TensorType,
     as_shape,
-    parse_dims,
-    scan_to,
     scope_of,
     shape_text,
     tensor_type,
@@ -121,6 +107,7 @@ class PermuteOp(UnaryViewOp):
     """
 
     name = "ait.permute"
+    SYNTAX: ClassVar[Syntax] = (Operands(), Prop("permutation", INTS, ""))
 
     permutation = prop_def(ArrayAttr[IntegerAttr])
 
@@ -131,16 +118,6 @@ class PermuteOp(UnaryViewOp):
         )
         (inferred,) = self.infer_result_types()
         self.results[0]._type = inferred  # pyright: ignore[reportPrivateUsage]
-
-    @classmethod
-    def parse_body(cls, parser: Parser, body: Body) -> None:
-        body.operands = parse_operands(parser)
-        body.properties["permutation"] = parse_int_list(parser)
-
-    def print_body(self, printer: Printer) -> None:
-        print_operands(printer, self.operands)
-        printer.print_string(" ")
-        print_int_list(printer, self.order())
 
     def order(self) -> tuple[int, ...]:
         """The permutation as integers."""
@@ -167,6 +144,7 @@ class SliceOp(UnaryViewOp):
     """
 
     name = "ait.slice"
+    SYNTAX: ClassVar[Syntax] = (Operands(), Prop("offsets", SHAPE))
 
     offsets = prop_def(ShapeAttr)
 
@@ -179,17 +157,6 @@ class SliceOp(UnaryViewOp):
             result_types=[TensorType.get(dims, element)],
         )
         self.infer_result_types()
-
-    @classmethod
-    def parse_body(cls, parser: Parser, body: Body) -> None:
-        body.operands = parse_operands(parser)
-        parser.parse_keyword("offsets")
-        text, start = scan_to(parser, "[", "]")
-        body.properties["offsets"] = ShapeAttr(parse_dims(parser, text, start))
-
-    def print_body(self, printer: Printer) -> None:
-        print_operands(printer, self.operands)
-        printer.print_string(" offsets " + shape_text(self.offsets.data))
 
     def result_view(self, position: int, operand: Strided, scope: Scope) -> Strided | None:
         return operand.slice(self.offsets.data, tensor_type(self.output).dims)
@@ -222,6 +189,7 @@ class SplitOp(ViewLike, AitOp):
     """
 
     name = "ait.split"
+    SYNTAX: ClassVar[Syntax] = (Operands(), Prop("dim", INT))
 
     input = operand_def(TensorType)
     dim = prop_def(IntegerAttr)
@@ -235,16 +203,6 @@ class SplitOp(ViewLike, AitOp):
         types = [TensorType.get((*t.dims[:dim], s, *t.dims[dim + 1 :]), t.element_type) for s in sizes]
         super().__init__(operands=[value], properties={"dim": IntegerAttr(dim, i64)}, result_types=[types])
         self.infer_result_types()
-
-    @classmethod
-    def parse_body(cls, parser: Parser, body: Body) -> None:
-        body.operands = parse_operands(parser)
-        parser.parse_keyword("dim")
-        body.properties["dim"] = parse_int_attr(parser)
-
-    def print_body(self, printer: Printer) -> None:
-        print_operands(printer, self.operands)
-        printer.print_string(f" dim {self.dim.value.data}")
 
     def result_view(self, position: int, operand: Strided, scope: Scope) -> Strided | None:
         return _piece(operand, self.dim.value.data, [tensor_type(r).dims for r in self.results], position)
@@ -274,6 +232,7 @@ class ConcatOp(ViewLike, AitOp):
     """
 
     name = "ait.concat"
+    SYNTAX: ClassVar[Syntax] = (Operands(), Prop("dim", INT))
 
     inputs = var_operand_def(TensorType)
     dim = prop_def(IntegerAttr)
@@ -284,16 +243,6 @@ class ConcatOp(ViewLike, AitOp):
         super().__init__(operands=[inputs], properties={"dim": IntegerAttr(dim, i64)}, result_types=[inputs[0].type])
         (inferred,) = self.infer_result_types()
         self.results[0]._type = inferred  # pyright: ignore[reportPrivateUsage]
-
-    @classmethod
-    def parse_body(cls, parser: Parser, body: Body) -> None:
-        body.operands = parse_operands(parser)
-        parser.parse_keyword("dim")
-        body.properties["dim"] = parse_int_attr(parser)
-
-    def print_body(self, printer: Printer) -> None:
-        print_operands(printer, self.operands)
-        printer.print_string(f" dim {self.dim.value.data}")
 
     def operand_view(self, position: int, result: Strided, scope: Scope) -> Strided | None:
         return _piece(result, self.dim.value.data, [tensor_type(v).dims for v in self.operands], position)

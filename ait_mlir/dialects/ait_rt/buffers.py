@@ -20,13 +20,12 @@ from xdsl.parser import Parser
 from xdsl.printer import Printer
 from xdsl.traits import Pure
 
-from ait_mlir.dialects.ait.base import (
-    AitOp,
+from ait_mlir.dialects.ait.base import AitOp, check_declared, check_expressions, check_param_name, check_sizes
+from ait_mlir.dialects.ait.numbers import literal_values, parse_literal, print_literal
+from ait_mlir.dialects.ait.strided import contiguous_strides as contiguous_strides
+from ait_mlir.dialects.ait.strided import is_contiguous as is_contiguous
+from ait_mlir.dialects.ait.syntax import (
     Body,
-    check_declared,
-    check_expressions,
-    check_param_name,
-    check_sizes,
     int_list,
     int_list_attr,
     parse_int_list,
@@ -35,9 +34,6 @@ from ait_mlir.dialects.ait.base import (
     print_operands,
     resolve,
 )
-from ait_mlir.dialects.ait.numbers import literal_values, parse_literal, print_literal
-from ait_mlir.dialects.ait.strided import contiguous_strides as contiguous_strides
-from ait_mlir.dialects.ait.strided import is_contiguous as is_contiguous
 from ait_mlir.dialects.ait.types import Shape, ShapeAttr, parse_dims, scan_to, scope_of, shape_text
 from ait_mlir.dialects.ait_rt.types import BufferType
 from ait_mlir.dims import Expr

@@ -28,14 +28,8 @@ from xdsl.parser import Parser
 from xdsl.printer import Printer
 from xdsl.traits import IsolatedFromAbove, IsTerminator, NoTerminator, SymbolOpInterface, SymbolTable
 
-from ait_mlir.dialects.ait.base import (
-    AitOp,
-    check_expressions,
-    check_name,
-    parse_operands_in_parens,
-    print_operands,
-    resolve,
-)
+from ait_mlir.dialects.ait.base import AitOp, check_expressions, check_name
+from ait_mlir.dialects.ait.syntax import parse_operands_in_parens, print_operands, resolve
 from ait_mlir.dialects.ait.types import DimsAttr, ShapeAttr, TensorType
 from ait_mlir.dialects.ait_rt.buffers import ConstantOp, DestinationOp, InputOp, check_writable, parse_dim_in_parens
 from ait_mlir.dialects.ait_rt.types import BufferType
@@ -334,7 +328,7 @@ class LaunchOp(AitOp):
         stream = self.stream.value.data
         if stream != 0:
             raise self.fail(f"stream {stream}: launches run in the order of the program, so the only stream is 0")
-        program = self.parent_op()
+        program = program_around(self)
         module = None if program is None else program.parent_op()
         if module is None:
             return
@@ -353,7 +347,7 @@ class LaunchOp(AitOp):
                     raise self.fail(f"{what} {i} of @{self.kernel_name} is {t}, the launch gives {found}")
         for value in (*self.outs, *self.workspace):
             check_writable(self, value)
-        if isinstance(program, ProgramOp):
+        if program is not None:
             self.check_ranges(kernel, program.scope)
 
     def check_ranges(self, kernel: KernelOp, scope: Scope) -> None:
@@ -369,6 +363,14 @@ class LaunchOp(AitOp):
 
     def infer_result_types(self) -> Sequence[Attribute]:
         return []
+
+
+def program_around(op: Operation) -> ProgramOp | None:
+    """The program that an op is in, through any number of loops; None where there is none."""
+    parent = op.parent_op()
+    while parent is not None and not isinstance(parent, ProgramOp):
+        parent = parent.parent_op()
+    return parent
 
 
 OPS = (KernelOp, ReturnOp, ProgramOp, LaunchOp)

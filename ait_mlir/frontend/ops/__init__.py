@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ait_mlir.frontend.ops.attention import attention, mem_eff_attention
 from ait_mlir.frontend.ops.constant import full
+from ait_mlir.frontend.ops.cumulative import cumsum
 from ait_mlir.frontend.ops.elementwise import (
     FuncEnum,
     cast,
@@ -97,7 +98,7 @@ __all__ = [
     "FuncEnum", "argmax", "attention", "bert_embeddings", "bmm_ccc", "bmm_ccc_add", "bmm_ccr", "bmm_ccr_add",
     "bmm_crc", "bmm_crc_add", "bmm_crr", "bmm_crr_add", "bmm_rcc", "bmm_rcc_add", "bmm_rcr", "bmm_rcr_add",
     "bmm_rcr_permute", "bmm_rrc", "bmm_rrc_add", "bmm_rrr", "bmm_rrr_add", "bmm_rrr_permute", "cast", "chunk",
-    "clamp", "concatenate", "dual_gemm_rcr_fast_gelu", "dual_gemm_rcr_silu", "dynamic_slice", "elementwise",
+    "clamp", "concatenate", "cumsum", "dual_gemm_rcr_fast_gelu", "dual_gemm_rcr_silu", "dynamic_slice", "elementwise",
     "embedding", "eq", "expand", "flatten", "full", "ge", "gemm_rcr", "gemm_rcr_bias", "gemm_rcr_bias_add",
     "gemm_rcr_bias_add_add", "gemm_rcr_bias_add_add_relu", "gemm_rcr_bias_add_relu", "gemm_rcr_bias_fast_gelu",
     "gemm_rcr_bias_gelu", "gemm_rcr_bias_hardswish", "gemm_rcr_bias_mul", "gemm_rcr_bias_mul_add",

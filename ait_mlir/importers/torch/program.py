@@ -12,7 +12,6 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import SSAValue
 
 from ait_mlir.dialects.ait.data import GraphOp, OutputOp
-from ait_mlir.dialects.ait.norm import SoftmaxOp
 from ait_mlir.dialects.ait.types import TensorType, tensor_type
 from ait_mlir.importers.torch.call import Call, NotSupported, bind, element_type
 from ait_mlir.importers.torch.constants import stored_value
@@ -24,7 +23,7 @@ from ait_mlir.importers.torch.library import quiet, torch
 from ait_mlir.importers.torch.rows import TABLE, advice
 from ait_mlir.importers.torch.signature import Inputs, bind_dims, declare_dims, read_inputs
 from ait_mlir.importers.torch.writer import Writer
-from ait_mlir.passes.patterns import apply_pass
+from ait_mlir.passes.assumptions import assume
 
 INLINED = ("wrap_with_set_grad_enabled", "wrap_with_autocast")
 
@@ -173,10 +172,7 @@ class Importer:
             raise UnsupportedOps(
                 Unsupported(name, len(uses), place_of(uses[0][0]), uses[0][1]) for name, uses in self.problems.items()
             )
-        apply_pass("narrow-row-ops", self.result.module)
-        if any(isinstance(op, SoftmaxOp) for op in self.result.graph.block.ops):  # attention that is spelled out
-            apply_pass("simplify", self.result.module)
-            apply_pass("fuse-masked-attention", self.result.module)
+        assume(self.result.module, "framework_rounding", "finite_scores")
         return self.result
 
     def _translate(self, graph_module: Any) -> list[Any]:

@@ -80,8 +80,13 @@ def sizes(loops: Sequence[Loop], cpp_dims: Mapping[str, str]) -> str:
 
 
 def steps(loops: Sequence[Loop], position: int, cpp_dims: Mapping[str, str]) -> str:
-    """`{768, 1}`: the strides of one operand of the nest."""
-    return braces((loop.strides[position] for loop in loops), cpp_dims)
+    """`{768, 1}`: the strides of one operand of the nest.
+
+    Nothing steps along an outer dim of 1, so its stride is 0, which is aligned to everything.
+    """
+    *outer, inner = loops
+    strides = [ZERO if loop.size.as_int() == 1 else loop.strides[position] for loop in outer]
+    return braces([*strides, inner.strides[position]], cpp_dims)
 
 
 def operand(name: str, loops: Sequence[Loop], position: int, cpp_dims: Mapping[str, str]) -> str:

@@ -43,7 +43,7 @@ def add(subparsers: Any) -> None:
         "--to",
         default="built",
         metavar="PHASE",
-        help="imported, simplified, fused, selected, bufferized, planned, source (C++) or built (default)",
+        help="imported, canonical, simplified, fused, selected, bufferized, planned, source (C++) or built (default)",
     )
     p.add_argument(
         "--from", dest="start", metavar="PHASE", help="the phase that the file is at (default: seen from its ops)"

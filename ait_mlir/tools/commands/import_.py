@@ -39,6 +39,8 @@ def add(subparsers: Any) -> None:
     p.add_argument("-o", "--output", metavar="FILE.mlir", help="where to write the IR (default: NAME.mlir)")
     p.add_argument("--weights", metavar="FILE", help="where to write the weights (default: beside the IR)")
     p.add_argument("--name", help="the name of the model (default: that of its file or class)")
+    phases = ("imported", "canonical")
+    p.add_argument("--to", default="canonical", choices=phases, help="the phase to write (default: canonical)")
     p.add_argument("--check", action="store_true", help="write nothing; say whether the model can be imported")
     p.set_defaults(run=run)
 
@@ -52,6 +54,7 @@ def run(options: argparse.Namespace) -> int:
     if options.check:
         print(f"{options.source} can be imported: {told}")
         return 0
+    from ait_mlir.driver import run_to_phase
     from ait_mlir.runtime.safetensors_part import encode
 
     stem = Path(options.source.partition(".py:")[2] or options.source).stem
@@ -61,7 +64,7 @@ def run(options: argparse.Namespace) -> int:
         raise UsageError(f"{output} cannot hold both the IR and the weights; give --weights another name")
     with atomic_file(weights) as data, atomic_file(output) as text:  # both or none
         data.writelines(encode(imported.constants))
-        text.write((str(imported.module) + "\n").encode())
+        text.write((str(run_to_phase(imported.module, options.to)) + "\n").encode())
     print(f"wrote {output} and {weights}: {told}")
     return 0
 

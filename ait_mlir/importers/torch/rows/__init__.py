@@ -3,7 +3,17 @@
 from __future__ import annotations
 
 from ait_mlir.importers.torch.call import Row
-from ait_mlir.importers.torch.rows import attention, contraction, data, elementwise, functions, norm, reduction, view
+from ait_mlir.importers.torch.rows import (
+    attention,
+    contraction,
+    cumulative,
+    data,
+    elementwise,
+    functions,
+    norm,
+    reduction,
+    view,
+)
 
 TABLE: dict[str, Row] = {
     **elementwise.ROWS,
@@ -12,6 +22,7 @@ TABLE: dict[str, Row] = {
     **attention.ROWS,
     **norm.ROWS,
     **reduction.ROWS,
+    **cumulative.ROWS,
     **view.ROWS,
     **data.ROWS,
 }

@@ -1,4 +1,4 @@
-"""Reductions, prefix sums, and the functions of rotary embeddings."""
+"""Reductions, and differences of neighbours."""
 
 from __future__ import annotations
 
@@ -8,13 +8,12 @@ from xdsl.dialects.builtin import IntegerAttr, i1, i64
 from xdsl.ir import SSAValue
 
 from ait_mlir.dialects.ait.dtypes import is_float
-from ait_mlir.dialects.ait.elementwise import SubOp, WhereOp
+from ait_mlir.dialects.ait.elementwise import SubOp
 from ait_mlir.dialects.ait.reduce import ArgmaxOp, ReduceOp
 from ait_mlir.dialects.ait.types import TensorType, tensor_type
 from ait_mlir.dims import const
 from ait_mlir.importers.torch.call import Call, NotSupported, Row
 from ait_mlir.importers.torch.known import Affine, Mask, Value
-from ait_mlir.importers.torch.rows.common import lower_triangle
 from ait_mlir.importers.torch.rows.view import cut, joined
 
 
@@ -69,34 +68,6 @@ def argmax(c: Call) -> Value:
     return c.w.reshape(found, c.dims)
 
 
-def prefix_sum(c: Call) -> Value:
-    """cumsum: for each place the sum over the lower triangle, which is short for lengths of sequences."""
-    axis = c.axis("dim")
-    if (known := _known_sums(c, c.value("self"), axis)) is not None:
-        return known
-    x = c.w.cast(c.tensor("self"), c.element)
-    rank = len(c.dims)
-    order = [*(a for a in range(rank) if a != axis), axis]
-    rows = c.w.permute(x, order)
-    *outer, length = tensor_type(rows).dims
-    triangle = Mask((length, length), (lower_triangle((length, length), 0),))
-    terms = c.w.op(
-        WhereOp, c.w.natural(triangle), c.w.reshape(rows, (*outer, const(1), length)), c.w.scalar(0, c.element)
-    )
-    sums: SSAValue = c.w.add(ReduceOp("sum", terms, [rank]))
-    return c.w.permute(sums, [order.index(a) for a in range(rank)])
-
-
-def _known_sums(c: Call, value: Value, axis: int) -> Affine | None:
-    """The sums of one number over and over, or of a mask that is true everywhere or nowhere: they count."""
-    if isinstance(value, Mask) and (always := value.everywhere()) is not None:
-        value = Affine.filled(value.dims, int(always))
-    if not isinstance(value, Affine) or value.moving_axes():
-        return None
-    steps = tuple(value.offset if a == axis else const(0) for a in range(len(value.dims)))
-    return Affine(value.dims, steps, value.offset, c.element)
-
-
 def differences(c: Call) -> Value:
     """Each element along a dim less the one before it, `prepend` and `append` beside them."""
     axis = c.axis("dim")
@@ -126,6 +97,5 @@ ROWS: dict[str, Row] = {
     "aten.all.default": any_or_all("min"),
     "aten.all.dim": any_or_all("min"),
     "aten.argmax.default": argmax,
-    "aten.cumsum.default": prefix_sum,
     "aten.diff.default": differences,
 }

@@ -77,6 +77,16 @@ __device__ __forceinline__ T shuffle_down(T value, int delta) {
 #endif
 }
 
+/// @brief The value of the lane `delta` below this one; its own where there is none.
+template <class T>
+__device__ __forceinline__ T shuffle_up(T value, int delta) {
+#if defined(AIT_HIP)
+  return __shfl_up(value, delta, kWarpSize);
+#else
+  return __shfl_up_sync(0xffffffffu, value, delta);
+#endif
+}
+
 /// @brief The value of lane `lane`.
 template <class T>
 __device__ __forceinline__ T shuffle(T value, int lane) {

@@ -227,26 +227,17 @@ int32_t launch_many(const Context& ctx, const RowSpace<kOuter, 1>& space, const 
   return launch_length<F, kVec, kCut, kLow, kHigh>(ctx, space, ins, outs, policy);
 }
 
-/// The operand without strides that nobody steps along: those of dims of 1, which may be anything, and would seem not to be aligned.
-template <int kOuter, class Op>
-Op stepped(Op operand, const int64_t (&outer)[kOuter]) {
-  for (int d = 0; d < kOuter; ++d) operand.strides[d] = outer[d] == 1 ? 0 : operand.strides[d];
-  return operand;
-}
-
 /// Chooses how rows are cut. `kStep` is known to divide the length.
 template <class F, int kRowRank, int64_t kLow, int64_t kHigh, int kStep, size_t kRank, class Policy, class... Ins, size_t... I, class... Outs,
           size_t... O>
-int32_t launch_rows(const Context& ctx, const int64_t (&sizes)[kRank], const Pack<Ins...>& given_ins, std::index_sequence<I...>,
-                    const Pack<Outs...>& given_outs, std::index_sequence<O...>, const Policy& policy) {
+int32_t launch_rows(const Context& ctx, const int64_t (&sizes)[kRank], const Pack<Ins...>& ins, std::index_sequence<I...>,
+                    const Pack<Outs...>& outs, std::index_sequence<O...>, const Policy& policy) {
   constexpr int kOuter = static_cast<int>(kRank) - kRowRank;
   RowSpace<kOuter, kRowRank> space;
   space.rows = space.length = 1;
   for (int d = 0; d < kOuter; ++d) space.rows *= space.outer[d] = sizes[d];
   for (int d = 0; d < kRowRank; ++d) space.length *= space.row[d] = sizes[kOuter + d];
   if (space.rows <= 0 || space.length <= 0) return 0;
-  const Pack<Ins...> ins = pack(stepped<kOuter>(get<I>(given_ins), space.outer)...);
-  const Pack<Outs...> outs = pack(stepped<kOuter>(get<O>(given_outs), space.outer)...);
   constexpr int kVec = vector_width<Ins..., Outs...>();
   if constexpr (kRowRank > 1) {
     return launch_length<F, 1, Cut::whole, kLow, kHigh>(ctx, space, ins, outs, policy);

@@ -1,0 +1,333 @@
+"""How the body of an op is written: a table of clauses, from which both parser and printer follow.
+
+```python
+SYNTAX = (Word("kind", KINDS), Operands(), Prop("dims", INTS), Prop("correction", INT, optional=True))
+```
+reads and prints `var %x dims [1, 2] correction 1`. A clause reads its part into a `Body` and prints it from the op,
+with a space in front; what is not there prints nothing.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias, cast
+
+from xdsl.dialects.builtin import ArrayAttr, FloatAttr, IntegerAttr, StringAttr, UnitAttr, f64, i64
+from xdsl.ir import Attribute, Operation, Region, SSAValue
+from xdsl.parser import Parser, UnresolvedOperand
+from xdsl.printer import Printer
+from xdsl.utils.exceptions import VerifyException
+
+from ait_mlir.dialects.ait.numbers import number_text, parse_literal, parse_number, print_literal
+from ait_mlir.dialects.ait.types import ShapeAttr, parse_dims, scan_to, shape_text
+
+
+@dataclass
+class Body:
+    """The parsed parts of an op, before its types are known."""
+
+    operands: list[UnresolvedOperand] = field(default_factory=list[UnresolvedOperand])
+    properties: dict[str, Attribute] = field(default_factory=dict[str, Attribute])
+    regions: list[Region] = field(default_factory=list[Region])
+    segments: list[int] = field(default_factory=list[int])
+    """How many operands each clause of operands read."""
+
+    def add_operands(self, operands: Sequence[UnresolvedOperand]) -> None:
+        self.operands += operands
+        self.segments.append(len(operands))
+
+
+class Clause(ABC):
+    """One part of a body."""
+
+    @abstractmethod
+    def parse(self, parser: Parser, body: Body) -> None:
+        """Read the clause; errors point at what is wrong in it."""
+
+    @abstractmethod
+    def print(self, printer: Printer, op: Operation) -> None:
+        """Print what `parse` reads."""
+
+
+Syntax: TypeAlias = tuple[Clause, ...]
+"""The clauses of a body, in order."""
+
+
+def _parse_keyword(parser: Parser, keyword: str, optional: bool) -> bool:
+    """Whether the words of a keyword are there; an error where they must be."""
+    first, *others = keyword.split()
+    if optional:
+        if parser.parse_optional_keyword(first) is None:
+            return False
+    else:
+        parser.parse_keyword(first)
+    for word in others:
+        parser.parse_keyword(word)
+    return True
+
+
+# ** operands **
+
+
+@dataclass(frozen=True)
+class Operands(Clause):
+    """`%a, %b`: the operands of these fields, of all if none is named."""
+
+    names: tuple[str, ...] = ()
+
+    def parse(self, parser: Parser, body: Body) -> None:
+        body.add_operands(parse_operands(parser))
+
+    def print(self, printer: Printer, op: Operation) -> None:
+        print_operands(printer, values(op, self.names) if self.names else op.operands)
+
+
+@dataclass(frozen=True)
+class Operand(Clause):
+    """`%a` or `KEYWORD %a`, which may be missing if it is optional: the operand of a field."""
+
+    name: str
+    keyword: str = ""
+    optional: bool = False
+
+    def parse(self, parser: Parser, body: Body) -> None:
+        there = not self.keyword or _parse_keyword(parser, self.keyword, self.optional)
+        body.add_operands([parser.parse_unresolved_operand()] if there else [])
+
+    def print(self, printer: Printer, op: Operation) -> None:
+        if found := values(op, (self.name,)):
+            printer.print_string(f" {self.keyword}" if self.keyword else "")
+            print_operands(printer, found)
+
+
+@dataclass(frozen=True)
+class Several(Clause):
+    """`KEYWORD %a, %b` or nothing: so many operands, which the op gives as `name`; `what` says what they are."""
+
+    name: str
+    count: int
+    what: str
+
+    def parse(self, parser: Parser, body: Body) -> None:
+        found: list[UnresolvedOperand] = []
+        if parser.parse_optional_keyword(self.name) is not None:
+            found = parse_operands(parser)
+            if len(found) != self.count:
+                parser.raise_error(f"expected {self.what} after '{self.name}', got {len(found)} operands")
+        body.add_operands(found)
+
+    def print(self, printer: Printer, op: Operation) -> None:
+        if found := values(op, (self.name,)):
+            printer.print_string(f" {self.name}")
+            print_operands(printer, found)
+
+
+def values(op: Operation, names: Sequence[str]) -> list[SSAValue]:
+    """The values of fields of an op; a field is one value, several, or None."""
+    found: list[SSAValue] = []
+    for name in names:
+        value: SSAValue | Sequence[SSAValue] | None = getattr(op, name)
+        found += [value] if isinstance(value, SSAValue) else value or ()
+    return found
+
+
+# ** properties **
+
+
+@dataclass(frozen=True)
+class Kind:
+    """How the value of a property is written."""
+
+    parse: Callable[[Parser], Attribute]
+    print: Callable[[Printer, Any], None]
+
+
+def _shape(parser: Parser) -> Attribute:
+    text, start = scan_to(parser, "[", "]")
+    return ShapeAttr(parse_dims(parser, text, start))
+
+
+def parse_int_attr(parser: Parser) -> IntegerAttr:
+    return IntegerAttr(parser.parse_integer(allow_boolean=False), i64)
+
+
+def parse_int_list(parser: Parser) -> ArrayAttr[IntegerAttr]:
+    items = parser.parse_comma_separated_list(parser.Delimiter.SQUARE, lambda: parse_int_attr(parser))
+    return ArrayAttr(items)
+
+
+def int_list(attribute: Attribute) -> tuple[int, ...]:
+    """The integers of an array attribute."""
+    if not isinstance(attribute, ArrayAttr):
+        raise VerifyException(f"expected a list of integers, got {attribute}")
+    items = cast("ArrayAttr[Attribute]", attribute).data
+    return tuple(a.value.data if isinstance(a, IntegerAttr) else 0 for a in items)
+
+
+def int_list_attr(values: Sequence[int]) -> ArrayAttr[IntegerAttr]:
+    return ArrayAttr([IntegerAttr(v, i64) for v in values])
+
+
+def print_int_list(printer: Printer, values: Sequence[int]) -> None:
+    printer.print_string("[" + ", ".join(map(str, values)) + "]")
+
+
+INT = Kind(parse_int_attr, lambda printer, a: printer.print_string(str(a.value.data)))
+"""`128`"""
+INTS = Kind(parse_int_list, lambda printer, a: print_int_list(printer, int_list(a)))
+"""`[0, 2, 1]`"""
+NUMBER = Kind(
+    lambda parser: FloatAttr(float(parse_number(parser)), f64),
+    lambda printer, a: printer.print_string(number_text(a.value.data)),
+)
+"""`1e-05`, `inf`"""
+SHAPE = Kind(_shape, lambda printer, a: printer.print_string(shape_text(a.data)))
+"""`[0, seq - 1]`"""
+STRING = Kind(
+    lambda parser: StringAttr(parser.parse_str_literal()),
+    lambda printer, a: printer.print_string_literal(a.data),
+)
+"""`"encoder.weight"`"""
+LITERAL = Kind(parse_literal, print_literal)
+"""`0.5`, `[1, 2, 3]`"""
+
+
+@dataclass(frozen=True)
+class Prop(Clause):
+    """`KEYWORD VALUE`: a property; the keyword is its name unless another one is given, `""` for none."""
+
+    name: str
+    kind: Kind
+    keyword: str | None = None
+    optional: bool = False
+
+    def parse(self, parser: Parser, body: Body) -> None:
+        keyword = self.name if self.keyword is None else self.keyword
+        if not keyword or _parse_keyword(parser, keyword, self.optional):
+            body.properties[self.name] = self.kind.parse(parser)
+
+    def print(self, printer: Printer, op: Operation) -> None:
+        if (value := op.properties.get(self.name)) is not None:
+            keyword = self.name if self.keyword is None else self.keyword
+            printer.print_string(f" {keyword} " if keyword else " ")
+            self.kind.print(printer, value)
+
+
+@dataclass(frozen=True)
+class Flag(Clause):
+    """`KEYWORD` or nothing: a property that is there or not; the keyword is its name unless another one is given."""
+
+    name: str
+    keyword: str = ""
+
+    def parse(self, parser: Parser, body: Body) -> None:
+        if _parse_keyword(parser, self.keyword or self.name, optional=True):
+            body.properties[self.name] = UnitAttr()
+
+    def print(self, printer: Printer, op: Operation) -> None:
+        if self.name in op.properties:
+            printer.print_string(f" {self.keyword or self.name}")
+
+
+@dataclass(frozen=True)
+class Word(Clause):
+    """One of some words, kept as a string property."""
+
+    name: str
+    choices: Sequence[str]
+    what: str = ""
+    """What it is, for the error: `a layout, `."""
+
+    def parse(self, parser: Parser, body: Body) -> None:
+        start = parser.pos
+        word = parser.parse_identifier()
+        if word not in self.choices:
+            parser.raise_error(f"expected {self.what}one of {', '.join(self.choices)}", start, start + len(word))
+        body.properties[self.name] = StringAttr(word)
+
+    def print(self, printer: Printer, op: Operation) -> None:
+        word = op.properties[self.name]
+        assert isinstance(word, StringAttr)
+        printer.print_string(f" {word.data}")
+
+
+# ** regions **
+
+
+@dataclass(frozen=True)
+class RegionClause(Clause):
+    """`KEYWORD(%a, %b) { ... }` or nothing: a region with the operands of a field; an absent region is an empty one.
+    Without a keyword it must be there."""
+
+    operands: str
+    keyword: str = ""
+
+    def parse(self, parser: Parser, body: Body) -> None:
+        if self.keyword and parser.parse_optional_keyword(self.keyword) is None:
+            body.add_operands([])
+            body.regions.append(Region())
+            return
+        body.add_operands(parser.parse_comma_separated_list(parser.Delimiter.PAREN, parser.parse_unresolved_operand))
+        body.regions.append(parser.parse_region())
+
+    def print(self, printer: Printer, op: Operation) -> None:
+        region: Region = getattr(op, self.keyword or "body")
+        if not region.blocks:
+            return
+        printer.print_string(f" {self.keyword}(" if self.keyword else "(")
+        printer.print_list(values(op, (self.operands,)), printer.print_ssa_value)
+        printer.print_string(") ")
+        printer.print_region(region)
+
+
+# ** text **
+
+
+def parse_operands(parser: Parser) -> list[UnresolvedOperand]:
+    """`%a, %b` with nothing around."""
+    return (
+        parser.parse_optional_undelimited_comma_separated_list(
+            parser.parse_optional_unresolved_operand, parser.parse_unresolved_operand
+        )
+        or []
+    )
+
+
+def parse_operands_in_parens(parser: Parser) -> list[UnresolvedOperand]:
+    return parser.parse_comma_separated_list(parser.Delimiter.PAREN, parser.parse_unresolved_operand)
+
+
+def print_operands(printer: Printer, operands: Sequence[SSAValue]) -> None:
+    if operands:
+        printer.print_string(" ")
+        printer.print_list(operands, printer.print_ssa_value)
+
+
+def resolve(parser: Parser, operand: UnresolvedOperand) -> SSAValue:
+    """The value an operand names; it must have been defined above."""
+    values = parser.ssa_values.get(operand.operand_name)
+    if values is None:
+        parser.raise_error(f"%{operand.operand_name} is used before its definition", operand.span)
+    if operand.index >= len(values):
+        parser.raise_error(f"%{operand.operand_name} has {len(values)} results, no #{operand.index}", operand.span)
+    return values[operand.index]
+
+
+def parse_signature(parser: Parser) -> tuple[Sequence[Attribute] | None, Sequence[Attribute]]:
+    """`: R, R` or `: (T, T) -> R` or nothing: operand types if given, and result types."""
+    if parser.parse_optional_punctuation(":") is None:
+        return None, ()
+    if parser.parse_optional_punctuation("(") is None:
+        return None, parser.parse_comma_separated_list(parser.Delimiter.NONE, parser.parse_type)
+    operand_types: list[Attribute] = []
+    if parser.parse_optional_punctuation(")") is None:
+        operand_types = parser.parse_comma_separated_list(parser.Delimiter.NONE, parser.parse_type)
+        parser.parse_punctuation(")")
+    parser.parse_punctuation("->")
+    if parser.parse_optional_punctuation("(") is None:
+        return operand_types, parser.parse_comma_separated_list(parser.Delimiter.NONE, parser.parse_type)
+    results = parser.parse_comma_separated_list(parser.Delimiter.NONE, parser.parse_type)
+    parser.parse_punctuation(")")
+    return operand_types, results

@@ -1,0 +1,114 @@
+"""Cumulative sums along any dim, any strides."""
+
+from __future__ import annotations
+
+from ait_mlir.dialects.ait.cumulative import CumsumOp
+from ait_mlir.dialects.ait.types import scope_of, tensor_type
+from ait_mlir.dims import Expr, Scope, ceildiv, const, product
+from ait_mlir.lowering.kernels.base import (
+    Config,
+    Emission,
+    Kernel,
+    Launch,
+    Strides,
+    Target,
+    bytes_moved,
+    element_bytes,
+    estimate_env,
+    is_row_major,
+)
+from ait_mlir.lowering.kernels.loops import collapse, nest, operand, single, sizes
+
+BLOCK_RATE = 3.5e9
+"""Bytes per second that a block reads and writes alone, walking along a row."""
+THREADS, LANES, HELD = 256, 32, 32
+"""Threads of a block, those side by side over columns, and the sums that one holds: of `gpu/cumulative.cuh`."""
+
+
+class CumsumKernel(Kernel[CumsumOp]):
+    """A row or a few neighbouring columns belong to one thread, warp or block."""
+
+    name = "cumsum"
+    ops = (CumsumOp,)
+    function = "cumulative"
+    more = ""
+    """Arguments of the function behind the operands."""
+
+    def seconds(self, op: CumsumOp, target: Target) -> float:
+        rate = min(target.bandwidth, blocks(op) * BLOCK_RATE) if target.is_gpu else target.bandwidth
+        return target.launch_seconds + bytes_moved(op, scope_of(op)) / rate
+
+    def emit(self, launch: Launch[CumsumOp]) -> Emission:
+        op, x, y, dims = launch.op, launch.ins[0], launch.outs[0], launch.dims
+        loops = nest(x.type.dims, [x.strides, y.strides])
+        along = loops.pop(op.dim.value.data)
+        kept = collapse(loops or [single(2)], launch.scope)
+        nested = [*kept, along]
+        columns = all(s.as_int() == 1 for s in kept[-1].strides) and any(s.as_int() != 1 for s in along.strides)
+        flags = (op.exclusive is not None, op.reverse is not None, columns)
+        return launch.call(
+            self.function,
+            f"{self.function}<{', '.join('true' if f else 'false' for f in flags)}>(ctx, {sizes(nested, dims)}, "
+            f"{operand(x.name, nested, 0, dims)}, {operand(y.name, nested, 1, dims)}{self.more})",
+        )
+
+
+class ChainedCumsum(CumsumKernel):
+    """Blocks share long rows and columns, and pass sums on to each other: on a GPU."""
+
+    provider = "chained"
+    name = "cumsum_chained"
+    function = "cumulative_chained"
+    more = ", ws"
+
+    def matches(self, op: CumsumOp, target: Target) -> bool:
+        return target.is_gpu
+
+    def accepts(self, op: CumsumOp, position: int, strides: Strides, scope: Scope) -> bool:
+        return is_row_major(tensor_type(op.input).dims, strides, scope)  # as `chained_bytes` counts
+
+    def seconds(self, op: CumsumOp, target: Target) -> float:
+        # clearing the flags is a launch, too
+        return 3 * target.launch_seconds + 1.15 * bytes_moved(op, scope_of(op)) / target.bandwidth
+
+    def workspace(self, op: CumsumOp, config: Config) -> Expr:
+        return chained_bytes(op)
+
+
+def blocks(op: CumsumOp) -> int:
+    """About how many blocks have rows or columns of their own, at the dims of estimates."""
+    t, env = tensor_type(op.input), estimate_env(scope_of(op))
+    shape = [d.evaluate(env) for d in t.dims]
+    rows = 1
+    for axis, n in enumerate(shape):
+        rows *= n if axis != op.dim.value.data else 1
+    last = op.dim.value.data == t.rank - 1
+    return max(1, rows if last else rows // 64)
+
+
+def chained_bytes(op: CumsumOp) -> Expr:
+    """Workspace of `ait::gpu::cumulative_chained`: a flag and sums for each tile, and for 32 (of columns 16) each.
+
+    Threads have a column each, or words of 16 bytes: which, is known when it runs, unless columns are few.
+    """
+    t = tensor_type(op.input)
+    axis, size = op.dim.value.data, element_bytes(t)
+    rows = product([d for i, d in enumerate(t.dims) if i != axis])
+    sum_bytes, vector = max(4, size), min(8, 16 // size)
+    if all(d.as_int() == 1 for d in t.dims[axis + 1 :]):
+        tiles = ceildiv(t.dims[axis] + vector - 1, THREADS * vector * min(8, HELD // vector))
+        return rows * _entries(tiles, 32) * const(sum_bytes + 4) + const(32)
+    if scope_of(op).bounds(rows)[1] < LANES * vector:
+        vector = 1
+    tiles = ceildiv(t.dims[axis], THREADS // LANES * min(16, HELD // vector))
+    columns = ceildiv(rows, LANES * vector) * const(LANES * vector)
+    return columns * _entries(tiles, 16) * const(sum_bytes + 1) + const(32)
+
+
+def _entries(tiles: Expr, fan: int) -> Expr:
+    """Tiles, groups of `fan` tiles, and groups of these."""
+    groups = ceildiv(tiles, fan)
+    return tiles + groups + ceildiv(groups, fan)
+
+
+KERNELS = (CumsumKernel(), ChainedCumsum())

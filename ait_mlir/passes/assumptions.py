@@ -1,0 +1,41 @@
+"""What an importer knows of where a module comes from, and some passes need: it stands in the module.
+
+`builtin.module attributes {ait.assumes = ["framework_rounding", "finite_scores"]}`: without such a name a pass that
+needs it does nothing, so a module that was written by hand means what it says.
+"""
+
+from __future__ import annotations
+
+from typing import cast
+
+from xdsl.dialects.builtin import ArrayAttr, ModuleOp, StringAttr
+from xdsl.ir import Attribute
+
+from ait_mlir.ir.pipeline import PassError
+
+ATTRIBUTE = "ait.assumes"
+
+ASSUMPTIONS: dict[str, str] = {
+    "framework_rounding": "precision is measured by the framework's own error: a conversion to a narrower type that the"
+    " framework does between two ops need not round",
+    "finite_scores": "scores of attention are finite, and a mask leaves each row something to see",
+}
+"""All that a module may assume, and what it means."""
+
+
+def assume(module: ModuleOp, *names: str) -> None:
+    """Write into a module that these hold."""
+    assert set(names) <= set(ASSUMPTIONS)
+    module.attributes[ATTRIBUTE] = ArrayAttr([StringAttr(name) for name in names])
+
+
+def assumes(module: ModuleOp, name: str) -> bool:
+    """Whether a module says that this holds; `PassError` where it says what nothing knows."""
+    found = module.attributes.get(ATTRIBUTE)
+    if found is None:
+        return False
+    entries = cast("ArrayAttr[Attribute]", found).data if isinstance(found, ArrayAttr) else ()
+    names = [entry.data for entry in entries if isinstance(entry, StringAttr)]
+    if not isinstance(found, ArrayAttr) or len(names) != len(entries) or not set(names) <= set(ASSUMPTIONS):
+        raise PassError(f"{ATTRIBUTE} is {found}; expected a list of {', '.join(map(repr, ASSUMPTIONS))}")
+    return name in names

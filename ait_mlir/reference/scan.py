@@ -1,0 +1,29 @@
+"""Loops with carried values."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import cast
+
+import numpy as np
+from xdsl.ir import Operation, SSAValue
+
+from ait_mlir.dialects.ait.scan import ScanOp
+from ait_mlir.reference.core import Array, Evaluation, element_type_of, reference, value_dtype
+
+
+@reference("ait.scan")
+def scan(op: Operation, arrays: list[Array], evaluation: Evaluation) -> Sequence[Array]:
+    scan = cast(ScanOp, op)
+    count, carry = len(scan.scanned), len(scan.init)
+    scanned, carried, captured = arrays[:count], arrays[count : count + carry], arrays[count + carry :]
+    stacked = [np.empty(evaluation.shape(r.type), value_dtype(element_type_of(r.type))) for r in op.results[carry:]]
+    steps = range(scan.length.evaluate(evaluation.dims))
+    for i in reversed(steps) if scan.reverse is not None else steps:
+        slices = [np.take(array, i, axis=scan.axis) for array in scanned]
+        values: dict[SSAValue, Array] = dict(zip(scan.block.args, (*slices, *carried, *captured), strict=True))
+        yielded = evaluation.run_ops(scan.block.ops, values)
+        carried = yielded[:carry]
+        for array, piece in zip(stacked, yielded[carry:], strict=True):
+            array[(slice(None),) * scan.axis + (i,)] = piece
+    return [*carried, *stacked]

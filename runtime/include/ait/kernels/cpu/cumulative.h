@@ -1,0 +1,135 @@
+/// @file cumulative.h
+/// @brief Sums of all elements up to each one, along one dim of any strides.
+#ifndef AIT_KERNELS_CPU_CUMULATIVE_H_
+#define AIT_KERNELS_CPU_CUMULATIVE_H_
+
+#include <stdint.h>
+
+#include <memory>
+#include <type_traits>
+
+#include "ait/context.h"
+#include "ait/kernels/cpu/block.h"
+#include "ait/kernels/operand.h"
+#include "ait/kernels/reduction.h"
+
+namespace ait::cpu {
+
+namespace detail {
+/// Sums of f32 are kept in f64: thousands of roundings in a row would show.
+template <class Op>
+using running_t = std::conditional_t<std::is_same_v<typename Op::Value, float>, double, typename Sum::Acc<typename Op::Compute>>;
+
+/// Few rows are cut into segments of so many elements, which are summed at the same time.
+inline constexpr int64_t kFewRows = 16, kSegment = 1 << 15;
+
+template <class Op>
+inline running_t<Op> term(typename Op::Value x) {
+  return static_cast<running_t<Op>>(static_cast<typename Op::Compute>(x));
+}
+
+/// The sum of `count` elements.
+template <class In>
+inline running_t<In> sum_of(const typename In::Value* from, int64_t step, int64_t count) {
+  running_t<In> sum = 0;
+  for (int64_t i = 0; i < count; ++i) sum += term<In>(from[i * step]);
+  return sum;
+}
+
+/// The sums of `count` elements, given that of those before.
+template <bool kExclusive, class In, class Out>
+inline void sum_up(const typename In::Value* from, int64_t step, typename Out::Value* to, int64_t out_step, int64_t count, running_t<In> sum) {
+  for (int64_t i = 0; i < count; ++i) {
+    const running_t<In> before = sum;
+    sum += term<In>(from[i * step]);
+    to[i * out_step] = static_cast<typename Out::Value>(static_cast<typename In::Compute>(kExclusive ? before : sum));
+  }
+}
+
+/// The same elements along the last dim, from the last to the first.
+template <class Op>
+inline Op reversed(Op operand, int64_t length) {
+  int64_t& step = operand.strides[Op::kRank - 1];
+  operand.data += (length - 1) * step;
+  step = -step;
+  return operand;
+}
+
+/// Columns side by side, row by row.
+template <bool kExclusive, class In, class Out>
+inline void sum_columns(const typename In::Value* from, int64_t step, typename Out::Value* to, int64_t out_step, int64_t width, int64_t length) {
+  using C = typename In::Compute;
+  C x[kBlock];
+  running_t<In> sums[kBlock] = {};
+  for (int64_t i = 0; i < length; ++i, from += step, to += out_step) {
+    widen(from, width, x);
+#pragma omp simd
+    for (int64_t c = 0; c < width; ++c) {
+      const running_t<In> before = sums[c];
+      sums[c] += static_cast<running_t<In>>(x[c]);
+      x[c] = static_cast<C>(kExclusive ? before : sums[c]);
+    }
+    narrow(x, width, to);
+  }
+}
+}  // namespace detail
+
+/// @brief out[..., i] = the sum of in[..., 0] to in[..., i] along the last of `sizes`. Floats are added in a wider type; integers wrap.
+/// @tparam kExclusive without in[..., i] itself
+/// @tparam kReverse from the last element to the first
+/// @tparam kColumns whether the last but one dim has neighbours in memory, in both operands, and not the last
+template <bool kExclusive, bool kReverse, bool kColumns, size_t kRank, class In, class Out>
+int32_t cumulative(const Context&, const int64_t (&sizes)[kRank], const In& input, const Out& output) {
+  constexpr int kOuter = static_cast<int>(kRank) - 1;
+  const int64_t length = sizes[kOuter];
+  int64_t rows = 1;
+  for (int d = 0; d < kOuter; ++d) rows *= sizes[d];
+  if (rows <= 0 || length <= 0) return 0;
+  const In in = kReverse ? detail::reversed(input, length) : input;
+  const Out out = kReverse ? detail::reversed(output, length) : output;
+  const int64_t step = in.strides[kOuter], out_step = out.strides[kOuter];
+  if constexpr (kColumns) {
+    const int64_t columns = sizes[kOuter - 1], parts = (columns + kBlock - 1) / kBlock;
+#pragma omp parallel for schedule(static) if (rows * length >= kParallelElements)
+    for (int64_t task = 0; task < rows / columns * parts; ++task) {
+      int64_t coordinate[kRank] = {};
+      if constexpr (kOuter > 1) coordinates<kOuter - 1>(task / parts, sizes, coordinate);
+      const int64_t first = coordinate[kOuter - 1] = task % parts * kBlock, left = columns - first;
+      detail::sum_columns<kExclusive, In, Out>(at(in, coordinate, kOuter), step, at(out, coordinate, kOuter), out_step,
+                                               left < kBlock ? left : kBlock, length);
+    }
+    return 0;
+  }
+  const int64_t segments = rows < detail::kFewRows ? (length + detail::kSegment - 1) / detail::kSegment : 1;
+  const int64_t size = segments == 1 ? length : detail::kSegment;
+  /// visit(segment of all rows, in, out, elements)
+  const auto each = [&](auto visit) {
+#pragma omp parallel for schedule(static) if (rows * length >= kParallelElements)
+    for (int64_t task = 0; task < rows * segments; ++task) {
+      int64_t coordinate[kRank] = {};
+      coordinates<kOuter>(task / segments, sizes, coordinate);
+      const int64_t first = task % segments * size;
+      visit(task, at(in, coordinate, kOuter) + first * step, at(out, coordinate, kOuter) + first * out_step,
+            length - first < size ? length - first : size);
+    }
+  };
+  const std::unique_ptr<detail::running_t<In>[]> before(new detail::running_t<In>[rows * segments]());
+  if (segments > 1) {
+    each([&](int64_t task, const auto* from, auto*, int64_t count) { before[task] = detail::sum_of<In>(from, step, count); });
+    for (int64_t row = 0; row < rows; ++row) {
+      detail::running_t<In> sum = 0;
+      for (int64_t task = row * segments; task < (row + 1) * segments; ++task) {
+        const auto own = before[task];
+        before[task] = sum;
+        sum += own;
+      }
+    }
+  }
+  each([&](int64_t task, const auto* from, auto* to, int64_t count) {
+    detail::sum_up<kExclusive, In, Out>(from, step, to, out_step, count, before[task]);
+  });
+  return 0;
+}
+
+}  // namespace ait::cpu
+#endif  // AIT_KERNELS_CPU_CUMULATIVE_H_

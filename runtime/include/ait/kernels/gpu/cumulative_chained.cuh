@@ -1,0 +1,131 @@
+/// @file cumulative_chained.cuh
+/// @brief Sums of all elements up to each one, where rows or columns are few and long: blocks share one, tile by tile.
+///
+/// A block reads a tile, waits for the sum of the tiles before it (`chain.cuh`), and writes: elements are read and written once.
+#ifndef AIT_KERNELS_GPU_CUMULATIVE_CHAINED_CUH_
+#define AIT_KERNELS_GPU_CUMULATIVE_CHAINED_CUH_
+
+#include <stdint.h>
+
+#include "ait/kernels/gpu/chain.cuh"
+#include "ait/kernels/gpu/cumulative.cuh"
+
+namespace ait::gpu {
+
+/// Sums that a block fetches at once: a lane each along a row; one after the other of a column.
+inline constexpr int kRowFan = 32, kColumnFan = 16;
+
+/// A block has a tile of a row.
+template <bool kExclusive, bool kReverse, int kVec, int kOuter, class In, class Out, class Chain>
+__global__ void __launch_bounds__(kScanThreads) cumulative_chained_rows_kernel(RowSpace<kOuter, 1> space, In in, Out out, Chain chain) {
+  using Row = detail::ScanRow<kVec, kReverse, In, Out>;
+  using A = typename Row::A;
+  constexpr int kAhead = kScanAhead<kVec>;
+  __shared__ A shared[kScanWarps];
+  __shared__ A carried;
+  __shared__ uint32_t number;
+  wait_for_previous();
+  allow_next();
+  const int64_t taken = chain.take(number), tile = taken / chain.chains, index = taken % chain.chains;
+  int64_t coordinate[kOuter];
+  coordinates<kOuter>(index, space.outer, coordinate);
+  const Row row(in, out, coordinate, space.length);
+  const int64_t first = tile * (kScanThreads * kAhead) + threadIdx.x / kWarpSize * kWarpSize * kAhead + threadIdx.x % kWarpSize;
+  typename Row::T raws[kAhead][kVec];
+#pragma unroll
+  for (int u = 0; u < kAhead; ++u) row.read(first + u * kWarpSize, raws[u]);
+  A x[kAhead][kVec], within, total;
+#pragma unroll
+  for (int u = 0; u < kAhead; ++u) Row::widen(raws[u], x[u]);
+  detail::join_warps(detail::scan_chunks<kExclusive, kWarpSize>(x), shared, within, total);
+  const A before = chain.before(index, tile, total);
+  if (threadIdx.x == 0) carried = before;
+  __syncthreads();
+#pragma unroll
+  for (int u = 0; u < kAhead; ++u) row.write(first + u * kWarpSize, carried + within, x[u]);
+}
+
+/// A block has a tile of `kTileColumns` neighbouring columns.
+template <bool kExclusive, int kVec, int kOuter, class In, class Out, class Chain>
+__global__ void __launch_bounds__(kScanThreads) cumulative_chained_columns_kernel(RowSpace<kOuter, 1> space, In in, Out out, Chain chain) {
+  using Columns = detail::ScanColumns<kExclusive, kVec, kOuter, In, Out>;
+  using A = typename Columns::A;
+  constexpr int kColumns = Columns::kColumns;
+  static_assert(kColumns <= kScanThreads, "a thread has the sums of a column");
+  __shared__ A shared[kScanParts * kColumns];
+  __shared__ A carried[kColumns];
+  __shared__ uint32_t number;
+  wait_for_previous();
+  allow_next();
+  const int64_t taken = chain.take(number), tile = taken / chain.chains, index = taken % chain.chains;
+  Columns columns(space, in, out, index * kColumns);
+  const int64_t from = tile * kColumnTile<kVec>;
+  columns.read(from, shared);
+  __syncthreads();
+  A total = A(0);
+  if (static_cast<int>(threadIdx.x) < kColumns) {
+#pragma unroll
+    for (int w = 0; w < kScanParts; ++w) total += shared[w * kColumns + threadIdx.x];
+  }
+  const A sum = chain.before(index, tile, total);
+  if (static_cast<int>(threadIdx.x) < kColumns) carried[threadIdx.x] = sum;
+  __syncthreads();
+  const int part = threadIdx.x / kScanLanes, column = threadIdx.x % kScanLanes * kVec;
+  A before[kVec];
+#pragma unroll
+  for (int j = 0; j < kVec; ++j) {
+    before[j] = carried[column + j];
+#pragma unroll
+    for (int w = 0; w < kScanParts; ++w) {
+      if (w < part) before[j] += shared[w * kColumns + column + j];
+    }
+  }
+  columns.write(from, before);
+}
+
+namespace detail {
+template <class Chain, class... Params>
+int32_t launch_chained(const Context& ctx, const Chain& chain, void (*kernel)(Params...), const Params&... arguments) {
+  if (const int32_t status = fill_bytes(ctx, chain.next, 0, static_cast<size_t>(chain.cleared()))) return status;
+  LaunchConfig config;
+  config.block = dim3(kScanThreads);
+  config.grid = dim3(static_cast<uint32_t>(chain.tiles * chain.chains));
+  config.dependent = true;
+  return launch(ctx, config, kernel, arguments...);
+}
+
+template <bool kExclusive, int kVec, int kOuter, class In, class Out>
+int32_t chain_columns(const Context& ctx, const RowSpace<kOuter, 1>& space, const In& in, const Out& out, void* workspace) {
+  using Chain = Chains<scan_acc_t<In>, kTileColumns<kVec>, kColumnFan>;
+  const Chain chain((space.rows + kTileColumns<kVec> - 1) / kTileColumns<kVec>, (space.length + kColumnTile<kVec> - 1) / kColumnTile<kVec>, workspace);
+  return launch_chained(ctx, chain, cumulative_chained_columns_kernel<kExclusive, kVec, kOuter, In, Out, Chain>, space, in, out, chain);
+}
+}  // namespace detail
+
+/// @brief `cumulative` for few long rows or columns.
+/// @param workspace aligned to 16 bytes, of `ait_mlir/lowering/kernels/cumulative.py: chained_bytes`
+template <bool kExclusive, bool kReverse, bool kColumns, size_t kRank, class In, class Out>
+int32_t cumulative_chained(const Context& ctx, const int64_t (&sizes)[kRank], const In& in, const Out& out, void* workspace) {
+  constexpr int kOuter = static_cast<int>(kRank) - 1;
+  const auto space = detail::scan_space<kOuter>(sizes);
+  if (space.rows <= 0 || space.length <= 0) return 0;
+  if constexpr (kColumns) {
+    constexpr int kVec = vector_width<In, Out>();
+    const In from = kReverse ? detail::reversed(in, space.length) : in;
+    const Out to = kReverse ? detail::reversed(out, space.length) : out;
+    if (detail::may_access_columns<kVec>(space, from) && detail::may_access_columns<kVec>(space, to)) {
+      return detail::chain_columns<kExclusive, kVec>(ctx, space, from, to, workspace);
+    }
+    return detail::chain_columns<kExclusive, 1>(ctx, space, from, to, workspace);
+  } else {
+    constexpr int kVec = In::kInner == Inner::unit ? vector_width<In>() : 1;
+    using Chain = Chains<detail::scan_acc_t<In>, 1, kRowFan>;
+    // A row that begins between two boundaries has a chunk more.
+    const Chain chain(space.rows, (space.length + kVec - 1 + kRowTile<kVec> - 1) / kRowTile<kVec>, workspace);
+    return detail::launch_chained(ctx, chain, cumulative_chained_rows_kernel<kExclusive, kReverse, kVec, kOuter, In, Out, Chain>, space, in, out,
+                                  chain);
+  }
+}
+
+}  // namespace ait::gpu
+#endif  // AIT_KERNELS_GPU_CUMULATIVE_CHAINED_CUH_
