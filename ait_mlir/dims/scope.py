@@ -20,8 +20,8 @@ MAX_DIM = 2**40
 class Dim:
     """A declared dim: `lo <= value <= hi`, both within 0 and 2^40; `hints` are values to tune for.
 
-    A dim with an `upper`, an expression of dims declared before it, is bound by an op when it runs, to at most that; `hi`
-    is the most that `upper` can be.
+    A dim with an `upper`, an expression of dims declared before it, is bound by an op when it runs, to at most that;
+    `hi` is the most that `upper` can be.
     """
 
     name: str
@@ -180,7 +180,7 @@ def _parse_dim(tokens: Tokens, before: list[Dim]) -> Dim:
     lo = tokens.number(f"as the least value of {name!r}")
     tokens.expect("to", f"after the least value of {name!r}, as in 'batch = 1 to 64'")
     upper_at = tokens.offset
-    if tokens.kind == "end" or (tokens.kind == "sign" and tokens.text not in "(-"):
+    if str(tokens.kind) == "end" or (str(tokens.kind) == "sign" and tokens.text not in "(-"):
         tokens.number(f"as the greatest value of {name!r}")
     upper = parse_expr(tokens)
     hints: list[int] = []

@@ -185,10 +185,14 @@ class _ProgramPrinter:
     def read_dim(self, op: ReadDimOp) -> None:
         name = op.dim.data
         place, suffix = ("gpu", ".cuh") if self.target.is_gpu else ("cpu", ".h")
-        code = Emission((f"ait/kernels/{place}/read_dim{suffix}",), "", f"return ait::{place}::read_dim(ctx, a0, o0);\n")
+        code = Emission(
+            (f"ait/kernels/{place}/read_dim{suffix}",), "", f"return ait::{place}::read_dim(ctx, a0, o0);\n"
+        )
         number = TensorType.get((), i64)
         arguments = [Arg("a0", number, ())], [Arg("o0", number, ())]
-        text, function = kernel_file("read_dim", "The value of a dim that a launch has bound.", code, *arguments, self.dims)
+        text, function = kernel_file(
+            "read_dim", "The value of a dim that a launch has bound.", code, *arguments, self.dims
+        )
         self.source.files[function + SUFFIX[self.target.kind]] = text
         self.functions[Function(function, 1, 1)] = None
         index = list(self.dims).index(name)

@@ -325,7 +325,7 @@ class Bufferizer:
     # ** dims that ops bind **
 
     def read_dims(self) -> None:
-        """Wait for the value of each dim that an op binds before the first use of it; at the end where there is none."""
+        """Wait for the value of each dim that an op binds before its first use; at the end where there is none."""
         for op in self.graph.block.ops:
             if not isinstance(op, BindsDim):
                 continue
@@ -333,7 +333,7 @@ class Bufferizer:
             binder = next(use.operation for use in count.uses if isinstance(use.operation, LaunchOp))
             read = rt.ReadDimOp(name, count)
             user = binder.next_op
-            while user is not None and not (isinstance(user, LaunchOp | rt.CopyOp | rt.ViewOp) and _names(user, name)):
+            while user is not None and not any(_names(inner, name) for inner in user.walk()):
                 user = user.next_op
             if user is None:
                 self.block.add_op(read)
@@ -374,7 +374,9 @@ class Bufferizer:
 
 
 def _names(op: Operation, dim: str) -> bool:
-    """Whether the shape of a buffer that `op` uses or makes names a dim."""
+    """Whether `op` does something with a buffer whose shape names a dim."""
+    if not isinstance(op, LaunchOp | rt.CopyOp | rt.ViewOp):
+        return False
     types = (*op.operand_types, *op.result_types)
     return any(dim in e.symbols for t in types if isinstance(t, BufferType) for e in t.dims)
 

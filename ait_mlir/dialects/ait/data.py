@@ -19,15 +19,14 @@ from xdsl.irdl import (
 )
 from xdsl.parser import Parser
 from xdsl.printer import Printer
-from xdsl.utils.exceptions import VerifyException
 from xdsl.traits import IsolatedFromAbove, NoTerminator, SymbolOpInterface
+from xdsl.utils.exceptions import VerifyException
 
 from ait_mlir.dialects.ait.base import AitOp, check_declared, check_name, check_param_name, check_sizes
 from ait_mlir.dialects.ait.dtypes import is_element_type, is_float
 from ait_mlir.dialects.ait.numbers import Number, literal_values, number_attr
 from ait_mlir.dialects.ait.syntax import LITERAL, STRING, Flag, Operand, Operands, Prop, Syntax
-from ait_mlir.dialects.ait.traits import Pure
-from ait_mlir.dialects.ait.traits import BindsDim
+from ait_mlir.dialects.ait.traits import BindsDim, Pure
 from ait_mlir.dialects.ait.types import DimsAttr, ShapeAttr, TensorType, shape_text
 from ait_mlir.dims import Expr, Scope
 

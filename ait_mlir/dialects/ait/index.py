@@ -167,8 +167,9 @@ class MaskedSelectOp(BindsDim, Cost, AitOp):
         rest = x.dims[mask.rank :]
         dim = result.dims[0] if result.rank else None
         if dim is None or sym_name(dim) is None or result.rank != 1 + len(rest):
-            raise self.fail(f"the first result must have the shape [a dim of its own, *{shape_text(rest)}], got {result}")
-        declared = scope[str(dim)] if str(dim) in scope else None
+            expected = f"[a dim of its own, *{shape_text(rest)}]"
+            raise self.fail(f"the first result must have the shape {expected}, got {result}")
+        declared = next((d for d in scope.dims if d.name == str(dim)), None)
         if declared is not None and (declared.upper is None or not scope.le(mask.num_elements(), declared.upper)):
             raise self.fail(
                 f"dim {dim} is declared as '{declared}', expected '{dim} = 0 to {mask.num_elements()} bound' or a bound "

@@ -119,8 +119,8 @@ class UpdatesOperand(Interface):
 
 
 class BindsDim(Interface):
-    """Its run says how large the leading dim of its first result is, which no other op binds; the last result, an i64, is
-    that number."""
+    """Its run says how large the leading dim of its first result is, which no other op binds; the last result, an i64,
+    is that number."""
 
     @property
     def bound_dim(self) -> Expr:

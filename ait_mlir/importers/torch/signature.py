@@ -131,21 +131,18 @@ def declare_dims(
                     table.declare(str(symbol), name, lo, hi, hints.get(name, ()))
 
 
-SELECTING = {"aten.masked_select.default": lambda node: node.args, "aten.index.Tensor": lambda node: node.args[1]}
-"""Operations that bind a size, and the tensors in the broadcast of which they select."""
-
-
 def bind_dims(table: DimTable, program: Any) -> None:
     """Declare the sizes that operations bind: how many elements of a mask are true."""
     for node in program.graph.nodes:
-        selecting = SELECTING.get(str(node.target))
-        value = node.meta.get("val")
-        if selecting is None or not isinstance(value, torch.Tensor) or not value.dim():
+        selects, indexes = (str(node.target) == f"aten.{name}" for name in ("masked_select.default", "index.Tensor"))
+        value: Any = node.meta.get("val")
+        if not (selects or indexes) or not isinstance(value, torch.Tensor) or not value.dim():
             continue
         size = value.shape[0]
         if isinstance(size, int) or not size.node.expr.is_Symbol or str(size) in table:
             continue
-        shapes = [table.shape(n.meta["val"].shape) for n in selecting(node) if n is not None]
+        among: list[Any] = [n for n in (node.args if selects else node.args[1]) if n is not None]
+        shapes = [table.shape(n.meta["val"].shape) for n in among]
         table.bind(str(size), max((product(shape) for shape in shapes), key=lambda e: table.scope().bounds(e)[1]))
 
 

@@ -93,7 +93,8 @@ def _print_manifest(loaded: Artifact) -> None:
     print(f"target    {manifest.target} {manifest.arch}")
     for dim in manifest.dims:
         hints = f" hints {list(dim.hints)}" if dim.hints else ""
-        print(f"dim       {dim.name} = {dim.lo} to {dim.bound or dim.hi}{hints}{' bound by a launch' if dim.bound else ''}")
+        bound = " bound by a launch" if dim.bound else ""
+        print(f"dim       {dim.name} = {dim.lo} to {dim.bound or dim.hi}{hints}{bound}")
     for role, tensors in (("input", manifest.inputs), ("output", manifest.outputs)):
         for tensor in tensors:
             place = f" in place of input {tensor.in_place_of}" if tensor.in_place_of else ""
