@@ -60,6 +60,8 @@ CASES = {
     "more_activations": (lambda x: F.hardswish(x) + F.leaky_relu(x, 0.1) + F.relu6(x) + F.hardtanh(x), x3, True),
     "unary": (lambda x: x.tanh() + x.exp() + x.erf() + x.abs() + (x * x + 1).log() + (x * x + 1).rsqrt(), x3, True),
     "clamp": (lambda x: x.clamp(-0.5, 0.25) + x.clamp(min=0) + x.clamp(max=0.1), x3, True),
+    "clamp_one_side": (lambda x: torch.clamp_min(x, -0.3) + torch.clamp_max(x, 0.3) + F.relu6(x * 9) + x.clamp(1, -1), x3, True),
+    "clamp_integers": (lambda i: i.clamp(2, 6) + i.clamp(min=3).clamp(max=2.5), lambda: (torch.arange(10).reshape(2, 5),), True),
     "compare": (lambda x: torch.where(x > 0, x, 0.5) + (x <= 0.5).double() + (x != x).double(), x3, True),
     "numbers_alone": (lambda x: x * (10.0 ** -(torch.arange(8, dtype=torch.float64) / 8)) + torch.linspace(0, 1, 8).to(torch.int64), x3, True),
     "differences": (lambda x: x.diff(dim=1, prepend=x[:, :1] * 2) + torch.diff(x, dim=-1, append=x[:, :, :1]) + (torch.arange(x.shape[1]).diff(prepend=torch.tensor([-1])) == 1).double()[:, None], x3, True),

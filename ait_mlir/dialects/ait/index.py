@@ -171,9 +171,9 @@ class MaskedSelectOp(BindsDim, Cost, AitOp):
             raise self.fail(f"the first result must have the shape {expected}, got {result}")
         declared = next((d for d in scope.dims if d.name == str(dim)), None)
         if declared is not None and (declared.upper is None or not scope.le(mask.num_elements(), declared.upper)):
+            wanted = f"{dim} = 0 to {mask.num_elements()} bound"
             raise self.fail(
-                f"dim {dim} is declared as '{declared}', expected '{dim} = 0 to {mask.num_elements()} bound' or a bound "
-                "that is proved to be as large"
+                f"dim {dim} is declared as '{declared}', expected '{wanted}' or a bound that is proved to be as large"
             )
         if declared is not None and declared.lo > 0:
             raise self.fail(f"dim {dim} is at least {declared.lo}, but a mask may be false everywhere")
