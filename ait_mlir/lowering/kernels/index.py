@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from xdsl.dialects.builtin import i64
-
 from ait_mlir.dialects.ait.index import EmbeddingOp, MaskedSelectOp, UpdateSliceOp
-from ait_mlir.dialects.ait.types import TensorType, tensor_type
-from ait_mlir.dims import Scope, const, product
-from ait_mlir.lowering.kernels.base import Config, Emission, Kernel, Launch, Strides, Target, is_row_major
+from ait_mlir.dialects.ait.types import tensor_type
+from ait_mlir.dims import Expr, Scope, const, product
+from ait_mlir.lowering.kernels.base import Config, Emission, Kernel, Launch, Strides, is_row_major
 from ait_mlir.lowering.kernels.loops import Loop, collapse, nest, sizes, steps
 
 
@@ -73,8 +71,9 @@ class CompactKernel(Kernel[MaskedSelectOp]):
     name = "compact"
     ops = (MaskedSelectOp,)
 
-    def between(self, op: MaskedSelectOp, config: Config, target: Target) -> tuple[TensorType, ...]:
-        return (TensorType.get((1024,), i64),) if target.is_gpu else ()
+    def workspace(self, op: MaskedSelectOp, config: Config) -> Expr:
+        """A count for each block, which only a GPU has."""
+        return const(8 * 1024)
 
     def accepts(self, op: MaskedSelectOp, position: int, strides: Strides, scope: Scope) -> bool:
         return is_row_major(tensor_type((*op.operands, *op.results)[position]).dims, strides, scope)
@@ -82,7 +81,9 @@ class CompactKernel(Kernel[MaskedSelectOp]):
     def emit(self, launch: Launch[MaskedSelectOp]) -> Emission:
         (x, mask), outs = launch.ins, launch.outs
         rows, width = mask.type.num_elements(), product(x.type.dims[mask.type.rank :])
-        buffers = ", ".join(arg.name for arg in (x, mask, *outs, *launch.between))
+        buffers = ", ".join(arg.name for arg in (x, mask, *outs))
+        if launch.target.is_gpu:
+            buffers += ", static_cast<int64_t*>(ws)"
         return launch.call("compact", f"compact(ctx, {launch.cpp(rows, width)}, {buffers})")
 
 
