@@ -39,7 +39,7 @@ from ait_mlir.passes.timings import METHOD, Record, Setting, Shipped, TimingCach
 ALONE, ALONE_SHARE = 0.7e-6, 0.02
 """What a launch that cannot overlap those around it costs a model beyond its time in a chain of such launches: seconds,
 and a share of that time. Less than most of what was seen on an H200, 0.5 to 12 us of launches of 5 to 280 us
-(docs/performance.md, Selection)."""
+(docs/performance_log.md, Selection)."""
 CLOSE = 1.3
 """Where a range ends is looked for among candidates that are within this ratio of the best on one side of it."""
 BISECTIONS = 3
