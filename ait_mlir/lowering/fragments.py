@@ -14,6 +14,7 @@ from xdsl.dialects.builtin import DictionaryAttr, IntegerAttr, StringAttr, i64
 from xdsl.ir import Operation, SSAValue
 
 from ait_mlir.dialects.ait.data import GraphOp, OutputOp, ParamOp
+from ait_mlir.dialects.ait.strided import contiguous_strides
 from ait_mlir.dialects.ait.traits import ViewLike
 from ait_mlir.dialects.ait.types import KernelAttr, TensorType, scope_of, tensor_type
 from ait_mlir.dialects.ait.view import SplitOp
@@ -30,7 +31,7 @@ from ait_mlir.lowering.kernels import (
     kernel_of,
     kernels_for,
 )
-from ait_mlir.lowering.kernels.base import Config, row_major
+from ait_mlir.lowering.kernels.base import Config
 from ait_mlir.lowering.weights import is_weight
 
 ZERO = const(0)
@@ -256,7 +257,7 @@ def code_of(step: Step, target: Target) -> str:
     """The C++ of a step on row-major buffers, with the headers that it includes in front."""
 
     def args(prefix: str, types: Iterable[TensorType]) -> list[Arg]:
-        return [Arg(f"{prefix}{i}", t, row_major(t.dims)) for i, t in enumerate(types)]
+        return [Arg(f"{prefix}{i}", t, contiguous_strides(t.dims)) for i, t in enumerate(types)]
 
     op, dims = step.op, {d.name: d.name for d in scope_of(step.op).dims}
     ins, outs = (args(prefix, map(tensor_type, values)) for prefix, values in (("a", op.operands), ("o", op.results)))

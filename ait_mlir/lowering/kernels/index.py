@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ait_mlir.dialects.ait.index import EmbeddingOp, MaskedSelectOp, UpdateSliceOp
+from ait_mlir.dialects.ait.strided import is_contiguous
 from ait_mlir.dialects.ait.types import tensor_type
 from ait_mlir.dims import Expr, Scope, const, product
-from ait_mlir.lowering.kernels.base import Config, Emission, Kernel, Launch, Strides, is_row_major
+from ait_mlir.lowering.kernels.base import Config, Emission, Kernel, Launch, Strides
 from ait_mlir.lowering.kernels.loops import Loop, collapse, nest, sizes, steps
 
 
@@ -76,7 +77,7 @@ class CompactKernel(Kernel[MaskedSelectOp]):
         return const(8 * 1024)
 
     def accepts(self, op: MaskedSelectOp, position: int, strides: Strides, scope: Scope) -> bool:
-        return is_row_major(tensor_type((*op.operands, *op.results)[position]).dims, strides, scope)
+        return is_contiguous(tensor_type((*op.operands, *op.results)[position]).dims, strides, scope)
 
     def emit(self, launch: Launch[MaskedSelectOp]) -> Emission:
         (x, mask), outs = launch.ins, launch.outs
