@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ait_mlir.dialects.ait.conv import Conv2dOp
 from ait_mlir.dialects.ait.dtypes import BY_IR
+from ait_mlir.dialects.ait.strided import is_contiguous
 from ait_mlir.dialects.ait.types import scope_of, tensor_type
 from ait_mlir.dims import Expr, Scope, const
 from ait_mlir.lowering.kernels.base import (
@@ -15,7 +16,6 @@ from ait_mlir.lowering.kernels.base import (
     Target,
     bytes_moved,
     estimate_env,
-    is_row_major,
 )
 from ait_mlir.lowering.kernels.calls import assignments
 from ait_mlir.lowering.kernels.contraction import is_narrow, library_epilogue
@@ -71,7 +71,7 @@ class CudnnConv2d(Kernel[Conv2dOp]):
         value = [*op.operands, *op.results][position]
         if position in (0, len(op.operands)) or tensor_type(value).rank == 4:
             return strides[-1].as_int() == 1 and all(scope.divisible(s, PIECE) for s in strides[:-1])
-        return is_row_major(tensor_type(value).dims, strides, scope)
+        return is_contiguous(tensor_type(value).dims, strides, scope)
 
     def workspace(self, op: Conv2dOp, config: Config) -> Expr:
         return const(WORKSPACE)
