@@ -92,15 +92,6 @@ COMPARE: dict[str, Callable[[Array, Array], Array]] = {
 }
 
 
-WIDER: dict[str, tuple[str, ...]] = {
-    "f16": ("f16", "f32", "f64"),
-    "bf16": ("bf16", "f32", "f64"),
-    "f32": ("f32", "f64"),
-    "f64": ("f64",),
-}
-"""Float types that hold every value of a float type."""
-
-
 def cast_values(x: Array, source: Attribute, target: Attribute) -> Array:
     """Convert values to another element type, rounding to it unless it holds every value of the source type.
 
@@ -111,7 +102,7 @@ def cast_values(x: Array, source: Attribute, target: Attribute) -> Array:
     if dtype == np.bool_:
         return np.not_equal(x, 0)
     if is_float(target):
-        exact = BY_IR[target].mlir in WIDER.get(BY_IR[source].mlir, ())
+        exact = is_float(source) and BY_IR[target].holds(BY_IR[source])
         return x if exact else x.astype(dtype).astype(value_dtype(target))
     if x.dtype.kind != "f":
         return x.astype(dtype)

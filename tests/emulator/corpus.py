@@ -292,6 +292,8 @@ FAMILIES = {
     "index-rocm": drawn_family("rocm", "index", "gather_kernel", "update_kernel"),
     "gemm-cuda": drawn_family("cuda", "gemm", "gemm_mma_kernel", "gemm_simt_kernel"),
     "gemm-rocm": drawn_family("rocm", "gemm", "gemm_simt_kernel"),
+    "conv-cuda": drawn_family("cuda", "conv", "conv_simt_kernel"),
+    "conv-rocm": drawn_family("rocm", "conv", "conv_simt_kernel"),
     "attention-cuda": drawn_family("cuda", "attention", "attention_mma_kernel", "attention_simt_kernel"),
     "attention-rocm": drawn_family("rocm", "attention", "attention_simt_kernel"),
     "row-cuda": Family(

@@ -132,12 +132,13 @@ class Case:
 
 def source_of(cases: Sequence[Case], target: Target = CPU, first: int = 0) -> str:
     """One translation unit with all cases and their entry points, numbered from `first`."""
-    includes: dict[str, None] = {}
+    includes: dict[str, None] = {"ait/types.h": None}
     bodies: list[str] = []
     for i, case in enumerate(cases, first):
         paths, code = case.code(i, target)
         includes.update(dict.fromkeys(paths))
         bodies.append(code + "\n" + case.entry(i))
+    includes["ait/dims.h"] = None
     return PRELUDE + "".join(f'#include "{p}"\n' for p in includes) + "\n" + "\n".join(bodies)
 
 

@@ -4,6 +4,16 @@ from __future__ import annotations
 
 from ait_mlir.frontend.ops.attention import attention, mem_eff_attention
 from ait_mlir.frontend.ops.constant import full
+from ait_mlir.frontend.ops.conv import (
+    conv2d,
+    conv2d_bias,
+    conv2d_bias_add,
+    conv2d_bias_add_hardswish,
+    conv2d_bias_add_relu,
+    conv2d_bias_hardswish,
+    conv2d_bias_relu,
+    conv2d_bias_sigmoid,
+)
 from ait_mlir.frontend.ops.cumulative import cumsum
 from ait_mlir.frontend.ops.elementwise import (
     FuncEnum,
@@ -99,7 +109,9 @@ __all__ = [
     "FuncEnum", "argmax", "attention", "bert_embeddings", "bmm_ccc", "bmm_ccc_add", "bmm_ccr", "bmm_ccr_add",
     "bmm_crc", "bmm_crc_add", "bmm_crr", "bmm_crr_add", "bmm_rcc", "bmm_rcc_add", "bmm_rcr", "bmm_rcr_add",
     "bmm_rcr_permute", "bmm_rrc", "bmm_rrc_add", "bmm_rrr", "bmm_rrr_add", "bmm_rrr_permute", "cast", "chunk",
-    "clamp", "concatenate", "cumsum", "dual_gemm_rcr_fast_gelu", "dual_gemm_rcr_silu", "dynamic_slice", "elementwise",
+    "clamp", "concatenate", "conv2d", "conv2d_bias", "conv2d_bias_add",
+    "conv2d_bias_add_hardswish", "conv2d_bias_add_relu", "conv2d_bias_hardswish", "conv2d_bias_relu",
+    "conv2d_bias_sigmoid", "cumsum", "dual_gemm_rcr_fast_gelu", "dual_gemm_rcr_silu", "dynamic_slice", "elementwise",
     "embedding", "eq", "expand", "flatten", "full", "ge", "gemm_rcr", "gemm_rcr_bias", "gemm_rcr_bias_add",
     "gemm_rcr_bias_add_add", "gemm_rcr_bias_add_add_relu", "gemm_rcr_bias_add_relu", "gemm_rcr_bias_fast_gelu",
     "gemm_rcr_bias_gelu", "gemm_rcr_bias_hardswish", "gemm_rcr_bias_mul", "gemm_rcr_bias_mul_add",

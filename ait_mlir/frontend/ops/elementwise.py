@@ -11,7 +11,7 @@ from xdsl.dialects.builtin import StringAttr
 
 from ait_mlir.dialects.ait import elementwise as ait
 from ait_mlir.dialects.ait.base import AitOp
-from ait_mlir.dialects.ait.dtypes import BY_NAME, is_float
+from ait_mlir.dialects.ait.dtypes import BY_NAME, LARGEST, is_float
 from ait_mlir.dialects.ait.numbers import number_attr
 from ait_mlir.dialects.ait.types import TensorType
 from ait_mlir.frontend.emit import number_of
@@ -282,7 +282,7 @@ def _nan_to_num(x: Tensor, nan: float = 0.0, posinf: float | None = None, neginf
     """
     if not is_float(x.type.element_type):
         return x
-    largest = LARGEST[x.dtype()]
+    largest = LARGEST[x.type.element_type]
     y = where()(ne()(x, x), nan, x)
     y = where()(eq()(y, math.inf), largest if posinf is None else posinf, y)
     return where()(eq()(y, -math.inf), -largest if neginf is None else neginf, y)
@@ -292,9 +292,6 @@ def _clamp_nan_to_num(x: Tensor, low: float, high: float, nan: float = 0.0) -> T
     """min(max(x, low), high), and a number for NaN."""
     return where()(ne()(x, x), nan, _hardtanh(x, low, high))
 
-
-LARGEST = {"float16": 65504.0, "bfloat16": 2.0**127 * (2 - 2.0**-7), "float32": 2.0**127 * (2 - 2.0**-23)}
-LARGEST["float64"] = 2.0**1023 * (2 - 2.0**-52)
 
 COMPOSITES: dict[FuncEnum, tuple[Callable[..., Tensor], int, int]] = {
     FuncEnum.SIGN: (_sign, 0, 0),

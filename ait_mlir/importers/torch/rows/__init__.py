@@ -6,6 +6,7 @@ from ait_mlir.importers.torch.call import Row
 from ait_mlir.importers.torch.rows import (
     attention,
     contraction,
+    conv,
     cumulative,
     data,
     elementwise,
@@ -19,6 +20,7 @@ TABLE: dict[str, Row] = {
     **elementwise.ROWS,
     **functions.ROWS,
     **contraction.ROWS,
+    **conv.ROWS,
     **attention.ROWS,
     **norm.ROWS,
     **reduction.ROWS,
