@@ -7,7 +7,7 @@ saves a copy, and one that does not pays for it.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import cast
 
@@ -87,7 +87,7 @@ def _build(op: Operation, bases: Sequence[SSAValue], inside: Sequence[Operation]
     for attr in (a for o in inside for a in o.properties.values()):
         if isinstance(attr, ShapeAttr):
             symbols.update(*(e.symbols for e in attr.data))
-    scope = Scope(d for d in scope_of(op).dims if d.name in symbols)
+    scope = Scope(replace(d, upper=None) for d in scope_of(op).dims if d.name in symbols)
     inputs = [v for v in bases if not _is_weight(v)]
     graph = GraphOp("task", [(f"x{i}", tensor_type(v)) for i, v in enumerate(inputs)], scope)
     mapping: dict[SSAValue, SSAValue] = dict(zip(inputs, graph.block.args, strict=True))

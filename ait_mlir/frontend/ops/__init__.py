@@ -70,7 +70,7 @@ from ait_mlir.frontend.ops.gemm import (
     gemm_rrr,
     gemm_rrr_bias,
 )
-from ait_mlir.frontend.ops.index import bert_embeddings, embedding, index_select, update_slice
+from ait_mlir.frontend.ops.index import bert_embeddings, embedding, index_select, masked_select, update_slice
 from ait_mlir.frontend.ops.norm import group_norm, group_norm_swish, layernorm, rms_norm, softmax
 from ait_mlir.frontend.ops.permuted import (
     bmm_rcr_permute,
@@ -119,8 +119,8 @@ __all__ = [
     "gemm_rcr_bias_sigmoid_mul", "gemm_rcr_bias_sigmoid_mul_tanh", "gemm_rcr_bias_swish", "gemm_rcr_bias_tanh",
     "gemm_rcr_fast_gelu", "gemm_rcr_permute", "gemm_rcr_permute_elup1", "gemm_rrr", "gemm_rrr_bias",
     "gemm_rrr_bias_permute", "gemm_rrr_permute", "getitem", "group_norm", "group_norm_swish", "gt", "identity",
-    "index_select", "int_elementwise", "layernorm", "le", "lt", "mem_eff_attention", "ne", "permute", "permute021",
-    "permute0213", "permute102", "permute210", "reduce_max", "reduce_mean", "reduce_min", "reduce_sum", "reshape",
-    "rms_norm", "rotary_embedding", "scan", "size", "softmax", "split", "squeeze", "topk", "transpose", "unsqueeze",
-    "update_slice", "var", "vector_norm", "where",
+    "index_select", "int_elementwise", "layernorm", "le", "lt", "masked_select", "mem_eff_attention", "ne", "permute",
+    "permute021", "permute0213", "permute102", "permute210", "reduce_max", "reduce_mean", "reduce_min", "reduce_sum",
+    "reshape", "rms_norm", "rotary_embedding", "scan", "size", "softmax", "split", "squeeze", "topk", "transpose",
+    "unsqueeze", "update_slice", "var", "vector_norm", "where",
 ]  # fmt: skip

@@ -22,7 +22,7 @@ from ait_mlir.importers.torch.known import Affine, Mask, Spread, Value
 from ait_mlir.importers.torch.library import quiet, torch
 from ait_mlir.importers.torch.rows import TABLE, advice
 from ait_mlir.importers.torch.scan import is_flip_of_scan, is_reversed, is_scan, write_scan
-from ait_mlir.importers.torch.signature import Inputs, declare_dims, read_inputs
+from ait_mlir.importers.torch.signature import Inputs, bind_dims, declare_dims, read_inputs
 from ait_mlir.importers.torch.writer import Writer
 from ait_mlir.passes.assumptions import assume
 
@@ -141,6 +141,7 @@ class Importer:
         self.table = DimTable()
         self.inputs = read_inputs(program)
         declare_dims(self.table, program, self.inputs, dim_names, hints)
+        bind_dims(self.table, program)
         types: list[tuple[str, TensorType]] = []
         for item in self.inputs.tensors:
             try:

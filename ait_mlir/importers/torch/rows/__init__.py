@@ -45,7 +45,6 @@ ADVICE: dict[str, str] = {
     "item": _VALUE,
     "_local_scalar_dense": _VALUE,
     "nonzero": _SHAPE,
-    "masked_select": _SHAPE,
     "unique": _SHAPE,
     "_transformer_encoder_layer_fwd": _FAST_PATH,
     "_native_multi_head_attention": _FAST_PATH,
