@@ -16,7 +16,7 @@
 // RUN: not ait-opt %s -p 'apply-patterns{file="%S/Inputs/invalid_runaway.mlir"}' 2>&1 | filecheck %s --check-prefix=RUNAWAY
 // RUNAWAY: error: pass 'apply-patterns': pattern 'wrong' was applied {{.*}} and does not come to an end; does it match what it writes?
 // RUN: not ait-opt %s -p 'apply-patterns{file="%S/Inputs/invalid_misuse.mlir"}' 2>&1 | filecheck %s --check-prefix=MISUSE
-// MISUSE: apply_patterns_invalid.mlir:[[#]]:3: error: pass 'apply-patterns': pattern 'wrong' cannot be applied to 'ait.neg': native rewrite 'append_to_epilogue' needs ContractionOp, got 'ait.neg'
+// MISUSE: apply_patterns_invalid.mlir:[[#]]:3: error: pass 'apply-patterns': pattern 'wrong' cannot be applied to 'ait.neg': native rewrite 'append_to_epilogue' needs HasEpilogue, got 'ait.neg'
 // RUN: not ait-opt %s -p 'apply-patterns{file="%S/Inputs/invalid_broken.mlir"}' 2>&1 | filecheck %s --check-prefix=BROKEN
 // BROKEN: apply_patterns_invalid.mlir:[[#]]:3: error: after pass 'apply-patterns': {{.*}}dim
 // RUN: not ait-opt %s -p 'apply-patterns{file="%S/Inputs/invalid_no_pattern.mlir"}' 2>&1 | filecheck %s --check-prefix=OTHER

@@ -8,40 +8,30 @@ from xdsl.dialects.builtin import IntegerAttr
 from xdsl.ir import Block, Operation, Region, SSAValue
 
 from ait_mlir.dialects.ait.base import same_shape
-from ait_mlir.dialects.ait.dtypes import compute_type, is_float
+from ait_mlir.dialects.ait.dtypes import is_float
 from ait_mlir.dialects.ait.elementwise import ElementwiseOp
-from ait_mlir.dialects.ait.gemm import ContractionOp
-from ait_mlir.dialects.ait.traits import Commutative
+from ait_mlir.dialects.ait.traits import Commutative, HasEpilogue
 from ait_mlir.dialects.ait.types import TensorType, scope_of, tensor_type
 from ait_mlir.rewrites.engine.driver import Rewriter
 from ait_mlir.rewrites.engine.language import PatternBuilder, pattern, patterns
 from ait_mlir.rewrites.engine.numbers import element_type_of, splat
 from ait_mlir.rewrites.engine.registry import constraint, native
-from ait_mlir.rewrites.regions import RegionGrower, take_region
-
-# (number of operands, which of them is the contraction); the condition of a where is none
-OPERAND_POSITIONS = ((1, 0), (2, 0), (2, 1), (3, 1), (3, 2))
+from ait_mlir.rewrites.regions import RegionGrower
 
 MAX_OPERANDS = 16
 """A, B and the epilogue's: every kernel of a contraction takes so many."""
 
 
-@pattern(over=OPERAND_POSITIONS)
-def join_epilogue(p: PatternBuilder, arity: int, position: int) -> None:
+@pattern()
+def join_epilogue(p: PatternBuilder) -> None:
     """The other operands broadcast to the contraction's result, which keeps its shape; the result is a float."""
     acc = p.op(trait="HasEpilogue")
-    root = p.op(
-        operands=[*p.values(position), p.result(acc), *p.values(arity - 1 - position)],
-        trait="ScalarLike",
-    )
+    root = p.op(operands=[p.rest(), acc, p.rest()], trait="ScalarLike")
     p.require("only_user", p.result(acc), root)
-    if arity > 1:
-        p.require("result_has_shape_of", root, p.result(acc))
-    if arity < 3:
-        p.require("is_floating", p.result(root))
+    p.require("result_has_shape_of", root, p.result(acc))
+    p.require("is_floating", p.result(root))
     p.require("no_attribute", acc, "kernel")
-    if arity > 1:
-        p.require("operands_fit", acc, root, MAX_OPERANDS)
+    p.require("operands_fit", acc, root, MAX_OPERANDS)
     p.replace(root, "append_to_epilogue", acc, root)
 
 
@@ -60,7 +50,7 @@ EPILOGUE = patterns(join_epilogue, join_epilogue_together)
 
 
 @native
-def append_to_epilogue(r: Rewriter, contraction: ContractionOp, root: ElementwiseOp) -> Operation:
+def append_to_epilogue(r: Rewriter, contraction: HasEpilogue, root: ElementwiseOp) -> Operation:
     """Let an elementwise operation join the epilogue of the contraction it uses; returns the new contraction.
 
     The accumulator has the compute type of the operands; the yield is rounded once, to the root's element type.
@@ -68,7 +58,7 @@ def append_to_epilogue(r: Rewriter, contraction: ContractionOp, root: Elementwis
     return append(r, contraction, [root])
 
 
-def append(r: Rewriter, contraction: ContractionOp, joining: Sequence[ElementwiseOp]) -> Operation:
+def append(r: Rewriter, contraction: HasEpilogue, joining: Sequence[ElementwiseOp]) -> Operation:
     """The contraction with these operations at the end of its epilogue, in order; it yields the last.
 
     What comes from the contraction is the first operand where the order is free: r + x @ w and x @ w + r are one
@@ -80,24 +70,24 @@ def append(r: Rewriter, contraction: ContractionOp, joining: Sequence[Elementwis
         made.update(op.results)
         if op.has_trait(Commutative) and op.operands[0] not in made and op.operands[1] in made:
             op.operands = [op.operands[1], op.operands[0]]
-    extras = list(contraction.operands[2:])
-    region = take_region(contraction)
+    extras = list(contraction.epilogue_operands)
+    region = contraction.detach_region(contraction.epilogue)
     if region.blocks:
         block = region.blocks[0]
         grower = RegionGrower(block, extras, first_argument=contraction.SUMS)
         grower.scalars[accumulator] = grower.yields()[0]
     else:
-        block = Block(arg_types=[compute_type(element_type_of(contraction.operands[0]))])
+        block = Block(arg_types=contraction.accumulator_types())
         block.args[0].name_hint = "acc"
         region.add_block(block)
-        grower = RegionGrower(block, extras, first_argument=1)
+        grower = RegionGrower(block, extras, first_argument=contraction.SUMS)
         grower.scalars[accumulator] = block.args[0]
     grower.finish([[grower.compute(op) for op in joining][-1]])
     # The old contraction stays until its only users, which join, are gone; then it is dead.
     contraction.add_region(Region())
     result = joining[-1].results[0].type
     assert isinstance(result, TensorType)
-    operands = [*contraction.operands[:2], *grower.operands]
+    operands = [*contraction.own_operands, *grower.operands]
     return r.create(type(contraction), operands, [result], contraction.properties | contraction.attributes, [region])
 
 
@@ -127,7 +117,7 @@ def append_group_to_epilogue(r: Rewriter, root: ElementwiseOp, limit: IntegerAtt
         r.erase(op)
 
 
-def group_of(root: ElementwiseOp, limit: int) -> tuple[ContractionOp, list[ElementwiseOp]] | None:
+def group_of(root: ElementwiseOp, limit: int) -> tuple[HasEpilogue, list[ElementwiseOp]] | None:
     """A contraction and all that uses it, directly or not, up to `root`; None if something else does."""
     if not isinstance(root.results[0].type, TensorType) or not is_float(element_type_of(root.results[0])):
         return None
@@ -138,13 +128,13 @@ def group_of(root: ElementwiseOp, limit: int) -> tuple[ContractionOp, list[Eleme
     return None
 
 
-def contractions_before(root: Operation) -> Iterator[ContractionOp]:
+def contractions_before(root: Operation) -> Iterator[HasEpilogue]:
     """The contractions, not selected yet, that elementwise operations before `root` read."""
     pending, seen = [root], {root}
     while pending:
         for operand in pending.pop().operands:
             owner = operand.owner
-            if isinstance(owner, ContractionOp) and owner not in seen and "kernel" not in owner.attributes:
+            if isinstance(owner, HasEpilogue) and owner not in seen and "kernel" not in owner.attributes:
                 seen.add(owner)
                 yield owner
             elif isinstance(owner, ElementwiseOp) and owner not in seen and len(seen) < LARGEST_GROUP:
@@ -152,7 +142,7 @@ def contractions_before(root: Operation) -> Iterator[ContractionOp]:
                 pending.append(owner)
 
 
-def users_up_to(contraction: ContractionOp, root: ElementwiseOp) -> list[ElementwiseOp] | None:
+def users_up_to(contraction: HasEpilogue, root: ElementwiseOp) -> list[ElementwiseOp] | None:
     """The elementwise operations from a contraction to `root`; None if they are not several, or not all of one shape,
     or one of them has a user that does not lead to `root`."""
     scope, shape = scope_of(root), tensor_type(contraction.results[0]).dims
@@ -173,7 +163,7 @@ def users_up_to(contraction: ContractionOp, root: ElementwiseOp) -> list[Element
     return members if root in members and len(members) > 1 else None
 
 
-def read_beside(contraction: ContractionOp, members: list[ElementwiseOp]) -> set[SSAValue]:
+def read_beside(contraction: HasEpilogue, members: list[ElementwiseOp]) -> set[SSAValue]:
     """What the operations read that none of them computes, and that is no number."""
-    made = {contraction.results[0], *(m.results[0] for m in members), *contraction.operands[2:]}
+    made = {contraction.results[0], *(m.results[0] for m in members), *contraction.epilogue_operands}
     return {value for m in members for value in m.operands if value not in made and splat(value) is None}
