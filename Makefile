@@ -1,4 +1,4 @@
-# make demo | test | check | codegen | mutate | clean
+# make demo | test | test-full [SHARD=3/8] | check | codegen | mutate | clean
 # Needs python3 >= 3.11 with venv, g++ and make. Everything else is installed into $(VENV) by the first target that needs it.
 
 PYTHON ?= python3
@@ -10,7 +10,9 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check
 STAMP := $(VENV)/.ait-setup
 TORCH := $(shell sed -n 's/^torch==//p' constraints.txt)
 
-.PHONY: setup demo test test-gpu check codegen mutate clean
+SHARD ?=
+
+.PHONY: setup demo test test-full test-gpu check codegen mutate clean
 
 setup: $(STAMP)
 
@@ -34,6 +36,10 @@ demo: $(STAMP)
 
 test: check
 	$(BIN)/python -m pytest -q -n $(JOBS) --durations=8
+
+# every case and all generated sources, in eight shards; what has passed on the same sources is not run again
+test-full: check
+	$(BIN)/python -m tests.full --jobs $(JOBS) $(if $(SHARD),--shard $(SHARD))
 
 test-gpu: $(STAMP)
 	$(BIN)/python -m pytest -q -m gpu

@@ -18,6 +18,7 @@ from xdsl.dialects.builtin import ModuleOp
 from ait_mlir.dialects.ait.dtypes import BY_IR
 from ait_mlir.dialects.ait_rt.buffers import NamedBufferOp
 from ait_mlir.dialects.ait_rt.program import ProgramOp
+from ait_mlir.dims import Dim
 from ait_mlir.errors import AitError, CompileError
 from ait_mlir.ir.parser import check, parse_source
 from ait_mlir.ir.pipeline import Observer, PassError, diagnostic, parse_passes, run_passes
@@ -171,9 +172,16 @@ def literal_array(literal: Literal) -> NDArray[Any]:
     return np.array(literal.values, dtype=dtype).reshape(literal.shape)
 
 
+def dim_info(dim: Dim) -> Any:
+    """A dim as the manifest has it."""
+    from ait_mlir.runtime.artifact import DimInfo
+
+    return DimInfo(dim.name, dim.lo, dim.hi, tuple(dim.hints), "" if dim.upper is None else str(dim.upper))
+
+
 def _manifest(module: ModuleOp, program: ProgramOp, name: str) -> Any:
     from ait_mlir.host.cpu import instruction_sets
-    from ait_mlir.runtime.artifact import DimInfo, Manifest, TensorInfo, producers
+    from ait_mlir.runtime.artifact import Manifest, TensorInfo, producers
 
     target = target_of(module)
 
@@ -188,7 +196,7 @@ def _manifest(module: ModuleOp, program: ProgramOp, name: str) -> Any:
         arch=target.arch,
         inputs=tuple(map(tensor, program.inputs())),
         outputs=tuple(map(tensor, program.outputs())),
-        dims=tuple(DimInfo(d.name, d.lo, d.hi, tuple(d.hints)) for d in program.scope.dims),
+        dims=tuple(map(dim_info, program.scope.dims)),
         instruction_sets=tuple(sorted(instruction_sets())) if target.kind == "cpu" and target.arch == "native" else (),
         producers=producers(),
     )

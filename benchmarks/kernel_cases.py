@@ -127,6 +127,22 @@ def cumsum(t: str, shape: str, dim: int, rows: int, label: str, provider: str) -
     return Measured("cumsum", f"{label}, {provider}", case, {"n": rows}, lambda x: x.cumsum(dim), t)
 
 
+def convolution(t: str, size: int, channels: int, out: int, window: int, stride: int, batch: int) -> Measured:
+    """conv2d(x, w), channels last, with as many zeros around as keep the size."""
+    pad, left = window // 2, (size + stride - 1) // stride
+    inputs = {"x": f"n x {size} x {size} x {channels} x {t}", "w": f"{out} x {window} x {window} x {channels} x {t}"}
+    result = f"n x {left} x {left} x {out} x {t}"
+    clauses = f"stride [{stride}, {stride}] pad [{pad}, {pad}]"
+    case = _graph(inputs, f"  %r0 = ait.conv2d %x, %w {clauses} : !ait.tensor<{result}>", [result])
+    label = f"{batch} x {size} x {size} x {channels} to {out}, {window} x {window} by {stride}"
+
+    def function(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
+        y = F.conv2d(x.permute(0, 3, 1, 2), w.permute(0, 3, 1, 2), stride=stride, padding=pad)
+        return y.permute(0, 2, 3, 1).contiguous()
+
+    return Measured("conv2d", label, case, {"n": batch}, function, t)
+
+
 def permute(t: str, shape: str, order: list[int], result: str, rows: int, label: str) -> Measured:
     body = f"  %r0 = ait.permute %x {order} : !ait.tensor<{result} x {t}>"
     case = _graph({"x": f"{shape} x {t}"}, body, [f"{result} x {t}"])
@@ -234,6 +250,14 @@ def cases() -> Iterator[Measured]:
             yield cumsum(t, "n x 8192", 0, count // 8192, f"{count // 8192} x 8192 leading", provider)
         yield cumsum(t, "16 x n", 1, count // 16, f"16 x {count // 16} last", "chained")
         yield cumsum(t, "n", 0, count, f"{count} one row", "chained")
+    for size, channels, out, window, stride in (
+        (224, 3, 64, 7, 2),
+        (56, 64, 64, 3, 1),
+        (56, 64, 256, 1, 1),
+        (28, 128, 128, 3, 1),
+        (14, 256, 256, 3, 1),
+    ):
+        yield convolution("f16", size, channels, out, window, stride, 32)
     yield permute("f16", "n x 4096", [1, 0], "4096 x n", many, f"{many} x 4096 [1, 0]")
     yield permute(
         "f16", "n x 128 x 12 x 64", [0, 2, 1, 3], "n x 12 x 128 x 64", 1365, "1365 x 128 x 12 x 64 [0, 2, 1, 3]"

@@ -51,7 +51,7 @@ def tasks_of(name: str, sizes: Sequence[Size], target: Target) -> list[Task]:
     run_to_phase(module, "fused", target=target.kind, arch=target.arch)
     graphs = [op for op in module.ops if isinstance(op, GraphOp)]
     tasks = [make_task(op) for graph in graphs for op in graph.block.ops if needs_kernel(op)]
-    return list({task.text: task for task in tasks}.values())
+    return list({task.key: task for task in tasks}.values())
 
 
 class WatchedMeter(DeviceMeter):
@@ -114,7 +114,7 @@ def compare(tasks: Sequence[Task], first: Run, other: Run) -> None:
         title = f"{task.op.name} {', '.join(map(str, task.op.operand_types))}"
         if a != b:
             print(f"{title}\n  {a and a.describe()}\n  {b and b.describe()}")
-        mine, theirs = first.times.get(task.text, {}), other.times.get(task.text, {})
+        mine, theirs = first.times.get(task.key, {}), other.times.get(task.key, {})
         for point in sorted(mine.keys() & theirs.keys()):
             ways = [w for w in near(mine[point]) if w in theirs[point]]
             ratios = [theirs[point][w].seconds / mine[point][w].seconds for w in ways]
@@ -131,7 +131,7 @@ def sustained(tasks: Sequence[Task], target: Target, run: Run) -> None:
     """Time the best ways at the largest point with rests and without."""
     with DeviceMeter(target) as resting, DeviceMeter(target, rest=0.0) as busy:
         for task in tasks:
-            if not (found := run.times.get(task.text)):
+            if not (found := run.times.get(task.key)):
                 continue
             point = max(found)
             ways = near(found[point])

@@ -13,7 +13,7 @@ from collections import Counter
 
 import pytest
 
-from tests import tiers
+from tests import full, tiers
 
 
 def _cuda_devices() -> int:
@@ -29,6 +29,7 @@ def _cuda_devices() -> int:
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--shard", type=full.shard, help="with 3/8: the third of eight parts of the tests")
     parser.addoption("--build-only", action="store_true", help="with -m gpu: compile, run nothing; needs no card")
 
 
@@ -38,7 +39,22 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> None:
         pytest.skip("built, not run")
 
 
+def shard_unit(item: pytest.Item) -> str:
+    """What stays together: the tests of a file, which share libraries, unless the file says that each stands alone."""
+    return item.nodeid if getattr(getattr(item, "module", None), "SHARD_BY_TEST", False) else str(item.path)
+
+
+def _keep_shard(config: pytest.Config, items: list[pytest.Item], number: int, count: int) -> None:
+    """In turn, so that neighbours, which take similar times, are in different shards."""
+    units = sorted({shard_unit(item) for item in items})
+    mine = set(units[number - 1 :: count])
+    config.hook.pytest_deselected(items=[item for item in items if shard_unit(item) not in mine])
+    items[:] = [item for item in items if shard_unit(item) in mine]
+
+
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if (part := config.getoption("shard")) is not None:
+        _keep_shard(config, items, *part)
     if not any(item.get_closest_marker("gpu") for item in items) or "not gpu" in config.getoption("markexpr"):
         return
     if _cuda_devices() == 0:

@@ -46,18 +46,33 @@ def test_each_op_is_drawn_or_there_is_a_reason(consumer: Consumer) -> None:
             assert len(reason.split()) >= 3, f"why does {consumer} not draw ait.{spec.op}? {reason!r}"
 
 
-@pytest.mark.parametrize("consumer", CONSUMERS)
+def sampled(*consumers: Consumer) -> dict[str, tuple[set[str], set[str]]]:
+    """The forms and the element types of each op in the samples of some consumers."""
+    found: dict[str, tuple[set[str], set[str]]] = {op: (set(), set()) for op in SPECS}
+    for consumer in consumers:
+        drawn = draw(consumer)
+        for name in sample(consumer):
+            forms, types = found[drawn[name].spec.op]
+            forms.add(drawn[name].form.name)
+            types.add(drawn[name].type)
+    return found
+
+
+@pytest.mark.parametrize("consumer", ["cpu", "codegen"])
 def test_the_sample_has_every_form_and_type(consumer: Consumer) -> None:
-    """Of each op; of emulated kernels, every form of each op and every type of each family."""
-    drawn, kept = draw(consumer), sample(consumer)
-    assert kept <= set(drawn)
-    chosen = [drawn[name] for name in kept]
-    for spec in SPECS.values():
-        forms = {found.form.name for found in chosen if found.spec is spec}
-        assert forms == {form.name for form in spec.forms_of(consumer)}, f"ait.{spec.op}"
-        if consumer not in ("cuda", "rocm") and forms:
-            types = {found.type for found in chosen if found.spec is spec}
-            assert types == {t for form in spec.forms_of(consumer) for t in spec.types_of(form)}, f"ait.{spec.op}"
+    found = sampled(consumer)
+    for op, spec in SPECS.items():
+        keys = spec.keys(consumer)
+        assert found[op] == ({form.name for form, _ in keys}, {t for _, t in keys}), f"ait.{op}"
+
+
+def test_the_samples_of_cuda_and_hip_have_every_op_and_together_every_form() -> None:
+    cuda, rocm, both = sampled("cuda"), sampled("rocm"), sampled("cuda", "rocm")
+    for op, spec in SPECS.items():
+        for consumer, found in (("cuda", cuda), ("rocm", rocm)):
+            assert bool(found[op][0]) == (consumer not in spec.without), f"ait.{op} on {consumer}"
+        if "cuda" not in spec.without and "rocm" not in spec.without:
+            assert both[op][0] == {form.name for form in spec.forms}, f"ait.{op}"
 
 
 @pytest.mark.parametrize("consumer", TARGETS)

@@ -25,22 +25,9 @@ def pairs(forms: Sequence[str], types: Sequence[str], turn: int = 0) -> list[tup
     return [(forms[i % len(forms)], types[(i + turn) % len(types)]) for i in range(count)]
 
 
-def sampled(names: Iterable[str]) -> set[str]:
-    """The sample of cases whose names are `FORM-TYPE`: each form and each type at least once."""
-    forms: dict[str, list[str]] = {}
-    for name in names:
-        form, _, t = name.rpartition("-")
-        forms.setdefault(form, []).append(t)
-    left = dict.fromkeys(t for types in forms.values() for t in types)
-    chosen: list[str] = []
-    for i, (form, types) in enumerate(forms.items()):
-        wanted = [t for t in types if t in left]
-        t = wanted[i % len(wanted)] if wanted else types[i % len(types)]
-        left.pop(t, None)
-        chosen.append(f"{form}-{t}" if form else t)
-        if not left:
-            left = dict.fromkeys(t for types in forms.values() for t in types)
-    return set(chosen)
+def every_other(names: Iterable[K], turn: int) -> set[K]:
+    """Half of the names: two consumers with different turns have them all."""
+    return {name for i, name in enumerate(names) if i % 2 == turn % 2}
 
 
 def of_tier(cases: Mapping[K, V], sample: Iterable[K]) -> dict[K, V]:

@@ -28,10 +28,14 @@ _POINTS = 256  # a smaller space of values is enumerated
 
 
 class Prover:
-    """Bounds and proofs under `ranges`; a dim that is not there has the range `unknown`."""
+    """Bounds and proofs under `ranges`; a dim that is not there has the range `unknown`.
 
-    def __init__(self, ranges: dict[str, Interval], unknown: Interval):
+    `uppers` are expressions that dims are at most; such a dim stands in expressions of itself alone.
+    """
+
+    def __init__(self, ranges: dict[str, Interval], unknown: Interval, uppers: dict[str, Expr] | None = None):
         self._ranges = ranges
+        self._uppers = uppers or {}
         self._unknown = unknown
         self._fixed = {name: const(lo) for name, (lo, hi) in ranges.items() if lo == hi}
         self._bounds: dict[Expr, Interval] = {}
@@ -164,9 +168,18 @@ class Prover:
         self._steps = 0
         try:
             e = e.substitute(self._fixed)
-            return self.bounds(e)[0] >= 0 or self._eliminate(e, 1, 0) or self._enumerate(e)
+            return self.bounds(e)[0] >= 0 or self._eliminate(e, 1, 0) or self._at_upper(e) or self._enumerate(e)
         except DimError:
             return False
+
+    def _at_upper(self, e: Expr) -> bool:
+        """Whether e >= 0 where a dim, with which `e` falls, is at the expression that bounds it; then it is always."""
+        for atom in {a for _, mono in e.terms() for a in mono if a.op is None and a.name in self._uppers}:
+            if any(atom.name in other.expr().symbols for _, mono in e.terms() for other in mono if other is not atom):
+                continue
+            if self.bounds(_derivative(e, atom))[1] <= 0 and all(mono.count(atom) < 2 for _, mono in e.terms()):
+                return self.nonnegative(_put(e, atom, self._uppers[atom.name]))
+        return False
 
     def _eliminate(self, e: Expr, scale: int, depth: int) -> bool:
         """Whether e > -scale is proved: `e` is at most `scale` times the integer that has to be >= 0."""

@@ -1,6 +1,6 @@
 """The dims of one graph: their ranges, and what these prove about expressions.
 
-batch = 1 to 64, seq = 1 to 512 hints [64, 128]
+batch = 1 to 64, seq = 1 to 512 hints [64, 128], count = 0 to 8*batch bound
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from ait_mlir.dims.errors import DimError, DimSyntaxError
 from ait_mlir.dims.expr import Expr, check_name, const
-from ait_mlir.dims.parser import Tokens
+from ait_mlir.dims.parser import Tokens, parse_expr
 from ait_mlir.dims.prover import Prover
 
 MAX_DIM = 2**40
@@ -18,12 +18,17 @@ MAX_DIM = 2**40
 
 @dataclass(frozen=True)
 class Dim:
-    """A declared dim: `lo <= value <= hi`, both within 0 and 2^40; `hints` are values to tune for."""
+    """A declared dim: `lo <= value <= hi`, both within 0 and 2^40; `hints` are values to tune for.
+
+    A dim with an `upper`, an expression of dims declared before it, is bound by an op when it runs, to at most that;
+    `hi` is the most that `upper` can be.
+    """
 
     name: str
     lo: int
     hi: int
     hints: tuple[int, ...] = ()
+    upper: Expr | None = None
 
     def __post_init__(self) -> None:
         check_name(self.name)
@@ -37,6 +42,8 @@ class Dim:
 
     def __str__(self) -> str:
         hints = f" hints [{', '.join(map(str, self.hints))}]" if self.hints else ""
+        if self.upper is not None:
+            return f"{self.name} = {self.lo} to {self.upper}{hints} bound"
         return f"{self.name} = {self.lo} to {self.hi}{hints}"
 
 
@@ -56,7 +63,10 @@ class Scope:
             self._by_name[dim.name] = dim
         self.memo: dict[object, object] = {}
         """What others have found out about things in this scope, to be asked once; it lives as long as the scope."""
-        self._prover = Prover({d.name: (d.lo, d.hi) for d in self.dims}, (0, MAX_DIM))
+        self.bound = tuple(d for d in self.dims if d.upper is not None)
+        """The dims that ops bind."""
+        uppers = {d.name: d.upper for d in self.bound if d.upper is not None}
+        self._prover = Prover({d.name: (d.lo, d.hi) for d in self.dims}, (0, MAX_DIM), uppers)
 
     @staticmethod
     def parse(text: str) -> Scope:
@@ -104,6 +114,17 @@ class Scope:
     def maximum_env(self) -> dict[str, int]:
         """Each dim at its maximum."""
         return {d.name: d.hi for d in self.dims}
+
+    def upper(self, e: Expr) -> Expr:
+        """`e` with the dims that ops bind at their bounds: what to allocate for sizes, which grow with their dims."""
+        for dim in reversed(self.bound):
+            if dim.upper is not None and dim.name in e.symbols:
+                e = e.substitute({dim.name: dim.upper})
+        return e
+
+    def host_symbols(self, e: Expr) -> frozenset[str]:
+        """The dims of `e` that ops bind."""
+        return e.symbols.intersection(d.name for d in self.bound) if self.bound else frozenset()
 
     def undeclared(self, e: Expr) -> frozenset[str]:
         """The dims that `e` names and this scope does not declare."""
@@ -158,7 +179,10 @@ def _parse_dim(tokens: Tokens, before: list[Dim]) -> Dim:
         tokens.fail("jagged dims are not supported; declare the dim as 'name = LOW to HIGH'")
     lo = tokens.number(f"as the least value of {name!r}")
     tokens.expect("to", f"after the least value of {name!r}, as in 'batch = 1 to 64'")
-    hi = tokens.number(f"as the greatest value of {name!r}")
+    upper_at = tokens.offset
+    if str(tokens.kind) == "end" or (str(tokens.kind) == "sign" and tokens.text not in "(-"):
+        tokens.number(f"as the greatest value of {name!r}")
+    upper = parse_expr(tokens)
     hints: list[int] = []
     if tokens.accept("hints"):
         tokens.expect("[", "after 'hints', as in 'hints [64, 128]'")
@@ -166,8 +190,22 @@ def _parse_dim(tokens: Tokens, before: list[Dim]) -> Dim:
         while tokens.accept(","):
             hints.append(tokens.number("as a hint"))
         tokens.expect("]", "to close the hints")
+    is_bound = tokens.accept("bound")
+    hi = upper.as_int()
+    if hi is None and not is_bound:
+        tokens.fail(
+            f"the greatest value of {name!r} is {upper}, expected a number; "
+            "a dim that an op binds when it runs ends with 'bound'",
+            upper_at,
+        )
+    if is_bound:
+        scope = Scope(before)
+        if unknown := sorted(scope.undeclared(upper)):
+            tokens.fail(f"the bound of {name!r} names {unknown[0]!r}, which is not declared before it", upper_at)
+        hi = scope.bounds(upper)[1]
+    assert hi is not None
     try:
-        return Dim(name, lo, hi, tuple(hints))
+        return Dim(name, lo, hi, tuple(hints), upper if is_bound else None)
     except DimSyntaxError:
         raise
     except DimError as error:

@@ -46,12 +46,17 @@ def make_param(type: TensorType) -> SSAValue:
 
 
 def make_constant(type: TensorType, value: float) -> SSAValue:
-    """A constant of `type`, filled with `value`; a whole number where the element type is an integer."""
-    if is_float(type.element_type):
-        return ConstantOp(float(value), type).output
+    """A constant of `type`, filled with `value`."""
+    return ConstantOp(number_of(type.element_type, value), type).output
+
+
+def number_of(element_type: Attribute, value: float) -> float | int:
+    """`value` as a number of an element type; raises `BuildError` for an integer that is not whole."""
+    if is_float(element_type):
+        return float(value)
     if not math.isfinite(value) or value != int(value):
-        raise BuildError(f"a constant of {type.element_type} cannot be {value}")
-    return ConstantOp(int(value), type).output
+        raise BuildError(f"a constant of {element_type} cannot be {value}")
+    return int(value)
 
 
 def _check(op: AitOp, symbols: Symbols, infer: bool) -> None:

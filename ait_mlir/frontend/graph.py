@@ -11,6 +11,7 @@ from xdsl.dialects.builtin import ModuleOp, StringAttr
 from xdsl.ir import Attribute, BlockArgument, Operation, OpResult, SSAValue
 
 from ait_mlir.dialects.ait.data import GraphOp, OutputOp, ParamOp
+from ait_mlir.dialects.ait.traits import BindsDim
 from ait_mlir.dialects.ait.types import ShapeAttr, TensorType
 from ait_mlir.dims import Dim, Expr, Scope, sym
 from ait_mlir.frontend.errors import BuildError
@@ -53,8 +54,13 @@ class GraphBuilder:
         output_names = _assign_names("outputs", "output", self.outputs)
         param_names = _assign_names("weights", "param", [cast(Tensor, handle_of(value)) for value in self.params])
         symbols = merge_symbols(*(t.symbols for t in self.inputs))
-        self.dims = _name_dims(symbols, self.inputs, input_names)
-        scope = Scope([Dim(self.dims[s], d.lo, d.hi, d.hints) for s, d in symbols.items()])
+        bound = merge_symbols(*(_bound_symbols(op) for op in self.ops))
+        self.dims = _name_dims(merge_symbols(symbols, bound), self.inputs, input_names)
+        declared = [Dim(self.dims[s], d.lo, d.hi, d.hints) for s, d in symbols.items()]
+        for s, d in bound.items():
+            assert d.upper is not None
+            declared.append(Dim(self.dims[s], d.lo, d.hi, d.hints, self._renamed_expr(d.upper)))
+        scope = Scope(declared)
         inputs = [(n, self._renamed_type(t.type)) for n, t in zip(input_names, self.inputs, strict=True)]
         donated = [n for n, t in zip(input_names, self.inputs, strict=True) if t in self.state]
         graph = GraphOp(self.name, inputs, scope, donated=donated)
@@ -179,7 +185,20 @@ def _name_dims(symbols: Symbols, inputs: Sequence[Tensor], input_names: Sequence
                 if not names[symbol]:
                     names[symbol] = _fresh(f"{base}_dim_{axis}", taken)
                     taken.add(names[symbol])
+    for symbol in [s for s, n in names.items() if not n and symbols[s].upper is not None]:
+        names[symbol] = _fresh("count", taken)
+        taken.add(names[symbol])
     return names
+
+
+def _bound_symbols(op: Operation) -> Symbols:
+    """The dim that an op binds, if it does."""
+    if not isinstance(op, BindsDim):
+        return {}
+    tensor = handle_of(op.results[0])
+    assert tensor is not None
+    symbol = str(op.bound_dim)
+    return {symbol: tensor.symbols[symbol]}
 
 
 def _fresh(name: str, taken: set[str]) -> str:

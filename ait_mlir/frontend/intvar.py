@@ -31,13 +31,15 @@ class Symbol:
     lo: int
     hi: int
     hints: tuple[int, ...] = ()
+    upper: Expr | None = None
+    """What a dim that an op binds is at most."""
 
     @property
     def range(self) -> str:
         return f"{self.lo} to {self.hi}"
 
     def declaration(self) -> Dim:
-        return Dim(self.symbol, self.lo, self.hi, self.hints)
+        return Dim(self.symbol, self.lo, self.hi, self.hints, self.upper)
 
 
 Symbols = Mapping[str, Symbol]
@@ -143,6 +145,13 @@ class IntVar:
         self.symbols = {s: symbols[s] for s in expr.symbols}
         self._attrs = IntVarAttrs(self)
         return self
+
+    @classmethod
+    def bound_by(cls, most: IntVar, name: str | None = None) -> IntVar:
+        """A new dim that an op binds when it runs, to at most `most`."""
+        symbol = f"{UNNAMED}{next(_serial)}" if name is None else _checked_name(name)
+        found = Symbol(symbol, name, 0, most.upper_bound(), upper=most.expr)
+        return cls.of(dims.sym(symbol), {symbol: found})
 
     @property
     def name(self) -> str | None:

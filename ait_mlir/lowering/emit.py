@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, cast
 
-from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.builtin import ModuleOp, i64
 from xdsl.ir import Block, SSAValue
 from xdsl.traits import SymbolTable
 
@@ -25,6 +25,7 @@ from ait_mlir.dialects.ait_rt.buffers import (
     CopyOp,
     DestinationOp,
     InputOp,
+    ReadDimOp,
     ViewOp,
     contiguous_strides,
 )
@@ -47,6 +48,7 @@ from ait_mlir.lowering.statements import (
     Given,
     LaunchCalls,
     Loop,
+    ReadDim,
     Statement,
     View,
 )
@@ -145,6 +147,8 @@ class _ProgramPrinter:
                 self.view(op)
             elif isinstance(op, LaunchOp):
                 self.launch(op)
+            elif isinstance(op, ReadDimOp):
+                self.read_dim(op)
             elif isinstance(op, LoopOp):
                 self.loop(op)
             elif isinstance(op, CopyOp):
@@ -177,6 +181,22 @@ class _ProgramPrinter:
         base = self.names[op.source]
         what = f"{shape_text(op.buffer_type.dims)} strides {shape_text(op.strides.data)}"
         self.statements.append(View(self.define(op.buffer), base, offset, what))
+
+    def read_dim(self, op: ReadDimOp) -> None:
+        name = op.dim.data
+        place, suffix = ("gpu", ".cuh") if self.target.is_gpu else ("cpu", ".h")
+        code = Emission(
+            (f"ait/kernels/{place}/read_dim{suffix}",), "", f"return ait::{place}::read_dim(ctx, a0, o0);\n"
+        )
+        number = TensorType.get((), i64)
+        arguments = [Arg("a0", number, ())], [Arg("o0", number, ())]
+        text, function = kernel_file(
+            "read_dim", "The value of a dim that a launch has bound.", code, *arguments, self.dims
+        )
+        self.source.files[function + SUFFIX[self.target.kind]] = text
+        self.functions[Function(function, 1, 1)] = None
+        index = list(self.dims).index(name)
+        self.statements.append(ReadDim(function, self.names[op.source], self.dims[name], index, name))
 
     def launch(self, op: LaunchOp) -> None:
         kernel = SymbolTable.lookup_symbol(self.module, op.kernel_name)

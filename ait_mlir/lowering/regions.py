@@ -20,6 +20,7 @@ struct NAME {
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import cast
 
@@ -28,7 +29,7 @@ from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
 from ait_mlir.dialects.ait import elementwise as e
 from ait_mlir.dialects.ait.data import ConstantOp
-from ait_mlir.dialects.ait.dtypes import compute_type
+from ait_mlir.dialects.ait.dtypes import compute_type, integer_range
 from ait_mlir.dialects.ait.types import TensorType
 from ait_mlir.lowering.cpp import element_type, literal
 
@@ -58,11 +59,13 @@ EXPRESSIONS: dict[type[Operation], str] = {
     e.MaxOp: "ait::max<{result}>({0}, {1})",
     e.MinOp: "ait::min<{result}>({0}, {1})",
     e.PowOp: "ait::pow<{result}>({0}, {1})",
+    e.ClampOp: "ait::clamp<{result}>({0}, {low}, {high})",
     e.CompareOp: "ait::compare_{predicate}<{operand}>({0}, {1})",
     e.WhereOp: "ait::where<{result}>({0}, {1}, {2})",
     e.CastOp: "ait::cast<{result}>({0})",
 }
-"""The C++ of every `ScalarLike` op: `{0}` is its first operand, `{operand}` and `{result}` are C++ types."""
+"""The C++ of every `ScalarLike` op: `{0}` is its first operand, `{operand}` and `{result}` are C++ types, `{low}` and
+`{high}` the bounds of a clamp."""
 
 NARROW_FORMS: dict[type[Operation], str] = {
     e.GeluOp: "ait::gelu_narrow({0})",
@@ -156,7 +159,22 @@ def _expression(op: Operation, operands: Sequence[str], types: Sequence[Attribut
     predicate = op.predicate.data if isinstance(op, e.CompareOp) else ""
     if isinstance(op, e.CompareOp) and predicate not in e.PREDICATES:
         raise ValueError(f"ait.compare has the unknown predicate {predicate!r}")
-    return form.format(*operands, result=element_type(result), operand=element_type(types[0]), predicate=predicate)
+    low, high = _bounds(op, result) if isinstance(op, e.ClampOp) else ("", "")
+    return form.format(
+        *operands,
+        result=element_type(result),
+        operand=element_type(types[0]),
+        predicate=predicate,
+        low=low,
+        high=high,
+    )
+
+
+def _bounds(op: e.ClampOp, t: Attribute) -> tuple[str, str]:
+    """The bounds as C++; the ends of the type's range where there are none."""
+    ends = integer_range(t) or (-math.inf, math.inf)
+    low, high = (end if bound is None else bound for bound, end in zip(op.bounds, ends, strict=True))
+    return literal(low, t), literal(high, t)
 
 
 def _constant(op: ConstantOp) -> float | int:

@@ -85,6 +85,18 @@ class LaunchCalls:
 
 
 @dataclass(frozen=True)
+class ReadDim:
+    """The wait for a dim that a launch has bound: the C++ variable and the index of it, and where its value lies."""
+
+    kind: ClassVar[str] = "read_dim"
+    function: str
+    source: str
+    dim: str
+    index: int
+    what: str
+
+
+@dataclass(frozen=True)
 class Loop:
     """Statements, printed already, that run for each value of the variable `step` from 0 up to below `count`."""
 
@@ -95,4 +107,4 @@ class Loop:
     body: CppText
 
 
-Statement = Given | Alloc | View | LaunchCalls | Loop
+Statement = Given | Alloc | View | LaunchCalls | Loop | ReadDim

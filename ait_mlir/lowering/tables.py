@@ -60,12 +60,15 @@ class Constant:
 
 @dataclass(frozen=True)
 class Binding:
-    """Where a dim's value comes from: `(shape(input)[axis] - add) / mul`."""
+    """Where a dim's value comes from: `(shape(input)[axis] - add) / mul`, or a launch (`AIT_BOUND` for the input)."""
 
     input: int
     axis: int
     mul: int
     add: int
+
+
+BY_LAUNCH = Binding(-2, 0, 1, 0)
 
 
 @dataclass(frozen=True)
@@ -125,6 +128,7 @@ class ProgramTables:
             "outputs": [TensorRow.of(op, self.place_of(op)) for op in self.outputs],
             "constants": list(self.constants.values()),
             "constants_bytes": self.size,
+            "bounds": {i: d.upper for i, d in enumerate(self.program.scope.dims) if d.upper is not None},
             "shapes": [size for op in (*self.inputs, *self.outputs) for size in op.buffer_type.dims],
         }
 
@@ -136,7 +140,7 @@ def program_tables(program: ProgramOp) -> ProgramTables:
     outputs = [op for op in program.block.ops if isinstance(op, DestinationOp)]
     bindings: dict[str, Binding] = {}
     for d in program.scope.dims:
-        found = _binding(d.name, inputs)
+        found = BY_LAUNCH if d.upper is not None else _binding(d.name, inputs)
         if found is None:
             raise PassError(
                 f"dim {d.name!r} cannot be computed from the shape of any input; "

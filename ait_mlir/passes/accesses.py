@@ -14,7 +14,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation, SSAValue
 from xdsl.traits import SymbolTable
 
-from ait_mlir.dialects.ait.traits import InPlace, UpdatesOperand
+from ait_mlir.dialects.ait.traits import BindsDim, InPlace, UpdatesOperand
 from ait_mlir.dialects.ait.types import Shape, scope_of, shape_text
 from ait_mlir.dialects.ait_rt.buffers import (
     AllocOp,
@@ -24,6 +24,7 @@ from ait_mlir.dialects.ait_rt.buffers import (
     DestinationOp,
     InputOp,
     NamedBufferOp,
+    ReadDimOp,
     ViewOp,
     contiguous_strides,
 )
@@ -77,6 +78,7 @@ def access_problems(program: ProgramOp) -> Iterator[Problem]:
     written: set[Operation] = set()
     before: dict[LoopOp, set[Operation]] = {}
     kernels: dict[str, Chosen] = {}
+    known: set[str] = set()
     for op in ops_and_ends(program.block):
         if isinstance(op, LoopEnd):
             written -= still_unwritten(op.loop, written, before[op.loop], scope_of(op.loop.parent_op()))
@@ -96,7 +98,13 @@ def access_problems(program: ProgramOp) -> Iterator[Problem]:
             places[op.results[0]] = Place(op, const(0), dims, contiguous_strides(dims))
             if not isinstance(op, AllocOp | DestinationOp) or op.operands:
                 written.add(op)
-        elif isinstance(op, LaunchOp | CopyOp):
+        elif isinstance(op, ReadDimOp):
+            if places[op.source].root not in written:
+                yield f"reads {places[op.source].name}, which nothing has written yet", op
+            known.add(op.dim.data)
+        if isinstance(op, LaunchOp | CopyOp | ViewOp) and scope.bound:
+            yield from ((problem, op) for problem in unread_problems(op, known, scope, module))
+        if isinstance(op, LaunchOp | CopyOp):
             reads = op.ins if isinstance(op, LaunchOp) else (op.source,)
             writes = op.outs if isinstance(op, LaunchOp) else (op.target,)
             if isinstance(op, CopyOp) and panels_of(op.source) is not None:
@@ -121,6 +129,19 @@ def access_problems(program: ProgramOp) -> Iterator[Problem]:
     for op in program.block.ops:
         if isinstance(op, DestinationOp) and op not in written:
             yield f"{name_of(op)} is never written", op
+
+
+def unread_problems(op: Operation, known: set[str], scope: Scope, module: Operation | None) -> Iterator[str]:
+    """Why an op uses a dim that a launch binds and that nothing has read yet; the launch itself may."""
+    dims = [e for t in op.operand_types if isinstance(t, BufferType) for e in t.dims]
+    if isinstance(op, ViewOp):  # whose shape and strides matter to launches alone
+        dims = list(op.offset.data)
+    if isinstance(op, LaunchOp) and isinstance(module, ModuleOp):
+        kernel = SymbolTable.lookup_symbol(module, op.kernel_name)
+        if isinstance(kernel, KernelOp) and isinstance(bound := kernel.compute_op(), BindsDim):
+            known = {*known, str(bound.bound_dim)}
+    for name in sorted({name for e in dims for name in scope.host_symbols(e)} - known):
+        yield f"uses dim {name!r}, which no ait_rt.read_dim has read yet"
 
 
 def _is_empty(dims: Shape) -> bool:

@@ -21,7 +21,7 @@ from ait_mlir.dialects.ait.elementwise import YieldOp
 from ait_mlir.dialects.ait.naming import derived_name
 from ait_mlir.dialects.ait.scan import ScanOp, tensor_ops
 from ait_mlir.dialects.ait.structure import op_key
-from ait_mlir.dialects.ait.traits import InPlace, UpdatesOperand, ViewLike
+from ait_mlir.dialects.ait.traits import BindsDim, InPlace, UpdatesOperand, ViewLike
 from ait_mlir.dialects.ait.types import Induction, KernelAttr, in_loops, tensor_type
 from ait_mlir.dialects.ait.view import ConcatOp, ReshapeOp
 from ait_mlir.dialects.ait_rt import buffers as rt
@@ -100,6 +100,7 @@ class Bufferizer:
         }
         self.run_ops(self.graph.block)
         self.finish_donations()
+        self.read_dims()
         for constant in [op for op in self.block.ops if isinstance(op, rt.ConstantOp)]:
             if not list(constant.buffer.uses):  # all its launches read it in panels
                 constant.detach()
@@ -321,6 +322,24 @@ class Bufferizer:
         for place, target in copies:
             self.copy(place, target)
 
+    # ** dims that ops bind **
+
+    def read_dims(self) -> None:
+        """Wait for the value of each dim that an op binds before its first use; at the end where there is none."""
+        for op in self.graph.block.ops:
+            if not isinstance(op, BindsDim):
+                continue
+            name, count = str(op.bound_dim), self.places[op.results[-1]].root
+            binder = next(use.operation for use in count.uses if isinstance(use.operation, LaunchOp))
+            read = rt.ReadDimOp(name, count)
+            user = binder.next_op
+            while user is not None and not any(_names(inner, name) for inner in user.walk()):
+                user = user.next_op
+            if user is None:
+                self.block.add_op(read)
+            else:
+                self.block.insert_op_before(read, user)
+
     def operand(self, value: SSAValue, panels: str | None) -> SSAValue:
         """The buffer of an operand: row-major, or the constant with its bytes in panels."""
         if panels is None:
@@ -352,6 +371,14 @@ class Bufferizer:
             found.location = op.location
             self.kernels[key] = found
         return found
+
+
+def _names(op: Operation, dim: str) -> bool:
+    """Whether `op` does something with a buffer whose shape names a dim."""
+    if not isinstance(op, LaunchOp | rt.CopyOp | rt.ViewOp):
+        return False
+    types = (*op.operand_types, *op.result_types)
+    return any(dim in e.symbols for t in types if isinstance(t, BufferType) for e in t.dims)
 
 
 def bufferize_module(module: ModuleOp) -> None:

@@ -280,14 +280,22 @@ def widened(module: ModuleOp) -> tuple[ModuleOp, dict[str, list[Point]]] | None:
         for op in copy.walk():
             dims = op.properties.get("dims")
             if isinstance(dims, DimsAttr):
-                scope = Scope(Dim(d.name, min(low, d.lo), max(1, d.hi), d.hints) for d in dims.data)
-                op.properties["dims"] = DimsAttr(scope)
+                op.properties["dims"] = DimsAttr(widened_scope(dims.data, low))
         try:
             copy.verify()
         except VerifyException:
             continue
         return copy, {name: small_points(root.dims.data, low) for name, root in callables(copy).items()}
     return None
+
+
+def widened_scope(scope: Scope, low: int) -> Scope:
+    """The same dims from `low` up, at least to 1."""
+    dims: list[Dim] = []
+    for d in scope:
+        hi = d.hi if d.upper is None else Scope(dims).bounds(d.upper)[1]
+        dims.append(Dim(d.name, min(low, d.lo), max(1, hi), d.hints, d.upper))
+    return Scope(dims)
 
 
 def small_points(scope: Scope, low: int) -> list[Point]:

@@ -29,7 +29,7 @@ class Knowledge:
         source = self.source(task, way)
         if source is None:
             return None
-        return TimingKey(task.text, ",".join(map(str, point)), way.text, source, self.setting)
+        return TimingKey(task.key, ",".join(map(str, point)), way.text, source, self.setting)
 
     def at(self, task: Task, point: Point, ways: Sequence[Fragment]) -> dict[Fragment, Times | None]:
         """The times of these ways at a point, as far as they are known."""
@@ -81,7 +81,7 @@ class Knowledge:
     def _records(self, task: Task) -> Sequence[Record]:
         if self.shipped is None or self.shipped.setting != self.setting:
             return ()
-        return self.shipped.by_op.get(task.text, ())
+        return self.shipped.by_op.get(task.key, ())
 
     def _record(self, task: Task, point: Point) -> Record | None:
         """What the package knows at a point, if all of it is of today's code.

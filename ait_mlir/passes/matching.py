@@ -6,54 +6,67 @@ is the same product where the first dim is 8; one of `8 x 128` rows where both a
 
 from __future__ import annotations
 
-import functools
-import re
 from collections.abc import Mapping
 
 from ait_mlir.dims import Expr, const, parse, sym
 from ait_mlir.lowering.choices import Choice
 from ait_mlir.passes.ranges import axis_of
-
-_DIM = re.compile(r"\bd(\d+)\b")
-_OUTPUT = re.compile(r'ait\.output "y0" %\w+ : !ait\.tensor<(.*) x \w+>')
+from ait_mlir.passes.structures import first_output, taken_apart
 
 Binding = tuple[int | str, ...]
-"""For each dim of the text that was timed a number, or a dim of the task."""
-
-
-@functools.lru_cache(maxsize=4096)
-def _pattern(text: str) -> re.Pattern[str]:
-    """What matches the text with numbers or other dims for its dims."""
-    seen: set[str] = set()
-    parts: list[str] = []
-    end = 0
-    for found in _DIM.finditer(text):
-        name = found[0]
-        parts += [re.escape(text[end : found.start()]), f"(?P={name})" if name in seen else rf"(?P<{name}>d?\d+)"]
-        seen.add(name)
-        end = found.end()
-    return re.compile("".join(parts) + re.escape(text[end:]))
+"""For each dim of the task that was timed a number, or a dim of the other task."""
 
 
 def match(timed: str, task: str) -> Binding | None:
-    """How the canonical text of a task is a case of a text that was timed; None where it is none."""
-    found = _pattern(timed).fullmatch(task)
-    if found is None:
+    """How a task is a case of one that was timed, by the keys of both; None where it is none.
+
+    The ops are the same, each dim stands for one number or one dim, and all expressions of dims agree.
+    """
+    (ops, unknown), (same, given) = taken_apart(timed), taken_apart(task)
+    if ops != same:
         return None
-    values = [found[f"d{i}"] for i in range(len(found.groupdict()))]
-    return tuple(int(v) if v.isdecimal() else v for v in values)
+    bound: dict[str, Expr] = {}
+    rest: list[tuple[Expr, Expr]] = []
+    for left, right in zip(unknown, given, strict=True):
+        if isinstance(left, int):
+            if left != right:
+                return None
+        elif left.isidentifier():
+            value = parse(str(right))
+            if bound.setdefault(left, value) is not value:
+                return None
+        else:
+            rest.append((parse(left), parse(str(right))))
+    if any(value.as_int() is None and not str(value).isidentifier() for value in bound.values()):
+        return None
+    for left, right in rest:
+        missing = sorted(left.symbols - bound.keys())
+        if missing:  # a dim that stands only in expressions
+            bound |= _solve(left.substitute(bound), right, missing[0])
+        if not left.symbols <= bound.keys() or left.substitute(bound) is not right:
+            return None
+    numbers = [bound[f"d{i}"] for i in range(len(bound))]
+    return tuple(str(e) if (n := e.as_int()) is None else n for e in numbers)
 
 
-def axis_of_text(text: str) -> Expr:
-    """What the size of a task is measured by, from its canonical text: views after its op keep the elements."""
-    found = _OUTPUT.search(text)
-    return axis_of([parse(part) for part in found[1].split(" x ")] if found is not None else [])
+def _solve(left: Expr, right: Expr, name: str) -> dict[str, Expr]:
+    """The dim that `name` stands for in `left`, which is to be `right`."""
+    found: dict[str, Expr] = {}
+    for other in sorted(right.symbols):
+        if left.substitute({name: sym(other)}) is right:
+            found[name] = sym(other)
+    return found
+
+
+def axis_of_key(key: str) -> Expr:
+    """What the size of a task is measured by, from its key: views after its op keep the elements."""
+    return axis_of(first_output(key))
 
 
 def bound_axis(timed: str, binding: Binding, names: Mapping[str, str]) -> Expr:
-    """The axis of a text that was timed, in the dims of a task; `names` are its own by the canonical ones."""
+    """The axis of a task that was timed, in the dims of another; `names` are its own by the canonical ones."""
     values = {f"d{i}": const(v) if isinstance(v, int) else sym(names[v]) for i, v in enumerate(binding)}
-    return axis_of_text(timed).substitute(values)
+    return axis_of_key(timed).substitute(values)
 
 
 def within(choice: Choice, low: int, high: int) -> Choice:
@@ -71,4 +84,4 @@ def _ends(choice: Choice, i: int, high: int) -> int:
     return choice.upto[i] if i < len(choice.upto) else high
 
 
-__all__ = ["Binding", "axis_of_text", "bound_axis", "match", "within"]
+__all__ = ["Binding", "axis_of_key", "bound_axis", "match", "within"]

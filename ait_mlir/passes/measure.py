@@ -17,10 +17,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
-from ait_mlir.dialects.ait.data import GraphOp
-from ait_mlir.dialects.ait.gemm import MatrixOp
+from xdsl.ir import Operation
+
+from ait_mlir.dialects.ait.traits import ContractionExtents
 from ait_mlir.dialects.ait.types import tensor_type
-from ait_mlir.dims import Expr, Scope
+from ait_mlir.dims import Expr
 from ait_mlir.ir.pipeline import PassError
 from ait_mlir.lowering.choices import Choice, packs
 from ait_mlir.lowering.fragments import Fragment, is_usual, offers, steps_of
@@ -28,16 +29,17 @@ from ait_mlir.lowering.kernels import Target
 from ait_mlir.lowering.toolchain import cpp_root, default_arch, detect_cuda_arch, toolchain
 from ait_mlir.passes.candidates import best_by_estimate, points_of, worth_timing
 from ait_mlir.passes.knowledge import Algorithm, Knowledge, Known
-from ait_mlir.passes.matching import Binding, axis_of_text, bound_axis, match, within
+from ait_mlir.passes.matching import Binding, axis_of_key, bound_axis, match, within
 from ait_mlir.passes.meter import DeviceMeter, Meter
 from ait_mlir.passes.ranges import Measured, Times, axis_of, choose
-from ait_mlir.passes.tasks import Point, Task, substituted
+from ait_mlir.passes.structures import at_point
+from ait_mlir.passes.tasks import Point, Task
 from ait_mlir.passes.timings import METHOD, Record, Setting, Shipped, TimingCache, digest_of, shipped_for
 
 ALONE, ALONE_SHARE = 0.7e-6, 0.02
 """What a launch that cannot overlap those around it costs a model beyond its time in a chain of such launches: seconds,
 and a share of that time. Less than most of what was seen on an H200, 0.5 to 12 us of launches of 5 to 280 us
-(docs/performance.md, Selection)."""
+(docs/performance_log.md, Selection)."""
 CLOSE = 1.3
 """Where a range ends is looked for among candidates that are within this ratio of the best on one side of it."""
 BISECTIONS = 3
@@ -55,15 +57,9 @@ def require_device(target: Target) -> None:
         raise PassError("kernels for rocm cannot be measured: there is no runtime library for it; leave out measure")
 
 
-def static_digest(text: str, point: Point) -> str:
-    """The digest of the static text of a task, from its text and a point."""
-    from ait_mlir.ir.parser import parse_source
-    from ait_mlir.ir.source import SourceText
-    from ait_mlir.universe import context
-
-    module = parse_source(context(), SourceText("<task>", text))
-    graph = next(op for op in module.ops if isinstance(op, GraphOp))
-    return digest_of(str(substituted(graph, {f"d{i}": n for i, n in enumerate(point)}, Scope())))
+def static_digest(key: str, point: Point) -> str:
+    """The digest of a task with numbers for dims, from its key and a point."""
+    return digest_of(at_point(key, point))
 
 
 def axis_for(task: Task) -> Expr:
@@ -154,20 +150,21 @@ class Selector:
         if self.shipped is None:
             return None
         names = {f"d{i}": d.name for i, d in enumerate(task.scope.dims)}
-        for text in sorted(self.shipped.by_op, key=lambda text: (text != task.text, text)):
-            if (binding := match(text, task.text)) is not None:
-                axis = bound_axis(text, binding, names)
-                choice = self._choose(task, self._measured_elsewhere(task, text, binding, names), None, axis)
-                if choice is not None:
-                    return within(choice, *task.scope.bounds(axis))
-        points = [(p, self.shipped.by_static.get(digest_of(task.static_text(p)))) for p in points_of(task.scope)]
+        cases = ((key, binding) for key in self.shipped.by_op if (binding := match(key, task.key)) is not None)
+        nearest_first = sorted(cases, key=lambda case: (case[0] != task.key, len(case[1]), case[0]))
+        for key, binding in nearest_first:
+            axis = bound_axis(key, binding, names)
+            choice = self._choose(task, self._measured_elsewhere(task, key, binding, names), None, axis)
+            if choice is not None:
+                return within(choice, *task.scope.bounds(axis))
+        points = [(p, self.shipped.by_static.get(digest_of(task.key_at(p)))) for p in points_of(task.scope)]
         found = [Measured(self._place(task, p), {w: t for w, (t, _) in r.times.items()}) for p, r in points if r]
         return self._choose(task, found, None)
 
-    def _measured_elsewhere(self, task: Task, text: str, binding: Binding, names: Mapping[str, str]) -> list[Measured]:
-        """What ships of a text that a task is a case of; where a dim is a number here, at that number if known."""
+    def _measured_elsewhere(self, task: Task, key: str, binding: Binding, names: Mapping[str, str]) -> list[Measured]:
+        """What ships of a key that a task is a case of; where a dim is a number here, at that number if known."""
         assert self.shipped is not None
-        records, axis = self.shipped.by_op[text], axis_of_text(text)
+        records, axis = self.shipped.by_op[key], axis_of_key(key)
         near = records
         for i, value in enumerate(binding):
             if isinstance(value, int):
@@ -180,7 +177,7 @@ class Selector:
             return axis.evaluate({f"d{i}": n for i, n in enumerate(record.point)})
 
         sizes = {place(r) for r in near}
-        if isinstance(task.op, MatrixOp):  # all shapes of a size are one to it, and other ways may be known there
+        if _is_one_product(task.op):  # all shapes of a size are one to it, and other ways may be known there
             near = [r for r in records if place(r) in sizes]
         return [Measured(place(r), {w: t for w, (t, _) in r.times.items()}) for r in near]
 
@@ -308,7 +305,7 @@ class Selector:
         return axis_for(task).evaluate(task.environment(point))
 
     def _choice_key(self, task: Task) -> str:
-        parts = [task.text, str(task.scope), list(self.strategies), asdict(self.setting), compiler_digest(), METHOD]
+        parts = [task.key, str(task.scope), list(self.strategies), asdict(self.setting), compiler_digest(), METHOD]
         shipped = None if self.shipped is None else asdict(self.shipped.setting)
         return hashlib.sha256(json.dumps([*parts, shipped, self.target.arch]).encode()).hexdigest()
 
@@ -333,6 +330,11 @@ def _estimate(task: Task, point: Point, ways: Sequence[Fragment], target: Target
     """A guess of the seconds of one run, for how many runs to take."""
     found = list(offers(task.at(point), target))
     return best_by_estimate(found).seconds if found else 1e-5
+
+
+def _is_one_product(op: Operation) -> bool:
+    """Whether it is a single matrix product, of which only the number of rows counts, not the shape they come in."""
+    return isinstance(op, ContractionExtents) and all(e.as_int() == 1 for e in op.extents().batch)
 
 
 def _preference(way: Fragment) -> tuple[int, bool, bool, str]:

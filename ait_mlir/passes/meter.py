@@ -132,7 +132,7 @@ class DeviceMeter:
 
     def program(self, task: Task, way: Fragment) -> Program | None:
         way = way.naming(())
-        key = (f"{task.text}{task.scope}", way)
+        key = (f"{task.key}{task.scope}", way)
         if key not in self.programs:
             try:
                 self.programs[key] = self._emit(task, way, f"ait_candidate_{len(self.programs)}")

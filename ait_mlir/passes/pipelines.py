@@ -45,6 +45,7 @@ class Patterns(Row):
 
 SIMPLIFY = (
     "elementwise.algebra:ALGEBRA",
+    "elementwise.clamp:CLAMP",
     "norm:SPELLINGS",
     "gemm.spellings:SPELLINGS",
     "rotary:ROTARY",

@@ -22,7 +22,8 @@ def plan_program(program: ProgramOp) -> None:
     spans = lifetimes(program)
     used = {life.alloc for life in spans}
     unused = [a for a in program_ops(program.block) if isinstance(a, AllocOp) and a not in used and not _is_used(a)]
-    buffers = [Buffer(i, s.start, s.end, s.alloc.buffer_type.byte_size()) for i, s in enumerate(spans)]
+    sizes = (program.scope.upper(span.alloc.buffer_type.byte_size()) for span in spans)
+    buffers = [Buffer(i, s.start, s.end, size) for i, (s, size) in enumerate(zip(spans, sizes, strict=True))]
     result = plan(buffers, program.scope)
     for i, life in enumerate(spans):
         life.alloc.properties["offset"] = ShapeAttr((result.offsets[i],))

@@ -68,7 +68,7 @@ def select_graph(graph: GraphOp, target: Target, by_time: Selector) -> None:
         key: object = plain
         if len(offered[plain]) > 1 and (by_time.meter is not None or by_time.shipped is not None):
             task = make_task(op)
-            key = plain, task.text
+            key = plain, task.key
             tasks.setdefault(key, task)
             offered.setdefault(key, offered[plain])
         keys[op] = key

@@ -7,7 +7,7 @@ saves a copy, and one that does not pays for it.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import cast
 
@@ -20,6 +20,7 @@ from ait_mlir.dialects.ait.types import ShapeAttr, TensorType, scope_of, tensor_
 from ait_mlir.dialects.ait.view import ConcatOp, PermuteOp, ReshapeOp
 from ait_mlir.dims import Expr, Scope, sym, total
 from ait_mlir.passes.strides import Strided, through
+from ait_mlir.passes.structures import at_point, structure_of
 
 Point = tuple[int, ...]
 """A value for each dim of a task, in the order of its scope."""
@@ -41,10 +42,13 @@ class Task:
         return self.graph.scope
 
     @cached_property
-    def text(self) -> str:
-        """The graph as canonical text: dims by number, without their ranges. Equal for tasks that are alike."""
-        names = {d.name: sym(f"d{i}") for i, d in enumerate(self.scope.dims)}
-        return str(substituted(self.graph, names, Scope()))
+    def key(self) -> str:
+        """What is computed, with dims by number and without their ranges: equal for tasks that are alike."""
+        return structure_of(self.graph, {d.name: sym(f"d{i}") for i, d in enumerate(self.scope.dims)})
+
+    def key_at(self, point: Point) -> str:
+        """The key of the task with numbers for dims."""
+        return at_point(self.key, point)
 
     def environment(self, point: Point) -> dict[str, int]:
         return {d.name: n for d, n in zip(self.scope.dims, point, strict=True)}
@@ -56,10 +60,6 @@ class Task:
             if old is self.op:
                 return new
         raise AssertionError("the op of a task is in its graph")
-
-    def static_text(self, point: Point) -> str:
-        """The canonical text of the op with numbers for dims."""
-        return str(substituted(self.graph, self.environment(point), Scope()))
 
 
 def make_task(op: Operation) -> Task:
@@ -87,7 +87,7 @@ def _build(op: Operation, bases: Sequence[SSAValue], inside: Sequence[Operation]
     for attr in (a for o in inside for a in o.properties.values()):
         if isinstance(attr, ShapeAttr):
             symbols.update(*(e.symbols for e in attr.data))
-    scope = Scope(d for d in scope_of(op).dims if d.name in symbols)
+    scope = Scope(replace(d, upper=None) for d in scope_of(op).dims if d.name in symbols)
     inputs = [v for v in bases if not _is_weight(v)]
     graph = GraphOp("task", [(f"x{i}", tensor_type(v)) for i, v in enumerate(inputs)], scope)
     mapping: dict[SSAValue, SSAValue] = dict(zip(inputs, graph.block.args, strict=True))

@@ -18,6 +18,7 @@ from ait_mlir.errors import AitError
 from ait_mlir.host.files import cache_dir, write_atomic
 from ait_mlir.lowering.fragments import Fragment
 from ait_mlir.passes.ranges import Times
+from ait_mlir.passes.structures import VERSION
 
 TABLES = (
     "times (key TEXT PRIMARY KEY, seconds REAL, spread REAL, what TEXT, made REAL)",
@@ -43,7 +44,7 @@ class TimingKey:
     """All that a time depends on."""
 
     op: str
-    """The task as canonical text: ops, element types, and the views that give operands their strides."""
+    """The key of the task (structures.py): ops, element types, and the views that give operands their strides."""
     point: str
     way: str
     """Kernels and configurations, as `Fragment.text`."""
@@ -51,6 +52,7 @@ class TimingKey:
     """A digest of generated code, headers, compiler and flags."""
     setting: Setting
     method: int = METHOD
+    structure: int = VERSION
 
     def digest(self) -> str:
         return hashlib.sha256(json.dumps(asdict(self), sort_keys=True).encode()).hexdigest()
@@ -183,7 +185,7 @@ class Record:
     op: str
     point: tuple[int, ...]
     static: str
-    """Digest of the canonical text with numbers for dims."""
+    """Digest of the key with numbers for dims."""
     times: Mapping[Fragment, tuple[Times, str]]
 
 
@@ -226,12 +228,13 @@ def read_shipped(path: Path) -> Shipped:
     """Read a file that `write_shipped` wrote; `AitError` for anything else."""
     try:
         data = json.loads(path.read_text(encoding="utf-8"))
-        if data["method"] != METHOD:
+        if data["method"] != METHOD or data["structure"] != VERSION:
             return Shipped(data["arch"], Setting(**data["setting"]), ())
         records: list[Record] = []
         for item in data["records"]:
             times = {Fragment.read(json.dumps(w)): (Times(us * 1e-6, spread), s) for w, us, spread, s in item["times"]}
-            records.append(Record(data["ops"][item["op"]], tuple(item["point"]), item["static"], times))
+            op = json.dumps(data["ops"][item["op"]], separators=(",", ":"))
+            records.append(Record(op, tuple(item["point"]), item["static"], times))
         return Shipped(data["arch"], Setting(**data["setting"]), tuple(records))
     except (OSError, ValueError, KeyError, TypeError, IndexError) as error:
         raise AitError(f"{path} is no file of shipped timings: {error}") from error
@@ -248,8 +251,9 @@ def write_shipped(path: Path, shipped: Shipped, command: str) -> None:
         times = [[json.loads(w.text), float(f"{t.seconds * 1e6:.4g}"), round(t.spread, 4), s] for w, (t, s) in ordered]
         item = {"op": numbers[r.op], "point": r.point, "static": r.static, "times": times}
         lines.append(json.dumps(item, separators=(",", ":")))
-    head = {"arch": shipped.arch, "method": METHOD, "command": command, "setting": asdict(shipped.setting), "ops": ops}
-    text = json.dumps(head, indent=1)[:-2] + ',\n "records": [\n' + ",\n".join(lines) + "\n]}\n"
+    head = {"arch": shipped.arch, "method": METHOD, "structure": VERSION, "command": command}
+    text = json.dumps(head | {"setting": asdict(shipped.setting)}, indent=1)[:-2]
+    text += ',\n "ops": [\n' + ",\n".join(ops) + '\n],\n "records": [\n' + ",\n".join(lines) + "\n]}\n"
     write_atomic(path, text.encode())
 
 

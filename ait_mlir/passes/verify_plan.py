@@ -26,7 +26,7 @@ def verify_program(program: ProgramOp) -> None:
         key = f"%{name} (allocation {i})" if name else f"allocation {i}"
         if at is None:
             raise PassError(f"{key} has no place yet; run the pass 'plan-memory' first", life.alloc)
-        buffers.append(Buffer(key, life.start, life.end, life.alloc.buffer_type.byte_size()))
+        buffers.append(Buffer(key, life.start, life.end, program.scope.upper(life.alloc.buffer_type.byte_size())))
         offsets[key] = at
     problems = verify(buffers, offsets, program.arena_size, program.scope)
     if problems:

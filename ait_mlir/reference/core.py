@@ -103,6 +103,10 @@ class Evaluation:
     rounding: bool = False
     outputs: dict[str, Array] = field(default_factory=dict[str, Array])
 
+    def bind(self, dim: str, value: int) -> None:
+        """Give a dim the value that an op has found."""
+        self.dims = {**self.dims, dim: value}
+
     def shape(self, type_: Attribute) -> tuple[int, ...]:
         """Return the shape of a tensor type at the dims of this run, () for a scalar."""
         return tuple(dim.evaluate(self.dims) for dim in type_.dims) if isinstance(type_, TensorType) else ()

@@ -10,7 +10,7 @@ import scipy.special
 from xdsl.ir import Attribute, Operation
 
 from ait_mlir.dialects.ait.dtypes import BY_IR, is_float
-from ait_mlir.dialects.ait.elementwise import CompareOp, FusedElementwiseOp
+from ait_mlir.dialects.ait.elementwise import ClampOp, CompareOp, FusedElementwiseOp
 from ait_mlir.reference.core import Array, Evaluation, Rule, element_type_of, reference, storage_dtype, value_dtype
 
 special = cast(Any, scipy.special)
@@ -92,15 +92,6 @@ COMPARE: dict[str, Callable[[Array, Array], Array]] = {
 }
 
 
-WIDER: dict[str, tuple[str, ...]] = {
-    "f16": ("f16", "f32", "f64"),
-    "bf16": ("bf16", "f32", "f64"),
-    "f32": ("f32", "f64"),
-    "f64": ("f64",),
-}
-"""Float types that hold every value of a float type."""
-
-
 def cast_values(x: Array, source: Attribute, target: Attribute) -> Array:
     """Convert values to another element type, rounding to it unless it holds every value of the source type.
 
@@ -111,7 +102,7 @@ def cast_values(x: Array, source: Attribute, target: Attribute) -> Array:
     if dtype == np.bool_:
         return np.not_equal(x, 0)
     if is_float(target):
-        exact = BY_IR[target].mlir in WIDER.get(BY_IR[source].mlir, ())
+        exact = is_float(source) and BY_IR[target].holds(BY_IR[source])
         return x if exact else x.astype(dtype).astype(value_dtype(target))
     if x.dtype.kind != "f":
         return x.astype(dtype)
@@ -147,6 +138,15 @@ def _(op: Operation, arrays: list[Array], ev: Evaluation) -> Sequence[Array]:
 def _(op: Operation, arrays: list[Array], ev: Evaluation) -> Sequence[Array]:
     condition, a, b = arrays
     return (np.where(condition, a, b),)
+
+
+@reference("ait.clamp")
+def _(op: Operation, arrays: list[Array], ev: Evaluation) -> Sequence[Array]:
+    (x,) = arrays
+    low, high = cast(ClampOp, op).bounds
+    if low is not None:
+        x = np.maximum(x, np.array(low, x.dtype))
+    return (x if high is None else np.minimum(x, np.array(high, x.dtype)),)
 
 
 @reference("ait.cast")

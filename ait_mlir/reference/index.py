@@ -8,7 +8,7 @@ from typing import cast
 import numpy as np
 from xdsl.ir import Operation
 
-from ait_mlir.dialects.ait.index import UpdateSliceOp
+from ait_mlir.dialects.ait.index import MaskedSelectOp, UpdateSliceOp
 from ait_mlir.reference.core import Array, Evaluation, EvaluationError, reference
 
 
@@ -32,3 +32,11 @@ def _(op: Operation, arrays: list[Array], ev: Evaluation) -> Sequence[Array]:
     for row, place in enumerate(places):
         np.moveaxis(result, axis, 0)[place] = np.moveaxis(rows, axis, 0)[row]
     return (result,)
+
+
+@reference("ait.masked_select")
+def _(op: Operation, arrays: list[Array], ev: Evaluation) -> Sequence[Array]:
+    x, mask = arrays
+    selected = x[mask]
+    ev.bind(str(cast(MaskedSelectOp, op).bound_dim), len(selected))
+    return selected, np.array(len(selected))

@@ -18,10 +18,10 @@ from xdsl.ir import Attribute, Operation, SSAValue
 from ait_mlir.dialects.ait.numbers import literal_values
 from ait_mlir.dialects.ait.traits import InPlace, UpdatesOperand
 from ait_mlir.dialects.ait.types import ShapedType
-from ait_mlir.dialects.ait_rt.buffers import AllocOp, ConstantOp, CopyOp, DestinationOp, InputOp, ViewOp
+from ait_mlir.dialects.ait_rt.buffers import AllocOp, ConstantOp, CopyOp, DestinationOp, InputOp, ReadDimOp, ViewOp
 from ait_mlir.dialects.ait_rt.loop import LoopOp
 from ait_mlir.dialects.ait_rt.program import KernelOp, LaunchOp, ProgramOp
-from ait_mlir.dims import DimError
+from ait_mlir.dims import DimError, Scope, sym
 from ait_mlir.reference.core import Array, DType, Evaluation, EvaluationError, storage_dtype, value_dtype
 from ait_mlir.reference.memory import Memory, View
 
@@ -41,6 +41,8 @@ class Run:
     """How many buffers there have been; an allocation in a loop is another one in each step."""
     views: dict[SSAValue, View] = field(default_factory=dict[SSAValue, View])
     outputs: dict[str, View] = field(default_factory=dict[str, View])
+    taken: set[str] = field(default_factory=set[str])
+    """The outputs that take the place of an input."""
     stray: list[str] = field(default_factory=list[str])
 
     def shape(self, type_: Attribute) -> tuple[int, ...]:
@@ -101,6 +103,7 @@ class Run:
                 name = op.buffer_name.data
                 if op.in_place_of is not None:
                     self.outputs[name] = self.views[op.in_place_of]
+                    self.taken.add(name)
                     return
                 memory = Memory.fresh(f"output {name!r}", self.bytes_of(op.results[0].type), self.exact)
                 self.outputs[name] = self.place(op, f"output {name!r}", memory)
@@ -125,6 +128,8 @@ class Run:
                     shape=self.shape(op.results[0].type),
                     strides=strides,
                 )
+            case ReadDimOp():
+                self.bind(op)
             case CopyOp():
                 self.views[op.target].write(self.read(self.views[op.source], "a copy"))
             case LaunchOp():
@@ -133,6 +138,23 @@ class Run:
                 self.loop(op)
             case _:
                 raise EvaluationError(f"the interpreter does not know {op.name}")
+
+    def bind(self, op: ReadDimOp) -> None:
+        """Read a dim, and give the buffers whose shapes name it their actual shapes."""
+        name = op.dim.data
+        self.dims = {**self.dims, name: int(self.read(self.views[op.source], "ait_rt.read_dim"))}
+        for value, view in self.views.items():
+            owner, dims = value.owner, cast(ShapedType, value.type).dims
+            told = owner.strides.data if isinstance(owner, ViewOp) else ()
+            if any(name in e.symbols for e in (*dims, *told)):
+                shape = self.shape(value.type)
+                strides = tuple(e.evaluate(self.dims) for e in told) if told else row_major(shape)
+                self.views[value] = replace(view, shape=shape, strides=strides)
+        self.outputs = {
+            output.buffer_name.data: self.views[value]
+            for value in self.views
+            if isinstance(output := value.owner, DestinationOp)
+        } | {name: view for name, view in self.outputs.items() if name in self.taken}
 
     def loop(self, op: LoopOp) -> None:
         """Run the ops of a loop once for each step; each step makes its allocations anew."""
@@ -173,6 +195,8 @@ class Run:
         for view in scratch:
             view.clobber()
         for view, array in zip(outs, evaluation.run_ops(kernel.block.ops, env), strict=True):
+            if array.shape != view.shape:  # of a dim that the kernel binds: the leading elements of the largest buffer
+                view = replace(view, shape=array.shape, strides=row_major(array.shape))
             with np.errstate(all="ignore"):
                 view.write(array)
 
@@ -213,6 +237,11 @@ def check_places(kernel: KernelOp, ins: list[View], outs: list[View], scratch: l
                 raise EvaluationError(f"@{name} writes two results to one place: {target.name} and {other.name}")
 
 
+def unread(scope: Scope, dims: Mapping[str, int]) -> dict[str, int]:
+    """The dims that launches bind, each at its bound, as buffers are made for it."""
+    return {d.name: scope.upper(sym(d.name)).evaluate(dims) for d in scope.bound}
+
+
 def run_program(
     module: ModuleOp,
     program: Operation,
@@ -234,7 +263,7 @@ def run_program(
     kernels = {op.sym_name.data: op for op in module.body.block.ops if isinstance(op, KernelOp)}
     try:
         arena = Memory.fresh("the arena", program.arena_size.evaluate(dims), exact)
-        run = Run(dims, inputs, params, exact, arena, kernels)
+        run = Run(dict(dims) | unread(program.scope, dims), inputs, params, exact, arena, kernels)
         for op in program.block.ops:
             run.run(op)
         outputs = {name: run.read(view, f"the caller, of output {name!r},") for name, view in run.outputs.items()}

@@ -11,6 +11,7 @@ from ait_mlir.rewrites.engine.registry import Registry
 FAMILIES: tuple[str, ...] = (
     "attention",
     "elementwise.algebra",
+    "elementwise.clamp",
     "elementwise.merge",
     "elementwise.siblings",
     "gemm.epilogue",

@@ -53,12 +53,16 @@ class TensorInfo:
 
 @dataclass(frozen=True)
 class DimInfo:
-    """A named dim: the range of its values and the values worth tuning for."""
+    """A named dim: the range of its values and the values worth tuning for.
+
+    One that a run binds says to what at most, as in "8*batch"; others say "".
+    """
 
     name: str
     lo: int
     hi: int
     hints: tuple[int, ...] = ()
+    bound: str = ""
 
 
 @dataclass(frozen=True)
@@ -279,7 +283,7 @@ def _manifest_from_json(raw: Mapping[str, Any]) -> Manifest:
         outputs=tuple(
             TensorInfo(t["name"], t["dtype"], tuple(t["shape"]), t.get("in_place_of", "")) for t in raw["outputs"]
         ),
-        dims=tuple(DimInfo(d["name"], d["lo"], d["hi"], tuple(d["hints"])) for d in raw["dims"]),
+        dims=tuple(DimInfo(d["name"], d["lo"], d["hi"], tuple(d["hints"]), d.get("bound", "")) for d in raw["dims"]),
         instruction_sets=tuple(raw["instruction_sets"]),
         producers=dict(raw["producers"]),
     )

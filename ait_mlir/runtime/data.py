@@ -11,6 +11,7 @@ from typing import Any, NamedTuple, cast
 import ml_dtypes
 import numpy as np
 
+from ait_mlir.dtypes import DTYPES
 from ait_mlir.errors import InputError
 
 
@@ -47,22 +48,13 @@ class _DLTensor(ctypes.Structure):
     ]
 
 
-_INT, _UINT, _FLOAT, _BFLOAT, _BOOL = 0, 1, 2, 4, 6
+_INT, _UINT = 0, 1
 _DTYPES: dict[str, tuple[int, int]] = {
-    "float16": (_FLOAT, 16),
-    "bfloat16": (_BFLOAT, 16),
-    "float32": (_FLOAT, 32),
-    "float64": (_FLOAT, 64),
-    "bool": (_BOOL, 8),
-    "int8": (_INT, 8),
+    **{d.name: (d.dlpack, 8 * d.bytes) for d in DTYPES},
     "int16": (_INT, 16),
-    "int32": (_INT, 32),
-    "int64": (_INT, 64),
-    "uint8": (_UINT, 8),
-    "uint16": (_UINT, 16),
-    "uint32": (_UINT, 32),
-    "uint64": (_UINT, 64),
+    **{f"uint{bits}": (_UINT, bits) for bits in (8, 16, 32, 64)},
 }
+"""DLPack's type code and bits: of the element types, and of others that a tensor may have."""
 _EXPORTED = frozenset(np.dtype(name) for name in _DTYPES if name != "bfloat16")
 CPU = (1, 0)
 """The DLPack device (type, number) of host memory."""

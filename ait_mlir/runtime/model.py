@@ -92,7 +92,11 @@ class Model(StatefulModel):
         about: dict[str, Any] = json.loads(self._module.describe())
         self.name: str = about["name"]
         self.num_runtimes = num_runtimes
-        self.dims: dict[str, tuple[int, int]] = {dim["name"]: (dim["lo"], dim["hi"]) for dim in about["dims"]}
+        self._all_dims: list[str] = [dim["name"] for dim in about["dims"]]
+        self.dims: dict[str, tuple[int, int]] = {
+            dim["name"]: (dim["lo"], dim["hi"]) for dim in about["dims"] if not dim["bound"]
+        }
+        """The dims that the inputs give, with their ranges. Others are bound by a run: its outputs have them."""
         self._inputs: list[dict[str, Any]] = about["inputs"]
         self._outputs: list[dict[str, Any]] = about["outputs"]
         self._constants: dict[str, dict[str, Any]] = {constant["name"]: constant for constant in about["constants"]}
@@ -349,6 +353,8 @@ class Model(StatefulModel):
 
         self._function()
         names = self._check_names(dims, self.dims, "dim")
+        if len(names) < len(self._all_dims):  # those that a run binds are taken at their bounds
+            dims, names = {**dict.fromkeys(self._all_dims, 0), **dims}, self._all_dims
         if wrong := [name for name in names if not hasattr(dims[name], "__index__")]:
             raise InputError(f"dim {wrong[0]} = {dims[wrong[0]]!r}, expected a whole number")
         return cast(Any, tvm_ffi).Shape([operator.index(dims[name]) for name in names])

@@ -8,20 +8,12 @@ from typing import Any, cast
 
 import numpy as np
 
+from ait_mlir.dtypes import DTYPES
 from ait_mlir.errors import ArtifactError
 from ait_mlir.runtime.data import numpy_dtype
 
 PAGE = 4096
-_CODES = {
-    "float16": "F16",
-    "bfloat16": "BF16",
-    "float32": "F32",
-    "float64": "F64",
-    "bool": "BOOL",
-    "int8": "I8",
-    "int32": "I32",
-    "int64": "I64",
-}
+_CODES = {d.name: d.safetensors for d in DTYPES}
 _NAMES = {code: name for name, code in _CODES.items()}
 
 

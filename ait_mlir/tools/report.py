@@ -13,9 +13,10 @@ from xdsl.ir import Attribute, Operation, SSAValue
 from ait_mlir.dialects.ait.naming import derived_name
 from ait_mlir.dialects.ait.traits import Cost
 from ait_mlir.dialects.ait.types import ShapedType
-from ait_mlir.dialects.ait_rt.buffers import AllocOp, ConstantOp, DestinationOp, InputOp, ViewOp
+from ait_mlir.dialects.ait_rt.buffers import AllocOp, ConstantOp, DestinationOp, InputOp, ReadDimOp, ViewOp
 from ait_mlir.dialects.ait_rt.loop import loops_around, program_ops
 from ait_mlir.dialects.ait_rt.program import KernelOp, LaunchOp, ProgramOp
+from ait_mlir.dims import sym
 
 _CONFIG_WIDTH = 40
 
@@ -44,6 +45,8 @@ class Report:
     floor: int
     arena: int
     constants: int
+    waits: tuple[str, ...] = ()
+    """The dims that the host waits for."""
 
     @property
     def bytes(self) -> int:
@@ -57,7 +60,8 @@ class Report:
 
 
 def report(module: ModuleOp, program: ProgramOp, dims: Mapping[str, int]) -> Report:
-    """Count the launches of a planned program at these dims, all of which must be given."""
+    """Count the launches of a planned program at these dims; those that launches bind count as their bounds."""
+    dims = {d.name: program.scope.upper(sym(d.name)).evaluate(dims) for d in program.scope.bound} | dict(dims)
     kernels = {op.sym_name.data: op for op in module.ops if isinstance(op, KernelOp)}
     launches = [op for op in program_ops(program.block) if isinstance(op, LaunchOp)]
     counted = tuple(
@@ -68,6 +72,8 @@ def report(module: ModuleOp, program: ProgramOp, dims: Mapping[str, int]) -> Rep
     for op in program_ops(program.block):
         if not isinstance(op, AllocOp | ConstantOp | InputOp | DestinationOp):
             continue
+        if isinstance(op, DestinationOp) and op.in_place_of is not None:
+            continue  # it is an input
         size = _bytes(op.buffer.type, dims)
         is_scratch = isinstance(op, AllocOp) and all(
             _only_workspace(use.operation, op.buffer) for use in op.buffer.uses
@@ -76,7 +82,8 @@ def report(module: ModuleOp, program: ProgramOp, dims: Mapping[str, int]) -> Rep
             continue
         floor += 2 * size * _steps_around(op, dims) if isinstance(op, AllocOp) else partly.get(op.buffer, size)
     constants = sum(_bytes(op.buffer.type, dims) for op in program.block.ops if isinstance(op, ConstantOp))
-    return Report(counted, floor, program.arena_size.evaluate(dims), constants)
+    waits = tuple(op.dim.data for op in program.all_ops() if isinstance(op, ReadDimOp))
+    return Report(counted, floor, program.arena_size.evaluate(dims), constants, waits)
 
 
 def _steps_around(op: Operation, dims: Mapping[str, int]) -> int:

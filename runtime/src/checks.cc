@@ -170,6 +170,7 @@ std::vector<int64_t> bind_dims(const ait_model_v1& table, const Device& device, 
            ", expected a value from ", dim.lo, " to ", dim.hi);
     }
   }
+  if (table.bounds != nullptr) table.bounds(dims.data());
 
   const Shapes shapes(table, dims.data());
   for (int32_t i = 0; i < table.num_inputs; ++i) {

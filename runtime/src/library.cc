@@ -95,6 +95,7 @@ Library::Library(const std::string& path, const std::string& symbol) {
       const ait_dim_v1& dim = table_->dims[i];
       const bool bound = dim.input >= 0 && dim.input < table_->num_inputs && dim.axis >= 0 &&
                          dim.axis < table_->inputs[dim.input].rank && dim.mul != 0;
+      if (dim.input == AIT_BOUND && table_->bounds != nullptr) continue;
       if (!bound && dim.lo != dim.hi) fail(ErrorKind::kArtifact, path, ": no input gives the value of dim ", dim.name);
     }
     bind_services(*table_, path);
@@ -133,7 +134,8 @@ std::string Library::describe() const {
   out << ",\"dims\":[";
   for (int32_t i = 0; i < t.num_dims; ++i) {
     const ait_dim_v1& dim = t.dims[i];
-    out << (i ? "," : "") << "{\"name\":" << json_string(dim.name) << ",\"lo\":" << dim.lo << ",\"hi\":" << dim.hi << "}";
+    out << (i ? "," : "") << "{\"name\":" << json_string(dim.name) << ",\"lo\":" << dim.lo << ",\"hi\":" << dim.hi
+        << ",\"bound\":" << (dim.input == AIT_BOUND ? "true" : "false") << "}";
   }
   out << "],\"constants\":[";
   for (int32_t i = 0; i < t.num_constants; ++i) {

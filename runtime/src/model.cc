@@ -37,11 +37,12 @@ struct Model::Call {
   const void* constants;
   void* arena;
   const ait_model_v1& table;
+  mutable std::vector<int64_t> found = dims;  ///< the dims as the run found them: launches may bind some
 
   /// Launches on `stream`. Returns the reason of the failure, or an empty string.
   std::string run(void* stream) const {
     RunHost host;
-    const ait_run_v1 args{dims.data(), inputs.data(), outputs.data(), constants, arena, stream, &host.table};
+    const ait_run_v1 args{dims.data(), inputs.data(), outputs.data(), constants, arena, stream, &host.table, found.data()};
     const int32_t status = table.run(&args);
     if (status == 0) return {};
     return host.error.empty() ? "status " + std::to_string(status) : host.error;
@@ -106,7 +107,7 @@ std::vector<int64_t> Model::run(const Tensors& inputs, const Tensors& outputs, c
   if (runtime.pending && runtime.last_stream != options.stream && !capturing) runtime.event->wait(options.stream);
 
   RunOptions effective = options;
-  effective.graph = options.graph && !capturing;
+  effective.graph = options.graph && !capturing && table.bounds == nullptr;  // a recording cannot wait for a dim
   launch(runtime, call, effective);
   if (options.sync) {
     runtime.pending = false;
@@ -118,7 +119,7 @@ std::vector<int64_t> Model::run(const Tensors& inputs, const Tensors& outputs, c
   }
   runtime.last_stream = options.stream;
   state.finish(options.stream, !options.sync && !capturing);
-  return shapes.outputs();
+  return table.bounds == nullptr ? shapes.outputs() : Shapes(table, call.found.data()).outputs();
 }
 
 void Model::make_arena(Runtime& runtime, size_t needed, bool capturing) {
@@ -228,9 +229,10 @@ void Model::check_constants_set() const {
        library_.table().constants[first - is_set_.begin()].name, "': call set_constant before run");
 }
 
-std::vector<int64_t> Model::shapes_of_dims(const std::vector<int64_t>& dims, bool inputs) const {
+std::vector<int64_t> Model::shapes_of_dims(std::vector<int64_t> dims, bool inputs) const {
   const ait_model_v1& table = library_.table();
   check_dims(table, dims);
+  if (table.bounds != nullptr) table.bounds(dims.data());
   const Shapes shapes(table, dims.data());
   if (!inputs) return shapes.outputs();
   std::vector<int64_t> all;
@@ -238,8 +240,9 @@ std::vector<int64_t> Model::shapes_of_dims(const std::vector<int64_t>& dims, boo
   return all;
 }
 
-int64_t Model::arena_bytes(const std::vector<int64_t>& dims) const {
+int64_t Model::arena_bytes(std::vector<int64_t> dims) const {
   check_dims(library_.table(), dims);
+  if (library_.table().bounds != nullptr) library_.table().bounds(dims.data());
   return library_.table().arena_bytes(dims.data());
 }
 

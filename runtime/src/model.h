@@ -46,8 +46,9 @@ class Model {
   void sync(void* stream);
 
   /// Shapes of all inputs, or of all outputs, one after another, for these values of the dims.
-  std::vector<int64_t> shapes_of_dims(const std::vector<int64_t>& dims, bool inputs) const;
-  int64_t arena_bytes(const std::vector<int64_t>& dims) const;
+  /// Dims that launches bind count as their bounds.
+  std::vector<int64_t> shapes_of_dims(std::vector<int64_t> dims, bool inputs) const;
+  int64_t arena_bytes(std::vector<int64_t> dims) const;
 
   std::string describe() const { return library_.describe(); }
   GraphStats graph_stats() const;

@@ -74,6 +74,19 @@ def reductions() -> Iterator[tuple[str, str]]:
     yield "cumsum_long", graph("cumsum", large, ("cumsum %x dim 1", large["x"]), ("cumsum %y dim 0", large["y"]))
 
 
+def selections() -> Iterator[tuple[str, str]]:
+    yield (
+        "masked_select",
+        """ait.graph @select(%x: !ait.tensor<b x s x f16>, %m: !ait.tensor<b x s x i1>)
+  dims {b = 1 to 64, s = 1 to 512, count = 0 to b*s bound} {
+  %y, %n = ait.masked_select %x, %m : !ait.tensor<count x f16>, !ait.tensor<i64>
+  %z = ait.relu %y : !ait.tensor<count x f16>
+  ait.output "z" %z : !ait.tensor<count x f16>
+  ait.output "n" %n : !ait.tensor<i64>
+}""",
+    )
+
+
 def contractions() -> Iterator[tuple[str, str]]:
     a = {"r": "b x s x 128 x f16", "c": "128 x s x f16"}
     w = {"r": "128 x 256 x f16", "c": "256 x 128 x f16"}
@@ -116,7 +129,7 @@ def attentions() -> Iterator[tuple[str, str]]:
 def models(full: bool = True) -> Iterator[tuple[str, str]]:
     """`(name, text of a module)` of all cases; float cases once in each float type, or, of the sample, in one of them."""
     yield from specified(full)
-    cases = [*rows(), *reductions(), *contractions(), *attentions()]
+    cases = [*rows(), *reductions(), *selections(), *contractions(), *attentions()]
     cases += [(path.stem, path.read_text()) for path in sorted(EXAMPLES.glob("*.mlir"))]
     for i, (name, text) in enumerate(cases):
         for t in TYPES if full else (TYPES[i % len(TYPES)],):

@@ -16,6 +16,7 @@ from tests.kernels.harness import Case, assert_close, check, random_inputs, refe
 
 PROPERTY: dict[Kind, str] = {"cuda": "emulated for CUDA", "rocm": "emulated for HIP"}
 """Under which the summary of a run finds what was executed (tests/conftest.py)."""
+SHARD_BY_TEST = True
 RUNS = [(kind, name) for name, family in FAMILIES.items() for kind in KINDS if kind in family.templates]
 
 

@@ -256,6 +256,49 @@ def test_gemm_composites(name):
     check(getattr(ops, name)(), lambda x, w, *rest: function(x @ w.T, *rest), x, w, *extras[:count])
 
 
+CONVOLUTIONS = {
+    "conv2d": lambda y: y,
+    "conv2d_bias": lambda y, b: y + b,
+    "conv2d_bias_relu": lambda y, b: torch.relu(y + b),
+    "conv2d_bias_sigmoid": lambda y, b: torch.sigmoid(y + b),
+    "conv2d_bias_hardswish": lambda y, b: F.hardswish(y + b),
+    "conv2d_bias_add": lambda y, b, r: y + b + r,
+    "conv2d_bias_add_relu": lambda y, b, r: torch.relu(y + b + r),
+    "conv2d_bias_add_hardswish": lambda y, b, r: F.hardswish(y + b + r),
+}
+
+
+@pytest.mark.parametrize("name", CONVOLUTIONS)
+def test_convolutions(name):
+    x, w = tensor("x", "batch", 9, 7, 4), tensor("ww", 6, 3, 3, 2)
+    extras = [tensor("bbb", 6), tensor("dddd", "batch", 5, 7, 6)]
+    function = CONVOLUTIONS[name]
+
+    def convolved(x, w, *rest):
+        y = F.conv2d(x.permute(0, 3, 1, 2), w.permute(0, 3, 1, 2), stride=(2, 1), padding=1, groups=2)
+        return function(y.permute(0, 2, 3, 1), *rest)
+
+    operator = getattr(ops, name)(stride=(2, 1), pad=1, group=2)
+    check(operator, convolved, x, w, *extras[: function.__code__.co_argcount - 1])
+
+
+def test_convolutions_refuse_what_does_not_fit():
+    x, w = tensor("x", "batch", 9, 7, 4), tensor("ww", 6, 3, 3, 4)
+    with pytest.raises(BuildError, match=r"stride is \[1, 2, 3\], expected one number or two"):
+        ops.conv2d((1, 2, 3), 0)
+    with pytest.raises(BuildError, match="takes 1 tensors after x and w"):
+        ops.conv2d_bias(1, 1)(x, w)
+    with pytest.raises(BuildError, match=r"the bias must have shape \[6\]"):
+        ops.conv2d_bias(1, 1)(x, w, tensor("b", 5))
+
+
+def test_cumsum():
+    x = tensor("x", "batch", "seq", 4)
+    check(ops.cumsum(1), lambda x: x.cumsum(1), x)
+    check(ops.cumsum(-1, reverse=True), lambda x: x.flip(-1).cumsum(-1).flip(-1), x)
+    check(ops.cumsum(1, exclusive=True), lambda x: x.cumsum(1) - x, x)
+
+
 def test_dual_gemm():
     x, w, v = tensor("x", "batch", "seq", 4), tensor("ww", 6, 4), tensor("vvv", 6, 4)
     check(ops.dual_gemm_rcr_silu(), lambda x, w, v: F.silu(x @ w.T) * (x @ v.T), x, w, v)

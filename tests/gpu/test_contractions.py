@@ -1,4 +1,4 @@
-"""Gemm, bmm and attention on the card: the cases of the CPU tests, every tile of the native gemm, and cuBLASLt."""
+"""Products on the card beside the cases of the specifications: every tile of the native gemm, and cuBLASLt."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from ait_mlir.dialects.ait.types import scope_of
 from ait_mlir.lowering.kernels import Target, kernels_for
 from ait_mlir.lowering.kernels.gemm_tiles import TILES
 from ait_mlir.lowering.toolchain import default_arch
-from tests.kernels.contractions import BIAS_GELU, BIAS_RESIDUAL, TANH_MUL_ADD, attention_cases, contraction, gemm_cases
+from tests.kernels.contractions import BIAS_GELU, BIAS_RESIDUAL, TANH_MUL_ADD, contraction, gemm_cases
 from tests.kernels.harness import Case, Library, check
 from tests.kernels.library_gemm import GemmLibrary, on_kernel
+from tests.specs.tolerance import PRODUCTS
 
 pytestmark = pytest.mark.gpu
 
 GEMM = gemm_cases()
-ATTENTION = attention_cases()
 CUDA = Target("cuda", "sm_90a")
 
 
@@ -39,12 +39,6 @@ def cublaslt_cases() -> dict[str, Case]:
 
 
 CUBLASLT = cublaslt_cases()
-ULPS = {"f16": 0.6, "bf16": 0.6, "f32": 2, "f64": 2, "where": 2, "compare": 0}
-GEMM_FLOOR = {"f16": 2e-6, "bf16": 2e-6, "f32": 2e-6, "f64": 1e-14, "where": 2e-6, "compare": 0}
-# The weights of the tensor-core form are rounded to the element type before the second product.
-ATTENTION_FLOOR = {"f16": 1e-3, "bf16": 8e-3, "f32": 2e-5, "f64": 3e-14}
-
-
 TILE_ENVS = (
     {"b": 1, "m": 131, "n": 264, "k": 200},
     {"b": 1, "m": 300, "n": 137, "k": 71},
@@ -84,16 +78,6 @@ def library_of(
 
 
 @pytest.fixture(scope="module")
-def gemms(tmp_path_factory: pytest.TempPathFactory) -> Library:
-    return library_of(GEMM, tmp_path_factory)
-
-
-@pytest.fixture(scope="module")
-def attentions(tmp_path_factory: pytest.TempPathFactory) -> Library:
-    return library_of(ATTENTION, tmp_path_factory)
-
-
-@pytest.fixture(scope="module")
 def tiles(tmp_path_factory: pytest.TempPathFactory) -> Library:
     return library_of(TILED, tmp_path_factory)
 
@@ -107,24 +91,14 @@ def _type(name: str) -> str:
     return name.rsplit("-", 1)[-1]
 
 
-@pytest.mark.parametrize("name", GEMM)
-def test_gemm(gemms: Library, name: str) -> None:
-    check(gemms, GEMM[name], ULPS[_type(name)], GEMM_FLOOR[_type(name)])
-
-
 @pytest.mark.parametrize("name", TILED)
 def test_tiles(tiles: Library, name: str) -> None:
-    check(tiles, TILED[name], ULPS[_type(name)], GEMM_FLOOR[_type(name)])
+    PRODUCTS.on_gpu().check(tiles, TILED[name], _type(name))
 
 
 @pytest.mark.parametrize("name", CUBLASLT)
 def test_cublaslt(cublaslt: Library, name: str) -> None:
-    if "tanh" in name:  # its gelu is an approximation on the rounded sum
+    if "gelu" in name:  # its gelu is an approximation on the rounded sum
         check(cublaslt, CUBLASLT[name], 1.6, 2e-5)
     else:
-        check(cublaslt, CUBLASLT[name], ULPS[_type(name)], GEMM_FLOOR[_type(name)])
-
-
-@pytest.mark.parametrize("name", ATTENTION)
-def test_attention(attentions: Library, name: str) -> None:
-    check(attentions, ATTENTION[name], ULPS[_type(name)], ATTENTION_FLOOR[_type(name)])
+        PRODUCTS.on_gpu().check(cublaslt, CUBLASLT[name], _type(name))

@@ -6,9 +6,10 @@ import re
 from collections.abc import Mapping, Sequence
 
 from ait_mlir.lowering.kernels.attention_hopper import TILES
-from tests.kernels.contractions import PIECES, attention
+from tests.kernels.contractions import attention
 from tests.kernels.harness import Case
 from tests.kernels.library_gemm import ConfiguredCase, on_kernel
+from tests.specs.attention import PIECES
 
 ENVS = (
     {"b": 2, "s": 37, "l": 70, "d": 3},

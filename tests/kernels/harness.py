@@ -19,7 +19,7 @@ from xdsl.dialects.builtin import Builtin
 from ait_mlir.dialects.ait import AIT
 from ait_mlir.dialects.ait.data import GraphOp, OutputOp, ParamOp
 from ait_mlir.dialects.ait.dtypes import BY_IR
-from ait_mlir.dialects.ait.traits import UpdatesOperand
+from ait_mlir.dialects.ait.traits import BindsDim, UpdatesOperand
 from ait_mlir.dialects.ait.types import scope_of, tensor_type
 from ait_mlir.dims import parse
 from ait_mlir.ir.parser import parse_text
@@ -132,12 +132,13 @@ class Case:
 
 def source_of(cases: Sequence[Case], target: Target = CPU, first: int = 0) -> str:
     """One translation unit with all cases and their entry points, numbered from `first`."""
-    includes: dict[str, None] = {}
+    includes: dict[str, None] = {"ait/types.h": None}
     bodies: list[str] = []
     for i, case in enumerate(cases, first):
         paths, code = case.code(i, target)
         includes.update(dict.fromkeys(paths))
         bodies.append(code + "\n" + case.entry(i))
+    includes["ait/dims.h"] = None
     return PRELUDE + "".join(f'#include "{p}"\n' for p in includes) + "\n" + "\n".join(bodies)
 
 
@@ -185,6 +186,8 @@ class Library:
             self.call(case, env, [view.ctypes.data for _, view in placed], workspace=workspace.ctypes.data)
         written = [view for _, view in placed[len(ins) :]]
         results = [view.copy() for view in written]
+        if isinstance(case.op, BindsDim):
+            results[0] = results[0][: int(results[-1])]
         for view in written:
             view.view(f"u{view.itemsize}")[...] = int.from_bytes(b"\xa5" * view.itemsize, "little")
         for i, ((canvas, _), old) in enumerate(zip(placed, before, strict=True)):

@@ -84,6 +84,20 @@ def test_binary_with_broadcasting(name: str) -> None:
     close(run(f"ait.{name} %a, %b", "!ait.tensor<3 x 5 x 4 x f64>", a=a, b=b), expected)
 
 
+CLAMPS = {"min -0.5 max 0.25": (-0.5, 0.25), "min 0.1": (0.1, None), "max -1": (None, -1), "min 1 max -1": (1, -1)}
+
+
+@pytest.mark.parametrize("bounds", CLAMPS)
+def test_clamp(bounds: str) -> None:
+    x = np.concatenate([RNG.standard_normal(40), [0.0, -0.0, np.inf, -np.inf, np.nan]])
+    close(run(f"ait.clamp %x {bounds}", f"!ait.tensor<{len(x)} x f64>", x=x), torch.tensor(x).clamp(*CLAMPS[bounds]))
+
+
+def test_clamp_of_integers() -> None:
+    x = np.array([-128, -3, 0, 5, 127], np.int8)
+    assert run("ait.clamp %x min -3 max 4", "!ait.tensor<5 x i8>", x=x).tolist() == [-3, -3, 0, 4, 4]
+
+
 def test_integers_wrap_and_divide_towards_zero() -> None:
     a = np.array([7, -7, 7, -7, 5, -(2**31)], np.int32)
     b = np.array([2, 2, -2, -2, 0, 3], np.int32)

@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
+import json
 import random
-from collections.abc import Callable, Sequence
+import re
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any, cast
 
 from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Attribute, Block, Region, SSAValue
+from xdsl.parser import Parser
 
 from ait_mlir.dialects.ait.data import GraphOp
+from ait_mlir.dialects.ait.dtypes import BY_MLIR
+from ait_mlir.dialects.ait.types import ShapeAttr, TensorType
+from ait_mlir.dims import Expr, Scope
+from ait_mlir.dims import parse as parse_dim
 from ait_mlir.ir.parser import parse_text
 from ait_mlir.lowering.fragments import Fragment
 from ait_mlir.passes.race import race
@@ -47,6 +56,51 @@ def tasks_of(text: str) -> list[Task]:
     graph = next(op for op in parse(text).ops if isinstance(op, GraphOp))
     _keep.append(graph)
     return [make_task(op) for op in graph.block.ops if needs_kernel(op)]
+
+
+def task_of(key: str, values: Mapping[str, Expr] | None = None) -> Task:
+    """The task that a key says, its dims from 1 to 4096, or with `values` for them."""
+    arguments, ops = json.loads(key)
+    used = sorted({*re.findall(r"\bd\d+\b", key)} - (values or {}).keys(), key=lambda name: int(name[1:]))
+    scope = Scope.parse(", ".join(f"{name} = 1 to 4096" for name in used))
+
+    def dims(shape: list[int | str]) -> tuple[Expr, ...]:
+        return tuple(parse_dim(str(d)).substitute(values or {}) for d in shape)
+
+    def typed(t: Any) -> Attribute:
+        return TensorType.get(dims(t[:-1]), BY_MLIR[t[-1]].ir) if isinstance(t, list) else BY_MLIR[t].ir
+
+    def attribute(value: Any) -> Attribute:
+        return (
+            ShapeAttr(dims(value["shape"])) if isinstance(value, dict) else Parser(context(), value).parse_attribute()
+        )
+
+    def fill(block: Block, ops: Any) -> None:
+        found: list[SSAValue] = list(block.args)
+        for name, properties, operands, results, regions in ops:
+            inner: list[Region] = []
+            for region in regions:
+                inner.append(Region(Block(arg_types=[typed(t) for t in region[0]]) if region else []))
+                if region:
+                    fill(inner[-1].block, region[1])
+            op = (
+                context()
+                .get_op(name)
+                .create(
+                    operands=[found[i] for i in operands],
+                    result_types=[typed(t) for t in results],
+                    properties={k: attribute(v) for k, v in properties.items()},
+                    regions=inner,
+                )
+            )
+            block.add_op(op)
+            found += op.results
+
+    graph = GraphOp("task", [(f"x{i}", cast(TensorType, typed(t))) for i, t in enumerate(arguments)], scope)
+    fill(graph.block, ops)
+    _keep.append(graph)
+    (op,) = (op for op in graph.block.ops if needs_kernel(op))
+    return make_task(op)
 
 
 _keep: list[GraphOp] = []

@@ -127,13 +127,13 @@ def test_a_place_that_cannot_be_made_is_an_error(tmp_path: Path):
 
 def test_shipped_times_survive(tmp_path: Path):
     way = Fragment.of("epilogue 1", [("cublaslt", {"algo": 2}), ("native", {})])
-    record = Record("op", (1, 128), "s", {way: (Times(5.25e-6, 0.01), "a" * 16)})
+    record = Record('["op"]', (1, 128), "s", {way: (Times(5.25e-6, 0.01), "a" * 16)})
     shipped = Shipped("sm_90a", SETTING, (record,))
     write_shipped(tmp_path / "x.json", shipped, "a command")
     found = read_shipped(tmp_path / "x.json")
     assert found.setting == SETTING and found.arch == "sm_90a"
     (again,) = found.records
-    assert again.op == "op" and again.point == (1, 128) and again.times == record.times
+    assert again.op == '["op"]' and again.point == (1, 128) and again.times == record.times
     first = (tmp_path / "x.json").read_bytes()
     write_shipped(tmp_path / "y.json", found, "a command")
     assert (tmp_path / "y.json").read_bytes() == first
@@ -160,12 +160,15 @@ def test_other_files_are_refused(tmp_path: Path, text: str):
         read_shipped(tmp_path / "x.json")
 
 
-def test_times_of_another_method_are_left_out(tmp_path: Path):
+@pytest.mark.parametrize("version", ["method", "structure"])
+def test_times_of_another_method_or_kind_of_key_are_left_out(tmp_path: Path, version: str):
     way = Fragment.of(None, [("native", {})])
     write_shipped(
-        tmp_path / "x.json", Shipped("sm_90a", SETTING, (Record("op", (1,), "s", {way: (Times(1e-6, 0), "b")}),)), "c"
+        tmp_path / "x.json",
+        Shipped("sm_90a", SETTING, (Record('["op"]', (1,), "s", {way: (Times(1e-6, 0), "b")}),)),
+        "c",
     )
     data = json.loads((tmp_path / "x.json").read_text())
-    data["method"] += 1
+    data[version] += 1
     (tmp_path / "x.json").write_text(json.dumps(data))
     assert read_shipped(tmp_path / "x.json").records == ()

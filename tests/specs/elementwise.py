@@ -34,6 +34,18 @@ BINARY_SPECS = [
     )
     for op in BINARY
 ]  # fmt: skip
+CLAMP = Spec(
+    "clamp",
+    (
+        form("both", "clamp %a min -0.5 max 0.1", "n x T", types=FLOATS),
+        form("low", "clamp %a min 0.25", "n x T", types=FLOATS),
+        form("high", "clamp %a max 2", "n x T", types=(*FLOATS, *INTEGERS)),
+        form("crossed", "clamp %a min 1 max -3", "n x T", types=(*FLOATS, *INTEGERS)),
+        form("infinite", "clamp %a min -inf max 0.0", "n x T", types=("f16", "f32")),
+        form("integers", "clamp %a min -3 max 5", "n x T", types=INTEGERS),
+    ),
+    BITS, N, ENVS, FEW, (*FLOATS, *INTEGERS), SPECIAL,
+)  # fmt: skip
 COMPARE = Spec(
     "compare",
     tuple(form(p, f"compare {p} %a, %b", "n x 3 x T", "3 x T", to="n x 3 x i1") for p in PREDICATES),
@@ -132,4 +144,4 @@ FUSED = Spec(
     MAPS, "b = 0 to 64, s = 0 to 64", BATCHES, [*BATCHES[:3], {"b": 5, "s": 21}],
 )  # fmt: skip
 
-SPECS = (*UNARY_SPECS, *BINARY_SPECS, COMPARE, WHERE, CAST, FUSED)
+SPECS = (*UNARY_SPECS, *BINARY_SPECS, CLAMP, COMPARE, WHERE, CAST, FUSED)

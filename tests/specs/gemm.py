@@ -31,23 +31,32 @@ def product(
     layout: str,
     *lines: str,
     batch: tuple[str, str, str] = ("", "", ""),
-    m: str = "m",
+    sizes: tuple[str, str, str] = ("m", "n", "k"),
     extras: Sequence[str] = (),
+    result: str = "T",
     **options: object,
 ) -> Form:
     """One product. `batch`: leading dims of A, B and the result (`"b x "`); `extras`: types of the epilogue's operands,
     which are `%c_in, %d_in, ...` in its `lines`, the sums being `%acc` (and `%up` of a gated product), the result `%y`."""
     gated = op == "gated_gemm"
-    a = batch[0] + stored(layout[0], m, "k") + " x T"
-    b = batch[1] + stored(layout[1], "k", "(2*n)" if gated else "n") + " x T"
+    m, n, k = sizes
+    a = batch[0] + stored(layout[0], m, k) + " x T"
+    b = batch[1] + stored(layout[1], k, f"(2*{n})" if gated else n) + " x T"
     names = "cdefgh"[: len(extras)]
-    arguments = ["%acc: S", *(["%up: S"] if gated else []), *(f"%{c}_in: S" for c in names)]
-    body = "".join(f"    {line} : S\n" for line in (*lines, "ait.yield %y"))
+    scalars = {"T": "S"}
+    kinds = [t.rpartition(" x ")[2] for t in extras]
+    arguments = [f"%{c}_in: {scalars.get(kind, kind)}" for c, kind in zip(names, kinds, strict=True)]
+    arguments = ["%acc: S", *(["%up: S"] if gated else []), *arguments]
+    yielded = f"ait.yield %y : {scalars.get(result, result)}"
+    body = "".join(f"    {line if ' : ' in line else f'{line} : S'}\n" for line in (*lines, yielded))
     epilogue = f" epilogue({', '.join(f'%{c}' for c in names)}) {{\n  ^bb0({', '.join(arguments)}):\n{body}  }}"
     text = f"{op} {layout} %a, %b{epilogue if lines else ''}"
-    return form(name, text, a, b, *extras, to=f"{batch[2]}{stored(layout[2], m, 'n')} x T", **options)
+    return form(name, text, a, b, *extras, to=f"{batch[2]}{stored(layout[2], m, n)} x {result}", **options)
 
 
+NARROW = ("f16", "bf16", "f32")
+EIGHTS = ("m", "(8*n)", "(8*k)")
+LESS = tuple({**env, "n": -(-env["n"] // 8), "k": -(-env["k"] // 8)} for env in ENVS)
 LEAD = ("b x ", "", "b x ")
 BATCHES = ("b x ", "b x ", "b x ")
 ROW, RESIDUAL = "n x T", "b x m x n x T"
@@ -64,8 +73,27 @@ GEMM = Spec(
             for last in ("gelu", "relu", "fast_gelu", "silu")
         ),
         product("residual", "gemm", "rrr", SUM, "%y = ait.add %d_in, %s", batch=LEAD, extras=[ROW, RESIDUAL]),
+        # rows of all matrices start on 16 bytes
+        product("even-gelu", "gemm", "rcr", SUM, "%y = ait.fast_gelu %s", sizes=EIGHTS, extras=["(8*n) x T"], envs=LESS),
+        product(
+            "even-residual", "gemm", "rrr", SUM, "%y = ait.add %d_in, %s",
+            batch=LEAD, sizes=EIGHTS, extras=["(8*n) x T", "b x m x (8*n) x T"], envs=LESS,
+        ),
+        product(
+            "position", "gemm", "rcr", SUM, "%y = ait.add %d_in, %s",
+            batch=LEAD, extras=["1 x n x T", "1 x m x n x T"],
+        ),
+        product("wide", "gemm", "rcr", "%y = ait.add %acc, %c_in", extras=["f32"], result="f32", types=NARROW),
+        product(
+            "where", "gemm", "rcr", "%z = ait.constant 0.5", "%s = ait.mul %acc, %z", "%y = ait.where %c_in, %s, %d_in",
+            extras=["m x n x i1", "m x 1 x T"], types=("f32",),
+        ),
+        product(
+            "compare", "gemm", "rcr", "%y = ait.compare lt %acc, %c_in : i1", extras=[ROW], result="i1",
+            types=("f16",), envs=ENVS[:4], few=ENVS[:1],
+        ),
         product("column", "gemm", "rcc", SUM, "%y = ait.add %d_in, %s", extras=["n x 1 x T", "1 x m x T"]),
-        product("vector", "gemm", "rcr", "%y = ait.add %acc, %c_in", m="1", extras=[ROW]),
+        product("vector", "gemm", "rcr", "%y = ait.add %acc, %c_in", sizes=("1", "n", "k"), extras=[ROW]),
         product(
             "view", "gemm", "rcr", SUM, "%y = ait.add %d_in, %s", batch=LEAD, extras=[ROW, RESIDUAL], offset=3,
             strides={0: ("m*(k + 9)", "k + 9", "1"), 1: ("2*k + 1", "1"), 2: ("1",), 3: ("n", "b*n", "1"),

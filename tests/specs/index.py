@@ -46,4 +46,21 @@ UPDATE_SLICE = Spec(
     ("f16", "bf16", "f32", "i8", "i64"),
 )  # fmt: skip
 
-SPECS = (EMBEDDING, UPDATE_SLICE)
+MASKED_SELECT = Spec(
+    "masked_select",
+    (
+        form("elements", "masked_select %a, %b", "b x s x T", "b x s x i1", to=("count x T", "i64")),
+        form("rows", "masked_select %a, %b", "b x s x 5 x T", "b x s x i1", to=("count x 5 x T", "i64"), offset=1),
+    ),
+    BITS,
+    "b = 0 to 9, s = 0 to 4000, count = 0 to b*s bound",
+    tuple({"b": b, "s": s, "count": b * s} for b, s in ((3, 5), (1, 1), (0, 4), (1, 256), (8, 3900))),
+    tuple({"b": b, "s": s, "count": b * s} for b, s in ((3, 5), (1, 1), (0, 4), (2, 130), (3, 2900))),
+    ("f16", "bf16", "f32", "i8", "i64"),
+    without={
+        "codegen": "forms side by side would bind one dim; tests/codegen/corpus.py has a graph of its own",
+        "graphs": "random graphs declare no dims that ops bind",
+    },
+)  # fmt: skip
+
+SPECS = (EMBEDDING, UPDATE_SLICE, MASKED_SELECT)

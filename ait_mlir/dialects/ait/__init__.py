@@ -7,10 +7,22 @@ from types import ModuleType
 
 from xdsl.ir import Dialect, Operation
 
-from ait_mlir.dialects.ait import attention, cumulative, data, elementwise, gemm, index, norm, reduce, scan, view
+from ait_mlir.dialects.ait import attention, conv, cumulative, data, elementwise, gemm, index, norm, reduce, scan, view
 from ait_mlir.dialects.ait.types import DimsAttr, InductionAttr, KernelAttr, ShapeAttr, TensorType
 
-FAMILIES: tuple[ModuleType, ...] = (data, elementwise, gemm, norm, reduce, cumulative, view, index, attention, scan)
+FAMILIES: tuple[ModuleType, ...] = (
+    data,
+    elementwise,
+    gemm,
+    conv,
+    norm,
+    reduce,
+    cumulative,
+    view,
+    index,
+    attention,
+    scan,
+)
 """The table of families: a module lists its op classes in `OPS`."""
 
 

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import ClassVar
 
 from xdsl.dialects.builtin import IntegerAttr, UnitAttr, i1, i64
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.irdl import irdl_op_definition, operand_def, opt_prop_def, prop_def, result_def, traits_def
-from xdsl.parser import Parser
-from xdsl.printer import Printer
 
-from ait_mlir.dialects.ait.base import AitOp, Body, parse_int_attr, parse_operands, print_operands
+from ait_mlir.dialects.ait.base import AitOp
+from ait_mlir.dialects.ait.syntax import INT, Flag, Operands, Prop, Syntax
 from ait_mlir.dialects.ait.traits import Pure, RowLike
 from ait_mlir.dialects.ait.types import TensorType, shape_text
 
@@ -26,6 +26,7 @@ class CumsumOp(RowLike, AitOp):
     """
 
     name = "ait.cumsum"
+    SYNTAX: ClassVar[Syntax] = (Operands(), Prop("dim", INT), Flag("exclusive"), Flag("reverse"))
 
     input = operand_def(TensorType)
     dim = prop_def(IntegerAttr)
@@ -45,22 +46,6 @@ class CumsumOp(RowLike, AitOp):
             result_types=[value.type],
         )
         self.infer_result_types()
-
-    @classmethod
-    def parse_body(cls, parser: Parser, body: Body) -> None:
-        body.operands = parse_operands(parser)
-        parser.parse_keyword("dim")
-        body.properties["dim"] = parse_int_attr(parser)
-        for flag in ("exclusive", "reverse"):
-            if parser.parse_optional_keyword(flag) is not None:
-                body.properties[flag] = UnitAttr()
-
-    def print_body(self, printer: Printer) -> None:
-        print_operands(printer, self.operands)
-        printer.print_string(f" dim {self.dim.value.data}")
-        for flag in ("exclusive", "reverse"):
-            if flag in self.properties:
-                printer.print_string(f" {flag}")
 
     def reduced_axes(self) -> tuple[int, ...]:
         return (self.dim.value.data,)

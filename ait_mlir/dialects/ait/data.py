@@ -20,14 +20,15 @@ from xdsl.irdl import (
 from xdsl.parser import Parser
 from xdsl.printer import Printer
 from xdsl.traits import IsolatedFromAbove, NoTerminator, SymbolOpInterface
+from xdsl.utils.exceptions import VerifyException
 
 from ait_mlir.dialects.ait.base import AitOp, check_declared, check_name, check_param_name, check_sizes
 from ait_mlir.dialects.ait.dtypes import is_element_type, is_float
 from ait_mlir.dialects.ait.numbers import Number, literal_values, number_attr
 from ait_mlir.dialects.ait.syntax import LITERAL, STRING, Flag, Operand, Operands, Prop, Syntax
-from ait_mlir.dialects.ait.traits import Pure
-from ait_mlir.dialects.ait.types import DimsAttr, TensorType, shape_text
-from ait_mlir.dims import Scope
+from ait_mlir.dialects.ait.traits import BindsDim, Pure
+from ait_mlir.dialects.ait.types import DimsAttr, ShapeAttr, TensorType, shape_text
+from ait_mlir.dims import Expr, Scope
 
 
 @irdl_op_definition
@@ -161,11 +162,34 @@ class GraphOp(AitOp):
         outputs = self.outputs()
         _check_unique(self, "outputs", [o.output_name.data for o in outputs])
         self.check_donated(outputs)
+        if self.scope.bound:
+            self.check_bound_dims()
         params: dict[str, Attribute] = {}
         for p in self.params():
             known = params.setdefault(p.param_name.data, p.output.type)
             if known != p.output.type:
                 raise self.fail(f"param {p.param_name.data!r} has two types, {known} and {p.output.type}")
+
+    def check_bound_dims(self) -> None:
+        """Raise unless one op binds each dim that is to be bound, before any other op uses it."""
+        for name, value in self.inputs():
+            if isinstance(value.type, TensorType) and (used := _symbols(self.scope, value.type.dims)):
+                raise self.fail(f"input {name!r} has dim {used[0]!r}, which an op binds; inputs cannot have it")
+        known: set[str] = set()
+        for op in self.block.ops:
+            binds = str(op.bound_dim) if isinstance(op, BindsDim) else None
+            dims = [e for r in op.results if isinstance(r.type, TensorType) for e in r.type.dims]
+            dims += [e for a in op.properties.values() if isinstance(a, ShapeAttr) for e in a.data]
+            if binds in known:
+                raise VerifyException(f"{op.name}: binds dim {binds!r}, which another op has bound")
+            for name in _symbols(self.scope, dims):
+                if name != binds and name not in known:
+                    raise VerifyException(f"{op.name}: uses dim {name!r} before an op binds it")
+            if binds is not None:
+                known.add(binds)
+        for dim in self.scope.bound:
+            if dim.name not in known:
+                raise self.fail(f"dim {dim.name!r} is to be bound, but no op binds it")
 
     def check_donated(self, outputs: Sequence[OutputOp]) -> None:
         """Raise unless each donated input has its place taken by one output."""
@@ -190,6 +214,11 @@ class GraphOp(AitOp):
 
     def infer_result_types(self) -> Sequence[Attribute]:
         return []
+
+
+def _symbols(scope: Scope, dims: Sequence[Expr]) -> list[str]:
+    """The dims among these that ops bind."""
+    return [name for e in dims for name in sorted(scope.host_symbols(e))]
 
 
 def _names_or_none(names: Sequence[str]) -> ArrayAttr[StringAttr] | None:

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
-from xdsl.dialects.builtin import StringAttr, i1
+from xdsl.dialects.builtin import FloatAttr, IntegerAttr, StringAttr, i1
 from xdsl.ir import Attribute, Operation, Region, SSAValue
 from xdsl.irdl import (
     irdl_op_definition,
     operand_def,
+    opt_prop_def,
     prop_def,
     region_def,
     result_def,
@@ -20,8 +21,9 @@ from xdsl.irdl import (
 from xdsl.traits import IsTerminator
 
 from ait_mlir.dialects.ait.base import AitOp, broadcast_shapes, check_broadcastable, check_region, check_yield
-from ait_mlir.dialects.ait.dtypes import compute_type, is_element_type, is_float
-from ait_mlir.dialects.ait.syntax import Operands, RegionClause, Syntax, Word
+from ait_mlir.dialects.ait.dtypes import compute_type, integer_range, is_element_type, is_float
+from ait_mlir.dialects.ait.numbers import Number, literal_values, number_attr, number_text
+from ait_mlir.dialects.ait.syntax import SCALAR, Operands, Prop, RegionClause, Syntax, Word
 from ait_mlir.dialects.ait.traits import Commutative, Cost, InPlace, Monotone, Pure, ScalarLike
 from ait_mlir.dialects.ait.types import TensorType, shape_text
 
@@ -231,6 +233,64 @@ class WhereOp(ElementwiseOp):
 
 
 @irdl_op_definition
+class ClampOp(ElementwiseOp):
+    """Keep values between two numbers, each of which may be left out: min(max(x, MIN), MAX).
+
+    NaN stays NaN; where MIN is above MAX, everything but NaN becomes MAX.
+
+    ```mlir
+    %y = ait.clamp %x min 0.0 max 6.0 : !ait.tensor<batch x 768 x f16>
+    ```
+    """
+
+    name = "ait.clamp"
+    OPERAND_NAMES: ClassVar[tuple[str, ...]] = ("input",)
+    MONOTONE: ClassVar[Monotone | None] = "up"
+    CHEAP: ClassVar[bool] = True
+    SYNTAX: ClassVar[Syntax] = (Operands(), Prop("min", SCALAR, optional=True), Prop("max", SCALAR, optional=True))
+
+    input = operand_def()
+    low = opt_prop_def(IntegerAttr | FloatAttr, prop_name="min")
+    high = opt_prop_def(IntegerAttr | FloatAttr, prop_name="max")
+    output = result_def()
+    traits = traits_def(Pure())
+
+    def __init__(self, input: SSAValue | Operation, low: Number | None = None, high: Number | None = None) -> None:
+        bounds = {name: number_attr(n) for name, n in (("min", low), ("max", high)) if n is not None}
+        value = SSAValue.get(input)
+        AitOp.__init__(self, operands=[value], properties=bounds, result_types=[value.type])
+
+    @property
+    def bounds(self) -> tuple[Number | None, Number | None]:
+        """The lower and the upper bound; None where there is none."""
+        found = [None if a is None else literal_values(a)[0] for a in (self.low, self.high)]
+        return found[0], found[1]
+
+    def infer_element_type(self, elements: Sequence[Attribute]) -> Attribute:
+        element = super().infer_element_type(elements)
+        if element == i1:
+            raise self.fail("cannot clamp i1; use ait.where")
+        if self.low is None and self.high is None:
+            raise self.fail("needs a bound: min, max or both")
+        for name, bound in zip(("min", "max"), self.bounds, strict=True):
+            if bound is not None and (reason := self.find_mistake(bound, element)):
+                raise self.fail(f"{name} {number_text(bound)} {reason}")
+        return element
+
+    @staticmethod
+    def find_mistake(bound: Number, element: Attribute) -> str | None:
+        """Why a number cannot bound values of an element type."""
+        if bound != bound:
+            return "is no bound; leave it out, or use ait.constant for NaN"
+        ends = integer_range(element)
+        if ends is None:
+            return None
+        if not isinstance(bound, int):
+            return f"has a point, but the input is {element}"
+        return None if ends[0] <= bound <= ends[1] else f"does not fit in {element}"
+
+
+@irdl_op_definition
 class CastOp(ElementwiseOp):
     """Convert to another element type: to nearest even for floats, towards zero from float to integer, x != 0 to i1.
 
@@ -333,5 +393,5 @@ class FusedElementwiseOp(InPlace, Cost, AitOp):
         return [TensorType.get(shape, t.element_type) for t in outputs]
 
 
-ELEMENTWISE = (*UNARY, *BINARY, CompareOp, WhereOp, CastOp)
+ELEMENTWISE = (*UNARY, *BINARY, ClampOp, CompareOp, WhereOp, CastOp)
 OPS = (*ELEMENTWISE, YieldOp, FusedElementwiseOp)

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import ClassVar
 
-from xdsl.dialects.builtin import IntegerAttr, i32, i64
+from xdsl.dialects.builtin import IntegerAttr, i1, i32, i64
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.irdl import irdl_op_definition, operand_def, prop_def, result_def, traits_def
 
 from ait_mlir.dialects.ait.base import AitOp, same_shape
 from ait_mlir.dialects.ait.syntax import INT, Operand, Operands, Prop, Syntax
-from ait_mlir.dialects.ait.traits import Cost, Pure, UpdatesOperand
+from ait_mlir.dialects.ait.traits import BindsDim, Cost, Pure, UpdatesOperand
 from ait_mlir.dialects.ait.types import TensorType, scope_of, shape_text
 from ait_mlir.dims import Expr, const, minimum
 
@@ -128,4 +128,62 @@ class UpdateSliceOp(UpdatesOperand, Cost, AitOp):
         return [whole]
 
 
-OPS = (EmbeddingOp, UpdateSliceOp)
+@irdl_op_definition
+class MaskedSelectOp(BindsDim, Cost, AitOp):
+    """The elements of a tensor where a mask is true, in order, and how many they are.
+
+    ```mlir
+    ait.graph @f(%x: !ait.tensor<b x 64 x f16>, %mask: !ait.tensor<b x i1>) dims {b = 1 to 8, count = 0 to b bound} {
+      %y, %n = ait.masked_select %x, %mask : !ait.tensor<count x 64 x f16>, !ait.tensor<i64>
+    ```
+
+    The mask has the leading dims of the tensor; what is selected keeps the others. The op binds the dim `count`.
+    """
+
+    name = "ait.masked_select"
+
+    input = operand_def(TensorType)
+    mask = operand_def(TensorType)
+    output = result_def(TensorType)
+    count = result_def(TensorType)
+    traits = traits_def(Pure())
+
+    WORK: ClassVar[int] = 0
+
+    def __init__(self, input: SSAValue | Operation, mask: SSAValue | Operation, result: TensorType) -> None:
+        super().__init__(operands=[input, mask], result_types=[result, TensorType.get((), i64)])
+
+    def infer_result_types(self) -> Sequence[Attribute]:
+        x = self.expect_tensor(self.operands[0], "the tensor")
+        mask = self.expect_tensor(self.operands[1], "the mask")
+        result = self.expect_tensor(self.results[0], "the first result")
+        scope = scope_of(self)
+        if mask.element_type != i1:
+            raise self.fail(f"the mask must be i1, got {mask.element_type}")
+        if not 1 <= mask.rank <= x.rank or not same_shape(mask.dims, x.dims[: mask.rank], scope):
+            raise self.fail(
+                f"the mask has shape {shape_text(mask.dims)}, expected leading dims of {shape_text(x.dims)}"
+            )
+        rest = x.dims[mask.rank :]
+        dim = result.dims[0] if result.rank else None
+        if dim is None or sym_name(dim) is None or result.rank != 1 + len(rest):
+            expected = f"[a dim of its own, *{shape_text(rest)}]"
+            raise self.fail(f"the first result must have the shape {expected}, got {result}")
+        declared = next((d for d in scope.dims if d.name == str(dim)), None)
+        if declared is not None and (declared.upper is None or not scope.le(mask.num_elements(), declared.upper)):
+            wanted = f"{dim} = 0 to {mask.num_elements()} bound"
+            raise self.fail(
+                f"dim {dim} is declared as '{declared}', expected '{wanted}' or a bound that is proved to be as large"
+            )
+        if declared is not None and declared.lo > 0:
+            raise self.fail(f"dim {dim} is at least {declared.lo}, but a mask may be false everywhere")
+        return [TensorType.get((dim, *rest), x.element_type), TensorType.get((), i64)]
+
+
+def sym_name(e: Expr) -> str | None:
+    """The name of a dim that stands by itself."""
+    name = str(e)
+    return name if e.symbols == frozenset((name,)) else None
+
+
+OPS = (EmbeddingOp, UpdateSliceOp, MaskedSelectOp)

@@ -20,7 +20,7 @@ from xdsl.parser import Parser, UnresolvedOperand
 from xdsl.printer import Printer
 from xdsl.utils.exceptions import VerifyException
 
-from ait_mlir.dialects.ait.numbers import number_text, parse_literal, parse_number, print_literal
+from ait_mlir.dialects.ait.numbers import number_text, parse_literal, parse_number, parse_number_attr, print_literal
 from ait_mlir.dialects.ait.types import ShapeAttr, parse_dims, scan_to, shape_text
 
 
@@ -183,6 +183,8 @@ NUMBER = Kind(
     lambda printer, a: printer.print_string(number_text(a.value.data)),
 )
 """`1e-05`, `inf`"""
+SCALAR = Kind(parse_number_attr, print_literal)
+"""`6`, `0.5`: an integer stays one"""
 SHAPE = Kind(_shape, lambda printer, a: printer.print_string(shape_text(a.data)))
 """`[0, seq - 1]`"""
 STRING = Kind(

@@ -23,6 +23,7 @@ from ait_mlir.dims import Expr, Scope, const, product, total
 __all__ = [
     "INTERFACES",
     "AffineOperands",
+    "BindsDim",
     "Commutative",
     "Contraction",
     "ContractionExtents",
@@ -115,6 +116,15 @@ class InPlace(Interface):
 class UpdatesOperand(Interface):
     """The result is the first operand with some elements replaced: kernels write these alone, over the operand, which
     bufferisation copies first where its old value is still needed."""
+
+
+class BindsDim(Interface):
+    """Its run says how large the leading dim of its first result is, which no other op binds; the last result, an i64,
+    is that number."""
+
+    @property
+    def bound_dim(self) -> Expr:
+        return tensor_type(self.results[0]).dims[0]
 
 
 class ScalarLike(InPlace, Cost):
@@ -279,7 +289,7 @@ class AffineOperands(Interface):
 INTERFACES: dict[str, type[Interface]] = {
     cls.__name__: cls
     for cls in (
-        *(Cost, InPlace, UpdatesOperand, ScalarLike, ViewLike, Reduction, RowLike, ReduceLike),
+        *(BindsDim, Cost, InPlace, UpdatesOperand, ScalarLike, ViewLike, Reduction, RowLike, ReduceLike),
         *(HasEpilogue, ContractionExtents, AffineOperands),
     )
 }

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Self, cast
 
-from xdsl.dialects.builtin import ArrayAttr, Float32Type, Float64Type, FloatAttr, IntegerAttr, StringAttr, UnitAttr
+from xdsl.dialects.builtin import ArrayAttr, Float32Type, Float64Type, FloatAttr, IntegerAttr, StringAttr, UnitAttr, i64
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.irdl import (
     irdl_op_definition,
@@ -420,4 +420,48 @@ class CopyOp(AitOp):
         return []
 
 
-OPS = (InputOp, DestinationOp, ConstantOp, AllocOp, ViewOp, CopyOp)
+@irdl_op_definition
+class ReadDimOp(AitOp):
+    """Wait on the host until a launch has said how large a dim is that it binds, and read that from memory.
+
+    From here on the dim is a number like any other. A program with such an op is not recorded as a CUDA graph.
+
+    ```mlir
+    ait_rt.read_dim "count" from %n
+    ```
+    """
+
+    name = "ait_rt.read_dim"
+
+    source = operand_def(BufferType)
+    dim = prop_def(StringAttr)
+
+    def __init__(self, dim: str, source: SSAValue) -> None:
+        super().__init__(operands=[source], properties={"dim": StringAttr(dim)})
+
+    @classmethod
+    def parse(cls, parser: Parser) -> Self:
+        dim = StringAttr(parser.parse_str_literal())
+        parser.parse_keyword("from")
+        source = resolve(parser, parser.parse_unresolved_operand())
+        attributes = parser.parse_optional_attr_dict()
+        return cls.create(operands=[source], properties={"dim": dim}, attributes=attributes)
+
+    def print(self, printer: Printer) -> None:
+        printer.print_string(" ")
+        printer.print_string_literal(self.dim.data)
+        printer.print_string(" from")
+        print_operands(printer, [self.source])
+        if self.attributes:
+            printer.print_op_attributes(self.attributes)
+
+    def infer_result_types(self) -> Sequence[Attribute]:
+        source, scope, name = self.source.type, scope_of(self), self.dim.data
+        if not isinstance(source, BufferType) or source.rank or source.element_type != i64:
+            raise self.fail(f"reads a number of type i64, got {source}")
+        if isinstance(self.parent_op(), Operation) and name not in {d.name for d in scope.bound}:
+            raise self.fail(f"{name!r} is no dim that an op binds; declare it as '{name} = 0 to MOST bound'")
+        return []
+
+
+OPS = (InputOp, DestinationOp, ConstantOp, AllocOp, ViewOp, CopyOp, ReadDimOp)

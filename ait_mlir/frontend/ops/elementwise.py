@@ -11,8 +11,10 @@ from xdsl.dialects.builtin import StringAttr
 
 from ait_mlir.dialects.ait import elementwise as ait
 from ait_mlir.dialects.ait.base import AitOp
-from ait_mlir.dialects.ait.dtypes import BY_NAME, is_float
+from ait_mlir.dialects.ait.dtypes import BY_NAME, LARGEST, is_float
+from ait_mlir.dialects.ait.numbers import number_attr
 from ait_mlir.dialects.ait.types import TensorType
+from ait_mlir.frontend.emit import number_of
 from ait_mlir.frontend.errors import BuildError
 from ait_mlir.frontend.intvar import IntVar, maximum, minimum
 from ait_mlir.frontend.operator import Operator
@@ -183,14 +185,16 @@ class cast(Operator):
 
 
 class clamp(Operator):
-    """`min(max(x, min_value), max_value)`; a bound that is None does not bound."""
+    """`min(max(x, min_value), max_value)`; a bound that is None does not bound, NaN stays NaN."""
 
     def __call__(self, x: Tensor, min_value: float | None = None, max_value: float | None = None) -> Tensor:
         self.begin(x)
         if min_value is None and max_value is None:
             raise self.fail("needs a bound: min_value, max_value or both")
-        y = x if min_value is None else binary(FuncEnum.MAX, x, min_value)
-        return self.finish(y if max_value is None else binary(FuncEnum.MIN, y, max_value))
+        bounds = {"min": min_value, "max": max_value}
+        element = x.type.element_type
+        properties = {n: number_attr(number_of(element, bound)) for n, bound in bounds.items() if bound is not None}
+        return self.finish(self.emit_one(ait.ClampOp, [x], properties))
 
 
 class int_elementwise(Operator):
@@ -238,7 +242,7 @@ def _floor_div(a: Tensor, b: Tensor) -> Tensor:
 
 
 def _hardtanh(x: Tensor, low: float = -1.0, high: float = 1.0) -> Tensor:
-    return binary(FuncEnum.MIN, binary(FuncEnum.MAX, x, low), high)
+    return clamp()(x, low, high)
 
 
 def _hardswish(x: Tensor) -> Tensor:
@@ -278,7 +282,7 @@ def _nan_to_num(x: Tensor, nan: float = 0.0, posinf: float | None = None, neginf
     """
     if not is_float(x.type.element_type):
         return x
-    largest = LARGEST[x.dtype()]
+    largest = LARGEST[x.type.element_type]
     y = where()(ne()(x, x), nan, x)
     y = where()(eq()(y, math.inf), largest if posinf is None else posinf, y)
     return where()(eq()(y, -math.inf), -largest if neginf is None else neginf, y)
@@ -288,9 +292,6 @@ def _clamp_nan_to_num(x: Tensor, low: float, high: float, nan: float = 0.0) -> T
     """min(max(x, low), high), and a number for NaN."""
     return where()(ne()(x, x), nan, _hardtanh(x, low, high))
 
-
-LARGEST = {"float16": 65504.0, "bfloat16": 2.0**127 * (2 - 2.0**-7), "float32": 2.0**127 * (2 - 2.0**-23)}
-LARGEST["float64"] = 2.0**1023 * (2 - 2.0**-52)
 
 COMPOSITES: dict[FuncEnum, tuple[Callable[..., Tensor], int, int]] = {
     FuncEnum.SIGN: (_sign, 0, 0),

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from xdsl.dialects.builtin import IntegerAttr, i64
 
-from ait_mlir.dialects.ait.index import EmbeddingOp, UpdateSliceOp
+from ait_mlir.dialects.ait.index import EmbeddingOp, MaskedSelectOp, UpdateSliceOp
+from ait_mlir.dialects.ait.types import TensorType
+from ait_mlir.frontend.intvar import IntVar, as_dim, merge_symbols, product
 from ait_mlir.frontend.operator import Operator
 from ait_mlir.frontend.ops.norm import layernorm
 from ait_mlir.frontend.tensor import Tensor
@@ -48,6 +50,28 @@ class update_slice(Operator):
         self.begin(x, rows, position)
         properties = {"dim": IntegerAttr(self.axis(x, self.dim), i64)}
         return self.finish(self.emit_one(UpdateSliceOp, [x, rows, position], properties))
+
+
+class masked_select(Operator):
+    """The elements of `x` where `mask`, a bool tensor of its leading dims, is true, in order; and how many they are.
+
+    The first dim of the first result is named `dim` (made up by default). A run binds it: a caller gives room for as
+    many elements as the mask has, and finds the actual shape in the outputs. The second result is an int64 of rank 0.
+    """
+
+    def __init__(self, dim: str | None = None):
+        super().__init__()
+        self.dim = dim
+
+    def __call__(self, x: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
+        self.begin(x, mask)
+        most = product(mask.shape())
+        count = IntVar.bound_by(most, self.dim)
+        rest = [as_dim(dim).expr for dim in x.shape()[mask.rank :]]
+        types = [TensorType.get([count.expr, *rest], x.type.element_type), TensorType.get([], i64)]
+        symbols = merge_symbols(most.symbols, count.symbols)
+        self.outputs = self.emit(MaskedSelectOp, [x, mask], None, types, symbols=symbols)
+        return self.outputs[0], self.outputs[1]
 
 
 class bert_embeddings(Operator):

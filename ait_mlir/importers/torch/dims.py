@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from ait_mlir.dialects.ait.types import Shape
@@ -33,6 +34,12 @@ class DimTable:
         while unique in taken:
             unique, n = f"{base}_{n}", n + 1
         self._dims[symbol] = Dim(unique, lo, hi, tuple(h for h in hints if lo <= h <= hi))
+
+    def bind(self, symbol: str, upper: Expr) -> None:
+        """Give a symbol that an operation binds its name, and the most that it may be."""
+        most = self.scope().bounds(upper)[1]
+        self.declare(symbol, "count", 0, most)
+        self._dims[symbol] = replace(self._dims[symbol], upper=upper)
 
     def __contains__(self, symbol: str) -> bool:
         return symbol in self._dims

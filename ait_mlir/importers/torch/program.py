@@ -21,7 +21,8 @@ from ait_mlir.importers.torch.fold import Folder
 from ait_mlir.importers.torch.known import Affine, Mask, Spread, Value
 from ait_mlir.importers.torch.library import quiet, torch
 from ait_mlir.importers.torch.rows import TABLE, advice
-from ait_mlir.importers.torch.signature import Inputs, declare_dims, read_inputs
+from ait_mlir.importers.torch.scan import is_flip_of_scan, is_reversed, is_scan, write_scan
+from ait_mlir.importers.torch.signature import Inputs, bind_dims, declare_dims, read_inputs
 from ait_mlir.importers.torch.writer import Writer
 from ait_mlir.passes.assumptions import assume
 
@@ -111,6 +112,8 @@ def row_name(node: Any) -> str:
 def _is_known(node: Any) -> bool:
     if node.target is operator.getitem or row_name(node) in TABLE or _is_inlined(node):
         return True
+    if is_scan(node) or is_flip_of_scan(node):
+        return True
     return not isinstance(node.meta.get("val"), torch.Tensor | list | tuple) and _is_size(node)
 
 
@@ -138,6 +141,7 @@ class Importer:
         self.table = DimTable()
         self.inputs = read_inputs(program)
         declare_dims(self.table, program, self.inputs, dim_names, hints)
+        bind_dims(self.table, program)
         types: list[tuple[str, TensorType]] = []
         for item in self.inputs.tensors:
             try:
@@ -207,6 +211,10 @@ class Importer:
             return values[at]
         if _is_inlined(node):
             return self._inline(node)
+        if is_scan(node):
+            return self._scan(node)
+        if is_flip_of_scan(node):
+            return self._resolve(node.args[0])
         if (stored := self.folder.stored(node)) is not None:
             return None if self.folder.is_inner(node) else stored_value(self.w, stored, self.result.constants)
         if (row := TABLE.get(name)) is not None:
@@ -230,6 +238,23 @@ class Importer:
             self.values[holder] = self._resolve(argument)
         results = self._translate(inner)
         return [self._resolve(r) for r in results]
+
+    def _scan(self, node: Any) -> Any:
+        """A loop, the step of which is another graph."""
+        inner = self.values[node.args[0]]
+        groups = [[self.w.full(cast(Value, value)) for value in self._resolve(a)] for a in node.args[1:]]
+        types = [TensorType.get(self.table.shape(m.shape), element_type(m.dtype)) for m in node.meta["val"]]
+        found = len(self.problems)
+
+        def step(arguments: Sequence[SSAValue]) -> list[SSAValue]:
+            holders = [n for n in inner.graph.nodes if n.op == "placeholder"]
+            self.values.update(zip(holders, arguments, strict=True))
+            results = self._translate(inner)
+            if len(self.problems) > found:
+                raise _Skipped
+            return [self.w.full(cast(Value, self._resolve(r))) for r in results]
+
+        return write_scan(self.w, groups, types, step, is_reversed(node))
 
     def _resolve(self, argument: Any) -> Any:
         """An argument with nodes replaced by their values."""

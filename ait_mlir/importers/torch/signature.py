@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from ait_mlir.dims import MAX_DIM
+from ait_mlir.dims import MAX_DIM, product
 from ait_mlir.importers.torch.constants import Stored
 from ait_mlir.importers.torch.dims import UNBOUNDED, DimTable
 from ait_mlir.importers.torch.errors import ImportFailure
@@ -129,6 +129,21 @@ def declare_dims(
                     name = names.get((item.leaf, axis), default) if named else default
                     lo, hi = _bounds(ranges.get(str(symbol)))
                     table.declare(str(symbol), name, lo, hi, hints.get(name, ()))
+
+
+def bind_dims(table: DimTable, program: Any) -> None:
+    """Declare the sizes that operations bind: how many elements of a mask are true."""
+    for node in program.graph.nodes:
+        selects, indexes = (str(node.target) == f"aten.{name}" for name in ("masked_select.default", "index.Tensor"))
+        value: Any = node.meta.get("val")
+        if not (selects or indexes) or not isinstance(value, torch.Tensor) or not value.dim():
+            continue
+        size = value.shape[0]
+        if isinstance(size, int) or not size.node.expr.is_Symbol or str(size) in table:
+            continue
+        among: list[Any] = [n for n in (node.args if selects else node.args[1]) if n is not None]
+        shapes = [table.shape(n.meta["val"].shape) for n in among]
+        table.bind(str(size), max((product(shape) for shape in shapes), key=lambda e: table.scope().bounds(e)[1]))
 
 
 def _bounds(found: Any) -> tuple[int, int]:

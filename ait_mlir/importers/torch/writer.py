@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Generator, Hashable, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 
 from xdsl.dialects.builtin import IntegerAttr, StringAttr, i1, i64
-from xdsl.ir import Attribute, Region, SSAValue
+from xdsl.ir import Attribute, Block, Region, SSAValue
 from xdsl.utils.exceptions import VerifyException
 
 from ait_mlir.dialects.ait.base import AitOp, int_list_attr
@@ -30,7 +31,22 @@ class Writer:
         self.graph = graph
         self.scope = graph.scope
         self.place: Callable[[], str] = lambda: "the inputs"
+        self.block = graph.block
+        """Where ops are written: the graph's block, or that of a loop's step."""
         self._memo: dict[Hashable, SSAValue] = {}
+
+    @contextmanager
+    def inside(self, block: Block) -> Generator[None]:
+        """Write into the block of a loop's step, which sees nothing of what is written outside."""
+        outside, self.block, self._memo = (self.block, self._memo), block, {}
+        try:
+            yield
+        finally:
+            self.block, self._memo = outside
+
+    def check(self, op: AitOp) -> None:
+        """Verify an op that is written; raises `ImportFailure` at the operation that is being imported."""
+        self._check(op, infer=False)
 
     def op(
         self,
@@ -53,7 +69,7 @@ class Writer:
                 properties=dict(properties or {}),
                 regions=[Region() for _ in range(regions)],
             )
-            self.graph.block.add_op(op)
+            self.block.add_op(op)
             self._check(op, infer=results is None)
             return op.results[0]
 
@@ -63,7 +79,7 @@ class Writer:
 
     def add(self, op: AitOp) -> SSAValue:
         """Write an op that is made already; returns its first result, of the inferred type."""
-        self.graph.block.add_op(op)
+        self.block.add_op(op)
         self._check(op, infer=True)
         return op.results[0]
 
@@ -97,7 +113,7 @@ class Writer:
         """A constant of these numbers in row-major order."""
         value = numbers[0] if splat else list(numbers)
         op = ConstantOp(value, TensorType.get(dims, element))
-        self.graph.block.add_op(op)
+        self.block.add_op(op)
         return op.output
 
     def param(self, name: str, type_: TensorType) -> SSAValue:
@@ -105,7 +121,7 @@ class Writer:
 
         def make() -> SSAValue:
             op = ParamOp(name, type_)
-            self.graph.block.add_op(op)
+            self.block.add_op(op)
             return op.output
 
         return self.once(("param", name), make)

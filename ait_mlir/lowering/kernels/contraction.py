@@ -14,7 +14,8 @@ from xdsl.dialects.builtin import BFloat16Type, Float16Type, f64
 from xdsl.ir import Attribute, Block, SSAValue
 
 from ait_mlir.dialects.ait.gemm import ContractionOp, MatrixOp
-from ait_mlir.dialects.ait.types import TensorType, scope_of
+from ait_mlir.dialects.ait.traits import HasEpilogue
+from ait_mlir.dialects.ait.types import TensorType, scope_of, tensor_type
 from ait_mlir.dims import Expr, Scope
 from ait_mlir.lowering.cpp import element_type
 from ait_mlir.lowering.kernels.base import Arg, Emission, Launch, Strides, estimate_env, row_major
@@ -176,11 +177,11 @@ def is_narrow(kind: Attribute) -> bool:
     return isinstance(kind, Float16Type | BFloat16Type)
 
 
-def epilogue_functor(op: ContractionOp, name: str, place: str) -> tuple[str, str]:
+def epilogue_functor(op: HasEpilogue, name: str, place: str) -> tuple[str, str]:
     """The definition of the epilogue's functor, empty where there is none, and the type's name."""
     if not op.epilogue.blocks:
         return "", f"ait::{place}::NoEpilogue"
-    narrow = place == "gpu" and is_narrow(op.output.type.element_type)
+    narrow = place == "gpu" and is_narrow(tensor_type(op.results[0]).element_type)
     return functor(op.epilogue, name, narrow), name
 
 

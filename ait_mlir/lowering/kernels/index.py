@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ait_mlir.dialects.ait.index import EmbeddingOp, UpdateSliceOp
-from ait_mlir.dims import Scope, const
-from ait_mlir.lowering.kernels.base import Emission, Kernel, Launch, Strides
+from ait_mlir.dialects.ait.index import EmbeddingOp, MaskedSelectOp, UpdateSliceOp
+from ait_mlir.dialects.ait.types import tensor_type
+from ait_mlir.dims import Expr, Scope, const, product
+from ait_mlir.lowering.kernels.base import Config, Emission, Kernel, Launch, Strides, is_row_major
 from ait_mlir.lowering.kernels.loops import Loop, collapse, nest, sizes, steps
 
 
@@ -64,4 +65,26 @@ def _merged(loops: Sequence[Loop], scope: Scope) -> list[Loop]:
     return [loop for loop in collapse(loops, scope) if loop.size.as_int() != 1] if loops else []
 
 
-KERNELS = (GatherKernel(), UpdateKernel())
+class CompactKernel(Kernel[MaskedSelectOp]):
+    """`ait.masked_select`: on a GPU the blocks count first, then each moves what is selected of its rows."""
+
+    name = "compact"
+    ops = (MaskedSelectOp,)
+
+    def workspace(self, op: MaskedSelectOp, config: Config) -> Expr:
+        """A count for each block, which only a GPU has."""
+        return const(8 * 1024)
+
+    def accepts(self, op: MaskedSelectOp, position: int, strides: Strides, scope: Scope) -> bool:
+        return is_row_major(tensor_type((*op.operands, *op.results)[position]).dims, strides, scope)
+
+    def emit(self, launch: Launch[MaskedSelectOp]) -> Emission:
+        (x, mask), outs = launch.ins, launch.outs
+        rows, width = mask.type.num_elements(), product(x.type.dims[mask.type.rank :])
+        buffers = ", ".join(arg.name for arg in (x, mask, *outs))
+        if launch.target.is_gpu:
+            buffers += ", static_cast<int64_t*>(ws)"
+        return launch.call("compact", f"compact(ctx, {launch.cpp(rows, width)}, {buffers})")
+
+
+KERNELS = (GatherKernel(), UpdateKernel(), CompactKernel())

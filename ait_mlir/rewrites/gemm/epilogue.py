@@ -19,7 +19,7 @@ from ait_mlir.rewrites.engine.registry import constraint, native
 from ait_mlir.rewrites.regions import RegionGrower
 
 MAX_OPERANDS = 16
-"""A, B and the epilogue's: every kernel of a contraction takes so many."""
+"""Its own and the epilogue's: every kernel of a contraction takes so many."""
 
 
 @pattern()
@@ -70,6 +70,7 @@ def append(r: Rewriter, contraction: HasEpilogue, joining: Sequence[ElementwiseO
         made.update(op.results)
         if op.has_trait(Commutative) and op.operands[0] not in made and op.operands[1] in made:
             op.operands = [op.operands[1], op.operands[0]]
+    own = contraction.own_operands
     extras = list(contraction.epilogue_operands)
     region = contraction.detach_region(contraction.epilogue)
     if region.blocks:
@@ -87,7 +88,7 @@ def append(r: Rewriter, contraction: HasEpilogue, joining: Sequence[ElementwiseO
     contraction.add_region(Region())
     result = joining[-1].results[0].type
     assert isinstance(result, TensorType)
-    operands = [*contraction.own_operands, *grower.operands]
+    operands = [*own, *grower.operands]
     return r.create(type(contraction), operands, [result], contraction.properties | contraction.attributes, [region])
 
 

@@ -60,9 +60,9 @@ def name_and_value(text: str, what: str) -> tuple[str, str]:
 
 
 def parse_dims(texts: Iterable[str], dims: Sequence[DimInfo]) -> dict[str, int]:
-    """Values of all dims: as given by NAME=NUMBER, else the last hint, else the maximum."""
-    known = {dim.name: dim for dim in dims}
-    values = {dim.name: dim.hints[-1] if dim.hints else dim.hi for dim in dims}
+    """Values of all dims that inputs give: as given by NAME=NUMBER, else the last hint, else the maximum."""
+    known = {dim.name: dim for dim in dims if not dim.bound}
+    values = {dim.name: dim.hints[-1] if dim.hints else dim.hi for dim in known.values()}
     for text in texts:
         name, value = name_and_value(text, "--dim")
         if name not in known:

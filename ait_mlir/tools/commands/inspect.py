@@ -76,7 +76,7 @@ def _plan(options: argparse.Namespace) -> tuple[ModuleOp, tuple[DimInfo, ...]]:
     phase = driver.phase_of(module)
     driver.run_to_phase(module, "planned", start=phase, target=options.target, arch=options.arch, source=source)
     scope = driver.program_of(module).scope
-    return module, tuple(DimInfo(d.name, d.lo, d.hi, tuple(d.hints)) for d in scope.dims)
+    return module, tuple(map(driver.dim_info, scope.dims))
 
 
 def _parse(name: str, text: str) -> ModuleOp:
@@ -93,10 +93,12 @@ def _print_manifest(loaded: Artifact) -> None:
     print(f"target    {manifest.target} {manifest.arch}")
     for dim in manifest.dims:
         hints = f" hints {list(dim.hints)}" if dim.hints else ""
-        print(f"dim       {dim.name} = {dim.lo} to {dim.hi}{hints}")
+        bound = " bound by a launch" if dim.bound else ""
+        print(f"dim       {dim.name} = {dim.lo} to {dim.bound or dim.hi}{hints}{bound}")
     for role, tensors in (("input", manifest.inputs), ("output", manifest.outputs)):
         for tensor in tensors:
-            print(f"{role:8}  {tensor.name}: {tensor.dtype} [{', '.join(tensor.shape)}]")
+            place = f" in place of input {tensor.in_place_of}" if tensor.in_place_of else ""
+            print(f"{role:8}  {tensor.name}: {tensor.dtype} [{', '.join(tensor.shape)}]{place}")
     sizes = {name: size for name, (_, size) in loaded.parts.items()}
     constants = loaded.constants
     total = sum(array.nbytes for array in constants.values())
@@ -125,6 +127,8 @@ def _print_launches(module: ModuleOp, dims: dict[str, int]) -> None:
 def _print_totals(found: Report) -> None:
     ratio = f" ({found.bytes / found.floor:.3f} times)" if found.floor else ""
     print(f"launches  {len(found.launches)}")
+    if found.waits:
+        print(f"waits     the host waits for {', '.join(found.waits)}; runs are not recorded as graphs")
     print(f"bytes     {found.bytes} read and written by the launches")
     print(f"floor     {found.floor} for weights, inputs, outputs, and each intermediate written and read once{ratio}")
     print(f"flops     {found.flops}")

@@ -253,7 +253,7 @@ def _dims_of_run(model: Model, manifest: Manifest, inputs: Mapping[str, Array]) 
             value = low[name] + (extent - base) // step if step else low[name]
             if name not in values and expression.evaluate({name: value}) == extent:
                 values[name] = value
-    if missing := [d.name for d in manifest.dims if d.name not in values]:
+    if missing := [d.name for d in manifest.dims if d.name not in values and not d.bound]:
         raise AitError(f"model {model.name}: the inputs do not give the value of {', '.join(missing)}")
     return values
 

@@ -181,3 +181,25 @@ ait.graph @fused(%a: !ait.tensor<b x 8 x f16>, %b: !ait.tensor<8 x f32>, %i: !ai
   ait.output "y" %0 : !ait.tensor<b x 8 x f16>
   ait.output "below" %1 : !ait.tensor<b x 8 x i1>
 }
+
+// CHECK-LABEL: ait.graph @clamp
+ait.graph @clamp(%x: !ait.tensor<b x 8 x f16>, %i: !ait.tensor<b x i8>) dims {b = 0 to 4} {
+  // CHECK: %0 = ait.clamp %x min 0.0 max 6.0 : !ait.tensor<b x 8 x f16>
+  // GENERIC: "ait.clamp"(%x) <{min = 0.000000e+00 : f64, max = 6.000000e+00 : f64}>
+  %0 = ait.clamp %x min 0.0 max 6.0 : !ait.tensor<b x 8 x f16>
+  // CHECK-NEXT: %1 = ait.clamp %0 min -1 : !ait.tensor<b x 8 x f16>
+  %1 = ait.clamp %0 min -1 : !ait.tensor<b x 8 x f16>
+  // CHECK-NEXT: %2 = ait.clamp %1 max inf : !ait.tensor<b x 8 x f16>
+  %2 = ait.clamp %1 max inf : !ait.tensor<b x 8 x f16>
+  // CHECK-NEXT: %3 = ait.clamp %i min -128 max 127 : !ait.tensor<b x i8>
+  %3 = ait.clamp %i min -128 max 127 : !ait.tensor<b x i8>
+  // CHECK-NEXT: ait.fused_elementwise
+  %4 = ait.fused_elementwise(%2) {
+  ^bb0(%a: f32):
+    // CHECK: ait.clamp {{.*}} min 1e-05 : f32
+    %b = ait.clamp %a min 1e-05 : f32
+    ait.yield %b : f32
+  } : !ait.tensor<b x 8 x f16>
+  ait.output "y" %4 : !ait.tensor<b x 8 x f16>
+  ait.output "z" %3 : !ait.tensor<b x i8>
+}

@@ -229,3 +229,45 @@ ait.graph @operand_type() {
     ait.yield %x : i64
   } : !ait.tensor<i64>
 }
+
+// -----
+
+ait.graph @clamp_without_bounds(%x: !ait.tensor<4 x f16>) {
+  // expected-error @below {{ait.clamp: needs a bound: min, max or both}}
+  %0 = ait.clamp %x : !ait.tensor<4 x f16>
+}
+
+// -----
+
+ait.graph @clamp_booleans(%x: !ait.tensor<4 x i1>) {
+  // expected-error @below {{ait.clamp: cannot clamp i1; use ait.where}}
+  %0 = ait.clamp %x min 0 : !ait.tensor<4 x i1>
+}
+
+// -----
+
+ait.graph @clamp_nan(%x: !ait.tensor<4 x f16>) {
+  // expected-error @below {{ait.clamp: max nan is no bound; leave it out, or use ait.constant for NaN}}
+  %0 = ait.clamp %x min 0 max nan : !ait.tensor<4 x f16>
+}
+
+// -----
+
+ait.graph @clamp_integers_at_points(%x: !ait.tensor<4 x i32>) {
+  // expected-error @below {{ait.clamp: min 0.5 has a point, but the input is i32}}
+  %0 = ait.clamp %x min 0.5 : !ait.tensor<4 x i32>
+}
+
+// -----
+
+ait.graph @clamp_beyond_the_type(%x: !ait.tensor<4 x i8>) {
+  // expected-error @below {{ait.clamp: max 128 does not fit in i8}}
+  %0 = ait.clamp %x max 128 : !ait.tensor<4 x i8>
+}
+
+// -----
+
+ait.graph @clamp_result(%x: !ait.tensor<4 x f16>) {
+  // expected-error @below {{ait.clamp: the result is !ait.tensor<4 x f32>, expected !ait.tensor<4 x f16>}}
+  %0 = ait.clamp %x min 0.0 : !ait.tensor<4 x f32>
+}

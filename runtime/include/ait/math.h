@@ -276,6 +276,12 @@ AIT_FN T min(T a, T b) {
   }
 }
 
+/// @brief min(max(x, low), high); NaN if x is NaN, `high` if `low` is above it.
+template <class T>
+AIT_FN T clamp(T x, T low, T high) {
+  return min(max(x, low), high);
+}
+
 template <class T>
 AIT_FN T neg(T x) {
   if constexpr (std::is_integral<T>::value) {

@@ -12,7 +12,7 @@
 extern "C" {
 #endif
 
-#define AIT_MODEL_ABI_VERSION 4
+#define AIT_MODEL_ABI_VERSION 5
 
 typedef enum ait_dtype {
   AIT_F16 = 0,
@@ -24,6 +24,8 @@ typedef enum ait_dtype {
   AIT_I32 = 6,
   AIT_I64 = 7
 } ait_dtype;
+
+#define AIT_BOUND (-2)  ///< `ait_dim_v1::input` of a dim that a launch binds: at most what `ait_model_v1::bounds` says
 
 /// A named dim and where its value comes from: `(shape(input)[axis] - add) / mul`, which must be an integer in [lo, hi].
 typedef struct ait_dim_v1 {
@@ -83,13 +85,14 @@ typedef struct ait_service_v1 {
 } ait_service_v1;
 
 typedef struct ait_run_v1 {
-  const int64_t* dims;            ///< in the order of the model's dims
+  const int64_t* dims;            ///< in the order of the model's dims; those that launches bind at their bounds
   const void* const* inputs;
   void* const* outputs;
   const void* constants;          ///< the constants blob
   void* arena;                    ///< at least arena_bytes(dims), 256-byte aligned
   void* stream;                   ///< cudaStream_t / hipStream_t; null on the CPU
   const ait_host_v1* host;
+  int64_t* found;                 ///< receives the dims that launches bind, at their places among all dims; may be null
 } ait_run_v1;
 
 typedef struct ait_model_v1 {
@@ -107,6 +110,8 @@ typedef struct ait_model_v1 {
   int64_t (*arena_bytes)(const int64_t* dims);
   int32_t (*run)(const ait_run_v1* args);
   ait_service_v1* (*services)(void);  ///< the first of the services that the library needs; null where there are none
+  /// Writes the most that each dim may be that a launch binds, from the other dims; null where there are none.
+  void (*bounds)(int64_t* dims);
 } ait_model_v1;
 
 /// Exported by every model library.

@@ -4,8 +4,6 @@
 #ifndef AIT_RUNTIME_GPU_API_H_
 #define AIT_RUNTIME_GPU_API_H_
 
-#include <dlpack/dlpack.h>
-
 #if defined(AIT_HIP)
 #include <hip/hip_runtime_api.h>
 #define GPU(name) hip##name
@@ -17,16 +15,16 @@
 namespace ait::runtime::gpu {
 
 #if defined(AIT_HIP)
+inline constexpr bool kIsRocm = true;
 inline constexpr const char* kTarget = "rocm";
 inline constexpr const char* kPlatform = "ROCm";
 inline constexpr const char* kListsCards = "rocminfo";
-inline constexpr DLDeviceType kDeviceType = kDLROCM;
 inline constexpr auto kCacheBytes = hipDeviceAttributeL2CacheSize;
 #else
+inline constexpr bool kIsRocm = false;
 inline constexpr const char* kTarget = "cuda";
 inline constexpr const char* kPlatform = "CUDA";
 inline constexpr const char* kListsCards = "nvidia-smi";
-inline constexpr DLDeviceType kDeviceType = kDLCUDA;
 inline constexpr auto kCacheBytes = cudaDevAttrL2CacheSize;
 #endif
 

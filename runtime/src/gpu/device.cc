@@ -66,7 +66,7 @@ class GpuDevice : public Device {
  public:
   explicit GpuDevice(int id) : id_(id) {}
 
-  DLDevice dl() const override { return {gpu::kDeviceType, id_}; }
+  DLDevice dl() const override { return {gpu::kIsRocm ? kDLROCM : kDLCUDA, id_}; }
   std::string name() const override { return gpu::kTarget + (":" + std::to_string(id_)); }
   size_t tensor_alignment() const override { return 16; }
 

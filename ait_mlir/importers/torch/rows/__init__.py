@@ -6,6 +6,7 @@ from ait_mlir.importers.torch.call import Row
 from ait_mlir.importers.torch.rows import (
     attention,
     contraction,
+    conv,
     cumulative,
     data,
     elementwise,
@@ -19,6 +20,7 @@ TABLE: dict[str, Row] = {
     **elementwise.ROWS,
     **functions.ROWS,
     **contraction.ROWS,
+    **conv.ROWS,
     **attention.ROWS,
     **norm.ROWS,
     **reduction.ROWS,
@@ -43,7 +45,6 @@ ADVICE: dict[str, str] = {
     "item": _VALUE,
     "_local_scalar_dense": _VALUE,
     "nonzero": _SHAPE,
-    "masked_select": _SHAPE,
     "unique": _SHAPE,
     "_transformer_encoder_layer_fwd": _FAST_PATH,
     "_native_multi_head_attention": _FAST_PATH,

@@ -1,4 +1,4 @@
-"""Matrix products, and convolutions that are one."""
+"""Matrix products."""
 
 from __future__ import annotations
 
@@ -8,8 +8,7 @@ from xdsl.ir import SSAValue
 from ait_mlir.dialects.ait.elementwise import AddOp, MulOp
 from ait_mlir.dialects.ait.gemm import BmmOp, GemmOp
 from ait_mlir.dialects.ait.types import tensor_type
-from ait_mlir.dims import product
-from ait_mlir.importers.torch.call import Call, NotSupported, Row, as_expr
+from ait_mlir.importers.torch.call import Call, Row
 from ait_mlir.importers.torch.known import Value
 
 
@@ -69,34 +68,6 @@ def addmm(a: str, b: str) -> Row:
     return row
 
 
-def patches(c: Call) -> Value:
-    """A convolution whose windows lie side by side: each is a row of a matrix product."""
-    x, weight = c.tensor("input"), c.tensor("weight")
-    out, depth, *window = tensor_type(weight).dims
-    batch, channels, *extents = tensor_type(x).dims
-    rank = len(window)
-    stride = [as_expr(s) for s in c["stride"]] * (rank if len(c["stride"]) == 1 else 1)
-    padding = c["padding"] if isinstance(c["padding"], list | tuple) else [c["padding"]]
-    side_by_side = all(a is b for a, b in zip(stride, window, strict=True))
-    whole = all(c.w.scope.divisible(e, w.as_int() or 1) for e, w in zip(extents, window, strict=True))
-    if not side_by_side or not whole or any(p != 0 for p in padding) or any(d != 1 for d in c["dilation"]):
-        raise NotSupported(
-            "convolutions are supported where the stride is the kernel's size and the input a multiple of it, "
-            "without padding or dilation"
-        )
-    if c["groups"] != 1 or channels is not depth:
-        raise NotSupported("convolutions are supported with one group")
-    counts = c.dims[2:]
-    # [batch, channels, n0, w0, n1, w1] to [batch, n0, n1, channels, w0, w1]
-    cut = c.w.reshape(x, (batch, channels, *(d for pair in zip(counts, window, strict=True) for d in pair)))
-    order = [0, *(2 + 2 * i for i in range(rank)), 1, *(3 + 2 * i for i in range(rank))]
-    rows = c.w.reshape(c.w.permute(cut, order), (batch, product(counts), product([channels, *window])))
-    y = gemm(c, "rcr", rows, c.w.reshape(weight, (out, product([depth, *window]))))
-    if (bias := c.optional("bias")) is not None:
-        y = c.w.op(AddOp, y, bias)
-    return c.w.reshape(c.w.permute(y, [0, 2, 1]), c.dims)
-
-
 ROWS: dict[str, Row] = {
     "aten.linear.default": linear,
     "aten.matmul.default": matmul("self", "other"),
@@ -105,6 +76,4 @@ ROWS: dict[str, Row] = {
     "aten.mv.default": matmul("self", "vec"),
     "aten.addmm.default": addmm("mat1", "mat2"),
     "aten.baddbmm.default": addmm("batch1", "batch2"),
-    "aten.conv1d.default": patches,
-    "aten.conv2d.default": patches,
 }

@@ -9,8 +9,8 @@ from xdsl.dialects.builtin import i1, i64
 from xdsl.ir import SSAValue
 
 from ait_mlir.dialects.ait.elementwise import AddOp, MulOp
-from ait_mlir.dialects.ait.index import EmbeddingOp, UpdateSliceOp
-from ait_mlir.dialects.ait.types import tensor_type
+from ait_mlir.dialects.ait.index import EmbeddingOp, MaskedSelectOp, UpdateSliceOp
+from ait_mlir.dialects.ait.types import Shape, tensor_type
 from ait_mlir.dims import Expr, const, product
 from ait_mlir.importers.torch.call import Call, NotSupported, Row, as_expr, dims_of
 from ait_mlir.importers.torch.known import Affine, Mask, Spread, Value
@@ -95,12 +95,32 @@ def _take(c: Call, axis: int, ids: Value) -> Value:
     return c.w.reshape(c.w.full(found), c.dims)
 
 
+def masked_select(c: Call) -> Value:
+    """The elements where a mask is true; both are broadcast to one shape."""
+    x, mask = c.tensor("self"), c.value("mask")
+    dims = broadcast_shapes_of(c, tensor_type(x).dims, dims_of(mask))
+    return _selected(c, c.w.expand(x, dims), c.w.full(spread(c.w.natural(mask), dims)))
+
+
+def broadcast_shapes_of(c: Call, a: Shape, b: Shape) -> Shape:
+    """The broadcast of two shapes that PyTorch has found to fit."""
+    rank = max(len(a), len(b))
+    a, b = (ONE,) * (rank - len(a)) + a, (ONE,) * (rank - len(b)) + b
+    return tuple(y if x is ONE else x for x, y in zip(a, b, strict=True))
+
+
+def _selected(c: Call, x: SSAValue, mask: SSAValue) -> Value:
+    return c.w.add(MaskedSelectOp(x, mask, c.type()))
+
+
 def index(c: Call) -> Value:
-    """x[i, j, ...]: of positions in order, a view; of one tensor on the first dim, rows of a table."""
+    """x[i, j, ...]: of positions in order, a view; of one tensor on the first dim, rows of a table; x[mask]."""
     given = c["indices"]
     x = c.value("self")
+    if len(given) == 1 and is_mask(given[0]):
+        return _selected(c, c.tensor("self"), c.w.full(given[0]))
     if any(i is not None and is_mask(i) for i in given):
-        raise NotSupported("indexing with booleans makes a shape that depends on values; use torch.where")
+        raise NotSupported("indexing with booleans is supported for one mask of the leading dims; use torch.where")
     used = [i for i in given if i is not None]
     formulas = all(isinstance(i, Affine) for i in used) and None not in given
     if formulas and isinstance(x, Affine) and all(i.never_negative(c.w.scope) for i in used):
@@ -269,6 +289,7 @@ ROWS: dict[str, Row] = {
     "aten.index_select.default": index_select,
     "aten.index.Tensor": index,
     "aten.gather.default": gather,
+    "aten.masked_select.default": masked_select,
     "aten.index_copy.default": index_copy,
     "aten.index_put.default": index_put,
     "aten.slice_scatter.default": slice_scatter,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from typing import TypeGuard
 
 from xdsl.dialects.builtin import StringAttr, bf16, f16, f32, f64, i1
 from xdsl.ir import Attribute, SSAValue
@@ -102,13 +103,24 @@ def gelu(c: Call) -> Value:
     return spread(c.w.op(op, c.natural("self")), c.dims)
 
 
+_BOUNDS = (("min", "min_val"), ("max", "max_val"))
+
+
+def _may_bound(bound: object, element: Attribute) -> TypeGuard[float]:
+    """Whether an argument is a number that may bound a clamp of this element type."""
+    return isinstance(bound, int | float) and element != i1 and ait.ClampOp.find_mistake(bound, element) is None
+
+
 def clamp(c: Call) -> Value:
-    """Between two bounds, each of which may be missing."""
-    low, high = ("min", "max") if "min" in c.arguments else ("min_val", "max_val")
+    """Between two bounds, each of which may be missing; numbers become one op."""
+    low, high = (next((name for name in names if name in c.arguments), None) for names in _BOUNDS)
     x = c.w.cast(c.natural("self"), c.element)
-    if c[low] is not None:
+    bounds = [None if name is None else c[name] for name in (low, high)]
+    if all(bound is None or _may_bound(bound, c.element) for bound in bounds):
+        return spread(c.w.add(ait.ClampOp(x, *bounds)) if any(b is not None for b in bounds) else x, c.dims)
+    if low is not None and c[low] is not None:
         x = c.w.op(ait.MaxOp, x, operand(c, low, c.element))
-    if c[high] is not None:
+    if high is not None and c[high] is not None:
         x = c.w.op(ait.MinOp, x, operand(c, high, c.element))
     return spread(x, c.dims)
 
@@ -120,7 +132,7 @@ def leaky_relu(c: Call, x: SSAValue) -> SSAValue:
 
 
 def relu6(c: Call, x: SSAValue) -> SSAValue:
-    return c.w.op(ait.MinOp, c.w.op(ait.ReluOp, x), c.w.scalar(6.0, c.element))
+    return c.w.add(ait.ClampOp(x, 0.0, 6.0))
 
 
 def hard_sigmoid(c: Call, x: SSAValue) -> SSAValue:
@@ -301,6 +313,10 @@ ROWS: dict[str, Row] = {
     "aten.expm1.default": unary(ait.Expm1Op),
     "aten.clamp.default": clamp,
     "aten.clamp.Tensor": clamp,
+    "aten.clamp_min.default": clamp,
+    "aten.clamp_min.Tensor": clamp,
+    "aten.clamp_max.default": clamp,
+    "aten.clamp_max.Tensor": clamp,
     # activations
     "aten.relu.default": unary(ait.ReluOp),
     "aten.tanh.default": unary(ait.TanhOp),

@@ -21,8 +21,9 @@ namespace ait::cpu {
 namespace detail {
 
 /// One piece of work: rows [m0, m1) by columns [n0, n1) of one batch.
-template <int kVectors, class F, class T, class D, class... E>
-bool gemm_piece(int64_t o, int64_t bi, int64_t m0, int64_t m1, int64_t n0, int64_t n1, int64_t depth, const Matrices<const T>& a,
+/// @param pack writes a strip of so many rows of a, from a row on, as `pack_strip` does
+template <int kVectors, class F, class T, class D, class Pack, class... E>
+bool gemm_piece(int64_t o, int64_t bi, int64_t m0, int64_t m1, int64_t n0, int64_t n1, int64_t depth, const Pack& pack,
                 const Matrices<const T>& b, const Matrices<D>& d, const Operands<E...>& extra) {
   using A = compute_t<T>;
   constexpr int kStripOf = kStrip<A, kVectors>;
@@ -39,11 +40,10 @@ bool gemm_piece(int64_t o, int64_t bi, int64_t m0, int64_t m1, int64_t n0, int64
   A* staged = packed + (packed_count + pad - 1) / pad * pad;
   A* converted = staged + staged_count + pad;
 
-  const T* a0 = a.at(o, bi);
   const T* b0 = b.at(o, bi);
   for (int64_t s = 0; s < strips; ++s) {
     const int64_t m = m0 + s * kStripOf;
-    pack_strip<T, A>(a0 + m * a.row, a.row, a.col, m1 - m < kStripOf ? m1 - m : kStripOf, depth, kStripOf, packed + s * kStripOf * depth);
+    pack(m, m1 - m < kStripOf ? m1 - m : kStripOf, kStripOf, packed + s * kStripOf * depth);
   }
   for (int64_t n = n0; n < n1; n += kGemmColumns) {
     const int64_t columns = n1 - n < kGemmColumns ? n1 - n : kGemmColumns;
@@ -118,7 +118,11 @@ int32_t gemm_parallel(const Context& ctx, const GemmShape& shape, const Matrices
     const int64_t n0 = piece % cuts * block_n, rest = piece / cuts;
     const int64_t m0 = rest % blocks_m * block_m, batch = rest / blocks_m;
     const int64_t m1 = m0 + block_m < shape.m ? m0 + block_m : shape.m, n1 = n0 + block_n < shape.n ? n0 + block_n : shape.n;
-    enough = gemm_piece<kVectors, F>(batch / shape.inner, batch % shape.inner, m0, m1, n0, n1, shape.k, a, b, d, extra) && enough;
+    const T* const rows = a.at(batch / shape.inner, batch % shape.inner);
+    const auto pack = [&](int64_t m, int64_t count, int strip, A* to) {
+      pack_strip<T, A>(rows + m * a.row, a.row, a.col, count, shape.k, strip, to);
+    };
+    enough = gemm_piece<kVectors, F>(batch / shape.inner, batch % shape.inner, m0, m1, n0, n1, shape.k, pack, b, d, extra) && enough;
   }
   return enough ? 0 : ctx.fail("gemm: no memory for packing an operand");
 }

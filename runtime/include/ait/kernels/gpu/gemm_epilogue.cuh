@@ -163,9 +163,16 @@ struct GemmArgs {
   template <class F, class A, class... Others>
   __device__ __forceinline__ void finish(int64_t o, int64_t i, int row, int col, const Span<A>& acc,
                                          const typename Operands<E...>::Raw& raw, const Others&... others) const {
+    finish_some<F>(o, i, row, col, n - col, acc, raw, others...);
+  }
+
+  /// The same for the first `valid` of them.
+  template <class F, class A, class... Others>
+  __device__ __forceinline__ void finish_some(int64_t o, int64_t i, int row, int col, int valid, const Span<A>& acc,
+                                              const typename Operands<E...>::Raw& raw, const Others&... others) const {
     Span<compute_t<D>> out;
     Operands<E...>::template run<F>(raw, acc, out, others...);
-    store_span<D>(d.data + o * d.outer + i * d.inner + int64_t(row) * d.row + int64_t(col) * d.col, d.col, d_aligned, n - col, out);
+    store_span<D>(d.data + o * d.outer + i * d.inner + int64_t(row) * d.row + int64_t(col) * d.col, d.col, d_aligned, valid, out);
   }
 };
 

@@ -1,0 +1,56 @@
+"""The table of element types: what each is called, and how it is stored, from Python to C++ and files.
+
+Nothing heavy is imported here, so that running a model needs no compiler. `dialects/ait/dtypes.py` adds the IR types.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class DType:
+    """One element type."""
+
+    mlir: str
+    name: str
+    """In Python, NumPy and PyTorch."""
+    bytes: int
+    abi: int
+    """Its number in `ait/model_abi.h`."""
+    cpp: str
+    dlpack: int
+    """The type code of DLPack."""
+    safetensors: str
+    mantissa: int = 0
+    """Bits behind the leading 1 of a float; 0 of what is no float."""
+    max_exponent: int = 0
+    """The largest float has this power of two."""
+
+    @property
+    def is_float(self) -> bool:
+        return self.mantissa > 0
+
+    @property
+    def largest(self) -> float:
+        """The largest finite number of a float type."""
+        return (2 - 2.0**-self.mantissa) * 2.0**self.max_exponent
+
+    def holds(self, other: DType) -> bool:
+        """Whether every value of another float type is one of this float type."""
+        return self.mantissa >= other.mantissa and self.max_exponent >= other.max_exponent
+
+
+DTYPES: tuple[DType, ...] = (
+    #      mlir    name    bytes abi   C++         dlpack safetensors mantissa max_exponent
+    DType("f16", "float16", 2, 0, "ait::half", 2, "F16", 10, 15),
+    DType("bf16", "bfloat16", 2, 1, "ait::bfloat16", 4, "BF16", 7, 127),
+    DType("f32", "float32", 4, 2, "float", 2, "F32", 23, 127),
+    DType("f64", "float64", 8, 3, "double", 2, "F64", 52, 1023),
+    DType("i1", "bool", 1, 4, "bool", 6, "BOOL"),
+    DType("i8", "int8", 1, 5, "int8_t", 0, "I8"),
+    DType("i32", "int32", 4, 6, "int32_t", 0, "I32"),
+    DType("i64", "int64", 8, 7, "int64_t", 0, "I64"),
+)
+
+BY_NAME: dict[str, DType] = {d.name: d for d in DTYPES}

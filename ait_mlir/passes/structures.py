@@ -1,0 +1,137 @@
+"""What is computed by a graph, as JSON that does not depend on how ops are printed: the key of a task.
+
+    [[["d0", 768, "f16"]], [["ait.softmax", {"dim": "1 : i64"}, [0], [["d0", 768, "f16"]], []],
+                            ["ait.output", {"output_name": "\\"y0\\""}, [1], [], []]]]
+
+A graph is the types of its inputs and its ops; an op its name, its properties, the numbers of its operands, the types
+of its results and its regions, which are like graphs. Values are numbered from 0, inputs first. Dims are integers or
+expressions; properties are MLIR's builtin attributes as text, shapes lists of dims.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, cast
+
+from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
+
+from ait_mlir.dialects.ait.data import GraphOp
+from ait_mlir.dialects.ait.dtypes import BY_IR
+from ait_mlir.dialects.ait.types import ShapeAttr, TensorType
+from ait_mlir.dims import Expr, parse
+
+VERSION = 1
+"""Changes when the same graph gets another structure."""
+
+Structure = Any
+"""JSON: lists, strings, integers, and one dict an op."""
+Point = Sequence[int]
+
+
+def structure_of(graph: GraphOp, values: Mapping[str, Expr | int]) -> str:
+    """The structure of a graph as JSON text, with `values` for its dims."""
+
+    def dims(shape: Sequence[Expr]) -> Structure:
+        return [_dim(e.substitute(values)) for e in shape]
+
+    return _text(_block(graph.block, dims))
+
+
+def at_point(structure: str, point: Point) -> str:
+    """The structure with numbers for its dims, `d0` first."""
+    values = {f"d{i}": n for i, n in enumerate(point)}
+
+    def dims(shape: list[int | str]) -> Structure:
+        return [d if isinstance(d, int) else _dim(parse(d).substitute(values)) for d in shape]
+
+    return _text(_mapped(json.loads(structure), dims))
+
+
+def _text(structure: Structure) -> str:
+    return json.dumps(structure, separators=(",", ":"))
+
+
+def _dim(e: Expr) -> int | str:
+    number = e.as_int()
+    return str(e) if number is None else number
+
+
+def _block(block: Block, dims: Callable[[Sequence[Expr]], Structure]) -> Structure:
+    numbers: dict[SSAValue, int] = {a: i for i, a in enumerate(block.args)}
+    ops: list[Structure] = []
+    for op in block.ops:
+        operands = [numbers[v] for v in op.operands]
+        for result in op.results:
+            numbers[result] = len(numbers)
+        ops.append(_op(op, operands, dims))
+    return [[_type(t, dims) for t in block.arg_types], ops]
+
+
+def _op(op: Operation, operands: list[int], dims: Callable[[Sequence[Expr]], Structure]) -> Structure:
+    given = sorted({**op.attributes, **op.properties}.items())
+    properties = {name: {"shape": dims(a.data)} if isinstance(a, ShapeAttr) else str(a) for name, a in given}
+    results = [_type(t, dims) for t in op.result_types]
+    return [op.name, properties, operands, results, [_region(region, dims) for region in op.regions]]
+
+
+def _region(region: Region, dims: Callable[[Sequence[Expr]], Structure]) -> Structure:
+    return _block(region.block, dims) if region.blocks else []
+
+
+def _type(t: Attribute, dims: Callable[[Sequence[Expr]], Structure]) -> Structure:
+    """`["d0", 768, "f16"]` for a tensor, `"f32"` for a scalar."""
+    return [*dims(t.dims), BY_IR[t.element_type].mlir] if isinstance(t, TensorType) else BY_IR[t].mlir
+
+
+# ** dims of a structure **
+
+
+def _mapped(structure: Structure, dims: Callable[[list[int | str]], Structure]) -> Structure:
+    """A copy of a graph with `dims` of each list of dims, in order."""
+
+    def typed(t: Structure) -> Structure:
+        if not isinstance(t, list):
+            return t
+        *shape, element = cast("list[Any]", t)
+        return [*dims(shape), element]
+
+    def block(arguments: Structure, ops: Structure) -> Structure:
+        inputs = [typed(t) for t in arguments]
+        made: list[Structure] = []
+        for name, properties, operands, results, regions in ops:
+            new = {k: p if isinstance(p, str) else {"shape": dims(p["shape"])} for k, p in properties.items()}
+            outputs = [typed(t) for t in results]
+            made.append([name, new, operands, outputs, [block(*region) if region else [] for region in regions]])
+        return [inputs, made]
+
+    return block(*structure)
+
+
+@functools.lru_cache(maxsize=4096)
+def taken_apart(structure: str) -> tuple[str, tuple[int | str, ...]]:
+    """The structure with ranks for its dims, as text, and its dims in order: integers or expressions."""
+    found: list[int | str] = []
+
+    def take(dims: list[int | str]) -> Structure:
+        found.extend(dims)
+        return [len(dims)]
+
+    text = _text(_mapped(json.loads(structure), take))
+    return text, tuple(found)
+
+
+@functools.lru_cache(maxsize=4096)
+def first_output(structure: str) -> tuple[Expr, ...]:
+    """The dims of the value that the first `ait.output` shows."""
+    arguments, ops = json.loads(structure)
+    values = list(arguments)
+    for name, _, operands, results, _ in ops:
+        if name == "ait.output":
+            return tuple(parse(str(d)) for d in values[operands[0]][:-1])
+        values += results
+    return ()
+
+
+__all__ = ["VERSION", "at_point", "first_output", "structure_of", "taken_apart"]

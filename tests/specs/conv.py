@@ -1,0 +1,48 @@
+"""Convolutions over two dims: windows, pads, steps, groups, epilogues, views."""
+
+from __future__ import annotations
+
+from tests.specs.spec import Form, Spec, form
+from tests.specs.tolerance import PRODUCTS
+
+BIAS_RESIDUAL_RELU = (
+    " epilogue(%c, %d) {\n  ^bb0(%acc: S, %c_in: S, %d_in: S):\n    %s = ait.add %acc, %c_in : S\n"
+    "    %t = ait.add %s, %d_in : S\n    %u = ait.relu %t : S\n    ait.yield %u : S\n  }"
+)
+
+
+def conv2d(
+    name: str, x: str, weight: str, result: str, clauses: str = "", fused: bool = False, **options: object
+) -> Form:
+    extras = [f"{weight.split(' x ')[0]} x T", f"{result} x T"] if fused else []
+    text = f"conv2d %a, %b {clauses}".rstrip() + (BIAS_RESIDUAL_RELU if fused else "")
+    return form(name, text, f"{x} x T", f"{weight} x T", *extras, to=f"{result} x T", **options)
+
+
+CONV2D = Spec(
+    "conv2d",
+    (
+        conv2d("same", "b x h x 11 x 8", "24 x 3 x 3 x 8", "b x h x 11 x 24", "pad [1, 1]"),
+        conv2d("point", "b x h x 5 x 3", "7 x 1 x 1 x 3", "b x h x 5 x 7"),
+        conv2d(
+            "steps", "b x h x 17 x 3", "16 x 7 x 7 x 3", "b x (h ceildiv 2) x 9 x 16", "stride [2, 2] pad [3, 3]", True
+        ),
+        conv2d("groups", "b x h x 6 x 24", "36 x 3 x 1 x 8", "b x h x 6 x 36", "pad [1, 0] groups 3", True),
+        conv2d("depthwise", "b x h x 7 x 5", "5 x 3 x 3 x 1", "b x h x 7 x 5", "pad [1, 1] groups 5"),
+        conv2d(
+            "dilated", "b x h x 12 x 16", "8 x 3 x 2 x 16", "b x h x 10 x 8", "pad [2, 0, 2, 1] dilation [2, 3]", True
+        ),
+        conv2d("wide", "b x h x 9 x 64", "72 x 3 x 3 x 64", "b x h x 9 x 72", "pad [1, 1]", True),
+        conv2d(
+            "view", "b x h x 6 x 8", "8 x 3 x 3 x 8", "b x h x 6 x 8", "pad [1, 1]", True,
+            strides={0: ("h*6*8", "1", "h", "h*6"), 3: ("h*6*8", "1", "8*h", "h"), 4: ("6*h*16", "6*16", "16", "1")},
+            offset=1,
+        ),
+    ),
+    PRODUCTS,
+    "b = 0 to 8, h = 1 to 64",
+    ({"b": 2, "h": 9}, {"b": 1, "h": 1}, {"b": 0, "h": 5}, {"b": 3, "h": 33}),
+    ({"b": 2, "h": 5}, {"b": 1, "h": 1}, {"b": 0, "h": 5}),
+)  # fmt: skip
+
+SPECS = (CONV2D,)
