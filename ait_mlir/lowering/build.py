@@ -99,7 +99,7 @@ def sources_digest(sources: Mapping[str, str], target: Target) -> str:
     """A digest of all that the objects of `sources` are made of: text, headers (in full), compiler and flags."""
     tools = toolchain(target.kind, target.arch)
     texts = (part for name in sorted(sources) for part in (name, sources[name]))
-    return _digest(tools.identity, *_flags(tools), *texts, *_headers(sources.values()))
+    return _digest(tools.identity, *_flags(tools), *texts, *headers_of(sources.values()))
 
 
 def _flags(tools: Toolchain) -> Iterator[str]:
@@ -107,7 +107,7 @@ def _flags(tools: Toolchain) -> Iterator[str]:
     return (flag for flag in tools.compile_flags if flag != str(cpp_root() / "include"))
 
 
-def _headers(texts: Iterable[str]) -> Iterator[str]:
+def headers_of(texts: Iterable[str]) -> Iterator[str]:
     """Name and text of each of our headers that these texts include, or that those include."""
     include = cpp_root() / "include"
     found: dict[Path, str] = {}
@@ -137,7 +137,7 @@ def _library_units(sources: Mapping[str, str], tools: Toolchain, directory: Path
     local = [text for name, text in sources.items() if not _is_compiled(name)]
     same = (tools.identity, *_flags(tools), *local)
     return [
-        _Unit(directory / name, _digest(*same, name, text, *_headers([text, *local])))
+        _Unit(directory / name, _digest(*same, name, text, *headers_of([text, *local])))
         for name, text in sources.items()
         if _is_compiled(name)
     ]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, cast
@@ -15,11 +15,22 @@ from xdsl.ir import Operation, SSAValue
 
 from ait_mlir.dialects.ait.data import GraphOp, OutputOp, ParamOp
 from ait_mlir.dialects.ait.traits import ViewLike
-from ait_mlir.dialects.ait.types import KernelAttr, scope_of, tensor_type
+from ait_mlir.dialects.ait.types import KernelAttr, TensorType, scope_of, tensor_type
 from ait_mlir.dialects.ait.view import SplitOp
 from ait_mlir.dims import Expr, const, total
-from ait_mlir.lowering.kernels import ALGORITHM_KEYS, Cut, Kernel, Target, cuts_of, kernel_of, kernels_for
-from ait_mlir.lowering.kernels.base import Config
+from ait_mlir.lowering.kernels import (
+    ALGORITHM_KEYS,
+    Arg,
+    Cut,
+    Emission,
+    Kernel,
+    Launch,
+    Target,
+    cuts_of,
+    kernel_of,
+    kernels_for,
+)
+from ait_mlir.lowering.kernels.base import Config, row_major
 from ait_mlir.lowering.weights import is_weight
 
 ZERO = const(0)
@@ -239,6 +250,22 @@ def steps_of(op: Operation, fragment: Fragment, target: Target) -> tuple[Step, .
         steps.append(Step(part, kernel_of(provider, part, target), dict(config), sources))
         places.update((result, Source(i, j)) for j, result in enumerate(part.results))
     return tuple(steps)
+
+
+def code_of(step: Step, target: Target) -> str:
+    """The C++ of a step on row-major buffers, with the headers that it includes in front."""
+
+    def args(prefix: str, types: Iterable[TensorType]) -> list[Arg]:
+        return [Arg(f"{prefix}{i}", t, row_major(t.dims)) for i, t in enumerate(types)]
+
+    op, dims = step.op, {d.name: d.name for d in scope_of(step.op).dims}
+    ins, outs = (args(prefix, map(tensor_type, values)) for prefix, values in (("a", op.operands), ("o", op.results)))
+    between = args("b", step.kernel.between(op, step.config, target))
+    emitted = step.kernel.emit(Launch(op, ins, outs, dims, step.config, target, between))
+    texts: list[str] = []
+    for emission in (emitted,) if isinstance(emitted, Emission) else emitted:
+        texts += [*(f'#include "{name}"' for name in emission.includes), emission.definitions, emission.body]
+    return "\n".join(texts)
 
 
 def _source(value: SSAValue, places: Mapping[SSAValue, Source]) -> Source:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import hashlib
 import itertools
 from collections.abc import Sequence
 
 from xdsl.ir import Operation
 
 from ait_mlir.dims import Dim, Scope
-from ait_mlir.lowering.fragments import Fragment, offers, steps_of
+from ait_mlir.lowering.build import headers_of
+from ait_mlir.lowering.fragments import Fragment, code_of, offers, steps_of
 from ait_mlir.lowering.kernels import Target
 from ait_mlir.passes.tasks import Point, Task
 
@@ -44,6 +46,25 @@ def worth_timing(task: Task, points: Sequence[Point], target: Target) -> list[Fr
                 best[f] = min(ratio, best.get(f, ratio))
     ordered = sorted(best, key=lambda f: best[f])
     return list(itertools.islice((f for f in ordered if _fits(task.op, f, target)), MOST))
+
+
+def code_digest(task: Task, target: Target) -> str:
+    """A digest of all that could run a task: what is offered, and the code of its kernels with their headers.
+
+    Of a kernel with several configurations the code of the first stands for all.
+    """
+    texts: dict[str, None] = {}
+    seen: set[tuple[str | None, tuple[str, ...]]] = set()
+    for fragment in offers(task.op, target, CONFIGS, CONFIGS_CUT):
+        texts[fragment.text] = None
+        kernels = fragment.cut, tuple(provider for provider, _ in fragment.kernels)
+        if kernels not in seen:
+            seen.add(kernels)
+            texts |= dict.fromkeys(code_of(step, target) for step in steps_of(task.op, fragment, target))
+    digest = hashlib.sha256()
+    for text in (*texts, *headers_of(texts)):
+        digest.update(text.encode() + b"\0")
+    return digest.hexdigest()
 
 
 def _fits(op: Operation, fragment: Fragment, target: Target) -> bool:

@@ -15,7 +15,6 @@ import math
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from pathlib import Path
 
 from xdsl.ir import Operation
 
@@ -26,13 +25,13 @@ from ait_mlir.ir.pipeline import PassError
 from ait_mlir.lowering.choices import Choice, packs
 from ait_mlir.lowering.fragments import Fragment, is_usual, offers, steps_of
 from ait_mlir.lowering.kernels import Target
-from ait_mlir.lowering.toolchain import cpp_root, default_arch, detect_cuda_arch, toolchain
-from ait_mlir.passes.candidates import best_by_estimate, points_of, worth_timing
+from ait_mlir.lowering.toolchain import default_arch, detect_cuda_arch, toolchain
+from ait_mlir.passes.candidates import best_by_estimate, code_digest, points_of, worth_timing
 from ait_mlir.passes.knowledge import Algorithm, Knowledge, Known
 from ait_mlir.passes.matching import Binding, axis_of_key, bound_axis, match, within
 from ait_mlir.passes.meter import DeviceMeter, Meter
 from ait_mlir.passes.ranges import Measured, Times, axis_of, choose
-from ait_mlir.passes.structures import at_point
+from ait_mlir.passes.structures import VERSION, at_point
 from ait_mlir.passes.tasks import Point, Task
 from ait_mlir.passes.timings import METHOD, Record, Setting, Shipped, TimingCache, digest_of, shipped_for
 
@@ -81,17 +80,6 @@ def current_setting(kind: str) -> Setting:
         return Setting(card.card_name(), card.driver_version(), version.strip(), libraries)
     name = cpu_fields().get("model name", "cpu")
     return Setting(name, "", version.strip(), card.library_versions(openblas_candidates()))
-
-
-@functools.cache
-def compiler_digest() -> str:
-    """A digest of all code that candidates come from: the lowering, the passes and the headers."""
-    package = Path(__file__).resolve().parents[1]
-    roots = [package / "lowering", package / "passes", package / "rewrites", cpp_root() / "include", cpp_root() / "src"]
-    digest = hashlib.sha256()
-    for path in sorted(p for root in roots for p in root.rglob("*") if p.is_file() and p.suffix != ".pyc"):
-        digest.update(f"{path.name}\0".encode() + path.read_bytes())
-    return digest.hexdigest()
 
 
 @dataclass
@@ -305,7 +293,8 @@ class Selector:
         return axis_for(task).evaluate(task.environment(point))
 
     def _choice_key(self, task: Task) -> str:
-        parts = [task.key, str(task.scope), list(self.strategies), asdict(self.setting), compiler_digest(), METHOD]
+        code = code_digest(task, self.target)
+        parts = [VERSION, task.key, str(task.scope), list(self.strategies), asdict(self.setting), code, METHOD]
         shipped = None if self.shipped is None else asdict(self.shipped.setting)
         return hashlib.sha256(json.dumps([*parts, shipped, self.target.arch]).encode()).hexdigest()
 

@@ -119,7 +119,7 @@ def test_nothing_is_measured_twice(tmp_path: Path):
 def test_times_outlive_choices(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     choosing, _ = selector(tmp_path)
     first = only(choosing.choose([with_library()]))
-    monkeypatch.setattr("ait_mlir.passes.measure.compiler_digest", lambda: "another compiler")
+    monkeypatch.setattr("ait_mlir.passes.measure.code_digest", lambda task, target: "other code")
     choosing, meter = selector(tmp_path)
     assert only(choosing.choose([with_library()])) == first
     assert not meter.raced and not meter.built
@@ -132,7 +132,7 @@ def test_another_setting_is_measured_again(tmp_path: Path, monkeypatch: pytest.M
     choosing, meter = selector(tmp_path)
     if change == "source":
         meter.revision = "r2"
-        monkeypatch.setattr("ait_mlir.passes.measure.compiler_digest", lambda: "another compiler")
+        monkeypatch.setattr("ait_mlir.passes.measure.code_digest", lambda task, target: "other code")
     else:
         choosing.setting = replace(SETTING, **{change: "other"})
     choosing.choose([with_library()])

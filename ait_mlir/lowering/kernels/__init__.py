@@ -42,6 +42,7 @@ __all__ = [
     "cuts_of",
     "kernel_of",
     "kernels_for",
+    "kernels_of_class",
 ]
 
 PROVIDERS: tuple[Kernel[Any], ...] = (
@@ -71,7 +72,8 @@ ALGORITHM_KEYS = {kernel.provider: kernel.algorithm_keys for kernel in PROVIDERS
 
 
 @cache
-def _kernels_of(op_class: type[Operation]) -> tuple[Kernel[Any], ...]:
+def kernels_of_class(op_class: type[Operation]) -> tuple[Kernel[Any], ...]:
+    """The kernels that are asked about ops of a class."""
     return tuple(kernel for kernel in PROVIDERS if issubclass(op_class, kernel.ops))
 
 
@@ -83,12 +85,12 @@ def cuts_of(op_class: type[Operation]) -> tuple[Cut[Any], ...]:
 
 def kernels_for(op: Operation, target: Target) -> list[Kernel[Any]]:
     """The kernels that can run `op`."""
-    return [kernel for kernel in _kernels_of(type(op)) if kernel.matches(op, target)]
+    return [kernel for kernel in kernels_of_class(type(op)) if kernel.matches(op, target)]
 
 
 def kernel_of(provider: str, op: Operation, target: Target) -> Kernel[Any]:
     """The kernel of `provider` that runs `op`; `ValueError` when it has none."""
-    for kernel in _kernels_of(type(op)):
+    for kernel in kernels_of_class(type(op)):
         if kernel.provider == provider and kernel.matches(op, target):
             return kernel
     others = sorted({kernel.provider for kernel in kernels_for(op, target)})

@@ -8,29 +8,30 @@ from xdsl.ir import Block, Operation, Region, SSAValue
 
 from ait_mlir.dialects.ait.dtypes import compute_type
 from ait_mlir.dialects.ait.elementwise import FusedElementwiseOp, YieldOp
-from ait_mlir.dialects.ait.gemm import BmmOp, ContractionOp, GatedGemmOp, GemmOp
+from ait_mlir.dialects.ait.gemm import GatedGemmOp, GemmOp
+from ait_mlir.dialects.ait.traits import HasEpilogue
 from ait_mlir.dialects.ait.types import TensorType, tensor_type
 from ait_mlir.dialects.ait.view import SplitOp
 from ait_mlir.lowering.kernels.base import Target
 from ait_mlir.lowering.kernels.cuts import Cut
 
 
-class EpilogueCut(Cut[ContractionOp]):
-    """After the first ops of the epilogue, which stay in the contraction; the rest becomes one fused kernel.
+class EpilogueCut(Cut[HasEpilogue]):
+    """After the first ops of an epilogue of one accumulator, which stay in the op; the rest becomes one fused kernel.
 
     The value between the two is stored in the operands' element type, so it is rounded once more than in the whole op.
     Only GPUs have libraries that are worth it.
     """
 
     name = "epilogue"
-    ops = (GemmOp, BmmOp)
+    ops = (HasEpilogue,)
 
-    def places(self, op: ContractionOp, target: Target) -> range:
-        return range(len(_inner(op.epilogue)) if op.epilogue.blocks and target.is_gpu else 0)
+    def places(self, op: HasEpilogue, target: Target) -> range:
+        return range(len(_inner(op.epilogue)) if op.epilogue.blocks and op.SUMS == 1 and target.is_gpu else 0)
 
-    def parts(self, op: ContractionOp, place: int) -> tuple[Operation, ...] | None:
+    def parts(self, op: HasEpilogue, place: int) -> tuple[Operation, ...] | None:
         """None unless a single value crosses the cut."""
-        if not op.epilogue.blocks or not 0 <= place < len(_inner(op.epilogue)):
+        if not op.epilogue.blocks or op.SUMS != 1 or not 0 <= place < len(_inner(op.epilogue)):
             return None
         block, accumulator = op.epilogue.block, op.epilogue.block.args[0]
         inner, last = _inner(op.epilogue), block.last_op
@@ -40,15 +41,14 @@ class EpilogueCut(Cut[ContractionOp]):
         made = {accumulator, *(r for o in head for r in o.results)} - {crossing}
         if any(v in made for o in (*tail, last) for v in o.operands):
             return None
-        element = tensor_type(op.a).element_type
+        element, result = tensor_type(op.operands[0]).element_type, op.results[0]
         if crossing.type != compute_type(element):
             return None
         extras = list(op.epilogue_operands)
         operands, region = _copy_ops(block, head, accumulator, crossing, extras) if head else ([], Region())
-        stored = TensorType.get(tensor_type(op.output).dims, element)
-        product = type(op)(op.layout.data, op.a, op.b, operands, region, stored)
+        first = op.with_epilogue(operands, region, element)
         operands, region = _copy_ops(block, tail, crossing, last.operands[0], extras)
-        return product, FusedElementwiseOp([product.output, *operands], [op.output.type], region)
+        return first, FusedElementwiseOp([first.results[0], *operands], [result.type], region)
 
 
 class HalvesCut(Cut[GatedGemmOp]):
