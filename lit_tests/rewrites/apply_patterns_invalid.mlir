@@ -4,7 +4,7 @@
 // RUN: not ait-opt %s -p 'apply-patterns{file="%S/Inputs/invalid_arguments.mlir"}' 2>&1 | filecheck %s --check-prefix=ARGUMENTS
 // ARGUMENTS: invalid_arguments.mlir:5:3: error: constraint 'only_user' takes (value, operation), got (value)
 // RUN: not ait-opt %s -p 'apply-patterns{file="%S/Inputs/invalid_trait.mlir"}' 2>&1 | filecheck %s --check-prefix=TRAIT
-// TRAIT: invalid_trait.mlir:5:38: error: unknown trait 'ScalarLyke'; did you mean 'ScalarLike'?
+// TRAIT: invalid_trait.mlir:5:37: error: unknown trait 'ScalarLyke'; did you mean 'ScalarLike'?
 // RUN: not ait-opt %s -p 'apply-patterns{file="%S/Inputs/invalid_operation.mlir"}' 2>&1 | filecheck %s --check-prefix=OPERATION
 // OPERATION: invalid_operation.mlir:4:3: error: unknown operation 'ait.negate'
 // RUN: not ait-opt %s -p 'apply-patterns{file="%S/Inputs/invalid_native.mlir"}' 2>&1 | filecheck %s --check-prefix=NATIVE
