@@ -19,7 +19,7 @@ FULL = True
 """Whether everything runs; `tests/conftest.py` sets it from the expression of `-m` before tests are collected."""
 
 
-def pairs(forms: Sequence[str], types: Sequence[str], turn: int = 0) -> list[tuple[str, str]]:
+def pairs(forms: Sequence[K], types: Sequence[V], turn: int = 0) -> list[tuple[K, V]]:
     """Forms and types joined so that each form and each type is there, in as few pairs as can be."""
     count = max(len(forms), len(types)) if forms and types else 0
     return [(forms[i % len(forms)], types[(i + turn) % len(types)]) for i in range(count)]
@@ -37,6 +37,9 @@ def of_tier(cases: Mapping[K, V], sample: Iterable[K]) -> dict[K, V]:
 
 
 def params(keys: Iterable[K], sample: Iterable[K]) -> list[Any]:
-    """Parameters of a test; what is not of the sample runs in `make test-full` alone."""
+    """Parameters of a test, several where a key is a tuple; what is not of the sample runs in `make test-full` alone."""
     kept = set(sample)
-    return [key if key in kept else pytest.param(key, marks=pytest.mark.full) for key in keys]
+    return [
+        key if key in kept else pytest.param(*(key if isinstance(key, tuple) else (key,)), marks=pytest.mark.full)
+        for key in keys
+    ]

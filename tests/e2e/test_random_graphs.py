@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from ait_mlir.dims import Expr, const
+from tests import tiers
 from tests.e2e.support import compile_graph, joined
 from tests.generator import SPECIFIED, Generator, random_graph
 
@@ -37,7 +38,7 @@ LIBRARIES = {
 }
 
 
-@pytest.mark.parametrize("name", LIBRARIES)
+@pytest.mark.parametrize("name", tiers.params(LIBRARIES, ["narrow", "wide"]))
 def test_random_graphs(name: str, tmp_path: Path) -> None:
     graphs = LIBRARIES[name]
     compiled = compile_graph(joined(graphs), tmp_path)

@@ -6,10 +6,11 @@ import re
 
 import pytest
 
+from tests import tiers
 from tests.examples.support import ROOT, make_tools, run
 
 
-@pytest.mark.parametrize("dtype", ["f32", "f16"])
+@pytest.mark.parametrize("dtype", tiers.params(["f32", "f16"], ["f16"]))
 def test_example_is_as_precise_as_torch(dtype, tmp_path):
     command = f"python examples/bert.py --device cpu --layers 1 --budget 0.05 --dtype {dtype} --workdir {tmp_path}"
     printed = run(command, ROOT, make_tools(tmp_path / "bin"))

@@ -15,6 +15,7 @@ from ait_mlir.frontend.nn.bert import BertConfig, BertModel
 from ait_mlir.frontend.ops import FuncEnum
 from benchmarks import measure
 from benchmarks.peers import bert as peer
+from tests import tiers
 
 SMALL = {
     "vocab_size": 50,
@@ -26,7 +27,9 @@ SMALL = {
 }
 
 
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.bfloat16], ids=str)
+@pytest.mark.parametrize(
+    "dtype", tiers.params([torch.float32, torch.float16, torch.bfloat16], [torch.bfloat16]), ids=str
+)
 def test_bert_with_embeddings(dtype, tmp_path):
     name = str(dtype).removeprefix("torch.")
     theirs = peer.randomize(peer.BertModel(peer.BertConfig(**SMALL))).to(dtype).eval()

@@ -20,6 +20,7 @@ from benchmarks.peers import gpt2 as gpt2_peer
 from benchmarks.peers import llama as llama_peer
 from benchmarks.peers import vit as vit_peer
 from benchmarks.peers.bert import randomize
+from tests import tiers
 from tests.frontend.support import evaluate
 
 LLAMA = {
@@ -107,8 +108,11 @@ def test_reference_answers_like_torch(name: str, batch: int, seq: int) -> None:
     np.testing.assert_allclose(got, want.numpy(), rtol=1e-8, atol=1e-9)
 
 
-@pytest.mark.parametrize("name", MODELS)
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float16], ids=str)
+DTYPES = (torch.float32, torch.float16)
+COMPILED = [(name, dtype) for name in MODELS for dtype in DTYPES]
+
+
+@pytest.mark.parametrize(("name", "dtype"), tiers.params(COMPILED, tiers.pairs(list(MODELS), DTYPES)), ids=str)
 def test_compiled_answers_like_torch(name: str, dtype: torch.dtype, tmp_path: Any) -> None:
     model = MODELS[name]
     theirs = randomize(model.theirs()).to(dtype).eval()

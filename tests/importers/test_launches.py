@@ -15,6 +15,7 @@ from ait_mlir.importers.torch import from_torch
 from ait_mlir.tools.report import report
 from benchmarks import workloads
 from benchmarks.imported import NOT_IMPORTED, import_workload
+from tests import tiers
 
 DIMS = {"batch": 2, "seq": 128}
 IMPORTED = [name for name in workloads.MODELS if name not in NOT_IMPORTED]
@@ -110,8 +111,10 @@ def test_a_model_of_transformers_has_the_same_launches(name, monkeypatch):
     compare(from_torch(make(), (), inputs, dynamic_shapes=dynamic), work, *differences)
 
 
-@pytest.mark.parametrize("dtype", [HALF, torch.bfloat16], ids=str)
-@pytest.mark.parametrize("name", ["LlamaModel", "Qwen2Model"])
+NARROW = [(name, dtype) for name in ("LlamaModel", "Qwen2Model") for dtype in (HALF, torch.bfloat16)]
+
+
+@pytest.mark.parametrize(("name", "dtype"), tiers.params(NARROW, NARROW[::3]), ids=str)
 def test_both_narrow_types_have_the_same_launches(name, dtype, monkeypatch):
     """Norms and rotations that convert to f32 and back; Qwen2 differs from Llama in the biases of q, k and v."""
     pytest.importorskip("transformers")

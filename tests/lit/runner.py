@@ -124,7 +124,7 @@ def run_filecheck(arguments: list[str], stdin: str) -> Outcome:
     return Outcome(code, "", err.getvalue())
 
 
-def run_file(path: Path) -> None:
+def check_file(path: Path) -> None:
     """Run all RUN lines of a file; raise AssertionError with the output of the pipe that fails."""
     lines = list(run_lines(path))
     assert lines, f"{path} has no RUN line"

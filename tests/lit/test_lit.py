@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.lit.round_trip import check_round_trip, valid_chunks
-from tests.lit.runner import run_file
+from tests.lit.runner import check_file
 
 ROOT = Path(__file__).parents[2]
 FILES = sorted(path for path in (ROOT / "lit_tests").rglob("*.mlir") if "Inputs" not in path.parts)
@@ -19,7 +19,7 @@ def name_of(path: Path) -> str:
 
 @pytest.mark.parametrize("path", FILES, ids=name_of)
 def test_run_lines(path: Path) -> None:
-    run_file(path)
+    check_file(path)
 
 
 @pytest.mark.parametrize("path", [*FILES, *sorted((ROOT / "examples").glob("*.mlir"))], ids=name_of)
