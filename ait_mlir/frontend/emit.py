@@ -24,9 +24,9 @@ def make_op(
     symbols: Symbols,
     properties: Mapping[str, Attribute] | None = None,
     result_types: Sequence[Attribute] | None = None,
-    regions: int = 0,
+    regions: int | Sequence[Region] = 0,
 ) -> AitOp:
-    """An op on `operands`, with inferred result types unless they are given, and `regions` empty regions.
+    """An op on `operands`, with inferred result types unless they are given, and `regions`, or so many empty ones.
 
     The op is checked as if it stood in a graph that declares `symbols`. Raises `BuildError` with the op's own message.
     """
@@ -34,7 +34,7 @@ def make_op(
         operands=operands,
         properties=dict(properties or {}),
         result_types=result_types or [operands[0].type],
-        regions=[Region() for _ in range(regions)],
+        regions=[Region() for _ in range(regions)] if isinstance(regions, int) else regions,
     )
     _check(op, symbols, infer=result_types is None)
     return op

@@ -8,7 +8,7 @@ from typing import Any, cast
 
 from numpy.typing import NDArray
 from xdsl.dialects.builtin import ModuleOp, StringAttr
-from xdsl.ir import Attribute, BlockArgument, Operation, OpResult, SSAValue
+from xdsl.ir import Attribute, BlockArgument, Operation, OpResult, Region, SSAValue
 
 from ait_mlir.dialects.ait.data import GraphOp, OutputOp, ParamOp
 from ait_mlir.dialects.ait.traits import BindsDim
@@ -16,7 +16,7 @@ from ait_mlir.dialects.ait.types import ShapeAttr, TensorType
 from ait_mlir.dims import Dim, Expr, Scope, sym
 from ait_mlir.frontend.errors import BuildError
 from ait_mlir.frontend.intvar import UNNAMED, Symbol, Symbols, merge_symbols
-from ait_mlir.frontend.tensor import Tensor, handle_of
+from ait_mlir.frontend.tensor import STEP, Tensor, handle_of
 
 _IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
@@ -42,10 +42,12 @@ class GraphBuilder:
             if not isinstance(tensor, Tensor):  # pyright: ignore[reportUnnecessaryIsInstance]
                 raise BuildError(f"an output must be a Tensor, found {tensor!r}")
         self.name = name
-        self.ops, inputs = _reachable([t.value for t in outputs])
+        self.ops, inputs = reachable([t.value for t in outputs])
         self.outputs = _with_marked(outputs, self.ops)
         self.state = [t.in_place_of for t in self.outputs if t.in_place_of is not None]
         read = [cast(Tensor, handle_of(value)) for value in inputs]
+        if any(STEP in cast(Tensor, handle_of(value)).extra for value in inputs):
+            raise BuildError("a tensor that a scan gives its step is used outside of the step; return it from there")
         self.inputs = sorted(dict.fromkeys([*read, *self.state]), key=lambda t: t.serial)
         self.params = [op.output for op in self.ops if isinstance(op, ParamOp)]
 
@@ -83,7 +85,7 @@ class GraphBuilder:
             result_types=[self._renamed_type(cast(TensorType, type)) for type in op.result_types],
             properties={key: self._renamed(value) for key, value in op.properties.items()},
             attributes=dict(op.attributes),
-            regions=[region.clone() for region in op.regions],
+            regions=[self._renamed_region(region) for region in op.regions],
         )
         if isinstance(copy, ParamOp):
             copy.param_name = StringAttr(params[op.results[0]])
@@ -103,6 +105,18 @@ class GraphBuilder:
             return type
         return TensorType.get([self._renamed_expr(dim) for dim in type.dims], type.element_type)
 
+    def _renamed_region(self, region: Region) -> Region:
+        """A copy of a region with the dims' final names."""
+        copy = region.clone()
+        values = [v for block in copy.blocks for v in block.args]
+        for op in copy.walk():
+            values += [*op.results, *(v for inner in op.regions for block in inner.blocks for v in block.args)]
+            op.properties.update({key: self._renamed(value) for key, value in op.properties.items()})
+        for value in values:
+            if isinstance(value.type, TensorType):
+                value._type = self._renamed_type(value.type)  # pyright: ignore[reportPrivateUsage]
+        return copy
+
     def _renamed(self, attribute: Attribute) -> Attribute:
         if not isinstance(attribute, ShapeAttr):
             return attribute
@@ -117,7 +131,7 @@ def bound_data(outputs: Tensor | Sequence[Tensor]) -> dict[str, NDArray[Any]]:
     return {name: tensor.data for name, tensor in zip(names, tensors, strict=True) if tensor.data is not None}
 
 
-def _reachable(outputs: Iterable[SSAValue]) -> tuple[list[Operation], list[BlockArgument]]:
+def reachable(outputs: Iterable[SSAValue]) -> tuple[list[Operation], list[BlockArgument]]:
     """The ops that `outputs` depend on, each after those it uses, and the inputs; without recursion."""
     ops: list[Operation] = []
     inputs: list[BlockArgument] = []

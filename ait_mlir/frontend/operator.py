@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, MutableMapping, Sequence
 from typing import Any, ClassVar
 
-from xdsl.ir import Attribute, Operation
+from xdsl.ir import Attribute, Operation, Region
 
 from ait_mlir.dialects.ait.base import AitOp
 from ait_mlir.frontend.arguments import checked
@@ -62,7 +62,7 @@ class Operator:
         operands: Sequence[Tensor],
         properties: Mapping[str, Attribute] | None = None,
         result_types: Sequence[Attribute] | None = None,
-        regions: int = 0,
+        regions: int | Sequence[Region] = 0,
         symbols: Symbols | None = None,
     ) -> list[Tensor]:
         """Add an op and return its results. `symbols` are dims that the result types or properties use."""

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from ait_mlir.frontend.operator import Operator
 
 _HANDLE = "_ait_handle"
+STEP = "step of a scan"
+"""Key in `extra` of the tensors that the step of a scan is given."""
 _serial = itertools.count()
 
 

@@ -70,7 +70,7 @@ def test_measured_kernels_are_right_and_remembered(tmp_path: Path, monkeypatch: 
 
 
 def kernel_text(algorithm: tuple[int, ...]) -> str:
-    (kernel,) = Fragment.of(None, [("cublaslt", {})]).naming(algorithm).kernels()
+    (kernel,) = Fragment.of(None, [("cublaslt", {})]).naming(algorithm).attrs()
     return str(kernel)
 
 

@@ -54,8 +54,9 @@ SERVICES = {
     "openblas": ("ait_gemm_service_v2", "ait_test_gemm"),
     "cublaslt": ("ait_gemm_service_v2", "ait_test_gemm"),
     "cudnn": ("ait_attention_service_v1", "ait_test_attention"),
+    "conv": ("ait_conv_service_v1", "ait_test_conv"),
 }
-"""The table that the kernels of a provider call, and ours."""
+"""The table that the kernels of a provider call, of convolutions that of `conv`, and ours."""
 WITH_WORKSPACE = {"cudnn"}
 
 
@@ -90,7 +91,7 @@ class ConfiguredCase(Case):
         text = super().entry(index)
         if self.provider not in SERVICES:
             return text
-        table, ours = SERVICES[self.provider]
+        table, ours = SERVICES["conv" if self.op.name == "ait.conv2d" else self.provider]
         found = f'extern "C" const {table} {ours};\nextern "C" void* ait_test_workspace();\n'
         text = text.replace(
             "  (void)buffers;", f"  ait::detail::needed_service<{table}>.entry.table = &{ours};\n  (void)buffers;"

@@ -173,6 +173,11 @@ class ScanOp(Cost, AitOp):
             raise self.fail(f"a step takes ({found}), expected ({want}): slices, carried and captured values")
         if not isinstance(block.last_op, YieldOp):
             raise self.fail("the region must end with ait.yield")
+        scope = scope_of(self)
+        for value in (*self.operands, *block.args, *(v for op in block.ops for v in op.results)):
+            t = value.type
+            if isinstance(t, TensorType) and (bound := [n for e in t.dims for n in scope.host_symbols(e)]):
+                raise self.fail(f"{t} has dim {bound[0]!r}, which an op binds; a loop needs sizes that the host knows")
         for op in block.ops:
             if not isinstance(op, AitOp) or not op.name.startswith("ait.") or isinstance(op, GraphOp | OutputOp):
                 raise self.fail(f"a step holds {op.name}; only ops on tensors are allowed there")

@@ -83,6 +83,7 @@ from ait_mlir.frontend.ops.permuted import (
 )
 from ait_mlir.frontend.ops.reduce import argmax, reduce_max, reduce_mean, reduce_min, reduce_sum, topk, var, vector_norm
 from ait_mlir.frontend.ops.rotary import rotary_embedding
+from ait_mlir.frontend.ops.scan import scan
 from ait_mlir.frontend.ops.view import (
     chunk,
     concatenate,
@@ -120,6 +121,6 @@ __all__ = [
     "gemm_rrr_bias_permute", "gemm_rrr_permute", "getitem", "group_norm", "group_norm_swish", "gt", "identity",
     "index_select", "int_elementwise", "layernorm", "le", "lt", "masked_select", "mem_eff_attention", "ne", "permute",
     "permute021", "permute0213", "permute102", "permute210", "reduce_max", "reduce_mean", "reduce_min", "reduce_sum",
-    "reshape", "rms_norm", "rotary_embedding", "size", "softmax", "split", "squeeze", "topk", "transpose", "unsqueeze",
-    "update_slice", "var", "vector_norm", "where",
+    "reshape", "rms_norm", "rotary_embedding", "scan", "size", "softmax", "split", "squeeze", "topk", "transpose",
+    "unsqueeze", "update_slice", "var", "vector_norm", "where",
 ]  # fmt: skip

@@ -214,7 +214,7 @@ class LibraryEpilogue:
 ACTIVATIONS = ("ait.relu", "ait.fast_gelu")
 
 
-def library_epilogue(op: ContractionOp) -> LibraryEpilogue | None:
+def library_epilogue(op: HasEpilogue) -> LibraryEpilogue | None:
     """How a gemm library computes the whole epilogue, or None where it cannot."""
     if not op.epilogue.blocks:
         return LibraryEpilogue()
@@ -227,15 +227,15 @@ def library_epilogue(op: ContractionOp) -> LibraryEpilogue | None:
     return found if whole and last.operands[0] is yielded else None
 
 
-def library_prefix(op: ContractionOp) -> int:
+def library_prefix(op: HasEpilogue) -> int:
     """How many ops at the start of the epilogue a gemm library can compute; the rest can follow as one fused kernel."""
     return _scan(op)[0] if op.epilogue.blocks else 0
 
 
-def _scan(op: ContractionOp) -> tuple[int, LibraryEpilogue]:
+def _scan(op: HasEpilogue) -> tuple[int, LibraryEpilogue]:
     block: Block = op.epilogue.block
-    out = op.output.type
-    kind = cast(TensorType, op.a.type).element_type
+    out = tensor_type(op.results[0])
+    kind = tensor_type(op.operands[0]).element_type
     value: SSAValue = block.args[0]
     bias = residual = activation = None
     length = 0

@@ -87,22 +87,22 @@ def blocks(op: CumsumOp) -> int:
 
 
 def chained_bytes(op: CumsumOp) -> Expr:
-    """Workspace of `ait::gpu::cumulative_chained`: a flag and sums for each tile, and for 32 (of columns 16) each.
+    """Workspace of `ait::gpu::cumulative_chained`: a message for each tile, and for 32 (of columns 16) each.
 
     Threads have a column each, or words of 16 bytes: which, is known when it runs, unless columns are few.
     """
     t = tensor_type(op.input)
     axis, size = op.dim.value.data, element_bytes(t)
     rows = product([d for i, d in enumerate(t.dims) if i != axis])
-    sum_bytes, vector = max(4, size), min(8, 16 // size)
+    message, vector = 2 * max(4, size), min(8, 16 // size)
     if all(d.as_int() == 1 for d in t.dims[axis + 1 :]):
         tiles = ceildiv(t.dims[axis] + vector - 1, THREADS * vector * min(8, HELD // vector))
-        return rows * _entries(tiles, 32) * const(sum_bytes + 4) + const(32)
+        return rows * _entries(tiles, 32) * const(message) + const(32)
     if scope_of(op).bounds(rows)[1] < LANES * vector:
         vector = 1
     tiles = ceildiv(t.dims[axis], THREADS // LANES * min(16, HELD // vector))
     columns = ceildiv(rows, LANES * vector) * const(LANES * vector)
-    return columns * _entries(tiles, 16) * const(sum_bytes + 1) + const(32)
+    return columns * _entries(tiles, 16) * const(message) + const(32)
 
 
 def _entries(tiles: Expr, fan: int) -> Expr:

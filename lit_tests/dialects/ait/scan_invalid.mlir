@@ -143,3 +143,14 @@ ait.graph @g(%x: !ait.tensor<seq x 8 x f16>, %h0: !ait.tensor<8 x f16>) dims {se
     ait.yield %h : !ait.tensor<8 x f16>
   } : !ait.tensor<8 x f16>
 }
+
+// -----
+
+ait.graph @g(%x: !ait.tensor<seq x 8 x f16>, %m: !ait.tensor<seq x i1>, %h0: !ait.tensor<8 x f16>) dims {seq = 0 to 64, count = 0 to seq bound} {
+  %k, %n = ait.masked_select %x, %m : !ait.tensor<count x 8 x f16>, !ait.tensor<i64>
+  // expected-error @below {{ait.scan: !ait.tensor<count x 8 x f16> has dim 'count', which an op binds; a loop needs sizes that the host knows}}
+  %r = ait.scan %k init(%h0) dim 0 {
+  ^bb0(%xt: !ait.tensor<8 x f16>, %h: !ait.tensor<8 x f16>):
+    ait.yield %h : !ait.tensor<8 x f16>
+  } : !ait.tensor<8 x f16>
+}

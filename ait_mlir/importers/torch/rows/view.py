@@ -100,6 +100,13 @@ def permute_by(order: Callable[[Call, int], Sequence[int]]) -> Row:
     return row
 
 
+def _moved(rank: int, source: int, destination: int) -> list[int]:
+    """The order of dims with one of them elsewhere."""
+    order = [a for a in range(rank) if a != source % rank]
+    order.insert(destination % rank, source % rank)
+    return order
+
+
 def _swapped(rank: int, a: int, b: int) -> list[int]:
     order = list(range(rank))
     order[a], order[b] = order[b], order[a]
@@ -304,6 +311,7 @@ ROWS: dict[str, Row] = {
     # orders
     "aten.permute.default": permute_by(lambda c, rank: c["dims"]),
     "aten.transpose.int": permute_by(lambda c, rank: _swapped(rank, c["dim0"], c["dim1"])),
+    "aten.movedim.int": permute_by(lambda c, rank: _moved(rank, c["source"], c["destination"])),
     "aten.t.default": permute_by(lambda c, rank: range(rank)[::-1]),
     "aten.numpy_T.default": permute_by(lambda c, rank: range(rank)[::-1]),
     "aten.mT.default": permute_by(lambda c, rank: _swapped(rank, -2, -1)),

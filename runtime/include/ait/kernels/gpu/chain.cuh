@@ -3,69 +3,78 @@
 ///
 /// A chain is a sequence of tiles; the block of a tile needs the sum over all tiles before it. Each block publishes the sum of its own tile. The
 /// block of the last tile of `kFan` publishes their sum, that of the last of `kFan` times `kFan` the sum over all tiles so far. A block waits for the
-/// fewest of these that make up what it needs. Which sums these are depends on the place of the tile alone, so results are the same in every run.
+/// fewest of these that make up what it needs, for all of them at once. Which sums these are depends on the place of the tile alone, so results are
+/// the same in every run.
 #ifndef AIT_KERNELS_GPU_CHAIN_CUH_
 #define AIT_KERNELS_GPU_CHAIN_CUH_
 
 #include <stdint.h>
+#include <string.h>
 
 #include "ait/gpu/launch.h"
 
 namespace ait::gpu {
 
-/// @brief Announces what this thread, or its block before a barrier, has written: a thread that has waited for the flag sees it.
-__device__ __forceinline__ void raise(uint32_t* flag) {
-  __threadfence();
-#if defined(AIT_HIP) && !defined(AIT_EMULATED)
-  __hip_atomic_store(flag, 1u, __ATOMIC_RELEASE, __HIP_MEMORY_SCOPE_AGENT);
-#else
-  *static_cast<volatile uint32_t*>(flag) = 1u;
-#endif
-}
-
-/// @brief Waits for a flag that a block which has already started raises.
-__device__ __forceinline__ void wait_for(const uint32_t* flag) {
-#if defined(AIT_HIP) && !defined(AIT_EMULATED)
-  while (__hip_atomic_load(flag, __ATOMIC_ACQUIRE, __HIP_MEMORY_SCOPE_AGENT) == 0) {
-  }
-#else
-  while (*static_cast<const volatile uint32_t*>(flag) == 0) {
-  }
-#endif
-  __threadfence();
-}
-
-/// @brief What another block has written, from where all blocks see it.
+/// @brief A sum on its way to other blocks, in words that are written and read as a whole: 4 bytes of the sum and a mark that says that they are
+/// there. So a word needs no fence and no flag beside it.
 template <class A>
-__device__ __forceinline__ A fetch(const A* from) {
+struct Message {
+  static constexpr int kWords = sizeof(A) / 4;
+  static_assert(sizeof(A) % 4 == 0, "a word has 4 bytes of the sum");
+  static constexpr uint64_t kMark = uint64_t(1) << 32;
+
+  static __device__ __forceinline__ void send(uint64_t* to, A value) {
+    uint32_t parts[kWords];
+    memcpy(parts, &value, sizeof(A));
+#pragma unroll
+    for (int w = 0; w < kWords; ++w) {
 #if defined(AIT_HIP) && !defined(AIT_EMULATED)
-  return __hip_atomic_load(from, __ATOMIC_RELAXED, __HIP_MEMORY_SCOPE_AGENT);
+      __hip_atomic_store(to + w, kMark | parts[w], __ATOMIC_RELAXED, __HIP_MEMORY_SCOPE_AGENT);
 #else
-  return *static_cast<const volatile A*>(from);
+      *static_cast<volatile uint64_t*>(to + w) = kMark | parts[w];
 #endif
-}
+    }
+  }
+
+  /// @brief Whether all of the sum is there, which then is in `value`.
+  static __device__ __forceinline__ bool receive(const uint64_t* from, A& value) {
+    uint32_t parts[kWords];
+    bool here = true;
+#pragma unroll
+    for (int w = 0; w < kWords; ++w) {
+#if defined(AIT_HIP) && !defined(AIT_EMULATED)
+      const uint64_t word = __hip_atomic_load(from + w, __ATOMIC_RELAXED, __HIP_MEMORY_SCOPE_AGENT);
+#else
+      const uint64_t word = *static_cast<const volatile uint64_t*>(from + w);
+#endif
+      here = here && word >= kMark;
+      parts[w] = static_cast<uint32_t>(word);
+    }
+    memcpy(&value, parts, sizeof(A));
+    return here;
+  }
+};
 
 /// @brief Chains of `tiles` tiles each, with `kWidth` sums a tile, in memory of the launch.
 ///
 /// Blocks take their tiles by number, so that whoever waits, waits for blocks that have started.
 template <class A, int kWidth, int kFan>
 struct Chains {
+  static constexpr int kEntryWords = kWidth * Message<A>::kWords;
   int64_t chains, tiles, groups, supers;
   uint32_t* next;   ///< the number of the next tile to work on, of all chains
-  uint32_t* flags;  ///< one a tile, then one a group of kFan tiles, then one for each kFan groups; so for each chain
-  A* sums;          ///< kWidth for each flag
+  uint64_t* words;  ///< kWidth messages a tile, then as many a group of kFan tiles, then as many for each kFan groups; so for each chain
 
-  /// @brief Where the next tile, the flags and the sums are. `workspace` is aligned to 16 bytes.
+  /// @brief Where the next tile and the messages are. `workspace` is aligned to 16 bytes.
   Chains(int64_t number, int64_t length, void* workspace) : chains(number), tiles(length) {
     groups = (tiles + kFan - 1) / kFan;
     supers = (groups + kFan - 1) / kFan;
     next = static_cast<uint32_t*>(workspace);
-    flags = next + 4;
-    sums = reinterpret_cast<A*>(static_cast<char*>(workspace) + cleared());
+    words = static_cast<uint64_t*>(workspace) + 2;
   }
   int64_t entries() const { return tiles + groups + supers; }
-  /// Bytes that must be 0 when the launch begins.
-  int64_t cleared() const { return 16 + (chains * entries() * 4 + 15) / 16 * 16; }
+  /// Bytes that must be 0 when the launch begins: all of the workspace.
+  int64_t cleared() const { return 16 + chains * entries() * kEntryWords * 8; }
 
   /// @brief The tile that the calling block works on, counted along all chains at once: tile t of chain c is t * chains + c.
   __device__ __forceinline__ int64_t take(uint32_t& shared) const {
@@ -75,55 +84,72 @@ struct Chains {
   }
 
   /// @brief The sums over the tiles of a chain before `tile`, for column threadIdx.x of kWidth, given those of the tile itself. All threads of the
-  /// block call; those beyond kWidth get 0.
-  __device__ __forceinline__ A before(int64_t chain, int64_t tile, A own) const {
+  /// block call, and all get the sum where kWidth is 1; else those beyond kWidth get 0. `shared` has room for 3 sums.
+  __device__ __forceinline__ A before(int64_t chain, int64_t tile, A own, A* shared) const {
     const int64_t at = chain * (tiles + groups + supers), group = tile / kFan, super = group / kFan;
     const int in_group = static_cast<int>(tile % kFan), in_super = static_cast<int>(group % kFan);
     const int64_t of_groups = at + tiles, of_supers = of_groups + groups;
-    publish(at + tile, own);
-    const A within = sum(at + group * kFan, in_group);
-    const bool last = in_group == kFan - 1;
-    if (last) publish(of_groups + group, within + own);
-    A above = sum(of_groups + super * kFan, in_super);
-    if (super > 0) above += sum(of_supers + super - 1, 1);
-    if (last && in_super == kFan - 1) publish(of_supers + super, above + (within + own));
-    return above + within;
+    const bool ends_group = in_group == kFan - 1, ends_super = ends_group && in_super == kFan - 1;
+    const int thread = threadIdx.x;
+    if constexpr (kWidth == 1) {
+      static_assert(kFan <= kWarpSize, "a lane each");
+      // A warp for the tiles, one for the groups, one for what is before them.
+      if (thread == 0) Message<A>::send(message(at + tile, 0), own);
+      const int warp = thread / kWarpSize, lane = thread % kWarpSize;
+      if (warp < 3) {
+        const int64_t entry = warp == 0 ? at + group * kFan : warp == 1 ? of_groups + super * kFan : of_supers + super - 1;
+        const int count = warp == 0 ? in_group : warp == 1 ? in_super : super > 0 ? 1 : 0;
+        A sum = A(0);
+        if (lane < count) {
+          while (!Message<A>::receive(message(entry + lane, 0), sum)) {
+          }
+        }
+#pragma unroll
+        for (int mask = kWarpSize / 2; mask > 0; mask /= 2) sum += shuffle_xor(sum, mask);
+        if (warp == 0 && lane == 0 && ends_group) Message<A>::send(message(of_groups + group, 0), sum + own);
+        if (lane == 0) shared[warp] = sum;
+      }
+      __syncthreads();
+      const A result = shared[2] + shared[1] + shared[0];
+      if (thread == 0 && ends_super) Message<A>::send(message(of_supers + super, 0), result + own);
+      return result;
+    } else {
+      if (thread >= kWidth) return A(0);
+      Message<A>::send(message(at + tile, thread), own);
+      const A within = sum(at + group * kFan, in_group);
+      if (ends_group) Message<A>::send(message(of_groups + group, thread), within + own);
+      A above = sum(of_groups + super * kFan, in_super);
+      if (super > 0) {
+        A all = A(0);
+        while (!Message<A>::receive(message(of_supers + super - 1, thread), all)) {
+        }
+        above += all;
+      }
+      if (ends_super) Message<A>::send(message(of_supers + super, thread), above + (within + own));
+      return above + within;
+    }
   }
 
  private:
-  __device__ __forceinline__ void publish(int64_t entry, A value) const {
-    if (static_cast<int>(threadIdx.x) < kWidth) sums[entry * kWidth + threadIdx.x] = value;
-    if constexpr (kWidth > 1) {
-      __threadfence();
-      __syncthreads();
-    }
-    if (threadIdx.x == 0) raise(flags + entry);
+  __device__ __forceinline__ uint64_t* message(int64_t entry, int column) const {
+    return words + (entry * kWidth + column) * Message<A>::kWords;
   }
 
-  /// The sum over so many entries, fewer than kFan, in one order.
+  /// The sum over so many entries, fewer than kFan, of column threadIdx.x: all of them are asked for before one is waited for.
   __device__ __forceinline__ A sum(int64_t entry, int count) const {
-    const int thread = threadIdx.x;
-    A result = A(0);
-    if constexpr (kWidth == 1) {
-      static_assert(kFan <= kWarpSize, "a lane each");
-      if (thread >= kWarpSize) return result;
-      if (thread < count) {
-        wait_for(flags + entry + thread);
-        result = fetch(sums + entry + thread);
-      }
+    A parts[kFan];
+    bool here = false;
+    while (!here) {
+      here = true;
 #pragma unroll
-      for (int mask = kWarpSize / 2; mask > 0; mask /= 2) result += shuffle_xor(result, mask);
-    } else {
-      if (thread < count) wait_for(flags + entry + thread);
-      __syncthreads();
-      if (thread < kWidth) {
-        A parts[kFan];
-#pragma unroll
-        for (int i = 0; i < kFan; ++i) parts[i] = i < count ? fetch(sums + (entry + i) * kWidth + thread) : A(0);
-#pragma unroll
-        for (int i = 0; i < kFan; ++i) result += parts[i];
+      for (int i = 0; i < kFan - 1; ++i) {
+        parts[i] = A(0);
+        if (i < count && !Message<A>::receive(message(entry + i, threadIdx.x), parts[i])) here = false;
       }
     }
+    A result = A(0);
+#pragma unroll
+    for (int i = 0; i < kFan - 1; ++i) result += parts[i];
     return result;
   }
 };

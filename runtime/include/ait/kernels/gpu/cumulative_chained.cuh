@@ -17,12 +17,11 @@ inline constexpr int kRowFan = 32, kColumnFan = 16;
 
 /// A block has a tile of a row.
 template <bool kExclusive, bool kReverse, int kVec, int kOuter, class In, class Out, class Chain>
-__global__ void __launch_bounds__(kScanThreads) cumulative_chained_rows_kernel(RowSpace<kOuter, 1> space, In in, Out out, Chain chain) {
+__global__ void __launch_bounds__(kScanThreads, 4) cumulative_chained_rows_kernel(RowSpace<kOuter, 1> space, In in, Out out, Chain chain) {
   using Row = detail::ScanRow<kVec, kReverse, In, Out>;
   using A = typename Row::A;
   constexpr int kAhead = kScanAhead<kVec>;
-  __shared__ A shared[kScanWarps];
-  __shared__ A carried;
+  __shared__ A shared[kScanWarps], sums[3];
   __shared__ uint32_t number;
   wait_for_previous();
   allow_next();
@@ -38,16 +37,14 @@ __global__ void __launch_bounds__(kScanThreads) cumulative_chained_rows_kernel(R
 #pragma unroll
   for (int u = 0; u < kAhead; ++u) Row::widen(raws[u], x[u]);
   detail::join_warps(detail::scan_chunks<kExclusive, kWarpSize>(x), shared, within, total);
-  const A before = chain.before(index, tile, total);
-  if (threadIdx.x == 0) carried = before;
-  __syncthreads();
+  const A before = chain.before(index, tile, total, sums) + within;
 #pragma unroll
-  for (int u = 0; u < kAhead; ++u) row.write(first + u * kWarpSize, carried + within, x[u]);
+  for (int u = 0; u < kAhead; ++u) row.write(first + u * kWarpSize, before, x[u]);
 }
 
 /// A block has a tile of `kTileColumns` neighbouring columns.
 template <bool kExclusive, int kVec, int kOuter, class In, class Out, class Chain>
-__global__ void __launch_bounds__(kScanThreads) cumulative_chained_columns_kernel(RowSpace<kOuter, 1> space, In in, Out out, Chain chain) {
+__global__ void __launch_bounds__(kScanThreads, 4) cumulative_chained_columns_kernel(RowSpace<kOuter, 1> space, In in, Out out, Chain chain) {
   using Columns = detail::ScanColumns<kExclusive, kVec, kOuter, In, Out>;
   using A = typename Columns::A;
   constexpr int kColumns = Columns::kColumns;
@@ -67,7 +64,7 @@ __global__ void __launch_bounds__(kScanThreads) cumulative_chained_columns_kerne
 #pragma unroll
     for (int w = 0; w < kScanParts; ++w) total += shared[w * kColumns + threadIdx.x];
   }
-  const A sum = chain.before(index, tile, total);
+  const A sum = chain.before(index, tile, total, nullptr);
   if (static_cast<int>(threadIdx.x) < kColumns) carried[threadIdx.x] = sum;
   __syncthreads();
   const int part = threadIdx.x / kScanLanes, column = threadIdx.x % kScanLanes * kVec;

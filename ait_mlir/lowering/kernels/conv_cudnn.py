@@ -1,0 +1,110 @@
+"""Convolutions of f16 and bf16 on cuDNN, which the runtime library loads when a model first asks for it."""
+
+from __future__ import annotations
+
+from ait_mlir.dialects.ait.conv import Conv2dOp
+from ait_mlir.dialects.ait.dtypes import BY_IR
+from ait_mlir.dialects.ait.types import scope_of, tensor_type
+from ait_mlir.dims import Expr, Scope, const
+from ait_mlir.lowering.kernels.base import (
+    Config,
+    Emission,
+    Kernel,
+    Launch,
+    Strides,
+    Target,
+    bytes_moved,
+    estimate_env,
+    is_row_major,
+)
+from ait_mlir.lowering.kernels.calls import assignments
+from ait_mlir.lowering.kernels.contraction import is_narrow, library_epilogue
+
+__all__ = ["KERNELS", "CudnnConv2d"]
+
+PIECE = 8
+"""Elements of 16 bytes: what the channels and every other stride are a multiple of."""
+MAX_PLANS = 6
+WORKSPACE = 32 << 20
+SECONDS, RATE = 6e-6, 400e12
+"""Of a call, and operations per second: a guess, for it is chosen by measurement or by name only."""
+ACTIVATIONS = {
+    None: "AIT_ACTIVATION_NONE",
+    "ait.relu": "AIT_ACTIVATION_RELU",
+    "ait.fast_gelu": "AIT_ACTIVATION_FAST_GELU",
+}
+
+
+class CudnnConv2d(Kernel[Conv2dOp]):
+    """cuDNN's convolution with bias, residual and activation; x, residual and result with strides.
+
+    Its plans are made at the first run of each shape, and kept. Without a card nothing says that cuDNN will be there.
+    """
+
+    provider = "cudnn"
+    name = "conv2d"
+    ops = (Conv2dOp,)
+    only_timed = True
+    alone = True
+
+    def matches(self, op: Conv2dOp, target: Target) -> bool:
+        kind, scope = tensor_type(op.x).element_type, scope_of(op)
+        channels = (tensor_type(op.x).dims[3], tensor_type(op.output).dims[3])
+        return (
+            target.kind == "cuda"
+            and is_narrow(kind)
+            and tensor_type(op.output).element_type == kind
+            and op.groups.value.data == 1
+            and all(scope.positive(c) and scope.divisible(c, PIECE) for c in channels)
+            and library_epilogue(op) is not None
+        )
+
+    def configs(self, op: Conv2dOp, target: Target) -> list[dict[str, int]]:
+        return [{"algo": i} for i in range(MAX_PLANS)]
+
+    def seconds(self, op: Conv2dOp, target: Target) -> float:
+        scope = scope_of(op)
+        busy = op.flops().evaluate(estimate_env(scope)) / RATE
+        return SECONDS + max(busy, bytes_moved(op, scope) / target.bandwidth)
+
+    def accepts(self, op: Conv2dOp, position: int, strides: Strides, scope: Scope) -> bool:
+        value = [*op.operands, *op.results][position]
+        if position in (0, len(op.operands)) or tensor_type(value).rank == 4:
+            return strides[-1].as_int() == 1 and all(scope.divisible(s, PIECE) for s in strides[:-1])
+        return is_row_major(tensor_type(value).dims, strides, scope)
+
+    def workspace(self, op: Conv2dOp, config: Config) -> Expr:
+        return const(WORKSPACE)
+
+    def emit(self, launch: Launch[Conv2dOp]) -> Emission:
+        op, (x, w), (y,) = launch.op, launch.ins[:2], launch.outs
+        found = library_epilogue(op)
+        assert found is not None
+        bias, residual = (None if i is None else launch.ins[i] for i in (found.bias, found.residual))
+        fields: dict[str, Expr | int | str] = {
+            "dtype": BY_IR[x.type.element_type].abi,
+            "activation": ACTIVATIONS[found.activation],
+            "algo": launch.config.get("algo", 0),
+            "groups": 1,
+        }
+        names = ("batch", "in_height", "in_width", "in_channels")
+        fields |= dict(zip(names, x.type.dims, strict=True))
+        fields |= dict(zip(("out_height", "out_width", "out_channels"), y.type.dims[1:], strict=True))
+        pads = op.pads()
+        pairs = {"kernel": op.kernel(), "stride": op.strides(), "dilation": op.dilations()}
+        for name, pair in (pairs | {"pad_before": pads[:2], "pad_after": pads[2:]}).items():
+            fields |= {f"{name}[{i}]": n for i, n in enumerate(pair)}
+        for name, arg in (("x", x), ("y", y), ("residual", residual)):
+            if arg is not None:
+                fields |= {f"strides_{name}[{i}]": step for i, step in enumerate(arg.strides[:3])}
+        for name, arg in (("x", x), ("w", w), ("bias", bias), ("residual", residual), ("y", y)):
+            if arg is not None:
+                fields[name] = arg.name
+        fields |= {"workspace": "ws", "workspace_bytes": WORKSPACE}
+        lines = ["ait_conv_v1 args = {};", *assignments(fields, launch)]
+        return Emission(
+            ("ait/conv_service.h", "ait/types.h"), "", "\n  ".join([*lines, "return ait::library_conv(ctx, args);\n"])
+        )
+
+
+KERNELS = (CudnnConv2d(),)
