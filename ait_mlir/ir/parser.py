@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from xdsl.context import Context
@@ -148,11 +148,11 @@ def op_place(op: Operation) -> tuple[str, int, int] | None:
     return None
 
 
-def verify_all(module: Operation) -> Iterator[tuple[Operation, str]]:
-    """Verify op by op; yields each op that is wrong with the reason."""
+def verify_all(module: Operation, only: Iterable[Operation] | None = None) -> Iterator[tuple[Operation, str]]:
+    """Verify op by op, all or `only` some; yields each op that is wrong with the reason."""
     wrong = False
     broken: list[tuple[Operation, str]] = []  # verifiers that failed over an op within that is wrong itself
-    for op in module.walk():
+    for op in module.walk() if only is None else only:
         try:
             op.verify(verify_nested_ops=False)
         except VerifyException as e:
@@ -195,10 +195,12 @@ def _block_of(value: Any) -> Any:
     return owner.parent if isinstance(owner, Operation) else owner
 
 
-def diagnostics_of(module: Operation, source: SourceText | None, limit: int = 20) -> list[Diagnostic]:
-    """The verification errors of a module as diagnostics."""
+def diagnostics_of(
+    module: Operation, source: SourceText | None, limit: int = 20, only: Iterable[Operation] | None = None
+) -> list[Diagnostic]:
+    """The verification errors of a module, or of `only` some of its ops, as diagnostics."""
     found: list[Diagnostic] = []
-    for op, message in verify_all(module):
+    for op, message in verify_all(module, only):
         place = op_place(op)
         if place is None:
             found.append(Diagnostic("<ir>", 0, 0, message))
@@ -210,8 +212,9 @@ def diagnostics_of(module: Operation, source: SourceText | None, limit: int = 20
     return found
 
 
-def check(module: Operation, source: SourceText | None = None) -> None:
-    """Raise `SourceError` with every verification error of the module."""
-    found = diagnostics_of(module, source)
+def check(module: Operation, source: SourceText | None = None, only: Iterable[Operation] | None = None) -> None:
+    """Raise `SourceError` with every verification error of the module; of its ops `only` some are looked at, if given,
+    but that values are defined above their uses always."""
+    found = diagnostics_of(module, source, only=only)
     if found:
         raise SourceError(found)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Literal
 
 from xdsl.context import Context
-from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.builtin import ModuleOp, SymbolRefAttr
 from xdsl.ir import Operation
 from xdsl.passes import ModulePass
 from xdsl.utils.arg_spec import parse_pipeline
@@ -76,50 +76,66 @@ def run_passes(
     source: SourceText | None = None,
     verify: bool | Literal["end"] = True,
     observe: Observer | None = None,
+    clock: Callable[[], float] = time.perf_counter,
 ) -> None:
-    """Run passes in order, verifying after the first and each that changed something, or `"end"`, after the last;
-    raises `SourceError` naming the pass that failed."""
-    verified: _State | None = None
+    """Run passes in order, verifying after each what it changed and after the last everything, or only that (`"end"`);
+    raises `SourceError` naming the pass that failed. `observe` gets the seconds of `clock` that a pass took."""
+    verified: _State = {}
     for i, p in enumerate(passes, 1):
-        start = time.perf_counter()
+        start = clock()
         try:
             p.apply(ctx, module)
         except SourceError:
             raise
         except (PassFailedException, VerifyException) as e:
             raise SourceError([diagnostic(f"pass {p.name!r}", e, source)]) from e
-        seconds = time.perf_counter() - start
+        seconds = clock() - start
         if verify is True or (verify == "end" and i == len(passes)):
             state = _state(module)
             if state != verified:
-                _verify_after(p, module, source)
+                _verify_after(p, module, source, None if i == len(passes) else _changed(state, verified))
             verified = state
         if observe is not None:
             observe(p, module, seconds)
 
 
-_State = list[tuple[object, ...]]
+_State = dict[Operation, tuple[object, ...]]
 
 
 def _state(module: ModuleOp) -> _State:
-    """All that verification looks at, by identity where it can change: equal states are one program."""
-    return [
-        (
-            op,
-            op.parent,
+    """All that verification looks at, op by op, by identity where it can change: equal states are one program."""
+    return {
+        op: (
+            op.parent_op(),
+            op.next_op is None,
             *op.operands,
+            *(operand.type for operand in op.operands),
             *(result.type for result in op.results),
             *op.properties.items(),
             *op.attributes.items(),
             *((block, *(arg.type for arg in block.args)) for region in op.regions for block in region.blocks),
         )
         for op in module.walk()
-    ]
+    }
 
 
-def _verify_after(p: ModulePass, module: ModuleOp, source: SourceText | None) -> None:
+def _changed(state: _State, verified: _State) -> list[Operation]:
+    """The ops that differ from when they were verified, those inside of such, and all that may look at others: ops with
+    regions, and ops that name a symbol."""
+    changed: set[Operation] = set()
+    found: list[Operation] = []
+    for op, now in state.items():  # an op comes after the one that it stands in
+        if verified.get(op) != now or op.parent_op() in changed:
+            changed.add(op)
+            found.append(op)
+        elif op.regions or any(isinstance(value, SymbolRefAttr) for value in op.properties.values()):
+            found.append(op)
+    return found
+
+
+def _verify_after(p: ModulePass, module: ModuleOp, source: SourceText | None, only: Sequence[Operation] | None) -> None:
     try:
-        check(module, source)
+        check(module, source, only)
     except SourceError as e:
         broken = [
             Diagnostic(d.file, d.line, d.column, f"after pass {p.name!r}: {d.message}", d.line_text)

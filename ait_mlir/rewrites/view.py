@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from xdsl.dialects.builtin import ArrayAttr, IntegerAttr, StringAttr
 from xdsl.ir import Attribute, Operation, SSAValue
 
-from ait_mlir.dialects.ait.base import int_list, int_list_attr, same_type
+from ait_mlir.dialects.ait.base import int_list, int_list_attr
 from ait_mlir.dialects.ait.gemm import ContractionOp
-from ait_mlir.dialects.ait.types import ShapeAttr, TensorType, scope_of, tensor_type
+from ait_mlir.dialects.ait.types import ShapeAttr, TensorType, tensor_type
 from ait_mlir.dialects.ait.view import PermuteOp, ReshapeOp, SliceOp
 from ait_mlir.dims import Expr
 from ait_mlir.rewrites.engine.driver import Rewriter
@@ -79,20 +79,20 @@ def slice_of_slice(p: PatternBuilder) -> None:
 @pattern()
 def concat_of_split(p: PatternBuilder) -> None:
     """concat(split(x)) = x, of all parts in order and along the same dim"""
-    x = p.value()
-    split = p.op("ait.split", [x], results=None)
-    root = p.op("ait.concat", [p.result(split), p.rest()])
-    p.require("concatenates_all_of", root, split)
+    x, dim = p.value(), p.attr()
+    split = p.op("ait.split", [x], {"dim": dim}, results=None)
+    root = p.op("ait.concat", [p.results(split)], {"dim": dim})
     p.replace(root, x)
 
 
 @pattern()
 def split_of_concat(p: PatternBuilder) -> None:
     """split(concat(x, y)) = x, y, where the parts are the operands"""
-    concat = p.op("ait.concat")
-    root = p.op("ait.split", [p.result(concat)], results=None)
-    p.require("splits_back", root, concat)
-    p.apply(root, "replace_by_operands", root, concat)
+    parts, dim = p.rest(), p.attr()
+    concat = p.op("ait.concat", [parts], {"dim": dim})
+    root = p.op("ait.split", [concat], {"dim": dim}, results=None)
+    p.require("same_types", parts, p.results(root))
+    p.replace(root, parts)
 
 
 @pattern(over=(("gemm", 0), ("gemm", 1), ("bmm", 0), ("bmm", 1)))
@@ -142,23 +142,6 @@ def transposes_last_two(permutation: ArrayAttr[Attribute]) -> bool:
 
 
 @constraint
-def concatenates_all_of(concat: Operation, split: Operation) -> bool:
-    """The concat's operands are all results of the split, in order and along its dim."""
-    if concat.properties["dim"] != split.properties["dim"] or len(concat.operands) != len(split.results):
-        return False
-    return all(a is b for a, b in zip(concat.operands, split.results, strict=True))
-
-
-@constraint
-def splits_back(split: Operation, concat: Operation) -> bool:
-    """The split cuts along the concat's dim into the concat's operands."""
-    if concat.properties["dim"] != split.properties["dim"] or len(concat.operands) != len(split.results):
-        return False
-    scope = scope_of(split)
-    return all(same_type(a.type, b.type, scope) for a, b in zip(concat.operands, split.results, strict=True))
-
-
-@constraint
 def along_last_dim(op: Operation) -> bool:
     """A concat or split along the last dim."""
     dim = op.properties.get("dim")
@@ -192,12 +175,6 @@ def compose_slices(r: Rewriter, inner: SliceOp, outer: SliceOp) -> Operation:
     """One slice for a slice of a slice: the offsets add up."""
     offsets = [a + b for a, b in zip(inner.offsets.data, outer.offsets.data, strict=True)]
     return r.create(SliceOp, [inner.operands[0]], [outer.results[0].type], {"offsets": ShapeAttr(tuple(offsets))})
-
-
-@native
-def replace_by_operands(r: Rewriter, root: Operation, source: Operation) -> None:
-    """Let the operands of `source` stand for the results of `root`, in order."""
-    r.replace(root, list(source.operands))
 
 
 @native

@@ -55,3 +55,17 @@ ait.graph @not_repeated(%q: !ait.tensor<b x 6 x s x 8 x f32>, %k: !ait.tensor<b 
   ait.output "z3" %m3 : !ait.tensor<b x 6 x s x 8 x f32>
   ait.output "z4" %m4 : !ait.tensor<b x 6 x s x 8 x f32>
 }
+
+// Keys and values in pieces: only the first piece has repeated heads.
+// CHECK-LABEL: ait.graph @repeated_then
+ait.graph @repeated_then(%q: !ait.tensor<b x 6 x s x 8 x f32>, %k: !ait.tensor<b x 2 x s x 8 x f32>, %l: !ait.tensor<b x 6 x 1 x 8 x f32>) dims {b = 1 to 4, s = 1 to 8} {
+  // CHECK: [[K:%.*]] = ait.reshape
+  // CHECK: [[R:%.*]] = ait.expand
+  // CHECK: [[H:%.*]] = ait.reshape [[R]]
+  // CHECK: ait.attention %q, [[H]], [[H]] then %l, %l
+  %k0 = ait.reshape %k : !ait.tensor<b x 2 x 1 x s x 8 x f32>
+  %k1 = ait.expand %k0 : !ait.tensor<b x 2 x 3 x s x 8 x f32>
+  %k2 = ait.reshape %k1 : !ait.tensor<b x 6 x s x 8 x f32>
+  %0 = ait.attention %q, %k2, %k2 then %l, %l scale 0.5 : !ait.tensor<b x 6 x s x 8 x f32>
+  ait.output "y" %0 : !ait.tensor<b x 6 x s x 8 x f32>
+}

@@ -185,3 +185,79 @@ ait.graph @leading_ones_selected(%x: !ait.tensor<s x 4 x f32>) dims {s = 1 to 8}
   %1 = ait.reshape %0 : !ait.tensor<1 x s x 4 x f32>
   ait.output "y" %1 : !ait.tensor<1 x s x 4 x f32>
 }
+
+// A kernel takes 32 operands and results: 31 tensors and their sum.
+// CHECK-LABEL: ait.graph @sum_of_31
+ait.graph @sum_of_31(%x0: !ait.tensor<b x 4 x f32>, %x1: !ait.tensor<b x 4 x f32>, %x2: !ait.tensor<b x 4 x f32>, %x3: !ait.tensor<b x 4 x f32>, %x4: !ait.tensor<b x 4 x f32>, %x5: !ait.tensor<b x 4 x f32>, %x6: !ait.tensor<b x 4 x f32>, %x7: !ait.tensor<b x 4 x f32>, %x8: !ait.tensor<b x 4 x f32>, %x9: !ait.tensor<b x 4 x f32>, %x10: !ait.tensor<b x 4 x f32>, %x11: !ait.tensor<b x 4 x f32>, %x12: !ait.tensor<b x 4 x f32>, %x13: !ait.tensor<b x 4 x f32>, %x14: !ait.tensor<b x 4 x f32>, %x15: !ait.tensor<b x 4 x f32>, %x16: !ait.tensor<b x 4 x f32>, %x17: !ait.tensor<b x 4 x f32>, %x18: !ait.tensor<b x 4 x f32>, %x19: !ait.tensor<b x 4 x f32>, %x20: !ait.tensor<b x 4 x f32>, %x21: !ait.tensor<b x 4 x f32>, %x22: !ait.tensor<b x 4 x f32>, %x23: !ait.tensor<b x 4 x f32>, %x24: !ait.tensor<b x 4 x f32>, %x25: !ait.tensor<b x 4 x f32>, %x26: !ait.tensor<b x 4 x f32>, %x27: !ait.tensor<b x 4 x f32>, %x28: !ait.tensor<b x 4 x f32>, %x29: !ait.tensor<b x 4 x f32>, %x30: !ait.tensor<b x 4 x f32>) dims {b = 1 to 2} {
+  // CHECK-COUNT-1: ait.fused_elementwise
+  // CHECK-NOT: ait.fused_elementwise
+  %s1 = ait.add %x0, %x1 : !ait.tensor<b x 4 x f32>
+  %s2 = ait.add %s1, %x2 : !ait.tensor<b x 4 x f32>
+  %s3 = ait.add %s2, %x3 : !ait.tensor<b x 4 x f32>
+  %s4 = ait.add %s3, %x4 : !ait.tensor<b x 4 x f32>
+  %s5 = ait.add %s4, %x5 : !ait.tensor<b x 4 x f32>
+  %s6 = ait.add %s5, %x6 : !ait.tensor<b x 4 x f32>
+  %s7 = ait.add %s6, %x7 : !ait.tensor<b x 4 x f32>
+  %s8 = ait.add %s7, %x8 : !ait.tensor<b x 4 x f32>
+  %s9 = ait.add %s8, %x9 : !ait.tensor<b x 4 x f32>
+  %s10 = ait.add %s9, %x10 : !ait.tensor<b x 4 x f32>
+  %s11 = ait.add %s10, %x11 : !ait.tensor<b x 4 x f32>
+  %s12 = ait.add %s11, %x12 : !ait.tensor<b x 4 x f32>
+  %s13 = ait.add %s12, %x13 : !ait.tensor<b x 4 x f32>
+  %s14 = ait.add %s13, %x14 : !ait.tensor<b x 4 x f32>
+  %s15 = ait.add %s14, %x15 : !ait.tensor<b x 4 x f32>
+  %s16 = ait.add %s15, %x16 : !ait.tensor<b x 4 x f32>
+  %s17 = ait.add %s16, %x17 : !ait.tensor<b x 4 x f32>
+  %s18 = ait.add %s17, %x18 : !ait.tensor<b x 4 x f32>
+  %s19 = ait.add %s18, %x19 : !ait.tensor<b x 4 x f32>
+  %s20 = ait.add %s19, %x20 : !ait.tensor<b x 4 x f32>
+  %s21 = ait.add %s20, %x21 : !ait.tensor<b x 4 x f32>
+  %s22 = ait.add %s21, %x22 : !ait.tensor<b x 4 x f32>
+  %s23 = ait.add %s22, %x23 : !ait.tensor<b x 4 x f32>
+  %s24 = ait.add %s23, %x24 : !ait.tensor<b x 4 x f32>
+  %s25 = ait.add %s24, %x25 : !ait.tensor<b x 4 x f32>
+  %s26 = ait.add %s25, %x26 : !ait.tensor<b x 4 x f32>
+  %s27 = ait.add %s26, %x27 : !ait.tensor<b x 4 x f32>
+  %s28 = ait.add %s27, %x28 : !ait.tensor<b x 4 x f32>
+  %s29 = ait.add %s28, %x29 : !ait.tensor<b x 4 x f32>
+  %s30 = ait.add %s29, %x30 : !ait.tensor<b x 4 x f32>
+  ait.output "y" %s30 : !ait.tensor<b x 4 x f32>
+}
+
+// One more is too many.
+// CHECK-LABEL: ait.graph @sum_of_32
+ait.graph @sum_of_32(%x0: !ait.tensor<b x 4 x f32>, %x1: !ait.tensor<b x 4 x f32>, %x2: !ait.tensor<b x 4 x f32>, %x3: !ait.tensor<b x 4 x f32>, %x4: !ait.tensor<b x 4 x f32>, %x5: !ait.tensor<b x 4 x f32>, %x6: !ait.tensor<b x 4 x f32>, %x7: !ait.tensor<b x 4 x f32>, %x8: !ait.tensor<b x 4 x f32>, %x9: !ait.tensor<b x 4 x f32>, %x10: !ait.tensor<b x 4 x f32>, %x11: !ait.tensor<b x 4 x f32>, %x12: !ait.tensor<b x 4 x f32>, %x13: !ait.tensor<b x 4 x f32>, %x14: !ait.tensor<b x 4 x f32>, %x15: !ait.tensor<b x 4 x f32>, %x16: !ait.tensor<b x 4 x f32>, %x17: !ait.tensor<b x 4 x f32>, %x18: !ait.tensor<b x 4 x f32>, %x19: !ait.tensor<b x 4 x f32>, %x20: !ait.tensor<b x 4 x f32>, %x21: !ait.tensor<b x 4 x f32>, %x22: !ait.tensor<b x 4 x f32>, %x23: !ait.tensor<b x 4 x f32>, %x24: !ait.tensor<b x 4 x f32>, %x25: !ait.tensor<b x 4 x f32>, %x26: !ait.tensor<b x 4 x f32>, %x27: !ait.tensor<b x 4 x f32>, %x28: !ait.tensor<b x 4 x f32>, %x29: !ait.tensor<b x 4 x f32>, %x30: !ait.tensor<b x 4 x f32>, %x31: !ait.tensor<b x 4 x f32>) dims {b = 1 to 2} {
+  // CHECK-COUNT-2: ait.fused_elementwise
+  %s1 = ait.add %x0, %x1 : !ait.tensor<b x 4 x f32>
+  %s2 = ait.add %s1, %x2 : !ait.tensor<b x 4 x f32>
+  %s3 = ait.add %s2, %x3 : !ait.tensor<b x 4 x f32>
+  %s4 = ait.add %s3, %x4 : !ait.tensor<b x 4 x f32>
+  %s5 = ait.add %s4, %x5 : !ait.tensor<b x 4 x f32>
+  %s6 = ait.add %s5, %x6 : !ait.tensor<b x 4 x f32>
+  %s7 = ait.add %s6, %x7 : !ait.tensor<b x 4 x f32>
+  %s8 = ait.add %s7, %x8 : !ait.tensor<b x 4 x f32>
+  %s9 = ait.add %s8, %x9 : !ait.tensor<b x 4 x f32>
+  %s10 = ait.add %s9, %x10 : !ait.tensor<b x 4 x f32>
+  %s11 = ait.add %s10, %x11 : !ait.tensor<b x 4 x f32>
+  %s12 = ait.add %s11, %x12 : !ait.tensor<b x 4 x f32>
+  %s13 = ait.add %s12, %x13 : !ait.tensor<b x 4 x f32>
+  %s14 = ait.add %s13, %x14 : !ait.tensor<b x 4 x f32>
+  %s15 = ait.add %s14, %x15 : !ait.tensor<b x 4 x f32>
+  %s16 = ait.add %s15, %x16 : !ait.tensor<b x 4 x f32>
+  %s17 = ait.add %s16, %x17 : !ait.tensor<b x 4 x f32>
+  %s18 = ait.add %s17, %x18 : !ait.tensor<b x 4 x f32>
+  %s19 = ait.add %s18, %x19 : !ait.tensor<b x 4 x f32>
+  %s20 = ait.add %s19, %x20 : !ait.tensor<b x 4 x f32>
+  %s21 = ait.add %s20, %x21 : !ait.tensor<b x 4 x f32>
+  %s22 = ait.add %s21, %x22 : !ait.tensor<b x 4 x f32>
+  %s23 = ait.add %s22, %x23 : !ait.tensor<b x 4 x f32>
+  %s24 = ait.add %s23, %x24 : !ait.tensor<b x 4 x f32>
+  %s25 = ait.add %s24, %x25 : !ait.tensor<b x 4 x f32>
+  %s26 = ait.add %s25, %x26 : !ait.tensor<b x 4 x f32>
+  %s27 = ait.add %s26, %x27 : !ait.tensor<b x 4 x f32>
+  %s28 = ait.add %s27, %x28 : !ait.tensor<b x 4 x f32>
+  %s29 = ait.add %s28, %x29 : !ait.tensor<b x 4 x f32>
+  %s30 = ait.add %s29, %x30 : !ait.tensor<b x 4 x f32>
+  %s31 = ait.add %s30, %x31 : !ait.tensor<b x 4 x f32>
+  ait.output "y" %s31 : !ait.tensor<b x 4 x f32>
+}

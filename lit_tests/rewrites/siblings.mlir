@@ -21,6 +21,71 @@ ait.graph @rotation(%x: !ait.tensor<b x 4 x f32>, %z: !ait.tensor<b x 4 x f32>, 
   ait.output "y" %6 : !ait.tensor<b x 8 x f32>
 }
 
+// Two sums of 16 tensors, of which they share one: 31 operands and 2 results are too many.
+// CHECK-LABEL: ait.graph @siblings_of_too_many
+ait.graph @siblings_of_too_many(%x0: !ait.tensor<b x 4 x f32>, %x1: !ait.tensor<b x 4 x f32>, %x2: !ait.tensor<b x 4 x f32>, %x3: !ait.tensor<b x 4 x f32>, %x4: !ait.tensor<b x 4 x f32>, %x5: !ait.tensor<b x 4 x f32>, %x6: !ait.tensor<b x 4 x f32>, %x7: !ait.tensor<b x 4 x f32>, %x8: !ait.tensor<b x 4 x f32>, %x9: !ait.tensor<b x 4 x f32>, %x10: !ait.tensor<b x 4 x f32>, %x11: !ait.tensor<b x 4 x f32>, %x12: !ait.tensor<b x 4 x f32>, %x13: !ait.tensor<b x 4 x f32>, %x14: !ait.tensor<b x 4 x f32>, %x15: !ait.tensor<b x 4 x f32>, %x16: !ait.tensor<b x 4 x f32>, %x17: !ait.tensor<b x 4 x f32>, %x18: !ait.tensor<b x 4 x f32>, %x19: !ait.tensor<b x 4 x f32>, %x20: !ait.tensor<b x 4 x f32>, %x21: !ait.tensor<b x 4 x f32>, %x22: !ait.tensor<b x 4 x f32>, %x23: !ait.tensor<b x 4 x f32>, %x24: !ait.tensor<b x 4 x f32>, %x25: !ait.tensor<b x 4 x f32>, %x26: !ait.tensor<b x 4 x f32>, %x27: !ait.tensor<b x 4 x f32>, %x28: !ait.tensor<b x 4 x f32>, %x29: !ait.tensor<b x 4 x f32>, %x30: !ait.tensor<b x 4 x f32>) dims {b = 1 to 2} {
+  // CHECK-COUNT-2: ait.fused_elementwise
+  %p0 = ait.add %x0, %x1 : !ait.tensor<b x 4 x f32>
+  %p1 = ait.add %p0, %x2 : !ait.tensor<b x 4 x f32>
+  %p2 = ait.add %p1, %x3 : !ait.tensor<b x 4 x f32>
+  %p3 = ait.add %p2, %x4 : !ait.tensor<b x 4 x f32>
+  %p4 = ait.add %p3, %x5 : !ait.tensor<b x 4 x f32>
+  %p5 = ait.add %p4, %x6 : !ait.tensor<b x 4 x f32>
+  %p6 = ait.add %p5, %x7 : !ait.tensor<b x 4 x f32>
+  %p7 = ait.add %p6, %x8 : !ait.tensor<b x 4 x f32>
+  %p8 = ait.add %p7, %x9 : !ait.tensor<b x 4 x f32>
+  %p9 = ait.add %p8, %x10 : !ait.tensor<b x 4 x f32>
+  %p10 = ait.add %p9, %x11 : !ait.tensor<b x 4 x f32>
+  %p11 = ait.add %p10, %x12 : !ait.tensor<b x 4 x f32>
+  %p12 = ait.add %p11, %x13 : !ait.tensor<b x 4 x f32>
+  %p13 = ait.add %p12, %x14 : !ait.tensor<b x 4 x f32>
+  %p14 = ait.add %p13, %x15 : !ait.tensor<b x 4 x f32>
+  %q0 = ait.add %x0, %x16 : !ait.tensor<b x 4 x f32>
+  %q1 = ait.add %q0, %x17 : !ait.tensor<b x 4 x f32>
+  %q2 = ait.add %q1, %x18 : !ait.tensor<b x 4 x f32>
+  %q3 = ait.add %q2, %x19 : !ait.tensor<b x 4 x f32>
+  %q4 = ait.add %q3, %x20 : !ait.tensor<b x 4 x f32>
+  %q5 = ait.add %q4, %x21 : !ait.tensor<b x 4 x f32>
+  %q6 = ait.add %q5, %x22 : !ait.tensor<b x 4 x f32>
+  %q7 = ait.add %q6, %x23 : !ait.tensor<b x 4 x f32>
+  %q8 = ait.add %q7, %x24 : !ait.tensor<b x 4 x f32>
+  %q9 = ait.add %q8, %x25 : !ait.tensor<b x 4 x f32>
+  %q10 = ait.add %q9, %x26 : !ait.tensor<b x 4 x f32>
+  %q11 = ait.add %q10, %x27 : !ait.tensor<b x 4 x f32>
+  %q12 = ait.add %q11, %x28 : !ait.tensor<b x 4 x f32>
+  %q13 = ait.add %q12, %x29 : !ait.tensor<b x 4 x f32>
+  %q14 = ait.add %q13, %x30 : !ait.tensor<b x 4 x f32>
+  ait.output "y" %p14 : !ait.tensor<b x 4 x f32>
+  ait.output "z" %q14 : !ait.tensor<b x 4 x f32>
+}
+
+// What both read has the shape of one of the two only.
+// CHECK-LABEL: ait.graph @sibling_is_larger
+ait.graph @sibling_is_larger(%x: !ait.tensor<1 x 4 x f32>, %z: !ait.tensor<b x 4 x f32>) dims {b = 2 to 8} {
+  // CHECK: ait.fused_elementwise
+  // CHECK: ait.softmax
+  // CHECK: ait.fused_elementwise
+  %0 = ait.mul %x, %z : !ait.tensor<b x 4 x f32>
+  %1 = ait.softmax %z dim 1 : !ait.tensor<b x 4 x f32>
+  %2 = ait.exp %x : !ait.tensor<1 x 4 x f32>
+  ait.output "y0" %0 : !ait.tensor<b x 4 x f32>
+  ait.output "y1" %1 : !ait.tensor<b x 4 x f32>
+  ait.output "y2" %2 : !ait.tensor<1 x 4 x f32>
+}
+
+// CHECK-LABEL: ait.graph @sibling_is_smaller
+ait.graph @sibling_is_smaller(%x: !ait.tensor<1 x 4 x f32>, %z: !ait.tensor<b x 4 x f32>) dims {b = 2 to 8} {
+  // CHECK: ait.fused_elementwise
+  // CHECK: ait.softmax
+  // CHECK: ait.fused_elementwise
+  %0 = ait.exp %x : !ait.tensor<1 x 4 x f32>
+  %1 = ait.softmax %z dim 1 : !ait.tensor<b x 4 x f32>
+  %2 = ait.mul %x, %z : !ait.tensor<b x 4 x f32>
+  ait.output "y0" %0 : !ait.tensor<1 x 4 x f32>
+  ait.output "y1" %1 : !ait.tensor<b x 4 x f32>
+  ait.output "y2" %2 : !ait.tensor<b x 4 x f32>
+}
+
 // The second depends on the first through the softmax.
 // CHECK-LABEL: ait.graph @dependent_siblings
 ait.graph @dependent_siblings(%x: !ait.tensor<b x 4 x f32>) dims {b = 1 to 8} {

@@ -24,7 +24,7 @@ from ait_mlir.passes.pipelines import PASSES, Patterns
 from ait_mlir.rewrites import apply
 from ait_mlir.rewrites.engine.compile import CompiledPatterns, compile_patterns
 from ait_mlir.rewrites.engine.errors import PatternError
-from ait_mlir.rewrites.engine.language import PatternSet
+from ait_mlir.rewrites.engine.language import EITHER, PatternSet
 from ait_mlir.universe import DIALECTS
 from tests.lit.runner import run_command, run_lines
 from tests.rewrites.attention_cases import VARIANTS, matching
@@ -79,7 +79,13 @@ class Mutant:
 def mutants(pattern: pdl.PatternOp) -> Iterator[Mutant]:
     """All mutants of a pattern."""
     for index, op in enumerate(pattern.body.block.ops):
-        if isinstance(op, pdl.ApplyNativeConstraintOp):
+        if isinstance(op, pdl.ApplyNativeConstraintOp) and op.constraint_name.data == EITHER:
+            for position in range(len(op.args)):
+                copy, target = cloned(pattern, index)
+                target.operands = [value for i, value in enumerate(target.operands) if i != position]
+                drop_unread(copy)
+                yield Mutant(f"alternative {position} of an any-of", copy)
+        elif isinstance(op, pdl.ApplyNativeConstraintOp) and not op.res:
             copy, target = cloned(pattern, index)
             target.detach()
             target.erase()
@@ -96,6 +102,25 @@ def mutants(pattern: pdl.PatternOp) -> Iterator[Mutant]:
                 copy.body.block.insert_op_before(fresh, target)
                 target.operands[position] = fresh.value
                 yield Mutant(f"operand {position} of {op_name(op)} is the same value", copy)
+
+
+def drop_unread(pattern: pdl.PatternOp) -> None:
+    """Remove what only an alternative that is gone has led to, and the constraints on it."""
+    gone = True
+    while gone:
+        gone = False
+        for op in reversed(list(pattern.body.block.ops)):
+            described = isinstance(op, pdl.OperationOp | pdl.ResultOp)
+            users = [use.operation for result in op.results for use in result.uses]
+            asked = [u for u in users if isinstance(u, pdl.ApplyNativeConstraintOp) and not u.res]
+            root = isinstance(op, pdl.OperationOp) and any(isinstance(u.parent_op(), pdl.RewriteOp) for u in users)
+            if described and not root and len(asked) == len(users):
+                for user in {*asked, op}:
+                    if user.parent is not None:
+                        user.detach()
+                        user.erase(safe_erase=False)
+                gone = True
+                break
 
 
 def cloned(pattern: pdl.PatternOp, index: int) -> tuple[pdl.PatternOp, Operation]:

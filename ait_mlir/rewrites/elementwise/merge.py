@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
+from xdsl.dialects.builtin import IntegerAttr
 from xdsl.ir import Block, Operation, Region, SSAValue
 
 from ait_mlir.dialects.ait.base import same_shape
@@ -12,7 +15,7 @@ from ait_mlir.dialects.ait.types import scope_of, tensor_type
 from ait_mlir.dialects.ait.view import ReshapeOp
 from ait_mlir.rewrites.engine.driver import Rewriter
 from ait_mlir.rewrites.engine.language import PatternBuilder, pattern, patterns
-from ait_mlir.rewrites.engine.registry import constraint, native
+from ait_mlir.rewrites.engine.registry import constraint, finder, native
 from ait_mlir.rewrites.regions import RegionGrower, take_region
 
 
@@ -24,13 +27,29 @@ def outline(p: PatternBuilder) -> None:
     p.replace(root, "outline_elementwise", root)
 
 
+FUSED = "ait.fused_elementwise"
+
+MAX_BUFFERS = 32
+"""Operands and results of a fused operation: its kernel takes a pointer for each."""
+
+
+def merge_as_one(p: PatternBuilder, first: SSAValue, second: SSAValue, limit: int) -> None:
+    """What is asked of two fused_elementwise, the first of which stands before the second, to become one."""
+    for op in (first, second):
+        p.require("no_attribute", op, "kernel")
+    p.require("fit_as_one", first, second, limit)
+    p.require("can_stand_as_one", first, second)
+
+
 @pattern()
 def merge_with_producer(p: PatternBuilder) -> None:
     """Two connected ones of the same shape become one; what others use of the first becomes a further result"""
-    root = p.op("ait.fused_elementwise", results=None)
-    p.require("no_attribute", root, "kernel")
-    p.require("has_producer_to_merge", root)
-    p.apply(root, "merge_producer", root)
+    made = p.value()
+    root = p.op(FUSED, [p.rest(), made, p.rest()], results=None)
+    producer = p.find("fused_producer", made)
+    p.require("result_has_shape_of", root, made)
+    merge_as_one(p, producer, root, MAX_BUFFERS)
+    p.apply(root, "merge_fused", producer, root)
 
 
 @pattern()
@@ -48,10 +67,6 @@ ELEMENTWISE = patterns(outline, leading_ones, merge_with_producer)
 
 
 # ** constraints and natives **
-
-
-MAX_BUFFERS = 32
-"""Operands and results of a fused operation: its kernel takes a pointer for each."""
 
 
 @native
@@ -128,36 +143,34 @@ def is_free(op: Operation) -> bool:
     return isinstance(op, ViewLike | ParamOp | ConstantOp)
 
 
-def producer_to_merge(r: Rewriter, root: Operation) -> tuple[Operation, Place] | None:
-    """The first producer that can be merged into the root, and where."""
-    scope = scope_of(root)
-    shape = tensor_type(root.results[0]).dims
-    for value in root.operands:
-        producer = value.owner
-        if (
-            isinstance(producer, FusedElementwiseOp)
-            and producer.parent is root.parent
-            and "kernel" not in producer.attributes
-            and same_shape(tensor_type(value).dims, shape, scope)
-            and len(producer.operands) + len(producer.results) + len(root.operands) + len(root.results) <= MAX_BUFFERS
-            and (place := place_of_merge(r, producer, root)) is not None
-        ):
-            return producer, place
-    return None
+@finder
+def fused_producer(value: SSAValue) -> Iterator[Operation]:
+    """The fused_elementwise that makes a value."""
+    if isinstance(value.owner, FusedElementwiseOp):
+        yield value.owner
 
 
 @constraint
-def has_producer_to_merge(r: Rewriter, root: FusedElementwiseOp) -> bool:
-    """An operand comes from a fused_elementwise of the same shape, and nothing between the two depends on both."""
-    return producer_to_merge(r, root) is not None
+def fit_as_one(first: Operation, second: Operation, limit: IntegerAttr) -> bool:
+    """As one, two operations have at most `limit` operands and results; what the first makes for the second alone is
+    neither."""
+    between = {result for result in first.results if all(use.operation is second for use in result.uses)}
+    buffers = {*first.operands, *second.operands, *first.results, *second.results} - between
+    return len(buffers) <= limit.value.data
+
+
+@constraint
+def can_stand_as_one(r: Rewriter, first: Operation, second: Operation) -> bool:
+    """Two operations of one block can stand as one: nothing that is computed between needs one and feeds the other."""
+    return first.parent is second.parent and place_of_merge(r, first, second) is not None
 
 
 @native
-def merge_producer(r: Rewriter, root: FusedElementwiseOp) -> None:
-    """Merge the regions of a fused_elementwise and a producer; results of the producer that others use stay results."""
-    found = producer_to_merge(r, root)
-    assert found is not None, "merge_producer needs has_producer_to_merge"
-    merge(r, *found, root)
+def merge_fused(r: Rewriter, first: FusedElementwiseOp, second: FusedElementwiseOp) -> None:
+    """Merge the regions of two fused_elementwise; results of the first that others use come before the second's."""
+    place = place_of_merge(r, first, second)
+    assert place is not None, "merge_fused needs can_stand_as_one"
+    merge(r, first, place, second)
 
 
 def merge(r: Rewriter, producer: Operation, place: Place, root: Operation) -> None:

@@ -7,23 +7,22 @@ small and cheap is computed again by the one operation that reads it, for each e
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from itertools import islice
 
-from xdsl.dialects.builtin import IntegerAttr, StringAttr
+from xdsl.dialects.builtin import IntegerAttr
 from xdsl.ir import Operation, SSAValue
 
-from ait_mlir.dialects.ait.base import same_shape
 from ait_mlir.dialects.ait.data import ConstantOp, OutputOp
 from ait_mlir.dialects.ait.dtypes import BY_IR
 from ait_mlir.dialects.ait.elementwise import FusedElementwiseOp, YieldOp
 from ait_mlir.dialects.ait.traits import ScalarLike
-from ait_mlir.dialects.ait.types import scope_of, tensor_type
+from ait_mlir.dialects.ait.types import tensor_type
 from ait_mlir.rewrites.elementwise.chunks import chunk_of, keeps_chunks
-from ait_mlir.rewrites.elementwise.merge import MAX_BUFFERS, Place, is_free, merge, place_of_merge
+from ait_mlir.rewrites.elementwise.merge import FUSED, MAX_BUFFERS, is_free, merge_as_one
 from ait_mlir.rewrites.engine.driver import Rewriter
 from ait_mlir.rewrites.engine.language import PatternBuilder, pattern, patterns
-from ait_mlir.rewrites.engine.registry import constraint, native
+from ait_mlir.rewrites.engine.registry import constraint, finder
 
 MAX_TOGETHER = 16
 """Operands and results of one launch for two: a thread holds a chunk of each in registers."""
@@ -35,82 +34,53 @@ MAX_RECOMPUTED = 4
 @pattern()
 def merge_with_sibling(p: PatternBuilder) -> None:
     """Two of the same shape that read one tensor of it become one, which reads it once: the halves of a rotation"""
-    root = p.op("ait.fused_elementwise", results=None)
-    p.require("no_attribute", root, "kernel")
-    p.require("has_sibling_to_merge", root)
-    p.apply(root, "merge_sibling", root)
+    shared = p.value()
+    root = p.op(FUSED, [p.rest(), shared, p.rest()], results=None)
+    sibling = p.find("fused_before_that_reads", shared, root)
+    for op in (sibling, root):
+        p.require("result_has_shape_of", op, shared)
+    merge_as_one(p, sibling, root, MAX_BUFFERS)
+    p.apply(root, "merge_fused", sibling, root)
 
 
 @pattern()
 def merge_with_neighbour(p: PatternBuilder) -> None:
     """Two of the same shape with nothing launched between that read one tensor: query and key, which rotate alike"""
-    root = p.op("ait.fused_elementwise", results=None)
-    p.require("no_attribute", root, "kernel")
-    p.require("neighbour_has_no_attribute", root, "kernel")
-    p.require("neighbour_has_shape", root)
-    p.require("shares_elements_with_neighbour", root)
-    p.require("accesses_like_neighbour", root)
-    p.require("fits_with_neighbour", root, MAX_TOGETHER)
-    p.require("is_independent_of_neighbour", root)
-    p.apply(root, "merge_neighbour", root)
+    root = p.op(FUSED, results=None)
+    neighbour = p.find("fused_in_front", root)
+    p.require("same_shape", p.result(neighbour), p.result(root))
+    p.require("share_elements", neighbour, root)
+    p.require("access_alike", neighbour, root)
+    merge_as_one(p, neighbour, root, MAX_TOGETHER)
+    p.apply(root, "merge_fused", neighbour, root)
 
 
 @pattern()
 def merge_into_user(p: PatternBuilder) -> None:
     """A few instructions on a row or column are done for each element that reads it: the type of token positions"""
-    root = p.op("ait.fused_elementwise", results=None)
-    p.require("no_attribute", root, "kernel")
-    p.require("user_has_no_attribute", root, "kernel")
+    root = p.op(FUSED, results=None)
+    user = p.find("fused_only_user", root)
     p.require("is_cheap", root, MAX_RECOMPUTED)
-    p.require("spares_reads_of_user", root)
-    p.require("fits_user", root, MAX_TOGETHER)
-    p.apply(root, "merge_in_user", root)
+    p.require("spares_reads", root, user)
+    for op in (root, user):
+        p.require("no_attribute", op, "kernel")
+    p.require("fit_as_one", root, user, MAX_TOGETHER)
+    p.apply(root, "merge_fused", root, user)
 
 
 SIBLINGS = patterns(merge_with_sibling, merge_with_neighbour, merge_into_user)
 
 
-# ** constraints and natives **
-
-
 # ** siblings: both read one large tensor, wherever they stand **
 
 
-def sibling_to_merge(r: Rewriter, root: Operation) -> tuple[Operation, Place] | None:
-    """The first earlier fused_elementwise that reads what the root reads and can be merged with it, and where."""
-    scope = scope_of(root)
-    shape = tensor_type(root.results[0]).dims
-    for value in root.operands:
-        if not same_shape(tensor_type(value).dims, shape, scope):
-            continue
-        for use in value.uses:
-            other = use.operation
-            if (
-                isinstance(other, FusedElementwiseOp)
-                and other is not root
-                and other.parent is root.parent
-                and "kernel" not in other.attributes
-                and r.is_before(other, root)
-                and same_shape(tensor_type(other.results[0]).dims, shape, scope)
-                and len(other.operands) + len(other.results) + len(root.operands) + len(root.results) <= MAX_BUFFERS
-                and (place := place_of_merge(r, other, root)) is not None
-            ):
-                return other, place
-    return None
-
-
-@constraint
-def has_sibling_to_merge(r: Rewriter, root: FusedElementwiseOp) -> bool:
-    """An earlier, independent fused_elementwise of the same shape reads a tensor of that shape that this one reads."""
-    return sibling_to_merge(r, root) is not None
-
-
-@native
-def merge_sibling(r: Rewriter, root: FusedElementwiseOp) -> None:
-    """Merge the regions of two fused_elementwise that read the same tensor; its results come before the root's."""
-    found = sibling_to_merge(r, root)
-    assert found is not None, "merge_sibling needs has_sibling_to_merge"
-    merge(r, *found, root)
+@finder
+def fused_before_that_reads(r: Rewriter, value: SSAValue, root: Operation) -> Iterator[Operation]:
+    """The fused_elementwise in front of the root, in its block, that read a value."""
+    for use in value.uses:
+        op = use.operation
+        if isinstance(op, FusedElementwiseOp) and op is not root and op.parent is root.parent and r.is_before(op, root):
+            yield op
 
 
 # ** neighbours: nothing is launched between the two **
@@ -119,94 +89,41 @@ LOOK_BACK = 64
 """Views and data that may stand between neighbours: looking for one must not depend on the size of the graph."""
 
 
-def neighbour_of(root: Operation) -> FusedElementwiseOp | None:
+@finder
+def fused_in_front(root: Operation) -> Iterator[Operation]:
     """The fused_elementwise in front of the root with nothing but views, data and outputs between the two."""
     op = root.prev_op
     for _ in range(LOOK_BACK):
-        if op is None or isinstance(op, FusedElementwiseOp):
-            return op
-        if not is_free(op) and not isinstance(op, OutputOp):
-            return None
+        if isinstance(op, FusedElementwiseOp):
+            yield op
+        if op is None or not (is_free(op) or isinstance(op, OutputOp)):
+            return
         op = op.prev_op
-    return None
 
 
 @constraint
-def neighbour_has_no_attribute(root: FusedElementwiseOp, name: StringAttr) -> bool:
-    """As `no_attribute`, of the fused_elementwise in front of the root with nothing that is launched between."""
-    other = neighbour_of(root)
-    return other is not None and name.data not in other.attributes
-
-
-@constraint
-def neighbour_has_shape(root: FusedElementwiseOp) -> bool:
-    """The fused_elementwise in front of the root, with nothing that is launched between, has the root's shape."""
-    other, shape = neighbour_of(root), tensor_type(root.results[0]).dims
-    return other is not None and same_shape(tensor_type(other.results[0]).dims, shape, scope_of(root))
-
-
-@constraint
-def shares_elements_with_neighbour(root: FusedElementwiseOp) -> bool:
-    """The root and its neighbour in front read one tensor that is more than one element."""
-    other = neighbour_of(root)
-    shared = set[SSAValue]() if other is None else set(other.operands) & set(root.operands)
+def share_elements(first: Operation, second: Operation) -> bool:
+    """Both read one tensor that is more than one element."""
+    shared = set(first.operands) & set(second.operands)
     return any(any(dim.as_int() != 1 for dim in tensor_type(value).dims) for value in shared)
 
 
 @constraint
-def accesses_like_neighbour(root: FusedElementwiseOp) -> bool:
-    """As far as is known, kernels for the root and its neighbour in front access all in whole chunks of 16 bytes, of as
-    many elements: the other ways take twice the registers, and as one they would take them for both."""
-    other = neighbour_of(root)
-    return other is not None and chunk_of(other) == chunk_of(root) and keeps_chunks(other) and keeps_chunks(root)
-
-
-@constraint
-def fits_with_neighbour(root: FusedElementwiseOp, limit: IntegerAttr) -> bool:
-    """As one, the root and its neighbour in front have at most `limit` operands and results."""
-    other = neighbour_of(root)
-    return (
-        other is not None
-        and buffers([*other.operands, *root.operands], [*other.results, *root.results]) <= limit.value.data
-    )
-
-
-@constraint
-def is_independent_of_neighbour(r: Rewriter, root: FusedElementwiseOp) -> bool:
-    """The root and its neighbour in front can stand as one: no view of what one makes leads to the other."""
-    other = neighbour_of(root)
-    return other is not None and place_of_merge(r, other, root) is not None
-
-
-@native
-def merge_neighbour(r: Rewriter, root: FusedElementwiseOp) -> None:
-    """Merge the regions of a fused_elementwise and the one in front of it, whose results come first."""
-    other = neighbour_of(root)
-    place = None if other is None else place_of_merge(r, other, root)
-    assert other is not None and place is not None, "merge_neighbour needs is_independent_of_neighbour"
-    merge(r, other, place, root)
-
-
-def buffers(operands: Sequence[SSAValue], results: Sequence[SSAValue]) -> int:
-    """How many buffers there are among what operations read and make; what two of them read counts once."""
-    return len({*operands, *results})
+def access_alike(first: Operation, second: Operation) -> bool:
+    """As far as is known, kernels for both access all in whole chunks of 16 bytes, of as many elements: the other ways
+    take twice the registers, and as one they would take them for both."""
+    return chunk_of(first) == chunk_of(second) and keeps_chunks(first) and keeps_chunks(second)
 
 
 # ** small operations: computed again for each element that reads them **
 
 
-def user_of(root: Operation) -> FusedElementwiseOp | None:
-    """The fused_elementwise that is all that uses an operation's results."""
+@finder
+def fused_only_user(root: Operation) -> Iterator[Operation]:
+    """The fused_elementwise in the same block that is all that uses an operation's results."""
     users = list(islice(dict.fromkeys(use.operation for result in root.results for use in result.uses), 2))
-    user = users[0] if len(users) == 1 else None
-    return user if isinstance(user, FusedElementwiseOp) and user.parent is root.parent else None
-
-
-@constraint
-def user_has_no_attribute(root: FusedElementwiseOp, name: StringAttr) -> bool:
-    """As `no_attribute`, of the fused_elementwise that is all that uses the operation."""
-    user = user_of(root)
-    return user is not None and name.data not in user.attributes
+    if len(users) == 1 and isinstance(users[0], FusedElementwiseOp) and users[0].parent is root.parent:
+        yield users[0]
 
 
 @constraint
@@ -217,34 +134,15 @@ def is_cheap(root: FusedElementwiseOp, limit: IntegerAttr) -> bool:
 
 
 @constraint
-def spares_reads_of_user(root: FusedElementwiseOp) -> bool:
-    """What the only user of the operation would read instead costs no more to read: one element for a whole row, or for
-    each element no more bytes; and nothing so narrow that a chunk of 16 bytes had more elements."""
-    user = user_of(root)
-    if user is None or chunk_of(user, root.operands) != chunk_of(user):
+def spares_reads(first: Operation, user: Operation) -> bool:
+    """What a user of the first would read instead costs no more to read: one element for a whole row, or for each
+    element no more bytes; and nothing so narrow that a chunk of 16 bytes had more elements."""
+    if chunk_of(user, first.operands) != chunk_of(user):
         return False
     row = tensor_type(user.results[0]).dims[-1:]
-    if row and row[0].as_int() != 1 and all(is_one_a_row(result) for result in root.results):
+    if row and row[0].as_int() != 1 and all(is_one_a_row(result) for result in first.results):
         return True
-    return element_bytes(root.operands) <= element_bytes(root.results)
-
-
-@constraint
-def fits_user(root: FusedElementwiseOp, limit: IntegerAttr) -> bool:
-    """The only user of the operation has at most `limit` operands and results with the operation's operands."""
-    user = user_of(root)
-    return (
-        user is not None
-        and buffers([*root.operands, *user.operands], user.results) - len(root.results) <= limit.value.data
-    )
-
-
-@native
-def merge_in_user(r: Rewriter, root: FusedElementwiseOp) -> None:
-    """Merge the region of a fused_elementwise into the only one that uses it, which computes it for each element."""
-    user = user_of(root)
-    assert user is not None, "merge_in_user needs fits_user"
-    merge(r, root, (user, []), user)
+    return element_bytes(first.operands) <= element_bytes(first.results)
 
 
 def is_one_a_row(value: SSAValue) -> bool:

@@ -6,6 +6,8 @@ A dim equals another where the graph's scope proves it; "unknown" counts as no.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from xdsl.dialects.builtin import FloatAttr, IntegerAttr, StringAttr
 from xdsl.ir import Attribute, Operation, SSAValue
 
@@ -54,6 +56,12 @@ def not_output(value: SSAValue) -> bool:
 def same_type(a: SSAValue, b: SSAValue) -> bool:
     """Both have the same shape and element type."""
     return equal_types(a.type, b.type, scope_of_value(a))
+
+
+@constraint
+def same_types(a: Sequence[SSAValue], b: Sequence[SSAValue]) -> bool:
+    """As many values as others, each of the same shape and element type as the other in its place."""
+    return len(a) == len(b) and all(same_type(x, y) for x, y in zip(a, b, strict=True))
 
 
 @constraint

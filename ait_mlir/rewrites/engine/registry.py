@@ -104,13 +104,14 @@ class Registry:
         return self._entries
 
     def _read(self) -> None:
-        module = import_module(self._unread.pop(0))
+        module = import_module(self._unread[0])
         for function in list(vars(module).values()):
             if getattr(function, _MARK, None) == self.what and function.__module__ == module.__name__:
                 entry = self._entry(function)
                 other = self._entries.setdefault(entry.name, entry)
                 if other is not entry:
                     raise ValueError(f"two {self.what}s are called '{entry.name}': {other.place} and {entry.place}")
+        self._unread.pop(0)
 
     def _entry(self, function: Callable[..., Any]) -> Entry:
         """A parameter annotated with a subclass, as in `inner: PermuteOp`, is checked when a pattern calls it."""

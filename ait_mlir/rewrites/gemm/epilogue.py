@@ -16,31 +16,22 @@ from ait_mlir.rewrites.engine.driver import Rewriter
 from ait_mlir.rewrites.engine.language import PatternBuilder, pattern, patterns
 from ait_mlir.rewrites.engine.numbers import element_type_of, splat
 from ait_mlir.rewrites.engine.registry import constraint, native
-from ait_mlir.rewrites.regions import RegionGrower, take_region
-
-# (number of operands, which of them is the contraction); the condition of a where is none
-OPERAND_POSITIONS = ((1, 0), (2, 0), (2, 1), (3, 1), (3, 2))
+from ait_mlir.rewrites.regions import RegionGrower
 
 MAX_OPERANDS = 16
 """Its own and the epilogue's: every kernel of a contraction takes so many."""
 
 
-@pattern(over=OPERAND_POSITIONS)
-def join_epilogue(p: PatternBuilder, arity: int, position: int) -> None:
+@pattern()
+def join_epilogue(p: PatternBuilder) -> None:
     """The other operands broadcast to the contraction's result, which keeps its shape; the result is a float."""
     acc = p.op(trait="HasEpilogue")
-    root = p.op(
-        operands=[*p.values(position), p.result(acc), *p.values(arity - 1 - position)],
-        trait="ScalarLike",
-    )
+    root = p.op(operands=[p.rest(), acc, p.rest()], trait="ScalarLike")
     p.require("only_user", p.result(acc), root)
-    if arity > 1:
-        p.require("result_has_shape_of", root, p.result(acc))
-    if arity < 3:
-        p.require("is_floating", p.result(root))
+    p.require("result_has_shape_of", root, p.result(acc))
+    p.require("is_floating", p.result(root))
     p.require("no_attribute", acc, "kernel")
-    if arity > 1:
-        p.require("operands_fit", acc, root, MAX_OPERANDS)
+    p.require("operands_fit", acc, root, MAX_OPERANDS)
     p.replace(root, "append_to_epilogue", acc, root)
 
 
@@ -81,7 +72,7 @@ def append(r: Rewriter, contraction: HasEpilogue, joining: Sequence[ElementwiseO
             op.operands = [op.operands[1], op.operands[0]]
     own = contraction.own_operands
     extras = list(contraction.epilogue_operands)
-    region = take_region(contraction)
+    region = contraction.detach_region(contraction.epilogue)
     if region.blocks:
         block = region.blocks[0]
         grower = RegionGrower(block, extras, first_argument=contraction.SUMS)
@@ -90,7 +81,7 @@ def append(r: Rewriter, contraction: HasEpilogue, joining: Sequence[ElementwiseO
         block = Block(arg_types=contraction.accumulator_types())
         block.args[0].name_hint = "acc"
         region.add_block(block)
-        grower = RegionGrower(block, extras, first_argument=1)
+        grower = RegionGrower(block, extras, first_argument=contraction.SUMS)
         grower.scalars[accumulator] = block.args[0]
     grower.finish([[grower.compute(op) for op in joining][-1]])
     # The old contraction stays until its only users, which join, are gone; then it is dead.
