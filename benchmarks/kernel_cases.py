@@ -31,10 +31,10 @@ class Measured:
     moved: int | None = None
 
 
-def _graph(inputs: Mapping[str, str], body: str, results: list[str], **options: object) -> Case:
+def _graph(inputs: Mapping[str, str], body: str, results: list[str], dims: str = DIMS, **options: object) -> Case:
     arguments = ", ".join(f"%{name}: !ait.tensor<{t}>" for name, t in inputs.items())
     outputs = "".join(f'  ait.output "r{i}" %r{i} : !ait.tensor<{t}>\n' for i, t in enumerate(results))
-    return Case(f"ait.graph @g({arguments}) {DIMS} {{\n{body}\n{outputs}}}", **options)  # type: ignore[arg-type]
+    return Case(f"ait.graph @g({arguments}) {dims} {{\n{body}\n{outputs}}}", **options)  # type: ignore[arg-type]
 
 
 def _types(results: list[str]) -> str:
@@ -133,7 +133,9 @@ def convolution(t: str, size: int, channels: int, out: int, window: int, stride:
     inputs = {"x": f"n x {size} x {size} x {channels} x {t}", "w": f"{out} x {window} x {window} x {channels} x {t}"}
     result = f"n x {left} x {left} x {out} x {t}"
     clauses = f"stride [{stride}, {stride}] pad [{pad}, {pad}]"
-    case = _graph(inputs, f"  %r0 = ait.conv2d %x, %w {clauses} : !ait.tensor<{result}>", [result])
+    case = _graph(
+        inputs, f"  %r0 = ait.conv2d %x, %w {clauses} : !ait.tensor<{result}>", [result], "dims {n = 1 to 1024}"
+    )
     label = f"{batch} x {size} x {size} x {channels} to {out}, {window} x {window} by {stride}"
 
     def function(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
