@@ -45,7 +45,7 @@ def is_mask(op: AttentionOp, position: int) -> bool:
 
 
 @dataclass(frozen=True)
-class Problem:
+class AttentionSizes:
     """The sizes of an op at `estimate_env`."""
 
     rows: int
@@ -63,7 +63,7 @@ class Problem:
     kv_bytes: int
 
     @staticmethod
-    def of(op: AttentionOp) -> Problem:
+    def of(op: AttentionOp) -> AttentionSizes:
         scope = scope_of(op)
         env = estimate_env(scope)
         lead, columns, _, _ = sizes_of(op)
@@ -76,7 +76,7 @@ class Problem:
         kv_bytes = sum(t.byte_size().evaluate(env) for t in kv)
         group = heads // max(1, kv[0].dims[1].evaluate(env))
         causal = op.causal is not None and op.window is None
-        return Problem(rows, cols, batch * heads, max(1, group), seen, causal, bytes_moved(op, scope), kv_bytes)
+        return AttentionSizes(rows, cols, batch * heads, max(1, group), seen, causal, bytes_moved(op, scope), kv_bytes)
 
 
 def call_arguments(launch: Launch[AttentionOp]) -> tuple[str, ...]:
@@ -166,7 +166,7 @@ class AttentionKernel(Kernel[AttentionOp]):
 
     def seconds(self, op: AttentionOp, target: Target) -> float:
         scope = scope_of(op)
-        problem = Problem.of(op)
+        problem = AttentionSizes.of(op)
         _, _, depth, width = sizes_of(op)
         a_row = 2.0 * problem.seen * (depth + width).evaluate(estimate_env(scope))  # operations
         if self.uses_tensor_cores(op, target):

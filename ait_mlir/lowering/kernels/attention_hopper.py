@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from ait_mlir.dialects.ait.attention import AttentionOp
 from ait_mlir.dialects.ait.types import scope_of
 from ait_mlir.dims import Scope
-from ait_mlir.lowering.kernels.attention import AttentionKernel, Problem, call_arguments, sizes_of
+from ait_mlir.lowering.kernels.attention import AttentionKernel, AttentionSizes, call_arguments, sizes_of
 from ait_mlir.lowering.kernels.base import Config, Emission, Launch, Strides, Target
 from ait_mlir.lowering.target import HOPPER
 
@@ -89,7 +89,7 @@ class FlashTile:
         if wrong:
             raise ValueError(f"no Hopper attention has the tile {self.config()}: {'; '.join(wrong)}")
 
-    def seconds(self, p: Problem) -> float:
+    def seconds(self, p: AttentionSizes) -> float:
         """Estimated seconds of a problem."""
         rounds = -(-(-(-p.rows // self.rows) * p.instances) // SMS)
         steps = math.ceil(p.seen / self.cols)
@@ -131,11 +131,11 @@ class HopperAttention(AttentionKernel):
         return 64 if self.head_size(op, scope_of(op)) <= 64 else 128
 
     def configs(self, op: AttentionOp, target: Target) -> list[dict[str, int]]:
-        problem = Problem.of(op)
+        problem = AttentionSizes.of(op)
         return [t.config() for t in sorted(TILES[self.depth(op)], key=lambda t: t.seconds(problem))]
 
     def seconds(self, op: AttentionOp, target: Target) -> float:
-        problem = Problem.of(op)
+        problem = AttentionSizes.of(op)
         moving = START_SECONDS + TILE_SECONDS[1] + problem.bytes / (BANDWIDTH * target.bandwidth)
         return max(moving, min(t.seconds(problem) for t in TILES[self.depth(op)]))
 

@@ -7,7 +7,7 @@ from ait_mlir.dialects.ait.types import scope_of
 from ait_mlir.dims import Scope
 from ait_mlir.lowering.kernels.attention import (
     AttentionKernel,
-    Problem,
+    AttentionSizes,
     call_arguments,
     is_mask,
     sizes_of,
@@ -49,14 +49,14 @@ class SplitAttention(AttentionKernel):
         )
 
     def configs(self, op: AttentionOp, target: Target) -> list[dict[str, int]]:
-        p = Problem.of(op)
+        p = AttentionSizes.of(op)
         eights = 1 if p.rows * p.group <= 8 else 2
         # Between few instances and many, small blocks fill the card more evenly.
         order = (4, 8) if 16 <= p.instances // p.group < target.multiprocessors else (8, 4)
         return [{"eights": eights, "warps": warps, "blocks": MOST_BLOCKS} for warps in order]
 
     def seconds(self, op: AttentionOp, target: Target) -> float:
-        p = Problem.of(op)
+        p = AttentionSizes.of(op)
         tiles = -(-p.rows * p.group // 16)  # of q, each of which reads k and v
         instances = p.instances // p.group * tiles
         units = target.multiprocessors

@@ -6,7 +6,7 @@ A column-major result is the row-major result of the swapped product, so kernels
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -57,62 +57,39 @@ class Problem:
     @staticmethod
     def of(op: ContractionOp, ins: Sequence[Arg], out: Arg) -> Problem:
         """The problem with these buffers. Leading dims of a gemm join m where all buffers step through them as one."""
-        layout, scope, shape = op.layout.data, scope_of(op), out.type.dims
-        swapped = layout[2] == "c"
-        k = op.split_a()[2]
-        a, b = ins[0], ins[1]
-        a_mk = _pair(a, layout[0] == "r")
-        b_kn = _pair(b, layout[1] == "r")
-        d_rows, d_cols = out.strides[-2], out.strides[-1]
+        layout, shape = op.layout.data, out.type.dims
+        a_mk, b_kn = _pair(ins[0], layout[0] == "r"), _pair(ins[1], layout[1] == "r")
+        first, first_mk, second, second_kn = ins[0], a_mk, ins[1], b_kn
+        if layout[2] == "c":  # the swapped product
+            first, first_mk, second, second_kn = ins[1], (b_kn[1], b_kn[0]), ins[0], (a_mk[1], a_mk[0])
         extras = [broadcast_strides(e, shape) for e in ins[2:]]
         lead = len(shape) - 2
+        # The steps along the rows, then along the batches, of the first matrix, the result and the extras.
+        rows = [first_mk[0], out.strides[-2], *(e[lead] for e in extras)]
         if isinstance(op, MatrixOp):
             # Loops over the leading dims and m: the innermost is m, the others are batches that share b.
-            zero = (ZERO,) * lead
-            columns = [
-                (*a.strides[:lead], a_mk[0]) if not swapped else (*zero, b_kn[1]),
-                (*out.strides[:lead], d_rows),
-                *((*e[:lead], e[lead]) for e in extras),
-            ]
-            loops = collapse(nest(shape[: lead + 1], columns), scope)
-            rows, outer = loops[-1], loops[:-1]
-            batch = tuple(loop.size for loop in outer)
-            step = _stepper(outer)
-            a_rows, d_rows = rows.strides[0], rows.strides[1]
-            extra_rows = rows.strides[2:]
-            m = rows.size
-            a_batch, d_batch, b_batch = step(0), step(1), (ZERO,) * len(outer)
-            extra_batch = [step(2 + i) for i in range(len(extras))]
+            own = first.strides[:lead] if first is ins[0] else (ZERO,) * lead
+            outer = [own, out.strides[:lead], *(e[:lead] for e in extras)]
+            columns = [(*steps, row) for steps, row in zip(outer, rows, strict=True)]
+            *loops, innermost = collapse(nest(shape[: lead + 1], columns), scope_of(op))
+            m, rows = innermost.size, list(innermost.strides)
+            batches = [*_columns(loops, len(columns)), (ZERO,) * len(loops)]
         else:
-            columns = [
-                broadcast_strides(_leading(a), shape[:lead]),
-                broadcast_strides(_leading(b), shape[:lead]),
-                out.strides[:lead],
-                *(e[:lead] for e in extras),
-            ]
-            loops = [loop for loop in collapse(nest(shape[:lead], columns), scope) if loop.size.as_int() != 1]
-            batch = tuple(loop.size for loop in loops)
-            step = _stepper(loops)
-            a_batch, b_batch, d_batch = step(0), step(1), step(2)
-            extra_batch = [step(3 + i) for i in range(len(extras))]
-            a_rows, m = (a_mk[0] if not swapped else b_kn[1]), shape[-2]
-            extra_rows = tuple(e[lead] for e in extras)
-            if swapped:
-                a_batch, b_batch = b_batch, a_batch
-        first, second = (a, b) if not swapped else (b, a)
-        first_k = a_mk[1] if not swapped else b_kn[0]
-        second_k, second_n = b_kn if not swapped else (a_mk[1], a_mk[0])
+            outer = [broadcast_strides(_leading(first), shape[:lead]), out.strides[:lead], *(e[:lead] for e in extras)]
+            outer.append(broadcast_strides(_leading(second), shape[:lead]))
+            loops = [x for x in collapse(nest(shape[:lead], outer), scope_of(op)) if x.size.as_int() != 1]
+            m, batches = shape[-2], _columns(loops, len(outer))
         return Problem(
             m,
             shape[-1],
-            k,
-            batch,
-            Matrix(first, a_rows, first_k, a_batch),
-            Matrix(second, second_k, second_n, b_batch),
-            Matrix(out, d_rows, d_cols, d_batch),
+            op.split_a()[2],
+            tuple(loop.size for loop in loops),
+            Matrix(first, rows[0], first_mk[1], batches[0]),
+            Matrix(second, second_kn[0], second_kn[1], batches[-1]),
+            Matrix(out, rows[1], out.strides[-1], batches[1]),
             tuple(
                 Matrix(arg, row, strides[-1], steps)
-                for arg, row, strides, steps in zip(ins[2:], extra_rows, extras, extra_batch, strict=True)
+                for arg, row, strides, steps in zip(ins[2:], rows[2:], extras, batches[2:-1], strict=True)
             ),
         )
 
@@ -165,11 +142,9 @@ def _leading(arg: Arg) -> Arg:
     return Arg(arg.name, TensorType.get(arg.type.dims[:-2], arg.type.element_type), arg.strides[:-2], arg.constant)
 
 
-def _stepper(loops: Sequence[Loop]) -> Callable[[int], tuple[Expr, ...]]:
-    def step(position: int) -> tuple[Expr, ...]:
-        return tuple(loop.strides[position] for loop in loops)
-
-    return step
+def _columns(loops: Sequence[Loop], operands: int) -> list[tuple[Expr, ...]]:
+    """The steps of each operand along the loops."""
+    return [tuple(loop.strides[i] for loop in loops) for i in range(operands)]
 
 
 def is_narrow(kind: Attribute) -> bool:
