@@ -239,7 +239,7 @@ def cases() -> Iterator[Measured]:
         for kind in ("sum", "max", "var"):
             yield reduction(kind, t, "n", "0", "", count, f"{count}, all", "split")
         yield reduction("sum", t, "n x 64", "0", "64", count // 64, f"{count // 64} x 64, columns", "split")
-        yield reduction("sum", t, "16 x n", "1", "16", count // 16, f"16 x {count // 16}, rows", "split")
+        yield reduction("sum", t, "16 x n", "1", "16", count // 16, f"16 x {count // 16}, rows, split", "split")
     for provider in ("native", "split"):
         small = 16 * 256 * 768
         yield reduction("sum", "f32", "n", "0", "", small, f"{small}, all, {provider}", provider)

@@ -25,7 +25,10 @@ CUMSUM = Spec(
         form("strided", "cumsum %a dim 1", "b x s x T", strides={0: ("2*s", "2"), 1: ("3*s", "3")}),
         form("across", "cumsum %a dim 1", "b x s x 5 x T", strides={1: ("5*s", "1", "s")}),
         # few long rows: several threads or blocks share one
-        form("long", "cumsum %a dim 1 exclusive", "b x s x T", types=("f16", "f32", "i32"), envs=LONG, few=LONG, offset=3),
+        form(
+            "long", "cumsum %a dim 1 exclusive", "b x s x T",
+            types=("f16", "f32", "i32"), envs=LONG, few=LONG, offset=3, both=True,
+        ),
     ),
     SUMS,
     "b = 0 to 64, s = 0 to 100000",

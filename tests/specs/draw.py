@@ -57,7 +57,7 @@ def _in_turn(consumer: Consumer, family: str, turn: int) -> Iterator[str]:
     half = int(consumer == "rocm")
     for spec in FAMILIES[family]:
         forms = spec.forms_of(consumer)
-        for form in forms if len(forms) == 1 else forms[half::2]:
+        for form in [f for i, f in enumerate(forms) if i % 2 == half or f.both or len(forms) == 1]:
             types = spec.types_of(form)
             yield spec.name(form, types[turn % len(types)])
             turn += 1

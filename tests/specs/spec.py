@@ -45,6 +45,8 @@ class Form:
     """The operands that nothing ever writes."""
     below: Mapping[int, int] = field(default_factory=dict[int, int])
     """Of operands that are indices: what all of them are below."""
+    both: bool = False
+    """Whether it alone reaches some template, so that `make test` runs it on both emulated targets."""
     without: frozenset[Consumer] = frozenset()
     """Who does not draw this form: it says nothing new there, or it is too large."""
 
