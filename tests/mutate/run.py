@@ -201,7 +201,7 @@ def mutate(family: Family, chosen: set[str]) -> tuple[int, list[str]]:
     """How many mutants the chosen patterns have, and those that survive."""
     patterns = family.patterns.patterns
     assert lit_tests_pass(family, family.compile(patterns)), f"{family.tests} fail unchanged"
-    count, survivors = 0, []
+    count, survivors = 0, list[str]()
     for index, pattern in enumerate(patterns):
         name = "" if pattern.sym_name is None else pattern.sym_name.data
         for mutant in mutants(pattern) if name in chosen else ():
