@@ -106,14 +106,14 @@ def _state(module: ModuleOp) -> _State:
     """All that verification looks at, op by op, by identity where it can change: equal states are one program."""
     return {
         op: (
-            op.parent_op(),
+            op.parent,
             op.next_op is None,
             *op.operands,
-            *(operand.type for operand in op.operands),
-            *(result.type for result in op.results),
+            *op.operand_types,
+            *op.result_types,
             *op.properties.items(),
             *op.attributes.items(),
-            *((block, *(arg.type for arg in block.args)) for region in op.regions for block in region.blocks),
+            *[(block, *block.arg_types) for region in op.regions for block in region.blocks],
         )
         for op in module.walk()
     }

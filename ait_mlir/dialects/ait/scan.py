@@ -57,6 +57,7 @@ class ScanOp(Cost, AitOp):
     """
 
     name = "ait.scan"
+    SELF_CONTAINED: ClassVar[bool] = False  # its region holds ops with regions of their own
 
     scanned = var_operand_def(TensorType)
     init = var_operand_def(TensorType)

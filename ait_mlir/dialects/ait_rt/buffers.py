@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Self, cast
+from typing import ClassVar, Self, cast
 
 from xdsl.dialects.builtin import ArrayAttr, Float32Type, Float64Type, FloatAttr, IntegerAttr, StringAttr, UnitAttr, i64
 from xdsl.ir import Attribute, Operation, SSAValue
@@ -41,6 +41,8 @@ PANEL_LAYOUTS = ("kn", "nk")
 
 class BufferOp(AitOp):
     """Base of the ops that define one buffer."""
+
+    SELF_CONTAINED: ClassVar[bool] = True
 
     buffer = result_def(BufferType)
 
@@ -115,6 +117,7 @@ class DestinationOp(NamedBufferOp):
     """
 
     name = "ait_rt.output"
+    SELF_CONTAINED: ClassVar[bool] = False
 
     in_place_of = opt_operand_def(BufferType)
 
