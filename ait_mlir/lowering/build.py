@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 _SOURCE_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*")
 _INCLUDE = re.compile(r'^#include "(ait/[\w./]+)"', re.MULTILINE)
 _COMPILED = {".cc", ".cpp", ".cu", ".hip"}
-_ERROR_LINE = re.compile(r"(error|fatal|undefined reference|Killed|ptxas)", re.IGNORECASE)
+_ERROR_LINE = re.compile(r"(error|fatal|undefined reference|multiple definition|Killed|ptxas)", re.IGNORECASE)
 _SHOWN_ERROR_LINES = 12
 
 

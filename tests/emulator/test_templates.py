@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import hashlib
+import itertools
 import re
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from ait_mlir.lowering.toolchain import cpp_root
 from tests.emulator.corpus import FAMILIES, KINDS, MULTIPROCESSORS, NOT_EMULATED, templates
 from tests.emulator.library import EmulatedLibrary, Kind
 from tests.kernels import rows
@@ -125,3 +127,12 @@ def test_every_template_has_a_family(kind: Kind) -> None:
     covered = {t for family in FAMILIES.values() for t in family.templates.get(kind, frozenset())}
     assert covered | set(NOT_EMULATED[kind]) == templates()
     assert not covered & set(NOT_EMULATED[kind])
+
+
+def test_every_kernel_is_a_template() -> None:
+    """Else two sources that include its header could not be linked together."""
+    for path in sorted((cpp_root() / "include/ait/kernels/gpu").glob("*.cuh")):
+        lines = path.read_text().splitlines()
+        for above, line in itertools.pairwise(lines):
+            if line.startswith("__global__"):
+                assert above.startswith("template <") or above.endswith(">"), f"{path.name}: {line[:100]}"

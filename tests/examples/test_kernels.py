@@ -18,7 +18,7 @@ def test_cases_differ_and_have_a_kernel():
     assert all(word in lengths for word in ("4097", "50257", "misaligned"))
     for m in found:
         includes, text = m.case.code(0, CUDA)
-        assert includes[0].startswith("ait/kernels/gpu/") and "ait::gpu::" in text, m.label
+        assert any(i.startswith("ait/kernels/gpu/") for i in includes) and "ait::gpu::" in text, m.label
 
 
 def events(*kernels: tuple[str, float, float]) -> list[Event]:

@@ -107,6 +107,11 @@ def test_an_undefined_symbol_is_found_when_linking(tmp_path: Path) -> None:
         build_library({"a.cc": "int f(); int g() { return f(); }\n"}, CPU, tmp_path)
 
 
+def test_a_symbol_that_two_sources_define_is_told(tmp_path: Path) -> None:
+    with pytest.raises(CompileError, match=r"the library could not be linked:\n.*multiple definition of .*twice"):
+        build_library({"a.cc": "int twice() { return 1; }\n", "b.cc": "int twice() { return 2; }\n"}, CPU, tmp_path)
+
+
 @pytest.mark.parametrize("name", ["../a.cc", "a b.cc", "a;b.cc", "$(x).cc", "", "-o.cc", "a\n.cc"])
 def test_names_of_sources_are_checked(tmp_path: Path, name: str) -> None:
     with pytest.raises(CompileError, match="cannot be the name of a source"):

@@ -111,6 +111,10 @@ SUMS = Tolerance(
     {"f16": 2e-6, "bf16": 2e-6, "f32": 2e-6, "f64": 1e-15},
     terms=True,
 )
+PARTIAL_SUMS = Tolerance(
+    {"f16": 0.6, "bf16": 0.51, "f32": 16, "f64": 64}, {"f16": 2e-6, "bf16": 2e-6, "f32": 2e-6, "f64": 1e-14}
+)
+"""Each sum has the roundings of all before it: their error is measured against the largest of them."""
 PRODUCTS = Tolerance(
     {"f16": 0.6, "bf16": 0.6, "f32": 2, "f64": 2},
     {"f16": 1e-6, "bf16": 1e-6, "f32": 6e-7, "f64": 1e-14},

@@ -17,17 +17,7 @@ from xdsl.printer import Printer
 from xdsl.utils.exceptions import VerifyException
 
 from ait_mlir.dialects.ait.structure import region_key
-from ait_mlir.dialects.ait.syntax import Body as Body
-from ait_mlir.dialects.ait.syntax import Operands, Syntax, parse_signature, values
-from ait_mlir.dialects.ait.syntax import int_list as int_list
-from ait_mlir.dialects.ait.syntax import int_list_attr as int_list_attr
-from ait_mlir.dialects.ait.syntax import parse_int_attr as parse_int_attr
-from ait_mlir.dialects.ait.syntax import parse_int_list as parse_int_list
-from ait_mlir.dialects.ait.syntax import parse_operands as parse_operands
-from ait_mlir.dialects.ait.syntax import parse_operands_in_parens as parse_operands_in_parens
-from ait_mlir.dialects.ait.syntax import print_int_list as print_int_list
-from ait_mlir.dialects.ait.syntax import print_operands as print_operands
-from ait_mlir.dialects.ait.syntax import resolve as resolve
+from ait_mlir.dialects.ait.syntax import Body, Operands, Syntax, parse_signature, resolve, values
 from ait_mlir.dialects.ait.types import EMPTY_SCOPE, Shape, ShapedType, TensorType, scope_of, shape_text
 from ait_mlir.dims import Expr, Scope
 

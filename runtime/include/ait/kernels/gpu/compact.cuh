@@ -37,7 +37,8 @@ __device__ __forceinline__ int64_t scan_block(int64_t value, int64_t* shared, in
 
 }  // namespace detail
 
-__global__ void __launch_bounds__(kCompactThreads) compact_count_kernel(int64_t rows, int64_t stretch, const bool* mask, int64_t* counts) {
+template <class Mask>
+__global__ void __launch_bounds__(kCompactThreads) compact_count_kernel(int64_t rows, int64_t stretch, const Mask* mask, int64_t* counts) {
   __shared__ int64_t shared[kCompactThreads];
   wait_for_previous();
   allow_next();
@@ -86,7 +87,7 @@ int32_t compact(const Context& ctx, int64_t rows, int64_t width, const T* in, co
   config.block = dim3(kCompactThreads);
   config.grid = dim3(static_cast<uint32_t>(blocks));
   config.dependent = true;
-  if (const int32_t status = launch(ctx, config, compact_count_kernel, rows, stretch, mask, counts)) return status;
+  if (const int32_t status = launch(ctx, config, compact_count_kernel<bool>, rows, stretch, mask, counts)) return status;
   using Word = word_t<sizeof(T)>;
   return launch(ctx, config, compact_kernel<Word>, rows, stretch, width, reinterpret_cast<const Word*>(in), mask,
                 static_cast<const int64_t*>(counts), reinterpret_cast<Word*>(out), count);
