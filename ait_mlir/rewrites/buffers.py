@@ -96,7 +96,6 @@ def write_permuted(p: PatternBuilder) -> None:
     p.require("only_viewed_by", source, view)
     p.require("writer_accepts_inverse_of", source, view, target)
     p.require("is_made_beside", source, root)
-    p.require("is_not_carried_on", target, source, root)
     p.require("is_written_once", target)
     p.apply(root, "write_inverse", root)
 
@@ -233,9 +232,12 @@ def is_unchanged_for_readers_of(source: SSAValue, target: SSAValue, copy: Operat
     is_state = isinstance(root, InputOp) and root.is_state
     if not is_state and not isinstance(root, AllocOp | DestinationOp):
         return True
-    used = accesses(_root_buffer(source))
-    writers = {use.operation for use in used if is_update(use) or (is_state and is_write(use))}
-    readers = {use.operation for use in accesses(target)} - {copy}
+    block = copy.parent
+    assert block is not None
+    # What happens in a loop beside the copy happens where the loop stands.
+    used = [use for use in accesses(_root_buffer(source)) if is_update(use) or (is_state and is_write(use))]
+    writers = {block.find_ancestor_op_in_block(use.operation) for use in used}
+    readers = {block.find_ancestor_op_in_block(use.operation) for use in accesses(target)} - {copy}
     op = copy.next_op
     while writers and readers and op is not None:
         if op in writers:

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from xdsl.dialects.builtin import ArrayAttr, IntegerAttr, StringAttr
 from xdsl.ir import Attribute, Operation, SSAValue
 
-from ait_mlir.dialects.ait.base import int_list, int_list_attr
 from ait_mlir.dialects.ait.gemm import ContractionOp
+from ait_mlir.dialects.ait.syntax import int_list, int_list_attr
 from ait_mlir.dialects.ait.types import ShapeAttr, TensorType, tensor_type
 from ait_mlir.dialects.ait.view import PermuteOp, ReshapeOp, SliceOp
 from ait_mlir.dims import Expr

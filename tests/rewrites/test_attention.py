@@ -23,6 +23,8 @@ def check_variant(pattern: pdl.PatternOp, case: Attention) -> None:
     assert statistics.rewrites == 1
     assert names(module).count("ait.attention") == 1
     assert "ait.softmax" not in names(module)
+    if case.scale != "no_scale":
+        assert f"ait.{case.scale.split('_')[1]}" not in names(module), "the scale is left over"
     for name, broken in breaking(case):
         module, statistics = rewritten(broken.text(), [pattern])
         if case.scale.startswith("query") and name in ABOUT_SCALES:

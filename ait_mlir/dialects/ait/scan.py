@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import ClassVar
 
-from xdsl.dialects.builtin import DenseArrayBase, IntegerAttr, UnitAttr, i32, i64
+from xdsl.dialects.builtin import IntegerAttr, UnitAttr, i64
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.irdl import (
     AttrSizedOperandSegments,
@@ -16,20 +17,11 @@ from xdsl.irdl import (
     var_operand_def,
     var_result_def,
 )
-from xdsl.parser import Parser
-from xdsl.printer import Printer
 
-from ait_mlir.dialects.ait.base import (
-    AitOp,
-    Body,
-    parse_int_attr,
-    parse_operands,
-    parse_operands_in_parens,
-    print_operands,
-    same_type,
-)
+from ait_mlir.dialects.ait.base import AitOp, same_type
 from ait_mlir.dialects.ait.data import GraphOp, OutputOp, ParamOp
 from ait_mlir.dialects.ait.elementwise import YieldOp
+from ait_mlir.dialects.ait.syntax import INT, Flag, Group, Operands, PlainRegion, Prop, Syntax
 from ait_mlir.dialects.ait.traits import Cost, Pure
 from ait_mlir.dialects.ait.types import TensorType, scope_of, shape_text, tensor_type
 from ait_mlir.dims import Expr, total
@@ -57,6 +49,16 @@ class ScanOp(Cost, AitOp):
     """
 
     name = "ait.scan"
+    SYNTAX: ClassVar[Syntax] = (
+        Operands(("scanned",)),
+        Group("init", "init", optional=True),
+        Group("captured", "with", optional=True),
+        Prop("dim", INT),
+        Flag("reverse"),
+        PlainRegion(),
+    )
+    SEGMENTED: ClassVar[bool] = True
+    SELF_CONTAINED: ClassVar[bool] = False  # its region holds ops with regions of their own
 
     scanned = var_operand_def(TensorType)
     init = var_operand_def(TensorType)
@@ -108,30 +110,6 @@ class ScanOp(Cost, AitOp):
         """What a step yields: carried values, then slices of the stacked results."""
         last = self.block.last_op
         return () if last is None else last.operands
-
-    @classmethod
-    def parse_body(cls, parser: Parser, body: Body) -> None:
-        groups = [parse_operands(parser), *([] for _ in range(2))]
-        for i, keyword in ((1, "init"), (2, "with")):
-            if parser.parse_optional_keyword(keyword) is not None:
-                groups[i] = parse_operands_in_parens(parser)
-        body.operands = [operand for group in groups for operand in group]
-        parser.parse_keyword("dim")
-        body.properties["dim"] = parse_int_attr(parser)
-        body.properties["operandSegmentSizes"] = DenseArrayBase.from_list(i32, [len(group) for group in groups])
-        if parser.parse_optional_keyword("reverse") is not None:
-            body.properties["reverse"] = UnitAttr()
-        body.regions = [parser.parse_region()]
-
-    def print_body(self, printer: Printer) -> None:
-        print_operands(printer, self.scanned)
-        for keyword, values in (("init", self.init), ("with", self.captured)):
-            if values:
-                printer.print_string(f" {keyword}(")
-                printer.print_list(values, printer.print_ssa_value)
-                printer.print_string(")")
-        printer.print_string(f" dim {self.axis} {'reverse ' if self.reverse is not None else ''}")
-        printer.print_region(self.body)
 
     def infer_result_types(self) -> Sequence[Attribute]:
         if not self.scanned:

@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias, cast
 
-from xdsl.dialects.builtin import ArrayAttr, FloatAttr, IntegerAttr, StringAttr, UnitAttr, f64, i64
+from xdsl.dialects.builtin import ArrayAttr, FloatAttr, IntegerAttr, StringAttr, SymbolRefAttr, UnitAttr, f64, i64
 from xdsl.ir import Attribute, Operation, Region, SSAValue
 from xdsl.parser import Parser, UnresolvedOperand
 from xdsl.printer import Printer
@@ -22,6 +22,7 @@ from xdsl.utils.exceptions import VerifyException
 
 from ait_mlir.dialects.ait.numbers import number_text, parse_literal, parse_number, parse_number_attr, print_literal
 from ait_mlir.dialects.ait.types import ShapeAttr, parse_dims, scan_to, shape_text
+from ait_mlir.dims import Expr
 
 
 @dataclass
@@ -124,6 +125,26 @@ class Several(Clause):
             print_operands(printer, found)
 
 
+@dataclass(frozen=True)
+class Group(Clause):
+    """`KEYWORD(%a, %b)`: the operands of a field, in parentheses; an optional group is left out when it is empty."""
+
+    name: str
+    keyword: str
+    optional: bool = False
+
+    def parse(self, parser: Parser, body: Body) -> None:
+        there = _parse_keyword(parser, self.keyword, self.optional)
+        body.add_operands(parse_operands_in_parens(parser) if there else [])
+
+    def print(self, printer: Printer, op: Operation) -> None:
+        found = values(op, (self.name,))
+        if found or not self.optional:
+            printer.print_string(f" {self.keyword}(")
+            printer.print_list(found, printer.print_ssa_value)
+            printer.print_string(")")
+
+
 def values(op: Operation, names: Sequence[str]) -> list[SSAValue]:
     """The values of fields of an op; a field is one value, several, or None."""
     found: list[SSAValue] = []
@@ -147,6 +168,26 @@ class Kind:
 def _shape(parser: Parser) -> Attribute:
     text, start = scan_to(parser, "[", "]")
     return ShapeAttr(parse_dims(parser, text, start))
+
+
+def parse_dim_in_parens(parser: Parser) -> Expr:
+    """`(batch * 1536)`; parentheses may nest."""
+    content = parser.lexer.input.content
+    start = parser.pos
+    if content[start : start + 1] != "(":
+        parser.raise_error("'(' expected", start, start + 1)
+    depth, end = 0, start
+    for end in range(start, min(len(content), start + 100_000)):
+        depth += (content[end] == "(") - (content[end] == ")")
+        if depth == 0 or content[end] == "\n":
+            break
+    if depth != 0:
+        parser.raise_error("no closing ')' on this line", start, start + 1)
+    parser._resume_from(end + 1)  # pyright: ignore[reportPrivateUsage]
+    dims = parse_dims(parser, content[start + 1 : end], start + 1)
+    if len(dims) != 1:
+        parser.raise_error("one dim expression expected", start, end)
+    return dims[0]
 
 
 def parse_int_attr(parser: Parser) -> IntegerAttr:
@@ -192,6 +233,16 @@ STRING = Kind(
     lambda printer, a: printer.print_string_literal(a.data),
 )
 """`"encoder.weight"`"""
+DIM = Kind(
+    lambda parser: ShapeAttr((parse_dim_in_parens(parser),)),
+    lambda printer, a: printer.print_string(f"({a.data[0]})"),
+)
+"""`(batch * 1536)`: one dim expression"""
+SYMBOL = Kind(
+    lambda parser: SymbolRefAttr(parser.parse_symbol_name().data),
+    lambda printer, a: printer.print_symbol_name(a.root_reference.data),
+)
+"""`@relu_0`"""
 LITERAL = Kind(parse_literal, print_literal)
 """`0.5`, `[1, 2, 3]`"""
 
@@ -271,7 +322,7 @@ class RegionClause(Clause):
             body.add_operands([])
             body.regions.append(Region())
             return
-        body.add_operands(parser.parse_comma_separated_list(parser.Delimiter.PAREN, parser.parse_unresolved_operand))
+        body.add_operands(parse_operands_in_parens(parser))
         body.regions.append(parser.parse_region())
 
     def print(self, printer: Printer, op: Operation) -> None:
@@ -284,11 +335,25 @@ class RegionClause(Clause):
         printer.print_region(region)
 
 
+@dataclass(frozen=True)
+class PlainRegion(Clause):
+    """`{ ... }`: a region whose block names its own arguments."""
+
+    name: str = "body"
+
+    def parse(self, parser: Parser, body: Body) -> None:
+        body.regions.append(parser.parse_region())
+
+    def print(self, printer: Printer, op: Operation) -> None:
+        printer.print_string(" ")
+        printer.print_region(getattr(op, self.name))
+
+
 # ** text **
 
 
 def parse_operands(parser: Parser) -> list[UnresolvedOperand]:
-    """`%a, %b` with nothing around."""
+    """`%a, %b` without parentheses."""
     return (
         parser.parse_optional_undelimited_comma_separated_list(
             parser.parse_optional_unresolved_operand, parser.parse_unresolved_operand

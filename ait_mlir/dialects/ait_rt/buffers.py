@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Self, cast
+from typing import ClassVar, cast
 
 from xdsl.dialects.builtin import ArrayAttr, Float32Type, Float64Type, FloatAttr, IntegerAttr, StringAttr, UnitAttr, i64
 from xdsl.ir import Attribute, Operation, SSAValue
@@ -23,16 +23,21 @@ from xdsl.traits import Pure
 from ait_mlir.dialects.ait.base import AitOp, check_declared, check_expressions, check_param_name, check_sizes
 from ait_mlir.dialects.ait.numbers import literal_values, parse_literal, print_literal
 from ait_mlir.dialects.ait.syntax import (
+    DIM,
+    SHAPE,
+    STRING,
     Body,
+    Flag,
+    Operand,
+    Operands,
+    Prop,
+    Syntax,
     int_list,
     int_list_attr,
     parse_int_list,
-    parse_operands,
     print_int_list,
-    print_operands,
-    resolve,
 )
-from ait_mlir.dialects.ait.types import Shape, ShapeAttr, parse_dims, scan_to, scope_of, shape_text
+from ait_mlir.dialects.ait.types import Shape, ShapeAttr, scope_of
 from ait_mlir.dialects.ait_rt.types import BufferType
 from ait_mlir.dims import Expr
 
@@ -41,6 +46,8 @@ PANEL_LAYOUTS = ("kn", "nk")
 
 class BufferOp(AitOp):
     """Base of the ops that define one buffer."""
+
+    SELF_CONTAINED: ClassVar[bool] = True
 
     buffer = result_def(BufferType)
 
@@ -61,14 +68,7 @@ class NamedBufferOp(BufferOp):
     """Base of inputs and outputs."""
 
     buffer_name = prop_def(StringAttr)
-
-    @classmethod
-    def parse_body(cls, parser: Parser, body: Body) -> None:
-        body.properties["buffer_name"] = StringAttr(parser.parse_str_literal())
-
-    def print_body(self, printer: Printer) -> None:
-        printer.print_string(" ")
-        printer.print_string_literal(self.buffer_name.data)
+    SYNTAX: ClassVar[Syntax] = (Prop("buffer_name", STRING, ""),)
 
 
 @irdl_op_definition
@@ -82,6 +82,7 @@ class InputOp(NamedBufferOp):
     """
 
     name = "ait_rt.input"
+    SYNTAX: ClassVar[Syntax] = (*NamedBufferOp.SYNTAX, Flag("donated"))
 
     donated = opt_prop_def(UnitAttr)
 
@@ -92,16 +93,6 @@ class InputOp(NamedBufferOp):
     @property
     def is_state(self) -> bool:
         return self.donated is not None
-
-    @classmethod
-    def parse_body(cls, parser: Parser, body: Body) -> None:
-        super().parse_body(parser, body)
-        if parser.parse_optional_keyword("donated") is not None:
-            body.properties["donated"] = UnitAttr()
-
-    def print_body(self, printer: Printer) -> None:
-        super().print_body(printer)
-        printer.print_string(" donated" if self.is_state else "")
 
 
 @irdl_op_definition
@@ -115,25 +106,13 @@ class DestinationOp(NamedBufferOp):
     """
 
     name = "ait_rt.output"
+    SYNTAX: ClassVar[Syntax] = (*NamedBufferOp.SYNTAX, Operand("in_place_of", "in place of", optional=True))
+    SELF_CONTAINED: ClassVar[bool] = False
 
     in_place_of = opt_operand_def(BufferType)
 
     def __init__(self, name: str, type: BufferType, in_place_of: SSAValue | None = None) -> None:
         super().__init__(operands=[in_place_of], properties={"buffer_name": StringAttr(name)}, result_types=[type])
-
-    @classmethod
-    def parse_body(cls, parser: Parser, body: Body) -> None:
-        super().parse_body(parser, body)
-        if parser.parse_optional_keyword("in") is not None:
-            parser.parse_keyword("place")
-            parser.parse_keyword("of")
-            body.operands = [parser.parse_unresolved_operand()]
-
-    def print_body(self, printer: Printer) -> None:
-        super().print_body(printer)
-        if self.in_place_of is not None:
-            printer.print_string(" in place of")
-            print_operands(printer, [self.in_place_of])
 
     def infer_result_types(self) -> Sequence[Attribute]:
         if (place := self.in_place_of) is not None:
@@ -260,6 +239,7 @@ class AllocOp(BufferOp):
     """
 
     name = "ait_rt.alloc"
+    SYNTAX: ClassVar[Syntax] = (Prop("offset", DIM, "at", optional=True),)
 
     offset = opt_prop_def(ShapeAttr)
 
@@ -272,38 +252,9 @@ class AllocOp(BufferOp):
         """The byte offset into the arena, None while it is not planned."""
         return None if self.offset is None else self.offset.data[0]
 
-    @classmethod
-    def parse_body(cls, parser: Parser, body: Body) -> None:
-        if parser.parse_optional_keyword("at") is not None:
-            body.properties["offset"] = ShapeAttr((parse_dim_in_parens(parser),))
-
-    def print_body(self, printer: Printer) -> None:
-        if self.at is not None:
-            printer.print_string(f" at ({self.at})")
-
     def infer_result_types(self) -> Sequence[Attribute]:
         check_expressions(self, scope_of(self), () if self.at is None else (self.at,), "the offset")
         return super().infer_result_types()
-
-
-def parse_dim_in_parens(parser: Parser) -> Expr:
-    """`(batch * 1536)`; parentheses may nest."""
-    content = parser.lexer.input.content
-    start = parser.pos
-    if content[start : start + 1] != "(":
-        parser.raise_error("'(' expected", start, start + 1)
-    depth, end = 0, start
-    for end in range(start, min(len(content), start + 100_000)):
-        depth += (content[end] == "(") - (content[end] == ")")
-        if depth == 0 or content[end] == "\n":
-            break
-    if depth != 0:
-        parser.raise_error("no closing ')' on this line", start, start + 1)
-    parser._resume_from(end + 1)  # pyright: ignore[reportPrivateUsage]
-    dims = parse_dims(parser, content[start + 1 : end], start + 1)
-    if len(dims) != 1:
-        parser.raise_error("one dim expression expected", start, end)
-    return dims[0]
 
 
 @irdl_op_definition
@@ -316,6 +267,7 @@ class ViewOp(BufferOp):
     """
 
     name = "ait_rt.view"
+    SYNTAX: ClassVar[Syntax] = (Operands(), Prop("offset", DIM), Prop("strides", SHAPE))
 
     source = operand_def(BufferType)
     offset = prop_def(ShapeAttr)
@@ -328,19 +280,6 @@ class ViewOp(BufferOp):
             properties={"offset": ShapeAttr((offset,)), "strides": ShapeAttr(strides)},
             result_types=[type],
         )
-
-    @classmethod
-    def parse_body(cls, parser: Parser, body: Body) -> None:
-        body.operands = parse_operands(parser)
-        parser.parse_keyword("offset")
-        body.properties["offset"] = ShapeAttr((parse_dim_in_parens(parser),))
-        parser.parse_keyword("strides")
-        text, start = scan_to(parser, "[", "]")
-        body.properties["strides"] = ShapeAttr(parse_dims(parser, text, start))
-
-    def print_body(self, printer: Printer) -> None:
-        print_operands(printer, self.operands)
-        printer.print_string(f" offset ({self.offset.data[0]}) strides {shape_text(self.strides.data)}")
 
     def infer_result_types(self) -> Sequence[Attribute]:
         (t,) = super().infer_result_types()
@@ -382,26 +321,13 @@ class CopyOp(AitOp):
     """
 
     name = "ait_rt.copy"
+    SYNTAX: ClassVar[Syntax] = (Operand("source"), Operand("target", "to"))
 
     source = operand_def(BufferType)
     target = operand_def(BufferType)
 
     def __init__(self, source: SSAValue | Operation, target: SSAValue | Operation) -> None:
         super().__init__(operands=[source, target])
-
-    @classmethod
-    def parse(cls, parser: Parser) -> Self:
-        source = resolve(parser, parser.parse_unresolved_operand())
-        parser.parse_keyword("to")
-        target = resolve(parser, parser.parse_unresolved_operand())
-        return cls.create(operands=[source, target], attributes=parser.parse_optional_attr_dict())
-
-    def print(self, printer: Printer) -> None:
-        print_operands(printer, [self.source])
-        printer.print_string(" to")
-        print_operands(printer, [self.target])
-        if self.attributes:
-            printer.print_op_attributes(self.attributes)
 
     def infer_result_types(self) -> Sequence[Attribute]:
         source, target = self.source.type, self.target.type
@@ -430,28 +356,13 @@ class ReadDimOp(AitOp):
     """
 
     name = "ait_rt.read_dim"
+    SYNTAX: ClassVar[Syntax] = (Prop("dim", STRING, ""), Operand("source", "from"))
 
     source = operand_def(BufferType)
     dim = prop_def(StringAttr)
 
     def __init__(self, dim: str, source: SSAValue) -> None:
         super().__init__(operands=[source], properties={"dim": StringAttr(dim)})
-
-    @classmethod
-    def parse(cls, parser: Parser) -> Self:
-        dim = StringAttr(parser.parse_str_literal())
-        parser.parse_keyword("from")
-        source = resolve(parser, parser.parse_unresolved_operand())
-        attributes = parser.parse_optional_attr_dict()
-        return cls.create(operands=[source], properties={"dim": dim}, attributes=attributes)
-
-    def print(self, printer: Printer) -> None:
-        printer.print_string(" ")
-        printer.print_string_literal(self.dim.data)
-        printer.print_string(" from")
-        print_operands(printer, [self.source])
-        if self.attributes:
-            printer.print_op_attributes(self.attributes)
 
     def infer_result_types(self) -> Sequence[Attribute]:
         source, scope, name = self.source.type, scope_of(self), self.dim.data

@@ -11,9 +11,10 @@ from xdsl.parser import Parser
 from xdsl.printer import Printer
 from xdsl.traits import NoTerminator
 
-from ait_mlir.dialects.ait.base import AitOp, check_expressions, parse_operands_in_parens, resolve
+from ait_mlir.dialects.ait.base import AitOp, check_expressions
+from ait_mlir.dialects.ait.syntax import parse_dim_in_parens, parse_operands_in_parens, resolve
 from ait_mlir.dialects.ait.types import Induction, InductionAttr, scope_of
-from ait_mlir.dialects.ait_rt.buffers import AllocOp, ConstantOp, NamedBufferOp, parse_dim_in_parens
+from ait_mlir.dialects.ait_rt.buffers import AllocOp, ConstantOp, NamedBufferOp
 from ait_mlir.dialects.ait_rt.program import KernelOp, ProgramOp
 from ait_mlir.dialects.ait_rt.types import BufferType
 from ait_mlir.dims import DimError, Expr, check_name

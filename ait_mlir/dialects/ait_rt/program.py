@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Self
+from typing import ClassVar, Self
 
 from xdsl.dialects.builtin import (
-    DenseArrayBase,
     DictionaryAttr,
     FlatSymbolRefAttrConstr,
     IntegerAttr,
     StringAttr,
     SymbolRefAttr,
-    i32,
     i64,
 )
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
@@ -29,9 +27,9 @@ from xdsl.printer import Printer
 from xdsl.traits import IsolatedFromAbove, IsTerminator, NoTerminator, SymbolOpInterface, SymbolTable
 
 from ait_mlir.dialects.ait.base import AitOp, check_expressions, check_name
-from ait_mlir.dialects.ait.syntax import parse_operands_in_parens, print_operands, resolve
+from ait_mlir.dialects.ait.syntax import INT, SYMBOL, Group, Operands, Prop, Syntax, parse_dim_in_parens
 from ait_mlir.dialects.ait.types import DimsAttr, ShapeAttr, TensorType
-from ait_mlir.dialects.ait_rt.buffers import ConstantOp, DestinationOp, InputOp, check_writable, parse_dim_in_parens
+from ait_mlir.dialects.ait_rt.buffers import ConstantOp, DestinationOp, InputOp, check_writable
 from ait_mlir.dialects.ait_rt.types import BufferType
 from ait_mlir.dims import Expr, Scope
 
@@ -142,25 +140,14 @@ class ReturnOp(AitOp):
     """
 
     name = "ait_rt.return"
+    SYNTAX: ClassVar[Syntax] = (Operands(),)
+    OPERAND_TYPES: ClassVar[str] = "values"
 
     values = var_operand_def(TensorType)
     traits = traits_def(IsTerminator())
 
     def __init__(self, values: Sequence[SSAValue]) -> None:
         super().__init__(operands=[values])
-
-    @classmethod
-    def parse(cls, parser: Parser) -> Self:
-        operands = parser.parse_comma_separated_list(parser.Delimiter.NONE, parser.parse_unresolved_operand)
-        values = [resolve(parser, o) for o in operands]
-        parser.parse_punctuation(":")
-        parser.parse_comma_separated_list(parser.Delimiter.NONE, parser.parse_type)
-        return cls(values)
-
-    def print(self, printer: Printer) -> None:
-        print_operands(printer, self.operands)
-        printer.print_string(" : ")
-        printer.print_list(self.operand_types, printer.print_attribute)
 
     def infer_result_types(self) -> Sequence[Attribute]:
         return []
@@ -273,6 +260,14 @@ class LaunchOp(AitOp):
     """
 
     name = "ait_rt.launch"
+    SYNTAX: ClassVar[Syntax] = (
+        Prop("kernel", SYMBOL, ""),
+        Group("ins", "ins"),
+        Group("outs", "outs"),
+        Group("workspace", "workspace"),
+        Prop("stream", INT),
+    )
+    SEGMENTED: ClassVar[bool] = True
 
     ins = var_operand_def(BufferType)
     outs = var_operand_def(BufferType)
@@ -292,37 +287,6 @@ class LaunchOp(AitOp):
     @property
     def kernel_name(self) -> str:
         return self.kernel.root_reference.data
-
-    @classmethod
-    def parse(cls, parser: Parser) -> Self:
-        name = parser.parse_symbol_name()
-        groups: list[list[SSAValue]] = []
-        for keyword in ("ins", "outs", "workspace"):
-            parser.parse_keyword(keyword)
-            groups.append([resolve(parser, o) for o in parse_operands_in_parens(parser)])
-        parser.parse_keyword("stream")
-        stream = IntegerAttr(parser.parse_integer(allow_boolean=False), i64)
-        attributes = parser.parse_optional_attr_dict()
-        return cls.create(
-            operands=[v for g in groups for v in g],
-            properties={
-                "kernel": SymbolRefAttr(name.data),
-                "stream": stream,
-                "operandSegmentSizes": DenseArrayBase.from_list(i32, [len(g) for g in groups]),
-            },
-            attributes=attributes,
-        )
-
-    def print(self, printer: Printer) -> None:
-        printer.print_string(" ")
-        printer.print_symbol_name(self.kernel_name)
-        for keyword, values in (("ins", self.ins), ("outs", self.outs), ("workspace", self.workspace)):
-            printer.print_string(f" {keyword}(")
-            printer.print_list(values, printer.print_ssa_value)
-            printer.print_string(")")
-        printer.print_string(f" stream {self.stream.value.data}")
-        if self.attributes:
-            printer.print_op_attributes(self.attributes)
 
     def verify_(self) -> None:
         stream = self.stream.value.data

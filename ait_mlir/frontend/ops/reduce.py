@@ -9,7 +9,7 @@ from xdsl.dialects.builtin import IntegerAttr, StringAttr, i64
 from xdsl.ir import Attribute
 
 from ait_mlir.dialects.ait import reduce as ait
-from ait_mlir.dialects.ait.base import int_list_attr
+from ait_mlir.dialects.ait.syntax import int_list_attr
 from ait_mlir.dialects.ait.types import TensorType
 from ait_mlir.frontend.errors import BuildError
 from ait_mlir.frontend.operator import Operator

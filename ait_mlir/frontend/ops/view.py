@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from xdsl.dialects.builtin import IntegerAttr, i64
 
 from ait_mlir.dialects.ait import view as ait
-from ait_mlir.dialects.ait.base import int_list_attr
+from ait_mlir.dialects.ait.syntax import int_list_attr
 from ait_mlir.dialects.ait.types import ShapeAttr, TensorType
 from ait_mlir.frontend.errors import BuildError
 from ait_mlir.frontend.intvar import DimLike, IntVar, as_dim, maximum, merge_symbols, minimum, product, scope_from

@@ -10,10 +10,11 @@ from xdsl.dialects.builtin import IntegerAttr, StringAttr, i1, i64
 from xdsl.ir import Attribute, Block, Region, SSAValue
 from xdsl.utils.exceptions import VerifyException
 
-from ait_mlir.dialects.ait.base import AitOp, int_list_attr
+from ait_mlir.dialects.ait.base import AitOp
 from ait_mlir.dialects.ait.data import ConstantOp, GraphOp, ParamOp
 from ait_mlir.dialects.ait.dtypes import LARGEST, is_float
 from ait_mlir.dialects.ait.elementwise import AddOp, CastOp, CompareOp, MulOp, WhereOp
+from ait_mlir.dialects.ait.syntax import int_list_attr
 from ait_mlir.dialects.ait.types import Shape, ShapeAttr, TensorType, as_shape, tensor_type
 from ait_mlir.dialects.ait.view import ConcatOp, ExpandOp, PermuteOp, ReshapeOp, SliceOp
 from ait_mlir.dims import Expr, const
