@@ -17,6 +17,7 @@ from xdsl.utils.exceptions import ParseError, VerifyException
 from xdsl.utils.lexer import Input, Token
 from xdsl.utils.mlir_lexer import MLIRLexer, MLIRTokenKind, StringLiteral
 
+from ait_mlir.ir.collector import rare_collections
 from ait_mlir.ir.source import Diagnostic, SourceError, SourceText, decode, error_at
 
 MAX_NESTING = 100
@@ -104,7 +105,8 @@ def parse_source(ctx: Context, source: SourceText) -> ModuleOp:
         parser = AitParser(ctx, source)
         if not source.text.strip():
             raise error_at(source, 0, "there is no operation: the text is empty")
-        return parser.parse_module()
+        with rare_collections():
+            return parser.parse_module()
     except ParseError as e:
         at, message = e.span.start, e.msg.strip()
         if (undefined := _UNDEFINED.search(message)) is not None:

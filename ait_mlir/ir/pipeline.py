@@ -13,6 +13,7 @@ from xdsl.passes import ModulePass
 from xdsl.utils.arg_spec import parse_pipeline
 from xdsl.utils.exceptions import ArgSpecParseError, PassFailedException, VerifyException
 
+from ait_mlir.ir.collector import rare_collections
 from ait_mlir.ir.parser import check, op_place
 from ait_mlir.ir.source import Diagnostic, SourceError, SourceText, error_at
 from ait_mlir.universe import AIT_UNIVERSE
@@ -75,12 +76,27 @@ def run_passes(
     *,
     source: SourceText | None = None,
     verify: bool | Literal["end"] = True,
+    verified: bool = False,
     observe: Observer | None = None,
     clock: Callable[[], float] = time.perf_counter,
 ) -> None:
     """Run passes in order, verifying after each what it changed and after the last everything, or only that (`"end"`);
-    raises `SourceError` naming the pass that failed. `observe` gets the seconds of `clock` that a pass took."""
-    verified: _State = {}
+    raises `SourceError` naming the pass that failed. The module may have been `verified` already. `observe` gets the
+    seconds of `clock` that a pass took."""
+    with rare_collections():
+        _run(ctx, module, passes, source, verify, _state(module) if verified and verify is True else {}, observe, clock)
+
+
+def _run(
+    ctx: Context,
+    module: ModuleOp,
+    passes: Sequence[ModulePass],
+    source: SourceText | None,
+    verify: bool | Literal["end"],
+    verified: _State,
+    observe: Observer | None,
+    clock: Callable[[], float],
+) -> None:
     for i, p in enumerate(passes, 1):
         start = clock()
         try:
@@ -106,14 +122,14 @@ def _state(module: ModuleOp) -> _State:
     """All that verification looks at, op by op, by identity where it can change: equal states are one program."""
     return {
         op: (
-            op.parent_op(),
+            op.parent,
             op.next_op is None,
             *op.operands,
-            *(operand.type for operand in op.operands),
-            *(result.type for result in op.results),
+            *op.operand_types,
+            *op.result_types,
             *op.properties.items(),
             *op.attributes.items(),
-            *((block, *(arg.type for arg in block.args)) for region in op.regions for block in region.blocks),
+            *[(block, *block.arg_types) for region in op.regions for block in region.blocks],
         )
         for op in module.walk()
     }

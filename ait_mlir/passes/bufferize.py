@@ -32,6 +32,7 @@ from ait_mlir.dims import Expr, Scope, const
 from ait_mlir.ir.pipeline import PassError
 from ait_mlir.lowering.choices import Selected
 from ait_mlir.lowering.module_target import target_of
+from ait_mlir.lowering.weights import is_weight
 from ait_mlir.passes.in_place import Donation, donations_of, later_reader, line_of
 from ait_mlir.passes.loops import bufferize_scan, fresh_step
 
@@ -53,6 +54,7 @@ class Bufferizer:
     module: ModuleOp
     graph: GraphOp
     kernels: dict[object, KernelOp] = field(default_factory=dict[object, KernelOp])
+    choices: dict[object, Selected] = field(default_factory=dict[object, Selected])
     places: dict[SSAValue, Place] = field(default_factory=dict[SSAValue, Place])
     packed: dict[tuple[SSAValue, str], SSAValue] = field(default_factory=dict[tuple[SSAValue, str], SSAValue])
     block: Block = field(default_factory=Block)
@@ -222,8 +224,9 @@ class Bufferizer:
         choice = op.attributes.get("kernel")
         if not isinstance(choice, KernelAttr):
             raise PassError(f"{op.name} has no kernel; run the pass 'select' first", op)
-        kernel = self.kernel(op, choice)
-        chosen = Selected.of(choice.provider.data, choice.config, op, target_of(self.module))
+        alike = self.graph.scope, op_key(op)
+        kernel = self.kernel(op, choice, alike)
+        chosen = self.selected(op, choice, alike)
         if isinstance(op, UpdatesOperand):
             updated = self.updated(op, chosen)
             ins = [updated, *(self.row_major(v) for v in op.operands[1:])]
@@ -350,11 +353,18 @@ class Bufferizer:
             found.name_hint = constant.buffer.name_hint
         return found
 
-    def kernel(self, op: Operation, choice: KernelAttr) -> KernelOp:
+    def selected(self, op: Operation, choice: KernelAttr, alike: object) -> Selected:
+        """What the choice asks of the launch's buffers, as for an earlier op that is alike."""
+        key = alike, tuple(is_weight(v) for v in op.operands)
+        found = self.choices.get(key)
+        if found is None:
+            target = target_of(self.module)
+            found = self.choices[key] = Selected.of(choice.provider.data, choice.config, op, target)
+        return found
+
+    def kernel(self, op: Operation, choice: KernelAttr, alike: object) -> KernelOp:
         """The kernel that computes `op`, shared with earlier ops that are alike."""
-        scope = self.graph.scope
-        key = (scope, op_key(op))
-        found = self.kernels.get(key)
+        found = self.kernels.get(alike)
         if found is None:
             name = f"{derived_name(op)}_{len(self.kernels)}"
             body = Block(arg_types=[v.type for v in op.operands])
@@ -363,9 +373,9 @@ class Bufferizer:
                 clone.operands[i] = argument
             del clone.attributes["kernel"]
             body.add_ops([clone, ReturnOp(clone.results)])
-            found = KernelOp(name, choice.provider.data, DictionaryAttr(choice.config.data), scope, Region(body))
+            config = DictionaryAttr(choice.config.data)
+            found = self.kernels[alike] = KernelOp(name, choice.provider.data, config, self.graph.scope, Region(body))
             found.location = op.location
-            self.kernels[key] = found
         return found
 
 

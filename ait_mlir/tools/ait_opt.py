@@ -194,6 +194,7 @@ def process(options: Options, source: SourceText, err: TextIO) -> str:
         parse_passes(options.passes),
         source=source,
         verify=not options.disable_verify,
+        verified=not options.disable_verify,
         observe=observe,
     )
     if checker is not None:

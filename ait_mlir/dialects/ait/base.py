@@ -10,14 +10,15 @@ from collections.abc import Sequence
 from typing import Any, ClassVar, Self
 
 from xdsl.dialects.builtin import DenseArrayBase, i32
-from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
+from xdsl.ir import Attribute, Block, ErasedSSAValue, Operation, Region, SSAValue
 from xdsl.irdl import IRDLOperation
 from xdsl.parser import Parser
 from xdsl.printer import Printer
 from xdsl.utils.exceptions import VerifyException
 
+from ait_mlir.dialects.ait.structure import region_key
 from ait_mlir.dialects.ait.syntax import Body, Operands, Syntax, parse_signature, resolve, values
-from ait_mlir.dialects.ait.types import Shape, ShapedType, TensorType, scope_of, shape_text
+from ait_mlir.dialects.ait.types import EMPTY_SCOPE, Shape, ShapedType, TensorType, scope_of, shape_text
 from ait_mlir.dims import Expr, Scope
 
 
@@ -30,6 +31,9 @@ class AitOp(IRDLOperation):
     """Of an op without results: the field of operands, the first ones, whose types stand behind the colon."""
     SEGMENTED: ClassVar[bool] = False
     """Whether the op keeps how many operands each clause read (`AttrSizedOperandSegments`)."""
+    SELF_CONTAINED: ClassVar[bool] = False
+    """Whether verification looks at nothing but the op's own types, properties and regions, and the dims declared
+    around it: not at who made an operand, who uses a result, or what the op stands in."""
 
     @classmethod
     def parse_body(cls, parser: Parser, body: Body) -> None:
@@ -77,6 +81,16 @@ class AitOp(IRDLOperation):
             printer.print_string(" : ")
             printer.print_list(types, printer.print_attribute)
 
+    def verify(self, verify_nested_ops: bool = True) -> None:
+        """As xDSL does; but of self-contained ops that are alike and in one scope, the first stands for all."""
+        key = None if verify_nested_ops and self.regions else _verification_key(self)
+        scope = EMPTY_SCOPE if key is None else scope_of(self)
+        if scope is EMPTY_SCOPE:
+            super().verify(verify_nested_ops)
+        elif key not in scope.memo:
+            super().verify(verify_nested_ops)
+            scope.memo[key] = True
+
     def verify_(self) -> None:
         expected = self.infer_result_types()
         scope = scope_of(self)
@@ -105,6 +119,22 @@ class AitOp(IRDLOperation):
         if not isinstance(value.type, TensorType):
             raise self.fail(f"{what} must be a tensor, got {value.type}")
         return value.type
+
+
+def _verification_key(op: AitOp) -> object | None:
+    """All that verification of a self-contained op looks at; None where it must look at the op itself.
+
+    The last op of a block is always looked at: it may have to be a terminator.
+    """
+    if not op.SELF_CONTAINED or op.next_op is None or op.successors:
+        return None
+    if any(isinstance(operand, ErasedSSAValue) for operand in op.operands):
+        return None
+    try:
+        regions = [region_key(region) for region in op.regions]
+    except (KeyError, ValueError):  # a value from outside of the region, several blocks
+        return None
+    return (type(op), op.operand_types, op.result_types, *op.properties.items(), *regions)
 
 
 def same_type(a: Attribute, b: Attribute, scope: Scope) -> bool:

@@ -245,6 +245,7 @@ class ParamOp(AitOp):
 
     name = "ait.param"
     SYNTAX: ClassVar[Syntax] = (Prop("param_name", STRING, ""),)
+    SELF_CONTAINED: ClassVar[bool] = True
 
     param_name = prop_def(StringAttr)
     output = result_def(TensorType)

@@ -58,6 +58,7 @@ class ScanOp(Cost, AitOp):
         PlainRegion(),
     )
     SEGMENTED: ClassVar[bool] = True
+    SELF_CONTAINED: ClassVar[bool] = False  # its region holds ops with regions of their own
 
     scanned = var_operand_def(TensorType)
     init = var_operand_def(TensorType)

@@ -13,11 +13,12 @@ def op_key(op: Operation) -> object:
         tuple(sorted(op.attributes.items(), key=lambda item: item[0])),
         tuple(op.operand_types),
         tuple(op.result_types),
-        tuple(_region_key(region) for region in op.regions),
+        tuple(region_key(region) for region in op.regions),
     )
 
 
-def _region_key(region: Region) -> object:
+def region_key(region: Region) -> object:
+    """Equal for regions that compute the same; `KeyError` where one uses a value from outside."""
     if not region.blocks:
         return ()
     block = region.block

@@ -58,6 +58,8 @@ class Cost(Interface):
     element of the first result, beside those of its regions.
     """
 
+    SELF_CONTAINED: ClassVar[bool] = True
+    """See `AitOp`."""
     WORK: ClassVar[int] = 1
     """Operations for an element."""
     MOVES_ONLY: ClassVar[bool] = False

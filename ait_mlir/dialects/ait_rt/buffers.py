@@ -47,6 +47,8 @@ PANEL_LAYOUTS = ("kn", "nk")
 class BufferOp(AitOp):
     """Base of the ops that define one buffer."""
 
+    SELF_CONTAINED: ClassVar[bool] = True
+
     buffer = result_def(BufferType)
 
     @property
@@ -105,6 +107,7 @@ class DestinationOp(NamedBufferOp):
 
     name = "ait_rt.output"
     SYNTAX: ClassVar[Syntax] = (*NamedBufferOp.SYNTAX, Operand("in_place_of", "in place of", optional=True))
+    SELF_CONTAINED: ClassVar[bool] = False
 
     in_place_of = opt_operand_def(BufferType)
 
