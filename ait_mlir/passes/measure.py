@@ -13,7 +13,7 @@ import itertools
 import json
 import math
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 
 from xdsl.ir import Operation
@@ -23,7 +23,7 @@ from ait_mlir.dialects.ait.types import tensor_type
 from ait_mlir.dims import Expr
 from ait_mlir.ir.pipeline import PassError
 from ait_mlir.lowering.choices import Choice, packs
-from ait_mlir.lowering.fragments import Fragment, is_usual, offers, steps_of
+from ait_mlir.lowering.fragments import Fragment, Step, is_usual, offers, steps_of
 from ait_mlir.lowering.kernels import Target
 from ait_mlir.lowering.toolchain import default_arch, detect_cuda_arch, toolchain
 from ait_mlir.passes.candidates import best_by_estimate, code_digest, points_of, worth_timing
@@ -44,6 +44,10 @@ CLOSE = 1.3
 BISECTIONS = 3
 NAMED, NAMED_CUT = 12, 4
 """Algorithms of a library to time for an op, when it runs the whole op, and when the op is cut."""
+
+
+StepsOf = Callable[[Fragment], tuple[Step, ...]]
+"""The steps of a way to run an op; `ValueError` where it cannot run it."""
 
 
 def require_device(target: Target) -> None:
@@ -257,33 +261,35 @@ class Selector:
     ) -> Choice | None:
         """The choice among `ways`; None: among all that ship. Places are on `axis`, the task's own if it is None."""
         axis = axis_for(task) if axis is None else axis
-        fitting = set(ways or filter(lambda w: self._can_be_trusted(task, w), {w for m in measured for w in m.times}))
+
+        @functools.cache
+        def steps(way: Fragment) -> tuple[Step, ...]:
+            return steps_of(task.op, way, self.target)
+
+        fitting = set(ways or (w for w in {w for m in measured for w in m.times} if self._can_be_trusted(steps, w)))
         order = sorted(fitting, key=_preference)
-        alone = {w for w in fitting if self._is_alone(task, w)}
+        alone = {w for w in fitting if self._is_alone(steps, w)}
         among = [
             Measured(m.at, {w: _charged(t, w in alone) for w, t in m.times.items() if w in fitting}) for m in measured
         ]
         timed = [m for m in among if any(t is not None for t in m.times.values())]
         choice = choose(timed, order, axis)
-        if choice is not None and len(choice.ways) > 1 and any(self._packs(task, w) for w in choice.ways):
+        if choice is not None and len(choice.ways) > 1 and any(packs(s) for w in choice.ways for s in steps(w)):
             return choose(timed, order, axis, switch=math.inf)
         return choice
 
-    def _is_alone(self, task: Task, way: Fragment) -> bool:
+    def _is_alone(self, steps: StepsOf, way: Fragment) -> bool:
         """Whether it has a launch that cannot overlap those around it."""
-        return self.target.kind == "cuda" and any(s.kernel.alone for s in steps_of(task.op, way, self.target))
+        return self.target.kind == "cuda" and any(s.kernel.alone for s in steps(way))
 
-    def _packs(self, task: Task, way: Fragment) -> bool:
-        return any(packs(s) for s in steps_of(task.op, way, self.target))
-
-    def _can_be_trusted(self, task: Task, way: Fragment) -> bool:
+    def _can_be_trusted(self, steps: StepsOf, way: Fragment) -> bool:
         """Whether a way that was measured elsewhere is one that the op has today, with nothing that may be missing."""
         try:
-            steps = steps_of(task.op, way, self.target)
+            parts = steps(way)
         except ValueError:
             return False
         return all(
-            not s.kernel.only_timed and s.kernel.config_problem(s.op, s.config, self.target) is None for s in steps
+            not s.kernel.only_timed and s.kernel.config_problem(s.op, s.config, self.target) is None for s in parts
         )
 
     def _measured(self, task: Task, known: Known) -> list[Measured]:
