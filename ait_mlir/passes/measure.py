@@ -13,7 +13,7 @@ import itertools
 import json
 import math
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 
 from xdsl.ir import Operation
@@ -44,10 +44,6 @@ CLOSE = 1.3
 BISECTIONS = 3
 NAMED, NAMED_CUT = 12, 4
 """Algorithms of a library to time for an op, when it runs the whole op, and when the op is cut."""
-
-
-StepsOf = Callable[[Fragment], tuple[Step, ...]]
-"""The steps of a way to run an op; `ValueError` where it cannot run it."""
 
 
 def require_device(target: Target) -> None:
@@ -261,35 +257,33 @@ class Selector:
     ) -> Choice | None:
         """The choice among `ways`; None: among all that ship. Places are on `axis`, the task's own if it is None."""
         axis = axis_for(task) if axis is None else axis
-
-        @functools.cache
-        def steps(way: Fragment) -> tuple[Step, ...]:
-            return steps_of(task.op, way, self.target)
-
-        fitting = set(ways or (w for w in {w for m in measured for w in m.times} if self._can_be_trusted(steps, w)))
+        fitting = set(ways or filter(lambda w: self._can_be_trusted(task, w), {w for m in measured for w in m.times}))
         order = sorted(fitting, key=_preference)
-        alone = {w for w in fitting if self._is_alone(steps, w)}
+        alone = {w for w in fitting if self._is_alone(task, w)}
         among = [
             Measured(m.at, {w: _charged(t, w in alone) for w, t in m.times.items() if w in fitting}) for m in measured
         ]
         timed = [m for m in among if any(t is not None for t in m.times.values())]
         choice = choose(timed, order, axis)
-        if choice is not None and len(choice.ways) > 1 and any(packs(s) for w in choice.ways for s in steps(w)):
+        if choice is not None and len(choice.ways) > 1 and any(self._packs(task, w) for w in choice.ways):
             return choose(timed, order, axis, switch=math.inf)
         return choice
 
-    def _is_alone(self, steps: StepsOf, way: Fragment) -> bool:
+    def _is_alone(self, task: Task, way: Fragment) -> bool:
         """Whether it has a launch that cannot overlap those around it."""
-        return self.target.kind == "cuda" and any(s.kernel.alone for s in steps(way))
+        return self.target.kind == "cuda" and any(s.kernel.alone for s in _steps(task.op, way, self.target))
 
-    def _can_be_trusted(self, steps: StepsOf, way: Fragment) -> bool:
+    def _packs(self, task: Task, way: Fragment) -> bool:
+        return any(packs(s) for s in _steps(task.op, way, self.target))
+
+    def _can_be_trusted(self, task: Task, way: Fragment) -> bool:
         """Whether a way that was measured elsewhere is one that the op has today, with nothing that may be missing."""
         try:
-            parts = steps(way)
+            steps = _steps(task.op, way, self.target)
         except ValueError:
             return False
         return all(
-            not s.kernel.only_timed and s.kernel.config_problem(s.op, s.config, self.target) is None for s in parts
+            not s.kernel.only_timed and s.kernel.config_problem(s.op, s.config, self.target) is None for s in steps
         )
 
     def _measured(self, task: Task, known: Known) -> list[Measured]:
@@ -319,6 +313,12 @@ class Selector:
             for t, way in ran[:3]:
                 self.log.append(f"  {point}: {t.seconds * 1e6:.2f} us +-{t.spread:.1%} {way.describe()}")
         self.log.append(f"  chosen: {'by estimate' if choice is None else choice.describe()}")
+
+
+@functools.lru_cache(maxsize=256)
+def _steps(op: Operation, way: Fragment, target: Target) -> tuple[Step, ...]:
+    """`steps_of` an op of a task, which never changes; several questions are asked about each way."""
+    return steps_of(op, way, target)
 
 
 def _estimate(task: Task, point: Point, ways: Sequence[Fragment], target: Target) -> float:
