@@ -22,8 +22,10 @@ from ait_mlir.dialects.ait.dtypes import BY_IR
 from ait_mlir.dialects.ait.strided import contiguous_strides
 from ait_mlir.dialects.ait.traits import BindsDim, UpdatesOperand
 from ait_mlir.dialects.ait.types import scope_of, tensor_type
-from ait_mlir.dims import parse
+from ait_mlir.dims import Expr, parse
 from ait_mlir.ir.parser import parse_text
+from ait_mlir.lowering.choices import Choice, Selected
+from ait_mlir.lowering.fragments import Fragment, Step
 from ait_mlir.lowering.kernels import Arg, Emission, Kernel, Launch, Target, kernels_for
 from ait_mlir.reference.core import storage_dtype
 from ait_mlir.reference.graph import evaluate_graph
@@ -92,42 +94,80 @@ class Case:
         assert found, f"no native kernel for {self.op.name}"
         return found[0], found[0].configs(self.op, target)[0]
 
-    def workspace_bytes(self, target: Target, env: Mapping[str, int]) -> int:
-        """Bytes of scratch memory that the kernel asks for at these dims."""
+    def selected(self, target: Target) -> Selected:
+        """The case as it is in a program: what the kernel asks of the workspace, and where it lies there."""
         kernel, config = self.chosen(target)
-        return kernel.workspace(self.op, config).evaluate(env)
+        choice = Choice((Fragment.of(None, [(kernel.provider, config)]),))
+        return Selected(self.op, choice, target, ((Step(self.op, kernel, config, ()),),))
+
+    def workspace_bytes(self, target: Target, env: Mapping[str, int]) -> int:
+        """Bytes that the kernel asks for at these dims: what passes between its launches, and scratch memory."""
+        return self.selected(target).workspace.evaluate(env)
+
+    def between(self, target: Target) -> tuple[list[Arg], list[Expr], Expr]:
+        """What passes between the launches of the kernel, where it lies in the workspace, and where scratch memory does."""
+        ((step,),) = (selected := self.selected(target)).ways
+        buffers, scratch = selected.beside(step, (step,))
+        args = [Arg(f"b{i}", b.type, contiguous_strides(b.type.dims)) for i, b in enumerate(buffers)]
+        return args, [b.offset for b in buffers], scratch
+
+    def emissions(self, target: Target) -> tuple[Emission, ...]:
+        """The code of each launch."""
+        kernel, config = self.chosen(target)
+        ins, outs = self.args()
+        dims = {name: f"d{i}" for i, name in enumerate(self.dims())}
+        emitted = kernel.emit(Launch(self.op, ins, outs, dims, config, target, self.between(target)[0]))
+        return (emitted,) if isinstance(emitted, Emission) else emitted
 
     def code(self, index: int, target: Target = CPU) -> tuple[tuple[str, ...], str]:
-        """Includes and the C++ of this case, as the emitter makes it."""
-        kernel, config = self.chosen(target)
+        """Includes and the C++ of this case, as the emitter makes it: a function for each launch."""
         ins, outs = self.args()
-        cpp_dims = {name: f"d{i}" for i, name in enumerate(self.dims())}
-        emission = kernel.emit(Launch(self.op, ins, outs, cpp_dims, config, target))
-        assert isinstance(emission, Emission)
-        pointers = [f"{'const ' if a in ins else ''}{BY_IR[a.type.element_type].cpp}* {a.name}" for a in (*ins, *outs)]
-        parameters = ", ".join([*pointers, "void* ws", *(f"int64_t {d}" for d in cpp_dims.values())])
-        lines = [
-            emission.definitions.replace("@ID@", str(index)),
-            f"static int32_t k{index}(const ait::Context& ctx, {parameters}) {{",
-            "  (void)ctx; (void)ws;" + "".join(f" (void){d};" for d in cpp_dims.values()),
-            "  " + emission.body.replace("@ID@", str(index)) + "}",
-        ]
-        return emission.includes, "\n".join(lines)
+        results = [*outs, *self.between(target)[0]]
+        pointers = [f"const {cpp_type(a)}* {a.name}" for a in ins] + [f"{cpp_type(a)}* {a.name}" for a in results]
+        dims = [f"d{i}" for i in range(len(self.dims()))]
+        parameters = ", ".join([*pointers, "void* ws", *(f"int64_t {d}" for d in dims)])
+        includes: dict[str, None] = {}
+        lines: list[str] = []
+        for name, emission in launch_names(index, self.emissions(target)):
+            includes |= dict.fromkeys(emission.includes)
+            lines += [
+                emission.definitions.replace("@ID@", name),
+                f"static int32_t k{name}(const ait::Context& ctx, {parameters}) {{",
+                "  (void)ctx; (void)ws;" + "".join(f" (void){d};" for d in dims),
+                "  " + emission.body.replace("@ID@", name) + "}",
+            ]
+        return tuple(includes), "\n".join(lines)
 
-    def entry(self, index: int) -> str:
+    def entry(self, index: int, target: Target = CPU) -> str:
+        """The function that runs the launches of a case, one after the other."""
         ins, outs = self.args()
-        casts = [
-            f"static_cast<{'const ' if i < len(ins) else ''}{BY_IR[a.type.element_type].cpp}*>(buffers[{i}])"
-            for i, a in enumerate((*ins, *outs))
-        ]
-        arguments = ", ".join([*casts, f"buffers[{len(casts)}]", *(f"dims[{i}]" for i in range(len(self.dims())))])
+        between, offsets, scratch = self.between(target)
+        dims = {name: f"dims[{i}]" for i, name in enumerate(self.dims())}
+        given = [f"static_cast<const {cpp_type(a)}*>(buffers[{i}])" for i, a in enumerate(ins)]
+        given += [f"static_cast<{cpp_type(a)}*>(buffers[{i}])" for i, a in enumerate(outs, len(ins))]
+        workspace = f"static_cast<char*>(buffers[{len(given)}])"
+        for arg, offset in zip(between, offsets, strict=True):
+            given.append(f"reinterpret_cast<{cpp_type(arg)}*>({workspace} + {offset.cpp(dims)})")
+        arguments = ", ".join([*given, f"{workspace} + {scratch.cpp(dims)}", *dims.values()])
+        calls = [f"k{name}(ctx, {arguments})" for name, _ in launch_names(index, self.emissions(target))]
         return (
             f'extern "C" int32_t run{index}(void* const* buffers, const int64_t* dims, char* message, void* stream) {{\n'
             f"  ait_host_v1 host = {{message, test_fail}};\n"
             f"  const ait::Context ctx{{stream, &host}};\n"
             f"  (void)buffers; (void)dims;\n"
-            f"  return k{index}(ctx, {arguments});\n}}\n"
+            + "".join(f"  if (const int32_t status = {call}) return status;\n" for call in calls)
+            + "  return 0;\n}\n"
         )
+
+
+def launch_names(index: int, emissions: Sequence[Emission]) -> list[tuple[str, Emission]]:
+    """The unique name of each launch of the case with this number: `3`, then `3_1`."""
+    return [(f"{index}_{j}" if j else str(index), emission) for j, emission in enumerate(emissions)]
+
+
+def cpp_type(arg: Arg) -> str:
+    """The C++ element type of a buffer."""
+    return BY_IR[arg.type.element_type].cpp
 
 
 def source_of(cases: Sequence[Case], target: Target = CPU, first: int = 0) -> str:
@@ -137,7 +177,7 @@ def source_of(cases: Sequence[Case], target: Target = CPU, first: int = 0) -> st
     for i, case in enumerate(cases, first):
         paths, code = case.code(i, target)
         includes.update(dict.fromkeys(paths))
-        bodies.append(code + "\n" + case.entry(i))
+        bodies.append(code + "\n" + case.entry(i, target))
     includes["ait/dims.h"] = None
     return PRELUDE + "".join(f'#include "{p}"\n' for p in includes) + "\n" + "\n".join(bodies)
 

@@ -7,9 +7,8 @@ import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from ait_mlir.dialects.ait.dtypes import BY_IR
 from ait_mlir.lowering.build import build_library
-from ait_mlir.lowering.kernels import Emission, Kernel, Launch, Target, kernel_of
+from ait_mlir.lowering.kernels import Kernel, Target, kernel_of
 from tests.kernels.harness import CPU, Case, Library, sources_of
 
 SRC = Path(__file__).parents[2] / "runtime/src"
@@ -70,25 +69,13 @@ class ConfiguredCase(Case):
         return kernel_of(self.provider, self.op, target), self.config
 
     def code(self, index: int, target: Target = CPU) -> tuple[tuple[str, ...], str]:
-        kernel, _ = self.chosen(target)
-        ins, outs = self.args()
-        dims = {name: f"d{i}" for i, name in enumerate(self.dims())}
-        emission = kernel.emit(Launch(self.op, ins, outs, dims, self.config, target))
-        assert isinstance(emission, Emission)
-        pointers = [f"{'const ' if a in ins else ''}{BY_IR[a.type.element_type].cpp}* {a.name}" for a in (*ins, *outs)]
-        parameters = ", ".join([*pointers, "void* ws", *(f"int64_t {d}" for d in dims.values())])
-        body = emission.body.replace("@ID@", str(index))
+        includes, text = super().code(index, target)
         if self.provider not in WITH_WORKSPACE:
-            body = body.replace("args.workspace_bytes = ", "args.workspace_bytes = 0 * ")
-        unused = "".join(f" (void){d};" for d in dims.values())
-        code = [
-            emission.definitions.replace("@ID@", str(index)),
-            f"static int32_t k{index}(const ait::Context& ctx, {parameters}) {{\n  (void)ws;{unused}\n  {body}}}",
-        ]
-        return emission.includes, "\n".join(code)
+            text = text.replace("args.workspace_bytes = ", "args.workspace_bytes = 0 * ")
+        return includes, text
 
-    def entry(self, index: int) -> str:
-        text = super().entry(index)
+    def entry(self, index: int, target: Target = CPU) -> str:
+        text = super().entry(index, target)
         if self.provider not in SERVICES:
             return text
         table, ours = SERVICES["conv" if self.op.name == "ait.conv2d" else self.provider]

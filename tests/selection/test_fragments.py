@@ -12,7 +12,7 @@ from xdsl.dialects.builtin import f32
 from ait_mlir.dialects.ait.reduce import ReduceOp
 from ait_mlir.dialects.ait.types import TensorType
 from ait_mlir.dims import Expr, const
-from ait_mlir.driver import compile_module
+from ait_mlir.driver import compile_module, emit, run_to_phase
 from ait_mlir.lowering import kernels
 from ait_mlir.lowering.fragments import offers, steps_of
 from ait_mlir.lowering.kernels.base import Config, Emission, Kernel, Launch, Target
@@ -81,6 +81,18 @@ def test_several_launches_of_one_kernel(choice: str, parts: None, tmp_path: Path
             y = np.full((), np.nan, np.float32)
             model.run({"x": np.arange(n, dtype=np.float32)}, {"y": y})
             assert y == n * (n - 1) / 2
+
+
+@pytest.mark.parametrize(("kind", "size"), [("sum", 4096), ("var", 3 * 4096)])
+def test_a_reduction_on_a_card_is_two_launches(kind: str, size: int):
+    """The first writes what passes between them, at the start of the workspace, and the second reads it."""
+    text = TEXT.replace("sum", kind).replace("CHOICE", '#ait.kernel<"split", {}>')
+    module = run_to_phase(parse(text), "planned", target="cuda", arch="sm_90a")
+    assert f"ait_rt.buffer<{size} x i8>" in str(module)  # 1,024 parts, of a variance of 3 numbers each
+    files = emit(module).files
+    first, second = (next(t for t in files.values() if f"ait::gpu::{f}<" in t) for f in ("reduce_parts", "join_parts"))
+    assert ", b0);" in first and ", b0, ait::" in second and "float* b0" in first
+    assert files["program.cc"].count("(ctx, v0, v1, v2, ") == 2
 
 
 def test_they_are_offered_like_others(parts: None):

@@ -30,6 +30,10 @@ UPDATE_SLICE = Spec(
     (
         form("one", "update_slice %a, %b at %c dim 2", CACHE, "b x 3 x 1 x 16 x T", "i64", below={2: 9}),
         form("several", "update_slice %a, %b at %c dim 2", CACHE, ROWS, "i32", below={2: 8}),
+        form(
+            "one-strided", "update_slice %a, %b at %c dim 2", CACHE, "b x 3 x 1 x 16 x T", "i64", below={2: 9},
+            strides={0: ("432", "1", "48", "3"), 1: ("48", "1", "48", "3"), 3: ("432", "1", "48", "3")},
+        ),
         form("places", "update_slice %a, %b at %c dim 2", CACHE, ROWS, "2 x i32", below={2: 9}),
         form("first", "update_slice %a, %b at %c dim 0", "7 x b x s x T", "3 x b x s x T", "3 x i64", below={2: 7}),
         form("last", "update_slice %a, %b at %c dim 1", "b x 11 x T", "b x 2 x T", "i64", below={2: 10}, offset=1),

@@ -56,7 +56,8 @@ class UpdateKernel(Kernel[UpdateSliceOp]):
         loops = [*before, loops[axis], *inner]
         space = (
             f"ait::update_space({sizes(loops, dims)}, {steps(loops, 0, dims)}, {steps(loops, 1, dims)}, "
-            f"{launch.cpp(width)}, {len(before)}, {launch.cpp(out.type.dims[axis])}, {position.type.rank})"
+            f"{launch.cpp(width)}, {len(before)}, {launch.cpp(out.type.dims[axis], out.strides[axis])}, "
+            f"{position.type.rank})"
         )
         return launch.call("update", f"update_slice(ctx, {space}, {rows.name}, {position.name}, {out.name})")
 

@@ -82,7 +82,8 @@ def sizes(loops: Sequence[Loop], cpp_dims: Mapping[str, str]) -> str:
 def steps(loops: Sequence[Loop], position: int, cpp_dims: Mapping[str, str]) -> str:
     """`{768, 1}`: the strides of one operand of the nest.
 
-    Nothing steps along an outer dim of 1, so its stride is 0, which is aligned to everything.
+    Nothing steps along an outer dim of 1, so its stride is 0, which is aligned to everything. A kernel that moves an
+    element to another place of such a dim is given the dim's stride beside the nest.
     """
     *outer, inner = loops
     strides = [ZERO if loop.size.as_int() == 1 else loop.strides[position] for loop in outer]

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from xdsl.dialects.builtin import f64
+from dataclasses import dataclass
 
+from xdsl.dialects.builtin import f64, i32
+from xdsl.ir import Attribute
+
+from ait_mlir.dialects.ait.dtypes import BY_IR, compute_type, is_float
 from ait_mlir.dialects.ait.reduce import ArgmaxOp, ReduceOp, TopkOp
-from ait_mlir.dialects.ait.types import scope_of, tensor_type
-from ait_mlir.dims import Expr, const, minimum
+from ait_mlir.dialects.ait.types import TensorType, scope_of, tensor_type
+from ait_mlir.dims import const, minimum
 from ait_mlir.lowering.cpp import literal
 from ait_mlir.lowering.kernels.base import (
     Config,
@@ -15,7 +19,6 @@ from ait_mlir.lowering.kernels.base import (
     Launch,
     Target,
     bytes_moved,
-    element_bytes,
     estimate_env,
 )
 from ait_mlir.lowering.kernels.loops import ZERO, Loop, collapse, nest, operand, single, sizes
@@ -32,9 +35,6 @@ class ReduceKernel(Kernel[ReduceOp]):
 
     name = "reduce"
     ops = (ReduceOp,)
-    function = "reduce"
-    more = ""
-    """Arguments of the function behind the operands."""
 
     def seconds(self, op: ReduceOp, target: Target) -> float:
         rate = target.bandwidth
@@ -43,6 +43,52 @@ class ReduceKernel(Kernel[ReduceOp]):
         return target.launch_seconds + bytes_moved(op, scope_of(op)) / rate
 
     def emit(self, launch: Launch[ReduceOp]) -> Emission:
+        c = _Code.of(launch)
+        call = f"reduce<{c.template}>(ctx, {c.sizes}, {c.operand}, {c.result}, {c.correction})"
+        return launch.call("reduce", call)
+
+
+class SplitReduce(Kernel[ReduceOp]):
+    """Few results of many elements, on a GPU: parts of them all over the card, which a second launch joins."""
+
+    provider = "split"
+    name = "reduce_split"
+    ops = (ReduceOp,)
+
+    def matches(self, op: ReduceOp, target: Target) -> bool:
+        return target.is_gpu
+
+    def seconds(self, op: ReduceOp, target: Target) -> float:
+        return 2 * target.launch_seconds + JOIN_SECONDS + bytes_moved(op, scope_of(op)) / target.bandwidth
+
+    def between(self, op: ReduceOp, config: Config, target: Target) -> tuple[TensorType, ...]:
+        """Parts of 1,024 blocks at most, each of up to 128 results side by side; of a variance three numbers each."""
+        results = tensor_type(op.output).num_elements()
+        parts = minimum(results * const(1024), results + const(1024 * 128))
+        numbers = [const(3)] if op.kind.data == "var" else []
+        return (TensorType.get([parts, *numbers], _accumulator(tensor_type(op.output).element_type)),)
+
+    def emit(self, launch: Launch[ReduceOp]) -> tuple[Emission, ...]:
+        c, (parts,) = _Code.of(launch), launch.between
+        given = f"ctx, {c.sizes}, {c.operand}"
+        return (
+            launch.call("reduce_split", f"reduce_parts<{c.template}>({given}, {parts.name})"),
+            launch.call("reduce_split", f"join_parts<{c.template}>({given}, {parts.name}, {c.result}, {c.correction})"),
+        )
+
+
+@dataclass(frozen=True)
+class _Code:
+    """What calls of the templates of reductions are made of."""
+
+    template: str
+    sizes: str
+    operand: str
+    result: str
+    correction: str
+
+    @staticmethod
+    def of(launch: Launch[ReduceOp]) -> _Code:
         op, ins, outs, scope, dims = launch.op, launch.ins, launch.outs, launch.scope, launch.dims
         axes = op.axes()
         left = iter(outs[0].strides)
@@ -53,37 +99,20 @@ class ReduceKernel(Kernel[ReduceOp]):
         nested = [*kept, *reduced]
         columns = reduced[-1].strides[0].as_int() != 1 and kept[-1].strides[0].as_int() == 1
         correction = 0 if op.correction is None else op.correction.value.data
-        return launch.call(
-            self.function,
-            f"{self.function}<ait::{_STRUCTS[op.kind.data]}, {len(kept)}, {'true' if columns else 'false'}>("
-            f"ctx, {sizes(nested, dims)}, {operand(ins[0].name, nested, 0, dims)}, "
-            f"{operand(outs[0].name, nested, 1, dims)}, {literal(float(correction), f64)}{self.more})",
+        return _Code(
+            f"ait::{_STRUCTS[op.kind.data]}, {len(kept)}, {'true' if columns else 'false'}",
+            sizes(nested, dims),
+            operand(ins[0].name, nested, 0, dims),
+            operand(outs[0].name, nested, 1, dims),
+            literal(float(correction), f64),
         )
 
 
-class SplitReduce(ReduceKernel):
-    """Few results of many elements, on a GPU: parts of them all over the card, which a second launch joins."""
-
-    provider = "split"
-    name = "reduce_split"
-    function = "reduce_split"
-    more = ", ws"
-
-    def matches(self, op: ReduceOp, target: Target) -> bool:
-        return target.is_gpu
-
-    def seconds(self, op: ReduceOp, target: Target) -> float:
-        return 2 * target.launch_seconds + JOIN_SECONDS + bytes_moved(op, scope_of(op)) / target.bandwidth
-
-    def workspace(self, op: ReduceOp, config: Config) -> Expr:
-        return split_bytes(op)
-
-
-def split_bytes(op: ReduceOp) -> Expr:
-    """Workspace of `ait::gpu::reduce_split`: parts of 1,024 blocks at most, each of up to 128 results side by side."""
-    results = tensor_type(op.output).num_elements()
-    part = max(4, element_bytes(tensor_type(op.output))) * (3 if op.kind.data == "var" else 1)
-    return minimum(results * const(1024), results + const(1024 * 128)) * const(part)
+def _accumulator(element_type: Attribute) -> Attribute:
+    """What elements are reduced in: floats as they are computed in, narrow integers in 32 bits."""
+    if is_float(element_type):
+        return compute_type(element_type)
+    return element_type if BY_IR[element_type].bytes >= 4 else i32
 
 
 def _results(op: ReduceOp) -> int:

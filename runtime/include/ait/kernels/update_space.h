@@ -10,11 +10,11 @@
 namespace ait {
 
 /// @brief Loops over runs of `width` contiguous elements. Along loop `axis`, row i goes to place `place(positions, i)` of a dim of
-/// `extent`; strides are in elements.
+/// `extent`, whose places are `place_stride` apart; the result has no stride of its own along that loop. Strides are in elements.
 template <int kRank>
 struct UpdateSpace {
   int64_t sizes[kRank], row_strides[kRank], out_strides[kRank];
-  int64_t width, extent;
+  int64_t width, extent, place_stride;
   int64_t position_stride;  ///< between the places of two rows; 0: positions[0] is the place of row 0, and the others follow it
   int axis;
 
@@ -28,15 +28,16 @@ struct UpdateSpace {
 template <size_t kRank>
 UpdateSpace<static_cast<int>(kRank)> update_space(const int64_t (&sizes)[kRank], const int64_t (&row_strides)[kRank],
                                                   const int64_t (&out_strides)[kRank], int64_t width, int axis, int64_t extent,
-                                                  int64_t position_stride) {
+                                                  int64_t place_stride, int64_t position_stride) {
   UpdateSpace<static_cast<int>(kRank)> space;
   for (size_t d = 0; d < kRank; ++d) {
     space.sizes[d] = sizes[d];
     space.row_strides[d] = row_strides[d];
-    space.out_strides[d] = out_strides[d];
+    space.out_strides[d] = static_cast<int>(d) == axis ? 0 : out_strides[d];
   }
   space.width = width;
   space.extent = extent;
+  space.place_stride = place_stride;
   space.position_stride = position_stride;
   space.axis = axis;
   return space;

@@ -35,7 +35,7 @@ int32_t update_slice(const Context& ctx, const UpdateSpace<kRank>& space, const 
     int64_t coordinate[kRank];
     coordinates<kRank>(i, space.sizes, coordinate);
     const int64_t place = space.place(positions, coordinate[space.axis]);
-    int64_t from = 0, to = (place - coordinate[space.axis]) * space.out_strides[space.axis];
+    int64_t from = 0, to = place * space.place_stride;
     for (int d = 0; d < kRank; ++d) {
       from += coordinate[d] * space.row_strides[d];
       to += coordinate[d] * space.out_strides[d];

@@ -1,6 +1,7 @@
 /// @file reduce_split.cuh
-/// @brief Reductions of many elements to few results, by two launches: each block reduces a part of what belongs to a result, then a block joins
-/// the parts of each result. Sums are taken in one order for a number of multiprocessors, so results are the same in every run.
+/// @brief Reductions of many elements to few results, by two launches: `reduce_parts`, of which each block reduces a part of what belongs to a
+/// result, then `join_parts`, of which a block joins the parts of each result. Sums are taken in one order for a number of multiprocessors, so
+/// results are the same in every run.
 #ifndef AIT_KERNELS_GPU_REDUCE_SPLIT_CUH_
 #define AIT_KERNELS_GPU_REDUCE_SPLIT_CUH_
 
@@ -83,6 +84,10 @@ struct Part<R, A, true> {
 namespace detail {
 template <class R, class In>
 using part_t = Part<R, typename R::template Acc<typename In::Compute>>;
+
+/// Numbers in the buffer between the launches that make one part.
+template <class R>
+inline constexpr size_t kNumbers = R::kCentred ? 3 : 1;
 
 /// The parts of all threads of a block, in the first one. `shared` has room for one a warp.
 template <class P>
@@ -212,53 +217,93 @@ __global__ void __launch_bounds__(kPartThreads)
 }
 
 namespace detail {
-template <class R, int kVec, bool kColumns, int kKept, int kReduced, class In, class Out>
-int32_t launch_parts(const Context& ctx, const RowSpace<kKept, kReduced>& space, const In& in, const Out& out, double correction, void* workspace) {
-  using P = part_t<R, In>;
-  P* const found = static_cast<P*>(workspace);
-  const int64_t groups = kColumns ? (space.rows + kPartLanes * kVec - 1) / (kPartLanes * kVec) : space.rows;
-  const int64_t room = int64_t(multiprocessors()) * kPartBlocks, most = room < kMostParts ? room : kMostParts;
-  const int64_t wanted = most / groups, useful = space.length / (kColumns ? 8 * kPartRows : kVec * kPartThreads);
-  const int64_t fewer = wanted < useful ? wanted : useful, parts = fewer < 1 ? 1 : fewer;
-  LaunchConfig config;
-  config.block = dim3(kPartThreads);
-  config.grid = dim3(static_cast<uint32_t>(groups * parts));
-  config.dependent = true;
-  int32_t status;
-  if constexpr (kColumns) {
-    status = launch(ctx, config, reduce_part_columns_kernel<R, kVec, kKept, kReduced, In, P>, space, in, parts, found);
-  } else {
-    status = launch(ctx, config, reduce_part_rows_kernel<R, kVec, kKept, kReduced, In, P>, space, in, parts, found);
+/// @brief How a reduction is split, the same for both launches: blocks of `kVec` or of one neighbouring result a thread (`wide`), how many
+/// blocks it takes to see each result once, and how many `parts` there are of each result.
+template <int kVec, bool kColumns, int kKept, int kReduced>
+struct Split {
+  RowSpace<kKept, kReduced> space;
+  bool wide;
+  int64_t groups, parts;
+
+  template <size_t kRank, class In>
+  static Split of(const int64_t (&sizes)[kRank], const In& in) {
+    static_assert(kRank == kKept + kReduced, "kept dims and reduced ones");
+    Split s;
+    s.space.rows = s.space.length = 1;
+    for (int d = 0; d < kKept; ++d) s.space.rows *= s.space.outer[d] = sizes[d];
+    for (int d = 0; d < kReduced; ++d) s.space.length *= s.space.row[d] = sizes[kKept + d];
+    s.wide = true;
+    if (kColumns) {
+      s.wide = reinterpret_cast<uintptr_t>(in.data) % (sizeof(typename In::Value) * kVec) == 0 && s.space.outer[kKept - 1] % kVec == 0;
+      for (int d = 0; d < In::kRank; ++d) s.wide = s.wide && (d == kKept - 1 || in.strides[d] % kVec == 0);
+      s.wide = s.wide && s.space.rows >= kPartLanes * kVec;
+    }
+    const int64_t side = kPartLanes * (s.wide ? kVec : 1);
+    s.groups = kColumns ? (s.space.rows + side - 1) / side : s.space.rows;
+    const int64_t room = int64_t(multiprocessors()) * kPartBlocks, most = room < kMostParts ? room : kMostParts;
+    const int64_t wanted = s.groups > 0 ? most / s.groups : 0, useful = s.space.length / (kColumns ? 8 * kPartRows : kVec * kPartThreads);
+    const int64_t fewer = wanted < useful ? wanted : useful;
+    s.parts = fewer < 1 ? 1 : fewer;
+    return s;
   }
-  if (status != 0) return status;
-  config.grid = dim3(static_cast<uint32_t>(space.rows));
-  return launch(ctx, config, reduce_join_kernel<R, kKept, kReduced, typename In::Value, Out, P>, space, found, parts, kColumns ? space.rows : int64_t(1),
-                kColumns ? int64_t(1) : parts, out, correction);
+};
+
+/// Neighbours that a thread reads at once: results side by side, or elements of one.
+template <bool kColumns, int kReduced, class In>
+constexpr int split_vector() {
+  if constexpr (kColumns) {
+    return sizeof(typename In::Value) <= 4 ? 4 : 2;
+  } else {
+    return kReduced == 1 && In::kInner == Inner::unit ? vector_width<In>() : 1;
+  }
 }
+
+template <bool kColumns, int kKept, size_t kRank, class In>
+using split_t = Split<split_vector<kColumns, int(kRank) - kKept, In>(), kColumns, kKept, int(kRank) - kKept>;
 }  // namespace detail
 
-/// @brief out = R over the dims of `sizes` from kKept on, where there are few results; `out` has stride 0 along them.
-/// @tparam kColumns whether the last kept dim, not the last reduced one, has neighbours in memory
-/// @param correction what Var takes off the number of elements that it divides by
-/// @param workspace of `ait_mlir/lowering/kernels/reduce.py: split_bytes`, aligned to 16 bytes
-template <class R, int kKept, bool kColumns, size_t kRank, class In, class Out>
-int32_t reduce_split(const Context& ctx, const int64_t (&sizes)[kRank], const In& in, const Out& out, double correction, void* workspace) {
-  constexpr int kReduced = static_cast<int>(kRank) - kKept;
-  RowSpace<kKept, kReduced> space;
-  space.rows = space.length = 1;
-  for (int d = 0; d < kKept; ++d) space.rows *= space.outer[d] = sizes[d];
-  for (int d = 0; d < kReduced; ++d) space.length *= space.row[d] = sizes[kKept + d];
-  if (space.rows <= 0) return 0;
+/// @brief The first launch: the parts of each result of `join_parts`.
+/// @param parts a buffer in the workspace, declared by `ait_mlir/lowering/kernels/reduce.py: SplitReduce.between`
+template <class R, int kKept, bool kColumns, size_t kRank, class In, class Number>
+int32_t reduce_parts(const Context& ctx, const int64_t (&sizes)[kRank], const In& in, Number* parts) {
+  using P = detail::part_t<R, In>;
+  static_assert(sizeof(P) == detail::kNumbers<R> * sizeof(Number), "the buffer holds numbers of the accumulator's size");
+  constexpr int kReduced = static_cast<int>(kRank) - kKept, kVec = detail::split_vector<kColumns, kReduced, In>();
+  const auto split = detail::split_t<kColumns, kKept, kRank, In>::of(sizes, in);
+  if (split.space.rows <= 0) return 0;
+  P* const found = reinterpret_cast<P*>(parts);
+  LaunchConfig config;
+  config.block = dim3(kPartThreads);
+  config.grid = dim3(static_cast<uint32_t>(split.groups * split.parts));
+  config.dependent = true;
   if constexpr (kColumns) {
-    constexpr int kVec = sizeof(typename In::Value) <= 4 ? 4 : 2;
-    bool words = reinterpret_cast<uintptr_t>(in.data) % (sizeof(typename In::Value) * kVec) == 0 && space.outer[kKept - 1] % kVec == 0;
-    for (int d = 0; d < In::kRank; ++d) words = words && (d == kKept - 1 || in.strides[d] % kVec == 0);
-    if (words && space.rows >= kPartLanes * kVec) return detail::launch_parts<R, kVec, true>(ctx, space, in, out, correction, workspace);
-    return detail::launch_parts<R, 1, true>(ctx, space, in, out, correction, workspace);
+    if (split.wide) return launch(ctx, config, reduce_part_columns_kernel<R, kVec, kKept, kReduced, In, P>, split.space, in, split.parts, found);
+    return launch(ctx, config, reduce_part_columns_kernel<R, 1, kKept, kReduced, In, P>, split.space, in, split.parts, found);
   } else {
-    constexpr int kVec = kReduced == 1 && In::kInner == Inner::unit ? vector_width<In>() : 1;
-    return detail::launch_parts<R, kVec, false>(ctx, space, in, out, correction, workspace);
+    return launch(ctx, config, reduce_part_rows_kernel<R, kVec, kKept, kReduced, In, P>, split.space, in, split.parts, found);
   }
+}
+
+/// @brief The second launch: out = R over the dims of `sizes` from kKept on, where there are few results; `out` has stride 0 along them.
+/// @tparam kColumns whether the last kept dim, not the last reduced one, has neighbours in memory
+/// @param parts what `reduce_parts` wrote for the same sizes and operand
+/// @param correction what Var takes off the number of elements that it divides by
+template <class R, int kKept, bool kColumns, size_t kRank, class In, class Number, class Out>
+int32_t join_parts(const Context& ctx, const int64_t (&sizes)[kRank], const In& in, const Number* parts, const Out& out, double correction) {
+  using P = detail::part_t<R, In>;
+  static_assert(sizeof(P) == detail::kNumbers<R> * sizeof(Number), "the buffer holds numbers of the accumulator's size");
+  const P* const found = reinterpret_cast<const P*>(parts);
+  constexpr int kReduced = static_cast<int>(kRank) - kKept;
+  const auto split = detail::split_t<kColumns, kKept, kRank, In>::of(sizes, in);
+  if (split.space.rows <= 0) return 0;
+  LaunchConfig config;
+  config.block = dim3(kPartThreads);
+  config.grid = dim3(static_cast<uint32_t>(split.space.rows));
+  config.dependent = true;
+  // Parts of one result lie side by side, or those of neighbouring results do.
+  const int64_t step = kColumns ? split.space.rows : 1, next = kColumns ? 1 : split.parts;
+  return launch(ctx, config, reduce_join_kernel<R, kKept, kReduced, typename In::Value, Out, P>, split.space, found, split.parts, step, next, out,
+                correction);
 }
 
 }  // namespace ait::gpu

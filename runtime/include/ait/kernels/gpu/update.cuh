@@ -22,16 +22,15 @@ __global__ void __launch_bounds__(128) update_kernel(UpdateSpace<kRank> space, i
     const int64_t run = i / space.width;
     int64_t coordinate[kRank];
     coordinates<kRank>(run, space.sizes, coordinate);
-    int64_t from = i - run * space.width, to = from, row = 0, step = 0;
+    int64_t from = i - run * space.width, to = from, row = 0;
 #pragma unroll
     for (int d = 0; d < kRank; ++d) {
       from += coordinate[d] * space.row_strides[d];
-      to += d == space.axis ? 0 : coordinate[d] * space.out_strides[d];
+      to += coordinate[d] * space.out_strides[d];
       row = d == space.axis ? coordinate[d] : row;
-      step = d == space.axis ? space.out_strides[d] : step;
     }
     const int64_t place = space.place(positions, row);
-    if (place >= 0 && place < space.extent) out[to + place * step] = rows[from];
+    if (place >= 0 && place < space.extent) out[to + place * space.place_stride] = rows[from];
   }
 }
 
@@ -40,6 +39,7 @@ template <class Word, class T, int kRank, class P>
 int32_t launch_update(const Context& ctx, UpdateSpace<kRank> space, const T* rows, const P* positions, T* out) {
   constexpr int64_t kFactor = sizeof(Word) / sizeof(T);
   space.width /= kFactor;
+  space.place_stride /= kFactor;
   int64_t words = space.width;
   for (int d = 0; d < kRank; ++d) {
     space.row_strides[d] /= kFactor;
@@ -61,7 +61,8 @@ int32_t launch_update(const Context& ctx, UpdateSpace<kRank> space, const T* row
 template <int kRank, class T, class P>
 int32_t update_slice(const Context& ctx, const UpdateSpace<kRank>& space, const T* rows, const P* positions, T* out) {
   constexpr int64_t kSize = sizeof(T);
-  uintptr_t bits = reinterpret_cast<uintptr_t>(rows) | reinterpret_cast<uintptr_t>(out) | static_cast<uintptr_t>(space.width * kSize);
+  uintptr_t bits = reinterpret_cast<uintptr_t>(rows) | reinterpret_cast<uintptr_t>(out) | static_cast<uintptr_t>(space.width * kSize) |
+                   static_cast<uintptr_t>(space.place_stride * kSize);
   int64_t count = space.width;
   for (int d = 0; d < kRank; ++d) {
     count *= space.sizes[d];
