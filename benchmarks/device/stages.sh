@@ -34,10 +34,12 @@ stage() { # seconds, command...
 # long ones first, but for tensors of more than 2^31 elements, which take long and come last.
 sanitize() { # tool
   local parts=() file types
-  for file in kernels contractions; do
+  for file in specs contractions; do
     for types in "f16 and not bf16" bf16 "f32 and not f16" "not f16 and not f32"; do parts+=("$file ($types) and not 2_to_31"); done
   done
   for file in hopper attention stream; do parts+=("$file not bf16" "$file bf16"); done
+  for file in cumulative reduce_split program; do parts+=("$file not 2_to_31"); done
+  parts+=("kernels not 2_to_31")
   parts+=("kernels 2_to_31")
   mkdir -p "$OUT/$1"
   printf '%s\n' "${parts[@]}" | TOOL=$1 xargs -P "$JOBS" -d '\n' -n 1 bash -c sanitize_part
