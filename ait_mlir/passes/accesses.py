@@ -12,7 +12,6 @@ from typing import cast
 
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation, SSAValue
-from xdsl.traits import SymbolTable
 
 from ait_mlir.dialects.ait.strided import contiguous_strides
 from ait_mlir.dialects.ait.traits import BindsDim, InPlace, UpdatesOperand
@@ -29,7 +28,7 @@ from ait_mlir.dialects.ait_rt.buffers import (
     ViewOp,
 )
 from ait_mlir.dialects.ait_rt.loop import LoopOp, loops_around
-from ait_mlir.dialects.ait_rt.program import KernelOp, LaunchOp, ProgramOp
+from ait_mlir.dialects.ait_rt.program import KernelOp, LaunchOp, ProgramOp, kernel_named
 from ait_mlir.dialects.ait_rt.types import BufferType
 from ait_mlir.dims import DimError, Expr, Scope, const
 from ait_mlir.lowering.choices import Selected, choice_problem
@@ -122,8 +121,8 @@ def access_problems(program: ProgramOp) -> Iterator[Problem]:
             written.update(places[value].root for value in writes)
             if isinstance(op, LaunchOp) and isinstance(module, ModuleOp) and "ait.target" in module.attributes:
                 if op.kernel_name not in kernels:
-                    kernel = SymbolTable.lookup_symbol(module, op.kernel_name)
-                    assert isinstance(kernel, KernelOp)
+                    kernel = kernel_named(op.kernel_name, module)
+                    assert kernel is not None
                     kernels[op.kernel_name] = Chosen(kernel, target_of(module))
                 yield from ((problem, op) for problem in launch_problems(op, kernels[op.kernel_name], places, scope))
     for op in program.block.ops:
@@ -137,8 +136,8 @@ def unread_problems(op: Operation, known: set[str], scope: Scope, module: Operat
     if isinstance(op, ViewOp):  # whose shape and strides matter to launches alone
         dims = list(op.offset.data)
     if isinstance(op, LaunchOp) and isinstance(module, ModuleOp):
-        kernel = SymbolTable.lookup_symbol(module, op.kernel_name)
-        if isinstance(kernel, KernelOp) and isinstance(bound := kernel.compute_op(), BindsDim):
+        kernel = kernel_named(op.kernel_name, module)
+        if kernel is not None and isinstance(bound := kernel.compute_op(), BindsDim):
             known = {*known, str(bound.bound_dim)}
     for name in sorted({name for e in dims for name in scope.host_symbols(e)} - known):
         yield f"uses dim {name!r}, which no ait_rt.read_dim has read yet"
