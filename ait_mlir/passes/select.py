@@ -21,7 +21,7 @@ from ait_mlir.dialects.ait.structure import op_key
 from ait_mlir.dialects.ait.traits import ViewLike
 from ait_mlir.dialects.ait.types import KernelAttr
 from ait_mlir.ir.pipeline import PassError
-from ait_mlir.lowering.choices import Choice, choice_problem
+from ait_mlir.lowering.choices import Choice, Selected
 from ait_mlir.lowering.fragments import Fragment, cut_in_place, offers
 from ait_mlir.lowering.kernels import Target
 from ait_mlir.lowering.module_target import make_target, set_target
@@ -41,8 +41,10 @@ def check_pinned(op: Operation, choice: Attribute, target: Target) -> None:
         raise PassError(f"{op.name} runs on no kernel; leave out its attribute 'kernel'", op)
     if not isinstance(choice, KernelAttr):
         raise PassError(f"the attribute 'kernel' is {choice}, expected one like #ait.kernel<\"native\", {{}}>", op)
-    if (problem := choice_problem(choice.provider.data, choice.config, op, target)) is not None:
-        raise PassError(problem, op)
+    try:
+        Selected.checked(choice.provider.data, choice.config, op, target)
+    except ValueError as error:
+        raise PassError(str(error), op) from None
 
 
 def select_graph(graph: GraphOp, target: Target, by_time: Selector) -> None:
