@@ -23,6 +23,12 @@ def _ait_rt() -> Dialect:
     return AIT_RT
 
 
+def _pdl() -> Dialect:
+    from xdsl.dialects.pdl import PDL
+
+    return PDL
+
+
 DIALECTS: dict[str, Callable[[], Dialect]] = {"ait": _ait, "ait_rt": _ait_rt}
 AIT_UNIVERSE = Universe(
     all_dialects=DIALECTS, all_passes={name: row.load for name, row in PASSES.items()}, all_targets={}
@@ -32,11 +38,10 @@ AIT_UNIVERSE = Universe(
 def context() -> Context:
     """A context that knows the dialects of this project, `builtin`, and those that pattern files are written in."""
     from xdsl.dialects.builtin import Builtin
-    from xdsl.dialects.pdl import PDL
 
     ctx = Context()
     ctx.register_dialect("builtin", lambda: Builtin)
-    ctx.register_dialect("pdl", lambda: PDL)
+    ctx.register_dialect("pdl", _pdl)
     for name, factory in DIALECTS.items():
         ctx.register_dialect(name, factory)
     return ctx

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, cast
 
@@ -145,6 +145,10 @@ class Selected:
     choice: Choice
     target: Target
     ways: tuple[tuple[Step, ...], ...]
+    accepted: dict[tuple[int, Strides, Scope], bool] = field(
+        default_factory=dict[tuple[int, Strides, Scope], bool], compare=False, repr=False
+    )
+    """What was asked of `accepts`, which is asked the same of many launches."""
 
     @staticmethod
     def of(provider: str, config: DictionaryAttr, op: Operation, target: Target) -> Selected:
@@ -156,8 +160,23 @@ class Selected:
             raise ValueError(f"{packing.kernel.provider} packs a weight, so it cannot be one of several kernels")
         return found
 
+    @staticmethod
+    def checked(provider: str, config: DictionaryAttr, op: Operation, target: Target) -> Selected:
+        """The choice that stands in the IR, for `op`; `ValueError` where it cannot run it, or a kernel refuses its
+        configuration."""
+        found = Selected.of(provider, config, op, target)
+        if (problem := found.problem()) is not None:
+            raise ValueError(problem)
+        return found
+
     def accepts(self, position: int, strides: Strides, scope: Scope) -> bool:
         """Whether operand `position` (results follow the operands) may have these strides: whether every way does."""
+        key = position, strides, scope
+        if key not in self.accepted:
+            self.accepted[key] = self._accepts(position, strides, scope)
+        return self.accepted[key]
+
+    def _accepts(self, position: int, strides: Strides, scope: Scope) -> bool:
         count = len(self.op.operands)
         return all(
             step.kernel.accepts(step.op, at, strides, scope)
@@ -204,14 +223,6 @@ class Selected:
             if (problem := step.kernel.config_problem(step.op, step.config, self.target)) is not None:
                 return f"{step.kernel.provider} kernel for {step.op.name}: {problem}"
         return None
-
-
-def choice_problem(provider: str, config: DictionaryAttr, op: Operation, target: Target) -> str | None:
-    """Why the choice that stands in the IR cannot run the op; None if it can."""
-    try:
-        return Selected.of(provider, config, op, target).problem()
-    except ValueError as error:
-        return str(error)
 
 
 def packs(step: Step) -> bool:

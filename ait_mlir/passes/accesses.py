@@ -14,7 +14,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation, SSAValue
 from xdsl.traits import SymbolTable
 
-from ait_mlir.dialects.ait.strided import contiguous_strides
+from ait_mlir.dialects.ait.strided import Strided
 from ait_mlir.dialects.ait.traits import BindsDim, InPlace, UpdatesOperand
 from ait_mlir.dialects.ait.types import Shape, scope_of, shape_text
 from ait_mlir.dialects.ait_rt.buffers import (
@@ -31,8 +31,8 @@ from ait_mlir.dialects.ait_rt.buffers import (
 from ait_mlir.dialects.ait_rt.loop import LoopOp, loops_around
 from ait_mlir.dialects.ait_rt.program import KernelOp, LaunchOp, ProgramOp
 from ait_mlir.dialects.ait_rt.types import BufferType
-from ait_mlir.dims import DimError, Expr, Scope, const
-from ait_mlir.lowering.choices import Selected, choice_problem
+from ait_mlir.dims import DimError, Scope, const
+from ait_mlir.lowering.choices import Selected
 from ait_mlir.lowering.kernels import Target
 from ait_mlir.lowering.module_target import target_of
 from ait_mlir.passes.loop_accesses import (
@@ -49,13 +49,11 @@ Problem = tuple[str, Operation]
 
 
 @dataclass(frozen=True)
-class Place:
-    """Elements of the buffer `root`: the first stands `offset` elements from its start."""
+class Elements:
+    """What a launch, copy or view sees of the buffer `root`."""
 
     root: BufferOp
-    offset: Expr
-    dims: Shape
-    strides: Shape
+    view: Strided
 
     @property
     def name(self) -> str:
@@ -74,10 +72,10 @@ def name_of(op: BufferOp) -> str:
 def access_problems(program: ProgramOp) -> Iterator[Problem]:
     """The errors of the views, launches and copies of a program, in order."""
     module = program.parent_op()
-    places: dict[SSAValue, Place] = {}
+    seen: dict[SSAValue, Elements] = {}
     written: set[Operation] = set()
     before: dict[LoopOp, set[Operation]] = {}
-    kernels: dict[str, Chosen] = {}
+    kernels: dict[str, Selected | str] = {}
     known: set[str] = set()
     for op in ops_and_ends(program.block):
         if isinstance(op, LoopEnd):
@@ -87,20 +85,21 @@ def access_problems(program: ProgramOp) -> Iterator[Problem]:
         if isinstance(op, LoopOp):
             before[op] = set(written)
         elif isinstance(op, ViewOp):
-            source = places[op.source]
+            source = seen[op.source]
             if panels_of(source.root.results[0]) is not None:
                 yield "views a constant in panels, which only launches can read", op
-            place = Place(source.root, source.offset + op.offset.data[0], op.buffer_type.dims, op.strides.data)
-            places[op.buffer] = place
-            yield from ((problem, op) for problem in view_problems(place, scope, loops_around(op)))
+            offset = source.view.offset + op.offset.data[0]
+            part = Elements(source.root, Strided(op.buffer_type.dims, offset, op.strides.data))
+            seen[op.buffer] = part
+            yield from ((problem, op) for problem in view_problems(part, scope, loops_around(op)))
         elif isinstance(op, BufferOp):
             dims = op.buffer_type.dims
-            places[op.results[0]] = Place(op, const(0), dims, contiguous_strides(dims))
+            seen[op.results[0]] = Elements(op, Strided.whole(dims))
             if not isinstance(op, AllocOp | DestinationOp) or op.operands:
                 written.add(op)
         elif isinstance(op, ReadDimOp):
-            if places[op.source].root not in written:
-                yield f"reads {places[op.source].name}, which nothing has written yet", op
+            if seen[op.source].root not in written:
+                yield f"reads {seen[op.source].name}, which nothing has written yet", op
             known.add(op.dim.data)
         if isinstance(op, LaunchOp | CopyOp | ViewOp) and scope.bound:
             yield from ((problem, op) for problem in unread_problems(op, known, scope, module))
@@ -110,22 +109,22 @@ def access_problems(program: ProgramOp) -> Iterator[Problem]:
             if isinstance(op, CopyOp) and panels_of(op.source) is not None:
                 yield "copies a constant in panels, which only launches can read", op
             for value in reads:
-                if (place := places[value]).root not in written and not _is_empty(place.dims):
-                    yield f"reads {place.name}, which nothing has written yet", op
-                elif (shared := read_problem(place.root, place.name, op)) is not None:
+                if (part := seen[value]).root not in written and not _is_empty(part.view.dims):
+                    yield f"reads {part.name}, which nothing has written yet", op
+                elif (shared := read_problem(part.root, part.name, op)) is not None:
                     yield shared, op
             for value in writes:
-                place = places[value]
-                yield from ((problem, op) for problem in write_problems(place, scope))
-                if (shared := write_problem(place.root, place.name, place.offset, op)) is not None:
+                part = seen[value]
+                yield from ((problem, op) for problem in write_problems(part, scope))
+                if (shared := write_problem(part.root, part.name, part.view.offset, op)) is not None:
                     yield shared, op
-            written.update(places[value].root for value in writes)
+            written.update(seen[value].root for value in writes)
             if isinstance(op, LaunchOp) and isinstance(module, ModuleOp) and "ait.target" in module.attributes:
                 if op.kernel_name not in kernels:
                     kernel = SymbolTable.lookup_symbol(module, op.kernel_name)
                     assert isinstance(kernel, KernelOp)
-                    kernels[op.kernel_name] = Chosen(kernel, target_of(module))
-                yield from ((problem, op) for problem in launch_problems(op, kernels[op.kernel_name], places, scope))
+                    kernels[op.kernel_name] = selected_of(kernel, target_of(module))
+                yield from ((problem, op) for problem in launch_problems(op, kernels[op.kernel_name], seen, scope))
     for op in program.block.ops:
         if isinstance(op, DestinationOp) and op not in written:
             yield f"{name_of(op)} is never written", op
@@ -148,75 +147,66 @@ def _is_empty(dims: Shape) -> bool:
     return any(d.as_int() == 0 for d in dims)
 
 
-def view_problems(place: Place, scope: Scope, loops: Sequence[LoopOp] = ()) -> Iterator[str]:
+def view_problems(part: Elements, scope: Scope, loops: Sequence[LoopOp] = ()) -> Iterator[str]:
     """The error if a view is not proved to stay inside its buffer, in all steps of the loops around it."""
-    if _is_empty(place.dims):
+    if _is_empty(part.view.dims):
         return
-    size = cast(BufferType, place.root.results[0].type).num_elements()
-    last = place.offset
+    size = cast(BufferType, part.root.results[0].type).num_elements()
+    last = part.view.offset
     try:
-        for dim, stride in zip(place.dims, place.strides, strict=True):
+        for dim, stride in zip(part.view.dims, part.view.strides, strict=True):
             last = last + (dim - 1) * stride
             if not scope.le(0, stride):
-                yield f"the stride {stride} of a view of {place.name} is not proved to be at least 0"
-        first, last = over_steps(place.offset, loops, scope)[0], over_steps(last, loops, scope)[1]
+                yield f"the stride {stride} of a view of {part.name} is not proved to be at least 0"
+        first, last = over_steps(part.view.offset, loops, scope)[0], over_steps(last, loops, scope)[1]
         if not scope.le(0, first):
-            yield f"the offset {place.offset} of a view of {place.name} is not proved to be at least 0"
+            yield f"the offset {part.view.offset} of a view of {part.name} is not proved to be at least 0"
         if not scope.lt(last, size):
             yield (
-                f"a view of {place.name} reaches element {last}, which is not proved to be one of its {size} elements"
+                f"a view of {part.name} reaches element {last}, which is not proved to be one of its {size} elements"
             )
     except DimError as error:
-        yield f"a view of {place.name}: {error}"
+        yield f"a view of {part.name}: {error}"
 
 
-def write_problems(place: Place, scope: Scope) -> Iterator[str]:
+def write_problems(part: Elements, scope: Scope) -> Iterator[str]:
     """The error if a buffer cannot be written through this view."""
-    if _is_empty(place.dims):
+    if _is_empty(part.view.dims):
         return
-    for dim, stride in zip(place.dims, place.strides, strict=True):
+    for dim, stride in zip(part.view.dims, part.view.strides, strict=True):
         if stride.as_int() == 0 and not scope.le(dim, 1):
-            yield f"writes {place.name} through strides {shape_text(place.strides)}: several elements in one place"
+            yield f"writes {part.name} through strides {shape_text(part.view.strides)}: several elements in one place"
 
 
-class Chosen:
-    """The requirements of the kernel of some launches, computed once."""
-
-    def __init__(self, kernel: KernelOp, target: Target) -> None:
-        self.op = kernel.compute_op()
-        provider, config = kernel.provider.data, kernel.config
-        self.problem = choice_problem(provider, config, self.op, target)
-        if self.problem is None:
-            self.selected = Selected.of(provider, config, self.op, target)
-        self._accepted: dict[tuple[int, Shape], bool] = {}
-
-    def accepts(self, index: int, strides: Shape, scope: Scope) -> bool:
-        """Whether operand or result `index` may have these strides; all launches of a program have one scope."""
-        key = index, strides
-        if key not in self._accepted:
-            self._accepted[key] = self.selected.accepts(index, strides, scope)
-        return self._accepted[key]
+def selected_of(kernel: KernelOp, target: Target) -> Selected | str:
+    """The choice of the kernel of some launches, or the reason why it cannot run its op."""
+    try:
+        return Selected.checked(kernel.provider.data, kernel.config, kernel.compute_op(), target)
+    except ValueError as error:
+        return str(error)
 
 
-def launch_problems(launch: LaunchOp, chosen: Chosen, places: dict[SSAValue, Place], scope: Scope) -> Iterator[str]:
+def launch_problems(
+    launch: LaunchOp, selected: Selected | str, seen: dict[SSAValue, Elements], scope: Scope
+) -> Iterator[str]:
     """The error if the kernel of a launch cannot run on these buffers."""
-    op, name = chosen.op, f"@{launch.kernel_name}"
-    if chosen.problem is not None:
-        yield f"{name}: {chosen.problem}"
+    name = f"@{launch.kernel_name}"
+    if isinstance(selected, str):
+        yield f"{name}: {selected}"
         return
     for i, value in enumerate((*launch.ins, *launch.outs)):
-        place = places[value]
-        if isinstance(value.owner, ViewOp) and not chosen.accepts(i, place.strides, scope):
+        part = seen[value]
+        if isinstance(value.owner, ViewOp) and not selected.accepts(i, part.view.strides, scope):
             what = f"operand {i}" if i < len(launch.ins) else f"result {i - len(launch.ins)}"
-            yield f"{name} does not take {what} with the strides {shape_text(place.strides)}; copy it into a buffer"
+            yield f"{name} does not take {what} with the strides {shape_text(part.view.strides)}; copy it into a buffer"
     for i, value in enumerate(launch.ins):
-        wanted, found = chosen.selected.panels(i), panels_of(value)
+        wanted, found = selected.panels(i), panels_of(value)
         if wanted != found:
             yield f"{name} reads operand {i} {_layout(wanted)}, the buffer is {_layout(found)}"
     given = sum((cast(BufferType, v.type).byte_size() for v in launch.workspace), start=const(0))
-    if len(launch.workspace) > 1 or not scope.le(chosen.selected.workspace, given):
-        yield f"{name} needs one workspace of {chosen.selected.workspace} bytes, the launch gives {given}"
-    yield from _in_place(launch, op, [places[v] for v in launch.ins], [places[v] for v in launch.outs])
+    if len(launch.workspace) > 1 or not scope.le(selected.workspace, given):
+        yield f"{name} needs one workspace of {selected.workspace} bytes, the launch gives {given}"
+    yield from _in_place(launch, selected.op, [seen[v] for v in launch.ins], [seen[v] for v in launch.outs])
 
 
 def panels_of(value: SSAValue) -> str | None:
@@ -229,7 +219,7 @@ def _layout(panels: str | None) -> str:
     return "row-major" if panels is None else f"a constant in panels {panels}"
 
 
-def _in_place(launch: LaunchOp, op: Operation, ins: Sequence[Place], outs: Sequence[Place]) -> Iterator[str]:
+def _in_place(launch: LaunchOp, op: Operation, ins: Sequence[Elements], outs: Sequence[Elements]) -> Iterator[str]:
     """Check that a launch overwrites an operand only element by element or as an update of operand 0, and that its
     results do not overlap."""
     each_alone = isinstance(op, InPlace)
@@ -238,7 +228,7 @@ def _in_place(launch: LaunchOp, op: Operation, ins: Sequence[Place], outs: Seque
             yield f"@{launch.kernel_name} updates operand 0, so its result must be the same buffer"
         ins = ins[1:]
     for i, out in enumerate(outs):
-        if _is_empty(out.dims):
+        if _is_empty(out.view.dims):
             continue
         if out in outs[:i]:
             yield f"@{launch.kernel_name} writes two results to one place in {out.name}"
@@ -247,6 +237,6 @@ def _in_place(launch: LaunchOp, op: Operation, ins: Sequence[Place], outs: Seque
                 yield f"@{launch.kernel_name} writes {out.name} over an operand"
 
 
-def _apart(a: Place, b: Place) -> bool:
+def _apart(a: Elements, b: Elements) -> bool:
     """Whether two views of one buffer are assumed to be disjoint: they differ, and both are parts of it."""
-    return a != b and all(p.dims != cast(BufferType, p.root.results[0].type).dims for p in (a, b))
+    return a != b and all(p.view.dims != cast(BufferType, p.root.results[0].type).dims for p in (a, b))

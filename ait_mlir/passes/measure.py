@@ -23,7 +23,7 @@ from ait_mlir.dialects.ait.types import tensor_type
 from ait_mlir.dims import Expr
 from ait_mlir.ir.pipeline import PassError
 from ait_mlir.lowering.choices import Choice, packs
-from ait_mlir.lowering.fragments import Fragment, is_usual, offers, steps_of
+from ait_mlir.lowering.fragments import Fragment, Step, is_usual, offers, steps_of
 from ait_mlir.lowering.kernels import Target
 from ait_mlir.lowering.toolchain import default_arch, detect_cuda_arch, toolchain
 from ait_mlir.passes.candidates import best_by_estimate, code_digest, points_of, worth_timing
@@ -271,15 +271,15 @@ class Selector:
 
     def _is_alone(self, task: Task, way: Fragment) -> bool:
         """Whether it has a launch that cannot overlap those around it."""
-        return self.target.kind == "cuda" and any(s.kernel.alone for s in steps_of(task.op, way, self.target))
+        return self.target.kind == "cuda" and any(s.kernel.alone for s in _steps(task.op, way, self.target))
 
     def _packs(self, task: Task, way: Fragment) -> bool:
-        return any(packs(s) for s in steps_of(task.op, way, self.target))
+        return any(packs(s) for s in _steps(task.op, way, self.target))
 
     def _can_be_trusted(self, task: Task, way: Fragment) -> bool:
         """Whether a way that was measured elsewhere is one that the op has today, with nothing that may be missing."""
         try:
-            steps = steps_of(task.op, way, self.target)
+            steps = _steps(task.op, way, self.target)
         except ValueError:
             return False
         return all(
@@ -313,6 +313,12 @@ class Selector:
             for t, way in ran[:3]:
                 self.log.append(f"  {point}: {t.seconds * 1e6:.2f} us +-{t.spread:.1%} {way.describe()}")
         self.log.append(f"  chosen: {'by estimate' if choice is None else choice.describe()}")
+
+
+@functools.lru_cache(maxsize=256)
+def _steps(op: Operation, way: Fragment, target: Target) -> tuple[Step, ...]:
+    """`steps_of` an op of a task, which never changes; several questions are asked about each way."""
+    return steps_of(op, way, target)
 
 
 def _estimate(task: Task, point: Point, ways: Sequence[Fragment], target: Target) -> float:

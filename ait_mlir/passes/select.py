@@ -21,14 +21,14 @@ from ait_mlir.dialects.ait.structure import op_key
 from ait_mlir.dialects.ait.traits import ViewLike
 from ait_mlir.dialects.ait.types import KernelAttr
 from ait_mlir.ir.pipeline import PassError
-from ait_mlir.lowering.choices import Choice, choice_problem
+from ait_mlir.lowering.choices import Choice, Selected
 from ait_mlir.lowering.fragments import Fragment, cut_in_place, offers
 from ait_mlir.lowering.kernels import Target
 from ait_mlir.lowering.module_target import make_target, set_target
 from ait_mlir.lowering.weights import is_weight
 from ait_mlir.passes.candidates import STRATEGIES, best_by_estimate
 from ait_mlir.passes.measure import Selector, require_device, selector, show
-from ait_mlir.passes.tasks import Task, make_task
+from ait_mlir.passes.tasks import Task, surroundings
 
 
 def needs_kernel(op: Operation) -> bool:
@@ -41,8 +41,10 @@ def check_pinned(op: Operation, choice: Attribute, target: Target) -> None:
         raise PassError(f"{op.name} runs on no kernel; leave out its attribute 'kernel'", op)
     if not isinstance(choice, KernelAttr):
         raise PassError(f"the attribute 'kernel' is {choice}, expected one like #ait.kernel<\"native\", {{}}>", op)
-    if (problem := choice_problem(choice.provider.data, choice.config, op, target)) is not None:
-        raise PassError(problem, op)
+    try:
+        Selected.checked(choice.provider.data, choice.config, op, target)
+    except ValueError as error:
+        raise PassError(str(error), op) from None
 
 
 def select_graph(graph: GraphOp, target: Target, by_time: Selector) -> None:
@@ -50,6 +52,7 @@ def select_graph(graph: GraphOp, target: Target, by_time: Selector) -> None:
     keys: dict[Operation, object] = {}
     offered: dict[object, list[Fragment]] = {}
     tasks: dict[object, Task] = {}
+    known: dict[object, object] = {}
     for op in tensor_ops(graph.block):
         if (pinned := op.attributes.get("kernel")) is not None:
             check_pinned(op, pinned, target)
@@ -67,10 +70,14 @@ def select_graph(graph: GraphOp, target: Target, by_time: Selector) -> None:
                 )
         key: object = plain
         if len(offered[plain]) > 1 and (by_time.meter is not None or by_time.shipped is not None):
-            task = make_task(op)
-            key = plain, task.key
-            tasks.setdefault(key, task)
-            offered.setdefault(key, offered[plain])
+            around = surroundings(op)
+            alike = plain, around.key()
+            if alike not in known:
+                task = around.task()
+                known[alike] = plain, task.key
+                tasks.setdefault(known[alike], task)
+                offered.setdefault(known[alike], offered[plain])
+            key = known[alike]
         keys[op] = key
     chosen = dict(zip(tasks, by_time.choose(list(tasks.values())), strict=True))
     written: dict[object, list[KernelAttr]] = {}

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import count
 from typing import cast
 
 from xdsl.dialects.builtin import ModuleOp
@@ -16,6 +17,7 @@ from xdsl.ir import Attribute, Operation, OpResult, SSAValue
 
 from ait_mlir.dialects.ait.data import ConstantOp, GraphOp, OutputOp, ParamOp
 from ait_mlir.dialects.ait.strided import Strided
+from ait_mlir.dialects.ait.structure import op_key
 from ait_mlir.dialects.ait.traits import ViewLike
 from ait_mlir.dialects.ait.types import ShapeAttr, TensorType, scope_of, tensor_type
 from ait_mlir.dialects.ait.view import ConcatOp, PermuteOp, ReshapeOp
@@ -62,8 +64,42 @@ class Task:
         raise AssertionError("the op of a task is in its graph")
 
 
+@dataclass(frozen=True)
+class Surroundings:
+    """An op with the views around it, in a graph: the part that its task copies."""
+
+    op: Operation
+    bases: tuple[SSAValue, ...]
+    """The sources of the views before the op, and its other operands."""
+    inside: tuple[Operation, ...]
+    """The op and the views around it, in order."""
+    ends: tuple[SSAValue, ...]
+    """The value after the views of each result."""
+
+    def key(self) -> object:
+        """A key that is equal for equal tasks in one scope; cheaper than the key of the task."""
+        number = count()
+        numbers = {value: next(number) for value in self.bases}
+        ops: list[object] = []
+        for op in self.inside:
+            ops.append((op is self.op, op_key(op), *[numbers[v] for v in op.operands]))
+            for result in op.results:
+                numbers[result] = next(number)
+        bases = [(v.type, _is_weight(v)) for v in self.bases]
+        return scope_of(self.op), tuple(bases), tuple(ops), tuple(numbers[v] for v in self.ends)
+
+    def task(self) -> Task:
+        """The task of choosing a kernel for the op."""
+        return _build(self.op, self.bases, self.inside, self.ends)
+
+
 def make_task(op: Operation) -> Task:
     """The task of choosing a kernel for `op`; `op` is not modified."""
+    return surroundings(op).task()
+
+
+def surroundings(op: Operation) -> Surroundings:
+    """The ops and values of the task of `op`."""
     bases: dict[SSAValue, None] = {}
     chain: dict[Operation, None] = {}
     for value in op.operands:
@@ -77,7 +113,7 @@ def make_task(op: Operation) -> Task:
             bases |= dict.fromkeys(v for v in whole.operands if v is not result)
         inside += after
         ends.append(after[-1].results[0] if after else result)
-    return _build(op, list(bases), inside, ends)
+    return Surroundings(op, tuple(bases), tuple(inside), tuple(ends))
 
 
 def _build(op: Operation, bases: Sequence[SSAValue], inside: Sequence[Operation], ends: Sequence[SSAValue]) -> Task:
@@ -216,4 +252,4 @@ def with_task(task: Task) -> tuple[ModuleOp, Operation]:
     return ModuleOp([graph]), op
 
 
-__all__ = ["Point", "Task", "make_task", "substituted", "with_task"]
+__all__ = ["Point", "Surroundings", "Task", "make_task", "substituted", "surroundings", "with_task"]

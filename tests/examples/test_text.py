@@ -14,6 +14,7 @@ from ait_mlir.dialects.ait.data import GraphOp
 from ait_mlir.driver import read_module, run_to_phase
 from ait_mlir.ir.pipeline import parse_passes, run_passes
 from ait_mlir.reference import evaluate_graph
+from ait_mlir.tools.cli import main
 from ait_mlir.universe import context
 from benchmarks.peers import bert as peer
 from benchmarks.peers import llama as llama_peer
@@ -118,3 +119,31 @@ def test_every_phase_parses_again_to_the_same_text(path, tmp_path):
         file.write_text(printed)
         module, source = read_module(file)
         assert str(module) + "\n" == printed
+
+
+@pytest.mark.parametrize("target", ["cpu", "cuda"])
+def test_one_op_of_each_kind_becomes_a_program(target: str):
+    module, source = read_module(ROOT / "examples/kinds.mlir")
+    run_to_phase(module, "planned", target=target, source=source)
+    text = str(module)
+    for launch in (
+        "conv2d_bias_clamp",
+        "cumsum",
+        "reduce",
+        "fused_add_tanh",
+        "update_slice",
+        "masked_select",
+        "fused_exp",
+    ):
+        assert f"launch @{launch}" in text
+    assert "ait_rt.loop step to (len)" in text
+    assert 'ait_rt.read_dim "kept"' in text
+    assert 'ait_rt.output "cache" in place of %cache' in text
+
+
+def test_one_op_of_each_kind_runs(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    artifact = str(tmp_path / "kinds.ait")
+    assert main(["compile", str(ROOT / "examples/kinds.mlir"), "--target", "cpu", "-o", artifact]) == 0
+    for length in ("0", "1", "6"):
+        assert main(["run", artifact, "--dim", "b=3", "--dim", f"len={length}", "--compare", "reference"]) == 0
+    assert capsys.readouterr().out.count(" ok\n") == 15

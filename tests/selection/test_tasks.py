@@ -3,9 +3,18 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
 
+from ait_mlir.dialects.ait.scan import tensor_ops
+from ait_mlir.ir.parser import parse_text
+from ait_mlir.ir.pipeline import parse_passes, run_passes
+from ait_mlir.passes.pipelines import passes_between
+from ait_mlir.passes.select import needs_kernel
+from ait_mlir.passes.tasks import make_task, surroundings
+from ait_mlir.universe import context
+from tests.generator import random_graph
 from tests.selection.cards import tasks_of
 
 TEXT = """
@@ -66,3 +75,20 @@ def test_one_batch_is_a_case_of_many():
     text = concat(1).replace(" dims {batch = 1 to 64}", "").replace("batch", "1")
     (one,) = (t for t in tasks_of(text) if t.op.name == "ait.gemm")
     assert one.key == many.key_at((1,)) and "concat" in one.key
+
+
+def test_surroundings_that_are_alike_have_one_task():
+    """Their keys stand for the keys of the tasks, ranges of dims among them."""
+    files = [p.read_text() for p in (Path(__file__).parents[2] / "examples").glob("*.mlir")]
+    alike = 0
+    for text in (*files, *map(random_graph, range(20))):
+        ctx = context()
+        module = parse_text(ctx, text)
+        for passes in ("", passes_between("imported", "fused", "cuda")):
+            run_passes(ctx, module, parse_passes(passes))
+            found: dict[object, tuple[str, str]] = {}
+            for op in (op for graph in module.ops for op in tensor_ops(graph.regions[0].block) if needs_kernel(op)):
+                key, task = surroundings(op).key(), make_task(op)
+                alike += key in found
+                assert found.setdefault(key, (task.key, str(task.scope))) == (task.key, str(task.scope))
+    assert alike > 5, alike

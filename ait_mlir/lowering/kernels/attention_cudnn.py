@@ -13,7 +13,7 @@ from ait_mlir.dialects.ait.types import TensorType, scope_of
 from ait_mlir.dims import Expr, Scope, const
 from ait_mlir.lowering.cpp import literal
 from ait_mlir.lowering.kernels.base import Config, Emission, Kernel, Launch, Strides, Target, bytes_moved, estimate_env
-from ait_mlir.lowering.kernels.calls import assignments
+from ait_mlir.lowering.kernels.calls import AttentionCall, call_service
 
 __all__ = ["KERNELS", "CudnnAttention"]
 
@@ -88,34 +88,31 @@ class CudnnAttention(Kernel[AttentionOp]):
     def emit(self, launch: Launch[AttentionOp]) -> Emission:
         op, (q, k, v), (out,) = launch.op, launch.ins[:3], launch.outs
         batch, heads, rows, depth = q.type.dims
-        fields: dict[str, Expr | int | str] = {
-            "dtype": BY_IR[q.type.element_type].abi,
-            "causal": int(op.causal is not None),
-            "algo": launch.config.get("algo", 0),
-            "batch": batch,
-            "heads": heads,
-            "groups": k.type.dims[1],
-            "rows": rows,
-            "cols": k.type.dims[2],
-            "depth": depth,
-            "width": v.type.dims[3],
-            "window": 0 if op.window is None else op.window.value.data,
-            "q": q.name,
-            "k": k.name,
-            "v": v.name,
-            "o": out.name,
-            "scale": literal(op.scale.value.data, Float32Type()),
-            "workspace": "ws",
-            "workspace_bytes": self.workspace(op, launch.config),
-        }
-        for name, arg in (("q", q), ("k", k), ("v", v), ("o", out)):
-            fields |= {f"strides_{name}[{i}]": step for i, step in enumerate(arg.strides[:3])}
-        lines = ["ait_attention_v1 args = {};", *assignments(fields, launch)]
-        return Emission(
-            ("ait/attention_service.h", "ait/types.h"),
-            "",
-            "\n  ".join([*lines, "return ait::library_attention(ctx, args);\n"]),
+        call = AttentionCall(
+            dtype=BY_IR[q.type.element_type].abi,
+            causal=int(op.causal is not None),
+            algo=launch.config.get("algo", 0),
+            batch=batch,
+            heads=heads,
+            groups=k.type.dims[1],
+            rows=rows,
+            cols=k.type.dims[2],
+            depth=depth,
+            width=v.type.dims[3],
+            window=0 if op.window is None else op.window.value.data,
+            strides_q=q.strides[:3],
+            strides_k=k.strides[:3],
+            strides_v=v.strides[:3],
+            strides_o=out.strides[:3],
+            q=q.name,
+            k=k.name,
+            v=v.name,
+            o=out.name,
+            scale=literal(op.scale.value.data, Float32Type()),
+            workspace="ws",
+            workspace_bytes=self.workspace(op, launch.config),
         )
+        return call_service(call, launch)
 
 
 KERNELS = (CudnnAttention(),)

@@ -1,14 +1,143 @@
-"""The argument struct of a library call, field by field."""
+"""The arguments of library calls as the structs of `runtime/include/ait/*_service.h` have them, and their C++.
+
+Each class has fields of its struct under the same names; those that are None, or that it leaves out, stay 0 or null.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Iterator
+from dataclasses import dataclass, fields, is_dataclass
+from typing import Any, cast
 
 from ait_mlir.dims import Expr
-from ait_mlir.lowering.kernels.base import Launch
+from ait_mlir.lowering.kernels.base import Emission, Launch
+
+Size = Expr | int
+Strides3 = tuple[Expr, ...]
+"""All strides but the last, which is 1."""
 
 
-def assignments(fields: Mapping[str, Expr | int | str], launch: Launch[Any]) -> list[str]:
-    """`args.m = d0;` for each field; strings are C++ already."""
-    return [f"args.{k} = {launch.cpp(v) if isinstance(v, Expr) else v};" for k, v in fields.items()]
+@dataclass(frozen=True, kw_only=True)
+class GemmMatrix:
+    """`ait_gemm_operand_v2` and `ait_gemm_result_v2`: strides of rows and batches in elements; `data` is a variable."""
+
+    data: str
+    dtype: int
+    transposed: int | None = None
+    ld: Expr
+    batch: Expr | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class GemmCall:
+    """`ait_gemm_v2`; `bias` and `algorithm` are C++ pointers, `alpha` and `beta` C++ numbers."""
+
+    batch: Size
+    m: Expr
+    n: Expr
+    k: Expr
+    a: GemmMatrix
+    b: GemmMatrix
+    c: GemmMatrix | None
+    d: GemmMatrix
+    bias: str | None
+    bias_dtype: int | None
+    epilogue: int
+    alpha: str
+    beta: str
+    algorithm: str | None
+    workspace: str
+    workspace_bytes: Size
+
+
+@dataclass(frozen=True, kw_only=True)
+class AttentionCall:
+    """`ait_attention_v1`; tensors are variables, `scale` is a C++ number."""
+
+    dtype: int
+    causal: int
+    algo: int
+    batch: Expr
+    heads: Expr
+    groups: Expr
+    rows: Expr
+    cols: Expr
+    depth: Expr
+    width: Expr
+    window: int
+    strides_q: Strides3
+    strides_k: Strides3
+    strides_v: Strides3
+    strides_o: Strides3
+    q: str
+    k: str
+    v: str
+    o: str
+    scale: str
+    workspace: str
+    workspace_bytes: Size
+
+
+@dataclass(frozen=True, kw_only=True)
+class ConvCall:
+    """`ait_conv_v1`; tensors are variables, `activation` is an enumerator."""
+
+    dtype: int
+    activation: str
+    algo: int
+    groups: int
+    batch: Expr
+    in_height: Expr
+    in_width: Expr
+    in_channels: Expr
+    out_height: Expr
+    out_width: Expr
+    out_channels: Expr
+    kernel: tuple[Size, ...]
+    stride: tuple[int, ...]
+    dilation: tuple[int, ...]
+    pad_before: tuple[int, ...]
+    pad_after: tuple[int, ...]
+    strides_x: Strides3
+    strides_y: Strides3
+    strides_residual: Strides3 | None
+    x: str
+    w: str
+    bias: str | None
+    residual: str | None
+    y: str
+    workspace: str
+    workspace_bytes: Size
+
+
+Call = GemmCall | AttentionCall | ConvCall
+STRUCTS: dict[type[Call], tuple[str, str]] = {
+    GemmCall: ("gemm", "ait_gemm_v2"),
+    AttentionCall: ("attention", "ait_attention_v1"),
+    ConvCall: ("conv", "ait_conv_v1"),
+}
+"""The service of each call, and the struct that it takes."""
+
+
+def call_service(call: Call, launch: Launch[Any], before: str = "") -> Emission:
+    """The code that calls a service of the runtime library; `before` are statements that `call` refers to."""
+    service, struct = STRUCTS[type(call)]
+    lines = [
+        *([before] if before else []),
+        f"{struct} args = {{}};",
+        *(f"args.{name} = {launch.cpp(v) if isinstance(v, Expr) else v};" for name, v in assigned(call)),
+        f"return ait::library_{service}(ctx, args);\n",
+    ]
+    return Emission((f"ait/{service}_service.h", "ait/types.h"), "", "\n  ".join(lines))
+
+
+def assigned(call: object, prefix: str = "") -> Iterator[tuple[str, Size | str]]:
+    """The fields of a struct that are given, as C++ names them (`a.ld`, `stride[1]`), with their values."""
+    for field in fields(cast(Any, call)):
+        name, value = prefix + field.name, getattr(call, field.name)
+        if is_dataclass(value):
+            yield from assigned(value, f"{name}.")
+        elif isinstance(value, tuple):
+            yield from ((f"{name}[{i}]", v) for i, v in enumerate(cast("tuple[Size, ...]", value)))
+        elif value is not None:
+            yield name, value

@@ -17,7 +17,7 @@ from ait_mlir.lowering.kernels.base import (
     bytes_moved,
     estimate_env,
 )
-from ait_mlir.lowering.kernels.calls import assignments
+from ait_mlir.lowering.kernels.calls import ConvCall, call_service
 from ait_mlir.lowering.kernels.contraction import is_narrow, library_epilogue
 
 __all__ = ["KERNELS", "CudnnConv2d"]
@@ -81,30 +81,38 @@ class CudnnConv2d(Kernel[Conv2dOp]):
         found = library_epilogue(op)
         assert found is not None
         bias, residual = (None if i is None else launch.ins[i] for i in (found.bias, found.residual))
-        fields: dict[str, Expr | int | str] = {
-            "dtype": BY_IR[x.type.element_type].abi,
-            "activation": ACTIVATIONS[found.activation],
-            "algo": launch.config.get("algo", 0),
-            "groups": 1,
-        }
-        names = ("batch", "in_height", "in_width", "in_channels")
-        fields |= dict(zip(names, x.type.dims, strict=True))
-        fields |= dict(zip(("out_height", "out_width", "out_channels"), y.type.dims[1:], strict=True))
+        batch, in_height, in_width, in_channels = x.type.dims
+        _, out_height, out_width, out_channels = y.type.dims
         pads = op.pads()
-        pairs = {"kernel": op.kernel(), "stride": op.strides(), "dilation": op.dilations()}
-        for name, pair in (pairs | {"pad_before": pads[:2], "pad_after": pads[2:]}).items():
-            fields |= {f"{name}[{i}]": n for i, n in enumerate(pair)}
-        for name, arg in (("x", x), ("y", y), ("residual", residual)):
-            if arg is not None:
-                fields |= {f"strides_{name}[{i}]": step for i, step in enumerate(arg.strides[:3])}
-        for name, arg in (("x", x), ("w", w), ("bias", bias), ("residual", residual), ("y", y)):
-            if arg is not None:
-                fields[name] = arg.name
-        fields |= {"workspace": "ws", "workspace_bytes": WORKSPACE}
-        lines = ["ait_conv_v1 args = {};", *assignments(fields, launch)]
-        return Emission(
-            ("ait/conv_service.h", "ait/types.h"), "", "\n  ".join([*lines, "return ait::library_conv(ctx, args);\n"])
+        call = ConvCall(
+            dtype=BY_IR[x.type.element_type].abi,
+            activation=ACTIVATIONS[found.activation],
+            algo=launch.config.get("algo", 0),
+            groups=1,
+            batch=batch,
+            in_height=in_height,
+            in_width=in_width,
+            in_channels=in_channels,
+            out_height=out_height,
+            out_width=out_width,
+            out_channels=out_channels,
+            kernel=op.kernel(),
+            stride=op.strides(),
+            dilation=op.dilations(),
+            pad_before=pads[:2],
+            pad_after=pads[2:],
+            strides_x=x.strides[:3],
+            strides_y=y.strides[:3],
+            strides_residual=None if residual is None else residual.strides[:3],
+            x=x.name,
+            w=w.name,
+            bias=None if bias is None else bias.name,
+            residual=None if residual is None else residual.name,
+            y=y.name,
+            workspace="ws",
+            workspace_bytes=WORKSPACE,
         )
+        return call_service(call, launch)
 
 
 KERNELS = (CudnnConv2d(),)

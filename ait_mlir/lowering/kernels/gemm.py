@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import cast
 
 from xdsl.dialects.builtin import Float32Type, Float64Type
@@ -12,7 +13,7 @@ from ait_mlir.dialects.ait.gemm import ContractionOp
 from ait_mlir.dialects.ait.types import TensorType, scope_of
 from ait_mlir.dims import Expr, Scope, const
 from ait_mlir.lowering.kernels.base import Config, Emission, Kernel, Launch, NamesAlgorithms, Strides, Target
-from ait_mlir.lowering.kernels.calls import assignments
+from ait_mlir.lowering.kernels.calls import GemmCall, GemmMatrix, call_service
 from ait_mlir.lowering.kernels.contraction import (
     LibraryEpilogue,
     Matrix,
@@ -264,46 +265,44 @@ class CublasLtGemm(ContractionKernel, NamesAlgorithms):
         epilogue = library_epilogue(op)
         assert epilogue is not None
         a, b, d = problem.a, problem.b, problem.d
-        trans_a, trans_b = not _is_unit(a.col), not _is_unit(b.col)
         bias = problem.extras[epilogue.bias - 2] if epilogue.bias is not None else None
         residual = problem.extras[epilogue.residual - 2] if epilogue.residual is not None else None
-        fields: dict[str, Expr | int | str] = {
-            **{f"{name}.dtype": BY_IR[_kind(op)].abi for name in "abd"},
-            "a.transposed": int(trans_a),
-            "b.transposed": int(trans_b),
-            "epilogue": epilogue.flags,
-            "batch": problem.batch[0] if problem.batch else 1,
-            "m": problem.m,
-            "n": problem.n,
-            "k": problem.k,
-            "a.ld": a.col if trans_a else a.row,
-            "b.ld": b.col if trans_b else b.row,
-            "d.ld": d.row,
-            "a.data": a.arg.name,
-            "b.data": b.arg.name,
-            "d.data": d.arg.name,
-            "alpha": "1.f",
-            "beta": "0.f" if residual is None else "1.f",
-            "workspace": "ws",
-            "workspace_bytes": self.workspace(op, config),
-        }
-        if problem.batch:
-            fields |= {"a.batch": a.batch[0], "b.batch": b.batch[0], "d.batch": d.batch[0]}
-        if bias is not None:
-            fields |= {"bias": bias.arg.name, "bias_dtype": BY_IR[_kind(op)].abi}
-        if residual is not None:
-            fields |= {"c.data": residual.arg.name, "c.dtype": BY_IR[_kind(op)].abi, "c.ld": residual.row}
-            if problem.batch:
-                fields["c.batch"] = residual.batch[0]
-        lines = ["ait_gemm_v2 args = {};"]
+        dtype = BY_IR[_kind(op)].abi
+        before = ""
         if config:
             parts = ", ".join(str(int(config.get(key, 0))) for key in self.algorithm_keys)
-            lines += [
-                f"static const ait_gemm_algorithm_v1 algorithm = {{{{{parts}}}}};",
-                "args.algorithm = &algorithm;",
-            ]
-        lines += [*assignments(fields, launch), "return ait::library_gemm(ctx, args);\n"]
-        return Emission(("ait/gemm_service.h", "ait/types.h"), "", "\n  ".join(lines))
+            before = f"static const ait_gemm_algorithm_v1 algorithm = {{{{{parts}}}}};"
+        call = GemmCall(
+            batch=problem.batch[0] if problem.batch else 1,
+            m=problem.m,
+            n=problem.n,
+            k=problem.k,
+            a=_library_operand(a, dtype),
+            b=_library_operand(b, dtype),
+            c=None if residual is None else _library_matrix(residual, dtype),
+            d=_library_matrix(d, dtype),
+            bias=None if bias is None else bias.arg.name,
+            bias_dtype=None if bias is None else dtype,
+            epilogue=epilogue.flags,
+            alpha="1.f",
+            beta="0.f" if residual is None else "1.f",
+            algorithm="&algorithm" if config else None,
+            workspace="ws",
+            workspace_bytes=self.workspace(op, config),
+        )
+        return call_service(call, launch, before)
+
+
+def _library_matrix(x: Matrix, dtype: int) -> GemmMatrix:
+    """A matrix whose rows are contiguous, of one batch at most."""
+    return GemmMatrix(data=x.arg.name, dtype=dtype, ld=x.row, batch=x.batch[0] if x.batch else None)
+
+
+def _library_operand(x: Matrix, dtype: int) -> GemmMatrix:
+    """A matrix whose rows or columns are contiguous."""
+    transposed = not _is_unit(x.col)
+    found = _library_matrix(x, dtype)
+    return replace(found, transposed=int(transposed), ld=x.col if transposed else x.row)
 
 
 def _rounds_twice(op: ContractionOp) -> bool:

@@ -104,11 +104,11 @@ def with_result_of(r: Rewriter, op: FusedElementwiseOp, root: Operation) -> Oper
 MOST_VIEWS = 16
 """Views that make way for one merge: looking for them must not depend on the size of the graph."""
 
-Place = tuple[Operation, list[Operation]]
+MergePoint = tuple[Operation, list[Operation]]
 """Where two operations stand as one: before which operation, and what moves there first, in order."""
 
 
-def place_of_merge(r: Rewriter, producer: Operation, root: Operation) -> Place | None:
+def place_of_merge(r: Rewriter, producer: Operation, root: Operation) -> MergePoint | None:
     """Where both can stand as one: at the root if all other users of the producer come later, or at the producer if all
     that the root reads comes earlier, or can; None if something between them needs one and feeds the other."""
     others = {use.operation for result in producer.results for use in result.uses} - {root}
@@ -173,7 +173,7 @@ def merge_fused(r: Rewriter, first: FusedElementwiseOp, second: FusedElementwise
     merge(r, first, place, second)
 
 
-def merge(r: Rewriter, producer: Operation, place: Place, root: Operation) -> None:
+def merge(r: Rewriter, producer: Operation, place: MergePoint, root: Operation) -> None:
     """One fused_elementwise at `place` for two, the first of which may produce operands of the root.
 
     The smaller region moves into the larger one, so that n merges move O(n log n) operations.
