@@ -14,7 +14,6 @@ from typing import Any, cast
 
 from xdsl.dialects.builtin import ModuleOp, i64
 from xdsl.ir import Block, SSAValue
-from xdsl.traits import SymbolTable
 
 from ait_mlir.dialects.ait.dtypes import BY_IR
 from ait_mlir.dialects.ait.naming import derived_name
@@ -30,7 +29,7 @@ from ait_mlir.dialects.ait_rt.buffers import (
     ViewOp,
 )
 from ait_mlir.dialects.ait_rt.loop import LoopOp
-from ait_mlir.dialects.ait_rt.program import KernelOp, LaunchOp, ProgramOp
+from ait_mlir.dialects.ait_rt.program import KernelOp, LaunchOp, ProgramOp, kernel_named
 from ait_mlir.dialects.ait_rt.types import BufferType
 from ait_mlir.dims import Expr
 from ait_mlir.ir.pipeline import PassError
@@ -199,8 +198,8 @@ class _ProgramPrinter:
         self.statements.append(ReadDim(function, self.names[op.source], self.dims[name], index, name))
 
     def launch(self, op: LaunchOp) -> None:
-        kernel = SymbolTable.lookup_symbol(self.module, op.kernel_name)
-        assert isinstance(kernel, KernelOp)
+        kernel = kernel_named(op.kernel_name, self.module)
+        assert kernel is not None
         key = (op.kernel_name, tuple((strides(v), is_constant(v)) for v in (*op.ins, *op.outs)))
         calls = self.kernels.get(key)
         if calls is None:

@@ -11,7 +11,6 @@ from typing import cast
 
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation, SSAValue, Use
-from xdsl.traits import SymbolTable
 
 from ait_mlir.dialects.ait.strided import contiguous_strides, is_contiguous
 from ait_mlir.dialects.ait.types import Shape, scope_of
@@ -24,7 +23,7 @@ from ait_mlir.dialects.ait_rt.buffers import (
     root_of,
 )
 from ait_mlir.dialects.ait_rt.loop import LoopOp
-from ait_mlir.dialects.ait_rt.program import KernelOp, LaunchOp, program_around
+from ait_mlir.dialects.ait_rt.program import KernelOp, LaunchOp, kernel_named, program_around
 from ait_mlir.dialects.ait_rt.types import BufferType
 from ait_mlir.dims import Scope, const, product
 from ait_mlir.lowering.choices import Selected
@@ -118,7 +117,9 @@ def kernel_of_launch(launch: LaunchOp) -> KernelOp:
     program = program_around(launch)
     module = None if program is None else program.parent_op()
     assert module is not None
-    return cast(KernelOp, SymbolTable.lookup_symbol(module, launch.kernel_name))
+    kernel = kernel_named(launch.kernel_name, module)
+    assert kernel is not None
+    return kernel
 
 
 def launch_accepts(use: Use, strides: Shape, scope: Scope) -> bool:
