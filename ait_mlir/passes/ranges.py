@@ -21,39 +21,39 @@ SWITCH = 0.01
 
 @dataclass(frozen=True)
 class Times:
-    """The median of the samples in seconds, and its standard error as a ratio."""
+    """The median of the samples in seconds, and its standard error as a ratio.
+
+    `source` is the digest of the code that was timed, where that is known.
+    """
 
     seconds: float
     spread: float
+    source: str = ""
 
 
-@dataclass(frozen=True)
-class Measured:
-    """The times of ways at one place of the axis: None for a way that cannot run there; one that is missing was not
-    timed."""
-
-    at: int
-    times: Mapping[Fragment, Times | None]
-
-    def cost(self, way: Fragment) -> float | None:
-        """The logarithm of the way's time over the best one, 0 within the noise; infinite where it cannot run."""
-        if way not in self.times:
-            return None
-        mine = self.times[way]
-        if mine is None:
-            return math.inf
-        best = min((t for t in self.times.values() if t is not None), key=lambda t: t.seconds)
-        noise = max(TIE, min(MOST_NOISE, 3 * max(mine.spread, best.spread)))
-        ratio = mine.seconds / best.seconds
-        return 0.0 if ratio <= 1 + noise else math.log(ratio)
+Row = Mapping[Fragment, Times | None]
+"""The times of ways at one point: None for a way that cannot run there; one that is missing was not timed."""
 
 
-def costs_of(way: Fragment, places: Sequence[tuple[int, Sequence[Measured]]]) -> list[float]:
+def cost_of(way: Fragment, row: Row) -> float | None:
+    """The logarithm of the way's time over the best one, 0 within the noise; infinite where it cannot run."""
+    if way not in row:
+        return None
+    mine = row[way]
+    if mine is None:
+        return math.inf
+    best = min((t for t in row.values() if t is not None), key=lambda t: t.seconds)
+    noise = max(TIE, min(MOST_NOISE, 3 * max(mine.spread, best.spread)))
+    ratio = mine.seconds / best.seconds
+    return 0.0 if ratio <= 1 + noise else math.log(ratio)
+
+
+def costs_of(way: Fragment, places: Sequence[tuple[int, Sequence[Row]]]) -> list[float]:
     """The cost of a way at each place: the mean of what was measured there. Where it was not timed, and both before and
     behind that it was, what lies between; infinite elsewhere."""
     found: list[float | None] = []
-    for _, measured in places:
-        known = [cost for m in measured if (cost := m.cost(way)) is not None]
+    for _, rows in places:
+        known = [cost for row in rows if (cost := cost_of(way, row)) is not None]
         found.append(sum(known) / len(known) if known else None)
     sizes = [math.log(max(at, 1)) for at, _ in places]
     costs: list[float] = []
@@ -79,18 +79,19 @@ def axis_of(dims: Sequence[Expr]) -> Expr:
 
 
 def choose(
-    measured: Sequence[Measured], order: Sequence[Fragment], axis: Expr, switch: float = SWITCH
+    measured: Sequence[tuple[int, Row]], order: Sequence[Fragment], axis: Expr, switch: float = SWITCH
 ) -> Choice | None:
     """The ways over the axis that lose least in all, a switch costing `switch`; None where no way can run everywhere.
 
-    Of ways that are equal within the noise the one that comes first in `order` is taken, and the neighbour's before
-    that. A range ends in the geometric middle of the two places that it lies between.
+    `measured` are places on the axis with the times of ways there. Of ways that are equal within the noise the one that
+    comes first in `order` is taken, and the neighbour's before that. A range ends in the geometric middle of the two
+    places that it lies between.
     """
-    by_place: dict[int, list[Measured]] = {}
-    for m in measured:
-        by_place.setdefault(m.at, []).append(m)
+    by_place: dict[int, list[Row]] = {}
+    for place, row in measured:
+        by_place.setdefault(place, []).append(row)
     places = sorted(by_place.items())
-    ways = [w for w in order if any(w in m.times for m in measured)]
+    ways = [w for w in order if any(w in row for _, row in measured)]
     if not places or not ways:
         return None
     columns = [costs_of(w, places) for w in ways]
