@@ -1,4 +1,4 @@
-"""From a module to an artifact: phases in order, C++ out, build, pack."""
+"""Compiles a module to an artifact: runs the phases, emits C++, builds the library, writes the file."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ Arrays = Mapping[str, NDArray[Any]]
 
 
 def read_module(path: str | os.PathLike[str]) -> tuple[ModuleOp, SourceText]:
-    """Parse and verify a file; raises `SourceError` with places, `OSError` when it cannot be read."""
+    """Parse and verify a file; raises `SourceError` with source locations, `OSError` if it cannot be read."""
     source = decode(Path(path).read_bytes(), os.fspath(path))
     module = parse_source(context(), source)
     check(module, source)
@@ -66,7 +66,8 @@ def run_to_phase(
 
 
 def phase_of(module: ModuleOp) -> str:
-    """The phase a module can be taken up from: a program is planned or bufferized, a graph imported or selected."""
+    """The phase from which compilation can continue: planned or bufferized for a program, imported or selected for a
+    graph."""
     for op in module.ops:
         if isinstance(op, ProgramOp):
             planned = all(a.properties.get("offset") is not None for a in op.body.walk() if a.name == "ait_rt.alloc")
@@ -75,7 +76,7 @@ def phase_of(module: ModuleOp) -> str:
 
 
 def selection_options(measure: bool = False, points: str = "hints", report: bool = False) -> str:
-    """The options of `select` beside the target; `AitError` for points that have a name of their own."""
+    """The options of `select` except the target; `AitError` for malformed `points`."""
     if not all(part.isidentifier() for part in points.split("+")):
         raise AitError(f"points are hints, min, max or several with a plus between, not {points!r}")
     options = [*(["measure=true"] if measure else []), *([f'points="{points}"'] if points != "hints" else [])]
@@ -93,8 +94,8 @@ def program_of(module: ModuleOp) -> ProgramOp:
 def emit(module: ModuleOp, source: SourceText | None = None) -> Source:
     """The C++ of a planned module.
 
-    The plan is verified first, wherever it comes from: it may have been taken up from text. Raises `SourceError` for
-    what is not planned, and `CompileError` unless there is one program.
+    The plan is verified first, because it may come from a text file. Raises `SourceError` if the module is
+    not planned, and `CompileError` unless it has one program.
     """
     program = program_of(module)
     run_passes(context(), module, parse_passes("verify-plan"), source=source, verify=False)
@@ -120,11 +121,11 @@ def compile_module(
     source: SourceText | None = None,
     observe: Observer | None = None,
 ) -> Path:
-    """Compile a module, which is changed, into the artifact `output`; returns its path.
+    """Compile a module to the artifact `output` and return its path. The module is modified.
 
-    `constants` are the data of params by name; params without data must be set on the loaded model. Sources and IR
-    are kept in
-    `workdir` when it is given. Raises `SourceError` for wrong IR, `CompileError` when the C++ compiler refuses.
+    `constants` are the data of params by name; params without data must be set on the loaded model. If `workdir` is
+    given, the sources and the IR are kept there. Raises `SourceError` for wrong IR, `CompileError` if the C++ compiler
+    reports errors.
     """
     from ait_mlir.lowering.build import build_library
     from ait_mlir.lowering.toolchain import default_arch
@@ -173,7 +174,7 @@ def literal_array(literal: Literal) -> NDArray[Any]:
 
 
 def dim_info(dim: Dim) -> Any:
-    """A dim as the manifest has it."""
+    """A dim in the form of the manifest."""
     from ait_mlir.runtime.artifact import DimInfo
 
     return DimInfo(dim.name, dim.lo, dim.hi, tuple(dim.hints), "" if dim.upper is None else str(dim.upper))

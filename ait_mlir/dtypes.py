@@ -1,6 +1,6 @@
 """The table of element types: what each is called, and how it is stored, from Python to C++ and files.
 
-Nothing heavy is imported here, so that running a model needs no compiler. `dialects/ait/dtypes.py` adds the IR types.
+This file has no heavy imports, so running a model needs no compiler. `dialects/ait/dtypes.py` adds the IR types.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ class DType:
 
     mlir: str
     name: str
-    """In Python, NumPy and PyTorch."""
+    """The name in Python, NumPy and PyTorch."""
     bytes: int
     abi: int
     """Its number in `ait/model_abi.h`."""
@@ -23,9 +23,9 @@ class DType:
     """The type code of DLPack."""
     safetensors: str
     mantissa: int = 0
-    """Bits behind the leading 1 of a float; 0 of what is no float."""
+    """Mantissa bits of a float, without the leading 1; 0 for other types."""
     max_exponent: int = 0
-    """The largest float has this power of two."""
+    """The exponent of the largest float, as a power of two."""
 
     @property
     def is_float(self) -> bool:

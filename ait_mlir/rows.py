@@ -1,4 +1,4 @@
-"""Rows of tables that know where they stand, so that two rows of one name are refused with both places."""
+"""Rows of tables with their place in the source, so that the error for two rows of one name shows both places."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What stock `xdsl-opt` finds through the `xdsl.universe` entry point: our dialects and passes, loaded on first use."""
+"""The `xdsl.universe` entry point for `xdsl-opt`: our dialects and passes, loaded on first use."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What operators are called with, held against the types that they declare."""
+"""Checks the arguments of operators against their type annotations."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ WORDS: dict[Any, str] = {int: "an int", float: "a number", bool: "True or False"
 
 
 def checked(method: Method) -> Method:
-    """`method` of an operator, which raises `BuildError` for an argument that its annotations do not take.
+    """`method` of an operator, which raises `BuildError` for an argument that its annotations do not allow.
 
-    Integers of NumPy, and dims that are constant, become `int` where one is declared. What types and dims refuse
-    while the method runs becomes a `BuildError` that names the operator too.
+    NumPy integers and constant dims become `int` if an `int` is declared. Errors of types and dims in
+    the method also become a `BuildError` that names the operator.
     """
 
     @functools.cache

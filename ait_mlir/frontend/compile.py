@@ -37,10 +37,10 @@ def compile_model(
 ) -> Model:
     """Compile the model that computes `tensor` and load it.
 
-    The artifact is `WORKDIR/NAME.ait`; what it was made from lies beside it in `WORKDIR/NAME/`. `constants` are the
+    The artifact is `WORKDIR/NAME.ait`; its sources and IR are in `WORKDIR/NAME/`. `constants` are the
     weights' data by name: NumPy arrays or torch tensors of the weights' shape and dtype. Weights without data must be
     set on the model before it runs. With `measure`, kernels are chosen by their time on the device, else by estimate.
-    Raises `BuildError` for a model that cannot be, unknown constants, and data that do not fit.
+    Raises `BuildError` for an invalid model, unknown constants, and data of another shape or dtype.
     """
     if not _FILE_NAME.fullmatch(name):
         raise BuildError(f'"{name}" cannot name a file; use letters, digits, "_", "-" and "."')
@@ -71,7 +71,7 @@ def compile_model(
 def bind_constants(
     module: ModuleOp, bound: Mapping[str, NDArray[Any]], constants: Mapping[str, Any]
 ) -> dict[str, NDArray[Any]]:
-    """The data of each weight of `module` that has some, checked; `constants` win over what was bound before."""
+    """The checked data of the weights of `module` that have data; `constants` replace data bound before."""
     params = {op.param_name.data: op for op in module.walk() if isinstance(op, ParamOp)}
     data = dict(bound)
     for name, value in constants.items():

@@ -26,9 +26,9 @@ def make_op(
     result_types: Sequence[Attribute] | None = None,
     regions: int | Sequence[Region] = 0,
 ) -> AitOp:
-    """An op on `operands`, with inferred result types unless they are given, and `regions`, or so many empty ones.
+    """An op on `operands`. Result types are inferred unless given; `regions` are regions or a number of empty ones.
 
-    The op is checked as if it stood in a graph that declares `symbols`. Raises `BuildError` with the op's own message.
+    The op is verified as in a graph that declares `symbols`. Raises `BuildError` with the op's own message.
     """
     op = op_class.create(
         operands=operands,
@@ -41,7 +41,7 @@ def make_op(
 
 
 def make_param(type: TensorType) -> SSAValue:
-    """A weight without a name: the graph builder writes the name that its tensor has then."""
+    """A weight without a name: the graph builder later sets the name of its tensor."""
     return ParamOp("", type).output
 
 

@@ -1,4 +1,4 @@
-"""What the builder says when a model cannot be built."""
+"""The error of the builder."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from ait_mlir.errors import CompileError
 
 
 class BuildError(CompileError, ValueError):
-    """A model that cannot be: shapes that disagree, a dim with two ranges, two inputs of one name.
+    """The model is invalid: shapes disagree, a dim has two ranges, or two inputs have the same name.
 
     The message names the operator, its inputs and both sides of the disagreement.
     """

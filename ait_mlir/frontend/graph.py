@@ -24,10 +24,10 @@ _IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 def build_module(outputs: Tensor | Sequence[Tensor], name: str = "model") -> ModuleOp:
     """A module with one `ait.graph` that computes `outputs`.
 
-    Tensors marked as outputs that the given ones depend on are outputs, too. Inputs stand in the order in which they
-    were made. What has no name gets one: inputs `input_0`, outputs `output_0`, weights `param_0`, dims after the input
-    and axis where they first appear. Raises `BuildError` where two inputs, outputs or weights share a name, or two dims
-    of one name differ in range.
+    If the given outputs depend on other tensors marked as outputs, these are outputs, too. Inputs keep the order in
+    which they were created. Unnamed inputs become `input_0`, outputs `output_0`, weights `param_0`; an unnamed dim gets
+    the input and axis where it first appears. Raises `BuildError` if two inputs, outputs or weights share a name, or if
+    two dims of one name differ in range.
     """
     return GraphBuilder([outputs] if isinstance(outputs, Tensor) else list(outputs), name).build()
 
@@ -156,13 +156,13 @@ def reachable(outputs: Iterable[SSAValue]) -> tuple[list[Operation], list[BlockA
 
 
 def _with_marked(outputs: Sequence[Tensor], ops: Sequence[Operation]) -> list[Tensor]:
-    """The outputs, then what else is marked as one, each once."""
+    """The outputs, then other tensors marked as outputs, each once."""
     marked = [t for op in ops for result in op.results if (t := handle_of(result)) is not None and t.is_output]
     return list(dict.fromkeys([*outputs, *marked]))
 
 
 def _assign_names(what: str, prefix: str, tensors: Sequence[Tensor]) -> list[str]:
-    """The tensors' names, made up where missing; two of one name are an error."""
+    """The tensors' names; generates missing ones. Two tensors of one name are an error."""
     given = [t.name for t in tensors if t.name is not None]
     for name in given:
         if not name or not name.isascii() or "\0" in name:

@@ -32,7 +32,7 @@ class Symbol:
     hi: int
     hints: tuple[int, ...] = ()
     upper: Expr | None = None
-    """What a dim that an op binds is at most."""
+    """The upper bound of a dim that an op binds."""
 
     @property
     def range(self) -> str:
@@ -111,8 +111,8 @@ class IntVar:
     >>> str(batch * 2 + 1)
     '2*batch + 1'
 
-    `values` are the smallest and the largest value; values between them are hints: sizes to tune for. `hints` are
-    further ones, which may be the smallest or the largest value. Two IntVars of one name are the same dim and must have
+    The smallest and the largest of `values` are the bounds; the values between them are hints: sizes to tune for.
+    `hints` adds more hints and may contain the bounds. Two IntVars of one name are the same dim and must have
     the same range. A dim without a name gets one when the graph is built, from the input and axis where it first
     appears. Raises `BuildError` for an empty or negative range, and for a hint outside of it.
     """
@@ -217,7 +217,7 @@ class IntVar:
         return _combine(self, _divisor(self, other), dims.mod)
 
     def __truediv__(self, other: IntVar | int) -> IntVar:
-        """Divide exactly; `BuildError` where the division may leave a rest."""
+        """Divide exactly; `BuildError` if a remainder is possible."""
         quotient = self // other
         if not scope_from(merge_symbols(quotient.symbols, self.symbols)).equal((quotient * other).expr, self.expr):
             raise BuildError(f"{self} / {other} may leave a rest; use // to round down")

@@ -1,4 +1,4 @@
-"""`Operator`: what the classes in `ops` have in common."""
+"""`Operator`: the base of the classes in `ops`."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ _OPERATOR = "_ait_operator"
 
 
 class Operator:
-    """An operator of the builder: made with its options, then called on tensors.
+    """An operator of the builder: construct it with its options, then call it on tensors.
 
     >>> y = ops.gemm_rcr_bias()(x, weight, bias)
 
-    A call adds `ait` ops to the model and returns the tensors they compute. Raises `BuildError`, naming the operator,
-    its inputs and what disagrees, and for an argument of another type than the operator declares.
+    A call adds `ait` ops to the model and returns their results. Raises `BuildError` if the inputs do not fit together
+    or an argument has another type than declared; the error names the operator and its inputs.
     """
 
     op_name: ClassVar[str] = ""
@@ -102,7 +102,7 @@ class Operator:
 
 
 class OperatorAttrs(MutableMapping[str, Any]):
-    """`Operator._attrs`: name, inputs and outputs of the last call, and whatever else was put in."""
+    """`Operator._attrs`: name, inputs and outputs of the last call, and other entries that were added."""
 
     KEYS = ("op", "name", "inputs", "outputs")
 

@@ -1,4 +1,4 @@
-"""Which device a model is compiled for."""
+"""The device that a model is compiled for."""
 
 from __future__ import annotations
 

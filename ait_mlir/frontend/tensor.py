@@ -27,14 +27,14 @@ _serial = itertools.count()
 
 
 def normalize_dtype(dtype: str) -> str:
-    """`"float"` and `"int"` spelled out; `BuildError` for what no tensor can hold."""
+    """The full name of a dtype: `"float"` and `"int"` are short forms. `BuildError` for a dtype without tensors."""
     if (found := BY_NAME.get(dtype)) is None:
         raise BuildError(f'unknown dtype "{dtype}"; expected one of {", ".join(sorted(BY_NAME))}')
     return found.name
 
 
 class Tensor:
-    """A tensor of a model: an input, a weight, a constant, or what an operator computes.
+    """A tensor of a model: an input, a weight, a constant, or the result of an operator.
 
     >>> x = Tensor(shape=[IntVar([1, 64], name="batch"), 768], dtype="float16", name="x", is_input=True)
 
@@ -131,9 +131,9 @@ class Tensor:
     ) -> Tensor:
         """Make this a result of the model, called `name`; returns the tensor.
 
-        With `in_place_of`, an input of the same shape and dtype, that input is state: a run overwrites it, and this
-        result is that tensor. The model does not compile where the result cannot be computed there, unless `or_copy`
-        allows to compute it elsewhere and copy it.
+        `in_place_of` is an input of the same shape and dtype. This input is then state: a run overwrites it with
+        this result. If the result cannot be computed in place, compilation fails; with `or_copy` the model computes it
+        elsewhere and copies it.
         """
         if in_place_of is not None and not in_place_of.is_input:
             raise BuildError(f"a result takes the place of an input, and {in_place_of.describe()} is none")

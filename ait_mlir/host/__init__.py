@@ -1,1 +1,1 @@
-"""The machine that we are on: its CPU, its files."""
+"""Queries of this machine: its CPU, its card, its files, its environment."""

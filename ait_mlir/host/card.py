@@ -10,7 +10,7 @@ from pathlib import Path
 
 @functools.cache
 def card_name(device: int = 0) -> str:
-    """Such as `NVIDIA H200`; empty without a card."""
+    """The name of the card, such as `NVIDIA H200`; empty without a card."""
     try:
         cuda = ctypes.CDLL("libcuda.so.1")
     except OSError:
@@ -33,7 +33,7 @@ def driver_version() -> str:
 
 
 def library_versions(paths: list[str]) -> str:
-    """The libraries that exist of these, by name and size, and the packages that they come from, by version."""
+    """Name and size of each of these libraries that exists, and the versions of their packages."""
     found = {f"{Path(p).name}:{Path(p).stat().st_size}" for p in paths if Path(p).is_file()}
     for package in ("nvidia-cublas", "nvidia-cudnn-cu13", "nvidia-cudnn-frontend"):
         try:

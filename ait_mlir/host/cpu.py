@@ -1,4 +1,4 @@
-"""What this machine's CPU is and can do, from /proc/cpuinfo."""
+"""The model and features of this machine's CPU, from /proc/cpuinfo."""
 
 from __future__ import annotations
 
@@ -43,5 +43,5 @@ def cpu_flags() -> frozenset[str]:
 
 
 def instruction_sets() -> frozenset[str]:
-    """The flags that `-march=native` may make a compiler rely on."""
+    """The CPU flags that code compiled with `-march=native` may need."""
     return frozenset(flag for flag in cpu_flags() if flag.startswith(_ISA_PREFIXES))

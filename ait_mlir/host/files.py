@@ -1,4 +1,4 @@
-"""Files that are whole or absent: written beside, flushed, then renamed into place."""
+"""Atomic files: written under another name, flushed, then renamed."""
 
 from __future__ import annotations
 
@@ -39,9 +39,9 @@ def cache_dir() -> Path:
 
 @contextlib.contextmanager
 def atomic_file(path: Path, flush: bool = True) -> Generator[BinaryIO]:
-    """A file to write that becomes `path` when the block ends well, and leaves nothing behind when it does not.
+    """A file that is renamed to `path` when the block ends without an error, and is removed otherwise.
 
-    Without `flush` it may be cut off where the machine itself goes down.
+    Without `flush` the file may be incomplete after a crash of the machine.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     name = path.with_name(f".{path.name}.{os.getpid()}.{secrets.token_hex(6)}.tmp")
@@ -62,19 +62,19 @@ def atomic_file(path: Path, flush: bool = True) -> Generator[BinaryIO]:
 
 
 def write_atomic(path: Path, data: bytes) -> None:
-    """Make `path` hold `data`, whole or not at all."""
+    """Write `data` to `path` atomically."""
     with atomic_file(path) as file:
         file.write(data)
 
 
 def copy_atomic(source: Path, path: Path) -> None:
-    """Make `path` a copy of `source`, whole or not at all."""
+    """Copy `source` to `path` atomically."""
     with source.open("rb") as data, atomic_file(path) as file:
         shutil.copyfileobj(data, file, 1 << 20)
 
 
 def keep(source: Path, path: Path) -> None:
-    """Make `path` a copy of `source` that `is_kept`. Nothing is flushed: what gets lost is not kept."""
+    """Copy `source` to `path` so that `is_kept` holds. The file is not flushed; after a loss `is_kept` is false."""
     with atomic_file(_digest_of(path), flush=False) as file:
         file.write(sha256_file(source).encode())
     with source.open("rb") as data, atomic_file(path, flush=False) as file:
@@ -82,7 +82,7 @@ def keep(source: Path, path: Path) -> None:
 
 
 def is_kept(path: Path) -> bool:
-    """Whether `path` is what `keep` put there: not cut off, nor changed, since."""
+    """Whether `path` still has the content that `keep` wrote."""
     try:
         return _digest_of(path).read_text() == sha256_file(path)
     except (FileNotFoundError, UnicodeDecodeError):

@@ -1,4 +1,4 @@
-"""What the environment asks for: `AIT_*` variables (docs/internals.md, section 10)."""
+"""Settings from the environment: `AIT_*` variables (docs/internals.md, section 10)."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from ait_mlir.errors import InputError
 
 
 def whole_number(name: str, largest: int) -> int | None:
-    """The number that a variable holds; None where it is not set. Raises `InputError` unless it is 1 to `largest`."""
+    """The number in a variable; None if it is not set. Raises `InputError` unless it is 1 to `largest`."""
     text = os.environ.get(name)
     if not text:
         return None
@@ -19,9 +19,9 @@ def whole_number(name: str, largest: int) -> int | None:
 
 
 def named_library(name: str) -> list[str]:
-    """The shared library that a variable names, a path or what the loader looks for; none where it is not set.
+    """The shared library in a variable, a path or a name for the loader; an empty list if it is not set.
 
-    Raises `InputError` for a path where nothing is.
+    Raises `InputError` for a path that does not exist.
     """
     text = os.environ.get(name)
     if text and "/" in text and not Path(text).is_file():

@@ -1,8 +1,8 @@
-"""`NAME.ait`: a compiled model as one file, every bit of which is checked before any of it is loaded.
+"""`NAME.ait`: a compiled model as one file. All of it is checked before any part is loaded.
 
 Layout: a 64-byte header (magic, format version, size of the manifest, size of the file, SHA-256 of the manifest), the
-manifest as JSON, then the parts, each on a page of its own with zeros between: the IR text, the library, and the
-constants (safetensors). The manifest gives offset, size and SHA-256 of each part.
+manifest as JSON, then the parts: the IR text, the library, and the constants (safetensors). Each part begins on a new
+page; zeros fill the gaps. The manifest gives offset, size and SHA-256 of each part.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ Piece = bytes | memoryview
 class TensorInfo:
     """An input or output: its name, dtype ("float16") and shape, each dim as text ("batch", "2*seq + 1", "768").
 
-    An output that takes the place of a donated input says which; others say "".
+    `in_place_of` is the donated input whose memory an output uses, or "".
     """
 
     name: str
@@ -55,7 +55,7 @@ class TensorInfo:
 class DimInfo:
     """A named dim: the range of its values and the values worth tuning for.
 
-    One that a run binds says to what at most, as in "8*batch"; others say "".
+    `bound` is the upper bound of a dim that a run binds, such as "8*batch", or "".
     """
 
     name: str
@@ -67,7 +67,7 @@ class DimInfo:
 
 @dataclass(frozen=True)
 class Manifest:
-    """What an artifact says of itself. `name` is made of letters, digits, '_' and '-', at most 64."""
+    """The description of an artifact. `name` has 1 to 64 letters, digits, '_' and '-'."""
 
     name: str
     target: str
@@ -76,14 +76,14 @@ class Manifest:
     outputs: tuple[TensorInfo, ...] = ()
     dims: tuple[DimInfo, ...] = ()
     instruction_sets: tuple[str, ...] = ()
-    """Of the CPU that the library needs, where `arch` is "native"."""
+    """The instruction sets that the library needs, if `arch` is "native" on a CPU."""
     producers: Mapping[str, str] = field(default_factory=dict[str, str])
-    """Versions of the packages that made it."""
+    """Versions of the packages that wrote the artifact."""
 
 
 @dataclass(frozen=True)
 class Artifact:
-    """An artifact whose header, manifest, IR and library have been checked."""
+    """An artifact with checked header, manifest, IR and library."""
 
     path: Path
     manifest: Manifest
@@ -150,7 +150,7 @@ def write(
 
 
 def _write_and_hash(file: BinaryIO, pieces: Iterable[Piece]) -> str:
-    """Write pieces and return the SHA-256 of them all; it is computed while the disk is busy."""
+    """Write pieces and return the SHA-256 of all of them. A thread computes it during the writes."""
     digest = hashlib.sha256()
     with ThreadPoolExecutor(1) as pool:
         hashed: list[Future[None]] = []
@@ -163,10 +163,10 @@ def _write_and_hash(file: BinaryIO, pieces: Iterable[Piece]) -> str:
 
 
 def read(path: str | os.PathLike[str], *, verify_weights: bool = True) -> Artifact:
-    """Check an artifact and map it. Nothing in it is loaded or run.
+    """Check an artifact and map it into memory, without loading or running any of its code.
 
-    `verify_weights=False` skips the hash of the constants, for files so large that reading them twice matters; header,
-    manifest, IR and code are checked always. Raises `ArtifactError` when anything is damaged or of another version.
+    `verify_weights=False` skips the hash of the constants, which saves time for very large files. Header,
+    manifest, IR and code are always checked. Raises `ArtifactError` if a part is damaged or has another version.
     """
     file = Path(path)
     try:
@@ -199,7 +199,7 @@ def read(path: str | os.PathLike[str], *, verify_weights: bool = True) -> Artifa
 
 
 def check_machine(manifest: Manifest, cuda_arch: Callable[[], str | None]) -> None:
-    """Refuse a library that this machine cannot run: one made for CPU instructions it lacks, or for another card."""
+    """Refuse a library that this machine cannot run: its CPU lacks instructions, or the library is for another card."""
     if manifest.target == "cpu":
         missing = sorted(set(manifest.instruction_sets) - instruction_sets())
         if missing:
@@ -226,7 +226,7 @@ def _layout(
 ) -> tuple[bytes, dict[str, int], int]:
     """Header with manifest, place of each part, and size of the file.
 
-    Offsets stand in the manifest, whose length moves them: it is padded to pages, so that a second round settles them.
+    The manifest contains the offsets, and its length changes them. It is padded to pages, so two rounds are enough.
     """
     body = asdict(manifest)
     body["producers"] = dict(manifest.producers) or producers()

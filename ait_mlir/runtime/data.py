@@ -1,4 +1,4 @@
-"""Tensors of any framework as the runtime library takes them, without copies."""
+"""Converts tensors of any framework to arguments of the runtime library, without copies."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def numpy_dtype(name: str) -> np.dtype[Any]:
 
 
 def torch_module() -> Any:
-    """PyTorch if this process has imported it, else None: a tensor cannot be one of its otherwise."""
+    """PyTorch if this process has imported it, else None. Without PyTorch no value can be a `torch.Tensor`."""
     return sys.modules.get("torch")
 
 
@@ -97,7 +97,7 @@ def to_numpy(value: Any) -> np.ndarray[Any, Any]:
 
 
 def copy_of(value: Any, copy_data: Callable[[AITData], AITData]) -> Any:
-    """A tensor of its own with the same elements, of the same kind; `copy_data` copies an `AITData`."""
+    """A copy of a tensor, of the same kind; `copy_data` copies an `AITData`."""
     if isinstance(value, AITData):
         return copy_data(value)
     if is_torch(value):
@@ -106,7 +106,7 @@ def copy_of(value: Any, copy_data: Callable[[AITData], AITData]) -> Any:
 
 
 def address_of(label: str, value: Any) -> tuple[int, tuple[int, ...]]:
-    """Where a torch or NumPy tensor or an `AITData` lies, and its shape; `InputError` for others."""
+    """The address and shape of a torch or NumPy tensor or an `AITData`; `InputError` for other values."""
     if isinstance(value, np.ndarray):
         array = cast("np.ndarray[Any, Any]", value)
         if not array.flags.writeable or not array.flags.c_contiguous:
@@ -120,7 +120,7 @@ def address_of(label: str, value: Any) -> tuple[int, tuple[int, ...]]:
 
 
 def owner_of(value: Any) -> Any:
-    """The object that keeps the memory of a torch or NumPy tensor, which may be a view; None for others."""
+    """The object that owns the memory of a torch or NumPy tensor, which may be a view; None for other values."""
     if is_torch(value):
         return value if value._base is None else value._base
     if not isinstance(value, np.ndarray):
@@ -132,14 +132,14 @@ def owner_of(value: Any) -> Any:
 
 
 class Arguments:
-    """The tensors of one call, in the form that the runtime library takes, with what must live until it returns."""
+    """The tensors of one call as arguments of the runtime library. Keeps their owners alive until the call returns."""
 
     def __init__(self, device: tuple[int, int]) -> None:
         self._device = device
         self._alive: list[object] = []
 
     def add(self, label: str, value: Any, *, written: bool = False) -> Any:
-        """`value` as an argument. Raises `InputError`, naming `label` ("input 'x'"), when it is no tensor."""
+        """`value` as an argument. Raises `InputError` with `label` ("input 'x'") if it is not a tensor."""
         if isinstance(value, np.ndarray):
             return self._from_numpy(label, cast("np.ndarray[Any, Any]", value), written)
         if _is_scalar(value) and not written:
@@ -199,12 +199,12 @@ class Arguments:
 
 
 def _is_scalar(value: object) -> bool:
-    """Whether it is what NumPy makes of arrays of rank 0."""
+    """Whether `value` is a NumPy scalar, NumPy's form of an array of rank 0."""
     return isinstance(value, np.generic)
 
 
 def _extent(value: Any) -> int:
-    """An extent that fits 64 bits; ctypes would cut it off."""
+    """An extent as an integer of 64 bits; `OverflowError` if it is larger, because ctypes would truncate it."""
     n = operator.index(value)
     if not -(1 << 63) <= n < 1 << 63:
         raise OverflowError(f"the extent {n} is beyond 64 bits")
@@ -212,7 +212,7 @@ def _extent(value: Any) -> int:
 
 
 def untakable(label: str, value: Any) -> str | None:
-    """Why a tensor cannot be shared through DLPack at all; None if it can, as far as is known."""
+    """The reason why a tensor cannot be shared through DLPack; None if no reason is known."""
     if not is_torch(value):
         return None
     if value.device.type == "meta":
@@ -225,7 +225,7 @@ def untakable(label: str, value: Any) -> str | None:
 
 
 def shaped(value: Any, shape: tuple[int, ...]) -> Any:
-    """The leading elements of a contiguous tensor as `shape`: what a run wrote into a buffer that may be larger."""
+    """The leading elements of a contiguous tensor as `shape`: the output of a run in a buffer that may be larger."""
     if value.shape == shape:
         return value
     if isinstance(value, AITData):

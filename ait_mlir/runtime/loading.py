@@ -1,9 +1,9 @@
-"""The runtime libraries in this process: built once, loaded once, told where the gemm libraries are.
+"""Builds and loads the runtime libraries, once for each process, and configures the paths of external libraries.
 
-Threads, on the CPU: runs use AIT_NUM_THREADS threads, by default as many as OpenMP would (OMP_NUM_THREADS, else one
-for each CPU of this process). A run takes those that are free, and always its caller's own, so that runs at the same
-time do not get in each other's way. The OpenMP regions of the generated code and OpenBLAS get the same number; the
-number that the caller's own OpenMP regions use, PyTorch's among them, is restored after every run.
+Threads on the CPU: runs use AIT_NUM_THREADS threads, by default as many as OpenMP would (OMP_NUM_THREADS, else one
+for each CPU of this process). A run takes the free threads and always its caller's thread, so concurrent runs do not
+wait for each other. The OpenMP regions of the generated code and OpenBLAS use the same number. After every run the
+number for the caller's own OpenMP regions (also those of PyTorch) is restored.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _loaded: dict[str, Any] = {}
 def runtime_library(kind: TargetKind) -> Any:
     """The tvm-ffi module of a device's runtime library: `create(path, num_runtimes, device)`.
 
-    Raises `ToolchainError` or `CompileError` when it has to be built and cannot be.
+    Raises `ToolchainError` or `CompileError` if it must be built and the build fails.
     """
     with _lock:
         if kind not in _loaded:
@@ -97,11 +97,11 @@ _LIBRARIES: dict[TargetKind, dict[str, Callable[[], list[str]]]] = {
     "cuda": {"cublaslt": cublaslt_candidates, "cudnn": cudnn_candidates},
     "rocm": {"hipblaslt": hipblaslt_candidates},
 }
-"""The libraries that the services of a device run on, and where each may be."""
+"""The libraries behind the services of each device, with a function that lists their possible paths."""
 
 
 def _load_first(candidates: list[str]) -> None:
-    """Load the library that the gemm service will find, now, while its settings are in the environment."""
+    """Load the library of the gemm service now, while the environment has its settings."""
     for candidate in candidates:
         with contextlib.suppress(OSError):
             ctypes.CDLL(candidate, mode=ctypes.RTLD_LOCAL)
@@ -110,11 +110,11 @@ def _load_first(candidates: list[str]) -> None:
 
 @contextlib.contextmanager
 def _cpu_settings() -> Generator[None]:
-    """The environment that OpenBLAS and OpenMP should see when they are loaded; what the user set is left alone.
+    """Set environment variables while OpenBLAS and OpenMP are loaded; variables of the user stay unchanged.
 
-    OpenBLAS takes an AMD CPU with AVX-512 for a Haswell and runs at half speed, unless it is told better. GNU OpenMP's
-    threads spin for milliseconds after a loop, which is a disaster where there are more threads than free CPUs: about
-    0.1 ms bridges the gap between two kernels as well.
+    OpenBLAS treats an AMD CPU with AVX-512 as a Haswell and then runs at half speed. GNU OpenMP's threads spin for
+    milliseconds after a loop, which is very slow if there are more threads than free CPUs; 0.1 ms is enough for the
+    gap between two kernels.
     """
     wanted: dict[str, str] = {}
     if "avx512f" in cpu_flags() and cpu_fields().get("vendor_id") == "AuthenticAMD":

@@ -39,8 +39,8 @@ class Model(StatefulModel):
     """A model loaded from an artifact.
 
     The constants of the artifact are copied to the device when the model is loaded; constants that it does not hold
-    must be set with `set_constant` before the first run. `num_runtimes` runs can be under way at once, further ones
-    wait. All methods may be called from several threads. Errors leave the model usable.
+    must be set with `set_constant` before the first run. `num_runtimes` runs can execute at the same time; further
+    runs wait. All methods may be called from several threads. The model stays usable after an error.
 
     Raises `ArtifactError` when the artifact is damaged or not for this machine, `OutOfMemoryError`, `RunError` when
     the device is missing, `ToolchainError` when the runtime library has to be built and there is no C++ compiler.
@@ -75,7 +75,7 @@ class Model(StatefulModel):
         num_runtimes: int = 1,
         device: int = 0,
     ) -> Self:
-        """A model from a model library that was just built, without an artifact around it."""
+        """A model from a model library that was just built, without an artifact."""
         model = cls.__new__(cls)
         model._open(Path(library), target, num_runtimes, device)
         model.manifest = None
@@ -96,7 +96,7 @@ class Model(StatefulModel):
         self.dims: dict[str, tuple[int, int]] = {
             dim["name"]: (dim["lo"], dim["hi"]) for dim in about["dims"] if not dim["bound"]
         }
-        """The dims that the inputs give, with their ranges. Others are bound by a run: its outputs have them."""
+        """The dims that the inputs determine, with their ranges. A run binds the others, which only outputs have."""
         self._inputs: list[dict[str, Any]] = about["inputs"]
         self._outputs: list[dict[str, Any]] = about["outputs"]
         self._constants: dict[str, dict[str, Any]] = {constant["name"]: constant for constant in about["constants"]}
@@ -109,7 +109,7 @@ class Model(StatefulModel):
 
     @property
     def device(self) -> tuple[int, int]:
-        """The device as DLPack names it: its type, and its number."""
+        """The DLPack device: its type and number."""
         return self._device
 
     def run(
@@ -123,10 +123,10 @@ class Model(StatefulModel):
         """Run the model on `inputs`, into the buffers `outputs`; return the outputs by name with their actual shapes.
 
         A buffer may be larger than its output in any dim; the result is then its leading elements, as a view (for
-        `AITData`, another `AITData`). The run is launched on the stream with the address `stream_ptr`, stream 0 when
-        none is given, and waited for if `sync`. Without `sync`, the tensors must live and stay untouched until the
-        stream is done. `graph_mode` launches the whole run as one CUDA graph: the first use of a combination of dims
-        and addresses runs plainly, the second records the graph, later ones replay it.
+        `AITData`, another `AITData`). The run is launched on the stream with the address `stream_ptr` (stream 0 by
+        default). With `sync` the call waits for it. Without `sync`, keep the tensors alive and unchanged until the
+        stream is done. `graph_mode` launches the whole run as one CUDA graph: the first run with given dims
+        and addresses launches kernels, the second one records the graph, later ones replay it.
 
         Raises `InputError` before anything is launched, `RunError` when the model fails, `OutOfMemoryError`.
         """
@@ -152,7 +152,7 @@ class Model(StatefulModel):
     ) -> dict[str, Any]:
         """`run`, on the current stream of PyTorch when the tensors are on a device and no stream is given.
 
-        Without `outputs`, they are made: torch tensors if an input is one, else NumPy arrays.
+        Without `outputs`, the call allocates them: torch tensors if an input is one, else NumPy arrays.
         """
         if outputs is None:
             outputs = self.make_outputs(inputs)
@@ -161,7 +161,7 @@ class Model(StatefulModel):
         return self.run(inputs, outputs, stream_ptr, sync, graph_mode)
 
     def infer_output_shapes(self, inputs: Tensors) -> dict[str, tuple[int, ...]]:
-        """The shapes that the outputs will have for these inputs, which are checked as `run` checks them."""
+        """The shapes of the outputs for these inputs; checks the inputs like `run`."""
         ins = self._ordered(inputs, self._input_index, "input")
         arguments = Arguments(self._device)
         given = [arguments.add(label, value) for label, value in zip(self._input_labels, ins, strict=True)]
@@ -175,7 +175,7 @@ class Model(StatefulModel):
     def make_outputs(self, inputs: Tensors) -> list[Any]:
         """Output buffers of the actual shapes for these inputs: torch tensors if an input is one, else NumPy arrays.
 
-        The outputs that take the place of inputs are these inputs.
+        An output in place of an input is that input.
         """
         shapes = self.infer_output_shapes(inputs)
         values = self._ordered(inputs, self._input_index, "input")
@@ -199,8 +199,8 @@ class Model(StatefulModel):
     ) -> tuple[float, float, dict[str, Any]]:
         """Milliseconds per run, as mean and standard deviation over `repeat` batches of `count` runs, and the outputs.
 
-        A batch is launched without waiting in between; two runs before the first batch warm up and record the graph.
-        Inputs that are state stay as they are: the runs work on copies, and the outputs do not hold them.
+        The runs of a batch are launched without waits between them. Two runs before the first batch warm up and record
+        the graph. The runs work on copies of inputs that are state, so these stay unchanged; the outputs exclude them.
         """
         if count < 1 or repeat < 1:
             raise InputError(f"count = {count} and repeat = {repeat}, expected both to be at least 1")
@@ -261,7 +261,7 @@ class Model(StatefulModel):
         return int(self._module.arena_bytes(self._dims(dims)))
 
     def get_constant_names(self, unset_only: bool = False) -> list[str]:
-        """Names of the constants, or of those alone that have no value yet."""
+        """Names of the constants; with `unset_only`, of those without a value."""
         self._function()
         return [str(name) for name in self._module.missing_constants()] if unset_only else list(self._constants)
 
@@ -382,7 +382,7 @@ class Model(StatefulModel):
 
     @staticmethod
     def _explained(error: Exception, labels: Sequence[str], values: Sequence[Any]) -> Exception:
-        """The error to raise for one that came out of the runtime library: the name of a tensor that it cannot take."""
+        """The error to raise for an error of the runtime library; it names the tensor that the library cannot take."""
         if isinstance(error, AitError):
             return error
         told = [t for label, value in zip(labels, values, strict=True) if (t := untakable(label, value))]

@@ -1,7 +1,7 @@
-"""Inputs of a model that are state: a run overwrites them, and the outputs that take their places are these tensors.
+"""Inputs of a model that are state: a run overwrites them, and the outputs in their place are the same tensors.
 
-A model owns no state: a caller passes the same tensors to every run, or others. Which memory a failed run may have left
-half written is remembered by address, until it is set or freed.
+A model owns no state. The caller may pass the same tensors to every run, or different ones. A failed run may leave
+memory half written; its address is recorded until the state is set or the memory is freed.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ Tensors = Sequence[Any] | Mapping[str, Any]
 
 
 class StatefulModel(ABC):
-    """What `Model` does about inputs that are state."""
+    """The methods of `Model` for inputs that are state."""
 
     name: str
     state: dict[str, str]
@@ -36,8 +36,8 @@ class StatefulModel(ABC):
     def set_state(self, name: str, tensor: Any, value: Any) -> None:
         """Copy `value`, of the same shape and dtype, into a tensor that is passed as the input `name`, which is state.
 
-        This is the first thing to do with state that a failed run may have left half written. Waits for nothing: no
-        run may use the tensor. Raises `InputError` for an input that is no state, and for other shapes and dtypes.
+        Call it first for state that a failed run may have left half written. It does not wait, so no run may be using
+        the tensor. Raises `InputError` for an input that is not state, and for other shapes and dtypes.
         """
         if name not in self.state:
             raise InputError(f"input '{name}' is no state; model {self.name} has {', '.join(self.state) or 'none'}")
@@ -53,7 +53,7 @@ class StatefulModel(ABC):
         self._module.state_was_set(address, source.nbytes)
 
     def forget_when_freed(self, inputs: Sequence[Any]) -> None:
-        """Let the state of a failed run be unknown once its tensors are gone: new ones may come to lie there."""
+        """Forget the state of a failed run when its tensors are freed: new tensors may get the same addresses."""
         model = weakref.ref(self)
 
         def forget(address: int, size: int) -> None:
@@ -68,7 +68,7 @@ class StatefulModel(ABC):
 
     @contextmanager
     def private_state(self, inputs: Tensors) -> Generator[dict[str, Any]]:
-        """The inputs by name, those that are state as copies, which live as long as the scope."""
+        """The inputs by name, with copies of those that are state; the copies live until the scope ends."""
         named = dict(zip(self._input_index, self._ordered(inputs, self._input_index, "input"), strict=True))
         owned: list[int] = []
         try:

@@ -129,7 +129,7 @@ def test_cache_shows_and_clears(
 WRONG = {
     "compile missing.mlir": "ait: error: cannot read missing.mlir: No such file or directory",
     "compile bad.mlir": "bad.mlir:1:",
-    "compile tiny.mlir --to nowhere": "ait: error: --to nowhere: the phases are imported, simplified",
+    "compile tiny.mlir --to nowhere": "ait: error: --to nowhere: the phases are imported, canonical, simplified",
     "compile tiny.mlir --from built": "ait: error: --from built: a file can be at imported",
     "compile tiny.mlir --target tpu": "ait: error: argument --target: invalid choice: 'tpu'",
     "compile tiny.mlir --arch ;rm": "architecture",
