@@ -253,9 +253,7 @@ def write_shipped(path: Path, shipped: Shipped, command: str) -> None:
     lines: list[str] = []
     for r in records:
         ordered = sorted(r.times.items(), key=lambda item: (item[1].seconds, item[0].text))
-        times = [
-            [json.loads(w.text), float(f"{t.seconds * 1e6:.4g}"), round(t.spread, 4), t.source] for w, t in ordered
-        ]
+        times = [_written(way, t) for way, t in ordered]
         item = {"op": numbers[r.op], "point": r.point, "static": r.static, "times": times}
         lines.append(json.dumps(item, separators=(",", ":")))
     head = {"arch": shipped.arch, "method": METHOD, "structure": VERSION, "command": command}
