@@ -1,4 +1,4 @@
-"""What is known of the ways to run a task, for this code in this setting: from the cache and from the package."""
+"""Known times of the fragments of a task, for this code and this setting, from the cache and from the package."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Knowledge:
         return TimingKey(task.key, ",".join(map(str, point)), way.text, source, self.setting)
 
     def at(self, task: Task, point: Point, ways: Sequence[Fragment]) -> dict[Fragment, Times | None]:
-        """The times of these ways at a point, as far as they are known."""
+        """The known times of these fragments at a point."""
         keys = {key: way for way in ways if (key := self.key(task, point, way)) is not None}
         times: dict[Fragment, Times | None] = {}
         if (record := self._record(task, point)) is not None:
@@ -61,7 +61,7 @@ class Knowledge:
             self.cache.keep_times({key: t for key, t in keyed if key is not None})
 
     def algorithms(self, task: Task, point: Point, way: Fragment) -> list[Algorithm] | None:
-        """What the library of a way has at a point, its best estimate first; None where it must be asked."""
+        """The algorithms of a fragment's library at a point, best estimate first; None if the library must be asked."""
         key = self.key(task, point, way)
         if key is None:
             return []
@@ -84,10 +84,10 @@ class Knowledge:
         return self.shipped.by_op.get(task.key, ())
 
     def _record(self, task: Task, point: Point) -> Record | None:
-        """What the package knows at a point, if all of it is of today's code.
+        """The package's times at a point, if all of them were taken with the current code.
 
-        Else nothing of it counts: ways that are timed now, on this card, would stand beside ways that were timed on
-        another one, which may have been some percent faster or slower.
+        Otherwise none of them count: they would be compared with times from this card, and the other card may have
+        been some percent faster or slower.
         """
         return next((r for r in self._records(task) if r.point == point and self._is_current(task, r)), None)
 

@@ -1,8 +1,8 @@
-"""Choose kernels by time: from what was measured before, from what the package brings, and, if asked to, by measuring.
+"""Chooses kernels by time: by earlier measurements, by the times of the package and, on request, by measuring.
 
-Each op is a task (tasks.py) with candidates (candidates.py). At some values of the dims, the points, each candidate is
-timed as it runs in a model (meter.py, race.py); from the times follows one kernel for all sizes, or several over ranges
-of sizes (ranges.py). Where neighbouring points disagree, the place where they change is looked for in between.
+Each op is a task (tasks.py) with candidates (candidates.py). Each candidate is timed at some values of the dims, the
+points, under the conditions of a model (meter.py, race.py). The times select one kernel for all sizes, or several over
+ranges of sizes (ranges.py). If neighbouring points have different winners, more points between them are measured.
 """
 
 from __future__ import annotations
@@ -38,18 +38,18 @@ from ait_mlir.passes.timings import METHOD, Record, Setting, Shipped, TimingCach
 TimesByPoint = dict[Point, dict[Fragment, Times | None]]
 """A row of times for each point of a task."""
 ALONE, ALONE_SHARE = 0.7e-6, 0.02
-"""What a launch that cannot overlap those around it costs a model beyond its time in a chain of such launches: seconds,
-and a share of that time. Less than most of what was seen on an H200, 0.5 to 12 us of launches of 5 to 280 us
+"""The extra cost in a model of a launch that cannot overlap its neighbours: seconds, and a share of its time in a chain
+of such launches. Lower than most costs observed on an H200: 0.5 to 12 us for launches of 5 to 280 us
 (docs/performance_log.md, Selection)."""
 CLOSE = 1.3
-"""Where a range ends is looked for among candidates that are within this ratio of the best on one side of it."""
+"""To find the end of a range, candidates within this ratio of the best on one side are measured."""
 BISECTIONS = 3
 NAMED, NAMED_CUT = 12, 4
 """Algorithms of a library to time for an op, when it runs the whole op, and when the op is cut."""
 
 
 def require_device(target: Target) -> None:
-    """Raise `PassError` unless there is something here to measure on."""
+    """Raise `PassError` unless this machine has a device to measure on."""
     if target.kind == "cuda" and detect_cuda_arch() is None:
         raise PassError(
             "kernels for cuda cannot be measured here: there is no card; leave out measure to choose by estimate"
@@ -64,7 +64,7 @@ def static_digest(key: str, point: Point) -> str:
 
 
 def axis_for(task: Task) -> Expr:
-    """What the size of a task is measured by."""
+    """The axis that measures the size of a task."""
     return axis_of(tensor_type(task.op.results[0]).dims)
 
 
@@ -86,10 +86,10 @@ def current_setting(kind: str) -> Setting:
 
 @dataclass
 class Selector:
-    """Chooses for the tasks of a graph by time.
+    """Makes choices for the tasks of a graph by time.
 
-    `meter` times what is not known; without one, what is known decides alone, and a task of which nothing is known gets
-    no choice.
+    `meter` measures missing times. Without a meter only known times count, and a task without known times gets no
+    choice.
     """
 
     target: Target
@@ -101,12 +101,12 @@ class Selector:
     log: list[str] = field(default_factory=list[str])
 
     def close(self) -> None:
-        """Give back what measuring holds."""
+        """Release the meter's resources."""
         if self.meter is not None:
             self.meter.close()
 
     def choose(self, tasks: Sequence[Task]) -> list[Choice | None]:
-        """A choice for each task; None where nothing is known and nothing can be measured."""
+        """A choice for each task; None if no time is known and none can be measured."""
         if self.meter is None:
             return [self._from_shipped(task) for task in tasks]
         found: list[Choice | None] = [self._remembered(task) for task in tasks]
@@ -129,14 +129,14 @@ class Selector:
 
     @property
     def knowledge(self) -> Knowledge:
-        """What is known for the code that the meter times."""
+        """The known times for the code that the meter times."""
         assert self.meter is not None
         return Knowledge(self.setting, self.cache, self.shipped, self.meter.source)
 
     # ** without a card **
 
     def _from_shipped(self, task: Task) -> Choice | None:
-        """By the times that come with the package, for this task or one of which it is a case."""
+        """The choice by the package's times for this task, or for a task that this one is a case of."""
         if self.shipped is None:
             return None
         names = {f"d{i}": d.name for i, d in enumerate(task.scope.dims)}
@@ -154,7 +154,7 @@ class Selector:
     def _measured_elsewhere(
         self, task: Task, key: str, binding: Binding, names: Mapping[str, str]
     ) -> list[tuple[int, Row]]:
-        """What ships of a key that a task is a case of; where a dim is a number here, at that number if known."""
+        """The package's times for a key that a task is a case of; for a dim that is a number here, at that number."""
         assert self.shipped is not None
         records, axis = self.shipped.by_op[key], axis_of_key(key)
         near = records
@@ -198,7 +198,7 @@ class Selector:
         return choice
 
     def _open(self, task: Task, offer: Sequence[Fragment], known: TimesByPoint) -> list[tuple[Task, Fragment]]:
-        """The ways that have to be run at a point at least: for their times, or to ask their library what it has."""
+        """The fragments that must run at some point: for their times, or to ask their library for its algorithms."""
 
         def is_open(way: Fragment) -> bool:
             return any(
@@ -209,7 +209,7 @@ class Selector:
         return [(task, way) for way in offer if len(offer) > 1 and is_open(way)]
 
     def _named(self, task: Task, points: Sequence[Point], offer: Sequence[Fragment]) -> list[Fragment]:
-        """The ways to time; after one that leaves the algorithm to a library those that name one, of all points."""
+        """The fragments to time. After a fragment of a library follow those that name its algorithms, of all points."""
         ways: list[Fragment] = []
         for way in offer:
             ways.append(way)
@@ -230,7 +230,7 @@ class Selector:
         return found
 
     def _time(self, task: Task, point: Point, ways: Sequence[Fragment], times: dict[Fragment, Times | None]) -> None:
-        """Measure the ways that are not known, and keep the times."""
+        """Measure the fragments without known times, and store the times."""
         assert self.meter is not None
         if not ways:
             return
@@ -337,12 +337,12 @@ def _is_one_product(op: Operation) -> bool:
 
 
 def _preference(way: Fragment) -> tuple[int, bool, bool, str]:
-    """Which of equal ways comes first, with a card and without: few launches, kernels of our own, no name."""
+    """The order of equal fragments, with or without a card: few launches, our kernels, no named algorithm."""
     return len(way.kernels), way.asks_a_library, bool(way.algorithm), way.text
 
 
 def in_a_model(seconds: float, alone: bool) -> float:
-    """The seconds of a launch with what it costs those around it."""
+    """The seconds of a launch plus its cost for its neighbours."""
     return seconds * (1 + ALONE_SHARE) + ALONE if alone else seconds
 
 
@@ -365,7 +365,7 @@ def selector(target: Target, measure: bool, strategies: Sequence[str] = ("hints"
 
 
 def show(lines: Sequence[str]) -> None:
-    """Print what was measured, on standard error."""
+    """Print the measured times on standard error."""
     print("\n".join(lines), file=sys.stderr, flush=True)
 
 

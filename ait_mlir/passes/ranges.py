@@ -1,4 +1,4 @@
-"""From times at points to a choice: one way for all, or several over ranges of sizes."""
+"""Turns times at points into a choice: one fragment for all sizes, or several over ranges of sizes."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ TIE = 0.0075
 MOST_NOISE = 0.02
 """Times that differ by more are never taken for equal, however much the samples differ."""
 SWITCH = 0.01
-"""What another way has to gain over a range, as a ratio at one point, to be worth a branch and its code."""
+"""The gain over a range, as a ratio at one point, that justifies a branch and its code."""
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ class Times:
 
 
 Row = Mapping[Fragment, Times | None]
-"""The times of ways at one point: None for a way that cannot run there; one that is missing was not timed."""
+"""The times of fragments at one point: None for one that cannot run there; one that is missing was not timed."""
 
 
 def cost_of(way: Fragment, row: Row) -> float | None:
@@ -49,8 +49,8 @@ def cost_of(way: Fragment, row: Row) -> float | None:
 
 
 def costs_of(way: Fragment, places: Sequence[tuple[int, Sequence[Row]]]) -> list[float]:
-    """The cost of a way at each place: the mean of what was measured there. Where it was not timed, and both before and
-    behind that it was, what lies between; infinite elsewhere."""
+    """The cost of a fragment at each point: the mean of its measured costs. Between two measured points it is
+    interpolated; outside of them it is infinite."""
     found: list[float | None] = []
     for _, rows in places:
         known = [cost for row in rows if (cost := cost_of(way, row)) is not None]
@@ -69,7 +69,7 @@ def costs_of(way: Fragment, places: Sequence[tuple[int, Sequence[Row]]]) -> list
 
 
 def axis_of(dims: Sequence[Expr]) -> Expr:
-    """What a run's size is measured by: the number of elements of a result, without its constant factor."""
+    """The measure of a run's size: the number of elements of a result, without its constant factor."""
     total = const(1)
     for dim in dims:
         total = total * dim
@@ -81,11 +81,12 @@ def axis_of(dims: Sequence[Expr]) -> Expr:
 def choose(
     measured: Sequence[tuple[int, Row]], order: Sequence[Fragment], axis: Expr, switch: float = SWITCH
 ) -> Choice | None:
-    """The ways over the axis that lose least in all, a switch costing `switch`; None where no way can run everywhere.
+    """The fragments over the axis with the smallest total loss; each switch costs `switch`. None if they do not cover
+    the axis.
 
-    `measured` are places on the axis with the times of ways there. Of ways that are equal within the noise the one that
-    comes first in `order` is taken, and the neighbour's before that. A range ends in the geometric middle of the two
-    places that it lies between.
+    `measured` are places on the axis with rows of times there. Among fragments that are equal within the noise, the
+    neighbour's fragment comes first, then the order of `order`. A range ends at the geometric mean of the two points
+    around the switch.
     """
     by_place: dict[int, list[Row]] = {}
     for place, row in measured:

@@ -1,4 +1,4 @@
-"""What was measured before: times in a database of the cache directory, and those that the package brings along."""
+"""Stored measurements: times in a database of the cache directory, and the times of the package."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ TABLES = (
 )
 T = TypeVar("T")
 METHOD = 2
-"""Changes with the way in which times are taken: times of another method are measured again."""
+"""The version of the method of measurement: times of another version are measured again."""
 
 
 @dataclass(frozen=True)
 class Setting:
-    """Where times were taken, as far as it can change them."""
+    """The properties of a machine that can change times."""
 
     card: str
     driver: str
@@ -61,8 +61,8 @@ class TimingKey:
 class TimingCache:
     """Times and choices by key, in a file that processes share.
 
-    Writers wait for each other; a row appears whole. A file that is no database is set aside, and a row that holds no
-    time or choice is as if it were not there.
+    Writers wait for each other, and rows are written atomically. A file that is not a database is renamed, and a row
+    without a valid time or choice is ignored.
     """
 
     def __init__(self, path: Path | None = None) -> None:
@@ -96,7 +96,7 @@ class TimingCache:
                 return work(connection)
 
     def times(self, keys: Iterable[TimingKey]) -> dict[TimingKey, Times | None]:
-        """What is known of these keys; None for a candidate that could not run."""
+        """The known times of these keys; None for a candidate that could not run."""
         wanted = {key.digest(): key for key in keys}
 
         def work(connection: sqlite3.Connection) -> dict[TimingKey, Times | None]:
@@ -125,7 +125,7 @@ class TimingCache:
         self._write("INSERT OR REPLACE INTO times VALUES (?, ?, ?, ?, ?)", values)
 
     def choice(self, key: str, read: Callable[[str], T]) -> T | None:
-        """What was kept, as `read` makes it of its text; None where there is nothing, or `read` cannot."""
+        """The stored value, converted by `read`; None if there is none or `read` fails."""
         rows = self._read("SELECT choice FROM choices WHERE key = ?", key)
         return _readable(lambda: read(rows[0][0])) if rows else None
 
@@ -171,7 +171,7 @@ def _key_fields(text: str) -> tuple[tuple[str, tuple[int, ...]], Fragment, str]:
 
 
 def _readable(read: Callable[[], T]) -> T | None:
-    """What `read` makes of a text; None if the text is not what was written."""
+    """The result of `read` on a text; None if the text is damaged."""
     try:
         return read()
     except (ValueError, TypeError, KeyError, IndexError, AttributeError):
@@ -191,7 +191,7 @@ class Record:
 
 @dataclass(frozen=True)
 class Shipped:
-    """Times that come with the package, of one card."""
+    """The package's times of one card."""
 
     arch: str
     setting: Setting
@@ -214,8 +214,8 @@ def digest_of(text: str) -> str:
 
 
 def joined(before: Iterable[Record], after: Iterable[Record]) -> tuple[Record, ...]:
-    """The records of both. Where any way of a point has been timed again, all of them have been, and only the later
-    record of that point counts; else it has the ways of both."""
+    """The records of both. If the later record has new times of any fragment at a point, it replaces the earlier record
+    of that point, because all fragments were timed again. Otherwise the fragments of both are joined."""
     found = {(r.op, r.point): r for r in before}
     for r in after:
         old = found.get((r.op, r.point), r)
