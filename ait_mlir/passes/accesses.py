@@ -12,7 +12,6 @@ from typing import cast
 
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation, SSAValue
-from xdsl.traits import SymbolTable
 
 from ait_mlir.dialects.ait.strided import Strided
 from ait_mlir.dialects.ait.traits import BindsDim, InPlace, UpdatesOperand
@@ -29,7 +28,7 @@ from ait_mlir.dialects.ait_rt.buffers import (
     ViewOp,
 )
 from ait_mlir.dialects.ait_rt.loop import LoopOp, loops_around
-from ait_mlir.dialects.ait_rt.program import KernelOp, LaunchOp, ProgramOp
+from ait_mlir.dialects.ait_rt.program import KernelOp, LaunchOp, ProgramOp, kernel_named
 from ait_mlir.dialects.ait_rt.types import BufferType
 from ait_mlir.dims import DimError, Scope, const
 from ait_mlir.lowering.choices import Selected
@@ -121,8 +120,8 @@ def access_problems(program: ProgramOp) -> Iterator[Problem]:
             written.update(seen[value].root for value in writes)
             if isinstance(op, LaunchOp) and isinstance(module, ModuleOp) and "ait.target" in module.attributes:
                 if op.kernel_name not in kernels:
-                    kernel = SymbolTable.lookup_symbol(module, op.kernel_name)
-                    assert isinstance(kernel, KernelOp)
+                    kernel = kernel_named(op.kernel_name, module)
+                    assert kernel is not None
                     kernels[op.kernel_name] = selected_of(kernel, target_of(module))
                 yield from ((problem, op) for problem in launch_problems(op, kernels[op.kernel_name], seen, scope))
     for op in program.block.ops:
@@ -136,8 +135,8 @@ def unread_problems(op: Operation, known: set[str], scope: Scope, module: Operat
     if isinstance(op, ViewOp):  # whose shape and strides matter to launches alone
         dims = list(op.offset.data)
     if isinstance(op, LaunchOp) and isinstance(module, ModuleOp):
-        kernel = SymbolTable.lookup_symbol(module, op.kernel_name)
-        if isinstance(kernel, KernelOp) and isinstance(bound := kernel.compute_op(), BindsDim):
+        kernel = kernel_named(op.kernel_name, module)
+        if kernel is not None and isinstance(bound := kernel.compute_op(), BindsDim):
             known = {*known, str(bound.bound_dim)}
     for name in sorted({name for e in dims for name in scope.host_symbols(e)} - known):
         yield f"uses dim {name!r}, which no ait_rt.read_dim has read yet"
