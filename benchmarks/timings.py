@@ -65,9 +65,9 @@ def text_of(sizes: list[Size]) -> str:
 def records(cache: TimingCache) -> list[Record]:
     """What the cache holds, by op and point."""
     found: dict[tuple[str, tuple[int, ...]], Record] = {}
-    for key, way, times, source in cache.known():
+    for key, way, times in cache.known():
         record = found.setdefault(key, Record(*key, static_digest(*key), {}))
-        found[key] = Record(record.op, record.point, record.static, {**record.times, way: (times, source[:16])})
+        found[key] = Record(record.op, record.point, record.static, {**record.times, way: times})
     return list(found.values())
 
 

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 
 from ait_mlir.lowering.fragments import Fragment
-from ait_mlir.passes.ranges import Times
+from ait_mlir.passes.ranges import Row, Times
 from ait_mlir.passes.tasks import Point, Task
 from ait_mlir.passes.timings import Record, Setting, Shipped, TimingCache, TimingKey
 
-Known = dict[Point, dict[Fragment, Times | None]]
-"""Times by point and fragment; None for a fragment that cannot run."""
 Algorithm = tuple[int, ...]
 
 
@@ -38,14 +36,16 @@ class Knowledge:
         if (record := self._record(task, point)) is not None:
             for way in keys.values():
                 if way in record.times:
-                    times[way] = record.times[way][0]
+                    times[way] = record.times[way]
         if self.cache is not None:
             times |= {keys[key]: t for key, t in self.cache.times(keys).items()}
         return times
 
-    def elsewhere(self, task: Task, ways: Sequence[Fragment], known: Known) -> Known:
+    def elsewhere(
+        self, task: Task, ways: Sequence[Fragment], known: Collection[Point]
+    ) -> dict[Point, dict[Fragment, Times | None]]:
         """Other points in range at which the package knows all ways: without a card they would count, too."""
-        found: Known = {}
+        found: dict[Point, dict[Fragment, Times | None]] = {}
         for record in self._records(task):
             if record.point in known or any(way not in record.times for way in ways):
                 continue
@@ -55,7 +55,7 @@ class Knowledge:
                     found[record.point] = times
         return found
 
-    def keep(self, task: Task, point: Point, times: Mapping[Fragment, Times | None]) -> None:
+    def keep(self, task: Task, point: Point, times: Row) -> None:
         if self.cache is not None:
             keyed = ((self.key(task, point, way), t) for way, t in times.items())
             self.cache.keep_times({key: t for key, t in keyed if key is not None})
@@ -92,11 +92,11 @@ class Knowledge:
         return next((r for r in self._records(task) if r.point == point and self._is_current(task, r)), None)
 
     def _is_current(self, task: Task, record: Record) -> bool:
-        return all((self.source(task, way) or "")[:16] == digest for way, (_, digest) in record.times.items())
+        return all((self.source(task, way) or "")[:16] == t.source for way, t in record.times.items())
 
 
 def _list_key(key: TimingKey) -> str:
     return f"algorithms {key.digest()}"
 
 
-__all__ = ["Algorithm", "Knowledge", "Known"]
+__all__ = ["Algorithm", "Knowledge"]

@@ -14,7 +14,7 @@ import json
 import math
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 
 from xdsl.ir import Operation
 
@@ -27,14 +27,16 @@ from ait_mlir.lowering.fragments import Fragment, Step, is_usual, offers, steps_
 from ait_mlir.lowering.kernels import Target
 from ait_mlir.lowering.toolchain import default_arch, detect_cuda_arch, toolchain
 from ait_mlir.passes.candidates import best_by_estimate, code_digest, points_of, worth_timing
-from ait_mlir.passes.knowledge import Algorithm, Knowledge, Known
+from ait_mlir.passes.knowledge import Algorithm, Knowledge
 from ait_mlir.passes.matching import Binding, axis_of_key, bound_axis, match, within
 from ait_mlir.passes.meter import DeviceMeter, Meter
-from ait_mlir.passes.ranges import Measured, Times, axis_of, choose
+from ait_mlir.passes.ranges import Row, Times, axis_of, choose
 from ait_mlir.passes.structures import VERSION, at_point
 from ait_mlir.passes.tasks import Point, Task
 from ait_mlir.passes.timings import METHOD, Record, Setting, Shipped, TimingCache, digest_of, shipped_for
 
+TimesByPoint = dict[Point, dict[Fragment, Times | None]]
+"""A row of times for each point of a task."""
 ALONE, ALONE_SHARE = 0.7e-6, 0.02
 """The extra cost in a model of a launch that cannot overlap its neighbours: seconds, and a share of its time in a chain
 of such launches. Lower than most costs observed on an H200: 0.5 to 12 us for launches of 5 to 280 us
@@ -112,7 +114,7 @@ class Selector:
         if left:
             points = [points_of(tasks[i].scope, self.strategies) for i in left]
             offered = [worth_timing(tasks[i], p, self.target) for i, p in zip(left, points, strict=True)]
-            known: list[Known] = [
+            known: list[TimesByPoint] = [
                 {p: self.knowledge.at(tasks[i], p, offer) for p in ps}
                 for i, ps, offer in zip(left, points, offered, strict=True)
             ]
@@ -146,10 +148,12 @@ class Selector:
             if choice is not None:
                 return within(choice, *task.scope.bounds(axis))
         points = [(p, self.shipped.by_static.get(digest_of(task.key_at(p)))) for p in points_of(task.scope)]
-        found = [Measured(self._place(task, p), {w: t for w, (t, _) in r.times.items()}) for p, r in points if r]
+        found = [(self._place(task, p), r.times) for p, r in points if r]
         return self._choose(task, found, None)
 
-    def _measured_elsewhere(self, task: Task, key: str, binding: Binding, names: Mapping[str, str]) -> list[Measured]:
+    def _measured_elsewhere(
+        self, task: Task, key: str, binding: Binding, names: Mapping[str, str]
+    ) -> list[tuple[int, Row]]:
         """The package's times for a key that a task is a case of; for a dim that is a number here, at that number."""
         assert self.shipped is not None
         records, axis = self.shipped.by_op[key], axis_of_key(key)
@@ -167,11 +171,11 @@ class Selector:
         sizes = {place(r) for r in near}
         if _is_one_product(task.op):  # all shapes of a size are one to it, and other ways may be known there
             near = [r for r in records if place(r) in sizes]
-        return [Measured(place(r), {w: t for w, (t, _) in r.times.items()}) for r in near]
+        return [(place(r), r.times) for r in near]
 
     # ** with a card **
 
-    def _measure(self, task: Task, offer: Sequence[Fragment], known: Known) -> Choice | None:
+    def _measure(self, task: Task, offer: Sequence[Fragment], known: TimesByPoint) -> Choice | None:
         assert self.meter is not None
         if len(offer) <= 1:
             return Choice((offer[0],)) if offer else None
@@ -193,7 +197,7 @@ class Selector:
         self._report(task, choice, known)
         return choice
 
-    def _open(self, task: Task, offer: Sequence[Fragment], known: Known) -> list[tuple[Task, Fragment]]:
+    def _open(self, task: Task, offer: Sequence[Fragment], known: TimesByPoint) -> list[tuple[Task, Fragment]]:
         """The fragments that must run at some point: for their times, or to ask their library for its algorithms."""
 
         def is_open(way: Fragment) -> bool:
@@ -237,7 +241,7 @@ class Selector:
         times |= new
         self.knowledge.keep(task, point, new)
 
-    def _middle(self, task: Task, choice: Choice | None, known: Known) -> Point | None:
+    def _middle(self, task: Task, choice: Choice | None, known: TimesByPoint) -> Point | None:
         """A point between two measured ones at which the choice changes, unless they are close already."""
         if choice is None or len(choice.ways) == 1:
             return None
@@ -253,17 +257,17 @@ class Selector:
     # ** both **
 
     def _choose(
-        self, task: Task, measured: Sequence[Measured], ways: Sequence[Fragment] | None, axis: Expr | None = None
+        self, task: Task, measured: Sequence[tuple[int, Row]], ways: Sequence[Fragment] | None, axis: Expr | None = None
     ) -> Choice | None:
         """The choice among `ways`; None: among all that ship. Places are on `axis`, the task's own if it is None."""
         axis = axis_for(task) if axis is None else axis
-        fitting = set(ways or filter(lambda w: self._can_be_trusted(task, w), {w for m in measured for w in m.times}))
+        fitting = set(ways or filter(lambda w: self._can_be_trusted(task, w), {w for _, row in measured for w in row}))
         order = sorted(fitting, key=_preference)
         alone = {w for w in fitting if self._is_alone(task, w)}
         among = [
-            Measured(m.at, {w: _charged(t, w in alone) for w, t in m.times.items() if w in fitting}) for m in measured
+            (place, {w: _charged(t, w in alone) for w, t in row.items() if w in fitting}) for place, row in measured
         ]
-        timed = [m for m in among if any(t is not None for t in m.times.values())]
+        timed = [(place, row) for place, row in among if any(t is not None for t in row.values())]
         choice = choose(timed, order, axis)
         if choice is not None and len(choice.ways) > 1 and any(self._packs(task, w) for w in choice.ways):
             return choose(timed, order, axis, switch=math.inf)
@@ -286,8 +290,8 @@ class Selector:
             not s.kernel.only_timed and s.kernel.config_problem(s.op, s.config, self.target) is None for s in steps
         )
 
-    def _measured(self, task: Task, known: Known) -> list[Measured]:
-        return [Measured(self._place(task, p), times) for p, times in known.items()]
+    def _measured(self, task: Task, known: TimesByPoint) -> list[tuple[int, Row]]:
+        return [(self._place(task, p), times) for p, times in known.items()]
 
     def _place(self, task: Task, point: Point) -> int:
         return axis_for(task).evaluate(task.environment(point))
@@ -306,7 +310,7 @@ class Selector:
             return
         self.cache.keep_choice(self._choice_key(task), choice.text)
 
-    def _report(self, task: Task, choice: Choice | None, known: Known) -> None:
+    def _report(self, task: Task, choice: Choice | None, known: TimesByPoint) -> None:
         self.log.append(f"{task.op.name} {', '.join(map(str, task.op.operand_types))}")
         for point, times in sorted(known.items()):
             ran = sorted(((t, w) for w, t in times.items() if t is not None), key=lambda item: item[0].seconds)
@@ -343,10 +347,10 @@ def in_a_model(seconds: float, alone: bool) -> float:
 
 
 def _charged(times: Times | None, alone: bool) -> Times | None:
-    return times if times is None else Times(in_a_model(times.seconds, alone), times.spread)
+    return times if times is None else replace(times, seconds=in_a_model(times.seconds, alone))
 
 
-def _is_close(way: Fragment, times: Mapping[Fragment, Times | None]) -> bool:
+def _is_close(way: Fragment, times: Row) -> bool:
     mine = times.get(way)
     best = min((t.seconds for t in times.values() if t is not None), default=0.0)
     return mine is not None and mine.seconds <= CLOSE * best

@@ -147,15 +147,15 @@ class TimingCache:
 
         self._run(work)
 
-    def known(self) -> list[tuple[tuple[str, tuple[int, ...]], Fragment, Times, str]]:
-        """Op and point, way, times and source of all that could run."""
-        found: list[tuple[tuple[str, tuple[int, ...]], Fragment, Times, str]] = []
+    def known(self) -> list[tuple[tuple[str, tuple[int, ...]], Fragment, Times]]:
+        """Op and point, way and times of all that could run; the times with the digest of what was timed."""
+        found: list[tuple[tuple[str, tuple[int, ...]], Fragment, Times]] = []
         for text, seconds, spread in self._read("SELECT what, seconds, spread FROM times WHERE seconds IS NOT NULL"):
             times = _times(seconds, spread)
             fields = _readable(functools.partial(_key_fields, text))
             if times is not None and fields is not None:
                 place, way, source = fields
-                found.append((place, way, times, source))
+                found.append((place, way, replace(times, source=source[:16])))
         return found
 
 
@@ -180,13 +180,13 @@ def _readable(read: Callable[[], T]) -> T | None:
 
 @dataclass(frozen=True)
 class Record:
-    """The times of the ways of one task at one point, and the digest of the code of each."""
+    """What ships of a task at one point: the times of its ways, each with the digest of its code."""
 
     op: str
     point: tuple[int, ...]
     static: str
     """Digest of the key with numbers for dims."""
-    times: Mapping[Fragment, tuple[Times, str]]
+    times: Mapping[Fragment, Times]
 
 
 @dataclass(frozen=True)
@@ -232,12 +232,17 @@ def read_shipped(path: Path) -> Shipped:
             return Shipped(data["arch"], Setting(**data["setting"]), ())
         records: list[Record] = []
         for item in data["records"]:
-            times = {Fragment.read(json.dumps(w)): (Times(us * 1e-6, spread), s) for w, us, spread, s in item["times"]}
+            times = {Fragment.read(json.dumps(w)): Times(us * 1e-6, spread, s) for w, us, spread, s in item["times"]}
             op = json.dumps(data["ops"][item["op"]], separators=(",", ":"))
             records.append(Record(op, tuple(item["point"]), item["static"], times))
         return Shipped(data["arch"], Setting(**data["setting"]), tuple(records))
     except (OSError, ValueError, KeyError, TypeError, IndexError) as error:
         raise AitError(f"{path} is no file of shipped timings: {error}") from error
+
+
+def _written(way: Fragment, t: Times) -> list[Any]:
+    """A way with its time in microseconds, the spread, and the digest of its code."""
+    return [json.loads(way.text), float(f"{t.seconds * 1e6:.4g}"), round(t.spread, 4), t.source]
 
 
 def write_shipped(path: Path, shipped: Shipped, command: str) -> None:
@@ -247,8 +252,8 @@ def write_shipped(path: Path, shipped: Shipped, command: str) -> None:
     records = sorted(shipped.records, key=lambda r: (numbers[r.op], r.point))
     lines: list[str] = []
     for r in records:
-        ordered = sorted(r.times.items(), key=lambda item: (item[1][0].seconds, item[0].text))
-        times = [[json.loads(w.text), float(f"{t.seconds * 1e6:.4g}"), round(t.spread, 4), s] for w, (t, s) in ordered]
+        ordered = sorted(r.times.items(), key=lambda item: (item[1].seconds, item[0].text))
+        times = [_written(way, t) for way, t in ordered]
         item = {"op": numbers[r.op], "point": r.point, "static": r.static, "times": times}
         lines.append(json.dumps(item, separators=(",", ":")))
     head = {"arch": shipped.arch, "method": METHOD, "structure": VERSION, "command": command}

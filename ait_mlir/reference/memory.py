@@ -37,7 +37,7 @@ class Memory:
 
     @classmethod
     def fresh(cls, name: str, size: int, exact: bool) -> Memory:
-        """Make `size` bytes that nobody owns. Large memory costs nothing where it is not written."""
+        """Allocate `size` bytes without an owner. Memory that is never written costs nothing."""
         cell = EXACT_CELL if exact else 1
         return cls(name, size, np.empty(size * cell, np.uint8), cell, np.zeros(size, np.int32))
 

@@ -1,8 +1,8 @@
-"""Copies that the kernels make unnecessary: reads and writes in place.
+"""Removes copies by reads and writes in place, if the kernels accept the strides.
 
-Before memory is planned every buffer is written once (the parts of a concat each once), so reading the source of a
-copy instead of its target, or writing the target instead of the source, changes nothing but the strides a kernel sees.
-The exceptions are buffers that a launch updates and donated inputs: patterns ask that no such write comes in between.
+Before memory planning every buffer is written once (each part of a concat once). A kernel can therefore read the source
+of a copy instead of its target, or write the target instead of the source; only the strides change. The exceptions are
+buffers that a launch updates and donated inputs: patterns require that no such write comes in between.
 """
 
 from __future__ import annotations

@@ -58,7 +58,7 @@ PAD = Kind(lambda parser: _around(int_list(parse_int_list(parser))), _print_pad)
 """`[3, 3]`, `[0, 1, 1, 2]`"""
 USUAL = window()
 SIZES = {"stride": (2, 1), "pad": (4, 0), "dilation": (2, 1)}
-"""Of a property: how many numbers it has, and the least that each may be."""
+"""For each property, its count of numbers and the smallest value of each number."""
 
 
 @dataclass(frozen=True)
