@@ -120,7 +120,7 @@ def index_bound(value: SSAValue) -> int:
 
 
 def places_of(op: UpdateSliceOp) -> int:
-    """Return the exclusive upper bound of each position of an update for any dims; a range of rows needs room after it."""
+    """Return the exclusive upper bound of the positions of an update, for any dims and for all of its rows."""
     extent, count = (cast(TensorType, v.type).dims[op.axis] for v in (op.input, op.rows))
     scope = scope_of(op)
     one_by_one = cast(TensorType, op.position.type).rank > 0
