@@ -224,11 +224,12 @@ def joined(before: Iterable[Record], after: Iterable[Record]) -> tuple[Record, .
     return tuple(found.values())
 
 
-def read_shipped(path: Path) -> Shipped:
-    """Read a file that `write_shipped` wrote; `AitError` for anything else."""
+def read_shipped(path: Path, any_structure: bool = False) -> Shipped:
+    """Read a file that `write_shipped` wrote; `AitError` for anything else. Records under keys of another structure
+    are left out, unless `any_structure`."""
     try:
         data = json.loads(path.read_text(encoding="utf-8"))
-        if data["method"] != METHOD or data["structure"] != VERSION:
+        if data["method"] != METHOD or (data["structure"] != VERSION and not any_structure):
             return Shipped(data["arch"], Setting(**data["setting"]), ())
         records: list[Record] = []
         for item in data["records"]:
