@@ -94,7 +94,7 @@ def choose(tasks: Sequence[Task], target: Target, path: Path) -> Run:
         flush=True,
     )
     times: dict[str, Found] = {}
-    for (op, point), way, t, _ in cache.known():
+    for (op, point), way, t in cache.known():
         times.setdefault(op, {}).setdefault(point, {})[way] = t
     return Run(choices, times)
 

@@ -3,6 +3,7 @@
     python -m benchmarks.timings -o ait_mlir/timings/h200.json
     python -m benchmarks.timings bert --sizes 1x128,32x128 -o /tmp/bert.json
     python -m benchmarks.timings --build                           # compiles the candidates; needs no card
+    python -m benchmarks.timings --migrate -o ait_mlir/timings/h200.json   # keys of today; needs no card
 
 One layer of each model is compiled with its usual sizes as hints, of each length and of all together; what was
 measured for it, in a cache of its own, is written as text when the model is done. Times of the file that are not
@@ -13,10 +14,12 @@ which the package's times are all of today's code, which is not measured again.
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import sys
 import tempfile
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import torch
@@ -34,6 +37,7 @@ from ait_mlir.passes.meter import DeviceMeter
 from ait_mlir.passes.timings import Record, Shipped, TimingCache, joined, read_shipped, write_shipped
 from benchmarks.selection import tasks_of
 from benchmarks.workloads import MODELS, Size
+from tests.selection.cards import task_of
 
 DTYPE = torch.float16
 
@@ -65,10 +69,20 @@ def text_of(sizes: list[Size]) -> str:
 def records(cache: TimingCache) -> list[Record]:
     """What the cache holds, by op and point."""
     found: dict[tuple[str, tuple[int, ...]], Record] = {}
-    for key, way, times, source in cache.known():
+    for key, way, times in cache.known():
         record = found.setdefault(key, Record(*key, static_digest(*key), {}))
-        found[key] = Record(record.op, record.point, record.static, {**record.times, way: (times, source[:16])})
+        found[key] = Record(record.op, record.point, record.static, {**record.times, way: times})
     return list(found.values())
+
+
+def migrate(path: Path) -> None:
+    """Give each record the key that its task has today; the times stay. Run it where a change of the dialect, or of
+    `structures.VERSION`, gives the same task another key; `task_of` must still read the old ones."""
+    shipped, command = read_shipped(path, any_structure=True), json.loads(path.read_text())["command"]
+    keys = {op: task_of(op).key for op in shipped.by_op}
+    moved = [replace(r, op=keys[r.op], static=static_digest(keys[r.op], r.point)) for r in shipped.records]
+    write_shipped(path, replace(shipped, records=joined(moved, ())), command)
+    print(f"{path}: {len(moved)} points, {sum(op != key for op, key in keys.items())} of {len(keys)} keys are new")
 
 
 def sizes_of(name: str, text: str | None) -> list[list[Size]]:
@@ -87,6 +101,7 @@ def main() -> int:
     parser.add_argument("--sizes", help="BATCHxLENGTH with commas between (default: the model's own)")
     parser.add_argument("-o", "--output", type=Path, help="the file to write, or to add to")
     parser.add_argument("--build", action="store_true", help="compile the candidates, time nothing")
+    parser.add_argument("--migrate", action="store_true", help="write the file again with the keys of today")
     args = parser.parse_args()
     arch = default_arch("cuda")
     if args.build:
@@ -95,6 +110,9 @@ def main() -> int:
         return 0
     if args.output is None:
         parser.error("-o says which file to write")
+    if args.migrate:
+        migrate(args.output)
+        return 0
     setting = current_setting("cuda")
     before = read_shipped(args.output) if args.output.is_file() else None
     same = before.records if before is not None and before.setting == setting else ()

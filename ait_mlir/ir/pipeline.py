@@ -120,19 +120,24 @@ _State = dict[Operation, tuple[object, ...]]
 
 def _state(module: ModuleOp) -> _State:
     """All that verification looks at, op by op, by identity where it can change: equal states are one program."""
-    return {
-        op: (
-            op.parent,
-            op.next_op is None,
-            *op.operands,
-            *op.operand_types,
-            *op.result_types,
-            *op.properties.items(),
-            *op.attributes.items(),
-            *[(block, *block.arg_types) for region in op.regions for block in region.blocks],
-        )
-        for op in module.walk()
-    }
+    return {op: _state_of(op) for op in module.walk()}
+
+
+def _state_of(op: Operation) -> tuple[object, ...]:
+    operands = op._operands  # pyright: ignore[reportPrivateUsage]  # op.operands makes a view first
+    return (
+        op.parent,
+        op.next_op is None,
+        len(op.properties),
+        *operands,
+        *[operand.type for operand in operands],
+        *[result.type for result in op.results],
+        *op.properties,
+        *op.properties.values(),
+        *op.attributes,
+        *op.attributes.values(),
+        *[(block, *block.arg_types) for region in op.regions for block in region.blocks],
+    )
 
 
 def _changed(state: _State, verified: _State) -> list[Operation]:

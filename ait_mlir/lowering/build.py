@@ -1,8 +1,8 @@
-"""Sources to shared libraries: ninja over a cache of objects and libraries, keyed on everything that goes into them.
+"""Builds shared libraries from sources, by ninja and a cache of objects and libraries, keyed on all of their inputs.
 
-The cache (`AIT_CACHE_DIR`) is shared by models and processes. Entries appear whole, by rename, and are used while
-their digest is right; a lock per library keeps two processes from building the same one at once. Commands are made of
-our flags and checked file names: no text of a user is in them.
+Models and processes share the cache (`AIT_CACHE_DIR`). Entries are created atomically, by rename, and are used only if
+their digest is correct. A lock for each library prevents two processes from building it at the same time. Commands
+consist of our flags and checked file names; they contain no text of a user.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _SHOWN_ERROR_LINES = 12
 
 @dataclass(frozen=True)
 class _Unit:
-    """A source to compile: its file, its key, and where its object is or will be."""
+    """A source to compile: its file, its key, and the path of its object."""
 
     source: Path
     key: str
@@ -96,7 +96,7 @@ def refused_sources(sources: Mapping[str, str], target: Target, workdir: str | o
 
 
 def sources_digest(sources: Mapping[str, str], target: Target) -> str:
-    """A digest of all that the objects of `sources` are made of: text, headers (in full), compiler and flags."""
+    """A digest of all inputs of the objects of `sources`: text, headers (in full), compiler and flags."""
     tools = toolchain(target.kind, target.arch)
     texts = (part for name in sorted(sources) for part in (name, sources[name]))
     return _digest(tools.identity, *_flags(tools), *texts, *headers_of(sources.values()))
@@ -108,7 +108,7 @@ def _flags(tools: Toolchain) -> Iterator[str]:
 
 
 def headers_of(texts: Iterable[str]) -> Iterator[str]:
-    """Name and text of each of our headers that these texts include, or that those include."""
+    """Name and text of each of our headers that these texts include, directly or indirectly."""
     include = cpp_root() / "include"
     found: dict[Path, str] = {}
     todo = list(texts)
@@ -281,7 +281,7 @@ def _failure(output: list[str], missing: Mapping[str, _Unit]) -> str:
 
 
 class _Progress:
-    """A bar on stderr, only where someone is looking."""
+    """A progress bar on stderr, only on a terminal."""
 
     def __init__(self, total: int, label: str) -> None:
         self._bar = None

@@ -1,13 +1,13 @@
-"""What selection writes on an op: one kernel with its configuration, or fragments, each over a range of sizes.
+"""The attribute that selection sets on an op: one kernel with its configuration, or fragments over ranges of sizes.
 
     kernel = #ait.kernel<"cublaslt", {id = 66 : i64, tile = 20 : i64, stages = 36 : i64}>
     kernel = #ait.kernel<"ranges", {axis = "batch*seq", upto = [512 : i64], ways = [
       {kernels = [#ait.kernel<"hopper", {tile_m = 64 : i64}>]},
       {kernels = [#ait.kernel<"cublaslt", {}>, #ait.kernel<"native", {}>], cut = "epilogue 1"}]}>
 
-The second reads: while `batch*seq` is at most 512 the first way, else the second. A way with a `cut` runs the op as
-several, here the contraction with the first op of its epilogue and the rest; what passes between them stands in the
-workspace. A family says how its ops can be cut (lowering/kernels/cuts.py).
+The second one means: the first way if `batch*seq` is at most 512, else the second way. A way with a `cut` runs the op
+as several ops, here the contraction with the first op of its epilogue, then the rest. The workspace holds the values
+between them. A family offers the cuts of its ops (lowering/kernels/cuts.py).
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ def config_of(attr: DictionaryAttr) -> dict[str, int]:
 
 
 def read_choice(provider: str, config: DictionaryAttr) -> Choice:
-    """The choice that stands in the IR; `ValueError` says what is wrong with the text."""
+    """The choice in the IR text; `ValueError` if the text is wrong."""
     if provider == RANGES:
         return _read_ranges(config.data)
     return Choice((Fragment.of(None, [(provider, config_of(config))]),))
@@ -226,7 +226,7 @@ class Selected:
 
 
 def packs(step: Step) -> bool:
-    """Whether the kernel wants a weight in panels, which the other kernels could not read."""
+    """Whether the kernel requests a weight in panels, which the other kernels could not read."""
     return any(panels_for(step.kernel, step.op, i) is not None for i in range(len(step.op.operands)))
 
 

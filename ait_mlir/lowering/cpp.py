@@ -1,6 +1,6 @@
-"""The only ways in which text and types reach generated C++: identifiers, strings, comments, numbers, element types.
+"""Converts text and types to generated C++: identifiers, strings, comments, numbers, element types.
 
-Each returns a `CppText`. A template prints nothing else (`lowering/template.py`).
+Each function returns a `CppText`. Templates print only this type (`lowering/template.py`).
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ _HEADER = re.compile(r"ait/[a-z0-9_/]+\.(h|cuh)")
 
 
 class CppText(str):
-    """Text that is C++. Made by the functions of this file; text that code of ours has generated is wrapped by hand."""
+    """Text that is C++. The functions of this file return it; code that generates C++ wraps its own text."""
 
     __slots__ = ()
 
 
 def identifier(name: str) -> CppText:
-    """A name that we have made; raises `ValueError` for text that is no identifier."""
+    """A generated name; raises `ValueError` for text that is not an identifier."""
     if not _IDENTIFIER.fullmatch(name):
         raise ValueError(f"{name!r} is not a C++ identifier")
     return CppText(name)
@@ -59,7 +59,7 @@ def header(path: str) -> CppText:
 
 
 def indented(code: CppText) -> CppText:
-    """Code that stands two spaces further to the right, without the line breaks at its end."""
+    """Code indented by two more spaces, without the line breaks at its end."""
     if type(code) is not CppText:
         raise TypeError(f"only C++ can be indented, found {code!r}")
     return CppText("\n".join("  " + line if line else "" for line in code.rstrip("\n").split("\n")))

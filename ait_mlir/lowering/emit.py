@@ -1,4 +1,4 @@
-"""Print a planned program as C++: one file for the program, one for each kernel, by the templates of `templates/`.
+"""Prints a planned program as C++: one file for the program and one for each kernel, by the templates in `templates/`.
 
 Identifiers are made here (`v12`, `d0`, `k_gemm_rcr_bias_1a2b3c4d`); names from the IR appear only as escaped strings
 in tables and as filtered text in comments. A kernel's function is named after its own text, so that equal kernels of
@@ -14,7 +14,6 @@ from typing import Any, cast
 
 from xdsl.dialects.builtin import ModuleOp, i64
 from xdsl.ir import Block, SSAValue
-from xdsl.traits import SymbolTable
 
 from ait_mlir.dialects.ait.dtypes import BY_IR
 from ait_mlir.dialects.ait.naming import derived_name
@@ -30,7 +29,7 @@ from ait_mlir.dialects.ait_rt.buffers import (
     ViewOp,
 )
 from ait_mlir.dialects.ait_rt.loop import LoopOp
-from ait_mlir.dialects.ait_rt.program import KernelOp, LaunchOp, ProgramOp
+from ait_mlir.dialects.ait_rt.program import KernelOp, LaunchOp, ProgramOp, kernel_named
 from ait_mlir.dialects.ait_rt.types import BufferType
 from ait_mlir.dims import Expr
 from ait_mlir.ir.pipeline import PassError
@@ -67,7 +66,7 @@ class Source:
 
 
 def emit_program(module: ModuleOp, program: ProgramOp, target: Target, entry: str = "ait_model_get") -> Source:
-    """Print a planned program; raises `PassError` for what is not planned or lowered.
+    """Print a planned program; raises `PassError` if it is not planned or has ops that are not lowered.
 
     `entry` is the function that returns the table of the model. Programs with different entries may be one source file.
     """
@@ -199,8 +198,8 @@ class _ProgramPrinter:
         self.statements.append(ReadDim(function, self.names[op.source], self.dims[name], index, name))
 
     def launch(self, op: LaunchOp) -> None:
-        kernel = SymbolTable.lookup_symbol(self.module, op.kernel_name)
-        assert isinstance(kernel, KernelOp)
+        kernel = kernel_named(op.kernel_name, self.module)
+        assert kernel is not None
         key = (op.kernel_name, tuple((strides(v), is_constant(v)) for v in (*op.ins, *op.outs)))
         calls = self.kernels.get(key)
         if calls is None:
@@ -301,7 +300,7 @@ def strides(value: SSAValue) -> Shape:
 
 
 def is_constant(value: SSAValue) -> bool:
-    """Whether a buffer lies in the constants, which nothing writes."""
+    """Whether a buffer is part of the constants, which a run never writes."""
     while isinstance(value.owner, ViewOp):
         value = value.owner.source
     return isinstance(value.owner, ConstantOp)
@@ -317,7 +316,7 @@ def _tensor(value: SSAValue) -> TensorType:
 
 
 def describe(kernel: KernelOp) -> str:
-    """One line that says what a kernel computes: name, provider, shapes."""
+    """One line that describes a kernel: name, provider, shapes."""
     op = kernel.compute_op()
     ins = " ".join(shape_text(cast(TensorType, t).dims) for t in op.operand_types)
     outs = " ".join(shape_text(cast(TensorType, t).dims) for t in op.result_types)

@@ -1,4 +1,4 @@
-"""One way to run an op: as it is, or cut into several ops, each on a kernel with a configuration."""
+"""Fragments: a fragment runs an op on one kernel, or cuts it into several ops with one kernel each."""
 
 from __future__ import annotations
 
@@ -40,10 +40,10 @@ _CUT = re.compile(r"(\w+)(?: (\d+))?")
 
 @dataclass(frozen=True)
 class Fragment:
-    """How an op is cut, None where it is not, and provider and configuration of the kernel of each part.
+    """The cut of an op (None without a cut), and the provider and configuration of each part's kernel.
 
-    `seconds` is the estimate at the dims of the op that it was offered for; a fragment that is `only_timed` is never
-    chosen by estimate. Neither is part of what the fragment is: it says the same for every op.
+    `seconds` is the estimate at the dims of the op that it was offered for. A fragment that is `only_timed` is never
+    chosen by estimate. Comparisons of fragments ignore both, so a fragment means the same for every op.
     """
 
     cut: str | None
@@ -106,7 +106,7 @@ def config_attr(config: Config) -> DictionaryAttr:
 
 
 def offers(op: Operation, target: Target, configs: int = 1, configs_cut: int = 1) -> Iterator[Fragment]:
-    """The ways to run `op`, with the first so many configurations of each kernel, of a cut op of each of its kernels.
+    """The fragments of `op`, with the first configurations of each kernel, and fewer for the kernels of a cut op.
 
     They come with estimates; a configuration that is not the kernel's first counts as 1 % slower than the one before.
     """
@@ -170,7 +170,7 @@ def cut_name(cut: Cut[Any], place: int) -> str:
 
 
 def _find_cut(op: Operation, name: str) -> tuple[Cut[Any], int]:
-    """The cut of this name and its place; `ValueError` where ops of this class have none."""
+    """The cut of this name and its place; `ValueError` if ops of this class have none."""
     found = _CUT.fullmatch(name)
     known = {cut.name: cut for cut in cuts_of(type(op))}
     if found is None or found[1] not in known:
@@ -180,7 +180,7 @@ def _find_cut(op: Operation, name: str) -> tuple[Cut[Any], int]:
 
 
 def is_usual(op: Operation, fragment: Fragment) -> bool:
-    """Whether this is as good a way to run the op as any, by how it was written: whole, or cut as is usual."""
+    """Whether the fragment is usual for the op: without a cut, or with a cut that is usual."""
     return fragment.cut is None or _find_cut(op, fragment.cut)[0].usual
 
 

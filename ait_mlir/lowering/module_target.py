@@ -1,4 +1,4 @@
-"""The target of a module stands in the module: `attributes {ait.target = "cuda", ait.arch = "sm_90a"}`."""
+"""The target of a module, as an attribute: `attributes {ait.target = "cuda", ait.arch = "sm_90a"}`."""
 
 from __future__ import annotations
 

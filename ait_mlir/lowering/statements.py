@@ -1,4 +1,4 @@
-"""What the templates of a program print: functions, and statements on buffers and launches."""
+"""The data that the templates of a program print: functions, and statements on buffers and launches."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ait_mlir.lowering.cpp import CppText
 
 @dataclass(frozen=True)
 class Function:
-    """A kernel function, and how many buffers it takes."""
+    """A kernel function and its number of buffers."""
 
     name: str
     ins: int

@@ -1,5 +1,5 @@
-"""The tables of a model library (`ait_model_v1`): dims and how inputs bind them, tensors, constants and where they
-lie."""
+"""The tables of a model library (`ait_model_v1`): dims and the inputs that bind them, tensors, constants and their
+places."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ LITERAL = "$literal."
 
 @dataclass(frozen=True)
 class Literal:
-    """Numbers that the IR holds itself: one for all elements, or a row-major list."""
+    """Numbers in the IR: one for all elements, or a row-major list."""
 
     values: tuple[Number, ...]
     shape: tuple[int, ...]
@@ -98,7 +98,7 @@ class TensorRow:
 
 @dataclass
 class ProgramTables:
-    """What the runtime library must know of a program."""
+    """The description of a program for the runtime library."""
 
     program: ProgramOp
     inputs: list[InputOp]

@@ -1,7 +1,7 @@
-"""What code is made for, and what it can do: one row for each architecture.
+"""The targets of code generation and their capabilities: one row for each architecture.
 
-A kernel asks `target.has("wgmma")`, never for names of architectures; estimates start from the numbers of the row. An
-architecture without a row of its own is taken as the nearest older one of its kind.
+A kernel asks `target.has("wgmma")` and never compares names of architectures. Estimates use the numbers of the row. An
+architecture without a row is treated as the nearest older one of its kind.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ copies by the bulk copy engine (TMA); `wgmma`; AMD's matrix cores, bf16 with fou
 
 @dataclass(frozen=True)
 class Architecture:
-    """One row: the numbers are those of the largest card of the architecture, and what estimates start from."""
+    """One row. The numbers are those of the largest card of the architecture; estimates use them."""
 
     kind: TargetKind
     multiprocessors: int
@@ -87,7 +87,7 @@ def _number(arch: str) -> int | None:
 
 @dataclass(frozen=True)
 class Target:
-    """What code is made for: `cpu` with `native`, `cuda` with `sm_90a`, `rocm` with `gfx90a`."""
+    """The target of code generation: `cpu` with `native`, `cuda` with `sm_90a`, `rocm` with `gfx90a`."""
 
     kind: TargetKind
     arch: str

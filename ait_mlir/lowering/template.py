@@ -1,8 +1,8 @@
-"""The Jinja2 templates of generated C++: each file of `templates/` shows the C++ that comes out.
+"""The Jinja2 templates of generated C++: each file of `templates/` shows the generated C++.
 
-A template prints nothing but `CppText`, which only its filters make: `{{ name | cstr }}`, `{{ size | dim(dims) }}`. A
-value without a filter, a filter that the templates do not have and a variable that is not given are errors that name
-the template and the line. Templates are files of the package: text of a user is never one.
+A template prints only `CppText`, which its filters return: `{{ name | cstr }}`, `{{ size | dim(dims) }}`. A
+value without a filter, an unknown filter and an undefined variable are errors with the template and the line.
+Templates are files of the package, never text of a user.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ TEMPLATES = Path(__file__).parent / "templates"
 
 
 class TemplateError(RuntimeError):
-    """A template and what is printed with it do not fit: a mistake in the compiler, whatever the model is."""
+    """A template and its values do not fit together: a bug of the compiler, independent of the model."""
 
 
 def render(name: str, /, **values: Any) -> CppText:

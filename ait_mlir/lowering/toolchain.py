@@ -1,4 +1,4 @@
-"""The C++, CUDA and HIP compilers: where they are, which version, and with which flags they make a model library."""
+"""The C++, CUDA and HIP compilers: their paths, their versions, and their flags for a model library."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ _HIP_ARCH = re.compile(r"gfx[0-9a-f]{3,4}")
 class Toolchain:
     """One compiler with the flags of one target.
 
-    `identity` changes whenever the same source and flags could give another object: with the compiler, and for
-    `-march=native` with the CPU.
+    `identity` changes if the same source and flags may give another object: it depends on the compiler and, for
+    `-march=native`, on the CPU.
     """
 
     compiler: Path

@@ -1,4 +1,4 @@
-"""Which values are weights: what a kernel may want in another order, because it is stored when it is set."""
+"""Finds weights. A kernel may request another order for a weight, because weights are reordered when they are set."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""The passes, one a file, and the pipelines that run them."""
+"""The passes, one in each file, and the pipelines that run them."""

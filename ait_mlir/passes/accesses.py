@@ -1,7 +1,7 @@
-"""What the launches and copies of a program touch: views inside of their buffers, nothing read that nobody wrote.
+"""Checks the memory accesses of a program: views stay inside their buffers, and each read follows a write.
 
-Independent of the memory plan, which `memory.verifier` checks. Views are followed down to the input, output, constant
-or allocation that they are part of.
+This check is independent of the memory plan, which `memory.verifier` checks. It resolves views to the input, output,
+constant or allocation that they show.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ from typing import cast
 
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation, SSAValue
-from xdsl.traits import SymbolTable
 
 from ait_mlir.dialects.ait.strided import Strided
 from ait_mlir.dialects.ait.traits import BindsDim, InPlace, UpdatesOperand
@@ -29,7 +28,7 @@ from ait_mlir.dialects.ait_rt.buffers import (
     ViewOp,
 )
 from ait_mlir.dialects.ait_rt.loop import LoopOp, loops_around
-from ait_mlir.dialects.ait_rt.program import KernelOp, LaunchOp, ProgramOp
+from ait_mlir.dialects.ait_rt.program import KernelOp, LaunchOp, ProgramOp, kernel_named
 from ait_mlir.dialects.ait_rt.types import BufferType
 from ait_mlir.dims import DimError, Scope, const
 from ait_mlir.lowering.choices import Selected
@@ -70,7 +69,7 @@ def name_of(op: BufferOp) -> str:
 
 
 def access_problems(program: ProgramOp) -> Iterator[Problem]:
-    """What is wrong with the views, launches and copies of a program, in order."""
+    """The errors of the views, launches and copies of a program, in order."""
     module = program.parent_op()
     seen: dict[SSAValue, Elements] = {}
     written: set[Operation] = set()
@@ -121,8 +120,8 @@ def access_problems(program: ProgramOp) -> Iterator[Problem]:
             written.update(seen[value].root for value in writes)
             if isinstance(op, LaunchOp) and isinstance(module, ModuleOp) and "ait.target" in module.attributes:
                 if op.kernel_name not in kernels:
-                    kernel = SymbolTable.lookup_symbol(module, op.kernel_name)
-                    assert isinstance(kernel, KernelOp)
+                    kernel = kernel_named(op.kernel_name, module)
+                    assert kernel is not None
                     kernels[op.kernel_name] = selected_of(kernel, target_of(module))
                 yield from ((problem, op) for problem in launch_problems(op, kernels[op.kernel_name], seen, scope))
     for op in program.block.ops:
@@ -131,13 +130,13 @@ def access_problems(program: ProgramOp) -> Iterator[Problem]:
 
 
 def unread_problems(op: Operation, known: set[str], scope: Scope, module: Operation | None) -> Iterator[str]:
-    """Why an op uses a dim that a launch binds and that nothing has read yet; the launch itself may."""
+    """The error if an op uses a bound dim before it is read. The launch that binds the dim may use it."""
     dims = [e for t in op.operand_types if isinstance(t, BufferType) for e in t.dims]
     if isinstance(op, ViewOp):  # whose shape and strides matter to launches alone
         dims = list(op.offset.data)
     if isinstance(op, LaunchOp) and isinstance(module, ModuleOp):
-        kernel = SymbolTable.lookup_symbol(module, op.kernel_name)
-        if isinstance(kernel, KernelOp) and isinstance(bound := kernel.compute_op(), BindsDim):
+        kernel = kernel_named(op.kernel_name, module)
+        if kernel is not None and isinstance(bound := kernel.compute_op(), BindsDim):
             known = {*known, str(bound.bound_dim)}
     for name in sorted({name for e in dims for name in scope.host_symbols(e)} - known):
         yield f"uses dim {name!r}, which no ait_rt.read_dim has read yet"
@@ -148,7 +147,7 @@ def _is_empty(dims: Shape) -> bool:
 
 
 def view_problems(part: Elements, scope: Scope, loops: Sequence[LoopOp] = ()) -> Iterator[str]:
-    """Why a view is not proved to stay inside of its buffer, in all steps of the loops around."""
+    """The error if a view is not proved to stay inside its buffer, in all steps of the loops around it."""
     if _is_empty(part.view.dims):
         return
     size = cast(BufferType, part.root.results[0].type).num_elements()
@@ -170,7 +169,7 @@ def view_problems(part: Elements, scope: Scope, loops: Sequence[LoopOp] = ()) ->
 
 
 def write_problems(part: Elements, scope: Scope) -> Iterator[str]:
-    """Why a buffer cannot be written through this view."""
+    """The error if a buffer cannot be written through this view."""
     if _is_empty(part.view.dims):
         return
     for dim, stride in zip(part.view.dims, part.view.strides, strict=True):
@@ -179,7 +178,7 @@ def write_problems(part: Elements, scope: Scope) -> Iterator[str]:
 
 
 def selected_of(kernel: KernelOp, target: Target) -> Selected | str:
-    """What the kernel of some launches is, or why it cannot run its op."""
+    """The choice of the kernel of some launches, or the reason why it cannot run its op."""
     try:
         return Selected.checked(kernel.provider.data, kernel.config, kernel.compute_op(), target)
     except ValueError as error:
@@ -189,7 +188,7 @@ def selected_of(kernel: KernelOp, target: Target) -> Selected | str:
 def launch_problems(
     launch: LaunchOp, selected: Selected | str, seen: dict[SSAValue, Elements], scope: Scope
 ) -> Iterator[str]:
-    """Why the kernel of a launch cannot run on these buffers."""
+    """The error if the kernel of a launch cannot run on these buffers."""
     name = f"@{launch.kernel_name}"
     if isinstance(selected, str):
         yield f"{name}: {selected}"
@@ -210,7 +209,7 @@ def launch_problems(
 
 
 def panels_of(value: SSAValue) -> str | None:
-    """The panels in which a buffer lies; None where it is row-major."""
+    """The panel layout of a buffer; None if it is row-major."""
     root = value.owner
     return root.panels.data if isinstance(root, ConstantOp) and root.panels is not None else None
 
@@ -220,8 +219,8 @@ def _layout(panels: str | None) -> str:
 
 
 def _in_place(launch: LaunchOp, op: Operation, ins: Sequence[Elements], outs: Sequence[Elements]) -> Iterator[str]:
-    """A launch may write over what it reads only element by element, or where it updates operand 0; what two results
-    share is lost."""
+    """Check that a launch overwrites an operand only element by element or as an update of operand 0, and that its
+    results do not overlap."""
     each_alone = isinstance(op, InPlace)
     if isinstance(op, UpdatesOperand):
         if ins[0] != outs[0]:
@@ -238,5 +237,5 @@ def _in_place(launch: LaunchOp, op: Operation, ins: Sequence[Elements], outs: Se
 
 
 def _apart(a: Elements, b: Elements) -> bool:
-    """Whether two views of one buffer may be taken to share no element: neither is all of it, and they differ."""
+    """Whether two views of one buffer are assumed to be disjoint: they differ, and both are parts of it."""
     return a != b and all(p.view.dims != cast(BufferType, p.root.results[0].type).dims for p in (a, b))

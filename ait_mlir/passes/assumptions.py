@@ -1,7 +1,7 @@
-"""What an importer knows of where a module comes from, and some passes need: it stands in the module.
+"""Assumptions that an importer declares in a module, because some passes require them.
 
-`builtin.module attributes {ait.assumes = ["framework_rounding", "finite_scores"]}`: without such a name a pass that
-needs it does nothing, so a module that was written by hand means what it says.
+`builtin.module attributes {ait.assumes = ["framework_rounding", "finite_scores"]}`. A pass does nothing if the
+assumption that it requires is not declared, so a module written by hand keeps its exact meaning.
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ ASSUMPTIONS: dict[str, str] = {
     " framework does between two ops need not round",
     "finite_scores": "scores of attention are finite, and a mask leaves each row something to see",
 }
-"""All that a module may assume, and what it means."""
+"""The possible assumptions and their meanings."""
 
 
 def assume(module: ModuleOp, *names: str) -> None:
-    """Write into a module that these hold."""
+    """Declare assumptions in a module."""
     assert set(names) <= set(ASSUMPTIONS)
     module.attributes[ATTRIBUTE] = ArrayAttr([StringAttr(name) for name in names])
 
 
 def assumes(module: ModuleOp, name: str) -> bool:
-    """Whether a module says that this holds; `PassError` where it says what nothing knows."""
+    """Whether a module declares this assumption; `PassError` if it declares an unknown one."""
     found = module.attributes.get(ATTRIBUTE)
     if found is None:
         return False

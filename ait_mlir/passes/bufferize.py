@@ -1,9 +1,9 @@
 """From values to memory: every op with a `kernel` becomes a launch that writes its own buffer, every view op a view
 or a copy.
 
-The result is plain on purpose: operands that are strided views are copied, parts of a concat are copied into place,
-outputs are copied out. `remove-copies` then removes what the kernels make unnecessary. Only updates and the outputs
-that take the place of an input are written over older values here, where `in_place` proves that nothing reads these.
+The result is deliberately simple: strided operands, parts of a concat and outputs are copied. `remove-copies` then
+removes the copies that the kernels do not need. This pass overwrites older values only for updates and for outputs in
+place of an input, if `in_place` proves that no later op reads them.
 """
 
 from __future__ import annotations
@@ -39,12 +39,12 @@ from ait_mlir.passes.loops import bufferize_scan, fresh_step
 
 @dataclass
 class Place:
-    """Where a value lives: a view of the buffer `root`."""
+    """The location of a value: a view of the buffer `root`."""
 
     root: SSAValue
     view: Strided
     whole: SSAValue | None = None
-    """A buffer that holds exactly the value, row-major, once there is one."""
+    """A row-major buffer with exactly this value; None before it is needed."""
 
 
 @dataclass
@@ -112,7 +112,7 @@ class Bufferizer:
         return program
 
     def run_ops(self, block: Block) -> None:
-        """Add what computes the values of the graph's block, or of a scan's; what a step yields is the caller's."""
+        """Add the ops that compute the values of a graph's or scan's block; the caller handles the terminator."""
         for op in block.ops:
             if isinstance(op, YieldOp):
                 continue
@@ -132,7 +132,7 @@ class Bufferizer:
                 self.launch(op)
 
     def constant(self, op: ConstantOp) -> None:
-        """A literal; one number for a dynamic shape is stored once and has strides of 0."""
+        """The buffer of a literal. A single number for a dynamic shape is stored once and has strides of 0."""
         t = tensor_type(op.output)
         value = cast(Attribute, op.value)
         if t.static_shape() is not None:
@@ -250,7 +250,7 @@ class Bufferizer:
         return [value for value, place in self.places.items() if place.root is root]
 
     def updated(self, op: Operation, chosen: Selected) -> SSAValue:
-        """The buffer in which `op` updates its first operand: that operand's own, or a copy."""
+        """The buffer in which `op` updates its first operand: the operand's own buffer, or a copy."""
         value, result = op.operands[0], op.results[0]
         place = self.places[value]
         t = tensor_type(value)
@@ -264,7 +264,7 @@ class Bufferizer:
         return buffer
 
     def may_update(self, op: Operation, place: Place, chosen: Selected) -> bool:
-        """Whether `op` may update its first operand where it lies; a donation is told why not."""
+        """Whether `op` may update its first operand in place; records the reason in the donation if not."""
         root, held = place.root.owner, self.held_in(place.root)
         donation = next((d for d in self.donations if self.places[d.value].root is place.root), None)
         if donation is not None and op not in donation.updates:
@@ -285,14 +285,14 @@ class Bufferizer:
         return not problem
 
     def result(self, op: Operation, result: SSAValue) -> SSAValue:
-        """The buffer of a result: a new one, or that of the input the place of which it takes."""
+        """The buffer of a result: a new one, or the buffer of the donated input that it replaces."""
         donation = next((d for d in self.donations if d.output.value is result), None)
         if donation is not None and self.may_replace(op, donation):
             return self.places[donation.value].root
         return self.emit(rt.AllocOp(BufferType.of(tensor_type(result))))
 
     def may_replace(self, op: Operation, donation: Donation) -> bool:
-        """Whether `op` may write its result over the donated input's old value; the donation is told why not."""
+        """Whether `op` may overwrite the donated input with its result; records the reason in the donation if not."""
         place = self.places[donation.value]
         held = self.held_in(place.root)
         if (reader := later_reader(op, held, self.order)) is not None:
@@ -304,7 +304,7 @@ class Bufferizer:
         return not donation.problem
 
     def finish_donations(self) -> None:
-        """Copy the values of outputs that could not be computed in place, where that is allowed."""
+        """Copy outputs that could not be computed in place, if `or copy` allows it."""
         copies: list[tuple[Place, SSAValue]] = []
         for donation in self.donations:
             target, place = self.places[donation.value].root, self.places[donation.output.value]
@@ -324,7 +324,7 @@ class Bufferizer:
     # ** dims that ops bind **
 
     def read_dims(self) -> None:
-        """Wait for the value of each dim that an op binds before its first use; at the end where there is none."""
+        """Read each bound dim before its first use, or at the end if it has no use."""
         for op in self.graph.block.ops:
             if not isinstance(op, BindsDim):
                 continue
@@ -354,7 +354,7 @@ class Bufferizer:
         return found
 
     def selected(self, op: Operation, choice: KernelAttr, alike: object) -> Selected:
-        """What the choice asks of the launch's buffers, as for an earlier op that is alike."""
+        """The choice's requirements for the launch's buffers; shared with equal earlier ops."""
         key = alike, tuple(is_weight(v) for v in op.operands)
         found = self.choices.get(key)
         if found is None:
@@ -363,7 +363,7 @@ class Bufferizer:
         return found
 
     def kernel(self, op: Operation, choice: KernelAttr, alike: object) -> KernelOp:
-        """The kernel that computes `op`, shared with earlier ops that are alike."""
+        """The kernel that computes `op`; shared with equal earlier ops."""
         found = self.kernels.get(alike)
         if found is None:
             name = f"{derived_name(op)}_{len(self.kernels)}"

@@ -15,7 +15,7 @@ from ait_mlir.lowering.kernels import Target
 from ait_mlir.passes.tasks import Point, Task
 
 SLOWEST = 3.0
-"""A candidate whose estimate is more times the best one is not timed."""
+"""Candidates whose estimate exceeds the best one by more than this factor are not timed."""
 CONFIGS, CONFIGS_CUT = 6, 3
 """Configurations of a kernel to time at a point, when it runs the whole op, and when the op is cut."""
 MOST = 40
@@ -25,17 +25,17 @@ STRATEGIES = ("hints", "min", "max")
 
 
 def best_by_estimate(found: Sequence[Fragment]) -> Fragment:
-    """The fragment with the smallest estimate; of equals the one with fewer launches, then the first.
+    """The fragment with the smallest estimate; among equals the one with fewer launches, then the first one.
 
-    One that is to be timed is taken only where there is no other.
+    A fragment that is `only_timed` is taken only if there is no other.
     """
     return min(found, key=lambda f: (f.only_timed, f.seconds, len(f.kernels)))
 
 
 def worth_timing(task: Task, points: Sequence[Point], target: Target) -> list[Fragment]:
-    """The fragments to time, best estimate first: those not far from the best at one of the points at least.
+    """The fragments to time, best estimate first: those close to the best estimate at one of the points.
 
-    Estimates are taken at each point, so that a tile for few rows and one for many are both among them.
+    Each point has its own estimates, so both a tile for few rows and a tile for many rows are included.
     """
     best: dict[Fragment, float] = {}
     for point in points:
@@ -49,9 +49,9 @@ def worth_timing(task: Task, points: Sequence[Point], target: Target) -> list[Fr
 
 
 def code_digest(task: Task, target: Target) -> str:
-    """A digest of all that could run a task: what is offered, and the code of its kernels with their headers.
+    """A digest of the fragments offered for a task and of the code of their kernels, with headers.
 
-    Of a kernel with several configurations the code of the first stands for all.
+    For a kernel with several configurations, the digest contains the code of the first one.
     """
     texts: dict[str, None] = {}
     seen: set[tuple[str | None, tuple[str, ...]]] = set()
@@ -68,7 +68,7 @@ def code_digest(task: Task, target: Target) -> str:
 
 
 def _fits(op: Operation, fragment: Fragment, target: Target) -> bool:
-    """Whether a fragment that a point has can be taken for all values of the dims."""
+    """Whether a fragment offered at one point is valid for all values of the dims."""
     try:
         steps = steps_of(op, fragment, target)
     except ValueError:
@@ -77,10 +77,9 @@ def _fits(op: Operation, fragment: Fragment, target: Target) -> bool:
 
 
 def points_of(scope: Scope, strategies: Sequence[str] = ("hints",)) -> list[Point]:
-    """Where to measure: all combinations of the values of each dim, at most `MAX_POINTS`, evenly taken.
+    """The points to measure: all combinations of the values of each dim, or `MAX_POINTS` of them, evenly spaced.
 
-    The values are its `hints` (its least and largest value where it has none), its least value (`min`), its largest
-    (`max`), or several of these.
+    `strategies` selects the values of a dim: `hints` (without hints, its smallest and largest value), `min` and `max`.
     """
     choices = [_values(d, strategies) for d in scope.dims]
     points = sorted(itertools.product(*choices))

@@ -1,14 +1,15 @@
 """`--check-semantics`: every pass must leave what a module computes unchanged.
 
 After each pass the reference runs every graph and program in float64 and compares with the outputs before the pass.
-The dims tried are the declared minimum, the maximum (reduced until the work fits `WORK_BUDGET`), one point drawn
-between, and, on a copy of the module whose dims are declared from 0 up and which goes through the same passes, all
-dims at 0, all at 1, and each of the first four at 0 alone. The point between is tried twice, the second time with NaN,
-infinities and a negative zero among the inputs.
+It tries the declared minimum of the dims, the maximum (reduced until the work fits `WORK_BUDGET`) and a random point
+between. The random point is tried twice, the second time with NaN, infinities and a negative zero among the inputs.
+A copy of the module, with dims declared from 0 up, goes through the same passes. It is run with all dims at 0, with all
+dims at 1, and with each of the first four dims at 0 alone.
 
 Floats agree when they differ by at most 1e-9 of the largest value in the output (plus 1e-12) and are NaN or infinite
-in the same places; integers, and outputs that only move elements, bitwise. Programs run in the interpreter's exact
-mode, so the same bound holds for them, and a read of bytes that are not the buffer's own is a difference.
+at the same positions. Integers, and outputs that are only moved elements, must agree bitwise. Programs run in the
+interpreter's exact mode, so the same bound holds for them. A read of bytes that belong to another buffer is a
+difference.
 """
 
 from __future__ import annotations
@@ -71,7 +72,7 @@ class Difference:
 
 
 class SemanticsChecker:
-    """Compares what a module computes after each pass with what it computed before.
+    """Compares the outputs of a module after each pass with the outputs before it.
 
     ```python
     checker = SemanticsChecker(module)
@@ -81,7 +82,7 @@ class SemanticsChecker:
     for difference in checker.differences: print(difference)
     ```
 
-    `checks` counts the evaluations that were compared, `skipped` says why a point could not be tried.
+    `checks` counts the compared evaluations; `skipped` has the reason for each point that was not tried.
     """
 
     def __init__(self, module: ModuleOp, seed: int = 0, budget: int = WORK_BUDGET) -> None:
@@ -149,7 +150,7 @@ class SemanticsChecker:
 
 
 class _Subject:
-    """One module on its way through the passes: its inputs, fixed at the start, and its last outputs at each point."""
+    """One module during a pipeline: its inputs, fixed at the start, and its latest outputs at each point."""
 
     def __init__(self, checker: SemanticsChecker, module: ModuleOp, points: Mapping[str, list[Point]]) -> None:
         self.checker = checker
@@ -274,7 +275,7 @@ def compare_arrays(expected: Array, found: Array, bitwise: bool) -> str | None:
 
 
 def widened(module: ModuleOp) -> tuple[ModuleOp, dict[str, list[Point]]] | None:
-    """A copy of a module whose dims are declared from 0 up, or from 1 where that is not valid, and what to try."""
+    """A copy of a module with dims declared from 0 up, or from 1 if 0 is not valid, and the points to try."""
     for low in (0, 1):
         copy = module.clone()
         for op in copy.walk():
@@ -299,7 +300,7 @@ def widened_scope(scope: Scope, low: int) -> Scope:
 
 
 def small_points(scope: Scope, low: int) -> list[Point]:
-    """Return all dims at 1, and where they may be 0, all at 0 and each of the first few at 0 alone."""
+    """Return the point with all dims at 1 and, if dims may be 0, all dims at 0 and each of the first few at 0 alone."""
     names = [d.name for d in scope]
     tried = [dict.fromkeys(names, 1)]
     if low == 0:

@@ -1,8 +1,7 @@
-"""Which results may be written over memory that holds an older value: of a donated input, or of an operand that an
-op updates.
+"""Decides which results may overwrite an older value: that of a donated input, or of an operand that an op updates.
 
-An op may write over a buffer when nothing reads the old value after it. A donated input's buffer, moreover, is written
-only on the way to the output that takes its place, so that it holds that output at the end.
+An op may overwrite a buffer if no later op reads the old value. Only the ops that compute the output in place of a
+donated input may write the input's buffer, so that it contains this output at the end.
 """
 
 from __future__ import annotations
@@ -19,14 +18,14 @@ from ait_mlir.dialects.ait.view import ConcatOp
 
 @dataclass
 class Donation:
-    """A donated input, the output that takes its place, and the updates that lead from one to the other."""
+    """A donated input, the output in its place, and the updates between them."""
 
     name: str
     value: SSAValue
     output: OutputOp
     updates: set[Operation] = field(default_factory=set[Operation])
     problem: str = ""
-    """Why the output's value does not lie in the input's buffer, once that is known."""
+    """The reason why the output cannot use the input's buffer, if there is one."""
 
     @property
     def allows_copy(self) -> bool:
@@ -62,7 +61,7 @@ def donations_of(graph: GraphOp) -> list[Donation]:
 
 
 def _updates_between(source: SSAValue, value: SSAValue) -> set[Operation]:
-    """The updates that make `value` out of `source`, through views; none where anything else is on the way."""
+    """The updates that compute `value` from `source`, through views; empty if other ops are between them."""
     updates: set[Operation] = set()
     while value is not source:
         owner = value.owner
@@ -77,7 +76,7 @@ def _updates_between(source: SSAValue, value: SSAValue) -> set[Operation]:
 
 
 def later_reader(op: Operation, values: Iterable[SSAValue], order: Mapping[Operation, int]) -> Operation | None:
-    """An op behind `op` that reads one of the values."""
+    """An op after `op` that reads one of the values."""
     for value in values:
         for use in value.uses:
             reader = use.operation
@@ -88,7 +87,7 @@ def later_reader(op: Operation, values: Iterable[SSAValue], order: Mapping[Opera
 
 
 def line_of(op: Operation) -> str:
-    """An op in a message: its name, and that of its first result."""
+    """The text for an op in a message: its name and its first result's name."""
     if isinstance(op, OutputOp):
         return f"output {op.output_name.data!r}"
     hint = op.results[0].name_hint if op.results else None

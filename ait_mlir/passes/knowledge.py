@@ -1,18 +1,16 @@
-"""What is known of the ways to run a task, for this code in this setting: from the cache and from the package."""
+"""Known times of the fragments of a task, for this code and this setting, from the cache and from the package."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 
 from ait_mlir.lowering.fragments import Fragment
-from ait_mlir.passes.ranges import Times
+from ait_mlir.passes.ranges import Row, Times
 from ait_mlir.passes.tasks import Point, Task
 from ait_mlir.passes.timings import Record, Setting, Shipped, TimingCache, TimingKey
 
-Known = dict[Point, dict[Fragment, Times | None]]
-"""Times by point and way; None for a way that cannot run."""
 Algorithm = tuple[int, ...]
 
 
@@ -32,20 +30,22 @@ class Knowledge:
         return TimingKey(task.key, ",".join(map(str, point)), way.text, source, self.setting)
 
     def at(self, task: Task, point: Point, ways: Sequence[Fragment]) -> dict[Fragment, Times | None]:
-        """The times of these ways at a point, as far as they are known."""
+        """The known times of these fragments at a point."""
         keys = {key: way for way in ways if (key := self.key(task, point, way)) is not None}
         times: dict[Fragment, Times | None] = {}
         if (record := self._record(task, point)) is not None:
             for way in keys.values():
                 if way in record.times:
-                    times[way] = record.times[way][0]
+                    times[way] = record.times[way]
         if self.cache is not None:
             times |= {keys[key]: t for key, t in self.cache.times(keys).items()}
         return times
 
-    def elsewhere(self, task: Task, ways: Sequence[Fragment], known: Known) -> Known:
+    def elsewhere(
+        self, task: Task, ways: Sequence[Fragment], known: Collection[Point]
+    ) -> dict[Point, dict[Fragment, Times | None]]:
         """Other points in range at which the package knows all ways: without a card they would count, too."""
-        found: Known = {}
+        found: dict[Point, dict[Fragment, Times | None]] = {}
         for record in self._records(task):
             if record.point in known or any(way not in record.times for way in ways):
                 continue
@@ -55,13 +55,13 @@ class Knowledge:
                     found[record.point] = times
         return found
 
-    def keep(self, task: Task, point: Point, times: Mapping[Fragment, Times | None]) -> None:
+    def keep(self, task: Task, point: Point, times: Row) -> None:
         if self.cache is not None:
             keyed = ((self.key(task, point, way), t) for way, t in times.items())
             self.cache.keep_times({key: t for key, t in keyed if key is not None})
 
     def algorithms(self, task: Task, point: Point, way: Fragment) -> list[Algorithm] | None:
-        """What the library of a way has at a point, its best estimate first; None where it must be asked."""
+        """The algorithms of a fragment's library at a point, best estimate first; None if the library must be asked."""
         key = self.key(task, point, way)
         if key is None:
             return []
@@ -84,19 +84,19 @@ class Knowledge:
         return self.shipped.by_op.get(task.key, ())
 
     def _record(self, task: Task, point: Point) -> Record | None:
-        """What the package knows at a point, if all of it is of today's code.
+        """The package's times at a point, if all of them were taken with the current code.
 
-        Else nothing of it counts: ways that are timed now, on this card, would stand beside ways that were timed on
-        another one, which may have been some percent faster or slower.
+        Otherwise none of them count: they would be compared with times from this card, and the other card may have
+        been some percent faster or slower.
         """
         return next((r for r in self._records(task) if r.point == point and self._is_current(task, r)), None)
 
     def _is_current(self, task: Task, record: Record) -> bool:
-        return all((self.source(task, way) or "")[:16] == digest for way, (_, digest) in record.times.items())
+        return all((self.source(task, way) or "")[:16] == t.source for way, t in record.times.items())
 
 
 def _list_key(key: TimingKey) -> str:
     return f"algorithms {key.digest()}"
 
 
-__all__ = ["Algorithm", "Knowledge", "Known"]
+__all__ = ["Algorithm", "Knowledge"]

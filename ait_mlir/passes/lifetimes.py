@@ -1,4 +1,4 @@
-"""When each allocation of a program is needed, in positions of the program's ops."""
+"""The lifetime of each allocation of a program, in positions of the program's ops."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Span = tuple[int, int]
 
 @dataclass(frozen=True)
 class Lifetime:
-    """An allocation and the half-open span `[start, end)` of op positions in which its bytes are its own."""
+    """An allocation and the half-open span `[start, end)` of op positions during which it owns its bytes."""
 
     alloc: AllocOp
     start: int
@@ -23,10 +23,10 @@ class Lifetime:
 
 
 def lifetimes(program: ProgramOp) -> list[Lifetime]:
-    """The lifetime of every allocation: from its first use to its last, through views. Unused ones have none.
+    """The lifetime of every allocation: from its first use to its last, through views. Unused allocations have none.
 
-    Positions count the ops of loops, too. What stands outside of a loop and is used in it is needed in all of the loop,
-    as the next step begins where this one began; what stands in it is new in every step.
+    Positions count the ops of loops, too. An allocation outside of a loop that the loop uses is live during the whole
+    loop, because the next step starts over. An allocation in a loop is new in every step.
     """
     positions = {op: i for i, op in enumerate(program_ops(program.block))}
     root: dict[SSAValue, AllocOp] = {}
@@ -46,7 +46,8 @@ def lifetimes(program: ProgramOp) -> list[Lifetime]:
 
 
 def _needed(op: Operation, position: int, block: Block | None, positions: dict[Operation, int]) -> Span:
-    """Where a use of an allocation of `block` needs it: at the op, or in all of the outermost loop between them."""
+    """The positions for which a use keeps an allocation of `block` live: the op, or the whole outermost loop between
+    them."""
     around = [*loops_around(op), *([op] if isinstance(op, LoopOp) else [])]
     loop = next((loop for loop in around if loop.parent is block), None)
     if loop is None:

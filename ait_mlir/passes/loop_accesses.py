@@ -1,4 +1,4 @@
-"""What the verifier of accesses must know of loops: which offsets a step reaches, and what steps share."""
+"""Loops in the verifier of accesses: the offsets that a step reaches, and the buffers that steps share."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ def ops_and_ends(block: Block) -> Iterator[Operation | LoopEnd]:
 def over_steps(e: Expr, loops: Sequence[LoopOp], scope: Scope) -> tuple[Expr, Expr]:
     """`(lowest, highest)` of an expression over all steps of the loops, where they take at least one.
 
-    A step that an expression is linear in is replaced by the first and the last one. Where it stands in other ways, as
-    in `step mod 2`, it is left to its range.
+    If an expression is linear in a step, the first and the last step are enough. Otherwise, as in `step mod 2`, the
+    bounds use the range of the step.
     """
     low = high = e
     for loop in reversed(loops):
@@ -67,7 +67,7 @@ def _linear(e: Expr, name: str) -> tuple[Expr, Expr]:
 
 
 def moves_with(e: Expr, loop: LoopOp) -> bool:
-    """Whether an offset is another one in each step."""
+    """Whether an offset differs in each step."""
     return _linear(e, loop.step)[0].as_int() != 0
 
 
@@ -81,7 +81,7 @@ def written_in(loop: LoopOp) -> set[Operation]:
 
 
 def read_problem(root: BufferOp, name: str, op: Operation) -> str | None:
-    """Why a read in loops may see what another step wrote, or is about to write."""
+    """The error if a read in loops may see data that another step writes."""
     for loop in _crossed(root, op):
         if root in written_in(loop) and not _is_carried(root, loop):
             return f"reads {name} in a loop the steps of which write it; the loop must carry it"
@@ -89,7 +89,7 @@ def read_problem(root: BufferOp, name: str, op: Operation) -> str | None:
 
 
 def write_problem(root: BufferOp, name: str, offset: Expr, op: Operation) -> str | None:
-    """Why a write in loops may be over what another step wrote."""
+    """The error if a write in loops may overwrite data of another step."""
     for loop in _crossed(root, op):
         if not _is_carried(root, loop) and not moves_with(offset, loop):
             return f"writes the same part of {name} in each step of a loop, which does not carry it"
@@ -97,7 +97,7 @@ def write_problem(root: BufferOp, name: str, offset: Expr, op: Operation) -> str
 
 
 def _crossed(root: BufferOp, op: Operation) -> list[LoopOp]:
-    """The loops around an op that the buffer it uses stands outside of."""
+    """The loops around an op, but not around the buffer that it uses."""
     return loops_around(op)[len(loops_around(root)) :]
 
 
@@ -106,9 +106,9 @@ def _is_carried(root: BufferOp, loop: LoopOp) -> bool:
 
 
 def still_unwritten(loop: LoopOp, written: set[Operation], before: set[Operation], scope: Scope) -> set[Operation]:
-    """Of the buffers that a loop has written first, those which it leaves unwritten where it takes no step.
+    """The buffers that a loop writes first and that stay unwritten if the loop takes no step.
 
-    One that has the length among its dims has no elements then.
+    A buffer with the length among its dims is not one of them: it has no elements then.
     """
     if scope.le(1, loop.count):
         return set()

@@ -1,4 +1,4 @@
-"""Scans as loops of launches.
+"""Bufferises scans as loops of launches.
 
 A carried value has two slots in one allocation: a step reads the slot `step mod 2` and writes the other one, so nothing
 is copied between steps, and within a step each buffer is still written once. A step reads a scanned tensor through a
@@ -28,7 +28,7 @@ SLOT_ALIGNMENT = 64
 
 
 def bufferize_scan(b: Bufferizer, scan: ScanOp) -> None:
-    """Add the loop of a scan to the program, and say where its results live."""
+    """Add the loop of a scan to the program and record the locations of its results."""
     from ait_mlir.passes.bufferize import Place
 
     scanned, carry = len(scan.scanned), len(scan.init)
@@ -69,13 +69,13 @@ def bufferize_scan(b: Bufferizer, scan: ScanOp) -> None:
 
 
 def fresh_step(taken: Sequence[str], count: Expr) -> Induction:
-    """An induction dim with a name that is not taken."""
+    """An induction dim with an unused name."""
     name = next(n for n in ("step", *(f"step{i}" for i in range(len(taken) + 1))) if n not in taken)
     return Induction(name, count)
 
 
 def _carry(b: Bufferizer, value: SSAValue) -> SSAValue:
-    """Two slots for a carried value, of which the first holds what the first step begins with."""
+    """Two slots for a carried value; the first one holds the initial value."""
     from ait_mlir.passes.bufferize import Place
 
     t = tensor_type(value)

@@ -1,4 +1,4 @@
-"""The copies that are left become launches of the copy kernel."""
+"""Turns the remaining copies into launches of the copy kernel."""
 
 from __future__ import annotations
 

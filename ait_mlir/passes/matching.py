@@ -1,4 +1,4 @@
-"""Tasks that were timed with other dims: which of them a task is a case of, and what its size is in their terms.
+"""Finds the timed task, with other dims, that a task is a case of, and expresses the task's size in its dims.
 
 A product of `d0 x d1` rows was timed at some values of both dims. One of `8 x d0` rows, in a model with a fixed batch,
 is the same product where the first dim is 8; one of `8 x 128` rows where both are numbers.
@@ -18,7 +18,7 @@ Binding = tuple[int | str, ...]
 
 
 def match(timed: str, task: str) -> Binding | None:
-    """How a task is a case of one that was timed, by the keys of both; None where it is none.
+    """The mapping that makes a task a case of a timed one, from the keys of both; None if it is not a case.
 
     The ops are the same, each dim stands for one number or one dim, and all expressions of dims agree.
     """
@@ -59,7 +59,7 @@ def _solve(left: Expr, right: Expr, name: str) -> dict[str, Expr]:
 
 
 def axis_of_key(key: str) -> Expr:
-    """What the size of a task is measured by, from its key: views after its op keep the elements."""
+    """The measure of a task's size, from its key: views after its op keep the number of elements."""
     return axis_of(first_output(key))
 
 

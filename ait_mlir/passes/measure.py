@@ -1,8 +1,8 @@
-"""Choose kernels by time: from what was measured before, from what the package brings, and, if asked to, by measuring.
+"""Chooses kernels by time: by earlier measurements, by the times of the package and, on request, by measuring.
 
-Each op is a task (tasks.py) with candidates (candidates.py). At some values of the dims, the points, each candidate is
-timed as it runs in a model (meter.py, race.py); from the times follows one kernel for all sizes, or several over ranges
-of sizes (ranges.py). Where neighbouring points disagree, the place where they change is looked for in between.
+Each op is a task (tasks.py) with candidates (candidates.py). Each candidate is timed at some values of the dims, the
+points, under the conditions of a model (meter.py, race.py). The times select one kernel for all sizes, or several over
+ranges of sizes (ranges.py). If neighbouring points have different winners, more points between them are measured.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import json
 import math
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 
 from xdsl.ir import Operation
 
@@ -27,27 +27,29 @@ from ait_mlir.lowering.fragments import Fragment, Step, is_usual, offers, steps_
 from ait_mlir.lowering.kernels import Target
 from ait_mlir.lowering.toolchain import default_arch, detect_cuda_arch, toolchain
 from ait_mlir.passes.candidates import best_by_estimate, code_digest, points_of, worth_timing
-from ait_mlir.passes.knowledge import Algorithm, Knowledge, Known
+from ait_mlir.passes.knowledge import Algorithm, Knowledge
 from ait_mlir.passes.matching import Binding, axis_of_key, bound_axis, match, within
 from ait_mlir.passes.meter import DeviceMeter, Meter
-from ait_mlir.passes.ranges import Measured, Times, axis_of, choose
+from ait_mlir.passes.ranges import Row, Times, axis_of, choose
 from ait_mlir.passes.structures import VERSION, at_point
 from ait_mlir.passes.tasks import Point, Task
 from ait_mlir.passes.timings import METHOD, Record, Setting, Shipped, TimingCache, digest_of, shipped_for
 
+TimesByPoint = dict[Point, dict[Fragment, Times | None]]
+"""A row of times for each point of a task."""
 ALONE, ALONE_SHARE = 0.7e-6, 0.02
-"""What a launch that cannot overlap those around it costs a model beyond its time in a chain of such launches: seconds,
-and a share of that time. Less than most of what was seen on an H200, 0.5 to 12 us of launches of 5 to 280 us
+"""The extra cost in a model of a launch that cannot overlap its neighbours: seconds, and a share of its time in a chain
+of such launches. Lower than most costs observed on an H200: 0.5 to 12 us for launches of 5 to 280 us
 (docs/performance_log.md, Selection)."""
 CLOSE = 1.3
-"""Where a range ends is looked for among candidates that are within this ratio of the best on one side of it."""
+"""To find the end of a range, candidates within this ratio of the best on one side are measured."""
 BISECTIONS = 3
 NAMED, NAMED_CUT = 12, 4
 """Algorithms of a library to time for an op, when it runs the whole op, and when the op is cut."""
 
 
 def require_device(target: Target) -> None:
-    """Raise `PassError` unless there is something here to measure on."""
+    """Raise `PassError` unless this machine has a device to measure on."""
     if target.kind == "cuda" and detect_cuda_arch() is None:
         raise PassError(
             "kernels for cuda cannot be measured here: there is no card; leave out measure to choose by estimate"
@@ -62,7 +64,7 @@ def static_digest(key: str, point: Point) -> str:
 
 
 def axis_for(task: Task) -> Expr:
-    """What the size of a task is measured by."""
+    """The axis that measures the size of a task."""
     return axis_of(tensor_type(task.op.results[0]).dims)
 
 
@@ -84,10 +86,10 @@ def current_setting(kind: str) -> Setting:
 
 @dataclass
 class Selector:
-    """Chooses for the tasks of a graph by time.
+    """Makes choices for the tasks of a graph by time.
 
-    `meter` times what is not known; without one, what is known decides alone, and a task of which nothing is known gets
-    no choice.
+    `meter` measures missing times. Without a meter only known times count, and a task without known times gets no
+    choice.
     """
 
     target: Target
@@ -99,12 +101,12 @@ class Selector:
     log: list[str] = field(default_factory=list[str])
 
     def close(self) -> None:
-        """Give back what measuring holds."""
+        """Release the meter's resources."""
         if self.meter is not None:
             self.meter.close()
 
     def choose(self, tasks: Sequence[Task]) -> list[Choice | None]:
-        """A choice for each task; None where nothing is known and nothing can be measured."""
+        """A choice for each task; None if no time is known and none can be measured."""
         if self.meter is None:
             return [self._from_shipped(task) for task in tasks]
         found: list[Choice | None] = [self._remembered(task) for task in tasks]
@@ -112,7 +114,7 @@ class Selector:
         if left:
             points = [points_of(tasks[i].scope, self.strategies) for i in left]
             offered = [worth_timing(tasks[i], p, self.target) for i, p in zip(left, points, strict=True)]
-            known: list[Known] = [
+            known: list[TimesByPoint] = [
                 {p: self.knowledge.at(tasks[i], p, offer) for p in ps}
                 for i, ps, offer in zip(left, points, offered, strict=True)
             ]
@@ -127,14 +129,14 @@ class Selector:
 
     @property
     def knowledge(self) -> Knowledge:
-        """What is known for the code that the meter times."""
+        """The known times for the code that the meter times."""
         assert self.meter is not None
         return Knowledge(self.setting, self.cache, self.shipped, self.meter.source)
 
     # ** without a card **
 
     def _from_shipped(self, task: Task) -> Choice | None:
-        """By the times that come with the package, for this task or one of which it is a case."""
+        """The choice by the package's times for this task, or for a task that this one is a case of."""
         if self.shipped is None:
             return None
         names = {f"d{i}": d.name for i, d in enumerate(task.scope.dims)}
@@ -146,11 +148,13 @@ class Selector:
             if choice is not None:
                 return within(choice, *task.scope.bounds(axis))
         points = [(p, self.shipped.by_static.get(digest_of(task.key_at(p)))) for p in points_of(task.scope)]
-        found = [Measured(self._place(task, p), {w: t for w, (t, _) in r.times.items()}) for p, r in points if r]
+        found = [(self._place(task, p), r.times) for p, r in points if r]
         return self._choose(task, found, None)
 
-    def _measured_elsewhere(self, task: Task, key: str, binding: Binding, names: Mapping[str, str]) -> list[Measured]:
-        """What ships of a key that a task is a case of; where a dim is a number here, at that number if known."""
+    def _measured_elsewhere(
+        self, task: Task, key: str, binding: Binding, names: Mapping[str, str]
+    ) -> list[tuple[int, Row]]:
+        """The package's times for a key that a task is a case of; for a dim that is a number here, at that number."""
         assert self.shipped is not None
         records, axis = self.shipped.by_op[key], axis_of_key(key)
         near = records
@@ -167,11 +171,11 @@ class Selector:
         sizes = {place(r) for r in near}
         if _is_one_product(task.op):  # all shapes of a size are one to it, and other ways may be known there
             near = [r for r in records if place(r) in sizes]
-        return [Measured(place(r), {w: t for w, (t, _) in r.times.items()}) for r in near]
+        return [(place(r), r.times) for r in near]
 
     # ** with a card **
 
-    def _measure(self, task: Task, offer: Sequence[Fragment], known: Known) -> Choice | None:
+    def _measure(self, task: Task, offer: Sequence[Fragment], known: TimesByPoint) -> Choice | None:
         assert self.meter is not None
         if len(offer) <= 1:
             return Choice((offer[0],)) if offer else None
@@ -193,8 +197,8 @@ class Selector:
         self._report(task, choice, known)
         return choice
 
-    def _open(self, task: Task, offer: Sequence[Fragment], known: Known) -> list[tuple[Task, Fragment]]:
-        """The ways that have to be run at a point at least: for their times, or to ask their library what it has."""
+    def _open(self, task: Task, offer: Sequence[Fragment], known: TimesByPoint) -> list[tuple[Task, Fragment]]:
+        """The fragments that must run at some point: for their times, or to ask their library for its algorithms."""
 
         def is_open(way: Fragment) -> bool:
             return any(
@@ -205,7 +209,7 @@ class Selector:
         return [(task, way) for way in offer if len(offer) > 1 and is_open(way)]
 
     def _named(self, task: Task, points: Sequence[Point], offer: Sequence[Fragment]) -> list[Fragment]:
-        """The ways to time; after one that leaves the algorithm to a library those that name one, of all points."""
+        """The fragments to time. After a fragment of a library follow those that name its algorithms, of all points."""
         ways: list[Fragment] = []
         for way in offer:
             ways.append(way)
@@ -226,7 +230,7 @@ class Selector:
         return found
 
     def _time(self, task: Task, point: Point, ways: Sequence[Fragment], times: dict[Fragment, Times | None]) -> None:
-        """Measure the ways that are not known, and keep the times."""
+        """Measure the fragments without known times, and store the times."""
         assert self.meter is not None
         if not ways:
             return
@@ -237,7 +241,7 @@ class Selector:
         times |= new
         self.knowledge.keep(task, point, new)
 
-    def _middle(self, task: Task, choice: Choice | None, known: Known) -> Point | None:
+    def _middle(self, task: Task, choice: Choice | None, known: TimesByPoint) -> Point | None:
         """A point between two measured ones at which the choice changes, unless they are close already."""
         if choice is None or len(choice.ways) == 1:
             return None
@@ -253,17 +257,17 @@ class Selector:
     # ** both **
 
     def _choose(
-        self, task: Task, measured: Sequence[Measured], ways: Sequence[Fragment] | None, axis: Expr | None = None
+        self, task: Task, measured: Sequence[tuple[int, Row]], ways: Sequence[Fragment] | None, axis: Expr | None = None
     ) -> Choice | None:
         """The choice among `ways`; None: among all that ship. Places are on `axis`, the task's own if it is None."""
         axis = axis_for(task) if axis is None else axis
-        fitting = set(ways or filter(lambda w: self._can_be_trusted(task, w), {w for m in measured for w in m.times}))
+        fitting = set(ways or filter(lambda w: self._can_be_trusted(task, w), {w for _, row in measured for w in row}))
         order = sorted(fitting, key=_preference)
         alone = {w for w in fitting if self._is_alone(task, w)}
         among = [
-            Measured(m.at, {w: _charged(t, w in alone) for w, t in m.times.items() if w in fitting}) for m in measured
+            (place, {w: _charged(t, w in alone) for w, t in row.items() if w in fitting}) for place, row in measured
         ]
-        timed = [m for m in among if any(t is not None for t in m.times.values())]
+        timed = [(place, row) for place, row in among if any(t is not None for t in row.values())]
         choice = choose(timed, order, axis)
         if choice is not None and len(choice.ways) > 1 and any(self._packs(task, w) for w in choice.ways):
             return choose(timed, order, axis, switch=math.inf)
@@ -286,8 +290,8 @@ class Selector:
             not s.kernel.only_timed and s.kernel.config_problem(s.op, s.config, self.target) is None for s in steps
         )
 
-    def _measured(self, task: Task, known: Known) -> list[Measured]:
-        return [Measured(self._place(task, p), times) for p, times in known.items()]
+    def _measured(self, task: Task, known: TimesByPoint) -> list[tuple[int, Row]]:
+        return [(self._place(task, p), times) for p, times in known.items()]
 
     def _place(self, task: Task, point: Point) -> int:
         return axis_for(task).evaluate(task.environment(point))
@@ -306,7 +310,7 @@ class Selector:
             return
         self.cache.keep_choice(self._choice_key(task), choice.text)
 
-    def _report(self, task: Task, choice: Choice | None, known: Known) -> None:
+    def _report(self, task: Task, choice: Choice | None, known: TimesByPoint) -> None:
         self.log.append(f"{task.op.name} {', '.join(map(str, task.op.operand_types))}")
         for point, times in sorted(known.items()):
             ran = sorted(((t, w) for w, t in times.items() if t is not None), key=lambda item: item[0].seconds)
@@ -333,20 +337,20 @@ def _is_one_product(op: Operation) -> bool:
 
 
 def _preference(way: Fragment) -> tuple[int, bool, bool, str]:
-    """Which of equal ways comes first, with a card and without: few launches, kernels of our own, no name."""
+    """The order of equal fragments, with or without a card: few launches, our kernels, no named algorithm."""
     return len(way.kernels), way.asks_a_library, bool(way.algorithm), way.text
 
 
 def in_a_model(seconds: float, alone: bool) -> float:
-    """The seconds of a launch with what it costs those around it."""
+    """The seconds of a launch plus its cost for its neighbours."""
     return seconds * (1 + ALONE_SHARE) + ALONE if alone else seconds
 
 
 def _charged(times: Times | None, alone: bool) -> Times | None:
-    return times if times is None else Times(in_a_model(times.seconds, alone), times.spread)
+    return times if times is None else replace(times, seconds=in_a_model(times.seconds, alone))
 
 
-def _is_close(way: Fragment, times: Mapping[Fragment, Times | None]) -> bool:
+def _is_close(way: Fragment, times: Row) -> bool:
     mine = times.get(way)
     best = min((t.seconds for t in times.values() if t is not None), default=0.0)
     return mine is not None and mine.seconds <= CLOSE * best
@@ -361,7 +365,7 @@ def selector(target: Target, measure: bool, strategies: Sequence[str] = ("hints"
 
 
 def show(lines: Sequence[str]) -> None:
-    """Print what was measured, on standard error."""
+    """Print the measured times on standard error."""
     print("\n".join(lines), file=sys.stderr, flush=True)
 
 

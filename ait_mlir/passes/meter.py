@@ -1,8 +1,8 @@
-"""The card as a stopwatch: candidates compiled into one library, each timed as many runs in one graph.
+"""Times candidates on the card: compiles them into one library and times many runs of each in one graph.
 
-Weights rotate over copies that the cache cannot hold together, as the layers of a model have weights of their own.
-Other inputs and the results take turns between few places, all of them in the cache if they fit, as one kernel reads
-what the one before has written.
+Weights rotate over copies that are together larger than the cache, because each layer of a model has its own weights.
+Other inputs and the results rotate over a few buffers, which stay in the cache if they fit, because a kernel of a model
+reads the result of the previous one.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ most. Large products alone, one after the other, make it lower its clock, by up 
 with kernels that need less power."""
 PLACES = 8
 """Copies of what is no weight, as far as they fit in half of the cache together: some kernels take up to 20 % longer at
-some addresses, which is luck that a candidate should neither have nor lack."""
+some addresses, and a comparison should not depend on that."""
 GRAPH_SECONDS = 1e-3
 """A graph of more than `USUAL` runs takes no longer than this, by estimate."""
 PROGRAMS_A_FILE = 24
@@ -54,26 +54,26 @@ _SEED = 20
 
 
 class Meter(Protocol):
-    """What times candidates; tests have one of their own."""
+    """The interface for timing candidates; tests implement it, too."""
 
     def source(self, task: Task, way: Fragment) -> str | None:
         """A digest of the code of a candidate and of what compiles it; None when it has no code."""
         ...
 
     def build(self, wanted: Sequence[tuple[Task, Fragment]]) -> None:
-        """Begin to make these candidates ready to be timed; those of one task stand together."""
+        """Start to prepare these candidates for timing; the candidates of a task are adjacent."""
         ...
 
     def algorithms(self, task: Task, point: Point, way: Fragment) -> list[tuple[int, ...]]:
-        """What the library that a way is on offers at a point, the best estimate first."""
+        """The algorithms of a fragment's library at a point, best estimate first."""
         ...
 
     def race(self, task: Task, point: Point, ways: Sequence[Fragment], estimate: float) -> dict[Fragment, Times]:
-        """The times of the ways at a point; one that cannot run is missing."""
+        """The times of the fragments at a point, without those that cannot run."""
         ...
 
     def close(self) -> None:
-        """Give back what it holds."""
+        """Release its resources."""
         ...
 
 
@@ -100,9 +100,9 @@ class Program:
 
 @dataclass
 class DeviceMeter:
-    """Times candidates on the device that is here.
+    """Times candidates on this machine's device.
 
-    Candidates that differ in the algorithm of a library alone are one program: which one is told when they run.
+    Candidates that differ only in the algorithm of a library share one program, which gets the algorithm at run time.
     """
 
     target: Target
@@ -255,7 +255,7 @@ def _patterns() -> list[Any]:
 
 
 def random_bytes(dtype: str, size: int) -> np.ndarray[Any, Any]:
-    """`size` bytes of a tensor with numbers as a model has them: normal, or 0 and 1 for integers."""
+    """`size` bytes of a tensor with typical numbers: normally distributed, or 0 and 1 for integers."""
     from ait_mlir.runtime.data import numpy_dtype
 
     kind = numpy_dtype(dtype)

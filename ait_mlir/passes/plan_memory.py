@@ -18,7 +18,7 @@ from ait_mlir.passes.verify_plan import verify_program
 
 
 def plan_program(program: ProgramOp) -> None:
-    """Set `at` on every allocation and `arena` on the program; allocations nothing uses are removed."""
+    """Set `at` on every allocation and `arena` on the program; remove unused allocations."""
     spans = lifetimes(program)
     used = {life.alloc for life in spans}
     unused = [a for a in program_ops(program.block) if isinstance(a, AllocOp) and a not in used and not _is_used(a)]
@@ -39,8 +39,7 @@ def _is_used(alloc: AllocOp) -> bool:
 
 @dataclass(frozen=True)
 class PlanMemoryPass(ModulePass):
-    """Lay allocations whose lifetimes do not overlap over each other (greedy by size, arXiv:2001.03288); the plan is
-    verified."""
+    """Let allocations with disjoint lifetimes share memory (greedy by size, arXiv:2001.03288); verify the plan."""
 
     name = "plan-memory"
 

@@ -1,4 +1,4 @@
-"""Timing several candidates fairly: in turns, many times, and those that are behind not to the end."""
+"""Times several candidates fairly: takes many samples in turns and stops slower candidates early."""
 
 from __future__ import annotations
 
@@ -9,14 +9,15 @@ from collections.abc import Callable
 from ait_mlir.passes.ranges import Times
 
 ROUNDS = ((3, 1.2), (6, 1.05), (12, 1.02), (24, 1.0))
-"""After so many samples in all, candidates slower than the best by this ratio, in the fast quarter, and by more than
-their noise, run no further."""
+"""After this many samples, a candidate stops if its fast quarter is slower than the best by this ratio and by more than
+the noise."""
 PRECISE, ENOUGH = 0.0025, 6
 """The race ends early, after `ENOUGH` samples, when all that still run have a smaller standard error: below it no noise
 can hide a difference that counts (ranges.TIE)."""
 
 ERROR = 1.86
-"""Standard error of a median times the root of the number of samples, over their median distance to it, if normal."""
+"""For normal samples: the standard error of the median, times the root of their number, over their median distance
+to it."""
 
 
 def race(sample: Callable[[int], float], count: int) -> list[Times]:

@@ -1,4 +1,4 @@
-"""From times at points to a choice: one way for all, or several over ranges of sizes."""
+"""Turns times at points into a choice: one fragment for all sizes, or several over ranges of sizes."""
 
 from __future__ import annotations
 
@@ -16,44 +16,44 @@ TIE = 0.0075
 MOST_NOISE = 0.02
 """Times that differ by more are never taken for equal, however much the samples differ."""
 SWITCH = 0.01
-"""What another way has to gain over a range, as a ratio at one point, to be worth a branch and its code."""
+"""The gain over a range, as a ratio at one point, that justifies a branch and its code."""
 
 
 @dataclass(frozen=True)
 class Times:
-    """The median of the samples in seconds, and its standard error as a ratio."""
+    """The median of the samples in seconds, and its standard error as a ratio.
+
+    `source` is the digest of the code that was timed, where that is known.
+    """
 
     seconds: float
     spread: float
+    source: str = ""
 
 
-@dataclass(frozen=True)
-class Measured:
-    """The times of ways at one place of the axis: None for a way that cannot run there; one that is missing was not
-    timed."""
-
-    at: int
-    times: Mapping[Fragment, Times | None]
-
-    def cost(self, way: Fragment) -> float | None:
-        """The logarithm of the way's time over the best one, 0 within the noise; infinite where it cannot run."""
-        if way not in self.times:
-            return None
-        mine = self.times[way]
-        if mine is None:
-            return math.inf
-        best = min((t for t in self.times.values() if t is not None), key=lambda t: t.seconds)
-        noise = max(TIE, min(MOST_NOISE, 3 * max(mine.spread, best.spread)))
-        ratio = mine.seconds / best.seconds
-        return 0.0 if ratio <= 1 + noise else math.log(ratio)
+Row = Mapping[Fragment, Times | None]
+"""The times of fragments at one point: None for one that cannot run there; one that is missing was not timed."""
 
 
-def costs_of(way: Fragment, places: Sequence[tuple[int, Sequence[Measured]]]) -> list[float]:
-    """The cost of a way at each place: the mean of what was measured there. Where it was not timed, and both before and
-    behind that it was, what lies between; infinite elsewhere."""
+def cost_of(way: Fragment, row: Row) -> float | None:
+    """The logarithm of the way's time over the best one, 0 within the noise; infinite where it cannot run."""
+    if way not in row:
+        return None
+    mine = row[way]
+    if mine is None:
+        return math.inf
+    best = min((t for t in row.values() if t is not None), key=lambda t: t.seconds)
+    noise = max(TIE, min(MOST_NOISE, 3 * max(mine.spread, best.spread)))
+    ratio = mine.seconds / best.seconds
+    return 0.0 if ratio <= 1 + noise else math.log(ratio)
+
+
+def costs_of(way: Fragment, places: Sequence[tuple[int, Sequence[Row]]]) -> list[float]:
+    """The cost of a fragment at each point: the mean of its measured costs. Between two measured points it is
+    interpolated; outside of them it is infinite."""
     found: list[float | None] = []
-    for _, measured in places:
-        known = [cost for m in measured if (cost := m.cost(way)) is not None]
+    for _, rows in places:
+        known = [cost for row in rows if (cost := cost_of(way, row)) is not None]
         found.append(sum(known) / len(known) if known else None)
     sizes = [math.log(max(at, 1)) for at, _ in places]
     costs: list[float] = []
@@ -69,7 +69,7 @@ def costs_of(way: Fragment, places: Sequence[tuple[int, Sequence[Measured]]]) ->
 
 
 def axis_of(dims: Sequence[Expr]) -> Expr:
-    """What a run's size is measured by: the number of elements of a result, without its constant factor."""
+    """The measure of a run's size: the number of elements of a result, without its constant factor."""
     total = const(1)
     for dim in dims:
         total = total * dim
@@ -79,18 +79,20 @@ def axis_of(dims: Sequence[Expr]) -> Expr:
 
 
 def choose(
-    measured: Sequence[Measured], order: Sequence[Fragment], axis: Expr, switch: float = SWITCH
+    measured: Sequence[tuple[int, Row]], order: Sequence[Fragment], axis: Expr, switch: float = SWITCH
 ) -> Choice | None:
-    """The ways over the axis that lose least in all, a switch costing `switch`; None where no way can run everywhere.
+    """The fragments over the axis with the smallest total loss; each switch costs `switch`. None if they do not cover
+    the axis.
 
-    Of ways that are equal within the noise the one that comes first in `order` is taken, and the neighbour's before
-    that. A range ends in the geometric middle of the two places that it lies between.
+    `measured` are places on the axis with rows of times there. Among fragments that are equal within the noise, the
+    neighbour's fragment comes first, then the order of `order`. A range ends at the geometric mean of the two points
+    around the switch.
     """
-    by_place: dict[int, list[Measured]] = {}
-    for m in measured:
-        by_place.setdefault(m.at, []).append(m)
+    by_place: dict[int, list[Row]] = {}
+    for place, row in measured:
+        by_place.setdefault(place, []).append(row)
     places = sorted(by_place.items())
-    ways = [w for w in order if any(w in m.times for m in measured)]
+    ways = [w for w in order if any(w in row for _, row in measured)]
     if not places or not ways:
         return None
     columns = [costs_of(w, places) for w in ways]

@@ -1,8 +1,8 @@
 """Choose for every op the kernel that runs it, and write the choice into the IR.
 
-What can be chosen are fragments: the op as it is on one kernel, or cut into several ops, each on a kernel of its own
-("library gemm, then one fused kernel"). What was measured decides (measure.py), on this card or, without one, by the
-times that come with the package; else the smallest estimate. An op that already has a `kernel` keeps it.
+A choice is a fragment: the whole op on one kernel, or the op cut into several ops with one kernel each
+("library gemm, then one fused kernel"). Measured times decide (measure.py): times of this card or, without a card, the
+times of the package. Without times the smallest estimate decides. An op that already has a `kernel` keeps it.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def needs_kernel(op: Operation) -> bool:
 
 
 def check_pinned(op: Operation, choice: Attribute, target: Target) -> None:
-    """Raise `PassError` unless the kernel that the text asks for exists, and its configuration is one that it has."""
+    """Raise `PassError` unless the kernel in the text exists and accepts its configuration."""
     if not needs_kernel(op):
         raise PassError(f"{op.name} runs on no kernel; leave out its attribute 'kernel'", op)
     if not isinstance(choice, KernelAttr):
@@ -48,7 +48,7 @@ def check_pinned(op: Operation, choice: Attribute, target: Target) -> None:
 
 
 def select_graph(graph: GraphOp, target: Target, by_time: Selector) -> None:
-    """Choose for each op of the graph; ops that are alike, in views that are alike, are chosen once."""
+    """Make a choice for each op of the graph; equal ops with equal views share one choice."""
     keys: dict[Operation, object] = {}
     offered: dict[object, list[Fragment]] = {}
     tasks: dict[object, Task] = {}
@@ -95,8 +95,8 @@ def select_graph(graph: GraphOp, target: Target, by_time: Selector) -> None:
 class SelectPass(ModulePass):
     """Choose kernels: `select{target="cuda" arch="sm_90a"}`, with `measure=true` by time on the card.
 
-    `points` says at which values of the dims to measure: `hints` (the least and the largest value of a dim without),
-    `min`, `max`, or several of them with a plus between; `report=true` prints the times of the best.
+    `points` selects the values of the dims to measure: `hints` (without hints, the smallest and the largest value),
+    `min`, `max`, or several of these joined by a plus. `report=true` prints the times of the best fragments.
     """
 
     name = "select"

@@ -1,4 +1,4 @@
-"""What is computed by a graph, as JSON that does not depend on how ops are printed: the key of a task.
+"""The structure of a graph as JSON that is independent of the printed form of ops: the key of a task.
 
     [[["d0", 768, "f16"]], [["ait.softmax", {"dim": "1 : i64"}, [0], [["d0", 768, "f16"]], []],
                             ["ait.output", {"output_name": "\\"y0\\""}, [1], [], []]]]
@@ -23,7 +23,7 @@ from ait_mlir.dialects.ait.types import ShapeAttr, TensorType
 from ait_mlir.dims import Expr, parse
 
 VERSION = 1
-"""Changes when the same graph gets another structure."""
+"""Increase it when the same graph gets another structure."""
 
 Structure = Any
 """JSON: lists, strings, integers, and one dict an op."""

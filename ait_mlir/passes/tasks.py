@@ -1,7 +1,7 @@
-"""What selection decides about: one op, in a graph of its own, with the views around it.
+"""The unit of selection: one op in its own graph, with the views around it.
 
-The views belong to it because they give the op's operands and results their strides: a kernel that takes them in place
-saves a copy, and one that does not pays for it.
+The views belong to the task because they determine the strides of the op's operands and results. A kernel that accepts
+these strides saves a copy; the time of another kernel includes the copy.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ Point = tuple[int, ...]
 class Task:
     """One op to choose a kernel for.
 
-    `graph` declares the dims that the op depends on and no others; operands made of params alone are params in it. `op`
-    is the op in it.
+    `graph` declares exactly the dims that the op depends on. Operands that are computed from params only become params.
+    `op` is the op in this graph.
     """
 
     graph: GraphOp
@@ -45,7 +45,7 @@ class Task:
 
     @cached_property
     def key(self) -> str:
-        """What is computed, with dims by number and without their ranges: equal for tasks that are alike."""
+        """The structure of the task, with numbered dims and without their ranges. Equal tasks have equal keys."""
         return structure_of(self.graph, {d.name: sym(f"d{i}") for i, d in enumerate(self.scope.dims)})
 
     def key_at(self, point: Point) -> str:
@@ -66,18 +66,18 @@ class Task:
 
 @dataclass(frozen=True)
 class Surroundings:
-    """An op with the views around it, in a graph: what its task is a copy of."""
+    """An op with the views around it, in a graph: the part that its task copies."""
 
     op: Operation
     bases: tuple[SSAValue, ...]
-    """What the views before the op show, and its other operands."""
+    """The sources of the views before the op, and its other operands."""
     inside: tuple[Operation, ...]
     """The op and the views around it, in order."""
     ends: tuple[SSAValue, ...]
-    """What each result of the op becomes."""
+    """The value after the views of each result."""
 
     def key(self) -> object:
-        """Equal for surroundings in one scope whose tasks are alike; cheaper than the key of the task."""
+        """A key that is equal for equal tasks in one scope; cheaper than the key of the task."""
         number = count()
         numbers = {value: next(number) for value in self.bases}
         ops: list[object] = []
@@ -94,12 +94,12 @@ class Surroundings:
 
 
 def make_task(op: Operation) -> Task:
-    """The task of choosing a kernel for `op`, which stays as it is."""
+    """The task of choosing a kernel for `op`; `op` is not modified."""
     return surroundings(op).task()
 
 
 def surroundings(op: Operation) -> Surroundings:
-    """What belongs to the task of `op`."""
+    """The ops and values of the task of `op`."""
     bases: dict[SSAValue, None] = {}
     chain: dict[Operation, None] = {}
     for value in op.operands:
@@ -148,9 +148,9 @@ def _build(op: Operation, bases: Sequence[SSAValue], inside: Sequence[Operation]
 
 
 def _collect(value: SSAValue, bases: dict[SSAValue, None], chain: dict[Operation, None]) -> None:
-    """Follow the views that make `value` up to what they show; ops are collected in their order.
+    """Follow the views that produce `value` to their source; collects the view ops in order.
 
-    A view that has no strides is a copy, and the task of whoever makes what it shows.
+    A view that strides cannot describe is a copy; it belongs to the task of its source's op.
     """
     owner = value.owner
     if isinstance(owner, ConstantOp):
@@ -168,7 +168,7 @@ def _is_view(op: Operation) -> bool:
 
 
 def _strided(value: SSAValue, scope: Scope) -> Strided | None:
-    """`value` as a view of what it shows; None where it can only be a copy."""
+    """`value` as a view of its source; None if it can only be a copy."""
     owner = value.owner
     if not isinstance(owner, ViewLike) or isinstance(owner, ConcatOp):
         return Strided.whole(tensor_type(value).dims)
@@ -178,9 +178,9 @@ def _strided(value: SSAValue, scope: Scope) -> Strided | None:
 
 
 def _views_after(value: SSAValue) -> list[Operation]:
-    """The views that follow, each the one use of what it shows, if they can only be a copy together.
+    """The chain of views after the op, each the only use of its source, if together they can only be a copy.
 
-    A kernel that writes its result in their order saves that copy.
+    A kernel that writes its result in their order saves this copy.
     """
     found: list[Operation] = []
     view: Strided | None = Strided.whole(tensor_type(value).dims)
@@ -197,10 +197,10 @@ def _views_after(value: SSAValue) -> list[Operation]:
 
 
 def _concat_after(value: SSAValue) -> ConcatOp | None:
-    """The concatenation that `value` is a piece of and nothing else, if its rows are not where they would be alone.
+    """The concatenation that is the only user of `value`, if it changes the strides of `value`'s rows.
 
-    A kernel writes its result there, in as many batches as the concatenation makes of it. The other pieces are copied
-    beside it, which is no part of the question, so they are no larger.
+    A kernel writes its result there, in the batches that the concatenation creates. The copies of the other pieces are
+    not part of the task, so these pieces are kept small.
     """
     if len(uses := list(value.uses)) != 1 or not isinstance(user := uses[0].operation, ConcatOp):
         return None

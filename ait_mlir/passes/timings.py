@@ -1,4 +1,4 @@
-"""What was measured before: times in a database of the cache directory, and those that the package brings along."""
+"""Stored measurements: times in a database of the cache directory, and the times of the package."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ TABLES = (
 )
 T = TypeVar("T")
 METHOD = 2
-"""Changes with the way in which times are taken: times of another method are measured again."""
+"""The version of the method of measurement: times of another version are measured again."""
 
 
 @dataclass(frozen=True)
 class Setting:
-    """Where times were taken, as far as it can change them."""
+    """The properties of a machine that can change times."""
 
     card: str
     driver: str
@@ -61,8 +61,8 @@ class TimingKey:
 class TimingCache:
     """Times and choices by key, in a file that processes share.
 
-    Writers wait for each other; a row appears whole. A file that is no database is set aside, and a row that holds no
-    time or choice is as if it were not there.
+    Writers wait for each other, and rows are written atomically. A file that is not a database is renamed, and a row
+    without a valid time or choice is ignored.
     """
 
     def __init__(self, path: Path | None = None) -> None:
@@ -96,7 +96,7 @@ class TimingCache:
                 return work(connection)
 
     def times(self, keys: Iterable[TimingKey]) -> dict[TimingKey, Times | None]:
-        """What is known of these keys; None for a candidate that could not run."""
+        """The known times of these keys; None for a candidate that could not run."""
         wanted = {key.digest(): key for key in keys}
 
         def work(connection: sqlite3.Connection) -> dict[TimingKey, Times | None]:
@@ -125,7 +125,7 @@ class TimingCache:
         self._write("INSERT OR REPLACE INTO times VALUES (?, ?, ?, ?, ?)", values)
 
     def choice(self, key: str, read: Callable[[str], T]) -> T | None:
-        """What was kept, as `read` makes it of its text; None where there is nothing, or `read` cannot."""
+        """The stored value, converted by `read`; None if there is none or `read` fails."""
         rows = self._read("SELECT choice FROM choices WHERE key = ?", key)
         return _readable(lambda: read(rows[0][0])) if rows else None
 
@@ -147,15 +147,15 @@ class TimingCache:
 
         self._run(work)
 
-    def known(self) -> list[tuple[tuple[str, tuple[int, ...]], Fragment, Times, str]]:
-        """Op and point, way, times and source of all that could run."""
-        found: list[tuple[tuple[str, tuple[int, ...]], Fragment, Times, str]] = []
+    def known(self) -> list[tuple[tuple[str, tuple[int, ...]], Fragment, Times]]:
+        """Op and point, way and times of all that could run; the times with the digest of what was timed."""
+        found: list[tuple[tuple[str, tuple[int, ...]], Fragment, Times]] = []
         for text, seconds, spread in self._read("SELECT what, seconds, spread FROM times WHERE seconds IS NOT NULL"):
             times = _times(seconds, spread)
             fields = _readable(functools.partial(_key_fields, text))
             if times is not None and fields is not None:
                 place, way, source = fields
-                found.append((place, way, times, source))
+                found.append((place, way, replace(times, source=source[:16])))
         return found
 
 
@@ -171,7 +171,7 @@ def _key_fields(text: str) -> tuple[tuple[str, tuple[int, ...]], Fragment, str]:
 
 
 def _readable(read: Callable[[], T]) -> T | None:
-    """What `read` makes of a text; None if the text is not what was written."""
+    """The result of `read` on a text; None if the text is damaged."""
     try:
         return read()
     except (ValueError, TypeError, KeyError, IndexError, AttributeError):
@@ -180,18 +180,18 @@ def _readable(read: Callable[[], T]) -> T | None:
 
 @dataclass(frozen=True)
 class Record:
-    """The times of the ways of one task at one point, and the digest of the code of each."""
+    """What ships of a task at one point: the times of its ways, each with the digest of its code."""
 
     op: str
     point: tuple[int, ...]
     static: str
     """Digest of the key with numbers for dims."""
-    times: Mapping[Fragment, tuple[Times, str]]
+    times: Mapping[Fragment, Times]
 
 
 @dataclass(frozen=True)
 class Shipped:
-    """Times that come with the package, of one card."""
+    """The package's times of one card."""
 
     arch: str
     setting: Setting
@@ -214,8 +214,8 @@ def digest_of(text: str) -> str:
 
 
 def joined(before: Iterable[Record], after: Iterable[Record]) -> tuple[Record, ...]:
-    """The records of both. Where any way of a point has been timed again, all of them have been, and only the later
-    record of that point counts; else it has the ways of both."""
+    """The records of both. If the later record has new times of any fragment at a point, it replaces the earlier record
+    of that point, because all fragments were timed again. Otherwise the fragments of both are joined."""
     found = {(r.op, r.point): r for r in before}
     for r in after:
         old = found.get((r.op, r.point), r)
@@ -224,20 +224,26 @@ def joined(before: Iterable[Record], after: Iterable[Record]) -> tuple[Record, .
     return tuple(found.values())
 
 
-def read_shipped(path: Path) -> Shipped:
-    """Read a file that `write_shipped` wrote; `AitError` for anything else."""
+def read_shipped(path: Path, any_structure: bool = False) -> Shipped:
+    """Read a file that `write_shipped` wrote; `AitError` for anything else. Records under keys of another structure
+    are left out, unless `any_structure`."""
     try:
         data = json.loads(path.read_text(encoding="utf-8"))
-        if data["method"] != METHOD or data["structure"] != VERSION:
+        if data["method"] != METHOD or (data["structure"] != VERSION and not any_structure):
             return Shipped(data["arch"], Setting(**data["setting"]), ())
         records: list[Record] = []
         for item in data["records"]:
-            times = {Fragment.read(json.dumps(w)): (Times(us * 1e-6, spread), s) for w, us, spread, s in item["times"]}
+            times = {Fragment.read(json.dumps(w)): Times(us * 1e-6, spread, s) for w, us, spread, s in item["times"]}
             op = json.dumps(data["ops"][item["op"]], separators=(",", ":"))
             records.append(Record(op, tuple(item["point"]), item["static"], times))
         return Shipped(data["arch"], Setting(**data["setting"]), tuple(records))
     except (OSError, ValueError, KeyError, TypeError, IndexError) as error:
         raise AitError(f"{path} is no file of shipped timings: {error}") from error
+
+
+def _written(way: Fragment, t: Times) -> list[Any]:
+    """A way with its time in microseconds, the spread, and the digest of its code."""
+    return [json.loads(way.text), float(f"{t.seconds * 1e6:.4g}"), round(t.spread, 4), t.source]
 
 
 def write_shipped(path: Path, shipped: Shipped, command: str) -> None:
@@ -247,8 +253,8 @@ def write_shipped(path: Path, shipped: Shipped, command: str) -> None:
     records = sorted(shipped.records, key=lambda r: (numbers[r.op], r.point))
     lines: list[str] = []
     for r in records:
-        ordered = sorted(r.times.items(), key=lambda item: (item[1][0].seconds, item[0].text))
-        times = [[json.loads(w.text), float(f"{t.seconds * 1e6:.4g}"), round(t.spread, 4), s] for w, (t, s) in ordered]
+        ordered = sorted(r.times.items(), key=lambda item: (item[1].seconds, item[0].text))
+        times = [_written(way, t) for way, t in ordered]
         item = {"op": numbers[r.op], "point": r.point, "static": r.static, "times": times}
         lines.append(json.dumps(item, separators=(",", ":")))
     head = {"arch": shipped.arch, "method": METHOD, "structure": VERSION, "command": command}

@@ -1,4 +1,4 @@
-"""Scans of few steps as the ops of their steps, which fuse with each other and with what is around them."""
+"""Replaces scans of few steps by the ops of their steps, which can then fuse with their neighbours."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from ait_mlir.dialects.ait.view import ConcatOp, ReshapeOp, SliceOp
 from ait_mlir.dims import const
 
 MAX_OPS = 64
-"""Computing ops that an unrolled scan may become: what a loop saves beyond that is compile time and code."""
+"""The most computing ops of an unrolled scan: a loop of more steps saves compile time and code."""
 
 
 def unrolled_ops(scan: ScanOp) -> int | None:
-    """How many computing ops the scan would become; None where its length is dynamic."""
+    """The number of computing ops of the unrolled scan; None if its length is dynamic."""
     length = scan.length.as_int()
     step = sum(1 for op in tensor_ops(scan.block) if not isinstance(op, ViewLike | ConstantOp | YieldOp))
     return None if length is None else length * step

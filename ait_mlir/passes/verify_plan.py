@@ -1,4 +1,4 @@
-"""Prove that a planned program never has two live buffers in one place, and that no view leaves its buffer."""
+"""Proves that live buffers of a planned program never overlap, and that views stay inside their buffers."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def verify_program(program: ProgramOp) -> None:
 
 
 def verify_accesses(program: ProgramOp) -> None:
-    """Raise `PassError` at the first view, launch or copy that reaches what it may not."""
+    """Raise `PassError` at the first view, launch or copy with an invalid access."""
     for problem, op in access_problems(program):
         raise PassError(f"{op.name}: {problem}", op)
 

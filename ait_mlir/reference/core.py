@@ -1,4 +1,4 @@
-"""The evaluator: a registry from op name to what the op means on NumPy arrays.
+"""The evaluator: a registry from op name to the op's meaning on NumPy arrays.
 
 Values are mathematical: a float of any element type is held as float64 and nothing is rounded, save by an explicit
 `ait.cast`. With ``rounding=True`` every result is rounded to its element type, which is what a plain implementation
@@ -61,7 +61,7 @@ def widen(array: Array, element_type: Attribute) -> Array:
 
 
 def round_to(array: Array, element_type: Attribute) -> Array:
-    """Return values rounded (to nearest, ties to even) to what an element type can store, still held as float64."""
+    """Return float64 values rounded to an element type (to nearest, ties to even)."""
     dtype = storage_dtype(element_type)
     if dtype == array.dtype:
         return array
@@ -70,7 +70,7 @@ def round_to(array: Array, element_type: Attribute) -> Array:
 
 
 RULES: dict[str, Rule] = {}
-"""What each op means, by op name."""
+"""The meaning of each op, by op name."""
 
 
 def reference(*names: str) -> Callable[[Rule], Rule]:
@@ -150,7 +150,7 @@ class Evaluation:
         return results
 
     def run_region(self, region: Region, arguments: Sequence[Array]) -> tuple[Array, ...]:
-        """Evaluate a region of scalar ops on whole arrays at once, and return what it yields.
+        """Evaluate a region of scalar ops on whole arrays at once, and return the values that it yields.
 
         The arguments broadcast against each other; so may the yielded arrays, in the shape of what they depend on.
         """

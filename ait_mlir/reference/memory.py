@@ -1,11 +1,11 @@
 """Memory for the interpreter: bytes that know which buffer wrote them last.
 
-Every byte has an owner: the buffer through which it was last written, at first nobody. Reading an element of which
-any byte has another owner gives NaN for a float and an error for an integer. So a buffer that is read before it is
-written, and one whose bytes another buffer has taken meanwhile, show in the results, whatever the values happen to be.
+Every byte has an owner: the buffer through which it was last written; at first it has none. Reading an element of which
+any byte has another owner gives NaN for a float and an error for an integer. The results therefore show every read
+before a write, and every read of bytes that another buffer has overwritten, independent of the values.
 
-In exact mode a byte of the program is a cell of eight bytes here, and a float is held as float64 in the first cells
-of its element: offsets and overlaps are those of the program, values are not rounded.
+In exact mode a byte of the program is a cell of eight bytes here, and the first cells of an element hold a float as
+float64. Offsets and overlaps are those of the program; values are not rounded.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class Memory:
 
     @classmethod
     def fresh(cls, name: str, size: int, exact: bool) -> Memory:
-        """Make `size` bytes that nobody owns. Large memory costs nothing where it is not written."""
+        """Allocate `size` bytes without an owner. Memory that is never written costs nothing."""
         cell = EXACT_CELL if exact else 1
         return cls(name, size, np.empty(size * cell, np.uint8), cell, np.zeros(size, np.int32))
 

@@ -92,7 +92,7 @@ def random_input(
 
 
 def index_bound(value: SSAValue) -> int:
-    """Return below what an integer input must stay, so that every table it looks into has the row.
+    """Return the exclusive upper bound of an integer input, so that every table it indexes has the row.
 
     Follows integer values through a graph, or from a program into its kernels; each arithmetic op on the way divides
     the bound by four. It is 8 where nothing is looked up.
@@ -120,7 +120,7 @@ def index_bound(value: SSAValue) -> int:
 
 
 def places_of(op: UpdateSliceOp) -> int:
-    """Return below what each position of an update must stay for any dims; a range of rows needs room behind it."""
+    """Return the exclusive upper bound of the positions of an update, for any dims and for all of its rows."""
     extent, count = (cast(TensorType, v.type).dims[op.axis] for v in (op.input, op.rows))
     scope = scope_of(op)
     one_by_one = cast(TensorType, op.position.type).rank > 0

@@ -1,1 +1,1 @@
-"""Declarative rewrites: a family has its patterns, constraints and natives together; `engine` is the language."""
+"""Declarative rewrites: each family keeps its patterns, constraints and natives together; `engine` is the language."""

@@ -1,4 +1,4 @@
-"""Applying our own pattern sets: compiled once, on first use."""
+"""Applies our own pattern sets, which are compiled on first use."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from ait_mlir.universe import DIALECTS
 
 
 def universe(operations: Mapping[str, type[Operation]] | None = None) -> Universe:
-    """What patterns may name: these operations (those of `ait` unless given), and all registered functions."""
+    """The names that patterns may use: these operations (by default those of `ait`) and all registered functions."""
     if operations is None:
         operations = {op.name: op for op in AIT.operations}
     return Universe(operations, CONSTRAINTS, NATIVES, FINDERS)

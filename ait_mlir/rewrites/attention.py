@@ -1,10 +1,9 @@
-"""bmm, scale, mask, softmax, bmm become one attention, which never stores the scores.
+"""Fuses bmm, scale, mask, softmax and bmm into one attention, which never stores the scores.
 
-Constants may multiply or divide the queries and the scores; the mask is added after that.
-With 3 dims the batch counts the heads, too, and one head is added. What comes between the two products must have no
-other use.
+Constants may multiply or divide the queries and the scores; the mask is added after that. With 3 dims the batch
+includes the heads, and a dim of one head is added. The values between the two products must have no other use.
 
-Keys and values that are concatenations along their rows, as of a cache and new tokens, are read in pieces instead.
+If keys and values are concatenations of rows, as of a cache and new tokens, the attention reads the pieces instead.
 """
 
 from __future__ import annotations
@@ -126,10 +125,10 @@ HEADS = patterns(shared_heads)
 
 # ** masks **
 #
-# Models spell masks otherwise, too: scores are chosen instead of added to, and triangles are computed. What hides a
-# score is a number far below 0, after which its exponential is 0 whatever the score was. That is not so of an infinite
-# score, and a row of which every score is hidden gets other weights. No model means either, but the reference tells
-# them apart: these patterns apply where the importer said so.
+# Models also write masks in other ways: `where` chooses scores, and triangles are computed. A number far below 0 hides
+# a score, because its exponential is then 0 for any finite score. For an infinite score, and for a row in which every
+# score is hidden, the result differs. Models do not rely on these cases, but the reference distinguishes them, so these
+# patterns require an assumption of the importer.
 
 
 @pattern(over=("scores_first", "scores_last"))

@@ -1,8 +1,8 @@
-"""Copies that the kernels make unnecessary: reads and writes in place.
+"""Removes copies by reads and writes in place, if the kernels accept the strides.
 
-Before memory is planned every buffer is written once (the parts of a concat each once), so reading the source of a
-copy instead of its target, or writing the target instead of the source, changes nothing but the strides a kernel sees.
-The exceptions are buffers that a launch updates and donated inputs: patterns ask that no such write comes in between.
+Before memory planning every buffer is written once (each part of a concat once). A kernel can therefore read the source
+of a copy instead of its target, or write the target instead of the source; only the strides change. The exceptions are
+buffers that a launch updates and donated inputs: patterns require that no such write comes in between.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ from typing import cast
 
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation, SSAValue, Use
-from xdsl.traits import SymbolTable
 
 from ait_mlir.dialects.ait.strided import contiguous_strides, is_contiguous
 from ait_mlir.dialects.ait.types import Shape, scope_of
@@ -24,7 +23,7 @@ from ait_mlir.dialects.ait_rt.buffers import (
     root_of,
 )
 from ait_mlir.dialects.ait_rt.loop import LoopOp
-from ait_mlir.dialects.ait_rt.program import KernelOp, LaunchOp, program_around
+from ait_mlir.dialects.ait_rt.program import KernelOp, LaunchOp, kernel_named, program_around
 from ait_mlir.dialects.ait_rt.types import BufferType
 from ait_mlir.dims import Scope, const, product
 from ait_mlir.lowering.choices import Selected
@@ -118,7 +117,9 @@ def kernel_of_launch(launch: LaunchOp) -> KernelOp:
     program = program_around(launch)
     module = None if program is None else program.parent_op()
     assert module is not None
-    return cast(KernelOp, SymbolTable.lookup_symbol(module, launch.kernel_name))
+    kernel = kernel_named(launch.kernel_name, module)
+    assert kernel is not None
+    return kernel
 
 
 def launch_accepts(use: Use, strides: Shape, scope: Scope) -> bool:

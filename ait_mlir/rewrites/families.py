@@ -1,4 +1,4 @@
-"""The table of families: the modules whose patterns, constraints and native rewrites there are."""
+"""The table of families: the modules with patterns, constraints and native rewrites."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ from ait_mlir.rewrites.engine.errors import PatternError
 
 
 def load_patterns(ctx: Context, path: Path) -> CompiledPatterns:
-    """Parse, verify and compile a file of patterns; raises `SourceError` at the place of what is wrong."""
+    """Parse, verify and compile a file of patterns; raises `SourceError` at the place of the error."""
     try:
         source = decode(path.read_bytes(), str(path))
     except OSError as error:

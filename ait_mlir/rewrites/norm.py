@@ -87,8 +87,8 @@ SPELLINGS = patterns(rms_norm_of_mean, scale_of_rms_norm, slice_of_norm)
 # ** norms and softmax that a model widened **
 #
 # Kernels compute a row of f16 or bf16 in f32 and round once, when they store it. A model that converts to f32,
-# normalises and converts back means the same, but its conversion rounds where the store does: to the reference, for
-# which only a conversion rounds, that is another value. These patterns apply where the importer said so.
+# normalises and converts back has the same result. In the reference, however, only the conversion rounds, so the values
+# differ. These patterns therefore require an assumption of the importer.
 
 
 @pattern(over=("softmax", "rms_norm"))

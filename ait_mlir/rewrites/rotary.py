@@ -1,7 +1,7 @@
-"""Rotary position embeddings as models spell them, as the two products and sums on halves that they are.
+"""Rewrites rotary position embeddings to products and sums of halves.
 
-The tables of cosines and sines are the same twice over, one time for each half of the heads' elements. A table that is
-said twice moves below what computes it, so that it is computed once; then the rotation reads one half.
+The tables of cosines and sines contain each value twice, once for each half of a head's elements. The concatenation
+that repeats a table moves after the ops that compute it, so these run once; then the rotation reads one half.
 """
 
 from __future__ import annotations

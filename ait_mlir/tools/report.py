@@ -1,4 +1,4 @@
-"""What a planned program will do: its launches with their bytes and operations, from the IR alone."""
+"""A report of a planned program: its launches with their bytes and operations, from the IR alone."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Launch:
 class Report:
     """The launches of a program at some dims.
 
-    `floor` is what no plan of these launches' results can avoid: every constant, input and intermediate buffer read
+    `floor` is the minimum traffic of any plan with these launches: every constant, input and intermediate buffer read
     once, every intermediate and output written once.
     """
 
@@ -107,7 +107,7 @@ def _count(launch: LaunchOp, kernel: KernelOp, dims: Mapping[str, int]) -> Launc
 
 
 def _bytes_read(op: Cost, launch: LaunchOp, value: SSAValue, dims: Mapping[str, int]) -> int:
-    """What a launch reads of one of its buffers."""
+    """The bytes that a launch reads of one of its buffers."""
     return op.bytes_read(list(launch.ins).index(value)).evaluate(dims)
 
 

@@ -7,7 +7,7 @@ import random
 from ait_mlir.dims import sym
 from ait_mlir.lowering.fragments import Fragment
 from ait_mlir.passes.race import ENOUGH, ROUNDS, race, summary
-from ait_mlir.passes.ranges import Measured, Times, axis_of, choose
+from ait_mlir.passes.ranges import Times, axis_of, choose
 
 A, B, C = (Fragment.of(None, [("native", {"tile": n})]) for n in (1, 2, 3))
 AXIS = sym("batch") * sym("seq")
@@ -82,71 +82,71 @@ def test_the_spread_falls_with_the_samples_and_ignores_a_spike():
 
 
 def test_one_way_where_it_is_best_everywhere():
-    found = choose([Measured(128, exact(a=1, b=2)), Measured(4096, exact(a=5, b=6))], [B, A], AXIS)
+    found = choose([(128, exact(a=1, b=2)), (4096, exact(a=5, b=6))], [B, A], AXIS)
     assert found is not None and found.ways == (A,) and found.axis is None
 
 
 def test_two_ways_and_a_limit_between_the_points():
-    found = choose([Measured(4096, exact(a=9, b=6)), Measured(128, exact(a=1, b=2))], [A, B], AXIS)
+    found = choose([(4096, exact(a=9, b=6)), (128, exact(a=1, b=2))], [A, B], AXIS)
     assert found is not None
     assert found.ways == (A, B) and found.upto == (724,) and found.axis is AXIS
 
 
 def test_equal_times_follow_the_order_and_the_neighbour():
-    near = [Measured(1, exact(a=1.005, b=1.0)), Measured(64, exact(a=1.0, b=1.005))]
+    near = [(1, exact(a=1.005, b=1.0)), (64, exact(a=1.0, b=1.005))]
     for order in ([A, B], [B, A]):
         found = choose(near, order, AXIS)
         assert found is not None and found.ways == (order[0],)
-    found = choose([Measured(1, exact(a=1.0, b=1.001)), Measured(64, exact(a=2.0, b=1.0))], [A, B], AXIS)
+    found = choose([(1, exact(a=1.0, b=1.001)), (64, exact(a=2.0, b=1.0))], [A, B], AXIS)
     assert found is not None and found.ways == (B,)  # as good at 1, so no branch
 
 
 def test_a_branch_must_pay():
-    small = [Measured(1, exact(a=1.0, b=1.03)), Measured(64, exact(a=1.009, b=1.0))]
+    small = [(1, exact(a=1.0, b=1.03)), (64, exact(a=1.009, b=1.0))]
     found = choose(small, [A, B], AXIS)
     assert found is not None and found.ways == (A,)
-    large = [Measured(1, exact(a=1.0, b=1.2)), Measured(64, exact(a=1.2, b=1.0))]
+    large = [(1, exact(a=1.0, b=1.2)), (64, exact(a=1.2, b=1.0))]
     found = choose(large, [A, B], AXIS)
     assert found is not None and found.ways == (A, B)
 
 
 def test_a_way_that_cannot_run_somewhere_is_not_taken_there():
     for last in (exact(b=9), {A: None, **exact(b=9)}):
-        found = choose([Measured(1, exact(a=1, b=9)), Measured(64, last)], [A, B], AXIS)
+        found = choose([(1, exact(a=1, b=9)), (64, last)], [A, B], AXIS)
         assert found is not None and found.ways == (A, B)
-    assert choose([Measured(1, exact(a=1)), Measured(64, {})], [A], AXIS) is None
-    assert choose([Measured(1, exact(a=1)), Measured(8, {A: None}), Measured(64, exact(a=1))], [A], AXIS) is None
+    assert choose([(1, exact(a=1)), (64, {})], [A], AXIS) is None
+    assert choose([(1, exact(a=1)), (8, {A: None}), (64, exact(a=1))], [A], AXIS) is None
     assert choose([], [A], AXIS) is None
 
 
 def test_a_way_that_was_not_timed_is_taken_as_its_neighbours_say():
     """Between two places where it is best; beside one where it cannot run it may not run either."""
-    ends = [Measured(16, exact(a=1, b=2)), Measured(256, exact(a=1, b=2))]
-    found = choose([*ends, Measured(64, exact(b=2))], [A, B], AXIS)
+    ends = [(16, exact(a=1, b=2)), (256, exact(a=1, b=2))]
+    found = choose([*ends, (64, exact(b=2))], [A, B], AXIS)
     assert found is not None and found.ways == (A,)
-    slower = [Measured(16, exact(a=1, b=2)), Measured(256, exact(a=4, b=2))]
-    found = choose([*slower, Measured(255, exact(b=2))], [A, B], AXIS)
+    slower = [(16, exact(a=1, b=2)), (256, exact(a=4, b=2))]
+    found = choose([*slower, (255, exact(b=2))], [A, B], AXIS)
     assert found is not None and found.ways == (A, B) and found.upto == (63,)  # at 255 nearly as slow as at 256
-    refused = [Measured(16, exact(a=1, b=2)), Measured(256, {A: None, **exact(b=2)})]
-    found = choose([*refused, Measured(64, exact(b=2))], [A, B], AXIS)
+    refused = [(16, exact(a=1, b=2)), (256, {A: None, **exact(b=2)})]
+    found = choose([*refused, (64, exact(b=2))], [A, B], AXIS)
     assert found is not None and found.ways == (A, B) and found.upto == (32,)
 
 
 def test_two_points_of_one_size_are_one_place():
     """8 x 128 and 1 x 1024: each way counts with what is known of it, so that neither point hides the other's best."""
-    found = choose([Measured(1024, exact(a=1, b=1.2)), Measured(1024, exact(b=1, c=2))], [C, B, A], AXIS)
+    found = choose([(1024, exact(a=1, b=1.2)), (1024, exact(b=1, c=2))], [C, B, A], AXIS)
     assert found is not None and found.ways == (A,)
-    found = choose([Measured(1024, exact(a=1, b=1.2)), Measured(1024, exact(a=2, b=1))], [A, B], AXIS)
+    found = choose([(1024, exact(a=1, b=1.2)), (1024, exact(a=2, b=1))], [A, B], AXIS)
     assert found is not None and found.ways == (B,)  # lost: log 2 / 2 against log 1.2 / 2
-    found = choose([Measured(1024, exact(a=1, b=1.2)), Measured(1024, {A: None, **exact(b=1)})], [A, B], AXIS)
+    found = choose([(1024, exact(a=1, b=1.2)), (1024, {A: None, **exact(b=1)})], [A, B], AXIS)
     assert found is not None and found.ways == (B,)
 
 
 def test_three_ranges():
     points = [
-        Measured(1, exact(a=1, b=2, c=3)),
-        Measured(16, exact(a=2, b=1, c=3)),
-        Measured(256, exact(a=3, b=2, c=1)),
+        (1, exact(a=1, b=2, c=3)),
+        (16, exact(a=2, b=1, c=3)),
+        (256, exact(a=3, b=2, c=1)),
     ]
     found = choose(points, [A, B, C], AXIS)
     assert found is not None and found.ways == (A, B, C) and found.upto == (4, 64)

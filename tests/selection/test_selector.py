@@ -183,10 +183,10 @@ def test_what_was_measured_chooses_the_same_where_it_ships(tmp_path: Path):
     meter.library = lambda point: ALGORITHMS[point[0]]
     measured = only(choosing.choose([with_library()]))
     task = with_library()
-    rows: dict[tuple[int, ...], dict[Fragment, tuple[Times, str]]] = {}
-    for (op, point), way, times, source in TimingCache(tmp_path / "t.sqlite3").known():
+    rows: dict[tuple[int, ...], dict[Fragment, Times]] = {}
+    for (op, point), way, times in TimingCache(tmp_path / "t.sqlite3").known():
         assert op == task.key
-        rows.setdefault(point, {})[way] = times, source[:16]
+        rows.setdefault(point, {})[way] = times
     records = tuple(Record(task.key, p, digest_of(task.key_at(p)), ways) for p, ways in rows.items())
     shipped = Shipped("sm_90a", SETTING, records)
     assert Selector(H200, SETTING, None, shipped).choose([with_library()]) == [measured]
@@ -208,7 +208,7 @@ def shipped_of(task: Task, points: list[tuple[int, ...]], source: str = "") -> S
     offer = worth_timing(task, [(1,), (32,)], H200)
     for point in points:
         times = meter.race(task, point, offer, 1e-6)
-        rows = {w: (t, source or meter.source(task, w)[:16]) for w, t in times.items()}
+        rows = {w: replace(t, source=source or meter.source(task, w)[:16]) for w, t in times.items()}
         records.append(Record(task.key, point, digest_of(task.key_at(point)), rows))
     return Shipped("sm_90a", SETTING, tuple(records))
 
@@ -252,8 +252,7 @@ def test_shipped_times_of_two_dims_choose_where_one_is_a_number():
         times = FakeMeter(lambda w, d, s=slow: (crossing(w, d) or 0) * (s if provider_of(w) == "hopper" else 1)).race(
             timed, point, offer, 1e-6
         )
-        rows = {w: (t, "") for w, t in times.items()}
-        records.append(Record(timed.key, point, digest_of(timed.key_at(point)), rows))
+        records.append(Record(timed.key, point, digest_of(timed.key_at(point)), times))
     choosing = Selector(H200, SETTING, None, Shipped("sm_90a", SETTING, tuple(records)))
 
     def chosen(lead: str) -> Choice:
@@ -316,7 +315,7 @@ def test_shipped_times_of_another_shape_of_the_size_count():
     """A product of 3 x 128 rows is one of 1 x 384, where the package knows a way that it does not know at 3 x 128."""
     many = gemm_task("batch x seq", "")
     ways = [f for f in worth_timing(many, [(3, 128)], H200) if f.cut is None][:2]
-    slow, fast = ((Times(t, 0.0), "s" * 16) for t in (9e-6, 5e-6))
+    slow, fast = (Times(t, 0.0, "s" * 16) for t in (9e-6, 5e-6))
     rows = {(3, 128): {ways[0]: slow}, (1, 384): {ways[0]: slow, ways[1]: fast}, (1, 512): {ways[0]: fast}}
     records = tuple(Record(many.key, point, "-", times) for point, times in rows.items())
     choosing = Selector(H200, SETTING, None, Shipped("sm_90a", SETTING, records))
@@ -361,7 +360,7 @@ def test_times_of_the_package_do_not_race_against_new_ones():
     full = shipped_of(task, [(1,), (32,), (6,)])
     first, *rest = full.records
     stale = next(iter(first.times))
-    changed = replace(first, times={**first.times, stale: (first.times[stale][0], "f" * 16)})
+    changed = replace(first, times={**first.times, stale: replace(first.times[stale], source="f" * 16)})
     choosing, meter = selector(None)
     choosing.shipped = replace(full, records=(changed, *rest))
     choosing.choose([with_library()])

@@ -27,7 +27,7 @@ FAMILIES: tuple[ModuleType, ...] = (
 
 
 def ops_of(families: Iterable[ModuleType]) -> list[type[Operation]]:
-    """The op classes of all families; `ValueError` where two have one name."""
+    """The op classes of all families; `ValueError` if two have the same name."""
     found: dict[str, tuple[type[Operation], str]] = {}
     for family in families:
         for cls in family.OPS:

@@ -25,13 +25,13 @@ class AttentionOp(Cost, AitOp):
     """softmax(scale * q @ k^T + mask) @ v (arXiv:1706.03762), scores never stored.
 
     q [B, H, S, D], k [B, G, L, D], v [B, G, L, E] give [B, H, S, E]; G divides H, and each head of k and v serves H / G
-    neighbouring heads of q (arXiv:2305.13245). The additive mask broadcasts to [B, H, S, L]. Row s stands at column
-    s + L - S, so that the last row stands at the last column. With `causal` it sees no column behind that one, with
-    `window W` none that is W or more columns away from it on either side. Whether a NaN or infinity in a hidden column
-    reaches the result is left open.
+    neighbouring heads of q (arXiv:2305.13245). The additive mask broadcasts to [B, H, S, L]. The position of row s is
+    column s + L - S, so the last row is at the last column. `causal` hides the columns after the row's position;
+    `window W` hides columns at a distance of W or more on either side. It is unspecified whether a NaN or infinity in a
+    hidden column reaches the result.
 
-    Keys and values may come in two pieces, of the same lengths for both: L is the sum, and the rows of `then` follow
-    those of k and v. So a cache and the new token need not be laid end to end.
+    Keys and values may have a second piece, `then`, of equal length for both. Its rows follow those of k and v, and L
+    is the total length. A cache and the rows of a new token then need no concatenation.
 
     ```mlir
     %o = ait.attention %q, %k, %v mask %m scale 0.125 causal window 128 : !ait.tensor<batch x 12 x seq x 64 x f16>
@@ -49,7 +49,7 @@ class AttentionOp(Cost, AitOp):
         Prop("window", INT, optional=True),
     )
     WORK: ClassVar[int] = 5
-    """Operations for a score beside the two products: those of softmax."""
+    """Operations for each score in addition to the two products: those of softmax."""
 
     q = operand_def(TensorType)
     k = operand_def(TensorType)

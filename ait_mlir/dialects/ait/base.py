@@ -1,7 +1,7 @@
-"""What all `ait` ops share: the textual form, the order of verification, inference of result types.
+"""The base of all ops: the textual form, the order of verification, inference of result types.
 
-The textual form of an op is `NAME BODY {attributes} : RESULT TYPES`. Operand types are those of earlier definitions;
-the longer form `: (OPERAND TYPES) -> RESULT TYPES` is read, too. An op says in `SYNTAX` what its BODY is.
+The textual form of an op is `NAME BODY {attributes} : RESULT TYPES`. Operands have the types of their definitions. The
+parser also reads the longer form `: (OPERAND TYPES) -> RESULT TYPES`. `SYNTAX` describes the BODY of an op.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ class AitOp(IRDLOperation):
     """Base of the ops of both dialects."""
 
     SYNTAX: ClassVar[Syntax] = (Operands(),)
-    """What stands between the op's name and its attribute dictionary."""
+    """The text between the op's name and its attribute dictionary."""
     OPERAND_TYPES: ClassVar[str] = ""
-    """Of an op without results: the field of operands, the first ones, whose types stand behind the colon."""
+    """For an op without results: the field of leading operands whose types follow the colon."""
     SEGMENTED: ClassVar[bool] = False
     """Whether the op keeps how many operands each clause read (`AttrSizedOperandSegments`)."""
     SELF_CONTAINED: ClassVar[bool] = False
-    """Whether verification looks at nothing but the op's own types, properties and regions, and the dims declared
-    around it: not at who made an operand, who uses a result, or what the op stands in."""
+    """Whether verification depends only on the op's own types, properties and regions, and on the dims declared around
+    it: not on the definitions of operands, the uses of results, or the parent op."""
 
     @classmethod
     def parse_body(cls, parser: Parser, body: Body) -> None:
@@ -82,7 +82,7 @@ class AitOp(IRDLOperation):
             printer.print_list(types, printer.print_attribute)
 
     def verify(self, verify_nested_ops: bool = True) -> None:
-        """As xDSL does; but of self-contained ops that are alike and in one scope, the first stands for all."""
+        """Verify as xDSL does, but verify only the first of several equal self-contained ops in one scope."""
         key = None if verify_nested_ops and self.regions else _verification_key(self)
         scope = EMPTY_SCOPE if key is None else scope_of(self)
         if scope is EMPTY_SCOPE:
@@ -104,14 +104,14 @@ class AitOp(IRDLOperation):
                 scope.memo[result.type] = True
 
     def infer_result_types(self) -> Sequence[Attribute]:
-        """The result types that the operands and properties imply; `VerifyException` when they do not fit each other.
+        """The result types that follow from operands and properties; `VerifyException` if these do not fit together.
 
-        Ops whose result type is a parameter of theirs (reshape, param) check it against the operands and return it.
+        Ops whose result type is given (reshape, param) check it against the operands and return it.
         """
         raise NotImplementedError
 
     def fail(self, message: str) -> VerifyException:
-        """The error to raise: says the op, then the message."""
+        """The error to raise: the op's name, then the message."""
         return VerifyException(f"{self.name}: {message}")
 
     def expect_tensor(self, value: SSAValue, what: str) -> TensorType:
@@ -122,9 +122,9 @@ class AitOp(IRDLOperation):
 
 
 def _verification_key(op: AitOp) -> object | None:
-    """All that verification of a self-contained op looks at; None where it must look at the op itself.
+    """Everything that the verification of a self-contained op depends on; None if the op itself must be verified.
 
-    The last op of a block is always looked at: it may have to be a terminator.
+    The last op of a block is always verified, because it may have to be a terminator.
     """
     if not op.SELF_CONTAINED or op.next_op is None or op.successors:
         return None
@@ -166,7 +166,7 @@ def check_expressions(op: AitOp, scope: Scope, expressions: Sequence[Expr], what
 
 
 def check_sizes(op: AitOp, scope: Scope, t: ShapedType) -> None:
-    """Raise unless every dim of a type is proved to be at least 0; a sum of products of named dims is so on sight."""
+    """Raise unless every dim of a type is proved to be at least 0; a sum of products of named dims needs no proof."""
     for e in t.dims:
         plain = all(c >= 0 and all(atom.op is None for atom in atoms) for c, atoms in e.terms())
         if not plain and not scope.le(0, e):
@@ -174,7 +174,7 @@ def check_sizes(op: AitOp, scope: Scope, t: ShapedType) -> None:
 
 
 def check_name(op: AitOp, what: str, name: str) -> None:
-    """Raise unless a name can be passed through C: no NUL, which would end it, and nothing that is no UTF-8."""
+    """Raise unless a name is valid in C: it has no NUL, which would end it, and is valid UTF-8."""
     if "\0" in name:
         raise op.fail(f"{what} {name!r}: a name may not hold a NUL character")
     if any("\ud800" <= c <= "\udfff" for c in name):

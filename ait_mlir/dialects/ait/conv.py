@@ -58,12 +58,12 @@ PAD = Kind(lambda parser: _around(int_list(parse_int_list(parser))), _print_pad)
 """`[3, 3]`, `[0, 1, 1, 2]`"""
 USUAL = window()
 SIZES = {"stride": (2, 1), "pad": (4, 0), "dilation": (2, 1)}
-"""Of a property: how many numbers it has, and the least that each may be."""
+"""For each property, its count of numbers and the smallest value of each number."""
 
 
 @dataclass(frozen=True)
 class Unless(Prop):
-    """A property that is left out where it is as usual."""
+    """A property that is omitted if it has its default."""
 
     def parse(self, parser: Parser, body: Body) -> None:
         body.properties[self.name] = USUAL[self.name]
@@ -78,7 +78,7 @@ class Unless(Prop):
 class Conv2dOp(HasEpilogue, ContractionExtents, AitOp):
     """Cross-correlation of x [N, H, W, Cin] with a weight [Cout, KH, KW, Cin / groups]: [N, OH, OW, Cout].
 
-    Each pair is (height, width). `pad` says how many zeros stand around x: two numbers for both sides of height and
+    Each pair is (height, width). `pad` is the number of zeros around x: two numbers for both sides of height and
     width, or four: top, left, bottom, right. Result channel o reads the input channels of group o / (Cout / groups).
     OH is (H + top + bottom - dilation * (KH - 1) - 1) floordiv stride + 1. KH and KW are numbers.
 
@@ -125,7 +125,7 @@ class Conv2dOp(HasEpilogue, ContractionExtents, AitOp):
         return int_list(self.dilation)
 
     def kernel(self) -> tuple[int, int]:
-        """Height and width of the window, as many elements as the weight has."""
+        """Height and width of the window, in elements of the weight."""
         height, width = (d.as_int() or 0 for d in tensor_type(self.weight).dims[1:3])
         return height, width
 
@@ -169,7 +169,7 @@ class Conv2dOp(HasEpilogue, ContractionExtents, AitOp):
         return [infer_through_epilogue(self, accumulated)]
 
     def _places(self, axis: int, size: Expr, window: Expr) -> Expr:
-        """How many places the window has along height (0) or width (1)."""
+        """The number of positions of the window along height (0) or width (1)."""
         what = ("height", "width")[axis]
         taps = window.as_int()
         if taps is None or taps < 1:

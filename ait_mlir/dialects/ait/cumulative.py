@@ -1,4 +1,4 @@
-"""Ops that give each element what has come together up to it along one dim."""
+"""Cumulative ops: each element of the result combines the elements up to it along one dim."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from ait_mlir.dialects.ait.types import TensorType, shape_text
 
 @irdl_op_definition
 class CumsumOp(RowLike, AitOp):
-    """The sum of the elements up to and with each one along a dim; `exclusive` leaves the element itself out, `reverse`
-    starts from the last.
+    """The sum of the elements up to and including each one, along a dim. `exclusive` excludes the element itself,
+    `reverse` starts from the last element.
 
     ```mlir
     %y = ait.cumsum %x dim 1 exclusive reverse : !ait.tensor<batch x seq x f32>

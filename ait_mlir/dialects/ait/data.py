@@ -1,4 +1,4 @@
-"""The graph and what enters and leaves it: params, constants, outputs."""
+"""The graph with its params, constants and outputs."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class GraphOp(AitOp):
     }
     ```
 
-    An input that is `donated` is state: its memory becomes that of the output which takes its place.
+    A `donated` input is state: the output in its place uses its memory.
 
     ```mlir
     ait.graph @step(%cache: !ait.tensor<512 x 64 x f16> donated, %row: !ait.tensor<1 x 64 x f16>) {
@@ -171,7 +171,7 @@ class GraphOp(AitOp):
                 raise self.fail(f"param {p.param_name.data!r} has two types, {known} and {p.output.type}")
 
     def check_bound_dims(self) -> None:
-        """Raise unless one op binds each dim that is to be bound, before any other op uses it."""
+        """Raise unless exactly one op binds each bound dim, before any other op uses it."""
         for name, value in self.inputs():
             if isinstance(value.type, TensorType) and (used := _symbols(self.scope, value.type.dims)):
                 raise self.fail(f"input {name!r} has dim {used[0]!r}, which an op binds; inputs cannot have it")
@@ -192,7 +192,7 @@ class GraphOp(AitOp):
                 raise self.fail(f"dim {dim.name!r} is to be bound, but no op binds it")
 
     def check_donated(self, outputs: Sequence[OutputOp]) -> None:
-        """Raise unless each donated input has its place taken by one output."""
+        """Raise unless exactly one output is in place of each donated input."""
         inputs = dict(self.inputs())
         taken: dict[SSAValue, str] = {}
         for op in outputs:
@@ -323,8 +323,8 @@ class OutputOp(AitOp):
     ait.output "cache" %new in place of %cache : !ait.tensor<512 x 64 x f16>
     ```
 
-    An output in place of a donated input lies in that input's memory. Bufferisation proves that the new value can be
-    computed there, or fails; with `or copy` the value is computed elsewhere where it must be, and copied there.
+    An output in place of a donated input uses that input's memory. Bufferisation must prove that the new value can be
+    computed there; otherwise it fails. With `or copy` it may compute the value elsewhere and copy it.
     """
 
     name = "ait.output"
@@ -358,7 +358,7 @@ class OutputOp(AitOp):
         return []
 
     def check_place(self) -> None:
-        """Raise unless the value can lie where it is said to."""
+        """Raise unless the output may be in place of its input."""
         if (place := self.in_place_of) is None:
             if self.or_copy is not None:
                 raise self.fail("allows a copy, but takes the place of no input")

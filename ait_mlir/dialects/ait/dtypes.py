@@ -57,7 +57,7 @@ def integer_range(element_type: Attribute) -> tuple[int, int] | None:
 
 
 def is_element_type(attribute: Attribute) -> bool:
-    """Whether a tensor may hold it, and so whether it may be a scalar of a region."""
+    """Whether it is an element type of tensors, and therefore of scalars in regions."""
     return attribute in BY_IR
 
 

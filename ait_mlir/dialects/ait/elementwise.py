@@ -234,9 +234,9 @@ class WhereOp(ElementwiseOp):
 
 @irdl_op_definition
 class ClampOp(ElementwiseOp):
-    """Keep values between two numbers, each of which may be left out: min(max(x, MIN), MAX).
+    """Limit values to a range: min(max(x, MIN), MAX). Either bound may be omitted.
 
-    NaN stays NaN; where MIN is above MAX, everything but NaN becomes MAX.
+    NaN stays NaN. If MIN is above MAX, every value except NaN becomes MAX.
 
     ```mlir
     %y = ait.clamp %x min 0.0 max 6.0 : !ait.tensor<batch x 768 x f16>
@@ -279,7 +279,7 @@ class ClampOp(ElementwiseOp):
 
     @staticmethod
     def find_mistake(bound: Number, element: Attribute) -> str | None:
-        """Why a number cannot bound values of an element type."""
+        """The error if a number cannot be a bound for an element type."""
         if bound != bound:
             return "is no bound; leave it out, or use ait.constant for NaN"
         ends = integer_range(element)

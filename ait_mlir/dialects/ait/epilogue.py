@@ -7,8 +7,8 @@
   ait.yield %s : f32
 } : !ait.tensor<batch x 3072 x f16>
 ```
-An op with an epilogue is a class of `HasEpilogue` and `AitOp`. Its `SYNTAX` has `EPILOGUE` behind its own operands, and
-its `infer_result_types` ends in `infer_through_epilogue`.
+An op with an epilogue derives from `HasEpilogue` and `AitOp`. Its `SYNTAX` lists `EPILOGUE` after its own operands, and
+its `infer_result_types` ends with `infer_through_epilogue`.
 """
 
 from __future__ import annotations

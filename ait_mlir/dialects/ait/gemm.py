@@ -141,8 +141,8 @@ class GemmOp(MatrixOp):
 
 @irdl_op_definition
 class GatedGemmOp(MatrixOp):
-    """A function of both halves of a product: column j of the result is made of the columns j and n + j of A B, where
-    the result has n columns and B has 2 n. The epilogue, which takes both sums, says how; the result is row-major.
+    """A function of both halves of a product. The result has n columns and B has 2 n. The epilogue computes column j of
+    the result from columns j and n + j of A B; it takes both sums. The result is row-major.
 
     ```mlir
     %y = ait.gated_gemm rcr %x, %w epilogue() {

@@ -18,7 +18,7 @@ from ait_mlir.dims import Expr, const, minimum
 
 @irdl_op_definition
 class EmbeddingOp(Cost, AitOp):
-    """Rows of a table: the result at [..., :] is `table[ids[...], :]`; ids outside the table have no meaning.
+    """Rows of a table: the result at [..., :] is `table[ids[...], :]`; ids outside the table are invalid.
 
     ```mlir
     %y = ait.embedding %table, %ids : !ait.tensor<batch x seq x 768 x f16>
@@ -56,15 +56,15 @@ class EmbeddingOp(Cost, AitOp):
 
 @irdl_op_definition
 class UpdateSliceOp(UpdatesOperand, Cost, AitOp):
-    """A tensor with some of its rows along `dim` replaced.
+    """Replace some rows of a tensor along `dim`.
 
     ```mlir
     %new = ait.update_slice %cache, %rows at %position dim 2 : !ait.tensor<8 x 12 x 512 x 64 x f16>
     ```
 
-    `rows` has the tensor's shape but for `dim`. `position`, i32 or i64, is of rank 0 (row i goes to place
-    `position + i`) or has a place for each row. A place outside of the tensor has no meaning: the CPU fails and names
-    it, a GPU leaves the row out. Where two rows go to one place, either of them is there.
+    `rows` has the tensor's shape except along `dim`. `position`, i32 or i64, has rank 0 (row i goes to `position + i`)
+    or has a position for each row. A position outside of the tensor is invalid: the CPU fails and names the position;
+    a GPU skips the row. If two rows have the same position, the result contains one of them.
     """
 
     name = "ait.update_slice"
@@ -130,14 +130,14 @@ class UpdateSliceOp(UpdatesOperand, Cost, AitOp):
 
 @irdl_op_definition
 class MaskedSelectOp(BindsDim, Cost, AitOp):
-    """The elements of a tensor where a mask is true, in order, and how many they are.
+    """The elements of a tensor where a mask is true, in order, and their number.
 
     ```mlir
     ait.graph @f(%x: !ait.tensor<b x 64 x f16>, %mask: !ait.tensor<b x i1>) dims {b = 1 to 8, count = 0 to b bound} {
       %y, %n = ait.masked_select %x, %mask : !ait.tensor<count x 64 x f16>, !ait.tensor<i64>
     ```
 
-    The mask has the leading dims of the tensor; what is selected keeps the others. The op binds the dim `count`.
+    The mask has the leading dims of the tensor; each selected slice keeps the other dims. The op binds the dim `count`.
     """
 
     name = "ait.masked_select"

@@ -14,7 +14,7 @@ MAX_PARTS = 6
 
 
 def derived_name(op: Operation) -> str:
-    """A name made of the op, its layout and what its region does; `add` of a vector counts as `bias`."""
+    """A name from the op, its layout and the ops of its region; `add` of a vector is called `bias`."""
     base = op.name.removeprefix("ait.")
     if isinstance(op, HasEpilogue):
         parts = [base, op.layout.data] if isinstance(op, ContractionOp) else [base]

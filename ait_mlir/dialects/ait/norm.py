@@ -65,8 +65,8 @@ class SoftmaxOp(RowLike, AitOp):
 class NormOp(RowLike, AitOp):
     """Base of norms over the trailing `axes` dims, with optional scale and bias of the row's shape.
 
-    With a prologue, the value normalised is the region's first yield; its further yields are further results, so that
-    `x + residual` is added once, normalised and kept.
+    With a prologue, the op normalises the region's first yield. Further yields are further results, so `x + residual`
+    can be computed once, normalised and returned.
     """
 
     SYNTAX: ClassVar[Syntax] = (

@@ -1,4 +1,4 @@
-"""Ops that drop dims: sums and their kin, and the largest elements of rows."""
+"""Ops that drop dims: sums and similar reductions, and the largest elements of rows."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ FLOAT_KINDS = ("mean", "var")
 
 @irdl_op_definition
 class ReduceOp(ReduceLike, AitOp):
-    """Sum, mean, largest or smallest element, or variance, over some dims, which the result does not have.
+    """Sum, mean, largest or smallest element, or variance over some dims. The result does not have these dims.
 
-    Max and min are NaN if an element is. The sum of no elements is 0, their mean and variance NaN, their max and min
-    the ends of the element type's range. `var` divides by the number of elements less `correction`. Integers wrap.
+    Max and min are NaN if an element is NaN. Without elements the sum is 0, mean and variance are NaN, and max and min
+    are the limits of the element type. `var` divides by the number of elements minus `correction`. Integers wrap.
 
     ```mlir
     %y = ait.reduce var %x dims [1, 2] correction 1 : !ait.tensor<batch x f16>
@@ -90,7 +90,7 @@ class ReduceOp(ReduceLike, AitOp):
 
 @irdl_op_definition
 class ArgmaxOp(ReduceLike, AitOp):
-    """The place of the largest element along one dim, which the result does not have.
+    """The index of the largest element along one dim. The result does not have this dim.
 
     NaN is larger than any number; of equal elements the first counts. The result is i32 or i64.
 

@@ -34,8 +34,8 @@ class ScanOp(Cost, AitOp):
     The region takes a slice of each scanned tensor without the dim, the carried values, and the captured tensors, which
     are the same in every step. It yields the carried values of the next step, of unchanged types, and then slices of
     the stacked results. The results are the carried values after the last step (those of `init` if the length is 0),
-    and the stacked results with the dim at the same axis. `reverse` begins at the last index; slices stay where their
-    index is.
+    and the stacked results with the dim at the same axis. `reverse` starts at the last index; each stacked slice is at
+    the index of its step.
 
     ```mlir
     %h, %ys = ait.scan %x init(%h0) with(%w) dim 0 {
@@ -107,7 +107,7 @@ class ScanOp(Cost, AitOp):
 
     @property
     def yielded(self) -> Sequence[SSAValue]:
-        """What a step yields: carried values, then slices of the stacked results."""
+        """The values that a step yields: carried values, then slices of the stacked results."""
         last = self.block.last_op
         return () if last is None else last.operands
 
@@ -142,7 +142,7 @@ class ScanOp(Cost, AitOp):
         return [*(v.type for v in self.init), *stacked]
 
     def _check_block(self, arguments: Sequence[Attribute]) -> Block:
-        """Raise unless the region is one block of `ait` ops on tensors that sees nothing from outside."""
+        """Raise unless the region is one block of `ait` ops on tensors that uses no values from outside."""
         if len(self.body.blocks) != 1:
             raise self.fail(f"the region must have one block, it has {len(self.body.blocks)}")
         block = self.block

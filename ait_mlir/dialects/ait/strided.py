@@ -1,4 +1,4 @@
-"""Strided memory, and what a reshape, permute, expand or slice of it looks like."""
+"""Strided memory, and reshapes, permutations, expansions and slices of it."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ class Strided:
         return Strided(dims, offset, self.strides)
 
     def reshape(self, dims: Shape, scope: Scope) -> Strided | None:
-        """The same elements in another shape, or None when no strides can say that.
+        """The same elements in another shape, or None if no strides can describe them.
 
         Both shapes are cut into the shortest groups of dims with equal products; a group of several old dims must be
         laid out like one dim.

@@ -1,4 +1,4 @@
-"""What an op computes, as a value that can be compared: equal for ops that are alike."""
+"""Comparable values for the computation of an op: ops with equal values compute the same."""
 
 from __future__ import annotations
 

@@ -1,10 +1,10 @@
-"""How the body of an op is written: a table of clauses, from which both parser and printer follow.
+"""The text of an op's body: a table of clauses, which the parser and the printer both use.
 
 ```python
 SYNTAX = (Word("kind", KINDS), Operands(), Prop("dims", INTS), Prop("correction", INT, optional=True))
 ```
 reads and prints `var %x dims [1, 2] correction 1`. A clause reads its part into a `Body` and prints it from the op,
-with a space in front; what is not there prints nothing.
+after a space. An absent part prints nothing.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class Body:
     properties: dict[str, Attribute] = field(default_factory=dict[str, Attribute])
     regions: list[Region] = field(default_factory=list[Region])
     segments: list[int] = field(default_factory=list[int])
-    """How many operands each clause of operands read."""
+    """The number of operands of each clause with operands."""
 
     def add_operands(self, operands: Sequence[UnresolvedOperand]) -> None:
         self.operands += operands
@@ -45,7 +45,7 @@ class Clause(ABC):
 
     @abstractmethod
     def parse(self, parser: Parser, body: Body) -> None:
-        """Read the clause; errors point at what is wrong in it."""
+        """Read the clause; errors point at the wrong text."""
 
     @abstractmethod
     def print(self, printer: Printer, op: Operation) -> None:
@@ -57,7 +57,7 @@ Syntax: TypeAlias = tuple[Clause, ...]
 
 
 def _parse_keyword(parser: Parser, keyword: str, optional: bool) -> bool:
-    """Whether the words of a keyword are there; an error where they must be."""
+    """Parse the words of a keyword; returns whether an optional keyword is present."""
     first, *others = keyword.split()
     if optional:
         if parser.parse_optional_keyword(first) is None:
@@ -74,7 +74,7 @@ def _parse_keyword(parser: Parser, keyword: str, optional: bool) -> bool:
 
 @dataclass(frozen=True)
 class Operands(Clause):
-    """`%a, %b`: the operands of these fields, of all if none is named."""
+    """`%a, %b`: the operands of these fields, or of all fields if `names` is empty."""
 
     names: tuple[str, ...] = ()
 
@@ -87,7 +87,7 @@ class Operands(Clause):
 
 @dataclass(frozen=True)
 class Operand(Clause):
-    """`%a` or `KEYWORD %a`, which may be missing if it is optional: the operand of a field."""
+    """`%a` or `KEYWORD %a`: the operand of a field, which may be optional."""
 
     name: str
     keyword: str = ""
@@ -105,7 +105,7 @@ class Operand(Clause):
 
 @dataclass(frozen=True)
 class Several(Clause):
-    """`KEYWORD %a, %b` or nothing: so many operands, which the op gives as `name`; `what` says what they are."""
+    """`KEYWORD %a, %b` or nothing: `count` operands of the field `name`; errors call them `what`."""
 
     name: str
     count: int
@@ -159,7 +159,7 @@ def values(op: Operation, names: Sequence[str]) -> list[SSAValue]:
 
 @dataclass(frozen=True)
 class Kind:
-    """How the value of a property is written."""
+    """The text form of a property's value."""
 
     parse: Callable[[Parser], Attribute]
     print: Callable[[Printer, Any], None]
@@ -249,7 +249,7 @@ LITERAL = Kind(parse_literal, print_literal)
 
 @dataclass(frozen=True)
 class Prop(Clause):
-    """`KEYWORD VALUE`: a property; the keyword is its name unless another one is given, `""` for none."""
+    """`KEYWORD VALUE`: a property. By default the keyword is its name; `""` means no keyword."""
 
     name: str
     kind: Kind
@@ -270,7 +270,7 @@ class Prop(Clause):
 
 @dataclass(frozen=True)
 class Flag(Clause):
-    """`KEYWORD` or nothing: a property that is there or not; the keyword is its name unless another one is given."""
+    """`KEYWORD` or nothing: a unit property. By default the keyword is its name."""
 
     name: str
     keyword: str = ""
@@ -291,7 +291,7 @@ class Word(Clause):
     name: str
     choices: Sequence[str]
     what: str = ""
-    """What it is, for the error: `a layout, `."""
+    """Its description in errors: `a layout, `."""
 
     def parse(self, parser: Parser, body: Body) -> None:
         start = parser.pos
@@ -311,8 +311,8 @@ class Word(Clause):
 
 @dataclass(frozen=True)
 class RegionClause(Clause):
-    """`KEYWORD(%a, %b) { ... }` or nothing: a region with the operands of a field; an absent region is an empty one.
-    Without a keyword it must be there."""
+    """`KEYWORD(%a, %b) { ... }` or nothing: a region with the operands of a field. An absent region is empty. Without a
+    keyword the region is required."""
 
     operands: str
     keyword: str = ""
@@ -373,7 +373,7 @@ def print_operands(printer: Printer, operands: Sequence[SSAValue]) -> None:
 
 
 def resolve(parser: Parser, operand: UnresolvedOperand) -> SSAValue:
-    """The value an operand names; it must have been defined above."""
+    """The value of an operand; an error if it is not defined above."""
     values = parser.ssa_values.get(operand.operand_name)
     if values is None:
         parser.raise_error(f"%{operand.operand_name} is used before its definition", operand.span)

@@ -1,8 +1,8 @@
-"""What patterns, passes, kernels and reports may ask of an op, instead of listing ops.
+"""The interfaces of ops. Patterns, passes, kernels and reports use them instead of lists of ops.
 
-An interface is a base class of op classes, as xDSL's own interfaces are: `class SoftmaxOp(RowLike, AitOp)`. Ask with
-`isinstance(op, RowLike)`, in a pattern with `p.op(trait="RowLike")`, then call its methods. Each has defaults, so that
-a new op says only what differs. All sizes are dim expressions; seconds are the business of the kernels.
+An interface is a base class of op classes, as in xDSL: `class SoftmaxOp(RowLike, AitOp)`. Code asks
+`isinstance(op, RowLike)`, a pattern asks `p.op(trait="RowLike")`; then they call its methods. Interfaces have defaults,
+so a new op states only the differences. All sizes are dim expressions. Kernels estimate seconds.
 """
 
 from __future__ import annotations
@@ -52,16 +52,16 @@ class Interface(Operation):
 
 
 class Cost(Interface):
-    """What computing the op takes.
+    """The work of an op.
 
-    An op that overrides nothing reads its operands and writes its results once, and does `WORK` operations for each
-    element of the first result, beside those of its regions.
+    By default an op reads its operands and writes its results once, and does `WORK` operations for each element of the
+    first result, in addition to those of its regions.
     """
 
     SELF_CONTAINED: ClassVar[bool] = True
     """See `AitOp`."""
     WORK: ClassVar[int] = 1
-    """Operations for an element."""
+    """Operations for each element."""
     MOVES_ONLY: ClassVar[bool] = False
     """Every element of the results is an element of an operand, bit for bit."""
 
@@ -86,7 +86,7 @@ class Cost(Interface):
         return _shaped(self.results[position]).byte_size()
 
     def bytes_touched(self) -> Expr:
-        """Bytes read of all operands, one that stands twice counted once, and written of all results."""
+        """Bytes read of all operands and written of all results. An operand that occurs twice counts once."""
         first = {value: i for i, value in reversed(list(enumerate(self.operands)))}
         reads = [self.bytes_read(i) for i in first.values()]
         return total([*reads, *(self.bytes_written(i) for i in range(len(self.results)))])
@@ -103,18 +103,18 @@ Monotone = Literal["up", "down"]
 
 
 class InPlace(Interface):
-    """Reads, for an element of a result, only the elements at the same place of operands of that shape: a result may be
-    written over such an operand."""
+    """An element of a result depends only on the elements at the same position of operands of that shape: the result
+    may overwrite such an operand."""
 
 
 class UpdatesOperand(Interface):
-    """The result is the first operand with some elements replaced: kernels write these alone, over the operand, which
-    bufferisation copies first where its old value is still needed."""
+    """The result is the first operand with some elements replaced. Kernels write only these elements, in the operand's
+    buffer. If the old value is still needed, bufferisation copies it first."""
 
 
 class BindsDim(Interface):
-    """Its run says how large the leading dim of its first result is, which no other op binds; the last result, an i64,
-    is that number."""
+    """The run of the op determines the leading dim of its first result. No other op binds this dim. The last result, an
+    i64, is its value."""
 
     @property
     def bound_dim(self) -> Expr:
@@ -122,13 +122,14 @@ class BindsDim(Interface):
 
 
 class ScalarLike(InPlace, Cost):
-    """Computes each element of the result from the elements at the same (broadcast) place; also defined on scalars, so
-    that it may stand in a region."""
+    """Computes each element of the result from the elements at the same position, after broadcasting. It is also
+    defined on scalars, so regions may contain it."""
 
     CHEAP: ClassVar[bool] = False
-    """An instruction or two: computing it again costs no more than reading it. A division is tens, a function more."""
+    """It takes one or two instructions: computing it again costs no more than reading its result. A division takes
+    tens of instructions, a function more."""
     MONOTONE: ClassVar[Monotone | None] = None
-    """Of one operand: a larger one never gives a smaller (`up`), or never a larger result (`down`)."""
+    """For one operand: the result never decreases (`up`) or never increases (`down`) with the operand."""
 
     @property
     def arity(self) -> int:
@@ -142,7 +143,7 @@ class ScalarLike(InPlace, Cost):
 class ViewLike(Cost):
     """Moves elements and computes nothing.
 
-    Where one of the two methods gives strides, it may become a view of a buffer, which touches nothing; the bytes of
+    If one of the two methods gives strides, the op may become a view of a buffer, which touches no bytes. The bytes of
     `Cost` are those of a copy.
     """
 
@@ -150,13 +151,13 @@ class ViewLike(Cost):
     MOVES_ONLY: ClassVar[bool] = True
 
     def result_view(self, position: int, operand: Strided, scope: Scope) -> Strided | None:
-        """Result `position` as a view of the (first) operand's buffer, given how that lies there; None where no strides
-        say it."""
+        """Result `position` as a view of the first operand's buffer, given the operand's `Strided`; None if no strides
+        can describe it."""
         return None
 
     def operand_view(self, position: int, result: Strided, scope: Scope) -> Strided | None:
-        """Operand `position` as a part of the (first) result's buffer, given how that lies there: where a concatenation
-        takes its pieces. None where an operand is no such part."""
+        """Operand `position` as a part of the first result's buffer, given the result's `Strided`, as the pieces of a
+        concatenation are. None if the operand is not such a part."""
         return None
 
 
@@ -164,11 +165,11 @@ class ViewLike(Cost):
 
 
 class Norm(OpTrait):
-    """A `NormOp`: normalises rows, and may compute what it normalises in a prologue."""
+    """A `NormOp`: normalises rows; a prologue may compute the input."""
 
 
 class Reduction(Cost):
-    """Works along some axes of the first operand: elements that agree in all other axes belong together."""
+    """Works along some axes of the first operand: it combines the elements with equal indices in all other axes."""
 
     def reduced_axes(self) -> tuple[int, ...]:
         """The axes that it works along, ascending."""
@@ -206,8 +207,8 @@ class Extents:
 
 
 class HasEpilogue(Interface):
-    """Its result is what the epilogue, a region on scalars, makes of each accumulator: of products, grouped products,
-    convolutions.
+    """The epilogue, a region on scalars, computes the result from the accumulators. Products, grouped products and
+    convolutions have it.
 
     The first `SUMS` arguments of the region are the accumulators, in the compute type; the others are the elements of
     the epilogue operands, which are the last operands and broadcast to the result's shape. What it yields is rounded
@@ -215,7 +216,7 @@ class HasEpilogue(Interface):
     """
 
     SUMS: ClassVar[int] = 1
-    """Accumulators that an element of the result is made of: the first arguments of the epilogue."""
+    """The number of accumulators for each element of the result: the first arguments of the epilogue."""
 
     epilogue_operands = var_operand_def(TensorType)
     epilogue = region_def()

@@ -96,7 +96,7 @@ def parse_dim(parser: AttrParser, text: str, start: int) -> Expr:
 def scan_to(parser: AttrParser, opening: str, closing: str) -> tuple[str, int]:
     """Take the raw text between `opening`, the current token, and the next `closing`; the parser resumes behind it.
 
-    Dim expressions are not made of the lexer's tokens, and taking the text whole lets equal types be parsed once.
+    The lexer's tokens do not fit dim expressions. With the whole text, equal types are parsed only once.
     """
     start = parser.pos
     content = parser.lexer.input.content
@@ -119,7 +119,7 @@ _parsed: dict[str, tuple[ShapeAttr, Attribute]] = {}
 
 
 class ShapedType(ParametrizedAttribute, TypeAttribute):
-    """What tensors and buffers share: a shape of dim expressions and an element type."""
+    """Base of tensor and buffer types: a shape of dim expressions and an element type."""
 
     shape: ShapeAttr
     element_type: Attribute

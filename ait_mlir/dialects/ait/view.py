@@ -43,7 +43,7 @@ class UnaryViewOp(ViewLike, AitOp):
 
 @irdl_op_definition
 class ReshapeOp(UnaryViewOp):
-    """The same elements in row-major order in another shape, which must have as many.
+    """The same elements in row-major order in another shape with the same number of elements.
 
     ```mlir
     %y = ait.reshape %x : !ait.tensor<batch x seq x 12 x 64 x f16>

@@ -1,4 +1,4 @@
-"""The `ait_rt` dialect: buffers, views and launches. Aliasing lives here and nowhere else."""
+"""The `ait_rt` dialect: buffers, views and launches. Only this dialect has aliasing."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What names memory: inputs, outputs, constants, allocations, views; and copies between them."""
+"""The ops that define buffers (inputs, outputs, constants, allocations, views), and copies between them."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ class InputOp(NamedBufferOp):
 
 @irdl_op_definition
 class DestinationOp(NamedBufferOp):
-    """The caller's buffer of an output; in place of a donated input it is that input's buffer, which launches write.
+    """The caller's buffer of an output. In place of a donated input it is that input's buffer; launches write that one.
 
     ```mlir
     %y = ait_rt.output "y" : !ait_rt.buffer<batch x 3072 x f16>
@@ -139,8 +139,8 @@ class ConstantOp(BufferOp):
     %c = ait_rt.constant value 0.125 : !ait_rt.buffer<f16>
     ```
 
-    Its bytes are row-major, or lie in panels of columns (`nk`: the rows of the buffer are n; `kn`: they are k), which
-    only a kernel that asks for it can read.
+    Its bytes are row-major, or in panels of columns (`nk`: the rows of the buffer are n; `kn`: they are k). Only a
+    kernel that asks for panels can read them.
     """
 
     name = "ait_rt.constant"
@@ -259,7 +259,7 @@ class AllocOp(BufferOp):
 
 @irdl_op_definition
 class ViewOp(BufferOp):
-    """Other shape and strides on the same memory; `offset` and `strides` are in elements of the buffer underneath.
+    """Another shape and other strides for the same memory; `offset` and `strides` count elements of its buffer.
 
     ```mlir
     %v = ait_rt.view %h offset (768) strides [1536, 1] : !ait_rt.buffer<batch x 768 x f16>
@@ -346,9 +346,9 @@ class CopyOp(AitOp):
 
 @irdl_op_definition
 class ReadDimOp(AitOp):
-    """Wait on the host until a launch has said how large a dim is that it binds, and read that from memory.
+    """Wait on the host for the launch that binds a dim, and read the dim's value from memory.
 
-    From here on the dim is a number like any other. A program with such an op is not recorded as a CUDA graph.
+    After this op the host knows the dim. A program with such an op is not recorded as a CUDA graph.
 
     ```mlir
     ait_rt.read_dim "count" from %n

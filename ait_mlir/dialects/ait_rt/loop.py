@@ -24,10 +24,9 @@ from ait_mlir.dims import DimError, Expr, check_name
 class LoopOp(AitOp):
     """Run launches once for each value of an induction dim, from 0 on, in order.
 
-    Offsets of the views in it may use the induction dim; shapes may not. An allocation in it holds nothing when a step
-    begins. `carry` are the allocations around it in which one step leaves values for the next; other buffers from
-    outside are either only read in it, or each step writes a part of its own. The length is a dim expression: the host
-    knows it before the run.
+    Offsets of the views in it may use the induction dim; shapes may not. An allocation in it is empty at the start of a
+    step. `carry` lists the outer allocations that pass values from one step to the next. Other buffers from outside are
+    only read, or each step writes its own part. The length is a dim expression, so the host knows it before the run.
 
     ```mlir
     ait_rt.loop step to (seq) carry(%c) {

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import ClassVar, Self
+from typing import ClassVar, Self, cast
 
 from xdsl.dialects.builtin import (
     DictionaryAttr,
@@ -47,7 +47,7 @@ def _print_dims(printer: Printer, dims: DimsAttr) -> None:
 
 @irdl_op_definition
 class KernelOp(AitOp):
-    """What one launch computes, on values, and who computes it. Launches that do the same share a kernel.
+    """The computation of a launch, on values, and its provider. Launches of the same computation share a kernel.
 
     ```mlir
     ait_rt.kernel @relu_0 "native" {} (%a: !ait.tensor<batch x 768 x f16>) dims {batch = 1 to 64} {
@@ -296,8 +296,8 @@ class LaunchOp(AitOp):
         module = None if program is None else program.parent_op()
         if module is None:
             return
-        kernel = SymbolTable.lookup_symbol(module, self.kernel_name) if module.has_trait(SymbolTable) else None
-        if not isinstance(kernel, KernelOp):
+        kernel = kernel_named(self.kernel_name, module) if module.has_trait(SymbolTable) else None
+        if kernel is None:
             raise self.fail(f"no kernel @{self.kernel_name} in this module")
         for what, values, types in (
             ("in", self.ins, kernel.block.arg_types),
@@ -327,6 +327,15 @@ class LaunchOp(AitOp):
 
     def infer_result_types(self) -> Sequence[Attribute]:
         return []
+
+
+def kernel_named(name: str, module: Operation) -> KernelOp | None:
+    """The kernel of a module that has this name, None without one; much faster than `SymbolTable.lookup_symbol`."""
+    for op in module.regions[0].block.ops:
+        symbol = op.properties.get("sym_name") if isinstance(op, KernelOp) else None
+        if isinstance(symbol, StringAttr) and symbol.data == name:
+            return cast(KernelOp, op)
+    return None
 
 
 def program_around(op: Operation) -> ProgramOp | None:

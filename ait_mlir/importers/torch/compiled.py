@@ -1,4 +1,4 @@
-"""`compile`: from a PyTorch model to a compiled one that is called in the same way."""
+"""`compile`: compiles a PyTorch model to one that is called in the same way."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def compile(
     num_runtimes: int = 1,
     graph_mode: bool = False,
 ) -> CompiledModule:
-    """Compile a `torch.nn.Module`, or a program of `torch.export`, as it is.
+    """Compile an unmodified `torch.nn.Module` or a program of `torch.export`.
 
     The module is exported on the example inputs; `dynamic_shapes` is that of `torch.export.export`, and a dim without
     a maximum gets 4,096. `hints` are sizes to choose kernels for, by the name of a `torch.export.Dim`. With `measure`,
@@ -112,8 +112,8 @@ class CompiledModule:
     """A compiled model with the calling convention of the module that it was made from.
 
     `model` is the `Model` that runs it. The artifact that `save` writes runs without PyTorch. `state` has the buffers
-    that the module changes, by the names of the model's inputs that they are: tensors on the device of the model, which
-    begin as copies of the module's and belong to this object.
+    that the module changes, by the names of the model's inputs: tensors on the model's device, which belong to this
+    object and start as copies of the module's buffers.
     """
 
     def __init__(self, imported: Imported, model: Model, artifact: Any, text: str, graph_mode: bool = False) -> None:

@@ -25,8 +25,8 @@ _OPPOSITE = {"eq": "ne", "ne": "eq", "le": "gt", "gt": "le", "lt": "ge", "ge": "
 def is_proved(condition: Any, table: DimTable) -> bool:
     """Whether a condition, a bool or a node of the program, holds for all values of the dims.
 
-    It is read from the nodes that compute it: PyTorch takes for granted what a program asserts, so its own value for
-    the condition is "true".
+    The proof uses the nodes that compute the condition. PyTorch's own value is not enough: it assumes that every
+    asserted condition is true.
     """
     if isinstance(condition, bool):
         return condition

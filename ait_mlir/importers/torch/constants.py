@@ -1,4 +1,4 @@
-"""Params, buffers and constants of a program: by name, each storage once, integers as formulas where they are one."""
+"""Params, buffers and constants of a program: by name, each storage once, and integers as formulas if possible."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""`torch.compile(model, backend="ait")`: the graphs that PyTorch finds in a model, compiled where they can be.
+"""`torch.compile(model, backend="ait")`: compiles the graphs that PyTorch finds in a model.
 
-A graph that cannot be imported runs as PyTorch runs it, and so does a call whose sizes are outside of the compiled
-range: a model behaves as before, parts of it faster. The log `ait_mlir.torch_compile` says which graph went which way.
+PyTorch runs a graph that cannot be imported, and a call whose sizes are outside of the compiled range. The model
+behaves as before, and parts of it are faster. The log `ait_mlir.torch_compile` lists compiled and refused graphs.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ OPTIONS = ("measure", "graph_mode", "num_runtimes")
 
 
 def backend(graph: Any, example_inputs: Sequence[Any], options: Mapping[str, Any] | None = None) -> Callable[..., Any]:
-    """A callable like `graph`: compiled, or `graph` itself where that cannot be.
+    """A callable like `graph`: compiled, or `graph` itself if it cannot be imported.
 
     `options` are those of `ait_mlir.compile` among `measure`, `graph_mode` and `num_runtimes`.
     """

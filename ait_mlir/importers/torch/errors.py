@@ -1,4 +1,4 @@
-"""What the importer says when a model cannot be imported."""
+"""The errors for models that cannot be imported."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a model computes from numbers alone, such as the frequencies of a rotation: computed once, by the import."""
+"""Computes constant parts of a model, such as the frequencies of a rotation, once during the import."""
 
 from __future__ import annotations
 

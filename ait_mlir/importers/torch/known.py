@@ -1,8 +1,8 @@
-"""What the importer knows about a tensor without computing it.
+"""Tensors that the importer knows as formulas, without computing them.
 
-Models build their masks and positions from `arange`, comparisons and broadcasts. Such tensors are functions of their
-index alone, and the importer keeps them as formulas: a mask that is true everywhere disappears, the lower triangle
-becomes `causal`, and the rows of a position table become a slice.
+Models build their masks and positions from `arange`, comparisons and broadcasts. Such tensors depend only on their
+index, and the importer keeps them as formulas. It removes a mask that is true everywhere, turns the lower triangle
+into `causal`, and reads the rows of a position table as a slice.
 """
 
 from __future__ import annotations

@@ -20,7 +20,7 @@ except ImportError as error:
 
 @contextlib.contextmanager
 def quiet() -> Generator[None]:
-    """Without what PyTorch says on the side while it traces: what matters is in its exceptions."""
+    """Suppress PyTorch's messages during tracing; its exceptions contain the errors."""
     logger = logging.getLogger("torch")
     level = logger.level
     names = [n for n in logging.root.manager.loggerDict if n.startswith("torch.")]

@@ -1,4 +1,4 @@
-"""From a `torch.export` program to a module: the way through its graph, node by node."""
+"""Imports a `torch.export` program as a module, node by node."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ INLINED = ("wrap_with_set_grad_enabled", "wrap_with_autocast")
 
 @dataclass
 class Imported:
-    """A module with what is needed to call it like the model that it came from."""
+    """A module with the information to call it like the original model."""
 
     module: ModuleOp
     inputs: Inputs
@@ -94,10 +94,10 @@ def _is_mutable(node: Any) -> bool:
 
 
 def row_name(node: Any) -> str:
-    """The name of the operation in the table: of one in place, that which makes a new tensor, where nobody can tell.
+    """The name of the operation in the table. An in-place operation gets the name of the out-of-place one, if possible.
 
-    That is so where what it writes to was computed, is no view of anything, and has no other use. The way through
-    PyTorch's own decomposition traces the whole program once more.
+    This is possible if its operand is computed, is not a view, and has no other use. PyTorch's own decomposition would
+    trace the whole program again.
     """
     name = str(node.target)
     if not _is_mutable(node) or not node.args:

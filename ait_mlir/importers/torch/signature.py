@@ -1,4 +1,4 @@
-"""What goes into a program: its inputs, its weights, the dims of its inputs; and what it must not do."""
+"""The signature of a program: its inputs, its weights and the dims of its inputs; refuses unsupported programs."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class StateInput:
 
 @dataclass
 class Inputs:
-    """What enters a program."""
+    """The inputs, buffers and weights of a program."""
 
     tensors: list[TensorInput] = field(default_factory=list[TensorInput])
     state: list[StateInput] = field(default_factory=list[StateInput])

@@ -1,4 +1,4 @@
-"""Writing the ops of a graph, each checked in the scope of its dims, and making values of what is known."""
+"""Writes the ops of a graph, verifies each in the scope of its dims, and creates values for known tensors."""
 
 from __future__ import annotations
 
@@ -196,8 +196,9 @@ class Writer:
     def additive(self, mask: Mask, element: Attribute) -> SSAValue:
         """0 where a mask is true and the least number where it is not, in its natural shape.
 
-        That number, and not -inf, because a row that sees nothing must not be NaN: it would spread to other rows
-        through the keys and values of the next layer. PyTorch makes such a row 0, here it is a mean of the values.
+        The least number is used instead of -inf, because a row without visible columns must not become NaN: NaN would
+        spread to other rows through the keys and values of the next layer. In PyTorch such a row is 0; here it is the
+        mean of the values.
         """
 
         def make() -> SSAValue:

@@ -1,4 +1,4 @@
-"""Which kernels can run which op: each family registers its own, in the order in which they are preferred on a tie."""
+"""The table of kernels: each family registers its kernels. On a tie the earlier one is preferred."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ PROVIDERS: tuple[Kernel[Any], ...] = (
 )
 
 CUTS: tuple[Cut[Any], ...] = (*contraction_cuts.CUTS,)
-"""The ways to make several ops of one, each of which has kernels of its own."""
+"""The cuts of all families: each makes several ops of one."""
 
 ALGORITHM_KEYS = {kernel.provider: kernel.algorithm_keys for kernel in PROVIDERS if isinstance(kernel, NamesAlgorithms)}
 """By provider, the keys of a configuration that name an algorithm of its library."""
@@ -75,7 +75,7 @@ ALGORITHM_KEYS = {kernel.provider: kernel.algorithm_keys for kernel in PROVIDERS
 
 @cache
 def kernels_of_class(op_class: type[Operation]) -> tuple[Kernel[Any], ...]:
-    """The kernels that are asked about ops of a class."""
+    """The kernels that may run ops of a class."""
     return tuple(kernel for kernel in PROVIDERS if issubclass(op_class, kernel.ops))
 
 

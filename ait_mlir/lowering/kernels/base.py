@@ -1,4 +1,4 @@
-"""What a kernel is: `Kernel`, what its `emit` is given, `Launch`, and what it returns, `Emission`."""
+"""The interface of kernels: `Kernel`; `Launch`, the argument of its `emit`; and `Emission`, its result."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ OpT = TypeVar("OpT", bound=Operation)
 class Arg:
     """One buffer as the kernel function sees it: a typed pointer called `name`, strides in elements.
 
-    `constant`: nothing ever writes it, so a kernel may read it before the launch before has ended.
+    A run never writes a `constant` buffer, so a kernel may read it before the previous launch has ended.
     """
 
     name: str
@@ -40,10 +40,10 @@ class Arg:
 
 @dataclass(frozen=True)
 class Launch(Generic[OpT]):
-    """What a kernel makes code for: the op, its buffers in the order of operands and results, a configuration.
+    """The argument of `emit`: the op, its buffers in the order of operands and results, a configuration.
 
-    `dims` maps the name of a dim to the C++ variable that holds it. `between` are the buffers that the kernel asked for
-    to pass values from one of its launches to the next, row-major.
+    `dims` maps the name of a dim to its C++ variable. `between` are the row-major buffers that the kernel requested to
+    pass values from one of its launches to the next.
     """
 
     op: OpT
@@ -90,18 +90,18 @@ class Emission:
 
 
 class Kernel(ABC, Generic[OpT]):
-    """A way to run an op of the classes `ops` as one launch, or as several that only it knows of."""
+    """Runs ops of the classes `ops`, each as one launch or as several launches."""
 
     ops: ClassVar[tuple[type[Operation], ...]]
-    """The op classes it is asked about; ops of their subclasses are, too."""
+    """The op classes that it may run, with their subclasses."""
     provider: ClassVar[str] = "native"
-    """Who made it: `native`, `openblas`, `cublaslt`. A provider has at most one kernel for an op and a target."""
+    """Its origin: `native`, `openblas`, `cublaslt`. A provider has at most one kernel for an op and a target."""
     name: ClassVar[str]
-    """What it is, for names of C++ functions and dumps: `map`."""
+    """Its name in C++ functions and dumps: `map`."""
     optional_keys: ClassVar[frozenset[str]] = frozenset()
-    """Keys of a configuration beside those that `configs` offers."""
+    """Keys of a configuration in addition to those of `configs`."""
     only_timed: ClassVar[bool] = False
-    """Never chosen by estimate: what it needs may not be there."""
+    """Never chosen by estimate, because a library that it needs may be missing."""
     alone: ClassVar[bool] = False
     """Its launch cannot overlap its neighbours."""
 
@@ -126,14 +126,14 @@ class Kernel(ABC, Generic[OpT]):
         return const(0)
 
     def between(self, op: OpT, config: Config, target: Target) -> tuple[TensorType, ...]:
-        """What passes between its launches, if it makes several: `emit` finds these buffers in `Launch.between`."""
+        """The tensors that pass between its launches; `emit` gets their buffers in `Launch.between`."""
         return ()
 
     def check(self, op: OpT, config: Config, target: Target) -> None:
         """Raise `ValueError` for a configuration that its template would refuse; keys are known and values positive."""
 
     def config_problem(self, op: OpT, config: Config, target: Target) -> str | None:
-        """Why this is no configuration of the kernel for `op`: a key it does not have, a value it refuses."""
+        """The error if this is not a valid configuration for `op`: an unknown key or a refused value."""
         if not config:
             return None
         known = {key for c in self.configs(op, target) for key in c} | self.optional_keys
@@ -151,9 +151,9 @@ class Kernel(ABC, Generic[OpT]):
 
     @abstractmethod
     def emit(self, launch: Launch[OpT]) -> Emission | tuple[Emission, ...]:
-        """The code of the launch, or of several that run in this order.
+        """The code of the launch, or of several launches in order.
 
-        Each becomes a C++ function of its own with the same parameters: operands, results, what is `between`, `ws`.
+        Each launch becomes a C++ function. All have the same parameters: operands, results, `between`, `ws`.
         """
 
 
@@ -161,7 +161,7 @@ class Kernel(ABC, Generic[OpT]):
 
 
 class PacksWeights(ABC):
-    """A kernel that reads a constant operand whose bytes lie in panels, which other kernels cannot read."""
+    """A kernel that reads a constant operand in panels, which other kernels cannot read."""
 
     @abstractmethod
     def panels(self, op: Operation, position: int) -> str | None:
@@ -174,9 +174,9 @@ def panels_for(kernel: Kernel[Any], op: Operation, position: int) -> str | None:
 
 
 class NamesAlgorithms:
-    """A kernel on a library with algorithms of its own, which says only when it runs which of them it has.
+    """A kernel of a library with algorithms. The library lists them only at run time.
 
-    So `configs` offers none; without one the library takes its own first.
+    `configs` therefore offers none; without a named algorithm the library takes the first of its list.
     """
 
     algorithm_keys: ClassVar[tuple[str, ...]]

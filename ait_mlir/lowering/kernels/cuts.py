@@ -1,4 +1,4 @@
-"""One op as several: a family says into which ops an op of its own can be cut, so that each runs on a kernel."""
+"""Cuts of an op into several ops, each with its own kernel. A family offers the cuts of its ops."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from ait_mlir.lowering.kernels.base import OpT, Target
 
 
 class Cut(ABC, Generic[OpT]):
-    """A way to make several ops of one of the classes `ops`, at one or several places: `epilogue 2`."""
+    """Cuts an op of the classes `ops` into several ops, at one of several places: `epilogue 2`."""
 
     ops: ClassVar[tuple[type[Operation], ...]]
     name: ClassVar[str]
-    """How the text calls it: `cut = "epilogue 2"`."""
+    """Its name in the text: `cut = "epilogue 2"`."""
     usual: ClassVar[bool] = False
     """As good a way to run the op as the whole, by how models are written: as many configurations are tried."""
 

@@ -1,4 +1,4 @@
-"""Where each buffer lies in the arena: a planner and an independent verifier, on lifetimes and dim expressions."""
+"""Offsets of buffers in the arena: a planner and an independent verifier, on lifetimes and dim expressions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the planner and its verifier speak about: lifetimes, sizes, offsets."""
+"""The data of the planner and its verifier: lifetimes, sizes, offsets."""
 
 from __future__ import annotations
 

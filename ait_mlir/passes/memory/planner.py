@@ -1,14 +1,14 @@
-"""Offsets for buffers with known lifetimes, so that those which are never live together share bytes.
+"""Plans offsets for buffers with known lifetimes; buffers that are never live together share bytes.
 
-Greedy by size: the largest buffer first, each into the smallest gap that holds it among the buffers placed so far and
-live with it (Pisarchyk and Lee, arXiv 2001.03288). Where the result is above the peak of live bytes, two other orders
-are tried and the best is kept.
+Greedy by size: the largest buffer comes first. Each buffer goes into the smallest sufficient gap between the placed
+buffers that are live at the same time (Pisarchyk and Lee, arXiv 2001.03288). If the result is above the peak of live
+bytes, two other orders are tried and the best one is kept.
 
-Sizes are dim expressions. Those that are a multiple of one base, like 1536*batch*seq and 6144*batch*seq, make a
-section, planned in integer coefficients of the base; the sections lie one after another, constants first. A coefficient
-that is no multiple of 64 would give unaligned offsets, so it is rounded up where it is large, or else its base is:
-4*batch*seq counts 64*(batch*seq ceildiv 16) once. Before a section is planned, its buffers go into gaps of the sections
-before it where so many units of that base are proved to hold them.
+Sizes are dim expressions. Multiples of one base, like 1536*batch*seq and 6144*batch*seq, form a section, which is
+planned in integer coefficients of the base. The sections follow one another, constants first. A coefficient that is not
+a multiple of 64 would give unaligned offsets. If it is large, it is rounded up; otherwise its base is rounded up:
+4*batch*seq counts 64*(batch*seq ceildiv 16) once. Before a section is planned, its buffers go into gaps of earlier
+sections if enough units of the earlier base are proved to hold them.
 
 Time and memory are linear in the number of pairs of buffers that are live together.
 """
@@ -183,7 +183,7 @@ def _is_odd(shape: Expr, coefficient: int) -> bool:
 
 
 class _Fits:
-    """How many units of a base are proved to hold a size."""
+    """The number of units of a base that is proved to hold a size."""
 
     def __init__(self, scope: Scope):
         self._scope = scope
@@ -212,7 +212,7 @@ class _Fits:
 
 
 def _host(index: int, size: Expr, done: list[tuple[_Section, Expr]], fits: _Fits, live: _Lifetimes) -> Expr | None:
-    """The offset of a gap for the buffer in a section that is done, which it then takes."""
+    """Reserve a gap for the buffer in a finished section, and return its offset."""
     for section, start in done:
         units = fits.units(size, section.base)
         if units is None or units > section.top:

@@ -1,9 +1,9 @@
-"""An independent check of a memory plan: for all values of the dims no two buffers share bytes while both are live.
+"""An independent check of a memory plan: for all values of the dims, no two live buffers share bytes.
 
-It shares no code with the planner and knows nothing of sections or orders. A sweep over the program keeps the live
-buffers in a chain in which each is proved to end before the next begins, and a new one must be proved to fit between
-two of them. What is not proved is an error, with a counterexample at the least, the greatest or a sampled value of the
-dims where there is one. The number of proofs is linear in the number of buffers.
+It shares no code with the planner and does not depend on sections or orders. A sweep over the program keeps the live
+buffers in a chain; each buffer is proved to end before the next one begins. A new buffer must be proved to fit between
+two of them. A failed proof is an error, with a counterexample at the smallest, the largest or a sampled value of the
+dims if one is found. The number of proofs is linear in the number of buffers.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def verify(
     scope: Scope,
     alignment: int = ALIGNMENT,
 ) -> list[str]:
-    """What is wrong with the plan, one sentence each; empty for a plan that is right. Stops after 20 problems."""
+    """The problems of the plan, one sentence each; empty for a correct plan. Stops after 20 problems."""
     problems: list[str] = []
     for problem in _problems(buffers, offsets, arena, scope, alignment):
         problems.append(problem)

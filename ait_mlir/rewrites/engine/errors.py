@@ -36,7 +36,7 @@ class RewriteError(PassFailedException):
 
 
 def unknown(what: str, name: str, known: Iterable[str]) -> str:
-    """The text for a name nobody knows, with the closest that exist."""
+    """The error text for an unknown name, with the closest known names."""
     close = get_close_matches(name, list(known), n=3)
     hint = f"; did you mean {' or '.join(repr(c) for c in close)}?" if close else ""
     return f"unknown {what} {name!r}{hint}"

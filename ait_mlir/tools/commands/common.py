@@ -1,4 +1,4 @@
-"""What several subcommands need: weights, inputs from the command line, dims."""
+"""Shared code of the subcommands: weights, inputs from the command line, dims."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class UsageError(AitError):
 
 
 def note(text: str) -> None:
-    """Say something on stderr that is no error."""
+    """Print a note on stderr."""
     print(f"ait: note: {text}", file=sys.stderr)
 
 
