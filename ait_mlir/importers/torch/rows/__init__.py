@@ -12,6 +12,7 @@ from ait_mlir.importers.torch.rows import (
     elementwise,
     functions,
     norm,
+    pool,
     reduction,
     view,
 )
@@ -21,6 +22,7 @@ TABLE: dict[str, Row] = {
     **functions.ROWS,
     **contraction.ROWS,
     **conv.ROWS,
+    **pool.ROWS,
     **attention.ROWS,
     **norm.ROWS,
     **reduction.ROWS,
