@@ -296,6 +296,10 @@ def test_cumsum():
     x = tensor("x", "batch", "seq", 4)
     check(ops.cumsum(1), lambda x: x.cumsum(1), x)
     check(ops.cumsum(-1, reverse=True), lambda x: x.flip(-1).cumsum(-1).flip(-1), x)
+    check(ops.cumprod(1), lambda x: x.cumprod(1), x)
+    check(ops.cummax(1), lambda x: x.cummax(1)[0], x)
+    check(ops.cummin(0), lambda x: x.cummin(0)[0], x)
+    check(ops.logcumsumexp(1), lambda x: x.logcumsumexp(1), x)
     check(ops.cumsum(1, exclusive=True), lambda x: x.cumsum(1) - x, x)
 
 
