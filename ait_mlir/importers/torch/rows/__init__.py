@@ -12,6 +12,7 @@ from ait_mlir.importers.torch.rows import (
     elementwise,
     functions,
     norm,
+    recurrent,
     reduction,
     view,
 )
@@ -25,6 +26,7 @@ TABLE: dict[str, Row] = {
     **norm.ROWS,
     **reduction.ROWS,
     **cumulative.ROWS,
+    **recurrent.ROWS,
     **view.ROWS,
     **data.ROWS,
 }
