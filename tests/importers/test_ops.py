@@ -170,6 +170,8 @@ CASES = {
     "group_norm": (lambda x, w: F.group_norm(x, 2, w, w + 1, 0.1) + F.group_norm(x, 4) + F.group_norm(x[..., None].expand(-1, -1, -1, 2), 8)[..., 0], lambda: (floats(2, 8, 5), floats(8)), ({0: B, 2: S}, None)),
     "group_norm_of_rows": (lambda x: F.group_norm(x, 2), lambda: (floats(2, 8),), ({0: B},)),
     "cumsum": (lambda x: x.cumsum(1) + x.cumsum(-1), x3, True),
+    "cumulative": (lambda x: (x.cumprod(1), x.cummax(1), (x * 0).cummin(2), x.logcumsumexp(-1), x.log().cummax(1)[1], (x > 0).cumsum(1), (x * 3).long().cumprod(2)), x3, True),
+    "products": (lambda x: x.prod() + x.prod(1, keepdim=True) + (x > 0).prod(2, keepdim=True), x3, True),
     "rotary": (lambda x: x.sin() * x.cos(), x3, True),
     "rms_norm": (lambda x, g: F.rms_norm(x, (8,), g, 1e-6) + F.rms_norm(x, (8,)), lambda: (floats(2, 5, 8), floats(8)), (TOKENS, None)),
     "batch_norm": (lambda x, m: F.batch_norm(x, m, m * m + 1, m - 1, m) + F.batch_norm(x, m, m * m + 1), lambda: (floats(2, 8, 5), floats(8)), ({0: B, 2: S}, None)),

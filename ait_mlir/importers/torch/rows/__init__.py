@@ -13,6 +13,7 @@ from ait_mlir.importers.torch.rows import (
     functions,
     norm,
     pool,
+    recurrent,
     reduction,
     view,
 )
@@ -27,6 +28,7 @@ TABLE: dict[str, Row] = {
     **norm.ROWS,
     **reduction.ROWS,
     **cumulative.ROWS,
+    **recurrent.ROWS,
     **view.ROWS,
     **data.ROWS,
 }
