@@ -12,6 +12,7 @@ from ait_mlir.dims.errors import DimError, DimSyntaxError
 from ait_mlir.dims.expr import Expr, check_name, const
 from ait_mlir.dims.parser import Tokens, parse_expr
 from ait_mlir.dims.prover import Prover
+from ait_mlir.dims.simplify import simplified
 
 MAX_DIM = 2**40
 
@@ -121,6 +122,10 @@ class Scope:
             if dim.upper is not None and dim.name in e.symbols:
                 e = e.substitute({dim.name: dim.upper})
         return e
+
+    def simplified(self, e: Expr) -> Expr:
+        """`e` in a shorter form that is equal for all values of the dims: `max(64 - seq, 0)` as `64 - seq`."""
+        return simplified(e, self)
 
     def host_symbols(self, e: Expr) -> frozenset[str]:
         """The dims of `e` that ops bind."""

@@ -23,6 +23,9 @@ class DimTable:
 
     def __init__(self) -> None:
         self._dims: dict[str, Dim] = {}
+        self._known: dict[str, Expr] = {}
+        self._scope: Scope | None = None
+        self._converted: dict[Any, Expr] = {}
 
     def declare(self, symbol: str, name: str, lo: int, hi: int, hints: Sequence[int] = ()) -> None:
         """Give a symbol its name and range; a second declaration changes nothing."""
@@ -33,26 +36,41 @@ class DimTable:
         unique, n = base, 1
         while unique in taken:
             unique, n = f"{base}_{n}", n + 1
-        self._dims[symbol] = Dim(unique, lo, hi, tuple(h for h in hints if lo <= h <= hi))
+        self._set(symbol, Dim(unique, lo, hi, tuple(h for h in hints if lo <= h <= hi)))
+
+    def _set(self, symbol: str, dim: Dim) -> None:
+        self._dims[symbol] = dim
+        self._scope = None
+        self._converted.clear()
+
+    def fix(self, symbol: str, value: Expr) -> None:
+        """Say what a symbol is that PyTorch takes for a value of a tensor; the import knows it from the dims."""
+        self._known[symbol] = self.scope().simplified(value)
+        self._converted.clear()
 
     def bind(self, symbol: str, upper: Expr) -> None:
         """Give a symbol that an operation binds its name, and the most that it may be."""
         most = self.scope().bounds(upper)[1]
         self.declare(symbol, "count", 0, most)
-        self._dims[symbol] = replace(self._dims[symbol], upper=upper)
+        self._set(symbol, replace(self._dims[symbol], upper=upper))
 
     def __contains__(self, symbol: str) -> bool:
         return symbol in self._dims
 
     def scope(self) -> Scope:
         """The dims in the order in which they were declared."""
-        return Scope(self._dims.values())
+        if self._scope is None:
+            self._scope = Scope(self._dims.values())
+        return self._scope
 
     def expr(self, size: Any) -> Expr:
-        """An int or a `SymInt` of the program as an expression over the named dims."""
+        """An int or a `SymInt` of the program over the named dims, as short as their ranges allow."""
         if isinstance(size, int):
             return const(size)
-        return self._convert(size.node.expr)
+        source = size.node.expr
+        if (found := self._converted.get(source)) is None:
+            found = self._converted[source] = self.scope().simplified(self._convert(source))
+        return found
 
     def shape(self, sizes: Sequence[Any]) -> Shape:
         """The sizes of a tensor of the program."""
@@ -62,6 +80,8 @@ class DimTable:
         if e.is_Integer:
             return const(int(e))
         if e.is_Symbol:
+            if (value := self._known.get(e.name)) is not None:
+                return value
             if (found := self._dims.get(e.name)) is None:
                 raise NotSupported(
                     f"the size {e.name} depends on the values of a tensor; shapes may depend on the shapes of the "

@@ -12,9 +12,11 @@ from typing import Any
 
 from ait_mlir.errors import AitError, InputError
 from ait_mlir.frontend.target import as_target
-from ait_mlir.importers.torch.compiled import CompiledModule, build, from_torch
+from ait_mlir.importers.torch.capture import capture
+from ait_mlir.importers.torch.compiled import CompiledModule, build
 from ait_mlir.importers.torch.errors import ImportFailure
 from ait_mlir.importers.torch.library import quiet, torch
+from ait_mlir.importers.torch.program import import_program
 
 LOG = logging.getLogger("ait_mlir.torch_compile")
 OPTIONS = ("measure", "graph_mode", "num_runtimes")
@@ -59,7 +61,8 @@ class Part:
         module = _Bound(graph, len(holders), weights, sizes, self._taken).eval()
         guards = torch._guards  # what this export assumes must not be checked at each call of the outer one
         with quiet(), guards.tracing(None), guards.compile_context(None):
-            imported = from_torch(module, values, dynamic_shapes=(shapes,), name="graph")
+            program, names = capture(module, values, dynamic_shapes=(shapes,), may_call=False)
+            imported = import_program(program, "graph", dim_names=names)
         if imported.graph.donated():
             raise ImportFailure("the graph changes its inputs or buffers, which belong to the model that PyTorch runs")
         devices = {x.device.type for x in (*values, *weights.values())}

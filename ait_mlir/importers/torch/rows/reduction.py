@@ -99,6 +99,8 @@ ROWS: dict[str, Row] = {
     "aten.all.default": any_or_all("min"),
     "aten.all.dim": any_or_all("min"),
     "aten.all.dims": any_or_all("min"),
+    "aten._is_all_true.default": any_or_all("min"),
+    "aten._is_any_true.default": any_or_all("max"),
     "aten.argmax.default": argmax,
     "aten.diff.default": differences,
 }
