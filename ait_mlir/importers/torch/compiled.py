@@ -66,7 +66,8 @@ def from_torch(
 ) -> Imported:
     """The `ait` module of a PyTorch module or exported program, with its weights; see `compile`.
 
-    Dims of the inputs with the same name in `same_dims`, by leaf of the example inputs and axis, are one dim.
+    `same_dims` names dims of the inputs, by leaf of the example inputs and axis; those with one name are one dim.
+    See `import_program`.
     """
     if isinstance(module, torch.export.ExportedProgram):
         return import_program(module, name or "model", hints=hints, same_dims=same_dims)

@@ -1,8 +1,8 @@
 """`torch.compile(model, backend="ait")`: compiles the graphs that PyTorch finds in a model.
 
 PyTorch runs a graph that cannot be imported, and a call whose sizes are outside of the compiled range. The model
-behaves as before, and parts of it are faster. Whatever goes wrong while a graph is imported, compiled or called, PyTorch
-runs it. The log `ait_mlir.torch_compile` lists compiled and refused graphs, with the reason.
+behaves as before, and parts of it are faster. Whatever goes wrong while a graph is imported, compiled or called,
+PyTorch runs it. The log `ait_mlir.torch_compile` lists compiled and refused graphs, with the reason.
 """
 
 from __future__ import annotations
@@ -34,7 +34,9 @@ def backend(graph: Any, example_inputs: Sequence[Any], options: Mapping[str, Any
     try:
         return Part(graph, example_inputs, options or {})
     except Exception as error:  # whatever is wrong with ours, the program runs as it did before
-        LOG.warning("a graph of %d operations runs in PyTorch: %s", _operations(graph), _told(error), exc_info=_is_fault(error))
+        LOG.warning(
+            "a graph of %d operations runs in PyTorch: %s", _operations(graph), _told(error), exc_info=_is_fault(error)
+        )
         return graph.forward
 
 
@@ -111,9 +113,10 @@ class Part:
 
     def _carriers(self, args: Sequence[Any]) -> list[Any]:
         """For each whole number an empty tensor of that size. Raises `InputError` for other numbers."""
-        if wrong := [x for x in (args[i] for i in self._numbers) if not isinstance(x, int) or x < 0]:
+        numbers = [args[i].node.hint if isinstance(args[i], torch.SymInt) else args[i] for i in self._numbers]
+        if wrong := [x for x in numbers if not isinstance(x, int) or x < 0]:
             raise InputError(f"an argument of the graph is the number {wrong[0]!r}, expected a whole number from 0 on")
-        return [torch.empty((args[i], 0), device=self._device) for i in self._numbers]
+        return [torch.empty((x, 0), device=self._device) for x in numbers]
 
 
 def _bound_class() -> Any:

@@ -16,14 +16,14 @@ from ait_mlir.dialects.ait.data import GraphOp, OutputOp
 from ait_mlir.dialects.ait.types import TensorType, tensor_type
 from ait_mlir.importers.torch.call import Call, NotSupported, bind, element_type
 from ait_mlir.importers.torch.constants import stored_value
-from ait_mlir.importers.torch.dims import DimTable, MustBeEqual
+from ait_mlir.importers.torch.dims import DimRequired, DimTable, Required
 from ait_mlir.importers.torch.errors import ImportFailure, Unsupported, UnsupportedOps, place_of
 from ait_mlir.importers.torch.fold import Folder
 from ait_mlir.importers.torch.known import Affine, Mask, Spread, Value
 from ait_mlir.importers.torch.library import quiet, torch
 from ait_mlir.importers.torch.rows import TABLE, advice
 from ait_mlir.importers.torch.scan import is_flip_of_scan, is_reversed, is_scan, write_scan
-from ait_mlir.importers.torch.signature import Inputs, bind_dims, declare_dims, read_inputs
+from ait_mlir.importers.torch.signature import Inputs, bind_dims, declare_dims, examples_of, read_inputs
 from ait_mlir.importers.torch.writer import Writer
 from ait_mlir.passes.assumptions import assume
 
@@ -65,18 +65,20 @@ def import_program(
 
     `dim_names` names dynamic dims by input, its place among the leaves of the arguments, and axis; without a name, a
     dim is called after the input and axis where it first appears. `hints` are sizes to choose kernels for, by the
-    name of the dim. Dims of inputs with the same name in `same_dims` are one dim, and so are dims that an operation
-    requires to be equal, such as the lengths of keys and values. Buffers and inputs that the program changes are donated inputs, in the place of which an output
-    has the new value. Raises `UnsupportedOps` that lists everything that cannot be imported, and `ImportFailure`.
+    name of the dim. Dims that an operation requires to be equal, such as the lengths of keys and values, become one.
+    So do dims of inputs with the same name in `same_dims`. With `same_dims`, calls of other sizes run elsewhere, so
+    sizes that an operation needs to fit are made to fit, as they do in the example. Buffers and inputs that the
+    program changes are donated inputs, in the place of which an output has the new value. Raises `UnsupportedOps` that
+    lists everything that cannot be imported, and `ImportFailure`.
     """
     with quiet():
         program = simpler(program)
-    equal: list[tuple[str, str]] = []
+    required = Required()
     while True:
         try:
-            return Importer(program, name, dim_names or {}, hints or {}, same_dims or {}, equal).run()
-        except MustBeEqual as found:  # the dims are declared before the first operation: start again with one dim
-            equal.append(found.symbols)
+            return Importer(program, name, dim_names or {}, hints or {}, same_dims, required).run()
+        except DimRequired as found:  # the dims are declared before the first operation: start again
+            required.add(found)
 
 
 def unsupported(program: Any) -> list[Any]:
@@ -146,12 +148,12 @@ class Importer:
         name: str,
         dim_names: Mapping[tuple[int, int], str],
         hints: Mapping[str, Sequence[int]],
-        same_dims: Mapping[tuple[int, int], str],
-        equal: Sequence[tuple[str, str]],
+        same_dims: Mapping[tuple[int, int], str] | None,
+        required: Required,
     ) -> None:
         self.program = program
-        self.table = DimTable(equal)
         self.inputs = read_inputs(program)
+        self.table = DimTable(required, None if same_dims is None else examples_of(self.inputs))
         declare_dims(self.table, program, self.inputs, dim_names, hints, same_dims)
         bind_dims(self.table, program)
         types: list[tuple[str, TensorType]] = []

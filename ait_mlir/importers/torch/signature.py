@@ -138,6 +138,12 @@ def declare_dims(
                     table.declare(str(symbol), name, lo, hi, hints.get(name, ()))
 
 
+def examples_of(inputs: Inputs) -> dict[str, int]:
+    """The value of each symbol of the inputs' shapes in the example that was exported."""
+    sizes = [size for item in inputs.tensors for size in item.node.meta["val"].shape if not isinstance(size, int)]
+    return {str(s.node.expr): s.node.hint for s in sizes if s.node.expr.is_Symbol and s.node.has_hint()}
+
+
 def bind_dims(table: DimTable, program: Any) -> None:
     """Declare the sizes that operations bind: how many elements of a mask are true."""
     for node in program.graph.nodes:
