@@ -207,6 +207,8 @@ class Importer:
         if node.target is operator.getitem:
             values, at = (self._resolve(a) for a in node.args)
             if at >= len(values):
+                if not node.users:
+                    return None
                 raise NotSupported("a result that is for training only is used")
             return values[at]
         if _is_inlined(node):
