@@ -127,8 +127,8 @@ def test_one_op_of_each_kind_becomes_a_program(target: str):
     run_to_phase(module, "planned", target=target, source=source)
     text = str(module)
     for launch in (
-        "conv2d_bias_clamp",
-        "cumsum",
+        "conv_bias_clamp",
+        "cumulative",
         "reduce",
         "fused_add_tanh",
         "update_slice",

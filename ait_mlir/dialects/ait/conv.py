@@ -24,7 +24,7 @@ from ait_mlir.dialects.ait.syntax import (
     int_list,
     int_list_attr,
 )
-from ait_mlir.dialects.ait.traits import ContractionExtents, Extents, HasEpilogue, Pure
+from ait_mlir.dialects.ait.traits import ChannelsLast, ContractionExtents, Extents, HasEpilogue, Pure
 from ait_mlir.dialects.ait.types import Shape, TensorType, scope_of, shape_text, tensor_type
 from ait_mlir.dims import Expr, const, floordiv, product
 
@@ -76,7 +76,7 @@ class Unusual(Prop):
 
 
 @irdl_op_definition
-class ConvOp(HasEpilogue, ContractionExtents, AitOp):
+class ConvOp(ChannelsLast, HasEpilogue, ContractionExtents, AitOp):
     """Cross-correlation of x [N, sizes..., Cin] with a weight [Cout, taps..., Cin / groups]: [N, places..., Cout].
 
     There are one to three sizes; `stride`, `dilation` and `output_pad` have a number for each. `pad` is the number of
