@@ -11,10 +11,12 @@ from ait_mlir.importers.torch.rows import (
     data,
     elementwise,
     functions,
+    index,
     norm,
     pool,
     recurrent,
     reduction,
+    scatter,
     view,
 )
 
@@ -31,6 +33,8 @@ TABLE: dict[str, Row] = {
     **recurrent.ROWS,
     **view.ROWS,
     **data.ROWS,
+    **index.ROWS,
+    **scatter.ROWS,
 }
 """Rows by the name of the overload as PyTorch prints it: `aten.add.Tensor`."""
 
