@@ -72,6 +72,7 @@ from ait_mlir.frontend.ops.gemm import (
 )
 from ait_mlir.frontend.ops.index import bert_embeddings, embedding, index_select, masked_select, update_slice
 from ait_mlir.frontend.ops.norm import group_norm, group_norm_swish, layernorm, rms_norm, softmax
+from ait_mlir.frontend.ops.pad import ndhwc3to8, nhwc3to4, nhwc3to8, pad, pad_last_dim
 from ait_mlir.frontend.ops.permuted import (
     bmm_rcr_permute,
     bmm_rrr_permute,
@@ -121,7 +122,8 @@ __all__ = [
     "gemm_rcr_bias_tanh", "gemm_rcr_fast_gelu", "gemm_rcr_permute", "gemm_rcr_permute_elup1", "gemm_rrr",
     "gemm_rrr_bias", "gemm_rrr_bias_permute", "gemm_rrr_permute", "getitem", "group_norm", "group_norm_swish", "gt",
     "identity", "index_select", "int_elementwise", "layernorm", "le", "logcumsumexp", "lt", "masked_select",
-    "max_pool2d", "mem_eff_attention", "ne", "permute", "permute021", "permute0213", "permute102", "permute210",
-    "reduce_max", "reduce_mean", "reduce_min", "reduce_sum", "reshape", "rms_norm", "rotary_embedding", "scan", "size",
-    "softmax", "split", "squeeze", "topk", "transpose", "unsqueeze", "update_slice", "var", "vector_norm", "where",
+    "max_pool2d", "mem_eff_attention", "ndhwc3to8", "ne", "nhwc3to4", "nhwc3to8", "pad", "pad_last_dim", "permute",
+    "permute021", "permute0213", "permute102", "permute210", "reduce_max", "reduce_mean", "reduce_min", "reduce_sum",
+    "reshape", "rms_norm", "rotary_embedding", "scan", "size", "softmax", "split", "squeeze", "topk", "transpose",
+    "unsqueeze", "update_slice", "var", "vector_norm", "where",
 ]  # fmt: skip
