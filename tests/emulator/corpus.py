@@ -299,6 +299,8 @@ FAMILIES = {
     "gemm-rocm": drawn_family("rocm", "gemm", "gemm_simt_kernel"),
     "conv-cuda": drawn_family("cuda", "conv", "conv_simt_kernel"),
     "conv-rocm": drawn_family("rocm", "conv", "conv_simt_kernel"),
+    "pool-cuda": drawn_family("cuda", "pool", "pool_kernel"),
+    "pool-rocm": drawn_family("rocm", "pool", "pool_kernel"),
     "attention-cuda": drawn_family("cuda", "attention", "attention_mma_kernel", "attention_simt_kernel"),
     "attention-rocm": drawn_family("rocm", "attention", "attention_simt_kernel"),
     "row-cuda": Family(

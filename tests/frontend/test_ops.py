@@ -256,6 +256,19 @@ def test_gemm_composites(name):
     check(getattr(ops, name)(), lambda x, w, *rest: function(x @ w.T, *rest), x, w, *extras[:count])
 
 
+def test_operands_by_name():
+    x, w, bias, d0 = tensor("x", "batch", 4), tensor("ww", 6, 4), tensor("bbb", 6), tensor("dddd", "batch", 6)
+    operator = ops.gemm_rcr_bias_mul()
+    check(lambda x, w, b, d: operator(x, w, d0=d, bias=b), lambda x, w, b, d: (x @ w.T + b) * d, x, w, bias, d0)
+    check(lambda x, w, b, d: operator(x, w, b, d0=d), lambda x, w, b, d: (x @ w.T + b) * d, x, w, bias, d0)
+    with pytest.raises(BuildError, match=r"takes 2 more tensors \(bias, d0\); 1 and bias= were given"):
+        operator(x, w, bias, bias=bias)
+    with pytest.raises(BuildError, match=r"1 and d1= were given"):
+        operator(x, w, bias, d1=d0)
+    with pytest.raises(BuildError, match="d0 must be a Tensor; found 3"):
+        operator(x, w, bias, d0=3)
+
+
 CONVOLUTIONS = {
     "conv2d": lambda y: y,
     "conv2d_bias": lambda y, b: y + b,
@@ -286,16 +299,52 @@ def test_convolutions_refuse_what_does_not_fit():
     x, w = tensor("x", "batch", 9, 7, 4), tensor("ww", 6, 3, 3, 4)
     with pytest.raises(BuildError, match=r"stride is \[1, 2, 3\], expected one number or two"):
         ops.conv2d((1, 2, 3), 0)
-    with pytest.raises(BuildError, match="takes 1 tensors after x and w"):
+    with pytest.raises(BuildError, match=r"takes 1 more tensors \(b\); 0 were given"):
         ops.conv2d_bias(1, 1)(x, w)
     with pytest.raises(BuildError, match=r"the bias must have shape \[6\]"):
         ops.conv2d_bias(1, 1)(x, w, tensor("b", 5))
+    with pytest.raises(BuildError, match="enlarges the result"):
+        ops.conv2d_bias_add(1, 1)(x, w, tensor("b", 6), tensor("r", 2, 1, 9, 7, 6))
+
+
+def nchw(function):
+    """A function on [N, C, H, W] as one on [N, H, W, C]."""
+    return lambda x, *rest: function(x.permute(0, 3, 1, 2), *(r.permute(0, 3, 1, 2) for r in rest)).permute(0, 2, 3, 1)
+
+
+def test_pools():
+    x = tensor("x", "batch", 9, 7, 4)
+    check(ops.max_pool2d(3, 2, 1), nchw(lambda x: F.max_pool2d(x, 3, 2, 1)), x)
+    check(ops.avg_pool2d(kernel_size=(3, 2), stride=2, pad=1), nchw(lambda x: F.avg_pool2d(x, (3, 2), 2, 1)), x)
+    excluding = ops.avg_pool2d(3, 2, 1, ceil_mode=True, count_include_pad=False)
+    check(excluding, nchw(lambda x: F.avg_pool2d(x, 3, 2, 1, True, False)), x)
+    check(ops.adaptive_avg_pool2d((3, 5)), nchw(lambda x: F.adaptive_avg_pool2d(x, (3, 5))), x)
+    sizes = (IntVar([1, 16], name="seq"), 2)
+    pooled = nchw(lambda x: F.adaptive_max_pool2d(x, (SEQ, 2)))
+    check(ops.adaptive_max_pool2d(sizes), pooled, tensor("y", "batch", 9, "seq", 4))
+
+
+def test_pools_refuse_what_does_not_fit():
+    with pytest.raises(BuildError, match=r"max_pool2d: kernel_size is \[1, 2, 3\], expected one number or two"):
+        ops.max_pool2d((1, 2, 3), 1)
+    with pytest.raises(BuildError, match=r"x is \[N, H, W, C\]"):
+        ops.avg_pool2d(2, 2)(tensor("x", "batch", 9, 7))
+    with pytest.raises(BuildError, match="output_size has 3 numbers"):
+        ops.adaptive_avg_pool2d([1, 2, 3])
+    with pytest.raises(BuildError, match=r"x is \[N, H, W, C\]"):
+        ops.adaptive_max_pool2d(2)(tensor("x", "batch", 9, 7))
+    with pytest.raises(BuildError, match="a window of 2 would hold pad alone"):
+        ops.max_pool2d(2, 2, 2)(tensor("x", "batch", 9, 7, 4))
 
 
 def test_cumsum():
     x = tensor("x", "batch", "seq", 4)
     check(ops.cumsum(1), lambda x: x.cumsum(1), x)
     check(ops.cumsum(-1, reverse=True), lambda x: x.flip(-1).cumsum(-1).flip(-1), x)
+    check(ops.cumprod(1), lambda x: x.cumprod(1), x)
+    check(ops.cummax(1), lambda x: x.cummax(1)[0], x)
+    check(ops.cummin(0), lambda x: x.cummin(0)[0], x)
+    check(ops.logcumsumexp(1), lambda x: x.logcumsumexp(1), x)
     check(ops.cumsum(1, exclusive=True), lambda x: x.cumsum(1) - x, x)
 
 

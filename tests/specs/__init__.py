@@ -7,7 +7,7 @@ tests/test_specs.py fails with the name of an op that has no row, or that one of
 
 from __future__ import annotations
 
-from tests.specs import attention, conv, cumulative, elementwise, gemm, index, norm, reduce, scan, view
+from tests.specs import attention, conv, cumulative, elementwise, gemm, index, norm, pool, reduce, scan, view
 from tests.specs.spec import Spec
 
 FAMILIES: dict[str, tuple[Spec, ...]] = {
@@ -19,6 +19,7 @@ FAMILIES: dict[str, tuple[Spec, ...]] = {
     "index": index.SPECS,
     "gemm": gemm.SPECS,
     "conv": conv.SPECS,
+    "pool": pool.SPECS,
     "attention": attention.SPECS,
     "scan": scan.SPECS,
 }

@@ -7,7 +7,20 @@ from types import ModuleType
 
 from xdsl.ir import Dialect, Operation
 
-from ait_mlir.dialects.ait import attention, conv, cumulative, data, elementwise, gemm, index, norm, reduce, scan, view
+from ait_mlir.dialects.ait import (
+    attention,
+    conv,
+    cumulative,
+    data,
+    elementwise,
+    gemm,
+    index,
+    norm,
+    pool,
+    reduce,
+    scan,
+    view,
+)
 from ait_mlir.dialects.ait.types import DimsAttr, InductionAttr, KernelAttr, ShapeAttr, TensorType
 
 FAMILIES: tuple[ModuleType, ...] = (
@@ -15,6 +28,7 @@ FAMILIES: tuple[ModuleType, ...] = (
     elementwise,
     gemm,
     conv,
+    pool,
     norm,
     reduce,
     cumulative,

@@ -24,6 +24,7 @@ from ait_mlir.lowering.kernels import (
     gemm_stream,
     index,
     norm,
+    pool,
     reduce,
     view,
 )
@@ -54,6 +55,7 @@ PROVIDERS: tuple[Kernel[Any], ...] = (
     *reduce.KERNELS,
     *conv.KERNELS,
     *conv_cudnn.KERNELS,
+    *pool.KERNELS,
     *cumulative.KERNELS,
     *gemm.KERNELS,
     *gemm_hopper.KERNELS,
