@@ -510,6 +510,28 @@ def test_embedding():
     np.testing.assert_array_equal(got, rows[values[:, 0]])
 
 
+def test_elements_by_index():
+    x, index = tensor("x", "batch", 5, 4), tensor("index", "batch", 3, 4, dtype="int64")
+    rng = np.random.default_rng(2)
+    values, at = rng.standard_normal((BATCH, 5, 4)), rng.integers(0, 5, (BATCH, 3, 4))
+    given = {"x": values, "index": at}
+    (got,) = evaluate(ops.gather()(x, 1, index), given, batch=BATCH)
+    np.testing.assert_array_equal(got, np.take_along_axis(values, at, 1))
+    src = rng.standard_normal(at.shape)
+    torch_sum = torch.from_numpy(values).scatter_add(1, torch.from_numpy(at), torch.from_numpy(src))
+    (got,) = evaluate(
+        ops.scatter(1, reduce="add")(x, index, tensor("src", "batch", 3, 4)), {**given, "src": src}, batch=BATCH
+    )
+    np.testing.assert_allclose(got, torch_sum.numpy())
+
+    few = tensor("few", 2, dtype="int32")
+    (got,) = evaluate(ops.index_select(dim=-2)(x, few), {"x": values, "few": np.array([4, 1])}, batch=BATCH)
+    np.testing.assert_array_equal(got, values[:, [4, 1]])
+    rows = tensor("rows", "batch", 2, dtype="int64")
+    (got,) = evaluate(ops.batch_gather()(x, rows), {"x": values, "rows": at[:, :2, 0]}, batch=BATCH)
+    np.testing.assert_array_equal(got, np.stack([v[i] for v, i in zip(values, at[:, :2, 0], strict=True)]))
+
+
 def test_attention():
     q, k, v = tensor("q", "batch", 2, "seq", 4), tensor("kk", "batch", 2, 7, 4), tensor("vvv", "batch", 2, 7, 6)
     mask = tensor("mask", "seq", 7)
