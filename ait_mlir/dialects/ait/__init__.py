@@ -7,13 +7,14 @@ from types import ModuleType
 
 from xdsl.ir import Dialect, Operation
 
-from ait_mlir.dialects.ait import attention, conv, cumulative, data, elementwise, gemm, index, norm, reduce, scan, view
+from ait_mlir.dialects.ait import attention, conv, cumulative, data, elementwise, gemm, grouped, index, norm, reduce, scan, view
 from ait_mlir.dialects.ait.types import DimsAttr, InductionAttr, KernelAttr, ShapeAttr, TensorType
 
 FAMILIES: tuple[ModuleType, ...] = (
     data,
     elementwise,
     gemm,
+    grouped,
     conv,
     norm,
     reduce,
