@@ -40,9 +40,14 @@ def checked(method: Method) -> Method:
         except TypeError as error:
             raise BuildError(f"{_name(self)}: {error}; it takes ({', '.join([*signature.parameters][1:])})") from None
         for name, value in bound.arguments.items():
-            if name in hints:
-                several = signature.parameters[name].kind is inspect.Parameter.VAR_POSITIONAL
-                bound.arguments[name] = _taken(self, name, value, tuple[hints[name], ...] if several else hints[name])
+            kind = signature.parameters[name].kind
+            if name not in hints:
+                continue
+            if kind is inspect.Parameter.VAR_KEYWORD:
+                bound.arguments[name] = {key: _taken(self, key, v, hints[name]) for key, v in value.items()}
+                continue
+            several = kind is inspect.Parameter.VAR_POSITIONAL
+            bound.arguments[name] = _taken(self, name, value, tuple[hints[name], ...] if several else hints[name])
         try:
             return method(*bound.args, **bound.kwargs)
         except (VerifyException, DimError) as error:

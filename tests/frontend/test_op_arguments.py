@@ -18,9 +18,9 @@ x, w = tensor("x", "batch", "seq", 12), tensor("w", 6, 4)
     "make, message",
     [
         (lambda: ops.gemm_rcr()(x, w), r'gemm_rcr\("x" \[batch, seq, 12\] float64, "w" \[6, 4\] float64\).*12.*4'),
-        (lambda: ops.gemm_rcr()(x), r"gemm_rcr: missing a required argument: 'b'; it takes \(a, b, extras\)"),
+        (lambda: ops.gemm_rcr()(x), r"gemm_rcr: missing a required argument: 'b'; it takes \(a, b, extras, named\)"),
         (lambda: ops.gemm_rcr()(x, 3), "gemm_rcr: b must be a Tensor; found 3"),
-        (lambda: ops.gemm_rcr_bias()(x, tensor("w", 6, 12)), r"takes 1 tensors after a and b \(bias\); 0 were given"),
+        (lambda: ops.gemm_rcr_bias()(x, tensor("w", 6, 12)), r"takes 1 more tensors \(bias\); 0 were given"),
         (lambda: ops.gemm_rcr_bias()(x, tensor("w", 6, 12), tensor("b", 5)), r'bias must have shape \[6\].*"b" \[5\]'),
         (lambda: ops.gemm_rcr_bias_add()(x, tensor("w", 6, 12), tensor("b", 6), x), "6.*12|12.*6"),
         (lambda: ops.bmm_rcr_add()(w, w, tensor("big", 3, 6, 6)), "enlarges"),

@@ -256,6 +256,19 @@ def test_gemm_composites(name):
     check(getattr(ops, name)(), lambda x, w, *rest: function(x @ w.T, *rest), x, w, *extras[:count])
 
 
+def test_operands_by_name():
+    x, w, bias, d0 = tensor("x", "batch", 4), tensor("ww", 6, 4), tensor("bbb", 6), tensor("dddd", "batch", 6)
+    operator = ops.gemm_rcr_bias_mul()
+    check(lambda x, w, b, d: operator(x, w, d0=d, bias=b), lambda x, w, b, d: (x @ w.T + b) * d, x, w, bias, d0)
+    check(lambda x, w, b, d: operator(x, w, b, d0=d), lambda x, w, b, d: (x @ w.T + b) * d, x, w, bias, d0)
+    with pytest.raises(BuildError, match=r"takes 2 more tensors \(bias, d0\); 1 and bias= were given"):
+        operator(x, w, bias, bias=bias)
+    with pytest.raises(BuildError, match=r"1 and d1= were given"):
+        operator(x, w, bias, d1=d0)
+    with pytest.raises(BuildError, match="d0 must be a Tensor; found 3"):
+        operator(x, w, bias, d0=3)
+
+
 CONVOLUTIONS = {
     "conv2d": lambda y: y,
     "conv2d_bias": lambda y, b: y + b,
@@ -286,10 +299,12 @@ def test_convolutions_refuse_what_does_not_fit():
     x, w = tensor("x", "batch", 9, 7, 4), tensor("ww", 6, 3, 3, 4)
     with pytest.raises(BuildError, match=r"stride is \[1, 2, 3\], expected one number or two"):
         ops.conv2d((1, 2, 3), 0)
-    with pytest.raises(BuildError, match="takes 1 tensors after x and w"):
+    with pytest.raises(BuildError, match=r"takes 1 more tensors \(b\); 0 were given"):
         ops.conv2d_bias(1, 1)(x, w)
     with pytest.raises(BuildError, match=r"the bias must have shape \[6\]"):
         ops.conv2d_bias(1, 1)(x, w, tensor("b", 5))
+    with pytest.raises(BuildError, match="enlarges the result"):
+        ops.conv2d_bias_add(1, 1)(x, w, tensor("b", 6), tensor("r", 2, 1, 9, 7, 6))
 
 
 def test_cumsum():

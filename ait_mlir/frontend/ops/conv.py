@@ -13,8 +13,7 @@ from typing import ClassVar
 from ait_mlir.dialects.ait.conv import Conv2dOp, window
 from ait_mlir.frontend.errors import BuildError
 from ait_mlir.frontend.operator import Operator
-from ait_mlir.frontend.ops.elementwise import binary, clamp, elementwise
-from ait_mlir.frontend.ops.gemm import ACTIVATIONS, COMBINERS
+from ait_mlir.frontend.ops.epilogue import apply_steps, operands_of
 from ait_mlir.frontend.tensor import Tensor
 
 __all__ = [
@@ -52,32 +51,11 @@ class conv2d(Operator):
                 raise BuildError(f"{self.name}: {name} is {list(pair)}, expected one number or two")
         self.properties = window(found["stride"], found["pad"], found["dilate"], group)
 
-    def __call__(self, x: Tensor, w: Tensor, *extras: Tensor) -> Tensor:
-        self.begin(x, w, *extras)
-        wanted = [step for step in self.steps if step in COMBINERS]
-        if len(extras) != len(wanted):
-            raise self.fail(
-                f"takes {len(wanted)} tensors after x and w ({', '.join(wanted) or 'none'}); {len(extras)} were given"
-            )
+    def __call__(self, x: Tensor, w: Tensor, *extras: Tensor, **named: Tensor) -> Tensor:
+        self.begin(x, w, *extras, *named.values())
+        operands = operands_of(self, self.steps, ("b", "r"), extras, named)
         y = self.emit_one(Conv2dOp, [x, w], self.properties, regions=1)
-        remaining = iter(extras)
-        for step in self.steps:
-            if step in COMBINERS:
-                y = self._combine(step, y, next(remaining))
-            elif step == "hardswish":
-                y = y * clamp()(y + 3.0, 0.0, 6.0) / 6.0
-            else:
-                y = elementwise(ACTIVATIONS[step])(y)
-        return self.finish(y)
-
-    def _combine(self, step: str, y: Tensor, extra: Tensor) -> Tensor:
-        if step == "bias" and (extra.rank != 1 or extra.type.dims[0] is not y.type.dims[-1]):
-            raise self.fail(f"the bias must have shape [{y.type.dims[-1]}], found {extra.describe()}")
-        if step == "add" and extra.type.dims != y.type.dims:
-            raise self.fail(
-                f"what is added must have the shape of the result, {y.describe()}, found {extra.describe()}"
-            )
-        return binary(COMBINERS[step], y, extra)
+        return self.finish(apply_steps(self, self.steps, y, operands))
 
 
 class conv2d_bias(conv2d):

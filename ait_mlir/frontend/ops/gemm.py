@@ -13,59 +13,34 @@ from xdsl.dialects.builtin import StringAttr
 
 from ait_mlir.dialects.ait import gemm as ait
 from ait_mlir.frontend.operator import Operator
-from ait_mlir.frontend.ops.elementwise import FuncEnum, binary, clamp, elementwise
+from ait_mlir.frontend.ops.elementwise import elementwise
+from ait_mlir.frontend.ops.epilogue import ACTIVATIONS, apply_steps, operands_of, steps_of
 from ait_mlir.frontend.tensor import Tensor
 
-ACTIVATIONS: dict[str, FuncEnum] = {
-    "relu": FuncEnum.RELU,
-    "sigmoid": FuncEnum.SIGMOID,
-    "tanh": FuncEnum.TANH,
-    "gelu": FuncEnum.GELU,
-    "fast_gelu": FuncEnum.FASTGELU,
-    "swish": FuncEnum.SILU,
-    "silu": FuncEnum.SILU,
-}
-
-COMBINERS: dict[str, FuncEnum] = {"bias": FuncEnum.ADD, "add": FuncEnum.ADD, "mul": FuncEnum.MUL}
+OPERANDS = ("bias", "d0", "d1")
 
 
 class contraction(Operator):
-    """A product of `a` and `b`, then the steps of its name; `bias`, `add` and `mul` each take the next of `extras`."""
+    """A product of `a` and `b`, then the steps of its name; `bias`, `add` and `mul` each take the next of `extras`.
+
+    These may be given as `bias=`, `d0=` and `d1=`, too.
+    """
 
     op_class: ClassVar[type[ait.GemmOp] | type[ait.BmmOp]]
     layout: ClassVar[str]
     steps: ClassVar[tuple[str, ...]]
 
-    def __call__(self, a: Tensor, b: Tensor, *extras: Tensor) -> Tensor:
-        self.begin(a, b, *extras)
-        wanted = [step for step in self.steps if step in COMBINERS]
-        if len(extras) != len(wanted):
-            found = f"{len(extras)} were given"
-            raise self.fail(f"takes {len(wanted)} tensors after a and b ({', '.join(wanted) or 'none'}); {found}")
+    def __call__(self, a: Tensor, b: Tensor, *extras: Tensor, **named: Tensor) -> Tensor:
+        self.begin(a, b, *extras, *named.values())
+        operands = operands_of(self, self.steps, OPERANDS if "bias" in self.steps else OPERANDS[1:], extras, named)
         y = self.emit_one(self.op_class, [a, b], {"layout": StringAttr(self.layout)}, regions=1)
-        remaining = iter(extras)
-        for step in self.steps:
-            if step in COMBINERS:
-                y = self._combine(step, y, next(remaining))
-            elif step == "hardswish":
-                y = y * clamp()(y + 3.0, 0.0, 6.0) / 6.0
-            else:
-                y = elementwise(ACTIVATIONS[step])(y)
-        return self.finish(y)
-
-    def _combine(self, step: str, y: Tensor, extra: Tensor) -> Tensor:
-        if step == "bias" and (extra.rank != 1 or extra.type.dims[0] is not y.type.dims[-1]):
-            raise self.fail(f"the bias must have shape [{y.type.dims[-1]}], found {extra.describe()}")
-        result = binary(COMBINERS[step], y, extra)
-        if result.rank != y.rank or result.type.num_elements() is not y.type.num_elements():
-            raise self.fail(f'the operand of "{step}", {extra.describe()}, enlarges the product {y.describe()}')
-        return result
+        return self.finish(apply_steps(self, self.steps, y, operands))
 
 
 def _define(name: str) -> type[contraction]:
     """The operator class that a composite name describes."""
-    family, layout, *rest = name.replace("fast_gelu", "fast-gelu").split("_")
-    steps = tuple(step.replace("-", "_") for step in rest)
+    family, layout, *rest = name.split("_", 2)
+    steps = steps_of("".join(rest))
     op_class = ait.GemmOp if family == "gemm" else ait.BmmOp
     doc = f"{contraction.__doc__}\n\nSteps: {', '.join(('product ' + layout, *steps))}."
     namespace = {"op_class": op_class, "layout": layout, "steps": steps, "__doc__": doc, "__module__": __name__}
