@@ -35,12 +35,25 @@ def grouped(
 
 
 def ragged(
-    name: str, n: str, k: str, lines: Sequence[str] = (), extras: Sequence[str] = (), ends: str = "i32", **options: object
+    name: str,
+    n: str,
+    k: str,
+    lines: Sequence[str] = (),
+    extras: Sequence[str] = (),
+    ends: str = "i32",
+    **options: object,
 ) -> Form:
     names = [f"%{c}" for c in "defg"[: len(extras)]]
     text = "ragged_gemm %a, %b to %c" + epilogue(lines, names, len(extras))
     return form(
-        name, text, f"m x {k} x T", f"g x {k} x {n} x T", f"g x {ends}", *extras, to=f"m x {n} x T", below={2: 60}, **options
+        name,
+        text,
+        f"m x {k} x T",
+        f"g x {k} x {n} x T",
+        f"g x {ends}",
+        *extras,
+        to=f"m x {n} x T",
+        **{"below": {2: 60}, **options},
     )
 
 
@@ -75,7 +88,7 @@ RAGGED_GEMM = Spec(
         ragged("even", "(8*n)", "(8*k)"),
         ragged("bias", "n", "k", BIAS_RESIDUAL, ("n x T", "m x n x T"), "i64"),
         ragged(
-            "turned", "n", "k", strides={0: ("1", "m"), 1: ("n*k", "1", "k"), 3: ("n + 3", "1")}, offset=1,
+            "turned", "n", "k", ends="i64", below={}, strides={0: ("1", "m"), 1: ("n*k", "1", "k"), 3: ("n + 3", "1")}, offset=1,
         ),
     ),
     PRODUCTS,

@@ -1,4 +1,4 @@
-"""Several matrix products in one op: `grouped_gemm` of problems with their own sizes, `ragged_gemm` of groups of rows."""
+"""Several matrix products in one op: `grouped_gemm`, each of its own sizes; `ragged_gemm`, of groups of rows."""
 
 from __future__ import annotations
 
@@ -102,7 +102,9 @@ class GroupedGemmOp(Cost, AitOp):
         if layout not in LAYOUTS:
             raise self.fail(f"unknown layout {layout!r}; expected one of {', '.join(LAYOUTS)}")
         if not self.results or len(self.factors) != 2 * self.count:
-            raise self.fail(f"has {len(self.factors)} matrices and {self.count} results; expected A and B for each result")
+            raise self.fail(
+                f"has {len(self.factors)} matrices and {self.count} results; expected A and B for each result"
+            )
         if len(self.epilogue_operands) % self.count:
             raise self.fail(f"has {len(self.epilogue_operands)} epilogue operands for {self.count} products")
         accumulated = [self._accumulated(i) for i in range(self.count)]
@@ -117,7 +119,7 @@ class GroupedGemmOp(Cost, AitOp):
         return self._through_epilogue(accumulated)
 
     def _accumulated(self, i: int) -> TensorType:
-        a, b = (self.expect_tensor(v, f"{x} of product {i}") for x, v in zip("AB", self.factors[2 * i : 2 * i + 2]))
+        a, b = (self.expect_tensor(self.factors[2 * i + j], f"{x} of product {i}") for j, x in enumerate("AB"))
         if a.rank != 2 or b.rank != 2:
             raise self.fail(f"A and B of product {i} need 2 dims, got {shape_text(a.dims)} and {shape_text(b.dims)}")
         if a.element_type != b.element_type:
@@ -139,7 +141,9 @@ class GroupedGemmOp(Cost, AitOp):
             raise self.fail(f"the results have element types {', '.join(map(str, found))}, expected one for all")
         kinds: list[list[Attribute]] = []
         for i, t in enumerate(accumulated):
-            extras = [self.expect_tensor(v, f"epilogue operand {j} of product {i}") for j, v in enumerate(self.extras_of(i))]
+            extras = [
+                self.expect_tensor(v, f"epilogue operand {j} of product {i}") for j, v in enumerate(self.extras_of(i))
+            ]
             for j, extra in enumerate(extras):
                 check_broadcastable(self, f"epilogue operand {j} of product {i}", extra.dims, t.dims)
             kinds.append([extra.element_type for extra in extras])
@@ -191,7 +195,7 @@ class RaggedGemmOp(HasEpilogue, ContractionExtents, AitOp):
         whole = super().bytes_read(position)
         if position != 1:
             return whole
-        (rows, k), b = tensor_type(self.a).dims, tensor_type(self.b)
+        rows, b = tensor_type(self.a).dims[0], tensor_type(self.b)
         one = TensorType.get(b.dims[1:], b.element_type).byte_size()
         return minimum(whole, rows * one)  # no more matrices than there are rows
 
@@ -200,7 +204,9 @@ class RaggedGemmOp(HasEpilogue, ContractionExtents, AitOp):
         b = self.expect_tensor(self.operands[1], "B")
         ends = self.expect_tensor(self.operands[2], "ends")
         if a.rank != 2 or b.rank != 3:
-            raise self.fail(f"A [T, K] has 2 dims and B [G, K, N] has 3, got {shape_text(a.dims)} and {shape_text(b.dims)}")
+            raise self.fail(
+                f"A [T, K] has 2 dims and B [G, K, N] has 3, got {shape_text(a.dims)} and {shape_text(b.dims)}"
+            )
         if a.element_type != b.element_type:
             raise self.fail(f"B has element type {b.element_type}, but A has {a.element_type}")
         if not is_float(a.element_type):

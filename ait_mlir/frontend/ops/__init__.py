@@ -70,6 +70,13 @@ from ait_mlir.frontend.ops.gemm import (
     gemm_rrr,
     gemm_rrr_bias,
 )
+from ait_mlir.frontend.ops.grouped import (
+    group_gemm_rcr,
+    group_gemm_rcr_bias,
+    group_gemm_rcr_bias_relu,
+    group_gemm_rcr_bias_sigmoid,
+    ragged_gemm,
+)
 from ait_mlir.frontend.ops.index import bert_embeddings, embedding, index_select, masked_select, update_slice
 from ait_mlir.frontend.ops.norm import group_norm, group_norm_swish, layernorm, rms_norm, softmax
 from ait_mlir.frontend.ops.permuted import (
@@ -109,18 +116,19 @@ __all__ = [
     "FuncEnum", "argmax", "attention", "bert_embeddings", "bmm_ccc", "bmm_ccc_add", "bmm_ccr", "bmm_ccr_add",
     "bmm_crc", "bmm_crc_add", "bmm_crr", "bmm_crr_add", "bmm_rcc", "bmm_rcc_add", "bmm_rcr", "bmm_rcr_add",
     "bmm_rcr_permute", "bmm_rrc", "bmm_rrc_add", "bmm_rrr", "bmm_rrr_add", "bmm_rrr_permute", "cast", "chunk",
-    "clamp", "concatenate", "conv2d", "conv2d_bias", "conv2d_bias_add",
-    "conv2d_bias_add_hardswish", "conv2d_bias_add_relu", "conv2d_bias_hardswish", "conv2d_bias_relu",
-    "conv2d_bias_sigmoid", "cumsum", "dual_gemm_rcr_fast_gelu", "dual_gemm_rcr_silu", "dynamic_slice", "elementwise",
-    "embedding", "eq", "expand", "flatten", "full", "ge", "gemm_rcr", "gemm_rcr_bias", "gemm_rcr_bias_add",
-    "gemm_rcr_bias_add_add", "gemm_rcr_bias_add_add_relu", "gemm_rcr_bias_add_relu", "gemm_rcr_bias_fast_gelu",
-    "gemm_rcr_bias_gelu", "gemm_rcr_bias_hardswish", "gemm_rcr_bias_mul", "gemm_rcr_bias_mul_add",
-    "gemm_rcr_bias_mul_tanh", "gemm_rcr_bias_permute", "gemm_rcr_bias_relu", "gemm_rcr_bias_sigmoid",
-    "gemm_rcr_bias_sigmoid_mul", "gemm_rcr_bias_sigmoid_mul_tanh", "gemm_rcr_bias_swish", "gemm_rcr_bias_tanh",
-    "gemm_rcr_fast_gelu", "gemm_rcr_permute", "gemm_rcr_permute_elup1", "gemm_rrr", "gemm_rrr_bias",
-    "gemm_rrr_bias_permute", "gemm_rrr_permute", "getitem", "group_norm", "group_norm_swish", "gt", "identity",
-    "index_select", "int_elementwise", "layernorm", "le", "lt", "masked_select", "mem_eff_attention", "ne", "permute",
-    "permute021", "permute0213", "permute102", "permute210", "reduce_max", "reduce_mean", "reduce_min", "reduce_sum",
-    "reshape", "rms_norm", "rotary_embedding", "scan", "size", "softmax", "split", "squeeze", "topk", "transpose",
-    "unsqueeze", "update_slice", "var", "vector_norm", "where",
+    "clamp", "concatenate", "conv2d", "conv2d_bias", "conv2d_bias_add", "conv2d_bias_add_hardswish",
+    "conv2d_bias_add_relu", "conv2d_bias_hardswish", "conv2d_bias_relu", "conv2d_bias_sigmoid", "cumsum",
+    "dual_gemm_rcr_fast_gelu", "dual_gemm_rcr_silu", "dynamic_slice", "elementwise", "embedding", "eq", "expand",
+    "flatten", "full", "ge", "gemm_rcr", "gemm_rcr_bias", "gemm_rcr_bias_add", "gemm_rcr_bias_add_add",
+    "gemm_rcr_bias_add_add_relu", "gemm_rcr_bias_add_relu", "gemm_rcr_bias_fast_gelu", "gemm_rcr_bias_gelu",
+    "gemm_rcr_bias_hardswish", "gemm_rcr_bias_mul", "gemm_rcr_bias_mul_add", "gemm_rcr_bias_mul_tanh",
+    "gemm_rcr_bias_permute", "gemm_rcr_bias_relu", "gemm_rcr_bias_sigmoid", "gemm_rcr_bias_sigmoid_mul",
+    "gemm_rcr_bias_sigmoid_mul_tanh", "gemm_rcr_bias_swish", "gemm_rcr_bias_tanh", "gemm_rcr_fast_gelu",
+    "gemm_rcr_permute", "gemm_rcr_permute_elup1", "gemm_rrr", "gemm_rrr_bias", "gemm_rrr_bias_permute",
+    "gemm_rrr_permute", "getitem", "group_gemm_rcr", "group_gemm_rcr_bias", "group_gemm_rcr_bias_relu",
+    "group_gemm_rcr_bias_sigmoid", "group_norm", "group_norm_swish", "gt", "identity", "index_select",
+    "int_elementwise", "layernorm", "le", "lt", "masked_select", "mem_eff_attention", "ne", "permute", "permute021",
+    "permute0213", "permute102", "permute210", "ragged_gemm", "reduce_max", "reduce_mean", "reduce_min",
+    "reduce_sum", "reshape", "rms_norm", "rotary_embedding", "scan", "size", "softmax", "split", "squeeze", "topk",
+    "transpose", "unsqueeze", "update_slice", "var", "vector_norm", "where",
 ]  # fmt: skip

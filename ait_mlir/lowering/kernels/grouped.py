@@ -96,18 +96,15 @@ def problem(layout: str, a: Arg, b: Arg, out: Arg, extras: Sequence[Arg]) -> Pro
     b_kn = b.strides[-2:] if layout[1] == "r" else tuple(reversed(b.strides[-2:]))
     steps = [broadcast_strides(e, out.type.dims) for e in extras]
     return Problem(
-        *out.type.dims,
-        a.type.dims[1 if layout[0] == "r" else 0],
-        (),
-        Matrix(a, *a_mk, ()),
-        Matrix(b, *b_kn, b.strides[:-2]),
-        Matrix(out, *out.strides, ()),
-        tuple(Matrix(arg, *step, ()) for arg, step in zip(extras, steps, strict=True)),
+        m=out.type.dims[0],
+        n=out.type.dims[1],
+        k=a.type.dims[1 if layout[0] == "r" else 0],
+        batch=(),
+        a=Matrix(a, a_mk[0], a_mk[1], ()),
+        b=Matrix(b, b_kn[0], b_kn[1], b.strides[:-2]),
+        d=Matrix(out, out.strides[0], out.strides[1], ()),
+        extras=tuple(Matrix(arg, step[0], step[1], ()) for arg, step in zip(extras, steps, strict=True)),
     )
-
-
-def is_unit(stride: object) -> bool:
-    return str(stride) == "1"
 
 
 class GroupedKernel(TiledKernel[GroupedGemmOp]):
@@ -173,7 +170,7 @@ class RaggedKernel(TiledKernel[RaggedGemmOp]):
         return super().accepts(op, position, strides, scope) if position < 2 else True
 
     def emit(self, launch: Launch[RaggedGemmOp]) -> Emission:
-        place, dims = launch.place, launch.dims
+        place = launch.place
         a, b, ends, *extras = launch.ins
         p = problem("rrr", a, b, launch.outs[0], extras)
         definition, functor = epilogue_functor(launch.op, "epilogue_@ID@", place)
@@ -182,7 +179,7 @@ class RaggedKernel(TiledKernel[RaggedGemmOp]):
         if not launch.target.is_gpu:
             call = f"return ait::cpu::gemm_ragged<{functor}>({arguments});\n"
         else:
-            template = self.template(launch, is_unit(p.a.col), is_unit(p.b.row), functor)
+            template = self.template(launch, p.a.col.as_int() == 1, p.b.row.as_int() == 1, functor)
             call = f"return ait::gpu::gemm_ragged<{template}>({arguments});\n"
         return Emission(("ait/math.h", launch.header("gemm_grouped")), definition, call)
 

@@ -16,18 +16,6 @@ struct SimtTile {
   static constexpr int kM = kSimtTile, kCols = kSimtTile, kThreads = kSimtThreads, kBlocks = 1, kSharedBytes = 0;
 };
 
-/// @brief One tile, on the tensor cores or in ordinary arithmetic.
-template <class Tile, bool kAK, bool kBK, bool kAligned, class F, class T, class D, class... E>
-__device__ __forceinline__ void grouped_tile(const GemmArgs<T, D, E...>& args, const TileWork<T>& work) {
-  if constexpr (std::is_same_v<Tile, SimtTile>) {
-    simt_tile<F, 1>(args, work);
-  } else {
-#if defined(AIT_CUDA)
-    mma_tile<Tile, kAK, kBK, kAligned, F>(args, work, 1, 0, false);
-#endif
-  }
-}
-
 template <class Tile>
 LaunchConfig grouped_config(int64_t blocks) {
   LaunchConfig config;
@@ -69,13 +57,24 @@ struct GroupedArgs {
 
 /// @brief A block for each tile of each problem.
 template <class Tile, bool kAK, bool kBK, bool kAligned, class F, class T, class D, class... E>
-__global__ void __launch_bounds__(Tile::kThreads, Tile::kBlocks) gemm_grouped_kernel(const __grid_constant__ GroupedArgs<T, D, E...> group) {
+__global__ void __launch_bounds__(Tile::kThreads, Tile::kBlocks) gemm_grouped_kernel(const AIT_GRID_CONSTANT GroupedArgs<T, D, E...> group) {
   wait_for_previous();
   int problem = 0;
   while (problem + 1 < group.count && int(blockIdx.x) >= group.first[problem + 1]) ++problem;
   const GemmArgs<T, D, E...>& args = group.problems[problem];
   const TileIndex tile(blockIdx.x - uint32_t(group.first[problem]), args.tiles_m, args.tiles_n);
-  grouped_tile<Tile, kAK, kBK, kAligned, F>(args, tile.of(args, Tile::kM, Tile::kCols));
+  const TileWork<T> work = tile.of(args, Tile::kM, Tile::kCols);
+  if constexpr (std::is_same_v<Tile, SimtTile>) {
+    using A = compute_t<T>;
+    __shared__ SimtOperand<A> a_tile;
+    __shared__ SimtOperand<A> b_tile;
+    __shared__ SimtStaged<A> staged[1];
+    simt_tile<F, 1>(args, work, a_tile, b_tile, staged);
+  } else {
+#if defined(AIT_CUDA)
+    mma_tile<Tile, kAK, kBK, kAligned, F>(args, work, 1, 0, false);
+#endif
+  }
 }
 
 /// @brief d_i = F(a_i @ b_i, operands_i...) for every problem, in launches of up to `GroupedArgs::kProblems`.
@@ -131,7 +130,7 @@ struct RaggedTile {
 
 /// @brief A block for each tile that there may be; those of most problems have a few too many.
 template <class Tile, bool kAK, bool kBK, bool kAligned, class F, class I, class T, class D, class... E>
-__global__ void __launch_bounds__(Tile::kThreads, Tile::kBlocks) gemm_ragged_kernel(const __grid_constant__ GemmArgs<T, D, E...> args,
+__global__ void __launch_bounds__(Tile::kThreads, Tile::kBlocks) gemm_ragged_kernel(const AIT_GRID_CONSTANT GemmArgs<T, D, E...> args,
                                                                                      const I* ends, int groups) {
   wait_for_previous();
   const TileIndex index(blockIdx.x, args.tiles_m, args.tiles_n);
@@ -140,7 +139,17 @@ __global__ void __launch_bounds__(Tile::kThreads, Tile::kBlocks) gemm_ragged_ker
   const bool sums = tile.group < groups;
   const T* const b = args.b.data + (sums ? tile.group : 0) * args.b.inner;
   const TileWork<T> work{0, 0, args.a.data, b, tile.m0, index.n * Tile::kCols, tile.m, sums ? args.k : 0};
-  grouped_tile<Tile, kAK, kBK, kAligned, F>(args, work);
+  if constexpr (std::is_same_v<Tile, SimtTile>) {
+    using A = compute_t<T>;
+    __shared__ SimtOperand<A> a_tile;
+    __shared__ SimtOperand<A> b_tile;
+    __shared__ SimtStaged<A> staged[1];
+    simt_tile<F, 1>(args, work, a_tile, b_tile, staged);
+  } else {
+#if defined(AIT_CUDA)
+    mma_tile<Tile, kAK, kBK, kAligned, F>(args, work, 1, 0, false);
+#endif
+  }
 }
 
 /// @brief d = F(a[begin:end] @ b[group], operands...) for each group of rows; rows behind the last group are F(0, operands...).

@@ -50,14 +50,17 @@ struct SimtFetch {
   }
 };
 
+/// @brief A step along K of the tile of an operand, and a quarter of the sums on their way to the epilogue: variables in shared memory.
+template <class A>
+using SimtOperand = A[kSimtDepth][kSimtPitch];
+template <class A>
+using SimtStaged = A[kSimtTile / 4][kSimtPitch];
+
 /// @brief One tile of `d = epilogue(a @ b)`; with two halves `d = epilogue(a @ b[:, :n], a @ b[:, n:])`.
 template <class F, int kHalves, class T, class D, class... E>
-__device__ __forceinline__ void simt_tile(const GemmArgs<T, D, E...>& args, const TileWork<T>& work) {
+__device__ __forceinline__ void simt_tile(const GemmArgs<T, D, E...>& args, const TileWork<T>& work, SimtOperand<compute_t<T>>& a_tile,
+                                          SimtOperand<compute_t<T>>& b_tile, SimtStaged<compute_t<T>> (&staged)[kHalves]) {
   using A = compute_t<T>;
-  __shared__ A a_tile[kSimtDepth][kSimtPitch];
-  __shared__ A b_tile[kSimtDepth][kSimtPitch];
-  __shared__ A staged[kHalves][kSimtTile / 4][kSimtPitch];
-
   const int64_t outer = work.outer, inner = work.inner;
   const int m0 = work.m0, n0 = work.n0;
   const T* a = work.a + m0 * args.a.row;
@@ -135,8 +138,12 @@ __device__ __forceinline__ void simt_tile(const GemmArgs<T, D, E...>& args, cons
 /// @brief A block for each tile of each batch; grid: batches * tiles.
 template <class F, int kHalves, class T, class D, class... E>
 __global__ void __launch_bounds__(kSimtThreads) gemm_simt_kernel(const GemmArgs<T, D, E...> args) {
+  using A = compute_t<T>;
+  __shared__ SimtOperand<A> a_tile;
+  __shared__ SimtOperand<A> b_tile;
+  __shared__ SimtStaged<A> staged[kHalves];
   wait_for_previous();
-  simt_tile<F, kHalves>(args, TileIndex(blockIdx.x, args.tiles_m, args.tiles_n).of(args, kSimtTile, kSimtTile));
+  simt_tile<F, kHalves>(args, TileIndex(blockIdx.x, args.tiles_m, args.tiles_n).of(args, kSimtTile, kSimtTile), a_tile, b_tile, staged);
 }
 
 /// @brief The arguments of a kernel with tiles of `tile_m` x `tile_n` results; with two halves b has twice as many columns as d.
