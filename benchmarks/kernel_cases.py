@@ -122,7 +122,7 @@ def reduction(
 
 def cumsum(t: str, shape: str, dim: int, rows: int, label: str, provider: str) -> Measured:
     tensor = f"{shape} x {t}"
-    case = _graph({"x": tensor}, f"  %r0 = ait.cumsum %x dim {dim} : !ait.tensor<{tensor}>", [tensor])
+    case = _graph({"x": tensor}, f"  %r0 = ait.cumulative sum %x dim {dim} : !ait.tensor<{tensor}>", [tensor])
     case = on_kernel(case, provider)
     return Measured("cumsum", f"{label}, {provider}", case, {"n": rows}, lambda x: x.cumsum(dim), t)
 

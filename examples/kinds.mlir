@@ -11,7 +11,7 @@ ait.graph @kinds(%x: !ait.tensor<b x 8 x 8 x 16 x f32>, %w: !ait.tensor<32 x 3 x
   %c = ait.conv2d %x, %w stride [2, 2] pad [1, 1] groups 2 : !ait.tensor<b x 4 x 4 x 32 x f32>
   %cb = ait.add %c, %bias : !ait.tensor<b x 4 x 4 x 32 x f32>
   %cl = ait.clamp %cb min 0.0 max 6.0 : !ait.tensor<b x 4 x 4 x 32 x f32>
-  %sums = ait.cumsum %cl dim 1 : !ait.tensor<b x 4 x 4 x 32 x f32>
+  %sums = ait.cumulative sum %cl dim 1 : !ait.tensor<b x 4 x 4 x 32 x f32>
   %all = ait.reduce sum %cl dims [0, 1, 2, 3] : !ait.tensor<f32>
 
   %last, %states = ait.scan %steps init(%start) dim 0 {

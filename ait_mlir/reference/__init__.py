@@ -5,12 +5,26 @@
 
 from __future__ import annotations
 
-from ait_mlir.reference import attention, conv, cumulative, data, elementwise, gemm, grouped, index, norm, reduce, scan, view
+from ait_mlir.reference import (
+    attention,
+    conv,
+    cumulative,
+    data,
+    elementwise,
+    gemm,
+    grouped,
+    index,
+    norm,
+    pool,
+    reduce,
+    scan,
+    view,
+)
 from ait_mlir.reference.core import RULES, Evaluation, EvaluationError, reference
 from ait_mlir.reference.graph import evaluate_graph
 from ait_mlir.reference.interpreter import run_program
 
-FAMILIES = (data, elementwise, gemm, grouped, conv, norm, reduce, cumulative, view, index, attention, scan)
+FAMILIES = (data, elementwise, gemm, grouped, conv, pool, norm, reduce, cumulative, view, index, attention, scan)
 """The table of families: importing one registers what its ops mean."""
 
 __all__ = ["FAMILIES", "RULES", "Evaluation", "EvaluationError", "evaluate_graph", "reference", "run_program"]

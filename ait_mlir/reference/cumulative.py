@@ -3,26 +3,36 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import cast
+from typing import Any, cast
 
 import numpy as np
 from xdsl.ir import Operation
 
-from ait_mlir.dialects.ait.cumulative import CumsumOp
+from ait_mlir.dialects.ait.cumulative import CumulativeOp
 from ait_mlir.reference.core import Array, Evaluation, reference
+from ait_mlir.reference.reduce import nothing
+
+_STEPS: dict[str, np.ufunc] = {
+    "sum": np.add,
+    "prod": np.multiply,
+    "max": np.maximum,
+    "min": np.minimum,
+    "logsumexp": np.logaddexp,
+}
 
 
-def cumsum(x: Array, axis: int, exclusive: bool, reverse: bool) -> Array:
-    """Return the sums along `axis` up to each element; integers wrap."""
+def cumulative(kind: str, x: Array, axis: int, exclusive: bool, reverse: bool) -> Array:
+    """Return what the elements along `axis` up to each one come to; integers wrap."""
     x = np.flip(x, axis) if reverse else x
-    y = np.cumsum(x, axis, dtype=x.dtype)
+    y: Array = _STEPS[kind].accumulate(x, axis, dtype=cast(Any, x.dtype))
     if exclusive:
-        nothing = np.zeros_like(np.take(y, range(min(1, y.shape[axis])), axis))
-        y = np.concatenate((nothing, np.take(y, range(y.shape[axis] - 1), axis)), axis)
+        first = np.full_like(np.take(y, range(min(1, y.shape[axis])), axis), nothing(kind, x.dtype))
+        y = np.concatenate((first, np.take(y, range(y.shape[axis] - 1), axis)), axis)
     return np.flip(y, axis) if reverse else y
 
 
-@reference("ait.cumsum")
+@reference("ait.cumulative")
 def _(op: Operation, arrays: list[Array], ev: Evaluation) -> Sequence[Array]:
-    c = cast(CumsumOp, op)
-    return (cumsum(arrays[0], c.dim.value.data, c.exclusive is not None, c.reverse is not None),)
+    c = cast(CumulativeOp, op)
+    flags = (c.exclusive is not None, c.reverse is not None)
+    return (cumulative(c.kind.data, arrays[0], c.dim.value.data, *flags),)

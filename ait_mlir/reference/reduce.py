@@ -13,13 +13,15 @@ from ait_mlir.dialects.ait.reduce import ArgmaxOp, ReduceOp, TopkOp
 from ait_mlir.reference.core import Array, Evaluation, element_type_of, reference, value_dtype
 
 
-def _extreme(x: Array, axes: tuple[int, ...], largest: bool) -> Array:
-    if x.dtype.kind == "f":
-        start: Any = -np.inf if largest else np.inf
-    else:
-        info = np.iinfo(x.dtype)
-        start = info.min if largest else info.max
-    return np.asarray((np.max if largest else np.min)(x, axis=axes, initial=start))
+def nothing(kind: str, dtype: np.dtype[Any]) -> Any:
+    """What no elements come to."""
+    if kind in ("sum", "prod"):
+        return int(kind == "prod")
+    if dtype.kind == "f":
+        return np.inf if kind == "min" else -np.inf
+    if dtype.kind == "b":
+        return kind == "min"
+    return np.iinfo(dtype).max if kind == "min" else np.iinfo(dtype).min
 
 
 def _variance(x: Array, axes: tuple[int, ...], correction: int) -> Array:
@@ -34,13 +36,16 @@ def reduce(kind: str, x: Array, axes: tuple[int, ...], correction: int = 0) -> A
     match kind:
         case "sum":
             return np.asarray(x.sum(axis=axes, dtype=x.dtype))
+        case "prod":
+            return np.asarray(x.prod(axis=axes, dtype=x.dtype))
         case "mean":
             count = np.float64(np.prod([x.shape[axis] for axis in axes], dtype=np.int64))
             return np.asarray(x.sum(axis=axes) / count)
         case "var":
             return np.asarray(_variance(x, axes, correction))
         case _:
-            return _extreme(x, axes, kind == "max")
+            extreme = np.max if kind == "max" else np.min
+            return np.asarray(extreme(x, axis=axes, initial=nothing(kind, x.dtype)))
 
 
 def descending(x: Array) -> Array:

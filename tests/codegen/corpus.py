@@ -71,7 +71,10 @@ def reductions() -> Iterator[tuple[str, str]]:
     large = {"x": "8192 x 8192 x f16", "y": "1048576 x 64 x f16"}
     few = [(f"reduce {kind} %x dims [0, 1]", "f16") for kind in ("sum", "max", "var")]
     yield "reduce_few", graph("reduce", large, *few, ("reduce sum %y dims [0]", "64 x f16"))
-    yield "cumsum_long", graph("cumsum", large, ("cumsum %x dim 1", large["x"]), ("cumsum %y dim 0", large["y"]))
+    yield (
+        "cumsum_long",
+        graph("cumsum", large, ("cumulative sum %x dim 1", large["x"]), ("cumulative sum %y dim 0", large["y"])),
+    )
 
 
 def selections() -> Iterator[tuple[str, str]]:

@@ -269,8 +269,8 @@ CONTRACTION_ULPS = {"f16": 0.6, "bf16": 0.6, "f32": 2.0, "f64": 2.0}
 
 ROW = ("row_kernel", "softmax_columns_kernel")
 REDUCE = ("reduce_rows_kernel", "reduce_columns_kernel", "select_kernel")
-INDEX = ("gather_kernel", "update_kernel", "compact_count_kernel", "compact_kernel")
 GROUPED = ("gemm_grouped_kernel", "gemm_ragged_kernel")
+INDEX = ("gather_kernel", "update_kernel", "compact_count_kernel", "compact_kernel", "take_kernel", "scatter_kernel")
 COPIES = ("copy_strided_kernel", "copy_tiled_kernel", "copy_squares_kernel", "copy_rows_kernel")
 
 CUMULATIVE = ("cumulative_rows_kernel", "cumulative_blocks_kernel", "cumulative_columns_kernel")
@@ -298,6 +298,8 @@ FAMILIES = {
     "grouped-rocm": drawn_family("rocm", "grouped", *GROUPED),
     "conv-cuda": drawn_family("cuda", "conv", "conv_simt_kernel"),
     "conv-rocm": drawn_family("rocm", "conv", "conv_simt_kernel"),
+    "pool-cuda": drawn_family("cuda", "pool", "pool_kernel"),
+    "pool-rocm": drawn_family("rocm", "pool", "pool_kernel"),
     "attention-cuda": drawn_family("cuda", "attention", "attention_mma_kernel", "attention_simt_kernel"),
     "attention-rocm": drawn_family("rocm", "attention", "attention_simt_kernel"),
     "row-cuda": Family(

@@ -128,7 +128,7 @@ def test_one_op_of_each_kind_becomes_a_program(target: str):
     text = str(module)
     for launch in (
         "conv2d_bias_clamp",
-        "cumsum",
+        "cumulative",
         "reduce",
         "fused_add_tanh",
         "update_slice",

@@ -307,10 +307,44 @@ def test_convolutions_refuse_what_does_not_fit():
         ops.conv2d_bias_add(1, 1)(x, w, tensor("b", 6), tensor("r", 2, 1, 9, 7, 6))
 
 
+def nchw(function):
+    """A function on [N, C, H, W] as one on [N, H, W, C]."""
+    return lambda x, *rest: function(x.permute(0, 3, 1, 2), *(r.permute(0, 3, 1, 2) for r in rest)).permute(0, 2, 3, 1)
+
+
+def test_pools():
+    x = tensor("x", "batch", 9, 7, 4)
+    check(ops.max_pool2d(3, 2, 1), nchw(lambda x: F.max_pool2d(x, 3, 2, 1)), x)
+    check(ops.avg_pool2d(kernel_size=(3, 2), stride=2, pad=1), nchw(lambda x: F.avg_pool2d(x, (3, 2), 2, 1)), x)
+    excluding = ops.avg_pool2d(3, 2, 1, ceil_mode=True, count_include_pad=False)
+    check(excluding, nchw(lambda x: F.avg_pool2d(x, 3, 2, 1, True, False)), x)
+    check(ops.adaptive_avg_pool2d((3, 5)), nchw(lambda x: F.adaptive_avg_pool2d(x, (3, 5))), x)
+    sizes = (IntVar([1, 16], name="seq"), 2)
+    pooled = nchw(lambda x: F.adaptive_max_pool2d(x, (SEQ, 2)))
+    check(ops.adaptive_max_pool2d(sizes), pooled, tensor("y", "batch", 9, "seq", 4))
+
+
+def test_pools_refuse_what_does_not_fit():
+    with pytest.raises(BuildError, match=r"max_pool2d: kernel_size is \[1, 2, 3\], expected one number or two"):
+        ops.max_pool2d((1, 2, 3), 1)
+    with pytest.raises(BuildError, match=r"x is \[N, H, W, C\]"):
+        ops.avg_pool2d(2, 2)(tensor("x", "batch", 9, 7))
+    with pytest.raises(BuildError, match="output_size has 3 numbers"):
+        ops.adaptive_avg_pool2d([1, 2, 3])
+    with pytest.raises(BuildError, match=r"x is \[N, H, W, C\]"):
+        ops.adaptive_max_pool2d(2)(tensor("x", "batch", 9, 7))
+    with pytest.raises(BuildError, match="a window of 2 would hold pad alone"):
+        ops.max_pool2d(2, 2, 2)(tensor("x", "batch", 9, 7, 4))
+
+
 def test_cumsum():
     x = tensor("x", "batch", "seq", 4)
     check(ops.cumsum(1), lambda x: x.cumsum(1), x)
     check(ops.cumsum(-1, reverse=True), lambda x: x.flip(-1).cumsum(-1).flip(-1), x)
+    check(ops.cumprod(1), lambda x: x.cumprod(1), x)
+    check(ops.cummax(1), lambda x: x.cummax(1)[0], x)
+    check(ops.cummin(0), lambda x: x.cummin(0)[0], x)
+    check(ops.logcumsumexp(1), lambda x: x.logcumsumexp(1), x)
     check(ops.cumsum(1, exclusive=True), lambda x: x.cumsum(1) - x, x)
 
 
@@ -474,6 +508,28 @@ def test_embedding():
     index = tensor("index", "batch", dtype="int32")
     (got,) = evaluate(ops.index_select()(table, index), {"table": rows, "index": values[:, 0]}, batch=BATCH)
     np.testing.assert_array_equal(got, rows[values[:, 0]])
+
+
+def test_elements_by_index():
+    x, index = tensor("x", "batch", 5, 4), tensor("index", "batch", 3, 4, dtype="int64")
+    rng = np.random.default_rng(2)
+    values, at = rng.standard_normal((BATCH, 5, 4)), rng.integers(0, 5, (BATCH, 3, 4))
+    given = {"x": values, "index": at}
+    (got,) = evaluate(ops.gather()(x, 1, index), given, batch=BATCH)
+    np.testing.assert_array_equal(got, np.take_along_axis(values, at, 1))
+    src = rng.standard_normal(at.shape)
+    torch_sum = torch.from_numpy(values).scatter_add(1, torch.from_numpy(at), torch.from_numpy(src))
+    (got,) = evaluate(
+        ops.scatter(1, reduce="add")(x, index, tensor("src", "batch", 3, 4)), {**given, "src": src}, batch=BATCH
+    )
+    np.testing.assert_allclose(got, torch_sum.numpy())
+
+    few = tensor("few", 2, dtype="int32")
+    (got,) = evaluate(ops.index_select(dim=-2)(x, few), {"x": values, "few": np.array([4, 1])}, batch=BATCH)
+    np.testing.assert_array_equal(got, values[:, [4, 1]])
+    rows = tensor("rows", "batch", 2, dtype="int64")
+    (got,) = evaluate(ops.batch_gather()(x, rows), {"x": values, "rows": at[:, :2, 0]}, batch=BATCH)
+    np.testing.assert_array_equal(got, np.stack([v[i] for v, i in zip(values, at[:, :2, 0], strict=True)]))
 
 
 def test_attention():

@@ -84,23 +84,34 @@ def test_a_slice_may_not_leave_its_step():
         build_module([last, kept[0] + last])
 
 
-@pytest.mark.parametrize("kind", ["LSTM", "GRU"])
-def test_recurrent_layers_agree_with_pytorch(kind, tmp_path):
+STACKED = {"num_layers": 2, "bidirectional": True, "batch_first": True, "bias": False}
+
+
+@pytest.mark.parametrize(("kind", "options"), [("LSTM", {}), ("GRU", STACKED), ("RNN", {})])
+def test_recurrent_layers_agree_with_pytorch(kind, options, tmp_path):
     torch.manual_seed(0)
-    theirs = getattr(torch.nn, kind)(12, 16).eval()
-    x, h, c = tensor(SEQ, BATCH, 12, name="x"), tensor(BATCH, 16, name="h"), tensor(BATCH, 16, name="c")
-    ours = getattr(nn, kind)(12, 16, dtype="float32")
+    theirs = getattr(torch.nn, kind)(12, 16, **options).eval()
+    ours = getattr(nn, kind)(12, 16, **options, dtype="float32")
     ours.name_parameter_tensor(separator=".")
-    states, *last = ours(x, h, c) if kind == "LSTM" else ours(x, h)
-    outputs = [t.mark_as_output(f"y{i}") for i, t in enumerate([states, *last])]
+    x = tensor(*((BATCH, SEQ) if options else (SEQ, BATCH)), 12, name="x")
+    given = [tensor(4, BATCH, 16, name="h")] if options else [tensor(BATCH, 16, name=n) for n in "hc"[: len(kind) - 2]]
+    if kind == "RNN":
+        given = []  # zeros
+    outputs = [t.mark_as_output(f"y{i}") for i, t in enumerate(ours(x, *given))]
     with compile_model(outputs, "cpu", tmp_path, kind.lower(), constants=theirs.state_dict()) as model:
         for length, batch in [(1, 1), (2, 3), (20, 4)]:
-            values = {"x": torch.randn(length, batch, 12), "h": torch.randn(batch, 16), "c": torch.randn(batch, 16)}
-            if kind == "GRU":
-                del values["c"]
+            values = {"x": torch.randn(*((batch, length) if options else (length, batch)), 12)}
+            values |= {"hc"[i]: torch.randn(*((4,) if options else ()), batch, 16) for i in range(len(given))}
             got = model.run_with_tensors(values)
+            state = [v if options else v[None] for n, v in values.items() if n != "x"]
             with torch.no_grad():
-                state = [values[n][None] for n in ("h", "c") if n in values]
-                y, end = theirs(values["x"], tuple(state) if kind == "LSTM" else state[0])
-            for i, want in enumerate([y, *(t[0] for t in (end if kind == "LSTM" else (end,)))]):
+                y, end = theirs(values["x"], *([tuple(state)] if kind == "LSTM" else state))
+            ends = end if kind == "LSTM" else (end,)
+            for i, want in enumerate([y, *(t if options or not given else t[0] for t in ends)]):
                 torch.testing.assert_close(got[f"y{i}"], want)
+
+
+def test_several_layers_need_a_state_each():
+    layer = nn.GRU(12, 16, num_layers=2, dtype="float32")
+    with pytest.raises(BuildError, match=r"the state must be \[2, batch, 16\]"):
+        layer(tensor(SEQ, BATCH, 12, name="x"), tensor(BATCH, 16, name="h"))

@@ -10,13 +10,13 @@ from ait_mlir.lowering.toolchain import default_arch
 from tests.emulator.corpus import chained_cumsums
 from tests.kernels.harness import Library, random_inputs
 from tests.kernels.library_gemm import on_kernel
-from tests.specs.cumulative import CUMSUM
+from tests.specs.cumulative import CUMULATIVE
 from tests.specs.tolerance import SUMS
 
 pytestmark = pytest.mark.gpu
 
 LARGE = {
-    f"large-{name}-{t}": on_kernel(CUMSUM.case(CUMSUM.find(name), t), "chained")
+    f"large-{name}-{t}": on_kernel(CUMULATIVE.case(CUMULATIVE.find(name), t), "chained")
     for name, t in (("last", "f32"), ("vector", "f16"), ("wide", "f32"), ("wide", "bf16"), ("middle", "i32"))
 }
 ENV = {"b": 2, "s": 99999}

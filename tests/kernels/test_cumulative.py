@@ -8,13 +8,13 @@ import numpy as np
 import torch
 
 from tests.kernels.harness import Library, random_inputs, reference
-from tests.specs.cumulative import CUMSUM
+from tests.specs.cumulative import CUMULATIVE
 
 FORMS = {"last": 1, "wide": 0, "vector": 0}
 
 
 def test_no_worse_than_torch(tmp_path: Path) -> None:
-    cases = {name: CUMSUM.case(CUMSUM.find(name), "f32") for name in FORMS}
+    cases = {name: CUMULATIVE.case(CUMULATIVE.find(name), "f32") for name in FORMS}
     library = Library(list(cases.values()), tmp_path)
     for name, case in cases.items():
         env = {"b": 3, "s": 90001 if name == "vector" else 3000}

@@ -7,7 +7,7 @@ tests/test_specs.py fails with the name of an op that has no row, or that one of
 
 from __future__ import annotations
 
-from tests.specs import attention, conv, cumulative, elementwise, gemm, grouped, index, norm, reduce, scan, view
+from tests.specs import attention, conv, cumulative, elementwise, gemm, grouped, index, norm, pool, reduce, scan, view
 from tests.specs.spec import Spec
 
 FAMILIES: dict[str, tuple[Spec, ...]] = {
@@ -20,6 +20,7 @@ FAMILIES: dict[str, tuple[Spec, ...]] = {
     "gemm": gemm.SPECS,
     "grouped": grouped.SPECS,
     "conv": conv.SPECS,
+    "pool": pool.SPECS,
     "attention": attention.SPECS,
     "scan": scan.SPECS,
 }

@@ -11,6 +11,7 @@ FEW = (*ENVS[:4], {"b": 2, "s": 131})
 LONG = [{"b": 2, "s": 1537}]
 SPECIAL = {"b": 7, "s": 5}
 KINDS = ("sum", "mean", "max", "min", "var")
+"""The kinds that have templates of their own; a product differs from a sum in two functions."""
 
 
 def reduce(kind: str, name: str, shape: str, *axes: int, correction: str = "", **options: object) -> Form:
@@ -21,12 +22,13 @@ def reduce(kind: str, name: str, shape: str, *axes: int, correction: str = "", *
 
 def forms(kind: str) -> list[Form]:
     both = (*FLOATS, *INTEGERS) if kind in ("sum", "max", "min") else FLOATS
+    booleans = (*both, "i1") if kind in ("max", "min") else both
     return [
         reduce(kind, "last", "b x s", 1, few=(*FEW, ENVS[-1])),
         reduce(kind, "static", "b x s x 24", 2),
         reduce(kind, "first", "s x b x 3", 0),
-        reduce(kind, "middle", "b x s x 9", 1, types=both),
-        reduce(kind, "two", "b x s x 24", 1, 2, types=both),
+        reduce(kind, "middle", "b x s x 9", 1, types=booleans),
+        reduce(kind, "two", "b x s x 24", 1, 2, types=booleans),
         reduce(kind, "apart", "b x 3 x s", 0, 2),
         reduce(kind, "outer-two", "b x s x 40", 0, 1, few=(*FEW, ENVS[-1])),
         reduce(kind, "all", "b x s", 0, 1),
@@ -42,6 +44,8 @@ REDUCE = Spec(
     "reduce",
     (
         *(f for kind in KINDS for f in forms(kind)),
+        reduce("prod", "last", "b x s", 1, types=(*FLOATS, *INTEGERS)),
+        reduce("prod", "first", "s x b x 3", 0, types=(*FLOATS, "i32")),
         reduce("var", "unbiased", "b x s", 1, correction="correction 1"),
         # few long rows: on a GPU several blocks share one
         reduce("sum", "long", WIDE, 1, types=("f16", "i32"), envs=LONG, few=LONG),

@@ -7,7 +7,21 @@ from types import ModuleType
 
 from xdsl.ir import Dialect, Operation
 
-from ait_mlir.dialects.ait import attention, conv, cumulative, data, elementwise, gemm, grouped, index, norm, reduce, scan, view
+from ait_mlir.dialects.ait import (
+    attention,
+    conv,
+    cumulative,
+    data,
+    elementwise,
+    gemm,
+    grouped,
+    index,
+    norm,
+    pool,
+    reduce,
+    scan,
+    view,
+)
 from ait_mlir.dialects.ait.types import DimsAttr, InductionAttr, KernelAttr, ShapeAttr, TensorType
 
 FAMILIES: tuple[ModuleType, ...] = (
@@ -16,6 +30,7 @@ FAMILIES: tuple[ModuleType, ...] = (
     gemm,
     grouped,
     conv,
+    pool,
     norm,
     reduce,
     cumulative,

@@ -28,7 +28,7 @@ from ait_mlir.dialects.ait.syntax import (
     parse_int_list,
     print_int_list,
 )
-from ait_mlir.dialects.ait.traits import ContractionExtents, Extents, HasEpilogue, Pure
+from ait_mlir.dialects.ait.traits import ChannelsLast, ContractionExtents, Extents, HasEpilogue, Pure
 from ait_mlir.dialects.ait.types import TensorType, scope_of, shape_text, tensor_type
 from ait_mlir.dims import Expr, const, floordiv, product
 
@@ -75,7 +75,7 @@ class Unless(Prop):
 
 
 @irdl_op_definition
-class Conv2dOp(HasEpilogue, ContractionExtents, AitOp):
+class Conv2dOp(ChannelsLast, HasEpilogue, ContractionExtents, AitOp):
     """Cross-correlation of x [N, H, W, Cin] with a weight [Cout, KH, KW, Cin / groups]: [N, OH, OW, Cout].
 
     Each pair is (height, width). `pad` is the number of zeros around x: two numbers for both sides of height and

@@ -5,30 +5,43 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import ClassVar
 
-from xdsl.dialects.builtin import IntegerAttr, UnitAttr, i1, i64
+from xdsl.dialects.builtin import IntegerAttr, StringAttr, UnitAttr, i1, i64
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.irdl import irdl_op_definition, operand_def, opt_prop_def, prop_def, result_def, traits_def
 
 from ait_mlir.dialects.ait.base import AitOp
-from ait_mlir.dialects.ait.syntax import INT, Flag, Operands, Prop, Syntax
+from ait_mlir.dialects.ait.dtypes import is_float
+from ait_mlir.dialects.ait.syntax import INT, Flag, Operands, Prop, Syntax, Word
 from ait_mlir.dialects.ait.traits import Pure, RowLike
 from ait_mlir.dialects.ait.types import TensorType, shape_text
 
+KINDS = ("sum", "prod", "max", "min", "logsumexp")
+
 
 @irdl_op_definition
-class CumsumOp(RowLike, AitOp):
-    """The sum of the elements up to and including each one, along a dim. `exclusive` excludes the element itself,
-    `reverse` starts from the last element.
+class CumulativeOp(RowLike, AitOp):
+    """The sum, product, largest, smallest or log of the sum of exponentials of the elements up to and including each
+    one, along a dim. `exclusive` excludes the element itself, `reverse` starts from the last element.
+
+    Max and min are NaN from the first NaN on. Without elements the sum is 0, the product 1, max and min are the limits
+    of the element type, and the log of the sum of exponentials is -inf. Integers wrap.
 
     ```mlir
-    %y = ait.cumsum %x dim 1 exclusive reverse : !ait.tensor<batch x seq x f32>
+    %y = ait.cumulative sum %x dim 1 exclusive reverse : !ait.tensor<batch x seq x f32>
     ```
     """
 
-    name = "ait.cumsum"
-    SYNTAX: ClassVar[Syntax] = (Operands(), Prop("dim", INT), Flag("exclusive"), Flag("reverse"))
+    name = "ait.cumulative"
+    SYNTAX: ClassVar[Syntax] = (
+        Word("kind", KINDS),
+        Operands(),
+        Prop("dim", INT),
+        Flag("exclusive"),
+        Flag("reverse"),
+    )
 
     input = operand_def(TensorType)
+    kind = prop_def(StringAttr)
     dim = prop_def(IntegerAttr)
     exclusive = opt_prop_def(UnitAttr)
     reverse = opt_prop_def(UnitAttr)
@@ -36,13 +49,17 @@ class CumsumOp(RowLike, AitOp):
     traits = traits_def(Pure())
 
     def __init__(
-        self, input: SSAValue | Operation, dim: int, *, exclusive: bool = False, reverse: bool = False
+        self, kind: str, input: SSAValue | Operation, dim: int, *, exclusive: bool = False, reverse: bool = False
     ) -> None:
         value = SSAValue.get(input)
         flags = {"exclusive": exclusive, "reverse": reverse}
         super().__init__(
             operands=[value],
-            properties={"dim": IntegerAttr(dim, i64), **{k: UnitAttr() for k, given in flags.items() if given}},
+            properties={
+                "kind": StringAttr(kind),
+                "dim": IntegerAttr(dim, i64),
+                **{k: UnitAttr() for k, given in flags.items() if given},
+            },
             result_types=[value.type],
         )
         self.infer_result_types()
@@ -51,12 +68,16 @@ class CumsumOp(RowLike, AitOp):
         return (self.dim.value.data,)
 
     def infer_result_types(self) -> Sequence[Attribute]:
-        t = self.expect_tensor(self.operands[0], "the input")
+        t, kind = self.expect_tensor(self.operands[0], "the input"), self.kind.data
+        if kind not in KINDS:
+            raise self.fail(f"unknown kind {self.kind}; expected one of {', '.join(KINDS)}")
         if not 0 <= self.dim.value.data < t.rank:
             raise self.fail(f"dim {self.dim.value.data} is out of range for shape {shape_text(t.dims)}")
         if t.element_type == i1:
-            raise self.fail("a sum of i1 has no meaning; convert with ait.cast")
+            raise self.fail(f"{kind} of i1 has no meaning; convert with ait.cast")
+        if kind == "logsumexp" and not is_float(t.element_type):
+            raise self.fail(f"{kind} needs a floating-point type, got {t.element_type}; convert with ait.cast")
         return [t]
 
 
-OPS = (CumsumOp,)
+OPS = (CumulativeOp,)

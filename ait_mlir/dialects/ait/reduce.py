@@ -16,16 +16,19 @@ from ait_mlir.dialects.ait.traits import Pure, ReduceLike, Reduction
 from ait_mlir.dialects.ait.types import TensorType, scope_of, shape_text, tensor_type
 from ait_mlir.dims import const
 
-KINDS = ("sum", "mean", "max", "min", "var")
+KINDS = ("sum", "prod", "mean", "max", "min", "var")
 FLOAT_KINDS = ("mean", "var")
+BOOL_KINDS = ("max", "min")
+"""The largest boolean is whether any is true, the smallest whether all are."""
 
 
 @irdl_op_definition
 class ReduceOp(ReduceLike, AitOp):
-    """Sum, mean, largest or smallest element, or variance over some dims. The result does not have these dims.
+    """Sum, product, mean, largest or smallest element, or variance over some dims. The result does not have these dims.
 
-    Max and min are NaN if an element is NaN. Without elements the sum is 0, mean and variance are NaN, and max and min
-    are the limits of the element type. `var` divides by the number of elements minus `correction`. Integers wrap.
+    Max and min are NaN if an element is NaN. Without elements the sum is 0, the product 1, mean and variance are NaN,
+    and max and min are the limits of the element type. `var` divides by the number of elements minus `correction`.
+    Integers wrap.
 
     ```mlir
     %y = ait.reduce var %x dims [1, 2] correction 1 : !ait.tensor<batch x f16>
@@ -81,7 +84,7 @@ class ReduceOp(ReduceLike, AitOp):
             raise self.fail(f"dims {list(axes)} are not ascending")
         if kind in FLOAT_KINDS and not is_float(t.element_type):
             raise self.fail(f"{kind} needs a floating-point type, got {t.element_type}; convert with ait.cast")
-        if t.element_type == i1:
+        if t.element_type == i1 and kind not in BOOL_KINDS:
             raise self.fail(f"{kind} of i1 has no meaning; convert with ait.cast")
         if self.correction is not None and (kind != "var" or self.correction.value.data < 0):
             raise self.fail(f"correction {self.correction.value.data} of {kind}; only var has one, 0 or more")

@@ -14,6 +14,7 @@ from ait_mlir.importers.torch.conditions import ASSERTION, is_proved
 from ait_mlir.importers.torch.dims import DimTable
 from ait_mlir.importers.torch.errors import ImportFailure, place_in_source
 from ait_mlir.importers.torch.library import quiet, torch
+from ait_mlir.importers.torch.recurrent import whole_layers
 from ait_mlir.importers.torch.signature import declare_dims, read_inputs
 
 DimNames = dict[tuple[int, int], str]
@@ -46,7 +47,7 @@ def capture(
 
     def export(**options: Any) -> Any:
         options |= {"dynamic_shapes": dynamic_shapes, "strict": False}
-        with torch.no_grad():
+        with torch.no_grad(), whole_layers():
             return torch.export.export(module, given, named or None, **options)
 
     try:

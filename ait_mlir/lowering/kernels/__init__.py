@@ -25,6 +25,7 @@ from ait_mlir.lowering.kernels import (
     grouped,
     index,
     norm,
+    pool,
     reduce,
     view,
 )
@@ -55,6 +56,7 @@ PROVIDERS: tuple[Kernel[Any], ...] = (
     *reduce.KERNELS,
     *conv.KERNELS,
     *conv_cudnn.KERNELS,
+    *pool.KERNELS,
     *cumulative.KERNELS,
     *gemm.KERNELS,
     *gemm_hopper.KERNELS,

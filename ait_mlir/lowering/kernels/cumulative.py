@@ -1,8 +1,8 @@
-"""Cumulative sums along any dim, any strides."""
+"""Cumulative ops along any dim, any strides."""
 
 from __future__ import annotations
 
-from ait_mlir.dialects.ait.cumulative import CumsumOp
+from ait_mlir.dialects.ait.cumulative import CumulativeOp
 from ait_mlir.dialects.ait.strided import is_contiguous
 from ait_mlir.dialects.ait.types import scope_of, tensor_type
 from ait_mlir.dims import Expr, Scope, ceildiv, const, product
@@ -19,26 +19,28 @@ from ait_mlir.lowering.kernels.base import (
 )
 from ait_mlir.lowering.kernels.loops import collapse, nest, operand, single, sizes
 
+REDUCTIONS = {"sum": "Sum", "prod": "Prod", "max": "Max", "min": "Min", "logsumexp": "LogSumExp"}
+"""The classes of `ait/kernels/reduction.h`."""
 BLOCK_RATE = 3.5e9
 """Bytes per second that a block reads and writes alone, walking along a row."""
 THREADS, LANES, HELD = 256, 32, 32
 """Threads of a block, those side by side over columns, and the sums that one holds: of `gpu/cumulative.cuh`."""
 
 
-class CumsumKernel(Kernel[CumsumOp]):
+class CumulativeKernel(Kernel[CumulativeOp]):
     """A row or a few neighbouring columns belong to one thread, warp or block."""
 
-    name = "cumsum"
-    ops = (CumsumOp,)
+    name = "cumulative"
+    ops = (CumulativeOp,)
     function = "cumulative"
     more = ""
     """Arguments of the function behind the operands."""
 
-    def seconds(self, op: CumsumOp, target: Target) -> float:
+    def seconds(self, op: CumulativeOp, target: Target) -> float:
         rate = min(target.bandwidth, blocks(op) * BLOCK_RATE) if target.is_gpu else target.bandwidth
         return target.launch_seconds + bytes_moved(op, scope_of(op)) / rate
 
-    def emit(self, launch: Launch[CumsumOp]) -> Emission:
+    def emit(self, launch: Launch[CumulativeOp]) -> Emission:
         op, x, y, dims = launch.op, launch.ins[0], launch.outs[0], launch.dims
         loops = nest(x.type.dims, [x.strides, y.strides])
         along = loops.pop(op.dim.value.data)
@@ -46,36 +48,37 @@ class CumsumKernel(Kernel[CumsumOp]):
         nested = [*kept, along]
         columns = all(s.as_int() == 1 for s in kept[-1].strides) and any(s.as_int() != 1 for s in along.strides)
         flags = (op.exclusive is not None, op.reverse is not None, columns)
+        template = ", ".join([f"ait::{REDUCTIONS[op.kind.data]}", *("true" if f else "false" for f in flags)])
         return launch.call(
             self.function,
-            f"{self.function}<{', '.join('true' if f else 'false' for f in flags)}>(ctx, {sizes(nested, dims)}, "
+            f"{self.function}<{template}>(ctx, {sizes(nested, dims)}, "
             f"{operand(x.name, nested, 0, dims)}, {operand(y.name, nested, 1, dims)}{self.more})",
         )
 
 
-class ChainedCumsum(CumsumKernel):
-    """Blocks share long rows and columns, and pass sums on to each other: on a GPU."""
+class ChainedCumulative(CumulativeKernel):
+    """Blocks share long rows and columns, and pass on to each other what comes before: on a GPU."""
 
     provider = "chained"
-    name = "cumsum_chained"
+    name = "cumulative_chained"
     function = "cumulative_chained"
     more = ", ws"
 
-    def matches(self, op: CumsumOp, target: Target) -> bool:
+    def matches(self, op: CumulativeOp, target: Target) -> bool:
         return target.is_gpu
 
-    def accepts(self, op: CumsumOp, position: int, strides: Strides, scope: Scope) -> bool:
+    def accepts(self, op: CumulativeOp, position: int, strides: Strides, scope: Scope) -> bool:
         return is_contiguous(tensor_type(op.input).dims, strides, scope)  # as `chained_bytes` counts
 
-    def seconds(self, op: CumsumOp, target: Target) -> float:
+    def seconds(self, op: CumulativeOp, target: Target) -> float:
         # clearing the flags is a launch, too
         return 3 * target.launch_seconds + 1.15 * bytes_moved(op, scope_of(op)) / target.bandwidth
 
-    def workspace(self, op: CumsumOp, config: Config) -> Expr:
+    def workspace(self, op: CumulativeOp, config: Config) -> Expr:
         return chained_bytes(op)
 
 
-def blocks(op: CumsumOp) -> int:
+def blocks(op: CumulativeOp) -> int:
     """About how many blocks have rows or columns of their own, at the dims of estimates."""
     t, env = tensor_type(op.input), estimate_env(scope_of(op))
     shape = [d.evaluate(env) for d in t.dims]
@@ -86,7 +89,7 @@ def blocks(op: CumsumOp) -> int:
     return max(1, rows if last else rows // 64)
 
 
-def chained_bytes(op: CumsumOp) -> Expr:
+def chained_bytes(op: CumulativeOp) -> Expr:
     """Workspace of `ait::gpu::cumulative_chained`: a message for each tile, and for 32 (of columns 16) each.
 
     Threads have a column each, or words of 16 bytes: which, is known when it runs, unless columns are few.
@@ -111,4 +114,4 @@ def _entries(tiles: Expr, fan: int) -> Expr:
     return tiles + groups + ceildiv(groups, fan)
 
 
-KERNELS = (CumsumKernel(), ChainedCumsum())
+KERNELS = (CumulativeKernel(), ChainedCumulative())

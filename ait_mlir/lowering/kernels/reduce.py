@@ -27,7 +27,7 @@ RESULT_RATE = 20e9
 """Bytes per second that the threads of one result read, where there are few results."""
 JOIN_SECONDS = 1e-6
 """What the second launch of a split reduction takes beside being launched."""
-_STRUCTS = {"sum": "Sum", "mean": "Mean", "max": "Max", "min": "Min", "var": "Var"}
+_STRUCTS = {"sum": "Sum", "prod": "Prod", "mean": "Mean", "max": "Max", "min": "Min", "var": "Var"}
 
 
 class ReduceKernel(Kernel[ReduceOp]):

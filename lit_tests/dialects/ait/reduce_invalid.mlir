@@ -1,7 +1,7 @@
 // RUN: ait-opt %s --split-input-file --verify-diagnostics
 
 ait.graph @kind(%x: !ait.tensor<4 x 8 x f16>) {
-  // expected-error @below {{expected one of sum, mean, max, min, var}}
+  // expected-error @below {{expected one of sum, prod, mean, max, min, var}}
   %0 = ait.reduce product %x dims [1] : !ait.tensor<4 x f16>
 }
 

@@ -12,6 +12,8 @@ from ait_mlir.importers.torch.rows import (
     elementwise,
     functions,
     norm,
+    pool,
+    recurrent,
     reduction,
     view,
 )
@@ -21,10 +23,12 @@ TABLE: dict[str, Row] = {
     **functions.ROWS,
     **contraction.ROWS,
     **conv.ROWS,
+    **pool.ROWS,
     **attention.ROWS,
     **norm.ROWS,
     **reduction.ROWS,
     **cumulative.ROWS,
+    **recurrent.ROWS,
     **view.ROWS,
     **data.ROWS,
 }

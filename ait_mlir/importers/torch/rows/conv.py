@@ -10,8 +10,9 @@ from ait_mlir.dialects.ait.conv import Conv2dOp, window
 from ait_mlir.dialects.ait.elementwise import AddOp
 from ait_mlir.dialects.ait.types import tensor_type
 from ait_mlir.dims import Expr, product
-from ait_mlir.importers.torch.call import Call, NotSupported, Row, as_expr
+from ait_mlir.importers.torch.call import Call, NotSupported, Row
 from ait_mlir.importers.torch.known import Value
+from ait_mlir.importers.torch.rows.common import each
 from ait_mlir.importers.torch.rows.contraction import gemm
 
 
@@ -28,15 +29,6 @@ def convolution(c: Call) -> Value:
     if are_patches(c, stride, pad, dilation):
         return patches(c)
     return windows(c, stride, pad, dilation)
-
-
-def each(given: object, rank: int) -> list[int]:
-    """An argument for each dim; one number stands for all."""
-    numbers = list(given) if isinstance(given, list | tuple) else [given]  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
-    known = [as_expr(n).as_int() for n in numbers]  # pyright: ignore[reportUnknownVariableType]
-    if any(n is None for n in known):
-        raise NotSupported(f"found {given!r}, expected numbers that are known")
-    return [n for n in known if n is not None] * (rank if len(known) == 1 else 1)
 
 
 def pads(given: object, taps: Sequence[Expr], dilation: Sequence[int], rank: int) -> tuple[list[int], list[int]]:

@@ -26,7 +26,7 @@ def reduce(kind: str) -> Row:
         correction = None
         if kind == "var":
             correction = int(1 if c["correction"] is None else c["correction"])
-        elif is_float(c.element) or kind == "sum":
+        elif is_float(c.element) or kind in ("sum", "prod"):
             x = c.w.cast(x, c.element)
         return reduced(c, kind, x, axes_of(c, t.rank), correction)
 
@@ -47,12 +47,11 @@ def axes_of(c: Call, rank: int) -> list[int]:
 
 
 def any_or_all(kind: str) -> Row:
-    """The largest or smallest of booleans, as numbers."""
+    """The largest or smallest of booleans."""
 
     def row(c: Call) -> Value:
-        x = c.w.cast(c.w.cast(c.tensor("self"), i1), i64)
-        found = c.w.add(ReduceOp(kind, x, axes_of(c, tensor_type(x).rank)))
-        return Mask(c.dims, (), (c.w.reshape(c.w.cast(found, i1), c.dims),))
+        x = c.w.cast(c.tensor("self"), i1)
+        return Mask(c.dims, (), (reduced(c, kind, x, axes_of(c, tensor_type(x).rank)),))
 
     return row
 
@@ -92,10 +91,14 @@ ROWS: dict[str, Row] = {
     "aten.max.default": reduce("max"),
     "aten.min.default": reduce("min"),
     "aten.var.correction": reduce("var"),
+    "aten.prod.default": reduce("prod"),
+    "aten.prod.dim_int": reduce("prod"),
     "aten.any.default": any_or_all("max"),
     "aten.any.dim": any_or_all("max"),
+    "aten.any.dims": any_or_all("max"),
     "aten.all.default": any_or_all("min"),
     "aten.all.dim": any_or_all("min"),
+    "aten.all.dims": any_or_all("min"),
     "aten.argmax.default": argmax,
     "aten.diff.default": differences,
 }

@@ -10,6 +10,7 @@
 
 #include <type_traits>
 
+#include "ait/math.h"
 #include "ait/types.h"
 
 namespace ait {
@@ -29,7 +30,9 @@ struct SumAccumulator<C, true> {
 /// The least value of an element type, -inf where there is one.
 template <class T, class A>
 AIT_FN A lowest() {
-  if constexpr (std::is_integral<T>::value) {
+  if constexpr (std::is_same_v<T, bool>) {
+    return A(0);
+  } else if constexpr (std::is_integral<T>::value) {
     return static_cast<A>(static_cast<T>(uint64_t(1) << (8 * sizeof(T) - 1)));
   } else {
     return -static_cast<A>(INFINITY);
@@ -62,6 +65,32 @@ struct Mean : Sum {
   }
 };
 
+/// @brief The product; integers wrap.
+struct Prod : Sum {
+  template <class T, class A>
+  static AIT_FN A start() {
+    return A(1);
+  }
+  template <class A>
+  static AIT_FN A join(A a, A b) {
+    return a * b;
+  }
+};
+
+/// @brief log(exp(a) + exp(b)) of all elements, which are floats; -inf without elements.
+struct LogSumExp : Sum {
+  template <class T, class A>
+  static AIT_FN A start() {
+    return detail::lowest<T, A>();
+  }
+  template <class A>
+  static AIT_FN A join(A a, A b) {
+    const A below = a > b ? b - a : a - b;
+    if (below != below) return a != a ? a : b;  // a NaN, or two infinities of one sign
+    return (a > b ? a : b) + log1p(exp(below));
+  }
+};
+
 /// @brief The largest element; NaN if there is one.
 struct Max {
   static constexpr bool kCentred = false;
@@ -89,7 +118,9 @@ struct Min {
   using Acc = detail::signed_acc_t<C>;
   template <class T, class A>
   static AIT_FN A start() {
-    if constexpr (std::is_integral<T>::value) {
+    if constexpr (std::is_same_v<T, bool>) {
+      return A(1);
+    } else if constexpr (std::is_integral<T>::value) {
       return static_cast<A>(~detail::lowest<T, A>());
     } else {
       return static_cast<A>(INFINITY);

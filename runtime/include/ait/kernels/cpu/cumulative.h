@@ -1,5 +1,5 @@
 /// @file cumulative.h
-/// @brief Sums of all elements up to each one, along one dim of any strides.
+/// @brief Sums, products, extremes and so on of all elements up to each one, along one dim of any strides; comments say sums.
 #ifndef AIT_KERNELS_CPU_CUMULATIVE_H_
 #define AIT_KERNELS_CPU_CUMULATIVE_H_
 
@@ -17,31 +17,37 @@ namespace ait::cpu {
 
 namespace detail {
 /// Sums of f32 are kept in f64: thousands of roundings in a row would show.
-template <class Op>
-using running_t = std::conditional_t<std::is_same_v<typename Op::Value, float>, double, typename Sum::Acc<typename Op::Compute>>;
+template <class R, class Op>
+using running_t = std::conditional_t<std::is_same_v<typename Op::Value, float>, double, typename R::template Acc<typename Op::Compute>>;
+
+/// What no elements come to.
+template <class R, class Op>
+inline running_t<R, Op> nothing() {
+  return R::template start<typename Op::Value, running_t<R, Op>>();
+}
 
 /// Few rows are cut into segments of so many elements, which are summed at the same time.
 inline constexpr int64_t kFewRows = 16, kSegment = 1 << 15;
 
-template <class Op>
-inline running_t<Op> term(typename Op::Value x) {
-  return static_cast<running_t<Op>>(static_cast<typename Op::Compute>(x));
+template <class R, class Op>
+inline running_t<R, Op> term(typename Op::Value x) {
+  return static_cast<running_t<R, Op>>(static_cast<typename Op::Compute>(x));
 }
 
 /// The sum of `count` elements.
-template <class In>
-inline running_t<In> sum_of(const typename In::Value* from, int64_t step, int64_t count) {
-  running_t<In> sum = 0;
-  for (int64_t i = 0; i < count; ++i) sum += term<In>(from[i * step]);
+template <class R, class In>
+inline running_t<R, In> sum_of(const typename In::Value* from, int64_t step, int64_t count) {
+  running_t<R, In> sum = nothing<R, In>();
+  for (int64_t i = 0; i < count; ++i) sum = R::join(sum, term<R, In>(from[i * step]));
   return sum;
 }
 
 /// The sums of `count` elements, given that of those before.
-template <bool kExclusive, class In, class Out>
-inline void sum_up(const typename In::Value* from, int64_t step, typename Out::Value* to, int64_t out_step, int64_t count, running_t<In> sum) {
+template <class R, bool kExclusive, class In, class Out>
+inline void sum_up(const typename In::Value* from, int64_t step, typename Out::Value* to, int64_t out_step, int64_t count, running_t<R, In> sum) {
   for (int64_t i = 0; i < count; ++i) {
-    const running_t<In> before = sum;
-    sum += term<In>(from[i * step]);
+    const running_t<R, In> before = sum;
+    sum = R::join(sum, term<R, In>(from[i * step]));
     to[i * out_step] = static_cast<typename Out::Value>(static_cast<typename In::Compute>(kExclusive ? before : sum));
   }
 }
@@ -56,17 +62,18 @@ inline Op reversed(Op operand, int64_t length) {
 }
 
 /// Columns side by side, row by row.
-template <bool kExclusive, class In, class Out>
+template <class R, bool kExclusive, class In, class Out>
 inline void sum_columns(const typename In::Value* from, int64_t step, typename Out::Value* to, int64_t out_step, int64_t width, int64_t length) {
   using C = typename In::Compute;
   C x[kBlock];
-  running_t<In> sums[kBlock] = {};
+  running_t<R, In> sums[kBlock];
+  for (int64_t c = 0; c < width; ++c) sums[c] = nothing<R, In>();
   for (int64_t i = 0; i < length; ++i, from += step, to += out_step) {
     widen(from, width, x);
 #pragma omp simd
     for (int64_t c = 0; c < width; ++c) {
-      const running_t<In> before = sums[c];
-      sums[c] += static_cast<running_t<In>>(x[c]);
+      const running_t<R, In> before = sums[c];
+      sums[c] = R::join(sums[c], static_cast<running_t<R, In>>(x[c]));
       x[c] = static_cast<C>(kExclusive ? before : sums[c]);
     }
     narrow(x, width, to);
@@ -74,11 +81,12 @@ inline void sum_columns(const typename In::Value* from, int64_t step, typename O
 }
 }  // namespace detail
 
-/// @brief out[..., i] = the sum of in[..., 0] to in[..., i] along the last of `sizes`. Floats are added in a wider type; integers wrap.
+/// @brief out[..., i] = R over in[..., 0] to in[..., i] along the last of `sizes`. Floats are combined in a wider type; integers wrap.
+/// @tparam R of `ait/kernels/reduction.h`
 /// @tparam kExclusive without in[..., i] itself
 /// @tparam kReverse from the last element to the first
 /// @tparam kColumns whether the last but one dim has neighbours in memory, in both operands, and not the last
-template <bool kExclusive, bool kReverse, bool kColumns, size_t kRank, class In, class Out>
+template <class R, bool kExclusive, bool kReverse, bool kColumns, size_t kRank, class In, class Out>
 int32_t cumulative(const Context&, const int64_t (&sizes)[kRank], const In& input, const Out& output) {
   constexpr int kOuter = static_cast<int>(kRank) - 1;
   const int64_t length = sizes[kOuter];
@@ -95,7 +103,7 @@ int32_t cumulative(const Context&, const int64_t (&sizes)[kRank], const In& inpu
       int64_t coordinate[kRank] = {};
       if constexpr (kOuter > 1) coordinates<kOuter - 1>(task / parts, sizes, coordinate);
       const int64_t first = coordinate[kOuter - 1] = task % parts * kBlock, left = columns - first;
-      detail::sum_columns<kExclusive, In, Out>(at(in, coordinate, kOuter), step, at(out, coordinate, kOuter), out_step,
+      detail::sum_columns<R, kExclusive, In, Out>(at(in, coordinate, kOuter), step, at(out, coordinate, kOuter), out_step,
                                                left < kBlock ? left : kBlock, length);
     }
     return 0;
@@ -113,20 +121,21 @@ int32_t cumulative(const Context&, const int64_t (&sizes)[kRank], const In& inpu
             length - first < size ? length - first : size);
     }
   };
-  const std::unique_ptr<detail::running_t<In>[]> before(new detail::running_t<In>[rows * segments]());
+  const std::unique_ptr<detail::running_t<R, In>[]> before(new detail::running_t<R, In>[rows * segments]);
+  for (int64_t i = 0; i < rows * segments; ++i) before[i] = detail::nothing<R, In>();
   if (segments > 1) {
-    each([&](int64_t task, const auto* from, auto*, int64_t count) { before[task] = detail::sum_of<In>(from, step, count); });
+    each([&](int64_t task, const auto* from, auto*, int64_t count) { before[task] = detail::sum_of<R, In>(from, step, count); });
     for (int64_t row = 0; row < rows; ++row) {
-      detail::running_t<In> sum = 0;
+      detail::running_t<R, In> sum = detail::nothing<R, In>();
       for (int64_t task = row * segments; task < (row + 1) * segments; ++task) {
         const auto own = before[task];
         before[task] = sum;
-        sum += own;
+        sum = R::join(sum, own);
       }
     }
   }
   each([&](int64_t task, const auto* from, auto* to, int64_t count) {
-    detail::sum_up<kExclusive, In, Out>(from, step, to, out_step, count, before[task]);
+    detail::sum_up<R, kExclusive, In, Out>(from, step, to, out_step, count, before[task]);
   });
   return 0;
 }

@@ -57,8 +57,8 @@ struct Message {
 
 /// @brief Chains of `tiles` tiles each, with `kWidth` sums a tile, in memory of the launch.
 ///
-/// Blocks take their tiles by number, so that whoever waits, waits for blocks that have started.
-template <class A, int kWidth, int kFan>
+/// What is said of sums holds for every R of `ait/kernels/reduction.h`. Blocks take their tiles by number, so that whoever waits, waits for blocks that have started.
+template <class R, class A, int kWidth, int kFan>
 struct Chains {
   static constexpr int kEntryWords = kWidth * Message<A>::kWords;
   int64_t chains, tiles, groups, supers;
@@ -83,9 +83,9 @@ struct Chains {
     return shared;
   }
 
-  /// @brief The sums over the tiles of a chain before `tile`, for column threadIdx.x of kWidth, given those of the tile itself. All threads of the
-  /// block call, and all get the sum where kWidth is 1; else those beyond kWidth get 0. `shared` has room for 3 sums.
-  __device__ __forceinline__ A before(int64_t chain, int64_t tile, A own, A* shared) const {
+  /// @brief The sums over the tiles of a chain before `tile`, for column threadIdx.x of kWidth, given those of the tile itself and that of no
+  /// elements. All threads of the block call, and all get the sum where kWidth is 1; else those beyond kWidth get that of none. `shared` has room for 3 sums.
+  __device__ __forceinline__ A before(int64_t chain, int64_t tile, A own, A none, A* shared) const {
     const int64_t at = chain * (tiles + groups + supers), group = tile / kFan, super = group / kFan;
     const int in_group = static_cast<int>(tile % kFan), in_super = static_cast<int>(group % kFan);
     const int64_t of_groups = at + tiles, of_supers = of_groups + groups;
@@ -99,34 +99,34 @@ struct Chains {
       if (warp < 3) {
         const int64_t entry = warp == 0 ? at + group * kFan : warp == 1 ? of_groups + super * kFan : of_supers + super - 1;
         const int count = warp == 0 ? in_group : warp == 1 ? in_super : super > 0 ? 1 : 0;
-        A sum = A(0);
+        A sum = none;
         if (lane < count) {
           while (!Message<A>::receive(message(entry + lane, 0), sum)) {
           }
         }
 #pragma unroll
-        for (int mask = kWarpSize / 2; mask > 0; mask /= 2) sum += shuffle_xor(sum, mask);
-        if (warp == 0 && lane == 0 && ends_group) Message<A>::send(message(of_groups + group, 0), sum + own);
+        for (int mask = kWarpSize / 2; mask > 0; mask /= 2) sum = R::join(sum, shuffle_xor(sum, mask));
+        if (warp == 0 && lane == 0 && ends_group) Message<A>::send(message(of_groups + group, 0), R::join(sum, own));
         if (lane == 0) shared[warp] = sum;
       }
       __syncthreads();
-      const A result = shared[2] + shared[1] + shared[0];
-      if (thread == 0 && ends_super) Message<A>::send(message(of_supers + super, 0), result + own);
+      const A result = R::join(R::join(shared[2], shared[1]), shared[0]);
+      if (thread == 0 && ends_super) Message<A>::send(message(of_supers + super, 0), R::join(result, own));
       return result;
     } else {
-      if (thread >= kWidth) return A(0);
+      if (thread >= kWidth) return none;
       Message<A>::send(message(at + tile, thread), own);
-      const A within = sum(at + group * kFan, in_group);
-      if (ends_group) Message<A>::send(message(of_groups + group, thread), within + own);
-      A above = sum(of_groups + super * kFan, in_super);
+      const A within = sum(at + group * kFan, in_group, none);
+      if (ends_group) Message<A>::send(message(of_groups + group, thread), R::join(within, own));
+      A above = sum(of_groups + super * kFan, in_super, none);
       if (super > 0) {
-        A all = A(0);
+        A all = none;
         while (!Message<A>::receive(message(of_supers + super - 1, thread), all)) {
         }
-        above += all;
+        above = R::join(above, all);
       }
-      if (ends_super) Message<A>::send(message(of_supers + super, thread), above + (within + own));
-      return above + within;
+      if (ends_super) Message<A>::send(message(of_supers + super, thread), R::join(above, R::join(within, own)));
+      return R::join(above, within);
     }
   }
 
@@ -136,20 +136,20 @@ struct Chains {
   }
 
   /// The sum over so many entries, fewer than kFan, of column threadIdx.x: all of them are asked for before one is waited for.
-  __device__ __forceinline__ A sum(int64_t entry, int count) const {
+  __device__ __forceinline__ A sum(int64_t entry, int count, A none) const {
     A parts[kFan];
     bool here = false;
     while (!here) {
       here = true;
 #pragma unroll
       for (int i = 0; i < kFan - 1; ++i) {
-        parts[i] = A(0);
+        parts[i] = none;
         if (i < count && !Message<A>::receive(message(entry + i, threadIdx.x), parts[i])) here = false;
       }
     }
-    A result = A(0);
+    A result = none;
 #pragma unroll
-    for (int i = 0; i < kFan - 1; ++i) result += parts[i];
+    for (int i = 0; i < kFan - 1; ++i) result = R::join(result, parts[i]);
     return result;
   }
 };

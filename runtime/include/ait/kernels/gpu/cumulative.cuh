@@ -1,5 +1,5 @@
 /// @file cumulative.cuh
-/// @brief Sums of all elements up to each one, along one dim of any strides.
+/// @brief Sums, products, extremes and so on of all elements up to each one, along one dim of any strides; comments say sums.
 ///
 /// Where the elements of a sum are neighbours, a part of a warp, a warp or a block walks along a row; else a block has neighbouring columns and
 /// walks down. Both read their elements once and write them once. Few long rows or columns leave the card idle: `cumulative_chained.cuh`.
@@ -35,57 +35,69 @@ template <int kVec>
 inline constexpr int kTileColumns = kScanLanes * kVec;
 
 namespace detail {
-template <class Op>
-using scan_acc_t = typename Sum::Acc<typename Op::Compute>;
+template <class R, class Op>
+using scan_acc_t = typename R::template Acc<typename Op::Compute>;
+
+/// @brief What no elements of an operand come to.
+template <class R, class Op>
+__device__ __forceinline__ scan_acc_t<R, Op> scan_start() {
+  return R::template start<typename Op::Value, scan_acc_t<R, Op>>();
+}
+
+/// @brief An element that changes nothing.
+template <class R, class Op>
+__device__ __forceinline__ typename Op::Value scan_neutral() {
+  return convert<typename Op::Value>(static_cast<typename Op::Compute>(scan_start<R, Op>()));
+}
 
 /// @brief The sum over this lane and those below it, of each `kLanes` lanes of a warp.
-template <int kLanes, class A>
+template <class R, int kLanes, class A>
 __device__ __forceinline__ A scan_lanes(A value) {
 #pragma unroll
   for (int delta = 1; delta < kLanes; delta *= 2) {
     const A below = shuffle_up(value, delta);
-    if (static_cast<int>(threadIdx.x) % kLanes >= delta) value += below;
+    if (static_cast<int>(threadIdx.x) % kLanes >= delta) value = R::join(value, below);
   }
   return value;
 }
 
 /// @brief The sums of `kCount` neighbours in place, of those before each one if kExclusive, and the sum of all.
-template <bool kExclusive, int kCount, class A>
-__device__ __forceinline__ A scan_thread(A (&x)[kCount]) {
-  A sum = A(0);
+template <class R, bool kExclusive, int kCount, class A>
+__device__ __forceinline__ A scan_thread(A (&x)[kCount], A none) {
+  A sum = none;
 #pragma unroll
   for (int j = 0; j < kCount; ++j) {
     const A before = sum;
-    sum += x[j];
+    sum = R::join(sum, x[j]);
     x[j] = kExclusive ? before : sum;
   }
   return sum;
 }
 
 /// @brief The sums over `kAhead` times `kLanes` chunks in place, and the sum of all. Lane l has chunks l, kLanes + l and so on.
-template <bool kExclusive, int kLanes, int kAhead, int kVec, class A>
-__device__ __forceinline__ A scan_chunks(A (&x)[kAhead][kVec]) {
+template <class R, bool kExclusive, int kLanes, int kAhead, int kVec, class A>
+__device__ __forceinline__ A scan_chunks(A (&x)[kAhead][kVec], A none) {
   A through[kAhead];
 #pragma unroll
-  for (int u = 0; u < kAhead; ++u) through[u] = scan_lanes<kLanes>(scan_thread<kExclusive>(x[u]));
+  for (int u = 0; u < kAhead; ++u) through[u] = scan_lanes<R, kLanes>(scan_thread<R, kExclusive>(x[u], none));
   const int lane = threadIdx.x % kWarpSize;
-  A before = A(0);
+  A before = none;
 #pragma unroll
   for (int u = 0; u < kAhead; ++u) {
     A offset = shuffle_up(through[u], 1);
-    offset = before + (lane % kLanes == 0 ? A(0) : offset);
+    offset = R::join(before, lane % kLanes == 0 ? none : offset);
 #pragma unroll
-    for (int j = 0; j < kVec; ++j) x[u][j] += offset;
-    before += shuffle(through[u], lane / kLanes * kLanes + kLanes - 1);
+    for (int j = 0; j < kVec; ++j) x[u][j] = R::join(offset, x[u][j]);
+    before = R::join(before, shuffle(through[u], lane / kLanes * kLanes + kLanes - 1));
   }
   return before;
 }
 
 /// @brief A row of an operand as chunks of `kVec`, cut where the input is aligned, in the order of the sums.
-template <int kVec, bool kReverse, class In, class Out>
+template <class R, int kVec, bool kReverse, class In, class Out>
 struct ScanRow {
   using T = typename In::Value;
-  using A = scan_acc_t<In>;
+  using A = scan_acc_t<R, In>;
   In in;
   Out out;
   int64_t length, lead, chunks;
@@ -107,7 +119,7 @@ struct ScanRow {
       return;
     }
 #pragma unroll
-    for (int j = 0; j < kVec; ++j) to[j] = first + j >= 0 && first + j < length ? in.data[row_offset<1>(in, first + j, {length})] : T{};
+    for (int j = 0; j < kVec; ++j) to[j] = first + j >= 0 && first + j < length ? in.data[row_offset<1>(in, first + j, {length})] : scan_neutral<R, In>();
   }
 
   /// What was read, in the order of the sums.
@@ -121,7 +133,7 @@ struct ScanRow {
     typename Out::Value raw[kVec];
 #pragma unroll
     for (int j = 0; j < kVec; ++j) {
-      raw[kReverse ? kVec - 1 - j : j] = convert<typename Out::Value>(static_cast<typename In::Compute>(before + sums[j]));
+      raw[kReverse ? kVec - 1 - j : j] = convert<typename Out::Value>(static_cast<typename In::Compute>(R::join(before, sums[j])));
     }
     if constexpr (Out::kInner == Inner::unit) {
       store_within<kVec>(out.data + first, first, length - first, raw);
@@ -136,25 +148,26 @@ struct ScanRow {
 
 /// @brief The sums over a tile of a row, or of columns, without what comes before it: a block's warps have one part after the other.
 /// `within` is what the warps before this one have, `total` what all of them have. `shared` has room for kScanWarps.
-template <class A>
-__device__ __forceinline__ void join_warps(A own, A* shared, A& within, A& total) {
+template <class R, class A>
+__device__ __forceinline__ void join_warps(A own, A none, A* shared, A& within, A& total) {
   const int warp = threadIdx.x / kWarpSize;
   if (threadIdx.x % kWarpSize == 0) shared[warp] = own;
   __syncthreads();
-  within = total = A(0);
+  within = total = none;
 #pragma unroll
   for (int w = 0; w < kScanWarps; ++w) {
     if (w == warp) within = total;
-    total += shared[w];
+    total = R::join(total, shared[w]);
   }
 }
 }  // namespace detail
 
 /// Each `kLanes` lanes of a warp have a row.
-template <bool kExclusive, bool kReverse, int kLanes, int kVec, int kOuter, class In, class Out>
+template <class R, bool kExclusive, bool kReverse, int kLanes, int kVec, int kOuter, class In, class Out>
 __global__ void __launch_bounds__(kScanThreads) cumulative_rows_kernel(RowSpace<kOuter, 1> space, In in, Out out) {
-  using Row = detail::ScanRow<kVec, kReverse, In, Out>;
+  using Row = detail::ScanRow<R, kVec, kReverse, In, Out>;
   using A = typename Row::A;
+  const A none = detail::scan_start<R, In>();
   constexpr int kAhead = 4, kStep = kLanes * kAhead, kRows = kScanThreads / kLanes;
   wait_for_previous();
   allow_next();
@@ -165,7 +178,7 @@ __global__ void __launch_bounds__(kScanThreads) cumulative_rows_kernel(RowSpace<
     int64_t coordinate[kOuter];
     coordinates<kOuter>(index < space.rows ? index : 0, space.outer, coordinate);
     const Row row(in, out, coordinate, index < space.rows ? space.length : 0);
-    A carry = A(0);
+    A carry = none;
     for (int64_t first = lane; first - lane < most; first += kStep) {
       typename Row::T raws[kAhead][kVec];
 #pragma unroll
@@ -173,19 +186,20 @@ __global__ void __launch_bounds__(kScanThreads) cumulative_rows_kernel(RowSpace<
       A x[kAhead][kVec];
 #pragma unroll
       for (int u = 0; u < kAhead; ++u) Row::widen(raws[u], x[u]);
-      const A total = detail::scan_chunks<kExclusive, kLanes>(x);
+      const A total = detail::scan_chunks<R, kExclusive, kLanes>(x, none);
 #pragma unroll
       for (int u = 0; u < kAhead; ++u) row.write(first + u * kLanes, carry, x[u]);
-      carry += total;
+      carry = R::join(carry, total);
     }
   }
 }
 
 /// A block has a row, and walks along it tile by tile.
-template <bool kExclusive, bool kReverse, int kVec, int kOuter, class In, class Out>
+template <class R, bool kExclusive, bool kReverse, int kVec, int kOuter, class In, class Out>
 __global__ void __launch_bounds__(kScanThreads) cumulative_blocks_kernel(RowSpace<kOuter, 1> space, In in, Out out) {
-  using Row = detail::ScanRow<kVec, kReverse, In, Out>;
+  using Row = detail::ScanRow<R, kVec, kReverse, In, Out>;
   using A = typename Row::A;
+  const A none = detail::scan_start<R, In>();
   constexpr int kAhead = kScanAhead<kVec>, kChunks = kScanThreads * kAhead;
   __shared__ A shared[2][kScanWarps];
   wait_for_previous();
@@ -196,7 +210,7 @@ __global__ void __launch_bounds__(kScanThreads) cumulative_blocks_kernel(RowSpac
     int64_t coordinate[kOuter];
     coordinates<kOuter>(index, space.outer, coordinate);
     const Row row(in, out, coordinate, space.length);
-    A carry = A(0);
+    A carry = none;
     for (int64_t first = place; first - place < row.chunks; first += kChunks) {
       typename Row::T raws[kAhead][kVec];
 #pragma unroll
@@ -204,21 +218,21 @@ __global__ void __launch_bounds__(kScanThreads) cumulative_blocks_kernel(RowSpac
       A x[kAhead][kVec], within, total;
 #pragma unroll
       for (int u = 0; u < kAhead; ++u) Row::widen(raws[u], x[u]);
-      detail::join_warps(detail::scan_chunks<kExclusive, kWarpSize>(x), shared[turn], within, total);
+      detail::join_warps<R>(detail::scan_chunks<R, kExclusive, kWarpSize>(x, none), none, shared[turn], within, total);
       turn ^= 1;
 #pragma unroll
-      for (int u = 0; u < kAhead; ++u) row.write(first + u * kWarpSize, carry + within, x[u]);
-      carry += total;
+      for (int u = 0; u < kAhead; ++u) row.write(first + u * kWarpSize, R::join(carry, within), x[u]);
+      carry = R::join(carry, total);
     }
   }
 }
 
 namespace detail {
 /// @brief A thread's `kVec` neighbouring columns: what it has of a tile of rows, and where that goes. There are kScanParts of them, each with its part of the rows.
-template <bool kExclusive, int kVec, int kOuter, class In, class Out>
+template <class R, bool kExclusive, int kVec, int kOuter, class In, class Out>
 struct ScanColumns {
   using T = typename In::Value;
-  using A = scan_acc_t<In>;
+  using A = scan_acc_t<R, In>;
   static constexpr int kRows = kScanRows<kVec>, kColumns = kTileColumns<kVec>;
   In in;
   Out out;
@@ -245,7 +259,7 @@ struct ScanColumns {
         load<kVec>(in.data + row(from, r) * in.strides[kOuter], raws[r]);
       } else {
 #pragma unroll
-        for (int j = 0; j < kVec; ++j) raws[r][j] = T{};
+        for (int j = 0; j < kVec; ++j) raws[r][j] = scan_neutral<R, In>();
       }
     }
     A* const to = shared + threadIdx.x / kScanLanes * kColumns + threadIdx.x % kScanLanes * kVec;
@@ -254,7 +268,7 @@ struct ScanColumns {
       A column[kRows];
 #pragma unroll
       for (int r = 0; r < kRows; ++r) column[r] = static_cast<A>(convert<typename In::Compute>(raws[r][j]));
-      to[j] = scan_thread<kExclusive>(column);
+      to[j] = scan_thread<R, kExclusive>(column, scan_start<R, In>());
 #pragma unroll
       for (int r = 0; r < kRows; ++r) x[r][j] = column[r];
     }
@@ -268,7 +282,7 @@ struct ScanColumns {
       if (row(from, r) >= length) continue;
       typename Out::Value raw[kVec];
 #pragma unroll
-      for (int j = 0; j < kVec; ++j) raw[j] = convert<typename Out::Value>(static_cast<typename In::Compute>(before[j] + x[r][j]));
+      for (int j = 0; j < kVec; ++j) raw[j] = convert<typename Out::Value>(static_cast<typename In::Compute>(R::join(before[j], x[r][j])));
       store<kVec>(out.data + row(from, r) * out.strides[kOuter], raw);
     }
   }
@@ -276,10 +290,11 @@ struct ScanColumns {
 }  // namespace detail
 
 /// A block has `kTileColumns` neighbouring columns, and walks down tile by tile.
-template <bool kExclusive, int kVec, int kOuter, class In, class Out>
+template <class R, bool kExclusive, int kVec, int kOuter, class In, class Out>
 __global__ void __launch_bounds__(kScanThreads) cumulative_columns_kernel(RowSpace<kOuter, 1> space, In in, Out out) {
-  using Columns = detail::ScanColumns<kExclusive, kVec, kOuter, In, Out>;
+  using Columns = detail::ScanColumns<R, kExclusive, kVec, kOuter, In, Out>;
   using A = typename Columns::A;
+  const A none = detail::scan_start<R, In>();
   __shared__ A shared[kScanParts * Columns::kColumns];
   wait_for_previous();
   allow_next();
@@ -289,20 +304,20 @@ __global__ void __launch_bounds__(kScanThreads) cumulative_columns_kernel(RowSpa
     Columns columns(space, in, out, first);
     A carry[kVec];
 #pragma unroll
-    for (int j = 0; j < kVec; ++j) carry[j] = A(0);
+    for (int j = 0; j < kVec; ++j) carry[j] = none;
     for (int64_t from = 0; from < space.length; from += kColumnTile<kVec>) {
       columns.read(from, shared);
       __syncthreads();
       A before[kVec];
 #pragma unroll
       for (int j = 0; j < kVec; ++j) {
-        A sum = A(0);
+        A sum = none;
 #pragma unroll
         for (int w = 0; w < kScanParts; ++w) {
-          if (w == part) before[j] = carry[j] + sum;
-          sum += shared[w * Columns::kColumns + lane * kVec + j];
+          if (w == part) before[j] = R::join(carry[j], sum);
+          sum = R::join(sum, shared[w * Columns::kColumns + lane * kVec + j]);
         }
-        carry[j] += sum;
+        carry[j] = R::join(carry[j], sum);
       }
       columns.write(from, before);
       __syncthreads();
@@ -339,35 +354,36 @@ bool may_access_columns(const RowSpace<kOuter, 1>& space, const Op& operand) {
   return aligned && space.rows >= kTileColumns<kVec>;
 }
 
-template <bool kExclusive, bool kReverse, int kLanes, int kVec, int kOuter, class In, class Out>
+template <class R, bool kExclusive, bool kReverse, int kLanes, int kVec, int kOuter, class In, class Out>
 int32_t launch_scan_rows(const Context& ctx, const RowSpace<kOuter, 1>& space, const In& in, const Out& out) {
   LaunchConfig config;
   config.block = dim3(kScanThreads);
   config.dependent = true;
   if constexpr (kLanes > kWarpSize) {
     config.grid = dim3(ceil_div(space.rows, 1, 1 << 20));
-    return launch(ctx, config, cumulative_blocks_kernel<kExclusive, kReverse, kVec, kOuter, In, Out>, space, in, out);
+    return launch(ctx, config, cumulative_blocks_kernel<R, kExclusive, kReverse, kVec, kOuter, In, Out>, space, in, out);
   } else {
     config.grid = dim3(ceil_div(space.rows, kScanThreads / kLanes, 1 << 20));
-    return launch(ctx, config, cumulative_rows_kernel<kExclusive, kReverse, kLanes, kVec, kOuter, In, Out>, space, in, out);
+    return launch(ctx, config, cumulative_rows_kernel<R, kExclusive, kReverse, kLanes, kVec, kOuter, In, Out>, space, in, out);
   }
 }
 
-template <bool kExclusive, int kVec, int kOuter, class In, class Out>
+template <class R, bool kExclusive, int kVec, int kOuter, class In, class Out>
 int32_t launch_scan_columns(const Context& ctx, const RowSpace<kOuter, 1>& space, const In& in, const Out& out) {
   LaunchConfig config;
   config.block = dim3(kScanThreads);
   config.grid = dim3(ceil_div(space.rows, kTileColumns<kVec>, 1 << 20));
   config.dependent = true;
-  return launch(ctx, config, cumulative_columns_kernel<kExclusive, kVec, kOuter, In, Out>, space, in, out);
+  return launch(ctx, config, cumulative_columns_kernel<R, kExclusive, kVec, kOuter, In, Out>, space, in, out);
 }
 }  // namespace detail
 
-/// @brief out[..., i] = the sum of in[..., 0] to in[..., i] along the last of `sizes`. Floats narrower than f32 are added in f32; integers wrap.
+/// @brief out[..., i] = R over in[..., 0] to in[..., i] along the last of `sizes`. Floats narrower than f32 are added in f32; integers wrap.
+/// @tparam R of `ait/kernels/reduction.h`
 /// @tparam kExclusive without in[..., i] itself
 /// @tparam kReverse from the last element to the first
 /// @tparam kColumns whether the last but one dim has neighbours in memory, in both operands, and not the last
-template <bool kExclusive, bool kReverse, bool kColumns, size_t kRank, class In, class Out>
+template <class R, bool kExclusive, bool kReverse, bool kColumns, size_t kRank, class In, class Out>
 int32_t cumulative(const Context& ctx, const int64_t (&sizes)[kRank], const In& in, const Out& out) {
   constexpr int kOuter = static_cast<int>(kRank) - 1;
   const auto space = detail::scan_space<kOuter>(sizes);
@@ -377,14 +393,14 @@ int32_t cumulative(const Context& ctx, const int64_t (&sizes)[kRank], const In& 
     const In from = kReverse ? detail::reversed(in, space.length) : in;
     const Out to = kReverse ? detail::reversed(out, space.length) : out;
     if (detail::may_access_columns<kVec>(space, from) && detail::may_access_columns<kVec>(space, to)) {
-      return detail::launch_scan_columns<kExclusive, kVec>(ctx, space, from, to);
+      return detail::launch_scan_columns<R, kExclusive, kVec>(ctx, space, from, to);
     }
-    return detail::launch_scan_columns<kExclusive, 1>(ctx, space, from, to);
+    return detail::launch_scan_columns<R, kExclusive, 1>(ctx, space, from, to);
   } else {
     constexpr int kVec = In::kInner == Inner::unit ? vector_width<In>() : 1;
-    if (space.length <= 8 * kVec) return detail::launch_scan_rows<kExclusive, kReverse, 8, kVec>(ctx, space, in, out);
-    if (space.length <= 8 * kWarpSize * kVec) return detail::launch_scan_rows<kExclusive, kReverse, kWarpSize, kVec>(ctx, space, in, out);
-    return detail::launch_scan_rows<kExclusive, kReverse, kScanThreads, kVec>(ctx, space, in, out);
+    if (space.length <= 8 * kVec) return detail::launch_scan_rows<R, kExclusive, kReverse, 8, kVec>(ctx, space, in, out);
+    if (space.length <= 8 * kWarpSize * kVec) return detail::launch_scan_rows<R, kExclusive, kReverse, kWarpSize, kVec>(ctx, space, in, out);
+    return detail::launch_scan_rows<R, kExclusive, kReverse, kScanThreads, kVec>(ctx, space, in, out);
   }
 }
 

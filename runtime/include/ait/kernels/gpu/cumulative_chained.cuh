@@ -1,5 +1,5 @@
 /// @file cumulative_chained.cuh
-/// @brief Sums of all elements up to each one, where rows or columns are few and long: blocks share one, tile by tile.
+/// @brief Sums (products, extremes and so on) of all elements up to each one, where rows or columns are few and long: blocks share one, tile by tile.
 ///
 /// A block reads a tile, waits for the sum of the tiles before it (`chain.cuh`), and writes: elements are read and written once.
 #ifndef AIT_KERNELS_GPU_CUMULATIVE_CHAINED_CUH_
@@ -16,11 +16,12 @@ namespace ait::gpu {
 inline constexpr int kRowFan = 32, kColumnFan = 16;
 
 /// A block has a tile of a row.
-template <bool kExclusive, bool kReverse, int kVec, int kOuter, class In, class Out, class Chain>
+template <class R, bool kExclusive, bool kReverse, int kVec, int kOuter, class In, class Out, class Chain>
 __global__ void __launch_bounds__(kScanThreads, 4) cumulative_chained_rows_kernel(RowSpace<kOuter, 1> space, In in, Out out, Chain chain) {
-  using Row = detail::ScanRow<kVec, kReverse, In, Out>;
+  using Row = detail::ScanRow<R, kVec, kReverse, In, Out>;
   using A = typename Row::A;
   constexpr int kAhead = kScanAhead<kVec>;
+  const A none = detail::scan_start<R, In>();
   __shared__ A shared[kScanWarps], sums[3];
   __shared__ uint32_t number;
   wait_for_previous();
@@ -36,16 +37,16 @@ __global__ void __launch_bounds__(kScanThreads, 4) cumulative_chained_rows_kerne
   A x[kAhead][kVec], within, total;
 #pragma unroll
   for (int u = 0; u < kAhead; ++u) Row::widen(raws[u], x[u]);
-  detail::join_warps(detail::scan_chunks<kExclusive, kWarpSize>(x), shared, within, total);
-  const A before = chain.before(index, tile, total, sums) + within;
+  detail::join_warps<R>(detail::scan_chunks<R, kExclusive, kWarpSize>(x, none), none, shared, within, total);
+  const A before = R::join(chain.before(index, tile, total, none, sums), within);
 #pragma unroll
   for (int u = 0; u < kAhead; ++u) row.write(first + u * kWarpSize, before, x[u]);
 }
 
 /// A block has a tile of `kTileColumns` neighbouring columns.
-template <bool kExclusive, int kVec, int kOuter, class In, class Out, class Chain>
+template <class R, bool kExclusive, int kVec, int kOuter, class In, class Out, class Chain>
 __global__ void __launch_bounds__(kScanThreads, 4) cumulative_chained_columns_kernel(RowSpace<kOuter, 1> space, In in, Out out, Chain chain) {
-  using Columns = detail::ScanColumns<kExclusive, kVec, kOuter, In, Out>;
+  using Columns = detail::ScanColumns<R, kExclusive, kVec, kOuter, In, Out>;
   using A = typename Columns::A;
   constexpr int kColumns = Columns::kColumns;
   static_assert(kColumns <= kScanThreads, "a thread has the sums of a column");
@@ -59,12 +60,13 @@ __global__ void __launch_bounds__(kScanThreads, 4) cumulative_chained_columns_ke
   const int64_t from = tile * kColumnTile<kVec>;
   columns.read(from, shared);
   __syncthreads();
-  A total = A(0);
+  const A none = detail::scan_start<R, In>();
+  A total = none;
   if (static_cast<int>(threadIdx.x) < kColumns) {
 #pragma unroll
-    for (int w = 0; w < kScanParts; ++w) total += shared[w * kColumns + threadIdx.x];
+    for (int w = 0; w < kScanParts; ++w) total = R::join(total, shared[w * kColumns + threadIdx.x]);
   }
-  const A sum = chain.before(index, tile, total, nullptr);
+  const A sum = chain.before(index, tile, total, none, nullptr);
   if (static_cast<int>(threadIdx.x) < kColumns) carried[threadIdx.x] = sum;
   __syncthreads();
   const int part = threadIdx.x / kScanLanes, column = threadIdx.x % kScanLanes * kVec;
@@ -74,7 +76,7 @@ __global__ void __launch_bounds__(kScanThreads, 4) cumulative_chained_columns_ke
     before[j] = carried[column + j];
 #pragma unroll
     for (int w = 0; w < kScanParts; ++w) {
-      if (w < part) before[j] += shared[w * kColumns + column + j];
+      if (w < part) before[j] = R::join(before[j], shared[w * kColumns + column + j]);
     }
   }
   columns.write(from, before);
@@ -91,17 +93,17 @@ int32_t launch_chained(const Context& ctx, const Chain& chain, void (*kernel)(Pa
   return launch(ctx, config, kernel, arguments...);
 }
 
-template <bool kExclusive, int kVec, int kOuter, class In, class Out>
+template <class R, bool kExclusive, int kVec, int kOuter, class In, class Out>
 int32_t chain_columns(const Context& ctx, const RowSpace<kOuter, 1>& space, const In& in, const Out& out, void* workspace) {
-  using Chain = Chains<scan_acc_t<In>, kTileColumns<kVec>, kColumnFan>;
+  using Chain = Chains<R, scan_acc_t<R, In>, kTileColumns<kVec>, kColumnFan>;
   const Chain chain((space.rows + kTileColumns<kVec> - 1) / kTileColumns<kVec>, (space.length + kColumnTile<kVec> - 1) / kColumnTile<kVec>, workspace);
-  return launch_chained(ctx, chain, cumulative_chained_columns_kernel<kExclusive, kVec, kOuter, In, Out, Chain>, space, in, out, chain);
+  return launch_chained(ctx, chain, cumulative_chained_columns_kernel<R, kExclusive, kVec, kOuter, In, Out, Chain>, space, in, out, chain);
 }
 }  // namespace detail
 
 /// @brief `cumulative` for few long rows or columns.
 /// @param workspace aligned to 16 bytes, of `ait_mlir/lowering/kernels/cumulative.py: chained_bytes`
-template <bool kExclusive, bool kReverse, bool kColumns, size_t kRank, class In, class Out>
+template <class R, bool kExclusive, bool kReverse, bool kColumns, size_t kRank, class In, class Out>
 int32_t cumulative_chained(const Context& ctx, const int64_t (&sizes)[kRank], const In& in, const Out& out, void* workspace) {
   constexpr int kOuter = static_cast<int>(kRank) - 1;
   const auto space = detail::scan_space<kOuter>(sizes);
@@ -111,15 +113,15 @@ int32_t cumulative_chained(const Context& ctx, const int64_t (&sizes)[kRank], co
     const In from = kReverse ? detail::reversed(in, space.length) : in;
     const Out to = kReverse ? detail::reversed(out, space.length) : out;
     if (detail::may_access_columns<kVec>(space, from) && detail::may_access_columns<kVec>(space, to)) {
-      return detail::chain_columns<kExclusive, kVec>(ctx, space, from, to, workspace);
+      return detail::chain_columns<R, kExclusive, kVec>(ctx, space, from, to, workspace);
     }
-    return detail::chain_columns<kExclusive, 1>(ctx, space, from, to, workspace);
+    return detail::chain_columns<R, kExclusive, 1>(ctx, space, from, to, workspace);
   } else {
     constexpr int kVec = In::kInner == Inner::unit ? vector_width<In>() : 1;
-    using Chain = Chains<detail::scan_acc_t<In>, 1, kRowFan>;
+    using Chain = Chains<R, detail::scan_acc_t<R, In>, 1, kRowFan>;
     // A row that begins between two boundaries has a chunk more.
     const Chain chain(space.rows, (space.length + kVec - 1 + kRowTile<kVec> - 1) / kRowTile<kVec>, workspace);
-    return detail::launch_chained(ctx, chain, cumulative_chained_rows_kernel<kExclusive, kReverse, kVec, kOuter, In, Out, Chain>, space, in, out,
+    return detail::launch_chained(ctx, chain, cumulative_chained_rows_kernel<R, kExclusive, kReverse, kVec, kOuter, In, Out, Chain>, space, in, out,
                                   chain);
   }
 }
