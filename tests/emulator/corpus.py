@@ -20,6 +20,7 @@ from tests.kernels import attention_gpu, hopper, rows
 from tests.kernels.contractions import BIAS_GELU, BIAS_RESIDUAL, TANH_MUL_ADD, contraction, gemm_cases
 from tests.kernels.harness import Case, Library, check
 from tests.kernels.library_gemm import on_kernel
+from tests.kernels.masked import check_masked, masked_cases
 from tests.kernels.reduce_split import check_split, split_cases
 from tests.kernels.stream import stream_cases
 from tests.specs.draw import Drawn, draw, sample
@@ -287,6 +288,9 @@ FAMILIES = {
         dict.fromkeys(KINDS, frozenset({"cumulative_chained_rows_kernel", "cumulative_chained_columns_kernel"})),
         chained_cumsums,
         lambda library, case, name: SUMS.check(library, case, _type(name)),
+    ),
+    "masked": Family(
+        dict.fromkeys(KINDS, frozenset({"map_masked_kernel"})), lambda: dict(masked_cases()), check_masked
     ),
     "view-cuda": drawn_family("cuda", "view", *COPIES),
     "view-rocm": drawn_family("rocm", "view", *COPIES),

@@ -5,14 +5,27 @@ from __future__ import annotations
 from ait_mlir.frontend.ops.attention import attention, mem_eff_attention
 from ait_mlir.frontend.ops.constant import full
 from ait_mlir.frontend.ops.conv import (
+    conv1d,
+    conv1d_bias,
     conv2d,
     conv2d_bias,
     conv2d_bias_add,
     conv2d_bias_add_hardswish,
     conv2d_bias_add_relu,
+    conv2d_bias_few_channels,
     conv2d_bias_hardswish,
+    conv2d_bias_hardswish_few_channels,
     conv2d_bias_relu,
+    conv2d_bias_relu_few_channels,
     conv2d_bias_sigmoid,
+    conv2d_depthwise,
+    conv2d_depthwise_bias,
+    conv3d,
+    conv3d_bias,
+    depthwise_conv3d,
+    transposed_conv2d,
+    transposed_conv2d_bias,
+    transposed_conv2d_bias_relu,
 )
 from ait_mlir.frontend.ops.cumulative import cummax, cummin, cumprod, cumsum, logcumsumexp
 from ait_mlir.frontend.ops.elementwise import (
@@ -126,9 +139,11 @@ __all__ = [
     "FuncEnum", "adaptive_avg_pool2d", "adaptive_max_pool2d", "argmax", "attention", "avg_pool2d", "batch_gather",
     "bert_embeddings", "bmm_ccc", "bmm_ccc_add", "bmm_ccr", "bmm_ccr_add", "bmm_crc", "bmm_crc_add", "bmm_crr",
     "bmm_crr_add", "bmm_rcc", "bmm_rcc_add", "bmm_rcr", "bmm_rcr_add", "bmm_rcr_permute", "bmm_rrc", "bmm_rrc_add",
-    "bmm_rrr", "bmm_rrr_add", "bmm_rrr_permute", "cast", "chunk", "clamp", "concatenate", "conv2d", "conv2d_bias",
-    "conv2d_bias_add", "conv2d_bias_add_hardswish", "conv2d_bias_add_relu", "conv2d_bias_hardswish",
-    "conv2d_bias_relu", "conv2d_bias_sigmoid", "cummax", "cummin", "cumprod", "cumsum", "dual_gemm_rcr_fast_gelu",
+    "bmm_rrr", "bmm_rrr_add", "bmm_rrr_permute", "cast", "chunk", "clamp", "concatenate", "conv1d", "conv1d_bias",
+    "conv2d", "conv2d_bias", "conv2d_bias_add", "conv2d_bias_add_hardswish", "conv2d_bias_add_relu",
+    "conv2d_bias_few_channels", "conv2d_bias_hardswish", "conv2d_bias_hardswish_few_channels", "conv2d_bias_relu",
+    "conv2d_bias_relu_few_channels", "conv2d_bias_sigmoid", "conv2d_depthwise", "conv2d_depthwise_bias", "conv3d",
+    "conv3d_bias", "cummax", "cummin", "cumprod", "cumsum", "depthwise_conv3d", "dual_gemm_rcr_fast_gelu",
     "dual_gemm_rcr_silu", "dynamic_slice", "elementwise", "embedding", "eq", "expand", "flatten", "full", "gather",
     "ge", "gemm_rcr", "gemm_rcr_bias", "gemm_rcr_bias_add", "gemm_rcr_bias_add_add", "gemm_rcr_bias_add_add_relu",
     "gemm_rcr_bias_add_relu", "gemm_rcr_bias_fast_gelu", "gemm_rcr_bias_gelu", "gemm_rcr_bias_hardswish",
@@ -141,5 +156,6 @@ __all__ = [
     "lt", "masked_select", "max_pool2d", "mem_eff_attention", "ne", "permute", "permute021", "permute0213",
     "permute102", "permute210", "ragged_gemm", "reduce_max", "reduce_mean", "reduce_min", "reduce_sum", "reshape",
     "rms_norm", "rotary_embedding", "scan", "scatter", "size", "softmax", "split", "squeeze", "topk", "transpose",
-    "unsqueeze", "update_slice", "var", "vector_norm", "where",
+    "transposed_conv2d", "transposed_conv2d_bias", "transposed_conv2d_bias_relu", "unsqueeze", "update_slice",
+    "var", "vector_norm", "where",
 ]  # fmt: skip
