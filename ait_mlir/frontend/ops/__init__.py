@@ -83,6 +83,13 @@ from ait_mlir.frontend.ops.gemm import (
     gemm_rrr,
     gemm_rrr_bias,
 )
+from ait_mlir.frontend.ops.grouped import (
+    group_gemm_rcr,
+    group_gemm_rcr_bias,
+    group_gemm_rcr_bias_relu,
+    group_gemm_rcr_bias_sigmoid,
+    ragged_gemm,
+)
 from ait_mlir.frontend.ops.index import (
     batch_gather,
     bert_embeddings,
@@ -220,6 +227,10 @@ __all__ = [
     "gemm_rrr_bias_permute",
     "gemm_rrr_permute",
     "getitem",
+    "group_gemm_rcr",
+    "group_gemm_rcr_bias",
+    "group_gemm_rcr_bias_relu",
+    "group_gemm_rcr_bias_sigmoid",
     "group_norm",
     "group_norm_swish",
     "gt",
@@ -244,6 +255,7 @@ __all__ = [
     "permute0213",
     "permute102",
     "permute210",
+    "ragged_gemm",
     "reduce_max",
     "reduce_mean",
     "reduce_min",
