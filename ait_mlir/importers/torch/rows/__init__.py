@@ -11,10 +11,13 @@ from ait_mlir.importers.torch.rows import (
     data,
     elementwise,
     functions,
+    index,
     norm,
+    pad,
     pool,
     recurrent,
     reduction,
+    scatter,
     view,
 )
 
@@ -23,6 +26,7 @@ TABLE: dict[str, Row] = {
     **functions.ROWS,
     **contraction.ROWS,
     **conv.ROWS,
+    **pad.ROWS,
     **pool.ROWS,
     **attention.ROWS,
     **norm.ROWS,
@@ -31,6 +35,8 @@ TABLE: dict[str, Row] = {
     **recurrent.ROWS,
     **view.ROWS,
     **data.ROWS,
+    **index.ROWS,
+    **scatter.ROWS,
 }
 """Rows by the name of the overload as PyTorch prints it: `aten.add.Tensor`."""
 

@@ -139,7 +139,7 @@ def repeat_interleave(c: Call) -> Value:
 # ** parts **
 
 
-def _start(c: Call, given: object, extent: Expr) -> Expr:
+def part_start(c: Call, given: object, extent: Expr) -> Expr:
     """Where a slice starts, counted from the front."""
     if given is None:
         return const(0)
@@ -161,6 +161,8 @@ def cut(c: Call, value: Value, axis: int, start: Expr, size: Expr, step: int = 1
     if isinstance(value, Mask) and not value.values:
         dims = (*value.dims[:axis], size, *value.dims[axis + 1 :])
         return Mask(dims, tuple(f.sliced(axis, start, step, size) for f in value.formulas))
+    if step == 1:
+        c.table.require_room(start + size, extent)
     x = c.w.full(value)
     return c.w.slice(x, axis, start, size) if step == 1 else _every(c, x, axis, start, size, step)
 
@@ -189,9 +191,9 @@ def _every(c: Call, x: SSAValue, axis: int, start: Expr, size: Expr, step: int) 
 def slice_(c: Call) -> Value:
     axis = c.axis("dim")
     extent = c.shape("self")[axis]
-    start = _start(c, c["start"], extent)
+    start = part_start(c, c["start"], extent)
     if bindings := c.node.meta.get("unbacked_bindings"):  # the ends are values that the import knows
-        end = extent if c["end"] is None else minimum(_start(c, c["end"], extent), extent)
+        end = extent if c["end"] is None else minimum(part_start(c, c["end"], extent), extent)
         size = ceildiv(maximum(end - minimum(start, extent), 0), c["step"] or 1)
         for symbol, path in bindings.items():  # size() of an axis, or the place in memory, which is the value's own
             c.table.fix(symbol.name, size if len(path) == 2 else const(0))
@@ -212,13 +214,13 @@ def item(c: Call) -> Expr | float:
 
 def narrow(c: Call) -> Value:
     axis = c.axis("dim")
-    return cut(c, c.value("self"), axis, _start(c, c["start"], c.shape("self")[axis]), c.dims[axis])
+    return cut(c, c.value("self"), axis, part_start(c, c["start"], c.shape("self")[axis]), c.dims[axis])
 
 
 def select(c: Call) -> Value:
     """One index along a dim, which goes."""
     axis = c.axis("dim")
-    part = cut(c, c.value("self"), axis, _start(c, c["index"], c.shape("self")[axis]), ONE)
+    part = cut(c, c.value("self"), axis, part_start(c, c["index"], c.shape("self")[axis]), ONE)
     if isinstance(part, Affine):
         return part.without(axis)
     return reshaped(c, part, c.dims)
