@@ -49,6 +49,12 @@ class FuncEnum(Enum):
     LOG1P = auto()
     EXPM1 = auto()
     POW = auto()
+    REM = auto()
+    BIT_AND = auto()
+    BIT_OR = auto()
+    BIT_XOR = auto()
+    SHIFT_LEFT = auto()
+    SHIFT_RIGHT = auto()
     FLOOR_DIV = auto()
     SIGN = auto()
     RECIPROCAL = auto()
@@ -89,11 +95,18 @@ OPS: dict[FuncEnum, type[AitOp]] = {
     FuncEnum.LOG1P: ait.Log1pOp,
     FuncEnum.EXPM1: ait.Expm1Op,
     FuncEnum.POW: ait.PowOp,
+    FuncEnum.REM: ait.RemOp,
+    FuncEnum.BIT_AND: ait.BitAndOp,
+    FuncEnum.BIT_OR: ait.BitOrOp,
+    FuncEnum.BIT_XOR: ait.BitXorOp,
+    FuncEnum.SHIFT_LEFT: ait.ShiftLeftOp,
+    FuncEnum.SHIFT_RIGHT: ait.ShiftRightOp,
 }
 
 BINARY = {
     *(FuncEnum.ADD, FuncEnum.SUB, FuncEnum.MUL, FuncEnum.DIV, FuncEnum.MAX, FuncEnum.MIN),
-    *(FuncEnum.POW, FuncEnum.FLOOR_DIV),
+    *(FuncEnum.POW, FuncEnum.FLOOR_DIV, FuncEnum.REM, FuncEnum.BIT_AND, FuncEnum.BIT_OR, FuncEnum.BIT_XOR),
+    *(FuncEnum.SHIFT_LEFT, FuncEnum.SHIFT_RIGHT),
 }
 
 
