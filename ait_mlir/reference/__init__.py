@@ -14,6 +14,7 @@ from ait_mlir.reference import (
     gemm,
     index,
     norm,
+    order,
     pool,
     reduce,
     scan,
@@ -23,7 +24,7 @@ from ait_mlir.reference.core import RULES, Evaluation, EvaluationError, referenc
 from ait_mlir.reference.graph import evaluate_graph
 from ait_mlir.reference.interpreter import run_program
 
-FAMILIES = (data, elementwise, gemm, conv, pool, norm, reduce, cumulative, view, index, attention, scan)
+FAMILIES = (data, elementwise, gemm, conv, pool, norm, reduce, cumulative, order, view, index, attention, scan)
 """The table of families: importing one registers what its ops mean."""
 
 __all__ = ["FAMILIES", "RULES", "Evaluation", "EvaluationError", "evaluate_graph", "reference", "run_program"]

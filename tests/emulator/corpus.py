@@ -272,6 +272,7 @@ REDUCE = ("reduce_rows_kernel", "reduce_columns_kernel", "select_kernel")
 INDEX = ("gather_kernel", "update_kernel", "compact_count_kernel", "compact_kernel")
 COPIES = ("copy_strided_kernel", "copy_tiled_kernel", "copy_squares_kernel", "copy_rows_kernel")
 
+ORDER = ("sort_tile_kernel", "sort_merge_kernel", "search_kernel", "histogram_kernel")
 CUMULATIVE = ("cumulative_rows_kernel", "cumulative_blocks_kernel", "cumulative_columns_kernel")
 FAMILIES = {
     "elementwise-cuda": drawn_family("cuda", "elementwise", "map_repeat_kernel", "map_kernel", "map_flat_kernel"),
@@ -287,6 +288,8 @@ FAMILIES = {
         chained_cumsums,
         lambda library, case, name: SUMS.check(library, case, _type(name)),
     ),
+    "order-cuda": drawn_family("cuda", "order", *ORDER),
+    "order-rocm": drawn_family("rocm", "order", *ORDER),
     "view-cuda": drawn_family("cuda", "view", *COPIES),
     "view-rocm": drawn_family("rocm", "view", *COPIES),
     "index-cuda": drawn_family("cuda", "index", *INDEX),

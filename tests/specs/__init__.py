@@ -7,7 +7,7 @@ tests/test_specs.py fails with the name of an op that has no row, or that one of
 
 from __future__ import annotations
 
-from tests.specs import attention, conv, cumulative, elementwise, gemm, index, norm, pool, reduce, scan, view
+from tests.specs import attention, conv, cumulative, elementwise, gemm, index, norm, order, pool, reduce, scan, view
 from tests.specs.spec import Spec
 
 FAMILIES: dict[str, tuple[Spec, ...]] = {
@@ -15,6 +15,7 @@ FAMILIES: dict[str, tuple[Spec, ...]] = {
     "norm": norm.SPECS,
     "reduce": reduce.SPECS,
     "cumulative": cumulative.SPECS,
+    "order": order.SPECS,
     "view": view.SPECS,
     "index": index.SPECS,
     "gemm": gemm.SPECS,
