@@ -122,7 +122,6 @@ class ArgmaxOp(ReduceLike, AitOp):
             properties={"dim": IntegerAttr(dim, i64), **({"smallest": UnitAttr()} if smallest else {})},
             result_types=[TensorType.get(dims, element_type)],
         )
-        self.infer_result_types()
 
     def reduced_axes(self) -> tuple[int, ...]:
         return (self.dim.value.data,)
@@ -183,7 +182,6 @@ class TopkOp(Reduction, AitOp):
             },
             result_types=[TensorType.get(dims, t.element_type), TensorType.get(dims, element_type)],
         )
-        self.infer_result_types()
 
     @property
     def axis(self) -> int:
