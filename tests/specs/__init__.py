@@ -7,7 +7,22 @@ tests/test_specs.py fails with the name of an op that has no row, or that one of
 
 from __future__ import annotations
 
-from tests.specs import attention, conv, cumulative, elementwise, gemm, index, norm, order, pool, reduce, scan, view
+from tests.specs import (
+    attention,
+    conv,
+    cumulative,
+    elementwise,
+    gemm,
+    grouped,
+    index,
+    norm,
+    order,
+    pad,
+    pool,
+    reduce,
+    scan,
+    view,
+)
 from tests.specs.spec import Consumer, Spec
 
 FAMILIES: dict[str, tuple[Spec, ...]] = {
@@ -19,8 +34,10 @@ FAMILIES: dict[str, tuple[Spec, ...]] = {
     "view": view.SPECS,
     "index": index.SPECS,
     "gemm": gemm.SPECS,
+    "grouped": grouped.SPECS,
     "conv": conv.SPECS,
     "pool": pool.SPECS,
+    "pad": pad.SPECS,
     "attention": attention.SPECS,
     "scan": scan.SPECS,
 }
