@@ -610,8 +610,9 @@ def test_elements_by_index():
     np.testing.assert_allclose(got, torch_sum.numpy())
 
     few = tensor("few", 2, dtype="int32")
-    (got,) = evaluate(ops.index_select(dim=-2)(x, few), {"x": values, "few": np.array([4, 1])}, batch=BATCH)
-    np.testing.assert_array_equal(got, values[:, [4, 1]])
+    for dim, picked in ((-2, [4, 1]), (2, [0, -1]), (0, [0, -1])):
+        (got,) = evaluate(ops.index_select(dim)(x, few), {"x": values, "few": np.array(picked)}, batch=BATCH)
+        np.testing.assert_array_equal(got, np.take(values, picked, dim))
     rows = tensor("rows", "batch", 2, dtype="int64")
     (got,) = evaluate(ops.batch_gather()(x, rows), {"x": values, "rows": at[:, :2, 0]}, batch=BATCH)
     np.testing.assert_array_equal(got, np.stack([v[i] for v, i in zip(values, at[:, :2, 0], strict=True)]))

@@ -11,12 +11,14 @@ from ait_mlir.importers.torch.rows import (
     data,
     elementwise,
     functions,
+    index,
     norm,
     order,
     pad,
     pool,
     recurrent,
     reduction,
+    scatter,
     view,
 )
 
@@ -35,6 +37,8 @@ TABLE: dict[str, Row] = {
     **recurrent.ROWS,
     **view.ROWS,
     **data.ROWS,
+    **index.ROWS,
+    **scatter.ROWS,
 }
 """Rows by the name of the overload as PyTorch prints it: `aten.add.Tensor`."""
 
