@@ -5,12 +5,25 @@
 
 from __future__ import annotations
 
-from ait_mlir.reference import attention, conv, cumulative, data, elementwise, gemm, index, norm, reduce, scan, view
+from ait_mlir.reference import (
+    attention,
+    conv,
+    cumulative,
+    data,
+    elementwise,
+    gemm,
+    index,
+    jagged,
+    norm,
+    reduce,
+    scan,
+    view,
+)
 from ait_mlir.reference.core import RULES, Evaluation, EvaluationError, reference
 from ait_mlir.reference.graph import evaluate_graph
 from ait_mlir.reference.interpreter import run_program
 
-FAMILIES = (data, elementwise, gemm, conv, norm, reduce, cumulative, view, index, attention, scan)
+FAMILIES = (data, elementwise, gemm, conv, norm, reduce, cumulative, view, index, jagged, attention, scan)
 """The table of families: importing one registers what its ops mean."""
 
 __all__ = ["FAMILIES", "RULES", "Evaluation", "EvaluationError", "evaluate_graph", "reference", "run_program"]

@@ -270,6 +270,7 @@ CONTRACTION_ULPS = {"f16": 0.6, "bf16": 0.6, "f32": 2.0, "f64": 2.0}
 ROW = ("row_kernel", "softmax_columns_kernel")
 REDUCE = ("reduce_rows_kernel", "reduce_columns_kernel", "select_kernel")
 INDEX = ("gather_kernel", "update_kernel", "compact_count_kernel", "compact_kernel")
+JAGGED = ("embedding_bag_kernel", "jagged_pad_kernel", "jagged_unpad_kernel", "jagged_vector_product_kernel")
 COPIES = ("copy_strided_kernel", "copy_tiled_kernel", "copy_squares_kernel", "copy_rows_kernel")
 
 CUMULATIVE = ("cumulative_rows_kernel", "cumulative_blocks_kernel", "cumulative_columns_kernel")
@@ -291,6 +292,8 @@ FAMILIES = {
     "view-rocm": drawn_family("rocm", "view", *COPIES),
     "index-cuda": drawn_family("cuda", "index", *INDEX),
     "index-rocm": drawn_family("rocm", "index", *INDEX),
+    "jagged-cuda": drawn_family("cuda", "jagged", *JAGGED),
+    "jagged-rocm": drawn_family("rocm", "jagged", *JAGGED),
     "gemm-cuda": drawn_family("cuda", "gemm", "gemm_mma_kernel", "gemm_simt_kernel"),
     "gemm-rocm": drawn_family("rocm", "gemm", "gemm_simt_kernel"),
     "conv-cuda": drawn_family("cuda", "conv", "conv_simt_kernel"),

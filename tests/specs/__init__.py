@@ -7,7 +7,7 @@ tests/test_specs.py fails with the name of an op that has no row, or that one of
 
 from __future__ import annotations
 
-from tests.specs import attention, conv, cumulative, elementwise, gemm, index, norm, reduce, scan, view
+from tests.specs import attention, conv, cumulative, elementwise, gemm, index, jagged, norm, reduce, scan, view
 from tests.specs.spec import Spec
 
 FAMILIES: dict[str, tuple[Spec, ...]] = {
@@ -17,6 +17,7 @@ FAMILIES: dict[str, tuple[Spec, ...]] = {
     "cumulative": cumulative.SPECS,
     "view": view.SPECS,
     "index": index.SPECS,
+    "jagged": jagged.SPECS,
     "gemm": gemm.SPECS,
     "conv": conv.SPECS,
     "attention": attention.SPECS,

@@ -7,7 +7,20 @@ from types import ModuleType
 
 from xdsl.ir import Dialect, Operation
 
-from ait_mlir.dialects.ait import attention, conv, cumulative, data, elementwise, gemm, index, norm, reduce, scan, view
+from ait_mlir.dialects.ait import (
+    attention,
+    conv,
+    cumulative,
+    data,
+    elementwise,
+    gemm,
+    index,
+    jagged,
+    norm,
+    reduce,
+    scan,
+    view,
+)
 from ait_mlir.dialects.ait.types import DimsAttr, InductionAttr, KernelAttr, ShapeAttr, TensorType
 
 FAMILIES: tuple[ModuleType, ...] = (
@@ -20,6 +33,7 @@ FAMILIES: tuple[ModuleType, ...] = (
     cumulative,
     view,
     index,
+    jagged,
     attention,
     scan,
 )

@@ -206,6 +206,8 @@ class Importer:
         name = row_name(node)
         if node.target is operator.getitem:
             values, at = (self._resolve(a) for a in node.args)
+            if at >= len(values) and not node.users:
+                return None
             if at >= len(values):
                 raise NotSupported("a result that is for training only is used")
             return values[at]

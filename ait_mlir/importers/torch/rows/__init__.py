@@ -11,6 +11,7 @@ from ait_mlir.importers.torch.rows import (
     data,
     elementwise,
     functions,
+    jagged,
     norm,
     recurrent,
     reduction,
@@ -28,6 +29,7 @@ TABLE: dict[str, Row] = {
     **cumulative.ROWS,
     **recurrent.ROWS,
     **view.ROWS,
+    **jagged.ROWS,
     **data.ROWS,
 }
 """Rows by the name of the overload as PyTorch prints it: `aten.add.Tensor`."""
