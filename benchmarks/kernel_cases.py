@@ -134,7 +134,7 @@ def convolution(t: str, size: int, channels: int, out: int, window: int, stride:
     result = f"n x {left} x {left} x {out} x {t}"
     clauses = f"stride [{stride}, {stride}] pad [{pad}, {pad}]"
     case = _graph(
-        inputs, f"  %r0 = ait.conv2d %x, %w {clauses} : !ait.tensor<{result}>", [result], "dims {n = 1 to 1024}"
+        inputs, f"  %r0 = ait.conv %x, %w {clauses} : !ait.tensor<{result}>", [result], "dims {n = 1 to 1024}"
     )
     label = f"{batch} x {size} x {size} x {channels} to {out}, {window} x {window} by {stride}"
 

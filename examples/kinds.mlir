@@ -8,7 +8,7 @@ ait.graph @kinds(%x: !ait.tensor<b x 8 x 8 x 16 x f32>, %w: !ait.tensor<32 x 3 x
                  %mask: !ait.tensor<b x i1>, %steps: !ait.tensor<len x b x 32 x f32>, %start: !ait.tensor<b x 32 x f32>,
                  %cache: !ait.tensor<b x 64 x 32 x f32> donated, %at: !ait.tensor<i64>)
     dims {b = 1 to 4, len = 0 to 9, kept = 0 to b bound} {
-  %c = ait.conv2d %x, %w stride [2, 2] pad [1, 1] groups 2 : !ait.tensor<b x 4 x 4 x 32 x f32>
+  %c = ait.conv %x, %w stride [2, 2] pad [1, 1] groups 2 : !ait.tensor<b x 4 x 4 x 32 x f32>
   %cb = ait.add %c, %bias : !ait.tensor<b x 4 x 4 x 32 x f32>
   %cl = ait.clamp %cb min 0.0 max 6.0 : !ait.tensor<b x 4 x 4 x 32 x f32>
   %sums = ait.cumulative sum %cl dim 1 : !ait.tensor<b x 4 x 4 x 32 x f32>

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from ait_mlir.dims import Expr, Scope, const, parse, product, sym, total
-from tests.specs import SPECS
+from tests.specs import ROWS
 from tests.specs.spec import Form, Spec
 
 SMOOTH = ("neg", "tanh", "erf", "sigmoid", "relu", "gelu", "fast_gelu", "silu", "abs", "sin", "cos")
@@ -461,7 +461,7 @@ def is_small(form: Form) -> bool:
 
 
 SPECIFIED: list[tuple[Spec, list[Form]]] = [
-    (spec, forms) for spec in SPECS.values() if (forms := [f for f in spec.forms_of("graphs") if is_small(f)])
+    (spec, forms) for spec in ROWS if (forms := [f for f in spec.forms_of("graphs") if is_small(f)])
 ]
 """What random graphs draw of the specifications; graphs of consecutive seeds have one op after the other for sure."""
 

@@ -191,6 +191,11 @@ class Selected:
             )
         )
 
+    def masks(self) -> bool:
+        """Whether its launch can read the value of a bound dim from device memory."""
+        (*others, way) = self.ways
+        return not others and len(way) == 1 and way[0].kernel.masks(way[0].op, self.target)
+
     def panels(self, position: int) -> str | None:
         """The panels in which the constant at operand `position` must lie; None: row-major."""
         return panels_for(self.ways[0][0].kernel, self.op, position)

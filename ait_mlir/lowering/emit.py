@@ -47,9 +47,11 @@ from ait_mlir.lowering.statements import (
     Given,
     LaunchCalls,
     Loop,
+    Part,
     ReadDim,
     Statement,
     View,
+    parts_of,
 )
 from ait_mlir.lowering.tables import Literal, program_tables
 from ait_mlir.lowering.template import render
@@ -157,15 +159,15 @@ class _ProgramPrinter:
         outside, self.statements = self.statements, []
         self.steps[op.step] = step = f"i{len(self.steps)}"
         self.print_ops(op.block)
-        body = self.print_statements()
+        body = self.print_statements(self.statements)
         del self.steps[op.step]
         self.statements = outside
         self.statements.append(Loop(f"{op.step} = 0 to {op.count} - 1", step, op.count, body))
 
-    def print_statements(self) -> CppText:
+    def print_statements(self, statements: Sequence[Statement]) -> CppText:
         return render(
             "statements.j2",
-            statements=self.statements,
+            statements=statements,
             dims={**self.dims, **self.steps},
             kernel_dims=list(self.dims.values()),
         )
@@ -195,17 +197,19 @@ class _ProgramPrinter:
         self.source.files[function + SUFFIX[self.target.kind]] = text
         self.functions[Function(function, 1, 1)] = None
         index = list(self.dims).index(name)
-        self.statements.append(ReadDim(function, self.names[op.source], self.dims[name], index, name))
+        self.statements.append(ReadDim(function, self.names[op.source], index, name))
 
     def launch(self, op: LaunchOp) -> None:
         kernel = kernel_named(op.kernel_name, self.module)
         assert kernel is not None
-        key = (op.kernel_name, tuple((strides(v), is_constant(v)) for v in (*op.ins, *op.outs)))
+        masked = None if op.masked is None else op.masked.data
+        key = (op.kernel_name, masked, tuple((strides(v), is_constant(v)) for v in (*op.ins, *op.outs)))
         calls = self.kernels.get(key)
         if calls is None:
             calls = self.kernels[key] = self.calls(kernel, op)
         workspace = self.names[op.workspace[0]] if op.workspace else "nullptr"
-        ins, outs = [self.names[v] for v in op.ins], [self.names[v] for v in op.outs]
+        ins = [self.names[v] for v in (*op.ins, *([] if op.count is None else [op.count]))]
+        outs = [self.names[v] for v in op.outs]
         branches = [
             Branch(tuple(call.at(ins, outs, workspace) for call in way), upto)
             for way, upto in zip(calls.ways, (*calls.upto, None), strict=True)
@@ -220,16 +224,26 @@ class _ProgramPrinter:
         what = describe(kernel)
         try:
             selected = Selected.of(kernel.provider.data, config, op, self.target)
-            ways = [self.way(selected, way, what, ins, outs) for way in selected.ways]
+            masked = None if launch.masked is None else launch.masked.data
+            ways = [self.way(selected, way, what, ins, outs, masked) for way in selected.ways]
         except ValueError as e:
             raise PassError(f"@{kernel.sym_name.data}: {e}", launch) from e
         choice = selected.choice
         return _Calls(ways, choice.axis if len(ways) > 1 else None, choice.upto)
 
     def way(
-        self, selected: Selected, steps: Sequence[Step], what: str, ins: Sequence[Arg], outs: Sequence[Arg]
+        self,
+        selected: Selected,
+        steps: Sequence[Step],
+        what: str,
+        ins: Sequence[Arg],
+        outs: Sequence[Arg],
+        masked: str | None,
     ) -> list[_Call]:
-        """The functions of one of the ways to run a kernel, and how they are called."""
+        """The functions of one of the ways to run a kernel, and how they are called.
+
+        The value of a `masked` dim follows the operands of the launch.
+        """
         calls: list[_Call] = []
         buffers = step_results(steps)
         made: list[list[Buffer]] = []
@@ -256,7 +270,10 @@ class _ProgramPrinter:
                 step.config,
                 self.target,
                 _row_major_args("b", between),
+                masked,
             )
+            if masked is not None:
+                places.append(len(ins))
             results = tuple(b.offset for b in here) or None
             rest = (*(b.offset for b in between), scratch)
             calls += [_Call(f, tuple(places), results, rest) for f in self.write_functions(step.kernel, launch, what)]
@@ -265,17 +282,20 @@ class _ProgramPrinter:
     def write_functions(self, kernel: Kernel[Any], launch: Launch[Any], what: str) -> list[str]:
         """Write the files of the functions of a kernel; returns their names."""
         emitted = kernel.emit(launch)
+        ins = [*launch.ins, *([] if launch.masked is None else [Arg("n", TensorType.get((), i64), ())])]
         results = [*launch.outs, *launch.between]
         names: list[str] = []
         for emission in (emitted,) if isinstance(emitted, Emission) else emitted:
-            text, name = kernel_file(derived_name(launch.op), what, emission, launch.ins, results, self.dims)
+            text, name = kernel_file(derived_name(launch.op), what, emission, ins, results, self.dims)
             host_only = all("/gpu/" not in i for i in emission.includes)
             self.source.files[name + (".cc" if host_only else SUFFIX[self.target.kind])] = text
-            self.functions[Function(name, len(launch.ins), len(results))] = None
+            self.functions[Function(name, len(ins), len(results))] = None
             names.append(name)
         return names
 
     def program_file(self) -> str:
+        parts = parts_of(self.statements)
+        names = ["run"] if len(parts) == 1 else [f"{('run', 'wait')[i % 2]}_{i // 2}" for i in range(len(parts))]
         text = render(
             "program.j2",
             **self.tables.values(),
@@ -286,7 +306,10 @@ class _ProgramPrinter:
             arena=self.program.arena_size,
             name=self.program.sym_name.data,
             target=self.target.kind,
-            statements=self.print_statements(),
+            parts=[Part(name, self.print_statements(part)) for name, part in zip(names, parts, strict=True)],
+            runs=names[::2],
+            waits=names[1::2],
+            ends_with_wait=len(parts) % 2 == 0,
             entry=self.entry,
         )
         return str(text)

@@ -86,12 +86,11 @@ class LaunchCalls:
 
 @dataclass(frozen=True)
 class ReadDim:
-    """The wait for a dim that a launch has bound: the C++ variable and the index of it, and where its value lies."""
+    """The wait for a dim that a launch has bound: its index, and where its value lies."""
 
     kind: ClassVar[str] = "read_dim"
     function: str
     source: str
-    dim: str
     index: int
     what: str
 
@@ -108,3 +107,30 @@ class Loop:
 
 
 Statement = Given | Alloc | View | LaunchCalls | Loop | ReadDim
+
+
+@dataclass(frozen=True)
+class Part:
+    """A function of the host that a run calls: launches without a wait, or waits."""
+
+    name: str
+    body: CppText
+
+
+def parts_of(statements: Sequence[Statement]) -> list[list[Statement]]:
+    """Cut a program at its waits: launches, waits, launches and so on, each with all buffers that were made before.
+
+    Waits that follow each other are one part. The first part are launches, even if there are none.
+    """
+    buffers: list[Statement] = []
+    parts: list[list[Statement]] = [[]]
+    waits = False
+    for statement in statements:
+        is_buffer = isinstance(statement, Given | Alloc | View)
+        if not is_buffer and isinstance(statement, ReadDim) != waits:
+            waits = not waits
+            parts.append(list(buffers))
+        parts[-1].append(statement)
+        if is_buffer:
+            buffers.append(statement)
+    return parts

@@ -34,6 +34,7 @@ from ait_mlir.dims import DimError, Scope, const
 from ait_mlir.lowering.choices import Selected
 from ait_mlir.lowering.kernels import Target
 from ait_mlir.lowering.module_target import target_of
+from ait_mlir.passes.bound_dims import mask_problem
 from ait_mlir.passes.loop_accesses import (
     LoopEnd,
     ops_and_ends,
@@ -103,7 +104,9 @@ def access_problems(program: ProgramOp) -> Iterator[Problem]:
         if isinstance(op, LaunchOp | CopyOp | ViewOp) and scope.bound:
             yield from ((problem, op) for problem in unread_problems(op, known, scope, module))
         if isinstance(op, LaunchOp | CopyOp):
-            reads = op.ins if isinstance(op, LaunchOp) else (op.source,)
+            reads = (
+                (*op.ins, *([op.count] if op.count is not None else [])) if isinstance(op, LaunchOp) else (op.source,)
+            )
             writes = op.outs if isinstance(op, LaunchOp) else (op.target,)
             if isinstance(op, CopyOp) and panels_of(op.source) is not None:
                 yield "copies a constant in panels, which only launches can read", op
@@ -138,6 +141,8 @@ def unread_problems(op: Operation, known: set[str], scope: Scope, module: Operat
         kernel = kernel_named(op.kernel_name, module)
         if kernel is not None and isinstance(bound := kernel.compute_op(), BindsDim):
             known = {*known, str(bound.bound_dim)}
+    if isinstance(op, LaunchOp) and op.masked is not None:
+        known = {*known, op.masked.data}
     for name in sorted({name for e in dims for name in scope.host_symbols(e)} - known):
         yield f"uses dim {name!r}, which no ait_rt.read_dim has read yet"
 
@@ -205,6 +210,13 @@ def launch_problems(
     given = sum((cast(BufferType, v.type).byte_size() for v in launch.workspace), start=const(0))
     if len(launch.workspace) > 1 or not scope.le(selected.workspace, given):
         yield f"{name} needs one workspace of {selected.workspace} bytes, the launch gives {given}"
+    if launch.masked is not None and launch.count is not None:
+        if not selected.masks():
+            yield f"{name} cannot read dim {launch.masked.data!r} from memory; let the host wait: ait_rt.read_dim"
+        elif (problem := mask_problem(launch, launch.masked.data)) is not None:
+            yield f"{name} cannot be masked: {problem}"
+        if any(seen[launch.count].root is seen[out].root for out in launch.outs):
+            yield f"{name} is masked by a number that it overwrites"
     yield from _in_place(launch, selected.op, [seen[v] for v in launch.ins], [seen[v] for v in launch.outs])
 
 

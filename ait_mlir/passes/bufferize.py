@@ -33,6 +33,7 @@ from ait_mlir.ir.pipeline import PassError
 from ait_mlir.lowering.choices import Selected
 from ait_mlir.lowering.module_target import target_of
 from ait_mlir.lowering.weights import is_weight
+from ait_mlir.passes.bound_dims import BoundDim, place_waits
 from ait_mlir.passes.in_place import Donation, donations_of, later_reader, line_of
 from ait_mlir.passes.loops import bufferize_scan, fresh_step
 
@@ -64,6 +65,9 @@ class Bufferizer:
     """The loops around `block`, outermost first."""
     destinations: dict[OutputOp, SSAValue] = field(default_factory=dict[OutputOp, SSAValue])
     donations: list[Donation] = field(default_factory=list[Donation])
+    bound: list[BoundDim] = field(default_factory=list[BoundDim])
+    launched: dict[LaunchOp, Selected] = field(default_factory=dict[LaunchOp, Selected])
+    """The choice of each launch."""
     order: dict[Operation, int] = field(default_factory=dict[Operation, int])
     """The position of each op of the graph, those of scans among them."""
 
@@ -102,7 +106,7 @@ class Bufferizer:
         }
         self.run_ops(self.graph.block)
         self.finish_donations()
-        self.read_dims()
+        place_waits(self.block, self.bound, lambda launch: self.launched[launch].masks())
         for constant in [op for op in self.block.ops if isinstance(op, rt.ConstantOp)]:
             if not list(constant.buffer.uses):  # all its launches read it in panels
                 constant.detach()
@@ -242,6 +246,9 @@ class Bufferizer:
         launch = LaunchOp(kernel.sym_name.data, ins, outs, workspace)
         launch.location = op.location
         self.block.add_op(launch)
+        self.launched[launch] = chosen
+        if isinstance(op, BindsDim):
+            self.bound.append(BoundDim(str(op.bound_dim), launch, outs[-1]))
 
     # ** over older values **
 
@@ -321,24 +328,6 @@ class Bufferizer:
         for place, target in copies:
             self.copy(place, target)
 
-    # ** dims that ops bind **
-
-    def read_dims(self) -> None:
-        """Read each bound dim before its first use, or at the end if it has no use."""
-        for op in self.graph.block.ops:
-            if not isinstance(op, BindsDim):
-                continue
-            name, count = str(op.bound_dim), self.places[op.results[-1]].root
-            binder = next(use.operation for use in count.uses if isinstance(use.operation, LaunchOp))
-            read = rt.ReadDimOp(name, count)
-            user = binder.next_op
-            while user is not None and not any(_names(inner, name) for inner in user.walk()):
-                user = user.next_op
-            if user is None:
-                self.block.add_op(read)
-            else:
-                self.block.insert_op_before(read, user)
-
     def operand(self, value: SSAValue, panels: str | None) -> SSAValue:
         """The buffer of an operand: row-major, or the constant with its bytes in panels."""
         if panels is None:
@@ -377,14 +366,6 @@ class Bufferizer:
             found = self.kernels[alike] = KernelOp(name, choice.provider.data, config, self.graph.scope, Region(body))
             found.location = op.location
         return found
-
-
-def _names(op: Operation, dim: str) -> bool:
-    """Whether `op` does something with a buffer whose shape names a dim."""
-    if not isinstance(op, LaunchOp | rt.CopyOp | rt.ViewOp):
-        return False
-    types = (*op.operand_types, *op.result_types)
-    return any(dim in e.symbols for t in types if isinstance(t, BufferType) for e in t.dims)
 
 
 def bufferize_module(module: ModuleOp) -> None:

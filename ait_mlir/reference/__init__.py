@@ -12,9 +12,12 @@ from ait_mlir.reference import (
     data,
     elementwise,
     gemm,
+    grouped,
     index,
     jagged,
     norm,
+    pad,
+    pool,
     reduce,
     scan,
     view,
@@ -23,7 +26,23 @@ from ait_mlir.reference.core import RULES, Evaluation, EvaluationError, referenc
 from ait_mlir.reference.graph import evaluate_graph
 from ait_mlir.reference.interpreter import run_program
 
-FAMILIES = (data, elementwise, gemm, conv, norm, reduce, cumulative, view, index, jagged, attention, scan)
+FAMILIES = (
+    data,
+    elementwise,
+    gemm,
+    conv,
+    pad,
+    pool,
+    norm,
+    reduce,
+    cumulative,
+    view,
+    index,
+    jagged,
+    attention,
+    scan,
+    grouped,
+)
 """The table of families: importing one registers what its ops mean."""
 
 __all__ = ["FAMILIES", "RULES", "Evaluation", "EvaluationError", "evaluate_graph", "reference", "run_program"]

@@ -2,47 +2,86 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from itertools import product
 from typing import cast
 
 import numpy as np
 from xdsl.ir import Operation
 
-from ait_mlir.dialects.ait.conv import Conv2dOp
+from ait_mlir.dialects.ait.conv import ConvOp
 from ait_mlir.reference.core import Array, Evaluation, reference
+
+Index = tuple[slice, ...]
+
+
+def taps(
+    kernel: Sequence[int], places: Sequence[int], stride: Sequence[int], dilation: Sequence[int]
+) -> Iterator[tuple[Index, tuple[int, ...]]]:
+    """The elements of the padded tensor that each tap meets, and the index of the tap."""
+    for tap in product(*map(range, kernel)):
+        starts = [t * d for t, d in zip(tap, dilation, strict=True)]
+        met = tuple(
+            slice(start, start + step * (count - 1) + 1 if count else start, step)
+            for start, count, step in zip(starts, places, stride, strict=True)
+        )
+        yield met, tap
 
 
 def convolve(
     x: Array, w: Array, stride: Sequence[int], pad: Sequence[int], dilation: Sequence[int], groups: int
 ) -> Array:
-    """Return the cross-correlation of x [N, H, W, Cin] with w [Cout, KH, KW, Cin / groups], of shape [N, OH, OW, Cout].
+    """The cross-correlation of x [N, sizes..., Cin] with w [Cout, taps..., Cin / groups]: [N, places..., Cout].
 
-    `pad` is (top, left, bottom, right).
+    `pad` are the zeros in front of each size, then those behind.
     """
-    top, left, bottom, right = pad
-    padded = np.pad(x, ((0, 0), (top, bottom), (left, right), (0, 0)))
-    out, height, width, depth = w.shape
-    sizes = [
-        (padded.shape[1 + i] - dilation[i] * (taps - 1) - 1) // stride[i] + 1 for i, taps in enumerate((height, width))
+    out, *kernel, depth = w.shape
+    rank = len(kernel)
+    padded = np.pad(x, ((0, 0), *zip(pad[:rank], pad[rank:], strict=True), (0, 0)))
+    places = [
+        (size - d * (k - 1) - 1) // s + 1
+        for size, k, s, d in zip(padded.shape[1:-1], kernel, stride, dilation, strict=True)
     ]
-    result = np.zeros((len(x), *sizes, groups, out // groups), x.dtype)
-    parts = w.reshape(groups, out // groups, height, width, depth)
-    for i in range(height):
-        for j in range(width):
-            rows, columns = (
-                slice(start, start + stride[k] * (sizes[k] - 1) + 1, stride[k])
-                for k, start in enumerate((i * dilation[0], j * dilation[1]))
-            )
-            seen = padded[:, rows, columns].reshape(len(x), *sizes, groups, 1, depth)
-            result += np.matmul(seen, np.swapaxes(parts[:, :, i, j], 1, 2))[..., 0, :]
-    return result.reshape(len(x), *sizes, out)
+    result = np.zeros((len(x), *places, groups, 1, out // groups), x.dtype)
+    parts = w.reshape(groups, out // groups, *kernel, depth)
+    for met, tap in taps(kernel, places, stride, dilation):
+        seen = padded[:, *met].reshape(len(x), *places, groups, 1, depth)
+        result += np.matmul(seen, np.swapaxes(parts[:, :, *tap], 1, 2))
+    return result.reshape(len(x), *places, out)
 
 
-@reference("ait.conv2d")
+def spread(
+    x: Array,
+    w: Array,
+    stride: Sequence[int],
+    pad: Sequence[int],
+    dilation: Sequence[int],
+    groups: int,
+    output_pad: Sequence[int],
+) -> Array:
+    """The transposed convolution: every element of x adds its window to the result."""
+    out, *kernel, depth = w.shape
+    rank, sizes = len(kernel), x.shape[1:-1]
+    whole = [
+        max((n - 1) * s + d * (k - 1) + 1 + e, 0)
+        for n, k, s, d, e in zip(sizes, kernel, stride, dilation, output_pad, strict=True)
+    ]
+    result = np.zeros((len(x), *whole, groups, 1, out // groups), x.dtype)
+    given = x.reshape(len(x), *sizes, groups, 1, depth)
+    parts = w.reshape(groups, out // groups, *kernel, depth)
+    for met, tap in taps(kernel, sizes, stride, dilation):
+        result[:, *met] += np.matmul(given, np.swapaxes(parts[:, :, *tap], 1, 2))
+    inside = tuple(slice(pad[i], whole[i] - pad[rank + i]) for i in range(rank))
+    result = result[:, *inside]
+    return result.reshape(*result.shape[: 1 + rank], out)
+
+
+@reference("ait.conv")
 def _(op: Operation, arrays: list[Array], ev: Evaluation) -> Sequence[Array]:
-    c = cast(Conv2dOp, op)
+    c = cast(ConvOp, op)
     x, w, *others = arrays
-    result = convolve(x, w, c.strides(), c.pads(), c.dilations(), c.groups.value.data)
+    numbers = (c.strides(), c.pads(), c.dilations(), c.num_groups())
+    result = spread(x, w, *numbers, c.output_pads()) if c.is_transposed() else convolve(x, w, *numbers)
     if c.epilogue.blocks:
         (result,) = ev.run_region(c.epilogue, [result, *others])
     return (np.broadcast_to(result, ev.shape(op.results[0].type)),)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import cast
+from collections.abc import Callable, Sequence
+from typing import Any, cast
 
 import numpy as np
 from xdsl.ir import Operation
 
-from ait_mlir.dialects.ait.index import MaskedSelectOp, UpdateSliceOp
+from ait_mlir.dialects.ait.index import GatherOp, IndexedOp, MaskedSelectOp, ScatterOp, UpdateSliceOp
 from ait_mlir.reference.core import Array, Evaluation, EvaluationError, reference
 
 
@@ -40,3 +40,49 @@ def _(op: Operation, arrays: list[Array], ev: Evaluation) -> Sequence[Array]:
     selected = x[mask]
     ev.bind(str(cast(MaskedSelectOp, op).bound_dim), len(selected))
     return selected, np.array(len(selected))
+
+
+def coordinates(op: IndexedOp, whole: Array, indices: Sequence[Array], space: Sequence[int]) -> tuple[Array, ...]:
+    """The place of each element of the space in the tensor: an array for each dim of that."""
+    dims, _ = op.places()
+    found: dict[int, Array] = {}
+    for dim, index in zip(dims, indices, strict=True):
+        extent = whole.shape[dim]
+        if min(space, default=1) and ((index < -extent) | (index >= extent)).any():
+            raise EvaluationError(
+                f"{op.name}: indices from {index.min()} to {index.max()} for dim {dim}, which has {extent}"
+            )
+        found[dim] = np.broadcast_to(np.where(index < 0, index + extent, index), space)
+    for dim, at in op.kept_dims():
+        shape = [1] * len(space)
+        shape[at] = space[at]
+        found[dim] = np.broadcast_to(np.arange(space[at]).reshape(shape), space)
+    return tuple(found[d] for d in range(whole.ndim))
+
+
+@reference("ait.gather")
+def _(op: Operation, arrays: list[Array], ev: Evaluation) -> Sequence[Array]:
+    x, *indices = arrays
+    return (x[coordinates(cast(GatherOp, op), x, indices, ev.shape(op.results[0].type))],)
+
+
+COMBINE: dict[str, Callable[..., Any]] = {
+    "add": np.add.at,
+    "mul": np.multiply.at,
+    "max": np.maximum.at,
+    "min": np.minimum.at,
+}
+
+
+@reference("ait.scatter")
+def _(op: Operation, arrays: list[Array], ev: Evaluation) -> Sequence[Array]:
+    x, values, *indices = arrays
+    scatter = cast(ScatterOp, op)
+    space = [d.evaluate(ev.dims) for d in scatter.space()]
+    at = tuple(c.reshape(-1) for c in coordinates(scatter, x, indices, space))
+    result, flat = x.copy(), np.broadcast_to(values, space).reshape(-1)
+    if scatter.kind.data == "set":
+        result[at] = flat
+    elif flat.size:
+        COMBINE[scatter.kind.data](result, at, flat)
+    return (result,)

@@ -129,9 +129,14 @@ class Run:
                     strides=strides,
                 )
             case ReadDimOp():
-                self.bind(op)
+                self.bind(op.dim.data, self.number(op.source, "ait_rt.read_dim"))
             case CopyOp():
                 self.views[op.target].write(self.read(self.views[op.source], "a copy"))
+            case LaunchOp() if op.masked is not None and op.count is not None:
+                outside = self.dims, self.views, self.outputs
+                self.bind(op.masked.data, self.number(op.count, f"the mask of @{op.kernel_name}"))
+                self.launch(op)
+                self.dims, self.views, self.outputs = outside
             case LaunchOp():
                 self.launch(op)
             case LoopOp():
@@ -139,10 +144,13 @@ class Run:
             case _:
                 raise EvaluationError(f"the interpreter does not know {op.name}")
 
-    def bind(self, op: ReadDimOp) -> None:
-        """Read a dim, and give the buffers whose shapes name it their actual shapes."""
-        name = op.dim.data
-        self.dims = {**self.dims, name: int(self.read(self.views[op.source], "ait_rt.read_dim"))}
+    def number(self, source: SSAValue, reader: str) -> int:
+        return int(self.read(self.views[source], reader))
+
+    def bind(self, name: str, number: int) -> None:
+        """Set a dim, and give the buffers whose shapes name it their actual shapes."""
+        self.dims = {**self.dims, name: number}
+        self.views = dict(self.views)
         for value, view in self.views.items():
             owner, dims = value.owner, cast(ShapedType, value.type).dims
             told = owner.strides.data if isinstance(owner, ViewOp) else ()

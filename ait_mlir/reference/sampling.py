@@ -13,7 +13,7 @@ import numpy as np
 from xdsl.ir import Block, Operation, SSAValue
 
 from ait_mlir.dialects.ait.elementwise import CastOp, YieldOp
-from ait_mlir.dialects.ait.index import EmbeddingOp, UpdateSliceOp
+from ait_mlir.dialects.ait.index import EmbeddingOp, IndexedOp, UpdateSliceOp
 from ait_mlir.dialects.ait.jagged import EmbeddingBagOp
 from ait_mlir.dialects.ait.scan import ScanOp
 from ait_mlir.dialects.ait.traits import Cost, HasOffsets
@@ -118,6 +118,9 @@ def index_bound(value: SSAValue) -> int:
             if isinstance(op, UpdateSliceOp) and use.index == 2:
                 bound = min(bound, max(1, places_of(op) // part))
                 continue
+            if isinstance(op, IndexedOp) and current in op.indices:
+                bound = min(bound, max(1, extent_indexed(op, current) // part))
+                continue
             computes = isinstance(op, Cost) and not op.MOVES_ONLY and not isinstance(op, CastOp)
             for result in reached(op, use.index):
                 if result not in seen and storage_dtype(cast(ShapedType, result.type).element_type).kind == "i":
@@ -132,6 +135,13 @@ def places_of(op: UpdateSliceOp) -> int:
     scope = scope_of(op)
     one_by_one = cast(TensorType, op.position.type).rank > 0
     return scope.bounds(extent)[0] if one_by_one else scope.bounds(extent - count)[0] + 1
+
+
+def extent_indexed(op: IndexedOp, index: SSAValue) -> int:
+    """Return the least extent, for any dims, of the dims that an index tensor indexes."""
+    whole, scope = cast(TensorType, op.operands[0].type), scope_of(op)
+    used = [d for d, i in zip(op.places()[0], op.indices, strict=True) if i is index]
+    return min(scope.bounds(whole.dims[d])[0] for d in used)
 
 
 def reached(op: Operation, operand: int) -> Sequence[SSAValue]:

@@ -453,14 +453,14 @@ ait.graph @after_gate(%x: !ait.tensor<b x 4 x f16>, %w: !ait.tensor<12 x 4 x f16
 
 // A convolution joins as a product does.
 // CHECK-LABEL: ait.graph @convolution
-// CHECK: %0 = ait.conv2d %x, %w pad [1, 1] epilogue(%b, %r) {
+// CHECK: %0 = ait.conv %x, %w pad [1, 1] epilogue(%b, %r) {
 // CHECK-NEXT: ^bb0(%acc: f32, %b_1: f32, %r_1: f32):
 // CHECK-NEXT: ait.add %acc, %b_1 : f32
 // CHECK-NEXT: ait.add
 // CHECK-NEXT: ait.relu
 // CHECK: ait.output "y" %0
 ait.graph @convolution(%x: !ait.tensor<n x 8 x 8 x 4 x f16>, %w: !ait.tensor<6 x 3 x 3 x 4 x f16>, %b: !ait.tensor<6 x f16>, %r: !ait.tensor<n x 8 x 8 x 6 x f16>) dims {n = 0 to 4} {
-  %0 = ait.conv2d %x, %w pad [1, 1] : !ait.tensor<n x 8 x 8 x 6 x f16>
+  %0 = ait.conv %x, %w pad [1, 1] : !ait.tensor<n x 8 x 8 x 6 x f16>
   %1 = ait.add %0, %b : !ait.tensor<n x 8 x 8 x 6 x f16>
   %2 = ait.add %r, %1 : !ait.tensor<n x 8 x 8 x 6 x f16>
   %3 = ait.relu %2 : !ait.tensor<n x 8 x 8 x 6 x f16>
@@ -469,10 +469,10 @@ ait.graph @convolution(%x: !ait.tensor<n x 8 x 8 x 4 x f16>, %w: !ait.tensor<6 x
 
 // Used twice, or enlarged by the other operand: it stays alone.
 // CHECK-LABEL: ait.graph @convolution_alone
-// CHECK: ait.conv2d %x, %w : !ait.tensor<1 x 6 x 6 x 6 x f16>
+// CHECK: ait.conv %x, %w : !ait.tensor<1 x 6 x 6 x 6 x f16>
 // CHECK-NEXT: ait.add
 ait.graph @convolution_alone(%x: !ait.tensor<1 x 8 x 8 x 4 x f16>, %w: !ait.tensor<6 x 3 x 3 x 4 x f16>, %r: !ait.tensor<5 x 6 x 6 x 6 x f16>) {
-  %0 = ait.conv2d %x, %w : !ait.tensor<1 x 6 x 6 x 6 x f16>
+  %0 = ait.conv %x, %w : !ait.tensor<1 x 6 x 6 x 6 x f16>
   %1 = ait.add %0, %r : !ait.tensor<5 x 6 x 6 x 6 x f16>
   ait.output "y" %1 : !ait.tensor<5 x 6 x 6 x 6 x f16>
   ait.output "z" %0 : !ait.tensor<1 x 6 x 6 x 6 x f16>

@@ -37,23 +37,30 @@ struct Model::Call {
   const void* constants;
   void* arena;
   const ait_model_v1& table;
-  mutable std::vector<int64_t> found = dims;  ///< the dims as the run found them: launches may bind some
+  int32_t part = 0;
 
-  /// Launches on `stream`. Returns the reason of the failure, or an empty string.
-  std::string run(void* stream) const {
-    RunHost host;
-    const ait_run_v1 args{dims.data(), inputs.data(), outputs.data(), constants, arena, stream, &host.table, found.data()};
-    const int32_t status = table.run(&args);
-    if (status == 0) return {};
-    return host.error.empty() ? "status " + std::to_string(status) : host.error;
-  }
+  /// Launches the part on `stream`. Returns the reason of the failure, or an empty string.
+  std::string run(void* stream) { return call(table.run, stream); }
+
+  /// Waits for what the part has launched. The dims that it has bound are known then.
+  std::string wait(void* stream) { return call(table.wait, stream); }
 
   GraphKey key() const {
     GraphKey key = dims;
+    key.push_back(part);
     for (const void* p : inputs) key.push_back(static_cast<int64_t>(reinterpret_cast<intptr_t>(p)));
     for (const void* p : outputs) key.push_back(static_cast<int64_t>(reinterpret_cast<intptr_t>(p)));
     for (const void* p : {constants, static_cast<const void*>(arena)}) key.push_back(static_cast<int64_t>(reinterpret_cast<intptr_t>(p)));
     return key;
+  }
+
+ private:
+  std::string call(int32_t (*function)(const ait_run_v1*), void* stream) {
+    RunHost host;
+    const ait_run_v1 args{dims.data(), inputs.data(), outputs.data(), constants, arena, stream, &host.table, part};
+    const int32_t status = function(&args);
+    if (status == 0) return {};
+    return host.error.empty() ? "status " + std::to_string(status) : host.error;
   }
 };
 
@@ -107,7 +114,7 @@ std::vector<int64_t> Model::run(const Tensors& inputs, const Tensors& outputs, c
   if (runtime.pending && runtime.last_stream != options.stream && !capturing) runtime.event->wait(options.stream);
 
   RunOptions effective = options;
-  effective.graph = options.graph && !capturing && table.bounds == nullptr;  // a recording cannot wait for a dim
+  effective.graph = options.graph && !capturing;
   launch(runtime, call, effective);
   if (options.sync) {
     runtime.pending = false;
@@ -119,7 +126,7 @@ std::vector<int64_t> Model::run(const Tensors& inputs, const Tensors& outputs, c
   }
   runtime.last_stream = options.stream;
   state.finish(options.stream, !options.sync && !capturing);
-  return table.bounds == nullptr ? shapes.outputs() : Shapes(table, call.found.data()).outputs();
+  return table.bounds == nullptr ? shapes.outputs() : Shapes(table, call.dims.data()).outputs();
 }
 
 void Model::make_arena(Runtime& runtime, size_t needed, bool capturing) {
@@ -144,6 +151,14 @@ void Model::sync(void* stream) {
 }
 
 void Model::launch(Runtime& runtime, Call& call, const RunOptions& options) {
+  const int32_t waits = call.table.num_waits, parts = waits + (call.table.ends_with_wait != 0 ? 0 : 1);
+  for (call.part = 0; call.part < parts; ++call.part) {
+    launch_part(runtime, call, options);
+    if (call.part < waits) check(call.wait(options.stream), options.stream);
+  }
+}
+
+void Model::launch_part(Runtime& runtime, Call& call, const RunOptions& options) {
   if (!options.graph) return launch_plain(call, options.stream);
   const auto count = [this](int64_t GraphStats::*counter, int64_t by = 1) {
     const std::lock_guard<std::mutex> lock(stats_mutex_);
@@ -174,7 +189,10 @@ void Model::launch(Runtime& runtime, Call& call, const RunOptions& options) {
 }
 
 void Model::launch_plain(Call& call, void* stream) {
-  const std::string error = call.run(stream);
+  check(call.run(stream), stream);
+}
+
+void Model::check(const std::string& error, void* stream) {
   if (error.empty()) return;
   // What was launched before the failure still uses the arena: let it end before the runtime is lent again.
   try {

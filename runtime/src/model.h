@@ -59,7 +59,10 @@ class Model {
 
   void make_arena(Runtime& runtime, size_t needed, bool capturing);
   void launch(Runtime& runtime, Call& call, const RunOptions& options);
+  void launch_part(Runtime& runtime, Call& call, const RunOptions& options);
   void launch_plain(Call& call, void* stream);
+  /// Fails for an error of a run that is not empty, after what it has launched has ended.
+  void check(const std::string& error, void* stream);
   void check_constants_set() const;
 
   std::unique_ptr<Device> device_;

@@ -67,5 +67,5 @@ def test_tools_show_and_compare(tmp_path: Path, capsys: pytest.CaptureFixture[st
     assert main(["inspect", str(artifact), "--launches", "--dim", "b=7"]) == 0
     told = capsys.readouterr().out
     assert "dim       count = 0 to 8*b bound by a launch" in told
-    assert "waits     the host waits for count, again, kept; runs are not recorded as graphs" in told
+    assert "waits     the host waits for count, again, kept, between parts that can be recorded as graphs" in told
     assert Model(artifact).run_with_tensors([np.ones((1, 8), np.float32), np.ones((1, 8), bool), np.ones(1, bool)])

@@ -20,6 +20,7 @@ from tests.kernels import attention_gpu, hopper, rows
 from tests.kernels.contractions import BIAS_GELU, BIAS_RESIDUAL, TANH_MUL_ADD, contraction, gemm_cases
 from tests.kernels.harness import Case, Library, check
 from tests.kernels.library_gemm import on_kernel
+from tests.kernels.masked import check_masked, masked_cases
 from tests.kernels.reduce_split import check_split, split_cases
 from tests.kernels.stream import stream_cases
 from tests.specs.draw import Drawn, draw, sample
@@ -269,7 +270,8 @@ CONTRACTION_ULPS = {"f16": 0.6, "bf16": 0.6, "f32": 2.0, "f64": 2.0}
 
 ROW = ("row_kernel", "softmax_columns_kernel")
 REDUCE = ("reduce_rows_kernel", "reduce_columns_kernel", "select_kernel")
-INDEX = ("gather_kernel", "update_kernel", "compact_count_kernel", "compact_kernel")
+GROUPED = ("gemm_grouped_kernel", "gemm_ragged_kernel")
+INDEX = ("gather_kernel", "update_kernel", "compact_count_kernel", "compact_kernel", "take_kernel", "scatter_kernel")
 JAGGED = ("embedding_bag_kernel", "jagged_pad_kernel", "jagged_unpad_kernel", "jagged_vector_product_kernel")
 COPIES = ("copy_strided_kernel", "copy_tiled_kernel", "copy_squares_kernel", "copy_rows_kernel")
 
@@ -288,6 +290,9 @@ FAMILIES = {
         chained_cumsums,
         lambda library, case, name: SUMS.check(library, case, _type(name)),
     ),
+    "masked": Family(
+        dict.fromkeys(KINDS, frozenset({"map_masked_kernel"})), lambda: dict(masked_cases()), check_masked
+    ),
     "view-cuda": drawn_family("cuda", "view", *COPIES),
     "view-rocm": drawn_family("rocm", "view", *COPIES),
     "index-cuda": drawn_family("cuda", "index", *INDEX),
@@ -296,8 +301,14 @@ FAMILIES = {
     "jagged-rocm": drawn_family("rocm", "jagged", *JAGGED),
     "gemm-cuda": drawn_family("cuda", "gemm", "gemm_mma_kernel", "gemm_simt_kernel"),
     "gemm-rocm": drawn_family("rocm", "gemm", "gemm_simt_kernel"),
+    "grouped-cuda": drawn_family("cuda", "grouped", *GROUPED),
+    "grouped-rocm": drawn_family("rocm", "grouped", *GROUPED),
     "conv-cuda": drawn_family("cuda", "conv", "conv_simt_kernel"),
     "conv-rocm": drawn_family("rocm", "conv", "conv_simt_kernel"),
+    "pad-cuda": drawn_family("cuda", "pad", "pad_kernel"),
+    "pad-rocm": drawn_family("rocm", "pad", "pad_kernel"),
+    "pool-cuda": drawn_family("cuda", "pool", "pool_kernel"),
+    "pool-rocm": drawn_family("rocm", "pool", "pool_kernel"),
     "attention-cuda": drawn_family("cuda", "attention", "attention_mma_kernel", "attention_simt_kernel"),
     "attention-rocm": drawn_family("rocm", "attention", "attention_simt_kernel"),
     "row-cuda": Family(

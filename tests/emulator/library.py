@@ -19,14 +19,15 @@ from typing import Any, Literal
 
 import numpy as np
 
+from ait_mlir.dialects.ait.traits import UpdatesOperand
 from ait_mlir.lowering.build import build_with
 from ait_mlir.lowering.kernels import Target
 from ait_mlir.lowering.toolchain import Toolchain, cpp_root, toolchain
 from tests.kernels.harness import Case, Library, scratch, source_of
 
 Kind = Literal["cuda", "rocm"]
-Role = Literal["operand", "result", "constant"]
-ROLES: tuple[Role, ...] = ("operand", "result", "constant")
+Role = Literal["operand", "result", "constant", "updated"]
+ROLES: tuple[Role, ...] = ("operand", "result", "constant", "updated")
 """What a buffer is to a launch; the emulator knows them by their places here."""
 CPP = Path(__file__).parent / "cpp"
 TARGETS: dict[Kind, Target] = {"cuda": Target("cuda", "sm_90a"), "rocm": Target("rocm", "gfx90a")}
@@ -109,7 +110,8 @@ class EmulatedLibrary(Library):
         ins, _ = case.args()
         self.forget_buffers()
         for i, (_, view) in enumerate(placed):
-            role: Role = "result" if i >= len(ins) else "constant" if i in case.constants else "operand"
+            written: Role = "updated" if isinstance(case.op, UpdatesOperand) else "result"
+            role: Role = written if i >= len(ins) else "constant" if i in case.constants else "operand"
             self.buffer(view.ctypes.data, extent_bytes(view), role, i)
         workspace = scratch(case.workspace_bytes(self.target, env))
         self.buffer(workspace.ctypes.data, workspace.nbytes, "result", len(placed))
@@ -122,7 +124,7 @@ class EmulatedLibrary(Library):
         self.emulator.ait_emulator_forget_buffers()
 
     def buffer(self, address: int, size: int, role: Role, number: int) -> None:
-        """Let kernels touch these bytes; those of a result only after they wrote them."""
+        """Let kernels touch these bytes; those of a result only after they wrote them, unless it is updated."""
         self.emulator.ait_emulator_buffer(ctypes.c_void_p(address), ctypes.c_size_t(size), ROLES.index(role), number)
 
     def note_executed(self) -> None:

@@ -127,7 +127,7 @@ def test_one_op_of_each_kind_becomes_a_program(target: str):
     run_to_phase(module, "planned", target=target, source=source)
     text = str(module)
     for launch in (
-        "conv2d_bias_clamp",
+        "conv_bias_clamp",
         "cumulative",
         "reduce",
         "fused_add_tanh",

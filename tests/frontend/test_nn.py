@@ -131,3 +131,20 @@ def test_bert_base_builds_quickly():
     graph = graph_of(BertEncoder(BertConfig())(x))
     assert len(graph.params()) == 12 * 16
     assert [str(d) for d in graph.outputs()[0].value.type.dims] == ["batch", "seq", "768"]
+
+
+POOLS = {
+    "MaxPool2d": (2,),
+    "AvgPool2d": (3, 2, 1, True, False),
+    "AdaptiveAvgPool2d": (3,),
+    "AdaptiveMaxPool2d": ((2, 4),),
+}
+
+
+@pytest.mark.parametrize("name", POOLS)
+def test_pools_are_those_of_torch(name):
+    x = np.random.default_rng(0).standard_normal((2, 7, 5, 3))
+    given = Tensor(shape=list(x.shape), dtype="float64", name="x", is_input=True)
+    (got,) = evaluate(getattr(nn, name)(*POOLS[name])(given), {"x": x})
+    want = getattr(torch.nn, name)(*POOLS[name])(torch.from_numpy(x).permute(0, 3, 1, 2)).permute(0, 2, 3, 1)
+    np.testing.assert_allclose(got, want.numpy())

@@ -67,7 +67,11 @@ x, w = tensor("x", "batch", "seq", 12), tensor("w", 6, 4)
         (lambda: ops.attention()(x, x, x), "4 dims"),
         (lambda: ops.mem_eff_attention(False, dropout=0.1), "inference"),
         (lambda: ops.int_elementwise(FuncEnum.TANH), "expected ADD"),
-        (lambda: ops.index_select(1)(w, w), "along dim 0"),
+        (lambda: ops.index_select(1)(w, w), "by a 1-D tensor of indices"),
+        (lambda: ops.index_select(2)(w, w), "dim 2 is out of range"),
+        (lambda: ops.gather()(w, 0, x), "the index has rank"),
+        (lambda: ops.scatter(0, "mean")(w, w, w), "expected one of set, add, mul, max, min"),
+        (lambda: ops.batch_gather()(tensor("one", 3), w), "indices have rank 2, expected 1 to 1"),
         (lambda: ops.dynamic_slice()(x, [IntVar([0, 4], name="batch"), 0, 0], [None, None, None]), "two ranges"),
     ],
 )  # fmt: skip

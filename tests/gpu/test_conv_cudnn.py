@@ -11,7 +11,7 @@ from ait_mlir.lowering.toolchain import default_arch
 from ait_mlir.runtime.loading import cudnn_candidates
 from tests.kernels.harness import Library
 from tests.kernels.library_gemm import GemmLibrary, on_kernel
-from tests.specs.conv import CONV2D
+from tests.specs.conv import CONV
 from tests.specs.draw import draw
 from tests.specs.tolerance import PRODUCTS
 
@@ -32,9 +32,9 @@ def library(tmp_path_factory: pytest.TempPathFactory) -> Library:
 
 
 def test_some_forms_are_for_cudnn() -> None:
-    assert {name.rpartition("-")[0] for name in CASES} >= {"conv2d-same", "conv2d-wide"}, CONV2D.op
+    assert {name.rpartition("-")[0] for name in CASES} >= {"conv-same", "conv-wide"}, CONV.op
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_conv2d(library: Library, name: str) -> None:
+def test_conv(library: Library, name: str) -> None:
     PRODUCTS.on_gpu().check(library, CASES[name], name.rpartition("-")[2])

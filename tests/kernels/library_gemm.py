@@ -78,7 +78,7 @@ class ConfiguredCase(Case):
         text = super().entry(index, target)
         if self.provider not in SERVICES:
             return text
-        table, ours = SERVICES["conv" if self.op.name == "ait.conv2d" else self.provider]
+        table, ours = SERVICES["conv" if self.op.name == "ait.conv" else self.provider]
         found = f'extern "C" const {table} {ours};\nextern "C" void* ait_test_workspace();\n'
         text = text.replace(
             "  (void)buffers;", f"  ait::detail::needed_service<{table}>.entry.table = &{ours};\n  (void)buffers;"

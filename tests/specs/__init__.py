@@ -7,8 +7,23 @@ tests/test_specs.py fails with the name of an op that has no row, or that one of
 
 from __future__ import annotations
 
-from tests.specs import attention, conv, cumulative, elementwise, gemm, index, jagged, norm, reduce, scan, view
-from tests.specs.spec import Spec
+from tests.specs import (
+    attention,
+    conv,
+    cumulative,
+    elementwise,
+    gemm,
+    grouped,
+    index,
+    jagged,
+    norm,
+    pad,
+    pool,
+    reduce,
+    scan,
+    view,
+)
+from tests.specs.spec import Consumer, Spec
 
 FAMILIES: dict[str, tuple[Spec, ...]] = {
     "elementwise": elementwise.SPECS,
@@ -19,12 +34,23 @@ FAMILIES: dict[str, tuple[Spec, ...]] = {
     "index": index.SPECS,
     "jagged": jagged.SPECS,
     "gemm": gemm.SPECS,
+    "grouped": grouped.SPECS,
     "conv": conv.SPECS,
+    "pool": pool.SPECS,
+    "pad": pad.SPECS,
     "attention": attention.SPECS,
     "scan": scan.SPECS,
 }
-SPECS: dict[str, Spec] = {spec.op: spec for family in FAMILIES.values() for spec in family}
+ROWS: tuple[Spec, ...] = tuple(spec for family in FAMILIES.values() for spec in family)
+"""An op may have several rows, of forms with other tolerances or types."""
+SPECS: dict[str, Spec] = {spec.op: spec for spec in ROWS}
 """By op, without `ait.`."""
+
+
+def keys_of(op: str, consumer: Consumer) -> set[tuple[str, str]]:
+    """The forms that a consumer draws of an op, each with an element type."""
+    return {(form.name, t) for spec in ROWS if spec.op == op for form, t in spec.keys(consumer)}
+
 
 NO_KERNEL = {
     "graph": "what holds ops",

@@ -1,4 +1,4 @@
-"""Convolutions over two dims: windows, pads, steps, groups, epilogues, views."""
+"""Convolutions over one to three dims: windows, pads, steps, groups, transposed ones, epilogues, views."""
 
 from __future__ import annotations
 
@@ -11,29 +11,36 @@ BIAS_RESIDUAL_RELU = (
 )
 
 
-def conv2d(
+def conv(
     name: str, x: str, weight: str, result: str, clauses: str = "", fused: bool = False, **options: object
 ) -> Form:
     extras = [f"{weight.split(' x ')[0]} x T", f"{result} x T"] if fused else []
-    text = f"conv2d %a, %b {clauses}".rstrip() + (BIAS_RESIDUAL_RELU if fused else "")
+    text = f"conv %a, %b {clauses}".rstrip() + (BIAS_RESIDUAL_RELU if fused else "")
     return form(name, text, f"{x} x T", f"{weight} x T", *extras, to=f"{result} x T", **options)
 
 
-CONV2D = Spec(
-    "conv2d",
+CONV = Spec(
+    "conv",
     (
-        conv2d("same", "b x h x 11 x 8", "24 x 3 x 3 x 8", "b x h x 11 x 24", "pad [1, 1]"),
-        conv2d("point", "b x h x 5 x 3", "7 x 1 x 1 x 3", "b x h x 5 x 7"),
-        conv2d(
+        conv("same", "b x h x 11 x 8", "24 x 3 x 3 x 8", "b x h x 11 x 24", "pad [1, 1]"),
+        conv("point", "b x h x 5 x 3", "7 x 1 x 1 x 3", "b x h x 5 x 7"),
+        conv(
             "steps", "b x h x 17 x 3", "16 x 7 x 7 x 3", "b x (h ceildiv 2) x 9 x 16", "stride [2, 2] pad [3, 3]", True
         ),
-        conv2d("groups", "b x h x 6 x 24", "36 x 3 x 1 x 8", "b x h x 6 x 36", "pad [1, 0] groups 3", True),
-        conv2d("depthwise", "b x h x 7 x 5", "5 x 3 x 3 x 1", "b x h x 7 x 5", "pad [1, 1] groups 5"),
-        conv2d(
+        conv("groups", "b x h x 6 x 24", "36 x 3 x 1 x 8", "b x h x 6 x 36", "pad [1, 0] groups 3", True),
+        conv("depthwise", "b x h x 7 x 5", "5 x 3 x 3 x 1", "b x h x 7 x 5", "pad [1, 1] groups 5"),
+        conv(
             "dilated", "b x h x 12 x 16", "8 x 3 x 2 x 16", "b x h x 10 x 8", "pad [2, 0, 2, 1] dilation [2, 3]", True
         ),
-        conv2d("wide", "b x h x 9 x 64", "72 x 3 x 3 x 64", "b x h x 9 x 72", "pad [1, 1]", True),
-        conv2d(
+        conv("line", "b x h x 6", "10 x 3 x 3", "b x (h ceildiv 2) x 10", "stride [2] pad [1] groups 2", True),
+        conv("volume", "b x 3 x h x 4 x 5", "6 x 3 x 2 x 3 x 5", "b x 2 x h x 2 x 6", "stride [2, 1, 2] pad [1, 0, 1, 1, 1, 0]"),
+        conv("spread", "b x h x 5 x 6", "8 x 4 x 3 x 6", "b x (2*h) x 9 x 8", "transposed stride [2, 2] pad [1, 1]", True),
+        conv(
+            "spread_groups", "b x h x 4 x 6", "4 x 2 x 3 x 3", "b x (3*h + 1) x 9 x 4",
+            "transposed stride [3, 2] pad [0, 1] dilation [1, 2] output_pad [2, 0] groups 2",
+        ),
+        conv("wide", "b x h x 9 x 64", "72 x 3 x 3 x 64", "b x h x 9 x 72", "pad [1, 1]", True),
+        conv(
             "view", "b x h x 6 x 8", "8 x 3 x 3 x 8", "b x h x 6 x 8", "pad [1, 1]", True,
             strides={0: ("h*6*8", "1", "h", "h*6"), 3: ("h*6*8", "1", "8*h", "h"), 4: ("6*h*16", "6*16", "16", "1")},
             offset=1,
@@ -45,4 +52,4 @@ CONV2D = Spec(
     ({"b": 2, "h": 5}, {"b": 1, "h": 1}, {"b": 0, "h": 5}),
 )  # fmt: skip
 
-SPECS = (CONV2D,)
+SPECS = (CONV,)

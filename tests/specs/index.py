@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tests.specs.spec import Spec, form
-from tests.specs.tolerance import BITS
+from tests.specs.tolerance import BITS, SUMS
 
 STRIDED = {0: ("30", "1"), 1: ("1", "2*b"), 2: ("s*50", "50", "1")}
 
@@ -67,4 +67,67 @@ MASKED_SELECT = Spec(
     },
 )  # fmt: skip
 
-SPECS = (EMBEDDING, UPDATE_SLICE, MASKED_SELECT)
+GRID = ({"b": 3, "s": 5}, {"b": 1, "s": 1}, {"b": 0, "s": 4}, {"b": 8, "s": 70})
+GATHER = Spec(
+    "gather",
+    (
+        form("rows", "gather %a at(%b) dims [0] kept [1]", "11 x 24 x T", "s x 1 x i64", to="s x 24 x T", below={1: 11}),
+        form(
+            "rows-turned", "gather %a at(%b) dims [0] kept [0]", "11 x b x T", "1 x s x i32", to="b x s x T", below={1: 11},
+        ),
+        form(
+            "middle", "gather %a at(%b) dims [1] kept [0, 3]", "b x 9 x 16 x T", "s x 2 x 1 x i32",
+            to="b x s x 2 x 16 x T", below={1: 9}, offset=1,
+        ),
+        form(
+            "elements", "gather %a at(%b) dims [1] kept [0, 2]", "b x 9 x 5 x T", "b x s x 5 x i64",
+            to="b x s x 5 x T", below={1: 9}, strides={0: ("45", "1", "9"), 1: ("5*s", "1", "s"), 2: ("s*10", "10", "2")},
+        ),
+        form(
+            "two", "gather %a at(%b, %c) dims [0, 2] kept [2]", "7 x s x 9 x T", "b x 1 x 1 x i64", "3 x 1 x i64",
+            to="b x 3 x s x T", below={1: 7, 2: 9},
+        ),
+        form("one", "gather %a at(%b) dims [0] kept []", "13 x T", "i32", to="T", below={1: 13}),
+    ),
+    BITS,
+    "b = 0 to 9, s = 0 to 900",
+    GRID, GRID[:3],
+    ("f16", "bf16", "f32", "i8", "i64"),
+)  # fmt: skip
+_KINDS = ("set", "add", "mul", "max", "min")
+SCATTER = Spec(
+    "scatter",
+    (
+        *(
+            form(
+                f"{kind}-rows", f"scatter {kind} %a, %b at(%c) dims [0] kept [1]", "11 x 24 x T", "s x 24 x T",
+                "s x 1 x i64", below={2: 11},
+                without=frozenset({"graphs"} if kind == "mul" else ()),  # products leave the range of 16-bit floats
+            )
+            for kind in _KINDS
+        ),
+        *(
+            form(
+                f"{kind}-elements", f"scatter {kind} %a, %b at(%c) dims [1] kept [0, 2]", "b x 9 x 5 x T",
+                "b x s x 5 x T", "b x s x 5 x i32", below={2: 9},
+            )
+            for kind in ("set", "add")
+        ),
+        form(
+            "add-two", "scatter add %a, %b at(%c, %d) dims [0, 2] kept [2]", "7 x s x 9 x T", "3 x s x T",
+            "b x 1 x 1 x i64", "3 x 1 x i64", below={2: 7, 3: 9}, offset=1,
+        ),
+        form(
+            "max-strided", "scatter max %a, %b at(%c) dims [1] kept [0]", "b x 9 x T", "b x s x T", "s x i64",
+            below={2: 9}, strides={0: ("1", "b"), 1: ("1", "b"), 2: ("3",), 3: ("1", "b")},
+        ),
+        form("set-scalar", "scatter set %a, %b at(%c) dims [0] kept [1]", "11 x s x T", "T", "1 x i64", below={2: 11}),
+        form("add-vector", "scatter add %a, %b at(%c) dims [0] kept []", "13 x T", "s x T", "s x i32", below={2: 13}),
+    ),
+    SUMS,
+    "b = 0 to 9, s = 0 to 900",
+    GRID, GRID[:3],
+    ("f16", "bf16", "f32", "i8", "i64"),
+)  # fmt: skip
+
+SPECS = (EMBEDDING, UPDATE_SLICE, MASKED_SELECT, GATHER, SCATTER)

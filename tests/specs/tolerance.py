@@ -58,7 +58,7 @@ class Tolerance:
         floor = self.floor.get(t, 0.0)
         if self.terms and floor:
             terms = max(1.0, inputs[0].size / max(1, want.size))
-            scale = np.abs(want[np.isfinite(want)]).max(initial=1e-30)
+            scale = np.abs(want[np.isfinite(want)].astype(np.float64)).max(initial=1e-30)
             floor *= max(1.0, np.sqrt(terms) / scale)
         return floor
 

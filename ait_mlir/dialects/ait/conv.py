@@ -1,16 +1,14 @@
-"""Convolutions over two dims, with an optional epilogue region: tensors are [batch, height, width, channels]."""
+"""Convolutions over one to three dims, with an optional epilogue region: tensors are [batch, sizes..., channels]."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import ClassVar
 
-from xdsl.dialects.builtin import ArrayAttr, IntegerAttr, i64
-from xdsl.ir import Attribute, Operation
-from xdsl.irdl import irdl_op_definition, operand_def, prop_def, result_def, traits_def
+from xdsl.dialects.builtin import ArrayAttr, IntegerAttr, UnitAttr, i64
+from xdsl.ir import Attribute
+from xdsl.irdl import irdl_op_definition, operand_def, opt_prop_def, result_def, traits_def
 from xdsl.parser import Parser
-from xdsl.printer import Printer
 
 from ait_mlir.dialects.ait.base import AitOp
 from ait_mlir.dialects.ait.dtypes import is_float
@@ -19,71 +17,79 @@ from ait_mlir.dialects.ait.syntax import (
     INT,
     INTS,
     Body,
-    Kind,
+    Flag,
     Operands,
     Prop,
     Syntax,
     int_list,
     int_list_attr,
-    parse_int_list,
-    print_int_list,
 )
-from ait_mlir.dialects.ait.traits import ContractionExtents, Extents, HasEpilogue, Pure
-from ait_mlir.dialects.ait.types import TensorType, scope_of, shape_text, tensor_type
+from ait_mlir.dialects.ait.traits import ChannelsLast, ContractionExtents, Extents, HasEpilogue, Pure
+from ait_mlir.dialects.ait.types import Shape, TensorType, scope_of, shape_text, tensor_type
 from ait_mlir.dims import Expr, const, floordiv, product
+
+MAX_RANK = 3
+"""The most dims that a window moves along."""
 
 
 def window(
-    stride: Sequence[int] = (1, 1), pad: Sequence[int] = (0, 0), dilation: Sequence[int] = (1, 1), groups: int = 1
+    stride: Sequence[int] = (),
+    pad: Sequence[int] = (),
+    dilation: Sequence[int] = (),
+    groups: int = 1,
+    transposed: bool = False,
+    output_pad: Sequence[int] = (),
 ) -> dict[str, Attribute]:
-    """The properties of a convolution; `pad` is (height, width) or (top, left, bottom, right)."""
-    return {
-        "stride": int_list_attr(stride),
-        "pad": _around(pad),
-        "dilation": int_list_attr(dilation),
-        "groups": IntegerAttr(groups, i64),
+    """The properties of a convolution, without those that have their defaults.
+
+    Each is one number for each dim; `pad` may be the zeros in front of each dim, then those behind each dim.
+    """
+    before, behind = pad[: len(pad) // 2], pad[len(pad) // 2 :]
+    if len(pad) > MAX_RANK and tuple(before) == tuple(behind):
+        pad = before
+    found: dict[str, Attribute] = {
+        name: int_list_attr(numbers)
+        for name, numbers in (("stride", stride), ("pad", pad), ("dilation", dilation), ("output_pad", output_pad))
+        if any(n != USUAL[name] for n in numbers)
     }
+    if groups != 1:
+        found["groups"] = IntegerAttr(groups, i64)
+    if transposed:
+        found["transposed"] = UnitAttr()
+    return found
 
 
-def _around(pad: Sequence[int]) -> ArrayAttr[IntegerAttr]:
-    return int_list_attr((*pad, *pad) if len(pad) == 2 else pad)
+USUAL = {"stride": 1, "pad": 0, "dilation": 1, "output_pad": 0, "groups": 1}
+"""What a property is for each dim if it is left out."""
+LEAST = {"stride": 1, "pad": 0, "dilation": 1, "output_pad": 0}
 
 
-def _print_pad(printer: Printer, attribute: Attribute) -> None:
-    pad = int_list(attribute)
-    print_int_list(printer, pad[:2] if pad[:2] == pad[2:] else pad)
-
-
-PAD = Kind(lambda parser: _around(int_list(parse_int_list(parser))), _print_pad)
-"""`[3, 3]`, `[0, 1, 1, 2]`"""
-USUAL = window()
-SIZES = {"stride": (2, 1), "pad": (4, 0), "dilation": (2, 1)}
-"""For each property, its count of numbers and the smallest value of each number."""
-
-
-@dataclass(frozen=True)
-class Unless(Prop):
-    """A property that is omitted if it has its default."""
+class Unusual(Prop):
+    """A property that is left out where it has its default."""
 
     def parse(self, parser: Parser, body: Body) -> None:
-        body.properties[self.name] = USUAL[self.name]
-        Prop(self.name, self.kind, optional=True).parse(parser, body)
-
-    def print(self, printer: Printer, op: Operation) -> None:
-        if op.properties[self.name] != USUAL[self.name]:
-            super().print(printer, op)
+        super().parse(parser, body)
+        if (found := body.properties.get(self.name)) is not None:
+            numbers = [found.value.data] if isinstance(found, IntegerAttr) else int_list(found)
+            if all(n == USUAL[self.name] for n in numbers):
+                del body.properties[self.name]
 
 
 @irdl_op_definition
-class Conv2dOp(HasEpilogue, ContractionExtents, AitOp):
-    """Cross-correlation of x [N, H, W, Cin] with a weight [Cout, KH, KW, Cin / groups]: [N, OH, OW, Cout].
+class ConvOp(ChannelsLast, HasEpilogue, ContractionExtents, AitOp):
+    """Cross-correlation of x [N, sizes..., Cin] with a weight [Cout, taps..., Cin / groups]: [N, places..., Cout].
 
-    Each pair is (height, width). `pad` is the number of zeros around x: two numbers for both sides of height and
-    width, or four: top, left, bottom, right. Result channel o reads the input channels of group o / (Cout / groups).
-    OH is (H + top + bottom - dilation * (KH - 1) - 1) floordiv stride + 1. KH and KW are numbers.
+    There are one to three sizes; `stride`, `dilation` and `output_pad` have a number for each. `pad` is the number of
+    zeros around x: one number for both sides of each size, or first all in front, then all behind. Result channel o
+    reads the input channels of group o / (Cout / groups). The taps are numbers. Along each size there are
+    (size + pads - dilation * (taps - 1) - 1) floordiv stride + 1 places.
+
+    `transposed` spreads x instead: place p * stride - pad + i * dilation of the result sums x at p times tap i, so
+    there are (size - 1) * stride - pads + dilation * (taps - 1) + output_pad + 1 places. The weight has the same dims
+    and is not mirrored.
 
     ```mlir
-    %y = ait.conv2d %x, %w stride [2, 2] pad [3, 3] epilogue(%b) {
+    %y = ait.conv %x, %w stride [2, 2] pad [3, 3] epilogue(%b) {
     ^bb0(%acc: f32, %bias: f32):
       %s = ait.add %acc, %bias : f32
       ait.yield %s : f32
@@ -91,94 +97,145 @@ class Conv2dOp(HasEpilogue, ContractionExtents, AitOp):
     ```
     """
 
-    name = "ait.conv2d"
+    name = "ait.conv"
     SYNTAX: ClassVar[Syntax] = (
         Operands(("x", "weight")),
-        Unless("stride", INTS),
-        Unless("pad", PAD),
-        Unless("dilation", INTS),
-        Unless("groups", INT),
+        Flag("transposed"),
+        Unusual("stride", INTS, optional=True),
+        Unusual("pad", INTS, optional=True),
+        Unusual("dilation", INTS, optional=True),
+        Unusual("output_pad", INTS, optional=True),
+        Unusual("groups", INT, optional=True),
         EPILOGUE,
     )
 
     x = operand_def(TensorType)
     weight = operand_def(TensorType)
-    stride = prop_def(ArrayAttr[IntegerAttr])
-    pad = prop_def(ArrayAttr[IntegerAttr])
-    dilation = prop_def(ArrayAttr[IntegerAttr])
-    groups = prop_def(IntegerAttr)
+    transposed = opt_prop_def(UnitAttr)
+    stride = opt_prop_def(ArrayAttr[IntegerAttr])
+    pad = opt_prop_def(ArrayAttr[IntegerAttr])
+    dilation = opt_prop_def(ArrayAttr[IntegerAttr])
+    output_pad = opt_prop_def(ArrayAttr[IntegerAttr])
+    groups = opt_prop_def(IntegerAttr)
     output = result_def(TensorType)
     traits = traits_def(Pure())
 
     # ** sizes **
 
+    @property
+    def spatial(self) -> int:
+        """How many dims the window moves along."""
+        return tensor_type(self.x).rank - 2
+
     def strides(self) -> tuple[int, ...]:
-        """Steps of the window along height and width."""
-        return int_list(self.stride)
+        """Steps of the window along each dim."""
+        return self._numbers("stride")
 
     def pads(self) -> tuple[int, ...]:
-        """Zeros at the top, left, bottom and right of x."""
-        return int_list(self.pad)
+        """Zeros in front of each dim of x, then those behind each."""
+        found = self._numbers("pad")
+        return found if len(found) == 2 * self.spatial else (*found, *found)
 
     def dilations(self) -> tuple[int, ...]:
-        """Distances of neighbours in the window along height and width."""
-        return int_list(self.dilation)
+        """Distances of neighbours in the window along each dim."""
+        return self._numbers("dilation")
 
-    def kernel(self) -> tuple[int, int]:
-        """Height and width of the window, in elements of the weight."""
-        height, width = (d.as_int() or 0 for d in tensor_type(self.weight).dims[1:3])
-        return height, width
+    def output_pads(self) -> tuple[int, ...]:
+        """Places behind the last ones that a transposed convolution reaches."""
+        return self._numbers("output_pad")
+
+    def num_groups(self) -> int:
+        """Groups of channels that do not mix."""
+        return 1 if self.groups is None else self.groups.value.data
+
+    def is_transposed(self) -> bool:
+        """Whether x is spread over the result."""
+        return self.transposed is not None
+
+    def kernel(self) -> tuple[int, ...]:
+        """Sizes of the window, in elements of the weight."""
+        return tuple(d.as_int() or 0 for d in tensor_type(self.weight).dims[1:-1])
+
+    def _numbers(self, name: str) -> tuple[int, ...]:
+        found = self.properties.get(name)
+        return (USUAL[name],) * self.spatial if found is None else int_list(found)
 
     def extents(self) -> Extents:
         """Each group is a product: M are all places of the window, K what is in it."""
-        n, height, width, channels = tensor_type(self.output).dims
-        groups = self.groups.value.data
-        return Extents(
-            (const(groups),),
-            product([n, height, width]),
-            floordiv(channels, groups),
-            product(tensor_type(self.weight).dims[1:]),
-        )
+        placed = tensor_type(self.x if self.is_transposed() else self.output)
+        channels, taps = tensor_type(self.output).dims[-1], tensor_type(self.weight).dims[1:]
+        groups = self.num_groups()
+        return Extents((const(groups),), product(placed.dims[:-1]), floordiv(channels, groups), product(taps))
 
     def infer_result_types(self) -> Sequence[Attribute]:
         x, w = (self.expect_tensor(self.operands[i], what) for i, what in enumerate(("x", "the weight")))
-        if x.rank != 4 or w.rank != 4:
+        if not 3 <= x.rank <= 2 + MAX_RANK or w.rank != x.rank:
             raise self.fail(
-                f"x [N, H, W, Cin] and the weight [Cout, KH, KW, Cin / groups] have 4 dims, "
+                "x [N, sizes..., Cin] and the weight [Cout, taps..., Cin / groups] have one to three sizes, "
                 f"got {shape_text(x.dims)} and {shape_text(w.dims)}"
             )
         if x.element_type != w.element_type:
             raise self.fail(f"the weight has element type {w.element_type}, but x has {x.element_type}")
         if not is_float(x.element_type):
             raise self.fail(f"needs a floating-point type, got {x.element_type}")
-        for clause, (length, least) in SIZES.items():
-            found = int_list(self.properties[clause])
-            if len(found) != length or min(found) < least:
-                count = "2 or 4" if clause == "pad" else "2"
-                raise self.fail(f"{clause} is {list(found)}, expected {count} numbers, each at least {least}")
-        scope, groups = scope_of(self), self.groups.value.data
+        self._check_numbers()
+        scope, groups = scope_of(self), self.num_groups()
         if groups < 1 or not scope.divisible(w.dims[0], groups):
             raise self.fail(f"groups is {groups}, expected a divisor of {w.dims[0]}, the channels of the result")
-        if x.dims[3] is not w.dims[3] * groups and not scope.equal(x.dims[3], w.dims[3] * groups):
+        if x.dims[-1] is not w.dims[-1] * groups and not scope.equal(x.dims[-1], w.dims[-1] * groups):
             raise self.fail(
-                f"x has {x.dims[3]} channels, but the weight is for {w.dims[3]} in each of {groups} groups "
+                f"x has {x.dims[-1]} channels, but the weight is for {w.dims[-1]} in each of {groups} groups "
                 f"(shapes {shape_text(x.dims)} and {shape_text(w.dims)})"
             )
-        sizes = [self._places(axis, x.dims[1 + axis], w.dims[1 + axis]) for axis in (0, 1)]
-        accumulated = TensorType.get((x.dims[0], *sizes, w.dims[0]), x.element_type)
-        return [infer_through_epilogue(self, accumulated)]
+        return [infer_through_epilogue(self, TensorType.get(self._result_dims(x.dims, w.dims), x.element_type))]
 
-    def _places(self, axis: int, size: Expr, window: Expr) -> Expr:
-        """The number of positions of the window along height (0) or width (1)."""
-        what = ("height", "width")[axis]
+    def _check_numbers(self) -> None:
+        for name, least in LEAST.items():
+            found, rank = self._numbers(name), self.spatial
+            fits = len(found) == rank or (name == "pad" and len(found) == 2 * rank)
+            if not fits or min(found) < least:
+                count = f"{rank} or {2 * rank}" if name == "pad" else str(rank)
+                raise self.fail(f"{name} is {list(found)}, expected {count} numbers, each at least {least}")
+        if self.output_pad is not None and not self.is_transposed():
+            raise self.fail("output_pad is of transposed convolutions; write pad")
+        for extra, stride, dilation in zip(self.output_pads(), self.strides(), self.dilations(), strict=True):
+            if extra >= max(stride, dilation):
+                raise self.fail(
+                    f"output_pad is {extra}, expected less than stride or dilation, {max(stride, dilation)}"
+                )
+
+    def _result_dims(self, x: Shape, w: Shape) -> Shape:
+        count = self._spread_places if self.is_transposed() else self._places
+        return (x[0], *(count(i, x[1 + i], self._reach(i, w[1 + i])) for i in range(self.spatial)), w[0])
+
+    def _reach(self, axis: int, window: Expr) -> int:
+        """How many elements of the input the window reaches over along a dim."""
         taps = window.as_int()
         if taps is None or taps < 1:
-            raise self.fail(f"the {what} of the weight is {window}, expected a number, at least 1")
-        reach = self.dilations()[axis] * (taps - 1) + 1
-        padded = size + (self.pads()[axis] + self.pads()[2 + axis])
+            raise self.fail(f"the {self._what(axis)} of the weight is {window}, expected a number, at least 1")
+        return self.dilations()[axis] * (taps - 1) + 1
+
+    def _places(self, axis: int, size: Expr, reach: int) -> Expr:
+        """The number of positions of the window along a dim."""
+        pads = self.pads()
+        padded = size + (pads[axis] + pads[self.spatial + axis])
         if not scope_of(self).le(const(reach), padded):
-            raise self.fail(f"the window reaches over {reach} along {what}, where x with its pad has {padded}")
+            raise self.fail(
+                f"the window reaches over {reach} along {self._what(axis)}, where x with its pad has {padded}"
+            )
         return floordiv(padded - reach, self.strides()[axis]) + 1
 
+    def _spread_places(self, axis: int, size: Expr, reach: int) -> Expr:
+        """The number of places that a transposed convolution computes along a dim."""
+        pads = self.pads()
+        extra = reach + self.output_pads()[axis] - pads[axis] - pads[self.spatial + axis]
+        places = (size - 1) * self.strides()[axis] + extra
+        if not scope_of(self).le(const(0), places):
+            raise self.fail(f"the result has {places} places along {self._what(axis)}, which may be fewer than none")
+        return places
 
-OPS = (Conv2dOp,)
+    def _what(self, axis: int) -> str:
+        return ("depth", "height", "width")[MAX_RANK - self.spatial + axis]
+
+
+OPS = (ConvOp,)

@@ -5,14 +5,25 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import ClassVar
 
-from xdsl.dialects.builtin import IntegerAttr, i1, i32, i64
+from xdsl.dialects.builtin import ArrayAttr, IntegerAttr, StringAttr, i1, i32, i64
 from xdsl.ir import Attribute, Operation, SSAValue
-from xdsl.irdl import irdl_op_definition, operand_def, prop_def, result_def, traits_def
+from xdsl.irdl import irdl_op_definition, operand_def, prop_def, result_def, traits_def, var_operand_def
 
-from ait_mlir.dialects.ait.base import AitOp, same_shape
-from ait_mlir.dialects.ait.syntax import INT, Operand, Operands, Prop, Syntax
+from ait_mlir.dialects.ait.base import AitOp, broadcast_shapes, same_shape
+from ait_mlir.dialects.ait.syntax import (
+    INT,
+    INTS,
+    Group,
+    Operand,
+    Operands,
+    Prop,
+    Syntax,
+    Word,
+    int_list,
+    int_list_attr,
+)
 from ait_mlir.dialects.ait.traits import BindsDim, Cost, Pure, UpdatesOperand
-from ait_mlir.dialects.ait.types import TensorType, scope_of, shape_text
+from ait_mlir.dialects.ait.types import Shape, TensorType, scope_of, shape_text, tensor_type
 from ait_mlir.dims import Expr, const, minimum
 
 
@@ -180,10 +191,187 @@ class MaskedSelectOp(BindsDim, Cost, AitOp):
         return [TensorType.get((dim, *rest), x.element_type), TensorType.get((), i64)]
 
 
+class IndexedOp(Cost, AitOp):
+    """Base of the ops that go through a space of places, each of which is one element of the first operand.
+
+    `dims` are the dims of that operand with indices, one tensor each. `kept` has for each other dim, in order, the dim
+    of the space that it is. The index tensors broadcast to the space. An index from -size to -1 counts from the end.
+    """
+
+    WORK: ClassVar[int] = 0
+    WHOLE: ClassVar[str] = "the tensor"
+
+    indices = var_operand_def(TensorType)
+    dims = prop_def(ArrayAttr[IntegerAttr])
+    kept = prop_def(ArrayAttr[IntegerAttr])
+
+    def places(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        """The dims with indices, and the dim of the space of each other dim."""
+        return int_list(self.dims), int_list(self.kept)
+
+    def kept_dims(self) -> tuple[tuple[int, int], ...]:
+        """(dim of the first operand, dim of the space) of the dims without indices."""
+        dims, kept = self.places()
+        rank = tensor_type(self.operands[0]).rank
+        return tuple(zip((d for d in range(rank) if d not in dims), kept, strict=True))
+
+    def space(self) -> Shape:
+        """The shape of the space; `VerifyException` if the operands do not fit together."""
+        raise NotImplementedError
+
+    def infer_space(self, others: Sequence[tuple[str, SSAValue]] = ()) -> Shape:
+        """The broadcast of indices and `others`; where that has a literal 1, a kept dim has its own size."""
+        whole = self.expect_tensor(self.operands[0], self.WHOLE)
+        dims, kept = self.places()
+        if not dims or len(set(dims)) != len(dims) or not all(0 <= d < whole.rank for d in dims):
+            raise self.fail(f"dims {list(dims)} are not one or more different dims of {shape_text(whole.dims)}")
+        if len(self.indices) != len(dims):
+            raise self.fail(f"{len(self.indices)} index tensors for {len(dims)} dims")
+        if len(kept) != whole.rank - len(dims) or len(set(kept)) != len(kept) or any(k < 0 for k in kept):
+            rest = whole.rank - len(dims)
+            raise self.fail(f"kept {list(kept)} must name {rest} different dims, one for each dim without indices")
+        named = [*((f"index {i}", v) for i, v in enumerate(self.indices)), *others]
+        types = [self.expect_tensor(v, what) for what, v in named]
+        elements = {t.element_type for t in types[: len(dims)]}
+        if elements not in ({i32}, {i64}):
+            found = ", ".join(str(t.element_type) for t in types[: len(dims)])
+            raise self.fail(f"indices must be all i32 or all i64, got {found}")
+        shapes = [t.dims for t in types]
+        rank = max([*map(len, shapes), *(k + 1 for k in kept)])
+        shapes.append((const(1),) * rank)
+        space = list(broadcast_shapes(self, [*(what for what, _ in named), "the space"], shapes))
+        scope = scope_of(self)
+        for d, k in self.kept_dims():
+            if space[k].as_int() == 1:
+                space[k] = whole.dims[d]
+            elif not scope.le(space[k], whole.dims[d]):
+                raise self.fail(
+                    f"dim {k} of the space is {space[k]}, which is not proved to fit into dim {d} of {self.WHOLE}, "
+                    f"{whole.dims[d]}"
+                )
+        return tuple(space)
+
+
+@irdl_op_definition
+class GatherOp(IndexedOp):
+    """Elements of a tensor by index, along one or several dims.
+
+    ```mlir
+    %y = ait.gather %x at(%i) dims [1] kept [0, 2] : !ait.tensor<batch x 10 x 64 x f16>    // x[b, i[b, k, 0], c]
+    ```
+
+    The element of the result at a place is the input's at the index of each of `dims`, and at the same coordinate
+    along each kept dim. An index outside of its dim is invalid: the CPU fails and names the index, a GPU writes NaN
+    for floats and 0 for other types.
+    """
+
+    name = "ait.gather"
+    SYNTAX: ClassVar[Syntax] = (Operand("input"), Group("indices", "at"), Prop("dims", INTS), Prop("kept", INTS))
+    MOVES_ONLY: ClassVar[bool] = True
+    WHOLE: ClassVar[str] = "the input"
+
+    input = operand_def(TensorType)
+    output = result_def(TensorType)
+    traits = traits_def(Pure())
+
+    def __init__(
+        self, input: SSAValue | Operation, indices: Sequence[SSAValue], dims: Sequence[int], kept: Sequence[int]
+    ) -> None:
+        input = SSAValue.get(input)
+        super().__init__(
+            operands=[input, list(indices)],
+            properties={"dims": int_list_attr(dims), "kept": int_list_attr(kept)},
+            result_types=[input.type],
+        )
+        (inferred,) = self.infer_result_types()
+        self.results[0]._type = inferred  # pyright: ignore[reportPrivateUsage]
+
+    def bytes_read(self, position: int) -> Expr:
+        whole = super().bytes_read(position)
+        return minimum(whole, self.bytes_written(0)) if position == 0 else whole
+
+    def space(self) -> Shape:
+        return self.infer_space()
+
+    def infer_result_types(self) -> Sequence[Attribute]:
+        return [TensorType.get(self.space(), self.expect_tensor(self.operands[0], "the input").element_type)]
+
+
+SCATTERS = ("set", "add", "mul", "max", "min")
+
+
+@irdl_op_definition
+class ScatterOp(UpdatesOperand, IndexedOp):
+    """Write or combine values into elements of a tensor, by index along one or several dims.
+
+    ```mlir
+    %y = ait.scatter add %x, %values at(%i) dims [0] kept [1] : !ait.tensor<nodes x 64 x f16>    // y[i[e, 0], c] += v
+    ```
+
+    Each place of the space combines one element of `values`, which broadcast to the space, with the element of the
+    tensor that the indices and kept dims name. If several places name one element, they are combined in row-major
+    order on every target, so `set` keeps the last one and sums have the same bits in each run. Sums and products of
+    16-bit floats are computed in f32 and rounded once. An index outside of its dim is invalid: the CPU fails, names
+    the index and writes nothing; a GPU skips the place.
+    """
+
+    name = "ait.scatter"
+    SYNTAX: ClassVar[Syntax] = (
+        Word("kind", SCATTERS), Operands(("input", "values")), Group("indices", "at"), Prop("dims", INTS),
+        Prop("kept", INTS),
+    )  # fmt: skip
+
+    input = operand_def(TensorType)
+    values = operand_def(TensorType)
+    kind = prop_def(StringAttr)
+    output = result_def(TensorType)
+    traits = traits_def(Pure())
+
+    def __init__(
+        self,
+        kind: str,
+        input: SSAValue | Operation,
+        values: SSAValue | Operation,
+        indices: Sequence[SSAValue],
+        dims: Sequence[int],
+        kept: Sequence[int],
+    ) -> None:
+        input = SSAValue.get(input)
+        super().__init__(
+            operands=[input, values, list(indices)],
+            properties={"kind": StringAttr(kind), "dims": int_list_attr(dims), "kept": int_list_attr(kept)},
+            result_types=[input.type],
+        )
+
+    def bytes_read(self, position: int) -> Expr:
+        return const(0) if position == 0 else super().bytes_read(position)
+
+    def bytes_written(self, position: int) -> Expr:
+        return self.bytes_read(1)
+
+    def elements(self) -> Expr:
+        return tensor_type(self.values).num_elements()
+
+    def space(self) -> Shape:
+        return self.infer_space([("values", self.values)])
+
+    def infer_result_types(self) -> Sequence[Attribute]:
+        whole = self.expect_tensor(self.operands[0], "the tensor")
+        values = self.expect_tensor(self.operands[1], "values")
+        if self.kind.data not in SCATTERS:
+            raise self.fail(f"unknown kind {self.kind}; expected one of {', '.join(SCATTERS)}")
+        if values.element_type != whole.element_type:
+            raise self.fail(f"values are {values.element_type}, the tensor is {whole.element_type}")
+        if whole.element_type == i1 and self.kind.data != "set":
+            raise self.fail(f"cannot {self.kind.data} booleans; cast them to integers, or use 'set'")
+        self.space()
+        return [whole]
+
+
 def sym_name(e: Expr) -> str | None:
     """The name of a dim that stands by itself."""
     name = str(e)
     return name if e.symbols == frozenset((name,)) else None
 
 
-OPS = (EmbeddingOp, UpdateSliceOp, MaskedSelectOp)
+OPS = (EmbeddingOp, UpdateSliceOp, MaskedSelectOp, GatherOp, ScatterOp)

@@ -24,6 +24,7 @@ __all__ = [
     "INTERFACES",
     "AffineOperands",
     "BindsDim",
+    "ChannelsLast",
     "Commutative",
     "ContractionExtents",
     "Cost",
@@ -201,6 +202,21 @@ class ReduceLike(Reduction):
     """A `Reduction` whose results do not have the reduced axes."""
 
 
+# ** channels last **
+
+
+class ChannelsLast(Interface):
+    """The first operand is [N, spatial dims, C]; so are the results that have its rank.
+
+    The op works on the spatial dims: an element of a result depends on the elements of the first operand with the same
+    N, and computes all channels alike or combines them. Patterns move permutes of layouts past such ops.
+    """
+
+    def spatial_axes(self) -> tuple[int, ...]:
+        """The dims between the first and the last one of the first operand."""
+        return tuple(range(1, _shaped(self.operands[0]).rank - 1))
+
+
 # ** contractions **
 
 
@@ -275,7 +291,7 @@ INTERFACES: dict[str, type[Interface]] = {
     cls.__name__: cls
     for cls in (
         *(BindsDim, Cost, InPlace, UpdatesOperand, ScalarLike, ViewLike, Reduction, RowLike, ReduceLike),
-        *(HasEpilogue, HasOffsets, ContractionExtents, AffineOperands),
+        *(ChannelsLast, HasEpilogue, HasOffsets, ContractionExtents, AffineOperands),
     )
 }
 """The interfaces by name, for patterns."""

@@ -6,17 +6,21 @@ from collections.abc import Iterator, Sequence
 from typing import ClassVar, Self, cast
 
 from xdsl.dialects.builtin import (
+    DenseArrayBase,
     DictionaryAttr,
     FlatSymbolRefAttrConstr,
     IntegerAttr,
     StringAttr,
     SymbolRefAttr,
+    i32,
     i64,
 )
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.irdl import (
     AttrSizedOperandSegments,
     irdl_op_definition,
+    opt_operand_def,
+    opt_prop_def,
     prop_def,
     region_def,
     traits_def,
@@ -27,8 +31,18 @@ from xdsl.printer import Printer
 from xdsl.traits import IsolatedFromAbove, IsTerminator, NoTerminator, SymbolOpInterface, SymbolTable
 
 from ait_mlir.dialects.ait.base import AitOp, check_expressions, check_name
-from ait_mlir.dialects.ait.syntax import INT, SYMBOL, Group, Operands, Prop, Syntax, parse_dim_in_parens
-from ait_mlir.dialects.ait.types import DimsAttr, ShapeAttr, TensorType
+from ait_mlir.dialects.ait.syntax import (
+    INT,
+    STRING,
+    SYMBOL,
+    Group,
+    Operand,
+    Operands,
+    Prop,
+    Syntax,
+    parse_dim_in_parens,
+)
+from ait_mlir.dialects.ait.types import DimsAttr, ShapeAttr, TensorType, scope_of
 from ait_mlir.dialects.ait_rt.buffers import ConstantOp, DestinationOp, InputOp, check_writable
 from ait_mlir.dialects.ait_rt.types import BufferType
 from ait_mlir.dims import Expr, Scope
@@ -254,8 +268,12 @@ class LaunchOp(AitOp):
     """Run a kernel on buffers: `ins` are its arguments, `outs` receive its results, `workspace` is scratch memory or
     nothing. Launches run one after the other, on the stream that the run is given: that is stream 0, the only one.
 
+    `masked "count" by %n`: the kernel reads the value of the bound dim `count` from `%n` in device memory, so that the
+    host need not know it. Grid and buffers are as large as the dim may be.
+
     ```mlir
     ait_rt.launch @relu_0 ins(%x) outs(%y) workspace() stream 0
+    ait_rt.launch @relu_1 ins(%y) outs(%z) workspace() masked "count" by %n stream 0
     ```
     """
 
@@ -265,6 +283,8 @@ class LaunchOp(AitOp):
         Group("ins", "ins"),
         Group("outs", "outs"),
         Group("workspace", "workspace"),
+        Prop("masked", STRING, optional=True),
+        Operand("count", "by", optional=True),
         Prop("stream", INT),
     )
     SEGMENTED: ClassVar[bool] = True
@@ -272,7 +292,9 @@ class LaunchOp(AitOp):
     ins = var_operand_def(BufferType)
     outs = var_operand_def(BufferType)
     workspace = var_operand_def(BufferType)
+    count = opt_operand_def(BufferType)
     kernel = prop_def(FlatSymbolRefAttrConstr)
+    masked = opt_prop_def(StringAttr)
     stream = prop_def(IntegerAttr)
     irdl_options = (AttrSizedOperandSegments(as_property=True),)
 
@@ -280,13 +302,19 @@ class LaunchOp(AitOp):
         self, kernel: str, ins: Sequence[SSAValue], outs: Sequence[SSAValue], workspace: Sequence[SSAValue] = ()
     ) -> None:
         super().__init__(
-            operands=[ins, outs, workspace],
+            operands=[ins, outs, workspace, []],
             properties={"kernel": SymbolRefAttr(kernel), "stream": IntegerAttr(0, i64)},
         )
 
     @property
     def kernel_name(self) -> str:
         return self.kernel.root_reference.data
+
+    def mask(self, dim: str, count: SSAValue) -> None:
+        """Let the kernel read the value of a bound dim from `count`."""
+        sizes = [len(self.ins), len(self.outs), len(self.workspace), 1]
+        self.operands = [*self.ins, *self.outs, *self.workspace, count]
+        self.properties |= {"masked": StringAttr(dim), "operandSegmentSizes": DenseArrayBase.from_list(i32, sizes)}
 
     def verify_(self) -> None:
         stream = self.stream.value.data
@@ -311,8 +339,21 @@ class LaunchOp(AitOp):
                     raise self.fail(f"{what} {i} of @{self.kernel_name} is {t}, the launch gives {found}")
         for value in (*self.outs, *self.workspace):
             check_writable(self, value)
+        self.check_mask()
         if program is not None:
             self.check_ranges(kernel, program.scope)
+
+    def check_mask(self) -> None:
+        """Fail unless `masked` and `by` name a bound dim and a number."""
+        if (self.masked is None) != (self.count is None):
+            raise self.fail("'masked \"DIM\"' and 'by %n' belong together: which dim, and where its value lies")
+        if self.masked is None or self.count is None:
+            return
+        name, t = self.masked.data, self.count.type
+        if not isinstance(t, BufferType) or t.rank or t.element_type != i64:
+            raise self.fail(f"the value of {name!r} is a number of type i64, got {t}")
+        if name not in {d.name for d in scope_of(self).bound}:
+            raise self.fail(f"{name!r} is no dim that an op binds; declare it as '{name} = 0 to MOST bound'")
 
     def check_ranges(self, kernel: KernelOp, scope: Scope) -> None:
         """Fail when the kernel was not made for all dims that the program may have."""

@@ -9,18 +9,23 @@ from ait_mlir.frontend.nn.linear import Linear
 from ait_mlir.frontend.nn.module import Dropout, Identity, Module, ModuleList, Sequential
 from ait_mlir.frontend.nn.norm import GroupNorm, LayerNorm, RMSNorm
 from ait_mlir.frontend.nn.parameter import Parameter
+from ait_mlir.frontend.nn.pool import AdaptiveAvgPool2d, AdaptiveMaxPool2d, AvgPool2d, MaxPool2d
 from ait_mlir.frontend.nn.recurrent import GRU, LSTM, RNN
 
 __all__ = [
     "GRU",
     "LSTM",
     "RNN",
+    "AdaptiveAvgPool2d",
+    "AdaptiveMaxPool2d",
+    "AvgPool2d",
     "Dropout",
     "Embedding",
     "GroupNorm",
     "Identity",
     "LayerNorm",
     "Linear",
+    "MaxPool2d",
     "Module",
     "ModuleList",
     "MultiheadAttention",

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-from xdsl.dialects.builtin import IntegerAttr, i64
+from collections.abc import Sequence
 
-from ait_mlir.dialects.ait.index import EmbeddingOp, MaskedSelectOp, UpdateSliceOp
+from xdsl.dialects.builtin import IntegerAttr, StringAttr, i64
+from xdsl.ir import Attribute
+
+from ait_mlir.dialects.ait.index import SCATTERS, EmbeddingOp, GatherOp, MaskedSelectOp, ScatterOp, UpdateSliceOp
+from ait_mlir.dialects.ait.syntax import int_list_attr
 from ait_mlir.dialects.ait.types import TensorType
 from ait_mlir.frontend.intvar import IntVar, as_dim, merge_symbols, product
 from ait_mlir.frontend.operator import Operator
 from ait_mlir.frontend.ops.norm import layernorm
+from ait_mlir.frontend.ops.view import reshape
 from ait_mlir.frontend.tensor import Tensor
 
 
@@ -21,7 +26,11 @@ class embedding(Operator):
 
 
 class index_select(Operator):
-    """The rows of a 2-D tensor that `dim_idxs` names; only `dim` 0 is supported."""
+    """Slices of `x` along `dim`, in the order of the indices: an int32 or int64 tensor of one dim.
+
+    An index from -size to -1 counts from the end. Another index outside of the dim fails on a CPU; on a GPU its slice
+    is NaN, or 0 for integers.
+    """
 
     def __init__(self, dim: int = 0):
         super().__init__()
@@ -29,9 +38,76 @@ class index_select(Operator):
 
     def __call__(self, x: Tensor, dim_idxs: Tensor) -> Tensor:
         self.begin(x, dim_idxs)
-        if self.axis(x, self.dim) != 0 or x.rank != 2 or dim_idxs.rank != 1:
-            raise self.fail("selects rows of a 2-D tensor by a 1-D tensor of indices, along dim 0")
-        return self.finish(self.emit_one(EmbeddingOp, [x, dim_idxs]))
+        axis = self.axis(x, self.dim)
+        if dim_idxs.rank != 1:
+            raise self.fail("selects slices by a 1-D tensor of indices")
+        spread = reshape()(dim_idxs, [*[1] * axis, *dim_idxs.shape(), *[1] * (x.rank - axis - 1)])
+        kept = [d for d in range(x.rank) if d != axis]
+        return self.finish(self.emit_one(GatherOp, [x, spread], indexed([axis], kept)))
+
+
+class gather(Operator):
+    """Elements of `x` along `dim`: result[i, j, k] is x[index[i, j, k], j, k] for dim 0.
+
+    `index`, int32 or int64, has the rank of `x` and is no larger along the other dims. Its values are as those of
+    `index_select`.
+    """
+
+    def __call__(self, x: Tensor, dim: int, index: Tensor) -> Tensor:
+        self.begin(x, index)
+        axis = self.axis(x, dim)
+        if index.rank != x.rank:
+            raise self.fail(f"the index has rank {index.rank}, expected {x.rank}")
+        kept = [d for d in range(x.rank) if d != axis]
+        return self.finish(self.emit_one(GatherOp, [x, index], indexed([axis], kept)))
+
+
+class batch_gather(Operator):
+    """Slices of each batch: result[b, k] is x[b, indices[b, k]].
+
+    The dims of `indices` but for its last are the leading dims of `x`. Indices are as of `index_select`.
+    """
+
+    def __call__(self, x: Tensor, indices: Tensor) -> Tensor:
+        self.begin(x, indices)
+        if not 1 <= indices.rank <= x.rank:
+            raise self.fail(f"indices have rank {indices.rank}, expected 1 to {x.rank}")
+        axis = indices.rank - 1
+        rest = [1] * (x.rank - indices.rank)
+        spread = reshape()(indices, [*indices.shape(), *rest]) if rest else indices
+        kept = [d for d in range(x.rank) if d != axis]
+        return self.finish(self.emit_one(GatherOp, [x, spread], indexed([axis], kept)))
+
+
+class scatter(Operator):
+    """`x` with the elements of `src` written or combined along `dim`: result[index[i, j], j] from src[i, j] for dim 0.
+
+    `reduce` is "set", "add", "mul", "max" or "min". `index`, int32 or int64, and `src` have one shape, of the rank of
+    `x` and no larger along the other dims; or `src` broadcasts to it. Elements that are named several times are
+    combined in row-major order, so "set" keeps the last one. Indices are as of `index_select`; on a GPU those outside
+    of the dim are skipped.
+    """
+
+    def __init__(self, dim: int = 0, reduce: str = "set"):
+        super().__init__()
+        self.dim = dim
+        self.reduce = reduce
+
+    def __call__(self, x: Tensor, index: Tensor, src: Tensor) -> Tensor:
+        self.begin(x, index, src)
+        axis = self.axis(x, self.dim)
+        if self.reduce not in SCATTERS:
+            raise self.fail(f"reduce is {self.reduce!r}, expected one of {', '.join(SCATTERS)}")
+        if index.rank != x.rank:
+            raise self.fail(f"the index has rank {index.rank}, expected {x.rank}")
+        kept = [d for d in range(x.rank) if d != axis]
+        properties = {"kind": StringAttr(self.reduce), **indexed([axis], kept)}
+        return self.finish(self.emit_one(ScatterOp, [x, src, index], properties))
+
+
+def indexed(dims: Sequence[int], kept: Sequence[int]) -> dict[str, Attribute]:
+    """The properties of an op with indices."""
+    return {"dims": int_list_attr(dims), "kept": int_list_attr(kept)}
 
 
 class update_slice(Operator):

@@ -207,7 +207,7 @@ class Importer:
         if node.target is operator.getitem:
             values, at = (self._resolve(a) for a in node.args)
             if at >= len(values) and not node.users:
-                return None
+                return _MISSING
             if at >= len(values):
                 raise NotSupported("a result that is for training only is used")
             return values[at]

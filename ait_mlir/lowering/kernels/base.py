@@ -53,6 +53,9 @@ class Launch(Generic[OpT]):
     config: Config
     target: Target
     between: Sequence[Arg] = ()
+    masked: str | None = None
+    """The bound dim whose value the kernel must read from the device memory `n` (`const int64_t*`), if any. Its C++
+    variable in `dims` is the most that it may be."""
 
     @property
     def scope(self) -> Scope:
@@ -120,6 +123,13 @@ class Kernel(ABC, Generic[OpT]):
     def accepts(self, op: OpT, position: int, strides: Strides, scope: Scope) -> bool:
         """Whether operand `position` (results follow the operands) may have these strides; by default any."""
         return True
+
+    def masks(self, op: OpT, target: Target) -> bool:
+        """Whether it can read the value of a bound dim from device memory (`Launch.masked`).
+
+        The dim is the leading one of results and operands, and no stride depends on it.
+        """
+        return False
 
     def workspace(self, op: OpT, config: Config) -> Expr:
         """Bytes of scratch memory with a configuration."""

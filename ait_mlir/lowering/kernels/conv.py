@@ -1,10 +1,10 @@
-"""Convolutions over two dims, as products whose rows are gathered from the input."""
+"""Convolutions, as products whose rows are gathered from the input."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from ait_mlir.dialects.ait.conv import Conv2dOp
+from ait_mlir.dialects.ait.conv import ConvOp
 from ait_mlir.dialects.ait.types import TensorType, scope_of, tensor_type
 from ait_mlir.dims import Expr, Scope, product
 from ait_mlir.lowering.cpp import element_type
@@ -25,14 +25,14 @@ from ait_mlir.lowering.kernels.loops import ONE, ZERO, braces, broadcast_strides
 MAX_OPERANDS = 16
 
 
-def problem(op: Conv2dOp, ins: Sequence[Arg], out: Arg) -> Problem:
+def problem(op: ConvOp, ins: Sequence[Arg], out: Arg) -> Problem:
     """The product of all groups with these buffers: a row for each place of the window, all channels as columns.
 
     Places are cut into batches where the result or an epilogue operand does not step through them as one.
     """
     shape, w = out.type.dims, ins[1]
     extras = [broadcast_strides(e, shape) for e in ins[2:]]
-    loops = collapse(nest(shape[:3], [out.strides[:3], *(e[:3] for e in extras)]), scope_of(op))
+    loops = collapse(nest(shape[:-1], [out.strides[:-1], *(e[:-1] for e in extras)]), scope_of(op))
     rows, outer = loops[-1], loops[:-1]
 
     def matrix(arg: Arg, position: int, column: Expr) -> Matrix:
@@ -43,13 +43,13 @@ def problem(op: Conv2dOp, ins: Sequence[Arg], out: Arg) -> Problem:
     assert along is not None, "accepts was asked"
     return Problem(
         rows.size,
-        shape[3],
+        shape[-1],
         depth,
         tuple(loop.size for loop in outer),
         Matrix(ins[0], ZERO, ONE, ()),  # addressed by `input_cpp`
         Matrix(w, along, w.strides[0], ()),
-        matrix(out, 0, out.strides[3]),
-        tuple(matrix(arg, 1 + i, extras[i][3]) for i, arg in enumerate(ins[2:])),
+        matrix(out, 0, out.strides[-1]),
+        tuple(matrix(arg, 1 + i, extras[i][-1]) for i, arg in enumerate(ins[2:])),
     )
 
 
@@ -59,42 +59,44 @@ def weight_steps(t: TensorType, strides: Strides, scope: Scope) -> Expr | None:
     return loops[0].strides[0] if len(loops) == 1 else None
 
 
-def input_cpp(op: Conv2dOp, x: Arg, cpp_dims: Mapping[str, str]) -> str:
-    """`ait::ConvInput<ait::half>{a0, {...}, ...}`"""
-    _, height, width, _ = x.type.dims
-    places, depth = tensor_type(op.output).dims[1:3], tensor_type(op.weight).dims[3]
-    pairs = (op.kernel(), op.strides(), op.dilations(), op.pads()[:2])
+def input_cpp(op: ConvOp, x: Arg, cpp_dims: Mapping[str, str]) -> str:
+    """`ait::ConvInput<ait::half, 2, false>{a0, {...}, ...}`"""
+    places, depth = tensor_type(op.output).dims[1:-1], tensor_type(op.weight).dims[-1]
+    rank = op.spatial
+    numbers = (op.kernel(), op.strides(), op.dilations(), op.pads()[:rank])
     fields = [
         x.name,
         braces(x.strides, cpp_dims),
-        *(e.cpp(cpp_dims) for e in (height, width, depth)),
+        braces(x.type.dims[1:-1], cpp_dims),
+        depth.cpp(cpp_dims),
         braces(places, cpp_dims),
-        *("{" + ", ".join(map(str, pair)) + "}" for pair in pairs),
-        str(op.groups.value.data),
+        *("{" + ", ".join(map(str, each)) + "}" for each in numbers),
+        str(op.num_groups()),
     ]
-    return f"ait::ConvInput<{element_type(x.type.element_type)}>{{{', '.join(fields)}}}"
+    kind = f"{element_type(x.type.element_type)}, {rank}, {str(op.is_transposed()).lower()}"
+    return f"ait::ConvInput<{kind}>{{{', '.join(fields)}}}"
 
 
-class Conv2dKernel(Kernel[Conv2dOp]):
+class ConvKernel(Kernel[ConvOp]):
     """Our own, with any epilogue: vectors on the CPU, plain arithmetic on a GPU."""
 
-    name = "conv2d"
-    ops = (Conv2dOp,)
+    name = "conv"
+    ops = (ConvOp,)
 
-    def matches(self, op: Conv2dOp, target: Target) -> bool:
-        e, scope = op.extents(), scope_of(op)
-        sizes = (e.m, e.k, tensor_type(op.output).dims[3])
+    def matches(self, op: ConvOp, target: Target) -> bool:
+        scope, result = scope_of(op), tensor_type(op.output)
+        sizes = (product(result.dims[:-1]), op.extents().k, result.dims[-1])
         return len(op.operands) <= MAX_OPERANDS and all(scope.bounds(size)[1] <= LARGEST for size in sizes)
 
-    def seconds(self, op: Conv2dOp, target: Target) -> float:
+    def seconds(self, op: ConvOp, target: Target) -> float:
         flops = op.flops().evaluate(estimate_env(scope_of(op)))
         rate = SIMT_RATE[element_bytes(tensor_type(op.x))] / 2 if target.is_gpu else CPU_RATE
         return target.launch_seconds + flops / rate
 
-    def accepts(self, op: Conv2dOp, position: int, strides: Strides, scope: Scope) -> bool:
+    def accepts(self, op: ConvOp, position: int, strides: Strides, scope: Scope) -> bool:
         return position != 1 or weight_steps(tensor_type(op.weight), strides, scope) is not None
 
-    def emit(self, launch: Launch[Conv2dOp]) -> Emission:
+    def emit(self, launch: Launch[ConvOp]) -> Emission:
         op, place, dims = launch.op, launch.place, launch.dims
         p = problem(op, launch.ins, launch.outs[0])
         definition, functor = epilogue_functor(op, "epilogue_@ID@", place)
@@ -107,9 +109,8 @@ class Conv2dKernel(Kernel[Conv2dOp]):
             )
         )
         name = "conv_simt" if launch.target.is_gpu else "conv"
-        function = "conv_simt" if launch.target.is_gpu else "conv2d"
-        call = f"return ait::{place}::{function}<{functor}>({arguments});\n"
+        call = f"return ait::{place}::{name}<{functor}>({arguments});\n"
         return Emission(("ait/math.h", launch.header(name)), definition, call)
 
 
-KERNELS = (Conv2dKernel(),)
+KERNELS = (ConvKernel(),)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ait_mlir.dialects.ait.conv import Conv2dOp
+from ait_mlir.dialects.ait.conv import ConvOp
 from ait_mlir.dialects.ait.dtypes import BY_IR
 from ait_mlir.dialects.ait.strided import is_contiguous
 from ait_mlir.dialects.ait.types import scope_of, tensor_type
@@ -20,7 +20,7 @@ from ait_mlir.lowering.kernels.base import (
 from ait_mlir.lowering.kernels.calls import ConvCall, call_service
 from ait_mlir.lowering.kernels.contraction import is_narrow, library_epilogue
 
-__all__ = ["KERNELS", "CudnnConv2d"]
+__all__ = ["KERNELS", "CudnnConv"]
 
 PIECE = 8
 """Elements of 16 bytes: what the channels and every other stride are a multiple of."""
@@ -35,48 +35,50 @@ ACTIVATIONS = {
 }
 
 
-class CudnnConv2d(Kernel[Conv2dOp]):
+class CudnnConv(Kernel[ConvOp]):
     """cuDNN's convolution with bias, residual and activation; x, residual and result with strides.
 
     Its plans are made at the first run of each shape, and kept. Without a card nothing says that cuDNN will be there.
     """
 
     provider = "cudnn"
-    name = "conv2d"
-    ops = (Conv2dOp,)
+    name = "conv"
+    ops = (ConvOp,)
     only_timed = True
     alone = True
 
-    def matches(self, op: Conv2dOp, target: Target) -> bool:
+    def matches(self, op: ConvOp, target: Target) -> bool:
         kind, scope = tensor_type(op.x).element_type, scope_of(op)
-        channels = (tensor_type(op.x).dims[3], tensor_type(op.output).dims[3])
+        channels = (tensor_type(op.x).dims[-1], tensor_type(op.output).dims[-1])
         return (
             target.kind == "cuda"
             and is_narrow(kind)
             and tensor_type(op.output).element_type == kind
-            and op.groups.value.data == 1
+            and op.spatial == 2
+            and not op.is_transposed()
+            and op.num_groups() == 1
             and all(scope.positive(c) and scope.divisible(c, PIECE) for c in channels)
             and library_epilogue(op) is not None
         )
 
-    def configs(self, op: Conv2dOp, target: Target) -> list[dict[str, int]]:
+    def configs(self, op: ConvOp, target: Target) -> list[dict[str, int]]:
         return [{"algo": i} for i in range(MAX_PLANS)]
 
-    def seconds(self, op: Conv2dOp, target: Target) -> float:
+    def seconds(self, op: ConvOp, target: Target) -> float:
         scope = scope_of(op)
         busy = op.flops().evaluate(estimate_env(scope)) / RATE
         return SECONDS + max(busy, bytes_moved(op, scope) / target.bandwidth)
 
-    def accepts(self, op: Conv2dOp, position: int, strides: Strides, scope: Scope) -> bool:
+    def accepts(self, op: ConvOp, position: int, strides: Strides, scope: Scope) -> bool:
         value = [*op.operands, *op.results][position]
         if position in (0, len(op.operands)) or tensor_type(value).rank == 4:
             return strides[-1].as_int() == 1 and all(scope.divisible(s, PIECE) for s in strides[:-1])
         return is_contiguous(tensor_type(value).dims, strides, scope)
 
-    def workspace(self, op: Conv2dOp, config: Config) -> Expr:
+    def workspace(self, op: ConvOp, config: Config) -> Expr:
         return const(WORKSPACE)
 
-    def emit(self, launch: Launch[Conv2dOp]) -> Emission:
+    def emit(self, launch: Launch[ConvOp]) -> Emission:
         op, (x, w), (y,) = launch.op, launch.ins[:2], launch.outs
         found = library_epilogue(op)
         assert found is not None
@@ -115,4 +117,4 @@ class CudnnConv2d(Kernel[Conv2dOp]):
         return call_service(call, launch)
 
 
-KERNELS = (CudnnConv2d(),)
+KERNELS = (CudnnConv(),)

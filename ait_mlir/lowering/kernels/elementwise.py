@@ -52,6 +52,9 @@ class MapKernel(Kernel[Operation]):
         values = (*op.operands, *op.results)
         return len(values) <= MAX_OPERANDS and all(isinstance(v.type, TensorType) for v in values)
 
+    def masks(self, op: Operation, target: Target) -> bool:
+        return target.is_gpu
+
     def emit(self, launch: Launch[Operation]) -> Emission:
         op, ins, outs = launch.op, launch.ins, launch.outs
         shape = outs[0].type.dims
@@ -59,12 +62,19 @@ class MapKernel(Kernel[Operation]):
         loops = collapse(nest(shape, strides), launch.scope)
         packs = [pack(args, loops, first, launch.dims) for first, args in ((0, ins), (len(ins), outs))]
         name = "map_@ID@"
+        definitions = functor(op.body, name) if isinstance(op, FusedElementwiseOp) else op_functor(op, name)
+        if launch.masked is not None:
+            each = loops[0].size.substitute({launch.masked: 1})
+            call = (
+                f"map_masked<{name}>(ctx, {sizes(loops, launch.dims)}, n, {launch.cpp(each)}, {packs[0]}, {packs[1]})"
+            )
+            return launch.call("map_masked", call, definitions)
         repeated = repeated_rows(loops, ins, outs, launch.scope) if launch.target.is_gpu else 0
         template = f"{name}, {repeated:#x}" if repeated else name
         return launch.call(
             "map",
             f"map<{template}>(ctx, {sizes(loops, launch.dims)}, {packs[0]}, {packs[1]})",
-            functor(op.body, name) if isinstance(op, FusedElementwiseOp) else op_functor(op, name),
+            definitions,
         )
 
 

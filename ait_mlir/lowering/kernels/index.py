@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ait_mlir.dialects.ait.index import EmbeddingOp, MaskedSelectOp, UpdateSliceOp
+from ait_mlir.dialects.ait.dtypes import compute_type
+from ait_mlir.dialects.ait.index import EmbeddingOp, GatherOp, IndexedOp, MaskedSelectOp, ScatterOp, UpdateSliceOp
 from ait_mlir.dialects.ait.strided import is_contiguous
-from ait_mlir.dialects.ait.types import tensor_type
+from ait_mlir.dialects.ait.types import TensorType, tensor_type
 from ait_mlir.dims import Expr, Scope, const, product
-from ait_mlir.lowering.kernels.base import Config, Emission, Kernel, Launch, Strides
-from ait_mlir.lowering.kernels.loops import Loop, collapse, nest, sizes, steps
+from ait_mlir.lowering.kernels.base import Arg, Config, Emission, Kernel, Launch, Strides
+from ait_mlir.lowering.kernels.loops import Loop, braces, broadcast_strides, collapse, nest, single, sizes, steps
+from ait_mlir.lowering.target import Target
 
 
 class GatherKernel(Kernel[EmbeddingOp]):
@@ -89,4 +91,82 @@ class CompactKernel(Kernel[MaskedSelectOp]):
         return launch.call("compact", f"compact(ctx, {launch.cpp(rows, width)}, {buffers})")
 
 
-KERNELS = (GatherKernel(), UpdateKernel(), CompactKernel())
+class TakeKernel(Kernel[GatherOp]):
+    """`ait.gather`: copies runs along the kept dims behind the last index, else elements. Any strides."""
+
+    name = "take"
+    ops = (GatherOp,)
+
+    def emit(self, launch: Launch[GatherOp]) -> Emission:
+        (x, *indices), (y,) = launch.ins, launch.outs
+        loops = collapse(_indexed_loops(launch.op, y, x, indices), launch.scope)
+        width = const(1)
+        if [s.as_int() for s in loops[-1].strides] == [1, 1, *(0 for _ in indices)]:
+            width = loops.pop().size
+        space = _indexed_space(launch, loops or [single(2 + len(indices))], x, indices)
+        return launch.call("take", f"take(ctx, {space}, {launch.cpp(width)}, {x.name}, {y.name})")
+
+
+class ScatterKernel(Kernel[ScatterOp]):
+    """`ait.scatter`, over the buffer of the tensor, which is operand 0 and the result.
+
+    Along the kept dims, the columns, places name different elements. The others are gone through in order. Sums and
+    products of 16-bit floats need a contiguous tensor, and a buffer of as many floats.
+    """
+
+    name = "scatter"
+    ops = (ScatterOp,)
+
+    def accepts(self, op: ScatterOp, position: int, strides: Strides, scope: Scope) -> bool:
+        updated = position in (0, len(op.operands))
+        return not (updated and _combines_wider(op)) or is_contiguous(tensor_type(op.input).dims, strides, scope)
+
+    def between(self, op: ScatterOp, config: Config, target: Target) -> tuple[TensorType, ...]:
+        t = tensor_type(op.input)
+        return (TensorType.get(t.dims, compute_type(t.element_type)),) if _combines_wider(op) else ()
+
+    def emit(self, launch: Launch[ScatterOp]) -> Emission:
+        (_, values, *indices), (y,) = launch.ins, launch.outs
+        op, scope = launch.op, launch.scope
+        kept = {at for _, at in op.kept_dims()}
+        loops = _indexed_loops(op, values, y, indices)
+        alone = [single(2 + len(indices))]
+        serial = collapse([loop for i, loop in enumerate(loops) if i not in kept] or alone, scope)
+        columns = collapse([loop for i, loop in enumerate(loops) if i in kept] or alone, scope)
+        space = _indexed_space(launch, [*serial, *columns], y, indices)
+        kind = f"ait::{op.kind.data.capitalize()}Element"
+        sums = launch.between[0].name if launch.between else "nullptr"
+        return launch.call(
+            "scatter",
+            f"scatter<{kind}, {len(serial)}>(ctx, {space}, {values.name}, {y.name}, "
+            f"{launch.cpp(y.type.num_elements())}, {sums})",
+        )
+
+
+def _combines_wider(op: ScatterOp) -> bool:
+    """Whether elements are combined in a wider type than their own."""
+    element = tensor_type(op.input).element_type
+    return op.kind.data in ("add", "mul") and compute_type(element) != element
+
+
+def _indexed_loops(op: IndexedOp, dense: Arg, whole: Arg, indices: Sequence[Arg]) -> list[Loop]:
+    """The loops over the space: strides of the dense side, of the whole tensor along kept dims, of each index."""
+    space = op.space()
+    kept = {at: whole.strides[d] for d, at in op.kept_dims()}
+    of_whole = [kept.get(at, const(0)) for at in range(len(space))]
+    return nest(space, [broadcast_strides(dense, space), of_whole, *(broadcast_strides(i, space) for i in indices)])
+
+
+def _indexed_space(
+    launch: Launch[GatherOp] | Launch[ScatterOp], loops: Sequence[Loop], whole: Arg, indices: Sequence[Arg]
+) -> str:
+    dims, cpp = launch.op.places()[0], launch.dims
+    return (
+        f"ait::indexed_space({sizes(loops, cpp)}, {steps(loops, 0, cpp)}, {steps(loops, 1, cpp)}, "
+        f"{{{', '.join(i.name for i in indices)}}}, "
+        f"{{{', '.join(steps(loops, 2 + k, cpp) for k in range(len(indices)))}}}, "
+        f"{braces((whole.type.dims[d] for d in dims), cpp)}, {braces((whole.strides[d] for d in dims), cpp)})"
+    )
+
+
+KERNELS = (GatherKernel(), UpdateKernel(), CompactKernel(), TakeKernel(), ScatterKernel())

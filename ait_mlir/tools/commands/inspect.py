@@ -128,7 +128,7 @@ def _print_totals(found: Report) -> None:
     ratio = f" ({found.bytes / found.floor:.3f} times)" if found.floor else ""
     print(f"launches  {len(found.launches)}")
     if found.waits:
-        print(f"waits     the host waits for {', '.join(found.waits)}; runs are not recorded as graphs")
+        print(f"waits     the host waits for {', '.join(found.waits)}, between parts that can be recorded as graphs")
     print(f"bytes     {found.bytes} read and written by the launches")
     print(f"floor     {found.floor} for weights, inputs, outputs, and each intermediate written and read once{ratio}")
     print(f"flops     {found.flops}")

@@ -11,3 +11,29 @@ ait.graph @embedding(%ids: !ait.tensor<b x s x i64>, %one: !ait.tensor<i32>) dim
   %1 = ait.embedding %table, %one : !ait.tensor<16 x f16>
   ait.output "y" %0 : !ait.tensor<b x s x 16 x f16>
 }
+
+// CHECK-LABEL: ait.graph @gather
+ait.graph @gather(%x: !ait.tensor<b x 10 x 64 x f16>, %i: !ait.tensor<b x s x 1 x i64>, %j: !ait.tensor<7 x i64>) dims {b = 0 to 4, s = 1 to 8} {
+  // CHECK: ait.gather %x at(%i) dims [1] kept [0, 2] : !ait.tensor<b x s x 64 x f16>
+  // GENERIC: "ait.gather"(%x, %i) <{dims = [1 : i64], kept = [0 : i64, 2 : i64]}> : (!ait.tensor<b x 10 x 64 x f16>, !ait.tensor<b x s x 1 x i64>) -> !ait.tensor<b x s x 64 x f16>
+  %0 = ait.gather %x at(%i) dims [1] kept [0, 2] : !ait.tensor<b x s x 64 x f16>
+  // CHECK-NEXT: ait.gather %x at(%i, %j) dims [2, 1] kept [0] : !ait.tensor<b x s x 7 x f16>
+  %1 = ait.gather %x at(%i, %j) dims [2, 1] kept [0] : !ait.tensor<b x s x 7 x f16>
+  ait.output "y" %0 : !ait.tensor<b x s x 64 x f16>
+}
+
+// CHECK-LABEL: ait.graph @scatter
+ait.graph @scatter(%x: !ait.tensor<9 x 64 x f16>, %v: !ait.tensor<s x 64 x f16>, %i: !ait.tensor<s x 1 x i32>) dims {s = 0 to 8} {
+  // CHECK: ait.scatter set %x, %v at(%i) dims [0] kept [1] : !ait.tensor<9 x 64 x f16>
+  // GENERIC: "ait.scatter"(%x, %v, %i) <{kind = "set", dims = [0 : i64], kept = [1 : i64]}> : (!ait.tensor<9 x 64 x f16>, !ait.tensor<s x 64 x f16>, !ait.tensor<s x 1 x i32>) -> !ait.tensor<9 x 64 x f16>
+  %0 = ait.scatter set %x, %v at(%i) dims [0] kept [1] : !ait.tensor<9 x 64 x f16>
+  // CHECK-NEXT: ait.scatter add
+  %1 = ait.scatter add %x, %v at(%i) dims [0] kept [1] : !ait.tensor<9 x 64 x f16>
+  // CHECK-NEXT: ait.scatter mul
+  %2 = ait.scatter mul %x, %v at(%i) dims [0] kept [1] : !ait.tensor<9 x 64 x f16>
+  // CHECK-NEXT: ait.scatter max
+  %3 = ait.scatter max %x, %v at(%i) dims [0] kept [1] : !ait.tensor<9 x 64 x f16>
+  // CHECK-NEXT: ait.scatter min
+  %4 = ait.scatter min %x, %v at(%i) dims [0] kept [1] : !ait.tensor<9 x 64 x f16>
+  ait.output "y" %0 : !ait.tensor<9 x 64 x f16>
+}

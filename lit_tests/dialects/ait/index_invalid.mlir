@@ -18,3 +18,80 @@ ait.graph @result(%table: !ait.tensor<100 x 16 x f16>, %ids: !ait.tensor<4 x i32
   // expected-error @below {{ait.embedding: the result is !ait.tensor<4 x 8 x f16>, expected !ait.tensor<4 x 16 x f16>}}
   %0 = ait.embedding %table, %ids : !ait.tensor<4 x 8 x f16>
 }
+
+// -----
+
+ait.graph @twice(%x: !ait.tensor<4 x 5 x f16>, %i: !ait.tensor<3 x i64>) {
+  // expected-error @below {{ait.gather: dims [0, 0] are not one or more different dims of [4, 5]}}
+  %0 = ait.gather %x at(%i, %i) dims [0, 0] kept [] : !ait.tensor<3 x f16>
+}
+
+// -----
+
+ait.graph @outside(%x: !ait.tensor<4 x 5 x f16>, %i: !ait.tensor<3 x i64>) {
+  // expected-error @below {{ait.gather: dims [2] are not one or more different dims of [4, 5]}}
+  %0 = ait.gather %x at(%i) dims [2] kept [0] : !ait.tensor<3 x f16>
+}
+
+// -----
+
+ait.graph @count(%x: !ait.tensor<4 x 5 x f16>, %i: !ait.tensor<3 x i64>) {
+  // expected-error @below {{ait.gather: 1 index tensors for 2 dims}}
+  %0 = ait.gather %x at(%i) dims [0, 1] kept [] : !ait.tensor<3 x f16>
+}
+
+// -----
+
+ait.graph @kept(%x: !ait.tensor<4 x 5 x 6 x f16>, %i: !ait.tensor<3 x 1 x i64>) {
+  // expected-error @below {{ait.gather: kept [1, 1] must name 2 different dims, one for each dim without indices}}
+  %0 = ait.gather %x at(%i) dims [0] kept [1, 1] : !ait.tensor<3 x 5 x f16>
+}
+
+// -----
+
+ait.graph @mixed(%x: !ait.tensor<4 x 5 x f16>, %i: !ait.tensor<3 x i64>, %j: !ait.tensor<3 x i32>) {
+  // expected-error @below {{ait.gather: indices must be all i32 or all i64, got i64, i32}}
+  %0 = ait.gather %x at(%i, %j) dims [0, 1] kept [] : !ait.tensor<3 x f16>
+}
+
+// -----
+
+ait.graph @disagree(%x: !ait.tensor<4 x 5 x f16>, %i: !ait.tensor<3 x i64>, %j: !ait.tensor<2 x i64>) {
+  // expected-error @below {{ait.gather: dim 0 of index 1 is 2, but index 0 has 3 there (shapes [3], [2], [1])}}
+  %0 = ait.gather %x at(%i, %j) dims [0, 1] kept [] : !ait.tensor<3 x f16>
+}
+
+// -----
+
+ait.graph @larger(%x: !ait.tensor<4 x 5 x f16>, %i: !ait.tensor<3 x 6 x i64>) {
+  // expected-error @below {{ait.gather: dim 1 of the space is 6, which is not proved to fit into dim 1 of the input, 5}}
+  %0 = ait.gather %x at(%i) dims [0] kept [1] : !ait.tensor<3 x 6 x f16>
+}
+
+// -----
+
+ait.graph @values(%x: !ait.tensor<4 x 5 x f16>, %v: !ait.tensor<3 x 5 x f32>, %i: !ait.tensor<3 x 1 x i64>) {
+  // expected-error @below {{ait.scatter: values are f32, the tensor is f16}}
+  %0 = ait.scatter add %x, %v at(%i) dims [0] kept [1] : !ait.tensor<4 x 5 x f16>
+}
+
+// -----
+
+ait.graph @booleans(%x: !ait.tensor<4 x 5 x i1>, %v: !ait.tensor<3 x 5 x i1>, %i: !ait.tensor<3 x 1 x i64>) {
+  // expected-error @below {{ait.scatter: cannot add booleans; cast them to integers, or use 'set'}}
+  %0 = ait.scatter add %x, %v at(%i) dims [0] kept [1] : !ait.tensor<4 x 5 x i1>
+}
+
+// -----
+
+ait.graph @kind(%x: !ait.tensor<4 x 5 x f16>, %v: !ait.tensor<3 x 5 x f16>, %i: !ait.tensor<3 x 1 x i64>) {
+  // expected-error @below {{expected one of set, add, mul, max, min}}
+  %0 = ait.scatter mean %x, %v at(%i) dims [0] kept [1] : !ait.tensor<4 x 5 x f16>
+}
+
+// -----
+
+ait.graph @wide(%x: !ait.tensor<4 x 5 x f16>, %v: !ait.tensor<3 x 7 x f16>, %i: !ait.tensor<3 x 1 x i64>) {
+  // expected-error @below {{ait.scatter: dim 1 of the space is 7, which is not proved to fit into dim 1 of the tensor, 5}}
+  %0 = ait.scatter add %x, %v at(%i) dims [0] kept [1] : !ait.tensor<4 x 5 x f16>
+}

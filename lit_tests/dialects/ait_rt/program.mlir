@@ -46,7 +46,7 @@ ait_rt.program @two_halves dims {b = 1 to 4} arena (b*48 + 64) {
   // CHECK-NEXT: ait_rt.alloc at (16*b + 64) : !ait_rt.buffer<b x 16 x f16>
   %t = ait_rt.alloc at (64 + 16*b) : !ait_rt.buffer<b x 16 x f16>
   // CHECK-NEXT: ait_rt.launch @linear_0 ins(%x, %w) outs(%h) workspace(%s) stream 0
-  // GENERIC: "ait_rt.launch"(%x, %w, %h, %s) <{kernel = @linear_0, stream = 0 : i64, operandSegmentSizes = array<i32: 2, 1, 1>}>
+  // GENERIC: "ait_rt.launch"(%x, %w, %h, %s) <{kernel = @linear_0, stream = 0 : i64, operandSegmentSizes = array<i32: 2, 1, 1, 0>}>
   ait_rt.launch @linear_0 ins(%x, %w) outs(%h) workspace(%s) stream 0
   // CHECK-NEXT: %left = ait_rt.view %y offset (0) strides [16, 1] : !ait_rt.buffer<b x 8 x f16>
   // GENERIC: "ait_rt.view"(%y) <{offset = #ait.shape<0>, strides = #ait.shape<16, 1>}>

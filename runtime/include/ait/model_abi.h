@@ -12,7 +12,7 @@
 extern "C" {
 #endif
 
-#define AIT_MODEL_ABI_VERSION 5
+#define AIT_MODEL_ABI_VERSION 6
 
 typedef enum ait_dtype {
   AIT_F16 = 0,
@@ -85,14 +85,14 @@ typedef struct ait_service_v1 {
 } ait_service_v1;
 
 typedef struct ait_run_v1 {
-  const int64_t* dims;            ///< in the order of the model's dims; those that launches bind at their bounds
+  int64_t* dims;                  ///< in the order of the model's dims; those that launches bind at their bounds, until `wait` writes them
   const void* const* inputs;
   void* const* outputs;
   const void* constants;          ///< the constants blob
   void* arena;                    ///< at least arena_bytes(dims), 256-byte aligned
   void* stream;                   ///< cudaStream_t / hipStream_t; null on the CPU
   const ait_host_v1* host;
-  int64_t* found;                 ///< receives the dims that launches bind, at their places among all dims; may be null
+  int32_t part;                   ///< which of the model's parts
 } ait_run_v1;
 
 typedef struct ait_model_v1 {
@@ -108,10 +108,13 @@ typedef struct ait_model_v1 {
   /// Writes the shapes of all inputs, then all outputs, one after another, for these dims.
   void (*shapes)(const int64_t* dims, int64_t* out);
   int64_t (*arena_bytes)(const int64_t* dims);
-  int32_t (*run)(const ait_run_v1* args);
+  int32_t (*run)(const ait_run_v1* args);  ///< launches one part, and never waits for it
   ait_service_v1* (*services)(void);  ///< the first of the services that the library needs; null where there are none
   /// Writes the most that each dim may be that a launch binds, from the other dims; null where there are none.
   void (*bounds)(int64_t* dims);
+  /// A run is part 0, a wait, part 1, a wait and so on. It has one part more than waits, or, if it ends with a wait, as many.
+  int32_t num_waits, ends_with_wait;
+  int32_t (*wait)(const ait_run_v1* args);  ///< waits until a part has ended, and writes the dims that it has bound
 } ait_model_v1;
 
 /// Exported by every model library.

@@ -11,10 +11,14 @@ from ait_mlir.importers.torch.rows import (
     data,
     elementwise,
     functions,
+    index,
     jagged,
     norm,
+    pad,
+    pool,
     recurrent,
     reduction,
+    scatter,
     view,
 )
 
@@ -23,6 +27,8 @@ TABLE: dict[str, Row] = {
     **functions.ROWS,
     **contraction.ROWS,
     **conv.ROWS,
+    **pad.ROWS,
+    **pool.ROWS,
     **attention.ROWS,
     **norm.ROWS,
     **reduction.ROWS,
@@ -31,6 +37,8 @@ TABLE: dict[str, Row] = {
     **view.ROWS,
     **jagged.ROWS,
     **data.ROWS,
+    **index.ROWS,
+    **scatter.ROWS,
 }
 """Rows by the name of the overload as PyTorch prints it: `aten.add.Tensor`."""
 

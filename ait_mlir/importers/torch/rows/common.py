@@ -9,8 +9,9 @@ from xdsl.ir import Attribute, SSAValue
 
 from ait_mlir.dialects.ait.types import Shape, tensor_type
 from ait_mlir.dims import Expr, const
-from ait_mlir.importers.torch.call import Call, dims_of
+from ait_mlir.importers.torch.call import Call, NotSupported, as_expr, dims_of
 from ait_mlir.importers.torch.known import Affine, Mask, Spread, Value, is_causal
+from ait_mlir.importers.torch.writer import Writer
 
 INTEGERS = (i32, i64)
 
@@ -72,3 +73,30 @@ def lower_triangle(dims: Shape, diagonal: int) -> Affine:
     """The formula of the elements on and below a diagonal of the last two dims."""
     steps = (*(const(0) for _ in dims[:-2]), const(1), const(-1))
     return Affine(dims, steps, const(diagonal))
+
+
+# ** windows over the last dims **
+
+
+def each(given: object, rank: int) -> list[int]:
+    """An argument for each dim; one number stands for all."""
+    numbers = list(given) if isinstance(given, list | tuple) else [given]  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
+    known = [as_expr(n).as_int() for n in numbers]  # pyright: ignore[reportUnknownVariableType]
+    if any(n is None for n in known):
+        raise NotSupported(f"found {given!r}, expected numbers that are known")
+    return [n for n in known if n is not None] * (rank if len(known) == 1 else 1)
+
+
+def channels_last(w: Writer, x: SSAValue, rank: int) -> SSAValue:
+    """[batch, channels, `rank` dims] as [batch, dims, channels]; a missing batch is one of 1."""
+    dims = tensor_type(x).dims
+    if len(dims) == rank + 1:
+        x = w.reshape(x, (1, *dims))
+    return w.permute(x, [0, *range(2, rank + 2), 1])
+
+
+def channels_first(w: Writer, y: SSAValue, batched: bool = True) -> SSAValue:
+    """[batch, dims, channels] as [batch, channels, dims], without the batch where there was none."""
+    rank = tensor_type(y).rank
+    y = w.permute(y, [0, rank - 1, *range(1, rank - 1)])
+    return y if batched else w.reshape(y, tensor_type(y).dims[1:])

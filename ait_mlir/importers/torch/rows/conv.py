@@ -4,39 +4,37 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from xdsl.ir import SSAValue
+from xdsl.ir import Attribute, SSAValue
 
-from ait_mlir.dialects.ait.conv import Conv2dOp, window
+from ait_mlir.dialects.ait.conv import MAX_RANK, ConvOp, window
 from ait_mlir.dialects.ait.elementwise import AddOp
 from ait_mlir.dialects.ait.types import tensor_type
 from ait_mlir.dims import Expr, product
-from ait_mlir.importers.torch.call import Call, NotSupported, Row, as_expr
+from ait_mlir.importers.torch.call import Call, NotSupported, Row
 from ait_mlir.importers.torch.known import Value
+from ait_mlir.importers.torch.rows.common import each
 from ait_mlir.importers.torch.rows.contraction import gemm
 
 
 def convolution(c: Call) -> Value:
-    """x [batch, channels, width] or [batch, channels, height, width] with a weight [out, channels / groups, ...]."""
-    weight = tensor_type(c.tensor("weight")).dims
-    rank = len(weight) - 2
-    if rank not in (1, 2) or len(c.shape("input")) != rank + 2:
-        raise NotSupported("convolutions are supported over one and two dims, of inputs with a batch")
-    if c["transposed"] or any(n != 0 for n in c["output_padding"] or ()):
-        raise NotSupported("transposed convolutions are not supported")
+    """x [batch, channels, sizes...], or without a batch, with a weight [out, channels / groups, taps...]."""
+    x, weight = c.tensor("input"), c.tensor("weight")
+    taps = tensor_type(weight).dims[2:]
+    rank = len(taps)
+    if not 1 <= rank <= MAX_RANK:
+        raise NotSupported("convolutions are supported over one, two and three dims")
+    single = tensor_type(x).rank == rank + 1
+    if single:
+        x = c.w.reshape(x, (1, *tensor_type(x).dims))
     stride, dilation = (each(c[name], rank) for name in ("stride", "dilation"))
-    pad = pads(c["padding"], weight[2:], dilation, rank)
-    if are_patches(c, stride, pad, dilation):
-        return patches(c)
-    return windows(c, stride, pad, dilation)
-
-
-def each(given: object, rank: int) -> list[int]:
-    """An argument for each dim; one number stands for all."""
-    numbers = list(given) if isinstance(given, list | tuple) else [given]  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
-    known = [as_expr(n).as_int() for n in numbers]  # pyright: ignore[reportUnknownVariableType]
-    if any(n is None for n in known):
-        raise NotSupported(f"found {given!r}, expected numbers that are known")
-    return [n for n in known if n is not None] * (rank if len(known) == 1 else 1)
+    pad = pads(c["padding"], taps, dilation, rank)
+    if c["transposed"] or "transpose" in str(c.node.target):
+        y = transposed(c, x, weight, stride, pad, dilation)
+    elif are_patches(c, x, stride, pad, dilation):
+        y = patches(c, x, weight)
+    else:
+        y = windows(c, x, weight, window(stride, (*pad[0], *pad[1]), dilation, c["groups"]))
+    return c.w.reshape(y, c.dims) if single else y
 
 
 def pads(given: object, taps: Sequence[Expr], dilation: Sequence[int], rank: int) -> tuple[list[int], list[int]]:
@@ -49,26 +47,49 @@ def pads(given: object, taps: Sequence[Expr], dilation: Sequence[int], rank: int
     return each(given, rank), each(given, rank)
 
 
-def are_patches(c: Call, stride: list[int], pad: tuple[list[int], list[int]], dilation: list[int]) -> bool:
-    """Whether the windows lie side by side and cover the input."""
+def are_patches(c: Call, x: SSAValue, stride: list[int], pad: tuple[list[int], list[int]], dilation: list[int]) -> bool:
+    """Whether the windows lie side by side and cover the input. A window of one element stays a convolution."""
     taps = [d.as_int() for d in c.shape("weight")[2:]]
-    whole = all(c.w.scope.divisible(e, t or 1) for e, t in zip(c.shape("input")[2:], taps, strict=True))
+    whole = all(c.w.scope.divisible(e, t or 1) for e, t in zip(tensor_type(x).dims[2:], taps, strict=True))
     plain = not any((*pad[0], *pad[1])) and all(d == 1 for d in dilation) and c["groups"] == 1
-    return plain and whole and stride == taps
+    return plain and whole and stride == taps and any(t != 1 for t in taps)
 
 
-def windows(c: Call, stride: list[int], pad: tuple[list[int], list[int]], dilation: list[int]) -> Value:
-    """Channels go last and back; views cancel these permutes between two convolutions."""
-    x, weight = c.tensor("input"), c.tensor("weight")
-    flat = tensor_type(x).rank == 3
-    if flat:  # one row
-        x, weight = (c.w.reshape(v, (*tensor_type(v).dims[:2], 1, tensor_type(v).dims[2])) for v in (x, weight))
-        stride, dilation, pad = [1, *stride], [1, *dilation], ([0, *pad[0]], [0, *pad[1]])
-    properties = window(stride, (*pad[0], *pad[1]), dilation, c["groups"])
-    last = [0, 2, 3, 1]
-    y = c.w.op(Conv2dOp, c.w.permute(x, last), c.w.permute(weight, last), properties=properties, regions=1)
-    y = c.w.permute(with_bias(c, y), [0, 3, 1, 2])
-    return c.w.reshape(y, c.dims) if flat else y
+def windows(c: Call, x: SSAValue, weight: SSAValue, properties: dict[str, Attribute]) -> SSAValue:
+    """Channels go last and back; `channels-last` moves these permutes to the edges of the graph."""
+    rank = tensor_type(x).rank - 2
+    last = [0, *range(2, rank + 2), 1]
+    y = c.w.op(ConvOp, c.w.permute(x, last), c.w.permute(weight, last), properties=properties, regions=1)
+    return c.w.permute(with_bias(c, y), [0, rank + 1, *range(1, rank + 1)])
+
+
+def transposed(
+    c: Call,
+    x: SSAValue,
+    weight: SSAValue,
+    stride: list[int],
+    pad: tuple[list[int], list[int]],
+    dilation: list[int],
+) -> SSAValue:
+    """The weight is [channels, out / groups, taps...]; it becomes [out, channels / groups, taps...]."""
+    groups = c["groups"]
+    channels, out, *taps = tensor_type(weight).dims
+    depth = as_int(channels) // groups
+    parts = c.w.reshape(weight, (groups, depth, out, *taps))
+    swapped = c.w.permute(parts, [0, 2, 1, *range(3, 3 + len(taps))])
+    weight = c.w.reshape(swapped, (out * groups, depth, *taps))
+    output_pad = each(c["output_padding"], len(taps))
+    if any(n < 0 for n in (*pad[0], *output_pad)):
+        raise NotSupported("negative padding of a transposed convolution is not supported")
+    properties = window(stride, (*pad[0], *pad[1]), dilation, groups, True, output_pad)
+    return windows(c, x, weight, properties)
+
+
+def as_int(size: Expr) -> int:
+    """A size that is known."""
+    if (found := size.as_int()) is None:
+        raise NotSupported(f"found {size} channels, expected a number")
+    return found
 
 
 def with_bias(c: Call, y: SSAValue) -> SSAValue:
@@ -76,21 +97,31 @@ def with_bias(c: Call, y: SSAValue) -> SSAValue:
     return y if bias is None else c.w.op(AddOp, y, bias)
 
 
-def patches(c: Call) -> Value:
+def patches(c: Call, x: SSAValue, weight: SSAValue) -> SSAValue:
     """Each window is a row of a matrix product."""
-    x, weight = c.tensor("input"), c.tensor("weight")
     out, depth, *taps = tensor_type(weight).dims
-    batch, channels, *_ = tensor_type(x).dims
-    rank, counts = len(taps), c.dims[2:]
+    batch, channels = tensor_type(x).dims[:2]
+    rank, counts = len(taps), c.dims[-len(taps) :]
     # [batch, channels, n0, w0, n1, w1] to [batch, n0, n1, channels, w0, w1]
     cut = c.w.reshape(x, (batch, channels, *(d for pair in zip(counts, taps, strict=True) for d in pair)))
     order = [0, *(2 + 2 * i for i in range(rank)), 1, *(3 + 2 * i for i in range(rank))]
     rows = c.w.reshape(c.w.permute(cut, order), (batch, product(counts), product([channels, *taps])))
     y = with_bias(c, gemm(c, "rcr", rows, c.w.reshape(weight, (out, product([depth, *taps])))))
-    return c.w.reshape(c.w.permute(y, [0, 2, 1]), c.dims)
+    return c.w.reshape(c.w.permute(y, [0, 2, 1]), (batch, out, *counts))
 
 
 ROWS: dict[str, Row] = {
     f"aten.{name}": convolution
-    for name in ("conv1d.default", "conv1d.padding", "conv2d.default", "conv2d.padding", "convolution.default")
+    for name in (
+        "conv1d.default",
+        "conv1d.padding",
+        "conv2d.default",
+        "conv2d.padding",
+        "conv3d.default",
+        "conv3d.padding",
+        "conv_transpose1d.default",
+        "conv_transpose2d.input",
+        "conv_transpose3d.input",
+        "convolution.default",
+    )
 }

@@ -57,7 +57,7 @@ def round_to_even(c: Call, x: SSAValue) -> SSAValue:
     return _where(c, "eq", rest, half, _where(c, "eq", low, even, low, high), nearest)
 
 
-def _divided_down(c: Call, a: SSAValue, b: SSAValue) -> SSAValue:
+def divided_down(c: Call, a: SSAValue, b: SSAValue) -> SSAValue:
     """a / b, rounded down."""
     quotient = c.w.op(ait.DivOp, a, b)
     if is_float(c.element):
@@ -74,7 +74,7 @@ def divide_rounding(c: Call) -> Value:
     """torch.div: exact, or rounded towards zero or down."""
     a, b = operand(c, "self", c.element), operand(c, "other", c.element)
     if c["rounding_mode"] == "floor":
-        return spread(_divided_down(c, a, b), c.dims)
+        return spread(divided_down(c, a, b), c.dims)
     quotient = c.w.op(ait.DivOp, a, b)
     return spread(truncate(c, quotient) if c["rounding_mode"] == "trunc" else quotient, c.dims)
 
@@ -82,7 +82,7 @@ def divide_rounding(c: Call) -> Value:
 def remainder(c: Call) -> Value:
     """a - b * (a / b rounded down): with the sign of b."""
     a, b = operand(c, "self", c.element), operand(c, "other", c.element)
-    return spread(c.w.op(ait.SubOp, a, c.w.op(ait.MulOp, _divided_down(c, a, b), b)), c.dims)
+    return spread(c.w.op(ait.SubOp, a, c.w.op(ait.MulOp, divided_down(c, a, b), b)), c.dims)
 
 
 # ** powers and functions **
@@ -254,7 +254,7 @@ ROWS: dict[str, Row] = {
     "aten.div.Tensor_mode": divide_rounding,
     "aten.div.Scalar_mode": divide_rounding,
     "aten.floor_divide.default": lambda c: spread(
-        _divided_down(c, operand(c, "self", c.element), operand(c, "other", c.element)), c.dims
+        divided_down(c, operand(c, "self", c.element), operand(c, "other", c.element)), c.dims
     ),
     "aten.remainder.Scalar": remainder,
     "aten.remainder.Tensor": remainder,

@@ -46,24 +46,41 @@ def rms_norm(c: Call) -> Value:
     return c.w.add(op)
 
 
-def batch_norm(c: Call) -> Value:
-    """(x - mean) * weight / sqrt(var + eps) + bias, by the statistics that were learned, for each channel."""
+def batch_norm(c: Call) -> SSAValue:
+    """(x - mean) * weight / sqrt(var + eps) + bias, by the statistics that were learned, for each channel.
+
+    It is computed in the type of the statistics, which may be wider than the input's.
+    """
     if c["training"] or c["running_mean"] is None:
         raise NotSupported("batch norm by the statistics of the batch is for training; call model.eval() first")
-    mean, var = c.tensor("running_mean"), c.tensor("running_var")
-    factor = c.w.op(ait.RsqrtOp, c.w.op(ait.AddOp, var, c.w.scalar(float(c["eps"]), c.element)))
+    x, mean, var = c.tensor("input"), c.tensor("running_mean"), c.tensor("running_var")
+    learned = tensor_type(mean).element_type
+    eps = c["eps"] if c["epsilon"] is None else c["epsilon"]
+    factor = c.w.op(ait.RsqrtOp, c.w.op(ait.AddOp, var, c.w.scalar(float(eps), learned)))
     if (weight := c.optional("weight")) is not None:
-        factor = c.w.op(ait.MulOp, factor, weight)
+        factor = c.w.op(ait.MulOp, factor, c.w.cast(weight, learned))
     offset = c.w.op(ait.NegOp, c.w.op(ait.MulOp, mean, factor))
     if (bias := c.optional("bias")) is not None:
-        offset = c.w.op(ait.AddOp, offset, bias)
-    channels = (*tensor_type(mean).dims, *(const(1) for _ in c.dims[2:]))
-    scaled = c.w.op(ait.MulOp, c.tensor("input"), c.w.reshape(factor, channels))
-    return c.w.op(ait.AddOp, scaled, c.w.reshape(offset, channels))
+        offset = c.w.op(ait.AddOp, offset, c.w.cast(bias, learned))
+    channels = (*tensor_type(mean).dims, *(const(1) for _ in tensor_type(x).dims[2:]))
+    scaled = c.w.op(ait.MulOp, c.w.cast(x, learned), c.w.reshape(factor, channels))
+    y = c.w.op(ait.AddOp, scaled, c.w.reshape(offset, channels))
+    return c.w.cast(y, tensor_type(x).element_type)
+
+
+def native_batch_norm(c: Call) -> Sequence[Value]:
+    """The result alone: mean and deviation of the batch are for training."""
+    return [batch_norm(c)]
 
 
 ROWS: dict[str, Row] = {
     "aten.batch_norm.default": batch_norm,
+    "aten._native_batch_norm_legit_no_training.default": native_batch_norm,
+    "aten._native_batch_norm_legit.default": native_batch_norm,
+    "aten.native_batch_norm.default": native_batch_norm,
+    "aten.cudnn_batch_norm.default": native_batch_norm,
+    "aten.miopen_batch_norm.default": native_batch_norm,
+    "aten._batch_norm_impl_index.default": native_batch_norm,
     "aten.softmax.int": softmax,
     "aten._softmax.default": softmax,
     "aten.layer_norm.default": layer_norm,

@@ -138,7 +138,7 @@ def repeat_interleave(c: Call) -> Value:
 # ** parts **
 
 
-def _start(c: Call, given: object, extent: Expr) -> Expr:
+def part_start(c: Call, given: object, extent: Expr) -> Expr:
     """Where a slice starts, counted from the front."""
     if given is None:
         return const(0)
@@ -173,19 +173,19 @@ def cut(c: Call, value: Value, axis: int, start: Expr, size: Expr, step: int = 1
 
 def slice_(c: Call) -> Value:
     axis = c.axis("dim")
-    start = _start(c, c["start"], c.shape("self")[axis])
+    start = part_start(c, c["start"], c.shape("self")[axis])
     return cut(c, c.value("self"), axis, start, c.dims[axis], c["step"] or 1)
 
 
 def narrow(c: Call) -> Value:
     axis = c.axis("dim")
-    return cut(c, c.value("self"), axis, _start(c, c["start"], c.shape("self")[axis]), c.dims[axis])
+    return cut(c, c.value("self"), axis, part_start(c, c["start"], c.shape("self")[axis]), c.dims[axis])
 
 
 def select(c: Call) -> Value:
     """One index along a dim, which goes."""
     axis = c.axis("dim")
-    part = cut(c, c.value("self"), axis, _start(c, c["index"], c.shape("self")[axis]), ONE)
+    part = cut(c, c.value("self"), axis, part_start(c, c["index"], c.shape("self")[axis]), ONE)
     if isinstance(part, Affine):
         return part.without(axis)
     return reshaped(c, part, c.dims)

@@ -1,5 +1,5 @@
 /// @file conv_shape.h
-/// @brief What a convolution over two dims reads, for host and device.
+/// @brief What a convolution reads, for host and device.
 #ifndef AIT_KERNELS_CONV_SHAPE_H_
 #define AIT_KERNELS_CONV_SHAPE_H_
 
@@ -9,33 +9,64 @@
 
 namespace ait {
 
-/// @brief The input of a convolution, [batch, height, width, channels] with any strides, and its window. Pairs are (height, width).
+/// @brief The input of a convolution over R dims, [batch, sizes..., channels] with any strides, and its window.
 ///
 /// As a matrix it has a row for each place of the window, in the order of the result, and a column for each element of the window's channels of
-/// one group: column (i * kernel[1] + j) * depth + c is channel c of the group, at row i and column j of the window.
-template <class T>
+/// one group: column tap * depth + c is channel c of the group at this tap; taps are numbered row-major. In a transposed convolution an element
+/// of x meets tap i at place p * stride - pad + i * dilation of the result, so most elements of a row are zeros where the stride is above 1.
+template <class T, int R, bool kTransposed = false>
 struct ConvInput {
+  static constexpr int kRank = R;
   const T* data;
-  int64_t strides[4];
-  int64_t height, width, depth;  ///< depth: channels of a group
-  int64_t places[2];             ///< of the window: height and width of the result
-  int64_t kernel[2], stride[2], dilation[2];
-  int64_t pad[2];                ///< zeros above and left of the input
+  int64_t strides[R + 2];
+  int64_t size[R], depth;  ///< depth: channels of a group
+  int64_t places[R];       ///< of the window: the sizes of the result
+  int64_t kernel[R], stride[R], dilation[R];
+  int64_t pad[R];          ///< zeros in front of the input
   int64_t groups;
 
+  AIT_FN int64_t taps() const {
+    int64_t count = 1;
+    for (int d = 0; d < R; ++d) count *= kernel[d];
+    return count;
+  }
   /// @brief Where a place of the window begins; it may be outside of the input.
   struct Place {
-    int64_t batch, row, column;
+    int64_t batch, at[R];
   };
   AIT_FN Place place(int64_t number) const {
-    const int64_t column = number % places[1], rest = number / places[1];
-    return {rest / places[0], rest % places[0] * stride[0] - pad[0], column * stride[1] - pad[1]};
+    Place found;
+    for (int d = R - 1; d >= 0; --d) {
+      const int64_t rest = number / places[d], index = number - rest * places[d];
+      found.at[d] = kTransposed ? index + pad[d] : index * stride[d] - pad[d];
+      number = rest;
+    }
+    found.batch = number;
+    return found;
   }
-  /// @brief The first channel of a group at element (i, j) of the window, or null where there are zeros.
-  AIT_FN const T* at(const Place& from, int64_t i, int64_t j, int64_t group) const {
-    const int64_t row = from.row + i * dilation[0], column = from.column + j * dilation[1];
-    if (row < 0 || row >= height || column < 0 || column >= width) return nullptr;
-    return data + from.batch * strides[0] + row * strides[1] + column * strides[2] + group * depth * strides[3];
+  /// @brief A place where there are zeros only.
+  AIT_FN Place nowhere() const {
+    Place found{};
+    found.at[0] = kTransposed ? -1 : size[0];
+    return found;
+  }
+  /// @brief The first channel of a group at a tap, or null where there are zeros.
+  AIT_FN const T* at(const Place& from, int tap, int64_t group) const {
+    int64_t offset = from.batch * strides[0] + group * depth * strides[R + 1];
+    bool inside = true;
+    for (int d = R - 1; d >= 0; --d) {
+      const int rest = tap / int(kernel[d]), index = tap - rest * int(kernel[d]);
+      int64_t along = kTransposed ? from.at[d] - index * dilation[d] : from.at[d] + index * dilation[d];
+      if (kTransposed) {
+        const int64_t step = along / stride[d];
+        inside = inside && along >= 0 && step * stride[d] == along;
+        along = step;
+      }
+      inside = inside && along >= 0 && along < size[d];
+      offset += along * strides[d + 1];
+      tap = rest;
+    }
+    return inside ? data + offset : nullptr;
   }
 };
 

@@ -329,10 +329,11 @@ extern "C" void ait_emulator_variable(const char* kernel, const char* name, size
 
 extern "C" void ait_emulator_forget_buffers() { ait::emulator::buffers.clear(); }
 
-/// `role`: 0 an operand, 1 a result, 2 a constant.
+/// `role`: 0 an operand, 1 a result, 2 a constant, 3 a result that lies over an operand.
 extern "C" void ait_emulator_buffer(void* begin, size_t bytes, int role, int number) {
-  ait::emulator::Buffer buffer{uintptr_t(begin), uintptr_t(begin) + bytes, role == 1, role == 2, number, {}};
+  ait::emulator::Buffer buffer{uintptr_t(begin), uintptr_t(begin) + bytes, role == 1 || role == 3, role == 2, number, {}};
   if (buffer.writable) buffer.bytes.resize(bytes);
+  for (auto& byte : buffer.bytes) byte.exists = role == 3;
   ait::emulator::buffers.push_back(std::move(buffer));
 }
 

@@ -1,5 +1,5 @@
 /// @file conv.h
-/// @brief Convolution over two dims as a product, of which the rows are gathered from the input while they are packed.
+/// @brief Convolution as a product, of which the rows are gathered from the input while they are packed.
 #ifndef AIT_KERNELS_CPU_CONV_H_
 #define AIT_KERNELS_CPU_CONV_H_
 
@@ -16,35 +16,34 @@ namespace ait::cpu {
 namespace detail {
 
 /// @brief to[k][r] = row first + r, column k of the input as a matrix, for one strip of `rows` rows, the rest zero.
-template <class T, class A>
-inline void gather_strip(const ConvInput<T>& x, int64_t group, int64_t first, int64_t rows, int strip, A* to) {
-  if (rows < strip) memset(static_cast<void*>(to), 0, size_t(x.kernel[0] * x.kernel[1] * x.depth) * size_t(strip) * sizeof(A));
+template <class T, int R, bool kTransposed, class A>
+inline void gather_strip(const ConvInput<T, R, kTransposed>& x, int64_t group, int64_t first, int64_t rows, int strip, A* to) {
+  const int taps = int(x.taps());
+  if (rows < strip) memset(static_cast<void*>(to), 0, size_t(taps * x.depth) * size_t(strip) * sizeof(A));
   A run[kBlock];
   for (int64_t r = 0; r < rows; ++r) {
-    const typename ConvInput<T>::Place place = x.place(first + r);
+    const auto place = x.place(first + r);
     A* at = to + r;
-    for (int64_t i = 0; i < x.kernel[0]; ++i) {
-      for (int64_t j = 0; j < x.kernel[1]; ++j) {
-        const T* const from = x.at(place, i, j, group);
-        for (int64_t c0 = 0; c0 < x.depth; c0 += kBlock) {
-          const int64_t count = x.depth - c0 < kBlock ? x.depth - c0 : kBlock;
-          if (from == nullptr) {
-            for (int64_t c = 0; c < count; ++c) at[c * strip] = A(0);
-          } else if (x.strides[3] == 1) {
-            widen<T>(from + c0, count, run);
-            for (int64_t c = 0; c < count; ++c) at[c * strip] = run[c];
-          } else {
-            for (int64_t c = 0; c < count; ++c) at[c * strip] = static_cast<A>(from[(c0 + c) * x.strides[3]]);
-          }
-          at += count * strip;
+    for (int tap = 0; tap < taps; ++tap) {
+      const T* const from = x.at(place, tap, group);
+      for (int64_t c0 = 0; c0 < x.depth; c0 += kBlock) {
+        const int64_t count = x.depth - c0 < kBlock ? x.depth - c0 : kBlock;
+        if (from == nullptr) {
+          for (int64_t c = 0; c < count; ++c) at[c * strip] = A(0);
+        } else if (x.strides[R + 1] == 1) {
+          widen<T>(from + c0, count, run);
+          for (int64_t c = 0; c < count; ++c) at[c * strip] = run[c];
+        } else {
+          for (int64_t c = 0; c < count; ++c) at[c * strip] = static_cast<A>(from[(c0 + c) * x.strides[R + 1]]);
         }
+        at += count * strip;
       }
     }
   }
 }
 
-template <int kVectors, class F, class T, class D, class... E>
-int32_t conv_parallel(const Context& ctx, const GemmShape& shape, const ConvInput<T>& x, const Matrices<const T>& w, const Matrices<D>& d,
+template <int kVectors, class F, class T, int R, bool kTransposed, class D, class... E>
+int32_t conv_parallel(const Context& ctx, const GemmShape& shape, const ConvInput<T, R, kTransposed>& x, const Matrices<const T>& w, const Matrices<D>& d,
                       const Operands<E...>& extra) {
   using A = compute_t<T>;
   constexpr int64_t kStripOf = kStrip<A, kVectors>;
@@ -63,15 +62,15 @@ int32_t conv_parallel(const Context& ctx, const GemmShape& shape, const ConvInpu
                                      extra) &&
              enough;
   }
-  return enough ? 0 : ctx.fail("conv2d: no memory for packing the input");
+  return enough ? 0 : ctx.fail("conv: no memory for packing the input");
 }
 
 }  // namespace detail
 
-/// @brief d = F(conv2d(x, w), operands...). The rows of `d` are places of the window, cut into batches as its strides need, all its columns are
+/// @brief d = F(conv(x, w), operands...). The rows of `d` are places of the window, cut into batches as its strides need, all its columns are
 /// channels; `w` is [k, n] by its strides: k are the elements of the window, as the columns of `x` are.
-template <class F, class T, class D, class... E>
-int32_t conv2d(const Context& ctx, const GemmShape& shape, const ConvInput<T>& x, Matrices<const T> w, Matrices<D> d, Operands<E...> extra) {
+template <class F, class T, int R, bool kTransposed, class D, class... E>
+int32_t conv(const Context& ctx, const GemmShape& shape, const ConvInput<T, R, kTransposed>& x, Matrices<const T> w, Matrices<D> d, Operands<E...> extra) {
   if (shape.m == 0 || shape.n == 0 || shape.outer * shape.inner == 0) return 0;
   if (shape.m <= kLanes<compute_t<T>>) return detail::conv_parallel<1, F>(ctx, shape, x, w, d, extra);
   return detail::conv_parallel<2, F>(ctx, shape, x, w, d, extra);

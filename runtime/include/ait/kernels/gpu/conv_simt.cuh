@@ -1,5 +1,5 @@
 /// @file conv_simt.cuh
-/// @brief Convolution over two dims in ordinary arithmetic, for every element type, layout and device: 64 x 64 tiles of the product whose rows
+/// @brief Convolution in ordinary arithmetic, for every element type, layout and device: 64 x 64 tiles of the product whose rows
 /// are gathered from the input, 4 x 4 results a thread.
 #ifndef AIT_KERNELS_GPU_CONV_SIMT_CUH_
 #define AIT_KERNELS_GPU_CONV_SIMT_CUH_
@@ -11,9 +11,9 @@
 namespace ait::gpu {
 
 /// @brief Everything a convolution kernel is given: the product with all channels as columns, and the input. Batches count groups, too.
-template <class T, class D, class... E>
+template <class X, class T, class D, class... E>
 struct ConvArgs : GemmArgs<T, D, E...> {
-  ConvInput<T> x;
+  X x;
 };
 
 /// @brief Operands of an epilogue, of which no rows of 16 bytes are taken to be aligned.
@@ -24,24 +24,23 @@ inline Operands<E, Rest...> unaligned(Operands<E, Rest...> operands) {
 }
 
 /// @brief Four neighbours along the columns of the input as a matrix, in one row, for each thread.
-template <class T>
+template <class T, class X>
 struct SimtGather {
   compute_t<T> v[4];
   int along, depth;
-  typename ConvInput<T>::Place place;
+  typename X::Place place;
 
-  __device__ __forceinline__ SimtGather(const ConvInput<T>& x, int64_t first, int rows_left) {
+  __device__ __forceinline__ SimtGather(const X& x, int64_t first, int rows_left) {
     along = int(threadIdx.x) / 4, depth = (int(threadIdx.x) % 4) * 4;
-    place = x.place(first + (along < rows_left ? along : 0));
-    if (along >= rows_left) place.row = x.height;  // where there are zeros only
+    place = along < rows_left ? x.place(first + along) : x.nowhere();
   }
 
-  __device__ __forceinline__ void load(const ConvInput<T>& x, int group, int k0, int k_end) {
+  __device__ __forceinline__ void load(const X& x, int group, int k0, int k_end) {
 #pragma unroll
     for (int i = 0; i < 4; ++i) {
       const int k = k0 + depth + i, depth_of = int(x.depth), tap = k / depth_of;
-      const T* const from = k < k_end ? x.at(place, tap / int(x.kernel[1]), tap % int(x.kernel[1]), group) : nullptr;
-      v[i] = from == nullptr ? compute_t<T>(0) : convert<compute_t<T>>(from[(k - tap * depth_of) * x.strides[3]]);
+      const T* const from = k < k_end ? x.at(place, tap, group) : nullptr;
+      v[i] = from == nullptr ? compute_t<T>(0) : convert<compute_t<T>>(from[(k - tap * depth_of) * x.strides[X::kRank + 1]]);
     }
   }
 
@@ -51,9 +50,9 @@ struct SimtGather {
   }
 };
 
-/// @brief One tile of `d = epilogue(conv2d(x, b))`; grid: batches * groups * tiles.
-template <class F, class T, class D, class... E>
-__global__ void __launch_bounds__(kSimtThreads) conv_simt_kernel(const ConvArgs<T, D, E...> args) {
+/// @brief One tile of `d = epilogue(conv(x, b))`; grid: batches * groups * tiles.
+template <class F, class X, class T, class D, class... E>
+__global__ void __launch_bounds__(kSimtThreads) conv_simt_kernel(const ConvArgs<X, T, D, E...> args) {
   using A = compute_t<T>;
   __shared__ A a_tile[kSimtDepth][kSimtPitch];
   __shared__ A b_tile[kSimtDepth][kSimtPitch];
@@ -73,7 +72,7 @@ __global__ void __launch_bounds__(kSimtThreads) conv_simt_kernel(const ConvArgs<
   for (int i = 0; i < 4; ++i)
 #pragma unroll
     for (int j = 0; j < 4; ++j) acc[i][j] = A(0);
-  SimtGather<T> fa(args.x, int64_t(batch) * args.m + m0, args.m - m0);
+  SimtGather<T, X> fa(args.x, int64_t(batch) * args.m + m0, args.m - m0);
   SimtFetch<T> fb;
   fb.place(args.b.row == 1);
   fa.load(args.x, group, 0, args.k);
@@ -124,13 +123,13 @@ __global__ void __launch_bounds__(kSimtThreads) conv_simt_kernel(const ConvArgs<
 }
 
 /// @brief The arguments of a convolution kernel with tiles of `tile_m` places by `tile_n` channels.
-template <class T, class D, class... E>
-ConvArgs<T, D, E...> conv_args(const GemmShape& shape, const ConvInput<T>& x, Matrices<const T> w, Matrices<D> d, Operands<E...> operands,
-                               int tile_m, int tile_n) {
+template <class X, class T, class D, class... E>
+ConvArgs<X, T, D, E...> conv_args(const GemmShape& shape, const X& x, Matrices<const T> w, Matrices<D> d, Operands<E...> operands, int tile_m,
+                                  int tile_n) {
   const int64_t columns = shape.n / x.groups;
   const bool spans = x.groups == 1 || columns % kSpan == 0;  // a group begins where a span of all channels does
   const bool w_aligned = w.row == 1 ? rows_aligned(w, w.row, w.col) : rows_aligned(w, w.col, w.row) && spans;
-  ConvArgs<T, D, E...> args;
+  ConvArgs<X, T, D, E...> args;
   static_cast<GemmArgs<T, D, E...>&>(args) = {int(shape.m), int(shape.n), int(shape.k), int(shape.inner), int((shape.m + tile_m - 1) / tile_m),
                                               int((columns + tile_n - 1) / tile_n), {}, w, d, false, w_aligned,
                                               spans && rows_aligned(d, d.col, d.row), spans ? operands : unaligned(operands)};
@@ -138,17 +137,17 @@ ConvArgs<T, D, E...> conv_args(const GemmShape& shape, const ConvInput<T>& x, Ma
   return args;
 }
 
-/// @brief d = F(conv2d(x, w), operands...). The rows of `d` are places of the window, cut into batches as its strides need, all its columns are
+/// @brief d = F(conv(x, w), operands...). The rows of `d` are places of the window, cut into batches as its strides need, all its columns are
 /// channels; `w` is [k, n] by its strides: k are the elements of the window, as the columns of `x` are.
-template <class F, class T, class D, class... E>
-int32_t conv_simt(const Context& ctx, const GemmShape& shape, const ConvInput<T>& x, Matrices<const T> w, Matrices<D> d, Operands<E...> operands) {
+template <class F, class X, class T, class D, class... E>
+int32_t conv_simt(const Context& ctx, const GemmShape& shape, const X& x, Matrices<const T> w, Matrices<D> d, Operands<E...> operands) {
   if (shape.m == 0 || shape.n == 0 || shape.outer * shape.inner == 0) return 0;
   const auto args = conv_args(shape, x, w, d, operands, kSimtTile, kSimtTile);
   LaunchConfig config;
   config.grid = dim3(uint32_t(shape.outer * shape.inner * x.groups * args.tiles_m * args.tiles_n));
   config.block = dim3(kSimtThreads);
   config.dependent = true;
-  return launch(ctx, config, conv_simt_kernel<F, T, D, E...>, args);
+  return launch(ctx, config, conv_simt_kernel<F, X, T, D, E...>, args);
 }
 
 }  // namespace ait::gpu

@@ -1,0 +1,215 @@
+"""Pooling over windows of the spatial dims: tensors are [batch, one to three spatial dims, channels]."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+from xdsl.dialects.builtin import ArrayAttr, IntegerAttr, StringAttr, UnitAttr, i1, i32, i64
+from xdsl.ir import Attribute
+from xdsl.irdl import irdl_op_definition, operand_def, opt_prop_def, prop_def, traits_def, var_result_def
+
+from ait_mlir.dialects.ait.base import AitOp
+from ait_mlir.dialects.ait.dtypes import is_float
+from ait_mlir.dialects.ait.syntax import INT, INTS, Flag, Operands, Prop, Syntax, Word, int_list, int_list_attr
+from ait_mlir.dialects.ait.traits import ChannelsLast, Cost, Pure
+from ait_mlir.dialects.ait.types import Shape, TensorType, scope_of, shape_text, tensor_type
+from ait_mlir.dims import Expr, ceildiv, const, floordiv, minimum, product
+
+KINDS = ("max", "mean")
+MAX_DIMS = 3
+"""The most spatial dims."""
+
+
+class PoolBase(ChannelsLast, Cost, AitOp):
+    """The largest element or the mean of each window, for each channel; with `max` also its place, as a second result.
+
+    A place is the row-major index of an element in the spatial dims of x, i32 or i64. Of equal elements the first
+    counts; NaN is larger than any number, and of several the last one counts, as in PyTorch.
+    """
+
+    kind = prop_def(StringAttr)
+    x = operand_def(TensorType)
+    outputs = var_result_def(TensorType)
+    traits = traits_def(Pure())
+
+    def places(self) -> Shape:
+        """How many windows there are along each spatial dim."""
+        return tensor_type(self.outputs[0]).dims[1:-1]
+
+    def expect_input(self) -> TensorType:
+        """The type of x, checked."""
+        x, kind = self.expect_tensor(self.operands[0], "x"), self.kind.data
+        if kind not in KINDS:
+            raise self.fail(f"unknown kind {self.kind}; expected one of {', '.join(KINDS)}")
+        if not 3 <= x.rank <= 2 + MAX_DIMS:
+            raise self.fail(f"x is [batch, 1 to {MAX_DIMS} spatial dims, channels], got {shape_text(x.dims)}")
+        if x.element_type == i1 or (kind == "mean" and not is_float(x.element_type)):
+            wanted = "a floating-point type" if kind == "mean" else "numbers"
+            raise self.fail(f"{kind} needs {wanted}, got {x.element_type}; convert with ait.cast")
+        return x
+
+    def pooled(self, x: TensorType, places: Sequence[Expr]) -> Sequence[Attribute]:
+        """The result types: the values, and the places if the op has them."""
+        values = TensorType.get((x.dims[0], *places, x.dims[-1]), x.element_type)
+        if len(self.outputs) == 1:
+            return [values]
+        if len(self.outputs) != 2 or self.kind.data != "max":
+            raise self.fail(f"has {len(self.outputs)} results; max has values and maybe places, mean has values alone")
+        element = self.expect_tensor(self.outputs[1], "the second result").element_type
+        if element not in (i32, i64):
+            raise self.fail(f"places are i32 or i64, not {element}")
+        return [values, TensorType.get(values.dims, element)]
+
+
+@irdl_op_definition
+class PoolOp(PoolBase):
+    """Windows of a size, a step apart.
+
+    `window`, `stride` and `dilation` have a number for each spatial dim, `pad` one for each, or first those before all
+    dims, then those behind. What is padded never is the largest; it is 0 in a mean. A mean divides by the elements of
+    the window in x and its pads, with `exclude_pad` by those in x, or by `divisor`. With `ceil` a last window may reach
+    beyond the pad behind, if it begins before it.
+
+    ```mlir
+    %y = ait.pool max %x window [3, 3] stride [2, 2] pad [1, 1] : !ait.tensor<batch x 56 x 56 x 64 x f16>
+    %y, %places = ait.pool max %x window [2, 2] stride [2, 2] ceil : !ait.tensor<...>, !ait.tensor<... x i64>
+    ```
+    """
+
+    name = "ait.pool"
+    SYNTAX: ClassVar[Syntax] = (
+        Word("kind", KINDS),
+        Operands(),
+        Prop("window", INTS),
+        Prop("stride", INTS, optional=True),
+        Prop("pad", INTS, optional=True),
+        Prop("dilation", INTS, optional=True),
+        Flag("ceil"),
+        Flag("exclude_pad"),
+        Prop("divisor", INT, optional=True),
+    )
+
+    window = prop_def(ArrayAttr[IntegerAttr])
+    stride = opt_prop_def(ArrayAttr[IntegerAttr])
+    pad = opt_prop_def(ArrayAttr[IntegerAttr])
+    dilation = opt_prop_def(ArrayAttr[IntegerAttr])
+    ceil = opt_prop_def(UnitAttr)
+    exclude_pad = opt_prop_def(UnitAttr)
+    divisor = opt_prop_def(IntegerAttr)
+
+    def windows(self) -> tuple[int, ...]:
+        """Elements of a window along each spatial dim."""
+        return int_list(self.window)
+
+    def strides(self) -> tuple[int, ...]:
+        """Steps between windows along each spatial dim."""
+        return (1,) * len(self.windows()) if self.stride is None else int_list(self.stride)
+
+    def dilations(self) -> tuple[int, ...]:
+        """Distances of neighbours in a window along each spatial dim."""
+        return (1,) * len(self.windows()) if self.dilation is None else int_list(self.dilation)
+
+    def pads(self) -> tuple[tuple[int, int], ...]:
+        """What is padded before and behind each spatial dim."""
+        count = len(self.windows())
+        numbers = (0,) * count if self.pad is None else int_list(self.pad)
+        return tuple(zip(numbers[:count], numbers[-count:], strict=True))
+
+    def elements(self) -> Expr:
+        return tensor_type(self.outputs[0]).num_elements() * product(map(const, self.windows()))
+
+    def infer_result_types(self) -> Sequence[Attribute]:
+        x = self.expect_input()
+        rank = x.rank - 2
+        self._check_numbers("window", self.windows(), rank, 1)
+        self._check_numbers("stride", self.strides(), rank, 1)
+        self._check_numbers("dilation", self.dilations(), rank, 1)
+        if self.pad is not None:
+            pad = int_list(self.pad)
+            if len(pad) not in (rank, 2 * rank) or min(pad) < 0:
+                raise self.fail(f"pad is {list(pad)}, expected {rank} or {2 * rank} numbers, each at least 0")
+        if self.kind.data == "max" and (self.exclude_pad is not None or self.divisor is not None):
+            raise self.fail("max divides by nothing; exclude_pad and divisor are for mean")
+        if self.divisor is not None and self.divisor.value.data == 0:
+            raise self.fail("the divisor is 0")
+        return self.pooled(x, [self._places(axis, x.dims[1 + axis]) for axis in range(rank)])
+
+    def _check_numbers(self, clause: str, found: Sequence[int], count: int, least: int) -> None:
+        if len(found) != count or min(found) < least:
+            raise self.fail(f"{clause} is {list(found)}, expected {count} numbers, each at least {least}")
+
+    def _places(self, axis: int, size: Expr) -> Expr:
+        """How many windows there are along a spatial dim."""
+        reach = self.dilations()[axis] * (self.windows()[axis] - 1) + 1
+        step, (before, behind) = self.strides()[axis], self.pads()[axis]
+        if max(before, behind) >= reach:
+            raise self.fail(
+                f"pad is {before}, {behind} of spatial dim {axis}: a window of {reach} would hold pad alone"
+            )
+        slack = step - 1 if self.ceil is not None else 0
+        room = size + (before + behind + slack)
+        if not scope_of(self).le(const(reach), room):
+            raise self.fail(
+                f"a window reaches over {reach} along spatial dim {axis}, where x with its pad has "
+                f"{size + (before + behind)}"
+            )
+        places = floordiv(room - reach, step) + 1
+        return minimum(places, ceildiv(size + before, step)) if slack else places
+
+
+@irdl_op_definition
+class AdaptivePoolOp(PoolBase):
+    """As many windows along each spatial dim as the result has places, about equally large.
+
+    Window i of n along a dim of size s holds the elements from `i * s floordiv n` to `(i + 1) * s ceildiv n`, without
+    the latter.
+
+    ```mlir
+    %y = ait.adaptive_pool mean %x : !ait.tensor<batch x 7 x 7 x 512 x f16>
+    ```
+    """
+
+    name = "ait.adaptive_pool"
+    SYNTAX: ClassVar[Syntax] = (Word("kind", KINDS), Operands())
+
+    def elements(self) -> Expr:
+        return tensor_type(self.x).num_elements()
+
+    def infer_result_types(self) -> Sequence[Attribute]:
+        x = self.expect_input()
+        y = self.expect_tensor(self.outputs[0], "the result")
+        if y.rank != x.rank:
+            raise self.fail(f"the result has shape {shape_text(y.dims)}, expected {x.rank} dims as x has")
+        for axis in range(1, x.rank - 1):
+            if not scope_of(self).le(1, x.dims[axis]) or not scope_of(self).le(1, y.dims[axis]):
+                raise self.fail(
+                    f"spatial dim {axis - 1} is {x.dims[axis]} in x and {y.dims[axis]} in the result, "
+                    "expected both to be proved at least 1"
+                )
+        return self.pooled(x, y.dims[1:-1])
+
+
+def pool_properties(
+    kind: str,
+    window: Sequence[int],
+    stride: Sequence[int] | None = None,
+    pad: Sequence[int] | None = None,
+    dilation: Sequence[int] | None = None,
+    *,
+    ceil: bool = False,
+    exclude_pad: bool = False,
+    divisor: int | None = None,
+) -> dict[str, Attribute]:
+    """The properties of a `PoolOp`; those that say nothing are left out."""
+    found: dict[str, Attribute] = {"kind": StringAttr(kind), "window": int_list_attr(window)}
+    for name, numbers, usual in (("stride", stride, 1), ("pad", pad, 0), ("dilation", dilation, 1)):
+        if numbers is not None and any(n != usual for n in numbers):
+            found[name] = int_list_attr(numbers)
+    found |= {name: UnitAttr() for name, given in (("ceil", ceil), ("exclude_pad", exclude_pad)) if given}
+    if divisor is not None:
+        found["divisor"] = IntegerAttr(divisor, i64)
+    return found
+
+
+OPS = (PoolOp, AdaptivePoolOp)

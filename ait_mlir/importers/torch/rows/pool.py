@@ -1,0 +1,87 @@
+"""Pooling: channels go last and back around each op; the passes cancel these permutes where they meet."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Sequence
+
+from xdsl.dialects.builtin import StringAttr, i64
+from xdsl.ir import SSAValue
+
+from ait_mlir.dialects.ait.pool import AdaptivePoolOp, PoolOp, pool_properties
+from ait_mlir.dialects.ait.reduce import ReduceOp
+from ait_mlir.dialects.ait.types import TensorType, tensor_type
+from ait_mlir.importers.torch.call import Call, Row
+from ait_mlir.importers.torch.known import Value
+from ait_mlir.importers.torch.rows.common import channels_first, channels_last, each
+
+
+def pool(kind: str, rank: int) -> Row:
+    """Windows over the last `rank` dims; the places of the largest only where they are used."""
+
+    def row(c: Call) -> Value | Sequence[Value]:
+        window, pads = each(c["kernel_size"], rank), each(c["padding"], rank)
+        properties = pool_properties(
+            kind,
+            window,
+            each(c["stride"], rank) if c["stride"] else window,
+            pads,
+            each(c["dilation"] or 1, rank),
+            ceil=bool(c["ceil_mode"]),
+            exclude_pad=kind == "mean" and not c["count_include_pad"],
+            divisor=c["divisor_override"],
+        )
+        x = channels_last(c.w, c.tensor("self"), rank)
+        op = PoolOp.create(operands=[x], result_types=_types(c, tensor_type(x)), properties=properties)
+        return _results(c, op)
+
+    return row
+
+
+def adaptive(kind: str, rank: int) -> Row:
+    """As many windows as asked for; one that holds all is a reduction."""
+
+    def row(c: Call) -> Value | Sequence[Value]:
+        *outer, channels = c.type(0 if kind == "max" else None).dims[:-rank]
+        sizes = c.type(0 if kind == "max" else None).dims[-rank:]
+        if all(d.as_int() == 1 for d in sizes) and not _wants_places(c):
+            x = c.tensor("self")
+            axes = range(tensor_type(x).rank - rank, tensor_type(x).rank)
+            whole = c.w.reshape(c.w.add(ReduceOp(kind, x, list(axes))), (*outer, channels, *sizes))
+            return whole if kind == "mean" else [whole]
+        x = channels_last(c.w, c.tensor("self"), rank)
+        t = tensor_type(x)
+        pooled = TensorType.get((t.dims[0], *sizes, t.dims[-1]), t.element_type)
+        properties = {"kind": StringAttr(kind)}
+        op = AdaptivePoolOp.create(operands=[x], result_types=_types(c, pooled), properties=properties)
+        return _results(c, op)
+
+    return row
+
+
+def _wants_places(c: Call) -> bool:
+    """Whether anything reads the second result, the places of the largest."""
+    taken = [user for user in c.node.users if user.target is operator.getitem and user.args[1] == 1]
+    return any(user.users for user in taken)
+
+
+def _types(c: Call, values: TensorType) -> list[TensorType]:
+    return [values, TensorType.get(values.dims, i64)] if _wants_places(c) else [values]
+
+
+def _results(c: Call, op: PoolOp | AdaptivePoolOp) -> Value | Sequence[Value]:
+    """What the op computes, channels first again, in as many dims as `self` has."""
+    c.w.add(op)
+    batched = len(c.shape("self")) == tensor_type(op.x).rank
+    found: list[SSAValue] = [channels_first(c.w, result, batched) for result in op.results]
+    return found if isinstance(c.node.meta["val"], tuple | list) else found[0]
+
+
+ROWS: dict[str, Row] = {
+    **{f"aten.max_pool{n}d.default": pool("max", n) for n in (1, 2, 3)},
+    **{f"aten.max_pool{n}d_with_indices.default": pool("max", n) for n in (1, 2, 3)},
+    **{f"aten.avg_pool{n}d.default": pool("mean", n) for n in (1, 2, 3)},
+    **{f"aten.adaptive_avg_pool{n}d.default": adaptive("mean", n) for n in (1, 2, 3)},
+    **{f"aten._adaptive_avg_pool{n}d.default": adaptive("mean", n) for n in (2, 3)},
+    **{f"aten.adaptive_max_pool{n}d.default": adaptive("max", n) for n in (1, 2, 3)},
+}

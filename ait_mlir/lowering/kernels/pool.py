@@ -1,0 +1,57 @@
+"""Pooling over windows of the spatial dims, any strides."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ait_mlir.dialects.ait.pool import MAX_DIMS, AdaptivePoolOp, PoolBase, PoolOp
+from ait_mlir.dims import Expr, const
+from ait_mlir.lowering.cpp import element_type
+from ait_mlir.lowering.kernels.base import Arg, Emission, Kernel, Launch
+from ait_mlir.lowering.kernels.loops import ONE, ZERO, braces
+
+
+class PoolKernel(Kernel[PoolBase]):
+    """A thread has a window of some channels."""
+
+    name = "pool"
+    ops = (PoolOp, AdaptivePoolOp)
+
+    def emit(self, launch: Launch[PoolBase]) -> Emission:
+        op, x, outs = launch.op, launch.ins[0], launch.outs
+        axes = [f"{{{launch.cpp(*numbers)}}}" for numbers in axis_numbers(op, x)]
+        exclude = isinstance(op, PoolOp) and op.exclude_pad is not None
+        divisor = op.divisor.value.data if isinstance(op, PoolOp) and op.divisor is not None else 0
+        shape = (
+            f"ait::PoolShape{{{launch.cpp(x.type.dims[0], x.type.dims[-1])}, {{{', '.join(axes)}}}, "
+            f"{'true' if exclude else 'false'}, {divisor}}}"
+        )
+        channels = all(arg.strides[-1].as_int() == 1 for arg in (x, outs[0]))
+        flags = ", ".join("true" if flag else "false" for flag in (op.kind.data == "max", channels))
+        tensors = [tensor_cpp(launch, x, "const "), *(tensor_cpp(launch, out) for out in outs)]
+        return launch.call("pool", f"pool<{flags}>(ctx, {shape},\n      {', '.join(tensors)})")
+
+
+def axis_numbers(op: PoolBase, x: Arg) -> list[list[Expr]]:
+    """The fields of `ait::PoolAxis` for each of three spatial dims."""
+    found = [[ONE, ONE, ONE, ONE, ZERO, ZERO, ONE]] * (MAX_DIMS - len(op.spatial_axes()))
+    for axis, (size, places) in enumerate(zip(x.type.dims[1:-1], op.places(), strict=True)):
+        numbers = [0] * 5
+        if isinstance(op, PoolOp):
+            numbers = [op.windows()[axis], op.strides()[axis], *op.pads()[axis], op.dilations()[axis]]
+        found.append([size, places, *map(const, numbers)])
+    return found
+
+
+def with_spatial_dims(sizes: Sequence[Expr], missing: Expr) -> tuple[Expr, ...]:
+    """Of [batch, spatial dims, channels], those of three spatial dims; the leading ones are `missing`."""
+    return (sizes[0], *[missing] * (MAX_DIMS + 2 - len(sizes)), *sizes[1:])
+
+
+def tensor_cpp(launch: Launch[PoolBase], arg: Arg, qualifier: str = "") -> str:
+    """`ait::PoolTensor<const ait::half>{a0, {...}}`"""
+    t = qualifier + element_type(arg.type.element_type)
+    return f"ait::PoolTensor<{t}>{{{arg.name}, {braces(with_spatial_dims(arg.strides, ZERO), launch.dims)}}}"
+
+
+KERNELS = (PoolKernel(),)

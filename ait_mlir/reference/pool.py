@@ -1,0 +1,74 @@
+"""What pooling means: each window by itself, in float64."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import product
+from typing import cast
+
+import numpy as np
+from xdsl.ir import Operation
+
+from ait_mlir.dialects.ait.pool import PoolBase, PoolOp
+from ait_mlir.dialects.ait.types import tensor_type
+from ait_mlir.reference.core import Array, Evaluation, reference, value_dtype
+
+Window = tuple[Array, int]
+"""Along one dim: the elements of x, and how many elements the window has in x and its pads."""
+
+
+def windows(op: PoolOp, axis: int, size: int, places: int) -> Iterator[Window]:
+    """Each window of a `PoolOp` along a spatial dim."""
+    before, behind = op.pads()[axis]
+    for i in range(places):
+        taps = i * op.strides()[axis] - before + np.arange(op.windows()[axis]) * op.dilations()[axis]
+        yield taps[(taps >= 0) & (taps < size)], int((taps < size + behind).sum())
+
+
+def adaptive_windows(size: int, places: int) -> Iterator[Window]:
+    """Each window of an `AdaptivePoolOp` along a spatial dim."""
+    for i in range(places):
+        taps = np.arange(i * size // places, -(-(i + 1) * size // places))
+        yield taps, len(taps)
+
+
+@reference("ait.pool", "ait.adaptive_pool")
+def _(op: Operation, arrays: list[Array], ev: Evaluation) -> Sequence[Array]:
+    pool, x = cast(PoolBase, op), arrays[0]
+    shape, sizes = ev.shape(op.results[0].type), x.shape[1:-1]
+    values = np.zeros(shape, x.dtype)
+    places = np.zeros(shape, value_dtype(tensor_type(op.results[-1]).element_type))
+    along = [
+        list(windows(pool, axis, n, m) if isinstance(pool, PoolOp) else adaptive_windows(n, m))
+        for axis, (n, m) in enumerate(zip(sizes, shape[1:-1], strict=True))
+    ]
+    for index in product(*(range(len(each)) for each in along)):
+        found = [each[i] for each, i in zip(along, index, strict=True)]
+        taps = np.ix_(*(t for t, _ in found))
+        seen = x[(slice(None), *taps)].reshape(x.shape[0], int(np.prod([len(t) for t, _ in found])), x.shape[-1])
+        at = (slice(None), *index)
+        if pool.kind.data == "mean":
+            count = int(np.prod([n for _, n in found]))
+            if isinstance(pool, PoolOp) and pool.exclude_pad is not None:
+                count = max(seen.shape[1], 1)
+            if isinstance(pool, PoolOp) and pool.divisor is not None:
+                count = pool.divisor.value.data
+            values[at] = seen.sum(1) / count
+        elif seen.shape[1]:
+            best = _largest(seen)
+            values[at] = np.take_along_axis(seen, best[:, None], 1)[:, 0]
+            flat = np.ravel_multi_index(taps, sizes).reshape(-1)
+            places[at] = flat[best]
+        else:
+            values[at] = -np.inf if x.dtype.kind == "f" else np.iinfo(x.dtype).min
+    return (values, places)[: len(op.results)]
+
+
+def _largest(seen: Array) -> Array:
+    """The place of the largest along dim 1: the first of equals, the last NaN."""
+    best = np.argmax(np.where(np.isnan(seen), -np.inf, seen) if seen.dtype.kind == "f" else seen, 1)
+    if seen.dtype.kind != "f":
+        return best
+    nan = np.isnan(seen)
+    last = seen.shape[1] - 1 - np.argmax(nan[:, ::-1], 1)
+    return cast(Array, np.where(nan.any(1), last, best))

@@ -1,0 +1,132 @@
+/// @file pool.cuh
+/// @brief The largest element or the mean of each window of the spatial dims, and the place of the largest.
+#ifndef AIT_KERNELS_GPU_POOL_CUH_
+#define AIT_KERNELS_GPU_POOL_CUH_
+
+#include <stdint.h>
+
+#include "ait/gpu/launch.h"
+#include "ait/kernels/gpu/vector.cuh"
+#include "ait/kernels/pool_shape.h"
+#include "ait/kernels/reduction.h"
+
+#if defined(AIT_GPU)
+namespace ait::gpu {
+
+namespace detail {
+/// The widest access of a type, in elements.
+template <class T>
+inline constexpr int kPoolVector = sizeof(T) < 2 ? 8 : static_cast<int>(16 / sizeof(T));
+
+/// Whether `kVec` channels can be read or written at once.
+template <int kVec, class T>
+bool vectors(const PoolTensor<T>& tensor) {
+  bool aligned = tensor.strides[4] == 1 && reinterpret_cast<uintptr_t>(tensor.data) % kAccessBytes<T, kVec> == 0;
+  for (int d = 0; d < 4; ++d) aligned = aligned && tensor.strides[d] % kVec == 0;
+  return aligned;
+}
+}  // namespace detail
+
+/// @brief A thread has `kVec` channels of one window. The dims of `space` are batch, channels, and the windows along each dim, or, with `kChannels`,
+/// the channels last: threads side by side have neighbours in memory.
+template <bool kMax, bool kPlaces, bool kChannels, int kVec, bool kWide, class T, class I>
+__global__ void __launch_bounds__(256) pool_kernel(Space<5, kWide> space, int64_t total, PoolShape shape, PoolTensor<const T> x, PoolTensor<T> y,
+                                                   PoolTensor<I> places) {
+  using A = compute_t<T>;
+  wait_for_previous();
+  allow_next();
+  const int64_t stride = static_cast<int64_t>(gridDim.x) * blockDim.x;
+  for (int64_t task = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x; task < total; task += stride) {
+    int64_t at[5];
+    space.split(static_cast<typename Space<5, kWide>::Index>(task), at);
+    const int64_t n = at[0], c = (kChannels ? at[4] : at[1]) * kVec;
+    const int64_t d = at[kChannels ? 1 : 2], h = at[kChannels ? 2 : 3], i = at[kChannels ? 3 : 4];
+    const PoolWindow w[3] = {shape.axes[0].window(d), shape.axes[1].window(h), shape.axes[2].window(i)};
+    Pooled<kMax, kPlaces, A> pooled[kVec];
+#pragma unroll
+    for (int j = 0; j < kVec; ++j) {
+      if constexpr (kMax) {
+        pooled[j].value = ait::detail::lowest<T, A>();
+      } else {
+        pooled[j].value = A(0);
+      }
+      pooled[j].place = shape.index(w[0].first, w[1].first, w[2].first);
+    }
+    for (int64_t a = 0; a < w[0].count; ++a) {
+      for (int64_t b = 0; b < w[1].count; ++b) {
+        const int64_t row = w[0].first + a * w[0].step, line = w[1].first + b * w[1].step;
+        const T* from = x.at(n, row, line, w[2].first) + c * x.strides[4];
+        const int64_t index = shape.index(row, line, w[2].first), step = w[2].step * x.strides[3];
+        for (int64_t k = 0; k < w[2].count; ++k) {
+          T elements[kVec];
+          load<kVec>(from + k * step, elements);
+          A values[kVec];
+          convert_all(elements, values);
+#pragma unroll
+          for (int j = 0; j < kVec; ++j) pooled[j].join(values[j], index + k * w[2].step);
+        }
+      }
+    }
+    T results[kVec];
+    if constexpr (kMax) {
+#pragma unroll
+      for (int j = 0; j < kVec; ++j) results[j] = convert<T>(pooled[j].value);
+    } else {
+      const A divisor = static_cast<A>(shape.count(w));
+#pragma unroll
+      for (int j = 0; j < kVec; ++j) results[j] = convert<T>(pooled[j].value / divisor);
+    }
+    store<kVec>(y.at(n, d, h, i) + c * y.strides[4], results);
+    if constexpr (kPlaces) {
+      I* const to = places.at(n, d, h, i) + c * places.strides[4];
+#pragma unroll
+      for (int j = 0; j < kVec; ++j) to[j * places.strides[4]] = static_cast<I>(pooled[j].place);
+    }
+  }
+}
+
+namespace detail {
+template <bool kMax, bool kPlaces, bool kChannels, int kVec, class T, class I>
+int32_t launch_pool(const Context& ctx, const PoolShape& shape, const PoolTensor<const T>& x, const PoolTensor<T>& y, const PoolTensor<I>& places) {
+  const int64_t channels = shape.channels / kVec, d = shape.axes[0].places, h = shape.axes[1].places, w = shape.axes[2].places;
+  const int64_t last[5] = {shape.batch, d, h, w, channels}, second[5] = {shape.batch, channels, d, h, w};
+  const int64_t(&sizes)[5] = kChannels ? last : second;
+  const int64_t total = shape.batch * channels * d * h * w;
+  LaunchConfig config;
+  config.block = dim3(256);
+  config.grid = dim3(ceil_div(total, 256, 1 << 20));
+  config.dependent = true;
+  if (total < int64_t(1) << 31) {
+    return launch(ctx, config, pool_kernel<kMax, kPlaces, kChannels, kVec, false, T, I>, Space<5, false>(sizes), total, shape, x, y, places);
+  }
+  return launch(ctx, config, pool_kernel<kMax, kPlaces, kChannels, kVec, true, T, I>, Space<5, true>(sizes), total, shape, x, y, places);
+}
+
+template <bool kMax, bool kPlaces, bool kChannels, class T, class I>
+int32_t pool(const Context& ctx, const PoolShape& shape, const PoolTensor<const T>& x, const PoolTensor<T>& y, const PoolTensor<I>& places) {
+  constexpr int kVec = kPoolVector<T>;
+  if constexpr (kChannels) {
+    if (shape.channels % kVec == 0 && vectors<kVec>(x) && vectors<kVec>(y)) {
+      return launch_pool<kMax, kPlaces, true, kVec>(ctx, shape, x, y, places);
+    }
+  }
+  return launch_pool<kMax, kPlaces, kChannels, 1>(ctx, shape, x, y, places);
+}
+}  // namespace detail
+
+/// @brief y = the largest element (`kMax`) or the mean of each window. Strides are any.
+/// @tparam kChannels whether the channels are neighbours in both tensors
+template <bool kMax, bool kChannels, class T>
+int32_t pool(const Context& ctx, const PoolShape& shape, const PoolTensor<const T>& x, const PoolTensor<T>& y) {
+  return detail::pool<kMax, false, kChannels>(ctx, shape, x, y, PoolTensor<int64_t>{});
+}
+
+/// @brief y = the largest element of each window, places = its row-major index in the spatial dims.
+template <bool kMax, bool kChannels, class T, class I>
+int32_t pool(const Context& ctx, const PoolShape& shape, const PoolTensor<const T>& x, const PoolTensor<T>& y, const PoolTensor<I>& places) {
+  return detail::pool<kMax, true, kChannels>(ctx, shape, x, y, places);
+}
+
+}  // namespace ait::gpu
+#endif  // AIT_GPU
+#endif  // AIT_KERNELS_GPU_POOL_CUH_

@@ -1,0 +1,97 @@
+/// @file scatter.cuh
+/// @brief Values combined with elements of a tensor by index along some of its dims, with the same bits in each run.
+#ifndef AIT_KERNELS_GPU_SCATTER_CUH_
+#define AIT_KERNELS_GPU_SCATTER_CUH_
+
+#include <stdint.h>
+
+#include "ait/gpu/launch.h"
+#include "ait/kernels/gpu/vector.cuh"
+#include "ait/kernels/indexed_space.h"
+#include "ait/kernels/operand.h"
+
+namespace ait::gpu {
+
+/// A thread owns a range of the targets (the index tuples, row-major) of one column. It goes through all places of the column in order and
+/// combines those of its range, so neither atomics nor the order of threads decide about a result.
+template <class Kind, int kSerial, int kRank, int kIndices, class Id, class T>
+__global__ void __launch_bounds__(128) scatter_kernel(IndexedSpace<kRank, kIndices, Id> space, int64_t places, int64_t columns, int64_t targets,
+                                                      int64_t ranges, const T* values, T* out, combined_t<Kind, T>* sums) {
+  using A = combined_t<Kind, T>;
+  constexpr bool kApart = !std::is_same_v<A, T>;
+  wait_for_previous();
+  allow_next();
+  const int64_t stride = static_cast<int64_t>(gridDim.x) * blockDim.x;
+  for (int64_t i = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x; i < columns * ranges; i += stride) {
+    const int64_t range = i / columns;
+    const int64_t first = targets * range / ranges, last = targets * (range + 1) / ranges;
+    int64_t coordinate[kRank], dense = 0, base = 0;
+    coordinates<kRank - kSerial>(i - range * columns, space.sizes + kSerial, coordinate + kSerial);
+#pragma unroll
+    for (int d = kSerial; d < kRank; ++d) {
+      dense += coordinate[d] * space.dense_strides[d];
+      base += coordinate[d] * space.whole_strides[d];
+    }
+    if constexpr (kApart) {
+      for (int64_t target = first; target < last; ++target) {
+        int64_t index[kIndices], at = base;
+        coordinates<kIndices>(target, space.extents, index);
+        for (int k = 0; k < kIndices; ++k) at += index[k] * space.steps[k];
+        sums[at] = convert<A>(out[at]);
+      }
+    }
+    for (int64_t place = 0; place < places; ++place) {
+      coordinates<kSerial>(place, space.sizes, coordinate);
+      int64_t target = 0, at = base, from = dense;
+      bool known = true;
+#pragma unroll
+      for (int k = 0; k < kIndices; ++k) {
+        const int64_t found = space.index(k, coordinate, known);
+        target = target * space.extents[k] + found;
+        at += found * space.steps[k];
+      }
+      if (!known || target < first || target >= last) continue;
+#pragma unroll
+      for (int d = 0; d < kSerial; ++d) from += coordinate[d] * space.dense_strides[d];
+      if constexpr (kApart) {
+        sums[at] = Kind::template apply<A>(sums[at], convert<A>(values[from]));
+      } else {
+        out[at] = Kind::template apply<A>(out[at], values[from]);
+      }
+    }
+    if constexpr (kApart) {
+      for (int64_t target = first; target < last; ++target) {
+        int64_t index[kIndices], at = base;
+        coordinates<kIndices>(target, space.extents, index);
+        for (int k = 0; k < kIndices; ++k) at += index[k] * space.steps[k];
+        out[at] = convert<T>(sums[at]);
+      }
+    }
+  }
+}
+
+/// @brief Combines values with the elements of `out` that a space names; places that name one element follow each other in row-major order.
+///
+/// The first `kSerial` loops are those whose places may name one element, and step through one index tuple each; along the others, the
+/// columns, elements differ. Where `Kind` rounds 16-bit floats, `out` is contiguous and `sums` has room for as many elements. A place with
+/// an index outside of its dim is left out.
+template <class Kind, int kSerial, int kRank, int kIndices, class Id, class T>
+int32_t scatter(const Context& ctx, const IndexedSpace<kRank, kIndices, Id>& space, const T* values, T* out, int64_t,
+                combined_t<Kind, T>* sums) {
+  if (space.count() <= 0) return 0;
+  int64_t places = 1, columns = 1, targets = 1;
+  for (int d = 0; d < kRank; ++d) (d < kSerial ? places : columns) *= space.sizes[d];
+  for (int k = 0; k < kIndices; ++k) targets *= space.extents[k];
+  if (targets <= 0) return 0;
+  constexpr int64_t kThreads = 1 << 15;  // a range a thread: more threads would each go through all places
+  const int64_t wanted = columns < kThreads ? kThreads / columns : 1;
+  const int64_t ranges = wanted < targets ? wanted : targets;
+  LaunchConfig config;
+  config.block = dim3(128);
+  config.grid = dim3(ceil_div(columns * ranges, config.block.x, 1 << 20));
+  config.dependent = true;
+  return launch(ctx, config, scatter_kernel<Kind, kSerial, kRank, kIndices, Id, T>, space, places, columns, targets, ranges, values, out, sums);
+}
+
+}  // namespace ait::gpu
+#endif  // AIT_KERNELS_GPU_SCATTER_CUH_

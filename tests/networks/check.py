@@ -1,0 +1,131 @@
+"""Imports a network, compiles it for the CPU and compares it with PyTorch at several sizes of one artifact."""
+
+from __future__ import annotations
+
+import copy
+import time
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+
+from ait_mlir.errors import AitError
+from ait_mlir.frontend.target import as_target
+from ait_mlir.importers.torch import from_torch
+from ait_mlir.importers.torch.compiled import CompiledModule, build
+from ait_mlir.importers.torch.errors import UnsupportedOps
+from ait_mlir.importers.torch.program import Imported
+from ait_mlir.lowering import toolchain
+from benchmarks import measure
+from tests.importers.models import tensors
+from tests.networks.network import Arguments, Network, made
+
+SIZES = ((1, 9), (3, 16))
+"""Batch and length of the runs; the network is exported on others."""
+EXPORTED = (2, 7)
+LEAST = 256
+"""So many numbers of a result are compared at least: runs are repeated until there are so many."""
+
+
+@dataclass
+class Outcome:
+    """How far a network comes."""
+
+    missing: list[tuple[str, int, str]] = field(default_factory=list[tuple[str, int, str]])
+    """The operations that cannot be imported: name, uses, first place."""
+    error: str = ""
+    """Why the network fails, in one paragraph; empty if it does not."""
+    stage: str = ""
+    """Where it ended: `import`, `compile`, `run` or `done`."""
+    launches: int = 0
+    ratios: list[tuple[float, float]] = field(default_factory=list[tuple[float, float]])
+    """For each result our max error and RMSE over eager's."""
+    seconds: dict[str, float] = field(default_factory=dict[str, float])
+    """The time of each stage."""
+
+    @property
+    def passed(self) -> bool:
+        return self.stage == "done" and not self.error
+
+
+@contextmanager
+def quick_builds() -> Generator[None]:
+    """Generated C++ is compiled with fewer optimizations: these tests compile much and compute little."""
+    kept = toolchain._CPU_FLAGS
+    toolchain._CPU_FLAGS = tuple("-O1" if flag == "-O3" else flag for flag in kept)
+    try:
+        yield
+    finally:
+        toolchain._CPU_FLAGS = kept
+
+
+def imported(model: torch.nn.Module, network: Network) -> Imported:
+    """The network as a module, with its dynamic dims."""
+    arguments = dict(network.arguments(*EXPORTED))
+    return from_torch(model, (), arguments, dynamic_shapes=dict(network.dynamic) or None)
+
+
+def compiled(module: Imported) -> CompiledModule:
+    with quick_builds():
+        return build(module, as_target("cpu"))
+
+
+def compare(ours: CompiledModule, model: torch.nn.Module, network: Network) -> list[measure.Accuracy]:
+    """The errors of each result that holds floats; raises `AssertionError` where others differ."""
+    exact = copy.deepcopy(model).double()
+    sides: list[list[list[torch.Tensor]]] = []
+    with torch.no_grad():
+        for batch, length in SIZES:
+            found = 0
+            while found < LEAST:
+                given = network.arguments(batch, length)
+                eager = tensors(model(**given))
+                sides.append([tensors(ours(**given)), eager, tensors(exact(**_double(given)))])
+                found += max(64, min((t.numel() for t in eager if t.is_floating_point()), default=LEAST))
+    results: list[measure.Accuracy] = []
+    for i in range(len(sides[0][1])):
+        mine, eager, truth = (torch.cat([side[k][i].flatten() for side in sides]) for k in range(3))
+        if eager.is_floating_point():
+            results.append(measure.accuracy(mine, eager, truth))
+        else:
+            assert torch.equal(mine, eager), f"result {i} differs"
+    return results
+
+
+def _double(given: Arguments) -> Mapping[str, Any]:
+    return {n: t.double() if t.is_floating_point() else t for n, t in given.items()}
+
+
+def check(network: Network, import_only: bool = False) -> Outcome:
+    """Every stage in turn, up to the first that fails. Only errors that a user may see end a stage in order."""
+    outcome, start = Outcome(stage="make"), time.perf_counter()
+
+    def reach(stage: str) -> None:
+        nonlocal start
+        now = time.perf_counter()
+        outcome.seconds[outcome.stage], start, outcome.stage = round(now - start, 1), now, stage
+
+    try:
+        model = made(network)
+        reach("import")
+        module = imported(model, network)
+        reach("done" if import_only else "compile")
+        if import_only:
+            return outcome
+        ours = compiled(module)
+        reach("run")
+        outcome.launches = ours.ir("planned").count("ait_rt.launch")
+        results = compare(ours, model, network)
+        outcome.ratios = [(r.max_ratio, r.rmse_ratio) for r in results]
+        reach("done")
+        if not all(r.passed for r in results):
+            outcome.error = "the errors are larger than eager's"
+    except UnsupportedOps as error:
+        outcome.missing = [(item.operation, item.count, f"{item.place} ({item.advice})") for item in error.found]
+        outcome.error = f"{len(error.found)} operations cannot be imported"
+    except (AitError, AssertionError) as error:
+        outcome.error = str(error)
+    outcome.seconds.setdefault(outcome.stage, round(time.perf_counter() - start, 1))
+    return outcome
