@@ -12,7 +12,7 @@ from xdsl.irdl import irdl_op_definition, operand_def, opt_prop_def, prop_def, r
 from ait_mlir.dialects.ait.base import AitOp
 from ait_mlir.dialects.ait.dtypes import is_float
 from ait_mlir.dialects.ait.syntax import INT, INTS, Operands, Prop, Syntax, Word, int_list, int_list_attr
-from ait_mlir.dialects.ait.traits import Pure, ReduceLike, Reduction
+from ait_mlir.dialects.ait.traits import AlongDims, Pure, ReduceLike, Reduction
 from ait_mlir.dialects.ait.types import TensorType, scope_of, shape_text, tensor_type
 from ait_mlir.dims import const
 
@@ -23,7 +23,7 @@ BOOL_KINDS = ("max", "min")
 
 
 @irdl_op_definition
-class ReduceOp(ReduceLike, AitOp):
+class ReduceOp(AlongDims, ReduceLike, AitOp):
     """Sum, product, mean, largest or smallest element, or variance over some dims. The result does not have these dims.
 
     Max and min are NaN if an element is NaN. Without elements the sum is 0, the product 1, mean and variance are NaN,
@@ -92,7 +92,7 @@ class ReduceOp(ReduceLike, AitOp):
 
 
 @irdl_op_definition
-class ArgmaxOp(ReduceLike, AitOp):
+class ArgmaxOp(AlongDims, ReduceLike, AitOp):
     """The index of the largest element along one dim. The result does not have this dim.
 
     NaN is larger than any number; of equal elements the first counts. The result is i32 or i64.
