@@ -272,6 +272,7 @@ ROW = ("row_kernel", "softmax_columns_kernel")
 REDUCE = ("reduce_rows_kernel", "reduce_columns_kernel", "select_kernel")
 GROUPED = ("gemm_grouped_kernel", "gemm_ragged_kernel")
 INDEX = ("gather_kernel", "update_kernel", "compact_count_kernel", "compact_kernel", "take_kernel", "scatter_kernel")
+JAGGED = ("embedding_bag_kernel", "jagged_pad_kernel", "jagged_unpad_kernel", "jagged_vector_product_kernel")
 COPIES = ("copy_strided_kernel", "copy_tiled_kernel", "copy_squares_kernel", "copy_rows_kernel")
 
 ORDER = ("sort_tile_kernel", "sort_merge_kernel", "search_kernel", "histogram_kernel")
@@ -299,6 +300,8 @@ FAMILIES = {
     "view-rocm": drawn_family("rocm", "view", *COPIES),
     "index-cuda": drawn_family("cuda", "index", *INDEX),
     "index-rocm": drawn_family("rocm", "index", *INDEX),
+    "jagged-cuda": drawn_family("cuda", "jagged", *JAGGED),
+    "jagged-rocm": drawn_family("rocm", "jagged", *JAGGED),
     "gemm-cuda": drawn_family("cuda", "gemm", "gemm_mma_kernel", "gemm_simt_kernel"),
     "gemm-rocm": drawn_family("rocm", "gemm", "gemm_simt_kernel"),
     "grouped-cuda": drawn_family("cuda", "grouped", *GROUPED),

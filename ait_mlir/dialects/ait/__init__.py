@@ -16,6 +16,7 @@ from ait_mlir.dialects.ait import (
     gemm,
     grouped,
     index,
+    jagged,
     norm,
     order,
     pad,
@@ -40,6 +41,7 @@ FAMILIES: tuple[ModuleType, ...] = (
     order,
     view,
     index,
+    jagged,
     attention,
     scan,
 )
