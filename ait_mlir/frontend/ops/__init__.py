@@ -101,6 +101,7 @@ from ait_mlir.frontend.ops.index import (
     update_slice,
 )
 from ait_mlir.frontend.ops.norm import group_norm, group_norm_swish, layernorm, rms_norm, softmax
+from ait_mlir.frontend.ops.order import argsort, histogram, search_sorted, sort
 from ait_mlir.frontend.ops.pad import ndhwc3to8, nhwc3to4, nhwc3to8, pad, pad_last_dim
 from ait_mlir.frontend.ops.permuted import (
     bmm_rcr_permute,
@@ -112,7 +113,17 @@ from ait_mlir.frontend.ops.permuted import (
     gemm_rrr_permute,
 )
 from ait_mlir.frontend.ops.pool import adaptive_avg_pool2d, adaptive_max_pool2d, avg_pool2d, max_pool2d
-from ait_mlir.frontend.ops.reduce import argmax, reduce_max, reduce_mean, reduce_min, reduce_sum, topk, var, vector_norm
+from ait_mlir.frontend.ops.reduce import (
+    argmax,
+    argmin,
+    reduce_max,
+    reduce_mean,
+    reduce_min,
+    reduce_sum,
+    topk,
+    var,
+    vector_norm,
+)
 from ait_mlir.frontend.ops.rotary import rotary_embedding
 from ait_mlir.frontend.ops.scan import scan
 from ait_mlir.frontend.ops.view import (
@@ -141,6 +152,8 @@ __all__ = [
     "adaptive_avg_pool2d",
     "adaptive_max_pool2d",
     "argmax",
+    "argmin",
+    "argsort",
     "attention",
     "avg_pool2d",
     "batch_gather",
@@ -234,6 +247,7 @@ __all__ = [
     "group_norm",
     "group_norm_swish",
     "gt",
+    "histogram",
     "identity",
     "index_select",
     "int_elementwise",
@@ -265,8 +279,10 @@ __all__ = [
     "rotary_embedding",
     "scan",
     "scatter",
+    "search_sorted",
     "size",
     "softmax",
+    "sort",
     "split",
     "squeeze",
     "topk",

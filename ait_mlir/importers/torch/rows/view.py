@@ -160,6 +160,8 @@ def cut(c: Call, value: Value, axis: int, start: Expr, size: Expr, step: int = 1
     if isinstance(value, Mask) and not value.values:
         dims = (*value.dims[:axis], size, *value.dims[axis + 1 :])
         return Mask(dims, tuple(f.sliced(axis, start, step, size) for f in value.formulas))
+    if step == 1:
+        c.table.require_room(start + size, extent)
     x = c.w.full(value)
     if step != 1:
         first = start.as_int()
