@@ -14,7 +14,10 @@ from ait_mlir.reference import (
     gemm,
     grouped,
     index,
+    jagged,
     norm,
+    order,
+    pad,
     pool,
     reduce,
     scan,
@@ -24,7 +27,24 @@ from ait_mlir.reference.core import RULES, Evaluation, EvaluationError, referenc
 from ait_mlir.reference.graph import evaluate_graph
 from ait_mlir.reference.interpreter import run_program
 
-FAMILIES = (data, elementwise, gemm, grouped, conv, pool, norm, reduce, cumulative, view, index, attention, scan)
+FAMILIES = (
+    data,
+    elementwise,
+    gemm,
+    conv,
+    pad,
+    pool,
+    norm,
+    reduce,
+    cumulative,
+    order,
+    view,
+    index,
+    jagged,
+    attention,
+    scan,
+    grouped,
+)
 """The table of families: importing one registers what its ops mean."""
 
 __all__ = ["FAMILIES", "RULES", "Evaluation", "EvaluationError", "evaluate_graph", "reference", "run_program"]

@@ -382,6 +382,46 @@ def test_pools_refuse_what_does_not_fit():
         ops.max_pool2d(2, 2, 2)(tensor("x", "batch", 9, 7, 4))
 
 
+def test_order():
+    x = tensor("x", "batch", "seq", 4)
+    check(lambda t: ops.sort(1)(t)[0], lambda x: x.sort(1)[0], x)
+    check(ops.argsort(-1, descending=True), lambda x: x.argsort(-1, descending=True), x)
+    check(ops.argmin(1), lambda x: x.argmin(1), x)
+    check(lambda t: ops.topk(2, -1, largest=False)(t)[0], lambda x: x.topk(2, -1, largest=False)[0], x)
+    check(lambda t: ops.search_sorted()(ops.sort(-1)(t)[0], t), lambda x: torch.searchsorted(x.sort(-1)[0], x), x)
+    check(
+        lambda t: ops.histogram(3)(ops.cast()(t * 2.0, "int64")),
+        lambda x: torch.histc(((x * 2).long()).double(), 3, 0, 2).long(),
+        x,
+    )
+
+
+def test_pads():
+    x = tensor("x", "batch", "seq", 4)
+    seq = IntVar([1, 16], name="seq")
+    check(ops.pad((1, -2, 0, seq), value=0.5), lambda x: F.pad(x, (1, -2, 0, SEQ), value=0.5), x)
+    check(ops.pad((3, 2), "reflect"), lambda x: F.pad(x, (3, 2), "reflect"), x)
+    check(ops.pad((1, 2, 0, 3), "replicate"), lambda x: F.pad(x[None], (1, 2, 0, 3), "replicate")[0], x)
+    check(ops.pad((4, 1, 0, seq), "circular"), lambda x: F.pad(x[None], (4, 1, 0, SEQ), "circular")[0], x)
+    check(ops.pad_last_dim(3, 7), lambda x: F.pad(x, (0, 3)), x)
+    image, volume = tensor("xx", "batch", 5, 2, 3), tensor("xx", "batch", 5, 2, 1, 3)
+    check(ops.nhwc3to4(), lambda x: F.pad(x, (0, 1)), image)
+    check(ops.nhwc3to8(), lambda x: F.pad(x, (0, 5)), image)
+    check(ops.ndhwc3to8(), lambda x: F.pad(x, (0, 5)), volume)
+
+
+def test_pads_refuse_what_does_not_fit():
+    x = tensor("x", "batch", "seq", 4)
+    with pytest.raises(BuildError, match="3 pads, expected two for each of at most 3 dims"):
+        ops.pad((1, 2, 3))(x)
+    with pytest.raises(BuildError, match="by 4, which is not proved to be at most 3, as reflect needs"):
+        ops.pad((4, 0), "reflect")(x)
+    with pytest.raises(BuildError, match="expected rank 3 and a last dim of at most 3"):
+        ops.pad_last_dim(3, 3)(x)
+    with pytest.raises(BuildError, match="expected 3 channels as the last dim"):
+        ops.nhwc3to4()(tensor("x", "batch", 2, 2, 4))
+
+
 def test_cumsum():
     x = tensor("x", "batch", "seq", 4)
     check(ops.cumsum(1), lambda x: x.cumsum(1), x)
@@ -570,8 +610,9 @@ def test_elements_by_index():
     np.testing.assert_allclose(got, torch_sum.numpy())
 
     few = tensor("few", 2, dtype="int32")
-    (got,) = evaluate(ops.index_select(dim=-2)(x, few), {"x": values, "few": np.array([4, 1])}, batch=BATCH)
-    np.testing.assert_array_equal(got, values[:, [4, 1]])
+    for dim, picked in ((-2, [4, 1]), (2, [0, -1]), (0, [0, -1])):
+        (got,) = evaluate(ops.index_select(dim)(x, few), {"x": values, "few": np.array(picked)}, batch=BATCH)
+        np.testing.assert_array_equal(got, np.take(values, picked, dim))
     rows = tensor("rows", "batch", 2, dtype="int64")
     (got,) = evaluate(ops.batch_gather()(x, rows), {"x": values, "rows": at[:, :2, 0]}, batch=BATCH)
     np.testing.assert_array_equal(got, np.stack([v[i] for v, i in zip(values, at[:, :2, 0], strict=True)]))

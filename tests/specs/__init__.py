@@ -7,7 +7,23 @@ tests/test_specs.py fails with the name of an op that has no row, or that one of
 
 from __future__ import annotations
 
-from tests.specs import attention, conv, cumulative, elementwise, gemm, grouped, index, norm, pool, reduce, scan, view
+from tests.specs import (
+    attention,
+    conv,
+    cumulative,
+    elementwise,
+    gemm,
+    grouped,
+    index,
+    jagged,
+    norm,
+    order,
+    pad,
+    pool,
+    reduce,
+    scan,
+    view,
+)
 from tests.specs.spec import Consumer, Spec
 
 FAMILIES: dict[str, tuple[Spec, ...]] = {
@@ -15,12 +31,15 @@ FAMILIES: dict[str, tuple[Spec, ...]] = {
     "norm": norm.SPECS,
     "reduce": reduce.SPECS,
     "cumulative": cumulative.SPECS,
+    "order": order.SPECS,
     "view": view.SPECS,
     "index": index.SPECS,
+    "jagged": jagged.SPECS,
     "gemm": gemm.SPECS,
     "grouped": grouped.SPECS,
     "conv": conv.SPECS,
     "pool": pool.SPECS,
+    "pad": pad.SPECS,
     "attention": attention.SPECS,
     "scan": scan.SPECS,
 }

@@ -11,10 +11,15 @@ from ait_mlir.importers.torch.rows import (
     data,
     elementwise,
     functions,
+    index,
+    jagged,
     norm,
+    order,
+    pad,
     pool,
     recurrent,
     reduction,
+    scatter,
     view,
 )
 
@@ -23,14 +28,19 @@ TABLE: dict[str, Row] = {
     **functions.ROWS,
     **contraction.ROWS,
     **conv.ROWS,
+    **pad.ROWS,
     **pool.ROWS,
     **attention.ROWS,
     **norm.ROWS,
     **reduction.ROWS,
+    **order.ROWS,
     **cumulative.ROWS,
     **recurrent.ROWS,
     **view.ROWS,
+    **jagged.ROWS,
     **data.ROWS,
+    **index.ROWS,
+    **scatter.ROWS,
 }
 """Rows by the name of the overload as PyTorch prints it: `aten.add.Tensor`."""
 
