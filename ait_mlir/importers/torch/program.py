@@ -224,8 +224,6 @@ class Importer:
             if at >= len(values) and not node.users:
                 return _MISSING
             if at >= len(values):
-                if not node.users:
-                    return None
                 raise NotSupported("a result that is for training only is used")
             return values[at]
         if _is_inlined(node):
