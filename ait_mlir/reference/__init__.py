@@ -18,6 +18,7 @@ from ait_mlir.reference import (
     pad,
     pool,
     reduce,
+    resize,
     scan,
     view,
 )
@@ -32,6 +33,7 @@ FAMILIES = (
     conv,
     pad,
     pool,
+    resize,
     norm,
     reduce,
     cumulative,

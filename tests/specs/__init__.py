@@ -19,6 +19,7 @@ from tests.specs import (
     pad,
     pool,
     reduce,
+    resize,
     scan,
     view,
 )
@@ -35,6 +36,7 @@ FAMILIES: dict[str, tuple[Spec, ...]] = {
     "grouped": grouped.SPECS,
     "conv": conv.SPECS,
     "pool": pool.SPECS,
+    "resize": resize.SPECS,
     "pad": pad.SPECS,
     "attention": attention.SPECS,
     "scan": scan.SPECS,

@@ -20,6 +20,7 @@ from ait_mlir.dialects.ait import (
     pad,
     pool,
     reduce,
+    resize,
     scan,
     view,
 )
@@ -33,6 +34,7 @@ FAMILIES: tuple[ModuleType, ...] = (
     conv,
     pad,
     pool,
+    resize,
     norm,
     reduce,
     cumulative,

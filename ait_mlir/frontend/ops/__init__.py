@@ -113,6 +113,7 @@ from ait_mlir.frontend.ops.permuted import (
 )
 from ait_mlir.frontend.ops.pool import adaptive_avg_pool2d, adaptive_max_pool2d, avg_pool2d, max_pool2d
 from ait_mlir.frontend.ops.reduce import argmax, reduce_max, reduce_mean, reduce_min, reduce_sum, topk, var, vector_norm
+from ait_mlir.frontend.ops.resize import upsampling2d, upsampling2d_add
 from ait_mlir.frontend.ops.rotary import rotary_embedding
 from ait_mlir.frontend.ops.scan import scan
 from ait_mlir.frontend.ops.view import (
@@ -276,6 +277,8 @@ __all__ = [
     "transposed_conv2d_bias_relu",
     "unsqueeze",
     "update_slice",
+    "upsampling2d",
+    "upsampling2d_add",
     "var",
     "vector_norm",
     "where",

@@ -28,6 +28,7 @@ from ait_mlir.lowering.kernels import (
     pad,
     pool,
     reduce,
+    resize,
     view,
 )
 from ait_mlir.lowering.kernels.base import Arg, Emission, Kernel, Launch, NamesAlgorithms, Target
@@ -59,6 +60,7 @@ PROVIDERS: tuple[Kernel[Any], ...] = (
     *conv_cudnn.KERNELS,
     *pad.KERNELS,
     *pool.KERNELS,
+    *resize.KERNELS,
     *cumulative.KERNELS,
     *gemm.KERNELS,
     *gemm_hopper.KERNELS,

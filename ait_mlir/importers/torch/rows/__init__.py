@@ -16,6 +16,7 @@ from ait_mlir.importers.torch.rows import (
     pool,
     recurrent,
     reduction,
+    resize,
     view,
 )
 
@@ -26,6 +27,7 @@ TABLE: dict[str, Row] = {
     **conv.ROWS,
     **pad.ROWS,
     **pool.ROWS,
+    **resize.ROWS,
     **attention.ROWS,
     **norm.ROWS,
     **reduction.ROWS,
