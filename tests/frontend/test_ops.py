@@ -382,6 +382,20 @@ def test_pools_refuse_what_does_not_fit():
         ops.max_pool2d(2, 2, 2)(tensor("x", "batch", 9, 7, 4))
 
 
+def test_order():
+    x = tensor("x", "batch", "seq", 4)
+    check(lambda t: ops.sort(1)(t)[0], lambda x: x.sort(1)[0], x)
+    check(ops.argsort(-1, descending=True), lambda x: x.argsort(-1, descending=True), x)
+    check(ops.argmin(1), lambda x: x.argmin(1), x)
+    check(lambda t: ops.topk(2, -1, largest=False)(t)[0], lambda x: x.topk(2, -1, largest=False)[0], x)
+    check(lambda t: ops.search_sorted()(ops.sort(-1)(t)[0], t), lambda x: torch.searchsorted(x.sort(-1)[0], x), x)
+    check(
+        lambda t: ops.histogram(3)(ops.cast()(t * 2.0, "int64")),
+        lambda x: torch.histc(((x * 2).long()).double(), 3, 0, 2).long(),
+        x,
+    )
+
+
 def test_pads():
     x = tensor("x", "batch", "seq", 4)
     seq = IntVar([1, 16], name="seq")
@@ -616,8 +630,9 @@ def test_elements_by_index():
     np.testing.assert_allclose(got, torch_sum.numpy())
 
     few = tensor("few", 2, dtype="int32")
-    (got,) = evaluate(ops.index_select(dim=-2)(x, few), {"x": values, "few": np.array([4, 1])}, batch=BATCH)
-    np.testing.assert_array_equal(got, values[:, [4, 1]])
+    for dim, picked in ((-2, [4, 1]), (2, [0, -1]), (0, [0, -1])):
+        (got,) = evaluate(ops.index_select(dim)(x, few), {"x": values, "few": np.array(picked)}, batch=BATCH)
+        np.testing.assert_array_equal(got, np.take(values, picked, dim))
     rows = tensor("rows", "batch", 2, dtype="int64")
     (got,) = evaluate(ops.batch_gather()(x, rows), {"x": values, "rows": at[:, :2, 0]}, batch=BATCH)
     np.testing.assert_array_equal(got, np.stack([v[i] for v, i in zip(values, at[:, :2, 0], strict=True)]))

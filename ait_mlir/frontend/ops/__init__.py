@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
-from ait_mlir.frontend.ops.attention import attention, mem_eff_attention
-from ait_mlir.frontend.ops.constant import full
+from ait_mlir.frontend.ops.attention import (
+    attention,
+    mem_eff_attention,
+)
+from ait_mlir.frontend.ops.constant import (
+    full,
+)
 from ait_mlir.frontend.ops.conv import (
     conv1d,
     conv1d_bias,
@@ -27,7 +32,13 @@ from ait_mlir.frontend.ops.conv import (
     transposed_conv2d_bias,
     transposed_conv2d_bias_relu,
 )
-from ait_mlir.frontend.ops.cumulative import cummax, cummin, cumprod, cumsum, logcumsumexp
+from ait_mlir.frontend.ops.cumulative import (
+    cummax,
+    cummin,
+    cumprod,
+    cumsum,
+    logcumsumexp,
+)
 from ait_mlir.frontend.ops.elementwise import (
     FuncEnum,
     cast,
@@ -100,8 +111,26 @@ from ait_mlir.frontend.ops.index import (
     scatter,
     update_slice,
 )
-from ait_mlir.frontend.ops.norm import group_norm, group_norm_swish, layernorm, rms_norm, softmax
-from ait_mlir.frontend.ops.pad import ndhwc3to8, nhwc3to4, nhwc3to8, pad, pad_last_dim
+from ait_mlir.frontend.ops.norm import (
+    group_norm,
+    group_norm_swish,
+    layernorm,
+    rms_norm,
+    softmax,
+)
+from ait_mlir.frontend.ops.order import (
+    argsort,
+    histogram,
+    search_sorted,
+    sort,
+)
+from ait_mlir.frontend.ops.pad import (
+    ndhwc3to8,
+    nhwc3to4,
+    nhwc3to8,
+    pad,
+    pad_last_dim,
+)
 from ait_mlir.frontend.ops.permuted import (
     bmm_rcr_permute,
     bmm_rrr_permute,
@@ -111,11 +140,33 @@ from ait_mlir.frontend.ops.permuted import (
     gemm_rrr_bias_permute,
     gemm_rrr_permute,
 )
-from ait_mlir.frontend.ops.pool import adaptive_avg_pool2d, adaptive_max_pool2d, avg_pool2d, max_pool2d
-from ait_mlir.frontend.ops.reduce import argmax, reduce_max, reduce_mean, reduce_min, reduce_sum, topk, var, vector_norm
-from ait_mlir.frontend.ops.resize import upsampling2d, upsampling2d_add
-from ait_mlir.frontend.ops.rotary import rotary_embedding
-from ait_mlir.frontend.ops.scan import scan
+from ait_mlir.frontend.ops.pool import (
+    adaptive_avg_pool2d,
+    adaptive_max_pool2d,
+    avg_pool2d,
+    max_pool2d,
+)
+from ait_mlir.frontend.ops.reduce import (
+    argmax,
+    argmin,
+    reduce_max,
+    reduce_mean,
+    reduce_min,
+    reduce_sum,
+    topk,
+    var,
+    vector_norm,
+)
+from ait_mlir.frontend.ops.resize import (
+    upsampling2d,
+    upsampling2d_add,
+)
+from ait_mlir.frontend.ops.rotary import (
+    rotary_embedding,
+)
+from ait_mlir.frontend.ops.scan import (
+    scan,
+)
 from ait_mlir.frontend.ops.view import (
     chunk,
     concatenate,
@@ -142,6 +193,8 @@ __all__ = [
     "adaptive_avg_pool2d",
     "adaptive_max_pool2d",
     "argmax",
+    "argmin",
+    "argsort",
     "attention",
     "avg_pool2d",
     "batch_gather",
@@ -235,6 +288,7 @@ __all__ = [
     "group_norm",
     "group_norm_swish",
     "gt",
+    "histogram",
     "identity",
     "index_select",
     "int_elementwise",
@@ -266,8 +320,10 @@ __all__ = [
     "rotary_embedding",
     "scan",
     "scatter",
+    "search_sorted",
     "size",
     "softmax",
+    "sort",
     "split",
     "squeeze",
     "topk",

@@ -138,7 +138,7 @@ def repeat_interleave(c: Call) -> Value:
 # ** parts **
 
 
-def _start(c: Call, given: object, extent: Expr) -> Expr:
+def part_start(c: Call, given: object, extent: Expr) -> Expr:
     """Where a slice starts, counted from the front."""
     if given is None:
         return const(0)
@@ -160,6 +160,8 @@ def cut(c: Call, value: Value, axis: int, start: Expr, size: Expr, step: int = 1
     if isinstance(value, Mask) and not value.values:
         dims = (*value.dims[:axis], size, *value.dims[axis + 1 :])
         return Mask(dims, tuple(f.sliced(axis, start, step, size) for f in value.formulas))
+    if step == 1:
+        c.table.require_room(start + size, extent)
     x = c.w.full(value)
     if step != 1:
         first = start.as_int()
@@ -173,19 +175,19 @@ def cut(c: Call, value: Value, axis: int, start: Expr, size: Expr, step: int = 1
 
 def slice_(c: Call) -> Value:
     axis = c.axis("dim")
-    start = _start(c, c["start"], c.shape("self")[axis])
+    start = part_start(c, c["start"], c.shape("self")[axis])
     return cut(c, c.value("self"), axis, start, c.dims[axis], c["step"] or 1)
 
 
 def narrow(c: Call) -> Value:
     axis = c.axis("dim")
-    return cut(c, c.value("self"), axis, _start(c, c["start"], c.shape("self")[axis]), c.dims[axis])
+    return cut(c, c.value("self"), axis, part_start(c, c["start"], c.shape("self")[axis]), c.dims[axis])
 
 
 def select(c: Call) -> Value:
     """One index along a dim, which goes."""
     axis = c.axis("dim")
-    part = cut(c, c.value("self"), axis, _start(c, c["index"], c.shape("self")[axis]), ONE)
+    part = cut(c, c.value("self"), axis, part_start(c, c["index"], c.shape("self")[axis]), ONE)
     if isinstance(part, Affine):
         return part.without(axis)
     return reshaped(c, part, c.dims)
