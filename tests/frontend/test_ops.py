@@ -73,6 +73,14 @@ BINARY = {
     FuncEnum.MIN: torch.minimum,
     FuncEnum.POW: torch.pow,
     FuncEnum.FLOOR_DIV: torch.floor_divide,
+    FuncEnum.REM: torch.fmod,
+}
+BITS = {
+    FuncEnum.BIT_AND: torch.bitwise_and,
+    FuncEnum.BIT_OR: torch.bitwise_or,
+    FuncEnum.BIT_XOR: torch.bitwise_xor,
+    FuncEnum.SHIFT_LEFT: torch.bitwise_left_shift,
+    FuncEnum.SHIFT_RIGHT: torch.bitwise_right_shift,
 }
 WITH_PARAMETERS = {
     FuncEnum.HARDTANH: ((-0.5, 0.25), F.hardtanh),
@@ -150,7 +158,7 @@ def test_rms_norm_and_group_norm():
 
 
 def test_every_function_is_tested():
-    assert {*UNARY, *BINARY, *WITH_PARAMETERS} == set(FuncEnum)
+    assert {*UNARY, *BINARY, *BITS, *WITH_PARAMETERS} == set(FuncEnum)
 
 
 @pytest.mark.parametrize("func", UNARY, ids=lambda f: f.name)
@@ -163,6 +171,14 @@ def test_unary(func):
 def test_binary_broadcasts(func):
     inputs = tensor("x", "batch", "seq", 4), tensor("bias", "seq", 1)
     check(ops.elementwise(func), BINARY[func], *inputs, positive=func is FuncEnum.POW)
+
+
+@pytest.mark.parametrize("func", BITS, ids=lambda f: f.name)
+def test_bits(func):
+    a, b = tensor("a", "batch", 4, dtype="int32"), tensor("b", 4, dtype="int32")
+    given = np.arange(-4, 4 * BATCH - 4, dtype=np.int32).reshape(BATCH, 4), np.array([0, 1, 5, 31], np.int32)
+    (got,) = evaluate(ops.elementwise(func)(a, b), dict(zip("ab", given, strict=True)), batch=BATCH)
+    np.testing.assert_array_equal(got, BITS[func](*map(torch.from_numpy, given)).numpy())
 
 
 @pytest.mark.parametrize("func", WITH_PARAMETERS, ids=lambda f: f.name)

@@ -56,6 +56,8 @@ CASES = {
     "arithmetic": (lambda x: (x + 1) * 2 - x / 3 - (1 - x), x3, True),
     "add_alpha": (lambda x: torch.add(x, x, alpha=2) - torch.sub(x, x, alpha=3), x3, True),
     "powers": (lambda x: x**2 + x**3 + (x * x + 1) ** 0.5 + (x * x + 1) ** -0.5 + (x + 9) ** -1, x3, True),
+    "fmod_and_floor": (lambda x, i: (x % 0.7, x.fmod(-0.3), x // 0.1, (x * 8).floor() // -3, torch.full_like(x, 1.0) // 0.1, i % 3, i // -3, torch.fmod(-i, 4), 5 % (i + 1)), lambda: (floats(2, 5, 8), torch.arange(10).view(2, 5)), (TOKENS, TOKENS)),
+    "bits": (lambda i: (i & 3, i | 4, i ^ i[:1], ~i, i << 2, i >> 1, (i > 2) ^ (i < 4), (i > 2) | (i == 0)), lambda: (torch.arange(10).view(2, 5),), (TOKENS,)),
     "activations": (lambda x: F.relu(x) + F.silu(x) + F.gelu(x) + F.gelu(x, approximate="tanh") + x.sigmoid(), x3, True),
     "more_activations": (lambda x: F.hardswish(x) + F.leaky_relu(x, 0.1) + F.relu6(x) + F.hardtanh(x), x3, True),
     "unary": (lambda x: x.tanh() + x.exp() + x.erf() + x.abs() + (x * x + 1).log() + (x * x + 1).rsqrt(), x3, True),
