@@ -24,7 +24,7 @@ def sample(x: Array, y: float, column: float) -> Array:
     (top, bottom, down), (left, right, across) = (_neighbours(*pair) for pair in (rows, columns))
     upper = x[top, left] * (1 - across) + x[top, right] * across
     lower = x[bottom, left] * (1 - across) + x[bottom, right] * across
-    return upper * (1 - down) + lower * down
+    return cast(Array, upper * (1 - down) + lower * down)
 
 
 def _neighbours(at: float, size: int) -> tuple[int, int, float]:
