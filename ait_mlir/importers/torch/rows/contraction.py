@@ -70,7 +70,7 @@ def addmm(a: str, b: str) -> Row:
 
 
 def grouped_by_transformers(c: Call) -> Value:
-    """Groups of rows of `input` that end at `offs`, each times its matrix of `weight`: an operation of `transformers`."""
+    """Groups of rows of `input` that end at `offs`, each times its matrix of `weight`: what `transformers` calls."""
     return c.w.op(RaggedGemmOp, c.tensor("input"), c.tensor("weight"), c.tensor("offs"), regions=1)
 
 
