@@ -17,9 +17,9 @@ MOST_SAMPLES = 4096
 
 def sample(x: Array, y: float, column: float) -> Array:
     """The channels of x [H, W, C] at a place between its elements, 0 outside of it."""
-    height, width, channels = x.shape
+    height, width, channels = (int(n) for n in x.shape)
     if not -1 <= y <= height or not -1 <= column <= width:
-        return np.zeros(channels)
+        return np.zeros(channels, np.float64)
     rows, columns = ((max(at, 0.0), size) for at, size in ((y, height), (column, width)))
     (top, bottom, down), (left, right, across) = (_neighbours(*pair) for pair in (rows, columns))
     upper = x[top, left] * (1 - across) + x[top, right] * across

@@ -19,5 +19,5 @@ def test_an_image_outside_of_the_batch(tmp_path: Path, image: float) -> None:
     library = Library([case], tmp_path)
     x, rois = random_inputs(case, ENV)
     rois[1, 0] = image
-    with pytest.raises(Exception, match="roi_align: region 1 is of image .*, which is outside of the batch of 13"):
+    with pytest.raises(Exception, match=r"roi_align: region 1 is of image .*, which is outside of the batch of 13"):
         library.run(case, ENV, [x, rois])
