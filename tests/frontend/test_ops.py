@@ -117,7 +117,6 @@ def test_reductions():
         (lambda: ops.reduce_sum(3)(x), "dim 3 is out of range"),
         (lambda: ops.topk(7)(x), "k is 7, expected 1 to 6"),
         (lambda: ops.topk(1)(tensor("r")), "needs a dim to choose from"),
-        (lambda: ops.vector_norm(1), "only the norm of order 2"),
     ):
         with pytest.raises(BuildError, match=message):
             build()
@@ -509,6 +508,52 @@ def test_bmm_layouts(layout):
 
     check(getattr(ops, f"bmm_{layout}")(), product, a, b)
     check(getattr(ops, f"bmm_{layout}_add")(), lambda a, b, c: product(a, b) + c, a, b, c)
+
+
+def test_norms_of_any_order():
+    x = tensor("x", "batch", "seq", 4)
+    for order in (0, 1, 3, 0.5, float("inf"), -float("inf")):
+        check(ops.vector_norm(order, -1), lambda x, order=order: torch.linalg.vector_norm(x, order, -1), x)
+    check(ops.reduce_prod(1), lambda x: x.prod(1), x)
+
+
+def test_layernorms_with_sigmoid():
+    x, y, g, b = tensor("x", "batch", "seq", 4), tensor("yy", "batch", 6), tensor("g", 4), tensor("b", 4)
+
+    def product(x, *args):
+        return x * torch.sigmoid(F.layer_norm(x, *args))
+
+    check(ops.layernorm_sigmoid_mul([4]), lambda x, g, b: product(x, [4], g, b), x, g, b)
+    normal = ops.layernorm([4])
+    sigmoid, mul = ops.elementwise(ops.FuncEnum.SIGMOID), ops.elementwise(ops.FuncEnum.MUL)
+
+    def made(x):
+        mul(x, sigmoid(normal(x)))
+        return ops.layernorm_sigmoid_mul(normal, sigmoid, mul)()
+
+    check(made, lambda x: product(x, [4]), x)
+    with pytest.raises(BuildError, match="needs an input"):
+        ops.layernorm_sigmoid_mul()()
+    check(
+        lambda x, y, g: ops.group_layernorm([[4], [6]])([x, y], [g, None]),
+        lambda x, y, g: [F.layer_norm(x, [4], g), F.layer_norm(y, [6])],
+        x, y, g,
+    )  # fmt: skip
+    check(
+        lambda x, y: ops.group_layernorm_sigmoid_mul()([x, y], None, None, [[4], [6]], 1e-3),
+        lambda x, y: [product(x, [4], None, None, 1e-3), product(y, [6], None, None, 1e-3)],
+        x, y,
+    )  # fmt: skip
+    with pytest.raises(BuildError, match="gammas has 1 entries for 2 inputs"):
+        ops.group_layernorm()([x, y], [g])
+    gammas, betas = tensor("gamma", "batch", 4), tensor("betas", "batch", 4)
+    check(
+        ops.batch_layernorm_sigmoid_mul([4]),
+        lambda x, g, b: x * torch.sigmoid(F.layer_norm(x, [4]) * g[:, None] + b[:, None]),
+        x, gammas, betas,
+    )  # fmt: skip
+    with pytest.raises(BuildError, match=r"gamma must be \[batch, 4\]"):
+        ops.batch_layernorm_sigmoid_mul()(x, y)
 
 
 def test_softmax_and_layernorm():

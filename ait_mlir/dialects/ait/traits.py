@@ -227,6 +227,10 @@ class AlongDims(Interface):
             found["dims"] = int_list_attr(sorted(order.index(d) for d in int_list(found["dims"])))
         return found
 
+    def per_dim_operands(self) -> tuple[int, ...]:
+        """The operands that have the elements of one of the dims: they stay as they are."""
+        return ()
+
 
 # ** channels last **
 

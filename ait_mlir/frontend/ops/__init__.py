@@ -100,7 +100,17 @@ from ait_mlir.frontend.ops.index import (
     scatter,
     update_slice,
 )
-from ait_mlir.frontend.ops.norm import group_norm, group_norm_swish, layernorm, rms_norm, softmax
+from ait_mlir.frontend.ops.norm import (
+    batch_layernorm_sigmoid_mul,
+    group_layernorm,
+    group_layernorm_sigmoid_mul,
+    group_norm,
+    group_norm_swish,
+    layernorm,
+    layernorm_sigmoid_mul,
+    rms_norm,
+    softmax,
+)
 from ait_mlir.frontend.ops.order import argsort, histogram, search_sorted, sort
 from ait_mlir.frontend.ops.pad import ndhwc3to8, nhwc3to4, nhwc3to8, pad, pad_last_dim
 from ait_mlir.frontend.ops.permuted import (
@@ -119,6 +129,7 @@ from ait_mlir.frontend.ops.reduce import (
     reduce_max,
     reduce_mean,
     reduce_min,
+    reduce_prod,
     reduce_sum,
     topk,
     var,
@@ -157,6 +168,7 @@ __all__ = [
     "attention",
     "avg_pool2d",
     "batch_gather",
+    "batch_layernorm_sigmoid_mul",
     "bert_embeddings",
     "bmm_ccc",
     "bmm_ccc_add",
@@ -244,6 +256,8 @@ __all__ = [
     "group_gemm_rcr_bias",
     "group_gemm_rcr_bias_relu",
     "group_gemm_rcr_bias_sigmoid",
+    "group_layernorm",
+    "group_layernorm_sigmoid_mul",
     "group_norm",
     "group_norm_swish",
     "gt",
@@ -252,6 +266,7 @@ __all__ = [
     "index_select",
     "int_elementwise",
     "layernorm",
+    "layernorm_sigmoid_mul",
     "le",
     "logcumsumexp",
     "lt",
@@ -273,6 +288,7 @@ __all__ = [
     "reduce_max",
     "reduce_mean",
     "reduce_min",
+    "reduce_prod",
     "reduce_sum",
     "reshape",
     "rms_norm",
