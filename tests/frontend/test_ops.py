@@ -73,6 +73,14 @@ BINARY = {
     FuncEnum.MIN: torch.minimum,
     FuncEnum.POW: torch.pow,
     FuncEnum.FLOOR_DIV: torch.floor_divide,
+    FuncEnum.REM: torch.fmod,
+}
+BITS = {
+    FuncEnum.BIT_AND: torch.bitwise_and,
+    FuncEnum.BIT_OR: torch.bitwise_or,
+    FuncEnum.BIT_XOR: torch.bitwise_xor,
+    FuncEnum.SHIFT_LEFT: torch.bitwise_left_shift,
+    FuncEnum.SHIFT_RIGHT: torch.bitwise_right_shift,
 }
 WITH_PARAMETERS = {
     FuncEnum.HARDTANH: ((-0.5, 0.25), F.hardtanh),
@@ -149,7 +157,7 @@ def test_rms_norm_and_group_norm():
 
 
 def test_every_function_is_tested():
-    assert {*UNARY, *BINARY, *WITH_PARAMETERS} == set(FuncEnum)
+    assert {*UNARY, *BINARY, *BITS, *WITH_PARAMETERS} == set(FuncEnum)
 
 
 @pytest.mark.parametrize("func", UNARY, ids=lambda f: f.name)
@@ -162,6 +170,14 @@ def test_unary(func):
 def test_binary_broadcasts(func):
     inputs = tensor("x", "batch", "seq", 4), tensor("bias", "seq", 1)
     check(ops.elementwise(func), BINARY[func], *inputs, positive=func is FuncEnum.POW)
+
+
+@pytest.mark.parametrize("func", BITS, ids=lambda f: f.name)
+def test_bits(func):
+    a, b = tensor("a", "batch", 4, dtype="int32"), tensor("b", 4, dtype="int32")
+    given = np.arange(-4, 4 * BATCH - 4, dtype=np.int32).reshape(BATCH, 4), np.array([0, 1, 5, 31], np.int32)
+    (got,) = evaluate(ops.elementwise(func)(a, b), dict(zip("ab", given, strict=True)), batch=BATCH)
+    np.testing.assert_array_equal(got, BITS[func](*map(torch.from_numpy, given)).numpy())
 
 
 @pytest.mark.parametrize("func", WITH_PARAMETERS, ids=lambda f: f.name)
@@ -421,6 +437,26 @@ def test_pads_refuse_what_does_not_fit():
         ops.nhwc3to4()(tensor("x", "batch", 2, 2, 4))
 
 
+def test_upsampling():
+    x, r = tensor("x", "batch", "seq", 3, 4), tensor("rr", "batch", IntVar([1, 16], name="seq") * 2, 6, 4)
+    check(ops.upsampling2d(2, "nearest"), nchw(lambda x: F.interpolate(x, scale_factor=2)), x)
+    linear = nchw(lambda x: F.interpolate(x, scale_factor=1.75, mode="bilinear"))
+    check(ops.upsampling2d(1.75, "bilinear"), linear, x)
+    corners = nchw(lambda x: F.interpolate(x, scale_factor=2, mode="bicubic", align_corners=True))
+    check(ops.upsampling2d(2.0, "bicubic", align_corners=True), corners, x)
+    added = nchw(lambda x, r: F.interpolate(x, scale_factor=2, mode="bilinear") + r)
+    check(ops.upsampling2d_add(2.0, "bilinear"), added, x, r)
+
+
+def test_upsampling_refuses_what_does_not_fit():
+    with pytest.raises(BuildError, match=r"scale_factor is -1\.0, expected a number above 0"):
+        ops.upsampling2d(-1.0, "nearest")
+    with pytest.raises(BuildError, match=r"x is \[N, H, W, C\]"):
+        ops.upsampling2d(2, "nearest")(tensor("x", "batch", 9, 7))
+    with pytest.raises(BuildError, match="r must have the shape of the result"):
+        ops.upsampling2d_add(2, "nearest")(tensor("x", "batch", 2, 2, 4), tensor("r", "batch", 4, 4, 3))
+
+
 def test_cumsum():
     x = tensor("x", "batch", "seq", 4)
     check(ops.cumsum(1), lambda x: x.cumsum(1), x)
@@ -515,45 +551,6 @@ def test_norms_of_any_order():
     for order in (0, 1, 3, 0.5, float("inf"), -float("inf")):
         check(ops.vector_norm(order, -1), lambda x, order=order: torch.linalg.vector_norm(x, order, -1), x)
     check(ops.reduce_prod(1), lambda x: x.prod(1), x)
-
-
-def test_layernorms_with_sigmoid():
-    x, y, g, b = tensor("x", "batch", "seq", 4), tensor("yy", "batch", 6), tensor("g", 4), tensor("b", 4)
-
-    def product(x, *args):
-        return x * torch.sigmoid(F.layer_norm(x, *args))
-
-    check(ops.layernorm_sigmoid_mul([4]), lambda x, g, b: product(x, [4], g, b), x, g, b)
-    normal = ops.layernorm([4])
-    sigmoid, mul = ops.elementwise(ops.FuncEnum.SIGMOID), ops.elementwise(ops.FuncEnum.MUL)
-
-    def made(x):
-        mul(x, sigmoid(normal(x)))
-        return ops.layernorm_sigmoid_mul(normal, sigmoid, mul)()
-
-    check(made, lambda x: product(x, [4]), x)
-    with pytest.raises(BuildError, match="needs an input"):
-        ops.layernorm_sigmoid_mul()()
-    check(
-        lambda x, y, g: ops.group_layernorm([[4], [6]])([x, y], [g, None]),
-        lambda x, y, g: [F.layer_norm(x, [4], g), F.layer_norm(y, [6])],
-        x, y, g,
-    )  # fmt: skip
-    check(
-        lambda x, y: ops.group_layernorm_sigmoid_mul()([x, y], None, None, [[4], [6]], 1e-3),
-        lambda x, y: [product(x, [4], None, None, 1e-3), product(y, [6], None, None, 1e-3)],
-        x, y,
-    )  # fmt: skip
-    with pytest.raises(BuildError, match="gammas has 1 entries for 2 inputs"):
-        ops.group_layernorm()([x, y], [g])
-    gammas, betas = tensor("gamma", "batch", 4), tensor("betas", "batch", 4)
-    check(
-        ops.batch_layernorm_sigmoid_mul([4]),
-        lambda x, g, b: x * torch.sigmoid(F.layer_norm(x, [4]) * g[:, None] + b[:, None]),
-        x, gammas, betas,
-    )  # fmt: skip
-    with pytest.raises(BuildError, match=r"gamma must be \[batch, 4\]"):
-        ops.batch_layernorm_sigmoid_mul()(x, y)
 
 
 def test_softmax_and_layernorm():

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import ClassVar, Self
+from typing import ClassVar
 
 from xdsl.dialects.builtin import DenseArrayBase, FloatAttr, IntegerAttr, f64, i32, i64
 from xdsl.ir import Attribute, Operation, Region, SSAValue
@@ -243,11 +243,9 @@ class GroupNormOp(HasEpilogue, AlongDims, Cost, AitOp):
             regions=[Region()],
         )
 
-    def with_epilogue(self, operands: Sequence[SSAValue], epilogue: Region, element_type: Attribute) -> Self:
-        new = super().with_epilogue(operands, epilogue, element_type)
-        sizes = [1, int(self.scale is not None), int(self.bias is not None), len(operands)]
-        new.properties["operandSegmentSizes"] = DenseArrayBase.from_list(i32, sizes)
-        return new
+    def properties_with(self, extras: int) -> dict[str, Attribute]:
+        sizes = [1, int(self.scale is not None), int(self.bias is not None), extras]
+        return {**self.properties, "operandSegmentSizes": DenseArrayBase.from_list(i32, sizes)}
 
     def per_dim_operands(self) -> tuple[int, ...]:
         return tuple(range(1, len(self.own_operands)))

@@ -13,7 +13,6 @@ from ait_mlir.frontend.errors import BuildError
 from ait_mlir.frontend.intvar import DimLike, as_dim
 from ait_mlir.frontend.operator import Operator
 from ait_mlir.frontend.ops.elementwise import FuncEnum, elementwise
-from ait_mlir.frontend.ops.view import reshape
 from ait_mlir.frontend.tensor import Tensor
 
 
@@ -132,101 +131,3 @@ class group_norm_swish(group_norm):
         eps: float = 1e-5,
     ) -> Tensor:
         return self.finish(elementwise(FuncEnum.SILU)(super().__call__(x, gamma, beta, normalized_shape, eps)))
-
-
-class layernorm_sigmoid_mul(layernorm):
-    """x * sigmoid(layernorm(x)): the arguments are those of `layernorm`.
-
-    Made from a layernorm, a sigmoid and a product that were called already, its call without arguments is their result.
-    """
-
-    def __init__(
-        self,
-        normalized_shape: Sequence[DimLike] | Operator | None = None,
-        sigmoid: Operator | None = None,
-        mul: Operator | None = None,
-    ):
-        super().__init__(None if isinstance(normalized_shape, Operator) else normalized_shape)
-        self.made = mul
-
-    def __call__(
-        self,
-        x: Tensor | None = None,
-        gamma: Tensor | None = None,
-        beta: Tensor | None = None,
-        normalized_shape: Sequence[DimLike] | None = None,
-        eps: float = 1e-5,
-    ) -> Tensor:
-        if x is None:
-            if self.made is None:
-                raise self.fail("needs an input")
-            return self.made.outputs[0]
-        return self.finish(x * elementwise(FuncEnum.SIGMOID)(super().__call__(x, gamma, beta, normalized_shape, eps)))
-
-
-class batch_layernorm_sigmoid_mul(Operator):
-    """x * sigmoid(layernorm(x)), where each batch has a gamma and beta of its own.
-
-    x is [batch, rows, size], `gamma` and `beta` are [batch, size], `normalized_shape` is [size].
-    """
-
-    def __init__(self, normalized_shape: Sequence[DimLike] | None = None):
-        super().__init__()
-        self.shape = normalized_shape
-
-    def __call__(
-        self,
-        x: Tensor,
-        gamma: Tensor | None = None,
-        beta: Tensor | None = None,
-        normalized_shape: Sequence[DimLike] | None = None,
-        eps: float = 1e-5,
-    ) -> Tensor:
-        self.begin(*[t for t in (x, gamma, beta) if t is not None])
-        if x.rank != 3:
-            raise self.fail(f"needs [batch, rows, size], found {x.describe()}")
-        batch, _, size = x.shape()
-        for what, given in (("gamma", gamma), ("beta", beta)):
-            if given is not None and given.type.dims != (x.type.dims[0], x.type.dims[2]):
-                raise self.fail(f"{what} must be [{batch}, {size}], found {given.describe()}")
-        y = layernorm()(x, normalized_shape=normalized_shape or self.shape or [size], eps=eps)
-        y = y if gamma is None else y * reshape()(gamma, [batch, 1, size])
-        y = y if beta is None else y + reshape()(beta, [batch, 1, size])
-        return self.finish(x * elementwise(FuncEnum.SIGMOID)(y))
-
-
-class group_layernorm(Operator):
-    """`layernorm` of several inputs: lists of inputs, gammas, betas and shapes, one of each for each result."""
-
-    operator: ClassVar[type[layernorm]] = layernorm
-
-    def __init__(self, normalized_shape: Sequence[Sequence[DimLike]] | None = None):
-        super().__init__()
-        self.shapes = normalized_shape
-
-    def __call__(
-        self,
-        inputs: Sequence[Tensor],
-        gammas: Sequence[Tensor | None] | None = None,
-        betas: Sequence[Tensor | None] | None = None,
-        normalized_shapes: Sequence[Sequence[DimLike]] | None = None,
-        eps: float = 1e-5,
-    ) -> list[Tensor]:
-        self.begin(*inputs)
-        count = len(inputs)
-        given = {"gammas": gammas, "betas": betas, "normalized_shapes": normalized_shapes or self.shapes}
-        for what, values in given.items():
-            if values is not None and len(values) != count:
-                raise self.fail(f"{what} has {len(values)} entries for {count} inputs")
-        scales, shifts, shapes = ([None] * count if v is None else list(v) for v in given.values())
-        self.outputs = [
-            self.operator()(x, scale, shift, shape, eps)  # type: ignore[arg-type]
-            for x, scale, shift, shape in zip(inputs, scales, shifts, shapes, strict=True)
-        ]
-        return self.outputs
-
-
-class group_layernorm_sigmoid_mul(group_layernorm):
-    """`layernorm_sigmoid_mul` of several inputs: the arguments are those of `group_layernorm`."""
-
-    operator = layernorm_sigmoid_mul

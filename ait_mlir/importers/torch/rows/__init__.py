@@ -19,6 +19,7 @@ from ait_mlir.importers.torch.rows import (
     pool,
     recurrent,
     reduction,
+    resize,
     scatter,
     view,
 )
@@ -30,6 +31,7 @@ TABLE: dict[str, Row] = {
     **conv.ROWS,
     **pad.ROWS,
     **pool.ROWS,
+    **resize.ROWS,
     **attention.ROWS,
     **norm.ROWS,
     **reduction.ROWS,

@@ -15,7 +15,7 @@ from ait_mlir.dialects.ait.types import tensor_type
 from ait_mlir.importers.torch.call import Call, NotSupported, Row
 from ait_mlir.importers.torch.known import Mask, Value
 from ait_mlir.importers.torch.rows.common import operand, spread
-from ait_mlir.importers.torch.rows.elementwise import compute
+from ait_mlir.importers.torch.rows.elementwise import binary, compute
 from ait_mlir.importers.torch.rows.reduction import axes_of, reduced
 
 
@@ -56,15 +56,25 @@ def round_to_even(c: Call, x: SSAValue) -> SSAValue:
 
 def divided_down(c: Call, a: SSAValue, b: SSAValue) -> SSAValue:
     """a / b, rounded down."""
-    quotient = c.w.op(ait.DivOp, a, b)
-    if is_float(c.element):
-        return floor(c, quotient)
-    # integers divide towards zero: one less where that rounded up, which it did where rest and b have different signs
     zero, one = c.w.scalar(0, c.element), c.w.scalar(1, c.element)
-    rest = c.w.op(ait.SubOp, a, c.w.op(ait.MulOp, quotient, b))
-    less = c.w.op(ait.SubOp, quotient, one)
-    up = _where(c, "lt", rest, zero, _where(c, "gt", b, zero, less, quotient), _where(c, "lt", b, zero, less, quotient))
-    return _where(c, "eq", rest, zero, quotient, up)
+    rest = c.w.op(ait.RemOp, a, b)
+    if not is_float(c.element):
+        quotient = c.w.op(ait.DivOp, a, b)
+        return _unlike(c, rest, b, c.w.op(ait.SubOp, quotient, one), quotient)
+    # as in PyTorch and Python: a / b may round up to a whole number that b does not reach
+    exact = c.w.op(ait.DivOp, c.w.op(ait.SubOp, a, rest), b)
+    exact = _unlike(c, rest, b, c.w.op(ait.SubOp, exact, one), exact)
+    low = c.w.op(ait.FloorOp, exact)
+    far = c.w.op(ait.SubOp, exact, low)
+    whole = _where(c, "gt", far, c.w.scalar(0.5, c.element), c.w.op(ait.AddOp, low, one), low)
+    return _where(c, "eq", b, zero, c.w.op(ait.DivOp, a, b), whole)
+
+
+def _unlike(c: Call, rest: SSAValue, b: SSAValue, then: SSAValue, otherwise: SSAValue) -> SSAValue:
+    """`then` where a rest is not 0 and has another sign than b."""
+    zero = c.w.scalar(0, c.element)
+    positive = _where(c, "gt", rest, zero, _where(c, "lt", b, zero, then, otherwise), otherwise)
+    return _where(c, "lt", rest, zero, _where(c, "lt", b, zero, otherwise, then), positive)
 
 
 def divide_rounding(c: Call) -> Value:
@@ -77,9 +87,10 @@ def divide_rounding(c: Call) -> Value:
 
 
 def remainder(c: Call) -> Value:
-    """a - b * (a / b rounded down): with the sign of b."""
+    """What division rounded down leaves: with the sign of b."""
     a, b = operand(c, "self", c.element), operand(c, "other", c.element)
-    return spread(c.w.op(ait.SubOp, a, c.w.op(ait.MulOp, divided_down(c, a, b), b)), c.dims)
+    rest = c.w.op(ait.RemOp, a, b)
+    return spread(_unlike(c, rest, b, c.w.op(ait.AddOp, rest, b), rest), c.dims)
 
 
 # ** powers and functions **
@@ -135,10 +146,10 @@ def logarithm(base: float) -> Row:
 
 
 def differ(c: Call) -> Value:
-    """Exclusive or, of booleans."""
+    """Exclusive or, of booleans or of bits."""
+    a, b = operand(c, "self", c.element), operand(c, "other", c.element)
     if c.element != i1:
-        raise NotSupported("exclusive or is supported for booleans")
-    a, b = operand(c, "self", i1), operand(c, "other", i1)
+        return spread(c.w.op(ait.BitXorOp, a, b), c.dims)
     return Mask(c.dims, (), (c.w.op(ait.CompareOp, a, b, properties={"predicate": StringAttr("ne")}),))
 
 
@@ -193,7 +204,13 @@ ROWS: dict[str, Row] = {
         divided_down(c, operand(c, "self", c.element), operand(c, "other", c.element)), c.dims
     ),
     "aten.remainder.Scalar": remainder,
+    "aten.remainder.Scalar_Tensor": remainder,
     "aten.remainder.Tensor": remainder,
+    "aten.fmod.Scalar": binary(ait.RemOp),
+    "aten.fmod.Tensor": binary(ait.RemOp),
+    "aten.floor_divide.Scalar": lambda c: spread(
+        divided_down(c, operand(c, "self", c.element), operand(c, "other", c.element)), c.dims
+    ),
     "aten.pow.Tensor_Scalar": power("self", "exponent"),
     "aten.pow.Tensor_Tensor": power("self", "exponent"),
     "aten.pow.Scalar": power("self", "exponent"),
@@ -201,8 +218,11 @@ ROWS: dict[str, Row] = {
     "aten.log2.default": logarithm(2.0),
     "aten.log10.default": logarithm(10.0),
     "aten.logical_xor.default": differ,
+    "aten.__xor__.Tensor": differ,
+    "aten.__xor__.Scalar": differ,
     "aten.bitwise_xor.Tensor": differ,
     "aten.bitwise_xor.Scalar": differ,
+    "aten.bitwise_xor.Scalar_Tensor": differ,
     "aten.log_softmax.int": log_softmax,
     "aten._log_softmax.default": log_softmax,
     "aten.linalg_vector_norm.default": vector_norm,
