@@ -20,6 +20,7 @@ from ait_mlir.importers.torch.rows import (
     recurrent,
     reduction,
     scatter,
+    strided,
     view,
 )
 
@@ -41,6 +42,7 @@ TABLE: dict[str, Row] = {
     **data.ROWS,
     **index.ROWS,
     **scatter.ROWS,
+    **strided.ROWS,
 }
 """Rows by the name of the overload as PyTorch prints it: `aten.add.Tensor`."""
 

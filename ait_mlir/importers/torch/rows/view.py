@@ -8,6 +8,7 @@ from xdsl.dialects.builtin import IntegerAttr, i64
 from xdsl.ir import SSAValue
 
 from ait_mlir.dialects.ait.elementwise import WhereOp
+from ait_mlir.dialects.ait.index import GatherOp
 from ait_mlir.dialects.ait.types import Shape, TensorType, tensor_type
 from ait_mlir.dialects.ait.view import SplitOp
 from ait_mlir.dims import Expr, const, maximum
@@ -88,16 +89,20 @@ def permute_by(order: Callable[[Call, int], Sequence[int]]) -> Row:
     """Reorder the dims."""
 
     def row(c: Call) -> Value:
-        value = c.value("self")
-        rank = len(dims_of(value))
-        axes = [a % rank for a in order(c, rank)]
-        if isinstance(value, Affine):
-            return value.permuted(axes)
-        if isinstance(value, Mask) and not value.values:
-            return Mask(c.dims, tuple(f.permuted(axes) for f in value.formulas))
-        return c.w.permute(c.w.full(value), axes)
+        rank = len(c.shape("self"))
+        return permuted(c, [a % rank for a in order(c, rank)])
 
     return row
+
+
+def permuted(c: Call, axes: Sequence[int]) -> Value:
+    """Dim i of the result is dim `axes[i]` of `self`."""
+    value = c.value("self")
+    if isinstance(value, Affine):
+        return value.permuted(axes)
+    if isinstance(value, Mask) and not value.values:
+        return Mask(c.dims, tuple(f.permuted(axes) for f in value.formulas))
+    return c.w.permute(c.w.full(value), axes)
 
 
 def _moved(rank: int, source: int, destination: int) -> list[int]:
@@ -123,16 +128,6 @@ def repeat(c: Call) -> Value:
     pairs = tuple(x for r, d in zip(counts, dims, strict=True) for x in (r, d))
     spread = c.w.reshape(c.tensor("self"), tuple(x for d in dims for x in (ONE, d)))
     return c.w.reshape(c.w.expand(spread, pairs), c.dims)
-
-
-def repeat_interleave(c: Call) -> Value:
-    """Each element along a dim several times in turn."""
-    if c["dim"] is None:
-        raise NotSupported("repeat_interleave needs a dim")
-    axis, x = c.axis("dim"), c.tensor("self")
-    dims, count = tensor_type(x).dims, as_expr(c["repeats"])
-    grouped = c.w.reshape(x, (*dims[: axis + 1], ONE, *dims[axis + 1 :]))
-    return c.w.reshape(c.w.expand(grouped, (*dims[: axis + 1], count, *dims[axis + 1 :])), c.dims)
 
 
 # ** parts **
@@ -163,14 +158,23 @@ def cut(c: Call, value: Value, axis: int, start: Expr, size: Expr, step: int = 1
     if step == 1:
         c.table.require_room(start + size, extent)
     x = c.w.full(value)
-    if step != 1:
-        first = start.as_int()
-        if not c.w.scope.divisible(extent, step) or first is None or first >= step:
-            raise NotSupported("a slice with a step needs a dim that the step divides")
-        dims = tensor_type(x).dims
+    return c.w.slice(x, axis, start, size) if step == 1 else _in_steps(c, x, axis, start, size, step)
+
+
+def _in_steps(c: Call, x: SSAValue, axis: int, start: Expr, size: Expr, step: int) -> SSAValue:
+    """Every `step`-th element along an axis: a view where all steps have their full length, else by index."""
+    dims, first = tensor_type(x).dims, start.as_int()
+    result = (*dims[:axis], size, *dims[axis + 1 :])
+    if c.w.scope.divisible(dims[axis], step) and c.w.scope.equal(size * step, dims[axis]) and first is not None:
         pairs = c.w.reshape(x, (*dims[:axis], size, step, *dims[axis + 1 :]))
-        return c.w.reshape(c.w.slice(pairs, axis + 1, start, ONE), (*dims[:axis], size, *dims[axis + 1 :]))
-    return c.w.slice(x, axis, start, size)
+        return c.w.reshape(c.w.slice(pairs, axis + 1, start, ONE), result)
+    if c.w.scope.le(start + size * step, dims[axis]):
+        whole = c.w.slice(x, axis, start, size * step)
+        pairs = c.w.reshape(whole, (*dims[:axis], size, step, *dims[axis + 1 :]))
+        return c.w.reshape(c.w.slice(pairs, axis + 1, const(0), ONE), result)
+    places = c.w.full(Affine((size,), (const(step),), start))
+    places = c.w.reshape(places, tuple(size if a == axis else ONE for a in range(len(dims))))
+    return c.w.add(GatherOp(x, [places], [axis], [a for a in range(len(dims)) if a != axis]))
 
 
 def slice_(c: Call) -> Value:
@@ -309,7 +313,6 @@ ROWS: dict[str, Row] = {
     "aten.expand_as.default": expand,
     "aten.broadcast_to.default": expand,
     "aten.repeat.default": repeat,
-    "aten.repeat_interleave.self_int": repeat_interleave,
     # orders
     "aten.permute.default": permute_by(lambda c, rank: c["dims"]),
     "aten.transpose.int": permute_by(lambda c, rank: _swapped(rank, c["dim0"], c["dim1"])),
@@ -326,6 +329,7 @@ ROWS: dict[str, Row] = {
     "aten.split.sizes": split,
     "aten.split_with_sizes.default": split,
     "aten.chunk.default": split,
+    "aten.tensor_split.indices": split,
     "aten.tensor_split.sections": split,
     "aten.unbind.int": unbind,
     # joining
