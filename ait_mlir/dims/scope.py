@@ -13,6 +13,7 @@ from ait_mlir.dims.errors import DimError, DimSyntaxError
 from ait_mlir.dims.expr import Expr, check_name, const
 from ait_mlir.dims.parser import Tokens, parse_expr
 from ait_mlir.dims.prover import Prover
+from ait_mlir.dims.simplify import simplified
 
 MAX_DIM = 2**40
 
@@ -143,6 +144,10 @@ class Scope:
             if dim.upper is not None and dim.name in e.symbols:
                 e = e.substitute({dim.name: dim.upper})
         return e
+
+    def simplified(self, e: Expr) -> Expr:
+        """`e` in a shorter form that is equal for all values of the dims: `max(64 - seq, 0)` as `64 - seq`."""
+        return simplified(e, self)
 
     def complete(self, values: Mapping[str, int]) -> dict[str, int]:
         """Values of the dims, with those of the jagged ones: their totals."""

@@ -20,6 +20,7 @@ from ait_mlir.reference import (
     pad,
     pool,
     reduce,
+    resize,
     scan,
     view,
 )
@@ -34,6 +35,7 @@ FAMILIES = (
     conv,
     pad,
     pool,
+    resize,
     norm,
     reduce,
     cumulative,

@@ -255,3 +255,50 @@ def test_most_true_inequalities_are_proved_without_enumeration():
         proved += holds and claim
     assert true > 50
     assert proved >= 0.85 * true
+
+
+@pytest.mark.parametrize(
+    ("text", "shorter"),
+    [
+        ("64 - max(0, 64 - length)", "length"),
+        ("1 - max(0, 1 - length)", "1"),
+        ("max(64 - length, 0, length)", "max(64 - length, length)"),
+        ("min(length, 48, batch*length)", "length"),
+        ("min(2*length, 48)", "min(2*length, 48)"),
+        ("max(length, length + batch - 1)", "batch + length - 1"),
+        ("(length - 1) floordiv 48", "0"),
+        ("length floordiv 48", "length floordiv 48"),
+        ("length mod 64 + length mod 48", "length + length mod 48"),
+        ("3*max(0, min(length - 1, 60))*batch", "3*(length - 1)*batch"),
+    ],
+)
+def test_ranges_shorten_expressions(text, shorter):
+    scope = Scope.parse("batch = 1 to 8, length = 1 to 48")
+    assert scope.simplified(parse(text)) is parse(shorter)
+
+
+def test_shorter_expressions_are_equal():
+    scope = Scope.parse("a = 0 to 5, b = 1 to 4")
+    rng = random.Random(0)
+
+    def expression(depth):
+        if depth == 0:
+            return rng.choice([sym("a"), sym("b"), const(rng.randint(-3, 6))])
+        x, y = expression(depth - 1), expression(depth - 1)
+        make = rng.choice(
+            [
+                minimum,
+                maximum,
+                lambda p, q: p + q,
+                lambda p, q: p - q,
+                lambda p, q: floordiv(p, 3),
+                lambda p, q: mod(p, 4),
+            ]
+        )
+        return make(x, y)
+
+    for _ in range(300):
+        e = expression(3)
+        short = scope.simplified(e)
+        for a, b in itertools.product(range(6), range(1, 5)):
+            assert short.evaluate({"a": a, "b": b}) == e.evaluate({"a": a, "b": b}), (e, short)

@@ -310,6 +310,8 @@ FAMILIES = {
     "conv-rocm": drawn_family("rocm", "conv", "conv_simt_kernel"),
     "pad-cuda": drawn_family("cuda", "pad", "pad_kernel"),
     "pad-rocm": drawn_family("rocm", "pad", "pad_kernel"),
+    "resize-cuda": drawn_family("cuda", "resize", "resize_kernel"),
+    "resize-rocm": drawn_family("rocm", "resize", "resize_kernel"),
     "pool-cuda": drawn_family("cuda", "pool", "pool_kernel"),
     "pool-rocm": drawn_family("rocm", "pool", "pool_kernel"),
     "attention-cuda": drawn_family("cuda", "attention", "attention_mma_kernel", "attention_simt_kernel"),

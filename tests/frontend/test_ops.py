@@ -438,6 +438,26 @@ def test_pads_refuse_what_does_not_fit():
         ops.nhwc3to4()(tensor("x", "batch", 2, 2, 4))
 
 
+def test_upsampling():
+    x, r = tensor("x", "batch", "seq", 3, 4), tensor("rr", "batch", IntVar([1, 16], name="seq") * 2, 6, 4)
+    check(ops.upsampling2d(2, "nearest"), nchw(lambda x: F.interpolate(x, scale_factor=2)), x)
+    linear = nchw(lambda x: F.interpolate(x, scale_factor=1.75, mode="bilinear"))
+    check(ops.upsampling2d(1.75, "bilinear"), linear, x)
+    corners = nchw(lambda x: F.interpolate(x, scale_factor=2, mode="bicubic", align_corners=True))
+    check(ops.upsampling2d(2.0, "bicubic", align_corners=True), corners, x)
+    added = nchw(lambda x, r: F.interpolate(x, scale_factor=2, mode="bilinear") + r)
+    check(ops.upsampling2d_add(2.0, "bilinear"), added, x, r)
+
+
+def test_upsampling_refuses_what_does_not_fit():
+    with pytest.raises(BuildError, match=r"scale_factor is -1\.0, expected a number above 0"):
+        ops.upsampling2d(-1.0, "nearest")
+    with pytest.raises(BuildError, match=r"x is \[N, H, W, C\]"):
+        ops.upsampling2d(2, "nearest")(tensor("x", "batch", 9, 7))
+    with pytest.raises(BuildError, match="r must have the shape of the result"):
+        ops.upsampling2d_add(2, "nearest")(tensor("x", "batch", 2, 2, 4), tensor("r", "batch", 4, 4, 3))
+
+
 def test_cumsum():
     x = tensor("x", "batch", "seq", 4)
     check(ops.cumsum(1), lambda x: x.cumsum(1), x)

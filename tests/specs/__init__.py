@@ -21,6 +21,7 @@ from tests.specs import (
     pad,
     pool,
     reduce,
+    resize,
     scan,
     view,
 )
@@ -39,6 +40,7 @@ FAMILIES: dict[str, tuple[Spec, ...]] = {
     "grouped": grouped.SPECS,
     "conv": conv.SPECS,
     "pool": pool.SPECS,
+    "resize": resize.SPECS,
     "pad": pad.SPECS,
     "attention": attention.SPECS,
     "scan": scan.SPECS,

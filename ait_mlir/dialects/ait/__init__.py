@@ -22,6 +22,7 @@ from ait_mlir.dialects.ait import (
     pad,
     pool,
     reduce,
+    resize,
     scan,
     view,
 )
@@ -35,6 +36,7 @@ FAMILIES: tuple[ModuleType, ...] = (
     conv,
     pad,
     pool,
+    resize,
     norm,
     reduce,
     cumulative,

@@ -30,6 +30,7 @@ from ait_mlir.lowering.kernels import (
     pad,
     pool,
     reduce,
+    resize,
     view,
 )
 from ait_mlir.lowering.kernels.base import Arg, Emission, Kernel, Launch, NamesAlgorithms, Target
@@ -62,6 +63,7 @@ PROVIDERS: tuple[Kernel[Any], ...] = (
     *conv_cudnn.KERNELS,
     *pad.KERNELS,
     *pool.KERNELS,
+    *resize.KERNELS,
     *cumulative.KERNELS,
     *order.KERNELS,
     *gemm.KERNELS,

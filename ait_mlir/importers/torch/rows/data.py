@@ -115,12 +115,14 @@ ROWS: dict[str, Row] = {
     "aten.zeros.default": filled(lambda c: 0),
     "aten.zeros_like.default": filled(lambda c: 0),
     "aten.new_zeros.default": filled(lambda c: 0),
-    "aten.empty.memory_format": filled(lambda c: 0),
-    "aten.empty_like.default": filled(lambda c: 0),
-    "aten.empty_permuted.default": filled(lambda c: 0),
-    "aten.empty_strided.default": filled(lambda c: 0),
-    "aten.new_empty.default": filled(lambda c: 0),
-    "aten.new_empty_strided.default": filled(lambda c: 0),
+    # undefined numbers, which a model overwrites
+    **{
+        f"aten.{name}": filled(lambda c: 0)
+        for name in (
+            *("empty.memory_format", "empty_like.default", "empty_permuted.default", "empty_strided.default"),
+            *("new_empty.default", "new_empty_strided.default"),
+        )
+    },
     "aten.embedding.default": embedding,
     "aten.copy.default": copied,
 }

@@ -118,6 +118,8 @@ ROWS: dict[str, Row] = {
     "aten.all.default": any_or_all("min"),
     "aten.all.dim": any_or_all("min"),
     "aten.all.dims": any_or_all("min"),
+    "aten._is_all_true.default": any_or_all("min"),
+    "aten._is_any_true.default": any_or_all("max"),
     "aten.aminmax.default": extremes,
     "aten.count_nonzero.default": count_nonzero,
     "aten.count_nonzero.dim_IntList": count_nonzero,
