@@ -127,7 +127,13 @@ from ait_mlir.frontend.ops.jagged import (
     make_jagged,
     padded_dense_to_jagged,
 )
-from ait_mlir.frontend.ops.norm import group_norm, group_norm_swish, layernorm, rms_norm, softmax
+from ait_mlir.frontend.ops.norm import (
+    group_norm,
+    group_norm_swish,
+    layernorm,
+    rms_norm,
+    softmax,
+)
 from ait_mlir.frontend.ops.order import argsort, histogram, search_sorted, sort
 from ait_mlir.frontend.ops.pad import ndhwc3to8, nhwc3to4, nhwc3to8, pad, pad_last_dim
 from ait_mlir.frontend.ops.permuted import (
@@ -163,6 +169,7 @@ from ait_mlir.frontend.ops.reduce import (
     reduce_max,
     reduce_mean,
     reduce_min,
+    reduce_prod,
     reduce_sum,
     topk,
     var,
@@ -224,8 +231,8 @@ __all__ = [
     "padded_dense_to_jagged", "perm021fc_ccr", "perm021fc_ccr_bias", "perm021fc_ccr_bias_permute", "perm021fc_crc",
     "perm021fc_crc_bias", "perm102_bmm_rcr", "perm102_bmm_rcr_bias", "perm102_bmm_rrr", "perm102_bmm_rrr_bias",
     "permute", "permute021", "permute0213", "permute102", "permute210", "ragged_gemm", "reduce_max", "reduce_mean",
-    "reduce_min", "reduce_sum", "reshape", "rms_norm", "rotary_embedding", "scan", "scatter", "search_sorted",
-    "size", "softmax", "sort", "split", "squeeze", "topk", "transpose", "transposed_conv2d",
+    "reduce_min", "reduce_prod", "reduce_sum", "reshape", "rms_norm", "rotary_embedding", "scan", "scatter",
+    "search_sorted", "size", "softmax", "sort", "split", "squeeze", "topk", "transpose", "transposed_conv2d",
     "transposed_conv2d_bias", "transposed_conv2d_bias_relu", "tuple_construct", "unsqueeze", "update_slice",
     "upsampling2d", "upsampling2d_add", "var", "vector_norm", "where",
 ]  # fmt: skip
