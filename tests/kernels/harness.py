@@ -69,6 +69,8 @@ class Case:
     """The operands that nothing ever writes."""
     below: Mapping[int, int] = field(default_factory=dict[int, int])
     """Of operands that are indices: what all of them are below."""
+    rising: Sequence[int] = ()
+    """Of these, the operands that are offsets, which never fall."""
 
     def __post_init__(self) -> None:
         self.graph = parse_graph(self.text)
@@ -284,7 +286,8 @@ def random_inputs(case: Case, env: Mapping[str, int], seed: int = 0) -> list[np.
         if dtype == np.bool_:
             arrays.append(rng.integers(0, 2, shape).astype(dtype))
         elif position in case.below:
-            arrays.append(random_indices(rng, case.below[position], shape).astype(dtype))
+            found = random_indices(rng, case.below[position], shape).astype(dtype)
+            arrays.append(np.sort(found) if position in case.rising else found)
         elif dtype.kind == "i":
             arrays.append(rng.integers(-9, 10, shape).astype(dtype))
         else:

@@ -45,6 +45,8 @@ class Form:
     """The operands that nothing ever writes."""
     below: Mapping[int, int] = field(default_factory=dict[int, int])
     """Of operands that are indices: what all of them are below."""
+    rising: tuple[int, ...] = ()
+    """Of these, the operands that are offsets, which never fall."""
     both: bool = False
     """Whether it alone reaches some template, so that `make test` runs it on both emulated targets."""
     without: frozenset[Consumer] = frozenset()
@@ -117,7 +119,9 @@ class Spec:
         else:
             envs = next(e for e in (form.envs, self.envs) if e is not None)
         text = self.graph([(form, t)])
-        return Case(text, list(envs), form.strides, form.offset, constants=form.constants, below=form.below)
+        return Case(
+            text, list(envs), form.strides, form.offset, constants=form.constants, below=form.below, rising=form.rising
+        )
 
     def find(self, name: str) -> Form:
         """A form by its name."""

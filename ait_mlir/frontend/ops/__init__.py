@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
-from ait_mlir.frontend.ops.attention import attention, mem_eff_attention
+from ait_mlir.frontend.ops.attention import (
+    attention,
+    flash_attention,
+    mem_eff_attention,
+    ragged_attention,
+    update_cache,
+)
 from ait_mlir.frontend.ops.constant import full
 from ait_mlir.frontend.ops.conv import (
     conv1d,
@@ -196,6 +202,7 @@ __all__ = [
     "embedding",
     "eq",
     "expand",
+    "flash_attention",
     "flatten",
     "full",
     "gather",
@@ -255,6 +262,7 @@ __all__ = [
     "permute0213",
     "permute102",
     "permute210",
+    "ragged_attention",
     "ragged_gemm",
     "reduce_max",
     "reduce_mean",
@@ -275,6 +283,7 @@ __all__ = [
     "transposed_conv2d_bias",
     "transposed_conv2d_bias_relu",
     "unsqueeze",
+    "update_cache",
     "update_slice",
     "var",
     "vector_norm",
