@@ -91,7 +91,7 @@ def ragged(name: str, flags: str, heads: int = 3, **options: object) -> Form:
     return form(name, text, q, kv, kv, "b x i32", "b x i32", to=q, below={3: 9, 4: 8}, **options)
 
 
-def packed(name: str, flags: str, heads: int, below: int) -> Form:
+def packed(name: str, flags: str, heads: int, longest: int) -> Form:
     """Rows of all sequences one after the other, as a product with heads along its rows gives them."""
     q, kv = f"1 x {heads} x l x d x T", "1 x 3 x l x d x T"
     strides = {
@@ -100,7 +100,7 @@ def packed(name: str, flags: str, heads: int, below: int) -> Form:
         2: ("9*l*d", "d", "9*d", "1"),
     }
     text = f"ragged_attention %a, %b, %c segments %d scale 0.25 {flags}".rstrip()
-    options = {"below": {3: below}, "rising": (3,), "strides": strides, "offset": 1}
+    options = {"offsets": {3: ("l", longest)}, "strides": strides, "offset": 1}
     return form(name, text, q, kv, kv, "(b + 1) x i64", to=q, **options)
 
 
@@ -118,8 +118,8 @@ RAGGED = Spec(
         ragged("padded", ""),
         ragged("padded-causal", "causal", heads=6),
         ragged("padded-window", "window 2"),
-        packed("packed-causal", "causal", 3, 9),
-        packed("packed-groups", "window 3", 6, 9),
+        packed("packed-causal", "causal", 3, 90),
+        packed("packed-groups", "window 3", 6, 40),
         paged("paged-causal", "causal", 6),
         paged("paged-strides", "", 3, strides={1: ("15*d", "d", "3*d", "1"), 2: ("15*d", "d", "3*d", "1")}),
     ),

@@ -33,6 +33,7 @@ __all__ = [
     "Cost",
     "Extents",
     "HasEpilogue",
+    "HasOffsets",
     "InPlace",
     "Interface",
     "Monotone",
@@ -123,6 +124,14 @@ class BindsDim(Interface):
     @property
     def bound_dim(self) -> Expr:
         return tensor_type(self.results[0]).dims[0]
+
+
+class HasOffsets(Interface):
+    """Operands say where sequences begin that are laid end to end: they never fall and stay within the data."""
+
+    def offset_positions(self) -> tuple[int, ...]:
+        """Which operands these are."""
+        raise NotImplementedError
 
 
 class ScalarLike(InPlace, Cost):
@@ -308,7 +317,7 @@ INTERFACES: dict[str, type[Interface]] = {
     cls.__name__: cls
     for cls in (
         *(BindsDim, Cost, InPlace, UpdatesOperand, ScalarLike, ViewLike, Reduction, RowLike, ReduceLike),
-        *(AlongDims, ChannelsLast, HasEpilogue, ContractionExtents, AffineOperands),
+        *(AlongDims, ChannelsLast, HasEpilogue, HasOffsets, ContractionExtents, AffineOperands),
     )
 }
 """The interfaces by name, for patterns."""

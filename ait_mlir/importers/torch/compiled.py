@@ -76,7 +76,8 @@ def from_torch(
             f"example_inputs is a {type(example_inputs).__name__}, expected a tuple of positional arguments; "
             "keyword arguments go into example_kwargs"
         )
-    program, names = capture(module, example_inputs, example_kwargs, dynamic_shapes)
+    may_call = same_dims is None  # else the module is a graph of `torch.compile` on tensors of the caller
+    program, names = capture(module, example_inputs, example_kwargs, dynamic_shapes, may_call=may_call)
     chosen = name or re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", type(module).__name__).lower()
     return import_program(program, chosen, dim_names=names, hints=hints, same_dims=same_dims)
 

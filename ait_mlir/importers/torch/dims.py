@@ -53,6 +53,9 @@ class DimTable:
 
     def __init__(self, required: Required | None = None, examples: Mapping[str, int] | None = None) -> None:
         self._dims: dict[str, Dim] = {}
+        self._known: dict[str, Expr] = {}
+        self._scope: Scope | None = None
+        self._converted: dict[Any, Expr] = {}
         self._defined: dict[str, Expr] = dict(required.defined) if required else {}
         self._most: dict[str, int] = dict(required.most) if required else {}
         self._examples: Mapping[str, int] = examples or {}
@@ -65,16 +68,25 @@ class DimTable:
         if (known := self._dims.get(symbol)) is not None:
             low, high = max(known.lo, lo), min(known.hi, hi)
             if low <= high:  # the range of a dim is that of all its symbols
-                self._dims[symbol] = replace(
-                    known, lo=low, hi=high, hints=tuple(h for h in known.hints if low <= h <= high)
-                )
+                hints = tuple(h for h in known.hints if low <= h <= high)
+                self._set(symbol, replace(known, lo=low, hi=high, hints=hints))
             return
         taken = {d.name for d in self._dims.values()}
         base = name if _IDENTIFIER.fullmatch(name) and name not in RESERVED else f"dim_{len(taken)}"
         unique, n = base, 1
         while unique in taken:
             unique, n = f"{base}_{n}", n + 1
-        self._dims[symbol] = Dim(unique, lo, hi, tuple(h for h in hints if lo <= h <= hi))
+        self._set(symbol, Dim(unique, lo, hi, tuple(h for h in hints if lo <= h <= hi)))
+
+    def _set(self, symbol: str, dim: Dim) -> None:
+        self._dims[symbol] = dim
+        self._scope = None
+        self._converted.clear()
+
+    def fix(self, symbol: str, value: Expr) -> None:
+        """Say what a symbol is that PyTorch takes for a value of a tensor; the import knows it from the dims."""
+        self._known[symbol] = self.scope().simplified(value)
+        self._converted.clear()
 
     def unite(self, a: str, b: str) -> None:
         """Make two symbols one dim. Call it before either is declared."""
@@ -130,20 +142,25 @@ class DimTable:
         symbol = self._chief(symbol)
         most = self.scope().bounds(upper)[1]
         self.declare(symbol, "count", 0, most)
-        self._dims[symbol] = replace(self._dims[symbol], upper=upper)
+        self._set(symbol, replace(self._dims[symbol], upper=upper))
 
     def __contains__(self, symbol: str) -> bool:
         return self._chief(symbol) in self._dims
 
     def scope(self) -> Scope:
         """The dims in the order in which they were declared."""
-        return Scope(self._dims.values())
+        if self._scope is None:
+            self._scope = Scope(self._dims.values())
+        return self._scope
 
     def expr(self, size: Any) -> Expr:
-        """An int or a `SymInt` of the program as an expression over the named dims."""
+        """An int or a `SymInt` of the program over the named dims, as short as their ranges allow."""
         if isinstance(size, int):
             return const(size)
-        return self._convert(size.node.expr)
+        source = size.node.expr
+        if (found := self._converted.get(source)) is None:
+            found = self._converted[source] = self.scope().simplified(self._convert(source))
+        return found
 
     def shape(self, sizes: Sequence[Any]) -> Shape:
         """The sizes of a tensor of the program."""
@@ -155,6 +172,8 @@ class DimTable:
         if e.is_Symbol and (value := self._defined.get(self._chief(e.name))) is not None:
             return value.substitute({s: sym(self._dims[self._chief(s)].name) for s in value.symbols})
         if e.is_Symbol:
+            if (value := self._known.get(e.name)) is not None:
+                return value
             if (found := self._dims.get(self._chief(e.name))) is None:
                 raise NotSupported(
                     f"the size {e.name} depends on the values of a tensor; shapes may depend on the shapes of the "

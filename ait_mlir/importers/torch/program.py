@@ -224,8 +224,6 @@ class Importer:
             if at >= len(values) and not node.users:
                 return _MISSING
             if at >= len(values):
-                if not node.users:
-                    return None
                 raise NotSupported("a result that is for training only is used")
             return values[at]
         if _is_inlined(node):
@@ -236,6 +234,8 @@ class Importer:
             return self._resolve(node.args[0])
         if (stored := self.folder.stored(node)) is not None:
             return None if self.folder.is_inner(node) else stored_value(self.w, stored, self.result.constants)
+        if _is_size(node) and not node.users:
+            return None
         if (row := TABLE.get(name)) is not None:
             return row(Call(node, bind(node, self._resolve), self.w, self.table))
         if _is_size(node):

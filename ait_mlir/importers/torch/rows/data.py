@@ -95,6 +95,11 @@ ROWS: dict[str, Row] = {
     "aten.zeros.default": filled(lambda c: 0),
     "aten.zeros_like.default": filled(lambda c: 0),
     "aten.new_zeros.default": filled(lambda c: 0),
+    # undefined numbers, which a model overwrites
+    **{
+        f"aten.{name}": filled(lambda c: 0)
+        for name in ("empty.memory_format", "empty_like.default", "empty_permuted.default", "new_empty.default")
+    },
     "aten.embedding.default": embedding,
     "aten.copy.default": copied,
 }
