@@ -203,6 +203,7 @@ CASES = {
     "smallest_integers": (lambda i: (i * 3 % 7).min(-1), lambda: (torch.arange(10).reshape(2, 5),), True),
     "largest": (lambda x: (*x.topk(3), x.topk(8, -1)[1]), x3, True),
     "largest_of_first_dim": (lambda x: x.topk(2, 0), lambda: (floats(5, 4),), None),
+    "instance_norm": (lambda x, w: F.instance_norm(x, weight=w, bias=w + 1) + F.instance_norm(x), lambda: (floats(2, 8, 5), floats(8)), ({0: B}, None)),
     "smallest": (lambda x: (*x.topk(3, largest=False), x.topk(8, -1, largest=False)[1]), x3, True),
     "largest_of_all": (lambda x: (x.argmax(), x.argmin(), (x > 0).int().argmax(1), (x > 0).max(1)), x3, True),
     "sorted": (lambda x: (*x.sort(1), x.sort(-1, descending=True)[1], x.argsort(0), torch.msort(x), *torch.sort(x > 0, dim=-1, stable=True)), x3, True),
