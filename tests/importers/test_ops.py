@@ -101,7 +101,7 @@ CASES = {
     "split": (lambda x: sum(x.split(4, -1)) + sum(x.chunk(2, -1)) + x.split([4, 4], 2)[1], x3, True),
     "unbind": (lambda x: sum(x.unflatten(-1, (2, 4)).unbind(2)), x3, True),
     "cat": (lambda x: torch.cat([x, x * 2], 1) + torch.cat([x, x], dim=-2), x3, True),
-    "stack": (lambda x: torch.stack([x, x * 2], 2), x3, True),
+    "stack": (lambda x: (torch.stack([x, x * 2], 2), torch.stack([x, x * 2], -1), torch.stack([x])), x3, True),
     "rotate_half": (lambda x: torch.cat((-x[..., 4:], x[..., :4]), dim=-1), x3, True),
     "embedding": (lambda i, w: F.embedding(i, w), lambda: (torch.tensor([[0, 1, 2], [3, 4, 5]]), floats(6, 4)), (TOKENS, None)),
     "positions": (lambda x, w: x + F.embedding(torch.arange(2, x.shape[1] + 2), w), lambda: (floats(2, 5, 4), floats(20, 4)), (TOKENS, None)),
