@@ -5,6 +5,7 @@ from __future__ import annotations
 from ait_mlir.importers.torch.call import Row
 from ait_mlir.importers.torch.rows import (
     attention,
+    complex,
     contraction,
     conv,
     cumulative,
@@ -27,6 +28,7 @@ from ait_mlir.importers.torch.rows import (
 )
 
 TABLE: dict[str, Row] = {
+    **complex.ROWS,
     **elementwise.ROWS,
     **functions.ROWS,
     **contraction.ROWS,
