@@ -7,7 +7,7 @@ so a new op states only the differences. All sizes are dim expressions. Kernels 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Literal, Self
 
@@ -89,6 +89,10 @@ class Cost(Interface):
     def bytes_written(self, position: int) -> Expr:
         """Bytes of result `position` that are written."""
         return _shaped(self.results[position]).byte_size()
+
+    def timed_values(self, position: int, env: Mapping[str, int]) -> list[int] | None:
+        """The integers that operand `position` has while a kernel is timed at these dims; None: any will do."""
+        return None
 
     def bytes_touched(self) -> Expr:
         """Bytes read of all operands and written of all results. An operand that occurs twice counts once."""
@@ -227,6 +231,10 @@ class AlongDims(Interface):
             found["dims"] = int_list_attr(sorted(order.index(d) for d in int_list(found["dims"])))
         return found
 
+    def per_dim_operands(self) -> tuple[int, ...]:
+        """The operands that have the elements of one of the dims: they stay as they are."""
+        return ()
+
 
 # ** channels last **
 
@@ -281,13 +289,17 @@ class HasEpilogue(Interface):
         """The types of the accumulators: the compute type of the first operand, once for each."""
         return [compute_type(tensor_type(self.operands[0]).element_type)] * self.SUMS
 
+    def properties_with(self, extras: int) -> dict[str, Attribute]:
+        """The properties of the op with so many epilogue operands."""
+        return dict(self.properties)
+
     def with_epilogue(self, operands: Sequence[SSAValue], epilogue: Region, element_type: Attribute) -> Self:
         """A new op with the same own operands, properties and attributes, and this epilogue."""
         result = TensorType.get(tensor_type(self.results[0]).dims, element_type)
         return type(self).create(
             operands=[*self.own_operands, *operands],
             result_types=[result],
-            properties=dict(self.properties),
+            properties=self.properties_with(len(operands)),
             attributes=dict(self.attributes),
             regions=[epilogue],
         )

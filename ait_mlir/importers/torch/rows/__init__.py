@@ -5,10 +5,12 @@ from __future__ import annotations
 from ait_mlir.importers.torch.call import Row
 from ait_mlir.importers.torch.rows import (
     attention,
+    complex,
     contraction,
     conv,
     cumulative,
     data,
+    detection,
     elementwise,
     functions,
     index,
@@ -21,16 +23,19 @@ from ait_mlir.importers.torch.rows import (
     reduction,
     resize,
     scatter,
+    strided,
     view,
 )
 
 TABLE: dict[str, Row] = {
+    **complex.ROWS,
     **elementwise.ROWS,
     **functions.ROWS,
     **contraction.ROWS,
     **conv.ROWS,
     **pad.ROWS,
     **pool.ROWS,
+    **detection.ROWS,
     **resize.ROWS,
     **attention.ROWS,
     **norm.ROWS,
@@ -43,6 +48,7 @@ TABLE: dict[str, Row] = {
     **data.ROWS,
     **index.ROWS,
     **scatter.ROWS,
+    **strided.ROWS,
 }
 """Rows by the name of the overload as PyTorch prints it: `aten.add.Tensor`."""
 
