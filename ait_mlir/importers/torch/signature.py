@@ -144,17 +144,25 @@ def examples_of(inputs: Inputs) -> dict[str, int]:
     return {str(s.node.expr): s.node.hint for s in sizes if s.node.expr.is_Symbol and s.node.has_hint()}
 
 
+OF_FIRST = ("aten.nonzero.default", "aten.unique_consecutive.default", "aten._unique2.default")
+"""Operations whose results have at most as many rows as the first operand has elements."""
+
+
 def bind_dims(table: DimTable, program: Any) -> None:
-    """Declare the sizes that operations bind: how many elements of a mask are true."""
+    """Declare the sizes that operations bind: how many elements of a mask are true, or differ from those before."""
     for node in program.graph.nodes:
-        selects, indexes = (str(node.target) == f"aten.{name}" for name in ("masked_select.default", "index.Tensor"))
-        value: Any = node.meta.get("val")
+        name = str(node.target)
+        indexes = name == "aten.index.Tensor"
+        selects = name in ("aten.masked_select.default", *OF_FIRST)
+        found: Any = node.meta.get("val")
+        value: Any = found[0] if name in OF_FIRST and not hasattr(found, "shape") else found
         if not (selects or indexes) or not isinstance(value, torch.Tensor) or not value.dim():
             continue
         size = value.shape[0]
         if isinstance(size, int) or not size.node.expr.is_Symbol or str(size) in table:
             continue
         among: list[Any] = [n for n in (node.args if selects else node.args[1]) if n is not None]
+        among = among[:1] if name in OF_FIRST else among
         shapes = [table.shape(n.meta["val"].shape) for n in among]
         table.bind(str(size), max((product(shape) for shape in shapes), key=lambda e: table.scope().bounds(e)[1]))
 
