@@ -11,11 +11,13 @@ from ait_mlir.lowering.kernels import (
     attention,
     attention_cudnn,
     attention_hopper,
+    attention_ragged,
     attention_split,
     contraction_cuts,
     conv,
     conv_cudnn,
     cumulative,
+    detection,
     elementwise,
     gemm,
     gemm_hopper,
@@ -64,6 +66,7 @@ PROVIDERS: tuple[Kernel[Any], ...] = (
     *conv.KERNELS,
     *conv_cudnn.KERNELS,
     *pad.KERNELS,
+    *detection.KERNELS,
     *pool.KERNELS,
     *resize.KERNELS,
     *cumulative.KERNELS,
@@ -78,6 +81,7 @@ PROVIDERS: tuple[Kernel[Any], ...] = (
     *attention_split.KERNELS,
     *attention.KERNELS,
     *attention_cudnn.KERNELS,
+    *attention_ragged.KERNELS,
 )
 
 CUTS: tuple[Cut[Any], ...] = (*contraction_cuts.CUTS,)

@@ -10,6 +10,7 @@ from ait_mlir.importers.torch.rows import (
     conv,
     cumulative,
     data,
+    detection,
     elementwise,
     functions,
     index,
@@ -22,6 +23,7 @@ from ait_mlir.importers.torch.rows import (
     reduction,
     resize,
     scatter,
+    strided,
     view,
 )
 
@@ -32,6 +34,7 @@ TABLE: dict[str, Row] = {
     **conv.ROWS,
     **pad.ROWS,
     **pool.ROWS,
+    **detection.ROWS,
     **resize.ROWS,
     **attention.ROWS,
     **norm.ROWS,
@@ -45,6 +48,7 @@ TABLE: dict[str, Row] = {
     **data.ROWS,
     **index.ROWS,
     **scatter.ROWS,
+    **strided.ROWS,
 }
 """Rows by the name of the overload as PyTorch prints it: `aten.add.Tensor`."""
 

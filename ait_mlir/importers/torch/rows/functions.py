@@ -126,6 +126,15 @@ def sign(c: Call, x: SSAValue) -> SSAValue:
     return _where(c, "gt", x, zero, one, _where(c, "lt", x, zero, minus, zero))
 
 
+def copy_sign(c: Call) -> Value:
+    """The magnitude of one with the sign of the other, of zeros too."""
+    a, b = operand(c, "self", c.element), operand(c, "other", c.element)
+    zero, size = c.w.scalar(0, c.element), c.w.op(ait.AbsOp, a)
+    negative = c.w.op(ait.NegOp, size)
+    of_zeros = _where(c, "lt", c.w.op(ait.DivOp, c.w.scalar(1, c.element), b), zero, negative, size)
+    return spread(_where(c, "lt", b, zero, negative, of_zeros), c.dims)
+
+
 def elu(c: Call, x: SSAValue) -> SSAValue:
     """scale * x above 0, else scale * alpha * (exp(input_scale * x) - 1)."""
     alpha, scale, inner = (float(c[name]) for name in ("alpha", "scale", "input_scale"))
@@ -206,6 +215,8 @@ ROWS: dict[str, Row] = {
     "aten.remainder.Scalar": remainder,
     "aten.remainder.Scalar_Tensor": remainder,
     "aten.remainder.Tensor": remainder,
+    "aten.copysign.Scalar": copy_sign,
+    "aten.copysign.Tensor": copy_sign,
     "aten.fmod.Scalar": binary(ait.RemOp),
     "aten.fmod.Tensor": binary(ait.RemOp),
     "aten.floor_divide.Scalar": lambda c: spread(
