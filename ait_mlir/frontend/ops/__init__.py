@@ -57,6 +57,7 @@ from ait_mlir.frontend.ops.elementwise import (
     ne,
     where,
 )
+from ait_mlir.frontend.ops.experts import mixture_of_experts
 from ait_mlir.frontend.ops.gated_norm import (
     batch_layernorm_sigmoid_mul,
     group_layernorm,
@@ -234,13 +235,13 @@ __all__ = [
     "grouped_fmha_style_b2b_bmm", "gt", "histogram", "identity", "index_select", "int_elementwise",
     "jagged_lengths_to_offsets", "jagged_lengths_to_presences", "jagged_to_padded_dense", "layernorm",
     "layernorm_sigmoid_mul", "le", "list_construct", "logcumsumexp", "lt", "make_jagged", "masked_select", "max_pool2d",
-    "mem_eff_attention", "multi_level_roi_align", "ndhwc3to8", "ne", "nhwc3to4", "nhwc3to8", "nms", "pad",
-    "pad_last_dim", "padded_dense_to_jagged", "perm021fc_ccr", "perm021fc_ccr_bias", "perm021fc_ccr_bias_permute",
-    "perm021fc_crc", "perm021fc_crc_bias", "perm102_bmm_rcr", "perm102_bmm_rcr_bias", "perm102_bmm_rrr",
-    "perm102_bmm_rrr_bias", "permute", "permute021", "permute0213", "permute102", "permute210", "ragged_attention",
-    "ragged_gemm", "reduce_max", "reduce_mean", "reduce_min", "reduce_prod", "reduce_sum", "reshape", "rms_norm",
-    "roi_align", "rotary_embedding", "scan", "scatter", "search_sorted", "size", "softmax", "sort", "split", "squeeze",
-    "topk", "transpose", "transposed_conv2d", "transposed_conv2d_bias", "transposed_conv2d_bias_relu",
-    "tuple_construct", "unsqueeze", "update_cache", "update_slice", "upsampling2d", "upsampling2d_add", "var",
-    "vector_norm", "where",
+    "mem_eff_attention", "mixture_of_experts", "multi_level_roi_align", "ndhwc3to8", "ne", "nhwc3to4", "nhwc3to8",
+    "nms", "pad", "pad_last_dim", "padded_dense_to_jagged", "perm021fc_ccr", "perm021fc_ccr_bias",
+    "perm021fc_ccr_bias_permute", "perm021fc_crc", "perm021fc_crc_bias", "perm102_bmm_rcr", "perm102_bmm_rcr_bias",
+    "perm102_bmm_rrr", "perm102_bmm_rrr_bias", "permute", "permute021", "permute0213", "permute102", "permute210",
+    "ragged_attention", "ragged_gemm", "reduce_max", "reduce_mean", "reduce_min", "reduce_prod", "reduce_sum",
+    "reshape", "rms_norm", "roi_align", "rotary_embedding", "scan", "scatter", "search_sorted", "size", "softmax",
+    "sort", "split", "squeeze", "topk", "transpose", "transposed_conv2d", "transposed_conv2d_bias",
+    "transposed_conv2d_bias_relu", "tuple_construct", "unsqueeze", "update_cache", "update_slice", "upsampling2d",
+    "upsampling2d_add", "var", "vector_norm", "where",
 ]  # fmt: skip

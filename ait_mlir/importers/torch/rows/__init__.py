@@ -6,6 +6,7 @@ from ait_mlir.importers.torch.call import Row
 from ait_mlir.importers.torch.rows import (
     attention,
     chosen,
+    complex,
     contraction,
     conv,
     cumulative,
@@ -28,6 +29,7 @@ from ait_mlir.importers.torch.rows import (
 )
 
 TABLE: dict[str, Row] = {
+    **complex.ROWS,
     **elementwise.ROWS,
     **functions.ROWS,
     **contraction.ROWS,
