@@ -157,6 +157,6 @@ PARTS: dict[str, Network] = {
     "part UNet with cross attention": Network(UNet, _sampled, {n: {0: BATCH} for n in ("sample", "step", "context")}),
     "part decoder of latents": Network(Decoder, _latents, {"latents": {0: BATCH}}),
     "part diffusion transformer": Network(
-        TransformerBlock, _conditioned, {n: {0: BATCH} for n in ("latents", "condition")}
+        TransformerBlock, _conditioned, {n: {0: BATCH} for n in ("latents", "condition")}, sampled=True
     ),
 }
