@@ -12,8 +12,10 @@ from ait_mlir.reference import (
     data,
     elementwise,
     gemm,
+    grouped,
     index,
     norm,
+    pad,
     pool,
     reduce,
     scan,
@@ -23,7 +25,22 @@ from ait_mlir.reference.core import RULES, Evaluation, EvaluationError, referenc
 from ait_mlir.reference.graph import evaluate_graph
 from ait_mlir.reference.interpreter import run_program
 
-FAMILIES = (data, elementwise, gemm, conv, pool, norm, reduce, cumulative, view, index, attention, scan)
+FAMILIES = (
+    data,
+    elementwise,
+    gemm,
+    conv,
+    pad,
+    pool,
+    norm,
+    reduce,
+    cumulative,
+    view,
+    index,
+    attention,
+    scan,
+    grouped,
+)
 """The table of families: importing one registers what its ops mean."""
 
 __all__ = ["FAMILIES", "RULES", "Evaluation", "EvaluationError", "evaluate_graph", "reference", "run_program"]

@@ -270,6 +270,7 @@ CONTRACTION_ULPS = {"f16": 0.6, "bf16": 0.6, "f32": 2.0, "f64": 2.0}
 
 ROW = ("row_kernel", "softmax_columns_kernel")
 REDUCE = ("reduce_rows_kernel", "reduce_columns_kernel", "select_kernel")
+GROUPED = ("gemm_grouped_kernel", "gemm_ragged_kernel")
 INDEX = ("gather_kernel", "update_kernel", "compact_count_kernel", "compact_kernel", "take_kernel", "scatter_kernel")
 COPIES = ("copy_strided_kernel", "copy_tiled_kernel", "copy_squares_kernel", "copy_rows_kernel")
 
@@ -297,8 +298,12 @@ FAMILIES = {
     "index-rocm": drawn_family("rocm", "index", *INDEX),
     "gemm-cuda": drawn_family("cuda", "gemm", "gemm_mma_kernel", "gemm_simt_kernel"),
     "gemm-rocm": drawn_family("rocm", "gemm", "gemm_simt_kernel"),
+    "grouped-cuda": drawn_family("cuda", "grouped", *GROUPED),
+    "grouped-rocm": drawn_family("rocm", "grouped", *GROUPED),
     "conv-cuda": drawn_family("cuda", "conv", "conv_simt_kernel"),
     "conv-rocm": drawn_family("rocm", "conv", "conv_simt_kernel"),
+    "pad-cuda": drawn_family("cuda", "pad", "pad_kernel"),
+    "pad-rocm": drawn_family("rocm", "pad", "pad_kernel"),
     "pool-cuda": drawn_family("cuda", "pool", "pool_kernel"),
     "pool-rocm": drawn_family("rocm", "pool", "pool_kernel"),
     "attention-cuda": drawn_family("cuda", "attention", "attention_mma_kernel", "attention_simt_kernel"),

@@ -382,6 +382,32 @@ def test_pools_refuse_what_does_not_fit():
         ops.max_pool2d(2, 2, 2)(tensor("x", "batch", 9, 7, 4))
 
 
+def test_pads():
+    x = tensor("x", "batch", "seq", 4)
+    seq = IntVar([1, 16], name="seq")
+    check(ops.pad((1, -2, 0, seq), value=0.5), lambda x: F.pad(x, (1, -2, 0, SEQ), value=0.5), x)
+    check(ops.pad((3, 2), "reflect"), lambda x: F.pad(x, (3, 2), "reflect"), x)
+    check(ops.pad((1, 2, 0, 3), "replicate"), lambda x: F.pad(x[None], (1, 2, 0, 3), "replicate")[0], x)
+    check(ops.pad((4, 1, 0, seq), "circular"), lambda x: F.pad(x[None], (4, 1, 0, SEQ), "circular")[0], x)
+    check(ops.pad_last_dim(3, 7), lambda x: F.pad(x, (0, 3)), x)
+    image, volume = tensor("xx", "batch", 5, 2, 3), tensor("xx", "batch", 5, 2, 1, 3)
+    check(ops.nhwc3to4(), lambda x: F.pad(x, (0, 1)), image)
+    check(ops.nhwc3to8(), lambda x: F.pad(x, (0, 5)), image)
+    check(ops.ndhwc3to8(), lambda x: F.pad(x, (0, 5)), volume)
+
+
+def test_pads_refuse_what_does_not_fit():
+    x = tensor("x", "batch", "seq", 4)
+    with pytest.raises(BuildError, match="3 pads, expected two for each of at most 3 dims"):
+        ops.pad((1, 2, 3))(x)
+    with pytest.raises(BuildError, match="by 4, which is not proved to be at most 3, as reflect needs"):
+        ops.pad((4, 0), "reflect")(x)
+    with pytest.raises(BuildError, match="expected rank 3 and a last dim of at most 3"):
+        ops.pad_last_dim(3, 3)(x)
+    with pytest.raises(BuildError, match="expected 3 channels as the last dim"):
+        ops.nhwc3to4()(tensor("x", "batch", 2, 2, 4))
+
+
 def test_cumsum():
     x = tensor("x", "batch", "seq", 4)
     check(ops.cumsum(1), lambda x: x.cumsum(1), x)

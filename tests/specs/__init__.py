@@ -7,7 +7,21 @@ tests/test_specs.py fails with the name of an op that has no row, or that one of
 
 from __future__ import annotations
 
-from tests.specs import attention, conv, cumulative, elementwise, gemm, index, norm, pool, reduce, scan, view
+from tests.specs import (
+    attention,
+    conv,
+    cumulative,
+    elementwise,
+    gemm,
+    grouped,
+    index,
+    norm,
+    pad,
+    pool,
+    reduce,
+    scan,
+    view,
+)
 from tests.specs.spec import Consumer, Spec
 
 FAMILIES: dict[str, tuple[Spec, ...]] = {
@@ -18,8 +32,10 @@ FAMILIES: dict[str, tuple[Spec, ...]] = {
     "view": view.SPECS,
     "index": index.SPECS,
     "gemm": gemm.SPECS,
+    "grouped": grouped.SPECS,
     "conv": conv.SPECS,
     "pool": pool.SPECS,
+    "pad": pad.SPECS,
     "attention": attention.SPECS,
     "scan": scan.SPECS,
 }

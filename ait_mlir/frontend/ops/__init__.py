@@ -83,6 +83,13 @@ from ait_mlir.frontend.ops.gemm import (
     gemm_rrr,
     gemm_rrr_bias,
 )
+from ait_mlir.frontend.ops.grouped import (
+    group_gemm_rcr,
+    group_gemm_rcr_bias,
+    group_gemm_rcr_bias_relu,
+    group_gemm_rcr_bias_sigmoid,
+    ragged_gemm,
+)
 from ait_mlir.frontend.ops.index import (
     batch_gather,
     bert_embeddings,
@@ -94,6 +101,7 @@ from ait_mlir.frontend.ops.index import (
     update_slice,
 )
 from ait_mlir.frontend.ops.norm import group_norm, group_norm_swish, layernorm, rms_norm, softmax
+from ait_mlir.frontend.ops.pad import ndhwc3to8, nhwc3to4, nhwc3to8, pad, pad_last_dim
 from ait_mlir.frontend.ops.permuted import (
     bmm_rcr_permute,
     bmm_rrr_permute,
@@ -219,6 +227,10 @@ __all__ = [
     "gemm_rrr_bias_permute",
     "gemm_rrr_permute",
     "getitem",
+    "group_gemm_rcr",
+    "group_gemm_rcr_bias",
+    "group_gemm_rcr_bias_relu",
+    "group_gemm_rcr_bias_sigmoid",
     "group_norm",
     "group_norm_swish",
     "gt",
@@ -232,12 +244,18 @@ __all__ = [
     "masked_select",
     "max_pool2d",
     "mem_eff_attention",
+    "ndhwc3to8",
     "ne",
+    "nhwc3to4",
+    "nhwc3to8",
+    "pad",
+    "pad_last_dim",
     "permute",
     "permute021",
     "permute0213",
     "permute102",
     "permute210",
+    "ragged_gemm",
     "reduce_max",
     "reduce_mean",
     "reduce_min",

@@ -14,6 +14,7 @@ from xdsl.dialects.builtin import BFloat16Type, Float16Type, f64
 from xdsl.ir import Attribute, Block, SSAValue
 
 from ait_mlir.dialects.ait.gemm import ContractionOp, MatrixOp
+from ait_mlir.dialects.ait.grouped import GroupedGemmOp
 from ait_mlir.dialects.ait.strided import contiguous_strides
 from ait_mlir.dialects.ait.traits import HasEpilogue
 from ait_mlir.dialects.ait.types import TensorType, scope_of, tensor_type
@@ -153,7 +154,7 @@ def is_narrow(kind: Attribute) -> bool:
     return isinstance(kind, Float16Type | BFloat16Type)
 
 
-def epilogue_functor(op: HasEpilogue, name: str, place: str) -> tuple[str, str]:
+def epilogue_functor(op: HasEpilogue | GroupedGemmOp, name: str, place: str) -> tuple[str, str]:
     """The definition of the epilogue's functor, empty where there is none, and the type's name."""
     if not op.epilogue.blocks:
         return "", f"ait::{place}::NoEpilogue"

@@ -7,8 +7,9 @@ from xdsl.ir import SSAValue
 
 from ait_mlir.dialects.ait.elementwise import AddOp, MulOp
 from ait_mlir.dialects.ait.gemm import BmmOp, GemmOp
+from ait_mlir.dialects.ait.grouped import RaggedGemmOp
 from ait_mlir.dialects.ait.types import tensor_type
-from ait_mlir.importers.torch.call import Call, Row
+from ait_mlir.importers.torch.call import Call, NotSupported, Row
 from ait_mlir.importers.torch.known import Value
 
 
@@ -68,6 +69,24 @@ def addmm(a: str, b: str) -> Row:
     return row
 
 
+def grouped(c: Call) -> Value:
+    """Products of matrices one by one, or of groups of rows of `self`, or of columns of `mat2`, that end at `offs`."""
+    a, b = c.tensor("self"), c.tensor("mat2")
+    ranks = tensor_type(a).rank, tensor_type(b).rank
+    if ranks == (3, 3):
+        y = product_of(c, a, b)
+    elif ranks == (2, 3):
+        y = c.w.op(RaggedGemmOp, a, b, c.tensor("offs"), regions=1)
+    elif ranks == (3, 2):  # what is grouped are the rows of the transposed product
+        y = c.w.op(RaggedGemmOp, c.w.permute(b, [1, 0]), c.w.permute(a, [0, 2, 1]), c.tensor("offs"), regions=1)
+        y = c.w.permute(y, [1, 0])
+    else:
+        raise NotSupported("two matrices give a product for each group of what is summed, which no op here computes")
+    if (bias := c.optional("bias")) is not None:
+        raise NotSupported(f"a bias of grouped products ({tensor_type(bias)}) is not supported; add it to the result")
+    return y if c.element == tensor_type(y).element_type else c.w.cast(y, c.element)
+
+
 ROWS: dict[str, Row] = {
     "aten.linear.default": linear,
     "aten.matmul.default": matmul("self", "other"),
@@ -75,5 +94,6 @@ ROWS: dict[str, Row] = {
     "aten.bmm.default": matmul("self", "mat2"),
     "aten.mv.default": matmul("self", "vec"),
     "aten.addmm.default": addmm("mat1", "mat2"),
+    "aten._grouped_mm.default": grouped,
     "aten.baddbmm.default": addmm("batch1", "batch2"),
 }

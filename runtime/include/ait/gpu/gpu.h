@@ -39,6 +39,13 @@ inline Error take_error() { return cudaGetLastError(); }
 #define AIT_DYNAMIC_SHARED(alignment, name) extern __shared__ __align__(alignment) char name[]
 #endif
 
+/// Before a parameter of a kernel that is read where the launch put it: indexing it copies nothing.
+#if defined(AIT_HIP)
+#define AIT_GRID_CONSTANT
+#else
+#define AIT_GRID_CONSTANT __grid_constant__
+#endif
+
 /// Lanes that run together: 32 on NVIDIA, 64 on the AMD data-centre cards that we target.
 #if defined(AIT_HIP)
 inline constexpr int kWarpSize = 64;

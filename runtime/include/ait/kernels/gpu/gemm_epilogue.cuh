@@ -176,6 +176,15 @@ struct GemmArgs {
   }
 };
 
+/// @brief The work of a block: one tile of one matrix of results.
+template <class T>
+struct TileWork {
+  int64_t outer, inner;  ///< the batch of d and of the extra operands
+  const T *a, *b;        ///< the matrices of the batch
+  int m0, n0;            ///< the first row and column of the tile
+  int m, k;              ///< where rows end, and how many products a sum has
+};
+
 /// @brief Which tile of which batch a block computes. Tiles go in groups of 8 along m, so that neighbours in time share operands in L2.
 struct TileIndex {
   int batch, m, n;
@@ -189,6 +198,14 @@ struct TileIndex {
     const uint32_t height = uint32_t(tiles_m) - first < 8u ? uint32_t(tiles_m) - first : 8u;
     m = int(first + (tile % group) % height);
     n = int((tile % group) / height);
+  }
+
+  /// The tile of a product, of `tile_m` x `tile_n` results.
+  template <class T, class D, class... E>
+  __device__ __forceinline__ TileWork<T> of(const GemmArgs<T, D, E...>& args, int tile_m, int tile_n) const {
+    const int64_t outer = batch / args.inner, inner = batch % args.inner;
+    return {outer, inner, args.a.data + outer * args.a.outer + inner * args.a.inner, args.b.data + outer * args.b.outer + inner * args.b.inner,
+            m * tile_m, n * tile_n, args.m, args.k};
   }
 };
 

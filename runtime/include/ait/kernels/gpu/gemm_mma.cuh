@@ -104,37 +104,35 @@ struct OperandTile {
   }
 };
 
-/// @brief One tile of `d = epilogue(a @ b)`, gated `d = epilogue(a @ b[:, :n], a @ b[:, n:])`; grid: batches * tiles * split, block: Tile::kThreads.
+/// @brief One tile of `d = epilogue(a @ b)`, gated `d = epilogue(a @ b[:, :n], a @ b[:, n:])`, by a block of Tile::kThreads.
 /// @tparam kAK, kBK whether K is the contiguous dim of the operand
 /// @tparam kAligned whether 16-byte reads of a and b are safe
+/// @param rank which of the `split` blocks of a cluster that share the K of the tile this one is
 /// @param early whether b may be read before the launch before has ended
 template <class Tile, bool kAK, bool kBK, bool kAligned, class F, class T, class D, class... E>
-__global__ void __launch_bounds__(Tile::kThreads, Tile::kBlocks) gemm_mma_kernel(const __grid_constant__ GemmArgs<T, D, E...> args, int split,
-                                                                                  bool early) {
+__device__ __forceinline__ void mma_tile(const GemmArgs<T, D, E...>& args, const TileWork<T>& work, int split, int rank, bool early) {
   using ATile = OperandTile<T, kAK ? Tile::kM : Tile::kK, kAK ? Tile::kK : Tile::kM, Tile::kThreads, kAK>;
   using BTile = OperandTile<T, kBK ? Tile::kCols : Tile::kK, kBK ? Tile::kK : Tile::kN, Tile::kThreads, kBK>;
   static_assert(kBK || Tile::kHalves == 1, "halves of b lie one below the other where K is contiguous");
   AIT_DYNAMIC_SHARED(16, gemm_shared);
   char* const shared = gemm_shared;
 
-  const int rank = split > 1 ? int(blockIdx.x % uint32_t(split)) : 0;
-  const TileIndex tile(split > 1 ? blockIdx.x / uint32_t(split) : blockIdx.x, args.tiles_m, args.tiles_n);
-  const int64_t outer = tile.batch / args.inner, inner = tile.batch % args.inner;
-  const int m0 = tile.m * Tile::kM, n0 = tile.n * Tile::kCols;
+  const int64_t outer = work.outer, inner = work.inner;
+  const int m0 = work.m0, n0 = work.n0;
   const int lane = int(threadIdx.x) % 32, warp = int(threadIdx.x) / 32;
   const int warp_m = (warp / Tile::kWarpsN) * Tile::kWarpM, warp_n = (warp % Tile::kWarpsN) * Tile::kWarpN;
 
-  const int all_steps = (args.k + Tile::kK - 1) / Tile::kK;
+  const int all_steps = (work.k + Tile::kK - 1) / Tile::kK;
   const int share = (all_steps + split - 1) / split;
   const int begin = rank * share < all_steps ? rank * share : all_steps;
   const int steps = begin + share < all_steps ? share : all_steps - begin;
 
-  const int k0 = begin * Tile::kK, rows_m = args.m - m0, cols_n = args.n - n0;
-  const T* a_data = args.a.data + outer * args.a.outer + inner * args.a.inner + m0 * args.a.row + k0 * args.a.col;
-  const T* b_data = args.b.data + outer * args.b.outer + inner * args.b.inner + k0 * args.b.row + n0 * args.b.col;
-  ATile a(a_data, kAK ? args.a.row : args.a.col, kAK ? rows_m : args.k - k0, kAK ? args.k - k0 : rows_m);
+  const int k0 = begin * Tile::kK, rows_m = work.m - m0, cols_n = args.n - n0;
+  const T* a_data = work.a + m0 * args.a.row + k0 * args.a.col;
+  const T* b_data = work.b + k0 * args.b.row + n0 * args.b.col;
+  ATile a(a_data, kAK ? args.a.row : args.a.col, kAK ? rows_m : work.k - k0, kAK ? work.k - k0 : rows_m);
   const int64_t b_pitch = kBK ? args.b.col : args.b.row;
-  const int b_rows = kBK ? cols_n : args.k - k0, b_cols = kBK ? args.k - k0 : cols_n;
+  const int b_rows = kBK ? cols_n : work.k - k0, b_cols = kBK ? work.k - k0 : cols_n;
   BTile b(b_data, b_pitch, b_rows, b_cols), up(Tile::kHalves == 2 ? b_data + args.n * b_pitch : b_data, b_pitch, b_rows, b_cols);
 
   auto load_a = [&](int stage) { a.template load<kAligned>(shared + stage * Tile::kStageBytes); };
@@ -250,13 +248,13 @@ __global__ void __launch_bounds__(Tile::kThreads, Tile::kBlocks) gemm_mma_kernel
 #pragma unroll
       for (int u = 0; u < kBatch; ++u) {
         const int id = first + u * each, row = id / kSpans;
-        rows[u] = id < kTotal ? m0 + (row / kRows) * Tile::kWarpM + phase * kRows + row % kRows : args.m;
+        rows[u] = id < kTotal ? m0 + (row / kRows) * Tile::kWarpM + phase * kRows + row % kRows : work.m;
         cols[u] = n0 + (id % kSpans) * kSpan;
-        if (rows[u] < args.m && cols[u] < args.n) args.operands.fetch(outer, inner, rows[u], cols[u], args.n - cols[u], raw[u]);
+        if (rows[u] < work.m && cols[u] < args.n) args.operands.fetch(outer, inner, rows[u], cols[u], args.n - cols[u], raw[u]);
       }
 #pragma unroll
       for (int u = 0; u < kBatch; ++u) {
-        if (rows[u] >= args.m || cols[u] >= args.n) continue;
+        if (rows[u] >= work.m || cols[u] >= args.n) continue;
         const int id = first + u * each;
         const float* from = staged + (id / kSpans) * Tile::kPitch + (id % kSpans) * kSpan;
         Span<float> sums[Tile::kHalves];
@@ -288,6 +286,15 @@ __global__ void __launch_bounds__(Tile::kThreads, Tile::kBlocks) gemm_mma_kernel
     }
   }
   if (Tile::kPhases == 1 && split > 1) cluster_barrier();  // others may still read what this block staged
+}
+
+/// @brief Blocks for each tile of each batch; grid: batches * tiles * split.
+template <class Tile, bool kAK, bool kBK, bool kAligned, class F, class T, class D, class... E>
+__global__ void __launch_bounds__(Tile::kThreads, Tile::kBlocks) gemm_mma_kernel(const __grid_constant__ GemmArgs<T, D, E...> args, int split,
+                                                                                  bool early) {
+  const int rank = split > 1 ? int(blockIdx.x % uint32_t(split)) : 0;
+  const TileIndex tile(split > 1 ? blockIdx.x / uint32_t(split) : blockIdx.x, args.tiles_m, args.tiles_n);
+  mma_tile<Tile, kAK, kBK, kAligned, F>(args, tile.of(args, Tile::kM, Tile::kCols), split, rank, early);
 }
 
 /// @brief Launches `gemm_mma_kernel`. `split` blocks, one cluster, share a tile (1, 2, 4 or 8; more than 1 needs sm_90).

@@ -50,20 +50,21 @@ struct SimtFetch {
   }
 };
 
-/// @brief `d = epilogue(a @ b)`; with two halves `d = epilogue(a @ b[:, :n], a @ b[:, n:])`.
-template <class F, int kHalves, class T, class D, class... E>
-__global__ void __launch_bounds__(kSimtThreads) gemm_simt_kernel(const GemmArgs<T, D, E...> args) {
-  using A = compute_t<T>;
-  __shared__ A a_tile[kSimtDepth][kSimtPitch];
-  __shared__ A b_tile[kSimtDepth][kSimtPitch];
-  __shared__ A staged[kHalves][kSimtTile / 4][kSimtPitch];
+/// @brief A step along K of the tile of an operand, and a quarter of the sums on their way to the epilogue: variables in shared memory.
+template <class A>
+using SimtOperand = A[kSimtDepth][kSimtPitch];
+template <class A>
+using SimtStaged = A[kSimtTile / 4][kSimtPitch];
 
-  wait_for_previous();
-  const TileIndex tile(blockIdx.x, args.tiles_m, args.tiles_n);
-  const int64_t outer = tile.batch / args.inner, inner = tile.batch % args.inner;
-  const int m0 = tile.m * kSimtTile, n0 = tile.n * kSimtTile;
-  const T* a = args.a.data + outer * args.a.outer + inner * args.a.inner + m0 * args.a.row;
-  const T* b = args.b.data + outer * args.b.outer + inner * args.b.inner + n0 * args.b.col;
+/// @brief One tile of `d = epilogue(a @ b)`; with two halves `d = epilogue(a @ b[:, :n], a @ b[:, n:])`.
+template <class F, int kHalves, class T, class D, class... E>
+__device__ __forceinline__ void simt_tile(const GemmArgs<T, D, E...>& args, const TileWork<T>& work, SimtOperand<compute_t<T>>& a_tile,
+                                          SimtOperand<compute_t<T>>& b_tile, SimtStaged<compute_t<T>> (&staged)[kHalves]) {
+  using A = compute_t<T>;
+  const int64_t outer = work.outer, inner = work.inner;
+  const int m0 = work.m0, n0 = work.n0;
+  const T* a = work.a + m0 * args.a.row;
+  const T* b = work.b + n0 * args.b.col;
   const int row = int(threadIdx.x) / 16, col = int(threadIdx.x) % 16;  // of the 4 x 4 results: rows 4 row + i, columns 4 col + j
 
   A acc[kHalves][4][4];
@@ -78,16 +79,16 @@ __global__ void __launch_bounds__(kSimtThreads) gemm_simt_kernel(const GemmArgs<
 #pragma unroll
       for (int j = 0; j < 4; ++j) acc[half][i][j] = A(0);
 
-    fa.load(a, args.a.row, args.a.col, args.m - m0, args.k, args.a_aligned);
-    fb.load(b_half, args.b.col, args.b.row, args.n - n0, args.k, args.b_aligned);
-    for (int k0 = 0; k0 < args.k; k0 += kSimtDepth) {
+    fa.load(a, args.a.row, args.a.col, work.m - m0, work.k, args.a_aligned);
+    fb.load(b_half, args.b.col, args.b.row, args.n - n0, work.k, args.b_aligned);
+    for (int k0 = 0; k0 < work.k; k0 += kSimtDepth) {
       fa.store(a_tile);
       fb.store(b_tile);
       __syncthreads();
       const int k1 = k0 + kSimtDepth;
-      if (k1 < args.k) {
-        fa.load(a + k1 * args.a.col, args.a.row, args.a.col, args.m - m0, args.k - k1, args.a_aligned);
-        fb.load(b_half + k1 * args.b.row, args.b.col, args.b.row, args.n - n0, args.k - k1, args.b_aligned);
+      if (k1 < work.k) {
+        fa.load(a + k1 * args.a.col, args.a.row, args.a.col, work.m - m0, work.k - k1, args.a_aligned);
+        fb.load(b_half + k1 * args.b.row, args.b.col, args.b.row, args.n - n0, work.k - k1, args.b_aligned);
       }
 #pragma unroll
       for (int k = 0; k < kSimtDepth; ++k) {
@@ -120,7 +121,7 @@ __global__ void __launch_bounds__(kSimtThreads) gemm_simt_kernel(const GemmArgs<
 #pragma unroll
         for (int e = 0; e < kSpan; ++e) sums[half].v[e] = staged[half][r][c + e];
       const int to_row = m0 + r * 4 + i, to_col = n0 + c;
-      if (to_row < args.m && to_col < args.n) {
+      if (to_row < work.m && to_col < args.n) {
         typename Operands<E...>::Raw raw;
         args.operands.fetch(outer, inner, to_row, to_col, args.n - to_col, raw);
         if constexpr (kHalves == 2) {
@@ -134,16 +135,33 @@ __global__ void __launch_bounds__(kSimtThreads) gemm_simt_kernel(const GemmArgs<
   }
 }
 
+/// @brief A block for each tile of each batch; grid: batches * tiles.
+template <class F, int kHalves, class T, class D, class... E>
+__global__ void __launch_bounds__(kSimtThreads) gemm_simt_kernel(const GemmArgs<T, D, E...> args) {
+  using A = compute_t<T>;
+  __shared__ SimtOperand<A> a_tile;
+  __shared__ SimtOperand<A> b_tile;
+  __shared__ SimtStaged<A> staged[kHalves];
+  wait_for_previous();
+  simt_tile<F, kHalves>(args, TileIndex(blockIdx.x, args.tiles_m, args.tiles_n).of(args, kSimtTile, kSimtTile), a_tile, b_tile, staged);
+}
+
+/// @brief The arguments of a kernel with tiles of `tile_m` x `tile_n` results; with two halves b has twice as many columns as d.
+template <int kHalves, class T, class D, class... E>
+GemmArgs<T, D, E...> gemm_args(const GemmShape& shape, Matrices<const T> a, Matrices<const T> b, Matrices<D> d, Operands<E...> operands,
+                               int tile_m, int tile_n) {
+  const bool a_aligned = a.col == 1 ? rows_aligned(a, a.col, a.row) : rows_aligned(a, a.row, a.col);
+  const bool b_aligned = b.row == 1 ? rows_aligned(b, b.row, b.col) : rows_aligned(b, b.col, b.row) && (kHalves == 1 || shape.n % kSpan == 0);
+  return {int(shape.m), int(shape.n), int(shape.k), int(shape.inner), int((shape.m + tile_m - 1) / tile_m),
+          int((shape.n + tile_n - 1) / tile_n), a, b, d, a_aligned, b_aligned, rows_aligned(d, d.col, d.row), operands};
+}
+
 /// @brief Launches `gemm_simt_kernel`: any strides. With two halves b has twice as many columns as d.
 template <class F, int kHalves = 1, class T, class D, class... E>
 int32_t gemm_simt(const Context& ctx, const GemmShape& shape, Matrices<const T> a, Matrices<const T> b, Matrices<D> d,
                   Operands<E...> operands) {
   if (shape.m == 0 || shape.n == 0 || shape.outer * shape.inner == 0) return 0;
-  const bool a_aligned = a.col == 1 ? rows_aligned(a, a.col, a.row) : rows_aligned(a, a.row, a.col);
-  const bool b_aligned = b.row == 1 ? rows_aligned(b, b.row, b.col) : rows_aligned(b, b.col, b.row) && (kHalves == 1 || shape.n % kSpan == 0);
-  GemmArgs<T, D, E...> args{int(shape.m), int(shape.n), int(shape.k), int(shape.inner), int((shape.m + kSimtTile - 1) / kSimtTile),
-                            int((shape.n + kSimtTile - 1) / kSimtTile), a, b, d, a_aligned, b_aligned, rows_aligned(d, d.col, d.row),
-                            operands};
+  const GemmArgs<T, D, E...> args = gemm_args<kHalves>(shape, a, b, d, operands, kSimtTile, kSimtTile);
   LaunchConfig config;
   config.grid = dim3(uint32_t(shape.outer * shape.inner * args.tiles_m * args.tiles_n));
   config.block = dim3(kSimtThreads);

@@ -1,0 +1,187 @@
+"""Several products in one launch: problems with their own sizes, and groups of rows whose ends a tensor holds."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TypeVar
+
+from xdsl.ir import SSAValue
+
+from ait_mlir.dialects.ait.grouped import GroupedGemmOp, RaggedGemmOp
+from ait_mlir.dialects.ait.types import scope_of, tensor_type
+from ait_mlir.dims import Scope
+from ait_mlir.lowering.kernels.base import (
+    Arg,
+    Config,
+    Emission,
+    Kernel,
+    Launch,
+    Strides,
+    Target,
+    bytes_moved,
+    element_bytes,
+    estimate_env,
+)
+from ait_mlir.lowering.kernels.contraction import Matrix, Problem, epilogue_functor, is_narrow
+from ait_mlir.lowering.kernels.gemm import CPU_RATE, LARGEST, SIMT_RATE
+from ait_mlir.lowering.kernels.gemm_tiles import CLOCK, TILES, GemmTile, best_tiles
+from ait_mlir.lowering.kernels.loops import broadcast_strides
+
+MAX_OPERANDS = 16
+MAX_CONFIGS = 8
+KEYS = tuple(key for key in TILES[0].config() if key != "split")
+
+
+OpT = TypeVar("OpT", GroupedGemmOp, RaggedGemmOp)
+
+
+class TiledKernel(Kernel[OpT]):
+    """What both share: tensor-core tiles for f16 and bf16 on CUDA, plain arithmetic elsewhere, vectors on the CPU."""
+
+    def matrices(self, op: OpT) -> Sequence[SSAValue]:
+        """The factors of the products."""
+        raise NotImplementedError
+
+    def largest(self, op: OpT) -> tuple[int, int, int, int]:
+        """M, N, K of the largest product at `estimate_env`, and how many such products the work is."""
+        raise NotImplementedError
+
+    def uses_tensor_cores(self, op: OpT, target: Target) -> bool:
+        return target.has("mma") and is_narrow(tensor_type(op.operands[0]).element_type)
+
+    def matches(self, op: OpT, target: Target) -> bool:
+        scope = scope_of(op)
+        dims = [d for v in (*self.matrices(op), *op.results) for d in tensor_type(v).dims]
+        return len(op.epilogue_operands) // len(op.results) + 2 <= MAX_OPERANDS and all(
+            scope.bounds(d)[1] <= LARGEST for d in dims
+        )
+
+    def accepts(self, op: OpT, position: int, strides: Strides, scope: Scope) -> bool:
+        """Tiles are copied along the contiguous dim of a factor."""
+        factors = len(self.matrices(op))
+        return position >= factors or any(s.as_int() == 1 for s in strides[-2:])
+
+    def configs(self, op: OpT, target: Target) -> list[dict[str, int]]:
+        if not self.uses_tensor_cores(op, target):
+            return [{}]
+        tiles = [tile for tile in best_tiles(*self.largest(op), target) if tile.split == 1]
+        return [{key: tile.config()[key] for key in KEYS} for tile in tiles[:MAX_CONFIGS]]
+
+    def seconds(self, op: OpT, target: Target) -> float:
+        moved = bytes_moved(op, scope_of(op)) / target.bandwidth
+        flops = op.flops().evaluate(estimate_env(scope_of(op)))
+        if not target.is_gpu:
+            return target.launch_seconds + max(moved, flops / CPU_RATE)
+        if not self.uses_tensor_cores(op, target):
+            return target.launch_seconds + max(moved, flops / SIMT_RATE[element_bytes(tensor_type(op.operands[0]))])
+        m, n, k, count = self.largest(op)
+        (tile,) = [t for t in best_tiles(m, n, k, count, target) if t.split == 1][:1]
+        return max(moved, tile.cycles(m, n, k, count, target) / CLOCK)
+
+    def check(self, op: OpT, config: Config, target: Target) -> None:
+        if self.uses_tensor_cores(op, target):
+            GemmTile.of(config)
+
+    def template(self, launch: Launch[OpT], k_of_a: bool, k_of_b: bool, functor: str) -> str:
+        """The template arguments of the GPU functions: the tile, which dims are contiguous, the epilogue."""
+        cores = self.uses_tensor_cores(launch.op, launch.target)
+        tile = GemmTile.of(launch.config).cpp() if cores else "ait::gpu::SimtTile"
+        flags = [("true" if flag else "false") for flag in (k_of_a or not cores, k_of_b or not cores)]
+        return ", ".join((tile, *flags, functor))
+
+
+def problem(layout: str, a: Arg, b: Arg, out: Arg, extras: Sequence[Arg]) -> Problem:
+    """One product of matrices with a row-major result; of a B [G, K, N] the batch is the step between its matrices."""
+    a_mk = a.strides if layout[0] == "r" else tuple(reversed(a.strides))
+    b_kn = b.strides[-2:] if layout[1] == "r" else tuple(reversed(b.strides[-2:]))
+    steps = [broadcast_strides(e, out.type.dims) for e in extras]
+    return Problem(
+        m=out.type.dims[0],
+        n=out.type.dims[1],
+        k=a.type.dims[1 if layout[0] == "r" else 0],
+        batch=(),
+        a=Matrix(a, a_mk[0], a_mk[1], ()),
+        b=Matrix(b, b_kn[0], b_kn[1], b.strides[:-2]),
+        d=Matrix(out, out.strides[0], out.strides[1], ()),
+        extras=tuple(Matrix(arg, step[0], step[1], ()) for arg, step in zip(extras, steps, strict=True)),
+    )
+
+
+class GroupedKernel(TiledKernel[GroupedGemmOp]):
+    """`ait.grouped_gemm`. On a GPU one launch computes as many problems as its arguments have room for."""
+
+    name = "grouped_gemm"
+    ops = (GroupedGemmOp,)
+
+    def matrices(self, op: GroupedGemmOp) -> Sequence[SSAValue]:
+        return op.factors
+
+    def largest(self, op: GroupedGemmOp) -> tuple[int, int, int, int]:
+        env = estimate_env(scope_of(op))
+        found = [tuple(e.evaluate(env) for e in op.sizes(i)) for i in range(op.count)]
+        m, n, k = max(found, key=lambda sizes: sizes[0] * sizes[1] * sizes[2])
+        return m, n, k, op.count
+
+    def accepts(self, op: GroupedGemmOp, position: int, strides: Strides, scope: Scope) -> bool:
+        """All A have the same contiguous dim, and all B: that of the layout."""
+        if position >= len(op.factors):
+            return True
+        return strides[1].as_int() == 1
+
+    def emit(self, launch: Launch[GroupedGemmOp]) -> Emission:
+        op, place, dims = launch.op, launch.place, launch.dims
+        layout, each = op.layout.data, len(op.epilogue_operands) // op.count
+        factors, extras = launch.ins[: 2 * op.count], launch.ins[2 * op.count :]
+        definition, functor = epilogue_functor(op, "epilogue_@ID@", place)
+        parts: list[str] = []
+        for i, out in enumerate(launch.outs):
+            p = problem(layout, factors[2 * i], factors[2 * i + 1], out, extras[i * each : (i + 1) * each])
+            operands = ", ".join((p.a.cpp(place, dims), p.b.cpp(place, dims), p.d.cpp(place, dims, const=False)))
+            parts.append(f"{p.shape_cpp(place, dims)}, {operands}, {p.extras_cpp(place, dims)}")
+        if not launch.target.is_gpu:
+            calls = [f"ait::cpu::gemm<{functor}>(ctx, {part})" for part in parts]
+            body = "".join(f"if (const int32_t status = {call}) return status;\n  " for call in calls) + "return 0;\n"
+            return Emission(("ait/math.h", launch.header("gemm")), definition, body)
+        made = ",\n    ".join(f"ait::gpu::grouped_problem({part})" for part in parts)
+        template = self.template(launch, layout[0] == "r", layout[1] == "c", functor)
+        body = f"return ait::gpu::gemm_grouped<{template}>(ctx, {{\n    {made}}});\n"
+        return Emission(("ait/math.h", launch.header("gemm_grouped")), definition, body)
+
+
+class RaggedKernel(TiledKernel[RaggedGemmOp]):
+    """`ait.ragged_gemm`. Blocks of a GPU find their group and its rows in the ends: nothing waits for the host."""
+
+    name = "ragged_gemm"
+    ops = (RaggedGemmOp,)
+
+    def matrices(self, op: RaggedGemmOp) -> Sequence[SSAValue]:
+        return (op.a, op.b)
+
+    def largest(self, op: RaggedGemmOp) -> tuple[int, int, int, int]:
+        """The rows in equal groups, of which there are no more than rows."""
+        env, e = estimate_env(scope_of(op)), op.extents()
+        rows, n, k = (size.evaluate(env) for size in (e.m, e.n, e.k))
+        groups = max(1, min(rows, tensor_type(op.b).dims[0].evaluate(env)))
+        return -(-rows // groups), n, k, groups
+
+    def accepts(self, op: RaggedGemmOp, position: int, strides: Strides, scope: Scope) -> bool:
+        if position == 2:
+            return strides[0].as_int() == 1
+        return super().accepts(op, position, strides, scope) if position < 2 else True
+
+    def emit(self, launch: Launch[RaggedGemmOp]) -> Emission:
+        place = launch.place
+        a, b, ends, *extras = launch.ins
+        p = problem("rrr", a, b, launch.outs[0], extras)
+        definition, functor = epilogue_functor(launch.op, "epilogue_@ID@", place)
+        context, factors, result = p.arguments(launch)
+        arguments = f"{context}, {factors}, {result}, {ends.name}, {launch.cpp(ends.type.dims[0])}"
+        if not launch.target.is_gpu:
+            call = f"return ait::cpu::gemm_ragged<{functor}>({arguments});\n"
+        else:
+            template = self.template(launch, p.a.col.as_int() == 1, p.b.row.as_int() == 1, functor)
+            call = f"return ait::gpu::gemm_ragged<{template}>({arguments});\n"
+        return Emission(("ait/math.h", launch.header("gemm_grouped")), definition, call)
+
+
+KERNELS = (GroupedKernel(), RaggedKernel())

@@ -1,0 +1,42 @@
+"""What several products in one op mean: each is a product of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import cast
+
+import numpy as np
+from xdsl.ir import Operation
+
+from ait_mlir.dialects.ait.grouped import GroupedGemmOp, RaggedGemmOp
+from ait_mlir.reference.core import Array, Evaluation, reference
+from ait_mlir.reference.gemm import contract
+
+
+@reference("ait.grouped_gemm")
+def _(op: Operation, arrays: list[Array], ev: Evaluation) -> Sequence[Array]:
+    grouped = cast(GroupedGemmOp, op)
+    factors, extras = arrays[: 2 * grouped.count], arrays[2 * grouped.count :]
+    each = len(extras) // grouped.count
+    results: list[Array] = []
+    for i in range(grouped.count):
+        result = contract(factors[2 * i], factors[2 * i + 1], grouped.layout.data)
+        if grouped.epilogue.blocks:
+            (result,) = ev.run_region(grouped.epilogue, [result, *extras[i * each : (i + 1) * each]])
+        results.append(np.broadcast_to(result, ev.shape(grouped.results[i].type)))
+    return results
+
+
+@reference("ait.ragged_gemm")
+def _(op: Operation, arrays: list[Array], ev: Evaluation) -> Sequence[Array]:
+    ragged = cast(RaggedGemmOp, op)
+    a, b, ends, *extras = arrays
+    result = np.zeros((a.shape[0], b.shape[2]), np.result_type(a, b))
+    begin = 0
+    for group, end in enumerate(ends):
+        end = min(max(int(end), begin), a.shape[0])
+        result[begin:end] = a[begin:end] @ b[group]
+        begin = end
+    if ragged.epilogue.blocks:
+        (result,) = ev.run_region(ragged.epilogue, [result, *extras])
+    return (np.broadcast_to(result, ev.shape(ragged.output.type)),)

@@ -1,0 +1,37 @@
+"""What padding means: each dim of the result names an index of the input."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import cast
+
+import numpy as np
+from xdsl.ir import Operation
+
+from ait_mlir.dialects.ait.pad import PadOp
+from ait_mlir.reference.core import Array, Evaluation, reference
+
+
+def source(mode: str, size: int, before: int, count: int) -> Array:
+    """The index of the input for each index of the result along a dim, -1 for none."""
+    at = np.arange(count) - before
+    if mode == "reflect":
+        at = np.abs(at)
+        return np.where(at < size, at, 2 * (size - 1) - at)
+    if mode == "replicate":
+        return np.clip(at, 0, max(size - 1, 0))
+    if mode == "circular":
+        return at % max(size, 1)
+    return np.where((at >= 0) & (at < size), at, -1)
+
+
+@reference("ait.pad")
+def _(op: Operation, arrays: list[Array], ev: Evaluation) -> Sequence[Array]:
+    pad, (x,) = cast(PadOp, op), arrays
+    shape = ev.shape(op.results[0].type)
+    before = [e.evaluate(ev.dims) for e in pad.before.data]
+    index = [source(pad.mode.data, n, b, m) for n, b, m in zip(x.shape, before, shape, strict=True)]
+    result = np.full(shape, pad.fill, x.dtype)
+    inside = np.ix_(*(at >= 0 for at in index))
+    result[inside] = x[np.ix_(*(at[at >= 0] for at in index))]
+    return (result,)

@@ -1,0 +1,174 @@
+/// @file gemm_grouped.cuh
+/// @brief Several products in one launch: `gemm_grouped` of problems that each have their own sizes, `gemm_ragged` of groups of rows of one matrix,
+/// each with a matrix b of its own, whose ends are known only when the kernel runs.
+#ifndef AIT_KERNELS_GPU_GEMM_GROUPED_CUH_
+#define AIT_KERNELS_GPU_GEMM_GROUPED_CUH_
+
+#include "ait/gpu/launch.h"
+#include "ait/kernels/gpu/gemm_mma.cuh"
+#include "ait/kernels/gpu/gemm_simt.cuh"
+
+#if defined(AIT_GPU)
+namespace ait::gpu {
+
+/// @brief The tiles of `simt_tile`, as `Tile` describes those of `mma_tile`.
+struct SimtTile {
+  static constexpr int kM = kSimtTile, kCols = kSimtTile, kThreads = kSimtThreads, kBlocks = 1, kSharedBytes = 0;
+};
+
+template <class Tile>
+LaunchConfig grouped_config(int64_t blocks) {
+  LaunchConfig config;
+  config.grid = dim3(uint32_t(blocks));
+  config.block = dim3(Tile::kThreads);
+  config.shared_bytes = Tile::kSharedBytes;
+  config.dependent = true;
+  return config;
+}
+
+// ** problems that each have their own sizes **
+
+/// @brief One problem of `gemm_grouped`.
+template <class T, class D, class... E>
+struct GroupedProblem {
+  GemmShape shape;
+  Matrices<const T> a, b;
+  Matrices<D> d;
+  Operands<E...> operands;
+};
+
+template <class T, class D, class... E>
+inline GroupedProblem<T, D, E...> grouped_problem(const GemmShape& shape, Matrices<const T> a, Matrices<const T> b, Matrices<D> d,
+                                                  Operands<E...> operands) {
+  return {shape, a, b, d, operands};
+}
+
+/// @brief The problems of a launch, and where the blocks of each begin.
+template <class T, class D, class... E>
+struct GroupedArgs {
+  /// As many problems as the 4 KiB hold that a kernel may be given everywhere.
+  static constexpr int kProblems = 3840 / int(sizeof(GemmArgs<T, D, E...>) + sizeof(int));
+  static_assert(kProblems > 0, "a problem with so many extra operands does not fit into the arguments of a kernel");
+
+  int count;
+  int first[kProblems + 1];
+  GemmArgs<T, D, E...> problems[kProblems];
+};
+
+/// @brief A block for each tile of each problem.
+template <class Tile, bool kAK, bool kBK, bool kAligned, class F, class T, class D, class... E>
+__global__ void __launch_bounds__(Tile::kThreads, Tile::kBlocks) gemm_grouped_kernel(const AIT_GRID_CONSTANT GroupedArgs<T, D, E...> group) {
+  wait_for_previous();
+  int problem = 0;
+  while (problem + 1 < group.count && int(blockIdx.x) >= group.first[problem + 1]) ++problem;
+  const GemmArgs<T, D, E...>& args = group.problems[problem];
+  const TileIndex tile(blockIdx.x - uint32_t(group.first[problem]), args.tiles_m, args.tiles_n);
+  const TileWork<T> work = tile.of(args, Tile::kM, Tile::kCols);
+  if constexpr (std::is_same_v<Tile, SimtTile>) {
+    using A = compute_t<T>;
+    __shared__ SimtOperand<A> a_tile;
+    __shared__ SimtOperand<A> b_tile;
+    __shared__ SimtStaged<A> staged[1];
+    simt_tile<F, 1>(args, work, a_tile, b_tile, staged);
+  } else {
+#if defined(AIT_CUDA)
+    mma_tile<Tile, kAK, kBK, kAligned, F>(args, work, 1, 0, false);
+#endif
+  }
+}
+
+/// @brief d_i = F(a_i @ b_i, operands_i...) for every problem, in launches of up to `GroupedArgs::kProblems`.
+/// @tparam kAK, kBK whether K is the contiguous dim of every a and of every b; with `SimtTile` any strides will do
+template <class Tile, bool kAK, bool kBK, class F, size_t kCount, class T, class D, class... E>
+int32_t gemm_grouped(const Context& ctx, const GroupedProblem<T, D, E...> (&problems)[kCount]) {
+  using Args = GroupedArgs<T, D, E...>;
+  for (size_t at = 0; at < kCount;) {
+    Args args = {};
+    bool aligned = true;
+    int64_t blocks = 0;
+    for (; at < kCount && args.count < Args::kProblems; ++at) {
+      const GroupedProblem<T, D, E...>& p = problems[at];
+      if (p.shape.m == 0 || p.shape.n == 0) continue;
+      const GemmArgs<T, D, E...> found = gemm_args<1>(p.shape, p.a, p.b, p.d, p.operands, Tile::kM, Tile::kCols);
+      aligned = aligned && found.a_aligned && found.b_aligned;
+      args.problems[args.count] = found;
+      args.first[args.count++] = int(blocks);
+      blocks += int64_t(found.tiles_m) * found.tiles_n;
+    }
+    if (args.count == 0) continue;
+    args.first[args.count] = int(blocks);
+    const LaunchConfig config = grouped_config<Tile>(blocks);
+    const int32_t status = aligned ? launch(ctx, config, gemm_grouped_kernel<Tile, kAK, kBK, true, F, T, D, E...>, args)
+                                   : launch(ctx, config, gemm_grouped_kernel<Tile, kAK, kBK, false, F, T, D, E...>, args);
+    if (status != 0) return status;
+  }
+  return 0;
+}
+
+// ** groups of rows **
+
+/// @brief The group of a tile: the tiles of a group begin at its first row, so each lies in one group.
+struct RaggedTile {
+  int group;     ///< the number of groups for rows behind the last one
+  int m0, m;     ///< the first row of the tile; where the rows of the group end
+  bool exists;
+
+  /// The tile with number `tile`. Ends that fall, or that lie outside of the rows, count as the nearest end that is possible.
+  template <class I>
+  __device__ __forceinline__ RaggedTile(const I* ends, int groups, int rows, int tile, int height) {
+    m0 = 0, m = 0, exists = false;
+    for (group = 0; group <= groups; ++group) {
+      const I found = group < groups ? ends[group] : I(rows);
+      const int end = found > I(rows) ? rows : (found > I(m) ? int(found) : m);
+      const int tiles = (end - m + height - 1) / height;
+      m0 = m + tile * height, m = end;
+      if ((exists = tile < tiles)) return;
+      tile -= tiles;
+    }
+  }
+};
+
+/// @brief A block for each tile that there may be; those of most problems have a few too many.
+template <class Tile, bool kAK, bool kBK, bool kAligned, class F, class I, class T, class D, class... E>
+__global__ void __launch_bounds__(Tile::kThreads, Tile::kBlocks) gemm_ragged_kernel(const AIT_GRID_CONSTANT GemmArgs<T, D, E...> args,
+                                                                                     const I* ends, int groups) {
+  wait_for_previous();
+  const TileIndex index(blockIdx.x, args.tiles_m, args.tiles_n);
+  const RaggedTile tile(ends, groups, args.m, index.m, Tile::kM);
+  if (!tile.exists) return;
+  const bool sums = tile.group < groups;
+  const T* const b = args.b.data + (sums ? tile.group : 0) * args.b.inner;
+  const TileWork<T> work{0, 0, args.a.data, b, tile.m0, index.n * Tile::kCols, tile.m, sums ? args.k : 0};
+  if constexpr (std::is_same_v<Tile, SimtTile>) {
+    using A = compute_t<T>;
+    __shared__ SimtOperand<A> a_tile;
+    __shared__ SimtOperand<A> b_tile;
+    __shared__ SimtStaged<A> staged[1];
+    simt_tile<F, 1>(args, work, a_tile, b_tile, staged);
+  } else {
+#if defined(AIT_CUDA)
+    mma_tile<Tile, kAK, kBK, kAligned, F>(args, work, 1, 0, false);
+#endif
+  }
+}
+
+/// @brief d = F(a[begin:end] @ b[group], operands...) for each group of rows; rows behind the last group are F(0, operands...).
+///
+/// `shape` is that of all rows, `b.inner` the distance of the matrices b. Group g ends before row `ends[g]` and begins where the group before ends.
+template <class Tile, bool kAK, bool kBK, class F, class I, class T, class D, class... E>
+int32_t gemm_ragged(const Context& ctx, const GemmShape& shape, Matrices<const T> a, Matrices<const T> b, Matrices<D> d, Operands<E...> operands,
+                    const I* ends, int64_t groups) {
+  if (shape.m == 0 || shape.n == 0) return 0;
+  GemmArgs<T, D, E...> args = gemm_args<1>(shape, a, b, d, operands, Tile::kM, Tile::kCols);
+  const int64_t filled = groups + 1 < shape.m ? groups + 1 : shape.m;  // groups that can have rows
+  args.tiles_m = int((shape.m + filled * (Tile::kM - 1)) / Tile::kM);
+  const LaunchConfig config = grouped_config<Tile>(int64_t(args.tiles_m) * args.tiles_n);
+  if (args.a_aligned && args.b_aligned) {
+    return launch(ctx, config, gemm_ragged_kernel<Tile, kAK, kBK, true, F, I, T, D, E...>, args, ends, int(groups));
+  }
+  return launch(ctx, config, gemm_ragged_kernel<Tile, kAK, kBK, false, F, I, T, D, E...>, args, ends, int(groups));
+}
+
+}  // namespace ait::gpu
+#endif  // AIT_GPU
+#endif  // AIT_KERNELS_GPU_GEMM_GROUPED_CUH_
