@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from ait_mlir.frontend.intvar import IntImm, IntVar
+from ait_mlir.frontend.intvar import IntImm, IntVar, IntVarTensor
 from ait_mlir.frontend.operator import Operator
 from ait_mlir.frontend.tensor import Tensor
 
-__all__ = ["IntImm", "IntVar", "Operator", "Tensor"]
+__all__ = ["IntImm", "IntVar", "IntVarTensor", "Operator", "Tensor"]

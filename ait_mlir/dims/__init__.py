@@ -6,7 +6,7 @@ from ait_mlir.dims.errors import DimError, DimSyntaxError
 from ait_mlir.dims.expr import MAX_LITERAL, RESERVED, Atom, Expr, check_name, const, from_terms, product, sym, total
 from ait_mlir.dims.parser import parse
 from ait_mlir.dims.rules import ceildiv, floordiv, maximum, minimum, mod
-from ait_mlir.dims.scope import MAX_DIM, Dim, Scope
+from ait_mlir.dims.scope import MAX_DIM, Dim, Jagged, Scope, jagged_dim
 
 __all__ = [
     "MAX_DIM",
@@ -17,12 +17,14 @@ __all__ = [
     "DimError",
     "DimSyntaxError",
     "Expr",
+    "Jagged",
     "Scope",
     "ceildiv",
     "check_name",
     "const",
     "floordiv",
     "from_terms",
+    "jagged_dim",
     "maximum",
     "minimum",
     "mod",

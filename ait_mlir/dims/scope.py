@@ -1,19 +1,37 @@
 """The dims of one graph: their ranges, and what these prove about expressions.
 
 batch = 1 to 64, seq = 1 to 512 hints [64, 128], count = 0 to 8*batch bound
+total = 0 to 6400, words = jagged(total, batch, 0 to 100)
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from ait_mlir.dims.errors import DimError, DimSyntaxError
 from ait_mlir.dims.expr import Expr, check_name, const
 from ait_mlir.dims.parser import Tokens, parse_expr
 from ait_mlir.dims.prover import Prover
+from ait_mlir.dims.simplify import simplified
 
 MAX_DIM = 2**40
+
+
+@dataclass(frozen=True)
+class Jagged:
+    """What a jagged dim stands for: `batch` sequences laid end to end in `total` rows.
+
+    `levels` are the least and the greatest length of a sequence, one pair a level; the rows of a level are the
+    sequences of the next one.
+    """
+
+    total: Expr
+    batch: Expr
+    levels: tuple[tuple[int, int], ...]
+
+    def __str__(self) -> str:
+        return f"jagged({', '.join([str(self.total), str(self.batch), *(f'{lo} to {hi}' for lo, hi in self.levels)])})"
 
 
 @dataclass(frozen=True)
@@ -21,7 +39,8 @@ class Dim:
     """A declared dim: `lo <= value <= hi`, both within 0 and 2^40; `hints` are values to tune for.
 
     A dim with an `upper`, an expression of dims declared before it, is bound by an op when it runs, to at most that;
-    `hi` is the most that `upper` can be.
+    `hi` is the most that `upper` can be. A `jagged` dim is its total, which is its `upper`, too; proofs take it as a
+    dim of its own, so that tensors with the same sequences match and others do not.
     """
 
     name: str
@@ -29,6 +48,7 @@ class Dim:
     hi: int
     hints: tuple[int, ...] = ()
     upper: Expr | None = None
+    jagged: Jagged | None = None
 
     def __post_init__(self) -> None:
         check_name(self.name)
@@ -42,6 +62,8 @@ class Dim:
 
     def __str__(self) -> str:
         hints = f" hints [{', '.join(map(str, self.hints))}]" if self.hints else ""
+        if self.jagged is not None:
+            return f"{self.name} = {self.jagged}{hints}"
         if self.upper is not None:
             return f"{self.name} = {self.lo} to {self.upper}{hints} bound"
         return f"{self.name} = {self.lo} to {self.hi}{hints}"
@@ -64,7 +86,7 @@ class Scope:
         self.memo: dict[object, object] = {}
         """What others have found out about things in this scope, to be asked once; it lives as long as the scope."""
         self.bound = tuple(d for d in self.dims if d.upper is not None)
-        """The dims that ops bind."""
+        """The dims that ops bind, and the jagged ones."""
         uppers = {d.name: d.upper for d in self.bound if d.upper is not None}
         self._prover = Prover({d.name: (d.lo, d.hi) for d in self.dims}, (0, MAX_DIM), uppers)
 
@@ -116,15 +138,25 @@ class Scope:
         return {d.name: d.hi for d in self.dims}
 
     def upper(self, e: Expr) -> Expr:
-        """`e` with the dims that ops bind at their bounds: what to allocate for sizes, which grow with their dims."""
+        """`e` with the dims that ops bind at their bounds, and jagged ones as their totals: what to allocate for
+        sizes, which grow with their dims."""
         for dim in reversed(self.bound):
             if dim.upper is not None and dim.name in e.symbols:
                 e = e.substitute({dim.name: dim.upper})
         return e
 
+    def simplified(self, e: Expr) -> Expr:
+        """`e` in a shorter form that is equal for all values of the dims: `max(64 - seq, 0)` as `64 - seq`."""
+        return simplified(e, self)
+
+    def complete(self, values: Mapping[str, int]) -> dict[str, int]:
+        """Values of the dims, with those of the jagged ones: their totals."""
+        jagged = {d.name: self.upper(d.upper) for d in self.bound if d.jagged is not None and d.upper is not None}
+        return {**values, **{name: total.evaluate(values) for name, total in jagged.items()}}
+
     def host_symbols(self, e: Expr) -> frozenset[str]:
-        """The dims of `e` that ops bind."""
-        return e.symbols.intersection(d.name for d in self.bound) if self.bound else frozenset()
+        """The dims of `e` that ops bind, so that a host knows them after the op."""
+        return e.symbols.intersection(d.name for d in self.bound if d.jagged is None) if self.bound else frozenset()
 
     def undeclared(self, e: Expr) -> frozenset[str]:
         """The dims that `e` names and this scope does not declare."""
@@ -176,20 +208,14 @@ def _parse_dim(tokens: Tokens, before: list[Dim]) -> Dim:
             tokens.fail(f"dim {name!r} is declared twice; it was declared as {dim}", offset)
     tokens.expect("=", f"after the dim {name!r}, as in 'batch = 1 to 64'")
     if tokens.kind == "name" and tokens.text == "jagged":
-        tokens.fail("jagged dims are not supported; declare the dim as 'name = LOW to HIGH'")
+        return _parse_jagged(tokens, name, offset, before)
     lo = tokens.number(f"as the least value of {name!r}")
     tokens.expect("to", f"after the least value of {name!r}, as in 'batch = 1 to 64'")
     upper_at = tokens.offset
     if str(tokens.kind) == "end" or (str(tokens.kind) == "sign" and tokens.text not in "(-"):
         tokens.number(f"as the greatest value of {name!r}")
     upper = parse_expr(tokens)
-    hints: list[int] = []
-    if tokens.accept("hints"):
-        tokens.expect("[", "after 'hints', as in 'hints [64, 128]'")
-        hints.append(tokens.number("as a hint"))
-        while tokens.accept(","):
-            hints.append(tokens.number("as a hint"))
-        tokens.expect("]", "to close the hints")
+    hints = _parse_hints(tokens)
     is_bound = tokens.accept("bound")
     hi = upper.as_int()
     if hi is None and not is_bound:
@@ -205,8 +231,60 @@ def _parse_dim(tokens: Tokens, before: list[Dim]) -> Dim:
         hi = scope.bounds(upper)[1]
     assert hi is not None
     try:
-        return Dim(name, lo, hi, tuple(hints), upper if is_bound else None)
+        return Dim(name, lo, hi, hints, upper if is_bound else None)
     except DimSyntaxError:
         raise
     except DimError as error:
         tokens.fail(str(error), offset)
+
+
+def _parse_hints(tokens: Tokens) -> tuple[int, ...]:
+    hints: list[int] = []
+    if tokens.accept("hints"):
+        tokens.expect("[", "after 'hints', as in 'hints [64, 128]'")
+        hints.append(tokens.number("as a hint"))
+        while tokens.accept(","):
+            hints.append(tokens.number("as a hint"))
+        tokens.expect("]", "to close the hints")
+    return tuple(hints)
+
+
+def _parse_jagged(tokens: Tokens, name: str, offset: int, before: list[Dim]) -> Dim:
+    """`jagged(total, batch, 0 to 100)`, with the lengths of each level."""
+    example = "as in 'words = jagged(total, batch, 0 to 100)'"
+    tokens.next()
+    tokens.expect("(", f"after 'jagged', {example}")
+    scope = Scope(before)
+    parts: list[Expr] = []
+    for what in ("total", "batch"):
+        at = tokens.offset
+        parts.append(parse_expr(tokens))
+        if unknown := sorted(scope.undeclared(parts[-1])):
+            tokens.fail(f"the {what} of {name!r} names {unknown[0]!r}, which is not declared before it", at)
+        if what == "total":
+            tokens.expect(",", f"after the total of {name!r}, {example}")
+    levels: list[tuple[int, int]] = []
+    while tokens.accept(","):
+        lo = tokens.number(f"as the least length of a sequence of {name!r}")
+        tokens.expect("to", f"after the least length of a sequence of {name!r}, {example}")
+        at = tokens.offset
+        levels.append((lo, tokens.number(f"as the greatest length of a sequence of {name!r}")))
+        if lo > levels[-1][1]:
+            tokens.fail(f"the lengths of {name!r} have an empty range: {lo} to {levels[-1][1]}", at)
+    if not levels:
+        tokens.fail(f"expected the lengths of the sequences of {name!r}, {example}, found {tokens.describe()}")
+    tokens.expect(")", f"to close the jagged dim {name!r}")
+    jagged = Jagged(parts[0], parts[1], tuple(levels))
+    hints = _parse_hints(tokens)
+    try:
+        return jagged_dim(name, jagged, scope, hints)
+    except DimSyntaxError:
+        raise
+    except DimError as error:
+        tokens.fail(str(error), offset)
+
+
+def jagged_dim(name: str, jagged: Jagged, scope: Scope, hints: tuple[int, ...] = ()) -> Dim:
+    """The declaration of a jagged dim in a scope that has its total and its batch."""
+    lo, hi = scope.bounds(jagged.total)
+    return Dim(name, max(0, lo), hi, hints, jagged.total, jagged)

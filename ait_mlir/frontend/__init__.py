@@ -12,7 +12,7 @@ from ait_mlir.frontend import nn, ops
 from ait_mlir.frontend.compile import compile_model
 from ait_mlir.frontend.errors import BuildError
 from ait_mlir.frontend.graph import build_module
-from ait_mlir.frontend.intvar import IntImm, IntVar
+from ait_mlir.frontend.intvar import IntImm, IntVar, IntVarTensor
 from ait_mlir.frontend.operator import Operator
 from ait_mlir.frontend.target import Target, detect_target
 from ait_mlir.frontend.tensor import Tensor
@@ -21,6 +21,7 @@ __all__ = [
     "BuildError",
     "IntImm",
     "IntVar",
+    "IntVarTensor",
     "Operator",
     "Target",
     "Tensor",

@@ -254,6 +254,38 @@ class IntImm(IntVar):
         return f"IntImm({self.expr})"
 
 
+class IntVarTensor(IntVar):
+    """A dim as a value: what `ops.size` returns and `ops.int_elementwise` computes with.
+
+    >>> seq = ops.size()(x, 1)
+    >>> y = ops.reshape()(x, [-1, seq * 2])
+
+    It stands wherever a dim does: in shapes, in the bounds of slices and of `ops.arange`. `_attrs["int_var"]` is the
+    dim. `+`, `-`, `*` and `//` give values again. One that is constant is an index, too.
+    """
+
+    def __init__(self, int_var: IntVar | int, name: str | None = None):
+        dim = as_dim(int_var)
+        self.expr, self.symbols = dim.expr, dim.symbols
+        self._attrs = IntVarAttrs(self, {"int_var": dim})
+        if name is not None:
+            self.rename(name)
+
+    def is_a_const_num(self) -> bool:
+        """Whether the value is known when the model is built."""
+        return self.expr.as_int() is not None
+
+    def __index__(self) -> int:
+        if (value := self.expr.as_int()) is None:
+            raise TypeError(f"{self} is known only when the model runs")
+        return value
+
+    __int__ = __index__
+
+    def __repr__(self) -> str:
+        return f"IntVarTensor({self.expr})"
+
+
 DimLike = IntVar | int
 
 
@@ -282,7 +314,8 @@ def product(values: Sequence[DimLike]) -> IntVar:
 
 def _combine(a: IntVar, b: DimLike, op: Callable[[Expr, Expr], Expr]) -> IntVar:
     other = as_dim(b)
-    return IntVar.of(op(a.expr, other.expr), merge_symbols(a.symbols, other.symbols))
+    dim = IntVar.of(op(a.expr, other.expr), merge_symbols(a.symbols, other.symbols))
+    return IntVarTensor(dim) if IntVarTensor in (type(a), type(other)) else dim
 
 
 def _divisor(a: IntVar, b: DimLike) -> IntVar:

@@ -295,7 +295,7 @@ def widened_scope(scope: Scope, low: int) -> Scope:
     dims: list[Dim] = []
     for d in scope:
         hi = d.hi if d.upper is None else Scope(dims).bounds(d.upper)[1]
-        dims.append(Dim(d.name, min(low, d.lo), max(1, hi), d.hints, d.upper))
+        dims.append(Dim(d.name, min(low, d.lo), max(1, hi), d.hints, d.upper, d.jagged))
     return Scope(dims)
 
 

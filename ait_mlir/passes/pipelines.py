@@ -67,6 +67,7 @@ PASSES: dict[str, Pass | Patterns] = table(
             (*SIMPLIFY, "attention:CHOICES", "attention:ATTENTION", "attention:TRIANGLES"),
             assumption="finite_scores",
         ),
+        Pass("channels-last", "channels_last", "ChannelsLastPass"),
         Patterns(
             "simplify",
             "Remove neutral elements, identities and no-ops; compose and cancel views; name what models spell out.",
@@ -133,7 +134,7 @@ PHASE_TABLE: dict[str, Phase] = table(
     "phases",
     (
         Phase("imported"),
-        Phase("canonical", ("narrow-row-ops", "fuse-masked-attention")),
+        Phase("canonical", ("narrow-row-ops", "fuse-masked-attention", "channels-last")),
         Phase("simplified", ("unroll-scans", "simplify")),
         Phase(
             "fused",

@@ -72,6 +72,23 @@ def divide(a: Array, b: Array) -> Array:
     return np.where(b == 0, np.zeros((), a.dtype), quotient + inexact.astype(a.dtype))
 
 
+def remainder(a: Array, b: Array) -> Array:
+    """Return what division towards zero leaves; of integers, a where b is 0."""
+    return np.fmod(a, b) if a.dtype.kind == "f" else a - divide(a, b) * b
+
+
+def shift_left(a: Array, b: Array) -> Array:
+    """Return a with its bits moved up; 0 for a count below 0 or beyond the type."""
+    outside = (b < 0) | (b >= 8 * a.itemsize)
+    return np.where(outside, np.zeros((), a.dtype), np.left_shift(a, np.where(outside, 0, b).astype(a.dtype)))
+
+
+def shift_right(a: Array, b: Array) -> Array:
+    """Return a with its bits moved down behind copies of its sign."""
+    last = 8 * a.itemsize - 1
+    return np.right_shift(a, np.where((b < 0) | (b > last), last, b).astype(a.dtype))
+
+
 BINARY: dict[str, Callable[[Array, Array], Array]] = {
     "add": np.add,
     "sub": np.subtract,
@@ -80,6 +97,12 @@ BINARY: dict[str, Callable[[Array, Array], Array]] = {
     "max": np.maximum,
     "min": np.minimum,
     "pow": np.power,
+    "rem": remainder,
+    "bit_and": np.bitwise_and,
+    "bit_or": np.bitwise_or,
+    "bit_xor": np.bitwise_xor,
+    "shift_left": shift_left,
+    "shift_right": shift_right,
 }
 
 COMPARE: dict[str, Callable[[Array, Array], Array]] = {

@@ -27,7 +27,7 @@ def evaluate_graph(
     missing input, dim or parameter or a wrong shape.
     """
     graph = cast(GraphOp, graph)
-    evaluation = Evaluation(dims, params, rounding)
+    evaluation = Evaluation(graph.scope.complete(dims) if graph.scope.bound else dims, params, rounding)
     env: dict[SSAValue, Array] = {}
     block = graph.body.block
     try:

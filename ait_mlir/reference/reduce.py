@@ -65,13 +65,17 @@ def _(op: Operation, arrays: list[Array], ev: Evaluation) -> Sequence[Array]:
 
 @reference("ait.argmax")
 def _(op: Operation, arrays: list[Array], ev: Evaluation) -> Sequence[Array]:
-    places = np.argmax(arrays[0], axis=cast(ArgmaxOp, op).dim.value.data)
+    a = cast(ArgmaxOp, op)
+    places = (np.argmax if a.smallest is None else np.argmin)(arrays[0], axis=a.dim.value.data)
     return (np.asarray(places).astype(value_dtype(element_type_of(op.results[0].type))),)
 
 
 @reference("ait.topk")
 def _(op: Operation, arrays: list[Array], ev: Evaluation) -> Sequence[Array]:
-    (x,) = arrays
-    places = descending(x)[..., : cast(TopkOp, op).k.value.data]
+    t = cast(TopkOp, op)
+    rows = np.moveaxis(arrays[0], t.axis, -1)
+    order = descending(rows) if t.smallest is None else np.argsort(rows, axis=-1, kind="stable")
+    places = order[..., : t.k.value.data]
     kind = BY_IR[element_type_of(op.results[1].type)].name
-    return np.take_along_axis(x, places, axis=-1), places.astype(kind)
+    values = np.take_along_axis(rows, places, axis=-1)
+    return np.moveaxis(values, -1, t.axis), np.moveaxis(places, -1, t.axis).astype(kind)

@@ -14,8 +14,9 @@ from xdsl.ir import Block, Operation, SSAValue
 
 from ait_mlir.dialects.ait.elementwise import CastOp, YieldOp
 from ait_mlir.dialects.ait.index import EmbeddingOp, IndexedOp, UpdateSliceOp
+from ait_mlir.dialects.ait.jagged import EmbeddingBagOp
 from ait_mlir.dialects.ait.scan import ScanOp
-from ait_mlir.dialects.ait.traits import Cost
+from ait_mlir.dialects.ait.traits import Cost, HasOffsets
 from ait_mlir.dialects.ait.types import ShapedType, TensorType, scope_of
 from ait_mlir.dialects.ait_rt.loop import LoopOp
 from ait_mlir.dialects.ait_rt.program import KernelOp, LaunchOp, program_around
@@ -107,6 +108,12 @@ def index_bound(value: SSAValue) -> int:
             if isinstance(op, EmbeddingOp) and use.index == 1:
                 rows = cast(TensorType, op.operands[0].type).dims[0].as_int() or 1
                 bound = min(bound, max(1, rows // part))
+                continue
+            if isinstance(op, HasOffsets) and use.index in op.offset_positions():
+                bound = 1  # sequences without rows, which fit any data
+                continue
+            if isinstance(op, EmbeddingBagOp) and use.index == 1:
+                bound = min(bound, max(1, (cast(TensorType, op.table.type).dims[0].as_int() or 1) // part))
                 continue
             if isinstance(op, UpdateSliceOp) and use.index == 2:
                 bound = min(bound, max(1, places_of(op) // part))

@@ -12,6 +12,7 @@ from ait_mlir.dims import (
     DimError,
     DimSyntaxError,
     Expr,
+    Jagged,
     Scope,
     ceildiv,
     const,
@@ -60,13 +61,32 @@ def test_round_trip():
         ("a = 1 to 5 hints [2", 19, "to close the hints"),
         ("a = 1 to 5,", 11, "expected the name of a dim"),
         ("a = 1 to 5 b = 1 to 2", 11, "expected ','"),
-        ("words = jagged(total, batch, 0 to 100)", 8, "jagged dims are not supported"),
+        ("words = jagged(total, batch, 0 to 100)", 15, "total of 'words' names 'total', which is not declared before"),
+        ("t = 0 to 9, w = jagged(t, b, 0 to 5)", 26, "batch of 'w' names 'b', which is not declared before"),
+        ("t = 0 to 9, w = jagged t", 23, "expected '\\(' after 'jagged'"),
+        ("t = 0 to 9, w = jagged(t)", 24, "expected ',' after the total"),
+        ("t = 0 to 9, w = jagged(t, 2)", 27, "expected the lengths of the sequences of 'w'"),
+        ("t = 0 to 9, w = jagged(t, 2, 5 to 4)", 34, "empty range: 5 to 4"),
+        ("t = 0 to 9, w = jagged(t, 2, 0 to 4", 35, "expected '\\)' to close the jagged dim"),
     ],
 )
 def test_bad_declarations(text: str, offset: int, message: str):
     with pytest.raises(DimSyntaxError, match=message) as caught:
         Scope.parse(text)
     assert caught.value.offset == offset
+
+
+def test_a_jagged_dim_is_its_total_but_not_equal_to_it():
+    text = "t = 2 to 9, b = 1 to 4, w = jagged(t, b, 0 to 5) hints [3], v = jagged(t + 1, 2*b, 1 to 2, 0 to 3)"
+    scope = Scope.parse(text)
+    assert str(scope) == text and Scope.parse(str(scope)) == scope
+    w, v, t = (parse(name) for name in "wvt")
+    assert scope["w"].jagged == Jagged(t, parse("b"), ((0, 5),))
+    assert scope.upper(w * 2 + v) == 3 * t + 1
+    assert scope.bounds(w) == (2, 9) and scope.bounds(v) == (3, 10)
+    assert scope.le(w, t) and not scope.equal(w, t) and not scope.equal(w, v)
+    assert scope.host_symbols(w) == frozenset()
+    assert scope.complete({"t": 4, "b": 2}) == {"t": 4, "b": 2, "w": 4, "v": 5}
 
 
 def test_bad_declarations_in_python():
@@ -235,3 +255,50 @@ def test_most_true_inequalities_are_proved_without_enumeration():
         proved += holds and claim
     assert true > 50
     assert proved >= 0.85 * true
+
+
+@pytest.mark.parametrize(
+    ("text", "shorter"),
+    [
+        ("64 - max(0, 64 - length)", "length"),
+        ("1 - max(0, 1 - length)", "1"),
+        ("max(64 - length, 0, length)", "max(64 - length, length)"),
+        ("min(length, 48, batch*length)", "length"),
+        ("min(2*length, 48)", "min(2*length, 48)"),
+        ("max(length, length + batch - 1)", "batch + length - 1"),
+        ("(length - 1) floordiv 48", "0"),
+        ("length floordiv 48", "length floordiv 48"),
+        ("length mod 64 + length mod 48", "length + length mod 48"),
+        ("3*max(0, min(length - 1, 60))*batch", "3*(length - 1)*batch"),
+    ],
+)
+def test_ranges_shorten_expressions(text, shorter):
+    scope = Scope.parse("batch = 1 to 8, length = 1 to 48")
+    assert scope.simplified(parse(text)) is parse(shorter)
+
+
+def test_shorter_expressions_are_equal():
+    scope = Scope.parse("a = 0 to 5, b = 1 to 4")
+    rng = random.Random(0)
+
+    def expression(depth):
+        if depth == 0:
+            return rng.choice([sym("a"), sym("b"), const(rng.randint(-3, 6))])
+        x, y = expression(depth - 1), expression(depth - 1)
+        make = rng.choice(
+            [
+                minimum,
+                maximum,
+                lambda p, q: p + q,
+                lambda p, q: p - q,
+                lambda p, q: floordiv(p, 3),
+                lambda p, q: mod(p, 4),
+            ]
+        )
+        return make(x, y)
+
+    for _ in range(300):
+        e = expression(3)
+        short = scope.simplified(e)
+        for a, b in itertools.product(range(6), range(1, 5)):
+            assert short.evaluate({"a": a, "b": b}) == e.evaluate({"a": a, "b": b}), (e, short)

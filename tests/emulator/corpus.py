@@ -272,8 +272,10 @@ ROW = ("row_kernel", "softmax_columns_kernel")
 REDUCE = ("reduce_rows_kernel", "reduce_columns_kernel", "select_kernel")
 GROUPED = ("gemm_grouped_kernel", "gemm_ragged_kernel")
 INDEX = ("gather_kernel", "update_kernel", "compact_count_kernel", "compact_kernel", "take_kernel", "scatter_kernel")
+JAGGED = ("embedding_bag_kernel", "jagged_pad_kernel", "jagged_unpad_kernel", "jagged_vector_product_kernel")
 COPIES = ("copy_strided_kernel", "copy_tiled_kernel", "copy_squares_kernel", "copy_rows_kernel")
 
+ORDER = ("sort_tile_kernel", "sort_merge_kernel", "search_kernel", "histogram_kernel")
 CUMULATIVE = ("cumulative_rows_kernel", "cumulative_blocks_kernel", "cumulative_columns_kernel")
 FAMILIES = {
     "elementwise-cuda": drawn_family("cuda", "elementwise", "map_repeat_kernel", "map_kernel", "map_flat_kernel"),
@@ -289,6 +291,8 @@ FAMILIES = {
         chained_cumsums,
         lambda library, case, name: SUMS.check(library, case, _type(name)),
     ),
+    "order-cuda": drawn_family("cuda", "order", *ORDER),
+    "order-rocm": drawn_family("rocm", "order", *ORDER),
     "masked": Family(
         dict.fromkeys(KINDS, frozenset({"map_masked_kernel"})), lambda: dict(masked_cases()), check_masked
     ),
@@ -296,6 +300,8 @@ FAMILIES = {
     "view-rocm": drawn_family("rocm", "view", *COPIES),
     "index-cuda": drawn_family("cuda", "index", *INDEX),
     "index-rocm": drawn_family("rocm", "index", *INDEX),
+    "jagged-cuda": drawn_family("cuda", "jagged", *JAGGED),
+    "jagged-rocm": drawn_family("rocm", "jagged", *JAGGED),
     "gemm-cuda": drawn_family("cuda", "gemm", "gemm_mma_kernel", "gemm_simt_kernel"),
     "gemm-rocm": drawn_family("rocm", "gemm", "gemm_simt_kernel"),
     "grouped-cuda": drawn_family("cuda", "grouped", *GROUPED),
@@ -304,6 +310,8 @@ FAMILIES = {
     "conv-rocm": drawn_family("rocm", "conv", "conv_simt_kernel"),
     "pad-cuda": drawn_family("cuda", "pad", "pad_kernel"),
     "pad-rocm": drawn_family("rocm", "pad", "pad_kernel"),
+    "resize-cuda": drawn_family("cuda", "resize", "resize_kernel"),
+    "resize-rocm": drawn_family("rocm", "resize", "resize_kernel"),
     "pool-cuda": drawn_family("cuda", "pool", "pool_kernel"),
     "pool-rocm": drawn_family("rocm", "pool", "pool_kernel"),
     "attention-cuda": drawn_family("cuda", "attention", "attention_mma_kernel", "attention_simt_kernel"),

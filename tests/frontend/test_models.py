@@ -199,5 +199,5 @@ def test_models_say_what_does_not_fit() -> None:
         ops.rotary_embedding()(x, half, half)
     with pytest.raises(BuildError, match="last dim of sin must be 2"):
         ops.rotary_embedding()(half, Tensor(shape=[2]), half)
-    with pytest.raises(BuildError, match="b1 must be like b"):
+    with pytest.raises(BuildError, match="the second factor must be like b"):
         ops.dual_gemm_rcr_silu()(x, Tensor(shape=[3, 7]), Tensor(shape=[4, 7]))

@@ -148,3 +148,12 @@ def test_pools_are_those_of_torch(name):
     (got,) = evaluate(getattr(nn, name)(*POOLS[name])(given), {"x": x})
     want = getattr(torch.nn, name)(*POOLS[name])(torch.from_numpy(x).permute(0, 3, 1, 2)).permute(0, 2, 3, 1)
     np.testing.assert_allclose(got, want.numpy())
+
+
+def test_upsampling_is_that_of_torch():
+    x = np.random.default_rng(0).standard_normal((2, 4, 5, 3))
+    given = Tensor(shape=list(x.shape), dtype="float64", name="x", is_input=True)
+    linear, nearest = nn.Upsampling2d(1.5, "bilinear"), nn.Upsampling2dAdd(1.0, "nearest")
+    got = evaluate(linear(nearest(given, given)), {"x": x})[0]
+    want = torch.nn.Upsample(scale_factor=1.5, mode="bilinear")(torch.from_numpy(2 * x).permute(0, 3, 1, 2))
+    np.testing.assert_allclose(got, want.permute(0, 2, 3, 1).numpy())

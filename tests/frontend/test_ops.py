@@ -73,6 +73,14 @@ BINARY = {
     FuncEnum.MIN: torch.minimum,
     FuncEnum.POW: torch.pow,
     FuncEnum.FLOOR_DIV: torch.floor_divide,
+    FuncEnum.REM: torch.fmod,
+}
+BITS = {
+    FuncEnum.BIT_AND: torch.bitwise_and,
+    FuncEnum.BIT_OR: torch.bitwise_or,
+    FuncEnum.BIT_XOR: torch.bitwise_xor,
+    FuncEnum.SHIFT_LEFT: torch.bitwise_left_shift,
+    FuncEnum.SHIFT_RIGHT: torch.bitwise_right_shift,
 }
 WITH_PARAMETERS = {
     FuncEnum.HARDTANH: ((-0.5, 0.25), F.hardtanh),
@@ -150,7 +158,7 @@ def test_rms_norm_and_group_norm():
 
 
 def test_every_function_is_tested():
-    assert {*UNARY, *BINARY, *WITH_PARAMETERS} == set(FuncEnum)
+    assert {*UNARY, *BINARY, *BITS, *WITH_PARAMETERS} == set(FuncEnum)
 
 
 @pytest.mark.parametrize("func", UNARY, ids=lambda f: f.name)
@@ -163,6 +171,14 @@ def test_unary(func):
 def test_binary_broadcasts(func):
     inputs = tensor("x", "batch", "seq", 4), tensor("bias", "seq", 1)
     check(ops.elementwise(func), BINARY[func], *inputs, positive=func is FuncEnum.POW)
+
+
+@pytest.mark.parametrize("func", BITS, ids=lambda f: f.name)
+def test_bits(func):
+    a, b = tensor("a", "batch", 4, dtype="int32"), tensor("b", 4, dtype="int32")
+    given = np.arange(-4, 4 * BATCH - 4, dtype=np.int32).reshape(BATCH, 4), np.array([0, 1, 5, 31], np.int32)
+    (got,) = evaluate(ops.elementwise(func)(a, b), dict(zip("ab", given, strict=True)), batch=BATCH)
+    np.testing.assert_array_equal(got, BITS[func](*map(torch.from_numpy, given)).numpy())
 
 
 @pytest.mark.parametrize("func", WITH_PARAMETERS, ids=lambda f: f.name)
@@ -382,6 +398,20 @@ def test_pools_refuse_what_does_not_fit():
         ops.max_pool2d(2, 2, 2)(tensor("x", "batch", 9, 7, 4))
 
 
+def test_order():
+    x = tensor("x", "batch", "seq", 4)
+    check(lambda t: ops.sort(1)(t)[0], lambda x: x.sort(1)[0], x)
+    check(ops.argsort(-1, descending=True), lambda x: x.argsort(-1, descending=True), x)
+    check(ops.argmin(1), lambda x: x.argmin(1), x)
+    check(lambda t: ops.topk(2, -1, largest=False)(t)[0], lambda x: x.topk(2, -1, largest=False)[0], x)
+    check(lambda t: ops.search_sorted()(ops.sort(-1)(t)[0], t), lambda x: torch.searchsorted(x.sort(-1)[0], x), x)
+    check(
+        lambda t: ops.histogram(3)(ops.cast()(t * 2.0, "int64")),
+        lambda x: torch.histc(((x * 2).long()).double(), 3, 0, 2).long(),
+        x,
+    )
+
+
 def test_pads():
     x = tensor("x", "batch", "seq", 4)
     seq = IntVar([1, 16], name="seq")
@@ -406,6 +436,26 @@ def test_pads_refuse_what_does_not_fit():
         ops.pad_last_dim(3, 3)(x)
     with pytest.raises(BuildError, match="expected 3 channels as the last dim"):
         ops.nhwc3to4()(tensor("x", "batch", 2, 2, 4))
+
+
+def test_upsampling():
+    x, r = tensor("x", "batch", "seq", 3, 4), tensor("rr", "batch", IntVar([1, 16], name="seq") * 2, 6, 4)
+    check(ops.upsampling2d(2, "nearest"), nchw(lambda x: F.interpolate(x, scale_factor=2)), x)
+    linear = nchw(lambda x: F.interpolate(x, scale_factor=1.75, mode="bilinear"))
+    check(ops.upsampling2d(1.75, "bilinear"), linear, x)
+    corners = nchw(lambda x: F.interpolate(x, scale_factor=2, mode="bicubic", align_corners=True))
+    check(ops.upsampling2d(2.0, "bicubic", align_corners=True), corners, x)
+    added = nchw(lambda x, r: F.interpolate(x, scale_factor=2, mode="bilinear") + r)
+    check(ops.upsampling2d_add(2.0, "bilinear"), added, x, r)
+
+
+def test_upsampling_refuses_what_does_not_fit():
+    with pytest.raises(BuildError, match=r"scale_factor is -1\.0, expected a number above 0"):
+        ops.upsampling2d(-1.0, "nearest")
+    with pytest.raises(BuildError, match=r"x is \[N, H, W, C\]"):
+        ops.upsampling2d(2, "nearest")(tensor("x", "batch", 9, 7))
+    with pytest.raises(BuildError, match="r must have the shape of the result"):
+        ops.upsampling2d_add(2, "nearest")(tensor("x", "batch", 2, 2, 4), tensor("r", "batch", 4, 4, 3))
 
 
 def test_cumsum():
@@ -596,8 +646,9 @@ def test_elements_by_index():
     np.testing.assert_allclose(got, torch_sum.numpy())
 
     few = tensor("few", 2, dtype="int32")
-    (got,) = evaluate(ops.index_select(dim=-2)(x, few), {"x": values, "few": np.array([4, 1])}, batch=BATCH)
-    np.testing.assert_array_equal(got, values[:, [4, 1]])
+    for dim, picked in ((-2, [4, 1]), (2, [0, -1]), (0, [0, -1])):
+        (got,) = evaluate(ops.index_select(dim)(x, few), {"x": values, "few": np.array(picked)}, batch=BATCH)
+        np.testing.assert_array_equal(got, np.take(values, picked, dim))
     rows = tensor("rows", "batch", 2, dtype="int64")
     (got,) = evaluate(ops.batch_gather()(x, rows), {"x": values, "rows": at[:, :2, 0]}, batch=BATCH)
     np.testing.assert_array_equal(got, np.stack([v[i] for v, i in zip(values, at[:, :2, 0], strict=True)]))

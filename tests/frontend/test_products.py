@@ -53,3 +53,166 @@ def test_ragged_gemm():
     x, w = np.random.default_rng(0).standard_normal((8, 8)), np.random.default_rng(1).standard_normal((3, 8, 5))
     (got,) = evaluate(ops.ragged_gemm()(a, b, ends), {"a": x, "b": w, "ends": np.array([2, 2, 7])}, batch=8)
     np.testing.assert_allclose(got, np.concatenate([x[:2] @ w[0], x[2:7] @ w[2], np.zeros((1, 5))]))
+
+
+def three(n: str = "seq") -> tuple:
+    return tensor("a", "batch", n, 8), tensor("bb", "batch", 6, 8), tensor("ccc", "batch", 6, 4)
+
+
+def test_small_and_thin_products():
+    a, b = tensor("a", "batch", "seq", 8), tensor("bb", "batch", 1, 8)
+    check(ops.bmm_rcr_n1(), lambda a, b: a @ b.mT, a, b)
+    check(lambda a, b: ops.bmm_rcr_n1()(a, b, alpha=0.5), lambda a, b: 0.5 * (a @ b.mT), a, b)
+    check(
+        ops.bmm_rrr_k1_tanh(),
+        lambda a, b: torch.tanh(a @ b),
+        tensor("a", "batch", "seq", 1),
+        tensor("bb", "batch", 1, 5),
+    )
+    check(ops.gemm_rrr_small_nk(), torch.matmul, tensor("a", "seq", 6), tensor("bb", 6, 5))
+    with pytest.raises(BuildError, match=r"bmm_rcr_n1.*b must have one row, \[B, 1, K\]"):
+        ops.bmm_rcr_n1()(a, tensor("b", "batch", 2, 8))
+    with pytest.raises(BuildError, match="sums have more than one product"):
+        ops.bmm_rrr_k1_tanh()(a, b)
+
+
+def test_quotients_of_products():
+    a, b = tensor("a", "batch", "seq", 8), tensor("bb", "batch", 8, 6)
+    for columns in (6, 1):
+        other = tensor("ccc", "batch", 8, columns)
+        check(lambda a, b, c: ops.dual_bmm_rrr_div()(a, b, bias=c), lambda a, b, c: (a @ b) / (a @ c), a, b, other)
+    with pytest.raises(BuildError, match="must be like b"):
+        ops.dual_bmm_rrr_div()(a, b, tensor("c", "batch", 8, 5))
+
+
+@pytest.mark.parametrize("layout", ["rcr", "rrr"])
+def test_batches_behind_rows(layout):
+    a, bias = tensor("a", "seq", 3, 8), tensor("ccc", 3, 6)
+    b = tensor("bb", 3, 6, 8) if layout == "rcr" else tensor("bb", 3, 8, 6)
+
+    def want(a, b, bias=0.0):
+        product = a.transpose(0, 1) @ (b.mT if layout == "rcr" else b)
+        return product.transpose(0, 1) + bias
+
+    check(getattr(ops, f"perm102_bmm_{layout}")(), want, a, b)
+    biased = getattr(ops, f"perm102_bmm_{layout}_bias")
+    check(lambda a, b, c: biased()(a, b, bias=c), want, a, b, bias)
+    with pytest.raises(BuildError, match="needs a bias"):
+        biased()(a, b)
+    with pytest.raises(BuildError, match="takes no bias"):
+        getattr(ops, f"perm102_bmm_{layout}")()(a, b, bias)
+    with pytest.raises(BuildError, match=r"the bias must have shape \[3, 6\]"):
+        biased()(a, b, tensor("c", 6))
+    with pytest.raises(BuildError, match=r"a must have 3 dims, \[M, B, K\]"):
+        biased()(tensor("a", 3, 8), b, bias)
+
+
+def test_transposed_rows():
+    a, b, wide, bias = tensor("a", "batch", 8, "seq"), tensor("bb", 1, 6, 8), tensor("www", 1, 8, 6), tensor("ccc", 6)
+    check(ops.perm021fc_ccr(), lambda a, b: a.mT @ b.mT, a, b)
+    check(ops.perm021fc_ccr_bias(), lambda a, b, c: a.mT @ b.mT + c, a, b, bias)
+    check(ops.perm021fc_ccr_bias_permute(layout="021"), lambda a, b, c: (a.mT @ b.mT + c).mT, a, b, bias)
+    check(ops.perm021fc_crc(), lambda a, b: (a.mT @ b).mT, a, wide)
+    check(lambda a, b, c: ops.perm021fc_crc_bias()(a, b, bias=c), lambda a, b, c: (a.mT @ b + c).mT, a, wide, bias)
+    with pytest.raises(BuildError, match=r"the bias must have shape \[6\]"):
+        ops.perm021fc_crc_bias()(a, wide, tensor("c", 5))
+    with pytest.raises(BuildError, match='layout "102" is unknown'):
+        ops.perm021fc_ccr_bias_permute("102")
+
+
+def test_products_with_a_softmax():
+    a, b, c = three()
+    w, bias = tensor("ww", 6, 8), tensor("cc", 6)
+    check(ops.gemm_rcr_softmax(), lambda a, w: torch.softmax(a @ w.T, -1), a, w)
+    check(
+        lambda a, w, c: ops.gemm_rcr_bias_softmax()(a, w, bias=c),
+        lambda a, w, c: torch.softmax(a @ w.T + c, -1),
+        a,
+        w,
+        bias,
+    )
+    check(ops.bmm_rcr_softmax(), lambda a, b: torch.softmax(a @ b.mT, -1), a, b)
+
+    def attend(a, b, c, scale=1.0, mask=0.0):
+        return torch.softmax(scale * (a @ b.mT) + mask, -1) @ c
+
+    check(ops.bmm_softmax_bmm(), attend, a, b, c)
+    check(ops.bmm_softmax_bmm(0.3), lambda a, b, c: attend(a, b, c, 0.3), a, b, c)
+    q, k, v = tensor("a", 6, "seq", 8), tensor("bb", 6, "seq", 8), tensor("ccc", 6, "seq", 4)
+
+    def headed(y):
+        return y.reshape(2, 3, 5, 4).transpose(1, 2)
+
+    later = torch.full((5, 5), -torch.inf, dtype=torch.float64).triu(1)
+    check(ops.bmm_softmax_bmm_permute((3,), 0.3), lambda a, b, c: headed(attend(a, b, c, 0.3)), q, k, v)
+    check(ops.bmm_softmax_bmm_permute((3,), causal=True), lambda a, b, c: headed(attend(a, b, c, mask=later)), q, k, v)
+    with pytest.raises(BuildError, match="the batch cannot be cut into heads"):
+        ops.bmm_softmax_bmm_permute((4,))(q, k, v)
+    with pytest.raises(BuildError, match='layout "0213" with 2 dims in shape is unknown'):
+        ops.bmm_softmax_bmm_permute((3, 2))
+    with pytest.raises(BuildError, match="all inputs must have 3 dims"):
+        ops.bmm_softmax_bmm()(a, b, w)
+
+
+NONE, UPPER, LOWER = ops.CausalType.NO_CAUSAL, ops.CausalType.UPPER_RIGHT_EMPTY, ops.CausalType.LOWER_LEFT_EMPTY
+
+
+@pytest.mark.parametrize("causal", [NONE, UPPER, LOWER])
+def test_two_products_with_a_function_between(causal):
+    keep = {NONE: lambda s: s, UPPER: torch.tril, LOWER: torch.triu}[causal]
+    q, k, v = tensor("a", "batch", "seq", 8), tensor("bb", "batch", "seq", 8), tensor("ccc", "batch", "seq", 4)
+
+    def want(q, k, v, bias):
+        return keep(0.7 * torch.sigmoid(0.3 * (q @ k.mT) + bias)) @ v
+
+    bias = tensor("dddd", "batch", "seq", "seq")
+    check(ops.classic_b2b_bmm(causal, "Sigmoid", 0.3, 0.7), want, q, k, v, bias)
+    check(
+        ops.classic_b2b_bmm(causal, "ReLu", 1.0, 0.7, alpha1_divide_by_seq_len=True),
+        lambda q, k, v, bias: keep(torch.relu(q @ k.mT + bias) * (0.7 / 5)) @ v,
+        q, k, v, bias,
+    )  # fmt: skip
+    heads = [tensor(t.name, "batch", "seq", 2, t.type.dims[2].as_int()) for t in (q, k, v)]
+    op = ops.fmha_style_b2b_bmm(causal, "SiLu", 0.3, 1.0)
+
+    def want_heads(q, k, v, bias=0.0):
+        q, k, v = (t.transpose(1, 2) for t in (q, k, v))
+        return (keep(torch.nn.functional.silu(0.3 * (q @ k.mT) + bias)) @ v).transpose(1, 2)
+
+    check(op, want_heads, *heads)
+    check(lambda q, k, v, b: op(q, k, v, bias=b), want_heads, *heads, tensor("dddd", 1, 2, "seq", "seq"))
+
+
+def test_two_products_name_what_is_wrong():
+    q, k, v = three()
+    with pytest.raises(BuildError, match='epilogue_math_name "Cosh" is unknown; expected one of fastgelu'):
+        ops.classic_b2b_bmm(NONE, "Cosh", 1.0, 1.0)
+    with pytest.raises(BuildError, match="a mask needs as many rows as columns of scores, found seq and 6"):
+        ops.classic_b2b_bmm(UPPER, "Identity", 1.0, 1.0)(q, k, v, tensor("d", "batch", "seq", 6))
+    with pytest.raises(BuildError, match="the bias does not broadcast to the scores"):
+        ops.classic_b2b_bmm(NONE, "Identity", 1.0, 1.0)(q, k, v, tensor("d", 3, "batch", "seq", 6))
+    with pytest.raises(BuildError, match=r"q must have 4 dims, \[batch, rows, heads, columns\]"):
+        ops.fmha_style_b2b_bmm(NONE, "Identity", 1.0, 1.0)(q, k, v)
+
+
+def test_operands_by_their_documented_names():
+    a, b, bias, d = tensor("a", "seq", 8), tensor("bb", 6, 8), tensor("ccc", 6), tensor("dddd", "seq", 6)
+    check(
+        lambda a, b, c, d: ops.gemm_rcr_bias_mul_add()(a, b, d1=d, bias=c, d0=d),
+        lambda a, b, c, d: (a @ b.T + c) * d + d,
+        a, b, bias, d,
+    )  # fmt: skip
+    x, y = tensor("a", "batch", "seq", 8), tensor("bb", "batch", 6, 8)
+    check(
+        lambda a, b, c: ops.bmm_rcr_add()(a, b, c=c), lambda a, b, c: a @ b.mT + c, x, y, tensor("c", "batch", "seq", 6)
+    )
+    check(
+        lambda a, b, c: ops.gemm_rcr_bias_permute((3, 2), "0213")(a, b, bias=c),
+        lambda a, b, c: (a @ b.T + c).reshape(2, 3, 2, 3).transpose(1, 2),
+        tensor("a", 6, 8), b, bias,
+    )  # fmt: skip
+    check(
+        lambda a, b, c: ops.dual_gemm_rcr_silu()(a, b, bias=c),
+        lambda a, b, c: torch.nn.functional.silu(a @ b.T) * (a @ c.T),
+        a, b, tensor("c", 6, 8),
+    )  # fmt: skip

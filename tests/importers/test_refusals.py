@@ -157,6 +157,29 @@ def test_what_a_row_cannot_do_is_explained(message):
         from_torch(Applies(UNSUPPORTED[message]).eval(), (X,), dynamic_shapes=BATCH)
 
 
+class ScaledOnce(Base):
+    """Halves its weights in the first call."""
+
+    def __init__(self):
+        super().__init__()
+        self.is_scaled = False
+
+    def forward(self, x):
+        if not self.is_scaled:
+            with torch.no_grad():
+                self.linear.weight.div_(2)
+        self.is_scaled = True
+        return self.linear(x)
+
+
+def test_a_model_that_changes_its_weights_in_the_first_call_alone_is_imported_after_it():
+    model = ScaledOnce().eval()
+    before = model.linear.weight.detach().clone()
+    imported = from_torch(model, (X,), dynamic_shapes=BATCH)
+    assert model.is_scaled and torch.equal(model.linear.weight, before / 2)
+    assert torch.equal(torch.from_numpy(imported.constants["linear.weight"]), before / 2)
+
+
 def test_a_program_with_dropout_says_what_to_do():
     program = torch.export.export(nn.Dropout(0.5).train(), (X,))
     with pytest.raises(UnsupportedOps, match=r"dropout is active; call model.eval\(\)"):

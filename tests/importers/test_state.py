@@ -13,6 +13,7 @@ import ait_mlir  # noqa: E402
 from ait_mlir.dialects.ait_rt.program import LaunchOp  # noqa: E402
 from ait_mlir.driver import run_to_phase  # noqa: E402
 from ait_mlir.importers.torch import from_torch  # noqa: E402
+from ait_mlir.importers.torch.dynamo import register  # noqa: E402
 
 
 class Cached(torch.nn.Module):
@@ -65,9 +66,14 @@ def test_rows_and_means_are_written_in_place() -> None:
     assert not [name for name in launches if "copy" in name], launches
 
 
-def test_a_graph_that_changes_buffers_runs_in_pytorch() -> None:
-    module = Cached().eval()
+def test_a_graph_of_torch_compile_changes_the_buffers_of_the_module() -> None:
+    register()
+    module, twin = Cached().eval(), Cached().eval()
     compiled = torch.compile(module, backend="ait")
     with torch.no_grad():
-        compiled(*EXAMPLE)
-    assert module.count.tolist() == [1, 1, 1]
+        for at in (3, 5):
+            x, y = torch.randn(2, 1, 4), torch.randn(2, 4)
+            for found, want in zip(compiled(x, torch.tensor([at]), y), twin(x, torch.tensor([at]), y), strict=True):
+                torch.testing.assert_close(found, want)
+    for name, value in twin.named_buffers():
+        torch.testing.assert_close(module.get_buffer(name), value)

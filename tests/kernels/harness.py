@@ -69,6 +69,8 @@ class Case:
     """The operands that nothing ever writes."""
     below: Mapping[int, int] = field(default_factory=dict[int, int])
     """Of operands that are indices: what all of them are below."""
+    offsets: Mapping[int, tuple[str, int]] = field(default_factory=dict[int, tuple[str, int]])
+    """Of operands that are offsets of sequences: the rows there are, and the longest sequence."""
 
     def __post_init__(self) -> None:
         self.graph = parse_graph(self.text)
@@ -285,6 +287,9 @@ def random_inputs(case: Case, env: Mapping[str, int], seed: int = 0) -> list[np.
             arrays.append(rng.integers(0, 2, shape).astype(dtype))
         elif position in case.below:
             arrays.append(random_indices(rng, case.below[position], shape).astype(dtype))
+        elif position in case.offsets:
+            rows, longest = case.offsets[position]
+            arrays.append(random_offsets(rng, shape[0], parse(rows).evaluate(env), longest).astype(dtype))
         elif dtype.kind == "i":
             arrays.append(rng.integers(-9, 10, shape).astype(dtype))
         else:
@@ -296,6 +301,12 @@ def random_indices(rng: np.random.Generator, below: int, shape: tuple[int, ...])
     """Indices from 0 up, no two alike where that can be."""
     count = int(np.prod(shape))
     return np.resize(rng.permutation(max(below, 1)), count).reshape(shape) if count else np.zeros(shape)
+
+
+def random_offsets(rng: np.random.Generator, count: int, rows: int, longest: int) -> np.ndarray:
+    """Offsets that never fall, of sequences within `rows` rows and none above `longest`; some are empty."""
+    lengths = rng.integers(0, longest + 1, count) * rng.integers(0, 2, count)
+    return np.minimum(np.cumsum(lengths) - lengths[:1].sum(), rows)
 
 
 def reference(case: Case, env: Mapping[str, int], inputs: Sequence[np.ndarray]) -> list[np.ndarray]:

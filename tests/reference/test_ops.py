@@ -73,6 +73,7 @@ BINARY = {
     "max": torch.maximum,
     "min": torch.minimum,
     "pow": torch.pow,
+    "rem": torch.fmod,
 }
 
 
@@ -107,6 +108,27 @@ def test_integers_wrap_and_divide_towards_zero() -> None:
     d = np.array([127, -128], np.int8)
     assert run("ait.mul %d, %d", "!ait.tensor<2 x i8>", d=d).tolist() == [1, 0]
     assert run("ait.relu %c", "!ait.tensor<2 x i32>", c=c).tolist() == [2**31 - 1, 0]
+
+
+BITS = {
+    "bit_and": torch.bitwise_and,
+    "bit_or": torch.bitwise_or,
+    "bit_xor": torch.bitwise_xor,
+    "shift_left": torch.bitwise_left_shift,
+    "shift_right": torch.bitwise_right_shift,
+}
+
+
+@pytest.mark.parametrize("name", BITS)
+def test_bits_of_integers(name: str) -> None:
+    a, b = np.array([[7, -8, 2**31 - 1, -(2**31)]], np.int32), np.array([[0], [3], [31], [32], [-1]], np.int32)
+    found = run(f"ait.{name} %a, %b", "!ait.tensor<5 x 4 x i32>", a=a, b=b)
+    assert found.tolist() == BITS[name](torch.tensor(a), torch.tensor(b)).tolist()
+
+
+def test_remainders_of_integers_have_the_sign_of_the_left_one() -> None:
+    a, b = np.array([7, -7, 7, -7, 5], np.int32), np.array([2, 2, -2, -2, 0], np.int32)
+    assert run("ait.rem %a, %b", "!ait.tensor<5 x i32>", a=a, b=b).tolist() == [1, -1, 1, -1, 5]
 
 
 @pytest.mark.parametrize("predicate", ["eq", "ne", "lt", "le", "gt", "ge"])

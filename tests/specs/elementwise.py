@@ -22,15 +22,17 @@ UNARY_SPECS = [
     )
     for op in UNARY
 ]  # fmt: skip
+NOT_IN_GRAPHS = {
+    "ait.pow": "a negative number to any power is NaN, and little is left to compare",
+    "ait.rem": "it jumps where a quotient is nearly whole",
+}
 BINARY_SPECS = [
     Spec(
         op.name.removeprefix("ait."),
         (form("", f"{op.name.removeprefix('ait.')} %a, %b", "n x 3 x T", "3 x T"),),
         POWERS if op.name == "ait.pow" else ROUNDED,
-        N, ENVS, FEW, FLOATS if op.FLOATS_ONLY else (*FLOATS, *INTEGERS), SPECIAL,
-        without={"graphs": "a negative number to any power is NaN, and little is left to compare"}
-        if op.name == "ait.pow"
-        else {},
+        N, ENVS, FEW, FLOATS if op.FLOATS_ONLY else INTEGERS if op.INTEGERS_ONLY else (*FLOATS, *INTEGERS), SPECIAL,
+        without={"graphs": NOT_IN_GRAPHS[op.name]} if op.name in NOT_IN_GRAPHS else {},
     )
     for op in BINARY
 ]  # fmt: skip

@@ -65,6 +65,7 @@ ARGMAX = Spec(
         form("last", "argmax %a dim 1", "b x s x T", to="b x i64"),
         form("middle", "argmax %a dim 1", "b x s x 5 x T", to="b x 5 x i32"),
         form("vector", "argmax %a dim 0", "s x T", to="i64"),
+        form("smallest", "argmax %a dim 1 smallest", "b x s x T", to="b x i64"),
     ),
     BITS, SELECT_DIMS, SELECT_ENVS, SELECT_FEW, (*FLOATS, *INTEGERS), SPECIAL, {"graphs": JUMPS},
 )  # fmt: skip
@@ -72,6 +73,8 @@ TOPK = Spec(
     "topk",
     (
         form("three", "topk %a k 3", "b x s x T", to=("b x 3 x T", "b x 3 x i64")),
+        form("smallest", "topk %a k 3 smallest", "b x s x T", to=("b x 3 x T", "b x 3 x i64")),
+        form("first", "topk %a k 3 dim 0", "s x b x T", to=("3 x b x T", "3 x b x i32"), types=("f16", "i32")),
         form("one", "topk %a k 1", "s x T", to=("1 x T", "1 x i32")),
         form(
             "view", "topk %a k 2", "b x s x T", to=("b x 2 x T", "b x 2 x i64"),

@@ -45,6 +45,8 @@ class Form:
     """The operands that nothing ever writes."""
     below: Mapping[int, int] = field(default_factory=dict[int, int])
     """Of operands that are indices: what all of them are below."""
+    offsets: Mapping[int, tuple[str, int]] = field(default_factory=dict[int, tuple[str, int]])
+    """Of operands that are offsets of sequences: the rows there are, and the longest sequence."""
     both: bool = False
     """Whether it alone reaches some template, so that `make test` runs it on both emulated targets."""
     without: frozenset[Consumer] = frozenset()
@@ -117,7 +119,15 @@ class Spec:
         else:
             envs = next(e for e in (form.envs, self.envs) if e is not None)
         text = self.graph([(form, t)])
-        return Case(text, list(envs), form.strides, form.offset, constants=form.constants, below=form.below)
+        return Case(
+            text,
+            list(envs),
+            form.strides,
+            form.offset,
+            constants=form.constants,
+            below=form.below,
+            offsets=form.offsets,
+        )
 
     def find(self, name: str) -> Form:
         """A form by its name."""
@@ -144,6 +154,8 @@ class Spec:
             lines += [f'  ait.output "{r[1:]}" {r} : {x}' for r, x in zip(results, types, strict=True)]
         body = "\n".join(lines)
         used = set(re.findall(r"\w+", " ".join((*inputs, body))))
+        for dim in reversed(Scope.parse(self.dims).dims):
+            used |= set(re.findall(r"\w+", str(dim))) if dim.name in used else set()
         dims = [d for d in Scope.parse(self.dims).dims if d.name in used]
         if bound and dims:
             inputs.append(f"%dims: !ait.tensor<{' x '.join(d.name for d in dims)} x i8>")

@@ -12,14 +12,14 @@ from xdsl.irdl import irdl_op_definition, operand_def, opt_prop_def, prop_def, r
 from ait_mlir.dialects.ait.base import AitOp
 from ait_mlir.dialects.ait.dtypes import is_float
 from ait_mlir.dialects.ait.syntax import INT, Flag, Operands, Prop, Syntax, Word
-from ait_mlir.dialects.ait.traits import Pure, RowLike
+from ait_mlir.dialects.ait.traits import AlongDims, Pure, RowLike
 from ait_mlir.dialects.ait.types import TensorType, shape_text
 
 KINDS = ("sum", "prod", "max", "min", "logsumexp")
 
 
 @irdl_op_definition
-class CumulativeOp(RowLike, AitOp):
+class CumulativeOp(AlongDims, RowLike, AitOp):
     """The sum, product, largest, smallest or log of the sum of exponentials of the elements up to and including each
     one, along a dim. `exclusive` excludes the element itself, `reverse` starts from the last element.
 

@@ -188,7 +188,7 @@ class GraphOp(AitOp):
             if binds is not None:
                 known.add(binds)
         for dim in self.scope.bound:
-            if dim.name not in known:
+            if dim.jagged is None and dim.name not in known:
                 raise self.fail(f"dim {dim.name!r} is to be bound, but no op binds it")
 
     def check_donated(self, outputs: Sequence[OutputOp]) -> None:

@@ -33,6 +33,7 @@ class ElementwiseOp(ScalarLike, AitOp):
 
     OPERAND_NAMES: ClassVar[tuple[str, ...]] = ()
     FLOATS_ONLY: ClassVar[bool] = False
+    INTEGERS_ONLY: ClassVar[bool] = False
 
     def __init__(self, *operands: SSAValue | Operation, result_type: Attribute | None = None) -> None:
         values = [SSAValue.get(o) for o in operands]
@@ -60,6 +61,8 @@ class ElementwiseOp(ScalarLike, AitOp):
                 raise self.fail(f"{name} has element type {t}, but {self.OPERAND_NAMES[0]} has {first}")
         if self.FLOATS_ONLY and not is_float(first):
             raise self.fail(f"needs a floating-point type, got {first}; convert with ait.cast")
+        if self.INTEGERS_ONLY and is_float(first):
+            raise self.fail(f"needs an integer type, got {first}; convert with ait.cast")
         return first
 
     def infer_result_types(self) -> Sequence[Attribute]:
@@ -141,18 +144,25 @@ class BinaryOp(ElementwiseOp):
 
 
 def _binary(
-    mnemonic: str, meaning: str, commutative: bool = False, cheap: bool = True, floats_only: bool = False
+    mnemonic: str,
+    meaning: str,
+    commutative: bool = False,
+    cheap: bool = True,
+    floats_only: bool = False,
+    integers_only: bool = False,
 ) -> type[BinaryOp]:
     doc = f"""{meaning} Broadcasts literal 1s and missing leading dims.
 
     ```mlir
-    %y = ait.{mnemonic} %a, %b : !ait.tensor<batch x 768 x f16>
+    %y = ait.{mnemonic} %a, %b : !ait.tensor<batch x 768 x {"i32" if integers_only else "f16"}>
     ```
     """
-    namespace = _namespace(mnemonic, doc, {"CHEAP": cheap, "FLOATS_ONLY": floats_only})
+    facts = {"CHEAP": cheap, "FLOATS_ONLY": floats_only, "INTEGERS_ONLY": integers_only}
+    namespace = _namespace(mnemonic, doc, facts)
     if commutative:
         namespace["traits"] = traits_def(Commutative())
-    return irdl_op_definition(type(mnemonic.capitalize() + "Op", (BinaryOp,), namespace))
+    name = "".join(p.capitalize() for p in mnemonic.split("_")) + "Op"
+    return irdl_op_definition(type(name, (BinaryOp,), namespace))
 
 
 AddOp = _binary("add", "Sum.", commutative=True)
@@ -162,8 +172,22 @@ DivOp = _binary("div", "Quotient; on integers it truncates towards zero.", cheap
 MaxOp = _binary("max", "The larger one; NaN if one is NaN.", commutative=True)
 MinOp = _binary("min", "The smaller one; NaN if one is NaN.", commutative=True)
 PowOp = _binary("pow", "The left one to the power of the right one, as in C.", cheap=False, floats_only=True)
+RemOp = _binary(
+    "rem", "What division towards zero leaves, with the sign of the left one; of x by integer 0, x.", cheap=False
+)
+BitAndOp = _binary("bit_and", "The bits that are set in both.", commutative=True, integers_only=True)
+BitOrOp = _binary("bit_or", "The bits that are set in one of both or in both.", commutative=True, integers_only=True)
+BitXorOp = _binary("bit_xor", "The bits that are set in exactly one.", commutative=True, integers_only=True)
+ShiftLeftOp = _binary("shift_left", "Bits moved up; 0 for a count below 0 or beyond the type.", integers_only=True)
+ShiftRightOp = _binary(
+    "shift_right", "Bits moved down, behind copies of the sign; only these for a count below 0 or beyond the type.",
+    integers_only=True,
+)  # fmt: skip
 
-BINARY = (AddOp, SubOp, MulOp, DivOp, MaxOp, MinOp, PowOp)
+BINARY = (
+    *(AddOp, SubOp, MulOp, DivOp, MaxOp, MinOp, PowOp, RemOp),
+    *(BitAndOp, BitOrOp, BitXorOp, ShiftLeftOp, ShiftRightOp),
+)
 
 PREDICATES = ("eq", "ne", "lt", "le", "gt", "ge")
 

@@ -127,8 +127,8 @@ class UpdateSliceOp(UpdatesOperand, Cost, AitOp):
                 f"{shape_text(whole.dims)}, but for dim {axis}"
             )
         count, extent = rows.dims[axis], whole.dims[axis]
-        if not scope.le(count, extent):
-            raise self.fail(f"{count} rows are not proved to fit into dim {axis}, which is {extent}")
+        if scope.lt(extent, count):
+            raise self.fail(f"{count} rows do not fit into dim {axis}, which is {extent}")
         if position.element_type not in (i32, i64):
             raise self.fail(f"the position must be i32 or i64, got {position.element_type}")
         if position.rank and (position.rank > 1 or not scope.equal(position.dims[0], count)):

@@ -23,12 +23,12 @@ from xdsl.irdl import (
 from ait_mlir.dialects.ait.base import AitOp, check_broadcastable, check_region, check_yield
 from ait_mlir.dialects.ait.dtypes import compute_type, is_float
 from ait_mlir.dialects.ait.syntax import INT, NUMBER, Operand, Operands, Prop, RegionClause, Syntax
-from ait_mlir.dialects.ait.traits import Norm, Pure, RowLike
+from ait_mlir.dialects.ait.traits import AlongDims, Norm, Pure, RowLike
 from ait_mlir.dialects.ait.types import TensorType, scope_of, shape_text, tensor_type
 
 
 @irdl_op_definition
-class SoftmaxOp(RowLike, AitOp):
+class SoftmaxOp(AlongDims, RowLike, AitOp):
     """Normalise exp(x) along one dim so that it sums to one; the maximum is subtracted first.
 
     ```mlir

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import ClassVar
 
-from xdsl.dialects.builtin import ArrayAttr, IntegerAttr, StringAttr, i1, i32, i64
+from xdsl.dialects.builtin import ArrayAttr, IntegerAttr, StringAttr, UnitAttr, i1, i32, i64
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.irdl import irdl_op_definition, operand_def, opt_prop_def, prop_def, result_def, traits_def
 
 from ait_mlir.dialects.ait.base import AitOp
 from ait_mlir.dialects.ait.dtypes import is_float
-from ait_mlir.dialects.ait.syntax import INT, INTS, Operands, Prop, Syntax, Word, int_list, int_list_attr
-from ait_mlir.dialects.ait.traits import Pure, ReduceLike, Reduction
+from ait_mlir.dialects.ait.syntax import INT, INTS, Flag, Operands, Prop, Syntax, Word, int_list, int_list_attr
+from ait_mlir.dialects.ait.traits import AlongDims, Pure, ReduceLike, Reduction
 from ait_mlir.dialects.ait.types import TensorType, scope_of, shape_text, tensor_type
 from ait_mlir.dims import const
 
@@ -23,7 +23,7 @@ BOOL_KINDS = ("max", "min")
 
 
 @irdl_op_definition
-class ReduceOp(ReduceLike, AitOp):
+class ReduceOp(AlongDims, ReduceLike, AitOp):
     """Sum, product, mean, largest or smallest element, or variance over some dims. The result does not have these dims.
 
     Max and min are NaN if an element is NaN. Without elements the sum is 0, the product 1, mean and variance are NaN,
@@ -92,10 +92,10 @@ class ReduceOp(ReduceLike, AitOp):
 
 
 @irdl_op_definition
-class ArgmaxOp(ReduceLike, AitOp):
-    """The index of the largest element along one dim. The result does not have this dim.
+class ArgmaxOp(AlongDims, ReduceLike, AitOp):
+    """The index of the largest or `smallest` element along one dim. The result does not have this dim.
 
-    NaN is larger than any number; of equal elements the first counts. The result is i32 or i64.
+    NaN comes before any number, of equal elements the first counts. The result is i32 or i64.
 
     ```mlir
     %y = ait.argmax %x dim 1 : !ait.tensor<batch x i64>
@@ -103,23 +103,25 @@ class ArgmaxOp(ReduceLike, AitOp):
     """
 
     name = "ait.argmax"
-    SYNTAX: ClassVar[Syntax] = (Operands(), Prop("dim", INT))
+    SYNTAX: ClassVar[Syntax] = (Operands(), Prop("dim", INT), Flag("smallest"))
 
     input = operand_def(TensorType)
     dim = prop_def(IntegerAttr)
+    smallest = opt_prop_def(UnitAttr)
     output = result_def(TensorType)
     traits = traits_def(Pure())
 
-    def __init__(self, input: SSAValue | Operation, dim: int, element_type: Attribute = i64) -> None:
+    def __init__(
+        self, input: SSAValue | Operation, dim: int, element_type: Attribute = i64, *, smallest: bool = False
+    ) -> None:
         t = SSAValue.get(input).type
         assert isinstance(t, TensorType)
         dims = [d for i, d in enumerate(t.dims) if i != dim]
         super().__init__(
             operands=[input],
-            properties={"dim": IntegerAttr(dim, i64)},
+            properties={"dim": IntegerAttr(dim, i64), **({"smallest": UnitAttr()} if smallest else {})},
             result_types=[TensorType.get(dims, element_type)],
         )
-        self.infer_result_types()
 
     def reduced_axes(self) -> tuple[int, ...]:
         return (self.dim.value.data,)
@@ -138,37 +140,56 @@ class ArgmaxOp(ReduceLike, AitOp):
 
 @irdl_op_definition
 class TopkOp(Reduction, AitOp):
-    """The `k` largest elements along the last dim in descending order, and their places.
+    """The `k` largest elements along a dim (the last by default) in descending order, or the `smallest` in ascending
+    order, and their places.
 
     NaN is larger than any number; of equal elements the first comes first. The places are i32 or i64.
 
     ```mlir
-    %values, %places = ait.topk %x k 5 : !ait.tensor<batch x 5 x f16>, !ait.tensor<batch x 5 x i64>
+    %values, %places = ait.topk %x k 5 dim 0 smallest : !ait.tensor<5 x batch x f16>, !ait.tensor<5 x batch x i64>
     ```
     """
 
     name = "ait.topk"
-    SYNTAX: ClassVar[Syntax] = (Operands(), Prop("k", INT))
+    SYNTAX: ClassVar[Syntax] = (Operands(), Prop("k", INT), Prop("dim", INT, optional=True), Flag("smallest"))
 
     input = operand_def(TensorType)
     k = prop_def(IntegerAttr)
+    dim = opt_prop_def(IntegerAttr)
+    smallest = opt_prop_def(UnitAttr)
     values = result_def(TensorType)
     places = result_def(TensorType)
     traits = traits_def(Pure())
 
-    def __init__(self, input: SSAValue | Operation, k: int, element_type: Attribute = i64) -> None:
-        t = SSAValue.get(input).type
-        assert isinstance(t, TensorType)
-        dims = (*t.dims[:-1], k)
+    def __init__(
+        self,
+        input: SSAValue | Operation,
+        k: int,
+        element_type: Attribute = i64,
+        *,
+        dim: int | None = None,
+        smallest: bool = False,
+    ) -> None:
+        t = tensor_type(SSAValue.get(input))
+        axis = t.rank - 1 if dim is None else dim
+        dims = (*t.dims[:axis], k, *t.dims[axis + 1 :])
         super().__init__(
             operands=[input],
-            properties={"k": IntegerAttr(k, i64)},
+            properties={
+                "k": IntegerAttr(k, i64),
+                "dim": None if dim is None else IntegerAttr(dim, i64),
+                **({"smallest": UnitAttr()} if smallest else {}),
+            },
             result_types=[TensorType.get(dims, t.element_type), TensorType.get(dims, element_type)],
         )
-        self.infer_result_types()
+
+    @property
+    def axis(self) -> int:
+        """The dim that is chosen from."""
+        return tensor_type(self.input).rank - 1 if self.dim is None else self.dim.value.data
 
     def reduced_axes(self) -> tuple[int, ...]:
-        return (tensor_type(self.input).rank - 1,)
+        return (self.axis,)
 
     def infer_result_types(self) -> Sequence[Attribute]:
         t = self.expect_tensor(self.operands[0], "the input")
@@ -177,9 +198,12 @@ class TopkOp(Reduction, AitOp):
             raise self.fail("the input has no dim to choose from")
         if t.element_type == i1:
             raise self.fail("a largest i1 has no meaning; convert with ait.cast")
-        if k < 1 or not scope_of(self).le(const(k), t.dims[-1]):
-            raise self.fail(f"k is {k}, expected 1 to {t.dims[-1]}, the last dim of the input, proved to be as many")
-        dims = (*t.dims[:-1], k)
+        axis = self.axis
+        if not 0 <= axis < t.rank:
+            raise self.fail(f"dim {axis} is out of range for shape {shape_text(t.dims)}")
+        if k < 1 or not scope_of(self).le(const(k), t.dims[axis]):
+            raise self.fail(f"k is {k}, expected 1 to {t.dims[axis]}, dim {axis} of the input, proved to be as many")
+        dims = (*t.dims[:axis], k, *t.dims[axis + 1 :])
         return [TensorType.get(dims, t.element_type), TensorType.get(dims, index_type(self, self.results[1]))]
 
 

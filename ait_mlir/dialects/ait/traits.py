@@ -11,18 +11,21 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Literal, Self
 
+from xdsl.dialects.builtin import IntegerAttr, i64
 from xdsl.ir import Attribute, Operation, Region, SSAValue
 from xdsl.irdl import region_def, var_operand_def
 from xdsl.traits import Commutative, OpTrait, Pure
 
 from ait_mlir.dialects.ait.dtypes import compute_type
 from ait_mlir.dialects.ait.strided import Strided
+from ait_mlir.dialects.ait.syntax import int_list, int_list_attr
 from ait_mlir.dialects.ait.types import Shape, ShapedType, TensorType, tensor_type
 from ait_mlir.dims import Expr, Scope, const, product, total
 
 __all__ = [
     "INTERFACES",
     "AffineOperands",
+    "AlongDims",
     "BindsDim",
     "ChannelsLast",
     "Commutative",
@@ -30,6 +33,7 @@ __all__ = [
     "Cost",
     "Extents",
     "HasEpilogue",
+    "HasOffsets",
     "InPlace",
     "Interface",
     "Monotone",
@@ -122,6 +126,14 @@ class BindsDim(Interface):
         return tensor_type(self.results[0]).dims[0]
 
 
+class HasOffsets(Interface):
+    """Operands say where sequences begin that are laid end to end: they never fall and stay within the data."""
+
+    def offset_positions(self) -> tuple[int, ...]:
+        """Which operands these are."""
+        raise NotImplementedError
+
+
 class ScalarLike(InPlace, Cost):
     """Computes each element of the result from the elements at the same position, after broadcasting. It is also
     defined on scalars, so regions may contain it."""
@@ -191,6 +203,29 @@ class RowLike(Reduction):
 
 class ReduceLike(Reduction):
     """A `Reduction` whose results do not have the reduced axes."""
+
+
+# ** dims by number **
+
+
+def _number(attribute: Attribute) -> int:
+    assert isinstance(attribute, IntegerAttr)
+    return attribute.value.data
+
+
+class AlongDims(Interface):
+    """Works along the dims that its properties name and treats all others alike: on permuted operands it computes a
+    permuted result."""
+
+    def along(self, order: Sequence[int]) -> dict[str, Attribute]:
+        """The properties of the op on operands whose dim i is dim `order[i]` of these. By default `dim` and `dims` are
+        numbers of dims."""
+        found = dict(self.properties)
+        if "dim" in found:
+            found["dim"] = IntegerAttr(order.index(_number(found["dim"])), i64)
+        if "dims" in found:
+            found["dims"] = int_list_attr(sorted(order.index(d) for d in int_list(found["dims"])))
+        return found
 
 
 # ** channels last **
@@ -282,7 +317,7 @@ INTERFACES: dict[str, type[Interface]] = {
     cls.__name__: cls
     for cls in (
         *(BindsDim, Cost, InPlace, UpdatesOperand, ScalarLike, ViewLike, Reduction, RowLike, ReduceLike),
-        *(ChannelsLast, HasEpilogue, ContractionExtents, AffineOperands),
+        *(AlongDims, ChannelsLast, HasEpilogue, HasOffsets, ContractionExtents, AffineOperands),
     )
 }
 """The interfaces by name, for patterns."""

@@ -12,7 +12,7 @@ from xdsl.irdl import irdl_op_definition, operand_def, prop_def, result_def, tra
 from ait_mlir.dialects.ait.base import AitOp, check_broadcastable, check_declared
 from ait_mlir.dialects.ait.strided import Strided
 from ait_mlir.dialects.ait.syntax import INT, INTS, SHAPE, Operands, Prop, Syntax, int_list, int_list_attr
-from ait_mlir.dialects.ait.traits import Pure, ViewLike
+from ait_mlir.dialects.ait.traits import AlongDims, Pure, ViewLike
 from ait_mlir.dialects.ait.types import (
     Shape,
     ShapeAttr,
@@ -135,7 +135,7 @@ class PermuteOp(UnaryViewOp):
 
 
 @irdl_op_definition
-class SliceOp(UnaryViewOp):
+class SliceOp(AlongDims, UnaryViewOp):
     """The block of the result's shape that starts at `offsets`.
 
     ```mlir
@@ -157,6 +157,9 @@ class SliceOp(UnaryViewOp):
             result_types=[TensorType.get(dims, element)],
         )
         self.infer_result_types()
+
+    def along(self, order: Sequence[int]) -> dict[str, Attribute]:
+        return self.properties | {"offsets": ShapeAttr(tuple(self.offsets.data[axis] for axis in order))}
 
     def result_view(self, position: int, operand: Strided, scope: Scope) -> Strided | None:
         return operand.slice(self.offsets.data, tensor_type(self.output).dims)
@@ -180,7 +183,7 @@ class SliceOp(UnaryViewOp):
 
 
 @irdl_op_definition
-class SplitOp(ViewLike, AitOp):
+class SplitOp(AlongDims, ViewLike, AitOp):
     """Cut into consecutive blocks along one dim; the results' sizes add up to the input's.
 
     ```mlir
@@ -223,7 +226,7 @@ class SplitOp(ViewLike, AitOp):
 
 
 @irdl_op_definition
-class ConcatOp(ViewLike, AitOp):
+class ConcatOp(AlongDims, ViewLike, AitOp):
     """Join along one dim; the other dims agree.
 
     ```mlir

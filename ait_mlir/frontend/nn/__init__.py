@@ -11,6 +11,7 @@ from ait_mlir.frontend.nn.norm import GroupNorm, LayerNorm, RMSNorm
 from ait_mlir.frontend.nn.parameter import Parameter
 from ait_mlir.frontend.nn.pool import AdaptiveAvgPool2d, AdaptiveMaxPool2d, AvgPool2d, MaxPool2d
 from ait_mlir.frontend.nn.recurrent import GRU, LSTM, RNN
+from ait_mlir.frontend.nn.resize import Upsampling2d, Upsampling2dAdd
 
 __all__ = [
     "GRU",
@@ -32,6 +33,8 @@ __all__ = [
     "Parameter",
     "RMSNorm",
     "Sequential",
+    "Upsampling2d",
+    "Upsampling2dAdd",
     "bert",
     "gpt2",
     "llama",

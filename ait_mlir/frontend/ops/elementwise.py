@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from enum import Enum, auto
 from typing import ClassVar
 
@@ -16,7 +17,7 @@ from ait_mlir.dialects.ait.numbers import number_attr
 from ait_mlir.dialects.ait.types import TensorType
 from ait_mlir.frontend.emit import number_of
 from ait_mlir.frontend.errors import BuildError
-from ait_mlir.frontend.intvar import IntVar, maximum, minimum
+from ait_mlir.frontend.intvar import IntVar, IntVarTensor, as_dim, maximum, minimum
 from ait_mlir.frontend.operator import Operator
 from ait_mlir.frontend.tensor import Tensor, normalize_dtype
 
@@ -49,6 +50,12 @@ class FuncEnum(Enum):
     LOG1P = auto()
     EXPM1 = auto()
     POW = auto()
+    REM = auto()
+    BIT_AND = auto()
+    BIT_OR = auto()
+    BIT_XOR = auto()
+    SHIFT_LEFT = auto()
+    SHIFT_RIGHT = auto()
     FLOOR_DIV = auto()
     SIGN = auto()
     RECIPROCAL = auto()
@@ -89,11 +96,18 @@ OPS: dict[FuncEnum, type[AitOp]] = {
     FuncEnum.LOG1P: ait.Log1pOp,
     FuncEnum.EXPM1: ait.Expm1Op,
     FuncEnum.POW: ait.PowOp,
+    FuncEnum.REM: ait.RemOp,
+    FuncEnum.BIT_AND: ait.BitAndOp,
+    FuncEnum.BIT_OR: ait.BitOrOp,
+    FuncEnum.BIT_XOR: ait.BitXorOp,
+    FuncEnum.SHIFT_LEFT: ait.ShiftLeftOp,
+    FuncEnum.SHIFT_RIGHT: ait.ShiftRightOp,
 }
 
 BINARY = {
     *(FuncEnum.ADD, FuncEnum.SUB, FuncEnum.MUL, FuncEnum.DIV, FuncEnum.MAX, FuncEnum.MIN),
-    *(FuncEnum.POW, FuncEnum.FLOOR_DIV),
+    *(FuncEnum.POW, FuncEnum.FLOOR_DIV, FuncEnum.REM, FuncEnum.BIT_AND, FuncEnum.BIT_OR, FuncEnum.BIT_XOR),
+    *(FuncEnum.SHIFT_LEFT, FuncEnum.SHIFT_RIGHT),
 }
 
 
@@ -124,6 +138,37 @@ class elementwise(Operator):
         if function is not None:
             return self.finish(function(*operands, *args[arity:]))
         return self.finish(self.emit_one(OPS[self.func], operands))
+
+
+class fused_elementwise(Operator):
+    """The results of several elementwise operators that were called, for models that name what is fused.
+
+    Selection fuses them with or without it. `inputs` are what they read and none of them makes, `outputs` what they
+    make and others read; both may be left out.
+    """
+
+    def __init__(
+        self,
+        elementwise_ops: Sequence[elementwise],
+        inputs: Sequence[Tensor] | None = None,
+        outputs: Sequence[Tensor] | None = None,
+    ):
+        super().__init__()
+        if not elementwise_ops or any(not op.outputs for op in elementwise_ops):
+            raise BuildError("fused_elementwise: needs elementwise operators that have been called")
+        made = [t for op in elementwise_ops for t in op.outputs]
+        read = [t for op in elementwise_ops for t in op.inputs]
+        free = list(dict.fromkeys(t for t in read if t not in made))
+        last = [t for t in made if t not in read]
+        for what, given, found in (("inputs", inputs, free), ("outputs", outputs, made)):
+            if given is not None and (wrong := [t for t in given if t not in found]):
+                raise BuildError(f"fused_elementwise: {wrong[0].describe()} is none of the {what} of the operators")
+        self.inputs, self.outputs = free, last if outputs is None else list(outputs)
+        if any(t.type.dims != self.outputs[0].type.dims for t in self.outputs):
+            raise BuildError(f"fused_elementwise: results of different shapes, {self.outputs[0].describe()} and others")
+
+    def __call__(self) -> list[Tensor]:
+        return self.outputs
 
 
 def scalar(value: float, like: Tensor) -> Tensor:
@@ -198,7 +243,7 @@ class clamp(Operator):
 
 
 class int_elementwise(Operator):
-    """Arithmetic on dims: ADD, SUB, MUL, DIV (rounds down), MAX, MIN."""
+    """Arithmetic on dims as values: ADD, SUB, MUL, DIV (rounds down), MAX, MIN of two or more, from left to right."""
 
     FUNCTIONS: ClassVar[dict[FuncEnum, Callable[[IntVar, IntVar], IntVar]]] = {
         FuncEnum.ADD: lambda a, b: a + b,
@@ -215,8 +260,10 @@ class int_elementwise(Operator):
             raise BuildError(f"int_elementwise: {func_enum} is not supported; expected ADD, SUB, MUL, DIV, MAX or MIN")
         self.func = func_enum
 
-    def __call__(self, a: IntVar, b: IntVar) -> IntVar:
-        return self.FUNCTIONS[self.func](a, b)
+    def __call__(self, *args: IntVar | int) -> IntVarTensor:
+        if len(args) < 2:
+            raise BuildError(f"int_elementwise({self.func.name}): takes two or more dims, found {len(args)}")
+        return IntVarTensor(functools.reduce(self.FUNCTIONS[self.func], map(as_dim, args)))
 
 
 # ** functions made of others; what follows the tensors are their parameters, numbers **

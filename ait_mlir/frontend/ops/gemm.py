@@ -13,7 +13,7 @@ from xdsl.dialects.builtin import StringAttr
 
 from ait_mlir.dialects.ait import gemm as ait
 from ait_mlir.frontend.operator import Operator
-from ait_mlir.frontend.ops.elementwise import elementwise
+from ait_mlir.frontend.ops.elementwise import FuncEnum, elementwise
 from ait_mlir.frontend.ops.epilogue import ACTIVATIONS, apply_steps, operands_of, steps_of
 from ait_mlir.frontend.tensor import Tensor
 
@@ -23,7 +23,7 @@ OPERANDS = ("bias", "d0", "d1")
 class contraction(Operator):
     """A product of `a` and `b`, then the steps of its name; `bias`, `add` and `mul` each take the next of `extras`.
 
-    These may be given as `bias=`, `d0=` and `d1=`, too.
+    These may be given as `bias=`, `d0=` and `d1=`, too; what a bmm adds as `c=`.
     """
 
     op_class: ClassVar[type[ait.GemmOp] | type[ait.BmmOp]]
@@ -32,7 +32,7 @@ class contraction(Operator):
 
     def __call__(self, a: Tensor, b: Tensor, *extras: Tensor, **named: Tensor) -> Tensor:
         self.begin(a, b, *extras, *named.values())
-        operands = operands_of(self, self.steps, OPERANDS if "bias" in self.steps else OPERANDS[1:], extras, named)
+        operands = operands_of(self, self.steps, OPERANDS if self.op_class is ait.GemmOp else ("c",), extras, named)
         y = self.emit_one(self.op_class, [a, b], {"layout": StringAttr(self.layout)}, regions=1)
         return self.finish(apply_steps(self, self.steps, y, operands))
 
@@ -86,29 +86,65 @@ bmm_crc_add = _define("bmm_crc_add")
 bmm_ccc_add = _define("bmm_ccc_add")
 
 
-class dual_gemm(Operator):
-    """f(a @ b^T) * (a @ b1^T), with f the activation of the name: SwiGLU, GeGLU (arXiv:2002.05202).
+class gemm_rrr_small_nk(gemm_rrr):
+    """a @ b, of which K and N are small: selection finds the kernel for any sizes."""
 
-    a is [..., M, K], b and b1 are [N, K]. The passes make one product of both, and one pass over its halves.
+
+class bmm_rcr_n1(Operator):
+    """alpha * (a @ b^T) with one row of b: a is [B, M, K], b [B, 1, K], the result [B, M, 1]."""
+
+    def __call__(self, a: Tensor, b: Tensor, alpha: float = 1.0) -> Tensor:
+        self.begin(a, b)
+        if b.rank < 2 or b.type.dims[-2].as_int() != 1:
+            raise self.fail(f"b must have one row, [B, 1, K], found {b.describe()}")
+        y = bmm_rcr()(a, b)
+        return self.finish(y if alpha == 1.0 else y * alpha)
+
+
+class bmm_rrr_k1_tanh(Operator):
+    """tanh(a @ b) with sums of one product: a is [B, M, 1], b [B, 1, N]."""
+
+    def __call__(self, a: Tensor, b: Tensor) -> Tensor:
+        self.begin(a, b)
+        if a.rank < 2 or b.rank < 2 or a.type.dims[-1].as_int() != 1 or b.type.dims[-2].as_int() != 1:
+            raise self.fail("sums have more than one product; a must be [B, M, 1], b [B, 1, N]")
+        return self.finish(elementwise(FuncEnum.TANH)(a * b))
+
+
+class dual_bmm_rrr_div(Operator):
+    """(a @ b) / (a @ bias), with `bias` like b or with a single column: a is [B, M, K], b [B, K, N]."""
+
+    def __call__(self, a: Tensor, b: Tensor, bias: Tensor) -> Tensor:
+        self.begin(a, b, bias)
+        if bias.rank != b.rank or (bias.type.dims[-1].as_int() != 1 and bias.type.dims[-1] is not b.type.dims[-1]):
+            raise self.fail(f"the second factor must be like b, {b.describe()}, or have one column")
+        return self.finish(bmm_rrr()(a, b) / bmm_rrr()(a, bias))
+
+
+class dual_gemm(Operator):
+    """f(a @ b^T) * (a @ bias^T), with f the activation of the name: SwiGLU, GeGLU (arXiv:2002.05202).
+
+    a is [..., M, K], b and `bias`, the second factor, are [N, K]. The passes make one product of both, and one pass
+    over its halves.
     """
 
     activation: ClassVar[str]
 
-    def __call__(self, a: Tensor, b: Tensor, b1: Tensor) -> Tensor:
-        self.begin(a, b, b1)
-        gate, value = gemm_rcr()(a, b), gemm_rcr()(a, b1)
+    def __call__(self, a: Tensor, b: Tensor, bias: Tensor) -> Tensor:
+        self.begin(a, b, bias)
+        gate, value = gemm_rcr()(a, b), gemm_rcr()(a, bias)
         if gate.type != value.type:
-            raise self.fail(f"b1 must be like b, {b.describe()}")
+            raise self.fail(f"the second factor must be like b, {b.describe()}")
         return self.finish(elementwise(ACTIVATIONS[self.activation])(gate) * value)
 
 
 class dual_gemm_rcr_silu(dual_gemm):
-    """silu(a @ b^T) * (a @ b1^T)."""
+    """silu(a @ b^T) * (a @ bias^T)."""
 
     activation = "silu"
 
 
 class dual_gemm_rcr_fast_gelu(dual_gemm):
-    """gelu(a @ b^T) * (a @ b1^T), gelu in the tanh form."""
+    """gelu(a @ b^T) * (a @ bias^T), gelu in the tanh form."""
 
     activation = "fast_gelu"

@@ -41,8 +41,7 @@ class index_select(Operator):
         axis = self.axis(x, self.dim)
         if dim_idxs.rank != 1:
             raise self.fail("selects slices by a 1-D tensor of indices")
-        rest = [1] * (x.rank - axis - 1)
-        spread = reshape()(dim_idxs, [*dim_idxs.shape(), *rest]) if rest else dim_idxs
+        spread = reshape()(dim_idxs, [*[1] * axis, *dim_idxs.shape(), *[1] * (x.rank - axis - 1)])
         kept = [d for d in range(x.rank) if d != axis]
         return self.finish(self.emit_one(GatherOp, [x, spread], indexed([axis], kept)))
 

@@ -40,9 +40,9 @@ class permuted(Operator):
             )
         self.shape, self.layout = list(shape), layout
 
-    def __call__(self, a: Tensor, b: Tensor, *extras: Tensor) -> Tensor:
-        self.begin(a, b, *extras)
-        y = self.finished(self.inner()(a, b, *extras))
+    def __call__(self, a: Tensor, b: Tensor, *extras: Tensor, **named: Tensor) -> Tensor:
+        self.begin(a, b, *extras, *named.values())
+        y = self.finished(self.inner()(a, b, *extras, **named))
         if y.rank != self.rank:
             raise self.fail(f"the product must have {self.rank} dims, found {y.describe()}")
         try:

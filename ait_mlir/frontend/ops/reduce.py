@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import ClassVar
 
-from xdsl.dialects.builtin import IntegerAttr, StringAttr, i64
+from xdsl.dialects.builtin import IntegerAttr, StringAttr, UnitAttr, i64
 from xdsl.ir import Attribute
 
 from ait_mlir.dialects.ait import reduce as ait
@@ -107,6 +107,8 @@ class vector_norm(Operator):
 class argmax(Operator):
     """The place of the largest element along `dim`, int64; of equal elements the first counts."""
 
+    smallest: ClassVar[bool] = False
+
     def __init__(self, dim: int = 0):
         super().__init__()
         self.dim = dim
@@ -115,22 +117,40 @@ class argmax(Operator):
         self.begin(x)
         axis = self.axis(x, self.dim)
         type = TensorType.get([d for i, d in enumerate(x.type.dims) if i != axis], i64)
-        return self.finish(self.emit_one(ait.ArgmaxOp, [x], {"dim": IntegerAttr(axis, i64)}, [type]))
+        properties: dict[str, Attribute] = {"dim": IntegerAttr(axis, i64)}
+        if self.smallest:
+            properties["smallest"] = UnitAttr()
+        return self.finish(self.emit_one(ait.ArgmaxOp, [x], properties, [type]))
+
+
+class argmin(argmax):
+    """The place of the smallest element along `dim`, int64; of equal elements the first counts."""
+
+    smallest = True
 
 
 class topk(Operator):
-    """The `k` largest elements along the last dim, in descending order, and their places, int64."""
+    """The `k` largest elements along `dim`, in descending order, and their places, int64.
 
-    def __init__(self, k: int):
+    If not `largest`, the smallest, in ascending order. NaN is larger than any number.
+    """
+
+    def __init__(self, k: int, dim: int = -1, largest: bool = True):
         super().__init__()
-        self.k = k
+        self.k, self.dim, self.largest = k, dim, largest
 
     def __call__(self, x: Tensor) -> tuple[Tensor, Tensor]:
         self.begin(x)
         if x.rank == 0:
             raise self.fail("needs a dim to choose from")
-        dims = (*x.type.dims[:-1], self.k)
+        axis = self.axis(x, self.dim)
+        dims = (*x.type.dims[:axis], self.k, *x.type.dims[axis + 1 :])
+        properties: dict[str, Attribute] = {"k": IntegerAttr(self.k, i64)}
+        if axis != x.rank - 1:
+            properties["dim"] = IntegerAttr(axis, i64)
+        if not self.largest:
+            properties["smallest"] = UnitAttr()
         types = [TensorType.get(dims, x.type.element_type), TensorType.get(dims, i64)]
-        values, places = self.emit(ait.TopkOp, [x], {"k": IntegerAttr(self.k, i64)}, types)
+        values, places = self.emit(ait.TopkOp, [x], properties, types)
         self.outputs = [values, places]
         return values, places

@@ -10,8 +10,19 @@ from ait_mlir.dialects.ait import view as ait
 from ait_mlir.dialects.ait.syntax import int_list_attr
 from ait_mlir.dialects.ait.types import ShapeAttr, TensorType
 from ait_mlir.frontend.errors import BuildError
-from ait_mlir.frontend.intvar import DimLike, IntVar, as_dim, maximum, merge_symbols, minimum, product, scope_from
+from ait_mlir.frontend.intvar import (
+    DimLike,
+    IntVar,
+    IntVarTensor,
+    as_dim,
+    maximum,
+    merge_symbols,
+    minimum,
+    product,
+    scope_from,
+)
 from ait_mlir.frontend.operator import Operator
+from ait_mlir.frontend.ops.elementwise import FuncEnum, elementwise
 from ait_mlir.frontend.tensor import Tensor
 
 
@@ -251,7 +262,10 @@ class chunk(split):
 
 
 class concatenate(Operator):
-    """Join tensors along `dim`; their other dims agree."""
+    """Join tensors along `dim`; their other dims agree. `fast_cat` changes nothing: selection picks the kernel."""
+
+    def __init__(self, fast_cat: bool = True):
+        super().__init__()
 
     def __call__(self, inputs: Sequence[Tensor], dim: int = 0) -> Tensor:
         self.begin(*inputs)
@@ -259,6 +273,13 @@ class concatenate(Operator):
             raise self.fail("needs at least one tensor")
         axis = self.axis(inputs[0], dim)
         return self.finish(self.emit_one(ait.ConcatOp, inputs, {"dim": IntegerAttr(axis, i64)}))
+
+
+class concatenate_tanh(concatenate):
+    """tanh of the joined tensors: the arguments are those of `concatenate`."""
+
+    def __call__(self, inputs: Sequence[Tensor], dim: int = 0) -> Tensor:
+        return self.finish(elementwise(FuncEnum.TANH)(super().__call__(inputs, dim)))
 
 
 class identity(Operator):
@@ -270,15 +291,32 @@ class identity(Operator):
 
 
 class size(Operator):
-    """The dims of a tensor, or one of them."""
+    """The dims of a tensor, or one of them, as values."""
 
-    def __call__(self, x: Tensor, dim: int | None = None) -> list[IntVar] | IntVar:
+    def __call__(self, x: Tensor, dim: int | None = None) -> list[IntVarTensor] | IntVarTensor:
         self.begin(x)
-        return x.shape() if dim is None else x.shape()[self.axis(x, dim)]
+        found = [IntVarTensor(d) for d in x.shape()]
+        return found if dim is None else found[self.axis(x, dim)]
 
 
 class getitem(Operator):
-    """One element of a list or tuple."""
+    """One element of a list or tuple; a negative index counts from the end."""
 
     def __call__(self, vals: Sequence[object], index: int) -> object:
+        if not -len(vals) <= index < len(vals):
+            raise BuildError(f"getitem: index {index} is out of range for {len(vals)} elements")
         return vals[index]
+
+
+class list_construct(Operator):
+    """A list of tensors or dims."""
+
+    def __call__(self, *args: Tensor | IntVar) -> list[Tensor | IntVar]:
+        return list(args)
+
+
+class tuple_construct(Operator):
+    """A tuple of tensors or dims."""
+
+    def __call__(self, *args: Tensor | IntVar) -> tuple[Tensor | IntVar, ...]:
+        return args

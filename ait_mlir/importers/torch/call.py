@@ -16,8 +16,8 @@ from ait_mlir.importers.torch.errors import NotSupported, place_of
 from ait_mlir.importers.torch.known import Affine, Mask, Spread, Value
 from ait_mlir.importers.torch.writer import Writer
 
-Row = Callable[["Call"], "Value | Sequence[Value] | None"]
-"""How one operation is written: returns its value, its values, or None for an operation without any."""
+Row = Callable[["Call"], "Value | Sequence[Value] | Expr | float | None"]
+"""How one operation is written: returns its value, its values, a number, or None for an operation without any."""
 
 
 def element_type(dtype: Any) -> Attribute:

@@ -26,9 +26,12 @@ def capture(
     args: Sequence[Any],
     kwargs: Mapping[str, Any] | None = None,
     dynamic_shapes: Any = None,
+    *,
+    may_call: bool = True,
 ) -> tuple[Any, DimNames]:
     """The exported program of a module on example inputs, and the names that `dynamic_shapes` gives its dims.
 
+    A module that changes its weights is called once, if it `may_call` it: some do so in the first call alone.
     Raises `ImportFailure` with the place in the model's source for what cannot be exported: control flow that depends
     on values, a dim that the model fixes although it was to be dynamic, weights without data.
     """
@@ -52,11 +55,29 @@ def capture(
 
     try:
         with quiet():
-            return export(), names
+            program = export()
+            if may_call and _changes_weights(program):
+                _call_once(module, given, named)
+                program = export()
+            return program, names
     except Exception as error:
         if _is_about_dims(str(error)) and (program := _with_conditions(export)) is not None:
             return program, names
         raise ImportFailure(explain(error, export)) from error
+
+
+def _changes_weights(program: Any) -> bool:
+    """Whether a program writes to a parameter."""
+    parameters = program.graph_signature.inputs_to_parameters
+    schemas = ((n, getattr(n.target, "_schema", None)) for n in program.graph.nodes)
+    return any(s is not None and s.is_mutable and getattr(n.args[0], "name", "") in parameters for n, s in schemas)
+
+
+def _call_once(module: Any, args: Any, kwargs: Any) -> None:
+    """Call a model that changes its weights: some do so in their first call alone, as the export has not."""
+    args, kwargs = torch.utils._pytree.tree_map_only(torch.Tensor, torch.clone, (args, kwargs))
+    with torch.no_grad():
+        module(*args, **kwargs)
 
 
 def _is_about_dims(text: str) -> bool:

@@ -62,18 +62,24 @@ def from_torch(
     dynamic_shapes: Any = None,
     name: str | None = None,
     hints: Mapping[str, Sequence[int]] | None = None,
+    same_dims: Mapping[tuple[int, int], str] | None = None,
 ) -> Imported:
-    """The `ait` module of a PyTorch module or exported program, with its weights; see `compile`."""
+    """The `ait` module of a PyTorch module or exported program, with its weights; see `compile`.
+
+    `same_dims` names dims of the inputs, by leaf of the example inputs and axis; those with one name are one dim.
+    See `import_program`.
+    """
     if isinstance(module, torch.export.ExportedProgram):
-        return import_program(module, name or "model", hints=hints)
+        return import_program(module, name or "model", hints=hints, same_dims=same_dims)
     if isinstance(example_inputs, torch.Tensor | Mapping):
         raise ImportFailure(
             f"example_inputs is a {type(example_inputs).__name__}, expected a tuple of positional arguments; "
             "keyword arguments go into example_kwargs"
         )
-    program, names = capture(module, example_inputs, example_kwargs, dynamic_shapes)
+    may_call = same_dims is None  # else the module is a graph of `torch.compile` on tensors of the caller
+    program, names = capture(module, example_inputs, example_kwargs, dynamic_shapes, may_call=may_call)
     chosen = name or re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", type(module).__name__).lower()
-    return import_program(program, chosen, dim_names=names, hints=hints)
+    return import_program(program, chosen, dim_names=names, hints=hints, same_dims=same_dims)
 
 
 def build(
@@ -135,7 +141,22 @@ class CompiledModule:
 
         Raises `InputError` for another structure, and for tensors that do not fit.
         """
-        leaves = self._flatten(args, kwargs)
+        return self._run(self._flatten(args, kwargs), self.state)
+
+    def run(self, args: tuple[Any, ...], state: Mapping[str, Any]) -> Any:
+        """Like a call, with the caller's tensors as the state: they are written in place."""
+        held = {name: value if value.is_contiguous() else value.contiguous() for name, value in state.items()}
+        results = self._run(self._flatten(args, {}), held)
+        for name, value in state.items():
+            if held[name] is not value:
+                value.copy_(held[name])
+        return results
+
+    def changed_leaves(self) -> list[int]:
+        """The leaves of the arguments that a call writes."""
+        return [item.leaf for item in self._inputs.tensors if item.name in self.model.state]
+
+    def _run(self, leaves: list[Any], state: Mapping[str, Any]) -> Any:
         given: dict[str, Any] = {}
         for item in self._inputs.tensors:
             leaf = leaves[item.leaf]
@@ -144,7 +165,7 @@ class CompiledModule:
             given[item.name] = leaf if leaf.is_contiguous() else leaf.contiguous()
         on_gpu = self.model.target != "cpu"
         results = self.model.run_with_tensors(
-            {**given, **self.state}, sync=not on_gpu, graph_mode=self._graph_mode and on_gpu
+            {**given, **state}, sync=not on_gpu, graph_mode=self._graph_mode and on_gpu
         )
         for item in self._inputs.tensors:  # what the module changes of its arguments
             if item.name in self.model.state and given[item.name] is not leaves[item.leaf]:

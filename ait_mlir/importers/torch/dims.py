@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ait_mlir.dialects.ait.types import Shape
-from ait_mlir.dims import Dim, Expr, Scope, const, floordiv, maximum, minimum, mod, product, sym, total
+from ait_mlir.dims import MAX_DIM, Dim, Expr, Scope, const, floordiv, maximum, minimum, mod, product, sym, total
 from ait_mlir.dims.expr import RESERVED
 from ait_mlir.importers.torch.errors import NotSupported
 
@@ -18,41 +18,149 @@ UNBOUNDED = 4096
 _IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
-class DimTable:
-    """The dims of one program by PyTorch's symbols."""
+class DimRequired(Exception):
+    """An operation requires that a symbol of the program, which PyTorch takes for free, equals an expression of others,
+    or is at most so large."""
 
-    def __init__(self) -> None:
+    def __init__(self, symbol: str, value: Expr | None = None, most: int = MAX_DIM) -> None:
+        super().__init__(f"{symbol} must be {f'at most {most}' if value is None else value}")
+        self.symbol, self.value, self.most = symbol, value, most
+
+
+@dataclass
+class Required:
+    """What operations require of the symbols of a program."""
+
+    defined: dict[str, Expr] = field(default_factory=dict[str, Expr])
+    """Expressions over symbols that take the place of other symbols."""
+    most: dict[str, int] = field(default_factory=dict[str, int])
+
+    def add(self, found: DimRequired) -> None:
+        """Take in what an operation requires."""
+        if found.value is None:
+            self.most[found.symbol] = min(found.most, self.most.get(found.symbol, MAX_DIM))
+            return
+        self.defined = {s: value.substitute({found.symbol: found.value}) for s, value in self.defined.items()}
+        self.defined[found.symbol] = found.value
+
+
+class DimTable:
+    """The dims of one program by PyTorch's symbols.
+
+    `examples` are values of the symbols. With them, sizes that an operation needs to fit are made to fit, as they do in
+    the example: whoever passes examples must run a call of other sizes elsewhere.
+    """
+
+    def __init__(self, required: Required | None = None, examples: Mapping[str, int] | None = None) -> None:
         self._dims: dict[str, Dim] = {}
+        self._known: dict[str, Expr] = {}
+        self._scope: Scope | None = None
+        self._converted: dict[Any, Expr] = {}
+        self._defined: dict[str, Expr] = dict(required.defined) if required else {}
+        self._most: dict[str, int] = dict(required.most) if required else {}
+        self._examples: Mapping[str, int] = examples or {}
 
     def declare(self, symbol: str, name: str, lo: int, hi: int, hints: Sequence[int] = ()) -> None:
         """Give a symbol its name and range; a second declaration changes nothing."""
-        if symbol in self._dims:
+        if (symbol := self._chief(symbol)) in self._defined:
+            return
+        hi = min(hi, self._most.get(symbol, hi))
+        if (known := self._dims.get(symbol)) is not None:
+            low, high = max(known.lo, lo), min(known.hi, hi)
+            if low <= high:  # the range of a dim is that of all its symbols
+                hints = tuple(h for h in known.hints if low <= h <= high)
+                self._set(symbol, replace(known, lo=low, hi=high, hints=hints))
             return
         taken = {d.name for d in self._dims.values()}
         base = name if _IDENTIFIER.fullmatch(name) and name not in RESERVED else f"dim_{len(taken)}"
         unique, n = base, 1
         while unique in taken:
             unique, n = f"{base}_{n}", n + 1
-        self._dims[symbol] = Dim(unique, lo, hi, tuple(h for h in hints if lo <= h <= hi))
+        self._set(symbol, Dim(unique, lo, hi, tuple(h for h in hints if lo <= h <= hi)))
+
+    def _set(self, symbol: str, dim: Dim) -> None:
+        self._dims[symbol] = dim
+        self._scope = None
+        self._converted.clear()
+
+    def fix(self, symbol: str, value: Expr) -> None:
+        """Say what a symbol is that PyTorch takes for a value of a tensor; the import knows it from the dims."""
+        self._known[symbol] = self.scope().simplified(value)
+        self._converted.clear()
+
+    def unite(self, a: str, b: str) -> None:
+        """Make two symbols one dim. Call it before either is declared."""
+        a, b = self._chief(a), self._chief(b)
+        if a != b:
+            self._defined[b] = sym(a)
+
+    def _chief(self, symbol: str) -> str:
+        """The symbol that stands for all those that are equal to one."""
+        while (value := self._defined.get(symbol)) is not None and value.symbols == frozenset((str(value),)):
+            symbol = str(value)
+        return symbol
+
+    def require_equal(self, a: Expr, b: Expr) -> None:
+        """Raise `DimRequired` for sizes that are equal only if a dim is defined by others, as are `d + 1` and `e`."""
+        scope = self.scope()
+        if scope.equal(a, b):
+            return
+        symbols = {d.name: symbol for symbol, d in self._dims.items() if d.upper is None}
+        names = {name: sym(symbol) for name, symbol in symbols.items()}
+        found: list[DimRequired] = []
+        for name in sorted((a - b).symbols & symbols.keys()):
+            factor = ((a - b).substitute({name: sym(name) + 1}) - (a - b)).as_int()
+            if factor not in (1, -1):
+                continue
+            value = -factor * (a - b).substitute({name: 0})
+            low, high = scope.bounds(value)
+            dim = self._dims[symbols[name]]
+            if value.symbols <= symbols.keys() and max(low, dim.lo) <= min(high, dim.hi):
+                found.append(DimRequired(symbols[name], value.substitute(names)))
+                if low >= dim.lo:  # every value of the others gives a size
+                    raise found[-1]
+        if found:
+            raise found[0]
+
+    def require_room(self, size: Expr, extent: Expr) -> None:
+        """Raise `DimRequired` for a size that is not proved to fit into another, if it fits in the example."""
+        if not self._examples or self.scope().le(size, extent):
+            return
+        env = {d.name: self._examples[symbol] for symbol, d in self._dims.items() if symbol in self._examples}
+        if not size.symbols | extent.symbols <= env.keys():
+            return
+        if size.evaluate(env) == extent.evaluate(env):
+            self.require_equal(size, extent)
+        symbols = {d.name: symbol for symbol, d in self._dims.items()}
+        room, (name, *others) = extent.as_int(), sorted(size.symbols)
+        rest = (size - sym(name)).as_int()
+        if room is not None and rest is not None and not others and self._dims[symbols[name]].lo <= room - rest:
+            raise DimRequired(symbols[name], most=room - rest)
 
     def bind(self, symbol: str, upper: Expr) -> None:
         """Give a symbol that an operation binds its name, and the most that it may be."""
+        symbol = self._chief(symbol)
         most = self.scope().bounds(upper)[1]
         self.declare(symbol, "count", 0, most)
-        self._dims[symbol] = replace(self._dims[symbol], upper=upper)
+        self._set(symbol, replace(self._dims[symbol], upper=upper))
 
     def __contains__(self, symbol: str) -> bool:
-        return symbol in self._dims
+        return self._chief(symbol) in self._dims
 
     def scope(self) -> Scope:
         """The dims in the order in which they were declared."""
-        return Scope(self._dims.values())
+        if self._scope is None:
+            self._scope = Scope(self._dims.values())
+        return self._scope
 
     def expr(self, size: Any) -> Expr:
-        """An int or a `SymInt` of the program as an expression over the named dims."""
+        """An int or a `SymInt` of the program over the named dims, as short as their ranges allow."""
         if isinstance(size, int):
             return const(size)
-        return self._convert(size.node.expr)
+        source = size.node.expr
+        if (found := self._converted.get(source)) is None:
+            found = self._converted[source] = self.scope().simplified(self._convert(source))
+        return found
 
     def shape(self, sizes: Sequence[Any]) -> Shape:
         """The sizes of a tensor of the program."""
@@ -61,8 +169,12 @@ class DimTable:
     def _convert(self, e: Any) -> Expr:
         if e.is_Integer:
             return const(int(e))
+        if e.is_Symbol and (value := self._defined.get(self._chief(e.name))) is not None:
+            return value.substitute({s: sym(self._dims[self._chief(s)].name) for s in value.symbols})
         if e.is_Symbol:
-            if (found := self._dims.get(e.name)) is None:
+            if (value := self._known.get(e.name)) is not None:
+                return value
+            if (found := self._dims.get(self._chief(e.name))) is None:
                 raise NotSupported(
                     f"the size {e.name} depends on the values of a tensor; shapes may depend on the shapes of the "
                     "inputs only, so the model has to compute with the largest size and mask what is left over"

@@ -1,16 +1,17 @@
 """`torch.compile(model, backend="ait")`: compiles the graphs that PyTorch finds in a model.
 
 PyTorch runs a graph that cannot be imported, and a call whose sizes are outside of the compiled range. The model
-behaves as before, and parts of it are faster. The log `ait_mlir.torch_compile` lists compiled and refused graphs.
+behaves as before, and parts of it are faster. Whatever goes wrong while a graph is imported, compiled or called,
+PyTorch runs it. The log `ait_mlir.torch_compile` lists compiled and refused graphs, with the reason.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from ait_mlir.errors import AitError, InputError
+from ait_mlir.errors import AitError, InputError, RunError
 from ait_mlir.frontend.target import as_target
 from ait_mlir.importers.torch.compiled import CompiledModule, build, from_torch
 from ait_mlir.importers.torch.errors import ImportFailure
@@ -32,8 +33,10 @@ def backend(graph: Any, example_inputs: Sequence[Any], options: Mapping[str, Any
         return graph.forward
     try:
         return Part(graph, example_inputs, options or {})
-    except AitError as error:
-        LOG.warning("a graph of %d operations runs in PyTorch: %s", _operations(graph), error)
+    except Exception as error:  # whatever is wrong with ours, the program runs as it did before
+        LOG.warning(
+            "a graph of %d operations runs in PyTorch: %s", _operations(graph), _told(error), exc_info=_is_fault(error)
+        )
         return graph.forward
 
 
@@ -44,50 +47,76 @@ def register() -> None:
 
 
 class Part:
-    """A graph that is compiled, with its weights, which are copied again when they have been written to."""
+    """A graph that is compiled, with its weights, which are copied again when they have been written to.
+
+    Tensors that the graph writes, such as a static cache, are written in place in the caller's memory.
+    """
 
     def __init__(self, graph: Any, example_inputs: Sequence[Any], options: Mapping[str, Any]) -> None:
         holders = [n for n in graph.graph.nodes if n.op == "placeholder"]
         self._eager = graph.forward
         weights = {i: x for i, (n, x) in enumerate(zip(holders, example_inputs, strict=True)) if _is_weight(n, x)}
         self._taken = [i for i, x in enumerate(example_inputs) if isinstance(x, torch.Tensor) and i not in weights]
-        sizes = {
-            i: _source(holders, i, self._taken) for i, x in enumerate(example_inputs) if not isinstance(x, torch.Tensor)
-        }
-        values = tuple(_real(example_inputs[i]) for i in self._taken)
-        shapes = tuple(_dynamic_axes(holders[i]) for i in self._taken)
+        given = {i: _source(holders, i, self._taken) for i, x in enumerate(example_inputs) if not hasattr(x, "shape")}
+        self._numbers = [i for i, source in given.items() if source is None]
+        """The places of whole numbers that are the size of no tensor: each comes in as the size of an empty one."""
+        carried = {i: (len(self._taken) + n, 0) for n, i in enumerate(self._numbers)}
+        sizes = {i: source or carried[i] for i, source in given.items()}
+        self._device = next((example_inputs[i].device for i in self._taken), torch.device("cpu"))
+        values = (*(_real(example_inputs[i]) for i in self._taken), *self._carriers(example_inputs))
+        shapes = tuple(_dynamic_axes(holders[i]) for i in self._taken) + ({0: torch.export.Dim.AUTO},) * len(carried)
+        symbols = [_symbols(holders[i]) for i in self._taken]
+        same = {(leaf, axis): name for leaf, axes in enumerate(symbols) for axis, name in axes.items()}
         module = _Bound(graph, len(holders), weights, sizes, self._taken).eval()
         guards = torch._guards  # what this export assumes must not be checked at each call of the outer one
         with quiet(), guards.tracing(None), guards.compile_context(None):
-            imported = from_torch(module, values, dynamic_shapes=(shapes,), name="graph")
-        if imported.graph.donated():
-            raise ImportFailure("the graph changes its inputs or buffers, which belong to the model that PyTorch runs")
+            imported = from_torch(module, values, dynamic_shapes=(shapes,), name="graph", same_dims=same)
         devices = {x.device.type for x in (*values, *weights.values())}
         if len(devices) > 1:
             raise ImportFailure(f"the graph uses several devices: {', '.join(sorted(devices))}")
+        places = {name: i for i, name in module.names.items()}
+        self._state = {name: places[buffer] for name, buffer in imported.state_names.items()}
+        """The places among the arguments of the tensors that the graph writes, other than its inputs."""
+        imported.state.clear()  # each call gives the caller's tensors
         self._compiled: CompiledModule = build(imported, as_target((devices or {"cpu"}).pop()), **options)
-        held = {f"weight_{i}": weight.detach() for i, weight in weights.items()}
-        self._weights = {name: held.pop(name) for name in imported.constants if name in held}
-        self._folded = held
-        self._versions, self._folded_versions = _versions(self._weights), _versions(self._folded)
+        self._written = [*self._state.values(), *(self._taken[leaf] for leaf in self._compiled.changed_leaves())]
+        self._weights = {name: i for i, name in module.names.items() if name in imported.constants}
+        states = imported.state_names.values()
+        self._folded = [i for i, n in module.names.items() if n not in imported.constants and n not in states]
+        self._held, self._fixed = _seen(example_inputs, self._weights.values()), _seen(example_inputs, self._folded)
         LOG.info("a graph of %d operations is compiled", _operations(graph))
 
     def __call__(self, *args: Any) -> Any:
         """Run compiled, in PyTorch where the arguments do not fit."""
-        if _versions(self._folded) != self._folded_versions:
+        if not _unchanged(self._fixed, _seen(args, self._folded)):
             return self._eager(*args)  # what was compiled into the code has changed
-        if (versions := _versions(self._weights)) != self._versions:
-            if _is_captured(self._compiled.model.target):
-                LOG.warning("a call that is captured runs in PyTorch: weights were written to; call once before")
-                return self._eager(*args)
-            for name, weight in self._weights.items():
-                self._compiled.model.set_constant(name, weight.contiguous())
-            self._versions = versions
         try:
-            return self._compiled(*(args[i] for i in self._taken))
-        except InputError as error:
-            LOG.warning("a call runs in PyTorch: %s", error)
+            if not _unchanged(self._held, held := _seen(args, self._weights.values())):
+                if _is_captured(self._compiled.model.target):
+                    LOG.warning("a call that is captured runs in PyTorch: weights were written to; call once before")
+                    return self._eager(*args)
+                for name, i in self._weights.items():
+                    self._compiled.model.set_constant(name, args[i].detach().contiguous())
+                self._held = held
+            inputs = *(args[i] for i in self._taken), *self._carriers(args)
+            state = {name: args[i] for name, i in self._state.items()}
+            result = self._compiled.run(inputs, state)
+        except Exception as error:
+            if self._written and isinstance(error, RunError):
+                raise  # some of the state is written: PyTorch would start from another one
+            LOG.warning("a call runs in PyTorch: %s", _told(error), exc_info=_is_fault(error))
             return self._eager(*args)
+        for i in self._written:
+            if not args[i].is_inference():
+                torch.autograd.graph.increment_version(args[i])
+        return result
+
+    def _carriers(self, args: Sequence[Any]) -> list[Any]:
+        """For each whole number an empty tensor of that size. Raises `InputError` for other numbers."""
+        numbers = [args[i].node.hint if isinstance(args[i], torch.SymInt) else args[i] for i in self._numbers]
+        if wrong := [x for x in numbers if not isinstance(x, int) or x < 0]:
+            raise InputError(f"an argument of the graph is the number {wrong[0]!r}, expected a whole number from 0 on")
+        return [torch.empty((x, 0), device=self._device) for x in numbers]
 
 
 def _bound_class() -> Any:
@@ -108,7 +137,7 @@ def _bound_class() -> Any:
             self.names = {i: f"weight_{i}" for i in weights}
             for i, weight in weights.items():
                 held = weight.detach()  # of integers, too, which the importer may take for positions or masks
-                if held.is_floating_point():
+                if isinstance(weight, torch.nn.Parameter) and held.is_floating_point():
                     held = torch.nn.Parameter(held, requires_grad=False)
                     self.register_parameter(self.names[i], held)
                 else:
@@ -120,7 +149,7 @@ def _bound_class() -> Any:
             given: list[Any] = [None] * self.count
             for i, name in self.names.items():
                 given[i] = getattr(self, name)
-            for i, value in zip(self.taken, inputs, strict=True):
+            for i, value in zip(self.taken, inputs, strict=False):  # then those that carry a number
                 given[i] = value
             for i, (position, axis) in self.sizes.items():
                 given[i] = inputs[position].shape[axis]
@@ -133,9 +162,14 @@ def _bound_class() -> Any:
 _Bound: Any = _bound_class()
 
 
-def _versions(weights: Mapping[str, Any]) -> list[int]:
-    """How often each tensor has been written to."""
-    return [0 if w.is_inference() else w._version for w in weights.values()]
+def _seen(args: Sequence[Any], places: Iterable[int]) -> list[tuple[Any, int]]:
+    """The arguments at some places, and how often each has been written to."""
+    return [(x, 0 if x.is_inference() else x._version) for x in (args[i] for i in places)]
+
+
+def _unchanged(before: Sequence[tuple[Any, int]], now: Sequence[tuple[Any, int]]) -> bool:
+    """Whether these are the same tensors, not written to in the meantime."""
+    return all(a is b and m == n for (a, m), (b, n) in zip(before, now, strict=True))
 
 
 def _is_captured(target: str) -> bool:
@@ -153,20 +187,36 @@ def _real(value: Any) -> Any:
     return value.detach().clone()
 
 
-def _source(holders: Sequence[Any], index: int, taken: Sequence[int]) -> tuple[int, int]:
-    """The tensor, by position, and axis whose size a whole number is."""
+def _source(holders: Sequence[Any], index: int, taken: Sequence[int]) -> tuple[int, int] | None:
+    """The tensor, by position, and axis whose size a whole number is; None for a number of its own."""
     wanted = str(holders[index].meta.get("example_value"))
     for position, i in enumerate(taken):
         for axis, size in enumerate(holders[i].meta["example_value"].shape):
             if isinstance(size, torch.SymInt) and str(size) == wanted:
                 return position, axis
-    raise ImportFailure(f"the number {wanted} is an input of the graph and the size of none of its tensors")
+    return None
 
 
 def _dynamic_axes(node: Any) -> dict[int, Any]:
     value = node.meta.get("example_value")
     sizes = value.shape if value is not None else ()
     return {axis: torch.export.Dim.AUTO for axis, size in enumerate(sizes) if isinstance(size, torch.SymInt)}
+
+
+def _symbols(node: Any) -> dict[int, str]:
+    """PyTorch's symbol of each axis that has one. It guards that axes with the same symbol have the same size."""
+    value = node.meta.get("example_value")
+    sizes = value.shape if value is not None else ()
+    return {axis: str(size) for axis, size in enumerate(sizes) if isinstance(size, torch.SymInt)}
+
+
+def _is_fault(error: Exception) -> bool:
+    """Whether an error is no refusal but a mistake of ours, which is logged with its place."""
+    return not isinstance(error, AitError)
+
+
+def _told(error: Exception) -> str:
+    return f"{type(error).__name__}: {error}" if _is_fault(error) else str(error)
 
 
 def _operations(graph: Any) -> int:

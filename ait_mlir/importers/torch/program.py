@@ -10,19 +10,20 @@ from typing import Any, cast
 from numpy.typing import NDArray
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import SSAValue
+from xdsl.utils.exceptions import VerifyException
 
 from ait_mlir.dialects.ait.data import GraphOp, OutputOp
 from ait_mlir.dialects.ait.types import TensorType, tensor_type
 from ait_mlir.importers.torch.call import Call, NotSupported, bind, element_type
 from ait_mlir.importers.torch.constants import stored_value
-from ait_mlir.importers.torch.dims import DimTable
+from ait_mlir.importers.torch.dims import DimRequired, DimTable, Required
 from ait_mlir.importers.torch.errors import ImportFailure, Unsupported, UnsupportedOps, place_of
 from ait_mlir.importers.torch.fold import Folder
 from ait_mlir.importers.torch.known import Affine, Mask, Spread, Value
 from ait_mlir.importers.torch.library import quiet, torch
 from ait_mlir.importers.torch.rows import TABLE, advice
 from ait_mlir.importers.torch.scan import is_flip_of_scan, is_reversed, is_scan, write_scan
-from ait_mlir.importers.torch.signature import Inputs, bind_dims, declare_dims, read_inputs
+from ait_mlir.importers.torch.signature import Inputs, bind_dims, declare_dims, examples_of, read_inputs
 from ait_mlir.importers.torch.writer import Writer
 from ait_mlir.passes.assumptions import assume
 
@@ -42,6 +43,8 @@ class Imported:
     out_spec: Any = None
     state: dict[str, Any] = field(default_factory=dict[str, Any])
     """The model's buffers that it changes, by the names of the donated inputs that they are."""
+    state_names: dict[str, str] = field(default_factory=dict[str, str])
+    """The names of these buffers in the model, by the names of the donated inputs."""
     operations: int = 0
     """How many operations the exported program has."""
 
@@ -56,17 +59,26 @@ def import_program(
     *,
     dim_names: Mapping[tuple[int, int], str] | None = None,
     hints: Mapping[str, Sequence[int]] | None = None,
+    same_dims: Mapping[tuple[int, int], str] | None = None,
 ) -> Imported:
     """The module of a `torch.export.ExportedProgram`.
 
     `dim_names` names dynamic dims by input, its place among the leaves of the arguments, and axis; without a name, a
     dim is called after the input and axis where it first appears. `hints` are sizes to choose kernels for, by the
-    name of the dim. Buffers and inputs that the program changes are donated inputs, in the place of which an output
-    has the new value. Raises `UnsupportedOps` that lists everything that cannot be imported, and `ImportFailure`.
+    name of the dim. Dims that an operation requires to be equal, such as the lengths of keys and values, become one.
+    So do dims of inputs with the same name in `same_dims`. With `same_dims`, calls of other sizes run elsewhere, so
+    sizes that an operation needs to fit are made to fit, as they do in the example. Buffers and inputs that the
+    program changes are donated inputs, in the place of which an output has the new value. Raises `UnsupportedOps` that
+    lists everything that cannot be imported, and `ImportFailure`.
     """
     with quiet():
         program = simpler(program)
-    return Importer(program, name, dim_names or {}, hints or {}).run()
+    required = Required()
+    while True:
+        try:
+            return Importer(program, name, dim_names or {}, hints or {}, same_dims, required).run()
+        except DimRequired as found:  # the dims are declared before the first operation: start again
+            required.add(found)
 
 
 def unsupported(program: Any) -> list[Any]:
@@ -136,11 +148,13 @@ class Importer:
         name: str,
         dim_names: Mapping[tuple[int, int], str],
         hints: Mapping[str, Sequence[int]],
+        same_dims: Mapping[tuple[int, int], str] | None,
+        required: Required,
     ) -> None:
         self.program = program
-        self.table = DimTable()
         self.inputs = read_inputs(program)
-        declare_dims(self.table, program, self.inputs, dim_names, hints)
+        self.table = DimTable(required, None if same_dims is None else examples_of(self.inputs))
+        declare_dims(self.table, program, self.inputs, dim_names, hints, same_dims)
         bind_dims(self.table, program)
         types: list[tuple[str, TensorType]] = []
         for item in self.inputs.tensors:
@@ -162,6 +176,7 @@ class Importer:
         self.result = Imported(ModuleOp([graph]), self.inputs, {})
         self.w = Writer(graph)
         self.values: dict[Any, Any] = {}
+        self.result.state_names = {self.donated[item.name]: item.name for item in self.inputs.state}
         self.result.state = {self.donated[item.name]: item.value for item in self.inputs.state}
         for item, argument in zip((*self.inputs.tensors, *self.inputs.state), graph.block.args, strict=True):
             argument.name_hint = item.name if item.name.isidentifier() else None
@@ -197,7 +212,7 @@ class Importer:
     def _call(self, node: Any, graph_module: Any) -> None:
         try:
             self.values[node] = self._value(node, graph_module)
-        except NotSupported as error:
+        except (NotSupported, VerifyException) as error:
             if not isinstance(error, _Skipped):
                 self.problems.setdefault(str(node.target), []).append((node, str(error)))
             self.values[node] = _MISSING
@@ -209,8 +224,6 @@ class Importer:
             if at >= len(values) and not node.users:
                 return _MISSING
             if at >= len(values):
-                if not node.users:
-                    return None
                 raise NotSupported("a result that is for training only is used")
             return values[at]
         if _is_inlined(node):
@@ -221,6 +234,8 @@ class Importer:
             return self._resolve(node.args[0])
         if (stored := self.folder.stored(node)) is not None:
             return None if self.folder.is_inner(node) else stored_value(self.w, stored, self.result.constants)
+        if _is_size(node) and not node.users:
+            return None
         if (row := TABLE.get(name)) is not None:
             return row(Call(node, bind(node, self._resolve), self.w, self.table))
         if _is_size(node):

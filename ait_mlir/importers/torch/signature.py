@@ -113,8 +113,15 @@ def declare_dims(
     inputs: Inputs,
     names: Mapping[tuple[int, int], str],
     hints: Mapping[str, Sequence[int]],
+    same: Mapping[tuple[int, int], str] | None = None,
 ) -> None:
-    """Name each symbol of the inputs' shapes and give it its range."""
+    """Name each symbol of the inputs' shapes and give it its range; axes with the same name in `same` are one dim."""
+    first: dict[str, str] = {}
+    for item in inputs.tensors if same else ():
+        for axis, size in enumerate(item.node.meta["val"].shape):
+            if not isinstance(size, int) and size.node.expr.is_Symbol and (item.leaf, axis) in (same or {}):
+                symbol = str(size.node.expr)
+                table.unite(first.setdefault((same or {})[item.leaf, axis], symbol), symbol)
     ranges = {str(symbol): r for symbol, r in program.range_constraints.items()}
     for named in (True, False):  # a dim by itself names its symbol better than one inside 2*n + 1
         for item in inputs.tensors:
@@ -129,6 +136,12 @@ def declare_dims(
                     name = names.get((item.leaf, axis), default) if named else default
                     lo, hi = _bounds(ranges.get(str(symbol)))
                     table.declare(str(symbol), name, lo, hi, hints.get(name, ()))
+
+
+def examples_of(inputs: Inputs) -> dict[str, int]:
+    """The value of each symbol of the inputs' shapes in the example that was exported."""
+    sizes = [size for item in inputs.tensors for size in item.node.meta["val"].shape if not isinstance(size, int)]
+    return {str(s.node.expr): s.node.hint for s in sizes if s.node.expr.is_Symbol and s.node.has_hint()}
 
 
 def bind_dims(table: DimTable, program: Any) -> None:

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-from ait_mlir.dialects.ait.pool import MAX_DIMS, AdaptivePoolOp, PoolBase, PoolOp
+from ait_mlir.dialects.ait.pool import AdaptivePoolOp, PoolBase, PoolOp
 from ait_mlir.dims import Expr, const
-from ait_mlir.lowering.cpp import element_type
 from ait_mlir.lowering.kernels.base import Arg, Emission, Kernel, Launch
-from ait_mlir.lowering.kernels.loops import ONE, ZERO, braces
+from ait_mlir.lowering.kernels.loops import ONE, ZERO
+from ait_mlir.lowering.kernels.spatial import MAX_DIMS, tensor_cpp
 
 
 class PoolKernel(Kernel[PoolBase]):
@@ -41,17 +39,6 @@ def axis_numbers(op: PoolBase, x: Arg) -> list[list[Expr]]:
             numbers = [op.windows()[axis], op.strides()[axis], *op.pads()[axis], op.dilations()[axis]]
         found.append([size, places, *map(const, numbers)])
     return found
-
-
-def with_spatial_dims(sizes: Sequence[Expr], missing: Expr) -> tuple[Expr, ...]:
-    """Of [batch, spatial dims, channels], those of three spatial dims; the leading ones are `missing`."""
-    return (sizes[0], *[missing] * (MAX_DIMS + 2 - len(sizes)), *sizes[1:])
-
-
-def tensor_cpp(launch: Launch[PoolBase], arg: Arg, qualifier: str = "") -> str:
-    """`ait::PoolTensor<const ait::half>{a0, {...}}`"""
-    t = qualifier + element_type(arg.type.element_type)
-    return f"ait::PoolTensor<{t}>{{{arg.name}, {braces(with_spatial_dims(arg.strides, ZERO), launch.dims)}}}"
 
 
 KERNELS = (PoolKernel(),)

@@ -121,7 +121,7 @@ def _results(op: ReduceOp) -> int:
 
 
 class SelectKernel(Kernel[ArgmaxOp | TopkOp]):
-    """`ait.argmax` over any dim and `ait.topk`, any strides."""
+    """`ait.argmax` and `ait.topk` along any dim, any strides."""
 
     name = "select"
     ops = (ArgmaxOp, TopkOp)
@@ -137,15 +137,17 @@ class SelectKernel(Kernel[ArgmaxOp | TopkOp]):
             axis, count = op.dim.value.data, 1
             columns = [(*a.strides[:axis], ZERO, *a.strides[axis:]) for a in outs]
         else:
-            axis, count = len(shape) - 1, op.k.value.data
+            axis, count = op.axis, op.k.value.data
             columns = [a.strides for a in outs]
         loops = nest(shape, [ins[0].strides, *columns])
         row = loops.pop(axis)
         nested = [*collapse(loops or [single(1 + len(outs))], launch.scope), row]
         results = [operand(a.name, nested, 1 + i, dims) for i, a in enumerate(outs)]
+        smallest = op.smallest is not None
+        flags = (len(outs) == 2, smallest, isinstance(op, ArgmaxOp) or not smallest)
         return launch.call(
             "select",
-            f"select<{'true' if len(outs) == 2 else 'false'}>(ctx, {sizes(nested, dims)}, "
+            f"select<{', '.join('true' if f else 'false' for f in flags)}>(ctx, {sizes(nested, dims)}, "
             f"{operand(ins[0].name, nested, 0, dims)}, {count}, {results[0]}, {results[-1]})",
         )
 

@@ -203,3 +203,23 @@ ait.graph @clamp(%x: !ait.tensor<b x 8 x f16>, %i: !ait.tensor<b x i8>) dims {b 
   ait.output "y" %4 : !ait.tensor<b x 8 x f16>
   ait.output "z" %3 : !ait.tensor<b x i8>
 }
+
+// CHECK-LABEL: ait.graph @bits
+ait.graph @bits(%a: !ait.tensor<b x 8 x i32>, %c: !ait.tensor<8 x i32>, %x: !ait.tensor<8 x f16>) dims {b = 1 to 4} {
+  // CHECK: %0 = ait.bit_and %a, %c : !ait.tensor<b x 8 x i32>
+  %0 = ait.bit_and %a, %c : !ait.tensor<b x 8 x i32>
+  // CHECK-NEXT: %1 = ait.bit_or %0, %c : !ait.tensor<b x 8 x i32>
+  %1 = ait.bit_or %0, %c : !ait.tensor<b x 8 x i32>
+  // CHECK-NEXT: %2 = ait.bit_xor %1, %c : !ait.tensor<b x 8 x i32>
+  %2 = ait.bit_xor %1, %c : !ait.tensor<b x 8 x i32>
+  // CHECK-NEXT: %3 = ait.shift_left %2, %c : !ait.tensor<b x 8 x i32>
+  %3 = ait.shift_left %2, %c : !ait.tensor<b x 8 x i32>
+  // CHECK-NEXT: %4 = ait.shift_right %3, %c : !ait.tensor<b x 8 x i32>
+  %4 = ait.shift_right %3, %c : !ait.tensor<b x 8 x i32>
+  // CHECK-NEXT: %5 = ait.rem %4, %c : !ait.tensor<b x 8 x i32>
+  %5 = ait.rem %4, %c : !ait.tensor<b x 8 x i32>
+  // CHECK-NEXT: %6 = ait.rem %x, %x : !ait.tensor<8 x f16>
+  %6 = ait.rem %x, %x : !ait.tensor<8 x f16>
+  ait.output "y" %5 : !ait.tensor<b x 8 x i32>
+  ait.output "z" %6 : !ait.tensor<8 x f16>
+}

@@ -211,6 +211,13 @@ ait.graph @integer_floor(%a: !ait.tensor<8 x i32>) {
 
 // -----
 
+ait.graph @float_bits(%a: !ait.tensor<8 x f16>) {
+  // expected-error @below {{ait.bit_and: needs an integer type, got f16; convert with ait.cast}}
+  %0 = ait.bit_and %a, %a : !ait.tensor<8 x f16>
+}
+
+// -----
+
 ait.graph @integer_pow(%a: !ait.tensor<8 x i64>) {
   // expected-error @below {{ait.pow: needs a floating-point type, got i64; convert with ait.cast}}
   %0 = ait.pow %a, %a : !ait.tensor<8 x i64>

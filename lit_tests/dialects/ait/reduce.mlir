@@ -26,5 +26,9 @@ ait.graph @select(%x: !ait.tensor<b x s x 8 x f16>) dims {b = 0 to 4, s = 1 to 4
   // CHECK-NEXT: %1, %2 = ait.topk %x k 8 : !ait.tensor<b x s x 8 x f16>, !ait.tensor<b x s x 8 x i32>
   // GENERIC: "ait.topk"(%x) <{k = 8 : i64}>
   %1, %2 = ait.topk %x k 8 : !ait.tensor<b x s x 8 x f16>, !ait.tensor<b x s x 8 x i32>
+  // CHECK-NEXT: ait.argmax %x dim 1 smallest : !ait.tensor<b x 8 x i64>
+  %least = ait.argmax %x dim 1 smallest : !ait.tensor<b x 8 x i64>
+  // CHECK-NEXT: ait.topk %x k 2 dim 2 smallest : !ait.tensor<b x s x 2 x f16>, !ait.tensor<b x s x 2 x i32>
+  %lv, %lp = ait.topk %x k 2 dim 2 smallest : !ait.tensor<b x s x 2 x f16>, !ait.tensor<b x s x 2 x i32>
   ait.output "y" %1 : !ait.tensor<b x s x 8 x f16>
 }

@@ -99,7 +99,7 @@ ait.graph @topk_rank(%x: !ait.tensor<f16>) {
 // -----
 
 ait.graph @topk_k(%x: !ait.tensor<4 x 8 x f16>) {
-  // expected-error @below {{ait.topk: k is 9, expected 1 to 8, the last dim of the input, proved to be as many}}
+  // expected-error @below {{ait.topk: k is 9, expected 1 to 8, dim 1 of the input, proved to be as many}}
   %0, %1 = ait.topk %x k 9 : !ait.tensor<4 x 9 x f16>, !ait.tensor<4 x 9 x i64>
 }
 
@@ -122,4 +122,11 @@ ait.graph @topk_booleans(%x: !ait.tensor<4 x 8 x i1>) {
 ait.graph @topk_places(%x: !ait.tensor<4 x 8 x f16>) {
   // expected-error @below {{ait.topk: places are i32 or i64, not f16}}
   %0, %1 = ait.topk %x k 1 : !ait.tensor<4 x 1 x f16>, !ait.tensor<4 x 1 x f16>
+}
+
+// -----
+
+ait.graph @topk_dim(%x: !ait.tensor<4 x 8 x f16>) {
+  // expected-error @below {{ait.topk: dim 2 is out of range for shape [4, 8]}}
+  %v, %p = ait.topk %x k 2 dim 2 : !ait.tensor<4 x 2 x f16>, !ait.tensor<4 x 2 x i64>
 }

@@ -72,8 +72,8 @@ ait.graph @rank(%x: !ait.tensor<4 x 8 x f16>, %r: !ait.tensor<8 x f16>, %p: !ait
 
 // -----
 
-ait.graph @room(%x: !ait.tensor<n x 8 x f16>, %r: !ait.tensor<2 x 8 x f16>, %p: !ait.tensor<i64>) dims {n = 1 to 9} {
-  // expected-error @below {{ait.update_slice: 2 rows are not proved to fit into dim 0, which is n}}
+ait.graph @room(%x: !ait.tensor<n x 8 x f16>, %r: !ait.tensor<2 x 8 x f16>, %p: !ait.tensor<i64>) dims {n = 0 to 1} {
+  // expected-error @below {{ait.update_slice: 2 rows do not fit into dim 0, which is n}}
   %0 = ait.update_slice %x, %r at %p dim 0 : !ait.tensor<n x 8 x f16>
 }
 

@@ -254,6 +254,47 @@ AIT_FN T div(T a, T b) {
   }
 }
 
+/// @brief What division towards zero leaves, exactly, with the sign of a; a for an integer b of 0.
+template <class T>
+AIT_FN T rem(T a, T b) {
+  if constexpr (is_narrow_float<T>) {
+    return from_float<T>(rem(to_float(a), to_float(b)));
+  } else if constexpr (std::is_integral<T>::value) {
+    return sub(a, mul(div(a, b), b));
+  } else if constexpr (std::is_same<T, float>::value) {
+    return ::fmodf(a, b);
+  } else {
+    return ::fmod(a, b);
+  }
+}
+
+#define AIT_BITWISE(NAME, OP)                                      \
+  template <class T>                                               \
+  AIT_FN T NAME(T a, T b) {                                        \
+    static_assert(std::is_integral<T>::value, "bits of integers"); \
+    return static_cast<T>(a OP b);                                 \
+  }
+AIT_BITWISE(bit_and, &)
+AIT_BITWISE(bit_or, |)
+AIT_BITWISE(bit_xor, ^)
+#undef AIT_BITWISE
+
+/// @brief a with its bits moved up; 0 for a count below 0 or beyond the type.
+template <class T>
+AIT_FN T shift_left(T a, T b) {
+  const int64_t count = static_cast<int64_t>(b);
+  if (count < 0 || count >= static_cast<int64_t>(8 * sizeof(T))) return T(0);
+  return static_cast<T>(static_cast<uint64_t>(a) << count);
+}
+
+/// @brief a with its bits moved down behind copies of its sign; only these for a count below 0 or beyond the type.
+template <class T>
+AIT_FN T shift_right(T a, T b) {
+  constexpr int64_t kLast = 8 * sizeof(T) - 1;
+  const int64_t count = static_cast<int64_t>(b);
+  return static_cast<T>(static_cast<int64_t>(a) >> (count < 0 || count > kLast ? kLast : count));
+}
+
 /// @brief The larger value; NaN if either is NaN.
 template <class T>
 AIT_FN T max(T a, T b) {

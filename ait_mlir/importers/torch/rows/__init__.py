@@ -11,11 +11,16 @@ from ait_mlir.importers.torch.rows import (
     data,
     elementwise,
     functions,
+    index,
+    jagged,
     norm,
+    order,
     pad,
     pool,
     recurrent,
     reduction,
+    resize,
+    scatter,
     view,
 )
 
@@ -26,13 +31,18 @@ TABLE: dict[str, Row] = {
     **conv.ROWS,
     **pad.ROWS,
     **pool.ROWS,
+    **resize.ROWS,
     **attention.ROWS,
     **norm.ROWS,
     **reduction.ROWS,
+    **order.ROWS,
     **cumulative.ROWS,
     **recurrent.ROWS,
     **view.ROWS,
+    **jagged.ROWS,
     **data.ROWS,
+    **index.ROWS,
+    **scatter.ROWS,
 }
 """Rows by the name of the overload as PyTorch prints it: `aten.add.Tensor`."""
 

@@ -27,6 +27,7 @@ def attention(c: Call) -> SSAValue:
     if head_size is None:
         raise NotSupported("the size of a head must be a number")
     scale = float(c["scale"]) if c["scale"] is not None else 1 / math.sqrt(head_size)
+    c.table.require_equal(tensor_type(k).dims[-2], tensor_type(v).dims[-2])
     scores = (*c.dims[:-1], tensor_type(k).dims[-2])
     mask, causal = _mask(c, scores)
     large = head_size > MAX_HEAD_SIZE or (tensor_type(v).dims[-1].as_int() or 0) > MAX_HEAD_SIZE

@@ -197,12 +197,16 @@ def is_infinite(c: Call) -> Value:
 
 
 def both(c: Call) -> Value:
-    """a and b, on booleans."""
+    """a and b, on booleans or on bits."""
+    if c.element != i1:
+        return spread(c.w.op(ait.BitAndOp, operand(c, "self", c.element), operand(c, "other", c.element)), c.dims)
     return _boolean(c, "self").both(_boolean(c, "other"), c.dims).proved(c.w.scope)
 
 
 def either(c: Call) -> Value:
-    """a or b, on booleans."""
+    """a or b, on booleans or on bits."""
+    if c.element != i1:
+        return spread(c.w.op(ait.BitOrOp, operand(c, "self", c.element), operand(c, "other", c.element)), c.dims)
     a, b = _boolean(c, "self"), _boolean(c, "other")
     if Mask(a.dims) == a or Mask(b.dims) == b:
         return Mask(c.dims)
@@ -211,7 +215,9 @@ def either(c: Call) -> Value:
 
 
 def negate(c: Call) -> Value:
-    """not a, on booleans."""
+    """not a, on booleans; the other bits of integers."""
+    if c.element != i1:
+        return spread(c.w.op(ait.SubOp, c.w.scalar(-1, c.element), c.natural("self")), c.dims)
     a = _boolean(c, "self")
     if len(a.formulas) == 1 and not a.values:
         f = a.formulas[0]
@@ -336,12 +342,23 @@ ROWS: dict[str, Row] = {
     },
     "aten.isnan.default": is_nan,
     "aten.isinf.default": is_infinite,
-    "aten.logical_and.default": both,
-    "aten.__and__.Tensor": both,
-    "aten.bitwise_and.Tensor": both,
-    "aten.logical_or.default": either,
-    "aten.__or__.Tensor": either,
-    "aten.bitwise_or.Tensor": either,
+    **{
+        f"aten.{name}": row
+        for word, row in (("and", both), ("or", either))
+        for name in (
+            *(f"logical_{word}.default", f"__{word}__.Tensor", f"__{word}__.Scalar", f"bitwise_{word}.Tensor"),
+            *(f"bitwise_{word}.Scalar", f"bitwise_{word}.Scalar_Tensor"),
+        )
+    },
+    **{
+        f"aten.{name}.{overload}": binary(op)
+        for op, names in (
+            (ait.ShiftLeftOp, ("bitwise_left_shift", "__lshift__")),
+            (ait.ShiftRightOp, ("bitwise_right_shift", "__rshift__")),
+        )
+        for name in names
+        for overload in ("Tensor", "Tensor_Scalar", "Scalar_Tensor", "Scalar")
+    },
     "aten.logical_not.default": negate,
     "aten.bitwise_not.default": negate,
     "aten.where.self": where("condition", "self", "other"),

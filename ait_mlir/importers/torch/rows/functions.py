@@ -1,24 +1,23 @@
-"""Functions that several ops make: roundings, powers, norms of vectors, the largest elements and their places."""
+"""Functions that several ops make: roundings, powers, norms of vectors."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
-from typing import cast
+from collections.abc import Callable
 
-from xdsl.dialects.builtin import IntegerAttr, StringAttr, i1, i64
-from xdsl.ir import Operation, SSAValue
+from xdsl.dialects.builtin import StringAttr, i1
+from xdsl.ir import SSAValue
 
 from ait_mlir.dialects.ait import elementwise as ait
 from ait_mlir.dialects.ait.dtypes import is_float
 from ait_mlir.dialects.ait.norm import LayerNormOp
-from ait_mlir.dialects.ait.reduce import ArgmaxOp, ReduceOp, TopkOp
-from ait_mlir.dialects.ait.types import TensorType, tensor_type
+from ait_mlir.dialects.ait.reduce import ReduceOp
+from ait_mlir.dialects.ait.types import tensor_type
 from ait_mlir.dims import const, product
 from ait_mlir.importers.torch.call import Call, NotSupported, Row
 from ait_mlir.importers.torch.known import Mask, Value
 from ait_mlir.importers.torch.rows.common import operand, spread
-from ait_mlir.importers.torch.rows.elementwise import compute
+from ait_mlir.importers.torch.rows.elementwise import binary, compute
 from ait_mlir.importers.torch.rows.reduction import axes_of, reduced
 
 
@@ -57,32 +56,43 @@ def round_to_even(c: Call, x: SSAValue) -> SSAValue:
     return _where(c, "eq", rest, half, _where(c, "eq", low, even, low, high), nearest)
 
 
-def _divided_down(c: Call, a: SSAValue, b: SSAValue) -> SSAValue:
+def divided_down(c: Call, a: SSAValue, b: SSAValue) -> SSAValue:
     """a / b, rounded down."""
-    quotient = c.w.op(ait.DivOp, a, b)
-    if is_float(c.element):
-        return floor(c, quotient)
-    # integers divide towards zero: one less where that rounded up, which it did where rest and b have different signs
     zero, one = c.w.scalar(0, c.element), c.w.scalar(1, c.element)
-    rest = c.w.op(ait.SubOp, a, c.w.op(ait.MulOp, quotient, b))
-    less = c.w.op(ait.SubOp, quotient, one)
-    up = _where(c, "lt", rest, zero, _where(c, "gt", b, zero, less, quotient), _where(c, "lt", b, zero, less, quotient))
-    return _where(c, "eq", rest, zero, quotient, up)
+    rest = c.w.op(ait.RemOp, a, b)
+    if not is_float(c.element):
+        quotient = c.w.op(ait.DivOp, a, b)
+        return _unlike(c, rest, b, c.w.op(ait.SubOp, quotient, one), quotient)
+    # as in PyTorch and Python: a / b may round up to a whole number that b does not reach
+    exact = c.w.op(ait.DivOp, c.w.op(ait.SubOp, a, rest), b)
+    exact = _unlike(c, rest, b, c.w.op(ait.SubOp, exact, one), exact)
+    low = c.w.op(ait.FloorOp, exact)
+    far = c.w.op(ait.SubOp, exact, low)
+    whole = _where(c, "gt", far, c.w.scalar(0.5, c.element), c.w.op(ait.AddOp, low, one), low)
+    return _where(c, "eq", b, zero, c.w.op(ait.DivOp, a, b), whole)
+
+
+def _unlike(c: Call, rest: SSAValue, b: SSAValue, then: SSAValue, otherwise: SSAValue) -> SSAValue:
+    """`then` where a rest is not 0 and has another sign than b."""
+    zero = c.w.scalar(0, c.element)
+    positive = _where(c, "gt", rest, zero, _where(c, "lt", b, zero, then, otherwise), otherwise)
+    return _where(c, "lt", rest, zero, _where(c, "lt", b, zero, otherwise, then), positive)
 
 
 def divide_rounding(c: Call) -> Value:
     """torch.div: exact, or rounded towards zero or down."""
     a, b = operand(c, "self", c.element), operand(c, "other", c.element)
     if c["rounding_mode"] == "floor":
-        return spread(_divided_down(c, a, b), c.dims)
+        return spread(divided_down(c, a, b), c.dims)
     quotient = c.w.op(ait.DivOp, a, b)
     return spread(truncate(c, quotient) if c["rounding_mode"] == "trunc" else quotient, c.dims)
 
 
 def remainder(c: Call) -> Value:
-    """a - b * (a / b rounded down): with the sign of b."""
+    """What division rounded down leaves: with the sign of b."""
     a, b = operand(c, "self", c.element), operand(c, "other", c.element)
-    return spread(c.w.op(ait.SubOp, a, c.w.op(ait.MulOp, _divided_down(c, a, b), b)), c.dims)
+    rest = c.w.op(ait.RemOp, a, b)
+    return spread(_unlike(c, rest, b, c.w.op(ait.AddOp, rest, b), rest), c.dims)
 
 
 # ** powers and functions **
@@ -138,10 +148,10 @@ def logarithm(base: float) -> Row:
 
 
 def differ(c: Call) -> Value:
-    """Exclusive or, of booleans."""
+    """Exclusive or, of booleans or of bits."""
+    a, b = operand(c, "self", c.element), operand(c, "other", c.element)
     if c.element != i1:
-        raise NotSupported("exclusive or is supported for booleans")
-    a, b = operand(c, "self", i1), operand(c, "other", i1)
+        return spread(c.w.op(ait.BitXorOp, a, b), c.dims)
     return Mask(c.dims, (), (c.w.op(ait.CompareOp, a, b, properties={"predicate": StringAttr("ne")}),))
 
 
@@ -159,70 +169,25 @@ def log_softmax(c: Call) -> Value:
 
 
 def vector_norm(c: Call) -> Value:
-    """Of order 2, 1, infinity or minus infinity."""
+    """(sum of |x| ** order) ** (1 / order). Of order infinity the largest, of order 0 how many elements are not 0."""
     x = c.w.cast(c.tensor("self"), c.element)
-    axes = axes_of(c, tensor_type(x).rank)
-    match float(c["ord"]):
-        case 2.0:
-            return c.w.op(ait.SqrtOp, reduced(c, "sum", c.w.op(ait.MulOp, x, x), axes))
-        case 1.0:
-            return reduced(c, "sum", c.w.op(ait.AbsOp, x), axes)
-        case math.inf:
-            return reduced(c, "max", c.w.op(ait.AbsOp, x), axes)
-        case order if order == -math.inf:
-            return reduced(c, "min", c.w.op(ait.AbsOp, x), axes)
-        case order:
-            raise NotSupported(f"norms are supported of order 2, 1, inf and -inf, found {order}")
+    axes, order = axes_of(c, tensor_type(x).rank), float(c["ord"])
+    size = c.w.op(ait.AbsOp, x)
+    if math.isinf(order):
+        return reduced(c, "max" if order > 0 else "min", size, axes)
+    if order == 0:
+        zero, one = c.w.scalar(0, c.element), c.w.scalar(1, c.element)
+        return reduced(c, "sum", _where(c, "eq", x, zero, zero, one), axes)
+    if order == 1:
+        return reduced(c, "sum", size, axes)
+    if order == 2:
+        return c.w.op(ait.SqrtOp, reduced(c, "sum", c.w.op(ait.MulOp, x, x), axes))
+    powers = _whole_power(c, size, int(order)) if order in (3, 4) else _power(c, size, order)
+    return _power(c, reduced(c, "sum", powers, axes), 1 / order)
 
 
-def _reversed(c: Call, x: SSAValue) -> SSAValue:
-    """The same elements in reversed order: -x, and -1 - x of integers, which cannot overflow. NaN stays NaN."""
-    element = tensor_type(x).element_type
-    return c.w.op(ait.NegOp, x) if is_float(element) else c.w.op(ait.SubOp, c.w.scalar(-1, element), x)
-
-
-def _place_of_largest(c: Call, x: SSAValue, axis: int) -> SSAValue:
-    dims = [d for a, d in enumerate(tensor_type(x).dims) if a != axis]
-    return c.w.op(ArgmaxOp, x, properties={"dim": IntegerAttr(axis, i64)}, results=[TensorType.get(dims, i64)])
-
-
-def argmin(c: Call) -> Value:
-    """The place of the smallest element, or of the first NaN."""
-    if c["dim"] is None:
-        raise NotSupported("argmin needs a dim")
-    return c.w.reshape(_place_of_largest(c, _reversed(c, c.tensor("self")), c.axis("dim")), c.dims)
-
-
-def extreme(kind: str) -> Row:
-    """The largest or smallest elements along a dim, and their places where the model uses them."""
-
-    def row(c: Call) -> Sequence[Value]:
-        x, axis, dims = c.tensor("self"), c.axis("dim"), c.type(0).dims
-        values = c.w.reshape(c.w.add(ReduceOp(kind, x, [axis])), dims)
-        if all(user.args[1] == 0 for user in c.node.users):
-            return [values]
-        places = _place_of_largest(c, x if kind == "max" else _reversed(c, x), axis)
-        return [values, c.w.reshape(places, dims)]
-
-    return row
-
-
-def largest(c: Call) -> Sequence[Value]:
-    """The largest elements along a dim in descending order, and their places."""
-    x, axis, k = c.tensor("self"), c.axis("dim"), c["k"]
-    t = tensor_type(x)
-    if not c["largest"]:
-        raise NotSupported("topk of the smallest elements is not supported; take the largest of -x")
-    if not isinstance(k, int):
-        raise NotSupported(f"topk takes a fixed number of elements, found {k}")
-    order = [*(a for a in range(t.rank) if a != axis), axis]
-    back = [order.index(a) for a in range(t.rank)]
-    rows = c.w.permute(x, order)
-    dims = (*tensor_type(rows).dims[:-1], k)
-    types = [TensorType.get(dims, t.element_type), TensorType.get(dims, i64)]
-    values = c.w.op(TopkOp, rows, properties={"k": IntegerAttr(k, i64)}, results=types)
-    _, places = cast(Operation, values.owner).results
-    return [c.w.permute(result, back) for result in (values, places)]
+def _power(c: Call, x: SSAValue, exponent: float) -> SSAValue:
+    return c.w.op(ait.PowOp, x, c.w.scalar(exponent, c.element))
 
 
 def group_norm(c: Call) -> SSAValue:
@@ -254,10 +219,16 @@ ROWS: dict[str, Row] = {
     "aten.div.Tensor_mode": divide_rounding,
     "aten.div.Scalar_mode": divide_rounding,
     "aten.floor_divide.default": lambda c: spread(
-        _divided_down(c, operand(c, "self", c.element), operand(c, "other", c.element)), c.dims
+        divided_down(c, operand(c, "self", c.element), operand(c, "other", c.element)), c.dims
     ),
     "aten.remainder.Scalar": remainder,
+    "aten.remainder.Scalar_Tensor": remainder,
     "aten.remainder.Tensor": remainder,
+    "aten.fmod.Scalar": binary(ait.RemOp),
+    "aten.fmod.Tensor": binary(ait.RemOp),
+    "aten.floor_divide.Scalar": lambda c: spread(
+        divided_down(c, operand(c, "self", c.element), operand(c, "other", c.element)), c.dims
+    ),
     "aten.pow.Tensor_Scalar": power("self", "exponent"),
     "aten.pow.Tensor_Tensor": power("self", "exponent"),
     "aten.pow.Scalar": power("self", "exponent"),
@@ -265,15 +236,14 @@ ROWS: dict[str, Row] = {
     "aten.log2.default": logarithm(2.0),
     "aten.log10.default": logarithm(10.0),
     "aten.logical_xor.default": differ,
+    "aten.__xor__.Tensor": differ,
+    "aten.__xor__.Scalar": differ,
     "aten.bitwise_xor.Tensor": differ,
     "aten.bitwise_xor.Scalar": differ,
+    "aten.bitwise_xor.Scalar_Tensor": differ,
     "aten.log_softmax.int": log_softmax,
     "aten._log_softmax.default": log_softmax,
     "aten.linalg_vector_norm.default": vector_norm,
-    "aten.argmin.default": argmin,
-    "aten.max.dim": extreme("max"),
-    "aten.min.dim": extreme("min"),
-    "aten.topk.default": largest,
     "aten.group_norm.default": group_norm,
     "aten.native_group_norm.default": lambda c: [group_norm(c)],
 }

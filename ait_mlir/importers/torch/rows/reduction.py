@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from xdsl.dialects.builtin import IntegerAttr, i1, i64
+from xdsl.dialects.builtin import i1
 from xdsl.ir import SSAValue
 
 from ait_mlir.dialects.ait.dtypes import is_float
-from ait_mlir.dialects.ait.elementwise import SubOp
-from ait_mlir.dialects.ait.reduce import ArgmaxOp, ReduceOp
-from ait_mlir.dialects.ait.types import TensorType, tensor_type
+from ait_mlir.dialects.ait.elementwise import SqrtOp, SubOp
+from ait_mlir.dialects.ait.reduce import ReduceOp
+from ait_mlir.dialects.ait.types import tensor_type
 from ait_mlir.dims import const
 from ait_mlir.importers.torch.call import Call, NotSupported, Row
 from ait_mlir.importers.torch.known import Affine, Mask, Value
@@ -56,15 +56,34 @@ def any_or_all(kind: str) -> Row:
     return row
 
 
-def argmax(c: Call) -> Value:
-    """The place of the largest element; without a dim, of the flattened tensor."""
+def statistics(root: bool) -> Row:
+    """Variance or its root, and mean."""
+
+    def row(c: Call) -> Sequence[Value]:
+        x = c.tensor("self")
+        axes = axes_of(c, tensor_type(x).rank)
+        correction = int(1 if c["correction"] is None else c["correction"])
+        dims = c.type(0).dims
+        var, mean = (
+            c.w.reshape(c.w.add(ReduceOp(kind, x, axes, given)), dims)
+            for kind, given in (("var", correction), ("mean", None))
+        )
+        return [c.w.op(SqrtOp, var) if root else var, mean]
+
+    return row
+
+
+def extremes(c: Call) -> Sequence[Value]:
+    """The smallest and the largest element."""
     x = c.tensor("self")
-    if c["dim"] is None:
-        raise NotSupported("argmax needs a dim")
-    axis = c.axis("dim")
-    dims = [d for a, d in enumerate(tensor_type(x).dims) if a != axis]
-    found = c.w.op(ArgmaxOp, x, properties={"dim": IntegerAttr(axis, i64)}, results=[TensorType.get(dims, c.element)])
-    return c.w.reshape(found, c.dims)
+    axes = axes_of(c, tensor_type(x).rank) if tensor_type(x).rank else []
+    return [c.w.reshape(c.w.add(ReduceOp(kind, x, axes)), c.type(0).dims) for kind in ("min", "max")]
+
+
+def count_nonzero(c: Call) -> Value:
+    """How many elements are not 0."""
+    x = c.w.cast(c.w.cast(c.tensor("self"), i1), c.element)
+    return reduced(c, "sum", x, axes_of(c, tensor_type(x).rank))
 
 
 def differences(c: Call) -> Value:
@@ -99,6 +118,12 @@ ROWS: dict[str, Row] = {
     "aten.all.default": any_or_all("min"),
     "aten.all.dim": any_or_all("min"),
     "aten.all.dims": any_or_all("min"),
-    "aten.argmax.default": argmax,
+    "aten._is_all_true.default": any_or_all("min"),
+    "aten._is_any_true.default": any_or_all("max"),
+    "aten.aminmax.default": extremes,
+    "aten.count_nonzero.default": count_nonzero,
+    "aten.count_nonzero.dim_IntList": count_nonzero,
+    "aten.var_mean.correction": statistics(root=False),
+    "aten.std_mean.correction": statistics(root=True),
     "aten.diff.default": differences,
 }

@@ -10,10 +10,11 @@ from xdsl.ir import SSAValue
 from ait_mlir.dialects.ait.elementwise import WhereOp
 from ait_mlir.dialects.ait.types import Shape, TensorType, tensor_type
 from ait_mlir.dialects.ait.view import SplitOp
-from ait_mlir.dims import Expr, const, maximum
+from ait_mlir.dims import Expr, ceildiv, const, maximum, minimum
 from ait_mlir.importers.torch.call import Call, NotSupported, Row, as_expr, dims_of
 from ait_mlir.importers.torch.conditions import is_proved
 from ait_mlir.importers.torch.known import Affine, Mask, Spread, Value
+from ait_mlir.importers.torch.library import torch
 from ait_mlir.importers.torch.rows.common import as_mask, is_mask, lower_triangle
 
 ONE = const(1)
@@ -138,7 +139,7 @@ def repeat_interleave(c: Call) -> Value:
 # ** parts **
 
 
-def _start(c: Call, given: object, extent: Expr) -> Expr:
+def part_start(c: Call, given: object, extent: Expr) -> Expr:
     """Where a slice starts, counted from the front."""
     if given is None:
         return const(0)
@@ -160,32 +161,66 @@ def cut(c: Call, value: Value, axis: int, start: Expr, size: Expr, step: int = 1
     if isinstance(value, Mask) and not value.values:
         dims = (*value.dims[:axis], size, *value.dims[axis + 1 :])
         return Mask(dims, tuple(f.sliced(axis, start, step, size) for f in value.formulas))
+    if step == 1:
+        c.table.require_room(start + size, extent)
     x = c.w.full(value)
-    if step != 1:
-        first = start.as_int()
-        if not c.w.scope.divisible(extent, step) or first is None or first >= step:
-            raise NotSupported("a slice with a step needs a dim that the step divides")
-        dims = tensor_type(x).dims
-        pairs = c.w.reshape(x, (*dims[:axis], size, step, *dims[axis + 1 :]))
-        return c.w.reshape(c.w.slice(pairs, axis + 1, start, ONE), (*dims[:axis], size, *dims[axis + 1 :]))
-    return c.w.slice(x, axis, start, size)
+    return c.w.slice(x, axis, start, size) if step == 1 else _every(c, x, axis, start, size, step)
+
+
+def _every(c: Call, x: SSAValue, axis: int, start: Expr, size: Expr, step: int) -> SSAValue:
+    """Every `step`-th element: the first column of rows of `step`; the last row may reach beyond the end."""
+    dims, scope = tensor_type(x).dims, c.w.scope
+    extent, first = dims[axis], start.as_int()
+
+    def column(part: SSAValue, at: Expr, count: Expr) -> SSAValue:
+        rows = c.w.reshape(part, (*dims[:axis], count, step, *dims[axis + 1 :]))
+        return c.w.reshape(c.w.slice(rows, axis + 1, at, ONE), (*dims[:axis], count, *dims[axis + 1 :]))
+
+    if scope.equal(size * step, extent) and first is not None and first < step:
+        return column(x, start, size)
+    if scope.le(start + size * step, extent):
+        return column(c.w.slice(x, axis, start, size * step), const(0), size)
+    if not scope.positive(size):
+        raise NotSupported("a slice with a step that may be empty needs a dim that the step divides")
+    last = c.w.slice(x, axis, start + (size - 1) * step, ONE)
+    if size is ONE:
+        return last
+    return c.w.concat([column(c.w.slice(x, axis, start, (size - 1) * step), const(0), size - 1), last], axis)
 
 
 def slice_(c: Call) -> Value:
     axis = c.axis("dim")
-    start = _start(c, c["start"], c.shape("self")[axis])
+    extent = c.shape("self")[axis]
+    start = part_start(c, c["start"], extent)
+    if bindings := c.node.meta.get("unbacked_bindings"):  # the ends are values that the import knows
+        end = extent if c["end"] is None else minimum(part_start(c, c["end"], extent), extent)
+        size = ceildiv(maximum(end - minimum(start, extent), 0), c["step"] or 1)
+        for symbol, path in bindings.items():  # size() of an axis, or the place in memory, which is the value's own
+            c.table.fix(symbol.name, size if len(path) == 2 else const(0))
     return cut(c, c.value("self"), axis, start, c.dims[axis], c["step"] or 1)
+
+
+def item(c: Call) -> Expr | float:
+    """The value of a scalar: a size if it follows from the dims, or what an assertion of the model says that it is."""
+    value, meant = c.value("self"), c.node.meta["val"]
+    if not isinstance(value, Affine) or not isinstance(meant, torch.SymInt):
+        if getattr(getattr(meant, "node", None), "expr", None) is not None and meant.node.expr.free_symbols:
+            raise NotSupported("a value of a tensor decides what is computed; decide by shapes, or use torch.where")
+        return meant
+    for symbol in c.node.meta.get("unbacked_bindings") or ():
+        c.table.fix(symbol.name, value.offset)
+    return value.offset
 
 
 def narrow(c: Call) -> Value:
     axis = c.axis("dim")
-    return cut(c, c.value("self"), axis, _start(c, c["start"], c.shape("self")[axis]), c.dims[axis])
+    return cut(c, c.value("self"), axis, part_start(c, c["start"], c.shape("self")[axis]), c.dims[axis])
 
 
 def select(c: Call) -> Value:
     """One index along a dim, which goes."""
     axis = c.axis("dim")
-    part = cut(c, c.value("self"), axis, _start(c, c["index"], c.shape("self")[axis]), ONE)
+    part = cut(c, c.value("self"), axis, part_start(c, c["index"], c.shape("self")[axis]), ONE)
     if isinstance(part, Affine):
         return part.without(axis)
     return reshaped(c, part, c.dims)
@@ -289,6 +324,7 @@ ROWS: dict[str, Row] = {
     "aten._assert_tensor_metadata.default": nothing,
     "aten._assert_scalar.default": asserted,
     "aten._assert_async.msg": nothing,
+    "aten.item.default": item,
     "aten.sym_constrain_range_for_size.default": nothing,
     # other shapes of the same elements
     "aten.view.default": reshape,

@@ -5,6 +5,7 @@
 
 #include <stdint.h>
 
+#include "ait/kernels/spatial.h"
 #include "ait/types.h"
 
 namespace ait {
@@ -53,17 +54,6 @@ struct PoolShape {
   }
   /// @brief The row-major index of an element in the spatial dims of the input.
   AIT_FN int64_t index(int64_t d, int64_t h, int64_t w) const { return (d * axes[1].size + h) * axes[2].size + w; }
-};
-
-/// @brief A tensor [batch, three spatial dims, channels] with any strides.
-template <class T>
-struct PoolTensor {
-  T* data;
-  int64_t strides[5];
-
-  AIT_FN T* at(int64_t n, int64_t d, int64_t h, int64_t w) const {
-    return data + n * strides[0] + d * strides[1] + h * strides[2] + w * strides[3];
-  }
 };
 
 /// @brief What a window holds so far for one channel.

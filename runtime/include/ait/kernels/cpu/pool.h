@@ -16,7 +16,7 @@ namespace detail {
 
 /// @brief f(pointer to the first channel, row-major index) for each element of a window.
 template <class T, class F>
-inline __attribute__((always_inline)) void each_of(const PoolShape& shape, const PoolTensor<const T>& x, int64_t n, const PoolWindow (&w)[3], F&& f) {
+inline __attribute__((always_inline)) void each_of(const PoolShape& shape, const SpatialTensor<const T>& x, int64_t n, const PoolWindow (&w)[3], F&& f) {
   for (int64_t i = 0; i < w[0].count; ++i) {
     for (int64_t j = 0; j < w[1].count; ++j) {
       const int64_t d = w[0].first + i * w[0].step, h = w[1].first + j * w[1].step;
@@ -36,7 +36,7 @@ inline compute_t<T> pool_start() {
 
 /// @brief One window of all channels, which are neighbours in both tensors.
 template <bool kMax, bool kPlaces, class T, class I>
-void pool_channels(const PoolShape& shape, const PoolTensor<const T>& x, int64_t n, const PoolWindow (&w)[3], T* to, I* places, int64_t place_step) {
+void pool_channels(const PoolShape& shape, const SpatialTensor<const T>& x, int64_t n, const PoolWindow (&w)[3], T* to, I* places, int64_t place_step) {
   using A = compute_t<T>;
   A run[kBlock], values[kBlock];
   int64_t at[kPlaces ? kBlock : 1];
@@ -75,7 +75,7 @@ void pool_channels(const PoolShape& shape, const PoolTensor<const T>& x, int64_t
 
 /// @brief One window of one channel.
 template <bool kMax, bool kPlaces, class T, class I>
-void pool_one(const PoolShape& shape, const PoolTensor<const T>& x, int64_t n, int64_t c, const PoolWindow (&w)[3], T* to, I* place) {
+void pool_one(const PoolShape& shape, const SpatialTensor<const T>& x, int64_t n, int64_t c, const PoolWindow (&w)[3], T* to, I* place) {
   using A = compute_t<T>;
   Pooled<kMax, kPlaces, A> pooled{pool_start<kMax, T>(), shape.index(w[0].first, w[1].first, w[2].first)};
   each_of(shape, x, n, w, [&](const T* from, int64_t index) { pooled.join(static_cast<A>(from[c * x.strides[4]]), index); });
@@ -85,7 +85,7 @@ void pool_one(const PoolShape& shape, const PoolTensor<const T>& x, int64_t n, i
 }
 
 template <bool kMax, bool kPlaces, bool kChannels, class T, class I>
-int32_t pool(const PoolShape& shape, const PoolTensor<const T>& x, const PoolTensor<T>& y, const PoolTensor<I>& places) {
+int32_t pool(const PoolShape& shape, const SpatialTensor<const T>& x, const SpatialTensor<T>& y, const SpatialTensor<I>& places) {
   const int64_t outer = kChannels ? 1 : shape.channels;
   const int64_t sizes[5] = {shape.batch, outer, shape.axes[0].places, shape.axes[1].places, shape.axes[2].places};
   const int64_t tasks = sizes[0] * sizes[1] * sizes[2] * sizes[3], elements = tasks * sizes[4] * (shape.channels / (outer < 1 ? 1 : outer));
@@ -113,13 +113,13 @@ int32_t pool(const PoolShape& shape, const PoolTensor<const T>& x, const PoolTen
 /// @brief y = the largest element (`kMax`) or the mean of each window. Strides are any.
 /// @tparam kChannels whether the channels are neighbours in both tensors
 template <bool kMax, bool kChannels, class T>
-int32_t pool(const Context&, const PoolShape& shape, const PoolTensor<const T>& x, const PoolTensor<T>& y) {
-  return detail::pool<kMax, false, kChannels>(shape, x, y, PoolTensor<int64_t>{});
+int32_t pool(const Context&, const PoolShape& shape, const SpatialTensor<const T>& x, const SpatialTensor<T>& y) {
+  return detail::pool<kMax, false, kChannels>(shape, x, y, SpatialTensor<int64_t>{});
 }
 
 /// @brief y = the largest element of each window, places = its row-major index in the spatial dims.
 template <bool kMax, bool kChannels, class T, class I>
-int32_t pool(const Context&, const PoolShape& shape, const PoolTensor<const T>& x, const PoolTensor<T>& y, const PoolTensor<I>& places) {
+int32_t pool(const Context&, const PoolShape& shape, const SpatialTensor<const T>& x, const SpatialTensor<T>& y, const SpatialTensor<I>& places) {
   return detail::pool<kMax, true, kChannels>(shape, x, y, places);
 }
 

@@ -1,5 +1,5 @@
 /// @file select.h
-/// @brief The largest elements of rows and where they are: argmax and topk.
+/// @brief The largest or smallest elements of rows and where they are: argmax and topk.
 #ifndef AIT_KERNELS_CPU_SELECT_H_
 #define AIT_KERNELS_CPU_SELECT_H_
 
@@ -14,10 +14,11 @@
 
 namespace ait::cpu {
 
-/// @brief The `count` largest elements along the last of `sizes`, in descending order: their places in `indices` and, if kValues, themselves in
-/// `values`. NaN is larger than any number; of equal ones the first comes first.
+/// @brief The `count` largest elements along the last of `sizes`, in descending order, or if kSmallest the smallest, in ascending order: their
+/// places in `indices` and, if kValues, themselves in `values`. NaN comes before any number if kNanFirst, else after; of equal ones the first comes
+/// first.
 /// @param values,indices have `count` elements along the last dim
-template <bool kValues, size_t kRank, class In, class Values, class Indices>
+template <bool kValues, bool kSmallest, bool kNanFirst, size_t kRank, class In, class Values, class Indices>
 int32_t select(const Context&, const int64_t (&sizes)[kRank], const In& in, int64_t count, const Values& values, const Indices& indices) {
   constexpr int kOuter = static_cast<int>(kRank) - 1;
   using C = typename In::Compute;
@@ -31,7 +32,8 @@ int32_t select(const Context&, const int64_t (&sizes)[kRank], const In& in, int6
     const std::unique_ptr<int64_t[]> order(new int64_t[n]);
     const auto before = [&](int64_t i, int64_t j) {
       const C a = row[i], b = row[j];
-      const bool above = a > b || (a != a && b == b), below = b > a || (b != b && a == a);
+      if ((a != a) != (b != b)) return kNanFirst == (a != a);
+      const bool above = kSmallest ? a < b : a > b, below = kSmallest ? b < a : b > a;
       return above || (!below && i < j);
     };
 #pragma omp for schedule(static)

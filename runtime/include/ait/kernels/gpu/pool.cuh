@@ -6,32 +6,18 @@
 #include <stdint.h>
 
 #include "ait/gpu/launch.h"
-#include "ait/kernels/gpu/vector.cuh"
+#include "ait/kernels/gpu/spatial.cuh"
 #include "ait/kernels/pool_shape.h"
 #include "ait/kernels/reduction.h"
 
 #if defined(AIT_GPU)
 namespace ait::gpu {
 
-namespace detail {
-/// The widest access of a type, in elements.
-template <class T>
-inline constexpr int kPoolVector = sizeof(T) < 2 ? 8 : static_cast<int>(16 / sizeof(T));
-
-/// Whether `kVec` channels can be read or written at once.
-template <int kVec, class T>
-bool vectors(const PoolTensor<T>& tensor) {
-  bool aligned = tensor.strides[4] == 1 && reinterpret_cast<uintptr_t>(tensor.data) % kAccessBytes<T, kVec> == 0;
-  for (int d = 0; d < 4; ++d) aligned = aligned && tensor.strides[d] % kVec == 0;
-  return aligned;
-}
-}  // namespace detail
-
 /// @brief A thread has `kVec` channels of one window. The dims of `space` are batch, channels, and the windows along each dim, or, with `kChannels`,
 /// the channels last: threads side by side have neighbours in memory.
 template <bool kMax, bool kPlaces, bool kChannels, int kVec, bool kWide, class T, class I>
-__global__ void __launch_bounds__(256) pool_kernel(Space<5, kWide> space, int64_t total, PoolShape shape, PoolTensor<const T> x, PoolTensor<T> y,
-                                                   PoolTensor<I> places) {
+__global__ void __launch_bounds__(256) pool_kernel(Space<5, kWide> space, int64_t total, PoolShape shape, SpatialTensor<const T> x, SpatialTensor<T> y,
+                                                   SpatialTensor<I> places) {
   using A = compute_t<T>;
   wait_for_previous();
   allow_next();
@@ -87,7 +73,7 @@ __global__ void __launch_bounds__(256) pool_kernel(Space<5, kWide> space, int64_
 
 namespace detail {
 template <bool kMax, bool kPlaces, bool kChannels, int kVec, class T, class I>
-int32_t launch_pool(const Context& ctx, const PoolShape& shape, const PoolTensor<const T>& x, const PoolTensor<T>& y, const PoolTensor<I>& places) {
+int32_t launch_pool(const Context& ctx, const PoolShape& shape, const SpatialTensor<const T>& x, const SpatialTensor<T>& y, const SpatialTensor<I>& places) {
   const int64_t channels = shape.channels / kVec, d = shape.axes[0].places, h = shape.axes[1].places, w = shape.axes[2].places;
   const int64_t last[5] = {shape.batch, d, h, w, channels}, second[5] = {shape.batch, channels, d, h, w};
   const int64_t(&sizes)[5] = kChannels ? last : second;
@@ -103,10 +89,10 @@ int32_t launch_pool(const Context& ctx, const PoolShape& shape, const PoolTensor
 }
 
 template <bool kMax, bool kPlaces, bool kChannels, class T, class I>
-int32_t pool(const Context& ctx, const PoolShape& shape, const PoolTensor<const T>& x, const PoolTensor<T>& y, const PoolTensor<I>& places) {
-  constexpr int kVec = kPoolVector<T>;
+int32_t pool(const Context& ctx, const PoolShape& shape, const SpatialTensor<const T>& x, const SpatialTensor<T>& y, const SpatialTensor<I>& places) {
+  constexpr int kVec = kChannelVector<T>;
   if constexpr (kChannels) {
-    if (shape.channels % kVec == 0 && vectors<kVec>(x) && vectors<kVec>(y)) {
+    if (shape.channels % kVec == 0 && channel_vectors<kVec>(x) && channel_vectors<kVec>(y)) {
       return launch_pool<kMax, kPlaces, true, kVec>(ctx, shape, x, y, places);
     }
   }
@@ -117,13 +103,13 @@ int32_t pool(const Context& ctx, const PoolShape& shape, const PoolTensor<const 
 /// @brief y = the largest element (`kMax`) or the mean of each window. Strides are any.
 /// @tparam kChannels whether the channels are neighbours in both tensors
 template <bool kMax, bool kChannels, class T>
-int32_t pool(const Context& ctx, const PoolShape& shape, const PoolTensor<const T>& x, const PoolTensor<T>& y) {
-  return detail::pool<kMax, false, kChannels>(ctx, shape, x, y, PoolTensor<int64_t>{});
+int32_t pool(const Context& ctx, const PoolShape& shape, const SpatialTensor<const T>& x, const SpatialTensor<T>& y) {
+  return detail::pool<kMax, false, kChannels>(ctx, shape, x, y, SpatialTensor<int64_t>{});
 }
 
 /// @brief y = the largest element of each window, places = its row-major index in the spatial dims.
 template <bool kMax, bool kChannels, class T, class I>
-int32_t pool(const Context& ctx, const PoolShape& shape, const PoolTensor<const T>& x, const PoolTensor<T>& y, const PoolTensor<I>& places) {
+int32_t pool(const Context& ctx, const PoolShape& shape, const SpatialTensor<const T>& x, const SpatialTensor<T>& y, const SpatialTensor<I>& places) {
   return detail::pool<kMax, true, kChannels>(ctx, shape, x, y, places);
 }
 

@@ -1,5 +1,5 @@
 /// @file select.cuh
-/// @brief The largest elements of rows and where they are: argmax and topk.
+/// @brief The largest or smallest elements of rows and where they are: argmax and topk.
 ///
 /// A block has a row and walks over it once for each element that is asked for: meant for few.
 #ifndef AIT_KERNELS_GPU_SELECT_CUH_
@@ -16,25 +16,25 @@
 namespace ait::gpu {
 
 /// @brief An element and its place; place -1 is none, and comes after all.
-template <class C>
+template <bool kSmallest, bool kNanFirst, class C>
 struct Placed {
   C value;
   int64_t place;
 
   __device__ __forceinline__ bool before(const Placed& other) const {
     if (place < 0 || other.place < 0) return place >= 0 && other.place < 0;
-    const bool above = value > other.value || (value != value && other.value == other.value);
-    const bool below = other.value > value || (other.value != other.value && value == value);
+    if ((value != value) != (other.value != other.value)) return kNanFirst == (value != value);
+    const bool above = kSmallest ? value < other.value : value > other.value, below = kSmallest ? other.value < value : other.value > value;
     return above || (!below && place < other.place);
   }
 };
 
 inline constexpr int kSelectThreads = 256;
 
-template <bool kValues, int kOuter, class In, class Values, class Indices>
+template <bool kValues, bool kSmallest, bool kNanFirst, int kOuter, class In, class Values, class Indices>
 __global__ void __launch_bounds__(kSelectThreads) select_kernel(RowSpace<kOuter, 1> space, In in, int64_t count, Values values, Indices indices) {
   using C = ait::detail::signed_acc_t<typename In::Compute>;
-  using Best = Placed<C>;
+  using Best = Placed<kSmallest, kNanFirst, C>;
   constexpr int kWarps = kSelectThreads / kWarpSize;
   __shared__ C shared_values[kWarps];
   __shared__ int64_t shared_places[kWarps];
@@ -80,10 +80,11 @@ __global__ void __launch_bounds__(kSelectThreads) select_kernel(RowSpace<kOuter,
   }
 }
 
-/// @brief The `count` largest elements along the last of `sizes`, in descending order: their places in `indices` and, if kValues, themselves in
-/// `values`. NaN is larger than any number; of equal ones the first comes first.
+/// @brief The `count` largest elements along the last of `sizes`, in descending order, or if kSmallest the smallest, in ascending order: their
+/// places in `indices` and, if kValues, themselves in `values`. NaN comes before any number if kNanFirst, else after; of equal ones the first comes
+/// first.
 /// @param values,indices have `count` elements along the last dim
-template <bool kValues, size_t kRank, class In, class Values, class Indices>
+template <bool kValues, bool kSmallest, bool kNanFirst, size_t kRank, class In, class Values, class Indices>
 int32_t select(const Context& ctx, const int64_t (&sizes)[kRank], const In& in, int64_t count, const Values& values, const Indices& indices) {
   constexpr int kOuter = static_cast<int>(kRank) - 1;
   RowSpace<kOuter, 1> space;
@@ -95,7 +96,7 @@ int32_t select(const Context& ctx, const int64_t (&sizes)[kRank], const In& in, 
   config.block = dim3(kSelectThreads);
   config.grid = dim3(ceil_div(space.rows, 1, 1 << 20));
   config.dependent = true;
-  return launch(ctx, config, select_kernel<kValues, kOuter, In, Values, Indices>, space, in, count, values, indices);
+  return launch(ctx, config, select_kernel<kValues, kSmallest, kNanFirst, kOuter, In, Values, Indices>, space, in, count, values, indices);
 }
 
 }  // namespace ait::gpu

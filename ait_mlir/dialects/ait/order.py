@@ -1,0 +1,154 @@
+"""Ops that order elements, find places in their order, and count equal ones."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+from xdsl.dialects.builtin import IntegerAttr, UnitAttr, i1, i64
+from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.irdl import irdl_op_definition, operand_def, opt_prop_def, prop_def, result_def, traits_def
+
+from ait_mlir.dialects.ait.base import AitOp, same_shape
+from ait_mlir.dialects.ait.dtypes import is_float
+from ait_mlir.dialects.ait.reduce import index_type
+from ait_mlir.dialects.ait.syntax import INT, Flag, Operands, Prop, Syntax
+from ait_mlir.dialects.ait.traits import Cost, Pure, Reduction
+from ait_mlir.dialects.ait.types import TensorType, scope_of, shape_text, tensor_type
+from ait_mlir.dims import Expr
+
+
+@irdl_op_definition
+class SortOp(Reduction, AitOp):
+    """The elements along a dim in ascending or `descending` order, and their places.
+
+    NaN is larger than any number. Equal elements keep their order, in descending order, too. Places are i32 or i64.
+
+    ```mlir
+    %values, %places = ait.sort %x dim 1 descending : !ait.tensor<batch x seq x f16>, !ait.tensor<batch x seq x i64>
+    ```
+    """
+
+    name = "ait.sort"
+    SYNTAX: ClassVar[Syntax] = (Operands(), Prop("dim", INT), Flag("descending"))
+    WORK: ClassVar[int] = 16
+
+    input = operand_def(TensorType)
+    dim = prop_def(IntegerAttr)
+    descending = opt_prop_def(UnitAttr)
+    values = result_def(TensorType)
+    places = result_def(TensorType)
+    traits = traits_def(Pure())
+
+    def __init__(
+        self, input: SSAValue | Operation, dim: int, descending: bool = False, element_type: Attribute = i64
+    ) -> None:
+        t = tensor_type(SSAValue.get(input))
+        super().__init__(
+            operands=[input],
+            properties={"dim": IntegerAttr(dim, i64), **({"descending": UnitAttr()} if descending else {})},
+            result_types=[t, TensorType.get(t.dims, element_type)],
+        )
+        self.infer_result_types()
+
+    def reduced_axes(self) -> tuple[int, ...]:
+        return (self.dim.value.data,)
+
+    def infer_result_types(self) -> Sequence[Attribute]:
+        t = self.expect_tensor(self.operands[0], "the input")
+        if not 0 <= self.dim.value.data < t.rank:
+            raise self.fail(f"dim {self.dim.value.data} is out of range for shape {shape_text(t.dims)}")
+        return [t, TensorType.get(t.dims, index_type(self, self.results[1]))]
+
+
+@irdl_op_definition
+class SearchSortedOp(Cost, AitOp):
+    """For each value the number of elements of a sorted row that are smaller, with `right` smaller or equal.
+
+    Values after all elements, as NaN, get the length of the row. The sorted tensor has one row for all values, or one
+    for each index in the leading dims of the values. The result is i32 or i64.
+
+    ```mlir
+    %y = ait.search_sorted %sorted, %values right : !ait.tensor<batch x 16 x i64>
+    ```
+    """
+
+    name = "ait.search_sorted"
+    SYNTAX: ClassVar[Syntax] = (Operands(("sorted", "values")), Flag("right"))
+    WORK: ClassVar[int] = 16
+
+    sorted = operand_def(TensorType)
+    values = operand_def(TensorType)
+    right = opt_prop_def(UnitAttr)
+    output = result_def(TensorType)
+    traits = traits_def(Pure())
+
+    def __init__(
+        self,
+        sorted: SSAValue | Operation,
+        values: SSAValue | Operation,
+        right: bool = False,
+        element_type: Attribute = i64,
+    ) -> None:
+        super().__init__(
+            operands=[sorted, values],
+            properties={"right": UnitAttr()} if right else {},
+            result_types=[TensorType.get(tensor_type(SSAValue.get(values)).dims, element_type)],
+        )
+        self.infer_result_types()
+
+    def infer_result_types(self) -> Sequence[Attribute]:
+        rows, values = self.expect_tensor(self.operands[0], "sorted"), self.expect_tensor(self.operands[1], "values")
+        if rows.rank == 0:
+            raise self.fail("sorted has no dim to search in")
+        if rows.element_type != values.element_type:
+            raise self.fail(f"values are {values.element_type}, but sorted is {rows.element_type}")
+        if rows.element_type == i1:
+            raise self.fail("a search in i1 has no meaning; convert with ait.cast")
+        outer = rows.dims[:-1]
+        if rows.rank > 1 and (rows.rank != values.rank or not same_shape(outer, values.dims[:-1], scope_of(self))):
+            raise self.fail(
+                f"sorted has rows for {shape_text(outer)}, but values have shape {shape_text(values.dims)}; "
+                "expected one row, or one for each index in the dims of values but the last"
+            )
+        return [TensorType.get(values.dims, index_type(self, self.results[0]))]
+
+
+@irdl_op_definition
+class HistogramOp(Cost, AitOp):
+    """How many elements are 0, 1, ... up to `bins` - 1. Other elements are not counted. The result is i32 or i64.
+
+    ```mlir
+    %counts = ait.histogram %ids bins 64 : !ait.tensor<64 x i64>
+    ```
+    """
+
+    name = "ait.histogram"
+    SYNTAX: ClassVar[Syntax] = (Operands(), Prop("bins", INT))
+
+    input = operand_def(TensorType)
+    bins = prop_def(IntegerAttr)
+    output = result_def(TensorType)
+    traits = traits_def(Pure())
+
+    def __init__(self, input: SSAValue | Operation, bins: int, element_type: Attribute = i64) -> None:
+        super().__init__(
+            operands=[input],
+            properties={"bins": IntegerAttr(bins, i64)},
+            result_types=[TensorType.get([bins], element_type)],
+        )
+        self.infer_result_types()
+
+    def elements(self) -> Expr:
+        return tensor_type(self.input).num_elements()
+
+    def infer_result_types(self) -> Sequence[Attribute]:
+        t, bins = self.expect_tensor(self.operands[0], "the input"), self.bins.value.data
+        if is_float(t.element_type) or t.element_type == i1:
+            raise self.fail(f"counts integers, got {t.element_type}; convert with ait.cast")
+        if bins < 1:
+            raise self.fail(f"bins is {bins}, expected at least 1")
+        return [TensorType.get([bins], index_type(self, self.results[0]))]
+
+
+OPS = (SortOp, SearchSortedOp, HistogramOp)

@@ -1,0 +1,123 @@
+"""Resampling of the spatial dims: tensors are [batch, one to three spatial dims, channels]."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import ClassVar
+
+from xdsl.dialects.builtin import ArrayAttr, FloatAttr, StringAttr, UnitAttr, f64
+from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.irdl import irdl_op_definition, operand_def, opt_prop_def, prop_def, result_def, traits_def
+
+from ait_mlir.dialects.ait.base import AitOp
+from ait_mlir.dialects.ait.dtypes import is_float
+from ait_mlir.dialects.ait.numbers import literal_values
+from ait_mlir.dialects.ait.pool import MAX_DIMS
+from ait_mlir.dialects.ait.syntax import LITERAL, Flag, Operands, Prop, Syntax, Word
+from ait_mlir.dialects.ait.traits import ChannelsLast, Cost, Pure
+from ait_mlir.dialects.ait.types import TensorType, scope_of, shape_text, tensor_type
+from ait_mlir.dims import Expr, const, minimum
+
+TAPS = {"nearest": 1, "nearest_exact": 1, "linear": 2, "cubic": 4}
+"""The modes, with the elements that an element of the result is computed from, along each dim."""
+
+
+@irdl_op_definition
+class ResizeOp(ChannelsLast, Cost, AitOp):
+    """The input resampled to the spatial dims of the result, as `torch.nn.functional.interpolate` does.
+
+    Element i of a dim is taken at i * step (`nearest`, and all modes with `align_corners`), at (i + 0.5) * step
+    (`nearest_exact`) or at (i + 0.5) * step - 0.5 (`linear`, `cubic`). The step is the input's size over the result's,
+    one over a given scale, or, with `align_corners`, that of the sizes less one. `linear` weighs the two neighbours,
+    `cubic` four (Keys 1981, with a = -0.75); neighbours outside of the input are its outermost elements.
+
+    ```mlir
+    %y = ait.resize linear %x align_corners : !ait.tensor<batch x 128 x 128 x 64 x f16>
+    %y = ait.resize nearest %x scales [1.5, 2.0] : !ait.tensor<batch x 96 x 128 x 64 x f16>
+    ```
+    """
+
+    name = "ait.resize"
+    SYNTAX: ClassVar[Syntax] = (
+        Word("mode", tuple(TAPS)),
+        Operands(),
+        Flag("align_corners"),
+        Prop("scales", LITERAL, optional=True),
+    )
+
+    mode = prop_def(StringAttr)
+    x = operand_def(TensorType)
+    align_corners = opt_prop_def(UnitAttr)
+    scales = opt_prop_def(ArrayAttr[FloatAttr])
+    output = result_def(TensorType)
+    traits = traits_def(Pure())
+
+    def __init__(
+        self,
+        mode: str,
+        x: SSAValue | Operation,
+        sizes: Sequence[Expr | int],
+        scales: Sequence[float] | None = None,
+        align_corners: bool = False,
+    ) -> None:
+        t = tensor_type(SSAValue.get(x))
+        properties = resize_properties(mode, scales, align_corners)
+        result = TensorType.get((t.dims[0], *sizes, t.dims[-1]), t.element_type)
+        super().__init__(operands=[x], properties=properties, result_types=[result])
+
+    def factors(self) -> list[float]:
+        """The scale of each spatial dim, 0 where the sizes say it."""
+        if self.scales is None:
+            return [0.0] * len(self.spatial_axes())
+        return [float(n) for n in literal_values(self.scales)]
+
+    @property
+    def moves_only(self) -> bool:
+        """Whether every element of the result is one of the input."""
+        return TAPS[self.mode.data] == 1
+
+    def elements(self) -> Expr:
+        taps = TAPS[self.mode.data] ** len(self.spatial_axes())
+        return tensor_type(self.output).num_elements() * const(taps)
+
+    def bytes_read(self, position: int) -> Expr:
+        whole = super().bytes_read(position)
+        return minimum(whole, self.bytes_written(0)) if self.moves_only else whole
+
+    def infer_result_types(self) -> Sequence[Attribute]:
+        x, y = self.expect_tensor(self.operands[0], "x"), self.expect_tensor(self.results[0], "the result")
+        mode, rank, scope = self.mode.data, x.rank - 2, scope_of(self)
+        if mode not in TAPS:
+            raise self.fail(f"unknown mode {self.mode}; expected one of {', '.join(TAPS)}")
+        if not 1 <= rank <= MAX_DIMS or y.rank != x.rank:
+            raise self.fail(
+                f"x and the result are [batch, 1 to {MAX_DIMS} spatial dims, channels], got {shape_text(x.dims)} and "
+                f"{shape_text(y.dims)}"
+            )
+        if not self.moves_only and not is_float(x.element_type):
+            raise self.fail(f"{mode} needs a floating-point type, got {x.element_type}; convert with ait.cast")
+        if self.moves_only and self.align_corners is not None:
+            raise self.fail(f"align_corners is for linear and cubic, not for {mode}")
+        scales = self.factors()
+        if len(scales) != rank or not all(math.isfinite(n) and n >= 0 for n in scales):
+            raise self.fail(f"scales are {scales}, expected {rank} numbers above 0, or 0 where the sizes say it")
+        for axis in range(1, rank + 1):
+            if not scope.le(1, x.dims[axis]) and not scope.equal(y.dims[axis], const(0)):
+                raise self.fail(f"spatial dim {axis - 1} of x is {x.dims[axis]}, expected it to be proved at least 1")
+        return [TensorType.get((x.dims[0], *y.dims[1:-1], x.dims[-1]), x.element_type)]
+
+
+def resize_properties(
+    mode: str, scales: Sequence[float] | None = None, align_corners: bool = False
+) -> dict[str, Attribute]:
+    """The properties of a `ResizeOp`."""
+    found: dict[str, Attribute] = {"mode": StringAttr(mode)}
+    if align_corners:
+        found["align_corners"] = UnitAttr()
+    elif scales is not None:
+        found["scales"] = ArrayAttr([FloatAttr(float(n), f64) for n in scales])
+    return found
+
+
+OPS = (ResizeOp,)

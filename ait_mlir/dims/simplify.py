@@ -1,0 +1,49 @@
+"""Shorter forms of expressions that hold within the ranges of the dims of one scope.
+
+`max(64 - seq, 0)` is `64 - seq` where seq is at most 64. The normal form itself knows no ranges (`rules.py`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+from ait_mlir.dims.expr import Atom, Expr, const, product, total
+from ait_mlir.dims.rules import FLOORDIV, MAX, MIN, MOD
+
+if TYPE_CHECKING:
+    from ait_mlir.dims.scope import Scope
+
+
+def simplified(e: Expr, scope: Scope) -> Expr:
+    """`e` without the arguments of `min` and `max` that never count, and with divisions done that the ranges decide."""
+    if all(atom.op is None for _, mono in e.terms() for atom in mono):
+        return e
+    return total(product([const(c), *(_atom(atom, scope) for atom in mono)]) for c, mono in e.terms())
+
+
+def _atom(atom: Atom, scope: Scope) -> Expr:
+    if atom.op is None:
+        return atom.expr()
+    args = [simplified(arg, scope) for arg in atom.args]
+    if atom.op is MAX:
+        return atom.op.build(_undominated(args, scope.le))
+    if atom.op is MIN:
+        return atom.op.build(_undominated(args, lambda a, b: scope.le(b, a)))
+    a, b = args
+    if atom.op is MOD and scope.le(0, a) and scope.lt(a, b):
+        return a
+    if atom.op is FLOORDIV and (n := b.as_int()) is not None:
+        low, high = (bound // n for bound in scope.bounds(a))
+        if low == high:
+            return const(low)
+    return atom.op.build(args)
+
+
+def _undominated(args: Sequence[Expr], dominated: Callable[[Expr, Expr], bool]) -> list[Expr]:
+    """The arguments that another one does not always replace; of equal ones, the last."""
+    kept = list(args)
+    for arg in args:
+        if any(dominated(arg, other) for other in kept if other is not arg):
+            kept.remove(arg)
+    return kept

@@ -1,0 +1,127 @@
+"""Two products with a function of each score between them, as attention has without a softmax."""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import ClassVar
+
+from ait_mlir.frontend.errors import BuildError
+from ait_mlir.frontend.intvar import IntVar
+from ait_mlir.frontend.operator import Operator
+from ait_mlir.frontend.ops.elementwise import FuncEnum, cast, elementwise, ge, le, where
+from ait_mlir.frontend.ops.gemm import bmm_rcr, bmm_rrr
+from ait_mlir.frontend.ops.ranges import arange
+from ait_mlir.frontend.ops.view import permute0213, unsqueeze
+from ait_mlir.frontend.tensor import Tensor
+
+__all__ = ["CausalType", "classic_b2b_bmm", "fmha_style_b2b_bmm"]
+
+MATH: dict[str, FuncEnum | None] = {
+    "identity": None,
+    "relu": FuncEnum.RELU,
+    "sigmoid": FuncEnum.SIGMOID,
+    "tanh": FuncEnum.TANH,
+    "gelu": FuncEnum.GELU,
+    "fastgelu": FuncEnum.FASTGELU,
+    "silu": FuncEnum.SILU,
+    "hardswish": FuncEnum.HARDSWISH,
+}
+"""The functions of a score, by their documented names in lower case."""
+
+
+class CausalType(Enum):
+    """Which scores are 0: none, those right of the diagonal, or those left of it."""
+
+    NO_CAUSAL = 0
+    UPPER_RIGHT_EMPTY = 1
+    LOWER_LEFT_EMPTY = 2
+
+
+class _B2bBmm(Operator):
+    rank: ClassVar[int]
+    layout: ClassVar[str]
+
+    def __init__(
+        self,
+        causal_type: CausalType,
+        epilogue_math_name: str,
+        alpha0: float,
+        alpha1: float,
+        alpha1_divide_by_seq_len: bool = False,
+    ):
+        super().__init__()
+        if epilogue_math_name.lower() not in MATH:
+            known = ", ".join(sorted(MATH))
+            raise BuildError(
+                f'{self.name}: epilogue_math_name "{epilogue_math_name}" is unknown; expected one of {known}'
+            )
+        self.causal, self.math = causal_type, MATH[epilogue_math_name.lower()]
+        self.alpha0, self.alpha1, self.divides = alpha0, alpha1, alpha1_divide_by_seq_len
+
+    def check(self, q: Tensor, k: Tensor, v: Tensor) -> None:
+        """Raise unless the operands have the documented rank."""
+        for what, t in (("q", q), ("k", k), ("v", v)):
+            if t.rank != self.rank:
+                raise self.fail(f"{what} must have {self.rank} dims, {self.layout}, found {t.describe()}")
+
+    def product(self, q: Tensor, k: Tensor, v: Tensor, bias: Tensor | None) -> Tensor:
+        """The result for matrices q [..., M, K], k [..., N, K], v [..., N, O]."""
+        scores = bmm_rcr()(q, k)
+        rows, columns = scores.shape()[-2:]
+        if self.causal != CausalType.NO_CAUSAL and rows != columns:
+            raise self.fail(f"a mask needs as many rows as columns of scores, found {rows} and {columns}")
+        if self.alpha0 != 1.0:
+            scores = scores * self.alpha0
+        if bias is not None:
+            total = scores + bias
+            if list(total.type.dims) != list(scores.type.dims):
+                raise self.fail(f"the bias does not broadcast to the scores, {scores.describe()}")
+            scores = total
+        if self.math is not None:
+            scores = elementwise(self.math)(scores)
+        if self.alpha1 != 1.0:
+            scores = scores * self.alpha1
+        if self.divides:
+            scores = scores / cast()(arange("float32").number(rows), scores.dtype())
+        return bmm_rrr()(self._masked(scores, rows, columns), v)
+
+    def _masked(self, scores: Tensor, rows: IntVar, columns: IntVar) -> Tensor:
+        if self.causal == CausalType.NO_CAUSAL:
+            return scores
+        row, column = unsqueeze(1)(arange("int32")(rows)), unsqueeze(0)(arange("int32")(columns))
+        kept = ge() if self.causal == CausalType.UPPER_RIGHT_EMPTY else le()
+        return where()(kept(row, column), scores, 0.0)
+
+
+class classic_b2b_bmm(_B2bBmm):
+    """mask(alpha1 * f(alpha0 * q @ k^T + bias)) @ v, with f the function `epilogue_math_name`.
+
+    q is [B, M, K], k [B, N, K], v [B, N, O], `bias` [B, M, N]; the result is [B, M, O]. The mask sets the scores that
+    `causal_type` names to 0. With `alpha1_divide_by_seq_len`, alpha1 is divided by M.
+    """
+
+    rank = 3
+    layout = "[batch, rows, columns]"
+
+    def __call__(self, q: Tensor, k: Tensor, v: Tensor, bias: Tensor) -> Tensor:
+        self.begin(q, k, v, bias)
+        self.check(q, k, v)
+        return self.finish(self.product(q, k, v, bias))
+
+
+class fmha_style_b2b_bmm(_B2bBmm):
+    """mask(alpha1 * f(alpha0 * q @ k^T + bias)) @ v for each head, with f the function `epilogue_math_name`.
+
+    q is [B, M, H, K], k [B, N, H, K], v [B, N, H, O], `bias`, optional, broadcasts to [B, H, M, N]; the result is
+    [B, M, H, O]. The mask sets the scores that `causal_type` names to 0. With `alpha1_divide_by_seq_len`, alpha1 is
+    divided by M.
+    """
+
+    rank = 4
+    layout = "[batch, rows, heads, columns]"
+
+    def __call__(self, q: Tensor, k: Tensor, v: Tensor, bias: Tensor | None = None) -> Tensor:
+        self.begin(*(t for t in (q, k, v, bias) if t is not None))
+        self.check(q, k, v)
+        heads = [permute0213()(t) for t in (q, k, v)]
+        return self.finish(permute0213()(self.product(heads[0], heads[1], heads[2], bias)))

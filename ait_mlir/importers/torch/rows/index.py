@@ -1,0 +1,196 @@
+"""Reading by index: indexing with tensors and masks, gather, index_select, take, masked_select."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from xdsl.dialects.builtin import i1, i32, i64
+from xdsl.ir import SSAValue
+
+from ait_mlir.dialects.ait.index import GatherOp, MaskedSelectOp
+from ait_mlir.dialects.ait.types import Shape, tensor_type
+from ait_mlir.dims import const, product
+from ait_mlir.importers.torch.call import Call, NotSupported, Row, dims_of
+from ait_mlir.importers.torch.known import Affine, Mask, Spread, Value
+from ait_mlir.importers.torch.rows.common import is_mask, spread
+from ait_mlir.importers.torch.rows.data import in_order, rows_of
+from ait_mlir.importers.torch.rows.view import cut
+
+ONE, ZERO = const(1), const(0)
+
+
+# ** values as operands of gather and scatter **
+
+
+def padded(c: Call, value: SSAValue, rank: int, behind: int = 0) -> SSAValue:
+    """A value that broadcasts to a shape of `rank` dims, in all of these, with `behind` dims of 1 after them."""
+    dims = tensor_type(value).dims
+    return c.w.reshape(value, (*(ONE for _ in range(rank - len(dims))), *dims, *(ONE for _ in range(behind))))
+
+
+def alike(c: Call, indices: Sequence[SSAValue]) -> list[SSAValue]:
+    """Index tensors in one element type."""
+    types = {tensor_type(i).element_type for i in indices}
+    return list(indices) if types in ({i32}, {i64}) else [c.w.cast(i, i64) for i in indices]
+
+
+def picked(c: Call, x: SSAValue, indices: Sequence[SSAValue], dims: Sequence[int], kept: Sequence[int]) -> Value:
+    """`ait.gather` as a value of the result's dims, to which it broadcasts."""
+    y = c.w.add(GatherOp(x, alike(c, indices), dims, kept))
+    assert tensor_type(y).rank == len(c.dims)
+    return Mask(c.dims, (), (y,)) if tensor_type(y).element_type == i1 else spread(y, c.dims)
+
+
+def placed(
+    c: Call, given: Sequence[Value | None], write: Callable[[Value], SSAValue]
+) -> tuple[list[SSAValue], list[int], list[int]]:
+    """The index tensors of `x[:, i, :, j]`, the dims with them, and where the others go.
+
+    The dims of the indices stand where the first of neighbouring indices does, else in front, as in NumPy.
+    """
+    dims = [d for d, i in enumerate(given) if i is not None]
+    used = [i for i in given if i is not None]
+    rank = len(c.shape("self"))
+    shape: Shape = ()
+    for i in used:
+        shape = broadcast_shapes(shape, dims_of(i))
+    together = dims == list(range(dims[0], dims[0] + len(dims)))
+    first = dims[0] if together else 0
+    rest = [d for d in range(rank) if d not in dims]
+    kept = [n if n < first else n + len(shape) for n in range(len(rest))]
+    behind = len(rest) - first
+    return [padded(c, write(i), first + len(shape), behind) for i in used], dims, kept
+
+
+def broadcast_shapes(a: Shape, b: Shape) -> Shape:
+    """The broadcast of two shapes that PyTorch has found to fit."""
+    rank = max(len(a), len(b))
+    a, b = (ONE,) * (rank - len(a)) + a, (ONE,) * (rank - len(b)) + b
+    return tuple(y if x is ONE else x for x, y in zip(a, b, strict=True))
+
+
+# ** indexing **
+
+
+def index(c: Call) -> Value:
+    """x[i, :, j]: of positions in order, a view; of positions in a table of formulas, a formula; x[mask]."""
+    given = c["indices"]
+    x = c.value("self")
+    if len(given) == 1 and is_mask(given[0]):
+        return _selected(c, c.tensor("self"), c.w.full(given[0]))
+    if any(i is not None and is_mask(i) for i in given):
+        raise NotSupported("indexing with booleans is supported for one mask of the leading dims; use torch.where")
+    used = [i for i in given if i is not None]
+    formulas = all(isinstance(i, Affine) for i in used) and None not in given
+    if formulas and isinstance(x, Affine) and all(i.never_negative(c.w.scope) for i in used):
+        return _formula_of_formulas(c, x, used)
+    if formulas and (made := _index_in_order(c, x, used)) is not None:
+        return made
+    return picked(c, c.w.full(x), *placed(c, given, c.w.natural))
+
+
+def _formula_of_formulas(c: Call, x: Affine, ids: list[Affine]) -> Affine:
+    """A formula whose leading indices are formulas: a formula again."""
+    rest = x.dims[len(ids) :]
+    outer = c.dims[: len(c.dims) - len(rest)]
+    result = Affine.filled(outer, x.offset, x.element)
+    for step, i in zip(x.steps, ids, strict=False):
+        result = result.plus(i, step, outer)
+    return Affine(c.dims, (*result.steps, *x.steps[len(ids) :]), result.offset, x.element)
+
+
+def _index_in_order(c: Call, x: Value, ids: list[Affine]) -> Value | None:
+    """A slice along each indexed axis, reordered as the indices are broadcast."""
+    found = [in_order(c, i) for i in ids]
+    count = len(ids)
+    rank = len(c.dims) - (len(dims_of(x)) - count)
+    axes: list[int | None] = []
+    for p, i in zip(found, ids, strict=True):
+        if p is None:
+            return None
+        axes.append(None if p[0] is None else p[0] + rank - len(i.dims))
+    moving = [a for a in axes if a is not None]
+    if len(set(moving)) != len(moving):
+        return None
+    for axis, p in enumerate(found):
+        assert p is not None
+        x = cut(c, x, axis, p[1], p[2])
+    still = [a for a, target in enumerate(axes) if target is None]
+    order = [*sorted((a for a in range(count) if a not in still), key=lambda a: axes[a] or 0), *still]
+    y = c.w.permute(c.w.full(x), [*order, *range(count, len(dims_of(x)))])
+    small = tuple(c.dims[a] if a in moving else ONE for a in range(rank))
+    y = c.w.reshape(y, (*small, *c.dims[rank:]))
+    if tensor_type(y).element_type == i1:
+        return Mask(c.dims, (), (y,))
+    return spread(y, c.dims)
+
+
+def index_select(c: Call) -> Value:
+    """Slices along a dim; along the first, rows of a table."""
+    axis, ids = c.axis("dim", max(len(c.shape("self")), 1)), c.value("index")
+    dims = c.shape("self")
+    if not dims:
+        return c.value("self")
+    if isinstance(ids, Affine) and (found := in_order(c, ids)) is not None:
+        part = cut(c, c.value("self"), axis, found[1], found[2])
+        return part if dims_of(part) == c.dims else spread(c.w.natural(part), c.dims)
+    x = c.tensor("self")
+    if axis == 0:
+        table = c.w.reshape(x, (dims[0], product(dims[1:])))
+        return c.w.reshape(c.w.full(rows_of(c, table, ids)), c.dims)
+    small = padded(c, c.w.natural(ids), axis + 1, len(dims) - axis - 1)
+    return picked(c, x, [small], [axis], [a for a in range(len(dims)) if a != axis])
+
+
+def take(c: Call) -> Value:
+    """Elements of the tensor in row-major order."""
+    flat = c.w.reshape(c.tensor("self"), (product(c.shape("self")),))
+    return picked(c, flat, [c.natural("index")], [0], [])
+
+
+# ** along one dim **
+
+
+def gather(c: Call) -> Value:
+    """Elements along a dim at the positions of an index of the same rank."""
+    axis, x, ids = c.axis("dim", max(len(c.shape("self")), 1)), c.value("self"), c.value("index")
+    if not c.shape("self"):
+        return spread(c.tensor("self"), c.dims)
+    if isinstance(x, Affine) and x.steps[axis] is ZERO:  # the same wherever it is read
+        return Affine(dims_of(ids), x.steps, x.offset, x.element)
+    if isinstance(ids, Affine) and isinstance(x, Affine):
+        steps = tuple(ZERO if a == axis else s for a, s in enumerate(x.steps))
+        rest = Affine(ids.dims, steps, x.offset, x.element)
+        return rest.plus(ids.times(x.steps[axis]), 1, ids.dims)
+    for a, d in enumerate(dims_of(ids)):
+        if a != axis:
+            x = cut(c, x, a, ZERO, d)
+    if isinstance(ids, Affine) and (found := in_order(c, ids)) is not None and found[0] in (axis, None):
+        part = cut(c, x, axis, found[1], found[2])
+        return Spread(c.dims, c.w.natural(part)) if dims_of(part) != c.dims else part
+    small = padded(c, c.w.natural(ids), len(c.dims))
+    return picked(c, c.w.full(x), [small], [axis], [a for a in range(len(c.dims)) if a != axis])
+
+
+# ** masks **
+
+
+def masked_select(c: Call) -> Value:
+    """The elements where a mask is true; both are broadcast to one shape."""
+    x, mask = c.tensor("self"), c.value("mask")
+    dims = broadcast_shapes(tensor_type(x).dims, dims_of(mask))
+    return _selected(c, c.w.expand(x, dims), c.w.full(spread(c.w.natural(mask), dims)))
+
+
+def _selected(c: Call, x: SSAValue, mask: SSAValue) -> Value:
+    return c.w.add(MaskedSelectOp(x, mask, c.type()))
+
+
+ROWS: dict[str, Row] = {
+    "aten.gather.default": gather,
+    "aten._unsafe_index.Tensor": index,
+    "aten.index.Tensor": index,
+    "aten.index_select.default": index_select,
+    "aten.masked_select.default": masked_select,
+    "aten.take.default": take,
+}

@@ -1,0 +1,227 @@
+"""What comes in order: sorted elements, the largest ones and their places, medians, counts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import cast
+
+from xdsl.dialects.builtin import f32, i1, i32, i64
+from xdsl.ir import Attribute, Operation, SSAValue
+
+from ait_mlir.dialects.ait import elementwise as ait
+from ait_mlir.dialects.ait.dtypes import compute_type, is_float
+from ait_mlir.dialects.ait.order import HistogramOp, SearchSortedOp, SortOp
+from ait_mlir.dialects.ait.reduce import ArgmaxOp, ReduceOp, TopkOp
+from ait_mlir.dialects.ait.types import tensor_type
+from ait_mlir.dims import Expr, const, floordiv
+from ait_mlir.importers.torch.call import Call, NotSupported, Row
+from ait_mlir.importers.torch.known import Value
+
+
+def _results(value: SSAValue) -> list[SSAValue]:
+    return list(cast(Operation, value.owner).results)
+
+
+def _flat(c: Call, x: SSAValue) -> SSAValue:
+    return c.w.reshape(x, [tensor_type(x).num_elements()])
+
+
+def _without(c: Call, x: SSAValue, axis: int, index: Expr) -> SSAValue:
+    """The elements at one index of an axis, in the result's dims, which may have a 1 there."""
+    return c.w.reshape(c.w.slice(x, axis, index, const(1)), c.type(0).dims)
+
+
+# ** all in order **
+
+
+def sort(c: Call) -> Sequence[Value]:
+    """Values and places in order; PyTorch's default order is not stable, so a stable one serves both."""
+    x = c.tensor("self")
+    if not tensor_type(x).dims:
+        return [x, c.w.scalar(0, i64)]
+    return _results(c.w.add(SortOp(x, c.axis("dim"), bool(c["descending"]))))
+
+
+def argsort(c: Call) -> Value:
+    return sort(c)[1]
+
+
+def msort(c: Call) -> Value:
+    return _results(c.w.add(SortOp(c.tensor("self"), 0)))[0]
+
+
+def kth_value(c: Call) -> Sequence[Value]:
+    """The k-th smallest element along a dim, from 1, and its place."""
+    x, k = c.tensor("self"), c.size("k")
+    if not tensor_type(x).dims:
+        return [x, c.w.scalar(0, i64)]
+    axis = c.axis("dim")
+    return [_without(c, result, axis, k - 1) for result in _results(c.w.add(SortOp(x, axis)))]
+
+
+def median(c: Call) -> Sequence[Value]:
+    """The lower one of the middle elements along a dim, or NaN if there is one, and its place."""
+    x = c.tensor("self")
+    if not tensor_type(x).dims:
+        return [x, c.w.scalar(0, i64)]
+    axis = c.axis("dim")
+    middle = floordiv(tensor_type(x).dims[axis] - 1, 2)
+    values, places = _results(c.w.add(SortOp(x, axis)))
+    value, place = _without(c, values, axis, middle), _without(c, places, axis, middle)
+    if not is_float(tensor_type(x).element_type):
+        return [value, place]
+    # NaN is the last in order, and comes first for argmax
+    largest = _without(c, values, axis, tensor_type(x).dims[axis] - 1)
+    first = c.w.reshape(c.w.add(ArgmaxOp(x, axis)), c.type(0).dims)
+    number = c.w.add(ait.CompareOp("eq", largest, largest))
+    chosen = c.w.op(ait.WhereOp, number, place, first, results=[tensor_type(place)])
+    return [c.w.op(ait.WhereOp, number, value, largest, results=[tensor_type(value)]), chosen]
+
+
+def median_of_all(c: Call) -> Value:
+    """The lower one of the middle elements, or NaN if there is one."""
+    x = _flat(c, c.tensor("self"))
+    count = tensor_type(x).dims[0]
+    values = _results(c.w.add(SortOp(x, 0)))[0]
+    value = _without_dims(c, values, floordiv(count - 1, 2))
+    if not is_float(tensor_type(x).element_type):
+        return value
+    largest = _without_dims(c, values, count - 1)
+    return c.w.op(ait.WhereOp, c.w.add(ait.CompareOp("eq", largest, largest)), value, largest, results=[c.type()])
+
+
+def _without_dims(c: Call, x: SSAValue, index: Expr) -> SSAValue:
+    return c.w.reshape(c.w.slice(x, 0, index, const(1)), ())
+
+
+# ** the first ones **
+
+
+def topk(c: Call) -> Sequence[Value]:
+    """The largest elements along a dim in descending order, or the smallest in ascending order, and their places."""
+    x, k = c.tensor("self"), c["k"]
+    if not isinstance(k, int):
+        raise NotSupported(f"topk takes a fixed number of elements, found {k}")
+    t, smallest = tensor_type(x), not c["largest"]
+    if not t.dims:
+        return [x, c.w.scalar(0, i64)]
+    axis = c.axis("dim")
+    if k == 0 or t.element_type == i1:
+        ordered = _results(c.w.add(SortOp(x, axis, not smallest)))
+        return [c.w.slice(result, axis, const(0), const(k)) for result in ordered]
+    return _results(c.w.add(TopkOp(x, k, dim=None if axis == t.rank - 1 else axis, smallest=smallest)))
+
+
+def place_of_extreme(smallest: bool) -> Row:
+    """The place of the largest or smallest element, or of the first NaN; without a dim, in the flattened tensor."""
+
+    def row(c: Call) -> Value:
+        x = c.tensor("self")
+        x = c.w.cast(x, i32) if tensor_type(x).element_type == i1 else x
+        if c["dim"] is None:
+            return c.w.reshape(c.w.add(ArgmaxOp(_flat(c, x), 0, smallest=smallest)), c.dims)
+        if not tensor_type(x).dims:
+            return c.w.scalar(0, i64)
+        return c.w.reshape(c.w.add(ArgmaxOp(x, c.axis("dim"), smallest=smallest)), c.dims)
+
+    return row
+
+
+def extreme(kind: str) -> Row:
+    """The largest or smallest elements along a dim, and their places where the model uses them."""
+
+    def row(c: Call) -> Sequence[Value]:
+        x, dims = c.tensor("self"), c.type(0).dims
+        if not tensor_type(x).dims:
+            return [x, c.w.scalar(0, i64)]
+        axis = c.axis("dim")
+        values = c.w.reshape(c.w.add(ReduceOp(kind, x, [axis])), dims)
+        if all(user.args[1] == 0 for user in c.node.users):
+            return [values]
+        numbers = c.w.cast(x, i32) if tensor_type(x).element_type == i1 else x
+        return [values, c.w.reshape(c.w.add(ArgmaxOp(numbers, axis, smallest=kind == "min")), dims)]
+
+    return row
+
+
+# ** where values belong **
+
+
+def _searched(c: Call, rows: SSAValue, values: SSAValue, right: bool) -> Value:
+    element: Attribute = i32 if c["out_int32"] else i64
+    return c.w.add(SearchSortedOp(rows, c.w.cast(values, tensor_type(rows).element_type), right, element))
+
+
+def _value(c: Call, rows: SSAValue) -> SSAValue:
+    """The argument `self`, a tensor or a number."""
+    if isinstance(c.arguments["self"], int | float):
+        return c.w.scalar(c.arguments["self"], tensor_type(rows).element_type)
+    return c.tensor("self")
+
+
+def search_sorted(c: Call) -> Value:
+    """How many elements of a sorted row come before each value."""
+    if c["sorter"] is not None:
+        raise NotSupported("searchsorted with a sorter is not supported; gather the sorted elements first")
+    rows = c.tensor("sorted_sequence")
+    return _searched(c, rows, _value(c, rows), bool(c["right"]) or c["side"] == "right")
+
+
+def bucketize(c: Call) -> Value:
+    """The bucket of each value between sorted boundaries."""
+    rows = c.tensor("boundaries")
+    return _searched(c, rows, _value(c, rows), bool(c["right"]))
+
+
+# ** counts **
+
+
+def histc(c: Call) -> Value:
+    """How many elements are in each of `bins` intervals of one length from `min` to `max`; the last one includes `max`.
+
+    If `min` and `max` are equal, they are the least and the largest element, and 1 less and more if these are equal.
+    """
+    x, bins, low, high = c.tensor("self"), c["bins"], c["min"], c["max"]
+    element = compute_type(tensor_type(x).element_type) if is_float(tensor_type(x).element_type) else f32
+    x = c.w.cast(_flat(c, x), element)
+    one = c.w.scalar(1.0, element)
+
+    def chosen(condition: SSAValue, a: SSAValue, b: SSAValue) -> SSAValue:
+        return c.w.op(ait.WhereOp, condition, a, b)
+
+    if low == high:
+        least, most = (c.w.add(ReduceOp(kind, x, [0])) for kind in ("min", "max"))
+        same = c.w.add(ait.CompareOp("eq", least, most))
+        start = chosen(same, c.w.op(ait.SubOp, least, one), least)
+        end = chosen(same, c.w.op(ait.AddOp, most, one), most)
+    else:
+        start, end = c.w.scalar(float(low), element), c.w.scalar(float(high), element)
+    scaled = c.w.op(ait.MulOp, c.w.op(ait.SubOp, x, start), c.w.scalar(float(bins), element))
+    place = c.w.cast(c.w.op(ait.DivOp, scaled, c.w.op(ait.SubOp, end, start)), i32)
+    place = c.w.op(ait.MinOp, place, c.w.scalar(bins - 1, i32))
+    outside = c.w.scalar(-1, i32)
+    for predicate, end_of_range in (("ge", start), ("le", end)):
+        place = chosen(c.w.add(ait.CompareOp(predicate, x, end_of_range)), place, outside)
+    return c.w.cast(c.w.add(HistogramOp(place, bins)), c.element)
+
+
+ROWS: dict[str, Row] = {
+    "aten.sort.default": sort,
+    "aten.sort.stable": sort,
+    "aten.argsort.default": argsort,
+    "aten.argsort.stable": argsort,
+    "aten.msort.default": msort,
+    "aten.kthvalue.default": kth_value,
+    "aten.median.dim": median,
+    "aten.median.default": median_of_all,
+    "aten.topk.default": topk,
+    "aten.argmax.default": place_of_extreme(smallest=False),
+    "aten.argmin.default": place_of_extreme(smallest=True),
+    "aten.max.dim": extreme("max"),
+    "aten.min.dim": extreme("min"),
+    "aten.searchsorted.Tensor": search_sorted,
+    "aten.searchsorted.Scalar": search_sorted,
+    "aten.bucketize.Tensor": bucketize,
+    "aten.bucketize.Scalar": bucketize,
+    "aten.histc.default": histc,
+}

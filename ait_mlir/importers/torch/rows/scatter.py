@@ -1,0 +1,282 @@
+"""Writing by index: parts of a tensor replaced or combined with other values."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from xdsl.dialects.builtin import i1, i64
+from xdsl.ir import Attribute, SSAValue
+
+from ait_mlir.dialects.ait.cumulative import CumulativeOp
+from ait_mlir.dialects.ait.dtypes import integer_range, is_float
+from ait_mlir.dialects.ait.elementwise import AddOp, DivOp, MaxOp, MinOp, MulOp, WhereOp
+from ait_mlir.dialects.ait.index import ScatterOp, UpdateSliceOp
+from ait_mlir.dialects.ait.types import tensor_type
+from ait_mlir.dims import Expr, const, product
+from ait_mlir.importers.torch.call import Call, NotSupported, Row, as_expr, dims_of
+from ait_mlir.importers.torch.known import Affine, Value
+from ait_mlir.importers.torch.rows.common import is_mask, operand, spread
+from ait_mlir.importers.torch.rows.functions import divided_down
+from ait_mlir.importers.torch.rows.index import alike, padded, picked, placed
+from ait_mlir.importers.torch.rows.view import cut, part_start
+
+ONE, ZERO = const(1), const(0)
+
+
+def scattered(
+    c: Call, kind: str, x: SSAValue, values: SSAValue, indices: list[SSAValue], dims: list[int], kept: list[int]
+) -> SSAValue:
+    """`ait.scatter`; booleans are combined as integers."""
+    element = tensor_type(x).element_type
+    if element == i1 and kind != "set":
+        wide = (c.w.cast(x, i64), c.w.cast(values, i64))
+        return c.w.cast(c.w.add(ScatterOp(kind, *wide, alike(c, indices), dims, kept)), i1)
+    return c.w.add(ScatterOp(kind, x, c.w.cast(values, element), alike(c, indices), dims, kept))
+
+
+# ** along one dim, at an index of the same rank **
+
+
+def scatter(kind_of: Callable[[Call], str]) -> Row:
+    """x[i[a, b], b] = src[a, b], or combined with it."""
+
+    def row(c: Call) -> Value:
+        return _along(c, kind_of(c), c.tensor("self"), c.arguments.get("src", c["value"]))
+
+    return row
+
+
+def _along(c: Call, kind: str, x: SSAValue, src: Any) -> SSAValue:
+    """Scatter along `dim`: `src` is a number, or a tensor that is at least as large as the index."""
+    if not tensor_type(x).rank:  # a single element is a tensor of one
+        return c.w.reshape(_along(c, kind, c.w.reshape(x, (ONE,)), src), ())
+    axis, ids = c["dim"] % tensor_type(x).rank, c.value("index")
+    own = dims_of(ids) or (ONE,)
+    whole, element = tensor_type(x).dims, tensor_type(x).element_type
+    index = padded(c, c.w.full(ids), len(whole))
+    if isinstance(src, bool | int | float | Expr):
+        values = operand(c, "value", element)
+    else:
+        for a, d in enumerate(own[: len(dims_of(src))]):
+            src = cut(c, src, a, ZERO, d)
+        values = c.w.full(src)
+    dims, indices = [axis], [index]
+    for a, d in enumerate(own):
+        # a dim of 1 broadcasts to a kept dim: where it is a part of one, it has an index of its own, 0
+        if a != axis and d is ONE and whole[a] is not ONE:
+            dims.append(a)
+            indices.append(c.w.scalar(0, tensor_type(index).element_type))
+    return scattered(c, kind, x, values, indices, dims, [a for a in range(len(whole)) if a not in dims])
+
+
+_REDUCTIONS = {"sum": "add", "add": "add", "prod": "mul", "multiply": "mul", "amax": "max", "amin": "min"}
+
+
+def _reduction(c: Call) -> str:
+    if (found := str(c["reduce"])) not in _REDUCTIONS:
+        raise NotSupported(f"scatter with reduce={found!r} is not supported; use scatter_reduce")
+    return _REDUCTIONS[found]
+
+
+def neutral(kind: str, element: Attribute) -> float:
+    """What a reduction of this kind starts from."""
+    if kind in ("add", "mul"):
+        return int(kind == "mul")
+    ends = integer_range(element)
+    if ends is None:
+        return float("-inf") if kind == "max" else float("inf")
+    return ends[0] if kind == "max" else ends[1]
+
+
+def scatter_reduce(c: Call) -> Value:
+    """Elements combined with those that have their index; without `include_self`, from nothing."""
+    mean = str(c["reduce"]) == "mean"
+    kind, element = "add" if mean else _reduction(c), c.element
+    x, src = c.tensor("self"), c.value("src")
+    if not c["include_self"]:
+        start = spread(c.w.scalar(neutral(kind, element), element), dims_of(src))
+        x = _along(c, "set", x, start)
+    total = _along(c, kind, x, src)
+    if not mean:
+        return total
+    first = spread(c.w.scalar(1, element), dims_of(src))
+    counts = _along(c, "add", c.w.full(spread(c.w.scalar(int(c["include_self"]), element), c.dims)), first)
+    counts = c.w.op(MaxOp, counts, c.w.scalar(1, element))
+    return c.w.op(DivOp, total, counts) if is_float(element) else divided_down(c, total, counts)
+
+
+# ** slices along one dim **
+
+
+def _slices(c: Call, kind: str, source: SSAValue) -> SSAValue:
+    """Slices of `source` written or added along `dim` at the places of an index of one dim."""
+    dims = c.shape("self")
+    axis = c["dim"] % max(len(dims), 1)
+    index = padded(c, c.tensor("index"), axis + 1, len(dims) - axis - 1)
+    if not dims:
+        return c.w.reshape(scattered(c, kind, c.w.reshape(c.tensor("self"), (ONE,)), source, [index], [0], []), ())
+    return scattered(c, kind, c.tensor("self"), source, [index], [axis], [a for a in range(len(dims)) if a != axis])
+
+
+def index_add(c: Call) -> Value:
+    source = c.tensor("source")
+    if c["alpha"] not in (None, 1):
+        source = c.w.op(MulOp, source, operand(c, "alpha", tensor_type(source).element_type))
+    return _slices(c, "add", source)
+
+
+def index_fill(c: Call) -> Value:
+    return _slices(c, "set", operand(c, "value", c.element))
+
+
+def update(c: Call, axis: int, rows: SSAValue, position: SSAValue) -> Value:
+    """`self` with rows along an axis replaced, those from a position on, or each at its own."""
+    x = c.tensor("self")
+    element = tensor_type(x).element_type
+    return c.w.add(UpdateSliceOp(x, c.w.cast(rows, element), c.w.cast(position, i64), axis))
+
+
+def index_copy(c: Call) -> Value:
+    """Rows at the places that a tensor says."""
+    position = c.tensor("index")
+    if tensor_type(position).rank == 0:
+        position = c.w.reshape(position, (ONE,))
+    if not c.shape("self"):
+        return c.w.reshape(c.tensor("source"), ())
+    return update(c, c.axis("dim"), c.tensor("source"), position)
+
+
+# ** at indices along any dims **
+
+
+def index_put(c: Call) -> Value:
+    """x[:, i, j] = values or += values; x[mask] = one value; rows at places of one dim as an update."""
+    given = c["indices"]
+    used = [(axis, i) for axis, i in enumerate(given) if i is not None]
+    if len(used) == 1 and is_mask(used[0][1]) and used[0][0] == 0:
+        return _put_masked(c, used[0][1])
+    if any(is_mask(i) for _, i in used):
+        raise NotSupported("writing at booleans is supported for one mask of the leading dims; use torch.where")
+    if not c["accumulate"] and len(used) == 1 and len(dims_of(used[0][1])) <= 1:
+        return _update_at(c, *used[0])
+    indices, dims, kept = placed(c, given, c.w.full)
+    return scattered(c, "add" if c["accumulate"] else "set", c.tensor("self"), c.natural("values"), indices, dims, kept)
+
+
+def _update_at(c: Call, axis: int, places: Value) -> Value:
+    position = c.w.full(places)
+    dims, count = c.shape("self"), tensor_type(position).dims
+    taken = (*dims[:axis], *count, *dims[axis + 1 :])
+    rows = c.w.full(spread(c.natural("values"), taken))
+    if not count:
+        rows, position = c.w.reshape(rows, (*dims[:axis], ONE, *dims[axis + 1 :])), c.w.reshape(position, (ONE,))
+    return update(c, axis, rows, position)
+
+
+def _put_masked(c: Call, mask: Value) -> Value:
+    """x[mask] = v is a choice where v does not depend on the place in the mask."""
+    rest, values = len(c.shape("self")) - len(dims_of(mask)), c.natural("values")
+    own = c.shape("values")
+    if len(own) > rest + 1 or (len(own) == rest + 1 and own[0] is not ONE):
+        raise NotSupported("writing at a mask is supported for one value, or one slice, for all places")
+    if len(own) == rest + 1:
+        values = c.w.reshape(values, tensor_type(values).dims[1:] if tensor_type(values).rank == len(own) else own[1:])
+    x, chosen = c.tensor("self"), padded(c, c.w.natural(mask), len(dims_of(mask)), rest)
+    values = c.w.cast(values, c.element)
+    if c["accumulate"]:
+        values = c.w.op(AddOp, x, values)
+    return spread(c.w.op(WhereOp, chosen, values, x), c.dims)
+
+
+def masked_scatter(c: Call) -> Value:
+    """The elements of a source in order where a mask is true: each place reads behind those that are true before it."""
+    mask = c.w.full(spread(c.natural("mask"), c.dims))
+    x, source = c.w.expand(c.tensor("self"), c.dims), c.tensor("source")
+    size = product(tensor_type(source).dims)
+    before = c.w.reshape(c.w.cast(mask, i64), (product(c.dims),))
+    before = c.w.reshape(c.w.add(CumulativeOp("sum", before, 0, exclusive=True)), c.dims)
+    before = c.w.op(MinOp, before, c.w.natural(Affine.filled((), size - 1)))
+    found = c.w.natural(picked(c, c.w.reshape(source, (size,)), [before], [0], []))
+    return c.w.op(WhereOp, mask, found, x)
+
+
+# ** slices and diagonals **
+
+
+def slice_scatter(c: Call) -> Value:
+    """x[:, start:end:step] = rows."""
+    axis, step = c.axis("dim"), as_expr(c["step"])
+    extent, rows = c.shape("self")[axis], c.tensor("src")
+    count = tensor_type(rows).dims[axis]
+    if c.w.scope.equal(count, extent):
+        return rows
+    start = part_start(c, c["start"], extent)
+    if step is ONE:
+        return update(c, axis, rows, c.w.natural(Affine.filled((), start)))
+    places = c.w.full(Affine((count,), (step,), start))
+    return update(c, axis, rows, places)
+
+
+def select_scatter(c: Call) -> Value:
+    """x[:, i] = row."""
+    axis, at = c.axis("dim"), c.size("index")
+    dims = c.shape("self")
+    if c.w.scope.lt(at, 0):
+        at = at + dims[axis]
+    rows = c.w.reshape(c.tensor("src"), (*dims[:axis], ONE, *dims[axis + 1 :]))
+    return update(c, axis, rows, c.w.natural(Affine.filled((), at)))
+
+
+def _diagonal(c: Call, rank: int, size: Expr) -> tuple[list[SSAValue], list[int], list[int]]:
+    """Indices, dims and kept dims of the diagonal of two dims of a tensor of this rank."""
+    starts = (max(-c["offset"], 0), max(c["offset"], 0))
+    indices = [padded(c, c.w.full(Affine((size,), (ONE,), const(start))), rank - 1) for start in starts]
+    return indices, [c["dim1"] % rank, c["dim2"] % rank], list(range(rank - 2))
+
+
+def diagonal(c: Call) -> Value:
+    """The diagonal of two dims, as the last dim."""
+    return picked(c, c.tensor("self"), *_diagonal(c, len(c.shape("self")), c.dims[-1]))
+
+
+def diagonal_scatter(c: Call) -> Value:
+    """The diagonal of two dims replaced."""
+    return scattered(c, "set", c.tensor("self"), c.tensor("src"), *_diagonal(c, len(c.dims), c.shape("src")[-1]))
+
+
+def diag_embed(c: Call) -> Value:
+    """The last dim as the diagonal of two new dims of zeros."""
+    zeros = c.w.full(spread(c.w.scalar(0, c.element), c.dims))
+    return scattered(c, "set", zeros, c.tensor("self"), *_diagonal(c, len(c.dims), c.shape("self")[-1]))
+
+
+def always_set(c: Call) -> str:
+    return "set"
+
+
+def always_add(c: Call) -> str:
+    return "add"
+
+
+ROWS: dict[str, Row] = {
+    "aten.diag_embed.default": diag_embed,
+    "aten.diagonal.default": diagonal,
+    "aten.diagonal_copy.default": diagonal,
+    "aten.diagonal_scatter.default": diagonal_scatter,
+    "aten.index_add.default": index_add,
+    "aten.index_copy.default": index_copy,
+    "aten.index_fill.int_Scalar": index_fill,
+    "aten.index_fill.int_Tensor": index_fill,
+    "aten.index_put.default": index_put,
+    "aten._unsafe_index_put.default": index_put,
+    "aten.masked_scatter.default": masked_scatter,
+    "aten.scatter.reduce": scatter(_reduction),
+    "aten.scatter.src": scatter(always_set),
+    "aten.scatter.value": scatter(always_set),
+    "aten.scatter.value_reduce": scatter(_reduction),
+    "aten.scatter_add.default": scatter(always_add),
+    "aten.scatter_reduce.two": scatter_reduce,
+    "aten.select_scatter.default": select_scatter,
+    "aten.slice_scatter.default": slice_scatter,
+}

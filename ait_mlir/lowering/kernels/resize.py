@@ -1,0 +1,33 @@
+"""Resampling of the spatial dims, any strides."""
+
+from __future__ import annotations
+
+from xdsl.dialects.builtin import f64
+
+from ait_mlir.dialects.ait.resize import ResizeOp
+from ait_mlir.lowering.cpp import literal
+from ait_mlir.lowering.kernels.base import Emission, Kernel, Launch
+from ait_mlir.lowering.kernels.spatial import MAX_DIMS, tensor_cpp
+
+
+class ResizeKernel(Kernel[ResizeOp]):
+    """A thread has some channels of an element."""
+
+    name = "resize"
+    ops = (ResizeOp,)
+
+    def emit(self, launch: Launch[ResizeOp]) -> Emission:
+        op, (x,), (y,) = launch.op, launch.ins, launch.outs
+        corners = "true" if op.align_corners is not None else "false"
+        rank = len(op.spatial_axes())
+        axes = ["{1, 1, 0.0, false}"] * (MAX_DIMS - rank)
+        for axis, scale in enumerate(op.factors(), 1):
+            axes.append(f"{{{launch.cpp(x.type.dims[axis], y.type.dims[axis])}, {literal(scale, f64)}, {corners}}}")
+        shape = f"ait::ResizeShape{{{launch.cpp(x.type.dims[0], x.type.dims[-1])}, {{{', '.join(axes)}}}}}"
+        channels = "true" if all(arg.strides[-1].as_int() == 1 for arg in (x, y)) else "false"
+        tensors = f"{tensor_cpp(launch, x, 'const ')}, {tensor_cpp(launch, y)}"
+        mode = f"ait::ResizeMode::{op.mode.data}"
+        return launch.call("resize", f"resize<{mode}, {rank}, {channels}>(ctx, {shape},\n      {tensors})")
+
+
+KERNELS = (ResizeKernel(),)

@@ -1,0 +1,213 @@
+"""Moves permutes between channels-first and channels-last to the edges of a graph.
+
+Convolutions and pools compute on [N, sizes..., C]. A model whose tensors are [N, C, sizes...] has a permute in front of
+each and one behind. This pass follows the values behind: each op that treats its dims alike computes on the
+channels-last value instead, its result is channels-last, too, and the permute in front of the next convolution is gone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Block, Operation, SSAValue
+from xdsl.passes import ModulePass
+
+from ait_mlir.dialects.ait.base import AitOp, same_shape
+from ait_mlir.dialects.ait.data import ConstantOp, GraphOp, ParamOp
+from ait_mlir.dialects.ait.syntax import int_list_attr
+from ait_mlir.dialects.ait.traits import AlongDims, ChannelsLast, ReduceLike, RowLike, ScalarLike
+from ait_mlir.dialects.ait.types import Shape, TensorType, as_shape, tensor_type
+from ait_mlir.dialects.ait.view import ExpandOp, PermuteOp, ReshapeOp
+from ait_mlir.dims import const
+
+
+def to_last(rank: int) -> list[int]:
+    """The permutation from [N, C, sizes...] to [N, sizes..., C]."""
+    return [0, *range(2, rank), 1]
+
+
+def to_first(rank: int) -> list[int]:
+    """The permutation from [N, sizes..., C] to [N, C, sizes...]."""
+    return [0, rank - 1, *range(1, rank - 1)]
+
+
+def moves_ones_only(dims: Shape, order: Sequence[int]) -> bool:
+    """Whether a permutation of these dims leaves all but those of 1 in their order: it is a reshape."""
+    kept = [axis for axis in order if dims[axis].as_int() != 1]
+    return kept == sorted(kept)
+
+
+class Turner:
+    """Rewrites one block."""
+
+    def __init__(self, graph: GraphOp) -> None:
+        self.scope = graph.scope
+        self.block: Block = graph.block
+        self.last: set[SSAValue] = set()
+        """Values that are channels-last."""
+        self.twins: dict[SSAValue, SSAValue] = {}
+        """For a channels-first value the same, channels-last."""
+
+    def run(self) -> None:
+        ops = list(self.block.ops)
+        if not any(isinstance(op, ChannelsLast) for op in ops):
+            return
+        for op in ops:
+            if isinstance(op, PermuteOp):
+                self._permute(op)
+            elif isinstance(op, ReshapeOp):
+                self._reshape(op)
+            elif isinstance(op, ReduceLike):
+                self._reduce(op)
+            elif isinstance(op, ScalarLike | AlongDims | ExpandOp):
+                self._turn(op)
+            if isinstance(op, ChannelsLast) or (
+                isinstance(op, ScalarLike | RowLike | AlongDims) and any(v in self.last for v in op.operands)
+            ):
+                self.last.update(op.results)
+        for op in reversed(list(self.block.ops)):
+            if isinstance(op, AitOp) and op.results and _is_dead(op):
+                op.detach()
+                op.erase()
+
+    # ** ops **
+
+    def _permute(self, op: PermuteOp) -> None:
+        source, order = op.operands[0], list(op.order())
+        dims = tensor_type(source).dims
+        rank = len(dims)
+        if rank < 3:
+            return
+        if order == to_last(rank) and source in self.twins:
+            self._replace(op, self.twins[source])
+        elif moves_ones_only(dims, order):
+            whole = self._reshaped(op, source, tensor_type(op.results[0]).dims)
+            if order == to_first(rank) and source in self.last:
+                self.twins[whole] = source
+            self._replace(op, whole)
+        elif order == to_first(rank) and (rank > 3 or source in self.last):
+            self.twins[op.results[0]] = source
+
+    def _reshape(self, op: ReshapeOp) -> None:
+        """Dims behind the channels may be merged and parted; and where there is one place, rows are rows."""
+        source, target = op.operands[0], tensor_type(op.results[0]).dims
+        twin = self.twins.get(source)
+        if twin is None:
+            return
+        dims = tensor_type(source).dims
+        if len(target) >= 3 and same_shape(dims[:2], target[:2], self.scope):
+            self._define(op, [self._reshaped(op, twin, (dims[0], *target[2:], dims[1]))])
+        elif moves_ones_only(dims, to_last(len(dims))):
+            self._replace(op, self._reshaped(op, twin, target))
+
+    def _reduce(self, op: ReduceLike) -> None:
+        source = op.operands[0]
+        twin = self.twins.get(source)
+        if twin is None or not isinstance(op, AlongDims):
+            return
+        order = to_last(tensor_type(source).rank)
+        kept = [axis for axis in order if axis not in op.reduced_axes()]
+        back = [kept.index(axis) for axis in sorted(kept)]
+        dims = [tensor_type(source).dims[axis] for axis in kept]
+        results = self._made(op, [twin], order, [dims] * len(op.results))
+        for old, new in zip(op.results, results, strict=True):
+            old.replace_all_uses_with(self._permuted(op, new, back))
+
+    def _turn(self, op: Operation) -> None:
+        """Compute on channels-last operands if one of full rank is, and the others may be had so for nothing."""
+        rank = tensor_type(op.results[0]).rank
+        found = [v for v in op.operands if v in self.twins and tensor_type(v).rank == rank]
+        if not found or any(tensor_type(r).rank != rank for r in op.results):
+            return
+        order = to_last(rank)
+        operands = [self.twins[v] if v in found else self._beside(op, v, rank) for v in op.operands]
+        known = [v for v in operands if v is not None]
+        if len(known) == len(operands):
+            dims = [[tensor_type(r).dims[axis] for axis in order] for r in op.results]
+            self._define(op, self._made(op, known, order, dims))
+
+    def _beside(self, op: Operation, value: SSAValue, rank: int) -> SSAValue | None:
+        """An operand that broadcasts, channels-last; None if its elements would have to move in every run."""
+        dims = tensor_type(value).dims
+        aligned = (*(const(1) for _ in range(rank - len(dims))), *dims)
+        order = to_last(rank)
+        if moves_ones_only(aligned, order):
+            turned = [aligned[axis] for axis in order]
+            while isinstance(op, ScalarLike) and turned and turned[0].as_int() == 1:
+                turned.pop(0)
+            return self._reshaped(op, value, turned)
+        if not isinstance(value.owner, ParamOp | ConstantOp):
+            return None
+        return self._permuted(op, self._reshaped(op, value, aligned), order)
+
+    # ** new ops **
+
+    def _made(
+        self, op: Operation, operands: Sequence[SSAValue], order: Sequence[int], dims: Sequence[Sequence[object]]
+    ) -> Sequence[SSAValue]:
+        """The results of the same op on permuted operands."""
+        properties = op.along(order) if isinstance(op, AlongDims) else dict(op.properties)
+        types = [
+            TensorType.get(d, tensor_type(r).element_type)  # pyright: ignore[reportArgumentType]
+            for d, r in zip(dims, op.results, strict=True)
+        ]
+        new = type(op).create(
+            operands=operands, result_types=types, properties=properties, attributes=dict(op.attributes)
+        )
+        return self._added(op, new).results
+
+    def _define(self, op: Operation, turned: Sequence[SSAValue]) -> None:
+        """Replace results by channels-last values; who needs them channels-first reads a permute."""
+        for old, new in zip(op.results, turned, strict=True):
+            self.last.add(new)
+            first = self._permuted(op, new, to_first(tensor_type(new).rank))
+            self.twins[first] = new
+            old.replace_all_uses_with(first)
+
+    def _replace(self, op: Operation, value: SSAValue) -> None:
+        op.results[0].replace_all_uses_with(value)
+
+    def _reshaped(self, op: Operation, value: SSAValue, dims: Sequence[object]) -> SSAValue:
+        t = tensor_type(value)
+        shape = as_shape(dims)  # pyright: ignore[reportArgumentType]
+        if t.dims == shape:
+            return value
+        new = ReshapeOp.create(operands=[value], result_types=[TensorType.get(shape, t.element_type)])
+        return self._added(op, new).results[0]
+
+    def _permuted(self, op: Operation, value: SSAValue, order: Sequence[int]) -> SSAValue:
+        t = tensor_type(value)
+        dims = [t.dims[axis] for axis in order]
+        if moves_ones_only(t.dims, order):
+            return self._reshaped(op, value, dims)
+        new = PermuteOp.create(
+            operands=[value],
+            properties={"permutation": int_list_attr(order)},
+            result_types=[TensorType.get(dims, t.element_type)],
+        )
+        return self._added(op, new).results[0]
+
+    def _added(self, op: Operation, new: Operation) -> Operation:
+        new.location = op.location
+        self.block.insert_op_before(new, op)
+        return new
+
+
+def _is_dead(op: Operation) -> bool:
+    return isinstance(op, ScalarLike | AlongDims | ReshapeOp | ExpandOp | PermuteOp) and not any(
+        r.uses for r in op.results
+    )
+
+
+@dataclass(frozen=True)
+class ChannelsLastPass(ModulePass):
+    """Compute on channels-last values between convolutions and pools: permutes remain at the edges."""
+
+    name = "channels-last"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        for graph in [g for g in op.ops if isinstance(g, GraphOp)]:
+            Turner(graph).run()

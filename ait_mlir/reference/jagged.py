@@ -1,0 +1,99 @@
+"""What ops on sequences of different lengths mean."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from typing import cast
+
+import numpy as np
+from xdsl.ir import Operation
+
+from ait_mlir.dialects.ait.jagged import EmbeddingBagOp, JaggedToPaddedOp, jagged_dim
+from ait_mlir.dialects.ait.types import tensor_type
+from ait_mlir.reference.core import Array, Evaluation, EvaluationError, reference
+
+
+def check_offsets(name: str, offsets: Array, limit: int, longest: int | None = None) -> None:
+    """Raise `EvaluationError` for offsets that fall, leave the data, or bound a sequence longer than allowed."""
+    if not offsets.size:
+        return
+    lengths = np.diff(offsets)
+    if offsets.min() < 0 or offsets.max() > limit or (lengths < 0).any():
+        raise EvaluationError(f"{name}: offsets {offsets.tolist()} fall, or leave the data of {limit} rows")
+    if longest is not None and lengths.size and lengths.max() > longest:
+        raise EvaluationError(f"{name}: a sequence has {lengths.max()} rows, more than {longest}")
+
+
+@reference("ait.embedding_bag")
+def _(op: Operation, arrays: list[Array], ev: Evaluation) -> Sequence[Array]:
+    bag = cast(EmbeddingBagOp, op)
+    table, ids, offsets = arrays[:3]
+    weights = arrays[3] if len(arrays) > 3 else None
+    check_offsets(op.name, offsets, len(ids))
+    if ids.size and (int(ids.min()) < 0 or int(ids.max()) >= table.shape[0]):
+        raise EvaluationError(f"{op.name}: ids from {ids.min()} to {ids.max()} in a table of {table.shape[0]} rows")
+    ends = offsets if bag.closed is not None else np.append(offsets, len(ids))
+    padding = None if bag.padding is None else bag.padding.value.data
+    result = np.zeros((len(ends) - 1, table.shape[1]), table.dtype)
+    combine = {"sum": np.sum, "mean": np.mean, "max": np.max}[bag.kind.data]
+    for i, (start, end) in enumerate(itertools.pairwise(ends)):
+        kept = [j for j in range(int(start), int(end)) if padding is None or ids[j] != padding]
+        rows = table[ids[kept].astype(np.int64)]
+        if weights is not None:
+            rows = rows * weights[kept, None]
+        if len(kept):
+            result[i] = combine(rows, axis=0)
+    return (result,)
+
+
+@reference("ait.make_jagged")
+def _(op: Operation, arrays: list[Array], ev: Evaluation) -> Sequence[Array]:
+    return (arrays[0],)
+
+
+def rows_of(op: Operation, tensor: int, offsets: Sequence[Array], ev: Evaluation, jagged_type: int | None) -> Array:
+    """The row of each place [batch, longest, ...], -1 where a sequence has none."""
+    t = tensor_type(op.operands[tensor] if jagged_type is None else op.results[jagged_type])
+    jagged = jagged_dim(op, t, "the tensor")  # type: ignore[arg-type]
+    total = t.dims[0].evaluate(ev.dims)
+    at = np.arange(jagged.batch.evaluate(ev.dims))
+    for level, ((_, longest), starts) in enumerate(zip(jagged.levels, offsets, strict=True)):
+        below = len(offsets[level + 1]) - 1 if level + 1 < len(offsets) else total
+        check_offsets(op.name, starts, below, longest)
+        if len(starts) < 2:
+            at = np.full((*at.shape, longest), -1)
+            continue
+        known = np.clip(at, 0, len(starts) - 2)
+        begins, lengths = starts[known], np.where(at < 0, 0, starts[known + 1] - starts[known])
+        steps = np.arange(longest)
+        at = np.where(steps < lengths[..., None], begins[..., None] + steps, -1)
+    return at
+
+
+@reference("ait.jagged_to_padded")
+def _(op: Operation, arrays: list[Array], ev: Evaluation) -> Sequence[Array]:
+    x, *offsets = arrays
+    places = rows_of(op, 0, offsets, ev, None)
+    result = np.full((*places.shape, *x.shape[1:]), cast(JaggedToPaddedOp, op).value.value.data, x.dtype)
+    result[places >= 0] = x[places[places >= 0]]
+    return (result,)
+
+
+@reference("ait.padded_to_jagged")
+def _(op: Operation, arrays: list[Array], ev: Evaluation) -> Sequence[Array]:
+    x, *offsets = arrays
+    places = rows_of(op, 0, offsets, ev, 0)
+    result = np.zeros(ev.shape(op.results[0].type), x.dtype)
+    result[places[places >= 0]] = x[places >= 0]
+    return (result,)
+
+
+@reference("ait.jagged_vector_product")
+def _(op: Operation, arrays: list[Array], ev: Evaluation) -> Sequence[Array]:
+    vectors, matrices, offsets = arrays
+    places = rows_of(op, 1, [offsets], ev, None)
+    rows = np.zeros((*places.shape, *matrices.shape[1:]), matrices.dtype)
+    rows[places >= 0] = matrices[places[places >= 0]]
+    held = np.where((places >= 0)[:, None, :], vectors, 0)  # beyond a sequence a vector may hold anything
+    return (np.einsum("bhn,bnhd->bhd", held, rows),)

@@ -1,0 +1,48 @@
+"""What it means to sort, to search in what is sorted, and to count."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import cast
+
+import numpy as np
+from xdsl.ir import Operation
+
+from ait_mlir.dialects.ait.order import HistogramOp, SearchSortedOp, SortOp
+from ait_mlir.reference.core import Array, Evaluation, element_type_of, reference, value_dtype
+from ait_mlir.reference.reduce import descending
+
+
+@reference("ait.sort")
+def _(op: Operation, arrays: list[Array], ev: Evaluation) -> Sequence[Array]:
+    s, (x,) = cast(SortOp, op), arrays
+    rows = np.moveaxis(x, s.dim.value.data, -1)
+    places = np.argsort(rows, axis=-1, kind="stable") if s.descending is None else descending(rows)
+    values = np.take_along_axis(rows, places, axis=-1)
+    kind = value_dtype(element_type_of(op.results[1].type))
+    return tuple(np.moveaxis(y, -1, s.dim.value.data) for y in (values, places.astype(kind)))
+
+
+@reference("ait.search_sorted")
+def _(op: Operation, arrays: list[Array], ev: Evaluation) -> Sequence[Array]:
+    rows, values = arrays
+    right, length = cast(SearchSortedOp, op).right is not None, rows.shape[-1]
+    table = rows.reshape(int(np.prod(rows.shape[:-1])), length)
+    row = np.zeros(values.shape, np.int64)
+    if rows.ndim > 1:
+        row += np.arange(len(table)).reshape(*rows.shape[:-1], 1)
+    low, high = np.zeros(values.shape, np.int64), np.full(values.shape, length)
+    while (searching := low < high).any():  # by halves, so that rows that are not sorted have a meaning, too
+        middle = (low + high) // 2
+        found = table[row, np.minimum(middle, length - 1)]
+        after = ~(found > values) if right else ~(found >= values)
+        low = np.where(searching & after, middle + 1, low)
+        high = np.where(searching & ~after, middle, high)
+    return (low.astype(value_dtype(element_type_of(op.results[0].type))),)
+
+
+@reference("ait.histogram")
+def _(op: Operation, arrays: list[Array], ev: Evaluation) -> Sequence[Array]:
+    bins, ids = cast(HistogramOp, op).bins.value.data, arrays[0].astype(np.int64).ravel()
+    counts = np.bincount(ids[(ids >= 0) & (ids < bins)], minlength=bins)
+    return (counts.astype(value_dtype(element_type_of(op.results[0].type))),)

@@ -1,0 +1,99 @@
+/// @file resize_shape.h
+/// @brief The elements from which resampling computes each element, for host and device.
+#ifndef AIT_KERNELS_RESIZE_SHAPE_H_
+#define AIT_KERNELS_RESIZE_SHAPE_H_
+
+#include <stdint.h>
+
+#include "ait/kernels/spatial.h"
+#include "ait/types.h"
+
+namespace ait {
+
+enum class ResizeMode { nearest, nearest_exact, linear, cubic };
+
+/// @brief How many elements along a dim an element of the result is computed from.
+template <ResizeMode kMode>
+inline constexpr int kResizeTaps = kMode == ResizeMode::cubic ? 4 : (kMode == ResizeMode::linear ? 2 : 1);
+
+/// @brief Indices of the input, and their weights.
+template <class A, int kTaps>
+struct ResizeTaps {
+  int64_t index[kTaps];
+  A weight[kTaps];
+};
+
+/// @brief One dim: sizes of the input and the result, and how far elements of the result are apart in the input.
+struct ResizeAxis {
+  int64_t in, out;
+  double scale;  ///< 0: the sizes say it
+  bool corners;  ///< the first and the last elements lie on each other
+
+  /// @brief Where in the input number `i` of the result lies.
+  AIT_FN double place(double i) const {
+    if (corners) return out > 1 ? i * static_cast<double>(in - 1) / static_cast<double>(out - 1) : 0.0;
+    return scale > 0 ? i / scale : i * static_cast<double>(in) / static_cast<double>(out);
+  }
+  AIT_FN int64_t clamped(int64_t i) const { return i < 0 ? 0 : (i < in ? i : in - 1); }
+
+  template <ResizeMode kMode, class A>
+  AIT_FN ResizeTaps<A, kResizeTaps<kMode>> taps(int64_t i) const {
+    const double number = static_cast<double>(i);
+    if constexpr (kMode == ResizeMode::nearest) return {{clamped(static_cast<int64_t>(place(number)))}, {A(1)}};
+    if constexpr (kMode == ResizeMode::nearest_exact) return {{clamped(static_cast<int64_t>(place(number + 0.5)))}, {A(1)}};
+    double at = corners ? place(number) : place(number + 0.5) - 0.5;
+    if constexpr (kMode == ResizeMode::linear) {
+      at = at < 0 ? 0 : at;
+      const int64_t first = clamped(static_cast<int64_t>(at));
+      const double t = first == in - 1 ? 0 : at - static_cast<double>(first);
+      return {{first, clamped(first + 1)}, {static_cast<A>(1 - t), static_cast<A>(t)}};
+    }
+    if constexpr (kMode == ResizeMode::cubic) {
+      const int64_t whole = static_cast<int64_t>(at), first = static_cast<double>(whole) > at ? whole - 1 : whole;
+      const double t = at - static_cast<double>(first);
+      return {{clamped(first - 1), clamped(first), clamped(first + 1), clamped(first + 2)},
+              {static_cast<A>(far(t + 1)), static_cast<A>(near(t)), static_cast<A>(near(1 - t)), static_cast<A>(far(2 - t))}};
+    }
+  }
+
+ private:
+  static constexpr double kA = -0.75;
+  static AIT_FN double near(double x) { return ((kA + 2) * x - (kA + 3)) * x * x + 1; }
+  static AIT_FN double far(double x) { return ((kA * x - 5 * kA) * x + 8 * kA) * x - 4 * kA; }
+};
+
+/// @brief Three spatial dims; fewer have leading ones of size 1.
+struct ResizeShape {
+  int64_t batch, channels;
+  ResizeAxis axes[3];
+};
+
+/// @brief The weights and places of an element of the result along the dims that are resampled: the last `kDims` of three.
+template <ResizeMode kMode, int kDims, class A>
+struct ResizeWindow {
+  static constexpr int kTaps = kResizeTaps<kMode>;
+  ResizeTaps<A, kTaps> along[kDims];
+
+  AIT_FN ResizeWindow(const ResizeShape& shape, const int64_t (&at)[3]) {
+    for (int d = 0; d < kDims; ++d) along[d] = shape.axes[3 - kDims + d].template taps<kMode, A>(at[3 - kDims + d]);
+  }
+  /// @brief f(pointer to channel 0, weight) for each element.
+  template <class T, class F>
+  AIT_FN void each(const SpatialTensor<const T>& x, int64_t n, F&& f) const {
+    constexpr int kFirst = kDims > 2 ? kTaps : 1, kSecond = kDims > 1 ? kTaps : 1;
+    for (int i = 0; i < kFirst; ++i) {
+      for (int j = 0; j < kSecond; ++j) {
+        for (int k = 0; k < kTaps; ++k) {
+          int64_t d = 0, h = 0;
+          A weight = along[kDims - 1].weight[k];
+          if constexpr (kDims > 1) h = along[kDims - 2].index[j], weight *= along[kDims - 2].weight[j];
+          if constexpr (kDims > 2) d = along[0].index[i], weight *= along[0].weight[i];
+          f(x.at(n, d, h, along[kDims - 1].index[k]), weight);
+        }
+      }
+    }
+  }
+};
+
+}  // namespace ait
+#endif  // AIT_KERNELS_RESIZE_SHAPE_H_

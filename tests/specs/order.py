@@ -1,0 +1,59 @@
+"""Sorting along any dim, searching in sorted rows, counting."""
+
+from __future__ import annotations
+
+from tests.specs.spec import FLOATS, INTEGERS, Spec, form
+from tests.specs.tolerance import BITS
+
+ENVS = ({"b": 3, "s": 5}, {"b": 1, "s": 1}, {"b": 2, "s": 0}, {"b": 0, "s": 4}, {"b": 70, "s": 33}, {"b": 2, "s": 9001})
+FEW = ({"b": 3, "s": 5}, {"b": 1, "s": 1}, {"b": 2, "s": 0}, {"b": 70, "s": 33})
+MERGED = ({"b": 1, "s": 2049}, {"b": 2, "s": 9001})
+DIMS = "b = 0 to 70, s = 0 to 10000"
+JUMPS = "it would jump where two elements are nearly equal"
+ALL = (*FLOATS, *INTEGERS, "i1")
+SORT = Spec(
+    "sort",
+    (
+        form("last", "sort %a dim 1", "b x s x T", to=("b x s x T", "b x s x i64")),
+        form("down", "sort %a dim 1 descending", "b x s x T", to=("b x s x T", "b x s x i32")),
+        form("first", "sort %a dim 0 descending", "s x b x T", to=("s x b x T", "s x b x i64")),
+        form("middle", "sort %a dim 1", "b x s x 3 x T", to=("b x s x 3 x T", "b x s x 3 x i64"), types=("f16", "i64")),
+        form("vector", "sort %a dim 0", "s x T", to=("s x T", "s x i64")),
+        form("short", "sort %a dim 1", "b x 7 x T", to=("b x 7 x T", "b x 7 x i64")),
+        form(
+            "view", "sort %a dim 1 descending", "b x s x T", to=("b x s x T", "b x s x i64"), types=("bf16", "i8"),
+            strides={0: ("s + 8", "1"), 1: ("2*s", "2"), 2: ("1", "b")}, offset=1,
+        ),
+        form("long", "sort %a dim 1", "b x s x T", to=("b x s x T", "b x s x i64"), types=("f16", "f64"), envs=MERGED, few=MERGED, both=True),
+    ),
+    BITS, DIMS, ENVS, FEW, ALL, {"b": 7, "s": 9}, {"graphs": JUMPS},
+)  # fmt: skip
+
+SEARCH_ENVS = ({"b": 3, "s": 5}, {"b": 1, "s": 0}, {"b": 2, "s": 300}, {"b": 0, "s": 4})
+SEARCH_SORTED = Spec(
+    "search_sorted",
+    (
+        form("one-row", "search_sorted %a, %b", "s x T", "b x 9 x T", to="b x 9 x i64"),
+        form("rows", "search_sorted %a, %b right", "b x s x T", "b x 5 x T", to="b x 5 x i32"),
+        form("one", "search_sorted %a, %b right", "s x T", "T", to="i64"),
+        form(
+            "view", "search_sorted %a, %b", "b x s x T", "b x 5 x T", to="b x 5 x i64",
+            strides={0: ("2*s", "2"), 1: ("1", "b"), 2: ("7", "1")},
+        ),
+    ),
+    BITS, DIMS, SEARCH_ENVS, SEARCH_ENVS, (*FLOATS, *INTEGERS), without={"graphs": JUMPS},
+)  # fmt: skip
+
+COUNT_ENVS = ({"b": 3, "s": 5}, {"b": 1, "s": 0}, {"b": 1, "s": 1}, {"b": 9, "s": 9001})
+COUNT_FEW = (*COUNT_ENVS[:3], {"b": 2, "s": 4000})
+HISTOGRAM = Spec(
+    "histogram",
+    (
+        form("few", "histogram %a bins 8", "b x s x T", to="8 x i64", below={0: 9}),
+        form("many", "histogram %a bins 100", "b x s x T", to="100 x i32"),
+        form("large", "histogram %a bins 5000", "b x s x T", to="5000 x i64", below={0: 6000}, types=("i32", "i64")),
+    ),
+    BITS, DIMS, COUNT_ENVS, COUNT_FEW, INTEGERS, without={"graphs": "its operand would be made of floats"},
+)  # fmt: skip
+
+SPECS = (SORT, SEARCH_SORTED, HISTOGRAM)

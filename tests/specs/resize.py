@@ -1,0 +1,32 @@
+"""Resampling: each mode, sizes and scales, one to three dims, views."""
+
+from __future__ import annotations
+
+from tests.specs.spec import FLOATS, INTEGERS, Spec, form
+from tests.specs.tolerance import SUMS
+
+NCHW = ("h*7*8", "7", "1", "h*7")
+NUMBERS = (*FLOATS, *INTEGERS, "i1")
+
+RESIZE = Spec(
+    "resize",
+    (
+        form("nearest", "resize nearest %a", "b x h x 7 x 16 x T", to="b x (2*h) x 14 x 16 x T", types=NUMBERS),
+        form("nearest-nchw", "resize nearest %a scales [0.7, 1.6]", "b x h x 7 x 8 x T", to="b x 5 x 11 x 8 x T", strides={0: NCHW}),
+        form("exact", "resize nearest_exact %a", "b x h x 7 x 5 x T", to="b x 6 x h x 5 x T", types=NUMBERS),
+        form("linear", "resize linear %a", "b x h x 5 x 24 x T", to="b x (2*h) x 8 x 24 x T"),
+        form("corners", "resize linear %a align_corners", "b x h x 5 x 7 x T", to="b x (h + 3) x 1 x 7 x T"),
+        form("scales", "resize linear %a scales [1.7, 0.0]", "b x h x 4 x 8 x T", to="b x 9 x 7 x 8 x T"),
+        form("linear-nchw", "resize linear %a", "b x h x 7 x 8 x T", to="b x 5 x h x 8 x T", strides={0: NCHW, 1: ("h*40", "h", "1", "5*h")}),
+        form("line", "resize linear %a align_corners", "b x h x 8 x T", to="b x 12 x 8 x T"),
+        form("volume", "resize linear %a", "b x 2 x h x 3 x 8 x T", to="b x 3 x 4 x 5 x 8 x T"),
+        form("cubic", "resize cubic %a", "b x h x 5 x 8 x T", to="b x (2*h) x 4 x 8 x T"),
+        form("cubic-corners", "resize cubic %a align_corners", "b x h x 5 x 3 x T", to="b x 4 x 9 x 3 x T"),
+    ),
+    SUMS,
+    "b = 0 to 8, h = 1 to 64",
+    ({"b": 2, "h": 9}, {"b": 1, "h": 1}, {"b": 0, "h": 5}, {"b": 3, "h": 33}),
+    ({"b": 2, "h": 5}, {"b": 1, "h": 1}, {"b": 0, "h": 5}),
+)  # fmt: skip
+
+SPECS = (RESIZE,)
