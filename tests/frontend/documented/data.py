@@ -3,15 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import torch
 from torch.nn import functional as F
 
-from ait_mlir.frontend import IntVar, ops
+from ait_mlir.frontend import Tensor, ops
 from ait_mlir.frontend.ops import FuncEnum
 from tests.frontend.documented.row import Row
 
 X = "3 x 4 x 6"
+
+
+def fused(op: Any, x: Tensor, y: Tensor) -> Any:
+    add, tanh = ops.elementwise(FuncEnum.ADD), ops.elementwise(FuncEnum.TANH)
+    result = tanh(add(x, y))
+    return op([add, tanh], [x, y], [result])()
+
+
+def gated(op: Any, x: Tensor, gamma: Tensor, beta: Tensor) -> Any:
+    norm, sigmoid, mul = ops.layernorm([6]), ops.elementwise(FuncEnum.SIGMOID), ops.elementwise(FuncEnum.MUL)
+    mul(x, sigmoid(norm(x, gamma, beta)))
+    return op(norm, sigmoid, mul)()
 
 
 def elementwise() -> Iterator[Row]:
@@ -36,7 +49,7 @@ def elementwise() -> Iterator[Row]:
     yield Row(
         "fused_elementwise",
         ["4 x 6", "4 x 6"],
-        lambda op, x, y: op([ops.elementwise(FuncEnum.ADD), ops.elementwise(FuncEnum.TANH)], [x, y], []),
+        fused,
         lambda x, y: torch.tanh(x + y),
     )
 
@@ -176,9 +189,7 @@ def norms() -> Iterator[Row]:
     yield Row(
         "layernorm_sigmoid_mul",
         [X, "6", "6"],
-        lambda op, x, g, b: op(ops.layernorm([6]), ops.elementwise(FuncEnum.SIGMOID), ops.elementwise(FuncEnum.MUL))(
-            x, g, b
-        ),
+        gated,
         lambda x, g, b: x * torch.sigmoid(F.layer_norm(x, [6], g, b)),
     )
     yield Row(
@@ -215,4 +226,3 @@ def norms() -> Iterator[Row]:
 ROWS = [
     *elementwise(), *values(), *views(), *indices(), *reductions(), *norms(),
 ]  # fmt: skip
-_ = IntVar

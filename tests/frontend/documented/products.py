@@ -255,7 +255,7 @@ def grouped() -> Iterator[Row]:
 def back_to_back() -> Iterator[Row]:
     """Two products with a function between: scores are alpha0 * q k^T + bias, results alpha1 * f(scores) v."""
     q, k, v, bias = "2 x 8 x 16", "2 x 8 x 16", "2 x 8 x 16", "2 x 8 x 8"
-    lower = torch.ones(8, 8).tril()
+    lower, upper = torch.ones(8, 8).tril(), torch.ones(8, 8).triu()
     yield Row(
         "bmm_softmax_bmm",
         [q, k, v],
@@ -271,7 +271,7 @@ def back_to_back() -> Iterator[Row]:
     yield Row(
         "classic_b2b_bmm",
         [q, k, v, bias],
-        lambda op, q, k, v, b: op(ops.CausalType.LOWER_LEFT_EMPTY, "Sigmoid", 0.5, 0.125)(q, k, v, b),
+        lambda op, q, k, v, b: op(ops.CausalType.UPPER_RIGHT_EMPTY, "Sigmoid", 0.5, 0.125)(q, k, v, b),
         lambda q, k, v, b: 0.125 * (torch.sigmoid(0.5 * (q @ k.mT) + b) * lower) @ v,
     )
     heads, scores = "2 x 8 x 3 x 16", "2 x 3 x 8 x 8"  # [batch, rows, heads, width]
@@ -280,7 +280,7 @@ def back_to_back() -> Iterator[Row]:
         [heads, heads, heads, scores],
         lambda op, q, k, v, b: op(ops.CausalType.LOWER_LEFT_EMPTY, "Sigmoid", 0.5, 0.125)(q, k, v, b),
         lambda q, k, v, b: torch.einsum(
-            "bhmn,bnhd->bmhd", 0.125 * torch.sigmoid(0.5 * torch.einsum("bmhd,bnhd->bhmn", q, k) + b) * lower, v
+            "bhmn,bnhd->bmhd", 0.125 * torch.sigmoid(0.5 * torch.einsum("bmhd,bnhd->bhmn", q, k) + b) * upper, v
         ),
     )
 
