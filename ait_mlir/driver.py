@@ -6,7 +6,7 @@ import os
 import re
 import shutil
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, cast
@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from xdsl.dialects.builtin import ModuleOp
 
 from ait_mlir.dialects.ait.dtypes import BY_IR
-from ait_mlir.dialects.ait_rt.buffers import NamedBufferOp
+from ait_mlir.dialects.ait_rt.buffers import ConstantOp, NamedBufferOp
 from ait_mlir.dialects.ait_rt.program import ProgramOp
 from ait_mlir.dims import Dim
 from ait_mlir.errors import AitError, CompileError
@@ -26,6 +26,7 @@ from ait_mlir.ir.source import SourceError, SourceText, decode
 from ait_mlir.lowering.emit import Source, emit_program
 from ait_mlir.lowering.module_target import make_target, target_of
 from ait_mlir.lowering.tables import Literal
+from ait_mlir.passes.fold_params import Fold, fold_params, write_folds
 from ait_mlir.passes.pipelines import PHASES, passes_between
 from ait_mlir.universe import context
 
@@ -52,9 +53,14 @@ def run_to_phase(
     report: bool = False,
     source: SourceText | None = None,
     observe: Observer | None = None,
+    known: Collection[str] = (),
+    folds: list[Fold] | None = None,
 ) -> ModuleOp:
     """Run the pipeline in place from phase `start` to `phase` (at most `planned`), verifying at each phase; returns
-    the module."""
+    the module.
+
+    If the data of all params are `known`, what follows from them alone becomes new params, which `folds` receives.
+    """
     passes_between(start, phase, target, arch)
     first, last = PHASES.index(start), PHASES.index(phase)
     ctx = context()
@@ -62,6 +68,10 @@ def run_to_phase(
     for before, after in pairwise(PHASES[first : last + 1]):
         pipeline = passes_between(before, after, target, arch, selection)
         run_passes(ctx, module, parse_passes(pipeline), source=source, verify="end", observe=observe)
+        if after == "simplified" and known:
+            found = fold_params(module, known)
+            if folds is not None:
+                folds += found
     return module
 
 
@@ -132,6 +142,7 @@ def compile_module(
     from ait_mlir.runtime import artifact
 
     chosen = make_target(target, arch or default_arch(cast(Any, target)))
+    folds: list[Fold] = []
     run_to_phase(
         module,
         "planned",
@@ -143,6 +154,8 @@ def compile_module(
         report=report,
         source=source,
         observe=observe,
+        known=(constants or {}).keys(),
+        folds=folds,
     )
     program = program_of(module)
     code = emit(module, source)
@@ -155,12 +168,22 @@ def compile_module(
             for file, content in code.files.items():
                 (folder / file).write_text(content, encoding="utf-8")
         library = build_library(code.files, target_of(module), folder)
-        data = {**dict(constants or {}), **{n: literal_array(x) for n, x in code.literals.items()}}
-        manifest = _manifest(module, program, name or program.sym_name.data)
+        data = _folded(program, dict(constants or {}), folds) | {n: literal_array(x) for n, x in code.literals.items()}
+        manifest = _manifest(module, program, name or program.sym_name.data, write_folds(folds) if folds else "")
         return artifact.write(output, manifest, text, library, data)
     finally:
         if workdir is None:
             shutil.rmtree(folder, ignore_errors=True)
+
+
+def _folded(program: ProgramOp, data: dict[str, NDArray[Any]], folds: Sequence[Fold]) -> dict[str, NDArray[Any]]:
+    """The data with those of the folds, without what only these read."""
+    if not folds:
+        return data
+    read = {name for op in program.body.walk() if isinstance(op, ConstantOp) for name in op.param_names()}
+    values = {fold.name: fold.value(data) for fold in folds if fold.name in read}
+    sources = {source for fold in folds for source in fold.source_types()}
+    return {name: array for name, array in data.items() if name in read or name not in sources} | values
 
 
 def literal_array(literal: Literal) -> NDArray[Any]:
@@ -180,7 +203,7 @@ def dim_info(dim: Dim) -> Any:
     return DimInfo(dim.name, dim.lo, dim.hi, tuple(dim.hints), "" if dim.upper is None else str(dim.upper))
 
 
-def _manifest(module: ModuleOp, program: ProgramOp, name: str) -> Any:
+def _manifest(module: ModuleOp, program: ProgramOp, name: str, folds: str) -> Any:
     from ait_mlir.host.cpu import instruction_sets
     from ait_mlir.runtime.artifact import Manifest, TensorInfo, producers
 
@@ -200,6 +223,7 @@ def _manifest(module: ModuleOp, program: ProgramOp, name: str) -> Any:
         dims=tuple(map(dim_info, program.scope.dims)),
         instruction_sets=tuple(sorted(instruction_sets())) if target.kind == "cpu" and target.arch == "native" else (),
         producers=producers(),
+        folds=folds,
     )
 
 

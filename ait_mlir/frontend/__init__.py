@@ -13,6 +13,7 @@ from ait_mlir.frontend.compile import compile_model
 from ait_mlir.frontend.errors import BuildError
 from ait_mlir.frontend.graph import build_module
 from ait_mlir.frontend.intvar import IntImm, IntVar, IntVarTensor
+from ait_mlir.frontend.jagged import JaggedDim, JaggedIntVar
 from ait_mlir.frontend.operator import Operator
 from ait_mlir.frontend.target import Target, detect_target
 from ait_mlir.frontend.tensor import Tensor
@@ -22,6 +23,8 @@ __all__ = [
     "IntImm",
     "IntVar",
     "IntVarTensor",
+    "JaggedDim",
+    "JaggedIntVar",
     "Operator",
     "Target",
     "Tensor",

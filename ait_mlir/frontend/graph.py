@@ -13,7 +13,7 @@ from xdsl.ir import Attribute, BlockArgument, Operation, OpResult, Region, SSAVa
 from ait_mlir.dialects.ait.data import GraphOp, OutputOp, ParamOp
 from ait_mlir.dialects.ait.traits import BindsDim
 from ait_mlir.dialects.ait.types import ShapeAttr, TensorType
-from ait_mlir.dims import Dim, Expr, Scope, sym
+from ait_mlir.dims import Dim, Expr, Jagged, Scope, sym
 from ait_mlir.frontend.errors import BuildError
 from ait_mlir.frontend.intvar import UNNAMED, Symbol, Symbols, merge_symbols
 from ait_mlir.frontend.tensor import STEP, Tensor, handle_of
@@ -55,13 +55,16 @@ class GraphBuilder:
         input_names = _assign_names("inputs", "input", self.inputs)
         output_names = _assign_names("outputs", "output", self.outputs)
         param_names = _assign_names("weights", "param", [cast(Tensor, handle_of(value)) for value in self.params])
-        symbols = merge_symbols(*(t.symbols for t in self.inputs))
-        bound = merge_symbols(*(_bound_symbols(op) for op in self.ops))
+        given = merge_symbols(*(t.symbols for t in self.inputs))
+        symbols = {s: d for s, d in given.items() if d.jagged is None}
+        bound = merge_symbols({s: d for s, d in given.items() if d.jagged}, *(_bound_symbols(op) for op in self.ops))
         self.dims = _name_dims(merge_symbols(symbols, bound), self.inputs, input_names)
         declared = [Dim(self.dims[s], d.lo, d.hi, d.hints) for s, d in symbols.items()]
         for s, d in bound.items():
             assert d.upper is not None
-            declared.append(Dim(self.dims[s], d.lo, d.hi, d.hints, self._renamed_expr(d.upper)))
+            declared.append(
+                Dim(self.dims[s], d.lo, d.hi, d.hints, self._renamed_expr(d.upper), self._renamed_jagged(d))
+            )
         scope = Scope(declared)
         inputs = [(n, self._renamed_type(t.type)) for n, t in zip(input_names, self.inputs, strict=True)]
         donated = [n for n, t in zip(input_names, self.inputs, strict=True) if t in self.state]
@@ -99,6 +102,11 @@ class GraphBuilder:
     def _renamed_expr(self, expr: Expr) -> Expr:
         changed = {s: sym(self.dims[s]) for s in expr.symbols if self.dims.get(s, s) != s}
         return expr.substitute(changed) if changed else expr
+
+    def _renamed_jagged(self, symbol: Symbol) -> Jagged | None:
+        if (jagged := symbol.jagged) is None:
+            return None
+        return Jagged(self._renamed_expr(jagged.total), self._renamed_expr(jagged.batch), jagged.levels)
 
     def _renamed_type(self, type: TensorType) -> TensorType:
         if all(symbol == self.dims.get(symbol, symbol) for dim in type.dims for symbol in dim.symbols):
@@ -206,11 +214,12 @@ def _name_dims(symbols: Symbols, inputs: Sequence[Tensor], input_names: Sequence
 
 
 def _bound_symbols(op: Operation) -> Symbols:
-    """The dim that an op binds, if it does."""
-    if not isinstance(op, BindsDim):
+    """The dim that an op binds, if it does, and the jagged dims of its result."""
+    tensor = handle_of(op.results[0]) if op.results else None
+    if tensor is None:
         return {}
-    tensor = handle_of(op.results[0])
-    assert tensor is not None
+    if not isinstance(op, BindsDim):
+        return {s: d for s, d in tensor.symbols.items() if d.jagged is not None}
     symbol = str(op.bound_dim)
     return {symbol: tensor.symbols[symbol]}
 

@@ -4,22 +4,24 @@ from __future__ import annotations
 
 import itertools
 import operator
-from collections.abc import Callable, Mapping, MutableMapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, cast
 
 from ait_mlir import dims
-from ait_mlir.dims import Dim, Expr, Scope
+from ait_mlir.dims import Dim, Expr, Jagged, Scope
 from ait_mlir.frontend.errors import BuildError
 
 if TYPE_CHECKING:
     import sympy
 
+    from ait_mlir.frontend.tensor import Tensor
+
 UNNAMED = "_dim"
 """Prefix of the symbols that stand for dims without a name until the graph is built."""
 
 MAX_DIM = 1 << 40
-_serial = itertools.count()
+serial_numbers = itertools.count()
 
 
 @dataclass(eq=False)
@@ -33,13 +35,19 @@ class Symbol:
     hints: tuple[int, ...] = ()
     upper: Expr | None = None
     """The upper bound of a dim that an op binds."""
+    jagged: Jagged | None = None
+    """What a jagged dim stands for."""
+    kind: type[IntVar] | None = None
+    """The class of a dim that is this symbol, if it is no plain one."""
+    offsets: tuple[Tensor, ...] = ()
+    """Of a jagged dim: where its sequences begin, a tensor a level."""
 
     @property
     def range(self) -> str:
         return f"{self.lo} to {self.hi}"
 
     def declaration(self) -> Dim:
-        return Dim(self.symbol, self.lo, self.hi, self.hints, self.upper)
+        return Dim(self.symbol, self.lo, self.hi, self.hints, self.upper, self.jagged)
 
 
 Symbols = Mapping[str, Symbol]
@@ -130,7 +138,7 @@ class IntVar:
         if len(bounds) == 1:
             self.expr, self.symbols = dims.const(bounds[0]), {}
             return
-        symbol = f"{UNNAMED}{next(_serial)}" if name is None else _checked_name(name)
+        symbol = f"{UNNAMED}{next(serial_numbers)}" if name is None else checked_name(name)
         lo, *between, hi = bounds
         if wrong := [n for n in hints if not lo <= n <= hi]:
             raise BuildError(f"the hint {wrong[0]} is not between the smallest and the largest value, {lo} and {hi}")
@@ -140,16 +148,19 @@ class IntVar:
     @classmethod
     def of(cls, expr: Expr, symbols: Symbols) -> IntVar:
         """The dim that `expr` computes; an `IntImm` where it is constant."""
-        self = object.__new__(IntVar if expr.as_int() is None else IntImm)
+        kind: type[IntVar] = IntVar if expr.as_int() is None else IntImm
+        if (symbol := symbols.get(str(expr))) is not None and symbol.kind is not None:
+            kind = symbol.kind
+        self = object.__new__(kind)
         self.expr = expr
-        self.symbols = {s: symbols[s] for s in expr.symbols}
+        self.symbols = {s: symbols[s] for s in _with_parts(expr.symbols, symbols)}
         self._attrs = IntVarAttrs(self)
         return self
 
     @classmethod
     def bound_by(cls, most: IntVar, name: str | None = None) -> IntVar:
         """A new dim that an op binds when it runs, to at most `most`."""
-        symbol = f"{UNNAMED}{next(_serial)}" if name is None else _checked_name(name)
+        symbol = f"{UNNAMED}{next(serial_numbers)}" if name is None else checked_name(name)
         found = Symbol(symbol, name, 0, most.upper_bound(), upper=most.expr)
         return cls.of(dims.sym(symbol), {symbol: found})
 
@@ -166,7 +177,7 @@ class IntVar:
             if name != self.name:
                 raise BuildError(f'the dim "{self}" cannot be renamed to "{name}"; give IntVar its name when making it')
             return
-        symbol.name = _checked_name(name)
+        symbol.name = checked_name(name)
 
     def lower_bound(self) -> int:
         return scope_from(self.symbols).bounds(self.expr)[0]
@@ -286,6 +297,15 @@ class IntVarTensor(IntVar):
         return f"IntVarTensor({self.expr})"
 
 
+def _with_parts(names: Iterable[str], symbols: Symbols) -> list[str]:
+    """These symbols, and those that the jagged ones among them are made of, in the order of `symbols`."""
+    found = set(names)
+    for name in names:
+        if (jagged := symbols[name].jagged) is not None:
+            found |= jagged.total.symbols | jagged.batch.symbols
+    return [name for name in symbols if name in found]
+
+
 DimLike = IntVar | int
 
 
@@ -325,7 +345,7 @@ def _divisor(a: IntVar, b: DimLike) -> IntVar:
     return divisor
 
 
-def _checked_name(name: str) -> str:
+def checked_name(name: str) -> str:
     if name.startswith(UNNAMED):
         raise BuildError(f'"{name}" is no name for a dim: names that start with "{UNNAMED}" are reserved')
     try:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.ir import Block, Operation, SSAValue
+from xdsl.ir import Block, Operation, Region, SSAValue
 from xdsl.passes import ModulePass
 
 from ait_mlir.dialects.ait.base import AitOp, same_shape
@@ -123,7 +123,13 @@ class Turner:
         if not found or any(tensor_type(r).rank != rank for r in op.results):
             return
         order = to_last(rank)
-        operands = [self.twins[v] if v in found else self._beside(op, v, rank) for v in op.operands]
+        kept = op.per_dim_operands() if isinstance(op, AlongDims) else ()
+        if any(region.blocks for region in op.regions):
+            return
+        operands = [
+            v if i in kept else self.twins[v] if v in found else self._beside(op, v, rank)
+            for i, v in enumerate(op.operands)
+        ]
         known = [v for v in operands if v is not None]
         if len(known) == len(operands):
             dims = [[tensor_type(r).dims[axis] for axis in order] for r in op.results]
@@ -155,7 +161,11 @@ class Turner:
             for d, r in zip(dims, op.results, strict=True)
         ]
         new = type(op).create(
-            operands=operands, result_types=types, properties=properties, attributes=dict(op.attributes)
+            operands=operands,
+            result_types=types,
+            properties=properties,
+            attributes=dict(op.attributes),
+            regions=[Region() for _ in op.regions],
         )
         return self._added(op, new).results
 

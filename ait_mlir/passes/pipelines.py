@@ -71,7 +71,13 @@ PASSES: dict[str, Pass | Patterns] = table(
         Patterns(
             "simplify",
             "Remove neutral elements, identities and no-ops; compose and cancel views; name what models spell out.",
-            SIMPLIFY,
+            (*SIMPLIFY, "conv:POINTS"),
+        ),
+        Patterns(
+            "fold-factors",
+            "Let factors and offsets that follow from params join weights and biases; a compilation that knows the"
+            " data of the params does so before it folds them.",
+            ("conv:FACTORS", "view:VIEWS"),
         ),
         Patterns(
             "fuse-attention",

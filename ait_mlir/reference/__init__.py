@@ -10,6 +10,7 @@ from ait_mlir.reference import (
     conv,
     cumulative,
     data,
+    detection,
     elementwise,
     gemm,
     grouped,
@@ -30,6 +31,7 @@ from ait_mlir.reference.interpreter import run_program
 
 FAMILIES = (
     data,
+    detection,
     elementwise,
     gemm,
     conv,

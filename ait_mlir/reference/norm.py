@@ -8,7 +8,7 @@ from typing import cast
 import numpy as np
 from xdsl.ir import Operation
 
-from ait_mlir.dialects.ait.norm import LayerNormOp, NormOp, SoftmaxOp
+from ait_mlir.dialects.ait.norm import GroupNormOp, LayerNormOp, NormOp, SoftmaxOp
 from ait_mlir.reference.core import Array, Evaluation, reference
 
 
@@ -57,3 +57,29 @@ def _(op: Operation, arrays: list[Array], ev: Evaluation) -> Sequence[Array]:
     if norm.bias is not None:
         y = y + arrays_of[norm.bias]
     return (y, *(np.broadcast_to(value, shape) for value in further))
+
+
+def group_norm(x: Array, axis: int, groups: int, eps: float) -> Array:
+    """(x - mean) / sqrt(variance + eps) over each of `groups` groups of neighbouring channels, which are dim `axis`."""
+    if x.size == 0:
+        return x.copy()
+    first = np.moveaxis(x, axis, 1)
+    rows = layer_norm(first.reshape(x.shape[0], groups, -1), 1, eps)
+    return np.moveaxis(rows.reshape(first.shape), 1, axis)
+
+
+@reference("ait.group_norm")
+def _(op: Operation, arrays: list[Array], ev: Evaluation) -> Sequence[Array]:
+    norm, axis = cast(GroupNormOp, op), cast(GroupNormOp, op).dim.value.data
+    arrays_of = dict(zip(op.operands, arrays, strict=True))
+    x = arrays[0]
+    y = group_norm(x, axis, norm.groups.value.data, norm.eps.value.data)
+    channels = [x.shape[axis] if a == axis else 1 for a in range(x.ndim)]
+    if norm.scale is not None:
+        y = y * arrays_of[norm.scale].reshape(channels)
+    if norm.bias is not None:
+        y = y + arrays_of[norm.bias].reshape(channels)
+    if norm.epilogue.blocks:
+        (y,) = ev.run_region(norm.epilogue, [y, *(arrays_of[v] for v in norm.epilogue_operands)])
+        y = np.broadcast_to(y, x.shape)
+    return (y,)

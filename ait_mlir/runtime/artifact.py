@@ -79,6 +79,8 @@ class Manifest:
     """The instruction sets that the library needs, if `arch` is "native" on a CPU."""
     producers: Mapping[str, str] = field(default_factory=dict[str, str])
     """Versions of the packages that wrote the artifact."""
+    folds: str = ""
+    """IR of the constants that are computed from others (`passes/fold_params.py`)."""
 
 
 @dataclass(frozen=True)
@@ -286,6 +288,7 @@ def _manifest_from_json(raw: Mapping[str, Any]) -> Manifest:
         dims=tuple(DimInfo(d["name"], d["lo"], d["hi"], tuple(d["hints"]), d.get("bound", "")) for d in raw["dims"]),
         instruction_sets=tuple(raw["instruction_sets"]),
         producers=dict(raw["producers"]),
+        folds=raw.get("folds", ""),
     )
 
 

@@ -10,6 +10,7 @@ import os
 import statistics
 import time
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self, cast
@@ -26,9 +27,11 @@ from ait_mlir.runtime.data import (
     is_torch,
     numpy_dtype,
     shaped,
+    to_numpy,
     torch_module,
     untakable,
 )
+from ait_mlir.runtime.folds import Folds
 from ait_mlir.runtime.loading import runtime_library
 from ait_mlir.runtime.state import StatefulModel, Tensors
 
@@ -91,6 +94,7 @@ class Model(StatefulModel):
         self._run: Any = self._module.get_function("run")
         about: dict[str, Any] = json.loads(self._module.describe())
         self.name: str = about["name"]
+        self._unset: list[str] = []
         self.num_runtimes = num_runtimes
         self._all_dims: list[str] = [dim["name"] for dim in about["dims"]]
         self.dims: dict[str, tuple[int, int]] = {
@@ -263,22 +267,42 @@ class Model(StatefulModel):
     def get_constant_names(self, unset_only: bool = False) -> list[str]:
         """Names of the constants; with `unset_only`, of those without a value."""
         self._function()
-        return [str(name) for name in self._module.missing_constants()] if unset_only else list(self._constants)
+        folds = self.folds
+        if unset_only:
+            return [*map(str, self._module.missing_constants()), *([] if folds is None else folds.missing())]
+        if folds is None:
+            return list(self._constants)
+        return [*(name for name in self._constants if name not in folds.names), *folds.sources]
+
+    @cached_property
+    def folds(self) -> Folds | None:
+        """The constants that are computed from others, if the model has such."""
+        return Folds(self.manifest.folds) if self.manifest is not None and self.manifest.folds else None
 
     def constant_shape(self, name: str) -> tuple[int, ...]:
         """The shape of a constant."""
+        if self.folds is not None and name in self.folds.sources:
+            return self.folds.sources[name][0]
         return tuple(self._constants[self._known(name)]["shape"])
 
     def constant_dtype(self, name: str) -> str:
         """The dtype of a constant."""
+        if self.folds is not None and name in self.folds.sources:
+            return self.folds.sources[name][1]
         return str(self._constants[self._known(name)]["dtype"])
 
     def set_constant(self, name: str, value: Any) -> None:
         """Copy the value of a constant to the device.
 
-        Waits for runs under way; `AITData` is taken to be on the device.
+        Waits for runs under way; `AITData` is taken to be on the device. If the model computes constants from this one
+        and others, all of them must be set again before the next run.
         """
         self._function()
+        if name not in self._constants and self.folds is not None and name in self.folds.sources:
+            for folded, array in self.folds.set(name, to_numpy(value)).items():
+                self.set_constant(folded, array)
+            self._unset = self.folds.missing()
+            return
         argument = Arguments(self._device)
         self._module.set_constant(name, argument.add(f"constant '{name}'", value))
 
@@ -361,6 +385,11 @@ class Model(StatefulModel):
 
     def _arguments(self, arguments: Arguments, inputs: Tensors, outputs: Tensors) -> tuple[list[Any], list[Any]]:
         """All tensors of a run as the runtime library takes them, and the outputs in order."""
+        if self._unset:
+            raise InputError(
+                "the model computes constants from several: "
+                f"after one of them was set, set {', '.join(self._unset)}, too"
+            )
         ins = self._ordered(inputs, self._input_index, "input")
         if self.state:
             outputs = self._with_state(outputs, ins)

@@ -130,3 +130,34 @@ ait.graph @heads(%x: !ait.tensor<n x 8 x 4 x 6 x f16>) dims {n = 1 to 4} {
   %1 = ait.relu %0 : !ait.tensor<n x 6 x 8 x 4 x f16>
   ait.output "y" %1 : !ait.tensor<n x 6 x 8 x 4 x f16>
 }
+
+// A group norm names its channels; its scale and bias stay as they are.
+
+// CHECK-LABEL: ait.graph @group_norm
+ait.graph @group_norm(%x: !ait.tensor<n x 8 x 8 x 6 x f16>, %w: !ait.tensor<6 x 3 x 3 x 6 x f16>, %s: !ait.tensor<6 x f16>) dims {n = 1 to 4} {
+  // CHECK-NEXT: %0 = ait.conv
+  // CHECK-NEXT: %1 = ait.group_norm %0 scale %s bias %s dim 3 groups 2 eps 1e-05 : !ait.tensor<n x 8 x 8 x 6 x f16>
+  // CHECK-NEXT: %2 = ait.conv %1
+  // CHECK-NEXT: ait.output "y" %2
+  %0 = ait.conv %x, %w pad [1, 1] : !ait.tensor<n x 8 x 8 x 6 x f16>
+  %1 = ait.permute %0 [0, 3, 1, 2] : !ait.tensor<n x 6 x 8 x 8 x f16>
+  %2 = ait.group_norm %1 scale %s bias %s dim 1 groups 2 eps 1e-05 : !ait.tensor<n x 6 x 8 x 8 x f16>
+  %3 = ait.permute %2 [0, 2, 3, 1] : !ait.tensor<n x 8 x 8 x 6 x f16>
+  %4 = ait.conv %3, %w : !ait.tensor<n x 6 x 6 x 6 x f16>
+  ait.output "y" %4 : !ait.tensor<n x 6 x 6 x 6 x f16>
+}
+
+// A region may have operands that broadcast by position: such an op stays as it is.
+
+// CHECK-LABEL: ait.graph @group_norm_with_an_epilogue
+ait.graph @group_norm_with_an_epilogue(%x: !ait.tensor<n x 8 x 8 x 6 x f16>, %w: !ait.tensor<6 x 3 x 3 x 6 x f16>) dims {n = 1 to 4} {
+  // CHECK: ait.group_norm {{.*}} dim 1 groups 2
+  %0 = ait.conv %x, %w pad [1, 1] : !ait.tensor<n x 8 x 8 x 6 x f16>
+  %1 = ait.permute %0 [0, 3, 1, 2] : !ait.tensor<n x 6 x 8 x 8 x f16>
+  %2 = ait.group_norm %1 dim 1 groups 2 eps 1e-05 epilogue() {
+  ^bb0(%acc: f32):
+    %r = ait.silu %acc : f32
+    ait.yield %r : f32
+  } : !ait.tensor<n x 6 x 8 x 8 x f16>
+  ait.output "y" %2 : !ait.tensor<n x 6 x 8 x 8 x f16>
+}

@@ -477,3 +477,17 @@ ait.graph @convolution_alone(%x: !ait.tensor<1 x 8 x 8 x 4 x f16>, %w: !ait.tens
   ait.output "y" %1 : !ait.tensor<5 x 6 x 6 x 6 x f16>
   ait.output "z" %0 : !ait.tensor<1 x 6 x 6 x 6 x f16>
 }
+
+// A group norm takes an activation and a sum as a product does.
+
+// CHECK-LABEL: ait.graph @group_norm_silu_residual
+ait.graph @group_norm_silu_residual(%x: !ait.tensor<b x 4 x 8 x f16>, %s: !ait.tensor<8 x f16>, %r: !ait.tensor<b x 4 x 8 x f16>) dims {b = 1 to 8} {
+  // CHECK: ait.group_norm %x bias %s dim 2 groups 2 eps 1e-05 epilogue(%r) {
+  // CHECK: ait.silu
+  // CHECK-NEXT: ait.add
+  // CHECK: ait.output
+  %0 = ait.group_norm %x bias %s dim 2 groups 2 eps 1e-05 : !ait.tensor<b x 4 x 8 x f16>
+  %1 = ait.silu %0 : !ait.tensor<b x 4 x 8 x f16>
+  %2 = ait.add %1, %r : !ait.tensor<b x 4 x 8 x f16>
+  ait.output "y" %2 : !ait.tensor<b x 4 x 8 x f16>
+}

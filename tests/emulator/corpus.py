@@ -268,7 +268,7 @@ ROW_FLOOR = {"f16": 1e-6, "bf16": 1e-6, "f32": 1e-6, "f64": 1e-14}
 CONTRACTION_ULPS = {"f16": 0.6, "bf16": 0.6, "f32": 2.0, "f64": 2.0}
 
 
-ROW = ("row_kernel", "softmax_columns_kernel")
+ROW = ("row_kernel", "softmax_columns_kernel", "group_factors_kernel")
 REDUCE = ("reduce_rows_kernel", "reduce_columns_kernel", "select_kernel")
 GROUPED = ("gemm_grouped_kernel", "gemm_ragged_kernel")
 INDEX = ("gather_kernel", "update_kernel", "compact_count_kernel", "compact_kernel", "take_kernel", "scatter_kernel")
@@ -276,6 +276,7 @@ JAGGED = ("embedding_bag_kernel", "jagged_pad_kernel", "jagged_unpad_kernel", "j
 COPIES = ("copy_strided_kernel", "copy_tiled_kernel", "copy_squares_kernel", "copy_rows_kernel")
 
 ORDER = ("sort_tile_kernel", "sort_merge_kernel", "search_kernel", "histogram_kernel")
+DETECTION = ("roi_align_kernel", "nms_overlap_kernel", "nms_pick_kernel")
 CUMULATIVE = ("cumulative_rows_kernel", "cumulative_blocks_kernel", "cumulative_columns_kernel")
 FAMILIES = {
     "elementwise-cuda": drawn_family("cuda", "elementwise", "map_repeat_kernel", "map_kernel", "map_flat_kernel"),
@@ -312,6 +313,8 @@ FAMILIES = {
     "pad-rocm": drawn_family("rocm", "pad", "pad_kernel"),
     "resize-cuda": drawn_family("cuda", "resize", "resize_kernel"),
     "resize-rocm": drawn_family("rocm", "resize", "resize_kernel"),
+    "detection-cuda": drawn_family("cuda", "detection", *DETECTION),
+    "detection-rocm": drawn_family("rocm", "detection", *DETECTION),
     "pool-cuda": drawn_family("cuda", "pool", "pool_kernel"),
     "pool-rocm": drawn_family("rocm", "pool", "pool_kernel"),
     "attention-cuda": drawn_family("cuda", "attention", "attention_mma_kernel", "attention_simt_kernel"),

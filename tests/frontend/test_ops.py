@@ -125,7 +125,6 @@ def test_reductions():
         (lambda: ops.reduce_sum(3)(x), "dim 3 is out of range"),
         (lambda: ops.topk(7)(x), "k is 7, expected 1 to 6"),
         (lambda: ops.topk(1)(tensor("r")), "needs a dim to choose from"),
-        (lambda: ops.vector_norm(1), "only the norm of order 2"),
     ):
         with pytest.raises(BuildError, match=message):
             build()
@@ -458,6 +457,138 @@ def test_upsampling_refuses_what_does_not_fit():
         ops.upsampling2d_add(2, "nearest")(tensor("x", "batch", 2, 2, 4), tensor("r", "batch", 4, 4, 3))
 
 
+def pooled(x, rois, bins, scale, ratio, aligned):
+    """The alignment of regions by grid samples: x [N, H, W, C]; bins of samples that all lie inside."""
+    out = []
+    for image, x1, y1, x2, y2 in rois:
+        offset = 0.5 if aligned else 0.0
+        left, top = x1 * scale - offset, y1 * scale - offset
+        width, height = (x2 - x1) * scale, (y2 - y1) * scale
+        if not aligned:
+            width, height = width.clamp(min=1), height.clamp(min=1)
+        steps = (torch.arange(bins * ratio, dtype=torch.float64) + 0.5) / (bins * ratio)
+        ys, xs = top + height * steps, left + width * steps
+        h, w = x.shape[1:3]
+        grid = torch.stack(
+            torch.broadcast_tensors((xs / (w - 1) * 2 - 1)[None, :], (ys / (h - 1) * 2 - 1)[:, None]), -1
+        )
+        source = x[int(image)].permute(2, 0, 1)[None]
+        samples = F.grid_sample(source, grid[None], align_corners=True, padding_mode="border")
+        out.append(F.avg_pool2d(samples, ratio)[0].permute(1, 2, 0))
+    return torch.stack(out)
+
+
+REGIONS = torch.tensor([[0, 2, 3, 12, 10], [2, 4.5, 1, 9, 15.5], [1, 6, 6, 7, 7.25], [0, 1, 1, 16, 16]]).double()
+
+
+def test_roi_align():
+    x, rois = tensor("x", "batch", 9, 9, 6), Tensor(shape=[4, 5], dtype="float64", name="rois", is_input=True)
+    for aligned in (False, True):
+        operator = ops.roi_align(4, 3, 2, 0.5, False, aligned)
+        (got,) = evaluate(operator(x, rois), {"x": data(x), "rois": REGIONS.numpy()}, batch=BATCH)
+        want = pooled(torch.from_numpy(data(x)), REGIONS, 3, 0.5, 2, aligned)
+        np.testing.assert_allclose(got, want.numpy(), rtol=1e-9, atol=1e-12)
+
+
+def test_roi_align_with_channels_of_bins():
+    x, rois = tensor("x", "batch", 9, 9, 8), Tensor(shape=[4, 5], dtype="float64", name="rois", is_input=True)
+    (got,) = evaluate(
+        ops.roi_align(4, 2, 2, 0.5, True, True)(x, rois), {"x": data(x), "rois": REGIONS.numpy()}, batch=BATCH
+    )
+    whole = pooled(torch.from_numpy(data(x)), REGIONS, 2, 0.5, 2, True).numpy()
+    want = np.stack([np.stack([whole[:, i, j, 2 * i + j :: 4] for j in range(2)], 1) for i in range(2)], 1)
+    np.testing.assert_allclose(got, want, rtol=1e-9, atol=1e-12)
+
+
+def test_multi_level_roi_align():
+    levels = [tensor(f"level{i}"[: 3 + i], 2, 1024 // n, 512 // n, 2) for i, n in enumerate((4, 8, 16, 32))]
+    rois = Tensor(shape=[4, 5], dtype="float64", name="rois", is_input=True)
+    boxes = torch.tensor([[0, 40, 50, 100, 90], [1, 40, 40, 200, 170], [1, 60, 60, 350, 400], [0, 40, 40, 490, 980]])
+    arrays = {t.name: data(t) for t in levels} | {"rois": boxes.double().numpy()}
+    (got,) = evaluate(ops.multi_level_roi_align(2, 7, 2, 0.25, False, True, (1024, 512))(*levels, rois), arrays)
+    for i, (level, n) in enumerate(zip(levels, (4, 8, 16, 32), strict=True)):
+        want = pooled(torch.from_numpy(data(level)), boxes[i : i + 1].double(), 7, 1 / n, 2, True)
+        np.testing.assert_allclose(got[i : i + 1], want.numpy(), rtol=1e-9, atol=1e-12)
+
+
+def some_boxes(*shape, seed=0):
+    corner = np.random.default_rng(seed).uniform(0, 9, (*shape, 2))
+    return np.concatenate([corner, corner + np.random.default_rng(seed + 1).uniform(0.5, 5, (*shape, 2))], -1)
+
+
+def suppressed(boxes, scores, iou):
+    """The places of the boxes [N, 4] that remain, by falling scores."""
+    kept = []
+    for i in np.argsort(-scores, kind="stable"):
+        low, high = np.maximum(boxes[kept, :2], boxes[i, :2]), np.minimum(boxes[kept, 2:], boxes[i, 2:])
+        inside = np.prod(np.clip(high - low, 0, None), -1)
+        areas = np.prod(boxes[kept, 2:] - boxes[kept, :2], -1) + np.prod(boxes[i, 2:] - boxes[i, :2])
+        if not (inside / (areas - inside) > iou).any():
+            kept.append(i)
+    return kept
+
+
+def test_batched_nms():
+    x, boxes = tensor("x", 40, 4), some_boxes(40)
+    kept = suppressed(boxes, -np.arange(40.0), 0.3)
+    (got,) = evaluate(ops.batched_nms(0.3)(x), {"x": boxes})
+    assert np.flatnonzero(got).tolist() == kept and got.dtype == np.int64
+    (got,) = evaluate(ops.batched_nms(iou_threshold=0.3, keep_n=5)(x), {"x": boxes})
+    assert np.flatnonzero(got).tolist() == kept[:5]
+
+
+@pytest.mark.parametrize("top, out, least", [(2000, 50, 0), (20, 6, 0), (40, 10, 2.0)])
+def test_nms(top, out, least):
+    x, scores = tensor("x", "batch", 40, 4), tensor("ss", "batch", 40)
+    boxes, values = some_boxes(BATCH, 40), data(scores)
+    (got,) = evaluate(ops.nms(top, out, 0.3, least)(x, scores), {"x": boxes, "ss": values}, batch=BATCH)
+    for b in range(BATCH):
+        best = np.argsort(-values[b])[:top]
+        best = best[(boxes[b, best, 2:] - boxes[b, best, :2] >= least).all(-1)]
+        want = boxes[b, best][suppressed(boxes[b, best], values[b, best], 0.3)][:out]
+        np.testing.assert_array_equal(got[b], np.pad(want, ((0, out - len(want)), (0, 0))))
+
+
+def test_efficient_nms():
+    x, scores = tensor("x", "batch", 30, 3, 4), tensor("ss", "batch", 30, 3)
+    boxes, values = some_boxes(BATCH, 30, 3), data(scores)
+    outputs = ops.efficient_nms(preNmsTop=20, nmsMaxOut=25, iouThreshold=0.3)(x, scores)
+    total, *found = evaluate(outputs, {"x": boxes, "ss": values}, batch=BATCH)
+    for b in range(BATCH):
+        kept = []
+        for c in range(3):
+            best = np.argsort(-values[b, :, c])[:20]
+            for i in best[suppressed(boxes[b, best, c], values[b, best, c], 0.3)]:
+                kept.append((values[b, i, c], boxes[b, i, c], c))
+        kept.sort(key=lambda k: -k[0])
+        assert total[b, 0] == min(len(kept), 25)
+        want = [np.zeros((25, 4)), np.zeros(25), np.zeros(25)]
+        for i, (score, box, c) in enumerate(kept[:25]):
+            want[0][i], want[1][i], want[2][i] = box, score, c
+        for w, g in zip(want, found, strict=True):
+            np.testing.assert_array_equal(g[b], w)
+
+
+def test_detection_refuses_what_does_not_fit():
+    x, rois = tensor("x", "batch", 9, 9, 6), Tensor(shape=[4, 5], dtype="float64", name="rois", is_input=True)
+    with pytest.raises(BuildError, match=r"rois must have shape \[3, 5\]"):
+        ops.roi_align(3, 2, 2, 1.0, False, False)(x, rois)
+    with pytest.raises(BuildError, match="6 channels, expected a multiple of 4 bins"):
+        ops.roi_align(4, 2, 2, 1.0, True, False)(x, rois)
+    with pytest.raises(BuildError, match=r"the features are \[N, H, W, C\]"):
+        ops.roi_align(4, 2, 2, 1.0, False, False)(rois, rois)
+    with pytest.raises(BuildError, match=r"expected a 4th of the image \[64, 64\]"):
+        ops.multi_level_roi_align(4, 2, 2, 0.25, False, False, [64, 64])(x, x, x, x, rois)
+    with pytest.raises(BuildError, match="expected height and width"):
+        ops.multi_level_roi_align(4, 2, 2, 0.25, False, False, [64])
+    with pytest.raises(BuildError, match=r"boxes are \[N, R, 4\]"):
+        ops.nms()(rois, rois)
+    with pytest.raises(BuildError, match=r"boxes are \[N, R, classes, 4\]"):
+        ops.efficient_nms()(rois, rois)
+    with pytest.raises(BuildError, match=r"boxes are \[N, 4\]"):
+        ops.batched_nms()(x)
+
+
 def test_cumsum():
     x = tensor("x", "batch", "seq", 4)
     check(ops.cumsum(1), lambda x: x.cumsum(1), x)
@@ -545,6 +676,13 @@ def test_bmm_layouts(layout):
 
     check(getattr(ops, f"bmm_{layout}")(), product, a, b)
     check(getattr(ops, f"bmm_{layout}_add")(), lambda a, b, c: product(a, b) + c, a, b, c)
+
+
+def test_norms_of_any_order():
+    x = tensor("x", "batch", "seq", 4)
+    for order in (0, 1, 3, 0.5, float("inf"), -float("inf")):
+        check(ops.vector_norm(order, -1), lambda x, order=order: torch.linalg.vector_norm(x, order, -1), x)
+    check(ops.reduce_prod(1), lambda x: x.prod(1), x)
 
 
 def test_softmax_and_layernorm():

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import pytest
 import torch
 
-from ait_mlir.frontend import BuildError, ops
+from ait_mlir.frontend import BuildError, IntVar, JaggedDim, Tensor, ops
 from tests.frontend.support import evaluate, graph_of
 from tests.frontend.test_ops import check, tensor
 
@@ -216,3 +218,45 @@ def test_operands_by_their_documented_names():
         lambda a, b, c: torch.nn.functional.silu(a @ b.T) * (a @ c.T),
         a, b, tensor("c", 6, 8),
     )  # fmt: skip
+
+
+@pytest.mark.parametrize("causal", [NONE, UPPER, LOWER])
+def test_two_products_of_sequences_of_their_own_lengths(causal):
+    keep = {NONE: lambda s: s, UPPER: np.tril, LOWER: np.triu}[causal]
+    starts = np.array([0, 3, 3, 8], np.int32)
+    total, batch, longest = IntVar([0, 64], name="total"), IntVar([1, 8], name="batch"), 6
+    offsets = Tensor(shape=[batch + 1], dtype="int32", name="offsets", is_input=True)
+    rows = {"q": [2, 8], "k": [2, 8], "v": [2, 4]}
+    made = {n: Tensor(shape=[total, *s], dtype="float64", name=n, is_input=True) for n, s in rows.items()}
+    q, k, v = ops.make_jagged(batch, [JaggedDim(0, longest)])(list(made.values()), [offsets])
+    bias = Tensor(shape=[1, 2, longest, longest], dtype="float64", name="bias", is_input=True)
+    options = (causal, "SiLu", 0.3, 0.5, True)
+    results = [
+        ops.grouped_fmha_style_b2b_bmm(*options)(q, k, v),
+        ops.grouped_classic_b2b_bmm(*options)(q, k, v, bias=bias),
+    ]
+    rng = np.random.default_rng(0)
+    given = {n: rng.standard_normal([8, *s]) for n, s in rows.items()}
+    given["bias"], given["offsets"] = rng.standard_normal([1, 2, longest, longest]), starts
+    found = evaluate([y.mark_as_output(f"y{i}") for i, y in enumerate(results)], given, total=8, batch=3)
+    for added, got in zip((0.0, given["bias"][0]), found, strict=True):
+        want = np.zeros([8, 2, 4])
+        for begin, end in itertools.pairwise(starts):
+            q1, k1, v1 = (given[n][begin:end].transpose(1, 0, 2) for n in "qkv")
+            size = end - begin
+            scores = 0.3 * (q1 @ k1.transpose(0, 2, 1)) + np.broadcast_to(added, [2, longest, longest])[:, :size, :size]
+            scores = keep(scores / (1 + np.exp(-scores)) * 0.5 / longest)
+            want[begin:end] = (scores @ v1).transpose(1, 0, 2)
+        np.testing.assert_allclose(got, want, rtol=1e-9, atol=1e-12)
+
+
+def test_sequences_name_what_is_wrong():
+    q = tensor("q", "batch", 2, 8)
+    op = ops.grouped_fmha_style_b2b_bmm(NONE, "Identity", 1.0, 1.0)
+    with pytest.raises(BuildError, match=r"q must be jagged, \[rows, heads, columns\] with one level"):
+        op(q, q, q)
+    total, batch = IntVar([0, 64], name="total"), IntVar([1, 8], name="batch")
+    offsets = Tensor(shape=[batch + 1], dtype="int32", name="offsets", is_input=True)
+    x = Tensor(shape=[total, 2, 8], name="x", is_input=True)
+    with pytest.raises(BuildError, match="k must be jagged as q is"):
+        op(ops.make_jagged(batch, [JaggedDim(0, 6)])(x, [offsets]), x, x)

@@ -82,4 +82,28 @@ RMS_NORM = Spec(
     ROWS, DIMS, ENVS, FEW,
 )  # fmt: skip
 
-SPECS = (SOFTMAX, LAYER_NORM, RMS_NORM)
+LAST, FIRST = "b x s x 3 x 12 x T", "b x 12 x s x T"
+SILU = (
+    "epilogue(%d) {\n  ^bb0(%acc_: S, %d_in: S):\n    %m_ = ait.silu %acc_ : S\n    %n_ = ait.add %m_, %d_in : S\n"
+    "    ait.yield %n_ : S\n  }"
+)
+BOTH = "scale %b bias %c"
+GROUP_NORM = Spec(
+    "group_norm",
+    (
+        form("last", f"group_norm %a {BOTH} dim 3 groups 4 eps 1e-05", LAST, "12 x T", "12 x T"),
+        form("first", f"group_norm %a {BOTH} dim 1 groups 3 eps 1e-05", FIRST, "12 x T", "12 x T"),
+        form("instance", "group_norm %a dim 1 groups 12 eps 1e-05", FIRST),
+        form("one", "group_norm %a scale %b dim 2 groups 1 eps 1e-03", "b x s x 12 x T", "12 x T"),
+        form("rows", "group_norm %a bias %b dim 1 groups 4 eps 1e-05", "b x 12 x T", "12 x T"),
+        form("silu-last", f"group_norm %a {BOTH} dim 3 groups 4 eps 1e-05 {SILU}", LAST, "12 x T", "12 x T", LAST),
+        form("silu-first", f"group_norm %a {BOTH} dim 1 groups 2 eps 1e-05 {SILU}", FIRST, "12 x T", "12 x T", "s x T", to=FIRST),
+        form(
+            "view", f"group_norm %a {BOTH} dim 1 groups 3 eps 1e-05", FIRST, "12 x T", "12 x T",
+            strides={0: ("s*30", "2*s + 1", "2"), 3: ("12*s", "1", "12")}, offset=1,
+        ),
+    ),
+    ROWS, DIMS, ENVS, FEW,
+)  # fmt: skip
+
+SPECS = (SOFTMAX, LAYER_NORM, RMS_NORM, GROUP_NORM)

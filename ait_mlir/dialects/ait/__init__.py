@@ -12,6 +12,7 @@ from ait_mlir.dialects.ait import (
     conv,
     cumulative,
     data,
+    detection,
     elementwise,
     gemm,
     grouped,
@@ -30,6 +31,7 @@ from ait_mlir.dialects.ait.types import DimsAttr, InductionAttr, KernelAttr, Sha
 
 FAMILIES: tuple[ModuleType, ...] = (
     data,
+    detection,
     elementwise,
     gemm,
     grouped,

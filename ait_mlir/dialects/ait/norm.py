@@ -1,11 +1,11 @@
-"""Ops that reduce over each row and keep its shape: softmax, layer_norm and rms_norm."""
+"""Ops that reduce over each row and keep its shape: softmax, layer_norm, rms_norm and group_norm."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import ClassVar
 
-from xdsl.dialects.builtin import FloatAttr, IntegerAttr, f64, i64
+from xdsl.dialects.builtin import DenseArrayBase, FloatAttr, IntegerAttr, f64, i32, i64
 from xdsl.ir import Attribute, Operation, Region, SSAValue
 from xdsl.irdl import (
     AttrSizedOperandSegments,
@@ -22,8 +22,9 @@ from xdsl.irdl import (
 
 from ait_mlir.dialects.ait.base import AitOp, check_broadcastable, check_region, check_yield
 from ait_mlir.dialects.ait.dtypes import compute_type, is_float
+from ait_mlir.dialects.ait.epilogue import EPILOGUE, infer_through_epilogue
 from ait_mlir.dialects.ait.syntax import INT, NUMBER, Operand, Operands, Prop, RegionClause, Syntax
-from ait_mlir.dialects.ait.traits import AlongDims, Norm, Pure, RowLike
+from ait_mlir.dialects.ait.traits import AlongDims, Cost, HasEpilogue, Norm, Pure, RowLike
 from ait_mlir.dialects.ait.types import TensorType, scope_of, shape_text, tensor_type
 
 
@@ -184,4 +185,95 @@ class RmsNormOp(NormOp):
     WORK: ClassVar[int] = 5
 
 
-OPS = (SoftmaxOp, LayerNormOp, RmsNormOp)
+@irdl_op_definition
+class GroupNormOp(HasEpilogue, AlongDims, Cost, AitOp):
+    """Normalise each of `groups` groups of neighbouring channels, over all dims but the first, to mean 0 and variance
+    1, then scale and shift each channel (arXiv:1803.08494). The channels are dim `dim`, the batch is dim 0.
+
+    With as many groups as channels this is the instance norm (arXiv:1607.08022).
+
+    ```mlir
+    %y = ait.group_norm %x scale %g bias %b dim 3 groups 32 eps 1e-05 : !ait.tensor<batch x 64 x 64 x 320 x f16>
+    ```
+    """
+
+    name = "ait.group_norm"
+    SYNTAX: ClassVar[Syntax] = (
+        Operand("input"),
+        Operand("scale", "scale", optional=True),
+        Operand("bias", "bias", optional=True),
+        Prop("dim", INT),
+        Prop("groups", INT),
+        Prop("eps", NUMBER),
+        EPILOGUE,
+    )
+    SEGMENTED: ClassVar[bool] = True
+    WORK: ClassVar[int] = 8
+
+    input = operand_def(TensorType)
+    scale = opt_operand_def(TensorType)
+    bias = opt_operand_def(TensorType)
+    epilogue_operands = var_operand_def(TensorType)
+    dim = prop_def(IntegerAttr)
+    groups = prop_def(IntegerAttr)
+    eps = prop_def(FloatAttr)
+    output = result_def(TensorType)
+    epilogue = region_def()
+    traits = traits_def(Pure())
+    irdl_options = (AttrSizedOperandSegments(as_property=True),)
+
+    def __init__(
+        self,
+        input: SSAValue | Operation,
+        scale: SSAValue | Operation | None,
+        bias: SSAValue | Operation | None,
+        dim: int,
+        groups: int,
+        eps: float,
+    ) -> None:
+        value = SSAValue.get(input)
+        super().__init__(
+            operands=[value, scale, bias, ()],
+            properties={
+                "dim": IntegerAttr(dim, i64),
+                "groups": IntegerAttr(groups, i64),
+                "eps": FloatAttr(eps, f64),
+            },
+            result_types=[value.type],
+            regions=[Region()],
+        )
+
+    def properties_with(self, extras: int) -> dict[str, Attribute]:
+        sizes = [1, int(self.scale is not None), int(self.bias is not None), extras]
+        return {**self.properties, "operandSegmentSizes": DenseArrayBase.from_list(i32, sizes)}
+
+    def per_dim_operands(self) -> tuple[int, ...]:
+        return tuple(range(1, len(self.own_operands)))
+
+    def infer_result_types(self) -> Sequence[Attribute]:
+        t, scope = self.expect_tensor(self.input, "the input"), scope_of(self)
+        axis, groups = self.dim.value.data, self.groups.value.data
+        if not 1 <= axis < t.rank:
+            raise self.fail(f"dim {axis} is not a dim behind the first of shape {shape_text(t.dims)}")
+        if not is_float(t.element_type):
+            raise self.fail(f"needs a floating-point type, got {t.element_type}")
+        if groups < 1 or not scope.divisible(t.dims[axis], groups):
+            raise self.fail(
+                f"{groups} groups are not proved to divide dim {axis} of the input, {t.dims[axis]} channels"
+            )
+        if not self.eps.value.data >= 0:
+            raise self.fail(f"eps must not be negative, got {self.eps.value.data}")
+        for what, value in (("scale", self.scale), ("bias", self.bias)):
+            if value is None:
+                continue
+            v = self.expect_tensor(value, what)
+            if len(v.dims) != 1 or not scope.equal(v.dims[0], t.dims[axis]):
+                raise self.fail(
+                    f"{what} has shape {shape_text(v.dims)}, expected {shape_text(t.dims[axis : axis + 1])}"
+                )
+            if v.element_type != t.element_type:
+                raise self.fail(f"{what} has element type {v.element_type}, but the input has {t.element_type}")
+        return [infer_through_epilogue(self, t)]
+
+
+OPS = (SoftmaxOp, LayerNormOp, RmsNormOp, GroupNormOp)

@@ -227,6 +227,10 @@ class AlongDims(Interface):
             found["dims"] = int_list_attr(sorted(order.index(d) for d in int_list(found["dims"])))
         return found
 
+    def per_dim_operands(self) -> tuple[int, ...]:
+        """The operands that have the elements of one of the dims: they stay as they are."""
+        return ()
+
 
 # ** channels last **
 
@@ -281,13 +285,17 @@ class HasEpilogue(Interface):
         """The types of the accumulators: the compute type of the first operand, once for each."""
         return [compute_type(tensor_type(self.operands[0]).element_type)] * self.SUMS
 
+    def properties_with(self, extras: int) -> dict[str, Attribute]:
+        """The properties of the op with so many epilogue operands."""
+        return dict(self.properties)
+
     def with_epilogue(self, operands: Sequence[SSAValue], epilogue: Region, element_type: Attribute) -> Self:
         """A new op with the same own operands, properties and attributes, and this epilogue."""
         result = TensorType.get(tensor_type(self.results[0]).dims, element_type)
         return type(self).create(
             operands=[*self.own_operands, *operands],
             result_types=[result],
-            properties=dict(self.properties),
+            properties=self.properties_with(len(operands)),
             attributes=dict(self.attributes),
             regions=[epilogue],
         )

@@ -46,4 +46,4 @@ class GroupNorm(Module):
         self.bias = Parameter([num_channels], dtype)
 
     def forward(self, x: Tensor) -> Tensor:
-        return self.operator(x, self.weight.tensor(), self.bias.tensor(), self.eps)
+        return self.operator(x, self.weight.tensor(), self.bias.tensor(), eps=self.eps)

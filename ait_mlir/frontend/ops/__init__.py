@@ -3,7 +3,13 @@
 from __future__ import annotations
 
 from ait_mlir.frontend.ops.attention import attention, mem_eff_attention
-from ait_mlir.frontend.ops.b2b_bmm import CausalType, classic_b2b_bmm, fmha_style_b2b_bmm
+from ait_mlir.frontend.ops.b2b_bmm import (
+    CausalType,
+    classic_b2b_bmm,
+    fmha_style_b2b_bmm,
+    grouped_classic_b2b_bmm,
+    grouped_fmha_style_b2b_bmm,
+)
 from ait_mlir.frontend.ops.constant import full
 from ait_mlir.frontend.ops.conv import (
     conv1d,
@@ -29,6 +35,7 @@ from ait_mlir.frontend.ops.conv import (
     transposed_conv2d_bias_relu,
 )
 from ait_mlir.frontend.ops.cumulative import cummax, cummin, cumprod, cumsum, logcumsumexp
+from ait_mlir.frontend.ops.detection import batched_nms, efficient_nms, multi_level_roi_align, nms, roi_align
 from ait_mlir.frontend.ops.elementwise import (
     FuncEnum,
     cast,
@@ -112,7 +119,22 @@ from ait_mlir.frontend.ops.index import (
     scatter,
     update_slice,
 )
-from ait_mlir.frontend.ops.norm import group_norm, group_norm_swish, layernorm, rms_norm, softmax
+from ait_mlir.frontend.ops.jagged import (
+    batched_dense_vec_jagged_2d_mul,
+    embedding_bag,
+    jagged_lengths_to_offsets,
+    jagged_lengths_to_presences,
+    jagged_to_padded_dense,
+    make_jagged,
+    padded_dense_to_jagged,
+)
+from ait_mlir.frontend.ops.norm import (
+    group_norm,
+    group_norm_swish,
+    layernorm,
+    rms_norm,
+    softmax,
+)
 from ait_mlir.frontend.ops.order import argsort, histogram, search_sorted, sort
 from ait_mlir.frontend.ops.pad import ndhwc3to8, nhwc3to4, nhwc3to8, pad, pad_last_dim
 from ait_mlir.frontend.ops.permuted import (
@@ -148,6 +170,7 @@ from ait_mlir.frontend.ops.reduce import (
     reduce_max,
     reduce_mean,
     reduce_min,
+    reduce_prod,
     reduce_sum,
     topk,
     var,
@@ -182,32 +205,35 @@ from ait_mlir.frontend.ops.view import (
 
 __all__ = [
     "CausalType", "FuncEnum", "adaptive_avg_pool2d", "adaptive_max_pool2d", "arange", "argmax", "argmin", "argsort",
-    "attention", "avg_pool2d", "batch_gather", "batch_layernorm_sigmoid_mul", "bert_embeddings", "bmm_ccc",
-    "bmm_ccc_add", "bmm_ccr", "bmm_ccr_add", "bmm_crc", "bmm_crc_add", "bmm_crr", "bmm_crr_add", "bmm_rcc",
-    "bmm_rcc_add", "bmm_rcr", "bmm_rcr_add", "bmm_rcr_n1", "bmm_rcr_permute", "bmm_rcr_softmax", "bmm_rrc",
-    "bmm_rrc_add", "bmm_rrr", "bmm_rrr_add", "bmm_rrr_k1_tanh", "bmm_rrr_permute", "bmm_softmax_bmm",
-    "bmm_softmax_bmm_permute", "cast", "chunk", "clamp", "classic_b2b_bmm", "concatenate", "concatenate_tanh", "conv1d",
-    "conv1d_bias", "conv2d", "conv2d_bias", "conv2d_bias_add", "conv2d_bias_add_hardswish", "conv2d_bias_add_relu",
-    "conv2d_bias_few_channels", "conv2d_bias_hardswish", "conv2d_bias_hardswish_few_channels", "conv2d_bias_relu",
-    "conv2d_bias_relu_few_channels", "conv2d_bias_sigmoid", "conv2d_depthwise", "conv2d_depthwise_bias", "conv3d",
-    "conv3d_bias", "cummax", "cummin", "cumprod", "cumsum", "depthwise_conv3d", "dual_bmm_rrr_div",
-    "dual_gemm_rcr_fast_gelu", "dual_gemm_rcr_silu", "dynamic_slice", "elementwise", "embedding", "eq", "expand",
-    "flatten", "fmha_style_b2b_bmm", "full", "fused_elementwise", "gather", "ge", "gemm_rcr", "gemm_rcr_bias",
-    "gemm_rcr_bias_add", "gemm_rcr_bias_add_add", "gemm_rcr_bias_add_add_relu", "gemm_rcr_bias_add_relu",
-    "gemm_rcr_bias_fast_gelu", "gemm_rcr_bias_gelu", "gemm_rcr_bias_hardswish", "gemm_rcr_bias_mul",
-    "gemm_rcr_bias_mul_add", "gemm_rcr_bias_mul_tanh", "gemm_rcr_bias_permute", "gemm_rcr_bias_relu",
-    "gemm_rcr_bias_sigmoid", "gemm_rcr_bias_sigmoid_mul", "gemm_rcr_bias_sigmoid_mul_tanh", "gemm_rcr_bias_softmax",
-    "gemm_rcr_bias_swish", "gemm_rcr_bias_tanh", "gemm_rcr_fast_gelu", "gemm_rcr_permute", "gemm_rcr_permute_elup1",
-    "gemm_rcr_softmax", "gemm_rrr", "gemm_rrr_bias", "gemm_rrr_bias_permute", "gemm_rrr_permute", "gemm_rrr_small_nk",
-    "getitem", "group_gemm_rcr", "group_gemm_rcr_bias", "group_gemm_rcr_bias_relu", "group_gemm_rcr_bias_sigmoid",
-    "group_layernorm", "group_layernorm_sigmoid_mul", "group_norm", "group_norm_swish", "gt", "histogram", "identity",
-    "index_select", "int_elementwise", "layernorm", "layernorm_sigmoid_mul", "le", "list_construct", "logcumsumexp",
-    "lt", "masked_select", "max_pool2d", "mem_eff_attention", "ndhwc3to8", "ne", "nhwc3to4", "nhwc3to8", "pad",
-    "pad_last_dim", "perm021fc_ccr", "perm021fc_ccr_bias", "perm021fc_ccr_bias_permute", "perm021fc_crc",
-    "perm021fc_crc_bias", "perm102_bmm_rcr", "perm102_bmm_rcr_bias", "perm102_bmm_rrr", "perm102_bmm_rrr_bias",
-    "permute", "permute021", "permute0213", "permute102", "permute210", "ragged_gemm", "reduce_max", "reduce_mean",
-    "reduce_min", "reduce_sum", "reshape", "rms_norm", "rotary_embedding", "scan", "scatter", "search_sorted", "size",
-    "softmax", "sort", "split", "squeeze", "topk", "transpose", "transposed_conv2d", "transposed_conv2d_bias",
-    "transposed_conv2d_bias_relu", "tuple_construct", "unsqueeze", "update_slice", "upsampling2d", "upsampling2d_add",
-    "var", "vector_norm", "where",
+    "attention", "avg_pool2d", "batch_gather", "batch_layernorm_sigmoid_mul", "batched_dense_vec_jagged_2d_mul",
+    "batched_nms", "bert_embeddings", "bmm_ccc", "bmm_ccc_add", "bmm_ccr", "bmm_ccr_add", "bmm_crc", "bmm_crc_add",
+    "bmm_crr", "bmm_crr_add", "bmm_rcc", "bmm_rcc_add", "bmm_rcr", "bmm_rcr_add", "bmm_rcr_n1", "bmm_rcr_permute",
+    "bmm_rcr_softmax", "bmm_rrc", "bmm_rrc_add", "bmm_rrr", "bmm_rrr_add", "bmm_rrr_k1_tanh", "bmm_rrr_permute",
+    "bmm_softmax_bmm", "bmm_softmax_bmm_permute", "cast", "chunk", "clamp", "classic_b2b_bmm", "concatenate",
+    "concatenate_tanh", "conv1d", "conv1d_bias", "conv2d", "conv2d_bias", "conv2d_bias_add",
+    "conv2d_bias_add_hardswish", "conv2d_bias_add_relu", "conv2d_bias_few_channels", "conv2d_bias_hardswish",
+    "conv2d_bias_hardswish_few_channels", "conv2d_bias_relu", "conv2d_bias_relu_few_channels", "conv2d_bias_sigmoid",
+    "conv2d_depthwise", "conv2d_depthwise_bias", "conv3d", "conv3d_bias", "cummax", "cummin", "cumprod", "cumsum",
+    "depthwise_conv3d", "dual_bmm_rrr_div", "dual_gemm_rcr_fast_gelu", "dual_gemm_rcr_silu", "dynamic_slice",
+    "efficient_nms", "elementwise", "embedding", "embedding_bag", "eq", "expand", "flatten", "fmha_style_b2b_bmm",
+    "full", "fused_elementwise", "gather", "ge", "gemm_rcr", "gemm_rcr_bias", "gemm_rcr_bias_add",
+    "gemm_rcr_bias_add_add", "gemm_rcr_bias_add_add_relu", "gemm_rcr_bias_add_relu", "gemm_rcr_bias_fast_gelu",
+    "gemm_rcr_bias_gelu", "gemm_rcr_bias_hardswish", "gemm_rcr_bias_mul", "gemm_rcr_bias_mul_add",
+    "gemm_rcr_bias_mul_tanh", "gemm_rcr_bias_permute", "gemm_rcr_bias_relu", "gemm_rcr_bias_sigmoid",
+    "gemm_rcr_bias_sigmoid_mul", "gemm_rcr_bias_sigmoid_mul_tanh", "gemm_rcr_bias_softmax", "gemm_rcr_bias_swish",
+    "gemm_rcr_bias_tanh", "gemm_rcr_fast_gelu", "gemm_rcr_permute", "gemm_rcr_permute_elup1", "gemm_rcr_softmax",
+    "gemm_rrr", "gemm_rrr_bias", "gemm_rrr_bias_permute", "gemm_rrr_permute", "gemm_rrr_small_nk", "getitem",
+    "group_gemm_rcr", "group_gemm_rcr_bias", "group_gemm_rcr_bias_relu", "group_gemm_rcr_bias_sigmoid",
+    "group_layernorm", "group_layernorm_sigmoid_mul", "group_norm", "group_norm_swish", "grouped_classic_b2b_bmm",
+    "grouped_fmha_style_b2b_bmm", "gt", "histogram", "identity", "index_select", "int_elementwise",
+    "jagged_lengths_to_offsets", "jagged_lengths_to_presences", "jagged_to_padded_dense", "layernorm",
+    "layernorm_sigmoid_mul", "le", "list_construct", "logcumsumexp", "lt", "make_jagged", "masked_select", "max_pool2d",
+    "mem_eff_attention", "multi_level_roi_align", "ndhwc3to8", "ne", "nhwc3to4", "nhwc3to8", "nms", "pad",
+    "pad_last_dim", "padded_dense_to_jagged", "perm021fc_ccr", "perm021fc_ccr_bias", "perm021fc_ccr_bias_permute",
+    "perm021fc_crc", "perm021fc_crc_bias", "perm102_bmm_rcr", "perm102_bmm_rcr_bias", "perm102_bmm_rrr",
+    "perm102_bmm_rrr_bias", "permute", "permute021", "permute0213", "permute102", "permute210", "ragged_gemm",
+    "reduce_max", "reduce_mean", "reduce_min", "reduce_prod", "reduce_sum", "reshape", "rms_norm", "roi_align",
+    "rotary_embedding", "scan", "scatter", "search_sorted", "size", "softmax", "sort", "split", "squeeze", "topk",
+    "transpose", "transposed_conv2d", "transposed_conv2d_bias", "transposed_conv2d_bias_relu", "tuple_construct",
+    "unsqueeze", "update_slice", "upsampling2d", "upsampling2d_add", "var", "vector_norm", "where",
 ]  # fmt: skip

@@ -7,14 +7,22 @@ from typing import ClassVar
 
 from ait_mlir.frontend.errors import BuildError
 from ait_mlir.frontend.intvar import IntVar
+from ait_mlir.frontend.jagged import JaggedIntVar
 from ait_mlir.frontend.operator import Operator
 from ait_mlir.frontend.ops.elementwise import FuncEnum, cast, elementwise, ge, le, where
 from ait_mlir.frontend.ops.gemm import bmm_rcr, bmm_rrr
+from ait_mlir.frontend.ops.jagged import jagged_to_padded_dense, padded_dense_to_jagged
 from ait_mlir.frontend.ops.ranges import arange
 from ait_mlir.frontend.ops.view import permute0213, unsqueeze
 from ait_mlir.frontend.tensor import Tensor
 
-__all__ = ["CausalType", "classic_b2b_bmm", "fmha_style_b2b_bmm"]
+__all__ = [
+    "CausalType",
+    "classic_b2b_bmm",
+    "fmha_style_b2b_bmm",
+    "grouped_classic_b2b_bmm",
+    "grouped_fmha_style_b2b_bmm",
+]
 
 MATH: dict[str, FuncEnum | None] = {
     "identity": None,
@@ -125,3 +133,34 @@ class fmha_style_b2b_bmm(_B2bBmm):
         self.check(q, k, v)
         heads = [permute0213()(t) for t in (q, k, v)]
         return self.finish(permute0213()(self.product(heads[0], heads[1], heads[2], bias)))
+
+
+class grouped_fmha_style_b2b_bmm(fmha_style_b2b_bmm):
+    """`fmha_style_b2b_bmm` of jagged tensors: sequences that are laid end to end, each with its own length.
+
+    q and k are [rows, H, K], v is [rows, H, O] with the same jagged dim of one level; `bias`, optional, broadcasts to
+    [batch, H, longest, longest]. The result is [rows, H, O], jagged as q. With `alpha1_divide_by_seq_len`, alpha1 is
+    divided by the greatest length that the jagged dim allows.
+    """
+
+    def __call__(self, q: Tensor, k: Tensor, v: Tensor, bias: Tensor | None = None) -> Tensor:
+        given = [t for t in (q, k, v, bias) if t is not None]
+        self.begin(*given)
+        dim = q.shape()[0] if q.rank == 3 else None
+        if not isinstance(dim, JaggedIntVar) or len(dim.jagged_dims()) != 1:
+            raise self.fail(f"q must be jagged, [rows, heads, columns] with one level, found {q.describe()}")
+        for what, t in (("k", k), ("v", v)):
+            if t.rank != 3 or t.type.dims[0] is not q.type.dims[0]:
+                raise self.fail(f"{what} must be jagged as q is, {q.describe()}, found {t.describe()}")
+        # Rows behind the end of a sequence are 0 in v: whatever score they have, they add nothing.
+        dense = [jagged_to_padded_dense()(t) for t in (q, k, v)]
+        y = super().__call__(dense[0], dense[1], dense[2], bias)
+        self.inputs = given
+        return self.finish(padded_dense_to_jagged(dim)(y, dim.offsets()))
+
+
+class grouped_classic_b2b_bmm(grouped_fmha_style_b2b_bmm):
+    """As `grouped_fmha_style_b2b_bmm`, with a bias."""
+
+    def __call__(self, q: Tensor, k: Tensor, v: Tensor, bias: Tensor) -> Tensor:  # pyright: ignore[reportIncompatibleMethodOverride]
+        return super().__call__(q, k, v, bias)

@@ -19,6 +19,7 @@ from ait_mlir.frontend.emit import number_of
 from ait_mlir.frontend.errors import BuildError
 from ait_mlir.frontend.intvar import IntVar, IntVarTensor, as_dim, maximum, minimum
 from ait_mlir.frontend.operator import Operator
+from ait_mlir.frontend.ops.align import aligned
 from ait_mlir.frontend.tensor import Tensor, normalize_dtype
 
 
@@ -137,7 +138,7 @@ class elementwise(Operator):
         operands = [a if isinstance(a, Tensor) else scalar(a, tensors[0]) for a in args[:arity]]
         if function is not None:
             return self.finish(function(*operands, *args[arity:]))
-        return self.finish(self.emit_one(OPS[self.func], operands))
+        return self.finish(self.emit_one(OPS[self.func], aligned(self, operands)))
 
 
 class fused_elementwise(Operator):
@@ -191,6 +192,7 @@ class relational(Operator):
         if not tensors:
             raise self.fail("one of the operands must be a tensor")
         operands = [a if isinstance(a, Tensor) else scalar(a, tensors[0]) for a in (left, right)]
+        operands = aligned(self, operands)
         return self.finish(self.emit_one(ait.CompareOp, operands, {"predicate": StringAttr(self.predicate)}))
 
 
@@ -217,7 +219,7 @@ class where(Operator):
         operands = [
             a if isinstance(a, Tensor) else Tensor(shape=[], dtype=kind, value=a) for a in (input_tensor, other_tensor)
         ]
-        return self.finish(self.emit_one(ait.WhereOp, [condition, *operands]))
+        return self.finish(self.emit_one(ait.WhereOp, aligned(self, [condition, *operands])))
 
 
 class cast(Operator):

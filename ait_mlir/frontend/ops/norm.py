@@ -8,11 +8,11 @@ from typing import ClassVar
 from xdsl.dialects.builtin import DenseArrayBase, FloatAttr, IntegerAttr, f64, i32, i64
 
 from ait_mlir.dialects.ait import norm as ait
+from ait_mlir.dims import const
 from ait_mlir.frontend.errors import BuildError
-from ait_mlir.frontend.intvar import DimLike, as_dim, product
+from ait_mlir.frontend.intvar import DimLike, as_dim
 from ait_mlir.frontend.operator import Operator
 from ait_mlir.frontend.ops.elementwise import FuncEnum, elementwise
-from ait_mlir.frontend.ops.view import permute, reshape
 from ait_mlir.frontend.tensor import Tensor
 
 
@@ -91,25 +91,43 @@ class group_norm(Operator):
             raise BuildError(f"group_norm: {num_groups} groups do not divide {num_channels} channels")
         self.groups, self.channels = num_groups, num_channels
 
-    def __call__(self, x: Tensor, gamma: Tensor | None = None, beta: Tensor | None = None, eps: float = 1e-5) -> Tensor:
+    def __call__(
+        self,
+        x: Tensor,
+        gamma: Tensor | None = None,
+        beta: Tensor | None = None,
+        normalized_shape: Sequence[DimLike] | None = None,
+        eps: float = 1e-5,
+    ) -> Tensor:
         self.begin(*[t for t in (x, gamma, beta) if t is not None])
-        shape = x.shape()
+        shape = [as_dim(dim).expr for dim in normalized_shape or ()]
+        if shape not in ([], [const(self.channels)]):
+            raise self.fail(f"normalized_shape must be [{self.channels}], found [{', '.join(map(str, shape))}]")
         if x.rank < 2 or x.type.dims[-1].as_int() != self.channels:
             raise self.fail(f"needs [batch, ..., {self.channels}]")
         for what, given in (("gamma", gamma), ("beta", beta)):
             if given is not None and [dim.as_int() for dim in given.type.dims] != [self.channels]:
                 raise self.fail(f"{what} must have shape [{self.channels}], found {given.describe()}")
-        size = self.channels // self.groups
-        grouped = reshape()(x, [shape[0], product(shape[1:-1]), self.groups, size])
-        rows = permute()(grouped, [0, 2, 1, 3])
-        y = permute()(layernorm()(rows, normalized_shape=rows.shape()[2:], eps=eps), [0, 2, 1, 3])
-        y = reshape()(y, shape)
-        y = y if gamma is None else y * gamma
-        return self.finish(y if beta is None else y + beta)
+        sizes = [1, int(gamma is not None), int(beta is not None), 0]
+        properties = {
+            "dim": IntegerAttr(x.rank - 1, i64),
+            "groups": IntegerAttr(self.groups, i64),
+            "eps": FloatAttr(eps, f64),
+            "operandSegmentSizes": DenseArrayBase.from_list(i32, sizes),
+        }
+        operands = [t for t in (x, gamma, beta) if t is not None]
+        return self.finish(self.emit_one(ait.GroupNormOp, operands, properties, [x.type], regions=1))
 
 
 class group_norm_swish(group_norm):
     """silu(group_norm(x)): the arguments are those of `group_norm`."""
 
-    def __call__(self, x: Tensor, gamma: Tensor | None = None, beta: Tensor | None = None, eps: float = 1e-5) -> Tensor:
-        return self.finish(elementwise(FuncEnum.SILU)(super().__call__(x, gamma, beta, eps)))
+    def __call__(
+        self,
+        x: Tensor,
+        gamma: Tensor | None = None,
+        beta: Tensor | None = None,
+        normalized_shape: Sequence[DimLike] | None = None,
+        eps: float = 1e-5,
+    ) -> Tensor:
+        return self.finish(elementwise(FuncEnum.SILU)(super().__call__(x, gamma, beta, normalized_shape, eps)))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import ClassVar
 
@@ -11,9 +12,8 @@ from xdsl.ir import Attribute
 from ait_mlir.dialects.ait import reduce as ait
 from ait_mlir.dialects.ait.syntax import int_list_attr
 from ait_mlir.dialects.ait.types import TensorType
-from ait_mlir.frontend.errors import BuildError
 from ait_mlir.frontend.operator import Operator
-from ait_mlir.frontend.ops.elementwise import FuncEnum, cast, elementwise
+from ait_mlir.frontend.ops.elementwise import FuncEnum, cast, elementwise, ne
 from ait_mlir.frontend.ops.view import reshape
 from ait_mlir.frontend.tensor import Tensor
 
@@ -82,8 +82,17 @@ class var(_Reduce):
         self.properties["correction"] = IntegerAttr(int(unbiased), i64)
 
 
+class reduce_prod(_Reduce):
+    """Product over `dim`, one or several, all where None; `dtype` converts the input first."""
+
+    kind = "prod"
+
+
 class vector_norm(Operator):
-    """The root of the sum of squares over `dim`; `ord_kind` must be 2."""
+    """(sum of |x| ** `ord_kind`) ** (1 / `ord_kind`) over `dim`, one or several, all where None.
+
+    Of order infinity and -infinity it is the largest and smallest size, of order 0 how many elements are not 0.
+    """
 
     def __init__(
         self,
@@ -93,15 +102,24 @@ class vector_norm(Operator):
         dtype: str | None = None,
     ):
         super().__init__()
-        if ord_kind != 2:
-            raise BuildError(f"vector_norm: only the norm of order 2 is supported, found {ord_kind}")
-        self.reduce, self.dtype = reduce_sum(dim, keepdim), dtype
+        self.order, self.dtype = float(ord_kind), dtype
+        kinds = {math.inf: reduce_max, -math.inf: reduce_min}
+        self.reduce = kinds.get(self.order, reduce_sum)(dim, keepdim)
 
     def __call__(self, x: Tensor) -> Tensor:
         self.begin(x)
         if self.dtype is not None and self.dtype != x.dtype():
             x = cast()(x, self.dtype)
-        return self.finish(elementwise(FuncEnum.SQRT)(self.reduce(x * x)))
+        order = self.order
+        if order == 2:
+            return self.finish(elementwise(FuncEnum.SQRT)(self.reduce(x * x)))
+        if order == 0:
+            return self.finish(self.reduce(cast()(ne()(x, 0.0), x.dtype())))
+        size = elementwise(FuncEnum.ABS)(x)
+        if order == 1 or math.isinf(order):
+            return self.finish(self.reduce(size))
+        power = elementwise(FuncEnum.POW)
+        return self.finish(power(self.reduce(power(size, order)), 1 / order))
 
 
 class argmax(Operator):

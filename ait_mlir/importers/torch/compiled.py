@@ -207,7 +207,8 @@ class CompiledModule:
 
         manifest = self.model.manifest
         arch = manifest.arch if manifest is not None else ""
-        return str(run_to_phase(self._imported.module.clone(), phase, target=self.model.target, arch=arch)) + "\n"
+        module, known = self._imported.module.clone(), self._imported.constants.keys()
+        return str(run_to_phase(module, phase, target=self.model.target, arch=arch, known=known)) + "\n"
 
     @property
     def operations(self) -> int:

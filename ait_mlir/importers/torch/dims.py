@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from fractions import Fraction
 from typing import Any
 
 from ait_mlir.dialects.ait.types import Shape
@@ -162,6 +164,10 @@ class DimTable:
             found = self._converted[source] = self.scope().simplified(self._convert(source))
         return found
 
+    def fraction(self, value: Any) -> tuple[Expr, int]:
+        """A `SymFloat` of the program as a dim expression over a whole number."""
+        return self._fraction(value.node.expr)
+
     def shape(self, sizes: Sequence[Any]) -> Shape:
         """The sizes of a tensor of the program."""
         return tuple(self.expr(size) for size in sizes)
@@ -180,10 +186,49 @@ class DimTable:
                     "inputs only, so the model has to compute with the largest size and mask what is left over"
                 )
             return sym(found.name)
+        if (rounded := _ROUNDED.get(type(e).__name__)) is not None:
+            numerator, denominator = self._fraction(e.args[0])
+            return rounded(numerator, denominator)
         build = _FUNCTIONS.get(type(e).__name__)
         if build is None:
             raise NotSupported(f"the size {e} uses {type(e).__name__}, which no dim expression has")
         return build([self._convert(argument) for argument in e.args])
+
+    def _fraction(self, e: Any) -> tuple[Expr, int]:
+        """A real number as a dim over a whole number, where floats compute it exactly."""
+        match type(e).__name__:
+            case "Float" | "Rational" | "Half":
+                value = Fraction(float(e))
+                if value.denominator <= 1 << 16:
+                    return const(value.numerator), value.denominator
+            case "ToFloat":
+                return self._convert(e.args[0]), 1
+            case "FloatTrueDiv" | "IntTrueDiv":
+                (a, b), (c, d) = map(self._fraction, e.args)
+                divisor = c.as_int()
+                if divisor:
+                    return a * (d if divisor > 0 else -d), b * abs(divisor)
+            case "Mul":
+                parts = [self._fraction(argument) for argument in e.args]
+                return product([n for n, _ in parts]), math.prod(d for _, d in parts)
+            case "Add":
+                parts = [self._fraction(argument) for argument in e.args]
+                common = math.lcm(*(d for _, d in parts))
+                return total([n * (common // d) for n, d in parts]), common
+            case _:
+                return self._convert(e), 1
+        raise NotSupported(f"the size is rounded from {e}, which floats do not compute exactly")
+
+
+def _ceil(numerator: Expr, denominator: int) -> Expr:
+    return floordiv(numerator + (denominator - 1), const(denominator))
+
+
+def _floor(numerator: Expr, denominator: int) -> Expr:
+    return floordiv(numerator, const(denominator))
+
+
+_ROUNDED: Mapping[str, Callable[[Expr, int], Expr]] = {"CeilToInt": _ceil, "FloorToInt": _floor}
 
 
 def _power(args: list[Expr]) -> Expr:

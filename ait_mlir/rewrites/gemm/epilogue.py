@@ -88,8 +88,8 @@ def append(r: Rewriter, contraction: HasEpilogue, joining: Sequence[ElementwiseO
     contraction.add_region(Region())
     result = joining[-1].results[0].type
     assert isinstance(result, TensorType)
-    operands = [*own, *grower.operands]
-    return r.create(type(contraction), operands, [result], contraction.properties | contraction.attributes, [region])
+    properties = contraction.properties_with(len(grower.operands)) | contraction.attributes
+    return r.create(type(contraction), [*own, *grower.operands], [result], properties, [region])
 
 
 # ** groups **

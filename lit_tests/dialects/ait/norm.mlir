@@ -59,3 +59,17 @@ ait.graph @rms_norm(%x: !ait.tensor<b x 8 x f16>, %g: !ait.tensor<8 x f16>) dims
   ait.output "y" %1 : !ait.tensor<b x 8 x f16>
   ait.output "sum" %2 : !ait.tensor<b x 8 x f16>
 }
+
+// CHECK-LABEL: ait.graph @group_norm
+ait.graph @group_norm(%x: !ait.tensor<b x s x 32 x f16>, %g: !ait.tensor<32 x f16>) dims {b = 0 to 4, s = 0 to 4} {
+  // CHECK: ait.group_norm %x dim 2 groups 4 eps 1e-05 : !ait.tensor<b x s x 32 x f16>
+  %0 = ait.group_norm %x dim 2 groups 4 eps 1e-05 : !ait.tensor<b x s x 32 x f16>
+  // CHECK-NEXT: ait.group_norm %0 scale %g bias %g dim 2 groups 32 eps 0.1 epilogue(%x) {
+  %1 = ait.group_norm %0 scale %g bias %g dim 2 groups 32 eps 0.1 epilogue(%x) {
+  ^bb0(%acc: f32, %r: f32):
+    %2 = ait.silu %acc : f32
+    %3 = ait.add %2, %r : f32
+    ait.yield %3 : f32
+  } : !ait.tensor<b x s x 32 x f32>
+  ait.output "y" %1 : !ait.tensor<b x s x 32 x f32>
+}

@@ -108,3 +108,45 @@ ait.graph @rms_scale(%x: !ait.tensor<4 x 8 x f16>, %g: !ait.tensor<4 x f16>) {
   // expected-error @below {{ait.rms_norm: scale has shape [4], expected [8]}}
   %0 = ait.rms_norm %x scale %g axes 1 eps 0.001 : !ait.tensor<4 x 8 x f16>
 }
+
+// -----
+
+ait.graph @group_dim(%x: !ait.tensor<4 x 8 x f16>) {
+  // expected-error @below {{ait.group_norm: dim 0 is not a dim behind the first of shape [4, 8]}}
+  %0 = ait.group_norm %x dim 0 groups 2 eps 1e-05 : !ait.tensor<4 x 8 x f16>
+}
+
+// -----
+
+ait.graph @group_integers(%x: !ait.tensor<4 x 8 x i32>) {
+  // expected-error @below {{ait.group_norm: needs a floating-point type, got i32}}
+  %0 = ait.group_norm %x dim 1 groups 2 eps 1e-05 : !ait.tensor<4 x 8 x i32>
+}
+
+// -----
+
+ait.graph @group_count(%x: !ait.tensor<4 x 8 x f16>) {
+  // expected-error @below {{ait.group_norm: 3 groups are not proved to divide dim 1 of the input, 8 channels}}
+  %0 = ait.group_norm %x dim 1 groups 3 eps 1e-05 : !ait.tensor<4 x 8 x f16>
+}
+
+// -----
+
+ait.graph @group_eps(%x: !ait.tensor<4 x 8 x f16>) {
+  // expected-error @below {{ait.group_norm: eps must not be negative, got -1.0}}
+  %0 = ait.group_norm %x dim 1 groups 2 eps -1.0 : !ait.tensor<4 x 8 x f16>
+}
+
+// -----
+
+ait.graph @group_scale(%x: !ait.tensor<4 x 8 x f16>, %g: !ait.tensor<4 x f16>) {
+  // expected-error @below {{ait.group_norm: scale has shape [4], expected [8]}}
+  %0 = ait.group_norm %x scale %g dim 1 groups 2 eps 1e-05 : !ait.tensor<4 x 8 x f16>
+}
+
+// -----
+
+ait.graph @group_bias(%x: !ait.tensor<4 x 8 x f16>, %g: !ait.tensor<8 x f32>) {
+  // expected-error @below {{ait.group_norm: bias has element type f32, but the input has f16}}
+  %0 = ait.group_norm %x bias %g dim 1 groups 2 eps 1e-05 : !ait.tensor<4 x 8 x f16>
+}

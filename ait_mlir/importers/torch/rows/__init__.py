@@ -21,6 +21,7 @@ from ait_mlir.importers.torch.rows import (
     reduction,
     resize,
     scatter,
+    strided,
     view,
 )
 
@@ -43,6 +44,7 @@ TABLE: dict[str, Row] = {
     **data.ROWS,
     **index.ROWS,
     **scatter.ROWS,
+    **strided.ROWS,
 }
 """Rows by the name of the overload as PyTorch prints it: `aten.add.Tensor`."""
 

@@ -69,6 +69,11 @@ def addmm(a: str, b: str) -> Row:
     return row
 
 
+def grouped_by_transformers(c: Call) -> Value:
+    """Groups of rows of `input` that end at `offs`, each times its matrix of `weight`: what `transformers` calls."""
+    return c.w.op(RaggedGemmOp, c.tensor("input"), c.tensor("weight"), c.tensor("offs"), regions=1)
+
+
 def grouped(c: Call) -> Value:
     """Products of matrices one by one, or of groups of rows of `self`, or of columns of `mat2`, that end at `offs`."""
     a, b = c.tensor("self"), c.tensor("mat2")
@@ -95,5 +100,6 @@ ROWS: dict[str, Row] = {
     "aten.mv.default": matmul("self", "vec"),
     "aten.addmm.default": addmm("mat1", "mat2"),
     "aten._grouped_mm.default": grouped,
+    "transformers.grouped_mm_fallback.default": grouped_by_transformers,
     "aten.baddbmm.default": addmm("batch1", "batch2"),
 }

@@ -1,19 +1,21 @@
-"""Tensors from nothing and from tables: arange, fills, embeddings, indexing."""
+"""Tensors from nothing and from tables: arange, fills, embeddings."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any
 
-from xdsl.dialects.builtin import i1
-from xdsl.ir import SSAValue
+from xdsl.dialects.builtin import f32, f64, i1
+from xdsl.ir import Attribute, SSAValue
 
+from ait_mlir.dialects.ait.dtypes import is_float
+from ait_mlir.dialects.ait.elementwise import AddOp, DivOp, MulOp
 from ait_mlir.dialects.ait.index import EmbeddingOp
 from ait_mlir.dialects.ait.types import tensor_type
 from ait_mlir.dims import Expr, const
 from ait_mlir.importers.torch.call import Call, Row, as_expr, dims_of
 from ait_mlir.importers.torch.known import Affine, Mask, Value
-from ait_mlir.importers.torch.rows.common import INTEGERS, spread
+from ait_mlir.importers.torch.rows.common import INTEGERS, number, spread
 
 ONE, ZERO = const(1), const(0)
 
@@ -21,17 +23,35 @@ ONE, ZERO = const(1), const(0)
 def arange(c: Call) -> Value:
     """start, start + step, ...: known, and never written where only masks and positions need it."""
     start, step = c.arguments.get("start", 0), c.arguments.get("step", 1)
+    if not isinstance(start, int | Expr) or not isinstance(step, int | Expr):
+        return _in_fractions(c, start, step)
     counted = Affine(c.dims, (as_expr(step),), as_expr(start))
     if c.element in INTEGERS:
         return Affine(c.dims, counted.steps, counted.offset, c.element)
     return c.w.cast(c.w.natural(counted), c.element)
 
 
-def filled(number: Callable[[Call], Any]) -> Row:
+def _in_fractions(c: Call, start: Any, step: Any) -> Value:
+    """start + i * step, in f32 at least, as PyTorch computes it."""
+    element = f64 if c.element == f64 or not is_float(c.element) else f32
+    count = c.w.cast(c.w.natural(Affine(c.dims, (ONE,), ZERO)), element)
+    scaled = c.w.op(MulOp, count, _real(c, step, element))
+    return c.w.cast(c.w.op(AddOp, scaled, _real(c, start, element)), c.element)
+
+
+def _real(c: Call, value: Any, element: Attribute) -> SSAValue:
+    """A number that may be a fraction of a dim."""
+    if isinstance(value, int | float | Expr):
+        return number(c, value, element)
+    numerator, denominator = c.table.fraction(value)
+    return c.w.op(DivOp, number(c, numerator, element), c.w.scalar(denominator, element))
+
+
+def filled(value_of: Callable[[Call], Any]) -> Row:
     """The same number everywhere."""
 
     def row(c: Call) -> Value:
-        value = number(c)
+        value = value_of(c)
         if c.element == i1:
             return Mask(c.dims) if value else Mask(c.dims, (Affine.filled(c.dims, -1),))
         if c.element in INTEGERS:
@@ -98,7 +118,10 @@ ROWS: dict[str, Row] = {
     # undefined numbers, which a model overwrites
     **{
         f"aten.{name}": filled(lambda c: 0)
-        for name in ("empty.memory_format", "empty_like.default", "empty_permuted.default", "new_empty.default")
+        for name in (
+            *("empty.memory_format", "empty_like.default", "empty_permuted.default", "empty_strided.default"),
+            *("new_empty.default", "new_empty_strided.default"),
+        )
     },
     "aten.embedding.default": embedding,
     "aten.copy.default": copied,

@@ -14,7 +14,7 @@ from ait_mlir.dialects.ait.base import AitOp
 from ait_mlir.dialects.ait.dtypes import LARGEST
 from ait_mlir.dialects.ait.types import tensor_type
 from ait_mlir.dims import Expr
-from ait_mlir.importers.torch.call import Call, NotSupported, Row, as_expr, element_type
+from ait_mlir.importers.torch.call import Call, Row, as_expr, element_type
 from ait_mlir.importers.torch.known import Affine, Mask, Spread, Value
 from ait_mlir.importers.torch.library import torch
 from ait_mlir.importers.torch.rows.common import INTEGERS, as_affine, as_mask, is_mask, operand, parted, spread
@@ -187,11 +187,11 @@ def is_nan(c: Call) -> Value:
 
 
 def is_infinite(c: Call) -> Value:
-    """What is larger than the largest number of its type."""
-    x = c.w.op(ait.AbsOp, c.natural("self"))
-    element = tensor_type(x).element_type
+    """What is larger than the largest number of its type; no integer is."""
+    element = tensor_type(c.natural("self")).element_type
     if element not in LARGEST:
-        raise NotSupported("isinf is supported for floats")
+        return Mask(c.dims, (Affine.filled(c.dims, -1),))
+    x = c.w.op(ait.AbsOp, c.natural("self"))
     largest = c.w.scalar(LARGEST[element], element)
     return Mask(c.dims, (), (c.w.op(ait.CompareOp, x, largest, properties={"predicate": StringAttr("gt")}),))
 

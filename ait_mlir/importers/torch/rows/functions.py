@@ -10,10 +10,8 @@ from xdsl.ir import SSAValue
 
 from ait_mlir.dialects.ait import elementwise as ait
 from ait_mlir.dialects.ait.dtypes import is_float
-from ait_mlir.dialects.ait.norm import LayerNormOp
 from ait_mlir.dialects.ait.reduce import ReduceOp
 from ait_mlir.dialects.ait.types import tensor_type
-from ait_mlir.dims import const, product
 from ait_mlir.importers.torch.call import Call, NotSupported, Row
 from ait_mlir.importers.torch.known import Mask, Value
 from ait_mlir.importers.torch.rows.common import operand, spread
@@ -128,6 +126,15 @@ def sign(c: Call, x: SSAValue) -> SSAValue:
     return _where(c, "gt", x, zero, one, _where(c, "lt", x, zero, minus, zero))
 
 
+def copy_sign(c: Call) -> Value:
+    """The magnitude of one with the sign of the other, of zeros too."""
+    a, b = operand(c, "self", c.element), operand(c, "other", c.element)
+    zero, size = c.w.scalar(0, c.element), c.w.op(ait.AbsOp, a)
+    negative = c.w.op(ait.NegOp, size)
+    of_zeros = _where(c, "lt", c.w.op(ait.DivOp, c.w.scalar(1, c.element), b), zero, negative, size)
+    return spread(_where(c, "lt", b, zero, negative, of_zeros), c.dims)
+
+
 def elu(c: Call, x: SSAValue) -> SSAValue:
     """scale * x above 0, else scale * alpha * (exp(input_scale * x) - 1)."""
     alpha, scale, inner = (float(c[name]) for name in ("alpha", "scale", "input_scale"))
@@ -190,22 +197,6 @@ def _power(c: Call, x: SSAValue, exponent: float) -> SSAValue:
     return c.w.op(ait.PowOp, x, c.w.scalar(exponent, c.element))
 
 
-def group_norm(c: Call) -> SSAValue:
-    """Each of `num_groups` groups of neighbouring channels over all places, then scaled and shifted a channel."""
-    x = c.tensor("input")
-    t = tensor_type(x)
-    groups = c["num_groups"] if "num_groups" in c.arguments else c["group"]
-    batch, channels, *places = t.dims
-    size = channels.as_int()
-    assert size is not None and isinstance(groups, int)
-    rows = c.w.reshape(x, [batch, groups, product([const(size // groups), *places])])
-    y = c.w.reshape(c.w.add(LayerNormOp(rows, None, None, 1, float(c["eps"]), result_types=[rows.type])), t.dims)
-    for op, given in ((ait.MulOp, c.optional("weight")), (ait.AddOp, c.optional("bias"))):
-        if given is not None:
-            y = c.w.op(op, y, c.w.reshape(given, [size, *(1 for _ in places)]))
-    return y
-
-
 def constant_power(base: float) -> Row:
     return compute(lambda c, x: c.w.op(ait.PowOp, c.w.scalar(base, c.element), x))
 
@@ -224,6 +215,8 @@ ROWS: dict[str, Row] = {
     "aten.remainder.Scalar": remainder,
     "aten.remainder.Scalar_Tensor": remainder,
     "aten.remainder.Tensor": remainder,
+    "aten.copysign.Scalar": copy_sign,
+    "aten.copysign.Tensor": copy_sign,
     "aten.fmod.Scalar": binary(ait.RemOp),
     "aten.fmod.Tensor": binary(ait.RemOp),
     "aten.floor_divide.Scalar": lambda c: spread(
@@ -244,6 +237,4 @@ ROWS: dict[str, Row] = {
     "aten.log_softmax.int": log_softmax,
     "aten._log_softmax.default": log_softmax,
     "aten.linalg_vector_norm.default": vector_norm,
-    "aten.group_norm.default": group_norm,
-    "aten.native_group_norm.default": lambda c: [group_norm(c)],
 }

@@ -34,11 +34,19 @@ def alike(c: Call, indices: Sequence[SSAValue]) -> list[SSAValue]:
     return list(indices) if types in ({i32}, {i64}) else [c.w.cast(i, i64) for i in indices]
 
 
-def picked(c: Call, x: SSAValue, indices: Sequence[SSAValue], dims: Sequence[int], kept: Sequence[int]) -> Value:
+def picked(
+    c: Call,
+    x: SSAValue,
+    indices: Sequence[SSAValue],
+    dims: Sequence[int],
+    kept: Sequence[int],
+    result: Shape | None = None,
+) -> Value:
     """`ait.gather` as a value of the result's dims, to which it broadcasts."""
+    result = c.dims if result is None else result
     y = c.w.add(GatherOp(x, alike(c, indices), dims, kept))
-    assert tensor_type(y).rank == len(c.dims)
-    return Mask(c.dims, (), (y,)) if tensor_type(y).element_type == i1 else spread(y, c.dims)
+    assert tensor_type(y).rank == len(result)
+    return Mask(result, (), (y,)) if tensor_type(y).element_type == i1 else spread(y, result)
 
 
 def placed(

@@ -8,9 +8,9 @@ from xdsl.dialects.builtin import IntegerAttr, i64
 from xdsl.ir import SSAValue
 
 from ait_mlir.dialects.ait import elementwise as ait
-from ait_mlir.dialects.ait.norm import LayerNormOp, RmsNormOp, SoftmaxOp
+from ait_mlir.dialects.ait.norm import GroupNormOp, LayerNormOp, RmsNormOp, SoftmaxOp
 from ait_mlir.dialects.ait.types import tensor_type
-from ait_mlir.dims import const
+from ait_mlir.dims import const, product
 from ait_mlir.importers.torch.call import Call, NotSupported, Row
 from ait_mlir.importers.torch.known import Value
 from ait_mlir.importers.torch.library import torch
@@ -73,6 +73,38 @@ def native_batch_norm(c: Call) -> Sequence[Value]:
     return [batch_norm(c)]
 
 
+def group_norm(c: Call) -> SSAValue:
+    """Each of `num_groups` groups of neighbouring channels over all places, then scaled and shifted a channel."""
+    x = c.tensor("input")
+    groups = c["num_groups"] if "num_groups" in c.arguments else c["group"]
+    return c.w.add(GroupNormOp(x, c.optional("weight"), c.optional("bias"), 1, int(groups), float(c["eps"])))
+
+
+def instance_norm(c: Call) -> SSAValue:
+    """Each channel over all places, then scaled and shifted."""
+    if not c["use_input_stats"]:
+        return batch_norm(c)
+    x = c.tensor("input")
+    channels = tensor_type(x).dims[1].as_int()
+    if channels is None:
+        raise NotSupported(f"instance norm needs a fixed number of channels, found {tensor_type(x).dims[1]}")
+    return c.w.add(GroupNormOp(x, c.optional("weight"), c.optional("bias"), 1, channels, float(c["eps"])))
+
+
+def norm_of_batch(c: Call) -> Sequence[Value]:
+    """Batch norm by the statistics of the batch itself: what PyTorch makes of an instance norm has a batch of 1."""
+    x = c.tensor("input")
+    batch, channels, *places = tensor_type(x).dims
+    if batch.as_int() != 1:
+        raise NotSupported("batch norm by the statistics of the batch is for training; call model.eval() first")
+    rows = c.w.reshape(x, [channels, product(places)])
+    y = c.w.add(LayerNormOp(rows, None, None, 1, float(c["eps"]), result_types=[rows.type]))
+    for op, given in ((ait.MulOp, c.optional("weight")), (ait.AddOp, c.optional("bias"))):
+        if given is not None:
+            y = c.w.op(op, y, c.w.reshape(given, [channels, 1]))
+    return [c.w.reshape(y, c.type(0).dims)]
+
+
 ROWS: dict[str, Row] = {
     "aten.batch_norm.default": batch_norm,
     "aten._native_batch_norm_legit_no_training.default": native_batch_norm,
@@ -86,4 +118,8 @@ ROWS: dict[str, Row] = {
     "aten.layer_norm.default": layer_norm,
     "aten.native_layer_norm.default": native_layer_norm,
     "aten.rms_norm.default": rms_norm,
+    "aten.group_norm.default": group_norm,
+    "aten.native_group_norm.default": lambda c: [group_norm(c)],
+    "aten.instance_norm.default": instance_norm,
+    "aten._native_batch_norm_legit.no_stats": norm_of_batch,
 }

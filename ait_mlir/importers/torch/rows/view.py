@@ -8,6 +8,7 @@ from xdsl.dialects.builtin import IntegerAttr, i64
 from xdsl.ir import SSAValue
 
 from ait_mlir.dialects.ait.elementwise import WhereOp
+from ait_mlir.dialects.ait.index import GatherOp
 from ait_mlir.dialects.ait.types import Shape, TensorType, tensor_type
 from ait_mlir.dialects.ait.view import SplitOp
 from ait_mlir.dims import Expr, ceildiv, const, maximum, minimum
@@ -89,16 +90,20 @@ def permute_by(order: Callable[[Call, int], Sequence[int]]) -> Row:
     """Reorder the dims."""
 
     def row(c: Call) -> Value:
-        value = c.value("self")
-        rank = len(dims_of(value))
-        axes = [a % rank for a in order(c, rank)]
-        if isinstance(value, Affine):
-            return value.permuted(axes)
-        if isinstance(value, Mask) and not value.values:
-            return Mask(c.dims, tuple(f.permuted(axes) for f in value.formulas))
-        return c.w.permute(c.w.full(value), axes)
+        rank = len(c.shape("self"))
+        return permuted(c, [a % rank for a in order(c, rank)])
 
     return row
+
+
+def permuted(c: Call, axes: Sequence[int]) -> Value:
+    """Dim i of the result is dim `axes[i]` of `self`."""
+    value = c.value("self")
+    if isinstance(value, Affine):
+        return value.permuted(axes)
+    if isinstance(value, Mask) and not value.values:
+        return Mask(c.dims, tuple(f.permuted(axes) for f in value.formulas))
+    return c.w.permute(c.w.full(value), axes)
 
 
 def _moved(rank: int, source: int, destination: int) -> list[int]:
@@ -124,16 +129,6 @@ def repeat(c: Call) -> Value:
     pairs = tuple(x for r, d in zip(counts, dims, strict=True) for x in (r, d))
     spread = c.w.reshape(c.tensor("self"), tuple(x for d in dims for x in (ONE, d)))
     return c.w.reshape(c.w.expand(spread, pairs), c.dims)
-
-
-def repeat_interleave(c: Call) -> Value:
-    """Each element along a dim several times in turn."""
-    if c["dim"] is None:
-        raise NotSupported("repeat_interleave needs a dim")
-    axis, x = c.axis("dim"), c.tensor("self")
-    dims, count = tensor_type(x).dims, as_expr(c["repeats"])
-    grouped = c.w.reshape(x, (*dims[: axis + 1], ONE, *dims[axis + 1 :]))
-    return c.w.reshape(c.w.expand(grouped, (*dims[: axis + 1], count, *dims[axis + 1 :])), c.dims)
 
 
 # ** parts **
@@ -168,7 +163,8 @@ def cut(c: Call, value: Value, axis: int, start: Expr, size: Expr, step: int = 1
 
 
 def _every(c: Call, x: SSAValue, axis: int, start: Expr, size: Expr, step: int) -> SSAValue:
-    """Every `step`-th element: the first column of rows of `step`; the last row may reach beyond the end."""
+    """Every `step`-th element: the first column of rows of `step`; the last row may reach beyond the end. By index, if
+    there may be none."""
     dims, scope = tensor_type(x).dims, c.w.scope
     extent, first = dims[axis], start.as_int()
 
@@ -181,7 +177,9 @@ def _every(c: Call, x: SSAValue, axis: int, start: Expr, size: Expr, step: int) 
     if scope.le(start + size * step, extent):
         return column(c.w.slice(x, axis, start, size * step), const(0), size)
     if not scope.positive(size):
-        raise NotSupported("a slice with a step that may be empty needs a dim that the step divides")
+        places = c.w.full(Affine((size,), (const(step),), start))
+        index = c.w.reshape(places, tuple(size if a == axis else ONE for a in range(len(dims))))
+        return c.w.add(GatherOp(x, [index], [axis], [a for a in range(len(dims)) if a != axis]))
     last = c.w.slice(x, axis, start + (size - 1) * step, ONE)
     if size is ONE:
         return last
@@ -343,7 +341,6 @@ ROWS: dict[str, Row] = {
     "aten.expand_as.default": expand,
     "aten.broadcast_to.default": expand,
     "aten.repeat.default": repeat,
-    "aten.repeat_interleave.self_int": repeat_interleave,
     # orders
     "aten.permute.default": permute_by(lambda c, rank: c["dims"]),
     "aten.transpose.int": permute_by(lambda c, rank: _swapped(rank, c["dim0"], c["dim1"])),
@@ -360,6 +357,7 @@ ROWS: dict[str, Row] = {
     "aten.split.sizes": split,
     "aten.split_with_sizes.default": split,
     "aten.chunk.default": split,
+    "aten.tensor_split.indices": split,
     "aten.tensor_split.sections": split,
     "aten.unbind.int": unbind,
     # joining

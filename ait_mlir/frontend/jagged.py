@@ -1,0 +1,109 @@
+"""`JaggedIntVar`: the leading dim of sequences that are laid end to end."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from ait_mlir import dims
+from ait_mlir.dims import Jagged
+from ait_mlir.frontend.errors import BuildError
+from ait_mlir.frontend.intvar import (
+    UNNAMED,
+    DimLike,
+    IntVar,
+    IntVarAttrs,
+    Symbol,
+    as_dim,
+    checked_name,
+    merge_symbols,
+    scope_from,
+    serial_numbers,
+)
+
+if TYPE_CHECKING:
+    from ait_mlir.frontend.tensor import Tensor
+
+
+class JaggedDim:
+    """The least and the greatest length of the sequences of one level of a jagged dim."""
+
+    def __init__(self, min_value: DimLike, max_value: DimLike):
+        self._min, self._max = as_dim(min_value), as_dim(max_value)
+        lo, hi = self._min.expr.as_int(), self._max.expr.as_int()
+        if lo is None or hi is None or not 0 <= lo <= hi:
+            raise BuildError(f"a JaggedDim is between two numbers, at least 0; found {min_value} and {max_value}")
+        self.range = (lo, hi)
+
+    def min_value(self) -> IntVar:
+        return self._min
+
+    def max_value(self) -> IntVar:
+        return self._max
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, JaggedDim) and self.range == other.range
+
+    def __hash__(self) -> int:
+        return hash(self.range)
+
+    def __repr__(self) -> str:
+        return f"JaggedDim({self.range[0]}, {self.range[1]})"
+
+
+class JaggedIntVar(IntVar):
+    """A jagged dim: `batch_dim` sequences laid end to end in `total_length` rows; `make_jagged` gives it to a tensor.
+
+    Its value is the total, but it is a dim of its own: tensors of one jagged dim have the same sequences.
+    """
+
+    def __init__(
+        self, total_length: IntVar, batch_dim: IntVar, jagged_dims: Sequence[JaggedDim], name: str | None = None
+    ):
+        if not jagged_dims:
+            raise BuildError("a JaggedIntVar needs a JaggedDim for each of its levels, at least one")
+        levels = tuple(level.range for level in jagged_dims)
+        parts = merge_symbols(total_length.symbols, batch_dim.symbols)
+        symbol = f"{UNNAMED}{next(serial_numbers)}" if name is None else checked_name(name)
+        jagged = Jagged(total_length.expr, batch_dim.expr, levels)
+        found = dims.jagged_dim(symbol, jagged, scope_from(parts))
+        self._attrs = IntVarAttrs(self)
+        self.expr = dims.sym(symbol)
+        self.symbols = {
+            **parts,
+            symbol: Symbol(symbol, name, found.lo, found.hi, (), jagged.total, jagged, JaggedIntVar),
+        }
+
+    @property
+    def _symbol(self) -> Symbol:
+        return self.symbols[str(self.expr)]
+
+    @property
+    def jagged(self) -> Jagged:
+        """The declaration in terms of expressions."""
+        assert self._symbol.jagged is not None
+        return self._symbol.jagged
+
+    def total_length(self) -> IntVar:
+        return IntVar.of(self.jagged.total, self.symbols)
+
+    def batch_dim(self) -> IntVar:
+        return IntVar.of(self.jagged.batch, self.symbols)
+
+    def jagged_dims(self) -> list[JaggedDim]:
+        return [JaggedDim(lo, hi) for lo, hi in self.jagged.levels]
+
+    def offsets(self) -> tuple[Tensor, ...]:
+        """Where the sequences begin, a tensor a level; none before `make_jagged`."""
+        return self._symbol.offsets
+
+    def with_offsets(self, offsets: Sequence[Tensor]) -> JaggedIntVar:
+        """This dim with its offsets; `BuildError` if it has others."""
+        if self._symbol.offsets and list(self._symbol.offsets) != list(offsets):
+            raise BuildError(f"the jagged dim {self} has other offsets already; use a JaggedIntVar for each")
+        self._symbol.offsets = tuple(offsets)
+        return self
+
+    def get_max_dense_shape(self) -> list[IntVar]:
+        """The batch and the longest sequence of each level: the dims that it stands for."""
+        return [self.batch_dim(), *(level.max_value() for level in self.jagged_dims())]

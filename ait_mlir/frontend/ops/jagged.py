@@ -1,0 +1,175 @@
+"""Operators on jagged tensors, and bags of rows of a table."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import overload
+
+from xdsl.dialects.builtin import FloatAttr, IntegerAttr, StringAttr, UnitAttr, f64, i64
+from xdsl.ir import Attribute
+
+from ait_mlir.dialects.ait import jagged as ait
+from ait_mlir.dialects.ait.data import ConstantOp
+from ait_mlir.dialects.ait.types import TensorType
+from ait_mlir.frontend.intvar import IntVar, merge_symbols
+from ait_mlir.frontend.jagged import JaggedDim, JaggedIntVar
+from ait_mlir.frontend.operator import Operator
+from ait_mlir.frontend.ops.align import jagged_dim_of, take_rows
+from ait_mlir.frontend.ops.constant import full
+from ait_mlir.frontend.ops.cumulative import cumsum
+from ait_mlir.frontend.ops.elementwise import cast, lt
+from ait_mlir.frontend.ops.view import concatenate, unsqueeze
+from ait_mlir.frontend.tensor import Tensor
+
+MADE = "jagged dims made of these offsets"
+"""Key in `extra` of offsets: the jagged dims of earlier calls, so that the same sequences are one dim."""
+
+
+class make_jagged(Operator):
+    """Tensors of `total` rows as jagged ones: the rows of sequences laid end to end.
+
+    `batch_dim` is the number of sequences, `jagged_dims` the least and the greatest length of those of each level. A
+    call takes a tensor or a list of tensors, and a tensor of int32 or int64 offsets for each level: the first has one
+    more than the batch, sequence i has the rows from `offsets[i]` to `offsets[i + 1]`. The rows are not moved.
+    Operators that use the offsets check them: on a CPU a run with wrong ones fails and says which; a GPU takes them
+    into the data.
+    """
+
+    def __init__(self, batch_dim: IntVar, jagged_dims: Sequence[JaggedDim], check_sequence_lengths: bool = True):
+        super().__init__()
+        self.batch_dim, self.jagged_dims = batch_dim, list(jagged_dims)
+
+    @overload
+    def __call__(self, source: Tensor, offsets_list: Sequence[Tensor]) -> Tensor: ...
+    @overload
+    def __call__(self, source: Sequence[Tensor], offsets_list: Sequence[Tensor]) -> list[Tensor]: ...
+    def __call__(self, source: Tensor | Sequence[Tensor], offsets_list: Sequence[Tensor]) -> Tensor | list[Tensor]:
+        sources = [source] if isinstance(source, Tensor) else list(source)
+        self.begin(*sources, *offsets_list)
+        if not sources or not offsets_list or any(not s.rank for s in sources):
+            raise self.fail("needs tensors with rows, and offsets for each level")
+        made: list[Tensor] = []
+        for one in sources:
+            dim = self._dim(one.shape()[0], offsets_list)
+            result = TensorType.get([dim.expr, *one.type.dims[1:]], one.type.element_type)
+            table = merge_symbols(one.symbols, dim.symbols)
+            made.append(self.emit_one(ait.MakeJaggedOp, [one, *offsets_list], None, [result], symbols=table))
+        self.outputs = made
+        return made[0] if isinstance(source, Tensor) else made
+
+    def _dim(self, total: IntVar, offsets: Sequence[Tensor]) -> JaggedIntVar:
+        """The jagged dim of so many rows with these offsets; the same one at every call."""
+        if isinstance(total, JaggedIntVar):
+            return total.with_offsets(offsets)
+        known: dict[object, JaggedIntVar] = offsets[0].extra.setdefault(MADE, {})
+        key = total.expr, self.batch_dim.expr, tuple(self.jagged_dims), tuple(o.serial for o in offsets)
+        if key not in known:
+            known[key] = JaggedIntVar(total, self.batch_dim, self.jagged_dims).with_offsets(offsets)
+        return known[key]
+
+
+class jagged_to_padded_dense(Operator):
+    """A jagged tensor as a dense one: its leading dim becomes the batch and the longest sequence of each level.
+
+    Where a sequence is shorter, the result is `padding_value`.
+    """
+
+    def __init__(self, padding_value: float = 0.0):
+        super().__init__()
+        self.padding_value = padding_value
+
+    def __call__(self, x: Tensor) -> Tensor:
+        self.begin(x)
+        dim = _jagged(self, x)
+        properties = {"value": FloatAttr(float(self.padding_value), f64)}
+        return self.finish(self.emit_one(ait.JaggedToPaddedOp, [x, *dim.offsets()], properties))
+
+
+class padded_dense_to_jagged(Operator):
+    """The rows of a dense tensor, [batch, longest, ...], that sequences have, laid end to end in `total_length` rows.
+
+    `total_length` is a `JaggedIntVar`, or an `IntVar` of an input: then the dims of the tensor are the batch and the
+    longest sequences.
+    """
+
+    def __init__(self, total_length: IntVar):
+        super().__init__()
+        self.total_length = total_length
+
+    def __call__(self, x: Tensor, offsets_list: Sequence[Tensor]) -> Tensor:
+        self.begin(x, *offsets_list)
+        if isinstance(self.total_length, JaggedIntVar):
+            dim = self.total_length.with_offsets(offsets_list)
+        else:
+            longest = x.shape()[1 : 1 + len(offsets_list)]
+            if not offsets_list or x.rank <= len(offsets_list) or any(d.expr.as_int() is None for d in longest):
+                raise self.fail(
+                    "needs offsets for each level, and a tensor [batch, longest sequences, ...] of known length"
+                )
+            levels = [JaggedDim(0, d) for d in longest]
+            dim = make_jagged(x.shape()[0], levels)._dim(self.total_length, offsets_list)  # pyright: ignore[reportPrivateUsage]
+        return self.finish(take_rows(self, x, dim, offsets_list))
+
+
+class jagged_lengths_to_offsets(Operator):
+    """Where sequences of these lengths begin, [batch + 1]: 0, then the sums of the lengths up to each one."""
+
+    def __call__(self, lengths: Tensor) -> Tensor:
+        self.begin(lengths)
+        if lengths.rank != 1:
+            raise self.fail("lengths have one dim")
+        return self.finish(concatenate()([full()([1], 0, lengths.dtype()), cumsum(0)(lengths)], 0))
+
+
+class jagged_lengths_to_presences(Operator):
+    """Whether sequence i has a row j, [batch, max_seq_len], for sequences of these lengths."""
+
+    def __call__(self, lengths: Tensor, max_seq_len: int, dtype: str = "bool") -> Tensor:
+        self.begin(lengths)
+        if lengths.rank != 1:
+            raise self.fail("lengths have one dim")
+        places = ConstantOp(list(range(max_seq_len)), TensorType.get([1, max_seq_len], lengths.type.element_type))
+        present = lt()(Tensor.of(places.output, {}), unsqueeze(1)(lengths))
+        return self.finish(present if dtype == "bool" else cast()(present, dtype))
+
+
+class batched_dense_vec_jagged_2d_mul(Operator):
+    """The product of a vector [batch, heads, longest] with a jagged matrix [words, heads, width] for each sequence and
+    head: [batch, heads, width]."""
+
+    def __call__(self, vectors: Tensor, matrices: Tensor) -> Tensor:
+        self.begin(vectors, matrices)
+        dim = _jagged(self, matrices)
+        return self.finish(self.emit_one(ait.JaggedVectorProductOp, [vectors, matrices, *dim.offsets()]))
+
+
+class embedding_bag(Operator):
+    """The sum, mean or maximum (`mode`) of the rows of a table that each bag of ids names: `torch.nn.EmbeddingBag`.
+
+    The table is [rows, width], ids are [n]. `offsets` [bags] say where bags begin; with `include_last_offset` there is
+    one more, the end of the last bag. `per_sample_weights` [n] multiply the rows of a sum. Ids equal to `padding_idx`
+    count for nothing, a bag without ids is 0.
+    """
+
+    def __init__(self, mode: str = "sum", padding_idx: int | None = None, include_last_offset: bool = False):
+        super().__init__()
+        self.mode, self.padding_idx, self.include_last_offset = mode, padding_idx, include_last_offset
+
+    def __call__(self, table: Tensor, ids: Tensor, offsets: Tensor, per_sample_weights: Tensor | None = None) -> Tensor:
+        weights = [] if per_sample_weights is None else [per_sample_weights]
+        self.begin(table, ids, offsets, *weights)
+        if self.mode not in ait.BAG_KINDS:
+            raise self.fail(f'mode "{self.mode}" is unknown; expected one of {", ".join(ait.BAG_KINDS)}')
+        properties: dict[str, Attribute] = {"kind": StringAttr(self.mode)}
+        if self.padding_idx is not None:
+            properties["padding"] = IntegerAttr(self.padding_idx, i64)
+        if self.include_last_offset:
+            properties["closed"] = UnitAttr()
+        return self.finish(self.emit_one(ait.EmbeddingBagOp, [table, ids, offsets, *weights], properties))
+
+
+def _jagged(operator: Operator, x: Tensor) -> JaggedIntVar:
+    dim = jagged_dim_of(x)
+    if dim is None or not dim.offsets():
+        raise operator.fail(f"{x.describe()} is not jagged; make it by make_jagged")
+    return dim

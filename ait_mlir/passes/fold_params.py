@@ -1,0 +1,173 @@
+"""Computes what follows from params alone once, when the params are set: weights in other orders, folded batch norms.
+
+A module in which the data of all params are known is split: what depends on no input leaves the graph as graphs of its
+own, one for each value, and the graph reads the value as a new param.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, cast
+
+import numpy as np
+from numpy.typing import NDArray
+from xdsl.dialects.builtin import ArrayAttr, ModuleOp, StringAttr
+from xdsl.ir import Operation, SSAValue
+from xdsl.traits import Pure
+
+from ait_mlir.dialects.ait.data import ConstantOp, GraphOp, OutputOp, ParamOp
+from ait_mlir.dialects.ait.dtypes import BY_IR, is_float
+from ait_mlir.dialects.ait.types import tensor_type
+from ait_mlir.dialects.ait.view import PermuteOp, ReshapeOp, SliceOp, SplitOp
+from ait_mlir.dims import Scope
+
+PREFIX = "folded."
+"""What the names of new params begin with."""
+LARGEST_COPY = 1 << 20
+"""The most bytes of a new param whose sources the graph still reads."""
+
+
+@dataclass(frozen=True)
+class Fold:
+    """A param that is computed from others: a graph without inputs with the output `value`."""
+
+    name: str
+    graph: GraphOp
+
+    def source_types(self) -> dict[str, tuple[tuple[int, ...], str]]:
+        """Shape and dtype of the params that it is computed from, by name."""
+        found = {p.param_name.data: tensor_type(p.output) for p in self.graph.params()}
+        return {name: (t.static_shape() or (), BY_IR[t.element_type].name) for name, t in found.items()}
+
+    def value(self, data: Mapping[str, Any]) -> NDArray[Any]:
+        """The value of the new param, computed in float64 and rounded once, from the data of its sources."""
+        from ait_mlir.reference.graph import evaluate_graph
+        from ait_mlir.runtime.data import numpy_dtype
+
+        (output,) = self.graph.outputs()
+        dtype = numpy_dtype(BY_IR[tensor_type(output.operands[0]).element_type].name)
+        with np.errstate(over="ignore"):
+            return np.ascontiguousarray(evaluate_graph(self.graph, {}, data, {})["value"].astype(dtype))
+
+
+def write_folds(folds: Sequence[Fold]) -> str:
+    """The folds as the text of a module: a graph each, named in order."""
+    names = [StringAttr(fold.name) for fold in folds]
+    return str(ModuleOp([fold.graph.clone() for fold in folds], {"ait.folds": ArrayAttr(names)})) + "\n"
+
+
+def read_folds(text: str) -> list[Fold]:
+    """The folds that `write_folds` wrote."""
+    from ait_mlir.ir.parser import parse_source
+    from ait_mlir.ir.source import decode
+    from ait_mlir.universe import context
+
+    module = parse_source(context(), decode(text.encode(), "folds"))
+    names = cast(ArrayAttr[StringAttr], module.attributes["ait.folds"])
+    graphs = [op for op in module.ops if isinstance(op, GraphOp)]
+    return [Fold(n.data, g) for n, g in zip(names.data, graphs, strict=True)]
+
+
+def fold_params(module: ModuleOp, known: Collection[str]) -> list[Fold]:
+    """Replace what follows from params alone by new params, in the one graph of a module; returns these.
+
+    Nothing is folded unless the data of all params are `known`: a model that gets them later keeps their names.
+    """
+    from ait_mlir.rewrites.apply import rewrite
+    from ait_mlir.rewrites.families import pattern_set
+
+    graph = next((op for op in module.ops if isinstance(op, GraphOp)), None)
+    if graph is None or not all(p.param_name.data in known for p in graph.params()):
+        return []
+    rewrite(module, pattern_set("conv:FACTORS", "view:VIEWS"))
+    taken = {p.param_name.data for p in graph.params()}
+    folds: list[Fold] = []
+    fixed = _fixed(graph)
+    for value in _edges(graph, fixed):
+        ops = _closure(value)
+        if not _pays(value, ops):
+            continue
+        sources = [op.param_name.data for op in ops if isinstance(op, ParamOp)]
+        name = base = PREFIX + sources[0]
+        while name in taken:
+            name = f"{base}.{len(folds)}"
+        taken.add(name)
+        folds.append(Fold(name, _graph_of(value, ops, len(folds))))
+        param = ParamOp(name, tensor_type(value))
+        first = graph.block.first_op
+        assert first is not None
+        graph.block.insert_op_before(param, first)
+        value.replace_all_uses_with(param.output)
+    for op in reversed(list(graph.block.ops)):
+        if op.results and op in fixed and not any(r.uses for r in op.results):
+            op.detach()
+            op.erase()
+    return folds
+
+
+def _fixed(graph: GraphOp) -> set[Operation]:
+    """The ops that depend on no input."""
+    found: set[Operation] = set()
+    for op in graph.block.ops:
+        is_source = isinstance(op, ParamOp | ConstantOp)
+        if is_source or (op.operands and op.has_trait(Pure) and all(v.owner in found for v in op.operands)):
+            found.add(op)
+    return found
+
+
+def _edges(graph: GraphOp, fixed: set[Operation]) -> list[SSAValue]:
+    """The values that depend on no input and are read by ops that do, but for params and constants themselves."""
+    return [
+        result
+        for op in graph.block.ops
+        if op in fixed and not isinstance(op, ParamOp | ConstantOp)
+        for result in op.results
+        if any(use.operation not in fixed for use in result.uses)
+    ]
+
+
+def _closure(value: SSAValue) -> list[Operation]:
+    """The ops that compute a value, in order."""
+    found: dict[Operation, None] = {}
+    pending: list[Operation] = [value.owner] if isinstance(value.owner, Operation) else []
+    while pending:
+        op = pending[-1]
+        missing = [v.owner for v in op.operands if isinstance(v.owner, Operation) and v.owner not in found]
+        if missing:
+            pending += missing[::-1]
+        else:
+            found.setdefault(pending.pop())
+    return list(found)
+
+
+def _pays(value: SSAValue, ops: Sequence[Operation]) -> bool:
+    """Whether the value is worth keeping: no plain view of a param, not larger than its sources, no second copy of a
+    large one."""
+    if not any(isinstance(op, ParamOp) for op in ops):
+        return False
+    if all(isinstance(op, ParamOp | ReshapeOp | SliceOp | SplitOp) for op in ops):
+        return False
+    t = tensor_type(value)
+    if t.static_shape() is None:
+        return False
+    size = t.byte_size().evaluate({})
+    sources = [op for op in ops if isinstance(op, ParamOp)]
+    if size > max(tensor_type(p.output).byte_size().evaluate({}) for p in sources) and size > LARGEST_COPY:
+        return False
+    inside = set(ops)
+    large = [p for p in sources if tensor_type(p.output).byte_size().evaluate({}) > LARGEST_COPY]
+    shared = any(use.operation not in inside for p in large for use in p.output.uses)
+    return not shared and (
+        is_float(t.element_type) or all(isinstance(op, ParamOp | ReshapeOp | PermuteOp) for op in ops)
+    )
+
+
+def _graph_of(value: SSAValue, ops: Sequence[Operation], number: int) -> GraphOp:
+    """A graph of copies of these ops with the output `value`."""
+    graph = GraphOp(f"fold{number}", [], Scope())
+    values: dict[SSAValue, SSAValue] = {}
+    for op in ops:
+        graph.block.add_op(op.clone(values))
+    graph.block.add_op(OutputOp("value", values[value]))
+    return graph

@@ -1,0 +1,145 @@
+"""What follows from params alone is computed once: which values become params, their data, and setting them again."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from xdsl.dialects.builtin import ModuleOp
+
+from ait_mlir.dialects.ait.data import GraphOp
+from ait_mlir.driver import compile_module, run_to_phase
+from ait_mlir.errors import InputError
+from ait_mlir.ir.parser import parse_source
+from ait_mlir.ir.source import decode
+from ait_mlir.passes.fold_params import Fold, fold_params, read_folds, write_folds
+from ait_mlir.reference.graph import evaluate_graph
+from ait_mlir.runtime import Model
+from ait_mlir.universe import context
+
+BLOCK = """
+ait.graph @block(%x: !ait.tensor<n x 5 x 4 x f32>) dims {n = 1 to 4} {
+  %w = ait.param "w" : !ait.tensor<6 x 4 x 3 x f32>
+  %s = ait.param "s" : !ait.tensor<6 x f32>
+  %b = ait.param "b" : !ait.tensor<6 x f32>
+  %0 = ait.permute %w [0, 2, 1] : !ait.tensor<6 x 3 x 4 x f32>
+  %1 = ait.conv %x, %0 : !ait.tensor<n x 3 x 6 x f32>
+  %2 = ait.exp %s : !ait.tensor<6 x f32>
+  %3 = ait.mul %1, %2 : !ait.tensor<n x 3 x 6 x f32>
+  %4 = ait.add %3, %b : !ait.tensor<n x 3 x 6 x f32>
+  ait.output "y" %4 : !ait.tensor<n x 3 x 6 x f32>
+}
+"""
+
+
+def parsed(text: str) -> ModuleOp:
+    return parse_source(context(), decode(text.encode(), "test"))
+
+
+def graph_of(module: ModuleOp) -> GraphOp:
+    (graph,) = [op for op in module.ops if isinstance(op, GraphOp)]
+    return graph
+
+
+def data(seed: int = 0) -> dict[str, np.ndarray]:
+    random = np.random.default_rng(seed)
+    shapes = {"w": (6, 4, 3), "s": (6,), "b": (6,)}
+    return {name: random.standard_normal(shape).astype(np.float32) for name, shape in shapes.items()}
+
+
+def test_a_factor_joins_the_weight_and_both_become_one_param():
+    module = parsed(BLOCK)
+    x = {"x": np.random.default_rng(1).standard_normal((2, 5, 4))}
+    before = evaluate_graph(graph_of(module), x, data(), {"n": 2})["y"]
+    (fold,) = fold_params(module, data())
+    assert fold.name == "folded.w"
+    assert fold.source_types() == {"w": ((6, 4, 3), "float32"), "s": ((6,), "float32")}
+    assert [p.param_name.data for p in graph_of(module).params()] == ["folded.w", "b"]
+    value = fold.value(data())
+    assert value.dtype == np.float32 and value.shape == (6, 3, 4)
+    module.verify()
+    after = evaluate_graph(graph_of(module), x, data() | {"folded.w": value}, {"n": 2})["y"]
+    np.testing.assert_allclose(after, before, rtol=1e-6, atol=1e-6)
+
+
+def test_the_text_of_folds_is_read_back():
+    folds = fold_params(parsed(BLOCK), data())
+    again = read_folds(write_folds(folds))
+    assert [f.name for f in again] == ["folded.w"]
+    np.testing.assert_array_equal(again[0].value(data()), folds[0].value(data()))
+
+
+def names_after(body: str, known: set[str]) -> list[str]:
+    module = parsed(f"ait.graph @f(%x: !ait.tensor<4 x 600 x f32>) {{\n{body}\n}}")
+    fold_params(module, known)
+    return [p.param_name.data for p in graph_of(module).params()]
+
+
+@pytest.mark.parametrize(
+    "what, op, expected",
+    [
+        ("a permute", "ait.permute %w [1, 0] : !ait.tensor<4 x 600 x f32>", ["folded.w"]),
+        ("a view", "ait.reshape %w : !ait.tensor<4 x 600 x f32>", ["w"]),
+        ("a part", "ait.slice %w offsets [0, 0] : !ait.tensor<4 x 2 x f32>", ["w"]),
+        ("no param", "ait.constant 2.0 : !ait.tensor<f32>", []),
+        ("larger than its sources", "ait.expand %w : !ait.tensor<300 x 600 x 4 x f32>", ["w"]),
+    ],
+)
+def test_what_becomes_a_param(what: str, op: str, expected: list[str]):
+    shape = op.rpartition(": ")[2]
+    body = f"""
+  %w = ait.param "w" : !ait.tensor<600 x 4 x f32>
+  %0 = {op}
+  %1 = ait.reduce sum %x dims [0, 1] : !ait.tensor<f32>
+  %2 = ait.add %0, %1 : {shape}
+  ait.output "y" %2 : {shape}
+"""
+    assert names_after(body, {"w"}) == expected, what
+    assert names_after(body, set()) == ["w"], "nothing is folded without data"
+
+
+def test_a_large_param_that_is_read_beside_is_not_kept_twice():
+    body = """
+  %w = ait.param "w" : !ait.tensor<600 x 600 x f32>
+  %0 = ait.permute %w [1, 0] : !ait.tensor<600 x 600 x f32>
+  %1 = ait.gemm rrr %x, %w : !ait.tensor<4 x 600 x f32>
+  %2 = ait.slice %x offsets [0, 0] : !ait.tensor<1 x 600 x f32>
+  %3 = ait.mul %0, %2 : !ait.tensor<600 x 600 x f32>
+  ait.output "y" %1 : !ait.tensor<4 x 600 x f32>
+  ait.output "z" %3 : !ait.tensor<600 x 600 x f32>
+"""
+    assert names_after(body, {"w"}) == ["w"]
+    assert names_after(body.replace("gemm rrr %x, %w", "relu %x"), {"w"}) == ["folded.w"]
+
+
+def test_a_model_computes_its_constants_again(tmp_path: Path):
+    module = parsed(BLOCK)
+    original = graph_of(module.clone())
+    model = Model(compile_module(module, "cpu", constants=data(), output=tmp_path / "m.ait"))
+    x = np.random.default_rng(1).standard_normal((2, 5, 4)).astype(np.float32)
+
+    def check(seed: int) -> None:
+        y = np.empty((2, 3, 6), np.float32)
+        model.run({"x": x}, {"y": y})
+        expected = evaluate_graph(original, {"x": x}, data(seed), {"n": 2})["y"]
+        np.testing.assert_allclose(y, expected, rtol=1e-4, atol=1e-5)
+
+    check(0)
+    assert sorted(model.get_constant_names()) == ["b", "s", "w"]
+    assert model.get_constant_names(unset_only=True) == []
+    assert (model.constant_shape("w"), model.constant_dtype("s")) == ((6, 4, 3), "float32")
+    model.set_constant("w", data(1)["w"])
+    assert model.get_constant_names(unset_only=True) == ["s"]
+    with pytest.raises(InputError, match="after one of them was set, set s, too"):
+        check(1)
+    model.set_constants(data(1))
+    check(1)
+    with pytest.raises(InputError, match=r"constant 'w' has shape \[6\] and dtype float32, expected \[6, 4, 3\]"):
+        model.set_constant("w", data(1)["s"])
+
+
+def test_the_ir_shows_the_folds():
+    folds: list[Fold] = []
+    module = run_to_phase(parsed(BLOCK), "fused", known={"w", "s", "b"}, folds=folds)
+    assert len(folds) == 1 and '"folded.w"' in str(module) and "ait.exp" not in str(module)
