@@ -13,7 +13,7 @@ PATH = Path(__file__).with_name("operators.json")
 
 
 def operators() -> dict[str, dict[str, Any]]:
-    """By op: `names`, and for `cpu`, `cuda` and `rocm` the `dtypes` and `providers`, or a `reason` where there are none."""
+    """By op: its `names`, and for `cpu`, `cuda`, `rocm` the `dtypes` and `providers`, or the `reason` for none."""
     return json.loads(PATH.read_text())
 
 

@@ -24,7 +24,7 @@ def test_the_reference_is_pytorch(name: str) -> None:
     row = ROWS[name]
     inputs, arrays = row.tensors(), row.arrays()
     exact = {t.name: a.astype(np.float64) if a.dtype.kind == "f" else a for t, a in zip(inputs, arrays, strict=True)}
-    for got, want in zip(evaluate(row.outputs(inputs), exact), row.wanted(arrays), strict=True):
+    for got, want in zip(evaluate(row.outputs(inputs), exact, **row.dims), row.wanted(arrays), strict=True):
         assert got.shape == want.shape
         np.testing.assert_allclose(got, want, rtol=1e-6, atol=1e-8)
 

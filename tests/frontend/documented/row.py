@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from ait_mlir.frontend import Tensor, ops
+from ait_mlir.frontend import IntVar, Tensor, ops
 
 Built = Tensor | Sequence[Tensor]
 
@@ -18,7 +18,8 @@ Built = Tensor | Sequence[Tensor]
 class Row:
     """`build(operator, *inputs)` makes tensors, `want(*inputs)` is the same in PyTorch, on float64.
 
-    `inputs` are shapes as `3 x 4`, of float32; `3 x i64 < 5` are indices, `3 x bool` truth values.
+    `inputs` are shapes as `3 x 4`, of float32; `3 x i64 < 5` are indices, `3 x bool` truth values. A dim with a name
+    is one of `dims`, where it has a value: it may be up to twice as large.
     """
 
     name: str
@@ -27,11 +28,14 @@ class Row:
     want: Callable[..., Any]
     given: Mapping[int, Sequence[Any]] = field(default_factory=dict[int, Sequence[Any]])
     """The values of inputs that cannot be random: offsets, lengths."""
+    dims: Mapping[str, int] = field(default_factory=dict[str, int])
 
     def tensors(self, prefix: str = "") -> list[Tensor]:
+        dims = {name: IntVar([1, 2 * value], name=prefix + name) for name, value in self.dims.items()}
         made: list[Tensor] = []
         for i, text in enumerate(self.inputs):
             shape, dtype, _ = parse(text)
+            shape = [int(d) if d.isdigit() else dims[d] for d in shape]
             made.append(Tensor(shape=shape, dtype=dtype, name=f"{prefix}x{i}", is_input=True))
         return made
 
@@ -40,6 +44,7 @@ class Row:
         made: list[np.ndarray] = []
         for i, text in enumerate(self.inputs):
             shape, dtype, below = parse(text)
+            shape = [int(d) if d.isdigit() else self.dims[d] for d in shape]
             if i in self.given:
                 made.append(np.asarray(self.given[i], dtype).reshape(shape))
             elif dtype == "float32":
@@ -58,11 +63,12 @@ class Row:
         return [f.numpy() for f in ([found] if isinstance(found, torch.Tensor) else found)]
 
 
-def parse(text: str) -> tuple[list[int], str, int]:
+DTYPES = {"i64": "int64", "i32": "int32", "bool": "bool"}
+
+
+def parse(text: str) -> tuple[list[str], str, int]:
     """Shape, dtype and, of indices, the number that all are below."""
     text, _, below = text.partition(" < ")
-    *dims, last = text.split(" x ")
-    if last.isdigit() or not last:
-        return [int(d) for d in text.split(" x ") if d], "float32", 0
-    dtype = {"i64": "int64", "i32": "int32", "bool": "bool"}[last]
-    return [int(d) for d in dims], dtype, int(below or 2)
+    dims = text.split(" x ")
+    dtype = DTYPES[dims.pop()] if dims[-1] in DTYPES else "float32"
+    return dims, dtype, int(below or 2)
