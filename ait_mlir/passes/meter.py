@@ -14,7 +14,7 @@ import math
 import shutil
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol, Self, cast
@@ -22,8 +22,10 @@ from typing import Any, Protocol, Self, cast
 import numpy as np
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import SSAValue
 
 from ait_mlir.dialects.ait.dtypes import BY_IR
+from ait_mlir.dialects.ait.traits import Cost
 from ait_mlir.dialects.ait.types import tensor_type
 from ait_mlir.errors import AitError, ToolchainError
 from ait_mlir.ir.pipeline import PassError
@@ -219,7 +221,6 @@ class DeviceMeter:
     def _workload(self, task: Task, point: Point, estimate: float, cache: int) -> tuple[int, int, int, list[Any]]:
         """Runs in a row, places of inputs and outputs, copies of the weights, and what the inputs hold."""
         env = task.environment(point)
-        kinds = [BY_IR[tensor_type(v).element_type].name for v in task.graph.block.args]
         sizes = [tensor_type(v).byte_size().evaluate(env) for v in task.graph.block.args]
         weights = sum(tensor_type(p.output).byte_size().evaluate(env) for p in task.graph.params())
         copies = min(LONGEST, max(2, math.ceil(2 * cache / max(weights, 1)))) if weights else 1
@@ -228,7 +229,7 @@ class DeviceMeter:
             chain = max(SHORTEST, min(USUAL, int(GRAPH_SECONDS / estimate)))
         moving = sum(sizes) + sum(tensor_type(o.value).byte_size().evaluate(env) for o in task.graph.outputs())
         places = max(1, min(PLACES, cache // 2 // max(moving, 1)))
-        inputs = [_tensor(random_bytes(kind, size)) for kind, size in zip(kinds, sizes, strict=True)]
+        inputs = [_tensor(content(v, env)) for v in task.graph.block.args]
         return chain, places, min(copies, chain), inputs
 
 
@@ -252,6 +253,19 @@ def _tensor(array: np.ndarray[Any, Any]) -> Any:
 def _patterns() -> list[Any]:
     """For each dtype of the ABI, in its order, what constants are filled with."""
     return [_tensor(random_bytes(t.name, 1 << 20)) for t in sorted(BY_IR.values(), key=lambda t: t.abi)]
+
+
+def content(value: SSAValue, env: Mapping[str, int]) -> np.ndarray[Any, Any]:
+    """The bytes of an input at some dims: what an op that reads it asks for, else typical numbers."""
+    from ait_mlir.runtime.data import numpy_dtype
+
+    t = tensor_type(value)
+    dtype = BY_IR[t.element_type].name
+    for use in value.uses:
+        op = use.operation
+        if isinstance(op, Cost) and (found := op.timed_values(use.index, env)):
+            return np.array(found, numpy_dtype(dtype)).view(np.uint8)
+    return random_bytes(dtype, t.byte_size().evaluate(env))
 
 
 def random_bytes(dtype: str, size: int) -> np.ndarray[Any, Any]:
@@ -283,4 +297,4 @@ def plan(module: ModuleOp) -> None:
     run_passes(_context(), module, parse_passes(passes_between("selected", "planned")), verify=False)
 
 
-__all__ = ["DeviceMeter", "Meter", "Program", "plan", "random_bytes"]
+__all__ = ["DeviceMeter", "Meter", "Program", "content", "plan", "random_bytes"]

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import cast
 
 import numpy as np
 from xdsl.ir import Operation
 
-from ait_mlir.dialects.ait.attention import AttentionOp
+from ait_mlir.dialects.ait.attention import AttentionOp, RaggedAttentionOp
 from ait_mlir.reference.core import Array, Evaluation, reference
 from ait_mlir.reference.norm import softmax
 
@@ -51,3 +52,36 @@ def _(op: Operation, arrays: list[Array], ev: Evaluation) -> Sequence[Array]:
     window = None if attend.window is None else attend.window.value.data
     scale, causal = attend.scale.value.data, attend.causal is not None
     return (attention(q, k, v, mask, scale, causal, window),)
+
+
+@reference("ait.ragged_attention")
+def _(op: Operation, arrays: list[Array], ev: Evaluation) -> Sequence[Array]:
+    ragged = cast(RaggedAttentionOp, op)
+    q, k, v = arrays[:3]
+    given = dict(zip(ragged.integers(), arrays[3:], strict=True))
+    window = None if ragged.window is None else ragged.window.value.data
+    scale, causal = ragged.scale.value.data, ragged.causal is not None
+    out = np.zeros((*q.shape[:3], v.shape[3]), np.result_type(q, k, v))
+
+    def attend(batch: int, rows: slice, keys: Array, values: Array) -> None:
+        of = q[batch : batch + 1, :, rows]
+        first = of.shape[2]
+        if keys.shape[2]:
+            seen = sees(of.shape[2], keys.shape[2], causal, window).any(1)
+            first = int(np.argmax(seen)) if seen.any() else first
+        out[batch, :, rows][:, first:] = attention(of, keys, values, None, scale, causal, window)[0][:, first:]
+
+    if "segments" in given:
+        offsets = np.maximum.accumulate(np.clip(given["segments"], 0, q.shape[2]))
+        for start, end in pairwise(map(int, offsets)):
+            attend(0, slice(start, end), k[:, :, start:end], v[:, :, start:end])
+        return (out,)
+    for b in range(q.shape[0]):
+        pieces = [x[b : b + 1] for x in (k, v)]
+        if "pages" in given:
+            pool = np.clip(given["pages"][b], 0, k.shape[0] - 1)
+            pieces = [np.moveaxis(x[pool], 0, 1).reshape(1, x.shape[1], -1, x.shape[3]) for x in (k, v)]
+        columns = int(np.clip(given["columns"][b], 0, pieces[0].shape[2]))
+        rows = int(np.clip(given["rows"][b], 0, q.shape[2])) if "rows" in given else q.shape[2]
+        attend(b, slice(0, rows), *(x[:, :, :columns] for x in pieces))
+    return (out,)

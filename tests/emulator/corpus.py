@@ -317,8 +317,10 @@ FAMILIES = {
     "detection-rocm": drawn_family("rocm", "detection", *DETECTION),
     "pool-cuda": drawn_family("cuda", "pool", "pool_kernel"),
     "pool-rocm": drawn_family("rocm", "pool", "pool_kernel"),
-    "attention-cuda": drawn_family("cuda", "attention", "attention_mma_kernel", "attention_simt_kernel"),
-    "attention-rocm": drawn_family("rocm", "attention", "attention_simt_kernel"),
+    "attention-cuda": drawn_family(
+        "cuda", "attention", "attention_mma_kernel", "attention_simt_kernel", "attention_ragged_kernel"
+    ),
+    "attention-rocm": drawn_family("rocm", "attention", "attention_simt_kernel", "attention_ragged_kernel"),
     "row-cuda": Family(
         {"cuda": frozenset({"row_bulk_kernel", "row_ring_kernel", "row_split_kernel", "row_kernel"})},
         half(_rows),

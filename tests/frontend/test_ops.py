@@ -812,3 +812,25 @@ def test_attention():
     near = torch.ones(SEQ, SEQ, dtype=torch.bool).tril(1).triu(-1)
     check(lambda q, k: ops.attention(window=2)(q, k, k), lambda q, k: sdpa(q, k, k, attn_mask=near), q, same)
     check(ops.mem_eff_attention(False), lambda q, k, v: sdpa(q, k, v).transpose(1, 2), q, k, v)
+
+
+def test_attention_of_sequences_with_lengths():
+    q, k, v = tensor("q", "batch", 2, "seq", 4), tensor("kk", "batch", 2, 7, 4), tensor("vvv", "batch", 2, 7, 6)
+    many, few = tensor("many", "batch", dtype="int32"), tensor("few", "batch", dtype="int32")
+    arrays = {t.name: data(t) for t in (q, k, v)}
+    counts = {"many": np.array([7, 5, 3][:BATCH], np.int32), "few": np.array([2, 1, 3][:BATCH], np.int32)}
+    op = ops.mem_eff_attention(causal=True, variable_seq_length_kv=True, variable_seq_length_q=True)
+    (got,) = evaluate(op(q, k, v, lengths_kv=many, lengths_q=few), {**arrays, **counts}, batch=BATCH, seq=SEQ)
+    for b, (columns, rows) in enumerate(zip(counts["many"], counts["few"], strict=True)):
+        of, keys, values = (torch.from_numpy(arrays[n][b : b + 1]) for n in ("q", "kk", "vvv"))
+        mask = torch.ones(rows, columns, dtype=torch.bool).tril(columns - rows)
+        want = F.scaled_dot_product_attention(of[:, :, :rows], keys[:, :, :columns], values[:, :, :columns], mask)
+        np.testing.assert_allclose(got[b, :rows], want[0].transpose(0, 1).numpy(), rtol=1e-9)
+        assert not got[b, rows:].any()
+    x, cuts = tensor("x", "seq", 3, 2, 4), tensor("cuts", 4, dtype="int32")
+    packed, offsets = data(x), np.array([0, 1, 1, SEQ], np.int32)
+    (got,) = evaluate(ops.flash_attention(3, 0, 8, True)(x, cuts), {"x": packed, "cuts": offsets}, seq=SEQ)
+    for start, end in ((0, 1), (1, SEQ)):
+        parts = torch.from_numpy(packed[start:end]).permute(1, 2, 0, 3)
+        want = F.scaled_dot_product_attention(*parts, is_causal=True)
+        np.testing.assert_allclose(got[start:end], want.transpose(0, 1).numpy(), rtol=1e-9)

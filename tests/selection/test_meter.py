@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from ait_mlir.lowering import build
@@ -12,8 +13,9 @@ from ait_mlir.lowering.build import refused_sources, sources_digest
 from ait_mlir.lowering.fragments import Fragment
 from ait_mlir.lowering.kernels import Target
 from ait_mlir.passes.measure import Selector
-from ait_mlir.passes.meter import DeviceMeter, random_bytes
+from ait_mlir.passes.meter import DeviceMeter, content, random_bytes
 from ait_mlir.passes.timings import TimingCache
+from tests.kernels.harness import parse_graph
 from tests.selection.cards import SETTING, tasks_of
 
 CPU = Target("cpu", "native")
@@ -124,3 +126,16 @@ def test_sources_that_another_process_compiles_too_are_not_refused(tmp_path: Pat
     monkeypatch.setattr(build, "keep", and_another)
     source = {"good.cc": 'extern "C" int f() { return 1; }\n'}
     assert refused_sources(source, CPU, tmp_path / "w") == set()
+
+
+def test_groups_of_rows_are_timed_with_rows() -> None:
+    graph = parse_graph(
+        "ait.graph @g(%a: !ait.tensor<t x 4 x f32>, %b: !ait.tensor<g x 4 x 8 x f32>, %ends: !ait.tensor<g x i64>) "
+        "dims {t = 0 to 99, g = 0 to 9} {\n"
+        "  %y = ait.ragged_gemm %a, %b to %ends : !ait.tensor<t x 8 x f32>\n"
+        '  ait.output "y" %y : !ait.tensor<t x 8 x f32>\n}'
+    )
+    a, b, ends = graph.block.args
+    assert list(content(ends, {"t": 10, "g": 4}).view(np.int64)) == [2, 5, 7, 10]
+    assert content(ends, {"t": 10, "g": 0}).nbytes == 1
+    assert content(a, {"t": 10, "g": 4}).nbytes == 160 and content(b, {"t": 10, "g": 4}).nbytes == 512

@@ -74,4 +74,57 @@ ATTENTION = Spec(
     CLOSE, DIMS, ENVS, FEW,
 )  # fmt: skip
 
-SPECS = (ATTENTION,)
+RAGGED_DIMS = "b = 0 to 4, s = 8 to 400, l = 8 to 400, d = 1 to 80"
+RAGGED_ENVS = (
+    {"b": 2, "s": 37, "l": 70, "d": 24},
+    {"b": 1, "s": 8, "l": 8, "d": 1},
+    {"b": 4, "s": 130, "l": 300, "d": 64},
+    {"b": 0, "s": 8, "l": 9, "d": 4},
+)
+FEW_RAGGED = ({"b": 2, "s": 9, "l": 11, "d": 5}, {"b": 1, "s": 33, "l": 40, "d": 8}, RAGGED_ENVS[3])
+
+
+def ragged(name: str, flags: str, heads: int = 3, **options: object) -> Form:
+    """Padded: lengths of keys, and of queries."""
+    q, kv = f"b x {heads} x s x d x T", "b x 3 x l x d x T"
+    text = f"ragged_attention %a, %b, %c columns %d rows %e scale 0.25 {flags}".rstrip()
+    return form(name, text, q, kv, kv, "b x i32", "b x i32", to=q, below={3: 9, 4: 8}, **options)
+
+
+def packed(name: str, flags: str, heads: int, longest: int) -> Form:
+    """Rows of all sequences one after the other, as a product with heads along its rows gives them."""
+    q, kv = f"1 x {heads} x l x d x T", "1 x 3 x l x d x T"
+    strides = {
+        0: (f"{heads}*l*d", "d", f"{heads}*d", "1"),
+        1: ("9*l*d", "d", "9*d", "1"),
+        2: ("9*l*d", "d", "9*d", "1"),
+    }
+    text = f"ragged_attention %a, %b, %c segments %d scale 0.25 {flags}".rstrip()
+    options = {"offsets": {3: ("l", longest)}, "strides": strides, "offset": 1}
+    return form(name, text, q, kv, kv, "(b + 1) x i64", to=q, **options)
+
+
+def paged(name: str, flags: str, heads: int, **options: object) -> Form:
+    """A pool of 6 pages of 5 rows, up to 3 of them for a sequence."""
+    q, kv = f"b x {heads} x 3 x d x T", "6 x 3 x 5 x d x T"
+    text = f"ragged_attention %a, %b, %c columns %d pages %e scale 0.25 {flags}".rstrip()
+    operands = (q, kv, kv, "b x i64", "b x 3 x i64")
+    return form(name, text, *operands, to=q, below={3: 16, 4: 6}, **options)
+
+
+RAGGED = Spec(
+    "ragged_attention",
+    (
+        ragged("padded", ""),
+        ragged("padded-causal", "causal", heads=6),
+        ragged("padded-window", "window 2"),
+        packed("packed-causal", "causal", 3, 90),
+        packed("packed-groups", "window 3", 6, 40),
+        paged("paged-causal", "causal", 6),
+        paged("paged-strides", "", 3, strides={1: ("15*d", "d", "3*d", "1"), 2: ("15*d", "d", "3*d", "1")}),
+    ),
+    CLOSE, RAGGED_DIMS, RAGGED_ENVS, FEW_RAGGED,
+    without={"graphs": "lengths, pages and offsets must fit, which random inputs do not"},
+)  # fmt: skip
+
+SPECS = (ATTENTION, RAGGED)

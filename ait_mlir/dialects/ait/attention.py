@@ -5,9 +5,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import ClassVar
 
-from xdsl.dialects.builtin import FloatAttr, IntegerAttr, UnitAttr, f64, i64
+from xdsl.dialects.builtin import FloatAttr, IntegerAttr, UnitAttr, f64, i32, i64
 from xdsl.ir import Attribute, Operation, SSAValue
-from xdsl.irdl import irdl_op_definition, operand_def, opt_prop_def, prop_def, result_def, traits_def, var_operand_def
+from xdsl.irdl import (
+    AttrSizedOperandSegments,
+    irdl_op_definition,
+    operand_def,
+    opt_operand_def,
+    opt_prop_def,
+    prop_def,
+    result_def,
+    traits_def,
+    var_operand_def,
+)
 
 from ait_mlir.dialects.ait.base import AitOp, check_broadcastable
 from ait_mlir.dialects.ait.dtypes import is_float
@@ -160,9 +170,158 @@ class AttentionOp(Cost, AitOp):
         return [TensorType.get((*q.dims[:3], v.dims[3]), q.element_type)]
 
 
+@irdl_op_definition
+class RaggedAttentionOp(Cost, AitOp):
+    """Attention of sequences whose lengths are tensors: padded, packed one after the other, or in pages of a pool.
+
+    The meaning is that of `ait.attention` for each sequence by itself. A row without a visible column is 0.
+
+    - Padded: q [B, H, S, D], k [B, G, L, D] and v [B, G, L, E]. `columns` [B] says how many rows of k and v each
+      sequence has, `rows` [B] how many of q (default S); the result's other rows are 0.
+    - Paged: k is a pool of pages [P, G, page, D], v one of [P, G, page, E]. Column c of sequence b is row c % page of
+      page `pages`[b, c / page]; `pages` is [B, N], and L is N * page. A cache of this form grows by a page at a time
+      (arXiv:2309.06180).
+    - Packed: q [1, H, T, D], k [1, G, T, D], v [1, G, T, E] hold the rows of all sequences; those of sequence b are
+      `segments`[b] up to `segments`[b + 1]. The result's rows outside of all sequences are 0.
+
+    Row s of a sequence with r rows and c columns stands at its column s + c - r; `causal` and `window` are as in
+    `ait.attention`. The integers are all i32 or all i64. The CPU fails for a length, page or offset outside of its dim
+    and for offsets that fall, and names it; a GPU takes the nearest that is inside.
+
+    ```mlir
+    %o = ait.ragged_attention %q, %k, %v columns %n rows %m scale 0.125 causal : !ait.tensor<8 x 12 x s x 64 x f16>
+    %p = ait.ragged_attention %q, %k, %v columns %n pages %table scale 0.125 causal : !ait.tensor<8 x 12 x 1 x 64 x f16>
+    %r = ait.ragged_attention %q, %k, %v segments %offsets scale 0.125 : !ait.tensor<1 x 12 x total x 64 x f16>
+    ```
+    """
+
+    name = "ait.ragged_attention"
+    SYNTAX: ClassVar[Syntax] = (
+        Operands(("qkv",)),
+        Operand("columns", "columns", optional=True),
+        Operand("rows", "rows", optional=True),
+        Operand("pages", "pages", optional=True),
+        Operand("segments", "segments", optional=True),
+        Prop("scale", NUMBER),
+        Flag("causal"),
+        Prop("window", INT, optional=True),
+    )
+    SEGMENTED: ClassVar[bool] = True
+    WORK: ClassVar[int] = AttentionOp.WORK
+
+    qkv = var_operand_def(TensorType)
+    columns = opt_operand_def(TensorType)
+    rows = opt_operand_def(TensorType)
+    pages = opt_operand_def(TensorType)
+    segments = opt_operand_def(TensorType)
+    scale = prop_def(FloatAttr)
+    causal = opt_prop_def(UnitAttr)
+    window = opt_prop_def(IntegerAttr)
+    output = result_def(TensorType)
+    traits = traits_def(Pure())
+    irdl_options = (AttrSizedOperandSegments(as_property=True),)
+
+    def __init__(
+        self,
+        qkv: Sequence[SSAValue],
+        scale: float,
+        columns: SSAValue | None = None,
+        rows: SSAValue | None = None,
+        pages: SSAValue | None = None,
+        segments: SSAValue | None = None,
+        causal: bool = False,
+        window: int | None = None,
+    ) -> None:
+        super().__init__(
+            operands=[qkv, columns, rows, pages, segments],
+            properties={
+                "scale": FloatAttr(scale, f64),
+                "causal": UnitAttr() if causal else None,
+                "window": None if window is None else IntegerAttr(window, i64),
+            },
+            result_types=[qkv[0].type],
+        )
+        (inferred,) = self.infer_result_types()
+        self.results[0]._type = inferred  # pyright: ignore[reportPrivateUsage]
+
+    @property
+    def sequences(self) -> Expr:
+        """How many sequences there are."""
+        if self.segments is not None:
+            return tensor_type(self.segments).dims[0] - 1
+        return tensor_type(self.qkv[0]).dims[0]
+
+    @property
+    def length(self) -> Expr:
+        """The most columns of a sequence."""
+        rows = tensor_type(self.qkv[1]).dims[2]
+        return rows if self.pages is None else rows * tensor_type(self.pages).dims[1]
+
+    def flops(self) -> Expr:
+        q, v = (tensor_type(x).dims for x in (self.qkv[0], self.qkv[2]))
+        return product(q[:3]) * self.length * (2 * (q[3] + v[3]) + self.WORK)
+
+    def integers(self) -> dict[str, SSAValue]:
+        """The integer operands that are there, by name."""
+        found = {"columns": self.columns, "rows": self.rows, "pages": self.pages, "segments": self.segments}
+        return {name: value for name, value in found.items() if value is not None}
+
+    def infer_result_types(self) -> Sequence[Attribute]:
+        if len(self.qkv) != 3:
+            raise self.fail(f"takes q, k and v, got {len(self.qkv)} operands before the first keyword")
+        names = ("q", "k", "v")
+        types = [self.expect_tensor(x, n) for x, n in zip(self.qkv, names, strict=True)]
+        for n, t in zip(names, types, strict=True):
+            if t.rank != 4:
+                raise self.fail(f"{n} must have 4 dims, got {shape_text(t.dims)}")
+            if t.element_type != types[0].element_type or not is_float(t.element_type):
+                raise self.fail(f"{n} has element type {t.element_type}, expected that of q, a float")
+        q, k, v = types
+        if self.window is not None and self.window.value.data < 1:
+            raise self.fail(f"window must be at least 1, got {self.window.value.data}")
+        scope = scope_of(self)
+        checks = [("k", k, 3, "head size", "q", q.dims[3]), ("v", v, 1, "heads", "k", k.dims[1])]
+        checks += [("v", v, axis, what, "k", k.dims[axis]) for axis, what in ((0, "batch"), (2, "length"))]
+        if self.pages is None:
+            checks.append(("k", k, 0, "batch", "q", q.dims[0]))
+        if self.segments is not None:
+            checks.append(("k", k, 2, "length", "q", q.dims[2]))
+        for name, t, axis, what, whose, other in checks:
+            if not scope.equal(t.dims[axis], other):
+                raise self.fail(f"{what} of {name} is {t.dims[axis]}, but of {whose} {other}")
+        heads, groups = q.dims[1], k.dims[1]
+        if not scope.equal(heads, groups) and not divides(groups.as_int(), heads, scope):
+            raise self.fail(f"heads of k is {groups}, which is not proved to divide the {heads} heads of q")
+        self._check_integers(q)
+        return [TensorType.get((*q.dims[:3], v.dims[3]), q.element_type)]
+
+    def _check_integers(self, q: TensorType) -> None:
+        given = {name: self.expect_tensor(value, f"`{name}`") for name, value in self.integers().items()}
+        if (self.segments is None) == (self.columns is None):
+            raise self.fail("needs `columns`, the length of each sequence, or `segments`, their offsets, and not both")
+        if self.segments is not None and len(given) > 1:
+            raise self.fail("with `segments` there are no `rows` and no `pages`")
+        kinds = {t.element_type for t in given.values()}
+        if len(kinds) > 1 or not kinds <= {i32, i64}:
+            raise self.fail(f"the integers must be all i32 or all i64, got {', '.join(sorted(map(str, kinds)))}")
+        scope, batch = scope_of(self), q.dims[0]
+        for name, t in given.items():
+            rank = 2 if name == "pages" else 1
+            if t.rank != rank:
+                raise self.fail(f"`{name}` must have {rank} dims, got {shape_text(t.dims)}")
+            if name != "segments" and not scope.equal(t.dims[0], batch):
+                raise self.fail(f"`{name}` is for {t.dims[0]} sequences, but the batch of q is {batch}")
+        if self.segments is not None:
+            offsets = given["segments"].dims[0]
+            if not scope.positive(offsets):
+                raise self.fail(f"`segments` has {offsets} offsets, expected one more than sequences")
+            if not scope.equal(batch, 1):
+                raise self.fail(f"the batch of packed q is {batch}, expected 1")
+
+
 def divides(divisor: int | None, e: Expr, scope: Scope) -> bool:
     """Whether a known number is proved to divide a dim."""
     return divisor is not None and divisor >= 1 and scope.divisible(e, divisor)
 
 
-OPS = (AttentionOp,)
+OPS = (AttentionOp, RaggedAttentionOp)

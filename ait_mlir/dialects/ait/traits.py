@@ -7,7 +7,7 @@ so a new op states only the differences. All sizes are dim expressions. Kernels 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Literal, Self
 
@@ -89,6 +89,10 @@ class Cost(Interface):
     def bytes_written(self, position: int) -> Expr:
         """Bytes of result `position` that are written."""
         return _shaped(self.results[position]).byte_size()
+
+    def timed_values(self, position: int, env: Mapping[str, int]) -> list[int] | None:
+        """The integers that operand `position` has while a kernel is timed at these dims; None: any will do."""
+        return None
 
     def bytes_touched(self) -> Expr:
         """Bytes read of all operands and written of all results. An operand that occurs twice counts once."""

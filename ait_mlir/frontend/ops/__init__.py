@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
-from ait_mlir.frontend.ops.attention import attention, mem_eff_attention
+from ait_mlir.frontend.ops.attention import (
+    attention,
+    flash_attention,
+    mem_eff_attention,
+    ragged_attention,
+    update_cache,
+)
 from ait_mlir.frontend.ops.b2b_bmm import (
     CausalType,
     classic_b2b_bmm,
@@ -215,7 +221,8 @@ __all__ = [
     "conv2d_bias_hardswish_few_channels", "conv2d_bias_relu", "conv2d_bias_relu_few_channels", "conv2d_bias_sigmoid",
     "conv2d_depthwise", "conv2d_depthwise_bias", "conv3d", "conv3d_bias", "cummax", "cummin", "cumprod", "cumsum",
     "depthwise_conv3d", "dual_bmm_rrr_div", "dual_gemm_rcr_fast_gelu", "dual_gemm_rcr_silu", "dynamic_slice",
-    "efficient_nms", "elementwise", "embedding", "embedding_bag", "eq", "expand", "flatten", "fmha_style_b2b_bmm",
+    "efficient_nms", "elementwise", "embedding", "embedding_bag", "eq", "expand", "flash_attention",
+    "flatten", "fmha_style_b2b_bmm",
     "full", "fused_elementwise", "gather", "ge", "gemm_rcr", "gemm_rcr_bias", "gemm_rcr_bias_add",
     "gemm_rcr_bias_add_add", "gemm_rcr_bias_add_add_relu", "gemm_rcr_bias_add_relu", "gemm_rcr_bias_fast_gelu",
     "gemm_rcr_bias_gelu", "gemm_rcr_bias_hardswish", "gemm_rcr_bias_mul", "gemm_rcr_bias_mul_add",
@@ -231,9 +238,11 @@ __all__ = [
     "mem_eff_attention", "multi_level_roi_align", "ndhwc3to8", "ne", "nhwc3to4", "nhwc3to8", "nms", "pad",
     "pad_last_dim", "padded_dense_to_jagged", "perm021fc_ccr", "perm021fc_ccr_bias", "perm021fc_ccr_bias_permute",
     "perm021fc_crc", "perm021fc_crc_bias", "perm102_bmm_rcr", "perm102_bmm_rcr_bias", "perm102_bmm_rrr",
-    "perm102_bmm_rrr_bias", "permute", "permute021", "permute0213", "permute102", "permute210", "ragged_gemm",
+    "perm102_bmm_rrr_bias", "permute", "permute021", "permute0213", "permute102", "permute210", "ragged_attention",
+    "ragged_gemm",
     "reduce_max", "reduce_mean", "reduce_min", "reduce_prod", "reduce_sum", "reshape", "rms_norm", "roi_align",
     "rotary_embedding", "scan", "scatter", "search_sorted", "size", "softmax", "sort", "split", "squeeze", "topk",
     "transpose", "transposed_conv2d", "transposed_conv2d_bias", "transposed_conv2d_bias_relu", "tuple_construct",
-    "unsqueeze", "update_slice", "upsampling2d", "upsampling2d_add", "var", "vector_norm", "where",
+    "unsqueeze", "update_cache",
+    "update_slice", "upsampling2d", "upsampling2d_add", "var", "vector_norm", "where",
 ]  # fmt: skip

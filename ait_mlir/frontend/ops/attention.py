@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from xdsl.dialects.builtin import FloatAttr, IntegerAttr, UnitAttr, f64, i64
+from xdsl.dialects.builtin import DenseArrayBase, FloatAttr, IntegerAttr, UnitAttr, f64, i32, i64
 from xdsl.ir import Attribute
 
-from ait_mlir.dialects.ait.attention import AttentionOp
+from ait_mlir.dialects.ait.attention import AttentionOp, RaggedAttentionOp
 from ait_mlir.frontend.errors import BuildError
 from ait_mlir.frontend.operator import Operator
-from ait_mlir.frontend.ops.view import permute
+from ait_mlir.frontend.ops.index import scatter, update_slice
+from ait_mlir.frontend.ops.view import permute, reshape, split, squeeze, unsqueeze
 from ait_mlir.frontend.tensor import Tensor
 
 
@@ -20,7 +21,8 @@ class attention(Operator):
     [batch, heads, S, L]. `scale` is 1 / sqrt(D) where None. With `causal`, the last row sees all columns and each row
     above it one less. With `window`, a row sees the columns less than so many away from where it stands.
 
-    Of few rows (S up to 64), k and v may be a concatenation of a cache and what is new: it is read in pieces, not made.
+    Of few rows (S up to 64), k and v may be a concatenation of a cache and what is new: it is read in pieces, not
+    made.
     """
 
     def __init__(self, causal: bool = False, scale: float | None = None, window: int | None = None):
@@ -42,18 +44,153 @@ class attention(Operator):
         return self.finish(self.emit_one(AttentionOp, operands, properties))
 
 
+class ragged_attention(Operator):
+    """Attention of sequences with lengths of their own. It is that of `attention` for each; see `ait.ragged_attention`.
+
+    - Padded: q [batch, heads, S, D], k [batch, groups, L, D], v [batch, groups, L, E]; `lengths_kv` [batch] says how
+      many rows of k and v each sequence has, `lengths_q` [batch] how many of q. The other rows of the result are 0.
+    - Paged: k is [pages, groups, page, D] and v [pages, groups, page, E], a pool that all sequences share. `pages`
+      [batch, N] lists the pages of each sequence in order, `lengths_kv` [batch] how many of their rows it has.
+    - Packed: q, k and v are [1, heads, total, D]; `offsets` [batch + 1] says where the rows of each sequence start.
+
+    The integer tensors are all int32 or all int64. The last row of q of a sequence sees all its columns; with
+    `causal` each row above it sees one less, with `window` a row sees those less than so many away. A row that sees
+    nothing is 0.
+    """
+
+    def __init__(self, causal: bool = False, scale: float | None = None, window: int | None = None):
+        super().__init__()
+        self.causal, self.scale, self.window = causal, scale, window
+
+    def __call__(
+        self,
+        q: Tensor,
+        k: Tensor,
+        v: Tensor,
+        lengths_kv: Tensor | None = None,
+        lengths_q: Tensor | None = None,
+        pages: Tensor | None = None,
+        offsets: Tensor | None = None,
+    ) -> Tensor:
+        integers = (lengths_kv, lengths_q, pages, offsets)
+        operands = [q, k, v, *(t for t in integers if t is not None)]
+        self.begin(*operands)
+        head_size = q.type.dims[-1].as_int() if q.rank else None
+        if self.scale is None and head_size is None:
+            raise self.fail("the head size is dynamic; give the scale")
+        scale = self.scale if self.scale is not None else float(head_size or 1) ** -0.5
+        sizes = [3, *(int(t is not None) for t in integers)]
+        properties: dict[str, Attribute] = {
+            "scale": FloatAttr(scale, f64),
+            "operandSegmentSizes": DenseArrayBase.from_list(i32, sizes),
+        }
+        if self.causal:
+            properties["causal"] = UnitAttr()
+        if self.window is not None:
+            properties["window"] = IntegerAttr(self.window, i64)
+        return self.finish(self.emit_one(RaggedAttentionOp, operands, properties))
+
+
+class update_cache(Operator):
+    """A cache of keys or values with new rows written to it; returns the cache.
+
+    - Contiguous: the cache is [batch, groups, L, D], `rows` [batch, groups, S, D], and `places` [batch, S] says where
+      in L each row goes, for each batch.
+    - Paged: the cache is a pool [pages, page, groups, D], `rows` [batch, S, groups, D], and `places` [batch, S] has
+      for each row its page times the rows of a page, plus its row in the page.
+
+    `places` is int32 or int64. In a model whose result takes the place of the input `cache` (`mark_as_output`), the
+    rows alone are written. A place outside of the cache, as when it is full, has no meaning: on a CPU the run fails
+    before it writes, on a GPU the row is left out.
+    """
+
+    def __init__(self, paged: bool = False):
+        super().__init__()
+        self.paged = paged
+
+    def __call__(self, cache: Tensor, rows: Tensor, places: Tensor) -> Tensor:
+        self.begin(cache, rows, places)
+        if cache.rank != 4 or rows.rank != 4 or places.rank != 2:
+            raise self.fail("expected a cache and rows of rank 4 and places of rank 2")
+        if not self.paged:
+            batch, count = places.shape()
+            index = reshape()(places, [batch, 1, count, 1])
+            return self.finish(scatter(dim=2)(cache, index, rows))
+        pages, page, groups, size = cache.shape()
+        batch, count = places.shape()
+        flat = reshape()(cache, [pages * page, groups, size])
+        new = reshape()(rows, [batch * count, groups, size])
+        written = update_slice(dim=0)(flat, new, reshape()(places, [batch * count]))
+        return self.finish(reshape()(written, [pages, page, groups, size]))
+
+
 class mem_eff_attention(Operator):
     """Attention under its documented name: inputs as for `attention`, result [batch, S, heads, E].
 
-    Dropout is for training and must be 0; sequences of varying length are not supported.
+    With `variable_seq_length_kv` the call needs `lengths_kv`, an int tensor with the rows of k and v of each batch;
+    with `variable_seq_length_q` also `lengths_q`, and the rows of the result beyond are 0. Heads in groups need no
+    `use_grouped_fmha`. Dropout is for training and must be 0.
     """
 
-    def __init__(self, causal: bool, dropout: float = 0, scale: float | None = None):
+    def __init__(
+        self,
+        causal: bool,
+        dropout: float = 0,
+        variable_seq_length_kv: bool = False,
+        variable_seq_length_q: bool = False,
+        use_grouped_fmha: bool = False,
+        scale: float | None = None,
+    ):
         super().__init__()
         if dropout != 0:
             raise BuildError(f"mem_eff_attention: dropout is {dropout}, but this is inference; leave it 0")
-        self.causal, self.scale = causal, scale
+        self.causal, self.scale, self.grouped = causal, scale, use_grouped_fmha
+        self.variable_kv, self.variable_q = variable_seq_length_kv, variable_seq_length_q
 
-    def __call__(self, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
-        self.begin(q, k, v)
-        return self.finish(permute()(attention(self.causal, self.scale)(q, k, v), [0, 2, 1, 3]))
+    def __call__(
+        self,
+        q: Tensor,
+        k: Tensor,
+        v: Tensor,
+        lengths_kv: Tensor | None = None,
+        lengths_q: Tensor | None = None,
+    ) -> Tensor:
+        self.begin(*(t for t in (q, k, v, lengths_kv, lengths_q) if t is not None))
+        for name, flag, given in (("kv", self.variable_kv, lengths_kv), ("q", self.variable_q, lengths_q)):
+            if flag != (given is not None):
+                wanted = f"lengths_{name}" if flag else f"no lengths_{name}"
+                raise self.fail(f"variable_seq_length_{name} is {flag}, so it takes {wanted}")
+        if lengths_q is not None and lengths_kv is None:
+            raise self.fail("lengths_q needs lengths_kv")
+        if lengths_kv is None:
+            y = attention(self.causal, self.scale)(q, k, v)
+        else:
+            y = ragged_attention(self.causal, self.scale)(q, k, v, lengths_kv, lengths_q)
+        return self.finish(permute()(y, [0, 2, 1, 3]))
+
+
+class flash_attention(Operator):
+    """Self attention of packed sequences.
+
+    x [total, 3, heads, size] holds q, k and v; the result is [total, heads, size]. `cu_seqlens`, an int tensor of
+    `batch_size` + 1, says where each sequence starts and ends; `max_seq_len` is the most rows that one has. Dropout is
+    for training and must be 0.
+    """
+
+    def __init__(self, batch_size: int, dropout: float, max_seq_len: int, causal: bool):
+        super().__init__()
+        if dropout != 0:
+            raise BuildError(f"flash_attention: dropout is {dropout}, but this is inference; leave it 0")
+        self.batch_size, self.max_seq_len, self.causal = batch_size, max_seq_len, causal
+
+    def __call__(self, x: Tensor, cu_seqlens: Tensor) -> Tensor:
+        self.begin(x, cu_seqlens)
+        if x.rank != 4 or x.type.dims[1].as_int() != 3:
+            raise self.fail("x must be [total, 3, heads, size]")
+        if cu_seqlens.rank != 1 or cu_seqlens.type.dims[0].as_int() != self.batch_size + 1:
+            raise self.fail(f"cu_seqlens must have {self.batch_size + 1} offsets, one more than sequences")
+        total, _, heads, size = x.shape()
+        parts = (squeeze(1)(part) for part in split()(x, 1, dim=1))
+        q, k, v = (unsqueeze(0)(permute()(part, [1, 0, 2])) for part in parts)
+        y = ragged_attention(self.causal)(q, k, v, offsets=cu_seqlens)
+        return self.finish(reshape()(permute()(y, [0, 2, 1, 3]), [total, heads, size]))

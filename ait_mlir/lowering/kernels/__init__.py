@@ -11,6 +11,7 @@ from ait_mlir.lowering.kernels import (
     attention,
     attention_cudnn,
     attention_hopper,
+    attention_ragged,
     attention_split,
     contraction_cuts,
     conv,
@@ -80,6 +81,7 @@ PROVIDERS: tuple[Kernel[Any], ...] = (
     *attention_split.KERNELS,
     *attention.KERNELS,
     *attention_cudnn.KERNELS,
+    *attention_ragged.KERNELS,
 )
 
 CUTS: tuple[Cut[Any], ...] = (*contraction_cuts.CUTS,)

@@ -40,3 +40,18 @@ ait.graph @groups(%q: !ait.tensor<b x 12 x s x 64 x f16>, %k: !ait.tensor<b x 4 
   %1 = ait.attention %0, %k, %k scale 0.125 causal window 5 : !ait.tensor<b x 12 x s x 64 x f16>
   ait.output "y" %1 : !ait.tensor<b x 12 x s x 64 x f16>
 }
+
+// Sequences with lengths of their own: padded, in pages of a pool, packed.
+// CHECK-LABEL: ait.graph @ragged
+ait.graph @ragged(%q: !ait.tensor<b x 4 x s x 64 x f16>, %k: !ait.tensor<b x 2 x l x 64 x f16>, %pool: !ait.tensor<99 x 2 x 16 x 64 x f16>, %x: !ait.tensor<1 x 4 x t x 64 x f16>, %n: !ait.tensor<b x i32>, %table: !ait.tensor<b x 8 x i32>, %o: !ait.tensor<(b + 1) x i64>) dims {b = 1 to 4, s = 1 to 8, l = 1 to 8, t = 1 to 64} {
+  // CHECK: ait.ragged_attention %q, %k, %k columns %n scale 0.125 : !ait.tensor<b x 4 x s x 64 x f16>
+  // GENERIC: "ait.ragged_attention"(%q, %k, %k, %n) <{scale = 1.250000e-01 : f64, operandSegmentSizes = array<i32: 3, 1, 0, 0, 0>}>
+  %0 = ait.ragged_attention %q, %k, %k columns %n scale 0.125 : !ait.tensor<b x 4 x s x 64 x f16>
+  // CHECK-NEXT: ait.ragged_attention %q, %k, %k columns %n rows %n scale 0.125 causal window 3 : !ait.tensor<b x 4 x s x 64 x f16>
+  %1 = ait.ragged_attention %q, %k, %k columns %n rows %n scale 0.125 causal window 3 : !ait.tensor<b x 4 x s x 64 x f16>
+  // CHECK-NEXT: ait.ragged_attention %q, %pool, %pool columns %n pages %table scale 0.125 causal : !ait.tensor<b x 4 x s x 64 x f16>
+  %2 = ait.ragged_attention %q, %pool, %pool columns %n pages %table scale 0.125 causal : !ait.tensor<b x 4 x s x 64 x f16>
+  // CHECK-NEXT: ait.ragged_attention %x, %x, %x segments %o scale 0.125 : !ait.tensor<1 x 4 x t x 64 x f16>
+  %3 = ait.ragged_attention %x, %x, %x segments %o scale 0.125 : !ait.tensor<1 x 4 x t x 64 x f16>
+  ait.output "y" %3 : !ait.tensor<1 x 4 x t x 64 x f16>
+}

@@ -144,3 +144,108 @@ ait.graph @too_many(%q: !ait.tensor<2 x 2 x 4 x 8 x f16>) {
   // expected-error @below {{ait.attention: takes q, k, v, a second k and v, and a mask at most, got 7 operands}}
   %0 = ait.attention %q, %q, %q, %q, %q, %q, %q scale 1.0 : !ait.tensor<2 x 2 x 4 x 8 x f16>
 }
+
+// -----
+
+ait.graph @ragged_three(%q: !ait.tensor<2 x 4 x 3 x 8 x f16>, %k: !ait.tensor<2 x 2 x 5 x 8 x f16>, %n: !ait.tensor<2 x i32>) {
+  // expected-error @below {{ait.ragged_attention: takes q, k and v, got 2 operands before the first keyword}}
+  %0 = ait.ragged_attention %q, %k columns %n scale 1.0 : !ait.tensor<2 x 4 x 3 x 8 x f16>
+}
+
+// -----
+
+ait.graph @ragged_rank(%q: !ait.tensor<2 x 4 x 3 x 8 x f16>, %k: !ait.tensor<2 x 2 x 5 x 8 x f16>, %n: !ait.tensor<2 x i32>) {
+  // expected-error @below {{ait.ragged_attention: v must have 4 dims, got [2]}}
+  %0 = ait.ragged_attention %q, %k, %n columns %n scale 1.0 : !ait.tensor<2 x 4 x 3 x 8 x f16>
+}
+
+// -----
+
+ait.graph @ragged_element(%q: !ait.tensor<2 x 4 x 3 x 8 x f16>, %k: !ait.tensor<2 x 2 x 5 x 8 x f16>, %n: !ait.tensor<2 x i32>, %v: !ait.tensor<2 x 2 x 5 x 8 x f32>) {
+  // expected-error @below {{ait.ragged_attention: v has element type f32, expected that of q, a float}}
+  %0 = ait.ragged_attention %q, %k, %v columns %n scale 1.0 : !ait.tensor<2 x 4 x 3 x 8 x f16>
+}
+
+// -----
+
+ait.graph @ragged_window(%q: !ait.tensor<2 x 4 x 3 x 8 x f16>, %k: !ait.tensor<2 x 2 x 5 x 8 x f16>, %n: !ait.tensor<2 x i32>) {
+  // expected-error @below {{ait.ragged_attention: window must be at least 1, got 0}}
+  %0 = ait.ragged_attention %q, %k, %k columns %n scale 1.0 window 0 : !ait.tensor<2 x 4 x 3 x 8 x f16>
+}
+
+// -----
+
+ait.graph @ragged_heads(%q: !ait.tensor<2 x 4 x 3 x 8 x f16>, %k: !ait.tensor<2 x 2 x 5 x 8 x f16>, %n: !ait.tensor<2 x i32>, %v: !ait.tensor<2 x 3 x 5 x 8 x f16>) {
+  // expected-error @below {{ait.ragged_attention: heads of k is 3, which is not proved to divide the 4 heads of q}}
+  %0 = ait.ragged_attention %q, %v, %v columns %n scale 1.0 : !ait.tensor<2 x 4 x 3 x 8 x f16>
+}
+
+// -----
+
+ait.graph @ragged_length(%q: !ait.tensor<2 x 4 x 3 x 8 x f16>, %k: !ait.tensor<2 x 2 x 5 x 8 x f16>, %n: !ait.tensor<2 x i32>, %v: !ait.tensor<2 x 2 x 6 x 8 x f16>) {
+  // expected-error @below {{ait.ragged_attention: length of v is 6, but of k 5}}
+  %0 = ait.ragged_attention %q, %k, %v columns %n scale 1.0 : !ait.tensor<2 x 4 x 3 x 8 x f16>
+}
+
+// -----
+
+ait.graph @ragged_batch(%q: !ait.tensor<2 x 4 x 3 x 8 x f16>, %k: !ait.tensor<2 x 2 x 5 x 8 x f16>, %n: !ait.tensor<2 x i32>, %v: !ait.tensor<3 x 2 x 5 x 8 x f16>) {
+  // expected-error @below {{ait.ragged_attention: batch of k is 3, but of q 2}}
+  %0 = ait.ragged_attention %q, %v, %v columns %n scale 1.0 : !ait.tensor<2 x 4 x 3 x 8 x f16>
+}
+
+// -----
+
+ait.graph @ragged_none(%q: !ait.tensor<2 x 4 x 3 x 8 x f16>, %k: !ait.tensor<2 x 2 x 5 x 8 x f16>, %n: !ait.tensor<2 x i32>) {
+  // expected-error @below {{ait.ragged_attention: needs `columns`, the length of each sequence, or `segments`, their offsets, and not both}}
+  %0 = ait.ragged_attention %q, %k, %k rows %n scale 1.0 : !ait.tensor<2 x 4 x 3 x 8 x f16>
+}
+
+// -----
+
+ait.graph @ragged_kinds(%q: !ait.tensor<2 x 4 x 3 x 8 x f16>, %k: !ait.tensor<2 x 2 x 5 x 8 x f16>, %n: !ait.tensor<2 x i32>, %m: !ait.tensor<2 x i64>) {
+  // expected-error @below {{ait.ragged_attention: the integers must be all i32 or all i64, got i32, i64}}
+  %0 = ait.ragged_attention %q, %k, %k columns %n rows %m scale 1.0 : !ait.tensor<2 x 4 x 3 x 8 x f16>
+}
+
+// -----
+
+ait.graph @ragged_table(%q: !ait.tensor<2 x 4 x 3 x 8 x f16>, %k: !ait.tensor<2 x 2 x 5 x 8 x f16>, %n: !ait.tensor<2 x i32>) {
+  // expected-error @below {{ait.ragged_attention: `pages` must have 2 dims, got [2]}}
+  %0 = ait.ragged_attention %q, %k, %k columns %n pages %n scale 1.0 : !ait.tensor<2 x 4 x 3 x 8 x f16>
+}
+
+// -----
+
+ait.graph @ragged_sequences(%q: !ait.tensor<2 x 4 x 3 x 8 x f16>, %k: !ait.tensor<2 x 2 x 5 x 8 x f16>, %n: !ait.tensor<2 x i32>, %m: !ait.tensor<3 x i32>) {
+  // expected-error @below {{ait.ragged_attention: `rows` is for 3 sequences, but the batch of q is 2}}
+  %0 = ait.ragged_attention %q, %k, %k columns %n rows %m scale 1.0 : !ait.tensor<2 x 4 x 3 x 8 x f16>
+}
+
+// -----
+
+ait.graph @packed_rows(%x: !ait.tensor<1 x 4 x 9 x 8 x f16>, %q: !ait.tensor<2 x 4 x 9 x 8 x f16>, %n: !ait.tensor<3 x i32>, %z: !ait.tensor<0 x i32>, %k: !ait.tensor<1 x 4 x 5 x 8 x f16>) {
+  // expected-error @below {{ait.ragged_attention: with `segments` there are no `rows` and no `pages`}}
+  %0 = ait.ragged_attention %x, %x, %x rows %n segments %n scale 1.0 : !ait.tensor<1 x 4 x 9 x 8 x f16>
+}
+
+// -----
+
+ait.graph @packed_offsets(%x: !ait.tensor<1 x 4 x 9 x 8 x f16>, %q: !ait.tensor<2 x 4 x 9 x 8 x f16>, %n: !ait.tensor<3 x i32>, %z: !ait.tensor<0 x i32>, %k: !ait.tensor<1 x 4 x 5 x 8 x f16>) {
+  // expected-error @below {{ait.ragged_attention: `segments` has 0 offsets, expected one more than sequences}}
+  %0 = ait.ragged_attention %x, %x, %x segments %z scale 1.0 : !ait.tensor<1 x 4 x 9 x 8 x f16>
+}
+
+// -----
+
+ait.graph @packed_batch(%x: !ait.tensor<1 x 4 x 9 x 8 x f16>, %q: !ait.tensor<2 x 4 x 9 x 8 x f16>, %n: !ait.tensor<3 x i32>, %z: !ait.tensor<0 x i32>, %k: !ait.tensor<1 x 4 x 5 x 8 x f16>) {
+  // expected-error @below {{ait.ragged_attention: the batch of packed q is 2, expected 1}}
+  %0 = ait.ragged_attention %q, %q, %q segments %n scale 1.0 : !ait.tensor<2 x 4 x 9 x 8 x f16>
+}
+
+// -----
+
+ait.graph @packed_length(%x: !ait.tensor<1 x 4 x 9 x 8 x f16>, %q: !ait.tensor<2 x 4 x 9 x 8 x f16>, %n: !ait.tensor<3 x i32>, %z: !ait.tensor<0 x i32>, %k: !ait.tensor<1 x 4 x 5 x 8 x f16>) {
+  // expected-error @below {{ait.ragged_attention: length of k is 5, but of q 9}}
+  %0 = ait.ragged_attention %x, %k, %k segments %n scale 1.0 : !ait.tensor<1 x 4 x 9 x 8 x f16>
+}

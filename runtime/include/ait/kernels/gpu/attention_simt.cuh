@@ -30,8 +30,11 @@ __device__ __forceinline__ void load_rows_simt(A* to, const Rows& from, int row0
   }
 }
 
-template <class Tile, bool kMasked, bool kCausal, bool kWindow, bool kTwo, class T, class M>
-__global__ void __launch_bounds__(Tile::kThreads) attention_simt_kernel(const AttentionArgs<T, M> args) {
+/// @brief Rows [row0, row0 + Tile::kRows) of a head, of which those from `first_row` on are written to `o`, which points to row 0.
+/// @tparam Rows,KvRows where the rows of q and those of k and v lie: `at(row)`
+template <class Tile, bool kMasked, bool kCausal, bool kWindow, class T, class M, class Rows, class KvRows>
+__device__ __forceinline__ void attention_simt_rows(const AttentionArgs<T, M>& args, const Rows& q, const KvRows& k, const KvRows& v, T* o,
+                                                    int row0, int first_row, int64_t head, int64_t batch) {
   using A = compute_t<T>;
   constexpr int kTeam = Tile::kTeam, kCols = Tile::kCols, kPitch = Tile::kPitch;
   AIT_DYNAMIC_SHARED(16, shared_simt);
@@ -39,14 +42,9 @@ __global__ void __launch_bounds__(Tile::kThreads) attention_simt_kernel(const At
   A* kv_tile = q_tile + Tile::kRows * kPitch;  // k, then v of the same step
   A* p_tile = kv_tile + Tile::kRows * kPitch;  // [kRows][kCols + 1]
 
-  wait_for_previous();
   const int row = int(threadIdx.x) / kTeam, member = int(threadIdx.x) % kTeam;
-  const int64_t head = blockIdx.y, batch = blockIdx.z;
-  const int row0 = int(blockIdx.x) * Tile::kRows, my_row = row0 + row;
+  const int my_row = row0 + row;
   const int shift = args.cols - args.rows;
-  const int64_t kv = head / args.group;
-  const HeadRows<T, false> q(args.q, args.q, 0, batch, head);
-  const HeadRows<T, kTwo> k = args.template k_rows<kTwo>(batch, kv), v = args.template v_rows<kTwo>(batch, kv);
   int first, visible;
   args.template columns<kCausal, kWindow>(row0, Tile::kRows, first, visible);
   load_rows_simt<Tile>(q_tile, q, row0, args.rows, args.depth);
@@ -112,13 +110,23 @@ __global__ void __launch_bounds__(Tile::kThreads) attention_simt_kernel(const At
   }
   allow_next();
 
-  if (my_row >= args.rows) return;
+  if (my_row < first_row || my_row >= args.rows) return;
   const A scale_out = args.cols > 0 ? A(1) / sum : A(0);
-  T* o = args.o.data + batch * args.o.batch + head * args.o.head + my_row * args.o.row;
+  o += int64_t(my_row) * args.o.row;
 #pragma unroll
   for (int i = 0; i < Tile::kDepth / kTeam; ++i) {
     if (i * kTeam + member < args.width) o[i * kTeam + member] = convert<T>(out[i] * scale_out);
   }
+}
+
+template <class Tile, bool kMasked, bool kCausal, bool kWindow, bool kTwo, class T, class M>
+__global__ void __launch_bounds__(Tile::kThreads) attention_simt_kernel(const AttentionArgs<T, M> args) {
+  wait_for_previous();
+  const int64_t head = blockIdx.y, batch = blockIdx.z, kv = head / args.group;
+  const HeadRows<T, false> q(args.q, args.q, 0, batch, head);
+  const HeadRows<T, kTwo> k = args.template k_rows<kTwo>(batch, kv), v = args.template v_rows<kTwo>(batch, kv);
+  attention_simt_rows<Tile, kMasked, kCausal, kWindow>(args, q, k, v, args.o.data + batch * args.o.batch + head * args.o.head,
+                                                       int(blockIdx.x) * Tile::kRows, 0, head, batch);
 }
 
 /// @brief Launches `attention_simt_kernel`. `depth` and `width` may be at most Tile::kDepth.

@@ -1,0 +1,97 @@
+/// @file attention_ragged.cuh
+/// @brief Attention of sequences with lengths of their own, in ordinary arithmetic: padded, packed or in pages; for CUDA and HIP.
+#ifndef AIT_KERNELS_GPU_ATTENTION_RAGGED_CUH_
+#define AIT_KERNELS_GPU_ATTENTION_RAGGED_CUH_
+
+#include "ait/kernels/attention_ragged.h"
+#include "ait/kernels/gpu/attention.cuh"
+
+#if defined(AIT_GPU)
+namespace ait::gpu {
+
+/// @brief The rows of one head of k or of v that lie in pages of a pool.
+template <class T, class I>
+struct PagedRows {
+  const T* data;  ///< row 0 of page 0
+  int64_t page_pitch, pitch;
+  const I* pages;
+  int64_t page, pool;
+
+  __device__ __forceinline__ const T* at(int row) const {
+    return data + clamp_to(int64_t(pages[row / page]), pool - 1) * page_pitch + row % page * pitch;
+  }
+};
+
+template <class Tile, class T>
+__device__ __forceinline__ void zero_rows(T* o, int64_t pitch, int width, int64_t from, int64_t to) {
+  for (int64_t i = from * width + threadIdx.x; i < to * width; i += Tile::kThreads) o[i / width * pitch + i % width] = convert<T>(0.0f);
+}
+
+template <class Tile, bool kCausal, bool kWindow, bool kPaged, class T, class I>
+__global__ void __launch_bounds__(Tile::kThreads) attention_ragged_kernel(const AttentionArgs<T, T> given, const Ragged<I> ragged) {
+  wait_for_previous();
+  const bool packed = ragged.segments != nullptr;
+  const int64_t head = blockIdx.y, b = blockIdx.z, batch = packed ? 0 : b, kv = head / given.group;
+  AttentionArgs<T, T> args = given;
+  if (ragged.sequences == 0) {
+    const int64_t step = (given.rows + gridDim.x - 1) / gridDim.x, from = blockIdx.x * step;
+    zero_rows<Tile>(args.o.data + head * args.o.head, args.o.row, args.width, from, from + step < given.rows ? from + step : given.rows);
+    return;
+  }
+  const Sequence seq = sequence_of(ragged, b, given.rows, given.cols);
+  args.rows = int(seq.rows), args.cols = int(seq.cols);
+  const int64_t reach = kCausal ? 1 : given.window;
+  const int64_t first = kCausal || kWindow ? seq.first_seeing(reach) : seq.cols == 0 ? seq.rows : 0;
+  T* all = args.o.data + batch * args.o.batch + head * args.o.head;
+  T* o = all + seq.row0 * args.o.row;
+  HeadRows<T, false> q(args.q, args.q, 0, batch, head);
+  q.advance(int(seq.row0));
+  const int64_t limit = packed ? seq.rows : given.rows;
+  for (int64_t row0 = int64_t(blockIdx.x) * Tile::kRows; row0 < limit; row0 += int64_t(gridDim.x) * Tile::kRows) {
+    const int64_t end = row0 + Tile::kRows < limit ? row0 + Tile::kRows : limit;
+    zero_rows<Tile>(o, args.o.row, args.width, row0, first < end ? first : end);
+    zero_rows<Tile>(o, args.o.row, args.width, row0 > seq.rows ? row0 : seq.rows, end);
+    if (first >= end || row0 >= seq.rows) continue;
+    if constexpr (kPaged) {
+      const I* pages = ragged.pages + b * ragged.table;
+      const PagedRows<T, I> k{args.k.data + kv * args.k.head, args.k.batch, args.k.row, pages, ragged.page, ragged.pool};
+      const PagedRows<T, I> v{args.v.data + kv * args.v.head, args.v.batch, args.v.row, pages, ragged.page, ragged.pool};
+      attention_simt_rows<Tile, false, kCausal, kWindow>(args, q, k, v, o, int(row0), int(first), head, batch);
+    } else {
+      HeadRows<T, false> k(args.k, args.k, 0, batch, kv), v(args.v, args.v, 0, batch, kv);
+      k.advance(int(seq.col0)), v.advance(int(seq.col0));
+      attention_simt_rows<Tile, false, kCausal, kWindow>(args, q, k, v, o, int(row0), int(first), head, batch);
+    }
+  }
+  if (packed && blockIdx.x == 0) {
+    // The result's rows outside of all sequences.
+    if (b == 0) zero_rows<Tile>(all, args.o.row, args.width, 0, seq.row0);
+    if (b == ragged.sequences - 1) zero_rows<Tile>(all, args.o.row, args.width, clamp_to(int64_t(ragged.segments[b + 1]), given.rows), given.rows);
+  }
+}
+
+/// @brief Launches `attention_ragged_kernel`; `shape.batch` is the number of sequences. Integers that do not fit are taken for the nearest
+/// that do; offsets that fall are empty sequences.
+template <class Tile, bool kCausal, bool kWindow, class T, class I>
+int32_t attention_ragged(const Context& ctx, AttentionShape shape, Heads<const T> q, Heads<const T> k, Heads<const T> v, Heads<T> o,
+                         const Ragged<I>& ragged) {
+  const bool packed = ragged.segments != nullptr;
+  if (shape.rows == 0 || shape.width == 0 || shape.heads == 0 || (shape.batch == 0 && !packed)) return 0;
+  LaunchConfig config;
+  config.block = dim3(Tile::kThreads);
+  config.dependent = true;
+  if (shape.heads > 65535 || shape.batch > 65535) return ctx.fail("ragged_attention: more than 65535 heads or sequences");
+  if (ragged.pages != nullptr && ragged.pool == 0) shape.cols = 0;
+  const int64_t tiles = (shape.rows + Tile::kRows - 1) / Tile::kRows;
+  const int64_t sequences = shape.batch > 0 ? shape.batch : 1;
+  const int64_t blocks = packed ? (tiles + sequences - 1) / sequences + 1 : tiles;  // a longer sequence goes around
+  config.grid = dim3(uint32_t(blocks), uint32_t(shape.heads), uint32_t(sequences));
+  config.shared_bytes = uint32_t(Tile::template shared_bytes<compute_t<T>>());
+  const AttentionArgs<T, T> args = attention_args(shape, q, k, v, o, Mask<T>{});
+  if (ragged.pages != nullptr) return launch(ctx, config, attention_ragged_kernel<Tile, kCausal, kWindow, true, T, I>, args, ragged);
+  return launch(ctx, config, attention_ragged_kernel<Tile, kCausal, kWindow, false, T, I>, args, ragged);
+}
+
+}  // namespace ait::gpu
+#endif  // AIT_GPU
+#endif  // AIT_KERNELS_GPU_ATTENTION_RAGGED_CUH_
