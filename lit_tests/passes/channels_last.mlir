@@ -161,3 +161,19 @@ ait.graph @group_norm_with_an_epilogue(%x: !ait.tensor<n x 8 x 8 x 6 x f16>, %w:
   } : !ait.tensor<n x 6 x 8 x 8 x f16>
   ait.output "y" %2 : !ait.tensor<n x 6 x 8 x 8 x f16>
 }
+
+// A pad between a pool and an upsampling keeps its dims.
+
+// CHECK-LABEL: ait.graph @padded
+ait.graph @padded(%x: !ait.tensor<n x 8 x 8 x 6 x f16>) dims {n = 1 to 4} {
+  // CHECK-NEXT: %0 = ait.pool max %x window [2, 2]
+  // CHECK-NEXT: %1 = ait.pad constant %0 before [0, 2, -1, 1] value 0.5 : !ait.tensor<n x 9 x 5 x 7 x f16>
+  // CHECK-NEXT: %2 = ait.resize nearest %1 : !ait.tensor<n x 18 x 10 x 7 x f16>
+  // CHECK-NEXT: ait.output "y" %2
+  %0 = ait.pool max %x window [2, 2] : !ait.tensor<n x 7 x 7 x 6 x f16>
+  %1 = ait.permute %0 [0, 3, 1, 2] : !ait.tensor<n x 6 x 7 x 7 x f16>
+  %2 = ait.pad constant %1 before [0, 1, 2, -1] value 0.5 : !ait.tensor<n x 7 x 9 x 5 x f16>
+  %3 = ait.permute %2 [0, 2, 3, 1] : !ait.tensor<n x 9 x 5 x 7 x f16>
+  %4 = ait.resize nearest %3 : !ait.tensor<n x 18 x 10 x 7 x f16>
+  ait.output "y" %4 : !ait.tensor<n x 18 x 10 x 7 x f16>
+}

@@ -137,9 +137,6 @@ UNSUPPORTED = {
     "norms are supported of order 2, 1, inf and -inf, found 3.0": lambda x: torch.linalg.vector_norm(x, 3, 1),
     "powers of integers are supported for whole exponents from 1 to 8": lambda x: x.long() ** 9,
     "argmin needs a dim": torch.argmin,
-    "writing at booleans is supported for one mask of the leading dims": lambda x: x.index_put(
-        (torch.arange(8) < 3, torch.arange(3)), x[0, :3]
-    ),
     "writing at a mask is supported for one value, or one slice": lambda x: x.index_put((x > 0,), x.reshape(-1)),
     "k is 3, expected 1 to batch": lambda x: x.topk(3, 0)[0],
 }

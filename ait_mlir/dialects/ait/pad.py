@@ -13,7 +13,7 @@ from ait_mlir.dialects.ait.base import AitOp, check_expressions
 from ait_mlir.dialects.ait.dtypes import integer_range
 from ait_mlir.dialects.ait.numbers import Number, literal_values, number_attr, number_text
 from ait_mlir.dialects.ait.syntax import SCALAR, SHAPE, Operands, Prop, Syntax, Word
-from ait_mlir.dialects.ait.traits import Cost, Pure
+from ait_mlir.dialects.ait.traits import AlongDims, Cost, Pure
 from ait_mlir.dialects.ait.types import ShapeAttr, TensorType, as_shape, scope_of, shape_text, tensor_type
 from ait_mlir.dims import Expr, const, minimum
 
@@ -21,7 +21,7 @@ MODES = ("constant", "reflect", "replicate", "circular")
 
 
 @irdl_op_definition
-class PadOp(Cost, AitOp):
+class PadOp(AlongDims, Cost, AitOp):
     """The input with more or fewer elements around it: the result at i is the input at i - BEFORE, in each dim.
 
     `before` says how many elements come before each dim, fewer than 0 crop it; how many come behind follows from the
@@ -78,6 +78,10 @@ class PadOp(Cost, AitOp):
         """How many elements come behind each dim."""
         sides = zip(tensor_type(self.output).dims, self.before.data, tensor_type(self.input).dims, strict=True)
         return tuple(whole - before - own for whole, before, own in sides)
+
+    def along(self, order: Sequence[int]) -> dict[str, Attribute]:
+        before = ShapeAttr(tuple(self.before.data[axis] for axis in order))
+        return {**self.properties, "before": before}
 
     def bytes_read(self, position: int) -> Expr:
         return minimum(super().bytes_read(position), self.bytes_written(0))

@@ -15,13 +15,14 @@ from xdsl.utils.exceptions import VerifyException
 from ait_mlir.dialects.ait.data import GraphOp, OutputOp
 from ait_mlir.dialects.ait.types import TensorType, tensor_type
 from ait_mlir.importers.torch.call import Call, NotSupported, bind, element_type
-from ait_mlir.importers.torch.constants import stored_value
+from ait_mlir.importers.torch.constants import Stored, stored_value
 from ait_mlir.importers.torch.dims import DimRequired, DimTable, Required
 from ait_mlir.importers.torch.errors import ImportFailure, Unsupported, UnsupportedOps, place_of
 from ait_mlir.importers.torch.fold import Folder
 from ait_mlir.importers.torch.known import Affine, Mask, Spread, Value
 from ait_mlir.importers.torch.library import quiet, torch
 from ait_mlir.importers.torch.rows import TABLE, advice
+from ait_mlir.importers.torch.rows.complex import Interleaved, Pair, translated
 from ait_mlir.importers.torch.scan import is_flip_of_scan, is_reversed, is_scan, write_scan
 from ait_mlir.importers.torch.signature import Inputs, bind_dims, declare_dims, examples_of, read_inputs
 from ait_mlir.importers.torch.writer import Writer
@@ -175,6 +176,7 @@ class Importer:
         graph = GraphOp(name, types, self.table.scope(), donated=list(self.donated.values()))
         self.result = Imported(ModuleOp([graph]), self.inputs, {})
         self.w = Writer(graph)
+        self.w.constants = self.result.constants
         self.values: dict[Any, Any] = {}
         self.result.state_names = {self.donated[item.name]: item.name for item in self.inputs.state}
         self.result.state = {self.donated[item.name]: item.value for item in self.inputs.state}
@@ -237,7 +239,7 @@ class Importer:
         if _is_size(node) and not node.users:
             return None
         if (row := TABLE.get(name)) is not None:
-            return row(Call(node, bind(node, self._resolve), self.w, self.table))
+            return translated(Call(node, bind(node, self._resolve), self.w, self.table), name, row)
         if _is_size(node):
             self._resolve(node.args)  # a size of what could not be translated is reported with it
             val = node.meta["val"]
@@ -293,6 +295,16 @@ class Importer:
         if (size := self.inputs.sizes.get(node)) is not None:
             return self.table.expr(size)
         stored = self.inputs.stored[node]
+        if stored.tensor.is_complex():
+            return Pair(
+                *(
+                    self.w.full(stored_value(self.w, part, self.result.constants))
+                    for part in (
+                        Stored(f"{stored.name}.real", stored.tensor.real.contiguous(), stored.is_weight),
+                        Stored(f"{stored.name}.imag", stored.tensor.imag.contiguous(), stored.is_weight),
+                    )
+                )
+            )
         return stored_value(self.w, stored, self.result.constants)
 
     def _write_outputs(self, results: Sequence[Any]) -> None:
@@ -309,6 +321,8 @@ class Importer:
                 returned.append(node)
         for i, node in enumerate(returned):
             value = self._resolve(node)
+            if isinstance(value, Pair | Interleaved):
+                raise ImportFailure(f"result {i} of the model is complex; return torch.view_as_real of it")
             if not isinstance(value, SSAValue | Affine | Mask | Spread):
                 if value is not None and not isinstance(value, int | float | bool | str):
                     raise ImportFailure(f"result {i} of the model is {value}, which depends on the sizes of its inputs")

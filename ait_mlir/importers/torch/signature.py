@@ -144,18 +144,25 @@ def examples_of(inputs: Inputs) -> dict[str, int]:
     return {str(s.node.expr): s.node.hint for s in sizes if s.node.expr.is_Symbol and s.node.has_hint()}
 
 
+NONE = slice(0, 0)
+SELECTING = {"aten.masked_select.default": slice(0, 2), "torchvision.nms.default": slice(1, 2)}
+"""Operations whose result is as long as what they find; the arguments that say how much it is at most."""
+
+
 def bind_dims(table: DimTable, program: Any) -> None:
-    """Declare the sizes that operations bind: how many elements of a mask are true."""
+    """Declare the sizes that operations bind: how many elements of a mask are true, how many boxes remain."""
     for node in program.graph.nodes:
-        selects, indexes = (str(node.target) == f"aten.{name}" for name in ("masked_select.default", "index.Tensor"))
+        target = str(node.target)
+        among: list[Any] = list(
+            node.args[1] if target == "aten.index.Tensor" else node.args[SELECTING.get(target, NONE)]
+        )
         value: Any = node.meta.get("val")
-        if not (selects or indexes) or not isinstance(value, torch.Tensor) or not value.dim():
+        if not among or not isinstance(value, torch.Tensor) or not value.dim():
             continue
         size = value.shape[0]
         if isinstance(size, int) or not size.node.expr.is_Symbol or str(size) in table:
             continue
-        among: list[Any] = [n for n in (node.args if selects else node.args[1]) if n is not None]
-        shapes = [table.shape(n.meta["val"].shape) for n in among]
+        shapes = [table.shape(n.meta["val"].shape) for n in among if n is not None]
         table.bind(str(size), max((product(shape) for shape in shapes), key=lambda e: table.scope().bounds(e)[1]))
 
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Hashable, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from typing import Any
 
+from numpy.typing import NDArray
 from xdsl.dialects.builtin import IntegerAttr, StringAttr, i1, i64
 from xdsl.ir import Attribute, Block, Region, SSAValue
 from xdsl.utils.exceptions import VerifyException
@@ -35,6 +37,8 @@ class Writer:
         self.block = graph.block
         """Where ops are written: the graph's block, or that of a loop's step."""
         self._memo: dict[Hashable, SSAValue] = {}
+        self.constants: dict[str, NDArray[Any]] = {}
+        """The data of params that the importer makes, by name."""
 
     @contextmanager
     def inside(self, block: Block) -> Generator[None]:
@@ -126,6 +130,11 @@ class Writer:
             return op.output
 
         return self.once(("param", name), make)
+
+    def stored(self, name: str, data: NDArray[Any], element: Attribute) -> SSAValue:
+        """A param with data of its own."""
+        self.constants.setdefault(name, data)
+        return self.param(name, TensorType.get(as_shape(data.shape), element))
 
     # ** views **
 

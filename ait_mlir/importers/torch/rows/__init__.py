@@ -5,10 +5,12 @@ from __future__ import annotations
 from ait_mlir.importers.torch.call import Row
 from ait_mlir.importers.torch.rows import (
     attention,
+    complex,
     contraction,
     conv,
     cumulative,
     data,
+    detection,
     elementwise,
     functions,
     index,
@@ -26,12 +28,14 @@ from ait_mlir.importers.torch.rows import (
 )
 
 TABLE: dict[str, Row] = {
+    **complex.ROWS,
     **elementwise.ROWS,
     **functions.ROWS,
     **contraction.ROWS,
     **conv.ROWS,
     **pad.ROWS,
     **pool.ROWS,
+    **detection.ROWS,
     **resize.ROWS,
     **attention.ROWS,
     **norm.ROWS,

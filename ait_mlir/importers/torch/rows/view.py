@@ -284,10 +284,14 @@ def _one_formula(parts: Sequence[Value], axis: int) -> Affine | None:
 
 
 def stack(c: Call) -> Value:
-    """Along a new dim."""
+    """Along a new dim: end to end along the dim behind it, where there is one, so that what makes a tensor can write it
+    to its place."""
     axis = c.axis("dim", len(c.dims))
+    values = [c.w.cast(c.w.full(v), c.element) for v in c["tensors"]]
+    if len(values) > 1 and axis < len(c.dims) - 1:
+        return c.w.reshape(c.w.concat(values, axis), c.dims)
     dims = (*c.dims[:axis], ONE, *c.dims[axis + 1 :])
-    values = [c.w.reshape(c.w.cast(c.w.full(v), c.element), dims) for v in c["tensors"]]
+    values = [c.w.reshape(v, dims) for v in values]
     return values[0] if len(values) == 1 else c.w.concat(values, axis)
 
 

@@ -1,0 +1,45 @@
+"""The operations of torchvision on boxes, by their names: they are registered where torchvision is imported."""
+
+from __future__ import annotations
+
+from xdsl.dialects.builtin import IntegerAttr, UnitAttr, i64
+
+from ait_mlir.dialects.ait.detection import NmsOp, RoiAlignOp, roi_properties
+from ait_mlir.dialects.ait.index import GatherOp, MaskedSelectOp
+from ait_mlir.dialects.ait.order import SortOp
+from ait_mlir.dialects.ait.types import TensorType, tensor_type
+from ait_mlir.importers.torch.call import Call, Row
+from ait_mlir.importers.torch.known import Value
+from ait_mlir.importers.torch.rows.common import channels_first, channels_last
+
+
+def nms(c: Call) -> Value:
+    """The places of the boxes that remain, by falling scores: how many there are is known when it runs."""
+    boxes, scores = c.tensor("dets"), c.tensor("scores")
+    t = tensor_type(scores)
+    sort = SortOp.create(
+        operands=[scores],
+        result_types=[t, TensorType.get(t.dims, i64)],
+        properties={"dim": IntegerAttr(0, i64), "descending": UnitAttr()},
+    )
+    c.w.add(sort)
+    places = sort.results[1]
+    spread = c.w.reshape(places, (*t.dims, 1))
+    keep = c.w.add(NmsOp(c.w.add(GatherOp(boxes, [spread], [0], [1])), float(c["iou_threshold"])))
+    return c.w.add(MaskedSelectOp(places, keep, c.type()))
+
+
+def roi_align(c: Call) -> Value:
+    """Features [N, C, H, W] of regions."""
+    x, rois = c.tensor("input"), c.tensor("rois")
+    properties = roi_properties([float(c["spatial_scale"])], int(c["sampling_ratio"]), bool(c["aligned"]), False)
+    regions, channels, *bins = c.dims
+    t = TensorType.get((regions, *bins, channels), tensor_type(x).element_type)
+    op = RoiAlignOp.create(operands=[channels_last(c.w, x, 2), rois], result_types=[t], properties=properties)
+    return channels_first(c.w, c.w.add(op))
+
+
+ROWS: dict[str, Row] = {
+    "torchvision.nms.default": nms,
+    "torchvision.roi_align.default": roi_align,
+}
