@@ -4,8 +4,8 @@
     python benchmarks/networks.py resnet50 --batch 1,32 --measure
     python benchmarks/networks.py resnet50 --device cpu --batch 1
 
-The batch of an artifact is dynamic. On the GPU the peers are eager and torch.compile, each in a CUDA graph, with weights
-and images of convolutional networks in channels-last order, which is the fastest that PyTorch has; ours replays its own
+The batch of an artifact is dynamic. On the GPU the peers are eager and torch.compile, each in a CUDA graph, with their
+weights and images in channels-last order, which is the fastest that PyTorch has; ours replays its own
 graph. On the CPU the peer is eager. Otherwise as `benchmarks/models.py`.
 """
 

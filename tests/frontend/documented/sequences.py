@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import pairwise
 from typing import Any
 
 import torch
@@ -82,5 +83,51 @@ def conversions() -> Iterator[Row]:
     )
 
 
-ROWS = [*conversions()]
-_ = F
+def back_to_back() -> Iterator[Row]:
+    """Attention with another function than softmax, of sequences laid end to end [total, heads, width]."""
+    inputs = [*["total x 2 x 8"] * 3, "3 x 2 x 3 x 3", "4 x i32"]
+
+    def want(q: Any, k: Any, v: Any, bias: Any, _: Any) -> Any:
+        q, k, v = padded(q), padded(k), padded(v)
+        scores = 0.125 * torch.sigmoid(0.5 * torch.einsum("bmhd,bnhd->bhmn", q, k) + bias)
+        return torch.einsum("bhmn,bnhd->bmhd", scores * torch.ones(3, 3).tril(), v)[ROWS_OF]
+
+    for name in ("classic", "fmha_style"):
+        yield Row(
+            f"grouped_{name}_b2b_bmm",
+            inputs,
+            lambda op, q, k, v, b, o: op(ops.CausalType.UPPER_RIGHT_EMPTY, "Sigmoid", 0.5, 0.125)(
+                jagged(q, o), jagged(k, o), jagged(v, o), b
+            ),
+            want,
+            {4: OFFSETS},
+            DIMS,
+        )
+
+
+def attentions() -> Iterator[Row]:
+    q, kv = "2 x 3 x 4 x 8", "2 x 3 x 5 x 8"  # [batch, heads, rows, width]
+    yield Row(
+        "mem_eff_attention",
+        [q, kv, kv],
+        lambda op, q, k, v: op(causal=False)(q, k, v),
+        lambda q, k, v: F.scaled_dot_product_attention(q, k, v).transpose(1, 2),
+    )
+
+    def flash(qkv: Any, ends: Any) -> Any:
+        made = [
+            F.scaled_dot_product_attention(*qkv[a:b].permute(1, 2, 0, 3), is_causal=True).transpose(0, 1)
+            for a, b in pairwise(ends.tolist())
+        ]
+        return torch.cat(made)
+
+    yield Row(
+        "flash_attention",
+        ["5 x 3 x 2 x 8", "4 x i32"],
+        lambda op, x, ends: op(batch_size=3, dropout=0.0, max_seq_len=3, causal=True)(x, ends),
+        flash,
+        {1: OFFSETS},
+    )
+
+
+ROWS = [*conversions(), *back_to_back(), *attentions()]
