@@ -8,7 +8,7 @@ from typing import cast
 import numpy as np
 from xdsl.ir import Operation
 
-from ait_mlir.dialects.ait.resize import TAPS, ResizeOp
+from ait_mlir.dialects.ait.resize import TAPS, GridSampleOp, ResizeOp
 from ait_mlir.reference.core import Array, Evaluation, reference
 
 A = -0.75
@@ -63,4 +63,52 @@ def _(op: Operation, arrays: list[Array], ev: Evaluation) -> Sequence[Array]:
         else:
             spread = weights.reshape(*weights.shape, *(1,) * (result.ndim - axis - 1))
             result = (parts * spread).sum(axis + 1)
+    return (result,)
+
+
+def moved(at: Array, outside: str, size: int, align_corners: bool) -> Array:
+    """Places along a dim moved to where x is, or mirrored there."""
+    at = np.nan_to_num(at, nan=0.0)
+    if outside == "reflection":
+        low, span = (0.0, 2.0 * (size - 1)) if align_corners else (-0.5, 2.0 * size)
+        at = np.abs(at - low) % span if span else at * 0
+        at = np.minimum(at, span - at) + low
+    return np.clip(at, 0, size - 1)
+
+
+def grid_taps(op: GridSampleOp, at: Array, size: int) -> tuple[Array, Array]:
+    """The indices of x, -1 for none, and their weights for places from -1 to 1 along a dim: one more dim both."""
+    mode, outside, corners = op.mode.data, op.outside.data, op.align_corners is not None
+    at = (at + 1) / 2 * (size - 1) if corners else ((at + 1) * size - 1) / 2
+    if outside != "zeros" and mode != "cubic":
+        at = moved(at, outside, size, corners)
+    if mode == "nearest":
+        index, weights = [np.rint(at)], [np.ones_like(at)]
+    else:
+        first = np.floor(at)
+        t = at - first
+        index, weights = [first, first + 1], [1 - t, t]
+        if mode == "cubic":
+            index = [first - 1, first, first + 1, first + 2]
+            weights = [_far(t + 1), _near(t), _near(1 - t), _far(2 - t)]
+            if outside != "zeros":
+                index = [moved(i, outside, size, corners) for i in index]
+    places = np.stack(index, -1)
+    inside = (places >= 0) & (places < size)
+    return np.where(inside, places, -1).astype(np.int64), np.where(inside, np.stack(weights, -1), 0.0)
+
+
+@reference("ait.grid_sample")
+def _(op: Operation, arrays: list[Array], ev: Evaluation) -> Sequence[Array]:
+    x, grid = arrays
+    rows, down = grid_taps(cast(GridSampleOp, op), grid[..., 1], x.shape[1])
+    columns, across = grid_taps(cast(GridSampleOp, op), grid[..., 0], x.shape[2])
+    batch = np.arange(len(x))[:, None, None]
+    result = np.zeros(ev.shape(op.results[0].type))
+    for i in range(rows.shape[-1]):
+        for j in range(columns.shape[-1]):
+            weight = (down[..., i] * across[..., j])[..., None]
+            inside = (rows[..., i] >= 0) & (columns[..., j] >= 0)
+            found = x[batch, rows[..., i], columns[..., j]]
+            result += np.where(inside[..., None], weight * found, 0.0)
     return (result,)

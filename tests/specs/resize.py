@@ -29,4 +29,24 @@ RESIZE = Spec(
     ({"b": 2, "h": 5}, {"b": 1, "h": 1}, {"b": 0, "h": 5}),
 )  # fmt: skip
 
-SPECS = (RESIZE,)
+GRID_SAMPLE = Spec(
+    "grid_sample",
+    (
+        form("zeros", "grid_sample linear zeros %a, %b", "b x h x 7 x 16 x T", "b x 3 x h x 2 x T", to="b x 3 x h x 16 x T"),
+        form("corners", "grid_sample linear border %a, %b align_corners", "b x h x 7 x 5 x T", "b x 3 x 4 x 2 x T", to="b x 3 x 4 x 5 x T"),
+        form("mirrored", "grid_sample linear reflection %a, %b", "b x h x 7 x 8 x T", "b x 3 x 4 x 2 x T", to="b x 3 x 4 x 8 x T"),
+        form("nearest", "grid_sample nearest reflection %a, %b align_corners", "b x h x 6 x 8 x T", "b x 3 x 4 x 2 x T", to="b x 3 x 4 x 8 x T"),
+        form("cubic", "grid_sample cubic zeros %a, %b", "b x h x 7 x 8 x T", "b x 3 x 4 x 2 x T", to="b x 3 x 4 x 8 x T"),
+        form(
+            "cubic-view", "grid_sample cubic border %a, %b", "b x h x 7 x 8 x T", "b x 3 x 4 x 2 x T", to="b x 3 x 4 x 8 x T",
+            strides={0: NCHW, 1: ("24", "4", "1", "12"), 2: ("96", "4", "1", "12")}, offset=1,
+        ),
+    ),
+    SUMS,
+    "b = 0 to 8, h = 1 to 64",
+    ({"b": 2, "h": 9}, {"b": 1, "h": 1}, {"b": 0, "h": 5}, {"b": 3, "h": 33}),
+    ({"b": 2, "h": 5}, {"b": 1, "h": 1}, {"b": 0, "h": 5}),
+    without={"graphs": "it would jump where a place is nearly on an edge"},
+)  # fmt: skip
+
+SPECS = (RESIZE, GRID_SAMPLE)

@@ -120,4 +120,77 @@ def resize_properties(
     return found
 
 
-OPS = (ResizeOp,)
+OUTSIDE = ("zeros", "border", "reflection")
+
+
+@irdl_op_definition
+class GridSampleOp(ChannelsLast, Cost, AitOp):
+    """The elements of x [N, H, W, C] at the places that a grid [N, OH, OW, 2] names: [N, OH, OW, C], as
+    `torch.nn.functional.grid_sample` does.
+
+    A place is (x, y) from -1 to 1: with `align_corners` these are the middles of the outermost elements, without it
+    their edges. `nearest` takes the nearest element (of two the even one), `linear` weighs four neighbours, `cubic`
+    sixteen (a = -0.75). Neighbours outside of x are `zeros`, or the place (`cubic`: the neighbour) moves to the
+    `border`, or is mirrored there (`reflection`). A place that is NaN lies outside, and at 0 after it was moved.
+
+    ```mlir
+    %y = ait.grid_sample linear zeros %x, %grid align_corners : !ait.tensor<batch x 9 x 9 x 64 x f16>
+    ```
+    """
+
+    name = "ait.grid_sample"
+    SYNTAX: ClassVar[Syntax] = (
+        Word("mode", ("nearest", "linear", "cubic")),
+        Word("outside", OUTSIDE),
+        Operands(),
+        Flag("align_corners"),
+    )
+
+    mode = prop_def(StringAttr)
+    outside = prop_def(StringAttr)
+    x = operand_def(TensorType)
+    grid = operand_def(TensorType)
+    align_corners = opt_prop_def(UnitAttr)
+    output = result_def(TensorType)
+    traits = traits_def(Pure())
+
+    def __init__(
+        self,
+        mode: str,
+        outside: str,
+        x: SSAValue | Operation,
+        grid: SSAValue | Operation,
+        align_corners: bool = False,
+    ) -> None:
+        flags = {"align_corners": UnitAttr()} if align_corners else {}
+        super().__init__(
+            operands=[x, grid],
+            properties={"mode": StringAttr(mode), "outside": StringAttr(outside), **flags},
+            result_types=[SSAValue.get(x).type],
+        )
+
+    def elements(self) -> Expr:
+        return tensor_type(self.output).num_elements() * const(TAPS[self.mode.data] ** 2)
+
+    def infer_result_types(self) -> Sequence[Attribute]:
+        x, grid = self.expect_tensor(self.operands[0], "x"), self.expect_tensor(self.operands[1], "the grid")
+        scope = scope_of(self)
+        if self.mode.data not in TAPS or self.mode.data == "nearest_exact" or self.outside.data not in OUTSIDE:
+            raise self.fail(
+                f"found {self.mode} and {self.outside}, expected nearest, linear or cubic, "
+                f"and one of {', '.join(OUTSIDE)}"
+            )
+        if x.rank != 4 or grid.rank != 4 or grid.dims[3].as_int() != 2:
+            raise self.fail(
+                f"x is [N, H, W, C] and the grid [N, OH, OW, 2], got {shape_text(x.dims)} and {shape_text(grid.dims)}"
+            )
+        if not is_float(x.element_type) or x.element_type != grid.element_type:
+            raise self.fail(f"needs one floating-point type, got {x.element_type} and {grid.element_type}")
+        if not scope.equal(x.dims[0], grid.dims[0]):
+            raise self.fail(f"dim 0 of the grid is {grid.dims[0]}, but x has {x.dims[0]}")
+        if not scope.le(1, x.dims[1]) or not scope.le(1, x.dims[2]):
+            raise self.fail(f"H and W of x are {x.dims[1]} and {x.dims[2]}, expected at least 1")
+        return [TensorType.get((*grid.dims[:3], x.dims[3]), x.element_type)]
+
+
+OPS = (ResizeOp, GridSampleOp)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from xdsl.dialects.builtin import f64
 
-from ait_mlir.dialects.ait.resize import ResizeOp
+from ait_mlir.dialects.ait.resize import GridSampleOp, ResizeOp
 from ait_mlir.lowering.cpp import literal
 from ait_mlir.lowering.kernels.base import Emission, Kernel, Launch
 from ait_mlir.lowering.kernels.spatial import MAX_DIMS, tensor_cpp
@@ -30,4 +30,21 @@ class ResizeKernel(Kernel[ResizeOp]):
         return launch.call("resize", f"resize<{mode}, {rank}, {channels}>(ctx, {shape},\n      {tensors})")
 
 
-KERNELS = (ResizeKernel(),)
+class GridSampleKernel(Kernel[GridSampleOp]):
+    """A thread has some channels of a place."""
+
+    name = "grid_sample"
+    ops = (GridSampleOp,)
+
+    def emit(self, launch: Launch[GridSampleOp]) -> Emission:
+        op, (x, grid), (y,) = launch.op, launch.ins, launch.outs
+        corners = "true" if op.align_corners is not None else "false"
+        batch, *places, channels = y.type.dims
+        axes = ", ".join(f"{{{launch.cpp(size)}, {corners}}}" for size in x.type.dims[1:3])
+        shape = f"ait::GridShape{{{launch.cpp(batch)}, {{{launch.cpp(*places)}}}, {launch.cpp(channels)}, {{{axes}}}}}"
+        tensors = f"{tensor_cpp(launch, x, 'const ')}, {tensor_cpp(launch, grid, 'const ')}, {tensor_cpp(launch, y)}"
+        template = f"ait::ResizeMode::{op.mode.data}, ait::GridOutside::{op.outside.data}"
+        return launch.call("grid_sample", f"grid_sample<{template}>(ctx, {shape},\n      {tensors})")
+
+
+KERNELS = (ResizeKernel(), GridSampleKernel())

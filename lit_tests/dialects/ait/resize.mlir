@@ -15,3 +15,13 @@ ait.graph @resize(%x: !ait.tensor<b x h x 9 x 8 x f16>, %i: !ait.tensor<b x 4 x 
   %3 = ait.resize nearest %i : !ait.tensor<b x 9 x 8 x i32>
   ait.output "y" %0 : !ait.tensor<b x (2*h) x 4 x 8 x f16>
 }
+
+// CHECK-LABEL: ait.graph @grid_sample
+ait.graph @grid_sample(%x: !ait.tensor<b x 5 x 9 x 8 x f16>, %g: !ait.tensor<b x 2 x h x 2 x f16>) dims {b = 0 to 4, h = 0 to 64} {
+  // CHECK: ait.grid_sample linear zeros %x, %g : !ait.tensor<b x 2 x h x 8 x f16>
+  // GENERIC: "ait.grid_sample"(%x, %g) <{mode = "linear", outside = "zeros"}>
+  %0 = ait.grid_sample linear zeros %x, %g : !ait.tensor<b x 2 x h x 8 x f16>
+  // CHECK-NEXT: ait.grid_sample cubic reflection %x, %g align_corners {note} : !ait.tensor<b x 2 x h x 8 x f16>
+  %1 = ait.grid_sample cubic reflection %x, %g align_corners {note} : !ait.tensor<b x 2 x h x 8 x f16>
+  ait.output "y" %1 : !ait.tensor<b x 2 x h x 8 x f16>
+}

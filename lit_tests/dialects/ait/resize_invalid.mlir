@@ -60,3 +60,45 @@ ait.graph @mode(%x: !ait.tensor<1 x 4 x 8 x f16>) {
   // expected-error @below {{ait.resize: unknown mode "area"; expected one of nearest, nearest_exact, linear, cubic}}
   %0 = "ait.resize"(%x) <{mode = "area"}> : (!ait.tensor<1 x 4 x 8 x f16>) -> !ait.tensor<1 x 5 x 8 x f16>
 }
+
+// -----
+
+ait.graph @grid_rank(%x: !ait.tensor<1 x 8 x 8 x 4 x f16>, %g: !ait.tensor<1 x 9 x 2 x f16>) {
+  // expected-error @below {{ait.grid_sample: x is [N, H, W, C] and the grid [N, OH, OW, 2], got [1, 8, 8, 4] and [1, 9, 2]}}
+  %0 = ait.grid_sample linear zeros %x, %g : !ait.tensor<1 x 3 x 3 x 4 x f16>
+}
+
+// -----
+
+ait.graph @grid_pairs(%x: !ait.tensor<1 x 8 x 8 x 4 x f16>, %g: !ait.tensor<1 x 3 x 3 x 3 x f16>) {
+  // expected-error @below {{ait.grid_sample: x is [N, H, W, C] and the grid [N, OH, OW, 2], got [1, 8, 8, 4] and [1, 3, 3, 3]}}
+  %0 = ait.grid_sample linear zeros %x, %g : !ait.tensor<1 x 3 x 3 x 4 x f16>
+}
+
+// -----
+
+ait.graph @grid_type(%x: !ait.tensor<1 x 8 x 8 x 4 x f16>, %g: !ait.tensor<1 x 3 x 3 x 2 x f32>) {
+  // expected-error @below {{ait.grid_sample: needs one floating-point type, got f16 and f32}}
+  %0 = ait.grid_sample linear zeros %x, %g : !ait.tensor<1 x 3 x 3 x 4 x f16>
+}
+
+// -----
+
+ait.graph @grid_batch(%x: !ait.tensor<1 x 8 x 8 x 4 x f16>, %g: !ait.tensor<2 x 3 x 3 x 2 x f16>) {
+  // expected-error @below {{ait.grid_sample: dim 0 of the grid is 2, but x has 1}}
+  %0 = ait.grid_sample linear zeros %x, %g : !ait.tensor<1 x 3 x 3 x 4 x f16>
+}
+
+// -----
+
+ait.graph @grid_empty(%x: !ait.tensor<1 x 0 x 8 x 4 x f16>, %g: !ait.tensor<1 x 3 x 3 x 2 x f16>) {
+  // expected-error @below {{ait.grid_sample: H and W of x are 0 and 8, expected at least 1}}
+  %0 = ait.grid_sample linear zeros %x, %g : !ait.tensor<1 x 3 x 3 x 4 x f16>
+}
+
+// -----
+
+ait.graph @grid_mode(%x: !ait.tensor<1 x 8 x 8 x 4 x f16>, %g: !ait.tensor<1 x 3 x 3 x 2 x f16>) {
+  // expected-error @below {{ait.grid_sample: found "linear" and "wrap", expected nearest, linear or cubic, and one of zeros, border, reflection}}
+  %0 = "ait.grid_sample"(%x, %g) <{mode = "linear", outside = "wrap"}> : (!ait.tensor<1 x 8 x 8 x 4 x f16>, !ait.tensor<1 x 3 x 3 x 2 x f16>) -> !ait.tensor<1 x 3 x 3 x 4 x f16>
+}

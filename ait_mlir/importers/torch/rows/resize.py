@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ait_mlir.dialects.ait.resize import ResizeOp
+from ait_mlir.dialects.ait.resize import OUTSIDE, GridSampleOp, ResizeOp
 from ait_mlir.dialects.ait.types import tensor_type
-from ait_mlir.importers.torch.call import Call, Row
+from ait_mlir.importers.torch.call import Call, NotSupported, Row
 from ait_mlir.importers.torch.known import Value
 from ait_mlir.importers.torch.rows.common import channels_first, channels_last
 
@@ -36,6 +36,16 @@ def given_scales(c: Call, rank: int) -> list[float] | None:
     names = ["scales"] if rank == 1 else ["scales_d", "scales_h", "scales_w"][-rank:]
     found: Sequence[float | None] = [c[name] for name in names]
     return None if all(n is None for n in found) else [float(n or 0.0) for n in found]
+
+
+def grid_sample(c: Call) -> Value:
+    """x [N, C, H, W] at the places of a grid [N, OH, OW, 2]."""
+    x = c.tensor("input")
+    if tensor_type(x).rank != 4:
+        raise NotSupported("grid_sample is supported over two dims")
+    mode, outside = ("linear", "nearest", "cubic")[int(c["interpolation_mode"])], OUTSIDE[int(c["padding_mode"])]
+    op = GridSampleOp(mode, outside, channels_last(c.w, x, 2), c.tensor("grid"), bool(c["align_corners"]))
+    return channels_first(c.w, c.w.add(op))
 
 
 def pixel_shuffle(c: Call) -> Value:
@@ -80,6 +90,8 @@ ROWS: dict[str, Row] = {
     **_both("upsample_bilinear2d", "linear", 2),
     **_both("upsample_trilinear3d", "linear", 3),
     **_both("upsample_bicubic2d", "cubic", 2),
+    "aten.grid_sampler.default": grid_sample,
+    "aten.grid_sampler_2d.default": grid_sample,
     "aten.pixel_shuffle.default": pixel_shuffle,
     "aten.pixel_unshuffle.default": pixel_unshuffle,
     "aten.channel_shuffle.default": channel_shuffle,

@@ -16,6 +16,16 @@ enum class ResizeMode { nearest, nearest_exact, linear, cubic };
 template <ResizeMode kMode>
 inline constexpr int kResizeTaps = kMode == ResizeMode::cubic ? 4 : (kMode == ResizeMode::linear ? 2 : 1);
 
+/// @brief The cubic weight of an element less than 1 away, and of one 1 to 2 away (Keys 1981, with a = -0.75).
+template <class A>
+AIT_FN A cubic_near(A x) {
+  return (A(1.25) * x - A(2.25)) * x * x + A(1);
+}
+template <class A>
+AIT_FN A cubic_far(A x) {
+  return ((A(-0.75) * x + A(3.75)) * x - A(6)) * x + A(3);
+}
+
 /// @brief Indices of the input, and their weights.
 template <class A, int kTaps>
 struct ResizeTaps {
@@ -52,14 +62,9 @@ struct ResizeAxis {
       const int64_t whole = static_cast<int64_t>(at), first = static_cast<double>(whole) > at ? whole - 1 : whole;
       const double t = at - static_cast<double>(first);
       return {{clamped(first - 1), clamped(first), clamped(first + 1), clamped(first + 2)},
-              {static_cast<A>(far(t + 1)), static_cast<A>(near(t)), static_cast<A>(near(1 - t)), static_cast<A>(far(2 - t))}};
+              {static_cast<A>(cubic_far(t + 1)), static_cast<A>(cubic_near(t)), static_cast<A>(cubic_near(1 - t)), static_cast<A>(cubic_far(2 - t))}};
     }
   }
-
- private:
-  static constexpr double kA = -0.75;
-  static AIT_FN double near(double x) { return ((kA + 2) * x - (kA + 3)) * x * x + 1; }
-  static AIT_FN double far(double x) { return ((kA * x - 5 * kA) * x + 8 * kA) * x - 4 * kA; }
 };
 
 /// @brief Three spatial dims; fewer have leading ones of size 1.
