@@ -189,8 +189,7 @@ class flash_attention(Operator):
             raise self.fail("x must be [total, 3, heads, size]")
         if cu_seqlens.rank != 1 or cu_seqlens.type.dims[0].as_int() != self.batch_size + 1:
             raise self.fail(f"cu_seqlens must have {self.batch_size + 1} offsets, one more than sequences")
-        total, _, heads, size = x.shape()
         parts = (squeeze(1)(part) for part in split()(x, 1, dim=1))
         q, k, v = (unsqueeze(0)(permute()(part, [1, 0, 2])) for part in parts)
         y = ragged_attention(self.causal)(q, k, v, offsets=cu_seqlens)
-        return self.finish(reshape()(permute()(y, [0, 2, 1, 3]), [total, heads, size]))
+        return self.finish(permute()(squeeze(0)(y), [1, 0, 2]))

@@ -77,6 +77,12 @@ def input_cpp(op: ConvOp, x: Arg, cpp_dims: Mapping[str, str]) -> str:
     return f"ait::ConvInput<{kind}>{{{', '.join(fields)}}}"
 
 
+def is_depthwise(op: ConvOp) -> bool:
+    """Whether each channel of the result is computed from one channel of the input, its own."""
+    groups = op.num_groups()
+    return groups > 1 and all(tensor_type(v).dims[-1].as_int() == groups for v in (op.x, op.output))
+
+
 class ConvKernel(Kernel[ConvOp]):
     """Our own, with any epilogue: vectors on the CPU, plain arithmetic on a GPU."""
 
@@ -108,7 +114,7 @@ class ConvKernel(Kernel[ConvOp]):
                 p.extras_cpp(place, dims),
             )
         )
-        name = "conv_simt" if launch.target.is_gpu else "conv"
+        name = "conv_depthwise" if is_depthwise(op) else "conv_simt" if launch.target.is_gpu else "conv"
         call = f"return ait::{place}::{name}<{functor}>({arguments});\n"
         return Emission(("ait/math.h", launch.header(name)), definition, call)
 
