@@ -87,6 +87,7 @@ class ConvKernel(Kernel[ConvOp]):
     """Our own, with any epilogue: vectors on the CPU, plain arithmetic on a GPU."""
 
     name = "conv"
+    one_instance = True
     ops = (ConvOp,)
 
     def matches(self, op: ConvOp, target: Target) -> bool:
