@@ -159,15 +159,16 @@ def compile_module(
     )
     program = program_of(module)
     code = emit(module, source)
+    files = code.joined()
     folder = Path(workdir) if workdir is not None else Path(tempfile.mkdtemp(prefix="ait_"))
     try:
         folder.mkdir(parents=True, exist_ok=True)
         text = str(module) + "\n"
         if workdir is not None:
             (folder / "planned.mlir").write_text(text, encoding="utf-8")
-            for file, content in code.files.items():
+            for file, content in files.items():
                 (folder / file).write_text(content, encoding="utf-8")
-        library = build_library(code.files, target_of(module), folder)
+        library = build_library(files, target_of(module), folder)
         data = _folded(program, dict(constants or {}), folds) | {n: literal_array(x) for n, x in code.literals.items()}
         manifest = _manifest(module, program, name or program.sym_name.data, write_folds(folds) if folds else "")
         return artifact.write(output, manifest, text, library, data)

@@ -7,9 +7,8 @@ different models share one object in the cache.
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Any, cast
 
 from xdsl.dialects.builtin import ModuleOp, i64
@@ -34,10 +33,11 @@ from ait_mlir.dialects.ait_rt.types import BufferType
 from ait_mlir.dims import Expr
 from ait_mlir.ir.pipeline import PassError
 from ait_mlir.lowering.choices import Buffer, Selected, step_results
-from ait_mlir.lowering.cpp import CppText, identifier
+from ait_mlir.lowering.cpp import CppText
 from ait_mlir.lowering.fragments import Step
 from ait_mlir.lowering.kernels import Arg, Emission, Kernel, Launch, Target
 from ait_mlir.lowering.kernels.base import element_bytes
+from ait_mlir.lowering.sources import KernelText, Source, kernel_file, kernel_text
 from ait_mlir.lowering.statements import (
     Alloc,
     Argument,
@@ -53,18 +53,10 @@ from ait_mlir.lowering.statements import (
     View,
     parts_of,
 )
-from ait_mlir.lowering.tables import Literal, program_tables
+from ait_mlir.lowering.tables import program_tables
 from ait_mlir.lowering.template import render
 
 SUFFIX = {"cpu": ".cc", "cuda": ".cu", "rocm": ".hip"}
-
-
-@dataclass
-class Source:
-    """The C++ of one program: file name to text, and the literals that its constants hold."""
-
-    files: dict[str, str] = field(default_factory=dict[str, str])
-    literals: dict[str, Literal] = field(default_factory=dict[str, Literal])
 
 
 def emit_program(module: ModuleOp, program: ProgramOp, target: Target, entry: str = "ait_model_get") -> Source:
@@ -191,10 +183,8 @@ class _ProgramPrinter:
         )
         number = TensorType.get((), i64)
         arguments = [Arg("a0", number, ())], [Arg("o0", number, ())]
-        text, function = kernel_file(
-            "read_dim", "The value of a dim that a launch has bound.", code, *arguments, self.dims
-        )
-        self.source.files[function + SUFFIX[self.target.kind]] = text
+        what = "The value of a dim that a launch has bound."
+        function = self.add(kernel_text("read_dim", what, code, *arguments, self.dims), SUFFIX[self.target.kind])
         self.functions[Function(function, 1, 1)] = None
         index = list(self.dims).index(name)
         self.statements.append(ReadDim(function, self.names[op.source], index, name))
@@ -286,12 +276,19 @@ class _ProgramPrinter:
         results = [*launch.outs, *launch.between]
         names: list[str] = []
         for emission in (emitted,) if isinstance(emitted, Emission) else emitted:
-            text, name = kernel_file(derived_name(launch.op), what, emission, ins, results, self.dims)
+            called = derived_name(launch.op)
+            kernel_function = kernel_text(called, what, emission, ins, results, self.dims, kernel.one_instance)
             host_only = all("/gpu/" not in i for i in emission.includes)
-            self.source.files[name + (".cc" if host_only else SUFFIX[self.target.kind])] = text
+            name = self.add(kernel_function, ".cc" if host_only else SUFFIX[self.target.kind])
             self.functions[Function(name, len(ins), len(results))] = None
             names.append(name)
         return names
+
+    def add(self, kernel: KernelText, suffix: str) -> str:
+        """Add the file of a kernel function; returns the name of the function."""
+        self.source.files[kernel.name + suffix] = kernel_file([kernel])
+        self.source.kernels[kernel.name + suffix] = kernel
+        return kernel.name
 
     def program_file(self) -> str:
         parts = parts_of(self.statements)
@@ -344,24 +341,3 @@ def describe(kernel: KernelOp) -> str:
     ins = " ".join(shape_text(cast(TensorType, t).dims) for t in op.operand_types)
     outs = " ".join(shape_text(cast(TensorType, t).dims) for t in op.result_types)
     return f"{derived_name(op)} ({kernel.provider.data}): {ins} -> {outs}"
-
-
-def kernel_file(
-    name: str, what: str, emission: Emission, ins: Sequence[Arg], outs: Sequence[Arg], dims: Mapping[str, str]
-) -> tuple[str, str]:
-    """The text of a kernel's file and the name of its function."""
-    math = ("ait/math.h",) if emission.definitions else ()  # what regions are made of
-    text = render(
-        "kernel.j2",
-        what=what,
-        headers=list(dict.fromkeys(("ait/context.h", "ait/dims.h", "ait/types.h", *math, *emission.includes))),
-        definitions=CppText(emission.definitions),
-        function=CppText("@FN@"),
-        ins=ins,
-        outs=outs,
-        dims=dims,
-        body=CppText(emission.body),
-    )
-    digest = hashlib.sha256(text.encode()).hexdigest()[:12]
-    function = identifier(f"k_{name}_{digest}")
-    return text.replace("@FN@", function).replace("@ID@", f"_{digest}"), function

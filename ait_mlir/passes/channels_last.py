@@ -48,12 +48,18 @@ class Turner:
         self.block: Block = graph.block
         self.last: set[SSAValue] = set()
         """Values that are channels-last."""
+        self.any_order = False
+        """Whether the graph has ops that need channels-last: then every permute to channels-first comes from one."""
         self.twins: dict[SSAValue, SSAValue] = {}
         """For a channels-first value the same, channels-last."""
 
     def run(self) -> None:
         ops = list(self.block.ops)
-        if not any(isinstance(op, ChannelsLast) for op in ops):
+        for op in ops:
+            if isinstance(op, ReshapeOp) and _parts_places(op):
+                self.last.add(op.results[0])
+        self.any_order = any(isinstance(op, ChannelsLast) for op in ops)
+        if not self.any_order and not self.last:
             return
         for op in ops:
             if isinstance(op, PermuteOp):
@@ -88,7 +94,7 @@ class Turner:
             if order == to_first(rank) and source in self.last:
                 self.twins[whole] = source
             self._replace(op, whole)
-        elif order == to_first(rank) and (rank > 3 or source in self.last):
+        elif order == to_first(rank) and ((rank > 3 and self.any_order) or source in self.last):
             self.twins[op.results[0]] = source
 
     def _reshape(self, op: ReshapeOp) -> None:
@@ -204,6 +210,15 @@ class Turner:
         new.location = op.location
         self.block.insert_op_before(new, op)
         return new
+
+
+def _parts_places(op: ReshapeOp) -> bool:
+    """[N, places, C] to [N, sizes..., C], which is all permuted to channels-first: a product made the patches."""
+    source, target = tensor_type(op.operands[0]).dims, tensor_type(op.results[0]).dims
+    if len(source) != 3 or len(target) < 4 or source[0] is not target[0] or source[2] is not target[-1]:
+        return False
+    users = [use.operation for use in op.results[0].uses]
+    return all(isinstance(u, PermuteOp) and list(u.order()) == to_first(len(target)) for u in users)
 
 
 def _is_dead(op: Operation) -> bool:

@@ -131,6 +131,24 @@ ait.graph @heads(%x: !ait.tensor<n x 8 x 4 x 6 x f16>) dims {n = 1 to 4} {
   ait.output "y" %1 : !ait.tensor<n x 6 x 8 x 4 x f16>
 }
 
+// Patches that a product made: tokens, or an image, without a copy.
+
+// CHECK-LABEL: ait.graph @patches
+ait.graph @patches(%x: !ait.tensor<n x 16 x 12 x f16>, %w: !ait.tensor<6 x 12 x f16>) dims {n = 1 to 4} {
+  // CHECK-NEXT: %0 = ait.gemm
+  // CHECK-NEXT: %1 = ait.reshape %0 : !ait.tensor<n x 4 x 4 x 6 x f16>
+  // CHECK-NEXT: %2 = ait.reshape %1 : !ait.tensor<n x 16 x 6 x f16>
+  // CHECK-NEXT: %3 = ait.relu %2
+  // CHECK-NEXT: ait.output "y" %3
+  %0 = ait.gemm rcr %x, %w : !ait.tensor<n x 16 x 6 x f16>
+  %1 = ait.reshape %0 : !ait.tensor<n x 4 x 4 x 6 x f16>
+  %2 = ait.permute %1 [0, 3, 1, 2] : !ait.tensor<n x 6 x 4 x 4 x f16>
+  %3 = ait.reshape %2 : !ait.tensor<n x 6 x 16 x f16>
+  %4 = ait.permute %3 [0, 2, 1] : !ait.tensor<n x 16 x 6 x f16>
+  %5 = ait.relu %4 : !ait.tensor<n x 16 x 6 x f16>
+  ait.output "y" %5 : !ait.tensor<n x 16 x 6 x f16>
+}
+
 // A group norm names its channels; its scale and bias stay as they are.
 
 // CHECK-LABEL: ait.graph @group_norm

@@ -28,6 +28,8 @@ CONV = Spec(
             "steps", "b x h x 17 x 3", "16 x 7 x 7 x 3", "b x (h ceildiv 2) x 9 x 16", "stride [2, 2] pad [3, 3]", True
         ),
         conv("groups", "b x h x 6 x 24", "36 x 3 x 1 x 8", "b x h x 6 x 36", "pad [1, 0] groups 3", True),
+        conv("deep", "b x h x 7 x 40", "40 x 3 x 3 x 1", "b x (h ceildiv 2) x 4 x 40", "stride [2, 2] pad [1, 1] groups 40", True),
+        conv("deep_line", "b x h x 8", "8 x 4 x 1", "b x (2*h + 2) x 8", "transposed stride [2] groups 8"),
         conv("depthwise", "b x h x 7 x 5", "5 x 3 x 3 x 1", "b x h x 7 x 5", "pad [1, 1] groups 5"),
         conv(
             "dilated", "b x h x 12 x 16", "8 x 3 x 2 x 16", "b x h x 10 x 8", "pad [2, 0, 2, 1] dilation [2, 3]", True

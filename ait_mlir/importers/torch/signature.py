@@ -145,7 +145,13 @@ def examples_of(inputs: Inputs) -> dict[str, int]:
 
 
 NONE = slice(0, 0)
-SELECTING = {"aten.masked_select.default": slice(0, 2), "torchvision.nms.default": slice(1, 2)}
+SELECTING = {
+    "aten.masked_select.default": slice(0, 2),
+    "aten.nonzero.default": slice(0, 1),
+    "aten.unique_consecutive.default": slice(0, 1),
+    "aten._unique2.default": slice(0, 1),
+    "torchvision.nms.default": slice(1, 2),
+}
 """Operations whose result is as long as what they find; the arguments that say how much it is at most."""
 
 
@@ -156,7 +162,8 @@ def bind_dims(table: DimTable, program: Any) -> None:
         among: list[Any] = list(
             node.args[1] if target == "aten.index.Tensor" else node.args[SELECTING.get(target, NONE)]
         )
-        value: Any = node.meta.get("val")
+        found: Any = node.meta.get("val")
+        value: Any = found[0] if among and not hasattr(found, "shape") else found
         if not among or not isinstance(value, torch.Tensor) or not value.dim():
             continue
         size = value.shape[0]

@@ -131,6 +131,7 @@ class AttentionKernel(Kernel[AttentionOp]):
 
     name = "attention"
     ops = (AttentionOp,)
+    one_instance = True
 
     def matches(self, op: AttentionOp, target: Target) -> bool:
         (batch, heads, rows), cols, _, _ = sizes_of(op)

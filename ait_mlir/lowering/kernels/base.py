@@ -108,6 +108,9 @@ class Kernel(ABC, Generic[OpT]):
     alone: ClassVar[bool] = False
     """Its launch cannot overlap its neighbours."""
 
+    one_instance: ClassVar[bool] = False
+    """Its C++ template is long and gains nothing from known sizes: calls of one instance are compiled together."""
+
     def matches(self, op: OpT, target: Target) -> bool:
         """Whether it can run this op, which is one of `ops`: types, regions and dims."""
         return True

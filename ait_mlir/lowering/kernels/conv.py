@@ -95,10 +95,17 @@ def call_conv(launch: Launch[ConvOp], header: str, template: str, more: str = ""
     return Emission(("ait/math.h", launch.header(header)), definition, call)
 
 
+def is_depthwise(op: ConvOp) -> bool:
+    """Whether each channel of the result is computed from one channel of the input, its own."""
+    groups = op.num_groups()
+    return groups > 1 and all(tensor_type(v).dims[-1].as_int() == groups for v in (op.x, op.output))
+
+
 class ConvKernel(Kernel[ConvOp]):
     """Our own, with any epilogue: vectors on the CPU, plain arithmetic on a GPU."""
 
     name = "conv"
+    one_instance = True
     ops = (ConvOp,)
 
     def matches(self, op: ConvOp, target: Target) -> bool:
@@ -115,7 +122,7 @@ class ConvKernel(Kernel[ConvOp]):
         return position != 1 or weight_steps(tensor_type(op.weight), strides, scope) is not None
 
     def emit(self, launch: Launch[ConvOp]) -> Emission:
-        name = "conv_simt" if launch.target.is_gpu else "conv"
+        name = "conv_depthwise" if is_depthwise(op) else "conv_simt" if launch.target.is_gpu else "conv"
         return call_conv(launch, name, f"{name}<{{epilogue}}>")
 
 

@@ -116,6 +116,7 @@ class NativeGemm(ContractionKernel):
     """Our own, with any epilogue: mma.sync on CUDA for f16 and bf16, else plain arithmetic; vectors on the CPU."""
 
     max_sums = 2
+    one_instance = True
     optional_keys = frozenset({"small_rows", *TILES[0].config("small_")})
 
     def takes(self, op: ContractionOp, target: Target) -> bool:

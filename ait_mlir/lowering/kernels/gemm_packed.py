@@ -22,6 +22,7 @@ RATE = 160e9
 class PackedGemm(ContractionKernel, PacksWeights):
     """A gemm with a weight, for f32 and f64: vectors along its columns, any epilogue on each tile of results."""
 
+    one_instance = True
     provider = "packed"
     ops = (GemmOp,)
 

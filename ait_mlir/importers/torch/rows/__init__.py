@@ -5,6 +5,7 @@ from __future__ import annotations
 from ait_mlir.importers.torch.call import Row
 from ait_mlir.importers.torch.rows import (
     attention,
+    chosen,
     complex,
     contraction,
     conv,
@@ -41,6 +42,7 @@ TABLE: dict[str, Row] = {
     **norm.ROWS,
     **reduction.ROWS,
     **order.ROWS,
+    **chosen.ROWS,
     **cumulative.ROWS,
     **recurrent.ROWS,
     **view.ROWS,
@@ -66,8 +68,8 @@ ADVICE: dict[str, str] = {
     "multinomial": _RANDOM,
     "item": _VALUE,
     "_local_scalar_dense": _VALUE,
-    "nonzero": _SHAPE,
-    "unique": _SHAPE,
+    "bincount": "its size depends on values; use torch.histc with a number of bins, or compare with torch.arange",
+    "unique_dim": _SHAPE,
     "_transformer_encoder_layer_fwd": _FAST_PATH,
     "_native_multi_head_attention": _FAST_PATH,
     "cond": _FLOW,

@@ -15,6 +15,8 @@ from ait_mlir.importers.torch.known import Value
 from ait_mlir.importers.torch.rows.common import each
 from ait_mlir.importers.torch.rows.contraction import gemm
 
+MOST_CHANNELS_OF_IMAGES = 4
+
 
 def convolution(c: Call) -> Value:
     """x [batch, channels, sizes...], or without a batch, with a weight [out, channels / groups, taps...]."""
@@ -48,10 +50,13 @@ def pads(given: object, taps: Sequence[Expr], dilation: Sequence[int], rank: int
 
 
 def are_patches(c: Call, x: SSAValue, stride: list[int], pad: tuple[list[int], list[int]], dilation: list[int]) -> bool:
-    """Whether the windows lie side by side and cover the input. A window of one element stays a convolution."""
+    """Whether the windows lie side by side and cover an image. Other tensors are channels-last between convolutions,
+    where their windows would have to be copied."""
+    if c["groups"] != 1 or not c.w.scope.le(tensor_type(x).dims[1], MOST_CHANNELS_OF_IMAGES):
+        return False
     taps = [d.as_int() for d in c.shape("weight")[2:]]
     whole = all(c.w.scope.divisible(e, t or 1) for e, t in zip(tensor_type(x).dims[2:], taps, strict=True))
-    plain = not any((*pad[0], *pad[1])) and all(d == 1 for d in dilation) and c["groups"] == 1
+    plain = not any((*pad[0], *pad[1])) and all(d == 1 for d in dilation)
     return plain and whole and stride == taps and any(t != 1 for t in taps)
 
 
@@ -107,7 +112,7 @@ def patches(c: Call, x: SSAValue, weight: SSAValue) -> SSAValue:
     order = [0, *(2 + 2 * i for i in range(rank)), 1, *(3 + 2 * i for i in range(rank))]
     rows = c.w.reshape(c.w.permute(cut, order), (batch, product(counts), product([channels, *taps])))
     y = with_bias(c, gemm(c, "rcr", rows, c.w.reshape(weight, (out, product([depth, *taps])))))
-    return c.w.reshape(c.w.permute(y, [0, 2, 1]), (batch, out, *counts))
+    return c.w.permute(c.w.reshape(y, (batch, *counts, out)), [0, rank + 1, *range(1, rank + 1)])
 
 
 ROWS: dict[str, Row] = {

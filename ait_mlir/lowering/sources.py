@@ -1,0 +1,97 @@
+"""The C++ files of a program: kernel functions, and those of them that share a file."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from ait_mlir.lowering.cpp import CppText, identifier
+from ait_mlir.lowering.kernels import Arg, Emission
+from ait_mlir.lowering.tables import Literal
+from ait_mlir.lowering.template import render
+
+
+@dataclass(frozen=True)
+class KernelText:
+    """One kernel function: its name, what its file starts with, its text and its body; `@ID@` is an identifier."""
+
+    name: str
+    headers: tuple[str, ...]
+    definitions: str
+    function: str
+    body: str
+    one_instance: bool = False
+
+    @property
+    def template(self) -> object:
+        """What functions have in common that are compiled together: they call one instance of a template."""
+        return (self.headers, self.definitions, self.body.partition("(")[0]) if self.one_instance else self.name
+
+
+def kernel_file(kernels: Sequence[KernelText]) -> str:
+    """The text of a file with kernel functions that have one `template`."""
+    first = kernels[0]
+    text = render(
+        "kernel.j2",
+        headers=list(first.headers),
+        definitions=CppText(first.definitions),
+        functions=[CppText(kernel.function.rstrip("\n")) for kernel in kernels],
+    )
+    return text.replace("@ID@", f"_{_digest(text)}")
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()[:12]
+
+
+@dataclass
+class Source:
+    """The C++ of one program: file name to text, and the literals that its constants hold."""
+
+    files: dict[str, str] = field(default_factory=dict[str, str])
+    """The file of the program, and one for each kernel function."""
+    literals: dict[str, Literal] = field(default_factory=dict[str, Literal])
+    kernels: dict[str, KernelText] = field(default_factory=dict[str, KernelText])
+    """The kernel functions by their files."""
+
+    def joined(self) -> dict[str, str]:
+        """The files, with functions that call the same instance of a template in one: it is compiled once."""
+        groups: dict[object, list[str]] = {}
+        for name, kernel in self.kernels.items():
+            groups.setdefault((name.rpartition(".")[2], kernel.template), []).append(name)
+        result = {name: text for name, text in self.files.items() if name not in self.kernels}
+        for names in groups.values():
+            kernels = sorted((self.kernels[name] for name in names), key=lambda kernel: kernel.name)
+            text = kernel_file(kernels)
+            alone = names[0] if len(names) == 1 else f"kernels_{_digest(text)}.{names[0].rpartition('.')[2]}"
+            result[alone] = text
+        return result
+
+
+def kernel_text(
+    name: str,
+    what: str,
+    emission: Emission,
+    ins: Sequence[Arg],
+    outs: Sequence[Arg],
+    dims: Mapping[str, str],
+    one_instance: bool = False,
+) -> KernelText:
+    """The text of one kernel function, which is named after it. `one_instance` is that of its `Kernel`."""
+    math = ("ait/math.h",) if emission.definitions else ()  # what regions are made of
+    function = render(
+        "kernel_function.j2",
+        what=what,
+        function=CppText("@FN@"),
+        ins=ins,
+        outs=outs,
+        dims=dims,
+        body=CppText(emission.body),
+    )
+    headers = tuple(dict.fromkeys(("ait/context.h", "ait/dims.h", "ait/types.h", *math, *emission.includes)))
+    digest = _digest("".join((*headers, emission.definitions, function)))
+    named = identifier(f"k_{name}_{digest}")
+    return KernelText(
+        named, headers, emission.definitions, function.replace("@FN@", named), emission.body, one_instance
+    )
