@@ -122,7 +122,7 @@ class ConvKernel(Kernel[ConvOp]):
         return position != 1 or weight_steps(tensor_type(op.weight), strides, scope) is not None
 
     def emit(self, launch: Launch[ConvOp]) -> Emission:
-        name = "conv_depthwise" if is_depthwise(op) else "conv_simt" if launch.target.is_gpu else "conv"
+        name = "conv_depthwise" if is_depthwise(launch.op) else "conv_simt" if launch.target.is_gpu else "conv"
         return call_conv(launch, name, f"{name}<{{epilogue}}>")
 
 
