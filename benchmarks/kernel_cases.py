@@ -145,6 +145,21 @@ def convolution(t: str, size: int, channels: int, out: int, window: int, stride:
     return Measured("conv2d", label, case, {"n": batch}, function, t)
 
 
+def spatial(
+    op: str, t: str, size: int, left: int, channels: int, batch: int, function: Callable[[torch.Tensor], torch.Tensor]
+) -> Measured:
+    """An op on [batch, size, size, channels], channels last; `function` is on channels first."""
+    result = f"n x {left} x {left} x {channels} x {t}"
+    name, _, clauses = op.partition(" %x")
+    body = f"  %r0 = ait.{name} %x{clauses} : !ait.tensor<{result}>"
+    case = _graph({"x": f"n x {size} x {size} x {channels} x {t}"}, body, [result], "dims {n = 1 to 1024}")
+
+    def turned(x: torch.Tensor) -> torch.Tensor:
+        return function(x.permute(0, 3, 1, 2)).permute(0, 2, 3, 1).contiguous()
+
+    return Measured(name.split()[0], f"{name}, {batch} x {size} x {size} x {channels}", case, {"n": batch}, turned, t)
+
+
 def permute(t: str, shape: str, order: list[int], result: str, rows: int, label: str) -> Measured:
     body = f"  %r0 = ait.permute %x {order} : !ait.tensor<{result} x {t}>"
     case = _graph({"x": f"{shape} x {t}"}, body, [f"{result} x {t}"])
@@ -260,6 +275,12 @@ def cases() -> Iterator[Measured]:
         (14, 256, 256, 3, 1),
     ):
         yield convolution("f16", size, channels, out, window, stride, 32)
+    window, mean, edge = "window [3, 3] stride [2, 2] pad [1, 1]", "window [2, 2] stride [2, 2]", "before [0, 1, 1, 0]"
+    yield spatial(f"pool max %x {window}", "f16", 112, 56, 64, 160, lambda x: F.max_pool2d(x, 3, 2, 1))
+    yield spatial(f"pool mean %x {mean}", "f16", 56, 28, 256, 160, lambda x: F.avg_pool2d(x, 2))
+    yield spatial(f"pad constant %x {edge}", "f16", 56, 58, 256, 80, lambda x: F.pad(x, (1, 1, 1, 1)))
+    yield spatial("resize nearest %x", "f16", 32, 64, 512, 50, lambda x: F.interpolate(x, scale_factor=2))
+    yield spatial("resize linear %x", "f16", 32, 64, 512, 50, lambda x: F.interpolate(x, (64, 64), mode="bilinear"))
     yield permute("f16", "n x 4096", [1, 0], "4096 x n", many, f"{many} x 4096 [1, 0]")
     yield permute(
         "f16", "n x 128 x 12 x 64", [0, 2, 1, 3], "n x 12 x 128 x 64", 1365, "1365 x 128 x 12 x 64 [0, 2, 1, 3]"

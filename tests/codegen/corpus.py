@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from tests.specs import SPECS
+from tests.specs import ROWS
 from tests.specs.draw import draw, sample
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
@@ -38,11 +38,11 @@ def specified(full: bool) -> Iterator[tuple[str, str]]:
     """Each op at each element type: a graph that holds its forms side by side."""
     kept = sample("codegen")
     drawn = [d for name, d in draw("codegen").items() if full or name in kept]
-    for spec in SPECS.values():
+    for number, spec in enumerate(ROWS):
         for t in spec.all_types:
             forms = [(d.form, t) for d in drawn if d.spec is spec and d.type == t]
             if forms:
-                yield f"{spec.op}_{t}", spec.graph(forms, bound=True)
+                yield f"{spec.op}_{number}_{t}", spec.graph(forms, bound=True)
 
 
 def rows() -> Iterator[tuple[str, str]]:

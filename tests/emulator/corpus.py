@@ -18,6 +18,7 @@ from tests import tiers
 from tests.emulator.library import Kind
 from tests.kernels import attention_gpu, hopper, rows
 from tests.kernels.contractions import BIAS_GELU, BIAS_RESIDUAL, TANH_MUL_ADD, contraction, gemm_cases
+from tests.kernels.conv import mma_cases
 from tests.kernels.harness import Case, Library, check
 from tests.kernels.library_gemm import on_kernel
 from tests.kernels.masked import check_masked, masked_cases
@@ -39,6 +40,7 @@ NOT_EMULATED: dict[Kind, dict[str, str]] = {
         "attention_hopper_kernel": "CUDA only",
         "attention_mma_kernel": "CUDA only",
         "attention_split_kernel": "CUDA only",
+        "conv_mma_kernel": "CUDA only",
         "gemm_mma_kernel": "CUDA only",
         "map_repeat_kernel": "CUDA only",
         "row_bulk_kernel": "CUDA only",
@@ -327,6 +329,9 @@ FAMILIES = {
         within(ROW_ULPS, ROW_FLOOR),
     ),
     "row-rocm": Family({"rocm": frozenset({"row_kernel"})}, half(_rows, 1), within(ROW_ULPS, ROW_FLOOR)),
+    "conv-mma": Family(
+        {"cuda": frozenset({"conv_mma_kernel"})}, half(lambda: mma_cases("cuda")), within(CONTRACTION_ULPS, GEMM_FLOOR)
+    ),
     "tiles": Family({"cuda": frozenset({"gemm_mma_kernel"})}, half(_tiles), within(CONTRACTION_ULPS, GEMM_FLOOR)),
     "reduce-split": Family(
         dict.fromkeys(

@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch.nn import functional as F
 
-from ait_mlir.frontend import BuildError, IntVar, Tensor, nn
+from ait_mlir.frontend import BuildError, IntVar, Tensor, nn, ops
 from ait_mlir.frontend.nn.bert import BertConfig, BertEncoder, BertModel
 from benchmarks.peers import bert as peer
 from tests.frontend.support import evaluate, graph_of
@@ -157,3 +157,20 @@ def test_upsampling_is_that_of_torch():
     got = evaluate(linear(nearest(given, given)), {"x": x})[0]
     want = torch.nn.Upsample(scale_factor=1.5, mode="bilinear")(torch.from_numpy(2 * x).permute(0, 3, 1, 2))
     np.testing.assert_allclose(got, want.permute(0, 2, 3, 1).numpy())
+
+
+def test_layers_of_detectors():
+    x = np.random.default_rng(0).standard_normal((1, 16, 16, 3))
+    rois = np.array([[0.0, 2, 2, 9, 9], [0, 1, 3, 12, 9]])
+    given = Tensor(shape=list(x.shape), dtype="float64", name="x", is_input=True)
+    regions = Tensor(shape=[2, 5], dtype="float64", name="r", is_input=True)
+    padded = nn.Nhwc3to8()(given)
+    one = nn.RoiAlign(2, 3, 2, 0.25, False, True)(padded, regions)
+    coarse = [ops.dynamic_slice()(padded, [None] * 4, [None, n, n, None]) for n in (8, 4, 2)]
+    several = nn.FPNRoiAlign(2, 3, 2, 0.25, False, True, (64, 64))(padded, *coarse, regions)
+    first, second = evaluate([one, several], {"x": x, "r": rois})
+    assert first.shape == (2, 3, 3, 8) and not first[..., 3:].any() and first[..., :3].any()
+    np.testing.assert_array_equal(first, second)
+    volume = Tensor(shape=[1, 2, 2, 2, 3], dtype="float64", name="v", is_input=True)
+    (wide,) = evaluate(nn.Ndhwc3to8()(volume), {"v": x[:, :2, :4, :].reshape(1, 2, 2, 2, -1)[..., :3]})
+    assert wide.shape == (1, 2, 2, 2, 8) and not wide[..., 3:].any()

@@ -769,6 +769,30 @@ def test_embedding():
     np.testing.assert_array_equal(got, rows[values[:, 0]])
 
 
+def test_slices_end_to_end():
+    x, y = tensor("x", "batch", 6, 4), tensor("y", "batch", 5, 4)
+    rng = np.random.default_rng(3)
+    given = {"x": rng.standard_normal((BATCH, 6, 4)), "y": rng.standard_normal((BATCH, 5, 4))}
+    slices = [
+        ops.dynamic_slice()(x, [None, 1, None], [None, 3, None]),
+        ops.dynamic_slice()(y, [None, 0, 0], [None, 4, 4]),
+    ]
+    want = np.concatenate([given["x"][:, 1:3], given["y"][:, :4]], 1)
+    (got,) = evaluate(ops.slice_scatter(1)(slices), given, batch=BATCH)
+    np.testing.assert_array_equal(got, want)
+    cat = ops.concatenate()
+    cat(slices, 1)
+    assert ops.slice_scatter.is_valid(cat)
+    (got,) = evaluate(ops.slice_scatter.make_op(cat)(), given, batch=BATCH)
+    np.testing.assert_array_equal(got, want)
+    (got,) = evaluate(ops.slice_reshape_scatter(1, "fast_tanh")(slices, [x.shape()[0], 24]), given, batch=BATCH)
+    np.testing.assert_allclose(got, np.tanh(want.reshape(BATCH, 24)))
+    with pytest.raises(BuildError, match="no concatenation of results of dynamic_slice"):
+        ops.slice_scatter.make_op(ops.gather())
+    with pytest.raises(BuildError, match="needs slices"):
+        ops.slice_scatter(1)()
+
+
 def test_elements_by_index():
     x, index = tensor("x", "batch", 5, 4), tensor("index", "batch", 3, 4, dtype="int64")
     rng = np.random.default_rng(2)

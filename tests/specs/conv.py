@@ -43,6 +43,16 @@ CONV = Spec(
         ),
         conv("wide", "b x h x 9 x 64", "72 x 3 x 3 x 64", "b x h x 9 x 72", "pad [1, 1]", True),
         conv(
+            "wide_view", "b x h x 9 x 24", "40 x 5 x 3 x 24", "b x h x 5 x 40", "stride [1, 2] pad [2, 1]", True,
+            strides={0: ("h*9*32", "9*32", "32", "1"), 3: ("h*5*40", "40", "h*40", "1"), 4: ("5*h*48", "5*48", "48", "1")},
+            offset=8,
+        ),
+        conv("long_line", "b x h x 32", "16 x 9 x 32", "b x (h ceildiv 2) x 16", "stride [2] pad [4]", True),
+        conv(
+            "deep_volume", "b x 3 x h x 4 x 16", "8 x 3 x 2 x 3 x 16", "b x 2 x h x 2 x 8",
+            "stride [2, 1, 2] pad [1, 0, 1, 1, 1, 0]", True,
+        ),
+        conv(
             "view", "b x h x 6 x 8", "8 x 3 x 3 x 8", "b x h x 6 x 8", "pad [1, 1]", True,
             strides={0: ("h*6*8", "1", "h", "h*6"), 3: ("h*6*8", "1", "8*h", "h"), 4: ("6*h*16", "6*16", "16", "1")},
             offset=1,

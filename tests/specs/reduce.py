@@ -44,8 +44,8 @@ REDUCE = Spec(
     "reduce",
     (
         *(f for kind in KINDS for f in forms(kind)),
-        reduce("prod", "last", "b x s", 1, types=(*FLOATS, *INTEGERS)),
-        reduce("prod", "first", "s x b x 3", 0, types=(*FLOATS, "i32")),
+        reduce("prod", "last", "b x s", 1, types=(*FLOATS, *INTEGERS), envs=FEW),
+        reduce("prod", "first", "s x b x 3", 0, types=(*FLOATS, "i32"), envs=FEW),
         reduce("var", "unbiased", "b x s", 1, correction="correction 1"),
         # few long rows: on a GPU several blocks share one
         reduce("sum", "long", WIDE, 1, types=("f16", "i32"), envs=LONG, few=LONG),

@@ -27,10 +27,12 @@ from ait_mlir.frontend.nn.conv import (
     ConvTranspose2dBias,
     ConvTranspose2dBiasRelu,
 )
+from ait_mlir.frontend.nn.detection import FPNRoiAlign, RoiAlign
 from ait_mlir.frontend.nn.embedding import Embedding
 from ait_mlir.frontend.nn.linear import Linear
 from ait_mlir.frontend.nn.module import Dropout, Identity, Module, ModuleList, Sequential
 from ait_mlir.frontend.nn.norm import GroupNorm, LayerNorm, RMSNorm
+from ait_mlir.frontend.nn.pad import Ndhwc3to8, Nhwc3to8
 from ait_mlir.frontend.nn.parameter import Parameter
 from ait_mlir.frontend.nn.pool import AdaptiveAvgPool2d, AdaptiveMaxPool2d, AvgPool2d, MaxPool2d
 from ait_mlir.frontend.nn.recurrent import GRU, LSTM, RNN
@@ -68,6 +70,7 @@ __all__ = [
     "ConvTranspose2dBiasRelu",
     "Dropout",
     "Embedding",
+    "FPNRoiAlign",
     "GroupNorm",
     "Identity",
     "LayerNorm",
@@ -76,8 +79,11 @@ __all__ = [
     "Module",
     "ModuleList",
     "MultiheadAttention",
+    "Ndhwc3to8",
+    "Nhwc3to8",
     "Parameter",
     "RMSNorm",
+    "RoiAlign",
     "Sequential",
     "Upsampling2d",
     "Upsampling2dAdd",

@@ -186,6 +186,7 @@ from ait_mlir.frontend.ops.reduce import (
 from ait_mlir.frontend.ops.resize import upsampling2d, upsampling2d_add
 from ait_mlir.frontend.ops.rotary import rotary_embedding
 from ait_mlir.frontend.ops.scan import scan
+from ait_mlir.frontend.ops.slices import slice_reshape_scatter, slice_scatter
 from ait_mlir.frontend.ops.view import (
     chunk,
     concatenate,
@@ -240,8 +241,8 @@ __all__ = [
     "perm021fc_ccr_bias_permute", "perm021fc_crc", "perm021fc_crc_bias", "perm102_bmm_rcr", "perm102_bmm_rcr_bias",
     "perm102_bmm_rrr", "perm102_bmm_rrr_bias", "permute", "permute021", "permute0213", "permute102", "permute210",
     "ragged_attention", "ragged_gemm", "reduce_max", "reduce_mean", "reduce_min", "reduce_prod", "reduce_sum",
-    "reshape", "rms_norm", "roi_align", "rotary_embedding", "scan", "scatter", "search_sorted", "size", "softmax",
-    "sort", "split", "squeeze", "topk", "transpose", "transposed_conv2d", "transposed_conv2d_bias",
-    "transposed_conv2d_bias_relu", "tuple_construct", "unsqueeze", "update_cache", "update_slice", "upsampling2d",
-    "upsampling2d_add", "var", "vector_norm", "where",
+    "reshape", "rms_norm", "roi_align", "rotary_embedding", "scan", "scatter", "search_sorted", "size",
+    "slice_reshape_scatter", "slice_scatter", "softmax", "sort", "split", "squeeze", "topk", "transpose",
+    "transposed_conv2d", "transposed_conv2d_bias", "transposed_conv2d_bias_relu", "tuple_construct", "unsqueeze",
+    "update_cache", "update_slice", "upsampling2d", "upsampling2d_add", "var", "vector_norm", "where",
 ]  # fmt: skip

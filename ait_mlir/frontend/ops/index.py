@@ -129,17 +129,18 @@ class update_slice(Operator):
 
 
 class masked_select(Operator):
-    """The elements of `x` where `mask`, a bool tensor of its leading dims, is true, in order; and how many they are.
+    """The elements of `x` where `mask`, a bool tensor of its leading dims, is true, in order.
 
-    The first dim of the first result is named `dim` (made up by default). A run binds it: a caller gives room for as
-    many elements as the mask has, and finds the actual shape in the outputs. The second result is an int64 of rank 0.
+    The first dim of the result is named `dim` (made up by default). A run binds it: a caller gives room for as many
+    elements as the mask has, and finds the actual shape in the outputs. After the call, `outputs[1]` is the number of
+    elements, an int64 of rank 0.
     """
 
     def __init__(self, dim: str | None = None):
         super().__init__()
         self.dim = dim
 
-    def __call__(self, x: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
+    def __call__(self, x: Tensor, mask: Tensor) -> Tensor:
         self.begin(x, mask)
         most = product(mask.shape())
         count = IntVar.bound_by(most, self.dim)
@@ -147,7 +148,7 @@ class masked_select(Operator):
         types = [TensorType.get([count.expr, *rest], x.type.element_type), TensorType.get([], i64)]
         symbols = merge_symbols(most.symbols, count.symbols)
         self.outputs = self.emit(MaskedSelectOp, [x, mask], None, types, symbols=symbols)
-        return self.outputs[0], self.outputs[1]
+        return self.outputs[0]
 
 
 class bert_embeddings(Operator):

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Generator, Hashable, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 from numpy.typing import NDArray
 from xdsl.dialects.builtin import IntegerAttr, StringAttr, i1, i64
 from xdsl.ir import Attribute, Block, Region, SSAValue
@@ -23,6 +25,8 @@ from ait_mlir.dims import Expr, const
 from ait_mlir.importers.torch.errors import ImportFailure
 from ait_mlir.importers.torch.known import Affine, Mask, Spread, Value
 
+LONGEST_LITERAL = 1 << 12
+"""The most numbers of a formula that is written into the module as a constant of its own."""
 LONGEST_RANGE = 1 << 16
 """The most numbers of an `arange` that is written into the module as a constant."""
 
@@ -242,6 +246,8 @@ class Writer:
         if not axes:
             return self._number(value.offset, value.element)
         rank = len(value.dims)
+        if (written := self._literal(value, axes)) is not None:
+            return written
         first = next((a for a in axes if value.steps[a].as_int() == 1 and self.scope.le(0, value.offset)), None)
         start = value.offset if first is not None else const(0)
         result: SSAValue | None = None
@@ -255,6 +261,21 @@ class Writer:
         if first is None and value.offset.as_int() != 0:
             result = self.op(AddOp, result, self._number(value.offset, value.element))
         return result
+
+    def _literal(self, value: Affine, axes: Sequence[int]) -> SSAValue | None:
+        """A formula without dims as its numbers, where it is more than a part of 0, 1, 2, ..., and not long."""
+        offset, rank = value.offset.as_int(), len(value.dims)
+        loops = [(a, value.dims[a].as_int(), value.steps[a].as_int()) for a in axes]
+        known = [(a, size, step) for a, size, step in loops if size is not None and step is not None]
+        if offset is None or len(known) < len(loops) or (offset >= 0 and [step for *_, step in known] == [1]):
+            return None
+        if not 0 < math.prod(size for _, size, _ in known) <= LONGEST_LITERAL:
+            return None
+        numbers = np.array(offset, np.int64)
+        for axis, size, step in known:
+            numbers = numbers + (np.arange(size) * step).reshape((size, *(1 for _ in range(rank - axis - 1))))
+        found: list[int] = [int(n) for n in numbers.flat]
+        return self.constant(found, as_shape(numbers.shape), value.element)
 
     def _range(self, start: Expr, size: Expr, element: Attribute) -> SSAValue:
         """start, start + 1, ...: a slice of a constant that is long enough for every run."""

@@ -77,6 +77,24 @@ def input_cpp(op: ConvOp, x: Arg, cpp_dims: Mapping[str, str]) -> str:
     return f"ait::ConvInput<{kind}>{{{', '.join(fields)}}}"
 
 
+def call_conv(launch: Launch[ConvOp], header: str, template: str, more: str = "") -> Emission:
+    """The call of a template of ours, in whose name `{epilogue}` stands for the functor; `more` arguments follow."""
+    op, place, dims = launch.op, launch.place, launch.dims
+    p = problem(op, launch.ins, launch.outs[0])
+    definition, functor = epilogue_functor(op, "epilogue_@ID@", place)
+    arguments = ",\n      ".join(
+        (
+            f"ctx, {p.shape_cpp(place, dims)}",
+            input_cpp(op, launch.ins[0], dims),
+            f"{p.b.cpp(place, dims)}, {p.d.cpp(place, dims, const=False)}",
+            p.extras_cpp(place, dims) + more,
+        )
+    )
+    called = template.replace("{epilogue}", functor)
+    call = f"return ait::{place}::{called}({arguments});\n"
+    return Emission(("ait/math.h", launch.header(header)), definition, call)
+
+
 def is_depthwise(op: ConvOp) -> bool:
     """Whether each channel of the result is computed from one channel of the input, its own."""
     groups = op.num_groups()
@@ -104,20 +122,8 @@ class ConvKernel(Kernel[ConvOp]):
         return position != 1 or weight_steps(tensor_type(op.weight), strides, scope) is not None
 
     def emit(self, launch: Launch[ConvOp]) -> Emission:
-        op, place, dims = launch.op, launch.place, launch.dims
-        p = problem(op, launch.ins, launch.outs[0])
-        definition, functor = epilogue_functor(op, "epilogue_@ID@", place)
-        arguments = ",\n      ".join(
-            (
-                f"ctx, {p.shape_cpp(place, dims)}",
-                input_cpp(op, launch.ins[0], dims),
-                f"{p.b.cpp(place, dims)}, {p.d.cpp(place, dims, const=False)}",
-                p.extras_cpp(place, dims),
-            )
-        )
-        name = "conv_depthwise" if is_depthwise(op) else "conv_simt" if launch.target.is_gpu else "conv"
-        call = f"return ait::{place}::{name}<{functor}>({arguments});\n"
-        return Emission(("ait/math.h", launch.header(name)), definition, call)
+        name = "conv_depthwise" if is_depthwise(launch.op) else "conv_simt" if launch.target.is_gpu else "conv"
+        return call_conv(launch, name, f"{name}<{{epilogue}}>")
 
 
 KERNELS = (ConvKernel(),)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from ait_mlir.runtime import artifact
 from ait_mlir.runtime.artifact import Artifact, DimInfo
 from ait_mlir.tools.commands.common import EXAMPLE_ONLY, UsageError, parse_dims, text_of_bytes
+from ait_mlir.tools.operators import operator_table
 from ait_mlir.tools.report import Report, table
 
 if TYPE_CHECKING:
@@ -18,6 +19,7 @@ _EXAMPLE = """examples:
   ait inspect ffn.ait
   ait inspect ffn.ait --launches --dim batch=8
   ait inspect examples/bert_layer.mlir --target cuda --launches     (IR text is planned first)
+  ait inspect --ops
 """
 
 
@@ -30,7 +32,8 @@ def add(subparsers: Any) -> None:
         epilog=_EXAMPLE,
         formatter_class=EXAMPLE_ONLY,
     )
-    p.add_argument("file", help="a .ait file, or IR text at any phase")
+    p.add_argument("file", nargs="?", help="a .ait file, or IR text at any phase")
+    p.add_argument("--ops", action="store_true", help="every op: names in AITemplate, element types, kernels by target")
     p.add_argument(
         "--launches", action="store_true", help="each launch: op, kernel, shapes, bytes, flops; and the totals"
     )
@@ -47,6 +50,11 @@ def add(subparsers: Any) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Show; returns the exit code."""
+    if options.ops:
+        print(operator_table())
+        return 0
+    if options.file is None:
+        raise UsageError("name a file, or ask for --ops")
     if Path(options.file).suffix == ".mlir":
         module, dims = _plan(options)
         if options.ir:

@@ -11,7 +11,8 @@ from ait_mlir.dialects.ait.attention import AttentionOp
 from ait_mlir.dialects.ait.elementwise import AddOp, MulOp
 from ait_mlir.dialects.ait.gemm import BmmOp
 from ait_mlir.dialects.ait.norm import SoftmaxOp
-from ait_mlir.dialects.ait.types import Shape, tensor_type
+from ait_mlir.dialects.ait.types import Shape, TensorType, tensor_type
+from ait_mlir.dims import const, product
 from ait_mlir.importers.torch.call import Call, NotSupported, Row
 from ait_mlir.importers.torch.known import Affine, Mask, is_causal
 from ait_mlir.importers.torch.rows.common import as_mask, is_mask, lower_triangle, parted
@@ -42,7 +43,7 @@ def attention(c: Call) -> SSAValue:
         return _by_products(c, q, k, v, mask if not causal else _with_triangle(c, mask, scores), scale)
     q4, k4, v4 = (_four_dims(c, x) for x in (q, k, v))
     if mask is not None and tensor_type(mask).rank > 2:
-        mask = _four_dims(c, mask)
+        mask = _mask_of_four_dims(c, mask)
     y = c.w.add(AttentionOp(q4, k4, v4, scale, mask, causal))
     return c.w.reshape(y, c.dims)
 
@@ -84,7 +85,7 @@ def _by_products(c: Call, q: SSAValue, k: SSAValue, v: SSAValue, mask: SSAValue 
 
 
 def _four_dims(c: Call, x: SSAValue) -> SSAValue:
-    """[B, S, D] as [B, 1, S, D]; more leading dims than two count as batch."""
+    """[B, S, D] as [B, 1, S, D]; leading dims but the last count as batch."""
     dims = tensor_type(x).dims
     if len(dims) == 4:
         return x
@@ -92,7 +93,18 @@ def _four_dims(c: Call, x: SSAValue) -> SSAValue:
         return c.w.reshape(x, (dims[0], 1, *dims[1:]))
     if len(dims) == 2:
         return c.w.reshape(x, (1, 1, *dims))
-    raise NotSupported(f"attention is supported on 2 to 4 dims; found {len(dims)}")
+    return c.w.reshape(x, (product(dims[:-3]), *dims[-3:]))
+
+
+def _mask_of_four_dims(c: Call, mask: SSAValue) -> SSAValue:
+    """A mask that broadcasts to the scores, as one that broadcasts to those of four dims."""
+    dims, rank = tensor_type(mask).dims, len(c.dims)
+    dims = (*[const(1)] * (rank - len(dims)), *dims)
+    mask = c.w.reshape(mask, dims)
+    outer = dims[:-3]
+    if rank > 4 and any(d.as_int() != 1 for d in outer):  # a stride of 0 along some of the batch dims has no one stride
+        mask = c.w.expand(mask, (*c.dims[:-3], *dims[-3:]))
+    return _four_dims(c, mask)
 
 
 def _repeat_heads(c: Call, x: SSAValue, heads: object) -> SSAValue:
@@ -107,6 +119,26 @@ def _repeat_heads(c: Call, x: SSAValue, heads: object) -> SSAValue:
     return c.w.reshape(spread, (*outer, wanted, length, size))
 
 
+class _First(Call):
+    """A call whose first result is the attention's; the others are for training."""
+
+    def type(self, index: int | None = None) -> TensorType:
+        return super().type(index or 0)
+
+
+def fused(c: Call) -> list[SSAValue]:
+    """PyTorch's fused kernels, which return more for training."""
+    names = {"attn_mask": None, "enable_gqa": False, "scale": None, **c.arguments}
+    mask = c["attn_bias"] if c["attn_mask"] is None else c["attn_mask"]
+    return [attention(_First(c.node, {**names, "attn_mask": mask}, c.w, c.table))]
+
+
 ROWS: dict[str, Row] = {
+    "aten._scaled_dot_product_attention_math.default": fused,
+    "aten._scaled_dot_product_cudnn_attention.default": fused,
+    "aten._scaled_dot_product_efficient_attention.default": fused,
+    "aten._scaled_dot_product_flash_attention.default": fused,
+    "aten._scaled_dot_product_flash_attention_for_cpu.default": fused,
+    "aten._scaled_dot_product_fused_attention_overrideable.default": fused,
     "aten.scaled_dot_product_attention.default": attention,
 }

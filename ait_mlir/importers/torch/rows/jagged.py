@@ -16,7 +16,7 @@ def embedding_bag(c: Call) -> list[SSAValue]:
     table, weights = c.tensor("weight"), c.optional("per_sample_weights")
     if not is_float(tensor_type(table).element_type):
         raise NotSupported(f"the table is {tensor_type(table).element_type}, expected a floating-point type")
-    properties: dict[str, Attribute] = {"kind": StringAttr(BAG_KINDS[c["mode"]])}
+    properties: dict[str, Attribute] = {"kind": StringAttr(BAG_KINDS[int(c["mode"])])}
     if c["padding_idx"] is not None and c["padding_idx"] >= 0:
         properties["padding"] = IntegerAttr(int(c["padding_idx"]), i64)
     if c["include_last_offset"]:

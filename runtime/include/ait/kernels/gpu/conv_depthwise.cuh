@@ -3,6 +3,7 @@
 #ifndef AIT_KERNELS_GPU_CONV_DEPTHWISE_CUH_
 #define AIT_KERNELS_GPU_CONV_DEPTHWISE_CUH_
 
+#include "ait/gpu/launch.h"
 #include "ait/kernels/conv_shape.h"
 #include "ait/kernels/gpu/gemm_epilogue.cuh"
 

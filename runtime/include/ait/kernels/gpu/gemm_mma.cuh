@@ -109,9 +109,10 @@ struct OperandTile {
 /// @tparam kAligned whether 16-byte reads of a and b are safe
 /// @param rank which of the `split` blocks of a cluster that share the K of the tile this one is
 /// @param early whether b may be read before the launch before has ended
-template <class Tile, bool kAK, bool kBK, bool kAligned, class F, class T, class D, class... E>
-__device__ __forceinline__ void mma_tile(const GemmArgs<T, D, E...>& args, const TileWork<T>& work, int split, int rank, bool early) {
-  using ATile = OperandTile<T, kAK ? Tile::kM : Tile::kK, kAK ? Tile::kK : Tile::kM, Tile::kThreads, kAK>;
+/// @param open_a gives the tiles of a from an element of K on: an `OperandTile`, or what loads and lies as one does
+template <class Tile, bool kAK, bool kBK, bool kAligned, class F, class OpenA, class T, class D, class... E>
+__device__ __forceinline__ void mma_tile_of(const GemmArgs<T, D, E...>& args, const TileWork<T>& work, int split, int rank, bool early,
+                                            const OpenA& open_a) {
   using BTile = OperandTile<T, kBK ? Tile::kCols : Tile::kK, kBK ? Tile::kK : Tile::kN, Tile::kThreads, kBK>;
   static_assert(kBK || Tile::kHalves == 1, "halves of b lie one below the other where K is contiguous");
   AIT_DYNAMIC_SHARED(16, gemm_shared);
@@ -127,10 +128,10 @@ __device__ __forceinline__ void mma_tile(const GemmArgs<T, D, E...>& args, const
   const int begin = rank * share < all_steps ? rank * share : all_steps;
   const int steps = begin + share < all_steps ? share : all_steps - begin;
 
-  const int k0 = begin * Tile::kK, rows_m = work.m - m0, cols_n = args.n - n0;
-  const T* a_data = work.a + m0 * args.a.row + k0 * args.a.col;
+  const int k0 = begin * Tile::kK, cols_n = args.n - n0;
   const T* b_data = work.b + k0 * args.b.row + n0 * args.b.col;
-  ATile a(a_data, kAK ? args.a.row : args.a.col, kAK ? rows_m : work.k - k0, kAK ? work.k - k0 : rows_m);
+  auto a = open_a(k0);
+  using ATile = decltype(a);
   const int64_t b_pitch = kBK ? args.b.col : args.b.row;
   const int b_rows = kBK ? cols_n : work.k - k0, b_cols = kBK ? work.k - k0 : cols_n;
   BTile b(b_data, b_pitch, b_rows, b_cols), up(Tile::kHalves == 2 ? b_data + args.n * b_pitch : b_data, b_pitch, b_rows, b_cols);
@@ -286,6 +287,17 @@ __device__ __forceinline__ void mma_tile(const GemmArgs<T, D, E...>& args, const
     }
   }
   if (Tile::kPhases == 1 && split > 1) cluster_barrier();  // others may still read what this block staged
+}
+
+/// @brief `mma_tile_of` with a matrix a.
+template <class Tile, bool kAK, bool kBK, bool kAligned, class F, class T, class D, class... E>
+__device__ __forceinline__ void mma_tile(const GemmArgs<T, D, E...>& args, const TileWork<T>& work, int split, int rank, bool early) {
+  using ATile = OperandTile<T, kAK ? Tile::kM : Tile::kK, kAK ? Tile::kK : Tile::kM, Tile::kThreads, kAK>;
+  mma_tile_of<Tile, kAK, kBK, kAligned, F>(args, work, split, rank, early, [&](int k0) {
+    const int rows_m = work.m - work.m0;
+    const T* const data = work.a + work.m0 * args.a.row + k0 * args.a.col;
+    return ATile(data, kAK ? args.a.row : args.a.col, kAK ? rows_m : work.k - k0, kAK ? work.k - k0 : rows_m);
+  });
 }
 
 /// @brief Blocks for each tile of each batch; grid: batches * tiles * split.

@@ -1,0 +1,82 @@
+"""Convolutions of f16 and bf16 on the tensor cores of CUDA devices, with any epilogue inside."""
+
+from __future__ import annotations
+
+from functools import cache
+
+from ait_mlir.dialects.ait.conv import ConvOp
+from ait_mlir.dialects.ait.types import scope_of, tensor_type
+from ait_mlir.dims import Scope, product
+from ait_mlir.lowering.kernels.base import Config, Emission, Launch, Strides, Target, element_bytes, estimate_env
+from ait_mlir.lowering.kernels.contraction import is_narrow
+from ait_mlir.lowering.kernels.conv import ConvKernel, call_conv, weight_steps
+from ait_mlir.lowering.kernels.gemm_tiles import CLOCK, GemmTile, best_tiles
+
+__all__ = ["KERNELS", "MmaConv"]
+
+CHUNK = 8
+"""Elements of 16 bytes, which are copied at once."""
+MAX_CONFIGS = 6
+GATHER_SHARE = 1.1
+"""Time of a product whose rows are gathered, of one whose rows lie in memory. A guess: measured nowhere."""
+
+
+@cache
+def _tiles(m: int, n: int, k: int, target: Target) -> tuple[GemmTile, ...]:
+    return tuple(best_tiles(m, n, k, 1, target))
+
+
+class MmaConv(ConvKernel):
+    """mma.sync over rows that asynchronous copies gather, for one group with channels in eights."""
+
+    provider = "mma"
+    name = "conv"
+
+    def matches(self, op: ConvOp, target: Target) -> bool:
+        scope, depth = scope_of(op), tensor_type(op.x).dims[-1]
+        most_taps = 31 // op.spatial  # GatherTile::kBits
+        return (
+            super().matches(op, target)
+            and target.has("mma")
+            and is_narrow(tensor_type(op.x).element_type)
+            and not op.is_transposed()
+            and op.num_groups() == 1
+            and scope.positive(depth)
+            and scope.divisible(depth, CHUNK)
+            and max(op.kernel()) <= most_taps
+        )
+
+    def _sizes(self, op: ConvOp) -> tuple[int, int, int]:
+        """Rows, columns and depth of the product at `estimate_env`."""
+        *places, columns = tensor_type(op.output).dims
+        env = estimate_env(scope_of(op))
+        return product(places).evaluate(env), columns.evaluate(env), op.extents().k.evaluate(env)
+
+    def configs(self, op: ConvOp, target: Target) -> list[dict[str, int]]:
+        return [tile.config() for tile in _tiles(*self._sizes(op), target)[:MAX_CONFIGS]]
+
+    def check(self, op: ConvOp, config: Config, target: Target) -> None:
+        GemmTile.of(config)
+
+    def seconds(self, op: ConvOp, target: Target) -> float:
+        m, n, k = self._sizes(op)
+        size = element_bytes(tensor_type(op.x))
+        whole = [v for v in op.epilogue_operands if tensor_type(v).dims == tensor_type(op.output).dims]
+        busy = _tiles(m, n, k, target)[0].cycles(m, n, k, 1, target) / CLOCK * GATHER_SHARE
+        return busy + len(whole) * size * m * n / target.bandwidth
+
+    def accepts(self, op: ConvOp, position: int, strides: Strides, scope: Scope) -> bool:
+        if position == 0:
+            return strides[-1].as_int() == 1 and all(scope.divisible(s, CHUNK) for s in strides[:-1])
+        if position == 1:
+            along = weight_steps(tensor_type(op.weight), strides, scope)
+            return along is not None and along.as_int() == 1 and scope.divisible(strides[0], CHUNK)
+        return True
+
+    def emit(self, launch: Launch[ConvOp]) -> Emission:
+        tile = GemmTile.of(launch.config)
+        early = ", true" if launch.ins[1].constant else ""
+        return call_conv(launch, "conv_mma", f"conv_mma<{tile.cpp()}, {{epilogue}}>", f", {tile.split}{early}")
+
+
+KERNELS = (MmaConv(),)

@@ -1,0 +1,68 @@
+"""`model.generate` of transformers with `torch.compile(backend="ait")` beside eager: times, and whether tokens differ.
+
+    python -m benchmarks.generate                          # on the GPU if there is one, else on the CPU
+    python -m benchmarks.generate --hidden 64 --layers 2   # small
+
+The model is a Llama with random weights. Each program generates twice, and the second time counts, without compilation.
+Times are milliseconds a token. In half precision, tokens may differ where two are equally likely but for rounding.
+"""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import time
+
+import torch
+
+from ait_mlir.importers.torch.dynamo import register
+from benchmarks import measure
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description="model.generate with torch.compile, beside eager.")
+    parser.add_argument("--device", choices=("cpu", "cuda"), default="cuda" if torch.cuda.is_available() else "cpu")
+    parser.add_argument("--layers", type=int, default=4, help="default: %(default)s")
+    parser.add_argument("--hidden", type=int, default=512, help="default: %(default)s")
+    parser.add_argument("--batch", type=int, default=2, help="default: %(default)s")
+    parser.add_argument("--steps", type=int, default=64, help="tokens to generate (default: %(default)s)")
+    args = parser.parse_args()
+    from transformers import LlamaConfig, LlamaForCausalLM
+
+    logging.basicConfig(format="%(message)s")
+    logging.getLogger("ait_mlir.torch_compile").setLevel(logging.WARNING)  # says which graphs run in PyTorch
+    register()
+    torch.manual_seed(0)
+    sizes = LlamaConfig(
+        hidden_size=args.hidden,
+        intermediate_size=args.hidden * 3,
+        num_hidden_layers=args.layers,
+        num_attention_heads=8,
+        num_key_value_heads=4,
+        vocab_size=1000,
+        max_position_embeddings=2048,
+        eos_token_id=None,
+        pad_token_id=0,
+    )
+    dtype = torch.float32 if args.device == "cpu" else torch.float16
+    model = LlamaForCausalLM(sizes).to(args.device, dtype).eval()
+    eager = model.forward
+    prompt = torch.randint(1, 1000, (args.batch, 16), device=args.device)
+    rows = [["cache", "eager ms", "ait ms", "same tokens"]]
+    for cache in ("dynamic", "static"):
+        options = {"max_new_tokens": args.steps, "do_sample": False, "attention_mask": torch.ones_like(prompt)}
+        options |= {"cache_implementation": "static"} if cache == "static" else {}
+        torch._dynamo.reset()
+        tokens, times = [], []
+        for forward in (eager, torch.compile(eager, backend="ait")):
+            model.forward = forward
+            model.generate(prompt, **options)
+            start = time.perf_counter()
+            tokens.append(model.generate(prompt, **options).tolist())
+            times.append(f"{(time.perf_counter() - start) / args.steps * 1e3:.2f}")
+        rows.append([cache, *times, "yes" if tokens[0] == tokens[1] else "no"])
+    print(measure.table(rows))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,129 @@
+/// @file conv_mma.cuh
+/// @brief Convolution on the tensor cores of CUDA devices (sm_80 and later): the tiles of `gemm_mma.cuh`, with rows that are gathered from the input.
+#ifndef AIT_KERNELS_GPU_CONV_MMA_CUH_
+#define AIT_KERNELS_GPU_CONV_MMA_CUH_
+
+#include "ait/kernels/gpu/conv_simt.cuh"
+#include "ait/kernels/gpu/gemm_mma.cuh"
+
+#if defined(AIT_CUDA)
+namespace ait::gpu {
+
+/// @brief The tiles of an input as a matrix, one after another along K, as `OperandTile` copies those of a matrix that lies in memory.
+///
+/// A thread copies the same chunk of 8 channels for rows that are `kStep` apart. For each of its rows it keeps where the window begins and a
+/// bit for each tap along each dim that meets the input, so that a copy costs one addition and one comparison.
+template <class X, class T, int kRows, int kCols, int kThreads>
+struct GatherTile {
+  static constexpr int kRank = X::kRank, kChunks = kCols / 8, kStep = kThreads / kChunks, kCopies = kRows / kStep;
+  static constexpr int kBits = 31 / kRank;  ///< the most taps along a dim; one bit of a word stays free
+  static_assert(kChunks == 4 || kChunks % 8 == 0, "the permutation is written for rows of 64 bytes or multiples of 128");
+  static_assert(kThreads % kChunks == 0 && kStep % 8 == 0 && kRows % kStep == 0, "a thread copies one chunk of every kStep-th row");
+
+  const X& x;
+  const T* from[kCopies];     ///< the first element of the window, channel 0
+  uint32_t inside[kCopies];   ///< the taps that meet the input
+  int channel, left;          ///< of the next chunk: its first channel, and how many elements of K there are from it on
+  int tap[kRank];
+  uint32_t to;
+
+  static __device__ __forceinline__ uint32_t offset(int row, int chunk) {
+    return OperandTile<T, kRows, kCols, kThreads, true>::offset(row, chunk);
+  }
+
+  /// @param first the place of the first row; @param rows how many there are; @param k0 the first element of K of all `k`
+  __device__ __forceinline__ GatherTile(const X& x_, int64_t first, int rows, int k0, int k) : x(x_) {
+    const int row = int(threadIdx.x) / kChunks, chunk = int(threadIdx.x) % kChunks;
+    to = offset(row, chunk);
+    channel = k0 + chunk * 8;
+    left = k - channel;
+    int number = channel / int(x.depth);
+    channel -= number * int(x.depth);
+#pragma unroll
+    for (int d = kRank - 1; d > 0; --d) {
+      tap[d] = number % int(x.kernel[d]);
+      number /= int(x.kernel[d]);
+    }
+    tap[0] = number;
+#pragma unroll
+    for (int i = 0; i < kCopies; ++i) {
+      from[i] = x.data, inside[i] = 0;
+      if (row + i * kStep >= rows) continue;
+      const typename X::Place place = x.place(first + row + i * kStep);
+      from[i] += place.batch * x.strides[0];
+#pragma unroll
+      for (int d = 0; d < kRank; ++d) {
+        from[i] += place.at[d] * x.strides[d + 1];
+        for (int t = 0; t < int(x.kernel[d]); ++t) {
+          const int64_t at = place.at[d] + t * x.dilation[d];
+          if (at >= 0 && at < x.size[d]) inside[i] |= 1u << (d * kBits + t);
+        }
+      }
+    }
+  }
+
+  /// Starts the copy of the next tile to `tile`, and steps on. What does not exist is zero.
+  template <bool kAligned>
+  __device__ __forceinline__ void load(char* tile) {
+    static_assert(kAligned, "chunks of channels begin at 16-byte boundaries");
+    uint32_t bits = left > 0 ? 0u : 1u << 31;
+    int64_t offset_here = channel;
+#pragma unroll
+    for (int d = 0; d < kRank; ++d) {
+      bits |= 1u << ((d * kBits + tap[d]) & 31);
+      offset_here += tap[d] * (x.dilation[d] * x.strides[d + 1]);
+    }
+#pragma unroll
+    for (int i = 0; i < kCopies; ++i) {
+      const bool exists = (inside[i] & bits) == bits;
+      const T* const source = exists ? from[i] + offset_here : x.data;
+      copy_async_16(shared_address(tile) + to + uint32_t(i * kStep * kChunks * 16), source, exists ? 16 : 0);
+    }
+    channel += kCols, left -= kCols;
+    while (channel >= int(x.depth)) {
+      channel -= int(x.depth);
+#pragma unroll
+      for (int d = kRank - 1; d >= 0; --d) {
+        if (++tap[d] < int(x.kernel[d]) || d == 0) break;
+        tap[d] = 0;
+      }
+    }
+  }
+};
+
+/// @brief Blocks for each tile of each batch of rows; grid: batches * tiles * split.
+template <class Tile, class F, class X, class T, class D, class... E>
+__global__ void __launch_bounds__(Tile::kThreads, Tile::kBlocks) conv_mma_kernel(const __grid_constant__ ConvArgs<X, T, D, E...> args, int split,
+                                                                                  bool early) {
+  const int rank = split > 1 ? int(blockIdx.x % uint32_t(split)) : 0;
+  const TileIndex tile(split > 1 ? blockIdx.x / uint32_t(split) : blockIdx.x, args.tiles_m, args.tiles_n);
+  const TileWork<T> work = tile.of(args, Tile::kM, Tile::kCols);
+  mma_tile_of<Tile, true, true, true, F>(args, work, split, rank, early, [&](int k0) {
+    return GatherTile<X, T, Tile::kM, Tile::kK, Tile::kThreads>(args.x, int64_t(tile.batch) * args.m + work.m0, work.m - work.m0, k0, work.k);
+  });
+}
+
+/// @brief As `conv_simt`, on the tensor cores: one group, not transposed, channels that lie side by side and come in eights, at most
+/// `GatherTile::kBits` taps along a dim; the elements of the window of a channel of the result lie side by side in `w`.
+/// `split` blocks, one cluster, share a tile (1, 2, 4 or 8; more than 1 needs sm_90). With `early`, `w` is constant.
+template <class Tile, class F, class X, class T, class D, class... E>
+int32_t conv_mma(const Context& ctx, const GemmShape& shape, const X& x, Matrices<const T> w, Matrices<D> d, Operands<E...> operands,
+                 int split = 1, bool early = false) {
+  if (shape.m == 0 || shape.n == 0 || shape.outer * shape.inner == 0) return 0;
+  bool aligned = rows_aligned(w, w.row, w.col) && reinterpret_cast<uintptr_t>(x.data) % 16 == 0 && x.strides[X::kRank + 1] == 1;
+  for (int i = 0; i <= X::kRank; ++i) aligned = aligned && x.strides[i] % 8 == 0;
+  if (!aligned) return conv_simt<F>(ctx, shape, x, w, d, operands);  // a pointer that is off: rare, and then slow
+  const auto args = conv_args(shape, x, w, d, operands, Tile::kM, Tile::kCols);
+  if (Tile::kPhases > 1) split = 1;
+  LaunchConfig config;
+  config.grid = dim3(uint32_t(shape.outer * shape.inner * args.tiles_m * args.tiles_n * split));
+  config.block = dim3(Tile::kThreads);
+  config.shared_bytes = Tile::kSharedBytes;
+  config.cluster = uint32_t(split);
+  config.dependent = true;
+  return launch(ctx, config, conv_mma_kernel<Tile, F, X, T, D, E...>, args, split, early);
+}
+
+}  // namespace ait::gpu
+#endif  // AIT_CUDA
+#endif  // AIT_KERNELS_GPU_CONV_MMA_CUH_

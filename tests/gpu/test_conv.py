@@ -1,0 +1,25 @@
+"""Convolutions on the kernels that the forms of the specification do not choose, on the card."""
+
+from __future__ import annotations
+
+import pytest
+
+from ait_mlir.lowering.kernels import Target
+from ait_mlir.lowering.toolchain import default_arch
+from tests.kernels.conv import mma_cases
+from tests.kernels.harness import Library
+from tests.specs.tolerance import PRODUCTS
+
+pytestmark = pytest.mark.gpu
+
+CASES = dict(mma_cases("gpu"))
+
+
+@pytest.fixture(scope="module")
+def library(tmp_path_factory: pytest.TempPathFactory) -> Library:
+    return Library(list(CASES.values()), tmp_path_factory.mktemp("conv"), Target("cuda", default_arch("cuda")))
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_against_the_reference(library: Library, name: str) -> None:
+    PRODUCTS.on_gpu().check(library, CASES[name], name.rpartition("-")[2])

@@ -1,0 +1,43 @@
+"""Cases of convolutions for each provider: the forms of the specification that it matches, on its kernels."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from ait_mlir.dialects.ait.types import scope_of
+from ait_mlir.lowering.kernels import Kernel, Target, kernels_for
+from ait_mlir.lowering.kernels.gemm_tiles import TILES
+from tests.kernels.harness import Case
+from tests.kernels.library_gemm import on_kernel
+from tests.specs.draw import draw
+from tests.specs.spec import Consumer
+
+
+def forms_of(provider: str, target: Target, consumer: Consumer) -> dict[str, Case]:
+    """The forms that a provider matches, at each element type."""
+    return {
+        name: on_kernel(found.case, provider)
+        for name, found in draw(consumer, ["conv"]).items()
+        if (kernel := _kernel(provider, found.case, target)) is not None and _accepts(kernel, found.case)
+    }
+
+
+def _kernel(provider: str, case: Case, target: Target) -> Kernel[Any] | None:
+    return next((k for k in kernels_for(case.op, target) if k.provider == provider), None)
+
+
+def _accepts(kernel: Kernel[Any], case: Case) -> bool:
+    """Whether the kernel can read and write the strides of the case."""
+    ins, outs = case.args()
+    return all(kernel.accepts(case.op, i, arg.strides, scope_of(case.op)) for i, arg in enumerate((*ins, *outs)))
+
+
+def mma_cases(consumer: Consumer) -> Iterator[tuple[str, Case]]:
+    """Each tile on one of the forms, and each form on one of the tiles; those whose K is long enough also split."""
+    forms = forms_of("mma", Target("cuda", "sm_90a"), consumer)
+    names = list(forms)
+    for i in range(max(len(names), len(TILES))):
+        name, tile = names[i % len(names)], TILES[i % len(TILES)]
+        split = (1, 2, 4)[i % 3] if tile.m * tile.n <= 64 * 64 else 1
+        yield f"{i}-{name}", on_kernel(forms[name], "mma", tile.config() | {"split": split})
