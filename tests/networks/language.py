@@ -190,7 +190,7 @@ DECODERS = {
 TRANSLATORS = {
     "t5": network(
         "t5", to_translate, SPECIAL, d_model=64, num_layers=2, num_heads=4, d_kv=16, d_ff=128, vocab_size=VOCABULARY,
-        use_cache=False, decoder_start_token_id=0,
+        use_cache=False, decoder_start_token_id=0, sampled=True,
     ),
     "bart": network("bart", to_translate, TRANSLATOR),
     "marian": network("marian", to_translate, TRANSLATOR, decoder_vocab_size=VOCABULARY),

@@ -25,6 +25,11 @@ class Network:
     sampled: bool = False
     """Whether `make test` runs it; `make test-full` runs all."""
 
+    @property
+    def has_any_length(self) -> bool:
+        """Whether the length is dynamic; else it is that of the export."""
+        return any(dim is LENGTH for dims in self.dynamic.values() for dim in dims.values())
+
 
 def made(network: Network) -> torch.nn.Module:
     """The network with weights that matter: norms scale and shift, and their statistics are not those of noise."""

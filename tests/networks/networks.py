@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from tests.networks.language import LANGUAGE
 from tests.networks.network import Network
+from tests.networks.parts import PARTS
 from tests.networks.vision import VISION
 
-NETWORKS: dict[str, Network] = {**LANGUAGE, **VISION}
+NETWORKS: dict[str, Network] = {**LANGUAGE, **VISION, **PARTS}
 
 REASONS: dict[str, str] = {}
 """The networks of the list that do not work yet, and why."""

@@ -81,7 +81,7 @@ TRANSFORMERS = {
 }  # fmt: skip
 
 TIMM = {
-    "resnet18": of_timm("resnet18", layers=(1, 1, 1, 1)),
+    "resnet18": of_timm("resnet18", layers=(1, 1, 1, 1), sampled=True),
     "resnet50": of_timm("resnet50", layers=(1, 1, 1, 1)),
     "resnext50_32x4d": of_timm("resnext50_32x4d", layers=(1, 1, 1, 1)),
     "seresnet50": of_timm("seresnet50", layers=(1, 1, 1, 1)),
