@@ -29,7 +29,7 @@ def _tiles(m: int, n: int, k: int, target: Target) -> tuple[GemmTile, ...]:
 
 
 class MmaConv(ConvKernel):
-    """mma.sync over gathered rows, for one group: by asynchronous copies where channels come in eights, else one by one."""
+    """mma.sync over gathered rows, for one group: asynchronous copies where channels come in eights, else elements."""
 
     provider = "mma"
     name = "conv"
