@@ -19,15 +19,15 @@ def offered(case: Case, target: Target = CUDA) -> set[str]:
     return {kernel.provider for kernel in kernels_for(case.op, target)}
 
 
-def test_mma_is_for_channels_in_eights_of_one_group() -> None:
+def test_mma_is_for_one_group_that_is_not_spread() -> None:
     for name, on_cards in (
         ("conv-same-f16", True),
         ("conv-wide-bf16", True),
         ("conv-deep_volume-f16", True),
         ("conv-long_line-bf16", True),
         ("conv-same-f32", False),
-        ("conv-point-f16", False),
-        ("conv-steps-f16", False),
+        ("conv-point-f16", True),
+        ("conv-steps-f16", True),
         ("conv-groups-f16", False),
         ("conv-depthwise-f16", False),
         ("conv-spread-f16", False),
@@ -47,6 +47,15 @@ def test_mma_strides(position: int, strides: tuple[str, ...], accepted: bool) ->
     op = DRAWN["conv-same-f16"].op
     kernel = kernel_of("mma", op, CUDA)
     assert kernel.accepts(op, position, tuple(parse(s) for s in strides), scope_of(op)) is accepted
+
+
+def test_mma_reads_few_channels_with_any_strides() -> None:
+    op = DRAWN["conv-steps-f16"].op
+    kernel = kernel_of("mma", op, CUDA)
+    channels_first = tuple(parse(s) for s in ("51*h", "17", "1", "17*h"))
+    assert kernel.accepts(op, 0, channels_first, scope_of(op))
+    spread = tuple(parse(s) for s in ("294", "42", "6", "2"))
+    assert not kernel.accepts(op, 1, spread, scope_of(op))
 
 
 def test_mma_configurations() -> None:

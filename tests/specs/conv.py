@@ -47,6 +47,10 @@ CONV = Spec(
             strides={0: ("h*9*32", "9*32", "32", "1"), 3: ("h*5*40", "40", "h*40", "1"), 4: ("5*h*48", "5*48", "48", "1")},
             offset=8,
         ),
+        conv(
+            "channels_first", "b x h x 14 x 3", "16 x 3 x 5 x 3", "b x (h ceildiv 2) x 7 x 16", "stride [2, 2] pad [1, 2]", True,
+            strides={0: ("42*h", "14", "1", "14*h")},
+        ),
         conv("long_line", "b x h x 32", "16 x 9 x 32", "b x (h ceildiv 2) x 16", "stride [2] pad [4]", True),
         conv(
             "deep_volume", "b x 3 x h x 4 x 16", "8 x 3 x 2 x 3 x 16", "b x 2 x h x 2 x 8",

@@ -19,6 +19,8 @@ CHUNK = 8
 MAX_CONFIGS = 6
 GATHER_SHARE = 1.1
 """Time of a product whose rows are gathered, of one whose rows lie in memory. A guess: measured nowhere."""
+ELEMENT_RATE = 1.7e12
+"""Elements per second that are gathered one by one. A guess: measured nowhere."""
 
 
 @cache
@@ -27,13 +29,12 @@ def _tiles(m: int, n: int, k: int, target: Target) -> tuple[GemmTile, ...]:
 
 
 class MmaConv(ConvKernel):
-    """mma.sync over rows that asynchronous copies gather, for one group with channels in eights."""
+    """mma.sync over gathered rows, for one group: asynchronous copies where channels come in eights, else elements."""
 
     provider = "mma"
     name = "conv"
 
     def matches(self, op: ConvOp, target: Target) -> bool:
-        scope, depth = scope_of(op), tensor_type(op.x).dims[-1]
         most_taps = 31 // op.spatial  # GatherTile::kBits
         return (
             super().matches(op, target)
@@ -41,10 +42,12 @@ class MmaConv(ConvKernel):
             and is_narrow(tensor_type(op.x).element_type)
             and not op.is_transposed()
             and op.num_groups() == 1
-            and scope.positive(depth)
-            and scope.divisible(depth, CHUNK)
+            and scope_of(op).positive(tensor_type(op.x).dims[-1])
             and max(op.kernel()) <= most_taps
         )
+
+    def _in_eights(self, op: ConvOp) -> bool:
+        return scope_of(op).divisible(tensor_type(op.x).dims[-1], CHUNK)
 
     def _sizes(self, op: ConvOp) -> tuple[int, int, int]:
         """Rows, columns and depth of the product at `estimate_env`."""
@@ -63,20 +66,24 @@ class MmaConv(ConvKernel):
         size = element_bytes(tensor_type(op.x))
         whole = [v for v in op.epilogue_operands if tensor_type(v).dims == tensor_type(op.output).dims]
         busy = _tiles(m, n, k, target)[0].cycles(m, n, k, 1, target) / CLOCK * GATHER_SHARE
+        if not self._in_eights(op):
+            busy += m * k / ELEMENT_RATE
         return busy + len(whole) * size * m * n / target.bandwidth
 
     def accepts(self, op: ConvOp, position: int, strides: Strides, scope: Scope) -> bool:
-        if position == 0:
+        eights = self._in_eights(op)
+        if position == 0 and eights:
             return strides[-1].as_int() == 1 and all(scope.divisible(s, CHUNK) for s in strides[:-1])
         if position == 1:
             along = weight_steps(tensor_type(op.weight), strides, scope)
-            return along is not None and along.as_int() == 1 and scope.divisible(strides[0], CHUNK)
+            return along is not None and along.as_int() == 1 and (not eights or scope.divisible(strides[0], CHUNK))
         return True
 
     def emit(self, launch: Launch[ConvOp]) -> Emission:
         tile = GemmTile.of(launch.config)
         early = ", true" if launch.ins[1].constant else ""
-        return call_conv(launch, "conv_mma", f"conv_mma<{tile.cpp()}, {{epilogue}}>", f", {tile.split}{early}")
+        template = f"conv_mma<{tile.cpp()}, {str(self._in_eights(launch.op)).lower()}, {{epilogue}}>"
+        return call_conv(launch, "conv_mma", template, f", {tile.split}{early}")
 
 
 KERNELS = (MmaConv(),)

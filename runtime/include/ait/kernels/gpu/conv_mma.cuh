@@ -11,7 +11,7 @@ namespace ait::gpu {
 
 /// @brief The tiles of an input as a matrix, one after another along K, as `OperandTile` copies those of a matrix that lies in memory.
 ///
-/// A thread copies the same chunk of 8 channels for rows that are `kStep` apart. For each of its rows it keeps where the window begins and a
+/// A thread copies the same chunk of 8 elements of the window for rows that are `kStep` apart. For each of its rows it keeps where the window begins and a
 /// bit for each tap along each dim that meets the input, so that a copy costs one addition and one comparison.
 template <class X, class T, int kRows, int kCols, int kThreads>
 struct GatherTile {
@@ -23,7 +23,7 @@ struct GatherTile {
   const X& x;
   const T* from[kCopies];     ///< the first element of the window, channel 0
   uint32_t inside[kCopies];   ///< the taps that meet the input
-  int channel, left;          ///< of the next chunk: its first channel, and how many elements of K there are from it on
+  int channel, left;          ///< of the next chunk: the channel that it begins with, and how many elements of K there are from it on
   int tap[kRank];
   uint32_t to;
 
@@ -62,24 +62,21 @@ struct GatherTile {
     }
   }
 
-  /// Starts the copy of the next tile to `tile`, and steps on. What does not exist is zero.
-  template <bool kAligned>
-  __device__ __forceinline__ void load(char* tile) {
-    static_assert(kAligned, "chunks of channels begin at 16-byte boundaries");
+  /// The taps of an element of the window, one bit for each dim; and where it lies behind the first one.
+  static __device__ __forceinline__ uint32_t place(const X& x, int left, int channel, const int (&tap)[kRank], int64_t& behind) {
     uint32_t bits = left > 0 ? 0u : 1u << 31;
-    int64_t offset_here = channel;
+    behind = channel * x.strides[kRank + 1];
 #pragma unroll
     for (int d = 0; d < kRank; ++d) {
       bits |= 1u << ((d * kBits + tap[d]) & 31);
-      offset_here += tap[d] * (x.dilation[d] * x.strides[d + 1]);
+      behind += tap[d] * (x.dilation[d] * x.strides[d + 1]);
     }
-#pragma unroll
-    for (int i = 0; i < kCopies; ++i) {
-      const bool exists = (inside[i] & bits) == bits;
-      const T* const source = exists ? from[i] + offset_here : x.data;
-      copy_async_16(shared_address(tile) + to + uint32_t(i * kStep * kChunks * 16), source, exists ? 16 : 0);
-    }
-    channel += kCols, left -= kCols;
+    return bits;
+  }
+
+  /// Steps `count` elements on.
+  static __device__ __forceinline__ void advance(const X& x, int count, int& channel, int (&tap)[kRank]) {
+    channel += count;
     while (channel >= int(x.depth)) {
       channel -= int(x.depth);
 #pragma unroll
@@ -89,30 +86,70 @@ struct GatherTile {
       }
     }
   }
+
+  /// Starts the copy of the next tile to `tile`, and steps on. What does not exist is zero.
+  /// @tparam kAligned whether channels come in eights, each on a 16-byte boundary; else elements are read one by one
+  template <bool kAligned>
+  __device__ __forceinline__ void load(char* tile) {
+    if constexpr (kAligned) {
+      int64_t behind;
+      const uint32_t bits = place(x, left, channel, tap, behind);
+#pragma unroll
+      for (int i = 0; i < kCopies; ++i) {
+        const bool exists = (inside[i] & bits) == bits;
+        copy_async_16(shared_address(tile) + to + uint32_t(i * kStep * kChunks * 16), exists ? from[i] + behind : x.data, exists ? 16 : 0);
+      }
+    } else {
+      uint32_t bits[8];
+      int64_t behind[8];
+      int channel_here = channel, tap_here[kRank];
+#pragma unroll
+      for (int d = 0; d < kRank; ++d) tap_here[d] = tap[d];
+#pragma unroll
+      for (int e = 0; e < 8; ++e) {
+        bits[e] = place(x, left - e, channel_here, tap_here, behind[e]);
+        advance(x, 1, channel_here, tap_here);
+      }
+#pragma unroll
+      for (int i = 0; i < kCopies; ++i) {
+        struct alignas(16) Chunk {
+          uint16_t v[8];
+        } values;
+#pragma unroll
+        for (int e = 0; e < 8; ++e) {
+          values.v[e] = (inside[i] & bits[e]) == bits[e] ? *reinterpret_cast<const uint16_t*>(from[i] + behind[e]) : uint16_t(0);
+        }
+        *reinterpret_cast<Chunk*>(tile + to + i * kStep * kChunks * 16) = values;
+      }
+    }
+    advance(x, kCols, channel, tap);
+    left -= kCols;
+  }
 };
 
 /// @brief Blocks for each tile of each batch of rows; grid: batches * tiles * split.
-template <class Tile, class F, class X, class T, class D, class... E>
+template <class Tile, bool kAligned, class F, class X, class T, class D, class... E>
 __global__ void __launch_bounds__(Tile::kThreads, Tile::kBlocks) conv_mma_kernel(const __grid_constant__ ConvArgs<X, T, D, E...> args, int split,
                                                                                   bool early) {
   const int rank = split > 1 ? int(blockIdx.x % uint32_t(split)) : 0;
   const TileIndex tile(split > 1 ? blockIdx.x / uint32_t(split) : blockIdx.x, args.tiles_m, args.tiles_n);
   const TileWork<T> work = tile.of(args, Tile::kM, Tile::kCols);
-  mma_tile_of<Tile, true, true, true, F>(args, work, split, rank, early, [&](int k0) {
+  mma_tile_of<Tile, true, true, kAligned, F>(args, work, split, rank, early, [&](int k0) {
     return GatherTile<X, T, Tile::kM, Tile::kK, Tile::kThreads>(args.x, int64_t(tile.batch) * args.m + work.m0, work.m - work.m0, k0, work.k);
   });
 }
 
-/// @brief As `conv_simt`, on the tensor cores: one group, not transposed, channels that lie side by side and come in eights, at most
-/// `GatherTile::kBits` taps along a dim; the elements of the window of a channel of the result lie side by side in `w`.
-/// `split` blocks, one cluster, share a tile (1, 2, 4 or 8; more than 1 needs sm_90). With `early`, `w` is constant.
-template <class Tile, class F, class X, class T, class D, class... E>
+/// @brief As `conv_simt`, on the tensor cores: one group, not transposed, at most `GatherTile::kBits` taps along a dim; the elements of the window
+/// of a channel of the result lie side by side in `w`. `split` blocks, one cluster, share a tile (1, 2, 4 or 8; more than 1 needs sm_90).
+/// @tparam kEights whether channels of x lie side by side and come in eights, as every stride of x does
+/// @param early whether `w` is constant
+template <class Tile, bool kEights, class F, class X, class T, class D, class... E>
 int32_t conv_mma(const Context& ctx, const GemmShape& shape, const X& x, Matrices<const T> w, Matrices<D> d, Operands<E...> operands,
                  int split = 1, bool early = false) {
   if (shape.m == 0 || shape.n == 0 || shape.outer * shape.inner == 0) return 0;
-  bool aligned = rows_aligned(w, w.row, w.col) && reinterpret_cast<uintptr_t>(x.data) % 16 == 0 && x.strides[X::kRank + 1] == 1;
-  for (int i = 0; i <= X::kRank; ++i) aligned = aligned && x.strides[i] % 8 == 0;
-  if (!aligned) return conv_simt<F>(ctx, shape, x, w, d, operands);  // a pointer that is off: rare, and then slow
+  if constexpr (kEights) {  // a pointer that is off: rare, and then slow
+    if (!rows_aligned(w, w.row, w.col) || reinterpret_cast<uintptr_t>(x.data) % 16 != 0) return conv_simt<F>(ctx, shape, x, w, d, operands);
+  }
   const auto args = conv_args(shape, x, w, d, operands, Tile::kM, Tile::kCols);
   if (Tile::kPhases > 1) split = 1;
   LaunchConfig config;
@@ -121,7 +158,7 @@ int32_t conv_mma(const Context& ctx, const GemmShape& shape, const X& x, Matrice
   config.shared_bytes = Tile::kSharedBytes;
   config.cluster = uint32_t(split);
   config.dependent = true;
-  return launch(ctx, config, conv_mma_kernel<Tile, F, X, T, D, E...>, args, split, early);
+  return launch(ctx, config, conv_mma_kernel<Tile, kEights, F, X, T, D, E...>, args, split, early);
 }
 
 }  // namespace ait::gpu
