@@ -15,7 +15,7 @@ def pad(mode: str, name: str = "padding") -> Row:
 
 
 def padded(c: Call, mode: str, pads: list[Expr]) -> Value:
-    """Nothing is written where nothing is padded."""
+    """Without pads no op is written."""
     x = c.tensor("self")
     t = tensor_type(x)
     around = [(const(0), const(0))] * (t.rank - len(pads) // 2)
