@@ -46,6 +46,9 @@ def accuracy(ours: torch.Tensor, eager: torch.Tensor, exact: torch.Tensor) -> Ac
     mine, theirs = (ours.double() - exact).abs(), (eager.double() - exact).abs()
     largest = max(theirs.max().item(), ulp * exact.abs().max().item())
     typical = max(_rms(theirs), ulp * _rms(exact))
+    if largest == 0:  # all is 0, so that any error is one
+        ratio = 0.0 if mine.max().item() == 0 else float("inf")
+        return Accuracy(mine.max().item(), ratio, ratio)
     return Accuracy(mine.max().item(), mine.max().item() / largest, _rms(mine) / typical)
 
 

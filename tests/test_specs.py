@@ -8,9 +8,12 @@ import pytest
 
 from ait_mlir.dialects.ait import AIT
 from ait_mlir.lowering.kernels import Target, kernels_for
+from ait_mlir.tools.operators import operator_table
+from ait_mlir.tools.operators import operators as operator_rows
 from tests.codegen.corpus import models
+from tests.frontend.documented import ROWS as CALLS
 from tests.generator import random_graph
-from tests.specs import NO_KERNEL, ROWS, SPECS, keys_of
+from tests.specs import NO_KERNEL, ROWS, SPECS, keys_of, operators
 from tests.specs.draw import draw, sample
 from tests.specs.spec import CONSUMERS, Consumer
 
@@ -103,3 +106,13 @@ def test_random_graphs_have_every_op() -> None:
         [random_graph(seed) for seed in range(60)]
     )
     assert not missing, f"no random graph has ait.{', ait.'.join(sorted(missing))}"
+
+
+def test_the_table_of_operators_is_what_the_code_says() -> None:
+    assert operators.PATH.read_text() == operators.text(), "old: python -m tests.specs.operators writes it again"
+
+
+def test_the_table_of_operators_has_every_name_and_no_gap_without_a_reason() -> None:
+    made = operator_table()
+    assert sum(len(found["names"]) for found in operator_rows().values()) == len(CALLS) == 169
+    assert "none: " in made and len(set(re.findall(r"none: (.*?)(?=  |$)", made, re.MULTILINE))) <= 10

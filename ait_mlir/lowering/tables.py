@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from math import prod
 
 from xdsl.ir import Attribute
 
@@ -213,7 +214,8 @@ def panels_bytes(layout: str, t: BufferType) -> int | None:
     shape = t.static_shape()
     if shape is None:
         return None
-    n, k = shape if layout == "nk" else reversed(shape)
+    first, others = shape[0], prod(shape[1:])
+    n, k = (first, others) if layout == "nk" else (others, first)
     columns = PANEL_BYTES // BY_IR[t.element_type].bytes
     return -(-n // columns) * PANEL_BYTES * k
 

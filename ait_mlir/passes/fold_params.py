@@ -98,7 +98,9 @@ def fold_params(module: ModuleOp, known: Collection[str]) -> list[Fold]:
         first = graph.block.first_op
         assert first is not None
         graph.block.insert_op_before(param, first)
-        value.replace_all_uses_with(param.output)
+        for use in list(value.uses):  # other folds compute it again: each reads params of the model alone
+            if use.operation not in fixed:
+                use.operation.operands[use.index] = param.output
     for op in reversed(list(graph.block.ops)):
         if op.results and op in fixed and not any(r.uses for r in op.results):
             op.detach()

@@ -6,7 +6,6 @@ import os
 import platform
 import subprocess
 import sys
-from collections.abc import Generator
 from pathlib import Path
 
 import numpy as np
@@ -72,17 +71,6 @@ def test_every_weight_lies_in_panels(gemms: Compiled) -> None:
     assert len(weights) == 4 * (len(SHAPES) - 1)
     assert {op.panels.data for op in weights if op.panels is not None} == {"nk", "kn"}
     assert all(op.panels is not None for op in weights)
-
-
-@pytest.fixture(params=["matrix unit", "vector unit"])
-def unit(request: pytest.FixtureRequest) -> Generator[None]:
-    """Products on the one and on the other."""
-    runtime = runtime_library("cpu")
-    if request.param == "matrix unit" and not runtime.may_use_amx():
-        pytest.skip("needs a processor with AMX (amx_tile, amx_bf16) and a kernel that permits it")
-    before = runtime.set_amx(request.param == "matrix unit")
-    yield
-    runtime.set_amx(before)
 
 
 @pytest.mark.usefixtures("unit")

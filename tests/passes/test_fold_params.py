@@ -143,3 +143,28 @@ def test_the_ir_shows_the_folds():
     folds: list[Fold] = []
     module = run_to_phase(parsed(BLOCK), "fused", known={"w", "s", "b"}, folds=folds)
     assert len(folds) == 1 and '"folded.w"' in str(module) and "ait.exp" not in str(module)
+
+
+SHARED = """
+ait.graph @shared(%x: !ait.tensor<n x 6 x f32>) dims {n = 1 to 4} {
+  %s = ait.param "s" : !ait.tensor<6 x f32>
+  %b = ait.param "b" : !ait.tensor<6 x f32>
+  %0 = ait.exp %s : !ait.tensor<6 x f32>
+  %1 = ait.tanh %0 : !ait.tensor<6 x f32>
+  %2 = ait.mul %1, %b : !ait.tensor<6 x f32>
+  %3 = ait.max %x, %0 : !ait.tensor<n x 6 x f32>
+  %4 = ait.min %3, %2 : !ait.tensor<n x 6 x f32>
+  ait.output "y" %4 : !ait.tensor<n x 6 x f32>
+}
+"""
+
+
+def test_values_that_follow_from_one_another_are_computed_from_the_params_of_the_model():
+    module = parsed(SHARED)
+    x = {"x": np.random.default_rng(1).standard_normal((2, 6))}
+    before = evaluate_graph(graph_of(module), x, data(), {"n": 2})["y"]
+    folds = fold_params(module, data())
+    assert [set(fold.source_types()) for fold in folds] == [{"s"}, {"s", "b"}]
+    values = {fold.name: fold.value(data()) for fold in folds}
+    after = evaluate_graph(graph_of(module), x, {**data(), **values}, {"n": 2})["y"]
+    np.testing.assert_allclose(after, before, rtol=1e-6)

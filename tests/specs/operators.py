@@ -40,7 +40,7 @@ def support(specs: list[Spec], consumer: Consumer, target: Target) -> dict[str, 
     providers: dict[str, None] = {}
     for spec in specs:
         for form, t in spec.keys(consumer):
-            if t in types:
+            if t in types and t != "f16":  # all forms of one type find all providers
                 continue
             found = [kernel.provider for kernel in kernels_for(spec.case(form, t).op, target)]
             if found:

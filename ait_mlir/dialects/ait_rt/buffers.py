@@ -139,8 +139,8 @@ class ConstantOp(BufferOp):
     %c = ait_rt.constant value 0.125 : !ait_rt.buffer<f16>
     ```
 
-    Its bytes are row-major, or in panels of columns (`nk`: the rows of the buffer are n; `kn`: they are k). Only a
-    kernel that asks for panels can read them.
+    Its bytes are row-major, or in panels of columns (`nk`: the first dim of the buffer is n, all others k; `kn`: the
+    reverse). Only a kernel that asks for panels can read them.
     """
 
     name = "ait_rt.constant"
@@ -225,8 +225,8 @@ class ConstantOp(BufferOp):
     def check_panels(self, layout: str, t: BufferType) -> None:
         if layout not in PANEL_LAYOUTS:
             raise self.fail(f"has panels '{layout}', expected nk or kn")
-        if self.params is None or t.rank != 2 or not isinstance(t.element_type, Float32Type | Float64Type):
-            raise self.fail(f"only params of rank 2 of f32 or f64 lie in panels, got {t}")
+        if self.params is None or t.rank < 2 or not isinstance(t.element_type, Float32Type | Float64Type):
+            raise self.fail(f"only params of f32 or f64 with two or more dims lie in panels, got {t}")
 
 
 @irdl_op_definition

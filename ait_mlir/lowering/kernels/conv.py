@@ -77,8 +77,11 @@ def input_cpp(op: ConvOp, x: Arg, cpp_dims: Mapping[str, str]) -> str:
     return f"ait::ConvInput<{kind}>{{{', '.join(fields)}}}"
 
 
-def call_conv(launch: Launch[ConvOp], header: str, template: str, more: str = "") -> Emission:
-    """The call of a template of ours, in whose name `{epilogue}` stands for the functor; `more` arguments follow."""
+def call_conv(launch: Launch[ConvOp], header: str, template: str, more: str = "", packed: bool = False) -> Emission:
+    """The call of a template of ours, in whose name `{epilogue}` stands for the functor; `more` arguments follow.
+
+    A `packed` weight is passed as the pointer to its panels.
+    """
     op, place, dims = launch.op, launch.place, launch.dims
     p = problem(op, launch.ins, launch.outs[0])
     definition, functor = epilogue_functor(op, "epilogue_@ID@", place)
@@ -86,7 +89,7 @@ def call_conv(launch: Launch[ConvOp], header: str, template: str, more: str = ""
         (
             f"ctx, {p.shape_cpp(place, dims)}",
             input_cpp(op, launch.ins[0], dims),
-            f"{p.b.cpp(place, dims)}, {p.d.cpp(place, dims, const=False)}",
+            f"{p.b.arg.name if packed else p.b.cpp(place, dims)}, {p.d.cpp(place, dims, const=False)}",
             p.extras_cpp(place, dims) + more,
         )
     )

@@ -60,7 +60,9 @@ ThreadShare& share() {
 /// Bits are moved, whatever they mean.
 template <class T>
 void pack_as(void* to, const void* from, const ait_constant_v1& constant, const ait_packing_v1& packing) {
-  const int64_t own = constant.shape[0], columns = constant.shape[1];
+  const int64_t own = constant.shape[0];
+  int64_t columns = 1;
+  for (int i = 1; i < int(constant.rank); ++i) columns *= constant.shape[i];
   if (packing.layout == AIT_PANELS_KN) {
     pack_panels_kn(static_cast<const T*>(from), packing.first, own, packing.rows, columns, static_cast<T*>(to));
   } else {
@@ -109,9 +111,9 @@ class CpuDevice : public Device {
   void release(void* data) noexcept override { std::free(data); }
   void copy(void* to, const void* from, size_t bytes) override { std::memcpy(to, from, bytes); }
   void pack(void* to, const void* from, const ait_constant_v1& constant, const ait_packing_v1& packing) override {
-    if (constant.rank == 2 && constant.dtype == AIT_F32) {
+    if (constant.rank >= 2 && constant.dtype == AIT_F32) {
       pack_as<uint32_t>(to, from, constant, packing);
-    } else if (constant.rank == 2 && constant.dtype == AIT_F64) {
+    } else if (constant.rank >= 2 && constant.dtype == AIT_F64) {
       pack_as<uint64_t>(to, from, constant, packing);
     } else {
       Device::pack(to, from, constant, packing);

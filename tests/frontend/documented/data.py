@@ -114,6 +114,22 @@ def views() -> Iterator[Row]:
         lambda op, x, y: op()([x, y], dim=1),
         lambda x, y: torch.cat([x, y], 1).tanh(),
     )
+    yield Row(
+        "slice_scatter",
+        ["3 x 6", "3 x 8"],
+        lambda op, x, y: op(scatter_dim=1)(
+            [ops.dynamic_slice()(x, [0, 1], [None, 3]), ops.dynamic_slice()(y, [0, 2], [None, 7])]
+        ),
+        lambda x, y: torch.cat([x[:, 1:3], y[:, 2:7]], 1),
+    )
+    yield Row(
+        "slice_reshape_scatter",
+        ["3 x 6", "3 x 8"],
+        lambda op, x, y: op(scatter_dim=1, element_func="tanh")(
+            [ops.dynamic_slice()(x, [0, 1], [None, 3]), ops.dynamic_slice()(y, [0, 2], [None, 8])], [3, 4, 2]
+        ),
+        lambda x, y: torch.cat([x[:, 1:3], y[:, 2:8]], 1).tanh().reshape(3, 4, 2),
+    )
     yield Row("pad_last_dim", ["3 x 6"], lambda op, x: op(2, 8)(x), lambda x: F.pad(x, (0, 2)))
     yield Row("nhwc3to4", ["2 x 4 x 5 x 3"], lambda op, x: op()(x), lambda x: F.pad(x, (0, 1)))
     yield Row("nhwc3to8", ["2 x 4 x 5 x 3"], lambda op, x: op()(x), lambda x: F.pad(x, (0, 5)))

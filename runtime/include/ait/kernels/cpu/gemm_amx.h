@@ -11,8 +11,6 @@
 #include <stdint.h>
 #include <string.h>
 
-#include <atomic>
-
 #include "ait/kernels/cpu/amx.h"
 #include "ait/kernels/cpu/gemm_stage.h"
 
@@ -39,12 +37,6 @@ struct AmxScratch {
 inline AmxScratch& amx_scratch() {
   static thread_local AmxScratch scratch;
   return scratch;
-}
-
-/// A number that no other call has.
-inline int64_t amx_call() {
-  static std::atomic<int64_t> calls{0};
-  return calls.fetch_add(1, std::memory_order_relaxed);
 }
 
 /// @brief Cuts a row of a tile of `a` into planes: `depth` numbers, then zeros up to whole tiles.
@@ -328,7 +320,7 @@ template <class F, class... E>
 int32_t gemm_amx(const Context& ctx, const GemmShape& shape, Matrices<const float> a, const float* panels, Matrices<float> d,
                  Operands<E...> extra) {
   constexpr int64_t kUnit = detail::kAmxUnit, kPair = 2 * amx::kTileRows;
-  const int64_t call = detail::amx_call(), batches = shape.outer * shape.inner, units = (shape.n + kUnit - 1) / kUnit;
+  const int64_t call = detail::panel_call(), batches = shape.outer * shape.inner, units = (shape.n + kUnit - 1) / kUnit;
   const int threads = shape.m * shape.n * shape.k * batches < 65536 ? 1 : omp_get_max_threads();
   const int64_t most = (shape.m + detail::kAmxRows - 1) / detail::kAmxRows;
   const int64_t block = ((shape.m + most - 1) / most + kPair - 1) / kPair * kPair, blocks = (shape.m + block - 1) / block;

@@ -5,6 +5,8 @@
 
 #include <stdint.h>
 
+#include <atomic>
+
 #include "ait/kernels/cpu/gemm.h"
 #include "ait/kernels/cpu/gemm_block.h"
 #include "ait/panels.h"
@@ -34,31 +36,37 @@ inline constexpr int64_t kPanelRowsBytes = 800 * 1024;
 /// Steps of k that are written out one after another.
 inline constexpr int kPanelUnroll = 4;
 
-/// @brief out[r][c] = sum over k of a[r][k] * panel[k][c] for kRows rows and the columns of one panel; with `add`, on top of `out`.
+/// A number that no other call has.
+inline int64_t panel_call() {
+  static std::atomic<int64_t> calls{0};
+  return calls.fetch_add(1, std::memory_order_relaxed);
+}
+
+/// @brief out[r][c] = sum over k of a[r][k] * panel[k][c] for kRows rows and the first kVectors vectors of columns of one panel; with `add`, on top of `out`.
 /// @param row elements from one row of `a` to the next; @param next what to fetch into the second-level cache, `step` bytes for each k
-template <class A, int kRows>
+template <class A, int kRows, int kVectors = kPanelVectors>
 void multiply_panel(const A* a, int64_t row, const A* panel, int64_t depth, bool add, A* out, const char* next, int64_t step) {
   using V = Vector<A>;
   constexpr int64_t kColumns = kPanelColumns<A>;
-  V acc[kRows][kPanelVectors];
+  V acc[kRows][kVectors];
 #pragma GCC unroll 8
   for (int r = 0; r < kRows; ++r) {
 #pragma GCC unroll 12
-    for (int v = 0; v < kPanelVectors; ++v) acc[r][v] = V{};
+    for (int v = 0; v < kVectors; ++v) acc[r][v] = V{};
   }
   const A* low = a;  // rows 0..3 hang on one pointer, rows 4..7 on the other
   const A* high = a + 4 * row;
   const int64_t row3 = 3 * row;
   const auto multiply = [&](int64_t u) __attribute__((always_inline)) {
-    V x[kPanelVectors];
+    V x[kVectors];
 #pragma GCC unroll 12
-    for (int v = 0; v < kPanelVectors; ++v) x[v] = *reinterpret_cast<const V*>(panel + u * kColumns + v * kLanes<A>);
+    for (int v = 0; v < kVectors; ++v) x[v] = *reinterpret_cast<const V*>(panel + u * kColumns + v * kLanes<A>);
 #pragma GCC unroll 8
     for (int r = 0; r < kRows; ++r) {
       const A* base = r < 4 ? low : high;
       const A y = (r % 4 == 3 ? base + row3 : base + r % 4 * row)[u];
 #pragma GCC unroll 12
-      for (int v = 0; v < kPanelVectors; ++v) acc[r][v] += x[v] * y;
+      for (int v = 0; v < kVectors; ++v) acc[r][v] += x[v] * y;
     }
   };
   int64_t k = 0;
@@ -79,18 +87,25 @@ void multiply_panel(const A* a, int64_t row, const A* panel, int64_t depth, bool
 #pragma GCC unroll 8
   for (int r = 0; r < kRows; ++r) {
 #pragma GCC unroll 12
-    for (int v = 0; v < kPanelVectors; ++v) {
+    for (int v = 0; v < kVectors; ++v) {
       V& to = *reinterpret_cast<V*>(out + r * kColumns + v * kLanes<A>);
       to = add ? to + acc[r][v] : acc[r][v];
     }
   }
 }
 
-/// `multiply_panel` for `rows` rows, at most kPanelRows.
+/// `multiply_panel` for `rows` rows, at most kPanelRows. Of all vectors of a panel at least the first `columns` columns are computed.
 template <class A, int kRows = kPanelRows>
-inline void multiply_rows(int rows, const A* a, int64_t row, const A* panel, int64_t depth, bool add, A* out, const char* next, int64_t step) {
+inline void multiply_rows(int rows, int64_t columns, const A* a, int64_t row, const A* panel, int64_t depth, bool add, A* out, const char* next,
+                          int64_t step) {
   if constexpr (kRows > 1) {
-    if (rows < kRows) return multiply_rows<A, kRows - 1>(rows, a, row, panel, depth, add, out, next, step);
+    if (rows < kRows) return multiply_rows<A, kRows - 1>(rows, columns, a, row, panel, depth, add, out, next, step);
+  }
+  if constexpr (kRows == kPanelRows) {
+    constexpr int64_t kThird = kPanelColumns<A> / 3;
+    constexpr int kVectors = kPanelVectors / 3;
+    if (columns <= kThird) return multiply_panel<A, kRows, kVectors>(a, row, panel, depth, add, out, next, step);
+    if (columns <= 2 * kThird) return multiply_panel<A, kRows, 2 * kVectors>(a, row, panel, depth, add, out, next, step);
   }
   multiply_panel<A, kRows>(a, row, panel, depth, add, out, next, step);
 }
@@ -120,7 +135,7 @@ void gemm_stage(const GemmShape& shape, int64_t o, int64_t i, int64_t m0, int64_
         const char* const to = reinterpret_cast<const char*>(d.at(o, i) + (m0 + m + r) * d.row + n0 * d.col);
         for (int64_t at = 0; at < kPanelBytes; at += 64) __builtin_prefetch(to + at, 1, 3);
       }
-      multiply_rows<T>(rows, first + m * a.row + k, a.row, block, depth, k > 0, out, next + tile * depth * step, step);
+      multiply_rows<T>(rows, columns, first + m * a.row + k, a.row, block, depth, k > 0, out, next + tile * depth * step, step);
       for (int r = 0; last && r < rows; ++r) finish_row<F>(extra, d, o, i, m0 + m + r, n0, columns, out + r * kColumns);
     }
     k += depth;
