@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import operator
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -99,7 +100,27 @@ def simpler(program: Any) -> Any:
         if not chosen:
             break
         program = program.run_decompositions(chosen)
+    return _composed(program)
+
+
+def _composed(program: Any) -> Any:
+    """The program with missing operations as PyTorch composes them, if all of what they become is in the table."""
+    missing = {n.target for n in unsupported(program)}
+    chosen = {op: made for op in missing if (made := _composition(op)) is not None}
+    if not chosen:
+        return program
+    with contextlib.suppress(Exception):  # a decomposition may not know these operands
+        composed = program.run_decompositions(chosen)
+        if {n.target for n in unsupported(composed)} < missing:
+            return composed
     return program
+
+
+def _composition(op: Any) -> Any:
+    """A function of other operations that does what `op` does, if PyTorch has one."""
+    if (found := torch._decomp.decomposition_table.get(op)) is not None:
+        return found
+    return op.decompose if isinstance(op, torch._ops.OpOverload) and op._can_decompose() else None
 
 
 def _is_mutable(node: Any) -> bool:

@@ -51,6 +51,8 @@ def nonzero(c: Call) -> Value:
     if not dims:
         raise NotSupported("nonzero of a single element is not supported; reshape it to one dim first")
     bound = c.dims[0]
+    if bound.as_int() == 0:
+        return Affine.filled(c.dims, 0)
     places = _selected(c, c.w.reshape(x, [product(dims)]), bound)
     columns: list[SSAValue] = []
     for axis, size in enumerate(dims):

@@ -40,10 +40,10 @@ def binary(op: type[AitOp], swapped: bool = False) -> Row:
     """One op on `self` and `other`, converted to the result's element type."""
 
     def row(c: Call) -> Value:
-        a, b = operand(c, "self", c.element), operand(c, "other", c.element)
+        a, b = (operand(c, name, c.element) for name in (("other", "self") if swapped else ("self", "other")))
         if c["alpha"] not in (None, 1):
             b = c.w.op(ait.MulOp, b, operand(c, "alpha", c.element))
-        return spread(c.w.op(op, b, a) if swapped else c.w.op(op, a, b), c.dims)
+        return spread(c.w.op(op, a, b), c.dims)
 
     return row
 

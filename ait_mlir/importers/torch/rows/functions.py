@@ -9,6 +9,7 @@ from xdsl.dialects.builtin import StringAttr, i1
 from xdsl.ir import SSAValue
 
 from ait_mlir.dialects.ait import elementwise as ait
+from ait_mlir.dialects.ait.base import AitOp
 from ait_mlir.dialects.ait.dtypes import is_float
 from ait_mlir.dialects.ait.reduce import ReduceOp
 from ait_mlir.dialects.ait.types import tensor_type
@@ -52,6 +53,26 @@ def round_to_even(c: Call, x: SSAValue) -> SSAValue:
     even = c.w.op(ait.MulOp, floor(c, c.w.op(ait.MulOp, low, half)), two)
     nearest = _where(c, "lt", rest, half, low, high)
     return _where(c, "eq", rest, half, _where(c, "eq", low, even, low, high), nearest)
+
+
+def round_decimals(c: Call, x: SSAValue) -> SSAValue:
+    """Rounded to a number of places behind the point, or before it if less than 0."""
+    places = int(c["decimals"])
+    factor = c.w.scalar(10.0 ** abs(places), c.element)
+    scaled, back = (ait.MulOp, ait.DivOp) if places > 0 else (ait.DivOp, ait.MulOp)
+    return c.w.op(back, round_to_even(c, c.w.op(scaled, x, factor)), factor)
+
+
+def extreme_number(op: type[AitOp]) -> Row:
+    """The larger or smaller of two; of a number and NaN, the number."""
+
+    def row(c: Call) -> Value:
+        a, b = operand(c, "self", c.element), operand(c, "other", c.element)
+        if is_float(c.element):
+            return spread(_where(c, "ne", a, a, b, _where(c, "ne", b, b, a, c.w.op(op, a, b))), c.dims)
+        return spread(c.w.op(op, a, b), c.dims)
+
+    return row
 
 
 def divided_down(c: Call, a: SSAValue, b: SSAValue) -> SSAValue:
@@ -209,6 +230,9 @@ _COMPUTED: dict[str, Callable[[Call, SSAValue], SSAValue]] = {
 
 ROWS: dict[str, Row] = {
     **{f"aten.{name}.default": compute(build) for name, build in _COMPUTED.items()},
+    "aten.round.decimals": compute(round_decimals),
+    "aten.fmax.default": extreme_number(ait.MaxOp),
+    "aten.fmin.default": extreme_number(ait.MinOp),
     "aten.div.Tensor_mode": divide_rounding,
     "aten.div.Scalar_mode": divide_rounding,
     "aten.floor_divide.default": lambda c: spread(

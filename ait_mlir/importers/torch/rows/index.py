@@ -186,7 +186,7 @@ def gather(c: Call) -> Value:
 def masked_select(c: Call) -> Value:
     """The elements where a mask is true; both are broadcast to one shape."""
     x, mask = c.tensor("self"), c.value("mask")
-    dims = broadcast_shapes(tensor_type(x).dims, dims_of(mask))
+    dims = broadcast_shapes(tensor_type(x).dims, dims_of(mask)) or (ONE,)
     return _selected(c, c.w.expand(x, dims), c.w.full(spread(c.w.natural(mask), dims)))
 
 

@@ -115,7 +115,8 @@ def _moved(rank: int, source: int, destination: int) -> list[int]:
 
 def _swapped(rank: int, a: int, b: int) -> list[int]:
     order = list(range(rank))
-    order[a], order[b] = order[b], order[a]
+    if order:  # the dims 0 and -1 of a scalar are none
+        order[a], order[b] = order[b], order[a]
     return order
 
 
@@ -260,7 +261,8 @@ def concatenate(c: Call) -> Value:
     """End to end along a dim; empty tensors of one dim are left out, as PyTorch does."""
     rank = len(c.dims)
     axis = c.axis("dim", rank)
-    return joined(c, [v for v in c["tensors"] if len(dims_of(v)) == rank and dims_of(v)[axis].as_int() != 0], axis)
+    parts = [v for v in c["tensors"] if len(dims_of(v)) == rank]
+    return joined(c, [v for v in parts if dims_of(v)[axis].as_int() != 0] or parts, axis)
 
 
 def joined(c: Call, parts: Sequence[Value], axis: int) -> Value:
@@ -363,6 +365,7 @@ ROWS: dict[str, Row] = {
     "aten.split.sizes": split,
     "aten.split_with_sizes.default": split,
     "aten.chunk.default": split,
+    "aten.unsafe_chunk.default": split,
     "aten.tensor_split.indices": split,
     "aten.tensor_split.sections": split,
     "aten.unbind.int": unbind,
