@@ -47,7 +47,7 @@ def rms_norm(c: Call) -> Value:
 
 
 def batch_norm(c: Call) -> SSAValue:
-    """(x - mean) * weight / sqrt(var + eps) + bias, by the statistics that were learned, for each channel.
+    """(x - mean) * weight / sqrt(var + eps) + bias for each channel, with the learned statistics.
 
     It is computed in the type of the statistics, which may be wider than the input's.
     """
@@ -92,7 +92,7 @@ def instance_norm(c: Call) -> SSAValue:
 
 
 def norm_of_batch(c: Call) -> Sequence[Value]:
-    """Batch norm by the statistics of the batch itself: what PyTorch makes of an instance norm has a batch of 1."""
+    """Batch norm with the statistics of the batch. PyTorch writes an instance norm this way, with a batch of 1."""
     x = c.tensor("input")
     batch, channels, *places = tensor_type(x).dims
     if batch.as_int() != 1:
