@@ -17,7 +17,7 @@ from ait_mlir.importers.torch.known import Affine, Mask, Spread, Value
 from ait_mlir.importers.torch.writer import Writer
 
 Row = Callable[["Call"], "Value | Sequence[Value] | Expr | float | None"]
-"""How one operation is written: returns its value, its values, a number, or None for an operation without any."""
+"""Writes one operation: returns its value, its values, a number, or None for an operation without a result."""
 
 
 def element_type(dtype: Any) -> Attribute:
@@ -89,9 +89,10 @@ class Call:
         return dims_of(self.value(name))
 
     def axis(self, name: str, rank: int | None = None) -> int:
-        """An axis, counted from the front; `rank` is that of `self` unless given."""
-        axis = self.arguments[name]
-        return int(axis) + (len(self.shape("self")) if rank is None else rank) if axis < 0 else int(axis)
+        """An axis, counted from the front; `rank` is that of `self` unless given. PyTorch gives a scalar an axis."""
+        axis = int(self.arguments[name])
+        rank = len(self.shape("self")) if rank is None else rank
+        return axis + max(rank, 1) if axis < 0 else axis
 
     def size(self, name: str) -> Expr:
         """A number that may depend on the dims."""

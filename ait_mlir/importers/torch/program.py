@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import operator
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -64,12 +65,12 @@ def import_program(
 ) -> Imported:
     """The module of a `torch.export.ExportedProgram`.
 
-    `dim_names` names dynamic dims by input, its place among the leaves of the arguments, and axis; without a name, a
-    dim is called after the input and axis where it first appears. `hints` are sizes to choose kernels for, by the
-    name of the dim. Dims that an operation requires to be equal, such as the lengths of keys and values, become one.
-    So do dims of inputs with the same name in `same_dims`. With `same_dims`, calls of other sizes run elsewhere, so
-    sizes that an operation needs to fit are made to fit, as they do in the example. Buffers and inputs that the
-    program changes are donated inputs, in the place of which an output has the new value. Raises `UnsupportedOps` that
+    `dim_names` names dynamic dims by input, as its position among the leaves of the arguments, and axis; without a
+    name, a dim is called after the input and axis where it first appears. `hints` are sizes to choose kernels for, by
+    the name of the dim. Dims that an operation requires to be equal, such as the lengths of keys and values, become
+    one. So do dims of inputs with the same name in `same_dims`. With `same_dims`, sizes that must fit for an operation
+    are made to fit, as they do in the example; the caller runs calls of other sizes elsewhere. Buffers and inputs that
+    the program changes are donated inputs, which an output with the new value replaces. Raises `UnsupportedOps`, which
     lists everything that cannot be imported, and `ImportFailure`.
     """
     with quiet():
@@ -99,7 +100,27 @@ def simpler(program: Any) -> Any:
         if not chosen:
             break
         program = program.run_decompositions(chosen)
+    return _composed(program)
+
+
+def _composed(program: Any) -> Any:
+    """The program with missing operations as PyTorch composes them, if all of what they become is in the table."""
+    missing = {n.target for n in unsupported(program)}
+    chosen = {op: made for op in missing if (made := _composition(op)) is not None}
+    if not chosen:
+        return program
+    with contextlib.suppress(Exception):  # a decomposition may not know these operands
+        composed = program.run_decompositions(chosen)
+        if {n.target for n in unsupported(composed)} < missing:
+            return composed
     return program
+
+
+def _composition(op: Any) -> Any:
+    """A function of other operations that does what `op` does, if PyTorch has one."""
+    if (found := torch._decomp.decomposition_table.get(op)) is not None:
+        return found
+    return op.decompose if isinstance(op, torch._ops.OpOverload) and op._can_decompose() else None
 
 
 def _is_mutable(node: Any) -> bool:

@@ -15,10 +15,10 @@ from ait_mlir.lowering.kernels.gemm_tiles import CLOCK, GemmTile, best_tiles
 __all__ = ["KERNELS", "MmaConv"]
 
 CHUNK = 8
-"""Elements of 16 bytes, which are copied at once."""
+"""The number of elements in 16 bytes, which are copied at once."""
 MAX_CONFIGS = 6
 GATHER_SHARE = 1.1
-"""Time of a product whose rows are gathered, of one whose rows lie in memory. A guess: measured nowhere."""
+"""The time of a product with gathered rows, relative to one with rows in memory. A guess: measured nowhere."""
 ELEMENT_RATE = 1.7e12
 """Elements per second that are gathered one by one. A guess: measured nowhere."""
 
@@ -29,7 +29,9 @@ def _tiles(m: int, n: int, k: int, target: Target) -> tuple[GemmTile, ...]:
 
 
 class MmaConv(ConvKernel):
-    """mma.sync over gathered rows, for one group: asynchronous copies where channels come in eights, else elements."""
+    """mma.sync over gathered rows, for one group. Rows are gathered by asynchronous copies of 16 bytes if the number of
+    channels is a multiple of 8, otherwise element by element.
+    """
 
     provider = "mma"
     name = "conv"

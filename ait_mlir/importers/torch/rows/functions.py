@@ -1,4 +1,4 @@
-"""Functions that several ops make: roundings, powers, norms of vectors."""
+"""Functions that are written as several ops: roundings, powers, norms of vectors."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from xdsl.dialects.builtin import StringAttr, i1
 from xdsl.ir import SSAValue
 
 from ait_mlir.dialects.ait import elementwise as ait
+from ait_mlir.dialects.ait.base import AitOp
 from ait_mlir.dialects.ait.dtypes import is_float
 from ait_mlir.dialects.ait.reduce import ReduceOp
 from ait_mlir.dialects.ait.types import tensor_type
@@ -54,6 +55,26 @@ def round_to_even(c: Call, x: SSAValue) -> SSAValue:
     return _where(c, "eq", rest, half, _where(c, "eq", low, even, low, high), nearest)
 
 
+def round_decimals(c: Call, x: SSAValue) -> SSAValue:
+    """Rounded to a number of places behind the point, or before it if less than 0."""
+    places = int(c["decimals"])
+    factor = c.w.scalar(10.0 ** abs(places), c.element)
+    scaled, back = (ait.MulOp, ait.DivOp) if places > 0 else (ait.DivOp, ait.MulOp)
+    return c.w.op(back, round_to_even(c, c.w.op(scaled, x, factor)), factor)
+
+
+def extreme_number(op: type[AitOp]) -> Row:
+    """The larger or smaller of two; of a number and NaN, the number."""
+
+    def row(c: Call) -> Value:
+        a, b = operand(c, "self", c.element), operand(c, "other", c.element)
+        if is_float(c.element):
+            return spread(_where(c, "ne", a, a, b, _where(c, "ne", b, b, a, c.w.op(op, a, b))), c.dims)
+        return spread(c.w.op(op, a, b), c.dims)
+
+    return row
+
+
 def divided_down(c: Call, a: SSAValue, b: SSAValue) -> SSAValue:
     """a / b, rounded down."""
     zero, one = c.w.scalar(0, c.element), c.w.scalar(1, c.element)
@@ -71,7 +92,7 @@ def divided_down(c: Call, a: SSAValue, b: SSAValue) -> SSAValue:
 
 
 def _unlike(c: Call, rest: SSAValue, b: SSAValue, then: SSAValue, otherwise: SSAValue) -> SSAValue:
-    """`then` where a rest is not 0 and has another sign than b."""
+    """`then` where a remainder is not 0 and has another sign than b."""
     zero = c.w.scalar(0, c.element)
     positive = _where(c, "gt", rest, zero, _where(c, "lt", b, zero, then, otherwise), otherwise)
     return _where(c, "lt", rest, zero, _where(c, "lt", b, zero, otherwise, then), positive)
@@ -87,7 +108,7 @@ def divide_rounding(c: Call) -> Value:
 
 
 def remainder(c: Call) -> Value:
-    """What division rounded down leaves: with the sign of b."""
+    """The remainder of division rounded down, which has the sign of b."""
     a, b = operand(c, "self", c.element), operand(c, "other", c.element)
     rest = c.w.op(ait.RemOp, a, b)
     return spread(_unlike(c, rest, b, c.w.op(ait.AddOp, rest, b), rest), c.dims)
@@ -127,7 +148,7 @@ def sign(c: Call, x: SSAValue) -> SSAValue:
 
 
 def copy_sign(c: Call) -> Value:
-    """The magnitude of one with the sign of the other, of zeros too."""
+    """The magnitude of one with the sign of the other, which may be a zero."""
     a, b = operand(c, "self", c.element), operand(c, "other", c.element)
     zero, size = c.w.scalar(0, c.element), c.w.op(ait.AbsOp, a)
     negative = c.w.op(ait.NegOp, size)
@@ -176,7 +197,9 @@ def log_softmax(c: Call) -> Value:
 
 
 def vector_norm(c: Call) -> Value:
-    """(sum of |x| ** order) ** (1 / order). Of order infinity the largest, of order 0 how many elements are not 0."""
+    """(sum of |x| ** order) ** (1 / order); for order infinity the largest |x|, for order 0 the number of elements not
+    0.
+    """
     x = c.w.cast(c.tensor("self"), c.element)
     axes, order = axes_of(c, tensor_type(x).rank), float(c["ord"])
     size = c.w.op(ait.AbsOp, x)
@@ -207,6 +230,9 @@ _COMPUTED: dict[str, Callable[[Call, SSAValue], SSAValue]] = {
 
 ROWS: dict[str, Row] = {
     **{f"aten.{name}.default": compute(build) for name, build in _COMPUTED.items()},
+    "aten.round.decimals": compute(round_decimals),
+    "aten.fmax.default": extreme_number(ait.MaxOp),
+    "aten.fmin.default": extreme_number(ait.MinOp),
     "aten.div.Tensor_mode": divide_rounding,
     "aten.div.Scalar_mode": divide_rounding,
     "aten.floor_divide.default": lambda c: spread(

@@ -15,7 +15,6 @@ from ait_mlir.importers.torch.call import Call, NotSupported, Row
 from ait_mlir.importers.torch.known import Value
 from ait_mlir.importers.torch.library import torch
 
-
 TRAINING = "batch norm by the statistics of the batch is for training; call model.eval() first"
 
 
@@ -50,7 +49,7 @@ def rms_norm(c: Call) -> Value:
 
 
 def batch_norm(c: Call) -> SSAValue:
-    """(x - mean) * weight / sqrt(var + eps) + bias, by the statistics that were learned, for each channel.
+    """(x - mean) * weight / sqrt(var + eps) + bias for each channel, with the learned statistics.
 
     It is computed in the type of the statistics, which may be wider than the input's.
     """
@@ -97,7 +96,7 @@ def instance_norm(c: Call) -> SSAValue:
 
 
 def norm_of_batch(c: Call) -> SSAValue:
-    """Batch norm by the statistics of a batch of 1, as instance norms and standardized weights have it."""
+    """Batch norm with the statistics of a batch of 1: PyTorch writes instance norms and standardized weights this way."""
     x = c.tensor("input")
     batch, channels, *places = tensor_type(x).dims
     if batch.as_int() != 1:

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from xdsl.ir import SSAValue
+
 from ait_mlir.dialects.ait.pad import PadOp
 from ait_mlir.dialects.ait.types import tensor_type
 from ait_mlir.dims import Expr, const
 from ait_mlir.importers.torch.call import Call, NotSupported, Row, as_expr
 from ait_mlir.importers.torch.known import Value
+
+ZERO = const(0)
 
 
 def pad(mode: str, name: str = "padding") -> Row:
@@ -15,17 +19,31 @@ def pad(mode: str, name: str = "padding") -> Row:
 
 
 def padded(c: Call, mode: str, pads: list[Expr]) -> Value:
-    """Nothing is written where nothing is padded."""
+    """Without pads no op is written."""
     x = c.tensor("self")
     t = tensor_type(x)
-    around = [(const(0), const(0))] * (t.rank - len(pads) // 2)
+    around = [(ZERO, ZERO)] * (t.rank - len(pads) // 2)
     around += [(pads[i], pads[i + 1]) for i in range(len(pads) - 2, -1, -2)]
+    if mode == "circular":
+        x, around = _cropped(c, x, around)
+        t = tensor_type(x)
     if all(n.as_int() == 0 for pair in around for n in pair):
         return x
     before = [n for n, _ in around]
     dims = [n + d + m for d, (n, m) in zip(t.dims, around, strict=True)]
     value = c["value"] if mode == "constant" else None
     return c.w.add(PadOp(mode, x, before, dims, value or None))
+
+
+def _cropped(c: Call, x: SSAValue, around: list[tuple[Expr, Expr]]) -> tuple[SSAValue, list[tuple[Expr, Expr]]]:
+    """`x` without what negative pads remove, and the other pads: PyTorch repeats what is left."""
+    left: list[tuple[Expr, Expr]] = []
+    for axis, pair in enumerate(around):
+        before, behind = (-n if (n.as_int() or 0) < 0 else ZERO for n in pair)
+        if before is not ZERO or behind is not ZERO:
+            x = c.w.slice(x, axis, before, tensor_type(x).dims[axis] - before - behind)
+        left.append((pair[0] + before, pair[1] + behind))
+    return x, left
 
 
 def any_mode(c: Call) -> Value:

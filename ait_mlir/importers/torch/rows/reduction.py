@@ -7,13 +7,14 @@ from collections.abc import Sequence
 from xdsl.dialects.builtin import i1
 from xdsl.ir import SSAValue
 
-from ait_mlir.dialects.ait.dtypes import is_float
-from ait_mlir.dialects.ait.elementwise import SqrtOp, SubOp
+from ait_mlir.dialects.ait.dtypes import compute_type, is_float
+from ait_mlir.dialects.ait.elementwise import CompareOp, DivOp, MaxOp, MulOp, SqrtOp, SubOp
 from ait_mlir.dialects.ait.reduce import ReduceOp
 from ait_mlir.dialects.ait.types import tensor_type
-from ait_mlir.dims import const
-from ait_mlir.importers.torch.call import Call, NotSupported, Row
+from ait_mlir.dims import const, product
+from ait_mlir.importers.torch.call import Call, Row, dims_of
 from ait_mlir.importers.torch.known import Affine, Mask, Value
+from ait_mlir.importers.torch.rows.common import number
 from ait_mlir.importers.torch.rows.view import cut, joined
 
 
@@ -23,25 +24,41 @@ def reduce(kind: str) -> Row:
     def row(c: Call) -> Value:
         x = c.tensor("self")
         t = tensor_type(x)
-        correction = None
-        if kind == "var":
-            correction = int(1 if c["correction"] is None else c["correction"])
-        elif is_float(c.element) or kind in ("sum", "prod"):
+        if is_float(c.element) or kind in ("sum", "prod"):
             x = c.w.cast(x, c.element)
-        return reduced(c, kind, x, axes_of(c, t.rank), correction)
+        return reduced(c, kind, x, axes_of(c, t.rank))
 
     return row
 
 
-def reduced(c: Call, kind: str, x: SSAValue, axes: Sequence[int], correction: int | None = None) -> SSAValue:
+def reduced(c: Call, kind: str, x: SSAValue, axes: Sequence[int]) -> SSAValue:
     """`x` reduced, in the result's dims."""
-    return c.w.reshape(c.w.add(ReduceOp(kind, x, axes, correction)), c.dims)
+    return c.w.reshape(c.w.add(ReduceOp(kind, x, axes)), c.dims)
+
+
+def variance(c: Call) -> Value:
+    """The variance over `dim`, with any correction."""
+    x = c.tensor("self")
+    return c.w.reshape(_variance(c, x, axes_of(c, tensor_type(x).rank)), c.dims)
+
+
+def _variance(c: Call, x: SSAValue, axes: Sequence[int]) -> SSAValue:
+    """A fraction or less than 0 as correction is a factor of the variance without one."""
+    correction = 1 if c["correction"] is None else c["correction"]
+    if correction == int(correction) and correction >= 0:
+        return c.w.add(ReduceOp("var", x, axes, int(correction)))
+    plain = c.w.add(ReduceOp("var", x, axes, 0))
+    element = compute_type(tensor_type(x).element_type)
+    count = number(c, product([tensor_type(x).dims[axis] for axis in axes]), element)
+    zero, less = c.w.scalar(0.0, element), c.w.scalar(float(correction), element)
+    factor = c.w.op(DivOp, count, c.w.op(MaxOp, c.w.op(SubOp, count, less), zero))
+    return c.w.cast(c.w.op(MulOp, c.w.cast(plain, element), factor), tensor_type(plain).element_type)
 
 
 def axes_of(c: Call, rank: int) -> list[int]:
     """The argument `dim`, one or several or all, as axes from the front."""
     given = c["dim"]
-    if given is None or given == []:
+    if given is None or given == [] or rank == 0:  # a scalar takes dims 0 and -1, too
         return list(range(rank))
     return sorted({axis % rank for axis in ([given] if isinstance(given, int) else given)})
 
@@ -62,12 +79,8 @@ def statistics(root: bool) -> Row:
     def row(c: Call) -> Sequence[Value]:
         x = c.tensor("self")
         axes = axes_of(c, tensor_type(x).rank)
-        correction = int(1 if c["correction"] is None else c["correction"])
-        dims = c.type(0).dims
-        var, mean = (
-            c.w.reshape(c.w.add(ReduceOp(kind, x, axes, given)), dims)
-            for kind, given in (("var", correction), ("mean", None))
-        )
+        parts = _variance(c, x, axes), c.w.add(ReduceOp("mean", x, axes))
+        var, mean = (c.w.reshape(part, c.type(0).dims) for part in parts)
         return [c.w.op(SqrtOp, var) if root else var, mean]
 
     return row
@@ -87,17 +100,23 @@ def count_nonzero(c: Call) -> Value:
 
 
 def differences(c: Call) -> Value:
-    """Each element along a dim less the one before it, `prepend` and `append` beside them."""
+    """Each element along a dim less the one before it, `n` times, `prepend` and `append` beside the first ones."""
     axis = c.axis("dim")
-    if c["n"] != 1:
-        raise NotSupported("diff is supported once; call it again for the next difference")
-    parts = [c.value(name) for name in ("prepend", "self", "append") if c[name] is not None]
-    whole = joined(c, parts, axis)
-    size = c.dims[axis]
-    after, before = (cut(c, whole, axis, const(start), size) for start in (1, 0))
-    if isinstance(after, Affine) and isinstance(before, Affine):
-        return after.plus(before, -1, c.dims)
-    return c.w.op(SubOp, c.w.full(after), c.w.full(before))
+    if c["n"] == 0:
+        return c.value("self")
+    result = joined(c, [c.value(name) for name in ("prepend", "self", "append") if c[name] is not None], axis)
+    if c.dims[axis].as_int() == 0:
+        return cut(c, result, axis, const(0), const(0))
+    for left in reversed(range(c["n"])):
+        size = c.dims[axis] + left
+        after, before = (cut(c, result, axis, const(start), size) for start in (1, 0))
+        if isinstance(after, Affine) and isinstance(before, Affine):
+            result = after.plus(before, -1, after.dims)
+        elif c.element == i1:
+            result = Mask(dims_of(after), (), (c.w.add(CompareOp("ne", c.w.full(after), c.w.full(before))),))
+        else:
+            result = c.w.op(SubOp, c.w.full(after), c.w.full(before))
+    return result
 
 
 ROWS: dict[str, Row] = {
@@ -109,7 +128,7 @@ ROWS: dict[str, Row] = {
     "aten.amin.default": reduce("min"),
     "aten.max.default": reduce("max"),
     "aten.min.default": reduce("min"),
-    "aten.var.correction": reduce("var"),
+    "aten.var.correction": variance,
     "aten.prod.default": reduce("prod"),
     "aten.prod.dim_int": reduce("prod"),
     "aten.any.default": any_or_all("max"),
