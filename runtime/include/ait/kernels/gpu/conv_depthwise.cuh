@@ -1,5 +1,5 @@
 /// @file conv_depthwise.cuh
-/// @brief Convolution of each channel by itself: a thread computes `kSpan` neighbouring channels of some places of a line, or of one place.
+/// @brief Depthwise convolution: a thread computes `kSpan` neighbouring channels of some places of a line, or of one place.
 #ifndef AIT_KERNELS_GPU_CONV_DEPTHWISE_CUH_
 #define AIT_KERNELS_GPU_CONV_DEPTHWISE_CUH_
 
@@ -12,7 +12,7 @@ namespace ait::gpu {
 
 inline constexpr int kDepthwiseThreads = 256;
 
-/// @brief The product with all channels as columns, of which each has its own sum, and the input.
+/// @brief The input, and the product: its columns are all channels, and each channel has its own sum.
 template <class X, class T, class D, class... E>
 struct DepthwiseArgs : GemmArgs<T, D, E...> {
   X x;
