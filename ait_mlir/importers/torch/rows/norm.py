@@ -96,7 +96,7 @@ def instance_norm(c: Call) -> SSAValue:
 
 
 def norm_of_batch(c: Call) -> SSAValue:
-    """Batch norm with the statistics of a batch of 1: PyTorch writes instance norms and standardized weights this way."""
+    """Batch norm with the statistics of a batch of 1: instance norms and standardized weights have this form."""
     x = c.tensor("input")
     batch, channels, *places = tensor_type(x).dims
     if batch.as_int() != 1:
