@@ -48,7 +48,7 @@ class Fold:
         (output,) = self.graph.outputs()
         dtype = numpy_dtype(BY_IR[tensor_type(output.operands[0]).element_type].name)
         with np.errstate(over="ignore"):
-            return np.ascontiguousarray(evaluate_graph(self.graph, {}, data, {})["value"].astype(dtype))
+            return np.asarray(evaluate_graph(self.graph, {}, data, {})["value"].astype(dtype), order="C")
 
 
 def write_folds(folds: Sequence[Fold]) -> str:
