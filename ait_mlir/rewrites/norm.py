@@ -193,13 +193,17 @@ def reduces_last_dim(op: ReduceOp) -> bool:
 @constraint
 def is_row_factor(value: SSAValue, rows: SSAValue) -> bool:
     """The value has one element for each row of the other: its shape with 1 for the last dim."""
+    if not isinstance(value.type, TensorType) or not isinstance(rows.type, TensorType):
+        return False
     scope = scope_of(value.owner if isinstance(value.owner, Operation) else None)
     return same_dims(tensor_type(value).dims, (*tensor_type(rows).dims[:-1], const(1)), scope)
 
 
 @constraint
 def is_row_of(value: SSAValue, rows: SSAValue) -> bool:
-    """The value is one row of the other: its last dim."""
+    """The value is one row of the other: its last dim. Scalars of a region are not."""
+    if not isinstance(value.type, TensorType) or not isinstance(rows.type, TensorType):
+        return False
     scope = scope_of(rows.owner if isinstance(rows.owner, Operation) else None)
     return same_dims(tensor_type(value).dims, tensor_type(rows).dims[-1:], scope)
 

@@ -77,6 +77,24 @@ ait.graph @scaled(%x: !ait.tensor<n x f32>) dims {n = 1 to 4} {
     assert value.shape == () and value == np.exp(np.float32(0.5))
 
 
+def test_scalars_of_a_region_are_no_rows():
+    module = parsed("""
+ait.graph @g(%x: !ait.tensor<16 x 64 x f16>, %r: !ait.tensor<16 x 32 x f16>) {
+  %w = ait.param "w" : !ait.tensor<32 x 64 x f16>
+  %v = ait.param "v" : !ait.tensor<32 x f16>
+  %0 = ait.gemm rcr %x, %w epilogue(%v, %r) {
+  ^bb0(%acc: f32, %1: f32, %2: f32):
+    %3 = ait.add %acc, %1 : f32
+    %4 = ait.add %3, %2 : f32
+    ait.yield %4 : f32
+  } : !ait.tensor<16 x 32 x f16>
+  ait.output "y" %0 : !ait.tensor<16 x 32 x f16>
+}
+""")
+    before = str(module)
+    assert fold_params(module, {"w", "v"}) == [] and str(module) == before
+
+
 def test_the_text_of_folds_is_read_back():
     folds = fold_params(parsed(BLOCK), data())
     again = read_folds(write_folds(folds))
