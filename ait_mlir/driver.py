@@ -59,7 +59,8 @@ def run_to_phase(
     """Run the pipeline in place from phase `start` to `phase` (at most `planned`), verifying at each phase; returns
     the module.
 
-    If the data of all params are `known`, what follows from them alone becomes new params, which `folds` receives.
+    If the data of all params are `known`, values that depend on params alone become new params, which are appended to
+    `folds`.
     """
     passes_between(start, phase, target, arch)
     first, last = PHASES.index(start), PHASES.index(phase)
@@ -178,7 +179,7 @@ def compile_module(
 
 
 def _folded(program: ProgramOp, data: dict[str, NDArray[Any]], folds: Sequence[Fold]) -> dict[str, NDArray[Any]]:
-    """The data with those of the folds, without what only these read."""
+    """The data with the values of the folds, without params that only the folds read."""
     if not folds:
         return data
     read = {name for op in program.body.walk() if isinstance(op, ConstantOp) for name in op.param_names()}

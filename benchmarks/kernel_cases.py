@@ -8,6 +8,8 @@ from dataclasses import dataclass
 import torch
 from torch.nn import functional as F
 
+from ait_mlir.lowering.kernels import Target, kernel_of
+from ait_mlir.lowering.toolchain import default_arch
 from tests.kernels.harness import Case
 from tests.kernels.library_gemm import on_kernel
 
@@ -127,19 +129,24 @@ def cumsum(t: str, shape: str, dim: int, rows: int, label: str, provider: str) -
     return Measured("cumsum", f"{label}, {provider}", case, {"n": rows}, lambda x: x.cumsum(dim), t)
 
 
-def convolution(t: str, size: int, channels: int, out: int, window: int, stride: int, batch: int) -> Measured:
-    """conv2d(x, w), channels last, with as many zeros around as keep the size."""
-    pad, left = window // 2, (size + stride - 1) // stride
-    inputs = {"x": f"n x {size} x {size} x {channels} x {t}", "w": f"{out} x {window} x {window} x {channels} x {t}"}
+def convolution(
+    t: str, size: int, channels: int, out: int, window: int, stride: int, batch: int, groups: int = 1
+) -> Measured:
+    """conv2d(x, w), channels last, with as many zeros around as keep the size; one group on the tensor cores."""
+    pad, left, depth = window // 2, (size + stride - 1) // stride, channels // groups
+    inputs = {"x": f"n x {size} x {size} x {channels} x {t}", "w": f"{out} x {window} x {window} x {depth} x {t}"}
     result = f"n x {left} x {left} x {out} x {t}"
-    clauses = f"stride [{stride}, {stride}] pad [{pad}, {pad}]"
+    clauses = f"stride [{stride}, {stride}] pad [{pad}, {pad}] groups {groups}"
     case = _graph(
-        inputs, f"  %r0 = ait.conv %x, %w {clauses} : !ait.tensor<{result}>", [result], "dims {n = 1 to 1024}"
+        inputs, f"  %r0 = ait.conv %x, %w {clauses} : !ait.tensor<{result}>", [result], f"dims {{n = 1 to {batch}}}"
     )
-    label = f"{batch} x {size} x {size} x {channels} to {out}, {window} x {window} by {stride}"
+    target = Target("cuda", default_arch("cuda"))
+    provider = "mma" if groups == 1 else "native"
+    case = on_kernel(case, provider, kernel_of(provider, case.op, target).configs(case.op, target)[0])
+    label = f"{batch} x {size} x {size} x {channels} to {out}, {window} x {window} by {stride}, {provider}"
 
     def function(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
-        y = F.conv2d(x.permute(0, 3, 1, 2), w.permute(0, 3, 1, 2), stride=stride, padding=pad)
+        y = F.conv2d(x.permute(0, 3, 1, 2), w.permute(0, 3, 1, 2), stride=stride, padding=pad, groups=groups)
         return y.permute(0, 2, 3, 1).contiguous()
 
     return Measured("conv2d", label, case, {"n": batch}, function, t)
@@ -275,6 +282,8 @@ def cases() -> Iterator[Measured]:
         (14, 256, 256, 3, 1),
     ):
         yield convolution("f16", size, channels, out, window, stride, 32)
+    for size, channels, window, stride in ((112, 64, 3, 2), (56, 96, 7, 1), (14, 480, 3, 1)):
+        yield convolution("f16", size, channels, channels, window, stride, 32, channels)
     window, mean, edge = "window [3, 3] stride [2, 2] pad [1, 1]", "window [2, 2] stride [2, 2]", "before [0, 1, 1, 0]"
     yield spatial(f"pool max %x {window}", "f16", 112, 56, 64, 160, lambda x: F.max_pool2d(x, 3, 2, 1))
     yield spatial(f"pool mean %x {mean}", "f16", 56, 28, 256, 160, lambda x: F.avg_pool2d(x, 2))

@@ -20,10 +20,10 @@ MAX_DIM = 2**40
 
 @dataclass(frozen=True)
 class Jagged:
-    """What a jagged dim stands for: `batch` sequences laid end to end in `total` rows.
+    """The declaration of a jagged dim: `batch` sequences laid end to end in `total` rows.
 
-    `levels` are the least and the greatest length of a sequence, one pair a level; the rows of a level are the
-    sequences of the next one.
+    `levels` has the least and the greatest length of a sequence for each level; the rows of a level are the sequences
+    of the next one.
     """
 
     total: Expr
@@ -38,9 +38,9 @@ class Jagged:
 class Dim:
     """A declared dim: `lo <= value <= hi`, both within 0 and 2^40; `hints` are values to tune for.
 
-    A dim with an `upper`, an expression of dims declared before it, is bound by an op when it runs, to at most that;
-    `hi` is the most that `upper` can be. A `jagged` dim is its total, which is its `upper`, too; proofs take it as a
-    dim of its own, so that tensors with the same sequences match and others do not.
+    A dim with an `upper`, an expression of dims declared before it, gets its value from an op at run time, at most
+    `upper`; `hi` is the largest value of `upper`. The value of a `jagged` dim is its total, which is also its `upper`.
+    Proofs treat it as a dim of its own, so only tensors with the same sequences match.
     """
 
     name: str
@@ -86,7 +86,7 @@ class Scope:
         self.memo: dict[object, object] = {}
         """What others have found out about things in this scope, to be asked once; it lives as long as the scope."""
         self.bound = tuple(d for d in self.dims if d.upper is not None)
-        """The dims that ops bind, and the jagged ones."""
+        """The dims that ops bind, and the jagged dims."""
         uppers = {d.name: d.upper for d in self.bound if d.upper is not None}
         self._prover = Prover({d.name: (d.lo, d.hi) for d in self.dims}, (0, MAX_DIM), uppers)
 
@@ -138,24 +138,25 @@ class Scope:
         return {d.name: d.hi for d in self.dims}
 
     def upper(self, e: Expr) -> Expr:
-        """`e` with the dims that ops bind at their bounds, and jagged ones as their totals: what to allocate for
-        sizes, which grow with their dims."""
+        """`e` with the upper bound for each dim that an op binds, and the total for each jagged dim: the sizes to
+        allocate. Sizes grow with their dims.
+        """
         for dim in reversed(self.bound):
             if dim.upper is not None and dim.name in e.symbols:
                 e = e.substitute({dim.name: dim.upper})
         return e
 
     def simplified(self, e: Expr) -> Expr:
-        """`e` in a shorter form that is equal for all values of the dims: `max(64 - seq, 0)` as `64 - seq`."""
+        """`e` in a shorter form that is equal for all values of the dims: `64 - seq` for `max(64 - seq, 0)`."""
         return simplified(e, self)
 
     def complete(self, values: Mapping[str, int]) -> dict[str, int]:
-        """Values of the dims, with those of the jagged ones: their totals."""
+        """The values with those of the jagged dims, their totals, added."""
         jagged = {d.name: self.upper(d.upper) for d in self.bound if d.jagged is not None and d.upper is not None}
         return {**values, **{name: total.evaluate(values) for name, total in jagged.items()}}
 
     def host_symbols(self, e: Expr) -> frozenset[str]:
-        """The dims of `e` that ops bind, so that a host knows them after the op."""
+        """The dims of `e` that ops bind; the host knows their values only after the op."""
         return e.symbols.intersection(d.name for d in self.bound if d.jagged is None) if self.bound else frozenset()
 
     def undeclared(self, e: Expr) -> frozenset[str]:

@@ -1,6 +1,6 @@
 """Shorter forms of expressions that hold within the ranges of the dims of one scope.
 
-`max(64 - seq, 0)` is `64 - seq` where seq is at most 64. The normal form itself knows no ranges (`rules.py`).
+`max(64 - seq, 0)` is `64 - seq` if seq is at most 64. The normal form itself knows no ranges (`rules.py`).
 """
 
 from __future__ import annotations
@@ -16,7 +16,9 @@ if TYPE_CHECKING:
 
 
 def simplified(e: Expr, scope: Scope) -> Expr:
-    """`e` without the arguments of `min` and `max` that never count, and with divisions done that the ranges decide."""
+    """`e` without the arguments of `min` and `max` that are never the result, and with the divisions that the ranges
+    decide replaced by their results.
+    """
     if all(atom.op is None for _, mono in e.terms() for atom in mono):
         return e
     return total(product([const(c), *(_atom(atom, scope) for atom in mono)]) for c, mono in e.terms())
@@ -41,7 +43,7 @@ def _atom(atom: Atom, scope: Scope) -> Expr:
 
 
 def _undominated(args: Sequence[Expr], dominated: Callable[[Expr, Expr], bool]) -> list[Expr]:
-    """The arguments that another one does not always replace; of equal ones, the last."""
+    """The arguments of a `min` or `max` that may be the result; of equal ones, the last."""
     kept = list(args)
     for arg in args:
         if any(dominated(arg, other) for other in kept if other is not arg):

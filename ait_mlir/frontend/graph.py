@@ -214,7 +214,7 @@ def _name_dims(symbols: Symbols, inputs: Sequence[Tensor], input_names: Sequence
 
 
 def _bound_symbols(op: Operation) -> Symbols:
-    """The dim that an op binds, if it does, and the jagged dims of its result."""
+    """The dim that an op binds, if any, and the jagged dims of its result."""
     tensor = handle_of(op.results[0]) if op.results else None
     if tensor is None:
         return {}

@@ -36,11 +36,11 @@ class Symbol:
     upper: Expr | None = None
     """The upper bound of a dim that an op binds."""
     jagged: Jagged | None = None
-    """What a jagged dim stands for."""
+    """The declaration of a jagged dim."""
     kind: type[IntVar] | None = None
-    """The class of a dim that is this symbol, if it is no plain one."""
+    """The class of a dim that is exactly this symbol, if not `IntVar`."""
     offsets: tuple[Tensor, ...] = ()
-    """Of a jagged dim: where its sequences begin, a tensor a level."""
+    """The offsets of a jagged dim, one tensor for each level."""
 
     @property
     def range(self) -> str:
@@ -266,13 +266,13 @@ class IntImm(IntVar):
 
 
 class IntVarTensor(IntVar):
-    """A dim as a value: what `ops.size` returns and `ops.int_elementwise` computes with.
+    """A dim as a value: the result of `ops.size`, and an operand of `ops.int_elementwise`.
 
     >>> seq = ops.size()(x, 1)
     >>> y = ops.reshape()(x, [-1, seq * 2])
 
-    It stands wherever a dim does: in shapes, in the bounds of slices and of `ops.arange`. `_attrs["int_var"]` is the
-    dim. `+`, `-`, `*` and `//` give values again. One that is constant is an index, too.
+    It may be used wherever a dim may: in shapes, in the bounds of slices and of `ops.arange`. `_attrs["int_var"]` is
+    the dim. `+`, `-`, `*` and `//` return values, too. A constant value is also an index.
     """
 
     def __init__(self, int_var: IntVar | int, name: str | None = None):
@@ -298,7 +298,7 @@ class IntVarTensor(IntVar):
 
 
 def _with_parts(names: Iterable[str], symbols: Symbols) -> list[str]:
-    """These symbols, and those that the jagged ones among them are made of, in the order of `symbols`."""
+    """These symbols and those in the declarations of their jagged dims, in the order of `symbols`."""
     found = set(names)
     for name in names:
         if (jagged := symbols[name].jagged) is not None:

@@ -54,7 +54,7 @@ class JaggedDim:
 class JaggedIntVar(IntVar):
     """A jagged dim: `batch_dim` sequences laid end to end in `total_length` rows; `make_jagged` gives it to a tensor.
 
-    Its value is the total, but it is a dim of its own: tensors of one jagged dim have the same sequences.
+    Its value is the total, but it is a different dim: tensors of one jagged dim have the same sequences.
     """
 
     def __init__(
@@ -94,7 +94,7 @@ class JaggedIntVar(IntVar):
         return [JaggedDim(lo, hi) for lo, hi in self.jagged.levels]
 
     def offsets(self) -> tuple[Tensor, ...]:
-        """Where the sequences begin, a tensor a level; none before `make_jagged`."""
+        """The offsets of the sequences, one tensor for each level; empty before `make_jagged`."""
         return self._symbol.offsets
 
     def with_offsets(self, offsets: Sequence[Tensor]) -> JaggedIntVar:
@@ -105,5 +105,5 @@ class JaggedIntVar(IntVar):
         return self
 
     def get_max_dense_shape(self) -> list[IntVar]:
-        """The batch and the longest sequence of each level: the dims that it stands for."""
+        """The dims of the padded form: the batch and the longest sequence of each level."""
         return [self.batch_dim(), *(level.max_value() for level in self.jagged_dims())]

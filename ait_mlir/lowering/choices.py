@@ -192,7 +192,7 @@ class Selected:
         )
 
     def masks(self) -> bool:
-        """Whether its launch can read the value of a bound dim from device memory."""
+        """Whether its kernels can read the value of a bound dim from device memory."""
         (*others, way) = self.ways
         return not others and len(way) == 1 and way[0].kernel.masks(way[0].op, self.target)
 

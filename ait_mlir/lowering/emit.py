@@ -232,7 +232,7 @@ class _ProgramPrinter:
     ) -> list[_Call]:
         """The functions of one of the ways to run a kernel, and how they are called.
 
-        The value of a `masked` dim follows the operands of the launch.
+        The value of a `masked` dim is the argument after the operands of the launch.
         """
         calls: list[_Call] = []
         buffers = step_results(steps)

@@ -1,4 +1,4 @@
-"""The C++ files of a program: kernel functions, and those of them that share a file."""
+"""The C++ files of a program, and which kernel functions share a file."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ait_mlir.lowering.template import render
 
 @dataclass(frozen=True)
 class KernelText:
-    """One kernel function: its name, what its file starts with, its text and its body; `@ID@` is an identifier."""
+    """One kernel function: its name, the start of its file, its text and its body; `@ID@` is an identifier."""
 
     name: str
     headers: tuple[str, ...]
@@ -25,12 +25,12 @@ class KernelText:
 
     @property
     def template(self) -> object:
-        """What functions have in common that are compiled together: they call one instance of a template."""
+        """The key of functions that are compiled together: they call one instance of a template."""
         return (self.headers, self.definitions, self.body.partition("(")[0]) if self.one_instance else self.name
 
 
 def kernel_file(kernels: Sequence[KernelText]) -> str:
-    """The text of a file with kernel functions that have one `template`."""
+    """The text of a file with kernel functions of one `template`."""
     first = kernels[0]
     text = render(
         "kernel.j2",
@@ -56,7 +56,7 @@ class Source:
     """The kernel functions by their files."""
 
     def joined(self) -> dict[str, str]:
-        """The files, with functions that call the same instance of a template in one: it is compiled once."""
+        """The files; functions that call the same instance of a template share one, so that it is compiled once."""
         groups: dict[object, list[str]] = {}
         for name, kernel in self.kernels.items():
             groups.setdefault((name.rpartition(".")[2], kernel.template), []).append(name)
@@ -78,7 +78,7 @@ def kernel_text(
     dims: Mapping[str, str],
     one_instance: bool = False,
 ) -> KernelText:
-    """The text of one kernel function, which is named after it. `one_instance` is that of its `Kernel`."""
+    """The text of one kernel function, whose name contains a digest of it. `one_instance` is that of its `Kernel`."""
     math = ("ait/math.h",) if emission.definitions else ()  # what regions are made of
     function = render(
         "kernel_function.j2",

@@ -86,7 +86,7 @@ class LaunchCalls:
 
 @dataclass(frozen=True)
 class ReadDim:
-    """The wait for a dim that a launch has bound: its index, and where its value lies."""
+    """The wait for a dim that a launch has bound: its index, and the buffer of its value."""
 
     kind: ClassVar[str] = "read_dim"
     function: str
@@ -111,16 +111,17 @@ Statement = Given | Alloc | View | LaunchCalls | Loop | ReadDim
 
 @dataclass(frozen=True)
 class Part:
-    """A function of the host that a run calls: launches without a wait, or waits."""
+    """A host function that a run calls: either launches or waits."""
 
     name: str
     body: CppText
 
 
 def parts_of(statements: Sequence[Statement]) -> list[list[Statement]]:
-    """Cut a program at its waits: launches, waits, launches and so on, each with all buffers that were made before.
+    """Cut a program at its waits: launches, waits, launches and so on. Each part also has all buffers that were defined
+    before.
 
-    Waits that follow each other are one part. The first part are launches, even if there are none.
+    Adjacent waits are one part. The first part has the launches before the first wait, even if there are none.
     """
     buffers: list[Statement] = []
     parts: list[list[Statement]] = [[]]

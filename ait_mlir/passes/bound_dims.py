@@ -76,7 +76,7 @@ def _shape(value: SSAValue) -> Shape:
 
 
 def _dims(op: Operation) -> Iterator[Expr]:
-    """What the host computes for an op that is no launch of its own: sizes, and the place of a view."""
+    """The sizes that the host computes for an op, and the offset of a view."""
     if isinstance(op, ViewOp):
         yield from op.offset.data
     elif isinstance(op, LaunchOp | CopyOp):

@@ -1,8 +1,8 @@
 """Moves permutes between channels-first and channels-last to the edges of a graph.
 
-Convolutions and pools compute on [N, sizes..., C]. A model whose tensors are [N, C, sizes...] has a permute in front of
-each and one behind. This pass follows the values behind: each op that treats its dims alike computes on the
-channels-last value instead, its result is channels-last, too, and the permute in front of the next convolution is gone.
+Convolutions and pools compute on [N, sizes..., C]. A model with tensors [N, C, sizes...] has a permute before and after
+each of them. This pass follows the values after them. An op that treats its dims alike computes on the channels-last
+value instead; its result is then channels-last, too, and the permute before the next convolution is removed.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def to_first(rank: int) -> list[int]:
 
 
 def moves_ones_only(dims: Shape, order: Sequence[int]) -> bool:
-    """Whether a permutation of these dims leaves all but those of 1 in their order: it is a reshape."""
+    """Whether a permutation keeps the order of all dims that are not 1, so that it is a reshape."""
     kept = [axis for axis in order if dims[axis].as_int() != 1]
     return kept == sorted(kept)
 
@@ -49,9 +49,11 @@ class Turner:
         self.last: set[SSAValue] = set()
         """Values that are channels-last."""
         self.any_order = False
-        """Whether the graph has ops that need channels-last: then every permute to channels-first comes from one."""
+        """Whether the graph has ops that need channels-last. Then every permute to channels-first is taken to come from
+        one.
+        """
         self.twins: dict[SSAValue, SSAValue] = {}
-        """For a channels-first value the same, channels-last."""
+        """The channels-last twin of a channels-first value."""
 
     def run(self) -> None:
         ops = list(self.block.ops)
@@ -98,7 +100,7 @@ class Turner:
             self.twins[op.results[0]] = source
 
     def _reshape(self, op: ReshapeOp) -> None:
-        """Dims behind the channels may be merged and parted; and where there is one place, rows are rows."""
+        """Rewrite reshapes that merge or split dims after the channels, and all of values with a single place."""
         source, target = op.operands[0], tensor_type(op.results[0]).dims
         twin = self.twins.get(source)
         if twin is None:
@@ -123,7 +125,7 @@ class Turner:
             old.replace_all_uses_with(self._permuted(op, new, back))
 
     def _turn(self, op: Operation) -> None:
-        """Compute on channels-last operands if one of full rank is, and the others may be had so for nothing."""
+        """Compute on channels-last operands if one of full rank is channels-last and the others can be at no cost."""
         rank = tensor_type(op.results[0]).rank
         found = [v for v in op.operands if v in self.twins and tensor_type(v).rank == rank]
         if not found or any(tensor_type(r).rank != rank for r in op.results):
@@ -142,7 +144,7 @@ class Turner:
             self._define(op, self._made(op, known, order, dims))
 
     def _beside(self, op: Operation, value: SSAValue, rank: int) -> SSAValue | None:
-        """An operand that broadcasts, channels-last; None if its elements would have to move in every run."""
+        """A channels-last form of an operand; None if its elements would have to move in every run."""
         dims = tensor_type(value).dims
         aligned = (*(const(1) for _ in range(rank - len(dims))), *dims)
         order = to_last(rank)
@@ -176,7 +178,7 @@ class Turner:
         return self._added(op, new).results
 
     def _define(self, op: Operation, turned: Sequence[SSAValue]) -> None:
-        """Replace results by channels-last values; who needs them channels-first reads a permute."""
+        """Replace results by channels-last values; users that need them channels-first read a permute."""
         for old, new in zip(op.results, turned, strict=True):
             self.last.add(new)
             first = self._permuted(op, new, to_first(tensor_type(new).rank))
@@ -213,7 +215,9 @@ class Turner:
 
 
 def _parts_places(op: ReshapeOp) -> bool:
-    """[N, places, C] to [N, sizes..., C], which is all permuted to channels-first: a product made the patches."""
+    """Whether it reshapes [N, places, C] to [N, sizes..., C] and all users permute this to channels-first: patches that
+    a product computed.
+    """
     source, target = tensor_type(op.operands[0]).dims, tensor_type(op.results[0]).dims
     if len(source) != 3 or len(target) < 4 or source[0] is not target[0] or source[2] is not target[-1]:
         return False

@@ -1,7 +1,7 @@
-"""Computes what follows from params alone once, when the params are set: weights in other orders, folded batch norms.
+"""Computes values that depend on params alone once, when the params are set: reordered weights, folded batch norms.
 
-A module in which the data of all params are known is split: what depends on no input leaves the graph as graphs of its
-own, one for each value, and the graph reads the value as a new param.
+If the data of all params of a module are known, each such value gets a graph of its own, which the artifact keeps. The
+model's graph reads the value as a new param.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from ait_mlir.dialects.ait.view import PermuteOp, ReshapeOp, SliceOp, SplitOp
 from ait_mlir.dims import Scope
 
 PREFIX = "folded."
-"""What the names of new params begin with."""
+"""The prefix of the names of new params."""
 LARGEST_COPY = 1 << 20
-"""The most bytes of a new param whose sources the graph still reads."""
+"""The bytes above which a param counts as large."""
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ class Fold:
         (output,) = self.graph.outputs()
         dtype = numpy_dtype(BY_IR[tensor_type(output.operands[0]).element_type].name)
         with np.errstate(over="ignore"):
-            return np.ascontiguousarray(evaluate_graph(self.graph, {}, data, {})["value"].astype(dtype))
+            return np.asarray(evaluate_graph(self.graph, {}, data, {})["value"].astype(dtype), order="C")
 
 
 def write_folds(folds: Sequence[Fold]) -> str:
@@ -70,9 +70,10 @@ def read_folds(text: str) -> list[Fold]:
 
 
 def fold_params(module: ModuleOp, known: Collection[str]) -> list[Fold]:
-    """Replace what follows from params alone by new params, in the one graph of a module; returns these.
+    """Replace values that depend on params alone by new params, in the one graph of a module; returns their folds.
 
-    Nothing is folded unless the data of all params are `known`: a model that gets them later keeps their names.
+    Nothing is folded unless the data of all params are `known`: a model that gets data later keeps the names of its
+    params.
     """
     from ait_mlir.rewrites.apply import rewrite
     from ait_mlir.rewrites.families import pattern_set
@@ -119,7 +120,7 @@ def _fixed(graph: GraphOp) -> set[Operation]:
 
 
 def _edges(graph: GraphOp, fixed: set[Operation]) -> list[SSAValue]:
-    """The values that depend on no input and are read by ops that do, but for params and constants themselves."""
+    """The values that depend on no input and are read by ops that do, except params and constants."""
     return [
         result
         for op in graph.block.ops
@@ -144,8 +145,9 @@ def _closure(value: SSAValue) -> list[Operation]:
 
 
 def _pays(value: SSAValue, ops: Sequence[Operation]) -> bool:
-    """Whether the value is worth keeping: no plain view of a param, not larger than its sources, no second copy of a
-    large one."""
+    """Whether the value is worth storing: it is not a plain view of a param, not large and larger than its sources, and
+    not a second copy of a large param.
+    """
     if not any(isinstance(op, ParamOp) for op in ops):
         return False
     if all(isinstance(op, ParamOp | ReshapeOp | SliceOp | SplitOp) for op in ops):
@@ -166,7 +168,7 @@ def _pays(value: SSAValue, ops: Sequence[Operation]) -> bool:
 
 
 def _graph_of(value: SSAValue, ops: Sequence[Operation], number: int) -> GraphOp:
-    """A graph of copies of these ops with the output `value`."""
+    """A graph with copies of these ops and the output `value`."""
     graph = GraphOp(f"fold{number}", [], Scope())
     values: dict[SSAValue, SSAValue] = {}
     for op in ops:

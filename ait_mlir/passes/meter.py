@@ -256,7 +256,7 @@ def _patterns() -> list[Any]:
 
 
 def content(value: SSAValue, env: Mapping[str, int]) -> np.ndarray[Any, Any]:
-    """The bytes of an input at some dims: what an op that reads it asks for, else typical numbers."""
+    """The bytes of an input at some dims: the integers that an op that reads it asks for, otherwise typical numbers."""
     from ait_mlir.runtime.data import numpy_dtype
 
     t = tensor_type(value)

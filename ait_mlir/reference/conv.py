@@ -18,7 +18,7 @@ Index = tuple[slice, ...]
 def taps(
     kernel: Sequence[int], places: Sequence[int], stride: Sequence[int], dilation: Sequence[int]
 ) -> Iterator[tuple[Index, tuple[int, ...]]]:
-    """The elements of the padded tensor that each tap meets, and the index of the tap."""
+    """The elements of the padded tensor that each tap multiplies, and the index of the tap."""
     for tap in product(*map(range, kernel)):
         starts = [t * d for t, d in zip(tap, dilation, strict=True)]
         met = tuple(
@@ -33,7 +33,7 @@ def convolve(
 ) -> Array:
     """The cross-correlation of x [N, sizes..., Cin] with w [Cout, taps..., Cin / groups]: [N, places..., Cout].
 
-    `pad` are the zeros in front of each size, then those behind.
+    `pad` has the zeros before each size, then those after each.
     """
     out, *kernel, depth = w.shape
     rank = len(kernel)
@@ -59,7 +59,7 @@ def spread(
     groups: int,
     output_pad: Sequence[int],
 ) -> Array:
-    """The transposed convolution: every element of x adds its window to the result."""
+    """The transposed convolution: each element of x adds its window to the result."""
     out, *kernel, depth = w.shape
     rank, sizes = len(kernel), x.shape[1:-1]
     whole = [

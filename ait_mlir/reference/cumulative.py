@@ -22,7 +22,7 @@ _STEPS: dict[str, np.ufunc] = {
 
 
 def cumulative(kind: str, x: Array, axis: int, exclusive: bool, reverse: bool) -> Array:
-    """Return what the elements along `axis` up to each one come to; integers wrap."""
+    """Combine the elements along `axis` up to each one; integers wrap."""
     x = np.flip(x, axis) if reverse else x
     y: Array = _STEPS[kind].accumulate(x, axis, dtype=cast(Any, x.dtype))
     if exclusive:

@@ -73,18 +73,18 @@ def divide(a: Array, b: Array) -> Array:
 
 
 def remainder(a: Array, b: Array) -> Array:
-    """Return what division towards zero leaves; of integers, a where b is 0."""
+    """Return the remainder of division towards zero; for integers, a if b is 0."""
     return np.fmod(a, b) if a.dtype.kind == "f" else a - divide(a, b) * b
 
 
 def shift_left(a: Array, b: Array) -> Array:
-    """Return a with its bits moved up; 0 for a count below 0 or beyond the type."""
+    """Return a shifted left; 0 for a count below 0 or not below the bits of the type."""
     outside = (b < 0) | (b >= 8 * a.itemsize)
     return np.where(outside, np.zeros((), a.dtype), np.left_shift(a, np.where(outside, 0, b).astype(a.dtype)))
 
 
 def shift_right(a: Array, b: Array) -> Array:
-    """Return a with its bits moved down behind copies of its sign."""
+    """Return a shifted right, with copies of its sign."""
     last = 8 * a.itemsize - 1
     return np.right_shift(a, np.where((b < 0) | (b > last), last, b).astype(a.dtype))
 

@@ -1,4 +1,4 @@
-"""What several products in one op mean: each is a product of its own."""
+"""The meaning of several products in one op: each is computed by itself."""
 
 from __future__ import annotations
 

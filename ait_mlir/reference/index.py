@@ -43,7 +43,7 @@ def _(op: Operation, arrays: list[Array], ev: Evaluation) -> Sequence[Array]:
 
 
 def coordinates(op: IndexedOp, whole: Array, indices: Sequence[Array], space: Sequence[int]) -> tuple[Array, ...]:
-    """The place of each element of the space in the tensor: an array for each dim of that."""
+    """The place in the tensor of each element of the space: an array for each dim of the tensor."""
     dims, _ = op.places()
     found: dict[int, Array] = {}
     for dim, index in zip(dims, indices, strict=True):

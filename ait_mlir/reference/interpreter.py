@@ -148,7 +148,7 @@ class Run:
         return int(self.read(self.views[source], reader))
 
     def bind(self, name: str, number: int) -> None:
-        """Set a dim, and give the buffers whose shapes name it their actual shapes."""
+        """Set a dim, and give the buffers whose shapes contain it their actual shapes."""
         self.dims = {**self.dims, name: number}
         self.views = dict(self.views)
         for value, view in self.views.items():

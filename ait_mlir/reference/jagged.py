@@ -1,4 +1,4 @@
-"""What ops on sequences of different lengths mean."""
+"""The meaning of ops on sequences of different lengths."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ait_mlir.reference.core import Array, Evaluation, EvaluationError, referenc
 
 
 def check_offsets(name: str, offsets: Array, limit: int, longest: int | None = None) -> None:
-    """Raise `EvaluationError` for offsets that fall, leave the data, or bound a sequence longer than allowed."""
+    """Raise `EvaluationError` for offsets that decrease, leave the data, or bound a sequence longer than declared."""
     if not offsets.size:
         return
     lengths = np.diff(offsets)
@@ -53,7 +53,7 @@ def _(op: Operation, arrays: list[Array], ev: Evaluation) -> Sequence[Array]:
 
 
 def rows_of(op: Operation, tensor: int, offsets: Sequence[Array], ev: Evaluation, jagged_type: int | None) -> Array:
-    """The row of each place [batch, longest, ...], -1 where a sequence has none."""
+    """The row of each place [batch, longest, ...]; -1 if the sequence is shorter."""
     t = tensor_type(op.operands[tensor] if jagged_type is None else op.results[jagged_type])
     jagged = jagged_dim(op, t, "the tensor")  # type: ignore[arg-type]
     total = t.dims[0].evaluate(ev.dims)

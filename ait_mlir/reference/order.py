@@ -1,4 +1,4 @@
-"""What it means to sort, to search in what is sorted, and to count."""
+"""The meaning of sorting, of searching in sorted rows, and of counting."""
 
 from __future__ import annotations
 

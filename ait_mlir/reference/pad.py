@@ -1,4 +1,4 @@
-"""What padding means: each dim of the result names an index of the input."""
+"""The meaning of padding: along each dim, an index of the input for each index of the result."""
 
 from __future__ import annotations
 

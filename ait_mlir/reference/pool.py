@@ -1,4 +1,4 @@
-"""What pooling means: each window by itself, in float64."""
+"""The meaning of pooling: each window by itself, in float64."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ait_mlir.dialects.ait.types import tensor_type
 from ait_mlir.reference.core import Array, Evaluation, reference, value_dtype
 
 Window = tuple[Array, int]
-"""Along one dim: the elements of x, and how many elements the window has in x and its pads."""
+"""A window along one dim: its elements of x, and their number with pads."""
 
 
 def windows(op: PoolOp, axis: int, size: int, places: int) -> Iterator[Window]:

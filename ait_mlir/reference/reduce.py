@@ -14,7 +14,7 @@ from ait_mlir.reference.core import Array, Evaluation, element_type_of, referenc
 
 
 def nothing(kind: str, dtype: np.dtype[Any]) -> Any:
-    """What no elements come to."""
+    """The result of a reduction of no elements."""
     if kind in ("sum", "prod"):
         return int(kind == "prod")
     if dtype.kind == "f":

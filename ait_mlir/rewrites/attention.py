@@ -219,7 +219,7 @@ HIDING = -9e3
 
 @constraint
 def is_of_products(value: SSAValue) -> bool:
-    """The value comes from an `ait.bmm`, or is scaled, and what is scaled comes from one."""
+    """The value is the result of an `ait.bmm`, or such a result scaled."""
     owner = value.owner
     sources = [value, *owner.operands] if isinstance(owner, MulOp | DivOp) else [value]
     return any(isinstance(source.owner, BmmOp) for source in sources)
@@ -227,20 +227,20 @@ def is_of_products(value: SSAValue) -> bool:
 
 @constraint
 def is_hiding_splat(value: SSAValue) -> bool:
-    """The value is an `ait.constant` of one number so far below 0 that a score with it added has no weight."""
+    """The value is an `ait.constant` of one number so far below 0 that a score plus this number gets no weight."""
     number = splat(value)
     return number is not None and number <= HIDING
 
 
 @constraint
 def is_up_to_diagonal(condition: CompareOp, attention: AttentionOp) -> bool:
-    """`a >= b` holds where a row of the attention sees a column if it is causal; each row sees one."""
+    """`a >= b` is true exactly where a row of a causal attention sees a column; each row sees one."""
     return _is_triangle(condition.lhs, condition.rhs, attention, const(0))
 
 
 @constraint
 def is_behind_diagonal(condition: CompareOp, attention: AttentionOp) -> bool:
-    """`a >= b` holds where a row of the attention does not see a column if it is causal; each row sees one."""
+    """`a >= b` is true exactly where a row of a causal attention does not see a column; each row sees one."""
     return _is_triangle(condition.rhs, condition.lhs, attention, const(1))
 
 
@@ -312,7 +312,7 @@ def repeats_heads(value: SSAValue, single: SSAValue, several: SSAValue, merged: 
 
 @native
 def attention_to(r: Rewriter, root: AttentionOp, k: SSAValue, v: SSAValue) -> Operation:
-    """The attention with other keys and values."""
+    """The same attention with other keys and values."""
     operands = [root.operands[0], k, v, *root.operands[3:]]
     return r.create(AttentionOp, operands, list(root.result_types), root.properties | root.attributes)
 

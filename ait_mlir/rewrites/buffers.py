@@ -183,7 +183,7 @@ def is_whole_buffer(value: SSAValue) -> bool:
 
 @constraint
 def only_written_by(value: SSAValue, op: Operation) -> bool:
-    """`op` is all that uses the buffer in front of its readers: nothing else writes it, and no view of it is taken."""
+    """`op` is the only user of the buffer before its readers: nothing else writes it, and there is no view of it."""
     return all(use.operation is op or not (is_write(use) or isinstance(use.operation, ViewOp)) for use in value.uses)
 
 
@@ -250,7 +250,7 @@ def is_unchanged_for_readers_of(source: SSAValue, target: SSAValue, copy: Operat
 
 @constraint
 def is_made_beside(value: SSAValue, copy: Operation) -> bool:
-    """The buffer is an allocation of the copy's own block, so that the copy's target can stand in its place."""
+    """The buffer is an allocation in the copy's own block, so that the copy's target can replace it."""
     return isinstance(value.owner, Operation) and value.owner.parent is copy.parent
 
 
@@ -280,7 +280,7 @@ def is_permutation(view: Operation) -> bool:
 
 @constraint
 def keeps_last_dim(view: Operation) -> bool:
-    """The last dim of a permutation is the last of what it shows."""
+    """A permutation keeps the last dim in its place."""
     order = permutation(cast(ViewOp, view))
     assert order is not None, "keeps_last_dim needs is_permutation"
     return not order or order[-1] == len(order) - 1
@@ -296,7 +296,7 @@ def only_viewed_by(value: SSAValue, view: Operation) -> bool:
 
 @constraint
 def writer_accepts_inverse_of(value: SSAValue, view: Operation, target: SSAValue) -> bool:
-    """The kernel that writes the buffer accepts the strides under which `view` would be `target`."""
+    """The kernel that writes the buffer accepts the strides with which `view` would become `target`."""
     writes = [use for use in value.uses if is_write(use)]
     return len(writes) == 1 and launch_accepts(writes[0], inverse_strides(cast(ViewOp, view), target), _scope(value))
 

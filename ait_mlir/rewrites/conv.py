@@ -87,7 +87,7 @@ LONGEST_WALK = 64
 
 @constraint
 def visits_each_element(conv: ConvOp) -> bool:
-    """The window of a convolution is one element, which visits each element of the input once, of all channels."""
+    """The window of a convolution has one element, and visits each element of the input once, with all channels."""
     plain = conv.stride is None and conv.pad is None and conv.output_pad is None and conv.groups is None
     return plain and all(size == 1 for size in conv.kernel())
 
@@ -111,7 +111,7 @@ def follows_from_params(value: SSAValue) -> bool:
 
 @native
 def product_at_each_place(r: Rewriter, conv: ConvOp) -> Operation:
-    """The product of all places of x with the weight [channels of the result, channels of x]."""
+    """The product of x at all places with the weight [channels of the result, channels of x]."""
     out, *_, depth = tensor_type(conv.weight).dims
     weight = reshape(r, conv.weight, (out, depth)).results[0]
     return r.create(GemmOp, [conv.x, weight], [conv.output.type], {"layout": StringAttr("rcr")}, [Region()])
@@ -119,7 +119,7 @@ def product_at_each_place(r: Rewriter, conv: ConvOp) -> Operation:
 
 @native
 def with_scaled_weight(r: Rewriter, product: HasEpilogue, factor: SSAValue) -> Operation:
-    """The product or convolution whose weight has a factor for each of its rows."""
+    """The product or convolution with each row of its weight multiplied by a factor."""
     x, weight = product.operands
     t = tensor_type(weight)
     column = reshape(r, factor, (t.dims[0], *(1 for _ in t.dims[1:]))).results[0]

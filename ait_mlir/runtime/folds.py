@@ -1,4 +1,6 @@
-"""Constants that a model computes from others when these are set: weights in other orders, with batch norms in them."""
+"""Constants that a model computes from others when these are set: reordered weights, weights with batch norms folded
+in.
+"""
 
 from __future__ import annotations
 
@@ -50,7 +52,7 @@ class Folds:
         return found
 
     def missing(self) -> list[str]:
-        """Sources that must be set because others of the same constant were."""
+        """Sources that must still be set because others of the same constant were set."""
         wanted: dict[str, None] = {}
         for fold in self._folds:
             sources = fold.source_types()

@@ -276,7 +276,7 @@ class Model(StatefulModel):
 
     @cached_property
     def folds(self) -> Folds | None:
-        """The constants that are computed from others, if the model has such."""
+        """The constants that the model computes from others; None if there are none."""
         return Folds(self.manifest.folds) if self.manifest is not None and self.manifest.folds else None
 
     def constant_shape(self, name: str) -> tuple[int, ...]:
@@ -294,8 +294,8 @@ class Model(StatefulModel):
     def set_constant(self, name: str, value: Any) -> None:
         """Copy the value of a constant to the device.
 
-        Waits for runs under way; `AITData` is taken to be on the device. If the model computes constants from this one
-        and others, all of them must be set again before the next run.
+        Waits for current runs. `AITData` must be on the device. If the model computes constants from this one and
+        others, all of them must be set again before the next run.
         """
         self._function()
         if name not in self._constants and self.folds is not None and name in self.folds.sources:

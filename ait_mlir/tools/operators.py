@@ -9,7 +9,7 @@ from typing import Any
 from ait_mlir.tools.report import table
 
 PATH = Path(__file__).with_name("operators.json")
-"""Made from the specifications of the ops, the kernels and the documented calls: `python -m tests.specs.operators`."""
+"""Made from the specifications, the kernels and the documented calls: `python -m tests.specs.operators`."""
 
 
 def operators() -> dict[str, dict[str, Any]]:

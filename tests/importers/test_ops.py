@@ -235,6 +235,7 @@ CASES = {
     "rotary": (lambda x: x.sin() * x.cos(), x3, True),
     "rms_norm": (lambda x, g: F.rms_norm(x, (8,), g, 1e-6) + F.rms_norm(x, (8,)), lambda: (floats(2, 5, 8), floats(8)), (TOKENS, None)),
     "batch_norm": (lambda x, m: F.batch_norm(x, m, m * m + 1, m - 1, m) + F.batch_norm(x, m, m * m + 1), lambda: (floats(2, 8, 5), floats(8)), ({0: B, 2: S}, None)),
+    "batch_norm_of_weights": (lambda x, m: F.batch_norm(x.reshape(1, 8, -1), None, None, m, m - 1, training=True) + F.batch_norm(x.reshape(1, 8, -1), None, None, training=True), lambda: (floats(8, 5, 3), floats(8)), None),
     "batch_norm_of_rows": (lambda x, m: F.batch_norm(x, m, m * m + 1, m - 1, m, eps=0.1), lambda: (floats(2, 8), floats(8)), ({0: B}, None)),
     "batch_norm_legit": (lambda x, m: torch.ops.aten._native_batch_norm_legit_no_training(x, m, None, m, m * m + 1, 0.1, 1e-5)[0], lambda: (floats(2, 8, 5, 3), floats(8)), ({0: B, 2: S}, None)),
     "batch_norm_native": (lambda x, m: torch.ops.aten.native_batch_norm(x, None, m, m, m * m + 1, False, 0.1, 1e-5)[0], lambda: (floats(2, 8, 5, 3, 2), floats(8)), ({0: B, 2: S}, None)),

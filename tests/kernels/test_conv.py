@@ -62,7 +62,10 @@ def test_mma_configurations() -> None:
     op = DRAWN["conv-wide-f16"].op
     kernel = kernel_of("mma", op, CUDA)
     configs = kernel.configs(op, CUDA)
-    assert 1 <= len(configs) <= 6
+    assert 1 < len(configs) <= 8
+    assert all(config not in configs[:i] for i, config in enumerate(configs))
+    few = {config["tile_m"] * config["tile_n"] for config in configs}
+    assert min(few) < max(few), "tiles for few places and for many"
     assert all(GemmTile.of(config).config() == config for config in configs)
     assert kernel.config_problem(op, {"tile_m": 48}, CUDA) is not None
     assert kernel.seconds(op, CUDA) < kernel_of("native", op, CUDA).seconds(op, CUDA)

@@ -63,6 +63,20 @@ def test_a_factor_joins_the_weight_and_both_become_one_param():
     np.testing.assert_allclose(after, before, rtol=1e-6, atol=1e-6)
 
 
+def test_a_number_stays_a_number():
+    module = parsed("""
+ait.graph @scaled(%x: !ait.tensor<n x f32>) dims {n = 1 to 4} {
+  %s = ait.param "s" : !ait.tensor<f32>
+  %e = ait.exp %s : !ait.tensor<f32>
+  %y = ait.mul %x, %e : !ait.tensor<n x f32>
+  ait.output "y" %y : !ait.tensor<n x f32>
+}
+""")
+    (fold,) = fold_params(module, {"s"})
+    value = fold.value({"s": np.array(0.5, np.float32)})
+    assert value.shape == () and value == np.exp(np.float32(0.5))
+
+
 def test_the_text_of_folds_is_read_back():
     folds = fold_params(parsed(BLOCK), data())
     again = read_folds(write_folds(folds))

@@ -186,7 +186,7 @@ class RaggedAttentionOp(Cost, AitOp):
 
     Row s of a sequence with r rows and c columns stands at its column s + c - r; `causal` and `window` are as in
     `ait.attention`. The integers are all i32 or all i64. The CPU fails for a length, page or offset outside of its dim
-    and for offsets that fall, and names it; a GPU takes the nearest that is inside.
+    and for offsets that decrease, and names it; a GPU clamps them.
 
     ```mlir
     %o = ait.ragged_attention %q, %k, %v columns %n rows %m scale 0.125 causal : !ait.tensor<8 x 12 x s x 64 x f16>

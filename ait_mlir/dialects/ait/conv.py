@@ -40,9 +40,9 @@ def window(
     transposed: bool = False,
     output_pad: Sequence[int] = (),
 ) -> dict[str, Attribute]:
-    """The properties of a convolution, without those that have their defaults.
+    """The properties of a convolution; those with their default values are left out.
 
-    Each is one number for each dim; `pad` may be the zeros in front of each dim, then those behind each dim.
+    Each has one number for each dim; `pad` may have two: first the zeros before each dim, then those after each dim.
     """
     before, behind = pad[: len(pad) // 2], pad[len(pad) // 2 :]
     if len(pad) > MAX_RANK and tuple(before) == tuple(behind):
@@ -60,12 +60,12 @@ def window(
 
 
 USUAL = {"stride": 1, "pad": 0, "dilation": 1, "output_pad": 0, "groups": 1}
-"""What a property is for each dim if it is left out."""
+"""The value of a property for each dim if it is left out."""
 LEAST = {"stride": 1, "pad": 0, "dilation": 1, "output_pad": 0}
 
 
 class Unusual(Prop):
-    """A property that is left out where it has its default."""
+    """A property, or None if it has its default value."""
 
     def parse(self, parser: Parser, body: Body) -> None:
         super().parse(parser, body)
@@ -79,14 +79,14 @@ class Unusual(Prop):
 class ConvOp(ChannelsLast, HasEpilogue, ContractionExtents, AitOp):
     """Cross-correlation of x [N, sizes..., Cin] with a weight [Cout, taps..., Cin / groups]: [N, places..., Cout].
 
-    There are one to three sizes; `stride`, `dilation` and `output_pad` have a number for each. `pad` is the number of
-    zeros around x: one number for both sides of each size, or first all in front, then all behind. Result channel o
-    reads the input channels of group o / (Cout / groups). The taps are numbers. Along each size there are
-    (size + pads - dilation * (taps - 1) - 1) floordiv stride + 1 places.
+    There are one to three spatial dims, the sizes; `stride`, `dilation` and `output_pad` have a number for each. `pad`
+    is the number of zeros around x: one number for both sides of each size, or first all numbers before, then all
+    after. Result channel o reads the input channels of group o / (Cout / groups). The numbers of taps are integers, not
+    dims. Along each size there are (size + pads - dilation * (taps - 1) - 1) floordiv stride + 1 places.
 
-    `transposed` spreads x instead: place p * stride - pad + i * dilation of the result sums x at p times tap i, so
-    there are (size - 1) * stride - pads + dilation * (taps - 1) + output_pad + 1 places. The weight has the same dims
-    and is not mirrored.
+    `transposed` computes the transposed convolution: the result at p * stride - pad + i * dilation is the sum over
+    places p and taps i of x at p times tap i. It has (size - 1) * stride - pads + dilation * (taps - 1) + output_pad +
+    1 places. The weight has the same dims and is not mirrored.
 
     ```mlir
     %y = ait.conv %x, %w stride [2, 2] pad [3, 3] epilogue(%b) {
@@ -132,7 +132,7 @@ class ConvOp(ChannelsLast, HasEpilogue, ContractionExtents, AitOp):
         return self._numbers("stride")
 
     def pads(self) -> tuple[int, ...]:
-        """Zeros in front of each dim of x, then those behind each."""
+        """Zeros before each dim of x, then those after each."""
         found = self._numbers("pad")
         return found if len(found) == 2 * self.spatial else (*found, *found)
 
@@ -141,15 +141,15 @@ class ConvOp(ChannelsLast, HasEpilogue, ContractionExtents, AitOp):
         return self._numbers("dilation")
 
     def output_pads(self) -> tuple[int, ...]:
-        """Places behind the last ones that a transposed convolution reaches."""
+        """Places that a transposed convolution appends after the last one that x reaches."""
         return self._numbers("output_pad")
 
     def num_groups(self) -> int:
-        """Groups of channels that do not mix."""
+        """The number of groups; a channel of the result reads only channels of its own group."""
         return 1 if self.groups is None else self.groups.value.data
 
     def is_transposed(self) -> bool:
-        """Whether x is spread over the result."""
+        """Whether the op is a transposed convolution."""
         return self.transposed is not None
 
     def kernel(self) -> tuple[int, ...]:
@@ -209,7 +209,7 @@ class ConvOp(ChannelsLast, HasEpilogue, ContractionExtents, AitOp):
         return (x[0], *(count(i, x[1 + i], self._reach(i, w[1 + i])) for i in range(self.spatial)), w[0])
 
     def _reach(self, axis: int, window: Expr) -> int:
-        """How many elements of the input the window reaches over along a dim."""
+        """The number of elements of the input from the first tap of a window to the last one, along a dim."""
         taps = window.as_int()
         if taps is None or taps < 1:
             raise self.fail(f"the {self._what(axis)} of the weight is {window}, expected a number, at least 1")

@@ -1,4 +1,4 @@
-"""Boxes of detectors: features of regions, and the removal of boxes that overlap better ones."""
+"""Ops of detectors: features of regions, and the removal of boxes that overlap better ones."""
 
 from __future__ import annotations
 
@@ -32,15 +32,16 @@ MOST_LEVELS = 8
 
 @irdl_op_definition
 class RoiAlignOp(Cost, AitOp):
-    """Features of regions: each region is cut into as many bins as the result has, and the samples in a bin are
-    averaged (Mask R-CNN, arXiv:1703.06870).
+    """Features of regions: a region is cut into bins, and the samples in a bin are averaged (Mask R-CNN,
+    arXiv:1703.06870).
 
-    x is [batch, H, W, C], a region [image, x1, y1, x2, y2]; `scales` says how large x is, compared with what the boxes
-    measure. A bin has `sampling` samples along each dim; without it as many as elements of x, rounded up, at most
-    4096. `aligned` moves boxes by half an element, so that elements are squares around their indices. With
-    `position_sensitive` bin (i, j) of channel c reads channel (c * bins + i) * bins + j. Of several levels of features
-    a box uses the first, the second if the root of its area is at least `second_from`, the third from twice that on
-    (FPN, arXiv:1612.03144). An image outside of the batch is invalid: the CPU fails and names it, a GPU writes NaN.
+    Each level x is [batch, H, W, C], a region (image, x1, y1, x2, y2), the result [regions, bins, bins, C]. `scales`
+    has for each level the size of x divided by that of the image in which boxes are measured. A bin has `sampling`
+    samples along each dim; without it one for each element of x, rounded up, at most 4096. `aligned` moves boxes by
+    half an element, so that elements are squares around their indices. With `position_sensitive` bin (i, j) of channel
+    c reads channel (c * bins + i) * bins + j. If there are several levels, a box uses the first one, the second if the
+    square root of its area is at least `second_from`, the third from twice that on (FPN, arXiv:1612.03144). An image
+    outside of the batch is invalid: the CPU fails and names it, a GPU writes NaN.
 
     ```mlir
     %y = ait.roi_align %x rois %r scales [0.25] sampling 2 aligned : !ait.tensor<n x 7 x 7 x 256 x f16>
@@ -59,7 +60,7 @@ class RoiAlignOp(Cost, AitOp):
         Prop("second_from", NUMBER, optional=True),
     )
     SAMPLES: ClassVar[int] = 2
-    """Along each dim of a bin, for estimates where the boxes say how many."""
+    """Samples along each dim of a bin that estimates assume if the boxes decide their number."""
 
     levels = var_operand_def(TensorType)
     rois = operand_def(TensorType)
@@ -121,10 +122,10 @@ class RoiAlignOp(Cost, AitOp):
 
 @irdl_op_definition
 class NmsOp(Cost, AitOp):
-    """Which boxes remain when each removes those behind it that overlap it: non-maximum suppression.
+    """Whether each box remains after non-maximum suppression: i1 [..., N].
 
-    Boxes are [..., N, 4] with corners x1, y1, x2, y2, the best first. A box is removed if its intersection with one
-    that remains, over their union, is above `iou`. Boxes that are not `valid` are removed and remove nothing.
+    Boxes are [..., N, 4] with corners x1, y1, x2, y2, the best first. A box is removed if an earlier box remains and
+    their intersection over union is above `iou`. Boxes that are not `valid` are removed and remove nothing.
 
     ```mlir
     %keep = ait.nms %boxes valid %large iou 0.5 : !ait.tensor<batch x 1000 x i1>
@@ -168,7 +169,7 @@ class NmsOp(Cost, AitOp):
 def roi_properties(
     scales: Sequence[float], sampling: int, aligned: bool, position_sensitive: bool, second_from: float | None = None
 ) -> dict[str, Attribute]:
-    """The properties of a `RoiAlignOp`; `sampling` below 1 lets the boxes say how many samples there are."""
+    """The properties of a `RoiAlignOp`; if `sampling` is below 1, the size of a box decides the number of samples."""
     found: dict[str, Attribute] = {"scales": ArrayAttr([FloatAttr(float(n), f64) for n in scales])}
     if sampling > 0:
         found["sampling"] = IntegerAttr(sampling, i64)

@@ -35,8 +35,8 @@ LAYOUTS = ("rrr", "rcr", "crr", "ccr")
 class GroupedGemmOp(Cost, AitOp):
     """Matrix products of one layout and one epilogue, each with its own sizes.
 
-    Operands are A and B of each product in turn, all matrices. Each product has as many epilogue operands, which
-    broadcast to its result; those of the first product come first.
+    The operands are A and B of the first product, A and B of the second, and so on, all of two dims. Each product has
+    the same number of epilogue operands, which broadcast to its result; those of the first product come first.
 
     ```mlir
     %y, %z = ait.grouped_gemm rcr %a, %v, %b, %w epilogue(%c, %d) {
@@ -160,11 +160,11 @@ class GroupedGemmOp(Cost, AitOp):
 
 @irdl_op_definition
 class RaggedGemmOp(HasEpilogue, ContractionExtents, AitOp):
-    """Groups of rows of A [T, K], each times a matrix of B [G, K, N]: [T, N], as experts of a mixture do.
+    """Groups of rows of A [T, K], each times its own matrix of B [G, K, N]: [T, N], as for a mixture of experts.
 
-    Group g has the rows from the end of the group before it up to `ends[g]`, i32 or i64. The sums of rows behind the
-    last group are 0. An end below the one before it, or outside of the rows, counts as the nearest that is possible:
-    group g ends at min(max(ends[0], ..., ends[g], 0), T).
+    `ends`, i32 or i64 of shape [G], has the end of each group: group g has the rows from the end of group g - 1 up to
+    min(max(0, ends[0], ..., ends[g]), T). An end that is below the previous one or outside of the rows is therefore
+    clamped. For rows after the last group the sums are 0.
 
     ```mlir
     %y = ait.ragged_gemm %x, %experts to %ends : !ait.tensor<tokens x 1024 x bf16>
@@ -187,7 +187,9 @@ class RaggedGemmOp(HasEpilogue, ContractionExtents, AitOp):
         self.results[0]._type = inferred  # pyright: ignore[reportPrivateUsage]
 
     def extents(self) -> Extents:
-        """One product of all rows: which matrix of B a row meets does not change the work."""
+        """The sizes of one product of all rows: the work does not depend on the matrix of B that a row is multiplied
+        with.
+        """
         (m, k), n = tensor_type(self.a).dims, tensor_type(self.b).dims[2]
         return Extents((), m, n, k)
 

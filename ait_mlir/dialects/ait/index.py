@@ -192,10 +192,11 @@ class MaskedSelectOp(BindsDim, Cost, AitOp):
 
 
 class IndexedOp(Cost, AitOp):
-    """Base of the ops that go through a space of places, each of which is one element of the first operand.
+    """Base of the ops that go through a space of places; each place names one element of the first operand.
 
-    `dims` are the dims of that operand with indices, one tensor each. `kept` has for each other dim, in order, the dim
-    of the space that it is. The index tensors broadcast to the space. An index from -size to -1 counts from the end.
+    `dims` are the dims of that operand that have an index tensor, one each. `kept` has for each other dim, in order,
+    the dim of the space that it corresponds to. The index tensors broadcast to the space. An index from -size to -1
+    counts from the end.
     """
 
     WORK: ClassVar[int] = 0
@@ -206,7 +207,7 @@ class IndexedOp(Cost, AitOp):
     kept = prop_def(ArrayAttr[IntegerAttr])
 
     def places(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
-        """The dims with indices, and the dim of the space of each other dim."""
+        """The dims with indices, and for each other dim the corresponding dim of the space."""
         return int_list(self.dims), int_list(self.kept)
 
     def kept_dims(self) -> tuple[tuple[int, int], ...]:
@@ -220,7 +221,7 @@ class IndexedOp(Cost, AitOp):
         raise NotImplementedError
 
     def infer_space(self, others: Sequence[tuple[str, SSAValue]] = ()) -> Shape:
-        """The broadcast of indices and `others`; where that has a literal 1, a kept dim has its own size."""
+        """The shape to which indices and `others` broadcast; a kept dim has its own size where this has a literal 1."""
         whole = self.expect_tensor(self.operands[0], self.WHOLE)
         dims, kept = self.places()
         if not dims or len(set(dims)) != len(dims) or not all(0 <= d < whole.rank for d in dims):
@@ -260,9 +261,9 @@ class GatherOp(IndexedOp):
     %y = ait.gather %x at(%i) dims [1] kept [0, 2] : !ait.tensor<batch x 10 x 64 x f16>    // x[b, i[b, k, 0], c]
     ```
 
-    The element of the result at a place is the input's at the index of each of `dims`, and at the same coordinate
-    along each kept dim. An index outside of its dim is invalid: the CPU fails and names the index, a GPU writes NaN
-    for floats and 0 for other types.
+    The element of the result at a place is the element of the input at the index for each of `dims`, and at the same
+    coordinate along each kept dim. An index outside of its dim is invalid: the CPU fails and names the index, a GPU
+    writes NaN for floats and 0 for other types.
     """
 
     name = "ait.gather"

@@ -1,8 +1,8 @@
 """Ops on sequences of different lengths, laid end to end: bags of rows, and jagged tensors.
 
-Offsets say where sequences begin: sequence i has the rows from `offsets[i]` to `offsets[i + 1]`. They never fall, stay
-within the data, and no sequence is longer than its declared maximum. A CPU checks this and fails; a GPU takes offsets
-into these limits, so that it reads nothing else.
+Offsets say where sequences begin: sequence i has the rows from `offsets[i]` up to `offsets[i + 1]`. They must not
+decrease and must stay within the data, and no sequence may be longer than its declared maximum. A CPU checks this and
+fails. A GPU clamps offsets to these limits, so that it reads nothing outside of the data.
 """
 
 from __future__ import annotations
@@ -43,15 +43,16 @@ def _check_integers(op: AitOp, value: SSAValue, what: str) -> TensorType:
 
 @irdl_op_definition
 class EmbeddingBagOp(HasOffsets, Cost, AitOp):
-    """The sum, mean or maximum of the table's rows that a bag of ids names.
+    """The sum, mean or maximum of the table's rows for each bag of ids.
 
     ```mlir
     %y = ait.embedding_bag sum %table, %ids, %offsets weights %w padding 0 closed : !ait.tensor<bags x 64 x f16>
     ```
 
-    Bag i has the ids from `offsets[i]` to `offsets[i + 1]`; the last one ends with the ids, or with `closed` at a last
-    offset that begins no bag. `weights`, one for each id, multiply the rows of a sum. Ids equal to `padding` count
-    for nothing. A bag without ids is 0. An id outside of the table is invalid: a CPU fails, a GPU writes NaN.
+    The table is [rows, width], ids [n] and offsets [bags] are i32 or i64, the result [bags, width]. Bag i has the ids
+    from `offsets[i]` up to `offsets[i + 1]`. The last bag ends with the ids; with `closed` it ends at a last offset,
+    which begins no bag. `weights`, one for each id, multiply the rows of a sum. Ids equal to `padding` are ignored. A
+    bag without ids is 0. An id outside of the table is invalid: a CPU fails, a GPU writes NaN.
     """
 
     name = "ait.embedding_bag"
@@ -82,7 +83,7 @@ class EmbeddingBagOp(HasOffsets, Cost, AitOp):
         return tensor_type(self.offsets).dims[0] - (1 if self.closed is not None else 0)
 
     def rows_read(self) -> Expr:
-        """The bytes of the rows that all ids name."""
+        """The bytes of the rows that the ids read."""
         table = tensor_type(self.table)
         return tensor_type(self.ids).dims[0] * TensorType.get(table.dims[1:], table.element_type).byte_size()
 
@@ -120,7 +121,7 @@ class EmbeddingBagOp(HasOffsets, Cost, AitOp):
 
 
 def jagged_dim(op: AitOp, t: TensorType, what: str) -> Jagged:
-    """How the leading dim of a type is declared; `VerifyException` unless it is a jagged dim."""
+    """The declaration of the leading dim of a type; `VerifyException` unless it is a jagged dim."""
     name = str(t.dims[0]) if t.rank else ""
     scope = scope_of(op)
     found = scope[name].jagged if name in scope else None
@@ -156,7 +157,7 @@ class _WithOffsets(HasOffsets):
 
 @irdl_op_definition
 class MakeJaggedOp(_WithOffsets, ViewLike, AitOp):
-    """The rows of a tensor as those of sequences: a view whose leading dim is a declared jagged dim.
+    """The rows of a tensor as rows of sequences: a view whose leading dim is a declared jagged dim.
 
     ```mlir
     ait.graph @f(%x: !ait.tensor<total x 64 x f16>, %o: !ait.tensor<(batch + 1) x i32>)
@@ -164,8 +165,8 @@ class MakeJaggedOp(_WithOffsets, ViewLike, AitOp):
       %y = ait.make_jagged %x offsets(%o) : !ait.tensor<words x 64 x f16>
     ```
 
-    Elementwise ops accept tensors of one jagged dim: those whose sequences are the same. Ops that use the offsets
-    check them.
+    Elementwise ops accept tensors of the same jagged dim only, since these have the same sequences. Ops that use the
+    offsets check them.
     """
 
     name = "ait.make_jagged"
@@ -218,7 +219,7 @@ class JaggedToPaddedOp(_WithOffsets, Cost, AitOp):
 
 @irdl_op_definition
 class PaddedToJaggedOp(_WithOffsets, Cost, AitOp):
-    """The rows of sequences that lie side by side, [batch, longest, ...], end to end: undoes `jagged_to_padded`.
+    """The sequences of a padded tensor [batch, longest, ...], laid end to end: the inverse of `jagged_to_padded`.
 
     ```mlir
     %y = ait.padded_to_jagged %x offsets(%o) : !ait.tensor<words x 64 x f16>
@@ -257,7 +258,7 @@ class PaddedToJaggedOp(_WithOffsets, Cost, AitOp):
 
 @irdl_op_definition
 class JaggedVectorProductOp(HasOffsets, Cost, AitOp):
-    """For each sequence and head the product of a vector with the matrix of the sequence's rows.
+    """For each sequence and head, the product of a vector with the matrix of the sequence's rows.
 
     ```mlir
     %y = ait.jagged_vector_product %v, %m offsets(%o) : !ait.tensor<batch x 8 x 64 x f16>

@@ -63,10 +63,10 @@ class SortOp(Reduction, AitOp):
 
 @irdl_op_definition
 class SearchSortedOp(Cost, AitOp):
-    """For each value the number of elements of a sorted row that are smaller, with `right` smaller or equal.
+    """For each value, the number of elements of a sorted row that are smaller; with `right` smaller or equal.
 
-    Values after all elements, as NaN, get the length of the row. The sorted tensor has one row for all values, or one
-    for each index in the leading dims of the values. The result is i32 or i64.
+    Values larger than all elements, such as NaN, get the length of the row. The sorted tensor has one row for all
+    values, or one for each index of the leading dims of the values. The result is i32 or i64.
 
     ```mlir
     %y = ait.search_sorted %sorted, %values right : !ait.tensor<batch x 16 x i64>
@@ -116,7 +116,7 @@ class SearchSortedOp(Cost, AitOp):
 
 @irdl_op_definition
 class HistogramOp(Cost, AitOp):
-    """How many elements are 0, 1, ... up to `bins` - 1. Other elements are not counted. The result is i32 or i64.
+    """The number of elements equal to 0, 1, ..., `bins` - 1. Other elements are not counted. The result is i32 or i64.
 
     ```mlir
     %counts = ait.histogram %ids bins 64 : !ait.tensor<64 x i64>

@@ -24,10 +24,10 @@ MODES = ("constant", "reflect", "replicate", "circular")
 class PadOp(AlongDims, Cost, AitOp):
     """The input with more or fewer elements around it: the result at i is the input at i - BEFORE, in each dim.
 
-    `before` says how many elements come before each dim, fewer than 0 crop it; how many come behind follows from the
-    result's shape. Outside of the input are: `constant`, the `value` (0 if it is left out); `reflect`, the elements
-    mirrored at the first and the last one, which do not occur twice; `replicate`, the first or the last element;
-    `circular`, the input again.
+    `before` is the number of elements added before each dim; a negative number crops. The number added after each dim
+    follows from the result's shape. Outside of the input are: `constant`, the `value` (0 if it is left out); `reflect`,
+    the elements mirrored at the first and the last one, which are not repeated; `replicate`, the first or the last
+    element; `circular`, the input again.
 
     ```mlir
     %y = ait.pad constant %x before [0, 1, 1, 0] value 0.5 : !ait.tensor<batch x 58 x 58 x 64 x f16>
@@ -71,11 +71,11 @@ class PadOp(AlongDims, Cost, AitOp):
 
     @property
     def fill(self) -> Number:
-        """What stands outside of the input, with `constant`."""
+        """The value outside of the input, with `constant`."""
         return 0 if self.value is None else literal_values(self.value)[0]
 
     def behind(self) -> tuple[Expr, ...]:
-        """How many elements come behind each dim."""
+        """The number of elements added after each dim."""
         sides = zip(tensor_type(self.output).dims, self.before.data, tensor_type(self.input).dims, strict=True)
         return tuple(whole - before - own for whole, before, own in sides)
 

@@ -22,10 +22,10 @@ MAX_DIMS = 3
 
 
 class PoolBase(ChannelsLast, Cost, AitOp):
-    """The largest element or the mean of each window, for each channel; with `max` also its place, as a second result.
+    """The largest element or the mean of each window, for each channel; with `max` optionally its place, too.
 
-    A place is the row-major index of an element in the spatial dims of x, i32 or i64. Of equal elements the first
-    counts; NaN is larger than any number, and of several the last one counts, as in PyTorch.
+    The optional second result has the places: row-major indices over the spatial dims of x, i32 or i64. Of equal
+    elements the first counts. NaN is larger than any number; of several NaN the last one counts, as in PyTorch.
     """
 
     kind = prop_def(StringAttr)
@@ -64,12 +64,12 @@ class PoolBase(ChannelsLast, Cost, AitOp):
 
 @irdl_op_definition
 class PoolOp(PoolBase):
-    """Windows of a size, a step apart.
+    """Windows of a fixed size, at fixed steps.
 
-    `window`, `stride` and `dilation` have a number for each spatial dim, `pad` one for each, or first those before all
-    dims, then those behind. What is padded never is the largest; it is 0 in a mean. A mean divides by the elements of
-    the window in x and its pads, with `exclude_pad` by those in x, or by `divisor`. With `ceil` a last window may reach
-    beyond the pad behind, if it begins before it.
+    `window`, `stride` and `dilation` have a number for each spatial dim. `pad` has one for each, or two: first those
+    before all dims, then those after them. A pad is never the largest element; in a mean it is 0. A mean divides by the
+    number of elements of the window in x and its pads, with `exclude_pad` by the number in x, or by `divisor`. With
+    `ceil` a last window may reach beyond the last pad, if it begins before it.
 
     ```mlir
     %y = ait.pool max %x window [3, 3] stride [2, 2] pad [1, 1] : !ait.tensor<batch x 56 x 56 x 64 x f16>
@@ -111,7 +111,7 @@ class PoolOp(PoolBase):
         return (1,) * len(self.windows()) if self.dilation is None else int_list(self.dilation)
 
     def pads(self) -> tuple[tuple[int, int], ...]:
-        """What is padded before and behind each spatial dim."""
+        """The pads before and after each spatial dim."""
         count = len(self.windows())
         numbers = (0,) * count if self.pad is None else int_list(self.pad)
         return tuple(zip(numbers[:count], numbers[-count:], strict=True))
@@ -160,10 +160,10 @@ class PoolOp(PoolBase):
 
 @irdl_op_definition
 class AdaptivePoolOp(PoolBase):
-    """As many windows along each spatial dim as the result has places, about equally large.
+    """One window of about equal size for each place of the result, along each spatial dim.
 
-    Window i of n along a dim of size s holds the elements from `i * s floordiv n` to `(i + 1) * s ceildiv n`, without
-    the latter.
+    Window i of n along a dim of size s has the elements from `i * s floordiv n` up to `(i + 1) * s ceildiv n`, the
+    latter excluded.
 
     ```mlir
     %y = ait.adaptive_pool mean %x : !ait.tensor<batch x 7 x 7 x 512 x f16>
@@ -201,7 +201,7 @@ def pool_properties(
     exclude_pad: bool = False,
     divisor: int | None = None,
 ) -> dict[str, Attribute]:
-    """The properties of a `PoolOp`; those that say nothing are left out."""
+    """The properties of a `PoolOp`; those with their default values are left out."""
     found: dict[str, Attribute] = {"kind": StringAttr(kind), "window": int_list_attr(window)}
     for name, numbers, usual in (("stride", stride, 1), ("pad", pad, 0), ("dilation", dilation, 1)):
         if numbers is not None and any(n != usual for n in numbers):

@@ -19,7 +19,7 @@ from ait_mlir.dims import const
 KINDS = ("sum", "prod", "mean", "max", "min", "var")
 FLOAT_KINDS = ("mean", "var")
 BOOL_KINDS = ("max", "min")
-"""The largest boolean is whether any is true, the smallest whether all are."""
+"""The kinds that accept booleans: the maximum is true if any is, the minimum if all are."""
 
 
 @irdl_op_definition
@@ -185,7 +185,7 @@ class TopkOp(Reduction, AitOp):
 
     @property
     def axis(self) -> int:
-        """The dim that is chosen from."""
+        """The dim along which elements are chosen."""
         return tensor_type(self.input).rank - 1 if self.dim is None else self.dim.value.data
 
     def reduced_axes(self) -> tuple[int, ...]:

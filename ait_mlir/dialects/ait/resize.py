@@ -20,7 +20,7 @@ from ait_mlir.dialects.ait.types import TensorType, scope_of, shape_text, tensor
 from ait_mlir.dims import Expr, const, minimum
 
 TAPS = {"nearest": 1, "nearest_exact": 1, "linear": 2, "cubic": 4}
-"""The modes, with the elements that an element of the result is computed from, along each dim."""
+"""The modes, each with the number of elements along a dim from which an element of the result is computed."""
 
 
 @irdl_op_definition
@@ -28,9 +28,10 @@ class ResizeOp(ChannelsLast, Cost, AitOp):
     """The input resampled to the spatial dims of the result, as `torch.nn.functional.interpolate` does.
 
     Element i of a dim is taken at i * step (`nearest`, and all modes with `align_corners`), at (i + 0.5) * step
-    (`nearest_exact`) or at (i + 0.5) * step - 0.5 (`linear`, `cubic`). The step is the input's size over the result's,
-    one over a given scale, or, with `align_corners`, that of the sizes less one. `linear` weighs the two neighbours,
-    `cubic` four (Keys 1981, with a = -0.75); neighbours outside of the input are its outermost elements.
+    (`nearest_exact`) or at (i + 0.5) * step - 0.5 (`linear`, `cubic`). The step is the input's size divided by the
+    result's; if a scale is given, one divided by the scale; with `align_corners`, the quotient of the sizes minus one.
+    `linear` uses two neighbours, `cubic` four (Keys 1981, with a = -0.75); for neighbours outside of the input the
+    outermost elements are used.
 
     ```mlir
     %y = ait.resize linear %x align_corners : !ait.tensor<batch x 128 x 128 x 64 x f16>
@@ -67,7 +68,7 @@ class ResizeOp(ChannelsLast, Cost, AitOp):
         super().__init__(operands=[x], properties=properties, result_types=[result])
 
     def factors(self) -> list[float]:
-        """The scale of each spatial dim, 0 where the sizes say it."""
+        """The scale of each spatial dim; 0 if it follows from the sizes."""
         if self.scales is None:
             return [0.0] * len(self.spatial_axes())
         return [float(n) for n in literal_values(self.scales)]
@@ -125,13 +126,14 @@ OUTSIDE = ("zeros", "border", "reflection")
 
 @irdl_op_definition
 class GridSampleOp(ChannelsLast, Cost, AitOp):
-    """The elements of x [N, H, W, C] at the places that a grid [N, OH, OW, 2] names: [N, OH, OW, C], as
-    `torch.nn.functional.grid_sample` does.
+    """x [N, H, W, C] sampled at the places of a grid [N, OH, OW, 2]: [N, OH, OW, C], as by
+    `torch.nn.functional.grid_sample`.
 
-    A place is (x, y) from -1 to 1: with `align_corners` these are the middles of the outermost elements, without it
-    their edges. `nearest` takes the nearest element (of two the even one), `linear` weighs four neighbours, `cubic`
-    sixteen (a = -0.75). Neighbours outside of x are `zeros`, or the place (`cubic`: the neighbour) moves to the
-    `border`, or is mirrored there (`reflection`). A place that is NaN lies outside, and at 0 after it was moved.
+    A place is (x, y), each from -1 to 1. With `align_corners` these are the centres of the outermost elements, without
+    it their edges. `nearest` takes the nearest element (of two equally near ones the even one), `linear` uses four
+    neighbours, `cubic` sixteen (a = -0.75). Outside of x, neighbours are 0 (`zeros`), or the place (for `cubic` each
+    neighbour) is moved to the border (`border`) or mirrored there (`reflection`). A place that is NaN is outside; if
+    places are moved, it is moved to 0.
 
     ```mlir
     %y = ait.grid_sample linear zeros %x, %grid align_corners : !ait.tensor<batch x 9 x 9 x 64 x f16>

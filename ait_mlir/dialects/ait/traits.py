@@ -91,7 +91,7 @@ class Cost(Interface):
         return _shaped(self.results[position]).byte_size()
 
     def timed_values(self, position: int, env: Mapping[str, int]) -> list[int] | None:
-        """The integers that operand `position` has while a kernel is timed at these dims; None: any will do."""
+        """The integers of operand `position` while a kernel is timed at these dims; None if any integers will do."""
         return None
 
     def bytes_touched(self) -> Expr:
@@ -131,10 +131,12 @@ class BindsDim(Interface):
 
 
 class HasOffsets(Interface):
-    """Operands say where sequences begin that are laid end to end: they never fall and stay within the data."""
+    """Some operands are offsets: where sequences begin that are laid end to end. They never decrease and stay within
+    the data.
+    """
 
     def offset_positions(self) -> tuple[int, ...]:
-        """Which operands these are."""
+        """The positions of the operands that are offsets."""
         raise NotImplementedError
 
 
@@ -222,8 +224,9 @@ class AlongDims(Interface):
     permuted result."""
 
     def along(self, order: Sequence[int]) -> dict[str, Attribute]:
-        """The properties of the op on operands whose dim i is dim `order[i]` of these. By default `dim` and `dims` are
-        numbers of dims."""
+        """The properties of the op on operands permuted so that dim i is dim `order[i]` of the current ones. By default
+        the properties `dim` and `dims` are renumbered.
+        """
         found = dict(self.properties)
         if "dim" in found:
             found["dim"] = IntegerAttr(order.index(_number(found["dim"])), i64)
@@ -232,7 +235,7 @@ class AlongDims(Interface):
         return found
 
     def per_dim_operands(self) -> tuple[int, ...]:
-        """The operands that have the elements of one of the dims: they stay as they are."""
+        """Operands with one element for each index of a dim, such as a scale: a permutation leaves them as they are."""
         return ()
 
 
@@ -242,8 +245,8 @@ class AlongDims(Interface):
 class ChannelsLast(Interface):
     """The first operand is [N, spatial dims, C]; so are the results that have its rank.
 
-    The op works on the spatial dims: an element of a result depends on the elements of the first operand with the same
-    N, and computes all channels alike or combines them. Patterns move permutes of layouts past such ops.
+    The op works on the spatial dims: an element of a result depends only on elements of the first operand with the same
+    N. Patterns move permutes of layouts past such ops.
     """
 
     def spatial_axes(self) -> tuple[int, ...]:
@@ -290,7 +293,7 @@ class HasEpilogue(Interface):
         return [compute_type(tensor_type(self.operands[0]).element_type)] * self.SUMS
 
     def properties_with(self, extras: int) -> dict[str, Attribute]:
-        """The properties of the op with so many epilogue operands."""
+        """The properties of the op with `extras` epilogue operands."""
         return dict(self.properties)
 
     def with_epilogue(self, operands: Sequence[SSAValue], epilogue: Region, element_type: Attribute) -> Self:

@@ -348,7 +348,8 @@ class CopyOp(AitOp):
 class ReadDimOp(AitOp):
     """Wait on the host for the launch that binds a dim, and read the dim's value from memory.
 
-    After this op the host knows the dim. What comes before and after it is recorded as separate CUDA graphs.
+    After this op the host knows the dim. The launches before it and those after it are recorded as separate CUDA
+    graphs.
 
     ```mlir
     ait_rt.read_dim "count" from %n

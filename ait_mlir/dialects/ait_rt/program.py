@@ -268,8 +268,8 @@ class LaunchOp(AitOp):
     """Run a kernel on buffers: `ins` are its arguments, `outs` receive its results, `workspace` is scratch memory or
     nothing. Launches run one after the other, on the stream that the run is given: that is stream 0, the only one.
 
-    `masked "count" by %n`: the kernel reads the value of the bound dim `count` from `%n` in device memory, so that the
-    host need not know it. Grid and buffers are as large as the dim may be.
+    `masked "count" by %n`: the kernel reads the value of the bound dim `count` from `%n` in device memory, so the host
+    does not wait for it. Grid and buffers have the size for the largest value.
 
     ```mlir
     ait_rt.launch @relu_0 ins(%x) outs(%y) workspace() stream 0

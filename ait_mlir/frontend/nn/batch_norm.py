@@ -12,8 +12,8 @@ from ait_mlir.frontend.tensor import Tensor
 class BatchNorm(Module):
     """(x - running_mean) / sqrt(running_var + eps) * weight + bias, for each channel of [batch, sizes..., channels].
 
-    Source: arXiv:1502.03167. `momentum` is for training alone. Behind a convolution it becomes part of its weights, if
-    the data of all parameters are known when the model is compiled.
+    Source: arXiv:1502.03167. `momentum` is used in training only. If the data of all parameters are known when the
+    model is compiled, a batch norm after a convolution becomes part of its weights.
     """
 
     def __init__(

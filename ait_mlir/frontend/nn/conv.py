@@ -1,4 +1,4 @@
-"""Convolutions and what a specialization adds to them; tensors are [batch, sizes..., channels]."""
+"""Convolutions, some with further steps; tensors are [batch, sizes..., channels]."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ Numbers = int | Sequence[int]
 
 
 class Convolution(Module):
-    """Base: a convolution, then the steps in the name of its operator. `add` takes one more argument of the call.
+    """Base: a convolution, then the steps in the name of its operator. `add` takes one more argument in a call.
 
-    The weight is [out_channels, taps..., in_channels / groups]. With `bias`, or where the class has one, [out_channels]
-    are added.
+    The weight is [out_channels, taps..., in_channels / groups]. With `bias`, or if the class has a bias, a bias of
+    [out_channels] is added.
     """
 
     operator: ClassVar[str]

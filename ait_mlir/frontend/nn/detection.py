@@ -1,4 +1,4 @@
-"""Layers of detectors on features [N, H, W, C] and regions [R, image, x1, y1, x2, y2]."""
+"""Layers of detectors on features [N, H, W, C] and regions [R, 5], each (image, x1, y1, x2, y2)."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class RoiAlign(Module):
 
 
 class FPNRoiAlign(Module):
-    """Features of regions of the level for their size. The options are those of `ops.multi_level_roi_align`."""
+    """Features of regions, each from the level for its size. The options are those of `ops.multi_level_roi_align`."""
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""Pooling layers of [N, H, W, C]: without a `stride`, windows lie side by side."""
+"""Pooling layers on [N, H, W, C]. The default `stride` is the size of the window."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class AvgPool2d(Module):
 
 
 class AdaptiveAvgPool2d(Module):
-    """The means of `output_size` windows of about equal size; one number stands for both dims."""
+    """The means of `output_size` windows of about equal size; one number is used for both dims."""
 
     def __init__(self, output_size: DimLike | Sequence[DimLike]):
         self.operator = ops.adaptive_avg_pool2d(output_size)

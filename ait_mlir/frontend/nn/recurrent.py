@@ -14,7 +14,7 @@ from ait_mlir.frontend.tensor import Tensor
 
 
 class Direction(Module):
-    """One direction of one layer: its weights, by the names that PyTorch gives them."""
+    """One direction of one layer: its weights, with PyTorch's names."""
 
     def __init__(self, gates: int, input_size: int, hidden_size: int, bias: bool, suffix: str, dtype: str):
         rows = gates * hidden_size
@@ -26,7 +26,7 @@ class Direction(Module):
             setattr(self, name + suffix, Parameter(shape, dtype))
 
     def product(self, x: Tensor, which: str) -> Tensor:
-        """What the inputs ("ih") or the state ("hh") add to the gates, [..., gates]."""
+        """The product of the inputs ("ih") or of the state ("hh") with its weight, plus bias: [..., gates]."""
         weight: Parameter = getattr(self, f"weight_{which}{self.suffix}")
         bias: Parameter | None = getattr(self, f"bias_{which}{self.suffix}", None)
         if bias is None:
@@ -35,7 +35,7 @@ class Direction(Module):
 
 
 class _Recurrent(Module):
-    """Layers and directions. The products with the inputs of all steps are one product, in front of the loop."""
+    """Layers and directions. One product before the loop covers the inputs of all steps."""
 
     GATES: ClassVar[int] = 1
 
@@ -69,11 +69,11 @@ class _Recurrent(Module):
             vars(self).update(part.named_parameters())
 
     def step(self, given: Tensor, part: Direction, *state: Tensor) -> Sequence[Tensor]:
-        """The state after a step, of what the inputs add to the gates, [batch, gates], and the state before it."""
+        """The state after a step, given the products with the inputs, [batch, gates], and the state before it."""
         raise NotImplementedError
 
     def run(self, x: Tensor, state: Sequence[Tensor | None]) -> tuple[Tensor, ...]:
-        """The outputs of all steps, and the states after the last one, of the rank of the given states."""
+        """The outputs of all steps, and the states after the last one, with the rank of the given states."""
         if self.batch_first:
             x = ops.permute102()(x)
         count = sum(len(layer) for layer in self.parts)

@@ -12,7 +12,7 @@ Mode = Literal["nearest", "nearest-exact", "bilinear", "bicubic"]
 
 
 class Upsampling2d(Module):
-    """H and W times `scale_factor`."""
+    """H and W are multiplied by `scale_factor`."""
 
     def __init__(self, scale_factor: float, mode: Mode, align_corners: bool = False):
         self.operator = ops.upsampling2d(scale_factor, mode, align_corners)
@@ -22,7 +22,7 @@ class Upsampling2d(Module):
 
 
 class Upsampling2dAdd(Module):
-    """H and W times `scale_factor`, then a sum with a residual."""
+    """H and W are multiplied by `scale_factor`, then a residual is added."""
 
     def __init__(self, scale_factor: float, mode: Mode, align_corners: bool = False):
         self.operator = ops.upsampling2d_add(scale_factor, mode, align_corners)

@@ -1,4 +1,4 @@
-"""Dense operands of elementwise operators beside jagged ones: their rows are taken where the sequences have some."""
+"""Elementwise operators on dense and jagged operands: the dense ones become jagged, with the same sequences."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def jagged_dim_of(tensor: Tensor) -> JaggedIntVar | None:
 
 
 def aligned(operator: Operator, operands: Sequence[Tensor]) -> list[Tensor]:
-    """The operands, dense ones with the dims that a jagged dim stands for as jagged tensors."""
+    """The operands; a dense one with the dims of the padded form becomes a jagged tensor."""
     found = [(dim, t.rank) for t in operands if (dim := jagged_dim_of(t)) is not None]
     if not found:
         return list(operands)
@@ -46,7 +46,7 @@ def _taken(operator: Operator, dense: Tensor, dim: JaggedIntVar, rank: int) -> T
 
 
 def take_rows(operator: Operator, dense: Tensor, dim: JaggedIntVar, offsets: Sequence[Tensor]) -> Tensor:
-    """The rows of a dense tensor that the sequences of a jagged dim have."""
+    """The rows of a dense tensor that belong to the sequences of a jagged dim."""
     rest = dense.type.dims[1 + len(dim.jagged.levels) :]
     return operator.emit_one(
         PaddedToJaggedOp,

@@ -17,12 +17,12 @@ class attention(Operator):
     """softmax(scale * q @ k^T + mask) @ v (arXiv:1706.03762).
 
     q is [batch, heads, S, D], k [batch, groups, L, D], v [batch, groups, L, E]; the result is [batch, heads, S, E].
-    `groups` divides `heads`: each head of k and v serves as many heads of q. `mask` is added and broadcasts to
-    [batch, heads, S, L]. `scale` is 1 / sqrt(D) where None. With `causal`, the last row sees all columns and each row
-    above it one less. With `window`, a row sees the columns less than so many away from where it stands.
+    `groups` divides `heads`: each head of k and v serves heads / groups heads of q. `mask` is added and broadcasts to
+    [batch, heads, S, L]. `scale` is 1 / sqrt(D) if None. With `causal`, the last row sees all columns and each row
+    above it one less. With `window`, a row sees only columns at a distance below `window` from its own column.
 
-    Of few rows (S up to 64), k and v may be a concatenation of a cache and what is new: it is read in pieces, not
-    made.
+    If S is at most 64, k and v may be concatenations of a cache and new rows: the kernel reads both parts without a
+    copy.
     """
 
     def __init__(self, causal: bool = False, scale: float | None = None, window: int | None = None):
@@ -45,7 +45,7 @@ class attention(Operator):
 
 
 class ragged_attention(Operator):
-    """Attention of sequences with lengths of their own. It is that of `attention` for each; see `ait.ragged_attention`.
+    """Attention of sequences of different lengths, each as by `attention`; see `ait.ragged_attention`.
 
     - Padded: q [batch, heads, S, D], k [batch, groups, L, D], v [batch, groups, L, E]; `lengths_kv` [batch] says how
       many rows of k and v each sequence has, `lengths_q` [batch] how many of q. The other rows of the result are 0.
@@ -53,9 +53,9 @@ class ragged_attention(Operator):
       [batch, N] lists the pages of each sequence in order, `lengths_kv` [batch] how many of their rows it has.
     - Packed: q, k and v are [1, heads, total, D]; `offsets` [batch + 1] says where the rows of each sequence start.
 
-    The integer tensors are all int32 or all int64. The last row of q of a sequence sees all its columns; with
-    `causal` each row above it sees one less, with `window` a row sees those less than so many away. A row that sees
-    nothing is 0.
+    The integer tensors are all int32 or all int64. The last row of q of a sequence stands at its last column. With
+    `causal` it sees all columns, and each row above it one less. With `window` a row sees only columns at a distance
+    below `window`. A row that sees no column is 0.
     """
 
     def __init__(self, causal: bool = False, scale: float | None = None, window: int | None = None):
@@ -99,9 +99,9 @@ class update_cache(Operator):
     - Paged: the cache is a pool [pages, page, groups, D], `rows` [batch, S, groups, D], and `places` [batch, S] has
       for each row its page times the rows of a page, plus its row in the page.
 
-    `places` is int32 or int64. In a model whose result takes the place of the input `cache` (`mark_as_output`), the
-    rows alone are written. A place outside of the cache, as when it is full, has no meaning: on a CPU the run fails
-    before it writes, on a GPU the row is left out.
+    `places` is int32 or int64. If the result replaces the input `cache` (`mark_as_output`), only the rows are written.
+    A place outside of the cache, for example because it is full, is invalid: on a CPU the run fails before it writes,
+    on a GPU the row is skipped.
     """
 
     def __init__(self, paged: bool = False):
@@ -127,9 +127,9 @@ class update_cache(Operator):
 class mem_eff_attention(Operator):
     """Attention under its documented name: inputs as for `attention`, result [batch, S, heads, E].
 
-    With `variable_seq_length_kv` the call needs `lengths_kv`, an int tensor with the rows of k and v of each batch;
-    with `variable_seq_length_q` also `lengths_q`, and the rows of the result beyond are 0. Heads in groups need no
-    `use_grouped_fmha`. Dropout is for training and must be 0.
+    With `variable_seq_length_kv` the call needs `lengths_kv`, an int tensor with the number of rows of k and v of each
+    batch. With `variable_seq_length_q` it also needs `lengths_q`; later rows of the result are 0. `use_grouped_fmha` is
+    not needed for grouped heads. Dropout is for training and must be 0.
     """
 
     def __init__(

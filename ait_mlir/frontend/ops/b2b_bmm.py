@@ -38,7 +38,7 @@ MATH: dict[str, FuncEnum | None] = {
 
 
 class CausalType(Enum):
-    """Which scores are 0: none, those right of the diagonal, or those left of it."""
+    """Which scores are set to 0: none, those above the diagonal, or those below it."""
 
     NO_CAUSAL = 0
     UPPER_RIGHT_EMPTY = 1

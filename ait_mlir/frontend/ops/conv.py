@@ -1,8 +1,8 @@
 """Convolutions. A composite name says what follows: `conv2d_bias_add_relu`.
 
-x is [N, sizes..., Cin], the weight [Cout, taps..., Cin / group], the result [N, places..., Cout]; a bias is [Cout],
-what is added has the shape of the result. A composite becomes one convolution and one elementwise op for each word
-behind it; fusing them again is the work of the passes.
+x is [N, sizes..., Cin], the weight [Cout, taps..., Cin / group], the result [N, places..., Cout]; a bias is [Cout], and
+an added tensor has the shape of the result. A composite becomes one convolution and one elementwise op for each further
+word; the passes fuse them.
 """
 
 from __future__ import annotations
@@ -123,7 +123,7 @@ class transposed(convolution):
 
 
 def _define(name: str, family: str, base: type[convolution] = convolution, sizes: int = 2) -> type[convolution]:
-    """The operator class that a composite name describes: the words behind `family` are its steps."""
+    """The operator class for a composite name: the words after `family` are its steps."""
     steps = steps_of(name.removeprefix(family).removesuffix("_few_channels"))
     doc = f"{base.__doc__}\n\nSteps: {', '.join((family, *steps))}."
     return type(name, (base,), {"sizes": sizes, "steps": steps, "__doc__": doc, "__module__": __name__})
@@ -152,7 +152,7 @@ transposed_conv2d_bias_relu = _define("transposed_conv2d_bias_relu", "transposed
 
 
 class depthwise_conv3d(Operator):
-    """A convolution of each channel by itself, with `group` channels; with `bias`, one is added.
+    """A depthwise convolution with `group` channels; with `bias`, a bias is added.
 
     x is [N, D, H, W, C], the weight [Cout, KD, KH, KW, 1].
     """

@@ -1,6 +1,6 @@
 """Operators of detectors: features of regions, and non-maximum suppression.
 
-Boxes have corners x1, y1, x2, y2. Where fewer boxes remain than a result has room for, zeros follow.
+Boxes have corners x1, y1, x2, y2. If fewer boxes remain than a result has room for, the rest is 0.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ __all__ = ["batched_nms", "efficient_nms", "multi_level_roi_align", "nms", "roi_
 class roi_ops_base(Operator):
     """Options of the alignments: a result has `pooled_size` x `pooled_size` bins for each region.
 
-    `sampling_ratio` samples along each dim of a bin, below 1 as many as elements; `spatial_scale`: the size of x over
-    what boxes measure; `continuous_coordinate` moves boxes by half an element; with `position_sensitive` each bin has
-    channels of its own.
+    `sampling_ratio`: samples along each dim of a bin; below 1, one for each element. `spatial_scale`: the size of x
+    divided by that of the image in which boxes are measured. `continuous_coordinate` moves boxes by half an element.
+    With `position_sensitive` each bin has its own channels.
     """
 
     def __init__(
@@ -56,7 +56,7 @@ class roi_ops_base(Operator):
     def aligned(
         self, levels: Sequence[Tensor], rois: Tensor, scales: Sequence[float], regions: Expr, from_size: float | None
     ) -> Tensor:
-        """The features of all regions, of which there must be `regions`."""
+        """The features of all regions; `BuildError` unless their number is `regions`."""
         x = levels[0]
         if x.rank != 4 or rois.rank != 2:
             raise self.fail("the features are [N, H, W, C] and rois [regions, 5]")
@@ -84,8 +84,8 @@ class roi_align(roi_ops_base):
 class multi_level_roi_align(roi_ops_base):
     """`roi_align` on features of an image [H, W] = `im_shape` that are a 4th, 8th, 16th and 32nd of its size.
 
-    rois are [num_rois * N, 5] in elements of the image. Boxes use the level for their size (FPN, arXiv:1612.03144): the
-    second one from 112 x 112 on. `spatial_scale` is not used: the levels say it.
+    rois are [num_rois * N, 5], measured in elements of the image. A box uses the level for its size (FPN,
+    arXiv:1612.03144), the second one from 112 x 112 on. `spatial_scale` is not used, because the levels determine it.
     """
 
     STEPS = (4, 8, 16, 32)
@@ -125,10 +125,10 @@ class multi_level_roi_align(roi_ops_base):
 
 
 class nms_base(Operator):
-    """What the suppressions share."""
+    """Base of the suppressions."""
 
     def kept(self, boxes: Tensor, iou: float, valid: Tensor | None = None) -> Tensor:
-        """Which boxes [..., N, 4], the best first, remain."""
+        """Whether each of the boxes [..., N, 4], the best first, remains."""
         operands = [boxes] if valid is None else [boxes, valid]
         result = TensorType.get(boxes.type.dims[:-1], i1)
         return self.emit_one(NmsOp, operands, {"iou": FloatAttr(iou, f64)}, [result])
@@ -139,13 +139,13 @@ class nms_base(Operator):
         return dynamic_slice()(x, [None] * x.rank, ends)
 
     def filled(self, x: Tensor, axis: int, count: int) -> Tensor:
-        """x with zeros behind an axis, up to `count` elements."""
+        """x padded with zeros at the end of an axis, up to `count` elements."""
         room = as_dim(count) - x.shape()[axis]
         after = [0, 0] * (x.rank - 1 - axis)
         return pad([*after, 0, room])(x)
 
     def large(self, boxes: Tensor, least: float) -> Tensor | None:
-        """Which boxes are at least so wide and high; None for all."""
+        """Whether each box has at least this width and height; None if all may remain."""
         if least <= 0:
             return None
         x1, y1, x2, y2 = split()(boxes, 1, boxes.rank - 1)
@@ -154,9 +154,10 @@ class nms_base(Operator):
 
 
 class batched_nms(nms_base):
-    """1 for each box of [N, 4], the best first, that remains, 0 for the others: int64 [N].
+    """int64 [N]: 1 for each of the boxes [N, 4], the best first, that remains, 0 for the others.
 
-    Each box removes those behind it that overlap it by more than `iou_threshold`. At most `keep_n` remain, with -1 all.
+    A box that remains removes each later one that overlaps it by more than `iou_threshold`. At most `keep_n` remain; -1
+    is no limit.
     """
 
     def __init__(self, iou_threshold: float = 0.5, keep_n: int = -1):
@@ -174,10 +175,10 @@ class batched_nms(nms_base):
 
 
 class nms(nms_base):
-    """The boxes [N, nmsMaxOut, 4] of x [N, R, 4] that remain, by falling scores [N, R].
+    """The boxes [N, nmsMaxOut, 4] of x [N, R, 4] that remain, by descending scores [N, R].
 
-    Only the `preNmsTop` best boxes count, and of these those at least `minBoxSize` wide and high. Each removes those
-    with lower scores that overlap it by more than `iouThreshold`.
+    Only the `preNmsTop` best boxes are considered, and of these only boxes of width and height at least `minBoxSize`. A
+    box that remains removes boxes with lower scores that overlap it by more than `iouThreshold`.
     """
 
     def __init__(self, preNmsTop: int = 2000, nmsMaxOut: int = 200, iouThreshold: float = 0.5, minBoxSize: float = 0):
@@ -197,11 +198,11 @@ class nms(nms_base):
 
 
 class efficient_nms(nms):
-    """The boxes of all classes that remain, by falling scores: how many there are [N, 1], the boxes [N, nmsMaxOut, 4],
-    their scores and their classes [N, nmsMaxOut]; numbers and classes are int64.
+    """The boxes of all classes that remain, by descending scores: their number [N, 1], the boxes [N, nmsMaxOut, 4],
+    their scores and their classes [N, nmsMaxOut]; number and classes are int64.
 
-    Boxes are [N, R, classes, 4], scores [N, R, classes]. Boxes remove boxes of their class;
-    `preNmsTop` is for each class.
+    Boxes are [N, R, classes, 4], scores [N, R, classes]. A box removes only boxes of its class; `preNmsTop` applies to
+    each class.
     """
 
     def __call__(self, boxes: Tensor, scores: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:  # type: ignore[override]

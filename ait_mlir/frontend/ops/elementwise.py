@@ -142,10 +142,10 @@ class elementwise(Operator):
 
 
 class fused_elementwise(Operator):
-    """The results of several elementwise operators that were called, for models that name what is fused.
+    """Several elementwise operators that were called, for models that name the ops to fuse; returns their results.
 
-    Selection fuses them with or without it. `inputs` are what they read and none of them makes, `outputs` what they
-    make and others read; both may be left out.
+    The passes fuse them with or without this operator. `inputs` are the tensors that they read from outside, `outputs`
+    the tensors that others read; both may be left out.
     """
 
     def __init__(

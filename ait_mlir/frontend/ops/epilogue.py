@@ -1,6 +1,6 @@
-"""The words behind a product or a convolution in a composite name: `gemm_rcr_bias_gelu`, `conv2d_bias_add_relu`.
+"""The words after a product or a convolution in a composite name: `gemm_rcr_bias_gelu`, `conv2d_bias_add_relu`.
 
-Each word becomes one elementwise op on the result; fusing them again is the work of the passes.
+Each word becomes one elementwise op on the result; the passes fuse them.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def operands_of(
 
 
 def apply_steps(operator: Operator, steps: Sequence[str], y: Tensor, extras: Sequence[Tensor]) -> Tensor:
-    """Add the ops of `steps` behind `y`; each word of `COMBINERS` takes the next of `extras`."""
+    """Apply the ops of `steps` to `y`; each word of `COMBINERS` takes the next of `extras`."""
     remaining = iter(extras)
     for step in steps:
         y = _combine(operator, step, y, next(remaining)) if step in COMBINERS else elementwise(ACTIVATIONS[step])(y)

@@ -1,4 +1,4 @@
-"""Mixtures of experts: feed-forward layers of which each token meets a few."""
+"""Mixtures of experts: several feed-forward layers, of which each token uses a few."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from ait_mlir.frontend.tensor import Tensor
 
 
 class mixture_of_experts(Operator):
-    """For each token the weighted sum of the `top_k` experts that a router gives the largest weights.
+    """For each token, the weighted sum of the results of the `top_k` experts with the largest router weights.
 
-    x is [..., hidden], `router` [experts, hidden], `gate_up` [experts, 2 * inner, hidden] and `down` [experts, hidden,
-    inner]. An expert computes `(activation(x @ gate^T) * (x @ up^T)) @ down^T`. The weights are a softmax over all
-    experts; those of the chosen ones are divided by their sum, unless `normalize` is false (arXiv:2401.04088). Tokens
-    are sorted by expert, so that there are two grouped products and no loop over the experts.
+    x and the result are [..., hidden], `router` is [experts, hidden], `gate_up` [experts, 2 * inner, hidden] and `down`
+    [experts, hidden, inner]. An expert computes `(activation(x @ gate^T) * (x @ up^T)) @ down^T`. The weights are a
+    softmax over all experts; those of the chosen experts are divided by their sum, unless `normalize` is false
+    (arXiv:2401.04088). Tokens are sorted by expert, so that two grouped products replace a loop over the experts.
     """
 
     def __init__(self, top_k: int, activation: FuncEnum = FuncEnum.SILU, normalize: bool = True):

@@ -92,7 +92,7 @@ class group_layernorm(Operator):
         return self.outputs
 
     def finished(self, x: Tensor, y: Tensor) -> Tensor:
-        """What follows the norm `y` of `x`."""
+        """The result, given the norm `y` of `x`."""
         return y
 
 

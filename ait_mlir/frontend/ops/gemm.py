@@ -23,7 +23,7 @@ OPERANDS = ("bias", "d0", "d1")
 class contraction(Operator):
     """A product of `a` and `b`, then the steps of its name; `bias`, `add` and `mul` each take the next of `extras`.
 
-    These may be given as `bias=`, `d0=` and `d1=`, too; what a bmm adds as `c=`.
+    They may also be given as `bias=`, `d0=` and `d1=`, the tensor that a bmm adds as `c=`.
     """
 
     op_class: ClassVar[type[ait.GemmOp] | type[ait.BmmOp]]
@@ -87,11 +87,11 @@ bmm_ccc_add = _define("bmm_ccc_add")
 
 
 class gemm_rrr_small_nk(gemm_rrr):
-    """a @ b, of which K and N are small: selection finds the kernel for any sizes."""
+    """a @ b, documented for small K and N; any sizes are accepted, and selection chooses the kernel."""
 
 
 class bmm_rcr_n1(Operator):
-    """alpha * (a @ b^T) with one row of b: a is [B, M, K], b [B, 1, K], the result [B, M, 1]."""
+    """alpha * (a @ b^T) with a single row of b: a is [B, M, K], b [B, 1, K], the result [B, M, 1]."""
 
     def __call__(self, a: Tensor, b: Tensor, alpha: float = 1.0) -> Tensor:
         self.begin(a, b)
@@ -102,7 +102,7 @@ class bmm_rcr_n1(Operator):
 
 
 class bmm_rrr_k1_tanh(Operator):
-    """tanh(a @ b) with sums of one product: a is [B, M, 1], b [B, 1, N]."""
+    """tanh(a @ b) with K = 1: a is [B, M, 1], b [B, 1, N]."""
 
     def __call__(self, a: Tensor, b: Tensor) -> Tensor:
         self.begin(a, b)

@@ -25,10 +25,10 @@ __all__ = [
 
 
 class group_gemm_rcr(Operator):
-    """a @ b^T for each group [a, b], in one launch; a is [M, K], b [N, K], of other sizes in each group.
+    """a @ b^T for each group [a, b], in one launch; a is [M, K], b [N, K], and each group has its own sizes.
 
-    Returns a result [M, N] for each group. With `output_stride_dim` the results are parts of one tensor, which are
-    joined along this dim; returns this tensor.
+    Returns a result [M, N] for each group. With `output_stride_dim` the results are joined along this dim; then returns
+    the joined tensor.
     """
 
     operands: ClassVar[tuple[str, ...]] = ("a", "b")
@@ -89,10 +89,10 @@ class group_gemm_rcr_bias_sigmoid(group_gemm_rcr_bias):
 
 
 class ragged_gemm(Operator):
-    """Groups of rows of a [T, K], each times a matrix of b [G, K, N]: [T, N], as experts of a mixture do.
+    """Groups of rows of a [T, K], each times its own matrix of b [G, K, N]: [T, N], as for a mixture of experts.
 
-    Group g has the rows from the end of the group before it up to `ends[g]`, int32 or int64, which a run knows. Rows
-    behind the last group are 0; an end that falls or lies outside of the rows counts as the nearest possible one.
+    `ends` [G], int32 or int64, has the end of each group: group g has the rows from the end of group g - 1 up to
+    `ends[g]`. Rows after the last group are 0. An end below the previous one or outside of the rows is clamped.
     """
 
     def __call__(self, a: Tensor, b: Tensor, ends: Tensor) -> Tensor:

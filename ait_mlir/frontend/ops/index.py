@@ -65,7 +65,7 @@ class gather(Operator):
 class batch_gather(Operator):
     """Slices of each batch: result[b, k] is x[b, indices[b, k]].
 
-    The dims of `indices` but for its last are the leading dims of `x`. Indices are as of `index_select`.
+    All dims of `indices` except its last are the leading dims of `x`. Indices are as of `index_select`.
     """
 
     def __call__(self, x: Tensor, indices: Tensor) -> Tensor:
@@ -83,7 +83,7 @@ class scatter(Operator):
     """`x` with the elements of `src` written or combined along `dim`: result[index[i, j], j] from src[i, j] for dim 0.
 
     `reduce` is "set", "add", "mul", "max" or "min". `index`, int32 or int64, and `src` have one shape, of the rank of
-    `x` and no larger along the other dims; or `src` broadcasts to it. Elements that are named several times are
+    `x` and no larger along the other dims; or `src` broadcasts to it. If several values go to one element, they are
     combined in row-major order, so "set" keeps the last one. Indices are as of `index_select`; on a GPU those outside
     of the dim are skipped.
     """
@@ -129,11 +129,11 @@ class update_slice(Operator):
 
 
 class masked_select(Operator):
-    """The elements of `x` where `mask`, a bool tensor of its leading dims, is true, in order.
+    """The elements of `x` at the places where `mask`, a bool tensor of its leading dims, is true, in order.
 
-    The first dim of the result is named `dim` (made up by default). A run binds it: a caller gives room for as many
-    elements as the mask has, and finds the actual shape in the outputs. After the call, `outputs[1]` is the number of
-    elements, an int64 of rank 0.
+    The first dim of the result is named `dim` (by default a new name), and the run binds it. The caller provides
+    outputs with room for as many elements as the mask has; a run returns them with the actual shape. After the call,
+    `outputs[1]` is the number of elements, an int64 of rank 0.
     """
 
     def __init__(self, dim: str | None = None):

@@ -22,17 +22,17 @@ from ait_mlir.frontend.ops.view import concatenate, unsqueeze
 from ait_mlir.frontend.tensor import Tensor
 
 MADE = "jagged dims made of these offsets"
-"""Key in `extra` of offsets: the jagged dims of earlier calls, so that the same sequences are one dim."""
+"""Key in `extra` of offsets for the jagged dims of earlier calls: the same sequences get the same dim."""
 
 
 class make_jagged(Operator):
-    """Tensors of `total` rows as jagged ones: the rows of sequences laid end to end.
+    """Tensors of `total` rows as jagged tensors: their rows are those of sequences, laid end to end.
 
-    `batch_dim` is the number of sequences, `jagged_dims` the least and the greatest length of those of each level. A
-    call takes a tensor or a list of tensors, and a tensor of int32 or int64 offsets for each level: the first has one
-    more than the batch, sequence i has the rows from `offsets[i]` to `offsets[i + 1]`. The rows are not moved.
-    Operators that use the offsets check them: on a CPU a run with wrong ones fails and says which; a GPU takes them
-    into the data.
+    `batch_dim` is the number of sequences, `jagged_dims` the least and the greatest length of a sequence for each
+    level. A call takes a tensor or a list of tensors, and a tensor of int32 or int64 offsets for each level. The
+    offsets of the first level are [batch + 1]; sequence i has the rows from `offsets[i]` up to `offsets[i + 1]`. The
+    rows are not moved. Operators that use the offsets check them: on a CPU a run with wrong offsets fails and names
+    them; a GPU clamps them.
     """
 
     def __init__(self, batch_dim: IntVar, jagged_dims: Sequence[JaggedDim], check_sequence_lengths: bool = True):
@@ -58,7 +58,7 @@ class make_jagged(Operator):
         return made[0] if isinstance(source, Tensor) else made
 
     def _dim(self, total: IntVar, offsets: Sequence[Tensor]) -> JaggedIntVar:
-        """The jagged dim of so many rows with these offsets; the same one at every call."""
+        """The jagged dim of `total` rows with these offsets; every call returns the same one."""
         if isinstance(total, JaggedIntVar):
             return total.with_offsets(offsets)
         known: dict[object, JaggedIntVar] = offsets[0].extra.setdefault(MADE, {})
@@ -71,7 +71,7 @@ class make_jagged(Operator):
 class jagged_to_padded_dense(Operator):
     """A jagged tensor as a dense one: its leading dim becomes the batch and the longest sequence of each level.
 
-    Where a sequence is shorter, the result is `padding_value`.
+    Shorter sequences are filled up with `padding_value`.
     """
 
     def __init__(self, padding_value: float = 0.0):
@@ -86,7 +86,8 @@ class jagged_to_padded_dense(Operator):
 
 
 class padded_dense_to_jagged(Operator):
-    """The rows of a dense tensor, [batch, longest, ...], that sequences have, laid end to end in `total_length` rows.
+    """The rows of a dense tensor [batch, longest, ...] that belong to sequences, laid end to end in `total_length`
+    rows.
 
     `total_length` is a `JaggedIntVar`, or an `IntVar` of an input: then the dims of the tensor are the batch and the
     longest sequences.
@@ -112,7 +113,7 @@ class padded_dense_to_jagged(Operator):
 
 
 class jagged_lengths_to_offsets(Operator):
-    """Where sequences of these lengths begin, [batch + 1]: 0, then the sums of the lengths up to each one."""
+    """The offsets [batch + 1] of sequences of these lengths: 0, then the sums of the lengths up to each one."""
 
     def __call__(self, lengths: Tensor) -> Tensor:
         self.begin(lengths)
@@ -122,7 +123,7 @@ class jagged_lengths_to_offsets(Operator):
 
 
 class jagged_lengths_to_presences(Operator):
-    """Whether sequence i has a row j, [batch, max_seq_len], for sequences of these lengths."""
+    """bool [batch, max_seq_len]: whether sequence i has a row j, for sequences of these lengths."""
 
     def __call__(self, lengths: Tensor, max_seq_len: int, dtype: str = "bool") -> Tensor:
         self.begin(lengths)
@@ -144,11 +145,11 @@ class batched_dense_vec_jagged_2d_mul(Operator):
 
 
 class embedding_bag(Operator):
-    """The sum, mean or maximum (`mode`) of the rows of a table that each bag of ids names: `torch.nn.EmbeddingBag`.
+    """The sum, mean or maximum (`mode`) of the table's rows for each bag of ids: `torch.nn.EmbeddingBag`.
 
-    The table is [rows, width], ids are [n]. `offsets` [bags] say where bags begin; with `include_last_offset` there is
-    one more, the end of the last bag. `per_sample_weights` [n] multiply the rows of a sum. Ids equal to `padding_idx`
-    count for nothing, a bag without ids is 0.
+    The table is [rows, width], ids are [n], the result [bags, width]. `offsets` [bags] has the first id of each bag;
+    with `include_last_offset` there is one more, the end of the last bag. `per_sample_weights` [n] multiply the rows of
+    a sum. Ids equal to `padding_idx` are ignored, and a bag without ids is 0.
     """
 
     def __init__(self, mode: str = "sum", padding_idx: int | None = None, include_last_offset: bool = False):

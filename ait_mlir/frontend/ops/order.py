@@ -31,14 +31,14 @@ class sort(Operator):
 
 
 class argsort(sort):
-    """The places, int64, that put the elements along `dim` in order; the arguments are those of `sort`."""
+    """The places of the sorted elements along `dim`, int64; the arguments are those of `sort`."""
 
     def __call__(self, x: Tensor) -> Tensor:  # type: ignore[override]
         return super().__call__(x)[1]
 
 
 class search_sorted(Operator):
-    """For each value the number of elements of a sorted row that are smaller, if `right` smaller or equal.
+    """For each value, the number of elements of a sorted row that are smaller; with `right` smaller or equal.
 
     `sorted` has one row for all values, or one for each index in the leading dims of the values. The result is int64,
     or int32 if `out_int32`.
@@ -56,7 +56,7 @@ class search_sorted(Operator):
 
 
 class histogram(Operator):
-    """How many elements of an integer tensor are 0, 1, ... up to `bins` - 1, int64; others are not counted."""
+    """int64 [bins]: how many elements of an integer tensor equal 0, 1, ..., `bins` - 1; others are not counted."""
 
     def __init__(self, bins: int):
         super().__init__()

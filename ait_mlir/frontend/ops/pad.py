@@ -19,7 +19,7 @@ __all__ = ["ndhwc3to8", "nhwc3to4", "nhwc3to8", "pad", "pad_last_dim"]
 
 
 class pad(Operator):
-    """Elements before and behind dims, listed from the last dim to the first as in PyTorch; fewer than 0 crop.
+    """Pads before and after dims, listed from the last dim to the first as in PyTorch; negative numbers crop.
 
     Outside of the input are `value` (constant), the mirrored input (reflect), its outermost elements (replicate) or
     the input again (circular).
@@ -58,7 +58,7 @@ class pad(Operator):
 
 
 class pad_last_dim(pad):
-    """Zeros behind the last dim of a tensor of rank `ndim`, up to the size `out_dim`."""
+    """Zeros appended to the last dim of a tensor of rank `ndim`, up to the size `out_dim`."""
 
     def __init__(self, ndim: int, out_dim: int):
         super().__init__([])

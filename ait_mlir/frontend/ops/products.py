@@ -42,13 +42,13 @@ __all__ = [
 
 
 class _BiasedBmm(Operator):
-    """A bmm of operands that are permuted as the name says, which takes a bias if the name says so."""
+    """A bmm whose operands are permuted as its name states, with a bias if the name has one."""
 
     inner: ClassVar[type[contraction]]
     biased: ClassVar[bool] = False
 
     def product(self, a: Tensor, b: Tensor, bias: Tensor | None) -> Tensor:
-        """The product, before what the name says of its result."""
+        """The product, before the permutation of its result."""
         self.begin(*(t for t in (a, b, bias) if t is not None))
         if self.biased == (bias is None):
             raise self.fail("needs a bias" if self.biased else "takes no bias")
@@ -190,7 +190,7 @@ class bmm_softmax_bmm(Operator):
 
 
 class bmm_softmax_bmm_permute(bmm_softmax_bmm):
-    """softmax(scale * a @ b^T) @ b1 with heads moved behind rows: a is [B, M, K], b [B, N, K], b1 [B, N, O].
+    """softmax(scale * a @ b^T) @ b1 with the heads moved after the rows: a is [B, M, K], b [B, N, K], b1 [B, N, O].
 
     `shape` is (heads,), a divisor of B; the result is [B / heads, M, heads, O]. With `causal`, the last row sees all
     columns and each row above it one less.

@@ -1,4 +1,4 @@
-"""Numbers in order, and dims as tensors: what depends on the place of an element or on a size."""
+"""Ranges of numbers, and dims as tensors."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from ait_mlir.frontend.ops.view import dynamic_slice, reshape
 from ait_mlir.frontend.tensor import Tensor, normalize_dtype
 
 LONGEST = 1 << 22
-"""The most numbers of a range: all that a run may need are kept in the model."""
+"""The most numbers of a range: the model stores all numbers that any run may need."""
 
 
 class arange(Operator):
-    """start, start + step, ... up to and without `end`, of one dim; with one argument from 0 up to it.
+    """start, start + step, ... up to `end`, which is excluded: one dim. A single argument is `end`, with start 0.
 
     `start` and `end` may be dims or values of `ops.size`; `step` is a number other than 0.
     """

@@ -91,7 +91,7 @@ class reduce_prod(_Reduce):
 class vector_norm(Operator):
     """(sum of |x| ** `ord_kind`) ** (1 / `ord_kind`) over `dim`, one or several, all where None.
 
-    Of order infinity and -infinity it is the largest and smallest size, of order 0 how many elements are not 0.
+    For order infinity it is the largest |x|, for -infinity the smallest, for 0 the number of elements that are not 0.
     """
 
     def __init__(

@@ -18,8 +18,8 @@ from ait_mlir.frontend.tensor import Tensor
 class slice_scatter(Operator):
     """Slices of tensors, written end to end along `scatter_dim` of one result.
 
-    Nothing is copied twice: it is `concatenate` of what `dynamic_slice` returns. `make_op` makes it of such a
-    concatenation, as AITemplate does.
+    It is `concatenate` of the results of `dynamic_slice`, so each element is copied once. `make_op` creates it from
+    such a concatenation, as in AITemplate.
     """
 
     def __init__(self, scatter_dim: int):
@@ -54,7 +54,7 @@ class slice_scatter(Operator):
 
 
 class slice_reshape_scatter(slice_scatter):
-    """Slices end to end along `scatter_dim`, then in another shape, through `element_func` if there is one.
+    """Slices end to end along `scatter_dim`, reshaped, with `element_func` applied if given.
 
     `element_func` is the name of a function of `FuncEnum`, such as "tanh" or "fast_tanh".
     """

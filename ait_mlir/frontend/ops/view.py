@@ -262,7 +262,7 @@ class chunk(split):
 
 
 class concatenate(Operator):
-    """Join tensors along `dim`; their other dims agree. `fast_cat` changes nothing: selection picks the kernel."""
+    """Join tensors along `dim`; their other dims agree. `fast_cat` has no effect: selection chooses the kernel."""
 
     def __init__(self, fast_cat: bool = True):
         super().__init__()
@@ -278,7 +278,7 @@ class concatenate(Operator):
 class concatenate_tanh(concatenate):
     """tanh of the joined tensors: the arguments are those of `concatenate`.
 
-    Each tensor goes through tanh on its way into the result, so nothing is copied.
+    The tanh of each tensor is written to its place in the result, so nothing is copied.
     """
 
     def __call__(self, inputs: Sequence[Tensor], dim: int = 0) -> Tensor:

@@ -17,7 +17,7 @@ from ait_mlir.importers.torch.known import Affine, Mask, Spread, Value
 from ait_mlir.importers.torch.writer import Writer
 
 Row = Callable[["Call"], "Value | Sequence[Value] | Expr | float | None"]
-"""How one operation is written: returns its value, its values, a number, or None for an operation without any."""
+"""Writes one operation: returns its value, its values, a number, or None for an operation without a result."""
 
 
 def element_type(dtype: Any) -> Attribute:

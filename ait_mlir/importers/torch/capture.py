@@ -31,9 +31,9 @@ def capture(
 ) -> tuple[Any, DimNames]:
     """The exported program of a module on example inputs, and the names that `dynamic_shapes` gives its dims.
 
-    A module that changes its weights is called once, if it `may_call` it: some do so in the first call alone.
-    Raises `ImportFailure` with the place in the model's source for what cannot be exported: control flow that depends
-    on values, a dim that the model fixes although it was to be dynamic, weights without data.
+    A module that changes its weights is called once, if `may_call`: some modules do so in their first call only. Raises
+    `ImportFailure` with the place in the model's source for what cannot be exported: control flow that depends on
+    values, a dim that the model fixes although it was declared dynamic, weights without data.
     """
     if not isinstance(module, torch.nn.Module):
         raise ImportFailure(f"expected a torch.nn.Module, found {type(module).__name__}")
@@ -74,7 +74,9 @@ def _changes_weights(program: Any) -> bool:
 
 
 def _call_once(module: Any, args: Any, kwargs: Any) -> None:
-    """Call a model that changes its weights: some do so in their first call alone, as the export has not."""
+    """Call a model that changes its weights, because some do so in their first call only, which the export has not
+    made.
+    """
     args, kwargs = torch.utils._pytree.tree_map_only(torch.Tensor, torch.clone, (args, kwargs))
     with torch.no_grad():
         module(*args, **kwargs)

@@ -66,7 +66,7 @@ def from_torch(
 ) -> Imported:
     """The `ait` module of a PyTorch module or exported program, with its weights; see `compile`.
 
-    `same_dims` names dims of the inputs, by leaf of the example inputs and axis; those with one name are one dim.
+    `same_dims` names dims of the inputs, by leaf of the example inputs and axis; dims with the same name are one dim.
     See `import_program`.
     """
     if isinstance(module, torch.export.ExportedProgram):
@@ -144,7 +144,7 @@ class CompiledModule:
         return self._run(self._flatten(args, kwargs), self.state)
 
     def run(self, args: tuple[Any, ...], state: Mapping[str, Any]) -> Any:
-        """Like a call, with the caller's tensors as the state: they are written in place."""
+        """Run like a call, but with the caller's tensors as the state, which are written in place."""
         held = {name: value if value.is_contiguous() else value.contiguous() for name, value in state.items()}
         results = self._run(self._flatten(args, {}), held)
         for name, value in state.items():

@@ -21,8 +21,9 @@ _IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
 class DimRequired(Exception):
-    """An operation requires that a symbol of the program, which PyTorch takes for free, equals an expression of others,
-    or is at most so large."""
+    """An operation requires that a symbol, which is free for PyTorch, equals an expression of others or is at most some
+    size.
+    """
 
     def __init__(self, symbol: str, value: Expr | None = None, most: int = MAX_DIM) -> None:
         super().__init__(f"{symbol} must be {f'at most {most}' if value is None else value}")
@@ -31,14 +32,14 @@ class DimRequired(Exception):
 
 @dataclass
 class Required:
-    """What operations require of the symbols of a program."""
+    """The requirements of operations on the symbols of a program."""
 
     defined: dict[str, Expr] = field(default_factory=dict[str, Expr])
     """Expressions over symbols that take the place of other symbols."""
     most: dict[str, int] = field(default_factory=dict[str, int])
 
     def add(self, found: DimRequired) -> None:
-        """Take in what an operation requires."""
+        """Add the requirement of an operation."""
         if found.value is None:
             self.most[found.symbol] = min(found.most, self.most.get(found.symbol, MAX_DIM))
             return
@@ -49,8 +50,9 @@ class Required:
 class DimTable:
     """The dims of one program by PyTorch's symbols.
 
-    `examples` are values of the symbols. With them, sizes that an operation needs to fit are made to fit, as they do in
-    the example: whoever passes examples must run a call of other sizes elsewhere.
+    `examples` are values of the symbols. With them, sizes that must be equal or fit into each other for an operation
+    are made so, as they are in the example. A caller that passes examples must therefore run calls of other sizes
+    elsewhere.
     """
 
     def __init__(self, required: Required | None = None, examples: Mapping[str, int] | None = None) -> None:
@@ -86,7 +88,7 @@ class DimTable:
         self._converted.clear()
 
     def fix(self, symbol: str, value: Expr) -> None:
-        """Say what a symbol is that PyTorch takes for a value of a tensor; the import knows it from the dims."""
+        """Define a symbol that is the value of a tensor for PyTorch, but that the import computes from the dims."""
         self._known[symbol] = self.scope().simplified(value)
         self._converted.clear()
 
@@ -97,7 +99,7 @@ class DimTable:
             self._defined[b] = sym(a)
 
     def _chief(self, symbol: str) -> str:
-        """The symbol that stands for all those that are equal to one."""
+        """The symbol that represents all symbols equal to this one."""
         while (value := self._defined.get(symbol)) is not None and value.symbols == frozenset((str(value),)):
             symbol = str(value)
         return symbol

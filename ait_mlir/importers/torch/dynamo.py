@@ -1,8 +1,8 @@
 """`torch.compile(model, backend="ait")`: compiles the graphs that PyTorch finds in a model.
 
-PyTorch runs a graph that cannot be imported, and a call whose sizes are outside of the compiled range. The model
-behaves as before, and parts of it are faster. Whatever goes wrong while a graph is imported, compiled or called,
-PyTorch runs it. The log `ait_mlir.torch_compile` lists compiled and refused graphs, with the reason.
+PyTorch runs a graph that cannot be imported, and a call whose sizes are outside of the compiled range. If anything
+fails while a graph is imported, compiled or called, PyTorch runs it, too; the model behaves as before. The log
+`ait_mlir.torch_compile` lists compiled and refused graphs, with the reason.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def register() -> None:
 
 
 class Part:
-    """A graph that is compiled, with its weights, which are copied again when they have been written to.
+    """A compiled graph with its weights. Weights that were written to are copied again.
 
     Tensors that the graph writes, such as a static cache, are written in place in the caller's memory.
     """
@@ -59,7 +59,9 @@ class Part:
         self._taken = [i for i, x in enumerate(example_inputs) if isinstance(x, torch.Tensor) and i not in weights]
         given = {i: _source(holders, i, self._taken) for i, x in enumerate(example_inputs) if not hasattr(x, "shape")}
         self._numbers = [i for i, source in given.items() if source is None]
-        """The places of whole numbers that are the size of no tensor: each comes in as the size of an empty one."""
+        """The positions of integer arguments that are not the size of a tensor: each becomes the size of an empty
+        tensor.
+        """
         carried = {i: (len(self._taken) + n, 0) for n, i in enumerate(self._numbers)}
         sizes = {i: source or carried[i] for i, source in given.items()}
         self._device = next((example_inputs[i].device for i in self._taken), torch.device("cpu"))
@@ -76,7 +78,7 @@ class Part:
             raise ImportFailure(f"the graph uses several devices: {', '.join(sorted(devices))}")
         places = {name: i for i, name in module.names.items()}
         self._state = {name: places[buffer] for name, buffer in imported.state_names.items()}
-        """The places among the arguments of the tensors that the graph writes, other than its inputs."""
+        """The positions among the arguments of the tensors that the graph writes, other than its inputs."""
         imported.state.clear()  # each call gives the caller's tensors
         self._compiled: CompiledModule = build(imported, as_target((devices or {"cpu"}).pop()), **options)
         self._written = [*self._state.values(), *(self._taken[leaf] for leaf in self._compiled.changed_leaves())]
@@ -112,7 +114,7 @@ class Part:
         return result
 
     def _carriers(self, args: Sequence[Any]) -> list[Any]:
-        """For each whole number an empty tensor of that size. Raises `InputError` for other numbers."""
+        """For each integer an empty tensor of that size. Raises `InputError` for other numbers."""
         numbers = [args[i].node.hint if isinstance(args[i], torch.SymInt) else args[i] for i in self._numbers]
         if wrong := [x for x in numbers if not isinstance(x, int) or x < 0]:
             raise InputError(f"an argument of the graph is the number {wrong[0]!r}, expected a whole number from 0 on")
@@ -163,7 +165,7 @@ _Bound: Any = _bound_class()
 
 
 def _seen(args: Sequence[Any], places: Iterable[int]) -> list[tuple[Any, int]]:
-    """The arguments at some places, and how often each has been written to."""
+    """The arguments at some positions, and how often each has been written to."""
     return [(x, 0 if x.is_inference() else x._version) for x in (args[i] for i in places)]
 
 
@@ -188,7 +190,7 @@ def _real(value: Any) -> Any:
 
 
 def _source(holders: Sequence[Any], index: int, taken: Sequence[int]) -> tuple[int, int] | None:
-    """The tensor, by position, and axis whose size a whole number is; None for a number of its own."""
+    """The tensor, by position, and the axis whose size an integer is; None if it is not a size."""
     wanted = str(holders[index].meta.get("example_value"))
     for position, i in enumerate(taken):
         for axis, size in enumerate(holders[i].meta["example_value"].shape):
@@ -211,7 +213,7 @@ def _symbols(node: Any) -> dict[int, str]:
 
 
 def _is_fault(error: Exception) -> bool:
-    """Whether an error is no refusal but a mistake of ours, which is logged with its place."""
+    """Whether an error is a bug of the compiler, not a refusal; bugs are logged with their place."""
     return not isinstance(error, AitError)
 
 

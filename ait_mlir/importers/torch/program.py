@@ -65,12 +65,12 @@ def import_program(
 ) -> Imported:
     """The module of a `torch.export.ExportedProgram`.
 
-    `dim_names` names dynamic dims by input, its place among the leaves of the arguments, and axis; without a name, a
-    dim is called after the input and axis where it first appears. `hints` are sizes to choose kernels for, by the
-    name of the dim. Dims that an operation requires to be equal, such as the lengths of keys and values, become one.
-    So do dims of inputs with the same name in `same_dims`. With `same_dims`, calls of other sizes run elsewhere, so
-    sizes that an operation needs to fit are made to fit, as they do in the example. Buffers and inputs that the
-    program changes are donated inputs, in the place of which an output has the new value. Raises `UnsupportedOps` that
+    `dim_names` names dynamic dims by input, as its position among the leaves of the arguments, and axis; without a
+    name, a dim is called after the input and axis where it first appears. `hints` are sizes to choose kernels for, by
+    the name of the dim. Dims that an operation requires to be equal, such as the lengths of keys and values, become
+    one. So do dims of inputs with the same name in `same_dims`. With `same_dims`, sizes that must fit for an operation
+    are made to fit, as they do in the example; the caller runs calls of other sizes elsewhere. Buffers and inputs that
+    the program changes are donated inputs, which an output with the new value replaces. Raises `UnsupportedOps`, which
     lists everything that cannot be imported, and `ImportFailure`.
     """
     with quiet():

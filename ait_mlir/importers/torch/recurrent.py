@@ -1,7 +1,7 @@
 """Keeps recurrent layers whole while `torch.export` traces a model.
 
-PyTorch finds the shapes of an LSTM's results by running its steps one by one, which makes numbers of the dynamic dims.
-The shapes follow from those of the operands alone.
+PyTorch finds the shapes of an LSTM's results by running its steps one by one, which turns dynamic dims into numbers.
+Here the shapes follow from those of the operands.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ SHAPES: dict[str, Callable[..., tuple[Any, ...]]] = {
 
 @contextlib.contextmanager
 def whole_layers() -> Generator[None]:
-    """Give `aten.lstm.input` and its kin results of the right shapes, without values, for the time of a trace."""
+    """During a trace, give `aten.lstm.input` and its siblings results of the right shapes, without values."""
     keys = (torch._C.DispatchKey.CompositeImplicitAutograd, torch._C.DispatchKey.Autograd)
     ops = {getattr(torch.ops.aten, name).input: shapes for name, shapes in SHAPES.items()}
     kept = {op: dict(op.py_kernels) for op in ops}

@@ -139,7 +139,7 @@ def declare_dims(
 
 
 def examples_of(inputs: Inputs) -> dict[str, int]:
-    """The value of each symbol of the inputs' shapes in the example that was exported."""
+    """The value of each symbol of the inputs' shapes in the exported example."""
     sizes = [size for item in inputs.tensors for size in item.node.meta["val"].shape if not isinstance(size, int)]
     return {str(s.node.expr): s.node.hint for s in sizes if s.node.expr.is_Symbol and s.node.has_hint()}
 
@@ -152,11 +152,11 @@ SELECTING = {
     "aten._unique2.default": slice(0, 1),
     "torchvision.nms.default": slice(1, 2),
 }
-"""Operations whose result is as long as what they find; the arguments that say how much it is at most."""
+"""Operations whose result size depends on values, with the arguments that bound it."""
 
 
 def bind_dims(table: DimTable, program: Any) -> None:
-    """Declare the sizes that operations bind: how many elements of a mask are true, how many boxes remain."""
+    """Declare the sizes that operations bind, such as the number of true elements of a mask or of boxes that remain."""
     for node in program.graph.nodes:
         target = str(node.target)
         among: list[Any] = list(

@@ -26,7 +26,7 @@ from ait_mlir.importers.torch.errors import ImportFailure
 from ait_mlir.importers.torch.known import Affine, Mask, Spread, Value
 
 LONGEST_LITERAL = 1 << 12
-"""The most numbers of a formula that is written into the module as a constant of its own."""
+"""The most numbers of a formula that is written into the module as a constant."""
 LONGEST_RANGE = 1 << 16
 """The most numbers of an `arange` that is written into the module as a constant."""
 
@@ -42,7 +42,7 @@ class Writer:
         """Where ops are written: the graph's block, or that of a loop's step."""
         self._memo: dict[Hashable, SSAValue] = {}
         self.constants: dict[str, NDArray[Any]] = {}
-        """The data of params that the importer makes, by name."""
+        """The data of params that the importer creates, by name."""
 
     @contextmanager
     def inside(self, block: Block) -> Generator[None]:
@@ -136,7 +136,7 @@ class Writer:
         return self.once(("param", name), make)
 
     def stored(self, name: str, data: NDArray[Any], element: Attribute) -> SSAValue:
-        """A param with data of its own."""
+        """A new param with these data."""
         self.constants.setdefault(name, data)
         return self.param(name, TensorType.get(as_shape(data.shape), element))
 
@@ -263,7 +263,7 @@ class Writer:
         return result
 
     def _literal(self, value: Affine, axes: Sequence[int]) -> SSAValue | None:
-        """A formula without dims as its numbers, where it is more than a part of 0, 1, 2, ..., and not long."""
+        """The numbers of a formula without dims, if it is short and not merely a part of 0, 1, 2, ..."""
         offset, rank = value.offset.as_int(), len(value.dims)
         loops = [(a, value.dims[a].as_int(), value.steps[a].as_int()) for a in axes]
         known = [(a, size, step) for a, size, step in loops if size is not None and step is not None]

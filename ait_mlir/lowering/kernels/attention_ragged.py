@@ -1,4 +1,4 @@
-"""Attention of sequences with lengths of their own, in ordinary arithmetic on GPUs."""
+"""Attention of sequences of different lengths; on GPUs in ordinary arithmetic."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ MOST = 2**31 - 1
 
 
 class RaggedAttention(Kernel[RaggedAttentionOp]):
-    """`ait.ragged_attention`: vectors on the CPU, a block for each 32 rows of a head on a GPU."""
+    """`ait.ragged_attention`: vector instructions on a CPU; on a GPU a block for 32 rows of a head."""
 
     name = "attention_ragged"
     ops = (RaggedAttentionOp,)

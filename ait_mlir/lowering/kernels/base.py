@@ -54,8 +54,9 @@ class Launch(Generic[OpT]):
     target: Target
     between: Sequence[Arg] = ()
     masked: str | None = None
-    """The bound dim whose value the kernel must read from the device memory `n` (`const int64_t*`), if any. Its C++
-    variable in `dims` is the most that it may be."""
+    """The bound dim whose value the kernel must read from the device memory `n` (`const int64_t*`), if any. The C++
+    variable of this dim in `dims` has its largest value.
+    """
 
     @property
     def scope(self) -> Scope:
@@ -109,7 +110,9 @@ class Kernel(ABC, Generic[OpT]):
     """Its launch cannot overlap its neighbours."""
 
     one_instance: ClassVar[bool] = False
-    """Its C++ template is long and gains nothing from known sizes: calls of one instance are compiled together."""
+    """Its C++ template is long and does not become faster with sizes known at compile time: calls of one instance are
+    compiled together.
+    """
 
     def matches(self, op: OpT, target: Target) -> bool:
         """Whether it can run this op, which is one of `ops`: types, regions and dims."""

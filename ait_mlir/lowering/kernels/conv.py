@@ -78,7 +78,8 @@ def input_cpp(op: ConvOp, x: Arg, cpp_dims: Mapping[str, str]) -> str:
 
 
 def call_conv(launch: Launch[ConvOp], header: str, template: str, more: str = "", packed: bool = False) -> Emission:
-    """The call of a template of ours, in whose name `{epilogue}` stands for the functor; `more` arguments follow.
+    """The call of one of our templates. `{epilogue}` in `template` is replaced by the functor; `more` is appended to
+    the arguments.
 
     A `packed` weight is passed as the pointer to its panels.
     """
@@ -99,7 +100,7 @@ def call_conv(launch: Launch[ConvOp], header: str, template: str, more: str = ""
 
 
 def is_depthwise(op: ConvOp) -> bool:
-    """Whether each channel of the result is computed from one channel of the input, its own."""
+    """Whether each channel of the result is computed from a single channel of the input."""
     groups = op.num_groups()
     return groups > 1 and all(tensor_type(v).dims[-1].as_int() == groups for v in (op.x, op.output))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import cache
 
 from ait_mlir.dialects.ait.conv import ConvOp
@@ -15,10 +16,11 @@ from ait_mlir.lowering.kernels.gemm_tiles import CLOCK, GemmTile, best_tiles
 __all__ = ["KERNELS", "MmaConv"]
 
 CHUNK = 8
-"""Elements of 16 bytes, which are copied at once."""
-MAX_CONFIGS = 6
+"""The number of elements in 16 bytes, which are copied at once."""
+CONFIGS = 4
+"""Of the largest sizes, and as many of the smallest."""
 GATHER_SHARE = 1.1
-"""Time of a product whose rows are gathered, of one whose rows lie in memory. A guess: measured nowhere."""
+"""The time of a product with gathered rows, relative to one with rows in memory. A guess: measured nowhere."""
 ELEMENT_RATE = 1.7e12
 """Elements per second that are gathered one by one. A guess: measured nowhere."""
 
@@ -29,7 +31,9 @@ def _tiles(m: int, n: int, k: int, target: Target) -> tuple[GemmTile, ...]:
 
 
 class MmaConv(ConvKernel):
-    """mma.sync over gathered rows, for one group: asynchronous copies where channels come in eights, else elements."""
+    """mma.sync over gathered rows, for one group. Rows are gathered by asynchronous copies of 16 bytes if the number of
+    channels is a multiple of 8, otherwise element by element.
+    """
 
     provider = "mma"
     name = "conv"
@@ -49,20 +53,24 @@ class MmaConv(ConvKernel):
     def _in_eights(self, op: ConvOp) -> bool:
         return scope_of(op).divisible(tensor_type(op.x).dims[-1], CHUNK)
 
-    def _sizes(self, op: ConvOp) -> tuple[int, int, int]:
-        """Rows, columns and depth of the product at `estimate_env`."""
+    def _sizes(self, op: ConvOp, env: Mapping[str, int]) -> tuple[int, int, int]:
+        """Rows, columns and depth of the product."""
         *places, columns = tensor_type(op.output).dims
-        env = estimate_env(scope_of(op))
         return product(places).evaluate(env), columns.evaluate(env), op.extents().k.evaluate(env)
 
     def configs(self, op: ConvOp, target: Target) -> list[dict[str, int]]:
-        return [tile.config() for tile in _tiles(*self._sizes(op), target)[:MAX_CONFIGS]]
+        """The best tiles at the largest sizes and at the smallest, in turn."""
+        scope = scope_of(op)
+        few = {dim.name: min(dim.hints) if dim.hints else max(1, dim.lo) for dim in scope.dims}
+        large, small = (_tiles(*self._sizes(op, env), target)[:CONFIGS] for env in (estimate_env(scope), few))
+        tiles = dict.fromkeys(tile for pair in zip(large, small, strict=True) for tile in pair)
+        return [tile.config() for tile in tiles]
 
     def check(self, op: ConvOp, config: Config, target: Target) -> None:
         GemmTile.of(config)
 
     def seconds(self, op: ConvOp, target: Target) -> float:
-        m, n, k = self._sizes(op)
+        m, n, k = self._sizes(op, estimate_env(scope_of(op)))
         size = element_bytes(tensor_type(op.x))
         whole = [v for v in op.epilogue_operands if tensor_type(v).dims == tensor_type(op.output).dims]
         busy = _tiles(m, n, k, target)[0].cycles(m, n, k, 1, target) / CLOCK * GATHER_SHARE

@@ -1,4 +1,4 @@
-"""Convolutions on the CPU with weights in panels: rows are gathered, and multiplied as those of a packed gemm."""
+"""Convolutions on the CPU with weights in panels: rows are gathered and multiplied as in the packed gemm."""
 
 from __future__ import annotations
 

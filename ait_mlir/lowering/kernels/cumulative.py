@@ -57,7 +57,7 @@ class CumulativeKernel(Kernel[CumulativeOp]):
 
 
 class ChainedCumulative(CumulativeKernel):
-    """Blocks share long rows and columns, and pass on to each other what comes before: on a GPU."""
+    """Long rows and columns on a GPU: several blocks share one, and each passes its running total to the next."""
 
     provider = "chained"
     name = "cumulative_chained"

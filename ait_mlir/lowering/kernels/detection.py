@@ -13,13 +13,13 @@ from ait_mlir.lowering.kernels.base import Config, Emission, Kernel, Launch, Str
 from ait_mlir.lowering.kernels.loops import braces
 
 GROUP = 64
-"""Boxes of a word: of `gpu/nms.cuh`."""
+"""Boxes in a word of the bit matrix, as in `gpu/nms.cuh`."""
 MOST_BOXES = 1 << 18
-"""A GPU keeps a bit for each pair, and in shared memory a bit for each box."""
+"""The most boxes on a GPU, which keeps a bit for each pair, and in shared memory a bit for each box."""
 
 
 class RoiAlignKernel(Kernel[RoiAlignOp]):
-    """A thread has some channels of a bin. Strides are any."""
+    """`ait.roi_align`, any strides: each thread computes some channels of a bin."""
 
     name = "roi_align"
     ops = (RoiAlignOp,)
@@ -48,7 +48,7 @@ class RoiAlignKernel(Kernel[RoiAlignOp]):
 
 
 class NmsKernel(Kernel[NmsOp]):
-    """In order on the CPU; on a GPU all pairs first."""
+    """`ait.nms`: box by box on a CPU; a GPU first compares all pairs."""
 
     name = "nms"
     ops = (NmsOp,)
@@ -77,7 +77,7 @@ class NmsKernel(Kernel[NmsOp]):
 
 
 def _extents(op: NmsOp) -> tuple[Expr, Expr]:
-    """How many batches, and boxes in each."""
+    """The number of batches, and of boxes in each."""
     *outer, count, _ = tensor_type(op.boxes).dims
     return product(outer), count
 

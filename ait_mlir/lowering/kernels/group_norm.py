@@ -1,6 +1,7 @@
-"""Group norm of channels anywhere: statistics of units, a mean and a factor for each channel, then one pass over all.
+"""Group norm with the channels at any dim: statistics of units, then a mean and a factor for each channel, then one
+pass over all elements.
 
-A unit is a group if its elements are one run of memory, as with channels first; else it is a channel.
+A unit is a group if its elements are contiguous in memory, as with channels first; otherwise it is a channel.
 """
 
 from __future__ import annotations
@@ -102,7 +103,7 @@ class GroupNormKernel(Kernel[GroupNormOp]):
 
 @dataclass(frozen=True)
 class _Units:
-    """The elements as units: their number, and what calls of the templates of reductions are made of."""
+    """The elements as units: their number, and the arguments for the templates of reductions."""
 
     batch: Expr
     groups: Expr

@@ -1,4 +1,4 @@
-"""Several products in one launch: problems with their own sizes, and groups of rows whose ends a tensor holds."""
+"""Several products in one launch: problems of different sizes, and groups of rows whose ends are a tensor."""
 
 from __future__ import annotations
 
@@ -36,14 +36,14 @@ OpT = TypeVar("OpT", GroupedGemmOp, RaggedGemmOp)
 
 
 class TiledKernel(Kernel[OpT]):
-    """What both share: tensor-core tiles for f16 and bf16 on CUDA, plain arithmetic elsewhere, vectors on the CPU."""
+    """Base of both: tensor-core tiles for f16 and bf16 on CUDA, ordinary arithmetic elsewhere, vectors on the CPU."""
 
     def matrices(self, op: OpT) -> Sequence[SSAValue]:
         """The factors of the products."""
         raise NotImplementedError
 
     def largest(self, op: OpT) -> tuple[int, int, int, int]:
-        """M, N, K of the largest product at `estimate_env`, and how many such products the work is."""
+        """M, N, K of the largest product at `estimate_env`, and the number of products."""
         raise NotImplementedError
 
     def uses_tensor_cores(self, op: OpT, target: Target) -> bool:
@@ -91,7 +91,9 @@ class TiledKernel(Kernel[OpT]):
 
 
 def problem(layout: str, a: Arg, b: Arg, out: Arg, extras: Sequence[Arg]) -> Problem:
-    """One product of matrices with a row-major result; of a B [G, K, N] the batch is the step between its matrices."""
+    """One product of matrices with a row-major result; for B [G, K, N], the batch stride is the step between its
+    matrices.
+    """
     a_mk = a.strides if layout[0] == "r" else tuple(reversed(a.strides))
     b_kn = b.strides[-2:] if layout[1] == "r" else tuple(reversed(b.strides[-2:]))
     steps = [broadcast_strides(e, out.type.dims) for e in extras]
@@ -108,7 +110,7 @@ def problem(layout: str, a: Arg, b: Arg, out: Arg, extras: Sequence[Arg]) -> Pro
 
 
 class GroupedKernel(TiledKernel[GroupedGemmOp]):
-    """`ait.grouped_gemm`. On a GPU one launch computes as many problems as its arguments have room for."""
+    """`ait.grouped_gemm`. On a GPU one launch computes as many problems as fit into its arguments."""
 
     name = "grouped_gemm"
     ops = (GroupedGemmOp,)
@@ -149,7 +151,9 @@ class GroupedKernel(TiledKernel[GroupedGemmOp]):
 
 
 class RaggedKernel(TiledKernel[RaggedGemmOp]):
-    """`ait.ragged_gemm`. Blocks of a GPU find their group and its rows in the ends: nothing waits for the host."""
+    """`ait.ragged_gemm`. The blocks of a GPU read `ends` to find their group and its rows, so nothing waits for the
+    host.
+    """
 
     name = "ragged_gemm"
     ops = (RaggedGemmOp,)
@@ -158,7 +162,7 @@ class RaggedKernel(TiledKernel[RaggedGemmOp]):
         return (op.a, op.b)
 
     def largest(self, op: RaggedGemmOp) -> tuple[int, int, int, int]:
-        """The rows in equal groups, of which there are no more than rows."""
+        """The sizes if all groups have the same number of rows, at least one each."""
         env, e = estimate_env(scope_of(op)), op.extents()
         rows, n, k = (size.evaluate(env) for size in (e.m, e.n, e.k))
         groups = max(1, min(rows, tensor_type(op.b).dims[0].evaluate(env)))

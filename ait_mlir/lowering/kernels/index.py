@@ -92,7 +92,9 @@ class CompactKernel(Kernel[MaskedSelectOp]):
 
 
 class TakeKernel(Kernel[GatherOp]):
-    """`ait.gather`: copies runs along the kept dims behind the last index, else elements. Any strides."""
+    """`ait.gather`, any strides: copies contiguous runs along the kept dims after the last index if there are any,
+    otherwise single elements.
+    """
 
     name = "take"
     ops = (GatherOp,)
@@ -110,8 +112,8 @@ class TakeKernel(Kernel[GatherOp]):
 class ScatterKernel(Kernel[ScatterOp]):
     """`ait.scatter`, over the buffer of the tensor, which is operand 0 and the result.
 
-    Along the kept dims, the columns, places name different elements. The others are gone through in order. Sums and
-    products of 16-bit floats need a contiguous tensor, and a buffer of as many floats.
+    Places that differ along a kept dim name different elements, so these dims run in parallel. The other dims run in
+    order. Sums and products of 16-bit floats need a contiguous tensor, and a buffer with an f32 for each element.
     """
 
     name = "scatter"

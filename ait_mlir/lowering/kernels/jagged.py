@@ -22,7 +22,7 @@ NO_PADDING = -1
 
 
 class EmbeddingBagKernel(Kernel[EmbeddingBagOp]):
-    """`ait.embedding_bag`: a row of threads, or a CPU thread, takes a bag at a time."""
+    """`ait.embedding_bag`: a row of threads, or a CPU thread, computes one bag at a time."""
 
     name = "embedding_bag"
     ops = (EmbeddingBagOp,)
@@ -58,14 +58,14 @@ def space_of(launch: Launch[Any], t: TensorType, offsets: Sequence[Arg]) -> str:
 
 
 class _Contiguous:
-    """Operands and results in one piece; offsets may be a part of a tensor."""
+    """Accepts contiguous operands and results; offsets may be a part of a tensor."""
 
     def accepts(self, op: AitOp, position: int, strides: Strides, scope: Scope) -> bool:
         return is_contiguous(tensor_type((*op.operands, *op.results)[position]).dims, strides, scope)
 
 
 class PadKernel(_Contiguous, Kernel[JaggedToPaddedOp]):
-    """`ait.jagged_to_padded`: each row of the result from its place in the sequences."""
+    """`ait.jagged_to_padded`: finds for each row of the result its place in the sequences."""
 
     name = "jagged_pad"
     ops = (JaggedToPaddedOp,)
@@ -103,7 +103,7 @@ class UnpadKernel(_Contiguous, Kernel[PaddedToJaggedOp]):
 
 
 class JaggedProductKernel(_Contiguous, Kernel[JaggedVectorProductOp]):
-    """`ait.jagged_vector_product`: a row of threads, or a CPU thread, takes a sequence and a head at a time."""
+    """`ait.jagged_vector_product`: a row of threads, or a CPU thread, computes one head of a sequence at a time."""
 
     name = "jagged_vector_product"
     ops = (JaggedVectorProductOp,)

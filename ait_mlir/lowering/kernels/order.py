@@ -1,4 +1,4 @@
-"""Sorting, searching in what is sorted, and counting."""
+"""Sorting, searching in sorted rows, and counting."""
 
 from __future__ import annotations
 
@@ -30,7 +30,9 @@ def _flag(value: bool) -> str:
 
 
 class SortKernel(Kernel[SortOp]):
-    """`ait.sort` along any dim, any strides: on a GPU a launch for tiles, and one each time that runs are merged."""
+    """`ait.sort` along any dim, any strides. A GPU sorts tiles in the first launch; each further launch merges pairs of
+    runs.
+    """
 
     name = "sort"
     ops = (SortOp,)
@@ -48,7 +50,7 @@ class SortKernel(Kernel[SortOp]):
 
 
 def emit_sort(launch: Launch[SortOp] | Launch[TopkOp], axis: int, descending: bool, count: Expr) -> Emission:
-    """A sort of which the first `count` elements are asked for."""
+    """The call of a sort that returns the first `count` elements."""
     (x,), outs, dims = launch.ins, launch.outs, launch.dims
     loops = nest(x.type.dims, [x.strides, *(a.strides for a in outs)])
     row = loops.pop(axis)
@@ -74,7 +76,7 @@ def sort_bytes(op: SortOp | TopkOp, axis: int) -> Expr:
 
 
 def sort_seconds(op: SortOp | TopkOp, axis: int, target: Target) -> float:
-    """Each launch moves pairs; the first one takes about as long as ten passes over memory."""
+    """Each launch moves all pairs; the first one takes about as long as ten passes over memory."""
     t, env = tensor_type(op.input), estimate_env(scope_of(op))
     length, elements = t.dims[axis].evaluate(env), t.num_elements().evaluate(env)
     if not target.is_gpu:
@@ -125,7 +127,7 @@ class SearchKernel(Kernel[SearchSortedOp]):
 
 
 class HistogramKernel(Kernel[HistogramOp]):
-    """`ait.histogram` of a tensor in one piece."""
+    """`ait.histogram` of a contiguous tensor."""
 
     name = "histogram"
     ops = (HistogramOp,)

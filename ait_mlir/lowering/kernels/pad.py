@@ -26,14 +26,14 @@ class PadLoop:
 
     @property
     def plain(self) -> bool:
-        """Whether the dim is as it was."""
+        """Whether the dim is not padded."""
         return self.size is self.padded and self.before is ZERO
 
 
 def merged(loops: Sequence[PadLoop], across: bool, scope: Scope) -> list[PadLoop]:
-    """The same elements with fewer dims: a dim that is not padded joins the one around it.
+    """The same elements with fewer dims: a dim that is not padded is merged with the one before it.
 
-    `across`: also if that one is padded, since what is outside of it is outside as a whole.
+    With `across`, also if that dim is padded: an element outside of it then lies outside with its whole row.
     """
     found: list[PadLoop] = []
     for loop in loops:
@@ -53,7 +53,7 @@ def _continues(outer: PadLoop, inner: PadLoop, scope: Scope) -> bool:
 
 
 class PadKernel(Kernel[PadOp]):
-    """Rows on the CPU, words on a GPU."""
+    """`ait.pad`: copies rows on the CPU, words on a GPU."""
 
     name = "pad"
     ops = (PadOp,)

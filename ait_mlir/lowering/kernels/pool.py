@@ -10,7 +10,7 @@ from ait_mlir.lowering.kernels.spatial import MAX_DIMS, tensor_cpp
 
 
 class PoolKernel(Kernel[PoolBase]):
-    """A thread has a window of some channels."""
+    """`ait.pool` and `ait.adaptive_pool`: each thread computes one window for some channels."""
 
     name = "pool"
     ops = (PoolOp, AdaptivePoolOp)

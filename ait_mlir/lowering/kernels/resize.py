@@ -11,7 +11,7 @@ from ait_mlir.lowering.kernels.spatial import MAX_DIMS, tensor_cpp
 
 
 class ResizeKernel(Kernel[ResizeOp]):
-    """A thread has some channels of an element."""
+    """`ait.resize`: each thread computes some channels of one element."""
 
     name = "resize"
     ops = (ResizeOp,)
@@ -31,7 +31,7 @@ class ResizeKernel(Kernel[ResizeOp]):
 
 
 class GridSampleKernel(Kernel[GridSampleOp]):
-    """A thread has some channels of a place."""
+    """`ait.grid_sample`: each thread computes some channels of one place."""
 
     name = "grid_sample"
     ops = (GridSampleOp,)

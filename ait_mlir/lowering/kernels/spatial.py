@@ -1,4 +1,4 @@
-"""The C++ of tensors [batch, one to three spatial dims, channels], which kernels see with three."""
+"""The C++ of tensors [batch, one to three spatial dims, channels]; kernels always see three spatial dims."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ MAX_DIMS = 3
 
 
 def with_spatial_dims(sizes: Sequence[Expr], missing: Expr) -> tuple[Expr, ...]:
-    """Of [batch, spatial dims, channels], those of three spatial dims; the leading ones are `missing`."""
+    """The sizes of [batch, three spatial dims, channels]; the leading spatial dims that do not exist are `missing`."""
     return (sizes[0], *[missing] * (MAX_DIMS + 2 - len(sizes)), *sizes[1:])
 
 

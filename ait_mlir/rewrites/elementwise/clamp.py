@@ -74,7 +74,7 @@ def is_bound(value: SSAValue) -> bool:
 
 @constraint
 def are_bounds_in_order(low: SSAValue, high: SSAValue) -> bool:
-    """As `is_bound`, of both values, and the first is not above the second."""
+    """Both values satisfy `is_bound`, and the first is not above the second."""
     a, b = splat(low), splat(high)
     return is_bound(low) and is_bound(high) and a is not None and b is not None and a <= b
 

@@ -152,8 +152,9 @@ def fused_producer(value: SSAValue) -> Iterator[Operation]:
 
 @constraint
 def fit_as_one(first: Operation, second: Operation, limit: IntegerAttr) -> bool:
-    """As one, two operations have at most `limit` operands and results; what the first makes for the second alone is
-    neither."""
+    """Merged, two operations have at most `limit` operands and results; a value that the first computes for the second
+    alone is neither.
+    """
     between = {result for result in first.results if all(use.operation is second for use in result.uses)}
     buffers = {*first.operands, *second.operands, *first.results, *second.results} - between
     return len(buffers) <= limit.value.data
@@ -161,7 +162,9 @@ def fit_as_one(first: Operation, second: Operation, limit: IntegerAttr) -> bool:
 
 @constraint
 def can_stand_as_one(r: Rewriter, first: Operation, second: Operation) -> bool:
-    """Two operations of one block can stand as one: nothing that is computed between needs one and feeds the other."""
+    """Two operations of one block can become one: no operation between them uses a result of one and computes an
+    operand of the other.
+    """
     return first.parent is second.parent and place_of_merge(r, first, second) is not None
 
 

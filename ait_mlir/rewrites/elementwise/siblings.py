@@ -76,7 +76,7 @@ SIBLINGS = patterns(merge_with_sibling, merge_with_neighbour, merge_into_user)
 
 @finder
 def fused_before_that_reads(r: Rewriter, value: SSAValue, root: Operation) -> Iterator[Operation]:
-    """The fused_elementwise in front of the root, in its block, that read a value."""
+    """The fused_elementwise before the root, in its block, that read a value."""
     for use in value.uses:
         op = use.operation
         if isinstance(op, FusedElementwiseOp) and op is not root and op.parent is root.parent and r.is_before(op, root):
@@ -91,7 +91,7 @@ LOOK_BACK = 64
 
 @finder
 def fused_in_front(root: Operation) -> Iterator[Operation]:
-    """The fused_elementwise in front of the root with nothing but views, data and outputs between the two."""
+    """The fused_elementwise before the root with only views, data and outputs between the two."""
     op = root.prev_op
     for _ in range(LOOK_BACK):
         if isinstance(op, FusedElementwiseOp):
@@ -110,8 +110,9 @@ def share_elements(first: Operation, second: Operation) -> bool:
 
 @constraint
 def access_alike(first: Operation, second: Operation) -> bool:
-    """As far as is known, kernels for both access all in whole chunks of 16 bytes, of as many elements: the other ways
-    take twice the registers, and as one they would take them for both."""
+    """As far as is known, kernels for both ops access all operands in whole chunks of 16 bytes with the same number of
+    elements. Other accesses take twice the registers, and one op for both would need them for both.
+    """
     return chunk_of(first) == chunk_of(second) and keeps_chunks(first) and keeps_chunks(second)
 
 
@@ -120,7 +121,7 @@ def access_alike(first: Operation, second: Operation) -> bool:
 
 @finder
 def fused_only_user(root: Operation) -> Iterator[Operation]:
-    """The fused_elementwise in the same block that is all that uses an operation's results."""
+    """The fused_elementwise in the same block that is the only user of an operation's results."""
     users = list(islice(dict.fromkeys(use.operation for result in root.results for use in result.uses), 2))
     if len(users) == 1 and isinstance(users[0], FusedElementwiseOp) and users[0].parent is root.parent:
         yield users[0]
@@ -135,8 +136,9 @@ def is_cheap(root: FusedElementwiseOp, limit: IntegerAttr) -> bool:
 
 @constraint
 def spares_reads(first: Operation, user: Operation) -> bool:
-    """What a user of the first would read instead costs no more to read: one element for a whole row, or for each
-    element no more bytes; and nothing so narrow that a chunk of 16 bytes had more elements."""
+    """The operands that a user of the first operation would read instead cost no more to read: one element for a whole
+    row, or no more bytes for each element. None is so narrow that a chunk of 16 bytes has more elements.
+    """
     if chunk_of(user, first.operands) != chunk_of(user):
         return False
     row = tensor_type(user.results[0]).dims[-1:]

@@ -60,7 +60,7 @@ def same_type(a: SSAValue, b: SSAValue) -> bool:
 
 @constraint
 def same_types(a: Sequence[SSAValue], b: Sequence[SSAValue]) -> bool:
-    """As many values as others, each of the same shape and element type as the other in its place."""
+    """Both lists have the same number of values, with the same shape and element type at each place."""
     return len(a) == len(b) and all(same_type(x, y) for x, y in zip(a, b, strict=True))
 
 
@@ -173,8 +173,9 @@ def users_follow(r: Rewriter, value: SSAValue, op: Operation) -> bool:
 
 @constraint
 def operands_fit(first: Operation, second: Operation, limit: IntegerAttr) -> bool:
-    """As one, two operations of which the second reads the first have at most `limit` operands, so that a kernel can
-    take them."""
+    """Merged, two operations, of which the second reads the first, have at most `limit` operands, so that a kernel can
+    take them.
+    """
     return len(first.operands) + len(second.operands) - 1 <= limit.value.data
 
 
@@ -210,7 +211,7 @@ def is_splat(value: SSAValue, number: Attribute) -> bool:
 
 @constraint
 def is_rounded_splat(value: SSAValue, number: FloatAttr) -> bool:
-    """The value is an `ait.constant` all of whose elements are this number as near as their type holds it."""
+    """The value is an `ait.constant` all of whose elements are this number, rounded to their type."""
     found = splat(value)
     return found is not None and found == stored(number.value.data, element_type_of(value))
 
@@ -223,13 +224,13 @@ def is_any_splat(value: SSAValue) -> bool:
 
 @constraint
 def is_no_splat(value: SSAValue) -> bool:
-    """The value is not an `ait.constant` with one number for all elements, which a region would take in."""
+    """The value is not an `ait.constant` with one number for all elements, which a region would contain."""
     return splat(value) is None
 
 
 @constraint
 def no_attribute(op: Operation, name: StringAttr) -> bool:
-    """The operation has no attribute of this name: what was decided earlier is not overwritten."""
+    """The operation has no attribute of this name, so no earlier decision is overwritten."""
     return name.data not in op.attributes and name.data not in op.properties
 
 

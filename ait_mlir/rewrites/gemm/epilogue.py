@@ -101,8 +101,9 @@ LARGEST_GROUP = 16
 
 @constraint
 def ends_group(root: ElementwiseOp, limit: IntegerAttr) -> bool:
-    """Several elementwise operations of one shape, the last of which is `root`, are all that uses a contraction, and
-    with them it has at most `limit` operands."""
+    """Several elementwise operations of one shape, the last of which is `root`, are the only users of a contraction,
+    and with them it has at most `limit` operands.
+    """
     return group_of(root, limit.value.data) is not None
 
 

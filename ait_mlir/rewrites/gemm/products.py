@@ -164,7 +164,7 @@ def stores_rows(contraction: ContractionOp) -> bool:
 
 @native
 def gate_product(r: Rewriter, product: GemmOp, halves: SplitOp, root: FusedElementwiseOp) -> Operation:
-    """One gated product for a product, its halves and what is made of them. The sums come first in the region."""
+    """One gated product for a product, its halves and the ops on them. The sums come first in the region."""
     region = take_region(root)
     block = region.block
     order = sorted(range(len(root.operands)), key=lambda i: _half(halves, root.operands[i]))

@@ -85,7 +85,7 @@ def _by_products(c: Call, q: SSAValue, k: SSAValue, v: SSAValue, mask: SSAValue 
 
 
 def _four_dims(c: Call, x: SSAValue) -> SSAValue:
-    """[B, S, D] as [B, 1, S, D]; leading dims but the last count as batch."""
+    """[B, S, D] as [B, 1, S, D]; of more dims, all leading dims but the last count as batch."""
     dims = tensor_type(x).dims
     if len(dims) == 4:
         return x
@@ -97,7 +97,7 @@ def _four_dims(c: Call, x: SSAValue) -> SSAValue:
 
 
 def _mask_of_four_dims(c: Call, mask: SSAValue) -> SSAValue:
-    """A mask that broadcasts to the scores, as one that broadcasts to those of four dims."""
+    """A mask that broadcasts to the scores, reshaped to broadcast to scores of four dims."""
     dims, rank = tensor_type(mask).dims, len(c.dims)
     dims = (*[const(1)] * (rank - len(dims)), *dims)
     mask = c.w.reshape(mask, dims)

@@ -1,4 +1,6 @@
-"""What is chosen by values: the places of what is not 0, and elements that differ from those before them."""
+"""Results whose size depends on values: the places of elements that are not 0, and elements that differ from those
+before them.
+"""
 
 from __future__ import annotations
 
@@ -28,9 +30,9 @@ def _places(c: Call, count: Expr) -> SSAValue:
 
 
 def _selected(c: Call, mask: SSAValue, bound: Expr) -> SSAValue:
-    """The places where a flat mask is true: as many as the dim `bound`.
+    """The places where a flat mask is true; their number is the dim `bound`.
 
-    PyTorch gives results one dim where they choose from one tensor in the same way: the places are found once.
+    PyTorch gives results that select from one tensor in the same way one dim, so the places are computed once.
     """
     places = _places(c, tensor_type(mask).dims[0])
     return c.w.once(("bound", bound), lambda: c.w.add(MaskedSelectOp(places, mask, TensorType.get([bound], i64))))
@@ -43,7 +45,7 @@ def _at(c: Call, values: SSAValue, places: SSAValue) -> SSAValue:
 
 
 def nonzero(c: Call) -> Value:
-    """The index of each element that is not 0, one a row."""
+    """The index of each element that is not 0, one in each row."""
     x = c.w.cast(c.tensor("self"), i1)
     dims = tensor_type(x).dims
     if not dims:
@@ -75,7 +77,9 @@ def _starts(c: Call, x: SSAValue) -> SSAValue:
 
 
 def _runs(c: Call, x: SSAValue) -> tuple[SSAValue, SSAValue, SSAValue]:
-    """Of a flat tensor the first element of each run of equal ones, the run of each element, and the runs' lengths."""
+    """Of a flat tensor: the first element of each run of equal ones, the number of the run of each element, and the
+    runs' lengths.
+    """
     (count,) = tensor_type(x).dims
     starts = _starts(c, x)
     places = _selected(c, starts, c.type(0).dims[0])
@@ -87,8 +91,9 @@ def _runs(c: Call, x: SSAValue) -> tuple[SSAValue, SSAValue, SSAValue]:
 
 
 def unique(in_order: bool) -> Row:
-    """The different elements, of neighbours or of all in ascending order; the place of each element among them, and how
-    often each occurs."""
+    """The distinct elements, of runs or of all in ascending order; the place of each element among them, and how often
+    each occurs.
+    """
 
     def row(c: Call) -> Sequence[Value]:
         if c["dim"] is not None:

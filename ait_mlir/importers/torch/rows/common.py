@@ -79,7 +79,7 @@ def lower_triangle(dims: Shape, diagonal: int) -> Affine:
 
 
 def each(given: object, rank: int) -> list[int]:
-    """An argument for each dim; one number stands for all."""
+    """An argument for each dim; one number is used for all."""
     numbers = list(given) if isinstance(given, list | tuple) else [given]  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
     known = [as_expr(n).as_int() for n in numbers]  # pyright: ignore[reportUnknownVariableType]
     if any(n is None for n in known):

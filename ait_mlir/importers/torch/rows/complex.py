@@ -39,7 +39,7 @@ class Pair:
 
 @dataclass(frozen=True)
 class Interleaved:
-    """A complex tensor seen as real, of which only parts are read."""
+    """`view_as_real` of a complex tensor, of which only parts are read."""
 
     pair: Pair
 
@@ -58,7 +58,7 @@ def _part_type(tensor: Any) -> Attribute:
 
 
 def translated(c: Call, name: str, row: Row) -> Any:
-    """What a row makes of a call; of complex numbers, what a row of this file makes."""
+    """The result of a row; for complex numbers, the result of a row of this file."""
     values = torch.utils._pytree.tree_leaves(c.node.meta.get("val"))
     makes = any(isinstance(v, torch.Tensor) and v.is_complex() for v in values)
     if not makes and not any(isinstance(a, Pair | Interleaved) for a in _leaves(c)):
@@ -119,7 +119,7 @@ def _element(c: Call) -> Attribute:
 
 
 def _pair(c: Call, name: str) -> Pair:
-    """An argument as a complex tensor, or number, whose parts broadcast to the result."""
+    """An argument as a complex tensor or number whose parts broadcast to the result."""
     found, element = c.arguments[name], _element(c)
     if isinstance(found, Pair):
         return found
@@ -164,7 +164,7 @@ def polar(c: Call) -> Pair:
 
 
 def converted(c: Call) -> Any:
-    """Real numbers as complex ones; of complex numbers, the parts in another type, or the real one alone."""
+    """Real numbers as complex ones; complex numbers with parts of another type, or their real part alone."""
     pair, element = _pair(c, "self"), _element(c)
     real, imag = c.w.cast(pair.real, element), None if pair.imag is None else c.w.cast(pair.imag, element)
     return _spread(c, Pair(real, imag)) if c.node.meta["val"].is_complex() else real
@@ -336,7 +336,7 @@ def fourier(forward: bool, real: bool = False) -> Callable[[Call], Any]:
 
 
 def _length(c: Call, pair: Pair, axis: int) -> Expr:
-    """The length of a transform of real numbers, of which the result has the first half."""
+    """The length of a transform of real numbers; its result has the first half of the coefficients."""
     given = c.arguments.get("n")
     if given is None and c.arguments.get("s") is not None:
         given = c["s"][-1]

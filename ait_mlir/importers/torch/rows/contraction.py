@@ -70,12 +70,14 @@ def addmm(a: str, b: str) -> Row:
 
 
 def grouped_by_transformers(c: Call) -> Value:
-    """Groups of rows of `input` that end at `offs`, each times its matrix of `weight`: what `transformers` calls."""
+    """Groups of rows of `input` that end at `offs`, each times its matrix of `weight`; `transformers` calls this."""
     return c.w.op(RaggedGemmOp, c.tensor("input"), c.tensor("weight"), c.tensor("offs"), regions=1)
 
 
 def grouped(c: Call) -> Value:
-    """Products of matrices one by one, or of groups of rows of `self`, or of columns of `mat2`, that end at `offs`."""
+    """Products of matrices one by one, or of groups of rows of `self` or of columns of `mat2`; `offs` has the ends of
+    the groups.
+    """
     a, b = c.tensor("self"), c.tensor("mat2")
     ranks = tensor_type(a).rank, tensor_type(b).rank
     if ranks == (3, 3):

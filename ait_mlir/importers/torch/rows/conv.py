@@ -50,8 +50,9 @@ def pads(given: object, taps: Sequence[Expr], dilation: Sequence[int], rank: int
 
 
 def are_patches(c: Call, x: SSAValue, stride: list[int], pad: tuple[list[int], list[int]], dilation: list[int]) -> bool:
-    """Whether the windows lie side by side and cover an image. Other tensors are channels-last between convolutions,
-    where their windows would have to be copied."""
+    """Whether the windows do not overlap and cover an image. Other tensors are channels-last between convolutions, and
+    their windows would have to be copied.
+    """
     if c["groups"] != 1 or not c.w.scope.le(tensor_type(x).dims[1], MOST_CHANNELS_OF_IMAGES):
         return False
     taps = [d.as_int() for d in c.shape("weight")[2:]]
@@ -61,7 +62,7 @@ def are_patches(c: Call, x: SSAValue, stride: list[int], pad: tuple[list[int], l
 
 
 def windows(c: Call, x: SSAValue, weight: SSAValue, properties: dict[str, Attribute]) -> SSAValue:
-    """Channels go last and back; `channels-last` moves these permutes to the edges of the graph."""
+    """Permutes to channels-last and back; the pass `channels-last` moves them to the edges of the graph."""
     rank = tensor_type(x).rank - 2
     last = [0, *range(2, rank + 2), 1]
     y = c.w.op(ConvOp, c.w.permute(x, last), c.w.permute(weight, last), properties=properties, regions=1)

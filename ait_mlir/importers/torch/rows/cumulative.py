@@ -1,4 +1,4 @@
-"""What the elements up to each one come to, along a dim."""
+"""Cumulative operations along a dim."""
 
 from __future__ import annotations
 
@@ -36,9 +36,9 @@ def cumulative(kind: str) -> Row:
 
 
 def extreme(kind: str) -> Row:
-    """The largest or smallest elements so far, and the place of each: of equal ones and of NaN the last so far.
+    """The largest or smallest elements so far, and the place of each; of equal elements and of NaN the last so far.
 
-    An element that is the extreme so far has its own place; another has the largest place before its own.
+    An element that is the extreme so far gets its own place; any other gets the largest place before it.
     """
 
     def row(c: Call) -> Sequence[Value]:

@@ -14,7 +14,7 @@ from ait_mlir.importers.torch.rows.common import channels_first, channels_last
 
 
 def nms(c: Call) -> Value:
-    """The places of the boxes that remain, by falling scores: how many there are is known when it runs."""
+    """The places of the boxes that remain, by descending scores; the run binds their number."""
     boxes, scores = c.tensor("dets"), c.tensor("scores")
     t = tensor_type(scores)
     sort = SortOp.create(

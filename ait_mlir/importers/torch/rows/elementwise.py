@@ -187,7 +187,7 @@ def is_nan(c: Call) -> Value:
 
 
 def is_infinite(c: Call) -> Value:
-    """What is larger than the largest number of its type; no integer is."""
+    """Whether an element is infinite: its magnitude is above the largest number of its type. No integer is."""
     element = tensor_type(c.natural("self")).element_type
     if element not in LARGEST:
         return Mask(c.dims, (Affine.filled(c.dims, -1),))
@@ -215,7 +215,7 @@ def either(c: Call) -> Value:
 
 
 def negate(c: Call) -> Value:
-    """not a, on booleans; the other bits of integers."""
+    """not a, on booleans; on integers, all bits inverted."""
     if c.element != i1:
         return spread(c.w.op(ait.SubOp, c.w.scalar(-1, c.element), c.natural("self")), c.dims)
     a = _boolean(c, "self")

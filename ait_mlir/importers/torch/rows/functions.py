@@ -1,4 +1,4 @@
-"""Functions that several ops make: roundings, powers, norms of vectors."""
+"""Functions that are written as several ops: roundings, powers, norms of vectors."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def divided_down(c: Call, a: SSAValue, b: SSAValue) -> SSAValue:
 
 
 def _unlike(c: Call, rest: SSAValue, b: SSAValue, then: SSAValue, otherwise: SSAValue) -> SSAValue:
-    """`then` where a rest is not 0 and has another sign than b."""
+    """`then` where a remainder is not 0 and has another sign than b."""
     zero = c.w.scalar(0, c.element)
     positive = _where(c, "gt", rest, zero, _where(c, "lt", b, zero, then, otherwise), otherwise)
     return _where(c, "lt", rest, zero, _where(c, "lt", b, zero, otherwise, then), positive)
@@ -108,7 +108,7 @@ def divide_rounding(c: Call) -> Value:
 
 
 def remainder(c: Call) -> Value:
-    """What division rounded down leaves: with the sign of b."""
+    """The remainder of division rounded down, which has the sign of b."""
     a, b = operand(c, "self", c.element), operand(c, "other", c.element)
     rest = c.w.op(ait.RemOp, a, b)
     return spread(_unlike(c, rest, b, c.w.op(ait.AddOp, rest, b), rest), c.dims)
@@ -148,7 +148,7 @@ def sign(c: Call, x: SSAValue) -> SSAValue:
 
 
 def copy_sign(c: Call) -> Value:
-    """The magnitude of one with the sign of the other, of zeros too."""
+    """The magnitude of one with the sign of the other, which may be a zero."""
     a, b = operand(c, "self", c.element), operand(c, "other", c.element)
     zero, size = c.w.scalar(0, c.element), c.w.op(ait.AbsOp, a)
     negative = c.w.op(ait.NegOp, size)
@@ -197,7 +197,9 @@ def log_softmax(c: Call) -> Value:
 
 
 def vector_norm(c: Call) -> Value:
-    """(sum of |x| ** order) ** (1 / order). Of order infinity the largest, of order 0 how many elements are not 0."""
+    """(sum of |x| ** order) ** (1 / order); for order infinity the largest |x|, for order 0 the number of elements not
+    0.
+    """
     x = c.w.cast(c.tensor("self"), c.element)
     axes, order = axes_of(c, tensor_type(x).rank), float(c["ord"])
     size = c.w.op(ait.AbsOp, x)

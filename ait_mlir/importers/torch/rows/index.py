@@ -23,7 +23,7 @@ ONE, ZERO = const(1), const(0)
 
 
 def padded(c: Call, value: SSAValue, rank: int, behind: int = 0) -> SSAValue:
-    """A value that broadcasts to a shape of `rank` dims, in all of these, with `behind` dims of 1 after them."""
+    """A value that broadcasts to a shape of `rank` dims, reshaped to `rank` dims and `behind` further dims of 1."""
     dims = tensor_type(value).dims
     return c.w.reshape(value, (*(ONE for _ in range(rank - len(dims))), *dims, *(ONE for _ in range(behind))))
 
@@ -52,9 +52,9 @@ def picked(
 def placed(
     c: Call, given: Sequence[Value | None], write: Callable[[Value], SSAValue]
 ) -> tuple[list[SSAValue], list[int], list[int]]:
-    """The index tensors of `x[:, i, :, j]`, the dims with them, and where the others go.
+    """The index tensors of `x[:, i, :, j]`, their dims, and the result's dims of the other dims.
 
-    The dims of the indices stand where the first of neighbouring indices does, else in front, as in NumPy.
+    As in NumPy, the dims of adjacent indices are at the position of the first one; otherwise they come first.
     """
     dims = [d for d, i in enumerate(given) if i is not None]
     used = [i for i in given if i is not None]
@@ -81,7 +81,7 @@ def broadcast_shapes(a: Shape, b: Shape) -> Shape:
 
 
 def index(c: Call) -> Value:
-    """x[i, :, j]: of positions in order, a view; of positions in a table of formulas, a formula; x[mask]."""
+    """x[i, :, j] or x[mask]; positions in order give a view, positions in a table of formulas a formula."""
     given = c["indices"]
     x = c.value("self")
     if len(given) == 1 and is_mask(given[0]):
@@ -134,7 +134,7 @@ def _index_in_order(c: Call, x: Value, ids: list[Affine]) -> Value | None:
 
 
 def index_select(c: Call) -> Value:
-    """Slices along a dim; along the first, rows of a table."""
+    """Slices along a dim; along the first dim, rows of a table."""
     axis, ids = c.axis("dim", max(len(c.shape("self")), 1)), c.value("index")
     dims = c.shape("self")
     if not dims:

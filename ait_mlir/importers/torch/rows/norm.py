@@ -15,6 +15,8 @@ from ait_mlir.importers.torch.call import Call, NotSupported, Row
 from ait_mlir.importers.torch.known import Value
 from ait_mlir.importers.torch.library import torch
 
+TRAINING = "batch norm by the statistics of the batch is for training; call model.eval() first"
+
 
 def softmax(c: Call) -> Value:
     """Along one dim, in the type asked for; a scalar is one of one element."""
@@ -47,12 +49,14 @@ def rms_norm(c: Call) -> Value:
 
 
 def batch_norm(c: Call) -> SSAValue:
-    """(x - mean) * weight / sqrt(var + eps) + bias, by the statistics that were learned, for each channel.
+    """(x - mean) * weight / sqrt(var + eps) + bias for each channel, with the learned statistics.
 
     It is computed in the type of the statistics, which may be wider than the input's.
     """
-    if c["training"] or c["running_mean"] is None:
-        raise NotSupported("batch norm by the statistics of the batch is for training; call model.eval() first")
+    if c["running_mean"] is None:
+        return norm_of_batch(c)
+    if c["training"]:
+        raise NotSupported(TRAINING)
     x, mean, var = c.tensor("input"), c.tensor("running_mean"), c.tensor("running_var")
     learned = tensor_type(mean).element_type
     eps = c["eps"] if c["epsilon"] is None else c["epsilon"]
@@ -91,18 +95,18 @@ def instance_norm(c: Call) -> SSAValue:
     return c.w.add(GroupNormOp(x, c.optional("weight"), c.optional("bias"), 1, channels, float(c["eps"])))
 
 
-def norm_of_batch(c: Call) -> Sequence[Value]:
-    """Batch norm by the statistics of the batch itself: what PyTorch makes of an instance norm has a batch of 1."""
+def norm_of_batch(c: Call) -> SSAValue:
+    """Batch norm with the statistics of a batch of 1: instance norms and standardized weights have this form."""
     x = c.tensor("input")
     batch, channels, *places = tensor_type(x).dims
     if batch.as_int() != 1:
-        raise NotSupported("batch norm by the statistics of the batch is for training; call model.eval() first")
+        raise NotSupported(TRAINING)
     rows = c.w.reshape(x, [channels, product(places)])
     y = c.w.add(LayerNormOp(rows, None, None, 1, float(c["eps"]), result_types=[rows.type]))
     for op, given in ((ait.MulOp, c.optional("weight")), (ait.AddOp, c.optional("bias"))):
         if given is not None:
             y = c.w.op(op, y, c.w.reshape(given, [channels, 1]))
-    return [c.w.reshape(y, c.type(0).dims)]
+    return c.w.reshape(y, tensor_type(x).dims)
 
 
 ROWS: dict[str, Row] = {
@@ -121,5 +125,5 @@ ROWS: dict[str, Row] = {
     "aten.group_norm.default": group_norm,
     "aten.native_group_norm.default": lambda c: [group_norm(c)],
     "aten.instance_norm.default": instance_norm,
-    "aten._native_batch_norm_legit.no_stats": norm_of_batch,
+    "aten._native_batch_norm_legit.no_stats": lambda c: [norm_of_batch(c)],
 }

@@ -1,4 +1,4 @@
-"""What comes in order: sorted elements, the largest ones and their places, medians, counts."""
+"""Sorting, the largest elements and their places, medians, counts."""
 
 from __future__ import annotations
 
@@ -177,9 +177,11 @@ def bucketize(c: Call) -> Value:
 
 
 def histc(c: Call) -> Value:
-    """How many elements are in each of `bins` intervals of one length from `min` to `max`; the last one includes `max`.
+    """The number of elements in each of `bins` intervals of equal length from `min` to `max`; the last one includes
+    `max`.
 
-    If `min` and `max` are equal, they are the least and the largest element, and 1 less and more if these are equal.
+    If `min` and `max` are equal, the least and the largest element are used instead; if these are equal, the range is
+    from 1 less to 1 more.
     """
     x, bins, low, high = c.tensor("self"), c["bins"], c["min"], c["max"]
     element = compute_type(tensor_type(x).element_type) if is_float(tensor_type(x).element_type) else f32

@@ -19,7 +19,7 @@ def pad(mode: str, name: str = "padding") -> Row:
 
 
 def padded(c: Call, mode: str, pads: list[Expr]) -> Value:
-    """Nothing is written where nothing is padded."""
+    """Without pads no op is written."""
     x = c.tensor("self")
     t = tensor_type(x)
     around = [(ZERO, ZERO)] * (t.rank - len(pads) // 2)

@@ -1,4 +1,4 @@
-"""Pooling: channels go last and back around each op; the passes cancel these permutes where they meet."""
+"""Pooling, with permutes to channels-last and back around each op; the pass `channels-last` cancels them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from ait_mlir.importers.torch.rows.common import channels_first, channels_last, 
 
 
 def pool(kind: str, rank: int) -> Row:
-    """Windows over the last `rank` dims; the places of the largest only where they are used."""
+    """Windows over the last `rank` dims; the places of the largest elements only if they are used."""
 
     def row(c: Call) -> Value | Sequence[Value]:
         window, pads = each(c["kernel_size"], rank), each(c["padding"], rank)
@@ -39,7 +39,7 @@ def pool(kind: str, rank: int) -> Row:
 
 
 def adaptive(kind: str, rank: int) -> Row:
-    """As many windows as asked for; one that holds all is a reduction."""
+    """A given number of windows; a single one is a reduction."""
 
     def row(c: Call) -> Value | Sequence[Value]:
         *outer, channels = c.type(0 if kind == "max" else None).dims[:-rank]
@@ -70,7 +70,7 @@ def _types(c: Call, values: TensorType) -> list[TensorType]:
 
 
 def _results(c: Call, op: PoolOp | AdaptivePoolOp) -> Value | Sequence[Value]:
-    """What the op computes, channels first again, in as many dims as `self` has."""
+    """The results of the op, channels first again, with the rank of `self`."""
     c.w.add(op)
     batched = len(c.shape("self")) == tensor_type(op.x).rank
     found: list[SSAValue] = [channels_first(c.w, result, batched) for result in op.results]

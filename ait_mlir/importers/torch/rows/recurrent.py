@@ -1,4 +1,4 @@
-"""Recurrent layers as loops: the products with the inputs of all steps are one product in front of the loop."""
+"""Recurrent layers as loops; one product before each loop covers the inputs of all steps."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ class Weights:
     hr: SSAValue | None = None
 
     def of_state(self) -> list[SSAValue]:
-        """Those that each step reads."""
+        """The weights that each step reads."""
         return [v for v in (self.hh, self.bias_hh, self.hr) if v is not None]
 
 
 Cell = Callable[[Writer, SSAValue, Sequence[SSAValue], Weights], Sequence[SSAValue]]
-"""One step: what the inputs add to the gates [B, gates * H], the state, the weights; returns the state after it."""
+"""One step: takes the products with the inputs [B, gates * H], the state and the weights; returns the next state."""
 
 
 def lstm_cell(w: Writer, given: SSAValue, state: Sequence[SSAValue], weights: Weights) -> Sequence[SSAValue]:

@@ -1,4 +1,4 @@
-"""Resampling, and what moves elements between channels and spatial dims."""
+"""Resampling, and operations that move elements between channels and spatial dims."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ait_mlir.importers.torch.rows.common import channels_first, channels_last
 
 
 def upsample(mode: str, rank: int) -> Row:
-    """The last `rank` dims, to sizes or by scales; channels go last and back."""
+    """The last `rank` dims resampled to sizes or by scales, with permutes to channels-last and back."""
 
     def row(c: Call) -> Value:
         x = c.tensor("input" if "input" in c.arguments else "self")
@@ -30,7 +30,7 @@ def upsample(mode: str, rank: int) -> Row:
 
 
 def given_scales(c: Call, rank: int) -> list[float] | None:
-    """The scales that the caller gave, which count more than the sizes."""
+    """The scales that the caller gave, which take precedence over the sizes."""
     if c["scale_factors"]:
         return [float(n) for n in c["scale_factors"]]
     names = ["scales"] if rank == 1 else ["scales_d", "scales_h", "scales_w"][-rank:]
@@ -69,7 +69,7 @@ def pixel_unshuffle(c: Call) -> Value:
 
 
 def channel_shuffle(c: Call) -> Value:
-    """Channels in groups become groups of channels."""
+    """`channel_shuffle`: channels [groups, n] in the order [n, groups]."""
     x, groups = c.tensor("self"), c.size("groups")
     batch, channels, *rest = tensor_type(x).dims
     count = groups.as_int() or 1

@@ -48,7 +48,7 @@ def scatter(kind_of: Callable[[Call], str]) -> Row:
 
 
 def _along(c: Call, kind: str, x: SSAValue, src: Any) -> SSAValue:
-    """Scatter along `dim`: `src` is a number, or a tensor that is at least as large as the index."""
+    """Scatter along `dim`; `src` is a number, or a tensor at least as large as the index."""
     if not tensor_type(x).rank:  # a single element is a tensor of one
         return c.w.reshape(_along(c, kind, c.w.reshape(x, (ONE,)), src), ())
     axis, ids = c["dim"] % tensor_type(x).rank, c.value("index")
@@ -80,7 +80,7 @@ def _reduction(c: Call) -> str:
 
 
 def neutral(kind: str, element: Attribute) -> float:
-    """What a reduction of this kind starts from."""
+    """The initial value of a reduction of this kind."""
     if kind in ("add", "mul"):
         return int(kind == "mul")
     ends = integer_range(element)
@@ -90,7 +90,7 @@ def neutral(kind: str, element: Attribute) -> float:
 
 
 def scatter_reduce(c: Call) -> Value:
-    """Elements combined with those that have their index; without `include_self`, from nothing."""
+    """Elements combined with those that have their index; without `include_self`, `self` is not included."""
     mean = str(c["reduce"]) == "mean"
     kind, element = "add" if mean else _reduction(c), c.element
     x, src = c.tensor("self"), c.value("src")
@@ -131,14 +131,14 @@ def index_fill(c: Call) -> Value:
 
 
 def update(c: Call, axis: int, rows: SSAValue, position: SSAValue) -> Value:
-    """`self` with rows along an axis replaced, those from a position on, or each at its own."""
+    """`self` with rows along an axis replaced, either from one position on or each at its own position."""
     x = c.tensor("self")
     element = tensor_type(x).element_type
     return c.w.add(UpdateSliceOp(x, c.w.cast(rows, element), c.w.cast(position, i64), axis))
 
 
 def index_copy(c: Call) -> Value:
-    """Rows at the places that a tensor says."""
+    """Rows at the places in a tensor."""
     position = c.tensor("index")
     if tensor_type(position).rank == 0:
         position = c.w.reshape(position, (ONE,))
@@ -175,7 +175,7 @@ def _update_at(c: Call, axis: int, places: Value) -> Value:
 
 
 def _put_masked(c: Call, mask: Value) -> Value:
-    """x[mask] = v is a choice where v does not depend on the place in the mask."""
+    """x[mask] = v as `where`, if v does not depend on the place in the mask."""
     rest, values = len(c.shape("self")) - len(dims_of(mask)), c.natural("values")
     own = c.shape("values")
     if len(own) > rest + 1 or (len(own) == rest + 1 and own[0] is not ONE):
@@ -190,7 +190,9 @@ def _put_masked(c: Call, mask: Value) -> Value:
 
 
 def masked_scatter(c: Call) -> Value:
-    """The elements of a source in order where a mask is true: each place reads behind those that are true before it."""
+    """The elements of a source in order where a mask is true: a place reads the element numbered by the true places
+    before it.
+    """
     mask = c.w.full(spread(c.natural("mask"), c.dims))
     x, source = c.w.expand(c.tensor("self"), c.dims), c.tensor("source")
     size = product(tensor_type(source).dims)

@@ -1,4 +1,4 @@
-"""Elements in another order than any view of a row-major tensor has: reversed, rotated, in steps, in windows."""
+"""Elements in an order that no view of a row-major tensor has: reversed, rotated, in steps, in windows."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ ONE, ZERO = const(1), const(0)
 
 
 def flip(c: Call) -> Value:
-    """The last element first, along some dims."""
+    """The elements in reverse order along some dims."""
     value, dims = c.value("self"), c.dims
     axes: list[int] = [a % len(dims) for a in c["dims"]] if dims else []
     return _moved(c, value, {a: Affine((dims[a],), (const(-1),), dims[a] - 1) for a in axes}, dims)
 
 
 def roll(c: Call) -> Value:
-    """Each element some places on, those at the end to the front; without dims along the flattened tensor."""
+    """The elements rotated along some dims; without dims, along the flattened tensor."""
     value, given = c.value("self"), list(c["dims"] or ())
     dims = c.dims if given else (product(c.dims),)
     shifts: dict[int, Expr] = {}
@@ -38,7 +38,7 @@ def roll(c: Call) -> Value:
 
 
 def _rolled(c: Call, size: Expr, shift: Expr) -> Affine:
-    """Where the elements come from; indices below 0 count from the end."""
+    """The sources of the elements; indices below 0 count from the end."""
     if size.as_int() == 0:
         return Affine((size,), (ONE,), ZERO)
     scope = c.w.scope
@@ -62,7 +62,7 @@ def _moved(c: Call, value: Value, places: dict[int, Affine], dims: Shape) -> Val
 
 
 def unfold(c: Call) -> Value:
-    """Windows along a dim, as a new last dim; apart from each other they are a view."""
+    """Windows along a dim, as a new last dim; windows that do not overlap are a view."""
     if not c.shape("self"):
         return c.w.reshape(c.tensor("self"), c.dims)
     axis, size, step = c.axis("dimension"), c.size("size"), c.size("step")
@@ -147,7 +147,7 @@ def _by_rows(c: Call, flat: SSAValue, loops: list[tuple[Expr, Expr]], offset: Ex
 
 
 def repeat_interleave(c: Call) -> Value:
-    """Each element along a dim several times in turn; without a dim, of the flattened tensor."""
+    """Each element along a dim repeated several times; without a dim, along the flattened tensor."""
     x, count = c.tensor("self"), as_expr(c["repeats"])
     if c["dim"] is None:
         x, axis = c.w.reshape(x, (product(c.shape("self")),)), 0
@@ -160,7 +160,7 @@ def repeat_interleave(c: Call) -> Value:
 
 
 def move_dims(c: Call) -> Value:
-    """Several dims elsewhere; the others keep their order."""
+    """Several dims moved; the others keep their order."""
     rank = len(c.dims)
     to = {d % rank: s % rank for s, d in zip(c["source"], c["destination"], strict=True)}
     rest = iter(a for a in range(rank) if a not in to.values())
@@ -175,7 +175,7 @@ def identity_matrix(c: Call) -> Value:
 
 
 def broadcast_tensors(c: Call) -> list[Value]:
-    """All in the shape of their broadcast."""
+    """All tensors, broadcast to one shape."""
     shapes = [c.type(i).dims for i in range(len(c["tensors"]))]
     return [spread(c.w.natural(value), dims) for value, dims in zip(c["tensors"], shapes, strict=True)]
 

@@ -164,8 +164,9 @@ def cut(c: Call, value: Value, axis: int, start: Expr, size: Expr, step: int = 1
 
 
 def _every(c: Call, x: SSAValue, axis: int, start: Expr, size: Expr, step: int) -> SSAValue:
-    """Every `step`-th element: the first column of rows of `step`; the last row may reach beyond the end. By index, if
-    there may be none."""
+    """Every `step`-th element, as the first column of rows of `step`; the last row may reach beyond the end. If there
+    may be no element, by index.
+    """
     dims, scope = tensor_type(x).dims, c.w.scope
     extent, first = dims[axis], start.as_int()
 
@@ -200,7 +201,7 @@ def slice_(c: Call) -> Value:
 
 
 def item(c: Call) -> Expr | float:
-    """The value of a scalar: a size if it follows from the dims, or what an assertion of the model says that it is."""
+    """The value of a scalar: a size that follows from the dims, or the value that an assertion of the model states."""
     value, meant = c.value("self"), c.node.meta["val"]
     if not isinstance(value, Affine) or not isinstance(meant, torch.SymInt):
         if getattr(getattr(meant, "node", None), "expr", None) is not None and meant.node.expr.free_symbols:
@@ -286,8 +287,9 @@ def _one_formula(parts: Sequence[Value], axis: int) -> Affine | None:
 
 
 def stack(c: Call) -> Value:
-    """Along a new dim: end to end along the dim behind it, where there is one, so that what makes a tensor can write it
-    to its place."""
+    """Along a new dim, written as a concatenation along the next dim if there is one, so that the op that computes a
+    tensor can write it to its place.
+    """
     axis = c.axis("dim", len(c.dims))
     values = [c.w.cast(c.w.full(v), c.element) for v in c["tensors"]]
     if len(values) > 1 and axis < len(c.dims) - 1:

@@ -1,5 +1,5 @@
 /// @file attention_ragged.h
-/// @brief Where the rows of a sequence lie that has a length of its own: padded, packed or in pages of a pool.
+/// @brief The places of the rows of sequences of different lengths: padded, packed or in pages of a pool.
 #ifndef AIT_KERNELS_ATTENTION_RAGGED_H_
 #define AIT_KERNELS_ATTENTION_RAGGED_H_
 
@@ -10,7 +10,7 @@
 
 namespace ait {
 
-/// @brief The integers of ragged attention; a pointer is null where they are not given.
+/// @brief The integers of ragged attention; a pointer is null if they are not given.
 template <class I>
 struct Ragged {
   const I* columns;    ///< [sequences]: rows of k and v of each
@@ -18,16 +18,16 @@ struct Ragged {
   const I* pages;      ///< [sequences, table]: pages of each
   const I* segments;   ///< [sequences + 1]: where the rows of each start in packed q, k and v
   int64_t sequences;
-  int64_t table = 0;   ///< pages that a sequence has at most
+  int64_t table = 0;   ///< the most pages of a sequence
   int64_t page = 1;    ///< columns of a page
-  int64_t pool = 0;    ///< pages that there are
+  int64_t pool = 0;    ///< the number of pages
 };
 
-/// @brief The rows of q and of k and v that one sequence has.
+/// @brief The rows of q, and of k and v, of one sequence.
 struct Sequence {
   int64_t row0, rows, col0, cols;
 
-  /// @brief The first row that sees a column. Row r stands at column r + cols - rows and sees less than `reach` columns in front of it.
+  /// @brief The first row that sees a column. Row r stands at column r + cols - rows and sees columns at a distance below `reach` before it.
   AIT_FN int64_t first_seeing(int64_t reach) const {
     const int64_t first = cols == 0 ? rows : rows - cols - reach + 1;
     return first < 0 ? 0 : first < rows ? first : rows;
@@ -36,7 +36,7 @@ struct Sequence {
 
 AIT_FN int64_t clamp_to(int64_t x, int64_t most) { return x < 0 ? 0 : x < most ? x : most; }
 
-/// @brief Sequence `b`, inside of `rows` rows of q and `cols` columns whatever the integers say.
+/// @brief Sequence `b`, clamped to `rows` rows of q and `cols` columns.
 template <class I>
 AIT_FN Sequence sequence_of(const Ragged<I>& ragged, int64_t b, int64_t rows, int64_t cols) {
   if (ragged.segments != nullptr) {

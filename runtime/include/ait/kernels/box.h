@@ -22,7 +22,7 @@ struct Box {
   }
 };
 
-/// @brief Whether the intersection of two boxes over their union is above `iou`.
+/// @brief Whether the intersection over union of two boxes is above `iou`.
 template <class A>
 AIT_FN bool overlap(const Box<A>& a, const Box<A>& b, A iou) {
   const A x1 = a.x1 > b.x1 ? a.x1 : b.x1, y1 = a.y1 > b.y1 ? a.y1 : b.y1;

@@ -17,6 +17,7 @@ namespace ait {
 template <class T, int R, bool kTransposed = false>
 struct ConvInput {
   static constexpr int kRank = R;
+  static constexpr bool kSpreads = kTransposed;
   const T* data;
   int64_t strides[R + 2];
   int64_t size[R], depth;  ///< depth: channels of a group

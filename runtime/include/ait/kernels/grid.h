@@ -1,5 +1,5 @@
 /// @file grid.h
-/// @brief The elements around places that a grid names, for host and device.
+/// @brief The elements around the places of a grid, for host and device.
 #ifndef AIT_KERNELS_GRID_H_
 #define AIT_KERNELS_GRID_H_
 
@@ -11,7 +11,7 @@
 
 namespace ait {
 
-/// @brief Where neighbours outside of the input are looked for.
+/// @brief The treatment of neighbours outside of the input.
 enum class GridOutside { zeros, border, reflection };
 
 /// @brief One dim of the input.
@@ -19,7 +19,7 @@ struct GridAxis {
   int64_t size;
   bool corners;
 
-  /// @brief A place moved to where the input is; 0 for NaN.
+  /// @brief A place moved into the input; 0 for NaN.
   template <GridOutside kOutside>
   AIT_FN double moved(double at) const {
     const double last = static_cast<double>(size - 1);
@@ -33,7 +33,7 @@ struct GridAxis {
     return at > 0 ? (at < last ? at : last) : 0;
   }
 
-  /// @brief Indices, -1 for those outside, and weights for a place from -1 to 1.
+  /// @brief The indices, -1 for those outside, and the weights for a place from -1 to 1.
   template <ResizeMode kMode, GridOutside kOutside>
   AIT_FN ResizeTaps<double, kResizeTaps<kMode>> taps(double place) const {
     double at = corners ? (place + 1) / 2 * static_cast<double>(size - 1) : ((place + 1) * static_cast<double>(size) - 1) / 2;
@@ -67,7 +67,7 @@ struct GridShape {
 
 /// @brief f(pointer to channel 0, weight) for the elements around a place (across, down) of a batch.
 ///
-/// Places are computed in double: an image is thousands of elements wide, of which a float would leave few digits to the weights.
+/// Places are computed in double: for an image thousands of elements wide, a float has few digits left for the weights.
 template <ResizeMode kMode, GridOutside kOutside, class A, class T, class F>
 AIT_FN void each_of_grid(const GridShape& shape, const SpatialTensor<const T>& x, int64_t n, A across, A down, F&& f) {
   constexpr int kTaps = kResizeTaps<kMode>;

@@ -1,5 +1,5 @@
 /// @file indexed_space.h
-/// @brief The places of a tensor that indices name along some of its dims, for host and device.
+/// @brief The places of a tensor that are given by indices along some of its dims, for host and device.
 #ifndef AIT_KERNELS_INDEXED_SPACE_H_
 #define AIT_KERNELS_INDEXED_SPACE_H_
 
@@ -14,7 +14,8 @@
 namespace ait {
 
 /// @brief Loops over places. Along loop d, the dense side (what is gathered or scattered) steps by `dense_strides[d]`, the whole tensor by
-/// `whole_strides[d]` and index tensor k by `index_strides[k][d]`, in elements; index k then adds its value times `steps[k]` in the whole.
+/// `whole_strides[d]` and index tensor k by `index_strides[k][d]`, in elements. The value of index k, times `steps[k]`, is added to the offset in
+/// the whole tensor.
 template <int kRank, int kIndices, class Id>
 struct IndexedSpace {
   int64_t sizes[kRank], dense_strides[kRank], whole_strides[kRank], index_strides[kIndices][kRank];

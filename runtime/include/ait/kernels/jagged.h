@@ -1,5 +1,5 @@
 /// @file jagged.h
-/// @brief Sequences of different lengths, laid end to end: where their rows are. For host and device.
+/// @brief Sequences of different lengths, laid end to end: the places of their rows. For host and device.
 #ifndef AIT_KERNELS_JAGGED_H_
 #define AIT_KERNELS_JAGGED_H_
 
@@ -10,10 +10,10 @@
 
 namespace ait {
 
-/// @brief What an embedding bag does with its rows.
+/// @brief The reduction of an embedding bag.
 enum class Bag { sum, mean, max };
 
-/// @brief The sizes of an embedding bag, in elements. An id equal to `padding` counts for nothing; `closed`: there is an offset behind the last bag.
+/// @brief The sizes of an embedding bag, in elements. An id equal to `padding` is ignored; `closed`: a last offset ends the last bag.
 struct BagSpace {
   int64_t bags, count, rows, width, table_stride, out_stride;
   int64_t padding;
@@ -25,7 +25,7 @@ struct Span {
   int64_t begin, end;
 };
 
-/// @brief `begin` and `end`, taken into [0, limit] and into order: nothing outside of the data is ever read.
+/// @brief `begin` and `end`, clamped to [0, limit] and to begin <= end, so that nothing outside of the data is read.
 AIT_FN Span span_within(int64_t begin, int64_t end, int64_t limit) {
   begin = begin < 0 ? 0 : begin > limit ? limit : begin;
   end = end < begin ? begin : end > limit ? limit : end;
@@ -47,23 +47,23 @@ struct JaggedSpace {
   int64_t sequences[kLevels], longest[kLevels];
   int64_t total;
 
-  /// The rows that exist at a level.
+  /// The number of rows at a level.
   AIT_FN int64_t limit(int level) const { return level + 1 < kLevels ? sequences[level + 1] : total; }
 
-  /// The rows of sequence `i` of a level, within the data; empty where there is no such sequence.
+  /// The rows of sequence `i` of a level, within the data; empty if there is no such sequence.
   AIT_FN Span span(int level, int64_t i) const {
     if (i >= sequences[level]) return {0, 0};
     return span_within(static_cast<int64_t>(offsets[level][i]), static_cast<int64_t>(offsets[level][i + 1]), limit(level));
   }
 
-  /// How many places there are, [batch, longest[0], ...].
+  /// The number of places, [batch, longest[0], ...].
   AIT_FN int64_t places() const {
     int64_t count = sequences[0];
     for (int level = 0; level < kLevels; ++level) count *= longest[level];
     return count;
   }
 
-  /// The row at a place, counted row-major; -1 where the sequence is shorter.
+  /// The row at a place, counted row-major; -1 if the sequence is shorter.
   AIT_FN int64_t row_at(int64_t place) const {
     int64_t index[kLevels];
     for (int level = kLevels - 1; level >= 0; --level) {
@@ -78,11 +78,11 @@ struct JaggedSpace {
     return place;
   }
 
-  /// The place of a row; -1 where no sequence holds it.
+  /// The place of a row; -1 if it belongs to no sequence.
   AIT_FN int64_t place_of(int64_t row) const {
     int64_t place = 0, scale = 1;
     for (int level = kLevels - 1; level >= 0; --level) {
-      int64_t low = 0, high = sequences[level];  // the last sequence that begins at the row or before it
+      int64_t low = 0, high = sequences[level];  // searches the last sequence that does not begin after the row
       while (high - low > 1) {
         const int64_t middle = low + (high - low) / 2;
         if (static_cast<int64_t>(offsets[level][middle]) <= row) {

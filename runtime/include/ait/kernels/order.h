@@ -1,7 +1,7 @@
 /// @file order.h
-/// @brief The order of elements, for host and device: unsigned keys, and pairs of a key and a place, which are all different.
+/// @brief The order of elements, for host and device: unsigned keys, and pairs of a key and a place, no two of which are equal.
 ///
-/// NaN is the largest number, and all NaN are equal; so are 0 and -0.
+/// NaN is the largest number. All NaN are equal, and so are 0 and -0.
 #ifndef AIT_KERNELS_ORDER_H_
 #define AIT_KERNELS_ORDER_H_
 
@@ -13,7 +13,7 @@
 
 namespace ait {
 
-/// @brief The type of the keys of an element type: 32 bits, or 64 where elements have so many.
+/// @brief The type of the keys of an element type: 32 bits, or 64 for elements of 64 bits.
 template <class T>
 using sort_key_t = std::conditional_t<(sizeof(T) > 4), uint64_t, uint32_t>;
 
@@ -43,7 +43,7 @@ struct NarrowPair {
   static AIT_FN NarrowPair of(K key, int64_t place) {
     return {static_cast<uint64_t>(key) << 32 | static_cast<uint64_t>(place)};
   }
-  /// What comes after every element.
+  /// A pair that comes after every element.
   static AIT_FN NarrowPair last() { return {~uint64_t(0)}; }
   AIT_FN int64_t place() const { return static_cast<int64_t>(word & 0xffffffffu); }
   AIT_FN bool operator<(const NarrowPair& other) const { return word < other.word; }
@@ -62,11 +62,11 @@ struct WidePair {
   AIT_FN bool operator<(const WidePair& other) const { return key < other.key || (key == other.key && at < other.at); }
 };
 
-/// @brief The pairs of an element type; kFar where rows may have 2^32 - 1 elements or more.
+/// @brief The pairs of an element type; kFar if rows may have 2^32 - 1 elements or more.
 template <class T, bool kFar>
 using sort_pair_t = std::conditional_t<(sizeof(T) > 4) || kFar, WidePair, NarrowPair>;
 
-/// @brief How many elements of a sorted row come before `value`, those equal to it included if kRight.
+/// @brief The number of elements of a sorted row before `value`, with those equal to it if kRight.
 template <bool kRight, class T>
 AIT_FN int64_t search_sorted(const T* row, int64_t length, int64_t step, T value) {
   using C = compute_t<T>;

@@ -1,5 +1,5 @@
 /// @file pad_shape.h
-/// @brief Where the elements of a padded tensor come from, for host and device.
+/// @brief The sources of the elements of a padded tensor, for host and device.
 #ifndef AIT_KERNELS_PAD_SHAPE_H_
 #define AIT_KERNELS_PAD_SHAPE_H_
 
@@ -9,7 +9,7 @@
 
 namespace ait {
 
-/// @brief What stands outside of the input.
+/// @brief The values outside of the input.
 enum class PadMode { constant, reflect, replicate, circular };
 
 /// @brief One dim: sizes of the input and the result, elements before the input (fewer than 0: cropped), strides in elements.

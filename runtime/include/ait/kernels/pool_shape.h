@@ -10,7 +10,7 @@
 
 namespace ait {
 
-/// @brief What a window holds along one dim: `count` elements of the input from `first` on, a `step` apart; `padded` counts those in the pads, too.
+/// @brief A window along one dim: `count` elements of the input from `first` on, a `step` apart; `padded` counts those in the pads, too.
 struct PoolWindow {
   int64_t first, count, step, padded;
 };
@@ -32,21 +32,21 @@ struct PoolAxis {
   }
 
  private:
-  /// How many elements of the window from `start` on lie below `limit`.
+  /// The number of elements of the window from `start` on that are below `limit`.
   AIT_FN int64_t below(int64_t start, int64_t limit) const {
     const int64_t fit = limit > start ? (limit - start + dilation - 1) / dilation : 0;
     return fit < taps ? fit : taps;
   }
 };
 
-/// @brief A pool over three spatial dims; fewer have leading ones of size 1.
+/// @brief A pool over three spatial dims; with fewer, the leading ones have size 1.
 struct PoolShape {
   int64_t batch, channels;
   PoolAxis axes[3];
   bool exclude_pad;  ///< a mean divides by the elements in the input
   int64_t divisor;   ///< a mean divides by this, unless 0
 
-  /// @brief What the sum of a window is divided by.
+  /// @brief The divisor of the sum of a window.
   AIT_FN int64_t count(const PoolWindow (&w)[3]) const {
     if (divisor != 0) return divisor;
     const int64_t elements = exclude_pad ? w[0].count * w[1].count * w[2].count : w[0].padded * w[1].padded * w[2].padded;
@@ -56,7 +56,7 @@ struct PoolShape {
   AIT_FN int64_t index(int64_t d, int64_t h, int64_t w) const { return (d * axes[1].size + h) * axes[2].size + w; }
 };
 
-/// @brief What a window holds so far for one channel.
+/// @brief The intermediate result of a window for one channel.
 template <bool kMax, bool kPlaces, class A>
 struct Pooled {
   A value;

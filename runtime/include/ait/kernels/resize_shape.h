@@ -12,7 +12,7 @@ namespace ait {
 
 enum class ResizeMode { nearest, nearest_exact, linear, cubic };
 
-/// @brief How many elements along a dim an element of the result is computed from.
+/// @brief The number of elements along a dim from which an element of the result is computed.
 template <ResizeMode kMode>
 inline constexpr int kResizeTaps = kMode == ResizeMode::cubic ? 4 : (kMode == ResizeMode::linear ? 2 : 1);
 
@@ -33,13 +33,13 @@ struct ResizeTaps {
   A weight[kTaps];
 };
 
-/// @brief One dim: sizes of the input and the result, and how far elements of the result are apart in the input.
+/// @brief One dim: sizes of the input and the result, and the distance of neighbouring elements of the result in the input.
 struct ResizeAxis {
   int64_t in, out;
-  double scale;  ///< 0: the sizes say it
-  bool corners;  ///< the first and the last elements lie on each other
+  double scale;  ///< 0: the quotient of the sizes
+  bool corners;  ///< align_corners: the first elements coincide, and so do the last ones
 
-  /// @brief Where in the input number `i` of the result lies.
+  /// @brief The place in the input of element `i` of the result.
   AIT_FN double place(double i) const {
     if (corners) return out > 1 ? i * static_cast<double>(in - 1) / static_cast<double>(out - 1) : 0.0;
     return scale > 0 ? i / scale : i * static_cast<double>(in) / static_cast<double>(out);
@@ -67,7 +67,7 @@ struct ResizeAxis {
   }
 };
 
-/// @brief Three spatial dims; fewer have leading ones of size 1.
+/// @brief Three spatial dims; with fewer, the leading ones have size 1.
 struct ResizeShape {
   int64_t batch, channels;
   ResizeAxis axes[3];

@@ -10,7 +10,7 @@
 
 namespace ait {
 
-/// @brief Features [batch, height, width, channels] with any strides; `scale`: their size over that which boxes measure.
+/// @brief Features [batch, height, width, channels] with any strides; `scale`: their size divided by that of the image in which boxes are measured.
 template <class T>
 struct RoiLevel {
   const T* data;
@@ -28,11 +28,11 @@ struct Roi {
   int rows, columns;  ///< samples of a bin
 };
 
-/// @brief The elements around a sample along one dim: none where it lies outside.
+/// @brief The elements around a sample along one dim; none if it is outside.
 template <class A>
 struct RoiNeighbours {
   int64_t low, high;
-  A weight;  ///< of the high one
+  A weight;  ///< of the higher element
   bool inside;
 };
 
@@ -54,9 +54,9 @@ struct RoiShape {
   RoiLevel<T> levels[kLevelsOf];
   const R* rois;
   int64_t roi_strides[2];
-  int sampling;  ///< samples of a bin along a dim; 0: as many as elements
+  int sampling;  ///< samples of a bin along a dim; 0: one for each element
   bool aligned, sensitive;
-  double second_from;  ///< root of the area from which on a box uses the second level
+  double second_from;  ///< the least square root of the area for the second level
 
   /// @brief A region in type `A`; an image outside of the batch is -1.
   template <class A>

@@ -1,5 +1,5 @@
 /// @file attention_ragged.h
-/// @brief Attention on the CPU of sequences with lengths of their own: padded, packed or in pages.
+/// @brief Attention on the CPU of sequences of different lengths: padded, packed or in pages.
 #ifndef AIT_KERNELS_CPU_ATTENTION_RAGGED_H_
 #define AIT_KERNELS_CPU_ATTENTION_RAGGED_H_
 
@@ -24,7 +24,7 @@ int32_t check_integers(const Context& ctx, const char* what, const I* values, in
   return 0;
 }
 
-/// @brief Fails for integers that do not fit. Only pages with columns in use are looked at.
+/// @brief Fails for integers that do not fit. Only pages with columns in use are checked.
 template <class I>
 int32_t check_ragged(const Context& ctx, const Ragged<I>& r, int64_t rows, int64_t cols) {
   if (check_integers(ctx, "length of keys", r.columns, r.sequences, cols) != 0) return 1;
@@ -62,7 +62,7 @@ void gather_pages(Heads<const T> x, const Ragged<I>& r, int64_t sequence, int64_
 
 }  // namespace detail
 
-/// @brief Ragged attention; `s.rows` and `s.cols` are the most of a sequence. Nothing is written if the integers do not fit.
+/// @brief Ragged attention; `s.rows` and `s.cols` are the largest numbers for a sequence. Nothing is written if the integers do not fit.
 template <bool kCausal, class T, class I>
 int32_t attention_ragged(const Context& ctx, const AttentionShape& s, Heads<const T> q, Heads<const T> k, Heads<const T> v, Heads<T> o,
                          const Ragged<I>& ragged) {

@@ -1,7 +1,7 @@
 /// @file conv_depthwise.h
-/// @brief Convolution of each channel by itself: vectors along the channels.
+/// @brief Depthwise convolution: vectors along the channels.
 ///
-/// A task owns some lines of the result and a block of channels. It copies what they read, zeros around it included, into memory of its own
+/// A task owns some lines of the result and a block of channels. It copies the elements that they read, with the zeros around them, into its own memory
 /// and keeps the sums of several neighbouring places in registers.
 #ifndef AIT_KERNELS_CPU_CONV_DEPTHWISE_H_
 #define AIT_KERNELS_CPU_CONV_DEPTHWISE_H_
@@ -36,7 +36,7 @@ inline void accumulate_tap(const T* x, int64_t step, const A* w, int64_t count, 
 /// Vectors of a block of channels, and neighbouring places whose sums are in registers together.
 inline constexpr int kDepthwiseVectors = kVectorBytes == 64 ? 2 : 1, kDepthwisePlaces = 7;
 
-/// @brief What a block of channels reads, in memory of its own: [lines, across, channels of the block].
+/// @brief The elements that a block of channels reads, in the memory of the task: [lines, across, channels of the block].
 template <class A>
 struct DepthwiseBlock {
   A *input, *weight;         ///< weight: [taps, channels of the block]
@@ -85,7 +85,7 @@ inline void sum_some(int64_t places, const DepthwiseBlock<A>& block, const A* fr
 }
 
 /// @brief Lines [h0, h1) of an image of the result, channels c0 and following, `count` of them.
-/// @return whether there was memory
+/// @return whether memory could be allocated
 template <int kVectors, class F, class T, int R, class D, class... E>
 bool depthwise_lines(const GemmShape& shape, const ConvInput<T, R>& x, const Matrices<const T>& w, const Matrices<D>& d, const Operands<E...>& extra,
                      int64_t image, int64_t h0, int64_t h1, int64_t c0, int64_t count) {
@@ -148,7 +148,7 @@ int32_t depthwise_blocks(const Context& ctx, const GemmShape& shape, const ConvI
   const int64_t blocks = (shape.n + kChannels - 1) / kChannels;
   const bool alone = shape.m * shape.outer * shape.inner * shape.n * shape.k < 65536;
   const int threads = alone ? 1 : omp_get_max_threads();
-  // Lines are cut into pieces for the cache, and so that the threads have work; each piece copies the lines that its window reaches over.
+  // Lines are cut into pieces for the cache, and so that the threads have work; each piece copies the lines that its windows read.
   const int64_t line = x.places[R - 1] * x.stride[R - 1] * kChannels * int64_t(sizeof(A)) * (R == 1 ? 1 : x.stride[0]);
   int64_t pieces = (height * line + kDepthwiseBytes - 1) / kDepthwiseBytes;
   while (pieces * images * blocks < 2 * threads && pieces < height) ++pieces;

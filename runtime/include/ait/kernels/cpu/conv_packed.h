@@ -15,16 +15,16 @@ namespace ait::cpu {
 
 namespace detail {
 
-/// Rows that are gathered together: at most so many, and so many bytes, which stay in the second-level cache from panel to panel.
+/// The most rows, and the most bytes, that are gathered together; they stay in the second-level cache from panel to panel.
 inline constexpr int64_t kConvRows = 256, kConvBytes = 1 << 20;
 
-/// What a thread gathered last: rows of a piece of a call, see `AmxScratch`.
+/// The rows that a thread gathered last, for a piece of a call; see `AmxScratch`.
 struct GatherScratch {
   Scratch rows, staged;
   int64_t call = -1, piece = -1;
 };
 
-/// @brief to[r] = row first + r of the input as a matrix. Channels lie side by side.
+/// @brief to[r] = row first + r of the input as a matrix. Channels are contiguous.
 template <class T, int R, bool kTransposed>
 void gather_rows(const ConvInput<T, R, kTransposed>& x, int64_t first, int64_t rows, T* to) {
   const int64_t across = x.kernel[R - 1], taps = x.taps();
@@ -59,7 +59,7 @@ void gather_rows(const ConvInput<T, R, kTransposed>& x, int64_t first, int64_t r
 template <bool kMatrixUnit, class F, class T, int R, bool kTransposed, class... E>
 int32_t conv_packed_on(const Context& ctx, const GemmShape& shape, const ConvInput<T, R, kTransposed>& x, const T* panels, const Matrices<T>& d,
                        const Operands<E...>& extra) {
-  constexpr int64_t kUnit = (kMatrixUnit ? 2 : 1) * kPanelColumns<T>;  // columns of which tasks are made
+  constexpr int64_t kUnit = (kMatrixUnit ? 2 : 1) * kPanelColumns<T>;  // columns of a task
   const int64_t batches = shape.outer * shape.inner, units = (shape.n + kUnit - 1) / kUnit;
   const int threads = shape.m * shape.n * shape.k * batches < 65536 ? 1 : omp_get_max_threads();
   int64_t most = kConvBytes / int64_t(sizeof(T)) / (shape.k > 0 ? shape.k : 1);
@@ -112,7 +112,7 @@ int32_t conv_packed_on(const Context& ctx, const GemmShape& shape, const ConvInp
 
 }  // namespace detail
 
-/// @brief d = F(conv(x, w), operands...) with `w` of one group in panels. Channels of `x` lie side by side; otherwise as `conv`.
+/// @brief d = F(conv(x, w), operands...) with `w` of one group in panels. Channels of `x` are contiguous; otherwise as `conv`.
 template <class F, class T, int R, bool kTransposed, class... E>
 int32_t conv_packed(const Context& ctx, const GemmShape& shape, const ConvInput<T, R, kTransposed>& x, const T* panels, Matrices<T> d,
                     Operands<E...> extra) {

@@ -11,10 +11,10 @@
 
 namespace ait::cpu {
 
-/// @brief d = F(a[begin:end] @ b[group], operands...) for each group of rows; rows behind the last group are F(0, operands...).
+/// @brief d = F(a[begin:end] @ b[group], operands...) for each group of rows; rows after the last group are F(0, operands...).
 ///
-/// `shape` is that of all rows, `b.inner` the distance of the matrices b. Group g ends before row `ends[g]` and begins where the group before ends;
-/// ends that fall, or that lie outside of the rows, count as the nearest end that is possible.
+/// `shape` is that of all rows, `b.inner` the distance of the matrices b. Group g has the rows from the end of group g - 1 up to `ends[g]`;
+/// an end that is below the previous one or outside of the rows is clamped.
 template <class F, class I, class T, class D, class... E>
 int32_t gemm_ragged(const Context& ctx, const GemmShape& shape, Matrices<const T> a, Matrices<const T> b, Matrices<D> d, Operands<E...> extra,
                     const I* ends, int64_t groups) {

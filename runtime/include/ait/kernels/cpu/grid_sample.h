@@ -1,5 +1,5 @@
 /// @file grid_sample.h
-/// @brief The elements of an image at the places that a grid names.
+/// @brief An image sampled at the places of a grid.
 #ifndef AIT_KERNELS_CPU_GRID_SAMPLE_H_
 #define AIT_KERNELS_CPU_GRID_SAMPLE_H_
 
@@ -11,7 +11,7 @@
 
 namespace ait::cpu {
 
-/// @brief y [batch, places, channels] = x at `grid` [batch, places, 2], of which places are (across, down) from -1 to 1. Strides are any.
+/// @brief y [batch, places, channels] = x at `grid` [batch, places, 2], whose places are (across, down), from -1 to 1. Any strides.
 template <ResizeMode kMode, GridOutside kOutside, class T>
 int32_t grid_sample(const Context&, const GridShape& shape, const SpatialTensor<const T>& x, const SpatialTensor<const T>& grid,
                     const SpatialTensor<T>& y) {

@@ -1,5 +1,5 @@
 /// @file group_norm.h
-/// @brief What a group norm makes of its statistics: a mean and a factor for each channel.
+/// @brief From the statistics of a group norm, a mean and a factor for each channel.
 #ifndef AIT_KERNELS_CPU_GROUP_NORM_H_
 #define AIT_KERNELS_CPU_GROUP_NORM_H_
 

@@ -1,5 +1,5 @@
 /// @file histogram.h
-/// @brief How often each small number occurs.
+/// @brief The number of occurrences of each small number.
 #ifndef AIT_KERNELS_CPU_HISTOGRAM_H_
 #define AIT_KERNELS_CPU_HISTOGRAM_H_
 
@@ -9,7 +9,7 @@
 
 namespace ait::cpu {
 
-/// @brief out[b] = how many of the `count` elements of `in` are b, for b from 0 to `bins` - 1; other elements count nowhere.
+/// @brief out[b] = how many of the `count` elements of `in` are b, for b from 0 to `bins` - 1; other elements are not counted.
 template <class T, class Count>
 int32_t histogram(const Context&, int64_t count, const T* in, int64_t bins, Count* out) {
   for (int64_t b = 0; b < bins; ++b) out[b] = 0;

@@ -14,7 +14,7 @@
 
 namespace ait::cpu {
 
-/// @brief Fails unless `count + 1` offsets never fall, stay in [0, limit], and bound sequences of at most `longest` rows.
+/// @brief Fails unless the `count + 1` offsets never decrease, stay in [0, limit], and bound sequences of at most `longest` rows.
 template <class Offset>
 int32_t check_offsets(const Context& ctx, const char* op, int level, const Offset* offsets, int64_t count, int64_t limit, int64_t longest) {
   char message[240];
@@ -53,7 +53,7 @@ inline constexpr int64_t kBagColumns = 64;  ///< sums that stay in registers
 inline constexpr int64_t kJaggedParallelBytes = 256 * 1024;
 }  // namespace detail
 
-/// @brief out[i, :] = the sum, mean or maximum of the rows of the table that the ids of bag i name.
+/// @brief out[i, :] = the sum, mean or maximum of the rows of the table for the ids of bag i.
 ///
 /// Rows are contiguous on both sides. `weights` (one for each id) may be null. Fails with the first wrong offset, or with the first id
 /// outside of the table.
@@ -105,7 +105,7 @@ int32_t embedding_bag(const Context& ctx, const BagSpace& space, const T* table,
   return ctx.fail(message);
 }
 
-/// @brief out[place, :] = x[row, :] for each place of the padded form, `value` where the sequence is shorter. Both are row-major.
+/// @brief out[place, :] = x[row, :] for each place of the padded form, or `value` if the sequence is shorter. Both are row-major.
 template <int kLevels, class Offset, class T>
 int32_t jagged_pad(const Context& ctx, const char* op, const JaggedSpace<kLevels, Offset>& space, int64_t width, const T* x, double value,
                    T* out) {
@@ -125,7 +125,7 @@ int32_t jagged_pad(const Context& ctx, const char* op, const JaggedSpace<kLevels
   return 0;
 }
 
-/// @brief out[row, :] = x[place, :], 0 in rows that no sequence holds. Both are row-major.
+/// @brief out[row, :] = x[place, :], 0 in rows that belong to no sequence. Both are row-major.
 template <int kLevels, class Offset, class T>
 int32_t jagged_unpad(const Context& ctx, const char* op, const JaggedSpace<kLevels, Offset>& space, int64_t width, const T* x, T* out) {
   if (const int32_t status = check_offsets(ctx, op, space)) return status;

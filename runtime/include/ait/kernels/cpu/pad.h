@@ -21,7 +21,7 @@ void pad_row(const PadDim& dim, const T* from, T* to, T value, bool inside) {
     for (int64_t i = 0; i < dim.out; ++i) to[i * step] = value;
     return;
   }
-  // the part that lies in the input
+  // the part inside of the input
   const int64_t first = dim.before < 0 ? 0 : (dim.before < dim.out ? dim.before : dim.out);
   const int64_t end = dim.in + dim.before, last = end < first ? first : (end < dim.out ? end : dim.out);
   const auto outside = [&](int64_t i) {
@@ -39,7 +39,7 @@ void pad_row(const PadDim& dim, const T* from, T* to, T value, bool inside) {
 }
 }  // namespace detail
 
-/// @brief out[i] = in[i - before] in each dim, what `kMode` says where there is none. Strides are any.
+/// @brief out[i] = in[i - before] in each dim, the value that `kMode` defines outside of the input. Any strides.
 template <PadMode kMode, size_t kRank, class T>
 int32_t pad(const Context&, const PadDims<kRank>& shape, const T* in, T* out, T value) {
   constexpr int kOuter = static_cast<int>(kRank) - 1;

@@ -34,7 +34,7 @@ inline compute_t<T> pool_start() {
   return A(0);
 }
 
-/// @brief One window of all channels, which are neighbours in both tensors.
+/// @brief One window of all channels, which are contiguous in both tensors.
 template <bool kMax, bool kPlaces, class T, class I>
 void pool_channels(const PoolShape& shape, const SpatialTensor<const T>& x, int64_t n, const PoolWindow (&w)[3], T* to, I* places, int64_t place_step) {
   using A = compute_t<T>;
@@ -110,8 +110,8 @@ int32_t pool(const PoolShape& shape, const SpatialTensor<const T>& x, const Spat
 }
 }  // namespace detail
 
-/// @brief y = the largest element (`kMax`) or the mean of each window. Strides are any.
-/// @tparam kChannels whether the channels are neighbours in both tensors
+/// @brief y = the largest element (`kMax`) or the mean of each window. Any strides.
+/// @tparam kChannels whether the channels are contiguous in both tensors
 template <bool kMax, bool kChannels, class T>
 int32_t pool(const Context&, const PoolShape& shape, const SpatialTensor<const T>& x, const SpatialTensor<T>& y) {
   return detail::pool<kMax, false, kChannels>(shape, x, y, SpatialTensor<int64_t>{});

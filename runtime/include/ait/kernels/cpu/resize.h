@@ -13,7 +13,7 @@
 namespace ait::cpu {
 
 namespace detail {
-/// @brief All channels of one element, which are neighbours in both tensors.
+/// @brief All channels of one element; the channels are contiguous in both tensors.
 template <ResizeMode kMode, int kDims, class T>
 void resize_channels(const ResizeShape& shape, const SpatialTensor<const T>& x, int64_t n, const int64_t (&at)[3], T* to) {
   using A = compute_t<T>;
@@ -55,8 +55,8 @@ void resize_one(const ResizeShape& shape, const SpatialTensor<const T>& x, int64
 }
 }  // namespace detail
 
-/// @brief y = x resampled to the sizes of `shape`, along the last `kDims` of three spatial dims. Strides are any.
-/// @tparam kChannels whether the channels are neighbours in both tensors
+/// @brief y = x resampled to the sizes of `shape`, along the last `kDims` of three spatial dims. Any strides.
+/// @tparam kChannels whether the channels are contiguous in both tensors
 template <ResizeMode kMode, int kDims, bool kChannels, class T>
 int32_t resize(const Context&, const ResizeShape& shape, const SpatialTensor<const T>& x, const SpatialTensor<T>& y) {
   const int64_t outer = kChannels ? 1 : shape.channels;

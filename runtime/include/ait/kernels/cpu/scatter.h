@@ -13,7 +13,7 @@
 namespace ait::cpu {
 namespace detail {
 
-/// Combines in `elements` what the columns `first` to `last` have, place by place in the order of the first `kSerial` loops.
+/// Combines the values of the columns `first` to `last` in `elements`, place by place in the order of the first `kSerial` loops.
 template <class Kind, int kSerial, int kRank, int kIndices, class Id, class T, class A>
 void scatter_columns(const IndexedSpace<kRank, kIndices, Id>& space, int64_t places, int64_t first, int64_t last, const T* values,
                      A* elements) {
@@ -46,9 +46,9 @@ void scatter_columns(const IndexedSpace<kRank, kIndices, Id>& space, int64_t pla
 
 }  // namespace detail
 
-/// @brief Combines values with the elements of `out` that a space names; places that name one element follow each other in row-major order.
+/// @brief Combines values with the elements of `out` that a space names; values for one element are combined in row-major order.
 ///
-/// The first `kSerial` loops are those whose places may name one element; along the others, the columns, elements differ. Where `Kind`
+/// Places of the first `kSerial` loops may name the same element; along the other loops, the columns, elements differ. If `Kind`
 /// rounds 16-bit floats, `out` is contiguous, has `size` elements, and `sums` has room for them. Fails with the first index outside of its
 /// dim; nothing is written then.
 template <class Kind, int kSerial, int kRank, int kIndices, class Id, class T>

@@ -1,5 +1,5 @@
 /// @file sort.h
-/// @brief Rows in ascending or descending order, equal elements in the order that they had.
+/// @brief Rows in ascending or descending order, with equal elements in their original order.
 #ifndef AIT_KERNELS_CPU_SORT_H_
 #define AIT_KERNELS_CPU_SORT_H_
 

@@ -45,7 +45,7 @@ int32_t check_indices(const Context& ctx, const char* op, IndexedSpace<kRank, kI
   return 0;
 }
 
-/// @brief out = whole at the places of the space, in runs of `width` contiguous elements.
+/// @brief out = the elements of `whole` at the places of the space, in runs of `width` contiguous elements.
 ///
 /// Indices may have any strides. Fails with the first index outside of its dim; nothing is written then.
 template <int kRank, int kIndices, class Id, class T>

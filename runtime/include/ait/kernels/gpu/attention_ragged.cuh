@@ -1,5 +1,5 @@
 /// @file attention_ragged.cuh
-/// @brief Attention of sequences with lengths of their own, in ordinary arithmetic: padded, packed or in pages; for CUDA and HIP.
+/// @brief Attention of sequences of different lengths, in ordinary arithmetic: padded, packed or in pages; for CUDA and HIP.
 #ifndef AIT_KERNELS_GPU_ATTENTION_RAGGED_CUH_
 #define AIT_KERNELS_GPU_ATTENTION_RAGGED_CUH_
 
@@ -70,8 +70,8 @@ __global__ void __launch_bounds__(Tile::kThreads) attention_ragged_kernel(const 
   }
 }
 
-/// @brief Launches `attention_ragged_kernel`; `shape.batch` is the number of sequences. Integers that do not fit are taken for the nearest
-/// that do; offsets that fall are empty sequences.
+/// @brief Launches `attention_ragged_kernel`; `shape.batch` is the number of sequences. Integers that do not fit are clamped;
+/// offsets that decrease are empty sequences.
 template <class Tile, bool kCausal, bool kWindow, class T, class I>
 int32_t attention_ragged(const Context& ctx, AttentionShape shape, Heads<const T> q, Heads<const T> k, Heads<const T> v, Heads<T> o,
                          const Ragged<I>& ragged) {
@@ -84,7 +84,7 @@ int32_t attention_ragged(const Context& ctx, AttentionShape shape, Heads<const T
   if (ragged.pages != nullptr && ragged.pool == 0) shape.cols = 0;
   const int64_t tiles = (shape.rows + Tile::kRows - 1) / Tile::kRows;
   const int64_t sequences = shape.batch > 0 ? shape.batch : 1;
-  const int64_t blocks = packed ? (tiles + sequences - 1) / sequences + 1 : tiles;  // a longer sequence goes around
+  const int64_t blocks = packed ? (tiles + sequences - 1) / sequences + 1 : tiles;  // blocks of a longer sequence compute several tiles
   config.grid = dim3(uint32_t(blocks), uint32_t(shape.heads), uint32_t(sequences));
   config.shared_bytes = uint32_t(Tile::template shared_bytes<compute_t<T>>());
   const AttentionArgs<T, T> args = attention_args(shape, q, k, v, o, Mask<T>{});

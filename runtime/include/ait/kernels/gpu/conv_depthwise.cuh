@@ -1,5 +1,5 @@
 /// @file conv_depthwise.cuh
-/// @brief Convolution of each channel by itself: a thread computes `kSpan` neighbouring channels of one place.
+/// @brief Depthwise convolution: a thread computes `kSpan` neighbouring channels of some places of a line, or of one place.
 #ifndef AIT_KERNELS_GPU_CONV_DEPTHWISE_CUH_
 #define AIT_KERNELS_GPU_CONV_DEPTHWISE_CUH_
 
@@ -12,11 +12,11 @@ namespace ait::gpu {
 
 inline constexpr int kDepthwiseThreads = 256;
 
-/// @brief The product with all channels as columns, of which each has its own sum, and the input.
+/// @brief The input, and the product: its columns are all channels, and each channel has its own sum.
 template <class X, class T, class D, class... E>
 struct DepthwiseArgs : GemmArgs<T, D, E...> {
   X x;
-  int64_t spans;  ///< of all channels, all places
+  int64_t spans;  ///< of all channels and places; of a kernel of lines, the lines
 };
 
 template <class T>
@@ -56,6 +56,79 @@ __global__ void __launch_bounds__(kDepthwiseThreads) conv_depthwise_kernel(const
   }
 }
 
+/// Neighbouring places of a line that a thread computes, spans of channels of a block at most, and bytes of their weights.
+inline constexpr int kDepthwisePlaces = 4, kDepthwiseSpans = 8, kDepthwiseWeightBytes = 48 * 1024;
+
+/// @brief A thread for each span of channels of `kDepthwisePlaces` places of a line, for windows that are not transposed. The weights of a block
+/// lie in shared memory; each element of the input that the places of a thread share is read once.
+template <class F, class X, class T, class D, class... E>
+__global__ void __launch_bounds__(kDepthwiseThreads) conv_depthwise_lines_kernel(const DepthwiseArgs<X, T, D, E...> args, int spans) {
+  using A = compute_t<T>;
+  constexpr int kLast = X::kRank - 1;
+  AIT_DYNAMIC_SHARED(16, depthwise_shared);
+  A* const weights = reinterpret_cast<A*>(depthwise_shared);
+  const int channels = spans * kSpan, tiles = (args.n + channels - 1) / channels;
+  const int first = int(blockIdx.x % uint32_t(tiles)) * channels;
+  wait_for_previous();
+  allow_next();
+  for (int i = int(threadIdx.x); i < args.k * channels; i += kDepthwiseThreads) {
+    const int c = i / args.k, tap = i - c * args.k;
+    weights[tap * channels + c] = first + c < args.n ? convert<A>(args.b.data[tap * args.b.row + (first + c) * args.b.col]) : A(0);
+  }
+  __syncthreads();
+  const int span = int(threadIdx.x) % spans, col = first + span * kSpan, valid = args.n - col;
+  const int64_t across = args.x.places[kLast], pieces = (across + kDepthwisePlaces - 1) / kDepthwisePlaces;
+  const int64_t group = int64_t(blockIdx.x / uint32_t(tiles)) * (kDepthwiseThreads / spans) + int(threadIdx.x) / spans;
+  const int64_t line = group / pieces, from_place = (group - line * pieces) * kDepthwisePlaces;
+  if (valid <= 0 || line >= args.spans) return;
+  typename X::Place place = args.x.place(line * across + from_place);
+  const int64_t begin = place.at[kLast], step = args.x.strides[X::kRank + 1];
+  place.at[kLast] = 0;
+  const int taps = int(args.x.kernel[kLast]), stride = int(args.x.stride[kLast]), dilation = int(args.x.dilation[kLast]);
+  const int reach = (kDepthwisePlaces - 1) * stride + (taps - 1) * dilation;
+  Span<A> acc[kDepthwisePlaces];
+#pragma unroll
+  for (int p = 0; p < kDepthwisePlaces; ++p)
+#pragma unroll
+    for (int e = 0; e < kSpan; ++e) acc[p].v[e] = A(0);
+  for (int outer = 0; outer < args.k; outer += taps) {
+    const T* const from = args.x.at(place, outer, 0);
+    if (from == nullptr) continue;
+    int next[kDepthwisePlaces], tap[kDepthwisePlaces];  // the element of the input that a place needs next, and for which tap
+#pragma unroll
+    for (int p = 0; p < kDepthwisePlaces; ++p) next[p] = p * stride, tap[p] = 0;
+    for (int q = 0; q <= reach; ++q) {
+      const int64_t along = begin + q;
+      const bool inside = along >= 0 && along < args.x.size[kLast];
+      Span<A> seen;
+      if (inside) {
+        RawSpan<T> raw;
+        load_span<T>(from + along * args.x.strides[X::kRank] + col * step, step, args.a_aligned, valid, raw);
+#pragma unroll
+        for (int e = 0; e < kSpan; ++e) seen.v[e] = element<T>(raw, e);
+      }
+#pragma unroll
+      for (int p = 0; p < kDepthwisePlaces; ++p) {
+        if (q != next[p] || tap[p] == taps) continue;
+        const A* const weight = weights + (outer + tap[p]) * channels + span * kSpan;
+        next[p] += dilation, ++tap[p];
+        if (!inside) continue;
+#pragma unroll
+        for (int e = 0; e < kSpan; ++e) acc[p].v[e] += seen.v[e] * weight[e];
+      }
+    }
+  }
+#pragma unroll
+  for (int p = 0; p < kDepthwisePlaces; ++p) {
+    if (from_place + p >= across) break;
+    const int64_t number = line * across + from_place + p, batch = number / args.m, outer = batch / args.inner, inner = batch - outer * args.inner;
+    const int row = int(number - batch * args.m);
+    typename Operands<E...>::Raw raw;
+    args.operands.fetch(outer, inner, row, col, valid, raw);
+    args.template finish_some<F>(outer, inner, row, col, valid, acc[p], raw);
+  }
+}
+
 /// @brief d = F(conv(x, w), operands...) with as many groups as channels of `x` and of `d`. The rows of `d` are places of the window, cut into
 /// batches as its strides need; `w` is [taps, channels] by its strides.
 template <class F, class X, class T, class D, class... E>
@@ -68,12 +141,26 @@ int32_t conv_depthwise(const Context& ctx, const GemmShape& shape, const X& x, M
   static_cast<GemmArgs<T, D, E...>&>(args) = {int(shape.m), int(shape.n), int(shape.k), int(shape.inner), 0, 0, {}, w, d, x_aligned,
                                               rows_aligned(w, w.col, w.row), rows_aligned(d, d.col, d.row), operands};
   args.x = x;
-  args.spans = shape.outer * shape.inner * shape.m * ((shape.n + kSpan - 1) / kSpan);
-  const int64_t blocks = (args.spans + kDepthwiseThreads - 1) / kDepthwiseThreads;
   LaunchConfig config;
-  config.grid = dim3(uint32_t(blocks < (int64_t(1) << 24) ? blocks : int64_t(1) << 24));
   config.block = dim3(kDepthwiseThreads);
   config.dependent = true;
+  if constexpr (!X::kSpreads) {
+    int spans = 1;
+    while (spans < kDepthwiseSpans && spans * kSpan < shape.n) spans *= 2;
+    const int64_t bytes = shape.k * kSpan * int64_t(sizeof(compute_t<T>));
+    while (spans > 1 && spans * bytes > kDepthwiseWeightBytes) spans /= 2;
+    if (bytes <= kDepthwiseWeightBytes) {
+      const int64_t across = x.places[X::kRank - 1], each = kDepthwiseThreads / spans;
+      args.spans = shape.outer * shape.inner * shape.m / across;
+      const int64_t groups = args.spans * ((across + kDepthwisePlaces - 1) / kDepthwisePlaces);
+      config.grid = dim3(uint32_t((groups + each - 1) / each * ((shape.n + spans * kSpan - 1) / (spans * kSpan))));
+      config.shared_bytes = uint32_t(spans * bytes);
+      return launch(ctx, config, conv_depthwise_lines_kernel<F, X, T, D, E...>, args, spans);
+    }
+  }
+  args.spans = shape.outer * shape.inner * shape.m * ((shape.n + kSpan - 1) / kSpan);
+  const int64_t blocks = (args.spans + kDepthwiseThreads - 1) / kDepthwiseThreads;
+  config.grid = dim3(uint32_t(blocks < (int64_t(1) << 24) ? blocks : int64_t(1) << 24));
   return launch(ctx, config, conv_depthwise_kernel<F, X, T, D, E...>, args);
 }
 

@@ -9,10 +9,10 @@
 #if defined(AIT_CUDA)
 namespace ait::gpu {
 
-/// @brief The tiles of an input as a matrix, one after another along K, as `OperandTile` copies those of a matrix that lies in memory.
+/// @brief Copies the tiles of an input, seen as a matrix, one after another along K, as `OperandTile` does for a matrix in memory.
 ///
-/// A thread copies the same chunk of 8 elements of the window for rows that are `kStep` apart. For each of its rows it keeps where the window begins and a
-/// bit for each tap along each dim that meets the input, so that a copy costs one addition and one comparison.
+/// A thread copies the same chunk of 8 elements of the window for rows that are `kStep` apart. For each of its rows it stores the start of the window and,
+/// for each tap along each dim, a bit for whether it is inside of the input. A copy then costs one addition and one comparison.
 template <class X, class T, int kRows, int kCols, int kThreads>
 struct GatherTile {
   static constexpr int kRank = X::kRank, kChunks = kCols / 8, kStep = kThreads / kChunks, kCopies = kRows / kStep;
@@ -22,8 +22,8 @@ struct GatherTile {
 
   const X& x;
   const T* from[kCopies];     ///< the first element of the window, channel 0
-  uint32_t inside[kCopies];   ///< the taps that meet the input
-  int channel, left;          ///< of the next chunk: the channel that it begins with, and how many elements of K there are from it on
+  uint32_t inside[kCopies];   ///< bits of the taps inside of the input
+  int channel, left;          ///< of the next chunk: its first channel, and the number of elements of K from it on
   int tap[kRank];
   uint32_t to;
 
@@ -31,7 +31,7 @@ struct GatherTile {
     return OperandTile<T, kRows, kCols, kThreads, true>::offset(row, chunk);
   }
 
-  /// @param first the place of the first row; @param rows how many there are; @param k0 the first element of K of all `k`
+  /// @param first the place of the first row; @param rows the number of rows; @param k0 the first of all `k` elements of K
   __device__ __forceinline__ GatherTile(const X& x_, int64_t first, int rows, int k0, int k) : x(x_) {
     const int row = int(threadIdx.x) / kChunks, chunk = int(threadIdx.x) % kChunks;
     to = offset(row, chunk);
@@ -62,7 +62,7 @@ struct GatherTile {
     }
   }
 
-  /// The taps of an element of the window, one bit for each dim; and where it lies behind the first one.
+  /// The taps of an element of the window, one bit for each dim, and its offset from the first element.
   static __device__ __forceinline__ uint32_t place(const X& x, int left, int channel, const int (&tap)[kRank], int64_t& behind) {
     uint32_t bits = left > 0 ? 0u : 1u << 31;
     behind = channel * x.strides[kRank + 1];
@@ -74,7 +74,7 @@ struct GatherTile {
     return bits;
   }
 
-  /// Steps `count` elements on.
+  /// Advances by `count` elements.
   static __device__ __forceinline__ void advance(const X& x, int count, int& channel, int (&tap)[kRank]) {
     channel += count;
     while (channel >= int(x.depth)) {
@@ -87,8 +87,8 @@ struct GatherTile {
     }
   }
 
-  /// Starts the copy of the next tile to `tile`, and steps on. What does not exist is zero.
-  /// @tparam kAligned whether channels come in eights, each on a 16-byte boundary; else elements are read one by one
+  /// Starts the copy of the next tile to `tile`, and advances. Elements that do not exist are zero.
+  /// @tparam kAligned whether every eight channels begin on 16 bytes; otherwise elements are read one by one
   template <bool kAligned>
   __device__ __forceinline__ void load(char* tile) {
     if constexpr (kAligned) {
@@ -141,13 +141,13 @@ __global__ void __launch_bounds__(Tile::kThreads, Tile::kBlocks) conv_mma_kernel
 
 /// @brief As `conv_simt`, on the tensor cores: one group, not transposed, at most `GatherTile::kBits` taps along a dim; the elements of the window
 /// of a channel of the result lie side by side in `w`. `split` blocks, one cluster, share a tile (1, 2, 4 or 8; more than 1 needs sm_90).
-/// @tparam kEights whether channels of x lie side by side and come in eights, as every stride of x does
+/// @tparam kEights whether the channels of x are contiguous, and their number and every other stride of x are multiples of 8
 /// @param early whether `w` is constant
 template <class Tile, bool kEights, class F, class X, class T, class D, class... E>
 int32_t conv_mma(const Context& ctx, const GemmShape& shape, const X& x, Matrices<const T> w, Matrices<D> d, Operands<E...> operands,
                  int split = 1, bool early = false) {
   if (shape.m == 0 || shape.n == 0 || shape.outer * shape.inner == 0) return 0;
-  if constexpr (kEights) {  // a pointer that is off: rare, and then slow
+  if constexpr (kEights) {  // a misaligned pointer is rare, and slow
     if (!rows_aligned(w, w.row, w.col) || reinterpret_cast<uintptr_t>(x.data) % 16 != 0) return conv_simt<F>(ctx, shape, x, w, d, operands);
   }
   const auto args = conv_args(shape, x, w, d, operands, Tile::kM, Tile::kCols);

@@ -1,6 +1,6 @@
 /// @file gemm_grouped.cuh
-/// @brief Several products in one launch: `gemm_grouped` of problems that each have their own sizes, `gemm_ragged` of groups of rows of one matrix,
-/// each with a matrix b of its own, whose ends are known only when the kernel runs.
+/// @brief Several products in one launch: `gemm_grouped` computes problems of different sizes; `gemm_ragged` computes groups of rows of one matrix,
+/// each times its own matrix b. The ends of the groups are known only when the kernel runs.
 #ifndef AIT_KERNELS_GPU_GEMM_GROUPED_CUH_
 #define AIT_KERNELS_GPU_GEMM_GROUPED_CUH_
 
@@ -26,7 +26,7 @@ LaunchConfig grouped_config(int64_t blocks) {
   return config;
 }
 
-// ** problems that each have their own sizes **
+// ** problems of different sizes **
 
 /// @brief One problem of `gemm_grouped`.
 template <class T, class D, class... E>
@@ -43,10 +43,10 @@ inline GroupedProblem<T, D, E...> grouped_problem(const GemmShape& shape, Matric
   return {shape, a, b, d, operands};
 }
 
-/// @brief The problems of a launch, and where the blocks of each begin.
+/// @brief The problems of a launch, and the first block of each.
 template <class T, class D, class... E>
 struct GroupedArgs {
-  /// As many problems as the 4 KiB hold that a kernel may be given everywhere.
+  /// The problems that fit into 4 KiB, the size of kernel arguments that every device accepts.
   static constexpr int kProblems = 3840 / int(sizeof(GemmArgs<T, D, E...>) + sizeof(int));
   static_assert(kProblems > 0, "a problem with so many extra operands does not fit into the arguments of a kernel");
 
@@ -55,7 +55,7 @@ struct GroupedArgs {
   GemmArgs<T, D, E...> problems[kProblems];
 };
 
-/// @brief A block for each tile of each problem.
+/// @brief One block for each tile of each problem.
 template <class Tile, bool kAK, bool kBK, bool kAligned, class F, class T, class D, class... E>
 __global__ void __launch_bounds__(Tile::kThreads, Tile::kBlocks) gemm_grouped_kernel(const AIT_GRID_CONSTANT GroupedArgs<T, D, E...> group) {
   wait_for_previous();
@@ -78,7 +78,7 @@ __global__ void __launch_bounds__(Tile::kThreads, Tile::kBlocks) gemm_grouped_ke
 }
 
 /// @brief d_i = F(a_i @ b_i, operands_i...) for every problem, in launches of up to `GroupedArgs::kProblems`.
-/// @tparam kAK, kBK whether K is the contiguous dim of every a and of every b; with `SimtTile` any strides will do
+/// @tparam kAK, kBK whether K is the contiguous dim of every a and of every b; with `SimtTile` any strides are allowed
 template <class Tile, bool kAK, bool kBK, class F, size_t kCount, class T, class D, class... E>
 int32_t gemm_grouped(const Context& ctx, const GroupedProblem<T, D, E...> (&problems)[kCount]) {
   using Args = GroupedArgs<T, D, E...>;
@@ -107,13 +107,13 @@ int32_t gemm_grouped(const Context& ctx, const GroupedProblem<T, D, E...> (&prob
 
 // ** groups of rows **
 
-/// @brief The group of a tile: the tiles of a group begin at its first row, so each lies in one group.
+/// @brief The group of a tile. The tiles of a group begin at its first row, so a tile never covers two groups.
 struct RaggedTile {
-  int group;     ///< the number of groups for rows behind the last one
-  int m0, m;     ///< the first row of the tile; where the rows of the group end
+  int group;     ///< for rows after the last group, the number of groups
+  int m0, m;     ///< the first row of the tile; the end of the group
   bool exists;
 
-  /// The tile with number `tile`. Ends that fall, or that lie outside of the rows, count as the nearest end that is possible.
+  /// The tile with number `tile`. An end that is below the previous one or outside of the rows is clamped.
   template <class I>
   __device__ __forceinline__ RaggedTile(const I* ends, int groups, int rows, int tile, int height) {
     m0 = 0, m = 0, exists = false;
@@ -128,7 +128,7 @@ struct RaggedTile {
   }
 };
 
-/// @brief A block for each tile that there may be; those of most problems have a few too many.
+/// @brief One block for each tile that there can be; blocks without a tile return.
 template <class Tile, bool kAK, bool kBK, bool kAligned, class F, class I, class T, class D, class... E>
 __global__ void __launch_bounds__(Tile::kThreads, Tile::kBlocks) gemm_ragged_kernel(const AIT_GRID_CONSTANT GemmArgs<T, D, E...> args,
                                                                                      const I* ends, int groups) {
@@ -152,9 +152,9 @@ __global__ void __launch_bounds__(Tile::kThreads, Tile::kBlocks) gemm_ragged_ker
   }
 }
 
-/// @brief d = F(a[begin:end] @ b[group], operands...) for each group of rows; rows behind the last group are F(0, operands...).
+/// @brief d = F(a[begin:end] @ b[group], operands...) for each group of rows; rows after the last group are F(0, operands...).
 ///
-/// `shape` is that of all rows, `b.inner` the distance of the matrices b. Group g ends before row `ends[g]` and begins where the group before ends.
+/// `shape` is that of all rows, `b.inner` the distance of the matrices b. Group g has the rows from the end of group g - 1 up to `ends[g]`.
 template <class Tile, bool kAK, bool kBK, class F, class I, class T, class D, class... E>
 int32_t gemm_ragged(const Context& ctx, const GemmShape& shape, Matrices<const T> a, Matrices<const T> b, Matrices<D> d, Operands<E...> operands,
                     const I* ends, int64_t groups) {

@@ -1,5 +1,5 @@
 /// @file grid_sample.cuh
-/// @brief The elements of an image at the places that a grid names.
+/// @brief An image sampled at the places of a grid.
 #ifndef AIT_KERNELS_GPU_GRID_SAMPLE_CUH_
 #define AIT_KERNELS_GPU_GRID_SAMPLE_CUH_
 
@@ -12,7 +12,7 @@
 #if defined(AIT_GPU)
 namespace ait::gpu {
 
-/// @brief A thread has `kVec` channels of a place.
+/// @brief Each thread computes `kVec` channels of one place.
 template <ResizeMode kMode, GridOutside kOutside, int kVec, bool kWide, class T>
 __global__ void __launch_bounds__(256) grid_sample_kernel(Space<4, kWide> space, int64_t total, GridShape shape, SpatialTensor<const T> x,
                                                           SpatialTensor<const T> grid, SpatialTensor<T> y) {
@@ -60,7 +60,7 @@ int32_t launch_grid_sample(const Context& ctx, const GridShape& shape, const Spa
 }
 }  // namespace detail
 
-/// @brief y [batch, places, channels] = x at `grid` [batch, places, 2], of which places are (across, down) from -1 to 1. Strides are any.
+/// @brief y [batch, places, channels] = x at `grid` [batch, places, 2], whose places are (across, down), from -1 to 1. Any strides.
 template <ResizeMode kMode, GridOutside kOutside, class T>
 int32_t grid_sample(const Context& ctx, const GridShape& shape, const SpatialTensor<const T>& x, const SpatialTensor<const T>& grid,
                     const SpatialTensor<T>& y) {

@@ -1,5 +1,5 @@
 /// @file group_norm.cuh
-/// @brief What a group norm makes of its statistics: a mean and a factor for each channel.
+/// @brief From the statistics of a group norm, a mean and a factor for each channel.
 #ifndef AIT_KERNELS_GPU_GROUP_NORM_CUH_
 #define AIT_KERNELS_GPU_GROUP_NORM_CUH_
 
@@ -11,7 +11,7 @@
 
 namespace ait::gpu {
 
-/// A block has a group of a batch: it joins the `parts` of its units, which lie `step` apart, from those of the next unit `next` apart.
+/// One block for each group of a batch. It joins the `parts` of its units: those of a unit are `step` apart, those of the next unit `next` apart.
 template <class A, class T, class P>
 __global__ void __launch_bounds__(kPartThreads)
     group_factors_kernel(const P* found, int64_t parts, int64_t step, int64_t next, int64_t groups, int64_t per_group, int64_t channels,
@@ -41,7 +41,7 @@ __global__ void __launch_bounds__(kPartThreads)
 }
 
 /// @brief The mean and the factor of each channel: the normalised and scaled element is (x - mean) * factor.
-/// @param parts what `reduce_parts` wrote of the units for the same sizes and operand; a group has `per_group` units of `channels` channels
+/// @param parts the results of `reduce_parts` for the units, with the same sizes and operand; a group has `per_group` units of `channels` channels
 /// @param factors the mean for each channel of each batch, then the factor
 template <int kKept, bool kColumns, size_t kRank, class In, class Number, class T>
 int32_t group_factors(const Context& ctx, const int64_t (&sizes)[kRank], const In& in, const Number* parts, int64_t groups, int64_t per_group,

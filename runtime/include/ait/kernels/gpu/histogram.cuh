@@ -1,5 +1,5 @@
 /// @file histogram.cuh
-/// @brief How often each small number occurs. Blocks count in shared memory, if the bins fit, and add what they found.
+/// @brief The number of occurrences of each small number. Blocks count in shared memory, if the bins fit, and add their counts.
 #ifndef AIT_KERNELS_GPU_HISTOGRAM_CUH_
 #define AIT_KERNELS_GPU_HISTOGRAM_CUH_
 
@@ -14,7 +14,7 @@ namespace ait::gpu {
 
 inline constexpr int kHistogramThreads = 256, kSharedBins = 4096, kHistogramBlocks = 1024;
 
-/// Adds to `out`, which is 0 when the launch begins. `Count` is unsigned.
+/// Adds to `out`, which must be 0 when the launch begins. `Count` is unsigned.
 template <bool kShared, class T, class Count>
 __global__ void __launch_bounds__(kHistogramThreads) histogram_kernel(int64_t count, const T* in, int64_t bins, Count* out) {
   __shared__ uint32_t shared[kShared ? kSharedBins : 1];
@@ -42,10 +42,10 @@ __global__ void __launch_bounds__(kHistogramThreads) histogram_kernel(int64_t co
   }
 }
 
-/// @brief out[b] = how many of the `count` elements of `in` are b, for b from 0 to `bins` - 1; other elements count nowhere.
+/// @brief out[b] = how many of the `count` elements of `in` are b, for b from 0 to `bins` - 1; other elements are not counted.
 template <class T, class Count>
 int32_t histogram(const Context& ctx, int64_t count, const T* in, int64_t bins, Count* out) {
-  using Unsigned = std::conditional_t<sizeof(Count) == 8, unsigned long long, unsigned>;  // what atomicAdd takes
+  using Unsigned = std::conditional_t<sizeof(Count) == 8, unsigned long long, unsigned>;  // the type for atomicAdd
   if (const int32_t status = fill_bytes(ctx, out, 0, static_cast<size_t>(bins) * sizeof(Count))) return status;
   if (count <= 0 || bins <= 0) return 0;
   LaunchConfig config;

@@ -1,5 +1,5 @@
 /// @file jagged.cuh
-/// @brief Bags of rows, and sequences laid end to end. Offsets are taken into the data: nothing outside of it is read.
+/// @brief Bags of rows, and sequences laid end to end. Offsets are clamped to the data: nothing outside of it is read.
 #ifndef AIT_KERNELS_GPU_JAGGED_CUH_
 #define AIT_KERNELS_GPU_JAGGED_CUH_
 
@@ -12,7 +12,7 @@
 
 namespace ait::gpu {
 
-/// A row of threads (threadIdx.y) takes a bag at a time, each thread `kVector` neighbouring columns.
+/// A row of threads (threadIdx.y) computes one bag at a time, each thread `kVector` neighbouring columns.
 template <Bag kKind, int kVector, class T, class Id, class Offset>
 __global__ void __launch_bounds__(128)
     embedding_bag_kernel(BagSpace space, const T* table, const Id* ids, const Offset* offsets, const T* weights, T* out) {
@@ -55,7 +55,7 @@ __global__ void __launch_bounds__(128)
   }
 }
 
-/// Each thread moves words; neighbouring threads neighbouring words of a row.
+/// Each thread copies words; neighbouring threads copy neighbouring words of a row.
 template <int kLevels, class Offset, class Word>
 __global__ void __launch_bounds__(256) jagged_pad_kernel(JaggedSpace<kLevels, Offset> space, int64_t width, const Word* x, Word fill, Word* out) {
   wait_for_previous();
@@ -68,7 +68,7 @@ __global__ void __launch_bounds__(256) jagged_pad_kernel(JaggedSpace<kLevels, Of
   }
 }
 
-/// The same the other way: each row finds its place by bisection.
+/// The inverse: each row finds its place by bisection.
 template <int kLevels, class Offset, class Word>
 __global__ void __launch_bounds__(256) jagged_unpad_kernel(JaggedSpace<kLevels, Offset> space, int64_t width, const Word* x, Word* out) {
   wait_for_previous();
@@ -80,7 +80,7 @@ __global__ void __launch_bounds__(256) jagged_unpad_kernel(JaggedSpace<kLevels, 
   }
 }
 
-/// A row of threads takes a sequence and a head at a time, each thread `kVector` neighbouring columns.
+/// A row of threads computes one head of a sequence at a time, each thread `kVector` neighbouring columns.
 template <int kVector, class Offset, class T>
 __global__ void __launch_bounds__(128) jagged_vector_product_kernel(JaggedSpace<1, Offset> space, int64_t heads, int64_t width, const T* vectors,
                                                                     const T* matrices, T* out) {
@@ -111,7 +111,7 @@ __global__ void __launch_bounds__(128) jagged_vector_product_kernel(JaggedSpace<
 }
 
 namespace detail {
-/// Rows of threads: as many threads side by side as `words` needs, at most `most`.
+/// The shape of a block: rows of as many threads as `words` needs, at most `most`.
 inline LaunchConfig rows_of_threads(int64_t rows, int64_t words, uint32_t threads, uint32_t most) {
   LaunchConfig config;
   uint32_t lanes = 8;
@@ -160,7 +160,7 @@ int32_t launch_product(const Context& ctx, const JaggedSpace<1, Offset>& space, 
   return launch(ctx, config, jagged_vector_product_kernel<kVector, Offset, T>, space, heads, width, vectors, matrices, out);
 }
 
-/// Whether rows of so many elements begin on 16 bytes in both tensors.
+/// Whether the rows of both tensors begin on 16 bytes.
 template <class T>
 bool whole_words(const T* a, const T* b, int64_t stride, int64_t other) {
   return (reinterpret_cast<uintptr_t>(a) | reinterpret_cast<uintptr_t>(b) | static_cast<uintptr_t>((stride | other) * static_cast<int64_t>(sizeof(T)))) %
@@ -169,9 +169,9 @@ bool whole_words(const T* a, const T* b, int64_t stride, int64_t other) {
 }
 }  // namespace detail
 
-/// @brief out[i, :] = the sum, mean or maximum of the rows of the table that the ids of bag i name.
+/// @brief out[i, :] = the sum, mean or maximum of the rows of the table for the ids of bag i.
 ///
-/// Rows are contiguous on both sides. `weights` (one for each id) may be null. The row of a bag with an id outside of the table is NaN.
+/// Rows are contiguous on both sides. `weights` (one for each id) may be null. The result for a bag with an id outside of the table is NaN.
 template <Bag kKind, class T, class Id, class Offset>
 int32_t embedding_bag(const Context& ctx, const BagSpace& space, const T* table, const Id* ids, const Offset* offsets, const T* weights, T* out) {
   if (space.bags <= 0 || space.width <= 0) return 0;
@@ -182,7 +182,7 @@ int32_t embedding_bag(const Context& ctx, const BagSpace& space, const T* table,
   return detail::launch_bag<kKind, 1>(ctx, space, table, ids, offsets, weights, out);
 }
 
-/// @brief out[place, :] = x[row, :] for each place of the padded form, `value` where the sequence is shorter. Both are row-major.
+/// @brief out[place, :] = x[row, :] for each place of the padded form, or `value` if the sequence is shorter. Both are row-major.
 template <int kLevels, class Offset, class T>
 int32_t jagged_pad(const Context& ctx, const char*, const JaggedSpace<kLevels, Offset>& space, int64_t width, const T* x, double value, T* out) {
   if (space.places() <= 0 || width <= 0) return 0;
@@ -191,7 +191,7 @@ int32_t jagged_pad(const Context& ctx, const char*, const JaggedSpace<kLevels, O
   return detail::launch_pad<word_t<sizeof(T)>>(ctx, space, width, x, fill, out);
 }
 
-/// @brief out[row, :] = x[place, :], 0 in rows that no sequence holds. Both are row-major.
+/// @brief out[row, :] = x[place, :], 0 in rows that belong to no sequence. Both are row-major.
 template <int kLevels, class Offset, class T>
 int32_t jagged_unpad(const Context& ctx, const char*, const JaggedSpace<kLevels, Offset>& space, int64_t width, const T* x, T* out) {
   if (space.total <= 0 || width <= 0) return 0;

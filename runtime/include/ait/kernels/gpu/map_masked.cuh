@@ -33,7 +33,7 @@ int32_t launch_map_masked(const Context& ctx, const int64_t (&sizes)[kRank], con
   if (kDims == 1) each /= kCount;
   LaunchConfig config;
   config.block = dim3(256);
-  config.grid = dim3(ceil_div(groups, int64_t(256), 132 * 16));  // a few groups a thread, for there may be much fewer than the most
+  config.grid = dim3(ceil_div(groups, int64_t(256), 132 * 16));  // a few groups for each thread, because the value is often far below the largest
   config.dependent = true;
   if (groups < (int64_t(1) << 31)) {
     return launch(ctx, config, map_masked_kernel<F, kCount, kDims, false, Pack<Ins...>, Pack<Outs...>>, Space<kDims, false>(counts), groups, rows, each, ins,
@@ -44,9 +44,9 @@ int32_t launch_map_masked(const Context& ctx, const int64_t (&sizes)[kRank], con
 }
 }  // namespace detail
 
-/// @brief outs[...] = F(ins[...]) over the first `*rows` of the leading dim of a space of `sizes`, which is `sizes[0] / each` long at most.
+/// @brief outs[...] = F(ins[...]) over the first `*rows` rows of a space of `sizes`. It has at most `sizes[0] / each` rows.
 ///
-/// Operands as those of `map`. `rows` is in device memory, and no result may lie in it.
+/// Operands are as those of `map`. `rows` is in device memory, and no result may overlap it.
 template <class F, size_t kRank, class... Ins, class... Outs>
 int32_t map_masked(const Context& ctx, const int64_t (&sizes)[kRank], const int64_t* rows, int64_t each, const Pack<Ins...>& ins, const Pack<Outs...>& outs) {
   for (size_t d = 0; d < kRank; ++d) {

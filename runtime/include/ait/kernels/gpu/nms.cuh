@@ -1,5 +1,5 @@
 /// @file nms.cuh
-/// @brief Non-maximum suppression of boxes, the best first: a bit for each pair that overlaps, then one block picks for each batch.
+/// @brief Non-maximum suppression of boxes, the best first: first a bit for each pair that overlaps, then one block for each batch chooses the boxes.
 #ifndef AIT_KERNELS_GPU_NMS_CUH_
 #define AIT_KERNELS_GPU_NMS_CUH_
 
@@ -12,10 +12,10 @@
 #if defined(AIT_GPU)
 namespace ait::gpu {
 
-/// Boxes of a word.
+/// Boxes in one word of bits.
 inline constexpr int kNmsGroup = 64;
 
-/// @brief words[b, i, g] bit j = whether box i overlaps box 64 g + j behind it. A block has 64 boxes i and one group g, which is not before them.
+/// @brief words[b, i, g] bit j = whether box i overlaps the later box 64 g + j. A block has 64 boxes i and one group g, which is not before them.
 template <class T>
 __global__ void __launch_bounds__(kNmsGroup) nms_overlap_kernel(int64_t blocks, int64_t groups, int64_t count, const T* boxes, double iou,
                                                                 uint64_t* words) {
@@ -42,7 +42,7 @@ __global__ void __launch_bounds__(kNmsGroup) nms_overlap_kernel(int64_t blocks, 
   }
 }
 
-/// @brief keep[b, i] = whether box i remains; a block has a batch. Shared memory: a word for each group.
+/// @brief keep[b, i] = whether box i remains; one block for each batch. Shared memory: one word for each group.
 template <int kThreads>
 __global__ void __launch_bounds__(kThreads) nms_pick_kernel(int64_t batches, int64_t groups, int64_t count, const uint64_t* words,
                                                             const bool* valid, bool* keep) {

@@ -13,7 +13,7 @@
 #if defined(AIT_GPU)
 namespace ait::gpu {
 
-/// @brief A thread has a word of the result.
+/// @brief Each thread computes one word of the result.
 template <PadMode kMode, int kRank, bool kWide, class Word>
 __global__ void __launch_bounds__(256) pad_kernel(Space<kRank, kWide> space, int64_t total, PadDims<kRank> shape, const Word* in, Word* out, Word value) {
   wait_for_previous();
@@ -73,7 +73,7 @@ int32_t launch_pad(const Context& ctx, PadDims<kRank> shape, int64_t factor, con
 }
 }  // namespace detail
 
-/// @brief out[i] = in[i - before] in each dim, what `kMode` says where there is none. Strides are any.
+/// @brief out[i] = in[i - before] in each dim, the value that `kMode` defines outside of the input. Any strides.
 template <PadMode kMode, size_t kRank, class T>
 int32_t pad(const Context& ctx, const PadDims<kRank>& shape, const T* in, T* out, T value) {
   constexpr int64_t kElement = sizeof(T);

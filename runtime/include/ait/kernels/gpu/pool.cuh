@@ -13,8 +13,8 @@
 #if defined(AIT_GPU)
 namespace ait::gpu {
 
-/// @brief A thread has `kVec` channels of one window. The dims of `space` are batch, channels, and the windows along each dim, or, with `kChannels`,
-/// the channels last: threads side by side have neighbours in memory.
+/// @brief Each thread computes one window for `kVec` channels. The dims of `space` are batch, channels, and the windows along each dim, or, with `kChannels`,
+/// the channels last: neighbouring threads access neighbouring memory.
 template <bool kMax, bool kPlaces, bool kChannels, int kVec, bool kWide, class T, class I>
 __global__ void __launch_bounds__(256) pool_kernel(Space<5, kWide> space, int64_t total, PoolShape shape, SpatialTensor<const T> x, SpatialTensor<T> y,
                                                    SpatialTensor<I> places) {
@@ -100,8 +100,8 @@ int32_t pool(const Context& ctx, const PoolShape& shape, const SpatialTensor<con
 }
 }  // namespace detail
 
-/// @brief y = the largest element (`kMax`) or the mean of each window. Strides are any.
-/// @tparam kChannels whether the channels are neighbours in both tensors
+/// @brief y = the largest element (`kMax`) or the mean of each window. Any strides.
+/// @tparam kChannels whether the channels are contiguous in both tensors
 template <bool kMax, bool kChannels, class T>
 int32_t pool(const Context& ctx, const PoolShape& shape, const SpatialTensor<const T>& x, const SpatialTensor<T>& y) {
   return detail::pool<kMax, false, kChannels>(ctx, shape, x, y, SpatialTensor<int64_t>{});

@@ -12,8 +12,8 @@
 #if defined(AIT_GPU)
 namespace ait::gpu {
 
-/// @brief A thread has `kVec` channels of an element of the result. The dims of `space` are batch, channels and spatial dims, or, with `kChannels`,
-/// the channels last: threads side by side have neighbours in memory.
+/// @brief Each thread computes `kVec` channels of one element of the result. The dims of `space` are batch, channels and spatial dims, or, with `kChannels`,
+/// the channels last: neighbouring threads access neighbouring memory.
 template <ResizeMode kMode, int kDims, bool kChannels, int kVec, bool kWide, class T>
 __global__ void __launch_bounds__(256) resize_kernel(Space<5, kWide> space, int64_t total, ResizeShape shape, SpatialTensor<const T> x,
                                                      SpatialTensor<T> y) {
@@ -65,8 +65,8 @@ int32_t launch_resize(const Context& ctx, const ResizeShape& shape, const Spatia
 }
 }  // namespace detail
 
-/// @brief y = x resampled to the sizes of `shape`, along the last `kDims` of three spatial dims. Strides are any.
-/// @tparam kChannels whether the channels are neighbours in both tensors
+/// @brief y = x resampled to the sizes of `shape`, along the last `kDims` of three spatial dims. Any strides.
+/// @tparam kChannels whether the channels are contiguous in both tensors
 template <ResizeMode kMode, int kDims, bool kChannels, class T>
 int32_t resize(const Context& ctx, const ResizeShape& shape, const SpatialTensor<const T>& x, const SpatialTensor<T>& y) {
   if constexpr (kChannels) {

@@ -13,7 +13,7 @@
 #if defined(AIT_GPU)
 namespace ait::gpu {
 
-/// @brief A thread has `kVec` channels of a bin; the dims of `space` are regions, rows and columns of bins, and channels.
+/// @brief Each thread computes `kVec` channels of one bin; the dims of `space` are regions, rows and columns of bins, and channels.
 template <int kVec, bool kWide, class T, class R, int kLevels>
 __global__ void __launch_bounds__(256) roi_align_kernel(Space<4, kWide> space, int64_t total, RoiShape<T, R, kLevels> shape, T* y,
                                                          Pack<int64_t, int64_t, int64_t, int64_t> strides) {

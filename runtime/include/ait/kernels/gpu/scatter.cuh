@@ -12,8 +12,8 @@
 
 namespace ait::gpu {
 
-/// A thread owns a range of the targets (the index tuples, row-major) of one column. It goes through all places of the column in order and
-/// combines those of its range, so neither atomics nor the order of threads decide about a result.
+/// Each thread owns a range of the targets (the index tuples, row-major) of one column. It goes through all places of the column in order and
+/// combines those of its range, so the result depends neither on atomics nor on the order of threads.
 template <class Kind, int kSerial, int kRank, int kIndices, class Id, class T>
 __global__ void __launch_bounds__(128) scatter_kernel(IndexedSpace<kRank, kIndices, Id> space, int64_t places, int64_t columns, int64_t targets,
                                                       int64_t ranges, const T* values, T* out, combined_t<Kind, T>* sums) {
@@ -70,11 +70,11 @@ __global__ void __launch_bounds__(128) scatter_kernel(IndexedSpace<kRank, kIndic
   }
 }
 
-/// @brief Combines values with the elements of `out` that a space names; places that name one element follow each other in row-major order.
+/// @brief Combines values with the elements of `out` that a space names; values for one element are combined in row-major order.
 ///
-/// The first `kSerial` loops are those whose places may name one element, and step through one index tuple each; along the others, the
-/// columns, elements differ. Where `Kind` rounds 16-bit floats, `out` is contiguous and `sums` has room for as many elements. A place with
-/// an index outside of its dim is left out.
+/// Places of the first `kSerial` loops may name the same element; each step of these loops has one index tuple; along the others, the
+/// columns, elements differ. If `Kind` rounds 16-bit floats, `out` is contiguous and `sums` has room for as many elements. A place with
+/// an index outside of its dim is skipped.
 template <class Kind, int kSerial, int kRank, int kIndices, class Id, class T>
 int32_t scatter(const Context& ctx, const IndexedSpace<kRank, kIndices, Id>& space, const T* values, T* out, int64_t,
                 combined_t<Kind, T>* sums) {
@@ -83,7 +83,7 @@ int32_t scatter(const Context& ctx, const IndexedSpace<kRank, kIndices, Id>& spa
   for (int d = 0; d < kRank; ++d) (d < kSerial ? places : columns) *= space.sizes[d];
   for (int k = 0; k < kIndices; ++k) targets *= space.extents[k];
   if (targets <= 0) return 0;
-  constexpr int64_t kThreads = 1 << 15;  // a range a thread: more threads would each go through all places
+  constexpr int64_t kThreads = 1 << 15;  // one range a thread, and each thread reads all places, so more threads would read more
   const int64_t wanted = columns < kThreads ? kThreads / columns : 1;
   const int64_t ranges = wanted < targets ? wanted : targets;
   LaunchConfig config;

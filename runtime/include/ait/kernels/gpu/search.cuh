@@ -1,5 +1,5 @@
 /// @file search.cuh
-/// @brief Where values belong in sorted rows: a thread bisects for each value.
+/// @brief The places of values in sorted rows: one thread bisects for each value.
 #ifndef AIT_KERNELS_GPU_SEARCH_CUH_
 #define AIT_KERNELS_GPU_SEARCH_CUH_
 
@@ -28,8 +28,8 @@ __global__ void __launch_bounds__(kSearchThreads)
   }
 }
 
-/// @brief out = how many of the `length` elements of the sorted row come before each value, equal ones included if kRight.
-/// @param rows has the first element of the row of each value; `step` separates its elements
+/// @brief out = how many of the `length` elements of the sorted row are before each value, with equal ones if kRight.
+/// @param rows the first element of the row for each value; `step` separates its elements
 template <bool kRight, size_t kRank, class Rows, class Values, class Out>
 int32_t search(const Context& ctx, const int64_t (&sizes)[kRank], const Rows& rows, int64_t length, int64_t step, const Values& values,
                const Out& out) {

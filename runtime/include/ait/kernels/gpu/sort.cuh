@@ -1,8 +1,8 @@
 /// @file sort.cuh
-/// @brief Rows in ascending or descending order, equal elements in the order that they had: a merge sort.
+/// @brief Rows in ascending or descending order, with equal elements in their original order: a merge sort.
 ///
 /// Elements become pairs of a key and a place (`order.h`), which are all different, so that no step has to be stable. The first launch sorts tiles
-/// of `kSortTile` elements of a row, or several short rows, in shared memory (bitonic: Batcher, 1968). Each further launch merges runs in twos; the
+/// of `kSortTile` elements of a row, or several short rows, in shared memory (bitonic: Batcher, 1968). Each further launch merges pairs of runs; the
 /// block of `kSortTile` results finds its part of both runs by bisection (Green, McColl and Bader, 2012). The last launch writes the results.
 #ifndef AIT_KERNELS_GPU_SORT_CUH_
 #define AIT_KERNELS_GPU_SORT_CUH_
@@ -19,7 +19,7 @@ namespace ait::gpu {
 
 inline constexpr int kSortThreads = 256, kSortEach = 8, kSortTile = kSortThreads * kSortEach;
 
-/// @brief Where sorted pairs of a row go: the first `count` of them to the results.
+/// @brief The results for a row: the first `count` of its sorted pairs.
 template <int kOuter, class In, class Values, class Indices>
 struct SortedRows {
   RowSpace<kOuter, 1> space;
@@ -41,8 +41,8 @@ struct SortedRows {
   }
 };
 
-/// A block has `kSortTile / width` rows of up to `width` elements, a power of two, or one of the `tiles` of a row; with tiles it writes pairs.
-/// @param columns whether neighbours in memory are elements of neighbouring rows
+/// A block sorts `kSortTile / width` rows of up to `width` elements, a power of two, or one of the `tiles` of a row; then it writes pairs.
+/// @param columns whether neighbouring elements in memory belong to neighbouring rows
 template <bool kDescending, class Pair, int kOuter, class In, class Values, class Indices>
 __global__ void __launch_bounds__(kSortThreads)
     sort_tile_kernel(SortedRows<kOuter, In, Values, Indices> sorted, int width, bool columns, int64_t tiles, Pair* pairs) {
@@ -104,7 +104,7 @@ __device__ __forceinline__ int64_t merge_cut(const Pair* a, int64_t in_a, const 
 }
 }  // namespace detail
 
-/// A block has `kSortTile` pairs of a row in runs of twice `run`, a multiple of it, made of the runs of `run` in `from`.
+/// A block writes `kSortTile` pairs of a row. It merges runs of `run` pairs in `from`, a multiple of kSortTile, to runs of twice the length.
 template <bool kLast, class Pair, int kOuter, class In, class Values, class Indices>
 __global__ void __launch_bounds__(kSortThreads)
     sort_merge_kernel(SortedRows<kOuter, In, Values, Indices> sorted, int64_t run, int64_t tiles, const Pair* from, Pair* to) {
@@ -154,7 +154,7 @@ __global__ void __launch_bounds__(kSortThreads)
 
 /// @brief The first `count` elements along the last of `sizes` in the order of `sort_key`, and their places.
 /// @tparam kFar whether rows may have 2^32 - 1 elements or more
-/// @param workspace two pairs for each element where rows may have more than kSortTile
+/// @param workspace two pairs for each element if rows may have more than kSortTile elements
 template <bool kDescending, bool kFar, size_t kRank, class In, class Values, class Indices>
 int32_t sort(const Context& ctx, const int64_t (&sizes)[kRank], const In& in, int64_t count, const Values& values, const Indices& indices,
              void* workspace) {

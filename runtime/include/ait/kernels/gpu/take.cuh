@@ -13,7 +13,7 @@
 
 namespace ait::gpu {
 
-/// A thread moves a word at a time; `width`, strides and steps of the space are counted in words.
+/// A thread copies one word at a time; `width`, strides and steps of the space are counted in words.
 template <class T, class Word, int kRank, int kIndices, class Id>
 __global__ void __launch_bounds__(128) take_kernel(IndexedSpace<kRank, kIndices, Id> space, int64_t width, int64_t words, const Word* whole,
                                                    Word* out) {
@@ -49,7 +49,7 @@ int32_t launch_take(const Context& ctx, IndexedSpace<kRank, kIndices, Id> space,
 }
 }  // namespace detail
 
-/// @brief out = whole at the places of the space, in runs of `width` contiguous elements.
+/// @brief out = the elements of `whole` at the places of the space, in runs of `width` contiguous elements.
 ///
 /// Indices may have any strides. A place with an index outside of its dim is NaN, or 0 for integers; nothing outside is read.
 template <int kRank, int kIndices, class Id, class T>
