@@ -1,4 +1,4 @@
-"""Networks of other people, imported as they are, beside PyTorch: convolutional ones, a UNet, a recommender.
+"""Imported networks beside PyTorch: convolutional networks, a UNet, a recommender.
 
     python benchmarks/networks.py                                 # all of them
     python benchmarks/networks.py resnet50 --batch 1,32 --measure
@@ -71,7 +71,7 @@ NETWORKS = {
 
 
 def randomized(module: nn.Module) -> nn.Module:
-    """Statistics of batch norms as after some training, so that values neither vanish nor overflow."""
+    """Set the statistics of batch norms as after some training, so that values neither vanish nor overflow."""
     generator = torch.Generator().manual_seed(0)
     for part in module.modules():
         if isinstance(part, nn.BatchNorm2d) and part.running_mean is not None and part.running_var is not None:

@@ -74,6 +74,7 @@ def pytest_configure(config: pytest.Config) -> None:
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     _emulated_kernels(terminalreporter)
     _imported_models(terminalreporter)
+    _samples_of_pytorch(terminalreporter)
 
 
 def _emulated_kernels(terminalreporter: pytest.TerminalReporter) -> None:
@@ -88,6 +89,17 @@ def _emulated_kernels(terminalreporter: pytest.TerminalReporter) -> None:
         counts = Counter(kernel.partition(":")[0] for kernel in found)
         listed = ", ".join(f"{template.removesuffix('_kernel')} {n}" for template, n in sorted(counts.items()))
         terminalreporter.write_line(f"{name}: {len(counts)} templates, {len(found)} kernels executed ({listed})")
+
+
+def _samples_of_pytorch(terminalreporter: pytest.TerminalReporter) -> None:
+    """How many of PyTorch's samples of each operation were imported and right (tests/importers/opinfo.py)."""
+    reports = [r for status in ("passed", "failed") for r in terminalreporter.stats.get(status, [])]
+    found = [value for r in reports for name, value in r.user_properties if name == "samples" and r.when == "call"]
+    listed = sorted(part for value in found for part in value.split(", ") if part)
+    if listed:
+        total = sum(int(part.rpartition(" ")[2]) for part in listed)
+        terminalreporter.section("PyTorch's samples of its operations")
+        terminalreporter.write_line(f"{len(listed)} operations, {total} samples run and right: {', '.join(listed)}")
 
 
 def _imported_models(terminalreporter: pytest.TerminalReporter) -> None:

@@ -26,19 +26,19 @@ SIZES = ((1, 9), (3, 16))
 """Batch and length of the runs; the network is exported on others."""
 EXPORTED = (2, 7)
 LEAST = 256
-"""So many numbers of a result are compared at least: runs are repeated until there are so many."""
+"""The least count of compared numbers of a result: runs are repeated until there are as many."""
 
 
 @dataclass
 class Outcome:
-    """How far a network comes."""
+    """The result of checking a network."""
 
     missing: list[tuple[str, int, str]] = field(default_factory=list[tuple[str, int, str]])
     """The operations that cannot be imported: name, uses, first place."""
     error: str = ""
     """Why the network fails, in one paragraph; empty if it does not."""
     stage: str = ""
-    """Where it ended: `import`, `compile`, `run` or `done`."""
+    """The last stage: `import`, `compile`, `run` or `done`."""
     launches: int = 0
     ratios: list[tuple[float, float]] = field(default_factory=list[tuple[float, float]])
     """For each result our max error and RMSE over eager's."""

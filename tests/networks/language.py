@@ -80,7 +80,7 @@ def network(
     sampled: bool = False,
     **more: Any,
 ) -> Network:
-    """A row: options in several groups, the last of which count."""
+    """A row: options in several groups; later groups override earlier ones."""
     merged: dict[str, Any] = {}
     for group in options:
         merged |= group

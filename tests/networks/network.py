@@ -21,18 +21,18 @@ class Network:
     make: Callable[[], torch.nn.Module]
     arguments: Callable[[int, int], Arguments]
     dynamic: Mapping[str, Mapping[int, Any]] = field(default_factory=dict[str, Mapping[int, Any]])
-    """The dims that `torch.export` leaves open, by the name of the argument."""
+    """The dynamic dims for `torch.export`, by the name of the argument."""
     sampled: bool = False
     """Whether `make test` runs it; `make test-full` runs all."""
 
     @property
     def has_any_length(self) -> bool:
-        """Whether the length is dynamic; else it is that of the export."""
+        """Whether the length is dynamic; otherwise it is that of the export."""
         return any(dim is LENGTH for dims in self.dynamic.values() for dim in dims.values())
 
 
 def made(network: Network) -> torch.nn.Module:
-    """The network with weights that matter: norms scale and shift, and their statistics are not those of noise."""
+    """The network with random weights, also in the scales, shifts and statistics of norms."""
     torch.manual_seed(0)
     model = network.make().eval()
     with torch.no_grad():

@@ -13,7 +13,7 @@ TIME = 64
 
 
 class Residual(nn.Module):
-    """Two convolutions, each behind a norm of groups and silu; the time shifts what is between them."""
+    """Two convolutions, each after a group norm and silu; the time embedding is added between them."""
 
     def __init__(self, channels: int, result: int, time: int | None = TIME) -> None:
         super().__init__()
@@ -31,7 +31,7 @@ class Residual(nn.Module):
 
 
 class Attention(nn.Module):
-    """Attention of tokens to a context, which are themselves if there is none."""
+    """Attention of tokens to a context, or to themselves without one."""
 
     def __init__(self, width: int, context: int, heads: int = 4) -> None:
         super().__init__()
@@ -74,7 +74,7 @@ class CrossAttended(nn.Module):
 
 
 class UNet(nn.Module):
-    """Down one level and up again, with the steps of a sampler as angles and a text to attend to."""
+    """A UNet of two levels, with a sinusoidal embedding of the sampler's step and attention to a text."""
 
     def __init__(self, width: int = 32, context: int = 48) -> None:
         super().__init__()
@@ -98,7 +98,7 @@ class UNet(nn.Module):
 
 
 class Decoder(nn.Module):
-    """Latents to an image: attention in the middle, then each level twice as large."""
+    """Latents to an image: attention in the middle, then levels of twice the size each."""
 
     def __init__(self, width: int = 32) -> None:
         super().__init__()

@@ -25,7 +25,7 @@ from tests.networks.networks import NETWORKS
 ROOT = Path(__file__).parents[2]
 SOURCES = ("ait_mlir", "runtime", "tests/networks")
 SECONDS = 600
-"""A network that takes longer is ended."""
+"""The seconds after which a network is stopped."""
 
 
 def digest() -> str:

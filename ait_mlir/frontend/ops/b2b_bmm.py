@@ -152,7 +152,7 @@ class grouped_fmha_style_b2b_bmm(fmha_style_b2b_bmm):
         for what, t in (("k", k), ("v", v)):
             if t.rank != 3 or t.type.dims[0] is not q.type.dims[0]:
                 raise self.fail(f"{what} must be jagged as q is, {q.describe()}, found {t.describe()}")
-        # Rows behind the end of a sequence are 0 in v: whatever score they have, they add nothing.
+        # Rows of v after the end of a sequence are 0, so their scores do not matter.
         dense = [jagged_to_padded_dense()(t) for t in (q, k, v)]
         y = super().__call__(dense[0], dense[1], dense[2], bias)
         self.inputs = given

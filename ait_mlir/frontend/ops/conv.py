@@ -82,7 +82,7 @@ class convolution(Operator):
 class conv2d_few_channels(convolution):
     """A convolution of at most 8 input channels, such as an image, then the steps of its name.
 
-    The kernels take any number of channels, so nothing is padded, whatever `auto_padding` says.
+    The kernels take any number of channels, so `auto_padding` has no effect.
     """
 
     sizes = 2

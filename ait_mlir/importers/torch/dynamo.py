@@ -33,7 +33,7 @@ def backend(graph: Any, example_inputs: Sequence[Any], options: Mapping[str, Any
         return graph.forward
     try:
         return Part(graph, example_inputs, options or {})
-    except Exception as error:  # whatever is wrong with ours, the program runs as it did before
+    except Exception as error:  # on any error of ours, the program runs as without us
         LOG.warning(
             "a graph of %d operations runs in PyTorch: %s", _operations(graph), _told(error), exc_info=_is_fault(error)
         )

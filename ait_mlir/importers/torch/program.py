@@ -93,7 +93,7 @@ def simpler(program: Any) -> Any:
     nodes = [n for n in program.graph.nodes if n.op == "call_function"]
     if any(_is_mutable(n) and row_name(n) == str(n.target) for n in nodes):
         program = program.run_decompositions({})
-    for _ in range(2):
+    for _ in range(4):
         missing = {n.target for n in unsupported(program)}
         table = torch.export.default_decompositions()
         chosen = {op: table[op] for op in missing if op in table}
@@ -118,8 +118,9 @@ def _composed(program: Any) -> Any:
 
 def _composition(op: Any) -> Any:
     """A function of other operations that does what `op` does, if PyTorch has one."""
-    if (found := torch._decomp.decomposition_table.get(op)) is not None:
-        return found
+    found = torch._decomp.decomposition_table.get(op)
+    if found is not None and found.__module__ == "torch._decomp.decompositions":  # others are functions of the user's,
+        return found  # whose arguments are not those of the operation
     return op.decompose if isinstance(op, torch._ops.OpOverload) and op._can_decompose() else None
 
 

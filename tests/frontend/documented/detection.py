@@ -20,7 +20,7 @@ def overlap(a: torch.Tensor, b: torch.Tensor) -> float:
 
 
 def remaining(boxes: torch.Tensor, threshold: float) -> list[int]:
-    """Which boxes, the best first, are not removed by a better one that remains."""
+    """Whether each box, the best first, is not removed by a better one that remains."""
     kept: list[int] = []
     for i, box in enumerate(boxes):
         if all(overlap(boxes[j], box) <= threshold for j in kept):
@@ -29,7 +29,7 @@ def remaining(boxes: torch.Tensor, threshold: float) -> list[int]:
 
 
 def best(boxes: torch.Tensor, scores: torch.Tensor, threshold: float) -> list[int]:
-    """The boxes that remain, by falling scores."""
+    """The boxes that remain, by descending scores."""
     order = scores.argsort(descending=True, stable=True)
     return [int(order[i]) for i in remaining(boxes[order], threshold)]
 
@@ -91,7 +91,7 @@ def bilinear(x: torch.Tensor, y: float, z: float) -> torch.Tensor:
 
 
 def level_of(box: torch.Tensor) -> int:
-    """Of four levels the one for a box of this size (arXiv:1612.03144): the third for 224 x 224."""
+    """The level of four for a box of this size (arXiv:1612.03144): the third for 224 x 224."""
     size = float((box[2] - box[0]) * (box[3] - box[1])) ** 0.5
     return min(max(int(torch.tensor(size / 224 + 1e-6).log2().floor()) + 4, 2), 5) - 2
 

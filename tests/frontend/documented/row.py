@@ -1,4 +1,4 @@
-"""One row for each operator name of AITemplate: a call with its documented signature, and what PyTorch says."""
+"""One row for each operator name of AITemplate: a call with its documented signature, and PyTorch's result."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ DTYPES = {"i64": "int64", "i32": "int32", "bool": "bool"}
 
 
 def parse(text: str) -> tuple[list[str], str, int]:
-    """Shape, dtype and, of indices, the number that all are below."""
+    """Shape, dtype and, for indices, their upper limit, which is excluded."""
     text, _, below = text.partition(" < ")
     dims = text.split(" x ")
     dtype = DTYPES[dims.pop()] if dims[-1] in DTYPES else "float32"

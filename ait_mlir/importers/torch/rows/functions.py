@@ -187,13 +187,13 @@ def differ(c: Call) -> Value:
 
 
 def log_softmax(c: Call) -> Value:
-    """x - max - log(sum(exp(x - max))) along one dim."""
-    x, axis = c.w.cast(c.tensor("self"), c.element), c.axis("dim")
+    """x - max - log(sum(exp(x - max))) along one dim; a scalar is one of one element."""
+    x, axis = c.w.reshape(c.w.cast(c.tensor("self"), c.element), c.dims or [1]), c.axis("dim")
     t = tensor_type(x)
     kept = [1 if a == axis else d for a, d in enumerate(t.dims)]
     low = c.w.op(ait.SubOp, x, c.w.reshape(c.w.add(ReduceOp("max", x, [axis])), kept))
     total = c.w.reshape(c.w.add(ReduceOp("sum", c.w.op(ait.ExpOp, low), [axis])), kept)
-    return c.w.op(ait.SubOp, low, c.w.op(ait.LogOp, total))
+    return c.w.reshape(c.w.op(ait.SubOp, low, c.w.op(ait.LogOp, total)), c.dims)
 
 
 def vector_norm(c: Call) -> Value:

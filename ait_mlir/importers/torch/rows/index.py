@@ -164,7 +164,7 @@ def gather(c: Call) -> Value:
     axis, x, ids = c.axis("dim", max(len(c.shape("self")), 1)), c.value("self"), c.value("index")
     if not c.shape("self"):
         return spread(c.tensor("self"), c.dims)
-    if isinstance(x, Affine) and x.steps[axis] is ZERO:  # the same wherever it is read
+    if isinstance(x, Affine) and x.steps[axis] is ZERO:  # all elements along the axis are equal
         return Affine(dims_of(ids), x.steps, x.offset, x.element)
     if isinstance(ids, Affine) and isinstance(x, Affine):
         steps = tuple(ZERO if a == axis else s for a, s in enumerate(x.steps))

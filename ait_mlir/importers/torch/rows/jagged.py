@@ -17,8 +17,11 @@ def embedding_bag(c: Call) -> list[SSAValue]:
     if not is_float(tensor_type(table).element_type):
         raise NotSupported(f"the table is {tensor_type(table).element_type}, expected a floating-point type")
     properties: dict[str, Attribute] = {"kind": StringAttr(BAG_KINDS[int(c["mode"])])}
-    if c["padding_idx"] is not None and c["padding_idx"] >= 0:
-        properties["padding"] = IntegerAttr(int(c["padding_idx"]), i64)
+    padding = c["padding_idx"]
+    if padding is not None and padding < 0 and "padding_idx" in str(c.node.target):  # counted from the end; else none
+        padding += tensor_type(table).dims[0].as_int() or 0
+    if padding is not None and padding >= 0:
+        properties["padding"] = IntegerAttr(int(padding), i64)
     if c["include_last_offset"]:
         properties["closed"] = UnitAttr()
     operands = [table, c.tensor("indices"), c.tensor("offsets"), *([] if weights is None else [weights])]

@@ -19,9 +19,9 @@ TRAINING = "batch norm by the statistics of the batch is for training; call mode
 
 
 def softmax(c: Call) -> Value:
-    """Along one dim, in the type asked for."""
-    x = c.w.cast(c.tensor("self"), c.element)
-    return c.w.op(SoftmaxOp, x, properties={"dim": IntegerAttr(c.axis("dim"), i64)})
+    """Along one dim, in the type asked for; a scalar is one of one element."""
+    x = c.w.reshape(c.w.cast(c.tensor("self"), c.element), c.dims or [1])
+    return c.w.reshape(c.w.op(SoftmaxOp, x, properties={"dim": IntegerAttr(c.axis("dim"), i64)}), c.dims)
 
 
 def normalised(c: Call) -> SSAValue:
