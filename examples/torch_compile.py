@@ -4,8 +4,8 @@
     python examples/torch_compile.py --device cpu
 
 The model decides by values, so PyTorch cuts it into two graphs. The encoder before the decision is compiled; the second
-asks for the most frequent score, which the importer does not know, and runs in PyTorch. The log says so, and where: each graph appears twice, at
-the first sizes and once more for all sizes.
+asks for the most frequent score, which the importer does not know, and runs in PyTorch. The log says so, and where:
+each graph appears twice, at the first sizes and once more for all sizes.
 """
 
 from __future__ import annotations
