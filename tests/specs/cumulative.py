@@ -52,7 +52,7 @@ CUMULATIVE = Spec(
         form("strided", "cumulative sum %a dim 1", "b x s x T", strides={0: ("2*s", "2"), 1: ("3*s", "3")}),
         form("across", "cumulative sum %a dim 1", "b x s x 5 x T", strides={1: ("5*s", "1", "s")}),
         # few long rows: several threads or blocks share one
-        form("long", "cumulative sum %a dim 1 exclusive", "b x s x T", types=("f16", "f32", "i32"), envs=LONG, few=LONG, offset=3),
+        form("long", "cumulative sum %a dim 1 exclusive", "b x s x T", types=("f16", "f32", "i32"), envs=LONG, few=LONG, offset=3, both=True),
         *others("prod", ALL, ("i32",)),
         *others("logsumexp", FLOATS, ("f32",)),
         *others("max", ALL, ("bf16",)),

@@ -7,7 +7,7 @@ parser also reads the longer form `: (OPERAND TYPES) -> RESULT TYPES`. `SYNTAX` 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, NoReturn, Self
 
 from xdsl.dialects.builtin import DenseArrayBase, i32
 from xdsl.ir import Attribute, Block, ErasedSSAValue, Operation, Region, SSAValue
@@ -90,6 +90,10 @@ class AitOp(IRDLOperation):
         elif key not in scope.memo:
             super().verify(verify_nested_ops)
             scope.memo[key] = True
+
+    def emit_error(self, message: str, underlying_error: Exception) -> NoReturn:
+        """Raise the error of a verifier as it is: xDSL would print the whole module around it, for each error."""
+        raise underlying_error
 
     def verify_(self) -> None:
         expected = self.infer_result_types()
