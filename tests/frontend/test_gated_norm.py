@@ -8,7 +8,7 @@ from torch.nn import functional as F
 
 from ait_mlir.frontend import BuildError, ops
 from ait_mlir.frontend.ops import FuncEnum
-from tests.frontend.test_ops import check, tensor
+from tests.frontend.support import check, tensor
 
 
 def gated(x, *factors):

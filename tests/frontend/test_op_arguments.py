@@ -8,8 +8,7 @@ import pytest
 from ait_mlir.frontend import BuildError, IntVar, ops
 from ait_mlir.frontend.ops import FuncEnum
 from ait_mlir.frontend.ops.elementwise import COMPOSITES, OPS
-from tests.frontend.support import graph_of
-from tests.frontend.test_ops import tensor
+from tests.frontend.support import graph_of, tensor
 
 x, w = tensor("x", "batch", "seq", 12), tensor("w", 6, 4)
 

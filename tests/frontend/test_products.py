@@ -9,8 +9,7 @@ import pytest
 import torch
 
 from ait_mlir.frontend import BuildError, IntVar, JaggedDim, Tensor, ops
-from tests.frontend.support import evaluate, graph_of
-from tests.frontend.test_ops import check, tensor
+from tests.frontend.support import check, evaluate, graph_of, tensor
 
 
 @pytest.mark.parametrize("name", ["", "_bias", "_bias_relu", "_bias_sigmoid"])

@@ -8,7 +8,7 @@ import torch
 from ait_mlir.compiler.base import IntVarTensor
 from ait_mlir.frontend import BuildError, IntImm, IntVar, ops
 from ait_mlir.frontend.ops import FuncEnum
-from tests.frontend.test_ops import BATCH, SEQ, check, tensor
+from tests.frontend.support import BATCH, SEQ, check, tensor
 
 
 def test_values_compute_with_dims_and_numbers():

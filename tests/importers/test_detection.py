@@ -9,7 +9,7 @@ from torch.export import Dim
 
 from ait_mlir.importers.torch import from_torch
 from ait_mlir.reference.graph import evaluate_graph
-from tests.frontend.test_ops import pooled, some_boxes, suppressed
+from tests.frontend.boxes import pooled, some_boxes, suppressed
 
 SCHEMAS = {
     "nms": "(Tensor dets, Tensor scores, float iou_threshold) -> Tensor",

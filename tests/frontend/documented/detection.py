@@ -6,44 +6,28 @@ from collections.abc import Iterator
 
 import torch
 
+from tests.frontend.boxes import pooled, suppressed
 from tests.frontend.documented.row import Row
 
 BOXES = [[0, 0, 4, 4], [1, 0, 4, 4], [5, 5, 9, 8], [0, 1, 4, 5], [5, 5, 9, 9], [20, 20, 21, 21]]
 SCORES = [0.9, 0.8, 0.3, 0.85, 0.7, 0.1]
 
 
-def overlap(a: torch.Tensor, b: torch.Tensor) -> float:
-    """The area that two boxes share over the area of both together."""
-    sides = torch.minimum(a[2:], b[2:]) - torch.maximum(a[:2], b[:2])
-    shared = float(sides.clamp(min=0).prod())
-    return shared / (float((a[2:] - a[:2]).prod() + (b[2:] - b[:2]).prod()) - shared)
-
-
-def remaining(boxes: torch.Tensor, threshold: float) -> list[int]:
-    """Whether each box, the best first, is not removed by a better one that remains."""
-    kept: list[int] = []
-    for i, box in enumerate(boxes):
-        if all(overlap(boxes[j], box) <= threshold for j in kept):
-            kept.append(i)
-    return kept
-
-
-def best(boxes: torch.Tensor, scores: torch.Tensor, threshold: float) -> list[int]:
-    """The boxes that remain, by descending scores."""
-    order = scores.argsort(descending=True, stable=True)
-    return [int(order[i]) for i in remaining(boxes[order], threshold)]
+def remaining(boxes: torch.Tensor, scores: torch.Tensor, threshold: float) -> list[int]:
+    """The boxes that no better one removes, by falling scores."""
+    return suppressed(boxes.numpy(), scores.numpy(), threshold)
 
 
 def batched_nms(boxes: torch.Tensor) -> torch.Tensor:
     keep = torch.zeros(len(boxes), dtype=torch.int64)
-    keep[remaining(boxes, 0.5)] = 1
+    keep[remaining(boxes, -torch.arange(len(boxes)), 0.5)] = 1
     return keep
 
 
 def nms(boxes: torch.Tensor, scores: torch.Tensor) -> torch.Tensor:
     found = torch.zeros(len(boxes), 4, 4, dtype=boxes.dtype)
     for i, (own, values) in enumerate(zip(boxes, scores, strict=True)):
-        kept = best(own, values, 0.4)[:4]
+        kept = remaining(own, values, 0.4)[:4]
         found[i, : len(kept)] = own[kept]
     return found
 
@@ -53,41 +37,13 @@ def efficient_nms(boxes: torch.Tensor, scores: torch.Tensor) -> list[torch.Tenso
     found = [
         (float(-scores[0, i, c]), boxes[0, i, c], c)
         for c in range(scores.shape[2])
-        for i in best(boxes[0, :, c], scores[0, :, c], 0.5)
+        for i in remaining(boxes[0, :, c], scores[0, :, c], 0.5)
     ]
     found = sorted(found, key=lambda item: item[0])[:8]
     result = torch.zeros(1, 8, 4, dtype=boxes.dtype), torch.zeros(1, 8, dtype=boxes.dtype), torch.zeros(1, 8).long()
     for i, (score, box, c) in enumerate(found):
         result[0][0, i], result[1][0, i], result[2][0, i] = box, -score, c
     return [torch.tensor([[len(found)]]), *result]
-
-
-def pooled(x: torch.Tensor, box: torch.Tensor, scale: float, bins: int, samples: int) -> torch.Tensor:
-    """The means of bilinear samples in `bins` x `bins` parts of a box of x [H, W, C], whose pixels have centres at 0.5."""
-    x1, y1, x2, y2 = (float(v) * scale - 0.5 for v in box)
-    result = torch.zeros(bins, bins, x.shape[2], dtype=x.dtype)
-    for i in range(bins):
-        for j in range(bins):
-            for a in range(samples):
-                for b in range(samples):
-                    y = y1 + (y2 - y1) * (i + (a + 0.5) / samples) / bins
-                    z = x1 + (x2 - x1) * (j + (b + 0.5) / samples) / bins
-                    result[i, j] += bilinear(x, y, z) / samples**2
-    return result
-
-
-def bilinear(x: torch.Tensor, y: float, z: float) -> torch.Tensor:
-    """x at a point; 0 more than one element outside, else the value at the edge."""
-    height, width = x.shape[:2]
-    if not (-1 <= y <= height and -1 <= z <= width):
-        return torch.zeros_like(x[0, 0])
-    y, z = min(max(y, 0.0), height - 1.0), min(max(z, 0.0), width - 1.0)
-    top, left = int(y), int(z)
-    bottom, right = min(top + 1, height - 1), min(left + 1, width - 1)
-    fy, fz = y - top, z - left
-    upper = x[top, left] * (1 - fz) + x[top, right] * fz
-    lower = x[bottom, left] * (1 - fz) + x[bottom, right] * fz
-    return upper * (1 - fy) + lower * fy
 
 
 def level_of(box: torch.Tensor) -> int:
@@ -124,7 +80,7 @@ def alignments() -> Iterator[Row]:
         "roi_align",
         ["2 x 8 x 9 x 4", "3 x 5"],
         lambda op, x, r: op(3, 2, 2, 0.5, position_sensitive=False, continuous_coordinate=True)(x, r),
-        lambda x, r: torch.stack([pooled(x[int(roi[0])], roi[1:], 0.5, 2, 2) for roi in r]),
+        lambda x, r: pooled(x, r, 2, 0.5, 2, True),
         {1: [[a, 2 * b, 2 * c, 2 * d, 2 * e] for a, b, c, d, e in ROIS]},
     )
     sizes = [f"1 x {256 // step} x {256 // step} x 2" for step in (4, 8, 16, 32)]
@@ -132,7 +88,9 @@ def alignments() -> Iterator[Row]:
         "multi_level_roi_align",
         [*sizes, "3 x 5"],
         lambda op, *x: op(3, 2, 2, 1.0, False, True, im_shape=(256, 256))(*x),
-        lambda *x: torch.stack([pooled(x[level_of(r[1:])][0], r[1:], 1 / (4 << level_of(r[1:])), 2, 2) for r in x[4]]),
+        lambda *x: torch.cat(
+            [pooled(x[n], r[None], 2, 1 / (4 << n), 2, True) for r in x[4] for n in [level_of(r[1:])]]
+        ),
         {4: IMAGE_ROIS},
     )
 
