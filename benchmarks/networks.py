@@ -1,7 +1,7 @@
 """Imported networks beside PyTorch: convolutional networks, a UNet, a recommender.
 
     python benchmarks/networks.py                                 # all of them
-    python benchmarks/networks.py resnet50 --batch 1,32 --measure
+    python benchmarks/networks.py resnet50 --batch 1,32 --measure    # all kernels by time, whatever that takes
     python benchmarks/networks.py resnet50 --device cpu --batch 1
 
 The batch of an artifact is dynamic. On the GPU the peers are eager and torch.compile, each in a CUDA graph, with their
@@ -105,7 +105,9 @@ def measure_network(name: str, args: argparse.Namespace) -> list[tuple[list[str]
     start = time.perf_counter()
     imported = import_network(title, entry, module, batches, dtype)
     took, start = time.perf_counter() - start, time.perf_counter()
-    result = build(imported, as_target(args.device), workdir=Path(args.workdir) / title, measure=args.measure)
+    result = build(
+        imported, as_target(args.device), workdir=Path(args.workdir) / title, measure=args.measure, budget=args.tuning
+    )
     print(f"{name}: imported in {took:.1f} s, compiled in {time.perf_counter() - start:.1f} s", flush=True)
     if args.compile_only:
         return []
@@ -158,7 +160,7 @@ def main() -> int:
     parser.add_argument("--batch", type=numbers, help="batch sizes, such as 1,32 (default: the network's own)")
     parser.add_argument("--device", choices=["cuda", "cpu"], help="default: cuda where there is a card, else cpu")
     parser.add_argument("--dtype", choices=DTYPES, help="default: f16 on the GPU, f32 on the CPU")
-    parser.add_argument("--measure", action="store_true", help="choose our kernels by time, on the GPU")
+    measure.add_options(parser)
     parser.add_argument("--compile-only", action="store_true", help="make the artifacts and stop")
     parser.add_argument("--budget", type=float, default=1.0, help="seconds for each time (default: %(default)s)")
     parser.add_argument("--workdir", default="build/benchmarks", help="where artifacts go (default: %(default)s)")
