@@ -307,7 +307,7 @@ class IntVarTensor(IntVar):
 
     def __init__(self, int_var: IntVar | int, name: str | None = None):
         dim = as_dim(int_var)
-        self.expr, self.symbols = dim.expr, dim.symbols
+        self.expr, self.symbols, self._quotient = dim.expr, dim.symbols, dim._quotient
         self._attrs = IntVarAttrs(self, {"int_var": dim})
         if name is not None:
             self.rename(name)

@@ -17,7 +17,7 @@ from ait_mlir.dialects.ait.numbers import number_attr
 from ait_mlir.dialects.ait.types import TensorType
 from ait_mlir.frontend.emit import number_of
 from ait_mlir.frontend.errors import BuildError
-from ait_mlir.frontend.intvar import IntVar, IntVarTensor, as_dim, maximum, minimum
+from ait_mlir.frontend.intvar import IntImm, IntVar, IntVarTensor, as_dim, maximum, minimum
 from ait_mlir.frontend.operator import Operator
 from ait_mlir.frontend.ops.align import aligned
 from ait_mlir.frontend.ops.operands import as_number, common_dtype, in_dtype, in_one_dtype
@@ -155,7 +155,8 @@ class elementwise(Operator):
 class fused_elementwise(Operator):
     """Several elementwise operators that were called, for models that name the ops to fuse; returns their results.
 
-    The passes fuse them with or without this operator. `inputs` are the tensors that they read from outside, `outputs`
+    The passes fuse them with or without this operator. It takes the place of the operators in `src_ops` and `dst_ops`
+    of `inputs` and `outputs`. `inputs` are the tensors that they read from outside, `outputs`
     the tensors that others read; both may be left out.
     """
 
@@ -178,6 +179,8 @@ class fused_elementwise(Operator):
         self.inputs, self.outputs = free, last if outputs is None else list(outputs)
         if any(t.type.dims != self.outputs[0].type.dims for t in self.outputs):
             raise BuildError(f"fused_elementwise: results of different shapes, {self.outputs[0].describe()} and others")
+        self._attrs["elementwise_ops"] = list(elementwise_ops)
+        self.take_the_place_of(elementwise_ops)
 
     def __call__(self) -> list[Tensor]:
         return self.outputs
@@ -249,7 +252,7 @@ class int_elementwise(Operator):
         FuncEnum.ADD: lambda a, b: a + b,
         FuncEnum.SUB: lambda a, b: a - b,
         FuncEnum.MUL: lambda a, b: a * b,
-        FuncEnum.DIV: lambda a, b: a // b,
+        FuncEnum.DIV: lambda a, b: a // b if isinstance(a // b, IntImm) else a / b,
         FuncEnum.MAX: maximum,
         FuncEnum.MIN: minimum,
     }
