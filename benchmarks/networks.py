@@ -163,11 +163,15 @@ def main() -> int:
     measure.add_options(parser)
     parser.add_argument("--compile-only", action="store_true", help="make the artifacts and stop")
     parser.add_argument("--budget", type=float, default=1.0, help="seconds for each time (default: %(default)s)")
+    parser.add_argument("--peers", default=",".join(MODES), help="what to run beside ours (default: %(default)s)")
     parser.add_argument("--workdir", default="build/benchmarks", help="where artifacts go (default: %(default)s)")
     args = parser.parse_args()
     args.device = args.device or ("cuda" if detect_target().name() == "cuda" else "cpu")
     args.dtype = args.dtype or ("f16" if args.device == "cuda" else "f32")
-    args.peers = [p for p in MODES if p == "eager" or (p == "compile" and args.device == "cuda")]
+    named = args.peers.split(",")
+    if wrong := [p for p in named if p not in MODES]:
+        parser.error(f"no peer {wrong[0]}; there are {', '.join(MODES)}")
+    args.peers = [p for p in named if p == "eager" or (p == "compile" and args.device == "cuda")]
     if unknown := set(args.networks) - set(NETWORKS):
         parser.error(f"no network {', '.join(sorted(unknown))}; there are {', '.join(NETWORKS)}")
     print(f"{args.dtype}, {device_name(args)}, torch {torch.__version__}")
