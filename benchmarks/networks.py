@@ -109,6 +109,8 @@ def measure_network(name: str, args: argparse.Namespace) -> list[tuple[list[str]
         imported, as_target(args.device), workdir=Path(args.workdir) / title, measure=args.measure, budget=args.tuning
     )
     print(f"{name}: imported in {took:.1f} s, compiled in {time.perf_counter() - start:.1f} s", flush=True)
+    if args.keep:
+        result.save(Path(args.workdir) / f"{title}.ait")  # for benchmarks/launches.py
     if args.compile_only:
         return []
     peer = module.to(args.device, memory_format=torch.channels_last)
@@ -161,6 +163,7 @@ def main() -> int:
     parser.add_argument("--device", choices=["cuda", "cpu"], help="default: cuda where there is a card, else cpu")
     parser.add_argument("--dtype", choices=DTYPES, help="default: f16 on the GPU, f32 on the CPU")
     measure.add_options(parser)
+    parser.add_argument("--keep", action="store_true", help="keep the artifacts")
     parser.add_argument("--compile-only", action="store_true", help="make the artifacts and stop")
     parser.add_argument("--budget", type=float, default=1.0, help="seconds for each time (default: %(default)s)")
     parser.add_argument("--peers", default=",".join(MODES), help="what to run beside ours (default: %(default)s)")
