@@ -87,6 +87,9 @@ Model::~Model() {
 
 std::vector<int64_t> Model::run(const Tensors& inputs, const Tensors& outputs, const RunOptions& options) {
   const ait_model_v1& table = library_.table();
+  if (options.graph && !device_->has_graphs()) {
+    fail(ErrorKind::kInput, "graph mode is not there on target ", device_target(), ", which has no graphs: pass graph_mode=False");
+  }
   const Constants::Use constants(constants_);
   Call call{bind_dims(table, *device_, inputs), {}, {}, *constants, nullptr, table};
   const Shapes shapes(table, call.dims.data());
@@ -112,6 +115,7 @@ std::vector<int64_t> Model::run(const Tensors& inputs, const Tensors& outputs, c
   runtime.is_recorded |= capturing;
   if (capturing) constants->is_recorded = true;
   call.arena = runtime.arena->data();
+  call.observer = options.observer;
   if (runtime.pending && runtime.last_stream != options.stream && !capturing) runtime.event->wait(options.stream);
 
   // A kernel may read constants while the launch before it still runs, which may be the caller's that writes bound ones.

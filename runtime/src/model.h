@@ -20,7 +20,8 @@ namespace ait::runtime {
 struct RunOptions {
   void* stream = nullptr;
   bool sync = true;    ///< wait for the stream before returning
-  bool graph = false;  ///< launch as one recorded graph, where the device can
+  bool graph = false;  ///< launch as one recorded graph
+  const ait_observer_v1* observer = nullptr;  ///< watches the launches
 };
 
 class Model {
@@ -48,6 +49,7 @@ class Model {
   std::vector<int64_t> shapes_of_dims(std::vector<int64_t> dims, bool inputs) const;
   int64_t arena_bytes(std::vector<int64_t> dims) const;
 
+  int num_launches() const { return library_.table().num_launches; }
   std::string describe() const { return library_.describe(); }
   GraphStats graph_stats() const;
   Device& device() { return *device_; }
