@@ -30,7 +30,7 @@ class Callable_(AitOp):
         from ait_mlir.frontend.operator import Operator
 
         operator = Operator()
-        operator.name = cls.name.rpartition(".")[2]
+        operator.label = cls.name.rpartition(".")[2]
         groups = _operands(cls, operator, tensors, properties)
         given = [tensor for group in groups for tensor in group]
         operator.begin(*given)
@@ -40,6 +40,7 @@ class Callable_(AitOp):
             raise operator.fail(str(error)) from None
         results = _results(cls)
         operator.outputs = operator.emit(cls, given, attributes, num_results=results)
+        operator.record()
         return operator.outputs[0] if results == 1 else list(operator.outputs)
 
 

@@ -78,6 +78,7 @@ def _made(cls: type[AitOp], place: str, replace: bool) -> type[AitOp]:
     extras = {name: own[name] for name in _EXTRAS if name in own}
     for name in extras:
         delattr(cls, name)
+        cls.__annotations__.pop(name, None)
     try:
         op = irdl_op_definition(cls)
     finally:
