@@ -34,7 +34,6 @@ class OpenedModel:
         self._run: Any = self._module.get_function("run")
         about: dict[str, Any] = json.loads(self._module.describe())
         self.name: str = about["name"]
-        self._unset: list[str] = []
         self.num_runtimes = num_runtimes
         self._all_dims: list[str] = [dim["name"] for dim in about["dims"]]
         self.dims: dict[str, tuple[int, int]] = {

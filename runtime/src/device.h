@@ -50,6 +50,8 @@ class Device {
   virtual void release(void* data) noexcept = 0;
   /// Copies in any direction between host and device, and returns when it is done.
   virtual void copy(void* to, const void* from, size_t bytes) = 0;
+  /// Copies in any direction after what is on `stream`. Memory of the host may be changed when it returns, unless it is page-locked.
+  virtual void copy_on(void* to, const void* from, size_t bytes, void* stream) = 0;
   /// Stores the value of a constant as `packing` says, which is not AIT_ROWS. Throws an Error of kind kRun where the device has no such layout.
   virtual void pack(void* to, const void* from, const ait_constant_v1& constant, const ait_packing_v1& packing) {
     (void)to, (void)from;

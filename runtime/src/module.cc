@@ -69,6 +69,12 @@ ffi::Shape to_shape(const std::vector<int64_t>& values) { return ffi::Shape(valu
 
 std::vector<int64_t> to_vector(const ffi::Shape& shape) { return {shape.begin(), shape.end()}; }
 
+std::vector<std::string> to_strings(const ffi::Array<ffi::String>& list) {
+  std::vector<std::string> strings;
+  for (const ffi::String& text : list) strings.emplace_back(text);
+  return strings;
+}
+
 class ModelModule : public ffi::ModuleObj {
  public:
   ModelModule(const std::string& library, int num_runtimes, int device)
@@ -82,7 +88,10 @@ class ModelModule : public ffi::ModuleObj {
     const std::shared_ptr<Model> model = model_;
     if (name == "run") return run_function(model);
     if (name == "infer") return infer_function(model);
-    if (name == "set_constant") return set_constant_function(model);
+    if (name == "set_constants") return set_constants_function(model);
+    if (name == "swap_constants") {
+      return ffi::Function::FromTyped([model] { guarded([&] { model->constants().swap(); }); });
+    }
     if (name == "describe") return ffi::Function::FromTyped([model] { return ffi::String(model->describe()); });
     if (name == "input_shapes") return shapes_function(model, true);
     if (name == "output_shapes") return shapes_function(model, false);
@@ -92,9 +101,9 @@ class ModelModule : public ffi::ModuleObj {
       });
     }
     if (name == "missing_constants") {
-      return ffi::Function::FromTyped([model] {
+      return ffi::Function::FromTyped([model](bool spare) {
         ffi::Array<ffi::String> names;
-        for (const std::string& missing : model->missing_constants()) names.push_back(missing);
+        for (const std::string& missing : model->constants().missing(spare)) names.push_back(missing);
         return names;
       });
     }
@@ -172,12 +181,16 @@ class ModelModule : public ffi::ModuleObj {
     });
   }
 
-  /// set_constant(name, tensor)
-  static ffi::Function set_constant_function(std::shared_ptr<Model> model) {
+  /// set_constants(spare, bind, stream, names, tensors...)
+  static ffi::Function set_constants_function(std::shared_ptr<Model> model) {
     return ffi::Function::FromPacked([model = std::move(model)](ffi::PackedArgs args, ffi::Any*) {
       guarded([&] {
-        const TensorArguments value(args, 1, 2);
-        model->set_constant(std::string(args[0].cast<ffi::String>()), *value.tensors()[0]);
+        constexpr int kFirst = 4;
+        const SetOptions options{args[0].cast<bool>(), args[1].cast<bool>(), reinterpret_cast<void*>(args[2].cast<int64_t>())};
+        const std::vector<std::string> names = to_strings(args[3].cast<ffi::Array<ffi::String>>());
+        const TensorArguments values(args, kFirst, args.size());
+        if (values.tensors().size() != names.size()) fail(ErrorKind::kInput, names.size(), " names and ", values.tensors().size(), " values of constants");
+        model->constants().set(names, values.tensors(), options);
       });
     });
   }
@@ -250,12 +263,6 @@ int64_t cache_bytes(int device) {
     const DeviceScope scope(*opened);
     return static_cast<int64_t>(opened->cache_bytes());
   });
-}
-
-std::vector<std::string> to_strings(const ffi::Array<ffi::String>& list) {
-  std::vector<std::string> strings;
-  for (const ffi::String& text : list) strings.emplace_back(text);
-  return strings;
 }
 
 /// Says where a library ("cublaslt", "cudnn", ...) may be. Called before the first model is made.

@@ -99,6 +99,9 @@ class GpuDevice : public Device {
     // A copy inside the device returns before it is done.
     check(GPU(StreamSynchronize)(nullptr), "copying memory");
   }
+  void copy_on(void* to, const void* from, size_t bytes, void* stream) override {
+    check(GPU(MemcpyAsync)(to, from, bytes, GPU(MemcpyDefault), as_stream(stream)), "copying memory");
+  }
 
   void sync(void* stream) override { check(GPU(StreamSynchronize)(as_stream(stream)), "the run failed on the device"); }
   void sync_all() override { check(GPU(DeviceSynchronize)(), "an earlier run failed on the device"); }
