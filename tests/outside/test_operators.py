@@ -192,7 +192,8 @@ def test_what_it_computes_of_params_is_not_folded(mine, tmp_path: Path):
     y = (mine.Rotate.on(weight, angle=0.5) + x).mark_as_output("y")
     data = np.random.default_rng(0).standard_normal((4, 8)).astype(np.float32)
     model = compile_model(y, "cpu", tmp_path, "w", constants={"w": data})
-    assert model.get_constant_names() == ["w"]  # the artifact alone, without the file of operators, can set it again
+    assert model.get_constant_names(unbound_constants_only=False) == ["w"]  # set again without the file of operators
+    assert model.get_constant_names(False, constant_folding_only=True) == []
     found = model.run({"x": np.zeros_like(data)}, {"y": np.empty_like(data)})["y"]
     np.testing.assert_allclose(found, mine.Rotate.reference(data, angle=0.5), rtol=1e-5, atol=1e-6)
 
