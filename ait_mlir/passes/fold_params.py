@@ -22,6 +22,7 @@ from ait_mlir.dialects.ait.dtypes import BY_IR, is_float
 from ait_mlir.dialects.ait.types import tensor_type
 from ait_mlir.dialects.ait.view import PermuteOp, ReshapeOp, SliceOp, SplitOp
 from ait_mlir.dims import Scope
+from ait_mlir.outside import row_of
 
 LARGEST_COPY = 1 << 20
 """The bytes above which a param counts as large."""
@@ -109,9 +110,11 @@ def fold_params(module: ModuleOp, known: Collection[str]) -> list[Fold]:
 
 
 def _fixed(graph: GraphOp) -> set[Operation]:
-    """The ops that depend on no input."""
+    """The ops that depend on no input; not those from outside, as their definition is not part of the artifact."""
     found: set[Operation] = set()
     for op in graph.block.ops:
+        if row_of(type(op)) is not None:
+            continue
         is_source = isinstance(op, ParamOp | ConstantOp)
         if is_source or (op.operands and op.has_trait(Pure) and all(v.owner in found for v in op.operands)):
             found.add(op)
