@@ -48,8 +48,10 @@ class Compiled:
 
     def __init__(self, library: Path, kind: TargetKind, ordinal: int, constants: Arrays, planned: str) -> None:
         self._module: Any = runtime_library(kind).create(str(library), 1, ordinal)
-        for name, array in constants.items():
-            self._module.set_constant(name, Arguments(CPU).add(f"constant '{name}'", array))
+        if constants:
+            arguments = Arguments(CPU)
+            values = [arguments.add(f"constant '{name}'", array) for name, array in constants.items()]
+            self._module.set_constants(False, False, 0, list(constants), *values)
         self.dims: Any = cast(Any, tvm_ffi).Shape([])
         self.workspace = int(self._module.arena_bytes(self.dims))
         self.launch: Any = self._module.get_function("launch_in")
