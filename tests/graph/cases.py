@@ -9,7 +9,6 @@ import torch
 from xdsl.dialects.builtin import ModuleOp
 
 import ait_mlir.graph as cudnn
-
 from ait_mlir.dialects.ait.data import GraphOp
 from ait_mlir.reference import evaluate_graph
 from ait_mlir.runtime.data import numpy_dtype, to_numpy
