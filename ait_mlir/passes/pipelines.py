@@ -113,6 +113,7 @@ PASSES: dict[str, Pass | Patterns] = table(
         ),
         Pass("unroll-scans", "unroll_scans", "UnrollScansPass"),
         Pass("apply-patterns", "apply_patterns", "ApplyPatternsPass"),
+        Pass("resolve-libraries", "resolve_libraries", "ResolveLibrariesPass"),
         Pass("select", "select", "SelectPass"),
         Pass("bufferize", "bufferize", "BufferizePass"),
         Patterns(
@@ -155,7 +156,7 @@ PHASE_TABLE: dict[str, Phase] = table(
                 "fuse-siblings",
             ),
         ),
-        Phase("selected", ("select{{{target}}}",)),
+        Phase("selected", ("resolve-libraries", "select{{{target}}}")),
         Phase("bufferized", ("bufferize", "remove-copies", "lower-copies")),
         Phase("planned", ("plan-memory", "verify-plan")),
         Phase("source"),
