@@ -13,10 +13,11 @@ from numpy.typing import NDArray
 from xdsl.dialects.builtin import ModuleOp
 
 from ait_mlir.dialects.ait.data import ParamOp
+from ait_mlir.frontend.constant_data import check_data
 from ait_mlir.frontend.errors import BuildError
 from ait_mlir.frontend.graph import bound_data, build_module
 from ait_mlir.frontend.target import Target, as_target
-from ait_mlir.frontend.tensor import Tensor, check_data
+from ait_mlir.frontend.tensor import Tensor
 from ait_mlir.runtime.data import is_torch, to_numpy
 
 if TYPE_CHECKING:
