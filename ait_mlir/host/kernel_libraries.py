@@ -17,6 +17,7 @@ _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.$-]*")
 _EXPORTED = re.compile(rb"\0__tvm_ffi_([A-Za-z][A-Za-z0-9_]*)(?=\0)")
 _DEVICE_CODE = (b".nv_fatbin", b".hip_fatbin")
 _named: dict[str, Path] = {}
+_read_files: dict[str, Path] = {}
 
 
 @dataclass(frozen=True)
@@ -93,4 +94,11 @@ def _read(name: str, file: Path, modified: int, size: int) -> KernelLibrary:
             f"kernel library '{name}': {file} exports no function through tvm-ffi "
             "(TVM_FFI_DLL_EXPORT_TYPED_FUNC exports one)"
         )
-    return KernelLibrary(name, file, sha256_file(file), tuple(functions), on_gpu)
+    digest = sha256_file(file)
+    _read_files[digest] = file
+    return KernelLibrary(name, file, digest, tuple(functions), on_gpu)
+
+
+def known_kernel_libraries() -> dict[str, Path]:
+    """The files that this process has read, by SHA-256."""
+    return dict(_read_files)

@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-import ctypes
+import importlib
+import importlib.util
 from collections.abc import Callable
 from typing import Any, cast
 
 import numpy as np
-from xdsl.dialects.builtin import FloatAttr, IntegerAttr, StringAttr, i1
-from xdsl.ir import Attribute
+from xdsl.dialects.builtin import FloatAttr, IntegerAttr, StringAttr
+from xdsl.ir import Attribute, Operation
 
-from ait_mlir.dialects.ait.foreign import OPERAND, RESULT, SIZE, WORKSPACE, CallFfiOp
+from ait_mlir.dialects.ait.foreign import OPERAND, RESULT, SIZE, WORKSPACE, CallFfiOp, is_bool
 from ait_mlir.dialects.ait.types import tensor_type
-from ait_mlir.dtypes import BY_NAME
 from ait_mlir.errors import InputError
 from ait_mlir.host.kernel_libraries import find_kernel_library
 from ait_mlir.reference.core import Array, Evaluation, EvaluationError, reference, storage_dtype, widen
-from ait_mlir.runtime.data import CPU, set_type_code
 
 
 def foreign_function(op: CallFfiOp) -> Callable[..., Any]:
@@ -35,11 +34,12 @@ def foreign_function(op: CallFfiOp) -> Callable[..., Any]:
         raise EvaluationError(f"ait.call_ffi: {str(error).splitlines()[0]}") from None
     if library.on_gpu:
         raise EvaluationError(
-            f"ait.call_ffi: kernel library '{name}' holds code for a GPU; the reference calls functions for the CPU alone"
+            f"ait.call_ffi: kernel library '{name}' holds code for a GPU; the reference runs on the CPU"
         )
     if op.sha256 is not None and op.sha256.data != library.sha256:
         raise EvaluationError(
-            f"ait.call_ffi: kernel library '{name}' ({library.path}) has SHA-256 {library.sha256}, expected {op.sha256.data}"
+            f"ait.call_ffi: kernel library '{name}' ({library.path}) has SHA-256 {library.sha256}, "
+            f"expected {op.sha256.data}"
         )
     try:
         return cast(Any, tvm_ffi).load_module(str(library.path)).get_function(function)
@@ -48,8 +48,9 @@ def foreign_function(op: CallFfiOp) -> Callable[..., Any]:
 
 
 @reference("ait.call_ffi")
-def call_ffi(op: CallFfiOp, arrays: list[Array], evaluation: Evaluation) -> list[Array]:
+def call_ffi(op: Operation, arrays: list[Array], evaluation: Evaluation) -> list[Array]:
     """What the function writes into arrays that begin as NaN, or as ones in every bit of an integer."""
+    assert isinstance(op, CallFfiOp)
     function = foreign_function(op)
     results = [_empty(evaluation.shape(r.type), tensor_type(r).element_type) for r in op.results]
     given = [_stored(a, tensor_type(v).element_type) for a, v in zip(arrays, op.operands, strict=True)]
@@ -88,26 +89,16 @@ def _empty(shape: tuple[int, ...], element_type: Attribute) -> Array:
     return array
 
 
-class _Bfloat16:
-    """An array of bf16 for DLPack, which NumPy does not export: its bits as integers, under the right type."""
-
-    def __init__(self, array: Array) -> None:
-        self.bits = array.view(np.int16)
-
-    def __dlpack__(self, **_: object) -> Any:
-        capsule = self.bits.__dlpack__()
-        pointer = ctypes.pythonapi.PyCapsule_GetPointer
-        pointer.restype, pointer.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
-        set_type_code(pointer(capsule, b"dltensor"), BY_NAME["bfloat16"].dlpack)
-        return capsule
-
-    def __dlpack_device__(self) -> tuple[int, int]:
-        return CPU
-
-
 def _tensor(array: Array) -> Any:
-    """An array as tvm-ffi takes it."""
-    return _Bfloat16(array) if array.dtype.name == "bfloat16" else array
+    """An array as tvm-ffi takes it: with PyTorch a torch tensor, so that the function can allocate others."""
+    if importlib.util.find_spec("torch") is None:
+        if array.dtype.name == "bfloat16":
+            raise EvaluationError("ait.call_ffi: bf16 arguments need PyTorch, because NumPy does not share them")
+        return array
+    torch = cast(Any, importlib.import_module("torch"))
+    if array.dtype.name == "bfloat16":
+        return torch.from_numpy(array.view(np.int16)).view(torch.bfloat16)
+    return torch.from_numpy(array)
 
 
 def _scalar(a: Attribute) -> Any:
@@ -115,6 +106,8 @@ def _scalar(a: Attribute) -> Any:
         return a.data
     if isinstance(a, FloatAttr):
         return a.value.data
+    if is_bool(a):
+        return str(a) == "true"
     if isinstance(a, IntegerAttr):
-        return bool(a.value.data) if a.type == i1 else a.value.data
+        return a.value.data
     return None

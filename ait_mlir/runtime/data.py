@@ -48,11 +48,6 @@ class _DLTensor(ctypes.Structure):
     ]
 
 
-def set_type_code(address: int, code: int) -> None:
-    """Change DLPack's type code of the DLTensor at an address: bits of one type become those of another."""
-    _DLTensor.from_address(address).dtype.code = code
-
-
 _INT, _UINT = 0, 1
 _DTYPES: dict[str, tuple[int, int]] = {
     **{d.name: (d.dlpack, 8 * d.bytes) for d in DTYPES},

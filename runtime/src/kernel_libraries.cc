@@ -90,9 +90,10 @@ DLDataType type_of(const ait_ffi_value_v1& value) { return {value.type_code, val
 ffi::Any to_any(const ait_ffi_value_v1& value, DLDevice device) {
   switch (value.kind) {
     case AIT_FFI_TENSOR: {
+      static constexpr int64_t kNoDims[1] = {0};  // rank 0 has no shape, but tvm-ffi wants a pointer
       const auto rank = static_cast<size_t>(value.rank);
-      return ffi::Tensor::FromNDAllocStrided(Borrowed{value.data}, ffi::ShapeView(value.shape, rank), ffi::ShapeView(value.strides, rank),
-                                             type_of(value), device);
+      const ffi::ShapeView shape(rank == 0 ? kNoDims : value.shape, rank), strides(rank == 0 ? kNoDims : value.strides, rank);
+      return ffi::Tensor::FromNDAllocStrided(Borrowed{value.data}, shape, strides, type_of(value), device);
     }
     case AIT_FFI_INT: return value.integer;
     case AIT_FFI_BOOL: return value.integer != 0;

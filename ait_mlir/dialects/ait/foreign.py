@@ -51,19 +51,19 @@ _SHA256 = re.compile(r"[0-9a-f]{64}")
 class CallFfiOp(Cost, AitOp):
     """Call a function of a kernel library on tvm-ffi, which writes the results into tensors that it is given.
 
-    The function gets its arguments in the order of the text, then a tensor for each result, then the workspace. Words in
-    the list change this order: `result` stands for the tensor of the next result, `workspace` for the workspace. An
+    The function gets its arguments in the order of the text, then a tensor for each result, then the workspace. Words
+    in the list change this order: `result` stands for the tensor of the next result, `workspace` for the workspace. An
     argument is a tensor, `none`, `true`, `false`, a number, a text, or a dim expression in parentheses, which is passed
     as an integer. `workspace (BYTES)` asks for scratch memory, passed as a tensor of u8. Operands are row-major, unless
     the function reads strides, which `strided` says.
 
     `@NAME` is a library, which the compiler finds by name and records by the hash of its file (`sha256`). Without a
-    library the function is one that the process has registered. The function must compute its results from its arguments
-    alone, and return nothing. It runs on the stream that `TVMFFIEnvGetStream` returns.
+    library the function is one that the process has registered. The function must compute its results from its
+    arguments alone, and return nothing. It runs on the stream that `TVMFFIEnvGetStream` returns.
 
     ```mlir
     %y = ait.call_ffi @my_kernels "scale"(%x, none, 0.5) : !ait.tensor<batch x 768 x f16>
-    %y = ait.call_ffi @my_kernels "norm"(result, %x, %w, 1e-06, workspace) workspace (4*batch) : !ait.tensor<batch x 768 x f16>
+    %z = ait.call_ffi @my_kernels "norm"(result, %x, 1e-06, workspace) workspace (4*b) : !ait.tensor<b x 8 x f16>
     ```
     """
 
@@ -125,7 +125,9 @@ class CallFfiOp(Cost, AitOp):
         for i, value in enumerate(self.operands):
             self.expect_tensor(value, f"operand {i}")
         if not self.results:
-            raise self.fail("has no results; the function writes its results into tensors, whose types follow the colon")
+            raise self.fail(
+                "has no results; the function writes its results into tensors, whose types follow the colon"
+            )
         for i, value in enumerate(self.results):
             self.expect_tensor(value, f"result {i}")
         check_name(self, "function", self.function.data)
@@ -141,7 +143,8 @@ class CallFfiOp(Cost, AitOp):
         return self.result_types
 
     def _check_arguments(self) -> None:
-        scope, counts = scope_of(self), dict.fromkeys((OPERAND, RESULT, SIZE, WORKSPACE), 0)
+        scope = scope_of(self)
+        counts: dict[Attribute, int] = dict.fromkeys((OPERAND, RESULT, SIZE, WORKSPACE), 0)
         sizes = () if self.sizes is None else self.sizes.data
         check_expressions(self, scope, sizes, "an argument")
         for i, a in enumerate(self.arguments.data):
@@ -150,7 +153,9 @@ class CallFfiOp(Cost, AitOp):
             elif isinstance(a, StringAttr):
                 check_name(self, f"argument {i}", a.data)
             elif a != NONE and not isinstance(a, IntegerAttr | FloatAttr):
-                raise self.fail(f"argument {i} is {a}, expected an operand, none, a number, a text, or a dim expression")
+                raise self.fail(
+                    f"argument {i} is {a}, expected an operand, none, a number, a text, or a dim expression"
+                )
         if counts[OPERAND] != len(self.operands):
             raise self.fail(f"has {len(self.operands)} operands, but its arguments name {counts[OPERAND]}")
         if counts[SIZE] != len(sizes):
@@ -286,6 +291,11 @@ def argument(value: SSAValue | Scalar | Attribute) -> Attribute:
             raise ValueError(f"the integer {value} is beyond 64 bits")
         return IntegerAttr(value, i64)
     return SIZE
+
+
+def is_bool(a: Attribute) -> bool:
+    """Whether a scalar argument is `true` or `false`."""
+    return a in (_WORDS["true"], _WORDS["false"])
 
 
 OPS = (CallFfiOp,)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from xdsl.dialects.builtin import FloatAttr, IntegerAttr, StringAttr, f64, i1
+from xdsl.dialects.builtin import FloatAttr, IntegerAttr, StringAttr, f64
 from xdsl.ir import Attribute
 
 from ait_mlir.dialects.ait.dtypes import BY_IR
-from ait_mlir.dialects.ait.foreign import OPERAND, RESULT, SIZE, WORKSPACE, CallFfiOp
+from ait_mlir.dialects.ait.foreign import OPERAND, RESULT, SIZE, WORKSPACE, CallFfiOp, is_bool
 from ait_mlir.dialects.ait.strided import is_contiguous
 from ait_mlir.dialects.ait.types import tensor_type
 from ait_mlir.dims import Expr, Scope, const
@@ -87,8 +87,8 @@ def _scalar(a: Attribute) -> str:
         return f"ait::ffi_string({cstr(a.data)})"
     if isinstance(a, FloatAttr):
         return f"ait::ffi_float({literal(a.value.data, f64)})"
-    if isinstance(a, IntegerAttr) and a.type == i1:
-        return f"ait::ffi_bool({'true' if a.value.data else 'false'})"
+    if is_bool(a):
+        return f"ait::ffi_bool({a})"
     if isinstance(a, IntegerAttr):
         return f"ait::ffi_int({_integer(a.value.data)})"
     return "ait::ffi_none()"
