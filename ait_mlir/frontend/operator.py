@@ -150,11 +150,12 @@ class Operator:
         result_types: Sequence[Attribute] | None = None,
         regions: int | Sequence[Region] = 0,
         symbols: Symbols | None = None,
+        num_results: int = 1,
     ) -> list[Tensor]:
         """Add an op and return its results. `symbols` are dims that the result types or properties use."""
         try:
             table = merge_symbols(*(t.symbols for t in operands), *([] if symbols is None else [symbols]))
-            op = make_op(op_class, [t.value for t in operands], table, properties, result_types, regions)
+            op = make_op(op_class, [t.value for t in operands], table, properties, result_types, regions, num_results)
         except BuildError as error:
             raise self.fail(str(error)) from None
         setattr(op, _OPERATOR, _calls.outermost or self)

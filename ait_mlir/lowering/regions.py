@@ -31,6 +31,8 @@ from ait_mlir.dialects.ait import elementwise as e
 from ait_mlir.dialects.ait.data import ConstantOp
 from ait_mlir.dialects.ait.dtypes import compute_type, integer_range
 from ait_mlir.dialects.ait.types import TensorType
+from ait_mlir.dialects.outside import Elementwise
+from ait_mlir.lowering.authored import scalar_cpp
 from ait_mlir.lowering.cpp import element_type, literal
 
 EXPRESSIONS: dict[type[Operation], str] = {
@@ -159,6 +161,8 @@ def _expression(op: Operation, operands: Sequence[str], types: Sequence[Attribut
     """The C++ expression of one op; `types` are the scalar types of the operands, `result` that of the value."""
     if isinstance(op, ConstantOp):
         return literal(_constant(op), result)
+    if isinstance(op, Elementwise):
+        return scalar_cpp(op, operands, element_type(result))
     form = EXPRESSIONS.get(type(op))
     if form is None:
         raise ValueError(f"{op.name} cannot stand in a region of a native kernel")

@@ -16,14 +16,14 @@ from xdsl.dialects.builtin import ArrayAttr, ModuleOp, StringAttr
 from xdsl.ir import Operation, SSAValue
 from xdsl.traits import Pure
 
+from ait_mlir.constant_names import FOLDED
 from ait_mlir.dialects.ait.data import ConstantOp, GraphOp, OutputOp, ParamOp
 from ait_mlir.dialects.ait.dtypes import BY_IR, is_float
 from ait_mlir.dialects.ait.types import tensor_type
 from ait_mlir.dialects.ait.view import PermuteOp, ReshapeOp, SliceOp, SplitOp
 from ait_mlir.dims import Scope
+from ait_mlir.outside import row_of
 
-PREFIX = "folded."
-"""The prefix of the names of new params."""
 LARGEST_COPY = 1 << 20
 """The bytes above which a param counts as large."""
 
@@ -90,7 +90,7 @@ def fold_params(module: ModuleOp, known: Collection[str]) -> list[Fold]:
         if not _pays(value, ops):
             continue
         sources = [op.param_name.data for op in ops if isinstance(op, ParamOp)]
-        name = base = PREFIX + sources[0]
+        name = base = FOLDED + sources[0]
         while name in taken:
             name = f"{base}.{len(folds)}"
         taken.add(name)
@@ -110,9 +110,11 @@ def fold_params(module: ModuleOp, known: Collection[str]) -> list[Fold]:
 
 
 def _fixed(graph: GraphOp) -> set[Operation]:
-    """The ops that depend on no input."""
+    """The ops that depend on no input; not those from outside, as their definition is not part of the artifact."""
     found: set[Operation] = set()
     for op in graph.block.ops:
+        if row_of(type(op)) is not None:
+            continue
         is_source = isinstance(op, ParamOp | ConstantOp)
         if is_source or (op.operands and op.has_trait(Pure) and all(v.owner in found for v in op.operands)):
             found.add(op)

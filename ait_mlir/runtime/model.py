@@ -42,8 +42,8 @@ class Model(MeasuredModel):
         self._open(loaded.extract_library(), manifest.target, num_runtimes, device, libraries)
         self.manifest: artifact.Manifest | None = manifest
         self.ir_text: str = loaded.ir_text
-        for name in self._constants.keys() & loaded.constants.keys():
-            self.set_constant(name, loaded.constants[name])
+        self._open_constants()
+        self._load_constants(loaded.constants)
 
     @classmethod
     def from_library(
@@ -60,6 +60,7 @@ class Model(MeasuredModel):
         model._open(Path(library), target, num_runtimes, device)
         model.manifest = None
         model.ir_text = ""
+        model._open_constants()
         model.set_constants(constants or {})
         return model
 
