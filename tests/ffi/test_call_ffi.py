@@ -16,6 +16,7 @@ from ait_mlir.driver import compile_module, read_module
 from ait_mlir.errors import ArtifactError, InputError, RunError
 from ait_mlir.frontend import BuildError, IntVar, Tensor, compile_model, ops
 from ait_mlir.host import kernel_libraries
+from ait_mlir.host.files import write_atomic
 from ait_mlir.host.kernel_libraries import KernelLibrary, add_kernel_library, find_kernel_library
 from ait_mlir.ir.source import SourceError
 from ait_mlir.runtime.model import Model
@@ -257,7 +258,7 @@ def test_an_artifact_refers_to_libraries(mine: Path, tmp_path: Path, monkeypatch
     monkeypatch.setattr(kernel_libraries, "_named", {})
     add_kernel_library("mine", moved)
     run(path)
-    moved.write_bytes(moved.read_bytes() + b"changed")
+    write_atomic(moved, moved.read_bytes() + b"changed")  # a new file: the old one is loaded
     with pytest.raises(
         ArtifactError, match=r"'mine' with SHA-256 [0-9a-f]{64}, but .*elsewhere.so has [0-9a-f]{64}: use the"
     ):
