@@ -34,6 +34,11 @@ class Model {
   /// Runs the model and returns the actual shapes of the outputs, one after another. The buffers of `outputs` may be larger.
   std::vector<int64_t> run(const Tensors& inputs, const Tensors& outputs, const RunOptions& options);
 
+  /// Launches a run on `stream` with the caller's scratch memory, and returns at once: `arena_bytes(dims)` bytes, aligned to 256. It makes
+  /// no allocation and checks no tensor, so the addresses must be those of tensors as `run` takes them.
+  void launch_in(std::vector<int64_t> dims, std::vector<const void*> inputs, std::vector<void*> outputs, void* arena, size_t bytes,
+                 void* stream);
+
   /// The shapes that the outputs would have, after the same checks of the inputs as `run` makes.
   std::vector<int64_t> infer(const Tensors& inputs) const;
 

@@ -104,6 +104,7 @@ class ModelModule : public ffi::ModuleObj {
     // Functions keep the model alive, for a caller may hold one longer than the module.
     const std::shared_ptr<Model> model = model_;
     if (name == "run") return run_function(model);
+    if (name == "launch_in") return launch_in_function(model);
     if (name == "infer") return infer_function(model);
     if (name == "set_constants") return set_constants_function(model);
     if (name == "swap_constants") {
@@ -202,6 +203,24 @@ class ModelModule : public ffi::ModuleObj {
         const DLDevice device = model->device().dl();
         options.stream = stream == -1 ? TVMFFIEnvGetStream(device.device_type, device.device_id) : reinterpret_cast<void*>(stream);
         *result = to_shape(model->run(inputs.tensors(), outputs.tensors(), options));
+      });
+    });
+  }
+
+  /// launch_in(stream, arena, bytes, dims, num_inputs, addresses of the inputs..., addresses of the outputs...)
+  static ffi::Function launch_in_function(std::shared_ptr<Model> model) {
+    return ffi::Function::FromPacked([model = std::move(model)](ffi::PackedArgs args, ffi::Any*) {
+      guarded([&] {
+        const auto address = [&](int i) { return reinterpret_cast<void*>(args[i].cast<int64_t>()); };
+        const auto num_inputs = args[4].cast<int>();
+        constexpr int kFirst = 5;
+        if (num_inputs < 0 || kFirst + num_inputs > args.size()) fail(ErrorKind::kInput, "a launch got too few tensors");
+        std::vector<const void*> inputs;
+        std::vector<void*> outputs;
+        for (int i = kFirst; i < kFirst + num_inputs; ++i) inputs.push_back(address(i));
+        for (int i = kFirst + num_inputs; i < args.size(); ++i) outputs.push_back(address(i));
+        model->launch_in(to_vector(args[3].cast<ffi::Shape>()), std::move(inputs), std::move(outputs), address(1),
+                         static_cast<size_t>(args[2].cast<int64_t>()), address(0));
       });
     });
   }
