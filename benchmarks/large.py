@@ -5,9 +5,9 @@
 
 A model in f32 of ten layers of width 2,048, each with four square products and two of width 8,192: 1.9 GiB. Each step
 runs in a process of its own. Its memory is the peak of the anonymous memory beyond what the process had before the
-weights were made or the artifact was opened; pages of mapped files, which the kernel may drop, are not part of it. The weights themselves are part of
-the memory of a compile. The load is timed with the file in the page cache, beside a copy of as many bytes on one
-thread (NumPy).
+weights were made or the artifact was opened; pages of mapped files, which the kernel may drop, are not part of it. The
+weights themselves are part of the memory of a compile. The load is timed with the file in the page cache, beside a copy
+of as many bytes to new memory on one thread (NumPy).
 """
 
 from __future__ import annotations
