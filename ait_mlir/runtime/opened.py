@@ -28,13 +28,14 @@ class OpenedModel:
 
     def _open(self, library: Path, target: TargetKind, num_runtimes: int, device: int) -> None:
         self.target: TargetKind = target
-        self._allocated: set[int] = set()
+        self._allocated: dict[int, int] = {}
         self._device = CPU if target == "cpu" else (_DLPACK_GPU[target], device)
         self._module: Any = runtime_library(target).create(str(library), num_runtimes, device)
         self._run: Any = self._module.get_function("run")
         about: dict[str, Any] = json.loads(self._module.describe())
         self.name: str = about["name"]
         self.num_runtimes = num_runtimes
+        self._launches: list[str] = about["launches"]
         self._all_dims: list[str] = [dim["name"] for dim in about["dims"]]
         self.dims: dict[str, tuple[int, int]] = {
             dim["name"]: (dim["lo"], dim["hi"]) for dim in about["dims"] if not dim["bound"]
@@ -61,6 +62,10 @@ class OpenedModel:
         ins = ", ".join(f"{t['name']}: {t['dtype']}" for t in self._inputs)
         outs = ", ".join(f"{t['name']}: {t['dtype']}" for t in self._outputs)
         return f"<Model {self.name} for {self.target}: ({ins}) -> ({outs})>"
+
+    def get_num_runtimes(self) -> int:
+        """How many runs can be under way at the same time."""
+        return self.num_runtimes
 
     def get_input_name_to_index_map(self) -> dict[str, int]:
         """The place of each input in a list of inputs."""

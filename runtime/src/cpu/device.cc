@@ -26,6 +26,25 @@ class CpuEvent : public Event {
   void wait(void*) override {}
 };
 
+class CpuStream : public Stream {
+ public:
+  void* get() const override { return nullptr; }
+};
+
+class CpuTimeline : public Timeline {
+ public:
+  void mark(void*) override { marks_.push_back(std::chrono::steady_clock::now()); }
+  std::vector<double> seconds() override {
+    std::vector<double> found;
+    for (const auto& mark : marks_) found.push_back(std::chrono::duration<double>(mark - marks_.front()).count());
+    marks_.clear();
+    return found;
+  }
+
+ private:
+  std::vector<std::chrono::steady_clock::time_point> marks_;
+};
+
 /// @brief What a thread that runs models has of the threads of the process: all that are free, and always itself. So runs at the same time
 /// have no more threads together than there are, and one for each caller.
 class ThreadShare {
@@ -125,6 +144,10 @@ class CpuDevice : public Device {
   void sync_all() override {}
   bool is_capturing(void*) override { return false; }
   std::unique_ptr<Event> make_event() override { return std::make_unique<CpuEvent>(); }
+  std::unique_ptr<Stream> make_stream() override { return std::make_unique<CpuStream>(); }
+  std::unique_ptr<Timeline> make_timeline() override { return std::make_unique<CpuTimeline>(); }
+  void occupy(DeviceBuffer&, int, void*) override {}
+  bool has_graphs() const override { return false; }
   std::unique_ptr<Graph> record(const std::function<bool(void*)>&) override { return nullptr; }
 
   double seconds(const std::function<void()>& lead, const std::function<void()>& body) override {
