@@ -20,8 +20,8 @@ from xdsl.dialects.builtin import (
     FloatAttr,
     IndexType,
     IntegerAttr,
-    NoneAttr,
     StringAttr,
+    UnitAttr,
     f64,
     i1,
     i64,
@@ -251,7 +251,7 @@ def encoded(value: Any, tensors: Sequence[Tensor]) -> Attribute:
     """A Python value as an attribute; one of `tensors` is its number. `TypeError` for what the IR cannot hold."""
     match value:
         case None:
-            return NoneAttr()
+            return UnitAttr()
         case bool():
             return IntegerAttr(int(value), i1)
         case int():
@@ -281,7 +281,7 @@ def encoded(value: Any, tensors: Sequence[Tensor]) -> Attribute:
 def decoded(attribute: Attribute, tensors: Sequence[Tensor]) -> Any:
     """The value that `encoded` wrote; `VerifyException` for another attribute."""
     match attribute:
-        case NoneAttr():
+        case UnitAttr():
             return None
         case IntegerAttr():
             number = cast("IntegerAttr[Any]", attribute)

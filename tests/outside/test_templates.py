@@ -160,7 +160,7 @@ def test_options_and_several_results(tmp_path: Path):
     plus, minus = operator(x, shift=3)
     outputs = [plus.mark_as_output("plus"), minus.mark_as_output("minus")]
     text = str(build_module(outputs))
-    options = 'options {factor = 1.500000e+00 : f64, names = ["a", none]}'
+    options = 'options {factor = 1.500000e+00 : f64, names = ["a", unit]}'
     call = "call {args = [0 : index], kwargs = {shift = 3 : i64}}"
     assert f"external.scale %x {options} {call} attrs {{times = 2 : i64, shift = 3 : i64}} : " in text
     assert str(parse_text(context(), text)) == text
