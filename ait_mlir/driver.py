@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import re
 import shutil
@@ -9,7 +10,7 @@ import tempfile
 from collections.abc import Collection, Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, Literal, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,17 +21,21 @@ from ait_mlir.dialects.ait_rt.buffers import ConstantOp, NamedBufferOp
 from ait_mlir.dialects.ait_rt.program import ProgramOp
 from ait_mlir.dims import Dim
 from ait_mlir.errors import AitError, CompileError
+from ait_mlir.host.settings import measure_budget
 from ait_mlir.ir.parser import check, parse_source
 from ait_mlir.ir.pipeline import Observer, PassError, diagnostic, parse_passes, run_passes
 from ait_mlir.ir.source import SourceError, SourceText, decode
 from ait_mlir.lowering.emit import Source, emit_program
 from ait_mlir.lowering.module_target import make_target, target_of
-from ait_mlir.lowering.tables import Literal
+from ait_mlir.lowering.tables import Literal as TableLiteral
+from ait_mlir.lowering.toolchain import detect_cuda_arch
 from ait_mlir.passes.fold_params import Fold, fold_params, write_folds
 from ait_mlir.passes.pipelines import PHASES, passes_between
 from ait_mlir.universe import context
 
 Arrays = Mapping[str, NDArray[Any]]
+Measure = bool | Literal["auto"]
+"""Whether kernels are chosen by their times on the card: never, until all are known, or within a budget of seconds."""
 
 
 def read_module(path: str | os.PathLike[str]) -> tuple[ModuleOp, SourceText]:
@@ -48,7 +53,8 @@ def run_to_phase(
     start: str = "imported",
     target: str = "cpu",
     arch: str = "",
-    measure: bool = False,
+    measure: Measure = False,
+    budget: float | None = None,
     points: str = "hints",
     report: bool = False,
     source: SourceText | None = None,
@@ -65,7 +71,7 @@ def run_to_phase(
     passes_between(start, phase, target, arch)
     first, last = PHASES.index(start), PHASES.index(phase)
     ctx = context()
-    selection = selection_options(measure, points, report)
+    selection = selection_options(measure, points, report, budget, target)
     for before, after in pairwise(PHASES[first : last + 1]):
         pipeline = passes_between(before, after, target, arch, selection)
         run_passes(ctx, module, parse_passes(pipeline), source=source, verify="end", observe=observe)
@@ -86,11 +92,29 @@ def phase_of(module: ModuleOp) -> str:
     return "selected" if "ait.target" in module.attributes else "imported"
 
 
-def selection_options(measure: bool = False, points: str = "hints", report: bool = False) -> str:
-    """The options of `select` except the target; `AitError` for malformed `points`."""
+def selection_options(
+    measure: Measure = False,
+    points: str = "hints",
+    report: bool = False,
+    budget: float | None = None,
+    target: str = "cuda",
+) -> str:
+    """The options of `select` except the target; `AitError` for malformed `points` and a wrong `budget`.
+
+    With `measure` "auto", kernels are timed within the budget if this machine has a card for the target.
+    """
     if not all(part.isidentifier() for part in points.split("+")):
         raise AitError(f"points are hints, min, max or several with a plus between, not {points!r}")
+    if measure not in (True, False, "auto"):
+        raise AitError(f'measure is {measure!r}, expected True, False or "auto"')
+    if budget is not None and not 0 <= budget < math.inf:
+        raise AitError(f"budget is {budget!r}, expected a number of seconds, 0 or more")
+    if measure == "auto":
+        budget = measure_budget() if budget is None else budget
+        measure = target == "cuda" and budget > 0 and detect_cuda_arch() is not None
     options = [*(["measure=true"] if measure else []), *([f'points="{points}"'] if points != "hints" else [])]
+    if measure and budget is not None:
+        options.append(f"budget={float(budget)}")
     return " ".join([*options, *(["report=true"] if report else [])])
 
 
@@ -126,7 +150,8 @@ def compile_module(
     output: str | os.PathLike[str],
     arch: str = "",
     start: str | None = None,
-    measure: bool = False,
+    measure: Measure = False,
+    budget: float | None = None,
     points: str = "hints",
     report: bool = False,
     source: SourceText | None = None,
@@ -151,6 +176,7 @@ def compile_module(
         target=chosen.kind,
         arch=chosen.arch,
         measure=measure,
+        budget=budget,
         points=points,
         report=report,
         source=source,
@@ -178,17 +204,19 @@ def compile_module(
             shutil.rmtree(folder, ignore_errors=True)
 
 
-def _folded(program: ProgramOp, data: dict[str, NDArray[Any]], folds: Sequence[Fold]) -> dict[str, NDArray[Any]]:
-    """The data with the values of the folds, without params that only the folds read."""
+def _folded(program: ProgramOp, data: dict[str, NDArray[Any]], folds: Sequence[Fold]) -> dict[str, Any]:
+    """The data with the values of the folds, which are made when they are written, without params that only the folds
+    read.
+    """
     if not folds:
         return data
     read = {name for op in program.body.walk() if isinstance(op, ConstantOp) for name in op.param_names()}
-    values = {fold.name: fold.value(data) for fold in folds if fold.name in read}
+    values = {fold.name: fold.deferred(data) for fold in folds if fold.name in read}
     sources = {source for fold in folds for source in fold.source_types()}
     return {name: array for name, array in data.items() if name in read or name not in sources} | values
 
 
-def literal_array(literal: Literal) -> NDArray[Any]:
+def literal_array(literal: TableLiteral) -> NDArray[Any]:
     """The array of a literal in its element type."""
     from ait_mlir.runtime.data import numpy_dtype
 

@@ -6,6 +6,7 @@ against float64 and judged as a ratio to the error of the framework's own eager 
 
 from __future__ import annotations
 
+import argparse
 import statistics
 import time
 from collections.abc import Callable, Mapping
@@ -17,6 +18,15 @@ MAX_RATIO, RMSE_RATIO = 2.0, 1.5
 """The largest max error and RMSE that pass, as multiples of eager's."""
 
 Run = Callable[[], object]
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """How our kernels are chosen: as by default for a user, all by time, or by estimate."""
+    parser.add_argument(
+        "--measure", action="store_true", default="auto", help="all by time (default: as `ait compile` does)"
+    )
+    parser.add_argument("--no-measure", dest="measure", action="store_false", help="by estimate and known times")
+    parser.add_argument("--tuning", type=float, metavar="SECONDS", help="for choosing by time (default: 20)")
 
 
 @dataclass(frozen=True)

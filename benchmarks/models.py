@@ -165,11 +165,13 @@ def compiled(name: str, work: Workload, sizes: Sequence[Size], args: argparse.Na
         took = f"exported and imported in {time.perf_counter() - start:.1f} s, "
         start = time.perf_counter()
         workdir = Path(args.workdir) / f"{title}_imported"
-        result = build(imported, as_target(args.device), workdir=workdir, measure=args.measure)
+        result = build(imported, as_target(args.device), workdir=workdir, measure=args.measure, budget=args.tuning)
         ours = Ours(result.model, [item.name for item in imported.inputs.tensors], imported.outputs[0][1])
     else:
         weights, took = work.peer.state_dict(), ""
-        model = compile_model(work.outputs, args.device, args.workdir, title, constants=weights, measure=args.measure)
+        model = compile_model(
+            work.outputs, args.device, args.workdir, title, constants=weights, measure=args.measure, budget=args.tuning
+        )
         ours = Ours(model, None, work.outputs[0].name)
     print(f"{name}: {took}compiled in {time.perf_counter() - start:.1f} s", flush=True)
     return ours
@@ -219,7 +221,7 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--dtype", choices=DTYPES, help="default: f16 on the GPU, f32 on the CPU")
     parser.add_argument("--layers", type=int, help="layers of the models (default: the model's own)")
     parser.add_argument("--max-autotune", action="store_true", help="also time torch.compile(mode='max-autotune')")
-    parser.add_argument("--measure", action="store_true", help="choose our kernels by time, on the GPU")
+    measure.add_options(parser)
     parser.add_argument("--imported", action="store_true", help="ours is the peer's own module, imported")
     parser.add_argument("--compile-only", action="store_true", help="make the artifacts and stop")
     parser.add_argument(

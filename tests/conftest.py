@@ -69,6 +69,7 @@ def pytest_configure(config: pytest.Config) -> None:
     tiers.FULL = "not full" not in config.getoption("markexpr")
     # one cache for all test processes, kept between runs: objects are keyed by content
     os.environ.setdefault("AIT_CACHE_DIR", str(config.rootpath / "build" / "test-cache"))
+    os.environ.setdefault("AIT_MEASURE_BUDGET", "0")  # kernels by estimate: the same on each card
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

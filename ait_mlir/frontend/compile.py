@@ -13,13 +13,15 @@ from numpy.typing import NDArray
 from xdsl.dialects.builtin import ModuleOp
 
 from ait_mlir.dialects.ait.data import ParamOp
+from ait_mlir.frontend.constant_data import check_data
 from ait_mlir.frontend.errors import BuildError
 from ait_mlir.frontend.graph import bound_data, build_module
 from ait_mlir.frontend.target import Target, as_target
-from ait_mlir.frontend.tensor import Tensor, check_data
+from ait_mlir.frontend.tensor import Tensor
 from ait_mlir.runtime.data import is_torch, to_numpy
 
 if TYPE_CHECKING:
+    from ait_mlir.driver import Measure
     from ait_mlir.runtime import Model
 
 _FILE_NAME = re.compile(r"[A-Za-z0-9_.-]*[A-Za-z0-9_]")
@@ -33,13 +35,16 @@ def compile_model(
     *,
     constants: Mapping[str, Any] | None = None,
     num_runtimes: int = 1,
-    measure: bool = False,
+    measure: Measure = "auto",
+    budget: float | None = None,
 ) -> Model:
     """Compile the model that computes `tensor` and load it.
 
     The artifact is `WORKDIR/NAME.ait`; its sources and IR are in `WORKDIR/NAME/`. `constants` are the
     weights' data by name: NumPy arrays or torch tensors of the weights' shape and dtype. Weights without data must be
-    set on the model before it runs. With `measure`, kernels are chosen by their time on the device, else by estimate.
+    set on the model before it runs. With `measure` "auto", kernels are chosen by their times on the card, if there is
+    one: those that are not known are measured within `budget` seconds (default: `AIT_MEASURE_BUDGET`, else 20),
+    compiling included. With True all are measured; with False estimates decide.
     Raises `BuildError` for an invalid model, unknown constants, and data of another shape or dtype.
     """
     if not _FILE_NAME.fullmatch(name):
@@ -63,6 +68,7 @@ def compile_model(
         output=output,
         arch=chosen.arch,
         measure=measure,
+        budget=budget,
     )
     # Written a moment ago by this process: its weights need no second hash.
     return Model(artifact, num_runtimes=num_runtimes, verify_weights=False)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any, cast
 
 from numpy.typing import NDArray
 from xdsl.dialects.builtin import ModuleOp, StringAttr
-from xdsl.ir import Attribute, BlockArgument, Operation, OpResult, Region, SSAValue
+from xdsl.ir import Attribute, Operation, Region, SSAValue
 
 from ait_mlir.dialects.ait.data import GraphOp, OutputOp, ParamOp
 from ait_mlir.dialects.ait.traits import BindsDim
@@ -17,6 +17,7 @@ from ait_mlir.dims import Dim, Expr, Jagged, Scope, sym
 from ait_mlir.frontend.errors import BuildError
 from ait_mlir.frontend.intvar import UNNAMED, Symbol, Symbols, merge_symbols
 from ait_mlir.frontend.tensor import STEP, Tensor, handle_of
+from ait_mlir.frontend.wiring import Wiring, reachable, toposort
 
 _IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
@@ -24,10 +25,11 @@ _IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 def build_module(outputs: Tensor | Sequence[Tensor], name: str = "model") -> ModuleOp:
     """A module with one `ait.graph` that computes `outputs`.
 
-    If the given outputs depend on other tensors marked as outputs, these are outputs, too. Inputs keep the order in
-    which they were created. Unnamed inputs become `input_0`, outputs `output_0`, weights `param_0`; an unnamed dim gets
-    the input and axis where it first appears. Raises `BuildError` if two inputs, outputs or weights share a name, or if
-    two dims of one name differ in range.
+    If a tensor of the model is marked as an output, the list names exactly the marked ones; new values of states may
+    be left out of it. Inputs are numbered depth first from the outputs, as `toposort` does it. Unnamed inputs become
+    `input_0`, outputs `output_0`, weights `param_0`; an unnamed dim gets the input and axis where it first appears.
+    Raises `BuildError` if two inputs, outputs or weights share a name, if two dims of one name differ in range, and for
+    a list of outputs that misses one, names one twice or names another tensor.
     """
     return GraphBuilder([outputs] if isinstance(outputs, Tensor) else list(outputs), name).build()
 
@@ -42,13 +44,15 @@ class GraphBuilder:
             if not isinstance(tensor, Tensor):  # pyright: ignore[reportUnnecessaryIsInstance]
                 raise BuildError(f"an output must be a Tensor, found {tensor!r}")
         self.name = name
-        self.ops, inputs = reachable([t.value for t in outputs])
-        self.outputs = _with_marked(outputs, self.ops)
+        self.wiring = Wiring()
+        self.ops, inputs = reachable([t.value for t in outputs], self.wiring)
+        self.outputs = _all_outputs(outputs, self.ops)
         self.state = [t.in_place_of for t in self.outputs if t.in_place_of is not None]
         read = [cast(Tensor, handle_of(value)) for value in inputs]
         if any(STEP in cast(Tensor, handle_of(value)).extra for value in inputs):
             raise BuildError("a tensor that a scan gives its step is used outside of the step; return it from there")
-        self.inputs = sorted(dict.fromkeys([*read, *self.state]), key=lambda t: t.serial)
+        wanted = {*read, *self.state}
+        self.inputs = list(dict.fromkeys([*(t for t in toposort(self.outputs) if t in wanted), *read, *self.state]))
         self.params = [op.output for op in self.ops if isinstance(op, ParamOp)]
 
     def build(self) -> ModuleOp:
@@ -78,13 +82,13 @@ class GraphBuilder:
             graph.block.add_op(self._copy(op, values, names))
         for tensor, name in zip(self.outputs, output_names, strict=True):
             place = None if tensor.in_place_of is None else values[tensor.in_place_of.value]
-            graph.block.add_op(OutputOp(name, values[tensor.value], place, tensor.or_copy))
+            graph.block.add_op(OutputOp(name, values[self.wiring.value(tensor.value)], place, tensor.or_copy))
         return ModuleOp([graph])
 
     def _copy(self, op: Operation, values: dict[SSAValue, SSAValue], params: dict[SSAValue, str]) -> Operation:
         """`op` on the graph's values, with the dims' final names."""
         copy = type(op).create(
-            operands=[values[operand] for operand in op.operands],
+            operands=[values[self.wiring.operand(op, operand)] for operand in op.operands],
             result_types=[self._renamed_type(cast(TensorType, type)) for type in op.result_types],
             properties={key: self._renamed(value) for key, value in op.properties.items()},
             attributes=dict(op.attributes),
@@ -139,34 +143,26 @@ def bound_data(outputs: Tensor | Sequence[Tensor]) -> dict[str, NDArray[Any]]:
     return {name: tensor.data for name, tensor in zip(names, tensors, strict=True) if tensor.data is not None}
 
 
-def reachable(outputs: Iterable[SSAValue]) -> tuple[list[Operation], list[BlockArgument]]:
-    """The ops that `outputs` depend on, each after those it uses, and the inputs; without recursion."""
-    ops: list[Operation] = []
-    inputs: list[BlockArgument] = []
-    done: set[Operation | BlockArgument] = set()
-    for output in outputs:
-        stack: list[tuple[SSAValue, bool]] = [(output, False)]
-        while stack:
-            value, expanded = stack.pop()
-            source = value.op if isinstance(value, OpResult) else cast(BlockArgument, value)
-            if source in done:
-                continue
-            if isinstance(source, BlockArgument):
-                done.add(source)
-                inputs.append(source)
-            elif expanded:
-                done.add(source)
-                ops.append(source)
-            else:
-                stack.append((value, True))
-                stack += [(operand, False) for operand in reversed(source.operands)]
-    return ops, inputs
-
-
-def _with_marked(outputs: Sequence[Tensor], ops: Sequence[Operation]) -> list[Tensor]:
-    """The outputs, then other tensors marked as outputs, each once."""
-    marked = [t for op in ops for result in op.results if (t := handle_of(result)) is not None and t.is_output]
-    return list(dict.fromkeys([*outputs, *marked]))
+def _all_outputs(given: Sequence[Tensor], ops: Sequence[Operation]) -> list[Tensor]:
+    """The given outputs, checked, then the new values of states that were computed on the way."""
+    computed = [t for op in ops for result in op.results if (t := handle_of(result)) is not None]
+    marked = [t for t in dict.fromkeys([*computed, *toposort(given)]) if t.is_output]
+    names = [t.name for t in given if t.name is not None]
+    for i, tensor in enumerate(given):
+        if tensor in given[:i] or (tensor.name is not None and names.count(tensor.name) > 1):
+            raise BuildError(f"the list of outputs names {tensor.describe()} twice")
+        if marked and not tensor.is_output:
+            raise BuildError(
+                f"{tensor.describe()} is in the list of outputs, but is not marked as an output as others are; "
+                "call mark_as_output on it, or leave it out"
+            )
+    for tensor in marked:
+        if tensor not in given and tensor.in_place_of is None:
+            raise BuildError(
+                f"{tensor.describe()} is marked as an output, but is not in the list of outputs; "
+                "pass all outputs: compile_model([y, z], ...)"
+            )
+    return list(dict.fromkeys([*given, *marked]))
 
 
 def _assign_names(what: str, prefix: str, tensors: Sequence[Tensor]) -> list[str]:

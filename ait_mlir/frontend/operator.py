@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, MutableMapping, Sequence
+import functools
+import inspect
+import threading
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import contextmanager
+from types import MappingProxyType
 from typing import Any, ClassVar
 
 from xdsl.ir import Attribute, Operation, Region
@@ -15,6 +20,15 @@ from ait_mlir.frontend.intvar import Symbols, merge_symbols
 from ait_mlir.frontend.tensor import Tensor
 
 _OPERATOR = "_ait_operator"
+
+
+class _Calls(threading.local):
+    """The outermost call of an operator that is under way in a thread."""
+
+    outermost: Operator | None = None
+
+
+_calls = _Calls()
 
 
 class Operator:
@@ -30,19 +44,96 @@ class Operator:
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
-        for method in ("__init__", "__call__"):
-            if method in vars(cls):
-                setattr(cls, method, checked(vars(cls)[method]))
+        if "__init__" in vars(cls):
+            cls.__init__ = _remembered(checked(vars(cls)["__init__"]))
+        if "__call__" in vars(cls):
+            cls.__call__ = _recorded(checked(vars(cls)["__call__"]))
+
+    constructor_arguments: Mapping[str, Any] = MappingProxyType({})
+    label: str | None = None
+    """What error messages call the operator, if not its `_attrs["op"]`."""
 
     def __init__(self) -> None:
-        self.name = self.op_name or type(self).__name__
-        self.inputs: list[Tensor] = []
-        self.outputs: list[Tensor] = []
-        self.extra: dict[str, Any] = {}
+        self._attrs: dict[str, Any] = {
+            "op": self.op_name or type(self).__name__,
+            "name": None,
+            "depth": 0,
+            "nop": False,
+            "has_profiler": False,
+            "inputs": None,
+            "outputs": None,
+        }
+        self.call_arguments: tuple[Sequence[Any], Mapping[str, Any]] = (), {}
+        self.called_with: list[Tensor] = []
+        """The inputs that the ops of the last call read; `_attrs["inputs"]` may name others since."""
+        self.made: list[Tensor] = []
+        """The results of the last call; tensors in `_attrs["outputs"]` may take their places since."""
 
     @property
-    def _attrs(self) -> OperatorAttrs:
-        return OperatorAttrs(self)
+    def name(self) -> str:
+        return self.label or self._attrs["op"]
+
+    @property
+    def inputs(self) -> list[Tensor]:
+        return self._attrs["inputs"] or []
+
+    @inputs.setter
+    def inputs(self, tensors: Sequence[Tensor]) -> None:
+        self._attrs["inputs"] = list(tensors)
+
+    @property
+    def outputs(self) -> list[Tensor]:
+        return self._attrs["outputs"] or []
+
+    @outputs.setter
+    def outputs(self, tensors: Sequence[Tensor]) -> None:
+        self._attrs["outputs"] = list(tensors)
+
+    @property
+    def depth(self) -> int:
+        """The largest depth of an input; a result is one deeper."""
+        return self._attrs["depth"]
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Add the operator to the model; every class has its own."""
+        raise NotImplementedError(f"{type(self).__name__} has no __call__")
+
+    def gen_function(self) -> str:
+        """The C++ source of an operator that brings its own; the package's operators have none."""
+        raise NotImplementedError(f"gen_function is not defined for {self.name}")
+
+    def _set_depth(self) -> None:
+        """Enter the operator in the users of its inputs, which `_attrs["inputs"]` holds."""
+        for tensor in self.inputs:
+            tensor.users.add(self)
+        self._attrs["depth"] = max((tensor.depth for tensor in self.inputs), default=0)
+
+    def _get_op_attributes(self) -> dict[str, Any]:
+        """The arguments of the constructor, by name: `type(op)(**op._get_op_attributes())` is such an operator."""
+        return dict(self.constructor_arguments)
+
+    def replace_input_tensor(self, old_tensor: Tensor, new_tensor: Tensor) -> None:
+        """Read `new_tensor` wherever the operator reads `old_tensor`; both have the same shape and dtype."""
+        self.inputs = [new_tensor if tensor is old_tensor else tensor for tensor in self.inputs]
+
+    def materialize(self) -> list[Tensor]:
+        """The results of an operator whose call added no ops to the model: one with its own templates."""
+        from ait_mlir.frontend.external import materialize
+
+        if (made := materialize(self)) is not None:
+            return made
+        raise self.fail("the operator was not called on its inputs, so nothing computes its results")
+
+    def record(self) -> None:
+        """Note what a call read and made, for `_attrs`, sorting and rewiring."""
+        fresh = [t for t in self.outputs if not t.sources and not any(t is read for read in self.inputs)]
+        if not fresh:
+            return
+        self._set_depth()
+        self.called_with, self.made = self.inputs[:], self.outputs[:]
+        for tensor in fresh:
+            tensor.sources.add(self)
+            tensor.made_by, tensor.depth = self, self.depth + 1
 
     def begin(self, *inputs: Tensor) -> None:
         """Start a call on `inputs`: they are what `_attrs` and error messages show."""
@@ -64,14 +155,15 @@ class Operator:
         result_types: Sequence[Attribute] | None = None,
         regions: int | Sequence[Region] = 0,
         symbols: Symbols | None = None,
+        num_results: int = 1,
     ) -> list[Tensor]:
         """Add an op and return its results. `symbols` are dims that the result types or properties use."""
         try:
             table = merge_symbols(*(t.symbols for t in operands), *([] if symbols is None else [symbols]))
-            op = make_op(op_class, [t.value for t in operands], table, properties, result_types, regions)
+            op = make_op(op_class, [t.value for t in operands], table, properties, result_types, regions, num_results)
         except BuildError as error:
             raise self.fail(str(error)) from None
-        setattr(op, _OPERATOR, self)
+        setattr(op, _OPERATOR, _calls.outermost or self)
         return [Tensor.of(result, table) for result in op.results]
 
     def emit_one(
@@ -101,40 +193,55 @@ class Operator:
         return f"Operator({self.name})"
 
 
-class OperatorAttrs(MutableMapping[str, Any]):
-    """`Operator._attrs`: name, inputs and outputs of the last call, and other entries that were added."""
-
-    KEYS = ("op", "name", "inputs", "outputs")
-
-    def __init__(self, operator: Operator):
-        self._operator = operator
-
-    def __getitem__(self, key: str) -> Any:
-        match key:
-            case "op" | "name":
-                return self._operator.name
-            case "inputs":
-                return list(self._operator.inputs)
-            case "outputs":
-                return list(self._operator.outputs)
-            case _:
-                return self._operator.extra[key]
-
-    def __setitem__(self, key: str, value: Any) -> None:
-        if key in self.KEYS:
-            raise BuildError(f'"{key}" of {self._operator.name} follows from how it is called; it is not set')
-        self._operator.extra[key] = value
-
-    def __delitem__(self, key: str) -> None:
-        del self._operator.extra[key]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter([*self.KEYS, *self._operator.extra])
-
-    def __len__(self) -> int:
-        return len(self.KEYS) + len(self._operator.extra)
-
-
 def operator_of(op: Operation) -> Operator | None:
     """The operator whose call added `op`."""
     return getattr(op, _OPERATOR, None)
+
+
+Method = Callable[..., Any]
+
+
+def _remembered(method: Method) -> Method:
+    """`__init__` of an operator: the call of the most derived class is what `_get_op_attributes` returns."""
+    signature = functools.cache(lambda: inspect.signature(method))
+
+    @functools.wraps(method)
+    def init(self: Operator, *args: Any, **kwargs: Any) -> None:
+        if "constructor_arguments" not in vars(self):
+            self.constructor_arguments = {}
+            method(self, *args, **kwargs)
+            bound = signature().bind(self, *args, **kwargs)
+            self.constructor_arguments = dict([*bound.arguments.items()][1:])
+        else:
+            method(self, *args, **kwargs)
+
+    return init
+
+
+def _recorded(method: Method) -> Method:
+    """`__call__` of an operator: the outermost call stands for all ops that it adds, also those of inner calls."""
+
+    @functools.wraps(method)
+    def call(self: Operator, *args: Any, **kwargs: Any) -> Any:
+        if _calls.outermost is not None:
+            return method(self, *args, **kwargs)
+        _calls.outermost = self
+        self.call_arguments = args, kwargs
+        try:
+            result = method(self, *args, **kwargs)
+        finally:
+            _calls.outermost = None
+        self.record()
+        return result
+
+    return call
+
+
+@contextmanager
+def calls_of_its_own() -> Generator[None]:
+    """Operators that a function of the user calls inside of an operator's call stand for themselves."""
+    outermost, _calls.outermost = _calls.outermost, None
+    try:
+        yield
+    finally:
+        _calls.outermost = outermost

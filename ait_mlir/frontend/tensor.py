@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, MutableMapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
-import numpy as np
 from numpy.typing import NDArray
 from xdsl.ir import Block, BlockArgument, OpResult, SSAValue
 from xdsl.utils.exceptions import VerifyException
 
+from ait_mlir.dialects.ait.data import ConstantOp
 from ait_mlir.dialects.ait.dtypes import BY_IR, BY_NAME
 from ait_mlir.dialects.ait.types import TensorType, shape_text
+from ait_mlir.frontend.attrs import TensorAttrs
+from ait_mlir.frontend.constant_data import ConstantTensorData, check_data
 from ait_mlir.frontend.emit import make_constant, make_param
 from ait_mlir.frontend.errors import BuildError
 from ait_mlir.frontend.intvar import DimLike, IntVar, Symbols, as_dim, merge_symbols
+from ait_mlir.frontend.stable_set import StableSet
 
 if TYPE_CHECKING:
     from ait_mlir.frontend.operator import Operator
@@ -50,24 +53,31 @@ class Tensor:
     in_place_of: Tensor | None
     or_copy: bool
     data: NDArray[Any] | None
+    constant_data: Any
     serial: int
+    sources: StableSet[Operator]
+    users: StableSet[Operator]
+    made_by: Operator | None
+    depth: int
 
     def __init__(
         self,
         shape: Sequence[DimLike],
         name: str | None = None,
-        src_ops: object = None,
-        dst_ops: object = None,
+        src_ops: Iterable[Operator] | None = None,
+        dst_ops: Iterable[Operator] | None = None,
         dtype: str = "float16",
         is_input: bool = False,
         is_output: bool = False,
         value: float | int | None = None,
+        is_view_of: Tensor | None = None,
+        is_internal_constant: bool = False,
+        skip_constant_folding: bool = False,
+        check_nan_and_inf: bool = False,
+        check_outputs: bool = False,
+        original_name: str | None = None,
     ):
-        if src_ops or dst_ops:
-            raise BuildError(
-                "src_ops and dst_ops follow from the operators that are called; build the tensor from those in `ops`"
-            )
-        type = tensor_type(shape, dtype)
+        type = tensor_type(shape, dtype if is_view_of is None else is_view_of.dtype())
         dims = [as_dim(dim) for dim in shape]
         if is_input and value is not None:
             raise BuildError(f'the input "{name}" cannot have a value; leave out is_input to make a constant')
@@ -80,6 +90,18 @@ class Tensor:
         self._attach(source, merge_symbols(*(dim.symbols for dim in dims)))
         self.name = name
         self.is_output = is_output
+        self.sources.update(src_ops or ())
+        self.users.update(dst_ops or ())
+        self.depth = max((1 + op.depth for op in self.sources), default=0)
+        given = {
+            "is_view_of": is_view_of,
+            "is_internal_constant": is_internal_constant,
+            "skip_constant_folding": skip_constant_folding,
+            "check_nan_and_inf": check_nan_and_inf,
+            "check_outputs": check_outputs,
+            "original_name": original_name,
+        }
+        self.extra.update({key: entry for key, entry in given.items() if entry})
 
     @classmethod
     def of(cls, value: SSAValue, symbols: Symbols) -> Tensor:
@@ -91,11 +113,17 @@ class Tensor:
         return self
 
     def _attach(self, value: SSAValue, symbols: Symbols) -> None:
-        self.value, self.symbols = value, symbols
-        self.name, self.is_output, self.data = None, False, None
+        self.symbols = symbols
+        self.name, self.is_output, self.data, self.constant_data = None, False, None, None
         self.in_place_of, self.or_copy = None, False
         self.serial = next(_serial)
         self.extra: dict[str, Any] = {}
+        self.sources, self.users, self.made_by, self.depth = StableSet(), StableSet(), None, 0
+        self.replace_value(value)
+
+    def replace_value(self, value: SSAValue) -> None:
+        """Make this the handle on `value`."""
+        self.value = value
         setattr(value, _HANDLE, self)
 
     @property
@@ -105,6 +133,14 @@ class Tensor:
     @property
     def _attrs(self) -> TensorAttrs:
         return TensorAttrs(self)
+
+    def src_ops(self) -> StableSet[Operator]:
+        """The operators that compute this tensor: one, or none for an input, a weight or a constant."""
+        return self.sources
+
+    def dst_ops(self) -> StableSet[Operator]:
+        """The operators that read this tensor."""
+        return self.users
 
     def shape(self) -> list[IntVar]:
         """The dims: an `IntImm` where constant, else an `IntVar`."""
@@ -126,6 +162,25 @@ class Tensor:
         """Whether this is a weight, whose data are bound by name."""
         return isinstance(self.value, OpResult) and self.value.op.name == "ait.param"
 
+    def number(self) -> float | int | None:
+        """The number that fills a constant; None for other tensors."""
+        source = self.value.owner
+        return source.splat() if isinstance(source, ConstantOp) else None
+
+    def is_a_const_num(self) -> bool:
+        """Whether this is a constant of rank 0."""
+        return self.rank == 0 and self.number() is not None
+
+    def is_jagged(self) -> bool:
+        """Whether the first dim is a `JaggedIntVar`."""
+        from ait_mlir.frontend.jagged import JaggedIntVar
+
+        return self.rank > 0 and isinstance(self.shape()[0], JaggedIntVar)
+
+    def size_bytes(self, alignment: int = 1) -> int:
+        """The largest size in bytes, rounded up to a multiple of `alignment`."""
+        return aligned_size(self.shape(), self.dtype(), alignment)
+
     def mark_as_output(
         self, name: str | None = None, in_place_of: Tensor | None = None, or_copy: bool = False
     ) -> Tensor:
@@ -141,12 +196,18 @@ class Tensor:
         self.name = self.name if name is None else name
         return self
 
-    def bind(self, data: NDArray[Any]) -> None:
+    def bind(self, data: NDArray[Any] | ConstantTensorData) -> None:
         """Give a weight its data. Raises `BuildError` for another shape or dtype, or a tensor that is no weight."""
-        if not self.is_param:
+        if not self.is_param or self.sources:
             raise BuildError(f"data can be bound to weights only, and {self.describe()} is none")
-        check_data(self.describe(), self.type, data)
-        self.data = data
+        if isinstance(data, ConstantTensorData):
+            array = data.array_for(self.describe(), self.type)
+        else:
+            array = data
+            check_data(self.describe(), self.type, array)
+        self.data, self.constant_data = array, data
+
+    _bind_data = bind
 
     def describe(self) -> str:
         """The tensor in an error message: its name if it has one, shape and dtype."""
@@ -185,52 +246,6 @@ class Tensor:
         return _arithmetic("NEG", self)
 
 
-class TensorAttrs(MutableMapping[str, Any]):
-    """`Tensor._attrs`: a live view of the value and its handle, under the documented keys."""
-
-    KEYS = ("name", "shape", "dtype", "is_input", "is_output", "is_param", "src_ops", "dst_ops", "data")
-    WRITABLE = ("name", "is_output", "data")
-
-    def __init__(self, tensor: Tensor):
-        self._tensor = tensor
-
-    def __getitem__(self, key: str) -> Any:
-        tensor = self._tensor
-        match key:
-            case "shape":
-                return tensor.shape()
-            case "dtype":
-                return tensor.dtype()
-            case "src_ops":
-                return _source_operators(tensor)
-            case "dst_ops":
-                return _user_operators(tensor)
-            case _:
-                return getattr(tensor, key) if key in self.KEYS else tensor.extra[key]
-
-    def __setitem__(self, key: str, value: Any) -> None:
-        match key:
-            case "name":
-                self._tensor.name = value
-            case "is_output":
-                self._tensor.is_output = bool(value)
-            case "data":
-                self._tensor.bind(value)
-            case _ if key in self.KEYS:
-                raise BuildError(f'"{key}" of {self._tensor.describe()} follows from how it is made; it is not set')
-            case _:
-                self._tensor.extra[key] = value
-
-    def __delitem__(self, key: str) -> None:
-        del self._tensor.extra[key]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter([*self.KEYS, *self._tensor.extra])
-
-    def __len__(self) -> int:
-        return len(self.KEYS) + len(self._tensor.extra)
-
-
 def tensor_type(shape: Sequence[DimLike], dtype: str) -> TensorType:
     """The IR type of a shape of dims and ints."""
     try:
@@ -239,38 +254,20 @@ def tensor_type(shape: Sequence[DimLike], dtype: str) -> TensorType:
         raise BuildError(str(error)) from None
 
 
+def aligned_size(shape: Sequence[DimLike], dtype: str, alignment: int = 64) -> int:
+    """The largest size of a tensor in bytes, rounded up to a multiple of `alignment`."""
+    size = BY_NAME[normalize_dtype(dtype)].bytes
+    for dim in shape:
+        size *= as_dim(dim).upper_bound()
+    return -(-size // alignment) * alignment
+
+
 def handle_of(value: SSAValue) -> Tensor | None:
     """The tensor that stands for `value`, if one was made."""
     return getattr(value, _HANDLE, None)
-
-
-def check_data(what: str, type: TensorType, data: NDArray[Any]) -> None:
-    """`BuildError` unless `data` has the shape and dtype of `type`."""
-    shape = type.static_shape()
-    if shape is None:
-        raise BuildError(f"{what} has a dynamic dim; the shape of a weight is fixed")
-    dtype = BY_IR[type.element_type].name
-    if tuple(np.shape(data)) != shape or data.dtype.name != dtype:
-        found = f"shape {list(np.shape(data))} and dtype {data.dtype.name}"
-        raise BuildError(f"{what} has shape {list(shape)} and dtype {dtype}, but the data have {found}")
 
 
 def _arithmetic(func: str, *args: Tensor | float) -> Tensor:
     from ait_mlir.frontend.ops.elementwise import FuncEnum, elementwise
 
     return elementwise(FuncEnum[func])(*args)
-
-
-def _source_operators(tensor: Tensor) -> set[Operator]:
-    from ait_mlir.frontend.operator import operator_of
-
-    source = tensor.value
-    found = operator_of(source.op) if isinstance(source, OpResult) else None
-    return set() if found is None else {found}
-
-
-def _user_operators(tensor: Tensor) -> set[Operator]:
-    from ait_mlir.frontend.operator import operator_of
-
-    found = (operator_of(use.operation) for use in tensor.value.uses)
-    return {operator for operator in found if operator is not None}

@@ -18,6 +18,26 @@ def whole_number(name: str, largest: int) -> int | None:
     return int(text)
 
 
+MEASURE_SECONDS = 20.0
+
+
+def measure_budget() -> float:
+    """`AIT_MEASURE_BUDGET`: the seconds of a compilation in which kernels are timed where a card is present.
+
+    Raises `InputError` unless it is a number, 0 or more.
+    """
+    text = os.environ.get("AIT_MEASURE_BUDGET")
+    if not text:
+        return MEASURE_SECONDS
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = -1.0
+    if not 0 <= seconds < float("inf"):
+        raise InputError(f"AIT_MEASURE_BUDGET is {text!r}, expected a number of seconds, 0 or more")
+    return seconds
+
+
 def named_library(name: str) -> list[str]:
     """The shared library in a variable, a path or a name for the loader; an empty list if it is not set.
 

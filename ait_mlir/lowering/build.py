@@ -18,7 +18,8 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping
+import threading
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -71,10 +72,16 @@ def build_with(tools: Toolchain, sources: Mapping[str, str], workdir: str | os.P
     return _build(tools, _library_units(sources, tools, Path(workdir).resolve()), label)
 
 
-def refused_sources(sources: Mapping[str, str], target: Target, workdir: str | os.PathLike[str]) -> set[str]:
+def refused_sources(
+    sources: Mapping[str, str],
+    target: Target,
+    workdir: str | os.PathLike[str],
+    stop: threading.Event | None = None,
+) -> set[str]:
     """Compile each of `sources` into the cache; returns the names of those that the compiler refuses.
 
-    Raises `ToolchainError` when the compiler is missing.
+    When `stop` is set, compiling ends, and what is not compiled counts as refused. Raises `ToolchainError` when the
+    compiler is missing.
     """
     tools = toolchain(target.kind, target.arch)
     units = _library_units(sources, tools, Path(workdir).resolve())
@@ -86,7 +93,7 @@ def refused_sources(sources: Mapping[str, str], target: Target, workdir: str | o
     scratch = Path(tempfile.mkdtemp(dir=cache / "tmp"))
     try:
         (scratch / "build.ninja").write_text(_ninja(tools, missing, None))
-        _ninja_output(scratch, tools, len(missing), "compiling kernels to time", keep_going=True)
+        _ninja_output(scratch, tools, len(missing), "compiling kernels to time", keep_going=True, stop=stop)
         made = {name for name in missing if (scratch / name).is_file()}
         for name in made:
             keep(scratch / name, missing[name].object)
@@ -135,12 +142,16 @@ def _library_units(sources: Mapping[str, str], tools: Toolchain, directory: Path
             raise CompileError(f"{name!r} cannot be the name of a source: expected letters, digits, '_', '.' and '-'")
         write_atomic(directory / name, text.encode())
     local = [text for name, text in sources.items() if not _is_compiled(name)]
-    same = (tools.identity, *_flags(tools), *local)
     return [
-        _Unit(directory / name, _digest(*same, name, text, *headers_of([text, *local])))
+        _Unit(directory / name, _unit_key(tools, local, name, text))
         for name, text in sources.items()
         if _is_compiled(name)
     ]
+
+
+def _unit_key(tools: Toolchain, local: Sequence[str], name: str, text: str) -> str:
+    """A digest of all inputs of an object; `local` are the texts of the other headers of its library."""
+    return _digest(tools.identity, *_flags(tools), *local, name, text, *headers_of([text, *local]))
 
 
 _RUNTIME_SOURCES: dict[TargetKind, tuple[str, ...]] = {
@@ -249,9 +260,14 @@ def _run_ninja(scratch: Path, tools: Toolchain, missing: Mapping[str, _Unit], la
 
 
 def _ninja_output(
-    scratch: Path, tools: Toolchain, steps: int, label: str, keep_going: bool = False
+    scratch: Path,
+    tools: Toolchain,
+    steps: int,
+    label: str,
+    keep_going: bool = False,
+    stop: threading.Event | None = None,
 ) -> tuple[int, list[str]]:
-    """Run ninja; returns its exit status and its lines."""
+    """Run ninja, at most until `stop` is set; returns its exit status and its lines."""
     environment = {**os.environ, **dict(tools.environment), "NINJA_STATUS": "[%f/%t] "}
     command = [str(find_ninja()), "-C", str(scratch), "-j", str(_jobs()), *(("-k", "0") if keep_going else ())]
     output: list[str] = []
@@ -259,12 +275,22 @@ def _ninja_output(
         command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace", env=environment
     ) as process:
         assert process.stdout is not None
+        if stop is not None:
+            threading.Thread(target=_end_when, args=(process, stop), daemon=True).start()
         with _Progress(steps, label) as progress:
             for line in process.stdout:
                 output.append(line.rstrip("\n"))
                 if match := re.match(r"\[(\d+)/\d+\]", line):
                     progress.reached(int(match[1]))
     return process.returncode, output
+
+
+def _end_when(process: subprocess.Popen[str], stop: threading.Event) -> None:
+    """End ninja, which then removes what is half made, when `stop` is set."""
+    while process.poll() is None:
+        if stop.wait(0.05):
+            process.terminate()
+            return
 
 
 def _failure(output: list[str], missing: Mapping[str, _Unit]) -> str:

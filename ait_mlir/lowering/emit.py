@@ -109,6 +109,7 @@ class _ProgramPrinter:
         self.kernels: dict[object, _Calls] = {}
         self.functions: dict[Function, None] = {}
         self.statements: list[Statement] = []
+        self.launches: list[str] = []
         self.source = Source()
 
     def run(self) -> Source:
@@ -129,8 +130,7 @@ class _ProgramPrinter:
                     place = self.tables.outputs.index(op)
                     self.statements.append(Given("output", self.define(op.buffer), place, op.buffer_name.data))
             elif isinstance(op, ConstantOp):
-                what = ", ".join(op.param_names()) or "literal"
-                self.statements.append(Given("constant", self.define(op.buffer), self.tables.offset_of(op), what))
+                self.statements.append(self.constant(op))
             elif isinstance(op, AllocOp):
                 if op.at is None:
                     raise PassError("an allocation has no place yet; run the pass 'plan-memory' first", op)
@@ -163,6 +163,10 @@ class _ProgramPrinter:
             dims={**self.dims, **self.steps},
             kernel_dims=list(self.dims.values()),
         )
+
+    def constant(self, op: ConstantOp) -> Given:
+        what = ", ".join(op.param_names()) or "literal"
+        return Given("constant", self.define(op.buffer), self.tables.offset_of(op), what, self.tables.bound_as(op))
 
     def define(self, value: SSAValue) -> str:
         """A new name for a buffer."""
@@ -204,7 +208,8 @@ class _ProgramPrinter:
             Branch(tuple(call.at(ins, outs, workspace) for call in way), upto)
             for way, upto in zip(calls.ways, (*calls.upto, None), strict=True)
         ]
-        self.statements.append(LaunchCalls(describe(kernel), branches, calls.axis))
+        self.launches.append(describe(kernel))
+        self.statements.append(LaunchCalls(self.launches[-1], len(self.launches) - 1, branches, calls.axis))
 
     def calls(self, kernel: KernelOp, launch: LaunchOp) -> _Calls:
         """Write the files of a kernel for the strides of this launch; returns how its functions are called."""
@@ -303,6 +308,7 @@ class _ProgramPrinter:
             arena=self.program.arena_size,
             name=self.program.sym_name.data,
             target=self.target.kind,
+            launches=self.launches,
             parts=[Part(name, self.print_statements(part)) for name, part in zip(names, parts, strict=True)],
             runs=names[::2],
             waits=names[1::2],

@@ -21,12 +21,16 @@ class Function:
 
 @dataclass(frozen=True)
 class Given:
-    """A buffer that is an argument of the run, or lies in the constants: which one, or at which byte."""
+    """A buffer that is an argument of the run, or lies in the constants: which one, or at which byte.
+
+    `bound_as` is the index of a constant that the caller may bind to memory of their own.
+    """
 
     kind: Literal["input", "output", "constant"]
     name: str
     place: int
     what: str
+    bound_as: int | None = None
 
 
 @dataclass(frozen=True)
@@ -76,10 +80,12 @@ class Branch:
 
 @dataclass(frozen=True)
 class LaunchCalls:
-    """The calls of a launch, in one branch, or in several by the value of `axis`."""
+    """The calls of a launch, in one branch, or in several by the value of `axis`. `number` is its place in the list of
+    launches."""
 
     kind: ClassVar[str] = "launch"
     what: str
+    number: int
     branches: Sequence[Branch]
     axis: Expr | None = None
 

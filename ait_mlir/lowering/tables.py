@@ -9,6 +9,7 @@ from math import prod
 
 from xdsl.ir import Attribute
 
+from ait_mlir.constant_names import LITERAL
 from ait_mlir.dialects.ait.dtypes import BY_IR, DType
 from ait_mlir.dialects.ait.numbers import Number, literal_values
 from ait_mlir.dialects.ait_rt.buffers import ConstantOp, DestinationOp, InputOp, NamedBufferOp
@@ -20,7 +21,6 @@ from ait_mlir.ir.pipeline import PassError
 ALIGNMENT = 256
 PANEL_BYTES = 192
 """As in ait/panels.h."""
-LITERAL = "$literal."
 
 
 @dataclass(frozen=True)
@@ -45,6 +45,7 @@ class Packing:
 class Constant:
     """A param, or a literal under a name that no param can have, and its places in the constants blob."""
 
+    index: int
     name: str
     dtype: DType
     shape: tuple[int, ...]
@@ -52,6 +53,8 @@ class Constant:
     places: list[int] = field(default_factory=list[int])
     packings: list[Packing] = field(default_factory=list["Packing"])
     """How it lies at each of its places."""
+    can_be_bound: bool = True
+    """Whether a run may read it at an address of the caller's: it is alone at each of its places, row-major."""
 
     @property
     def is_packed(self) -> bool:
@@ -121,6 +124,13 @@ class ProgramTables:
     def offset_of(self, op: ConstantOp) -> int:
         return self.offsets[_constant_key(op)]
 
+    def bound_as(self, op: ConstantOp) -> int | None:
+        """The index of the param that a constant is, if a caller may bind it; else None."""
+        names = op.param_names()
+        if len(names) != 1 or not self.constants[names[0]].can_be_bound:
+            return None
+        return self.constants[names[0]].index
+
     def values(self) -> dict[str, object]:
         """What `templates/tables.j2` and `templates/dims.j2` print."""
         return {
@@ -189,7 +199,9 @@ def _place(tables: ProgramTables, op: ConstantOp) -> None:
     if op.params is None:
         name = f"{LITERAL}{len(tables.literals)}"
         tables.literals[name] = Literal(tuple(_values(op)), shape, dtype)
-        tables.constants[name] = Constant(name, dtype, shape, size, [offset], [Packing()])
+        tables.constants[name] = Constant(
+            len(tables.constants), name, dtype, shape, size, [offset], [Packing()], can_be_bound=False
+        )
         return
     names = op.param_names()
     first = 0
@@ -197,10 +209,11 @@ def _place(tables: ProgramTables, op: ConstantOp) -> None:
         nbytes = dtype.bytes
         for n in part:
             nbytes *= n
-        known = tables.constants.setdefault(param, Constant(param, dtype, part, nbytes))
+        known = tables.constants.setdefault(param, Constant(len(tables.constants), param, dtype, part, nbytes))
         if (known.dtype, known.shape) != (dtype, part):
             raise PassError(f"param {param!r} is used with the shapes {list(known.shape)} and {list(part)}", op)
         known.places.append(offset)
+        known.can_be_bound &= op.panels is None and len(names) == 1
         if op.panels is None:
             known.packings.append(Packing())
             offset += nbytes

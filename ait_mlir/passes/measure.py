@@ -29,11 +29,11 @@ from ait_mlir.lowering.toolchain import default_arch, detect_cuda_arch, toolchai
 from ait_mlir.passes.candidates import best_by_estimate, code_digest, points_of, worth_timing
 from ait_mlir.passes.knowledge import Algorithm, Knowledge
 from ait_mlir.passes.matching import Binding, axis_of_key, bound_axis, match, within
-from ait_mlir.passes.meter import DeviceMeter, Meter
+from ait_mlir.passes.meter import Meter
 from ait_mlir.passes.ranges import Row, Times, axis_of, choose
 from ait_mlir.passes.structures import VERSION, at_point
 from ait_mlir.passes.tasks import Point, Task
-from ait_mlir.passes.timings import METHOD, Record, Setting, Shipped, TimingCache, digest_of, shipped_for
+from ait_mlir.passes.timings import METHOD, Record, Setting, Shipped, TimingCache, digest_of
 
 TimesByPoint = dict[Point, dict[Fragment, Times | None]]
 """A row of times for each point of a task."""
@@ -105,8 +105,11 @@ class Selector:
         if self.meter is not None:
             self.meter.close()
 
-    def choose(self, tasks: Sequence[Task]) -> list[Choice | None]:
-        """A choice for each task; None if no time is known and none can be measured."""
+    def choose(self, tasks: Sequence[Task], counts: Sequence[int] = ()) -> list[Choice | None]:
+        """A choice for each task; None if no time is known and none can be measured.
+
+        `counts` says how often the model has each task, for selectors whose time is limited.
+        """
         if self.meter is None:
             return [self._from_shipped(task) for task in tasks]
         found: list[Choice | None] = [self._remembered(task) for task in tasks]
@@ -356,17 +359,9 @@ def _is_close(way: Fragment, times: Row) -> bool:
     return mine is not None and mine.seconds <= CLOSE * best
 
 
-def selector(target: Target, measure: bool, strategies: Sequence[str] = ("hints",)) -> Selector:
-    """The selector for a target; with `measure`, `require_device` has been asked."""
-    shipped = shipped_for(target.arch) if target.kind == "cuda" else None
-    if not measure:
-        return Selector(target, Setting("", "", "", ""), None, shipped, strategies=strategies)
-    return Selector(target, current_setting(target.kind), TimingCache(), shipped, DeviceMeter(target), strategies)
-
-
 def show(lines: Sequence[str]) -> None:
     """Print the measured times on standard error."""
     print("\n".join(lines), file=sys.stderr, flush=True)
 
 
-__all__ = ["Record", "Selector", "current_setting", "require_device", "selector", "show"]
+__all__ = ["Record", "Selector", "current_setting", "require_device", "show"]

@@ -13,6 +13,7 @@ import itertools
 import math
 import shutil
 import tempfile
+import threading
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -33,7 +34,7 @@ from ait_mlir.lowering.emit import emit_program
 from ait_mlir.lowering.fragments import Fragment, cut_in_place
 from ait_mlir.lowering.kernels import ALGORITHM_KEYS, Target
 from ait_mlir.lowering.module_target import set_target
-from ait_mlir.passes.race import race
+from ait_mlir.passes.race import ROUNDS, race
 from ait_mlir.passes.ranges import Times
 from ait_mlir.passes.tasks import Point, Task, with_task
 
@@ -50,6 +51,8 @@ some addresses, and a comparison should not depend on that."""
 GRAPH_SECONDS = 1e-3
 """A graph of more than `USUAL` runs takes no longer than this, by estimate."""
 PROGRAMS_A_FILE = 24
+PROGRAMS_A_FILE_OF_MANY = 6
+"""When candidates of many tasks are built together, so that all cores have work."""
 BUILDERS = 2
 """Tasks whose candidates are compiled at a time, while those of others are timed."""
 _SEED = 20
@@ -64,6 +67,22 @@ class Meter(Protocol):
 
     def build(self, wanted: Sequence[tuple[Task, Fragment]]) -> None:
         """Start to prepare these candidates for timing; the candidates of a task are adjacent."""
+        ...
+
+    def build_together(self, wanted: Sequence[tuple[Task, Fragment]]) -> None:
+        """As `build`, for candidates of many tasks that are quick to prepare."""
+        ...
+
+    def is_built(self, task: Task, ways: Sequence[Fragment]) -> bool:
+        """Whether these candidates are prepared, so that a race of them starts at once."""
+        ...
+
+    def wait(self, seconds: float) -> None:
+        """Wait until more candidates are prepared, at most `seconds`."""
+        ...
+
+    def abandon(self) -> None:
+        """Stop preparing what is not prepared."""
         ...
 
     def algorithms(self, task: Task, point: Point, way: Fragment) -> list[tuple[int, ...]]:
@@ -96,7 +115,9 @@ class Program:
     @property
     def path(self) -> Path | None:
         """The library, as soon as it is built; None where there is none."""
-        built = None if self.library is None else self.library.result()
+        if self.library is None or self.library.cancelled():
+            return None
+        built = self.library.result()
         return None if self.refused else built
 
 
@@ -112,10 +133,12 @@ class DeviceMeter:
         default_factory=dict[tuple[str, Fragment], Program | None]
     )
     rest: float = REST
+    rounds: Sequence[tuple[int, float]] = ROUNDS
     folders: list[Path] = field(default_factory=list[Path])
     builders: concurrent.futures.ThreadPoolExecutor = field(
         default_factory=lambda: concurrent.futures.ThreadPoolExecutor(BUILDERS, "ait-build")
     )
+    stop: threading.Event = field(default_factory=threading.Event)
 
     def __enter__(self) -> Self:
         return self
@@ -162,24 +185,45 @@ class DeviceMeter:
     def build(self, wanted: Sequence[tuple[Task, Fragment]]) -> None:
         for _, pairs in itertools.groupby(wanted, key=lambda pair: id(pair[0])):
             made = {id(p): p for task, way in pairs if (p := self.program(task, way)) is not None}
-            programs = [p for p in made.values() if p.library is None]
-            if not programs:
-                continue
-            folder = Path(tempfile.mkdtemp(prefix="ait_measure_"))
-            self.folders.append(folder)
-            future = self.builders.submit(self._build, programs, folder)
-            for program in programs:
-                program.library = future
+            self._submit([p for p in made.values() if p.library is None], PROGRAMS_A_FILE)
 
-    def _build(self, programs: Sequence[Program], folder: Path) -> Path | None:
+    def build_together(self, wanted: Sequence[tuple[Task, Fragment]]) -> None:
+        made = {id(p): p for task, way in wanted if (p := self.program(task, way)) is not None and p.library is None}
+        self._submit(list(made.values()), PROGRAMS_A_FILE_OF_MANY)
+
+    def _submit(self, programs: Sequence[Program], a_file: int) -> None:
+        if not programs:
+            return
+        folder = Path(tempfile.mkdtemp(prefix="ait_measure_"))
+        self.folders.append(folder)
+        future = self.builders.submit(self._build, programs, folder, a_file)
+        for program in programs:
+            program.library = future
+
+    def _build(self, programs: Sequence[Program], folder: Path, a_file: int) -> Path | None:
         """Compile the programs into one library; what the compiler refuses is left out."""
         from ait_mlir.lowering.build import build_library, refused_sources
 
-        refused = refused_sources(library_files(programs), self.target, folder / "check")
+        refused = refused_sources(library_files(programs, a_file), self.target, folder / "check", self.stop)
+        if self.stop.is_set():
+            return None
         for program in programs:
             program.refused = bool(refused & program.kernels.keys())
         good = [p for p in programs if not p.refused]
-        return build_library(library_files(good), self.target, folder / "library") if good else None
+        return build_library(library_files(good, a_file), self.target, folder / "library") if good else None
+
+    def is_built(self, task: Task, ways: Sequence[Fragment]) -> bool:
+        programs = [p for way in ways if (p := self.program(task, way)) is not None]
+        return all(p.library is None or p.library.done() for p in programs)
+
+    def wait(self, seconds: float) -> None:
+        building = {p.library for p in self.programs.values() if p is not None and p.library is not None}
+        open_ = [future for future in building if not future.done()]
+        concurrent.futures.wait(open_, seconds, concurrent.futures.FIRST_COMPLETED)
+
+    def abandon(self) -> None:
+        self.stop.set()
+        self.builders.shutdown(wait=True, cancel_futures=True)
 
     def algorithms(self, task: Task, point: Point, way: Fragment) -> list[tuple[int, ...]]:
         program = self.program(task, way)
@@ -216,7 +260,7 @@ class DeviceMeter:
                 time.sleep(min(LONGEST_REST, self.rest * chain * seconds))
             return seconds
 
-        return dict(zip(running, race(sample, len(running)), strict=True))
+        return dict(zip(running, race(sample, len(running), self.rounds), strict=True))
 
     def _workload(self, task: Task, point: Point, estimate: float, cache: int) -> tuple[int, int, int, list[Any]]:
         """Runs in a row, places of inputs and outputs, copies of the weights, and what the inputs hold."""
@@ -233,13 +277,13 @@ class DeviceMeter:
         return chain, places, min(copies, chain), inputs
 
 
-def library_files(programs: Sequence[Program]) -> dict[str, str]:
+def library_files(programs: Sequence[Program], a_file: int = PROGRAMS_A_FILE) -> dict[str, str]:
     """The sources of a library of programs: a file for each device kernel, and few with all that is for the host."""
     kernels = {n: t for p in programs for n, t in p.kernels.items()}
     files = {n: t for n, t in kernels.items() if not n.endswith(".cc")}
     pieces = [*(t for n, t in kernels.items() if n.endswith(".cc")), *(p.table for p in programs)]
-    for i in range(0, len(pieces), PROGRAMS_A_FILE):
-        files[f"candidates_{i}.cc"] = "\n".join(pieces[i : i + PROGRAMS_A_FILE])
+    for i in range(0, len(pieces), a_file):
+        files[f"candidates_{i}.cc"] = "\n".join(pieces[i : i + a_file])
     return files
 
 

@@ -7,6 +7,7 @@ times of the package. Without times the smallest estimate decides. An op that al
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 
 from xdsl.context import Context
@@ -24,10 +25,12 @@ from ait_mlir.ir.pipeline import PassError
 from ait_mlir.lowering.choices import Choice, Selected
 from ait_mlir.lowering.fragments import Fragment, cut_in_place, offers
 from ait_mlir.lowering.kernels import Target
+from ait_mlir.lowering.kernels.outside import advice
 from ait_mlir.lowering.module_target import make_target, set_target
 from ait_mlir.lowering.weights import is_weight
+from ait_mlir.passes.budget import selector
 from ait_mlir.passes.candidates import STRATEGIES, best_by_estimate
-from ait_mlir.passes.measure import Selector, require_device, selector, show
+from ait_mlir.passes.measure import Selector, require_device, show
 from ait_mlir.passes.tasks import Task, surroundings
 
 
@@ -63,11 +66,9 @@ def select_graph(graph: GraphOp, target: Target, by_time: Selector) -> None:
         if plain not in offered:
             offered[plain] = list(offers(op, target, configs=2, configs_cut=2))
             if not offered[plain]:
-                raise PassError(
-                    f"no kernel for {op.name} on {target.kind} ({', '.join(map(str, op.operand_types))}); "
-                    "see docs/internals.md, section 4, for how to add one",
-                    op,
-                )
+                told = advice(op, target) or "see docs/internals.md, section 4, for how to add one"
+                types = ", ".join(map(str, op.operand_types))
+                raise PassError(f"no kernel for {op.name} on {target.kind} ({types}); {told}", op)
         key: object = plain
         if len(offered[plain]) > 1 and (by_time.meter is not None or by_time.shipped is not None):
             around = surroundings(op)
@@ -79,7 +80,8 @@ def select_graph(graph: GraphOp, target: Target, by_time: Selector) -> None:
                 offered.setdefault(known[alike], offered[plain])
             key = known[alike]
         keys[op] = key
-    chosen = dict(zip(tasks, by_time.choose(list(tasks.values())), strict=True))
+    times = Counter(keys.values())
+    chosen = dict(zip(tasks, by_time.choose(list(tasks.values()), [times[key] for key in tasks]), strict=True))
     written: dict[object, list[KernelAttr]] = {}
     for op, key in keys.items():
         choice = chosen.get(key) or Choice((best_by_estimate(offered[key]),))
@@ -96,7 +98,8 @@ class SelectPass(ModulePass):
     """Choose kernels: `select{target="cuda" arch="sm_90a"}`, with `measure=true` by time on the card.
 
     `points` selects the values of the dims to measure: `hints` (without hints, the smallest and the largest value),
-    `min`, `max`, or several of these joined by a plus. `report=true` prints the times of the best fragments.
+    `min`, `max`, or several of these joined by a plus. `budget` limits measuring to about so many seconds, compiling
+    included. `report=true` prints the times of the best fragments.
     """
 
     name = "select"
@@ -104,6 +107,7 @@ class SelectPass(ModulePass):
     target: str = "cpu"
     arch: str = ""
     measure: bool = False
+    budget: float | None = None
     points: str = "hints"
     report: bool = False
 
@@ -114,9 +118,11 @@ class SelectPass(ModulePass):
         if unknown := [s for s in strategies if s not in STRATEGIES]:
             known = ", ".join(STRATEGIES)
             raise PassError(f"unknown points {unknown[0]!r}; expected some of {known}, as in 'hints+max'")
+        if self.budget is not None and not self.budget >= 0:
+            raise PassError(f"budget is {self.budget}, expected a number of seconds, 0 or more")
         if self.measure:
             require_device(target)
-        by_time = selector(target, self.measure, strategies)
+        by_time = selector(target, self.measure, strategies, self.budget)
         try:
             for graph in op.ops:
                 if isinstance(graph, GraphOp):

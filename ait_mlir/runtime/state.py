@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 import weakref
-from abc import ABC, abstractmethod
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -17,21 +16,12 @@ import numpy as np
 
 from ait_mlir.errors import InputError
 from ait_mlir.runtime.data import AITData, address_of, copy_of, is_torch, numpy_dtype, owner_of, to_numpy
+from ait_mlir.runtime.memory import DeviceMemory
+from ait_mlir.runtime.opened import Tensors
 
-Tensors = Sequence[Any] | Mapping[str, Any]
-"""Tensors in the order of the model, or by name: torch, NumPy or DLPack tensors, or `AITData`."""
 
-
-class StatefulModel(ABC):
+class StatefulModel(DeviceMemory):
     """The methods of `Model` for inputs that are state."""
-
-    name: str
-    state: dict[str, str]
-    """The inputs that are state, and for each the output that takes its place."""
-    _module: Any
-    _inputs: list[dict[str, Any]]
-    _outputs: list[dict[str, Any]]
-    _input_index: dict[str, int]
 
     def set_state(self, name: str, tensor: Any, value: Any) -> None:
         """Copy `value`, of the same shape and dtype, into a tensor that is passed as the input `name`, which is state.
@@ -111,15 +101,3 @@ class StatefulModel(ABC):
         if len(outputs) != len(self._outputs):
             return outputs
         return [value for value, t in zip(outputs, self._outputs, strict=True) if t["in_place_of"] < 0]
-
-    @abstractmethod
-    def ait_data_to_numpy(self, data: AITData) -> np.ndarray[Any, Any]: ...
-
-    @abstractmethod
-    def allocate_data(self, shape: Sequence[int], dtype: str) -> AITData: ...
-
-    @abstractmethod
-    def free_memory(self, address: int) -> None: ...
-
-    @abstractmethod
-    def _ordered(self, tensors: Tensors, index: Mapping[str, int], role: str) -> list[Any]: ...

@@ -242,6 +242,17 @@ void check_constant(const ait_constant_v1& constant, const Device& device, const
   }
 }
 
+void check_bound_constant(const ait_constant_v1& constant, const Device& device, const DLTensor& value) {
+  const Label label{"constant", constant.name};
+  if (constant.can_be_bound == 0) {
+    fail(ErrorKind::kInput, label, " is stored in another order, or together with others, so it cannot be read from memory of yours: set it with a copy");
+  }
+  if (!same_device(value.device, device.dl()) && !(on_host(value.device) && device.dl().device_type == kDLCPU)) {
+    fail(ErrorKind::kInput, label, " is on ", dl_device_name(value.device), ", expected ", device.name(), " where no copy is made");
+  }
+  check_pointer(label, device, value);
+}
+
 void check_dims(const ait_model_v1& table, const std::vector<int64_t>& dims) {
   check_count("dim", table.num_dims, dims.size());
   for (int32_t i = 0; i < table.num_dims; ++i) {

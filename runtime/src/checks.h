@@ -29,6 +29,9 @@ void check_outputs(const ait_model_v1& table, const Device& device, const Shapes
 /// @brief Checks the value of a constant; it may be on the host or on the device of the model.
 void check_constant(const ait_constant_v1& constant, const Device& device, const DLTensor& value);
 
+/// @brief Checks that a run can read a constant from the memory of `value` itself.
+void check_bound_constant(const ait_constant_v1& constant, const Device& device, const DLTensor& value);
+
 /// @brief Checks values that are given for the dims rather than read from inputs.
 void check_dims(const ait_model_v1& table, const std::vector<int64_t>& dims);
 

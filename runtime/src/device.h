@@ -5,10 +5,13 @@
 
 #include <dlpack/dlpack.h>
 
+#include <atomic>
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "ait/model_abi.h"
 #include "error.h"
@@ -31,6 +34,24 @@ class Event {
   virtual void wait(void* stream) = 0;
 };
 
+/// @brief A stream that waits for no other.
+class Stream {
+ public:
+  virtual ~Stream() = default;
+  virtual void* get() const = 0;
+};
+
+/// @brief Points in the work of the device, and the times at which it came to them.
+class Timeline {
+ public:
+  virtual ~Timeline() = default;
+  virtual void mark(void* stream) = 0;
+  /// Waits for all marks; returns the seconds from the first one to each, and forgets them.
+  virtual std::vector<double> seconds() = 0;
+};
+
+class DeviceBuffer;
+
 class Device {
  public:
   virtual ~Device() = default;
@@ -50,6 +71,8 @@ class Device {
   virtual void release(void* data) noexcept = 0;
   /// Copies in any direction between host and device, and returns when it is done.
   virtual void copy(void* to, const void* from, size_t bytes) = 0;
+  /// Copies in any direction after what is on `stream`. Memory of the host may be changed when it returns, unless it is page-locked.
+  virtual void copy_on(void* to, const void* from, size_t bytes, void* stream) = 0;
   /// Stores the value of a constant as `packing` says, which is not AIT_ROWS. Throws an Error of kind kRun where the device has no such layout.
   virtual void pack(void* to, const void* from, const ait_constant_v1& constant, const ait_packing_v1& packing) {
     (void)to, (void)from;
@@ -61,8 +84,14 @@ class Device {
   /// True while the caller records `stream` into a graph of their own.
   virtual bool is_capturing(void* stream) = 0;
   virtual std::unique_ptr<Event> make_event() = 0;
-  /// Records what `body` launches on the stream it is given, without running it. Null where the device has no graphs, or if recording
-  /// failed (the device is usable after it).
+  virtual std::unique_ptr<Stream> make_stream() = 0;
+  virtual std::unique_ptr<Timeline> make_timeline() = 0;
+  /// Gives the stream work, in `scratch`, for the time in which the host makes `launches` launches.
+  virtual void occupy(DeviceBuffer& scratch, int launches, void* stream) = 0;
+  /// Whether `record` can record anything here.
+  virtual bool has_graphs() const = 0;
+  /// Records what `body` launches on the stream it is given, without running it. Null if recording failed (the
+  /// device is usable after it).
   virtual std::unique_ptr<Graph> record(const std::function<bool(void* stream)>& body) = 0;
 
   /// Seconds that what `body` launches on the default stream takes, with `lead` launched just before, so that the device is at work
@@ -70,6 +99,8 @@ class Device {
   virtual double seconds(const std::function<void()>& lead, const std::function<void()>& body) = 0;
   /// Bytes of the last cache before memory.
   virtual size_t cache_bytes() = 0;
+
+  std::atomic<int64_t> buffer_bytes{0};  ///< in all buffers of this device object
 };
 
 /// @brief Makes a device current for a scope.
@@ -102,10 +133,12 @@ class DeviceBuffer {
     reset();
     data_ = device_.allocate(bytes, what);
     bytes_ = bytes;
+    device_.buffer_bytes += static_cast<int64_t>(bytes);
   }
 
   void reset() noexcept {
     if (data_ != nullptr) device_.release(data_);
+    device_.buffer_bytes -= static_cast<int64_t>(bytes_);
     data_ = nullptr;
     bytes_ = 0;
   }

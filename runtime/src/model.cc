@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "error.h"
 #include "services.h"
@@ -34,10 +35,11 @@ struct Model::Call {
   std::vector<int64_t> dims;
   std::vector<const void*> inputs;
   std::vector<void*> outputs;
-  const void* constants;
+  const ConstantSet& constants;
   void* arena;
   const ait_model_v1& table;
   int32_t part = 0;
+  const ait_observer_v1* observer = nullptr;
 
   /// Launches the part on `stream`. Returns the reason of the failure, or an empty string.
   std::string run(void* stream) { return call(table.run, stream); }
@@ -50,14 +52,18 @@ struct Model::Call {
     key.push_back(part);
     for (const void* p : inputs) key.push_back(static_cast<int64_t>(reinterpret_cast<intptr_t>(p)));
     for (const void* p : outputs) key.push_back(static_cast<int64_t>(reinterpret_cast<intptr_t>(p)));
-    for (const void* p : {constants, static_cast<const void*>(arena)}) key.push_back(static_cast<int64_t>(reinterpret_cast<intptr_t>(p)));
+    if (constants.has_bound) {
+      for (const void* p : constants.bound) key.push_back(static_cast<int64_t>(reinterpret_cast<intptr_t>(p)));
+    }
+    for (const void* p : {static_cast<const void*>(constants.blob.data()), static_cast<const void*>(arena)}) key.push_back(static_cast<int64_t>(reinterpret_cast<intptr_t>(p)));
     return key;
   }
 
  private:
   std::string call(int32_t (*function)(const ait_run_v1*), void* stream) {
     RunHost host;
-    const ait_run_v1 args{dims.data(), inputs.data(), outputs.data(), constants, arena, stream, &host.table, part};
+    const void* const* bound = constants.has_bound ? constants.bound.data() : nullptr;
+    const ait_run_v1 args{dims.data(), inputs.data(), outputs.data(), constants.blob.data(), arena, stream, &host.table, part, bound, observer};
     const int32_t status = function(&args);
     if (status == 0) return {};
     return host.error.empty() ? "status " + std::to_string(status) : host.error;
@@ -67,13 +73,9 @@ struct Model::Call {
 Model::Model(const std::string& library_path, int num_runtimes, int device)
     : device_(make_device(device)),
       library_(library_path),
-      constants_(*device_),
-      is_set_(static_cast<size_t>(library_.table().num_constants)),
+      constants_(*device_, library_.table()),
       pool_(*device_, positive(num_runtimes)),
-      states_(*device_) {
-  const DeviceScope scope(*device_);
-  constants_.grow(static_cast<size_t>(library_.table().constants_bytes), "the constants of the model");
-}
+      states_(*device_) {}
 
 Model::~Model() {
   try {
@@ -86,9 +88,11 @@ Model::~Model() {
 
 std::vector<int64_t> Model::run(const Tensors& inputs, const Tensors& outputs, const RunOptions& options) {
   const ait_model_v1& table = library_.table();
-  const std::shared_lock<std::shared_mutex> constants_lock(constants_mutex_);
-  check_constants_set();
-  Call call{bind_dims(table, *device_, inputs), {}, {}, constants_.data(), nullptr, table};
+  if (options.graph && !device_->has_graphs()) {
+    fail(ErrorKind::kInput, "graph mode is not there on target ", device_target(), ", which has no graphs: pass graph_mode=False");
+  }
+  const Constants::Use constants(constants_);
+  Call call{bind_dims(table, *device_, inputs), {}, {}, *constants, nullptr, table};
   const Shapes shapes(table, call.dims.data());
   check_outputs(table, *device_, shapes, inputs, outputs);
   for (const DLTensor* tensor : inputs) call.inputs.push_back(data_of(*tensor));
@@ -110,9 +114,13 @@ std::vector<int64_t> Model::run(const Tensors& inputs, const Tensors& outputs, c
     throw;
   }
   runtime.is_recorded |= capturing;
+  if (capturing) constants->is_recorded = true;
   call.arena = runtime.arena->data();
+  call.observer = options.observer;
   if (runtime.pending && runtime.last_stream != options.stream && !capturing) runtime.event->wait(options.stream);
 
+  // A kernel may read constants while the launch before it still runs, which may be the caller's that writes bound ones.
+  if (constants->has_bound && !capturing) runtime.mark(*device_, options.stream);
   RunOptions effective = options;
   effective.graph = options.graph && !capturing;
   launch(runtime, call, effective);
@@ -120,13 +128,33 @@ std::vector<int64_t> Model::run(const Tensors& inputs, const Tensors& outputs, c
     runtime.pending = false;
     device_->sync(options.stream);
   } else if (!capturing) {
-    if (runtime.event == nullptr) runtime.event = device_->make_event();
-    runtime.event->record(options.stream);
+    runtime.mark(*device_, options.stream);
     runtime.pending = true;
   }
   runtime.last_stream = options.stream;
   state.finish(options.stream, !options.sync && !capturing);
   return table.bounds == nullptr ? shapes.outputs() : Shapes(table, call.dims.data()).outputs();
+}
+
+void Model::launch_in(std::vector<int64_t> dims, std::vector<const void*> inputs, std::vector<void*> outputs, void* arena, size_t bytes,
+                      void* stream) {
+  const ait_model_v1& table = library_.table();
+  const Constants::Use constants(constants_);
+  check_dims(table, dims);
+  const auto wrong = [](const char* what, size_t found, int32_t expected) {
+    fail(ErrorKind::kInput, "a launch got ", found, " ", what, ", expected ", expected);
+  };
+  if (inputs.size() != static_cast<size_t>(table.num_inputs)) wrong("inputs", inputs.size(), table.num_inputs);
+  if (outputs.size() != static_cast<size_t>(table.num_outputs)) wrong("outputs", outputs.size(), table.num_outputs);
+  if (table.num_waits != 0) fail(ErrorKind::kInput, "the run of this model waits for the device: call run");
+  const auto needed = static_cast<size_t>(table.arena_bytes(dims.data()));
+  if (needed > bytes || (needed != 0 && reinterpret_cast<uintptr_t>(arena) % 256 != 0)) {
+    fail(ErrorKind::kInput, "the workspace has ", bytes, " bytes at ", arena, ", expected ", needed, " at a multiple of 256");
+  }
+  const DeviceScope scope(*device_);
+  if (device_->is_capturing(stream)) constants->is_recorded = true;
+  Call call{std::move(dims), std::move(inputs), std::move(outputs), *constants, arena, table};
+  launch_plain(call, stream);
 }
 
 void Model::make_arena(Runtime& runtime, size_t needed, bool capturing) {
@@ -205,46 +233,6 @@ void Model::check(const std::string& error, void* stream) {
 
 std::vector<int64_t> Model::infer(const Tensors& inputs) const {
   return Shapes(library_.table(), bind_dims(library_.table(), *device_, inputs).data()).outputs();
-}
-
-void Model::set_constant(const std::string& name, const DLTensor& value) {
-  const ait_model_v1& table = library_.table();
-  for (int32_t i = 0; i < table.num_constants; ++i) {
-    const ait_constant_v1& constant = table.constants[i];
-    if (name != constant.name) continue;
-    check_constant(constant, *device_, value);
-    const std::unique_lock<std::shared_mutex> lock(constants_mutex_);
-    const DeviceScope scope(*device_);
-    device_->sync_all();
-    for (int32_t p = 0; constant.bytes != 0 && p < constant.num_places; ++p) {
-      char* const to = static_cast<char*>(constants_.data()) + constant.places[p];
-      if (constant.packings != nullptr && constant.packings[p].layout != AIT_ROWS) {
-        device_->pack(to, data_of(value), constant, constant.packings[p]);
-      } else {
-        device_->copy(to, data_of(value), static_cast<size_t>(constant.bytes));
-      }
-    }
-    is_set_[static_cast<size_t>(i)] = true;
-    return;
-  }
-  fail(ErrorKind::kInput, "the model has no constant '", name, "'");
-}
-
-std::vector<std::string> Model::missing_constants() const {
-  const std::shared_lock<std::shared_mutex> lock(constants_mutex_);
-  std::vector<std::string> names;
-  for (size_t i = 0; i < is_set_.size(); ++i) {
-    if (!is_set_[i]) names.emplace_back(library_.table().constants[i].name);
-  }
-  return names;
-}
-
-void Model::check_constants_set() const {
-  const auto first = std::find(is_set_.begin(), is_set_.end(), false);
-  if (first == is_set_.end()) return;
-  const auto missing = std::count(is_set_.begin(), is_set_.end(), false);
-  fail(ErrorKind::kInput, missing, missing == 1 ? " constant has" : " constants have", " no value, first '",
-       library_.table().constants[first - is_set_.begin()].name, "': call set_constant before run");
 }
 
 std::vector<int64_t> Model::shapes_of_dims(std::vector<int64_t> dims, bool inputs) const {

@@ -5,11 +5,11 @@
 
 #include <memory>
 #include <mutex>
-#include <shared_mutex>
 #include <string>
 #include <vector>
 
 #include "checks.h"
+#include "constants.h"
 #include "device.h"
 #include "library.h"
 #include "runtime_pool.h"
@@ -20,7 +20,8 @@ namespace ait::runtime {
 struct RunOptions {
   void* stream = nullptr;
   bool sync = true;    ///< wait for the stream before returning
-  bool graph = false;  ///< launch as one recorded graph, where the device can
+  bool graph = false;  ///< launch as one recorded graph
+  const ait_observer_v1* observer = nullptr;  ///< watches the launches
 };
 
 class Model {
@@ -33,12 +34,15 @@ class Model {
   /// Runs the model and returns the actual shapes of the outputs, one after another. The buffers of `outputs` may be larger.
   std::vector<int64_t> run(const Tensors& inputs, const Tensors& outputs, const RunOptions& options);
 
+  /// Launches a run on `stream` with the caller's scratch memory, and returns at once: `arena_bytes(dims)` bytes, aligned to 256. It makes
+  /// no allocation and checks no tensor, so the addresses must be those of tensors as `run` takes them.
+  void launch_in(std::vector<int64_t> dims, std::vector<const void*> inputs, std::vector<void*> outputs, void* arena, size_t bytes,
+                 void* stream);
+
   /// The shapes that the outputs would have, after the same checks of the inputs as `run` makes.
   std::vector<int64_t> infer(const Tensors& inputs) const;
 
-  /// Copies a constant to the device. Waits for the runs under way.
-  void set_constant(const std::string& name, const DLTensor& value);
-  std::vector<std::string> missing_constants() const;
+  Constants& constants() { return constants_; }
 
   /// The caller has written these bytes, which hold a donated input: they may be used again after a run that failed.
   void state_was_set(uintptr_t begin, size_t bytes) { states_.set({begin, begin + bytes, ""}); }
@@ -50,6 +54,7 @@ class Model {
   std::vector<int64_t> shapes_of_dims(std::vector<int64_t> dims, bool inputs) const;
   int64_t arena_bytes(std::vector<int64_t> dims) const;
 
+  int num_launches() const { return library_.table().num_launches; }
   std::string describe() const { return library_.describe(); }
   GraphStats graph_stats() const;
   Device& device() { return *device_; }
@@ -63,13 +68,10 @@ class Model {
   void launch_plain(Call& call, void* stream);
   /// Fails for an error of a run that is not empty, after what it has launched has ended.
   void check(const std::string& error, void* stream);
-  void check_constants_set() const;
 
   std::unique_ptr<Device> device_;
   Library library_;
-  DeviceBuffer constants_;
-  std::vector<bool> is_set_;
-  mutable std::shared_mutex constants_mutex_;  ///< shared by runs, exclusive for set_constant
+  Constants constants_;
   RuntimePool pool_;
   States states_;
   mutable std::mutex stats_mutex_;

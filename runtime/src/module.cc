@@ -20,6 +20,7 @@
 #include "ait/amx_service.h"
 #include "dynamic_library.h"
 #include "error.h"
+#include "measure.h"
 #include "model.h"
 #include "services.h"
 #include "threads.h"
@@ -65,9 +66,31 @@ class TensorArguments {
   Tensors tensors_;
 };
 
+/// Memory of a model's device for tensors of the caller's. They keep the model alive.
+struct TensorMemory {
+  std::shared_ptr<Model> model;
+
+  void AllocData(DLTensor* tensor) {
+    size_t bytes = static_cast<size_t>(tensor->dtype.bits + 7) / 8;
+    for (int32_t i = 0; i < tensor->ndim; ++i) bytes *= static_cast<size_t>(tensor->shape[i]);
+    const DeviceScope scope(model->device());
+    tensor->data = bytes == 0 ? nullptr : model->device().allocate(bytes, "a tensor");
+  }
+  void FreeData(DLTensor* tensor) {
+    const DeviceScope scope(model->device());
+    if (tensor->data != nullptr) model->device().release(tensor->data);
+  }
+};
+
 ffi::Shape to_shape(const std::vector<int64_t>& values) { return ffi::Shape(values.begin(), values.end()); }
 
 std::vector<int64_t> to_vector(const ffi::Shape& shape) { return {shape.begin(), shape.end()}; }
+
+std::vector<std::string> to_strings(const ffi::Array<ffi::String>& list) {
+  std::vector<std::string> strings;
+  for (const ffi::String& text : list) strings.emplace_back(text);
+  return strings;
+}
 
 class ModelModule : public ffi::ModuleObj {
  public:
@@ -81,8 +104,12 @@ class ModelModule : public ffi::ModuleObj {
     // Functions keep the model alive, for a caller may hold one longer than the module.
     const std::shared_ptr<Model> model = model_;
     if (name == "run") return run_function(model);
+    if (name == "launch_in") return launch_in_function(model);
     if (name == "infer") return infer_function(model);
-    if (name == "set_constant") return set_constant_function(model);
+    if (name == "set_constants") return set_constants_function(model);
+    if (name == "swap_constants") {
+      return ffi::Function::FromTyped([model] { guarded([&] { model->constants().swap(); }); });
+    }
     if (name == "describe") return ffi::Function::FromTyped([model] { return ffi::String(model->describe()); });
     if (name == "input_shapes") return shapes_function(model, true);
     if (name == "output_shapes") return shapes_function(model, false);
@@ -92,12 +119,15 @@ class ModelModule : public ffi::ModuleObj {
       });
     }
     if (name == "missing_constants") {
-      return ffi::Function::FromTyped([model] {
+      return ffi::Function::FromTyped([model](bool spare) {
         ffi::Array<ffi::String> names;
-        for (const std::string& missing : model->missing_constants()) names.push_back(missing);
+        for (const std::string& missing : model->constants().missing(spare)) names.push_back(missing);
         return names;
       });
     }
+    if (name == "benchmark") return benchmark_function(model);
+    if (name == "profile") return profile_function(model);
+    if (name == "allocated_bytes") return ffi::Function::FromTyped([model] { return model->device().buffer_bytes.load(); });
     if (name == "graph_stats") {
       return ffi::Function::FromTyped([model] {
         const GraphStats s = model->graph_stats();
@@ -138,6 +168,21 @@ class ModelModule : public ffi::ModuleObj {
         });
       });
     }
+    if (name == "copy_on") {
+      return ffi::Function::FromTyped([model](int64_t to, int64_t from, int64_t bytes, int64_t stream, bool sync) {
+        guarded([&] {
+          const DeviceScope scope(model->device());
+          void* const on = reinterpret_cast<void*>(stream);
+          if (bytes > 0) model->device().copy_on(reinterpret_cast<void*>(to), reinterpret_cast<void*>(from), static_cast<size_t>(bytes), on);
+          if (sync) model->device().sync(on);
+        });
+      });
+    }
+    if (name == "empty") {
+      return ffi::Function::FromTyped([model](DLDataType dtype, const ffi::Shape& shape) {
+        return guarded([&] { return ffi::Tensor::FromNDAlloc(TensorMemory{model}, shape, dtype, model->device().dl()); });
+      });
+    }
     return std::nullopt;
   }
 
@@ -162,6 +207,63 @@ class ModelModule : public ffi::ModuleObj {
     });
   }
 
+  /// launch_in(stream, arena, bytes, dims, num_inputs, addresses of the inputs..., addresses of the outputs...)
+  static ffi::Function launch_in_function(std::shared_ptr<Model> model) {
+    return ffi::Function::FromPacked([model = std::move(model)](ffi::PackedArgs args, ffi::Any*) {
+      guarded([&] {
+        const auto address = [&](int i) { return reinterpret_cast<void*>(args[i].cast<int64_t>()); };
+        const auto num_inputs = args[4].cast<int>();
+        constexpr int kFirst = 5;
+        if (num_inputs < 0 || kFirst + num_inputs > args.size()) fail(ErrorKind::kInput, "a launch got too few tensors");
+        std::vector<const void*> inputs;
+        std::vector<void*> outputs;
+        for (int i = kFirst; i < kFirst + num_inputs; ++i) inputs.push_back(address(i));
+        for (int i = kFirst + num_inputs; i < args.size(); ++i) outputs.push_back(address(i));
+        model->launch_in(to_vector(args[3].cast<ffi::Shape>()), std::move(inputs), std::move(outputs), address(1),
+                         static_cast<size_t>(args[2].cast<int64_t>()), address(0));
+      });
+    });
+  }
+
+  /// benchmark(stream, graph, count, repeat, threads, stream_each, num_inputs, inputs..., outputs...) -> milliseconds per run, a batch each
+  static ffi::Function benchmark_function(std::shared_ptr<Model> model) {
+    return ffi::Function::FromPacked([model = std::move(model)](ffi::PackedArgs args, ffi::Any* result) {
+      guarded([&] {
+        constexpr int kFirst = 7;
+        BenchmarkOptions options;
+        options.run.stream = reinterpret_cast<void*>(args[0].cast<int64_t>());
+        options.run.graph = args[1].cast<bool>();
+        options.count = args[2].cast<int>();
+        options.repeat = args[3].cast<int>();
+        options.threads = args[4].cast<int>();
+        options.stream_each = args[5].cast<bool>();
+        const int outputs_from = kFirst + args[6].cast<int>();
+        const TensorArguments inputs(args, kFirst, outputs_from), outputs(args, outputs_from, args.size());
+        ffi::Array<double> times;
+        for (const double time : benchmark(*model, inputs.tensors(), outputs.tensors(), options)) times.push_back(time);
+        *result = times;
+      });
+    });
+  }
+
+  /// profile(stream, iterations, num_inputs, inputs..., outputs...) -> iteration, launch, begin and duration in microseconds, of each launch
+  static ffi::Function profile_function(std::shared_ptr<Model> model) {
+    return ffi::Function::FromPacked([model = std::move(model)](ffi::PackedArgs args, ffi::Any* result) {
+      guarded([&] {
+        constexpr int kFirst = 3;
+        RunOptions options;
+        options.stream = reinterpret_cast<void*>(args[0].cast<int64_t>());
+        const int outputs_from = kFirst + args[2].cast<int>();
+        const TensorArguments inputs(args, kFirst, outputs_from), outputs(args, outputs_from, args.size());
+        ffi::Array<double> times;
+        for (const LaunchTime& time : profile(*model, inputs.tensors(), outputs.tensors(), options, args[1].cast<int>())) {
+          for (const double number : {double(time.iteration), double(time.launch), time.begin, time.duration}) times.push_back(number);
+        }
+        *result = times;
+      });
+    });
+  }
+
   /// infer(inputs...) -> Shape
   static ffi::Function infer_function(std::shared_ptr<Model> model) {
     return ffi::Function::FromPacked([model = std::move(model)](ffi::PackedArgs args, ffi::Any* result) {
@@ -172,12 +274,16 @@ class ModelModule : public ffi::ModuleObj {
     });
   }
 
-  /// set_constant(name, tensor)
-  static ffi::Function set_constant_function(std::shared_ptr<Model> model) {
+  /// set_constants(spare, bind, stream, names, tensors...)
+  static ffi::Function set_constants_function(std::shared_ptr<Model> model) {
     return ffi::Function::FromPacked([model = std::move(model)](ffi::PackedArgs args, ffi::Any*) {
       guarded([&] {
-        const TensorArguments value(args, 1, 2);
-        model->set_constant(std::string(args[0].cast<ffi::String>()), *value.tensors()[0]);
+        constexpr int kFirst = 4;
+        const SetOptions options{args[0].cast<bool>(), args[1].cast<bool>(), reinterpret_cast<void*>(args[2].cast<int64_t>())};
+        const std::vector<std::string> names = to_strings(args[3].cast<ffi::Array<ffi::String>>());
+        const TensorArguments values(args, kFirst, args.size());
+        if (values.tensors().size() != names.size()) fail(ErrorKind::kInput, names.size(), " names and ", values.tensors().size(), " values of constants");
+        model->constants().set(names, values.tensors(), options);
       });
     });
   }
@@ -250,12 +356,6 @@ int64_t cache_bytes(int device) {
     const DeviceScope scope(*opened);
     return static_cast<int64_t>(opened->cache_bytes());
   });
-}
-
-std::vector<std::string> to_strings(const ffi::Array<ffi::String>& list) {
-  std::vector<std::string> strings;
-  for (const ffi::String& text : list) strings.emplace_back(text);
-  return strings;
 }
 
 /// Says where a library ("cublaslt", "cudnn", ...) may be. Called before the first model is made.

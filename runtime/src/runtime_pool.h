@@ -29,6 +29,12 @@ struct Runtime {
     arena->grow(bytes, what);
   }
 
+  /// Records the event: what is launched after it begins only when all before it has ended.
+  void mark(Device& device, void* stream) {
+    if (event == nullptr) event = device.make_event();
+    event->record(stream);
+  }
+
   std::unique_ptr<DeviceBuffer> arena;
   std::vector<std::unique_ptr<DeviceBuffer>> kept;  ///< earlier arenas, which graphs of the caller's use
   bool is_recorded = false;                         ///< a graph of the caller's uses the arena

@@ -99,7 +99,7 @@ bool Timing::run(const Candidate& candidate, int number, void* stream, std::stri
   const void* constants = copies.empty() ? nullptr : copies[turn % copies.size()]->data();
   RunHost host(candidate.trial ? &*candidate.trial : nullptr);
   std::vector<int64_t> dims = dims_;
-  const ait_run_v1 args{dims.data(), inputs.data(), outputs.data(), constants, candidate.arena.data(), stream, &host.table, 0};
+  const ait_run_v1 args{dims.data(), inputs.data(), outputs.data(), constants, candidate.arena.data(), stream, &host.table, 0, nullptr, nullptr};
   const int32_t status = candidate.library.table().run(&args);
   if (status != 0 && error != nullptr) *error = host.error.empty() ? "status " + std::to_string(status) : host.error;
   return status == 0;

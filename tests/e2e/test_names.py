@@ -76,7 +76,7 @@ def test_compiled_and_run(which: str, tmp_path: Path) -> None:
     with Model(path) as model:
         assert list(model.get_input_name_to_index_map()) == [name]
         assert list(model.get_output_name_to_index_map()) == [name]
-        assert model.get_constant_names() == [name]
+        assert model.get_constant_names(False) == [name]
         found = model.run_with_tensors({name: np.ones((2, 4), np.float32)})
         np.testing.assert_array_equal(found[name], [[1, 2, 3, 4]] * 2)
         taken_up = parse_text(context(), model.ir_text)

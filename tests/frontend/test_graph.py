@@ -45,14 +45,34 @@ def test_text_of_a_small_model():
 def test_building_leaves_the_tensors_as_they_are():
     y = (make_input() + 1.0).mark_as_output("y")
     assert str(build_module(y)) == str(build_module(y))
-    assert str(build_module(y * 2.0)).count("ait.output") == 2  # y is still marked
+    assert str(build_module([y, (y * 2.0).mark_as_output("z")])).count("ait.output") == 2  # y is still marked
 
 
-def test_inputs_stand_in_the_order_of_making_and_unused_ones_are_left_out():
+def names_of_inputs(outputs) -> list[str]:
+    return [name for name, _ in graph_of(outputs).inputs()]
+
+
+def test_inputs_are_numbered_depth_first_from_the_outputs():
     first, unused, second = make_input("first"), make_input("unused"), make_input("second")
-    graph = graph_of(second - first)
-    assert [name for name, _ in graph.inputs()] == ["first", "second"]
+    assert names_of_inputs(second - first) == ["second", "first"]
     assert unused._attrs["dst_ops"] == set()
+    a, b, c, d = (make_input(name) for name in "abcd")
+    assert names_of_inputs([c - b, d + a]) == ["c", "b", "d", "a"]
+    assert names_of_inputs(a - (b - c)) == ["b", "c", "a"]  # the deepest operand first
+    assert names_of_inputs((d - b) * (c - a)) == ["d", "b", "c", "a"]  # of one depth in order
+    assert names_of_inputs([a, -d, a + b]) == ["a", "d", "b"]
+
+
+def test_other_results_of_an_operator_count_where_it_does():
+    a, b, c = (make_input(name) for name in "abc")
+    first, second = ops.split()(a, 2, 1)
+    assert names_of_inputs([c * 1.5, second + second, first + ops.split()(b, 2, 1)[0]]) == ["c", "a", "b"]
+
+
+def test_what_a_step_of_a_scan_captures_is_an_input_after_the_others():
+    x, outside = (Tensor(shape=[4], dtype="float32", name=n, is_input=True) for n in ("x", "outside"))
+    _, (y,) = ops.scan(lambda part: ([], [part + ops.reduce_sum(0)(outside)]))([x])
+    assert names_of_inputs(y) == ["x", "outside"]
 
 
 def test_unnamed_dims_are_called_after_the_input_and_axis():
@@ -77,11 +97,24 @@ def test_offsets_are_renamed_with_the_dims():
     assert "_dim0" not in text.replace("x_dim_0", "")
 
 
-def test_intermediates_marked_as_outputs_are_outputs():
+def test_a_list_of_outputs_names_those_that_are_marked():
     x = make_input()
     y = (x + 1.0).mark_as_output("inner")
     z = (y * 2.0).mark_as_output("outer")
-    assert [o.output_name.data for o in graph_of(z).outputs()] == ["outer", "inner"]
+    assert [o.output_name.data for o in graph_of([z, y]).outputs()] == ["outer", "inner"]
+    with pytest.raises(BuildError, match=r'"inner" .* is marked as an output, but is not in the list'):
+        build_module(z)
+    with pytest.raises(BuildError, match=r'the list of outputs names "outer" .* twice'):
+        build_module([z, y, z])
+    with pytest.raises(BuildError, match="is in the list of outputs, but is not marked"):
+        build_module([z, y, -x])
+
+
+def test_states_need_not_be_in_the_list_of_outputs():
+    x = make_input()
+    state = make_input("state")
+    fresh = (state + x).mark_as_output("next", in_place_of=state)
+    assert [o.output_name.data for o in graph_of((fresh * 2.0).mark_as_output("y")).outputs()] == ["y", "next"]
 
 
 def test_an_input_can_be_an_output():
@@ -110,7 +143,7 @@ def test_a_deep_graph_needs_no_recursion():
     [
         (lambda: make_input("a") + make_input("a"), 'two inputs are named "a"'),
         (lambda: [make_input("a") + 1.0, make_input("b") + 2.0], None),
-        (lambda: [(make_input("a") + 1.0).mark_as_output("y") for _ in range(2)], 'two (inputs|outputs) are named'),
+        (lambda: [(make_input("a") + 1.0).mark_as_output("y") for _ in range(2)], 'the list of outputs names "y" .* twice'),
         (lambda: -make_input("é"), "ASCII"),
         (lambda: -make_input(""), "at least one character"),
         (lambda: [], "at least one output"),

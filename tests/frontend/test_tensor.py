@@ -4,8 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+import torch
 
 from ait_mlir.frontend import BuildError, IntVar, Tensor, ops
+from ait_mlir.frontend.constant_data import (
+    HostConstantTensorData,
+    NumpyConstantTensorData,
+    TorchConstantTensorData,
+)
 from ait_mlir.frontend.ops import FuncEnum
 from tests.frontend.support import evaluate
 
@@ -46,11 +52,59 @@ def test_source_and_user_operators():
     assert w.is_param
 
 
-def test_what_follows_from_the_value_is_not_set():
-    with pytest.raises(BuildError, match=r'"shape" of "x" \[batch, 4\] float32'):
-        make_input()._attrs["shape"] = [1]
-    with pytest.raises(BuildError, match="src_ops"):
-        Tensor(shape=[1], src_ops={ops.gemm_rcr()})
+def test_what_operators_have_read_or_computed_is_not_set():
+    x = make_input()
+    x._attrs["shape"], x._attrs["dtype"] = [3, 4], "float16"
+    assert (x._attrs["shape"], x.dtype()) == ([3, 4], "float16")
+    y = -x
+    x._attrs["shape"] = [3, 4]  # as it is
+    with pytest.raises(BuildError, match=r'"shape" of "x" \[3, 4\] float16 cannot be set: operators were called'):
+        x._attrs["shape"] = [1, 4]
+    with pytest.raises(BuildError, match=r'"dtype" of \[3, 4\] float16 is what its operator computes'):
+        y._attrs["dtype"] = "float32"
+    with pytest.raises(BuildError, match=r'"is_param" of .* is False because of how'):
+        x._attrs["is_param"] = True
+    with pytest.raises(BuildError, match="cannot be an input"):
+        y._attrs["is_input"] = True
+
+
+def test_a_constant_can_get_another_shape_before_it_is_read():
+    c = Tensor(shape=[], dtype="float32", value=2.0)
+    assert c.is_a_const_num() and c._attrs["value"] == 2.0
+    c._attrs["shape"] = [3]
+    assert not c.is_a_const_num()
+    (got,) = evaluate(c + 1.0, {})
+    np.testing.assert_array_equal(got, [3.0, 3.0, 3.0])
+
+
+def test_a_weight_becomes_an_input():
+    x = make_input(is_input=False, shape=[2])
+    y = x * 2.0
+    x._attrs["is_input"] = True
+    assert x.is_input and not x.is_param
+    (got,) = evaluate(y, {"x": np.array([1.0, 2.0])})
+    np.testing.assert_array_equal(got, [2.0, 4.0])
+    x._attrs["is_input"] = False
+    assert x.is_param
+
+
+def test_depth_counts_the_operators_before():
+    x = make_input()
+    y = ops.elementwise(FuncEnum.SOFTPLUS)(x) + x
+    assert (x._attrs["depth"], y._attrs["depth"]) == (0, 2)
+    (add,) = y.src_ops()
+    assert add._attrs["depth"] == 1
+    (softplus,) = add._attrs["inputs"][0].src_ops()
+    assert softplus._attrs["func"] is FuncEnum.SOFTPLUS and softplus._attrs["inputs"] == [x]
+    assert x.dst_ops() == {softplus, add}
+
+
+def test_the_arguments_of_an_operator_make_another_such_operator():
+    permuted = ops.gemm_rcr_permute((4, 2), layout="0213")
+    assert permuted._get_op_attributes() == {"shape": (4, 2), "layout": "0213"}
+    relu = ops.elementwise(FuncEnum.RELU)
+    assert relu._get_op_attributes() == {"func_enum": FuncEnum.RELU}
+    assert ops.gemm_rcr()._get_op_attributes() == {}
 
 
 def test_operators_of_python():
@@ -70,6 +124,13 @@ def test_data_are_bound_to_weights_only():
         w.bind(np.ones((3, 2), np.float32))
     with pytest.raises(BuildError, match="dtype float64"):
         w._attrs["data"] = np.ones((2, 3))
+    w._attrs["data"] = NumpyConstantTensorData(np.arange(6, dtype=np.float32))  # fits by its bytes
+    assert w.data is not None and w.data.tolist() == [[0, 1, 2], [3, 4, 5]] and len(w._attrs["data"]) == 24
+    w.bind(HostConstantTensorData(b"\0" * 24, "float"))
+    with pytest.raises(BuildError, match="has 24 bytes, but the data have 20"):
+        w.bind(HostConstantTensorData(b"\0" * 20, "float32"))
+    with pytest.raises(BuildError, match="dtype float32, but the data have float16"):
+        w.bind(TorchConstantTensorData(torch.zeros(2, 6, dtype=torch.float16)))
     with pytest.raises(BuildError, match="weights only"):
         make_input().bind(np.ones((1, 4), np.float32))
 

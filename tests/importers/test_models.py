@@ -86,7 +86,7 @@ def test_shared_weights_are_stored_once():
     tied = torch.nn.Sequential(torch.nn.Linear(8, 8, bias=False), torch.nn.ReLU(), torch.nn.Linear(8, 8, bias=False))
     tied[2].weight = tied[0].weight
     compiled = ait_mlir.compile(tied.eval(), (torch.randn(2, 8),))
-    assert compiled.model.get_constant_names() == ["0.weight"]
+    assert compiled.model.get_constant_names(False) == ["0.weight"]
 
 
 def test_positions_are_slices_and_masks_disappear():

@@ -11,8 +11,9 @@ from ait_mlir.dims import const
 from ait_mlir.lowering.choices import Choice
 from ait_mlir.lowering.fragments import Fragment
 from ait_mlir.lowering.kernels import Target
+from ait_mlir.passes.budget import selector
 from ait_mlir.passes.matching import axis_of_key
-from ait_mlir.passes.measure import Selector, in_a_model, selector, static_digest
+from ait_mlir.passes.measure import Selector, in_a_model, static_digest
 from ait_mlir.passes.ranges import MOST_NOISE, SWITCH
 from ait_mlir.passes.tasks import Task
 from ait_mlir.passes.timings import METHOD, Record, read_shipped, shipped_for

@@ -19,6 +19,9 @@ ENVS = (
     {"b": 2, "m": 5, "n": 7, "k": 0},
 )
 FEW = (*ENVS[:2], ENVS[6])
+FEW_ROWS = tuple(
+    {"b": 1, "m": m, "n": n, "k": k} for m, n, k in ((1, 130, 600), (2, 113, 33), (3, 9, 515), (4, 45, 70), (5, 3, 600))
+)
 
 
 def stored(layout: str, rows: str, cols: str) -> str:
@@ -67,6 +70,7 @@ GEMM = Spec(
     (
         *(product(layout, "gemm", layout) for layout in LAYOUTS),
         product("lead", "gemm", "rcr", batch=LEAD),
+        product("few", "gemm", "rcr", SUM, "%y = ait.relu %s", extras=[ROW], envs=FEW_ROWS, few=FEW_ROWS[:1]),
         product("bias", "gemm", "rcr", "%y = ait.add %acc, %c_in", batch=LEAD, extras=[ROW]),
         *(
             product(f"bias-{last}", "gemm", "rcr", SUM, f"%y = ait.{last} %s", extras=[ROW])

@@ -160,7 +160,7 @@ class depthwise_conv3d(Operator):
     def __init__(self, stride: Numbers, pad: Numbers, dilate: Numbers = 1, group: int = 1, bias: bool = False):
         super().__init__()
         self.inner = (conv3d_bias if bias else conv3d)(stride, pad, dilate, group)
-        self.inner.name = self.name
+        self.inner.label = self.name
 
     def __call__(self, x: Tensor, w: Tensor, bias: Tensor | None = None) -> Tensor:
         return self.inner(x, w, *([] if bias is None else [bias]))

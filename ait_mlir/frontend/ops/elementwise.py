@@ -121,8 +121,8 @@ class elementwise(Operator):
     def __init__(self, func_enum: FuncEnum):
         super().__init__()
         self.func = func_enum
-        self.name = f"elementwise({func_enum.name})"
-        self.extra["func"] = func_enum
+        self.label = f"elementwise({func_enum.name})"
+        self._attrs["func"] = func_enum
 
     def __call__(self, *args: Tensor | float) -> Tensor:
         tensors = [a for a in args if isinstance(a, Tensor)]
@@ -136,6 +136,7 @@ class elementwise(Operator):
                 f"takes {arity} operand{'s' * (arity > 1)}, one of them a tensor{numbers}; found {len(args)}"
             )
         operands = [a if isinstance(a, Tensor) else scalar(a, tensors[0]) for a in args[:arity]]
+        self.inputs = operands
         if function is not None:
             return self.finish(function(*operands, *args[arity:]))
         return self.finish(self.emit_one(OPS[self.func], aligned(self, operands)))

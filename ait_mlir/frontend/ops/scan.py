@@ -13,7 +13,7 @@ from ait_mlir.dialects.ait.data import ConstantOp
 from ait_mlir.dialects.ait.elementwise import YieldOp
 from ait_mlir.dialects.ait.types import TensorType
 from ait_mlir.frontend.intvar import Symbols, merge_symbols
-from ait_mlir.frontend.operator import Operator
+from ait_mlir.frontend.operator import Operator, calls_of_its_own
 from ait_mlir.frontend.tensor import STEP, Tensor, handle_of
 
 Step = Callable[..., tuple[Sequence[Tensor], Sequence[Tensor]]]
@@ -73,7 +73,8 @@ class scan(Operator):
         return _placeholder(TensorType.get((*dims[:axis], *dims[axis + 1 :]), x.type.element_type), x.symbols)
 
     def _called(self, slices: list[Tensor], carried: list[Tensor]) -> tuple[list[Tensor], list[Tensor]]:
-        found = self.step(*slices, *carried)
+        with calls_of_its_own():
+            found = self.step(*slices, *carried)
         if not isinstance(found, tuple) or len(found) != 2:  # pyright: ignore[reportUnnecessaryComparison, reportUnnecessaryIsInstance]
             raise self.fail(f"a step returns two lists, carried values and slices of results; found {found!r}")
         parts = [list(part) for part in found]
@@ -90,7 +91,7 @@ def step_region(arguments: Sequence[SSAValue], results: Sequence[SSAValue]) -> t
 
     What depends on no argument is computed once, outside; constants stand in the region.
     """
-    from ait_mlir.frontend.graph import reachable  # which imports tensors, as operators do
+    from ait_mlir.frontend.wiring import reachable  # which imports tensors, as operators do
 
     ops, _ = reachable(results)
     given = set(arguments)

@@ -17,6 +17,7 @@ from ait_mlir.importers.torch.library import torch
 from ait_mlir.importers.torch.program import Imported, import_program
 
 if TYPE_CHECKING:
+    from ait_mlir.driver import Measure
     from ait_mlir.runtime import Model
 
 
@@ -30,15 +31,18 @@ def compile(
     name: str | None = None,
     workdir: str | Path | None = None,
     hints: Mapping[str, Sequence[int]] | None = None,
-    measure: bool = False,
+    measure: Measure = "auto",
+    budget: float | None = None,
     num_runtimes: int = 1,
     graph_mode: bool = False,
 ) -> CompiledModule:
     """Compile an unmodified `torch.nn.Module` or a program of `torch.export`.
 
     The module is exported on the example inputs; `dynamic_shapes` is that of `torch.export.export`, and a dim without
-    a maximum gets 4,096. `hints` are sizes to choose kernels for, by the name of a `torch.export.Dim`. With `measure`,
-    kernels are chosen by their time on the device; with `graph_mode`, runs on a GPU are replayed as CUDA graphs.
+    a maximum gets 4,096. `hints` are sizes to choose kernels for, by the name of a `torch.export.Dim`. With `measure`
+    "auto", kernels are chosen by their times on the card, if there is one: those that are not known are measured within
+    `budget` seconds (default: `AIT_MEASURE_BUDGET`, else 20), compiling included; with True all are measured, with
+    False estimates decide. With `graph_mode`, runs on a GPU are replayed as CUDA graphs.
     Generated sources and IR are kept in `workdir` if it is given.
 
     Raises `ImportFailure` for a model that cannot be imported, with the place in its source; nothing is written then.
@@ -49,6 +53,7 @@ def compile(
         as_target(target),
         workdir=workdir,
         measure=measure,
+        budget=budget,
         num_runtimes=num_runtimes,
         graph_mode=graph_mode,
     )
@@ -87,7 +92,8 @@ def build(
     target: Target,
     *,
     workdir: str | Path | None = None,
-    measure: bool = False,
+    measure: Measure = "auto",
+    budget: float | None = None,
     num_runtimes: int = 1,
     graph_mode: bool = False,
 ) -> CompiledModule:
@@ -96,21 +102,19 @@ def build(
     from ait_mlir.runtime import Model
 
     text = str(imported.module) + "\n"
-    with tempfile.TemporaryDirectory(prefix="ait_") as scratch:
-        artifact = compile_module(
-            imported.module.clone(),
-            target.kind,
-            workdir=workdir,
-            constants=imported.constants,
-            output=Path(scratch) / "model.ait",
-            arch=target.arch,
-            measure=measure,
-        )
-        kept = tempfile.NamedTemporaryFile(prefix="ait_", suffix=".ait")  # noqa: SIM115 (lives with the result)
-        with artifact.open("rb") as source:
-            shutil.copyfileobj(source, kept)
-        kept.flush()
-        model = Model(artifact, num_runtimes=num_runtimes)
+    kept = tempfile.NamedTemporaryFile(prefix="ait_", suffix=".ait")  # noqa: SIM115 (lives with the result)
+    compile_module(
+        imported.module.clone(),
+        target.kind,
+        workdir=workdir,
+        constants=imported.constants,
+        output=kept.name,
+        arch=target.arch,
+        measure=measure,
+        budget=budget,
+    )
+    # Written a moment ago by this process: its weights need no second hash.
+    model = Model(kept.name, num_runtimes=num_runtimes, verify_weights=False)
     return CompiledModule(imported, model, kept, text, graph_mode)
 
 

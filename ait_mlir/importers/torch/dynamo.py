@@ -18,13 +18,13 @@ from ait_mlir.importers.torch.errors import ImportFailure
 from ait_mlir.importers.torch.library import quiet, torch
 
 LOG = logging.getLogger("ait_mlir.torch_compile")
-OPTIONS = ("measure", "graph_mode", "num_runtimes")
+OPTIONS = ("measure", "budget", "graph_mode", "num_runtimes")
 
 
 def backend(graph: Any, example_inputs: Sequence[Any], options: Mapping[str, Any] | None = None) -> Callable[..., Any]:
     """A callable like `graph`: compiled, or `graph` itself if it cannot be imported.
 
-    `options` are those of `ait_mlir.compile` among `measure`, `graph_mode` and `num_runtimes`.
+    `options` are those of `ait_mlir.compile` among `measure`, `budget`, `graph_mode` and `num_runtimes`.
     """
     if unknown := sorted(set(options or {}) - set(OPTIONS)):
         raise ImportFailure(f"unknown option {unknown[0]!r} of the backend 'ait'; the options are {', '.join(OPTIONS)}")

@@ -40,6 +40,7 @@ from ait_mlir.lowering.kernels import (
 )
 from ait_mlir.lowering.kernels.base import Arg, Emission, Kernel, Launch, NamesAlgorithms, Target
 from ait_mlir.lowering.kernels.cuts import Cut
+from ait_mlir.lowering.kernels.outside import kernels_from_outside
 
 __all__ = [
     "ALGORITHM_KEYS",
@@ -97,8 +98,9 @@ ALGORITHM_KEYS = {kernel.provider: kernel.algorithm_keys for kernel in PROVIDERS
 
 @cache
 def kernels_of_class(op_class: type[Operation]) -> tuple[Kernel[Any], ...]:
-    """The kernels that may run ops of a class."""
-    return tuple(kernel for kernel in PROVIDERS if issubclass(op_class, kernel.ops))
+    """The kernels that may run ops of a class: those of an operator from outside first."""
+    own = tuple(kernel for kernel in PROVIDERS if issubclass(op_class, kernel.ops))
+    return (*kernels_from_outside(op_class), *own)
 
 
 @cache

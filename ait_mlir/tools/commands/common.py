@@ -136,13 +136,13 @@ def set_weights(model: Model, weights: str | None, seed: int) -> dict[str, Array
     values: Mapping[str, Array] = {}
     if weights is not None and weights != "random":
         values = read_weights(weights)
-        known = set(model.get_constant_names())
+        known = set(model.get_constant_names(False))
         if unknown := sorted(values.keys() - known):
             note(f"{weights} holds {len(unknown)} tensors that the model does not know, the first '{unknown[0]}'")
     elif unset and weights is None:
         note(f"{len(unset)} constants have no value, random ones are used: give them with --weights FILE")
     done: dict[str, Array] = {}
-    for name in model.get_constant_names() if values else unset:
+    for name in model.get_constant_names(False) if values else unset:
         if name in values:
             done[name] = values[name]
         elif name in unset:

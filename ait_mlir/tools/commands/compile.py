@@ -54,7 +54,18 @@ def add(subparsers: Any) -> None:
     p.add_argument(
         "--measure",
         action="store_true",
-        help="choose kernels by time, on the device that is here; what was measured before is not measured again",
+        default="auto",
+        help="choose all kernels by their times on the card (default: those that can be measured within --budget "
+        "seconds if there is a card, else by estimate); what was measured before is not measured again",
+    )
+    p.add_argument(
+        "--no-measure", dest="measure", action="store_false", help="choose kernels by estimate, and by known times"
+    )
+    p.add_argument(
+        "--budget",
+        type=float,
+        metavar="SECONDS",
+        help="for measuring, compiling of candidates included (default: AIT_MEASURE_BUDGET, else 20)",
     )
     p.add_argument(
         "--points",
@@ -87,6 +98,7 @@ def run(options: argparse.Namespace) -> int:
         target=options.target,
         arch=arch,
         measure=options.measure,
+        budget=options.budget,
         points=options.points,
         report=options.report,
         source=source,
@@ -133,6 +145,7 @@ def _build(options: argparse.Namespace, module: ModuleOp, source: SourceText | N
         arch=options.arch,
         start=options.start,
         measure=options.measure,
+        budget=options.budget,
         points=options.points,
         report=options.report,
         source=source,

@@ -12,7 +12,7 @@
 extern "C" {
 #endif
 
-#define AIT_MODEL_ABI_VERSION 6
+#define AIT_MODEL_ABI_VERSION 7
 
 typedef enum ait_dtype {
   AIT_F16 = 0,
@@ -66,6 +66,7 @@ typedef struct ait_constant_v1 {
   int32_t num_places;
   const int64_t* places;
   const ait_packing_v1* packings;
+  int32_t can_be_bound;  ///< a run may read it at an address of the caller's instead (`ait_run_v1::bound`): it is alone at each place, row-major
 } ait_constant_v1;
 
 /// What a run is given to say why it failed.
@@ -84,6 +85,13 @@ typedef struct ait_service_v1 {
   struct ait_service_v1* next;
 } ait_service_v1;
 
+/// What watches a run.
+typedef struct ait_observer_v1 {
+  void* self;
+  /// Called before each launch, with its index in `ait_model_v1::launches`, and with -1 after the last one of a part.
+  void (*before)(void* self, int32_t launch, void* stream);
+} ait_observer_v1;
+
 typedef struct ait_run_v1 {
   int64_t* dims;                  ///< in the order of the model's dims; those that launches bind at their bounds, until `wait` writes them
   const void* const* inputs;
@@ -93,6 +101,8 @@ typedef struct ait_run_v1 {
   void* stream;                   ///< cudaStream_t / hipStream_t; null on the CPU
   const ait_host_v1* host;
   int32_t part;                   ///< which of the model's parts
+  const void* const* bound;       ///< for each constant the address to read it at, null: in the blob; null where all are in the blob
+  const ait_observer_v1* observer;  ///< null where nobody watches
 } ait_run_v1;
 
 typedef struct ait_model_v1 {
@@ -115,6 +125,8 @@ typedef struct ait_model_v1 {
   /// A run is part 0, a wait, part 1, a wait and so on. It has one part more than waits, or, if it ends with a wait, as many.
   int32_t num_waits, ends_with_wait;
   int32_t (*wait)(const ait_run_v1* args);  ///< waits until a part has ended, and writes the dims that it has bound
+  int32_t num_launches;
+  const char* const* launches;    ///< what each launch computes, for people
 } ait_model_v1;
 
 /// Exported by every model library.

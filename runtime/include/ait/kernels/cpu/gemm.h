@@ -14,6 +14,7 @@
 #include "ait/gemm_service.h"
 #include "ait/kernels/cpu/gemm_amx_bf16.h"
 #include "ait/kernels/cpu/gemm_block.h"
+#include "ait/kernels/cpu/gemm_few.h"
 #include "ait/kernels/cpu/gemm_shape.h"
 
 namespace ait::cpu {
@@ -140,6 +141,7 @@ int32_t gemm(const Context& ctx, const GemmShape& shape, Matrices<const T> a, Ma
     }
   }
 #endif
+  if (shape.m <= kDotRows && a.col == 1 && b.row == 1) return gemm_few<F>(shape, a, b, d, extra);
   if (shape.m <= kLanes<compute_t<T>>) return detail::gemm_parallel<1, F>(ctx, shape, a, b, d, extra);
   return detail::gemm_parallel<2, F>(ctx, shape, a, b, d, extra);
 }

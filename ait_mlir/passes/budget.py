@@ -1,0 +1,247 @@
+"""Chooses kernels by time within a number of seconds, compiling of candidates included.
+
+Remembered choices and the times of the package count first. Of the other ops, those that can gain most are timed
+first: an op counts with its estimated seconds, as often as the model has it. Candidates that a library runs need no
+compiling for the device: they are timed for all ops before any other is compiled; then, for each op, the candidate with
+the best estimate, which the model would need anyway; then the rest.
+When the time is over, compiling stops. An op without times is chosen by estimate. All times are remembered, so the next
+compilation continues from there.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+from ait_mlir.dialects.ait.traits import ContractionExtents
+from ait_mlir.errors import AitError
+from ait_mlir.lowering.choices import Choice
+from ait_mlir.lowering.fragments import Fragment, offers
+from ait_mlir.lowering.kernels import Target
+from ait_mlir.passes.candidates import best_by_estimate, points_of, worth_timing
+from ait_mlir.passes.measure import Selector, TimesByPoint, current_setting
+from ait_mlir.passes.meter import DeviceMeter
+from ait_mlir.passes.race import SHORT_ROUNDS
+from ait_mlir.passes.tasks import Task
+from ait_mlir.passes.timings import Setting, TimingCache, shipped_for
+
+WAYS, LIBRARY_WAYS, NAMED = 6, 4, 3
+"""Candidates of an op to compile, those of libraries, and algorithms of a library to time at a point, at most."""
+LIBRARY_JOBS, ESTIMATED_JOBS, REST_JOBS, AHEAD = 12, 8, 2, 3
+"""Ops whose candidates are compiled together, in each stage, and how many units wait to be compiled or timed."""
+UNSURE = 4.0
+"""How much more a contraction can gain than another op of the same time: its estimates are further off."""
+BELIEVED = 0.5
+"""A candidate that could not be timed is taken if its estimate is below this share of the best time."""
+
+
+@dataclass
+class Budget:
+    """A number of seconds, which begin when the first op is timed."""
+
+    seconds: float
+    end: float | None = None
+
+    def left(self) -> float:
+        if self.end is None:
+            self.end = time.monotonic() + self.seconds
+        return max(0.0, self.end - time.monotonic())
+
+
+@dataclass
+class Job:
+    """An op to time: its candidates (of libraries, the one with the best estimate, the rest), and the known times."""
+
+    index: int
+    task: Task
+    gain: float
+    estimated: Fragment
+    seconds: list[float]
+    """The best estimate at each point."""
+    libraries: list[Fragment]
+    rest: list[Fragment]
+    known: TimesByPoint
+    timed: bool = False
+    whole: bool = False
+
+
+Unit = list[tuple[Job, list[Fragment]]]
+"""Candidates that are compiled together."""
+
+
+@dataclass
+class BudgetSelector(Selector):
+    """Makes choices by time as long as the budget lasts."""
+
+    budget: Budget = field(default_factory=lambda: Budget(0.0))
+
+    def choose(self, tasks: Sequence[Task], counts: Sequence[int] = ()) -> list[Choice | None]:
+        found = [self._remembered_within(task) or self._from_shipped(task) for task in tasks]
+        left = [i for i, choice in enumerate(found) if choice is None]
+        if not left or self.budget.left() == 0:
+            return found
+        start = time.monotonic()
+        jobs = [job for i in left if (job := self._job(i, tasks[i], counts[i] if counts else 1)) is not None]
+        jobs.sort(key=lambda job: -job.gain)
+        try:
+            self._spend(jobs)
+        except (AitError, RuntimeError, OSError) as error:
+            warnings.warn(
+                f"kernels could not be timed to the end; the rest is chosen by estimate: {error}", stacklevel=2
+            )
+        for job in jobs:
+            found[job.index] = self._settle(job)
+        timed = sum(job.timed for job in jobs)
+        self.log.append(
+            f"timed {timed} of {len(left)} ops without known times in {time.monotonic() - start:.1f} s "
+            f"(budget {self.budget.seconds:g} s); by estimate: {len(left) - timed}"
+        )
+        return found
+
+    def _job(self, index: int, task: Task, count: int) -> Job | None:
+        """None for an op with one candidate."""
+        points = points_of(task.scope, self.strategies)
+        best: list[float] = []
+        for point in points:
+            best.append(min((f.seconds for f in offers(task.at(point), self.target)), default=0.0))
+        fitting = list(offers(task.at(points[-1]), self.target))
+        if not fitting:
+            return None
+        estimated = best_by_estimate(fitting)
+        offer = worth_timing(task, points, self.target)
+        libraries = [w for w in offer if w.asks_a_library or w.only_timed][:LIBRARY_WAYS]
+        rest = [w for w in offer if w not in libraries and not w.only_timed and w != estimated][:WAYS]
+        if not libraries and not rest:
+            return None
+        gain = sum(best) * count * (UNSURE if isinstance(task.op, ContractionExtents) else 1.0)
+        known: TimesByPoint = {point: {} for point in points}
+        return Job(index, task, gain, estimated, best, libraries, rest, known)
+
+    def _spend(self, jobs: Sequence[Job]) -> None:
+        """Time candidates until the budget is spent; some units are compiled while another is timed."""
+        assert self.meter is not None
+        meter = self.meter
+        units, built = self._units(jobs), list[Unit]()
+        more = True
+        while self.budget.left() > 0 and (more or built):
+            if more and len(built) < AHEAD:
+                unit = next(units, None)
+                more = unit is not None
+                if unit:
+                    meter.build_together([(job.task, way) for job, ways in unit for way in ways])
+                    built.append(unit)
+                continue
+            ready = next((u for u in built if all(meter.is_built(job.task, ways) for job, ways in u)), None)
+            if ready is None:
+                meter.wait(self.budget.left())
+                continue
+            job, ways = ready.pop(0)
+            self._time_ways(job, ways)
+            if not ready:
+                built.remove(ready)
+        unfinished = {job.index for unit in [*built, *units] for job, _ in unit} if more or built else set[int]()
+        for job in jobs:
+            job.whole = job.index not in unfinished
+        if unfinished:
+            meter.abandon()
+
+    def _units(self, jobs: Sequence[Job]) -> Iterator[Unit]:
+        """What is compiled together, in the order of its use; code is generated when a unit is asked for."""
+        stages: list[tuple[int, Callable[[Job], list[Fragment]]]] = [
+            (LIBRARY_JOBS, lambda job: job.libraries),
+            (ESTIMATED_JOBS, lambda job: [job.estimated] if job.estimated not in job.libraries else []),
+            (REST_JOBS, lambda job: job.rest),
+        ]
+        for size, ways_of in stages:
+            for i in range(0, len(jobs), size):
+                if self.budget.left() == 0:
+                    yield [(job, ways_of(job)) for job in jobs[i : i + size] if ways_of(job)]
+                    continue
+                unit = [(job, self._still_open(job, ways_of(job))) for job in jobs[i : i + size]]
+                if unit := [(job, ways) for job, ways in unit if ways]:
+                    yield unit
+
+    def _still_open(self, job: Job, ways: Sequence[Fragment]) -> list[Fragment]:
+        """Those that must run: for their times, or to ask their library for its algorithms."""
+        for point, times in job.known.items():
+            times |= self.knowledge.at(job.task, point, [way for way in ways if way not in times])
+        return [
+            way
+            for way in ways
+            if any(
+                way not in times or (way.asks_a_library and self.knowledge.algorithms(job.task, point, way) is None)
+                for point, times in job.known.items()
+            )
+        ]
+
+    def _time_ways(self, job: Job, ways: Sequence[Fragment]) -> None:
+        """Time candidates of one op at all points, with the best algorithms of a library."""
+        wanted: list[Fragment] = []
+        for way in ways:
+            wanted.append(way)
+            if way.asks_a_library:
+                listed = (a for point in job.known for a in self._listed(job.task, point, way)[:NAMED])
+                wanted += [way.naming(algorithm) for algorithm in dict.fromkeys(listed)]
+        for point, times in job.known.items():
+            times |= self.knowledge.at(job.task, point, [w for w in wanted if w not in times])
+            self._time(job.task, point, [w for w in wanted if w not in times], times)
+
+    def _settle(self, job: Job) -> Choice | None:
+        """The choice for an op from what was timed; None if nothing was, or if an estimate is far below the times."""
+        job.timed = any(t is not None for times in job.known.values() for t in times.values())
+        if not job.timed:
+            return None
+        ways = list(dict.fromkeys(way for times in job.known.values() for way in times))
+        choice = self._choose(job.task, self._measured(job.task, job.known), ways)
+        if choice is None or (not job.whole and self._is_beaten(job)):
+            self._report(job.task, None, job.known)
+            return None
+        self._report(job.task, choice, job.known)
+        if self.cache is not None:
+            self.cache.keep_choice(
+                self._within_key(job.task), json.dumps([self.budget.seconds, job.whole, choice.text])
+            )
+        return choice
+
+    def _is_beaten(self, job: Job) -> bool:
+        """Whether the best estimate was not timed, and is far below the best time at each point."""
+        if any(job.estimated in times for times in job.known.values()):
+            return False
+        for estimate, times in zip(job.seconds, job.known.values(), strict=True):
+            best = min((t.seconds for t in times.values() if t is not None), default=0.0)
+            if estimate > BELIEVED * best:
+                return False
+        return True
+
+    def _within_key(self, task: Task) -> str:
+        return f"within {self._choice_key(task)}"
+
+    def _remembered_within(self, task: Task) -> Choice | None:
+        """A choice of a full measurement; or one made with as large a budget, or with all candidates timed."""
+        if (choice := self._remembered(task)) is not None or self.cache is None:
+            return choice
+        found = self.cache.choice(self._within_key(task), json.loads)
+        if found is None:
+            return None
+        seconds, whole, text = found
+        return Choice.read(text) if whole or seconds >= self.budget.seconds else None
+
+
+def selector(
+    target: Target, measure: bool, strategies: Sequence[str] = ("hints",), budget: float | None = None
+) -> Selector:
+    """The selector for a target; with `measure`, `require_device` has been asked. `budget`: seconds, or no limit."""
+    shipped = shipped_for(target.arch) if target.kind == "cuda" else None
+    if not measure:
+        return Selector(target, Setting("", "", "", ""), None, shipped, strategies=strategies)
+    setting, cache = current_setting(target.kind), TimingCache()
+    if budget is None:
+        return Selector(target, setting, cache, shipped, DeviceMeter(target), strategies)
+    meter = DeviceMeter(target, rounds=SHORT_ROUNDS)
+    return BudgetSelector(target, setting, cache, shipped, meter, strategies, budget=Budget(budget))
+
+
+__all__ = ["Budget", "BudgetSelector", "selector"]

@@ -1,0 +1,200 @@
+"""The constants of a model: weights, and values that are computed from weights."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import cached_property
+from threading import Lock
+from typing import Any, cast
+
+from ait_mlir.constant_names import FOLDED, LITERAL
+from ait_mlir.errors import InputError
+from ait_mlir.runtime.data import AITData, Arguments, to_numpy
+from ait_mlir.runtime.folds import Folds
+from ait_mlir.runtime.memory import DeviceMemory
+
+
+class ModelConstants(DeviceMemory):
+    """The methods of `Model` for its constants.
+
+    A model has two sets of constants. Runs read one of them. `set_double_buffer_constant` and its kin write the other
+    one while runs go on, and `swap_constants` exchanges the two between runs: each run reads the old values or the new
+    ones, never some of both.
+    """
+
+    def _open_constants(self) -> None:
+        self._constants_lock = Lock()
+        self._unset: list[str] = []
+        self._bound: set[str] = set()
+        self._held: dict[str, Any] = {}
+        self._spare_held: dict[str, Any] = {}
+        self._spare_folds: Folds | None = None
+        self._is_prepared = False
+
+    def _load_constants(self, values: Mapping[str, Any], release: Callable[[str], None]) -> None:
+        """Take the values that an artifact holds, one after another; calls `release` with the name of each."""
+        for name, value in values.items():
+            if name in self._constants:
+                self._store({name: value}, False, True, None)
+                release(name)
+        self._bound = set(values)
+        if any(name.startswith(FOLDED) for name in values) and self.folds is not None:
+            self._bound |= self.folds.sources.keys()
+
+    def get_constant_names(
+        self, unbound_constants_only: bool = True, constant_folding_only: bool = False, *, unset_only: bool = False
+    ) -> list[str]:
+        """Names of the constants, as the model was written.
+
+        With `unbound_constants_only`, without those that the artifact holds values of. With `constant_folding_only`,
+        those alone that other constants are computed from. With `unset_only`, those alone that have no value yet.
+        """
+        self._function()
+        folds = self.folds
+        if unset_only:
+            return [*map(str, self._module.missing_constants(False)), *([] if folds is None else folds.missing())]
+        sources = {} if folds is None else folds.sources
+        computed = set[str]() if folds is None else folds.names
+        names = [*(name for name in self._constants if name not in computed and name not in sources), *sources]
+        return [
+            name
+            for name in names
+            if not name.startswith(LITERAL)
+            and not (unbound_constants_only and name in self._bound)
+            and not (constant_folding_only and name not in sources)
+        ]
+
+    def get_constant_folding_input_names(self, unbound_constants_only: bool = True) -> list[str]:
+        """Names of the constants that other constants are computed from."""
+        return self.get_constant_names(unbound_constants_only, constant_folding_only=True)
+
+    @cached_property
+    def folds(self) -> Folds | None:
+        """The constants that the model computes from others; None if there are none."""
+        return self._new_folds()
+
+    def _new_folds(self) -> Folds | None:
+        return Folds(self.manifest.folds) if self.manifest is not None and self.manifest.folds else None
+
+    def constant_shape(self, name: str) -> tuple[int, ...]:
+        """The shape of a constant."""
+        if self.folds is not None and name in self.folds.sources:
+            return self.folds.sources[name][0]
+        return tuple(self._constants[self._known(name)]["shape"])
+
+    def constant_dtype(self, name: str) -> str:
+        """The dtype of a constant."""
+        if self.folds is not None and name in self.folds.sources:
+            return self.folds.sources[name][1]
+        return str(self._constants[self._known(name)]["dtype"])
+
+    def set_constant(self, name: str, value: Any, *, copy: bool = True, stream_ptr: int | None = None) -> None:
+        """Set the value of a constant: a tensor on the host or the device, or `AITData` on the device.
+
+        By default the value is copied to the device, after what is on the stream, and the tensor may change when the
+        call returns. With `copy=False` nothing is copied: each run reads the tensor itself, so what its owner writes
+        into it in place is what the next run reads. The model keeps the tensor alive, but not the memory of `AITData`.
+        Such a tensor must be contiguous and on the model's device; constants that the model stores in another order,
+        together with others, or computes from others, are refused.
+
+        Waits for current runs. If the model computes constants from this one and others, all of them must be set again
+        before the next run. Raises `InputError` for unknown names and for other shapes, dtypes and devices.
+        """
+        self.set_constants({name: value}, copy=copy, stream_ptr=stream_ptr)
+
+    def set_constants(self, values: Mapping[str, Any], *, copy: bool = True, stream_ptr: int | None = None) -> None:
+        """`set_constant` for several: all are checked before one is set, and no run sees some of them without the
+        others."""
+        self._set(values, spare=False, copy=copy, stream_ptr=stream_ptr)
+
+    def set_double_buffer_constant(
+        self, name: str, value: Any, stream_ptr: int | None = None, *, copy: bool = True
+    ) -> None:
+        """`set_constant` in the set that runs do not read yet, while runs go on; `swap_constants` makes runs read it.
+
+        Constants that are not set there keep the value they have at the first such call after a swap.
+        """
+        self.set_many_double_buffer_constants({name: value}, stream_ptr, copy=copy)
+
+    def set_many_double_buffer_constants(
+        self, values: Mapping[str, Any], stream_ptr: int | None = None, *, copy: bool = True
+    ) -> None:
+        """`set_double_buffer_constant` for several."""
+        self._set(values, spare=True, copy=copy, stream_ptr=stream_ptr)
+
+    def swap_constants(self) -> None:
+        """Exchange the two sets of constants: runs that begin after the call read what the double buffer was given.
+
+        Does not wait for runs; each of them reads one of the two sets alone. Raises `InputError` if nothing was set in
+        the double buffer since the last call, or if a constant there has no value.
+        """
+        self._function()
+        with self._constants_lock:
+            if self._spare_folds is not None and (missing := self._spare_folds.missing()):
+                raise InputError(f"the model computes constants from several: set {', '.join(missing)}, too, then swap")
+            self._module.swap_constants()
+            if self._spare_folds is not None:
+                self.folds, self._spare_folds = self._spare_folds, self.folds
+                self._unset = []
+            # runs that were left going on may still read what the old set is bound to
+            self._held, self._spare_held, self._is_prepared = self._spare_held, self._held, False
+
+    set_many_constants = set_constants
+    set_constant_with_tensor = set_constant
+    set_many_constants_with_tensors = set_constants
+    set_double_buffer_constant_with_tensor = set_double_buffer_constant
+    set_many_double_buffer_constants_with_tensors = set_many_double_buffer_constants
+
+    def _set(self, values: Mapping[str, Any], *, spare: bool, copy: bool, stream_ptr: int | None) -> None:
+        self._function()
+        if not isinstance(cast(object, values), Mapping):
+            raise InputError(f"constants are a {type(values).__name__}, expected a dict of names and tensors")
+        with self._constants_lock:
+            folds = self._folds_of(spare)
+            sources = [] if folds is None else [name for name in values if name in folds.sources]
+            if sources and not copy:
+                raise InputError(
+                    f"constant '{sources[0]}' is one that others are computed from, so it cannot be read from "
+                    "memory of yours: set it with a copy"
+                )
+            if folds is None or not sources:
+                return self._store(values, spare, copy, stream_ptr)
+            found = folds.take({name: to_numpy(self._host(values[name])) for name in sources})
+            plain = {name: value for name, value in values.items() if name in self._constants or name not in sources}
+            if not spare:
+                self._unset = found.missing or self._unset
+            self._store({**plain, **found.values}, spare, copy, stream_ptr)
+            folds.keep(found)
+            if not spare:
+                self._unset = found.missing
+
+    def _folds_of(self, spare: bool) -> Folds | None:
+        if not spare:
+            return self.folds
+        if self._spare_folds is None:
+            self._spare_folds = self._new_folds()
+        return self._spare_folds
+
+    def _store(self, values: Mapping[str, Any], spare: bool, copy: bool, stream_ptr: int | None) -> None:
+        arguments = Arguments(self._device)
+        labels = [f"constant '{name}'" for name in values]
+        given = [arguments.add(label, value) for label, value in zip(labels, values.values(), strict=True)]
+        try:
+            self._module.set_constants(spare, not copy, stream_ptr or 0, list(values), *given)
+        except (RuntimeError, TypeError, BufferError) as error:
+            raise self._explained(error, labels, list(values.values())) from None
+        if spare and values and not self._is_prepared:
+            self._spare_held, self._is_prepared = dict(self._held), True
+        held = self._spare_held if spare else self._held
+        for name, value in values.items():
+            held.pop(name, None)
+            if not copy:
+                held[name] = value
+
+    def _host(self, value: Any) -> Any:
+        return self.ait_data_to_numpy(value) if isinstance(value, AITData) else value
+
+    def _known(self, constant: str) -> str:
+        if constant not in self._constants:
+            raise InputError(f"model {self.name} has no constant '{constant}'")
+        return constant

@@ -1,0 +1,163 @@
+"""A model library that is loaded: names, shapes and dims of its tensors, and the checks of what a caller passes."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import operator
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, cast
+
+from ait_mlir.errors import AitError, InputError, RunError
+from ait_mlir.lowering.toolchain import TargetKind
+from ait_mlir.runtime.artifact import Manifest
+from ait_mlir.runtime.data import CPU, untakable
+from ait_mlir.runtime.loading import runtime_library
+
+Tensors = Sequence[Any] | Mapping[str, Any]
+"""Tensors in the order of the model, or by name: torch, NumPy or DLPack tensors, or `AITData`."""
+_DLPACK_GPU = {"cuda": 2, "rocm": 10}
+
+
+class OpenedModel:
+    """The description of a loaded model library."""
+
+    manifest: Manifest | None
+    """The description of the artifact; None for a model without one."""
+
+    def _open(self, library: Path, target: TargetKind, num_runtimes: int, device: int) -> None:
+        self.target: TargetKind = target
+        self._allocated: dict[int, int] = {}
+        self._device = CPU if target == "cpu" else (_DLPACK_GPU[target], device)
+        self._module: Any = runtime_library(target).create(str(library), num_runtimes, device)
+        self._run: Any = self._module.get_function("run")
+        about: dict[str, Any] = json.loads(self._module.describe())
+        self.name: str = about["name"]
+        self.num_runtimes = num_runtimes
+        self._launches: list[str] = about["launches"]
+        self._all_dims: list[str] = [dim["name"] for dim in about["dims"]]
+        self.dims: dict[str, tuple[int, int]] = {
+            dim["name"]: (dim["lo"], dim["hi"]) for dim in about["dims"] if not dim["bound"]
+        }
+        """The dims that the inputs determine, with their ranges. A run binds the others, which only outputs have."""
+        self._inputs: list[dict[str, Any]] = about["inputs"]
+        self._outputs: list[dict[str, Any]] = about["outputs"]
+        self._constants: dict[str, dict[str, Any]] = {constant["name"]: constant for constant in about["constants"]}
+        self._input_index = {tensor["name"]: i for i, tensor in enumerate(self._inputs)}
+        self._output_index = {tensor["name"]: i for i, tensor in enumerate(self._outputs)}
+        self._input_labels = [f"input '{name}'" for name in self._input_index]
+        self._output_labels = [f"output '{name}'" for name in self._output_index]
+        self.state: dict[str, str] = {
+            self._inputs[t["in_place_of"]]["name"]: t["name"] for t in self._outputs if t["in_place_of"] >= 0
+        }
+        self._maximum_shapes = self._split(about["maximum_output_shapes"], self._outputs)
+
+    @property
+    def device(self) -> tuple[int, int]:
+        """The DLPack device: its type and number."""
+        return self._device
+
+    def __repr__(self) -> str:
+        ins = ", ".join(f"{t['name']}: {t['dtype']}" for t in self._inputs)
+        outs = ", ".join(f"{t['name']}: {t['dtype']}" for t in self._outputs)
+        return f"<Model {self.name} for {self.target}: ({ins}) -> ({outs})>"
+
+    def get_num_runtimes(self) -> int:
+        """How many runs can be under way at the same time."""
+        return self.num_runtimes
+
+    def get_input_name_to_index_map(self) -> dict[str, int]:
+        """The place of each input in a list of inputs."""
+        return dict(self._input_index)
+
+    def get_output_name_to_index_map(self) -> dict[str, int]:
+        """The place of each output in a list of outputs."""
+        return dict(self._output_index)
+
+    get_output_name_to_idx = get_output_name_to_index_map
+    get_input_name_to_idx = get_input_name_to_index_map
+
+    def get_output_maximum_shape(self, output: int | str) -> list[int]:
+        """The largest shape of an output, by name or index, over the ranges of the dims."""
+        return list(self._maximum_shapes[self._index_of(output, self._output_index, "output")])
+
+    def get_output_dtype(self, output: int | str) -> str:
+        """The dtype of an output, by name or index: "float16", "int64" ..."""
+        return str(self._outputs[self._index_of(output, self._output_index, "output")]["dtype"])
+
+    def get_input_dtype(self, name: int | str) -> str:
+        """The dtype of an input, by name or index."""
+        return str(self._inputs[self._index_of(name, self._input_index, "input")]["dtype"])
+
+    def input_shapes(self, dims: Mapping[str, int]) -> dict[str, tuple[int, ...]]:
+        """The shapes of the inputs for these values of the dims."""
+        return self._named(self._split(self._module.input_shapes(self._dims(dims)), self._inputs), self._inputs)
+
+    def output_shapes(self, dims: Mapping[str, int]) -> dict[str, tuple[int, ...]]:
+        """The shapes of the outputs for these values of the dims."""
+        return self._named(self._split(self._module.output_shapes(self._dims(dims)), self._outputs), self._outputs)
+
+    def arena_bytes(self, dims: Mapping[str, int]) -> int:
+        """Bytes of scratch memory that a run with these dims uses, per runtime."""
+        return int(self._module.arena_bytes(self._dims(dims)))
+
+    def _function(self) -> Any:
+        if self._run is None:
+            raise RunError(f"model {self.name} is closed")
+        return self._run
+
+    def _dims(self, dims: Mapping[str, int]) -> Any:
+        import tvm_ffi
+
+        self._function()
+        names = self._check_names(dims, self.dims, "dim")
+        if len(names) < len(self._all_dims):  # those that a run binds are taken at their bounds
+            dims, names = {**dict.fromkeys(self._all_dims, 0), **dims}, self._all_dims
+        if wrong := [name for name in names if not hasattr(dims[name], "__index__")]:
+            raise InputError(f"dim {wrong[0]} = {dims[wrong[0]]!r}, expected a whole number")
+        return cast(Any, tvm_ffi).Shape([operator.index(dims[name]) for name in names])
+
+    def _ordered(self, tensors: Tensors, index: Mapping[str, int], role: str) -> list[Any]:
+        if isinstance(tensors, Mapping):
+            return [tensors[name] for name in self._check_names(tensors, index, role)]
+        if isinstance(tensors, str | bytes) or not isinstance(cast(object, tensors), Sequence):
+            raise InputError(f"the {role}s are a {type(tensors).__name__}, expected a list or a dict of tensors")
+        if len(tensors) != len(index):
+            names = ", ".join(index)
+            raise InputError(f"model {self.name} has {len(index)} {role}s ({names}), but {len(tensors)} were given")
+        return list(tensors)
+
+    @staticmethod
+    def _explained(error: Exception, labels: Sequence[str], values: Sequence[Any]) -> Exception:
+        """The error to raise for an error of the runtime library; it names the tensor that the library cannot take."""
+        if isinstance(error, AitError):
+            return error
+        told = [t for label, value in zip(labels, values, strict=True) if (t := untakable(label, value))]
+        return InputError(told[0]) if told else error
+
+    def _check_names(self, given: Mapping[str, Any], expected: Mapping[str, Any], role: str) -> list[str]:
+        missing = [name for name in expected if name not in given]
+        extra = [name for name in given if name not in expected]
+        if missing or extra:
+            told = [f"{role} '{name}' is missing" for name in missing]
+            told += [f"there is no {role} '{name}'" for name in extra]
+            raise InputError(f"model {self.name}: {', '.join(told)}; its {role}s are {', '.join(expected) or 'none'}")
+        return list(expected)
+
+    def _index_of(self, which: int | str, index: Mapping[str, int], role: str) -> int:
+        if isinstance(which, str) and which in index:
+            return index[which]
+        if isinstance(which, int) and 0 <= which < len(index):
+            return which
+        raise InputError(f"model {self.name} has no {role} {which!r}; its {role}s are {', '.join(index) or 'none'}")
+
+    @staticmethod
+    def _split(flat: Sequence[int], tensors: Sequence[Mapping[str, Any]]) -> list[tuple[int, ...]]:
+        values = tuple(flat)
+        ends = itertools.accumulate(tensor["rank"] for tensor in tensors)
+        return [values[end - tensor["rank"] : end] for end, tensor in zip(ends, tensors, strict=True)]
+
+    @staticmethod
+    def _named(shapes: list[tuple[int, ...]], tensors: Sequence[Mapping[str, Any]]) -> dict[str, tuple[int, ...]]:
+        return {tensor["name"]: shape for tensor, shape in zip(tensors, shapes, strict=True)}

@@ -1,0 +1,161 @@
+"""Runs of a model."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping
+from typing import Any, cast
+
+import numpy as np
+
+from ait_mlir.errors import InputError
+from ait_mlir.runtime.constants import ModelConstants
+from ait_mlir.runtime.data import Arguments, numpy_dtype, shaped, torch_module
+from ait_mlir.runtime.frameworks import framework_of, in_framework, stream_of, wait_for
+from ait_mlir.runtime.opened import Tensors
+from ait_mlir.runtime.state import StatefulModel
+
+
+class RunningModel(StatefulModel, ModelConstants):
+    """The methods of `Model` that run it."""
+
+    def run(
+        self,
+        inputs: Tensors,
+        outputs: Tensors,
+        stream_ptr: int | None = None,
+        sync: bool = True,
+        graph_mode: bool = False,
+    ) -> dict[str, Any]:
+        """Run the model on `inputs`, into the buffers `outputs`; return the outputs by name with their actual shapes.
+
+        A buffer may be larger than its output in any dim; the result is then its leading elements, as a view (for
+        `AITData`, another `AITData`). The run is launched on the stream with the address `stream_ptr` (stream 0 by
+        default). With `sync` the call waits for it. Without `sync`, keep the tensors alive and unchanged until the
+        stream is done. `graph_mode` launches the whole run as one CUDA graph: the first run with given dims
+        and addresses launches kernels, the second one records the graph, later ones replay it.
+
+        Raises `InputError` before anything is launched, `RunError` when the model fails, `OutOfMemoryError`.
+        """
+        outs, shapes = self._launch(inputs, outputs, stream_ptr, sync, graph_mode)
+        return {name: shaped(value, shape) for name, value, shape in zip(self._output_index, outs, shapes, strict=True)}
+
+    def run_with_tensors(
+        self,
+        inputs: Tensors,
+        outputs: Tensors | None = None,
+        stream_ptr: int | None = None,
+        sync: bool = True,
+        graph_mode: bool = False,
+    ) -> dict[str, Any]:
+        """`run`, on the current stream of PyTorch or CuPy when the tensors are on a device and no stream is given.
+
+        Without `outputs`, the call allocates them, in the framework of the inputs: PyTorch if one is a torch tensor,
+        else CuPy, JAX, or NumPy. JAX arrays cannot be written, so they cannot be outputs; JAX has no streams to name,
+        so the call waits for such inputs and for the run.
+        """
+        values = self._ordered(inputs, self._input_index, "input")
+        framework = framework_of(values)
+        wait_for(framework, values)
+        if outputs is None and framework == "jax":
+            buffers = self._interleaved(self._buffers(inputs), values)
+            outs, shapes = self._launch(inputs, buffers, stream_ptr, True, graph_mode)
+            made = [in_framework(framework, out) for out in outs]
+            return {n: shaped(value, shape) for n, value, shape in zip(self._output_index, made, shapes, strict=True)}
+        if outputs is None:
+            outputs = self.make_outputs(inputs)
+        if stream_ptr is None:
+            stream_ptr = self._framework_stream(inputs, outputs)
+        return self.run(inputs, outputs, stream_ptr, sync, graph_mode)
+
+    def infer_output_shapes(self, inputs: Tensors) -> dict[str, tuple[int, ...]]:
+        """The shapes of the outputs for these inputs; checks the inputs like `run`."""
+        ins = self._ordered(inputs, self._input_index, "input")
+        arguments = Arguments(self._device)
+        given = [arguments.add(label, value) for label, value in zip(self._input_labels, ins, strict=True)]
+        self._function()
+        try:
+            flat = self._module.infer(*given)
+        except (RuntimeError, TypeError, BufferError) as error:
+            raise self._explained(error, self._input_labels, ins) from None
+        return self._named(self._split(flat, self._outputs), self._outputs)
+
+    def make_outputs(self, inputs: Tensors) -> list[Any]:
+        """Output buffers of the actual shapes for these inputs, in the framework of the inputs.
+
+        They are torch tensors if an input is one, CuPy arrays if an input is one, else NumPy arrays on the CPU target;
+        on a device, torch tensors where PyTorch is imported, else tensors of tvm-ffi, which DLPack takes anywhere. An
+        output in place of an input is that input. Raises `InputError` for JAX arrays, which cannot be written.
+        """
+        values = self._ordered(inputs, self._input_index, "input")
+        framework = framework_of(values)
+        if framework == "jax":
+            raise InputError("JAX arrays cannot be written: call run_with_tensors without outputs")
+        if (
+            framework != "cupy"
+            and (torch := torch_module()) is not None
+            and (self.target != "cpu" or framework == "torch")
+        ):
+            shapes = self.infer_output_shapes(inputs)
+            place = "cpu" if self.target == "cpu" else f"cuda:{self._device[1]}"
+            made = [torch.empty(shapes[t["name"]], dtype=getattr(torch, t["dtype"]), device=place) for t in self._own()]
+            return self._interleaved(made, values)
+        return self._interleaved([in_framework(framework, buffer) for buffer in self._buffers(inputs)], values)
+
+    def _buffers(self, inputs: Tensors) -> list[Any]:
+        """Memory for the outputs: NumPy arrays, or tensors of the runtime library on a device."""
+        shapes = self.infer_output_shapes(inputs)
+        if self.target == "cpu":
+            return [np.empty(shapes[t["name"]], numpy_dtype(t["dtype"])) for t in self._own()]
+        import tvm_ffi
+
+        ffi = cast(Any, tvm_ffi)
+        return [self._module.empty(ffi.dtype(t["dtype"]), ffi.Shape(shapes[t["name"]])) for t in self._own()]
+
+    def synchronize(self, stream_ptr: int | None = None) -> None:
+        """Wait for the runs on a stream; `RunError` when one of them failed."""
+        self._function()
+        self._module.sync(stream_ptr or 0)
+
+    def graph_stats(self) -> dict[str, int]:
+        """How runs in graph mode went: hits, captures, warmups, fallbacks, evictions."""
+        self._function()
+        names = ("hits", "captures", "warmups", "fallbacks", "evictions")
+        return dict(zip(names, (int(count) for count in self._module.graph_stats()), strict=True))
+
+    def _launch(
+        self, inputs: Tensors, outputs: Tensors, stream_ptr: int | None, sync: bool, graph_mode: bool
+    ) -> tuple[list[Any], list[tuple[int, ...]]]:
+        """Run the model; returns the output buffers in order, and the actual shapes of the outputs."""
+        run = self._function()
+        arguments = Arguments(self._device)
+        given, outs = self._arguments(arguments, inputs, outputs)
+        try:
+            flat = run(stream_ptr or 0, sync, graph_mode, len(self._inputs), *given)
+        except (RuntimeError, TypeError, BufferError) as error:
+            labels, ins = (*self._input_labels, *self._output_labels), self._ordered(inputs, self._input_index, "input")
+            self.forget_when_freed(ins)
+            raise self._explained(error, labels, (*ins, *outs)) from None
+        return outs, self._split(flat, self._outputs)
+
+    def _arguments(self, arguments: Arguments, inputs: Tensors, outputs: Tensors) -> tuple[list[Any], list[Any]]:
+        """All tensors of a run as the runtime library takes them, and the outputs in order."""
+        if self._unset:
+            raise InputError(
+                "the model computes constants from several: "
+                f"after one of them was set, set {', '.join(self._unset)}, too"
+            )
+        ins = self._ordered(inputs, self._input_index, "input")
+        if self.state:
+            outputs = self._with_state(outputs, ins)
+        outs = self._ordered(outputs, self._output_index, "output")
+        given = [arguments.add(label, value) for label, value in zip(self._input_labels, ins, strict=True)]
+        for label, value in zip(self._output_labels, outs, strict=True):
+            given.append(arguments.add(label, value, written=True))
+        return given, outs
+
+    def _framework_stream(self, *groups: Tensors) -> int:
+        if self.target == "cpu":
+            return 0
+        values = itertools.chain.from_iterable(g.values() if isinstance(g, Mapping) else g for g in groups)
+        return stream_of(framework_of(values), self._device[1])

@@ -1,0 +1,23 @@
+/// @file program.h
+/// @brief What the host code of a program calls: the address of a constant, and word to whoever watches the run.
+#ifndef AIT_PROGRAM_H_
+#define AIT_PROGRAM_H_
+
+#include "ait/model_abi.h"
+
+namespace ait {
+
+/// @brief Where a run reads constant `index`: at the caller's address if it is bound there, else at its place in the blob.
+inline const char* constant(const ait_run_v1* run, int32_t index, int64_t place) {
+  const void* bound = run->bound == nullptr ? nullptr : run->bound[index];
+  return bound != nullptr ? static_cast<const char*>(bound) : static_cast<const char*>(run->constants) + place;
+}
+
+/// @brief Says that launch number `launch` is next; -1: that a part has no more.
+inline void observe(const ait_run_v1* run, int32_t launch) {
+  if (run->observer != nullptr) run->observer->before(run->observer->self, launch, run->stream);
+}
+
+}  // namespace ait
+
+#endif  // AIT_PROGRAM_H_

@@ -1,0 +1,79 @@
+/// @file constants.h
+/// @brief The constants of a model: the values that runs read, and a second set in which new ones are prepared.
+#ifndef AIT_RUNTIME_CONSTANTS_H_
+#define AIT_RUNTIME_CONSTANTS_H_
+
+#include <atomic>
+#include <memory>
+#include <mutex>
+#include <shared_mutex>
+#include <string>
+#include <vector>
+
+#include "checks.h"
+#include "device.h"
+
+namespace ait::runtime {
+
+/// @brief Values of all constants. Runs share it; who changes it has it alone.
+struct ConstantSet {
+  ConstantSet(Device& device, size_t constants) : blob(device), bound(constants), is_set(constants) {}
+
+  DeviceBuffer blob;
+  std::vector<const void*> bound;  ///< memory of the caller's that a constant is read from; null: the blob
+  std::vector<bool> is_set;
+  bool has_bound = false;
+  std::atomic<bool> is_recorded{false};  ///< a graph of the caller's reads it
+  std::shared_mutex mutex;
+};
+
+/// @brief How constants are set.
+struct SetOptions {
+  bool spare = false;      ///< in the set that runs do not read yet
+  bool bind = false;       ///< read from the caller's memory, without a copy
+  void* stream = nullptr;  ///< for the copies, after what is on it
+};
+
+class Constants {
+ public:
+  Constants(Device& device, const ait_model_v1& table);
+
+  /// @brief The set that one run reads, for the launches of that run. Throws an Error of kind kInput if a constant has no value.
+  class Use {
+   public:
+    explicit Use(const Constants& constants);
+    ConstantSet& operator*() const { return *set_; }
+    ConstantSet* operator->() const { return set_.get(); }
+
+   private:
+    std::shared_ptr<ConstantSet> set_;
+    std::shared_lock<std::shared_mutex> lock_;
+  };
+
+  /// @brief Sets several constants. All of them are checked before one is written. Waits for the runs that read the set.
+  void set(const std::vector<std::string>& names, const Tensors& values, const SetOptions& options);
+
+  /// @brief Runs that begin from now on read the spare set. Throws an Error of kind kInput if nothing was set in it.
+  void swap();
+
+  /// @brief Names of the constants without a value, in the set that runs read or in the spare one.
+  std::vector<std::string> missing(bool spare) const;
+
+ private:
+  int32_t index_of(const std::string& name) const;
+  void check_all_set(const ConstantSet& set) const;
+  ConstantSet& spare();
+  void store(ConstantSet& set, int32_t index, const DLTensor& value, const SetOptions& options);
+
+  Device& device_;
+  const ait_model_v1& table_;
+  mutable std::mutex writers_;             ///< one caller changes sets at a time
+  mutable std::mutex gate_;        ///< of `current_`, and of new runs while the current set is changed
+  std::shared_ptr<ConstantSet> current_, spare_;
+  bool is_prepared_ = false;       ///< the spare set has new values
+  std::vector<std::shared_ptr<ConstantSet>> kept_;  ///< earlier sets, which graphs of the caller's read
+};
+
+}  // namespace ait::runtime
+
+#endif  // AIT_RUNTIME_CONSTANTS_H_

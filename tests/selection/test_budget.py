@@ -1,0 +1,163 @@
+"""Choosing within a budget: what is timed first, what remains by estimate, what is remembered, errors."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+from ait_mlir.driver import selection_options
+from ait_mlir.errors import AitError, InputError
+from ait_mlir.lowering.fragments import Fragment
+from ait_mlir.lowering.kernels import Target
+from ait_mlir.passes.budget import Budget, BudgetSelector
+from ait_mlir.passes.candidates import best_by_estimate, offers
+from ait_mlir.passes.ranges import Times
+from ait_mlir.passes.tasks import Point, Task
+from ait_mlir.passes.timings import TimingCache
+from tests.selection.cards import GEMM, SETTING, FakeMeter, tasks_of
+
+H200 = Target("cuda", "sm_90a")
+
+
+def library_first(way: Fragment, dims: dict[str, int]) -> float:
+    """The library is best; the rest is in the order of its text."""
+    return 5e-6 if way.kernels[0][0] == "cublaslt" else 20e-6
+
+
+@dataclass
+class SlowCompiler(FakeMeter):
+    """Candidates of a library are prepared at once, all others if `compiled`."""
+
+    compiled: bool = True
+    submitted: list[tuple[str, Fragment]] = field(default_factory=list[tuple[str, Fragment]])
+    abandoned: bool = False
+
+    def build_together(self, wanted: Sequence[tuple[Task, Fragment]]) -> None:
+        self.build(wanted)
+        self.submitted += [(task.key, way) for task, way in wanted]
+
+    def is_built(self, task: Task, ways: Sequence[Fragment]) -> bool:
+        return self.compiled or all(way.asks_a_library for way in ways)
+
+    def wait(self, seconds: float) -> None:
+        time.sleep(min(seconds, 0.01))
+
+    def abandon(self) -> None:
+        self.abandoned = True
+
+
+def budgeted(meter: FakeMeter, cache: Path | None = None, seconds: float = 60.0) -> BudgetSelector:
+    known = None if cache is None else TimingCache(cache / "t.sqlite3")
+    return BudgetSelector(H200, SETTING, known, None, meter, budget=Budget(seconds))
+
+
+def products(*widths: int) -> list[Task]:
+    text = GEMM.format(lead="batch x 128", hints=" hints [1, 32]").replace("gelu", "relu")
+    return [tasks_of(text.replace("1024", str(n)))[0] for n in widths]
+
+
+def timed(meter: FakeMeter) -> set[Fragment]:
+    return {way for _, ways in meter.raced for way in ways}
+
+
+def test_all_candidates_are_timed_within_the_budget(tmp_path: Path):
+    meter = SlowCompiler(library_first)
+    (choice,) = budgeted(meter, tmp_path).choose(products(1024))
+    assert choice is not None and [w.kernels[0][0] for w in choice.ways] == ["cublaslt"]
+    assert {w.kernels[0][0] for w in timed(meter)} > {"cublaslt", "hopper"}
+    assert not meter.abandoned
+    again = SlowCompiler(library_first)
+    assert budgeted(again, tmp_path).choose(products(1024)) == [choice]
+    assert not again.raced and not again.built
+
+
+def test_what_is_not_compiled_in_time_is_not_waited_for(tmp_path: Path):
+    meter = SlowCompiler(library_first, compiled=False)
+    choosing = budgeted(meter, tmp_path, seconds=0.3)
+    start = time.monotonic()
+    (choice,) = choosing.choose(products(1024))
+    assert choice is not None and choice.ways[0].kernels[0][0] == "cublaslt"
+    assert {w.kernels[0][0] for w in timed(meter)} == {"cublaslt"}
+    assert meter.abandoned and time.monotonic() - start < 20
+    same, more = SlowCompiler(library_first), SlowCompiler(library_first)
+    assert budgeted(same, tmp_path, seconds=0.3).choose(products(1024)) == [choice]
+    assert not same.raced
+    budgeted(more, tmp_path, seconds=60).choose(products(1024))
+    assert {w.kernels[0][0] for w in timed(more)} > {"hopper"} and not any(w in timed(meter) for w in timed(more))
+
+
+def test_an_estimate_far_below_what_was_timed_wins():
+    meter = SlowCompiler(lambda way, dims: 1.0, compiled=False)
+    assert budgeted(meter, seconds=0.3).choose(products(1024)) == [None]
+    assert meter.raced
+
+
+def test_the_op_that_can_gain_most_is_first():
+    small, large = products(64, 4096)
+    meter = SlowCompiler(library_first)
+    budgeted(meter).choose([small, large])
+    assert meter.submitted[0][0] == large.key
+    meter = SlowCompiler(library_first)
+    budgeted(meter).choose([small, large], [10_000, 1])
+    assert meter.submitted[0][0] == small.key
+
+
+def test_the_best_estimate_is_compiled_before_other_candidates():
+    (task,) = products(1024)
+    meter = SlowCompiler(library_first)
+    budgeted(meter).choose([task])
+    slow = [way for _, way in meter.submitted if not way.asks_a_library]
+    point = {"batch": 32}
+    best = best_by_estimate(list(offers(task.at(tuple(point.values())), H200)))
+    assert best in slow and slow[0] == best
+
+
+def test_no_budget_measures_nothing():
+    meter = SlowCompiler(library_first)
+    assert budgeted(meter, seconds=0.0).choose(products(1024)) == [None]
+    assert not meter.raced and not meter.built
+
+
+def test_a_card_that_goes_away_leaves_the_estimate():
+    class Gone(SlowCompiler):
+        def race(self, task: Task, point: Point, ways: Sequence[Fragment], estimate: float) -> dict[Fragment, Times]:
+            raise RuntimeError("the device is lost")
+
+    with pytest.warns(UserWarning, match=r"chosen by estimate: the device is lost"):
+        assert budgeted(Gone(library_first)).choose(products(1024, 2048)) == [None, None]
+
+
+def test_options_of_a_compilation(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("ait_mlir.driver.detect_cuda_arch", lambda: "sm_90a")
+    monkeypatch.delenv("AIT_MEASURE_BUDGET", raising=False)
+    assert selection_options("auto") == "measure=true budget=20.0"
+    assert selection_options("auto", budget=2.5) == "measure=true budget=2.5"
+    assert selection_options("auto", budget=0) == ""
+    assert selection_options("auto", target="cpu") == ""
+    assert selection_options(True) == "measure=true"
+    assert selection_options(False, budget=3) == ""
+    monkeypatch.setenv("AIT_MEASURE_BUDGET", "7")
+    assert selection_options("auto") == "measure=true budget=7.0"
+    monkeypatch.setattr("ait_mlir.driver.detect_cuda_arch", lambda: None)
+    assert selection_options("auto") == ""
+
+
+@pytest.mark.parametrize("budget", [-1.0, float("nan"), float("inf")])
+def test_wrong_budgets_are_refused(budget: float, monkeypatch: pytest.MonkeyPatch):
+    with pytest.raises(AitError, match="expected a number of seconds"):
+        selection_options("auto", budget=budget)
+    monkeypatch.setenv("AIT_MEASURE_BUDGET", str(budget))
+    with pytest.raises(InputError, match="AIT_MEASURE_BUDGET is"):
+        selection_options("auto")
+
+
+def test_wrong_words_are_refused(monkeypatch: pytest.MonkeyPatch):
+    with pytest.raises(AitError, match="measure is 'sometimes', expected True, False or \"auto\""):
+        selection_options("sometimes")  # type: ignore[arg-type]
+    monkeypatch.setenv("AIT_MEASURE_BUDGET", "soon")
+    with pytest.raises(InputError, match="AIT_MEASURE_BUDGET is 'soon'"):
+        selection_options("auto")
