@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 from xdsl.context import Context
 from xdsl.ir import Dialect
 from xdsl.universe import Universe
 
+from ait_mlir import outside
 from ait_mlir.passes.pipelines import PASSES
 
 
@@ -36,7 +38,8 @@ AIT_UNIVERSE = Universe(
 
 
 def context() -> Context:
-    """A context that knows the dialects of this project, `builtin`, and those that pattern files are written in."""
+    """A context that knows the dialects of this project, `builtin`, those that pattern files are written in, and the
+    operators from outside."""
     from xdsl.dialects.builtin import Builtin
 
     ctx = Context()
@@ -44,4 +47,6 @@ def context() -> Context:
     ctx.register_dialect("pdl", _pdl)
     for name, factory in DIALECTS.items():
         ctx.register_dialect(name, factory)
+    for name, ops in outside.dialects().items():
+        ctx.register_dialect(name, partial(Dialect, name, ops))
     return ctx

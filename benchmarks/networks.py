@@ -109,6 +109,8 @@ def measure_network(name: str, args: argparse.Namespace) -> list[tuple[list[str]
         imported, as_target(args.device), workdir=Path(args.workdir) / title, measure=args.measure, budget=args.tuning
     )
     print(f"{name}: imported in {took:.1f} s, compiled in {time.perf_counter() - start:.1f} s", flush=True)
+    if args.keep:
+        result.save(Path(args.workdir) / f"{title}.ait")  # for benchmarks/launches.py
     if args.compile_only:
         return []
     peer = module.to(args.device, memory_format=torch.channels_last)
@@ -161,13 +163,18 @@ def main() -> int:
     parser.add_argument("--device", choices=["cuda", "cpu"], help="default: cuda where there is a card, else cpu")
     parser.add_argument("--dtype", choices=DTYPES, help="default: f16 on the GPU, f32 on the CPU")
     measure.add_options(parser)
+    parser.add_argument("--keep", action="store_true", help="keep the artifacts")
     parser.add_argument("--compile-only", action="store_true", help="make the artifacts and stop")
     parser.add_argument("--budget", type=float, default=1.0, help="seconds for each time (default: %(default)s)")
+    parser.add_argument("--peers", default=",".join(MODES), help="what to run beside ours (default: %(default)s)")
     parser.add_argument("--workdir", default="build/benchmarks", help="where artifacts go (default: %(default)s)")
     args = parser.parse_args()
     args.device = args.device or ("cuda" if detect_target().name() == "cuda" else "cpu")
     args.dtype = args.dtype or ("f16" if args.device == "cuda" else "f32")
-    args.peers = [p for p in MODES if p == "eager" or (p == "compile" and args.device == "cuda")]
+    named = args.peers.split(",")
+    if wrong := [p for p in named if p not in MODES]:
+        parser.error(f"no peer {wrong[0]}; there are {', '.join(MODES)}")
+    args.peers = [p for p in named if p == "eager" or (p == "compile" and args.device == "cuda")]
     if unknown := set(args.networks) - set(NETWORKS):
         parser.error(f"no network {', '.join(sorted(unknown))}; there are {', '.join(NETWORKS)}")
     print(f"{args.dtype}, {device_name(args)}, torch {torch.__version__}")

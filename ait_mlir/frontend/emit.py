@@ -26,15 +26,17 @@ def make_op(
     properties: Mapping[str, Attribute] | None = None,
     result_types: Sequence[Attribute] | None = None,
     regions: int | Sequence[Region] = 0,
+    num_results: int = 1,
 ) -> AitOp:
-    """An op on `operands`. Result types are inferred unless given; `regions` are regions or a number of empty ones.
+    """An op on `operands`. The types of its `num_results` results are inferred unless given; `regions` are regions or a
+    number of empty ones.
 
     The op is verified as in a graph that declares `symbols`. Raises `BuildError` with the op's own message.
     """
     op = op_class.create(
         operands=operands,
         properties=dict(properties or {}),
-        result_types=result_types or [operands[0].type],
+        result_types=result_types or [operands[0].type] * num_results,
         regions=[Region() for _ in range(regions)] if isinstance(regions, int) else regions,
     )
     _check(op, symbols, infer=result_types is None)

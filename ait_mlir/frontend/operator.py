@@ -64,6 +64,7 @@ class Operator:
             "inputs": None,
             "outputs": None,
         }
+        self.call_arguments: tuple[Sequence[Any], Mapping[str, Any]] = (), {}
         self.called_with: list[Tensor] = []
         """The inputs that the ops of the last call read; `_attrs["inputs"]` may name others since."""
         self.made: list[Tensor] = []
@@ -119,7 +120,11 @@ class Operator:
         self.inputs = [new_tensor if tensor is old_tensor else tensor for tensor in self.inputs]
 
     def materialize(self) -> list[Tensor]:
-        """The results of an operator whose call added no ops to the model."""
+        """The results of an operator whose call added no ops to the model: one with its own templates."""
+        from ait_mlir.frontend.external import materialize
+
+        if (made := materialize(self)) is not None:
+            return made
         raise self.fail("the operator was not called on its inputs, so nothing computes its results")
 
     def take_the_place_of(self, operators: Sequence[Operator]) -> None:
@@ -165,11 +170,12 @@ class Operator:
         result_types: Sequence[Attribute] | None = None,
         regions: int | Sequence[Region] = 0,
         symbols: Symbols | None = None,
+        num_results: int = 1,
     ) -> list[Tensor]:
         """Add an op and return its results. `symbols` are dims that the result types or properties use."""
         try:
             table = merge_symbols(*(t.symbols for t in operands), *([] if symbols is None else [symbols]))
-            op = make_op(op_class, [t.value for t in operands], table, properties, result_types, regions)
+            op = make_op(op_class, [t.value for t in operands], table, properties, result_types, regions, num_results)
         except BuildError as error:
             raise self.fail(str(error)) from None
         setattr(op, _OPERATOR, _calls.outermost or self)
@@ -238,6 +244,7 @@ def _recorded(method: Method) -> Method:
         if _calls.outermost is not None:
             return method(self, *args, **kwargs)
         _calls.outermost = self
+        self.call_arguments = args, kwargs
         try:
             result = method(self, *args, **kwargs)
         finally:

@@ -23,6 +23,7 @@ from ait_mlir.ir.source import Diagnostic, SourceError, SourceText, decode, erro
 MAX_NESTING = 100
 _UNDEFINED = re.compile(r"(?:values used but not defined: \[|missing block declarations for block\(s\) )(%[^,\]]+|\w+)")
 _NO_RESULT_TYPES = "Operation has 0 results, but was given"
+_LOAD = "; if a Python file defines it, give the file with --load"
 _UNCLEAN = (VerifyException, ValueError, KeyError, IndexError, TypeError, AttributeError, AssertionError, OverflowError)
 
 
@@ -80,7 +81,8 @@ class AitParser(Parser):
         start = max(0, self.source.text.rfind(name, 0, self.pos))
         known = [op.name for dialect in self.ctx.loaded_dialects for op in dialect.operations]
         close = difflib.get_close_matches(name, known, 1, 0.75)
-        hint = f"; did you mean {close[0]}?" if close else ""
+        foreign = name.partition(".")[0] not in {dialect.name for dialect in self.ctx.loaded_dialects}
+        hint = f"; did you mean {close[0]}?" if close else _LOAD if foreign else ""
         self.raise_error(f"Operation {name} is not registered{hint}", start, start + len(name))
 
     def location(self, offset: int) -> LocationAttr:

@@ -22,11 +22,14 @@ class KernelText:
     function: str
     body: str
     one_instance: bool = False
+    file: str = ""
 
     @property
     def template(self) -> object:
         """The key of functions that are compiled together: they call one instance of a template."""
-        return (self.headers, self.definitions, self.body.partition("(")[0]) if self.one_instance else self.name
+        return (
+            (self.headers, self.file, self.definitions, self.body.partition("(")[0]) if self.one_instance else self.name
+        )
 
 
 def kernel_file(kernels: Sequence[KernelText]) -> str:
@@ -35,6 +38,7 @@ def kernel_file(kernels: Sequence[KernelText]) -> str:
     text = render(
         "kernel.j2",
         headers=list(first.headers),
+        file=CppText(first.file),
         definitions=CppText(first.definitions),
         functions=[CppText(kernel.function.rstrip("\n")) for kernel in kernels],
     )
@@ -90,8 +94,14 @@ def kernel_text(
         body=CppText(emission.body),
     )
     headers = tuple(dict.fromkeys(("ait/context.h", "ait/dims.h", "ait/types.h", *math, *emission.includes)))
-    digest = _digest("".join((*headers, emission.definitions, function)))
+    digest = _digest("".join((*headers, emission.file, emission.definitions, function)))
     named = identifier(f"k_{name}_{digest}")
     return KernelText(
-        named, headers, emission.definitions, function.replace("@FN@", named), emission.body, one_instance
+        named,
+        headers,
+        emission.definitions,
+        function.replace("@FN@", named),
+        emission.body,
+        one_instance,
+        emission.file,
     )

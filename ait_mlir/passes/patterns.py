@@ -10,12 +10,16 @@ from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
 
+from ait_mlir import outside
 from ait_mlir.passes.assumptions import assumes
 from ait_mlir.passes.pipelines import PASSES, Patterns
 from ait_mlir.rewrites.apply import rewrite
 from ait_mlir.rewrites.engine.driver import Statistics
 from ait_mlir.rewrites.engine.language import PatternSet
 from ait_mlir.rewrites.families import pattern_set
+
+OUTSIDE_PASS = "simplify"
+"""The pass that also applies the patterns of operators from outside."""
 
 
 @dataclass(frozen=True)
@@ -26,7 +30,10 @@ class PatternPass(ModulePass):
     dialect: ClassVar[str] = "ait"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        rewrite(op, pattern_set(*self.sets), dialect=self.dialect)
+        patterns = pattern_set(*self.sets)
+        if self.name == OUTSIDE_PASS:
+            patterns = with_outside(patterns)
+        rewrite(op, patterns, dialect=self.dialect)
 
 
 @dataclass(frozen=True)
@@ -60,6 +67,12 @@ def pattern_pass(
     base: type[PatternPass] = AssumingPatternPass if assumption else PatternPass
     made = cast("type[PatternPass]", type(f"{title}Pass", (base,), members))
     return dataclass(frozen=True)(made)
+
+
+def with_outside(patterns: PatternSet) -> PatternSet:
+    """The patterns, and those of the operators from outside."""
+    more = [family for row in outside.rows().values() for family in row.patterns]
+    return patterns + PatternSet(tuple(more))
 
 
 def patterns_of(name: str) -> PatternSet:

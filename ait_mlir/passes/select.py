@@ -25,6 +25,7 @@ from ait_mlir.ir.pipeline import PassError
 from ait_mlir.lowering.choices import Choice, Selected
 from ait_mlir.lowering.fragments import Fragment, cut_in_place, offers
 from ait_mlir.lowering.kernels import Target
+from ait_mlir.lowering.kernels.outside import advice
 from ait_mlir.lowering.module_target import make_target, set_target
 from ait_mlir.lowering.weights import is_weight
 from ait_mlir.passes.budget import selector
@@ -65,11 +66,9 @@ def select_graph(graph: GraphOp, target: Target, by_time: Selector) -> None:
         if plain not in offered:
             offered[plain] = list(offers(op, target, configs=2, configs_cut=2))
             if not offered[plain]:
-                raise PassError(
-                    f"no kernel for {op.name} on {target.kind} ({', '.join(map(str, op.operand_types))}); "
-                    "see docs/internals.md, section 4, for how to add one",
-                    op,
-                )
+                told = advice(op, target) or "see docs/internals.md, section 4, for how to add one"
+                types = ", ".join(map(str, op.operand_types))
+                raise PassError(f"no kernel for {op.name} on {target.kind} ({types}); {told}", op)
         key: object = plain
         if len(offered[plain]) > 1 and (by_time.meter is not None or by_time.shipped is not None):
             around = surroundings(op)

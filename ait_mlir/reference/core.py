@@ -19,6 +19,7 @@ from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
 from ait_mlir.dialects.ait.dtypes import DTYPES, is_float
 from ait_mlir.dialects.ait.types import TensorType
+from ait_mlir.outside import row_of
 
 Array: TypeAlias = npt.NDArray[Any]
 DType: TypeAlias = np.dtype[Any]
@@ -89,6 +90,12 @@ def reference(*names: str) -> Callable[[Rule], Rule]:
     return register
 
 
+def rule_of(op: Operation) -> Rule | None:
+    """The meaning of an op, which an operator from outside has itself."""
+    row = row_of(type(op))
+    return RULES.get(op.name) if row is None else row.rule
+
+
 def _place(rule: Rule) -> str:
     code = getattr(rule, "__code__", None)
     return "an unknown file" if code is None else f"{code.co_filename}:{code.co_firstlineno}"
@@ -138,7 +145,7 @@ class Evaluation:
 
     def run_op(self, op: Operation, arrays: list[Array]) -> list[Array]:
         """Evaluate one op on the values of its operands; tensor results have exactly the shapes of their types."""
-        rule = RULES.get(op.name)
+        rule = rule_of(op)
         if rule is None:
             raise EvaluationError(
                 f"{op.name} has no reference semantics: register one with @reference in ait_mlir/reference/"

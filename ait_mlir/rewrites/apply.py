@@ -7,6 +7,7 @@ from functools import cache
 
 from xdsl.ir import Operation
 
+from ait_mlir import outside
 from ait_mlir.dialects.ait import AIT
 from ait_mlir.rewrites.engine.compile import CompiledPatterns, compile_patterns
 from ait_mlir.rewrites.engine.driver import Statistics, apply_patterns
@@ -19,14 +20,27 @@ from ait_mlir.universe import DIALECTS
 def universe(operations: Mapping[str, type[Operation]] | None = None) -> Universe:
     """The names that patterns may use: these operations (by default those of `ait`) and all registered functions."""
     if operations is None:
-        operations = {op.name: op for op in AIT.operations}
+        operations = {op.name: op for op in AIT.operations} | outside_operations()
     return Universe(operations, CONSTRAINTS, NATIVES, FINDERS)
 
 
 @cache
+def _compiled(patterns: PatternSet, dialect: str, generation: int) -> CompiledPatterns:
+    operations = {op.name: op for op in DIALECTS[dialect]().operations}
+    if dialect == "ait":
+        operations |= outside_operations()
+    return compile_patterns(patterns.patterns, universe(operations))
+
+
 def compiled(patterns: PatternSet, dialect: str = "ait") -> CompiledPatterns:
-    """The compiled form of a set of patterns over the operations of the dialect of this name."""
-    return compile_patterns(patterns.patterns, universe({op.name: op for op in DIALECTS[dialect]().operations}))
+    """The compiled form of a set of patterns over the operations of the dialect of this name; operators from outside
+    count as operations of `ait`."""
+    return _compiled(patterns, dialect, outside.generation())
+
+
+def outside_operations() -> dict[str, type[Operation]]:
+    """The operators from outside."""
+    return {name: row.op for name, row in outside.rows().items()}
 
 
 def rewrite(scope: Operation, patterns: PatternSet, *, dialect: str = "ait", reverse: bool = False) -> Statistics:

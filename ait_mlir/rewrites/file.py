@@ -12,7 +12,7 @@ from xdsl.ir import Operation
 from ait_mlir.dialects.ait import AIT
 from ait_mlir.ir.parser import check, op_place, parse_source
 from ait_mlir.ir.source import Diagnostic, SourceError, SourceText, decode
-from ait_mlir.rewrites.apply import universe
+from ait_mlir.rewrites.apply import outside_operations, universe
 from ait_mlir.rewrites.engine.compile import CompiledPatterns, compile_patterns
 from ait_mlir.rewrites.engine.errors import PatternError
 
@@ -41,7 +41,7 @@ def load_patterns(ctx: Context, path: Path) -> CompiledPatterns:
 
 def named_operations(ctx: Context, patterns: ModuleOp) -> dict[str, type[Operation]]:
     """The operations that patterns may match by trait or by name: those of `ait`, and any other that they name."""
-    operations: dict[str, type[Operation]] = {op.name: op for op in AIT.operations}
+    operations: dict[str, type[Operation]] = {op.name: op for op in AIT.operations} | outside_operations()
     for op in patterns.walk():
         if isinstance(op, pdl.OperationOp) and op.opName is not None:
             found = ctx.get_optional_op(op.opName.data)

@@ -1,48 +1,132 @@
-"""Times of runs."""
+"""Times of a model: of whole runs, and of each launch."""
 
 from __future__ import annotations
 
+import os
 import statistics
-import time
 from typing import Any
 
 from ait_mlir.errors import InputError
 from ait_mlir.runtime.data import Arguments
 from ait_mlir.runtime.opened import Tensors
+from ait_mlir.runtime.profile import LaunchTime, Profile
 from ait_mlir.runtime.running import RunningModel
 
 
 class MeasuredModel(RunningModel):
-    """The methods of `Model` that time it."""
+    """The methods of `Model` that time it. They run on copies of inputs that are state, so these stay unchanged; the
+    outputs exclude them."""
 
     def benchmark(
         self,
         inputs: Tensors,
         outputs: Tensors,
+        stream_ptr: int | None = None,
+        graph_mode: bool = False,
         count: int = 10,
         repeat: int = 1,
-        graph_mode: bool = False,
-        stream_ptr: int | None = None,
+        num_threads: int = 1,
+        use_unique_stream_per_thread: bool = False,
     ) -> tuple[float, float, dict[str, Any]]:
-        """Milliseconds per run, as mean and standard deviation over `repeat` batches of `count` runs, and the outputs.
+        """Milliseconds per run, as mean and standard deviation over `repeat` batches, and the outputs.
 
-        The runs of a batch are launched without waits between them. Two runs before the first batch warm up and record
-        the graph. The runs work on copies of inputs that are state, so these stay unchanged; the outputs exclude them.
+        In a batch, each of `num_threads` threads makes `count` runs, without waits between them; the time of a run is
+        the time of the batch over all its runs, of which at most `num_runtimes` are under way. All threads launch on
+        the stream `stream_ptr`, or each on a stream of its own. They write the same outputs, which a last run of one
+        thread writes again. Two runs of each thread before the first batch warm up and record the graphs.
         """
-        if count < 1 or repeat < 1:
-            raise InputError(f"count = {count} and repeat = {repeat}, expected both to be at least 1")
+        if not use_unique_stream_per_thread:
+            stream_ptr = stream_ptr or 0
+        elif stream_ptr:
+            raise InputError(f"stream_ptr = {stream_ptr}, but each thread has a stream of its own: pass one of the two")
         with self.private_state(inputs) as inputs:
             outputs = self._without_state(outputs)
-            result = self.run(inputs, outputs, stream_ptr, True, graph_mode)
             self.run(inputs, outputs, stream_ptr, True, graph_mode)
-            run, arguments = self._function(), Arguments(self._device)
+            arguments = Arguments(self._device)
             given, _ = self._arguments(arguments, inputs, outputs)
-            times: list[float] = []
-            for _ in range(repeat):
-                start = time.perf_counter()
-                for _ in range(count):
-                    run(stream_ptr or 0, False, graph_mode, len(self._inputs), *given)
-                self.synchronize(stream_ptr)
-                times.append((time.perf_counter() - start) * 1e3 / count)
-        shown = {name: value for name, value in result.items() if name not in self.state.values()}
-        return statistics.fmean(times), statistics.pstdev(times), shown
+            times = self._module.benchmark(
+                stream_ptr or 0,
+                graph_mode,
+                count,
+                repeat,
+                num_threads,
+                use_unique_stream_per_thread,
+                len(self._inputs),
+                *given,
+            )
+            result = self.run(inputs, outputs, stream_ptr, True, graph_mode)
+        milliseconds = [float(time) for time in times]
+        return statistics.fmean(milliseconds), statistics.pstdev(milliseconds), self._shown(result)
+
+    def benchmark_with_tensors(
+        self,
+        inputs: Tensors,
+        outputs: Tensors | None = None,
+        stream_ptr: int | None = None,
+        graph_mode: bool = False,
+        count: int = 10,
+        repeat: int = 1,
+        num_threads: int = 1,
+        use_unique_stream_per_thread: bool = False,
+    ) -> tuple[float, float, dict[str, Any]]:
+        """`benchmark` with the outputs and the stream of `run_with_tensors`."""
+        outputs = self.make_outputs(inputs) if outputs is None else outputs
+        if stream_ptr is None and not use_unique_stream_per_thread:
+            stream_ptr = self._framework_stream(inputs, outputs)
+        return self.benchmark(
+            inputs, outputs, stream_ptr, graph_mode, count, repeat, num_threads, use_unique_stream_per_thread
+        )
+
+    def profile(
+        self,
+        inputs: Tensors,
+        outputs: Tensors,
+        num_iters: int = 10,
+        filename: str | os.PathLike[str] | None = None,
+        stream_ptr: int | None = None,
+        *,
+        trace: str | os.PathLike[str] | None = None,
+    ) -> Profile:
+        """The time of each launch, over `num_iters` runs after one that is not timed.
+
+        Writes a report as JSON to `filename`, and the runs as a trace for Chrome (chrome://tracing) or Perfetto to
+        `trace`. On a GPU the launches are timed by events between them, while the device never waits for the host;
+        launches that overlap in a plain run do not overlap here.
+        """
+        with self.private_state(inputs) as inputs:
+            outputs = self._without_state(outputs)
+            self._function()
+            arguments = Arguments(self._device)
+            given, outs = self._arguments(arguments, inputs, outputs)
+            try:
+                flat = self._module.profile(stream_ptr or 0, num_iters, len(self._inputs), *given)
+            except (RuntimeError, TypeError, BufferError) as error:
+                values = (*self._ordered(inputs, self._input_index, "input"), *outs)
+                raise self._explained(error, (*self._input_labels, *self._output_labels), values) from None
+        rows = [float(number) for number in flat]
+        times = [LaunchTime(int(rows[i]), int(rows[i + 1]), rows[i + 2], rows[i + 3]) for i in range(0, len(rows), 4)]
+        profile = Profile(self.name, self.target, num_iters, self._launches, times)
+        if filename is not None:
+            profile.write(filename)
+        if trace is not None:
+            profile.write_trace(trace)
+        return profile
+
+    def profile_with_tensors(
+        self,
+        inputs: Tensors,
+        outputs: Tensors | None = None,
+        num_iters: int = 10,
+        filename: str | os.PathLike[str] | None = None,
+        stream_ptr: int | None = None,
+        *,
+        trace: str | os.PathLike[str] | None = None,
+    ) -> Profile:
+        """`profile` with the outputs and the stream of `run_with_tensors`."""
+        outputs = self.make_outputs(inputs) if outputs is None else outputs
+        if stream_ptr is None:
+            stream_ptr = self._framework_stream(inputs, outputs)
+        return self.profile(inputs, outputs, num_iters, filename, stream_ptr, trace=trace)
+
+    def _shown(self, result: dict[str, Any]) -> dict[str, Any]:
+        return {name: value for name, value in result.items() if name not in self.state.values()}

@@ -156,6 +156,8 @@ class Arguments:
             except (TypeError, ctypes.ArgumentError, OverflowError) as error:
                 raise InputError(f"{label} is {value}, expected AITData(address, extents, dtype): {error}") from None
         if hasattr(value, "__dlpack__"):
+            if written and type(value).__module__.partition(".")[0] in ("jax", "jaxlib"):
+                raise InputError(f"{label} is a JAX array, which cannot be written: pass no outputs, or NumPy arrays")
             return value
         kind = "None" if value is None else f"a {type(value).__name__}"
         raise InputError(f"{label} is {kind}, expected a torch, NumPy or DLPack tensor, or AITData")

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from ait_mlir.errors import AitError, InputError, RunError
+from ait_mlir.host.kernel_libraries import known_kernel_libraries
 from ait_mlir.lowering.toolchain import TargetKind
 from ait_mlir.runtime.artifact import Manifest
 from ait_mlir.runtime.data import CPU, untakable
@@ -26,15 +27,26 @@ class OpenedModel:
     manifest: Manifest | None
     """The description of the artifact; None for a model without one."""
 
-    def _open(self, library: Path, target: TargetKind, num_runtimes: int, device: int) -> None:
+    def _open(
+        self,
+        library: Path,
+        target: TargetKind,
+        num_runtimes: int,
+        device: int,
+        kernel_libraries: Mapping[str, Path] | None = None,
+    ) -> None:
         self.target: TargetKind = target
-        self._allocated: set[int] = set()
+        self._allocated: dict[int, int] = {}
         self._device = CPU if target == "cpu" else (_DLPACK_GPU[target], device)
-        self._module: Any = runtime_library(target).create(str(library), num_runtimes, device)
+        runtime = runtime_library(target)
+        for sha256, path in (known_kernel_libraries() if kernel_libraries is None else kernel_libraries).items():
+            runtime.add_kernel_library(sha256, str(path))
+        self._module: Any = runtime.create(str(library), num_runtimes, device)
         self._run: Any = self._module.get_function("run")
         about: dict[str, Any] = json.loads(self._module.describe())
         self.name: str = about["name"]
         self.num_runtimes = num_runtimes
+        self._launches: list[str] = about["launches"]
         self._all_dims: list[str] = [dim["name"] for dim in about["dims"]]
         self.dims: dict[str, tuple[int, int]] = {
             dim["name"]: (dim["lo"], dim["hi"]) for dim in about["dims"] if not dim["bound"]
@@ -61,6 +73,10 @@ class OpenedModel:
         ins = ", ".join(f"{t['name']}: {t['dtype']}" for t in self._inputs)
         outs = ", ".join(f"{t['name']}: {t['dtype']}" for t in self._outputs)
         return f"<Model {self.name} for {self.target}: ({ins}) -> ({outs})>"
+
+    def get_num_runtimes(self) -> int:
+        """How many runs can be under way at the same time."""
+        return self.num_runtimes
 
     def get_input_name_to_index_map(self) -> dict[str, int]:
         """The place of each input in a list of inputs."""

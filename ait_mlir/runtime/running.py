@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
 from ait_mlir.errors import InputError
 from ait_mlir.runtime.constants import ModelConstants
-from ait_mlir.runtime.data import Arguments, is_torch, numpy_dtype, shaped, torch_module
+from ait_mlir.runtime.data import Arguments, numpy_dtype, shaped, torch_module
+from ait_mlir.runtime.frameworks import framework_of, in_framework, stream_of, wait_for
 from ait_mlir.runtime.opened import Tensors
 from ait_mlir.runtime.state import StatefulModel
 
@@ -36,16 +37,7 @@ class RunningModel(StatefulModel, ModelConstants):
 
         Raises `InputError` before anything is launched, `RunError` when the model fails, `OutOfMemoryError`.
         """
-        run = self._function()
-        arguments = Arguments(self._device)
-        given, outs = self._arguments(arguments, inputs, outputs)
-        try:
-            flat = run(stream_ptr or 0, sync, graph_mode, len(self._inputs), *given)
-        except (RuntimeError, TypeError, BufferError) as error:
-            labels, ins = (*self._input_labels, *self._output_labels), self._ordered(inputs, self._input_index, "input")
-            self.forget_when_freed(ins)
-            raise self._explained(error, labels, (*ins, *outs)) from None
-        shapes = self._split(flat, self._outputs)
+        outs, shapes = self._launch(inputs, outputs, stream_ptr, sync, graph_mode)
         return {name: shaped(value, shape) for name, value, shape in zip(self._output_index, outs, shapes, strict=True)}
 
     def run_with_tensors(
@@ -56,10 +48,20 @@ class RunningModel(StatefulModel, ModelConstants):
         sync: bool = True,
         graph_mode: bool = False,
     ) -> dict[str, Any]:
-        """`run`, on the current stream of PyTorch when the tensors are on a device and no stream is given.
+        """`run`, on the current stream of PyTorch or CuPy when the tensors are on a device and no stream is given.
 
-        Without `outputs`, the call allocates them: torch tensors if an input is one, else NumPy arrays.
+        Without `outputs`, the call allocates them, in the framework of the inputs: PyTorch if one is a torch tensor,
+        else CuPy, JAX, or NumPy. JAX arrays cannot be written, so they cannot be outputs; JAX has no streams to name,
+        so the call waits for such inputs and for the run.
         """
+        values = self._ordered(inputs, self._input_index, "input")
+        framework = framework_of(values)
+        wait_for(framework, values)
+        if outputs is None and framework == "jax":
+            buffers = self._interleaved(self._buffers(inputs), values)
+            outs, shapes = self._launch(inputs, buffers, stream_ptr, True, graph_mode)
+            made = [in_framework(framework, out) for out in outs]
+            return {n: shaped(value, shape) for n, value, shape in zip(self._output_index, made, shapes, strict=True)}
         if outputs is None:
             outputs = self.make_outputs(inputs)
         if stream_ptr is None:
@@ -79,20 +81,36 @@ class RunningModel(StatefulModel, ModelConstants):
         return self._named(self._split(flat, self._outputs), self._outputs)
 
     def make_outputs(self, inputs: Tensors) -> list[Any]:
-        """Output buffers of the actual shapes for these inputs: torch tensors if an input is one, else NumPy arrays.
+        """Output buffers of the actual shapes for these inputs, in the framework of the inputs.
 
-        An output in place of an input is that input.
+        They are torch tensors if an input is one, CuPy arrays if an input is one, else NumPy arrays on the CPU target;
+        on a device, torch tensors where PyTorch is imported, else tensors of tvm-ffi, which DLPack takes anywhere. An
+        output in place of an input is that input. Raises `InputError` for JAX arrays, which cannot be written.
         """
-        shapes = self.infer_output_shapes(inputs)
         values = self._ordered(inputs, self._input_index, "input")
-        torch = torch_module()
-        if torch is not None and (self.target != "cpu" or any(is_torch(value) for value in values)):
+        framework = framework_of(values)
+        if framework == "jax":
+            raise InputError("JAX arrays cannot be written: call run_with_tensors without outputs")
+        if (
+            framework != "cupy"
+            and (torch := torch_module()) is not None
+            and (self.target != "cpu" or framework == "torch")
+        ):
+            shapes = self.infer_output_shapes(inputs)
             place = "cpu" if self.target == "cpu" else f"cuda:{self._device[1]}"
             made = [torch.empty(shapes[t["name"]], dtype=getattr(torch, t["dtype"]), device=place) for t in self._own()]
             return self._interleaved(made, values)
-        if self.target != "cpu":
-            raise InputError("outputs on a device can be made only where PyTorch is imported: pass them")
-        return self._interleaved([np.empty(shapes[t["name"]], numpy_dtype(t["dtype"])) for t in self._own()], values)
+        return self._interleaved([in_framework(framework, buffer) for buffer in self._buffers(inputs)], values)
+
+    def _buffers(self, inputs: Tensors) -> list[Any]:
+        """Memory for the outputs: NumPy arrays, or tensors of the runtime library on a device."""
+        shapes = self.infer_output_shapes(inputs)
+        if self.target == "cpu":
+            return [np.empty(shapes[t["name"]], numpy_dtype(t["dtype"])) for t in self._own()]
+        import tvm_ffi
+
+        ffi = cast(Any, tvm_ffi)
+        return [self._module.empty(ffi.dtype(t["dtype"]), ffi.Shape(shapes[t["name"]])) for t in self._own()]
 
     def synchronize(self, stream_ptr: int | None = None) -> None:
         """Wait for the runs on a stream; `RunError` when one of them failed."""
@@ -104,6 +122,21 @@ class RunningModel(StatefulModel, ModelConstants):
         self._function()
         names = ("hits", "captures", "warmups", "fallbacks", "evictions")
         return dict(zip(names, (int(count) for count in self._module.graph_stats()), strict=True))
+
+    def _launch(
+        self, inputs: Tensors, outputs: Tensors, stream_ptr: int | None, sync: bool, graph_mode: bool
+    ) -> tuple[list[Any], list[tuple[int, ...]]]:
+        """Run the model; returns the output buffers in order, and the actual shapes of the outputs."""
+        run = self._function()
+        arguments = Arguments(self._device)
+        given, outs = self._arguments(arguments, inputs, outputs)
+        try:
+            flat = run(stream_ptr or 0, sync, graph_mode, len(self._inputs), *given)
+        except (RuntimeError, TypeError, BufferError) as error:
+            labels, ins = (*self._input_labels, *self._output_labels), self._ordered(inputs, self._input_index, "input")
+            self.forget_when_freed(ins)
+            raise self._explained(error, labels, (*ins, *outs)) from None
+        return outs, self._split(flat, self._outputs)
 
     def _arguments(self, arguments: Arguments, inputs: Tensors, outputs: Tensors) -> tuple[list[Any], list[Any]]:
         """All tensors of a run as the runtime library takes them, and the outputs in order."""
@@ -125,6 +158,4 @@ class RunningModel(StatefulModel, ModelConstants):
         if self.target == "cpu":
             return 0
         values = itertools.chain.from_iterable(g.values() if isinstance(g, Mapping) else g for g in groups)
-        if any(is_torch(value) for value in values):
-            return int(torch_module().cuda.current_stream(self._device[1]).cuda_stream)
-        return 0
+        return stream_of(framework_of(values), self._device[1])

@@ -17,9 +17,11 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
 from xdsl.printer import Printer
 
+from ait_mlir.errors import AitError
 from ait_mlir.ir.parser import check, parse_source
 from ait_mlir.ir.pipeline import parse_passes, run_passes
 from ait_mlir.ir.source import Diagnostic, SourceError, SourceText, decode
+from ait_mlir.outside import load
 from ait_mlir.universe import AIT_UNIVERSE, context
 
 EXAMPLE = """examples:
@@ -44,6 +46,7 @@ class Options(argparse.Namespace):
     disable_verify: bool
     allow_unregistered_dialect: bool
     list_passes: bool
+    load: list[str]
 
 
 class _Parser(argparse.ArgumentParser):
@@ -64,6 +67,9 @@ def argument_parser() -> argparse.ArgumentParser:
     p.add_argument("input", nargs="?", default="-", help="an .mlir file, or - for standard input")
     p.add_argument("-o", "--output", help="write there instead of to standard output")
     p.add_argument("-p", "--passes", default="", help="passes to run, as in 'simplify,fuse-epilogue'")
+    p.add_argument(
+        "--load", action="append", default=[], metavar="FILE", help="run a Python file that defines operators"
+    )
     for flag, text in (
         ("--split-input-file", "treat the parts between '// -----' lines as files of their own"),
         ("--verify-diagnostics", "check the errors against '// expected-error {{...}}' comments, or print them"),
@@ -91,6 +97,12 @@ def run(options: Options, out: TextIO, err: TextIO) -> int:
     if options.list_passes:
         out.write("\n".join(sorted(AIT_UNIVERSE.all_passes)) + "\n")
         return 0
+    try:
+        for path in options.load:
+            load(path)
+    except AitError as e:
+        err.write(f"ait-opt: error: {e}\n")
+        return 1
     try:
         chunks = read_chunks(options)
         passes_text = options.passes

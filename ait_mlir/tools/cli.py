@@ -7,7 +7,7 @@ import os
 import sys
 from collections.abc import Sequence
 
-from ait_mlir import __version__
+from ait_mlir import __version__, outside
 from ait_mlir.errors import AitError
 
 _DESCRIPTION = "Compile neural networks to C++ for the CPU, CUDA or ROCm, and run them."
@@ -39,6 +39,11 @@ def argument_parser() -> argparse.ArgumentParser:
     subparsers = parser.add_subparsers(metavar="COMMAND", required=True, parser_class=_Parser)
     for command in (compile, import_, run, bench, inspect, cache):
         command.add(subparsers)
+    for name, command in subparsers.choices.items():
+        if name != "cache":
+            command.add_argument(
+                "--load", action="append", default=[], metavar="FILE", help="run a Python file that defines operators"
+            )
     return parser
 
 
@@ -50,6 +55,8 @@ def main(args: Sequence[str] | None = None) -> int:
     options = argument_parser().parse_args(args)
 
     try:
+        for path in getattr(options, "load", ()):
+            outside.load(path)
         return int(options.run(options))
     except (Exception, KeyboardInterrupt) as error:
         if os.environ.get("AIT_TRACEBACK"):

@@ -5,10 +5,13 @@
 
 #include <dlpack/dlpack.h>
 
+#include <atomic>
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "ait/model_abi.h"
 #include "error.h"
@@ -30,6 +33,24 @@ class Event {
   /// Makes later work on `stream` wait for the recorded point; does not block the caller.
   virtual void wait(void* stream) = 0;
 };
+
+/// @brief A stream that waits for no other.
+class Stream {
+ public:
+  virtual ~Stream() = default;
+  virtual void* get() const = 0;
+};
+
+/// @brief Points in the work of the device, and the times at which it came to them.
+class Timeline {
+ public:
+  virtual ~Timeline() = default;
+  virtual void mark(void* stream) = 0;
+  /// Waits for all marks; returns the seconds from the first one to each, and forgets them.
+  virtual std::vector<double> seconds() = 0;
+};
+
+class DeviceBuffer;
 
 class Device {
  public:
@@ -63,8 +84,14 @@ class Device {
   /// True while the caller records `stream` into a graph of their own.
   virtual bool is_capturing(void* stream) = 0;
   virtual std::unique_ptr<Event> make_event() = 0;
-  /// Records what `body` launches on the stream it is given, without running it. Null where the device has no graphs, or if recording
-  /// failed (the device is usable after it).
+  virtual std::unique_ptr<Stream> make_stream() = 0;
+  virtual std::unique_ptr<Timeline> make_timeline() = 0;
+  /// Gives the stream work, in `scratch`, for the time in which the host makes `launches` launches.
+  virtual void occupy(DeviceBuffer& scratch, int launches, void* stream) = 0;
+  /// Whether `record` can record anything here.
+  virtual bool has_graphs() const = 0;
+  /// Records what `body` launches on the stream it is given, without running it. Null if recording failed (the
+  /// device is usable after it).
   virtual std::unique_ptr<Graph> record(const std::function<bool(void* stream)>& body) = 0;
 
   /// Seconds that what `body` launches on the default stream takes, with `lead` launched just before, so that the device is at work
@@ -72,6 +99,8 @@ class Device {
   virtual double seconds(const std::function<void()>& lead, const std::function<void()>& body) = 0;
   /// Bytes of the last cache before memory.
   virtual size_t cache_bytes() = 0;
+
+  std::atomic<int64_t> buffer_bytes{0};  ///< in all buffers of this device object
 };
 
 /// @brief Makes a device current for a scope.
@@ -104,10 +133,12 @@ class DeviceBuffer {
     reset();
     data_ = device_.allocate(bytes, what);
     bytes_ = bytes;
+    device_.buffer_bytes += static_cast<int64_t>(bytes);
   }
 
   void reset() noexcept {
     if (data_ != nullptr) device_.release(data_);
+    device_.buffer_bytes -= static_cast<int64_t>(bytes_);
     data_ = nullptr;
     bytes_ = 0;
   }

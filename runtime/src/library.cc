@@ -144,6 +144,8 @@ std::string Library::describe() const {
     for (int32_t d = 0; d < c.rank; ++d) out << (d ? "," : "") << c.shape[d];
     out << "]}";
   }
+  out << "],\"launches\":[";
+  for (int32_t i = 0; i < t.num_launches; ++i) out << (i ? "," : "") << json_string(t.launches[i]);
   const std::vector<int64_t> maximum = maximum_output_shapes();
   out << "],\"maximum_output_shapes\":[";
   for (size_t i = 0; i < maximum.size(); ++i) out << (i ? "," : "") << maximum[i];

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "error.h"
 #include "services.h"
@@ -87,6 +88,9 @@ Model::~Model() {
 
 std::vector<int64_t> Model::run(const Tensors& inputs, const Tensors& outputs, const RunOptions& options) {
   const ait_model_v1& table = library_.table();
+  if (options.graph && !device_->has_graphs()) {
+    fail(ErrorKind::kInput, "graph mode is not there on target ", device_target(), ", which has no graphs: pass graph_mode=False");
+  }
   const Constants::Use constants(constants_);
   Call call{bind_dims(table, *device_, inputs), {}, {}, *constants, nullptr, table};
   const Shapes shapes(table, call.dims.data());
@@ -112,6 +116,7 @@ std::vector<int64_t> Model::run(const Tensors& inputs, const Tensors& outputs, c
   runtime.is_recorded |= capturing;
   if (capturing) constants->is_recorded = true;
   call.arena = runtime.arena->data();
+  call.observer = options.observer;
   if (runtime.pending && runtime.last_stream != options.stream && !capturing) runtime.event->wait(options.stream);
 
   // A kernel may read constants while the launch before it still runs, which may be the caller's that writes bound ones.
@@ -129,6 +134,27 @@ std::vector<int64_t> Model::run(const Tensors& inputs, const Tensors& outputs, c
   runtime.last_stream = options.stream;
   state.finish(options.stream, !options.sync && !capturing);
   return table.bounds == nullptr ? shapes.outputs() : Shapes(table, call.dims.data()).outputs();
+}
+
+void Model::launch_in(std::vector<int64_t> dims, std::vector<const void*> inputs, std::vector<void*> outputs, void* arena, size_t bytes,
+                      void* stream) {
+  const ait_model_v1& table = library_.table();
+  const Constants::Use constants(constants_);
+  check_dims(table, dims);
+  const auto wrong = [](const char* what, size_t found, int32_t expected) {
+    fail(ErrorKind::kInput, "a launch got ", found, " ", what, ", expected ", expected);
+  };
+  if (inputs.size() != static_cast<size_t>(table.num_inputs)) wrong("inputs", inputs.size(), table.num_inputs);
+  if (outputs.size() != static_cast<size_t>(table.num_outputs)) wrong("outputs", outputs.size(), table.num_outputs);
+  if (table.num_waits != 0) fail(ErrorKind::kInput, "the run of this model waits for the device: call run");
+  const auto needed = static_cast<size_t>(table.arena_bytes(dims.data()));
+  if (needed > bytes || (needed != 0 && reinterpret_cast<uintptr_t>(arena) % 256 != 0)) {
+    fail(ErrorKind::kInput, "the workspace has ", bytes, " bytes at ", arena, ", expected ", needed, " at a multiple of 256");
+  }
+  const DeviceScope scope(*device_);
+  if (device_->is_capturing(stream)) constants->is_recorded = true;
+  Call call{std::move(dims), std::move(inputs), std::move(outputs), *constants, arena, table};
+  launch_plain(call, stream);
 }
 
 void Model::make_arena(Runtime& runtime, size_t needed, bool capturing) {

@@ -20,7 +20,8 @@ namespace ait::runtime {
 struct RunOptions {
   void* stream = nullptr;
   bool sync = true;    ///< wait for the stream before returning
-  bool graph = false;  ///< launch as one recorded graph, where the device can
+  bool graph = false;  ///< launch as one recorded graph
+  const ait_observer_v1* observer = nullptr;  ///< watches the launches
 };
 
 class Model {
@@ -32,6 +33,11 @@ class Model {
 
   /// Runs the model and returns the actual shapes of the outputs, one after another. The buffers of `outputs` may be larger.
   std::vector<int64_t> run(const Tensors& inputs, const Tensors& outputs, const RunOptions& options);
+
+  /// Launches a run on `stream` with the caller's scratch memory, and returns at once: `arena_bytes(dims)` bytes, aligned to 256. It makes
+  /// no allocation and checks no tensor, so the addresses must be those of tensors as `run` takes them.
+  void launch_in(std::vector<int64_t> dims, std::vector<const void*> inputs, std::vector<void*> outputs, void* arena, size_t bytes,
+                 void* stream);
 
   /// The shapes that the outputs would have, after the same checks of the inputs as `run` makes.
   std::vector<int64_t> infer(const Tensors& inputs) const;
@@ -48,6 +54,7 @@ class Model {
   std::vector<int64_t> shapes_of_dims(std::vector<int64_t> dims, bool inputs) const;
   int64_t arena_bytes(std::vector<int64_t> dims) const;
 
+  int num_launches() const { return library_.table().num_launches; }
   std::string describe() const { return library_.describe(); }
   GraphStats graph_stats() const;
   Device& device() { return *device_; }

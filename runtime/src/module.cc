@@ -1,5 +1,5 @@
 /// @file module.cc
-/// @brief The tvm-ffi face of the runtime library, and the only file that knows tvm-ffi.
+/// @brief The tvm-ffi face of the runtime library. Beside it only `kernel_libraries.cc` knows tvm-ffi.
 ///
 /// A loaded model is a `ModuleObj` whose functions are the methods below. It has no type key of its own, so that several runtime
 /// libraries may live in one process.
@@ -20,6 +20,8 @@
 #include "ait/amx_service.h"
 #include "dynamic_library.h"
 #include "error.h"
+#include "kernel_libraries.h"
+#include "measure.h"
 #include "model.h"
 #include "services.h"
 #include "threads.h"
@@ -65,6 +67,22 @@ class TensorArguments {
   Tensors tensors_;
 };
 
+/// Memory of a model's device for tensors of the caller's. They keep the model alive.
+struct TensorMemory {
+  std::shared_ptr<Model> model;
+
+  void AllocData(DLTensor* tensor) {
+    size_t bytes = static_cast<size_t>(tensor->dtype.bits + 7) / 8;
+    for (int32_t i = 0; i < tensor->ndim; ++i) bytes *= static_cast<size_t>(tensor->shape[i]);
+    const DeviceScope scope(model->device());
+    tensor->data = bytes == 0 ? nullptr : model->device().allocate(bytes, "a tensor");
+  }
+  void FreeData(DLTensor* tensor) {
+    const DeviceScope scope(model->device());
+    if (tensor->data != nullptr) model->device().release(tensor->data);
+  }
+};
+
 ffi::Shape to_shape(const std::vector<int64_t>& values) { return ffi::Shape(values.begin(), values.end()); }
 
 std::vector<int64_t> to_vector(const ffi::Shape& shape) { return {shape.begin(), shape.end()}; }
@@ -87,6 +105,7 @@ class ModelModule : public ffi::ModuleObj {
     // Functions keep the model alive, for a caller may hold one longer than the module.
     const std::shared_ptr<Model> model = model_;
     if (name == "run") return run_function(model);
+    if (name == "launch_in") return launch_in_function(model);
     if (name == "infer") return infer_function(model);
     if (name == "set_constants") return set_constants_function(model);
     if (name == "swap_constants") {
@@ -107,6 +126,9 @@ class ModelModule : public ffi::ModuleObj {
         return names;
       });
     }
+    if (name == "benchmark") return benchmark_function(model);
+    if (name == "profile") return profile_function(model);
+    if (name == "allocated_bytes") return ffi::Function::FromTyped([model] { return model->device().buffer_bytes.load(); });
     if (name == "graph_stats") {
       return ffi::Function::FromTyped([model] {
         const GraphStats s = model->graph_stats();
@@ -147,6 +169,21 @@ class ModelModule : public ffi::ModuleObj {
         });
       });
     }
+    if (name == "copy_on") {
+      return ffi::Function::FromTyped([model](int64_t to, int64_t from, int64_t bytes, int64_t stream, bool sync) {
+        guarded([&] {
+          const DeviceScope scope(model->device());
+          void* const on = reinterpret_cast<void*>(stream);
+          if (bytes > 0) model->device().copy_on(reinterpret_cast<void*>(to), reinterpret_cast<void*>(from), static_cast<size_t>(bytes), on);
+          if (sync) model->device().sync(on);
+        });
+      });
+    }
+    if (name == "empty") {
+      return ffi::Function::FromTyped([model](DLDataType dtype, const ffi::Shape& shape) {
+        return guarded([&] { return ffi::Tensor::FromNDAlloc(TensorMemory{model}, shape, dtype, model->device().dl()); });
+      });
+    }
     return std::nullopt;
   }
 
@@ -167,6 +204,63 @@ class ModelModule : public ffi::ModuleObj {
         const DLDevice device = model->device().dl();
         options.stream = stream == -1 ? TVMFFIEnvGetStream(device.device_type, device.device_id) : reinterpret_cast<void*>(stream);
         *result = to_shape(model->run(inputs.tensors(), outputs.tensors(), options));
+      });
+    });
+  }
+
+  /// launch_in(stream, arena, bytes, dims, num_inputs, addresses of the inputs..., addresses of the outputs...)
+  static ffi::Function launch_in_function(std::shared_ptr<Model> model) {
+    return ffi::Function::FromPacked([model = std::move(model)](ffi::PackedArgs args, ffi::Any*) {
+      guarded([&] {
+        const auto address = [&](int i) { return reinterpret_cast<void*>(args[i].cast<int64_t>()); };
+        const auto num_inputs = args[4].cast<int>();
+        constexpr int kFirst = 5;
+        if (num_inputs < 0 || kFirst + num_inputs > args.size()) fail(ErrorKind::kInput, "a launch got too few tensors");
+        std::vector<const void*> inputs;
+        std::vector<void*> outputs;
+        for (int i = kFirst; i < kFirst + num_inputs; ++i) inputs.push_back(address(i));
+        for (int i = kFirst + num_inputs; i < args.size(); ++i) outputs.push_back(address(i));
+        model->launch_in(to_vector(args[3].cast<ffi::Shape>()), std::move(inputs), std::move(outputs), address(1),
+                         static_cast<size_t>(args[2].cast<int64_t>()), address(0));
+      });
+    });
+  }
+
+  /// benchmark(stream, graph, count, repeat, threads, stream_each, num_inputs, inputs..., outputs...) -> milliseconds per run, a batch each
+  static ffi::Function benchmark_function(std::shared_ptr<Model> model) {
+    return ffi::Function::FromPacked([model = std::move(model)](ffi::PackedArgs args, ffi::Any* result) {
+      guarded([&] {
+        constexpr int kFirst = 7;
+        BenchmarkOptions options;
+        options.run.stream = reinterpret_cast<void*>(args[0].cast<int64_t>());
+        options.run.graph = args[1].cast<bool>();
+        options.count = args[2].cast<int>();
+        options.repeat = args[3].cast<int>();
+        options.threads = args[4].cast<int>();
+        options.stream_each = args[5].cast<bool>();
+        const int outputs_from = kFirst + args[6].cast<int>();
+        const TensorArguments inputs(args, kFirst, outputs_from), outputs(args, outputs_from, args.size());
+        ffi::Array<double> times;
+        for (const double time : benchmark(*model, inputs.tensors(), outputs.tensors(), options)) times.push_back(time);
+        *result = times;
+      });
+    });
+  }
+
+  /// profile(stream, iterations, num_inputs, inputs..., outputs...) -> iteration, launch, begin and duration in microseconds, of each launch
+  static ffi::Function profile_function(std::shared_ptr<Model> model) {
+    return ffi::Function::FromPacked([model = std::move(model)](ffi::PackedArgs args, ffi::Any* result) {
+      guarded([&] {
+        constexpr int kFirst = 3;
+        RunOptions options;
+        options.stream = reinterpret_cast<void*>(args[0].cast<int64_t>());
+        const int outputs_from = kFirst + args[2].cast<int>();
+        const TensorArguments inputs(args, kFirst, outputs_from), outputs(args, outputs_from, args.size());
+        ffi::Array<double> times;
+        for (const LaunchTime& time : profile(*model, inputs.tensors(), outputs.tensors(), options, args[1].cast<int>())) {
+          for (const double number : {double(time.iteration), double(time.launch), time.begin, time.duration}) times.push_back(number);
+        }
+        *result = times;
       });
     });
   }
@@ -270,6 +364,9 @@ void configure(const ffi::String& library, const ffi::Array<ffi::String>& places
   set_library_candidates(std::string(library), to_strings(places));
 }
 
+/// Says where the file of a kernel library is, by its SHA-256.
+void kernel_library(const ffi::String& sha256, const ffi::String& path) { add_kernel_library(std::string(sha256), std::string(path)); }
+
 /// "amx 1", "gemm 2" ...
 ffi::Array<ffi::String> service_names() {
   ffi::Array<ffi::String> names;
@@ -286,6 +383,7 @@ bool set_amx(bool wanted) { return amx() != nullptr && amx()->set_wanted(wanted)
 
 TVM_FFI_DLL_EXPORT_TYPED_FUNC(create, ait::runtime::create);
 TVM_FFI_DLL_EXPORT_TYPED_FUNC(configure, ait::runtime::configure);
+TVM_FFI_DLL_EXPORT_TYPED_FUNC(add_kernel_library, ait::runtime::kernel_library);
 TVM_FFI_DLL_EXPORT_TYPED_FUNC(services, ait::runtime::service_names);
 TVM_FFI_DLL_EXPORT_TYPED_FUNC(num_threads, ait::runtime::num_threads);
 TVM_FFI_DLL_EXPORT_TYPED_FUNC(may_use_amx, ait::runtime::may_use_amx);

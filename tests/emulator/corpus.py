@@ -275,7 +275,7 @@ REDUCE = ("reduce_rows_kernel", "reduce_columns_kernel", "select_kernel")
 GROUPED = ("gemm_grouped_kernel", "gemm_ragged_kernel")
 INDEX = ("gather_kernel", "update_kernel", "compact_count_kernel", "compact_kernel", "take_kernel", "scatter_kernel")
 JAGGED = ("embedding_bag_kernel", "jagged_pad_kernel", "jagged_unpad_kernel", "jagged_vector_product_kernel")
-CONV = ("conv_simt_kernel", "conv_depthwise_kernel", "conv_depthwise_lines_kernel")
+CONV = ("conv_simt_kernel", "conv_depthwise_kernel", "conv_depthwise_lines_kernel", "conv_depthwise_window_kernel")
 COPIES = ("copy_strided_kernel", "copy_tiled_kernel", "copy_squares_kernel", "copy_rows_kernel")
 
 ORDER = ("sort_tile_kernel", "sort_merge_kernel", "search_kernel", "histogram_kernel")

@@ -37,6 +37,7 @@ CONV = Spec(
         ),
         conv("depthwise_spread", "b x h x 5 x 12", "12 x 2 x 3 x 1", "b x (2*h) x 9 x 12",
              "transposed stride [2, 2] pad [0, 1] groups 12", both=True),
+        conv("depthwise_window", "b x h x 17 x 24", "24 x 5 x 7 x 1", "b x h x 17 x 24", "pad [2, 3] groups 24", True, both=True),
         conv("depthwise_line", "b x h x 16", "16 x 3 x 1", "b x (h ceildiv 2) x 16", "stride [2] pad [1] groups 16", True),
         conv(
             "dilated", "b x h x 12 x 16", "8 x 3 x 2 x 16", "b x h x 10 x 8", "pad [2, 0, 2, 1] dilation [2, 3]", True

@@ -15,7 +15,7 @@ MAX_PARTS = 6
 
 def derived_name(op: Operation) -> str:
     """A name from the op, its layout and the ops of its region; `add` of a vector is called `bias`."""
-    base = op.name.removeprefix("ait.")
+    base = _bare(op)
     if isinstance(op, HasEpilogue):
         parts = [base, op.layout.data] if isinstance(op, ContractionOp) else [base]
         if op.epilogue.blocks:
@@ -29,6 +29,11 @@ def derived_name(op: Operation) -> str:
     return base
 
 
+def _bare(op: Operation) -> str:
+    """`add` of `ait.add`, `mine_rotate` of an op from outside."""
+    return op.name.removeprefix("ait.").replace(".", "_")
+
+
 def _region_parts(block: Block, operand_ranks: list[int], first: int = 1) -> list[str]:
     vectors = {a for a, rank in zip(block.args[first:], operand_ranks, strict=False) if rank == 1}
     parts: list[str] = []
@@ -36,5 +41,5 @@ def _region_parts(block: Block, operand_ranks: list[int], first: int = 1) -> lis
         if inner.name in ("ait.yield", "ait.constant"):
             continue
         is_bias = inner.name == "ait.add" and any(v in vectors for v in inner.operands)
-        parts.append("bias" if is_bias else inner.name.removeprefix("ait."))
+        parts.append("bias" if is_bias else _bare(inner))
     return parts if len(parts) <= MAX_PARTS else [*parts[: MAX_PARTS - 1], f"{len(parts) - MAX_PARTS + 1}more"]

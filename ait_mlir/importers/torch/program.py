@@ -22,7 +22,7 @@ from ait_mlir.importers.torch.errors import ImportFailure, Unsupported, Unsuppor
 from ait_mlir.importers.torch.fold import Folder
 from ait_mlir.importers.torch.known import Affine, Mask, Spread, Value
 from ait_mlir.importers.torch.library import quiet, torch
-from ait_mlir.importers.torch.rows import TABLE, advice
+from ait_mlir.importers.torch.rows import advice, row_named
 from ait_mlir.importers.torch.rows.complex import Interleaved, Pair, translated
 from ait_mlir.importers.torch.scan import is_flip_of_scan, is_reversed, is_scan, write_scan
 from ait_mlir.importers.torch.signature import Inputs, bind_dims, declare_dims, examples_of, read_inputs
@@ -141,11 +141,11 @@ def row_name(node: Any) -> str:
     schema = getattr(getattr(written, "target", None), "_schema", None)
     fresh = schema is not None and all(r.alias_info is None for r in schema.returns) and len(written.users) == 1
     functional = name.replace("_.", ".", 1)
-    return functional if fresh and functional in TABLE else name
+    return functional if fresh and row_named(functional) is not None else name
 
 
 def _is_known(node: Any) -> bool:
-    if node.target is operator.getitem or row_name(node) in TABLE or _is_inlined(node):
+    if node.target is operator.getitem or row_named(row_name(node)) is not None or _is_inlined(node):
         return True
     if is_scan(node) or is_flip_of_scan(node):
         return True
@@ -260,7 +260,7 @@ class Importer:
             return None if self.folder.is_inner(node) else stored_value(self.w, stored, self.result.constants)
         if _is_size(node) and not node.users:
             return None
-        if (row := TABLE.get(name)) is not None:
+        if (row := row_named(name)) is not None:
             return translated(Call(node, bind(node, self._resolve), self.w, self.table), name, row)
         if _is_size(node):
             self._resolve(node.args)  # a size of what could not be translated is reported with it

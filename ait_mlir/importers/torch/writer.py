@@ -64,8 +64,9 @@ class Writer:
         properties: Mapping[str, Attribute] | None = None,
         results: Sequence[Attribute] | None = None,
         regions: int = 0,
+        count: int = 1,
     ) -> SSAValue:
-        """Write an op; returns its first result, of the inferred type unless `results` says which.
+        """Write an op of `count` results; returns the first, of the inferred type unless `results` says which.
 
         The same op on the same operands is written once: models repeat their masks in each layer, and patterns
         recognise `x * norm(x)` by its operands being one value.
@@ -74,7 +75,7 @@ class Writer:
         def make() -> SSAValue:
             op = op_class.create(
                 operands=operands,
-                result_types=results or [operands[0].type],
+                result_types=results or [operands[0].type] * count,
                 properties=dict(properties or {}),
                 regions=[Region() for _ in range(regions)],
             )

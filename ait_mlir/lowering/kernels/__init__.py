@@ -21,6 +21,7 @@ from ait_mlir.lowering.kernels import (
     cumulative,
     detection,
     elementwise,
+    foreign,
     gemm,
     gemm_hopper,
     gemm_mfma,
@@ -40,6 +41,7 @@ from ait_mlir.lowering.kernels import (
 )
 from ait_mlir.lowering.kernels.base import Arg, Emission, Kernel, Launch, NamesAlgorithms, Target
 from ait_mlir.lowering.kernels.cuts import Cut
+from ait_mlir.lowering.kernels.outside import kernels_from_outside
 
 __all__ = [
     "ALGORITHM_KEYS",
@@ -86,6 +88,7 @@ PROVIDERS: tuple[Kernel[Any], ...] = (
     *attention.KERNELS,
     *attention_cudnn.KERNELS,
     *attention_ragged.KERNELS,
+    *foreign.KERNELS,
 )
 
 CUTS: tuple[Cut[Any], ...] = (*contraction_cuts.CUTS,)
@@ -97,8 +100,9 @@ ALGORITHM_KEYS = {kernel.provider: kernel.algorithm_keys for kernel in PROVIDERS
 
 @cache
 def kernels_of_class(op_class: type[Operation]) -> tuple[Kernel[Any], ...]:
-    """The kernels that may run ops of a class."""
-    return tuple(kernel for kernel in PROVIDERS if issubclass(op_class, kernel.ops))
+    """The kernels that may run ops of a class: those of an operator from outside first."""
+    own = tuple(kernel for kernel in PROVIDERS if issubclass(op_class, kernel.ops))
+    return (*kernels_from_outside(op_class), *own)
 
 
 @cache

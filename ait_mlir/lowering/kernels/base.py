@@ -85,12 +85,14 @@ class Emission:
     """The code of one launch.
 
     `includes` are header paths as in `#include "ait/kernels/cpu/map.h"`; `definitions` stand at namespace scope, with
-    `@ID@` for a unique identifier; `body` are the statements of the kernel function, which return a status.
+    `@ID@` for a unique identifier; `body` are the statements of the kernel function, which return a status. `file` is
+    text of an author outside of the package, which may include headers; it stands at file scope, after our headers.
     """
 
     includes: tuple[str, ...]
     definitions: str
     body: str
+    file: str = ""
 
 
 class Kernel(ABC, Generic[OpT]):

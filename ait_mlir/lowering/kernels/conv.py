@@ -23,6 +23,8 @@ from ait_mlir.lowering.kernels.gemm import CPU_RATE, LARGEST, SIMT_RATE
 from ait_mlir.lowering.kernels.loops import ONE, ZERO, braces, broadcast_strides, collapse, nest
 
 MAX_OPERANDS = 16
+MOST_LINE_TAPS, MOST_LINE_STEP = 9, 2
+"""The largest window along the last dim whose code has no loop over it."""
 
 
 def problem(op: ConvOp, ins: Sequence[Arg], out: Arg) -> Problem:
@@ -127,7 +129,16 @@ class ConvKernel(Kernel[ConvOp]):
 
     def emit(self, launch: Launch[ConvOp]) -> Emission:
         name = "conv_depthwise" if is_depthwise(launch.op) else "conv_simt" if launch.target.is_gpu else "conv"
-        return call_conv(launch, name, f"{name}<{{epilogue}}>")
+        window = f"{line_window(launch.op)}, " if name == "conv_depthwise" and launch.target.is_gpu else ""
+        return call_conv(launch, name, f"{name}<{window}{{epilogue}}>")
+
+
+def line_window(op: ConvOp) -> str:
+    """The elements and the step of the window along the last dim, for code that is made for them; "0, 1" if there is
+    none."""
+    taps, step, dilation = op.kernel()[-1], op.strides()[-1], op.dilations()[-1]
+    fits = taps <= MOST_LINE_TAPS and step <= MOST_LINE_STEP and dilation == 1 and not op.is_transposed()
+    return f"{taps}, {step}" if fits else "0, 1"
 
 
 KERNELS = (ConvKernel(),)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from xdsl.ir import Operation
 
-from ait_mlir.dialects.ait.elementwise import ELEMENTWISE, FusedElementwiseOp
+from ait_mlir.dialects.ait.elementwise import ElementwiseOp, FusedElementwiseOp
 from ait_mlir.dialects.ait.types import TensorType
 from ait_mlir.dims import Scope
 from ait_mlir.lowering.kernels.base import Arg, Emission, Kernel, Launch, Target, element_bytes
@@ -46,7 +46,7 @@ class MapKernel(Kernel[Operation]):
     """`ait.fused_elementwise`, and each elementwise op on tensors."""
 
     name = "map"
-    ops = (FusedElementwiseOp, *ELEMENTWISE)
+    ops = (FusedElementwiseOp, ElementwiseOp)
 
     def matches(self, op: Operation, target: Target) -> bool:
         values = (*op.operands, *op.results)

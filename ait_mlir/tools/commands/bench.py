@@ -53,7 +53,9 @@ def run(options: argparse.Namespace) -> int:
             for name, shape in model.output_shapes(dims).items():
                 outputs[name] = model.allocate_data(shape, model.get_output_dtype(name))
                 owned.append(outputs[name])
-            mean, deviation, _ = model.benchmark(inputs, outputs, options.count, options.repeat, options.graph)
+            mean, deviation, _ = model.benchmark(
+                inputs, outputs, graph_mode=options.graph, count=options.count, repeat=options.repeat
+            )
         finally:
             for data in owned:
                 model.free_memory(data.data_ptr)

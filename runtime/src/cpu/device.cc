@@ -3,6 +3,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cstdlib>
@@ -24,6 +25,25 @@ class CpuEvent : public Event {
  public:
   void record(void*) override {}
   void wait(void*) override {}
+};
+
+class CpuStream : public Stream {
+ public:
+  void* get() const override { return nullptr; }
+};
+
+class CpuTimeline : public Timeline {
+ public:
+  void mark(void*) override { marks_.push_back(std::chrono::steady_clock::now()); }
+  std::vector<double> seconds() override {
+    std::vector<double> found;
+    for (const auto& mark : marks_) found.push_back(std::chrono::duration<double>(mark - marks_.front()).count());
+    marks_.clear();
+    return found;
+  }
+
+ private:
+  std::vector<std::chrono::steady_clock::time_point> marks_;
 };
 
 /// @brief What a thread that runs models has of the threads of the process: all that are free, and always itself. So runs at the same time
@@ -109,7 +129,16 @@ class CpuDevice : public Device {
     return data;
   }
   void release(void* data) noexcept override { std::free(data); }
-  void copy(void* to, const void* from, size_t bytes) override { std::memcpy(to, from, bytes); }
+  /// Large copies use all threads of the caller: one core does not use the whole bandwidth of the memory.
+  void copy(void* to, const void* from, size_t bytes) override {
+    constexpr size_t kPiece = size_t{4} << 20;
+    const auto pieces = static_cast<int64_t>((bytes + kPiece - 1) / kPiece);
+#pragma omp parallel for schedule(static) if (pieces > 2)
+    for (int64_t i = 0; i < pieces; ++i) {
+      const size_t begin = static_cast<size_t>(i) * kPiece;
+      std::memcpy(static_cast<char*>(to) + begin, static_cast<const char*>(from) + begin, std::min(kPiece, bytes - begin));
+    }
+  }
   void copy_on(void* to, const void* from, size_t bytes, void*) override { std::memcpy(to, from, bytes); }
   void pack(void* to, const void* from, const ait_constant_v1& constant, const ait_packing_v1& packing) override {
     if (constant.rank >= 2 && constant.dtype == AIT_F32) {
@@ -125,6 +154,10 @@ class CpuDevice : public Device {
   void sync_all() override {}
   bool is_capturing(void*) override { return false; }
   std::unique_ptr<Event> make_event() override { return std::make_unique<CpuEvent>(); }
+  std::unique_ptr<Stream> make_stream() override { return std::make_unique<CpuStream>(); }
+  std::unique_ptr<Timeline> make_timeline() override { return std::make_unique<CpuTimeline>(); }
+  void occupy(DeviceBuffer&, int, void*) override {}
+  bool has_graphs() const override { return false; }
   std::unique_ptr<Graph> record(const std::function<bool(void*)>&) override { return nullptr; }
 
   double seconds(const std::function<void()>& lead, const std::function<void()>& body) override {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ait_mlir import outside
 from ait_mlir.importers.torch.call import Row
 from ait_mlir.importers.torch.rows import (
     attention,
@@ -54,12 +55,20 @@ TABLE: dict[str, Row] = {
 }
 """Rows by the name of the overload as PyTorch prints it: `aten.add.Tensor`."""
 
+
+def row_named(name: str) -> Row | None:
+    """The row of an overload: ours, or that of an operator from outside."""
+    if (own := TABLE.get(name)) is not None:
+        return own
+    return next((row.torch[name] for row in outside.rows().values() if name in row.torch), None)
+
+
 _RANDOM = "random numbers are not supported; make them an input, or call model.eval() before the export"
 _VALUE = "a value of a tensor decides what is computed; decide by shapes, or use torch.where"
 _SHAPE = "its shape depends on values; compute with all elements and mask with torch.where"
 _FLOW = "control flow is not supported; compute both sides and choose with torch.where"
 _FAST_PATH = "call torch.backends.mha.set_fastpath_enabled(False) first: PyTorch then shows what the layer is made of"
-_ANY = "write it with other operations, or add a row for it to ait_mlir/importers/torch/rows"
+_ANY = "write it with other operations, or add an operator with a row for it (docs/add_an_operator.md)"
 
 ADVICE: dict[str, str] = {
     "rand": _RANDOM,

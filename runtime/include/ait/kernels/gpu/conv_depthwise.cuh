@@ -4,6 +4,7 @@
 #define AIT_KERNELS_GPU_CONV_DEPTHWISE_CUH_
 
 #include "ait/gpu/launch.h"
+#include "ait/gpu/multiprocessors.h"
 #include "ait/kernels/conv_shape.h"
 #include "ait/kernels/gpu/gemm_epilogue.cuh"
 
@@ -15,6 +16,7 @@ inline constexpr int kDepthwiseThreads = 256;
 /// @brief The input, and the product: its columns are all channels, and each channel has its own sum.
 template <class X, class T, class D, class... E>
 struct DepthwiseArgs : GemmArgs<T, D, E...> {
+  static constexpr int kLine = X::kRank - 1;
   X x;
   int64_t spans;  ///< of all channels and places; of a kernel of lines, the lines
 };
@@ -129,9 +131,95 @@ __global__ void __launch_bounds__(kDepthwiseThreads) conv_depthwise_lines_kernel
   }
 }
 
+/// Threads of a multiprocessor that keep it busy with several places each; with fewer, each computes a single place.
+inline constexpr int64_t kDepthwiseBusy = 256;
+
+/// @brief As the kernel of lines, for windows of `kTaps` elements along a line at steps of `kStride`, without dilation, and for whole spans of
+/// contiguous channels: the weights of a line of the window and all sums are in registers, and no loop along the line remains.
+template <int kTaps, int kStride, int kPlaces, class F, class X, class T, class D, class... E>
+__global__ void __launch_bounds__(kDepthwiseThreads, 2) conv_depthwise_window_kernel(const DepthwiseArgs<X, T, D, E...> args, int spans) {
+  using A = compute_t<T>;
+  constexpr int kLast = X::kRank - 1, kReach = (kPlaces - 1) * kStride + kTaps;
+  AIT_DYNAMIC_SHARED(16, depthwise_shared);
+  A* const weights = reinterpret_cast<A*>(depthwise_shared);
+  const int channels = spans * kSpan, tiles = (args.n + channels - 1) / channels;
+  const int first = int(blockIdx.x % uint32_t(tiles)) * channels;
+  wait_for_previous();
+  allow_next();
+  for (int i = int(threadIdx.x); i < args.k * channels; i += kDepthwiseThreads) {
+    const int c = i / args.k, tap = i - c * args.k;
+    weights[tap * channels + c] = first + c < args.n ? convert<A>(args.b.data[tap * args.b.row + (first + c) * args.b.col]) : A(0);
+  }
+  __syncthreads();
+  const int span = int(threadIdx.x) % spans, col = first + span * kSpan;
+  const int64_t across = args.x.places[kLast], pieces = (across + kPlaces - 1) / kPlaces;
+  const int64_t group = int64_t(blockIdx.x / uint32_t(tiles)) * (kDepthwiseThreads / spans) + int(threadIdx.x) / spans;
+  const int64_t line = group / pieces, from_place = (group - line * pieces) * kPlaces;
+  if (col >= args.n || line >= args.spans || int(threadIdx.x) / spans >= kDepthwiseThreads / spans) return;
+  typename X::Place place = args.x.place(line * across + from_place);
+  const int64_t begin = place.at[kLast], size = args.x.size[kLast], pixel = args.x.strides[X::kRank];
+  place.at[kLast] = 0;
+  A acc[kPlaces][kSpan];
+#pragma unroll
+  for (int p = 0; p < kPlaces; ++p)
+#pragma unroll
+    for (int e = 0; e < kSpan; ++e) acc[p][e] = A(0);
+#pragma unroll 1
+  for (int outer = 0; outer < args.k; outer += kTaps) {
+    const T* const from = args.x.at(place, outer, 0);
+    if (from == nullptr) continue;
+    Span<A> weight[kTaps];
+#pragma unroll
+    for (int tap = 0; tap < kTaps; ++tap) weight[tap] = *reinterpret_cast<const Span<A>*>(weights + (outer + tap) * channels + span * kSpan);
+    const T* const at = from + begin * pixel + col;
+#pragma unroll
+    for (int q = 0; q < kReach; ++q) {
+      RawSpan<T> raw{};
+      if (uint64_t(begin + q) < uint64_t(size)) load_span<T>(at + q * pixel, 1, true, kSpan, raw);
+#pragma unroll
+      for (int e = 0; e < kSpan; ++e) {
+        const A seen = element<T>(raw, e);
+#pragma unroll
+        for (int p = 0; p < kPlaces; ++p) {
+          if (q >= p * kStride && q - p * kStride < kTaps) acc[p][e] += seen * weight[q - p * kStride].v[e];
+        }
+      }
+    }
+  }
+#pragma unroll
+  for (int p = 0; p < kPlaces; ++p) {
+    if (from_place + p >= across) break;
+    const int64_t number = line * across + from_place + p, batch = number / args.m, outer = batch / args.inner, inner = batch - outer * args.inner;
+    const int row = int(number - batch * args.m);
+    Span<A> sums;
+#pragma unroll
+    for (int e = 0; e < kSpan; ++e) sums.v[e] = acc[p][e];
+    typename Operands<E...>::Raw raw;
+    args.operands.fetch(outer, inner, row, col, kSpan, raw);
+    args.template finish_some<F>(outer, inner, row, col, kSpan, sums, raw);
+  }
+}
+
+namespace detail {
+/// @brief Launches a kernel that has `places` neighbouring places of a line and a span of channels a thread.
+template <class Args>
+int32_t launch_lines(const Context& ctx, const GemmShape& shape, Args args, int places, int spans, int64_t bytes, void (*kernel)(Args, int)) {
+  const int64_t across = args.x.places[Args::kLine], each = kDepthwiseThreads / spans;
+  args.spans = shape.outer * shape.inner * shape.m / across;
+  const int64_t groups = args.spans * ((across + places - 1) / places);
+  LaunchConfig config;
+  config.block = dim3(kDepthwiseThreads);
+  config.dependent = true;
+  config.grid = dim3(uint32_t((groups + each - 1) / each * ((shape.n + spans * kSpan - 1) / (spans * kSpan))));
+  config.shared_bytes = uint32_t(spans * bytes);
+  return launch(ctx, config, kernel, args, spans);
+}
+}  // namespace detail
+
 /// @brief d = F(conv(x, w), operands...) with as many groups as channels of `x` and of `d`. The rows of `d` are places of the window, cut into
 /// batches as its strides need; `w` is [taps, channels] by its strides.
-template <class F, class X, class T, class D, class... E>
+/// @tparam kTaps elements of the window along the last dim if it has no dilation there, else 0; @tparam kStride its steps there
+template <int kTaps, int kStride, class F, class X, class T, class D, class... E>
 int32_t conv_depthwise(const Context& ctx, const GemmShape& shape, const X& x, Matrices<const T> w, Matrices<D> d, Operands<E...> operands) {
   if (shape.m == 0 || shape.n == 0 || shape.outer * shape.inner == 0) return 0;
   constexpr int64_t kElements = 16 / sizeof(T);
@@ -141,23 +229,27 @@ int32_t conv_depthwise(const Context& ctx, const GemmShape& shape, const X& x, M
   static_cast<GemmArgs<T, D, E...>&>(args) = {int(shape.m), int(shape.n), int(shape.k), int(shape.inner), 0, 0, {}, w, d, x_aligned,
                                               rows_aligned(w, w.col, w.row), rows_aligned(d, d.col, d.row), operands};
   args.x = x;
-  LaunchConfig config;
-  config.block = dim3(kDepthwiseThreads);
-  config.dependent = true;
   if constexpr (!X::kSpreads) {
     int spans = 1;
     while (spans < kDepthwiseSpans && spans * kSpan < shape.n) spans *= 2;
     const int64_t bytes = shape.k * kSpan * int64_t(sizeof(compute_t<T>));
     while (spans > 1 && spans * bytes > kDepthwiseWeightBytes) spans /= 2;
     if (bytes <= kDepthwiseWeightBytes) {
-      const int64_t across = x.places[X::kRank - 1], each = kDepthwiseThreads / spans;
-      args.spans = shape.outer * shape.inner * shape.m / across;
-      const int64_t groups = args.spans * ((across + kDepthwisePlaces - 1) / kDepthwisePlaces);
-      config.grid = dim3(uint32_t((groups + each - 1) / each * ((shape.n + spans * kSpan - 1) / (spans * kSpan))));
-      config.shared_bytes = uint32_t(spans * bytes);
-      return launch(ctx, config, conv_depthwise_lines_kernel<F, X, T, D, E...>, args, spans);
+      if constexpr (kTaps > 0) {
+        if (x_aligned && shape.n % kSpan == 0) {
+          const int64_t threads = shape.outer * shape.inner * shape.m * (shape.n / kSpan) / kDepthwisePlaces;
+          const bool busy = threads >= kDepthwiseBusy * multiprocessors();
+          const auto many = conv_depthwise_window_kernel<kTaps, kStride, kDepthwisePlaces, F, X, T, D, E...>;
+          const auto one = conv_depthwise_window_kernel<kTaps, kStride, 1, F, X, T, D, E...>;
+          return detail::launch_lines(ctx, shape, args, busy ? kDepthwisePlaces : 1, spans, bytes, busy ? many : one);
+        }
+      }
+      return detail::launch_lines(ctx, shape, args, kDepthwisePlaces, spans, bytes, conv_depthwise_lines_kernel<F, X, T, D, E...>);
     }
   }
+  LaunchConfig config;
+  config.block = dim3(kDepthwiseThreads);
+  config.dependent = true;
   args.spans = shape.outer * shape.inner * shape.m * ((shape.n + kSpan - 1) / kSpan);
   const int64_t blocks = (args.spans + kDepthwiseThreads - 1) / kDepthwiseThreads;
   config.grid = dim3(uint32_t(blocks < (int64_t(1) << 24) ? blocks : int64_t(1) << 24));

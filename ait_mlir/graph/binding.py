@@ -1,0 +1,257 @@
+"""The tensors of `execute`: which one is which, whether each fits, and their addresses."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, cast
+
+import numpy as np
+
+from ait_mlir.errors import InputError
+from ait_mlir.graph.enums import data_type, item_bytes
+from ait_mlir.graph.layout import row_major, same_memory, span
+from ait_mlir.runtime.data import AITData, numpy_dtype
+
+Key = object
+"""What names a tensor in a variant pack: the tensor, its UID or its name."""
+ALIGNMENT = 16
+"""Bytes to which addresses on a GPU are aligned."""
+WORKSPACE_ALIGNMENT = 256
+
+
+@dataclass
+class Place:
+    """A tensor that `execute` needs."""
+
+    label: str
+    name: str
+    uid: int
+    dtype: data_type
+    dims: tuple[int, ...]
+    strides: tuple[int, ...]
+    is_output: bool
+    is_by_value: bool = False
+    value: float | None = None
+    """The number of a scalar that the variant pack may leave out."""
+
+    def __post_init__(self) -> None:
+        self.bytes = span(self.dims, self.strides) * item_bytes(self.dtype)
+        self.torch_dtype: Any = None
+        self.is_dense = self.bytes == item_bytes(self.dtype) * int(np.prod(self.dims, dtype=np.int64))
+
+
+class Binding:
+    """Finds the addresses of the tensors of a variant pack, in the order of the places."""
+
+    def __init__(
+        self, graph: str, places: Sequence[Place], device: str, keys: Mapping[Key, int], also: Mapping[Key, str]
+    ):
+        self.graph = graph
+        self.places = list(places)
+        self.device = device
+        self.keys = dict(keys)
+        self.also = dict(also)
+        """Keys of tensors that are in the graph, but not in a variant pack, with the reason."""
+        self._torch_device: Any = None
+        self.inputs = 0
+        """How many of the places are inputs of the module; they come first."""
+        self.results = 0
+        """How many are its outputs; they come next, then the scalars that are part of the code."""
+        self.donated: list[int] = []
+        """The outputs whose memory is an input of the module, too."""
+        self.bound: dict[int, Any] = {}
+        """Tensors that the graph was given with their data."""
+        self.outputs = [i for i, p in enumerate(self.places) if p.is_output and p.is_dense]
+
+    def addresses(self, pack: Mapping[Any, Any]) -> list[int]:
+        """The address of each tensor; 0 for those passed by value. Raises `InputError` before anything is launched."""
+        if not isinstance(pack, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise InputError(f"the variant pack is a {type(pack).__name__}, expected a dict of tensors")
+        torch = sys.modules.get("torch")
+        tensor_class = torch.Tensor if torch is not None else None
+        if torch is not None and self._torch_device is None:
+            self._use_torch(torch)
+        found: list[int | None] = [None] * len(self.places)
+        for key, value in pack.items():
+            i = self.keys.get(key)
+            if i is None:
+                raise InputError(self._unknown(key))
+            place = self.places[i]
+            if found[i] is not None:
+                raise InputError(f"graph '{self.graph}': {place.label} is twice in the variant pack")
+            if (
+                tensor_class is not None
+                and type(value) is tensor_class
+                and value.dtype is place.torch_dtype
+                and value.shape == place.dims
+                and value.stride() == place.strides
+                and value.device == self._torch_device
+            ):
+                address = value.data_ptr()
+                if address & (ALIGNMENT - 1) or address == 0:
+                    self._check_address(place, address)
+                found[i] = address
+            else:
+                found[i] = 0 if place.is_by_value else self._address(place, value)
+        for i, address in enumerate(found):
+            if address is None:
+                if not self.places[i].is_by_value or self.places[i].value is None:
+                    raise InputError(self._missing(found))
+                found[i] = 0
+        done = cast("list[int]", found)
+        self._check_overlaps(done)
+        return done
+
+    def with_bound(self, pack: Mapping[Any, Any]) -> Mapping[Any, Any]:
+        """The variant pack with the tensors that the graph was given with their data."""
+        given = {self.keys.get(key) for key in pack}
+        return {**{self.places[i].uid: v for i, v in self.bound.items() if i not in given}, **pack}
+
+    def number(self, pack: Mapping[Any, Any], i: int) -> float:
+        """The number of a scalar that is passed by value."""
+        place = self.places[i]
+        for key in pack:
+            if self.keys.get(key) == i:
+                return rounded(number_of(place.label, pack[key]), place.dtype)
+        assert place.value is not None, "addresses() has found it missing"
+        return rounded(place.value, place.dtype)
+
+    # ** what is wrong **
+
+    def _use_torch(self, torch: Any) -> None:
+        self._torch_device = torch.device(self.device)
+        for place in self.places:
+            place.torch_dtype = getattr(torch, place.dtype.value)
+
+    def _unknown(self, key: Any) -> str:
+        if key in self.also:
+            return f"graph '{self.graph}': {self.also[key]}"
+        told = getattr(key, "label", None) or repr(key)
+        names = ", ".join(f"'{p.name}' (UID {p.uid})" for p in self.places)
+        return f"graph '{self.graph}' has no {told} for the variant pack; it has {names}"
+
+    def _missing(self, found: Sequence[int | None]) -> str:
+        missing = [p.label for p, a in zip(self.places, found, strict=True) if a is None and p.value is None]
+        verb = "is" if len(missing) == 1 else "are"
+        return f"graph '{self.graph}': {', '.join(missing)} {verb} missing from the variant pack"
+
+    def _address(self, place: Place, value: Any) -> int:
+        """The address of a tensor of any framework, after all checks."""
+        if isinstance(value, int) and not isinstance(value, bool):
+            self._check_address(place, value)
+            return value
+        address, dtype, dims, strides, device = describe(place.label, value)
+        if dtype != place.dtype.value:
+            raise InputError(f"{place.label} is {dtype}, expected {place.dtype.value}")
+        if device != self.device:
+            raise InputError(f"{place.label} is on {device}, but the graph '{self.graph}' runs on {self.device}")
+        self._check_shape(place, dims, strides)
+        self._check_address(place, address)
+        return address
+
+    def _check_shape(self, place: Place, dims: tuple[int, ...], strides: tuple[int, ...]) -> None:
+        if dims == place.dims and same_memory(dims, strides, place.strides):
+            return
+        squeezed = [(n, s) for n, s in zip(dims, strides, strict=True) if n != 1]
+        wanted = [(n, s) for n, s in zip(place.dims, place.strides, strict=True) if n != 1]
+        if squeezed == wanted or (0 in dims and 0 in place.dims):
+            return
+        flat = len(squeezed) == 1 and squeezed[0][1] == 1
+        if flat and squeezed[0][0] * item_bytes(place.dtype) >= place.bytes:
+            return
+        raise InputError(
+            f"{place.label} has dims {list(dims)} and strides {list(strides)}, "
+            f"expected {list(place.dims)} and {list(place.strides)}"
+        )
+
+    def _check_address(self, place: Place, address: int) -> None:
+        if address == 0 and place.bytes:
+            raise InputError(f"{place.label} is a null pointer, expected {place.bytes} bytes")
+        aligned = ALIGNMENT if self.device != "cpu" else item_bytes(place.dtype)
+        if address % aligned:
+            raise InputError(f"{place.label} is at {address:#x}, expected a multiple of {aligned} bytes: pass a copy")
+
+    def _check_overlaps(self, addresses: Sequence[int]) -> None:
+        """Raise if an output shares memory with another tensor. Tensors with gaps in memory are not compared."""
+        for i in self.outputs:
+            begin = addresses[i]
+            end = begin + self.places[i].bytes
+            for j, other in enumerate(addresses):
+                place = self.places[j]
+                if j != i and other and other < end and begin < other + place.bytes and place.is_dense:
+                    raise InputError(
+                        f"{self.places[i].label} overlaps the memory of {place.label}: pass a tensor of its own"
+                    )
+
+
+def describe(label: str, value: Any) -> tuple[int, str, tuple[int, ...], tuple[int, ...], str]:
+    """Address, dtype, dims, strides and device of a tensor of PyTorch, NumPy, DLPack, or an `AITData`."""
+    torch = sys.modules.get("torch")
+    if torch is not None and isinstance(value, torch.Tensor):
+        if value.layout != torch.strided or value.device.type == "meta":
+            raise InputError(f"{label} is a tensor of layout {value.layout} on {value.device}, expected one with data")
+        device = str(value.device) if value.device.type != "cuda" else f"cuda:{value.device.index}"
+        dtype = str(value.dtype).removeprefix("torch.")
+        return value.data_ptr(), dtype, tuple(value.shape), tuple(value.stride()), device
+    if isinstance(value, np.ndarray):
+        array = cast("np.ndarray[Any, Any]", value)
+        if any(s % array.itemsize for s in array.strides):
+            raise InputError(f"{label} has strides of {array.strides} bytes, no multiples of its items: pass a copy")
+        strides = tuple(s // array.itemsize for s in array.strides)
+        return array.ctypes.data, array.dtype.name, array.shape, strides, "cpu"
+    if isinstance(value, AITData):
+        dims = tuple(value.shape)
+        return value.data_ptr, value.dtype, dims, row_major(dims), "cpu"
+    if hasattr(value, "__dlpack__"):
+        import tvm_ffi
+
+        view: Any = cast(Any, tvm_ffi).from_dlpack(value)
+        dims = tuple(view.shape)
+        kind, number = view.device.dlpack_device_type(), view.device.index
+        return view.data_ptr(), str(view.dtype), dims, tuple(view.strides), "cpu" if kind == 1 else f"cuda:{number}"
+    kind = "None" if value is None else f"a {type(value).__name__}"
+    raise InputError(f"{label} is {kind}, expected a torch, NumPy or DLPack tensor, or an address")
+
+
+def number_of(label: str, value: Any) -> float:
+    """The number of a scalar: a Python number, or a tensor of one element on the host."""
+    if isinstance(value, int | float):
+        return value
+    if hasattr(value, "item"):
+        device = getattr(getattr(value, "device", None), "type", "cpu")
+        count = value.numel() if hasattr(value, "numel") else getattr(value, "size", 1)
+        if device == "cpu" and count == 1:
+            return value.item()
+        raise InputError(f"{label} is passed by value: expected one element on the host, found {count} on {device}")
+    raise InputError(f"{label} is passed by value: expected a number or a tensor of one element, found {value!r}")
+
+
+def rounded(number: float, dtype: data_type) -> float:
+    """The number with the fewest digits that is the same in its data type: 1e-05 for the float32 nearest to it."""
+    return float(str(np.float32(number))) if dtype is data_type.FLOAT else number
+
+
+def scalar_bytes(number: float, dtype: data_type) -> np.ndarray[Any, Any]:
+    """A number in the memory of its data type."""
+    return np.array([number], dtype=numpy_dtype(dtype.value))
+
+
+def workspace_address(graph: str, workspace: Any, needed: int, device: str) -> int:
+    """The aligned address of a workspace; 0 if none is needed. Raises `InputError` if it is too small or elsewhere."""
+    if needed == 0:
+        return 0
+    if workspace is None or workspace == 0 if isinstance(workspace, int | None) else False:
+        raise InputError(f"graph '{graph}' needs a workspace of {needed} bytes, found {workspace!r}")
+    if isinstance(workspace, int) and not isinstance(workspace, bool):
+        return -(-workspace // WORKSPACE_ALIGNMENT) * WORKSPACE_ALIGNMENT
+    address, dtype, dims, strides, place = describe("the workspace", workspace)
+    known = {d.value: d for d in data_type if d.value in ("float16", "bfloat16", "float32", "float64", "bool", "int8")}
+    size = item_bytes(known[dtype]) if dtype in known else numpy_dtype(dtype).itemsize
+    found = span(dims, strides) * size
+    if place != device:
+        raise InputError(f"the workspace is on {place}, but the graph '{graph}' runs on {device}")
+    if found < needed or address == 0:
+        raise InputError(f"the workspace has {found} bytes, but graph '{graph}' needs {needed}: see get_workspace_size")
+    return -(-address // WORKSPACE_ALIGNMENT) * WORKSPACE_ALIGNMENT

@@ -1,0 +1,313 @@
+"""The part of a graph that makes tensors and nodes."""
+
+from __future__ import annotations
+
+import inspect
+import weakref
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, cast
+
+from ait_mlir.errors import InputError
+from ait_mlir.graph.binding import describe, number_of, rounded
+from ait_mlir.graph.enums import as_data_type, data_type, scalar_type
+from ait_mlir.graph.errors import GraphError, StepError, cudnnGraphNotSupportedError
+from ait_mlir.graph.layout import row_major
+from ait_mlir.graph.nodes import REQUIRED, Node, Operation
+from ait_mlir.graph.ops import OPERATIONS, REFUSED
+from ait_mlir.graph.tensor import tensor, whole_numbers
+
+BY_VALUE_PORTS = ("epsilon", "attn_scale")
+"""Inputs whose numbers are part of the compiled code."""
+ASSUMED = {"epsilon": 1e-5, "attn_scale": 1.0}
+"""The numbers that a plan is built for before the first ones are passed."""
+
+
+class GraphBuilder:
+    """Tensors, nodes and UIDs of a graph that is being made."""
+
+    def __init__(self, name: str, io: Any, intermediate: Any, compute: Any) -> None:
+        self.name = name
+        self.io_data_type = as_data_type(io, "io_data_type")
+        self.intermediate_data_type = as_data_type(intermediate, "intermediate_data_type")
+        self.compute_data_type = as_data_type(compute, "compute_data_type")
+        if self.intermediate_data_type is data_type.NOT_SET:
+            self.intermediate_data_type = self.compute_data_type
+        if self.intermediate_data_type is data_type.NOT_SET:
+            self.intermediate_data_type = self.io_data_type
+        self.nodes: list[Node] = []
+        self.tensors: list[tensor] = []
+        self.bound: dict[tensor, Any] = {}
+        """Tensors with data that were given to an operation in place of a tensor of the graph."""
+        self.template_device: str | None = None
+        self.is_open = True
+        self._given: weakref.WeakKeyDictionary[Any, tensor] = weakref.WeakKeyDictionary()
+
+    def check_open(self, what: str) -> None:
+        """Raise if the graph can no longer be changed."""
+        if not self.is_open:
+            raise StepError(f"graph '{self.name}': {what} after build_operation_graph; make another graph")
+        self._changed()
+
+    def _changed(self) -> None:
+        """The graph was changed: earlier checks do not count."""
+
+    # ** tensors **
+
+    def tensor(
+        self,
+        dim: Sequence[int],
+        stride: Sequence[int] | None = None,
+        data_type: Any = None,
+        is_virtual: bool = False,
+        is_pass_by_value: bool = False,
+        ragged_offset: tensor | None = None,
+        reordering_type: Any = None,
+        name: str = "",
+        uid: int | None = None,
+        ragged_offset_multiplier: int = 1,
+        alignment_value: int = 1,
+    ) -> tensor:
+        """An input of the graph, row-major without `stride`. Without a data type it takes the graph's io_data_type."""
+        self.check_open("tensor()")
+        t = self._new(name)
+        t.dims = whole_numbers(dim, f"the dims of {t.label}")
+        t.strides = row_major(t.dims) if stride is None else whole_numbers(stride, f"the strides of {t.label}")
+        if len(t.dims) != len(t.strides):
+            raise GraphError(f"{t.label} has dims {list(t.dims)}, but strides {list(t.strides)}: give one for each dim")
+        t.has_own_dims = t.has_own_strides = True
+        t.dtype = as_data_type(data_type, t.label)
+        t.is_by_value = bool(is_pass_by_value)
+        if is_virtual:
+            raise GraphError(f"{t.label} is virtual, but no node computes it; only outputs of nodes can be virtual")
+        if reordering_type is not None:
+            t.set_reordering_type(reordering_type)
+        if ragged_offset is not None:
+            t.set_ragged_offset(ragged_offset).set_ragged_offset_multiplier(ragged_offset_multiplier)
+        if uid is not None and uid != -1:
+            t.set_uid(uid)
+        return t
+
+    def tensor_like(self, template: Any, name: str = "", is_virtual: bool = False) -> tensor:
+        """An input with the dims, strides and data type of a tensor: of this graph, PyTorch, NumPy or DLPack.
+
+        One element in host memory is passed by value if the graph runs on another device.
+        """
+        if isinstance(template, tensor):
+            like = self.tensor(template.get_dim(), template.get_stride(), template.dtype, name=name)
+            like.is_by_value = template.is_by_value
+            return like
+        _, dtype, dims, strides, device = describe(f"tensor_like('{name}')", template)
+        t = self.tensor(dims, strides, dtype, is_virtual, name=name)
+        if device != "cpu":
+            self.template_device = self.template_device or device
+        elif all(n == 1 for n in dims):
+            t.is_by_value = True
+        return t
+
+    def tensor_scalar(self, value: Any, scalar_type: Any = scalar_type.COMPILE_TIME_CONST, name: str = "") -> tensor:
+        """A scalar. COMPILE_TIME_CONST: part of the code. RUNTIME_PARAM: a variant pack may pass another number."""
+        t = self.tensor([1, 1, 1, 1], name=name, is_pass_by_value=True)
+        number = number_of(t.label, value)
+        t.value = number
+        whole = isinstance(number, int) and not isinstance(number, bool)
+        t.dtype = data_type.INT32 if whole else data_type.FLOAT
+        t.is_constant = getattr(scalar_type, "name", "") == "COMPILE_TIME_CONST"
+        return t
+
+    def _new(self, name: str, producer: Node | None = None) -> tensor:
+        t = tensor(cast(Any, self), name or f"tensor_{len(self.tensors)}", producer)
+        self.tensors.append(t)
+        return t
+
+    def _as_tensor(self, value: Any, node: str, port: str) -> tensor:
+        """A tensor of this graph, made for data if the caller gives those."""
+        if isinstance(value, tensor):
+            if value.graph is not self:
+                raise GraphError(
+                    f"node '{node}': {port} is {value.label} of graph '{value.graph.name}', not of graph '{self.name}'"
+                )
+            return value
+        for known, data in self.bound.items():
+            if data is value:
+                return known
+        if isinstance(value, int | float) and not isinstance(value, bool):
+            number = self.tensor_scalar(value, name=f"{node}::{port}")
+            number.dims = number.strides = (1,)  # the result has the rank of the other operand
+            return number
+        try:
+            t = self.tensor_like(value, name=f"{node}::{port}")
+        except InputError as error:
+            raise GraphError(f"node '{node}': {port} is no tensor: {error}") from None
+        self.bound[t] = value
+        return t
+
+    # ** UIDs **
+
+    def give_uid(self, t: tensor, uid: int) -> None:
+        """Give a tensor a UID; two tensors with one UID are found by validate()."""
+        for other in self.tensors:
+            if other is not t and other.uid == uid and not other.has_own_uid:
+                other.uid = None
+        t.uid, t.has_own_uid = uid, True
+
+    def uid_of(self, t: tensor) -> int:
+        """The UID of a tensor; the next free number if it has none."""
+        if t.uid is None:
+            taken = {other.uid for other in self.tensors}
+            t.uid = next(n for n in range(1, len(taken) + 2) if n not in taken)
+        return t.uid
+
+    # ** nodes **
+
+    def add_node(self, operation: Operation, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+        """A node from the arguments of a method; returns its output, or the list of them."""
+        self.check_open(f"{operation.name}()")
+        compute = as_data_type(kwargs.pop("compute_data_type", None), operation.name)
+        given = kwargs.pop("name", "") or ""
+        name = given or f"{operation.name}.{sum(n.operation is operation for n in self.nodes)}"
+        node = Node(name, operation, {}, {}, dict(operation.attributes), compute)
+        if compute is data_type.NOT_SET:
+            node.compute = self.compute_data_type
+        order = (*operation.lists, *operation.tensors, *operation.attributes, *operation.adopted)
+        if len(args) > len(order):
+            raise TypeError(f"{operation.name}() takes {len(order)} arguments, got {len(args)}: {', '.join(order)}")
+        values = dict(zip(order, args, strict=False))
+        if twice := values.keys() & kwargs.keys():
+            raise TypeError(f"{operation.name}() got {', '.join(sorted(twice))} twice")
+        values |= kwargs
+        if unknown := values.keys() - {*order}:
+            raise TypeError(
+                f"{operation.name}() has no argument {', '.join(map(repr, sorted(unknown)))}; it has {', '.join(order)}"
+            )
+        self._take(node, values)
+        self._make_outputs(node, values)
+        self.nodes.append(node)
+        self._infer_early(node)
+        if len(operation.outputs) == 1:
+            return node.outputs[operation.outputs[0]]
+        return [node.outputs.get(o) for o in operation.outputs]
+
+    def _take(self, node: Node, values: dict[str, Any]) -> None:
+        operation = node.operation
+        for port in operation.tensors:
+            value = values.get(port)
+            if value is not None:
+                node.inputs[port] = self._as_tensor(value, node.name, port)
+            elif port not in operation.optional:
+                raise TypeError(f"{operation.name}() of node '{node.name}' needs the tensor {port!r}")
+        for port in operation.lists:
+            several = values.get(port)
+            if not isinstance(several, list | tuple):
+                raise TypeError(f"{operation.name}() of node '{node.name}' needs {port!r}, a list of tensors")
+            node.lists[port] = [
+                self._as_tensor(v, node.name, f"{port}_{i}") for i, v in enumerate(cast("Sequence[Any]", several))
+            ]
+        for attribute, default in operation.attributes.items():
+            value = values.get(attribute, default)
+            if value is REQUIRED:
+                raise TypeError(f"{operation.name}() of node '{node.name}' needs {attribute!r}")
+            if attribute in BY_VALUE_PORTS and not isinstance(value, int | float | None):
+                node.inputs[attribute] = self._as_tensor(value, node.name, attribute)
+                value = None
+            node.attributes[attribute] = value
+
+    def _make_outputs(self, node: Node, values: dict[str, Any]) -> None:
+        operation = node.operation
+        present = operation.outputs if operation.present is None else operation.present(node)
+        for port in operation.outputs:
+            if port in present:
+                node.outputs[port] = self._new(f"{node.name}::{port}", node)
+        for port in operation.adopted:
+            t = values.get(port)
+            if t is None:
+                continue
+            if not isinstance(t, tensor) or t.graph is not self or t.producer is not None:
+                raise GraphError(f"node '{node.name}': {port} is {t!r}, expected a tensor of this graph without a node")
+            t.producer = node
+            node.outputs[port] = t
+
+    def _infer_early(self, node: Node) -> None:
+        """Dims of the outputs, where they are known already; what is wrong is found by validate()."""
+        from ait_mlir.graph.validation import infer
+
+        try:
+            infer(node)
+        except (GraphError, cudnnGraphNotSupportedError):
+            for t in node.outputs.values():
+                if not t.has_own_dims and node.operation.name not in ("reduction", "reshape"):
+                    t.dims = None
+
+    # ** queries **
+
+    def inputs(self) -> list[tensor]:
+        """The tensors that nodes read and no node computes, in the order in which they were made."""
+        read = {t for node in self.nodes for t in node.reads()}
+        return [t for t in self.tensors if t in read and t.producer is None]
+
+    def outputs(self) -> list[tensor]:
+        """The tensors that `execute` writes."""
+        made = {t for node in self.nodes for t in node.outputs.values()}
+        return [t for t in self.tensors if t in made and not t.is_virtual]
+
+    def code_scalars(self) -> dict[tensor, float]:
+        """The scalars passed by value whose numbers are part of the code, with the number assumed for each."""
+        found: dict[tensor, float] = {}
+        for node in self.nodes:
+            for port in BY_VALUE_PORTS:
+                t = node.inputs.get(port)
+                if t is not None and t.is_by_value and not t.is_constant:
+                    found[t] = ASSUMED[port] if t.value is None else rounded(float(t.value), t.dtype)
+        return found
+
+    def find_tensor(self, name_or_uid: str | int) -> tensor | None:
+        """A tensor by name or UID."""
+        return next((t for t in self.tensors if name_or_uid in (t.name, t.uid)), None)
+
+    def get_node(self, name: str) -> Node | None:
+        """A node by name."""
+        return next((n for n in self.nodes if n.name == name), None)
+
+    query_tensor_attributes_of_uid = find_tensor
+
+
+def methods() -> Iterator[tuple[str, Callable[..., Any]]]:
+    """The methods of a graph that make nodes, and those that refuse by name."""
+    for operation in OPERATIONS.values():
+        yield operation.name, _method(operation)
+    for name, reason in REFUSED.items():
+        yield name, _refusal(name, reason)
+
+
+def _method(operation: Operation) -> Callable[..., Any]:
+    def method(self: GraphBuilder, *args: Any, **kwargs: Any) -> Any:
+        return self.add_node(operation, args, kwargs)
+
+    named = inspect.Parameter.POSITIONAL_OR_KEYWORD
+    parameters = [inspect.Parameter("self", named)]
+    has_default = False
+    for name in (*operation.lists, *operation.tensors):
+        has_default |= name in operation.optional
+        default: Any = None if has_default else inspect.Parameter.empty
+        parameters.append(inspect.Parameter(name, named, default=default))
+    keyword = inspect.Parameter.KEYWORD_ONLY
+    for name, default in operation.attributes.items():
+        default = inspect.Parameter.empty if default is REQUIRED else default
+        parameters.append(inspect.Parameter(name, keyword, default=default))
+    parameters += [inspect.Parameter(name, keyword, default=None) for name in operation.adopted]
+    parameters += [inspect.Parameter(name, keyword, default=None) for name in ("compute_data_type", "name")]
+    cast(Any, method).__signature__ = inspect.Signature(parameters)
+    method.__name__ = operation.name
+    method.__qualname__ = f"pygraph.{operation.name}"
+    method.__doc__ = f"{operation.doc or f'Pointwise {operation.name}.'} Returns {', '.join(operation.outputs)}."
+    return method
+
+
+def _refusal(name: str, reason: str) -> Callable[..., Any]:
+    def method(self: GraphBuilder, *args: Any, **kwargs: Any) -> Any:
+        node = kwargs.get("name") or name
+        raise cudnnGraphNotSupportedError(f"node '{node}' ({name}): {reason}")
+
+    method.__name__ = name
+    method.__qualname__ = f"pygraph.{name}"
+    method.__doc__ = f"Not supported: {reason}."
+    return method

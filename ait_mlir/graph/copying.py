@@ -1,0 +1,72 @@
+"""A copy of a graph with other dims."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from ait_mlir.errors import InputError
+from ait_mlir.graph.layout import in_order_of, row_major
+from ait_mlir.graph.nodes import Node
+from ait_mlir.graph.tensor import tensor
+
+if TYPE_CHECKING:
+    from ait_mlir.graph.pygraph import pygraph
+
+Shape = tuple[tuple[int, ...], tuple[int, ...]]
+
+
+def copy_with(graph: pygraph, shapes: Mapping[int, Shape]) -> pygraph:
+    """A graph with the same nodes, where tensors have the dims and strides in `shapes`, by UID.
+
+    Without strides a tensor lies in the order that it had. The dims of other outputs are inferred again. Raises
+    `InputError` for a UID that is not of an input or an output.
+    """
+    copy = type(graph)(
+        name=graph.name,
+        io_data_type=graph.io_data_type,
+        intermediate_data_type=graph.intermediate_data_type,
+        compute_data_type=graph.compute_data_type,
+        handle=graph.handle,
+        kernel_cache=graph.kernel_cache,
+    )
+    copy.template_device = graph.template_device
+    known = {t.uid for t in (*graph.inputs(), *graph.outputs())}
+    if unknown := shapes.keys() - known:
+        raise InputError(f"graph '{graph.name}': override of UID {min(unknown)}, which is no input and no output")
+    copies: dict[tensor, tensor] = {}
+    nodes: dict[Node, Node] = {}
+    for t in graph.tensors:
+        new = tensor(copy, t.name)
+        for field in ("dtype", "is_virtual", "is_by_value", "value", "is_constant", "ragged_multiplier", "uid"):
+            setattr(new, field, getattr(t, field))
+        new.has_own_uid = t.has_own_uid
+        _give_shape(new, t, shapes.get(t.uid) if t.uid is not None else None)
+        copies[t] = new
+        copy.tensors.append(new)
+    for node in graph.nodes:
+        new_node = Node(
+            node.name,
+            node.operation,
+            {port: copies[t] for port, t in node.inputs.items()},
+            {port: [copies[t] for t in several] for port, several in node.lists.items()},
+            dict(node.attributes),
+            node.compute,
+            {port: copies[t] for port, t in node.outputs.items()},
+        )
+        for t in new_node.outputs.values():
+            t.producer = new_node
+        nodes[node] = new_node
+        copy.nodes.append(new_node)
+    return copy
+
+
+def _give_shape(new: tensor, t: tensor, shape: Shape | None) -> None:
+    if shape is not None:
+        dims, strides = shape
+        like = t.strides if t.strides is not None and len(t.strides) == len(dims) else row_major(dims)
+        new.dims, new.strides = dims, strides or in_order_of(dims, like)
+        new.has_own_dims = new.has_own_strides = True
+    elif t.producer is None or t.producer.operation.name in ("reduction", "reshape"):
+        new.dims, new.strides = t.dims, t.strides
+        new.has_own_dims, new.has_own_strides = t.has_own_dims, t.has_own_strides

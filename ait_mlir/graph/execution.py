@@ -1,0 +1,94 @@
+"""Runs one plan: addresses, scalars passed by value, the workspace, and the launch."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from ait_mlir.graph.binding import WORKSPACE_ALIGNMENT, Binding, scalar_bytes, workspace_address
+from ait_mlir.graph.plans import Compiled
+
+SCALAR_BYTES = 16
+"""Room for a scalar in the workspace."""
+
+
+class Runner:
+    """A compiled plan with the places of its tensors.
+
+    The addresses are those of the inputs, of the memory of padded outputs, and of the outputs. A scalar passed by value
+    that is part of the code selects the code: `specialise` compiles it for a number that was not there before.
+    """
+
+    def __init__(
+        self,
+        compiled: Compiled,
+        binding: Binding,
+        numbers: tuple[float, ...],
+        specialise: Callable[[tuple[float, ...]], Compiled] | None,
+    ) -> None:
+        self.compiled = compiled
+        self.binding = binding
+        self._specialise = specialise
+        self._numbers = numbers
+        self._first_code = binding.inputs + binding.results
+        self._count = len(binding.places)
+        self._by_value = [i for i in range(binding.inputs) if binding.places[i].is_by_value]
+        self.workspace = self.bytes_of(compiled, binding)
+        self._arena = compiled.workspace
+        self._is_cpu = binding.device == "cpu"
+        self._name = binding.graph
+
+    @staticmethod
+    def bytes_of(compiled: Compiled, binding: Binding) -> int:
+        """The bytes of the workspace: the arena, the scalars passed by value on a GPU, and room to align both."""
+        scalars = 0 if binding.device == "cpu" else SCALAR_BYTES * sum(p.is_by_value for p in binding.places)
+        needed = compiled.workspace + scalars
+        return needed + WORKSPACE_ALIGNMENT if needed else 0
+
+    def execute(self, pack: Mapping[Any, Any], workspace: Any, stream: int) -> None:
+        """Launch the plan on a stream."""
+        binding, compiled = self.binding, self.compiled
+        if binding.bound:
+            pack = binding.with_bound(pack)
+        addresses = binding.addresses(pack)
+        if self._count > self._first_code:
+            compiled = self._specialised(pack)
+            del addresses[self._first_code :]
+        needed = self.workspace if compiled is self.compiled else self.bytes_of(compiled, binding)
+        arena = workspace_address(self._name, workspace, needed, binding.device) if needed else 0
+        kept: list[Any] = []
+        for slot, i in enumerate(self._by_value):
+            number = scalar_bytes(binding.number(pack, i), binding.places[i].dtype)
+            if self._is_cpu:
+                kept.append(number)
+                addresses[i] = number.ctypes.data
+            else:
+                from ait_mlir.graph.cuda_graphs import write_scalar
+
+                place = arena + -(-compiled.workspace // SCALAR_BYTES) * SCALAR_BYTES + slot * SCALAR_BYTES
+                write_scalar(place, number, stream)
+                addresses[i] = place
+        inputs = binding.inputs
+        if binding.donated:
+            memory = [addresses[inputs + i] for i in binding.donated]
+            addresses[inputs:inputs] = memory
+            inputs += len(memory)
+        compiled.launch(stream, arena, compiled.workspace, compiled.dims, inputs, *addresses)
+
+    def _specialised(self, pack: Mapping[Any, Any]) -> Compiled:
+        numbers = tuple(self.binding.number(pack, i) for i in range(self._first_code, self._count))
+        if numbers == self._numbers:
+            return self.compiled
+        if self._specialise is None:
+            from ait_mlir.errors import InputError
+
+            place = self.binding.places[self._first_code]
+            raise InputError(
+                f"{place.label} is {numbers[0]}, but the serialized graph is compiled for {self._numbers[0]}: pass "
+                "that number, or make the scalar with tensor_scalar before serializing"
+            )
+        return self._specialise(numbers)
+
+    def synchronize(self, stream: int) -> None:
+        """Wait for the stream."""
+        self.compiled.synchronize(stream)

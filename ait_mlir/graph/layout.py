@@ -1,0 +1,105 @@
+"""Strides: how the elements of a tensor lie in memory, as a contiguous block with its dims in another order.
+
+A graph of the IR has contiguous inputs and outputs. A tensor with other strides is a block of memory whose dims are
+those of the tensor in the order of falling strides; where rows are longer than the tensor, the tensor is a slice of
+the block. Views bring it into the order that the graph declares, and cost nothing where kernels read them in place.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ait_mlir.graph.errors import GraphError, cudnnGraphNotSupportedError
+
+
+@dataclass(frozen=True)
+class Layout:
+    """The memory of a tensor: dim i of the block is dim `order[i]` of the tensor, with `block[i]` elements in memory.
+
+    Dims with stride 0 are not in memory (`repeated`). If `step` is above 1, the innermost elements lie so far apart.
+    """
+
+    dims: tuple[int, ...]
+    order: tuple[int, ...]
+    block: tuple[int, ...]
+    repeated: tuple[int, ...] = ()
+    step: int = 1
+
+    @property
+    def is_padded(self) -> bool:
+        """Whether the block has elements that are not the tensor's."""
+        return self.step > 1 or any(self.dims[a] != n for a, n in zip(self.order, self.block, strict=True))
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The dims of the block as an input of the IR."""
+        return (*self.block, self.step) if self.step > 1 else self.block
+
+
+def row_major(dims: Sequence[int]) -> tuple[int, ...]:
+    """The strides of a contiguous tensor."""
+    return tuple(math.prod(dims[i + 1 :]) for i in range(len(dims)))
+
+
+def in_order_of(dims: Sequence[int], like: Sequence[int]) -> tuple[int, ...]:
+    """Contiguous strides for `dims`, in the order of the strides `like`."""
+    order = sorted(range(len(dims)), key=lambda a: (-like[a], a))
+    strides, step = [0] * len(dims), 1
+    for axis in reversed(order):
+        strides[axis] = step
+        step *= max(1, dims[axis])
+    return tuple(strides)
+
+
+def channels_last(dims: Sequence[int]) -> tuple[int, ...]:
+    """The strides of [N, C, sizes...] with the channels innermost."""
+    return in_order_of(dims, [len(dims) + 1, 0, *range(len(dims) - 1, 1, -1)]) if len(dims) > 2 else row_major(dims)
+
+
+def span(dims: Sequence[int], strides: Sequence[int]) -> int:
+    """Elements from the first one of a tensor to its last one."""
+    if 0 in dims:
+        return 0
+    return 1 + sum((n - 1) * s for n, s in zip(dims, strides, strict=True))
+
+
+def layout_of(dims: Sequence[int], strides: Sequence[int], where: str) -> Layout:
+    """The layout of a tensor. Raises `GraphError` if elements overlap or a stride is negative,
+    `cudnnGraphNotSupportedError` for strides that no block has."""
+    if len(dims) != len(strides):
+        raise GraphError(f"{where} has {len(dims)} dims {list(dims)}, but {len(strides)} strides {list(strides)}")
+    if any(s < 0 for s in strides):
+        raise GraphError(f"{where} has strides {list(strides)}, expected none below 0")
+    repeated = tuple(a for a, (n, s) in enumerate(zip(dims, strides, strict=True)) if n > 1 and s == 0)
+    moving = [a for a, n in enumerate(dims) if n != 1 and a not in repeated]
+    if 0 in dims:
+        return Layout(tuple(dims), tuple(range(len(dims))), tuple(dims))
+    moving.sort(key=lambda a: (-strides[a], a))
+    block: list[int] = []
+    for place, axis in enumerate(moving):
+        if place == 0:
+            block.append(dims[axis])
+            continue
+        outer = strides[moving[place - 1]]
+        if outer < dims[axis] * strides[axis] and outer < span(
+            [dims[a] for a in moving[place:]], [strides[a] for a in moving[place:]]
+        ):
+            raise GraphError(
+                f"{where} has strides {list(strides)} for dims {list(dims)}: elements of dim {moving[place - 1]} "
+                f"(stride {outer}) overlap those of dim {axis}"
+            )
+        if outer % strides[axis] or outer // strides[axis] < dims[axis]:
+            raise cudnnGraphNotSupportedError(
+                f"{where} has strides {list(strides)} for dims {list(dims)}: stride {outer} of dim "
+                f"{moving[place - 1]} is no multiple of stride {strides[axis]} of dim {axis}"
+            )
+        block.append(outer // strides[axis])
+    step = strides[moving[-1]] if moving else 1
+    return Layout(tuple(dims), tuple(moving), tuple(block), repeated, step)
+
+
+def same_memory(dims: Sequence[int], a: Sequence[int], b: Sequence[int]) -> bool:
+    """Whether two strides mean the same: those of dims of one element do not count."""
+    return all(x == y for n, x, y in zip(dims, a, b, strict=True) if n > 1) or 0 in dims

@@ -1,0 +1,347 @@
+"""From a graph of nodes to an `ait` graph: one function per operation writes `ait` ops."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from xdsl.dialects.builtin import IntegerAttr, ModuleOp, StringAttr, f32, i1, i64
+from xdsl.ir import Attribute, Block, Region, SSAValue
+from xdsl.utils.exceptions import VerifyException
+
+from ait_mlir.dialects.ait.base import AitOp
+from ait_mlir.dialects.ait.data import ConstantOp, GraphOp, OutputOp
+from ait_mlir.dialects.ait.dtypes import compute_type
+from ait_mlir.dialects.ait.elementwise import ELEMENTWISE, CastOp, CompareOp, WhereOp, YieldOp
+from ait_mlir.dialects.ait.index import UpdateSliceOp
+from ait_mlir.dialects.ait.reduce import ReduceOp
+from ait_mlir.dialects.ait.syntax import int_list_attr
+from ait_mlir.dialects.ait.types import ShapeAttr, TensorType, as_shape, tensor_type
+from ait_mlir.dialects.ait.view import ConcatOp, ExpandOp, PermuteOp, ReshapeOp, SliceOp
+from ait_mlir.dims import Scope
+from ait_mlir.graph.enums import data_type, ir_type
+from ait_mlir.graph.errors import GraphError, cudnnGraphNotSupportedError
+from ait_mlir.graph.layout import Layout, layout_of
+from ait_mlir.graph.nodes import Node
+from ait_mlir.graph.tensor import tensor
+
+_IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_CLASSES = {op.name.removeprefix("ait."): op for op in ELEMENTWISE}
+
+
+@dataclass(frozen=True)
+class Slot:
+    """An input or an output of the module: a tensor of the graph, and how it lies in memory.
+
+    The memory of a padded output is an input, too, which the run updates (`is_donated`).
+    """
+
+    tensor: tensor
+    layout: Layout
+    is_donated: bool = False
+
+
+@dataclass
+class Lowered:
+    """A module with the tensors behind its inputs and outputs, in order."""
+
+    module: ModuleOp
+    inputs: list[Slot]
+    outputs: list[Slot]
+
+
+@dataclass
+class Lowering:
+    """Writes the ops of one graph. Methods take and return values of the IR; dims are those that the graph declares."""
+
+    graph: GraphOp
+    scalars: Mapping[tensor, float] = field(default_factory=dict["tensor", float])
+    """Scalars passed by value whose numbers are part of the code."""
+    values: dict[tensor, SSAValue] = field(default_factory=dict["tensor", SSAValue])
+    read: set[tensor] = field(default_factory=set["tensor"])
+    """The tensors that nodes read."""
+    node: Node | None = None
+
+    # ** tensors **
+
+    def value(self, t: tensor) -> SSAValue:
+        """The value of a tensor, in its data type."""
+        if t not in self.values and (number := self.number(t)) is not None:
+            element = ir_type(t.dtype, t.label)
+            op = ConstantOp(
+                int(number) if t.dtype.name.startswith("INT") else float(number), TensorType.get(t.dims or (), element)
+            )
+            self.graph.block.add_op(op)
+            self.values[t] = op.output
+        return self.values[t]
+
+    def number(self, t: tensor) -> float | None:
+        """The number of a scalar that is part of the code; None if it is known only when the graph runs."""
+        return float(t.value) if t.is_constant and t.value is not None else self.scalars.get(t)
+
+    def wide(self, t: tensor, dtype: data_type) -> SSAValue:
+        """The value of a tensor in the type that a node computes in."""
+        return self.cast(self.value(t), ir_type(dtype, t.label))
+
+    def wide_all(self, node: Node, *names: str) -> list[SSAValue]:
+        """Inputs of a node in the type that it computes in."""
+        return [self.wide(node.inputs[name], node.compute_type()) for name in names]
+
+    def fail(self, message: str) -> GraphError:
+        """An error of the node that is being written."""
+        return GraphError(message) if self.node is None else self.node.wrong(message)
+
+    # ** ops **
+
+    def op(
+        self,
+        op_class: type[AitOp],
+        *operands: SSAValue,
+        properties: Mapping[str, Attribute] | None = None,
+        result: Attribute | None = None,
+        regions: Sequence[Region] = (),
+    ) -> SSAValue:
+        """Write an op and verify it; returns its first result, of the inferred type unless `result` is given."""
+        op = op_class.create(
+            operands=operands,
+            result_types=[result or operands[0].type],
+            properties=dict(properties or {}),
+            regions=regions,
+        )
+        return self.add(op, infer=result is None)
+
+    def add(self, op: AitOp, infer: bool = True) -> SSAValue:
+        """Write an op that is made already; returns its first result."""
+        self.graph.block.add_op(op)
+        try:
+            inferred = op.infer_result_types()
+            if infer:
+                for value, type_ in zip(op.results, inferred, strict=True):
+                    value._type = type_  # pyright: ignore[reportPrivateUsage]
+            else:
+                op.verify_()
+        except VerifyException as error:
+            where = f"{self.node.label}: " if self.node is not None else ""
+            raise cudnnGraphNotSupportedError(f"{where}{error}") from None
+        return op.results[0]
+
+    def pointwise(self, mnemonic: str, *operands: SSAValue) -> SSAValue:
+        """An elementwise op by its name, with broadcasting."""
+        return self.op(_CLASSES[mnemonic], *operands)
+
+    def compare(self, predicate: str, a: SSAValue, b: SSAValue) -> SSAValue:
+        return self.op(CompareOp, a, b, properties={"predicate": StringAttr(predicate)})
+
+    def where(self, condition: SSAValue, a: SSAValue, b: SSAValue) -> SSAValue:
+        return self.op(WhereOp, condition, a, b)
+
+    def both(self, a: SSAValue, b: SSAValue) -> SSAValue:
+        """Whether both conditions hold."""
+        return self.where(a, b, self.scalar(0, i1))
+
+    def either(self, a: SSAValue, b: SSAValue) -> SSAValue:
+        """Whether a condition of two holds."""
+        return self.where(a, self.scalar(1, i1), b)
+
+    def scalar(self, number: float, element: Attribute) -> SSAValue:
+        """A constant of rank 0."""
+        op = ConstantOp(number, TensorType.get((), element))
+        self.graph.block.add_op(op)
+        return op.output
+
+    def scalar_like(self, number: float, value: SSAValue) -> SSAValue:
+        """A constant of rank 0 in the element type of a value."""
+        return self.scalar(number, tensor_type(value).element_type)
+
+    def numbers(self, numbers: Sequence[float], dims: Sequence[int], element: Attribute) -> SSAValue:
+        """A constant of these numbers, in row-major order."""
+        op = ConstantOp(list(numbers), TensorType.get(dims, element))
+        self.graph.block.add_op(op)
+        return op.output
+
+    def index(self, size: int, axis: int, rank: int, element: Attribute) -> SSAValue:
+        """0, 1, 2, ... along one axis of `rank` dims, the others of which are 1."""
+        return self.numbers(range(size), [size if a == axis else 1 for a in range(rank)], element)
+
+    def cast(self, value: SSAValue, element: Attribute) -> SSAValue:
+        """Another element type; nothing is written where it has that one."""
+        t = tensor_type(value)
+        if t.element_type == element:
+            return value
+        return self.op(CastOp, value, result=TensorType.get(t.dims, element))
+
+    def reduce(self, kind: str, value: SSAValue, axes: Sequence[int], keep: bool = True) -> SSAValue:
+        """A reduction; the axes stay as dims of 1 if `keep`."""
+        t = tensor_type(value)
+        properties = {"kind": StringAttr(kind), "dims": int_list_attr(sorted(axes))}
+        reduced = self.op(ReduceOp, value, properties=properties)
+        return self.reshape(reduced, [1 if a in axes else n for a, n in enumerate(t.dims)]) if keep else reduced
+
+    # ** views **
+
+    def dims(self, value: SSAValue) -> tuple[int, ...]:
+        """The dims of a value as integers."""
+        shape = tensor_type(value).static_shape()
+        assert shape is not None, "graphs have static dims"
+        return shape
+
+    def reshape(self, value: SSAValue, dims: Sequence[Any]) -> SSAValue:
+        """Row-major elements in another shape."""
+        return self._view(ReshapeOp, value, dims)
+
+    def expand(self, value: SSAValue, dims: Sequence[Any]) -> SSAValue:
+        """Broadcast to a shape."""
+        return self._view(ExpandOp, value, dims)
+
+    def _view(self, op: type[AitOp], value: SSAValue, dims: Sequence[Any]) -> SSAValue:
+        t, shape = tensor_type(value), as_shape(dims)
+        return value if t.dims == shape else self.op(op, value, result=TensorType.get(shape, t.element_type))
+
+    def permute(self, value: SSAValue, order: Sequence[int]) -> SSAValue:
+        """Dim i of the result is dim `order[i]` of the value."""
+        if list(order) == list(range(len(order))):
+            return value
+        return self.op(PermuteOp, value, properties={"permutation": int_list_attr(order)})
+
+    def slice(self, value: SSAValue, axis: int, start: int, size: int) -> SSAValue:
+        """`size` elements along one axis from `start` on."""
+        t = tensor_type(value)
+        if t.dims[axis].as_int() == size:
+            return value
+        offsets = as_shape([start if a == axis else 0 for a in range(t.rank)])
+        dims = (*t.dims[:axis], *as_shape([size]), *t.dims[axis + 1 :])
+        return self.op(
+            SliceOp, value, properties={"offsets": ShapeAttr(offsets)}, result=TensorType.get(dims, t.element_type)
+        )
+
+    def concat(self, values: Sequence[SSAValue], axis: int) -> SSAValue:
+        return values[0] if len(values) == 1 else self.op(ConcatOp, *values, properties={"dim": IntegerAttr(axis, i64)})
+
+    def is_wide(self, out: tensor, narrow: data_type) -> bool:
+        """Whether the result of a contraction of `narrow` operands must not be rounded by it.
+
+        The value of a contraction without an epilogue is rounded when it is stored. That is the rounding of an output
+        of this type that no node reads; for any other tensor a cast says how it is rounded, or nothing rounds it.
+        """
+        return out.is_virtual or out.dtype is not narrow or out in self.read
+
+    def contraction(
+        self, op_class: type[AitOp], operands: Sequence[SSAValue], properties: Mapping[str, Attribute], wide: bool
+    ) -> SSAValue:
+        """A product or convolution; if `wide`, its result has the type of its sums."""
+        t = tensor_type(operands[0])
+        if not wide or compute_type(t.element_type) == t.element_type:
+            return self.op(op_class, *operands, properties=properties, regions=[Region()])
+        op = op_class.create(
+            operands=operands,
+            result_types=[TensorType.get(t.dims, compute_type(t.element_type))],
+            properties=dict(properties),
+            regions=[self.identity_region(t.element_type)],
+        )
+        return self.add(op)
+
+    def identity_region(self, element: Attribute) -> Region:
+        """A region that yields its argument: the accumulator of a product, not rounded."""
+        block = Block(arg_types=[compute_type(element)])
+        block.args[0].name_hint = "acc"
+        block.add_op(YieldOp(block.args[0]))
+        return Region(block)
+
+    # ** memory **
+
+    def from_memory(self, block: SSAValue, layout: Layout) -> SSAValue:
+        """The tensor that lies in a block of memory."""
+        value = block
+        if layout.step > 1:
+            value = self.slice(value, len(layout.block), 0, 1)
+        for place, axis in enumerate(layout.order):
+            value = self.slice(value, place, 0, layout.dims[axis])
+        kept = [layout.dims[a] for a in layout.order]
+        value = self.reshape(value, kept)
+        rising = sorted(layout.order)
+        value = self.permute(value, [layout.order.index(a) for a in rising])
+        value = self.reshape(value, [1 if a not in layout.order else n for a, n in enumerate(layout.dims)])
+        return self.expand(value, layout.dims)
+
+    def to_memory(self, value: SSAValue, layout: Layout) -> SSAValue:
+        """The elements of a tensor in the order of a block without padding."""
+        rising = sorted(layout.order)
+        value = self.reshape(value, [layout.dims[a] for a in rising])
+        return self.permute(value, [rising.index(a) for a in layout.order])
+
+    def into_padded(self, block: SSAValue, value: SSAValue, layout: Layout, where: str) -> SSAValue:
+        """The block with the elements of a tensor written over its own."""
+        gaps = [i for i, a in enumerate(layout.order) if layout.block[i] != layout.dims[a]]
+        if layout.step > 1 or len(gaps) != 1:
+            raise cudnnGraphNotSupportedError(
+                f"{where} is an output whose rows are longer than its dims along several dims; expected one at most"
+            )
+        zero = self.scalar(0, i64)
+        return self.op(UpdateSliceOp, block, value, zero, properties={"dim": IntegerAttr(gaps[0], i64)})
+
+
+def lower(
+    name: str,
+    nodes: Sequence[Node],
+    inputs: Sequence[tensor],
+    outputs: Sequence[tensor],
+    scalars: Mapping[tensor, float],
+) -> Lowered:
+    """The module of a validated graph. `scalars` are numbers passed by value that become part of the code.
+
+    Raises `cudnnGraphNotSupportedError`, with the node, for what no `ait` op computes.
+    """
+    ins = [Slot(t, layout_of(t.dims or (), t.strides or (), t.label)) for t in inputs]
+    outs = [Slot(t, layout_of(t.dims or (), t.strides or (), t.label)) for t in outputs]
+    for slot in outs:
+        if slot.layout.repeated:
+            raise cudnnGraphNotSupportedError(f"{slot.tensor.label} is an output with a stride of 0: {slot.tensor!r}")
+    padded = [Slot(s.tensor, s.layout, is_donated=True) for s in outs if s.layout.is_padded]
+    names = _unique([s.tensor.name for s in (*ins, *outs)])
+    own = {s.tensor: n for s, n in zip((*ins, *outs), names, strict=True)}
+    ins += padded
+    types = [TensorType.get(s.layout.shape, ir_type(s.tensor.dtype, s.tensor.label)) for s in ins]
+    input_names = [f"{own[s.tensor]}.memory" if s.is_donated else own[s.tensor] for s in ins]
+    donated = [n for n, s in zip(input_names, ins, strict=True) if s.is_donated]
+    graph = GraphOp(name, list(zip(input_names, types, strict=True)), Scope.parse(""), donated=donated)
+    writer = Lowering(graph, scalars, read={t for node in nodes for t in node.reads()})
+    memory: dict[tensor, SSAValue] = {}
+    for slot, block, input_name in zip(ins, graph.block.args, input_names, strict=True):
+        block.name_hint = input_name if _IDENTIFIER.fullmatch(input_name) else None
+        if slot.is_donated:
+            memory[slot.tensor] = block
+        else:
+            writer.values[slot.tensor] = writer.from_memory(block, slot.layout)
+    for node in nodes:
+        writer.node = node
+        results = node.operation.lower(node, writer)
+        for port, t in node.outputs.items():
+            value = writer.cast(results[port], ir_type(t.dtype, t.label))
+            if value.name_hint is None and _IDENTIFIER.fullmatch(t.name):
+                value.name_hint = t.name
+            writer.values[t] = value
+    writer.node = None
+    for slot in outs:
+        value = writer.to_memory(writer.values[slot.tensor], slot.layout)
+        place = memory.get(slot.tensor)
+        if place is not None:
+            value = writer.into_padded(place, value, slot.layout, slot.tensor.label)
+        graph.block.add_op(OutputOp(own[slot.tensor], value, place))
+    return Lowered(ModuleOp([graph]), ins, outs)
+
+
+def _unique(names: Sequence[str]) -> list[str]:
+    """The names, each with a number where it was there before."""
+    found: list[str] = []
+    for name in names:
+        count, unique = 1, name or "t"
+        while unique in found:
+            count += 1
+            unique = f"{name}.{count}"
+        found.append(unique)
+    return found
+
+
+__all__ = ["Lowered", "Lowering", "Slot", "f32", "lower"]

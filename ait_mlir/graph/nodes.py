@@ -1,0 +1,135 @@
+"""Operations and nodes: an `Operation` is a row of a table, a `Node` is one use of it in a graph."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from xdsl.ir import SSAValue
+
+from ait_mlir.graph.enums import FLOATS, data_type
+from ait_mlir.graph.errors import GraphError, cudnnGraphNotSupportedError
+
+if TYPE_CHECKING:
+    from ait_mlir.graph.lowering import Lowering
+    from ait_mlir.graph.tensor import tensor
+
+Dims = tuple[int, ...]
+Shapes = Mapping[str, tuple[Dims, Dims | None]]
+"""For each output its dims and its strides, None where they are row-major."""
+
+
+class _Required:
+    def __repr__(self) -> str:
+        return "required"
+
+
+REQUIRED: Any = _Required()
+"""In place of the default of an attribute that has none."""
+
+
+@dataclass(frozen=True)
+class Operation:
+    """A method of the graph.
+
+    `tensors` are its tensor arguments in order, those in `optional` may be None; `lists` take a list of tensors;
+    `attributes` have defaults. `infer` gives the dims of the outputs, `lower` writes `ait` ops and returns the values
+    of the outputs. `present` says which outputs a node has; the others are None for the caller.
+    """
+
+    name: str
+    tensors: tuple[str, ...]
+    outputs: tuple[str, ...]
+    infer: Callable[[Node], Shapes]
+    lower: Callable[[Node, Lowering], Mapping[str, SSAValue]]
+    optional: tuple[str, ...] = ()
+    lists: tuple[str, ...] = ()
+    adopted: tuple[str, ...] = ()
+    """Arguments that are tensors the node computes."""
+    attributes: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    present: Callable[[Node], Sequence[str]] | None = None
+    check: Callable[[Node], None] | None = None
+    doc: str = ""
+
+
+@dataclass(eq=False)
+class Node:
+    """One operation of a graph with its tensors."""
+
+    name: str
+    operation: Operation
+    inputs: dict[str, tensor]
+    lists: dict[str, list[tensor]]
+    attributes: dict[str, Any]
+    compute: data_type = data_type.NOT_SET
+    outputs: dict[str, tensor] = field(default_factory=dict[str, "tensor"])
+
+    @property
+    def label(self) -> str:
+        """How messages name the node."""
+        return f"node '{self.name}' ({self.operation.name})"
+
+    def reads(self) -> list[tensor]:
+        """All tensors that the node reads."""
+        found = [*self.inputs.values(), *(t for several in self.lists.values() for t in several)]
+        return [*found, *(t.ragged_offset for t in found if t.ragged_offset is not None)]
+
+    def dims(self, name: str) -> Dims:
+        """The dims of an input."""
+        found = self.inputs[name].dims
+        if found is None:
+            raise self.wrong(f"{self.inputs[name].label} has no dims: call set_dim")
+        return found
+
+    def strides(self, name: str) -> Dims:
+        """The strides of an input."""
+        found = self.inputs[name].strides
+        if found is None:
+            raise self.wrong(f"{self.inputs[name].label} has no strides: call set_stride")
+        return found
+
+    def __getitem__(self, attribute: str) -> Any:
+        return self.attributes[attribute]
+
+    def has(self, name: str) -> bool:
+        """Whether an optional input is there."""
+        return name in self.inputs
+
+    def compute_float(self) -> data_type:
+        """The float type that the node computes in: DOUBLE if asked for or if an input is, else FLOAT."""
+        inputs = [t.dtype for t in (*self.inputs.values(), *(t for ts in self.lists.values() for t in ts))]
+        wide = self.compute is data_type.DOUBLE or data_type.DOUBLE in inputs
+        return data_type.DOUBLE if wide else data_type.FLOAT
+
+    def compute_type(self) -> data_type:
+        """The type that the node computes in: integers only if asked for or if all inputs are of this type."""
+        if self.compute in (data_type.INT32, data_type.INT64, data_type.INT8):
+            return self.compute
+        inputs = {t.dtype for t in (*self.inputs.values(), *(t for ts in self.lists.values() for t in ts))}
+        if self.compute is data_type.NOT_SET and not inputs & {*FLOATS, data_type.BOOLEAN}:
+            return data_type.INT64 if data_type.INT64 in inputs else data_type.INT32
+        return self.compute_float()
+
+    def wrong(self, message: str) -> GraphError:
+        """An error of this node."""
+        return GraphError(f"{self.label}: {message}")
+
+    def unsupported(self, message: str) -> cudnnGraphNotSupportedError:
+        """An error of this node for what has no kernel."""
+        return cudnnGraphNotSupportedError(f"{self.label}: {message}")
+
+
+def broadcast(node: Node, names: Sequence[str]) -> Dims:
+    """The dims of inputs that broadcast against each other from the last dim on."""
+    found: list[int] = []
+    for name in names:
+        dims = node.dims(name)
+        found = [1] * (len(dims) - len(found)) + found
+        for i in range(1, len(dims) + 1):
+            if found[-i] != dims[-i] and 1 not in (found[-i], dims[-i]):
+                shapes = ", ".join(f"{node.inputs[n].label} {list(node.dims(n))}" for n in names)
+                raise node.wrong(f"the inputs do not broadcast: {shapes}")
+            if found[-i] == 1:
+                found[-i] = dims[-i]
+    return tuple(found)

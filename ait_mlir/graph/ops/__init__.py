@@ -1,0 +1,15 @@
+"""The operations of a graph, one file for each family."""
+
+from __future__ import annotations
+
+from ait_mlir.graph.nodes import Operation
+from ait_mlir.graph.ops import conv, matmul, norm, pointwise, reduction, sdpa, shape
+from ait_mlir.graph.ops.refused import REFUSED
+
+OPERATIONS: dict[str, Operation] = {
+    operation.name: operation
+    for family in (pointwise, matmul, conv, norm, reduction, shape, sdpa)
+    for operation in family.OPERATIONS
+}
+
+__all__ = ["OPERATIONS", "REFUSED"]

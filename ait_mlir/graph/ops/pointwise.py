@@ -1,0 +1,181 @@
+"""Pointwise operations. They compute in the node's compute type and round once, to the type of the output."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from xdsl.dialects.builtin import i1, i32
+from xdsl.ir import SSAValue
+
+from ait_mlir.dialects.ait.types import tensor_type
+from ait_mlir.graph.layout import in_order_of
+from ait_mlir.graph.lowering import Lowering
+from ait_mlir.graph.nodes import REQUIRED, Node, Operation, Shapes, broadcast
+
+Formula = Callable[[Lowering, Node, Sequence[SSAValue]], SSAValue]
+
+
+def _infer(node: Node) -> Shapes:
+    """The inputs broadcast; the output lies in the order of the first input that has its dims."""
+    names = node.operation.tensors
+    dims = broadcast(node, names)
+    axis = node.attributes.get("axis", 0)
+    if isinstance(axis, bool) or not isinstance(axis, int) or not 0 <= axis < max(1, len(dims)):
+        raise node.wrong(f"axis is {axis!r}, expected 0 to {len(dims) - 1} for dims {list(dims)}")
+    like = next((node.strides(n) for n in names if node.dims(n) == dims), None)
+    return {"OUT_0": (dims, None if like is None else in_order_of(dims, like))}
+
+
+def _lower(formula: Formula) -> Callable[[Node, Lowering], Mapping[str, SSAValue]]:
+    def lower(node: Node, w: Lowering) -> Mapping[str, SSAValue]:
+        result = formula(w, node, w.wide_all(node, *node.operation.tensors))
+        return {"OUT_0": w.expand(result, node.outputs["OUT_0"].dims or ())}
+
+    return lower
+
+
+def _condition(w: Lowering, node: Node, name: str) -> SSAValue:
+    """An input as a condition: whether an element is not 0."""
+    return w.cast(w.value(node.inputs[name]), i1)
+
+
+# ** formulas **
+
+
+def _ait(mnemonic: str) -> Formula:
+    return lambda w, node, x: w.pointwise(mnemonic, *x)
+
+
+def _reciprocal(w: Lowering, node: Node, x: Sequence[SSAValue]) -> SSAValue:
+    return w.pointwise("div", w.scalar_like(1, x[0]), x[0])
+
+
+def _ceil(w: Lowering, node: Node, x: Sequence[SSAValue]) -> SSAValue:
+    return w.pointwise("neg", w.pointwise("floor", w.pointwise("neg", x[0])))
+
+
+def _tan(w: Lowering, node: Node, x: Sequence[SSAValue]) -> SSAValue:
+    return w.pointwise("div", w.pointwise("sin", x[0]), w.pointwise("cos", x[0]))
+
+
+def _softplus(w: Lowering, node: Node, x: Sequence[SSAValue]) -> SSAValue:
+    """max(x, 0) + log(1 + exp(-|x|)), which cannot overflow."""
+    small = w.pointwise("log1p", w.pointwise("exp", w.pointwise("neg", w.pointwise("abs", x[0]))))
+    return w.pointwise("add", w.pointwise("relu", x[0]), small)
+
+
+def _elu(w: Lowering, node: Node, x: Sequence[SSAValue]) -> SSAValue:
+    positive = w.compare("gt", x[0], w.scalar_like(0, x[0]))
+    return w.where(positive, x[0], w.pointwise("expm1", x[0]))
+
+
+def _relu(w: Lowering, node: Node, x: Sequence[SSAValue]) -> SSAValue:
+    """Below `lower_clip` a line of slope `negative_slope` through that point; at most `upper_clip`."""
+    lower, upper, slope = (node.attributes.get(n) for n in ("lower_clip", "upper_clip", "negative_slope"))
+    result, value = x[0], x[0]
+    if not slope:
+        result = w.pointwise("relu", value) if not lower else w.pointwise("max", value, w.scalar_like(lower, value))
+    else:
+        edge = w.scalar_like(lower or 0, value)
+        line = w.pointwise("mul", w.pointwise("sub", value, edge) if lower else value, w.scalar_like(slope, value))
+        result = w.where(w.compare("gt", value, edge), value, w.pointwise("add", line, edge) if lower else line)
+    return result if upper is None else w.pointwise("min", result, w.scalar_like(upper, value))
+
+
+def _swish(w: Lowering, node: Node, x: Sequence[SSAValue]) -> SSAValue:
+    beta = node["swish_beta"]
+    if beta is None or beta == 1:
+        return w.pointwise("silu", x[0])
+    inner = w.pointwise("mul", x[0], w.scalar_like(beta, x[0]))
+    return w.pointwise("mul", x[0], w.pointwise("sigmoid", inner))
+
+
+def _add_square(w: Lowering, node: Node, x: Sequence[SSAValue]) -> SSAValue:
+    return w.pointwise("add", x[0], w.pointwise("mul", x[1], x[1]))
+
+
+def _compare(predicate: str) -> Formula:
+    return lambda w, node, x: w.compare(predicate, x[0], x[1])
+
+
+def _logical_not(w: Lowering, node: Node, x: Sequence[SSAValue]) -> SSAValue:
+    return w.where(_condition(w, node, "input"), w.scalar(0, i1), w.scalar(1, i1))
+
+
+def _logical_and(w: Lowering, node: Node, x: Sequence[SSAValue]) -> SSAValue:
+    return w.both(_condition(w, node, "a"), _condition(w, node, "b"))
+
+
+def _logical_or(w: Lowering, node: Node, x: Sequence[SSAValue]) -> SSAValue:
+    return w.either(_condition(w, node, "a"), _condition(w, node, "b"))
+
+
+def _binary_select(w: Lowering, node: Node, x: Sequence[SSAValue]) -> SSAValue:
+    return w.where(_condition(w, node, "mask"), x[0], x[1])
+
+
+def _gen_index(w: Lowering, node: Node, x: Sequence[SSAValue]) -> SSAValue:
+    dims = node.dims("input")
+    axis: int = node["axis"]
+    integer = tensor_type(x[0]).element_type
+    counted = w.index(dims[axis], axis, len(dims), i32)
+    return w.expand(counted if node.compute.name == "NOT_SET" else w.cast(counted, integer), dims)
+
+
+# ** the table **
+
+
+def _row(name: str, tensors: tuple[str, ...], formula: Formula, doc: str = "", **attributes: Any) -> Operation:
+    return Operation(name, tensors, ("OUT_0",), _infer, _lower(formula), attributes=attributes, doc=doc)
+
+
+def _same(w: Lowering, node: Node, x: Sequence[SSAValue]) -> SSAValue:
+    return x[0]
+
+
+_UNARY: dict[str, Formula] = {
+    **{name: _ait(name) for name in ("abs", "cos", "erf", "exp", "floor", "gelu", "log", "neg", "rsqrt")},
+    **{name: _ait(name) for name in ("sigmoid", "sin", "sqrt", "tanh")},
+    "gelu_approx_tanh": _ait("fast_gelu"),
+    "identity": _same,
+    "ceil": _ceil,
+    "elu": _elu,
+    "logical_not": _logical_not,
+    "reciprocal": _reciprocal,
+    "softplus": _softplus,
+    "tan": _tan,
+}
+_BINARY: dict[tuple[str, ...], dict[str, Formula]] = {
+    ("a", "b"): {
+        **{name: _ait(name) for name in ("add", "sub", "mul", "div")},
+        "add_square": _add_square,
+        "logical_and": _logical_and,
+        "logical_or": _logical_or,
+    },
+    ("input0", "input1"): {"max": _ait("max"), "min": _ait("min"), "mod": _ait("rem"), "pow": _ait("pow")},
+    ("input", "comparison"): {
+        f"cmp_{name}": _compare(predicate)
+        for name, predicate in (("eq", "eq"), ("neq", "ne"), ("lt", "lt"), ("le", "le"), ("gt", "gt"), ("ge", "ge"))
+    },
+    ("input", "bias"): {"bias": _ait("add")},
+    ("input", "scale"): {"scale": _ait("mul")},
+}
+
+OPERATIONS = (
+    *(_row(name, ("input",), formula) for name, formula in _UNARY.items()),
+    *(_row(name, tensors, f) for tensors, rows in _BINARY.items() for name, f in rows.items()),
+    _row(
+        "relu",
+        ("input",),
+        _relu,
+        "max(x, lower_clip), at most upper_clip; below the lower clip the slope is negative_slope.",
+        negative_slope=None,
+        lower_clip=None,
+        upper_clip=None,
+    ),
+    _row("leaky_relu", ("input",), _relu, "x above 0, negative_slope * x below.", negative_slope=REQUIRED),
+    _row("swish", ("input",), _swish, "x * sigmoid(swish_beta * x).", swish_beta=None),
+    _row("gen_index", ("input",), _gen_index, "The index of each element along one axis.", axis=REQUIRED),
+    _row("binary_select", ("input0", "input1", "mask"), _binary_select, "input0 where the mask is true, else input1."),
+)

@@ -1,0 +1,38 @@
+"""Methods of cuDNN's graph that have no kernel here: calling one is refused by name."""
+
+from __future__ import annotations
+
+_BACKWARD = "gradients are not computed: the compiler is for inference"
+_STATE = "linear attention has no kernel here"
+_NARROW = "the kernels have no 4-bit and 8-bit floats"
+
+REFUSED: dict[str, str] = {
+    **dict.fromkeys(
+        (
+            *("conv_dgrad", "conv_wgrad", "sdpa_backward", "layernorm_backward", "rmsnorm_backward"),
+            *("instancenorm_backward", "batchnorm_backward", "adalayernorm_backward", "rope_backward"),
+            *("relu_backward", "leaky_relu_backward", "elu_backward", "gelu_backward", "gelu_approx_tanh_backward"),
+            *("sigmoid_backward", "softplus_backward", "swish_backward", "tanh_backward", "moe_grouped_matmul_bwd"),
+        ),
+        _BACKWARD,
+    ),
+    **dict.fromkeys(
+        (
+            *("sdpa_fp8", "sdpa_fp8_backward", "sdpa_mxfp8", "sdpa_mxfp8_backward"),
+            *("block_scale_quantize", "block_scale_dequantize"),
+        ),
+        _NARROW,
+    ),
+    **dict.fromkeys(
+        (
+            f"{name}{suffix}"
+            for name in ("gdn", "gdn2", "gdp", "kda", "mamba2")
+            for suffix in ("", "_bwd", "_summary", "_summary_bwd")
+        ),
+        _STATE,
+    ),
+    "batchnorm": "statistics of a batch belong to training; batchnorm_inference has a kernel",
+    "moe_grouped_matmul": "grouped products are part of ait_mlir.frontend, not of this graph",
+    "rope": "write the rotation with slice, neg, concatenate, mul and add",
+}
+"""The name of each method and the reason."""

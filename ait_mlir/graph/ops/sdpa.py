@@ -1,0 +1,446 @@
+"""Scaled dot-product attention with its masks.
+
+Masks that `ait.attention` and `ait.ragged_attention` have are theirs: causal with a window, lengths, pages. Any other
+mask becomes an additive one. The logarithm of the sum of the exponentials is computed from the scores.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from xdsl.dialects.builtin import StringAttr, f32, i32, i64
+from xdsl.ir import SSAValue
+
+from ait_mlir.dialects.ait.attention import AttentionOp, RaggedAttentionOp
+from ait_mlir.dialects.ait.gemm import BmmOp
+from ait_mlir.dialects.ait.index import GatherOp
+from ait_mlir.dialects.ait.types import tensor_type
+from ait_mlir.graph.enums import FLOATS, attention_implementation, data_type, diagonal_alignment, ir_type
+from ait_mlir.graph.layout import in_order_of
+from ait_mlir.graph.lowering import Lowering
+from ait_mlir.graph.nodes import Node, Operation, Shapes
+
+HIDDEN = -1e30
+"""Added to hidden scores. It is finite, so that a row without visible columns does not become NaN; such rows are 0."""
+_INTEGERS = (data_type.INT32, data_type.INT64)
+
+
+@dataclass(frozen=True)
+class Band:
+    """Which columns a row sees: those from `row - left + 1` up to `row + right`, None without a bound.
+
+    With `bottom_right` the last row stands at the last column, else row 0 stands at column 0.
+    """
+
+    left: int | None
+    right: int | None
+    bottom_right: bool
+
+
+def _band(node: Node) -> Band:
+    top, bottom = bool(node["use_causal_mask"]), bool(node["use_causal_mask_bottom_right"])
+    if top and bottom:
+        raise node.wrong("use_causal_mask and use_causal_mask_bottom_right cannot both be set")
+    left, window = node["diagonal_band_left_bound"], node["sliding_window_length"]
+    if left is not None and window is not None:
+        raise node.wrong("sliding_window_length and diagonal_band_left_bound cannot both be set: they mean the same")
+    left = window if left is None else left
+    right = 0 if top or bottom else node["diagonal_band_right_bound"]
+    for name, value, least in (("left", left, 1), ("right", right, 0)):
+        if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < least):
+            raise node.wrong(f"the {name} bound is {value!r}, expected a whole number, at least {least}")
+    aligned = node["diagonal_alignment"] is diagonal_alignment.BOTTOM_RIGHT and not top
+    return Band(left, right, bottom or aligned)
+
+
+# ** shapes and checks **
+
+
+def _length(node: Node) -> int:
+    """The most columns of a sequence."""
+    if not node.has("paged_attention_k_table"):
+        return node.dims("k")[2]
+    most = node.dims("paged_attention_k_table")[2] * node.dims("k")[2]
+    given = node["paged_attention_max_seq_len_kv"]
+    return most if given is None else min(most, given)
+
+
+def _infer(node: Node) -> Shapes:
+    q, k, v = (node.dims(n) for n in ("q", "k", "v"))
+    for name, dims in (("q", q), ("k", k), ("v", v)):
+        if len(dims) != 4:
+            raise node.wrong(f"{node.inputs[name].label} has dims {list(dims)}, expected [batch, heads, length, size]")
+    paged = node.has("paged_attention_k_table")
+    pairs = [("k", 3, k[3], "q", 3, q[3]), ("v", 1, v[1], "k", 1, k[1])]
+    if not paged:
+        pairs += [(n, 0, d[0], "q", 0, q[0]) for n, d in (("k", k), ("v", v))]
+        pairs.append(("v", 2, v[2], "k", 2, k[2]))
+    for name, axis, found, whose, other_axis, expected in pairs:
+        if found != expected:
+            raise node.wrong(
+                f"dim {axis} of {node.inputs[name].label} is {found}, but dim {other_axis} of "
+                f"{node.inputs[whose].label} is {expected}"
+            )
+    if k[1] == 0 or q[1] % k[1]:
+        raise node.wrong(f"{node.inputs['q'].label} has {q[1]} heads, which the {k[1]} heads of k do not divide")
+    _check_lengths(node, q)
+    dims = (*q[:3], v[3])
+    stats = ((*q[:3], 1), None)
+    return {"O": (dims, in_order_of(dims, node.strides("q"))), **dict.fromkeys(_STATISTICS, stats)}
+
+
+def _check_lengths(node: Node, q: Sequence[int]) -> None:
+    batch, columns = q[0], _length(node)
+    shapes = {
+        "seq_len_q": ((batch, 1, 1, 1), (batch,)),
+        "seq_len_kv": ((batch, 1, 1, 1), (batch,)),
+        "cu_seq_len_q": ((batch + 1, 1, 1, 1), (batch + 1,)),
+        "cu_seq_len_kv": ((batch + 1, 1, 1, 1), (batch + 1,)),
+        "sink_token": ((1, q[1], 1, 1),),
+    }
+    for name, expected in shapes.items():
+        if node.has(name) and node.dims(name) not in expected:
+            raise node.wrong(
+                f"{node.inputs[name].label} has dims {list(node.dims(name))}, expected {list(expected[0])}"
+            )
+    if node.has("bias"):
+        bias, scores = node.dims("bias"), (*q[:3], columns)
+        if len(bias) != 4 or any(n not in (1, m) for n, m in zip(bias, scores, strict=True)):
+            raise node.wrong(
+                f"{node.inputs['bias'].label} has dims {list(bias)}, which do not broadcast to the scores "
+                f"{list(scores)}"
+            )
+    for name in ("paged_attention_k_table", "paged_attention_v_table"):
+        if node.has(name):
+            dims = node.dims(name)
+            if len(dims) != 4 or dims[0] != batch or dims[1] != 1 or dims[3] != 1:
+                raise node.wrong(f"{node.inputs[name].label} has dims {list(dims)}, expected [{batch}, 1, pages, 1]")
+
+
+def _check(node: Node) -> None:
+    for name in ("dropout", "rng_dump"):
+        if node[name] is not None:
+            raise node.unsupported(f"{name} belongs to training, which has no kernel here: leave it out")
+    for name in _REFUSED:
+        if node[name] not in (None, False):
+            raise node.unsupported(f"{name} has no kernel here: leave it out")
+    if node["implementation"] not in (None, *attention_implementation):
+        raise node.wrong(f"implementation is {node['implementation']!r}, expected a cudnn.attention_implementation")
+    dtypes = {n: node.inputs[n].dtype for n in ("q", "k", "v")}
+    for name, dtype in dtypes.items():
+        if dtype not in FLOATS:
+            raise node.unsupported(f"{node.inputs[name].label} has data type {dtype.name}; attention is of floats")
+        if dtype is not dtypes["q"]:
+            raise node.wrong(f"{node.inputs[name].label} is {dtype.name}, but q is {dtypes['q'].name}")
+    for name in _LENGTHS:
+        if node.has(name) and node.inputs[name].dtype not in _INTEGERS:
+            raise node.wrong(f"{node.inputs[name].label} is {node.inputs[name].dtype.name}, expected INT32 or INT64")
+    for side in ("q", "kv"):
+        if node.has(f"seq_len_{side}") and node.has(f"cu_seq_len_{side}"):
+            raise node.wrong(f"seq_len_{side} and cu_seq_len_{side} cannot both be given")
+    given = [side for side in ("q", "kv") if node.has(f"seq_len_{side}") or node.has(f"cu_seq_len_{side}")]
+    if node["use_padding_mask"] and len(given) < 2:
+        raise node.wrong("use_padding_mask needs seq_len_q and seq_len_kv")
+    if given and not node["use_padding_mask"]:
+        raise node.wrong(f"seq_len_{given[0]} is given, but use_padding_mask is not set")
+    if node.has("paged_attention_k_table") != node.has("paged_attention_v_table"):
+        raise node.wrong("paged_attention_k_table and paged_attention_v_table are given together, or neither is")
+    if node.has("paged_attention_k_table") and not node["use_padding_mask"]:
+        raise node.wrong("pages need use_padding_mask with seq_len_q and seq_len_kv")
+    if node["use_alibi_mask"] and _band(node).right != 0:
+        raise node.unsupported("use_alibi_mask needs a causal mask: use_causal_mask or diagonal_band_right_bound=0")
+    for t in node.inputs.values():
+        if t.ragged_offset is not None:
+            raise node.unsupported(
+                f"{t.label} has a ragged offset; pad the sequences and pass seq_len_q and seq_len_kv"
+            )
+    _band(node)
+    scale: Any = node["attn_scale"]
+    if scale is not None and (isinstance(scale, bool) or not math.isfinite(scale)):
+        raise node.wrong(f"attn_scale is {scale!r}, expected a finite number")
+
+
+def _present(node: Node) -> Sequence[str]:
+    stats = node["generate_stats"]
+    if stats is None:
+        stats = node["is_inference"] is False
+    return ("O", "Stats") if stats else ("O",)
+
+
+# ** lowering **
+
+
+@dataclass
+class _Attention:
+    """One node while it is written."""
+
+    node: Node
+    w: Lowering
+    q: SSAValue
+    k: SSAValue
+    v: SSAValue
+    scale: float
+    band: Band
+
+    @property
+    def rows(self) -> int:
+        return self.w.dims(self.q)[2]
+
+    @property
+    def columns(self) -> int:
+        return self.w.dims(self.k)[2]
+
+    def lengths(self, side: str) -> SSAValue:
+        """The length of each sequence, as [B]."""
+        w, node = self.w, self.node
+        name = f"seq_len_{side}"
+        if node.has(name):
+            return w.reshape(w.value(node.inputs[name]), [node.dims(name)[0]])
+        ends = w.reshape(w.value(node.inputs[f"cu_{name}"]), [node.dims(f"cu_{name}")[0]])
+        count = w.dims(ends)[0] - 1
+        return w.pointwise("sub", w.slice(ends, 0, 1, count), w.slice(ends, 0, 0, count))
+
+    def plain(self) -> SSAValue | None:
+        """Attention whose mask is causal, with or without a window; None for another mask."""
+        band, k, v = self.band, self.k, self.v
+        if band.left is None and band.right is None:
+            return self.w.add(AttentionOp(self.q, k, v, self.scale), infer=False)
+        if band.right != 0 or self.rows > self.columns:
+            return None
+        if not band.bottom_right and self.rows < self.columns:  # no row sees the columns behind the last row
+            k, v = (self.w.slice(x, 2, 0, self.rows) for x in (k, v))
+        return self.w.add(AttentionOp(self.q, k, v, self.scale, causal=True, window=band.left), infer=False)
+
+    def ragged(self) -> SSAValue | None:
+        """Attention of sequences of given lengths, padded or in pages; None if a row does not stand at the end."""
+        band, node, w = self.band, self.node, self.w
+        causal = band.right == 0
+        if (causal and not band.bottom_right) or (band.left is not None and not causal):
+            return None
+        if band.right not in (None, 0):
+            return None
+        rows, columns = self.lengths("q"), self.lengths("kv")
+        pages = None
+        if node.has("paged_attention_k_table"):
+            if node.inputs["paged_attention_k_table"] is not node.inputs["paged_attention_v_table"]:
+                return None
+            dims = node.dims("paged_attention_k_table")
+            pages = w.reshape(w.value(node.inputs["paged_attention_k_table"]), [dims[0], dims[2]])
+        integers = [x for x in (rows, columns, pages) if x is not None]
+        if len({tensor_type(x).element_type for x in integers}) > 1:
+            columns, rows = w.cast(columns, i64), w.cast(rows, i64)
+            pages = None if pages is None else w.cast(pages, i64)
+        return w.add(
+            RaggedAttentionOp(
+                [self.q, self.k, self.v], self.scale, columns, rows, pages, causal=causal, window=band.left
+            ),
+            infer=False,
+        )
+
+    def unpaged(self) -> None:
+        """Gather the pages of each sequence: k and v become [B, G, columns, size]."""
+        node, w = self.node, self.w
+        for name in ("k", "v"):
+            table = node.inputs[f"paged_attention_{name}_table"]
+            batch, _, count, _ = node.dims(f"paged_attention_{name}_table")
+            pages = w.reshape(w.value(table), [batch, count, 1, 1, 1])
+            pool = getattr(self, name)
+            _, heads, page, size = w.dims(pool)
+            gathered = w.add(GatherOp(pool, [pages], [0], [2, 3, 4]))
+            gathered = w.permute(gathered, [0, 2, 1, 3, 4])
+            rows = w.reshape(gathered, [batch, heads, count * page, size])
+            setattr(self, name, w.slice(rows, 2, 0, _length(node)))
+
+    def visible(self) -> SSAValue | None:
+        """Which columns each row sees, as i1 that broadcasts to the scores; None if it sees all."""
+        w, band, node = self.w, self.band, self.node
+        row, column = w.index(self.rows, 2, 4, i32), w.index(self.columns, 3, 4, i32)
+        conditions: list[SSAValue] = []
+        padded = bool(node["use_padding_mask"])
+        batch = w.dims(self.q)[0]
+        sides = [w.reshape(w.cast(self.lengths(s), i32), [batch, 1, 1, 1]) for s in ("q", "kv")] if padded else []
+        if band.bottom_right and (band.left is not None or band.right is not None):
+            shift = w.pointwise("sub", sides[1], sides[0]) if padded else w.scalar(self.columns - self.rows, i32)
+            row_place = w.pointwise("add", row, shift)
+        else:
+            row_place = row
+        if band.right is not None:
+            last = w.pointwise("add", row_place, w.scalar(band.right, i32)) if band.right else row_place
+            conditions.append(w.compare("ge", last, column))
+        if band.left is not None:
+            conditions.append(w.compare("gt", w.pointwise("add", column, w.scalar(band.left, i32)), row_place))
+        if padded:
+            conditions.append(w.both(w.compare("lt", row, sides[0]), w.compare("lt", column, sides[1])))
+        found = None
+        for condition in conditions:
+            found = condition if found is None else w.both(found, condition)
+        return found
+
+    def additive(self, visible: SSAValue | None) -> SSAValue | None:
+        """What is added to the scaled scores, as f32 that broadcasts to them."""
+        w, node = self.w, self.node
+        parts: list[SSAValue] = []
+        if node.has("bias"):
+            parts.append(w.cast(w.value(node.inputs["bias"]), f32))
+        if node["use_alibi_mask"]:
+            heads = w.dims(self.q)[1]
+            slopes = w.numbers(alibi_slopes(heads), [1, heads, 1, 1], f32)
+            row, column = w.index(self.rows, 2, 4, i32), w.index(self.columns, 3, 4, i32)
+            distance = w.cast(w.pointwise("sub", column, row), f32)
+            parts.append(w.pointwise("mul", distance, slopes))
+        if visible is not None:
+            parts.append(w.where(visible, w.scalar(0.0, f32), w.scalar(HIDDEN, f32)))
+        total = None
+        for part in parts:
+            total = part if total is None else w.pointwise("add", total, part)
+        return total
+
+    def scores(self, mask: SSAValue | None) -> SSAValue:
+        """scale * q @ k^T + mask, in f32 (f64 for f64), as [B, H, S, L]."""
+        w = self.w
+        batch, heads, rows, size = w.dims(self.q)
+        groups = w.dims(self.k)[1]
+        q = w.reshape(self.q, [batch, groups, heads // groups * rows, size])
+        found = w.contraction(BmmOp, [q, self.k], {"layout": StringAttr("rcr")}, True)
+        found = w.reshape(found, [batch, heads, rows, self.columns])
+        if self.scale != 1:
+            found = w.pointwise("mul", found, w.scalar_like(self.scale, found))
+        if mask is None:
+            return found
+        return w.pointwise("add", found, w.cast(mask, tensor_type(found).element_type))
+
+    def rows_seen(self, visible: SSAValue | None) -> SSAValue | None:
+        """Whether each row sees a column; None if all do."""
+        band = self.band
+        if visible is None:
+            return None
+        always = not self.node["use_padding_mask"] and (
+            self.rows <= self.columns or (not band.bottom_right and band.left is None)
+        )
+        return None if always else self.w.reduce("max", visible, [3])
+
+
+def _lower(node: Node, w: Lowering) -> Mapping[str, SSAValue]:
+    out = node.outputs["O"]
+    narrow = node.inputs["q"].dtype
+    if w.is_wide(out, narrow) or node.compute is data_type.DOUBLE:
+        narrow = node.compute_float()
+    element = ir_type(narrow, node.label)
+    q, k, v = (w.cast(w.value(node.inputs[n]), element) for n in ("q", "k", "v"))
+    a = _Attention(node, w, q, k, v, _scale(node, w), _band(node))
+    statistics = [name for name in _STATISTICS if name in node.outputs]
+    masked = node.has("bias") or bool(node["use_alibi_mask"])
+    result: SSAValue | None = None
+    if not masked:
+        result = a.ragged() if node["use_padding_mask"] else a.plain()
+    if result is not None and not statistics and not node.has("sink_token"):
+        return {"O": result}
+    if node.has("paged_attention_k_table"):
+        a.unpaged()
+    visible = a.visible()
+    mask = a.additive(visible)
+    seen = a.rows_seen(visible)
+    found: dict[str, SSAValue] = {}
+    if result is None:
+        result = w.add(AttentionOp(a.q, a.k, a.v, a.scale, mask=mask), infer=False)
+        if seen is not None:
+            result = w.where(seen, result, w.scalar_like(0.0, result))
+    found["O"] = result
+    if statistics or node.has("sink_token"):
+        found |= _statistics(a, mask, seen, result)
+    return found
+
+
+def _statistics(a: _Attention, mask: SSAValue | None, seen: SSAValue | None, result: SSAValue) -> dict[str, SSAValue]:
+    """The largest score of each row, the sum of the exponentials, its logarithm, and the output with a sink."""
+    w, node = a.w, a.node
+    scores = a.scores(mask)
+    element = tensor_type(scores).element_type
+    largest = w.reduce("max", scores, [3])
+    total = w.reduce("sum", w.pointwise("exp", w.pointwise("sub", scores, largest)), [3])
+    lse = w.pointwise("add", largest, w.pointwise("log", total))
+    found = {"O": result, "score_max": largest, "score_sum_exp": total}
+    if node.has("sink_token"):
+        sink = w.cast(w.value(node.inputs["sink_token"]), element)
+        share = w.pointwise("sigmoid", w.pointwise("sub", lse, sink))
+        o = w.pointwise("mul", w.cast(result, element), share)
+        found["O"] = o
+        high = w.pointwise("max", lse, sink)
+        terms = [w.pointwise("exp", w.pointwise("sub", x, high)) for x in (lse, sink)]
+        lse = w.pointwise("add", high, w.pointwise("log", w.pointwise("add", *terms)))
+    if seen is not None:
+        lse = w.where(seen, lse, w.scalar(-math.inf, element))
+    if node["stats_use_log2"]:
+        lse = w.pointwise("mul", lse, w.scalar(math.log2(math.e), element))
+    found["Stats"] = lse
+    return found
+
+
+def _scale(node: Node, w: Lowering) -> float:
+    if node.has("attn_scale"):
+        number = w.number(node.inputs["attn_scale"])
+        if number is None:
+            raise node.unsupported(
+                f"{node.inputs['attn_scale'].label} lies in memory of the device; attn_scale is a number, or a scalar "
+                "passed by value"
+            )
+        return number
+    return 1.0 if node["attn_scale"] is None else float(node["attn_scale"])
+
+
+def alibi_slopes(heads: int) -> list[float]:
+    """The slope of each head (arXiv:2108.12409): powers of 2^(-8 / n), for the largest power of two n up to `heads`;
+    the heads beyond n take every second slope of 2 n heads."""
+    n = 1 << (heads.bit_length() - 1)
+    first = [2.0 ** (-8.0 * (i + 1) / n) for i in range(n)]
+    between = [2.0 ** (-8.0 * (i + 1) / (2 * n)) for i in range(0, 2 * n, 2)]
+    return first + between[: heads - n]
+
+
+_LENGTHS = (
+    *("seq_len_q", "seq_len_kv", "cu_seq_len_q", "cu_seq_len_kv"),
+    *("paged_attention_k_table", "paged_attention_v_table"),
+)
+_STATISTICS = ("Stats", "score_max", "score_sum_exp")
+_REFUSED = ("score_mod", "score_mod_bprop", "block_mask", "kv_mask", "softmax_precision", "attn_scale_prefolded")
+
+OPERATIONS = (
+    Operation(
+        "sdpa",
+        ("q", "k", "v", "bias", *_LENGTHS, "sink_token"),
+        ("O", "Stats"),
+        _infer,
+        _lower,
+        optional=("bias", *_LENGTHS, "sink_token"),
+        attributes={
+            "is_inference": None,
+            "attn_scale": None,
+            "use_alibi_mask": False,
+            "use_padding_mask": False,
+            "use_causal_mask": False,
+            "use_causal_mask_bottom_right": False,
+            "sliding_window_length": None,
+            "diagonal_alignment": diagonal_alignment.TOP_LEFT,
+            "diagonal_band_left_bound": None,
+            "diagonal_band_right_bound": None,
+            "dropout": None,
+            "rng_dump": None,
+            "paged_attention_max_seq_len_kv": None,
+            "max_total_seq_len_q": None,
+            "max_total_seq_len_kv": None,
+            "generate_stats": None,
+            "implementation": None,
+            "unfuse_fma": False,
+            "stats_use_log2": False,
+            **dict.fromkeys(_REFUSED),
+        },
+        adopted=("score_max", "score_sum_exp"),
+        present=_present,
+        check=_check,
+        doc="softmax(attn_scale * q @ k^T + bias) @ v, q [B, H, S, D], k [B, G, L, D], v [B, G, L, E]; G divides H. "
+        "Stats is the logarithm of the sum of the exponentials of each row, -inf where a row sees no column.",
+    ),
+)

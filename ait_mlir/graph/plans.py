@@ -1,0 +1,276 @@
+"""Execution plans: which kernel runs each op of a graph, and the library of such a plan."""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, Generic, TypeVar, cast
+
+import tvm_ffi
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Operation
+
+from ait_mlir.dialects.ait.attention import AttentionOp
+from ait_mlir.dialects.ait.data import GraphOp
+from ait_mlir.dialects.ait.scan import tensor_ops
+from ait_mlir.dialects.ait.traits import ContractionExtents, Cost
+from ait_mlir.dialects.ait.types import tensor_type
+from ait_mlir.dims import Expr
+from ait_mlir.driver import Arrays, compile_module, emit, literal_array, run_to_phase
+from ait_mlir.errors import AitError
+from ait_mlir.graph.enums import behavior_note, heur_mode, numerical_note
+from ait_mlir.graph.errors import cudnnGraphNotSupportedError
+from ait_mlir.lowering.build import build_library
+from ait_mlir.lowering.fragments import Fragment, cut_in_place, offers
+from ait_mlir.lowering.module_target import make_target, target_of
+from ait_mlir.lowering.target import Target
+from ait_mlir.lowering.toolchain import TargetKind, default_arch
+from ait_mlir.passes.candidates import best_by_estimate
+from ait_mlir.passes.select import needs_kernel
+from ait_mlir.runtime.data import CPU, Arguments
+from ait_mlir.runtime.loading import runtime_library
+
+T = TypeVar("T")
+
+CONFIGS = 4
+"""Configurations of a kernel that become plans."""
+MOST_PLANS = 16
+KEPT = 256
+"""Modules and loaded libraries that the process keeps."""
+
+
+class Compiled:
+    """A loaded library: what `execute` calls, and the workspace that it needs."""
+
+    def __init__(self, library: Path, kind: TargetKind, ordinal: int, constants: Arrays, planned: str) -> None:
+        self._module: Any = runtime_library(kind).create(str(library), 1, ordinal)
+        if constants:
+            arguments = Arguments(CPU)
+            values = [arguments.add(f"constant '{name}'", array) for name, array in constants.items()]
+            self._module.set_constants(False, False, 0, list(constants), *values)
+        self.dims: Any = cast(Any, tvm_ffi).Shape([])
+        self.workspace = int(self._module.arena_bytes(self.dims))
+        self.launch: Any = self._module.get_function("launch_in")
+        """(stream, workspace, bytes, dims, number of inputs, addresses of the inputs and of the outputs...)"""
+        self.planned = planned
+        """The IR in the phase `planned`."""
+
+    def synchronize(self, stream: int) -> None:
+        """Wait for the runs on a stream."""
+        self._module.sync(stream)
+
+
+@dataclass
+class Plan:
+    """A choice of kernels for a graph: for each op of the fused module, by its number, a fragment."""
+
+    mode: heur_mode
+    fragments: Mapping[int, Fragment]
+    heaviest: int
+    """The number of the op whose kernel names the plan."""
+    op_name: str
+    has_matrices: bool
+    """Whether it computes products of f16 or bf16."""
+    target: Target
+    compiled: dict[Any, Compiled] = field(default_factory=dict[Any, Compiled])
+    """By the scalars that the code is specialised for."""
+    error: AitError | None = None
+
+    @property
+    def is_measured(self) -> bool:
+        return self.mode is heur_mode.B
+
+    @property
+    def name(self) -> str:
+        """The heuristic, the heaviest op and its kernel: `A:gemm:openblas`."""
+        kernel = "measured" if self.is_measured else self.fragments[self.heaviest].describe()
+        return f"{self.mode.name}:{self.op_name}:{kernel.replace(' ', '')}"
+
+    @property
+    def providers(self) -> set[str]:
+        return {provider for f in self.fragments.values() for provider, _ in f.kernels}
+
+    @property
+    def numerical_notes(self) -> set[numerical_note]:
+        return {numerical_note.TENSOR_CORE} if self.target.is_gpu and self.has_matrices else set()
+
+    @property
+    def behavior_notes(self) -> set[behavior_note]:
+        found = {behavior_note.RUNTIME_COMPILATION}
+        if self.target.is_gpu:
+            found.add(behavior_note.SUPPORTS_CUDA_GRAPH_NATIVE_API)
+        return found | ({behavior_note.CUBLASLT_DEPENDENCY} if "cublaslt" in self.providers else set())
+
+    @property
+    def key(self) -> tuple[object, ...]:
+        return self.is_measured, tuple(sorted((i, f.text) for i, f in self.fragments.items()))
+
+
+class Planner:
+    """The plans of one module for one device. The module is in the phase `imported`."""
+
+    def __init__(self, module: ModuleOp, kind: TargetKind, ordinal: int = 0) -> None:
+        self.target = make_target(kind, default_arch(kind))
+        self.ordinal = ordinal
+        self.text = str(module)
+        self.module = module
+        key = (self.text, self.target.kind, self.target.arch)
+        fused = _kept_modules.get(key)
+        if fused is None:
+            fused = run_to_phase(module.clone(), "fused", target=kind, arch=self.target.arch)
+            _kept_modules.keep(key, fused)
+        self.fused: ModuleOp = fused
+
+    def plans(self, modes: Sequence[heur_mode]) -> list[Plan]:
+        """The plans of these heuristics, in order, without repetitions.
+
+        Raises `cudnnGraphNotSupportedError` if an op has no kernel.
+        """
+        numbered = self._offered()
+        if not numbered:
+            return [self._plan(heur_mode.A, {}, 0, "copy")]
+        heaviest = max(numbered, key=lambda i: (_work(numbered[i][0]), -i))
+        op_name = numbered[heaviest][0].name.removeprefix("ait.")
+        found: dict[object, Plan] = {}
+        for mode in modes:
+            for fragments in self._choices(mode, numbered, heaviest):
+                plan = self._plan(mode, fragments, heaviest, op_name)
+                found.setdefault(plan.key, plan)
+        return list(found.values())
+
+    def _plan(self, mode: heur_mode, fragments: Mapping[int, Fragment], heaviest: int, op_name: str) -> Plan:
+        narrow = any(_multiplies_narrow(op) for op in _ops(self.fused))
+        return Plan(mode, fragments, heaviest, op_name, narrow, self.target)
+
+    def _offered(self) -> dict[int, tuple[Operation, list[Fragment]]]:
+        found: dict[int, tuple[Operation, list[Fragment]]] = {}
+        for i, op in enumerate(_ops(self.fused)):
+            if not needs_kernel(op):
+                continue
+            offered = list(offers(op, self.target, CONFIGS, 1))
+            if not offered:
+                types = ", ".join(map(str, op.operand_types))
+                raise cudnnGraphNotSupportedError(f"no kernel for {op.name} on {self.target.kind} ({types})")
+            found[i] = (op, offered)
+        return found
+
+    def _choices(
+        self, mode: heur_mode, numbered: Mapping[int, tuple[Operation, list[Fragment]]], heaviest: int
+    ) -> Iterator[dict[int, Fragment]]:
+        best = {i: best_by_estimate(offered) for i, (_, offered) in numbered.items()}
+        if mode is heur_mode.B:
+            yield {}
+        elif mode is heur_mode.FALLBACK:
+            yield {i: _plain(offered) or best[i] for i, (_, offered) in numbered.items()}
+        else:
+            yield best
+            others = sorted(numbered[heaviest][1], key=lambda f: (f.only_timed, f.seconds, len(f.kernels)))
+            for fragment in others[: MOST_PLANS - 1]:
+                yield {**best, heaviest: fragment}
+
+    # ** building **
+
+    def compiled(self, plan: Plan) -> Compiled:
+        """The library of a plan, from this process, the cache of objects, or the compiler.
+
+        Raises `cudnnGraphNotSupportedError` if the plan cannot run the graph, `CompileError`, `ToolchainError`.
+        """
+        key = (self.text, self.target.kind, self.target.arch, self.ordinal, plan.key)
+        found = _kept_libraries.get(key)
+        if found is None:
+            found = self._build(plan)
+            _kept_libraries.keep(key, found)
+        return found
+
+    def pinned(self, plan: Plan) -> ModuleOp:
+        """The fused module with the kernels of a plan."""
+        module = self.fused.clone()
+        for i, op in enumerate(list(_ops(module))):
+            fragment = plan.fragments.get(i)
+            if fragment is None:
+                continue
+            for part, attr in zip(cut_in_place(op, fragment.cut), fragment.attrs(), strict=True):
+                part.attributes["kernel"] = attr
+        return module
+
+    def planned(self, plan: Plan) -> ModuleOp:
+        """The module of a plan in the phase `planned`."""
+        module = self.pinned(plan)
+        kind, arch = self.target.kind, self.target.arch
+        return run_to_phase(module, "planned", start="fused", target=kind, arch=arch, measure=plan.is_measured)
+
+    def _build(self, plan: Plan) -> Compiled:
+        try:
+            module = self.planned(plan)
+        except (AitError, ValueError) as error:
+            raise cudnnGraphNotSupportedError(f"plan {plan.name} cannot run the graph: {error}") from error
+        code = emit(module)
+        with TemporaryDirectory(prefix="ait_graph_") as folder:
+            library = build_library(code.joined(), target_of(module), folder)
+            constants = {name: literal_array(x) for name, x in code.literals.items()}
+            kind = self.target.kind
+            return Compiled(library, kind, self.ordinal, constants, str(module))
+
+    def artifact(self, plan: Plan) -> bytes:
+        """The artifact of a plan: library, IR and constants in one file."""
+        with TemporaryDirectory(prefix="ait_graph_") as folder:
+            path = Path(folder) / "graph.ait"
+            kind, arch = self.target.kind, self.target.arch
+            compile_module(
+                self.pinned(plan), kind, arch=arch, start="fused", output=path, measure=plan.is_measured, name="graph"
+            )
+            return path.read_bytes()
+
+
+def _ops(module: ModuleOp) -> Iterator[Operation]:
+    for graph in module.ops:
+        if isinstance(graph, GraphOp):
+            yield from tensor_ops(graph.block)
+
+
+def _plain(offered: Sequence[Fragment]) -> Fragment | None:
+    """Our own kernel for the whole op, in its first configuration."""
+    return next((f for f in offered if f.cut is None and all(p == "native" for p, _ in f.kernels)), None)
+
+
+def _work(op: Operation) -> int:
+    """Operations that an op executes."""
+    if not isinstance(op, Cost):
+        return 0
+    flops: Expr = op.flops()
+    return flops.as_int() or 0
+
+
+def _multiplies_narrow(op: Operation) -> bool:
+    if not isinstance(op, ContractionExtents | AttentionOp):
+        return False
+    return str(tensor_type(op.operands[0]).element_type) in ("f16", "bf16")
+
+
+class _Kept(Generic[T]):
+    """The most recently used values of the process."""
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._values: OrderedDict[object, T] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def get(self, key: object) -> T | None:
+        with self._lock:
+            if key in self._values:
+                self._values.move_to_end(key)
+            return self._values.get(key)
+
+    def keep(self, key: object, value: T) -> None:
+        with self._lock:
+            self._values[key] = value
+            while len(self._values) > self._most:
+                self._values.popitem(last=False)
+
+
+_kept_modules: _Kept[ModuleOp] = _Kept(KEPT)
+_kept_libraries: _Kept[Compiled] = _Kept(KEPT)

@@ -1,0 +1,142 @@
+"""A built graph as bytes: a header in JSON and the artifact of its plan, with a digest of both."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import struct
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from ait_mlir.errors import ArtifactError, InputError
+from ait_mlir.graph.binding import Binding, Place
+from ait_mlir.graph.enums import data_type
+from ait_mlir.graph.handle import Handle, default_device
+from ait_mlir.graph.plans import Compiled
+from ait_mlir.lowering.target import Target
+from ait_mlir.lowering.toolchain import detect_cuda_arch
+from ait_mlir.runtime import artifact
+
+MAGIC = b"AITGRAPH"
+VERSION = 1
+_FIXED = struct.Struct("<8sII32s")
+
+
+@dataclass
+class Loaded:
+    """A graph that was deserialized."""
+
+    compiled: Compiled
+    binding: Binding
+    numbers: tuple[float, ...]
+    """Of the scalars that are part of the code."""
+    plan_name: str
+    data: bytes
+
+    @property
+    def planned(self) -> str:
+        return self.compiled.planned
+
+
+def write(file: bytes, binding: Binding, numbers: Sequence[float], plan_name: str, target: Target) -> bytes:
+    """The bytes of a graph: `file` is the artifact of its plan."""
+    header = {
+        "name": binding.graph,
+        "plan": plan_name,
+        "target": target.kind,
+        "inputs": binding.inputs,
+        "results": binding.results,
+        "donated": binding.donated,
+        "numbers": list(numbers),
+        "places": [
+            {
+                "label": p.label,
+                "name": p.name,
+                "uid": p.uid,
+                "dtype": p.dtype.name,
+                "dims": p.dims,
+                "strides": p.strides,
+                "is_output": p.is_output,
+                "is_by_value": p.is_by_value,
+                "value": p.value,
+            }
+            for p in binding.places
+        ],
+    }
+    text = json.dumps(header).encode()
+    body = text + file
+    return _FIXED.pack(MAGIC, VERSION, len(text), hashlib.sha256(body).digest()) + body
+
+
+def read(data: Any, handle: Handle | None) -> Loaded:
+    """Load a graph. Raises `ArtifactError` for damaged data, or for data for another device."""
+    raw = _bytes(data)
+    if len(raw) < _FIXED.size or not raw.startswith(MAGIC):
+        raise ArtifactError(f"the {len(raw)} bytes are no serialized graph: they do not begin with {MAGIC.decode()}")
+    _, version, length, digest = _FIXED.unpack_from(raw)
+    if version != VERSION:
+        raise ArtifactError(f"the graph was serialized in version {version}, expected {VERSION}: serialize it again")
+    body = raw[_FIXED.size :]
+    if hashlib.sha256(body).digest() != digest or length > len(body):
+        raise ArtifactError("the serialized graph is damaged: its digest is wrong")
+    try:
+        header = json.loads(body[:length])
+        places = [_place(p) for p in header["places"]]
+        kind, name = header["target"], header["name"]
+        inputs, results, donated = int(header["inputs"]), int(header["results"]), list(header["donated"])
+        numbers = tuple(map(float, header["numbers"]))
+    except (KeyError, TypeError, ValueError) as error:
+        raise ArtifactError(f"the header of the serialized graph is wrong: {error!r}") from None
+    device = handle.device if handle is not None else ("cpu" if kind == "cpu" else _card())
+    if (device == "cpu") != (kind == "cpu"):
+        raise ArtifactError(f"the graph was serialized for {kind}, but the handle is of {device}")
+    keys: dict[Any, int] = {p.uid: i for i, p in enumerate(places)}
+    names = [p.name for p in places]
+    keys.update({n: i for i, n in enumerate(names) if names.count(n) == 1})
+    binding = Binding(name, places, device, keys, {})
+    binding.inputs, binding.results, binding.donated = inputs, results, donated
+    compiled = _load(body[length:], kind, 0 if device == "cpu" else int(device.partition(":")[2] or 0))
+    return Loaded(compiled, binding, numbers, header["plan"], raw)
+
+
+def _load(file: bytes, kind: Any, ordinal: int) -> Compiled:
+    with TemporaryDirectory(prefix="ait_graph_") as folder:
+        path = Path(folder) / "graph.ait"
+        path.write_bytes(file)
+        loaded = artifact.read(path)
+        artifact.check_machine(loaded.manifest, lambda: detect_cuda_arch(ordinal))
+        constants = {name: array.copy() for name, array in loaded.constants.items()}
+        return Compiled(loaded.extract_library(), kind, ordinal, constants, loaded.ir_text)
+
+
+def _card() -> str:
+    found = default_device()
+    return found if found != "cpu" else "cuda:0"
+
+
+def _place(p: dict[str, Any]) -> Place:
+    return Place(
+        p["label"],
+        p["name"],
+        int(p["uid"]),
+        data_type[p["dtype"]],
+        tuple(map(int, p["dims"])),
+        tuple(map(int, p["strides"])),
+        bool(p["is_output"]),
+        bool(p["is_by_value"]),
+        p["value"],
+    )
+
+
+def _bytes(data: Any) -> bytes:
+    try:
+        if isinstance(data, int | str):
+            raise TypeError
+        return bytes(data)
+    except (TypeError, ValueError):
+        raise InputError(
+            f"serialized data are bytes or a list of integers from 0 to 255, found {type(data).__name__}"
+        ) from None

@@ -1,0 +1,206 @@
+"""Tensors of a graph: names for values, with dims, strides and a data type."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Self
+
+from ait_mlir.graph.enums import as_data_type, data_type, tensor_reordering
+from ait_mlir.graph.errors import GraphError, cudnnGraphNotSupportedError
+
+if TYPE_CHECKING:
+    from ait_mlir.graph.nodes import Node
+    from ait_mlir.graph.pygraph import pygraph
+
+
+class tensor:
+    """A value of a graph. A virtual tensor is an intermediate: it has no memory.
+
+    A virtual tensor keeps its data type. One of HALF is rounded to it before others read it, one of FLOAT is not
+    rounded. The setters return the tensor, so that they chain.
+    """
+
+    def __init__(self, graph: pygraph, name: str, producer: Node | None = None) -> None:
+        self.graph = graph
+        self.producer = producer
+        self.name = name
+        self.dims: tuple[int, ...] | None = None
+        self.strides: tuple[int, ...] | None = None
+        self.dtype = data_type.NOT_SET
+        self.is_virtual = producer is not None
+        self.is_by_value = False
+        self.value: float | int | None = None
+        """The number of a scalar that is known when the graph is made."""
+        self.is_constant = False
+        """Whether `value` is part of the compiled code."""
+        self.ragged_offset: tensor | None = None
+        self.ragged_multiplier = 1
+        self.alignment = 16
+        self.reordering: Any = tensor_reordering.NONE
+        self.uid: int | None = None
+        self.has_own_uid = False
+        self.has_own_dims = False
+        self.has_own_strides = False
+
+    # ** setters **
+
+    def set_output(self, value: bool) -> Self:
+        """Whether the tensor is an output of the graph: then it has memory, and `execute` writes it."""
+        self._change("set_output")
+        if self.producer is None and value:
+            raise GraphError(f"{self.label} is an input; only what a node computes can be an output")
+        self.is_virtual = not value
+        return self
+
+    def set_is_virtual(self, value: bool) -> Self:
+        """The opposite of `set_output`."""
+        self._change("set_is_virtual")
+        self.is_virtual = value
+        return self
+
+    def set_data_type(self, dtype: Any) -> Self:
+        """The element type: a `data_type`, or a dtype of PyTorch or NumPy."""
+        self._change("set_data_type")
+        self.dtype = as_data_type(dtype, self.label)
+        return self
+
+    def set_dim(self, dim: Sequence[int]) -> Self:
+        """The extents."""
+        self._change("set_dim")
+        self.dims = whole_numbers(dim, f"the dims of {self.label}")
+        self.has_own_dims = True
+        if not self.has_own_strides:
+            self.strides = None
+        return self
+
+    def set_stride(self, stride: Sequence[int]) -> Self:
+        """The strides, in elements."""
+        self._change("set_stride")
+        self.strides = whole_numbers(stride, f"the strides of {self.label}")
+        self.has_own_strides = True
+        return self
+
+    def set_uid(self, uid: int) -> Self:
+        """The number by which a variant pack may name the tensor; unique in the graph."""
+        self._change("set_uid")
+        if isinstance(uid, bool) or not isinstance(uid, int):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise GraphError(f"the UID of {self.label} is {uid!r}, expected a whole number")
+        self.graph.give_uid(self, uid)
+        return self
+
+    def set_name(self, name: str) -> Self:
+        """The name by which a variant pack may name the tensor."""
+        self._change("set_name")
+        self.name = name
+        return self
+
+    def set_is_pass_by_value(self, value: bool) -> Self:
+        """Whether the tensor is a scalar that the host passes to `execute`."""
+        self._change("set_is_pass_by_value")
+        self.is_by_value = value
+        return self
+
+    def set_ragged_offset(self, ragged_offset: tensor | None) -> Self:
+        """The tensor [B + 1, 1, 1, 1] of the places at which the sequences of a packed tensor begin."""
+        self._change("set_ragged_offset")
+        self.ragged_offset = ragged_offset
+        return self
+
+    def set_ragged_offset_multiplier(self, multiplier: int) -> Self:
+        """The number of elements that one unit of the ragged offset counts."""
+        self._change("set_ragged_offset_multiplier")
+        self.ragged_multiplier = multiplier
+        return self
+
+    def set_alignment(self, alignment: int) -> Self:
+        """The bytes that the address is a multiple of. Kernels need 16; more changes nothing."""
+        self._change("set_alignment")
+        self.alignment = alignment
+        return self
+
+    def set_reordering_type(self, reordering: Any) -> Self:
+        """The order of elements in tiles. Only NONE is supported."""
+        self._change("set_reordering_type")
+        if reordering is not tensor_reordering.NONE:
+            raise cudnnGraphNotSupportedError(f"{self.label} is to be reordered as {reordering}; only NONE has kernels")
+        self.reordering = reordering
+        return self
+
+    def set_vector_count_and_dimension(self, count: int, dimension: int) -> Self:
+        """Elements that lie together along a dim. Only 1 is supported."""
+        self._change("set_vector_count_and_dimension")
+        if count != 1:
+            raise cudnnGraphNotSupportedError(f"{self.label} has vectors of {count} elements along dim {dimension}")
+        return self
+
+    # ** getters **
+
+    def get_name(self) -> str:
+        return self.name
+
+    def get_uid(self) -> int:
+        """The UID; a tensor without one gets the next free number."""
+        return self.graph.uid_of(self)
+
+    def get_dim(self) -> list[int]:
+        return list(self.dims or ())
+
+    def get_stride(self) -> list[int]:
+        return list(self.strides or ())
+
+    def get_data_type(self) -> data_type:
+        return self.dtype
+
+    def get_is_virtual(self) -> bool:
+        return self.is_virtual
+
+    def get_is_pass_by_value(self) -> bool:
+        return self.is_by_value
+
+    def get_has_compile_time_constant(self) -> bool:
+        return self.is_constant
+
+    def get_ragged_offset_multiplier(self) -> int:
+        return self.ragged_multiplier
+
+    def get_alignment(self) -> int:
+        return self.alignment
+
+    def get_reordering_type(self) -> Any:
+        return self.reordering
+
+    def get_vector_count(self) -> int:
+        return 1
+
+    def get_vector_dimension(self) -> int:
+        return 1
+
+    @property
+    def label(self) -> str:
+        """How messages name the tensor."""
+        uid = f" (UID {self.uid})" if self.has_own_uid else ""
+        if self.producer is not None and not self.name.startswith(f"{self.producer.name}::"):
+            return f"tensor '{self.name}'{uid} of node '{self.producer.name}'"
+        return f"tensor '{self.name}'{uid}"
+
+    def __repr__(self) -> str:
+        shape = "?" if self.dims is None else list(self.dims)
+        kind = "virtual " if self.is_virtual else ""
+        return f"<{kind}tensor '{self.name}' {self.dtype.name} {shape} strides {list(self.strides or ())}>"
+
+    def _change(self, what: str) -> None:
+        self.graph.check_open(f"{what} of {self.label}")
+
+
+def whole_numbers(values: Sequence[int], what: str) -> tuple[int, ...]:
+    """Extents or strides as integers; `GraphError` if one is none or below 0."""
+    found: list[int] = []
+    try:
+        given = list(values)
+    except TypeError:
+        raise GraphError(f"{what} are {values!r}, expected a list of whole numbers") from None
+    for value in given:
+        if isinstance(value, bool) or not hasattr(value, "__index__") or int(value) < 0:
+            raise GraphError(f"{what} are {given!r}, expected whole numbers, none below 0")
+        found.append(int(value))
+    return tuple(found)

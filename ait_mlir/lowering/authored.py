@@ -1,0 +1,257 @@
+"""C++ that an author outside of the package wrote: plain or as a Jinja2 template, with `#line` to where it stands.
+
+The compiler's messages then name the author's file and line, not those of the generated file.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+import sys
+import traceback
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ait_mlir.dialects.outside import Elementwise, python_values
+from ait_mlir.lowering.cpp import cstr
+from ait_mlir.outside import OperatorError
+
+
+@dataclass(frozen=True)
+class Place:
+    """A line of a file."""
+
+    file: str
+    line: int
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.line}"
+
+
+def caller(text: str, depth: int = 2) -> Place:
+    """Where the caller `depth` frames up wrote `text` in its file: the line of the first line of the text."""
+    frame = sys._getframe(depth)  # pyright: ignore[reportPrivateUsage]
+    return place_of(text, frame.f_code.co_filename, frame.f_lineno)
+
+
+def place_of(text: str, file: str, line: int) -> Place:
+    """The place of a string of a Python file, the one nearest to `line` if there are several; else `line`."""
+    try:
+        parsed = ast.parse(_text_of(file) or "")
+    except (SyntaxError, ValueError):  # no file of Python
+        return Place(file, line)
+    found = [node.lineno for node in ast.walk(parsed) if isinstance(node, ast.Constant) and node.value == text]
+    return Place(file, min(found, key=lambda n: abs(n - line), default=line))
+
+
+def _text_of(file: str) -> str | None:
+    try:
+        return Path(file).read_text(encoding="utf-8")
+    except (OSError, ValueError):
+        return None
+
+
+# ** plain C++ and templates **
+
+
+@dataclass(frozen=True, init=False)
+class Cpp:
+    """A kernel in C++: `text` defines `function`, which is called with the context of the run, the operands, the
+    results and the properties, in the order of their declarations.
+
+    An operand is an `ait::Tensor<const T, rank>`, a result an `ait::Tensor<T, rank>` (`ait/operator.h`); a number is a
+    `double` or an `int64_t`, a flag a `bool`, a string a `const char*`, a list an `std::array<int64_t, n>`. An operand
+    that is left out is a `nullptr`. The text stands in a namespace of its own, its `#include` lines before it. The
+    function returns nothing, or a status, as that of `ctx.fail("why")`. On a GPU it launches on `stream_of(ctx)`. By
+    default it has the op's name after the dot, and tensors are row-major; with `strided` it takes any strides.
+    """
+
+    text: str
+    function: str
+    strided: bool
+    place: Place
+
+    def __init__(
+        self,
+        text: str,
+        *,
+        function: str = "",
+        strided: bool = False,
+        place: Place | None = None,
+    ) -> None:
+        set_ = object.__setattr__
+        set_(self, "text", text)
+        set_(self, "function", function)
+        set_(self, "strided", strided)
+        set_(self, "place", caller(text) if place is None else place)
+
+    @classmethod
+    def file(cls, path: str | Path, **options: Any) -> Cpp:
+        """A kernel whose text is a file. Raises `OperatorError` if it cannot be read."""
+        if (text := _text_of(str(path))) is None:
+            raise OperatorError(f"cannot read the kernel {path}")
+        return cls(text, place=Place(str(path), 1), **options)
+
+    def render(self, values: Mapping[str, Any]) -> str:
+        """The C++ with `#line`."""
+        return _in_namespace(f"{line_directive(self.place)}\n{self.text}")
+
+
+class Jinja(Cpp):
+    """A kernel as `Cpp`, whose text is a Jinja2 template.
+
+    Its variables are the operands and results by name, with `dtype` (the C++ type), `rank` and `shape` (a number, or
+    None where only the run knows it); the properties by name; `target` (`cpu`, `cuda`, `rocm`) and `arch`.
+    """
+
+    def render(self, values: Mapping[str, Any]) -> str:
+        """The C++ with `#line`; `OperatorError` with the line of the template if it cannot be rendered."""
+        import jinja2
+
+        environment = jinja2.Environment(undefined=jinja2.StrictUndefined, keep_trailing_newline=True)
+        try:
+            rendered = environment.from_string(_marked(environment, self.text)).render(values)
+        except jinja2.TemplateSyntaxError as error:
+            raise self._fails(error.lineno, error.message or "") from error
+        except Exception as error:
+            raise self._fails(template_line(error) or 1, str(error) or type(error).__name__) from error
+        return _in_namespace("\n".join(_with_lines(rendered, self.place)))
+
+    def _fails(self, line: int, why: str) -> OperatorError:
+        return OperatorError(f"{self.place.file}:{self.place.line + line - 1}: the template cannot be rendered: {why}")
+
+
+_INCLUDE = re.compile(r"^[ \t]*#[ \t]*include\b.*$", re.MULTILINE)
+
+
+def _in_namespace(text: str) -> str:
+    """The text in a namespace of its file, after its `#include` lines, each of which leaves an empty line."""
+    includes = "".join(f"{found.strip()}\n" for found in _INCLUDE.findall(text))
+    return f"{includes}namespace {{\n{_INCLUDE.sub('', text)}\n}}  // namespace\n"
+
+
+def template_line(error: BaseException) -> int | None:
+    """The line of a template made from a string at which its rendering failed."""
+    lines = [f.lineno for f in traceback.extract_tb(error.__traceback__) if f.filename == "<template>"]
+    return lines[-1] if lines else None
+
+
+def line_directive(place: Place) -> str:
+    return f"#line {place.line} {cstr(place.file)}"
+
+
+_MARK = "\ue000"
+"""Stands with the number of a line around it at the start of lines while a template is rendered."""
+_MARKED = re.compile(f"{_MARK}(\\d+){_MARK}")
+
+
+def _marked(environment: Any, text: str) -> str:
+    """The template with its line number at the start of each line that starts with text, not with a tag."""
+    lines = text.split("\n")
+    plain: set[int] = set()
+    for number, kind, value in environment.lexer.tokeniter(text, None):
+        if kind == "data":
+            # A token starts within a line, or with one: only the lines that begin in it are its own.
+            plain |= {number + i for i in range(1, value.count("\n") + 1)}
+    for number, line in enumerate(lines, 1):
+        if (number == 1 or number in plain) and line.strip() and not line.lstrip().startswith(("{%", "{#")):
+            lines[number - 1] = f"{_MARK}{number}{_MARK}{line}"
+    return "\n".join(lines)
+
+
+def _with_lines(rendered: str, place: Place) -> Iterator[str]:
+    """The lines without marks, with `#line` where they do not follow each other."""
+    expected, continued = -1, False
+    for line in rendered.split("\n"):
+        found = _MARKED.match(line)
+        if found is not None and int(found[1]) != expected and not continued:
+            expected = int(found[1])
+            yield line_directive(Place(place.file, place.line + expected - 1))
+        clean = _MARKED.sub("", line)
+        yield clean
+        continued = clean.endswith("\\")
+        expected += 1
+
+
+def located(text: str, file: str) -> str:
+    """Text that was made of templates in a file, with `#line` to the lines of the file that it was made of.
+
+    A line was made of a line of the file if it is that line with something in the place of each `{{...}}`. Other lines
+    count on from the one before.
+    """
+    index = _LineIndex(_text_of(file) or "")
+    lines: list[str] = []
+    expected, continued = -1, False
+    for line in text.split("\n"):
+        found = index.lines(line)
+        if found and expected not in found and not continued:
+            expected = min(found, key=lambda n: (n < expected, n))
+            lines.append(line_directive(Place(file, expected)))
+        lines.append(line)
+        continued = line.endswith("\\")
+        expected += 1
+    return "\n".join(lines)
+
+
+class _LineIndex:
+    """The lines of a file that text may have been made of."""
+
+    SHORTEST = 4
+    """The fewest characters outside of `{{...}}` by which a line is recognised."""
+
+    def __init__(self, text: str) -> None:
+        self._plain: dict[str, list[int]] = {}
+        self._patterns: list[tuple[re.Pattern[str], int]] = []
+        for number, line in enumerate(text.split("\n"), 1):
+            parts = [part.strip() for part in re.split(r"\{\{.*?\}\}", line.strip())]
+            if sum(map(len, parts)) < self.SHORTEST:
+                continue
+            if len(parts) == 1:
+                self._plain.setdefault(parts[0], []).append(number)
+            else:
+                self._patterns.append((re.compile(r"\s*.*?\s*".join(map(re.escape, parts))), number))
+
+    def lines(self, line: str) -> list[int]:
+        """The numbers of the lines that `line` may have been made of."""
+        key = line.strip()
+        if len(key) < self.SHORTEST or key in self._plain:
+            return self._plain.get(key, [])
+        return [number for pattern, number in self._patterns if pattern.fullmatch(key)]
+
+
+# ** values in C++ **
+
+
+def cpp_value(value: Any) -> str:
+    """A property as a C++ expression."""
+    match value:
+        case None:
+            return "nullptr"
+        case bool():
+            return "true" if value else "false"
+        case int():
+            return f"int64_t({value})" if value != -(2**63) else "(-9223372036854775807LL - 1)"
+        case float() if value != value:
+            return '__builtin_nan("")'
+        case float() if value in (float("inf"), -float("inf")):
+            return f"{'-' if value < 0 else ''}__builtin_huge_val()"
+        case float():
+            return value.hex()
+        case str():
+            return cstr(value)
+        case _:
+            items = ", ".join(map(cpp_value, value))
+            return f"std::array<int64_t, {len(value)}>{{{items}}}"
+
+
+_WORD = re.compile(r"(?<![\w.:])[A-Za-z_]\w*")
+
+
+def scalar_cpp(op: Elementwise, operands: Sequence[str], result: str) -> str:
+    """The C++ expression of one element of an elementwise op; `operands` are those of its operands."""
+    values: dict[str, str] = dict(zip(op.OPERAND_NAMES, operands, strict=True))
+    values |= {name: cpp_value(value) for name, value in python_values(op).items()}
+    values["T"] = result
+    return f"static_cast<{result}>({_WORD.sub(lambda word: values.get(word[0], word[0]), op.CPP)})"

@@ -1,0 +1,101 @@
+"""Kernels of operators from outside of the package: the author's C++, and the code that calls it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, cast
+
+from xdsl.ir import Operation, SSAValue
+
+from ait_mlir.dialects.ait.base import AitOp
+from ait_mlir.dialects.ait.strided import is_contiguous
+from ait_mlir.dialects.ait.types import tensor_type
+from ait_mlir.dialects.outside import fields, python_values
+from ait_mlir.dims import Expr, Scope
+from ait_mlir.lowering.authored import Cpp, cpp_value
+from ait_mlir.lowering.cpp import element_type, identifier
+from ait_mlir.lowering.kernels.base import Arg, Emission, Kernel, Launch, Strides, Target
+from ait_mlir.outside import row_of, rows
+
+
+class CppKernel(Kernel[Any]):
+    """Runs an operator from outside by a function of its author's C++."""
+
+    provider = "outside"
+    ops = (AitOp,)
+
+    def __init__(self, op_class: type[AitOp], kind: str, source: Cpp) -> None:
+        self.op_class, self.kind, self.source = op_class, kind, source
+        self.name = identifier(op_class.name.replace(".", "_"))  # pyright: ignore[reportAttributeAccessIssue]
+
+    def targets(self) -> list[str]:
+        return [self.kind]
+
+    def matches(self, op: AitOp, target: Target) -> bool:
+        return isinstance(op, self.op_class) and target.kind == self.kind
+
+    def accepts(self, op: AitOp, position: int, strides: Strides, scope: Scope) -> bool:
+        value = (*op.operands, *op.results)[position]
+        return self.source.strided or is_contiguous(tensor_type(value).dims, strides, scope)
+
+    def emit(self, launch: Launch[AitOp]) -> Emission:
+        op = launch.op
+        operands = list(launch.ins)
+        arguments = ["ctx"]
+        for _, values, _ in fields(op):
+            arguments += [tensor(operands.pop(0), launch, constant=True) for _ in values] or ["nullptr"]
+        arguments += [tensor(out, launch, constant=False) for out in launch.outs]
+        for value in python_values(op).values():
+            dims = [v for v in cast("list[object]", value) if isinstance(v, Expr)] if isinstance(value, list) else []
+            arguments.append(_dims(dims, launch) if dims else cpp_value(value))
+        function = identifier(self.source.function or op.name.rpartition(".")[2])
+        text = self.source.render(variables(op, launch.target))
+        includes = ("ait/operator.h", "ait/math.h", *(("ait/gpu/gpu.h",) if launch.target.is_gpu else ()))
+        call = ", ".join(arguments)
+        return Emission(includes, "", f"return ait::call_operator(ctx, [&] {{ return {function}({call}); }});\n", text)
+
+
+def tensor(arg: Arg, launch: Launch[Any], constant: bool) -> str:
+    """A buffer as an `ait::Tensor`."""
+    t = arg.type
+    kind = f"{'const ' if constant else ''}{element_type(t.element_type)}"
+    return f"ait::Tensor<{kind}, {t.rank}>{{{arg.name}, {{{launch.cpp(*t.dims)}}}, {{{launch.cpp(*arg.strides)}}}}}"
+
+
+def _dims(dims: Sequence[Expr], launch: Launch[Any]) -> str:
+    return f"std::array<int64_t, {len(dims)}>{{{launch.cpp(*dims)}}}"
+
+
+class TensorValue:
+    """A tensor as the variable of a template."""
+
+    def __init__(self, value: SSAValue) -> None:
+        t = tensor_type(value)
+        self.dtype, self.rank = str(element_type(t.element_type)), t.rank
+        self.shape = [dim.as_int() for dim in t.dims]
+
+
+def variables(op: AitOp, target: Target) -> dict[str, Any]:
+    """The variables of a template: operands, results and properties by name, and the target."""
+    found: dict[str, Any] = {"target": target.kind, "arch": target.arch}
+    for name, values, several in fields(op):
+        made = [TensorValue(value) for value in values]
+        found[name] = made if several else made[0] if made else None
+    for (name, _), value in zip(type(op).get_irdl_definition().results, op.results, strict=False):
+        found[name] = TensorValue(value)
+    return found | python_values(op)
+
+
+def advice(op: Operation, target: Target) -> str | None:
+    """What to do about an operator from outside without a kernel for a target; None for other ops."""
+    if (row := row_of(type(op))) is None:
+        return None
+    kinds = [kind for kernel in row.kernels for kind in kernel.targets()]
+    has = f"it has kernels for {', '.join(kinds)}" if kinds else "it has no kernels"
+    return f"{has}; add one for {target.kind} to its definition at {row.place}"
+
+
+def kernels_from_outside(op_class: type[Operation]) -> tuple[Kernel[Any], ...]:
+    """The kernels of an operator from outside; none for other ops."""
+    row = rows().get(op_class.name)
+    return row.kernels if row is not None and row.op is op_class else ()

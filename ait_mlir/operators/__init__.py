@@ -1,0 +1,65 @@
+"""Operators from outside of the package: one class is an op of the compiler.
+
+>>> @operator
+... class Cube(Elementwise):
+...     name = "mine.cube"
+...     x = operand_def()
+...     y = result_def()
+...     cpp = "x * x * x"
+...     reference = staticmethod(lambda x: x**3)
+>>> y = Cube.on(x)
+
+`docs/add_an_operator.md` shows all that a class may have.
+"""
+
+from __future__ import annotations
+
+from xdsl.dialects.builtin import ArrayAttr, FloatAttr, IntegerAttr, StringAttr, UnitAttr
+from xdsl.irdl import operand_def, opt_operand_def, opt_prop_def, prop_def, result_def, var_operand_def, var_result_def
+
+from ait_mlir.dialects.ait.syntax import INT, INTS, NUMBER, SHAPE, STRING, Flag, Operand, Operands, Prop, Word
+from ait_mlir.dialects.ait.traits import InPlace, RowLike
+from ait_mlir.dialects.ait.types import ShapeAttr, TensorType
+from ait_mlir.lowering.authored import Cpp, Jinja
+from ait_mlir.operators.definition import Elementwise, Op, operator
+from ait_mlir.outside import OperatorError, load, remove
+from ait_mlir.rewrites.engine.language import PatternBuilder, pattern
+
+__all__ = [
+    "INT",
+    "INTS",
+    "NUMBER",
+    "SHAPE",
+    "STRING",
+    "ArrayAttr",
+    "Cpp",
+    "Elementwise",
+    "Flag",
+    "FloatAttr",
+    "InPlace",
+    "IntegerAttr",
+    "Jinja",
+    "Op",
+    "Operand",
+    "Operands",
+    "OperatorError",
+    "PatternBuilder",
+    "Prop",
+    "RowLike",
+    "ShapeAttr",
+    "StringAttr",
+    "TensorType",
+    "UnitAttr",
+    "Word",
+    "load",
+    "operand_def",
+    "operator",
+    "opt_operand_def",
+    "opt_prop_def",
+    "pattern",
+    "prop_def",
+    "remove",
+    "result_def",
+    "var_operand_def",
+    "var_result_def",
+]

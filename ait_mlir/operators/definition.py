@@ -1,0 +1,196 @@
+"""`@operator`: makes a class an op, and registers its text, shape function, reference, kernels, patterns and rows."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Any, TypeVar, cast, overload
+
+import numpy as np
+from xdsl.ir import Attribute, Operation
+from xdsl.irdl import AttrSizedOperandSegments, irdl_op_definition
+from xdsl.utils.exceptions import PyRDLError
+
+from ait_mlir import outside
+from ait_mlir.dialects import outside as base
+from ait_mlir.dialects.ait.base import AitOp
+from ait_mlir.dialects.outside import default_syntax, fields, python_values
+from ait_mlir.dims import Expr
+from ait_mlir.lowering.authored import Cpp
+from ait_mlir.lowering.kernels.outside import CppKernel
+from ait_mlir.lowering.target import KINDS
+from ait_mlir.operators import calls
+from ait_mlir.outside import OperatorError
+from ait_mlir.reference.core import Array, Evaluation, EvaluationError, Rule, element_type_of, widen
+from ait_mlir.rewrites.engine.errors import PatternError
+from ait_mlir.rewrites.engine.language import PatternFamily, PatternSet
+
+_NAME = re.compile(r"[a-z][a-z0-9_]*\.[a-z][a-z0-9_]*")
+_RESERVED = frozenset(("ait", "ait_rt", "builtin", "pdl", "external"))
+_EXTRAS = ("reference", "kernels", "patterns", "torch", "cpp", "SYNTAX", "OPERAND_NAMES", "WORK", "CHEAP", "MONOTONE")
+"""Attributes of the class that are no fields of the op."""
+
+OpT = TypeVar("OpT", bound="type[AitOp]")
+
+
+class Op(calls.Callable_, base.Op):
+    __doc__ = base.Op.__doc__
+
+
+class Elementwise(calls.Callable_, base.Elementwise):
+    __doc__ = base.Elementwise.__doc__
+
+
+@overload
+def operator(cls: OpT) -> OpT: ...
+@overload
+def operator(*, replace: bool = False) -> Callable[[OpT], OpT]: ...
+def operator(cls: Any = None, *, replace: bool = False) -> Any:
+    """Make a subclass of `Op` or `Elementwise` an operator of the compiler; returns its op class.
+
+    The class has `name` ("mine.rotate"), fields (`operand_def`, `prop_def`, `result_def`), `infer_result_types` (the
+    shape function; elementwise ops have one) and `reference`, a static function on NumPy arrays. It may have `kernels`
+    (by target: `Cpp` or `Jinja`), `cpp` (elementwise), `patterns`, `torch` (names of PyTorch operations, or rows by
+    name) and `SYNTAX`. With `replace` it takes the place of an operator of the same name. Raises `OperatorError` with
+    the place of the class.
+    """
+    if cls is None:
+        return partial(_register, replace=replace)
+    return _register(cls, replace)
+
+
+def _register(cls: type[AitOp], replace: bool) -> type[AitOp]:
+    place = _place(cls)
+    try:
+        return _made(cls, place, replace)
+    except OperatorError as error:
+        text = str(error)
+        raise OperatorError(text if place in text else f"{place}: {text}") from error
+    except (PyRDLError, TypeError, ValueError) as error:
+        raise OperatorError(f"{place}: {cls.__name__}: {error}") from error
+
+
+def _made(cls: type[AitOp], place: str, replace: bool) -> type[AitOp]:
+    _check(cls)
+    own = vars(cls)
+    extras = {name: own[name] for name in _EXTRAS if name in own}
+    for name in extras:
+        delattr(cls, name)
+        cls.__annotations__.pop(name, None)
+    try:
+        op = irdl_op_definition(cls)
+    finally:
+        for name, value in extras.items():
+            setattr(cls, name, value)
+    op.SEGMENTED = any(isinstance(o, AttrSizedOperandSegments) for o in op.get_irdl_definition().options)
+    if "SYNTAX" not in extras:
+        op.SYNTAX = default_syntax(op)
+    if issubclass(op, base.Elementwise):
+        op.CPP = getattr(cls, "cpp")  # noqa: B009
+        op.OPERAND_NAMES = tuple(name for name, _ in op.get_irdl_definition().operands)
+    patterns = tuple(getattr(cls, "patterns", ()))
+    kernels = _kernels(op, getattr(cls, "kernels", {}))
+    row = outside.Outside(op, place, _rule(op), kernels, patterns, calls.torch_rows(op))
+    before = outside.rows().get(op.name)
+    outside.add(row, replace)
+    try:
+        _check_patterns(op.name, patterns)
+    except OperatorError:
+        outside.remove(op.name)
+        if before is not None:
+            outside.add(before)
+        raise
+    return op
+
+
+def _place(cls: type) -> str:
+    try:
+        return f"{inspect.getsourcefile(cls)}:{inspect.getsourcelines(cls)[1]}"
+    except (OSError, TypeError):  # typed at a prompt
+        return f"{cls.__module__}.{cls.__qualname__}"
+
+
+def _check(cls: type) -> None:
+    """Raise `OperatorError` for what a class lacks."""
+    if not issubclass(cls, base.Op | base.Elementwise):
+        raise OperatorError(f"{cls.__name__} is no operator; derive it from ait_mlir.operators.Op or Elementwise")
+    name = cls.__dict__.get("name")
+    if not isinstance(name, str) or not _NAME.fullmatch(name) or name.partition(".")[0] in _RESERVED:
+        raise OperatorError(
+            f"{cls.__name__} has the name {name!r}; expected one like 'mine.rotate': a dialect of yours, "
+            "a dot, a name, both of small letters, digits and _"
+        )
+    if getattr(cls, "infer_result_types") is AitOp.infer_result_types:  # noqa: B009
+        raise OperatorError(
+            f"{name} has no shape function; define infer_result_types(self), which returns the types of the results, "
+            "as in: return [self.x.type]"
+        )
+    if not callable(getattr(cls, "reference", None)):
+        raise OperatorError(
+            f"{name} has no reference; define a static method reference, which computes the results with NumPy"
+        )
+    if issubclass(cls, base.Elementwise) and not isinstance(getattr(cls, "cpp", None), str):
+        raise OperatorError(f"{name} has no expression; set cpp, as in: cpp = 'x * x + 1'")
+
+
+def _kernels(op: type[AitOp], given: object) -> tuple[CppKernel, ...]:
+    """The kernels by target as `Kernel`s."""
+    if not isinstance(given, Mapping):
+        raise OperatorError(
+            f"{op.name}: kernels is {given!r}; expected a dict from target to kernel: {{'cpu': Cpp(...)}}"
+        )
+    made: list[CppKernel] = []
+    for key, source in cast("Mapping[object, object]", given).items():
+        kinds: list[str] = ["cuda", "rocm"] if key == "gpu" else [str(key)]
+        if unknown := [kind for kind in kinds if kind not in KINDS]:
+            raise OperatorError(f"{op.name}: {unknown[0]!r} is no target; expected gpu or one of {', '.join(KINDS)}")
+        if not isinstance(source, Cpp):
+            raise OperatorError(f"{op.name}: the kernel for {key} is {source!r}; expected a Cpp or a Jinja")
+        made += [CppKernel(op, kind, source) for kind in kinds]
+    return tuple(made)
+
+
+def _check_patterns(name: str, patterns: Sequence[object]) -> None:
+    from ait_mlir.rewrites.apply import compiled
+
+    for found in patterns:
+        if not isinstance(found, PatternFamily):
+            raise OperatorError(f"{name}: {found!r} is no pattern; write it as a function under @pattern()")
+    try:
+        if patterns:
+            compiled(PatternSet(cast("tuple[PatternFamily, ...]", tuple(patterns))))
+    except PatternError as error:
+        raise OperatorError(f"{name}: a pattern is wrong: {error}") from error
+
+
+def _rule(op: type[AitOp]) -> Rule:
+    """The reference of an operator as a rule of the evaluator."""
+    function = cast("Callable[..., Any]", getattr(op, "reference"))  # noqa: B009
+
+    def rule(found: Operation, arrays: list[Array], ev: Evaluation) -> Sequence[Array]:
+        given = list(arrays)
+        arguments: list[Any] = []
+        for _, values, several in fields(cast(AitOp, found)):
+            taken = [given.pop(0) for _ in values]
+            arguments.append(taken if several else taken[0] if taken else None)
+        options = {
+            name: [v.evaluate(ev.dims) if isinstance(v, Expr) else v for v in cast("list[Any]", value)]
+            if isinstance(value, list)
+            else value
+            for name, value in python_values(cast(AitOp, found)).items()
+        }
+        try:
+            results = function(*arguments, **options)
+        except Exception as error:
+            raise EvaluationError(f"the reference of {op.name} failed: {type(error).__name__}: {error}") from error
+        made = list(cast("Sequence[Any]", results)) if isinstance(results, tuple | list) else [results]
+        if len(made) != len(found.results):
+            raise EvaluationError(
+                f"the reference of {op.name} made {len(made)} results where the op has {len(found.results)}"
+            )
+        types: list[Attribute] = [element_type_of(result.type) for result in found.results]
+        return [widen(np.asarray(array), t) for array, t in zip(made, types, strict=True)]
+
+    return rule

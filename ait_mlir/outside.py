@@ -1,0 +1,176 @@
+"""The table of operators from outside of the package, and how the files and packages that define them are loaded.
+
+`ait_mlir.operators` adds rows. The parts of the compiler that look ops up (parser, reference, patterns, kernels,
+importer) ask this table beside their own.
+"""
+
+from __future__ import annotations
+
+import importlib.metadata
+import importlib.util
+import os
+import sys
+import traceback
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ait_mlir.errors import CompileError
+
+if TYPE_CHECKING:
+    from xdsl.ir import Operation
+
+ENTRY_POINTS = "ait_mlir.operators"
+"""The group of entry points under which a package names its modules of operators."""
+
+
+class OperatorError(CompileError, ValueError):
+    """An operator from outside is wrong: its class, its template, or the file that defines it."""
+
+
+@dataclass(frozen=True)
+class Outside:
+    """An operator from outside."""
+
+    op: type[Operation]
+    place: str
+    """File and line of its definition."""
+    rule: Callable[..., Sequence[Any]] | None = None
+    """Its reference, as a rule of the evaluator."""
+    kernels: tuple[Any, ...] = ()
+    """Its kernels, in the order of preference."""
+    patterns: Sequence[Any] = ()
+    """Its patterns, which the pass `simplify` applies with our own."""
+    torch: Mapping[str, Callable[[Any], Any]] = field(default_factory=dict[str, "Callable[[Any], Any]"])
+    """Rows of the PyTorch importer, by the name of the overload: `mine::gate` is `mine.gate.default`."""
+
+
+_table: dict[str, Outside] = {}
+_generation = 0
+_loaded: dict[Path, Any] = {}
+_installed_read = False
+
+
+def add(row: Outside, replace: bool = False) -> None:
+    """Add an operator; `OperatorError` with both places if there is one of this name and it is not to be replaced."""
+    global _generation
+    name = row.op.name
+    if (other := _table.get(name)) is not None and not replace:
+        raise OperatorError(
+            f"two operators are called {name!r}: {other.place} and {row.place}; "
+            "rename one, or replace the first with @operator(replace=True)"
+        )
+    _table[name] = row
+    _generation += 1
+
+
+def remove(name: str) -> None:
+    """Take an operator out of the table."""
+    global _generation
+    del _table[name]
+    _generation += 1
+
+
+def rows() -> Mapping[str, Outside]:
+    """The operators from outside, by name; installed packages are loaded first."""
+    load_installed()
+    return _table
+
+
+def row_of(op: type[Operation]) -> Outside | None:
+    """The row of an op class."""
+    row = _table.get(op.name)
+    return row if row is not None and row.op is op else None
+
+
+def generation() -> int:
+    """A number that changes with the table: what is made of it is out of date after a change."""
+    return _generation
+
+
+def dialects() -> dict[str, list[type[Operation]]]:
+    """The op classes of the table by the dialect that their names start with."""
+    found: dict[str, list[type[Operation]]] = {}
+    for name, row in rows().items():
+        found.setdefault(name.partition(".")[0], []).append(row.op)
+    return found
+
+
+def load(path: str | os.PathLike[str]) -> Any:
+    """Run a Python file that defines operators and return its module; a file is run once in a process.
+
+    Raises `OperatorError` with file and line if the file cannot be read or fails. Its operators are then not added.
+    """
+    file = Path(path).resolve()
+    if file in _loaded:
+        return _loaded[file]
+    if not file.is_file() or file.suffix != ".py":
+        raise OperatorError(f"cannot load operators from {path}: expected a file of Python, NAME.py")
+    name = f"ait_mlir_loaded_{len(_loaded)}_{file.stem}"
+    spec = importlib.util.spec_from_file_location(name, file)
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    before = set(_table)
+    sys.modules[name] = module  # dataclasses and annotations look their module up
+    try:
+        spec.loader.exec_module(module)
+    except Exception as error:
+        del sys.modules[name]
+        for added in set(_table) - before:
+            remove(added)
+        reason = _reason(error)
+        place = "" if reason.startswith(f"{file}:") else f"{_place_in(file, error)}: "
+        raise OperatorError(f"{place}{reason}") from error
+    _loaded[file] = module
+    return module
+
+
+def _place_in(file: Path, error: BaseException) -> str:
+    """The line of the file at which it failed."""
+    if isinstance(error, SyntaxError) and error.filename == str(file):
+        return f"{file}:{error.lineno}"
+    lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == str(file)]
+    return f"{file}:{lines[-1]}" if lines else str(file)
+
+
+def _reason(error: BaseException) -> str:
+    if isinstance(error, CompileError):
+        return str(error)
+    text = error.msg if isinstance(error, SyntaxError) else str(error)
+    return f"{type(error).__name__}: {text}" if text else type(error).__name__
+
+
+def load_installed() -> None:
+    """Import the modules that installed packages name under `ait_mlir.operators`, once in a process.
+
+    A module that fails is left out with a warning: other models do not need it.
+    """
+    global _installed_read
+    if _installed_read:
+        return
+    _installed_read = True
+    for entry in importlib.metadata.entry_points(group=ENTRY_POINTS):
+        before = set(_table)
+        try:
+            entry.load()
+        except Exception as error:
+            for added in set(_table) - before:
+                remove(added)
+            warnings.warn(f"the operators {entry.value!r} were not loaded: {_reason(error)}", stacklevel=2)
+
+
+__all__ = [
+    "ENTRY_POINTS",
+    "OperatorError",
+    "Outside",
+    "add",
+    "dialects",
+    "generation",
+    "load",
+    "load_installed",
+    "remove",
+    "row_of",
+    "rows",
+]

@@ -1,0 +1,104 @@
+"""What a profile found: the time of each launch of some runs."""
+
+from __future__ import annotations
+
+import json
+import os
+import statistics
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ait_mlir.host.files import write_atomic
+
+
+@dataclass(frozen=True)
+class LaunchTime:
+    """One launch in one run; `begin` and `duration` are in microseconds, `begin` from the first launch of the run."""
+
+    iteration: int
+    launch: int
+    begin: float
+    duration: float
+
+
+@dataclass(frozen=True)
+class Profile:
+    """The launches of a model, by what they compute, and their times in `iterations` runs."""
+
+    model: str
+    target: str
+    iterations: int
+    launches: Sequence[str]
+    times: Sequence[LaunchTime]
+
+    def report(self) -> dict[str, Any]:
+        """One row for each launch, in the order of the program, with times in milliseconds.
+
+        `ms_per_iter` is the time of the launch in a run: of all its `calls`, if it is in a loop. `share` is its part of
+        the time of all launches.
+        """
+        by_run: list[dict[int, float]] = [{} for _ in range(self.iterations)]
+        calls: dict[int, int] = {}
+        for time in self.times:
+            run = by_run[time.iteration]
+            run[time.launch] = run.get(time.launch, 0.0) + time.duration / 1e3
+            calls[time.launch] = calls.get(time.launch, 0) + (time.iteration == 0)
+        total = statistics.fmean(sum(run.values()) for run in by_run)
+        rows: list[dict[str, Any]] = []
+        for launch in sorted(calls):
+            found = [run.get(launch, 0.0) for run in by_run]
+            mean = statistics.fmean(found)
+            rows.append(
+                {
+                    "index": launch,
+                    "launch": self.launches[launch],
+                    "calls": calls[launch],
+                    "ms_per_iter": mean,
+                    "ms_min": min(found),
+                    "ms_deviation": statistics.pstdev(found),
+                    "share": mean / total if total else 0.0,
+                }
+            )
+        return {
+            "model": self.model,
+            "target": self.target,
+            "iterations": self.iterations,
+            "ms_per_iter": total,
+            "launches": rows,
+        }
+
+    def trace(self) -> dict[str, Any]:
+        """The runs one after another, in the trace event format of Chrome; times are in microseconds."""
+        lengths = [0.0] * self.iterations
+        for time in self.times:
+            lengths[time.iteration] = max(lengths[time.iteration], time.begin + time.duration)
+        starts = [sum(lengths[:i]) for i in range(self.iterations)]
+        about = {"ph": "M", "pid": 0, "tid": 0}
+        events: list[dict[str, Any]] = [
+            {**about, "name": "process_name", "args": {"name": f"{self.model} on {self.target}"}},
+            {**about, "name": "thread_name", "args": {"name": "launches"}},
+        ]
+        for time in self.times:
+            what = self.launches[time.launch]
+            events.append(
+                {
+                    "name": what.partition(":")[0],
+                    "ph": "X",
+                    "pid": 0,
+                    "tid": 0,
+                    "ts": starts[time.iteration] + time.begin,
+                    "dur": time.duration,
+                    "args": {"launch": what, "index": time.launch, "iteration": time.iteration},
+                }
+            )
+        return {"traceEvents": events, "displayTimeUnit": "ns"}
+
+    def write(self, path: str | os.PathLike[str]) -> None:
+        """Write the report as JSON, whole or not at all."""
+        write_atomic(Path(path), (json.dumps(self.report(), indent=1) + "\n").encode())
+
+    def write_trace(self, path: str | os.PathLike[str]) -> None:
+        """Write the trace as JSON, whole or not at all."""
+        write_atomic(Path(path), (json.dumps(self.trace()) + "\n").encode())

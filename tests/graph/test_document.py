@@ -1,0 +1,59 @@
+"""The code blocks of cuDNN's notebook on its low-level Python API, with the import and the device changed.
+
+`document.txt` holds the blocks in order; they share their names, as the cells of a notebook do.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+BLOCKS = Path(__file__).with_name("document.txt").read_text().split("# %%\n")
+
+
+def adapted(block: str, device: str) -> str:
+    """A block for our package and a device."""
+    text = block.replace("import cudnn", "import ait_mlir.graph as cudnn")
+    text = text.replace("create_handle()", f'create_handle(device="{device}")').replace('"cuda"', f'"{device}"')
+    return text.replace("torch.cuda.synchronize()", "") if device == "cpu" else text
+
+
+def run_blocks(device: str) -> dict[str, Any]:
+    torch.manual_seed(0)
+    names: dict[str, Any] = {}
+    for i, block in enumerate(BLOCKS):
+        exec(compile(adapted(block, device), f"block {i} of the document", "exec"), names)
+    return names
+
+
+def test_there_are_all_blocks_of_the_document():
+    text = "".join(BLOCKS)
+    assert len(BLOCKS) == 9
+    for call in ("graph.build(", "@cudnn.jit(", "graph.check_support()", "graph.serialize()", "graph.sdpa("):
+        assert call in text
+
+
+def test_blocks_run_on_the_cpu():
+    names = run_blocks("cpu")
+    q, k, stats = (names[f"{n}_gpu"].float() for n in ("q", "k", "stats"))
+    scores = (q @ k.mT) * names["attn_scale"]
+    hidden = torch.ones(scores.shape[-2:], dtype=torch.bool).triu(1)
+    expected = scores.masked_fill(hidden, -torch.inf).logsumexp(-1, keepdim=True)
+    torch.testing.assert_close(stats, expected, atol=1e-2, rtol=1e-2)  # the statistics are in bf16
+
+
+def test_the_decorated_function_returns_one_graph_for_equal_tensors():
+    names: dict[str, Any] = {}
+    for block in (*BLOCKS[:3], BLOCKS[4]):
+        exec(compile(adapted(block, "cpu"), "block", "exec"), names)
+    again, uids = names["create_matmul_bias_graph"](names["handle"], names["a_gpu"], names["b_gpu"], names["d_gpu"])
+    assert again is names["g"]
+    assert uids == names["uids"]
+
+
+@pytest.mark.gpu
+def test_blocks_run_on_cuda():
+    run_blocks("cuda")
