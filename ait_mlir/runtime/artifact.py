@@ -1,19 +1,23 @@
 """`NAME.ait`: a compiled model as one file. All of it is checked before any part is loaded.
 
-Layout: a 64-byte header (magic, format version, size of the manifest, size of the file, SHA-256 of the manifest), the
-manifest as JSON, then the parts: the IR text, the library, and the constants (safetensors). Each part begins on a new
-page; zeros fill the gaps. The manifest gives offset, size and SHA-256 of each part.
+Layout: a 64-byte header (magic, format version, size of the manifest, size of the file, BLAKE3 of the manifest), the
+manifest as JSON, then the parts: the IR text, the library, the constants (safetensors), and the kernel libraries that
+are stored in the file. Each part begins on a new page; zeros fill the gaps. The manifest gives offset, size and BLAKE3
+of each part. BLAKE3 is a tree of hashes, so all CPUs compute it together. `runtime/src/artifact.cc` reads the same
+format without Python.
 """
 
 from __future__ import annotations
 
 import hashlib
+import itertools
 import json
+import mmap
 import os
 import re
 import struct
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Callable, Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from importlib import metadata
@@ -21,18 +25,22 @@ from pathlib import Path
 from typing import Any, BinaryIO, cast
 
 import numpy as np
+from blake3 import blake3
 
-from ait_mlir.errors import ArtifactError
+from ait_mlir.errors import ArtifactError, InputError
 from ait_mlir.host.cpu import instruction_sets
-from ait_mlir.host.files import atomic_file, cache_dir, sha256_file, write_atomic
+from ait_mlir.host.files import atomic_file, cache_dir, write_atomic
+from ait_mlir.host.kernel_libraries import find_kernel_library, read_kernel_library
 from ait_mlir.runtime import safetensors_part
-from ait_mlir.runtime.safetensors_part import PAGE
+from ait_mlir.runtime.safetensors_part import PAGE, Deferred
 
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
 _MAGIC = b"\x89AIT\r\n\x1a\n"
 _HEADER = struct.Struct("<8sIIQQ32s")
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
 _MAX_MANIFEST = 1 << 28
+_BLOCK = 1 << 26
+"""Bytes that are hashed at a time; pages of the file leave the memory of the process after each block."""
 _PRODUCERS = ("ait_mlir", "xdsl", "apache-tvm-ffi", "numpy")
 
 Piece = bytes | memoryview
@@ -66,6 +74,18 @@ class DimInfo:
 
 
 @dataclass(frozen=True)
+class KernelLibraryInfo:
+    """A kernel library that the model calls: its name and the SHA-256 of its file.
+
+    `path` is where the file was if the artifact only refers to it; "" if the artifact stores it.
+    """
+
+    name: str
+    sha256: str
+    path: str = ""
+
+
+@dataclass(frozen=True)
 class Manifest:
     """The description of an artifact. `name` has 1 to 64 letters, digits, '_' and '-'."""
 
@@ -81,6 +101,17 @@ class Manifest:
     """Versions of the packages that wrote the artifact."""
     folds: str = ""
     """IR of the constants that are computed from others (`passes/fold_params.py`)."""
+    kernel_libraries: tuple[KernelLibraryInfo, ...] = ()
+
+    def part_names(self) -> list[str]:
+        """The parts of the file in order."""
+        stored = (library_part(library) for library in self.kernel_libraries if not library.path)
+        return ["ir", "library", "constants", *stored]
+
+
+def library_part(library: KernelLibraryInfo) -> str:
+    """The name of the part that stores a kernel library."""
+    return f"kernel_library.{library.sha256}"
 
 
 @dataclass(frozen=True)
@@ -90,7 +121,7 @@ class Artifact:
     path: Path
     manifest: Manifest
     ir_text: str
-    library_sha256: str
+    library_hash: str
     data: np.ndarray[Any, np.dtype[np.uint8]]
     parts: Mapping[str, tuple[int, int]]
 
@@ -99,15 +130,39 @@ class Artifact:
         """The bound constants by name, read-only, without a copy."""
         return safetensors_part.decode(self._part("constants"))
 
+    def release(self, name: str) -> None:
+        """Take the pages of a constant out of the memory of this process, because its data were copied."""
+        array = self.constants[name]
+        start = array.ctypes.data - self.data.ctypes.data
+        _release_pages(self.data, start, start + array.nbytes)
+
     def extract_library(self) -> Path:
         """A private copy of the library, named by its hash. A copy that is already there is checked."""
+        return self._extracted("library", self.library_hash, _blake3)
+
+    def kernel_library_files(self) -> dict[str, Path]:
+        """The files of the kernel libraries by SHA-256: copies of those that the artifact stores, and the others where
+        they are found by name, or where they were when the model was compiled.
+
+        Raises `ArtifactError` if one is not there, or has another hash.
+        """
+        files: dict[str, Path] = {}
+        for library in self.manifest.kernel_libraries:
+            if library.path:
+                files[library.sha256] = _referenced(self.manifest.name, library)
+            else:
+                files[library.sha256] = self._extracted(library_part(library), library.sha256, _sha256)
+        return files
+
+    def _extracted(self, part: str, name: str, digest: Callable[[bytes], str]) -> Path:
+        """The file of a part, named by its hash."""
         folder = cache_dir() / "models"
         folder.mkdir(mode=0o700, exist_ok=True)
-        path = folder / f"{self.library_sha256}.so"
-        if not path.is_file() or sha256_file(path) != self.library_sha256:
-            code = self._part("library").tobytes()
-            if hashlib.sha256(code).hexdigest() != self.library_sha256:
-                raise ArtifactError(f"{self.path}: the library changed after it was checked")
+        path = folder / f"{name}.so"
+        if not path.is_file() or digest(path.read_bytes()) != name:
+            code = self._part(part).tobytes()
+            if digest(code) != name:
+                raise ArtifactError(f"{self.path}: the {part} changed after it was checked")
             write_atomic(path, code)
         return path
 
@@ -116,14 +171,44 @@ class Artifact:
         return self.data[offset : offset + size]
 
 
+def _blake3(data: bytes) -> str:
+    return blake3(data).hexdigest()
+
+
+def _sha256(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()
+
+
+def _referenced(model: str, library: KernelLibraryInfo) -> Path:
+    """The file of a kernel library that the artifact does not store."""
+    try:
+        found = find_kernel_library(library.name)
+    except InputError:
+        if not Path(library.path).is_file():
+            raise ArtifactError(
+                f"model {model} calls kernel library '{library.name}', which is not in the artifact and not at "
+                f"{library.path}: name its file (ait_mlir.add_kernel_library), or add its folder to AIT_KERNEL_PATH"
+            ) from None
+        found = read_kernel_library(library.name, library.path)
+    if found.sha256 != library.sha256:
+        raise ArtifactError(
+            f"model {model} calls kernel library '{library.name}' with SHA-256 {library.sha256}, but {found.path} has "
+            f"{found.sha256}: use the file it was compiled with, or compile the model again"
+        )
+    return found.path
+
+
 def write(
     path: str | os.PathLike[str],
     manifest: Manifest,
     ir_text: str,
     library: str | os.PathLike[str] | bytes,
-    constants: Mapping[str, np.ndarray[Any, Any]],
+    constants: Mapping[str, np.ndarray[Any, Any] | Deferred],
+    kernel_libraries: Mapping[str, Path] | None = None,
 ) -> Path:
-    """Write an artifact, whole or not at all.
+    """Write an artifact, whole or not at all. Each constant is made, written and dropped before the next one.
+
+    `kernel_libraries` are the files of those that the artifact stores, by SHA-256.
 
     Raises `ArtifactError` for a bad name or dtype, `OSError` from the disk.
     """
@@ -132,12 +217,18 @@ def write(
             f"{manifest.name!r} cannot be the name of a model: expected 1 to 64 letters, digits, '_' or '-'"
         )
     code = library if isinstance(library, bytes) else Path(library).read_bytes()
-    contents: dict[str, list[Piece]] = {
-        "ir": [ir_text.encode()],
+    text = ir_text.encode()
+    header, size = safetensors_part.encode_header(constants)
+    contents: dict[str, Iterable[Piece]] = {
+        "ir": [text],
         "library": [code],
-        "constants": list(safetensors_part.encode(constants)),
+        "constants": itertools.chain([header], safetensors_part.encode_data(constants)),
     }
-    sizes = {name: sum(len(piece) for piece in pieces) for name, pieces in contents.items()}
+    sizes = {"ir": len(text), "library": len(code), "constants": len(header) + size}
+    for stored in manifest.kernel_libraries:
+        if not stored.path:
+            data = (kernel_libraries or {})[stored.sha256].read_bytes()
+            contents[library_part(stored)], sizes[library_part(stored)] = [data], len(data)
     _, places, total = _layout(manifest, sizes, dict.fromkeys(contents, "0" * 64))
     target = Path(path)
     with atomic_file(target) as file:
@@ -152,15 +243,13 @@ def write(
 
 
 def _write_and_hash(file: BinaryIO, pieces: Iterable[Piece]) -> str:
-    """Write pieces and return the SHA-256 of all of them. A thread computes it during the writes."""
-    digest = hashlib.sha256()
+    """Write pieces and return the BLAKE3 of all of them. A thread hashes a piece while it is written."""
+    digest = blake3(max_threads=blake3.AUTO)
     with ThreadPoolExecutor(1) as pool:
-        hashed: list[Future[None]] = []
         for piece in pieces:
-            hashed.append(pool.submit(digest.update, piece))
+            hashed = pool.submit(digest.update, piece)
             file.write(piece)
-        for one in hashed:
-            one.result()
+            hashed.result()
     return digest.hexdigest()
 
 
@@ -181,18 +270,18 @@ def read(path: str | os.PathLike[str], *, verify_weights: bool = True) -> Artifa
     parts: dict[str, tuple[int, int]] = {}
     hashes: dict[str, str] = {}
     try:
-        for name in ("ir", "library", "constants"):
+        manifest = _manifest_from_json(raw)
+        for name in manifest.part_names():
             entry = raw["parts"][name]
-            offset, size, hashes[name] = int(entry["offset"]), int(entry["size"]), str(entry["sha256"])
+            offset, size, hashes[name] = int(entry["offset"]), int(entry["size"]), str(entry["blake3"])
             parts[name] = offset, size
             if offset < end or offset + size > data.size or data[end:offset].any():
                 raise ArtifactError(f"{file} is damaged: the {name} is not where the manifest says")
-            if (name != "constants" or verify_weights) and _hash(data[offset : offset + size]) != hashes[name]:
+            if (name != "constants" or verify_weights) and _hash(data, offset, size) != hashes[name]:
                 raise ArtifactError(f"{file} is damaged: the {name} does not have the hash in the manifest")
             end = offset + size
         if end != data.size:
             raise ArtifactError(f"{file} is damaged: {data.size - end} bytes follow its last part")
-        manifest = _manifest_from_json(raw)
         offset, size = parts["ir"]
         ir_text = data[offset : offset + size].tobytes().decode()
     except (KeyError, TypeError, ValueError) as error:
@@ -243,12 +332,12 @@ def _layout(
             end = offset + size
             offset = _page_up(end)
         body["parts"] = {
-            name: {"offset": places[name], "size": size, "sha256": hashes[name]} for name, size in sizes.items()
+            name: {"offset": places[name], "size": size, "blake3": hashes[name]} for name, size in sizes.items()
         }
         text = json.dumps(body, indent=1, sort_keys=True).encode()
         needed = _page_up(_HEADER.size + len(text))
         if needed == room:
-            header = _HEADER.pack(_MAGIC, FORMAT_VERSION, 0, len(text), end, hashlib.sha256(text).digest())
+            header = _HEADER.pack(_MAGIC, FORMAT_VERSION, 0, len(text), end, blake3(text).digest())
             return header + text, places, end
         room = needed
 
@@ -268,7 +357,7 @@ def _read_manifest(file: Path, data: np.ndarray[Any, np.dtype[np.uint8]]) -> tup
     if reserved != 0 or size > _MAX_MANIFEST or end > data.size:
         raise ArtifactError(f"{file} is damaged: its header makes no sense")
     text = data[_HEADER.size : end].tobytes()
-    if hashlib.sha256(text).digest() != digest:
+    if blake3(text).digest() != digest:
         raise ArtifactError(f"{file} is damaged: the manifest does not have the hash in the header")
     try:
         return cast("dict[str, Any]", json.loads(text)), end
@@ -289,6 +378,9 @@ def _manifest_from_json(raw: Mapping[str, Any]) -> Manifest:
         instruction_sets=tuple(raw["instruction_sets"]),
         producers=dict(raw["producers"]),
         folds=raw.get("folds", ""),
+        kernel_libraries=tuple(
+            KernelLibraryInfo(k["name"], k["sha256"], k["path"]) for k in raw.get("kernel_libraries", ())
+        ),
     )
 
 
@@ -303,17 +395,22 @@ def producers() -> dict[str, str]:
     return found
 
 
-def _hash(data: np.ndarray[Any, np.dtype[np.uint8]]) -> str:
-    digest = hashlib.sha256()
-    for piece in _blocks(data):
-        digest.update(piece)
+def _hash(data: np.ndarray[Any, np.dtype[np.uint8]], offset: int, size: int) -> str:
+    """The BLAKE3 of a range of the file, by all CPUs. Pages that are hashed stay in the page cache alone."""
+    digest = blake3(max_threads=blake3.AUTO)
+    for start in range(offset, offset + size, _BLOCK):
+        end = min(start + _BLOCK, offset + size)
+        digest.update(data[start:end].data)
+        _release_pages(data, start, end)
     return digest.hexdigest()
 
 
-def _blocks(data: np.ndarray[Any, np.dtype[np.uint8]]) -> Iterator[memoryview]:
-    block = 1 << 24
-    for start in range(0, data.size, block):
-        yield data[start : start + block].data
+def _release_pages(data: np.ndarray[Any, np.dtype[np.uint8]], start: int, end: int) -> None:
+    """Take whole pages of a mapped file out of the memory of this process; they are read again when they are used."""
+    mapped = getattr(data, "_mmap", None)
+    start, end = _page_up(start), end // PAGE * PAGE
+    if mapped is not None and start < end:
+        mapped.madvise(mmap.MADV_DONTNEED, start, end - start)
 
 
 def _page_up(size: int) -> int:
