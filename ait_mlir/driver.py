@@ -79,7 +79,7 @@ def run_to_phase(
         pipeline = passes_between(before, after, target, arch, selection)
         run_passes(ctx, module, parse_passes(pipeline), source=source, verify="end", observe=observe)
         if after == "simplified" and known:
-            found = fold_params(module, known)
+            found = fold_params(module, known, make_target(target, arch).has("mma"))
             if folds is not None:
                 folds += found
     return module
