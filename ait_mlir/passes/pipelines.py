@@ -50,6 +50,7 @@ SIMPLIFY = (
     "gemm.spellings:SPELLINGS",
     "rotary:ROTARY",
     "view:VIEWS",
+    "pieces:PIECES",
 )
 
 PASSES: dict[str, Pass | Patterns] = table(
@@ -72,6 +73,11 @@ PASSES: dict[str, Pass | Patterns] = table(
             "simplify",
             "Remove neutral elements, identities and no-ops; compose and cancel views; name what models spell out.",
             (*SIMPLIFY, "conv:POINTS"),
+        ),
+        Patterns(
+            "merge-pieces",
+            "Make one concat or split of nested ones; take pieces from what was joined; join neighbours by a slice.",
+            ("view:VIEWS", "pieces:PIECES"),
         ),
         Patterns(
             "fold-factors",
@@ -111,8 +117,10 @@ PASSES: dict[str, Pass | Patterns] = table(
             " nothing that another one would put elsewhere.",
             ("elementwise.siblings:SIBLINGS",),
         ),
+        Pass("remove-duplicates", "remove_duplicates", "RemoveDuplicatesPass"),
         Pass("unroll-scans", "unroll_scans", "UnrollScansPass"),
         Pass("apply-patterns", "apply_patterns", "ApplyPatternsPass"),
+        Pass("resolve-libraries", "resolve_libraries", "ResolveLibrariesPass"),
         Pass("select", "select", "SelectPass"),
         Pass("bufferize", "bufferize", "BufferizePass"),
         Patterns(
@@ -141,7 +149,7 @@ PHASE_TABLE: dict[str, Phase] = table(
     (
         Phase("imported"),
         Phase("canonical", ("narrow-row-ops", "fuse-masked-attention", "channels-last")),
-        Phase("simplified", ("unroll-scans", "simplify")),
+        Phase("simplified", ("unroll-scans", "simplify", "remove-duplicates")),
         Phase(
             "fused",
             (
@@ -153,9 +161,10 @@ PHASE_TABLE: dict[str, Phase] = table(
                 "fuse-elementwise",
                 "gate-products",
                 "fuse-siblings",
+                "remove-duplicates",
             ),
         ),
-        Phase("selected", ("select{{{target}}}",)),
+        Phase("selected", ("resolve-libraries", "select{{{target}}}")),
         Phase("bufferized", ("bufferize", "remove-copies", "lower-copies")),
         Phase("planned", ("plan-memory", "verify-plan")),
         Phase("source"),
