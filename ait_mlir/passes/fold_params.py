@@ -22,6 +22,7 @@ from ait_mlir.dialects.ait.types import tensor_type
 from ait_mlir.dialects.ait.view import PermuteOp, ReshapeOp, SliceOp, SplitOp
 from ait_mlir.dims import Scope
 from ait_mlir.outside import row_of
+from ait_mlir.passes.assumptions import assumes
 
 if TYPE_CHECKING:
     from ait_mlir.runtime.safetensors_part import Deferred
@@ -108,13 +109,19 @@ def read_folds(text: str) -> list[Fold]:
 
 
 def fold_params(
-    module: ModuleOp, known: Collection[str], *, unbound: bool = False, compute: Compute | None = None
+    module: ModuleOp,
+    known: Collection[str],
+    fill_channels: bool = False,
+    *,
+    unbound: bool = False,
+    compute: Compute | None = None,
 ) -> list[Fold]:
     """Replace values that depend on params alone by new params, in the one graph of a module; returns their folds.
 
     A value is folded if the data of all params that it depends on are `known`; with `unbound`, also the others, which
     are computed when a loaded model gets the data. `compute` is given all folds of known data, and returns the names
-    of those that it could compute: the others stay as they are.
+    of those that it could compute: the others stay as they are. If all data are known, or with `unbound`, factors join
+    weights, and with `fill_channels`, weights of convolutions are filled for kernels that need it (rewrites/conv.py).
     """
     from ait_mlir.rewrites.apply import rewrite
     from ait_mlir.rewrites.families import pattern_set
@@ -124,6 +131,9 @@ def fold_params(
         return []
     if unbound or all(p.param_name.data in known for p in graph.params()):
         rewrite(module, pattern_set("conv:FACTORS", "view:VIEWS"))
+        if fill_channels:
+            blocks = ["conv:BLOCKS"] if assumes(module, "finite_images") else []
+            rewrite(module, pattern_set(*blocks, "conv:CHANNELS", "view:VIEWS"))
     taken = {p.param_name.data for p in graph.params()}
     fixed = _fixed(graph)
     found: list[tuple[SSAValue, Fold]] = []

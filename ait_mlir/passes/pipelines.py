@@ -86,6 +86,19 @@ PASSES: dict[str, Pass | Patterns] = table(
             ("conv:FACTORS", "view:VIEWS"),
         ),
         Patterns(
+            "block-channels",
+            "Let convolutions with steps of 2 and few channels read blocks of places as channels, where what they read"
+            " is finite; for targets with tensor cores, where the data of the params are known.",
+            ("conv:BLOCKS", "view:VIEWS"),
+            assumption="finite_images",
+        ),
+        Patterns(
+            "fill-channels",
+            "Give convolutions of odd channels whole accesses of 16 bytes; for targets with tensor cores, where the"
+            " data of the params are known.",
+            ("conv:CHANNELS", "view:VIEWS"),
+        ),
+        Patterns(
             "fuse-attention",
             "Make attention of bmm, scale, mask, softmax, bmm; let it share repeated heads and read concats in pieces.",
             ("attention:ATTENTION", "attention:HEADS", "attention:PIECES"),
