@@ -158,7 +158,7 @@ class Operator:
             op = make_op(op_class, [t.value for t in operands], table, properties, result_types, regions, num_results)
         except BuildError as error:
             raise self.fail(str(error)) from None
-        setattr(op, _OPERATOR, _calls.outermost or self)
+        mark_operator(op, _calls.outermost or self)
         return [Tensor.of(result, table) for result in op.results]
 
     def emit_one(
@@ -184,8 +184,18 @@ class Operator:
             raise self.fail(f"dim {dim} is out of range for rank {rank}")
         return dim % rank
 
+    def pseudo_code(self, with_shape: bool = False) -> str:
+        """The operator as a line: `(y) = gemm_rcr(x, w)`."""
+        made, read = (", ".join(t.pseudo_code(with_shape) for t in ts) for ts in (self.outputs, self.inputs))
+        return f"({made}) = {self.name}({read})"
+
     def __repr__(self) -> str:
         return f"Operator({self.name})"
+
+
+def mark_operator(op: Operation, operator: Operator) -> None:
+    """Note that `operator` added `op`."""
+    setattr(op, _OPERATOR, operator)
 
 
 def operator_of(op: Operation) -> Operator | None:

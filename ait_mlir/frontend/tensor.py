@@ -214,6 +214,12 @@ class Tensor:
         name = f'"{self.name}" ' if self.name else ""
         return f"{name}{shape_text(self.type.dims)} {self.dtype()}"
 
+    def pseudo_code(self, with_shape: bool = True) -> str:
+        """The tensor in pseudo code: its name, or its number; `with_shape` adds the shape and the dtype."""
+        number = self.number()
+        name = self.name or ("None" if number is None else str(number))
+        return f"{name}: {shape_text(self.type.dims)} {self.dtype()}" if with_shape else name
+
     def __repr__(self) -> str:
         role = "input " if self.is_input else "weight " if self.is_param else ""
         return f"Tensor({role}{self.describe()})"

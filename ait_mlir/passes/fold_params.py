@@ -69,22 +69,23 @@ def read_folds(text: str) -> list[Fold]:
     return [Fold(n.data, g) for n, g in zip(names.data, graphs, strict=True)]
 
 
-def fold_params(module: ModuleOp, known: Collection[str]) -> list[Fold]:
+def fold_params(module: ModuleOp, known: Collection[str], *, partial: bool = False) -> list[Fold]:
     """Replace values that depend on params alone by new params, in the one graph of a module; returns their folds.
 
     Nothing is folded unless the data of all params are `known`: a model that gets data later keeps the names of its
-    params.
+    params. With `partial`, what depends on known params alone is folded, but factors do not join weights.
     """
     from ait_mlir.rewrites.apply import rewrite
     from ait_mlir.rewrites.families import pattern_set
 
     graph = next((op for op in module.ops if isinstance(op, GraphOp)), None)
-    if graph is None or not all(p.param_name.data in known for p in graph.params()):
+    if graph is None or not (partial or all(p.param_name.data in known for p in graph.params())):
         return []
-    rewrite(module, pattern_set("conv:FACTORS", "view:VIEWS"))
+    if not partial:
+        rewrite(module, pattern_set("conv:FACTORS", "view:VIEWS"))
     taken = {p.param_name.data for p in graph.params()}
     folds: list[Fold] = []
-    fixed = _fixed(graph)
+    fixed = _fixed(graph, known)
     for value in _edges(graph, fixed):
         ops = _closure(value)
         if not _pays(value, ops):

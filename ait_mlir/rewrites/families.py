@@ -20,6 +20,7 @@ FAMILIES: tuple[str, ...] = (
     "gemm.spellings",
     "norm",
     "rotary",
+    "subsets",
     "view",
     "buffers",
 )
