@@ -204,12 +204,14 @@ def compile_module(
             shutil.rmtree(folder, ignore_errors=True)
 
 
-def _folded(program: ProgramOp, data: dict[str, NDArray[Any]], folds: Sequence[Fold]) -> dict[str, NDArray[Any]]:
-    """The data with the values of the folds, without params that only the folds read."""
+def _folded(program: ProgramOp, data: dict[str, NDArray[Any]], folds: Sequence[Fold]) -> dict[str, Any]:
+    """The data with the values of the folds, which are made when they are written, without params that only the folds
+    read.
+    """
     if not folds:
         return data
     read = {name for op in program.body.walk() if isinstance(op, ConstantOp) for name in op.param_names()}
-    values = {fold.name: fold.value(data) for fold in folds if fold.name in read}
+    values = {fold.name: fold.deferred(data) for fold in folds if fold.name in read}
     sources = {source for fold in folds for source in fold.source_types()}
     return {name: array for name, array in data.items() if name in read or name not in sources} | values
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import cast
 
+from xdsl.dialects.builtin import StringAttr
 from xdsl.ir import Block, Operation, SSAValue
 
 from ait_mlir.dialects.ait import elementwise as ait
@@ -31,7 +32,12 @@ NAMES = {
 }
 """Operators that are called otherwise than their op."""
 
-PERMUTES = {(0, 2, 1): "permute021", (1, 0, 2): "permute102", (2, 1, 0): "permute210", (0, 2, 1, 3): "permute0213"}
+PERMUTES: dict[tuple[int, ...], str] = {
+    (0, 2, 1): "permute021",
+    (1, 0, 2): "permute102",
+    (2, 1, 0): "permute210",
+    (0, 2, 1, 3): "permute0213",
+}
 
 WORDS: dict[type[Operation], str] = {
     ait.ReluOp: "relu",
@@ -77,7 +83,7 @@ def alpha_of(op: Operation) -> float | None:
 def _product(op: Operation) -> str:
     base = {"ait.grouped_gemm": "group_gemm", "ait.gated_gemm": "dual_gemm"}.get(op.name, op.name.removeprefix("ait."))
     layout = op.properties.get("layout")
-    return f"{base}_{layout.data}" if layout is not None else base  # pyright: ignore[reportAttributeAccessIssue, reportUnknownMemberType]
+    return f"{base}_{layout.data}" if isinstance(layout, StringAttr) else base
 
 
 def _convolution(op: ConvOp) -> str:
@@ -110,7 +116,9 @@ def _steps(op: HasEpilogue) -> tuple[list[str], float | None] | None:
             return None
         if type(inner) in WORDS:
             words.append(WORDS[type(inner)])
-        elif isinstance(inner, ait.MulOp) and not words and alpha is None and (n := _number(inner, current)) is not None:
+        elif (
+            isinstance(inner, ait.MulOp) and not words and alpha is None and (n := _number(inner, current)) is not None
+        ):
             alpha = n
         elif (word := _combines(op, block, inner, current)) is not None:
             words.append(word)
@@ -121,7 +129,7 @@ def _steps(op: HasEpilogue) -> tuple[list[str], float | None] | None:
     return (words, alpha) if last is not None and last.operands[0] is current else None
 
 
-def _number(op: ait.MulOp, current: SSAValue) -> float | None:
+def _number(op: Operation, current: SSAValue) -> float | None:
     """The constant that the accumulator is multiplied by."""
     other = op.operands[1] if op.operands[0] is current else op.operands[0]
     return other.owner.splat() if isinstance(other.owner, ConstantOp) else None
@@ -138,4 +146,3 @@ def _combines(op: HasEpilogue, block: Block, inner: Operation, current: SSAValue
         return "mul"
     added = op.epilogue_operands[block.args.index(others[0]) - op.SUMS]  # pyright: ignore[reportArgumentType]
     return "bias" if tensor_type(added).rank == 1 else "add"
-

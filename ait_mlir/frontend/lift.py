@@ -240,7 +240,7 @@ class _Lift:
     def group(self, operator: Operator, snapshots: list[_Snapshot], twin: Operator) -> None:
         """The operator again, on the tensors that its ops read now."""
         now = {b: n for s in snapshots for b, n in zip(s.operands, s.op.operands, strict=True)}
-        twin._attrs = dict(operator._attrs)  # pyright: ignore[reportPrivateUsage]
+        twin.take_attrs(operator)
         read = [self.emission.values.get(t) for t in operator.inputs]
         current = [now.get(v, v) for v in read if v is not None]
         twin.inputs = [self.tensors[v] for v in current if v in self.tensors]
@@ -269,4 +269,3 @@ def _plain(attribute: Attribute) -> Any:
     if isinstance(attribute, ArrayAttr):
         return [_plain(item) for item in attribute]  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
     return None
-

@@ -63,10 +63,20 @@ class Operator:
             "inputs": None,
             "outputs": None,
         }
+        self.call_arguments: tuple[Sequence[Any], Mapping[str, Any]] = (), {}
         self.called_with: list[Tensor] = []
         """The inputs that the ops of the last call read; `_attrs["inputs"]` may name others since."""
         self.made: list[Tensor] = []
         """The results of the last call; tensors in `_attrs["outputs"]` may take their places since."""
+
+    @property
+    def attrs(self) -> dict[str, Any]:
+        """`_attrs`, which users of the documented API write."""
+        return self._attrs
+
+    def take_attrs(self, other: Operator) -> None:
+        """Have a copy of the attributes of another operator."""
+        self._attrs = dict(other._attrs)
 
     @property
     def name(self) -> str:
@@ -116,7 +126,11 @@ class Operator:
         self.inputs = [new_tensor if tensor is old_tensor else tensor for tensor in self.inputs]
 
     def materialize(self) -> list[Tensor]:
-        """The results of an operator whose call added no ops to the model."""
+        """The results of an operator whose call added no ops to the model: one with its own templates."""
+        from ait_mlir.frontend.external import materialize
+
+        if (made := materialize(self)) is not None:
+            return made
         raise self.fail("the operator was not called on its inputs, so nothing computes its results")
 
     def record(self) -> None:
@@ -231,6 +245,7 @@ def _recorded(method: Method) -> Method:
         if _calls.outermost is not None:
             return method(self, *args, **kwargs)
         _calls.outermost = self
+        self.call_arguments = args, kwargs
         try:
             result = method(self, *args, **kwargs)
         finally:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+from contextvars import ContextVar
 from dataclasses import dataclass
 
 from ait_mlir.frontend.errors import BuildError
@@ -22,6 +23,24 @@ class Target:
 
     def __str__(self) -> str:
         return self.kind
+
+    def __enter__(self) -> Target:
+        """Make this the current target of the context, until the `with` ends."""
+        _entered.set((*_entered.get(), self))
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        _entered.set(_entered.get()[:-1])
+
+    @staticmethod
+    def current() -> Target:
+        """The target of the innermost `with target:`; `BuildError` outside of one."""
+        if not (entered := _entered.get()):
+            raise BuildError("there is no current target; code is generated inside of `with target:`")
+        return entered[-1]
+
+
+_entered: ContextVar[tuple[Target, ...]] = ContextVar("ait_mlir_targets", default=())
 
 
 def as_target(target: Target | str) -> Target:

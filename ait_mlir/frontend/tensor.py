@@ -134,6 +134,11 @@ class Tensor:
     def _attrs(self) -> TensorAttrs:
         return TensorAttrs(self)
 
+    @property
+    def attrs(self) -> TensorAttrs:
+        """`_attrs`, which users of the documented API write."""
+        return TensorAttrs(self)
+
     def src_ops(self) -> StableSet[Operator]:
         """The operators that compute this tensor: one, or none for an input, a weight or a constant."""
         return self.sources

@@ -176,25 +176,49 @@ def _with_lines(rendered: str, place: Place) -> Iterator[str]:
 
 
 def located(text: str, file: str) -> str:
-    """Text that was made of parts of a file, with `#line` to the lines of the file that stand in it as they are.
+    """Text that was made of templates in a file, with `#line` to the lines of the file that it was made of.
 
-    Lines that do not stand there count on from the one before.
+    A line was made of a line of the file if it is that line with something in the place of each `{{...}}`. Other lines
+    count on from the one before.
     """
-    source = (_text_of(file) or "").split("\n")
-    places: dict[str, list[int]] = {}
-    for number, line in enumerate(source, 1):
-        if len(line.strip()) > 3:
-            places.setdefault(line.strip(), []).append(number)
+    index = _LineIndex(_text_of(file) or "")
     lines: list[str] = []
     expected, continued = -1, False
     for line in text.split("\n"):
-        if (found := places.get(line.strip())) is not None and expected not in found and not continued:
+        found = index.lines(line)
+        if found and expected not in found and not continued:
             expected = min(found, key=lambda n: (n < expected, n))
             lines.append(line_directive(Place(file, expected)))
         lines.append(line)
         continued = line.endswith("\\")
         expected += 1
     return "\n".join(lines)
+
+
+class _LineIndex:
+    """The lines of a file that text may have been made of."""
+
+    SHORTEST = 4
+    """The fewest characters outside of `{{...}}` by which a line is recognised."""
+
+    def __init__(self, text: str) -> None:
+        self._plain: dict[str, list[int]] = {}
+        self._patterns: list[tuple[re.Pattern[str], int]] = []
+        for number, line in enumerate(text.split("\n"), 1):
+            parts = [part.strip() for part in re.split(r"\{\{.*?\}\}", line.strip())]
+            if sum(map(len, parts)) < self.SHORTEST:
+                continue
+            if len(parts) == 1:
+                self._plain.setdefault(parts[0], []).append(number)
+            else:
+                self._patterns.append((re.compile(r"\s*.*?\s*".join(map(re.escape, parts))), number))
+
+    def lines(self, line: str) -> list[int]:
+        """The numbers of the lines that `line` may have been made of."""
+        key = line.strip()
+        if len(key) < self.SHORTEST or key in self._plain:
+            return self._plain.get(key, [])
+        return [number for pattern, number in self._patterns if pattern.fullmatch(key)]
 
 
 # ** values in C++ **

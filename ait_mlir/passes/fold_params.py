@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,6 +23,9 @@ from ait_mlir.dialects.ait.types import tensor_type
 from ait_mlir.dialects.ait.view import PermuteOp, ReshapeOp, SliceOp, SplitOp
 from ait_mlir.dims import Scope
 from ait_mlir.outside import row_of
+
+if TYPE_CHECKING:
+    from ait_mlir.runtime.safetensors_part import Deferred
 
 LARGEST_COPY = 1 << 20
 """The bytes above which a param counts as large."""
@@ -41,7 +44,12 @@ class Fold:
         return {name: (t.static_shape() or (), BY_IR[t.element_type].name) for name, t in found.items()}
 
     def value(self, data: Mapping[str, Any]) -> NDArray[Any]:
-        """The value of the new param, computed in float64 and rounded once, from the data of its sources."""
+        """The value of the new param, computed in float64 and rounded once, from the data of its sources.
+
+        One that only moves the elements of a param is not copied, except to make it contiguous.
+        """
+        if (moved := self._moved(data)) is not None:
+            return moved
         from ait_mlir.reference.graph import evaluate_graph
         from ait_mlir.runtime.data import numpy_dtype
 
@@ -49,6 +57,29 @@ class Fold:
         dtype = numpy_dtype(BY_IR[tensor_type(output.operands[0]).element_type].name)
         with np.errstate(over="ignore"):
             return np.asarray(evaluate_graph(self.graph, {}, data, {})["value"].astype(dtype), order="C")
+
+    def _moved(self, data: Mapping[str, Any]) -> NDArray[Any] | None:
+        """The value, if it is a permutation of the elements of one param."""
+        array: NDArray[Any] | None = None
+        for op in self.graph.block.ops:
+            if isinstance(op, ParamOp) and array is None:
+                array = np.asarray(data[op.param_name.data])
+            elif isinstance(op, PermuteOp) and array is not None:
+                array = array.transpose(op.order())
+            elif isinstance(op, ReshapeOp) and array is not None:
+                array = array.reshape(tensor_type(op.results[0]).static_shape() or ())
+            elif not isinstance(op, OutputOp):
+                return None
+        return None if array is None else np.ascontiguousarray(array).reshape(array.shape)
+
+    def deferred(self, data: Mapping[str, Any]) -> Deferred:
+        """`value`, computed when it is needed."""
+        from ait_mlir.runtime.data import numpy_dtype
+        from ait_mlir.runtime.safetensors_part import Deferred
+
+        t = tensor_type(self.graph.outputs()[0].operands[0])
+        dtype = numpy_dtype(BY_IR[t.element_type].name)
+        return Deferred(t.static_shape() or (), dtype, lambda: self.value(data))
 
 
 def write_folds(folds: Sequence[Fold]) -> str:
@@ -110,13 +141,13 @@ def fold_params(module: ModuleOp, known: Collection[str], *, partial: bool = Fal
     return folds
 
 
-def _fixed(graph: GraphOp) -> set[Operation]:
+def _fixed(graph: GraphOp, known: Collection[str]) -> set[Operation]:
     """The ops that depend on no input; not those from outside, as their definition is not part of the artifact."""
     found: set[Operation] = set()
     for op in graph.block.ops:
         if row_of(type(op)) is not None:
             continue
-        is_source = isinstance(op, ParamOp | ConstantOp)
+        is_source = isinstance(op, ConstantOp) or (isinstance(op, ParamOp) and op.param_name.data in known)
         if is_source or (op.operands and op.has_trait(Pure) and all(v.owner in found for v in op.operands)):
             found.add(op)
     return found

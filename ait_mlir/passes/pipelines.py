@@ -50,6 +50,7 @@ SIMPLIFY = (
     "gemm.spellings:SPELLINGS",
     "rotary:ROTARY",
     "view:VIEWS",
+    "pieces:PIECES",
 )
 
 PASSES: dict[str, Pass | Patterns] = table(
@@ -72,6 +73,11 @@ PASSES: dict[str, Pass | Patterns] = table(
             "simplify",
             "Remove neutral elements, identities and no-ops; compose and cancel views; name what models spell out.",
             (*SIMPLIFY, "conv:POINTS"),
+        ),
+        Patterns(
+            "merge-pieces",
+            "Make one concat or split of nested ones; take pieces from what was joined; join neighbours by a slice.",
+            ("view:VIEWS", "pieces:PIECES"),
         ),
         Patterns(
             "fold-factors",
@@ -138,6 +144,7 @@ PASSES: dict[str, Pass | Patterns] = table(
             "Make products of convolutions whose window is one element, and a multiplication of products with K = 1.",
             ("subsets:SPECIAL",),
         ),
+        Pass("remove-duplicates", "remove_duplicates", "RemoveDuplicatesPass"),
         Pass("unroll-scans", "unroll_scans", "UnrollScansPass"),
         Pass("apply-patterns", "apply_patterns", "ApplyPatternsPass"),
         Pass("select", "select", "SelectPass"),
@@ -168,7 +175,7 @@ PHASE_TABLE: dict[str, Phase] = table(
     (
         Phase("imported"),
         Phase("canonical", ("narrow-row-ops", "fuse-masked-attention", "channels-last")),
-        Phase("simplified", ("unroll-scans", "simplify")),
+        Phase("simplified", ("unroll-scans", "simplify", "remove-duplicates")),
         Phase(
             "fused",
             (
@@ -180,6 +187,7 @@ PHASE_TABLE: dict[str, Phase] = table(
                 "fuse-elementwise",
                 "gate-products",
                 "fuse-siblings",
+                "remove-duplicates",
             ),
         ),
         Phase("selected", ("select{{{target}}}",)),

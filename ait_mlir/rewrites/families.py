@@ -19,6 +19,7 @@ FAMILIES: tuple[str, ...] = (
     "gemm.products",
     "gemm.spellings",
     "norm",
+    "pieces",
     "rotary",
     "subsets",
     "view",

@@ -1,19 +1,21 @@
 """`NAME.ait`: a compiled model as one file. All of it is checked before any part is loaded.
 
-Layout: a 64-byte header (magic, format version, size of the manifest, size of the file, SHA-256 of the manifest), the
+Layout: a 64-byte header (magic, format version, size of the manifest, size of the file, BLAKE3 of the manifest), the
 manifest as JSON, then the parts: the IR text, the library, and the constants (safetensors). Each part begins on a new
-page; zeros fill the gaps. The manifest gives offset, size and SHA-256 of each part.
+page; zeros fill the gaps. The manifest gives offset, size and BLAKE3 of each part. BLAKE3 is a tree of hashes, so all
+CPUs compute it together. `runtime/src/artifact.cc` reads the same format without Python.
 """
 
 from __future__ import annotations
 
-import hashlib
+import itertools
 import json
+import mmap
 import os
 import re
 import struct
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Callable, Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from importlib import metadata
@@ -21,18 +23,21 @@ from pathlib import Path
 from typing import Any, BinaryIO, cast
 
 import numpy as np
+from blake3 import blake3
 
 from ait_mlir.errors import ArtifactError
 from ait_mlir.host.cpu import instruction_sets
-from ait_mlir.host.files import atomic_file, cache_dir, sha256_file, write_atomic
+from ait_mlir.host.files import atomic_file, cache_dir, write_atomic
 from ait_mlir.runtime import safetensors_part
-from ait_mlir.runtime.safetensors_part import PAGE
+from ait_mlir.runtime.safetensors_part import PAGE, Deferred
 
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
 _MAGIC = b"\x89AIT\r\n\x1a\n"
 _HEADER = struct.Struct("<8sIIQQ32s")
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
 _MAX_MANIFEST = 1 << 28
+_BLOCK = 1 << 26
+"""Bytes that are hashed at a time; pages of the file leave the memory of the process after each block."""
 _PRODUCERS = ("ait_mlir", "xdsl", "apache-tvm-ffi", "numpy")
 
 Piece = bytes | memoryview
@@ -90,7 +95,7 @@ class Artifact:
     path: Path
     manifest: Manifest
     ir_text: str
-    library_sha256: str
+    library_hash: str
     data: np.ndarray[Any, np.dtype[np.uint8]]
     parts: Mapping[str, tuple[int, int]]
 
@@ -99,14 +104,20 @@ class Artifact:
         """The bound constants by name, read-only, without a copy."""
         return safetensors_part.decode(self._part("constants"))
 
+    def release(self, name: str) -> None:
+        """Take the pages of a constant out of the memory of this process, because its data were copied."""
+        array = self.constants[name]
+        start = array.ctypes.data - self.data.ctypes.data
+        _release_pages(self.data, start, start + array.nbytes)
+
     def extract_library(self) -> Path:
         """A private copy of the library, named by its hash. A copy that is already there is checked."""
         folder = cache_dir() / "models"
         folder.mkdir(mode=0o700, exist_ok=True)
-        path = folder / f"{self.library_sha256}.so"
-        if not path.is_file() or sha256_file(path) != self.library_sha256:
+        path = folder / f"{self.library_hash}.so"
+        if not path.is_file() or blake3(path.read_bytes()).hexdigest() != self.library_hash:
             code = self._part("library").tobytes()
-            if hashlib.sha256(code).hexdigest() != self.library_sha256:
+            if blake3(code).hexdigest() != self.library_hash:
                 raise ArtifactError(f"{self.path}: the library changed after it was checked")
             write_atomic(path, code)
         return path
@@ -121,9 +132,9 @@ def write(
     manifest: Manifest,
     ir_text: str,
     library: str | os.PathLike[str] | bytes,
-    constants: Mapping[str, np.ndarray[Any, Any]],
+    constants: Mapping[str, np.ndarray[Any, Any] | Deferred],
 ) -> Path:
-    """Write an artifact, whole or not at all.
+    """Write an artifact, whole or not at all. Each constant is made, written and dropped before the next one.
 
     Raises `ArtifactError` for a bad name or dtype, `OSError` from the disk.
     """
@@ -132,12 +143,14 @@ def write(
             f"{manifest.name!r} cannot be the name of a model: expected 1 to 64 letters, digits, '_' or '-'"
         )
     code = library if isinstance(library, bytes) else Path(library).read_bytes()
-    contents: dict[str, list[Piece]] = {
-        "ir": [ir_text.encode()],
+    text = ir_text.encode()
+    header, size = safetensors_part.encode_header(constants)
+    contents: dict[str, Iterable[Piece]] = {
+        "ir": [text],
         "library": [code],
-        "constants": list(safetensors_part.encode(constants)),
+        "constants": itertools.chain([header], safetensors_part.encode_data(constants)),
     }
-    sizes = {name: sum(len(piece) for piece in pieces) for name, pieces in contents.items()}
+    sizes = {"ir": len(text), "library": len(code), "constants": len(header) + size}
     _, places, total = _layout(manifest, sizes, dict.fromkeys(contents, "0" * 64))
     target = Path(path)
     with atomic_file(target) as file:
@@ -152,15 +165,13 @@ def write(
 
 
 def _write_and_hash(file: BinaryIO, pieces: Iterable[Piece]) -> str:
-    """Write pieces and return the SHA-256 of all of them. A thread computes it during the writes."""
-    digest = hashlib.sha256()
+    """Write pieces and return the BLAKE3 of all of them. A thread hashes a piece while it is written."""
+    digest = blake3(max_threads=blake3.AUTO)
     with ThreadPoolExecutor(1) as pool:
-        hashed: list[Future[None]] = []
         for piece in pieces:
-            hashed.append(pool.submit(digest.update, piece))
+            hashed = pool.submit(digest.update, piece)
             file.write(piece)
-        for one in hashed:
-            one.result()
+            hashed.result()
     return digest.hexdigest()
 
 
@@ -183,11 +194,11 @@ def read(path: str | os.PathLike[str], *, verify_weights: bool = True) -> Artifa
     try:
         for name in ("ir", "library", "constants"):
             entry = raw["parts"][name]
-            offset, size, hashes[name] = int(entry["offset"]), int(entry["size"]), str(entry["sha256"])
+            offset, size, hashes[name] = int(entry["offset"]), int(entry["size"]), str(entry["blake3"])
             parts[name] = offset, size
             if offset < end or offset + size > data.size or data[end:offset].any():
                 raise ArtifactError(f"{file} is damaged: the {name} is not where the manifest says")
-            if (name != "constants" or verify_weights) and _hash(data[offset : offset + size]) != hashes[name]:
+            if (name != "constants" or verify_weights) and _hash(data, offset, size) != hashes[name]:
                 raise ArtifactError(f"{file} is damaged: the {name} does not have the hash in the manifest")
             end = offset + size
         if end != data.size:
@@ -243,12 +254,12 @@ def _layout(
             end = offset + size
             offset = _page_up(end)
         body["parts"] = {
-            name: {"offset": places[name], "size": size, "sha256": hashes[name]} for name, size in sizes.items()
+            name: {"offset": places[name], "size": size, "blake3": hashes[name]} for name, size in sizes.items()
         }
         text = json.dumps(body, indent=1, sort_keys=True).encode()
         needed = _page_up(_HEADER.size + len(text))
         if needed == room:
-            header = _HEADER.pack(_MAGIC, FORMAT_VERSION, 0, len(text), end, hashlib.sha256(text).digest())
+            header = _HEADER.pack(_MAGIC, FORMAT_VERSION, 0, len(text), end, blake3(text).digest())
             return header + text, places, end
         room = needed
 
@@ -268,7 +279,7 @@ def _read_manifest(file: Path, data: np.ndarray[Any, np.dtype[np.uint8]]) -> tup
     if reserved != 0 or size > _MAX_MANIFEST or end > data.size:
         raise ArtifactError(f"{file} is damaged: its header makes no sense")
     text = data[_HEADER.size : end].tobytes()
-    if hashlib.sha256(text).digest() != digest:
+    if blake3(text).digest() != digest:
         raise ArtifactError(f"{file} is damaged: the manifest does not have the hash in the header")
     try:
         return cast("dict[str, Any]", json.loads(text)), end
@@ -303,17 +314,22 @@ def producers() -> dict[str, str]:
     return found
 
 
-def _hash(data: np.ndarray[Any, np.dtype[np.uint8]]) -> str:
-    digest = hashlib.sha256()
-    for piece in _blocks(data):
-        digest.update(piece)
+def _hash(data: np.ndarray[Any, np.dtype[np.uint8]], offset: int, size: int) -> str:
+    """The BLAKE3 of a range of the file, by all CPUs. Pages that are hashed stay in the page cache alone."""
+    digest = blake3(max_threads=blake3.AUTO)
+    for start in range(offset, offset + size, _BLOCK):
+        end = min(start + _BLOCK, offset + size)
+        digest.update(data[start:end].data)
+        _release_pages(data, start, end)
     return digest.hexdigest()
 
 
-def _blocks(data: np.ndarray[Any, np.dtype[np.uint8]]) -> Iterator[memoryview]:
-    block = 1 << 24
-    for start in range(0, data.size, block):
-        yield data[start : start + block].data
+def _release_pages(data: np.ndarray[Any, np.dtype[np.uint8]], start: int, end: int) -> None:
+    """Take whole pages of a mapped file out of the memory of this process; they are read again when they are used."""
+    mapped = getattr(data, "_mmap", None)
+    start, end = _page_up(start), end // PAGE * PAGE
+    if mapped is not None and start < end:
+        mapped.madvise(mmap.MADV_DONTNEED, start, end - start)
 
 
 def _page_up(size: int) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import cached_property
 from threading import Lock
 from typing import Any, cast
@@ -31,9 +31,12 @@ class ModelConstants(DeviceMemory):
         self._spare_folds: Folds | None = None
         self._is_prepared = False
 
-    def _load_constants(self, values: Mapping[str, Any]) -> None:
-        """Take the values that an artifact holds."""
-        self._store({name: value for name, value in values.items() if name in self._constants}, False, True, None)
+    def _load_constants(self, values: Mapping[str, Any], release: Callable[[str], None]) -> None:
+        """Take the values that an artifact holds, one after another; calls `release` with the name of each."""
+        for name, value in values.items():
+            if name in self._constants:
+                self._store({name: value}, False, True, None)
+                release(name)
         self._bound = set(values)
         if any(name.startswith(FOLDED) for name in values) and self.folds is not None:
             self._bound |= self.folds.sources.keys()

@@ -42,7 +42,7 @@ class Model(MeasuredModel):
         self.manifest: artifact.Manifest | None = manifest
         self.ir_text: str = loaded.ir_text
         self._open_constants()
-        self._load_constants(loaded.constants)
+        self._load_constants(loaded.constants, loaded.release)
 
     @classmethod
     def from_library(

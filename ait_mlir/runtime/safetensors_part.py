@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+import math
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any, cast
 
 import numpy as np
@@ -17,16 +19,33 @@ _CODES = {d.name: d.safetensors for d in DTYPES}
 _NAMES = {code: name for name, code in _CODES.items()}
 
 
-def encode(tensors: Mapping[str, np.ndarray[Any, Any]]) -> Iterator[memoryview | bytes]:
+@dataclass(frozen=True)
+class Deferred:
+    """An array that is made when it is written, so that only one of many is in memory at a time."""
+
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+    make: Callable[[], np.ndarray[Any, Any]]
+
+    @property
+    def nbytes(self) -> int:
+        return math.prod(self.shape) * self.dtype.itemsize
+
+
+def encode(tensors: Mapping[str, np.ndarray[Any, Any] | Deferred]) -> Iterator[memoryview | bytes]:
     """The bytes of a safetensors file, in pieces, without a copy of the data; the data itself begins on a page.
 
     Raises `ArtifactError` for a dtype that no constant has.
     """
-    # Widest elements first: each tensor is then aligned to its element without gaps, which the format does not allow.
-    order = sorted(tensors, key=lambda name: (-tensors[name].itemsize, name))
+    yield encode_header(tensors)[0]
+    yield from encode_data(tensors)
+
+
+def encode_header(tensors: Mapping[str, np.ndarray[Any, Any] | Deferred]) -> tuple[bytes, int]:
+    """The header of a safetensors file, and the number of bytes that follow it. Raises like `encode`."""
     header: dict[str, Any] = {}
     offset = 0
-    for name in order:
+    for name in _order(tensors):
         array = tensors[name]
         if array.dtype.name not in _CODES:
             raise ArtifactError(f"constant '{name}' has dtype {array.dtype.name}, which an artifact cannot hold")
@@ -35,9 +54,20 @@ def encode(tensors: Mapping[str, np.ndarray[Any, Any]]) -> Iterator[memoryview |
         offset = end
     text = json.dumps(header, separators=(",", ":")).encode()
     text += b" " * (-(len(text) + 8) % PAGE)
-    yield len(text).to_bytes(8, "little") + text
-    for name in order:
-        yield np.ascontiguousarray(tensors[name]).reshape(-1).view(np.uint8).data
+    return len(text).to_bytes(8, "little") + text, offset
+
+
+def encode_data(tensors: Mapping[str, np.ndarray[Any, Any] | Deferred]) -> Iterator[memoryview]:
+    """The bytes that follow the header, an array at a time."""
+    for name in _order(tensors):
+        array = tensors[name]
+        made = array.make() if isinstance(array, Deferred) else array
+        yield np.ascontiguousarray(made).reshape(-1).view(np.uint8).data
+
+
+def _order(tensors: Mapping[str, np.ndarray[Any, Any] | Deferred]) -> list[str]:
+    """Widest elements first: each tensor is then aligned to its element without gaps, which the format forbids."""
+    return sorted(tensors, key=lambda name: (-tensors[name].dtype.itemsize, name))
 
 
 def decode(data: np.ndarray[Any, np.dtype[np.uint8]]) -> dict[str, np.ndarray[Any, Any]]:

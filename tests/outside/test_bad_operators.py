@@ -32,9 +32,9 @@ void same(const ait::Context&, X x, Y y) {
 """
 
 
-def line_of(text: str) -> int:
-    """The line of this file that has `text`, which is written here in two parts."""
-    (line,) = [i for i, found in enumerate(HERE.read_text().splitlines(), 1) if text in found]
+def line_of(text: str, file: Path = HERE) -> int:
+    """The line of a file of tests that has `text`, which is written in two parts where the line is asked for."""
+    (line,) = [i for i, found in enumerate(file.read_text().splitlines(), 1) if text in found]
     return line
 
 

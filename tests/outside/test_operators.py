@@ -150,7 +150,7 @@ def test_a_target_without_a_kernel(mine, text: Path, tmp_path: Path):
     module, _ = driver.read_module(text)
     with pytest.raises(
         Exception,
-        match=r"no kernel for mine.shifted on cuda .* it has kernels for cpu; add one for cuda to its class at .*mine.py:\d+",
+        match=r"no kernel for mine.shifted on cuda .* it has kernels for cpu; add one for cuda to its definition at .*mine.py:\d+",
     ):
         x = Tensor([4], dtype="float32", name="x", is_input=True)
         compile_model(mine.Shifted.on(x)[0].mark_as_output("y"), "cuda", tmp_path, "shifted")

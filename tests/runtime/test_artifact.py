@@ -5,16 +5,19 @@ from __future__ import annotations
 import dataclasses
 import json
 from pathlib import Path
+from typing import Any
 
 import ml_dtypes
 import numpy as np
 import pytest
+from blake3 import blake3
 from safetensors.torch import load as load_safetensors
 
 from ait_mlir.errors import ArtifactError
-from ait_mlir.runtime import Model, artifact
+from ait_mlir.runtime import Model, artifact, safetensors_part
 from ait_mlir.runtime.artifact import Manifest
 from ait_mlir.runtime.data import to_numpy
+from ait_mlir.runtime.safetensors_part import Deferred
 from tests.runtime.conftest import B, W, tiny_inputs, tiny_reference
 
 
@@ -60,6 +63,34 @@ def test_constants_are_safetensors_on_a_page(tmp_path: Path, manifest: Manifest,
         assert ours.dtype == value.dtype and ours.shape == value.shape and ours.tobytes() == value.tobytes(), name
         assert ours.ctypes.data % ours.itemsize == 0
         assert to_numpy(theirs[name]).tobytes() == value.tobytes()
+
+
+def test_deferred_constants_are_made_one_at_a_time(tmp_path: Path, manifest: Manifest, library: Path) -> None:
+    made: list[str] = []
+    written: list[str] = []
+
+    def deferred(name: str) -> Deferred:
+        def make() -> np.ndarray[Any, Any]:
+            made.append(name)
+            return np.full((300, 7), len(made), np.float32)
+
+        return Deferred((300, 7), np.dtype(np.float32), make)
+
+    constants = {name: deferred(name) for name in "abc"}
+    for _ in safetensors_part.encode_data(constants):
+        written.append(made[-1])
+        assert len(made) == len(written)
+    made.clear()
+    loaded = artifact.read(artifact.write(tmp_path / "c.ait", manifest, "", library, constants))
+    assert {name: value[0, 0] for name, value in loaded.constants.items()} == {"a": 1, "b": 2, "c": 3}
+
+
+def test_hashes_are_blake3(tiny_artifact: Path) -> None:
+    raw = tiny_artifact.read_bytes()
+    size = int.from_bytes(raw[16:24], "little")
+    assert raw[32:64] == blake3(raw[64 : 64 + size]).digest()
+    for part in json.loads(raw[64 : 64 + size])["parts"].values():
+        assert blake3(raw[part["offset"] : part["offset"] + part["size"]]).hexdigest() == part["blake3"]
 
 
 def test_what_an_artifact_cannot_hold(tmp_path: Path, manifest: Manifest, library: Path) -> None:
@@ -134,7 +165,7 @@ def test_another_version_is_refused_by_its_number(tiny_artifact: Path) -> None:
     raw[8] = 7
     tiny_artifact.unlink()
     tiny_artifact.write_bytes(raw)
-    with pytest.raises(ArtifactError, match="has artifact format 7, expected 1: compile the model again"):
+    with pytest.raises(ArtifactError, match="has artifact format 7, expected 2: compile the model again"):
         Model(tiny_artifact)
 
 

@@ -18,7 +18,7 @@ def bind_constants(graph: Sequence[Tensor], constants: Mapping[str, Any]) -> Non
     for a name that no weight of the graph has, and for data of another shape or dtype; then nothing is bound.
     """
     weights = {t.name: t for t in graph if t.is_param and t.name} | {
-        t._attrs["original_name"]: t for t in graph if t.is_param and t._attrs["original_name"]
+        t.attrs["original_name"]: t for t in graph if t.is_param and t.attrs["original_name"]
     }
     found: list[tuple[Tensor, Any]] = []
     for name, value in constants.items():

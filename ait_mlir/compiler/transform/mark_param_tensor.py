@@ -31,18 +31,18 @@ def mark_special_views(sorted_graph: Sequence[Tensor]) -> None:
     for tensor in sorted_graph:
         if (source := viewed(tensor)) is None:
             continue
-        tensor._attrs["is_view_of"] = source
-        if (external := source._attrs["external_tensor"]) is not None:
-            tensor._attrs["external_tensor"] = external
+        tensor.attrs["is_view_of"] = source
+        if (external := source.attrs["external_tensor"]) is not None:
+            tensor.attrs["external_tensor"] = external
         elif source.is_input or source.is_param or source.is_output:
-            tensor._attrs["external_tensor"] = source
+            tensor.attrs["external_tensor"] = source
 
 
 def viewed(tensor: Tensor) -> Tensor | None:
     """The tensor in whose memory a tensor is: that of `_attrs["is_view_of"]`, or the input of a view operator."""
-    if (given := tensor._attrs["is_view_of"]) is not None:
+    if (given := tensor.attrs["is_view_of"]) is not None:
         return given
     for op in tensor.src_ops():
-        if op._attrs["op"] in VIEWS and op.inputs:
+        if op.attrs["op"] in VIEWS and op.inputs:
             return op.inputs[0] if tensor is op.outputs[0] else op.inputs[op.outputs.index(tensor)]
     return None

@@ -124,7 +124,7 @@ def _plan(sorted_graph: Sequence[Tensor], waves: Sequence[Sequence[Operator]]) -
     if problems := verify(buffers, found.offsets, found.arena, Scope()):
         raise BuildError(f"the memory plan is wrong: {problems[0]}")
     for i, tensor in enumerate(placed):
-        tensor._attrs["offset"] = found.offsets[i].as_int()
+        tensor.attrs["offset"] = found.offsets[i].as_int()
     weights = sum(t.size_bytes(ALIGNMENT) for t in sorted_graph if t.is_param)
     return found.arena.evaluate({}), weights, Workspace(0, 0)
 

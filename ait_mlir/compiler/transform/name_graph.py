@@ -14,10 +14,75 @@ from ait_mlir.frontend.tensor import Tensor
 __all__ = ["IntVar", "IntVarTensor", "JaggedIntVar", "dedup_symbolic_name", "name_graph"]
 
 _KEYWORDS = frozenset(
-    "alignas alignof and asm auto bool break case catch char class const constexpr continue decltype default delete do "
-    "double else enum explicit export extern false float for friend goto if inline int long mutable namespace new not "
-    "nullptr operator or private protected public register return short signed sizeof static struct switch template "
-    "this throw true try typedef typeid typename union unsigned using virtual void volatile while xor".split()
+    [
+        "alignas",
+        "alignof",
+        "and",
+        "asm",
+        "auto",
+        "bool",
+        "break",
+        "case",
+        "catch",
+        "char",
+        "class",
+        "const",
+        "constexpr",
+        "continue",
+        "decltype",
+        "default",
+        "delete",
+        "do",
+        "double",
+        "else",
+        "enum",
+        "explicit",
+        "export",
+        "extern",
+        "false",
+        "float",
+        "for",
+        "friend",
+        "goto",
+        "if",
+        "inline",
+        "int",
+        "long",
+        "mutable",
+        "namespace",
+        "new",
+        "not",
+        "nullptr",
+        "operator",
+        "or",
+        "private",
+        "protected",
+        "public",
+        "register",
+        "return",
+        "short",
+        "signed",
+        "sizeof",
+        "static",
+        "struct",
+        "switch",
+        "template",
+        "this",
+        "throw",
+        "true",
+        "try",
+        "typedef",
+        "typeid",
+        "typename",
+        "union",
+        "unsigned",
+        "using",
+        "virtual",
+        "void",
+        "volatile",
+        "while",
+        "xor",
+    ]
 )
 
 
@@ -33,15 +98,15 @@ def name_graph(sorted_graph: Sequence[Tensor], reset_counters: bool = False) -> 
         if tensor.name is not None:
             name = _unique(_identifier(tensor.name), taken)
             if name != tensor.name:
-                tensor._attrs["original_name"] = tensor._attrs["original_name"] or tensor.name
+                tensor.attrs["original_name"] = tensor.attrs["original_name"] or tensor.name
                 tensor.name = name
     for op in get_sorted_ops(sorted_graph):
-        if op._attrs["name"] is None:
-            op._attrs["name"] = _unique(_identifier(str(op._attrs["op"])), taken)
+        if op.attrs["name"] is None:
+            op.attrs["name"] = _unique(_identifier(str(op.attrs["op"])), taken)
     for tensor in sorted_graph:
         if tensor.name is None:
             ops = list(tensor.src_ops())
-            base = f"{ops[0]._attrs['name']}_{ops[0].outputs.index(tensor)}" if ops else "constant"
+            base = f"{ops[0].attrs['name']}_{ops[0].outputs.index(tensor)}" if ops else "constant"
             tensor.name = _unique(base, taken)
     for tensor in sorted_graph:
         for axis, dim in enumerate(tensor.shape()):
@@ -52,8 +117,8 @@ def name_graph(sorted_graph: Sequence[Tensor], reset_counters: bool = False) -> 
 def dedup_symbolic_name(sorted_graph: Sequence[Tensor]) -> None:
     """Give dims that are equal one name.
 
-    Dims are interned expressions, so equal dims are one object and share their name from the start; what is left are
-    tensors whose dims were named apart, by two IntVars of one name, which must then have one range. `BuildError` if not.
+    Dims are interned expressions: equal dims are one object and share their name from the start. Two IntVars of one
+    name must have one range, else `BuildError` is raised.
     """
     check_sorted(sorted_graph)
     merge_symbols(*(tensor.symbols for tensor in sorted_graph))

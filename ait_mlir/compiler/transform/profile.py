@@ -32,7 +32,8 @@ from ait_mlir.passes.select import select_graph
 from ait_mlir.passes.tasks import Task
 from ait_mlir.passes.timings import TimingCache
 
-Callback = Callable[["ProfileResult | None", Any], None]
+Callback = Callable[[Any, Any], None]
+"""Gets what a profiler printed, or None if it failed, and the delegate."""
 
 
 @dataclass(frozen=True)
@@ -61,7 +62,7 @@ class GemmProfilerPostprocessingDelegate:
 
     def watch(self, operator: Operator) -> None:
         """Write the results for the operator of this name to it."""
-        self.operators[str(operator._attrs["name"])] = operator
+        self.operators[str(operator.attrs["name"])] = operator
 
     def add_instance(self, instance: ProfileResult) -> None:
         """Collect a result; any thread may call it."""
@@ -76,7 +77,7 @@ class GemmProfilerPostprocessingDelegate:
                 self.best[key] = found
         for (name, key), result in self.best.items():
             if name in self.operators:
-                self.operators[name]._attrs.setdefault("exec_path", {})[key] = result
+                self.operators[name].attrs.setdefault("exec_path", {})[key] = result
 
 
 class ProfilerRunner:
@@ -111,7 +112,7 @@ class ProfilerRunner:
             self._pool.shutdown(cancel_futures=True)
         self.delegate.postprocess_results()
 
-    def _run(self, cmds: list[str], callback: Callable[[Any, Any], None]) -> None:
+    def _run(self, cmds: list[str], callback: Callback) -> None:
         device = self._free.get()
         environment = {**os.environ, "CUDA_VISIBLE_DEVICES": device, "HIP_VISIBLE_DEVICES": device}
         try:
@@ -168,7 +169,7 @@ def profile(
 ) -> None:
     """Choose kernels for the operators of a graph by time, and note them in `_attrs["kernels"]`.
 
-    `devices` are numbers of devices; the first one is used (default: 0). A dynamic dim is timed at its largest size
+    Kernels are timed on device 0, the first one in `devices` if given. A dynamic dim is timed at its largest size
     (`MAX`), its smallest (`MIN`), or its hints (`HINTS`). Measuring ends after `timeout` seconds; what is not timed by
     then is chosen by estimate. Times are remembered (`AIT_TIMINGS`), so compiling the graph later finds them. The IR
     with the choices is written to `workdir`. `target` is that of this machine unless given. Raises `AitError` where
@@ -176,16 +177,20 @@ def profile(
     """
     emission = emit(sorted_graph)
     directory = writable(workdir)
-    name = dynamic_profiling_strategy if isinstance(dynamic_profiling_strategy, str) else dynamic_profiling_strategy.name
+    name = (
+        dynamic_profiling_strategy if isinstance(dynamic_profiling_strategy, str) else dynamic_profiling_strategy.name
+    )
     if name.upper() not in ("MIN", "MAX", "HINTS"):
         raise BuildError(f"unknown strategy {name!r}; expected MIN, MAX or HINTS")
+    if devices is not None and list(devices)[:1] != [0]:
+        raise BuildError(
+            f"devices are {list(devices)}, and kernels are timed on device 0; CUDA_VISIBLE_DEVICES makes another one 0"
+        )
     chosen = detect_target() if target is None else as_target(target)
     compiled_for = make_target(chosen.kind, chosen.arch)
     forced = force_profiler_cache()
     if not forced:
         require_device(compiled_for)
-    if devices:
-        os.environ.setdefault("CUDA_VISIBLE_DEVICES", str(devices[0]))
     marks: dict[Operation, Operator] = {}
     places: dict[int, Operator] = {}
     for operator, snapshots in emission.groups.items():
@@ -203,6 +208,6 @@ def profile(
         if isinstance(kernel, KernelAttr) and isinstance(place, FileLineColLoc) and place.filename.data == "profile":
             kernels.setdefault(places[place.line.data], []).append(str(kernel))
     for operator, found in kernels.items():
-        operator._attrs["kernels"] = found
+        operator.attrs["kernels"] = found
     assert directory is not None
     dump(Path(directory), "profile", list(sorted_graph), emission.module)

@@ -22,13 +22,13 @@ def refine_graph(sorted_graph: Sequence[Tensor]) -> list[Tensor]:
     names: dict[object, str] = {}
     for op in get_sorted_ops(sorted_graph):
         snapshots = emission.groups.get(op)
-        if op._attrs["name"] is None or snapshots is None:
+        if op.attrs["name"] is None or snapshots is None:
             continue
         read = [emission.values.get(tensor) for tensor in op.inputs]
         made = [r for s in snapshots for r in s.op.results]
         wires = tuple((v in made and made.index(v), v in read and read.index(v)) for s in snapshots for v in s.operands)
-        key = op._attrs["op"], tuple(op_key(s.op) for s in snapshots), wires
-        name = names.setdefault(key, op._attrs["name"])
-        if name != op._attrs["name"]:
-            op._attrs["original_name"], op._attrs["name"] = op._attrs["name"], name
+        key = op.attrs["op"], tuple(op_key(s.op) for s in snapshots), wires
+        name = names.setdefault(key, op.attrs["name"])
+        if name != op.attrs["name"]:
+            op.attrs["original_name"], op.attrs["name"] = op.attrs["name"], name
     return list(sorted_graph)

@@ -14,4 +14,4 @@ def remove_unused_ops(sorted_graph: Sequence[Tensor]) -> None:
     check_sorted(sorted_graph)
     used = {op for tensor in sorted_graph for op in tensor.src_ops()}
     for tensor in sorted_graph:
-        tensor._attrs["dst_ops"] = StableSet(op for op in tensor.dst_ops() if op in used)
+        tensor.attrs["dst_ops"] = StableSet(op for op in tensor.dst_ops() if op in used)

@@ -68,15 +68,15 @@ def transform_strided_ops(sorted_graph: list[Tensor], workdir: str | os.PathLike
             launches.setdefault(marks[launch.location.line.data], []).append(launch)
     for operator, snapshots in emission.groups.items():
         found = [launch for s in snapshots for launch in launches.get(s.op, [])]
-        operator._attrs["nop"] = not found
+        operator.attrs["nop"] = not found
         if len(found) != 1:
             continue
         (launch,) = found
-        operator._attrs["input_accessors"] = [_accessor(v, owners, names) for v in launch.ins]
-        operator._attrs["output_accessors"] = outs = [_accessor(v, owners, names) for v in launch.outs]
+        operator.attrs["input_accessors"] = [_accessor(v, owners, names) for v in launch.ins]
+        operator.attrs["output_accessors"] = outs = [_accessor(v, owners, names) for v in launch.outs]
         for tensor, accessor in zip(operator.outputs, outs, strict=False):
             if accessor.tensor not in (None, tensor) and not accessor.whole:
-                tensor._attrs["is_view_of"] = accessor.tensor
+                tensor.attrs["is_view_of"] = accessor.tensor
     if directory is not None:
         dump(directory, "transform_strided_ops", sorted_graph, emission.module)
     return list(sorted_graph)

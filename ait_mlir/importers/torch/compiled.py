@@ -102,22 +102,19 @@ def build(
     from ait_mlir.runtime import Model
 
     text = str(imported.module) + "\n"
-    with tempfile.TemporaryDirectory(prefix="ait_") as scratch:
-        artifact = compile_module(
-            imported.module.clone(),
-            target.kind,
-            workdir=workdir,
-            constants=imported.constants,
-            output=Path(scratch) / "model.ait",
-            arch=target.arch,
-            measure=measure,
-            budget=budget,
-        )
-        kept = tempfile.NamedTemporaryFile(prefix="ait_", suffix=".ait")  # noqa: SIM115 (lives with the result)
-        with artifact.open("rb") as source:
-            shutil.copyfileobj(source, kept)
-        kept.flush()
-        model = Model(artifact, num_runtimes=num_runtimes)
+    kept = tempfile.NamedTemporaryFile(prefix="ait_", suffix=".ait")  # noqa: SIM115 (lives with the result)
+    compile_module(
+        imported.module.clone(),
+        target.kind,
+        workdir=workdir,
+        constants=imported.constants,
+        output=kept.name,
+        arch=target.arch,
+        measure=measure,
+        budget=budget,
+    )
+    # Written a moment ago by this process: its weights need no second hash.
+    model = Model(kept.name, num_runtimes=num_runtimes, verify_weights=False)
     return CompiledModule(imported, model, kept, text, graph_mode)
 
 

@@ -28,6 +28,9 @@ class CppKernel(Kernel[Any]):
         self.op_class, self.kind, self.source = op_class, kind, source
         self.name = identifier(op_class.name.replace(".", "_"))  # pyright: ignore[reportAttributeAccessIssue]
 
+    def targets(self) -> list[str]:
+        return [self.kind]
+
     def matches(self, op: AitOp, target: Target) -> bool:
         return isinstance(op, self.op_class) and target.kind == self.kind
 
@@ -87,9 +90,9 @@ def advice(op: Operation, target: Target) -> str | None:
     """What to do about an operator from outside without a kernel for a target; None for other ops."""
     if (row := row_of(type(op))) is None:
         return None
-    kinds = [kernel.kind for kernel in row.kernels if isinstance(kernel, CppKernel)]
+    kinds = [kind for kernel in row.kernels for kind in kernel.targets()]
     has = f"it has kernels for {', '.join(kinds)}" if kinds else "it has no kernels"
-    return f"{has}; add one for {target.kind} to its class at {row.place}"
+    return f"{has}; add one for {target.kind} to its definition at {row.place}"
 
 
 def kernels_from_outside(op_class: type[Operation]) -> tuple[Kernel[Any], ...]:

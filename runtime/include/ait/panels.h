@@ -18,10 +18,12 @@ inline constexpr int64_t kPanelBytes = 192;
 template <class T>
 inline constexpr int64_t kPanelColumns = kPanelBytes / int64_t(sizeof(T));
 
-/// @brief Stores rows [first, first + rows) of a [k, n] matrix into its panels; `from` holds them row-major.
+/// @brief Stores rows [first, first + rows) of a [k, n] matrix into its panels; `from` holds them row-major. The panels are packed in
+/// parallel where the code is compiled with OpenMP.
 template <class T>
 void pack_panels_kn(const T* from, int64_t first, int64_t rows, int64_t k, int64_t n, T* to) {
   constexpr int64_t kColumns = kPanelColumns<T>;
+#pragma omp parallel for schedule(static)
   for (int64_t n0 = 0; n0 < n; n0 += kColumns) {
     const int64_t columns = n - n0 < kColumns ? n - n0 : kColumns;
     for (int64_t r = 0; r < rows; ++r) {
@@ -33,10 +35,12 @@ void pack_panels_kn(const T* from, int64_t first, int64_t rows, int64_t k, int64
 }
 
 /// @brief Stores columns [first, first + rows) of a [k, n] matrix into its panels; `from` holds them transposed: [rows, k], row-major.
+/// The panels are packed in parallel where the code is compiled with OpenMP.
 template <class T>
 void pack_panels_nk(const T* from, int64_t first, int64_t rows, int64_t k, int64_t n, T* to) {
   constexpr int64_t kColumns = kPanelColumns<T>, kStep = 16;
   const int64_t last = first + rows, end = last == n ? (n + kColumns - 1) / kColumns * kColumns : last;
+#pragma omp parallel for schedule(static)
   for (int64_t n0 = first / kColumns * kColumns; n0 < end; n0 += kColumns) {
     const int64_t begin = first > n0 ? first - n0 : 0, stop = end - n0 < kColumns ? end - n0 : kColumns;
     for (int64_t k0 = 0; k0 < k; k0 += kStep) {

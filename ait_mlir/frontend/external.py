@@ -1,0 +1,307 @@
+"""Operators with their own templates as ops of the dialect `external`: `%y = external.add_one %x : T`.
+
+The op holds what makes the operator: the arguments of its constructor and of its call. Whatever the compiler needs, it
+asks a new instance of the operator's class: its call is the shape function, `gen_function` and the functions of the
+registry are its kernel.
+"""
+
+# `_attrs` is the documented name.
+# pyright: reportPrivateUsage=false
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, ClassVar, cast
+
+import numpy as np
+from xdsl.dialects.builtin import (
+    ArrayAttr,
+    DictionaryAttr,
+    FloatAttr,
+    IndexType,
+    IntegerAttr,
+    StringAttr,
+    UnitAttr,
+    f64,
+    i1,
+    i64,
+)
+from xdsl.ir import Attribute, Block, Operation
+from xdsl.irdl import irdl_op_definition, opt_prop_def, var_operand_def, var_result_def
+from xdsl.utils.exceptions import VerifyException
+
+from ait_mlir import outside
+from ait_mlir.dialects.ait.syntax import Kind, Operands, Prop, Syntax
+from ait_mlir.dialects.ait.types import TensorType, scope_of
+from ait_mlir.dialects.ait.view import ReshapeOp
+from ait_mlir.dialects.outside import Op
+from ait_mlir.dims import Scope
+from ait_mlir.frontend.emit import make_op
+from ait_mlir.frontend.intvar import IntVar, Symbol, Symbols, merge_symbols
+from ait_mlir.frontend.operator import Operator
+from ait_mlir.frontend.registry import functions_of
+from ait_mlir.frontend.tensor import Tensor
+from ait_mlir.outside import Outside
+from ait_mlir.reference.core import Array, Evaluation, EvaluationError, element_type_of, widen
+
+DIALECT = "external"
+STANDARD = ("op", "name", "depth", "nop", "inputs", "outputs")
+"""Entries of `_attrs` that are no options of an operator."""
+
+_DICTIONARY = Kind(
+    lambda parser: parser.parse_attribute(), lambda printer, attribute: printer.print_attribute(attribute)
+)
+
+
+class ExternalOp(Op):
+    """Base of the ops of operators with their own templates.
+
+    `options` are the arguments of the constructor; `call` those of the call, if they are not just the inputs; `attrs`
+    the entries of `_attrs` that were set afterwards.
+
+    ```mlir
+    %y = external.add_one %x : !ait.tensor<16 x 512 x f16>
+    ```
+    """
+
+    SYNTAX: ClassVar[Syntax] = (
+        Operands(),
+        Prop("options", _DICTIONARY, optional=True),
+        Prop("call", _DICTIONARY, optional=True),
+        Prop("attrs", _DICTIONARY, optional=True),
+    )
+
+    inputs = var_operand_def(TensorType)
+    outputs = var_result_def(TensorType)
+    options = opt_prop_def(DictionaryAttr)
+    call = opt_prop_def(DictionaryAttr)
+    attrs = opt_prop_def(DictionaryAttr)
+
+    def infer_result_types(self) -> Sequence[Attribute]:
+        """The types of the outputs of a new instance, called on tensors like the operands."""
+        operator = self.instance()
+        symbols = symbols_of(scope_of(self))
+        types = [self.expect_tensor(value, f"operand {i}") for i, value in enumerate(self.operands)]
+        tensors = [Tensor.of(Block(arg_types=[t]).args[0], symbols) for t in types]
+        try:
+            arguments = cast("Mapping[str, Any]", decoded(self.call, tensors) if self.call else {"args": tensors})
+            operator(*arguments.get("args", ()), **arguments.get("kwargs", {}))
+        except Exception as error:
+            raise self.fail(f"its call failed: {error}") from error
+        if len(operator.outputs) != len(self.results):
+            raise self.fail(f"has {len(self.results)} results, but its call makes {len(operator.outputs)}")
+        return [output.type for output in operator.outputs]
+
+    def instance(self) -> Operator:
+        """A new operator with the options of the op; `VerifyException` if there is no class for it."""
+        name = self.name.removeprefix(f"{DIALECT}.")
+        if (cls := class_of(name)) is None:
+            raise self.fail(
+                f'it has no shape function: no class derived from Operator sets _attrs["op"] = "{name}"; '
+                "give the file that has it with --load"
+            )
+        try:
+            operator = cls(**(cast("dict[str, Any]", decoded(self.options, ())) if self.options else {}))
+        except Exception as error:
+            raise self.fail(f"its constructor failed: {error}") from error
+        if self.attrs is not None:
+            operator._attrs.update(cast("dict[str, Any]", decoded(self.attrs, ())))
+        return operator
+
+
+# ** the classes of ops and of operators **
+
+_classes: dict[str, type[Operator]] = {}
+"""The class of an operator by its `_attrs["op"]`, of those that were called."""
+
+
+def define(name: str, place: str) -> type[ExternalOp]:
+    """The op class of an operator, which is defined at its first use or when its functions are registered."""
+    full = f"{DIALECT}.{name}"
+    if (row := outside.rows().get(full)) is not None:
+        return cast("type[ExternalOp]", row.op)
+    from ait_mlir.frontend.external_kernel import TemplateKernel
+
+    annotations: dict[str, Any] = {}
+    members: dict[str, Any] = {
+        "name": full,
+        "__module__": __name__,
+        "__doc__": f"The operator {name} at {place}.",
+        "__annotations__": annotations,
+    }
+    op = irdl_op_definition(cast("type[ExternalOp]", type(f"External_{name}", (ExternalOp,), members)))
+    outside.add(Outside(op, place, _reference, (TemplateKernel(op, name),)))
+    return op
+
+
+def class_of(name: str) -> type[Operator] | None:
+    """The class of the operator `name`: the one that was called, else one of this name, else one that says so."""
+    if name in _classes:
+        return _classes[name]
+    found = [cls for cls in _subclasses(Operator) if not cls.__module__.startswith("ait_mlir.")]
+    for cls in sorted(found, key=lambda cls: cls.__name__ != name):
+        if cls.__name__ == name or _says(cls) == name:
+            return cls
+    return None
+
+
+def _subclasses(cls: type[Operator]) -> Iterator[type[Operator]]:
+    for inner in reversed(cls.__subclasses__()):  # the latest definition first
+        yield inner
+        yield from _subclasses(inner)
+
+
+def _says(cls: type[Operator]) -> object:
+    try:
+        return cls()._attrs["op"]
+    except Exception:  # its constructor needs arguments
+        return None
+
+
+def _reference(op: Operation, arrays: list[Array], ev: Evaluation) -> Sequence[Array]:
+    """What an operator computes, if its class has a method `reference` on NumPy arrays."""
+    operator = cast(ExternalOp, op).instance()
+    function = cast("Callable[..., Any] | None", getattr(operator, "reference", None))
+    if function is None:
+        raise EvaluationError(
+            f"{op.name} has no reference; give its class a method reference, which computes with NumPy"
+        )
+    made = function(*arrays)
+    results = list(cast("Sequence[Any]", made)) if isinstance(made, tuple | list) else [made]
+    types = [element_type_of(result.type) for result in op.results]
+    return [widen(np.asarray(array), t) for array, t in zip(results, types, strict=True)]
+
+
+# ** from operators to ops **
+
+
+def materialize(operator: Operator) -> list[Tensor] | None:
+    """Add the op of an operator with its own templates; returns its results, or None for other operators."""
+    name = cast(str, operator._attrs["op"])
+    if type(operator).gen_function is Operator.gen_function and not functions_of(name):
+        return None
+    if not operator.inputs or not operator.outputs:
+        raise operator.fail('its call has to set _attrs["inputs"] and _attrs["outputs"]')
+    if not isinstance(name, str) or not name.isidentifier():  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise operator.fail(f'_attrs["op"] is {name!r}; expected letters, digits and _')
+    inputs, outputs = operator.inputs, operator.outputs
+    symbols = merge_symbols(*(tensor.symbols for tensor in (*inputs, *outputs)))
+    values = [tensor.value for tensor in inputs]
+    types = [output.type for output in outputs]
+    if operator._attrs.get("nop"):
+        if len(inputs) != 1 or len(outputs) != 1 or inputs[0].dtype() != outputs[0].dtype():
+            raise operator.fail('_attrs["nop"] is for one input and one output of the same dtype')
+        op: Operation = make_op(ReshapeOp, values, symbols, result_types=types)
+    else:
+        _classes[name] = type(operator)
+        op = make_op(define(name, _place(operator)), values, symbols, _properties(operator), types)
+    operator.called_with = inputs[:]
+    operator.made = [Tensor.of(result, symbols) for result in op.results]
+    return operator.made
+
+
+def _place(operator: Operator) -> str:
+    from ait_mlir.frontend.registry import place_of
+
+    return place_of(type(operator).__call__)
+
+
+def _properties(operator: Operator) -> dict[str, Attribute]:
+    """What makes the operator, as properties."""
+    found: dict[str, Attribute] = {}
+    try:
+        if given := operator._get_op_attributes():
+            found["options"] = encoded(given, ())
+        args, kwargs = operator.call_arguments
+        if (
+            kwargs
+            or len(args) != len(operator.inputs)
+            or any(a is not b for a, b in zip(args, operator.inputs, strict=True))
+        ):
+            found["call"] = encoded({"args": list(args), "kwargs": dict(kwargs)}, operator.inputs)
+        fresh = type(operator)(**operator._get_op_attributes())._attrs
+        later = {k: v for k, v in operator._attrs.items() if k not in STANDARD and _differs(fresh, k, v)}
+        if later:
+            found["attrs"] = encoded(later, ())
+    except TypeError as error:
+        raise operator.fail(f"cannot be written as text: {error}") from None
+    return found
+
+
+def _differs(fresh: Mapping[str, Any], key: str, value: object) -> bool:
+    """Whether an entry was set after the constructor, to a value that the IR can hold."""
+    if key in fresh and (fresh[key] is value or type(fresh[key]) is type(value)):
+        if fresh[key] is value:
+            return False
+        try:
+            return encoded({"v": value}, ()) != encoded({"v": fresh[key]}, ())
+        except TypeError:
+            return False
+    try:
+        encoded({"v": value}, ())
+    except TypeError:
+        return False
+    return True
+
+
+# ** values in the IR **
+
+
+def encoded(value: Any, tensors: Sequence[Tensor]) -> Attribute:
+    """A Python value as an attribute; one of `tensors` is its number. `TypeError` for what the IR cannot hold."""
+    match value:
+        case None:
+            return UnitAttr()
+        case bool():
+            return IntegerAttr(int(value), i1)
+        case int():
+            return IntegerAttr(value, i64)
+        case float():
+            return FloatAttr(value, f64)
+        case str():
+            return StringAttr(value)
+        case list() | tuple():
+            return ArrayAttr([encoded(item, tensors) for item in cast("Sequence[Any]", value)])
+        case dict():
+            items = cast("dict[Any, Any]", value)
+            return DictionaryAttr({str(key): encoded(item, tensors) for key, item in items.items()})
+        case Tensor():
+            place = next((i for i, tensor in enumerate(tensors) if tensor is value), None)
+            if place is None:
+                raise TypeError(f'{value.describe()} is not in _attrs["inputs"]')
+            return IntegerAttr(place, IndexType())
+        case IntVar() if (number := value.expr.as_int()) is not None:
+            return IntegerAttr(number, i64)
+        case _:
+            raise TypeError(
+                f"{value!r} is a {type(value).__name__}; expected numbers, strings, None, and lists and dicts of them"
+            )
+
+
+def decoded(attribute: Attribute, tensors: Sequence[Tensor]) -> Any:
+    """The value that `encoded` wrote; `VerifyException` for another attribute."""
+    match attribute:
+        case UnitAttr():
+            return None
+        case IntegerAttr():
+            number = cast("IntegerAttr[Any]", attribute)
+            if isinstance(number.type, IndexType):
+                if not 0 <= number.value.data < len(tensors):
+                    raise VerifyException(f"there is no operand {number.value.data}")
+                return tensors[number.value.data]
+            return bool(number.value.data) if number.type == i1 else number.value.data
+        case FloatAttr():
+            return cast("FloatAttr[Any]", attribute).value.data
+        case StringAttr():
+            return attribute.data
+        case ArrayAttr():
+            return [decoded(item, tensors) for item in attribute]
+        case DictionaryAttr():
+            return {key: decoded(item, tensors) for key, item in attribute.data.items()}
+        case _:
+            raise VerifyException(f"an operator has no option like {attribute}")
+
+
+def symbols_of(scope: Scope) -> Symbols:
+    """The dims of a graph as the builder holds them."""
+    return {d.name: Symbol(d.name, d.name, d.lo, d.hi, tuple(d.hints), d.upper, d.jagged) for d in scope.dims}

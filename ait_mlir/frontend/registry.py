@@ -1,0 +1,78 @@
+"""The functions that make the C++ of operators with their own templates, by `TARGET.OPERATOR.WHAT`.
+
+`gen_function` returns the source, `func_decl` the declaration, and `func_call` the call.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from difflib import get_close_matches
+from typing import Any, TypeVar
+
+from ait_mlir.outside import OperatorError
+
+Function = Callable[..., Any]
+FunctionT = TypeVar("FunctionT", bound=Function)
+
+_KEY = re.compile(r"([a-z]+)\.([A-Za-z_]\w*)\.([a-z_]\w*)")
+_functions: dict[str, Function] = {}
+
+
+class RegistryError(OperatorError, RuntimeError):
+    """A key that has a function already, or has none."""
+
+
+def reg(key: str, func: Function | None = None) -> Any:
+    """Register a function under a key like "cuda.add_one.gen_function"; a decorator if only the key is given.
+
+    Raises `RegistryError` for a key that is taken, with both places, or malformed.
+    """
+
+    def register(function: FunctionT) -> FunctionT:
+        found = _KEY.fullmatch(key)
+        if found is None:
+            raise RegistryError(f"{key!r} is no key; expected one like 'cuda.add_one.gen_function'")
+        other = _functions.setdefault(key, function)
+        if other is not function:
+            raise RegistryError(
+                f"{key!r} is registered twice: {place_of(other)} and {place_of(function)}; remove one, "
+                "or call the second operator otherwise"
+            )
+        from ait_mlir.frontend.external import define
+
+        try:
+            define(found[2], place_of(function))
+        except OperatorError:
+            del _functions[key]
+            raise
+        return function
+
+    return register if func is None else register(func)
+
+
+def get(key: str) -> Function:
+    """The function of a key; `RegistryError` if there is none."""
+    if (found := _functions.get(key)) is None:
+        close = get_close_matches(key, _functions, 1)
+        hint = f"did you mean {close[0]!r}?" if close else "register it with @registry.reg"
+        raise RegistryError(f"no function is registered as {key!r}; {hint}")
+    return found
+
+
+def functions_of(operator: str, target: str = "") -> dict[str, Function]:
+    """The functions of an operator by key, for one target or all."""
+    parts = {key: key.split(".") for key in _functions}
+    return {key: _functions[key] for key, (kind, name, _) in parts.items() if name == operator and target in ("", kind)}
+
+
+def remove(operator: str) -> None:
+    """Forget the functions of an operator."""
+    for key in functions_of(operator):
+        del _functions[key]
+
+
+def place_of(function: Function) -> str:
+    """File and line of a function."""
+    code = getattr(function, "__code__", None)
+    return "an unknown file" if code is None else f"{code.co_filename}:{code.co_firstlineno}"
