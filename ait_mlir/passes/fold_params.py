@@ -142,7 +142,8 @@ def fold_params(module: ModuleOp, known: Collection[str], *, partial: bool = Fal
 
 
 def _fixed(graph: GraphOp, known: Collection[str]) -> set[Operation]:
-    """The ops that depend on no input; not those from outside, as their definition is not part of the artifact."""
+    """The ops that depend on constants and known params alone; not those from outside, as their definition is not part
+    of the artifact."""
     found: set[Operation] = set()
     for op in graph.block.ops:
         if row_of(type(op)) is not None:

@@ -54,13 +54,11 @@ def transform(
 def apply(name: str, sorted_graph: Sequence[Tensor], workdir: str | os.PathLike[str] | None = None) -> list[Tensor]:
     """The graph after the documented transformation of this name (`rows.py`)."""
     row = TRANSFORMATIONS[name]
-    only: Applies | None = None
-    if row.only:
 
-        def only(op: Operation) -> bool:
-            return not isinstance(op, HasEpilogue) or op.name in row.only
+    def applies(op: Operation) -> bool:
+        return not isinstance(op, HasEpilogue) or op.name in row.only
 
-    return transform(name, sorted_graph, workdir, row.passes, only)
+    return transform(name, sorted_graph, workdir, row.passes, applies if row.only else None)
 
 
 @contextmanager

@@ -6,6 +6,8 @@ import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from xdsl.ir import SSAValue
+
 from ait_mlir.compiler.transform.apply import dump, writable
 from ait_mlir.frontend.intvar import IntVarTensor
 from ait_mlir.frontend.lift import emit, lift
@@ -39,7 +41,7 @@ def constant_folding(
     """
     emission = emit(sorted_graph)
     directory = writable(None if workdir is None else f"{workdir}/constant_folding")
-    names = {op.output: op.param_name.data for op in emission.graph.params()}
+    names: dict[SSAValue, str] = {op.output: op.param_name.data for op in emission.graph.params()}
     tensors = {names[value]: tensor for tensor, value in emission.values.items() if value in names}
     data = {name: tensor.data for name, tensor in tensors.items() if tensor.data is not None}
     folds = fold_params(emission.module, data, partial=True)

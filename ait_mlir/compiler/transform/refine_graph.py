@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from xdsl.ir import SSAValue
+
 from ait_mlir.compiler.transform.apply import get_sorted_ops
 from ait_mlir.dialects.ait.structure import op_key
 from ait_mlir.frontend.lift import emit
@@ -25,7 +27,7 @@ def refine_graph(sorted_graph: Sequence[Tensor]) -> list[Tensor]:
         if op.attrs["name"] is None or snapshots is None:
             continue
         read = [emission.values.get(tensor) for tensor in op.inputs]
-        made = [r for s in snapshots for r in s.op.results]
+        made: list[SSAValue] = [r for s in snapshots for r in s.op.results]
         wires = tuple((v in made and made.index(v), v in read and read.index(v)) for s in snapshots for v in s.operands)
         key = op.attrs["op"], tuple(op_key(s.op) for s in snapshots), wires
         name = names.setdefault(key, op.attrs["name"])

@@ -42,17 +42,18 @@ def transform_strided_ops(sorted_graph: list[Tensor], workdir: str | os.PathLike
     """The given list, with what of it is in place in the lowered program.
 
     The transformation works on buffers and launches (`remove-copies`); the operators stay the same. A copy of the graph
-    is lowered for the CPU without fusion, and written to `workdir`. Of the list it shows: `_attrs["nop"]` of an
-    operator without a launch, such as a split whose parts are read in place; `_attrs["input_accessors"]` and
-    `_attrs["output_accessors"]` of an operator with one launch, `TensorAccessor`s in the order of its operands in the
-    IR; and `_attrs["is_view_of"]` of a tensor that an operator writes into its part of another one, as of a
-    concatenation.
+    is lowered for the CPU without fusion, and written to `workdir`. Of it the list shows
+
+    - `_attrs["nop"]` of an operator without a launch, such as a split whose parts are read in place;
+    - `_attrs["output_accessors"]` of the others, a `TensorAccessor` for each result of the last launch;
+    - `_attrs["input_accessors"]` of those with one launch, in the order of the operands in the IR;
+    - `_attrs["is_view_of"]` of a tensor that is written into its part of another one, as of a concatenation.
     """
     emission = emit(sorted_graph)
     directory = writable(workdir)
     owners: dict[str, Tensor] = {}
     for i, (tensor, value) in enumerate(emission.values.items()):
-        value.name_hint = f"tensor_{i}"
+        value.name_hint = f"value{i}"  # a number behind an underscore would be cut off
         owners[value.name_hint] = tensor
     ops = [s.op for snapshots in emission.groups.values() for s in snapshots]
     marks: dict[int, Operation] = {}
@@ -69,11 +70,11 @@ def transform_strided_ops(sorted_graph: list[Tensor], workdir: str | os.PathLike
     for operator, snapshots in emission.groups.items():
         found = [launch for s in snapshots for launch in launches.get(s.op, [])]
         operator.attrs["nop"] = not found
-        if len(found) != 1:
+        if not found:
             continue
-        (launch,) = found
-        operator.attrs["input_accessors"] = [_accessor(v, owners, names) for v in launch.ins]
-        operator.attrs["output_accessors"] = outs = [_accessor(v, owners, names) for v in launch.outs]
+        if len(found) == 1:
+            operator.attrs["input_accessors"] = [_accessor(v, owners, names) for v in found[0].ins]
+        operator.attrs["output_accessors"] = outs = [_accessor(v, owners, names) for v in found[-1].outs]
         for tensor, accessor in zip(operator.outputs, outs, strict=False):
             if accessor.tensor not in (None, tensor) and not accessor.whole:
                 tensor.attrs["is_view_of"] = accessor.tensor
