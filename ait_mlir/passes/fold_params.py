@@ -23,6 +23,7 @@ from ait_mlir.dialects.ait.types import tensor_type
 from ait_mlir.dialects.ait.view import PermuteOp, ReshapeOp, SliceOp, SplitOp
 from ait_mlir.dims import Scope
 from ait_mlir.outside import row_of
+from ait_mlir.passes.assumptions import assumes
 
 if TYPE_CHECKING:
     from ait_mlir.runtime.safetensors_part import Deferred
@@ -100,11 +101,14 @@ def read_folds(text: str) -> list[Fold]:
     return [Fold(n.data, g) for n, g in zip(names.data, graphs, strict=True)]
 
 
-def fold_params(module: ModuleOp, known: Collection[str], *, partial: bool = False) -> list[Fold]:
+def fold_params(
+    module: ModuleOp, known: Collection[str], fill_channels: bool = False, *, partial: bool = False
+) -> list[Fold]:
     """Replace values that depend on params alone by new params, in the one graph of a module; returns their folds.
 
     Nothing is folded unless the data of all params are `known`: a model that gets data later keeps the names of its
-    params. With `partial`, what depends on known params alone is folded, but factors do not join weights.
+    params. With `fill_channels`, weights of convolutions are filled for kernels that need it (rewrites/conv.py). With
+    `partial`, what depends on known params alone is folded, but factors do not join weights.
     """
     from ait_mlir.rewrites.apply import rewrite
     from ait_mlir.rewrites.families import pattern_set
@@ -114,6 +118,9 @@ def fold_params(module: ModuleOp, known: Collection[str], *, partial: bool = Fal
         return []
     if not partial:
         rewrite(module, pattern_set("conv:FACTORS", "view:VIEWS"))
+    if fill_channels:
+        blocks = ["conv:BLOCKS"] if assumes(module, "finite_images") else []
+        rewrite(module, pattern_set(*blocks, "conv:CHANNELS", "view:VIEWS"))
     taken = {p.param_name.data for p in graph.params()}
     folds: list[Fold] = []
     fixed = _fixed(graph, known)

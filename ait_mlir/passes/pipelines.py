@@ -86,6 +86,19 @@ PASSES: dict[str, Pass | Patterns] = table(
             ("conv:FACTORS", "view:VIEWS"),
         ),
         Patterns(
+            "block-channels",
+            "Let convolutions with steps of 2 and few channels read blocks of places as channels, where what they read"
+            " is finite; for targets with tensor cores, where the data of the params are known.",
+            ("conv:BLOCKS", "view:VIEWS"),
+            assumption="finite_images",
+        ),
+        Patterns(
+            "fill-channels",
+            "Give convolutions of odd channels whole accesses of 16 bytes; for targets with tensor cores, where the"
+            " data of the params are known.",
+            ("conv:CHANNELS", "view:VIEWS"),
+        ),
+        Patterns(
             "fuse-attention",
             "Make attention of bmm, scale, mask, softmax, bmm; let it share repeated heads and read concats in pieces.",
             ("attention:ATTENTION", "attention:HEADS", "attention:PIECES"),
@@ -147,6 +160,7 @@ PASSES: dict[str, Pass | Patterns] = table(
         Pass("remove-duplicates", "remove_duplicates", "RemoveDuplicatesPass"),
         Pass("unroll-scans", "unroll_scans", "UnrollScansPass"),
         Pass("apply-patterns", "apply_patterns", "ApplyPatternsPass"),
+        Pass("resolve-libraries", "resolve_libraries", "ResolveLibrariesPass"),
         Pass("select", "select", "SelectPass"),
         Pass("bufferize", "bufferize", "BufferizePass"),
         Patterns(
@@ -190,7 +204,7 @@ PHASE_TABLE: dict[str, Phase] = table(
                 "remove-duplicates",
             ),
         ),
-        Phase("selected", ("select{{{target}}}",)),
+        Phase("selected", ("resolve-libraries", "select{{{target}}}")),
         Phase("bufferized", ("bufferize", "remove-copies", "lower-copies")),
         Phase("planned", ("plan-memory", "verify-plan")),
         Phase("source"),

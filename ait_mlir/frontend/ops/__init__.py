@@ -58,6 +58,7 @@ from ait_mlir.frontend.ops.elementwise import (
     where,
 )
 from ait_mlir.frontend.ops.experts import mixture_of_experts
+from ait_mlir.frontend.ops.foreign import call_ffi
 from ait_mlir.frontend.ops.gated_norm import (
     batch_layernorm_sigmoid_mul,
     group_layernorm,
@@ -217,8 +218,8 @@ __all__ = [
     "batched_nms", "bert_embeddings", "bmm_ccc", "bmm_ccc_add", "bmm_ccr", "bmm_ccr_add", "bmm_crc", "bmm_crc_add",
     "bmm_crr", "bmm_crr_add", "bmm_rcc", "bmm_rcc_add", "bmm_rcr", "bmm_rcr_add", "bmm_rcr_n1", "bmm_rcr_permute",
     "bmm_rcr_softmax", "bmm_rrc", "bmm_rrc_add", "bmm_rrr", "bmm_rrr_add", "bmm_rrr_k1_tanh", "bmm_rrr_permute",
-    "bmm_softmax_bmm", "bmm_softmax_bmm_permute", "cast", "chunk", "clamp", "classic_b2b_bmm", "concatenate",
-    "concatenate_tanh", "conv1d", "conv1d_bias", "conv2d", "conv2d_bias", "conv2d_bias_add",
+    "bmm_softmax_bmm", "bmm_softmax_bmm_permute", "call_ffi", "cast", "chunk", "clamp", "classic_b2b_bmm",
+    "concatenate", "concatenate_tanh", "conv1d", "conv1d_bias", "conv2d", "conv2d_bias", "conv2d_bias_add",
     "conv2d_bias_add_hardswish", "conv2d_bias_add_relu", "conv2d_bias_few_channels", "conv2d_bias_hardswish",
     "conv2d_bias_hardswish_few_channels", "conv2d_bias_relu", "conv2d_bias_relu_few_channels", "conv2d_bias_sigmoid",
     "conv2d_depthwise", "conv2d_depthwise_bias", "conv3d", "conv3d_bias", "cummax", "cummin", "cumprod", "cumsum",
