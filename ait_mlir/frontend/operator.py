@@ -17,6 +17,7 @@ from ait_mlir.frontend.arguments import checked
 from ait_mlir.frontend.emit import make_op
 from ait_mlir.frontend.errors import BuildError
 from ait_mlir.frontend.intvar import Symbols, merge_symbols
+from ait_mlir.frontend.stable_set import StableSet
 from ait_mlir.frontend.tensor import Tensor
 
 _OPERATOR = "_ait_operator"
@@ -68,6 +69,8 @@ class Operator:
         """The inputs that the ops of the last call read; `_attrs["inputs"]` may name others since."""
         self.made: list[Tensor] = []
         """The results of the last call; tensors in `_attrs["outputs"]` may take their places since."""
+        self.part_of: Operator | None = None
+        """The operator that took the place of this one."""
 
     @property
     def attrs(self) -> dict[str, Any]:
@@ -132,6 +135,18 @@ class Operator:
         if (made := materialize(self)) is not None:
             return made
         raise self.fail("the operator was not called on its inputs, so nothing computes its results")
+
+    def take_the_place_of(self, operators: Sequence[Operator]) -> None:
+        """Stand for operators that were called: read `inputs` and compute `outputs` instead of them."""
+        for operator in operators:
+            operator.part_of = self
+        for tensor in self.inputs:
+            for operator in operators:
+                tensor.users.discard(operator)
+        self._set_depth()
+        self.called_with, self.made = self.inputs[:], self.outputs[:]
+        for tensor in self.outputs:
+            tensor.sources, tensor.made_by = StableSet([self]), self
 
     def record(self) -> None:
         """Note what a call read and made, for `_attrs`, sorting and rewiring."""
@@ -213,8 +228,11 @@ def mark_operator(op: Operation, operator: Operator) -> None:
 
 
 def operator_of(op: Operation) -> Operator | None:
-    """The operator whose call added `op`."""
-    return getattr(op, _OPERATOR, None)
+    """The operator whose call added `op`, or that took its place."""
+    found: Operator | None = getattr(op, _OPERATOR, None)
+    while found is not None and found.part_of is not None:
+        found = found.part_of
+    return found
 
 
 Method = Callable[..., Any]
