@@ -113,6 +113,7 @@ def fold_params(
     known: Collection[str],
     fill_channels: bool = False,
     *,
+    partial: bool = False,
     unbound: bool = False,
     compute: Compute | None = None,
 ) -> list[Fold]:
@@ -121,7 +122,8 @@ def fold_params(
     A value is folded if the data of all params that it depends on are `known`; with `unbound`, also the others, which
     are computed when a loaded model gets the data. `compute` is given all folds of known data, and returns the names
     of those that it could compute: the others stay as they are. If all data are known, or with `unbound`, factors join
-    weights, and with `fill_channels`, weights of convolutions are filled for kernels that need it (rewrites/conv.py).
+    weights; not with `partial`. With `fill_channels`, weights of convolutions are filled for kernels that need it
+    (rewrites/conv.py).
     """
     from ait_mlir.rewrites.apply import rewrite
     from ait_mlir.rewrites.families import pattern_set
@@ -129,21 +131,22 @@ def fold_params(
     graph = next((op for op in module.ops if isinstance(op, GraphOp)), None)
     if graph is None or not (known or unbound):
         return []
-    if unbound or all(p.param_name.data in known for p in graph.params()):
-        rewrite(module, pattern_set("conv:FACTORS", "view:VIEWS"))
+    params = {p.param_name.data for p in graph.params()}
+    allowed = params if unbound else params & set(known)
+    if allowed == params:
+        if not partial:
+            rewrite(module, pattern_set("conv:FACTORS", "view:VIEWS"))
         if fill_channels:
             blocks = ["conv:BLOCKS"] if assumes(module, "finite_images") else []
             rewrite(module, pattern_set(*blocks, "conv:CHANNELS", "view:VIEWS"))
-    taken = {p.param_name.data for p in graph.params()}
-    fixed = _fixed(graph)
+    taken = set(params)
+    fixed = _fixed(graph, allowed)
     found: list[tuple[SSAValue, Fold]] = []
     for value in _edges(graph, fixed):
         ops = _closure(value)
         if not _pays(value, ops):
             continue
         sources = [op.param_name.data for op in ops if isinstance(op, ParamOp)]
-        if not unbound and any(source not in known for source in sources):
-            continue
         name = base = FOLDED + sources[0]
         while name in taken:
             name = f"{base}.{len(found)}"
@@ -175,13 +178,14 @@ def _replace(graph: GraphOp, value: SSAValue, name: str, fixed: Collection[Opera
             use.operation.operands[use.index] = param.output
 
 
-def _fixed(graph: GraphOp) -> set[Operation]:
-    """The ops that depend on no input; not those from outside, as their definition is not part of the artifact."""
+def _fixed(graph: GraphOp, known: Collection[str]) -> set[Operation]:
+    """The ops that depend on constants and known params alone; not those from outside, as their definition is not part
+    of the artifact."""
     found: set[Operation] = set()
     for op in graph.block.ops:
         if row_of(type(op)) is not None:
             continue
-        is_source = isinstance(op, ParamOp | ConstantOp)
+        is_source = isinstance(op, ConstantOp) or (isinstance(op, ParamOp) and op.param_name.data in known)
         if is_source or (op.operands and op.has_trait(Pure) and all(v.owner in found for v in op.operands)):
             found.add(op)
     return found

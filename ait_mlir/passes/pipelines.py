@@ -130,6 +130,33 @@ PASSES: dict[str, Pass | Patterns] = table(
             " nothing that another one would put elsewhere.",
             ("elementwise.siblings:SIBLINGS",),
         ),
+        Patterns(
+            "remove-no-ops",
+            "Remove views to the type that a value has, splits into one part, concats of one.",
+            ("subsets:NO_OPS",),
+        ),
+        Patterns("remove-elementwise-no-ops", "Remove x + 0, x - 0, x * 1, x / 1.", ("subsets:NEUTRAL",)),
+        Patterns("merge-view-ops", "Make one reshape or expand of several in a row.", ("subsets:VIEW_CHAINS",)),
+        Patterns(
+            "transform-permute-to-reshape",
+            "Reshape instead of permuting where only dims of 1 move.",
+            ("subsets:ONES",),
+        ),
+        Patterns(
+            "fuse-permute-bmm-and-gemm",
+            "Read a transposed operand of a product in the other layout.",
+            ("subsets:TRANSPOSES",),
+        ),
+        Patterns(
+            "process-singleton-elementwise",
+            "Make a fused_elementwise of each elementwise operation by itself.",
+            ("subsets:SINGLETONS",),
+        ),
+        Patterns(
+            "transform-special-ops",
+            "Make products of convolutions whose window is one element, and a multiplication of products with K = 1.",
+            ("subsets:SPECIAL",),
+        ),
         Pass("remove-duplicates", "remove_duplicates", "RemoveDuplicatesPass"),
         Pass("unroll-scans", "unroll_scans", "UnrollScansPass"),
         Pass("apply-patterns", "apply_patterns", "ApplyPatternsPass"),
