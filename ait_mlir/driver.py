@@ -8,6 +8,7 @@ import re
 import shutil
 import tempfile
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, Literal, cast
@@ -17,10 +18,12 @@ from numpy.typing import NDArray
 from xdsl.dialects.builtin import ModuleOp
 
 from ait_mlir.dialects.ait.dtypes import BY_IR
+from ait_mlir.dialects.ait.foreign import CallFfiOp
 from ait_mlir.dialects.ait_rt.buffers import ConstantOp, NamedBufferOp
 from ait_mlir.dialects.ait_rt.program import ProgramOp
 from ait_mlir.dims import Dim
-from ait_mlir.errors import AitError, CompileError
+from ait_mlir.errors import AitError, CompileError, InputError
+from ait_mlir.host.kernel_libraries import KernelLibrary, find_kernel_library
 from ait_mlir.host.settings import measure_budget
 from ait_mlir.ir.parser import check, parse_source
 from ait_mlir.ir.pipeline import Observer, PassError, diagnostic, parse_passes, run_passes
@@ -76,7 +79,7 @@ def run_to_phase(
         pipeline = passes_between(before, after, target, arch, selection)
         run_passes(ctx, module, parse_passes(pipeline), source=source, verify="end", observe=observe)
         if after == "simplified" and known:
-            found = fold_params(module, known)
+            found = fold_params(module, known, make_target(target, arch).has("mma"))
             if folds is not None:
                 folds += found
     return module
@@ -156,12 +159,14 @@ def compile_module(
     report: bool = False,
     source: SourceText | None = None,
     observe: Observer | None = None,
+    store_kernel_libraries: bool = True,
 ) -> Path:
     """Compile a module to the artifact `output` and return its path. The module is modified.
 
     `constants` are the data of params by name; params without data must be set on the loaded model. If `workdir` is
-    given, the sources and the IR are kept there. Raises `SourceError` for wrong IR, `CompileError` if the C++ compiler
-    reports errors.
+    given, the sources and the IR are kept there. With `store_kernel_libraries` the artifact stores the kernel libraries
+    that the model calls; otherwise it refers to their files. Raises `SourceError` for wrong IR, `CompileError` if the
+    C++ compiler reports errors.
     """
     from ait_mlir.lowering.build import build_library
     from ait_mlir.lowering.toolchain import default_arch
@@ -197,11 +202,35 @@ def compile_module(
                 (folder / file).write_text(content, encoding="utf-8")
         library = build_library(files, target_of(module), folder)
         data = _folded(program, dict(constants or {}), folds) | {n: literal_array(x) for n, x in code.literals.items()}
+        libraries = called_libraries(module, source)
         manifest = _manifest(module, program, name or program.sym_name.data, write_folds(folds) if folds else "")
-        return artifact.write(output, manifest, text, library, data)
+        called = tuple(
+            artifact.KernelLibraryInfo(k.name, k.sha256, "" if store_kernel_libraries else str(k.path))
+            for k in libraries
+        )
+        manifest = replace(manifest, kernel_libraries=called)
+        return artifact.write(output, manifest, text, library, data, {k.sha256: k.path for k in libraries})
     finally:
         if workdir is None:
             shutil.rmtree(folder, ignore_errors=True)
+
+
+def called_libraries(module: ModuleOp, source: SourceText | None = None) -> list[KernelLibrary]:
+    """The kernel libraries that a module calls; `SourceError` if the file of one is gone or has another hash."""
+    found: dict[str, KernelLibrary] = {}
+    for op in module.walk():
+        if not isinstance(op, CallFfiOp) or op.library_name is None or op.sha256 is None or op.sha256.data in found:
+            continue
+        try:
+            library = find_kernel_library(op.library_name)
+        except InputError as error:
+            raise SourceError([diagnostic("C++", PassError(str(error), op), source)]) from None
+        if library.sha256 != op.sha256.data:
+            found_in = f"kernel library '{library.name}' ({library.path})"
+            message = f"{found_in} has SHA-256 {library.sha256}, expected {op.sha256.data}"
+            raise SourceError([diagnostic("C++", PassError(message, op), source)])
+        found[library.sha256] = library
+    return list(found.values())
 
 
 def _folded(program: ProgramOp, data: dict[str, NDArray[Any]], folds: Sequence[Fold]) -> dict[str, Any]:

@@ -49,11 +49,7 @@ class _Unit:
 
     @property
     def object(self) -> Path:
-        return _object(self.key)
-
-
-def _object(key: str) -> Path:
-    return cache_dir() / "objects" / key[:2] / f"{key}.o"
+        return cache_dir() / "objects" / self.key[:2] / f"{self.key}.o"
 
 
 def build_library(sources: Mapping[str, str], target: Target, workdir: str | os.PathLike[str]) -> Path:
@@ -74,12 +70,6 @@ def build_with(tools: Toolchain, sources: Mapping[str, str], workdir: str | os.P
     Raises like `build_library`.
     """
     return _build(tools, _library_units(sources, tools, Path(workdir).resolve()), label)
-
-
-def has_objects(sources: Mapping[str, str], target: Target) -> bool:
-    """Whether the cache has the objects of all `sources` (none of which includes another)."""
-    tools = toolchain(target.kind, target.arch)
-    return all(is_kept(_object(_unit_key(tools, (), name, text))) for name, text in sources.items())
 
 
 def refused_sources(

@@ -79,8 +79,12 @@ NARROW_FORMS: dict[type[Operation], str] = {
     e.GeluOp: "ait::gelu_narrow({0})",
     e.FastGeluOp: "ait::fast_gelu_narrow({0})",
     e.SiluOp: "ait::silu_narrow({0})",
+    e.SigmoidOp: "ait::sigmoid_narrow({0})",
+    e.DivOp: "ait::div_narrow({0}, {1})",
 }
 """Functions with a cheaper form, exact enough where the result is rounded to 2 bytes."""
+SMALLEST_DIVISOR = 2.0**-120
+"""The reciprocals of smaller numbers, or of those above one over it, are no normal floats."""
 KEEP_RELATIVE_ERROR = (e.MulOp, e.DivOp, e.NegOp, e.YieldOp)
 """Ops whose relative error is at most the sum of their operands': no digits cancel."""
 
@@ -150,11 +154,20 @@ def _statements(block: Block, narrow: bool) -> list[str]:
             types = [v.type for v in op.operands]
             form = NARROW_FORMS.get(type(op)) if narrow and isinstance(result.type, Float32Type) else None
             if form is not None and _only_scaled(result):
-                value = form.format(*operands)
+                factor = _reciprocal(op)
+                value = form.format(*operands) if factor is None else f"ait::mul<float>({operands[0]}, {factor})"
             else:
                 value = _expression(op, operands, types, result.type)
             lines.append(f"const {element_type(result.type)} {names[result]} = {value};")
     return lines
+
+
+def _reciprocal(op: Operation) -> str | None:
+    """For a division by a constant, what to multiply by instead; None where that would overflow or lose digits."""
+    divisor = op.operands[1].owner if isinstance(op, e.DivOp) else None
+    if not isinstance(divisor, ConstantOp) or not SMALLEST_DIVISOR <= abs(_constant(divisor)) <= 1 / SMALLEST_DIVISOR:
+        return None
+    return literal(1 / _constant(divisor), op.results[0].type)
 
 
 def _expression(op: Operation, operands: Sequence[str], types: Sequence[Attribute], result: Attribute) -> str:

@@ -1,9 +1,9 @@
 """Chooses kernels by time within a number of seconds, compiling of candidates included.
 
 Remembered choices and the times of the package count first. Of the other ops, those that can gain most are timed
-first: an op counts with its estimated seconds, as often as the model has it. Candidates that need no compiling for the
-device, because a library runs them or their objects are in the cache, are timed for all ops before any other is
-compiled; then, for each op, the candidate with the best estimate, which the model would need anyway; then the rest.
+first: an op counts with its estimated seconds, as often as the model has it. Candidates that a library runs need no
+compiling for the device: they are timed for all ops before any other is compiled; then, for each op, the candidate with
+the best estimate, which the model would need anyway; then the rest.
 When the time is over, compiling stops. An op without times is chosen by estimate. All times are remembered, so the next
 compilation continues from there.
 """
@@ -13,7 +13,7 @@ from __future__ import annotations
 import json
 import time
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from ait_mlir.dialects.ait.traits import ContractionExtents
@@ -28,8 +28,10 @@ from ait_mlir.passes.race import SHORT_ROUNDS
 from ait_mlir.passes.tasks import Task
 from ait_mlir.passes.timings import Setting, TimingCache, shipped_for
 
-WAYS, NAMED = 8, 3
-"""Candidates of an op to compile, and algorithms of a library to time at a point, at most."""
+WAYS, LIBRARY_WAYS, NAMED = 6, 4, 3
+"""Candidates of an op to compile, those of libraries, and algorithms of a library to time at a point, at most."""
+LIBRARY_JOBS, ESTIMATED_JOBS, REST_JOBS, AHEAD = 12, 8, 2, 3
+"""Ops whose candidates are compiled together, in each stage, and how many units wait to be compiled or timed."""
 UNSURE = 4.0
 """How much more a contraction can gain than another op of the same time: its estimates are further off."""
 BELIEVED = 0.5
@@ -51,7 +53,7 @@ class Budget:
 
 @dataclass
 class Job:
-    """An op to time: its candidates in the order of their stages, and the known times."""
+    """An op to time: its candidates (of libraries, the one with the best estimate, the rest), and the known times."""
 
     index: int
     task: Task
@@ -59,10 +61,15 @@ class Job:
     estimated: Fragment
     seconds: list[float]
     """The best estimate at each point."""
-    ways: list[Fragment]
+    libraries: list[Fragment]
+    rest: list[Fragment]
     known: TimesByPoint
     timed: bool = False
     whole: bool = False
+
+
+Unit = list[tuple[Job, list[Fragment]]]
+"""Candidates that are compiled together."""
 
 
 @dataclass
@@ -105,46 +112,62 @@ class BudgetSelector(Selector):
             return None
         estimated = best_by_estimate(fitting)
         offer = worth_timing(task, points, self.target)
-        ways = list(dict.fromkeys([estimated, *offer[:WAYS], *(w for w in offer if w.asks_a_library or w.only_timed)]))
-        if len(ways) < 2:
+        libraries = [w for w in offer if w.asks_a_library or w.only_timed][:LIBRARY_WAYS]
+        rest = [w for w in offer if w not in libraries and not w.only_timed and w != estimated][:WAYS]
+        if not libraries and not rest:
             return None
         gain = sum(best) * count * (UNSURE if isinstance(task.op, ContractionExtents) else 1.0)
-        known: TimesByPoint = {point: self.knowledge.at(task, point, ways) for point in points}
-        return Job(index, task, gain, estimated, best, ways, known)
+        known: TimesByPoint = {point: {} for point in points}
+        return Job(index, task, gain, estimated, best, libraries, rest, known)
 
     def _spend(self, jobs: Sequence[Job]) -> None:
-        """Time candidates until the budget is spent."""
+        """Time candidates until the budget is spent; some units are compiled while another is timed."""
         assert self.meter is not None
         meter = self.meter
-        quick: dict[int, list[Fragment]] = {}
-        stages: list[tuple[Job, list[Fragment]]] = []
-        for job in jobs:
-            if self.budget.left() == 0:
-                return
-            quick[job.index] = [way for way in job.ways if meter.is_quick(job.task, way)]
-        stages += [(job, quick[job.index]) for job in jobs]
-        stages += [(job, [job.estimated]) for job in jobs if job.estimated not in quick[job.index]]
-        stages += [(job, [w for w in job.ways if w is not job.estimated and w not in quick[job.index]]) for job in jobs]
-        stages = [(job, open_) for job, ways in stages if (open_ := self._still_open(job, ways))]
-        meter.build_together(
-            [(job.task, way) for job in jobs for way in quick[job.index] if self._still_open(job, [way])]
-        )
-        for job, ways in stages:
-            meter.build([(job.task, way) for way in ways])
-        while stages and self.budget.left() > 0:
-            ready = next((i for i, (job, ways) in enumerate(stages) if meter.is_built(job.task, ways)), None)
+        units, built = self._units(jobs), list[Unit]()
+        more = True
+        while self.budget.left() > 0 and (more or built):
+            if more and len(built) < AHEAD:
+                unit = next(units, None)
+                more = unit is not None
+                if unit:
+                    meter.build_together([(job.task, way) for job, ways in unit for way in ways])
+                    built.append(unit)
+                continue
+            ready = next((u for u in built if all(meter.is_built(job.task, ways) for job, ways in u)), None)
             if ready is None:
                 meter.wait(self.budget.left())
-            else:
-                self._time_ways(*stages.pop(ready))
-        unfinished = {job.index for job, _ in stages}
+                continue
+            job, ways = ready.pop(0)
+            self._time_ways(job, ways)
+            if not ready:
+                built.remove(ready)
+        unfinished = {job.index for unit in [*built, *units] for job, _ in unit} if more or built else set[int]()
         for job in jobs:
             job.whole = job.index not in unfinished
-        if stages:
+        if unfinished:
             meter.abandon()
+
+    def _units(self, jobs: Sequence[Job]) -> Iterator[Unit]:
+        """What is compiled together, in the order of its use; code is generated when a unit is asked for."""
+        stages: list[tuple[int, Callable[[Job], list[Fragment]]]] = [
+            (LIBRARY_JOBS, lambda job: job.libraries),
+            (ESTIMATED_JOBS, lambda job: [job.estimated] if job.estimated not in job.libraries else []),
+            (REST_JOBS, lambda job: job.rest),
+        ]
+        for size, ways_of in stages:
+            for i in range(0, len(jobs), size):
+                if self.budget.left() == 0:
+                    yield [(job, ways_of(job)) for job in jobs[i : i + size] if ways_of(job)]
+                    continue
+                unit = [(job, self._still_open(job, ways_of(job))) for job in jobs[i : i + size]]
+                if unit := [(job, ways) for job, ways in unit if ways]:
+                    yield unit
 
     def _still_open(self, job: Job, ways: Sequence[Fragment]) -> list[Fragment]:
         """Those that must run: for their times, or to ask their library for its algorithms."""
+        for point, times in job.known.items():
+            times |= self.knowledge.at(job.task, point, [way for way in ways if way not in times])
         return [
             way
             for way in ways

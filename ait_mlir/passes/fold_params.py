@@ -23,6 +23,7 @@ from ait_mlir.dialects.ait.types import tensor_type
 from ait_mlir.dialects.ait.view import PermuteOp, ReshapeOp, SliceOp, SplitOp
 from ait_mlir.dims import Scope
 from ait_mlir.outside import row_of
+from ait_mlir.passes.assumptions import assumes
 
 if TYPE_CHECKING:
     from ait_mlir.runtime.safetensors_part import Deferred
@@ -100,22 +101,29 @@ def read_folds(text: str) -> list[Fold]:
     return [Fold(n.data, g) for n, g in zip(names.data, graphs, strict=True)]
 
 
-def fold_params(module: ModuleOp, known: Collection[str]) -> list[Fold]:
+def fold_params(
+    module: ModuleOp, known: Collection[str], fill_channels: bool = False, *, partial: bool = False
+) -> list[Fold]:
     """Replace values that depend on params alone by new params, in the one graph of a module; returns their folds.
 
     Nothing is folded unless the data of all params are `known`: a model that gets data later keeps the names of its
-    params.
+    params. With `fill_channels`, weights of convolutions are filled for kernels that need it (rewrites/conv.py). With
+    `partial`, what depends on known params alone is folded, but factors do not join weights.
     """
     from ait_mlir.rewrites.apply import rewrite
     from ait_mlir.rewrites.families import pattern_set
 
     graph = next((op for op in module.ops if isinstance(op, GraphOp)), None)
-    if graph is None or not all(p.param_name.data in known for p in graph.params()):
+    if graph is None or not (partial or all(p.param_name.data in known for p in graph.params())):
         return []
-    rewrite(module, pattern_set("conv:FACTORS", "view:VIEWS"))
+    if not partial:
+        rewrite(module, pattern_set("conv:FACTORS", "view:VIEWS"))
+    if fill_channels:
+        blocks = ["conv:BLOCKS"] if assumes(module, "finite_images") else []
+        rewrite(module, pattern_set(*blocks, "conv:CHANNELS", "view:VIEWS"))
     taken = {p.param_name.data for p in graph.params()}
     folds: list[Fold] = []
-    fixed = _fixed(graph)
+    fixed = _fixed(graph, known)
     for value in _edges(graph, fixed):
         ops = _closure(value)
         if not _pays(value, ops):
@@ -140,13 +148,14 @@ def fold_params(module: ModuleOp, known: Collection[str]) -> list[Fold]:
     return folds
 
 
-def _fixed(graph: GraphOp) -> set[Operation]:
-    """The ops that depend on no input; not those from outside, as their definition is not part of the artifact."""
+def _fixed(graph: GraphOp, known: Collection[str]) -> set[Operation]:
+    """The ops that depend on constants and known params alone; not those from outside, as their definition is not part
+    of the artifact."""
     found: set[Operation] = set()
     for op in graph.block.ops:
         if row_of(type(op)) is not None:
             continue
-        is_source = isinstance(op, ParamOp | ConstantOp)
+        is_source = isinstance(op, ConstantOp) or (isinstance(op, ParamOp) and op.param_name.data in known)
         if is_source or (op.operands and op.has_trait(Pure) and all(v.owner in found for v in op.operands)):
             found.add(op)
     return found

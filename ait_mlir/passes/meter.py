@@ -73,10 +73,6 @@ class Meter(Protocol):
         """As `build`, for candidates of many tasks that are quick to prepare."""
         ...
 
-    def is_quick(self, task: Task, way: Fragment) -> bool:
-        """Whether preparing a candidate needs no compiling for the device."""
-        ...
-
     def is_built(self, task: Task, ways: Sequence[Fragment]) -> bool:
         """Whether these candidates are prepared, so that a race of them starts at once."""
         ...
@@ -215,14 +211,6 @@ class DeviceMeter:
             program.refused = bool(refused & program.kernels.keys())
         good = [p for p in programs if not p.refused]
         return build_library(library_files(good, a_file), self.target, folder / "library") if good else None
-
-    def is_quick(self, task: Task, way: Fragment) -> bool:
-        from ait_mlir.lowering.build import has_objects
-
-        program = self.program(task, way)
-        if program is None:
-            return True
-        return has_objects({n: t for n, t in program.kernels.items() if not n.endswith(".cc")}, self.target)
 
     def is_built(self, task: Task, ways: Sequence[Fragment]) -> bool:
         programs = [p for way in ways if (p := self.program(task, way)) is not None]

@@ -50,6 +50,7 @@ SIMPLIFY = (
     "gemm.spellings:SPELLINGS",
     "rotary:ROTARY",
     "view:VIEWS",
+    "pieces:PIECES",
 )
 
 PASSES: dict[str, Pass | Patterns] = table(
@@ -74,10 +75,28 @@ PASSES: dict[str, Pass | Patterns] = table(
             (*SIMPLIFY, "conv:POINTS"),
         ),
         Patterns(
+            "merge-pieces",
+            "Make one concat or split of nested ones; take pieces from what was joined; join neighbours by a slice.",
+            ("view:VIEWS", "pieces:PIECES"),
+        ),
+        Patterns(
             "fold-factors",
             "Let factors and offsets that follow from params join weights and biases; a compilation that knows the"
             " data of the params does so before it folds them.",
             ("conv:FACTORS", "view:VIEWS"),
+        ),
+        Patterns(
+            "block-channels",
+            "Let convolutions with steps of 2 and few channels read blocks of places as channels, where what they read"
+            " is finite; for targets with tensor cores, where the data of the params are known.",
+            ("conv:BLOCKS", "view:VIEWS"),
+            assumption="finite_images",
+        ),
+        Patterns(
+            "fill-channels",
+            "Give convolutions of odd channels whole accesses of 16 bytes; for targets with tensor cores, where the"
+            " data of the params are known.",
+            ("conv:CHANNELS", "view:VIEWS"),
         ),
         Patterns(
             "fuse-attention",
@@ -111,8 +130,37 @@ PASSES: dict[str, Pass | Patterns] = table(
             " nothing that another one would put elsewhere.",
             ("elementwise.siblings:SIBLINGS",),
         ),
+        Patterns(
+            "remove-no-ops",
+            "Remove views to the type that a value has, splits into one part, concats of one.",
+            ("subsets:NO_OPS",),
+        ),
+        Patterns("remove-elementwise-no-ops", "Remove x + 0, x - 0, x * 1, x / 1.", ("subsets:NEUTRAL",)),
+        Patterns("merge-view-ops", "Make one reshape or expand of several in a row.", ("subsets:VIEW_CHAINS",)),
+        Patterns(
+            "transform-permute-to-reshape",
+            "Reshape instead of permuting where only dims of 1 move.",
+            ("subsets:ONES",),
+        ),
+        Patterns(
+            "fuse-permute-bmm-and-gemm",
+            "Read a transposed operand of a product in the other layout.",
+            ("subsets:TRANSPOSES",),
+        ),
+        Patterns(
+            "process-singleton-elementwise",
+            "Make a fused_elementwise of each elementwise operation by itself.",
+            ("subsets:SINGLETONS",),
+        ),
+        Patterns(
+            "transform-special-ops",
+            "Make products of convolutions whose window is one element, and a multiplication of products with K = 1.",
+            ("subsets:SPECIAL",),
+        ),
+        Pass("remove-duplicates", "remove_duplicates", "RemoveDuplicatesPass"),
         Pass("unroll-scans", "unroll_scans", "UnrollScansPass"),
         Pass("apply-patterns", "apply_patterns", "ApplyPatternsPass"),
+        Pass("resolve-libraries", "resolve_libraries", "ResolveLibrariesPass"),
         Pass("select", "select", "SelectPass"),
         Pass("bufferize", "bufferize", "BufferizePass"),
         Patterns(
@@ -141,7 +189,7 @@ PHASE_TABLE: dict[str, Phase] = table(
     (
         Phase("imported"),
         Phase("canonical", ("narrow-row-ops", "fuse-masked-attention", "channels-last")),
-        Phase("simplified", ("unroll-scans", "simplify")),
+        Phase("simplified", ("unroll-scans", "simplify", "remove-duplicates")),
         Phase(
             "fused",
             (
@@ -153,9 +201,10 @@ PHASE_TABLE: dict[str, Phase] = table(
                 "fuse-elementwise",
                 "gate-products",
                 "fuse-siblings",
+                "remove-duplicates",
             ),
         ),
-        Phase("selected", ("select{{{target}}}",)),
+        Phase("selected", ("resolve-libraries", "select{{{target}}}")),
         Phase("bufferized", ("bufferize", "remove-copies", "lower-copies")),
         Phase("planned", ("plan-memory", "verify-plan")),
         Phase("source"),

@@ -19,7 +19,9 @@ FAMILIES: tuple[str, ...] = (
     "gemm.products",
     "gemm.spellings",
     "norm",
+    "pieces",
     "rotary",
+    "subsets",
     "view",
     "buffers",
 )

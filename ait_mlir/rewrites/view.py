@@ -85,16 +85,6 @@ def concat_of_split(p: PatternBuilder) -> None:
     p.replace(root, x)
 
 
-@pattern()
-def split_of_concat(p: PatternBuilder) -> None:
-    """split(concat(x, y)) = x, y, where the parts are the operands"""
-    parts, dim = p.rest(), p.attr()
-    concat = p.op("ait.concat", [parts], {"dim": dim})
-    root = p.op("ait.split", [concat], {"dim": dim}, results=None)
-    p.require("same_types", parts, p.results(root))
-    p.replace(root, parts)
-
-
 @pattern(over=(("gemm", 0), ("gemm", 1), ("bmm", 0), ("bmm", 1)))
 def transpose_into_layout(p: PatternBuilder, mnemonic: str, position: int) -> None:
     """A contraction reads a transposed operand in the other layout instead."""
@@ -119,7 +109,6 @@ VIEWS = patterns(
     permute_of_permute,
     slice_of_slice,
     concat_of_split,
-    split_of_concat,
     transpose_into_layout,
 )
 

@@ -68,7 +68,7 @@ ait.graph @inverses(%x: !ait.tensor<b x 6 x f32>, %z: !ait.tensor<b x 2 x f32>) 
   ait.output "y1" %5 : !ait.tensor<b x 6 x f32>
 }
 
-// Parts in another order, not all parts, another dim, a part of another split, other sizes.
+// Parts in another order, another dim, a part of another split, other sizes.
 // CHECK-LABEL: ait.graph @no_inverses
 ait.graph @no_inverses(%x: !ait.tensor<4 x 4 x f32>, %z: !ait.tensor<4 x 4 x f32>) {
   // CHECK-COUNT-2: ait.split

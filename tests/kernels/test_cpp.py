@@ -120,7 +120,7 @@ def test_region_as_functor() -> None:
         ("%y = ait.tanh %g : f32", False),
     ],
 )
-@pytest.mark.parametrize("name", ["gelu", "fast_gelu", "silu"])
+@pytest.mark.parametrize("name", ["gelu", "fast_gelu", "silu", "sigmoid"])
 def test_activations_for_narrow_results(name: str, uses: str, cheaper: bool) -> None:
     text = (
         "ait.graph @g(%x: !ait.tensor<4 x f16>) {\n"
@@ -130,6 +130,28 @@ def test_activations_for_narrow_results(name: str, uses: str, cheaper: bool) -> 
     region = Case(text).op.regions[0]
     assert (f"ait::{name}_narrow(" in functor(region, "f", narrow=True)) is cheaper
     assert "_narrow(" not in functor(region, "f")
+
+
+@pytest.mark.parametrize(
+    ("divisor", "expression"),
+    [
+        ("6.0", "ait::mul<float>(i0, 0x1.5555560000000p-3f)"),
+        ("-4.0", "ait::mul<float>(i0, -0x1.0000000000000p-2f)"),
+        ("1e-38", "ait::div_narrow(i0, v0)"),
+        ("1e38", "ait::div_narrow(i0, v0)"),
+        ("0.0", "ait::div_narrow(i0, v0)"),
+    ],
+)
+def test_divisions_for_narrow_results(divisor: str, expression: str) -> None:
+    text = (
+        "ait.graph @g(%x: !ait.tensor<4 x f16>) {\n"
+        f"  %a = ait.fused_elementwise(%x) {{\n  ^bb0(%0: f32):\n    %c = ait.constant {divisor} : f32\n"
+        "    %y = ait.div %0, %c : f32\n    ait.yield %y : f32\n  } : !ait.tensor<4 x f16>\n"
+        '  ait.output "a" %a : !ait.tensor<4 x f16>\n}'
+    )
+    region = Case(text).op.regions[0]
+    assert f"= {expression};" in functor(region, "f", narrow=True)
+    assert "ait::div<float>(i0, v0)" in functor(region, "f")
 
 
 def test_gelu_narrow_is_exact_enough(tmp_path: Path) -> None:

@@ -30,24 +30,18 @@ def library_first(way: Fragment, dims: dict[str, int]) -> float:
 
 @dataclass
 class SlowCompiler(FakeMeter):
-    """Candidates of a library are prepared at once, all others when `compiled` says so."""
+    """Candidates of a library are prepared at once, all others if `compiled`."""
 
     compiled: bool = True
     submitted: list[tuple[str, Fragment]] = field(default_factory=list[tuple[str, Fragment]])
     abandoned: bool = False
 
-    def build(self, wanted: Sequence[tuple[Task, Fragment]]) -> None:
-        super().build(wanted)
-        self.submitted += [(task.key, way) for task, way in wanted]
-
     def build_together(self, wanted: Sequence[tuple[Task, Fragment]]) -> None:
         self.build(wanted)
-
-    def is_quick(self, task: Task, way: Fragment) -> bool:
-        return all(provider == "cublaslt" for provider, _ in way.kernels)
+        self.submitted += [(task.key, way) for task, way in wanted]
 
     def is_built(self, task: Task, ways: Sequence[Fragment]) -> bool:
-        return self.compiled or all(self.is_quick(task, way) for way in ways)
+        return self.compiled or all(way.asks_a_library for way in ways)
 
     def wait(self, seconds: float) -> None:
         time.sleep(min(seconds, 0.01))
@@ -116,7 +110,7 @@ def test_the_best_estimate_is_compiled_before_other_candidates():
     (task,) = products(1024)
     meter = SlowCompiler(library_first)
     budgeted(meter).choose([task])
-    slow = [way for _, way in meter.submitted if not meter.is_quick(task, way)]
+    slow = [way for _, way in meter.submitted if not way.asks_a_library]
     point = {"batch": 32}
     best = best_by_estimate(list(offers(task.at(tuple(point.values())), H200)))
     assert best in slow and slow[0] == best

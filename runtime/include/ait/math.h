@@ -396,6 +396,26 @@ AIT_FN double sigmoid(double x) { return 1.0 / (1.0 + exp(-x)); }
 AIT_FN float silu(float x) { return detail::quotient(x, 1.f + exp(-x)); }
 AIT_FN double silu(double x) { return x / (1.0 + exp(-x)); }
 
+/// @brief sigmoid for results that are rounded to half or bfloat16.
+AIT_FN float sigmoid_narrow(float x) {
+#if defined(AIT_DEVICE_MATH) && defined(AIT_CUDA)
+  float y;
+  asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(1.f + detail::exp2_core(x * -0x1.715476p+0f)));
+  return y;
+#else
+  return sigmoid(x);
+#endif
+}
+
+/// @brief a / b for results that are rounded to half or bfloat16: on a GPU within 2 ulp of a float.
+AIT_FN float div_narrow(float a, float b) {
+#ifdef AIT_DEVICE_MATH
+  const float size = detail::magnitude(b);
+  if (size >= 0x1p-126f && size < 0x1p126f) return __fdividef(a, b);
+#endif
+  return a / b;
+}
+
 /// @brief silu for results that are rounded to half or bfloat16: without what makes `exp` and a quotient exact to the last bits.
 AIT_FN float silu_narrow(float x) {
 #if defined(AIT_DEVICE_MATH) && defined(AIT_CUDA)

@@ -1,0 +1,69 @@
+"""Lets operations that compute the same value share one.
+
+Operations are numbered in program order: two get one number if they compute the same on operands of the same numbers
+(global value numbering; Alpern, Wegman and Zadeck, POPL 1988). The cost is linear in the number of operations.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Block, Operation, SSAValue
+from xdsl.passes import ModulePass
+from xdsl.traits import Commutative
+
+from ait_mlir.dialects.ait.data import ConstantOp, GraphOp, OutputOp
+from ait_mlir.dialects.ait.scan import ScanOp
+from ait_mlir.dialects.ait.structure import op_key
+from ait_mlir.dialects.ait.traits import BindsDim, ViewLike
+from ait_mlir.rewrites.engine.driver import is_pure
+
+
+@dataclass(frozen=True)
+class RemoveDuplicatesPass(ModulePass):
+    """Let operations that compute the same value share one, and remove those without users.
+
+    Views and constants stay as they are, even if there are two of one kind. They cost nothing, and a pattern that takes
+    a view with one use would not match a shared one.
+    """
+
+    name = "remove-duplicates"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        for graph in [g for g in op.ops if isinstance(g, GraphOp)]:
+            blocks = [graph.block]
+            while blocks:
+                block = blocks.pop()
+                share_values(block)
+                blocks += [region.block for inner in block.ops if isinstance(inner, ScanOp) for region in inner.regions]
+
+
+def is_new_state(value: SSAValue) -> bool:
+    """Whether a value replaces an input in its memory, which it can do for one input only."""
+    return any(isinstance(use.operation, OutputOp) and use.operation.in_place_of is not None for use in value.uses)
+
+
+def share_values(block: Block) -> None:
+    """Let the operations of a block that compute the same value share one; remove those without users."""
+    numbers: dict[SSAValue, SSAValue] = {}
+    """For each value the first one that is the same."""
+    seen: dict[object, Operation] = {}
+    for op in list(block.ops):
+        if not is_pure(op) or isinstance(op, ScanOp | BindsDim):
+            continue
+        operands = tuple(numbers.get(value, value) for value in op.operands)
+        if op.has_trait(Commutative):
+            operands = frozenset(operands) if len(set(operands)) == len(operands) else operands
+        first = seen.setdefault((op_key(op), operands), op)
+        if first is op:
+            continue
+        numbers.update(zip(op.results, first.results, strict=True))
+        if not isinstance(op, ViewLike | ConstantOp) and not any(is_new_state(result) for result in op.results):
+            for old, new in zip(op.results, first.results, strict=True):
+                old.replace_all_uses_with(new)
+    for op in reversed(list(block.ops)):
+        if op.results and is_pure(op) and all(result.first_use is None for result in op.results):
+            op.detach()
+            op.erase()
