@@ -56,6 +56,8 @@ class GraphBuilder:
         self.inputs = list(dict.fromkeys([*(t for t in toposort(self.outputs) if t in wanted), *read, *self.state]))
         self.inputs += _of_dims_alone(self.inputs, self.ops)
         self.params = [op.output for op in self.ops if isinstance(op, ParamOp)]
+        self.values: dict[SSAValue, SSAValue] = {}
+        """The graph's value for each value of the builder, once built."""
 
     def build(self) -> ModuleOp:
         input_names = _assign_names("inputs", "input", self.inputs)
@@ -77,7 +79,7 @@ class GraphBuilder:
         inputs = [(n, self._renamed_type(t.type)) for n, t in zip(input_names, self.inputs, strict=True)]
         donated = [n for n, t in zip(input_names, self.inputs, strict=True) if t in self.state]
         graph = GraphOp(self.name, inputs, scope, donated=donated)
-        values: dict[SSAValue, SSAValue] = {}
+        values = self.values
         for tensor, argument, name in zip(self.inputs, graph.block.args, input_names, strict=True):
             values[tensor.value] = argument
             argument.name_hint = name if _IDENTIFIER.fullmatch(name) else None

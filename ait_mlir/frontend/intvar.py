@@ -172,7 +172,7 @@ class IntVar:
             kind = symbol.kind
         self = object.__new__(kind)
         self.expr = expr
-        self.symbols = {s: symbols[s] for s in _with_parts(expr.symbols, symbols)}
+        self.symbols = {s: symbols[s] for s in with_parts(expr.symbols, symbols)}
         self._attrs = IntVarAttrs(self)
         return self
 
@@ -223,6 +223,11 @@ class IntVar:
             return cast(Any, numerator.symbolic_value()) / denominator.symbolic_value()
         _symbolic.update({dim.name or s: dim for s, dim in self.symbols.items()})
         return to_sympy(self.expr, scope_from(self.symbols), {s: dim.name or s for s, dim in self.symbols.items()})
+
+    def pseudo_code(self, with_shape: bool = False) -> str:
+        """The dim in pseudo code: its name or number; `with_shape` adds the range."""
+        bounds = self.value()
+        return f"{self} in {bounds}" if with_shape and isinstance(bounds, list) else str(self)
 
     def __str__(self) -> str:
         return str(self.expr)
@@ -330,7 +335,7 @@ class IntVarTensor(IntVar):
         return f"IntVarTensor({self.expr})"
 
 
-def _with_parts(names: Iterable[str], symbols: Symbols) -> list[str]:
+def with_parts(names: Iterable[str], symbols: Symbols) -> list[str]:
     """These symbols and those in the declarations of their jagged dims, in the order of `symbols`."""
     found = set(names)
     for name in names:

@@ -73,6 +73,15 @@ class Operator:
         """The operator that took the place of this one."""
 
     @property
+    def attrs(self) -> dict[str, Any]:
+        """`_attrs`, which users of the documented API write."""
+        return self._attrs
+
+    def take_attrs(self, other: Operator) -> None:
+        """Have a copy of the attributes of another operator."""
+        self._attrs = dict(other._attrs)
+
+    @property
     def name(self) -> str:
         return self.label or self._attrs["op"]
 
@@ -178,7 +187,7 @@ class Operator:
             op = make_op(op_class, [t.value for t in operands], table, properties, result_types, regions, num_results)
         except BuildError as error:
             raise self.fail(str(error)) from None
-        setattr(op, _OPERATOR, _calls.outermost or self)
+        mark_operator(op, _calls.outermost or self)
         return [Tensor.of(result, table) for result in op.results]
 
     def emit_one(
@@ -204,8 +213,18 @@ class Operator:
             raise self.fail(f"dim {dim} is out of range for rank {rank}")
         return dim % rank
 
+    def pseudo_code(self, with_shape: bool = False) -> str:
+        """The operator as a line: `(y) = gemm_rcr(x, w)`."""
+        made, read = (", ".join(t.pseudo_code(with_shape) for t in ts) for ts in (self.outputs, self.inputs))
+        return f"({made}) = {self.name}({read})"
+
     def __repr__(self) -> str:
         return f"Operator({self.name})"
+
+
+def mark_operator(op: Operation, operator: Operator) -> None:
+    """Note that `operator` added `op`."""
+    setattr(op, _OPERATOR, operator)
 
 
 def operator_of(op: Operation) -> Operator | None:

@@ -137,6 +137,11 @@ class Tensor:
     def _attrs(self) -> TensorAttrs:
         return TensorAttrs(self)
 
+    @property
+    def attrs(self) -> TensorAttrs:
+        """`_attrs`, which users of the documented API write."""
+        return TensorAttrs(self)
+
     def src_ops(self) -> StableSet[Operator]:
         """The operators that compute this tensor: one, or none for an input, a weight or a constant."""
         return self.sources
@@ -225,6 +230,12 @@ class Tensor:
         """The tensor in an error message: its name if it has one, shape and dtype."""
         name = f'"{self.name}" ' if self.name else ""
         return f"{name}{shape_text(self.type.dims)} {self.dtype()}"
+
+    def pseudo_code(self, with_shape: bool = True) -> str:
+        """The tensor in pseudo code: its name, or its number; `with_shape` adds the shape and the dtype."""
+        number = self.number()
+        name = self.name or ("None" if number is None else str(number))
+        return f"{name}: {shape_text(self.type.dims)} {self.dtype()}" if with_shape else name
 
     def __repr__(self) -> str:
         role = "input " if self.is_input else "weight " if self.is_param else ""
