@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
+    from ait_mlir.host.kernel_libraries import add_kernel_library
     from ait_mlir.importers.torch.compiled import compile
 
-__all__ = ["__version__", "compile"]
+__all__ = ["__version__", "add_kernel_library", "compile"]
 
 
 def __getattr__(name: str) -> object:
@@ -17,4 +18,8 @@ def __getattr__(name: str) -> object:
         from ait_mlir.importers.torch.compiled import compile
 
         return compile
+    if name == "add_kernel_library":
+        from ait_mlir.host.kernel_libraries import add_kernel_library
+
+        return add_kernel_library
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -4,20 +4,21 @@ from __future__ import annotations
 
 import inspect
 import re
+import traceback
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
+from functools import partial, wraps
 from typing import Any, TypeVar, cast, overload
 
 import numpy as np
 from xdsl.ir import Attribute, Operation
 from xdsl.irdl import AttrSizedOperandSegments, irdl_op_definition
-from xdsl.utils.exceptions import PyRDLError
+from xdsl.utils.exceptions import PyRDLError, VerifyException
 
 from ait_mlir import outside
 from ait_mlir.dialects import outside as base
 from ait_mlir.dialects.ait.base import AitOp
 from ait_mlir.dialects.outside import default_syntax, fields, python_values
-from ait_mlir.dims import Expr
+from ait_mlir.dims import DimError, Expr
 from ait_mlir.lowering.authored import Cpp
 from ait_mlir.lowering.kernels.outside import CppKernel
 from ait_mlir.lowering.target import KINDS
@@ -74,18 +75,14 @@ def _register(cls: type[AitOp], replace: bool) -> type[AitOp]:
 
 def _made(cls: type[AitOp], place: str, replace: bool) -> type[AitOp]:
     _check(cls)
-    own = vars(cls)
-    extras = {name: own[name] for name in _EXTRAS if name in own}
-    for name in extras:
-        delattr(cls, name)
-        cls.__annotations__.pop(name, None)
-    try:
-        op = irdl_op_definition(cls)
-    finally:
-        for name, value in extras.items():
-            setattr(cls, name, value)
+    bases = tuple(_plain.get(found, found) for found in cls.__bases__)
+    cls = cls if bases == cls.__bases__ else _copy(cls, bases)
+    plain = _copy(cls, bases)
+    op = _op_class(cls)
+    _plain[op] = plain
+    setattr(op, "infer_result_types", _checked_shapes(op.infer_result_types))  # noqa: B010
     op.SEGMENTED = any(isinstance(o, AttrSizedOperandSegments) for o in op.get_irdl_definition().options)
-    if "SYNTAX" not in extras:
+    if cls.SYNTAX is AitOp.SYNTAX:
         op.SYNTAX = default_syntax(op)
     if issubclass(op, base.Elementwise):
         op.CPP = getattr(cls, "cpp")  # noqa: B009
@@ -102,6 +99,58 @@ def _made(cls: type[AitOp], place: str, replace: bool) -> type[AitOp]:
         if before is not None:
             outside.add(before)
         raise
+    return op
+
+
+def _checked_shapes(infer: Callable[[Any], Sequence[Attribute]]) -> Callable[[Any], Sequence[Attribute]]:
+    """A shape function whose mistakes are errors of the op, with the author's line."""
+
+    @wraps(infer)
+    def checked(self: AitOp) -> Sequence[Attribute]:
+        try:
+            types = infer(self)
+        except (VerifyException, DimError):
+            raise
+        except Exception as error:
+            frame = traceback.extract_tb(error.__traceback__)[-1]
+            place = f"{frame.filename}:{frame.lineno}"
+            raise self.fail(f"its shape function failed at {place}: {type(error).__name__}: {error}") from error
+        found = cast("Sequence[object]", types if isinstance(types, list | tuple) else (None,))
+        if not all(isinstance(t, Attribute) for t in found):
+            raise self.fail(f"its shape function returned {types!r}, expected a list with the type of each result")
+        if (count := len(self.results)) != len(found):
+            raise self.fail(f"its shape function returned {len(found)} types, but the op has {count} results")
+        return types
+
+    return checked
+
+
+_plain: dict[type, type[AitOp]] = {}
+"""A copy of the class as its author wrote it, by op class: an op class cannot be derived from."""
+
+
+def _copy(cls: type[AitOp], bases: tuple[type, ...]) -> type[AitOp]:
+    members = {name: value for name, value in vars(cls).items() if name not in ("__dict__", "__weakref__")}
+    members["__annotations__"] = dict(cls.__annotations__)
+    return cast(Any, type(cls))(cls.__name__, bases, members)
+
+
+def _op_class(cls: type[AitOp]) -> type[AitOp]:
+    """The op class of a class, whose attributes that are no fields are put aside meanwhile."""
+    aside: list[tuple[type, str, Any]] = []
+    for found in cls.__mro__:
+        if found.__module__.startswith(__package__ or "") or not issubclass(found, Op | Elementwise):
+            continue
+        for name in _EXTRAS:
+            if name in vars(found):
+                aside.append((found, name, vars(found)[name]))
+                delattr(found, name)
+                found.__annotations__.pop(name, None)
+    try:
+        op = irdl_op_definition(cls)
+    finally:
+        for found, name, value in aside:
+            setattr(found, name, value)
     return op
 
 

@@ -12,6 +12,7 @@ from ait_mlir.reference import (
     data,
     detection,
     elementwise,
+    foreign,
     gemm,
     grouped,
     index,
@@ -48,6 +49,7 @@ FAMILIES = (
     attention,
     scan,
     grouped,
+    foreign,
 )
 """The table of families: importing one registers what its ops mean."""
 

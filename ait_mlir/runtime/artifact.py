@@ -1,13 +1,15 @@
 """`NAME.ait`: a compiled model as one file. All of it is checked before any part is loaded.
 
 Layout: a 64-byte header (magic, format version, size of the manifest, size of the file, BLAKE3 of the manifest), the
-manifest as JSON, then the parts: the IR text, the library, and the constants (safetensors). Each part begins on a new
-page; zeros fill the gaps. The manifest gives offset, size and BLAKE3 of each part. BLAKE3 is a tree of hashes, so all
-CPUs compute it together. `runtime/src/artifact.cc` reads the same format without Python.
+manifest as JSON, then the parts: the IR text, the library, the constants (safetensors), and the kernel libraries that
+are stored in the file. Each part begins on a new page; zeros fill the gaps. The manifest gives offset, size and BLAKE3
+of each part. BLAKE3 is a tree of hashes, so all CPUs compute it together. `runtime/src/artifact.cc` reads the same
+format without Python.
 """
 
 from __future__ import annotations
 
+import hashlib
 import itertools
 import json
 import mmap
@@ -25,9 +27,10 @@ from typing import Any, BinaryIO, cast
 import numpy as np
 from blake3 import blake3
 
-from ait_mlir.errors import ArtifactError
+from ait_mlir.errors import ArtifactError, InputError
 from ait_mlir.host.cpu import instruction_sets
 from ait_mlir.host.files import atomic_file, cache_dir, write_atomic
+from ait_mlir.host.kernel_libraries import find_kernel_library, read_kernel_library
 from ait_mlir.runtime import safetensors_part
 from ait_mlir.runtime.safetensors_part import PAGE, Deferred
 
@@ -71,6 +74,18 @@ class DimInfo:
 
 
 @dataclass(frozen=True)
+class KernelLibraryInfo:
+    """A kernel library that the model calls: its name and the SHA-256 of its file.
+
+    `path` is where the file was if the artifact only refers to it; "" if the artifact stores it.
+    """
+
+    name: str
+    sha256: str
+    path: str = ""
+
+
+@dataclass(frozen=True)
 class Manifest:
     """The description of an artifact. `name` has 1 to 64 letters, digits, '_' and '-'."""
 
@@ -86,6 +101,17 @@ class Manifest:
     """Versions of the packages that wrote the artifact."""
     folds: str = ""
     """IR of the constants that are computed from others (`passes/fold_params.py`)."""
+    kernel_libraries: tuple[KernelLibraryInfo, ...] = ()
+
+    def part_names(self) -> list[str]:
+        """The parts of the file in order."""
+        stored = (library_part(library) for library in self.kernel_libraries if not library.path)
+        return ["ir", "library", "constants", *stored]
+
+
+def library_part(library: KernelLibraryInfo) -> str:
+    """The name of the part that stores a kernel library."""
+    return f"kernel_library.{library.sha256}"
 
 
 @dataclass(frozen=True)
@@ -112,13 +138,31 @@ class Artifact:
 
     def extract_library(self) -> Path:
         """A private copy of the library, named by its hash. A copy that is already there is checked."""
+        return self._extracted("library", self.library_hash, _blake3)
+
+    def kernel_library_files(self) -> dict[str, Path]:
+        """The files of the kernel libraries by SHA-256: copies of those that the artifact stores, and the others where
+        they are found by name, or where they were when the model was compiled.
+
+        Raises `ArtifactError` if one is not there, or has another hash.
+        """
+        files: dict[str, Path] = {}
+        for library in self.manifest.kernel_libraries:
+            if library.path:
+                files[library.sha256] = _referenced(self.manifest.name, library)
+            else:
+                files[library.sha256] = self._extracted(library_part(library), library.sha256, _sha256)
+        return files
+
+    def _extracted(self, part: str, name: str, digest: Callable[[bytes], str]) -> Path:
+        """The file of a part, named by its hash."""
         folder = cache_dir() / "models"
         folder.mkdir(mode=0o700, exist_ok=True)
-        path = folder / f"{self.library_hash}.so"
-        if not path.is_file() or blake3(path.read_bytes()).hexdigest() != self.library_hash:
-            code = self._part("library").tobytes()
-            if blake3(code).hexdigest() != self.library_hash:
-                raise ArtifactError(f"{self.path}: the library changed after it was checked")
+        path = folder / f"{name}.so"
+        if not path.is_file() or digest(path.read_bytes()) != name:
+            code = self._part(part).tobytes()
+            if digest(code) != name:
+                raise ArtifactError(f"{self.path}: the {part} changed after it was checked")
             write_atomic(path, code)
         return path
 
@@ -127,14 +171,44 @@ class Artifact:
         return self.data[offset : offset + size]
 
 
+def _blake3(data: bytes) -> str:
+    return blake3(data).hexdigest()
+
+
+def _sha256(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()
+
+
+def _referenced(model: str, library: KernelLibraryInfo) -> Path:
+    """The file of a kernel library that the artifact does not store."""
+    try:
+        found = find_kernel_library(library.name)
+    except InputError:
+        if not Path(library.path).is_file():
+            raise ArtifactError(
+                f"model {model} calls kernel library '{library.name}', which is not in the artifact and not at "
+                f"{library.path}: name its file (ait_mlir.add_kernel_library), or add its folder to AIT_KERNEL_PATH"
+            ) from None
+        found = read_kernel_library(library.name, library.path)
+    if found.sha256 != library.sha256:
+        raise ArtifactError(
+            f"model {model} calls kernel library '{library.name}' with SHA-256 {library.sha256}, but {found.path} has "
+            f"{found.sha256}: use the file it was compiled with, or compile the model again"
+        )
+    return found.path
+
+
 def write(
     path: str | os.PathLike[str],
     manifest: Manifest,
     ir_text: str,
     library: str | os.PathLike[str] | bytes,
     constants: Mapping[str, np.ndarray[Any, Any] | Deferred],
+    kernel_libraries: Mapping[str, Path] | None = None,
 ) -> Path:
     """Write an artifact, whole or not at all. Each constant is made, written and dropped before the next one.
+
+    `kernel_libraries` are the files of those that the artifact stores, by SHA-256.
 
     Raises `ArtifactError` for a bad name or dtype, `OSError` from the disk.
     """
@@ -151,6 +225,10 @@ def write(
         "constants": itertools.chain([header], safetensors_part.encode_data(constants)),
     }
     sizes = {"ir": len(text), "library": len(code), "constants": len(header) + size}
+    for stored in manifest.kernel_libraries:
+        if not stored.path:
+            data = (kernel_libraries or {})[stored.sha256].read_bytes()
+            contents[library_part(stored)], sizes[library_part(stored)] = [data], len(data)
     _, places, total = _layout(manifest, sizes, dict.fromkeys(contents, "0" * 64))
     target = Path(path)
     with atomic_file(target) as file:
@@ -192,7 +270,8 @@ def read(path: str | os.PathLike[str], *, verify_weights: bool = True) -> Artifa
     parts: dict[str, tuple[int, int]] = {}
     hashes: dict[str, str] = {}
     try:
-        for name in ("ir", "library", "constants"):
+        manifest = _manifest_from_json(raw)
+        for name in manifest.part_names():
             entry = raw["parts"][name]
             offset, size, hashes[name] = int(entry["offset"]), int(entry["size"]), str(entry["blake3"])
             parts[name] = offset, size
@@ -203,7 +282,6 @@ def read(path: str | os.PathLike[str], *, verify_weights: bool = True) -> Artifa
             end = offset + size
         if end != data.size:
             raise ArtifactError(f"{file} is damaged: {data.size - end} bytes follow its last part")
-        manifest = _manifest_from_json(raw)
         offset, size = parts["ir"]
         ir_text = data[offset : offset + size].tobytes().decode()
     except (KeyError, TypeError, ValueError) as error:
@@ -300,6 +378,9 @@ def _manifest_from_json(raw: Mapping[str, Any]) -> Manifest:
         instruction_sets=tuple(raw["instruction_sets"]),
         producers=dict(raw["producers"]),
         folds=raw.get("folds", ""),
+        kernel_libraries=tuple(
+            KernelLibraryInfo(k["name"], k["sha256"], k["path"]) for k in raw.get("kernel_libraries", ())
+        ),
     )
 
 

@@ -38,7 +38,8 @@ class Model(MeasuredModel):
         if manifest.target not in ("cpu", "cuda", "rocm"):
             raise ArtifactError(f"{path} is for target '{manifest.target}', which this ait_mlir does not know")
         artifact.check_machine(manifest, lambda: detect_cuda_arch(device))
-        self._open(loaded.extract_library(), manifest.target, num_runtimes, device)
+        libraries = loaded.kernel_library_files()
+        self._open(loaded.extract_library(), manifest.target, num_runtimes, device, libraries)
         self.manifest: artifact.Manifest | None = manifest
         self.ir_text: str = loaded.ir_text
         self._open_constants()

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from ait_mlir.errors import AitError, InputError, RunError
+from ait_mlir.host.kernel_libraries import known_kernel_libraries
 from ait_mlir.lowering.toolchain import TargetKind
 from ait_mlir.runtime.artifact import Manifest
 from ait_mlir.runtime.data import CPU, untakable
@@ -26,11 +27,21 @@ class OpenedModel:
     manifest: Manifest | None
     """The description of the artifact; None for a model without one."""
 
-    def _open(self, library: Path, target: TargetKind, num_runtimes: int, device: int) -> None:
+    def _open(
+        self,
+        library: Path,
+        target: TargetKind,
+        num_runtimes: int,
+        device: int,
+        kernel_libraries: Mapping[str, Path] | None = None,
+    ) -> None:
         self.target: TargetKind = target
         self._allocated: dict[int, int] = {}
         self._device = CPU if target == "cpu" else (_DLPACK_GPU[target], device)
-        self._module: Any = runtime_library(target).create(str(library), num_runtimes, device)
+        runtime = runtime_library(target)
+        for sha256, path in (known_kernel_libraries() if kernel_libraries is None else kernel_libraries).items():
+            runtime.add_kernel_library(sha256, str(path))
+        self._module: Any = runtime.create(str(library), num_runtimes, device)
         self._run: Any = self._module.get_function("run")
         about: dict[str, Any] = json.loads(self._module.describe())
         self.name: str = about["name"]

@@ -1,5 +1,5 @@
 /// @file module.cc
-/// @brief The tvm-ffi face of the runtime library, and the only file that knows tvm-ffi.
+/// @brief The tvm-ffi face of the runtime library. Beside it only `kernel_libraries.cc` knows tvm-ffi.
 ///
 /// A loaded model is a `ModuleObj` whose functions are the methods below. It has no type key of its own, so that several runtime
 /// libraries may live in one process.
@@ -20,6 +20,7 @@
 #include "ait/amx_service.h"
 #include "dynamic_library.h"
 #include "error.h"
+#include "kernel_libraries.h"
 #include "measure.h"
 #include "model.h"
 #include "services.h"
@@ -363,6 +364,9 @@ void configure(const ffi::String& library, const ffi::Array<ffi::String>& places
   set_library_candidates(std::string(library), to_strings(places));
 }
 
+/// Says where the file of a kernel library is, by its SHA-256.
+void kernel_library(const ffi::String& sha256, const ffi::String& path) { add_kernel_library(std::string(sha256), std::string(path)); }
+
 /// "amx 1", "gemm 2" ...
 ffi::Array<ffi::String> service_names() {
   ffi::Array<ffi::String> names;
@@ -379,6 +383,7 @@ bool set_amx(bool wanted) { return amx() != nullptr && amx()->set_wanted(wanted)
 
 TVM_FFI_DLL_EXPORT_TYPED_FUNC(create, ait::runtime::create);
 TVM_FFI_DLL_EXPORT_TYPED_FUNC(configure, ait::runtime::configure);
+TVM_FFI_DLL_EXPORT_TYPED_FUNC(add_kernel_library, ait::runtime::kernel_library);
 TVM_FFI_DLL_EXPORT_TYPED_FUNC(services, ait::runtime::service_names);
 TVM_FFI_DLL_EXPORT_TYPED_FUNC(num_threads, ait::runtime::num_threads);
 TVM_FFI_DLL_EXPORT_TYPED_FUNC(may_use_amx, ait::runtime::may_use_amx);

@@ -5,6 +5,7 @@
 
 #include "device.h"
 #include "error.h"
+#include "kernel_libraries.h"
 
 namespace ait::runtime {
 
@@ -20,6 +21,12 @@ void bind_services(const ait_model_v1& model, const std::string& path) {
   static std::mutex lock;
   const std::lock_guard<std::mutex> held(lock);
   for (ait_service_v1* needed = model.services == nullptr ? nullptr : model.services(); needed != nullptr; needed = needed->next) {
+    if (std::strncmp(needed->name, kCalleePrefix.c_str(), kCalleePrefix.size()) == 0) {
+      std::string reason;
+      needed->table = find_callee(needed->name, &reason);
+      if (needed->table == nullptr) fail(ErrorKind::kArtifact, "model ", model.name, " cannot be loaded: ", reason);
+      continue;
+    }
     needed->table = find_service(needed->name, needed->version);
     if (needed->table != nullptr) continue;
     std::string known;

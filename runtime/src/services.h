@@ -29,6 +29,9 @@ const std::vector<Service>& device_services();
 /// @brief The table of a service, or null.
 const void* find_service(const std::string& name, int32_t version);
 
+/// @brief How the name of a service begins that is a function of a kernel library (`ait/ffi_service.h`).
+inline const std::string kCalleePrefix = "kernel_library:";
+
 /// @brief Writes the tables of all services that `model` needs. Throws an Error of kind kArtifact that names one that is missing.
 /// @param path of the model library, for errors
 void bind_services(const ait_model_v1& model, const std::string& path);

@@ -64,5 +64,6 @@ NO_KERNEL = {
     "param": "data of the model",
     "constant": "data of the model",
     "yield": "the end of a region",
+    "call_ffi": "its kernel is a function of the library that it names",
 }
-"""Ops without a kernel, which every graph has."""
+"""Ops without a kernel of ours."""

@@ -14,6 +14,7 @@ from ait_mlir.dialects.ait import (
     data,
     detection,
     elementwise,
+    foreign,
     gemm,
     grouped,
     index,
@@ -48,6 +49,7 @@ FAMILIES: tuple[ModuleType, ...] = (
     jagged,
     attention,
     scan,
+    foreign,
 )
 """The table of families: a module lists its op classes in `OPS`."""
 

@@ -21,6 +21,7 @@ from ait_mlir.lowering.kernels import (
     cumulative,
     detection,
     elementwise,
+    foreign,
     gemm,
     gemm_hopper,
     gemm_mfma,
@@ -87,6 +88,7 @@ PROVIDERS: tuple[Kernel[Any], ...] = (
     *attention.KERNELS,
     *attention_cudnn.KERNELS,
     *attention_ragged.KERNELS,
+    *foreign.KERNELS,
 )
 
 CUTS: tuple[Cut[Any], ...] = (*contraction_cuts.CUTS,)

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any, cast
 
 from ait_mlir.errors import AitError
 from ait_mlir.host.files import write_atomic
-from ait_mlir.tools.commands.common import EXAMPLE_ONLY, UsageError, note, random_constant, read_weights
+from ait_mlir.host.kernel_libraries import add_kernel_library
+from ait_mlir.tools.commands.common import EXAMPLE_ONLY, UsageError, name_and_value, note, random_constant, read_weights
 
 if TYPE_CHECKING:
     from xdsl.dialects.builtin import ModuleOp
@@ -72,6 +73,18 @@ def add(subparsers: Any) -> None:
         default="hints",
         help="at which values of the dims: hints, min, max, or several with a plus between (default: hints)",
     )
+    p.add_argument(
+        "--library",
+        action="append",
+        default=[],
+        metavar="NAME=FILE",
+        help="a kernel library that the model calls as @NAME (others are found in AIT_KERNEL_PATH)",
+    )
+    p.add_argument(
+        "--reference-libraries",
+        action="store_true",
+        help="let the artifact refer to the files of kernel libraries instead of storing them",
+    )
     p.add_argument("--report", action="store_true", help="print the times of the fastest kernels, and what was chosen")
     p.set_defaults(run=run)
 
@@ -84,6 +97,8 @@ def run(options: argparse.Namespace) -> int:
         raise UsageError(f"--to {options.to}: the phases are {', '.join(driver.PHASES)}")
     if options.start is not None and options.start not in driver.PHASES[:-2]:
         raise UsageError(f"--from {options.start}: a file can be at {', '.join(driver.PHASES[:-2])}")
+    for text in options.library:
+        add_kernel_library(*name_and_value(text, "--library"))
     module, source, stored = _read(options.file)
     weights = stored if options.weights is None else _weights(options.weights, module, options.file)
     if options.to == "built":
@@ -145,6 +160,7 @@ def _build(options: argparse.Namespace, module: ModuleOp, source: SourceText | N
         arch=options.arch,
         start=options.start,
         measure=options.measure,
+        store_kernel_libraries=not options.reference_libraries,
         budget=options.budget,
         points=options.points,
         report=options.report,

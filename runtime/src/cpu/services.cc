@@ -2,11 +2,12 @@
 
 #include "cpu/amx.h"
 #include "gemm.h"
+#include "kernel_libraries.h"
 
 namespace ait::runtime {
 
 const std::vector<Service>& device_services() {
-  static const std::vector<Service> list{service_of(kGemmService), service_of(kAmxService)};
+  static const std::vector<Service> list{service_of(kGemmService), service_of(kAmxService), service_of(kFfiService)};
   return list;
 }
 

@@ -2,6 +2,7 @@
 
 #include "cudnn_services.h"
 #include "gemm.h"
+#include "kernel_libraries.h"
 
 namespace ait::runtime {
 namespace {
@@ -19,7 +20,8 @@ const ait_conv_service_v1 kConvService{conv};
 }  // namespace
 
 const std::vector<Service>& device_services() {
-  static const std::vector<Service> list{service_of(kGemmService), service_of(kAttentionService), service_of(kConvService)};
+  static const std::vector<Service> list{service_of(kGemmService), service_of(kAttentionService), service_of(kConvService),
+                                         service_of(kFfiService)};
   return list;
 }
 

@@ -1,11 +1,12 @@
 #include "services.h"
 
 #include "gemm.h"
+#include "kernel_libraries.h"
 
 namespace ait::runtime {
 
 const std::vector<Service>& device_services() {
-  static const std::vector<Service> list{service_of(kGemmService)};
+  static const std::vector<Service> list{service_of(kGemmService), service_of(kFfiService)};
   return list;
 }
 

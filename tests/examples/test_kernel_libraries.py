@@ -1,0 +1,33 @@
+"""The blocks of docs/kernel_libraries.md run in their order, and print what the page says."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from tests.examples.support import ROOT, make_tools, run
+
+PAGE = (ROOT / "docs/kernel_libraries.md").read_text()
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the files of the page."""
+    folder = tmp_path_factory.mktemp("kernel_libraries")
+    for name, text in re.findall(r"`([\w.]+)`:\n```[\w+]+\n(.*?)```", PAGE, re.DOTALL):
+        (folder / name).write_text(text)
+    run("python build.py", folder, make_tools(folder / "bin"))
+    return folder
+
+
+def test_commands(place: Path) -> None:
+    commands = re.findall(r"```sh\n(.*?)\n```", PAGE, re.DOTALL)
+    assert len(commands) == 1
+    for command in commands:
+        assert "wrote " in run(command, place, make_tools(place / "bin"))
+
+
+def test_a_model_built_in_python(place: Path) -> None:
+    assert run("python called.py", place, make_tools(place / "bin")).splitlines() == ["[1.5 1.5 1.5]"]
