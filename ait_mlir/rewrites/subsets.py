@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from xdsl.ir import Operation
 
 from ait_mlir.dialects.ait.structure import op_key
@@ -64,12 +66,12 @@ def moves_only_ones(permute: PermuteOp) -> bool:
 
 
 @finder
-def earlier_twin(r: Rewriter, op: Operation) -> Operation | None:
+def earlier_twin(r: Rewriter, op: Operation) -> Iterator[Operation]:
     """The first operation of the block that computes the same from the same operands, if it stands before `op`."""
     twins = [
         other
         for other in {use.operation for use in op.operands[0].uses}
         if other.parent is op.parent and tuple(other.operands) == tuple(op.operands) and op_key(other) == op_key(op)
     ]
-    first = min(twins, key=r.position)
-    return None if first is op else first
+    if (first := min(twins, key=r.position)) is not op:
+        yield first

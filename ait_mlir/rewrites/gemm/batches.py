@@ -84,7 +84,8 @@ SIDE_BY_SIDE = patterns(products_side_by_side)
 def repeats_for_batch(root: BmmOp, position: IntegerAttr) -> bool:
     """Without the expand that is operand `position`, a bmm has the same result: the batch of the other operand."""
     expand = root.operands[position.value.data].owner
-    assert isinstance(expand, ExpandOp)
+    if not isinstance(expand, ExpandOp):
+        return False
     source, repeated = tensor_type(expand.operands[0]).dims, tensor_type(expand.results[0]).dims
     if len(source) < 2 or source[-2:] != repeated[-2:]:
         return False

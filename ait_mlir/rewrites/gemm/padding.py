@@ -47,7 +47,7 @@ def _is_odd(size: Expr) -> bool:
 
 @constraint
 def has_odd_rows(op: ContractionOp) -> bool:
-    """A product of two-byte elements has rows of an odd number of elements, more than 1, in an operand or the result."""
+    """Rows of two-byte elements, of an operand or of the result, have an odd number of elements, more than 1."""
     return tensor_type(op.a).element_type in (f16, bf16) and any(odd_sizes(op))
 
 
