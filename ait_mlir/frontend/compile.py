@@ -6,23 +6,26 @@ import re
 from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 from xdsl.dialects.builtin import ModuleOp
 
 from ait_mlir.dialects.ait.data import ParamOp
+from ait_mlir.frontend.compile_options import AITDebugSettings, check_debug_settings, device_of, points_of
 from ait_mlir.frontend.constant_data import check_data
 from ait_mlir.frontend.errors import BuildError
 from ait_mlir.frontend.graph import bound_data, build_module
 from ait_mlir.frontend.target import Target, as_target
 from ait_mlir.frontend.tensor import Tensor
+from ait_mlir.host.settings import MEASURE_DEVICE
 from ait_mlir.runtime.data import is_torch, to_numpy
+from ait_mlir.runtime.frameworks import is_jax
 
 if TYPE_CHECKING:
     from ait_mlir.driver import Measure
-    from ait_mlir.runtime import Model
+    from ait_mlir.runtime import AITemplateAllocatorKind, Model
 
 _FILE_NAME = re.compile(r"[A-Za-z0-9_.-]*[A-Za-z0-9_]")
 
@@ -30,11 +33,21 @@ _FILE_NAME = re.compile(r"[A-Za-z0-9_.-]*[A-Za-z0-9_]")
 def compile_model(
     tensor: Tensor | Sequence[Tensor],
     target: Target | str,
-    workdir: str | Path,
-    name: str,
-    *,
-    constants: Mapping[str, Any] | None = None,
+    workdir: str | Path = "./tmp",
+    name: str | None = None,
+    profile_devs: Sequence[int] | None = None,
+    dynamic_profiling_strategy: object = None,
+    dll_name: str | None = None,
     num_runtimes: int = 1,
+    profile_dir: str | Path | None = None,
+    constants: Mapping[str, Any] | None = None,
+    allocator_kind: AITemplateAllocatorKind | None = None,
+    debug_settings: AITDebugSettings | None = None,
+    do_optimize_graph: bool = True,
+    profile_timeout: float | None = None,
+    *,
+    test_name: str | None = None,
+    do_constant_folding: bool | Literal["load"] = True,
     measure: Measure = "auto",
     budget: float | None = None,
 ) -> Model:
@@ -45,10 +58,24 @@ def compile_model(
     set on the model before it runs. With `measure` "auto", kernels are chosen by their times on the card, if there is
     one: those that are not known are measured within `budget` seconds (default: `AIT_MEASURE_BUDGET`, else 20),
     compiling included. With True all are measured; with False estimates decide.
-    Raises `BuildError` for an invalid model, unknown constants, and data of another shape or dtype.
+
+    `do_constant_folding` computes values that follow from `constants` alone now; with "load", the model also computes
+    those that follow from other weights, when it gets these. `do_optimize_graph=False` leaves out all fusions and
+    simplifications.
+
+    The other arguments are AITemplate's. `name` is also called `test_name`. `profile_devs` are numbers of cards, the
+    first of which times kernels; `profile_timeout` is another name of `budget`; `profile_dir` has no meaning, as times
+    and kernels are in the cache. `dynamic_profiling_strategy` says at which sizes of dynamic dims kernels are chosen:
+    their hints (the default), MIN or MAX. With `dll_name` the artifact is `WORKDIR/NAME/DLL_NAME`. Both kinds of
+    `allocator_kind` are the same. `debug_settings` are refused where there is something else to use.
+
+    Raises `BuildError` for an invalid model or argument, unknown constants, and data of another shape or dtype.
     """
-    if not _FILE_NAME.fullmatch(name):
-        raise BuildError(f'"{name}" cannot name a file; use letters, digits, "_", "-" and "."')
+    name = _one_name(name, test_name)
+    check_debug_settings(debug_settings)
+    if dll_name is not None and not _FILE_NAME.fullmatch(dll_name):
+        raise BuildError(f'dll_name "{dll_name}" cannot name a file; use letters, digits, "_", "-" and "."')
+    points, card = points_of(dynamic_profiling_strategy), device_of(profile_devs)
     chosen = as_target(target)
     module = build_module(tensor, name)
     data = bind_constants(module, bound_data(tensor), constants or {})
@@ -56,22 +83,38 @@ def compile_model(
     from ait_mlir.driver import compile_module
     from ait_mlir.runtime import Model
 
-    directory = Path(workdir)
-    directory.mkdir(parents=True, exist_ok=True)
-    output = directory / f"{name}.ait"
-    artifact = compile_module(
-        module,
-        chosen.kind,
-        workdir=directory / name,
-        name=name,
-        constants=data,
-        output=output,
-        arch=chosen.arch,
-        measure=measure,
-        budget=budget,
-    )
+    folder = Path(workdir) / name
+    folder.mkdir(parents=True, exist_ok=True)
+    before = MEASURE_DEVICE.set(card)
+    try:
+        artifact = compile_module(
+            module,
+            chosen.kind,
+            workdir=folder,
+            name=name,
+            constants=data,
+            output=folder.with_name(f"{name}.ait") if dll_name is None else folder / dll_name,
+            arch=chosen.arch,
+            measure=measure,
+            budget=profile_timeout if budget is None else budget,
+            points=points,
+            fold=do_constant_folding,
+            optimize=do_optimize_graph,
+        )
+    finally:
+        MEASURE_DEVICE.reset(before)
     # Written a moment ago by this process: its weights need no second hash.
-    return Model(artifact, num_runtimes=num_runtimes, verify_weights=False)
+    return Model(artifact, num_runtimes, allocator_kind, verify_weights=False)
+
+
+def _one_name(name: str | None, test_name: str | None) -> str:
+    if (name is None) == (test_name is None):
+        raise BuildError("compile_model has one name, as name or as test_name")
+    found = name if name is not None else test_name
+    assert found is not None
+    if not _FILE_NAME.fullmatch(found):
+        raise BuildError(f'"{found}" cannot name a file; use letters, digits, "_", "-" and "."')
+    return found
 
 
 def bind_constants(
@@ -91,8 +134,8 @@ def bind_constants(
 
 
 def as_array(value: Any) -> NDArray[Any]:
-    """A NumPy array, or a torch tensor on any device, as a contiguous NumPy array."""
-    if not isinstance(value, np.ndarray) and not is_torch(value):
-        raise BuildError(f"constants are NumPy arrays or torch tensors; found {type(value).__name__}")
+    """A NumPy array, or a torch tensor or JAX array on any device, as a contiguous NumPy array."""
+    if not isinstance(value, np.ndarray) and not is_torch(value) and not is_jax(value):
+        raise BuildError(f"constants are NumPy arrays, torch tensors or JAX arrays; found {type(value).__name__}")
     array = to_numpy(value)
     return np.ascontiguousarray(array).reshape(array.shape)
