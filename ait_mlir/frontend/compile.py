@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import re
+import weakref
 from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
 from pathlib import Path
@@ -13,12 +15,14 @@ from numpy.typing import NDArray
 from xdsl.dialects.builtin import ModuleOp
 
 from ait_mlir.dialects.ait.data import ParamOp
+from ait_mlir.errors import RunError
 from ait_mlir.frontend.compile_options import AITDebugSettings, check_debug_settings, device_of, points_of
 from ait_mlir.frontend.constant_data import check_data
 from ait_mlir.frontend.errors import BuildError
 from ait_mlir.frontend.graph import bound_data, build_module
 from ait_mlir.frontend.target import Target, as_target
 from ait_mlir.frontend.tensor import Tensor
+from ait_mlir.frontend.wiring import toposort
 from ait_mlir.host.settings import MEASURE_DEVICE
 from ait_mlir.runtime.data import is_torch, to_numpy
 from ait_mlir.runtime.frameworks import is_jax
@@ -27,7 +31,7 @@ if TYPE_CHECKING:
     from ait_mlir.driver import Measure
     from ait_mlir.runtime import AITemplateAllocatorKind, Model
 
-_FILE_NAME = re.compile(r"[A-Za-z0-9_.-]*[A-Za-z0-9_]")
+_NOT_IN_FILES = re.compile(r"[^A-Za-z0-9_.-]")
 
 
 def compile_model(
@@ -53,11 +57,12 @@ def compile_model(
 ) -> Model:
     """Compile the model that computes `tensor` and load it.
 
-    The artifact is `WORKDIR/NAME.ait`; its sources and IR are in `WORKDIR/NAME/`. `constants` are the
-    weights' data by name: NumPy arrays or torch tensors of the weights' shape and dtype. Weights without data must be
-    set on the model before it runs. With `measure` "auto", kernels are chosen by their times on the card, if there is
-    one: those that are not known are measured within `budget` seconds (default: `AIT_MEASURE_BUDGET`, else 20),
-    compiling included. With True all are measured; with False estimates decide.
+    The artifact is `WORKDIR/NAME.ait`; its sources and IR are in `WORKDIR/NAME/`. In the name, characters that some
+    file systems do not allow become "_". `constants` are the weights' data by name: NumPy arrays, torch tensors or JAX
+    arrays of the weights' shape and dtype. Weights without data must be set on the model before it runs. With `measure`
+    "auto", kernels are chosen by their times on the card, if there is one: those that are not known are measured within
+    `budget` seconds (default: `AIT_MEASURE_BUDGET`, else 20), compiling included. With True all are measured; with
+    False estimates decide.
 
     `do_constant_folding` computes values that follow from `constants` alone now; with "load", the model also computes
     those that follow from other weights, when it gets these. `do_optimize_graph=False` leaves out all fusions and
@@ -73,10 +78,10 @@ def compile_model(
     """
     name = _one_name(name, test_name)
     check_debug_settings(debug_settings)
-    if dll_name is not None and not _FILE_NAME.fullmatch(dll_name):
-        raise BuildError(f'dll_name "{dll_name}" cannot name a file; use letters, digits, "_", "-" and "."')
+    library = None if dll_name is None else file_name(dll_name)
     points, card = points_of(dynamic_profiling_strategy), device_of(profile_devs)
     chosen = as_target(target)
+    outputs = [tensor] if isinstance(tensor, Tensor) else list(tensor)
     module = build_module(tensor, name)
     data = bind_constants(module, bound_data(tensor), constants or {})
     # the compiler and the runtime are loaded once a model is compiled, not when one is written
@@ -93,7 +98,7 @@ def compile_model(
             workdir=folder,
             name=name,
             constants=data,
-            output=folder.with_name(f"{name}.ait") if dll_name is None else folder / dll_name,
+            output=folder.with_name(f"{name}.ait") if library is None else folder / library,
             arch=chosen.arch,
             measure=measure,
             budget=profile_timeout if budget is None else budget,
@@ -104,17 +109,38 @@ def compile_model(
     finally:
         MEASURE_DEVICE.reset(before)
     # Written a moment ago by this process: its weights need no second hash.
-    return Model(artifact, num_runtimes, allocator_kind, verify_weights=False)
+    model = Model(artifact, num_runtimes, allocator_kind, verify_weights=False)
+    model.sorted_graph = functools.partial(sorted_graph, [weakref.ref(t) for t in outputs])
+    return model
 
 
 def _one_name(name: str | None, test_name: str | None) -> str:
-    if (name is None) == (test_name is None):
+    found = name if test_name is None else test_name
+    if found is None or (name is not None and test_name is not None):
         raise BuildError("compile_model has one name, as name or as test_name")
-    found = name if name is not None else test_name
-    assert found is not None
-    if not _FILE_NAME.fullmatch(found):
-        raise BuildError(f'"{found}" cannot name a file; use letters, digits, "_", "-" and "."')
+    return file_name(found)
+
+
+def safe_compile_model(*args: Any, **kwargs: Any) -> Model:
+    """`compile_model`. In AITemplate it gives each test a directory of its own; here compilations do not disturb one
+    another in a directory."""
+    return compile_model(*args, **kwargs)
+
+
+def file_name(name: str) -> str:
+    """`name` as a file name: other characters than letters, digits, "_", "-" and "." become "_"."""
+    found = _NOT_IN_FILES.sub("_", name)
+    if "/" in name or not found or found.endswith((".", "-")):
+        raise BuildError(f'"{name}" cannot name a file; use letters, digits, "_", "-" and "."')
     return found
+
+
+def sorted_graph(outputs: Sequence[weakref.ref[Tensor]]) -> list[Tensor]:
+    """The tensors that these depend on; `RunError` if they are gone."""
+    tensors = [tensor for ref in outputs if (tensor := ref()) is not None]
+    if len(tensors) < len(outputs):
+        raise RunError("the tensors that the model was compiled from are gone; keep its outputs to see its graph")
+    return toposort(tensors)
 
 
 def bind_constants(

@@ -162,18 +162,39 @@ _RUNTIME_SOURCES: dict[TargetKind, tuple[str, ...]] = {
 """The folders of `runtime/src` that the runtime library of a device is made of."""
 
 
+_FFI_SOURCES = ("kernel_libraries.cc", "module.cc")
+"""The sources on tvm-ffi: those that Python calls, and calls of foreign kernels."""
+
+
 def build_runtime(kind: TargetKind) -> Path:
     """The runtime library of a device, built at first use. Raises like `build_library`."""
+    return _build_runtime(kind, _RUNTIME_SOURCES[kind], _runtime_toolchain(kind, _link_to_ffi()), without=())
+
+
+def build_deploy_library(kind: TargetKind) -> Path:
+    """The library behind `ait/model.h`: the same runtime with a C interface instead of tvm-ffi. Raises alike."""
+    tools = _runtime_toolchain(kind, [f"-Wl,-soname,libait_{kind}.so", "-Wl,--no-undefined"])
+    return _build_runtime(kind, (*_RUNTIME_SOURCES[kind], "deploy"), tools, without=_FFI_SOURCES)
+
+
+def _build_runtime(kind: TargetKind, folders: Iterable[str], tools: Toolchain, without: Sequence[str]) -> Path:
     root = cpp_root()
-    tools = _runtime_toolchain(kind)
-    folders = (root / "src" / name for name in _RUNTIME_SOURCES[kind])
-    sources = sorted(path for folder in folders for path in folder.glob("*.cc"))
+    sources = sorted(
+        path for name in folders for path in (root / "src" / name).glob("*.cc") if path.name not in without
+    )
     shared = _digest(_tree(root / "include"), _tree(root / "src", "*.h"))
     units = [_Unit(path, _digest(tools.identity, *tools.compile_flags, shared, path.read_text())) for path in sources]
     return _build(tools, units, f"building the {kind} runtime (once)")
 
 
-def _runtime_toolchain(kind: TargetKind) -> Toolchain:
+def _link_to_ffi() -> list[str]:
+    from tvm_ffi import libinfo
+
+    ffi = Path(libinfo.find_libtvm_ffi())
+    return ["-L", str(ffi.parent), "-ltvm_ffi", f"-Wl,-rpath,{ffi.parent}"]
+
+
+def _runtime_toolchain(kind: TargetKind, link_to: Iterable[str]) -> Toolchain:
     from tvm_ffi import libinfo
 
     root = cpp_root()
@@ -182,8 +203,7 @@ def _runtime_toolchain(kind: TargetKind) -> Toolchain:
     flags += ["-I", str(root / "include"), "-I", str(root / "src")]
     for path in libinfo.include_paths():
         flags += ["-isystem", path]
-    ffi = Path(libinfo.find_libtvm_ffi())
-    link = ["-shared", "-L", str(ffi.parent), "-ltvm_ffi", f"-Wl,-rpath,{ffi.parent}", "-ldl", "-lpthread"]
+    link = ["-shared", *link_to, "-ldl", "-lpthread"]
     if kind == "rocm":
         # hipcc knows where ROCm's headers and libraries are; without kernels any architecture will do
         arch = f"--offload-arch={DEFAULT_ARCH['rocm']}"

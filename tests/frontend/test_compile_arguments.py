@@ -84,7 +84,7 @@ def test_folding_at_load_and_no_optimization(tmp_path: Path) -> None:
         ({"name": None}, "compile_model has one name, as name or as test_name"),
         ({"test_name": "again"}, "compile_model has one name, as name or as test_name"),
         ({"name": "a/b"}, '"a/b" cannot name a file'),
-        ({"dll_name": "../x.so"}, 'dll_name "../x.so" cannot name a file'),
+        ({"dll_name": "../x.so"}, '"../x.so" cannot name a file'),
         ({"profile_devs": ["cuda"]}, r"profile_devs is \['cuda'\], expected a list of the numbers of cards"),
         ({"dynamic_profiling_strategy": "most"}, "dynamic_profiling_strategy is 'most', expected MIN, MAX or HINTS"),
         ({"debug_settings": AITDebugSettings(gen_standalone=True)}, "gen_standalone is not there; the artifact is one"),
