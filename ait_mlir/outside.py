@@ -54,10 +54,13 @@ _installed_read = False
 
 
 def add(row: Outside, replace: bool = False) -> None:
-    """Add an operator; `OperatorError` with both places if there is one of this name and it is not to be replaced."""
+    """Add an operator; `OperatorError` with both places if there is one of this name and it is not to be replaced.
+
+    A file that runs again replaces its own operators.
+    """
     global _generation
     name = row.op.name
-    if (other := _table.get(name)) is not None and not replace:
+    if (other := _table.get(name)) is not None and not replace and other.place != row.place:
         raise OperatorError(
             f"two operators are called {name!r}: {other.place} and {row.place}; "
             "rename one, or replace the first with @operator(replace=True)"
@@ -108,23 +111,45 @@ def load(path: str | os.PathLike[str]) -> Any:
         return _loaded[file]
     if not file.is_file() or file.suffix != ".py":
         raise OperatorError(f"cannot load operators from {path}: expected a file of Python, NAME.py")
-    name = f"ait_mlir_loaded_{len(_loaded)}_{file.stem}"
+    if str(file.parent) not in sys.path:
+        sys.path.append(str(file.parent))  # it may import files beside it
+    name = _module_name(file)
+    if name in sys.modules:
+        return sys.modules[name]
     spec = importlib.util.spec_from_file_location(name, file)
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)
-    before = set(_table)
+    before = dict(_table)
     sys.modules[name] = module  # dataclasses and annotations look their module up
     try:
         spec.loader.exec_module(module)
     except Exception as error:
         del sys.modules[name]
-        for added in set(_table) - before:
-            remove(added)
+        _restore(before)
         reason = _reason(error)
         place = "" if reason.startswith(f"{file}:") else f"{_place_in(file, error)}: "
         raise OperatorError(f"{place}{reason}") from error
     _loaded[file] = module
     return module
+
+
+def _module_name(file: Path) -> str:
+    """The name under which an `import` finds the file, so that it runs once; another one if that is taken."""
+    known = sys.modules.get(file.stem)
+    if known is None:
+        found = importlib.util.find_spec(file.stem)
+        origin = found.origin if found is not None else None
+    else:
+        origin = getattr(known, "__file__", None)
+    return file.stem if origin is not None and Path(origin).resolve() == file else f"ait_mlir_loaded_{file.stem}"
+
+
+def _restore(rows: Mapping[str, Outside]) -> None:
+    """Make the table what it was."""
+    global _generation
+    _table.clear()
+    _table.update(rows)
+    _generation += 1
 
 
 def _place_in(file: Path, error: BaseException) -> str:
@@ -152,12 +177,11 @@ def load_installed() -> None:
         return
     _installed_read = True
     for entry in importlib.metadata.entry_points(group=ENTRY_POINTS):
-        before = set(_table)
+        before = dict(_table)
         try:
             entry.load()
         except Exception as error:
-            for added in set(_table) - before:
-                remove(added)
+            _restore(before)
             warnings.warn(f"the operators {entry.value!r} were not loaded: {_reason(error)}", stacklevel=2)
 
 

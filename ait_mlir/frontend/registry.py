@@ -33,14 +33,15 @@ def reg(key: str, func: Function | None = None) -> Any:
         found = _KEY.fullmatch(key)
         if found is None:
             raise RegistryError(f"{key!r} is no key; expected one like 'cuda.add_one.gen_function'")
-        other = _functions.setdefault(key, function)
-        if other is not function:
+        other = _functions.get(key, function)
+        if other is not function and not _runs_again(other, function):
             raise RegistryError(
                 f"{key!r} is registered twice: {place_of(other)} and {place_of(function)}; remove one, "
                 "or call the second operator otherwise"
             )
         from ait_mlir.frontend.external import define
 
+        _functions[key] = function
         try:
             define(found[2], place_of(function))
         except OperatorError:
@@ -70,6 +71,14 @@ def remove(operator: str) -> None:
     """Forget the functions of an operator."""
     for key in functions_of(operator):
         del _functions[key]
+
+
+def _runs_again(old: Function, new: Function) -> bool:
+    """Whether the file of a function was run again, in another module."""
+    same_file = getattr(old, "__code__", old) is not old and old.__code__.co_filename == getattr(
+        getattr(new, "__code__", None), "co_filename", None
+    )
+    return same_file and getattr(old, "__globals__", None) is not getattr(new, "__globals__", None)
 
 
 def place_of(function: Function) -> str:

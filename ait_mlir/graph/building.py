@@ -131,7 +131,9 @@ class GraphBuilder:
             if data is value:
                 return known
         if isinstance(value, int | float) and not isinstance(value, bool):
-            return self.tensor_scalar(value, name=f"{node}::{port}")
+            number = self.tensor_scalar(value, name=f"{node}::{port}")
+            number.dims = number.strides = (1,)  # the result has the rank of the other operand
+            return number
         try:
             t = self.tensor_like(value, name=f"{node}::{port}")
         except InputError as error:

@@ -74,18 +74,13 @@ def _register(cls: type[AitOp], replace: bool) -> type[AitOp]:
 
 def _made(cls: type[AitOp], place: str, replace: bool) -> type[AitOp]:
     _check(cls)
-    own = vars(cls)
-    extras = {name: own[name] for name in _EXTRAS if name in own}
-    for name in extras:
-        delattr(cls, name)
-        cls.__annotations__.pop(name, None)
-    try:
-        op = irdl_op_definition(cls)
-    finally:
-        for name, value in extras.items():
-            setattr(cls, name, value)
+    bases = tuple(_plain.get(found, found) for found in cls.__bases__)
+    cls = cls if bases == cls.__bases__ else _copy(cls, bases)
+    plain = _copy(cls, bases)
+    op = _op_class(cls)
+    _plain[op] = plain
     op.SEGMENTED = any(isinstance(o, AttrSizedOperandSegments) for o in op.get_irdl_definition().options)
-    if "SYNTAX" not in extras:
+    if cls.SYNTAX is AitOp.SYNTAX:
         op.SYNTAX = default_syntax(op)
     if issubclass(op, base.Elementwise):
         op.CPP = getattr(cls, "cpp")  # noqa: B009
@@ -102,6 +97,35 @@ def _made(cls: type[AitOp], place: str, replace: bool) -> type[AitOp]:
         if before is not None:
             outside.add(before)
         raise
+    return op
+
+
+_plain: dict[type, type[AitOp]] = {}
+"""A copy of the class as its author wrote it, by op class: an op class cannot be derived from."""
+
+
+def _copy(cls: type[AitOp], bases: tuple[type, ...]) -> type[AitOp]:
+    members = {name: value for name, value in vars(cls).items() if name not in ("__dict__", "__weakref__")}
+    members["__annotations__"] = dict(cls.__annotations__)
+    return cast(Any, type(cls))(cls.__name__, bases, members)
+
+
+def _op_class(cls: type[AitOp]) -> type[AitOp]:
+    """The op class of a class, whose attributes that are no fields are put aside meanwhile."""
+    aside: list[tuple[type, str, Any]] = []
+    for found in cls.__mro__:
+        if found.__module__.startswith(__package__ or "") or not issubclass(found, Op | Elementwise):
+            continue
+        for name in _EXTRAS:
+            if name in vars(found):
+                aside.append((found, name, vars(found)[name]))
+                delattr(found, name)
+                found.__annotations__.pop(name, None)
+    try:
+        op = irdl_op_definition(cls)
+    finally:
+        for found, name, value in aside:
+            setattr(found, name, value)
     return op
 
 

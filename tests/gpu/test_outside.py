@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -36,6 +37,7 @@ def test_the_tutorial_with_dynamic_dims(tmp_path: Path):
 def test_one_class(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, dtype: str):
     monkeypatch.setattr(outside, "_table", dict(outside.rows()))
     monkeypatch.setattr(outside, "_loaded", {})
+    monkeypatch.setattr(sys, "path", sys.path[:])
     mine = outside.load(MINE)
     torch = pytest.importorskip("torch")
     x = Tensor([IntVar([0, 64], name="batch"), 8], dtype=dtype, name="x", is_input=True)
@@ -49,3 +51,4 @@ def test_one_class(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, dtype: str):
         limits = {"rtol": 2e-3, "atol": 2e-2} if dtype == "float16" else {"rtol": 1e-5, "atol": 1e-5}
         np.testing.assert_allclose(made.double().cpu().numpy(), expected, **limits)
     outside.remove("mine.rotate")
+    del sys.modules[mine.__name__]

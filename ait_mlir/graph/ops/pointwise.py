@@ -20,6 +20,9 @@ def _infer(node: Node) -> Shapes:
     """The inputs broadcast; the output lies in the order of the first input that has its dims."""
     names = node.operation.tensors
     dims = broadcast(node, names)
+    axis = node.attributes.get("axis", 0)
+    if isinstance(axis, bool) or not isinstance(axis, int) or not 0 <= axis < max(1, len(dims)):
+        raise node.wrong(f"axis is {axis!r}, expected 0 to {len(dims) - 1} for dims {list(dims)}")
     like = next((node.strides(n) for n in names if node.dims(n) == dims), None)
     return {"OUT_0": (dims, None if like is None else in_order_of(dims, like))}
 
@@ -113,9 +116,8 @@ def _binary_select(w: Lowering, node: Node, x: Sequence[SSAValue]) -> SSAValue:
 
 
 def _gen_index(w: Lowering, node: Node, x: Sequence[SSAValue]) -> SSAValue:
-    dims, axis = node.dims("input"), node["axis"]
-    if isinstance(axis, bool) or not isinstance(axis, int) or not 0 <= axis < len(dims):
-        raise node.wrong(f"axis is {axis!r}, expected 0 to {len(dims) - 1} for dims {list(dims)}")
+    dims = node.dims("input")
+    axis: int = node["axis"]
     integer = tensor_type(x[0]).element_type
     counted = w.index(dims[axis], axis, len(dims), i32)
     return w.expand(counted if node.compute.name == "NOT_SET" else w.cast(counted, integer), dims)

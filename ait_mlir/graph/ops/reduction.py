@@ -37,7 +37,7 @@ def _infer(node: Node) -> Shapes:
 
 
 def _check(node: Node) -> None:
-    if node["mode"] not in reduction_mode or node["mode"] is reduction_mode.NOT_SET:
+    if not isinstance(node["mode"], reduction_mode) or node["mode"] is reduction_mode.NOT_SET:
         raise node.unsupported(f"mode is {node['mode']!r}, expected one of cudnn.reduction_mode")
 
 

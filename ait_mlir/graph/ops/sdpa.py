@@ -158,6 +158,9 @@ def _check(node: Node) -> None:
                 f"{t.label} has a ragged offset; pad the sequences and pass seq_len_q and seq_len_kv"
             )
     _band(node)
+    scale: Any = node["attn_scale"]
+    if scale is not None and (isinstance(scale, bool) or not math.isfinite(scale)):
+        raise node.wrong(f"attn_scale is {scale!r}, expected a finite number")
 
 
 def _present(node: Node) -> Sequence[str]:
@@ -385,12 +388,7 @@ def _scale(node: Node, w: Lowering) -> float:
                 "passed by value"
             )
         return number
-    given: Any = node["attn_scale"]
-    if given is None:
-        return 1.0
-    if isinstance(given, bool) or not isinstance(given, int | float) or not math.isfinite(given):
-        raise node.wrong(f"attn_scale is {given!r}, expected a finite number")
-    return float(given)
+    return 1.0 if node["attn_scale"] is None else float(node["attn_scale"])
 
 
 def alibi_slopes(heads: int) -> list[float]:
