@@ -20,7 +20,7 @@ import sys
 import tempfile
 import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -46,6 +46,8 @@ class _Unit:
 
     source: Path
     key: str
+    tools: Toolchain | None = None
+    """Its compiler and flags, if not those of the whole library."""
 
     @property
     def object(self) -> Path:
@@ -164,13 +166,23 @@ _RUNTIME_SOURCES: dict[TargetKind, tuple[str, ...]] = {
 
 def build_runtime(kind: TargetKind) -> Path:
     """The runtime library of a device, built at first use. Raises like `build_library`."""
-    root = cpp_root()
-    tools = _runtime_toolchain(kind)
-    folders = (root / "src" / name for name in _RUNTIME_SOURCES[kind])
-    sources = sorted(path for folder in folders for path in folder.glob("*.cc"))
-    shared = _digest(_tree(root / "include"), _tree(root / "src", "*.h"))
-    units = [_Unit(path, _digest(tools.identity, *tools.compile_flags, shared, path.read_text())) for path in sources]
+    tools, shared = _runtime_toolchain(kind), _runtime_digest(cpp_root())
+    units = [
+        _Unit(path, _digest(tools.identity, *tools.compile_flags, shared, path.read_text()))
+        for path in _runtime_paths(kind)
+    ]
     return _build(tools, units, f"building the {kind} runtime (once)")
+
+
+def _runtime_paths(kind: TargetKind) -> list[Path]:
+    """The sources of the runtime library of a device."""
+    folders = (cpp_root() / "src" / name for name in _RUNTIME_SOURCES[kind])
+    return sorted(path for folder in folders for path in folder.glob("*.cc"))
+
+
+def _runtime_digest(root: Path) -> str:
+    """A digest of all headers that sources of the runtime library may include."""
+    return _digest(_tree(root / "include"), _tree(root / "src", "*.h"))
 
 
 def _runtime_toolchain(kind: TargetKind) -> Toolchain:
@@ -202,6 +214,30 @@ def _runtime_toolchain(kind: TargetKind) -> Toolchain:
     return Toolchain(base.compiler, tuple(flags), tuple(link), identity, base.environment)
 
 
+def build_exported(sources: Mapping[str, str], exports: str, target: Target, workdir: str | os.PathLike[str]) -> Path:
+    """A library of its own, in the cache: model sources, the runtime library of the target, and `exports`, the text of
+    a source that defines the functions that it exports. Raises like `build_library`.
+    """
+    root, folder = cpp_root(), Path(workdir).resolve()
+    tools = _runtime_toolchain(target.kind)
+    model = toolchain(target.kind, target.arch)
+    units = [replace(unit, tools=model) for unit in _library_units(sources, model, folder)]
+    shared = _runtime_digest(root)
+    write_atomic(folder / "exports.cc", exports.encode())
+    own = [path for path in _runtime_paths(target.kind) if path.name not in _ONLY_RUNTIME]
+    own += [*sorted((root / "src" / "export").glob("*.cc")), folder / "exports.cc"]
+    units += [_Unit(path, _digest(tools.identity, *tools.compile_flags, shared, path.read_text())) for path in own]
+    # What one library defines is never taken from another one that exports the same names.
+    bound = replace(tools, link_flags=(*tools.link_flags, "-Wl,-Bsymbolic"))
+    if target.kind == "rocm":
+        bound = replace(bound, link_flags=(*bound.link_flags, f"--offload-arch={target.arch}"))
+    return _build(bound, units, f"exporting for {target.kind}")
+
+
+_ONLY_RUNTIME = frozenset(("module.cc", "timing.cc", "measure.cc"))
+"""The sources of the runtime library that an exported library leaves out: they serve `Model` and measurement."""
+
+
 def _build(tools: Toolchain, units: list[_Unit], label: str) -> Path:
     """The library of `units` in the cache, built if it is not there yet."""
     key = _digest(tools.identity, *tools.link_flags, *(unit.key for unit in units))
@@ -229,12 +265,15 @@ def _build(tools: Toolchain, units: list[_Unit], label: str) -> Path:
 
 def _ninja(tools: Toolchain, missing: Mapping[str, _Unit], objects: Iterable[str] | None) -> str:
     """The build file of the missing objects, and of the library of `objects` if there are some."""
-    compile_command = [str(tools.compiler), *tools.compile_flags]
+    rules = {t: f"compile{i}" for i, t in enumerate(dict.fromkeys(unit.tools or tools for unit in missing.values()))}
     link_command = [str(tools.compiler)]
     lines = [
-        f"rule compile\n  command = {_command(compile_command)} -c $in -o $out",
+        *(
+            f"rule {rule}\n  command = {_command([str(t.compiler), *t.compile_flags])} -c $in -o $out"
+            for t, rule in rules.items()
+        ),
         f"rule link\n  command = {_command(link_command)} $in -o $out {_command(tools.link_flags)}",
-        *(f"build {name}: compile {_path(unit.source)}" for name, unit in missing.items()),
+        *(f"build {name}: {rules[unit.tools or tools]} {_path(unit.source)}" for name, unit in missing.items()),
     ]
     if objects is not None:
         lines.append(f"build model.so: link {' '.join(_path(Path(name)) for name in objects)}")
