@@ -23,6 +23,7 @@ from ait_mlir.dialects.ait_rt.buffers import ConstantOp, NamedBufferOp
 from ait_mlir.dialects.ait_rt.program import ProgramOp
 from ait_mlir.dims import Dim
 from ait_mlir.errors import AitError, CompileError, InputError
+from ait_mlir.folding import Folding, Method
 from ait_mlir.host.kernel_libraries import KernelLibrary, find_kernel_library
 from ait_mlir.host.settings import measure_budget
 from ait_mlir.ir.parser import check, parse_source
@@ -32,7 +33,7 @@ from ait_mlir.lowering.emit import Source, emit_program
 from ait_mlir.lowering.module_target import make_target, target_of
 from ait_mlir.lowering.tables import Literal as TableLiteral
 from ait_mlir.lowering.toolchain import detect_cuda_arch
-from ait_mlir.passes.fold_params import Fold, fold_params, write_folds
+from ait_mlir.passes.fold_params import Compute, Fold, fold_params, write_folds
 from ait_mlir.passes.pipelines import PHASES, passes_between
 from ait_mlir.universe import context
 
@@ -64,22 +65,27 @@ def run_to_phase(
     observe: Observer | None = None,
     known: Collection[str] = (),
     folds: list[Fold] | None = None,
+    fold_unbound: bool = False,
+    compute: Compute | None = None,
+    optimize: bool = True,
 ) -> ModuleOp:
     """Run the pipeline in place from phase `start` to `phase` (at most `planned`), verifying at each phase; returns
     the module.
 
-    If the data of all params are `known`, values that depend on params alone become new params, which are appended to
-    `folds`.
+    Values that depend on params of `known` data alone become new params, which are appended to `folds`; with
+    `fold_unbound`, values that depend on any params. `compute` leaves out the folds that it cannot compute. Without
+    `optimize`, the passes of patterns before selection are left out.
     """
     passes_between(start, phase, target, arch)
     first, last = PHASES.index(start), PHASES.index(phase)
     ctx = context()
     selection = selection_options(measure, points, report, budget, target)
     for before, after in pairwise(PHASES[first : last + 1]):
-        pipeline = passes_between(before, after, target, arch, selection)
+        pipeline = passes_between(before, after, target, arch, selection, optimize=optimize)
         run_passes(ctx, module, parse_passes(pipeline), source=source, verify="end", observe=observe)
-        if after == "simplified" and known:
-            found = fold_params(module, known)
+        if after == "simplified" and (known or fold_unbound):
+            tensor_cores = make_target(target, arch).has("mma")
+            found = fold_params(module, known, tensor_cores, unbound=fold_unbound, compute=compute)
             if folds is not None:
                 folds += found
     return module
@@ -159,14 +165,19 @@ def compile_module(
     report: bool = False,
     source: SourceText | None = None,
     observe: Observer | None = None,
+    fold: bool | Literal["load"] = True,
+    fold_by: Method = "auto",
+    optimize: bool = True,
     store_kernel_libraries: bool = True,
 ) -> Path:
     """Compile a module to the artifact `output` and return its path. The module is modified.
 
-    `constants` are the data of params by name; params without data must be set on the loaded model. If `workdir` is
-    given, the sources and the IR are kept there. With `store_kernel_libraries` the artifact stores the kernel libraries
-    that the model calls; otherwise it refers to their files. Raises `SourceError` for wrong IR, `CompileError` if the
-    C++ compiler reports errors.
+    `constants` are the data of params by name; params without data must be set on the loaded model. With `fold`, values
+    that follow from `constants` alone are computed now, by kernels or by the reference (`fold_by`); with "load", also
+    those that follow from any params, when the loaded model gets the data. Without `optimize`, the passes of patterns
+    before selection are left out. If `workdir` is given, the sources and the IR are kept there. With
+    `store_kernel_libraries` the artifact stores the kernel libraries that the model calls; otherwise it refers to their
+    files. Raises `SourceError` for wrong IR, `CompileError` if the C++ compiler reports errors.
     """
     from ait_mlir.lowering.build import build_library
     from ait_mlir.lowering.toolchain import default_arch
@@ -174,6 +185,8 @@ def compile_module(
 
     chosen = make_target(target, arch or default_arch(cast(Any, target)))
     folds: list[Fold] = []
+    place = Path(output).parent
+    values = Folding(constants or {}, chosen, place if place.is_dir() else None, fold_by)
     run_to_phase(
         module,
         "planned",
@@ -186,8 +199,11 @@ def compile_module(
         report=report,
         source=source,
         observe=observe,
-        known=(constants or {}).keys(),
+        known=(constants or {}).keys() if fold else (),
         folds=folds,
+        fold_unbound=fold == "load",
+        compute=values.compute,
+        optimize=optimize,
     )
     program = program_of(module)
     code = emit(module, source)
@@ -201,7 +217,7 @@ def compile_module(
             for file, content in files.items():
                 (folder / file).write_text(content, encoding="utf-8")
         library = build_library(files, target_of(module), folder)
-        data = constants_of(program, code, constants or {}, folds)
+        data = constants_of(program, code, constants or {}, folds, values)
         libraries = called_libraries(module, source)
         manifest = _manifest(module, program, name or program.sym_name.data, write_folds(folds) if folds else "")
         called = tuple(
@@ -233,21 +249,23 @@ def called_libraries(module: ModuleOp, source: SourceText | None = None) -> list
     return list(found.values())
 
 
-def constants_of(program: ProgramOp, code: Source, values: Arrays, folds: Sequence[Fold]) -> dict[str, Any]:
-    """The constants of a program by name, as far as `values`, the data of params, are known."""
-    return _folded(program, dict(values), folds) | {n: literal_array(x) for n, x in code.literals.items()}
+def constants_of(
+    program: ProgramOp, code: Source, data: Arrays, folds: Sequence[Fold], values: Folding
+) -> dict[str, Any]:
+    """The constants of a program by name, as far as `data`, those of params, are known."""
+    return _folded(program, dict(data), folds, values) | {n: literal_array(x) for n, x in code.literals.items()}
 
 
-def _folded(program: ProgramOp, data: dict[str, NDArray[Any]], folds: Sequence[Fold]) -> dict[str, Any]:
-    """The data with the values of the folds, which are made when they are written, without params that only the folds
-    read.
-    """
+def _folded(program: ProgramOp, data: dict[str, Any], folds: Sequence[Fold], values: Folding) -> dict[str, Any]:
+    """The data with the values of the folds, without params that only folds with values read."""
     if not folds:
         return data
     read = {name for op in program.body.walk() if isinstance(op, ConstantOp) for name in op.param_names()}
-    values = {fold.name: fold.deferred(data) for fold in folds if fold.name in read}
-    sources = {source for fold in folds for source in fold.source_types()}
-    return {name: array for name, array in data.items() if name in read or name not in sources} | values
+    computed = {fold.name: values.values[fold.name] for fold in folds if fold.name in values.values}
+    sources = {source for fold in folds if fold.name in computed for source in fold.source_types()}
+    sources -= {source for fold in folds if fold.name not in computed for source in fold.source_types()}
+    kept = {name: array for name, array in data.items() if name in read or name not in sources}
+    return kept | {name: value for name, value in computed.items() if name in read}
 
 
 def literal_array(literal: TableLiteral) -> NDArray[Any]:

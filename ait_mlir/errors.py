@@ -1,4 +1,8 @@
-"""The exceptions of ait_mlir. Each message says what was found, what was expected and what to do."""
+"""The exceptions of ait_mlir. Each message says what was found, what was expected and what to do.
+
+Wrong models and wrong arguments are `ValueError`s and `RuntimeError`s, because scripts written for AITemplate catch the
+one for some mistakes and the other for similar ones.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +11,7 @@ class AitError(Exception):
     """Base of every error that ait_mlir raises on purpose."""
 
 
-class CompileError(AitError):
+class CompileError(AitError, RuntimeError):
     """A model cannot be compiled: the IR is wrong, or a C++ compiler refused the generated code."""
 
 
@@ -15,11 +19,11 @@ class ToolchainError(CompileError):
     """A compiler or another tool of the build is missing."""
 
 
-class ArtifactError(AitError):
+class ArtifactError(AitError, RuntimeError):
     """An artifact or a model library is damaged, of another version or for another target. It was not loaded."""
 
 
-class InputError(AitError, ValueError):
+class InputError(AitError, ValueError, RuntimeError):
     """A tensor, dim or name given to a model is wrong. Nothing was launched and the model can be used again."""
 
 

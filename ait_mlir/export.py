@@ -26,6 +26,7 @@ from ait_mlir.dialects.ait.types import KernelAttr, tensor_type
 from ait_mlir.dialects.ait_rt.program import KernelOp
 from ait_mlir.driver import Arrays, constants_of, emit, phase_of, program_of, run_to_phase
 from ait_mlir.errors import AitError, CompileError
+from ait_mlir.folding import Folding
 from ait_mlir.host.files import atomic_file
 from ait_mlir.ir.pipeline import PassError, diagnostic
 from ait_mlir.ir.source import SourceError, SourceText
@@ -69,13 +70,14 @@ def export_module(
 
     `NAME(inputs..., outputs...)` writes the outputs, `NAME(inputs...)` allocates and returns them. `NAME_set_constant`
     sets params whose data are not in `constants`, `NAME_describe` returns the table of the model as JSON. At most
-    `num_runtimes` calls run at the same time. The module is modified. Raises `SourceError` for wrong IR and for calls of kernel
-    libraries, which an exported library cannot hold, `CompileError` if the C++ compiler reports errors.
+    `num_runtimes` calls run at the same time. The module is modified. Raises `SourceError` for wrong IR and for calls
+    of kernel libraries, which an exported library cannot hold, `CompileError` if the C++ compiler reports errors.
     """
     from ait_mlir.lowering.toolchain import default_arch
 
     chosen = make_target(target, arch or default_arch(cast(Any, target)))
     folds: list[Fold] = []
+    values = Folding(constants or {}, chosen, Path(output).parent)
     run_to_phase(
         module,
         "planned",
@@ -87,13 +89,17 @@ def export_module(
         source=source,
         known=(constants or {}).keys(),
         folds=folds,
+        compute=values.compute,
     )
     _refuse_libraries(module, source)
     program = program_of(module)
     entry = "ait_exported_model_0"
     code = emit(module, source, entry)
     function = _Function(
-        function_name(name or program.sym_name.data), entry, code, constants_of(program, code, constants or {}, folds)
+        function_name(name or program.sym_name.data),
+        entry,
+        code,
+        constants_of(program, code, constants or {}, folds, values),
     )
     return _write([function], target_of(module), Path(output), num_runtimes)
 
@@ -191,7 +197,12 @@ def _kernel_function(kernel: KernelOp, target: Target, entry: str) -> _Function:
             first = first or error
             continue
         program = program_of(single)
-        return _Function(function_name(kernel.sym_name.data), entry, code, constants_of(program, code, {}, []))
+        return _Function(
+            function_name(kernel.sym_name.data),
+            entry,
+            code,
+            constants_of(program, code, {}, [], Folding({}, target, None)),
+        )
     assert first is not None
     raise first
 

@@ -67,7 +67,8 @@ def test_the_wheel_holds_templates_headers_and_times(tmp_path: Path):
     data = [p for p in package.rglob("*") if p.suffix in {".j2", ".json"} and p.is_file()]
     assert any(p.suffix == ".j2" for p in data)
     assert {str(p.relative_to(ROOT)) for p in data} <= held
-    headers = (p for p in (ROOT / "runtime").rglob("*.h"))
+    headers = [p for p in (ROOT / "runtime").rglob("*") if p.suffix in {".h", ".cc", ".cmake", ".in"}]
+    assert {p.suffix for p in headers} == {".h", ".cc", ".cmake", ".in"}
     assert {f"ait_mlir/_cpp/{p.relative_to(ROOT / 'runtime')}" for p in headers} <= held
 
 

@@ -1,9 +1,32 @@
-"""The documented import path of the compiler: names only, from `ait_mlir.frontend`."""
+"""The documented import path of the compiler: names only, from `ait_mlir.frontend` and `ait_mlir.runtime`."""
 
 from __future__ import annotations
 
-from ait_mlir.compiler import base
-from ait_mlir.frontend import ops
+from typing import TYPE_CHECKING
+
+from ait_mlir.compiler import base, dtype, ops, public, stable_set
+from ait_mlir.compiler.model import AIT_DEFAULT_NUM_RUNTIMES, Model
 from ait_mlir.frontend.compile import compile_model
 
-__all__ = ["base", "compile_model", "ops"]
+if TYPE_CHECKING:
+    from ait_mlir.compiler import symbolic
+
+__all__ = [
+    "AIT_DEFAULT_NUM_RUNTIMES",
+    "Model",
+    "base",
+    "compile_model",
+    "dtype",
+    "ops",
+    "public",
+    "stable_set",
+    "symbolic",
+]
+
+
+def __getattr__(name: str) -> object:
+    if name == "symbolic":  # SymPy is loaded by who asks for symbols
+        import importlib
+
+        return importlib.import_module("ait_mlir.compiler.symbolic")
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -14,7 +14,7 @@ import numpy as np
 from xdsl.utils.exceptions import VerifyException
 
 from ait_mlir.dims import DimError
-from ait_mlir.frontend.errors import BuildError
+from ait_mlir.frontend.errors import ArgumentError, BuildError
 
 Method = Callable[..., Any]
 
@@ -22,7 +22,7 @@ WORDS: dict[Any, str] = {int: "an int", float: "a number", bool: "True or False"
 
 
 def checked(method: Method) -> Method:
-    """`method` of an operator, which raises `BuildError` for an argument that its annotations do not allow.
+    """`method` of an operator, which raises `ArgumentError` for an argument that its annotations do not allow.
 
     NumPy integers and constant dims become `int` if an `int` is declared. Errors of types and dims in
     the method also become a `BuildError` that names the operator.
@@ -38,7 +38,9 @@ def checked(method: Method) -> Method:
         try:
             bound = signature.bind(self, *args, **kwargs)
         except TypeError as error:
-            raise BuildError(f"{_name(self)}: {error}; it takes ({', '.join([*signature.parameters][1:])})") from None
+            raise ArgumentError(
+                f"{_name(self)}: {error}; it takes ({', '.join([*signature.parameters][1:])})"
+            ) from None
         for name, value in bound.arguments.items():
             kind = signature.parameters[name].kind
             if name not in hints:
@@ -60,7 +62,7 @@ def _taken(self: Any, name: str, value: Any, hint: Any) -> Any:
     try:
         return fit(value, hint)
     except TypeError:
-        raise BuildError(f"{_name(self)}: {name} must be {words(hint)}; found {value!r}") from None
+        raise ArgumentError(f"{_name(self)}: {name} must be {words(hint)}; found {value!r}") from None
 
 
 def _name(self: Any) -> str:

@@ -13,7 +13,8 @@ from ait_mlir.dialects.ait.base import AitOp
 from ait_mlir.dialects.ait.data import ConstantOp, ParamOp
 from ait_mlir.dialects.ait.dtypes import is_float
 from ait_mlir.dialects.ait.types import DimsAttr, TensorType
-from ait_mlir.dims import DimError
+from ait_mlir.dims import DimError, Scope
+from ait_mlir.frontend.assume import EQUATIONS, AssumingScope
 from ait_mlir.frontend.errors import BuildError
 from ait_mlir.frontend.intvar import Symbols, scope_from
 
@@ -62,8 +63,23 @@ def number_of(element_type: Attribute, value: float) -> float | int:
 
 
 def _check(op: AitOp, symbols: Symbols, infer: bool) -> None:
+    """Verify an op; one that fails only because dims are not proved to be equal assumes that they are."""
+    try:
+        _check_in(op, scope_from(symbols), infer)
+    except BuildError:
+        assuming = AssumingScope(symbols)
+        try:
+            _check_in(op, assuming, infer)
+        except BuildError:
+            assuming.equations.clear()
+        if not assuming.equations:
+            raise
+        setattr(op, EQUATIONS, tuple(assuming.equations))
+
+
+def _check_in(op: AitOp, scope: Scope, infer: bool) -> None:
     holder = ModuleOp([op])
-    holder.properties["dims"] = DimsAttr(scope_from(symbols))
+    holder.properties["dims"] = DimsAttr(scope)
     try:
         if infer:
             for result, type in zip(op.results, op.infer_result_types(), strict=True):

@@ -14,6 +14,7 @@ from ait_mlir.dialects.ait.data import GraphOp, OutputOp, ParamOp
 from ait_mlir.dialects.ait.traits import BindsDim
 from ait_mlir.dialects.ait.types import ShapeAttr, TensorType
 from ait_mlir.dims import Dim, Expr, Jagged, Scope, sym
+from ait_mlir.frontend.assume import Solution, equations_of, solve_all
 from ait_mlir.frontend.errors import BuildError
 from ait_mlir.frontend.intvar import UNNAMED, Symbol, Symbols, merge_symbols
 from ait_mlir.frontend.tensor import STEP, Tensor, handle_of
@@ -54,26 +55,30 @@ class GraphBuilder:
         wanted = {*read, *self.state}
         self.inputs = list(dict.fromkeys([*(t for t in toposort(self.outputs) if t in wanted), *read, *self.state]))
         self.params = [op.output for op in self.ops if isinstance(op, ParamOp)]
+        self.values: dict[SSAValue, SSAValue] = {}
+        """The graph's value for each value of the builder, once built."""
 
     def build(self) -> ModuleOp:
         input_names = _assign_names("inputs", "input", self.inputs)
         output_names = _assign_names("outputs", "output", self.outputs)
         param_names = _assign_names("weights", "param", [cast(Tensor, handle_of(value)) for value in self.params])
         given = merge_symbols(*(t.symbols for t in self.inputs))
-        symbols = {s: d for s, d in given.items() if d.jagged is None}
+        self.solution = self._solution()
+        symbols = self._solved_symbols({s: d for s, d in given.items() if d.jagged is None})
         bound = merge_symbols({s: d for s, d in given.items() if d.jagged}, *(_bound_symbols(op) for op in self.ops))
-        self.dims = _name_dims(merge_symbols(symbols, bound), self.inputs, input_names)
+        shapes = [[self.solution.of(dim) for dim in t.type.dims] for t in self.inputs]
+        self.dims = _name_dims(merge_symbols(symbols, bound), shapes, input_names)
         declared = [Dim(self.dims[s], d.lo, d.hi, d.hints) for s, d in symbols.items()]
         for s, d in bound.items():
             assert d.upper is not None
-            declared.append(
-                Dim(self.dims[s], d.lo, d.hi, d.hints, self._renamed_expr(d.upper), self._renamed_jagged(d))
-            )
+            upper = self._renamed_expr(d.upper)
+            hi = Scope(declared).bounds(upper)[1]
+            declared.append(Dim(self.dims[s], d.lo, hi, d.hints, upper, self._renamed_jagged(d)))
         scope = Scope(declared)
         inputs = [(n, self._renamed_type(t.type)) for n, t in zip(input_names, self.inputs, strict=True)]
         donated = [n for n, t in zip(input_names, self.inputs, strict=True) if t in self.state]
         graph = GraphOp(self.name, inputs, scope, donated=donated)
-        values: dict[SSAValue, SSAValue] = {}
+        values = self.values
         for tensor, argument, name in zip(self.inputs, graph.block.args, input_names, strict=True):
             values[tensor.value] = argument
             argument.name_hint = name if _IDENTIFIER.fullmatch(name) else None
@@ -84,6 +89,19 @@ class GraphBuilder:
             place = None if tensor.in_place_of is None else values[tensor.in_place_of.value]
             graph.block.add_op(OutputOp(name, values[self.wiring.value(tensor.value)], place, tensor.or_copy))
         return ModuleOp([graph])
+
+    def _solution(self) -> Solution:
+        """What dims become for the conditions of the ops to hold."""
+        equations = equations_of(self.ops)
+        if not equations:
+            return Solution({}, {})
+        tensors = [t for op in self.ops for result in op.results if (t := handle_of(result)) is not None]
+        return solve_all(merge_symbols(*(t.symbols for t in [*self.inputs, *tensors])), equations)
+
+    def _solved_symbols(self, given: Symbols) -> Symbols:
+        """The symbols that stand for `given` in the solution."""
+        used = dict.fromkeys(s for name in given for s in sorted(self.solution.of(sym(name)).symbols))
+        return {s: self.solution.symbols.get(s) or given[s] for s in used}
 
     def _copy(self, op: Operation, values: dict[SSAValue, SSAValue], params: dict[SSAValue, str]) -> Operation:
         """`op` on the graph's values, with the dims' final names."""
@@ -104,6 +122,7 @@ class GraphBuilder:
         return copy
 
     def _renamed_expr(self, expr: Expr) -> Expr:
+        expr = self.solution.of(expr)
         changed = {s: sym(self.dims[s]) for s in expr.symbols if self.dims.get(s, s) != s}
         return expr.substitute(changed) if changed else expr
 
@@ -113,9 +132,9 @@ class GraphBuilder:
         return Jagged(self._renamed_expr(jagged.total), self._renamed_expr(jagged.batch), jagged.levels)
 
     def _renamed_type(self, type: TensorType) -> TensorType:
-        if all(symbol == self.dims.get(symbol, symbol) for dim in type.dims for symbol in dim.symbols):
-            return type
-        return TensorType.get([self._renamed_expr(dim) for dim in type.dims], type.element_type)
+        renamed = [self._renamed_expr(dim) for dim in type.dims]
+        same = all(a is b for a, b in zip(renamed, type.dims, strict=True))
+        return type if same else TensorType.get(renamed, type.element_type)
 
     def _renamed_region(self, region: Region) -> Region:
         """A copy of a region with the dims' final names."""
@@ -185,8 +204,8 @@ def _assign_names(what: str, prefix: str, tensors: Sequence[Tensor]) -> list[str
     return names
 
 
-def _name_dims(symbols: Symbols, inputs: Sequence[Tensor], input_names: Sequence[str]) -> dict[str, str]:
-    """The final name of each symbol."""
+def _name_dims(symbols: Symbols, shapes: Sequence[Sequence[Expr]], input_names: Sequence[str]) -> dict[str, str]:
+    """The final name of each symbol; `shapes` are those of the inputs."""
     names = {s: d.name or "" for s, d in symbols.items()}
     known: dict[str, Symbol] = {}
     for symbol, dim in symbols.items():
@@ -196,9 +215,9 @@ def _name_dims(symbols: Symbols, inputs: Sequence[Tensor], input_names: Sequence
                 "use one IntVar for both, or give them different names"
             )
     taken = {n for n in names.values() if n}
-    for tensor, name in zip(inputs, input_names, strict=True):
+    for shape, name in zip(shapes, input_names, strict=True):
         base = name if _IDENTIFIER.fullmatch(name) and not name.startswith(UNNAMED) else "dim"
-        for axis, dim in enumerate(tensor.type.dims):
+        for axis, dim in enumerate(shape):
             for symbol in sorted(dim.symbols):
                 if not names[symbol]:
                     names[symbol] = _fresh(f"{base}_dim_{axis}", taken)

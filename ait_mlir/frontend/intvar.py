@@ -7,6 +7,7 @@ import operator
 from collections.abc import Callable, Iterable, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, cast
+from weakref import WeakValueDictionary
 
 from ait_mlir import dims
 from ait_mlir.dims import Dim, Expr, Jagged, Scope
@@ -50,6 +51,9 @@ class Symbol:
         return Dim(self.symbol, self.lo, self.hi, self.hints, self.upper, self.jagged)
 
 
+_symbolic: WeakValueDictionary[str, Symbol] = WeakValueDictionary()
+"""The dims that were asked for their symbolic value, by the names of their symbols."""
+
 Symbols = Mapping[str, Symbol]
 """The dims that an expression or a shape uses, by symbol."""
 
@@ -89,7 +93,8 @@ class IntVarAttrs(MutableMapping[str, Any]):
         if key == "name":
             return self.dim.name
         if key == "values":
-            return [self.dim.lower_bound(), self.dim.upper_bound()]
+            value = self.dim.value()
+            return value if isinstance(value, list) else [value]
         if key == "symbolic_value":
             return self.dim.symbolic_value()
         return self.extra[key]
@@ -121,20 +126,31 @@ class IntVar:
 
     The smallest and the largest of `values` are the bounds; the values between them are hints: sizes to tune for.
     `hints` adds more hints and may contain the bounds. Two IntVars of one name are the same dim and must have
-    the same range. A dim without a name gets one when the graph is built, from the input and axis where it first
+    the same range. `symbolic_value`, the value of another dim, makes this the same dim under any name. A dim without a
+    name gets one when the graph is built, from the input and axis where it first
     appears. Raises `BuildError` for an empty or negative range, and for a hint outside of it.
     """
 
     expr: Expr
     symbols: Symbols
+    _quotient: tuple[IntVar, IntVar] | None = None
 
-    def __init__(self, values: Sequence[int] | int, name: str | None = None, hints: Sequence[int] = ()):
+    def __init__(
+        self,
+        values: Sequence[int] | int,
+        name: str | None = None,
+        hints: Sequence[int] = (),
+        symbolic_value: sympy.Expr | int | None = None,
+    ):
         bounds = sorted({values} if isinstance(values, int) else set(values))
         if not bounds or any(type(v) is not int for v in bounds):
             raise BuildError(f"an IntVar needs its smallest and largest value, two integers; found {values!r}")
         if bounds[0] < 0 or bounds[-1] > MAX_DIM:
             raise BuildError(f"a dim is at least 0 and at most 2^40; found {values!r}")
         self._attrs = IntVarAttrs(self)
+        if symbolic_value is not None and (known := _known_value(symbolic_value)) is not None:
+            self.expr, self.symbols = known
+            return
         if len(bounds) == 1:
             self.expr, self.symbols = dims.const(bounds[0]), {}
             return
@@ -153,7 +169,7 @@ class IntVar:
             kind = symbol.kind
         self = object.__new__(kind)
         self.expr = expr
-        self.symbols = {s: symbols[s] for s in _with_parts(expr.symbols, symbols)}
+        self.symbols = {s: symbols[s] for s in with_parts(expr.symbols, symbols)}
         self._attrs = IntVarAttrs(self)
         return self
 
@@ -180,9 +196,11 @@ class IntVar:
         symbol.name = checked_name(name)
 
     def lower_bound(self) -> int:
-        return scope_from(self.symbols).bounds(self.expr)[0]
+        """The least value; 0 for a difference that may be negative, which no dim is."""
+        return max(0, scope_from(self.symbols).bounds(self.expr)[0])
 
     def upper_bound(self) -> int:
+        """The greatest value."""
         return scope_from(self.symbols).bounds(self.expr)[1]
 
     def value(self) -> int | list[int]:
@@ -191,10 +209,22 @@ class IntVar:
         return [self.lower_bound(), self.upper_bound()] if constant is None else constant
 
     def symbolic_value(self) -> sympy.Expr | int:
-        """The dim as a SymPy expression over integer symbols, positive where a dim is at least 1."""
+        """The dim as a SymPy expression over integer symbols, positive where a dim is at least 1.
+
+        A quotient of `/` is one without rounding.
+        """
         from ait_mlir.dims.symbolic import to_sympy
 
+        if self._quotient is not None:
+            numerator, denominator = self._quotient
+            return cast(Any, numerator.symbolic_value()) / denominator.symbolic_value()
+        _symbolic.update({dim.name or s: dim for s, dim in self.symbols.items()})
         return to_sympy(self.expr, scope_from(self.symbols), {s: dim.name or s for s, dim in self.symbols.items()})
+
+    def pseudo_code(self, with_shape: bool = False) -> str:
+        """The dim in pseudo code: its name or number; `with_shape` adds the range."""
+        bounds = self.value()
+        return f"{self} in {bounds}" if with_shape and isinstance(bounds, list) else str(self)
 
     def __str__(self) -> str:
         return str(self.expr)
@@ -228,10 +258,12 @@ class IntVar:
         return _combine(self, _divisor(self, other), dims.mod)
 
     def __truediv__(self, other: IntVar | int) -> IntVar:
-        """Divide exactly; `BuildError` if a remainder is possible."""
+        """Divide, rounding down; a shape that needs the exact quotient checks that nothing is left when it runs."""
         quotient = self // other
-        if not scope_from(merge_symbols(quotient.symbols, self.symbols)).equal((quotient * other).expr, self.expr):
-            raise BuildError(f"{self} / {other} may leave a rest; use // to round down")
+        if self.expr.as_int() is not None and quotient.expr.as_int() is not None and quotient * other != self:
+            raise BuildError(f"{self} / {other} leaves a rest; use // to round down")
+        if quotient.expr.as_int() is None:
+            quotient._quotient = (self, as_dim(other))
         return quotient
 
     def __radd__(self, other: int) -> IntVar:
@@ -242,6 +274,9 @@ class IntVar:
 
     def __rmul__(self, other: int) -> IntVar:
         return as_dim(other) * self
+
+    def __rtruediv__(self, other: int) -> IntVar:
+        return as_dim(other) / self
 
     def __rfloordiv__(self, other: int) -> IntVar:
         return as_dim(other) // self
@@ -277,7 +312,7 @@ class IntVarTensor(IntVar):
 
     def __init__(self, int_var: IntVar | int, name: str | None = None):
         dim = as_dim(int_var)
-        self.expr, self.symbols = dim.expr, dim.symbols
+        self.expr, self.symbols, self._quotient = dim.expr, dim.symbols, dim._quotient
         self._attrs = IntVarAttrs(self, {"int_var": dim})
         if name is not None:
             self.rename(name)
@@ -297,7 +332,7 @@ class IntVarTensor(IntVar):
         return f"IntVarTensor({self.expr})"
 
 
-def _with_parts(names: Iterable[str], symbols: Symbols) -> list[str]:
+def with_parts(names: Iterable[str], symbols: Symbols) -> list[str]:
     """These symbols and those in the declarations of their jagged dims, in the order of `symbols`."""
     found = set(names)
     for name in names:
@@ -316,6 +351,29 @@ def as_dim(value: object) -> IntVar:
     if isinstance(value, int) and not isinstance(value, bool):
         return IntVar.of(dims.const(value), {})
     raise BuildError(f"a dim is an int, an IntVar or an IntImm; found {value!r} of type {type(value).__name__}")
+
+
+def at_least_0(dim: IntVar) -> Expr:
+    """The expression of a dim, or 0 where it is negative."""
+    if dim.symbols and not scope_from(dim.symbols).le(0, dim.expr):
+        return dims.maximum(dim.expr, dims.const(0))
+    return dim.expr
+
+
+def _known_value(value: sympy.Expr | int) -> tuple[Expr, Symbols] | None:
+    """The expression of a symbolic value, and its dims; None for a symbol that stands for no dim yet."""
+    from ait_mlir.dims.symbolic import from_sympy
+
+    try:
+        expr = from_sympy(value)
+    except dims.DimError as error:
+        raise BuildError(f"{value} is the value of no dim: {error}") from None
+    symbols = {name: found for name in expr.symbols if (found := _symbolic.get(name)) is not None}
+    if len(symbols) == len(expr.symbols):
+        return expr.substitute({name: dims.sym(s.symbol) for name, s in symbols.items()}), {
+            s.symbol: s for s in symbols.values()
+        }
+    return None
 
 
 def minimum(a: DimLike, b: DimLike) -> IntVar:

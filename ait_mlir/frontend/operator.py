@@ -17,6 +17,7 @@ from ait_mlir.frontend.arguments import checked
 from ait_mlir.frontend.emit import make_op
 from ait_mlir.frontend.errors import BuildError
 from ait_mlir.frontend.intvar import Symbols, merge_symbols
+from ait_mlir.frontend.stable_set import StableSet
 from ait_mlir.frontend.tensor import Tensor
 
 _OPERATOR = "_ait_operator"
@@ -68,6 +69,17 @@ class Operator:
         """The inputs that the ops of the last call read; `_attrs["inputs"]` may name others since."""
         self.made: list[Tensor] = []
         """The results of the last call; tensors in `_attrs["outputs"]` may take their places since."""
+        self.part_of: Operator | None = None
+        """The operator that took the place of this one."""
+
+    @property
+    def attrs(self) -> dict[str, Any]:
+        """`_attrs`, which users of the documented API write."""
+        return self._attrs
+
+    def take_attrs(self, other: Operator) -> None:
+        """Have a copy of the attributes of another operator."""
+        self._attrs = dict(other._attrs)
 
     @property
     def name(self) -> str:
@@ -124,6 +136,18 @@ class Operator:
             return made
         raise self.fail("the operator was not called on its inputs, so nothing computes its results")
 
+    def take_the_place_of(self, operators: Sequence[Operator]) -> None:
+        """Stand for operators that were called: read `inputs` and compute `outputs` instead of them."""
+        for operator in operators:
+            operator.part_of = self
+        for tensor in self.inputs:
+            for operator in operators:
+                tensor.users.discard(operator)
+        self._set_depth()
+        self.called_with, self.made = self.inputs[:], self.outputs[:]
+        for tensor in self.outputs:
+            tensor.sources, tensor.made_by = StableSet([self]), self
+
     def record(self) -> None:
         """Note what a call read and made, for `_attrs`, sorting and rewiring."""
         fresh = [t for t in self.outputs if not t.sources and not any(t is read for read in self.inputs)]
@@ -163,7 +187,7 @@ class Operator:
             op = make_op(op_class, [t.value for t in operands], table, properties, result_types, regions, num_results)
         except BuildError as error:
             raise self.fail(str(error)) from None
-        setattr(op, _OPERATOR, _calls.outermost or self)
+        mark_operator(op, _calls.outermost or self)
         return [Tensor.of(result, table) for result in op.results]
 
     def emit_one(
@@ -189,13 +213,26 @@ class Operator:
             raise self.fail(f"dim {dim} is out of range for rank {rank}")
         return dim % rank
 
+    def pseudo_code(self, with_shape: bool = False) -> str:
+        """The operator as a line: `(y) = gemm_rcr(x, w)`."""
+        made, read = (", ".join(t.pseudo_code(with_shape) for t in ts) for ts in (self.outputs, self.inputs))
+        return f"({made}) = {self.name}({read})"
+
     def __repr__(self) -> str:
         return f"Operator({self.name})"
 
 
+def mark_operator(op: Operation, operator: Operator) -> None:
+    """Note that `operator` added `op`."""
+    setattr(op, _OPERATOR, operator)
+
+
 def operator_of(op: Operation) -> Operator | None:
-    """The operator whose call added `op`."""
-    return getattr(op, _OPERATOR, None)
+    """The operator whose call added `op`, or that took its place."""
+    found: Operator | None = getattr(op, _OPERATOR, None)
+    while found is not None and found.part_of is not None:
+        found = found.part_of
+    return found
 
 
 Method = Callable[..., Any]

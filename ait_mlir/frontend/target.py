@@ -17,9 +17,24 @@ class Target:
 
     kind: TargetKind
     arch: str = ""
+    options: tuple[tuple[str, object], ...] = ()
+    """What `detect_target` was given."""
 
     def name(self) -> str:
         return self.kind
+
+    @property
+    def _arch(self) -> str:
+        """The architecture as AITemplate writes it: "90" for "sm_90a"."""
+        return self.arch.removeprefix("sm_").rstrip("af") if self.kind == "cuda" else self.arch
+
+    @property
+    def _kwargs(self) -> dict[str, object]:
+        return dict(self.options)
+
+    def in_ci_env(self) -> bool:
+        """Whether tests run one kind of case only: never."""
+        return False
 
     def __str__(self) -> str:
         return self.kind
@@ -52,11 +67,29 @@ def as_target(target: Target | str) -> Target:
     return Target(target)
 
 
-def detect_target() -> Target:
-    """The best device of this machine: the first CUDA device, else the first ROCm device, else the CPU."""
+HINTS = (
+    "convert_conv_to_gemm",
+    "elementwise_use_fp32_acc",
+    "no_tf32",
+    "optimize_for_compilation_time",
+    "use_dynamic_loader",
+    "use_fast_math",
+    "use_fp16_acc",
+)
+"""Options of AITemplate's targets that allow another speed or accuracy. The compiler needs none of them: it sums f16
+and bf16 in f32, and chooses the way to compute an operator itself."""
+
+
+def detect_target(**options: object) -> Target:
+    """The best device of this machine: the first CUDA device, else the first ROCm device, else the CPU.
+
+    `options` are those of AITemplate's targets, which are kept and change nothing. `BuildError` for an unknown one.
+    """
+    if unknown := [name for name in options if name not in HINTS]:
+        raise BuildError(f'unknown option "{unknown[0]}" of a target; expected one of {", ".join(HINTS)}')
     if (arch := detect_cuda_arch()) is not None:
-        return Target("cuda", arch)
-    return Target("rocm" if _hip_devices() else "cpu")
+        return Target("cuda", arch, tuple(options.items()))
+    return Target("rocm" if _hip_devices() else "cpu", options=tuple(options.items()))
 
 
 def _hip_devices() -> int:

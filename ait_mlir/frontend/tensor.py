@@ -17,7 +17,7 @@ from ait_mlir.frontend.attrs import TensorAttrs
 from ait_mlir.frontend.constant_data import ConstantTensorData, check_data
 from ait_mlir.frontend.emit import make_constant, make_param
 from ait_mlir.frontend.errors import BuildError
-from ait_mlir.frontend.intvar import DimLike, IntVar, Symbols, as_dim, merge_symbols
+from ait_mlir.frontend.intvar import DimLike, IntVar, Symbols, as_dim, at_least_0, merge_symbols
 from ait_mlir.frontend.stable_set import StableSet
 
 if TYPE_CHECKING:
@@ -42,8 +42,9 @@ class Tensor:
     >>> x = Tensor(shape=[IntVar([1, 64], name="batch"), 768], dtype="float16", name="x", is_input=True)
 
     Without `is_input` and `value` it is a weight: its data are bound by name, in `compile_model(constants=...)` or with
-    `bind`. `value` makes a constant filled with one number. Shape and dtype are read from the value behind the handle.
-    Raises `BuildError` for a shape or dtype that no tensor can have.
+    `bind`. `value` makes a constant filled with one number, no input. A difference in the shape counts as 0 where it is
+    negative. Shape and dtype are read from the value behind the handle. Raises `BuildError` for a shape or dtype that
+    no tensor can have.
     """
 
     value: SSAValue
@@ -79,12 +80,10 @@ class Tensor:
     ):
         type = tensor_type(shape, dtype if is_view_of is None else is_view_of.dtype())
         dims = [as_dim(dim) for dim in shape]
-        if is_input and value is not None:
-            raise BuildError(f'the input "{name}" cannot have a value; leave out is_input to make a constant')
-        if is_input:
-            source: SSAValue = Block(arg_types=[type]).args[0]
-        elif value is not None:
-            source = make_constant(type, value)
+        if value is not None:
+            source: SSAValue = make_constant(type, value)
+        elif is_input:
+            source = Block(arg_types=[type]).args[0]
         else:
             source = make_param(type)
         self._attach(source, merge_symbols(*(dim.symbols for dim in dims)))
@@ -132,6 +131,11 @@ class Tensor:
 
     @property
     def _attrs(self) -> TensorAttrs:
+        return TensorAttrs(self)
+
+    @property
+    def attrs(self) -> TensorAttrs:
+        """`_attrs`, which users of the documented API write."""
         return TensorAttrs(self)
 
     def src_ops(self) -> StableSet[Operator]:
@@ -214,6 +218,12 @@ class Tensor:
         name = f'"{self.name}" ' if self.name else ""
         return f"{name}{shape_text(self.type.dims)} {self.dtype()}"
 
+    def pseudo_code(self, with_shape: bool = True) -> str:
+        """The tensor in pseudo code: its name, or its number; `with_shape` adds the shape and the dtype."""
+        number = self.number()
+        name = self.name or ("None" if number is None else str(number))
+        return f"{name}: {shape_text(self.type.dims)} {self.dtype()}" if with_shape else name
+
     def __repr__(self) -> str:
         role = "input " if self.is_input else "weight " if self.is_param else ""
         return f"Tensor({role}{self.describe()})"
@@ -249,7 +259,7 @@ class Tensor:
 def tensor_type(shape: Sequence[DimLike], dtype: str) -> TensorType:
     """The IR type of a shape of dims and ints."""
     try:
-        return TensorType.get([as_dim(dim).expr for dim in shape], BY_NAME[normalize_dtype(dtype)].ir)
+        return TensorType.get([at_least_0(as_dim(dim)) for dim in shape], BY_NAME[normalize_dtype(dtype)].ir)
     except VerifyException as error:
         raise BuildError(str(error)) from None
 

@@ -19,7 +19,7 @@ import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -164,28 +164,47 @@ _RUNTIME_SOURCES: dict[TargetKind, tuple[str, ...]] = {
 """The folders of `runtime/src` that the runtime library of a device is made of."""
 
 
+_FFI_SOURCES = frozenset(("module.cc", "kernel_libraries.cc"))
+"""The sources that need tvm-ffi: what Python calls, and calls of kernel libraries."""
+_PYTHON_SOURCES = frozenset(("module.cc", "timing.cc", "measure.cc"))
+"""The sources that serve Python alone."""
+
+
 def build_runtime(kind: TargetKind) -> Path:
     """The runtime library of a device, built at first use. Raises like `build_library`."""
-    tools, shared = _runtime_toolchain(kind), _runtime_digest(cpp_root())
-    units = [
-        _Unit(path, _digest(tools.identity, *tools.compile_flags, shared, path.read_text()))
-        for path in _runtime_paths(kind)
-    ]
+    return _build_runtime(kind, _RUNTIME_SOURCES[kind], _runtime_toolchain(kind, _link_to_ffi()))
+
+
+def build_deploy_library(kind: TargetKind) -> Path:
+    """The library behind `ait/model.h`: the same runtime with a C interface instead of tvm-ffi. Raises alike."""
+    tools = _runtime_toolchain(kind, [f"-Wl,-soname,libait_{kind}.so", "-Wl,--no-undefined"])
+    return _build_runtime(kind, (*_RUNTIME_SOURCES[kind], "deploy"), tools, without=_FFI_SOURCES)
+
+
+def _build_runtime(kind: TargetKind, folders: Iterable[str], tools: Toolchain, without: Collection[str] = ()) -> Path:
+    units = _runtime_units(folders, tools, without)
     return _build(tools, units, f"building the {kind} runtime (once)")
 
 
-def _runtime_paths(kind: TargetKind) -> list[Path]:
-    """The sources of the runtime library of a device."""
-    folders = (cpp_root() / "src" / name for name in _RUNTIME_SOURCES[kind])
-    return sorted(path for folder in folders for path in folder.glob("*.cc"))
+def _runtime_units(
+    folders: Iterable[str], tools: Toolchain, without: Collection[str], more: Iterable[Path] = ()
+) -> list[_Unit]:
+    """The sources in folders of `runtime/src`, and others that include its headers."""
+    root = cpp_root()
+    sources = sorted(p for name in folders for p in (root / "src" / name).glob("*.cc") if p.name not in without)
+    shared = _digest(_tree(root / "include"), _tree(root / "src", "*.h"))
+    flags = tools.compile_flags
+    return [_Unit(p, _digest(tools.identity, *flags, shared, p.read_text())) for p in (*sources, *more)]
 
 
-def _runtime_digest(root: Path) -> str:
-    """A digest of all headers that sources of the runtime library may include."""
-    return _digest(_tree(root / "include"), _tree(root / "src", "*.h"))
+def _link_to_ffi() -> list[str]:
+    from tvm_ffi import libinfo
+
+    ffi = Path(libinfo.find_libtvm_ffi())
+    return ["-L", str(ffi.parent), "-ltvm_ffi", f"-Wl,-rpath,{ffi.parent}"]
 
 
-def _runtime_toolchain(kind: TargetKind) -> Toolchain:
+def _runtime_toolchain(kind: TargetKind, link_to: Iterable[str]) -> Toolchain:
     from tvm_ffi import libinfo
 
     root = cpp_root()
@@ -194,8 +213,7 @@ def _runtime_toolchain(kind: TargetKind) -> Toolchain:
     flags += ["-I", str(root / "include"), "-I", str(root / "src")]
     for path in libinfo.include_paths():
         flags += ["-isystem", path]
-    ffi = Path(libinfo.find_libtvm_ffi())
-    link = ["-shared", "-L", str(ffi.parent), "-ltvm_ffi", f"-Wl,-rpath,{ffi.parent}", "-ldl", "-lpthread"]
+    link = ["-shared", *link_to, "-ldl", "-lpthread"]
     if kind == "rocm":
         # hipcc knows where ROCm's headers and libraries are; without kernels any architecture will do
         arch = f"--offload-arch={DEFAULT_ARCH['rocm']}"
@@ -218,24 +236,18 @@ def build_exported(sources: Mapping[str, str], exports: str, target: Target, wor
     """A library of its own, in the cache: model sources, the runtime library of the target, and `exports`, the text of
     a source that defines the functions that it exports. Raises like `build_library`.
     """
-    root, folder = cpp_root(), Path(workdir).resolve()
-    tools = _runtime_toolchain(target.kind)
+    folder = Path(workdir).resolve()
+    tools = _runtime_toolchain(target.kind, _link_to_ffi())
     model = toolchain(target.kind, target.arch)
     units = [replace(unit, tools=model) for unit in _library_units(sources, model, folder)]
-    shared = _runtime_digest(root)
     write_atomic(folder / "exports.cc", exports.encode())
-    own = [path for path in _runtime_paths(target.kind) if path.name not in _ONLY_RUNTIME]
-    own += [*sorted((root / "src" / "export").glob("*.cc")), folder / "exports.cc"]
-    units += [_Unit(path, _digest(tools.identity, *tools.compile_flags, shared, path.read_text())) for path in own]
+    more = (cpp_root() / "src" / "deploy" / "blake3.cc", folder / "exports.cc")
+    units += _runtime_units((*_RUNTIME_SOURCES[target.kind], "export"), tools, _PYTHON_SOURCES, more)
     # What one library defines is never taken from another one that exports the same names.
     bound = replace(tools, link_flags=(*tools.link_flags, "-Wl,-Bsymbolic"))
     if target.kind == "rocm":
         bound = replace(bound, link_flags=(*bound.link_flags, f"--offload-arch={target.arch}"))
     return _build(bound, units, f"exporting for {target.kind}")
-
-
-_ONLY_RUNTIME = frozenset(("module.cc", "timing.cc", "measure.cc"))
-"""The sources of the runtime library that an exported library leaves out: they serve `Model` and measurement."""
 
 
 def _build(tools: Toolchain, units: list[_Unit], label: str) -> Path:

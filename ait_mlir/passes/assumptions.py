@@ -1,6 +1,6 @@
 """Assumptions that an importer declares in a module, because some passes require them.
 
-`builtin.module attributes {ait.assumes = ["framework_rounding", "finite_scores"]}`. A pass does nothing if the
+`builtin.module attributes {ait.assumes = ["framework_rounding", "finite_images"]}`. A pass does nothing if the
 assumption that it requires is not declared, so a module written by hand keeps its exact meaning.
 """
 
@@ -18,6 +18,7 @@ ATTRIBUTE = "ait.assumes"
 ASSUMPTIONS: dict[str, str] = {
     "framework_rounding": "precision is measured by the framework's own error: a conversion to a narrower type that the"
     " framework does between two ops need not round",
+    "finite_images": "what convolutions read is finite: a larger window may multiply any of it by zero",
     "finite_scores": "scores of attention are finite, and a mask leaves each row something to see",
 }
 """The possible assumptions and their meanings."""

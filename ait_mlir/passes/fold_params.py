@@ -1,12 +1,11 @@
 """Computes values that depend on params alone once, when the params are set: reordered weights, folded batch norms.
 
-If the data of all params of a module are known, each such value gets a graph of its own, which the artifact keeps. The
-model's graph reads the value as a new param.
+Each such value gets a graph of its own, which the artifact keeps. The model's graph reads the value as a new param.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
@@ -23,12 +22,16 @@ from ait_mlir.dialects.ait.types import tensor_type
 from ait_mlir.dialects.ait.view import PermuteOp, ReshapeOp, SliceOp, SplitOp
 from ait_mlir.dims import Scope
 from ait_mlir.outside import row_of
+from ait_mlir.passes.assumptions import assumes
 
 if TYPE_CHECKING:
     from ait_mlir.runtime.safetensors_part import Deferred
 
 LARGEST_COPY = 1 << 20
 """The bytes above which a param counts as large."""
+
+
+Compute = Callable[[Sequence["Fold"]], Collection[str]]
 
 
 @dataclass(frozen=True)
@@ -72,6 +75,11 @@ class Fold:
                 return None
         return None if array is None else np.ascontiguousarray(array).reshape(array.shape)
 
+    @property
+    def only_moves(self) -> bool:
+        """Whether the value has the elements of params in another order."""
+        return all(isinstance(op, ParamOp | PermuteOp | ReshapeOp | OutputOp) for op in self.graph.block.ops)
+
     def deferred(self, data: Mapping[str, Any]) -> Deferred:
         """`value`, computed when it is needed."""
         from ait_mlir.runtime.data import numpy_dtype
@@ -100,22 +108,40 @@ def read_folds(text: str) -> list[Fold]:
     return [Fold(n.data, g) for n, g in zip(names.data, graphs, strict=True)]
 
 
-def fold_params(module: ModuleOp, known: Collection[str]) -> list[Fold]:
+def fold_params(
+    module: ModuleOp,
+    known: Collection[str],
+    fill_channels: bool = False,
+    *,
+    partial: bool = False,
+    unbound: bool = False,
+    compute: Compute | None = None,
+) -> list[Fold]:
     """Replace values that depend on params alone by new params, in the one graph of a module; returns their folds.
 
-    Nothing is folded unless the data of all params are `known`: a model that gets data later keeps the names of its
-    params.
+    A value is folded if the data of all params that it depends on are `known`; with `unbound`, also the others, which
+    are computed when a loaded model gets the data. `compute` is given all folds of known data, and returns the names
+    of those that it could compute: the others stay as they are. If all data are known, or with `unbound`, factors join
+    weights; not with `partial`. With `fill_channels`, weights of convolutions are filled for kernels that need it
+    (rewrites/conv.py).
     """
     from ait_mlir.rewrites.apply import rewrite
     from ait_mlir.rewrites.families import pattern_set
 
     graph = next((op for op in module.ops if isinstance(op, GraphOp)), None)
-    if graph is None or not all(p.param_name.data in known for p in graph.params()):
+    if graph is None or not (known or unbound):
         return []
-    rewrite(module, pattern_set("conv:FACTORS", "view:VIEWS"))
-    taken = {p.param_name.data for p in graph.params()}
-    folds: list[Fold] = []
-    fixed = _fixed(graph)
+    params = {p.param_name.data for p in graph.params()}
+    allowed = params if unbound else params & set(known)
+    if allowed == params:
+        if not partial:
+            rewrite(module, pattern_set("conv:FACTORS", "view:VIEWS"))
+        if fill_channels:
+            blocks = ["conv:BLOCKS"] if assumes(module, "finite_images") else []
+            rewrite(module, pattern_set(*blocks, "conv:CHANNELS", "view:VIEWS"))
+    taken = set(params)
+    fixed = _fixed(graph, allowed)
+    found: list[tuple[SSAValue, Fold]] = []
     for value in _edges(graph, fixed):
         ops = _closure(value)
         if not _pays(value, ops):
@@ -123,16 +149,17 @@ def fold_params(module: ModuleOp, known: Collection[str]) -> list[Fold]:
         sources = [op.param_name.data for op in ops if isinstance(op, ParamOp)]
         name = base = FOLDED + sources[0]
         while name in taken:
-            name = f"{base}.{len(folds)}"
+            name = f"{base}.{len(found)}"
         taken.add(name)
-        folds.append(Fold(name, _graph_of(value, ops, len(folds))))
-        param = ParamOp(name, tensor_type(value))
-        first = graph.block.first_op
-        assert first is not None
-        graph.block.insert_op_before(param, first)
-        for use in list(value.uses):  # other folds compute it again: each reads params of the model alone
-            if use.operation not in fixed:
-                use.operation.operands[use.index] = param.output
+        found.append((value, Fold(name, _graph_of(value, ops, len(found)))))
+    bound = [fold for _, fold in found if fold.source_types().keys() <= set(known)]
+    done = {fold.name for fold in bound} if compute is None else compute(bound)
+    left = {fold.name for fold in bound} - set(done)
+    folds: list[Fold] = []
+    for value, fold in found:
+        if fold.name not in left:
+            _replace(graph, value, fold.name, fixed)
+            folds.append(fold)
     for op in reversed(list(graph.block.ops)):
         if op.results and op in fixed and not any(r.uses for r in op.results):
             op.detach()
@@ -140,13 +167,25 @@ def fold_params(module: ModuleOp, known: Collection[str]) -> list[Fold]:
     return folds
 
 
-def _fixed(graph: GraphOp) -> set[Operation]:
-    """The ops that depend on no input; not those from outside, as their definition is not part of the artifact."""
+def _replace(graph: GraphOp, value: SSAValue, name: str, fixed: Collection[Operation]) -> None:
+    """Let the ops that depend on an input read a new param instead of `value`."""
+    param = ParamOp(name, tensor_type(value))
+    first = graph.block.first_op
+    assert first is not None
+    graph.block.insert_op_before(param, first)
+    for use in list(value.uses):  # other folds compute it again: each reads params of the model alone
+        if use.operation not in fixed:
+            use.operation.operands[use.index] = param.output
+
+
+def _fixed(graph: GraphOp, known: Collection[str]) -> set[Operation]:
+    """The ops that depend on constants and known params alone; not those from outside, as their definition is not part
+    of the artifact."""
     found: set[Operation] = set()
     for op in graph.block.ops:
         if row_of(type(op)) is not None:
             continue
-        is_source = isinstance(op, ParamOp | ConstantOp)
+        is_source = isinstance(op, ConstantOp) or (isinstance(op, ParamOp) and op.param_name.data in known)
         if is_source or (op.operands and op.has_trait(Pure) and all(v.owner in found for v in op.operands)):
             found.add(op)
     return found

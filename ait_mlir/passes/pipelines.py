@@ -86,6 +86,19 @@ PASSES: dict[str, Pass | Patterns] = table(
             ("conv:FACTORS", "view:VIEWS"),
         ),
         Patterns(
+            "block-channels",
+            "Let convolutions with steps of 2 and few channels read blocks of places as channels, where what they read"
+            " is finite; for targets with tensor cores, where the data of the params are known.",
+            ("conv:BLOCKS", "view:VIEWS"),
+            assumption="finite_images",
+        ),
+        Patterns(
+            "fill-channels",
+            "Give convolutions of odd channels whole accesses of 16 bytes; for targets with tensor cores, where the"
+            " data of the params are known.",
+            ("conv:CHANNELS", "view:VIEWS"),
+        ),
+        Patterns(
             "fuse-attention",
             "Make attention of bmm, scale, mask, softmax, bmm; let it share repeated heads and read concats in pieces.",
             ("attention:ATTENTION", "attention:HEADS", "attention:PIECES"),
@@ -116,6 +129,33 @@ PASSES: dict[str, Pass | Patterns] = table(
             "Make one launch of elementwise operations that are not connected; the last fusion, so that it takes"
             " nothing that another one would put elsewhere.",
             ("elementwise.siblings:SIBLINGS",),
+        ),
+        Patterns(
+            "remove-no-ops",
+            "Remove views to the type that a value has, splits into one part, concats of one.",
+            ("subsets:NO_OPS",),
+        ),
+        Patterns("remove-elementwise-no-ops", "Remove x + 0, x - 0, x * 1, x / 1.", ("subsets:NEUTRAL",)),
+        Patterns("merge-view-ops", "Make one reshape or expand of several in a row.", ("subsets:VIEW_CHAINS",)),
+        Patterns(
+            "transform-permute-to-reshape",
+            "Reshape instead of permuting where only dims of 1 move.",
+            ("subsets:ONES",),
+        ),
+        Patterns(
+            "fuse-permute-bmm-and-gemm",
+            "Read a transposed operand of a product in the other layout.",
+            ("subsets:TRANSPOSES",),
+        ),
+        Patterns(
+            "process-singleton-elementwise",
+            "Make a fused_elementwise of each elementwise operation by itself.",
+            ("subsets:SINGLETONS",),
+        ),
+        Patterns(
+            "transform-special-ops",
+            "Make products of convolutions whose window is one element, and a multiplication of products with K = 1.",
+            ("subsets:SPECIAL",),
         ),
         Pass("remove-duplicates", "remove_duplicates", "RemoveDuplicatesPass"),
         Pass("unroll-scans", "unroll_scans", "UnrollScansPass"),
@@ -176,9 +216,17 @@ PHASE_TABLE: dict[str, Phase] = table(
 PHASES: tuple[str, ...] = tuple(PHASE_TABLE)
 
 
-def passes_between(start: str, end: str, target: str = "cpu", arch: str = "", selection: str = "") -> str:
+def _is_optimization(step: str) -> bool:
+    row = PASSES[step.partition("{")[0]]
+    return isinstance(row, Patterns) and row.dialect == "ait"
+
+
+def passes_between(
+    start: str, end: str, target: str = "cpu", arch: str = "", selection: str = "", *, optimize: bool = True
+) -> str:
     """The pipeline that takes a module from phase `start` to phase `end`; `AitError` for an unknown phase or the
-    wrong order. `selection` are further options of `select`."""
+    wrong order. `selection` are further options of `select`. Without `optimize`, the pipeline has no passes of patterns
+    on graphs, which is what a model can be compiled without."""
     for phase in (start, end):
         if phase not in PHASES:
             raise AitError(f"unknown phase {phase!r}; the phases are {', '.join(PHASES)}")
@@ -187,4 +235,6 @@ def passes_between(start: str, end: str, target: str = "cpu", arch: str = "", se
         raise AitError(f"phase {end!r} comes before {start!r}; the phases are {', '.join(PHASES)}")
     options = f'target="{target}"' + (f' arch="{arch}"' if arch else "") + (f" {selection}" if selection else "")
     steps = [step for phase in PHASES[first + 1 : last + 1] for step in PHASE_TABLE[phase].passes]
+    if not optimize:
+        steps = [step for step in steps if not _is_optimization(step)]
     return ",".join(step.format(target=options) for step in steps)

@@ -133,6 +133,14 @@ class TimingCache:
         row = [(key, choice, time.time())]
         self._write("INSERT OR REPLACE INTO choices VALUES (?, ?, ?)", row)
 
+    def other_versions(self) -> str:
+        """A sentence for an error message if there are times of another version, which do not count; else ""."""
+        count = 0
+        for (text,) in self._read("SELECT what FROM times"):
+            versions = _readable(lambda text=text: (json.loads(text)["method"], json.loads(text)["structure"]))
+            count += versions != (METHOD, VERSION)
+        return f"{self.path} has {count} times of another version, which do not count; " if count else ""
+
     def _read(self, statement: str, *values: Any) -> list[tuple[Any, ...]]:
         def work(connection: sqlite3.Connection) -> list[tuple[Any, ...]]:
             return connection.execute(statement, values).fetchall()

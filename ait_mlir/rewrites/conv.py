@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from xdsl.dialects.builtin import StringAttr
 from xdsl.ir import Operation, Region, SSAValue
 
-from ait_mlir.dialects.ait.conv import ConvOp
+from ait_mlir.dialects.ait.conv import ConvOp, window
 from ait_mlir.dialects.ait.data import ConstantOp, ParamOp
+from ait_mlir.dialects.ait.dtypes import BY_IR, is_float
 from ait_mlir.dialects.ait.elementwise import MulOp
 from ait_mlir.dialects.ait.gemm import GemmOp
+from ait_mlir.dialects.ait.pad import PadOp
 from ait_mlir.dialects.ait.traits import HasEpilogue
-from ait_mlir.dialects.ait.types import tensor_type
+from ait_mlir.dialects.ait.types import ShapeAttr, TensorType, as_shape, scope_of, tensor_type
+from ait_mlir.dims import Expr, const, floordiv
 from ait_mlir.rewrites.engine.driver import Rewriter
 from ait_mlir.rewrites.engine.language import PatternBuilder, pattern, patterns
 from ait_mlir.rewrites.engine.registry import constraint, native
-from ait_mlir.rewrites.view import reshape
+from ait_mlir.rewrites.view import permute, reshape
 
 
 @pattern()
@@ -79,8 +84,43 @@ def offset_into_bias(p: PatternBuilder) -> None:
 FACTORS = patterns(factor_into_weight, factor_into_bias, offset_into_bias)
 
 
+@pattern()
+def channels_of_blocks(p: PatternBuilder) -> None:
+    """conv(x, w) with steps of 2 and at most 4 channels = conv(x', w') with steps of 1, where blocks of 2 x 2 places of
+    x, each filled with zeros to 4 channels, are the 16 channels of a place of x'"""
+    w = p.value()
+    root = p.op("ait.conv", [p.value(), w])
+    p.require("follows_from_params", w)
+    p.require("reads_blocks_of_places", root)
+    p.require("no_region", root)
+    p.require("no_attribute", root, "kernel")
+    p.replace(root, "on_blocks_of_places", root)
+
+
+@pattern()
+def channels_in_eights(p: PatternBuilder) -> None:
+    """conv(x, w) = conv(x', w'), where zeros fill the channels of x and w to a multiple of 8"""
+    w = p.value()
+    root = p.op("ait.conv", [p.value(), w])
+    p.require("follows_from_params", w)
+    p.require("has_odd_channels", root)
+    p.require("no_region", root)
+    p.require("no_attribute", root, "kernel")
+    p.replace(root, "with_filled_channels", root)
+
+
+BLOCKS = patterns(channels_of_blocks)
+CHANNELS = patterns(channels_in_eights)
+
+
 # ** constraints and natives **
 
+EIGHT = 8
+"""Elements of 2 bytes in an access of 16."""
+BLOCK_DEPTH = 4
+"""The channels of each place of a block of 2 x 2, which has 16 in all."""
+BLOCKS_LAST = (0, 1, 3, 2, 4, 5)
+"""The order of [N, rows, 2, columns, 2, C] with the places of a block next to each other."""
 LONGEST_WALK = 64
 """The most operations between a value and its params."""
 
@@ -90,6 +130,49 @@ def visits_each_element(conv: ConvOp) -> bool:
     """The window of a convolution has one element, and visits each element of the input once, with all channels."""
     plain = conv.stride is None and conv.pad is None and conv.output_pad is None and conv.groups is None
     return plain and all(size == 1 for size in conv.kernel())
+
+
+@constraint
+def reads_blocks_of_places(conv: ConvOp) -> bool:
+    """A convolution over two even sizes with steps of 2 and few channels, whose window can be cut into blocks."""
+    depth = tensor_type(conv.weight).dims[-1].as_int()
+    if depth is None or not 1 <= depth <= BLOCK_DEPTH or not _is_plain(conv) or conv.strides() != (2, 2):
+        return False
+    even = all(scope_of(conv).divisible(size, 2) for size in tensor_type(conv.x).dims[1:-1])
+    return even and _block_pads(conv) is not None
+
+
+@constraint
+def has_odd_channels(conv: ConvOp) -> bool:
+    """A convolution of 2-byte floats whose channels do not fill whole accesses of 16 bytes."""
+    depth = tensor_type(conv.weight).dims[-1].as_int()
+    return depth is not None and depth % EIGHT != 0 and conv.num_groups() == 1 and _is_plain(conv, dilated=True)
+
+
+def _is_plain(conv: ConvOp, dilated: bool = False) -> bool:
+    """Whether it is of 2-byte floats, with one group, not transposed, without dilation, and larger than an element."""
+    narrow = is_float(tensor_type(conv.x).element_type) and BY_IR[tensor_type(conv.x).element_type].bytes == 2
+    near = dilated or all(d == 1 for d in conv.dilations())
+    return narrow and near and conv.num_groups() == 1 and not conv.is_transposed() and max(conv.kernel()) > 1
+
+
+def _block_pads(conv: ConvOp) -> list[int] | None:
+    """The pads of the convolution on blocks, before and behind; None where it would have to crop."""
+    before, behind = list[int](), list[int]()
+    sizes, places = tensor_type(conv.x).dims[1:-1], tensor_type(conv.output).dims[1:-1]
+    for size, count, taps, pad in zip(sizes, places, conv.kernel(), conv.pads()[:2], strict=True):
+        first = (pad + 1) // 2
+        last = (count - 1 - first + _blocks(taps, pad) - floordiv(size, 2)).as_int()
+        if last is None or last < 0:
+            return None
+        before.append(first)
+        behind.append(last)
+    return [*before, *behind]
+
+
+def _blocks(taps: int, pad: int) -> int:
+    """The blocks that a window reads: one zero goes before it where it begins at the second place of a block."""
+    return (taps + pad % 2 + 1) // 2
 
 
 @constraint
@@ -115,6 +198,47 @@ def product_at_each_place(r: Rewriter, conv: ConvOp) -> Operation:
     out, *_, depth = tensor_type(conv.weight).dims
     weight = reshape(r, conv.weight, (out, depth)).results[0]
     return r.create(GemmOp, [conv.x, weight], [conv.output.type], {"layout": StringAttr("rcr")}, [Region()])
+
+
+@native
+def on_blocks_of_places(r: Rewriter, conv: ConvOp) -> Operation:
+    """The convolution with steps of 1 over blocks of 2 x 2 places as channels."""
+    batch, *sizes, depth = tensor_type(conv.x).dims
+    out, *_ = tensor_type(conv.weight).dims
+    pads, kernel = conv.pads()[:2], conv.kernel()
+    halves = [floordiv(size, 2) for size in sizes]
+    pairs = [d for half in halves for d in (half, const(2))]
+    x = permute(r, reshape(r, conv.x, (batch, *pairs, depth)).results[0], BLOCKS_LAST).results[0]
+    block = (const(2), const(2), const(BLOCK_DEPTH))
+    filled = _pad(r, x, [0] * 6, (batch, *halves, *block))
+    x = reshape(r, filled, (batch, *halves, 4 * BLOCK_DEPTH)).results[0]
+    counts = [const(_blocks(taps, pad)) for taps, pad in zip(kernel, pads, strict=True)]
+    front = [0, *(pad % 2 for pad in pads), 0]
+    weight = _pad(r, conv.weight, front, (out, *(n * 2 for n in counts), const(BLOCK_DEPTH)))
+    pairs = [d for n in counts for d in (n, const(2))]
+    weight = permute(r, reshape(r, weight, (out, *pairs, BLOCK_DEPTH)).results[0], BLOCKS_LAST).results[0]
+    weight = reshape(r, weight, (out, *counts, 4 * BLOCK_DEPTH)).results[0]
+    block_pads = _block_pads(conv)
+    assert block_pads is not None
+    return r.create(ConvOp, [x, weight], [conv.output.type], window(pad=block_pads), [Region()])
+
+
+@native
+def with_filled_channels(r: Rewriter, conv: ConvOp) -> Operation:
+    """The convolution with zeros behind the channels of its input and its weight."""
+
+    def filled(value: SSAValue) -> SSAValue:
+        *dims, depth = tensor_type(value).dims
+        return _pad(r, value, [0] * (len(dims) + 1), (*dims, floordiv(depth + EIGHT - 1, EIGHT) * EIGHT))
+
+    properties = conv.properties | conv.attributes
+    return r.create(ConvOp, [filled(conv.x), filled(conv.weight)], [conv.output.type], properties, [Region()])
+
+
+def _pad(r: Rewriter, value: SSAValue, before: Sequence[int], dims: Sequence[Expr]) -> SSAValue:
+    """Zeros before and behind a value."""
+    properties = {"mode": StringAttr("constant"), "before": ShapeAttr(as_shape(before))}
+    return r.create(PadOp, [value], [TensorType.get(dims, tensor_type(value).element_type)], properties).results[0]
 
 
 @native

@@ -21,6 +21,7 @@ FAMILIES: tuple[str, ...] = (
     "norm",
     "pieces",
     "rotary",
+    "subsets",
     "view",
     "buffers",
 )

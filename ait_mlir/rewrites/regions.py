@@ -26,9 +26,13 @@ class RegionGrower:
     def scalar(self, tensor: SSAValue, first: bool = False) -> SSAValue:
         """The scalar for an element of a tensor: known, a constant, or a new block argument.
 
-        A new constant stands last in the region, or `first`.
+        A new constant stands last in the region, or `first`. In place of a narrow tensor that was cast to the type in
+        which regions compute, the narrow one is read: the value is the same.
         """
         known = self.scalars.get(tensor)
+        if known is None:
+            tensor = narrow_of(tensor)
+            known = self.scalars.get(tensor)
         if known is not None:
             return known
         element = element_type_of(tensor)
@@ -85,6 +89,16 @@ class RegionGrower:
         else:
             self.block.add_op(op)
         return op
+
+
+def narrow_of(tensor: SSAValue) -> SSAValue:
+    """The f16 or bf16 tensor of which a tensor is the cast to f32, else the tensor itself."""
+    cast = tensor.owner
+    if not isinstance(cast, CastOp):
+        return tensor
+    source = element_type_of(cast.input)
+    is_widened = source != element_type_of(tensor) and compute_type(source) == element_type_of(tensor)
+    return cast.input if is_widened else tensor
 
 
 def take_region(op: Operation) -> Region:

@@ -25,7 +25,7 @@ class ModelConstants(DeviceMemory):
     def _open_constants(self) -> None:
         self._constants_lock = Lock()
         self._unset: list[str] = []
-        self._bound: set[str] = set()
+        self._artifact_values: Mapping[str, Any] = {}
         self._held: dict[str, Any] = {}
         self._spare_held: dict[str, Any] = {}
         self._spare_folds: Folds | None = None
@@ -37,9 +37,9 @@ class ModelConstants(DeviceMemory):
             if name in self._constants:
                 self._store({name: value}, False, True, None)
                 release(name)
-        self._bound = set(values)
-        if any(name.startswith(FOLDED) for name in values) and self.folds is not None:
-            self._bound |= self.folds.sources.keys()
+        self._artifact_values = values
+        if any(name.startswith(FOLDED) and name not in values for name in self._constants) and self.folds is not None:
+            self._unset = self.folds.missing()
 
     def get_constant_names(
         self, unbound_constants_only: bool = True, constant_folding_only: bool = False, *, unset_only: bool = False
@@ -51,16 +51,18 @@ class ModelConstants(DeviceMemory):
         """
         self._function()
         folds = self.folds
-        if unset_only:
-            return [*map(str, self._module.missing_constants(False)), *([] if folds is None else folds.missing())]
         sources = {} if folds is None else folds.sources
         computed = set[str]() if folds is None else folds.names
+        if unset_only:
+            plain = [name for name in map(str, self._module.missing_constants(False)) if name not in computed]
+            return [*plain, *(name for name in ([] if folds is None else folds.missing()) if name not in plain)]
+        bound = self._artifact_values.keys() | (set[str]() if folds is None else folds.bound)
         names = [*(name for name in self._constants if name not in computed and name not in sources), *sources]
         return [
             name
             for name in names
             if not name.startswith(LITERAL)
-            and not (unbound_constants_only and name in self._bound)
+            and not (unbound_constants_only and name in bound)
             and not (constant_folding_only and name not in sources)
         ]
 
@@ -71,10 +73,9 @@ class ModelConstants(DeviceMemory):
     @cached_property
     def folds(self) -> Folds | None:
         """The constants that the model computes from others; None if there are none."""
-        return self._new_folds()
-
-    def _new_folds(self) -> Folds | None:
-        return Folds(self.manifest.folds) if self.manifest is not None and self.manifest.folds else None
+        if self.manifest is None or not self.manifest.folds:
+            return None
+        return Folds(self.manifest.folds, self._artifact_values)
 
     def constant_shape(self, name: str) -> tuple[int, ...]:
         """The shape of a constant."""
@@ -134,10 +135,22 @@ class ModelConstants(DeviceMemory):
                 raise InputError(f"the model computes constants from several: set {', '.join(missing)}, too, then swap")
             self._module.swap_constants()
             if self._spare_folds is not None:
-                self.folds, self._spare_folds = self._spare_folds, self.folds
+                self.folds, self._spare_folds = self._spare_folds, None
                 self._unset = []
             # runs that were left going on may still read what the old set is bound to
             self._held, self._spare_held, self._is_prepared = self._spare_held, self._held, False
+
+    def fold_constants(self, stream_ptr: int | None = None, sync: bool = True, double_buffer: bool = False) -> None:
+        """Check that all constants that follow from others are computed, in the set that runs read or in the other one.
+
+        Each of them is computed as soon as the last constant that it follows from is set, so nothing is left to do.
+        Raises `InputError` if some of those are missing.
+        """
+        self._function()
+        with self._constants_lock:
+            folds = self._folds_of(double_buffer)
+            if folds is not None and (missing := folds.missing()):
+                raise InputError(f"constants that others are computed from have no value: set {', '.join(missing)}")
 
     set_many_constants = set_constants
     set_constant_with_tensor = set_constant
@@ -171,8 +184,8 @@ class ModelConstants(DeviceMemory):
     def _folds_of(self, spare: bool) -> Folds | None:
         if not spare:
             return self.folds
-        if self._spare_folds is None:
-            self._spare_folds = self._new_folds()
+        if self._spare_folds is None and self.folds is not None:
+            self._spare_folds = self.folds.copy()
         return self._spare_folds
 
     def _store(self, values: Mapping[str, Any], spare: bool, copy: bool, stream_ptr: int | None) -> None:

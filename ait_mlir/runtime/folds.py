@@ -29,7 +29,9 @@ class Found:
 class Folds:
     """The folds of an artifact. When a source is set, all sources of the same constant must be set again."""
 
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: str, values: Mapping[str, NDArray[Any]] | None = None) -> None:
+        """From the text of the folds, and what the artifact holds: values of folds, and of sources whose folds have
+        none."""
         from ait_mlir.passes.fold_params import read_folds
 
         self._folds: list[Fold] = read_folds(text)
@@ -38,11 +40,21 @@ class Folds:
         """Shape and dtype of each source, by name."""
         for fold in self._folds:
             self.sources |= fold.source_types()
+        values = {} if values is None else values
+        self._given = {name: value for name, value in values.items() if name in self.sources}
+        self._from_artifact = frozenset(fold.name for fold in self._folds if fold.name in values)
+        self._computed = set(self._from_artifact)
 
     @property
     def names(self) -> set[str]:
         """The constants that are computed."""
         return {fold.name for fold in self._folds}
+
+    @property
+    def bound(self) -> set[str]:
+        """The sources whose values were known when the model was compiled."""
+        unbound = {s for f in self._folds if f.name not in self._from_artifact for s in f.source_types()}
+        return self._given.keys() | (self.sources.keys() - unbound)
 
     def take(self, values: Mapping[str, NDArray[Any]]) -> Found:
         """What can be computed with these values of sources and those that were taken before. `keep` remembers them."""
@@ -54,26 +66,36 @@ class Folds:
                     f"expected {list(shape)} and {dtype}"
                 )
         taken = {**self._taken, **{name: np.array(value) for name, value in values.items()}}
+        known = {**self._given, **taken}
         computed: dict[str, NDArray[Any]] = {}
         for fold in self._folds:
             sources = fold.source_types()
-            if sources.keys() & values.keys() and sources.keys() <= taken.keys():
-                computed[fold.name] = fold.value(taken)
-        missing = self._missing(taken)
+            if sources.keys() & values.keys() and sources.keys() <= known.keys():
+                computed[fold.name] = fold.value(known)
+        missing = self._missing(taken, self._computed | computed.keys())
         return Found(computed, missing, taken if missing else {})
 
     def keep(self, found: Found) -> None:
         """Remember what `take` found, once its values are stored."""
         self._taken = found.taken
+        self._computed |= found.values.keys()
 
     def missing(self) -> list[str]:
-        """Sources that must still be set because others of the same constant were set."""
-        return self._missing(self._taken)
+        """Sources that must still be set, because a constant has no value or others of the same constant were set."""
+        return self._missing(self._taken, self._computed)
 
-    def _missing(self, taken: Collection[str]) -> list[str]:
+    def copy(self) -> Folds:
+        """For a second set of constants, which begins with the values of the first."""
+        made = object.__new__(Folds)
+        made._folds, made.sources, made._given = self._folds, self.sources, self._given
+        made._from_artifact = self._from_artifact
+        made._taken, made._computed = self._taken, set(self._computed)
+        return made
+
+    def _missing(self, taken: Collection[str], computed: Collection[str]) -> list[str]:
         wanted: dict[str, None] = {}
         for fold in self._folds:
             sources = fold.source_types()
-            if any(source in taken for source in sources):
-                wanted.update(dict.fromkeys(source for source in sources if source not in taken))
+            if fold.name not in computed or any(source in taken for source in sources):
+                wanted.update(dict.fromkeys(s for s in sources if s not in taken and s not in self._given))
         return list(wanted)

@@ -142,8 +142,8 @@ class RunningModel(StatefulModel, ModelConstants):
         """All tensors of a run as the runtime library takes them, and the outputs in order."""
         if self._unset:
             raise InputError(
-                "the model computes constants from several: "
-                f"after one of them was set, set {', '.join(self._unset)}, too"
+                f"the model computes constants from others, which must all be set: set {', '.join(self._unset)} before "
+                "the next run"
             )
         ins = self._ordered(inputs, self._input_index, "input")
         if self.state:

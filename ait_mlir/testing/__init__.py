@@ -1,7 +1,8 @@
-"""The documented import path of `detect_target`."""
+"""Helpers of tests and benchmarks of models, under their documented names."""
 
 from __future__ import annotations
 
-from ait_mlir.frontend.target import detect_target
+from ait_mlir.testing.benchmark_pt import benchmark_torch_function
+from ait_mlir.testing.detect_target import detect_target
 
-__all__ = ["detect_target"]
+__all__ = ["benchmark_torch_function", "detect_target"]

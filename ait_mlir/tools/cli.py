@@ -30,17 +30,17 @@ class _Parser(argparse.ArgumentParser):
 
 def argument_parser() -> argparse.ArgumentParser:
     """The parser with all subcommands."""
-    from ait_mlir.tools.commands import bench, cache, compile, import_, inspect, run
+    from ait_mlir.tools.commands import bench, cache, compile, import_, inspect, run, runtime
 
     parser = _Parser(
         prog="ait", description=_DESCRIPTION, epilog=_EXAMPLE, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--version", action="version", version=f"ait_mlir {__version__}")
     subparsers = parser.add_subparsers(metavar="COMMAND", required=True, parser_class=_Parser)
-    for command in (compile, import_, run, bench, inspect, cache):
+    for command in (compile, import_, run, bench, inspect, cache, runtime):
         command.add(subparsers)
     for name, command in subparsers.choices.items():
-        if name != "cache":
+        if name not in ("cache", "runtime"):
             command.add_argument(
                 "--load", action="append", default=[], metavar="FILE", help="run a Python file that defines operators"
             )

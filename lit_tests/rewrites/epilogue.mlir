@@ -491,3 +491,27 @@ ait.graph @group_norm_silu_residual(%x: !ait.tensor<b x 4 x 8 x f16>, %s: !ait.t
   %2 = ait.add %1, %r : !ait.tensor<b x 4 x 8 x f16>
   ait.output "y" %2 : !ait.tensor<b x 4 x 8 x f16>
 }
+
+// An operand that was widened is read in its narrow type, and again where the wide value is used elsewhere, too. Casts
+// that round or that change the kind of number stay.
+
+// CHECK-LABEL: ait.graph @widened_operand
+// CHECK: ait.gemm rcr %x, %w epilogue(%c) {
+// CHECK-NEXT: ^bb0(%acc: f32, [[C:%.*]]: f32):
+// CHECK-NEXT: ait.add %acc, [[C]] : f32
+// CHECK: ait.output "y"
+// CHECK: ait.gemm rcr %x, %w epilogue([[ROUNDED:%.*]], [[NUMBERS:%.*]]) {
+// CHECK: ait.output "wide"
+ait.graph @widened_operand(%x: !ait.tensor<b x 4 x f32>, %w: !ait.tensor<8 x 4 x f32>, %c: !ait.tensor<8 x bf16>, %d: !ait.tensor<8 x f64>, %n: !ait.tensor<8 x i32>) dims {b = 1 to 8} {
+  %wide = ait.cast %c : !ait.tensor<8 x f32>
+  %0 = ait.gemm rcr %x, %w : !ait.tensor<b x 8 x f32>
+  %1 = ait.add %0, %wide : !ait.tensor<b x 8 x f32>
+  ait.output "y" %1 : !ait.tensor<b x 8 x f32>
+  %rounded = ait.cast %d : !ait.tensor<8 x f32>
+  %numbers = ait.cast %n : !ait.tensor<8 x f32>
+  %2 = ait.gemm rcr %x, %w : !ait.tensor<b x 8 x f32>
+  %3 = ait.add %2, %rounded : !ait.tensor<b x 8 x f32>
+  %4 = ait.mul %3, %numbers : !ait.tensor<b x 8 x f32>
+  ait.output "z" %4 : !ait.tensor<b x 8 x f32>
+  ait.output "wide" %wide : !ait.tensor<8 x f32>
+}

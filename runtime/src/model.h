@@ -57,6 +57,8 @@ class Model {
   int64_t arena_bytes(std::vector<int64_t> dims) const;
 
   int num_launches() const { return library_.table().num_launches; }
+  const ait_model_v1& table() const { return library_.table(); }
+  std::vector<int64_t> maximum_output_shapes() const { return library_.maximum_output_shapes(); }
   std::string describe() const { return library_.describe(); }
   GraphStats graph_stats() const;
   Device& device() { return *device_; }

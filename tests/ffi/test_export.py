@@ -159,6 +159,14 @@ def test_weights_that_are_cut_off_are_an_error(path: Path, tmp_path: Path, cut: 
         library.tiny(np.ones((1, 8), np.float32))
 
 
+def test_damaged_weights_are_an_error(path: Path, tmp_path: Path) -> None:
+    data = bytearray(path.read_bytes())
+    data[-100] ^= 4
+    (tmp_path / "bad.so").write_bytes(data)
+    with pytest.raises(RuntimeError, match=r"bad.so is damaged: its weights do not have their hash"):
+        tvm_ffi.load_module(str(tmp_path / "bad.so")).tiny(np.ones((1, 8), np.float32))
+
+
 def kernels_of(folder: Path, text: str) -> Any:
     (folder / "model.mlir").write_text(text)
     module, source = read_module(folder / "model.mlir")

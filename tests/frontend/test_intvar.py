@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import sympy
 
-from ait_mlir.frontend import BuildError, IntImm, IntVar
+from ait_mlir.frontend import BuildError, IntImm, IntVar, Tensor
 
 
 def test_bounds_and_hints():
@@ -53,6 +53,34 @@ def test_symbolic_value_is_sympy():
     assert isinstance(batch.symbolic_value(), sympy.Symbol)
 
 
+def test_a_quotient_rounds_down_and_is_exact_as_a_symbol():
+    batch, seq = IntVar([4, 512], name="batch"), IntVar([2, 256], name="seq")
+    b, s = batch.symbolic_value(), seq.symbolic_value()
+    assert (batch / seq)._attrs["values"] == [0, 256] and (batch / seq).symbolic_value() == b / s
+    assert (batch / 4)._attrs["values"] == [1, 128] and (batch / IntImm(4)).symbolic_value() == b / 4
+    assert (512 / seq)._attrs["values"] == [2, 256] and (512 / seq).symbolic_value() == 512 / s
+    assert (batch * 4) / 2 == batch * 2 and batch / 2 == batch // 2
+    assert (IntImm(6) / 3)._attrs["values"] == [2] and (32 / IntImm(4)).symbolic_value() == 8
+
+
+def test_a_difference_is_at_least_0():
+    batch, seq = IntVar([1, 512], name="batch"), IntVar([1, 256], name="seq")
+    assert (batch - seq)._attrs["values"] == [0, 511] and (31 - seq)._attrs["values"] == [0, 30]
+    assert (batch - seq).symbolic_value() == batch.symbolic_value() - seq.symbolic_value()
+    assert (batch - seq) + seq == batch
+    x = Tensor(shape=[seq - 2, 4], name="x", is_input=True)
+    assert str(x.type.dims[0]) == "max(0, seq - 2)" and x.shape()[0].value() == [0, 254]
+
+
+def test_a_symbolic_value_makes_the_same_dim():
+    batch, rows = IntVar([1, 64], name="batch"), IntVar([2, 8])
+    same = IntVar([1, 64], name="other", symbolic_value=batch.symbolic_value())
+    assert same == batch and same.name == "batch"
+    assert IntVar([3, 17], symbolic_value=2 * rows.symbolic_value() + 1) == 2 * rows + 1
+    fresh = IntVar([1, 5], name="fresh", symbolic_value=sympy.Symbol("fresh_symbol", integer=True))
+    assert (fresh.name, fresh.value()) == ("fresh", [1, 5])
+
+
 @pytest.mark.parametrize(
     "make, message",
     [
@@ -64,7 +92,7 @@ def test_symbolic_value_is_sympy():
         (lambda: IntVar([1, 4], name="my dim"), "cannot name a dim"),
         (lambda: IntVar([1, 4], name='"); system("'), "cannot name a dim"),
         (lambda: IntVar([1, 4], name="_dim7"), "reserved"),
-        (lambda: IntVar([1, 4], name="a") / 3, "may leave a rest"),
+        (lambda: IntVar([1, 4], symbolic_value=sympy.Symbol("x") ** 0.5), "is the value of no dim"),
         (lambda: IntVar([0, 4], name="a") // IntVar([0, 4], name="b"), "cannot be divided"),
         (lambda: IntVar([1, 4], name="a") + 1.5, "a dim is an int"),
         (lambda: IntVar([1, 4], name="a") + IntVar([1, 5], name="a"), "two ranges: 1 to 4 and 1 to 5"),

@@ -162,7 +162,7 @@ def test_parameters(func):
     numbers, function = WITH_PARAMETERS[func]
     x = tensor("x", "batch", 4)
     check(lambda x: ops.elementwise(func)(x, *numbers), lambda x: function(x, *numbers), x)
-    with pytest.raises(BuildError, match=r"takes 1 operand.* then (up|2) to \d number"):
+    with pytest.raises(BuildError, match=r"takes 1 operand.* then (up|2) to \d parameter"):
         ops.elementwise(func)(x, *numbers, 1.0, 1.0, 1.0)
 
 

@@ -142,7 +142,6 @@ def test_data_are_bound_to_weights_only():
         (lambda: Tensor(shape=[-1]), "negative"),
         (lambda: Tensor(shape=["batch"]), "a dim is an int, an IntVar or an IntImm"),
         (lambda: Tensor(shape=[1 << 30, 1 << 30]), "2\\^48 bytes"),
-        (lambda: Tensor(shape=[1], is_input=True, value=1.0), "cannot have a value"),
         (lambda: Tensor(shape=[], dtype="int64", value=0.5), "cannot be 0.5"),
     ],
 )

@@ -39,7 +39,7 @@ def test_only_what_is_stated_is_assumed() -> None:
 @pytest.mark.parametrize("stated", ['"framework_rounding"', '["rounding"]', "[1]"])
 def test_what_nothing_knows_is_refused(stated: str) -> None:
     module = parse_text(context(), STATED.replace('["framework_rounding"]', stated))
-    with pytest.raises(PassError, match="expected a list of 'framework_rounding', 'finite_scores'"):
+    with pytest.raises(PassError, match="expected a list of 'framework_rounding', 'finite_images', 'finite_scores'"):
         assumes(module, "framework_rounding")
 
 

@@ -11,11 +11,14 @@ from xdsl.dialects.builtin import ModuleOp
 from ait_mlir.dialects.ait.data import GraphOp
 from ait_mlir.driver import compile_module, run_to_phase
 from ait_mlir.errors import InputError
+from ait_mlir.folding import Folding, Method
 from ait_mlir.ir.parser import parse_source
 from ait_mlir.ir.source import decode
+from ait_mlir.lowering.kernels import Target
 from ait_mlir.passes.fold_params import Fold, fold_params, read_folds, write_folds
 from ait_mlir.reference.graph import evaluate_graph
 from ait_mlir.runtime import Model
+from ait_mlir.runtime.artifact import read
 from ait_mlir.universe import context
 
 BLOCK = """
@@ -163,12 +166,97 @@ def test_a_model_computes_its_constants_again(tmp_path: Path):
     assert (model.constant_shape("w"), model.constant_dtype("s")) == ((6, 4, 3), "float32")
     model.set_constant("w", data(1)["w"])
     assert model.get_constant_names(unset_only=True) == ["s"]
-    with pytest.raises(InputError, match="after one of them was set, set s, too"):
+    with pytest.raises(InputError, match="which must all be set: set s before the next run"):
         check(1)
     model.set_constants(data(1))
     check(1)
     with pytest.raises(InputError, match=r"constant 'w' has shape \[6\] and dtype float32, expected \[6, 4, 3\]"):
         model.set_constant("w", data(1)["s"])
+
+
+def test_constants_that_get_data_later_are_computed_when_they_get_it(tmp_path: Path):
+    """`w` is known, `s` and `b` are not: what follows from them is computed when the model gets `s`."""
+    module = parsed(BLOCK)
+    original = graph_of(module.clone())
+    path = compile_module(module, "cpu", constants={"w": data()["w"]}, output=tmp_path / "m.ait", fold="load")
+    x = np.random.default_rng(1).standard_normal((2, 5, 4)).astype(np.float32)
+
+    def check(model: Model, seeds: dict[str, int]) -> None:
+        values = {name: data(seed)[name] for name, seed in seeds.items()}
+        expected = evaluate_graph(original, {"x": x}, values, {"n": 2})["y"]
+        np.testing.assert_allclose(model.run_with_tensors({"x": x})["y"], expected, rtol=1e-4, atol=1e-5)
+
+    with Model(path) as model:
+        assert sorted(model.get_constant_names()) == ["b", "s"] == sorted(model.get_constant_names(unset_only=True))
+        assert sorted(model.get_constant_names(False)) == ["b", "s", "w"]
+        assert sorted(model.get_constant_folding_input_names(False)) == ["s", "w"]
+        assert model.get_constant_folding_input_names() == ["s"]
+        with pytest.raises(InputError, match="set s before the next run"):
+            check(model, {"w": 0, "s": 0, "b": 0})
+        with pytest.raises(InputError, match="constants that others are computed from have no value: set s"):
+            model.fold_constants()
+        model.set_many_constants({"s": data(1)["s"], "b": data(1)["b"]})
+        model.fold_constants()
+        check(model, {"w": 0, "s": 1, "b": 1})
+        model.set_constant("s", data(2)["s"])
+        check(model, {"w": 0, "s": 2, "b": 1})
+        model.set_double_buffer_constant("s", data(3)["s"])
+        model.fold_constants(double_buffer=True)
+        check(model, {"w": 0, "s": 2, "b": 1})
+        model.swap_constants()
+        check(model, {"w": 0, "s": 3, "b": 1})
+        model.set_double_buffer_constant("w", data(4)["w"])
+        with pytest.raises(InputError, match="set s, too, then swap"):
+            model.swap_constants()
+        with pytest.raises(InputError, match=r"constant 's' is one that others are computed from"):
+            model.set_constant("s", data(1)["s"], copy=False)
+        check(model, {"w": 0, "s": 3, "b": 1})
+
+
+def test_without_the_option_nothing_that_gets_data_later_is_folded(tmp_path: Path):
+    for fold, given in ((True, {}), (False, data())):
+        path = compile_module(parsed(BLOCK), "cpu", constants=given, output=tmp_path / "m.ait", fold=fold)
+        with Model(path) as model:
+            assert sorted(model.get_constant_names(False)) == ["b", "s", "w"]
+            assert model.get_constant_folding_input_names(False) == []
+
+
+def test_kernels_and_the_reference_compute_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("ait_mlir.folding.SMALL", 0)
+    found: list[np.ndarray] = []
+    for method in ("kernels", "reference", "auto"):
+        monkeypatch.setattr("ait_mlir.folding.LARGE", 0)
+        path = compile_module(parsed(BLOCK), "cpu", constants=data(), output=tmp_path / "m.ait", fold_by=method)
+        constants = read(path).constants
+        found.append(np.array(constants["folded.w"]))
+    np.testing.assert_allclose(found[0], found[1], rtol=1e-6)
+    np.testing.assert_array_equal(found[0], found[2])
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["m.ait"]
+
+
+@pytest.mark.parametrize("method", ["kernels", "reference"])
+def test_a_fold_that_fails_stays_in_the_graph(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, method: Method):
+    def broken(*_: object) -> None:
+        raise MemoryError("no room")
+
+    monkeypatch.setattr(Fold, "value", broken)
+    monkeypatch.setattr("ait_mlir.lowering.build.build_with", broken)
+    folding = Folding(data(), Target("cpu", "native"), tmp_path, method)
+    module = parsed(BLOCK)
+    with pytest.warns(RuntimeWarning, match="follows from w, s alone is computed in every run.* MemoryError: no room"):
+        assert fold_params(module, data(), compute=folding.compute) == []
+    assert "folded." not in str(module) and "ait.exp" in str(module)
+
+
+def test_only_what_fails_stays():
+    module = parsed(SHARED)
+    folds = fold_params(module, data(), compute=lambda folds: [f.name for f in folds if set(f.source_types()) == {"s"}])
+    assert [set(fold.source_types()) for fold in folds] == [{"s"}]
+    x = {"x": np.random.default_rng(1).standard_normal((2, 6))}
+    before = evaluate_graph(graph_of(parsed(SHARED)), x, data(), {"n": 2})["y"]
+    values = {fold.name: fold.value(data()) for fold in folds}
+    after = evaluate_graph(graph_of(module), x, {**data(), **values}, {"n": 2})["y"]
+    np.testing.assert_allclose(after, before, rtol=1e-6)
 
 
 def test_the_ir_shows_the_folds():

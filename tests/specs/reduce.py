@@ -40,6 +40,7 @@ def forms(kind: str) -> list[Form]:
 
 
 WIDE = "b x 140001"
+SHORT, SHORT_ENVS = "b x s x 8192", ({"b": 2, "s": 49}, {"b": 2, "s": 7}, {"b": 3, "s": 200})
 REDUCE = Spec(
     "reduce",
     (
@@ -51,6 +52,10 @@ REDUCE = Spec(
         reduce("sum", "long", WIDE, 1, types=("f16", "i32"), envs=LONG, few=LONG),
         reduce("max", "long", WIDE, 1, types=("bf16",), envs=LONG, few=LONG, offset=3),
         reduce("var", "long", WIDE, 1, types=("f32",), envs=LONG, few=LONG),
+        # many short columns: on a GPU few warps share one
+        reduce("mean", "short", SHORT, 1, types=("f16", "f32"), envs=SHORT_ENVS, few=SHORT_ENVS[:1]),
+        reduce("max", "short", SHORT, 1, types=("bf16",), envs=SHORT_ENVS, few=SHORT_ENVS[:1]),
+        reduce("var", "short", SHORT, 1, types=("f32",), envs=SHORT_ENVS, few=SHORT_ENVS[:1]),
     ),
     SUMS, DIMS, ENVS, FEW, special=SPECIAL,
 )  # fmt: skip

@@ -173,7 +173,7 @@ def test_errors_are_one_message_and_exit_code_1(command: str, capsys: pytest.Cap
     assert captured.out == ""
 
 
-@pytest.mark.parametrize("command", ["", "compile", "run", "bench", "inspect", "cache"])
+@pytest.mark.parametrize("command", ["", "compile", "run", "bench", "inspect", "cache", "runtime"])
 def test_help_has_an_example(command: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as stopped:
         main([*command.split(), "--help"])

@@ -6,7 +6,7 @@ import functools
 import math
 from collections.abc import Callable, Sequence
 from enum import Enum, auto
-from typing import ClassVar
+from typing import ClassVar, overload
 
 from xdsl.dialects.builtin import StringAttr
 
@@ -17,9 +17,10 @@ from ait_mlir.dialects.ait.numbers import number_attr
 from ait_mlir.dialects.ait.types import TensorType
 from ait_mlir.frontend.emit import number_of
 from ait_mlir.frontend.errors import BuildError
-from ait_mlir.frontend.intvar import IntVar, IntVarTensor, as_dim, maximum, minimum
+from ait_mlir.frontend.intvar import IntImm, IntVar, IntVarTensor, as_dim, maximum, minimum
 from ait_mlir.frontend.operator import Operator
 from ait_mlir.frontend.ops.align import aligned
+from ait_mlir.frontend.ops.operands import as_number, common_dtype, in_dtype, in_one_dtype
 from ait_mlir.frontend.tensor import Tensor, normalize_dtype
 
 
@@ -113,9 +114,13 @@ BINARY = {
 
 
 class elementwise(Operator):
-    """Apply a function to each element, with broadcasting; one operand of a binary function may be a number.
+    """Apply a function to each element, with broadcasting.
 
     >>> y = ops.elementwise(FuncEnum.ADD)(x, bias)
+
+    Operands may be numbers; so may the parameters that follow the operands of some functions, the slope of LRELU for
+    one, which may also be tensors. Bool operands count as 0 and 1 beside others. Of dims as values ADD, SUB, MUL and
+    DIV are dims as values again.
     """
 
     def __init__(self, func_enum: FuncEnum):
@@ -124,28 +129,34 @@ class elementwise(Operator):
         self.label = f"elementwise({func_enum.name})"
         self._attrs["func"] = func_enum
 
-    def __call__(self, *args: Tensor | float) -> Tensor:
-        tensors = [a for a in args if isinstance(a, Tensor)]
+    @overload
+    def __call__(self, *args: Tensor | float) -> Tensor: ...
+    @overload
+    def __call__(self, *args: IntVarTensor) -> IntVarTensor: ...
+    def __call__(self, *args: Tensor | float | IntVarTensor) -> Tensor | IntVarTensor:
+        if args and all(isinstance(a, IntVarTensor) for a in args) and self.func in int_elementwise.FUNCTIONS:
+            return int_elementwise(self.func)(*(a for a in args if isinstance(a, IntVarTensor)))
+        given = [as_number(self, a) for a in args]
+        tensors = [a for a in given if isinstance(a, Tensor)]
         self.begin(*tensors)
         arity = 2 if self.func in BINARY else 1
         function, least, most = COMPOSITES.get(self.func, (None, 0, 0))
-        if not arity + least <= len(args) <= arity + most or not tensors or len(tensors) > arity:
+        if not arity + least <= len(args) <= arity + most:
             count = f"{least} to {most}" if least else f"up to {most}"
-            numbers = f", then {count} number{'s' * (most > 1)}" if most else ""
-            raise self.fail(
-                f"takes {arity} operand{'s' * (arity > 1)}, one of them a tensor{numbers}; found {len(args)}"
-            )
-        operands = [a if isinstance(a, Tensor) else scalar(a, tensors[0]) for a in args[:arity]]
-        self.inputs = operands
+            parameters = f", then {count} parameter{'s' * (most > 1)}" if most else ""
+            raise self.fail(f"takes {arity} operand{'s' * (arity > 1)}{parameters}; found {len(args)}")
+        operands = in_one_dtype(self, given[:arity])
+        self._attrs["args"] = operands
         if function is not None:
-            return self.finish(function(*operands, *args[arity:]))
+            return self.finish(function(*operands, *given[arity:]))
         return self.finish(self.emit_one(OPS[self.func], aligned(self, operands)))
 
 
 class fused_elementwise(Operator):
     """Several elementwise operators that were called, for models that name the ops to fuse; returns their results.
 
-    The passes fuse them with or without this operator. `inputs` are the tensors that they read from outside, `outputs`
+    The passes fuse them with or without this operator. It takes the place of the operators in `src_ops` and `dst_ops`
+    of `inputs` and `outputs`. `inputs` are the tensors that they read from outside, `outputs`
     the tensors that others read; both may be left out.
     """
 
@@ -168,18 +179,11 @@ class fused_elementwise(Operator):
         self.inputs, self.outputs = free, last if outputs is None else list(outputs)
         if any(t.type.dims != self.outputs[0].type.dims for t in self.outputs):
             raise BuildError(f"fused_elementwise: results of different shapes, {self.outputs[0].describe()} and others")
+        self._attrs["elementwise_ops"] = list(elementwise_ops)
+        self.take_the_place_of(elementwise_ops)
 
     def __call__(self) -> list[Tensor]:
         return self.outputs
-
-
-def scalar(value: float, like: Tensor) -> Tensor:
-    """A constant of rank 0 with the dtype of `like`."""
-    return Tensor(shape=[], dtype=like.dtype(), value=value)
-
-
-def binary(func: FuncEnum, a: Tensor | float, b: Tensor | float) -> Tensor:
-    return elementwise(func)(a, b)
 
 
 class relational(Operator):
@@ -188,12 +192,9 @@ class relational(Operator):
     predicate = ""
 
     def __call__(self, left: Tensor | float, right: Tensor | float) -> Tensor:
-        tensors = [a for a in (left, right) if isinstance(a, Tensor)]
-        self.begin(*tensors)
-        if not tensors:
-            raise self.fail("one of the operands must be a tensor")
-        operands = [a if isinstance(a, Tensor) else scalar(a, tensors[0]) for a in (left, right)]
-        operands = aligned(self, operands)
+        given = [as_number(self, a) for a in (left, right)]
+        self.begin(*(a for a in given if isinstance(a, Tensor)))
+        operands = aligned(self, in_one_dtype(self, given))
         return self.finish(self.emit_one(ait.CompareOp, operands, {"predicate": StringAttr(self.predicate)}))
 
 
@@ -212,14 +213,13 @@ class where(Operator):
     def __call__(
         self, condition: Tensor, input_tensor: Tensor | float, other_tensor: Tensor | float, dtype: str = ""
     ) -> Tensor:
-        values = [a for a in (input_tensor, other_tensor) if isinstance(a, Tensor)]
+        given = [as_number(self, a) for a in (input_tensor, other_tensor)]
+        values = [a for a in given if isinstance(a, Tensor)]
         self.begin(condition, *values)
         if not values and not dtype:
             raise self.fail('two numbers have no dtype; say which, for instance dtype="float16"')
-        kind = values[0].dtype() if values else normalize_dtype(dtype)
-        operands = [
-            a if isinstance(a, Tensor) else Tensor(shape=[], dtype=kind, value=a) for a in (input_tensor, other_tensor)
-        ]
+        kind = common_dtype(values) if values else normalize_dtype(dtype)
+        operands = [in_dtype(self, a, kind) for a in given]
         return self.finish(self.emit_one(ait.WhereOp, aligned(self, [condition, *operands])))
 
 
@@ -252,7 +252,7 @@ class int_elementwise(Operator):
         FuncEnum.ADD: lambda a, b: a + b,
         FuncEnum.SUB: lambda a, b: a - b,
         FuncEnum.MUL: lambda a, b: a * b,
-        FuncEnum.DIV: lambda a, b: a // b,
+        FuncEnum.DIV: lambda a, b: a // b if isinstance(a // b, IntImm) else a / b,
         FuncEnum.MAX: maximum,
         FuncEnum.MIN: minimum,
     }
@@ -291,7 +291,13 @@ def _floor_div(a: Tensor, b: Tensor) -> Tensor:
     return quotient - cast()(inexact * signs_differ, a.dtype())
 
 
-def _hardtanh(x: Tensor, low: float = -1.0, high: float = 1.0) -> Tensor:
+Parameter = Tensor | float
+"""A parameter of a function made of others."""
+
+
+def _hardtanh(x: Tensor, low: Parameter = -1.0, high: Parameter = 1.0) -> Tensor:
+    if isinstance(low, Tensor) or isinstance(high, Tensor):
+        return elementwise(FuncEnum.MIN)(elementwise(FuncEnum.MAX)(x, low), high)
     return clamp()(x, low, high)
 
 
@@ -300,21 +306,21 @@ def _hardswish(x: Tensor) -> Tensor:
     return x * _hardtanh(x + 3.0, 0.0, 6.0) * (1 / 6)
 
 
-def _leaky_relu(x: Tensor, slope: float = 0.01) -> Tensor:
+def _leaky_relu(x: Tensor, slope: Parameter = 0.01) -> Tensor:
     return where()(gt()(x, 0.0), x, x * slope)
 
 
-def _elu(x: Tensor, alpha: float = 1.0) -> Tensor:
+def _elu(x: Tensor, alpha: Parameter = 1.0) -> Tensor:
     """x above 0, else alpha * (exp(x) - 1) (arXiv:1511.07289)."""
     return where()(gt()(x, 0.0), x, elementwise(FuncEnum.EXPM1)(x) * alpha)
 
 
-def _celu(x: Tensor, alpha: float = 1.0) -> Tensor:
+def _celu(x: Tensor, alpha: Parameter = 1.0) -> Tensor:
     """x above 0, else alpha * (exp(x / alpha) - 1) (arXiv:1704.07483)."""
     return where()(gt()(x, 0.0), x, elementwise(FuncEnum.EXPM1)(x * (1 / alpha)) * alpha)
 
 
-def _softplus(x: Tensor, beta: float = 1.0, threshold: float = 20.0) -> Tensor:
+def _softplus(x: Tensor, beta: Parameter = 1.0, threshold: Parameter = 20.0) -> Tensor:
     """log(1 + exp(beta * x)) / beta; x where beta * x is above the threshold."""
     scaled = x * beta
     smooth = elementwise(FuncEnum.LOG1P)(elementwise(FuncEnum.EXP)(scaled)) * (1 / beta)
@@ -325,7 +331,9 @@ def _softsign(x: Tensor) -> Tensor:
     return x / (elementwise(FuncEnum.ABS)(x) + 1.0)
 
 
-def _nan_to_num(x: Tensor, nan: float = 0.0, posinf: float | None = None, neginf: float | None = None) -> Tensor:
+def _nan_to_num(
+    x: Tensor, nan: Parameter = 0.0, posinf: Parameter | None = None, neginf: Parameter | None = None
+) -> Tensor:
     """NaN and infinities replaced; an infinity by the end of the dtype's range where no number is given.
 
     Integers stay as they are.
@@ -338,7 +346,7 @@ def _nan_to_num(x: Tensor, nan: float = 0.0, posinf: float | None = None, neginf
     return where()(eq()(y, -math.inf), -largest if neginf is None else neginf, y)
 
 
-def _clamp_nan_to_num(x: Tensor, low: float, high: float, nan: float = 0.0) -> Tensor:
+def _clamp_nan_to_num(x: Tensor, low: Parameter, high: Parameter, nan: Parameter = 0.0) -> Tensor:
     """min(max(x, low), high), and a number for NaN."""
     return where()(ne()(x, x), nan, _hardtanh(x, low, high))
 

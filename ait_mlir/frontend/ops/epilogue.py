@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from ait_mlir.frontend.operator import Operator
-from ait_mlir.frontend.ops.elementwise import FuncEnum, binary, elementwise
+from ait_mlir.frontend.ops.elementwise import FuncEnum, elementwise
 from ait_mlir.frontend.tensor import Tensor
 
 ACTIVATIONS: dict[str, FuncEnum] = {
@@ -55,7 +55,7 @@ def apply_steps(operator: Operator, steps: Sequence[str], y: Tensor, extras: Seq
 def _combine(operator: Operator, step: str, y: Tensor, extra: Tensor) -> Tensor:
     if step == "bias" and (extra.rank != 1 or extra.type.dims[0] is not y.type.dims[-1]):
         raise operator.fail(f"the bias must have shape [{y.type.dims[-1]}], found {extra.describe()}")
-    result = binary(COMBINERS[step], y, extra)
+    result = elementwise(COMBINERS[step])(y, extra)
     if result.rank != y.rank or result.type.num_elements() is not y.type.num_elements():
         raise operator.fail(f'the operand of "{step}", {extra.describe()}, enlarges the result {y.describe()}')
     return result

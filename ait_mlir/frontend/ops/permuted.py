@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import ClassVar
 
+from ait_mlir.frontend.assume import exact_quotient
 from ait_mlir.frontend.errors import BuildError
 from ait_mlir.frontend.intvar import DimLike, IntVar, product
 from ait_mlir.frontend.operator import Operator
@@ -58,9 +59,9 @@ class permuted(Operator):
     def _target(self, dims: list[IntVar]) -> tuple[list[DimLike], list[int]]:
         first, *rest = self.shape
         if self.rank == 3:
-            return [dims[0] / first, first, *dims[1:]], [0, 2, 1, 3]
+            return [exact_quotient(dims[0], first), first, *dims[1:]], [0, 2, 1, 3]
         order = [2, 0, 3, 1, 4] if len(rest) == 2 else [0, 2, 1, 3]
-        return [dims[0] / first, first, *rest, dims[1] / product(rest)], order
+        return [exact_quotient(dims[0], first), first, *rest, exact_quotient(dims[1], product(rest))], order
 
 
 class bmm_permuted(permuted):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from ait_mlir.dialects.ait.data import ConstantOp
 from ait_mlir.dialects.ait.dtypes import BY_NAME, is_float
 from ait_mlir.dialects.ait.types import TensorType
-from ait_mlir.frontend.intvar import DimLike, IntVar, as_dim, maximum
+from ait_mlir.frontend.intvar import DimLike, IntVar, as_dim, maximum, scope_from
 from ait_mlir.frontend.operator import Operator
 from ait_mlir.frontend.ops.view import dynamic_slice, reshape
 from ait_mlir.frontend.tensor import Tensor, normalize_dtype
@@ -43,7 +43,7 @@ class arange(Operator):
 
     def numbers(self, start: IntVar, count: IntVar) -> Tensor:
         """start, start + 1, ...: a slice of a constant that is long enough for every run."""
-        low, end = start.lower_bound(), start + count
+        low, end = scope_from(start.symbols).bounds(start.expr)[0], start + count
         length = end.upper_bound() - low
         if length > LONGEST:
             raise self.fail(

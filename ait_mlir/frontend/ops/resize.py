@@ -10,7 +10,7 @@ from ait_mlir.dialects.ait.types import TensorType
 from ait_mlir.dims import Expr, floordiv
 from ait_mlir.frontend.errors import BuildError
 from ait_mlir.frontend.operator import Operator
-from ait_mlir.frontend.ops.elementwise import FuncEnum, binary
+from ait_mlir.frontend.ops.elementwise import FuncEnum, elementwise
 from ait_mlir.frontend.tensor import Tensor
 
 __all__ = ["upsampling2d", "upsampling2d_add"]
@@ -65,4 +65,4 @@ class upsampling2d_add(upsampling2d_base):
         y = self.resized(x)
         if r.type.dims != y.type.dims:
             raise self.fail(f"r must have the shape of the result, {y.describe()}, found {r.describe()}")
-        return self.finish(binary(FuncEnum.ADD, y, r))
+        return self.finish(elementwise(FuncEnum.ADD)(y, r))

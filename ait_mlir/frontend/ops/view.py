@@ -9,6 +9,7 @@ from xdsl.dialects.builtin import IntegerAttr, i64
 from ait_mlir.dialects.ait import view as ait
 from ait_mlir.dialects.ait.syntax import int_list_attr
 from ait_mlir.dialects.ait.types import ShapeAttr, TensorType
+from ait_mlir.frontend.assume import exact_quotient
 from ait_mlir.frontend.errors import BuildError
 from ait_mlir.frontend.intvar import (
     DimLike,
@@ -56,7 +57,7 @@ class reshape(ViewOperator):
         if free:
             known = product([dim for i, dim in enumerate(dims) if i != free[0]])
             try:
-                dims[free[0]] = product(x.shape()) / known
+                dims[free[0]] = exact_quotient(product(x.shape()), known)
             except BuildError as error:
                 raise self.fail(f"the dim that is -1 is not known: {error}") from None
         return self.finish(self.reshaped(x, dims))
@@ -211,7 +212,7 @@ class dynamic_slice(Operator):
         return bound if scope.le(bound.expr, dim.expr) else minimum(bound, dim)
 
     def _at_least(self, dim: IntVar, low: int) -> IntVar:
-        return dim if dim.lower_bound() >= low else maximum(dim, low)
+        return dim if scope_from(dim.symbols).le(low, dim.expr) else maximum(dim, low)
 
     def _size(self, start: IntVar, end: IntVar) -> IntVar:
         return self._at_least(end - start, 0)
@@ -257,7 +258,7 @@ class chunk(split):
             raise self.fail(f"the number of pieces is at least 1, found {chunks}")
         size = input.shape()[axis]
         if size.expr.as_int() is None:
-            return self.cut(input, axis, [size / chunks] * chunks)
+            return self.cut(input, axis, [exact_quotient(size, chunks)] * chunks)
         return self.cut(input, axis, self._sizes(size, max(1, -(-size.upper_bound() // chunks))))
 
 

@@ -214,7 +214,7 @@ class Importer:
             raise UnsupportedOps(
                 Unsupported(name, len(uses), place_of(uses[0][0]), uses[0][1]) for name, uses in self.problems.items()
             )
-        assume(self.result.module, "framework_rounding", "finite_scores")
+        assume(self.result.module, "framework_rounding", "finite_images", "finite_scores")
         return self.result
 
     def _translate(self, graph_module: Any) -> list[Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Any, cast
 
@@ -15,7 +16,7 @@ from ait_mlir.dims import Expr, Scope
 from ait_mlir.lowering.authored import Cpp, cpp_value
 from ait_mlir.lowering.cpp import element_type, identifier
 from ait_mlir.lowering.kernels.base import Arg, Emission, Kernel, Launch, Strides, Target
-from ait_mlir.outside import row_of, rows
+from ait_mlir.outside import OperatorError, row_of, rows
 
 
 class CppKernel(Kernel[Any]):
@@ -50,6 +51,11 @@ class CppKernel(Kernel[Any]):
             arguments.append(_dims(dims, launch) if dims else cpp_value(value))
         function = identifier(self.source.function or op.name.rpartition(".")[2])
         text = self.source.render(variables(op, launch.target))
+        if not re.search(rf"\b{function}\b", text):
+            raise OperatorError(
+                f"{self.source.place}: the kernel has no function {function!r}; call it so, or name it: "
+                f"{type(self.source).__name__}(..., function='NAME')"
+            )
         includes = ("ait/operator.h", "ait/math.h", *(("ait/gpu/gpu.h",) if launch.target.is_gpu else ()))
         call = ", ".join(arguments)
         return Emission(includes, "", f"return ait::call_operator(ctx, [&] {{ return {function}({call}); }});\n", text)

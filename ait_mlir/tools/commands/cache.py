@@ -19,6 +19,7 @@ _PARTS = {
     "objects": "compiled sources",
     "libraries": "linked models and runtime libraries",
     "models": "libraries taken out of artifacts",
+    "prefix": "the library for C and C++ programs",
     "tmp": "left by builds that were killed",
     "locks": "locks",
 }

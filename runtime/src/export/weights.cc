@@ -8,7 +8,9 @@
 
 #include <cstring>
 
+#include "deploy/blake3.h"
 #include "error.h"
+#include "threads.h"
 
 namespace ait::runtime {
 namespace {
@@ -56,6 +58,12 @@ StoredWeights::StoredWeights() : path_(own_path()) {
   }
   begin_ = footer.begin;
   bytes_ = footer.bytes;
+  const Blake3 hash = blake3(file_ + begin_, bytes_, num_threads());
+  if (std::memcmp(hash.data(), footer.blake3, hash.size()) != 0) {
+    munmap(file_, size_);
+    file_ = nullptr;
+    fail(ErrorKind::kArtifact, path_, " is damaged: its weights do not have their hash; export the model again");
+  }
 }
 
 StoredWeights::~StoredWeights() {

@@ -118,6 +118,10 @@ __global__ void __launch_bounds__(kGroup < 256 ? 256 : kGroup) reduce_rows_kerne
 #endif
 }
 
+/// Short columns, of which so many 16-byte words lie next to each other that they keep a card busy: few warps share a column, as joining them
+/// would take longer than what they read.
+inline constexpr int64_t kShortColumns = 256, kManyColumns = 2048;
+
 /// Warps of a block of reduce_columns_kernel: where there is much to reduce, as many as a block may have.
 inline constexpr int kFewWarps = 8, kManyWarps = 1024 / kWarpSize;
 
@@ -360,6 +364,12 @@ int32_t reduce(const Context& ctx, const int64_t (&sizes)[kRank], const In& in, 
       }
     }
 #endif
+    if constexpr (vector_width<In>() > kVec) {
+      constexpr int kWide = vector_width<In>();
+      if (space.length <= kShortColumns && space.rows >= kManyColumns * kWide && words(kWide)) {
+        return detail::launch_columns<R, kWide, kFewWarps>(ctx, space, in, out, correction);
+      }
+    }
     if (aligned && space.length >= kManyWarps) return detail::launch_columns<R, kVec, kManyWarps>(ctx, space, in, out, correction);
     return detail::launch_columns<R, 1, kFewWarps>(ctx, space, in, out, correction);
   } else {

@@ -1,0 +1,110 @@
+"""Runs passes on a graph of the builder: what all documented transformations do.
+
+A transformation takes sorted tensors, emits them as a module, runs passes of `ait-opt` on it, and makes tensors of the
+result (`ait_mlir.frontend.lift`). The given graph stays as it is. If the passes change nothing, the given tensors are
+returned; otherwise all tensors of the result are new, with the names, data and marks of those they stand for.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from xdsl.dialects.builtin import ModuleOp, UnitAttr
+from xdsl.ir import Operation
+
+from ait_mlir.compiler.transform.rows import TRANSFORMATIONS
+from ait_mlir.dialects.ait.traits import HasEpilogue
+from ait_mlir.frontend.errors import BuildError
+from ait_mlir.frontend.lift import emit, lift
+from ait_mlir.frontend.operator import Operator
+from ait_mlir.frontend.stable_set import StableSet
+from ait_mlir.frontend.tensor import Tensor
+from ait_mlir.ir.pipeline import parse_passes, run_passes
+from ait_mlir.universe import context
+
+Applies = Callable[[Operation], bool]
+
+
+def transform(
+    name: str,
+    sorted_graph: Sequence[Tensor],
+    workdir: str | os.PathLike[str] | None,
+    passes: str,
+    only: Applies | None = None,
+) -> list[Tensor]:
+    """The graph after a pipeline of passes; with `only`, products and convolutions for which it is False stay.
+
+    With a `workdir`, `NAME.mlir`, `NAME_graph.txt` and `NAME_pseudo_code.txt` are written there. Raises `BuildError`
+    for a list that is not sorted or not closed, and for a `workdir` that cannot be written.
+    """
+    emission = emit(sorted_graph)
+    directory = writable(workdir)
+    before = str(emission.module)
+    with held(emission.module, only):
+        run_passes(context(), emission.module, parse_passes(passes), verify="end")
+    result = list(sorted_graph) if str(emission.module) == before else lift(emission)
+    if directory is not None:
+        dump(directory, name, result, emission.module)
+    return result
+
+
+def apply(name: str, sorted_graph: Sequence[Tensor], workdir: str | os.PathLike[str] | None = None) -> list[Tensor]:
+    """The graph after the documented transformation of this name (`rows.py`)."""
+    row = TRANSFORMATIONS[name]
+
+    def applies(op: Operation) -> bool:
+        return not isinstance(op, HasEpilogue) or op.name in row.only
+
+    return transform(name, sorted_graph, workdir, row.passes, applies if row.only else None)
+
+
+@contextmanager
+def held(module: ModuleOp, only: Applies | None) -> Generator[None]:
+    """Ops for which `only` is False count as selected: no pattern rewrites an op that has a kernel."""
+    pinned = [] if only is None else [op for op in module.walk() if not only(op) and "kernel" not in op.attributes]
+    for op in pinned:
+        op.attributes["kernel"] = UnitAttr()
+    try:
+        yield
+    finally:
+        for op in module.walk():
+            if op.attributes.get("kernel") == UnitAttr():
+                del op.attributes["kernel"]
+
+
+def writable(workdir: str | os.PathLike[str] | None) -> Path | None:
+    """The directory, made if it is not there; `BuildError` if nothing can be written to it."""
+    if workdir is None:
+        return None
+    directory = Path(workdir)
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise BuildError(f"the workdir {str(directory)!r} cannot be made: {error.strerror}") from None
+    if not os.access(directory, os.W_OK | os.X_OK):
+        raise BuildError(f"the workdir {str(directory)!r} cannot be written; give a directory that can, or None")
+    return directory
+
+
+def dump(directory: Path, name: str, tensors: Sequence[Tensor], module: ModuleOp) -> None:
+    """Write a graph: as IR, as a list of tensors, and as pseudo code."""
+    operators = StableSet(op for tensor in tensors for op in tensor.src_ops())
+    files = {
+        f"{name}.mlir": f"{module}\n",
+        f"{name}_graph.txt": "".join(f"{tensor.pseudo_code()}\n" for tensor in tensors),
+        f"{name}_pseudo_code.txt": "".join(f"{op.pseudo_code(True)}\n" for op in operators),
+    }
+    for file, text in files.items():
+        try:
+            (directory / file).write_text(text)
+        except OSError as error:
+            raise BuildError(f"{str(directory / file)!r} cannot be written: {error.strerror}") from None
+
+
+def get_sorted_ops(tensors: Tensor | Sequence[Tensor]) -> list[Operator]:
+    """The operators that compute the tensors, in order, each once."""
+    given = [tensors] if isinstance(tensors, Tensor) else tensors
+    return list(StableSet(op for tensor in given for op in tensor.src_ops()))

@@ -1,0 +1,63 @@
+"""What follows from weights with data is computed once, when the model is compiled."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from xdsl.ir import SSAValue
+
+from ait_mlir.compiler.transform.apply import dump, writable
+from ait_mlir.frontend.intvar import IntVarTensor
+from ait_mlir.frontend.lift import emit, lift
+from ait_mlir.frontend.tensor import Tensor
+from ait_mlir.passes.fold_params import fold_params, write_folds
+
+__all__ = ["IntVarTensor", "Workspace", "constant_folding"]
+
+
+@dataclass
+class Workspace:
+    """The bytes that kernels need besides tensors: shared by all, and for one operator alone."""
+
+    shared_size: int
+    unique_size: int
+
+    def total_size(self) -> int:
+        """Both together."""
+        return self.shared_size + self.unique_size
+
+
+def constant_folding(
+    sorted_graph: Sequence[Tensor], workdir: str | None, model_name: str
+) -> tuple[list[Tensor], list[tuple[str, str]], list[Tensor]]:
+    """The graph with new weights for what depends on weights with data alone.
+
+    Returns the graph, source and object files that remain to be compiled (always none: the values are computed here, in
+    float64, and rounded once), and the weights that were read. A value is not folded if it would be a large copy. The
+    graph stays as it is if a value cannot be computed; a warning says why. With a `workdir`, the folded parts are
+    written to `constant_folding/MODEL_NAME_folds.mlir` in it.
+    """
+    emission = emit(sorted_graph)
+    directory = writable(None if workdir is None else f"{workdir}/constant_folding")
+    names: dict[SSAValue, str] = {op.output: op.param_name.data for op in emission.graph.params()}
+    tensors = {names[value]: tensor for tensor, value in emission.values.items() if value in names}
+    data = {name: tensor.data for name, tensor in tensors.items() if tensor.data is not None}
+    folds = fold_params(emission.module, data, partial=True)
+    if not folds:
+        return list(sorted_graph), [], []
+    try:
+        values = {fold.name: fold.value(data) for fold in folds}
+    except (ArithmeticError, MemoryError, NotImplementedError, ValueError) as error:
+        warnings.warn(f"constants are not folded: {error}", stacklevel=2)
+        return list(sorted_graph), [], []
+    result = lift(emission)
+    for tensor in result:
+        if tensor.is_param and tensor.name in values:
+            tensor.bind(values[tensor.name])
+    if directory is not None:
+        dump(directory, model_name, result, emission.module)
+        (directory / f"{model_name}_folds.mlir").write_text(write_folds(folds))
+    read = {name for fold in folds for name in fold.source_types()}
+    return result, [], [tensors[name] for name in tensors if name in read]

@@ -1,0 +1,19 @@
+"""Products side by side become one."""
+
+from __future__ import annotations
+
+from ait_mlir.compiler.transform.apply import apply
+from ait_mlir.frontend.tensor import Tensor
+from ait_mlir.frontend.wiring import toposort
+
+__all__ = ["fuse_single_source_parallel_gemms", "toposort"]
+
+
+def fuse_single_source_parallel_gemms(sorted_graph: list[Tensor], workdir: str | None = None) -> list[Tensor]:
+    """Products of one input with several weights as one product, whose result is split.
+
+    The weights, [n_i, k] each, and the biases are concatenated, which costs nothing: data of weights are laid out when
+    the model is compiled or loaded. The products have layout `rcr`, no other operator after the bias, and no other
+    reader.
+    """
+    return apply("fuse_single_source_parallel_gemms", sorted_graph, workdir)

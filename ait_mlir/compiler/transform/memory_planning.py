@@ -1,0 +1,136 @@
+"""Places in one arena for the tensors of a graph, one after another or in waves of operators that run in parallel."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+
+from ait_mlir.compiler.transform.apply import get_sorted_ops
+from ait_mlir.compiler.transform.constant_folding import Workspace
+from ait_mlir.compiler.transform.mark_param_tensor import viewed
+from ait_mlir.dims import Scope, const
+from ait_mlir.frontend.errors import BuildError
+from ait_mlir.frontend.lift import check_sorted
+from ait_mlir.frontend.operator import Operator
+from ait_mlir.frontend.tensor import Tensor
+from ait_mlir.passes.memory.buffers import ALIGNMENT, Buffer
+from ait_mlir.passes.memory.planner import plan
+from ait_mlir.passes.memory.verifier import verify
+
+PlannedGraph = tuple[int, int, Workspace]
+"""The bytes of the arena, the bytes of the weights, and the workspace, at the largest sizes."""
+
+
+def multistream_mode() -> int:
+    """`AIT_MULTISTREAM_MODE`: 0, operators run one after another; 1, those that do not wait for each other run in
+    parallel."""
+    return _setting("AIT_MULTISTREAM_MODE", 0, 1)
+
+
+def multistream_additional_streams() -> int:
+    """`AIT_MULTISTREAM_EXTRA_STREAMS`: streams beside the base stream; 4 if it is not set."""
+    return _setting("AIT_MULTISTREAM_EXTRA_STREAMS", 4, 1 << 20)
+
+
+def multistream_max_mem_parallel_ops() -> int:
+    """`AIT_MULTISTREAM_MAX_MEM_PARALLEL_OPS`: the most operators that memory planning lets run in parallel.
+
+    More of them may overlap, and then they share less memory. Without the variable there is no limit. It does not
+    depend on the number of streams: with 5 streams and 100 operators, a limit of 5 makes 20 waves of one operator for
+    each stream, with a barrier behind each.
+    """
+    return _setting("AIT_MULTISTREAM_MAX_MEM_PARALLEL_OPS", 99_999_999, 99_999_999)
+
+
+def _setting(name: str, default: int, largest: int) -> int:
+    text = os.environ.get(name)
+    if not text:
+        return default
+    if not (text.isascii() and text.isdecimal() and int(text) <= largest):
+        raise BuildError(f"{name} is {text!r}, expected a whole number from 0 to {largest}")
+    return int(text)
+
+
+def track_parallel_ops(sorted_graph: Sequence[Tensor]) -> dict[int, list[Operator]]:
+    """The operators by their earliest step: each one step behind the last operator that it waits for."""
+    steps: dict[Operator, int] = {}
+    found: dict[int, list[Operator]] = {}
+    for op in get_sorted_ops(sorted_graph):
+        steps[op] = 1 + max((steps[before] for t in op.inputs for before in t.src_ops()), default=0)
+        found.setdefault(steps[op], []).append(op)
+    return dict(sorted(found.items()))
+
+
+def split_simple_multistream_parallel_ops(
+    ops_by_order: Mapping[int, Sequence[Operator]], max_parallel_ops: int
+) -> list[list[Operator]]:
+    """Waves of at most `max_parallel_ops` operators, from operators by step.
+
+    `{1: [a, b, c], 2: [d]}` with at most 2 becomes `[[a, b], [c], [d]]`. Raises `BuildError` for a limit below 1.
+    """
+    if max_parallel_ops < 1:
+        raise BuildError(f"at most {max_parallel_ops} operators in parallel; expected at least 1")
+    return [
+        list(ops_by_order[step][i : i + max_parallel_ops])
+        for step in sorted(ops_by_order)
+        for i in range(0, len(ops_by_order[step]), max_parallel_ops)
+    ]
+
+
+def simple_multistream_memory_planning(sorted_graph: Sequence[Tensor]) -> PlannedGraph:
+    """Places for tensors if the operators of a wave run in parallel: what one reads or writes shares no bytes with what
+    another one of its wave writes.
+
+    Returns sizes in bytes; `_attrs["offset"]` of each computed tensor that is no output and no view is its offset. It
+    takes at least the memory of `greedy_by_size_memory_planning`.
+    """
+    check_sorted(sorted_graph)
+    waves = split_simple_multistream_parallel_ops(track_parallel_ops(sorted_graph), multistream_max_mem_parallel_ops())
+    return _plan(sorted_graph, waves)
+
+
+def greedy_by_size_memory_planning(sorted_graph: Sequence[Tensor]) -> PlannedGraph:
+    """Places for tensors if the operators run one after another (Pisarchyk and Lee, arXiv 2001.03288).
+
+    Returns sizes in bytes; `_attrs["offset"]` of each computed tensor that is no output and no view is its offset.
+    """
+    check_sorted(sorted_graph)
+    return _plan(sorted_graph, [[op] for op in get_sorted_ops(sorted_graph)])
+
+
+def naive_memory_planning(sorted_graph: Sequence[Tensor]) -> PlannedGraph:
+    """Places of their own for all tensors; nothing shares bytes."""
+    check_sorted(sorted_graph)
+    return _plan(sorted_graph, [get_sorted_ops(sorted_graph)])
+
+
+def _plan(sorted_graph: Sequence[Tensor], waves: Sequence[Sequence[Operator]]) -> PlannedGraph:
+    """Plan with our planner, and check the plan with the verifier, which shares no code with it."""
+    step = {op: i for i, wave in enumerate(waves) for op in wave}
+    first: dict[Tensor, int] = {}
+    last: dict[Tensor, int] = {}
+    for tensor in sorted_graph:
+        root = _root(tensor)
+        for op in tensor.src_ops():
+            first.setdefault(root, step[op])
+            last[root] = max(last.get(root, 0), step[op])
+        for op in tensor.dst_ops():
+            if op in step:
+                last[root] = max(last.get(root, 0), step[op])
+    owned = {_root(tensor) for tensor in sorted_graph if tensor.is_output}
+    placed = [t for t in first if t.src_ops() and t not in owned and t.size_bytes() > 0]
+    buffers = [Buffer(i, first[t], last[t] + 1, const(t.size_bytes(ALIGNMENT))) for i, t in enumerate(placed)]
+    found = plan(buffers, Scope())
+    if problems := verify(buffers, found.offsets, found.arena, Scope()):
+        raise BuildError(f"the memory plan is wrong: {problems[0]}")
+    for i, tensor in enumerate(placed):
+        tensor.attrs["offset"] = found.offsets[i].as_int()
+    weights = sum(t.size_bytes(ALIGNMENT) for t in sorted_graph if t.is_param)
+    return found.arena.evaluate({}), weights, Workspace(0, 0)
+
+
+def _root(tensor: Tensor) -> Tensor:
+    """The tensor in whose memory a tensor is."""
+    while (source := viewed(tensor)) is not None:
+        tensor = source
+    return tensor

@@ -1,0 +1,213 @@
+"""Kernels are chosen by their times on the devices of this machine."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import closing
+from dataclasses import dataclass, field
+from enum import Enum
+from pathlib import Path
+from queue import SimpleQueue
+from typing import Any
+
+from xdsl.dialects.builtin import FileLineColLoc, IntAttr, StringAttr
+from xdsl.ir import Operation
+
+from ait_mlir.compiler.transform.apply import dump, writable
+from ait_mlir.dialects.ait.types import KernelAttr
+from ait_mlir.errors import AitError
+from ait_mlir.frontend.errors import BuildError
+from ait_mlir.frontend.lift import emit
+from ait_mlir.frontend.operator import Operator
+from ait_mlir.frontend.target import Target, as_target, detect_target
+from ait_mlir.frontend.tensor import Tensor
+from ait_mlir.lowering.choices import Choice
+from ait_mlir.lowering.module_target import make_target, set_target
+from ait_mlir.passes.budget import selector
+from ait_mlir.passes.measure import Selector, require_device
+from ait_mlir.passes.select import select_graph
+from ait_mlir.passes.tasks import Task
+from ait_mlir.passes.timings import TimingCache
+
+Callback = Callable[[Any, Any], None]
+"""Gets what a profiler printed, or None if it failed, and the delegate."""
+
+
+@dataclass(frozen=True)
+class ProfileResult:
+    """What a profiler found for an operator at one size: its time in milliseconds and its workspace in bytes."""
+
+    op_name: str
+    exec_key: str
+    op_config: str
+    duration: float
+    workspace: int = 0
+    split_k: int | None = None
+
+
+@dataclass
+class GemmProfilerPostprocessingDelegate:
+    """Collects the results of profilers; in the end the fastest one of each operator and size is kept.
+
+    `best` has them, by name of the operator and size. An operator given to `watch` gets the configurations in
+    `_attrs["exec_path"]`.
+    """
+
+    best: dict[tuple[str, str], ProfileResult] = field(default_factory=dict[tuple[str, str], ProfileResult])
+    operators: dict[str, Operator] = field(default_factory=dict[str, Operator])
+    _instances: SimpleQueue[ProfileResult] = field(default_factory=SimpleQueue[ProfileResult])
+
+    def watch(self, operator: Operator) -> None:
+        """Write the results for the operator of this name to it."""
+        self.operators[str(operator.attrs["name"])] = operator
+
+    def add_instance(self, instance: ProfileResult) -> None:
+        """Collect a result; any thread may call it."""
+        self._instances.put(instance)
+
+    def postprocess_results(self) -> None:
+        """Keep the fastest of the results so far, over all split_k of an operator and size."""
+        while not self._instances.empty():
+            found = self._instances.get()
+            key = found.op_name, found.exec_key
+            if key not in self.best or found.duration < self.best[key].duration:
+                self.best[key] = found
+        for (name, key), result in self.best.items():
+            if name in self.operators:
+                self.operators[name].attrs.setdefault("exec_path", {})[key] = result
+
+
+class ProfilerRunner:
+    """Runs profilers, one at a time on each device, in processes of their own.
+
+    `devices` are numbers of devices as text: a profiler sees its own as the only one. `timeout` is in seconds, for each
+    profiler. A profiler that fails or takes longer gives None to its callback.
+    """
+
+    def __init__(self, devices: Sequence[str], postprocessing_delegate: Any, timeout: int = 500):
+        if not devices:
+            raise BuildError("a ProfilerRunner needs at least one device, such as '0'")
+        if timeout <= 0:
+            raise BuildError(f"the timeout is {timeout} s, expected more than 0")
+        self.delegate, self.timeout = postprocessing_delegate, timeout
+        self._free: SimpleQueue[str] = SimpleQueue()
+        for device in devices:
+            self._free.put(str(device))
+        self._pool = ThreadPoolExecutor(len(devices))
+        self._jobs: list[Future[None]] = []
+
+    def push(self, cmds: Sequence[str], process_result_callback: Callback) -> None:
+        """Run a command as soon as a device is free; then call `process_result_callback(stdout, delegate)`."""
+        self._jobs.append(self._pool.submit(self._run, list(cmds), process_result_callback))
+
+    def join(self) -> None:
+        """Wait for all commands, then let the delegate choose. Raises what a callback raised."""
+        try:
+            for job in self._jobs:
+                job.result()
+        finally:
+            self._pool.shutdown(cancel_futures=True)
+        self.delegate.postprocess_results()
+
+    def _run(self, cmds: list[str], callback: Callback) -> None:
+        device = self._free.get()
+        environment = {**os.environ, "CUDA_VISIBLE_DEVICES": device, "HIP_VISIBLE_DEVICES": device}
+        try:
+            done = subprocess.run(cmds, capture_output=True, text=True, timeout=self.timeout, env=environment)
+            found = done.stdout if done.returncode == 0 else None
+        except (OSError, subprocess.TimeoutExpired):
+            found = None
+        finally:
+            self._free.put(device)
+        callback(found, self.delegate)
+
+
+def force_profiler_cache() -> bool:
+    """Whether `AIT_FORCE_PROFILER_CACHE` is 1: `profile` then takes known times alone, and fails without them."""
+    text = os.environ.get("AIT_FORCE_PROFILER_CACHE", "0")
+    if text not in ("0", "1"):
+        raise BuildError(f"AIT_FORCE_PROFILER_CACHE is {text!r}, expected 0 or 1")
+    return text == "1"
+
+
+@dataclass
+class _Forced:
+    """A selector without measuring: an operator without a known time is an error."""
+
+    known: Selector
+
+    @property
+    def meter(self) -> Any:
+        return self.known.meter
+
+    @property
+    def shipped(self) -> Any:
+        return self.known.shipped
+
+    def choose(self, tasks: Sequence[Task], counts: Sequence[int] = ()) -> list[Choice | None]:
+        found = self.known.choose(tasks, counts)
+        for task, choice in zip(tasks, found, strict=True):
+            if choice is None:
+                raise AitError(
+                    f"no known time for {task.op.name} ({', '.join(map(str, task.op.operand_types))}), and "
+                    f"AIT_FORCE_PROFILER_CACHE forbids measuring it; {TimingCache().other_versions()}unset it, or "
+                    "let AIT_TIMINGS name the cache with its times"
+                )
+        return found
+
+
+def profile(
+    sorted_graph: Sequence[Tensor],
+    workdir: str | os.PathLike[str] = "./tmp",
+    devices: Sequence[int] | None = None,
+    dynamic_profiling_strategy: Enum | str = "MAX",
+    timeout: int = 500,
+    target: Target | str | None = None,
+) -> None:
+    """Choose kernels for the operators of a graph by time, and note them in `_attrs["kernels"]`.
+
+    Kernels are timed on device 0, the first one in `devices` if given. A dynamic dim is timed at its largest size
+    (`MAX`), its smallest (`MIN`), or its hints (`HINTS`). Measuring ends after `timeout` seconds; what is not timed by
+    then is chosen by estimate. Times are remembered (`AIT_TIMINGS`), so compiling the graph later finds them. The IR
+    with the choices is written to `workdir`. `target` is that of this machine unless given. Raises `AitError` where
+    nothing can be measured, and with `force_profiler_cache` where a time is not known.
+    """
+    emission = emit(sorted_graph)
+    directory = writable(workdir)
+    name = (
+        dynamic_profiling_strategy if isinstance(dynamic_profiling_strategy, str) else dynamic_profiling_strategy.name
+    )
+    if name.upper() not in ("MIN", "MAX", "HINTS"):
+        raise BuildError(f"unknown strategy {name!r}; expected MIN, MAX or HINTS")
+    if devices is not None and list(devices)[:1] != [0]:
+        raise BuildError(
+            f"devices are {list(devices)}, and kernels are timed on device 0; CUDA_VISIBLE_DEVICES makes another one 0"
+        )
+    chosen = detect_target() if target is None else as_target(target)
+    compiled_for = make_target(chosen.kind, chosen.arch)
+    forced = force_profiler_cache()
+    if not forced:
+        require_device(compiled_for)
+    marks: dict[Operation, Operator] = {}
+    places: dict[int, Operator] = {}
+    for operator, snapshots in emission.groups.items():
+        places[len(places)] = operator
+        for s in snapshots:
+            marks[s.op] = operator
+            s.op.location = FileLineColLoc(StringAttr("profile"), IntAttr(len(places) - 1), IntAttr(0))
+    set_target(emission.module, compiled_for)
+    by_time = selector(compiled_for, True, [name.lower()], 0.0 if forced else float(timeout))
+    with closing(by_time):
+        select_graph(emission.graph, compiled_for, _Forced(by_time) if forced else by_time)  # pyright: ignore[reportArgumentType]
+    kernels: dict[Operator, list[str]] = {}
+    for op in emission.module.walk():
+        kernel, place = op.attributes.get("kernel"), op.location
+        if isinstance(kernel, KernelAttr) and isinstance(place, FileLineColLoc) and place.filename.data == "profile":
+            kernels.setdefault(places[place.line.data], []).append(str(kernel))
+    for operator, found in kernels.items():
+        operator.attrs["kernels"] = found
+    assert directory is not None
+    dump(Path(directory), "profile", list(sorted_graph), emission.module)

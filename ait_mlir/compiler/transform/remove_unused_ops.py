@@ -1,0 +1,17 @@
+"""Operators that compute nothing of a graph no longer read its tensors."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ait_mlir.frontend.lift import check_sorted
+from ait_mlir.frontend.stable_set import StableSet
+from ait_mlir.frontend.tensor import Tensor
+
+
+def remove_unused_ops(sorted_graph: Sequence[Tensor]) -> None:
+    """Remove from `dst_ops` the operators that are in `src_ops` of no tensor of the list."""
+    check_sorted(sorted_graph)
+    used = {op for tensor in sorted_graph for op in tensor.src_ops()}
+    for tensor in sorted_graph:
+        tensor.attrs["dst_ops"] = StableSet(op for op in tensor.dst_ops() if op in used)

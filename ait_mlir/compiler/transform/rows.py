@@ -1,0 +1,185 @@
+"""The table of documented transformations: the passes that each one runs, where they are written, tested, and their
+law. `docs/passes.md` is made of it (`python -m ait_mlir.compiler.transform.page`)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ait_mlir.passes.pipelines import passes_between
+from ait_mlir.rows import Row, table
+
+
+@dataclass(frozen=True)
+class Transformation(Row):
+    """A documented function: its module, our passes for it, the file with their patterns, their lit test, the law."""
+
+    module: str
+    passes: str
+    file: str
+    test: str
+    law: str
+    only: tuple[str, ...] = ()
+    """The contractions that it may change; all if empty."""
+
+
+def _row(name: str, module: str, passes: str, file: str, test: str, law: str, only: tuple[str, ...] = ()):
+    return Transformation(name, module, passes, f"ait_mlir/{file}", test and f"lit_tests/{test}", law, only)
+
+
+PRODUCTS = ("ait.gemm", "ait.bmm")
+CONVOLUTIONS = ("ait.conv",)
+LOWERED = 'select{target="cpu"},bufferize,remove-copies'
+"""What shows of which buffer each tensor is a part."""
+OPTIMIZE = passes_between("canonical", "fused")
+
+TRANSFORMATIONS: dict[str, Transformation] = table(
+    "transformations",
+    (
+        _row(
+            "fuse_conv_elementwise",
+            "fuse_conv_elementwise",
+            "fuse-epilogue",
+            "rewrites/gemm/epilogue.py",
+            "rewrites/epilogue.mlir",
+            "f(conv(x, w), b) is one convolution with the epilogue f, if f alone reads the product",
+            CONVOLUTIONS,
+        ),
+        _row(
+            "fuse_mm_elementwise",
+            "fuse_mm_elementwise",
+            "fuse-epilogue",
+            "rewrites/gemm/epilogue.py",
+            "rewrites/epilogue.mlir",
+            "f(x @ w, b) is one product with the epilogue f, if f alone reads the product",
+            PRODUCTS,
+        ),
+        _row(
+            "fuse_elementwise",
+            "fuse_ops",
+            "fuse-elementwise",
+            "rewrites/elementwise/merge.py",
+            "rewrites/elementwise.mlir",
+            "connected elementwise operations of one shape are one pass over memory",
+        ),
+        _row(
+            "process_singleton_elementwise",
+            "fuse_ops",
+            "process-singleton-elementwise",
+            "rewrites/elementwise/merge.py",
+            "rewrites/subsets.mlir",
+            "f(x) = fused_elementwise(x) { f }",
+        ),
+        _row(
+            "fuse_single_source_parallel_gemms",
+            "fuse_parallel_gemms",
+            "merge-parallel-gemms",
+            "rewrites/gemm/products.py",
+            "rewrites/gemm.mlir",
+            "x @ w0, x @ w1 = split(x @ concat(w0, w1)), and their biases as one",
+        ),
+        _row(
+            "fuse_permute_bmm_and_gemm",
+            "fuse_permute_bmm",
+            "fuse-permute-bmm-and-gemm",
+            "rewrites/view.py",
+            "rewrites/subsets.mlir",
+            "a product reads a transposed operand in the other layout",
+        ),
+        _row(
+            "merge_view_ops",
+            "optimize_graph",
+            "merge-view-ops",
+            "rewrites/view.py",
+            "rewrites/subsets.mlir",
+            "reshape(reshape(x)) = reshape(x)",
+        ),
+        _row(
+            "remove_elementwise_no_ops",
+            "optimize_graph",
+            "remove-elementwise-no-ops",
+            "rewrites/elementwise/algebra.py",
+            "rewrites/subsets.mlir",
+            "x + 0 = x - 0 = x * 1 = x / 1 = x",
+        ),
+        _row(
+            "transform_permute_to_reshape",
+            "optimize_graph",
+            "transform-permute-to-reshape",
+            "rewrites/subsets.py",
+            "rewrites/subsets.mlir",
+            "permute(x) = reshape(x), where only dims of 1 move",
+        ),
+        _row(
+            "optimize_graph",
+            "optimize_graph",
+            OPTIMIZE,
+            "passes/pipelines.py",
+            "rewrites/gemm.mlir",
+            "the passes from a simplified to a fused graph, in order",
+        ),
+        _row(
+            "remove_no_ops",
+            "remove_no_ops",
+            "remove-no-ops",
+            "rewrites/view.py",
+            "rewrites/subsets.mlir",
+            "a view to the same type, a split into one part, a concat of one tensor are their operand",
+        ),
+        _row(
+            "transform_special_ops",
+            "transform_special_ops",
+            "transform-special-ops",
+            "rewrites/conv.py",
+            "rewrites/subsets.mlir",
+            "conv(x, w) with a window of one element = x @ w^T; x @ y with K = 1 is x * y",
+        ),
+        _row(
+            "transform_memory_ops",
+            "transform_memory_ops",
+            "merge-pieces",
+            "rewrites/pieces.py",
+            "rewrites/pieces.mlir",
+            "concat(split(x)) = x, split(concat(x, y)) = x, y, concat(concat(x, y), z) = concat(x, y, z)",
+        ),
+        _row(
+            "move_view_op_before_concat",
+            "optimize_graph",
+            "merge-pieces",
+            "rewrites/pieces.py",
+            "rewrites/pieces.mlir",
+            "concat(reshape(concat(x, y)), z) = concat(reshape(x), reshape(y), z)",
+        ),
+        _row(
+            "fuse_duplicate_fused_elementwise",
+            "optimize_graph",
+            "remove-duplicates",
+            "passes/remove_duplicates.py",
+            "passes/remove_duplicates.mlir",
+            "operators that compute the same on the same operands are one",
+        ),
+        _row(
+            "split_large_concat_ops",
+            "optimize_graph",
+            "",
+            "passes/bufferize.py",
+            "rewrites/buffers.mlir",
+            "the graph as it is: each operand of a concat is written by itself, so no launch takes a long list",
+        ),
+        _row(
+            "split_large_slice_scatter_ops",
+            "optimize_graph",
+            "",
+            "passes/bufferize.py",
+            "rewrites/buffers.mlir",
+            "the graph as it is: each slice is written by itself, so no launch takes a list of any length",
+        ),
+        _row(
+            "split_large_split_ops",
+            "optimize_graph",
+            "",
+            "passes/bufferize.py",
+            "rewrites/buffers.mlir",
+            "the graph as it is: the parts of a split are views, which take no launch",
+        ),
+    ),
+)

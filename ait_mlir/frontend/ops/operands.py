@@ -1,0 +1,47 @@
+"""Operands of elementwise operators: numbers, constants and tensors, in one dtype."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ait_mlir.dialects.ait.dtypes import BY_NAME
+from ait_mlir.dialects.ait.elementwise import CastOp
+from ait_mlir.dialects.ait.types import TensorType
+from ait_mlir.frontend.intvar import IntVarTensor
+from ait_mlir.frontend.operator import Operator
+from ait_mlir.frontend.tensor import Tensor
+
+Operand = Tensor | IntVarTensor | float
+
+
+def as_number(operator: Operator, operand: Operand) -> Tensor | float:
+    """The number of a constant of rank 0, whose dtype follows the other operands, and of a constant dim."""
+    if isinstance(operand, IntVarTensor):
+        if not operand.is_a_const_num():
+            raise operator.fail(f"the dim {operand} is dynamic; an operand is a tensor, a number or a constant dim")
+        return int(operand)
+    if not isinstance(operand, Tensor) or operand.rank or operand.sources:
+        return operand
+    number = operand.number()
+    return operand if number is None else number
+
+
+def common_dtype(operands: Sequence[Tensor | float]) -> str:
+    """The dtype of the tensors; bool only if no tensor has another one, float16 without tensors."""
+    found = [operand.dtype() for operand in operands if isinstance(operand, Tensor)]
+    return next((dtype for dtype in found if dtype != "bool"), found[0] if found else "float16")
+
+
+def in_dtype(operator: Operator, operand: Tensor | float, dtype: str) -> Tensor:
+    """A number as a constant of `dtype`; a bool tensor as one of `dtype`, 1 for True; other tensors as they are."""
+    if not isinstance(operand, Tensor):
+        return Tensor(shape=[], dtype=dtype, value=operand)
+    if operand.dtype() != "bool" or dtype == "bool":
+        return operand
+    return operator.emit_one(CastOp, [operand], result_types=[TensorType.get(operand.type.dims, BY_NAME[dtype].ir)])
+
+
+def in_one_dtype(operator: Operator, operands: Sequence[Tensor | float]) -> list[Tensor]:
+    """The operands in their common dtype."""
+    dtype = common_dtype(operands)
+    return [in_dtype(operator, operand, dtype) for operand in operands]

@@ -1,0 +1,43 @@
+"""Installs the library that runs models from C and C++ programs: `runtime/include/ait/model.h`."""
+
+from __future__ import annotations
+
+import importlib.util
+from pathlib import Path
+
+from ait_mlir import __version__
+from ait_mlir.host.files import cache_dir, copy_atomic, write_atomic
+from ait_mlir.lowering.build import build_deploy_library
+from ait_mlir.lowering.target import TargetKind
+from ait_mlir.lowering.toolchain import cpp_root
+
+_HEADERS = ("model.h", "model_abi.h")
+
+
+def install_runtime(kind: TargetKind, prefix: Path | None = None) -> Path:
+    """Build the library for a target and install it under `prefix`, by default a folder of the cache; returns that.
+
+    `include/ait/model.h` is its interface. `lib/cmake/ait` and `lib/pkgconfig` find their folder by their own place, so
+    the whole prefix can be moved. For the CPU, OpenBLAS lies beside the library. Raises like `build_library`.
+    """
+    library = build_deploy_library(kind)
+    root = (prefix or cache_dir() / "prefix").absolute()
+    files = cpp_root() / "deploy"
+    for name in _HEADERS:
+        copy_atomic(cpp_root() / "include" / "ait" / name, root / "include" / "ait" / name)
+    copy_atomic(library, root / "lib" / f"libait_{kind}.so")
+    if kind == "cpu" and (openblas := _openblas()) is not None:
+        copy_atomic(openblas, root / "lib" / "libscipy_openblas.so")
+    copy_atomic(files / "aitConfig.cmake", root / "lib" / "cmake" / "ait" / "aitConfig.cmake")
+    texts = {"aitConfigVersion.cmake.in": "cmake/ait/aitConfigVersion.cmake", "ait.pc.in": f"pkgconfig/ait-{kind}.pc"}
+    for template, place in texts.items():
+        text = (files / template).read_text().replace("@version@", __version__).replace("@target@", kind)
+        write_atomic(root / "lib" / place, text.encode())
+    return root
+
+
+def _openblas() -> Path | None:
+    """The OpenBLAS of the pip package."""
+    spec = importlib.util.find_spec("scipy_openblas32")
+    folders = [Path(place) / "lib" for place in spec.submodule_search_locations or []] if spec else []
+    return next((path for folder in folders for path in sorted(folder.glob("libscipy_openblas*.so"))), None)

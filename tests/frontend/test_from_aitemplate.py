@@ -1,0 +1,305 @@
+"""Names and helpers that scripts written for AITemplate import, and what they catch."""
+
+from __future__ import annotations
+
+import importlib
+import random
+import sys
+import unittest
+
+import numpy as np
+import pytest
+import sympy
+import torch
+
+from ait_mlir.compiler import base, dtype, ops, public, symbolic
+from ait_mlir.compiler.base import IntImm, IntVar, IntVarTensor, StableSet, Tensor
+from ait_mlir.compiler.ops.common.epilogue import FuncEnum
+from ait_mlir.compiler.ops.paths import FAMILIES, MODULES, all_modules
+from ait_mlir.errors import ArtifactError, CompileError, InputError
+from ait_mlir.frontend import BuildError, Target
+from ait_mlir.frontend import ops as operators
+from ait_mlir.testing import benchmark_torch_function, jagged_utils, test_utils
+from ait_mlir.utils import graph_utils, shape_utils, torch_utils
+from tests.frontend.support import check, evaluate, tensor
+
+
+def test_every_operator_has_its_documented_path():
+    paths = all_modules()
+    assert set(MODULES) <= set(paths) and set(FAMILIES) <= set(paths)
+    for path, names in paths.items():
+        module = importlib.import_module(f"ait_mlir.compiler.ops.{path}")
+        assert all(getattr(module, name) is getattr(operators, name) for name in names), path
+        assert sys.modules[f"ait_mlir.compiler.ops.{path}"] is module
+    assert ops.softmax is operators.softmax  # the operator, not the family of its name
+    assert public.gemm_rcr is operators.gemm_rcr and public.DynamicProfileStrategy.MAX.name == "MAX"
+
+
+def test_functions_have_plain_names():
+    x = tensor("x", "batch", 4)
+    check(lambda x: ops.tanh(ops.abs(x)), lambda x: torch.tanh(abs(x)), x)
+    check(lambda x: ops.max(x, 0.5), lambda x: x.clamp(min=0.5), x)
+    check(lambda x: ops.leaky_relu(x, 0.3), lambda x: torch.nn.functional.leaky_relu(x, 0.3), x)
+    missing = [name for name in MODULES["common.math"].split() if not hasattr(ops, name)]
+    assert not missing
+
+
+def number(value: float, name: str | None = None, dtype: str = "float16") -> Tensor:
+    return Tensor(shape=[], value=value, name=name, dtype=dtype, is_input=True)
+
+
+PARAMETERS = {
+    FuncEnum.LRELU: ([0.3], torch.nn.LeakyReLU(0.3)),
+    FuncEnum.ELU: ([0.7], torch.nn.ELU(0.7)),
+    FuncEnum.CELU: ([0.7], torch.nn.CELU(0.7)),
+    FuncEnum.HARDTANH: ([-0.5, 0.25], torch.nn.Hardtanh(-0.5, 0.25)),
+    FuncEnum.SOFTPLUS: ([2.0, 0.5], torch.nn.Softplus(2.0, 0.5)),
+    FuncEnum.NAN_TO_NUM: ([0.0, 1.0, -1.0], lambda x: torch.nan_to_num(x, 0.0, 1.0, -1.0)),
+}
+
+
+@pytest.mark.parametrize("func", PARAMETERS, ids=lambda f: f.name)
+@pytest.mark.parametrize("kind", ["constant", "input"])
+def test_parameters_are_constants_or_tensors(func, kind):
+    values, want = PARAMETERS[func]
+    x = tensor("x", "batch", 4)
+    rng = np.random.default_rng(0).standard_normal((3, 4))
+    given = {"x": rng}
+    if kind == "constant":
+        parameters = [number(value, f"p{i}") for i, value in enumerate(values)]
+    else:
+        parameters = [Tensor(shape=[1], dtype="float64", name=f"p{i}", is_input=True) for i, _ in enumerate(values)]
+        given |= {f"p{i}": np.array([value]) for i, value in enumerate(values)}
+    y = ops.elementwise(func)(x, *parameters)
+    used = {name for t in graph_utils.get_sorted_ops(base_graph(y)) for name in (i.name for i in t.inputs)}
+    (got,) = evaluate(y, {name: data for name, data in given.items() if name in used}, batch=3)
+    np.testing.assert_allclose(got, want(torch.from_numpy(rng)).numpy(), rtol=1e-9)
+
+
+def base_graph(output: Tensor) -> list[Tensor]:
+    from ait_mlir.frontend.wiring import toposort
+
+    return toposort(output)
+
+
+def test_a_constant_takes_the_dtype_of_the_others():
+    x = tensor("x", 4)
+    y = ops.elementwise(FuncEnum.ADD)(number(1.5), x)
+    assert y.dtype() == "float64" and ops.elementwise(FuncEnum.ADD)(1, 2.5).dtype() == "float16"
+    assert ops.gt()(x, number(0.0)).dtype() == "bool" and ops.where()(ops.gt()(x, 0), x, number(0)).dtype() == "float64"
+    (add,) = y._attrs["src_ops"]
+    assert add._attrs["inputs"] == [x] and [t.is_a_const_num() for t in add._attrs["args"]] == [True, False]
+    mul = ops.elementwise(FuncEnum.MUL)(x, IntVarTensor(IntImm(3)))
+    np.testing.assert_array_equal(evaluate(mul, {"x": np.arange(4.0)})[0], 3 * np.arange(4.0))
+
+
+def test_bool_counts_as_0_and_1():
+    x, flag = tensor("x", 4), Tensor(shape=[4], dtype="bool", name="flag", is_input=True)
+    data = {"x": np.arange(4.0), "flag": np.array([True, False, True, False])}
+    assert evaluate(x * flag, data)[0].tolist() == [0, 0, 2, 0]
+    assert evaluate(flag - x, data)[0].tolist() == [1, -1, -1, -3]
+    assert evaluate(ops.where()(ops.lt()(flag, x), x, flag), data)[0].tolist() == [1, 1, 2, 3]
+    assert (flag * flag).dtype() == "bool"
+    with pytest.raises(BuildError, match="element type f16, but"):
+        x + Tensor(shape=[4], dtype="float16", name="half", is_input=True)
+
+
+def test_dims_as_values_in_elementwise():
+    a, b = IntVar([1, 256], name="a"), IntVar([1, 256], name="b")
+    left, right = a.symbolic_value(), b.symbolic_value()
+    for func, want in (
+        (FuncEnum.ADD, left + right), (FuncEnum.SUB, left - right),
+        (FuncEnum.MUL, left * right), (FuncEnum.DIV, left / right),
+    ):  # fmt: skip
+        found = ops.elementwise(func)(IntVarTensor(a), IntVarTensor(b))
+        assert isinstance(found, IntVarTensor) and found._attrs["symbolic_value"] == want
+
+
+def test_fused_elementwise_takes_the_place_of_its_operators():
+    x = tensor("x", 8)
+    add, tanh = ops.elementwise(FuncEnum.ADD), ops.elementwise(FuncEnum.TANH)
+    y = tanh(add(x, number(3.0)))
+    fused = ops.fused_elementwise([add, tanh], [x], [y])
+    assert (fused._attrs["inputs"], fused._attrs["outputs"]) == ([x], [y])
+    assert y.src_ops() == StableSet({fused}) and x.dst_ops() == {fused}
+    assert (fused._attrs["depth"], x._attrs["depth"], y._attrs["depth"]) == (0, 0, 2)
+    assert fused._attrs["elementwise_ops"] == [add, tanh]
+    data = np.arange(8.0)
+    z = y * 1.0
+    np.testing.assert_allclose(evaluate(z, {"x": data})[0], np.tanh(data + 3))
+    other = tensor("other", 8)
+    fused.replace_input_tensor(x, other)
+    np.testing.assert_allclose(evaluate(z, {"other": -data})[0], np.tanh(3 - data))
+
+
+def test_dtypes_by_name():
+    assert [base.get_dtype_size(d) for d in ("float16", "float", "int64", "bool", "bfloat16")] == [2, 4, 8, 1, 2]
+    assert [dtype.dtype_str_to_enum(d) for d in ("float16", "float", "int", "int64", "bool", "bfloat16")] == [
+        1, 2, 3, 4, 5, 6,
+    ]  # fmt: skip
+    assert dtype.dtype_to_enumerator("bfloat16") == "kBFloat16" and base.normalize_dtype("int") == "int32"
+    for function in (dtype.dtype_str_to_enum, dtype.dtype_to_enumerator, base.get_dtype_size):
+        with pytest.raises(ValueError, match=r"float7|float64"):
+            function("float7" if function is base.get_dtype_size else "float64")
+    assert torch_utils.string_to_torch_dtype("float16") is torch.float16
+    assert torch_utils.torch_dtype_to_string(torch.bool) == "bool"
+    assert torch_utils.string_to_torch_dtype(None) is None
+    with pytest.raises(ValueError, match="complex64"):
+        torch_utils.torch_dtype_to_string(torch.complex64)
+    with pytest.raises(ValueError, match='"half"'):
+        torch_utils.string_to_torch_dtype("half")
+
+
+def test_sizes_and_zeros():
+    x = Tensor(shape=[IntVar([1, 5]), 3], dtype="float32", name="x")
+    assert (x.size_bytes(), x.size_bytes(64), base.get_aligned_size([3, IntImm(2)], "float16")) == (60, 64, 64)
+    zeros = base._create_host_zero_tensor([2, 3], "zeros", dtype="float32")
+    assert zeros._attrs["is_internal_constant"] and zeros.data is not None and not zeros.data.any()
+
+
+def test_shape_helpers():
+    gen = shape_utils.gen_int_var_min_max
+    batch = gen([8, 1, 4], name="batch")
+    assert (batch.value(), gen([3, 3]).value(), shape_utils.gen_int_var([1, 4, 8]).value()) == ([1, 8], 3, [1, 8])
+    with pytest.raises(RuntimeError, match="empty list"):
+        gen([])
+    shape = [IntImm(2), batch, IntImm(4), IntImm(3)]
+    assert [shape_utils.get_num_rightmost_static_elements(shape, n) for n in (None, 1, 0, 9)] == [12, 3, 1, 12]
+    assert shape_utils.all_static_dimensions(shape, 2) and not shape_utils.all_static_dimensions(shape)
+    assert shape_utils.is_static_dimension(shape, 0) and not shape_utils.is_static_dimension(shape, 4)
+    broadcast = shape_utils.get_broadcast_max_shape
+    assert broadcast([IntImm(5), IntImm(1), IntImm(3)], [IntImm(4), IntImm(1)]) == (True, [5, 4, 3])
+    assert broadcast([batch], [IntImm(3)]) == (False, None)
+    assert shape_utils.convert_shape_to_IntVar([1, batch, IntVarTensor(batch)]) == [1, batch, batch]
+    assert shape_utils.convert_IntVar_to_int(IntVarTensor(IntImm(3))) == 3
+    with pytest.raises(ValueError, match="the dim batch is dynamic"):
+        shape_utils.convert_IntVar_to_int(batch)
+    assert shape_utils.is_singleton_dimension(1) and not shape_utils.is_singleton_dimension(batch)
+    assert shape_utils.is_same_shape([batch, IntImm(1)], [batch, 1]) and not shape_utils.is_same_shape([batch], [])
+
+
+def test_graphs_as_lists_and_text():
+    x = tensor("x", 4)
+    y = ops.tanh(x) + x
+    graph = base_graph(y)
+    assert [op._attrs["op"] for op in graph_utils.get_sorted_ops(graph)] == ["elementwise", "elementwise"]
+    assert graph_utils.get_sorted_ops(y) == list(y.src_ops())
+    assert graph_utils.sorted_graph_pseudo_code(graph).splitlines() == [
+        '([4] float64) = elementwise(TANH)("x" [4] float64)',
+        '([4] float64) = elementwise(ADD)([4] float64, "x" [4] float64)',
+    ]
+    assert (
+        graph_utils.sorted_op_pseudo_code(graph_utils.get_sorted_ops(y), False) == "(None) = elementwise(ADD)(None, x)"
+    )
+    assert 'Tensor(input "x" [4] float64)' in graph_utils.sorted_graph_debug_str(y.src_ops().copy().pop().inputs[1])
+    assert test_utils.graph_has_op(graph, "elementwise") and not test_utils.has_op([], "elementwise")
+    assert test_utils.count_ops(graph_utils.get_sorted_ops(graph), "elementwise") == 2
+    assert test_utils.get_src_op_name(y) == "elementwise" and test_utils.get_src_input(test_utils.get_src_input(y)) is x
+    assert test_utils.get_shape([IntVar([1, 4], name="n"), IntImm(2)], {"n": 3}) == [3, 2]
+
+
+def test_symbols_of_dims():
+    one = symbolic.create_new_symbol("test_one", [2, 32])
+    assert one == symbolic.create_new_symbol("test_one", [2, 32], check_duplicate=True) and one.is_positive
+    with pytest.raises(ValueError, match=r"has the values \(2, 32\) already"):
+        symbolic.create_new_symbol("test_one", [1, 256], check_duplicate=True)
+    assert not symbolic.create_new_symbol("test_two").is_positive
+    x = sympy.Symbol("x")
+    assert [symbolic.is_integer(v) for v in (3, 2 * x / x, 3.5, "a", True, x, 1.5 * x / x)] == [
+        True, True, False, False, False, False, False,
+    ]  # fmt: skip
+    assert symbolic.is_symbolic(x) and not symbolic.is_symbolic(3)
+    assert symbolic.simplify_intvar_values(x + x - x) == x
+
+
+@pytest.mark.parametrize("error", [BuildError, CompileError, InputError, ArtifactError])
+def test_mistakes_are_runtime_errors(error):
+    assert issubclass(error, RuntimeError)
+    assert error in (CompileError, ArtifactError) or issubclass(error, ValueError)
+
+
+def test_an_argument_of_another_type_is_a_type_error():
+    with pytest.raises(TypeError, match="must be a Tensor"):
+        ops.softmax()("x", 1)
+
+
+def test_cases_by_what_a_target_runs():
+    env = test_utils.TestEnv
+    assert test_utils.runnable(Target("cuda", "sm_75")) == {env.CUDA_LESS_THAN_SM80}
+    assert test_utils.runnable(Target("cuda", "sm_80")) == {env.CUDA_LESS_THAN_SM80, env.CUDA_SM80}
+    assert test_utils.runnable(Target("cuda", "sm_90a")) == test_utils.runnable(Target("cpu")) == set(env) - {env.ROCM}
+    assert test_utils.runnable(Target("rocm", "gfx90a")) == {env.ROCM}
+    assert Target("cuda", "sm_90a")._arch == "90" and not Target("cpu").in_ci_env()
+    cases = test_utils.filter_test_cases_by_params({env.ROCM: [1]})
+    assert cases["skip_on_empty"] and cases["input"] == ([1] if test_utils.detect_target().kind == "rocm" else [])
+
+    class Case(unittest.TestCase):
+        def test_all(self): ...
+        def test_rocm(self): ...
+        def test_more_sm90(self): ...
+
+    test_utils.filter_test_cases_by_test_env(Case)
+    if test_utils.detect_target().kind == "cpu":
+        assert [name for name in vars(Case) if name.startswith("test")] == ["test_all", "test_more_sm90"]
+
+
+def test_hints_of_targets_are_kept():
+    found = test_utils.detect_target(use_fp16_acc=True, no_tf32=True)
+    assert found._kwargs == {"use_fp16_acc": True, "no_tf32": True}
+    with pytest.raises(BuildError, match='unknown option "use_fp8"'):
+        test_utils.detect_target(use_fp8=True)
+
+
+def test_tensors_and_environment_of_a_test(monkeypatch):
+    monkeypatch.setenv("KEPT", "old")
+    monkeypatch.delenv("MADE", raising=False)
+    import os
+
+    with test_utils.env_variables(KEPT=None, MADE=3):
+        assert "KEPT" not in os.environ and os.environ["MADE"] == "3"
+    assert os.environ["KEPT"] == "old" and "MADE" not in os.environ
+    x = test_utils.get_random_torch_tensor([2, 3], "float")
+    assert x.dtype is torch.float32 and x.shape == (2, 3)
+    assert test_utils.get_random_torch_tensor([5], "bool").dtype is torch.bool
+    assert test_utils.get_torch_full_tensor([2], 7, "int").tolist() == [7, 7]
+    assert test_utils.get_torch_zeros_tensor([2]).dtype is test_utils.get_torch_empty_tensor([2]).dtype is torch.float16
+    assert test_utils.current_test_id().isidentifier()
+    assert test_utils.gen_input_tensor([1, 2], name="x").is_input
+    assert benchmark_torch_function(2, torch.add, x, x) > 0
+    layer = torch.nn.Linear(2, 2)
+    layer.apply(test_utils.init_random_weights)
+    assert layer.weight.min() >= 0
+    assert test_utils.epilogue_math_name_to_torch_fn("ReLu")(-x.abs()).max() == 0
+    causal = ops.CausalType
+    masks = [test_utils.get_attn_mask_per_causal_type(2, 2, kind, torch.float32).tolist() for kind in causal]
+    assert [[1, 1], [1, 1]] in masks and [[1, 0], [1, 1]] in masks
+    with pytest.raises(NotImplementedError, match="Other"):
+        test_utils.epilogue_math_name_to_torch_fn("Other")
+
+
+def test_jagged_tensors_of_pytorch():
+    offsets = [torch.tensor([0, 1, 3]), torch.tensor([0, 2, 2, 5])]
+    rows = torch.arange(1.0, 6).reshape(5, 1)
+    dense = jagged_utils.jagged_to_dense(rows, offsets, [2, 2, 3, 1], -1.0)
+    want = [[[1, 2, -1], [-1, -1, -1]], [[-1, -1, -1], [3, 4, 5]]]
+    assert dense.squeeze(-1).tolist() == want
+    assert torch.equal(jagged_utils.dense_to_jagged(dense, offsets), rows)
+    assert jagged_utils.dense_to_jagged(dense[:, :, :2], offsets, 9.0).flatten().tolist() == [1, 2, 3, 4, 9]
+    for bad, message in (
+        ([2, 2, 3, 2], "do not fit"), ([2, 1, 3, 1], "longer than the shape"),
+    ):  # fmt: skip
+        with pytest.raises(ValueError, match=message):
+            jagged_utils.jagged_to_dense(rows, offsets, bad)
+    with pytest.raises(ValueError, match="level 1 has 4 offsets, expected 3"):
+        jagged_utils.dense_to_jagged(dense, [torch.tensor([0, 1, 2]), offsets[1]])
+    with pytest.raises(ValueError, match="rise from 0"):
+        jagged_utils.dense_to_jagged(dense, [torch.tensor([0, 3, 1])])
+    with pytest.raises(ValueError, match="end at 5"):
+        jagged_utils.jagged_to_dense(rows[:4], offsets, [2, 2, 3, 1])
+    random.seed(0)
+    made = jagged_utils.generate_offsets(4, 10, 0.5, "int32")
+    lengths = made.diff().tolist()
+    assert made.dtype is torch.int32 and all(4 <= n <= 6 for n in lengths)
+    assert jagged_utils.generate_offsets(2, 10, 1.0, "int64").tolist() == [0, 10, 20]
+    with pytest.raises(ValueError, match="load_factor"):
+        jagged_utils.generate_offsets(2, 10, 1.5, "int64")

@@ -1,0 +1,247 @@
+"""The documented transformations: on a graph where they act, on one where they must not, and both run as before."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from ait_mlir.compiler.transform.refine_graph import get_sorted_ops
+from ait_mlir.compiler.transform.rows import TRANSFORMATIONS
+from ait_mlir.compiler.transform.toposort import toposort
+from ait_mlir.frontend import BuildError, IntVar, Tensor, ops
+from ait_mlir.frontend.ops import FuncEnum
+from tests.frontend.documented.transforms import NAMES
+from tests.frontend.support import evaluate
+
+Outputs = Sequence[Tensor]
+BATCH = IntVar([1, 8], name="batch")
+ADD, MUL, RELU, TANH = FuncEnum.ADD, FuncEnum.MUL, FuncEnum.RELU, FuncEnum.TANH
+
+
+def of(func: FuncEnum, *args: Tensor | float) -> Tensor:
+    return ops.elementwise(func)(*args)
+
+
+def x(*shape: int | IntVar, name: str = "x") -> Tensor:
+    return Tensor(shape=list(shape or (BATCH, 8)), dtype="float64", name=name, is_input=True)
+
+
+def w(*shape: int, name: str = "w") -> Tensor:
+    return Tensor(shape=list(shape), dtype="float64", name=name)
+
+
+@dataclass
+class Case:
+    """A transformation, a graph where it acts with the operators it then has, and one where it must not act."""
+
+    module: str
+    function: str
+    acts: Callable[[], Tensor | Outputs]
+    expected: str
+    stays: Callable[[], Tensor | Outputs]
+    also: str = ""
+
+
+def shared_product() -> Outputs:
+    y = ops.gemm_rcr()(x(), w(4, 8))
+    return [of(RELU, y), of(TANH, y)]
+
+
+def shared_convolution() -> Outputs:
+    y = ops.conv2d(1, 1)(x(BATCH, 4, 4, 2), w(3, 3, 3, 2))
+    return [of(RELU, y), of(TANH, y)]
+
+
+def parallel() -> Tensor:
+    a = x()
+    y, z = (ops.gemm_rcr_bias()(a, w(4, 8, name=n), w(4, name=f"{n}b")) for n in "uv")
+    return y - z
+
+
+def chained() -> Tensor:
+    a = x()
+    y = ops.gemm_rcr()(a, w(8, 8, name="u"))
+    return ops.gemm_rcr()(y, w(8, 8, name="v"))
+
+
+def pieces() -> Tensor:
+    a, b = ops.split()(x(BATCH, 8), 4, 1)
+    inner = ops.concatenate()([a, b], 1)
+    return ops.concatenate()([ops.concatenate()([inner, x(BATCH, 2, name="z")], 1), x(BATCH, 3, name="v")], 1)
+
+
+def moved_views() -> Tensor:
+    joined = ops.concatenate()([x(BATCH, 4), x(BATCH, 8, name="z")], 1)
+    return ops.concatenate()([ops.reshape()(joined, [BATCH, 3, 4]), x(BATCH, 2, 4, name="v")], 1)
+
+
+def twice() -> Tensor:
+    a = x()
+    return ops.softmax()(of(TANH, a), -1) * ops.reduce_sum(-1, keepdim=True)(of(TANH, a))
+
+
+def many_pieces() -> Tensor:
+    return ops.concatenate()([x(BATCH, 1, name=f"x{i}") for i in range(200)], 1)
+
+
+def one_elementwise() -> Tensor:
+    return ops.softmax()(of(TANH, x()), -1)
+
+
+CASES = (
+    Case(
+        "fuse_conv_elementwise",
+        "fuse_conv_elementwise",
+        lambda: of(RELU, of(ADD, ops.conv2d_bias(1, 1)(x(BATCH, 4, 4, 2), w(3, 3, 3, 2), w(3, name="b")), x(BATCH, 4, 4, 3, name="r"))),
+        "conv2d_bias_add_relu",
+        shared_convolution,
+    ),
+    Case(
+        "fuse_mm_elementwise",
+        "fuse_mm_elementwise",
+        lambda: of(TANH, of(MUL, of(FuncEnum.SIGMOID, ops.gemm_rcr_bias()(x(), w(4, 8), w(4, name="b"))), x(BATCH, 4, name="m"))),
+        "gemm_rcr_bias_sigmoid_mul_tanh",
+        shared_product,
+    ),
+    Case("fuse_ops", "fuse_elementwise", lambda: of(TANH, of(ADD, x(), x(name="z"))), "fused_elementwise", lambda: ops.softmax()(x(), -1)),
+    Case("fuse_ops", "process_singleton_elementwise", lambda: of(TANH, of(RELU, x())), "fused_elementwise fused_elementwise", lambda: ops.softmax()(x(), -1)),
+    Case("fuse_parallel_gemms", "fuse_single_source_parallel_gemms", parallel, "concatenate gemm_rcr concatenate elementwise split elementwise", chained),
+    Case("fuse_permute_bmm", "fuse_permute_bmm_and_gemm", lambda: ops.gemm_rcr()(x(), ops.permute()(w(8, 4), [1, 0])), "gemm_rrr", lambda: ops.permute()(ops.gemm_rcr()(x(), w(4, 8)), [1, 0])),
+    Case("optimize_graph", "merge_view_ops", lambda: ops.reshape()(ops.reshape()(x(BATCH, 8), [-1]), [BATCH, 2, 4]), "reshape", lambda: of(TANH, ops.reshape()(x(), [-1]))),
+    Case("optimize_graph", "remove_elementwise_no_ops", lambda: of(TANH, of(MUL, of(ADD, x(), 0.0), 1.0)), "elementwise", lambda: of(MUL, of(ADD, x(), 1.0), 2.0)),
+    Case("optimize_graph", "transform_permute_to_reshape", lambda: ops.permute()(x(BATCH, 5, 1, 3), [0, 1, 3, 2]), "reshape", lambda: ops.permute()(x(BATCH, 5, 1, 3), [0, 3, 1, 2])),
+    Case("optimize_graph", "move_view_op_before_concat", moved_views, "reshape reshape concatenate", lambda: ops.concatenate()([x(), x(name="z")], 1)),
+    Case("optimize_graph", "fuse_duplicate_fused_elementwise", twice, "elementwise softmax reduce_sum elementwise", one_elementwise),
+    Case("optimize_graph", "optimize_graph", lambda: of(RELU, ops.gemm_rcr_bias()(x(), w(4, 8), w(4, name="b"))), "gemm_rcr_bias_relu", lambda: ops.softmax()(x(), -1)),
+    Case("remove_no_ops", "remove_no_ops", lambda: of(TANH, ops.concatenate()([ops.split()(ops.identity()(x()), 8, 1)[0]], 0)), "elementwise", lambda: ops.concatenate()([x(), x(name="z")], 0)),
+    Case("transform_memory_ops", "transform_memory_ops", pieces, "concatenate", lambda: ops.concatenate()([x(), x(name="z")], 1)),
+    Case("transform_special_ops", "transform_special_ops", lambda: ops.conv2d(1, 0)(x(BATCH, 4, 4, 2), w(3, 1, 1, 2)), "reshape gemm_rcr", lambda: ops.conv2d(1, 1)(x(BATCH, 4, 4, 2), w(3, 3, 3, 2))),
+    Case("optimize_graph", "split_large_concat_ops", many_pieces, "concatenate", many_pieces),
+    Case("optimize_graph", "split_large_slice_scatter_ops", many_pieces, "concatenate", many_pieces),
+    Case("optimize_graph", "split_large_split_ops", lambda: ops.split()(x(BATCH, 200), 1, 1), "split", lambda: ops.split()(x(BATCH, 200), 1, 1)),
+)  # fmt: skip
+
+
+def names(tensors: Sequence[Tensor]) -> str:
+    return " ".join(op.attrs["op"] for op in get_sorted_ops(tensors))
+
+
+def outputs_of(tensors: Sequence[Tensor]) -> list[Tensor]:
+    return sorted([t for t in tensors if t.is_output], key=lambda t: t.name or "")
+
+
+def marked(made: Tensor | Outputs) -> list[Tensor]:
+    found = [made] if isinstance(made, Tensor) else list(made)
+    return toposort([t.mark_as_output(f"y{i:03}") for i, t in enumerate(found)])
+
+
+def run(tensors: Sequence[Tensor], batch: int = 3) -> list[np.ndarray]:
+    """The outputs of a graph, in float64, on random data by the names of inputs and weights."""
+
+    def data(tensor: Tensor) -> np.ndarray:
+        shape = [dim.evaluate({"batch": batch}) for dim in tensor.type.dims]
+        return np.random.default_rng([ord(c) for c in tensor.name or ""]).standard_normal(shape)
+
+    inputs = {t.name or "": data(t) for t in tensors if t.is_input}
+    weights = {t.name or "": data(t) for t in tensors if t.is_param}
+    return evaluate(outputs_of(tensors), inputs, weights, batch=batch)
+
+
+def function_of(case: Case) -> Callable[..., list[Tensor]]:
+    return getattr(import_module(f"ait_mlir.compiler.transform.{case.module}"), case.function)
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.function)
+def test_acts(case: Case, tmp_path: Path) -> None:
+    graph = marked(case.acts())
+    before, values = names(graph), run(graph)
+    inside = len(inspect.signature(function_of(case)).parameters) > 1
+    result = function_of(case)(graph, str(tmp_path)) if inside else function_of(case)(graph)
+    assert names(result) == case.expected
+    assert names(graph) == before, "the given graph was changed"
+    assert [(t.name, t.describe()) for t in outputs_of(result)] == [(t.name, t.describe()) for t in outputs_of(graph)]
+    for got, want in zip(run(result), values, strict=True):
+        np.testing.assert_allclose(got, want, rtol=1e-9, atol=1e-12)
+    again = function_of(case)(result, str(tmp_path)) if inside else function_of(case)(result)
+    assert names(again) == case.expected
+    if "workdir" in inspect.signature(function_of(case)).parameters:
+        assert {f.name for f in tmp_path.iterdir()} == {
+            f"{case.function}.mlir",
+            f"{case.function}_graph.txt",
+            f"{case.function}_pseudo_code.txt",
+        }
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.function)
+def test_must_not_act(case: Case) -> None:
+    graph = marked(case.stays())
+    before = names(graph)
+    result = function_of(case)(graph)
+    assert result == graph
+    assert names(result) == before
+    run(result)
+
+
+def test_every_row_has_a_case() -> None:
+    assert {case.function for case in CASES} == set(TRANSFORMATIONS)
+
+
+@pytest.mark.parametrize("module", NAMES)
+def test_documented_names(module: str) -> None:
+    found = import_module(f"ait_mlir.compiler.transform.{module}")
+    for name, arguments in NAMES[module].items():
+        value = getattr(found, name)
+        assert callable(value)
+        if arguments is not None:
+            parameters = list(inspect.signature(value).parameters)
+            assert parameters[: len(arguments.split())] == arguments.split(), f"{module}.{name}"
+            rest = list(inspect.signature(value).parameters.values())[len(arguments.split()) :]
+            assert all(p.default is not p.empty for p in rest), f"{module}.{name} needs more arguments"
+
+
+# ** bad input **
+
+
+def a_graph() -> list[Tensor]:
+    return marked(of(RELU, ops.gemm_rcr_bias()(x(), w(4, 8), w(4, name="b"))))
+
+
+BAD: Mapping[str, tuple[Callable[[list[Tensor]], list[Tensor]], str]] = {
+    "empty": (lambda graph: [], "empty"),
+    "not sorted": (lambda graph: graph[::-1], "not sorted: .* stands|not sorted: .* is read for"),
+    "twice": (lambda graph: [*graph, graph[-1]], "stands at .* and again"),
+    "not closed": (lambda graph: graph[1:], 'not closed: gemm_rcr_bias reads "x"'),
+    "no tensor": (lambda graph: [*graph, 3], "found 3 at"),  # pyright: ignore[reportReturnType]
+}
+
+
+@pytest.mark.parametrize("what", BAD)
+@pytest.mark.parametrize("function", ["fuse_mm_elementwise", "remove_no_ops", "optimize_graph", "name_graph"])
+def test_bad_lists(function: str, what: str) -> None:
+    damage, message = BAD[what]
+    graph = a_graph()
+    before = names(graph)
+    transform = getattr(import_module("ait_mlir.compiler.transform"), function)
+    with pytest.raises(BuildError, match=message):
+        transform(damage(graph))
+    assert names(graph) == before and [t.name for t in graph if t.src_ops() and not t.is_output] == [None]
+
+
+def test_a_workdir_that_cannot_be_written(tmp_path: Path) -> None:
+    from ait_mlir.compiler.transform import fuse_mm_elementwise, optimize_graph
+
+    (tmp_path / "file").write_text("")
+    graph = a_graph()
+    for function in (fuse_mm_elementwise, optimize_graph):
+        with pytest.raises(BuildError, match=r"the workdir .* cannot be made"):
+            function(graph, str(tmp_path / "file" / "inside"))
+    (tmp_path / "fuse_mm_elementwise.mlir").mkdir()
+    with pytest.raises(BuildError, match="cannot be written"):
+        fuse_mm_elementwise(graph, str(tmp_path))
+    assert names(graph) == "gemm_rcr_bias elementwise"

@@ -1,0 +1,417 @@
+"""Plans, notes, keys of variant packs, scalars, other shapes, decorators, the wrapper, text and bytes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+import ait_mlir.graph as cudnn
+
+HALF, FLOAT = cudnn.data_type.HALF, cudnn.data_type.FLOAT
+A, B, FALLBACK = cudnn.heur_mode.A, cudnn.heur_mode.B, cudnn.heur_mode.FALLBACK
+
+
+def new(**options: Any) -> Any:
+    options = {"io_data_type": FLOAT, "intermediate_data_type": FLOAT, "compute_data_type": FLOAT, **options}
+    return cudnn.pygraph(handle=cudnn.create_handle(device="cpu"), **options)
+
+
+def dense(m: int = 16, **options: Any) -> tuple[Any, dict[str, Any]]:
+    """relu(x @ w + b) with UIDs 1 to 4."""
+    g = new(**options)
+    x, w, b = (
+        g.tensor([m, 32], name="x", uid=1),
+        g.tensor([32, 24], name="w", uid=2),
+        g.tensor([1, 24], name="b", uid=3),
+    )
+    y = g.relu(g.bias(g.matmul(x, w, name="mm"), b, name="bias"), name="relu").set_output(True).set_name("y").set_uid(4)
+    return g, {"x": x, "w": w, "b": b, "y": y}
+
+
+def data(m: int = 16) -> dict[int, torch.Tensor]:
+    torch.manual_seed(0)
+    return {1: torch.randn(m, 32), 2: torch.randn(32, 24), 3: torch.randn(1, 24), 4: torch.empty(m, 24)}
+
+
+def check(pack: dict[Any, torch.Tensor]) -> None:
+    expected = torch.relu(pack[1] @ pack[2] + pack[3])
+    torch.testing.assert_close(pack[4], expected, atol=1e-4, rtol=1e-4)
+    pack[4].fill_(float("nan"))
+
+
+def workspace(size: int) -> torch.Tensor:
+    return torch.empty(size, dtype=torch.uint8)
+
+
+@pytest.fixture(scope="module")
+def planned() -> Any:
+    g, _ = dense()
+    g.validate()
+    g.build_operation_graph()
+    g.create_execution_plans([A, FALLBACK])
+    g.check_support()
+    g.build_plans(cudnn.build_plan_policy.ALL)
+    return g
+
+
+def test_every_plan_computes_the_same(planned: Any):
+    count = planned.get_execution_plan_count()
+    names = [planned.get_plan_name_at_index(i) for i in range(count)]
+    assert len(set(names)) == count > 1
+    assert names[0].startswith("A:gemm:")
+    assert any(name.startswith("FALLBACK:gemm:native") or name == "A:gemm:native" for name in names)
+    pack = data()
+    for i in range(count):
+        size = planned.get_workspace_size_plan_at_index(i)
+        planned.execute_plan_at_index(pack, workspace(size), index=i)
+        check(pack)
+
+
+def test_autotune_selects_the_fastest(planned: Any):
+    count = planned.get_execution_plan_count()
+    largest = max(planned.get_workspace_size_plan_at_index(i) for i in range(count))
+    seconds = planned.autotune(data(), workspace(largest), repeat=3)
+    assert len(seconds) == count
+    assert planned.get_plan_name() == planned.get_plan_name_at_index(seconds.index(min(seconds)))
+    planned.build_plan_at_index(0)
+
+
+def test_plan_by_index_is_selected(planned: Any):
+    last = planned.get_execution_plan_count() - 1
+    planned.build_plan_at_index(last)
+    assert planned.get_plan_name() == planned.get_plan_name_at_index(last)
+    pack = data()
+    planned.execute(pack, workspace(planned.get_workspace_size()))
+    check(pack)
+    planned.build_plan_at_index(0)
+
+
+@pytest.mark.parametrize(
+    ("call", "left"),
+    [
+        (lambda g: g.deselect_engines(["openblas"]), lambda name: "openblas" not in name),
+        (lambda g: g.select_numeric_notes([cudnn.numerical_note.TENSOR_CORE]), lambda name: False),
+        (lambda g: g.deselect_numeric_notes([cudnn.numerical_note.TENSOR_CORE]), lambda name: True),
+        (lambda g: g.select_behavior_notes([cudnn.behavior_note.RUNTIME_COMPILATION]), lambda name: True),
+        (lambda g: g.deselect_behavior_notes([cudnn.behavior_note.CUBLASLT_DEPENDENCY]), lambda name: True),
+    ],
+)
+def test_plans_are_deselected(call: Any, left: Any):
+    g, _ = dense()
+    g.validate()
+    g.build_operation_graph()
+    g.create_execution_plans([A])
+    call(g)
+    allowed = [g.get_plan_name_at_index(i) for i in g._allowed()]
+    assert allowed == [n for n in (g.get_plan_name_at_index(i) for i in range(len(g._plans))) if left(n)]
+    if not allowed:
+        with pytest.raises(cudnn.cudnnGraphNotSupportedError, match="no plan left"):
+            g.check_support()
+
+
+def test_plans_with_too_much_workspace_are_excluded(planned: Any):
+    g, _ = dense()
+    g.validate()
+    g.build_operation_graph()
+    g.create_execution_plans([A])
+    g.deselect_workspace_greater_than(0)
+    try:
+        g.build_plans()
+    except cudnn.cudnnGraphNotSupportedError as error:
+        assert "bytes of workspace" in str(error)
+    else:
+        assert g.get_workspace_size() == 0
+
+
+def test_measured_plan():
+    g, _ = dense()
+    g.build([B])
+    assert g.get_plan_name() == "B:gemm:measured"
+    pack = data()
+    g.execute(pack, workspace(g.get_workspace_size()))
+    check(pack)
+
+
+def test_keys_of_a_variant_pack():
+    g, tensors = dense()
+    g.build([A])
+    pack = data()
+    space = workspace(g.get_workspace_size())
+    for keys in (tensors, {n: n for n in tensors}, {n: t.get_uid() for n, t in tensors.items()}):
+        g.execute({keys[n]: pack[i] for i, n in enumerate("xwby", 1)}, space)
+        check(pack)
+    g.execute({**pack, 4: pack[4].data_ptr()}, space)
+    check(pack)
+    g.execute({**pack, 1: pack[1].reshape(-1), 4: pack[4].reshape(1, 16, 24)}, space)
+    check(pack)
+
+
+def test_numpy_and_dlpack():
+    g, _ = dense()
+    g.build([A])
+    arrays: dict[int, Any] = {i: t.numpy() for i, t in data().items()}
+    g.execute(arrays, np.empty(g.get_workspace_size(), np.uint8))
+    check({i: torch.from_numpy(a) for i, a in arrays.items()})
+
+    class Exported:
+        def __init__(self, t: torch.Tensor) -> None:
+            self.__dlpack__ = t.__dlpack__
+            self.__dlpack_device__ = t.__dlpack_device__
+
+    jax = pytest.importorskip("jax.numpy")
+    pack = data()
+    g.execute({**pack, 1: jax.asarray(pack[1].numpy())}, workspace(g.get_workspace_size()))
+    check(pack)
+    x = g.__class__(handle=g.handle).tensor_like(jax.ones((2, 3)))
+    assert (x.get_dim(), x.get_stride(), x.get_data_type()) == ([2, 3], [3, 1], FLOAT)
+
+
+def test_nothing_is_allocated_and_the_workspace_is_the_callers():
+    """The arena of the library stays empty, and the content of the workspace may be anything."""
+    g = new()
+    x = g.tensor([8, 32])
+    total = g.reduction(g.exp(x), mode=cudnn.reduction_mode.ADD).set_dim([8, 1])
+    y = g.div(total, g.reduction(total, mode=cudnn.reduction_mode.ADD).set_dim([1, 1])).set_output(True)
+    g.build([A])
+    values = torch.randn(8, 32)
+    sums = values.exp().sum(1, keepdim=True)
+    out = torch.empty(8, 1)
+    space = workspace(g.get_workspace_size() + 4096)
+    for fill in (0, 255):
+        space.fill_(fill)
+        g.execute({x: values, y: out}, space)
+        torch.testing.assert_close(out, sums / sums.sum())
+    used = (space != 255).nonzero()
+    assert len(used) > 0
+    assert int(used.max()) < g.get_workspace_size()
+
+
+def test_scalar_that_is_part_of_the_code_selects_it():
+    g = new()
+    x, scale = g.tensor([4, 16]), g.tensor([1, 16])
+    eps = g.tensor([1, 1], is_pass_by_value=True, name="eps")
+    y, _, _ = g.layernorm(
+        norm_forward_phase=cudnn.norm_forward_phase.INFERENCE, input=x, scale=scale, epsilon=eps, name="ln"
+    )
+    y.set_output(True)
+    g.build()
+    values, gain, out = torch.randn(4, 16) * 0.01, torch.rand(1, 16), torch.empty(4, 16)
+    for number in (1e-5, 1e-2, torch.full((1, 1), 1e-2), np.float32(1e-5)):
+        g.execute({x: values, scale: gain, y: out, eps: number}, workspace(4096))
+        expected = torch.nn.functional.layer_norm(values, (16,), gain[0], eps=float(number))
+        torch.testing.assert_close(out, expected, atol=1e-4, rtol=1e-3)
+    assert len(g._plans[0].compiled) == 2
+
+
+def test_scalar_with_a_default():
+    g = new()
+    x = g.tensor([4])
+    alpha = g.tensor_scalar(3.0, cudnn.scalar_type.RUNTIME_PARAM, name="alpha")
+    y = g.mul(x, g.mul(alpha, g.tensor_scalar(0.5, cudnn.scalar_type.COMPILE_TIME_CONST))).set_output(True)
+    y.set_dim([1, 1, 1, 4])
+    g.build()
+    out = torch.empty(1, 1, 1, 4)
+    g.execute({x: torch.ones(4), y: out})
+    assert out.flatten().tolist() == [1.5] * 4
+    g.execute({x: torch.ones(4), y: out, "alpha": 8.0})
+    assert out.flatten().tolist() == [4.0] * 4
+
+
+def test_other_shapes():
+    g, _ = dense(is_override_shape_enabled=True)
+    g.build([A])
+    for m in (16, 5, 40, 5):
+        pack = data(m)
+        over = {"override_uids": [1, 4], "override_shapes": [[m, 32], [m, 24]], "override_strides": [[32, 1], [24, 1]]}
+        size = g.get_workspace_size(**over)
+        g.execute(pack, workspace(size), **over)
+        check(pack)
+    assert len(g._shapes) == 3
+    with pytest.raises(cudnn.InputError, match="override of UID 77"):
+        g.execute(data(), None, override_uids=[77], override_shapes=[[1]], override_strides=[[1]])
+
+
+def test_deserialized_graph_compiles_nothing(monkeypatch: pytest.MonkeyPatch):
+    from ait_mlir.graph import plans
+    from ait_mlir.lowering import build
+
+    g, _ = dense()
+    g.build([A])
+    raw = g.serialize(as_bytes=True)
+    listed = g.serialize()
+    assert isinstance(raw, bytes)
+    assert list(raw) == listed
+
+    def refuse(*_: Any) -> None:
+        raise AssertionError("something was compiled")
+
+    monkeypatch.setattr(plans, "build_library", refuse)
+    monkeypatch.setattr(build, "_run_ninja", refuse)
+    for given in (raw, listed, bytearray(raw)):
+        other = cudnn.pygraph()
+        other.deserialize(g.handle, given)
+        pack = data()
+        other.execute(pack, workspace(other.get_workspace_size()), handle=g.handle)
+        check(pack)
+        assert other.serialize(as_bytes=True) == raw
+    assert "ait_rt.program" in other.ir()
+
+
+def test_ir_of_a_phase():
+    g, _ = dense()
+    assert "ait.gemm rrr" in g.ir()
+    assert 'ait.output "y"' in g.ir("imported")
+    assert "ait.relu" in g.ir("fused").split("epilogue")[1]
+    g.build([A])
+    assert "#ait.kernel<" in g.ir("selected")
+    assert "ait_rt.launch" in g.ir("planned")
+    assert "node 'bias' (bias)" in g.print()
+
+
+def test_equal_graphs_share_their_library():
+    first, second = dense()[0], dense()[0]
+    for g in (first, second):
+        g.build([A])
+    assert first.runner.compiled is second.runner.compiled
+
+
+def test_cache_and_jit():
+    made: list[int] = []
+
+    @cudnn.jit(heur_modes=A)
+    @cudnn.graph_cache(key_fn=lambda handle, n: n, maxsize=2)
+    def build(handle: Any, n: int) -> Any:
+        made.append(n)
+        with cudnn.graph(handle, io_data_type=FLOAT) as (g, _):
+            x = g.tensor([n])
+            y = g.relu(x).set_output(True)
+        return g, [x, y]
+
+    handle = cudnn.create_handle(device="cpu")
+    first, uids = build(handle, 4)
+    assert build(handle, 4) == (first, uids)
+    out = torch.empty(4)
+    first.execute(dict(zip(uids, (torch.tensor([-1.0, 2, -3, 4]), out), strict=True)))
+    assert out.tolist() == [0, 2, 0, 4]
+    build(handle, 5)
+    build(handle, 4)
+    build(handle, 6)
+    assert made == [4, 5, 6]
+    build(handle, 5)
+    assert made == [4, 5, 6, 5]
+
+
+def test_wrapper():
+    x, w = torch.randn(2, 8, 16), torch.randn(1, 16, 4)
+    with cudnn.Graph(handle=cudnn.create_handle(device="cpu")) as g:
+        y = g.matmul(x, w, name="mm")
+        g.relu(y, name="act").set_output(True)
+    g.set_io_tuples(["mm::A", "mm::B"], ["act::OUT_0"])
+    torch.testing.assert_close(g(x, w), torch.relu(x @ w), atol=1e-5, rtol=1e-5)
+    other = torch.randn(2, 8, 16)
+    torch.testing.assert_close(g(other, w), torch.relu(other @ w), atol=1e-5, rtol=1e-5)
+    torch.testing.assert_close(g(**{"mm::B": w, "mm::A": x}), torch.relu(x @ w), atol=1e-5, rtol=1e-5)
+
+
+def test_handles_and_versions():
+    handle = cudnn.create_handle(device="cpu", stream=5)
+    assert cudnn.get_stream(handle) == 5
+    cudnn.set_stream(handle, 0)
+    assert cudnn.get_stream(handle) == 0
+    assert cudnn.backend_version() > 0
+    assert cudnn.backend_version_string().count(".") == 2
+    assert cudnn.create_kernel_cache().path in repr(cudnn.create_kernel_cache())
+
+
+def test_tensor_like_keeps_strides_and_type():
+    g = new()
+    for t in (torch.randn(2, 3, 4, 5).to(memory_format=torch.channels_last), torch.randn(4, 6)[:, ::2].half()):
+        like = g.tensor_like(t)
+        assert (tuple(like.get_dim()), tuple(like.get_stride())) == (tuple(t.shape), t.stride())
+        assert like.get_data_type() is {torch.float32: FLOAT, torch.float16: HALF}[t.dtype]
+        assert not like.get_is_virtual()
+    scalar = g.tensor_like(torch.ones(1, 1))
+    assert scalar.get_is_pass_by_value()
+    again = g.tensor_like(like, name="again")
+    assert (again.get_stride(), again.get_name()) == (like.get_stride(), "again")
+
+
+def test_queries():
+    g, tensors = dense()
+    g.validate()
+    mm = g.get_node("mm")
+    assert mm.outputs["C"].get_is_virtual()
+    assert mm.outputs["C"].get_dim() == [16, 24]
+    assert g.find_tensor("y") is tensors["y"] is g.find_tensor(4)
+    assert g.inputs() == [tensors[n] for n in "xwb"]
+    assert g.outputs() == [tensors["y"]]
+    assert len({t.get_uid() for t in g.tensors}) == len(g.tensors)
+
+
+@pytest.mark.gpu
+def test_the_handles_stream_is_used():
+    """A graph that waits for work on its stream sees the result of that work."""
+    stream = torch.cuda.Stream()
+    handle = cudnn.create_handle(device="cuda:0", stream=stream)
+    g = cudnn.pygraph(handle=handle, io_data_type=FLOAT, intermediate_data_type=FLOAT, compute_data_type=FLOAT)
+    x = g.tensor([1 << 20])
+    y = g.add(x, 1.0).set_output(True)
+    g.build()
+    values, out = torch.zeros(1 << 20, device="cuda"), torch.empty(1 << 20, device="cuda")
+    with torch.cuda.stream(stream):
+        torch.cuda._sleep(50_000_000)
+        values.fill_(3)
+        g.execute({x: values, y: out}, None, handle=handle)
+    stream.synchronize()
+    assert (out == 4).all()
+
+
+@pytest.mark.gpu
+def test_cuda_graph_is_populated_and_updated():
+    from cuda.bindings import runtime
+
+    handle = cudnn.create_handle(device="cuda:0")
+    g = cudnn.pygraph(handle=handle, io_data_type=FLOAT, intermediate_data_type=FLOAT, compute_data_type=FLOAT)
+    x = g.tensor([64, 32])
+    y = g.exp(g.reduction(x, mode=cudnn.reduction_mode.ADD).set_dim([64, 1])).set_output(True)
+    g.build()
+    space = torch.empty(g.get_workspace_size(), dtype=torch.uint8, device="cuda")
+    values = [torch.randn(64, 32, device="cuda") * 0.1 for _ in range(2)]
+    outs = [torch.zeros(64, 1, device="cuda") for _ in range(2)]
+    g.execute({x: values[0], y: outs[0]}, space)
+    outs[0].zero_()
+    _, graph = runtime.cudaGraphCreate(0)
+    g.populate_cuda_graph(handle, {x: values[0], y: outs[0]}, space, int(graph))
+    for i in range(2):
+        if i:
+            g.update_cuda_graph(handle, {x: values[1], y: outs[1]}, space, int(graph))
+        _, made = runtime.cudaGraphInstantiate(graph, 0)
+        runtime.cudaGraphLaunch(made, 0)
+        torch.cuda.synchronize()
+        torch.testing.assert_close(outs[i], values[i].sum(1, keepdim=True).exp(), atol=1e-4, rtol=1e-4)
+
+
+@pytest.mark.gpu
+def test_tensors_on_another_device():
+    g = cudnn.pygraph(handle=cudnn.create_handle(device="cuda:0"), io_data_type=FLOAT, compute_data_type=FLOAT)
+    x = g.tensor([4], name="x")
+    y = g.relu(x).set_output(True)
+    g.build()
+    with pytest.raises(cudnn.InputError, match="tensor 'x' is on cpu, but the graph"):
+        g.execute({x: torch.ones(4), y: torch.empty(4, device="cuda")})
+
+
+@pytest.mark.gpu
+def test_scalar_by_value_on_a_card():
+    g = cudnn.pygraph(handle=cudnn.create_handle(device="cuda:0"), io_data_type=FLOAT, compute_data_type=FLOAT)
+    x, alpha = g.tensor([64]), g.tensor([1], is_pass_by_value=True, name="alpha")
+    y = g.mul(x, alpha).set_output(True)
+    g.build()
+    space = torch.empty(g.get_workspace_size(), dtype=torch.uint8, device="cuda")
+    for number in (2.0, torch.tensor([0.5])):
+        out = torch.empty(64, device="cuda")
+        g.execute({x: torch.ones(64, device="cuda"), y: out, alpha: number}, space)
+        assert (out.cpu() == float(number)).all()
