@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import re
+import weakref
 from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
 from pathlib import Path
@@ -13,18 +15,20 @@ from numpy.typing import NDArray
 from xdsl.dialects.builtin import ModuleOp
 
 from ait_mlir.dialects.ait.data import ParamOp
+from ait_mlir.errors import RunError
 from ait_mlir.frontend.constant_data import check_data
 from ait_mlir.frontend.errors import BuildError
 from ait_mlir.frontend.graph import bound_data, build_module
 from ait_mlir.frontend.target import Target, as_target
 from ait_mlir.frontend.tensor import Tensor
+from ait_mlir.frontend.wiring import toposort
 from ait_mlir.runtime.data import is_torch, to_numpy
 
 if TYPE_CHECKING:
     from ait_mlir.driver import Measure
     from ait_mlir.runtime import Model
 
-_FILE_NAME = re.compile(r"[A-Za-z0-9_.-]*[A-Za-z0-9_]")
+_NOT_IN_FILES = re.compile(r"[^A-Za-z0-9_.-]")
 
 
 def compile_model(
@@ -40,16 +44,17 @@ def compile_model(
 ) -> Model:
     """Compile the model that computes `tensor` and load it.
 
-    The artifact is `WORKDIR/NAME.ait`; its sources and IR are in `WORKDIR/NAME/`. `constants` are the
-    weights' data by name: NumPy arrays or torch tensors of the weights' shape and dtype. Weights without data must be
-    set on the model before it runs. With `measure` "auto", kernels are chosen by their times on the card, if there is
-    one: those that are not known are measured within `budget` seconds (default: `AIT_MEASURE_BUDGET`, else 20),
-    compiling included. With True all are measured; with False estimates decide.
+    The artifact is `WORKDIR/NAME.ait`; its sources and IR are in `WORKDIR/NAME/`. In the name, characters that some
+    file systems do not allow become "_". `constants` are the weights' data by name: NumPy arrays or torch tensors of
+    the weights' shape and dtype. Weights without data must be set on the model before it runs. With `measure` "auto",
+    kernels are chosen by their times on the card, if there is one: those that are not known are measured within
+    `budget` seconds (default: `AIT_MEASURE_BUDGET`, else 20), compiling included. With True all are measured; with
+    False estimates decide.
     Raises `BuildError` for an invalid model, unknown constants, and data of another shape or dtype.
     """
-    if not _FILE_NAME.fullmatch(name):
-        raise BuildError(f'"{name}" cannot name a file; use letters, digits, "_", "-" and "."')
+    name = file_name(name)
     chosen = as_target(target)
+    outputs = [tensor] if isinstance(tensor, Tensor) else list(tensor)
     module = build_module(tensor, name)
     data = bind_constants(module, bound_data(tensor), constants or {})
     # the compiler and the runtime are loaded once a model is compiled, not when one is written
@@ -71,7 +76,31 @@ def compile_model(
         budget=budget,
     )
     # Written a moment ago by this process: its weights need no second hash.
-    return Model(artifact, num_runtimes=num_runtimes, verify_weights=False)
+    model = Model(artifact, num_runtimes=num_runtimes, verify_weights=False)
+    model.sorted_graph = functools.partial(sorted_graph, [weakref.ref(t) for t in outputs])
+    return model
+
+
+def safe_compile_model(*args: Any, **kwargs: Any) -> Model:
+    """`compile_model`. In AITemplate it gives each test a directory of its own; here compilations do not disturb one
+    another in a directory."""
+    return compile_model(*args, **kwargs)
+
+
+def file_name(name: str) -> str:
+    """`name` as a file name: other characters than letters, digits, "_", "-" and "." become "_"."""
+    found = _NOT_IN_FILES.sub("_", name)
+    if "/" in name or not found or found.endswith((".", "-")):
+        raise BuildError(f'"{name}" cannot name a file; use letters, digits, "_", "-" and "."')
+    return found
+
+
+def sorted_graph(outputs: Sequence[weakref.ref[Tensor]]) -> list[Tensor]:
+    """The tensors that these depend on; `RunError` if they are gone."""
+    tensors = [tensor for ref in outputs if (tensor := ref()) is not None]
+    if len(tensors) < len(outputs):
+        raise RunError("the tensors that the model was compiled from are gone; keep its outputs to see its graph")
+    return toposort(tensors)
 
 
 def bind_constants(

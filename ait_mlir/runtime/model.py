@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from ait_mlir.errors import ArtifactError
+from ait_mlir.errors import ArtifactError, RunError
 from ait_mlir.lowering.toolchain import TargetKind, detect_cuda_arch
 from ait_mlir.runtime import artifact
 from ait_mlir.runtime.benchmark import MeasuredModel
@@ -63,6 +63,20 @@ class Model(MeasuredModel):
         model._open_constants()
         model.set_constants(constants or {})
         return model
+
+    sorted_graph: Callable[[], list[Any]] | None = None
+    """What `debug_sorted_graph` calls; set by `compile_model`."""
+
+    @property
+    def debug_sorted_graph(self) -> list[Any]:
+        """The tensors of the builder that `compile_model` was given, each after those that it depends on.
+
+        For tests of models. The model does not keep the tensors: raises `RunError` when they are gone, and for a model
+        that was loaded from a file.
+        """
+        if self.sorted_graph is None:
+            raise RunError("only a model that compile_model returned has the graph that it was compiled from")
+        return self.sorted_graph()
 
     def close(self) -> None:
         """Free the model. Further calls raise `RunError`; closing twice is fine."""

@@ -1,23 +1,21 @@
 /// @file no_kernel_libraries.cc
-/// @brief This library has no tvm-ffi, so models that call kernel libraries are refused when they are loaded.
+/// @brief Functions of kernel libraries are called through tvm-ffi, which the library for C and C++ programs does without.
+#include "environment.h"
 #include "kernel_libraries.h"
 
 namespace ait::runtime {
 namespace {
 
-int32_t call(const ait_host_v1* host, const ait_ffi_call_v1*, void*) {
-  return host->fail(host->self, "this library has no tvm-ffi, so it calls no kernel libraries");
-}
+constexpr const char* kReason = "it calls functions of kernel libraries, which the library for C and C++ programs does not have";
+
+int32_t call(const ait_host_v1* host, const ait_ffi_call_v1*, void*) { return host->fail(host->self, kReason); }
 
 }  // namespace
 
 const ait_ffi_service_v1 kFfiService{call};
 
-void add_kernel_library(const std::string&, const std::string&) {}
-
-const void* find_callee(const std::string& name, std::string* error) {
-  *error = "it calls '" + name.substr(name.rfind(':') + 1) +
-           "' of a kernel library, for which this library has no tvm-ffi: run the model in Python";
+const void* find_callee(const std::string&, std::string* error) {
+  *error = kReason;
   return nullptr;
 }
 
