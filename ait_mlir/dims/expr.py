@@ -194,6 +194,16 @@ class Expr:
     def __rmul__(self, other: int) -> Expr:
         return const(other) * self
 
+    def __floordiv__(self, other: Expr | int) -> Expr:
+        from ait_mlir.dims.rules import floordiv
+
+        return floordiv(self, other)
+
+    def __mod__(self, other: Expr | int) -> Expr:
+        from ait_mlir.dims.rules import mod
+
+        return mod(self, other)
+
     def __str__(self) -> str:
         if self._text is None:
             self._text = terms_text(self._terms)

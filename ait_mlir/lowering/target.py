@@ -38,13 +38,16 @@ class Architecture:
     """Peak operations per second on f16, dense."""
     launch_seconds: float
     """What one launch costs beside its work."""
+    argument_bytes: int
+    """What the arguments of one launch may have. CUDA 12.1 accepts 32,764 bytes since sm_70; HIP accepts 4 KiB."""
     capabilities: frozenset[Capability] = frozenset()
 
 
 def _row(kind: TargetKind, *numbers: float, can: tuple[Capability, ...] = ()) -> Architecture:
     units, shared, l2, bandwidth, flops = numbers
     launch = 2e-6 if kind == "cpu" else 1.5e-6
-    return Architecture(kind, int(units), int(shared), int(l2), bandwidth, flops, launch, frozenset(can))
+    arguments = 4096 if kind == "rocm" else 32_764
+    return Architecture(kind, int(units), int(shared), int(l2), bandwidth, flops, launch, arguments, frozenset(can))
 
 
 KiB, MiB = 1 << 10, 1 << 20
@@ -123,3 +126,8 @@ class Target:
     def launch_seconds(self) -> float:
         """What one launch costs beside its work, for estimates."""
         return self.row.launch_seconds
+
+    @property
+    def argument_bytes(self) -> int:
+        """What the arguments of one launch may have."""
+        return self.row.argument_bytes

@@ -20,7 +20,8 @@ from xdsl.irdl import operand_def, opt_operand_def, opt_prop_def, prop_def, resu
 from ait_mlir.dialects.ait.syntax import INT, INTS, NUMBER, SHAPE, STRING, Flag, Operand, Operands, Prop, Word
 from ait_mlir.dialects.ait.traits import InPlace, RowLike
 from ait_mlir.dialects.ait.types import ShapeAttr, TensorType
-from ait_mlir.lowering.authored import Cpp, Jinja
+from ait_mlir.dims import ceildiv, maximum, minimum
+from ait_mlir.lowering.authored import Cpp, Ffi, Jinja
 from ait_mlir.operators.definition import Elementwise, Op, operator
 from ait_mlir.outside import OperatorError, load, remove
 from ait_mlir.rewrites.engine.language import PatternBuilder, pattern
@@ -34,6 +35,7 @@ __all__ = [
     "ArrayAttr",
     "Cpp",
     "Elementwise",
+    "Ffi",
     "Flag",
     "FloatAttr",
     "InPlace",
@@ -51,7 +53,10 @@ __all__ = [
     "TensorType",
     "UnitAttr",
     "Word",
+    "ceildiv",
     "load",
+    "maximum",
+    "minimum",
     "operand_def",
     "operator",
     "opt_operand_def",

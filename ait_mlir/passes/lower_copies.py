@@ -1,49 +1,135 @@
-"""Turns the remaining copies into launches of the copy kernel."""
+"""Turns the remaining copies into launches: one for neighbours that do not depend on each other."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, field
 from typing import cast
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import DictionaryAttr, ModuleOp
-from xdsl.ir import Block, Region
+from xdsl.ir import Block, Operation, Region, SSAValue
 from xdsl.passes import ModulePass
 
+from ait_mlir.dialects.ait.dtypes import BY_IR
 from ait_mlir.dialects.ait.types import TensorType
-from ait_mlir.dialects.ait.view import ReshapeOp
-from ait_mlir.dialects.ait_rt.buffers import CopyOp
+from ait_mlir.dialects.ait.view import CopiesOp, ReshapeOp
+from ait_mlir.dialects.ait_rt.buffers import BufferOp, CopyOp, InputOp, ViewOp, root_of
 from ait_mlir.dialects.ait_rt.loop import program_ops
 from ait_mlir.dialects.ait_rt.program import KernelOp, LaunchOp, ProgramOp, ReturnOp
 from ait_mlir.dialects.ait_rt.types import BufferType
 
+MAX_PIECES = 1024
+"""Pieces of one launch: the code of a kernel grows with them."""
 
-def _copy_kernel(name: str, t: TensorType, program: ProgramOp) -> KernelOp:
-    body = Block(arg_types=[t])
-    move = ReshapeOp.create(operands=[body.args[0]], result_types=[t])
-    body.add_ops([move, ReturnOp(move.results)])
-    return KernelOp(name, "native", DictionaryAttr({}), program.scope, Region(body))
+
+def type_of(copy: CopyOp) -> TensorType:
+    """The type of what is copied."""
+    return cast(BufferType, copy.target.type).tensor()
+
+
+# ** copies that become one launch **
+
+
+@dataclass
+class Run:
+    """Copies with nothing launched in between, none of which reads or overwrites what another one writes."""
+
+    copies: list[CopyOp] = field(default_factory=list[CopyOp])
+    read: set[Operation | None] = field(default_factory=set[Operation | None])
+    written: set[Operation | None] = field(default_factory=set[Operation | None])
+    targets: set[SSAValue] = field(default_factory=set[SSAValue])
+
+    def takes(self, copy: CopyOp) -> bool:
+        """Whether a further copy may run at the same time as these."""
+        source, target = root_of(copy.source), root_of(copy.target)
+        alone = target is None or isinstance(target, InputOp)  # state: who else uses it is not looked for
+        if not self.copies:
+            return True
+        first = self.copies[0]
+        together = (
+            BY_IR[type_of(copy).element_type].bytes == BY_IR[type_of(first).element_type].bytes
+            and len(self.copies) < MAX_PIECES
+        )
+        # Parts of one buffer are apart: before memory is planned, every element is written once.
+        return (
+            together
+            and not alone
+            and source not in self.written
+            and target not in self.read
+            and copy.target not in self.targets
+        )
+
+    def add(self, copy: CopyOp) -> None:
+        self.copies.append(copy)
+        self.read.add(root_of(copy.source))
+        self.written.add(root_of(copy.target))
+        self.targets.add(copy.target)
+
+
+def runs(block: Block) -> Iterator[list[CopyOp]]:
+    """The copies of a block, those together that may be one launch; in order."""
+    run = Run()
+    for op in block.ops:
+        if isinstance(op, CopyOp):
+            if not run.takes(op):
+                yield run.copies
+                run = Run()
+            run.add(op)
+        elif not isinstance(op, ViewOp | BufferOp) and run.copies:
+            yield run.copies
+            run = Run()
+    if run.copies:
+        yield run.copies
+
+
+# ** kernels **
+
+
+@dataclass
+class CopyKernels:
+    """The kernels of a program's copies, one for each list of types."""
+
+    program: ProgramOp
+    made: dict[tuple[TensorType, ...], KernelOp] = field(default_factory=dict[tuple[TensorType, ...], KernelOp])
+
+    def of(self, copies: list[CopyOp]) -> KernelOp:
+        """The kernel for these copies."""
+        types = tuple([type_of(copy) for copy in copies])
+        found = self.made.get(types)
+        if found is None:
+            body = Block(arg_types=types)
+            if len(types) > 1:
+                move: Operation = CopiesOp(body.args)
+            else:
+                move = ReshapeOp.create(operands=body.args, result_types=types)
+            body.add_ops([move, ReturnOp(move.results)])
+            kind = "copies" if len(types) > 1 else "copy"
+            name = f"{self.program.sym_name.data}_{kind}_{len(self.made)}"
+            found = self.made[types] = KernelOp(name, "native", DictionaryAttr({}), self.program.scope, Region(body))
+            module = self.program.parent
+            assert module is not None
+            module.insert_op_before(found, self.program)
+        return found
 
 
 @dataclass(frozen=True)
 class LowerCopiesPass(ModulePass):
-    """Turn `ait_rt.copy` into launches."""
+    """Turn `ait_rt.copy` into launches, neighbours into one."""
 
     name = "lower-copies"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for program in [p for p in op.ops if isinstance(p, ProgramOp)]:
-            kernels: dict[TensorType, KernelOp] = {}
-            for copy in [c for c in program_ops(program.block) if isinstance(c, CopyOp)]:
-                t = cast(BufferType, copy.target.type).tensor()
-                kernel = kernels.get(t)
-                if kernel is None:
-                    kernel = kernels[t] = _copy_kernel(f"{program.sym_name.data}_copy_{len(kernels)}", t, program)
-                    op.body.block.insert_op_before(kernel, program)
-                launch = LaunchOp(kernel.sym_name.data, [copy.source], [copy.target])
-                launch.location = copy.location
-                block = copy.parent
+            kernels = CopyKernels(program)
+            blocks = list(dict.fromkeys(c.parent for c in program_ops(program.block) if isinstance(c, CopyOp)))
+            for block in blocks:
                 assert block is not None
-                block.insert_op_before(launch, copy)
-                copy.detach()
-                copy.erase()
+                for copies in list(runs(block)):
+                    kernel = kernels.of(copies)
+                    launch = LaunchOp(kernel.sym_name.data, [c.source for c in copies], [c.target for c in copies])
+                    launch.location = copies[0].location
+                    block.insert_op_before(launch, copies[-1])
+                    for copy in copies:
+                        copy.detach()
+                        copy.erase()

@@ -19,13 +19,14 @@ from tests.emulator.library import Kind
 from tests.kernels import attention_gpu, hopper, rows
 from tests.kernels.contractions import BIAS_GELU, BIAS_RESIDUAL, TANH_MUL_ADD, contraction, gemm_cases
 from tests.kernels.conv import mma_cases
+from tests.kernels.copies import copies_cases
 from tests.kernels.harness import Case, Library, check
 from tests.kernels.library_gemm import on_kernel
 from tests.kernels.masked import check_masked, masked_cases
 from tests.kernels.reduce_split import check_split, split_cases
 from tests.kernels.stream import stream_cases
 from tests.specs.draw import Drawn, draw, sample
-from tests.specs.tolerance import SUMS
+from tests.specs.tolerance import BITS, SUMS
 
 Env = Mapping[str, int]
 Check = Callable[[Library, Case, str], None]
@@ -276,7 +277,13 @@ GROUPED = ("gemm_grouped_kernel", "gemm_ragged_kernel")
 INDEX = ("gather_kernel", "update_kernel", "compact_count_kernel", "compact_kernel", "take_kernel", "scatter_kernel")
 JAGGED = ("embedding_bag_kernel", "jagged_pad_kernel", "jagged_unpad_kernel", "jagged_vector_product_kernel")
 CONV = ("conv_simt_kernel", "conv_depthwise_kernel", "conv_depthwise_lines_kernel", "conv_depthwise_window_kernel")
-COPIES = ("copy_strided_kernel", "copy_tiled_kernel", "copy_squares_kernel", "copy_rows_kernel")
+COPIES = (
+    "copy_strided_kernel",
+    "copy_tiled_kernel",
+    "copy_squares_kernel",
+    "copy_rows_kernel",
+    "copy_pieces_kernel",
+)
 
 ORDER = ("sort_tile_kernel", "sort_merge_kernel", "search_kernel", "histogram_kernel")
 DETECTION = ("roi_align_kernel", "nms_overlap_kernel", "nms_pick_kernel")
@@ -302,6 +309,11 @@ FAMILIES = {
     ),
     "view-cuda": drawn_family("cuda", "view", *COPIES),
     "view-rocm": drawn_family("rocm", "view", *COPIES),
+    "copies": Family(
+        dict.fromkeys(KINDS, frozenset({"copy_pieces_kernel", "copy_strided_kernel"})),
+        lambda: dict(copies_cases()),
+        lambda library, case, name: BITS.check(library, case, _type(name)),
+    ),
     "index-cuda": drawn_family("cuda", "index", *INDEX),
     "index-rocm": drawn_family("rocm", "index", *INDEX),
     "jagged-cuda": drawn_family("cuda", "jagged", *JAGGED),

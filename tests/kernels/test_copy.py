@@ -5,15 +5,28 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from tests.kernels.copies import copies_cases
 from tests.kernels.harness import Library
 from tests.specs import SPECS
+from tests.specs.tolerance import BITS
 
+MANY = copies_cases()
 TRANSPOSE = SPECS["permute"].drawn("transpose", "f32")
 
 
 @pytest.fixture(scope="module")
 def library(tmp_path_factory: pytest.TempPathFactory) -> Library:
     return Library([TRANSPOSE], tmp_path_factory.mktemp("copy"))
+
+
+@pytest.fixture(scope="module")
+def many(tmp_path_factory: pytest.TempPathFactory) -> Library:
+    return Library(list(MANY.values()), tmp_path_factory.mktemp("copies"))
+
+
+@pytest.mark.parametrize("name", MANY)
+def test_many_pieces(many: Library, name: str) -> None:
+    BITS.check(many, MANY[name], name.rpartition("-")[2])
 
 
 def test_nan_payloads_survive(library: Library) -> None:

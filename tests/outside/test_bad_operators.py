@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from ait_mlir.errors import AitError, CompileError
-from ait_mlir.frontend import Tensor, compile_model
+from ait_mlir.frontend import BuildError, Tensor, compile_model
 from ait_mlir.operators import (
     Cpp,
     Elementwise,
@@ -72,7 +72,7 @@ def of_nothing(p) -> None:
         ({"name": "same"}, "has the name 'same'; expected one like 'mine.rotate'"),
         ({"name": "ait.same"}, "has the name 'ait.same'"),
         ({"kernels": {"tpu": Cpp("")}}, "'tpu' is no target; expected gpu or one of cpu, cuda, rocm"),
-        ({"kernels": {"cpu": GOOD}}, "expected a Cpp or a Jinja"),
+        ({"kernels": {"cpu": GOOD}}, "expected a Cpp, a Jinja or an Ffi"),
         ({"kernels": 3}, "expected a dict from target to kernel"),
         ({"option": 3}, "Same.option is neither a function"),
         ({"option": prop_def(TensorType)}, "the property 'option' is declared as"),
@@ -177,3 +177,29 @@ def test_files_that_fail(tmp_path: Path, text: str, message: str):
 def test_files_that_are_missing(tmp_path: Path):
     with pytest.raises(OperatorError, match="expected a file of Python"):
         load(tmp_path / "ops.py")
+
+
+@pytest.mark.parametrize(
+    ("infer", "message"),
+    [
+        (lambda self: [self.x.type.dims[9]], r"shape function failed at .*test_bad_operators.py:\d+: IndexError"),
+        (lambda self: self.x.type, "its shape function returned .*, expected a list with the type of each result"),
+        (lambda self: [self.x.type] * 2, "its shape function returned 2 types, but the op has 1 results"),
+        (
+            lambda self: [TensorType.get([self.x.type.dims[0] // 0], self.x.type.element_type)],
+            "floordiv by 0: division by zero",
+        ),
+    ],
+)
+def test_shape_functions_that_fail(infer, message: str):
+    x = Tensor([4, 8], dtype="float32", name="x", is_input=True)
+    with pytest.raises(BuildError, match=message):
+        operator(make(infer_result_types=infer)).on(x)
+
+
+@pytest.mark.parametrize("kind", [Cpp, Jinja])
+def test_a_kernel_without_its_function(tmp_path: Path, kind: type):
+    with pytest.raises(
+        AitError, match=r"test_bad_operators.py:\d+: the kernel has no function 'lost'; call it so, or name it"
+    ):
+        built(operator(make("bad.lost", kernels={"cpu": kind("void found() {}")})), tmp_path)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 import sys
 from io import StringIO
@@ -26,6 +27,14 @@ TEXT = """ait.graph @f(%x: !ait.tensor<batch x 8 x f32>) dims {batch = 1 to 64} 
   ait.output "y" %s : !ait.tensor<batch x 8 x f32>
 }
 """
+
+
+def _needs(target: str, tool: str, *marks: pytest.MarkDecorator) -> object:
+    missing = pytest.mark.skipif(shutil.which(tool) is None, reason=f"{tool} is not installed")
+    return pytest.param(target, marks=[missing, *marks])
+
+
+TARGETS = [_needs("cuda", "nvcc"), _needs("rocm", "hipcc", pytest.mark.full)]
 
 
 @pytest.fixture
@@ -157,7 +166,7 @@ def test_a_target_without_a_kernel(mine, text: Path, tmp_path: Path):
     driver.run_to_phase(module, "planned", target="cpu")  # the compiler is usable
 
 
-@pytest.mark.parametrize("target", ["cuda", "rocm"])
+@pytest.mark.parametrize("target", TARGETS)
 def test_its_template_compiles_for_gpus(mine, text: Path, tmp_path: Path, target: str):
     module, _ = driver.read_module(text)
     driver.run_to_phase(module, "planned", target=target)

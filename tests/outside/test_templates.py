@@ -24,6 +24,7 @@ from ait_mlir.outside import OperatorError
 from ait_mlir.universe import context
 from tests.outside import add_one, add_one_cpu
 from tests.outside.test_bad_operators import line_of as _line_of
+from tests.outside.test_operators import TARGETS
 
 HERE = Path(__file__)
 CPU = add_one_cpu.add_one
@@ -48,7 +49,7 @@ def test_the_tutorial_on_the_cpu(tmp_path: Path):
     np.testing.assert_array_equal(model.run({"X": x}, {"Y": np.empty_like(x)})["Y"], x + np.float16(1))
 
 
-@pytest.mark.parametrize("target", ["cuda", "rocm"])
+@pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize("shape", [[16, 512], [IntVar([0, 64], name="batch"), 512]])
 def test_the_tutorial_compiles_for_gpus(tmp_path: Path, target: str, shape: list):
     module = build_module(add_one.create_ait_model(shape))

@@ -97,4 +97,23 @@ CONCAT = Spec(
     BITS, DIMS, ENVS, FEW, TYPES,
 )  # fmt: skip
 
-SPECS = (PERMUTE, RESHAPE, EXPAND, SLICE, SPLIT, CONCAT)
+PIECES = ("b x s x T", "s x 24 x T", "b x 3 x s x 5 x T")
+COPIES = Spec(
+    "copies",
+    (
+        form("rows", "copies %a, %b, %c", *PIECES, to=PIECES),
+        form(
+            "strided", "copies %a, %b, %c", *PIECES, to=PIECES, offset=1,
+            strides={0: ("1", "b"), 1: ("48", "2"), 2: ("15*s", "1", "15", "3"), 3: ("s + 3", "1"), 4: ("1", "s")},
+        ),
+        form(
+            "words", "copies %a, %b", "b x 16 x T", "b x 48 x T", to=("b x 16 x T", "b x 48 x T"),
+            strides={0: ("64", "1"), 2: ("80", "1"), 3: ("80", "1")},
+        ),
+        form("types", "copies %a, %b", "b x f16", "s x bf16", to=("b x f16", "s x bf16"), types=("f16",)),
+        form("one", "copies %a", "T"),
+    ),
+    BITS, DIMS, ENVS, FEW, TYPES,
+)  # fmt: skip
+
+SPECS = (PERMUTE, RESHAPE, EXPAND, SLICE, SPLIT, CONCAT, COPIES)

@@ -1,4 +1,4 @@
-"""Ops that move elements and compute nothing: reshape, permute, expand, slice, split, concat."""
+"""Ops that move elements and compute nothing: reshape, permute, expand, slice, split, concat, copies."""
 
 from __future__ import annotations
 
@@ -10,9 +10,10 @@ from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.irdl import irdl_op_definition, operand_def, prop_def, result_def, traits_def, var_operand_def, var_result_def
 
 from ait_mlir.dialects.ait.base import AitOp, check_broadcastable, check_declared
+from ait_mlir.dialects.ait.dtypes import BY_IR
 from ait_mlir.dialects.ait.strided import Strided
 from ait_mlir.dialects.ait.syntax import INT, INTS, SHAPE, Operands, Prop, Syntax, int_list, int_list_attr
-from ait_mlir.dialects.ait.traits import AlongDims, Pure, ViewLike
+from ait_mlir.dialects.ait.traits import AlongDims, Cost, Pure, ViewLike
 from ait_mlir.dialects.ait.types import (
     Shape,
     ShapeAttr,
@@ -289,4 +290,43 @@ def _checked_axis(op: AitOp, dim: IntegerAttr, t: TensorType) -> int:
 
 _ZERO = as_shape([0])[0]
 
-OPS = (ReshapeOp, ExpandOp, PermuteOp, SliceOp, SplitOp, ConcatOp)
+
+@irdl_op_definition
+class CopiesOp(Cost, AitOp):
+    """Each operand unchanged: result i has the elements of operand i. All elements have one size in bytes.
+
+    A program moves many pieces by one launch of this op, such as the operands of a concatenation.
+
+    ```mlir
+    %a, %b = ait.copies %x, %y : !ait.tensor<batch x 64 x f16>, !ait.tensor<batch x 32 x bf16>
+    ```
+    """
+
+    name = "ait.copies"
+    SYNTAX: ClassVar[Syntax] = (Operands(),)
+    WORK: ClassVar[int] = 0
+    MOVES_ONLY: ClassVar[bool] = True
+
+    inputs = var_operand_def(TensorType)
+    outputs = var_result_def(TensorType)
+    traits = traits_def(Pure())
+
+    def __init__(self, inputs: Sequence[SSAValue]) -> None:
+        super().__init__(operands=[inputs], result_types=[[value.type for value in inputs]])
+        self.infer_result_types()
+
+    def infer_result_types(self) -> Sequence[Attribute]:
+        if not self.operands:
+            raise self.fail("needs at least one operand")
+        types = [self.expect_tensor(value, f"operand {i}") for i, value in enumerate(self.operands)]
+        size = BY_IR[types[0].element_type].bytes
+        for i, t in enumerate(types[1:], 1):
+            if (other := BY_IR[t.element_type].bytes) != size:
+                raise self.fail(
+                    f"the elements of operand {i} ({t.element_type}) have {other} bytes, "
+                    f"but those of operand 0 ({types[0].element_type}) have {size}"
+                )
+        return types
+
+
+OPS = (ReshapeOp, ExpandOp, PermuteOp, SliceOp, SplitOp, ConcatOp, CopiesOp)

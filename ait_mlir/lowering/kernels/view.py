@@ -12,7 +12,7 @@ from xdsl.ir import Operation
 from ait_mlir.dialects.ait.strided import Strided, contiguous_strides
 from ait_mlir.dialects.ait.traits import ViewLike
 from ait_mlir.dialects.ait.types import Shape, TensorType, scope_of
-from ait_mlir.dialects.ait.view import ReshapeOp
+from ait_mlir.dialects.ait.view import CopiesOp, ReshapeOp
 from ait_mlir.dims import Expr, Scope, const
 from ait_mlir.lowering.kernels.base import Arg, Emission, Kernel, Launch, Strides, Target, bytes_moved
 from ait_mlir.lowering.kernels.loops import ZERO, Loop, collapse, nest, single, sizes, steps
@@ -144,6 +144,30 @@ def _reshape_loops(source: Arg, target: Arg, scope: Scope) -> list[Loop]:
     return loops or [single(2)]
 
 
+# ** many pieces **
+
+
+class CopiesKernel(Kernel[CopiesOp]):
+    """`ait.copies`: one launch for as many pieces as its arguments have room for."""
+
+    name = "copies"
+    ops = (CopiesOp,)
+
+    def matches(self, op: CopiesOp, target: Target) -> bool:
+        return all(cast(TensorType, v.type).rank <= MAX_RANK for v in op.results)
+
+    def emit(self, launch: Launch[CopiesOp]) -> Emission:
+        dims = launch.dims
+        pieces: list[str] = []
+        for source, out in zip(launch.ins, launch.outs, strict=True):
+            loops = collapse(nest(out.type.dims, [source.strides, out.strides]), launch.scope)
+            ends = f"{source.name}, {steps(loops, 0, dims)}, {out.name}, {steps(loops, 1, dims)}"
+            pieces.append(f"ait::copy_piece({sizes(loops, dims)}, {ends})")
+        template = f"<{launch.target.argument_bytes}>" if launch.target.is_gpu else ""
+        table = ",\n    ".join(pieces)
+        return launch.call("copies", f"copies{template}(ctx, {{\n    {table}}})")
+
+
 # ** text **
 
 
@@ -151,4 +175,4 @@ def _pointer(arg: Arg, offset: Expr, cpp_dims: Mapping[str, str]) -> str:
     return arg.name if offset.as_int() == 0 else f"{arg.name} + {offset.cpp(cpp_dims)}"
 
 
-KERNELS = (CopyKernel(),)
+KERNELS = (CopyKernel(), CopiesKernel())

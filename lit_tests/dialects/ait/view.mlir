@@ -83,3 +83,12 @@ ait.graph @concat(%x: !ait.tensor<b x 12 x f16>, %y: !ait.tensor<b x 4 x f16>, %
   ait.output "y" %0 : !ait.tensor<b x 16 x f16>
   ait.output "z" %1 : !ait.tensor<(2*b + s) x 4 x f16>
 }
+
+// CHECK-LABEL: ait.graph @copies
+ait.graph @copies(%x: !ait.tensor<b x 12 x f16>, %y: !ait.tensor<4 x bf16>) dims {b = 0 to 4} {
+  // CHECK: %0, %1 = ait.copies %x, %y : !ait.tensor<b x 12 x f16>, !ait.tensor<4 x bf16>
+  // GENERIC: "ait.copies"(%x, %y) : (!ait.tensor<b x 12 x f16>, !ait.tensor<4 x bf16>) -> (!ait.tensor<b x 12 x f16>, !ait.tensor<4 x bf16>)
+  %0, %1 = ait.copies %x, %y : !ait.tensor<b x 12 x f16>, !ait.tensor<4 x bf16>
+  ait.output "y" %0 : !ait.tensor<b x 12 x f16>
+  ait.output "z" %1 : !ait.tensor<4 x bf16>
+}

@@ -140,6 +140,27 @@ ait.graph @concat_rank_0(%x: !ait.tensor<f16>) {
 
 // -----
 
+ait.graph @copies_of_nothing() {
+  // expected-error @below {{ait.copies: needs at least one operand}}
+  "ait.copies"() : () -> ()
+}
+
+// -----
+
+ait.graph @copies_of_two_sizes(%x: !ait.tensor<4 x f16>, %y: !ait.tensor<4 x f32>) {
+  // expected-error @below {{ait.copies: the elements of operand 1 (f32) have 4 bytes, but those of operand 0 (f16) have 2}}
+  %0, %1 = ait.copies %x, %y : !ait.tensor<4 x f16>, !ait.tensor<4 x f32>
+}
+
+// -----
+
+ait.graph @copies_type(%x: !ait.tensor<4 x f16>) {
+  // expected-error @below {{ait.copies: the result is !ait.tensor<2 x f16>, expected !ait.tensor<4 x f16>}}
+  %0 = ait.copies %x : !ait.tensor<2 x f16>
+}
+
+// -----
+
 ait.graph @concat_size(%x: !ait.tensor<4 x f16>) {
   // expected-error @below {{ait.concat: the result is !ait.tensor<7 x f16>, expected !ait.tensor<8 x f16>}}
   %0 = ait.concat %x, %x dim 0 : !ait.tensor<7 x f16>

@@ -76,5 +76,28 @@ struct UnsignedOf<8> {
   using Type = uint64_t;
 };
 
+/// @brief One of several copies: elements of `kBytes` bytes from `in` to `out`.
+template <size_t kBytes>
+struct CopyPiece {
+  const typename UnsignedOf<kBytes>::Type* in;
+  typename UnsignedOf<kBytes>::Type* out;
+  CopyPlan plan;
+
+  int64_t elements() const {
+    int64_t count = plan.empty ? 0 : 1;
+    for (int d = 0; d < plan.rank; ++d) count *= plan.dims[d].size;
+    return count;
+  }
+};
+
+/// @brief The piece out[i, j, ...] = in[i, j, ...]; strides in elements.
+template <class In, class Out, size_t kRank>
+CopyPiece<sizeof(Out)> copy_piece(const int64_t (&sizes)[kRank], const In* in, const int64_t (&in_strides)[kRank], Out* out,
+                                  const int64_t (&out_strides)[kRank]) {
+  static_assert(sizeof(In) == sizeof(Out), "a copy keeps the size of elements");
+  using Word = typename UnsignedOf<sizeof(Out)>::Type;
+  return {reinterpret_cast<const Word*>(in), reinterpret_cast<Word*>(out), plan_copy(sizes, in_strides, out_strides)};
+}
+
 }  // namespace ait
 #endif  // AIT_KERNELS_COPY_PLAN_H_

@@ -96,24 +96,27 @@ void copy_strided(const CopyPlan& plan, const Word* in, Word* out) {
 }
 }  // namespace detail
 
+/// @brief The copy of one piece.
+template <size_t kBytes>
+void copy(const CopyPiece<kBytes>& piece) {
+  const CopyPlan& plan = piece.plan;
+  if (plan.empty) return;
+  if (plan.rank == 0) {
+    memcpy(piece.out, piece.in, kBytes);
+  } else if (plan.dims[plan.rank - 1].in == 1 && plan.dims[plan.rank - 1].out == 1) {
+    detail::copy_runs(plan, piece.in, piece.out);
+  } else if (plan.input_unit_dim() >= 0) {
+    detail::copy_tiles(plan, plan.input_unit_dim(), piece.in, piece.out);
+  } else {
+    detail::copy_strided(plan, piece.in, piece.out);
+  }
+}
+
 /// @brief out[i, j, ...] = in[i, j, ...], bit for bit; strides in elements, 0 in the input where it is broadcast.
 template <class T, size_t kRank>
 int32_t copy(const Context&, const int64_t (&sizes)[kRank], const T* in, const int64_t (&in_strides)[kRank], T* out,
              const int64_t (&out_strides)[kRank]) {
-  using Word = typename UnsignedOf<sizeof(T)>::Type;
-  const CopyPlan plan = plan_copy(sizes, in_strides, out_strides);
-  if (plan.empty) return 0;
-  const Word* from = reinterpret_cast<const Word*>(in);
-  Word* to = reinterpret_cast<Word*>(out);
-  if (plan.rank == 0) {
-    memcpy(to, from, sizeof(Word));
-  } else if (plan.dims[plan.rank - 1].in == 1 && plan.dims[plan.rank - 1].out == 1) {
-    detail::copy_runs(plan, from, to);
-  } else if (plan.input_unit_dim() >= 0) {
-    detail::copy_tiles(plan, plan.input_unit_dim(), from, to);
-  } else {
-    detail::copy_strided(plan, from, to);
-  }
+  copy(copy_piece(sizes, in, in_strides, out, out_strides));
   return 0;
 }
 

@@ -93,17 +93,17 @@ inline int64_t access_bytes(const CopyPlan& plan, int64_t element, const void* i
 }
 }  // namespace detail
 
-/// @brief out[i, j, ...] = in[i, j, ...], bit for bit; strides in elements, 0 in the input where it is broadcast.
-template <class T, size_t kRank>
-int32_t copy(const Context& ctx, const int64_t (&sizes)[kRank], const T* in, const int64_t (&in_strides)[kRank], T* out,
-             const int64_t (&out_strides)[kRank]) {
-  using Element = word_t<sizeof(T)>;
-  constexpr int64_t kElement = sizeof(T);
-  CopyPlan plan = plan_copy(sizes, in_strides, out_strides);
+/// @brief The copy of one piece.
+template <size_t kBytes>
+int32_t copy(const Context& ctx, const CopyPiece<kBytes>& piece) {
+  using Element = word_t<kBytes>;
+  constexpr int64_t kElement = kBytes;
+  CopyPlan plan = piece.plan;
+  const void* const in = piece.in;
+  void* const out = piece.out;
   if (plan.empty) return 0;
   if (plan.rank == 0) plan.dims[plan.rank++] = {1, 1, 1};
-  int64_t elements = 1;
-  for (int d = 0; d < plan.rank; ++d) elements *= plan.dims[d].size;
+  const int64_t elements = piece.elements();
   if (elements >= int64_t(1) << 31) return detail::launch_strided<Element, true>(ctx, plan, 1, in, out);
   const CopyDim& inner = plan.dims[plan.rank - 1];
   const int unit = plan.input_unit_dim();
@@ -117,6 +117,13 @@ int32_t copy(const Context& ctx, const int64_t (&sizes)[kRank], const T* in, con
   if (bytes >= 8 && kElement < 8) return detail::launch_strided<uint2>(ctx, plan, 8 / kElement, in, out);
   if (bytes >= 4 && kElement < 4) return detail::launch_strided<uint32_t>(ctx, plan, 4 / kElement, in, out);
   return detail::launch_strided<Element>(ctx, plan, 1, in, out);
+}
+
+/// @brief out[i, j, ...] = in[i, j, ...], bit for bit; strides in elements, 0 in the input where it is broadcast.
+template <class T, size_t kRank>
+int32_t copy(const Context& ctx, const int64_t (&sizes)[kRank], const T* in, const int64_t (&in_strides)[kRank], T* out,
+             const int64_t (&out_strides)[kRank]) {
+  return copy(ctx, copy_piece(sizes, in, in_strides, out, out_strides));
 }
 
 }  // namespace ait::gpu
