@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import pairwise
 
 import torch
 from torch import nn
@@ -174,7 +175,7 @@ class Pyramid(nn.Module):
             return nn.Sequential(*parts)
 
         self.down = nn.ModuleList(two(a, b) for a, b in zip([3, *widths], widths, strict=False))
-        pairs = list(zip(widths, widths[1:], strict=False))[::-1]
+        pairs = list(pairwise(widths))[::-1]
         self.up = nn.ModuleList(two(small + large, small) for small, large in pairs)
         self.out = nn.Conv2d(widths[0], 4, 1)
 
