@@ -30,6 +30,7 @@ from ait_mlir.ir.parser import check, parse_source
 from ait_mlir.ir.pipeline import Observer, PassError, diagnostic, parse_passes, run_passes
 from ait_mlir.ir.source import SourceError, SourceText, decode
 from ait_mlir.lowering.emit import Source, emit_program
+from ait_mlir.lowering.kernels.outside import called_library
 from ait_mlir.lowering.module_target import make_target, target_of
 from ait_mlir.lowering.tables import Literal as TableLiteral
 from ait_mlir.lowering.toolchain import detect_cuda_arch
@@ -135,8 +136,8 @@ def program_of(module: ModuleOp) -> ProgramOp:
     return programs[0]
 
 
-def emit(module: ModuleOp, source: SourceText | None = None) -> Source:
-    """The C++ of a planned module.
+def emit(module: ModuleOp, source: SourceText | None = None, entry: str = "ait_model_get") -> Source:
+    """The C++ of a planned module; `entry` is its function that returns the table of the model.
 
     The plan is verified first, because it may come from a text file. Raises `SourceError` if the module is
     not planned, and `CompileError` unless it has one program.
@@ -144,7 +145,7 @@ def emit(module: ModuleOp, source: SourceText | None = None) -> Source:
     program = program_of(module)
     run_passes(context(), module, parse_passes("verify-plan"), source=source, verify=False)
     try:
-        return emit_program(module, program, target_of(module))
+        return emit_program(module, program, target_of(module), entry)
     except PassError as e:
         raise SourceError([diagnostic("C++", e, source)]) from e
 
@@ -217,9 +218,7 @@ def compile_module(
             for file, content in files.items():
                 (folder / file).write_text(content, encoding="utf-8")
         library = build_library(files, target_of(module), folder)
-        data = _folded(program, dict(constants or {}), folds, values) | {
-            n: literal_array(x) for n, x in code.literals.items()
-        }
+        data = constants_of(program, code, constants or {}, folds, values)
         libraries = called_libraries(module, source)
         manifest = _manifest(module, program, name or program.sym_name.data, write_folds(folds) if folds else "")
         called = tuple(
@@ -236,7 +235,10 @@ def compile_module(
 def called_libraries(module: ModuleOp, source: SourceText | None = None) -> list[KernelLibrary]:
     """The kernel libraries that a module calls; `SourceError` if the file of one is gone or has another hash."""
     found: dict[str, KernelLibrary] = {}
+    target = target_of(module)
     for op in module.walk():
+        if (own := called_library(op, target)) is not None:
+            found[own.sha256] = own
         if not isinstance(op, CallFfiOp) or op.library_name is None or op.sha256 is None or op.sha256.data in found:
             continue
         try:
@@ -249,6 +251,13 @@ def called_libraries(module: ModuleOp, source: SourceText | None = None) -> list
             raise SourceError([diagnostic("C++", PassError(message, op), source)])
         found[library.sha256] = library
     return list(found.values())
+
+
+def constants_of(
+    program: ProgramOp, code: Source, data: Arrays, folds: Sequence[Fold], values: Folding
+) -> dict[str, Any]:
+    """The constants of a program by name, as far as `data`, those of params, are known."""
+    return _folded(program, dict(data), folds, values) | {n: literal_array(x) for n, x in code.literals.items()}
 
 
 def _folded(program: ProgramOp, data: dict[str, Any], folds: Sequence[Fold], values: Folding) -> dict[str, Any]:
