@@ -17,6 +17,7 @@ FAMILIES: tuple[str, ...] = (
     "elementwise.siblings",
     "gemm.epilogue",
     "gemm.products",
+    "gemm.results",
     "gemm.spellings",
     "norm",
     "pieces",

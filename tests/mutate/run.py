@@ -51,10 +51,20 @@ TESTS: dict[str, tuple[str, ...]] = {
     "fuse-epilogue": ("epilogue.mlir",),
     "fuse-norm": ("norm.mlir",),
     "merge-parallel-gemms": ("gemm.mlir",),
+    "transpose-products": ("products.mlir",),
     "gate-products": ("gate_products.mlir",),
     "fuse-elementwise": ("elementwise.mlir",),
     "fuse-siblings": ("siblings.mlir",),
     "remove-copies": ("buffers.mlir", "buffers_in_place.mlir", "buffers_loops.mlir"),
+    "fuse-permute-bmm-and-gemm": ("subsets.mlir",),
+    "merge-view-ops": ("subsets.mlir",),
+    "process-singleton-elementwise": ("subsets.mlir",),
+    "remove-elementwise-no-ops": ("subsets.mlir",),
+    "remove-no-ops": ("subsets.mlir",),
+    "transform-permute-to-reshape": ("subsets.mlir",),
+    "transform-special-ops": ("subsets.mlir",),
+    "block-channels": ("conv_channels.mlir",),
+    "fill-channels": ("conv_channels.mlir",),
 }
 """The text tests that must notice a change in a pass. What they share is mutated once, with the first."""
 
