@@ -30,6 +30,7 @@ from ait_mlir.ir.parser import check, parse_source
 from ait_mlir.ir.pipeline import Observer, PassError, diagnostic, parse_passes, run_passes
 from ait_mlir.ir.source import SourceError, SourceText, decode
 from ait_mlir.lowering.emit import Source, emit_program
+from ait_mlir.lowering.kernels.outside import called_library
 from ait_mlir.lowering.module_target import make_target, target_of
 from ait_mlir.lowering.tables import Literal as TableLiteral
 from ait_mlir.lowering.toolchain import detect_cuda_arch
@@ -236,7 +237,10 @@ def compile_module(
 def called_libraries(module: ModuleOp, source: SourceText | None = None) -> list[KernelLibrary]:
     """The kernel libraries that a module calls; `SourceError` if the file of one is gone or has another hash."""
     found: dict[str, KernelLibrary] = {}
+    target = target_of(module)
     for op in module.walk():
+        if (own := called_library(op, target)) is not None:
+            found[own.sha256] = own
         if not isinstance(op, CallFfiOp) or op.library_name is None or op.sha256 is None or op.sha256.data in found:
             continue
         try:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from ait_mlir.compiler import base, dtype, ops, public, stable_set
 from ait_mlir.compiler.model import AIT_DEFAULT_NUM_RUNTIMES, Model
-from ait_mlir.frontend.compile import compile_model
+from ait_mlir.frontend.compile import compile_model, safe_compile_model
 
 if TYPE_CHECKING:
     from ait_mlir.compiler import symbolic
@@ -19,6 +19,7 @@ __all__ = [
     "dtype",
     "ops",
     "public",
+    "safe_compile_model",
     "stable_set",
     "symbolic",
 ]

@@ -14,6 +14,7 @@ from ait_mlir.frontend.errors import BuildError
 from ait_mlir.frontend.graph import build_module
 from ait_mlir.frontend.intvar import IntImm, IntVar, IntVarTensor
 from ait_mlir.frontend.jagged import JaggedDim, JaggedIntVar
+from ait_mlir.frontend.nn import Parameter
 from ait_mlir.frontend.operator import Operator
 from ait_mlir.frontend.target import Target, detect_target
 from ait_mlir.frontend.tensor import Tensor
@@ -26,6 +27,7 @@ __all__ = [
     "JaggedDim",
     "JaggedIntVar",
     "Operator",
+    "Parameter",
     "Target",
     "Tensor",
     "build_module",

@@ -54,6 +54,7 @@ class GraphBuilder:
             raise BuildError("a tensor that a scan gives its step is used outside of the step; return it from there")
         wanted = {*read, *self.state}
         self.inputs = list(dict.fromkeys([*(t for t in toposort(self.outputs) if t in wanted), *read, *self.state]))
+        self.inputs += _of_dims_alone(self.inputs, self.ops)
         self.params = [op.output for op in self.ops if isinstance(op, ParamOp)]
         self.values: dict[SSAValue, SSAValue] = {}
         """The graph's value for each value of the builder, once built."""
@@ -237,6 +238,20 @@ def _bound_symbols(op: Operation) -> Symbols:
         return {s: d for s, d in tensor.symbols.items() if d.jagged is not None}
     symbol = str(op.bound_dim)
     return {symbol: tensor.symbols[symbol]}
+
+
+def _of_dims_alone(inputs: Sequence[Tensor], ops: Sequence[Operation]) -> list[Tensor]:
+    """Inputs of which only the dims are used: one for each dim of an op that no other input has."""
+    declared = {s for t in inputs for s in t.symbols}
+    tensors = [t for op in ops for result in op.results if (t := handle_of(result)) is not None]
+    found: list[Tensor] = []
+    for tensor in tensors:
+        for name in {s for dim in tensor.type.dims for s in dim.symbols} - declared:
+            known = [t for ref in tensor.symbols[name].inputs if (t := ref()) is not None]
+            if known:
+                found.append(known[0])
+                declared.update(known[0].symbols)
+    return found
 
 
 def _fresh(name: str, taken: set[str]) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import operator
+import weakref
 from collections.abc import Callable, Iterable, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, cast
@@ -42,6 +43,8 @@ class Symbol:
     """The class of a dim that is exactly this symbol, if not `IntVar`."""
     offsets: tuple[Tensor, ...] = ()
     """The offsets of a jagged dim, one tensor for each level."""
+    inputs: list[weakref.ref[Tensor]] = field(default_factory=list["weakref.ref[Tensor]"])
+    """The inputs with the dim in their shape."""
 
     @property
     def range(self) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ait_mlir import dims
 from ait_mlir.dims import Jagged
@@ -34,6 +34,14 @@ class JaggedDim:
         if lo is None or hi is None or not 0 <= lo <= hi:
             raise BuildError(f"a JaggedDim is between two numbers, at least 0; found {min_value} and {max_value}")
         self.range = (lo, hi)
+        self._attrs: dict[str, Any] = {"values": [lo, hi], "offsets": None}
+
+    def offsets(self) -> Tensor | None:
+        """The offsets of the level, once `make_jagged` was called."""
+        return self._attrs["offsets"]
+
+    def set_offsets(self, offsets: Tensor) -> None:
+        self._attrs["offsets"] = offsets
 
     def min_value(self) -> IntVar:
         return self._min

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import weakref
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
@@ -87,6 +88,9 @@ class Tensor:
         else:
             source = make_param(type)
         self._attach(source, merge_symbols(*(dim.symbols for dim in dims)))
+        if self.is_input:
+            for symbol in self.symbols.values():
+                symbol.inputs.append(weakref.ref(self))
         self.name = name
         self.is_output = is_output
         self.sources.update(src_ops or ())
@@ -156,6 +160,15 @@ class Tensor:
     @property
     def rank(self) -> int:
         return self.type.rank
+
+    def _rank(self) -> int:
+        return self.rank
+
+    def _size(self, dim: int) -> IntVar:
+        """A dim, counted from the end where negative."""
+        if not -self.rank <= dim < self.rank:
+            raise BuildError(f"dim {dim} is out of range for {self.describe()}")
+        return self.shape()[dim]
 
     @property
     def is_input(self) -> bool:

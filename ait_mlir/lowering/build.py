@@ -162,24 +162,26 @@ _RUNTIME_SOURCES: dict[TargetKind, tuple[str, ...]] = {
 """The folders of `runtime/src` that the runtime library of a device is made of."""
 
 
-_PYTHON_SOURCE = "module.cc"
-"""The source that Python calls, and the only one that needs tvm-ffi."""
+_FFI_SOURCES = ("kernel_libraries.cc", "module.cc")
+"""The sources on tvm-ffi: those that Python calls, and calls of foreign kernels."""
 
 
 def build_runtime(kind: TargetKind) -> Path:
     """The runtime library of a device, built at first use. Raises like `build_library`."""
-    return _build_runtime(kind, _RUNTIME_SOURCES[kind], _runtime_toolchain(kind, _link_to_ffi()), without="")
+    return _build_runtime(kind, _RUNTIME_SOURCES[kind], _runtime_toolchain(kind, _link_to_ffi()), without=())
 
 
 def build_deploy_library(kind: TargetKind) -> Path:
     """The library behind `ait/model.h`: the same runtime with a C interface instead of tvm-ffi. Raises alike."""
     tools = _runtime_toolchain(kind, [f"-Wl,-soname,libait_{kind}.so", "-Wl,--no-undefined"])
-    return _build_runtime(kind, (*_RUNTIME_SOURCES[kind], "deploy"), tools, without=_PYTHON_SOURCE)
+    return _build_runtime(kind, (*_RUNTIME_SOURCES[kind], "deploy"), tools, without=_FFI_SOURCES)
 
 
-def _build_runtime(kind: TargetKind, folders: Iterable[str], tools: Toolchain, without: str) -> Path:
+def _build_runtime(kind: TargetKind, folders: Iterable[str], tools: Toolchain, without: Sequence[str]) -> Path:
     root = cpp_root()
-    sources = sorted(path for name in folders for path in (root / "src" / name).glob("*.cc") if path.name != without)
+    sources = sorted(
+        path for name in folders for path in (root / "src" / name).glob("*.cc") if path.name not in without
+    )
     shared = _digest(_tree(root / "include"), _tree(root / "src", "*.h"))
     units = [_Unit(path, _digest(tools.identity, *tools.compile_flags, shared, path.read_text())) for path in sources]
     return _build(tools, units, f"building the {kind} runtime (once)")

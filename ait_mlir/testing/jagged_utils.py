@@ -45,6 +45,26 @@ def dense_to_jagged(
     return result
 
 
+def add_jagged_dense_ref(
+    jagged: torch.Tensor,
+    offsets_list: Sequence[torch.Tensor],
+    dense: torch.Tensor,
+    jagged_max_shape: Sequence[int] | None = None,
+) -> torch.Tensor:
+    """The sum of jagged rows and a dense tensor, as rows: of the padded form, which broadcasts with the dense one."""
+    padded = jagged_to_dense(jagged, offsets_list, dense.shape if jagged_max_shape is None else jagged_max_shape)
+    return dense_to_jagged(dense + padded, offsets_list, -1.0)
+
+
+def batched_dense_vec_jagged_2d_mul_ref(
+    vectors: torch.Tensor, matrices: torch.Tensor, offsets: torch.Tensor
+) -> torch.Tensor:
+    """The products [B, H, D] of vectors [B, H, N] and the matrices [rows, H, D] of each sequence."""
+    batch, heads, longest = vectors.shape
+    padded = jagged_to_dense(matrices, [offsets], [batch, longest, heads, matrices.shape[2]])
+    return torch.einsum("bhn,bnhd->bhd", vectors, padded)
+
+
 def generate_offsets(
     batch_size: int, max_seq_len: int, load_factor: float, offsets_dtype: str, spread_radius: float = 0.1
 ) -> torch.Tensor:

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import gc
+
 import ml_dtypes
 import numpy as np
 import pytest
 import torch
 
+from ait_mlir.errors import RunError
 from ait_mlir.frontend import BuildError, IntVar, Target, Tensor, build_module, compile_model, detect_target, ops
 from ait_mlir.frontend.compile import as_array, bind_constants
 from ait_mlir.frontend.graph import bound_data
 from ait_mlir.frontend.target import as_target
+from ait_mlir.frontend.wiring import toposort
+from ait_mlir.runtime import Model
 
 
 def make_model(dtype: str = "float32") -> Tensor:
@@ -56,7 +61,7 @@ def test_bound_data_are_constants_and_constants_win():
         ({"layer.weight": np.ones((2, 4), np.float32)}, 'no weight "layer.weight".*did you mean "layer_weight"'),
         ({"layer_weight": np.ones((4, 2), np.float32)}, r'"layer_weight" has shape \[2, 4\].*shape \[4, 2\]'),
         ({"layer_weight": np.ones((2, 4))}, "dtype float32, but the data have .*float64"),
-        ({"layer_weight": [[1, 2, 3, 4]] * 2}, "NumPy arrays or torch tensors; found list"),
+        ({"layer_weight": [[1, 2, 3, 4]] * 2}, "NumPy arrays, torch tensors or JAX arrays; found list"),
     ],
 )
 def test_bad_constants(constants, message):
@@ -64,11 +69,33 @@ def test_bad_constants(constants, message):
         bind_constants(build_module(make_model()), {}, constants)
 
 
-@pytest.mark.parametrize("name", ["", "a/b", "../up", "a b", 'x"; rm', "..", "dot."])
+@pytest.mark.parametrize("name", ["", "a/b", "../up", "..", "dot."])
 def test_names_that_cannot_be_files(name, tmp_path):
     with pytest.raises(BuildError, match="cannot name a file"):
         compile_model(make_model(), "cpu", tmp_path, name)
     assert not list(tmp_path.iterdir())
+
+
+def test_names_become_names_of_files(tmp_path):
+    with compile_model(make_model(), "cpu", tmp_path, 'x"; rm [1, 2]') as model:
+        assert model.manifest is not None and model.manifest.name == "x___rm__1__2_"
+    assert {path.name for path in tmp_path.iterdir()} == {"x___rm__1__2_.ait", "x___rm__1__2_"}
+
+
+def test_the_graph_that_a_model_was_compiled_from(tmp_path):
+    from ait_mlir.compiler import safe_compile_model
+
+    output = make_model()
+    model = safe_compile_model(output, "cpu", tmp_path, "graph")
+    graph = model.debug_sorted_graph
+    assert graph[-1] is output and graph == toposort(output)
+    loaded = Model(tmp_path / "graph.ait")
+    with pytest.raises(RunError, match="only a model that compile_model returned"):
+        _ = loaded.debug_sorted_graph
+    del graph, output
+    gc.collect()
+    with pytest.raises(RunError, match="are gone"):
+        _ = model.debug_sorted_graph
 
 
 def test_targets(tmp_path):

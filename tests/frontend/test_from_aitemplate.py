@@ -17,11 +17,11 @@ from ait_mlir.compiler.base import IntImm, IntVar, IntVarTensor, StableSet, Tens
 from ait_mlir.compiler.ops.common.epilogue import FuncEnum
 from ait_mlir.compiler.ops.paths import FAMILIES, MODULES, all_modules
 from ait_mlir.errors import ArtifactError, CompileError, InputError
-from ait_mlir.frontend import BuildError, Target
+from ait_mlir.frontend import BuildError, Target, nn
 from ait_mlir.frontend import ops as operators
 from ait_mlir.testing import benchmark_torch_function, jagged_utils, test_utils
 from ait_mlir.utils import graph_utils, shape_utils, torch_utils
-from tests.frontend.support import check, evaluate, tensor
+from tests.frontend.support import check, evaluate, graph_of, tensor
 
 
 def test_every_operator_has_its_documented_path():
@@ -104,6 +104,13 @@ def test_bool_counts_as_0_and_1():
         x + Tensor(shape=[4], dtype="float16", name="half", is_input=True)
 
 
+def test_bounds_of_clamp_are_numbers_or_tensors():
+    x, low = tensor("x", 4), Tensor(shape=[1], dtype="float64", name="low", is_input=True)
+    data = {"x": np.arange(4.0), "low": np.array([1.5])}
+    assert evaluate(ops.clamp()(x, low, number(2.0)), data)[0].tolist() == [1.5, 1.5, 2, 2]
+    assert evaluate(ops.clamp()(x, None, low), data)[0].tolist() == [0, 1, 1.5, 1.5]
+
+
 def test_dims_as_values_in_elementwise():
     a, b = IntVar([1, 256], name="a"), IntVar([1, 256], name="b")
     left, right = a.symbolic_value(), b.symbolic_value()
@@ -150,8 +157,39 @@ def test_dtypes_by_name():
         torch_utils.string_to_torch_dtype("half")
 
 
+def test_hints_of_expand_change_nothing():
+    x = tensor("x", 1, 3)
+    assert ops.expand()(x, [2, -1], index_type="int32", optimize_fixed_dims=False).shape() == [2, 3]
+
+
+def test_modules_by_name():
+    blocks = nn.ModuleDict({"a": nn.Linear(4, 4)})
+    blocks["b"] = nn.Identity()
+    assert (list(blocks), len(blocks), "b" in blocks, list(blocks.keys())) == (["a", "b"], 2, True, ["a", "b"])
+    assert blocks["a"] in blocks.values() and dict(blocks.items())["b"] is blocks["b"]
+    layers = nn.Sequential({"first": blocks["a"]}, nn.Linear(4, 2, bias=False))
+    layers.append(nn.Identity())
+    assert [name for name, _ in layers.named_parameters()] == ["first.weight", "first.bias", "1.weight"]
+    assert [name for name, _ in layers.children()] == ["first", "1", "2"]
+    assert [name for name, _ in nn.Sequential(blocks).named_parameters()] == ["0.a.weight", "0.a.bias"]
+
+
+def test_levels_of_jagged_dims_know_their_offsets():
+    level = base.JaggedDim(0, 2)
+    assert level.offsets() is None and level._attrs["values"] == [0, 2]
+    rows = Tensor(shape=[IntVar([1, 64]), 4], dtype="float32", name="rows", is_input=True)
+    offsets = Tensor(shape=[IntVar([1, 16])], dtype="int32", name="offsets", is_input=True)
+    jagged = ops.make_jagged(IntVar([1, 128]), [level])(rows, [offsets])
+    assert level.offsets() is offsets and jagged.shape()[0].jagged_dims() == [level]
+    graph = graph_of(jagged * 2.0)  # the number of offsets is one more than the batch
+    assert [name for name, _ in graph.inputs()] == ["rows", "offsets"]
+
+
 def test_sizes_and_zeros():
     x = Tensor(shape=[IntVar([1, 5]), 3], dtype="float32", name="x")
+    assert (x._rank(), x._size(-1)) == (2, 3)
+    with pytest.raises(ValueError, match="dim 2 is out of range"):
+        x._size(2)
     assert (x.size_bytes(), x.size_bytes(64), base.get_aligned_size([3, IntImm(2)], "float16")) == (60, 64, 64)
     zeros = base._create_host_zero_tensor([2, 3], "zeros", dtype="float32")
     assert zeros._attrs["is_internal_constant"] and zeros.data is not None and not zeros.data.any()
@@ -285,6 +323,11 @@ def test_jagged_tensors_of_pytorch():
     assert dense.squeeze(-1).tolist() == want
     assert torch.equal(jagged_utils.dense_to_jagged(dense, offsets), rows)
     assert jagged_utils.dense_to_jagged(dense[:, :, :2], offsets, 9.0).flatten().tolist() == [1, 2, 3, 4, 9]
+    vectors = torch.arange(6.0).reshape(2, 1, 3)
+    summed = jagged_utils.add_jagged_dense_ref(rows, [offsets[1]], torch.ones(3, 3, 1))
+    assert torch.equal(summed, rows + 1)
+    product = jagged_utils.batched_dense_vec_jagged_2d_mul_ref(vectors, rows[:5, None], torch.tensor([0, 2, 5]))
+    assert product.flatten().tolist() == [0 * 1 + 1 * 2, 3 * 3 + 4 * 4 + 5 * 5]
     for bad, message in (
         ([2, 2, 3, 2], "do not fit"), ([2, 1, 3, 1], "longer than the shape"),
     ):  # fmt: skip

@@ -69,6 +69,13 @@ def test_other_results_of_an_operator_count_where_it_does():
     assert names_of_inputs([c * 1.5, second + second, first + ops.split()(b, 2, 1)[0]]) == ["c", "a", "b"]
 
 
+def test_an_input_of_which_only_a_dim_is_used():
+    x, y = make_input("x"), Tensor(shape=[IntVar([1, 8], name="n"), 2], dtype="float32", name="y", is_input=True)
+    rows = ops.full()([ops.size()(y, 0) + 1, 4], 2.0, "float32")
+    graph = graph_of([rows, -x])
+    assert [name for name, _ in graph.inputs()] == ["x", "y"] and str(graph.scope) == "batch = 1 to 8, n = 1 to 8"
+
+
 def test_what_a_step_of_a_scan_captures_is_an_input_after_the_others():
     x, outside = (Tensor(shape=[4], dtype="float32", name=n, is_input=True) for n in ("x", "outside"))
     _, (y,) = ops.scan(lambda part: ([], [part + ops.reduce_sum(0)(outside)]))([x])

@@ -18,7 +18,7 @@ from ait_mlir.lowering.build import build_with
 from ait_mlir.lowering.deploy import install_runtime
 from ait_mlir.lowering.toolchain import cpp_root, toolchain
 from ait_mlir.runtime import Model, artifact
-from ait_mlir.runtime.artifact import Manifest
+from ait_mlir.runtime.artifact import KernelLibraryInfo, Manifest
 from tests.runtime.conftest import B, W, tiny_inputs, tiny_reference
 
 ROOT = Path(__file__).parents[2]
@@ -144,6 +144,10 @@ def test_another_machine_is_refused(api: ctypes.CDLL, tmp_path: Path, library: P
     for change, told in (
         ({"target": "cuda", "arch": "sm_90a"}, "it is for target cuda, this runtime runs target cpu"),
         ({"target": "cpu", "arch": "native", "instruction_sets": ("avx9000",)}, "for a CPU with avx9000"),
+        (
+            {"target": "cpu", "arch": "native", "kernel_libraries": (KernelLibraryInfo("k", "0" * 64, "/k.so"),)},
+            "it calls functions of kernel libraries",
+        ),
     ):
         path = artifact.write(tmp_path / "other.ait", Manifest("tiny", **change), "", library, {})  # type: ignore[arg-type]
         assert Loaded(api, path).status == ARTIFACT

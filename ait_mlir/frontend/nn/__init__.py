@@ -30,7 +30,7 @@ from ait_mlir.frontend.nn.conv import (
 from ait_mlir.frontend.nn.detection import FPNRoiAlign, RoiAlign
 from ait_mlir.frontend.nn.embedding import Embedding
 from ait_mlir.frontend.nn.linear import Linear
-from ait_mlir.frontend.nn.module import Dropout, Identity, Module, ModuleList, Sequential
+from ait_mlir.frontend.nn.module import Dropout, Identity, Module, ModuleDict, ModuleList, Sequential
 from ait_mlir.frontend.nn.norm import GroupNorm, LayerNorm, RMSNorm
 from ait_mlir.frontend.nn.pad import Ndhwc3to8, Nhwc3to8
 from ait_mlir.frontend.nn.parameter import Parameter
@@ -77,6 +77,7 @@ __all__ = [
     "Linear",
     "MaxPool2d",
     "Module",
+    "ModuleDict",
     "ModuleList",
     "MultiheadAttention",
     "Ndhwc3to8",

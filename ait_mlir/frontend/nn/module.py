@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import ItemsView, Iterable, Iterator, KeysView, Mapping, ValuesView
 from typing import Any
 
 from ait_mlir.frontend.nn.parameter import Parameter
@@ -67,11 +67,56 @@ class ModuleList(Module):
         return self.items[index]
 
 
-class Sequential(ModuleList):
-    """Modules applied one after another."""
+class ModuleDict(Module):
+    """Modules by name."""
 
-    def __init__(self, *modules: Module):
-        super().__init__(modules)
+    def __init__(self, modules: Mapping[str, Module] | None = None):
+        self.items_by_name = dict(modules or {})
+
+    def children(self) -> Iterator[tuple[str, Module]]:
+        return iter(self.items_by_name.items())
+
+    def keys(self) -> KeysView[str]:
+        return self.items_by_name.keys()
+
+    def values(self) -> ValuesView[Module]:
+        return self.items_by_name.values()
+
+    def items(self) -> ItemsView[str, Module]:
+        return self.items_by_name.items()
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.items_by_name)
+
+    def __len__(self) -> int:
+        return len(self.items_by_name)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self.items_by_name
+
+    def __getitem__(self, name: str) -> Module:
+        return self.items_by_name[name]
+
+    def __setitem__(self, name: str, module: Module) -> None:
+        self.items_by_name[name] = module
+
+
+class Sequential(ModuleList):
+    """Modules applied one after another, named by their index, or by the keys of a dict of modules."""
+
+    def __init__(self, *modules: Module | Mapping[str, Module]):
+        named: list[tuple[str, Module]] = []
+        for i, module in enumerate(modules):
+            named += [(str(i), module)] if isinstance(module, Module) else module.items()
+        super().__init__(module for _, module in named)
+        self.names = [name for name, _ in named]
+
+    def append(self, module: Module) -> None:
+        self.names.append(str(len(self.items)))
+        super().append(module)
+
+    def children(self) -> Iterator[tuple[str, Module]]:
+        return zip(self.names, self.items, strict=True)
 
     def forward(self, x: Any) -> Any:
         for module in self.items:

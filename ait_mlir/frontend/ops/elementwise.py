@@ -233,13 +233,25 @@ class cast(Operator):
 
 
 class clamp(Operator):
-    """`min(max(x, min_value), max_value)`; a bound that is None does not bound, NaN stays NaN."""
+    """`min(max(x, min_value), max_value)`; a bound that is None does not bound, NaN stays NaN.
 
-    def __call__(self, x: Tensor, min_value: float | None = None, max_value: float | None = None) -> Tensor:
+    Bounds are numbers, or tensors that broadcast with x.
+    """
+
+    def __call__(
+        self, x: Tensor, min_value: Tensor | float | None = None, max_value: Tensor | float | None = None
+    ) -> Tensor:
         self.begin(x)
         if min_value is None and max_value is None:
             raise self.fail("needs a bound: min_value, max_value or both")
-        bounds = {"min": min_value, "max": max_value}
+        bounds: dict[str, float | None] = {}
+        for name, func, bound in (("min", FuncEnum.MAX, min_value), ("max", FuncEnum.MIN, max_value)):
+            number = None if bound is None else as_number(self, bound)
+            if isinstance(number, Tensor):
+                x, number = elementwise(func)(x, number), None
+            bounds[name] = number
+        if all(bound is None for bound in bounds.values()):
+            return self.finish(x)
         element = x.type.element_type
         properties = {n: number_attr(number_of(element, bound)) for n, bound in bounds.items() if bound is not None}
         return self.finish(self.emit_one(ait.ClampOp, [x], properties))

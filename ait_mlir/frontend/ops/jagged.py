@@ -48,6 +48,8 @@ class make_jagged(Operator):
         self.begin(*sources, *offsets_list)
         if not sources or not offsets_list or any(not s.rank for s in sources):
             raise self.fail("needs tensors with rows, and offsets for each level")
+        for level, offsets in zip(self.jagged_dims, offsets_list, strict=False):
+            level.set_offsets(offsets)
         made: list[Tensor] = []
         for one in sources:
             dim = self._dim(one.shape()[0], offsets_list)

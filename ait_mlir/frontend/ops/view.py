@@ -162,9 +162,18 @@ class permute210(fixed_permute):
 
 
 class expand(ViewOperator):
-    """Repeat dims of size 1, and add leading dims, to reach `shape`; -1 keeps a dim."""
+    """Repeat dims of size 1, and add leading dims, to reach `shape`; -1 keeps a dim.
 
-    def __call__(self, tensor: Tensor, shape: Sequence[DimLike]) -> Tensor:
+    `index_type` and `optimize_fixed_dims` are hints of AITemplate for its kernel, which the compiler does not need.
+    """
+
+    def __call__(
+        self,
+        tensor: Tensor,
+        shape: Sequence[DimLike],
+        index_type: str = "int64",
+        optimize_fixed_dims: bool = True,
+    ) -> Tensor:
         self.begin(tensor)
         missing = len(shape) - tensor.rank
         if missing < 0:

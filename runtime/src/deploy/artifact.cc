@@ -86,6 +86,9 @@ Artifact::Artifact(const std::string& path, bool verify_weights) : path_(path), 
   const Json manifest = read_manifest(&end);
   try {
     check_machine(manifest);
+    if (manifest.object().count("kernel_libraries") != 0 && !manifest.at("kernel_libraries").list().empty()) {
+      fail(ErrorKind::kArtifact, "it calls functions of kernel libraries, which the library for C and C++ programs does not have");
+    }
     const Json& parts = manifest.at("parts");
     read_part(parts, "ir", true, &end);
     library_ = read_part(parts, "library", true, &end);
