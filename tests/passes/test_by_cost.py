@@ -6,7 +6,8 @@ import pytest
 from xdsl.ir import Operation
 
 from ait_mlir.dialects.ait.gemm import BmmOp, GemmOp
-from ait_mlir.ir.pipeline import PassError, parse_passes, run_passes
+from ait_mlir.ir.pipeline import parse_passes, run_passes
+from ait_mlir.ir.source import SourceError
 from ait_mlir.lowering.kernels import Target
 from ait_mlir.passes import by_cost
 from ait_mlir.universe import context
@@ -40,5 +41,5 @@ def test_a_product_is_made_only_if_it_pays(seconds: float | None, pays: bool, mo
 
 
 def test_an_unknown_target_is_an_error() -> None:
-    with pytest.raises(PassError, match="unknown target 'tpu'; expected one of cpu, cuda, rocm"):
+    with pytest.raises(SourceError, match="unknown target 'tpu'; expected one of cpu, cuda, rocm"):
         run_passes(context(), parse(PARTS), parse_passes('batch-products{target="tpu"}'))
