@@ -109,11 +109,6 @@ PASSES: dict[str, Pass | Patterns] = table(
             ("gemm.products:PARALLEL_GEMMS",),
         ),
         Patterns(
-            "transpose-products",
-            "Let products store a transposed result at once, and read a repeated operand without its expand.",
-            ("gemm.results:RESULTS", "view:VIEWS"),
-        ),
-        Patterns(
             "fuse-epilogue",
             "Let elementwise operations that alone use a contraction join its epilogue.",
             ("gemm.epilogue:EPILOGUE",),
@@ -193,7 +188,6 @@ PASSES: dict[str, Pass | Patterns] = table(
             "Make products of convolutions whose window is one element, and a multiplication of products with K = 1.",
             ("subsets:SPECIAL",),
         ),
-        Pass("batch-products", "batch_products", "BatchProductsPass"),
         Pass("remove-duplicates", "remove_duplicates", "RemoveDuplicatesPass"),
         Pass("unroll-scans", "unroll_scans", "UnrollScansPass"),
         Pass("apply-patterns", "apply_patterns", "ApplyPatternsPass"),
@@ -231,10 +225,11 @@ PHASE_TABLE: dict[str, Phase] = table(
             "fused",
             (
                 "fuse-attention",
-                "batch-products{{{target}}}",
+                "fuse-parallel-gemms",
                 "merge-parallel-gemms",
                 "simplify",
-                "transpose-products",
+                "fuse-expand-bmm",
+                "fuse-bmm-permute",
                 "fuse-epilogue",
                 "fuse-norm",
                 "fuse-elementwise",

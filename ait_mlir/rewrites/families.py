@@ -19,7 +19,6 @@ FAMILIES: tuple[str, ...] = (
     "gemm.epilogue",
     "gemm.padding",
     "gemm.products",
-    "gemm.results",
     "gemm.spellings",
     "norm",
     "pieces",
