@@ -136,8 +136,8 @@ def program_of(module: ModuleOp) -> ProgramOp:
     return programs[0]
 
 
-def emit(module: ModuleOp, source: SourceText | None = None) -> Source:
-    """The C++ of a planned module.
+def emit(module: ModuleOp, source: SourceText | None = None, entry: str = "ait_model_get") -> Source:
+    """The C++ of a planned module; `entry` is its function that returns the table of the model.
 
     The plan is verified first, because it may come from a text file. Raises `SourceError` if the module is
     not planned, and `CompileError` unless it has one program.
@@ -145,7 +145,7 @@ def emit(module: ModuleOp, source: SourceText | None = None) -> Source:
     program = program_of(module)
     run_passes(context(), module, parse_passes("verify-plan"), source=source, verify=False)
     try:
-        return emit_program(module, program, target_of(module))
+        return emit_program(module, program, target_of(module), entry)
     except PassError as e:
         raise SourceError([diagnostic("C++", e, source)]) from e
 
@@ -218,9 +218,7 @@ def compile_module(
             for file, content in files.items():
                 (folder / file).write_text(content, encoding="utf-8")
         library = build_library(files, target_of(module), folder)
-        data = _folded(program, dict(constants or {}), folds, values) | {
-            n: literal_array(x) for n, x in code.literals.items()
-        }
+        data = constants_of(program, code, constants or {}, folds, values)
         libraries = called_libraries(module, source)
         manifest = _manifest(module, program, name or program.sym_name.data, write_folds(folds) if folds else "")
         called = tuple(
@@ -253,6 +251,13 @@ def called_libraries(module: ModuleOp, source: SourceText | None = None) -> list
             raise SourceError([diagnostic("C++", PassError(message, op), source)])
         found[library.sha256] = library
     return list(found.values())
+
+
+def constants_of(
+    program: ProgramOp, code: Source, data: Arrays, folds: Sequence[Fold], values: Folding
+) -> dict[str, Any]:
+    """The constants of a program by name, as far as `data`, those of params, are known."""
+    return _folded(program, dict(data), folds, values) | {n: literal_array(x) for n, x in code.literals.items()}
 
 
 def _folded(program: ProgramOp, data: dict[str, Any], folds: Sequence[Fold], values: Folding) -> dict[str, Any]:

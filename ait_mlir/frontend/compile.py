@@ -136,11 +136,16 @@ def file_name(name: str) -> str:
 
 
 def sorted_graph(outputs: Sequence[weakref.ref[Tensor]]) -> list[Tensor]:
-    """The tensors that these depend on; `RunError` if they are gone."""
+    """The tensors of the graph that computes these, after the passes that `transform.optimize_graph` runs.
+
+    Raises `RunError` if the tensors are gone.
+    """
+    from ait_mlir.compiler.transform.optimize_graph import optimize_graph
+
     tensors = [tensor for ref in outputs if (tensor := ref()) is not None]
     if len(tensors) < len(outputs):
         raise RunError("the tensors that the model was compiled from are gone; keep its outputs to see its graph")
-    return toposort(tensors)
+    return optimize_graph(toposort(tensors))
 
 
 def bind_constants(

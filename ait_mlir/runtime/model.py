@@ -95,10 +95,10 @@ class Model(MeasuredModel):
 
     @property
     def debug_sorted_graph(self) -> list[Any]:
-        """The tensors of the builder that `compile_model` was given, each after those that it depends on.
+        """The graph of the model as tensors of the builder, fused, each after those that it depends on.
 
-        For tests of models. The model does not keep the tensors: raises `RunError` when they are gone, and for a model
-        that was loaded from a file.
+        For tests of models. The model does not keep the tensors that it was compiled from: raises `RunError` when they
+        are gone, and for a model that was loaded from a file.
         """
         if self.sorted_graph is None:
             raise RunError("only a model that compile_model returned has the graph that it was compiled from")

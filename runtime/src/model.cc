@@ -77,6 +77,13 @@ Model::Model(const std::string& library_path, int num_runtimes, int device)
       pool_(*device_, positive(num_runtimes)),
       states_(*device_) {}
 
+Model::Model(ait_model_get_fn get, int num_runtimes, int device)
+    : device_(make_device(device)),
+      library_(get),
+      constants_(*device_, library_.table()),
+      pool_(*device_, positive(num_runtimes)),
+      states_(*device_) {}
+
 Model::~Model() {
   try {
     const DeviceScope scope(*device_);

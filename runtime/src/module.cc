@@ -20,6 +20,7 @@
 #include "ait/amx_service.h"
 #include "dynamic_library.h"
 #include "error.h"
+#include "ffi_errors.h"
 #include "kernel_libraries.h"
 #include "measure.h"
 #include "model.h"
@@ -31,26 +32,6 @@ namespace ait::runtime {
 namespace {
 
 namespace ffi = tvm::ffi;
-
-/// Gives a failure the name under which Python knows its class.
-[[noreturn]] void rethrow(const Error& error) {
-  const char* kind = "ait.RunError";
-  if (error.kind() == ErrorKind::kInput) kind = "ait.InputError";
-  if (error.kind() == ErrorKind::kArtifact) kind = "ait.ArtifactError";
-  if (error.kind() == ErrorKind::kMemory) kind = "ait.OutOfMemoryError";
-  throw ffi::Error(kind, error.what(), "");
-}
-
-template <class Body>
-auto guarded(Body&& body) -> decltype(body()) {
-  try {
-    return body();
-  } catch (const Error& error) {
-    rethrow(error);
-  } catch (const std::bad_alloc&) {
-    rethrow(Error(ErrorKind::kMemory, "out of host memory"));
-  }
-}
 
 /// Tensors of a call, from tensor arguments or from addresses of DLTensor structures that the caller keeps alive.
 class TensorArguments {

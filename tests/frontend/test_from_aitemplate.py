@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import importlib
 import random
+import re
 import sys
 import unittest
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -22,6 +25,17 @@ from ait_mlir.frontend import ops as operators
 from ait_mlir.testing import benchmark_torch_function, jagged_utils, test_utils
 from ait_mlir.utils import graph_utils, shape_utils, torch_utils
 from tests.frontend.support import check, evaluate, graph_of, tensor
+
+
+def test_the_page_runs(tmp_path, monkeypatch):
+    page = Path(__file__).parents[2] / "docs/from_aitemplate.md"
+    blocks = re.findall(r"```python\n(.*?)```", page.read_text(), re.DOTALL)
+    monkeypatch.chdir(tmp_path)
+    names: dict[str, Any] = {}
+    for block in blocks:
+        exec(compile(block, str(page), "exec"), names)
+    want = torch.relu(names["x"].float() @ names["w"].float().T)
+    torch.testing.assert_close(names["y"].float(), want, atol=1e-2, rtol=1e-2)
 
 
 def test_every_operator_has_its_documented_path():
