@@ -83,6 +83,75 @@ ait.graph @not_stored(%x: !ait.tensor<2 x 3 x 4 x f32>, %z: !ait.tensor<2 x 5 x 
   ait.output "y9" %9 : !ait.tensor<2 x 5 x 3 x f32>
 }
 
+// The same for each product: another order, another reader, an epilogue, a selected one.
+// STORED-LABEL: ait.graph @no_gemm_stored
+ait.graph @no_gemm_stored(%x: !ait.tensor<3 x 4 x f32>) {
+  // STORED: ait.gemm rcr
+  // STORED-NEXT: ait.permute
+  %0 = ait.gemm rcr %x, %x : !ait.tensor<3 x 3 x f32>
+  %1 = ait.permute %0 [0, 1] : !ait.tensor<3 x 3 x f32>
+  // STORED: ait.gemm rcr
+  // STORED-NEXT: ait.permute
+  %2 = ait.gemm rcr %x, %x : !ait.tensor<3 x 3 x f32>
+  %3 = ait.permute %2 [1, 0] : !ait.tensor<3 x 3 x f32>
+  // STORED: ait.gemm rcr
+  %4 = ait.gemm rcr %x, %x epilogue() {
+  ^bb0(%acc: f32):
+    %r = ait.relu %acc : f32
+    ait.yield %r : f32
+  } : !ait.tensor<3 x 3 x f32>
+  // STORED: ait.permute
+  %5 = ait.permute %4 [1, 0] : !ait.tensor<3 x 3 x f32>
+  // STORED: ait.gemm rcr
+  // STORED-NEXT: ait.permute
+  %6 = ait.gemm rcr %x, %x {kernel = #ait.kernel<"native", {}>} : !ait.tensor<3 x 3 x f32>
+  %7 = ait.permute %6 [1, 0] : !ait.tensor<3 x 3 x f32>
+  ait.output "y1" %1 : !ait.tensor<3 x 3 x f32>
+  ait.output "y2" %2 : !ait.tensor<3 x 3 x f32>
+  ait.output "y3" %3 : !ait.tensor<3 x 3 x f32>
+  ait.output "y5" %5 : !ait.tensor<3 x 3 x f32>
+  ait.output "y7" %7 : !ait.tensor<3 x 3 x f32>
+}
+
+// STORED-LABEL: ait.graph @no_bmm_stored
+ait.graph @no_bmm_stored(%x: !ait.tensor<2 x 3 x 4 x f32>) {
+  // STORED: ait.bmm rcr
+  // STORED-NEXT: ait.permute
+  %2 = ait.bmm rcr %x, %x : !ait.tensor<2 x 3 x 3 x f32>
+  %3 = ait.permute %2 [0, 2, 1] : !ait.tensor<2 x 3 x 3 x f32>
+  // STORED: ait.bmm rcr
+  %4 = ait.bmm rcr %x, %x epilogue() {
+  ^bb0(%acc: f32):
+    %r = ait.relu %acc : f32
+    ait.yield %r : f32
+  } : !ait.tensor<2 x 3 x 3 x f32>
+  // STORED: ait.permute
+  %5 = ait.permute %4 [0, 2, 1] : !ait.tensor<2 x 3 x 3 x f32>
+  // STORED: ait.bmm rcr
+  // STORED-NEXT: ait.permute
+  %6 = ait.bmm rcr %x, %x {kernel = #ait.kernel<"native", {}>} : !ait.tensor<2 x 3 x 3 x f32>
+  %7 = ait.permute %6 [0, 2, 1] : !ait.tensor<2 x 3 x 3 x f32>
+  ait.output "y2" %2 : !ait.tensor<2 x 3 x 3 x f32>
+  ait.output "y3" %3 : !ait.tensor<2 x 3 x 3 x f32>
+  ait.output "y5" %5 : !ait.tensor<2 x 3 x 3 x f32>
+  ait.output "y7" %7 : !ait.tensor<2 x 3 x 3 x f32>
+}
+
+// The second factor, enlarged in N, and of a selected product.
+// EXPAND-LABEL: ait.graph @second_not_repeated
+ait.graph @second_not_repeated(%x: !ait.tensor<5 x 3 x 4 x f32>, %z: !ait.tensor<1 x 4 x 1 x f32>, %v: !ait.tensor<1 x 4 x 2 x f32>) {
+  // EXPAND-NEXT: %0 = ait.expand %z
+  // EXPAND-NEXT: ait.bmm rrr %x, %0
+  %0 = ait.expand %z : !ait.tensor<5 x 4 x 2 x f32>
+  %1 = ait.bmm rrr %x, %0 : !ait.tensor<5 x 3 x 2 x f32>
+  // EXPAND-NEXT: %2 = ait.expand %v
+  // EXPAND-NEXT: ait.bmm rrr %x, %2
+  %2 = ait.expand %v : !ait.tensor<5 x 4 x 2 x f32>
+  %3 = ait.bmm rrr %x, %2 {kernel = #ait.kernel<"native", {}>} : !ait.tensor<5 x 3 x 2 x f32>
+  ait.output "y1" %1 : !ait.tensor<5 x 3 x 2 x f32>
+  ait.output "y3" %3 : !ait.tensor<5 x 3 x 2 x f32>
+}
+
 // HEADS-LABEL: ait.graph @heads
 ait.graph @heads(%x: !ait.tensor<b x s x 8 x f32>) dims {b = 1 to 3, s = 1 to 4} {
   %w = ait.param "w" : !ait.tensor<12 x 8 x f32>
