@@ -225,8 +225,11 @@ PHASE_TABLE: dict[str, Phase] = table(
             "fused",
             (
                 "fuse-attention",
+                "fuse-parallel-gemms",
                 "merge-parallel-gemms",
                 "simplify",
+                "fuse-expand-bmm",
+                "fuse-bmm-permute",
                 "fuse-epilogue",
                 "fuse-norm",
                 "fuse-elementwise",

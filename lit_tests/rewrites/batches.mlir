@@ -144,7 +144,8 @@ ait.graph @side_by_side(%x: !ait.tensor<m x 8 x f32>) dims {m = 1 to 4} {
   %b1 = ait.param "b1" : !ait.tensor<3 x f32>
   // SIDE-NOT: ait.gemm
   // SIDE: ait.permute {{.*}} [1, 0, 2] : !ait.tensor<2 x m x 4 x f32>
-  // SIDE: [[W:%.*]] = ait.concat {{.*}} dim 0 : !ait.tensor<2 x 3 x 4 x f32>
+  // SIDE: [[V:%.*]] = ait.concat %w0, %w1 dim 0 : !ait.tensor<6 x 4 x f32>
+  // SIDE-NEXT: [[W:%.*]] = ait.reshape [[V]] : !ait.tensor<2 x 3 x 4 x f32>
   // SIDE-NEXT: ait.bmm rcr {{%.*}}, [[W]] : !ait.tensor<2 x m x 3 x f32>
   // SIDE: ait.add
   // SIDE-NEXT: ait.permute

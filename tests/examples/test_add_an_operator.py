@@ -25,7 +25,7 @@ COMMANDS = re.compile(r"```sh\n(.*?)```", re.S)
 
 PRINTED = {
     "ait-opt model.mlir --load my_ops.py": "%y = mine.rotate %t angle 0.5 : !ait.tensor<batch x 8 x f32>",
-    "ait run model.ait": "ok",
+    "ait run model.ait --load": "ok",
     "python build.py": "True",
     "ait-opt cube.mlir": "mine.cube %t scale 2.0 : f32",
     "ait run cube.ait": "ok",

@@ -14,7 +14,7 @@ from ait_mlir.backend.backend_spec import CPUSpec, CUDASpec, ROCMSpec
 from ait_mlir.backend.target import Target
 from ait_mlir.compiler.base import IntVar, Operator, Tensor
 from ait_mlir.errors import AitError, CompileError
-from ait_mlir.frontend import BuildError, build_module, compile_model, ops
+from ait_mlir.frontend import BuildError, build_module, compile_model, external, ops
 from ait_mlir.frontend import registry as functions
 from ait_mlir.ir.parser import parse_text
 from ait_mlir.ir.source import SourceError
@@ -37,6 +37,7 @@ def line_of(text: str) -> int:
 @pytest.fixture(autouse=True)
 def _own_functions(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(functions, "_functions", dict(functions._functions))
+    monkeypatch.setattr(external, "_classes", {})
 
 
 # ** the tutorial **
@@ -245,6 +246,18 @@ def test_functions_registered_twice():
         registry.get("cuda.add_one.func_dcl")
     with pytest.raises(OperatorError, match="'add_one' is no key"):
         registry.reg("add_one")(lambda attrs: "")
+
+
+def test_two_classes_of_one_name(tmp_path: Path):
+    class other(add_one.add_one):
+        pass
+
+    build_module(add_one.create_ait_model([4]))
+    x = Tensor([4], name="x", is_input=True)
+    with pytest.raises(
+        OperatorError, match=r"two classes of operators have .* 'add_one': .*add_one.py:\d+ and .*; it has to be unique"
+    ):
+        build_module(other()(x).mark_as_output("y"))
 
 
 class _Unary(Operator):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from pathlib import Path
 
@@ -20,6 +21,17 @@ MODULES = """The modules `fuse_split`, `transform_strided_op_and_view_op` and `t
 function of their own. What they do in AITemplate happens on buffers here; `transform_strided_ops` shows it.
 """
 
+RIGHT = """## Where AITemplate's own rewrites are wrong
+
+| graph | what its rewrite does | ours |
+|---|---|---|
+| softmax(a @ b) * 2 | the factor joins the product before the softmax | [factor_behind_softmax.mlir](FUSION) |
+| (a @ b + c) * k | k multiplies a @ b alone | [factor_of_sum.mlir](FUSION) |
+| bmm(expand([1, 1, 64] to [4, 16, 64]), w) | the expand goes, although it enlarges M | [expand_of_rows.mlir](FUSION) |
+| y + y, y * y behind a bias | the graph comes out empty | [product_with_itself.mlir](FUSION) |
+| a sigmoid with a second reader | an error | [second_reader.mlir](FUSION) |
+"""
+
 
 def text() -> str:
     """The page."""
@@ -35,8 +47,9 @@ def text() -> str:
     ]
     head = ["| documented name | our passes | file | test | law |", "|---|---|---|---|---|"]
     other = ["| documented name | calls | file | test | what holds |", "|---|---|---|---|---|"]
+    right = re.sub(r"\[(\w+\.mlir)\]\(FUSION\)", r"[\1](../lit_tests/passes/fusion/\1)", RIGHT)
     parts = [INTRODUCTION, "## Passes", "", *head, *passes, "", "## Other functions and classes", ""]
-    return "\n".join([*parts, *other, *helpers, "", MODULES])
+    return "\n".join([*parts, *other, *helpers, "", MODULES, right])
 
 
 def _passes(pipeline: str) -> str:

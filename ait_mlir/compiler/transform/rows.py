@@ -408,7 +408,13 @@ HELPERS: dict[str, Helper] = table(
             "dialects/ait/structure.py",
             "operators that compute the same share a name",
         ),
-        _helper("get_sorted_ops", "refine_graph", "", f"{HERE}/apply.py", "operators in order, each once"),
+        _helper(
+            "get_sorted_ops",
+            "refine_graph",
+            "`get_sorted_ops`",
+            "utils/graph_utils.py",
+            "operators in order, each once",
+        ),
         _helper(
             "ExpandDimensionType",
             "remove_no_ops",

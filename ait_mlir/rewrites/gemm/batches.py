@@ -212,13 +212,15 @@ def batched_products(r: Rewriter, concat: ConcatOp) -> Operation:
     count = len(found.weights)
     assert total is k * count
     parted = permute(r, reshape(r, found.source, [rows, count, k]).results[0], [1, 0, 2]).results[0]
-    y = r.create(BmmOp, [parted, _stack(r, found.weights, [1, n, k])], None, {"layout": StringAttr("rcr")}, [Region()])
+    weights = _stack(r, found.weights, [count, n, k])
+    y = r.create(BmmOp, [parted, weights], None, {"layout": StringAttr("rcr")}, [Region()])
     if found.biases:
-        y = r.create(AddOp, [y.results[0], _stack(r, found.biases, [1, 1, n])], [y.results[0].type])
+        biases = _stack(r, found.biases, [count, 1, n])
+        y = r.create(AddOp, [y.results[0], biases], [y.results[0].type])
     return reshape(r, permute(r, y.results[0], [1, 0, 2]).results[0], [rows, count * n])
 
 
 def _stack(r: Rewriter, params: list[SSAValue], dims: list[Expr | int]) -> SSAValue:
-    """The params as one tensor, laid end to end."""
-    parts = [reshape(r, param, dims).results[0] for param in params]
-    return r.create(ConcatOp, parts, None, {"dim": IntegerAttr(0, i64)}).results[0]
+    """The params as one tensor, laid end to end along their first dim, which costs nothing."""
+    joined = r.create(ConcatOp, params, None, {"dim": IntegerAttr(0, i64)}).results[0]
+    return reshape(r, joined, dims).results[0]
