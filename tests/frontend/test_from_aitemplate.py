@@ -281,7 +281,7 @@ def test_cases_by_what_a_target_runs():
     assert test_utils.runnable(Target("cuda", "sm_80")) == {env.CUDA_LESS_THAN_SM80, env.CUDA_SM80}
     assert test_utils.runnable(Target("cuda", "sm_90a")) == test_utils.runnable(Target("cpu")) == set(env) - {env.ROCM}
     assert test_utils.runnable(Target("rocm", "gfx90a")) == {env.ROCM}
-    assert Target("cuda", "sm_90a")._arch == "90" and not Target("cpu").in_ci_env()
+    assert Target("cuda", "sm_90a")._arch == Target("cpu")._arch == "90" and not Target("cpu").in_ci_env()
     cases = test_utils.filter_test_cases_by_params({env.ROCM: [1]})
     assert cases["skip_on_empty"] and cases["input"] == ([1] if test_utils.detect_target().kind == "rocm" else [])
 

@@ -223,13 +223,13 @@ def test_scalar_with_a_default():
 def test_other_shapes():
     g, _ = dense(is_override_shape_enabled=True)
     g.build([A])
-    for m in (16, 5, 40, 5):
+    for m in (16, 5, 16):
         pack = data(m)
         over = {"override_uids": [1, 4], "override_shapes": [[m, 32], [m, 24]], "override_strides": [[32, 1], [24, 1]]}
         size = g.get_workspace_size(**over)
         g.execute(pack, workspace(size), **over)
         check(pack)
-    assert len(g._shapes) == 3
+    assert len(g._shapes) == 2
     with pytest.raises(cudnn.InputError, match="override of UID 77"):
         g.execute(data(), None, override_uids=[77], override_shapes=[[1]], override_strides=[[1]])
 
