@@ -20,6 +20,7 @@
 #include "ait/amx_service.h"
 #include "dynamic_library.h"
 #include "error.h"
+#include "inspect.h"
 #include "ffi_errors.h"
 #include "kernel_libraries.h"
 #include "measure.h"
@@ -109,6 +110,7 @@ class ModelModule : public ffi::ModuleObj {
     }
     if (name == "benchmark") return benchmark_function(model);
     if (name == "profile") return profile_function(model);
+    if (name == "inspect") return inspect_function(model);
     if (name == "allocated_bytes") return ffi::Function::FromTyped([model] { return model->device().buffer_bytes.load(); });
     if (name == "graph_stats") {
       return ffi::Function::FromTyped([model] {
@@ -242,6 +244,29 @@ class ModelModule : public ffi::ModuleObj {
           for (const double number : {double(time.iteration), double(time.launch), time.begin, time.duration}) times.push_back(number);
         }
         *result = times;
+      });
+    });
+  }
+
+  /// inspect(stream, num_inputs, inputs..., outputs...) -> the Shape of run, and eight numbers for each result of each launch
+  static ffi::Function inspect_function(std::shared_ptr<Model> model) {
+    return ffi::Function::FromPacked([model = std::move(model)](ffi::PackedArgs args, ffi::Any* result) {
+      guarded([&] {
+        constexpr int kFirst = 2;
+        RunOptions options;
+        options.stream = reinterpret_cast<void*>(args[0].cast<int64_t>());
+        const int outputs_from = kFirst + args[1].cast<int>();
+        const TensorArguments inputs(args, kFirst, outputs_from), outputs(args, outputs_from, args.size());
+        std::vector<ResultValues> values;
+        ffi::Shape shapes = to_shape(inspect(*model, inputs.tensors(), outputs.tensors(), options, values));
+        ffi::Array<double> numbers;
+        for (const ResultValues& v : values) {
+          for (const double number : {double(v.launch), double(v.result), double(v.elements), double(v.nans), double(v.infinities), v.lowest,
+                                      v.highest, v.mean}) {
+            numbers.push_back(number);
+          }
+        }
+        *result = ffi::Array<ffi::Any>{shapes, numbers};
       });
     });
   }
