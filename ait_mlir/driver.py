@@ -30,6 +30,7 @@ from ait_mlir.ir.parser import check, parse_source
 from ait_mlir.ir.pipeline import Observer, PassError, diagnostic, parse_passes, run_passes
 from ait_mlir.ir.source import SourceError, SourceText, decode
 from ait_mlir.lowering.emit import Source, emit_program
+from ait_mlir.lowering.kernels.outside import called_library
 from ait_mlir.lowering.module_target import make_target, target_of
 from ait_mlir.lowering.tables import Literal as TableLiteral
 from ait_mlir.lowering.toolchain import detect_cuda_arch
@@ -135,8 +136,11 @@ def program_of(module: ModuleOp) -> ProgramOp:
     return programs[0]
 
 
-def emit(module: ModuleOp, source: SourceText | None = None) -> Source:
-    """The C++ of a planned module.
+def emit(
+    module: ModuleOp, source: SourceText | None = None, entry: str = "ait_model_get", inspected: bool = False
+) -> Source:
+    """The C++ of a planned module; `entry` is its function that returns the table of the model. With `inspected`, runs
+    can show what each launch computes.
 
     The plan is verified first, because it may come from a text file. Raises `SourceError` if the module is
     not planned, and `CompileError` unless it has one program.
@@ -144,7 +148,7 @@ def emit(module: ModuleOp, source: SourceText | None = None) -> Source:
     program = program_of(module)
     run_passes(context(), module, parse_passes("verify-plan"), source=source, verify=False)
     try:
-        return emit_program(module, program, target_of(module))
+        return emit_program(module, program, target_of(module), entry, inspected)
     except PassError as e:
         raise SourceError([diagnostic("C++", e, source)]) from e
 
@@ -168,6 +172,7 @@ def compile_module(
     fold: bool | Literal["load"] = True,
     fold_by: Method = "auto",
     optimize: bool = True,
+    inspected: bool = False,
     store_kernel_libraries: bool = True,
 ) -> Path:
     """Compile a module to the artifact `output` and return its path. The module is modified.
@@ -175,9 +180,10 @@ def compile_module(
     `constants` are the data of params by name; params without data must be set on the loaded model. With `fold`, values
     that follow from `constants` alone are computed now, by kernels or by the reference (`fold_by`); with "load", also
     those that follow from any params, when the loaded model gets the data. Without `optimize`, the passes of patterns
-    before selection are left out. If `workdir` is given, the sources and the IR are kept there. With
-    `store_kernel_libraries` the artifact stores the kernel libraries that the model calls; otherwise it refers to their
-    files. Raises `SourceError` for wrong IR, `CompileError` if the C++ compiler reports errors.
+    before selection are left out. An `inspected` model can show what each launch computes. If `workdir` is given, the
+    sources and the IR are kept there. With `store_kernel_libraries` the artifact stores the kernel libraries that the
+    model calls; otherwise it refers to their files. Raises `SourceError` for wrong IR, `CompileError` if the C++
+    compiler reports errors.
     """
     from ait_mlir.lowering.build import build_library
     from ait_mlir.lowering.toolchain import default_arch
@@ -206,7 +212,7 @@ def compile_module(
         optimize=optimize,
     )
     program = program_of(module)
-    code = emit(module, source)
+    code = emit(module, source, inspected=inspected)
     files = code.joined()
     folder = Path(workdir) if workdir is not None else Path(tempfile.mkdtemp(prefix="ait_"))
     try:
@@ -217,9 +223,7 @@ def compile_module(
             for file, content in files.items():
                 (folder / file).write_text(content, encoding="utf-8")
         library = build_library(files, target_of(module), folder)
-        data = _folded(program, dict(constants or {}), folds, values) | {
-            n: literal_array(x) for n, x in code.literals.items()
-        }
+        data = constants_of(program, code, constants or {}, folds, values)
         libraries = called_libraries(module, source)
         manifest = _manifest(module, program, name or program.sym_name.data, write_folds(folds) if folds else "")
         called = tuple(
@@ -236,7 +240,10 @@ def compile_module(
 def called_libraries(module: ModuleOp, source: SourceText | None = None) -> list[KernelLibrary]:
     """The kernel libraries that a module calls; `SourceError` if the file of one is gone or has another hash."""
     found: dict[str, KernelLibrary] = {}
+    target = target_of(module)
     for op in module.walk():
+        if (own := called_library(op, target)) is not None:
+            found[own.sha256] = own
         if not isinstance(op, CallFfiOp) or op.library_name is None or op.sha256 is None or op.sha256.data in found:
             continue
         try:
@@ -249,6 +256,13 @@ def called_libraries(module: ModuleOp, source: SourceText | None = None) -> list
             raise SourceError([diagnostic("C++", PassError(message, op), source)])
         found[library.sha256] = library
     return list(found.values())
+
+
+def constants_of(
+    program: ProgramOp, code: Source, data: Arrays, folds: Sequence[Fold], values: Folding
+) -> dict[str, Any]:
+    """The constants of a program by name, as far as `data`, those of params, are known."""
+    return _folded(program, dict(data), folds, values) | {n: literal_array(x) for n, x in code.literals.items()}
 
 
 def _folded(program: ProgramOp, data: dict[str, Any], folds: Sequence[Fold], values: Folding) -> dict[str, Any]:

@@ -15,9 +15,10 @@ import argparse
 import copy
 import gc
 import math
+import re
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -95,19 +96,18 @@ def import_network(name: str, entry: Network, module: nn.Module, batches: Sequen
     return from_torch(module, tuple(example), dynamic_shapes=shapes, name=name, hints={"batch": sorted(batches)})
 
 
-def measure_network(name: str, args: argparse.Namespace) -> list[tuple[list[str], float, bool]]:
+def measure_network(name: str, entry: Network, args: argparse.Namespace) -> list[tuple[list[str], float, bool]]:
     """The cells of each batch, ours over the best peer, and whether the result is right."""
-    entry, dtype, on_gpu = NETWORKS[name], DTYPES[args.dtype], args.device == "cuda"
+    dtype, on_gpu = DTYPES[args.dtype], args.device == "cuda"
     torch.manual_seed(0)
     module = randomized(entry.make()).to(dtype)
     batches = args.batch or entry.batches
-    title = f"{name}_{args.dtype}"
+    title = f"{re.sub(r'[^a-z0-9]+', '_', name)}_{args.dtype}"
     start = time.perf_counter()
     imported = import_network(title, entry, module, batches, dtype)
     took, start = time.perf_counter() - start, time.perf_counter()
-    result = build(
-        imported, as_target(args.device), workdir=Path(args.workdir) / title, measure=args.measure, budget=args.tuning
-    )
+    folder = Path(args.workdir) / title
+    result = build(imported, as_target(args.device), workdir=folder, measure=args.measure, budget=args.tuning)
     print(f"{name}: imported in {took:.1f} s, compiled in {time.perf_counter() - start:.1f} s", flush=True)
     if args.keep:
         result.save(Path(args.workdir) / f"{title}.ait")  # for benchmarks/launches.py
@@ -159,6 +159,15 @@ def measure_network(name: str, args: argparse.Namespace) -> list[tuple[list[str]
 def main() -> int:
     parser = argparse.ArgumentParser(description="Imported networks beside PyTorch.")
     parser.add_argument("networks", nargs="*", metavar="NETWORK", help=f"{', '.join(NETWORKS)} (default: all)")
+    add_options(parser)
+    args = parser.parse_args()
+    settle_options(parser, args)
+    if unknown := set(args.networks) - set(NETWORKS):
+        parser.error(f"no network {', '.join(sorted(unknown))}; there are {', '.join(NETWORKS)}")
+    return report({name: NETWORKS[name] for name in args.networks or NETWORKS}, args)
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--batch", type=numbers, help="batch sizes, such as 1,32 (default: the network's own)")
     parser.add_argument("--device", choices=["cuda", "cpu"], help="default: cuda where there is a card, else cpu")
     parser.add_argument("--dtype", choices=DTYPES, help="default: f16 on the GPU, f32 on the CPU")
@@ -168,28 +177,34 @@ def main() -> int:
     parser.add_argument("--budget", type=float, default=1.0, help="seconds for each time (default: %(default)s)")
     parser.add_argument("--peers", default=",".join(MODES), help="what to run beside ours (default: %(default)s)")
     parser.add_argument("--workdir", default="build/benchmarks", help="where artifacts go (default: %(default)s)")
-    args = parser.parse_args()
+
+
+def settle_options(parser: argparse.ArgumentParser, args: argparse.Namespace) -> None:
+    """Fill in what follows from the machine, and refuse what does not exist."""
     args.device = args.device or ("cuda" if detect_target().name() == "cuda" else "cpu")
     args.dtype = args.dtype or ("f16" if args.device == "cuda" else "f32")
     named = args.peers.split(",")
     if wrong := [p for p in named if p not in MODES]:
         parser.error(f"no peer {wrong[0]}; there are {', '.join(MODES)}")
     args.peers = [p for p in named if p == "eager" or (p == "compile" and args.device == "cuda")]
-    if unknown := set(args.networks) - set(NETWORKS):
-        parser.error(f"no network {', '.join(sorted(unknown))}; there are {', '.join(NETWORKS)}")
+
+
+def report(networks: Mapping[str, Network], args: argparse.Namespace) -> int:
+    """Measure networks and print a table; returns the exit code."""
     print(f"{args.dtype}, {device_name(args)}, torch {torch.__version__}")
     if not args.compile_only:
         args.ceilings = measure.ceilings(args.device, DTYPES[args.dtype])
     rows: list[tuple[list[str], float, bool]] = []
     failed: list[str] = []
     with torch.inference_mode():
-        for name in args.networks or NETWORKS:
+        for name, entry in networks.items():
             try:
-                rows += measure_network(name, args)
+                rows += measure_network(name, entry, args)
             except AitError as error:
                 print(f"error: {name}: {error}", file=sys.stderr, flush=True)
                 failed.append(name)
     if rows:
+        rows.sort(key=lambda row: -row[1])
         heads = ["network", "batch", "ours ms", *(f"{p} ms" for p in args.peers), "ours / best peer", "floor ms"]
         print(measure.table([[*heads, "max err / eager's", "rmse / eager's"], *(cells for cells, _, _ in rows)]))
         mean = math.exp(sum(math.log(ratio) for _, ratio, _ in rows) / len(rows))

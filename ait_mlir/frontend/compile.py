@@ -8,7 +8,7 @@ import weakref
 from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,17 +16,20 @@ from xdsl.dialects.builtin import ModuleOp
 
 from ait_mlir.dialects.ait.data import ParamOp
 from ait_mlir.errors import RunError
+from ait_mlir.frontend.compile_options import AITDebugSettings, check_debug_settings, device_of, points_of
 from ait_mlir.frontend.constant_data import check_data
 from ait_mlir.frontend.errors import BuildError
 from ait_mlir.frontend.graph import bound_data, build_module
 from ait_mlir.frontend.target import Target, as_target
 from ait_mlir.frontend.tensor import Tensor
 from ait_mlir.frontend.wiring import toposort
+from ait_mlir.host.settings import MEASURE_DEVICE
 from ait_mlir.runtime.data import is_torch, to_numpy
+from ait_mlir.runtime.frameworks import is_jax
 
 if TYPE_CHECKING:
     from ait_mlir.driver import Measure
-    from ait_mlir.runtime import Model
+    from ait_mlir.runtime import AITemplateAllocatorKind, Model
 
 _NOT_IN_FILES = re.compile(r"[^A-Za-z0-9_.-]")
 
@@ -34,25 +37,50 @@ _NOT_IN_FILES = re.compile(r"[^A-Za-z0-9_.-]")
 def compile_model(
     tensor: Tensor | Sequence[Tensor],
     target: Target | str,
-    workdir: str | Path,
-    name: str,
-    *,
-    constants: Mapping[str, Any] | None = None,
+    workdir: str | Path = "./tmp",
+    name: str | None = None,
+    profile_devs: Sequence[int] | None = None,
+    dynamic_profiling_strategy: object = None,
+    dll_name: str | None = None,
     num_runtimes: int = 1,
+    profile_dir: str | Path | None = None,
+    constants: Mapping[str, Any] | None = None,
+    allocator_kind: AITemplateAllocatorKind | None = None,
+    debug_settings: AITDebugSettings | None = None,
+    do_optimize_graph: bool = True,
+    profile_timeout: float | None = None,
+    *,
+    test_name: str | None = None,
+    do_constant_folding: bool | Literal["load"] = True,
     measure: Measure = "auto",
     budget: float | None = None,
 ) -> Model:
     """Compile the model that computes `tensor` and load it.
 
     The artifact is `WORKDIR/NAME.ait`; its sources and IR are in `WORKDIR/NAME/`. In the name, characters that some
-    file systems do not allow become "_". `constants` are the weights' data by name: NumPy arrays or torch tensors of
-    the weights' shape and dtype. Weights without data must be set on the model before it runs. With `measure` "auto",
-    kernels are chosen by their times on the card, if there is one: those that are not known are measured within
+    file systems do not allow become "_". `constants` are the weights' data by name: NumPy arrays, torch tensors or JAX
+    arrays of the weights' shape and dtype. Weights without data must be set on the model before it runs. With `measure`
+    "auto", kernels are chosen by their times on the card, if there is one: those that are not known are measured within
     `budget` seconds (default: `AIT_MEASURE_BUDGET`, else 20), compiling included. With True all are measured; with
     False estimates decide.
-    Raises `BuildError` for an invalid model, unknown constants, and data of another shape or dtype.
+
+    `do_constant_folding` computes values that follow from `constants` alone now; with "load", the model also computes
+    those that follow from other weights, when it gets these. `do_optimize_graph=False` leaves out all fusions and
+    simplifications.
+
+    The other arguments are AITemplate's. `name` is also called `test_name`. `profile_devs` are numbers of cards, the
+    first of which times kernels; `profile_timeout` is another name of `budget`; `profile_dir` has no meaning, as times
+    and kernels are in the cache. `dynamic_profiling_strategy` says at which sizes of dynamic dims kernels are chosen:
+    their hints (the default), MIN or MAX. With `dll_name` the artifact is `WORKDIR/NAME/DLL_NAME`. Both kinds of
+    `allocator_kind` are the same. `debug_settings`: see `AITDebugSettings`.
+
+    Raises `BuildError` for an invalid model or argument, unknown constants, and data of another shape or dtype.
     """
-    name = file_name(name)
+    name = _one_name(name, test_name)
+    check_debug_settings(debug_settings)
+    debug = debug_settings or AITDebugSettings()
+    library = None if dll_name is None else file_name(dll_name)
+    points, card = points_of(dynamic_profiling_strategy), device_of(profile_devs)
     chosen = as_target(target)
     outputs = [tensor] if isinstance(tensor, Tensor) else list(tensor)
     module = build_module(tensor, name)
@@ -61,24 +89,39 @@ def compile_model(
     from ait_mlir.driver import compile_module
     from ait_mlir.runtime import Model
 
-    directory = Path(workdir)
-    directory.mkdir(parents=True, exist_ok=True)
-    output = directory / f"{name}.ait"
-    artifact = compile_module(
-        module,
-        chosen.kind,
-        workdir=directory / name,
-        name=name,
-        constants=data,
-        output=output,
-        arch=chosen.arch,
-        measure=measure,
-        budget=budget,
-    )
+    folder = Path(workdir) / name
+    folder.mkdir(parents=True, exist_ok=True)
+    before = MEASURE_DEVICE.set(card)
+    try:
+        artifact = compile_module(
+            module,
+            chosen.kind,
+            workdir=folder,
+            name=name,
+            constants=data,
+            output=folder.with_name(f"{name}.ait") if library is None else folder / library,
+            arch=chosen.arch,
+            measure=measure,
+            budget=profile_timeout if budget is None else budget,
+            points=points,
+            fold=do_constant_folding,
+            optimize=do_optimize_graph,
+            inspected=debug.check_all_nan_and_inf or debug.check_all_outputs,
+        )
+    finally:
+        MEASURE_DEVICE.reset(before)
     # Written a moment ago by this process: its weights need no second hash.
-    model = Model(artifact, num_runtimes=num_runtimes, verify_weights=False)
+    model = Model(artifact, num_runtimes, allocator_kind, verify_weights=False)
+    model.reports_nan_and_inf, model.reports_all_outputs = debug.check_all_nan_and_inf, debug.check_all_outputs
     model.sorted_graph = functools.partial(sorted_graph, [weakref.ref(t) for t in outputs])
     return model
+
+
+def _one_name(name: str | None, test_name: str | None) -> str:
+    found = name if test_name is None else test_name
+    if found is None or (name is not None and test_name is not None):
+        raise BuildError("compile_model has one name, as name or as test_name")
+    return file_name(found)
 
 
 def safe_compile_model(*args: Any, **kwargs: Any) -> Model:
@@ -96,11 +139,16 @@ def file_name(name: str) -> str:
 
 
 def sorted_graph(outputs: Sequence[weakref.ref[Tensor]]) -> list[Tensor]:
-    """The tensors that these depend on; `RunError` if they are gone."""
+    """The tensors of the graph that computes these, after the passes that `transform.optimize_graph` runs.
+
+    Raises `RunError` if the tensors are gone.
+    """
+    from ait_mlir.compiler.transform.optimize_graph import optimize_graph
+
     tensors = [tensor for ref in outputs if (tensor := ref()) is not None]
     if len(tensors) < len(outputs):
         raise RunError("the tensors that the model was compiled from are gone; keep its outputs to see its graph")
-    return toposort(tensors)
+    return optimize_graph(toposort(tensors))
 
 
 def bind_constants(
@@ -120,8 +168,8 @@ def bind_constants(
 
 
 def as_array(value: Any) -> NDArray[Any]:
-    """A NumPy array, or a torch tensor on any device, as a contiguous NumPy array."""
-    if not isinstance(value, np.ndarray) and not is_torch(value):
-        raise BuildError(f"constants are NumPy arrays or torch tensors; found {type(value).__name__}")
+    """A NumPy array, or a torch tensor or JAX array on any device, as a contiguous NumPy array."""
+    if not isinstance(value, np.ndarray) and not is_torch(value) and not is_jax(value):
+        raise BuildError(f"constants are NumPy arrays, torch tensors or JAX arrays; found {type(value).__name__}")
     array = to_numpy(value)
     return np.ascontiguousarray(array).reshape(array.shape)

@@ -41,7 +41,7 @@ from ait_mlir.frontend.intvar import IntVar, Symbol, Symbols, merge_symbols
 from ait_mlir.frontend.operator import Operator
 from ait_mlir.frontend.registry import functions_of
 from ait_mlir.frontend.tensor import Tensor
-from ait_mlir.outside import Outside
+from ait_mlir.outside import OperatorError, Outside
 from ait_mlir.reference.core import Array, Evaluation, EvaluationError, element_type_of, widen
 
 DIALECT = "external"
@@ -49,7 +49,8 @@ STANDARD = ("op", "name", "depth", "nop", "inputs", "outputs")
 """Entries of `_attrs` that are no options of an operator."""
 
 _DICTIONARY = Kind(
-    lambda parser: parser.parse_attribute(), lambda printer, attribute: printer.print_attribute(attribute)
+    lambda parser: DictionaryAttr(parser.parse_optional_dictionary_attr_dict()),
+    lambda printer, attribute: printer.print_attribute(attribute),
 )
 
 
@@ -193,17 +194,29 @@ def materialize(operator: Operator) -> list[Tensor] | None:
             raise operator.fail('_attrs["nop"] is for one input and one output of the same dtype')
         op: Operation = make_op(ReshapeOp, values, symbols, result_types=types)
     else:
-        _classes[name] = type(operator)
-        op = make_op(define(name, _place(operator)), values, symbols, _properties(operator), types)
+        _only_class(name, type(operator))
+        op = make_op(define(name, _place(type(operator))), values, symbols, _properties(operator), types)
     operator.called_with = inputs[:]
     operator.made = [Tensor.of(result, symbols) for result in op.results]
     return operator.made
 
 
-def _place(operator: Operator) -> str:
+def _only_class(name: str, cls: type[Operator]) -> None:
+    """Note the class of an operator; `OperatorError` if a class elsewhere has this name."""
+    other = _classes.setdefault(name, cls)
+    if other is not cls:
+        if (other.__module__, other.__qualname__) != (cls.__module__, cls.__qualname__):
+            raise OperatorError(
+                f'two classes of operators have _attrs["op"] = {name!r}: {_place(other)} and {_place(cls)}; '
+                "it has to be unique"
+            )
+        _classes[name] = cls  # its file was run again
+
+
+def _place(cls: type[Operator]) -> str:
     from ait_mlir.frontend.registry import place_of
 
-    return place_of(type(operator).__call__)
+    return place_of(cls.__call__)
 
 
 def _properties(operator: Operator) -> dict[str, Attribute]:

@@ -97,7 +97,7 @@ class IntVarAttrs(MutableMapping[str, Any]):
             return self.dim.name
         if key == "values":
             value = self.dim.value()
-            return value if isinstance(value, list) else [value]
+            return sorted({*value, *self.dim.hints()}) if isinstance(value, list) else [value]
         if key == "symbolic_value":
             return self.dim.symbolic_value()
         return self.extra[key]
@@ -205,6 +205,11 @@ class IntVar:
     def upper_bound(self) -> int:
         """The greatest value."""
         return scope_from(self.symbols).bounds(self.expr)[1]
+
+    def hints(self) -> tuple[int, ...]:
+        """The sizes to tune for; none for an expression of dims."""
+        symbol = self.symbols.get(str(self.expr))
+        return () if symbol is None else symbol.hints
 
     def value(self) -> int | list[int]:
         """The constant, or `[smallest, largest]`."""

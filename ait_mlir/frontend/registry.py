@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import inspect
 import re
 from collections.abc import Callable
 from difflib import get_close_matches
@@ -83,5 +84,5 @@ def _runs_again(old: Function, new: Function) -> bool:
 
 def place_of(function: Function) -> str:
     """File and line of a function."""
-    code = getattr(function, "__code__", None)
+    code = getattr(inspect.unwrap(function), "__code__", None)
     return "an unknown file" if code is None else f"{code.co_filename}:{code.co_firstlineno}"

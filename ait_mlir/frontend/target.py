@@ -25,7 +25,9 @@ class Target:
 
     @property
     def _arch(self) -> str:
-        """The architecture as AITemplate writes it: "90" for "sm_90a"."""
+        """The architecture as AITemplate writes it: "90" for "sm_90a", and for the CPU, which runs all dtypes."""
+        if self.kind == "cpu":
+            return "90"
         return self.arch.removeprefix("sm_").rstrip("af") if self.kind == "cuda" else self.arch
 
     @property

@@ -18,7 +18,8 @@ from ait_mlir.graph.errors import GraphError, cudnnGraphNotSupportedError
 class Layout:
     """The memory of a tensor: dim i of the block is dim `order[i]` of the tensor, with `block[i]` elements in memory.
 
-    Dims with stride 0 are not in memory (`repeated`). If `step` is above 1, the innermost elements lie so far apart.
+    Dims of one element come first. Dims with stride 0 have one element in memory (`repeated`). If `step` is above 1,
+    the innermost elements lie so far apart.
     """
 
     dims: tuple[int, ...]
@@ -30,7 +31,8 @@ class Layout:
     @property
     def is_padded(self) -> bool:
         """Whether the block has elements that are not the tensor's."""
-        return self.step > 1 or any(self.dims[a] != n for a, n in zip(self.order, self.block, strict=True))
+        kept = [(a, n) for a, n in zip(self.order, self.block, strict=True) if a not in self.repeated]
+        return self.step > 1 or any(self.dims[a] != n for a, n in kept)
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -97,7 +99,8 @@ def layout_of(dims: Sequence[int], strides: Sequence[int], where: str) -> Layout
             )
         block.append(outer // strides[axis])
     step = strides[moving[-1]] if moving else 1
-    return Layout(tuple(dims), tuple(moving), tuple(block), repeated, step)
+    still = [a for a in range(len(dims)) if a not in moving]
+    return Layout(tuple(dims), (*still, *moving), (*(1 for _ in still), *block), repeated, step)
 
 
 def same_memory(dims: Sequence[int], a: Sequence[int], b: Sequence[int]) -> bool:

@@ -257,19 +257,16 @@ class Lowering:
         if layout.step > 1:
             value = self.slice(value, len(layout.block), 0, 1)
         for place, axis in enumerate(layout.order):
-            value = self.slice(value, place, 0, layout.dims[axis])
-        kept = [layout.dims[a] for a in layout.order]
-        value = self.reshape(value, kept)
-        rising = sorted(layout.order)
-        value = self.permute(value, [layout.order.index(a) for a in rising])
-        value = self.reshape(value, [1 if a not in layout.order else n for a, n in enumerate(layout.dims)])
+            if axis not in layout.repeated:
+                value = self.slice(value, place, 0, layout.dims[axis])
+        if layout.step > 1:
+            value = self.reshape(value, self.dims(value)[:-1])
+        value = self.permute(value, [layout.order.index(a) for a in range(len(layout.order))])
         return self.expand(value, layout.dims)
 
     def to_memory(self, value: SSAValue, layout: Layout) -> SSAValue:
         """The elements of a tensor in the order of a block without padding."""
-        rising = sorted(layout.order)
-        value = self.reshape(value, [layout.dims[a] for a in rising])
-        return self.permute(value, [rising.index(a) for a in layout.order])
+        return self.permute(value, layout.order)
 
     def into_padded(self, block: SSAValue, value: SSAValue, layout: Layout, where: str) -> SSAValue:
         """The block with the elements of a tensor written over its own."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from contextvars import ContextVar
 from pathlib import Path
 
 from ait_mlir.errors import InputError
@@ -19,6 +20,8 @@ def whole_number(name: str, largest: int) -> int | None:
 
 
 MEASURE_SECONDS = 20.0
+MEASURE_DEVICE: ContextVar[int] = ContextVar("MEASURE_DEVICE", default=0)
+"""The number of the card on which a compilation times kernels."""
 
 
 def measure_budget() -> float:

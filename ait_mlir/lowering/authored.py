@@ -30,6 +30,38 @@ class Place:
         return f"{self.file}:{self.line}"
 
 
+@dataclass(frozen=True, init=False)
+class Ffi:
+    """A kernel that is a function on tvm-ffi: of a kernel library, or one that the process has registered.
+
+    It gets the operands, then the properties, then a tensor for each result, into which it writes; None for an operand
+    that is left out. `library` is the name of a kernel library (docs/kernel_libraries.md); `path` is its file, relative
+    to the file that says so. Without both, the function is one of `tvm_ffi.register_global_func`. `strided`: it reads
+    the strides of tensors; otherwise they are row-major.
+    """
+
+    function: str
+    library: str | None
+    path: Path | None
+    strided: bool
+
+    def __init__(
+        self,
+        function: str,
+        *,
+        library: str | None = None,
+        path: str | Path | None = None,
+        strided: bool = False,
+    ) -> None:
+        frame = sys._getframe(1)  # pyright: ignore[reportPrivateUsage]
+        found = None if path is None else Path(frame.f_code.co_filename).parent / path
+        set_ = object.__setattr__
+        set_(self, "function", function)
+        set_(self, "library", found.stem if library is None and found is not None else library)
+        set_(self, "path", found)
+        set_(self, "strided", strided)
+
+
 def caller(text: str, depth: int = 2) -> Place:
     """Where the caller `depth` frames up wrote `text` in its file: the line of the first line of the text."""
     frame = sys._getframe(depth)  # pyright: ignore[reportPrivateUsage]

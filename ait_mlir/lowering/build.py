@@ -20,8 +20,8 @@ import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -47,6 +47,8 @@ class _Unit:
 
     source: Path
     key: str
+    tools: Toolchain | None = None
+    """Its compiler and flags, if not those of the whole library."""
 
     @property
     def object(self) -> Path:
@@ -163,13 +165,15 @@ _RUNTIME_SOURCES: dict[TargetKind, tuple[str, ...]] = {
 """The folders of `runtime/src` that the runtime library of a device is made of."""
 
 
-_FFI_SOURCES = ("kernel_libraries.cc", "module.cc")
-"""The sources on tvm-ffi: those that Python calls, and calls of foreign kernels."""
+_FFI_SOURCES = frozenset(("module.cc", "kernel_libraries.cc"))
+"""The sources that need tvm-ffi: what Python calls, and calls of kernel libraries."""
+_PYTHON_SOURCES = frozenset(("module.cc", "timing.cc", "measure.cc"))
+"""The sources that serve Python alone."""
 
 
 def build_runtime(kind: TargetKind) -> Path:
     """The runtime library of a device, built at first use. Raises like `build_library`."""
-    return _build_runtime(kind, _RUNTIME_SOURCES[kind], _runtime_toolchain(kind, _link_to_ffi()), without=())
+    return _build_runtime(kind, _RUNTIME_SOURCES[kind], _runtime_toolchain(kind, _link_to_ffi()))
 
 
 def build_deploy_library(kind: TargetKind, flags: Sequence[str] = ()) -> Path:
@@ -184,14 +188,20 @@ def build_deploy_library(kind: TargetKind, flags: Sequence[str] = ()) -> Path:
     return _build_runtime(kind, (*_RUNTIME_SOURCES[kind], "deploy"), tools, without=_FFI_SOURCES)
 
 
-def _build_runtime(kind: TargetKind, folders: Iterable[str], tools: Toolchain, without: Sequence[str]) -> Path:
-    root = cpp_root()
-    sources = sorted(
-        path for name in folders for path in (root / "src" / name).glob("*.cc") if path.name not in without
-    )
-    shared = _digest(_tree(root / "include"), _tree(root / "src", "*.h"))
-    units = [_Unit(path, _digest(tools.identity, *tools.compile_flags, shared, path.read_text())) for path in sources]
+def _build_runtime(kind: TargetKind, folders: Iterable[str], tools: Toolchain, without: Collection[str] = ()) -> Path:
+    units = _runtime_units(folders, tools, without)
     return _build(tools, units, f"building the {kind} runtime (once)")
+
+
+def _runtime_units(
+    folders: Iterable[str], tools: Toolchain, without: Collection[str], more: Iterable[Path] = ()
+) -> list[_Unit]:
+    """The sources in folders of `runtime/src`, and others that include its headers."""
+    root = cpp_root()
+    sources = sorted(p for name in folders for p in (root / "src" / name).glob("*.cc") if p.name not in without)
+    shared = _digest(_tree(root / "include"), _tree(root / "src", "*.h"))
+    flags = tools.compile_flags
+    return [_Unit(p, _digest(tools.identity, *flags, shared, p.read_text())) for p in (*sources, *more)]
 
 
 def _link_to_ffi() -> list[str]:
@@ -229,6 +239,24 @@ def _runtime_toolchain(kind: TargetKind, link_to: Iterable[str]) -> Toolchain:
     return Toolchain(base.compiler, tuple(flags), tuple(link), identity, base.environment)
 
 
+def build_exported(sources: Mapping[str, str], exports: str, target: Target, workdir: str | os.PathLike[str]) -> Path:
+    """A library of its own, in the cache: model sources, the runtime library of the target, and `exports`, the text of
+    a source that defines the functions that it exports. Raises like `build_library`.
+    """
+    folder = Path(workdir).resolve()
+    tools = _runtime_toolchain(target.kind, _link_to_ffi())
+    model = toolchain(target.kind, target.arch)
+    units = [replace(unit, tools=model) for unit in _library_units(sources, model, folder)]
+    write_atomic(folder / "exports.cc", exports.encode())
+    more = (cpp_root() / "src" / "deploy" / "blake3.cc", folder / "exports.cc")
+    units += _runtime_units((*_RUNTIME_SOURCES[target.kind], "export"), tools, _PYTHON_SOURCES, more)
+    # What one library defines is never taken from another one that exports the same names.
+    bound = replace(tools, link_flags=(*tools.link_flags, "-Wl,-Bsymbolic"))
+    if target.kind == "rocm":
+        bound = replace(bound, link_flags=(*bound.link_flags, f"--offload-arch={target.arch}"))
+    return _build(bound, units, f"exporting for {target.kind}")
+
+
 def _build(tools: Toolchain, units: list[_Unit], label: str) -> Path:
     """The library of `units` in the cache, built if it is not there yet."""
     key = _digest(tools.identity, *tools.link_flags, *(unit.key for unit in units))
@@ -256,12 +284,15 @@ def _build(tools: Toolchain, units: list[_Unit], label: str) -> Path:
 
 def _ninja(tools: Toolchain, missing: Mapping[str, _Unit], objects: Iterable[str] | None) -> str:
     """The build file of the missing objects, and of the library of `objects` if there are some."""
-    compile_command = [str(tools.compiler), *tools.compile_flags]
+    rules = {t: f"compile{i}" for i, t in enumerate(dict.fromkeys(unit.tools or tools for unit in missing.values()))}
     link_command = [str(tools.compiler)]
     lines = [
-        f"rule compile\n  command = {_command(compile_command)} -c $in -o $out",
+        *(
+            f"rule {rule}\n  command = {_command([str(t.compiler), *t.compile_flags])} -c $in -o $out"
+            for t, rule in rules.items()
+        ),
         f"rule link\n  command = {_command(link_command)} $in -o $out {_command(tools.link_flags)}",
-        *(f"build {name}: compile {_path(unit.source)}" for name, unit in missing.items()),
+        *(f"build {name}: {rules[unit.tools or tools]} {_path(unit.source)}" for name, unit in missing.items()),
     ]
     if objects is not None:
         lines.append(f"build model.so: link {' '.join(_path(Path(name)) for name in objects)}")

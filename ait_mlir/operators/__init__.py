@@ -21,7 +21,7 @@ from ait_mlir.dialects.ait.syntax import INT, INTS, NUMBER, SHAPE, STRING, Flag,
 from ait_mlir.dialects.ait.traits import InPlace, RowLike
 from ait_mlir.dialects.ait.types import ShapeAttr, TensorType
 from ait_mlir.dims import ceildiv, maximum, minimum
-from ait_mlir.lowering.authored import Cpp, Jinja
+from ait_mlir.lowering.authored import Cpp, Ffi, Jinja
 from ait_mlir.operators.definition import Elementwise, Op, operator
 from ait_mlir.outside import OperatorError, load, remove
 from ait_mlir.rewrites.engine.language import PatternBuilder, pattern
@@ -35,6 +35,7 @@ __all__ = [
     "ArrayAttr",
     "Cpp",
     "Elementwise",
+    "Ffi",
     "Flag",
     "FloatAttr",
     "InPlace",

@@ -19,8 +19,8 @@ from ait_mlir.dialects import outside as base
 from ait_mlir.dialects.ait.base import AitOp
 from ait_mlir.dialects.outside import default_syntax, fields, python_values
 from ait_mlir.dims import DimError, Expr
-from ait_mlir.lowering.authored import Cpp
-from ait_mlir.lowering.kernels.outside import CppKernel
+from ait_mlir.lowering.authored import Cpp, Ffi
+from ait_mlir.lowering.kernels.outside import CppKernel, FfiKernel
 from ait_mlir.lowering.target import KINDS
 from ait_mlir.operators import calls
 from ait_mlir.outside import OperatorError
@@ -53,9 +53,9 @@ def operator(cls: Any = None, *, replace: bool = False) -> Any:
 
     The class has `name` ("mine.rotate"), fields (`operand_def`, `prop_def`, `result_def`), `infer_result_types` (the
     shape function; elementwise ops have one) and `reference`, a static function on NumPy arrays. It may have `kernels`
-    (by target: `Cpp` or `Jinja`), `cpp` (elementwise), `patterns`, `torch` (names of PyTorch operations, or rows by
-    name) and `SYNTAX`. With `replace` it takes the place of an operator of the same name. Raises `OperatorError` with
-    the place of the class.
+    (by target: `Cpp`, `Jinja` or `Ffi`), `cpp` (elementwise), `patterns`, `torch` (names of PyTorch operations, or rows
+    by name) and `SYNTAX`. With `replace` it takes the place of an operator of the same name. Raises `OperatorError`
+    with the place of the class.
     """
     if cls is None:
         return partial(_register, replace=replace)
@@ -184,20 +184,23 @@ def _check(cls: type) -> None:
         raise OperatorError(f"{name} has no expression; set cpp, as in: cpp = 'x * x + 1'")
 
 
-def _kernels(op: type[AitOp], given: object) -> tuple[CppKernel, ...]:
+def _kernels(op: type[AitOp], given: object) -> tuple[CppKernel | FfiKernel, ...]:
     """The kernels by target as `Kernel`s."""
     if not isinstance(given, Mapping):
         raise OperatorError(
             f"{op.name}: kernels is {given!r}; expected a dict from target to kernel: {{'cpu': Cpp(...)}}"
         )
-    made: list[CppKernel] = []
+    made: list[CppKernel | FfiKernel] = []
     for key, source in cast("Mapping[object, object]", given).items():
         kinds: list[str] = ["cuda", "rocm"] if key == "gpu" else [str(key)]
         if unknown := [kind for kind in kinds if kind not in KINDS]:
             raise OperatorError(f"{op.name}: {unknown[0]!r} is no target; expected gpu or one of {', '.join(KINDS)}")
-        if not isinstance(source, Cpp):
-            raise OperatorError(f"{op.name}: the kernel for {key} is {source!r}; expected a Cpp or a Jinja")
-        made += [CppKernel(op, kind, source) for kind in kinds]
+        if isinstance(source, Cpp):
+            made += [CppKernel(op, kind, source) for kind in kinds]
+        elif isinstance(source, Ffi):
+            made += [FfiKernel(op, kind, source) for kind in kinds]
+        else:
+            raise OperatorError(f"{op.name}: the kernel for {key} is {source!r}; expected a Cpp, a Jinja or an Ffi")
     return tuple(made)
 
 

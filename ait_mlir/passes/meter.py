@@ -29,6 +29,7 @@ from ait_mlir.dialects.ait.dtypes import BY_IR
 from ait_mlir.dialects.ait.traits import Cost
 from ait_mlir.dialects.ait.types import tensor_type
 from ait_mlir.errors import AitError, ToolchainError
+from ait_mlir.host.settings import MEASURE_DEVICE
 from ait_mlir.ir.pipeline import PassError
 from ait_mlir.lowering.emit import emit_program
 from ait_mlir.lowering.fragments import Fragment, cut_in_place
@@ -239,8 +240,9 @@ class DeviceMeter:
         from ait_mlir.runtime.loading import runtime_library
 
         runtime = runtime_library(self.target.kind)
-        chain, places, copies, inputs = self._workload(task, point, estimate, int(runtime.cache_bytes(0)))
-        return runtime.make_timing()(0, point, chain, places, copies, len(inputs), *inputs, *_patterns()), chain
+        card = MEASURE_DEVICE.get()
+        chain, places, copies, inputs = self._workload(task, point, estimate, int(runtime.cache_bytes(card)))
+        return runtime.make_timing()(card, point, chain, places, copies, len(inputs), *inputs, *_patterns()), chain
 
     def race(self, task: Task, point: Point, ways: Sequence[Fragment], estimate: float) -> dict[Fragment, Times]:
         timing, chain = self._timing(task, point, estimate)

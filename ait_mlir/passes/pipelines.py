@@ -148,6 +148,37 @@ PASSES: dict[str, Pass | Patterns] = table(
             ("subsets:TRANSPOSES",),
         ),
         Patterns(
+            "fuse-expand-bmm",
+            "Multiply what an expand repeats for the batch of the other factor, without repeating it.",
+            ("gemm.batches:REPEATED",),
+        ),
+        Patterns(
+            "fuse-bmm-permute",
+            "Store a product whose result is transposed in the other order.",
+            ("gemm.batches:TRANSPOSED",),
+        ),
+        Patterns(
+            "fuse-mm-reshape-permute",
+            "Multiply in batches, one for each head, where the columns of a product are parted and moved.",
+            ("gemm.batches:HEADS",),
+        ),
+        Patterns(
+            "fuse-parallel-gemms",
+            "Make one batched product of products of the parts of a tensor that a concat joins.",
+            ("gemm.batches:SIDE_BY_SIDE",),
+        ),
+        Patterns(
+            "apply-padding",
+            "Fill odd sizes of products of two-byte elements with a zero, so that they are even.",
+            ("gemm.padding:PADDING",),
+        ),
+        Patterns(
+            "dedup-make-jagged-ops",
+            "Let jagged views of one tensor with one set of offsets be one.",
+            ("subsets:JAGGED",),
+        ),
+        Pass("group-products", "group_products", "GroupProductsPass"),
+        Patterns(
             "process-singleton-elementwise",
             "Make a fused_elementwise of each elementwise operation by itself.",
             ("subsets:SINGLETONS",),
@@ -194,8 +225,11 @@ PHASE_TABLE: dict[str, Phase] = table(
             "fused",
             (
                 "fuse-attention",
+                "fuse-parallel-gemms",
                 "merge-parallel-gemms",
                 "simplify",
+                "fuse-expand-bmm",
+                "fuse-bmm-permute",
                 "fuse-epilogue",
                 "fuse-norm",
                 "fuse-elementwise",

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
+from xdsl.ir import Operation
+
+from ait_mlir.dialects.ait.structure import op_key
 from ait_mlir.dialects.ait.types import tensor_type
 from ait_mlir.dialects.ait.view import PermuteOp
 from ait_mlir.rewrites.conv import point_convolution
 from ait_mlir.rewrites.elementwise.algebra import left_neutral, right_neutral
 from ait_mlir.rewrites.elementwise.merge import outline
+from ait_mlir.rewrites.engine.driver import Rewriter
 from ait_mlir.rewrites.engine.language import PatternBuilder, pattern, patterns
-from ait_mlir.rewrites.engine.registry import constraint
+from ait_mlir.rewrites.engine.registry import constraint, finder
 from ait_mlir.rewrites.gemm.spellings import product_of_column_and_row
 from ait_mlir.rewrites.view import (
     concat_of_one,
@@ -30,12 +36,21 @@ def permute_of_ones(p: PatternBuilder) -> None:
     p.replace(root, p.new("ait.reshape", [x], types=[t]))
 
 
+@pattern()
+def same_make_jagged(p: PatternBuilder) -> None:
+    """make_jagged(x, o), make_jagged(x, o) = one of them"""
+    root = p.op("ait.make_jagged")
+    earlier = p.find("earlier_twin", root)
+    p.replace(root, earlier)
+
+
 NO_OPS = patterns(identity_view, identity_permute, split_into_one, concat_of_one)
 NEUTRAL = patterns(right_neutral, left_neutral)
 VIEW_CHAINS = patterns(same_view_twice, identity_view)
 TRANSPOSES = patterns(transpose_into_layout, permute_of_permute, identity_permute)
 SINGLETONS = patterns(outline)
 ONES = patterns(permute_of_ones)
+JAGGED = patterns(same_make_jagged)
 SPECIAL = patterns(point_convolution, product_of_column_and_row)
 
 
@@ -48,3 +63,15 @@ def moves_only_ones(permute: PermuteOp) -> bool:
     dims = tensor_type(permute.operands[0]).dims
     others = [i for i in permute.order() if dims[i].as_int() != 1]
     return others == sorted(others)
+
+
+@finder
+def earlier_twin(r: Rewriter, op: Operation) -> Iterator[Operation]:
+    """The first operation of the block that computes the same from the same operands, if it stands before `op`."""
+    twins = [
+        other
+        for other in {use.operation for use in op.operands[0].uses}
+        if other.parent is op.parent and tuple(other.operands) == tuple(op.operands) and op_key(other) == op_key(op)
+    ]
+    if (first := min(twins, key=r.position)) is not op:
+        yield first

@@ -40,7 +40,7 @@ def runtime_library(kind: TargetKind) -> Any:
 
             for error in (errors.InputError, errors.ArtifactError, errors.OutOfMemoryError, errors.RunError):
                 tvm_ffi.register_error(f"ait.{error.__name__}", error)
-            candidates = {name: find() for name, find in _LIBRARIES[kind].items()}
+            candidates = library_places(kind)
             path = build_runtime(kind)
             with _cpu_settings() if kind == "cpu" else contextlib.nullcontext():
                 if kind == "cpu":
@@ -98,6 +98,11 @@ _LIBRARIES: dict[TargetKind, dict[str, Callable[[], list[str]]]] = {
     "rocm": {"hipblaslt": hipblaslt_candidates},
 }
 """The libraries behind the services of each device, with a function that lists their possible paths."""
+
+
+def library_places(kind: TargetKind) -> dict[str, list[str]]:
+    """Where the libraries behind the services of a device may be, best first."""
+    return {name: find() for name, find in _LIBRARIES[kind].items()}
 
 
 def _load_first(candidates: list[str]) -> None:

@@ -3,36 +3,62 @@
 from __future__ import annotations
 
 import os
+import tempfile
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Literal, Self
 
-from ait_mlir.errors import ArtifactError, RunError
+from ait_mlir.errors import ArtifactError, InputError, RunError
 from ait_mlir.lowering.toolchain import TargetKind, detect_cuda_arch
 from ait_mlir.runtime import artifact
-from ait_mlir.runtime.benchmark import MeasuredModel
+from ait_mlir.runtime.inspection import InspectedModel
+from ait_mlir.runtime.kinds import AITemplateAllocatorKind
+from ait_mlir.runtime.on_host import HostOutputModel
 
 
-class Model(MeasuredModel):
+def _from_path(cls: type[Model], path: str, num_runtimes: int, device: int) -> Model:
+    return cls(path, num_runtimes, device=device)
+
+
+def _from_bytes(cls: type[Model], content: bytes, num_runtimes: int, device: int) -> Model:
+    return cls.from_bytes(content, num_runtimes, device=device)
+
+
+class Model(InspectedModel, HostOutputModel):
     """A model loaded from an artifact.
 
     The constants of the artifact are copied to the device when the model is loaded; constants that it does not hold
     must be set with `set_constant` before the first run. `num_runtimes` runs can execute at the same time; further
-    runs wait. All methods may be called from several threads. The model stays usable after an error.
+    runs wait. All methods may be called from several threads. The model stays usable after an error. Both kinds of
+    `allocator_kind` are the same: each model counts its bytes (`allocated_bytes`).
+
+    A model can be pickled: by the path of its artifact, or, with `pickle_by="bytes"`, with the content of the file,
+    for processes that do not see it. The copy is loaded with the constants of the artifact and the same arguments;
+    what was set since is not part of it.
 
     Raises `ArtifactError` when the artifact is damaged or not for this machine, `OutOfMemoryError`, `RunError` when
     the device is missing, `ToolchainError` when the runtime library has to be built and there is no C++ compiler.
     """
 
+    _content: bytes | None = None
+
     def __init__(
         self,
         path: str | os.PathLike[str],
         num_runtimes: int = 1,
+        allocator_kind: AITemplateAllocatorKind | None = None,
         *,
         device: int = 0,
         verify_weights: bool = True,
+        pickle_by: Literal["path", "bytes"] = "path",
     ) -> None:
+        if allocator_kind is not None and not isinstance(allocator_kind, AITemplateAllocatorKind):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise InputError(f"allocator_kind is {allocator_kind!r}, expected an AITemplateAllocatorKind")
+        if pickle_by not in ("path", "bytes"):
+            raise InputError(f'pickle_by is {pickle_by!r}, expected "path" or "bytes"')
+        self._path: Path | None = Path(path).absolute()
+        self._pickle_by = pickle_by
         loaded = artifact.read(path, verify_weights=verify_weights)
         manifest = loaded.manifest
         if manifest.target not in ("cpu", "cuda", "rocm"):
@@ -60,6 +86,7 @@ class Model(MeasuredModel):
         model._open(Path(library), target, num_runtimes, device)
         model.manifest = None
         model.ir_text = ""
+        model._path = None
         model._open_constants()
         model.set_constants(constants or {})
         return model
@@ -69,14 +96,33 @@ class Model(MeasuredModel):
 
     @property
     def debug_sorted_graph(self) -> list[Any]:
-        """The tensors of the builder that `compile_model` was given, each after those that it depends on.
+        """The graph of the model as tensors of the builder, fused, each after those that it depends on.
 
-        For tests of models. The model does not keep the tensors: raises `RunError` when they are gone, and for a model
-        that was loaded from a file.
+        For tests of models. The model does not keep the tensors that it was compiled from: raises `RunError` when they
+        are gone, and for a model that was loaded from a file.
         """
         if self.sorted_graph is None:
             raise RunError("only a model that compile_model returned has the graph that it was compiled from")
         return self.sorted_graph()
+
+    @classmethod
+    def from_bytes(cls, content: bytes, num_runtimes: int = 1, *, device: int = 0) -> Self:
+        """A model from the content of an artifact, which is checked like a file."""
+        with tempfile.NamedTemporaryFile(suffix=".ait") as file:
+            file.write(content)
+            file.flush()
+            model = cls(file.name, num_runtimes, device=device, pickle_by="bytes")
+        model._path, model._content = None, content
+        return model
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        options = (self.num_runtimes, self._device[1])
+        if self._path is not None and self._pickle_by == "path":
+            return _from_path, (type(self), str(self._path), *options)
+        content = self._content if self._path is None else self._path.read_bytes()
+        if content is None:
+            raise InputError(f"model {self.name} has no artifact, so it cannot be pickled: load it from one")
+        return _from_bytes, (type(self), content, *options)
 
     def close(self) -> None:
         """Free the model. Further calls raise `RunError`; closing twice is fine."""

@@ -57,6 +57,16 @@ def encode_header(tensors: Mapping[str, np.ndarray[Any, Any] | Deferred]) -> tup
     return len(text).to_bytes(8, "little") + text, offset
 
 
+def data_offsets(tensors: Mapping[str, np.ndarray[Any, Any] | Deferred]) -> dict[str, int]:
+    """Where the bytes of each tensor begin in what `encode_data` yields."""
+    offsets: dict[str, int] = {}
+    end = 0
+    for name in _order(tensors):
+        offsets[name] = end
+        end += tensors[name].nbytes
+    return offsets
+
+
 def encode_data(tensors: Mapping[str, np.ndarray[Any, Any] | Deferred]) -> Iterator[memoryview]:
     """The bytes that follow the header, an array at a time."""
     for name in _order(tensors):

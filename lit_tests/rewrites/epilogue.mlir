@@ -515,3 +515,35 @@ ait.graph @widened_operand(%x: !ait.tensor<b x 4 x f32>, %w: !ait.tensor<8 x 4 x
   ait.output "z" %4 : !ait.tensor<b x 8 x f32>
   ait.output "wide" %wide : !ait.tensor<8 x f32>
 }
+
+// A widened operand is read in its narrow type through views, too.
+
+// CHECK-LABEL: ait.graph @view_of_widened_operand
+// CHECK: [[V:%.*]] = ait.reshape %c : !ait.tensor<8 x bf16>
+// CHECK: ait.gemm rcr %x, %w epilogue([[V]]) {
+// CHECK: ait.output "y"
+ait.graph @view_of_widened_operand(%x: !ait.tensor<b x 4 x f32>, %w: !ait.tensor<8 x 4 x f32>, %c: !ait.tensor<2 x 4 x bf16>) dims {b = 1 to 8} {
+  %wide = ait.cast %c : !ait.tensor<2 x 4 x f32>
+  %v = ait.reshape %wide : !ait.tensor<8 x f32>
+  %0 = ait.gemm rcr %x, %w : !ait.tensor<b x 8 x f32>
+  %1 = ait.add %0, %v : !ait.tensor<b x 8 x f32>
+  ait.output "y" %1 : !ait.tensor<b x 8 x f32>
+}
+
+// A cast that rounds stays before the view, and so does one with another user.
+
+// CHECK-LABEL: ait.graph @view_of_other_casts
+// CHECK: [[ROUNDED:%.*]] = ait.cast %d : !ait.tensor<2 x 4 x f32>
+// CHECK-NEXT: ait.permute [[ROUNDED]] [1, 0] : !ait.tensor<4 x 2 x f32>
+// CHECK: [[WIDE:%.*]] = ait.cast %c : !ait.tensor<2 x 4 x f32>
+// CHECK-NEXT: ait.slice [[WIDE]] offsets [1, 0] : !ait.tensor<1 x 4 x f32>
+// CHECK: ait.output "wide" [[WIDE]]
+ait.graph @view_of_other_casts(%c: !ait.tensor<2 x 4 x bf16>, %d: !ait.tensor<2 x 4 x f64>) {
+  %rounded = ait.cast %d : !ait.tensor<2 x 4 x f32>
+  %p = ait.permute %rounded [1, 0] : !ait.tensor<4 x 2 x f32>
+  ait.output "p" %p : !ait.tensor<4 x 2 x f32>
+  %wide = ait.cast %c : !ait.tensor<2 x 4 x f32>
+  %s = ait.slice %wide offsets [1, 0] : !ait.tensor<1 x 4 x f32>
+  ait.output "s" %s : !ait.tensor<1 x 4 x f32>
+  ait.output "wide" %wide : !ait.tensor<2 x 4 x f32>
+}

@@ -83,29 +83,37 @@ Library::Library(const std::string& path, const std::string& symbol) {
   try {
     const auto get = reinterpret_cast<ait_model_get_fn>(dlsym(handle_, symbol.c_str()));
     if (get == nullptr) fail(ErrorKind::kArtifact, path, " is not a model library: it does not export ", symbol);
-    table_ = get();
-    if (table_ == nullptr || table_->version != AIT_MODEL_ABI_VERSION) {
-      fail(ErrorKind::kArtifact, path, " has model ABI version ", table_ == nullptr ? 0 : table_->version,
-           ", this runtime reads version ", AIT_MODEL_ABI_VERSION, ": compile the model again");
-    }
-    if (std::strcmp(table_->target, device_target()) != 0) {
-      fail(ErrorKind::kArtifact, path, " was compiled for target ", table_->target, ", this runtime runs target ", device_target());
-    }
-    for (int32_t i = 0; i < table_->num_dims; ++i) {
-      const ait_dim_v1& dim = table_->dims[i];
-      const bool bound = dim.input >= 0 && dim.input < table_->num_inputs && dim.axis >= 0 &&
-                         dim.axis < table_->inputs[dim.input].rank && dim.mul != 0;
-      if (dim.input == AIT_BOUND && table_->bounds != nullptr) continue;
-      if (!bound && dim.lo != dim.hi) fail(ErrorKind::kArtifact, path, ": no input gives the value of dim ", dim.name);
-    }
-    bind_services(*table_, path);
+    open(get, path);
   } catch (...) {
     dlclose(handle_);
     throw;
   }
 }
 
-Library::~Library() { dlclose(handle_); }
+Library::Library(ait_model_get_fn get) { open(get, "this library"); }
+
+void Library::open(ait_model_get_fn get, const std::string& path) {
+  table_ = get();
+  if (table_ == nullptr || table_->version != AIT_MODEL_ABI_VERSION) {
+    fail(ErrorKind::kArtifact, path, " has model ABI version ", table_ == nullptr ? 0 : table_->version,
+         ", this runtime reads version ", AIT_MODEL_ABI_VERSION, ": compile the model again");
+  }
+  if (std::strcmp(table_->target, device_target()) != 0) {
+    fail(ErrorKind::kArtifact, path, " was compiled for target ", table_->target, ", this runtime runs target ", device_target());
+  }
+  for (int32_t i = 0; i < table_->num_dims; ++i) {
+    const ait_dim_v1& dim = table_->dims[i];
+    const bool bound = dim.input >= 0 && dim.input < table_->num_inputs && dim.axis >= 0 &&
+                       dim.axis < table_->inputs[dim.input].rank && dim.mul != 0;
+    if (dim.input == AIT_BOUND && table_->bounds != nullptr) continue;
+    if (!bound && dim.lo != dim.hi) fail(ErrorKind::kArtifact, path, ": no input gives the value of dim ", dim.name);
+  }
+  bind_services(*table_, path);
+}
+
+Library::~Library() {
+  if (handle_ != nullptr) dlclose(handle_);
+}
 
 std::vector<int64_t> Library::maximum_output_shapes() const {
   // A dim of an output may shrink when a named dim grows (seq1 - seq0), so look at every corner, not only the upper one.

@@ -31,6 +31,8 @@ class Library {
  public:
   /// `symbol` is the function that returns the table: a library of candidates has several.
   explicit Library(const std::string& path, const std::string& symbol = "ait_model_get");
+  /// The model of a table in this library itself.
+  explicit Library(ait_model_get_fn get);
   ~Library();
   Library(const Library&) = delete;
   Library& operator=(const Library&) = delete;
@@ -42,7 +44,10 @@ class Library {
   std::string describe() const;
 
  private:
-  void* handle_;
+  /// Reads the table and finds the services; `path` is for errors.
+  void open(ait_model_get_fn get, const std::string& path);
+
+  void* handle_ = nullptr;
   const ait_model_v1* table_ = nullptr;
 };
 

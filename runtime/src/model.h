@@ -39,6 +39,8 @@ struct ModelStats {
 class Model {
  public:
   Model(const std::string& library_path, int num_runtimes, int device);
+  /// The model of a table in this library itself.
+  Model(ait_model_get_fn get, int num_runtimes, int device);
   ~Model();
   Model(const Model&) = delete;
   Model& operator=(const Model&) = delete;

@@ -20,6 +20,8 @@
 #include "ait/amx_service.h"
 #include "dynamic_library.h"
 #include "error.h"
+#include "inspect.h"
+#include "ffi_errors.h"
 #include "kernel_libraries.h"
 #include "measure.h"
 #include "model.h"
@@ -31,26 +33,6 @@ namespace ait::runtime {
 namespace {
 
 namespace ffi = tvm::ffi;
-
-/// Gives a failure the name under which Python knows its class.
-[[noreturn]] void rethrow(const Error& error) {
-  const char* kind = "ait.RunError";
-  if (error.kind() == ErrorKind::kInput) kind = "ait.InputError";
-  if (error.kind() == ErrorKind::kArtifact) kind = "ait.ArtifactError";
-  if (error.kind() == ErrorKind::kMemory) kind = "ait.OutOfMemoryError";
-  throw ffi::Error(kind, error.what(), "");
-}
-
-template <class Body>
-auto guarded(Body&& body) -> decltype(body()) {
-  try {
-    return body();
-  } catch (const Error& error) {
-    rethrow(error);
-  } catch (const std::bad_alloc&) {
-    rethrow(Error(ErrorKind::kMemory, "out of host memory"));
-  }
-}
 
 /// Tensors of a call, from tensor arguments or from addresses of DLTensor structures that the caller keeps alive.
 class TensorArguments {
@@ -129,6 +111,7 @@ class ModelModule : public ffi::ModuleObj {
     }
     if (name == "benchmark") return benchmark_function(model);
     if (name == "profile") return profile_function(model);
+    if (name == "inspect") return inspect_function(model);
     if (name == "allocated_bytes") return ffi::Function::FromTyped([model] { return model->device().buffer_bytes.load(); });
     if (name == "stats") {
       return ffi::Function::FromTyped([model] {
@@ -278,6 +261,29 @@ class ModelModule : public ffi::ModuleObj {
           for (const double number : {double(time.iteration), double(time.launch), time.begin, time.duration}) times.push_back(number);
         }
         *result = times;
+      });
+    });
+  }
+
+  /// inspect(stream, num_inputs, inputs..., outputs...) -> the Shape of run, and eight numbers for each result of each launch
+  static ffi::Function inspect_function(std::shared_ptr<Model> model) {
+    return ffi::Function::FromPacked([model = std::move(model)](ffi::PackedArgs args, ffi::Any* result) {
+      guarded([&] {
+        constexpr int kFirst = 2;
+        RunOptions options;
+        options.stream = reinterpret_cast<void*>(args[0].cast<int64_t>());
+        const int outputs_from = kFirst + args[1].cast<int>();
+        const TensorArguments inputs(args, kFirst, outputs_from), outputs(args, outputs_from, args.size());
+        std::vector<ResultValues> values;
+        ffi::Shape shapes = to_shape(inspect(*model, inputs.tensors(), outputs.tensors(), options, values));
+        ffi::Array<double> numbers;
+        for (const ResultValues& v : values) {
+          for (const double number : {double(v.launch), double(v.result), double(v.elements), double(v.nans), double(v.infinities), v.lowest,
+                                      v.highest, v.mean}) {
+            numbers.push_back(number);
+          }
+        }
+        *result = ffi::Array<ffi::Any>{shapes, numbers};
       });
     });
   }

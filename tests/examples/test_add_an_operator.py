@@ -25,11 +25,12 @@ COMMANDS = re.compile(r"```sh\n(.*?)```", re.S)
 
 PRINTED = {
     "ait-opt model.mlir --load my_ops.py": "%y = mine.rotate %t angle 0.5 : !ait.tensor<batch x 8 x f32>",
-    "ait run model.ait": "ok",
+    "ait run model.ait --load": "ok",
     "python build.py": "True",
     "ait-opt cube.mlir": "mine.cube %t scale 2.0 : f32",
     "ait run cube.ait": "ok",
     "ait compile model.mlir --load my_gpu_ops.py": "rotate_kernel<<<",
+    "python my_ffi_ops.py": "True",
     "python add_one.py": "True",
     "ait run add_one.ait": "ok",
 }
@@ -42,7 +43,17 @@ def follow(folder: Path, run_command: Callable[[str], str]) -> None:
     for name, text in files:
         (folder / name).write_text(text)
     assert [name for name, _ in files] == [
-        *("my_ops.py", "model.mlir", "build.py", "cube.py", "cube.mlir", "my_gpu_ops.py", "add_one.py", "add_one.mlir")
+        *(
+            "my_ops.py",
+            "model.mlir",
+            "build.py",
+            "cube.py",
+            "cube.mlir",
+            "my_gpu_ops.py",
+            "my_ffi_ops.py",
+            "add_one.py",
+            "add_one.mlir",
+        )
     ]
     seen: set[str] = set()
     for command in [line for block in COMMANDS.findall(PAGE) for line in block.splitlines()]:

@@ -24,10 +24,18 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_commands(place: Path) -> None:
     commands = re.findall(r"```sh\n(.*?)\n```", PAGE, re.DOTALL)
-    assert len(commands) == 1
+    assert len(commands) == 3
     for command in commands:
         assert "wrote " in run(command, place, make_tools(place / "bin"))
 
 
-def test_a_model_built_in_python(place: Path) -> None:
-    assert run("python called.py", place, make_tools(place / "bin")).splitlines() == ["[1.5 1.5 1.5]"]
+PROGRAMS = {
+    "called": ["[1.5 1.5 1.5]"],
+    "exported": ["torch.Size([2, 8])", "(2, 8)", "True"],
+    "kernels": ["tensor(0.1250)"],
+}
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_programs(place: Path, name: str) -> None:
+    assert run(f"python {name}.py", place, make_tools(place / "bin")).splitlines() == PROGRAMS[name]

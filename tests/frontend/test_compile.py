@@ -16,6 +16,7 @@ from ait_mlir.frontend.graph import bound_data
 from ait_mlir.frontend.target import as_target
 from ait_mlir.frontend.wiring import toposort
 from ait_mlir.runtime import Model
+from ait_mlir.utils.graph_utils import get_sorted_ops
 
 
 def make_model(dtype: str = "float32") -> Tensor:
@@ -61,7 +62,7 @@ def test_bound_data_are_constants_and_constants_win():
         ({"layer.weight": np.ones((2, 4), np.float32)}, 'no weight "layer.weight".*did you mean "layer_weight"'),
         ({"layer_weight": np.ones((4, 2), np.float32)}, r'"layer_weight" has shape \[2, 4\].*shape \[4, 2\]'),
         ({"layer_weight": np.ones((2, 4))}, "dtype float32, but the data have .*float64"),
-        ({"layer_weight": [[1, 2, 3, 4]] * 2}, "NumPy arrays or torch tensors; found list"),
+        ({"layer_weight": [[1, 2, 3, 4]] * 2}, "NumPy arrays, torch tensors or JAX arrays; found list"),
     ],
 )
 def test_bad_constants(constants, message):
@@ -85,10 +86,12 @@ def test_names_become_names_of_files(tmp_path):
 def test_the_graph_that_a_model_was_compiled_from(tmp_path):
     from ait_mlir.compiler import safe_compile_model
 
-    output = make_model()
+    x, w = (Tensor(shape=[4, 4], dtype="float32", name=n, is_input=True) for n in "xw")
+    output = ops.relu(ops.gemm_rcr()(x, w) + 0.0).mark_as_output("relu")
     model = safe_compile_model(output, "cpu", tmp_path, "graph")
     graph = model.debug_sorted_graph
-    assert graph[-1] is output and graph == toposort(output)
+    assert graph[-1].name == "relu" and graph == toposort(graph[-1])
+    assert [op._attrs["op"] for op in get_sorted_ops(graph)] == ["gemm_rcr_relu"]
     loaded = Model(tmp_path / "graph.ait")
     with pytest.raises(RunError, match="only a model that compile_model returned"):
         _ = loaded.debug_sorted_graph

@@ -13,7 +13,7 @@ def test_bounds_and_hints():
     assert (seq.lower_bound(), seq.upper_bound(), seq.value()) == (1, 512, [1, 512])
     assert seq.symbols["seq"].hints == (128,)
     assert seq._attrs["name"] == "seq"
-    assert seq._attrs["values"] == [1, 512]
+    assert seq._attrs["values"] == [1, 128, 512]
 
 
 def test_one_value_is_a_constant():

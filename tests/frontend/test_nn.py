@@ -74,7 +74,7 @@ def test_linear_without_bias_and_bad_specializations():
 
 
 def test_multihead_attention():
-    layer = nn.MultiheadAttention(12, num_heads=3, has_residual=True, dtype="float64")
+    layer = nn.MultiheadAttention(12, num_heads=3, qkv_bias=True, dtype="float64")
     weights = weights_of(layer)
     rng = np.random.default_rng(1)
     x, residual = rng.standard_normal((2, 5, 12)), rng.standard_normal((2, 5, 12))
@@ -87,6 +87,37 @@ def test_multihead_attention():
     np.testing.assert_allclose(run(layer, weights, x, residual), want.numpy(), rtol=1e-8, atol=1e-10)
     with pytest.raises(BuildError, match="5 heads do not divide dim 12"):
         nn.MultiheadAttention(12, num_heads=5)
+
+
+def test_multihead_attention_takes_the_sizes_of_aitemplate():
+    layer = nn.MultiheadAttention(12, 2, 5, 3, has_residual=False, use_mem_eff=True)
+    assert [name for name, _ in layer.named_parameters()] == ["qkv.weight", "proj.weight", "proj.bias"]
+    with pytest.raises(BuildError, match="mask_seq is not supported"):
+        nn.MultiheadAttention(12, 2, 5, 3, mask_seq=1)
+
+
+@pytest.mark.parametrize("has_residual", [True, False])
+def test_cross_attention(has_residual):
+    layer = nn.CrossAttention(12, 5, 5, 3, qkv_bias=True, has_residual=has_residual, dtype="float64")
+    weights = weights_of(layer)
+    rng = np.random.default_rng(1)
+    q, k, v = (rng.standard_normal((2, length, 12)) for length in (5, 5, 5))
+    residual = [rng.standard_normal((2, 5, 12))] if has_residual else []
+    parts = [
+        torch.from_numpy(x @ weights[f"proj_{n}.weight"].T + weights[f"proj_{n}.bias"]).unflatten(2, (3, 4))
+        for n, x in zip("qkv", (q, k, v), strict=True)
+    ]
+    made = F.scaled_dot_product_attention(*(part.transpose(1, 2) for part in parts)).transpose(1, 2).flatten(2).numpy()
+    want = made @ weights["proj.weight"].T + weights["proj.bias"] + sum(residual)
+    np.testing.assert_allclose(run(layer, weights, q, k, v, *residual), want, rtol=1e-8, atol=1e-10)
+    with pytest.raises(BuildError, match="CrossAttention: 5 heads do not divide dim 12"):
+        nn.CrossAttention(12, 5, 7, 5)
+
+
+def test_views_as_layers():
+    x = Tensor(shape=[2, 3, 4], name="x", is_input=True)
+    assert nn.Reshape()(x, [-1, 6]).shape() == nn.View()(x, [4, 6]).shape() == [4, 6]
+    assert nn.Flatten(1)(x).shape() == [2, 12] and nn.Flatten()(x).shape() == [24]
 
 
 def test_names_of_parameters():

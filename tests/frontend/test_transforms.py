@@ -10,14 +10,17 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 
+from ait_mlir.compiler.transform import optimize_graph, page
 from ait_mlir.compiler.transform.refine_graph import get_sorted_ops
-from ait_mlir.compiler.transform.rows import TRANSFORMATIONS
+from ait_mlir.compiler.transform.rows import HELPERS, TRANSFORMATIONS
 from ait_mlir.compiler.transform.toposort import toposort
-from ait_mlir.frontend import BuildError, IntVar, Tensor, ops
+from ait_mlir.frontend import BuildError, IntVar, JaggedDim, Tensor, ops
 from ait_mlir.frontend.ops import FuncEnum
 from tests.frontend.documented.transforms import NAMES
 from tests.frontend.support import evaluate
+from tests.frontend.test_models import MODELS, build
 
 Outputs = Sequence[Tensor]
 BATCH = IntVar([1, 8], name="batch")
@@ -94,6 +97,39 @@ def one_elementwise() -> Tensor:
     return ops.softmax()(of(TANH, x()), -1)
 
 
+def half(*shape: int | IntVar, name: str = "x", is_input: bool = True) -> Tensor:
+    return Tensor(shape=list(shape), dtype="float16", name=name, is_input=is_input)
+
+
+def parted() -> Tensor:
+    parts = ops.split()(x(BATCH, 12), 4, 1)
+    made = [ops.gemm_rcr_bias()(a, w(5, 4, name=f"w{i}"), w(5, name=f"b{i}")) for i, a in enumerate(parts)]
+    return ops.concatenate()(made, 1)
+
+
+def unlike_parts() -> Tensor:
+    first, second = ops.split()(x(BATCH, 12), [8, 4], 1)
+    return ops.concatenate()([ops.gemm_rcr()(first, w(5, 8, name="u")), ops.gemm_rcr()(second, w(5, 4, name="v"))], 1)
+
+
+def independent() -> Outputs:
+    return [ops.gemm_rcr_bias()(x(4, k, name=f"x{k}"), w(6, k, name=f"w{k}"), w(6, name=f"b{k}")) for k in (8, 16)]
+
+
+def one_after_another() -> Tensor:
+    return ops.gemm_rcr()(ops.gemm_rcr()(x(4, 8), w(8, 8, name="u")), w(8, 8, name="v"))
+
+
+def jagged(times: int) -> Outputs:
+    total = IntVar([0, 40], name="total")
+    rows = x(total, 2)
+    offsets = Tensor(shape=[BATCH + 1], dtype="int32", name="offsets", is_input=True)
+    make = ops.make_jagged(BATCH, [JaggedDim(0, 5)])
+    if times == 1:
+        return [of(TANH, make(rows, [offsets]))]
+    return [of(TANH, make(rows, [offsets])), of(RELU, ops.make_jagged(BATCH, [JaggedDim(0, 5)])(rows, [offsets]))]
+
+
 CASES = (
     Case(
         "fuse_conv_elementwise",
@@ -125,6 +161,14 @@ CASES = (
     Case("optimize_graph", "split_large_concat_ops", many_pieces, "concatenate", many_pieces),
     Case("optimize_graph", "split_large_slice_scatter_ops", many_pieces, "concatenate", many_pieces),
     Case("optimize_graph", "split_large_split_ops", lambda: ops.split()(x(BATCH, 200), 1, 1), "split", lambda: ops.split()(x(BATCH, 200), 1, 1)),
+    Case("apply_padding", "apply_padding", lambda: ops.gemm_rcr()(half(4, 7), half(5, 7, name="w", is_input=False)), "pad pad gemm_rcr dynamic_slice", lambda: ops.gemm_rcr()(half(4, 8), half(6, 8, name="w", is_input=False))),
+    Case("transform_odd_alignment", "transform_odd_alignment", lambda: ops.bmm_rrr()(half(2, 4, 7), half(2, 7, 6, name="z")), "pad pad bmm_rrr", lambda: ops.gemm_rcr()(half(4, 7), half(5, 7, name="w", is_input=False))),
+    Case("fuse_group_ops", "fuse_group_ops", independent, "group_gemm_rcr elementwise elementwise", one_after_another),
+    Case("fuse_parallel_gemms", "fuse_parallel_gemms", parted, "reshape permute102 reshape reshape reshape concatenate bmm_rcr reshape reshape reshape concatenate elementwise permute102 reshape", unlike_parts),
+    Case("optimize_graph", "fuse_expand_bmm", lambda: ops.bmm_rrr()(ops.expand()(x(1, 3, 4), [5, 3, 4]), x(5, 4, 2, name="z")), "bmm_rrr", lambda: ops.bmm_rrr()(ops.expand()(x(1, 1, 4), [5, 3, 4]), x(5, 4, 2, name="z"))),
+    Case("optimize_graph", "fuse_bmm_permute", lambda: ops.permute021()(ops.bmm_rcr()(x(2, 3, 4), x(2, 5, 4, name="z"))), "bmm_rcc", lambda: ops.permute102()(ops.bmm_rcr()(x(2, 3, 4), x(2, 5, 4, name="z")))),
+    Case("optimize_graph", "fuse_mm_reshape_permute", lambda: ops.permute0213()(ops.reshape()(ops.gemm_rcr()(x(6, 8), w(10, 8)), [2, 3, 2, 5])), "reshape reshape bmm_rcr", lambda: ops.permute0213()(ops.reshape()(ops.gemm_rcr()(x(6, 8), w(10, 8)), [2, 5, 3, 2]))),
+    Case("optimize_graph", "dedup_make_jagged_ops", lambda: jagged(2), "make_jagged elementwise elementwise", lambda: jagged(1)),
 )  # fmt: skip
 
 
@@ -145,12 +189,15 @@ def run(tensors: Sequence[Tensor], batch: int = 3) -> list[np.ndarray]:
     """The outputs of a graph, in float64, on random data by the names of inputs and weights."""
 
     def data(tensor: Tensor) -> np.ndarray:
-        shape = [dim.evaluate({"batch": batch}) for dim in tensor.type.dims]
+        shape = [dim.evaluate({"batch": batch, "total": 10}) for dim in tensor.type.dims]
+        if tensor.dtype() == "int32":
+            return np.array([0, 3, 5, 10])
         return np.random.default_rng([ord(c) for c in tensor.name or ""]).standard_normal(shape)
 
     inputs = {t.name or "": data(t) for t in tensors if t.is_input}
     weights = {t.name or "": data(t) for t in tensors if t.is_param}
-    return evaluate(outputs_of(tensors), inputs, weights, batch=batch)
+    dims = {"total": 10} if "offsets" in inputs else {}
+    return evaluate(outputs_of(tensors), inputs, weights, batch=batch, **dims)
 
 
 def function_of(case: Case) -> Callable[..., list[Tensor]]:
@@ -165,7 +212,9 @@ def test_acts(case: Case, tmp_path: Path) -> None:
     result = function_of(case)(graph, str(tmp_path)) if inside else function_of(case)(graph)
     assert names(result) == case.expected
     assert names(graph) == before, "the given graph was changed"
-    assert [(t.name, t.describe()) for t in outputs_of(result)] == [(t.name, t.describe()) for t in outputs_of(graph)]
+    assert [(t.name, t.dtype(), t.rank) for t in outputs_of(result)] == [
+        (t.name, t.dtype(), t.rank) for t in outputs_of(graph)
+    ]
     for got, want in zip(run(result), values, strict=True):
         np.testing.assert_allclose(got, want, rtol=1e-9, atol=1e-12)
     again = function_of(case)(result, str(tmp_path)) if inside else function_of(case)(result)
@@ -188,8 +237,38 @@ def test_must_not_act(case: Case) -> None:
     run(result)
 
 
+@pytest.mark.parametrize("network", [pytest.param(n, marks=() if n == "vit" else pytest.mark.full) for n in MODELS])
+def test_whole_networks(network: str) -> None:
+    """All transformations, one after another, leave what a network computes."""
+    ours, inputs = build(MODELS[network], "float64")
+    graph = toposort(ours(*inputs).mark_as_output("y"))
+    named = {t.name or "": d.numpy() for t, d in zip(inputs, MODELS[network].data(2, 5, torch.float64), strict=True)}
+    own = {name: p.value() for name, p in ours.named_parameters() if p.value() is not None}
+    rng = np.random.default_rng(0)
+    weights = {n: p.tensor() for n, p in ours.named_parameters() if n not in own}
+    data = own | {n: rng.standard_normal([int(d.expr.as_int() or 0) for d in t.shape()]) for n, t in weights.items()}
+    dims = {"batch": 2} | ({} if MODELS[network].images else {"seq": 5})
+    (want,) = evaluate(outputs_of(graph), named, data, **dims)
+    assert "attention" in names(optimize_graph(graph)) and optimize_graph(graph) != graph
+    for case in reversed(CASES):
+        graph = function_of(case)(graph)
+    (got,) = evaluate(outputs_of(graph), named, data, **dims)
+    np.testing.assert_allclose(got, want, rtol=1e-8, atol=1e-9)
+    assert "elementwise" not in names(graph).replace("fused_elementwise", "").split()
+
+
 def test_every_row_has_a_case() -> None:
     assert {case.function for case in CASES} == set(TRANSFORMATIONS)
+
+
+def test_the_page_is_current_and_complete() -> None:
+    root = Path(__file__).parents[2]
+    assert (root / "docs" / "passes.md").read_text() == page.text(), "run python -m ait_mlir.compiler.transform.page"
+    listed = {*TRANSFORMATIONS, *HELPERS}
+    assert {name for names in NAMES.values() for name in names} <= listed
+    for row in (*TRANSFORMATIONS.values(), *HELPERS.values()):
+        assert (root / row.file).is_file() and (root / row.test).is_file(), row.name
+        assert hasattr(import_module(f"ait_mlir.compiler.transform.{row.module}"), row.name)
 
 
 @pytest.mark.parametrize("module", NAMES)

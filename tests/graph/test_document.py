@@ -54,6 +54,15 @@ def test_the_decorated_function_returns_one_graph_for_equal_tensors():
     assert uids == names["uids"]
 
 
+def test_our_own_page_runs():
+    page = Path(__file__).parents[2] / "docs" / "graph_api.md"
+    code = page.read_text().split("## A graph")[1].split("```python\n")[1].split("```")[0]
+    names: dict[str, Any] = {}
+    exec(compile(code, str(page), "exec"), names)
+    expected = torch.relu(names["x"] @ names["w"] + names["b"])
+    torch.testing.assert_close(names["y"], expected, atol=1e-4, rtol=1e-4)
+
+
 @pytest.mark.gpu
 def test_blocks_run_on_cuda():
     run_blocks("cuda")

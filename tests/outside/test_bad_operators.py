@@ -72,7 +72,7 @@ def of_nothing(p) -> None:
         ({"name": "same"}, "has the name 'same'; expected one like 'mine.rotate'"),
         ({"name": "ait.same"}, "has the name 'ait.same'"),
         ({"kernels": {"tpu": Cpp("")}}, "'tpu' is no target; expected gpu or one of cpu, cuda, rocm"),
-        ({"kernels": {"cpu": GOOD}}, "expected a Cpp or a Jinja"),
+        ({"kernels": {"cpu": GOOD}}, "expected a Cpp, a Jinja or an Ffi"),
         ({"kernels": 3}, "expected a dict from target to kernel"),
         ({"option": 3}, "Same.option is neither a function"),
         ({"option": prop_def(TensorType)}, "the property 'option' is declared as"),

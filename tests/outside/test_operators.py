@@ -221,3 +221,11 @@ def test_an_installed_package_is_loaded(tmp_path: Path, text: Path):
     assert done.returncode == 0, done.stderr
     assert "mine.rotate %b angle 0.5" in done.stdout
     assert "the operators 'broken_ops' were not loaded: ZeroDivisionError" in done.stderr
+
+
+def test_the_table_of_ops_has_it(capsys):
+    assert cli.main(["inspect", "--ops", "--load", str(MINE)]) == 0
+    rows = {line.split()[0]: line.split() for line in capsys.readouterr().out.splitlines()}
+    assert rows["mine.rotate"][1:6] == ["-", "NumPy", "outside", "outside", "outside"]
+    assert rows["mine.cube"][1:6] == ["-", "NumPy", "native", "native", "native"]
+    assert rows["mine.shifted"][3:6] == ["outside", "none", "none"] and rows["mine.shifted"][-1].startswith(str(MINE))

@@ -30,7 +30,7 @@ ait.graph @linear(%x: !ait.tensor<n x 8 x f32>) dims {n = 1 to 4} {
 }
 """
 """A product whose weight the CPU stores in panels, and a bias that lies as it is."""
-X = np.random.default_rng(0).standard_normal((4, 8)).astype(np.float32)
+X: np.ndarray = np.random.default_rng(0).standard_normal((4, 8)).astype(np.float32)
 
 
 def weights(seed: int) -> dict[str, np.ndarray]:
@@ -159,6 +159,16 @@ def test_what_cannot_be_bound_is_refused(linear: Model) -> None:
     np.testing.assert_allclose(answer(linear), expected(0), rtol=1e-4)
 
 
+def test_an_output_is_never_written_over_a_bound_constant(linear: Model) -> None:
+    memory = np.zeros(4 * 8 + 8, np.float32)
+    linear.set_constant("b", memory[28:36], copy=False)
+    with pytest.raises(InputError, match="output 'y' overlaps the memory that constant 'b' is bound to"):
+        linear.run([X], [memory[:32].reshape(4, 8)])
+    assert not memory.any()
+    linear.run([X[:3]], [memory[:24].reshape(3, 8)])
+    np.testing.assert_allclose(memory[:24].reshape(3, 8), X[:3] @ weights(0)["w"].T, rtol=1e-4, atol=1e-5)
+
+
 def test_the_names_and_their_filters(linear_artifact: Path, tiny_artifact: Path) -> None:
     with Model(linear_artifact) as model:
         assert model.get_constant_names() == ["w", "b"] == model.get_constant_names(unset_only=True)
@@ -169,27 +179,41 @@ def test_the_names_and_their_filters(linear_artifact: Path, tiny_artifact: Path)
         assert model.get_constant_names() == [] and model.get_constant_names(False) == ["w", "b"]
 
 
-def swap_under_load(model: Model, runs: int, threads: int, swaps: int) -> set[int]:
+def swap_under_load(
+    model: Model, runs: int, threads: int, swaps: int, device: str = "cpu", graph: bool = False
+) -> set[int]:
     """At least `runs` runs in several threads while another swaps two sets of weights at least `swaps` times; returns
-    which of the two were seen."""
-    x, m = tiny_inputs(4, 8)
+    which of the two were seen. On a card, each thread has a stream of its own."""
+    x, m = (torch.from_numpy(array).to(device) for array in tiny_inputs(4, 8))
     sets = [{"w": W, "b": B}, {"w": W * 3, "b": B - 5}]
     answers: list[bytes] = []
+
+    def run(y: torch.Tensor, s: torch.Tensor, stream: int) -> bytes:
+        return model.run([x, m], [y, s], stream, graph_mode=graph)["y"].cpu().numpy().tobytes()
+
+    def buffers() -> tuple[torch.Tensor, torch.Tensor]:
+        return torch.empty(4, 16, device=device), torch.empty(4, device=device)
+
     for values in sets:
         model.set_many_constants(values)
-        answers.append(np.array(model.run_with_tensors([x, m])["y"]).tobytes())
+        answers.append(run(*buffers(), 0))
     assert answers[0] != answers[1]
     seen: set[int] = set()
     wrong: list[int] = []
     swapped: list[int] = []
+    failed: list[Exception] = []
     done = threading.Event()
 
     def work() -> None:
-        y, s = np.empty((4, 16), np.float32), np.empty(4, np.float32)
+        stream = None if device == "cpu" else torch.cuda.Stream()
+        y, s = buffers()
         for i in itertools.count():
-            if i >= runs // threads and (len(swapped) >= swaps or wrong):
+            if (i >= runs // threads and len(swapped) >= swaps) or wrong or failed:
                 return
-            result = model.run([x, m], [y, s])["y"].tobytes()
+            try:
+                result = run(y, s, 0 if stream is None else stream.cuda_stream)
+            except Exception as error:
+                return failed.append(error)
             if result in answers:
                 seen.add(answers.index(result))
             else:
@@ -197,9 +221,12 @@ def swap_under_load(model: Model, runs: int, threads: int, swaps: int) -> set[in
 
     def swap() -> None:
         turn = 0
-        while not done.is_set():
-            model.set_many_double_buffer_constants(sets[turn])
-            model.swap_constants()
+        while not done.is_set() and not failed:
+            try:
+                model.set_many_double_buffer_constants(sets[turn])
+                model.swap_constants()
+            except Exception as error:
+                return failed.append(error)
             swapped.append(turn)
             turn = 1 - turn
 
@@ -211,6 +238,7 @@ def swap_under_load(model: Model, runs: int, threads: int, swaps: int) -> set[in
         thread.join()
     done.set()
     swapper.join()
+    assert not failed, failed[0]
     assert not wrong, f"{len(wrong)} of {runs} answers are of neither set"
     return seen
 

@@ -6,12 +6,14 @@ documented module and from here.
 
 from __future__ import annotations
 
+from ait_mlir.compiler.transform.apply_padding import apply_padding
 from ait_mlir.compiler.transform.bind_constants import bind_constants
 from ait_mlir.compiler.transform.constant_folding import constant_folding
 from ait_mlir.compiler.transform.fuse_conv_elementwise import fuse_conv_elementwise
+from ait_mlir.compiler.transform.fuse_group_ops import fuse_group_ops
 from ait_mlir.compiler.transform.fuse_mm_elementwise import fuse_mm_elementwise
 from ait_mlir.compiler.transform.fuse_ops import fuse_elementwise, process_singleton_elementwise
-from ait_mlir.compiler.transform.fuse_parallel_gemms import fuse_single_source_parallel_gemms
+from ait_mlir.compiler.transform.fuse_parallel_gemms import fuse_parallel_gemms, fuse_single_source_parallel_gemms
 from ait_mlir.compiler.transform.fuse_permute_bmm import fuse_permute_bmm_and_gemm
 from ait_mlir.compiler.transform.mark_param_tensor import mark_param_tensor, mark_special_views
 from ait_mlir.compiler.transform.memory_planning import (
@@ -27,16 +29,20 @@ from ait_mlir.compiler.transform.remove_no_ops import remove_no_ops
 from ait_mlir.compiler.transform.remove_unused_ops import remove_unused_ops
 from ait_mlir.compiler.transform.toposort import toposort
 from ait_mlir.compiler.transform.transform_memory_ops import transform_memory_ops
+from ait_mlir.compiler.transform.transform_odd_alignment import transform_odd_alignment
 from ait_mlir.compiler.transform.transform_special_ops import transform_special_ops
 from ait_mlir.compiler.transform.transform_strided_ops import transform_strided_ops
 
 __all__ = [
+    "apply_padding",
     "bind_constants",
     "constant_folding",
     "dedup_symbolic_name",
     "fuse_conv_elementwise",
     "fuse_elementwise",
+    "fuse_group_ops",
     "fuse_mm_elementwise",
+    "fuse_parallel_gemms",
     "fuse_permute_bmm_and_gemm",
     "fuse_single_source_parallel_gemms",
     "greedy_by_size_memory_planning",
@@ -53,6 +59,7 @@ __all__ = [
     "simple_multistream_memory_planning",
     "toposort",
     "transform_memory_ops",
+    "transform_odd_alignment",
     "transform_special_ops",
     "transform_strided_ops",
 ]

@@ -19,11 +19,10 @@ from ait_mlir.compiler.transform.rows import TRANSFORMATIONS
 from ait_mlir.dialects.ait.traits import HasEpilogue
 from ait_mlir.frontend.errors import BuildError
 from ait_mlir.frontend.lift import emit, lift
-from ait_mlir.frontend.operator import Operator
-from ait_mlir.frontend.stable_set import StableSet
 from ait_mlir.frontend.tensor import Tensor
 from ait_mlir.ir.pipeline import parse_passes, run_passes
 from ait_mlir.universe import context
+from ait_mlir.utils.graph_utils import get_sorted_ops
 
 Applies = Callable[[Operation], bool]
 
@@ -91,20 +90,13 @@ def writable(workdir: str | os.PathLike[str] | None) -> Path | None:
 
 def dump(directory: Path, name: str, tensors: Sequence[Tensor], module: ModuleOp) -> None:
     """Write a graph: as IR, as a list of tensors, and as pseudo code."""
-    operators = StableSet(op for tensor in tensors for op in tensor.src_ops())
     files = {
         f"{name}.mlir": f"{module}\n",
         f"{name}_graph.txt": "".join(f"{tensor.pseudo_code()}\n" for tensor in tensors),
-        f"{name}_pseudo_code.txt": "".join(f"{op.pseudo_code(True)}\n" for op in operators),
+        f"{name}_pseudo_code.txt": "".join(f"{op.pseudo_code(True)}\n" for op in get_sorted_ops(tensors)),
     }
     for file, text in files.items():
         try:
             (directory / file).write_text(text)
         except OSError as error:
             raise BuildError(f"{str(directory / file)!r} cannot be written: {error.strerror}") from None
-
-
-def get_sorted_ops(tensors: Tensor | Sequence[Tensor]) -> list[Operator]:
-    """The operators that compute the tensors, in order, each once."""
-    given = [tensors] if isinstance(tensors, Tensor) else tensors
-    return list(StableSet(op for tensor in given for op in tensor.src_ops()))

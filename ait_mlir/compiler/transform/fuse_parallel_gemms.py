@@ -6,7 +6,16 @@ from ait_mlir.compiler.transform.apply import apply
 from ait_mlir.frontend.tensor import Tensor
 from ait_mlir.frontend.wiring import toposort
 
-__all__ = ["fuse_single_source_parallel_gemms", "toposort"]
+__all__ = ["fuse_parallel_gemms", "fuse_single_source_parallel_gemms", "toposort"]
+
+
+def fuse_parallel_gemms(sorted_graph: list[Tensor], workdir: str | None = None) -> list[Tensor]:
+    """Products that a concatenation along the columns joins, as one product.
+
+    Products of the parts of a split, in order, with weights of one shape become one `bmm`, the parts its batch.
+    Products of one input become one product with all weights, whose result is the concatenation.
+    """
+    return apply("fuse_parallel_gemms", sorted_graph, workdir)
 
 
 def fuse_single_source_parallel_gemms(sorted_graph: list[Tensor], workdir: str | None = None) -> list[Tensor]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 
-from ait_mlir.compiler.transform.apply import get_sorted_ops
 from ait_mlir.compiler.transform.constant_folding import Workspace
 from ait_mlir.compiler.transform.mark_param_tensor import viewed
 from ait_mlir.dims import Scope, const
@@ -16,6 +15,7 @@ from ait_mlir.frontend.tensor import Tensor
 from ait_mlir.passes.memory.buffers import ALIGNMENT, Buffer
 from ait_mlir.passes.memory.planner import plan
 from ait_mlir.passes.memory.verifier import verify
+from ait_mlir.utils.graph_utils import get_sorted_ops
 
 PlannedGraph = tuple[int, int, Workspace]
 """The bytes of the arena, the bytes of the weights, and the workspace, at the largest sizes."""

@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from ait_mlir.compiler.transform.apply import get_sorted_ops
 from ait_mlir.frontend.intvar import UNNAMED, IntVar, IntVarTensor, merge_symbols
 from ait_mlir.frontend.jagged import JaggedIntVar
 from ait_mlir.frontend.lift import check_sorted
 from ait_mlir.frontend.tensor import Tensor
+from ait_mlir.utils.graph_utils import get_sorted_ops
 
 __all__ = ["IntVar", "IntVarTensor", "JaggedIntVar", "dedup_symbolic_name", "name_graph"]
 

@@ -9,8 +9,12 @@ from ait_mlir.compiler.transform.fuse_permute_bmm import fuse_permute_bmm_and_ge
 from ait_mlir.frontend.tensor import Tensor
 
 __all__ = [
+    "dedup_make_jagged_ops",
+    "fuse_bmm_permute",
     "fuse_duplicate_fused_elementwise",
     "fuse_elementwise",
+    "fuse_expand_bmm",
+    "fuse_mm_reshape_permute",
     "fuse_permute_bmm_and_gemm",
     "fuse_single_source_parallel_gemms",
     "merge_view_ops",
@@ -86,3 +90,36 @@ def transform_permute_to_reshape(sorted_graph: list[Tensor], workdir: str | None
     [256, 5, 1, 32] in order 0132 is a reshape to [256, 5, 32, 1]; in order 0312 it is none.
     """
     return apply("transform_permute_to_reshape", sorted_graph, workdir)
+
+
+def dedup_make_jagged_ops(sorted_graph: list[Tensor], workdir: str | None = None) -> list[Tensor]:
+    """Views of one tensor as jagged, with one set of offsets, as one view.
+
+    Tensors that are made jagged with the same offsets have the same jagged dim from the start, wherever that is done,
+    so that the offsets are checked once for each operator that reads them.
+    """
+    return apply("dedup_make_jagged_ops", sorted_graph, workdir)
+
+
+def fuse_bmm_permute(sorted_graph: list[Tensor], _: str | None = None) -> list[Tensor]:
+    """Products whose transposed result alone is read, stored in the other order: `bmm_rcc` for `permute021(bmm_rcr)`.
+
+    The second argument is not used.
+    """
+    return apply("fuse_bmm_permute", sorted_graph)
+
+
+def fuse_expand_bmm(sorted_graph: list[Tensor], workdir: str | None = None) -> list[Tensor]:
+    """Batched products that read what an expand repeats for the batch of the other factor.
+
+    An expand that also enlarges M, N or K stays.
+    """
+    return apply("fuse_expand_bmm", sorted_graph, workdir)
+
+
+def fuse_mm_reshape_permute(sorted_graph: list[Tensor], workdir: str | None = None) -> list[Tensor]:
+    """A product whose columns are parted and moved before its rows, as a product in batches, one for each head.
+
+    `permute(reshape(gemm_rcr(x, w), [A, B, C, D]), [0, 2, 1, 3])` is `bmm_rcr` of x as [A, 1, B, K] and w as [C, D, K].
+    """
+    return apply("fuse_mm_reshape_permute", sorted_graph, workdir)

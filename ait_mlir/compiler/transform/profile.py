@@ -8,7 +8,6 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import dataclass, field
-from enum import Enum
 from pathlib import Path
 from queue import SimpleQueue
 from typing import Any
@@ -16,6 +15,7 @@ from typing import Any
 from xdsl.dialects.builtin import FileLineColLoc, IntAttr, StringAttr
 from xdsl.ir import Operation
 
+from ait_mlir.compiler.base import DynamicProfileStrategy
 from ait_mlir.compiler.transform.apply import dump, writable
 from ait_mlir.dialects.ait.types import KernelAttr
 from ait_mlir.errors import AitError
@@ -163,7 +163,7 @@ def profile(
     sorted_graph: Sequence[Tensor],
     workdir: str | os.PathLike[str] = "./tmp",
     devices: Sequence[int] | None = None,
-    dynamic_profiling_strategy: Enum | str = "MAX",
+    dynamic_profiling_strategy: DynamicProfileStrategy | str = DynamicProfileStrategy.MAX,
     timeout: int = 500,
     target: Target | str | None = None,
 ) -> None:

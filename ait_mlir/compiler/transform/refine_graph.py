@@ -6,10 +6,10 @@ from collections.abc import Sequence
 
 from xdsl.ir import SSAValue
 
-from ait_mlir.compiler.transform.apply import get_sorted_ops
 from ait_mlir.dialects.ait.structure import op_key
 from ait_mlir.frontend.lift import emit
 from ait_mlir.frontend.tensor import Tensor
+from ait_mlir.utils.graph_utils import get_sorted_ops
 
 __all__ = ["get_sorted_ops", "refine_graph"]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ait_mlir.frontend.nn import bert, gpt2, llama, vit
-from ait_mlir.frontend.nn.attention import MultiheadAttention
+from ait_mlir.frontend.nn.attention import CrossAttention, MultiheadAttention
 from ait_mlir.frontend.nn.batch_norm import BatchNorm1d, BatchNorm2d, BatchNorm3d
 from ait_mlir.frontend.nn.conv import (
     Conv1d,
@@ -37,6 +37,7 @@ from ait_mlir.frontend.nn.parameter import Parameter
 from ait_mlir.frontend.nn.pool import AdaptiveAvgPool2d, AdaptiveMaxPool2d, AvgPool2d, MaxPool2d
 from ait_mlir.frontend.nn.recurrent import GRU, LSTM, RNN
 from ait_mlir.frontend.nn.resize import Upsampling2d, Upsampling2dAdd
+from ait_mlir.frontend.nn.view import Flatten, Reshape, View
 
 __all__ = [
     "GRU",
@@ -68,9 +69,11 @@ __all__ = [
     "ConvTranspose2d",
     "ConvTranspose2dBias",
     "ConvTranspose2dBiasRelu",
+    "CrossAttention",
     "Dropout",
     "Embedding",
     "FPNRoiAlign",
+    "Flatten",
     "GroupNorm",
     "Identity",
     "LayerNorm",
@@ -84,10 +87,12 @@ __all__ = [
     "Nhwc3to8",
     "Parameter",
     "RMSNorm",
+    "Reshape",
     "RoiAlign",
     "Sequential",
     "Upsampling2d",
     "Upsampling2dAdd",
+    "View",
     "bert",
     "gpt2",
     "llama",

@@ -82,7 +82,7 @@ class ViTBlock(Module):
     def __init__(self, config: ViTConfig):
         width, dtype = config.embed_dim, config.dtype
         self.norm1 = LayerNorm(width, config.layer_norm_eps, dtype)
-        self.attn = MultiheadAttention(width, config.num_heads, has_residual=True, dtype=dtype)
+        self.attn = MultiheadAttention(width, num_heads=config.num_heads, qkv_bias=True, dtype=dtype)
         self.norm2 = LayerNorm(width, config.layer_norm_eps, dtype)
         self.mlp = ViTMlp(config)
 

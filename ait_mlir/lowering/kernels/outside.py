@@ -4,18 +4,24 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, cast
 
+from xdsl.dialects.builtin import StringAttr
 from xdsl.ir import Operation, SSAValue
 
 from ait_mlir.dialects.ait.base import AitOp
+from ait_mlir.dialects.ait.foreign import CallFfiOp
 from ait_mlir.dialects.ait.strided import is_contiguous
 from ait_mlir.dialects.ait.types import tensor_type
 from ait_mlir.dialects.outside import fields, python_values
 from ait_mlir.dims import Expr, Scope
-from ait_mlir.lowering.authored import Cpp, cpp_value
+from ait_mlir.errors import InputError
+from ait_mlir.host.kernel_libraries import KernelLibrary, add_kernel_library, find_kernel_library
+from ait_mlir.lowering.authored import Cpp, Ffi, cpp_value
 from ait_mlir.lowering.cpp import element_type, identifier
 from ait_mlir.lowering.kernels.base import Arg, Emission, Kernel, Launch, Strides, Target
+from ait_mlir.lowering.kernels.foreign import ForeignKernel
 from ait_mlir.outside import OperatorError, row_of, rows
 
 
@@ -59,6 +65,72 @@ class CppKernel(Kernel[Any]):
         includes = ("ait/operator.h", "ait/math.h", *(("ait/gpu/gpu.h",) if launch.target.is_gpu else ()))
         call = ", ".join(arguments)
         return Emission(includes, "", f"return ait::call_operator(ctx, [&] {{ return {function}({call}); }});\n", text)
+
+
+class FfiKernel(Kernel[Any]):
+    """Runs an operator from outside by a function on tvm-ffi, as `ait.call_ffi` does."""
+
+    provider = "outside"
+    ops = (AitOp,)
+    alone = True
+
+    def __init__(self, op_class: type[AitOp], kind: str, source: Ffi) -> None:
+        self.op_class, self.kind, self.source = op_class, kind, source
+        self.name = identifier(op_class.name.replace(".", "_"))  # pyright: ignore[reportAttributeAccessIssue]
+
+    def targets(self) -> list[str]:
+        return [self.kind]
+
+    def matches(self, op: AitOp, target: Target) -> bool:
+        return isinstance(op, self.op_class) and target.kind == self.kind
+
+    def accepts(self, op: AitOp, position: int, strides: Strides, scope: Scope) -> bool:
+        value = (*op.operands, *op.results)[position]
+        return self.source.strided or is_contiguous(tensor_type(value).dims, strides, scope)
+
+    def kernel_library(self) -> KernelLibrary | None:
+        """The library of the function; `OperatorError` if it is missing or has no such function."""
+        source = self.source
+        if source.library is None:
+            return None
+        try:
+            if source.path is not None:
+                add_kernel_library(source.library, source.path)
+            library = find_kernel_library(source.library)
+        except InputError as error:
+            raise OperatorError(f"the kernel of {self.op_class.name} for {self.kind}: {error}") from error
+        if source.function not in library.functions:
+            raise OperatorError(
+                f"the kernel of {self.op_class.name} for {self.kind}: {library.path} has no function "
+                f"{source.function!r}; it has {', '.join(library.functions)}"
+            )
+        return library
+
+    def emit(self, launch: Launch[AitOp]) -> Emission:
+        op, library = launch.op, self.kernel_library()
+        arguments: list[Any] = []
+        for _, values, _ in fields(op):
+            arguments += values or [None]
+        for name, value in python_values(op).items():
+            if isinstance(value, list):
+                raise OperatorError(f"{op.name}: a function on tvm-ffi cannot be given the list {name}")
+            arguments.append(value)
+        call = CallFfiOp.make(self.source.library, self.source.function, arguments, op.result_types)
+        if library is not None:
+            call.properties["sha256"] = StringAttr(library.sha256)
+        try:
+            return FOREIGN.emit(cast("Launch[CallFfiOp]", replace(launch, op=call)))
+        finally:
+            call.drop_all_references()
+
+
+FOREIGN = ForeignKernel()
+
+
+def called_library(op: Operation, target: Target) -> KernelLibrary | None:
+    """The kernel library that the kernel of an operator from outside calls, if it is such a function."""
+    found = [k for k in kernels_from_outside(type(op)) if isinstance(k, FfiKernel) and k.kind == target.kind]
+    return found[0].kernel_library() if found else None
 
 
 def tensor(arg: Arg, launch: Launch[Any], constant: bool) -> str:

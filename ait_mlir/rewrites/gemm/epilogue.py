@@ -9,7 +9,7 @@ from xdsl.ir import Block, Operation, Region, SSAValue
 
 from ait_mlir.dialects.ait.base import same_shape
 from ait_mlir.dialects.ait.dtypes import is_float
-from ait_mlir.dialects.ait.elementwise import ElementwiseOp
+from ait_mlir.dialects.ait.elementwise import CastOp, ElementwiseOp
 from ait_mlir.dialects.ait.traits import Commutative, HasEpilogue
 from ait_mlir.dialects.ait.types import TensorType, scope_of, tensor_type
 from ait_mlir.rewrites.engine.driver import Rewriter
@@ -43,7 +43,18 @@ def join_epilogue_together(p: PatternBuilder) -> None:
     p.apply(root, "append_group_to_epilogue", root, MAX_OPERANDS)
 
 
-EPILOGUE = patterns(join_epilogue, join_epilogue_together)
+@pattern(over=("reshape", "permute", "expand", "slice"))
+def view_of_widened(p: PatternBuilder, mnemonic: str) -> None:
+    """view(cast(x)) = cast(view(x)) where the cast widens: an epilogue then reads the narrow tensor through the view"""
+    x = p.value()
+    wide = p.result(p.op("ait.cast", [x]))
+    root = p.op(f"ait.{mnemonic}", [wide])
+    p.require("is_compute_type_of", wide, x)
+    p.require("one_use", wide)
+    p.replace(root, "widen_view", x, root)
+
+
+EPILOGUE = patterns(view_of_widened, join_epilogue, join_epilogue_together)
 
 
 # ** constraints and natives **
@@ -56,6 +67,15 @@ def append_to_epilogue(r: Rewriter, contraction: HasEpilogue, root: ElementwiseO
     The accumulator has the compute type of the operands; the yield is rounded once, to the root's element type.
     """
     return append(r, contraction, [root])
+
+
+@native
+def widen_view(r: Rewriter, narrow: SSAValue, view: Operation) -> Operation:
+    """The view of the narrow tensor, widened."""
+    wide = tensor_type(view.results[0])
+    element = element_type_of(narrow)
+    moved = r.create(type(view), [narrow], [TensorType.get(wide.dims, element)], view.properties)
+    return r.create(CastOp, [moved.results[0]], [wide])
 
 
 def append(r: Rewriter, contraction: HasEpilogue, joining: Sequence[ElementwiseOp]) -> Operation:

@@ -74,6 +74,12 @@ def add(subparsers: Any) -> None:
         help="at which values of the dims: hints, min, max, or several with a plus between (default: hints)",
     )
     p.add_argument(
+        "--emit",
+        choices=("artifact", "module", "kernels"),
+        default="artifact",
+        help="an artifact (default), or a library for tvm-ffi: the model as one function, or each kernel as a function",
+    )
+    p.add_argument(
         "--library",
         action="append",
         default=[],
@@ -101,6 +107,8 @@ def run(options: argparse.Namespace) -> int:
         add_kernel_library(*name_and_value(text, "--library"))
     module, source, stored = _read(options.file)
     weights = stored if options.weights is None else _weights(options.weights, module, options.file)
+    if options.emit != "artifact":
+        return _export(options, module, source, weights)
     if options.to == "built":
         return _build(options, module, source, weights)
     start = options.start or driver.phase_of(module)
@@ -166,6 +174,43 @@ def _build(options: argparse.Namespace, module: ModuleOp, source: SourceText | N
         report=options.report,
         source=source,
     )
+    print(f"wrote {output} ({output.stat().st_size} bytes)")
+    return 0
+
+
+def _export(options: argparse.Namespace, module: ModuleOp, source: SourceText | None, weights: dict[str, Any]) -> int:
+    """Write a library for tvm-ffi."""
+    from ait_mlir.export import export_kernels, export_module
+
+    if options.to != "built":
+        raise UsageError(f"--emit {options.emit} writes a library; leave out --to {options.to}")
+    output = Path(options.output or Path(options.file).stem + ".so")
+    if options.emit == "module":
+        export_module(
+            module,
+            options.target,
+            output=output,
+            name=options.name,
+            constants=weights,
+            arch=options.arch,
+            start=options.start,
+            measure=options.measure,
+            points=options.points,
+            source=source,
+        )
+    else:
+        left_out = export_kernels(
+            module,
+            options.target,
+            output=output,
+            arch=options.arch,
+            start=options.start,
+            measure=options.measure,
+            points=options.points,
+            source=source,
+        )[1]
+        for name, reason in left_out.items():
+            note(f"kernel {name} is left out: {reason}")
     print(f"wrote {output} ({output.stat().st_size} bytes)")
     return 0
 

@@ -8,6 +8,7 @@ INT_VAR_TENSOR = "int_var name"
 JAGGED = "total_length batch_dim jagged_dims"
 
 NAMES: dict[str, dict[str, str | None]] = {
+    "apply_padding": {"apply_padding": FOLDER},
     "bind_constants": {"bind_constants": "graph constants"},
     "constant_folding": {
         "IntVarTensor": INT_VAR_TENSOR,
@@ -15,6 +16,7 @@ NAMES: dict[str, dict[str, str | None]] = {
         "constant_folding": "sorted_graph workdir model_name",
     },
     "fuse_conv_elementwise": {"fuse_conv_elementwise": "sorted_graph _", "get_conv2d_bias_elementwise_patterns": ""},
+    "fuse_group_ops": {"fuse_group_ops": FOLDER, "toposort": "nodes"},
     "fuse_mm_elementwise": {"fuse_mm_elementwise": FOLDER},
     "fuse_ops": {
         "FusedElementwiseInfo": "partitioned_ops inputs outputs external_inputs external_outputs",
@@ -26,6 +28,7 @@ NAMES: dict[str, dict[str, str | None]] = {
         "toposort": "nodes",
     },
     "fuse_parallel_gemms": {
+        "fuse_parallel_gemms": FOLDER,
         "fuse_single_source_parallel_gemms": FOLDER,
         "toposort": "nodes",
     },
@@ -46,8 +49,12 @@ NAMES: dict[str, dict[str, str | None]] = {
         "name_graph": "sorted_graph reset_counters",
     },
     "optimize_graph": {
+        "dedup_make_jagged_ops": FOLDER,
+        "fuse_bmm_permute": "sorted_graph _",
         "fuse_duplicate_fused_elementwise": "sorted_graph _workdir",
         "fuse_elementwise": FOLDER,
+        "fuse_expand_bmm": FOLDER,
+        "fuse_mm_reshape_permute": FOLDER,
         "fuse_permute_bmm_and_gemm": FOLDER,
         "fuse_single_source_parallel_gemms": FOLDER,
         "merge_view_ops": FOLDER,
@@ -71,6 +78,7 @@ NAMES: dict[str, dict[str, str | None]] = {
     "remove_unused_ops": {"remove_unused_ops": GRAPH},
     "toposort": {"toposort": "nodes"},
     "transform_memory_ops": {"dynamic_slice": "", "toposort": "nodes", "transform_memory_ops": FOLDER},
+    "transform_odd_alignment": {"transform_odd_alignment": FOLDER},
     "transform_special_ops": {"transform_special_ops": FOLDER},
     "transform_strided_op_and_view_op": {"StableSet": None},
     "transform_strided_ops": {"detect_target": None, "transform_strided_ops": FOLDER},

@@ -1,0 +1,268 @@
+"""Models and kernels as libraries of tvm-ffi, which need nothing of ait_mlir to run.
+
+`export_module` writes a whole model as one function, `export_kernels` each kernel of a model as a function. The library
+holds the runtime library and the generated code; the weights follow the library in the same file.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, cast
+
+from blake3 import blake3
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import SSAValue
+
+from ait_mlir.dialects.ait.data import GraphOp, OutputOp
+from ait_mlir.dialects.ait.foreign import CallFfiOp
+from ait_mlir.dialects.ait.traits import ViewLike
+from ait_mlir.dialects.ait.types import KernelAttr, tensor_type
+from ait_mlir.dialects.ait_rt.program import KernelOp
+from ait_mlir.driver import Arrays, constants_of, emit, phase_of, program_of, run_to_phase
+from ait_mlir.errors import AitError, CompileError
+from ait_mlir.folding import Folding
+from ait_mlir.host.files import atomic_file
+from ait_mlir.ir.pipeline import PassError, diagnostic
+from ait_mlir.ir.source import SourceError, SourceText
+from ait_mlir.lowering.module_target import make_target, set_target, target_of
+from ait_mlir.lowering.sources import Source
+from ait_mlir.lowering.target import Target, TargetKind
+from ait_mlir.lowering.template import render
+from ait_mlir.passes.fold_params import Fold
+from ait_mlir.passes.meter import plan
+from ait_mlir.runtime.safetensors_part import PAGE, Deferred, data_offsets, encode_data
+
+_MAGIC = b"AITWGHT1"
+"""How the footer behind the weights begins. Where they begin, their size (both u64), zeros and their BLAKE3 follow."""
+
+
+@dataclass(frozen=True)
+class _Function:
+    """One function of an exported library: its name, the C++ of its program with the entry, and its constants."""
+
+    name: str
+    entry: str
+    code: Source
+    constants: Mapping[str, Any]
+
+
+def export_module(
+    module: ModuleOp,
+    target: str,
+    *,
+    output: str | os.PathLike[str],
+    name: str | None = None,
+    constants: Arrays | None = None,
+    arch: str = "",
+    start: str | None = None,
+    num_runtimes: int = 1,
+    measure: bool = False,
+    points: str = "hints",
+    source: SourceText | None = None,
+) -> Path:
+    """Compile a module to a tvm-ffi library with one function, called like its graph; returns the path.
+
+    `NAME(inputs..., outputs...)` writes the outputs, `NAME(inputs...)` allocates and returns them. `NAME_set_constant`
+    sets params whose data are not in `constants`, `NAME_describe` returns the table of the model as JSON. At most
+    `num_runtimes` calls run at the same time. The module is modified. Raises `SourceError` for wrong IR and for calls
+    of kernel libraries, which an exported library cannot hold, `CompileError` if the C++ compiler reports errors.
+    """
+    from ait_mlir.lowering.toolchain import default_arch
+
+    chosen = make_target(target, arch or default_arch(cast(Any, target)))
+    folds: list[Fold] = []
+    values = Folding(constants or {}, chosen, Path(output).parent)
+    run_to_phase(
+        module,
+        "planned",
+        start=start or phase_of(module),
+        target=chosen.kind,
+        arch=chosen.arch,
+        measure=measure,
+        points=points,
+        source=source,
+        known=(constants or {}).keys(),
+        folds=folds,
+        compute=values.compute,
+    )
+    _refuse_libraries(module, source)
+    program = program_of(module)
+    entry = "ait_exported_model_0"
+    code = emit(module, source, entry)
+    function = _Function(
+        function_name(name or program.sym_name.data),
+        entry,
+        code,
+        constants_of(program, code, constants or {}, folds, values),
+    )
+    return _write([function], target_of(module), Path(output), num_runtimes)
+
+
+def export_kernels(
+    module: ModuleOp,
+    target: str,
+    *,
+    output: str | os.PathLike[str],
+    arch: str = "",
+    start: str | None = None,
+    measure: bool = False,
+    points: str = "hints",
+    source: SourceText | None = None,
+) -> tuple[Path, dict[str, str]]:
+    """Write every kernel of a model as a function of a tvm-ffi library; returns the path and what was left out.
+
+    A function is called like the op of its kernel: operands, then tensors for the results, or operands alone, and then
+    it returns the results. Weights are operands, too, as they are in the model; a kernel that wants them in panels is
+    replaced by the best one that does not. A kernel whose dims do not follow from the shapes of its operands is left
+    out, with the reason. Raises like `export_module`.
+    """
+    from ait_mlir.lowering.toolchain import default_arch
+
+    chosen = make_target(target, arch or default_arch(cast(Any, target)))
+    run_to_phase(
+        module,
+        "planned",
+        start=start or phase_of(module),
+        target=chosen.kind,
+        arch=chosen.arch,
+        measure=measure,
+        points=points,
+        source=source,
+    )
+    _refuse_libraries(module, source)
+    functions: list[_Function] = []
+    left_out: dict[str, str] = {}
+    for kernel in module.ops:
+        if not isinstance(kernel, KernelOp) or isinstance(kernel.compute_op(), ViewLike):
+            continue  # a copy from one order to another is no kernel by itself
+        entry = f"ait_exported_model_{len(functions)}"
+        try:
+            functions.append(_kernel_function(kernel, target_of(module), entry))
+        except (AitError, PassError, ValueError) as error:
+            left_out[kernel.sym_name.data] = str(error).strip().splitlines()[0]
+    if not functions:
+        raise CompileError("no kernel of the model can be exported")
+    return _write(functions, target_of(module), Path(output), 1), left_out
+
+
+def _refuse_libraries(module: ModuleOp, source: SourceText | None) -> None:
+    for op in module.walk():
+        if isinstance(op, CallFfiOp) and op.library_name is not None:
+            message = (
+                f"calls kernel library '{op.library_name}', which an exported library cannot hold: "
+                "compile the model to an artifact, or let the process register the function"
+            )
+            raise SourceError([diagnostic("export", PassError(message, op), source)])
+
+
+def function_name(text: str) -> str:
+    """A name as tvm-ffi takes it: letters, digits and '_', with a letter first."""
+    name = re.sub(r"[^A-Za-z0-9_]", "_", text)
+    return name if re.match(r"[A-Za-z]", name) else f"model_{name}"
+
+
+def _kernel_function(kernel: KernelOp, target: Target, entry: str) -> _Function:
+    """The op of a kernel as a graph of its own, compiled with the kernel's choice if it can take plain operands."""
+    op = kernel.compute_op()
+    names = [f"a{i}" for i in range(len(op.operands))]
+    first: ValueError | AitError | PassError | None = None
+    for pinned in (True, False):
+        graph = GraphOp(
+            f"{kernel.sym_name.data}_program",
+            [(n, tensor_type(v)) for n, v in zip(names, op.operands, strict=True)],
+            kernel.scope,
+        )
+        mapping: dict[SSAValue, SSAValue] = dict(zip(op.operands, graph.block.args, strict=True))
+        copy = op.clone(mapping)
+        graph.block.add_op(copy)
+        for i, result in enumerate(copy.results):
+            graph.block.add_op(OutputOp(f"y{i}", result))
+        single = ModuleOp([graph])
+        set_target(single, target)
+        if pinned:
+            copy.attributes["kernel"] = KernelAttr(kernel.provider, kernel.config)
+        try:
+            if not pinned:
+                run_to_phase(single, "selected", start="fused", target=target.kind, arch=target.arch)
+            plan(single)
+            single.verify()
+            code = emit(single, None, entry)
+        except (AitError, PassError, ValueError) as error:
+            first = first or error
+            continue
+        program = program_of(single)
+        return _Function(
+            function_name(kernel.sym_name.data),
+            entry,
+            code,
+            constants_of(program, code, {}, [], Folding({}, target, None)),
+        )
+    assert first is not None
+    raise first
+
+
+def _write(functions: Sequence[_Function], target: Target, output: Path, num_runtimes: int) -> Path:
+    """Build the library and write it with the weights behind it, whole or not at all."""
+    from ait_mlir.lowering.build import build_exported
+
+    weights: dict[str, Any] = {
+        f"{i}:{name}": array for i, f in enumerate(functions) for name, array in f.constants.items()
+    }
+    offsets = data_offsets(weights)
+    rows = [
+        {
+            "name": f.name,
+            "entry": f.entry,
+            "weights": [{"name": name, "offset": offsets[f"{i}:{name}"]} for name in f.constants],
+        }
+        for i, f in enumerate(functions)
+    ]
+    exports = render(
+        "exports.j2",
+        title="Functions for tvm-ffi: " + ", ".join(f.name for f in functions),
+        functions=rows,
+        num_runtimes=num_runtimes,
+        libraries=_library_places(target.kind),
+    )
+    sources: dict[str, str] = {}
+    for i, f in enumerate(functions):
+        files = f.code.joined()
+        sources[f"program_{i}.cc"] = files.pop("program.cc")
+        sources |= files
+    folder = Path(tempfile.mkdtemp(prefix="ait_export_"))
+    try:
+        library = build_exported(sources, str(exports), target, folder)
+        with atomic_file(output) as file:
+            with library.open("rb") as built:
+                shutil.copyfileobj(built, file, 1 << 20)
+            if weights:
+                _append(file, weights)
+        output.chmod(0o755)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+    return output
+
+
+def _append(file: Any, weights: Mapping[str, Any | Deferred]) -> None:
+    """Write the weights and the footer behind a library."""
+    begin = -(-file.tell() // PAGE) * PAGE
+    file.seek(begin)
+    digest, size = blake3(), 0
+    for piece in encode_data(weights):
+        file.write(piece)
+        digest.update(piece)
+        size += len(piece)
+    file.write(_MAGIC + begin.to_bytes(8, "little") + size.to_bytes(8, "little") + bytes(8) + digest.digest())
+
+
+def _library_places(kind: TargetKind) -> list[dict[str, Any]]:
+    """Where the libraries behind the services of a target are on this machine; names for the loader come last."""
+    from ait_mlir.runtime.loading import library_places
+
+    return [{"key": key, "places": found} for key, found in library_places(kind).items()]

@@ -1,0 +1,59 @@
+"""What the arguments of `compile_model` that AITemplate documents mean here."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import Enum
+
+from ait_mlir.frontend.errors import BuildError
+
+
+@dataclass(frozen=True)
+class AITDebugSettings:
+    """AITemplate's settings for debugging.
+
+    With `check_all_nan_and_inf`, each run reports, on stderr, the results of launches that have NaN or infinite values,
+    with `check_all_outputs` those of all launches; such runs wait after each launch. The other settings are refused,
+    with what to use instead.
+    """
+
+    check_all_nan_and_inf: bool = False
+    check_all_outputs: bool = False
+    gen_profiler_annotation: bool = False
+    dump_ait_to_py: str | None = None
+    gen_standalone: bool = False
+
+
+_INSTEAD = {
+    "gen_profiler_annotation": "use Model.profile(..., trace=...), which names the launches",
+    "dump_ait_to_py": "the IR of a model is in its work directory, and in Model.ir_text",
+    "gen_standalone": "the artifact is one file that runs anywhere",
+}
+
+
+def check_debug_settings(settings: AITDebugSettings | None) -> None:
+    """Raise `BuildError` for a setting that this compiler does not have."""
+    for name, instead in _INSTEAD.items():
+        if settings is not None and getattr(settings, name):
+            raise BuildError(f"debug_settings: {name} is not there; {instead}")
+
+
+def points_of(strategy: object) -> str:
+    """The sizes of dynamic dims at which kernels are chosen, from AITemplate's strategy or its name: MIN, MAX, HINTS.
+
+    None is the hints.
+    """
+    name = "HINTS" if strategy is None else strategy.name if isinstance(strategy, Enum) else str(strategy)
+    if name.upper() not in ("MIN", "MAX", "HINTS"):
+        raise BuildError(f"dynamic_profiling_strategy is {strategy!r}, expected MIN, MAX or HINTS")
+    return name.lower()
+
+
+def device_of(devices: Sequence[int] | None) -> int:
+    """The card on which kernels are timed: the first of these, else the first of the machine."""
+    if devices is None:
+        return 0
+    if isinstance(devices, str | bytes) or not all(isinstance(d, int) and d >= 0 for d in devices):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise BuildError(f"profile_devs is {devices!r}, expected a list of the numbers of cards")
+    return devices[0] if devices else 0

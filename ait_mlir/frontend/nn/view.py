@@ -1,0 +1,31 @@
+"""Layers that change the shape alone."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ait_mlir.frontend import ops
+from ait_mlir.frontend.intvar import DimLike
+from ait_mlir.frontend.nn.module import Module
+from ait_mlir.frontend.tensor import Tensor
+
+
+class Reshape(Module):
+    """The same elements in the shape that the call is given; one dim may be -1."""
+
+    def forward(self, x: Tensor, shape: Sequence[DimLike]) -> Tensor:
+        return ops.reshape()(x, shape)
+
+
+class View(Reshape):
+    """`Reshape` under its other name."""
+
+
+class Flatten(Module):
+    """The dims from `start_dim` to `end_dim`, both included, as one."""
+
+    def __init__(self, start_dim: int = 0, end_dim: int = -1):
+        self.start, self.end = start_dim, end_dim
+
+    def forward(self, x: Tensor) -> Tensor:
+        return ops.flatten(self.start, self.end)(x)

@@ -1,0 +1,237 @@
+// RUN: ait-opt %s -p fuse-expand-bmm | filecheck %s --check-prefix=EXPAND
+// RUN: ait-opt %s -p fuse-bmm-permute | filecheck %s --check-prefix=STORED
+// RUN: ait-opt %s -p fuse-mm-reshape-permute | filecheck %s --check-prefix=HEADS
+// RUN: ait-opt %s -p fuse-parallel-gemms | filecheck %s --check-prefix=SIDE
+// RUN: ait-opt %s -p fuse-expand-bmm,fuse-bmm-permute,fuse-mm-reshape-permute,fuse-parallel-gemms --check-semantics 2>&1 | filecheck %s --check-prefix=SEMANTICS
+// SEMANTICS: no difference
+
+// What the other factor has in its batch need not be repeated; a factor of two dims has no batch.
+// EXPAND-LABEL: ait.graph @repeated
+ait.graph @repeated(%x: !ait.tensor<1 x 3 x 4 x f32>, %v: !ait.tensor<4 x 2 x f32>, %z: !ait.tensor<b x 4 x 2 x f32>) dims {b = 1 to 4} {
+  // EXPAND-NEXT: ait.bmm rrr %x, %z : !ait.tensor<b x 3 x 2 x f32>
+  %0 = ait.expand %x : !ait.tensor<b x 3 x 4 x f32>
+  %1 = ait.bmm rrr %0, %z : !ait.tensor<b x 3 x 2 x f32>
+  // EXPAND-NEXT: ait.bmm crr %z, %v epilogue
+  %2 = ait.expand %v : !ait.tensor<b x 4 x 2 x f32>
+  %3 = ait.bmm crr %z, %2 epilogue() {
+  ^bb0(%acc: f32):
+    %r = ait.relu %acc : f32
+    ait.yield %r : f32
+  } : !ait.tensor<b x 2 x 2 x f32>
+  ait.output "y1" %1 : !ait.tensor<b x 3 x 2 x f32>
+  ait.output "y3" %3 : !ait.tensor<b x 2 x 2 x f32>
+}
+
+// An expand that also enlarges M; one whose batch the other factor does not have; a product that is selected already.
+// EXPAND-LABEL: ait.graph @not_repeated
+ait.graph @not_repeated(%x: !ait.tensor<1 x 1 x 4 x f32>, %z: !ait.tensor<5 x 4 x 2 x f32>, %v: !ait.tensor<1 x 4 x 2 x f32>) {
+  // EXPAND-NEXT: %0 = ait.expand %x : !ait.tensor<5 x 3 x 4 x f32>
+  // EXPAND-NEXT: ait.bmm rrr %0, %z
+  %0 = ait.expand %x : !ait.tensor<5 x 3 x 4 x f32>
+  %1 = ait.bmm rrr %0, %z : !ait.tensor<5 x 3 x 2 x f32>
+  // EXPAND-NEXT: %2 = ait.expand %x : !ait.tensor<5 x 1 x 4 x f32>
+  // EXPAND-NEXT: ait.bmm rrr %2, %v
+  // EXPAND-NEXT: ait.bmm rrr %2, %z
+  %2 = ait.expand %x : !ait.tensor<5 x 1 x 4 x f32>
+  %3 = ait.bmm rrr %2, %v : !ait.tensor<5 x 1 x 2 x f32>
+  %4 = ait.bmm rrr %2, %z {kernel = #ait.kernel<"native", {}>} : !ait.tensor<5 x 1 x 2 x f32>
+  // EXPAND-NEXT: %5 = ait.expand %v : !ait.tensor<5 x 4 x 2 x f32>
+  // EXPAND-NEXT: ait.bmm rrr %x, %5
+  // EXPAND-NEXT: ait.bmm crr %z, %5
+  %5 = ait.expand %v : !ait.tensor<5 x 4 x 2 x f32>
+  %6 = ait.bmm rrr %x, %5 : !ait.tensor<5 x 1 x 2 x f32>
+  %7 = ait.bmm crr %z, %5 {kernel = #ait.kernel<"native", {}>} : !ait.tensor<5 x 2 x 2 x f32>
+  ait.output "y1" %1 : !ait.tensor<5 x 3 x 2 x f32>
+  ait.output "y3" %3 : !ait.tensor<5 x 1 x 2 x f32>
+  ait.output "y4" %4 : !ait.tensor<5 x 1 x 2 x f32>
+  ait.output "y6" %6 : !ait.tensor<5 x 1 x 2 x f32>
+  ait.output "y7" %7 : !ait.tensor<5 x 2 x 2 x f32>
+}
+
+// STORED-LABEL: ait.graph @stored
+ait.graph @stored(%x: !ait.tensor<b x 3 x 4 x f32>, %z: !ait.tensor<b x 5 x 4 x f32>, %a: !ait.tensor<3 x 4 x f32>) dims {b = 1 to 4} {
+  // STORED-NEXT: ait.bmm rcc %x, %z : !ait.tensor<b x 5 x 3 x f32>
+  %0 = ait.bmm rcr %x, %z : !ait.tensor<b x 3 x 5 x f32>
+  %1 = ait.permute %0 [0, 2, 1] : !ait.tensor<b x 5 x 3 x f32>
+  // STORED-NEXT: ait.bmm rcr %x, %z : !ait.tensor<b x 3 x 5 x f32>
+  %2 = ait.bmm rcc %x, %z : !ait.tensor<b x 5 x 3 x f32>
+  %3 = ait.permute %2 [0, 2, 1] : !ait.tensor<b x 3 x 5 x f32>
+  // STORED-NEXT: ait.gemm rcc %a, %a : !ait.tensor<3 x 3 x f32>
+  %4 = ait.gemm rcr %a, %a : !ait.tensor<3 x 3 x f32>
+  %5 = ait.permute %4 [1, 0] : !ait.tensor<3 x 3 x f32>
+  ait.output "y1" %1 : !ait.tensor<b x 5 x 3 x f32>
+  ait.output "y3" %3 : !ait.tensor<b x 3 x 5 x f32>
+  ait.output "y5" %5 : !ait.tensor<3 x 3 x f32>
+}
+
+// Another order; another reader; an epilogue; a selected product; leading dims of a gemm, which belong to M.
+// STORED-LABEL: ait.graph @not_stored
+ait.graph @not_stored(%x: !ait.tensor<2 x 3 x 4 x f32>, %z: !ait.tensor<2 x 5 x 4 x f32>) {
+  %w = ait.param "w" : !ait.tensor<5 x 4 x f32>
+  // STORED: ait.bmm rcr %x, %z : !ait.tensor<2 x 3 x 5 x f32>
+  // STORED-NEXT: ait.permute %{{.*}} [1, 0, 2]
+  %0 = ait.bmm rcr %x, %z : !ait.tensor<2 x 3 x 5 x f32>
+  %1 = ait.permute %0 [1, 0, 2] : !ait.tensor<3 x 2 x 5 x f32>
+  // STORED-NEXT: [[Y:%.*]] = ait.bmm rcr %z, %x : !ait.tensor<2 x 5 x 3 x f32>
+  // STORED-NEXT: ait.permute [[Y]] [0, 2, 1]
+  %2 = ait.bmm rcr %z, %x : !ait.tensor<2 x 5 x 3 x f32>
+  %3 = ait.permute %2 [0, 2, 1] : !ait.tensor<2 x 3 x 5 x f32>
+  // STORED-NEXT: [[Y:%.*]] = ait.bmm rcr %x, %x epilogue() {
+  // STORED: } : !ait.tensor<2 x 3 x 3 x f32>
+  // STORED-NEXT: ait.permute [[Y]] [0, 2, 1]
+  %4 = ait.bmm rcr %x, %x epilogue() {
+  ^bb0(%acc: f32):
+    %r = ait.relu %acc : f32
+    ait.yield %r : f32
+  } : !ait.tensor<2 x 3 x 3 x f32>
+  %5 = ait.permute %4 [0, 2, 1] : !ait.tensor<2 x 3 x 3 x f32>
+  // STORED-NEXT: [[Y:%.*]] = ait.bmm rcr %z, %z {
+  // STORED-NEXT: ait.permute [[Y]] [0, 2, 1]
+  %6 = ait.bmm rcr %z, %z {kernel = #ait.kernel<"native", {}>} : !ait.tensor<2 x 5 x 5 x f32>
+  %7 = ait.permute %6 [0, 2, 1] : !ait.tensor<2 x 5 x 5 x f32>
+  // STORED-NEXT: [[Y:%.*]] = ait.gemm rcr %x, %w
+  // STORED-NEXT: ait.permute [[Y]] [0, 2, 1]
+  %8 = ait.gemm rcr %x, %w : !ait.tensor<2 x 3 x 5 x f32>
+  %9 = ait.permute %8 [0, 2, 1] : !ait.tensor<2 x 5 x 3 x f32>
+  ait.output "y1" %1 : !ait.tensor<3 x 2 x 5 x f32>
+  ait.output "y2" %2 : !ait.tensor<2 x 5 x 3 x f32>
+  ait.output "y3" %3 : !ait.tensor<2 x 3 x 5 x f32>
+  ait.output "y5" %5 : !ait.tensor<2 x 3 x 3 x f32>
+  ait.output "y7" %7 : !ait.tensor<2 x 5 x 5 x f32>
+  ait.output "y9" %9 : !ait.tensor<2 x 5 x 3 x f32>
+}
+
+// The same of a gemm; a permute that moves nothing.
+// STORED-LABEL: ait.graph @gemm_not_stored
+ait.graph @gemm_not_stored(%x: !ait.tensor<3 x 4 x f32>, %z: !ait.tensor<5 x 4 x f32>) {
+  // STORED-NEXT: [[Y:%.*]] = ait.gemm rcr %x, %z
+  // STORED-NEXT: ait.permute [[Y]] [1, 0]
+  %0 = ait.gemm rcr %x, %z : !ait.tensor<3 x 5 x f32>
+  %1 = ait.permute %0 [1, 0] : !ait.tensor<5 x 3 x f32>
+  // STORED-NEXT: [[Y:%.*]] = ait.gemm rcr %x, %x epilogue() {
+  // STORED: } : !ait.tensor<3 x 3 x f32>
+  // STORED-NEXT: ait.permute [[Y]] [1, 0]
+  %2 = ait.gemm rcr %x, %x epilogue() {
+  ^bb0(%acc: f32):
+    %r = ait.relu %acc : f32
+    ait.yield %r : f32
+  } : !ait.tensor<3 x 3 x f32>
+  %3 = ait.permute %2 [1, 0] : !ait.tensor<3 x 3 x f32>
+  // STORED-NEXT: [[Y:%.*]] = ait.gemm rcr %z, %z {
+  // STORED-NEXT: ait.permute [[Y]] [1, 0]
+  %4 = ait.gemm rcr %z, %z {kernel = #ait.kernel<"native", {}>} : !ait.tensor<5 x 5 x f32>
+  %5 = ait.permute %4 [1, 0] : !ait.tensor<5 x 5 x f32>
+  // STORED-NEXT: [[Y:%.*]] = ait.gemm rcr %z, %x : !ait.tensor<5 x 3 x f32>
+  // STORED-NEXT: ait.permute [[Y]] [0, 1]
+  %6 = ait.gemm rcr %z, %x : !ait.tensor<5 x 3 x f32>
+  %7 = ait.permute %6 [0, 1] : !ait.tensor<5 x 3 x f32>
+  ait.output "y0" %0 : !ait.tensor<3 x 5 x f32>
+  ait.output "y1" %1 : !ait.tensor<5 x 3 x f32>
+  ait.output "y3" %3 : !ait.tensor<3 x 3 x f32>
+  ait.output "y5" %5 : !ait.tensor<5 x 5 x f32>
+  ait.output "y7" %7 : !ait.tensor<5 x 3 x f32>
+}
+
+// HEADS-LABEL: ait.graph @heads
+ait.graph @heads(%x: !ait.tensor<b x s x 8 x f32>) dims {b = 1 to 3, s = 1 to 4} {
+  %w = ait.param "w" : !ait.tensor<12 x 8 x f32>
+  // HEADS: [[X:%.*]] = ait.reshape %x : !ait.tensor<b x 1 x s x 8 x f32>
+  // HEADS-NEXT: [[W:%.*]] = ait.reshape %w : !ait.tensor<3 x 4 x 8 x f32>
+  // HEADS-NEXT: ait.bmm rcr [[X]], [[W]] : !ait.tensor<b x 3 x s x 4 x f32>
+  %0 = ait.gemm rcr %x, %w : !ait.tensor<b x s x 12 x f32>
+  %1 = ait.reshape %0 : !ait.tensor<b x s x 3 x 4 x f32>
+  %2 = ait.permute %1 [0, 2, 1, 3] : !ait.tensor<b x 3 x s x 4 x f32>
+  ait.output "y" %2 : !ait.tensor<b x 3 x s x 4 x f32>
+}
+
+// Parts that join rows and columns; another order; other readers; an epilogue; a selected product; another layout.
+// HEADS-LABEL: ait.graph @no_heads
+ait.graph @no_heads(%x: !ait.tensor<4 x 6 x f32>, %z: !ait.tensor<6 x 12 x f32>) {
+  %w = ait.param "w" : !ait.tensor<12 x 6 x f32>
+  // HEADS-COUNT-7: ait.permute
+  %0 = ait.gemm rcr %x, %w : !ait.tensor<4 x 12 x f32>
+  %1 = ait.reshape %0 : !ait.tensor<2 x 4 x 3 x 2 x f32>
+  %2 = ait.permute %1 [0, 2, 1, 3] : !ait.tensor<2 x 3 x 4 x 2 x f32>
+  %3 = ait.gemm rcr %x, %w : !ait.tensor<4 x 12 x f32>
+  %4 = ait.reshape %3 : !ait.tensor<2 x 2 x 3 x 4 x f32>
+  %5 = ait.permute %4 [0, 2, 3, 1] : !ait.tensor<2 x 3 x 4 x 2 x f32>
+  %6 = ait.gemm rcr %x, %w : !ait.tensor<4 x 12 x f32>
+  %7 = ait.reshape %6 : !ait.tensor<2 x 2 x 3 x 4 x f32>
+  %8 = ait.permute %7 [0, 2, 1, 3] : !ait.tensor<2 x 3 x 2 x 4 x f32>
+  %9 = ait.gemm rcr %x, %w : !ait.tensor<4 x 12 x f32>
+  %10 = ait.reshape %9 : !ait.tensor<2 x 2 x 3 x 4 x f32>
+  %11 = ait.permute %10 [0, 2, 1, 3] : !ait.tensor<2 x 3 x 2 x 4 x f32>
+  %12 = ait.gemm rcr %x, %w epilogue() {
+  ^bb0(%acc: f32):
+    %r = ait.relu %acc : f32
+    ait.yield %r : f32
+  } : !ait.tensor<4 x 12 x f32>
+  %13 = ait.reshape %12 : !ait.tensor<2 x 2 x 3 x 4 x f32>
+  %14 = ait.permute %13 [0, 2, 1, 3] : !ait.tensor<2 x 3 x 2 x 4 x f32>
+  %15 = ait.gemm rcr %x, %w {kernel = #ait.kernel<"native", {}>} : !ait.tensor<4 x 12 x f32>
+  %16 = ait.reshape %15 : !ait.tensor<2 x 2 x 3 x 4 x f32>
+  %17 = ait.permute %16 [0, 2, 1, 3] : !ait.tensor<2 x 3 x 2 x 4 x f32>
+  %18 = ait.gemm rrr %x, %z : !ait.tensor<4 x 12 x f32>
+  %19 = ait.reshape %18 : !ait.tensor<2 x 2 x 3 x 4 x f32>
+  %20 = ait.permute %19 [0, 2, 1, 3] : !ait.tensor<2 x 3 x 2 x 4 x f32>
+  ait.output "y2" %2 : !ait.tensor<2 x 3 x 4 x 2 x f32>
+  ait.output "y5" %5 : !ait.tensor<2 x 3 x 4 x 2 x f32>
+  ait.output "y6" %6 : !ait.tensor<4 x 12 x f32>
+  ait.output "y8" %8 : !ait.tensor<2 x 3 x 2 x 4 x f32>
+  ait.output "y10" %10 : !ait.tensor<2 x 2 x 3 x 4 x f32>
+  ait.output "y11" %11 : !ait.tensor<2 x 3 x 2 x 4 x f32>
+  ait.output "y14" %14 : !ait.tensor<2 x 3 x 2 x 4 x f32>
+  ait.output "y17" %17 : !ait.tensor<2 x 3 x 2 x 4 x f32>
+  ait.output "y20" %20 : !ait.tensor<2 x 3 x 2 x 4 x f32>
+}
+
+// SIDE-LABEL: ait.graph @side_by_side
+ait.graph @side_by_side(%x: !ait.tensor<m x 8 x f32>) dims {m = 1 to 4} {
+  %w0 = ait.param "w0" : !ait.tensor<3 x 4 x f32>
+  %w1 = ait.param "w1" : !ait.tensor<3 x 4 x f32>
+  %b0 = ait.param "b0" : !ait.tensor<3 x f32>
+  %b1 = ait.param "b1" : !ait.tensor<3 x f32>
+  // SIDE-NOT: ait.gemm
+  // SIDE: ait.permute {{.*}} [1, 0, 2] : !ait.tensor<2 x m x 4 x f32>
+  // SIDE: [[V:%.*]] = ait.concat %w0, %w1 dim 0 : !ait.tensor<6 x 4 x f32>
+  // SIDE-NEXT: [[W:%.*]] = ait.reshape [[V]] : !ait.tensor<2 x 3 x 4 x f32>
+  // SIDE-NEXT: ait.bmm rcr {{%.*}}, [[W]] : !ait.tensor<2 x m x 3 x f32>
+  // SIDE: ait.add
+  // SIDE-NEXT: ait.permute
+  // SIDE-NEXT: ait.reshape {{.*}} : !ait.tensor<m x 6 x f32>
+  %0, %1 = ait.split %x dim 1 : !ait.tensor<m x 4 x f32>, !ait.tensor<m x 4 x f32>
+  %2 = ait.gemm rcr %0, %w0 : !ait.tensor<m x 3 x f32>
+  %3 = ait.add %2, %b0 : !ait.tensor<m x 3 x f32>
+  %4 = ait.gemm rcr %1, %w1 : !ait.tensor<m x 3 x f32>
+  %5 = ait.add %4, %b1 : !ait.tensor<m x 3 x f32>
+  %6 = ait.concat %3, %5 dim 1 : !ait.tensor<m x 6 x f32>
+  ait.output "y" %6 : !ait.tensor<m x 6 x f32>
+}
+
+// The parts in another order; a product with another reader; one bias alone; along the rows.
+// SIDE-LABEL: ait.graph @not_side_by_side
+ait.graph @not_side_by_side(%x: !ait.tensor<2 x 8 x f32>) {
+  %w0 = ait.param "w0" : !ait.tensor<3 x 4 x f32>
+  %w1 = ait.param "w1" : !ait.tensor<3 x 4 x f32>
+  %b0 = ait.param "b0" : !ait.tensor<3 x f32>
+  // SIDE-NOT: ait.bmm
+  %0, %1 = ait.split %x dim 1 : !ait.tensor<2 x 4 x f32>, !ait.tensor<2 x 4 x f32>
+  %2 = ait.gemm rcr %0, %w0 : !ait.tensor<2 x 3 x f32>
+  %3 = ait.gemm rcr %1, %w1 : !ait.tensor<2 x 3 x f32>
+  %4 = ait.concat %3, %2 dim 1 : !ait.tensor<2 x 6 x f32>
+  %5 = ait.gemm rcr %0, %w0 : !ait.tensor<2 x 3 x f32>
+  %6 = ait.gemm rcr %1, %w1 : !ait.tensor<2 x 3 x f32>
+  %7 = ait.concat %5, %6 dim 1 : !ait.tensor<2 x 6 x f32>
+  %8 = ait.gemm rcr %0, %w0 : !ait.tensor<2 x 3 x f32>
+  %9 = ait.gemm rcr %1, %w1 : !ait.tensor<2 x 3 x f32>
+  %10 = ait.add %9, %b0 : !ait.tensor<2 x 3 x f32>
+  %11 = ait.concat %8, %10 dim 1 : !ait.tensor<2 x 6 x f32>
+  %12 = ait.gemm rcr %0, %w0 : !ait.tensor<2 x 3 x f32>
+  %13 = ait.gemm rcr %1, %w1 : !ait.tensor<2 x 3 x f32>
+  %14 = ait.concat %12, %13 dim 0 : !ait.tensor<4 x 3 x f32>
+  ait.output "y4" %4 : !ait.tensor<2 x 6 x f32>
+  ait.output "y6" %6 : !ait.tensor<2 x 3 x f32>
+  ait.output "y7" %7 : !ait.tensor<2 x 6 x f32>
+  ait.output "y11" %11 : !ait.tensor<2 x 6 x f32>
+  ait.output "y14" %14 : !ait.tensor<4 x 3 x f32>
+}

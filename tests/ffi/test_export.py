@@ -1,0 +1,257 @@
+"""Exported libraries: a model, and each kernel of one, as functions of tvm-ffi."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from threading import Thread
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+import tvm_ffi
+from tvm_ffi import libinfo
+
+from ait_mlir.driver import read_module
+from ait_mlir.export import export_kernels, export_module, function_name
+from ait_mlir.ir.source import SourceError
+from ait_mlir.tools import cli
+
+TINY = """
+ait.graph @tiny(%x: !ait.tensor<b x 8 x f32>) dims {b = 1 to 64} {
+  %w = ait.param "w" : !ait.tensor<16 x 8 x f32>
+  %bias = ait.param "bias" : !ait.tensor<16 x f32>
+  %g = ait.gemm rcr %x, %w : !ait.tensor<b x 16 x f32>
+  %h = ait.add %g, %bias : !ait.tensor<b x 16 x f32>
+  %r = ait.relu %h : !ait.tensor<b x 16 x f32>
+  %s = ait.softmax %r dim 1 : !ait.tensor<b x 16 x f32>
+  ait.output "y" %s : !ait.tensor<b x 16 x f32>
+}
+"""
+W = np.random.default_rng(0).standard_normal((16, 8), np.float32)
+BIAS = np.random.default_rng(1).standard_normal(16, np.float32)
+
+
+def expected(x: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    return torch.softmax(torch.relu(torch.from_numpy(x) @ torch.from_numpy(W).T + torch.from_numpy(BIAS)), 1).numpy()
+
+
+def exported(folder: Path, text: str, **constants: np.ndarray[Any, Any]) -> Path:
+    (folder / "model.mlir").write_text(text)
+    module, source = read_module(folder / "model.mlir")
+    return export_module(module, "cpu", output=folder / "model.so", constants=constants, source=source)
+
+
+@pytest.fixture(scope="module")
+def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return exported(tmp_path_factory.mktemp("tiny"), TINY, w=W, bias=BIAS)
+
+
+@pytest.fixture(scope="module")
+def library(path: Path) -> Any:
+    return tvm_ffi.load_module(str(path))
+
+
+@pytest.mark.parametrize("batch", [1, 5, 64])
+def test_outputs_of_the_caller(library: Any, batch: int) -> None:
+    x = np.random.default_rng(batch).standard_normal((batch, 8), np.float32)
+    y = np.empty((batch, 16), np.float32)
+    assert library.tiny(x, y) is None
+    np.testing.assert_allclose(y, expected(x), rtol=1e-5)
+    out = torch.empty(batch, 16)
+    library.tiny(torch.from_numpy(x), out)
+    np.testing.assert_array_equal(out.numpy(), y)
+
+
+def test_outputs_in_the_framework_of_the_inputs(library: Any) -> None:
+    import jax.numpy as jnp
+
+    x = np.random.default_rng(2).standard_normal((3, 8), np.float32)
+    made = library.tiny(torch.from_numpy(x))
+    assert isinstance(made, torch.Tensor)
+    for result in (made.numpy(), np.from_dlpack(library.tiny(x)), jnp.from_dlpack(library.tiny(jnp.asarray(x)))):
+        np.testing.assert_allclose(np.asarray(result), expected(x), rtol=1e-5)
+
+
+def test_wrong_calls_are_errors_of_python(library: Any) -> None:
+    x, y = np.zeros((2, 8), np.float32), np.zeros((2, 16), np.float32)
+    for arguments, told in (
+        ((x, y, y), r"tiny was given 3 arguments, expected 1 inputs, tiny\(x\), or also .*, tiny\(x, y\)"),
+        ((x, 3), "tiny: argument 1 is a int, expected a tensor"),
+        ((x.astype(np.float64), y), "input 'x' has dtype float64, expected float32"),
+        ((x[:0], y), "b = 0, expected a value from 1 to 64"),
+        ((x, y[:1]), "output 'y'"),
+    ):
+        with pytest.raises(ValueError, match=told):
+            library.tiny(*arguments)
+    library.tiny(x, y)
+    about = json.loads(library.tiny_describe())
+    assert [t["name"] for t in about["inputs"] + about["outputs"]] == ["x", "y"]
+
+
+def test_threads_share_a_library(library: Any) -> None:
+    wrong: list[int] = []
+
+    def work(seed: int) -> None:
+        x = np.random.default_rng(seed).standard_normal((1 + seed, 8), np.float32)
+        y, want = np.empty((1 + seed, 16), np.float32), expected(x)
+        for _ in range(200):
+            library.tiny(x, y)
+            if not np.allclose(y, want, rtol=1e-5):
+                wrong.append(seed)
+
+    threads = [Thread(target=work, args=(seed,)) for seed in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not wrong
+
+
+def test_it_needs_nothing_of_ait_mlir(path: Path) -> None:
+    """A process that has neither the package nor its cache."""
+    program = (
+        "import sys, numpy as np, tvm_ffi\n"
+        "y = np.empty((1, 16), np.float32)\n"
+        "tvm_ffi.load_module(sys.argv[1]).tiny(np.ones((1, 8), np.float32), y)\n"
+        "assert 'ait_mlir' not in sys.modules\n"
+        "print(y.sum().round(3))"
+    )
+    ran = subprocess.run(
+        [sys.executable, "-c", program, str(path)], capture_output=True, text=True, cwd="/", env={}, check=True
+    )
+    assert ran.stdout == "1.0\n"
+
+
+def test_from_cpp(path: Path, tmp_path: Path) -> None:
+    include, ffi = libinfo.include_paths()[0], Path(libinfo.find_libtvm_ffi())
+    source = Path(__file__).with_name("call_exported.cc")
+    command = ["g++", "-std=c++17", "-O0", f"-I{include}", str(source), "-o", str(tmp_path / "call")]
+    subprocess.run([*command, f"-L{ffi.parent}", "-ltvm_ffi", f"-Wl,-rpath,{ffi.parent}"], check=True)
+    told = subprocess.run(
+        [str(tmp_path / "call"), str(path), "tiny"], capture_output=True, text=True, check=True
+    ).stdout
+    *numbers, error = told.splitlines()
+    x = np.arange(16, dtype=np.float32).reshape(2, 8) / 8
+    np.testing.assert_allclose(np.float32(numbers).reshape(2, 16), expected(x), atol=1e-5)
+    assert error.startswith("ValueError: tiny was given 3 arguments")
+
+
+def test_constants_that_the_caller_sets(tmp_path: Path) -> None:
+    library = tvm_ffi.load_module(str(exported(tmp_path, TINY, w=W)))
+    x = np.ones((2, 8), np.float32)
+    with pytest.raises(ValueError, match="1 constant has no value, first 'bias'"):
+        library.tiny(x)
+    with pytest.raises(ValueError, match="has no constant 'other'"):
+        library.tiny_set_constant("other", BIAS)
+    library.tiny_set_constant("bias", BIAS)
+    np.testing.assert_allclose(np.from_dlpack(library.tiny(x)), expected(x), rtol=1e-5)
+
+
+@pytest.mark.parametrize("cut", [1, 64, 100])
+def test_weights_that_are_cut_off_are_an_error(path: Path, tmp_path: Path, cut: int) -> None:
+    (tmp_path / "cut.so").write_bytes(path.read_bytes()[:-cut])
+    library = tvm_ffi.load_module(str(tmp_path / "cut.so"))
+    with pytest.raises(RuntimeError, match=r"cut.so does not end with the weights of the model"):
+        library.tiny(np.ones((1, 8), np.float32))
+
+
+def test_damaged_weights_are_an_error(path: Path, tmp_path: Path) -> None:
+    data = bytearray(path.read_bytes())
+    data[-100] ^= 4
+    (tmp_path / "bad.so").write_bytes(data)
+    with pytest.raises(RuntimeError, match=r"bad.so is damaged: its weights do not have their hash"):
+        tvm_ffi.load_module(str(tmp_path / "bad.so")).tiny(np.ones((1, 8), np.float32))
+
+
+def kernels_of(folder: Path, text: str) -> Any:
+    (folder / "model.mlir").write_text(text)
+    module, source = read_module(folder / "model.mlir")
+    path, left_out = export_kernels(module, "cpu", output=folder / "kernels.so", source=source)
+    assert left_out == {}
+    return tvm_ffi.load_module(str(path))
+
+
+def test_kernels_of_a_model(tmp_path: Path) -> None:
+    """Each kernel is a function; a literal of the model is a part of the library."""
+    text = """
+ait.graph @f(%x: !ait.tensor<b x 4 x f32>) dims {b = 1 to 64} {
+  %c = ait.constant [1, 2, 3, 4] : !ait.tensor<4 x f32>
+  %y = ait.mul %x, %c : !ait.tensor<b x 4 x f32>
+  %s = ait.reduce sum %y dims [1] : !ait.tensor<b x f32>
+  %t = ait.permute %x [1, 0] : !ait.tensor<4 x b x f32>
+  ait.output "s" %s : !ait.tensor<b x f32>
+  ait.output "t" %t : !ait.tensor<4 x b x f32>
+}
+"""
+    library = kernels_of(tmp_path, text)
+    x, out = torch.randn(3, 4), torch.empty(3)
+    library.reduce_1(library.fused_mul_0(x, torch.tensor([1.0, 2, 3, 4])), out)
+    torch.testing.assert_close(out, x @ torch.tensor([1.0, 2, 3, 4]))
+    with pytest.raises(ValueError, match="input 'a0' has rank 1"):
+        library.reduce_1(out, out)
+    assert not hasattr(library, "f_copy_0")
+
+
+@pytest.mark.full
+def test_kernels_of_products(tmp_path: Path) -> None:
+    """A product with packed weights is one on plain tensors."""
+    library = kernels_of(tmp_path, TINY)
+    x = torch.randn(5, 8)
+    h = library.gemm_rcr_bias_relu_0(x, torch.from_numpy(W), torch.from_numpy(BIAS))
+    y = torch.empty(5, 16)
+    library.softmax_1(h, y)
+    np.testing.assert_allclose(y.numpy(), expected(x.numpy()), rtol=1e-5)
+
+
+STATE = """
+ait.graph @step(%c: !ait.tensor<4 x 2 x f32> donated, %row: !ait.tensor<1 x 2 x f32>, %at: !ait.tensor<i64>) {
+  %n = ait.update_slice %c, %row at %at dim 0 : !ait.tensor<4 x 2 x f32>
+  %s = ait.reduce sum %n dims [0] : !ait.tensor<2 x f32>
+  ait.output "c" %n in place of %c : !ait.tensor<4 x 2 x f32>
+  ait.output "s" %s : !ait.tensor<2 x f32>
+}
+"""
+
+
+def test_state_and_registered_functions(tmp_path: Path) -> None:
+    """An output in place of an input is that input; a function that the process registers is called."""
+
+    @tvm_ffi.register_global_func("tests.negate", override=True)
+    def negate(x: tvm_ffi.Tensor, y: tvm_ffi.Tensor) -> None:
+        np.from_dlpack(y)[...] = -np.from_dlpack(x)
+
+    text = STATE.replace(
+        'ait.output "s" %s', '%m = ait.call_ffi "tests.negate"(%s) : !ait.tensor<2 x f32>\n  ait.output "s" %m'
+    )
+    library = tvm_ffi.load_module(str(exported(tmp_path, text)))
+    cache = np.zeros((4, 2), np.float32)
+    for i in range(3):
+        s = library.step(cache, np.float32([[1, 2]]), np.array(i))
+        np.testing.assert_array_equal(np.from_dlpack(s), [-i - 1, -2 * i - 2])
+    np.testing.assert_array_equal(cache, [[1, 2]] * 3 + [[0, 0]])
+
+
+def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "tiny.mlir").write_text(TINY)
+    assert cli.main(["compile", "tiny.mlir", "--emit", "module", "--weights", "random", "--name", "my-model"]) == 0
+    assert "wrote tiny.so" in capsys.readouterr().out
+    assert np.from_dlpack(tvm_ffi.load_module("./tiny.so").my_model(np.ones((1, 8), np.float32))).shape == (1, 16)
+    assert cli.main(["compile", "tiny.mlir", "--emit", "kernels", "--to", "planned"]) != 0
+    assert "leave out --to planned" in capsys.readouterr().err
+    calls = '%y = ait.call_ffi @lib "f"(%x) sha256 "' + "0" * 64 + '" : !ait.tensor<4 x f32>\n'
+    (tmp_path / "f.mlir").write_text(
+        f'ait.graph @f(%x: !ait.tensor<4 x f32>) {{\n  {calls}  ait.output "y" %y : !ait.tensor<4 x f32>\n}}'
+    )
+    module, source = read_module(tmp_path / "f.mlir")
+    with pytest.raises(SourceError, match="calls kernel library 'lib', which an exported library cannot hold"):
+        export_module(module, "cpu", output=tmp_path / "f.so", source=source)
+    assert not (tmp_path / "f.so").exists()
+
+
+def test_names() -> None:
+    assert function_name("bert-base.v2") == "bert_base_v2" and function_name("2d") == "model_2d"
