@@ -30,14 +30,14 @@ class _Parser(argparse.ArgumentParser):
 
 def argument_parser() -> argparse.ArgumentParser:
     """The parser with all subcommands."""
-    from ait_mlir.tools.commands import bench, cache, compile, import_, inspect, run, runtime
+    from ait_mlir.tools.commands import bench, cache, compile, import_, inspect, reduce, run, runtime
 
     parser = _Parser(
         prog="ait", description=_DESCRIPTION, epilog=_EXAMPLE, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--version", action="version", version=f"ait_mlir {__version__}")
     subparsers = parser.add_subparsers(metavar="COMMAND", required=True, parser_class=_Parser)
-    for command in (compile, import_, run, bench, inspect, cache, runtime):
+    for command in (compile, import_, run, bench, inspect, reduce, cache, runtime):
         command.add(subparsers)
     for name, command in subparsers.choices.items():
         if name not in ("cache", "runtime"):
