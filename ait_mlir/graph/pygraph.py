@@ -28,25 +28,32 @@ class pygraph(GraphSteps):
 
     def execute(
         self,
-        variant_pack: Mapping[Any, Any],
+        variant_pack: Mapping[Any, Any] | Sequence[Any],
         workspace: Any = None,
         handle: Handle | None = None,
         override_uids: Sequence[int] | None = None,
         override_shapes: Sequence[Sequence[int]] | None = None,
         override_strides: Sequence[Sequence[int]] | None = None,
+        tensor_uids: Sequence[int] | None = None,
     ) -> None:
         """Run the selected plan on the handle's stream. Nothing is allocated, and the call does not wait.
 
-        `variant_pack` maps tensors, UIDs or names to torch, NumPy or DLPack tensors, or to addresses. Raises
-        `InputError` before anything is launched. Keep the tensors alive until the stream is done.
+        `variant_pack` maps tensors, UIDs or names to torch, NumPy or DLPack tensors, or to addresses. With
+        `tensor_uids` it may be a list of tensors in the order of these UIDs. Raises `InputError` before anything is
+        launched. Keep the tensors alive until the stream is done.
         """
+        pack: Any = variant_pack
         if self._runner is None:
             self._need(Step.BUILT, "execute()")
+        if tensor_uids is not None and not isinstance(variant_pack, Mapping):
+            if len(tensor_uids) != len(variant_pack):
+                raise InputError(f"{len(tensor_uids)} tensor_uids for {len(variant_pack)} tensors: expected as many")
+            pack = dict(zip(tensor_uids, variant_pack, strict=True))
         if override_uids is not None:
             other = self.overridden(override_uids, override_shapes, override_strides)
-            other.runner.execute(self._by_uid(variant_pack), workspace, self._stream(handle))
+            other.runner.execute(self._by_uid(pack), workspace, self._stream(handle))
             return
-        self.runner.execute(variant_pack, workspace, self._stream(handle))
+        self.runner.execute(pack, workspace, self._stream(handle))
 
     def execute_plan_at_index(
         self, variant_pack: Mapping[Any, Any], workspace: Any = None, index: int = 0, handle: Handle | None = None
@@ -106,10 +113,10 @@ class pygraph(GraphSteps):
             data = self._deserialized.data
         else:
             self._need(Step.BUILT, "serialize()")
-            assert self._planner is not None
-            plan = self._plans[self._index]
-            artifact = self._planner.artifact(plan)
-            data = serialization.write(artifact, self.binding, self._scalar_key, plan.name, self._planner.target)
+            plan, numbers = self._plans[self._index], self.runner.last_numbers
+            planner = self._planner_for(numbers)
+            artifact = planner.artifact(plan)
+            data = serialization.write(artifact, self.binding, numbers, plan.name, planner.target)
         return data if as_bytes else list(data)
 
     def deserialize(self, *args: Any) -> None:

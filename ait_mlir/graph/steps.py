@@ -176,6 +176,34 @@ class GraphSteps(GraphBuilder):
         """Let `execute` run this plan; it is compiled if it was not."""
         return self.build_plan_at_index(index)
 
+    @property
+    def plans(self) -> list[Plan]:
+        """The plans, in order."""
+        return list(self._plans)
+
+    def get_engine_and_knobs_at_index(self, index: int) -> tuple[str, dict[str, int]]:
+        """The provider of the kernel of the heaviest op, and its configuration: what `create_execution_plan` takes."""
+        plan = self._plan(index)
+        fragment = plan.fragments.get(plan.heaviest)
+        if fragment is None or len(fragment.kernels) != 1:
+            raise cudnnGraphNotSupportedError(f"plan {index} ({plan.name}) is not described by one kernel")
+        provider, config = fragment.kernels[0]
+        return provider, dict(config)
+
+    def create_execution_plan(self, engine_id: str, knobs: Mapping[str, int] | None = None) -> Self:
+        """Append the plan with this kernel for the heaviest op, from `get_engine_and_knobs_at_index`."""
+        self._need(Step.LOWERED, "create_execution_plan()")
+        self._planner = self._planner or self._new_planner()
+        plan = self._planner.plan_with(engine_id, knobs or {})
+        if plan is None:
+            raise cudnnGraphNotSupportedError(
+                f"graph '{self.name}' has no kernel {engine_id!r} with {dict(knobs or {})}"
+            )
+        if all(plan.key != known.key for known in self._plans):
+            self._plans.append(plan)
+        self._step = max(self._step, Step.PLANNED)
+        return self
+
     def get_workspace_size(self, handle: Handle | None = None, **overrides: Any) -> int:
         """The bytes of workspace that `execute` needs with the selected plan."""
         self._need(Step.BUILT, "get_workspace_size()")
@@ -359,13 +387,15 @@ class GraphSteps(GraphBuilder):
         """The library of a plan, specialised for the numbers of the scalars that are part of the code."""
         key = self._scalar_key if scalars is None else scalars
         if key not in plan.compiled:
-            planner = self._planner
-            if key != self._scalar_key:
-                numbers = dict(zip(self.code_scalars(), key, strict=True))
-                planner = self._new_planner(self._lower(numbers))
-            assert planner is not None
-            plan.compiled[key] = planner.compiled(plan)
+            plan.compiled[key] = self._planner_for(key).compiled(plan)
         return plan.compiled[key]
+
+    def _planner_for(self, numbers: tuple[float, ...]) -> Planner:
+        """The planner of the module with these numbers of the scalars that are part of the code."""
+        if numbers != self._scalar_key:
+            return self._new_planner(self._lower(dict(zip(self.code_scalars(), numbers, strict=True))))
+        assert self._planner is not None, "plans come from a planner"
+        return self._planner
 
     def _runner_of(self, plan: Plan) -> Runner:
         return Runner(

@@ -29,6 +29,22 @@ std::vector<StateRange> states_of(const ait_model_v1& table, const Shapes& shape
   return ranges;
 }
 
+/// Fails if an output lies where a bound constant is read.
+void check_bound(const ait_model_v1& table, const ConstantSet& constants, const Shapes& shapes, const Tensors& outputs) {
+  for (int32_t i = 0; i < table.num_outputs; ++i) {
+    int64_t bytes = dtype_bytes(table.outputs[i].dtype);
+    for (int32_t axis = 0; axis < table.outputs[i].rank; ++axis) bytes *= shapes.output(i)[axis];
+    const auto begin = reinterpret_cast<uintptr_t>(data_of(*outputs[static_cast<size_t>(i)]));
+    const StateRange written{begin, begin + static_cast<uintptr_t>(bytes), table.outputs[i].name};
+    for (int32_t c = 0; c < table.num_constants; ++c) {
+      const auto from = reinterpret_cast<uintptr_t>(constants.bound[static_cast<size_t>(c)]);
+      if (from == 0 || !written.overlaps({from, from + static_cast<uintptr_t>(table.constants[c].bytes), ""})) continue;
+      fail(ErrorKind::kInput, "output '", written.name, "' overlaps the memory that constant '", table.constants[c].name,
+           "' is bound to: pass a buffer of its own");
+    }
+  }
+}
+
 }  // namespace
 
 struct Model::Call {
@@ -102,6 +118,7 @@ std::vector<int64_t> Model::run(const Tensors& inputs, const Tensors& outputs, c
   Call call{bind_dims(table, *device_, inputs), {}, {}, *constants, nullptr, table};
   const Shapes shapes(table, call.dims.data());
   check_outputs(table, *device_, shapes, inputs, outputs);
+  if (constants->has_bound) check_bound(table, *constants, shapes, outputs);
   for (const DLTensor* tensor : inputs) call.inputs.push_back(data_of(*tensor));
   for (const DLTensor* tensor : outputs) call.outputs.push_back(data_of(*tensor));
 
