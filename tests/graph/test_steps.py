@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -487,3 +488,24 @@ def test_graph_as_plain_data():
     assert [n["operation"] for n in told["nodes"]] == ["matmul", "bias", "relu"]
     assert told["nodes"][0]["inputs"] == {"A": "x", "B": "w"}
     assert {t["name"]: t["dim"] for t in told["tensors"]}["y"] == [16, 24]
+
+
+def test_threads_with_workspaces_of_their_own():
+    g = new()
+    x = g.tensor([16, 32])
+    total = g.reduction(g.exp(x), mode=cudnn.reduction_mode.ADD).set_dim([16, 1])
+    y = g.div(g.exp(x), total).set_output(True)
+    g.build()
+
+    def work(seed: int) -> float:
+        values = torch.randn(16, 32, generator=torch.Generator().manual_seed(seed))
+        expected, out, space = values.softmax(1), torch.empty(16, 32), workspace(g.get_workspace_size())
+        worst = 0.0
+        for _ in range(5):
+            out.fill_(0)
+            g.execute({x: values, y: out}, space)
+            worst = max(worst, (out - expected).abs().max().item())
+        return worst
+
+    with ThreadPoolExecutor(2) as pool:
+        assert max(pool.map(work, range(4))) < 1e-5
