@@ -103,7 +103,7 @@ def drop_outputs(graph: GraphOp, chosen: Sequence[int]) -> None:
 
 
 def bypass_ops(graph: GraphOp, chosen: Sequence[int]) -> None:
-    """Let the users of ops, by number, read an operand of the same type in place of the result; outputs, any operand."""
+    """Let users of ops, by number, read an operand of the same type in place of the result; outputs, any operand."""
     ops = _body(graph)
     for number in chosen:
         given = [v for v in ops[number].operands if isinstance(v.type, TensorType)]
