@@ -136,8 +136,11 @@ def program_of(module: ModuleOp) -> ProgramOp:
     return programs[0]
 
 
-def emit(module: ModuleOp, source: SourceText | None = None, entry: str = "ait_model_get") -> Source:
-    """The C++ of a planned module; `entry` is its function that returns the table of the model.
+def emit(
+    module: ModuleOp, source: SourceText | None = None, entry: str = "ait_model_get", inspected: bool = False
+) -> Source:
+    """The C++ of a planned module; `entry` is its function that returns the table of the model. With `inspected`, runs
+    can show what each launch computes.
 
     The plan is verified first, because it may come from a text file. Raises `SourceError` if the module is
     not planned, and `CompileError` unless it has one program.
@@ -145,7 +148,7 @@ def emit(module: ModuleOp, source: SourceText | None = None, entry: str = "ait_m
     program = program_of(module)
     run_passes(context(), module, parse_passes("verify-plan"), source=source, verify=False)
     try:
-        return emit_program(module, program, target_of(module), entry)
+        return emit_program(module, program, target_of(module), entry, inspected)
     except PassError as e:
         raise SourceError([diagnostic("C++", e, source)]) from e
 
@@ -169,6 +172,7 @@ def compile_module(
     fold: bool | Literal["load"] = True,
     fold_by: Method = "auto",
     optimize: bool = True,
+    inspected: bool = False,
     store_kernel_libraries: bool = True,
 ) -> Path:
     """Compile a module to the artifact `output` and return its path. The module is modified.
@@ -176,9 +180,10 @@ def compile_module(
     `constants` are the data of params by name; params without data must be set on the loaded model. With `fold`, values
     that follow from `constants` alone are computed now, by kernels or by the reference (`fold_by`); with "load", also
     those that follow from any params, when the loaded model gets the data. Without `optimize`, the passes of patterns
-    before selection are left out. If `workdir` is given, the sources and the IR are kept there. With
-    `store_kernel_libraries` the artifact stores the kernel libraries that the model calls; otherwise it refers to their
-    files. Raises `SourceError` for wrong IR, `CompileError` if the C++ compiler reports errors.
+    before selection are left out. An `inspected` model can show what each launch computes. If `workdir` is given, the
+    sources and the IR are kept there. With `store_kernel_libraries` the artifact stores the kernel libraries that the
+    model calls; otherwise it refers to their files. Raises `SourceError` for wrong IR, `CompileError` if the C++
+    compiler reports errors.
     """
     from ait_mlir.lowering.build import build_library
     from ait_mlir.lowering.toolchain import default_arch
@@ -207,7 +212,7 @@ def compile_module(
         optimize=optimize,
     )
     program = program_of(module)
-    code = emit(module, source)
+    code = emit(module, source, inspected=inspected)
     files = code.joined()
     folder = Path(workdir) if workdir is not None else Path(tempfile.mkdtemp(prefix="ait_"))
     try:

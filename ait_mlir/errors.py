@@ -27,6 +27,10 @@ class InputError(AitError, ValueError, RuntimeError):
     """A tensor, dim or name given to a model is wrong. Nothing was launched and the model can be used again."""
 
 
+class ArgumentTypeError(InputError, TypeError):
+    """An argument of a call of a model has another type than expected."""
+
+
 class RunError(AitError, RuntimeError):
     """A model or its device failed, or there is no such device."""
 

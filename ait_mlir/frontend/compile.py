@@ -72,12 +72,13 @@ def compile_model(
     first of which times kernels; `profile_timeout` is another name of `budget`; `profile_dir` has no meaning, as times
     and kernels are in the cache. `dynamic_profiling_strategy` says at which sizes of dynamic dims kernels are chosen:
     their hints (the default), MIN or MAX. With `dll_name` the artifact is `WORKDIR/NAME/DLL_NAME`. Both kinds of
-    `allocator_kind` are the same. `debug_settings` are refused where there is something else to use.
+    `allocator_kind` are the same. `debug_settings`: see `AITDebugSettings`.
 
     Raises `BuildError` for an invalid model or argument, unknown constants, and data of another shape or dtype.
     """
     name = _one_name(name, test_name)
     check_debug_settings(debug_settings)
+    debug = debug_settings or AITDebugSettings()
     library = None if dll_name is None else file_name(dll_name)
     points, card = points_of(dynamic_profiling_strategy), device_of(profile_devs)
     chosen = as_target(target)
@@ -105,11 +106,13 @@ def compile_model(
             points=points,
             fold=do_constant_folding,
             optimize=do_optimize_graph,
+            inspected=debug.check_all_nan_and_inf or debug.check_all_outputs,
         )
     finally:
         MEASURE_DEVICE.reset(before)
     # Written a moment ago by this process: its weights need no second hash.
     model = Model(artifact, num_runtimes, allocator_kind, verify_weights=False)
+    model.reports_nan_and_inf, model.reports_all_outputs = debug.check_all_nan_and_inf, debug.check_all_outputs
     model.sorted_graph = functools.partial(sorted_graph, [weakref.ref(t) for t in outputs])
     return model
 

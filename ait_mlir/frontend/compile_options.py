@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from enum import Enum
 
 from ait_mlir.frontend.errors import BuildError
@@ -13,7 +13,9 @@ from ait_mlir.frontend.errors import BuildError
 class AITDebugSettings:
     """AITemplate's settings for debugging.
 
-    A setting that is on is refused with what to use instead.
+    With `check_all_nan_and_inf`, each run reports, on stderr, the results of launches that have NaN or infinite values,
+    with `check_all_outputs` those of all launches; such runs wait after each launch. The other settings are refused,
+    with what to use instead.
     """
 
     check_all_nan_and_inf: bool = False
@@ -24,8 +26,6 @@ class AITDebugSettings:
 
 
 _INSTEAD = {
-    "check_all_nan_and_inf": "compare with the reference: `ait-opt --check-semantics`",
-    "check_all_outputs": "compare with the reference: `ait-opt --check-semantics`",
     "gen_profiler_annotation": "use Model.profile(..., trace=...), which names the launches",
     "dump_ait_to_py": "the IR of a model is in its work directory, and in Model.ir_text",
     "gen_standalone": "the artifact is one file that runs anywhere",
@@ -34,9 +34,9 @@ _INSTEAD = {
 
 def check_debug_settings(settings: AITDebugSettings | None) -> None:
     """Raise `BuildError` for a setting that this compiler does not have."""
-    for field in fields(AITDebugSettings):
-        if settings is not None and getattr(settings, field.name):
-            raise BuildError(f"debug_settings: {field.name} is not there; {_INSTEAD[field.name]}")
+    for name, instead in _INSTEAD.items():
+        if settings is not None and getattr(settings, name):
+            raise BuildError(f"debug_settings: {name} is not there; {instead}")
 
 
 def points_of(strategy: object) -> str:

@@ -49,7 +49,8 @@ STANDARD = ("op", "name", "depth", "nop", "inputs", "outputs")
 """Entries of `_attrs` that are no options of an operator."""
 
 _DICTIONARY = Kind(
-    lambda parser: parser.parse_attribute(), lambda printer, attribute: printer.print_attribute(attribute)
+    lambda parser: DictionaryAttr(parser.parse_optional_dictionary_attr_dict()),
+    lambda printer, attribute: printer.print_attribute(attribute),
 )
 
 

@@ -112,6 +112,20 @@ class JaggedIntVar(IntVar):
         self._symbol.offsets = tuple(offsets)
         return self
 
+    def offsets_type(self) -> str:
+        """The C++ type of an offset; `BuildError` before `make_jagged`, which gives the dim its offsets."""
+        if not self._symbol.offsets:
+            raise BuildError(f"the jagged dim {self} has no offsets yet; make_jagged gives them")
+        return f"{self._symbol.offsets[0].dtype()}_t"
+
+    def offsets_struct_type(self) -> str:
+        """The C++ type of the offsets of all levels: a pointer for each."""
+        return f"std::array<const {self.offsets_type()}*, {len(self.jagged_dims())}>"
+
+    def offsets_var_name(self) -> str:
+        """A name for a C++ variable with the offsets."""
+        return f"{self.total_length().name or 'total'}_jagged_offsets"
+
     def get_max_dense_shape(self) -> list[IntVar]:
         """The dims of the padded form: the batch and the longest sequence of each level."""
         return [self.batch_dim(), *(level.max_value() for level in self.jagged_dims())]

@@ -15,8 +15,8 @@ class StableSet(MutableSet[T], Generic[T]):
     StableSet([2, 1])
     """
 
-    def __init__(self, elements: Iterable[T] = ()):
-        self._elements: dict[T, None] = dict.fromkeys(elements)
+    def __init__(self, s: Iterable[T] | None = None):
+        self._elements: dict[T, None] = dict.fromkeys(() if s is None else s)
 
     def __contains__(self, element: object) -> bool:
         return element in self._elements

@@ -60,9 +60,8 @@ class Binding:
         self.also = dict(also)
         """Keys of tensors that are in the graph, but not in a variant pack, with the reason."""
         self._torch_device: Any = None
-        self._last: list[tuple[Any, Any, int]] = []
-        """The tensors that were checked last, with their addresses: the same ones are not checked again."""
-        self._last_addresses: list[int] = []
+        self._last: tuple[list[tuple[Any, Any, int]], list[int]] = ([], [])
+        """The tensors that were checked last, and their addresses: the same ones are not checked again."""
         self.inputs = 0
         """How many of the places are inputs of the module; they come first."""
         self.results = 0
@@ -77,12 +76,13 @@ class Binding:
         """The address of each tensor; 0 for those passed by value. Raises `InputError` before anything is launched."""
         if not isinstance(pack, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise InputError(f"the variant pack is a {type(pack).__name__}, expected a dict of tensors")
-        for (key, value), (known, ref, address) in zip(pack.items(), self._last, strict=False):
+        last, addresses = self._last  # read once: another thread may be in a call of its own
+        for (key, value), (known, ref, address) in zip(pack.items(), last, strict=False):
             if (key is not known and key != known) or ref() is not value or (address and value.data_ptr() != address):
                 break
         else:
-            if len(pack) == len(self._last):
-                return self._last_addresses.copy()
+            if len(pack) == len(last) > 0:
+                return addresses.copy()
         torch = sys.modules.get("torch")
         tensor_class = torch.Tensor if torch is not None else None
         if torch is not None and self._torch_device is None:
@@ -117,8 +117,8 @@ class Binding:
         done = cast("list[int]", found)
         self._check_overlaps(done)
         if tensor_class is not None and all(type(value) is tensor_class for value in pack.values()):
-            self._last = [(k, weakref.ref(v), done[self.keys[k]]) for k, v in pack.items()]
-            self._last_addresses = done.copy()
+            checked = [(k, weakref.ref(v), done[self.keys[k]]) for k, v in pack.items()]
+            self._last = checked, done.copy()
         return done
 
     def with_bound(self, pack: Mapping[Any, Any]) -> Mapping[Any, Any]:

@@ -268,6 +268,27 @@ class GraphBuilder:
         return next((n for n in self.nodes if n.name == name), None)
 
     query_tensor_attributes_of_uid = find_tensor
+    get_inputs = inputs
+    get_outputs = outputs
+
+    def inspect(self) -> dict[str, Any]:
+        """The graph as plain data: its name, its tensors, and its nodes with the names of their tensors."""
+        return {
+            "name": self.name,
+            "tensors": [
+                {"name": t.name, "uid": t.uid, "dim": t.get_dim(), "stride": t.get_stride(), "data_type": t.dtype.name}
+                for t in self.tensors
+            ],
+            "nodes": [
+                {
+                    "name": n.name,
+                    "operation": n.operation.name,
+                    "inputs": {port: t.name for port, t in n.inputs.items()},
+                    "outputs": {port: t.name for port, t in n.outputs.items()},
+                }
+                for n in self.nodes
+            ],
+        }
 
 
 def methods() -> Iterator[tuple[str, Callable[..., Any]]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar, cast
 
 from ait_mlir.errors import InputError
 from ait_mlir.graph.layout import in_order_of, row_major
@@ -12,11 +12,13 @@ from ait_mlir.graph.tensor import tensor
 
 if TYPE_CHECKING:
     from ait_mlir.graph.pygraph import pygraph
+    from ait_mlir.graph.steps import GraphSteps
 
+G = TypeVar("G", bound="GraphSteps")
 Shape = tuple[tuple[int, ...], tuple[int, ...]]
 
 
-def copy_with(graph: pygraph, shapes: Mapping[int, Shape]) -> pygraph:
+def copy_with(graph: G, shapes: Mapping[int, Shape]) -> G:
     """A graph with the same nodes, where tensors have the dims and strides in `shapes`, by UID.
 
     Without strides a tensor lies in the order that it had. The dims of other outputs are inferred again. Raises
@@ -37,7 +39,7 @@ def copy_with(graph: pygraph, shapes: Mapping[int, Shape]) -> pygraph:
     copies: dict[tensor, tensor] = {}
     nodes: dict[Node, Node] = {}
     for t in graph.tensors:
-        new = tensor(copy, t.name)
+        new = tensor(cast("pygraph", copy), t.name)
         for field in ("dtype", "is_virtual", "is_by_value", "value", "is_constant", "ragged_multiplier", "uid"):
             setattr(new, field, getattr(t, field))
         new.has_own_uid = t.has_own_uid

@@ -29,7 +29,8 @@ class Runner:
         self.compiled = compiled
         self.binding = binding
         self._specialise = specialise
-        self._numbers = numbers
+        self._numbers = self.last_numbers = numbers
+        """Of the scalars that are part of the code: those of this plan, and those of the last execution."""
         self._first_code = binding.inputs + binding.results
         self._count = len(binding.places)
         self._by_value = [i for i in range(binding.inputs) if binding.places[i].is_by_value]
@@ -77,6 +78,7 @@ class Runner:
 
     def _specialised(self, pack: Mapping[Any, Any]) -> Compiled:
         numbers = tuple(self.binding.number(pack, i) for i in range(self._first_code, self._count))
+        self.last_numbers = numbers
         if numbers == self._numbers:
             return self.compiled
         if self._specialise is None:

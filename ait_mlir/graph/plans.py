@@ -172,6 +172,19 @@ class Planner:
             for fragment in others[: MOST_PLANS - 1]:
                 yield {**best, heaviest: fragment}
 
+    def plan_with(self, provider: str, config: Mapping[str, int]) -> Plan | None:
+        """The plan with this kernel for the heaviest op, and for the others those of the best estimates; else None."""
+        numbered = self._offered()
+        heaviest = max(numbered, key=lambda i: (_work(numbered[i][0]), -i), default=None)
+        if heaviest is None:
+            return None
+        best = {i: best_by_estimate(offered) for i, (_, offered) in numbered.items()}
+        wanted = Fragment.of(None, [(provider, dict(config))])
+        if wanted not in numbered[heaviest][1]:
+            return None
+        op_name = numbered[heaviest][0].name.removeprefix("ait.")
+        return self._plan(heur_mode.A, {**best, heaviest: wanted}, heaviest, op_name)
+
     # ** building **
 
     def compiled(self, plan: Plan) -> Compiled:

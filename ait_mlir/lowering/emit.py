@@ -49,6 +49,7 @@ from ait_mlir.lowering.statements import (
     Loop,
     Part,
     ReadDim,
+    Shown,
     Statement,
     View,
     parts_of,
@@ -59,12 +60,15 @@ from ait_mlir.lowering.template import render
 SUFFIX = {"cpu": ".cc", "cuda": ".cu", "rocm": ".hip"}
 
 
-def emit_program(module: ModuleOp, program: ProgramOp, target: Target, entry: str = "ait_model_get") -> Source:
+def emit_program(
+    module: ModuleOp, program: ProgramOp, target: Target, entry: str = "ait_model_get", inspected: bool = False
+) -> Source:
     """Print a planned program; raises `PassError` if it is not planned or has ops that are not lowered.
 
-    `entry` is the function that returns the table of the model. Programs with different entries may be one source file.
+    `entry` is the function that returns the table of the model. A program that is `inspected` shows the results of its
+    launches to whoever watches a run. Programs with different entries may be one source file.
     """
-    return _ProgramPrinter(module, program, target, entry).run()
+    return _ProgramPrinter(module, program, target, entry, inspected).run()
 
 
 @dataclass(frozen=True)
@@ -99,7 +103,7 @@ class _Calls:
 
 
 class _ProgramPrinter:
-    def __init__(self, module: ModuleOp, program: ProgramOp, target: Target, entry: str) -> None:
+    def __init__(self, module: ModuleOp, program: ProgramOp, target: Target, entry: str, inspected: bool) -> None:
         self.module, self.program, self.target, self.entry = module, program, target, entry
         self.scope = program.scope
         self.tables = program_tables(program)
@@ -110,6 +114,7 @@ class _ProgramPrinter:
         self.functions: dict[Function, None] = {}
         self.statements: list[Statement] = []
         self.launches: list[str] = []
+        self.inspected = inspected
         self.source = Source()
 
     def run(self) -> Source:
@@ -209,7 +214,26 @@ class _ProgramPrinter:
             for way, upto in zip(calls.ways, (*calls.upto, None), strict=True)
         ]
         self.launches.append(describe(kernel))
-        self.statements.append(LaunchCalls(self.launches[-1], len(self.launches) - 1, branches, calls.axis))
+        self.statements.append(
+            LaunchCalls(
+                self.launches[-1],
+                len(self.launches) - 1,
+                branches,
+                calls.axis,
+                self.shown(op.outs) if self.inspected else (),
+            )
+        )
+
+    def shown(self, outs: Sequence[SSAValue]) -> list[Shown]:
+        """The results of a launch that lie contiguously, and whose sizes are known before the run."""
+        bound = {d.name for d in self.scope.dims if d.upper is not None}
+        found: list[Shown] = []
+        for i, value in enumerate(outs):
+            t = _tensor(value)
+            elements = t.num_elements()
+            if strides(value) == contiguous_strides(t.dims) and not elements.symbols & bound:
+                found.append(Shown(i, self.names[value], BY_IR[t.element_type].abi, elements))
+        return found
 
     def calls(self, kernel: KernelOp, launch: LaunchOp) -> _Calls:
         """Write the files of a kernel for the strides of this launch; returns how its functions are called."""

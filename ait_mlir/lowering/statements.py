@@ -79,6 +79,16 @@ class Branch:
 
 
 @dataclass(frozen=True)
+class Shown:
+    """A contiguous result of a launch, which a program that is inspected shows: its place, buffer, dtype and size."""
+
+    place: int
+    name: str
+    dtype: int
+    elements: Expr
+
+
+@dataclass(frozen=True)
 class LaunchCalls:
     """The calls of a launch, in one branch, or in several by the value of `axis`. `number` is its place in the list of
     launches."""
@@ -88,6 +98,7 @@ class LaunchCalls:
     number: int
     branches: Sequence[Branch]
     axis: Expr | None = None
+    shown: Sequence[Shown] = ()
 
 
 @dataclass(frozen=True)

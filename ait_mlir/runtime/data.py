@@ -177,12 +177,19 @@ class Arguments:
         raise InputError(f"{label} is {kind}, expected a torch, NumPy or DLPack tensor, or AITData")
 
     def _from_numpy(self, label: str, array: np.ndarray[Any, Any], written: bool) -> Any:
-        if array.flags.writeable and array.dtype in _EXPORTED:
+        if (
+            array.flags.writeable
+            and array.dtype in _EXPORTED
+            and (array.flags.c_contiguous or not any(stride % array.itemsize for stride in array.strides))
+        ):
             return array  # tvm-ffi takes it as it is, in a tenth of the time
         if written and not array.flags.writeable:
             raise InputError(f"{label} is a read-only array: pass one that can be written")
         if not array.dtype.isnative:
             raise InputError(f"{label} has dtype {array.dtype}, which is not in the byte order of this machine")
+        if any(stride % array.itemsize for stride in array.strides) and not written:
+            array = np.ascontiguousarray(array)
+            self._alive.append(array)
         if any(stride % array.itemsize for stride in array.strides):
             raise InputError(f"{label} has strides of {array.strides} bytes, no multiples of its items: pass a copy")
         strides = None if array.flags.c_contiguous else [stride // array.itemsize for stride in array.strides]
@@ -240,12 +247,24 @@ def untakable(label: str, value: Any) -> str | None:
     return None
 
 
+def is_contiguous(value: Any) -> bool:
+    """Whether a tensor of torch, NumPy, CuPy or tvm-ffi is row-major without gaps."""
+    if hasattr(value, "is_contiguous"):
+        return bool(value.is_contiguous())
+    return not hasattr(value, "flags") or bool(value.flags.c_contiguous)
+
+
 def shaped(value: Any, shape: tuple[int, ...]) -> Any:
-    """The leading elements of a contiguous tensor as `shape`: the output of a run in a buffer that may be larger."""
+    """The output of a run, of this shape, in a buffer that may be larger.
+
+    It is the first elements of a contiguous buffer, and the leading elements in each dim of a strided one.
+    """
     if value.shape == shape:
         return value
     if isinstance(value, AITData):
         return AITData(value.data_ptr, list(shape), value.dtype)
+    if not is_contiguous(value):
+        return value[tuple(slice(extent) for extent in shape)]
     count = 1
     for extent in shape:
         count *= extent

@@ -12,8 +12,9 @@ from typing import Any, Literal, Self
 from ait_mlir.errors import ArtifactError, InputError, RunError
 from ait_mlir.lowering.toolchain import TargetKind, detect_cuda_arch
 from ait_mlir.runtime import artifact
-from ait_mlir.runtime.benchmark import MeasuredModel
+from ait_mlir.runtime.inspection import InspectedModel
 from ait_mlir.runtime.kinds import AITemplateAllocatorKind
+from ait_mlir.runtime.on_host import HostOutputModel
 
 
 def _from_path(cls: type[Model], path: str, num_runtimes: int, device: int) -> Model:
@@ -24,7 +25,7 @@ def _from_bytes(cls: type[Model], content: bytes, num_runtimes: int, device: int
     return cls.from_bytes(content, num_runtimes, device=device)
 
 
-class Model(MeasuredModel):
+class Model(InspectedModel, HostOutputModel):
     """A model loaded from an artifact.
 
     The constants of the artifact are copied to the device when the model is loaded; constants that it does not hold

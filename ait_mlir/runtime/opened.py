@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, cast
 
-from ait_mlir.errors import AitError, InputError, RunError
+from ait_mlir.errors import AitError, ArgumentTypeError, InputError, RunError
 from ait_mlir.host.kernel_libraries import known_kernel_libraries
 from ait_mlir.lowering.toolchain import TargetKind
 from ait_mlir.runtime.artifact import Manifest
@@ -163,7 +163,8 @@ class OpenedModel:
             return index[which]
         if isinstance(which, int) and 0 <= which < len(index):
             return which
-        raise InputError(f"model {self.name} has no {role} {which!r}; its {role}s are {', '.join(index) or 'none'}")
+        kind = InputError if isinstance(cast(object, which), str | int) else ArgumentTypeError
+        raise kind(f"model {self.name} has no {role} {which!r}; its {role}s are {', '.join(index) or 'none'}")
 
     @staticmethod
     def _split(flat: Sequence[int], tensors: Sequence[Mapping[str, Any]]) -> list[tuple[int, ...]]:

@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
+import asyncio
 import itertools
+import math
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import cached_property, partial
 from typing import Any, cast
 
 import numpy as np
 
 from ait_mlir.errors import InputError
 from ait_mlir.runtime.constants import ModelConstants
-from ait_mlir.runtime.data import Arguments, are_plain, numpy_dtype, shaped, torch_module
+from ait_mlir.runtime.data import AITData, Arguments, address_of, are_plain, numpy_dtype, shaped, torch_module
 from ait_mlir.runtime.frameworks import framework_of, in_framework, stream_of, wait_for
 from ait_mlir.runtime.opened import Tensors
 from ait_mlir.runtime.state import StatefulModel
 
 _LISTS = (list, tuple)
+_GRAPH_STATS = ("hits", "captures", "updates", "warmups", "fallbacks", "evictions")
+_STATS = ("runs", "failures", "waits", "copies", "bytes", *(f"graph_{name}" for name in _GRAPH_STATS))
 
 
 class RunningModel(StatefulModel, ModelConstants):
@@ -28,20 +34,30 @@ class RunningModel(StatefulModel, ModelConstants):
         stream_ptr: int | None = None,
         sync: bool = True,
         graph_mode: bool = False,
+        *,
+        workspace: Any = None,
     ) -> dict[str, Any]:
         """Run the model on `inputs`, into the buffers `outputs`; return the outputs by name with their actual shapes.
 
         A buffer may be larger than its output in any dim; the result is then its leading elements, as a view (for
-        `AITData`, another `AITData`). The run is launched on the stream with the address `stream_ptr` (stream 0 by
-        default). With `sync` the call waits for it. Without `sync`, keep the tensors alive and unchanged until the
-        stream is done. `graph_mode` launches the whole run as one CUDA graph: the first run with given dims
-        and addresses launches kernels, the second one records the graph, later ones replay it.
+        `AITData`, another `AITData`). Tensors may have any strides: those that kernels cannot use where they are, are
+        copied on the device, in the same stream (`stats()["copies"]` counts them). `workspace` is scratch memory for
+        the run instead of the model's own: a contiguous tensor of at least `arena_bytes(dims)` bytes, and of the copies
+        beyond that, at a multiple of 256 bytes. No other run may use it at the same time.
+
+        The run is launched on the stream with the address `stream_ptr` (stream 0 by default). With `sync` the call
+        waits for it. Without `sync`, keep the tensors alive and unchanged until the stream is done. `graph_mode`
+        launches the whole run as one CUDA graph: the first run with given dims and addresses launches kernels, the
+        second one records the graph, later ones replay it. Of 16 graphs, the oldest of the same dims is updated for
+        other addresses.
 
         Raises `InputError` before anything is launched, `RunError` when the model fails, `OutOfMemoryError`.
         """
-        if (done := self._run_plain(inputs, outputs, stream_ptr, sync, graph_mode)) is not None:
-            return done
-        outs, shapes = self._launch(inputs, outputs, stream_ptr, sync, graph_mode)
+        if workspace is None:
+            done = self._run_plain(inputs, outputs, stream_ptr, sync, graph_mode)
+            if done is not None:
+                return done
+        outs, shapes = self._launch(inputs, outputs, stream_ptr, sync, graph_mode, workspace)
         return {name: shaped(value, shape) for name, value, shape in zip(self._output_index, outs, shapes, strict=True)}
 
     def run_with_tensors(
@@ -116,16 +132,63 @@ class RunningModel(StatefulModel, ModelConstants):
         ffi = cast(Any, tvm_ffi)
         return [self._module.empty(ffi.dtype(t["dtype"]), ffi.Shape(shapes[t["name"]])) for t in self._own()]
 
+    def _workspace(self, workspace: Any) -> tuple[int, int]:
+        """Address and bytes of a workspace."""
+        place = (
+            cast("tuple[int, int]", workspace.__dlpack_device__()) if hasattr(workspace, "__dlpack_device__") else None
+        )
+        if place is not None and (int(place[0]), int(place[1])) != self._device:
+            raise InputError(f"the workspace is on DLPack device {tuple(place)}, expected {self._device}")
+        address, shape = address_of("the workspace", workspace)
+        dtype = workspace.dtype if isinstance(workspace, AITData) else str(workspace.dtype).removeprefix("torch.")
+        return address, math.prod(shape) * numpy_dtype(dtype).itemsize
+
     def synchronize(self, stream_ptr: int | None = None) -> None:
         """Wait for the runs on a stream; `RunError` when one of them failed."""
         self._function()
         self._module.sync(stream_ptr or 0)
 
-    def graph_stats(self) -> dict[str, int]:
-        """How runs in graph mode went: hits, captures, warmups, fallbacks, evictions."""
+    async def run_async(
+        self,
+        inputs: Tensors,
+        outputs: Tensors | None = None,
+        stream_ptr: int | None = None,
+        graph_mode: bool = False,
+    ) -> dict[str, Any]:
+        """`run_with_tensors`, awaited: the event loop goes on while a thread runs the model.
+
+        A model has as many such threads as runtimes. If the waiting task is cancelled, a run that has begun goes on to
+        its end, so keep the outputs that were passed until then.
+        """
         self._function()
-        names = ("hits", "captures", "warmups", "fallbacks", "evictions")
-        return dict(zip(names, (int(count) for count in self._module.graph_stats()), strict=True))
+        if stream_ptr is None:  # the current stream is one of this thread
+            stream_ptr = self._framework_stream(inputs, () if outputs is None else outputs)
+        call = partial(self.run_with_tensors, inputs, outputs, stream_ptr, True, graph_mode)
+        return await asyncio.get_running_loop().run_in_executor(self._executor, call)
+
+    @cached_property
+    def _executor(self) -> ThreadPoolExecutor:
+        return ThreadPoolExecutor(self.num_runtimes, f"ait {self.name}")
+
+    def stats(self) -> dict[str, int]:
+        """What the model has done since it was loaded.
+
+        | count | of |
+        |---|---|
+        | runs, failures | runs that succeeded or were left going on, and those that failed after the checks |
+        | waits | runs that waited for a free runtime |
+        | copies | tensors that were copied because kernels cannot use them where they are |
+        | bytes | bytes of constants and scratch memory now |
+        | graph_hits, graph_captures, graph_updates | launches of a graph: as it was, new, with new addresses |
+        | graph_warmups, graph_fallbacks | runs in graph mode without one: the first, or none is possible |
+        | graph_evictions | graphs dropped for newer ones |
+        """
+        self._function()
+        return dict(zip(_STATS, (int(count) for count in self._module.stats()), strict=True))
+
+    def graph_stats(self) -> dict[str, int]:
+        """How runs in graph mode went: hits, captures, updates, warmups, fallbacks, evictions."""
+        return {name[len("graph_") :]: n for name, n in self.stats().items() if name.startswith("graph_")}
 
     def _run_plain(
         self, inputs: Tensors, outputs: Tensors, stream_ptr: int | None, sync: bool, graph_mode: bool
@@ -176,14 +239,24 @@ class RunningModel(StatefulModel, ModelConstants):
         return (found,) if len(self._outputs) == 1 else tuple(found)
 
     def _launch(
-        self, inputs: Tensors, outputs: Tensors, stream_ptr: int | None, sync: bool, graph_mode: bool
+        self,
+        inputs: Tensors,
+        outputs: Tensors,
+        stream_ptr: int | None,
+        sync: bool,
+        graph_mode: bool,
+        workspace: Any = None,
     ) -> tuple[list[Any], list[tuple[int, ...]]]:
         """Run the model; returns the output buffers in order, and the actual shapes of the outputs."""
         run = self._function()
         arguments = Arguments(self._device)
         given, outs = self._arguments(arguments, inputs, outputs)
         try:
-            flat = run(stream_ptr or 0, sync, graph_mode, len(self._inputs), *given)
+            if workspace is None:
+                flat = run(stream_ptr or 0, sync, graph_mode, len(self._inputs), *given)
+            else:
+                place = self._workspace(workspace)
+                flat = self._module.run_in(*place, stream_ptr or 0, sync, graph_mode, len(self._inputs), *given)
         except (RuntimeError, TypeError, BufferError) as error:
             labels, ins = (*self._input_labels, *self._output_labels), self._ordered(inputs, self._input_index, "input")
             self.forget_when_freed(ins)

@@ -35,9 +35,17 @@ ait.graph @not_repeated(%x: !ait.tensor<1 x 1 x 4 x f32>, %z: !ait.tensor<5 x 4 
   %2 = ait.expand %x : !ait.tensor<5 x 1 x 4 x f32>
   %3 = ait.bmm rrr %2, %v : !ait.tensor<5 x 1 x 2 x f32>
   %4 = ait.bmm rrr %2, %z {kernel = #ait.kernel<"native", {}>} : !ait.tensor<5 x 1 x 2 x f32>
+  // EXPAND-NEXT: %5 = ait.expand %v : !ait.tensor<5 x 4 x 2 x f32>
+  // EXPAND-NEXT: ait.bmm rrr %x, %5
+  // EXPAND-NEXT: ait.bmm crr %z, %5
+  %5 = ait.expand %v : !ait.tensor<5 x 4 x 2 x f32>
+  %6 = ait.bmm rrr %x, %5 : !ait.tensor<5 x 1 x 2 x f32>
+  %7 = ait.bmm crr %z, %5 {kernel = #ait.kernel<"native", {}>} : !ait.tensor<5 x 2 x 2 x f32>
   ait.output "y1" %1 : !ait.tensor<5 x 3 x 2 x f32>
   ait.output "y3" %3 : !ait.tensor<5 x 1 x 2 x f32>
   ait.output "y4" %4 : !ait.tensor<5 x 1 x 2 x f32>
+  ait.output "y6" %6 : !ait.tensor<5 x 1 x 2 x f32>
+  ait.output "y7" %7 : !ait.tensor<5 x 2 x 2 x f32>
 }
 
 // STORED-LABEL: ait.graph @stored
@@ -60,19 +68,29 @@ ait.graph @stored(%x: !ait.tensor<b x 3 x 4 x f32>, %z: !ait.tensor<b x 5 x 4 x 
 // STORED-LABEL: ait.graph @not_stored
 ait.graph @not_stored(%x: !ait.tensor<2 x 3 x 4 x f32>, %z: !ait.tensor<2 x 5 x 4 x f32>) {
   %w = ait.param "w" : !ait.tensor<5 x 4 x f32>
-  // STORED-COUNT-5: ait.permute
+  // STORED: ait.bmm rcr %x, %z : !ait.tensor<2 x 3 x 5 x f32>
+  // STORED-NEXT: ait.permute %{{.*}} [1, 0, 2]
   %0 = ait.bmm rcr %x, %z : !ait.tensor<2 x 3 x 5 x f32>
   %1 = ait.permute %0 [1, 0, 2] : !ait.tensor<3 x 2 x 5 x f32>
+  // STORED-NEXT: [[Y:%.*]] = ait.bmm rcr %z, %x : !ait.tensor<2 x 5 x 3 x f32>
+  // STORED-NEXT: ait.permute [[Y]] [0, 2, 1]
   %2 = ait.bmm rcr %z, %x : !ait.tensor<2 x 5 x 3 x f32>
   %3 = ait.permute %2 [0, 2, 1] : !ait.tensor<2 x 3 x 5 x f32>
+  // STORED-NEXT: [[Y:%.*]] = ait.bmm rcr %x, %x epilogue() {
+  // STORED: } : !ait.tensor<2 x 3 x 3 x f32>
+  // STORED-NEXT: ait.permute [[Y]] [0, 2, 1]
   %4 = ait.bmm rcr %x, %x epilogue() {
   ^bb0(%acc: f32):
     %r = ait.relu %acc : f32
     ait.yield %r : f32
   } : !ait.tensor<2 x 3 x 3 x f32>
   %5 = ait.permute %4 [0, 2, 1] : !ait.tensor<2 x 3 x 3 x f32>
+  // STORED-NEXT: [[Y:%.*]] = ait.bmm rcr %z, %z {
+  // STORED-NEXT: ait.permute [[Y]] [0, 2, 1]
   %6 = ait.bmm rcr %z, %z {kernel = #ait.kernel<"native", {}>} : !ait.tensor<2 x 5 x 5 x f32>
   %7 = ait.permute %6 [0, 2, 1] : !ait.tensor<2 x 5 x 5 x f32>
+  // STORED-NEXT: [[Y:%.*]] = ait.gemm rcr %x, %w
+  // STORED-NEXT: ait.permute [[Y]] [0, 2, 1]
   %8 = ait.gemm rcr %x, %w : !ait.tensor<2 x 3 x 5 x f32>
   %9 = ait.permute %8 [0, 2, 1] : !ait.tensor<2 x 5 x 3 x f32>
   ait.output "y1" %1 : !ait.tensor<3 x 2 x 5 x f32>
@@ -81,6 +99,37 @@ ait.graph @not_stored(%x: !ait.tensor<2 x 3 x 4 x f32>, %z: !ait.tensor<2 x 5 x 
   ait.output "y5" %5 : !ait.tensor<2 x 3 x 3 x f32>
   ait.output "y7" %7 : !ait.tensor<2 x 5 x 5 x f32>
   ait.output "y9" %9 : !ait.tensor<2 x 5 x 3 x f32>
+}
+
+// The same of a gemm; a permute that moves nothing.
+// STORED-LABEL: ait.graph @gemm_not_stored
+ait.graph @gemm_not_stored(%x: !ait.tensor<3 x 4 x f32>, %z: !ait.tensor<5 x 4 x f32>) {
+  // STORED-NEXT: [[Y:%.*]] = ait.gemm rcr %x, %z
+  // STORED-NEXT: ait.permute [[Y]] [1, 0]
+  %0 = ait.gemm rcr %x, %z : !ait.tensor<3 x 5 x f32>
+  %1 = ait.permute %0 [1, 0] : !ait.tensor<5 x 3 x f32>
+  // STORED-NEXT: [[Y:%.*]] = ait.gemm rcr %x, %x epilogue() {
+  // STORED: } : !ait.tensor<3 x 3 x f32>
+  // STORED-NEXT: ait.permute [[Y]] [1, 0]
+  %2 = ait.gemm rcr %x, %x epilogue() {
+  ^bb0(%acc: f32):
+    %r = ait.relu %acc : f32
+    ait.yield %r : f32
+  } : !ait.tensor<3 x 3 x f32>
+  %3 = ait.permute %2 [1, 0] : !ait.tensor<3 x 3 x f32>
+  // STORED-NEXT: [[Y:%.*]] = ait.gemm rcr %z, %z {
+  // STORED-NEXT: ait.permute [[Y]] [1, 0]
+  %4 = ait.gemm rcr %z, %z {kernel = #ait.kernel<"native", {}>} : !ait.tensor<5 x 5 x f32>
+  %5 = ait.permute %4 [1, 0] : !ait.tensor<5 x 5 x f32>
+  // STORED-NEXT: [[Y:%.*]] = ait.gemm rcr %z, %x : !ait.tensor<5 x 3 x f32>
+  // STORED-NEXT: ait.permute [[Y]] [0, 1]
+  %6 = ait.gemm rcr %z, %x : !ait.tensor<5 x 3 x f32>
+  %7 = ait.permute %6 [0, 1] : !ait.tensor<5 x 3 x f32>
+  ait.output "y0" %0 : !ait.tensor<3 x 5 x f32>
+  ait.output "y1" %1 : !ait.tensor<5 x 3 x f32>
+  ait.output "y3" %3 : !ait.tensor<3 x 3 x f32>
+  ait.output "y5" %5 : !ait.tensor<5 x 5 x f32>
+  ait.output "y7" %7 : !ait.tensor<5 x 3 x f32>
 }
 
 // HEADS-LABEL: ait.graph @heads

@@ -37,7 +37,16 @@ ait.graph @not_odd(%x: !ait.tensor<3 x 7 x f32>, %y: !ait.tensor<3 x 8 x f16>, %
     ait.yield %r : f32
   } : !ait.tensor<3 x 4 x f16>
   %4 = ait.gemm rcr %v, %w4 {kernel = #ait.kernel<"native", {}>} : !ait.tensor<3 x 4 x f16>
+  %5 = ait.reshape %v : !ait.tensor<1 x 3 x 7 x f16>
+  %6 = ait.bmm rcr %5, %w4 epilogue() {
+  ^bb0(%acc: f32):
+    %r = ait.relu %acc : f32
+    ait.yield %r : f32
+  } : !ait.tensor<1 x 3 x 4 x f16>
+  %7 = ait.bmm rcr %5, %w4 {kernel = #ait.kernel<"native", {}>} : !ait.tensor<1 x 3 x 4 x f16>
   ait.output "y0" %0 : !ait.tensor<3 x 5 x f32>
+  ait.output "y6" %6 : !ait.tensor<1 x 3 x 4 x f16>
+  ait.output "y7" %7 : !ait.tensor<1 x 3 x 4 x f16>
   ait.output "y1" %1 : !ait.tensor<3 x 6 x f16>
   ait.output "y2" %2 : !ait.tensor<3 x 2 x f16>
   ait.output "y3" %3 : !ait.tensor<3 x 4 x f16>

@@ -1,7 +1,9 @@
 #include "checks.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <sstream>
+#include <utility>
 
 #include "error.h"
 
@@ -83,27 +85,38 @@ void check_rank(const Label& label, int32_t rank, const DLTensor& tensor) {
 }
 
 void check_layout(const Label& label, const DLTensor& tensor) {
-  if (tensor.strides == nullptr || count(tensor.shape, tensor.ndim) == 0) return;
-  int64_t expected = 1;
-  for (int32_t i = tensor.ndim - 1; i >= 0; --i) {
-    if (tensor.shape[i] != 1 && tensor.strides[i] != expected) {
+  if (is_row_major(tensor)) return;
+  fail(ErrorKind::kInput, label, " has strides ", shape_text(tensor.strides, tensor.ndim), " for shape ", shape_text(tensor.shape, tensor.ndim),
+       ", expected contiguous row-major data: pass a contiguous copy");
+}
+
+/// Bytes to whose multiples the address of a tensor is aligned that kernels read.
+size_t alignment_of(const Device& device, const DLTensor& tensor) {
+  return std::max(device.tensor_alignment(), static_cast<size_t>(tensor.dtype.bits + 7) / 8);
+}
+
+/// Refuses a tensor to be written of which two elements may be at one address.
+void check_distinct(const Label& label, const DLTensor& tensor) {
+  if (is_row_major(tensor)) return;
+  std::vector<std::pair<int64_t, int64_t>> axes;  // stride and extent
+  for (int32_t i = 0; i < tensor.ndim; ++i) {
+    if (tensor.shape[i] > 1) axes.emplace_back(std::abs(tensor.strides[i]), tensor.shape[i]);
+  }
+  std::sort(axes.begin(), axes.end());
+  int64_t room = 1;
+  for (const auto& [stride, extent] : axes) {
+    if (stride < room) {
       fail(ErrorKind::kInput, label, " has strides ", shape_text(tensor.strides, tensor.ndim), " for shape ",
-           shape_text(tensor.shape, tensor.ndim), ", expected contiguous row-major data: pass a contiguous copy");
+           shape_text(tensor.shape, tensor.ndim), ", so elements share memory: pass a buffer in which each has its own");
     }
-    expected *= tensor.shape[i];
+    room = stride * (extent - 1) + room;
   }
 }
 
-void check_pointer(const Label& label, const Device& device, const DLTensor& tensor) {
+void check_pointer(const Label& label, const DLTensor& tensor) {
   if (count(tensor.shape, tensor.ndim) == 0) return;
   if (tensor.data == nullptr) {
     fail(ErrorKind::kInput, label, " is a null pointer, expected data of shape ", shape_text(tensor.shape, tensor.ndim));
-  }
-  const size_t element = static_cast<size_t>(tensor.dtype.bits + 7) / 8;
-  const size_t alignment = std::max(device.tensor_alignment(), element);
-  const auto address = reinterpret_cast<uintptr_t>(data_of(tensor));
-  if (address % alignment != 0) {
-    fail(ErrorKind::kInput, label, " is at an address that is not a multiple of ", alignment, " bytes: pass a copy");
   }
 }
 
@@ -113,8 +126,7 @@ void check_tensor(const Label& label, const ait_tensor_v1& expected, const Devic
   if (!same_device(tensor.device, device.dl()) && !(on_host(tensor.device) && device.dl().device_type == kDLCPU)) {
     fail(ErrorKind::kInput, label, " is on ", dl_device_name(tensor.device), ", expected ", device.name(), ": move it there");
   }
-  check_layout(label, tensor);
-  check_pointer(label, device, tensor);
+  check_pointer(label, tensor);
 }
 
 void check_count(const char* role, int32_t expected, size_t found) {
@@ -135,16 +147,44 @@ std::string dims_text(const ait_model_v1& table, const std::vector<int64_t>& dim
   return out.str();
 }
 
+/// Whether two tensors may share memory. A row-major one has `bytes` of it.
 bool overlap(const DLTensor& a, int64_t a_bytes, const DLTensor& b, int64_t b_bytes) {
   if (a_bytes == 0 || b_bytes == 0) return false;
-  const auto a0 = reinterpret_cast<uintptr_t>(data_of(a)), b0 = reinterpret_cast<uintptr_t>(data_of(b));
-  return a0 < b0 + static_cast<uintptr_t>(b_bytes) && b0 < a0 + static_cast<uintptr_t>(a_bytes);
+  const Span x = span_of(a, a_bytes), y = span_of(b, b_bytes);
+  return x.begin < y.end && y.begin < x.end;
 }
 
 }  // namespace
 
 void* data_of(const DLTensor& tensor) {
   return tensor.data == nullptr ? nullptr : static_cast<char*>(tensor.data) + tensor.byte_offset;
+}
+
+bool is_row_major(const DLTensor& tensor) {
+  if (tensor.strides == nullptr || count(tensor.shape, tensor.ndim) == 0) return true;
+  int64_t expected = 1;
+  for (int32_t i = tensor.ndim - 1; i >= 0; --i) {
+    if (tensor.shape[i] != 1 && tensor.strides[i] != expected) return false;
+    expected *= tensor.shape[i];
+  }
+  return true;
+}
+
+Span span_of(const DLTensor& tensor, int64_t bytes) {
+  const auto begin = reinterpret_cast<uintptr_t>(data_of(tensor));
+  if (is_row_major(tensor)) return {begin, begin + static_cast<uintptr_t>(bytes)};
+  int64_t low = 0, high = 0;
+  for (int32_t i = 0; i < tensor.ndim; ++i) {
+    const int64_t reach = tensor.strides[i] * (tensor.shape[i] - 1);
+    (reach < 0 ? low : high) += reach;
+  }
+  const int64_t element = (tensor.dtype.bits + 7) / 8;
+  return {begin + static_cast<uintptr_t>(low * element), begin + static_cast<uintptr_t>((high + 1) * element)};
+}
+
+bool needs_copy(const Device& device, const DLTensor& tensor) {
+  if (count(tensor.shape, tensor.ndim) == 0) return false;
+  return !is_row_major(tensor) || reinterpret_cast<uintptr_t>(data_of(tensor)) % alignment_of(device, tensor) != 0;
 }
 
 std::vector<int64_t> bind_dims(const ait_model_v1& table, const Device& device, const Tensors& inputs) {
@@ -195,9 +235,11 @@ void check_outputs(const ait_model_v1& table, const Device& device, const Shapes
     const DLTensor& tensor = *outputs[i];
     const int64_t* needed = shapes.output(static_cast<int>(i));
     check_tensor(label, table.outputs[i], device, tensor);
+    check_distinct(label, tensor);
     const int32_t own = table.outputs[i].in_place_of - 1;
-    if (own >= 0 && data_of(tensor) != data_of(*inputs[static_cast<size_t>(own)])) {
-      fail(ErrorKind::kInput, label, " takes the place of input '", table.inputs[own].name, "', but is at another address: pass the same tensor");
+    if (own >= 0 && (data_of(tensor) != data_of(*inputs[static_cast<size_t>(own)]) ||
+                     is_row_major(tensor) != is_row_major(*inputs[static_cast<size_t>(own)]))) {
+      fail(ErrorKind::kInput, label, " takes the place of input '", table.inputs[own].name, "', but is at another address, or has other strides: pass the same tensor");
     }
     for (int32_t axis = 0; axis < tensor.ndim; ++axis) {
       if (tensor.shape[axis] < needed[axis]) {
@@ -250,7 +292,10 @@ void check_bound_constant(const ait_constant_v1& constant, const Device& device,
   if (!same_device(value.device, device.dl()) && !(on_host(value.device) && device.dl().device_type == kDLCPU)) {
     fail(ErrorKind::kInput, label, " is on ", dl_device_name(value.device), ", expected ", device.name(), " where no copy is made");
   }
-  check_pointer(label, device, value);
+  check_pointer(label, value);
+  if (needs_copy(device, value)) {
+    fail(ErrorKind::kInput, label, " is at an address that is not a multiple of ", alignment_of(device, value), " bytes: set it with a copy");
+  }
 }
 
 void check_dims(const ait_model_v1& table, const std::vector<int64_t>& dims) {

@@ -19,6 +19,20 @@ using Tensors = std::vector<const DLTensor*>;
 /// @brief The first byte of a tensor; null only if it has no elements.
 void* data_of(const DLTensor& tensor);
 
+/// @brief Whether the elements of a tensor lie in order, without gaps.
+bool is_row_major(const DLTensor& tensor);
+
+/// @brief The addresses of a tensor: [begin, end).
+struct Span {
+  uintptr_t begin, end;
+};
+
+/// @brief All addresses between the first and the last element; `bytes` are those of a row-major tensor, which may be less than its shape says.
+Span span_of(const DLTensor& tensor, int64_t bytes);
+
+/// @brief Whether kernels cannot use a tensor where it is: it is not row-major, or its address is not aligned.
+bool needs_copy(const Device& device, const DLTensor& tensor);
+
 /// @brief Checks number, dtype, rank, device, layout and pointer of each input, finds the value of each dim, and checks that every
 /// input has the shape that those values ask for. Returns the values in the order of the table.
 std::vector<int64_t> bind_dims(const ait_model_v1& table, const Device& device, const Tensors& inputs);

@@ -15,6 +15,7 @@
 
 #include "ait/model_abi.h"
 #include "error.h"
+#include "faults.h"
 
 namespace ait::runtime {
 
@@ -23,6 +24,9 @@ class Graph {
  public:
   virtual ~Graph() = default;
   virtual void launch(void* stream) = 0;
+  /// Takes the arguments of the launches of `body`, which launches the same kernels, without building the graph again. If false is returned,
+  /// the graph cannot be used any more.
+  virtual bool update(const std::function<bool(void* stream)>& body) = 0;
 };
 
 /// @brief A point in a stream that another stream can wait for.
@@ -52,6 +56,14 @@ class Timeline {
 
 class DeviceBuffer;
 
+/// @brief A copy of `shape` elements of `element` bytes.
+struct StridedCopy {
+  void* to;
+  const void* from;
+  std::vector<int64_t> shape, to_strides, from_strides;
+  size_t element;
+};
+
 class Device {
  public:
   virtual ~Device() = default;
@@ -78,6 +90,9 @@ class Device {
     (void)to, (void)from;
     fail(ErrorKind::kRun, "constant '", constant.name, "' has layout ", packing.layout, ", which ", name(), " does not know: compile the model again");
   }
+
+  /// Copies elements between tensors of one shape on the device, after what is on `stream`. Strides are in elements.
+  virtual void copy_strided(const StridedCopy& copy, void* stream) = 0;
 
   virtual void sync(void* stream) = 0;
   virtual void sync_all() = 0;
@@ -131,6 +146,7 @@ class DeviceBuffer {
   void grow(size_t bytes, const char* what) {
     if (bytes <= bytes_) return;
     reset();
+    if (is_fault()) fail(ErrorKind::kMemory, "out of memory: ", what, " (a fault of the test build)");
     data_ = device_.allocate(bytes, what);
     bytes_ = bytes;
     device_.buffer_bytes += static_cast<int64_t>(bytes);

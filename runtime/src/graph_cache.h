@@ -3,7 +3,9 @@
 #ifndef AIT_RUNTIME_GRAPH_CACHE_H_
 #define AIT_RUNTIME_GRAPH_CACHE_H_
 
+#include <algorithm>
 #include <cstdint>
+#include <iterator>
 #include <list>
 #include <memory>
 #include <vector>
@@ -22,6 +24,7 @@ struct GraphStats {
   int64_t warmups = 0;    ///< first use of a key: run plainly
   int64_t fallbacks = 0;  ///< run plainly, since it cannot be recorded
   int64_t evictions = 0;  ///< graphs dropped for newer ones
+  int64_t updates = 0;    ///< took the graph of other addresses, then launched it
 };
 
 class GraphCache {
@@ -48,6 +51,17 @@ class GraphCache {
   void remember(GraphKey key) {
     seen_.push_front({std::move(key), nullptr});
     if (seen_.size() > kSeen) seen_.pop_back();
+  }
+
+  /// If the cache is full: the graph that was used longest ago of those with the first `shape` numbers of `key`. It leaves the cache. Null if
+  /// there is none. An update of it costs less than a new graph.
+  std::unique_ptr<Graph> take_alike(const GraphKey& key, size_t shape) {
+    const auto is_alike = [&](const Entry& entry) { return std::equal(key.begin(), key.begin() + static_cast<std::ptrdiff_t>(shape), entry.key.begin()); };
+    const auto oldest = std::find_if(recorded_.rbegin(), recorded_.rend(), is_alike);
+    if (recorded_.size() < kRecorded || oldest == recorded_.rend()) return nullptr;
+    std::unique_ptr<Graph> graph = std::move(oldest->graph);
+    recorded_.erase(std::prev(oldest.base()));
+    return graph;
   }
 
   /// Keeps the graph of an entry that `find` just returned. Returns how many graphs were dropped for it.

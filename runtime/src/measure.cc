@@ -18,7 +18,7 @@ using Clock = std::chrono::steady_clock;
 /// The launches of the run under way, each with the mark at which it begins.
 class Watch {
  public:
-  explicit Watch(Device& device) : timeline_(device.make_timeline()), table_{this, before} {}
+  explicit Watch(Device& device) : timeline_(device.make_timeline()), table_{this, before, nullptr} {}
   const ait_observer_v1* observer() const { return &table_; }
 
   /// Appends the launches of a run that has ended.

@@ -5,10 +5,13 @@
 #include <utility>
 
 #include "error.h"
+#include "faults.h"
 #include "services.h"
 
 namespace ait::runtime {
 namespace {
+
+constexpr size_t kAlignment = 256;  ///< of the arena, and of each copy in it
 
 int positive(int num_runtimes) {
   if (num_runtimes < 1) fail(ErrorKind::kInput, "num_runtimes is ", num_runtimes, ", expected at least 1");
@@ -23,10 +26,26 @@ std::vector<StateRange> states_of(const ait_model_v1& table, const Shapes& shape
     if (input < 0) continue;
     int64_t bytes = dtype_bytes(table.inputs[input].dtype);
     for (int32_t axis = 0; axis < table.inputs[input].rank; ++axis) bytes *= shapes.input(input)[axis];
-    const auto begin = reinterpret_cast<uintptr_t>(data_of(*inputs[static_cast<size_t>(input)]));
-    if (bytes > 0) ranges.push_back({begin, begin + static_cast<uintptr_t>(bytes), table.inputs[input].name});
+    const Span span = span_of(*inputs[static_cast<size_t>(input)], bytes);
+    if (bytes > 0) ranges.push_back({span.begin, span.end, table.inputs[input].name});
   }
   return ranges;
+}
+
+/// Fails if an output lies where a bound constant is read.
+void check_bound(const ait_model_v1& table, const ConstantSet& constants, const Shapes& shapes, const Tensors& outputs) {
+  for (int32_t i = 0; i < table.num_outputs; ++i) {
+    int64_t bytes = dtype_bytes(table.outputs[i].dtype);
+    for (int32_t axis = 0; axis < table.outputs[i].rank; ++axis) bytes *= shapes.output(i)[axis];
+    const auto begin = reinterpret_cast<uintptr_t>(data_of(*outputs[static_cast<size_t>(i)]));
+    const StateRange written{begin, begin + static_cast<uintptr_t>(bytes), table.outputs[i].name};
+    for (int32_t c = 0; c < table.num_constants; ++c) {
+      const auto from = reinterpret_cast<uintptr_t>(constants.bound[static_cast<size_t>(c)]);
+      if (from == 0 || !written.overlaps({from, from + static_cast<uintptr_t>(table.constants[c].bytes), ""})) continue;
+      fail(ErrorKind::kInput, "output '", written.name, "' overlaps the memory that constant '", table.constants[c].name,
+           "' is bound to: pass a buffer of its own");
+    }
+  }
 }
 
 }  // namespace
@@ -35,7 +54,7 @@ struct Model::Call {
   std::vector<int64_t> dims;
   std::vector<const void*> inputs;
   std::vector<void*> outputs;
-  const ConstantSet& constants;
+  ConstantSet& constants;
   void* arena;
   const ait_model_v1& table;
   int32_t part = 0;
@@ -61,6 +80,7 @@ struct Model::Call {
 
  private:
   std::string call(int32_t (*function)(const ait_run_v1*), void* stream) {
+    if (is_fault()) return "a fault of the test build";
     RunHost host;
     const void* const* bound = constants.has_bound ? constants.bound.data() : nullptr;
     const ait_run_v1 args{dims.data(), inputs.data(), outputs.data(), constants.blob.data(), arena, stream, &host.table, part, bound, observer};
@@ -68,6 +88,91 @@ struct Model::Call {
     if (status == 0) return {};
     return host.error.empty() ? "status " + std::to_string(status) : host.error;
   }
+};
+
+class Model::Staging {
+ public:
+  /// `used` bytes of the arena are the model's own; copies lie after them.
+  Staging(Device& device, const ait_model_v1& table, const Shapes& shapes, const Tensors& inputs, const Tensors& outputs, size_t used)
+      : device_(device), table_(table), inputs_(inputs), outputs_(outputs), bytes_(used) {
+    for (int32_t i = 0; i < table.num_inputs; ++i) {
+      if (needs_copy(device, *inputs[static_cast<size_t>(i)])) add(&ins_, i, shapes.input(i), table.inputs[i]);
+    }
+    for (int32_t i = 0; i < table.num_outputs; ++i) {
+      const int32_t own = table.outputs[i].in_place_of - 1;
+      if (!needs_copy(device, *outputs[static_cast<size_t>(i)])) continue;
+      const auto same = std::find_if(ins_.begin(), ins_.end(), [own](const Copied& c) { return c.which == own; });
+      if (same != ins_.end()) {
+        outs_.push_back({i, same->offset});  // the model writes into the copy of the input
+      } else {
+        add(&outs_, i, shapes.output(i), table.outputs[i]);
+      }
+    }
+  }
+
+  size_t bytes() const { return bytes_; }
+  int64_t count() const { return static_cast<int64_t>(ins_.size() + outs_.size()); }
+
+  /// Copies the inputs, and makes the run use the copies.
+  void fetch(Call& call, void* stream) {
+    arena_ = static_cast<char*>(call.arena);
+    for (const Copied& copied : ins_) {
+      const DLTensor& tensor = *inputs_[static_cast<size_t>(copied.which)];
+      call.inputs[static_cast<size_t>(copied.which)] = arena_ + copied.offset;
+      copy(tensor, tensor.shape, arena_ + copied.offset, true, stream);
+    }
+    for (const Copied& copied : outs_) call.outputs[static_cast<size_t>(copied.which)] = arena_ + copied.offset;
+  }
+
+  /// Copies the outputs, of these shapes one after another, into the leading elements of the caller's tensors in each dim.
+  void deliver(const std::vector<int64_t>& shapes, void* stream) {
+    for (const Copied& copied : outs_) {
+      size_t start = 0;
+      for (int32_t i = 0; i < copied.which; ++i) start += static_cast<size_t>(table_.outputs[i].rank);
+      copy(*outputs_[static_cast<size_t>(copied.which)], shapes.data() + start, arena_ + copied.offset, false, stream);
+    }
+  }
+
+ private:
+  struct Copied {
+    int32_t which;
+    size_t offset;
+  };
+
+  void add(std::vector<Copied>* list, int32_t which, const int64_t* shape, const ait_tensor_v1& tensor) {
+    const size_t offset = (bytes_ + kAlignment - 1) / kAlignment * kAlignment;
+    auto size = static_cast<size_t>(dtype_bytes(tensor.dtype));
+    for (int32_t axis = 0; axis < tensor.rank; ++axis) size *= static_cast<size_t>(shape[axis]);
+    list->push_back({which, offset});
+    bytes_ = offset + size;
+  }
+
+  void copy(const DLTensor& tensor, const int64_t* shape, char* packed, bool to_packed, void* stream) {
+    const auto rank = static_cast<size_t>(tensor.ndim);
+    StridedCopy copy{nullptr, nullptr, {shape, shape + rank}, std::vector<int64_t>(rank), std::vector<int64_t>(rank),
+                     static_cast<size_t>(tensor.dtype.bits + 7) / 8};
+    std::vector<int64_t>& own = to_packed ? copy.to_strides : copy.from_strides;
+    std::vector<int64_t>& theirs = to_packed ? copy.from_strides : copy.to_strides;
+    const bool is_packed = is_row_major(tensor);
+    int64_t packed_stride = 1;
+    for (size_t i = rank; i-- > 0;) {
+      own[i] = packed_stride;
+      // A row-major buffer that is larger than its output holds it without gaps, as one that needs no copy does.
+      theirs[i] = is_packed ? packed_stride : tensor.strides[i];
+      packed_stride *= shape[i];
+    }
+    copy.to = to_packed ? packed : static_cast<char*>(data_of(tensor));
+    copy.from = to_packed ? static_cast<char*>(data_of(tensor)) : packed;
+    device_.copy_strided(copy, stream);
+  }
+
+  Device& device_;
+  const ait_model_v1& table_;
+  const Tensors& inputs_;
+  const Tensors& outputs_;
+  size_t bytes_;
+  char* arena_ = nullptr;
+  std::vector<Copied> ins_, outs_;
 };
 
 Model::Model(const std::string& library_path, int num_runtimes, int device)
@@ -102,6 +207,7 @@ std::vector<int64_t> Model::run(const Tensors& inputs, const Tensors& outputs, c
   Call call{bind_dims(table, *device_, inputs), {}, {}, *constants, nullptr, table};
   const Shapes shapes(table, call.dims.data());
   check_outputs(table, *device_, shapes, inputs, outputs);
+  if (constants->has_bound) check_bound(table, *constants, shapes, outputs);
   for (const DLTensor* tensor : inputs) call.inputs.push_back(data_of(*tensor));
   for (const DLTensor* tensor : outputs) call.outputs.push_back(data_of(*tensor));
 
@@ -114,23 +220,40 @@ std::vector<int64_t> Model::run(const Tensors& inputs, const Tensors& outputs, c
   States::Lease state(states_, states_of(table, shapes, inputs), options.stream, capturing);
   const RuntimePool::Lease lease(pool_, options.stream);
   Runtime& runtime = *lease;
+  Staging staging(*device_, table, shapes, inputs, outputs, static_cast<size_t>(table.arena_bytes(call.dims.data())));
   try {
-    make_arena(runtime, static_cast<size_t>(table.arena_bytes(call.dims.data())), capturing);
+    call.arena = arena_for(runtime, staging.bytes(), options, capturing);
   } catch (...) {
     state.cancel();
     throw;
   }
-  runtime.is_recorded |= capturing;
-  if (capturing) constants->is_recorded = true;
-  call.arena = runtime.arena->data();
   call.observer = options.observer;
+  try {
+    return run_on(runtime, call, state, shapes, staging, options, capturing);
+  } catch (...) {
+    runtime.last_stream = options.stream;
+    runtime.replace(*device_);
+    const std::lock_guard<std::mutex> lock(stats_mutex_);
+    ++stats_.failures;
+    throw;
+  }
+}
+
+std::vector<int64_t> Model::run_on(Runtime& runtime, Call& call, States::Lease& state, const Shapes& shapes, Staging& staging,
+                                   const RunOptions& options, bool capturing) {
+  const bool is_ours = options.workspace == nullptr;
+  runtime.is_recorded |= capturing && is_ours;
+  if (capturing) call.constants.is_recorded = true;
   if (runtime.pending && runtime.last_stream != options.stream && !capturing) runtime.event->wait(options.stream);
 
   // A kernel may read constants while the launch before it still runs, which may be the caller's that writes bound ones.
-  if (constants->has_bound && !capturing) runtime.mark(*device_, options.stream);
+  if (call.constants.has_bound && !capturing) runtime.mark(*device_, options.stream);
+  staging.fetch(call, options.stream);
   RunOptions effective = options;
   effective.graph = options.graph && !capturing;
   launch(runtime, call, effective);
+  const std::vector<int64_t> actual = call.table.bounds == nullptr ? shapes.outputs() : Shapes(call.table, call.dims.data()).outputs();
+  staging.deliver(actual, options.stream);
   if (options.sync) {
     runtime.pending = false;
     device_->sync(options.stream);
@@ -140,7 +263,22 @@ std::vector<int64_t> Model::run(const Tensors& inputs, const Tensors& outputs, c
   }
   runtime.last_stream = options.stream;
   state.finish(options.stream, !options.sync && !capturing);
-  return table.bounds == nullptr ? shapes.outputs() : Shapes(table, call.dims.data()).outputs();
+  const std::lock_guard<std::mutex> lock(stats_mutex_);
+  ++stats_.runs;
+  stats_.copies += staging.count();
+  return actual;
+}
+
+void* Model::arena_for(Runtime& runtime, size_t needed, const RunOptions& options, bool capturing) {
+  if (options.workspace == nullptr) {
+    make_arena(runtime, needed, capturing);
+    return runtime.arena->data();
+  }
+  if (needed > options.workspace_bytes || reinterpret_cast<uintptr_t>(options.workspace) % kAlignment != 0) {
+    fail(ErrorKind::kInput, "the workspace has ", options.workspace_bytes, " bytes at ", options.workspace, ", expected ", needed,
+         " at a multiple of ", kAlignment);
+  }
+  return options.workspace;
 }
 
 void Model::launch_in(std::vector<int64_t> dims, std::vector<const void*> inputs, std::vector<void*> outputs, void* arena, size_t bytes,
@@ -197,7 +335,7 @@ void Model::launch_part(Runtime& runtime, Call& call, const RunOptions& options)
   if (!options.graph) return launch_plain(call, options.stream);
   const auto count = [this](int64_t GraphStats::*counter, int64_t by = 1) {
     const std::lock_guard<std::mutex> lock(stats_mutex_);
-    stats_.*counter += by;
+    stats_.graphs.*counter += by;
   };
   const GraphKey key = call.key();
   GraphCache::Entry* entry = runtime.graphs.find(key);
@@ -211,8 +349,14 @@ void Model::launch_part(Runtime& runtime, Call& call, const RunOptions& options)
     entry->graph->launch(options.stream);
     return count(&GraphStats::hits);
   }
-  std::unique_ptr<Graph> graph;
-  if (!entry->failed) graph = device_->record([&call](void* stream) { return call.run(stream).empty(); });
+  const auto body = [&call](void* stream) { return call.run(stream).empty(); };
+  std::unique_ptr<Graph> graph = entry->failed ? nullptr : runtime.graphs.take_alike(key, call.dims.size() + 1);
+  if (graph != nullptr && graph->update(body)) {
+    graph->launch(options.stream);
+    runtime.graphs.keep(entry, std::move(graph));
+    return count(&GraphStats::updates);
+  }
+  graph = entry->failed ? nullptr : device_->record(body);
   if (graph == nullptr) {
     entry->failed = true;
     launch_plain(call, options.stream);
@@ -259,9 +403,12 @@ int64_t Model::arena_bytes(std::vector<int64_t> dims) const {
   return library_.table().arena_bytes(dims.data());
 }
 
-GraphStats Model::graph_stats() const {
+ModelStats Model::stats() const {
   const std::lock_guard<std::mutex> lock(stats_mutex_);
-  return stats_;
+  ModelStats stats = stats_;
+  stats.waits = pool_.waits();
+  stats.bytes = device_->buffer_bytes.load();
+  return stats;
 }
 
 }  // namespace ait::runtime

@@ -22,6 +22,18 @@ struct RunOptions {
   bool sync = true;    ///< wait for the stream before returning
   bool graph = false;  ///< launch as one recorded graph
   const ait_observer_v1* observer = nullptr;  ///< watches the launches
+  void* workspace = nullptr;  ///< scratch memory of the caller's instead of the model's
+  size_t workspace_bytes = 0;
+};
+
+/// @brief What a model has done since it was loaded.
+struct ModelStats {
+  GraphStats graphs;
+  int64_t runs = 0;      ///< that succeeded, or were left going on
+  int64_t failures = 0;  ///< that failed after the checks; each replaced its runtime
+  int64_t waits = 0;     ///< runs that waited for a free runtime
+  int64_t copies = 0;    ///< tensors that were copied because kernels cannot use them where they are
+  int64_t bytes = 0;     ///< in constants and arenas, on the device
 };
 
 class Model {
@@ -60,12 +72,17 @@ class Model {
   const ait_model_v1& table() const { return library_.table(); }
   std::vector<int64_t> maximum_output_shapes() const { return library_.maximum_output_shapes(); }
   std::string describe() const { return library_.describe(); }
-  GraphStats graph_stats() const;
+  ModelStats stats() const;
   Device& device() { return *device_; }
 
  private:
   struct Call;  ///< one run: its arguments as the model library wants them
 
+  class Staging;  ///< copies of the tensors of a run that kernels cannot use where they are
+
+  std::vector<int64_t> run_on(Runtime& runtime, Call& call, States::Lease& state, const Shapes& shapes, Staging& staging,
+                              const RunOptions& options, bool capturing);
+  void* arena_for(Runtime& runtime, size_t needed, const RunOptions& options, bool capturing);
   void make_arena(Runtime& runtime, size_t needed, bool capturing);
   void launch(Runtime& runtime, Call& call, const RunOptions& options);
   void launch_part(Runtime& runtime, Call& call, const RunOptions& options);
@@ -79,7 +96,7 @@ class Model {
   RuntimePool pool_;
   States states_;
   mutable std::mutex stats_mutex_;
-  GraphStats stats_;
+  ModelStats stats_;
 };
 
 }  // namespace ait::runtime

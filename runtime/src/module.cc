@@ -21,6 +21,7 @@
 #include "ait/amx_service.h"
 #include "dynamic_library.h"
 #include "error.h"
+#include "inspect.h"
 #include "ffi_errors.h"
 #include "ffi_outputs.h"
 #include "kernel_libraries.h"
@@ -91,6 +92,7 @@ class ModelModule : public ffi::ModuleObj {
     if (name == "run") return run_function(model);
     if (name == "run_whole") return run_whole_function(model);
     if (name == "run_and_return") return run_and_return_function(model);
+    if (name == "run_in") return run_in_function(model);
     if (name == "launch_in") return launch_in_function(model);
     if (name == "infer") return infer_function(model);
     if (name == "set_constants") return set_constants_function(model);
@@ -114,11 +116,13 @@ class ModelModule : public ffi::ModuleObj {
     }
     if (name == "benchmark") return benchmark_function(model);
     if (name == "profile") return profile_function(model);
+    if (name == "inspect") return inspect_function(model);
     if (name == "allocated_bytes") return ffi::Function::FromTyped([model] { return model->device().buffer_bytes.load(); });
-    if (name == "graph_stats") {
+    if (name == "stats") {
       return ffi::Function::FromTyped([model] {
-        const GraphStats s = model->graph_stats();
-        return ffi::Shape({s.hits, s.captures, s.warmups, s.fallbacks, s.evictions});
+        const ModelStats s = model->stats();
+        const GraphStats& g = s.graphs;
+        return ffi::Shape({s.runs, s.failures, s.waits, s.copies, s.bytes, g.hits, g.captures, g.updates, g.warmups, g.fallbacks, g.evictions});
       });
     }
     if (name == "sync") {
@@ -178,20 +182,35 @@ class ModelModule : public ffi::ModuleObj {
   static ffi::Function run_function(std::shared_ptr<Model> model) {
     return ffi::Function::FromPacked([model = std::move(model)](ffi::PackedArgs args, ffi::Any* result) {
       guarded([&] {
-        const auto stream = args[0].cast<int64_t>();
-        RunOptions options;
-        options.sync = args[1].cast<bool>();
-        options.graph = args[2].cast<bool>();
-        const auto num_inputs = args[3].cast<int>();
-        constexpr int kFirst = 4;
-        if (num_inputs < 0 || kFirst + num_inputs > args.size()) fail(ErrorKind::kInput, "run got too few tensors");
-        const TensorArguments inputs(args, kFirst, kFirst + num_inputs);
-        const TensorArguments outputs(args, kFirst + num_inputs, args.size());
-        const DLDevice device = model->device().dl();
-        options.stream = stream == -1 ? TVMFFIEnvGetStream(device.device_type, device.device_id) : reinterpret_cast<void*>(stream);
-        *result = to_shape(model->run(inputs.tensors(), outputs.tensors(), options));
+        *result = run_with(*model, args, 0, RunOptions{});
       });
     });
+  }
+
+  /// run_in(workspace, bytes, and what run takes) -> Shape
+  static ffi::Function run_in_function(std::shared_ptr<Model> model) {
+    return ffi::Function::FromPacked([model = std::move(model)](ffi::PackedArgs args, ffi::Any* result) {
+      guarded([&] {
+        RunOptions options;
+        options.workspace = reinterpret_cast<void*>(args[0].cast<int64_t>());
+        options.workspace_bytes = static_cast<size_t>(args[1].cast<int64_t>());
+        *result = run_with(*model, args, 2, options);
+      });
+    });
+  }
+
+  static ffi::Shape run_with(Model& model, const ffi::PackedArgs& args, int first, RunOptions options) {
+    const auto stream = args[first].cast<int64_t>();
+    options.sync = args[first + 1].cast<bool>();
+    options.graph = args[first + 2].cast<bool>();
+    const auto num_inputs = args[first + 3].cast<int>();
+    first += 4;
+    if (num_inputs < 0 || first + num_inputs > args.size()) fail(ErrorKind::kInput, "run got too few tensors");
+    const TensorArguments inputs(args, first, first + num_inputs);
+    const TensorArguments outputs(args, first + num_inputs, args.size());
+    const DLDevice device = model.device().dl();
+    options.stream = stream == -1 ? TVMFFIEnvGetStream(device.device_type, device.device_id) : reinterpret_cast<void*>(stream);
+    return to_shape(model.run(inputs.tensors(), outputs.tensors(), options));
   }
 
   /// run_whole(stream, sync, graph, inputs..., outputs...): `run` of as many tensors as the model has. Returns nothing if each output has
@@ -288,6 +307,29 @@ class ModelModule : public ffi::ModuleObj {
           for (const double number : {double(time.iteration), double(time.launch), time.begin, time.duration}) times.push_back(number);
         }
         *result = times;
+      });
+    });
+  }
+
+  /// inspect(stream, num_inputs, inputs..., outputs...) -> the Shape of run, and eight numbers for each result of each launch
+  static ffi::Function inspect_function(std::shared_ptr<Model> model) {
+    return ffi::Function::FromPacked([model = std::move(model)](ffi::PackedArgs args, ffi::Any* result) {
+      guarded([&] {
+        constexpr int kFirst = 2;
+        RunOptions options;
+        options.stream = reinterpret_cast<void*>(args[0].cast<int64_t>());
+        const int outputs_from = kFirst + args[1].cast<int>();
+        const TensorArguments inputs(args, kFirst, outputs_from), outputs(args, outputs_from, args.size());
+        std::vector<ResultValues> values;
+        ffi::Shape shapes = to_shape(inspect(*model, inputs.tensors(), outputs.tensors(), options, values));
+        ffi::Array<double> numbers;
+        for (const ResultValues& v : values) {
+          for (const double number : {double(v.launch), double(v.result), double(v.elements), double(v.nans), double(v.infinities), v.lowest,
+                                      v.highest, v.mean}) {
+            numbers.push_back(number);
+          }
+        }
+        *result = ffi::Array<ffi::Any>{shapes, numbers};
       });
     });
   }

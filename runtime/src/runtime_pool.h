@@ -3,6 +3,7 @@
 #ifndef AIT_RUNTIME_RUNTIME_POOL_H_
 #define AIT_RUNTIME_RUNTIME_POOL_H_
 
+#include <atomic>
 #include <condition_variable>
 #include <memory>
 #include <mutex>
@@ -33,6 +34,19 @@ struct Runtime {
   void mark(Device& device, void* stream) {
     if (event == nullptr) event = device.make_event();
     event->record(stream);
+  }
+
+  /// After a failure: nothing that the failed run has launched or recorded is used again. The memory of graphs of the caller's stays.
+  void replace(Device& device) noexcept {
+    try {
+      device.sync(last_stream);
+    } catch (const Error&) {
+      // The failure was reported already.
+    }
+    graphs.clear();
+    event.reset();
+    pending = false;
+    if (!is_recorded) arena->reset();
   }
 
   std::unique_ptr<DeviceBuffer> arena;
@@ -69,11 +83,14 @@ class RuntimePool {
   };
 
   int size() const { return static_cast<int>(runtimes_.size()); }
+  /// How many runs had to wait for a runtime.
+  int64_t waits() const { return waits_.load(); }
 
  private:
   /// Prefers the runtime that last ran on `stream`: its graphs fit, and there is nothing to wait for.
   Runtime* acquire(void* stream) {
     std::unique_lock<std::mutex> lock(mutex_);
+    if (idle_.empty()) ++waits_;
     released_.wait(lock, [this] { return !idle_.empty(); });
     size_t choice = idle_.size() - 1;
     for (size_t i = 0; i < idle_.size(); ++i) {
@@ -92,6 +109,7 @@ class RuntimePool {
     released_.notify_one();
   }
 
+  std::atomic<int64_t> waits_{0};
   std::mutex mutex_;
   std::condition_variable released_;
   std::vector<std::unique_ptr<Runtime>> runtimes_;

@@ -13,6 +13,7 @@ from ait_mlir.compiler import compile_model
 from ait_mlir.compiler.base import DynamicProfileStrategy, IntVar, Tensor
 from ait_mlir.compiler.model import AITemplateAllocatorKind, Model
 from ait_mlir.compiler.ops.common.epilogue import FuncEnum
+from ait_mlir.errors import InputError
 from ait_mlir.frontend import BuildError, ops
 from ait_mlir.utils.debug_settings import AITDebugSettings
 
@@ -78,6 +79,39 @@ def test_folding_at_load_and_no_optimization(tmp_path: Path) -> None:
         check(model)
 
 
+def test_runs_report_what_is_not_finite(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    """log(x) of a negative number, then a product with a constant that makes the rest of its row NaN, too."""
+    x = Tensor([IntVar([1, 4], "batch"), 8], name="x", dtype="float16", is_input=True)
+    y = ops.gemm_rrr()(ops.elementwise(FuncEnum.LOGE)(x), Tensor([8, 4], name="w", dtype="float16"))
+    y._attrs["name"], y._attrs["is_output"] = "y", True
+    settings = AITDebugSettings(check_all_nan_and_inf=True)
+    data = {"w": np.ones((8, 4), np.float16)}
+    good = np.full((2, 8), 2, np.float16)
+    bad = good.copy()
+    bad[0, :2] = -1, 0
+    with compile_model(y, "cpu", tmp_path, "checked", debug_settings=settings, constants=data) as model:
+        np.testing.assert_allclose(model.run_with_tensors([good])["y"], 8 * np.log(2), rtol=1e-2)
+        assert capfd.readouterr().err == ""
+        model.run_with_tensors([bad])
+        lines = capfd.readouterr().err.splitlines()
+        assert len(lines) == 2 and all(line.startswith("model checked: launch ") for line in lines)
+        assert "launch 0, result 0 of 16 elements: 1 NaN, 1 infinite, the others from 0.69" in lines[0]
+        assert "launch 1, result 0 of 8 elements: 4 NaN, 0 infinite" in lines[1] and "gemm" in lines[1]
+        model.reports_nan_and_inf = False
+        first, second = model.inspect([good], [np.empty((2, 4), np.float16)])
+        assert (first.nans, first.infinities, first.elements, second.elements) == (0, 0, 16, 8)
+        assert first.lowest == first.highest == pytest.approx(first.mean) == pytest.approx(np.log(2), rel=1e-3)
+        assert capfd.readouterr().err == ""
+
+
+def test_a_model_that_shows_nothing_says_so(tmp_path: Path) -> None:
+    with (
+        compile_model(network(), "cpu", tmp_path, "plain", constants={"w": W}) as model,
+        pytest.raises(InputError, match="model plain shows no results of launches: compile it with inspected=True"),
+    ):
+        model.inspect([np.ones((1, 8), np.float32)], [np.empty((1, 4), np.float32)])
+
+
 @pytest.mark.parametrize(
     ("given", "message"),
     [
@@ -88,7 +122,7 @@ def test_folding_at_load_and_no_optimization(tmp_path: Path) -> None:
         ({"profile_devs": ["cuda"]}, r"profile_devs is \['cuda'\], expected a list of the numbers of cards"),
         ({"dynamic_profiling_strategy": "most"}, "dynamic_profiling_strategy is 'most', expected MIN, MAX or HINTS"),
         ({"debug_settings": AITDebugSettings(gen_standalone=True)}, "gen_standalone is not there; the artifact is one"),
-        ({"debug_settings": AITDebugSettings(check_all_outputs=True)}, "check_all_outputs is not there; compare with"),
+        ({"debug_settings": AITDebugSettings(dump_ait_to_py="x.py")}, "dump_ait_to_py is not there; the IR of a model"),
         ({"constants": {"w": [1.0]}}, "constants are NumPy arrays, torch tensors or JAX arrays; found list"),
     ],
 )

@@ -15,8 +15,9 @@ import pytest
 import sympy
 import torch
 
-from ait_mlir.compiler import base, dtype, ops, public, symbolic
+from ait_mlir.compiler import base, compile_model, dtype, ops, public, symbolic
 from ait_mlir.compiler.base import IntImm, IntVar, IntVarTensor, StableSet, Tensor
+from ait_mlir.compiler.model import torch_to_ait_data
 from ait_mlir.compiler.ops.common.epilogue import FuncEnum
 from ait_mlir.compiler.ops.paths import FAMILIES, MODULES, all_modules
 from ait_mlir.errors import ArtifactError, CompileError, InputError
@@ -36,6 +37,26 @@ def test_the_page_runs(tmp_path, monkeypatch):
         exec(compile(block, str(page), "exec"), names)
     want = torch.relu(names["x"].float() @ names["w"].float().T)
     torch.testing.assert_close(names["y"].float(), want, atol=1e-2, rtol=1e-2)
+
+
+@pytest.mark.parametrize("target", ["cpu", pytest.param("cuda", marks=pytest.mark.gpu)])
+def test_outputs_on_the_host(target, tmp_path):
+    x = Tensor(shape=[IntVar([0, 4], name="rows"), 2], dtype="float32", name="x", is_input=True)
+    total = (x + x).mark_as_output("total")
+    with compile_model(total, target, tmp_path, "on_host") as model:
+        place = "cpu" if target == "cpu" else "cuda:0"
+        data, out = torch.randn(3, 2), torch.zeros(4, 2)
+        made = model._run_with_tensors_outputs_on_host({"x": data.to(place)}, {"total": out})
+        assert torch.equal(made["total"], 2 * data) and torch.equal(out[:3], 2 * data) and not out[3].any()
+        out.zero_()
+        model._run_with_outputs_on_host([torch_to_ait_data(data.to(place))], [torch_to_ait_data(out)])
+        assert torch.equal(out[:3], 2 * data)
+        assert model._run_with_tensors_outputs_on_host([data[:0].to(place)], [out])["total"].shape == (0, 2)
+        with pytest.raises(TypeError, match=r"no output \[\]; its outputs are total"):
+            model.get_output_maximum_shape([])
+        if target != "cpu":
+            with pytest.raises(ValueError, match="is on cuda:0, expected a tensor in host memory"):
+                model._run_with_tensors_outputs_on_host([data.to(place)], [out.to(place)])
 
 
 def test_every_operator_has_its_documented_path():

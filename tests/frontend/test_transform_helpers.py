@@ -29,6 +29,7 @@ from ait_mlir.compiler.transform import (
 )
 from ait_mlir.compiler.transform.fuse_conv_elementwise import get_conv2d_bias_elementwise_patterns
 from ait_mlir.compiler.transform.fuse_ops import FusedElementwiseInfo
+from ait_mlir.compiler.transform.fuse_split import StableSet
 from ait_mlir.compiler.transform.memory_planning import (
     multistream_max_mem_parallel_ops,
     multistream_mode,
@@ -44,7 +45,7 @@ from ait_mlir.compiler.transform.profile import (
 from ait_mlir.compiler.transform.refine_graph import get_sorted_ops
 from ait_mlir.compiler.transform.remove_no_ops import ExpandDimensionType
 from ait_mlir.errors import AitError
-from ait_mlir.frontend import BuildError, IntVar, Tensor, ops
+from ait_mlir.frontend import BuildError, IntVar, JaggedDim, JaggedIntVar, Tensor, ops
 from ait_mlir.frontend.ops import FuncEnum
 from tests.frontend.support import evaluate
 
@@ -181,6 +182,31 @@ def test_documented_classes() -> None:
     assert [len(chain) for chain, _ in found] == sorted([len(chain) for chain, _ in found], reverse=True)
     names = {" ".join(op.attrs["func"].name if "func" in op.attrs else op.name for op in chain): to.__name__ for chain, to in found}  # fmt: skip
     assert names["conv2d_bias ADD RELU"] == "conv2d_bias_add_relu"
+
+
+def test_documented_methods() -> None:
+    a, gamma = x(2, 3, 4, 8), w(8)
+    assert ops.group_norm.get_input_shapes(a, gamma, None) == [[2, 3, 4, 8], [8], None]
+    cut = ops.dynamic_slice.normalize_start_end_indices
+    assert [cut(8, 2, 5), cut(8, -3, 20), cut(8, -20, -6), cut(8, 6, 2)] == [[2, 5], [5, 8], [0, 2], [6, 6]]
+    batch, total = IntVar([1, 4], name="batch"), IntVar([0, 20], name="total")
+    dim = JaggedIntVar(total, batch, [JaggedDim(0, 5)])
+    with pytest.raises(BuildError, match="no offsets yet"):
+        dim.offsets_type()
+    offsets = Tensor(shape=[batch + 1], dtype="int32", name="offsets", is_input=True)
+    made = ops.make_jagged(batch, [JaggedDim(0, 5)])(x(total, 2), [offsets]).shape()[0]
+    assert isinstance(made, JaggedIntVar) and made.offsets_type() == "int32_t"
+    assert made.offsets_struct_type() == "std::array<const int32_t*, 1>"
+    assert made.offsets_var_name() == "total_jagged_offsets"
+    found = StableSet([2, 1, 2])
+    found.add(3)
+    found.discard(7)
+    found.remove(1)
+    assert list(found) == [2, 3] and list(StableSet()) == []
+    with pytest.raises(KeyError):
+        found.remove(1)
+    found.clear()
+    assert not found
 
 
 # ** memory **

@@ -248,6 +248,39 @@ def test_functions_registered_twice():
         registry.reg("add_one")(lambda attrs: "")
 
 
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("%x options 3", "2:38: error: expected ':' and the types of the results"),
+        (
+            "%x options {factor = 1.0 : f64, colour = 3 : i64}",
+            "2:3: error: external.scale: its constructor failed: scale: got an unexpected",
+        ),
+        (
+            '%x options {factor = "a"}',
+            "2:3: error: external.scale: its constructor failed: scale: factor must be a number",
+        ),
+        ("%x", "2:3: error: external.scale: its constructor failed: scale: missing a required argument: 'factor'"),
+        ("%x options {factor = 2.0 : f64} call {args = [7 : index]}", "its call failed: there is no operand 7"),
+        ("%x options {factor = 2.0 : f64} call {args = 3 : i64}", "2:3: error: external.scale: its call failed"),
+        (
+            "%x, %x options {factor = 2.0 : f64}",
+            "2:3: error: external.scale: its call failed: scale: shift must be an int",
+        ),
+        (
+            "%x options {factor = dense<1> : tensor<2xi32>}",
+            "2:3: error: external.scale: its constructor failed: an operator has no option like dense",
+        ),
+    ],
+)
+def test_text_that_is_wrong(text: str, message: str):
+    _register_scale()
+    type_ = "!ait.tensor<4 x f32>"
+    with pytest.raises(SourceError) as error:
+        parse_text(context(), f"ait.graph @f(%x: {type_}) {{\n  %y, %z = external.scale {text} : {type_}, {type_}\n}}")
+    assert message in str(error.value)
+
+
 def test_two_classes_of_one_name(tmp_path: Path):
     class other(add_one.add_one):
         pass

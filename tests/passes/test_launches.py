@@ -1,13 +1,18 @@
-"""What the verifier says of a launch that does not fit its kernel or its program."""
+"""What the verifier says of a launch that does not fit its kernel or its program; the passes that make launches."""
 
 from __future__ import annotations
+
+from pathlib import Path
 
 import pytest
 
 from ait_mlir.driver import run_to_phase
 from ait_mlir.ir.parser import check, parse_text
 from ait_mlir.ir.source import SourceError, SourceText
+from ait_mlir.passes.pipelines import passes_between
 from ait_mlir.universe import context
+
+LISTS = Path(__file__).parents[2] / "lit_tests" / "passes" / "launches.mlir"
 
 GRAPH = """
 ait.graph @f(%x: !ait.tensor<b x 8 x f16>) dims {b = 1 to 64} {
@@ -57,3 +62,8 @@ def test_a_program_with_a_larger_range_than_the_kernel() -> None:
     head, program = planned().split("ait_rt.program", 1)
     with pytest.raises(SourceError, match="@fused_relu_0 is for b = 1 to 64, the program has 1 to 65"):
         parse(head + "ait_rt.program" + program.replace("b = 1 to 64", "b = 1 to 65"))
+
+
+def test_the_lists_of_launches_are_those_of_a_compilation() -> None:
+    run = LISTS.read_text().splitlines()[0]
+    assert f"-p '{passes_between('imported', 'bufferized', 'cuda', 'sm_90a')}'" in run

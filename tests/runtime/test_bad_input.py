@@ -38,10 +38,6 @@ def aliased_outputs() -> tuple[list[Any], list[Any]]:
     return both(y=memory[:12].reshape(2, 6), s=memory[11:13])
 
 
-def misaligned() -> np.ndarray:
-    return np.zeros(4 * 6 + 1, np.uint8)[1:].view(np.float32).reshape(2, 3)
-
-
 CASES: dict[str, tuple[Callable[[], tuple[Any, Any]], str]] = {
     "null": (
         lambda: both(x=AITData(0, [2, 6], "float32")),
@@ -56,10 +52,7 @@ CASES: dict[str, tuple[Callable[[], tuple[Any, Any]], str]] = {
     "text": (lambda: both(m=np.array([["a"]])), "input 'm' has dtype str"),
     "byte order": (lambda: both(m=f32(2, 3).astype(">f4")), "input 'm' has dtype >f4, which is not in the byte order"),
     "rank": (lambda: both(x=f32(12)), r"input 'x' has rank 1 \(shape \[12\]\), expected rank 2"),
-    "strides": (lambda: both(x=f32(6, 2).T), r"input 'x' has strides \[1, 2\] for shape \[2, 6\], expected contiguous"),
-    "torch strides": (lambda: both(x=torch.ones(6, 2).t()), r"input 'x' has strides \[1, 2\] for shape \[2, 6\]"),
     "odd strides": (lambda: both(x=np.zeros(50, np.uint8)[:48].view("f4,u1,u1,u2")["f0"]), "input 'x' has rank 1"),
-    "address": (lambda: both(m=misaligned()), "input 'm' is at an address that is not a multiple of 4 bytes"),
     "too large": (
         lambda: both(x=f32(9, 6)),
         "input 'x' has extent 9 on axis 0, so batch = 9, expected a value from 0 to 8",
@@ -122,7 +115,6 @@ CASES: dict[str, tuple[Callable[[], tuple[Any, Any]], str]] = {
         r"output 'y' has shape \[2, 5\], too small for the result of shape \[2, 6\]",
     ),
     "output dtype": (lambda: both(s=np.ones(2, np.int32)), "output 's' has dtype int32, expected float32"),
-    "output strides": (lambda: both(y=f32(2, 12)[:, ::2]), r"output 'y' has strides \[12, 2\]"),
     "read-only output": (lambda: both(s=np.broadcast_to(np.float32(1), (2,))), "output 's' is a read-only array"),
     "aliased": (aliased, "output 'y' overlaps the memory of input 'x'"),
     "aliased outputs": (aliased_outputs, "output 's' overlaps the memory of output 'y'"),

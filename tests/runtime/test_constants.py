@@ -159,6 +159,16 @@ def test_what_cannot_be_bound_is_refused(linear: Model) -> None:
     np.testing.assert_allclose(answer(linear), expected(0), rtol=1e-4)
 
 
+def test_an_output_is_never_written_over_a_bound_constant(linear: Model) -> None:
+    memory = np.zeros(4 * 8 + 8, np.float32)
+    linear.set_constant("b", memory[28:36], copy=False)
+    with pytest.raises(InputError, match="output 'y' overlaps the memory that constant 'b' is bound to"):
+        linear.run([X], [memory[:32].reshape(4, 8)])
+    assert not memory.any()
+    linear.run([X[:3]], [memory[:24].reshape(3, 8)])
+    np.testing.assert_allclose(memory[:24].reshape(3, 8), X[:3] @ weights(0)["w"].T, rtol=1e-4, atol=1e-5)
+
+
 def test_the_names_and_their_filters(linear_artifact: Path, tiny_artifact: Path) -> None:
     with Model(linear_artifact) as model:
         assert model.get_constant_names() == ["w", "b"] == model.get_constant_names(unset_only=True)

@@ -10,7 +10,7 @@ from xdsl.dialects.builtin import DenseArrayBase, FloatAttr, IntegerAttr, f64, i
 from ait_mlir.dialects.ait import norm as ait
 from ait_mlir.dims import const
 from ait_mlir.frontend.errors import BuildError
-from ait_mlir.frontend.intvar import DimLike, as_dim
+from ait_mlir.frontend.intvar import DimLike, IntVar, as_dim
 from ait_mlir.frontend.operator import Operator
 from ait_mlir.frontend.ops.elementwise import FuncEnum, elementwise
 from ait_mlir.frontend.tensor import Tensor
@@ -90,6 +90,11 @@ class group_norm(Operator):
         if num_groups < 1 or num_channels % num_groups:
             raise BuildError(f"group_norm: {num_groups} groups do not divide {num_channels} channels")
         self.groups, self.channels = num_groups, num_channels
+
+    @staticmethod
+    def get_input_shapes(x: Tensor, gamma: Tensor | None, beta: Tensor | None) -> list[list[IntVar] | None]:
+        """The shapes of the input, the scale and the shift; None for one that is not given."""
+        return [None if tensor is None else tensor.shape() for tensor in (x, gamma, beta)]
 
     def __call__(
         self,

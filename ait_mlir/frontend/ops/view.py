@@ -211,6 +211,16 @@ class dynamic_slice(Operator):
         symbols = merge_symbols(*(dim.symbols for dim in (*starts, *sizes)))
         return self.finish(self.emit_one(ait.SliceOp, [x], {"offsets": offsets}, [type], symbols=symbols))
 
+    @staticmethod
+    def normalize_start_end_indices(dim_val: int, start: int, end: int) -> list[int]:
+        """The indices counted from the start, with 0 <= start <= end <= dim_val, as Python slices a list.
+
+        >>> dynamic_slice.normalize_start_end_indices(8, -3, 20)
+        [5, 8]
+        """
+        first, last, _ = slice(start, end).indices(dim_val)
+        return [first, max(first, last)]
+
     def _bound(self, index: DimLike | None, default: DimLike, dim: IntVar) -> IntVar:
         if index is None:
             return as_dim(default)

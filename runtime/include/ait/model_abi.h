@@ -90,6 +90,8 @@ typedef struct ait_observer_v1 {
   void* self;
   /// Called before each launch, with its index in `ait_model_v1::launches`, and with -1 after the last one of a part.
   void (*before)(void* self, int32_t launch, void* stream);
+  /// Called after each launch of a program that was emitted to be inspected, for each result that lies contiguously.
+  void (*result)(void* self, int32_t launch, int32_t result, const void* data, int32_t dtype, int64_t elements, void* stream);
 } ait_observer_v1;
 
 typedef struct ait_run_v1 {

@@ -18,6 +18,12 @@ inline void observe(const ait_run_v1* run, int32_t launch) {
   if (run->observer != nullptr) run->observer->before(run->observer->self, launch, run->stream);
 }
 
+/// @brief Shows a result of launch number `launch`.
+inline void show(const ait_run_v1* run, int32_t launch, int32_t result, const void* data, int32_t dtype, int64_t elements) {
+  if (run->observer == nullptr || run->observer->result == nullptr) return;
+  run->observer->result(run->observer->self, launch, result, data, dtype, elements, run->stream);
+}
+
 }  // namespace ait
 
 #endif  // AIT_PROGRAM_H_

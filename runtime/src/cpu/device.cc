@@ -11,6 +11,7 @@
 
 #include "ait/panels.h"
 #include "error.h"
+#include "strided.h"
 #include "threads.h"
 
 #ifdef _OPENMP
@@ -148,6 +149,16 @@ class CpuDevice : public Device {
     } else {
       Device::pack(to, from, constant, packing);
     }
+  }
+
+  void copy_strided(const StridedCopy& copy, void*) override {
+    for_each_line(copy, 1, [&copy](char* to, const char* from, const StridedLines& lines) {
+      for (int64_t i = 0; i < lines.count; ++i) {
+        std::memcpy(to, from, copy.element);
+        to += lines.to_stride;
+        from += lines.from_stride;
+      }
+    });
   }
 
   void sync(void*) override {}

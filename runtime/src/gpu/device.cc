@@ -6,6 +6,7 @@
 
 #include "error.h"
 #include "gpu/api.h"
+#include "strided.h"
 
 namespace ait::runtime {
 namespace {
@@ -30,16 +31,6 @@ class GpuEvent : public Event {
   GPU(Event_t) event_ = nullptr;
 };
 
-class GpuGraph : public Graph {
- public:
-  explicit GpuGraph(GPU(GraphExec_t) exec) : exec_(exec) {}
-  ~GpuGraph() override { (void)GPU(GraphExecDestroy)(exec_); }
-  void launch(void* stream) override { check(GPU(GraphLaunch)(exec_, as_stream(stream)), "launching a graph"); }
-
- private:
-  GPU(GraphExec_t) exec_;
-};
-
 class GpuStream : public Stream {
  public:
   GpuStream() { check(GPU(StreamCreateWithFlags)(&stream_, GPU(StreamNonBlocking)), "creating a stream"); }
@@ -50,6 +41,47 @@ class GpuStream : public Stream {
 
  private:
   gpu::Stream stream_ = nullptr;
+};
+
+/// What `body` launches, as a graph that the caller destroys; null if it cannot be recorded.
+GPU(Graph_t) capture(const std::function<bool(void*)>& body) {
+  const GpuStream stream;
+  if (GPU(StreamBeginCapture)(as_stream(stream.get()), GPU(StreamCaptureModeThreadLocal)) != gpu::kSuccess) {
+    (void)GPU(GetLastError)();
+    return nullptr;
+  }
+  const bool launched = body(stream.get());
+  GPU(Graph_t) graph = nullptr;
+  const gpu::Error status = GPU(StreamEndCapture)(as_stream(stream.get()), &graph);
+  if (status == gpu::kSuccess && launched) return graph;
+  (void)GPU(GetLastError)();
+  if (graph != nullptr) (void)GPU(GraphDestroy)(graph);
+  return nullptr;
+}
+
+class GpuGraph : public Graph {
+ public:
+  explicit GpuGraph(GPU(GraphExec_t) exec) : exec_(exec) {}
+  ~GpuGraph() override { (void)GPU(GraphExecDestroy)(exec_); }
+  void launch(void* stream) override { check(GPU(GraphLaunch)(exec_, as_stream(stream)), "launching a graph"); }
+  bool update(const std::function<bool(void*)>& body) override {
+    GPU(Graph_t) graph = capture(body);
+    if (graph == nullptr) return false;
+#if defined(AIT_HIP)
+    hipGraphNode_t node = nullptr;
+    hipGraphExecUpdateResult result{};
+    const gpu::Error status = hipGraphExecUpdate(exec_, graph, &node, &result);
+#else
+    cudaGraphExecUpdateResultInfo result{};
+    const gpu::Error status = cudaGraphExecUpdate(exec_, graph, &result);
+#endif
+    (void)GPU(GraphDestroy)(graph);
+    if (status != gpu::kSuccess) (void)GPU(GetLastError)();
+    return status == gpu::kSuccess;
+  }
+
+ private:
+  GPU(GraphExec_t) exec_;
 };
 
 class TimedEvent {
@@ -129,6 +161,23 @@ class GpuDevice : public Device {
     check(GPU(MemcpyAsync)(to, from, bytes, GPU(MemcpyDefault), as_stream(stream)), "copying memory");
   }
 
+  /// As copies of lines, each one launch: a line is as long as one axis.
+  void copy_strided(const StridedCopy& copy, void* stream) override {
+    for_each_line(copy, 2, [stream](char* to, const char* from, const StridedLines& lines) {
+      const auto bytes = static_cast<int64_t>(lines.bytes);
+      if (lines.count == 1 || (lines.to_stride >= bytes && lines.from_stride >= bytes)) {
+        const auto pitch = [&](int64_t stride) { return lines.count == 1 ? lines.bytes : static_cast<size_t>(stride); };
+        check(GPU(Memcpy2DAsync)(to, pitch(lines.to_stride), from, pitch(lines.from_stride), lines.bytes, static_cast<size_t>(lines.count),
+                                 GPU(MemcpyDeviceToDevice), as_stream(stream)), "copying a strided tensor");
+        return;
+      }
+      for (int64_t i = 0; i < lines.count; ++i) {  // expanded tensors, whose distance is 0
+        check(GPU(MemcpyAsync)(to + i * lines.to_stride, from + i * lines.from_stride, lines.bytes, GPU(MemcpyDeviceToDevice), as_stream(stream)),
+              "copying a strided tensor");
+      }
+    });
+  }
+
   void sync(void* stream) override { check(GPU(StreamSynchronize)(as_stream(stream)), "the run failed on the device"); }
   void sync_all() override { check(GPU(DeviceSynchronize)(), "an earlier run failed on the device"); }
 
@@ -156,17 +205,11 @@ class GpuDevice : public Device {
 
   bool has_graphs() const override { return true; }
   std::unique_ptr<Graph> record(const std::function<bool(void*)>& body) override {
-    const GpuStream stream;
-    if (GPU(StreamBeginCapture)(as_stream(stream.get()), GPU(StreamCaptureModeThreadLocal)) != gpu::kSuccess) {
-      (void)GPU(GetLastError)();
-      return nullptr;
-    }
-    const bool launched = body(stream.get());
-    GPU(Graph_t) graph = nullptr;
-    gpu::Error status = GPU(StreamEndCapture)(as_stream(stream.get()), &graph);
+    GPU(Graph_t) graph = capture(body);
+    if (graph == nullptr) return nullptr;
     GPU(GraphExec_t) exec = nullptr;
-    if (status == gpu::kSuccess && launched) status = GPU(GraphInstantiateWithFlags)(&exec, graph, 0);
-    if (graph != nullptr) (void)GPU(GraphDestroy)(graph);
+    const gpu::Error status = GPU(GraphInstantiateWithFlags)(&exec, graph, 0);
+    (void)GPU(GraphDestroy)(graph);
     if (status != gpu::kSuccess || exec == nullptr) {
       (void)GPU(GetLastError)();
       return nullptr;

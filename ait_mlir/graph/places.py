@@ -1,0 +1,51 @@
+"""The places of a graph's variant pack, with the keys that name each."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from ait_mlir.graph.binding import Binding, Place
+
+if TYPE_CHECKING:
+    from ait_mlir.graph.lowering import Lowered
+    from ait_mlir.graph.steps import GraphSteps
+
+
+def make_binding(graph: GraphSteps, lowered: Lowered) -> Binding:
+    """The places of a graph, with all the keys that name each."""
+    own = [s.tensor for s in lowered.inputs if not s.is_donated]
+    outs = [s.tensor for s in lowered.outputs]
+    tensors = [*own, *outs, *graph.code_scalars()]
+    outputs = set(outs)
+    places = [
+        Place(
+            t.label,
+            t.name,
+            graph.uid_of(t),
+            t.dtype,
+            t.dims or (),
+            t.strides or (),
+            t in outputs,
+            t.is_by_value,
+            t.value,
+        )
+        for t in tensors
+    ]
+    keys: dict[Any, int] = {}
+    for i, t in enumerate(tensors):
+        keys[t] = keys[graph.uid_of(t)] = i
+    names = [t.name for t in tensors]
+    keys.update({n: i for i, n in enumerate(names) if names.count(n) == 1})
+    also: dict[Any, str] = {}
+    for t in graph.tensors:
+        if t not in keys:
+            reason = "is virtual: it has no memory; call set_output(True)" if t.producer else "is read by no node"
+            for key in (t, t.uid, t.name):
+                if key not in keys:
+                    also[key] = f"{t.label} {reason}"
+    binding = Binding(graph.name, places, graph.device, keys, also)
+    binding.inputs = len(own)
+    binding.results = len(outs)
+    binding.donated = [outs.index(s.tensor) for s in lowered.inputs if s.is_donated]
+    binding.bound = {i: graph.bound[t] for i, t in enumerate(tensors) if t in graph.bound}
+    return binding

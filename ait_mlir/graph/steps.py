@@ -1,0 +1,420 @@
+"""The steps from a graph of nodes to a compiled plan: validate, lower, plan, check, build; and the list of plans."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from enum import IntEnum
+from functools import cached_property
+from typing import Any, Self
+
+from ait_mlir.errors import AitError, InputError
+from ait_mlir.graph import validation
+from ait_mlir.graph.binding import Binding
+from ait_mlir.graph.building import GraphBuilder
+from ait_mlir.graph.enums import build_plan_policy, heur_mode
+from ait_mlir.graph.errors import StepError, cudnnGraphNotSupportedError
+from ait_mlir.graph.execution import Runner
+from ait_mlir.graph.handle import Handle, checked, default_device, ordinal_of
+from ait_mlir.graph.lowering import Lowered, lower
+from ait_mlir.graph.nodes import Node
+from ait_mlir.graph.places import make_binding
+from ait_mlir.graph.plans import Compiled, Plan, Planner
+from ait_mlir.graph.tensor import tensor
+
+
+class Step(IntEnum):
+    """How far a graph is; each step needs the one before it."""
+
+    OPEN = 0
+    VALIDATED = 1
+    LOWERED = 2
+    PLANNED = 3
+    BUILT = 4
+
+
+_CALLS = {
+    Step.VALIDATED: "validate()",
+    Step.LOWERED: "build_operation_graph()",
+    Step.PLANNED: "create_execution_plans()",
+    Step.BUILT: "build_plans()",
+}
+
+
+class GraphSteps(GraphBuilder):
+    """A graph with its steps: each needs the one before it."""
+
+    def __init__(
+        self,
+        name: str = "graph",
+        io_data_type: Any = None,
+        intermediate_data_type: Any = None,
+        compute_data_type: Any = None,
+        handle: Handle | None = None,
+        sm_count: int | None = None,
+        sm_version: int | None = None,
+        kernel_cache: Any = None,
+        device_property: Any = None,
+        is_dynamic_shape_enabled: bool = False,
+        is_override_shape_enabled: bool = False,
+        cuda_graph_retention: Any = None,
+        *,
+        is_cuda_graph_replay_expected: bool = False,
+    ) -> None:
+        super().__init__(name, io_data_type, intermediate_data_type, compute_data_type)
+        self.handle = None if handle is None else checked(handle)
+        self.kernel_cache = kernel_cache
+        self.may_override = bool(is_dynamic_shape_enabled or is_override_shape_enabled)
+        self._step = Step.OPEN
+        self._ordered: list[Node] = []
+        self._lowered: Lowered | None = None
+        self._planner: Planner | None = None
+        self._plans: list[Plan] = []
+        self._index = 0
+        self._filters: list[Callable[[Plan], str | None]] = []
+        self._runner: Runner | None = None
+        self._shapes: dict[object, Any] = {}
+        """Copies of the graph with other dims."""
+        self._deserialized: Any = None
+        """What was deserialized, if the graph was."""
+
+    # ** steps **
+
+    def validate(self) -> None:
+        """Infer dims, strides and data types, and check the graph.
+
+        Raises `GraphError` for what is wrong, and `cudnnGraphNotSupportedError` for what has no kernel, with the node
+        and the tensor.
+        """
+        if self._step > Step.VALIDATED:
+            raise StepError(f"graph '{self.name}': validate() after build_operation_graph()")
+        self._ordered = validation.check(self.nodes, self.io_data_type, self.intermediate_data_type)
+        for t in self.tensors:
+            self.uid_of(t)
+        self._step = Step.VALIDATED
+
+    def build_operation_graph(self) -> None:
+        """Write the graph as `ait` ops. The graph cannot be changed afterwards."""
+        self._need(Step.VALIDATED, "build_operation_graph()", exactly=True)
+        self._lowered = self._lower(self.code_scalars())
+        self.is_open = False
+        self._step = Step.LOWERED
+
+    def create_execution_plans(self, heuristics: Sequence[heur_mode] | heur_mode | None = None) -> None:
+        """Make the plans of these heuristics, in order: A (estimates), B (measured), FALLBACK (our plain kernels)."""
+        self._need(Step.LOWERED, "create_execution_plans()")
+        modes = [heuristics] if isinstance(heuristics, heur_mode) else list(heuristics or [heur_mode.A])
+        for mode in modes:
+            if not isinstance(mode, heur_mode):  # pyright: ignore[reportUnnecessaryIsInstance]
+                raise cudnnGraphNotSupportedError(f"{mode!r} is no heuristic, expected one of cudnn.heur_mode")
+        self._planner = self._new_planner()
+        known = {plan.key for plan in self._plans}
+        self._plans += [p for p in self._planner.plans(modes) if p.key not in known]
+        self._step = max(self._step, Step.PLANNED)
+
+    def check_support(self, *_: Any) -> None:
+        """Raise `cudnnGraphNotSupportedError` unless there is a plan that is not deselected."""
+        self._need(Step.PLANNED, "check_support()")
+        if not self._allowed():
+            reasons = "; ".join(f"{p.name}: {self._barred(p)}" for p in self._plans)
+            raise cudnnGraphNotSupportedError(f"graph '{self.name}' has no plan left: {reasons}")
+
+    def build_plans(self, *args: Any) -> None:
+        """Compile the first plan that can be built, or all with `build_plan_policy.ALL`."""
+        self._need(Step.PLANNED, "build_plans()")
+        self.check_support()
+        policy = next((a for a in args if isinstance(a, build_plan_policy)), build_plan_policy.HEURISTICS_CHOICE)
+        built: list[int] = []
+        for i in self._allowed():
+            try:
+                self._compiled(self._plans[i])
+            except AitError as error:
+                self._plans[i].error = error
+                continue
+            if self._barred(self._plans[i]) is None:
+                built.append(i)
+                if policy is build_plan_policy.HEURISTICS_CHOICE:
+                    break
+        if not built:
+            told = "; ".join(f"{p.name}: {p.error or self._barred(p)}" for p in self._plans)
+            raise cudnnGraphNotSupportedError(f"graph '{self.name}': no plan could be built: {told}")
+        self._select(built[0])
+
+    def build(self, heuristics: Sequence[heur_mode] | heur_mode | None = None) -> None:
+        """All steps: validate, lower, plan, check and build."""
+        self.validate()
+        self.build_operation_graph()
+        self.create_execution_plans(heuristics)
+        self.check_support()
+        self.build_plans()
+
+    # ** plans **
+
+    def get_execution_plan_count(self) -> int:
+        """The number of plans; 0 before create_execution_plans."""
+        return len(self._plans)
+
+    def get_plan_name_at_index(self, index: int) -> str:
+        """The name of a plan: heuristic, heaviest op and its kernel."""
+        return self._plan(index).name
+
+    def get_plan_name(self) -> str:
+        """The name of the selected plan."""
+        self._need(Step.PLANNED, "get_plan_name()")
+        return self._plans[self._index].name
+
+    def build_plan_at_index(self, index: int) -> Self:
+        """Compile one plan, and select it."""
+        plan = self._plan(index)
+        if (reason := self._barred(plan)) is not None:
+            raise cudnnGraphNotSupportedError(f"plan {index} ({plan.name}) is deselected: {reason}")
+        self._compiled(plan)
+        self._select(index)
+        return self
+
+    def select_plan(self, index: int) -> Self:
+        """Let `execute` run this plan; it is compiled if it was not."""
+        return self.build_plan_at_index(index)
+
+    @property
+    def plans(self) -> list[Plan]:
+        """The plans, in order."""
+        return list(self._plans)
+
+    def get_engine_and_knobs_at_index(self, index: int) -> tuple[str, dict[str, int]]:
+        """The provider of the kernel of the heaviest op, and its configuration: what `create_execution_plan` takes."""
+        plan = self._plan(index)
+        fragment = plan.fragments.get(plan.heaviest)
+        if fragment is None or len(fragment.kernels) != 1:
+            raise cudnnGraphNotSupportedError(f"plan {index} ({plan.name}) is not described by one kernel")
+        provider, config = fragment.kernels[0]
+        return provider, dict(config)
+
+    def create_execution_plan(self, engine_id: str, knobs: Mapping[str, int] | None = None) -> Self:
+        """Append the plan with this kernel for the heaviest op, from `get_engine_and_knobs_at_index`."""
+        self._need(Step.LOWERED, "create_execution_plan()")
+        self._planner = self._planner or self._new_planner()
+        plan = self._planner.plan_with(engine_id, knobs or {})
+        if plan is None:
+            raise cudnnGraphNotSupportedError(
+                f"graph '{self.name}' has no kernel {engine_id!r} with {dict(knobs or {})}"
+            )
+        if all(plan.key != known.key for known in self._plans):
+            self._plans.append(plan)
+        self._step = max(self._step, Step.PLANNED)
+        return self
+
+    def get_workspace_size(self, handle: Handle | None = None, **overrides: Any) -> int:
+        """The bytes of workspace that `execute` needs with the selected plan."""
+        self._need(Step.BUILT, "get_workspace_size()")
+        target = self.overridden(**overrides) if overrides else self
+        return target.runner.workspace
+
+    def get_workspace_size_plan_at_index(self, index: int, handle: Handle | None = None) -> int:
+        """The bytes of workspace that a plan needs; it must be built."""
+        plan = self._plan(index)
+        compiled = plan.compiled.get(self._scalar_key)
+        if compiled is None:
+            raise StepError(f"plan {index} ({plan.name}) is not built: call build_plan_at_index({index})")
+        return Runner.bytes_of(compiled, self.binding)
+
+    def deselect_workspace_greater_than(self, workspace_limit: int) -> Self:
+        """Exclude plans that need more workspace, in bytes."""
+
+        def reason(plan: Plan) -> str | None:
+            found = [Runner.bytes_of(c, self.binding) for c in plan.compiled.values()]
+            return f"needs {max(found)} bytes of workspace" if found and max(found) > workspace_limit else None
+
+        return self._filter(reason)
+
+    def deselect_engines(self, engine_names: Sequence[str]) -> Self:
+        """Exclude plans whose name contains one of these."""
+        return self._filter(
+            lambda plan: next((f"its name contains {n!r}" for n in engine_names if n in plan.name), None)
+        )
+
+    def select_numeric_notes(self, notes: Sequence[Any]) -> Self:
+        """Keep the plans that have all of these notes."""
+        return self._filter(lambda p: next((f"lacks {n.name}" for n in notes if n not in p.numerical_notes), None))
+
+    def deselect_numeric_notes(self, notes: Sequence[Any]) -> Self:
+        """Exclude plans with one of these notes."""
+        return self._filter(lambda p: next((f"has {n.name}" for n in notes if n in p.numerical_notes), None))
+
+    def select_behavior_notes(self, notes: Sequence[Any]) -> Self:
+        """Keep the plans that have all of these notes."""
+        return self._filter(lambda p: next((f"lacks {n.name}" for n in notes if n not in p.behavior_notes), None))
+
+    def deselect_behavior_notes(self, notes: Sequence[Any]) -> Self:
+        """Exclude plans with one of these notes."""
+        return self._filter(lambda p: next((f"has {n.name}" for n in notes if n in p.behavior_notes), None))
+
+    def get_behavior_notes(self) -> list[Any]:
+        """The behaviour notes of the selected plan."""
+        return self.get_behavior_notes_for_plan_at_index(self._index)
+
+    def get_behavior_notes_for_plan_at_index(self, index: int) -> list[Any]:
+        """The behaviour notes of a plan."""
+        return sorted(self._plan(index).behavior_notes, key=lambda note: note.name)
+
+    def autotune(
+        self, variant_pack: Mapping[Any, Any], workspace: Any = None, handle: Handle | None = None, repeat: int = 10
+    ) -> list[float]:
+        """Run all built plans with these tensors, and select the fastest; returns the seconds of each, in order.
+
+        A plan that is not built, or needs more workspace than it is given, takes `inf`.
+        """
+        self._need(Step.BUILT, "autotune()")
+        seconds: list[float] = []
+        for i, plan in enumerate(self._plans):
+            if self._scalar_key not in plan.compiled or self._barred(plan) is not None:
+                seconds.append(float("inf"))
+                continue
+            runner = self._runner_of(plan)
+            try:
+                runner.execute(variant_pack, workspace, self._stream(handle))
+            except InputError:
+                if i == self._index:
+                    raise
+                seconds.append(float("inf"))
+                continue
+            runner.synchronize(self._stream(handle))
+            start = time.perf_counter()
+            for _ in range(repeat):
+                runner.execute(variant_pack, workspace, self._stream(handle))
+            runner.synchronize(self._stream(handle))
+            seconds.append((time.perf_counter() - start) / repeat)
+        self._select(min(range(len(seconds)), key=seconds.__getitem__))
+        return seconds
+
+    @property
+    def runner(self) -> Runner:
+        """What runs the selected plan."""
+        assert self._runner is not None, "execute() needs build_plans()"
+        return self._runner
+
+    def overridden(
+        self,
+        override_uids: Sequence[int] | None = None,
+        override_shapes: Sequence[Sequence[int]] | None = None,
+        override_strides: Sequence[Sequence[int]] | None = None,
+    ) -> Self:
+        """The same graph with other dims, built with the same heuristic."""
+        if not self.may_override:
+            raise StepError(f"graph '{self.name}' has fixed shapes: make it with is_override_shape_enabled=True")
+        uids, shapes = list(override_uids or ()), list(override_shapes or ())
+        strides = list(override_strides or ([()] * len(uids)))
+        if not len(uids) == len(shapes) == len(strides):
+            raise InputError(
+                f"{len(uids)} override_uids, {len(shapes)} override_shapes, {len(strides)} override_strides: expected "
+                "as many of each"
+            )
+        key = tuple((u, tuple(d), tuple(s)) for u, d, s in zip(uids, shapes, strides, strict=True))
+        if key not in self._shapes:
+            from ait_mlir.graph.copying import copy_with
+
+            other = copy_with(self, {u: (tuple(d), tuple(s)) for u, d, s in key})
+            other.build([self._plans[self._index].mode])
+            self._shapes[key] = other
+        return self._shapes[key]
+
+    # ** inside **
+
+    def _changed(self) -> None:
+        self._step = Step.OPEN
+
+    def _need(self, step: Step, call: str, exactly: bool = False) -> None:
+        if self._step < step:
+            raise StepError(f"graph '{self.name}': {call} needs {_CALLS[step]} first")
+        if exactly and self._step > step:
+            raise StepError(f"graph '{self.name}': {call} was called already")
+
+    def _kind(self) -> Any:
+        return "cpu" if self.device == "cpu" else "cuda"
+
+    @property
+    def device(self) -> str:
+        """Where the graph runs: the handle's device, that of the first tensor it was made like, or the default."""
+        if self.handle is not None:
+            return self.handle.device
+        return self.template_device or default_device()
+
+    @property
+    def _symbol(self) -> str:
+        name = "".join(c if c.isalnum() or c == "_" else "_" for c in self.name)
+        return name if name[:1].isalpha() or name[:1] == "_" else f"_{name}"
+
+    def _sides(self) -> tuple[list[tensor], list[tensor]]:
+        """The inputs in memory and the outputs."""
+        code = self.code_scalars()
+        return [t for t in self.inputs() if not t.is_constant and t not in code], self.outputs()
+
+    def _lower(self, scalars: Mapping[tensor, float]) -> Lowered:
+        return lower(self._symbol, self._ordered, *self._sides(), scalars)
+
+    def _new_planner(self, lowered: Lowered | None = None) -> Planner:
+        found = lowered or self._lowered
+        assert found is not None
+        return Planner(found.module, self._kind(), ordinal_of(self.device))
+
+    @cached_property
+    def binding(self) -> Binding:
+        """What `execute` needs: the inputs and outputs of the module, then the scalars that are part of the code."""
+        assert self._lowered is not None
+        return make_binding(self, self._lowered)
+
+    @property
+    def _scalar_key(self) -> tuple[float, ...]:
+        return tuple(self.code_scalars().values())
+
+    def _plan(self, index: int) -> Plan:
+        self._need(Step.PLANNED, "a plan by index")
+        if isinstance(index, bool) or not 0 <= index < len(self._plans):
+            raise InputError(f"graph '{self.name}' has no plan {index!r}; it has plans 0 to {len(self._plans) - 1}")
+        return self._plans[index]
+
+    def _filter(self, reason: Callable[[Plan], str | None]) -> Self:
+        self._filters.append(reason)
+        return self
+
+    def _barred(self, plan: Plan) -> str | None:
+        return next((reason for f in self._filters if (reason := f(plan)) is not None), None)
+
+    def _allowed(self) -> list[int]:
+        return [i for i, plan in enumerate(self._plans) if self._barred(plan) is None]
+
+    def _compiled(self, plan: Plan, scalars: tuple[float, ...] | None = None) -> Compiled:
+        """The library of a plan, specialised for the numbers of the scalars that are part of the code."""
+        key = self._scalar_key if scalars is None else scalars
+        if key not in plan.compiled:
+            plan.compiled[key] = self._planner_for(key).compiled(plan)
+        return plan.compiled[key]
+
+    def _planner_for(self, numbers: tuple[float, ...]) -> Planner:
+        """The planner of the module with these numbers of the scalars that are part of the code."""
+        if numbers != self._scalar_key:
+            return self._new_planner(self._lower(dict(zip(self.code_scalars(), numbers, strict=True))))
+        assert self._planner is not None, "plans come from a planner"
+        return self._planner
+
+    def _runner_of(self, plan: Plan) -> Runner:
+        return Runner(
+            self._compiled(plan), self.binding, self._scalar_key, lambda numbers: self._compiled(plan, numbers)
+        )
+
+    def _select(self, index: int) -> None:
+        self._index = index
+        self._runner = self._runner_of(self._plans[index])
+        self._step = Step.BUILT
+
+    def _stream(self, handle: Handle | None) -> int:
+        chosen = handle if handle is not None else self.handle
+        if chosen is None:
+            return 0
+        if chosen.is_destroyed or not isinstance(chosen, Handle):  # pyright: ignore[reportUnnecessaryIsInstance]
+            checked(chosen)
+        if chosen.device != self.runner.binding.device:
+            raise InputError(
+                f"the handle is of {chosen.device}, but graph '{self.name}' runs on {self.runner.binding.device}"
+            )
+        return chosen.stream

@@ -1,0 +1,54 @@
+"""Runs whose outputs are in host memory, under AITemplate's names."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from ait_mlir.errors import InputError
+from ait_mlir.runtime.data import AITData, address_of, is_torch, numpy_dtype, shaped
+from ait_mlir.runtime.kinds import AITemplateMemcpyKind
+from ait_mlir.runtime.opened import Tensors
+from ait_mlir.runtime.running import RunningModel
+
+
+class HostOutputModel(RunningModel):
+    """The methods of `Model` that copy outputs to the host."""
+
+    def _run_with_outputs_on_host(
+        self, inputs: Tensors, outputs: Tensors, stream_ptr: int | None = None, graph_mode: bool = False
+    ) -> dict[str, Any]:
+        """`run`, with outputs in host memory, of the maximum size; waits for the run and the copies."""
+        if self.target == "cpu":
+            return self.run(inputs, outputs, stream_ptr, True, graph_mode)
+        values = self._ordered(outputs, self._output_index, "output")
+        places: list[int] = []
+        try:
+            given: list[AITData] = []
+            for label, value, row in zip(self._output_labels, values, self._outputs, strict=True):
+                _, shape = address_of(label, value)
+                size = math.prod(shape) * numpy_dtype(row["dtype"]).itemsize
+                places.append(self.allocate_memory(size))
+                given.append(AITData(places[-1], list(shape), row["dtype"]))
+            found = self.run(inputs, given, stream_ptr, True, graph_mode)
+            made: dict[str, Any] = {}
+            for label, value, place, (name, data) in zip(
+                self._output_labels, values, places, found.items(), strict=True
+            ):
+                size = math.prod(data.shape) * numpy_dtype(data.dtype).itemsize
+                if size:
+                    self.memcpy(address_of(label, value)[0], place, size, AITemplateMemcpyKind.DeviceToHost, stream_ptr)
+                made[name] = shaped(value, tuple(data.shape))
+            return made
+        finally:
+            for place in places:
+                self.free_memory(place)
+
+    def _run_with_tensors_outputs_on_host(
+        self, inputs: Tensors, outputs: Tensors, stream_ptr: int | None = None, graph_mode: bool = False
+    ) -> dict[str, Any]:
+        """`_run_with_outputs_on_host` with torch or NumPy tensors; `InputError` for an output on a device."""
+        for label, value in zip(self._output_labels, self._ordered(outputs, self._output_index, "output"), strict=True):
+            if is_torch(value) and value.device.type != "cpu":
+                raise InputError(f"{label} is on {value.device}, expected a tensor in host memory")
+        return self._run_with_outputs_on_host(inputs, outputs, stream_ptr, graph_mode)
