@@ -190,12 +190,16 @@ class RunningModel(StatefulModel, ModelConstants):
         """How runs in graph mode went: hits, captures, updates, warmups, fallbacks, evictions."""
         return {name[len("graph_") :]: n for name, n in self.stats().items() if name.startswith("graph_")}
 
+    def _watched(self) -> bool:
+        """Whether runs report on the results of launches, which takes the longer way."""
+        return False
+
     def _run_plain(
         self, inputs: Tensors, outputs: Tensors, stream_ptr: int | None, sync: bool, graph_mode: bool
     ) -> dict[str, Any] | None:
         """`run` with no work in Python, for tensors that need none; None, and nothing is run, for others."""
         run = self._run_whole
-        if run is None or self.state or self._unset:
+        if run is None or self.state or self._unset or self._watched():
             return None
         if type(inputs) is dict:
             if inputs.keys() != self._input_index.keys():
@@ -227,7 +231,7 @@ class RunningModel(StatefulModel, ModelConstants):
         in Python. None, and nothing is run, for a model with state and for tensors that need work, such as gradients.
         """
         run = self._run_and_return
-        if run is None or self.state or self._unset or len(inputs) != len(self._inputs):
+        if run is None or self.state or self._unset or self._watched() or len(inputs) != len(self._inputs):
             return None
         torch = torch_module()
         if torch is None or not inputs or type(inputs[0]) is not torch.Tensor or not are_plain(inputs):
