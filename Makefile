@@ -1,4 +1,4 @@
-# make demo | test | test-full [SHARD=3/8] | check | codegen | mutate | clean
+# make demo | test | test-full [SHARD=3/8] | check | codegen | mutate | fuzz [N=1000] | clean
 # Needs python3 >= 3.11 with venv, g++ and make. Everything else is installed into $(VENV) by the first target that needs it.
 
 PYTHON ?= python3
@@ -11,8 +11,9 @@ STAMP := $(VENV)/.ait-setup
 TORCH := $(shell sed -n 's/^torch==//p' constraints.txt)
 
 SHARD ?=
+N ?= 1000
 
-.PHONY: setup demo test test-full test-gpu check codegen mutate clean
+.PHONY: setup demo test test-full test-gpu check codegen mutate fuzz clean
 
 setup: $(STAMP)
 
@@ -55,6 +56,10 @@ codegen: $(STAMP)
 # each constraint of each pattern removed in turn; prints those that no test misses
 mutate: $(STAMP)
 	$(BIN)/python -m tests.mutate.run
+
+# N random graphs through the passes, against the reference; goes on where it was cut off
+fuzz: $(STAMP)
+	$(BIN)/python -m tests.fuzz.run --count $(N) --jobs $(JOBS)
 
 clean:
 	rm -rf build dist *.egg-info .pytest_cache .ruff_cache .hypothesis

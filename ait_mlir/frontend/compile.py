@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from xdsl.dialects.builtin import ModuleOp
 
-from ait_mlir.dialects.ait.data import ParamOp
+from ait_mlir.dialects.ait.data import GraphOp, ParamOp
 from ait_mlir.errors import RunError
 from ait_mlir.frontend.compile_options import AITDebugSettings, check_debug_settings, device_of, points_of
 from ait_mlir.frontend.constant_data import check_data
@@ -156,9 +156,16 @@ def bind_constants(
 ) -> dict[str, NDArray[Any]]:
     """The checked data of the weights of `module` that have data; `constants` replace data bound before."""
     params = {op.param_name.data: op for op in module.walk() if isinstance(op, ParamOp)}
+    graphs = [op for op in module.walk() if isinstance(op, GraphOp)]
+    inputs = {name for graph in graphs for name, _ in graph.inputs()}
+    outputs = {output.output_name.data for graph in graphs for output in graph.outputs()}
     data = dict(bound)
     for name, value in constants.items():
         if name not in params:
+            if name in inputs:
+                raise BuildError(f"Cannot bind input tensor {name}: each run is given it; a weight has no is_input")
+            if name in outputs:
+                raise BuildError(f"Cannot bind non-constant tensor {name}: the model computes it")
             close = get_close_matches(name, params, 1)
             hint = f'; did you mean "{close[0]}"?' if close else ""
             raise BuildError(f'the model has no weight "{name}"; it has {len(params)}{hint}')

@@ -9,12 +9,13 @@ import ast
 import re
 import sys
 import traceback
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from ait_mlir.dialects.outside import Elementwise, python_values
+from ait_mlir.dims import Expr
 from ait_mlir.lowering.cpp import cstr
 from ait_mlir.outside import OperatorError
 
@@ -98,11 +99,14 @@ class Cpp:
     that is left out is a `nullptr`. The text stands in a namespace of its own, its `#include` lines before it. The
     function returns nothing, or a status, as that of `ctx.fail("why")`. On a GPU it launches on `stream_of(ctx)`. By
     default it has the op's name after the dot, and tensors are row-major; with `strided` it takes any strides.
+    `workspace` is a function of the op that returns the bytes of scratch memory, an int or a dim; then the last
+    argument is a `void*`, aligned to 64 bytes, which is part of the memory plan.
     """
 
     text: str
     function: str
     strided: bool
+    workspace: Callable[[Any], Expr | int] | None
     place: Place
 
     def __init__(
@@ -111,10 +115,12 @@ class Cpp:
         *,
         function: str = "",
         strided: bool = False,
+        workspace: Callable[[Any], Expr | int] | None = None,
         place: Place | None = None,
     ) -> None:
         set_ = object.__setattr__
         set_(self, "text", text)
+        set_(self, "workspace", workspace)
         set_(self, "function", function)
         set_(self, "strided", strided)
         set_(self, "place", caller(text) if place is None else place)

@@ -24,7 +24,9 @@ from ait_mlir.dims import ceildiv, maximum, minimum
 from ait_mlir.lowering.authored import Cpp, Ffi, Jinja
 from ait_mlir.operators.definition import Elementwise, Op, operator
 from ait_mlir.outside import OperatorError, load, remove
+from ait_mlir.rewrites.engine.driver import Rewriter
 from ait_mlir.rewrites.engine.language import PatternBuilder, pattern
+from ait_mlir.rewrites.engine.registry import constraint, finder, native
 
 __all__ = [
     "INT",
@@ -47,6 +49,7 @@ __all__ = [
     "OperatorError",
     "PatternBuilder",
     "Prop",
+    "Rewriter",
     "RowLike",
     "ShapeAttr",
     "StringAttr",
@@ -54,9 +57,12 @@ __all__ = [
     "UnitAttr",
     "Word",
     "ceildiv",
+    "constraint",
+    "finder",
     "load",
     "maximum",
     "minimum",
+    "native",
     "operand_def",
     "operator",
     "opt_operand_def",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import re
+import sys
 import traceback
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial, wraps
@@ -93,8 +94,8 @@ def _made(cls: type[AitOp], place: str, replace: bool) -> type[AitOp]:
     before = outside.rows().get(op.name)
     outside.add(row, replace)
     try:
-        _check_patterns(op.name, patterns)
-    except OperatorError:
+        _check_patterns(op.name, cls.__module__, patterns)
+    except (OperatorError, ValueError):
         outside.remove(op.name)
         if before is not None:
             outside.add(before)
@@ -204,9 +205,14 @@ def _kernels(op: type[AitOp], given: object) -> tuple[CppKernel | FfiKernel, ...
     return tuple(made)
 
 
-def _check_patterns(name: str, patterns: Sequence[object]) -> None:
+def _check_patterns(name: str, module: str, patterns: Sequence[object]) -> None:
+    """Compile the patterns, which may use the constraints, finders and native rewrites of their module."""
     from ait_mlir.rewrites.apply import compiled
+    from ait_mlir.rewrites.families import CONSTRAINTS, FINDERS, NATIVES
 
+    if patterns and (found := sys.modules.get(module)) is not None:
+        for registry in (CONSTRAINTS, FINDERS, NATIVES):
+            registry.add_module(found)
     for found in patterns:
         if not isinstance(found, PatternFamily):
             raise OperatorError(f"{name}: {found!r} is no pattern; write it as a function under @pattern()")

@@ -6,7 +6,7 @@ Operations are numbered in program order: two get one number if they compute the
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
@@ -14,7 +14,7 @@ from xdsl.ir import Block, Operation, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.traits import Commutative
 
-from ait_mlir.dialects.ait.data import ConstantOp, GraphOp, OutputOp
+from ait_mlir.dialects.ait.data import ConstantOp, GraphOp, OutputOp, ParamOp
 from ait_mlir.dialects.ait.scan import ScanOp
 from ait_mlir.dialects.ait.structure import op_key
 from ait_mlir.dialects.ait.traits import BindsDim, ViewLike
@@ -40,6 +40,25 @@ class RemoveDuplicatesPass(ModulePass):
                 blocks += [region.block for inner in block.ops if isinstance(inner, ScanOp) for region in inner.regions]
 
 
+@dataclass
+class Known:
+    """The operations so far. What they compute is compared only where their operands are the same."""
+
+    alone: dict[object, Operation] = field(default_factory=dict[object, Operation])
+    """The first operation of a class on some operands."""
+    several: dict[object, Operation] = field(default_factory=dict[object, Operation])
+    """By what they compute, too, if a second one has the same class and operands."""
+
+    def like(self, op: Operation, operands: object) -> Operation:
+        """The first operation that computes the same as `op`; `op` itself if there is none."""
+        place = type(op), operands
+        first = self.alone.setdefault(place, op)
+        if first is op:
+            return op
+        self.several.setdefault((op_key(first), operands), first)
+        return self.several.setdefault((op_key(op), operands), op)
+
+
 def is_new_state(value: SSAValue) -> bool:
     """Whether a value replaces an input in its memory, which it can do for one input only."""
     return any(isinstance(use.operation, OutputOp) and use.operation.in_place_of is not None for use in value.uses)
@@ -49,14 +68,14 @@ def share_values(block: Block) -> None:
     """Let the operations of a block that compute the same value share one; remove those without users."""
     numbers: dict[SSAValue, SSAValue] = {}
     """For each value the first one that is the same."""
-    seen: dict[object, Operation] = {}
+    known = Known()
     for op in list(block.ops):
-        if not is_pure(op) or isinstance(op, ScanOp | BindsDim):
+        if not is_pure(op) or isinstance(op, ParamOp | ScanOp | BindsDim):
             continue
         operands = tuple(numbers.get(value, value) for value in op.operands)
         if op.has_trait(Commutative):
             operands = frozenset(operands) if len(set(operands)) == len(operands) else operands
-        first = seen.setdefault((op_key(op), operands), op)
+        first = known.like(op, operands)
         if first is op:
             continue
         numbers.update(zip(op.results, first.results, strict=True))

@@ -11,6 +11,7 @@ from ait_mlir.constant_names import FOLDED, LITERAL
 from ait_mlir.errors import InputError
 from ait_mlir.runtime.data import AITData, Arguments, to_numpy
 from ait_mlir.runtime.folds import Folds
+from ait_mlir.runtime.frameworks import framework_of
 from ait_mlir.runtime.memory import DeviceMemory
 
 
@@ -205,7 +206,9 @@ class ModelConstants(DeviceMemory):
                 held[name] = value
 
     def _host(self, value: Any) -> Any:
-        return self.ait_data_to_numpy(value) if isinstance(value, AITData) else value
+        if isinstance(value, AITData):
+            return self.ait_data_to_numpy(value)
+        return value.get() if framework_of([value]) == "cupy" else value  # NumPy does not read CuPy's arrays
 
     def _known(self, constant: str) -> str:
         if constant not in self._constants:

@@ -60,6 +60,8 @@ def test_bound_data_are_constants_and_constants_win():
     "constants, message",
     [
         ({"layer.weight": np.ones((2, 4), np.float32)}, 'no weight "layer.weight".*did you mean "layer_weight"'),
+        ({"x": np.ones((1, 4), np.float32)}, "Cannot bind input tensor x: each run is given it"),
+        ({"y": np.ones((1, 2), np.float32)}, "Cannot bind non-constant tensor y: the model computes it"),
         ({"layer_weight": np.ones((4, 2), np.float32)}, r'"layer_weight" has shape \[2, 4\].*shape \[4, 2\]'),
         ({"layer_weight": np.ones((2, 4))}, "dtype float32, but the data have .*float64"),
         ({"layer_weight": [[1, 2, 3, 4]] * 2}, "NumPy arrays, torch tensors or JAX arrays; found list"),

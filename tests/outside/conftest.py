@@ -8,6 +8,7 @@ from collections.abc import Generator
 import pytest
 
 from ait_mlir import outside
+from ait_mlir.rewrites.families import CONSTRAINTS, FINDERS, NATIVES
 
 
 @pytest.fixture(autouse=True)
@@ -17,6 +18,8 @@ def _own_table(monkeypatch: pytest.MonkeyPatch) -> Generator[None]:
     monkeypatch.setattr(outside, "_table", table)
     monkeypatch.setattr(outside, "_loaded", {})
     monkeypatch.setattr(sys, "path", sys.path[:])
+    for registry in (CONSTRAINTS, FINDERS, NATIVES):
+        monkeypatch.setattr(registry, "_entries", dict(registry.entries))
     yield
     for module in outside._loaded.values():
         if module.__name__ not in modules:

@@ -14,6 +14,7 @@ from ait_mlir.operators import (
     Op,
     PatternBuilder,
     TensorType,
+    constraint,
     operand_def,
     operator,
     opt_operand_def,
@@ -54,11 +55,22 @@ void rotate(const ait::Context& ctx, ait::Tensor<const {{ x.dtype }}, 2> x, ait:
 """
 
 
+@constraint
+def is_finite(angle: FloatAttr) -> bool:
+    """The number is neither infinite nor NaN."""
+    return np.isfinite(angle.value.data)
+
+
 @pattern()
-def rotate_by_nothing(p: PatternBuilder) -> None:
-    """rotate(x, 0) = x"""
-    x = p.value()
-    p.replace(p.op("mine.rotate", [x], {"angle": FloatAttr(0.0, 64)}), x)
+def negation_moves_out(p: PatternBuilder) -> None:
+    """rotate(-x, a) = -rotate(x, a)"""
+    x, angle = p.value(), p.attr()
+    negative = p.op("ait.neg", [x])
+    root = p.op("mine.rotate", [p.result(negative)], {"angle": angle})
+    p.require("one_use", p.result(negative))
+    p.require("is_finite", angle)
+    turned = p.new("mine.rotate", [x], {"angle": angle})
+    p.replace(root, p.new("ait.neg", [turned]))
 
 
 @operator
@@ -88,7 +100,7 @@ class Rotate(Op):
         return np.stack(turned, axis=2).reshape(x.shape)
 
     kernels: ClassVar = {"cpu": Cpp(CPU), "gpu": Jinja(GPU)}
-    patterns = (rotate_by_nothing,)
+    patterns = (negation_moves_out,)
     torch = "mine::rotate"
 
 

@@ -67,3 +67,17 @@ def test_a_program_with_a_larger_range_than_the_kernel() -> None:
 def test_the_lists_of_launches_are_those_of_a_compilation() -> None:
     run = LISTS.read_text().splitlines()[0]
     assert f"-p '{passes_between('imported', 'bufferized', 'cuda', 'sm_90a')}'" in run
+
+
+@pytest.mark.parametrize("target", ["cpu", "cuda", "rocm"])
+def test_many_pieces_are_one_launch(target: str) -> None:
+    count, piece = 200, "!ait.tensor<b x 3 x f16>"
+    names = [f"%a{i}" for i in range(count)]
+    whole = f"!ait.tensor<b x {3 * count} x f16>"
+    join = f'  %y = ait.concat {", ".join(names)} dim 1 : {whole}\n  ait.output "y" %y : {whole}'
+    cut = f"  {', '.join(names)} = ait.split %x dim 1 : {', '.join([piece] * count)}\n"
+    cut += "\n".join(f'  ait.output "y{i}" {name} : {piece}' for i, name in enumerate(names))
+    for inputs, body in ((", ".join(f"{n}: {piece}" for n in names), join), (f"%x: {whole}", cut)):
+        module = parse_text(context(), f"ait.graph @f({inputs}) dims {{b = 1 to 64}} {{\n{body}\n}}")
+        run_to_phase(module, "planned", target=target)
+        assert str(module).count("ait_rt.launch") == 1

@@ -15,12 +15,12 @@ from ait_mlir.dialects.ait.foreign import CallFfiOp
 from ait_mlir.dialects.ait.strided import is_contiguous
 from ait_mlir.dialects.ait.types import tensor_type
 from ait_mlir.dialects.outside import fields, python_values
-from ait_mlir.dims import Expr, Scope
+from ait_mlir.dims import Expr, Scope, const
 from ait_mlir.errors import InputError
 from ait_mlir.host.kernel_libraries import KernelLibrary, add_kernel_library, find_kernel_library
 from ait_mlir.lowering.authored import Cpp, Ffi, cpp_value
 from ait_mlir.lowering.cpp import element_type, identifier
-from ait_mlir.lowering.kernels.base import Arg, Emission, Kernel, Launch, Strides, Target
+from ait_mlir.lowering.kernels.base import Arg, Config, Emission, Kernel, Launch, Strides, Target
 from ait_mlir.lowering.kernels.foreign import ForeignKernel
 from ait_mlir.outside import OperatorError, row_of, rows
 
@@ -45,6 +45,12 @@ class CppKernel(Kernel[Any]):
         value = (*op.operands, *op.results)[position]
         return self.source.strided or is_contiguous(tensor_type(value).dims, strides, scope)
 
+    def workspace(self, op: AitOp, config: Config) -> Expr:
+        if self.source.workspace is None:
+            return const(0)
+        size = self.source.workspace(op)
+        return const(size) if isinstance(size, int) else size
+
     def emit(self, launch: Launch[AitOp]) -> Emission:
         op = launch.op
         operands = list(launch.ins)
@@ -55,6 +61,8 @@ class CppKernel(Kernel[Any]):
         for value in python_values(op).values():
             dims = [v for v in cast("list[object]", value) if isinstance(v, Expr)] if isinstance(value, list) else []
             arguments.append(_dims(dims, launch) if dims else cpp_value(value))
+        if self.source.workspace is not None:
+            arguments.append("ws")
         function = identifier(self.source.function or op.name.rpartition(".")[2])
         text = self.source.render(variables(op, launch.target))
         if not re.search(rf"\b{function}\b", text):

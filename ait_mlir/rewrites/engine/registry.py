@@ -17,7 +17,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import wraps
 from importlib import import_module
-from types import NoneType
+from types import ModuleType, NoneType
 from typing import Any, Literal, TypeVar, get_args, get_origin, get_type_hints
 
 from xdsl.ir import Attribute, Operation, SSAValue
@@ -103,15 +103,25 @@ class Registry:
             self._read()
         return self._entries
 
+    def add_module(self, module: ModuleType) -> None:
+        """Also offer the functions of a module that is not in the list. A file that runs again replaces its own."""
+        known = self.entries
+        for entry in self._entries_of(module):
+            other = known.get(entry.name, entry)
+            if other.place.rpartition(":")[0] != entry.place.rpartition(":")[0]:
+                raise ValueError(f"two {self.what}s are called '{entry.name}': {other.place} and {entry.place}")
+            self._entries[entry.name] = entry
+
     def _read(self) -> None:
-        module = import_module(self._unread[0])
-        for function in list(vars(module).values()):
-            if getattr(function, _MARK, None) == self.what and function.__module__ == module.__name__:
-                entry = self._entry(function)
-                other = self._entries.setdefault(entry.name, entry)
-                if other is not entry:
-                    raise ValueError(f"two {self.what}s are called '{entry.name}': {other.place} and {entry.place}")
+        for entry in self._entries_of(import_module(self._unread[0])):
+            other = self._entries.setdefault(entry.name, entry)
+            if other is not entry:
+                raise ValueError(f"two {self.what}s are called '{entry.name}': {other.place} and {entry.place}")
         self._unread.pop(0)
+
+    def _entries_of(self, module: ModuleType) -> list[Entry]:
+        functions = [f for f in vars(module).values() if getattr(f, _MARK, None) == self.what]
+        return [self._entry(f) for f in functions if f.__module__ == module.__name__]
 
     def _entry(self, function: Callable[..., Any]) -> Entry:
         """A parameter annotated with a subclass, as in `inner: PermuteOp`, is checked when a pattern calls it."""
