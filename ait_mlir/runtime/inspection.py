@@ -54,10 +54,16 @@ class InspectedModel(MeasuredModel):
         return self._inspected(inputs, outputs, stream_ptr)[2]
 
     def _launch(
-        self, inputs: Tensors, outputs: Tensors, stream_ptr: int | None, sync: bool, graph_mode: bool
+        self,
+        inputs: Tensors,
+        outputs: Tensors,
+        stream_ptr: int | None,
+        sync: bool,
+        graph_mode: bool,
+        workspace: Any = None,
     ) -> tuple[list[Any], list[tuple[int, ...]]]:
         if not (self.reports_nan_and_inf or self.reports_all_outputs):
-            return super()._launch(inputs, outputs, stream_ptr, sync, graph_mode)
+            return super()._launch(inputs, outputs, stream_ptr, sync, graph_mode, workspace)
         outs, shapes, values = self._inspected(inputs, outputs, stream_ptr)
         for value in values:
             if self.reports_all_outputs or value.nans or value.infinities:
