@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import cast
-
 from xdsl.dialects.builtin import StringAttr
 from xdsl.ir import Block, Operation, SSAValue
 
@@ -11,6 +9,7 @@ from ait_mlir.dialects.ait import elementwise as ait
 from ait_mlir.dialects.ait.conv import ConvOp
 from ait_mlir.dialects.ait.data import ConstantOp
 from ait_mlir.dialects.ait.gemm import ContractionOp
+from ait_mlir.dialects.ait.grouped import GroupedGemmOp
 from ait_mlir.dialects.ait.naming import derived_name
 from ait_mlir.dialects.ait.norm import GroupNormOp
 from ait_mlir.dialects.ait.reduce import ReduceOp
@@ -65,8 +64,8 @@ def documented_name(op: Operation) -> str:
         return PERMUTES.get(op.order(), "permute")
     if isinstance(op, ReduceOp):
         return op.kind.data if op.kind.data == "var" else f"reduce_{op.kind.data}"
-    if isinstance(op, ContractionOp) or op.name == "ait.grouped_gemm":
-        return _with_epilogue(cast(HasEpilogue, op), _product(op))
+    if isinstance(op, ContractionOp | GroupedGemmOp):
+        return _with_epilogue(op, _product(op))
     if isinstance(op, ConvOp):
         return _with_epilogue(op, _convolution(op))
     if isinstance(op, GroupNormOp):
@@ -94,16 +93,20 @@ def _convolution(op: ConvOp) -> str:
     return base
 
 
-def _with_epilogue(op: HasEpilogue, base: str) -> str:
+def _with_epilogue(op: HasEpilogue | GroupedGemmOp, base: str) -> str:
     if not op.epilogue.blocks:
         return base
     found = _steps(op)
     return derived_name(op) if found is None else "_".join([base, *found[0]])
 
 
-def _steps(op: HasEpilogue) -> tuple[list[str], float | None] | None:
+def _sums(op: HasEpilogue | GroupedGemmOp) -> int:
+    return 1 if isinstance(op, GroupedGemmOp) else op.SUMS
+
+
+def _steps(op: HasEpilogue | GroupedGemmOp) -> tuple[list[str], float | None] | None:
     """The words of an epilogue that is a chain of documented steps, and the factor before them."""
-    if op.SUMS != 1:
+    if _sums(op) != 1:
         return None
     block = op.epilogue.block
     current: SSAValue = block.args[0]
@@ -135,14 +138,14 @@ def _number(op: Operation, current: SSAValue) -> float | None:
     return other.owner.splat() if isinstance(other.owner, ConstantOp) else None
 
 
-def _combines(op: HasEpilogue, block: Block, inner: Operation, current: SSAValue) -> str | None:
+def _combines(op: HasEpilogue | GroupedGemmOp, block: Block, inner: Operation, current: SSAValue) -> str | None:
     """The word for adding or multiplying an epilogue operand, each of them once."""
     if not isinstance(inner, ait.AddOp | ait.MulOp):
         return None
     others = [v for v in inner.operands if v is not current]
-    if len(others) != 1 or others[0] not in block.args[op.SUMS :]:
+    if len(others) != 1 or others[0] not in block.args[_sums(op) :]:
         return None
     if isinstance(inner, ait.MulOp):
         return "mul"
-    added = op.epilogue_operands[block.args.index(others[0]) - op.SUMS]  # pyright: ignore[reportArgumentType]
+    added = op.epilogue_operands[block.args.index(others[0]) - _sums(op)]  # pyright: ignore[reportArgumentType]
     return "bias" if tensor_type(added).rank == 1 else "add"

@@ -12,11 +12,11 @@ import numpy as np
 import pytest
 import torch
 
-from ait_mlir.compiler.transform import optimize_graph, page
+from ait_mlir.compiler.transform import fuse_group_ops, fuse_mm_elementwise, optimize_graph, page
 from ait_mlir.compiler.transform.refine_graph import get_sorted_ops
 from ait_mlir.compiler.transform.rows import HELPERS, TRANSFORMATIONS
 from ait_mlir.compiler.transform.toposort import toposort
-from ait_mlir.frontend import BuildError, IntVar, JaggedDim, Tensor, ops
+from ait_mlir.frontend import BuildError, IntVar, JaggedDim, Tensor, compile_model, ops
 from ait_mlir.frontend.ops import FuncEnum
 from tests.frontend.documented.transforms import NAMES
 from tests.frontend.support import evaluate
@@ -255,6 +255,43 @@ def test_whole_networks(network: str) -> None:
     (got,) = evaluate(outputs_of(graph), named, data, **dims)
     np.testing.assert_allclose(got, want, rtol=1e-8, atol=1e-9)
     assert "elementwise" not in names(graph).replace("fused_elementwise", "").split()
+
+
+def test_products_with_what_follows_them_as_a_group() -> None:
+    graph = marked([of(RELU, y) for y in independent()])
+    values = run(graph)
+    result = fuse_group_ops(fuse_mm_elementwise(graph))
+    assert names(result) == "group_gemm_rcr_bias_relu"
+    for got, want in zip(run(result), values, strict=True):
+        np.testing.assert_allclose(got, want, rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.full
+def test_compiled(tmp_path: Path) -> None:
+    """A transformed graph is compiled like the one that it was made of."""
+    a, b = half(6, 7, name="a"), half(6, 9, name="b")
+
+    def weight(*shape: int, name: str) -> Tensor:
+        return half(*shape, name=name, is_input=False)
+
+    y = ops.gemm_rcr_bias_relu()(a, weight(10, 7, name="w1"), weight(10, name="b1"))
+    z = ops.gemm_rcr_bias_relu()(b, weight(12, 9, name="w2"), weight(12, name="b2"))
+    z = ops.permute0213()(ops.reshape()(ops.gemm_rcr()(z, weight(10, 12, name="w3")), [2, 3, 2, 5]))
+    u = ops.permute021()(ops.bmm_rcr()(ops.reshape()(a, [2, 3, 7]), ops.reshape()(a, [2, 3, 7])))
+    graph = result = marked([y, z, u])
+    for function in ("fuse_bmm_permute", "fuse_mm_reshape_permute", "apply_padding", "fuse_mm_elementwise"):
+        result = next(function_of(case) for case in CASES if case.function == function)(result)
+    result = fuse_group_ops(result)
+    assert {"group_gemm_rcr_bias_relu", "bmm_rcr", "bmm_rcc", "pad"} <= set(names(result).split())
+    rng = np.random.default_rng(0)
+    data = {t.name or "": rng.standard_normal([int(d) for d in t.shape()]).astype(np.float16) for t in graph if not t.src_ops()}  # fmt: skip
+    weights = {t.name or "": data[t.name or ""] for t in graph if t.is_param}
+    found: list[dict[str, torch.Tensor]] = []
+    for name, tensors in (("before", graph), ("after", result)):
+        with compile_model(outputs_of(tensors), "cpu", tmp_path, name, constants=weights) as model:
+            found.append(model.run_with_tensors({n: torch.from_numpy(data[n]) for n in ("a", "b")}))
+    for name, before in found[0].items():
+        torch.testing.assert_close(found[1][name], before, rtol=2e-3, atol=2e-3)
 
 
 def test_every_row_has_a_case() -> None:

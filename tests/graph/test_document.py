@@ -36,13 +36,17 @@ def test_there_are_all_blocks_of_the_document():
         assert call in text
 
 
-def test_blocks_run_on_the_cpu():
-    names = run_blocks("cpu")
-    q, k, stats = (names[f"{n}_gpu"].float() for n in ("q", "k", "stats"))
+def check_statistics(names: dict[str, Any]) -> None:
+    """The blocks compare the outputs themselves, but not the statistics of the last one."""
+    q, k, stats = (names[f"{n}_gpu"].float().cpu() for n in ("q", "k", "stats"))
     scores = (q @ k.mT) * names["attn_scale"]
     hidden = torch.ones(scores.shape[-2:], dtype=torch.bool).triu(1)
     expected = scores.masked_fill(hidden, -torch.inf).logsumexp(-1, keepdim=True)
     torch.testing.assert_close(stats, expected, atol=1e-2, rtol=1e-2)  # the statistics are in bf16
+
+
+def test_blocks_run_on_the_cpu():
+    check_statistics(run_blocks("cpu"))
 
 
 def test_the_decorated_function_returns_one_graph_for_equal_tensors():
@@ -65,4 +69,4 @@ def test_our_own_page_runs():
 
 @pytest.mark.gpu
 def test_blocks_run_on_cuda():
-    run_blocks("cuda")
+    check_statistics(run_blocks("cuda"))
