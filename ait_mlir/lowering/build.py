@@ -7,7 +7,6 @@ consist of our flags and checked file names; they contain no text of a user.
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 import hashlib
 import importlib.metadata
@@ -176,15 +175,9 @@ def build_runtime(kind: TargetKind) -> Path:
     return _build_runtime(kind, _RUNTIME_SOURCES[kind], _runtime_toolchain(kind, _link_to_ffi()))
 
 
-def build_deploy_library(kind: TargetKind, flags: Sequence[str] = ()) -> Path:
-    """The library behind `ait/model.h`: the same runtime with a C interface instead of tvm-ffi.
-
-    `flags` are further ones for compiler and linker, for builds with a sanitizer. Raises alike.
-    """
-    sanitized = any(flag.startswith("-fsanitize") for flag in flags)
-    link = [f"-Wl,-soname,libait_{kind}.so", *([] if sanitized else ["-Wl,--no-undefined"]), *flags]
-    tools = _runtime_toolchain(kind, link)
-    tools = dataclasses.replace(tools, compile_flags=(*tools.compile_flags, *flags))
+def build_deploy_library(kind: TargetKind) -> Path:
+    """The library behind `ait/model.h`: the same runtime with a C interface instead of tvm-ffi. Raises alike."""
+    tools = _runtime_toolchain(kind, [f"-Wl,-soname,libait_{kind}.so", "-Wl,--no-undefined"])
     return _build_runtime(kind, (*_RUNTIME_SOURCES[kind], "deploy"), tools, without=_FFI_SOURCES)
 
 

@@ -15,7 +15,6 @@
 #include "deploy/artifact.h"
 #include "dynamic_library.h"
 #include "error.h"
-#include "faults.h"
 #include "model.h"
 
 using ait::runtime::Artifact;
@@ -229,10 +228,5 @@ ait_status ait_model_copy(ait_model* model, void* to, const void* from, size_t b
     if (bytes > 0) model->model.device().copy(to, from, bytes);
   });
 }
-
-#if defined(AIT_FAULTS)
-AIT_API void ait_fail_after(int64_t calls) { ait::runtime::calls_to_fault = calls; }
-AIT_API int64_t ait_calls_to_fault(void) { return ait::runtime::calls_to_fault.load(); }
-#endif
 
 }  // extern "C"
