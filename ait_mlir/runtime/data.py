@@ -131,6 +131,20 @@ def owner_of(value: Any) -> Any:
     return owner
 
 
+def are_plain(values: Sequence[Any]) -> bool:
+    """Whether tvm-ffi takes all of these as they are, which `Arguments` would do, too: torch tensors without gradients
+    and NumPy arrays that can be written."""
+    torch = sys.modules.get("torch")
+    tensor_type: Any = None if torch is None else torch.Tensor
+    for value in values:
+        if type(value) is tensor_type:
+            if value.requires_grad or value.is_neg() or value.is_conj():
+                return False
+        elif type(value) is not np.ndarray or value.dtype not in _EXPORTED or not value.flags.writeable:
+            return False
+    return True
+
+
 class Arguments:
     """The tensors of one call as arguments of the runtime library. Keeps their owners alive until the call returns."""
 

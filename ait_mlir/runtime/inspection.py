@@ -62,13 +62,16 @@ class InspectedModel(MeasuredModel):
         graph_mode: bool,
         workspace: Any = None,
     ) -> tuple[list[Any], list[tuple[int, ...]]]:
-        if not (self.reports_nan_and_inf or self.reports_all_outputs):
+        if not self._watched():
             return super()._launch(inputs, outputs, stream_ptr, sync, graph_mode, workspace)
         outs, shapes, values = self._inspected(inputs, outputs, stream_ptr)
         for value in values:
             if self.reports_all_outputs or value.nans or value.infinities:
                 print(f"model {self.name}: {value}", file=sys.stderr)
         return outs, shapes
+
+    def _watched(self) -> bool:
+        return self.reports_nan_and_inf or self.reports_all_outputs
 
     def _inspected(
         self, inputs: Tensors, outputs: Tensors, stream_ptr: int | None

@@ -126,7 +126,7 @@ class Model(InspectedModel, HostOutputModel):
 
     def close(self) -> None:
         """Free the model. Further calls raise `RunError`; closing twice is fine."""
-        self._run = self._module = None
+        self._run = self._run_whole = self._run_and_return = self._module = None
 
     def __enter__(self) -> Self:
         return self

@@ -43,6 +43,8 @@ class OpenedModel:
             runtime.add_kernel_library(sha256, str(path))
         self._module: Any = runtime.create(str(library), num_runtimes, device)
         self._run: Any = self._module.get_function("run")
+        self._run_whole: Any = self._module.get_function("run_whole")
+        self._run_and_return: Any = self._module.get_function("run_and_return")
         about: dict[str, Any] = json.loads(self._module.describe())
         self.name: str = about["name"]
         self.num_runtimes = num_runtimes

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property, partial
 from typing import Any, cast
@@ -14,11 +14,12 @@ import numpy as np
 
 from ait_mlir.errors import InputError
 from ait_mlir.runtime.constants import ModelConstants
-from ait_mlir.runtime.data import AITData, Arguments, address_of, numpy_dtype, shaped, torch_module
+from ait_mlir.runtime.data import AITData, Arguments, address_of, are_plain, numpy_dtype, shaped, torch_module
 from ait_mlir.runtime.frameworks import framework_of, in_framework, stream_of, wait_for
 from ait_mlir.runtime.opened import Tensors
 from ait_mlir.runtime.state import StatefulModel
 
+_LISTS = (list, tuple)
 _GRAPH_STATS = ("hits", "captures", "updates", "warmups", "fallbacks", "evictions")
 _STATS = ("runs", "failures", "waits", "copies", "bytes", *(f"graph_{name}" for name in _GRAPH_STATS))
 
@@ -52,6 +53,10 @@ class RunningModel(StatefulModel, ModelConstants):
 
         Raises `InputError` before anything is launched, `RunError` when the model fails, `OutOfMemoryError`.
         """
+        if workspace is None:
+            done = self._run_plain(inputs, outputs, stream_ptr, sync, graph_mode)
+            if done is not None:
+                return done
         outs, shapes = self._launch(inputs, outputs, stream_ptr, sync, graph_mode, workspace)
         return {name: shaped(value, shape) for name, value, shape in zip(self._output_index, outs, shapes, strict=True)}
 
@@ -184,6 +189,58 @@ class RunningModel(StatefulModel, ModelConstants):
     def graph_stats(self) -> dict[str, int]:
         """How runs in graph mode went: hits, captures, updates, warmups, fallbacks, evictions."""
         return {name[len("graph_") :]: n for name, n in self.stats().items() if name.startswith("graph_")}
+
+    def _watched(self) -> bool:
+        """Whether runs report on the results of launches, which takes the longer way."""
+        return False
+
+    def _run_plain(
+        self, inputs: Tensors, outputs: Tensors, stream_ptr: int | None, sync: bool, graph_mode: bool
+    ) -> dict[str, Any] | None:
+        """`run` with no work in Python, for tensors that need none; None, and nothing is run, for others."""
+        run = self._run_whole
+        if run is None or self.state or self._unset or self._watched():
+            return None
+        if type(inputs) is dict:
+            if inputs.keys() != self._input_index.keys():
+                return None
+            inputs = [inputs[name] for name in self._input_index]
+        if type(outputs) is dict:
+            if outputs.keys() != self._output_index.keys():
+                return None
+            outputs = [outputs[name] for name in self._output_index]
+        if type(inputs) not in _LISTS or type(outputs) not in _LISTS:
+            return None
+        if len(inputs) != len(self._inputs) or len(outputs) != len(self._outputs):
+            return None
+        values: tuple[Any, ...] = (*inputs, *outputs)
+        if not are_plain(values):
+            return None
+        try:
+            flat = run(stream_ptr or 0, sync, graph_mode, *values)
+        except (RuntimeError, TypeError, BufferError) as error:
+            raise self._explained(error, (*self._input_labels, *self._output_labels), values) from None
+        if flat is None:
+            return dict(zip(self._output_index, outputs, strict=False))
+        outs = values[len(self._inputs) :]
+        shapes = self._split(flat, self._outputs)
+        return {name: shaped(value, shape) for name, value, shape in zip(self._output_index, outs, shapes, strict=True)}
+
+    def run_torch(self, inputs: Sequence[Any], stream_ptr: int, sync: bool, graph_mode: bool) -> Sequence[Any] | None:
+        """New torch tensors with the outputs for torch tensors in the model's order: `run_with_tensors` with no work
+        in Python. None, and nothing is run, for a model with state and for tensors that need work, such as gradients.
+        """
+        run = self._run_and_return
+        if run is None or self.state or self._unset or self._watched() or len(inputs) != len(self._inputs):
+            return None
+        torch = torch_module()
+        if torch is None or not inputs or type(inputs[0]) is not torch.Tensor or not are_plain(inputs):
+            return None
+        try:
+            found = run(stream_ptr, sync, graph_mode, *inputs)
+        except (RuntimeError, TypeError, BufferError) as error:
+            raise self._explained(error, self._input_labels, inputs) from None
+        return (found,) if len(self._outputs) == 1 else tuple(found)
 
     def _launch(
         self,

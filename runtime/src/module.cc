@@ -11,6 +11,7 @@
 #include <tvm/ffi/extra/module.h>
 #include <tvm/ffi/function.h>
 
+#include <algorithm>
 #include <memory>
 #include <new>
 #include <string>
@@ -22,6 +23,7 @@
 #include "error.h"
 #include "inspect.h"
 #include "ffi_errors.h"
+#include "ffi_outputs.h"
 #include "kernel_libraries.h"
 #include "measure.h"
 #include "model.h"
@@ -38,9 +40,10 @@ namespace ffi = tvm::ffi;
 class TensorArguments {
  public:
   TensorArguments(const ffi::PackedArgs& args, int begin, int end) {
+    tensors_.reserve(static_cast<size_t>(end - begin));
     for (int i = begin; i < end; ++i) {
-      const auto address = args[i].as<void*>();
-      tensors_.push_back(address ? static_cast<const DLTensor*>(*address) : args[i].cast<DLTensor*>());
+      const bool is_address = args[i].type_index() == TVMFFITypeIndex::kTVMFFIOpaquePtr;
+      tensors_.push_back(is_address ? static_cast<const DLTensor*>(args[i].cast<void*>()) : args[i].cast<DLTensor*>());
     }
   }
   const Tensors& tensors() const { return tensors_; }
@@ -87,6 +90,8 @@ class ModelModule : public ffi::ModuleObj {
     // Functions keep the model alive, for a caller may hold one longer than the module.
     const std::shared_ptr<Model> model = model_;
     if (name == "run") return run_function(model);
+    if (name == "run_whole") return run_whole_function(model);
+    if (name == "run_and_return") return run_and_return_function(model);
     if (name == "run_in") return run_in_function(model);
     if (name == "launch_in") return launch_in_function(model);
     if (name == "infer") return infer_function(model);
@@ -206,6 +211,47 @@ class ModelModule : public ffi::ModuleObj {
     const DLDevice device = model.device().dl();
     options.stream = stream == -1 ? TVMFFIEnvGetStream(device.device_type, device.device_id) : reinterpret_cast<void*>(stream);
     return to_shape(model.run(inputs.tensors(), outputs.tensors(), options));
+  }
+
+  /// run_whole(stream, sync, graph, inputs..., outputs...): `run` of as many tensors as the model has. Returns nothing if each output has
+  /// the shape of its buffer, which costs the caller less, else the shapes.
+  static ffi::Function run_whole_function(std::shared_ptr<Model> model) {
+    return ffi::Function::FromPacked([model = std::move(model)](ffi::PackedArgs args, ffi::Any* result) {
+      guarded([&] {
+        constexpr int kFirst = 3;
+        const int outputs_from = kFirst + model->table().num_inputs;
+        if (outputs_from > args.size()) fail(ErrorKind::kInput, "run got too few tensors");
+        RunOptions options;
+        options.stream = reinterpret_cast<void*>(args[0].cast<int64_t>());
+        options.sync = args[1].cast<bool>();
+        options.graph = args[2].cast<bool>();
+        const TensorArguments inputs(args, kFirst, outputs_from), outputs(args, outputs_from, args.size());
+        const std::vector<int64_t> shapes = model->run(inputs.tensors(), outputs.tensors(), options);
+        const int64_t* shape = shapes.data();
+        for (const DLTensor* output : outputs.tensors()) {
+          if (!std::equal(output->shape, output->shape + output->ndim, shape)) {
+            *result = to_shape(shapes);
+            return;
+          }
+          shape += output->ndim;
+        }
+      });
+    });
+  }
+
+  /// run_and_return(stream, sync, graph, inputs...) -> the outputs, in the framework of the inputs, one or an array
+  static ffi::Function run_and_return_function(std::shared_ptr<Model> model) {
+    return ffi::Function::FromPacked([model = std::move(model)](ffi::PackedArgs args, ffi::Any* result) {
+      guarded([&] {
+        constexpr int kFirst = 3;
+        RunOptions options;
+        options.stream = reinterpret_cast<void*>(args[0].cast<int64_t>());
+        options.sync = args[1].cast<bool>();
+        options.graph = args[2].cast<bool>();
+        const TensorArguments inputs(args, kFirst, args.size());
+        *result = run_and_return(*model, TensorMemory{model}, inputs.tensors(), options);
+      });
+    });
   }
 
   /// launch_in(stream, arena, bytes, dims, num_inputs, addresses of the inputs..., addresses of the outputs...)

@@ -6,6 +6,7 @@ import re
 import shutil
 import tempfile
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -145,7 +146,41 @@ class CompiledModule:
 
         Raises `InputError` for another structure, and for tensors that do not fit.
         """
+        if self._is_flat and not kwargs and (found := self._run_flat(args)) is not None:
+            return found
         return self._run(self._flatten(args, kwargs), self.state)
+
+    @cached_property
+    def _is_flat(self) -> bool:
+        """Whether the arguments are the inputs in their order, and the result is one tensor or a tuple of them."""
+        inputs, outputs = self._inputs, self._outputs
+        leaves, results = ["_"] * inputs.in_spec.num_leaves, ["_"] * len(outputs)
+        pytree = torch.utils._pytree
+        return (
+            not inputs.fixed
+            and not self.model.state
+            and [item.leaf for item in inputs.tensors] == list(range(len(leaves)))
+            and [item.name for item in inputs.tensors] == list(self.model.get_input_name_to_index_map())
+            and [value for kind, value in outputs if kind == "output"]
+            == list(self.model.get_output_name_to_index_map())
+            and all(kind == "output" for kind, _ in outputs)
+            and pytree.tree_structure((tuple(leaves), {})) == inputs.in_spec
+            and self._out_spec in (pytree.tree_structure("_"), pytree.tree_structure(tuple(results)))
+        )
+
+    def _run_flat(self, args: tuple[Any, ...]) -> Any:
+        """A call on contiguous torch tensors; None, and nothing is run, for others."""
+        if len(args) != len(self._inputs.tensors):
+            return None
+        for value in args:
+            if type(value) is not torch.Tensor or not value.is_contiguous():
+                return None
+        on_gpu = self.model.target != "cpu"
+        stream = torch.cuda.current_stream(self.model.device[1]).cuda_stream if on_gpu else 0
+        found = self.model.run_torch(args, stream, not on_gpu, self._graph_mode and on_gpu)
+        if found is None:
+            return None
+        return found[0] if self._out_spec.is_leaf() else found
 
     def run(self, args: tuple[Any, ...], state: Mapping[str, Any]) -> Any:
         """Run like a call, but with the caller's tensors as the state, which are written in place."""

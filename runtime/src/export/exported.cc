@@ -7,7 +7,6 @@
 #include <tvm/ffi/extra/c_env_api.h>
 #include <tvm/ffi/function.h>
 
-#include <algorithm>
 #include <atomic>
 #include <memory>
 #include <mutex>
@@ -19,6 +18,7 @@
 #include "error.h"
 #include "export/weights.h"
 #include "ffi_errors.h"
+#include "ffi_outputs.h"
 #include "model.h"
 
 namespace ait::runtime {
@@ -63,13 +63,6 @@ State& state_of(ExportedFunction& function) {
   return *static_cast<State*>(function.state);
 }
 
-DLDataType dl_type(int32_t dtype) {
-  const auto bits = static_cast<uint8_t>(8 * dtype_bytes(dtype));
-  if (dtype == AIT_BF16) return {kDLBfloat, bits, 1};
-  if (dtype == AIT_BOOL) return {kDLBool, bits, 1};
-  return {static_cast<uint8_t>(dtype == AIT_I8 || dtype == AIT_I32 || dtype == AIT_I64 ? kDLInt : kDLFloat), bits, 1};
-}
-
 void set_stored_weights(Model& model, const ExportedFunction& function) {
   if (function.num_weights == 0) return;
   const StoredWeights stored;
@@ -82,7 +75,7 @@ void set_stored_weights(Model& model, const ExportedFunction& function) {
       tensor.data = const_cast<void*>(stored.at(function.weights[w].offset, constant.bytes));
       tensor.device = {kDLCPU, 0};
       tensor.ndim = constant.rank;
-      tensor.dtype = dl_type(constant.dtype);
+      tensor.dtype = ffi_type(constant.dtype);
       tensor.shape = const_cast<int64_t*>(constant.shape);
       model.constants().set({constant.name}, {&tensor}, {});
     }
@@ -118,15 +111,6 @@ struct OwnMemory {
   }
 };
 
-ffi::Tensor new_tensor(Model& model, const ait_tensor_v1& about, const int64_t* shape) {
-  const ffi::ShapeView view(shape, static_cast<size_t>(about.rank));
-  const DLDevice device = model.device().dl();
-  if (TVMFFIEnvGetDLPackManagedTensorAllocator() != nullptr) {
-    return ffi::Tensor::FromEnvAlloc(TVMFFIEnvTensorAlloc, view, dl_type(about.dtype), device);
-  }
-  return ffi::Tensor::FromNDAlloc(OwnMemory{&model}, view, dl_type(about.dtype), device);
-}
-
 /// "tiny(x, y, out)": how errors show what a function takes.
 std::string signature(const ait_model_v1& table, const char* name, bool with_outputs) {
   std::string text = std::string(name) + "(";
@@ -160,44 +144,21 @@ void call(ExportedFunction& function, ffi::PackedArgs args, ffi::Any* result) {
     if (i == 0 && (*tensor)->device.device_type != kDLCPU) device = (*tensor)->device.device_id;
   }
   Model& model = model_on(function, device);
-  std::vector<ffi::Tensor> made;
+  RunOptions options;
+  const DLDevice place = model.device().dl();
+  options.stream = TVMFFIEnvGetStream(place.device_type, place.device_id);
+  options.sync = false;
   if (returns) {
-    const std::vector<int64_t> shapes = model.infer(inputs);
-    const int64_t* shape = shapes.data();
-    for (int32_t i = 0; i < table.num_outputs; shape += table.outputs[i++].rank) {
-      if (table.outputs[i].in_place_of == 0) made.push_back(new_tensor(model, table.outputs[i], shape));
-    }
+    *result = run_and_return(model, OwnMemory{&model}, inputs, options);
+    return;
   }
   Tensors all;
   all.reserve(static_cast<size_t>(table.num_outputs));
   for (int32_t i = 0, next = 0; i < table.num_outputs; ++i) {
     const int32_t input = table.outputs[i].in_place_of - 1;
-    all.push_back(input >= 0 ? inputs[static_cast<size_t>(input)]
-                  : returns  ? made[static_cast<size_t>(next++)].GetDLTensorPtr()
-                             : outputs[static_cast<size_t>(next++)]);
+    all.push_back(input >= 0 ? inputs[static_cast<size_t>(input)] : outputs[static_cast<size_t>(next++)]);
   }
-  RunOptions options;
-  const DLDevice place = model.device().dl();
-  options.stream = TVMFFIEnvGetStream(place.device_type, place.device_id);
-  options.sync = false;
-  const std::vector<int64_t> shapes = model.run(inputs, all, options);
-  if (!returns) return;
-  ffi::Array<ffi::Any> results;
-  const int64_t* shape = shapes.data();
-  for (int32_t i = 0, next = 0; i < table.num_outputs; shape += table.outputs[i++].rank) {
-    if (table.outputs[i].in_place_of != 0) continue;
-    ffi::Tensor& tensor = made[static_cast<size_t>(next++)];
-    const auto rank = static_cast<size_t>(table.outputs[i].rank);
-    std::vector<int64_t> strides(rank, 1);
-    for (size_t d = rank; d-- > 1;) strides[d - 1] = strides[d] * shape[d];
-    const bool smaller = !std::equal(shape, shape + rank, tensor.shape().begin());
-    results.push_back(smaller ? tensor.as_strided(ffi::ShapeView(shape, rank), ffi::ShapeView(strides.data(), rank)) : tensor);
-  }
-  if (own == 1) {
-    *result = results[0];
-  } else {
-    *result = results;
-  }
+  (void)model.run(inputs, all, options);
 }
 
 void set_constant(ExportedFunction& function, ffi::PackedArgs args) {

@@ -1,0 +1,70 @@
+/// @file ffi_outputs.h
+/// @brief Runs that make their outputs: in the allocator of the framework that calls, else in memory of the model's device.
+#ifndef AIT_RUNTIME_FFI_OUTPUTS_H_
+#define AIT_RUNTIME_FFI_OUTPUTS_H_
+
+#include <tvm/ffi/container/array.h>
+#include <tvm/ffi/container/tensor.h>
+#include <tvm/ffi/extra/c_env_api.h>
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "model.h"
+
+namespace ait::runtime {
+
+/// @brief DLPack's type for an `ait_dtype`.
+inline DLDataType ffi_type(int32_t dtype) {
+  const auto bits = static_cast<uint8_t>(8 * dtype_bytes(dtype));
+  if (dtype == AIT_BF16) return {kDLBfloat, bits, 1};
+  if (dtype == AIT_BOOL) return {kDLBool, bits, 1};
+  return {static_cast<uint8_t>(dtype == AIT_I8 || dtype == AIT_I32 || dtype == AIT_I64 ? kDLInt : kDLFloat), bits, 1};
+}
+
+/// @brief Runs a model on `inputs` and returns the outputs that have a buffer of their own, one or an array of several.
+/// @param memory allocates them (`FromNDAlloc`) where no framework has an allocator
+template <class Memory>
+tvm::ffi::Any run_and_return(Model& model, const Memory& memory, const Tensors& inputs, const RunOptions& options) {
+  namespace ffi = tvm::ffi;
+  const ait_model_v1& table = model.table();
+  const DLDevice device = model.device().dl();
+  const bool of_framework = TVMFFIEnvGetDLPackManagedTensorAllocator() != nullptr;
+  std::vector<ffi::Tensor> made;
+  Tensors outputs;
+  outputs.reserve(static_cast<size_t>(table.num_outputs));
+  const std::vector<int64_t> room = model.infer(inputs);
+  const int64_t* shape = room.data();
+  for (int32_t i = 0; i < table.num_outputs; shape += table.outputs[i++].rank) {
+    const ait_tensor_v1& output = table.outputs[i];
+    if (output.in_place_of != 0) {
+      outputs.push_back(inputs[static_cast<size_t>(output.in_place_of - 1)]);
+      continue;
+    }
+    const ffi::ShapeView view(shape, static_cast<size_t>(output.rank));
+    made.push_back(of_framework ? ffi::Tensor::FromEnvAlloc(TVMFFIEnvTensorAlloc, view, ffi_type(output.dtype), device)
+                                : ffi::Tensor::FromNDAlloc(memory, view, ffi_type(output.dtype), device));
+    outputs.push_back(made.back().GetDLTensorPtr());
+  }
+  const std::vector<int64_t> shapes = model.run(inputs, outputs, options);
+  ffi::Array<ffi::Any> results;
+  shape = shapes.data();
+  for (int32_t i = 0, next = 0; i < table.num_outputs; shape += table.outputs[i++].rank) {
+    if (table.outputs[i].in_place_of != 0) continue;
+    ffi::Tensor& tensor = made[static_cast<size_t>(next++)];
+    const auto rank = static_cast<size_t>(table.outputs[i].rank);
+    if (!std::equal(shape, shape + rank, tensor.shape().begin())) {  // a dim that the run has bound is below its bound
+      std::vector<int64_t> strides(rank, 1);
+      for (size_t d = rank; d-- > 1;) strides[d - 1] = strides[d] * shape[d];
+      tensor = tensor.as_strided(ffi::ShapeView(shape, rank), ffi::ShapeView(strides.data(), rank));
+    }
+    if (made.size() == 1) return tensor;
+    results.push_back(tensor);
+  }
+  return results;
+}
+
+}  // namespace ait::runtime
+
+#endif  // AIT_RUNTIME_FFI_OUTPUTS_H_
