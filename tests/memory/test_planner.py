@@ -8,7 +8,7 @@ import random
 import pytest
 
 from ait_mlir.dims import Dim, Scope, const, parse
-from ait_mlir.passes.memory import Buffer, MemoryPlanError, plan, verify
+from ait_mlir.passes.memory import Buffer, MemoryPlanError, naive, plan, verify
 from ait_mlir.passes.memory.planner import peak_bytes, total_bytes
 from tests.effort import at_most
 
@@ -112,6 +112,29 @@ def test_coefficients_that_are_no_multiple_of_64():
         # rounding costs at most 6 %, or 64 bytes for each unit of the coefficient
         env = BERT.maximum_env()
         assert made.arena.evaluate(env) <= 6 * (1.06 * parse(size).evaluate(env) + 64 * parse(size).terms()[0][0]), size
+
+
+def test_naive_shares_nothing():
+    sizes = ["6144*batch*seq", "4*batch*seq", "1536*batch*(seq + 1)", "1000"]
+    buffers = [Buffer(i, 2 * i, 2 * i + 2, parse(size)) for i, size in enumerate(sizes)]
+    made = naive(buffers, BERT)
+    always = [Buffer(b.id, 0, 8, b.size) for b in buffers]
+    assert verify(always, made.offsets, made.arena, BERT) == []
+    assert not made.optimal
+    assert made.peak == peak_bytes(buffers, BERT) == parse(sizes[0]).evaluate(BERT.maximum_env())
+    assert naive([], NONE).arena is const(0)
+
+
+def test_a_plan_says_whether_it_is_the_smallest():
+    chain = [Buffer(i, i, i + 2, parse("1536*batch*seq")) for i in range(5)]
+    assert plan(chain, BERT).optimal
+    assert naive(chain[:2], BERT).optimal
+    # 1, 100 and 300 bytes: none smaller is possible with places that are multiples of 256
+    assert plan(_fixed([(0, 2, 100), (0, 2, 1), (0, 2, 300)]), NONE).optimal
+    # nothing is proved for two bases, unless the arena is the peak
+    bases = ["6144*batch*seq", "64*seq"]
+    assert plan([Buffer(i, 0, 2, parse(s)) for i, s in enumerate(bases)], BERT).optimal
+    assert not plan([Buffer(i, 0, 2, parse(s)) for i, s in enumerate([*bases, "1000"])], BERT).optimal
 
 
 def _brute_force(rows: list[tuple[int, int, int]]) -> int:

@@ -29,7 +29,13 @@ class Buffer:
 
 @dataclass(frozen=True)
 class Plan:
-    """The offset of each buffer by id, and the size of the arena that holds them, in bytes."""
+    """The offset of each buffer by id, and the size of the arena that holds them, in bytes.
+
+    `peak` is the most bytes that are live at one position with the largest dims: no arena can be smaller there.
+    `optimal` says that a smaller arena is proved to be impossible at this alignment; without it there may be one.
+    """
 
     offsets: Mapping[int | str, Expr]
     arena: Expr
+    optimal: bool
+    peak: int

@@ -1,14 +1,10 @@
 """Plans offsets for buffers with known lifetimes; buffers that are never live together share bytes.
 
-Greedy by size: the largest buffer comes first. Each buffer goes into the smallest sufficient gap between the placed
-buffers that are live at the same time (Pisarchyk and Lee, arXiv 2001.03288). If the result is above the peak of live
-bytes, two other orders are tried and the best one is kept.
-
 Sizes are dim expressions. Multiples of one base, like 1536*batch*seq and 6144*batch*seq, form a section, which is
-planned in integer coefficients of the base. The sections follow one another, constants first. A coefficient that is not
-a multiple of 64 would give unaligned offsets. If it is large, it is rounded up; otherwise its base is rounded up:
-4*batch*seq counts 64*(batch*seq ceildiv 16) once. Before a section is planned, its buffers go into gaps of earlier
-sections if enough units of the earlier base are proved to hold them.
+planned in integer coefficients of the base by a strategy (`placement.py`). The sections follow one another, constants
+first. A coefficient that is not a multiple of 64 would give unaligned offsets. If it is large, it is rounded up;
+otherwise its base is rounded up: 4*batch*seq counts 64*(batch*seq ceildiv 16) once. Before a section is planned, its
+buffers go into gaps of earlier sections if enough units of the earlier base are proved to hold them.
 
 Time and memory are linear in the number of pairs of buffers that are live together.
 """
@@ -16,41 +12,55 @@ Time and memory are linear in the number of pairs of buffers that are live toget
 from __future__ import annotations
 
 import math
-from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 
 from ait_mlir.dims import Expr, Scope, ceildiv, const, from_terms, total
 from ait_mlir.passes.memory.buffers import ALIGNMENT, Buffer, MemoryPlanError, Plan
+from ait_mlir.passes.memory.placement import Lifetimes, Strategy, best_gap, greedy
 
 CONSTANT_ALIGNMENT = 256
 _COARSE = 1024  # a coefficient from here on is rounded up to the alignment itself, at a loss of at most 6 %
 
 
-def plan(buffers: Sequence[Buffer], scope: Scope) -> Plan:
+def plan(buffers: Sequence[Buffer], scope: Scope, strategy: Strategy = greedy) -> Plan:
     """Offsets in bytes, multiples of 64 (256 while nothing before is symbolic), and the arena's size.
 
+    The plan is optimal if all sizes have one base and the strategy proves its result, or if the arena is the peak of
+    live bytes at the largest dims.
     Raises MemoryPlanError for two buffers of one id, an empty lifetime, or a size that may be negative.
     """
     _check(buffers, scope)
-    live = _Lifetimes(buffers)
+    live = Lifetimes(buffers)
     sections = _sections(buffers, scope)
     offsets: dict[int | str, Expr] = {}
     top = const(0)
     done: list[tuple[_Section, Expr]] = []
     fits = _Fits(scope)
+    proved = len(sections) < 2
     for section in sections:
         for index in sorted(section.sizes, key=lambda i: -section.sizes[i]):
             if (home := _host(index, buffers[index].size, done, fits, live)) is not None:
                 del section.sizes[index]
                 offsets[buffers[index].id] = home
-        section.place(live)
+        proved &= section.place(live, strategy)
         done.append((section, top))
         for index, (low, _) in section.placed.items():
             if index in section.sizes:
                 offsets[buffers[index].id] = top + section.base * low
         top = top + section.base * section.top
-    return Plan({b.id: offsets[b.id] for b in buffers}, top)
+    peak = peak_bytes(buffers, scope)
+    optimal = proved or top.evaluate(scope.maximum_env()) == peak
+    return Plan({b.id: offsets[b.id] for b in buffers}, top, optimal, peak)
+
+
+def naive(buffers: Sequence[Buffer], scope: Scope) -> Plan:
+    """A plan in which nothing shares bytes."""
+    _check(buffers, scope)
+    start, end = min((b.start for b in buffers), default=0), max((b.end for b in buffers), default=0)
+    found = plan([replace(b, start=start, end=end) for b in buffers], scope)
+    peak = peak_bytes(buffers, scope)
+    return replace(found, optimal=found.arena.evaluate(scope.maximum_env()) == peak, peak=peak)
 
 
 @dataclass
@@ -62,92 +72,12 @@ class _Section:
     placed: dict[int, tuple[int, int]] = field(default_factory=dict[int, tuple[int, int]])
     top: int = 0
 
-    def place(self, live: _Lifetimes) -> None:
-        """Place all of `sizes`, in the first order that reaches the peak of live bytes, or in the best."""
-        peak = live.peak(self.sizes)
-        best: dict[int, tuple[int, int]] | None = None
-        for order in _ORDERS:
-            placed: dict[int, tuple[int, int]] = {}
-            top = 0
-            for index in sorted(self.sizes, key=lambda i: order(self.sizes[i], live.length(i), i)):
-                size = self.sizes[index]
-                low = _best_gap(placed, live.neighbours(index), size, None)
-                assert low is not None
-                placed[index] = (low, low + size)
-                top = max(top, low + size)
-            if best is None or top < self.top:
-                best, self.top = placed, top
-            if self.top == peak:
-                break
-        self.placed.update(best or {})
-
-
-_ORDERS: tuple[Callable[[int, int, int], tuple[int, ...]], ...] = (
-    lambda size, length, index: (-size, -length, index),
-    lambda size, length, index: (-size * length, -size, index),
-    lambda size, length, index: (-length, -size, index),
-)
-
-
-def _best_gap(
-    placed: dict[int, tuple[int, int]], neighbours: Iterable[int], size: int, limit: int | None
-) -> int | None:
-    """The start of the smallest gap that holds `size` between spans of neighbours; else above them, below `limit`."""
-    spans = sorted([placed[i] for i in neighbours if i in placed])
-    at, best, room = 0, None, 0
-    for low, high in spans:
-        if low - at >= size and (best is None or low - at < room):
-            best, room = at, low - at
-        if high > at:
-            at = high
-    if limit is not None and limit - at >= size and (best is None or limit - at < room):
-        return at
-    return at if best is None and limit is None else best
-
-
-# ** lifetimes **
-
-
-class _Lifetimes:
-    """Which buffers are live together, by index: the older ones of each in a list, the newer by a range of starts."""
-
-    def __init__(self, buffers: Sequence[Buffer]):
-        self._buffers = buffers
-        self._order = sorted(range(len(buffers)), key=lambda i: buffers[i].start)
-        self._starts = [buffers[i].start for i in self._order]
-        self._older: list[list[int]] = [[] for _ in buffers]
-        active: list[int] = []
-        begin = 0
-        while begin < len(self._order):
-            start = self._starts[begin]
-            end = bisect_right(self._starts, start, begin)
-            active = [i for i in active if buffers[i].end > start]
-            for index in self._order[begin:end]:
-                self._older[index] = active  # shared: all of one start have the same
-            active = active + self._order[begin:end]
-            begin = end
-
-    def length(self, index: int) -> int:
-        """How many positions the buffer is live for."""
-        return self._buffers[index].end - self._buffers[index].start
-
-    def neighbours(self, index: int) -> list[int]:
-        """The buffers that are live at some position with this one, itself among them."""
-        buffer = self._buffers[index]
-        first = bisect_left(self._starts, buffer.start)
-        return self._older[index] + self._order[first : bisect_left(self._starts, buffer.end, first)]
-
-    def peak(self, sizes: dict[int, int]) -> int:
-        """The largest sum of `sizes` at one position."""
-        events: list[tuple[int, int]] = []
-        for index, size in sizes.items():
-            events.append((self._buffers[index].start, size))
-            events.append((self._buffers[index].end, -size))
-        now = highest = 0
-        for _, change in sorted(events):  # an end sorts before a start at the same position
-            now += change
-            highest = max(highest, now)
-        return highest
+    def place(self, live: Lifetimes, strategy: Strategy) -> bool:
+        """Place all of `sizes`; returns whether a smaller top is proved to be impossible."""
+        found = strategy(self.sizes, live)
+        self.placed.update(found.spans)
+        self.top = found.top
+        return found.optimal
 
 
 # ** sections **
@@ -211,13 +141,13 @@ class _Fits:
         return needed if self._scope.le(size, base * needed) else None
 
 
-def _host(index: int, size: Expr, done: list[tuple[_Section, Expr]], fits: _Fits, live: _Lifetimes) -> Expr | None:
+def _host(index: int, size: Expr, done: list[tuple[_Section, Expr]], fits: _Fits, live: Lifetimes) -> Expr | None:
     """Reserve a gap for the buffer in a finished section, and return its offset."""
     for section, start in done:
         units = fits.units(size, section.base)
         if units is None or units > section.top:
             continue
-        low = _best_gap(section.placed, live.neighbours(index), units, section.top)
+        low = best_gap(section.placed, live.neighbours(index), units, section.top)
         if low is not None:
             section.placed[index] = (low, low + units)
             return start + section.base * low
@@ -241,7 +171,7 @@ def _check(buffers: Sequence[Buffer], scope: Scope) -> None:
 def peak_bytes(buffers: Sequence[Buffer], scope: Scope) -> int:
     """The most bytes live at one position with each dim at its maximum: no arena can be smaller there."""
     env = scope.maximum_env()
-    return _Lifetimes(buffers).peak({i: b.size.evaluate(env) for i, b in enumerate(buffers)})
+    return Lifetimes(buffers).peak({i: b.size.evaluate(env) for i, b in enumerate(buffers)})
 
 
 def total_bytes(buffers: Sequence[Buffer]) -> Expr:
