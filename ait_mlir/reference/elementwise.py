@@ -10,7 +10,7 @@ import scipy.special
 from xdsl.ir import Attribute, Operation
 
 from ait_mlir.dialects.ait.dtypes import BY_IR, is_float
-from ait_mlir.dialects.ait.elementwise import ClampOp, CompareOp, FusedElementwiseOp
+from ait_mlir.dialects.ait.elementwise import CastOp, ClampOp, CompareOp, FusedElementwiseOp
 from ait_mlir.reference.core import Array, Evaluation, Rule, element_type_of, reference, storage_dtype, value_dtype
 
 special = cast(Any, scipy.special)
@@ -174,8 +174,18 @@ def _(op: Operation, arrays: list[Array], ev: Evaluation) -> Sequence[Array]:
 
 @reference("ait.cast")
 def _(op: Operation, arrays: list[Array], ev: Evaluation) -> Sequence[Array]:
-    source, target = element_type_of(op.operands[0].type), element_type_of(op.results[0].type)
-    return (cast_values(arrays[0], source, target),)
+    return (cast_values(arrays[0], _narrowest(op), element_type_of(op.results[0].type)),)
+
+
+def _narrowest(op: Operation) -> Attribute:
+    """The element type that holds the operand of a cast: that of a value which casts before it have widened only."""
+    source = element_type_of(op.operands[0].type)
+    while isinstance(inner := op.operands[0].owner, CastOp):
+        before = element_type_of(inner.operands[0].type)
+        if not (is_float(before) and is_float(source) and BY_IR[source].holds(BY_IR[before])):
+            break
+        op, source = inner, before
+    return source
 
 
 @reference("ait.fused_elementwise")

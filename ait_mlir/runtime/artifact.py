@@ -41,6 +41,7 @@ _NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
 _MAX_MANIFEST = 1 << 28
 _BLOCK = 1 << 26
 """Bytes that are hashed at a time; pages of the file leave the memory of the process after each block."""
+_PROCESS = os.getpid()
 _PRODUCERS = ("ait_mlir", "xdsl", "apache-tvm-ffi", "numpy")
 
 Piece = bytes | memoryview
@@ -244,7 +245,7 @@ def write(
 
 def _write_and_hash(file: BinaryIO, pieces: Iterable[Piece]) -> str:
     """Write pieces and return the BLAKE3 of all of them. A thread hashes a piece while it is written."""
-    digest = blake3(max_threads=blake3.AUTO)
+    digest = _parallel_blake3()
     with ThreadPoolExecutor(1) as pool:
         for piece in pieces:
             hashed = pool.submit(digest.update, piece)
@@ -395,9 +396,16 @@ def producers() -> dict[str, str]:
     return found
 
 
+def _parallel_blake3() -> blake3:
+    """A hash by all CPUs. A forked process has not got the shared threads of its parent and would wait for them for
+    ever: there the hash has threads of its own.
+    """
+    return blake3(max_threads=blake3.AUTO if os.getpid() == _PROCESS else len(os.sched_getaffinity(0)))
+
+
 def _hash(data: np.ndarray[Any, np.dtype[np.uint8]], offset: int, size: int) -> str:
     """The BLAKE3 of a range of the file, by all CPUs. Pages that are hashed stay in the page cache alone."""
-    digest = blake3(max_threads=blake3.AUTO)
+    digest = _parallel_blake3()
     for start in range(offset, offset + size, _BLOCK):
         end = min(start + _BLOCK, offset + size)
         digest.update(data[start:end].data)

@@ -52,6 +52,24 @@ def test_every_phase_taken_up_gives_the_same_code(name: str, target: str) -> Non
             assert sources(printed, seen, target) == expected, f"{phase}, seen as {seen}"
 
 
+@pytest.mark.parametrize("target", ["cpu", "cuda", "rocm"])
+@pytest.mark.parametrize("dims", [(0, 8, 4), (4, 0, 4), (4, 8, 0)])
+def test_products_without_elements(dims: tuple[int, int, int], target: str) -> None:
+    m, k, n = dims
+    module = parse_text(
+        context(),
+        f"""
+ait.graph @g(%x: !ait.tensor<{m} x {k} x f16>) {{
+  %w = ait.param "w" : !ait.tensor<{n} x {k} x f16>
+  %y = ait.gemm rcr %x, %w : !ait.tensor<{m} x {n} x f16>
+  ait.output "y" %y : !ait.tensor<{m} x {n} x f16>
+}}
+""",
+    )
+    run_to_phase(module, "planned", target=target)
+    assert "ait_rt.launch" in str(module)
+
+
 PINNED = """
 ait.graph @f(%x: !ait.tensor<b x 64 x f16>) dims {b = 1 to 64} {
   %w = ait.param "w" : !ait.tensor<64 x 64 x f16>

@@ -157,6 +157,18 @@ def test_casts_round_saturate_and_wrap() -> None:
     assert run("ait.cast %x", "!ait.tensor<1 x f32>", dtype="f16", x=third)[0] == 1 / 3
 
 
+def test_a_cast_back_to_where_a_value_came_from_does_not_round() -> None:
+    third = np.array([1 / 3])
+    lines = '%w = ait.cast %x : !ait.tensor<1 x f64>\n%y = ait.cast %w : {0}\nait.output "y" %y : {0}'
+    exact, back = lines.format("!ait.tensor<1 x f32>"), lines.format("!ait.tensor<1 x f16>")
+    assert evaluate(exact, rounding=False, dtype="f32", x=third)["y"][0] == 1 / 3
+    assert evaluate(exact, rounding=False, dtype="f16", x=third)["y"][0] == 1 / 3
+    assert evaluate(back, rounding=False, dtype="f16", x=third)["y"][0] == 1 / 3
+    assert evaluate(back, rounding=False, dtype="f32", x=third)["y"][0] == float(np.float16(1 / 3))
+    narrowed = lines.format("!ait.tensor<1 x f32>").replace("f64", "f16")
+    assert evaluate(narrowed, rounding=False, dtype="f32", x=third)["y"][0] == float(np.float16(1 / 3))
+
+
 def test_rounding_is_that_of_the_storage() -> None:
     lines = '%a = ait.div %x, %n : {0}\n%b = ait.mul %a, %n : {0}\nait.output "y" %b : {0}'.format(
         "!ait.tensor<1 x f16>"

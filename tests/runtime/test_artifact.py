@@ -109,12 +109,24 @@ def test_every_bit_of_header_and_manifest_counts(tiny_artifact: Path, tmp_path: 
         flip_and_refuse(good, bit, flipped)
 
 
-def test_every_flipped_bit_is_refused(tiny_artifact: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("count", [300, pytest.param(1000, marks=pytest.mark.full)])
+def test_flipped_bits_are_refused(tiny_artifact: Path, tmp_path: Path, count: int) -> None:
     good = tiny_artifact.read_bytes()
-    random = np.random.default_rng(1)
-    flipped = tmp_path / "flipped.ait"
-    for bit in random.integers(0, 8 * len(good), 300):
-        flip_and_refuse(good, int(bit), flipped)
+    for bit in np.random.default_rng(1).integers(0, 8 * len(good), count):
+        flip_and_refuse(good, int(bit), tmp_path / "flipped.ait")
+
+
+@pytest.mark.parametrize("count", [100, pytest.param(1000, marks=pytest.mark.full)])
+def test_truncated_files_are_refused(tiny_artifact: Path, tmp_path: Path, count: int) -> None:
+    """Also where the header says that the file is so short."""
+    good = tiny_artifact.read_bytes()
+    path = tmp_path / "cut.ait"
+    for size in map(int, np.random.default_rng(3).integers(0, len(good), count)):
+        for header in (good[24:32], size.to_bytes(8, "little")):
+            path.unlink(missing_ok=True)
+            path.write_bytes((good[:24] + header + good[32:])[:size])
+            with pytest.raises(ArtifactError, match=r"truncated|damaged"):
+                artifact.read(path)
 
 
 def flip_and_refuse(good: bytes, bit: int, path: Path) -> None:

@@ -71,7 +71,9 @@ class GemmTile(Tile):
         return max(pipeline, 16 * self.warps_m * (self.n + 8) * 4)
 
     def cycles(self, m: int, n: int, k: int, batches: int, target: Target) -> float:
-        """Estimated cycles of a problem."""
+        """Estimated cycles of a problem; of one without elements, those of a launch."""
+        if min(m, n, batches) == 0:
+            return START_CYCLES
         units = target.multiprocessors
         blocks = -(-m // self.m) * -(-n // self.n) * batches * self.split
         depth = -(-k // self.split)

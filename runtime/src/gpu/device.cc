@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <memory>
+#include <mutex>
+#include <shared_mutex>
 #include <vector>
 
 #include "error.h"
@@ -43,8 +45,15 @@ class GpuStream : public Stream {
   gpu::Stream stream_ = nullptr;
 };
 
+/// Shared by what is being recorded: to wait for a whole device is an error while any stream of it records, and ends that recording.
+std::shared_mutex& recordings() {
+  static std::shared_mutex mutex;
+  return mutex;
+}
+
 /// What `body` launches, as a graph that the caller destroys; null if it cannot be recorded.
 GPU(Graph_t) capture(const std::function<bool(void*)>& body) {
+  const std::shared_lock<std::shared_mutex> recording(recordings());
   const GpuStream stream;
   if (GPU(StreamBeginCapture)(as_stream(stream.get()), GPU(StreamCaptureModeThreadLocal)) != gpu::kSuccess) {
     (void)GPU(GetLastError)();
@@ -179,7 +188,10 @@ class GpuDevice : public Device {
   }
 
   void sync(void* stream) override { check(GPU(StreamSynchronize)(as_stream(stream)), "the run failed on the device"); }
-  void sync_all() override { check(GPU(DeviceSynchronize)(), "an earlier run failed on the device"); }
+  void sync_all() override {
+    const std::unique_lock<std::shared_mutex> alone(recordings());
+    check(GPU(DeviceSynchronize)(), "an earlier run failed on the device");
+  }
 
   bool is_capturing(void* stream) override {
     GPU(StreamCaptureStatus) status = GPU(StreamCaptureStatusNone);
