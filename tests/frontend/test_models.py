@@ -146,8 +146,8 @@ def test_a_step_with_past_keys_and_values(kept: str, tmp_path: Any) -> None:
     for pair, present in zip(names, getattr(ours.model, kept), strict=True):
         outputs += [t.mark_as_output(n) for n, t in zip(pair, present, strict=True)]
     # What is new is copied to where it is returned, at once; where the caches are returned, those of each layer are.
-    names = launches(outputs)
-    assert names.count("model_copies") == {"presents": 2, "steps": 1}[kept] and "model_copy" not in names
+    made = launches(outputs)
+    assert made.count("model_copies") == {"presents": 2, "steps": 1}[kept] and "model_copy" not in made
     tokens, positions = torch.randint(0, 50, (2, 9)), torch.arange(9).expand(2, 9).contiguous()
     with compile_model(outputs, "cpu", tmp_path, "step", constants=theirs.state_dict()) as model:
         state = {f"past_{n}": torch.zeros(2, 2, 0, 16) for pair in names for n in pair}
