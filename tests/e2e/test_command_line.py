@@ -42,7 +42,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "half.ait").write_bytes(data[: len(data) // 2])
     (folder / "long.ait").write_bytes(data + b"\0")
     (folder / "bit.ait").write_bytes(data[:library] + bytes([data[library] ^ 1]) + data[library + 1 :])
-    (folder / "version.ait").write_bytes(data[:8] + b"\x02" + data[9:])
+    (folder / "version.ait").write_bytes(data[:8] + b"\x09" + data[9:])
     (folder / "empty.ait").write_bytes(b"")
     np.save(folder / "f64.npy", np.ones((2, 8)))
     np.save(folder / "rank.npy", np.ones(16, np.float32))
@@ -56,8 +56,8 @@ WRONG = {
     "run long.ait": "ait: error: long.ait is truncated or damaged",
     "run bit.ait": "ait: error: bit.ait is damaged: the library does not have the hash in the manifest",
     "inspect bit.ait": "ait: error: bit.ait is damaged: the library",
-    "run version.ait": "ait: error: version.ait has artifact format 2, expected 1: compile the model again",
-    "bench version.ait": "ait: error: version.ait has artifact format 2",
+    "run version.ait": "ait: error: version.ait has artifact format 9, expected 2: compile the model again",
+    "bench version.ait": "ait: error: version.ait has artifact format 9",
     "run empty.ait": "ait: error: empty.ait is no artifact or is truncated: it has 0 bytes",
     "run tiny.mlir": "ait: error: tiny.mlir is no artifact",
     "run .": "ait: error: . cannot be read: Is a directory",
