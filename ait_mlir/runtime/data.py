@@ -142,6 +142,8 @@ def are_plain(values: Sequence[Any]) -> bool:
                 return False
         elif type(value) is not np.ndarray or value.dtype not in _EXPORTED or not value.flags.writeable:
             return False
+        elif not value.flags.c_contiguous and any(stride % value.itemsize for stride in value.strides):
+            return False  # fields of records, which DLPack cannot say
     return True
 
 
