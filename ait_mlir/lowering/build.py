@@ -175,9 +175,14 @@ def build_runtime(kind: TargetKind) -> Path:
     return _build_runtime(kind, _RUNTIME_SOURCES[kind], _runtime_toolchain(kind, _link_to_ffi()))
 
 
-def build_deploy_library(kind: TargetKind) -> Path:
-    """The library behind `ait/model.h`: the same runtime with a C interface instead of tvm-ffi. Raises alike."""
-    tools = _runtime_toolchain(kind, [f"-Wl,-soname,libait_{kind}.so", "-Wl,--no-undefined"])
+def build_deploy_library(kind: TargetKind, sanitizer: Sequence[str] = ()) -> Path:
+    """The library behind `ait/model.h`: the same runtime with a C interface instead of tvm-ffi. Raises alike.
+
+    A library with the flags of a `sanitizer` takes its functions from the program that loads it.
+    """
+    undefined = [] if sanitizer else ["-Wl,--no-undefined"]
+    tools = _runtime_toolchain(kind, [f"-Wl,-soname,libait_{kind}.so", *undefined, *sanitizer])
+    tools = replace(tools, compile_flags=(*tools.compile_flags, *sanitizer))
     return _build_runtime(kind, (*_RUNTIME_SOURCES[kind], "deploy"), tools, without=_FFI_SOURCES)
 
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 import sys
+import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
@@ -18,14 +20,25 @@ from ait_mlir.dims import Scope
 from ait_mlir.ir.pipeline import PassError
 from ait_mlir.passes.lifetimes import Lifetime, lifetimes
 from ait_mlir.passes.memory import Buffer, Plan, naive, plan
+from ait_mlir.passes.memory.exact import Exact, MissingSolver
+from ait_mlir.passes.memory.search import Search
 from ait_mlir.passes.verify_plan import verify_program
 
 Planner = Callable[[list[Buffer], Scope], Plan]
 
-STRATEGIES: dict[str, Planner] = {
-    "naive": naive,
-    "greedy": plan,
-}
+STRATEGIES = ("naive", "greedy", "search", "exact")
+
+
+def planner_of(strategy: str, seconds: float, clock: Callable[[], float] = time.monotonic) -> Planner:
+    """A planner for one program; its time counts from now."""
+    match strategy:
+        case "naive":
+            return naive
+        case "search" | "exact":
+            limited = Exact(seconds, clock) if strategy == "exact" else Search(seconds, clock)
+            return lambda buffers, scope: replace(plan(buffers, scope, limited), stopped=limited.stopped)
+        case _:
+            return plan
 
 
 def plan_program(program: ProgramOp, planner: Planner = plan) -> Plan:
@@ -57,23 +70,35 @@ def _is_used(alloc: AllocOp) -> bool:
 class PlanMemoryPass(ModulePass):
     """Let allocations with disjoint lifetimes share memory; verify the plan.
 
-    `strategy` is `naive` (nothing shares) or `greedy` (by size, arXiv 2001.03288). `report=true` prints the arena and
-    whether it is proved to be the smallest.
+    `strategy` is one of
+
+    - `naive`: nothing shares;
+    - `greedy`: by size, arXiv 2001.03288;
+    - `search`: from there, for at most `seconds`, for a smaller arena;
+    - `exact`: the same, then CP-SAT of OR-Tools (`pip install ait_mlir[planner]`), which can prove the smallest one.
+
+    `report=true` prints the arena and whether it is proved to be the smallest. It is printed, too, where time ran out.
     """
 
     name = "plan-memory"
 
     strategy: str = "greedy"
+    seconds: int | float = 10
     report: bool = False
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         if self.strategy not in STRATEGIES:
             raise PassError(f"unknown strategy {self.strategy!r}; expected one of {', '.join(STRATEGIES)}")
+        if not 0 <= self.seconds < math.inf:
+            raise PassError(f"seconds is {self.seconds}, expected a number from 0 on")
         for program in op.ops:
             if isinstance(program, ProgramOp):
-                made = plan_program(program, STRATEGIES[self.strategy])
+                try:
+                    made = plan_program(program, planner_of(self.strategy, self.seconds))
+                except MissingSolver as error:
+                    raise PassError(str(error), program) from error
                 verify_program(program)
-                if self.report:
+                if self.report or made.stopped:
                     print(summary(program, made), file=sys.stderr)
 
 
@@ -81,4 +106,5 @@ def summary(program: ProgramOp, made: Plan) -> str:
     """One line: the arena at the largest dims, and what is known about it."""
     arena = made.arena.evaluate(program.scope.maximum_env())
     known = "proved to be the smallest" if made.optimal else f"at least {made.peak} are needed"
-    return f"@{program.sym_name.data}: an arena of {arena} bytes; {known}"
+    stopped = "; the best that was found before the time limit" if made.stopped else ""
+    return f"@{program.sym_name.data}: an arena of {arena} bytes; {known}{stopped}"

@@ -1,5 +1,7 @@
 // RUN: ait-opt %s -p 'select{target="cpu"},bufferize,plan-memory{strategy="naive"},verify-plan' --check-semantics 2>&1 | filecheck %s --check-prefix=NAIVE
 // RUN: ait-opt %s -p 'select{target="cpu"},bufferize,plan-memory{strategy="greedy" report=true},verify-plan' 2>&1 | filecheck %s --check-prefix=GREEDY
+// RUN: ait-opt %s -p 'select{target="cpu"},bufferize,plan-memory{strategy="search" seconds=5 report=true},verify-plan' 2>&1 | filecheck %s --check-prefix=GREEDY
+// RUN: ait-opt %s -p 'select{target="cpu"},bufferize,plan-memory{strategy="exact" report=true},verify-plan' 2>&1 | filecheck %s --check-prefix=GREEDY
 
 // 32 bytes a row; each value is read by the next op only
 ait.graph @chain(%x: !ait.tensor<b x 8 x f32>) dims {b = 1 to 64} {

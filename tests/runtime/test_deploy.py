@@ -342,4 +342,7 @@ def test_the_program_of_the_readme_compiles(tmp_path: Path) -> None:
     includes, body = text.split("\n\n", 1)
     (tmp_path / "main.cc").write_text(f"{includes}\nint main() {{\n{body}}}\n")
     command = [os.environ.get("CXX", "g++"), "-std=c++17", "-fsyntax-only", "-Wall", "-Wextra", "-Werror"]
-    subprocess.run([*command, "-I", str(cpp_root() / "include"), str(tmp_path / "main.cc")], check=True)
+    done = subprocess.run(
+        [*command, "-I", str(cpp_root() / "include"), str(tmp_path / "main.cc")], capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr

@@ -1,4 +1,4 @@
-"""What a server may rely on: runs of many threads equal serial ones, and memory stays flat."""
+"""What a server may rely on: runs of many threads equal serial ones, memory stays flat, a fault harms one call alone."""
 
 from __future__ import annotations
 
@@ -11,6 +11,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from ait_mlir.lowering.build import build_deploy_library
+from ait_mlir.lowering.toolchain import cpp_root, find_cxx
 from ait_mlir.runtime import Model
 from tests.runtime.conftest import B, W, tiny_inputs
 
@@ -77,6 +79,23 @@ def test_memory_stays_flat(tiny_artifact: Path, runs: int, loads: int) -> None:
     by_runs, by_loads = map(int, done.split())
     assert by_runs < 1 << 20, f"{runs} runs left {by_runs} bytes"
     assert by_loads < 2 << 20, f"{loads} loads left {by_loads} bytes"
+
+
+@pytest.mark.full
+def test_a_fault_at_each_allocation_and_launch(tiny_artifact: Path, tmp_path: Path) -> None:
+    """`faults.cc`, with a runtime library and a leak check of AddressSanitizer."""
+    sanitizer = ("-g", "-fsanitize=address", "-fno-omit-frame-pointer")
+    (tmp_path / "libait_cpu.so").symlink_to(build_deploy_library("cpu", sanitizer))
+    include, source = cpp_root() / "include", Path(__file__).parent / "faults.cc"
+    command = [find_cxx(), "-std=c++17", *sanitizer, "-rdynamic", "-I", include, source, "-o", tmp_path / "faults"]
+    command += ["-L", tmp_path, f"-Wl,-rpath,{tmp_path}", "-lait_cpu"]
+    subprocess.run(list(map(str, command)), check=True)
+    environment = {**os.environ, "AIT_NUM_THREADS": "1", "ASAN_OPTIONS": "detect_leaks=1"}
+    program = [str(tmp_path / "faults"), str(tiny_artifact)]
+    done = subprocess.run(program, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr[-4000:]
+    of_load, of_runs = map(int, done.stdout.split())
+    assert of_load > 50 and of_runs > 6 * 5
 
 
 def _python(code: str, *args: str) -> str:

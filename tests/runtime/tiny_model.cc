@@ -6,6 +6,9 @@
 #include "ait/model_abi.h"
 #include "ait/types.h"
 
+/// A program that makes launches fail defines it.
+extern "C" __attribute__((weak)) bool ait_test_fault(const char* what);
+
 namespace {
 
 const ait_dim_v1 kDims[] = {{"batch", 0, 8, 0, 0, 1, 0}, {"seq", 1, 16, 0, 1, 2, 0}};
@@ -33,6 +36,7 @@ int32_t run(const ait_run_v1* args) {
   std::memcpy(&w, constants, 4);
   std::memcpy(&again, constants + 512, 4);
   std::memcpy(&b, constants + 256, 4);
+  if (ait_test_fault != nullptr && ait_test_fault("a launch")) return ctx.fail("a launch failed");
   if (batch == 3) return ctx.fail("a batch of 3 is refused");
   if (w != again) return ctx.fail("the places of w disagree");
   auto* scratch = static_cast<float*>(args->arena);

@@ -33,9 +33,11 @@ class Plan:
 
     `peak` is the most bytes that are live at one position with the largest dims: no arena can be smaller there.
     `optimal` says that a smaller arena is proved to be impossible at this alignment; without it there may be one.
+    `stopped` says that the time limit of a search ended it.
     """
 
     offsets: Mapping[int | str, Expr]
     arena: Expr
     optimal: bool
     peak: int
+    stopped: bool = False

@@ -102,6 +102,10 @@ class Lifetimes:
         """How many positions the buffer is live for."""
         return self._buffers[index].end - self._buffers[index].start
 
+    def span(self, index: int) -> tuple[int, int]:
+        """Its first position, and the one behind its last."""
+        return self._buffers[index].start, self._buffers[index].end
+
     def neighbours(self, index: int) -> list[int]:
         """The buffers that are live at some position with this one, itself among them."""
         buffer = self._buffers[index]

@@ -43,10 +43,12 @@ constexpr Code kCodes[] = {{"F16", 2}, {"BF16", 2}, {"F32", 4}, {"F64", 8}, {"BO
 
 std::set<std::string> cpu_flags() {
   std::ifstream info("/proc/cpuinfo");
+  info.exceptions(std::ios::badbit);  // out of memory is not the end of the file
   std::string line;
   while (std::getline(info, line)) {
     if (line.rfind("flags", 0) != 0 && line.rfind("Features", 0) != 0) continue;
     std::istringstream words(line.substr(line.find(':') + 1));
+    words.exceptions(std::ios::badbit);
     std::set<std::string> flags;
     for (std::string word; words >> word;) flags.insert(word);
     return flags;
