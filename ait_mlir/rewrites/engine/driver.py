@@ -7,7 +7,9 @@ recurses on graph depth.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import Protocol
@@ -49,6 +51,26 @@ class Statistics:
     @property
     def rewrites(self) -> int:
         return sum(self.applied.values())
+
+    def add(self, other: Statistics) -> None:
+        """Add what another application counted."""
+        for name, count in other.applied.items():
+            self.applied[name] = self.applied.get(name, 0) + count
+        self.removed += other.removed
+
+
+_total: ContextVar[Statistics | None] = ContextVar("_total", default=None)
+
+
+@contextmanager
+def counted_rewrites() -> Generator[Statistics]:
+    """Count the rewrites of all pattern sets that are applied inside the block."""
+    total = Statistics()
+    token = _total.set(total)
+    try:
+        yield total
+    finally:
+        _total.reset(token)
 
 
 ORDER_GAP = 1 << 20
@@ -314,4 +336,6 @@ def apply_patterns(
             match.action(rewriter, *values)
         except (RewriteError, *_FAILURES) as error:
             raise RewriteError(f"pattern '{name}' cannot be applied to '{op.name}': {_reason(error)}", op) from error
+    if (total := _total.get()) is not None:
+        total.add(statistics)
     return statistics

@@ -10,11 +10,20 @@ from typing import TYPE_CHECKING, Any, cast
 from ait_mlir.errors import AitError
 from ait_mlir.host.files import write_atomic
 from ait_mlir.host.kernel_libraries import add_kernel_library
-from ait_mlir.tools.commands.common import EXAMPLE_ONLY, UsageError, name_and_value, note, random_constant, read_weights
+from ait_mlir.tools.commands.common import (
+    EXAMPLE_ONLY,
+    UsageError,
+    name_and_value,
+    note,
+    parse_dims,
+    random_constant,
+    read_weights,
+)
 
 if TYPE_CHECKING:
     from xdsl.dialects.builtin import ModuleOp
 
+    from ait_mlir.ir.pipeline import Observer
     from ait_mlir.ir.source import SourceText
 
 _EXAMPLE = """examples:
@@ -22,6 +31,7 @@ _EXAMPLE = """examples:
   ait compile examples/ffn.mlir --target cuda --to planned > ffn.planned.mlir
   ait compile ffn.planned.mlir --from planned --target cuda -o ffn.ait
   ait compile bert.pt2 --target cpu -o bert.ait
+  ait compile examples/ffn.mlir --to planned --report ffn.html -o ffn.planned.mlir
 """
 
 
@@ -91,13 +101,21 @@ def add(subparsers: Any) -> None:
         action="store_true",
         help="let the artifact refer to the files of kernel libraries instead of storing them",
     )
-    p.add_argument("--report", action="store_true", help="print the times of the fastest kernels, and what was chosen")
+    p.add_argument("--times", action="store_true", help="print the times of the fastest kernels, and what was chosen")
+    p.add_argument(
+        "--report",
+        metavar="FILE",
+        help="write a page (HTML) with the changes of each pass, the patterns applied, the launches and the arena",
+    )
     p.set_defaults(run=run)
 
 
 def run(options: argparse.Namespace) -> int:
     """Compile; returns the exit code."""
     from ait_mlir import driver
+    from ait_mlir.dialects.ait_rt.program import ProgramOp
+    from ait_mlir.rewrites.engine.driver import counted_rewrites
+    from ait_mlir.tools.page import Trace, page
 
     if options.to not in driver.PHASES:
         raise UsageError(f"--to {options.to}: the phases are {', '.join(driver.PHASES)}")
@@ -108,9 +126,38 @@ def run(options: argparse.Namespace) -> int:
     module, source, stored = _read(options.file)
     weights = stored if options.weights is None else _weights(options.weights, module, options.file)
     if options.emit != "artifact":
+        if options.report is not None:
+            raise UsageError(f"--report shows how an artifact is compiled; leave out --emit {options.emit}")
         return _export(options, module, source, weights)
+    if options.report is None:
+        return _compile(options, module, source, weights, None)
+    if not Path(options.report).absolute().parent.is_dir():
+        raise UsageError(f"--report {options.report}: there is no such folder")
+    with counted_rewrites() as statistics:
+        trace = Trace(statistics, str(module))
+        code = _compile(options, module, source, weights, trace.observe)
+    program = next((op for op in module.ops if isinstance(op, ProgramOp)), None)
+    if program is None or driver.phase_of(module) != "planned":
+        program, dims = None, {}
+    else:
+        dims = parse_dims([], list(map(driver.dim_info, program.scope.dims)))
+    text = page(Path(options.file).name, trace, program, module, dims)
+    write_atomic(Path(options.report), text.encode())
+    return code
+
+
+def _compile(
+    options: argparse.Namespace,
+    module: ModuleOp,
+    source: SourceText | None,
+    weights: dict[str, Any],
+    observe: Observer | None,
+) -> int:
+    """Compile to an artifact, or print the phase that is asked for."""
+    from ait_mlir import driver
+
     if options.to == "built":
-        return _build(options, module, source, weights)
+        return _build(options, module, source, weights, observe)
     start = options.start or driver.phase_of(module)
     stop = "planned" if options.to == "source" else options.to
     arch = options.arch or _default_arch(options.target)
@@ -123,7 +170,8 @@ def run(options: argparse.Namespace) -> int:
         measure=options.measure,
         budget=options.budget,
         points=options.points,
-        report=options.report,
+        report=options.times,
+        observe=observe,
         source=source,
     )
     if options.to == "source":
@@ -154,7 +202,13 @@ def _read(path: str) -> tuple[ModuleOp, SourceText | None, dict[str, Any]]:
     return module, source, {}
 
 
-def _build(options: argparse.Namespace, module: ModuleOp, source: SourceText | None, weights: dict[str, Any]) -> int:
+def _build(
+    options: argparse.Namespace,
+    module: ModuleOp,
+    source: SourceText | None,
+    weights: dict[str, Any],
+    observe: Observer | None,
+) -> int:
     from ait_mlir import driver
 
     output = Path(options.output or Path(options.file).stem + ".ait")
@@ -171,7 +225,8 @@ def _build(options: argparse.Namespace, module: ModuleOp, source: SourceText | N
         store_kernel_libraries=not options.reference_libraries,
         budget=options.budget,
         points=options.points,
-        report=options.report,
+        report=options.times,
+        observe=observe,
         source=source,
     )
     print(f"wrote {output} ({output.stat().st_size} bytes)")

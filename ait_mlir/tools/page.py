@@ -1,0 +1,116 @@
+"""`ait compile --report FILE`: one HTML page that shows how a module was compiled."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from difflib import unified_diff
+from itertools import accumulate
+from pathlib import Path
+
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.passes import ModulePass
+
+from ait_mlir.dialects.ait_rt.loop import program_ops
+from ait_mlir.dialects.ait_rt.program import LaunchOp, ProgramOp
+from ait_mlir.passes.lifetimes import lifetimes
+from ait_mlir.rewrites.engine.driver import Statistics
+from ait_mlir.tools.report import Report, report
+
+_WIDTH = 1000
+_HEIGHT = 300
+_MARKS = {"+": "added", "-": "removed", "@": "place"}
+
+
+@dataclass(frozen=True)
+class Step:
+    """A pass that ran: its seconds, how often each pattern was applied, and the changed lines of the IR with their
+    kind: added, removed, place or same."""
+
+    name: str
+    seconds: float
+    applied: Mapping[str, int]
+    changes: tuple[tuple[str, str], ...]
+
+
+@dataclass
+class Trace:
+    """What the passes of one compilation did; `observe` is an observer of `run_passes`."""
+
+    statistics: Statistics
+    """Where the rewrites of all passes are counted."""
+    text: str
+    """The IR after the last pass."""
+    steps: list[Step] = field(default_factory=list[Step])
+    _counted: dict[str, int] = field(default_factory=dict[str, int])
+
+    def observe(self, p: ModulePass, module: ModuleOp, seconds: float) -> None:
+        """Note what a pass did."""
+        after = str(module)
+        now = dict(self.statistics.applied)
+        applied = {name: n - self._counted.get(name, 0) for name, n in now.items() if n > self._counted.get(name, 0)}
+        lines = list(unified_diff(self.text.splitlines(), after.splitlines(), lineterm="", n=2))[2:]
+        changes = tuple((_MARKS.get(line[:1], "same"), line) for line in lines)
+        self.steps.append(Step(p.name, seconds, applied, changes))
+        self.text, self._counted = after, now
+
+
+@dataclass(frozen=True)
+class Box:
+    """A rectangle of a picture, in its units, with the text that the browser shows on hover."""
+
+    x: float
+    y: float
+    width: float
+    height: float
+    title: str
+
+
+def arena_boxes(program: ProgramOp, dims: Mapping[str, int]) -> list[Box]:
+    """A rectangle for each planned buffer: launches to the right, byte offsets downwards."""
+    ops = program_ops(program.block)
+    before = list(accumulate((isinstance(op, LaunchOp) for op in ops), initial=0))
+    count, arena = max(before[-1], 1), max(program.arena_size.evaluate(dims), 1)
+    boxes: list[Box] = []
+    for i, life in enumerate(lifetimes(program)):
+        if life.alloc.at is None:
+            continue
+        offset, size = life.alloc.at.evaluate(dims), life.alloc.buffer_type.byte_size().evaluate(dims)
+        first, last = before[life.start], max(before[life.end], before[life.start] + 1)
+        name = life.alloc.buffer.name_hint or f"buffer {i}"
+        title = f"%{name}: {size} bytes at {offset}, launches {first} to {last - 1}"
+        x, y = first / count * _WIDTH, offset / arena * _HEIGHT
+        boxes.append(Box(x, y, (last - first) / count * _WIDTH, size / arena * _HEIGHT, title))
+    return boxes
+
+
+def lanes(program: ProgramOp) -> dict[int, list[Box]]:
+    """A rectangle for each launch, in the lane of its stream."""
+    launches = [op for op in program_ops(program.block) if isinstance(op, LaunchOp)]
+    width = _WIDTH / max(len(launches), 1)
+    found: dict[int, list[Box]] = {}
+    for i, op in enumerate(launches):
+        box = Box(i * width, 2, width, 20, f"launch {i}: {op.kernel_name}")
+        found.setdefault(op.stream.value.data, []).append(box)
+    return found
+
+
+def page(name: str, trace: Trace, program: ProgramOp | None, module: ModuleOp, dims: Mapping[str, int]) -> str:
+    """The page as HTML. A module that is not planned yet has no launches and no pictures."""
+    import jinja2
+
+    counted: Report | None = None if program is None else report(module, program, dims)
+    environment = jinja2.Environment(autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True)
+    template = environment.from_string((Path(__file__).parent / "templates" / "report.html.j2").read_text("utf-8"))
+    return template.render(
+        name=name,
+        steps=trace.steps,
+        text=trace.text,
+        applied=sorted(trace.statistics.applied.items(), key=lambda row: (-row[1], row[0])),
+        report=counted,
+        dims=dims,
+        boxes=[] if program is None else arena_boxes(program, dims),
+        lanes={} if program is None else lanes(program),
+        width=_WIDTH,
+        height=_HEIGHT,
+    )
