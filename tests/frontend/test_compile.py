@@ -97,7 +97,7 @@ def test_the_graph_that_a_model_was_compiled_from(tmp_path):
     loaded = Model(tmp_path / "graph.ait")
     with pytest.raises(RunError, match="only a model that compile_model returned"):
         _ = loaded.debug_sorted_graph
-    del graph, output
+    del graph, output, x, w
     gc.collect()
     with pytest.raises(RunError, match="are gone"):
         _ = model.debug_sorted_graph
