@@ -24,7 +24,7 @@ from ait_mlir.dialects.ait.foreign import CallFfiOp
 from ait_mlir.dialects.ait.traits import ViewLike
 from ait_mlir.dialects.ait.types import KernelAttr, tensor_type
 from ait_mlir.dialects.ait_rt.program import KernelOp
-from ait_mlir.driver import Arrays, constants_of, emit, phase_of, program_of, run_to_phase
+from ait_mlir.driver import Arrays, Measure, constants_of, emit, phase_of, program_of, run_to_phase
 from ait_mlir.errors import AitError, CompileError
 from ait_mlir.folding import Folding
 from ait_mlir.host.files import atomic_file
@@ -62,7 +62,8 @@ def export_module(
     arch: str = "",
     start: str | None = None,
     num_runtimes: int = 1,
-    measure: bool = False,
+    measure: Measure = False,
+    budget: float | None = None,
     points: str = "hints",
     source: SourceText | None = None,
 ) -> Path:
@@ -85,6 +86,7 @@ def export_module(
         target=chosen.kind,
         arch=chosen.arch,
         measure=measure,
+        budget=budget,
         points=points,
         source=source,
         known=(constants or {}).keys(),
@@ -111,7 +113,8 @@ def export_kernels(
     output: str | os.PathLike[str],
     arch: str = "",
     start: str | None = None,
-    measure: bool = False,
+    measure: Measure = False,
+    budget: float | None = None,
     points: str = "hints",
     source: SourceText | None = None,
 ) -> tuple[Path, dict[str, str]]:
@@ -132,6 +135,7 @@ def export_kernels(
         target=chosen.kind,
         arch=chosen.arch,
         measure=measure,
+        budget=budget,
         points=points,
         source=source,
     )

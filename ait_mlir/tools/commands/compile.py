@@ -250,6 +250,7 @@ def _export(options: argparse.Namespace, module: ModuleOp, source: SourceText | 
             arch=options.arch,
             start=options.start,
             measure=options.measure,
+            budget=options.budget,
             points=options.points,
             source=source,
         )
@@ -261,6 +262,7 @@ def _export(options: argparse.Namespace, module: ModuleOp, source: SourceText | 
             arch=options.arch,
             start=options.start,
             measure=options.measure,
+            budget=options.budget,
             points=options.points,
             source=source,
         )[1]
