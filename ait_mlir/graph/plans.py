@@ -75,6 +75,8 @@ class Plan:
     op_name: str
     has_matrices: bool
     """Whether it computes products of f16 or bf16."""
+    ops: tuple[str, ...]
+    """The names of the ops that the numbers in `fragments` count."""
     target: Target
     compiled: dict[Any, Compiled] = field(default_factory=dict[Any, Compiled])
     """By the scalars that the code is specialised for."""
@@ -144,7 +146,25 @@ class Planner:
 
     def _plan(self, mode: heur_mode, fragments: Mapping[int, Fragment], heaviest: int, op_name: str) -> Plan:
         narrow = any(_multiplies_narrow(op) for op in _ops(self.fused))
-        return Plan(mode, fragments, heaviest, op_name, narrow, self.target)
+        return Plan(mode, fragments, heaviest, op_name, narrow, self._names(), self.target)
+
+    def _names(self) -> tuple[str, ...]:
+        return tuple(op.name for op in _ops(self.fused))
+
+    def fitted(self, plan: Plan) -> Plan:
+        """A plan of the same graph with other numbers, for this module: a number such as 1 may have removed ops.
+
+        The heaviest op keeps its kernel, if that is offered for it; the other ops get those of the plan's heuristic.
+        """
+        numbered = self._offered()
+        if plan.ops == self._names() or not numbered:
+            return plan
+        heaviest = max(numbered, key=lambda i: (_work(numbered[i][0]), -i))
+        fragments = next(self._choices(plan.mode, numbered, heaviest))
+        wanted = plan.fragments.get(plan.heaviest)
+        if fragments and wanted in numbered[heaviest][1]:
+            fragments[heaviest] = wanted
+        return self._plan(plan.mode, fragments, heaviest, plan.op_name)
 
     def _offered(self) -> dict[int, tuple[Operation, list[Fragment]]]:
         found: dict[int, tuple[Operation, list[Fragment]]] = {}

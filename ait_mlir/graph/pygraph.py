@@ -115,7 +115,7 @@ class pygraph(GraphSteps):
             self._need(Step.BUILT, "serialize()")
             plan, numbers = self._plans[self._index], self.runner.last_numbers
             planner = self._planner_for(numbers)
-            artifact = planner.artifact(plan)
+            artifact = planner.artifact(planner.fitted(plan))
             data = serialization.write(artifact, self.binding, numbers, plan.name, planner.target)
         return data if as_bytes else list(data)
 

@@ -387,7 +387,8 @@ class GraphSteps(GraphBuilder):
         """The library of a plan, specialised for the numbers of the scalars that are part of the code."""
         key = self._scalar_key if scalars is None else scalars
         if key not in plan.compiled:
-            plan.compiled[key] = self._planner_for(key).compiled(plan)
+            planner = self._planner_for(key)
+            plan.compiled[key] = planner.compiled(planner.fitted(plan))
         return plan.compiled[key]
 
     def _planner_for(self, numbers: tuple[float, ...]) -> Planner:
