@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from ait_mlir.dialects.ait.attention import AttentionOp
 from ait_mlir.dialects.ait.types import scope_of
 from ait_mlir.dims import Scope
+from ait_mlir.lowering.estimates import Terms
 from ait_mlir.lowering.kernels.attention import AttentionKernel, AttentionSizes, call_arguments, sizes_of
 from ait_mlir.lowering.kernels.base import Config, Emission, Launch, Strides, Target
 from ait_mlir.lowering.target import HOPPER
@@ -138,6 +139,23 @@ class HopperAttention(AttentionKernel):
         problem = AttentionSizes.of(op)
         moving = START_SECONDS + TILE_SECONDS[1] + problem.bytes / (BANDWIDTH * target.bandwidth)
         return max(moving, min(t.seconds(problem) for t in TILES[self.depth(op)]))
+
+    def terms(self, op: AttentionOp, config: Config, target: Target) -> Terms:
+        p, tile = AttentionSizes.of(op), FlashTile.of(config, self.depth(op))
+        tiles = -(-p.rows // tile.rows) * p.instances
+        rounds = -(-tiles // SMS)
+        steps = max(1.0, math.ceil(p.seen / tile.cols))
+        if p.causal:
+            steps = max(1.0, (p.seen + (p.cols - p.seen) / rounds) / tile.cols + 0.5)
+        work = {
+            "products": rounds * steps * tile.rows * tile.cols * tile.depth * 4 / 6e12,
+            "scores": rounds * steps * tile.rows * tile.cols * 0.1e-9 / tile.groups,
+            "step": rounds * steps * 0.1e-6,
+            "cache": 4.0 * tiles * p.seen * tile.depth / (2 * target.bandwidth),
+            "bytes": p.bytes / target.bandwidth,
+        }
+        first = {"start": 1e-6, "round": rounds * 1e-6, "groups": rounds * tile.groups * 0.1e-6}
+        return Terms(first, work, str(tile.depth))
 
     def accepts(self, op: AttentionOp, position: int, strides: Strides, scope: Scope) -> bool:
         return strides[-1].as_int() == 1 and all(scope.divisible(s, 8) for s in strides[:-1])
