@@ -21,7 +21,7 @@ from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import least_squares
+from scipy.optimize import least_squares  # pyright: ignore[reportUnknownVariableType]
 
 from ait_mlir.errors import AitError
 from ait_mlir.lowering.estimates import POWER, Fit, Table, Terms, fit_name, write_table
