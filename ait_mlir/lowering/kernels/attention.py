@@ -118,7 +118,7 @@ class AttentionCall:
         element = ins[0].type.element_type
         sizes = launch.cpp(batch, heads, rows, cols, depth, width)
         groups = ins[1].type.dims[1]
-        group = "1" if heads is groups else f"{launch.cpp(heads)} / {launch.cpp(groups)}"
+        group = f"{launch.cpp(heads)} / {launch.cpp(groups)}"
         window = "ait::kNoWindow" if op.window is None else str(op.window.value.data)
         scale = literal(op.scale.value.data, f32 if launch.target.is_gpu else f64)
         top_left = "" if op.top_left is None else ", true"
