@@ -169,7 +169,10 @@ class HopperAttention(AttentionKernel):
 
     def configs(self, op: AttentionOp, target: Target) -> list[dict[str, int]]:
         problem = AttentionSizes.of(op)
-        return [t.config() for t in sorted(tiles_for(op, self.depth(op)), key=lambda t: t.seconds(problem))]
+        return [
+            t.config()
+            for t in sorted(tiles_for(op, self.depth(op)), key=lambda t: (t in SHORT_STEPS, t.seconds(problem)))
+        ]
 
     def seconds(self, op: AttentionOp, target: Target) -> float:
         problem = AttentionSizes.of(op)
