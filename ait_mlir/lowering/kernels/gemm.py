@@ -156,6 +156,12 @@ class NativeGemm(ContractionKernel):
             configs.insert(0, configs[0] | {"small_rows": few[1]} | few[0].config("small_"))
         return configs
 
+    def every_config(self, op: ContractionOp, target: Target) -> list[dict[str, int]]:
+        if not self.uses_tensor_cores(op, target):
+            return [{}]
+        m, n, k, batches = Problem.contiguous(op).sizes(scope_of(op))
+        return [tile.config() for tile in best_tiles(m, n * op.SUMS, k, batches, target)]
+
     def seconds_at(self, op: ContractionOp, m: int, n: int, k: int, batches: int, target: Target) -> float:
         flops = 2.0 * m * n * k * batches
         if not target.is_gpu:
@@ -190,7 +196,8 @@ class NativeGemm(ContractionKernel):
             early = ", true" if problem.b.arg.constant else ""
             for prefix in ("small_", "") if "small_rows" in config else ("",):
                 tile = GemmTile.of(config, prefix)
-                call = f"gemm_mma<{tile.cpp(op.SUMS)}, {template}, {functor}>({arguments}, {tile.split}{early})"
+                more = f"{launch.cpp(const(tile.split))}{early}"
+                call = f"gemm_mma<{tile.cpp(op.SUMS)}, {template}, {functor}>({arguments}, {more})"
                 few = f"if ({launch.cpp(problem.m)} <= {int(config['small_rows'])}) " if prefix else ""
                 calls.append(f"{few}return ait::gpu::{call};")
         else:
