@@ -16,8 +16,10 @@ import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 
+from xdsl.dialects.builtin import Float32Type
 from xdsl.ir import Operation
 
+from ait_mlir.dialects.ait.attention import AttentionOp
 from ait_mlir.dialects.ait.traits import ContractionExtents
 from ait_mlir.dialects.ait.types import tensor_type
 from ait_mlir.dims import Expr
@@ -137,8 +139,8 @@ class Selector:
 
     def _from_shipped(self, task: Task) -> Choice | None:
         """The choice by the package's times for this task, or for a task that this one is a case of."""
-        if self.shipped is None:
-            return None
+        if self.shipped is None or (self.target.precision != "highest" and _multiplies_f32(task.op)):
+            return None  # the package's times are of exact products
         names = {f"d{i}": d.name for i, d in enumerate(task.scope.dims)}
         cases = ((key, binding) for key in self.shipped.by_op if (binding := match(key, task.key)) is not None)
         nearest_first = sorted(cases, key=lambda case: (case[0] != task.key, len(case[1]), case[0]))
@@ -296,7 +298,8 @@ class Selector:
         code = code_digest(task, self.target)
         parts = [VERSION, task.key, str(task.scope), list(self.strategies), asdict(self.setting), code, METHOD]
         shipped = None if self.shipped is None else asdict(self.shipped.setting)
-        return hashlib.sha256(json.dumps([*parts, shipped, self.target.arch]).encode()).hexdigest()
+        parts += [shipped, self.target.arch, self.target.precision]
+        return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
 
     def _remembered(self, task: Task) -> Choice | None:
         return None if self.cache is None else self.cache.choice(self._choice_key(task), Choice.read)
@@ -335,6 +338,13 @@ def _estimate(task: Task, point: Point, ways: Sequence[Fragment], target: Target
 def _is_one_product(op: Operation) -> bool:
     """Whether it is a single matrix product, of which only the number of rows counts, not the shape they come in."""
     return isinstance(op, ContractionExtents) and all(e.as_int() == 1 for e in op.extents().batch)
+
+
+def _multiplies_f32(op: Operation) -> bool:
+    """Whether the precision setting may change how it is computed."""
+    return isinstance(op, ContractionExtents | AttentionOp) and isinstance(
+        tensor_type(op.operands[0]).element_type, Float32Type
+    )
 
 
 def _preference(way: Fragment) -> tuple[int, bool, bool, str]:

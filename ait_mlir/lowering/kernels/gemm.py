@@ -6,13 +6,14 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import cast
 
-from xdsl.dialects.builtin import Float32Type, Float64Type
-from xdsl.ir import Attribute
+from xdsl.dialects.builtin import BFloat16Type, Float32Type, Float64Type
+from xdsl.ir import Attribute, Operation
 
 from ait_mlir.dialects.ait.dtypes import BY_IR
 from ait_mlir.dialects.ait.gemm import ContractionOp
-from ait_mlir.dialects.ait.types import TensorType, scope_of
+from ait_mlir.dialects.ait.types import TensorType, scope_of, tensor_type
 from ait_mlir.dims import Expr, Scope, const
+from ait_mlir.host.cpu import has_bf16_tiles
 from ait_mlir.lowering.estimates import Terms
 from ait_mlir.lowering.kernels.base import Config, Emission, Kernel, Launch, NamesAlgorithms, Strides, Target
 from ait_mlir.lowering.kernels.calls import GemmCall, GemmMatrix, call_service
@@ -38,6 +39,8 @@ MAX_CONFIGS = 8
 LT_RATE = {2: 650e12, 4: 45e12, 8: 45e12}
 LT_ODD_RATE = 100e12
 """Where rows start at no 16-byte boundary, which its fast algorithms for elements of 2 bytes need."""
+LT_ROUNDED_RATE = {"high": 300e12, "medium": 500e12}
+"""Of f32 whose operands are rounded."""
 LT_SECONDS, LT_SECONDS_PER_K = 2.6e-6, 1.4e-9
 LT_TILES, LT_SPLITS = ((64, 64), (128, 64), (64, 128), (128, 128), (128, 256), (256, 128)), (1, 2, 4, 8)
 """Tiles and splits that its algorithms have, for estimates."""
@@ -45,6 +48,8 @@ LT_FINISH_K = 128
 """The steps along K that a tile costs beside its own."""
 SIMT_RATE = {2: 20e12, 4: 20e12, 8: 10e12}
 CPU_RATE = 133e9
+TILE_RATE, TILE_ROWS = 800e9, 8
+"""Of bf16 on AMX, and the rows above which the template uses it."""
 OPENBLAS_RATE, OPENBLAS_PACK_SECONDS = 145e9, 0.5e-9
 ERF_CYCLES = 0.02
 """Cycles of a multiprocessor for one element of an erf gelu that the tensor cores wait for."""
@@ -73,6 +78,17 @@ def _has_even_pitches(x: Matrix, scope: Scope) -> bool:
 
 def _fits(p: Problem, scope: Scope) -> bool:
     return all(scope.bounds(e)[1] <= LARGEST for e in (p.m, p.n, p.k))
+
+
+def keeps_f32(op: Operation, target: Target) -> bool:
+    """Whether it must be computed exactly: in another type than f32 it is what it is, in f32 the setting says so."""
+    return target.precision == "highest" or not isinstance(tensor_type(op.operands[0]).element_type, Float32Type)
+
+
+def _uses_tiles(op: ContractionOp, target: Target) -> bool:
+    """Whether the CPU multiplies these operands, which are contiguous along k, on its matrix unit."""
+    bf16 = isinstance(_kind(op), BFloat16Type) and op.layout.data[:2] == "rc"
+    return bf16 and target.arch == "native" and has_bf16_tiles()
 
 
 class ContractionKernel(Kernel[ContractionOp]):
@@ -168,9 +184,9 @@ class NativeGemm(ContractionKernel):
         problem, kind = Problem.contiguous(op), _kind(op)
         m, n, k, batches = problem.sizes(scope_of(op))
         if not self.uses_tensor_cores(op, target):
-            return plain_terms(
-                m, n, k, batches, BY_IR[kind].bytes, SIMT_RATE if target.is_gpu else None, str(kind), target
-            )
+            rates = SIMT_RATE if target.is_gpu else None
+            name = f"{kind} tiles" if not target.is_gpu and _uses_tiles(op, target) else str(kind)
+            return plain_terms(m, n, k, batches, BY_IR[kind].bytes, rates, name, target)
         tile = GemmTile.of({key: value for key, value in config.items() if not key.startswith("small_")})
         found = tile.terms(m, n * op.SUMS, k, batches, target)
         erf = op.epilogue.blocks and any(o.name in ("ait.gelu", "ait.erf") for o in op.epilogue.block.ops)
@@ -186,7 +202,8 @@ class NativeGemm(ContractionKernel):
     def seconds_at(self, op: ContractionOp, m: int, n: int, k: int, batches: int, target: Target) -> float:
         flops = 2.0 * m * n * k * batches
         if not target.is_gpu:
-            return target.launch_seconds + flops / CPU_RATE
+            rate = TILE_RATE if m > TILE_ROWS and _uses_tiles(op, target) else CPU_RATE
+            return target.launch_seconds + flops / rate
         size = BY_IR[_kind(op)].bytes
         if not self.uses_tensor_cores(op, target):
             return target.launch_seconds + flops / SIMT_RATE[size]
@@ -302,6 +319,8 @@ class CublasLtGemm(ContractionKernel, NamesAlgorithms):
         moved = size * batches * (m * k + k * n + m * n) / target.bandwidth
         odd = size == 2 and not _has_even_rows(op, Problem.contiguous(op))
         rate = LT_ODD_RATE if odd else LT_RATE[size]
+        if not keeps_f32(op, target):
+            rate = LT_ROUNDED_RATE[target.precision]
         busy = max(2.0 * m * n * k * batches / rate, moved + LT_SECONDS_PER_K * k)
         epilogue = library_epilogue(op)
         if epilogue is not None and epilogue.activation is not None:
@@ -387,6 +406,7 @@ class CublasLtGemm(ContractionKernel, NamesAlgorithms):
             algorithm="&algorithm" if config else None,
             workspace="ws",
             workspace_bytes=self.workspace(op, config),
+            precision=None if keeps_f32(op, launch.target) else f"AIT_PRECISION_{launch.target.precision.upper()}",
         )
         return call_service(call, launch, before)
 
