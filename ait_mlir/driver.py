@@ -33,6 +33,7 @@ from ait_mlir.lowering.emit import Source, emit_program
 from ait_mlir.lowering.kernels.outside import called_library
 from ait_mlir.lowering.module_target import make_target, target_of
 from ait_mlir.lowering.tables import Literal as TableLiteral
+from ait_mlir.lowering.target import precision_problem
 from ait_mlir.lowering.toolchain import detect_cuda_arch
 from ait_mlir.passes.fold_params import Compute, Fold, fold_params, write_folds
 from ait_mlir.passes.pipelines import PHASES, passes_between
@@ -69,18 +70,19 @@ def run_to_phase(
     fold_unbound: bool = False,
     compute: Compute | None = None,
     optimize: bool = True,
+    precision: str = "highest",
 ) -> ModuleOp:
     """Run the pipeline in place from phase `start` to `phase` (at most `planned`), verifying at each phase; returns
     the module.
 
     Values that depend on params of `known` data alone become new params, which are appended to `folds`; with
     `fold_unbound`, values that depend on any params. `compute` leaves out the folds that it cannot compute. Without
-    `optimize`, the passes of patterns before selection are left out.
+    `optimize`, the passes of patterns before selection are left out. `precision`: see `compile_module`.
     """
     passes_between(start, phase, target, arch)
     first, last = PHASES.index(start), PHASES.index(phase)
     ctx = context()
-    selection = selection_options(measure, points, report, budget, target)
+    selection = selection_options(measure, points, report, budget, target, precision)
     for before, after in pairwise(PHASES[first : last + 1]):
         pipeline = passes_between(before, after, target, arch, selection, optimize=optimize)
         run_passes(ctx, module, parse_passes(pipeline), source=source, verify="end", observe=observe)
@@ -108,8 +110,9 @@ def selection_options(
     report: bool = False,
     budget: float | None = None,
     target: str = "cuda",
+    precision: str = "highest",
 ) -> str:
-    """The options of `select` except the target; `AitError` for malformed `points` and a wrong `budget`.
+    """The options of `select` except the target; `AitError` for malformed `points`, a wrong `budget` or `precision`.
 
     With `measure` "auto", kernels are timed within the budget if this machine has a card for the target.
     """
@@ -119,12 +122,16 @@ def selection_options(
         raise AitError(f'measure is {measure!r}, expected True, False or "auto"')
     if budget is not None and not 0 <= budget < math.inf:
         raise AitError(f"budget is {budget!r}, expected a number of seconds, 0 or more")
+    if (problem := precision_problem(precision)) is not None:
+        raise AitError(problem)
     if measure == "auto":
         budget = measure_budget() if budget is None else budget
         measure = target == "cuda" and budget > 0 and detect_cuda_arch() is not None
     options = [*(["measure=true"] if measure else []), *([f'points="{points}"'] if points != "hints" else [])]
     if measure and budget is not None:
         options.append(f"budget={float(budget)}")
+    if precision != "highest":
+        options.append(f'precision="{precision}"')
     return " ".join([*options, *(["report=true"] if report else [])])
 
 
@@ -174,15 +181,18 @@ def compile_module(
     optimize: bool = True,
     inspected: bool = False,
     store_kernel_libraries: bool = True,
+    precision: str = "highest",
 ) -> Path:
     """Compile a module to the artifact `output` and return its path. The module is modified.
 
     `constants` are the data of params by name; params without data must be set on the loaded model. With `fold`, values
     that follow from `constants` alone are computed now, by kernels or by the reference (`fold_by`); with "load", also
     those that follow from any params, when the loaded model gets the data. Without `optimize`, the passes of patterns
-    before selection are left out. An `inspected` model can show what each launch computes. If `workdir` is given, the
-    sources and the IR are kept there. With `store_kernel_libraries` the artifact stores the kernel libraries that the
-    model calls; otherwise it refers to their files. Raises `SourceError` for wrong IR, `CompileError` if the C++
+    before selection are left out. `precision` says how products, convolutions and attention of f32 may be computed on
+    a GPU: "highest" (exactly), "high" (operands rounded to TF32) or "medium" (to bf16). An `inspected` model can show
+    what each launch computes. If `workdir` is given, the sources and the IR are kept there. With
+    `store_kernel_libraries` the artifact stores the kernel libraries that the model calls; otherwise it refers to their
+    files. Raises `SourceError` for wrong IR, `CompileError` if the C++
     compiler reports errors.
     """
     from ait_mlir.lowering.build import build_library
@@ -210,6 +220,7 @@ def compile_module(
         fold_unbound=fold == "load",
         compute=values.compute,
         optimize=optimize,
+        precision=precision,
     )
     program = program_of(module)
     code = emit(module, source, inspected=inspected)
@@ -314,6 +325,7 @@ def _manifest(module: ModuleOp, program: ProgramOp, name: str, folds: str) -> An
         dims=tuple(map(dim_info, program.scope.dims)),
         instruction_sets=tuple(sorted(instruction_sets())) if target.kind == "cpu" and target.arch == "native" else (),
         producers=producers(),
+        precision=target.precision,
         folds=folds,
     )
 

@@ -65,6 +65,7 @@ def export_module(
     measure: Measure = False,
     budget: float | None = None,
     points: str = "hints",
+    precision: str = "highest",
     source: SourceText | None = None,
 ) -> Path:
     """Compile a module to a tvm-ffi library with one function, called like its graph; returns the path.
@@ -88,6 +89,7 @@ def export_module(
         measure=measure,
         budget=budget,
         points=points,
+        precision=precision,
         source=source,
         known=(constants or {}).keys(),
         folds=folds,
@@ -116,6 +118,7 @@ def export_kernels(
     measure: Measure = False,
     budget: float | None = None,
     points: str = "hints",
+    precision: str = "highest",
     source: SourceText | None = None,
 ) -> tuple[Path, dict[str, str]]:
     """Write every kernel of a model as a function of a tvm-ffi library; returns the path and what was left out.
@@ -137,6 +140,7 @@ def export_kernels(
         measure=measure,
         budget=budget,
         points=points,
+        precision=precision,
         source=source,
     )
     _refuse_libraries(module, source)

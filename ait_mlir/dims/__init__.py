@@ -3,7 +3,19 @@
 from __future__ import annotations
 
 from ait_mlir.dims.errors import DimError, DimSyntaxError
-from ait_mlir.dims.expr import MAX_LITERAL, RESERVED, Atom, Expr, check_name, const, from_terms, product, sym, total
+from ait_mlir.dims.expr import (
+    MAX_LITERAL,
+    RESERVED,
+    Atom,
+    Expr,
+    Numbered,
+    check_name,
+    const,
+    from_terms,
+    product,
+    sym,
+    total,
+)
 from ait_mlir.dims.parser import parse
 from ait_mlir.dims.rules import ceildiv, floordiv, maximum, minimum, mod
 from ait_mlir.dims.scope import MAX_DIM, Dim, Jagged, Scope, jagged_dim
@@ -18,6 +30,7 @@ __all__ = [
     "DimSyntaxError",
     "Expr",
     "Jagged",
+    "Numbered",
     "Scope",
     "ceildiv",
     "check_name",

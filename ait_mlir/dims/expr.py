@@ -42,6 +42,24 @@ class Operator:
     build: Callable[[Sequence[Expr]], Expr]
 
 
+class Numbered(dict[str, str]):
+    """C++ names for code that does not depend on sizes: every expression that it prints is an element of an array.
+
+    `exprs` holds the values of the elements. Equal expressions are different elements, so the code of two ops is the
+    same if they differ in sizes alone.
+    """
+
+    def __init__(self, names: Mapping[str, str], array: str) -> None:
+        super().__init__(names)
+        self.array = array
+        self.exprs: list[Expr] = []
+
+    def place(self, expr: Expr) -> str:
+        """The C++ of the next element of the array, whose value is `expr`."""
+        self.exprs.append(expr)
+        return f"{self.array}[{len(self.exprs) - 1}]"
+
+
 class Atom:
     """A named dim (`op` is None, `name` set), or an operator applied to expressions. Interned."""
 
@@ -155,7 +173,7 @@ class Expr:
 
         `names` gives the C++ identifier of each dim, `ait/dims.h` the helpers. Raises DimError for a missing dim.
         """
-        return terms_cpp(self._terms, names)
+        return names.place(self) if isinstance(names, Numbered) else terms_cpp(self._terms, names)
 
     def to_sympy(self, scope: Scope | None = None) -> sympy.Expr:
         """This expression in SymPy, over integer symbols that are positive or non-negative, as the scope's ranges say.

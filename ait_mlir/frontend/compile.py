@@ -53,6 +53,7 @@ def compile_model(
     do_constant_folding: bool | Literal["load"] = True,
     measure: Measure = "auto",
     budget: float | None = None,
+    precision: str = "highest",
 ) -> Model:
     """Compile the model that computes `tensor` and load it.
 
@@ -61,7 +62,8 @@ def compile_model(
     arrays of the weights' shape and dtype. Weights without data must be set on the model before it runs. With `measure`
     "auto", kernels are chosen by their times on the card, if there is one: those that are not known are measured within
     `budget` seconds (default: `AIT_MEASURE_BUDGET`, else 20), compiling included. With True all are measured; with
-    False estimates decide.
+    False estimates decide. `precision` is that of products, convolutions and attention of f32 on a GPU: "highest"
+    (exact), "high" (TF32) or "medium" (bf16); a CPU computes all of them exactly.
 
     `do_constant_folding` computes values that follow from `constants` alone now; with "load", the model also computes
     those that follow from other weights, when it gets these. `do_optimize_graph=False` leaves out all fusions and
@@ -102,6 +104,7 @@ def compile_model(
             arch=chosen.arch,
             measure=measure,
             budget=profile_timeout if budget is None else budget,
+            precision=precision,
             points=points,
             fold=do_constant_folding,
             optimize=do_optimize_graph,

@@ -1,8 +1,8 @@
-"""A copy of a graph with other dims."""
+"""Copies of a graph with other dims."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, TypeVar, cast
 
 from ait_mlir.errors import InputError
@@ -16,6 +16,10 @@ if TYPE_CHECKING:
 
 G = TypeVar("G", bound="GraphSteps")
 Shape = tuple[tuple[int, ...], tuple[int, ...]]
+GiveShape = Callable[[tensor, tensor], None]
+"""Gives a new tensor the dims and strides that it has beside the old one."""
+OWN_DIMS = ("reduction", "reshape")
+"""Operations whose outputs have the dims that the caller sets."""
 
 
 def copy_with(graph: G, shapes: Mapping[int, Shape]) -> G:
@@ -24,6 +28,26 @@ def copy_with(graph: G, shapes: Mapping[int, Shape]) -> G:
     Without strides a tensor lies in the order that it had. The dims of other outputs are inferred again. Raises
     `InputError` for a UID that is not of an input or an output.
     """
+    known = {t.uid for t in (*graph.inputs(), *graph.outputs())}
+    if unknown := shapes.keys() - known:
+        raise InputError(f"graph '{graph.name}': override of UID {min(unknown)}, which is no input and no output")
+
+    def give_shape(new: tensor, t: tensor) -> None:
+        shape = shapes.get(t.uid) if t.uid is not None else None
+        if shape is not None:
+            dims, strides = shape
+            like = t.strides if t.strides is not None and len(t.strides) == len(dims) else row_major(dims)
+            new.dims, new.strides = dims, strides or in_order_of(dims, like)
+            new.has_own_dims = new.has_own_strides = True
+        elif t.producer is None or t.producer.operation.name in OWN_DIMS:
+            new.dims, new.strides = t.dims, t.strides
+            new.has_own_dims, new.has_own_strides = t.has_own_dims, t.has_own_strides
+
+    return copy_graph(graph, give_shape)
+
+
+def copy_graph(graph: G, give_shape: GiveShape) -> G:
+    """A graph with the same nodes, whose tensors have the dims that `give_shape` gives them."""
     copy = type(graph)(
         name=graph.name,
         io_data_type=graph.io_data_type,
@@ -33,19 +57,17 @@ def copy_with(graph: G, shapes: Mapping[int, Shape]) -> G:
         kernel_cache=graph.kernel_cache,
     )
     copy.template_device = graph.template_device
-    known = {t.uid for t in (*graph.inputs(), *graph.outputs())}
-    if unknown := shapes.keys() - known:
-        raise InputError(f"graph '{graph.name}': override of UID {min(unknown)}, which is no input and no output")
     copies: dict[tensor, tensor] = {}
-    nodes: dict[Node, Node] = {}
     for t in graph.tensors:
         new = tensor(cast("pygraph", copy), t.name)
         for field in ("dtype", "is_virtual", "is_by_value", "value", "is_constant", "ragged_multiplier", "uid"):
             setattr(new, field, getattr(t, field))
         new.has_own_uid = t.has_own_uid
-        _give_shape(new, t, shapes.get(t.uid) if t.uid is not None else None)
+        give_shape(new, t)
         copies[t] = new
         copy.tensors.append(new)
+    for t, new in copies.items():
+        new.ragged_offset = None if t.ragged_offset is None else copies[t.ragged_offset]
     for node in graph.nodes:
         new_node = Node(
             node.name,
@@ -58,17 +80,5 @@ def copy_with(graph: G, shapes: Mapping[int, Shape]) -> G:
         )
         for t in new_node.outputs.values():
             t.producer = new_node
-        nodes[node] = new_node
         copy.nodes.append(new_node)
     return copy
-
-
-def _give_shape(new: tensor, t: tensor, shape: Shape | None) -> None:
-    if shape is not None:
-        dims, strides = shape
-        like = t.strides if t.strides is not None and len(t.strides) == len(dims) else row_major(dims)
-        new.dims, new.strides = dims, strides or in_order_of(dims, like)
-        new.has_own_dims = new.has_own_strides = True
-    elif t.producer is None or t.producer.operation.name in ("reduction", "reshape"):
-        new.dims, new.strides = t.dims, t.strides
-        new.has_own_dims, new.has_own_strides = t.has_own_dims, t.has_own_strides

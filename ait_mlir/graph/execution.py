@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from ait_mlir.graph.binding import WORKSPACE_ALIGNMENT, Binding, scalar_bytes, workspace_address
-from ait_mlir.graph.plans import Compiled
+from ait_mlir.graph.plans import Sized
 
 SCALAR_BYTES = 16
 """Room for a scalar in the workspace."""
@@ -21,10 +21,10 @@ class Runner:
 
     def __init__(
         self,
-        compiled: Compiled,
+        compiled: Sized,
         binding: Binding,
         numbers: tuple[float, ...],
-        specialise: Callable[[tuple[float, ...]], Compiled] | None,
+        specialise: Callable[[tuple[float, ...]], Sized] | None,
     ) -> None:
         self.compiled = compiled
         self.binding = binding
@@ -40,7 +40,7 @@ class Runner:
         self._name = binding.graph
 
     @staticmethod
-    def bytes_of(compiled: Compiled, binding: Binding) -> int:
+    def bytes_of(compiled: Sized, binding: Binding) -> int:
         """The bytes of the workspace: the arena, the scalars passed by value on a GPU, and room to align both."""
         scalars = 0 if binding.device == "cpu" else SCALAR_BYTES * sum(p.is_by_value for p in binding.places)
         needed = compiled.workspace + scalars
@@ -74,9 +74,9 @@ class Runner:
             memory = [addresses[inputs + i] for i in binding.donated]
             addresses[inputs:inputs] = memory
             inputs += len(memory)
-        compiled.launch(stream, arena, compiled.workspace, compiled.dims, inputs, *addresses)
+        compiled.library.launch(stream, arena, compiled.workspace, compiled.shape, inputs, *addresses)
 
-    def _specialised(self, pack: Mapping[Any, Any]) -> Compiled:
+    def _specialised(self, pack: Mapping[Any, Any]) -> Sized:
         numbers = tuple(self.binding.number(pack, i) for i in range(self._first_code, self._count))
         self.last_numbers = numbers
         if numbers == self._numbers:
@@ -93,4 +93,4 @@ class Runner:
 
     def synchronize(self, stream: int) -> None:
         """Wait for the stream."""
-        self.compiled.synchronize(stream)
+        self.compiled.library.synchronize(stream)

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from xdsl.dialects.builtin import IntegerAttr, ModuleOp, StringAttr, f32, i1, i64
+from xdsl.dialects.builtin import ArrayAttr, IntegerAttr, ModuleOp, StringAttr, f32, i1, i64
 from xdsl.ir import Attribute, Block, Region, SSAValue
 from xdsl.utils.exceptions import VerifyException
 
@@ -18,11 +18,12 @@ from ait_mlir.dialects.ait.elementwise import ELEMENTWISE, CastOp, CompareOp, Wh
 from ait_mlir.dialects.ait.index import UpdateSliceOp
 from ait_mlir.dialects.ait.reduce import ReduceOp
 from ait_mlir.dialects.ait.syntax import int_list_attr
-from ait_mlir.dialects.ait.types import ShapeAttr, TensorType, as_shape, tensor_type
+from ait_mlir.dialects.ait.types import Shape, ShapeAttr, TensorType, tensor_type
 from ait_mlir.dialects.ait.view import ConcatOp, ExpandOp, PermuteOp, ReshapeOp, SliceOp
 from ait_mlir.dims import Scope
 from ait_mlir.graph.enums import data_type, ir_type
 from ait_mlir.graph.errors import GraphError, cudnnGraphNotSupportedError
+from ait_mlir.graph.extents import Extent, Trace, expr_of
 from ait_mlir.graph.layout import Layout, layout_of
 from ait_mlir.graph.nodes import Node
 from ait_mlir.graph.tensor import tensor
@@ -54,7 +55,10 @@ class Lowered:
 
 @dataclass
 class Lowering:
-    """Writes the ops of one graph. Methods take and return values of the IR; dims are those that the graph declares."""
+    """Writes the ops of one graph. Methods take and return values of the IR; dims are those that the graph declares.
+
+    With a `trace` the dims are extents, so that the ops are valid for many sizes.
+    """
 
     graph: GraphOp
     scalars: Mapping[tensor, float] = field(default_factory=dict["tensor", float])
@@ -63,6 +67,7 @@ class Lowering:
     read: set[tensor] = field(default_factory=set["tensor"])
     """The tensors that nodes read."""
     node: Node | None = None
+    trace: Trace | None = None
 
     # ** tensors **
 
@@ -145,8 +150,10 @@ class Lowering:
         """Whether a condition of two holds."""
         return self.where(a, self.scalar(1, i1), b)
 
-    def scalar(self, number: float, element: Attribute) -> SSAValue:
+    def scalar(self, number: float | Extent, element: Attribute) -> SSAValue:
         """A constant of rank 0."""
+        if isinstance(number, Extent):
+            number = int(number)
         op = ConstantOp(number, TensorType.get((), element))
         self.graph.block.add_op(op)
         return op.output
@@ -182,10 +189,16 @@ class Lowering:
     # ** views **
 
     def dims(self, value: SSAValue) -> tuple[int, ...]:
-        """The dims of a value as integers."""
+        """The dims of a value as integers or extents."""
+        if self.trace is not None:
+            return tuple(map(self.trace.extent, tensor_type(value).dims))
         shape = tensor_type(value).static_shape()
-        assert shape is not None, "graphs have static dims"
+        assert shape is not None, "without a trace all dims are constants"
         return shape
+
+    def type(self, dims: Sequence[Any], element: Attribute) -> TensorType:
+        """The type of a tensor with these dims: integers, extents or expressions."""
+        return TensorType.get(shape_of(dims), element)
 
     def reshape(self, value: SSAValue, dims: Sequence[Any]) -> SSAValue:
         """Row-major elements in another shape."""
@@ -196,7 +209,7 @@ class Lowering:
         return self._view(ExpandOp, value, dims)
 
     def _view(self, op: type[AitOp], value: SSAValue, dims: Sequence[Any]) -> SSAValue:
-        t, shape = tensor_type(value), as_shape(dims)
+        t, shape = tensor_type(value), shape_of(dims)
         return value if t.dims == shape else self.op(op, value, result=TensorType.get(shape, t.element_type))
 
     def permute(self, value: SSAValue, order: Sequence[int]) -> SSAValue:
@@ -208,10 +221,10 @@ class Lowering:
     def slice(self, value: SSAValue, axis: int, start: int, size: int) -> SSAValue:
         """`size` elements along one axis from `start` on."""
         t = tensor_type(value)
-        if t.dims[axis].as_int() == size:
+        if t.dims[axis] is expr_of(size):
             return value
-        offsets = as_shape([start if a == axis else 0 for a in range(t.rank)])
-        dims = (*t.dims[:axis], *as_shape([size]), *t.dims[axis + 1 :])
+        offsets = shape_of([start if a == axis else 0 for a in range(t.rank)])
+        dims = (*t.dims[:axis], expr_of(size), *t.dims[axis + 1 :])
         return self.op(
             SliceOp, value, properties={"offsets": ShapeAttr(offsets)}, result=TensorType.get(dims, t.element_type)
         )
@@ -285,25 +298,21 @@ def lower(
     inputs: Sequence[tensor],
     outputs: Sequence[tensor],
     scalars: Mapping[tensor, float],
+    trace: Trace | None = None,
 ) -> Lowered:
-    """The module of a validated graph. `scalars` are numbers passed by value that become part of the code.
+    """The module of a validated graph. `scalars` are numbers passed by value that become part of the code. With a
+    `trace` the dims and strides of the tensors are its extents, and the module is one for many sizes.
 
     Raises `cudnnGraphNotSupportedError`, with the node, for what no `ait` op computes.
     """
-    ins = [Slot(t, layout_of(t.dims or (), t.strides or (), t.label)) for t in inputs]
-    outs = [Slot(t, layout_of(t.dims or (), t.strides or (), t.label)) for t in outputs]
-    for slot in outs:
-        if slot.layout.repeated:
-            raise cudnnGraphNotSupportedError(f"{slot.tensor.label} is an output with a stride of 0: {slot.tensor!r}")
-    padded = [Slot(s.tensor, s.layout, is_donated=True) for s in outs if s.layout.is_padded]
-    names = _unique([s.tensor.name for s in (*ins, *outs)])
-    own = {s.tensor: n for s, n in zip((*ins, *outs), names, strict=True)}
-    ins += padded
-    types = [TensorType.get(s.layout.shape, ir_type(s.tensor.dtype, s.tensor.label)) for s in ins]
-    input_names = [f"{own[s.tensor]}.memory" if s.is_donated else own[s.tensor] for s in ins]
+    ins, outs = slots_of(inputs, outputs)
+    types = [TensorType.get(shape_of(s.layout.shape), ir_type(s.tensor.dtype, s.tensor.label)) for s in ins]
+    input_names, output_names = names_of(ins, outs)
     donated = [n for n, s in zip(input_names, ins, strict=True) if s.is_donated]
-    graph = GraphOp(name, list(zip(input_names, types, strict=True)), Scope.parse(""), donated=donated)
-    writer = Lowering(graph, scalars, read={t for node in nodes for t in node.reads()})
+    graph = GraphOp(
+        name, list(zip(input_names, types, strict=True)), Scope() if trace is None else trace.scope, donated=donated
+    )
+    writer = Lowering(graph, scalars, read={t for node in nodes for t in node.reads()}, trace=trace)
     memory: dict[tensor, SSAValue] = {}
     for slot, block, input_name in zip(ins, graph.block.args, input_names, strict=True):
         block.name_hint = input_name if _IDENTIFIER.fullmatch(input_name) else None
@@ -320,13 +329,53 @@ def lower(
                 value.name_hint = t.name
             writer.values[t] = value
     writer.node = None
-    for slot in outs:
+    for slot, output_name in zip(outs, output_names, strict=True):
         value = writer.to_memory(writer.values[slot.tensor], slot.layout)
         place = memory.get(slot.tensor)
         if place is not None:
             value = writer.into_padded(place, value, slot.layout, slot.tensor.label)
-        graph.block.add_op(OutputOp(own[slot.tensor], value, place))
+        graph.block.add_op(OutputOp(output_name, value, place))
     return Lowered(ModuleOp([graph]), ins, outs)
+
+
+def slots_of(inputs: Sequence[tensor], outputs: Sequence[tensor]) -> tuple[list[Slot], list[Slot]]:
+    """The slots of a module: the inputs, then the memory of padded outputs; and the outputs.
+
+    Raises `cudnnGraphNotSupportedError` for strides that no block of memory has.
+    """
+    ins = [Slot(t, layout_of(t.dims or (), t.strides or (), t.label)) for t in inputs]
+    outs = [Slot(t, layout_of(t.dims or (), t.strides or (), t.label)) for t in outputs]
+    for slot in outs:
+        if slot.layout.repeated:
+            raise cudnnGraphNotSupportedError(f"{slot.tensor.label} is an output with a stride of 0: {slot.tensor!r}")
+    return [*ins, *(Slot(s.tensor, s.layout, is_donated=True) for s in outs if s.layout.is_padded)], outs
+
+
+def shape_of(dims: Sequence[Any]) -> Shape:
+    """Integers, extents or expressions as the dims of a type."""
+    return tuple(map(expr_of, dims))
+
+
+def names_of(ins: Sequence[Slot], outs: Sequence[Slot]) -> tuple[list[str], list[str]]:
+    """The names of a module's inputs and outputs: those of the tensors, made unique."""
+    named = [*(s.tensor for s in ins if not s.is_donated), *(s.tensor for s in outs)]
+    own = dict(zip(named, _unique([t.name for t in named]), strict=True))
+    return [f"{own[s.tensor]}.memory" if s.is_donated else own[s.tensor] for s in ins], [own[s.tensor] for s in outs]
+
+
+def rename(module: ModuleOp, ins: Sequence[Slot], outs: Sequence[Slot]) -> None:
+    """Give the inputs and outputs of a module, which was written for a graph of the same structure, other names."""
+    inputs, outputs = names_of(ins, outs)
+    for graph in module.ops:
+        if not isinstance(graph, GraphOp):
+            continue
+        graph.input_names = ArrayAttr([StringAttr(n) for n in inputs])
+        if graph.donated_names is not None:
+            graph.donated_names = ArrayAttr([StringAttr(n) for n, s in zip(inputs, ins, strict=True) if s.is_donated])
+        for value, name in zip(graph.block.args, inputs, strict=True):
+            value.name_hint = name if _IDENTIFIER.fullmatch(name) else None
+        for op, name in zip(graph.outputs(), outputs, strict=True):
+            op.output_name = StringAttr(name)
 
 
 def _unique(names: Sequence[str]) -> list[str]:
@@ -341,4 +390,4 @@ def _unique(names: Sequence[str]) -> list[str]:
     return found
 
 
-__all__ = ["Lowered", "Lowering", "Slot", "f32", "lower"]
+__all__ = ["Lowered", "Lowering", "Slot", "f32", "lower", "rename", "slots_of"]

@@ -50,6 +50,8 @@ class Operation:
     attributes: Mapping[str, Any] = field(default_factory=dict[str, Any])
     present: Callable[[Node], Sequence[str]] | None = None
     check: Callable[[Node], None] | None = None
+    fixed: Callable[[Node], Sequence[int]] | None = None
+    """The sizes that kernels must know when they are compiled."""
     doc: str = ""
 
 

@@ -5,16 +5,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ait_mlir.graph.binding import Binding, Place
+from ait_mlir.graph.lowering import slots_of
 
 if TYPE_CHECKING:
-    from ait_mlir.graph.lowering import Lowered
     from ait_mlir.graph.steps import GraphSteps
 
 
-def make_binding(graph: GraphSteps, lowered: Lowered) -> Binding:
-    """The places of a graph, with all the keys that name each."""
-    own = [s.tensor for s in lowered.inputs if not s.is_donated]
-    outs = [s.tensor for s in lowered.outputs]
+def make_binding(graph: GraphSteps) -> Binding:
+    """The places of a validated graph, with all the keys that name each."""
+    own, outs = graph.sides()
+    slots, _ = slots_of(own, outs)
     tensors = [*own, *outs, *graph.code_scalars()]
     outputs = set(outs)
     places = [
@@ -46,6 +46,6 @@ def make_binding(graph: GraphSteps, lowered: Lowered) -> Binding:
     binding = Binding(graph.name, places, graph.device, keys, also)
     binding.inputs = len(own)
     binding.results = len(outs)
-    binding.donated = [outs.index(s.tensor) for s in lowered.inputs if s.is_donated]
+    binding.donated = [outs.index(s.tensor) for s in slots if s.is_donated]
     binding.bound = {i: graph.bound[t] for i, t in enumerate(tensors) if t in graph.bound}
     return binding

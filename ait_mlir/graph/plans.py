@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Generic, TypeVar, cast
@@ -18,7 +18,7 @@ from ait_mlir.dialects.ait.attention import AttentionOp
 from ait_mlir.dialects.ait.data import GraphOp
 from ait_mlir.dialects.ait.scan import tensor_ops
 from ait_mlir.dialects.ait.traits import ContractionExtents, Cost
-from ait_mlir.dialects.ait.types import tensor_type
+from ait_mlir.dialects.ait.types import scope_of, tensor_type
 from ait_mlir.dims import Expr
 from ait_mlir.driver import Arrays, compile_module, emit, literal_array, run_to_phase
 from ait_mlir.errors import AitError
@@ -26,6 +26,7 @@ from ait_mlir.graph.enums import behavior_note, heur_mode, numerical_note
 from ait_mlir.graph.errors import cudnnGraphNotSupportedError
 from ait_mlir.lowering.build import build_library
 from ait_mlir.lowering.fragments import Fragment, cut_in_place, offers
+from ait_mlir.lowering.kernels.base import estimate_env
 from ait_mlir.lowering.module_target import make_target, target_of
 from ait_mlir.lowering.target import Target
 from ait_mlir.lowering.toolchain import TargetKind, default_arch
@@ -44,7 +45,7 @@ KEPT = 256
 
 
 class Compiled:
-    """A loaded library: what `execute` calls, and the workspace that it needs."""
+    """A loaded library."""
 
     def __init__(self, library: Path, kind: TargetKind, ordinal: int, constants: Arrays, planned: str) -> None:
         self._module: Any = runtime_library(kind).create(str(library), 1, ordinal)
@@ -52,16 +53,30 @@ class Compiled:
             arguments = Arguments(CPU)
             values = [arguments.add(f"constant '{name}'", array) for name, array in constants.items()]
             self._module.set_constants(False, False, 0, list(constants), *values)
-        self.dims: Any = cast(Any, tvm_ffi).Shape([])
-        self.workspace = int(self._module.arena_bytes(self.dims))
         self.launch: Any = self._module.get_function("launch_in")
         """(stream, workspace, bytes, dims, number of inputs, addresses of the inputs and of the outputs...)"""
         self.planned = planned
         """The IR in the phase `planned`."""
 
+    def at(self, dims: Sequence[int]) -> Sized:
+        """The library for these dims of its module, in order."""
+        shape: Any = cast(Any, tvm_ffi).Shape(list(dims))
+        return Sized(self, tuple(dims), shape, int(self._module.arena_bytes(shape)))
+
     def synchronize(self, stream: int) -> None:
         """Wait for the runs on a stream."""
         self._module.sync(stream)
+
+
+@dataclass(frozen=True)
+class Sized:
+    """A library for given dims: what `execute` launches, and the bytes of workspace that it needs."""
+
+    library: Compiled
+    dims: tuple[int, ...]
+    shape: Any
+    """The dims as the library takes them."""
+    workspace: int
 
 
 @dataclass
@@ -75,10 +90,18 @@ class Plan:
     op_name: str
     has_matrices: bool
     """Whether it computes products of f16 or bf16."""
-    target: Target
-    compiled: dict[Any, Compiled] = field(default_factory=dict[Any, Compiled])
+    ops: tuple[str, ...]
+    """The names of the ops that the numbers in `fragments` count."""
+    planner: Planner
+    dims: tuple[int, ...] = ()
+    """The dims of the planner's module for the graph."""
+    compiled: dict[Any, Sized] = field(default_factory=dict[Any, Sized])
     """By the scalars that the code is specialised for."""
     error: AitError | None = None
+
+    @property
+    def target(self) -> Target:
+        return self.planner.target
 
     @property
     def is_measured(self) -> bool:
@@ -122,29 +145,59 @@ class Planner:
         fused = _kept_modules.get(key)
         if fused is None:
             fused = run_to_phase(module.clone(), "fused", target=kind, arch=self.target.arch)
-            _kept_modules.keep(key, fused)
+            fused = _kept_modules.keep(key, fused)
         self.fused: ModuleOp = fused
+        self._plans: dict[heur_mode, list[Plan]] = {}
 
-    def plans(self, modes: Sequence[heur_mode]) -> list[Plan]:
-        """The plans of these heuristics, in order, without repetitions.
+    def plans(self, mode: heur_mode, dims: tuple[int, ...] = ()) -> list[Plan]:
+        """The plans of a heuristic, in order, without repetitions, for these dims of the module.
 
         Raises `cudnnGraphNotSupportedError` if an op has no kernel.
         """
+        if mode not in self._plans:
+            self._plans[mode] = list({plan.key: plan for plan in self._made(mode)}.values())
+        return [replace(plan, dims=dims, compiled={}) for plan in self._plans[mode]]
+
+    def seconds(self) -> float:
+        """The estimate for the kernels of the best estimates, at the hints of the dims."""
+        return sum(best_by_estimate(offered).seconds for _, offered in self._offered().values())
+
+    def _made(self, mode: heur_mode) -> Iterator[Plan]:
         numbered = self._offered()
         if not numbered:
-            return [self._plan(heur_mode.A, {}, 0, "copy")]
+            yield self._plan(heur_mode.A, {}, 0, "copy")
+            return
         heaviest = max(numbered, key=lambda i: (_work(numbered[i][0]), -i))
         op_name = numbered[heaviest][0].name.removeprefix("ait.")
-        found: dict[object, Plan] = {}
-        for mode in modes:
-            for fragments in self._choices(mode, numbered, heaviest):
-                plan = self._plan(mode, fragments, heaviest, op_name)
-                found.setdefault(plan.key, plan)
-        return list(found.values())
+        for fragments in self._choices(mode, numbered, heaviest):
+            yield self._plan(mode, fragments, heaviest, op_name)
 
     def _plan(self, mode: heur_mode, fragments: Mapping[int, Fragment], heaviest: int, op_name: str) -> Plan:
         narrow = any(_multiplies_narrow(op) for op in _ops(self.fused))
-        return Plan(mode, fragments, heaviest, op_name, narrow, self.target)
+        return Plan(mode, fragments, heaviest, op_name, narrow, self._names(), self)
+
+    def _names(self) -> tuple[str, ...]:
+        return tuple(op.name for op in _ops(self.fused))
+
+    def fitted(self, plan: Plan, dims: tuple[int, ...]) -> Plan:
+        """A plan of the same graph with other numbers, for this module: a number such as 1 may have removed ops.
+
+        The heaviest op keeps its kernel, if that is offered for it; the other ops get those of the plan's heuristic.
+        """
+        numbered = self._offered()
+        if plan.ops == self._names() or not numbered:
+            return replace(plan, planner=self, dims=dims)
+        heaviest = max(numbered, key=lambda i: (_work(numbered[i][0]), -i))
+        fragments = next(self._choices(plan.mode, numbered, heaviest))
+        wanted = plan.fragments.get(plan.heaviest)
+        if fragments and wanted in numbered[heaviest][1]:
+            fragments[heaviest] = wanted
+        return replace(self._plan(plan.mode, fragments, heaviest, plan.op_name), dims=dims)
+
+    @property
+    def is_general(self) -> bool:
+        """Whether sizes are arguments of the code."""
+        return any(isinstance(op, GraphOp) and len(op.dims.data) > 0 for op in self.module.ops)
 
     def _offered(self) -> dict[int, tuple[Operation, list[Fragment]]]:
         found: dict[int, tuple[Operation, list[Fragment]]] = {}
@@ -172,7 +225,7 @@ class Planner:
             for fragment in others[: MOST_PLANS - 1]:
                 yield {**best, heaviest: fragment}
 
-    def plan_with(self, provider: str, config: Mapping[str, int]) -> Plan | None:
+    def plan_with(self, provider: str, config: Mapping[str, int], dims: tuple[int, ...]) -> Plan | None:
         """The plan with this kernel for the heaviest op, and for the others those of the best estimates; else None."""
         numbered = self._offered()
         heaviest = max(numbered, key=lambda i: (_work(numbered[i][0]), -i), default=None)
@@ -183,7 +236,7 @@ class Planner:
         if wanted not in numbered[heaviest][1]:
             return None
         op_name = numbered[heaviest][0].name.removeprefix("ait.")
-        return self._plan(heur_mode.A, {**best, heaviest: wanted}, heaviest, op_name)
+        return replace(self._plan(heur_mode.A, {**best, heaviest: wanted}, heaviest, op_name), dims=dims)
 
     # ** building **
 
@@ -196,7 +249,7 @@ class Planner:
         found = _kept_libraries.get(key)
         if found is None:
             found = self._build(plan)
-            _kept_libraries.keep(key, found)
+            found = _kept_libraries.keep(key, found)
         return found
 
     def pinned(self, plan: Plan) -> ModuleOp:
@@ -255,7 +308,7 @@ def _work(op: Operation) -> int:
     if not isinstance(op, Cost):
         return 0
     flops: Expr = op.flops()
-    return flops.as_int() or 0
+    return flops.evaluate(estimate_env(scope_of(op)))
 
 
 def _multiplies_narrow(op: Operation) -> bool:
@@ -264,7 +317,7 @@ def _multiplies_narrow(op: Operation) -> bool:
     return str(tensor_type(op.operands[0]).element_type) in ("f16", "bf16")
 
 
-class _Kept(Generic[T]):
+class Kept(Generic[T]):
     """The most recently used values of the process."""
 
     def __init__(self, most: int) -> None:
@@ -278,12 +331,14 @@ class _Kept(Generic[T]):
                 self._values.move_to_end(key)
             return self._values.get(key)
 
-    def keep(self, key: object, value: T) -> None:
+    def keep(self, key: object, value: T) -> T:
+        """Keep a value, unless there is one: that one is returned."""
         with self._lock:
-            self._values[key] = value
+            kept = self._values.setdefault(key, value)
             while len(self._values) > self._most:
                 self._values.popitem(last=False)
+            return kept
 
 
-_kept_modules: _Kept[ModuleOp] = _Kept(KEPT)
-_kept_libraries: _Kept[Compiled] = _Kept(KEPT)
+_kept_modules: Kept[ModuleOp] = Kept(KEPT)
+_kept_libraries: Kept[Compiled] = Kept(KEPT)

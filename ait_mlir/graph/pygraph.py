@@ -7,13 +7,12 @@ from typing import Any
 
 from ait_mlir.driver import run_to_phase
 from ait_mlir.errors import InputError
-from ait_mlir.graph import cuda_graphs, serialization, validation
+from ait_mlir.graph import cuda_graphs, programs, serialization, validation
 from ait_mlir.graph.building import methods
 from ait_mlir.graph.errors import StepError
 from ait_mlir.graph.execution import Runner
 from ait_mlir.graph.handle import Handle, checked
-from ait_mlir.graph.lowering import lower
-from ait_mlir.graph.plans import Planner
+from ait_mlir.graph.lowering import rename, slots_of
 from ait_mlir.graph.steps import GraphSteps, Step
 
 
@@ -95,17 +94,18 @@ class pygraph(GraphSteps):
         """The graph as IR, at the end of a phase: imported, canonical, simplified, fused, selected, ... planned."""
         if self._deserialized is not None:
             return self._deserialized.planned
-        if self._lowered is None:
-            ordered = validation.check(self.nodes, self.io_data_type, self.intermediate_data_type)
-            module = lower(self._symbol, ordered, *self._sides(), self.code_scalars()).module
+        if self._program is None:
+            self._ordered = validation.check(self.nodes, self.io_data_type, self.intermediate_data_type)
+            planner = programs.exact(self, self.code_scalars()).planner
         else:
-            module = self._lowered.module
-        planner = self._planner or Planner(module, self._kind(), 0)
+            planner = self._program.planner
+        start, module = "imported", planner.module.clone()
         if phase in ("selected", "bufferized", "planned") and self._plans:
-            start = planner.pinned(self._plans[self._index])
-            return str(run_to_phase(start, phase, start="fused", target=planner.target.kind, arch=planner.target.arch))
-        text = run_to_phase(module.clone(), phase, target=planner.target.kind, arch=planner.target.arch)
-        return str(text)
+            plan = self._plans[self._index]
+            start, module = "fused", plan.planner.pinned(plan)
+        rename(module, *slots_of(*self.sides()))
+        target = planner.target
+        return str(run_to_phase(module, phase, start=start, target=target.kind, arch=target.arch))
 
     def serialize(self, *, as_bytes: bool = False, **_: Any) -> list[int] | bytes:
         """The graph with its selected plan, compiled: a list of integers below 256, or bytes."""
@@ -114,9 +114,9 @@ class pygraph(GraphSteps):
         else:
             self._need(Step.BUILT, "serialize()")
             plan, numbers = self._plans[self._index], self.runner.last_numbers
-            planner = self._planner_for(numbers)
-            artifact = planner.artifact(plan)
-            data = serialization.write(artifact, self.binding, numbers, plan.name, planner.target)
+            fitted = self._fitted(plan, numbers)
+            artifact = fitted.planner.artifact(fitted)
+            data = serialization.write(artifact, self.binding, numbers, plan.name, fitted.target, fitted.dims)
         return data if as_bytes else list(data)
 
     def deserialize(self, *args: Any) -> None:

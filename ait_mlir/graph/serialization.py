@@ -15,13 +15,13 @@ from ait_mlir.errors import ArtifactError, InputError
 from ait_mlir.graph.binding import Binding, Place
 from ait_mlir.graph.enums import data_type
 from ait_mlir.graph.handle import Handle, default_device
-from ait_mlir.graph.plans import Compiled
+from ait_mlir.graph.plans import Compiled, Sized
 from ait_mlir.lowering.target import Target
 from ait_mlir.lowering.toolchain import detect_cuda_arch
 from ait_mlir.runtime import artifact
 
 MAGIC = b"AITGRAPH"
-VERSION = 1
+VERSION = 2
 _FIXED = struct.Struct("<8sII32s")
 
 
@@ -29,7 +29,7 @@ _FIXED = struct.Struct("<8sII32s")
 class Loaded:
     """A graph that was deserialized."""
 
-    compiled: Compiled
+    compiled: Sized
     binding: Binding
     numbers: tuple[float, ...]
     """Of the scalars that are part of the code."""
@@ -38,11 +38,13 @@ class Loaded:
 
     @property
     def planned(self) -> str:
-        return self.compiled.planned
+        return self.compiled.library.planned
 
 
-def write(file: bytes, binding: Binding, numbers: Sequence[float], plan_name: str, target: Target) -> bytes:
-    """The bytes of a graph: `file` is the artifact of its plan."""
+def write(
+    file: bytes, binding: Binding, numbers: Sequence[float], plan_name: str, target: Target, dims: Sequence[int]
+) -> bytes:
+    """The bytes of a graph: `file` is the artifact of its plan, which runs at these dims of its module."""
     header = {
         "name": binding.graph,
         "plan": plan_name,
@@ -51,6 +53,7 @@ def write(file: bytes, binding: Binding, numbers: Sequence[float], plan_name: st
         "results": binding.results,
         "donated": binding.donated,
         "numbers": list(numbers),
+        "dims": list(dims),
         "places": [
             {
                 "label": p.label,
@@ -88,6 +91,7 @@ def read(data: Any, handle: Handle | None) -> Loaded:
         kind, name = header["target"], header["name"]
         inputs, results, donated = int(header["inputs"]), int(header["results"]), list(header["donated"])
         numbers = tuple(map(float, header["numbers"]))
+        dims = tuple(map(int, header["dims"]))
     except (KeyError, TypeError, ValueError) as error:
         raise ArtifactError(f"the header of the serialized graph is wrong: {error!r}") from None
     device = handle.device if handle is not None else ("cpu" if kind == "cpu" else _card())
@@ -98,7 +102,7 @@ def read(data: Any, handle: Handle | None) -> Loaded:
     keys.update({n: i for i, n in enumerate(names) if names.count(n) == 1})
     binding = Binding(name, places, device, keys, {})
     binding.inputs, binding.results, binding.donated = inputs, results, donated
-    compiled = _load(body[length:], kind, 0 if device == "cpu" else int(device.partition(":")[2] or 0))
+    compiled = _load(body[length:], kind, 0 if device == "cpu" else int(device.partition(":")[2] or 0)).at(dims)
     return Loaded(compiled, binding, numbers, header["plan"], raw)
 
 

@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import Any, Self
 
 from ait_mlir.errors import AitError, InputError
-from ait_mlir.graph import validation
+from ait_mlir.graph import programs, validation
 from ait_mlir.graph.binding import Binding
 from ait_mlir.graph.building import GraphBuilder
 from ait_mlir.graph.enums import build_plan_policy, heur_mode
@@ -19,7 +19,9 @@ from ait_mlir.graph.handle import Handle, checked, default_device, ordinal_of
 from ait_mlir.graph.lowering import Lowered, lower
 from ait_mlir.graph.nodes import Node
 from ait_mlir.graph.places import make_binding
-from ait_mlir.graph.plans import Compiled, Plan, Planner
+from ait_mlir.graph.plans import Plan, Planner, Sized
+from ait_mlir.graph.programs import Program
+from ait_mlir.graph.structure import Structure, structure_of
 from ait_mlir.graph.tensor import tensor
 
 
@@ -67,8 +69,10 @@ class GraphSteps(GraphBuilder):
         self.may_override = bool(is_dynamic_shape_enabled or is_override_shape_enabled)
         self._step = Step.OPEN
         self._ordered: list[Node] = []
-        self._lowered: Lowered | None = None
-        self._planner: Planner | None = None
+        self._structure: Structure | None = None
+        self._program: Program | None = None
+        """What the plans run, with the dims that it has for this graph."""
+        self._dims: tuple[int, ...] = ()
         self._plans: list[Plan] = []
         self._index = 0
         self._filters: list[Callable[[Plan], str | None]] = []
@@ -94,9 +98,10 @@ class GraphSteps(GraphBuilder):
         self._step = Step.VALIDATED
 
     def build_operation_graph(self) -> None:
-        """Write the graph as `ait` ops. The graph cannot be changed afterwards."""
+        """Write the graph as `ait` ops, unless a graph of the same structure was. It cannot be changed afterwards."""
         self._need(Step.VALIDATED, "build_operation_graph()", exactly=True)
-        self._lowered = self._lower(self.code_scalars())
+        self._structure = structure_of(self)
+        self._program, self._dims = programs.find(self, self._structure, self.code_scalars())
         self.is_open = False
         self._step = Step.LOWERED
 
@@ -107,9 +112,10 @@ class GraphSteps(GraphBuilder):
         for mode in modes:
             if not isinstance(mode, heur_mode):  # pyright: ignore[reportUnnecessaryIsInstance]
                 raise cudnnGraphNotSupportedError(f"{mode!r} is no heuristic, expected one of cudnn.heur_mode")
-        self._planner = self._new_planner()
-        known = {plan.key for plan in self._plans}
-        self._plans += [p for p in self._planner.plans(modes) if p.key not in known]
+        for mode in modes:
+            known = {plan.key for plan in self._plans}
+            program, dims = self._program_of(mode)
+            self._plans += [p for p in program.planner.plans(mode, dims) if p.key not in known]
         self._step = max(self._step, Step.PLANNED)
 
     def check_support(self, *_: Any) -> None:
@@ -193,8 +199,8 @@ class GraphSteps(GraphBuilder):
     def create_execution_plan(self, engine_id: str, knobs: Mapping[str, int] | None = None) -> Self:
         """Append the plan with this kernel for the heaviest op, from `get_engine_and_knobs_at_index`."""
         self._need(Step.LOWERED, "create_execution_plan()")
-        self._planner = self._planner or self._new_planner()
-        plan = self._planner.plan_with(engine_id, knobs or {})
+        program, dims = self._program_of(heur_mode.A)
+        plan = program.planner.plan_with(engine_id, knobs or {}, dims)
         if plan is None:
             raise cudnnGraphNotSupportedError(
                 f"graph '{self.name}' has no kernel {engine_id!r} with {dict(knobs or {})}"
@@ -329,8 +335,15 @@ class GraphSteps(GraphBuilder):
         if exactly and self._step > step:
             raise StepError(f"graph '{self.name}': {call} was called already")
 
-    def _kind(self) -> Any:
+    @property
+    def kind(self) -> Any:
+        """The target: "cpu" or "cuda"."""
         return "cpu" if self.device == "cpu" else "cuda"
+
+    @property
+    def ordinal(self) -> int:
+        """The number of the device."""
+        return ordinal_of(self.device)
 
     @property
     def device(self) -> str:
@@ -340,28 +353,35 @@ class GraphSteps(GraphBuilder):
         return self.template_device or default_device()
 
     @property
-    def _symbol(self) -> str:
+    def symbol(self) -> str:
+        """The name of the graph as a name in the IR."""
         name = "".join(c if c.isalnum() or c == "_" else "_" for c in self.name)
         return name if name[:1].isalpha() or name[:1] == "_" else f"_{name}"
 
-    def _sides(self) -> tuple[list[tensor], list[tensor]]:
+    def sides(self) -> tuple[list[tensor], list[tensor]]:
         """The inputs in memory and the outputs."""
         code = self.code_scalars()
         return [t for t in self.inputs() if not t.is_constant and t not in code], self.outputs()
 
-    def _lower(self, scalars: Mapping[tensor, float]) -> Lowered:
-        return lower(self._symbol, self._ordered, *self._sides(), scalars)
+    def lowered(self, scalars: Mapping[tensor, float]) -> Lowered:
+        """The graph as `ait` ops, for its sizes alone and with these numbers."""
+        return lower(self.symbol, self._ordered, *self.sides(), scalars)
 
-    def _new_planner(self, lowered: Lowered | None = None) -> Planner:
-        found = lowered or self._lowered
-        assert found is not None
-        return Planner(found.module, self._kind(), ordinal_of(self.device))
+    def planner_of(self, lowered: Lowered) -> Planner:
+        """The planner of a module of this graph."""
+        return Planner(lowered.module, self.kind, self.ordinal)
+
+    def _program_of(self, mode: heur_mode) -> tuple[Program, tuple[int, ...]]:
+        """The program of a heuristic: B times kernels for the sizes of this graph alone."""
+        assert self._program is not None
+        if mode is heur_mode.B and self._program.is_general:
+            return programs.exact(self, self.code_scalars()), ()
+        return self._program, self._dims
 
     @cached_property
     def binding(self) -> Binding:
         """What `execute` needs: the inputs and outputs of the module, then the scalars that are part of the code."""
-        assert self._lowered is not None
-        return make_binding(self, self._lowered)
+        return make_binding(self)
 
     @property
     def _scalar_key(self) -> tuple[float, ...]:
@@ -383,19 +403,23 @@ class GraphSteps(GraphBuilder):
     def _allowed(self) -> list[int]:
         return [i for i, plan in enumerate(self._plans) if self._barred(plan) is None]
 
-    def _compiled(self, plan: Plan, scalars: tuple[float, ...] | None = None) -> Compiled:
+    def _compiled(self, plan: Plan, scalars: tuple[float, ...] | None = None) -> Sized:
         """The library of a plan, specialised for the numbers of the scalars that are part of the code."""
         key = self._scalar_key if scalars is None else scalars
         if key not in plan.compiled:
-            plan.compiled[key] = self._planner_for(key).compiled(plan)
+            fitted = self._fitted(plan, key)
+            plan.compiled[key] = fitted.planner.compiled(fitted).at(fitted.dims)
         return plan.compiled[key]
 
-    def _planner_for(self, numbers: tuple[float, ...]) -> Planner:
-        """The planner of the module with these numbers of the scalars that are part of the code."""
-        if numbers != self._scalar_key:
-            return self._new_planner(self._lower(dict(zip(self.code_scalars(), numbers, strict=True))))
-        assert self._planner is not None, "plans come from a planner"
-        return self._planner
+    def _fitted(self, plan: Plan, numbers: tuple[float, ...]) -> Plan:
+        """The plan for the module with these numbers of the scalars that are part of the code."""
+        if numbers == self._scalar_key:
+            return plan
+        scalars = dict(zip(self.code_scalars(), numbers, strict=True))
+        program, dims = programs.exact(self, scalars), ()
+        if plan.planner.is_general:
+            program, dims = programs.find(self, self._structure, scalars)
+        return program.planner.fitted(plan, dims)
 
     def _runner_of(self, plan: Plan) -> Runner:
         return Runner(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import os
 from pathlib import Path
 
 _ISA_PREFIXES = (
@@ -40,6 +41,11 @@ def cpu_flags() -> frozenset[str]:
     """All feature flags of the CPU."""
     fields = cpu_fields()
     return frozenset((fields.get("flags") or fields.get("Features") or "").split())
+
+
+def has_bf16_tiles() -> bool:
+    """Whether the CPU has AMX for bf16, and `AIT_AMX` permits it."""
+    return {"amx_tile", "amx_bf16"} <= cpu_flags() and os.environ.get("AIT_AMX") != "0"
 
 
 def instruction_sets() -> frozenset[str]:

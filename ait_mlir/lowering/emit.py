@@ -30,7 +30,7 @@ from ait_mlir.dialects.ait_rt.buffers import (
 from ait_mlir.dialects.ait_rt.loop import LoopOp
 from ait_mlir.dialects.ait_rt.program import KernelOp, LaunchOp, ProgramOp, kernel_named
 from ait_mlir.dialects.ait_rt.types import BufferType
-from ait_mlir.dims import Expr
+from ait_mlir.dims import Expr, Numbered
 from ait_mlir.ir.pipeline import PassError
 from ait_mlir.lowering.choices import Buffer, Selected, step_results
 from ait_mlir.lowering.cpp import CppText
@@ -300,6 +300,8 @@ class _ProgramPrinter:
 
     def write_functions(self, kernel: Kernel[Any], launch: Launch[Any], what: str) -> list[str]:
         """Write the files of the functions of a kernel; returns their names."""
+        if kernel.one_instance and self.target.is_gpu:
+            return self.write_instance(kernel, launch)
         emitted = kernel.emit(launch)
         ins = [*launch.ins, *([] if launch.masked is None else [Arg("n", TensorType.get((), i64), ())])]
         results = [*launch.outs, *launch.between]
@@ -311,6 +313,28 @@ class _ProgramPrinter:
             name = self.add(kernel_function, ".cc" if host_only else SUFFIX[self.target.kind])
             self.functions[Function(name, len(ins), len(results))] = None
             names.append(name)
+        return names
+
+    def write_instance(self, kernel: Kernel[Any], launch: Launch[Any]) -> list[str]:
+        """Write the files of functions that read sizes from an array, so that they are the same for all sizes; returns
+        the names of the functions of the program that call them with the sizes of this launch."""
+        assert launch.masked is None, f"{kernel.name} reads no dim from device memory"
+        numbered = Numbered(self.dims, "sizes")
+        emitted = kernel.emit(replace(launch, dims=numbered))
+        sizes, results = tuple(numbered.exprs), [*launch.outs, *launch.between]
+        called = derived_name(launch.op)
+        names: list[str] = []
+        for emission in (emitted,) if isinstance(emitted, Emission) else emitted:
+            what = f"{called} ({kernel.provider})"
+            text = kernel_text(called, what, emission, launch.ins, results, self.dims, sized=False)
+            self.source.files[text.name + SUFFIX[self.target.kind]] = kernel_file([text])
+            calls = [f for f in self.functions if f.instance == text.name]
+            function = next((f for f in calls if f.sizes == sizes), None)
+            if function is None:
+                name = f"{text.name}_{len(calls)}"
+                function = Function(name, len(launch.ins), len(results), text.name, sizes)
+                self.functions[function] = None
+            names.append(function.name)
         return names
 
     def add(self, kernel: KernelText, suffix: str) -> str:

@@ -108,7 +108,7 @@ def config_attr(config: Config) -> DictionaryAttr:
 def offers(op: Operation, target: Target, configs: int = 1, configs_cut: int = 1) -> Iterator[Fragment]:
     """The fragments of `op`, with the first configurations of each kernel, and fewer for the kernels of a cut op.
 
-    They come with estimates; a configuration that is not the kernel's first counts as 1 % slower than the one before.
+    They come with estimates (`Kernel.ranked`).
     """
     names = [(None, configs)] + [
         (cut_name(cut, place), configs if cut.usual else configs_cut)
@@ -127,9 +127,7 @@ def _combinations(cut: str | None, parts: Sequence[Operation], target: Target, c
     found: list[tuple[tuple[tuple[Kernel[Any], Config], ...], float]] = [((), 0.0)]
     for part in parts:
         options = [
-            (k, c, k.seconds(part, target) * (1 + 0.01 * i))
-            for k in kernels_for(part, target)
-            for i, c in enumerate(k.configs(part, target)[:configs])
+            (k, c, seconds) for k in kernels_for(part, target) for c, seconds in k.ranked(part, target)[:configs]
         ]
         found = [((*done, (k, c)), cost + more) for done, cost in found for k, c, more in options]
     for kernels, seconds in found:
@@ -251,6 +249,11 @@ def steps_of(op: Operation, fragment: Fragment, target: Target) -> tuple[Step, .
         steps.append(Step(part, kernel_of(provider, part, target), dict(config), sources))
         places.update((result, Source(i, j)) for j, result in enumerate(part.results))
     return tuple(steps)
+
+
+def estimate(op: Operation, fragment: Fragment, target: Target) -> float:
+    """Estimated seconds of a fragment of `op`; `ValueError` when it cannot run it."""
+    return sum(s.kernel.estimate(s.op, s.config, target) for s in steps_of(op, fragment, target))
 
 
 def code_of(step: Step, target: Target) -> str:

@@ -1,25 +1,33 @@
-"""The target of a module, as an attribute: `attributes {ait.target = "cuda", ait.arch = "sm_90a"}`."""
+"""The target of a module, as attributes: `attributes {ait.target = "cuda", ait.arch = "sm_90a"}`, and
+`ait.precision = "high"` if products of f32 need not be exact."""
 
 from __future__ import annotations
+
+from typing import cast
 
 from xdsl.dialects.builtin import ModuleOp, StringAttr
 
 from ait_mlir.ir.pipeline import PassError
-from ait_mlir.lowering.target import DEFAULT_ARCH, Target
+from ait_mlir.lowering.target import DEFAULT_ARCH, Precision, Target, precision_problem
 
 
-def make_target(kind: str, arch: str = "") -> Target:
+def make_target(kind: str, arch: str = "", precision: str = "highest") -> Target:
     """The target of a kind, `cpu`, `cuda` or `rocm`, and an architecture, the default one if empty."""
     if kind not in DEFAULT_ARCH:
         raise PassError(f"unknown target {kind!r}; expected one of {', '.join(DEFAULT_ARCH)}")
     if arch and not all(c.isalnum() or c in "_-" for c in arch):
         raise PassError(f"no architecture: {arch!r}; expected one like {DEFAULT_ARCH[kind]!r}")
-    return Target(kind, arch or DEFAULT_ARCH[kind])
+    if (problem := precision_problem(precision)) is not None:
+        raise PassError(problem)
+    return Target(kind, arch or DEFAULT_ARCH[kind], cast(Precision, precision))
 
 
 def set_target(module: ModuleOp, target: Target) -> None:
     module.attributes["ait.target"] = StringAttr(target.kind)
     module.attributes["ait.arch"] = StringAttr(target.arch)
+    module.attributes.pop("ait.precision", None)
+    if target.precision != "highest":
+        module.attributes["ait.precision"] = StringAttr(target.precision)
 
 
 def target_of(module: ModuleOp) -> Target:
@@ -27,4 +35,5 @@ def target_of(module: ModuleOp) -> Target:
     kind, arch = module.attributes.get("ait.target"), module.attributes.get("ait.arch")
     if not isinstance(kind, StringAttr) or not isinstance(arch, StringAttr):
         raise PassError("the module has no target; run the pass 'select{target=\"cpu\"}' first")
-    return make_target(kind.data, arch.data)
+    precision = module.attributes.get("ait.precision", StringAttr("highest"))
+    return make_target(kind.data, arch.data, precision.data if isinstance(precision, StringAttr) else str(precision))

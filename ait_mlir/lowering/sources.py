@@ -81,8 +81,12 @@ def kernel_text(
     outs: Sequence[Arg],
     dims: Mapping[str, str],
     one_instance: bool = False,
+    sized: bool = True,
 ) -> KernelText:
-    """The text of one kernel function, whose name contains a digest of it. `one_instance` is that of its `Kernel`."""
+    """The text of one kernel function, whose name contains a digest of it. `one_instance` is that of its `Kernel`.
+
+    A function that is not `sized` reads all sizes from its last argument, an array, and its text shows none.
+    """
     math = ("ait/math.h",) if emission.definitions else ()  # what regions are made of
     function = render(
         "kernel_function.j2",
@@ -92,6 +96,7 @@ def kernel_text(
         outs=outs,
         dims=dims,
         body=CppText(emission.body),
+        sized=sized,
     )
     headers = tuple(dict.fromkeys(("ait/context.h", "ait/dims.h", "ait/types.h", *math, *emission.includes)))
     digest = _digest("".join((*headers, emission.file, emission.definitions, function)))

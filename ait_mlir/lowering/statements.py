@@ -12,11 +12,16 @@ from ait_mlir.lowering.cpp import CppText
 
 @dataclass(frozen=True)
 class Function:
-    """A kernel function and its number of buffers."""
+    """A kernel function and its number of buffers.
+
+    With an `instance`, it only passes its buffers on to this function of another file, with these sizes.
+    """
 
     name: str
     ins: int
     outs: int
+    instance: str | None = None
+    sizes: tuple[Expr, ...] = ()
 
 
 @dataclass(frozen=True)

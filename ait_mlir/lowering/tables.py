@@ -229,8 +229,9 @@ def panels_bytes(layout: str, t: BufferType) -> int | None:
         return None
     first, others = shape[0], prod(shape[1:])
     n, k = (first, others) if layout == "nk" else (others, first)
-    columns = PANEL_BYTES // BY_IR[t.element_type].bytes
-    return -(-n // columns) * PANEL_BYTES * k
+    size = BY_IR[t.element_type].bytes
+    columns = PANEL_BYTES // max(size, 4)
+    return -(-n // columns) * columns * size * k
 
 
 def _values(op: ConstantOp) -> list[Number]:

@@ -17,6 +17,19 @@ KINDS: tuple[TargetKind, ...] = get_args(TargetKind)
 DEFAULT_ARCH: dict[TargetKind, str] = {"cpu": "native", "cuda": "sm_90a", "rocm": "gfx90a"}
 """The architecture when none is named and none is found."""
 
+Precision = Literal["highest", "high", "medium"]
+PRECISIONS: tuple[Precision, ...] = get_args(Precision)
+"""How products of f32 may be computed, named as `torch.set_float32_matmul_precision` names it: exactly in f32; with
+operands rounded to TF32 (10 bits of mantissa); with operands rounded to bf16 (7 bits). Sums are f32 always."""
+
+
+def precision_problem(name: object) -> str | None:
+    """The error if this is not the name of a precision."""
+    if name in PRECISIONS:
+        return None
+    return f'precision is {name!r}, expected "highest" (exact f32), "high" (TF32) or "medium" (bf16)'
+
+
 Capability = Literal["mma", "clusters", "bulk_copies", "wgmma", "mfma"]
 """Instructions that kernels need: `mma.sync` of f16 and bf16; clusters of blocks that read each other's shared memory;
 copies by the bulk copy engine (TMA); `wgmma`; AMD's matrix cores, bf16 with four elements a lane among them."""
@@ -94,6 +107,8 @@ class Target:
 
     kind: TargetKind
     arch: str
+    precision: Precision = "highest"
+    """Of products, convolutions and attention of f32."""
 
     @property
     def is_gpu(self) -> bool:

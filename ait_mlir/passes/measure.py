@@ -16,13 +16,16 @@ import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 
+from xdsl.dialects.builtin import Float32Type
 from xdsl.ir import Operation
 
+from ait_mlir.dialects.ait.attention import AttentionOp
 from ait_mlir.dialects.ait.traits import ContractionExtents
 from ait_mlir.dialects.ait.types import tensor_type
 from ait_mlir.dims import Expr
 from ait_mlir.ir.pipeline import PassError
 from ait_mlir.lowering.choices import Choice, packs
+from ait_mlir.lowering.estimates import in_a_model
 from ait_mlir.lowering.fragments import Fragment, Step, is_usual, offers, steps_of
 from ait_mlir.lowering.kernels import Target
 from ait_mlir.lowering.toolchain import default_arch, detect_cuda_arch, toolchain
@@ -37,10 +40,6 @@ from ait_mlir.passes.timings import METHOD, Record, Setting, Shipped, TimingCach
 
 TimesByPoint = dict[Point, dict[Fragment, Times | None]]
 """A row of times for each point of a task."""
-ALONE, ALONE_SHARE = 0.7e-6, 0.02
-"""The extra cost in a model of a launch that cannot overlap its neighbours: seconds, and a share of its time in a chain
-of such launches. Lower than most costs observed on an H200: 0.5 to 12 us for launches of 5 to 280 us
-(docs/performance_log.md, Selection)."""
 CLOSE = 1.3
 """To find the end of a range, candidates within this ratio of the best on one side are measured."""
 BISECTIONS = 3
@@ -140,8 +139,8 @@ class Selector:
 
     def _from_shipped(self, task: Task) -> Choice | None:
         """The choice by the package's times for this task, or for a task that this one is a case of."""
-        if self.shipped is None:
-            return None
+        if self.shipped is None or (self.target.precision != "highest" and _multiplies_f32(task.op)):
+            return None  # the package's times are of exact products
         names = {f"d{i}": d.name for i, d in enumerate(task.scope.dims)}
         cases = ((key, binding) for key in self.shipped.by_op if (binding := match(key, task.key)) is not None)
         nearest_first = sorted(cases, key=lambda case: (case[0] != task.key, len(case[1]), case[0]))
@@ -266,7 +265,7 @@ class Selector:
         axis = axis_for(task) if axis is None else axis
         fitting = set(ways or filter(lambda w: self._can_be_trusted(task, w), {w for _, row in measured for w in row}))
         order = sorted(fitting, key=_preference)
-        alone = {w for w in fitting if self._is_alone(task, w)}
+        alone = {w for w in fitting if is_alone(task.op, w, self.target)}
         among = [
             (place, {w: _charged(t, w in alone) for w, t in row.items() if w in fitting}) for place, row in measured
         ]
@@ -275,10 +274,6 @@ class Selector:
         if choice is not None and len(choice.ways) > 1 and any(self._packs(task, w) for w in choice.ways):
             return choose(timed, order, axis, switch=math.inf)
         return choice
-
-    def _is_alone(self, task: Task, way: Fragment) -> bool:
-        """Whether it has a launch that cannot overlap those around it."""
-        return self.target.kind == "cuda" and any(s.kernel.alone for s in _steps(task.op, way, self.target))
 
     def _packs(self, task: Task, way: Fragment) -> bool:
         return any(packs(s) for s in _steps(task.op, way, self.target))
@@ -303,7 +298,8 @@ class Selector:
         code = code_digest(task, self.target)
         parts = [VERSION, task.key, str(task.scope), list(self.strategies), asdict(self.setting), code, METHOD]
         shipped = None if self.shipped is None else asdict(self.shipped.setting)
-        return hashlib.sha256(json.dumps([*parts, shipped, self.target.arch]).encode()).hexdigest()
+        parts += [shipped, self.target.arch, self.target.precision]
+        return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
 
     def _remembered(self, task: Task) -> Choice | None:
         return None if self.cache is None else self.cache.choice(self._choice_key(task), Choice.read)
@@ -328,6 +324,11 @@ def _steps(op: Operation, way: Fragment, target: Target) -> tuple[Step, ...]:
     return steps_of(op, way, target)
 
 
+def is_alone(op: Operation, way: Fragment, target: Target) -> bool:
+    """Whether a way has a launch that cannot overlap those around it."""
+    return target.kind == "cuda" and any(s.kernel.alone for s in _steps(op, way, target))
+
+
 def _estimate(task: Task, point: Point, ways: Sequence[Fragment], target: Target) -> float:
     """A guess of the seconds of one run, for how many runs to take."""
     found = list(offers(task.at(point), target))
@@ -339,14 +340,16 @@ def _is_one_product(op: Operation) -> bool:
     return isinstance(op, ContractionExtents) and all(e.as_int() == 1 for e in op.extents().batch)
 
 
+def _multiplies_f32(op: Operation) -> bool:
+    """Whether the precision setting may change how it is computed."""
+    return isinstance(op, ContractionExtents | AttentionOp) and isinstance(
+        tensor_type(op.operands[0]).element_type, Float32Type
+    )
+
+
 def _preference(way: Fragment) -> tuple[int, bool, bool, str]:
     """The order of equal fragments, with or without a card: few launches, our kernels, no named algorithm."""
     return len(way.kernels), way.asks_a_library, bool(way.algorithm), way.text
-
-
-def in_a_model(seconds: float, alone: bool) -> float:
-    """The seconds of a launch plus its cost for its neighbours."""
-    return seconds * (1 + ALONE_SHARE) + ALONE if alone else seconds
 
 
 def _charged(times: Times | None, alone: bool) -> Times | None:

@@ -11,6 +11,7 @@ import concurrent.futures
 import functools
 import itertools
 import math
+import os
 import shutil
 import tempfile
 import threading
@@ -53,7 +54,7 @@ GRAPH_SECONDS = 1e-3
 """A graph of more than `USUAL` runs takes no longer than this, by estimate."""
 PROGRAMS_A_FILE = 24
 PROGRAMS_A_FILE_OF_MANY = 6
-"""When candidates of many tasks are built together, so that all cores have work."""
+"""When candidates of many tasks are built together, so that all cores have work; more if the cores have work anyway."""
 BUILDERS = 2
 """Tasks whose candidates are compiled at a time, while those of others are timed."""
 _SEED = 20
@@ -190,7 +191,8 @@ class DeviceMeter:
 
     def build_together(self, wanted: Sequence[tuple[Task, Fragment]]) -> None:
         made = {id(p): p for task, way in wanted if (p := self.program(task, way)) is not None and p.library is None}
-        self._submit(list(made.values()), PROGRAMS_A_FILE_OF_MANY)
+        share = math.ceil(len(made) / (os.cpu_count() or 1))
+        self._submit(list(made.values()), min(PROGRAMS_A_FILE, max(PROGRAMS_A_FILE_OF_MANY, share)))
 
     def _submit(self, programs: Sequence[Program], a_file: int) -> None:
         if not programs:

@@ -97,22 +97,24 @@ def select_graph(graph: GraphOp, target: Target, by_time: Selector) -> None:
 class SelectPass(ModulePass):
     """Choose kernels: `select{target="cuda" arch="sm_90a"}`, with `measure=true` by time on the card.
 
-    `points` selects the values of the dims to measure: `hints` (without hints, the smallest and the largest value),
-    `min`, `max`, or several of these joined by a plus. `budget` limits measuring to about so many seconds, compiling
-    included. `report=true` prints the times of the best fragments.
+    `precision` says how products, convolutions and attention of f32 may be computed: `highest` (exactly), `high` (TF32)
+    or `medium` (bf16). `points` selects the values of the dims to measure: `hints` (without hints, the smallest and the
+    largest value), `min`, `max`, or several of these joined by a plus. `budget` limits measuring to about so many
+    seconds, compiling included. `report=true` prints the times of the best fragments.
     """
 
     name = "select"
 
     target: str = "cpu"
     arch: str = ""
+    precision: str = "highest"
     measure: bool = False
     budget: float | None = None
     points: str = "hints"
     report: bool = False
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        target = make_target(self.target, self.arch)
+        target = make_target(self.target, self.arch, self.precision)
         set_target(op, target)
         strategies = self.points.split("+")
         if unknown := [s for s in strategies if s not in STRATEGIES]:

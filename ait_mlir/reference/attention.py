@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import pairwise
 from typing import cast
 
@@ -15,25 +15,48 @@ from ait_mlir.reference.norm import softmax
 
 
 def attention(
-    q: Array, k: Array, v: Array, mask: Array | None, scale: float, causal: bool, window: int | None = None
-) -> Array:
-    """Return [B, H, S, E] for q [B, H, S, D], k [B, G, L, D], v [B, G, L, E], where G divides H.
+    q: Array,
+    k: Array,
+    v: Array,
+    mask: Array | None,
+    scale: float,
+    visible: Array,
+    change: Callable[[Array], Array] | None = None,
+) -> tuple[Array, Array]:
+    """Return [B, H, S, E] for q [B, H, S, D], k [B, G, L, D], v [B, G, L, E], where G divides H, and the logarithms of
+    the sums of exponentials, [B, H, S].
 
-    Row s stands at column s + L - S. With `causal` it sees the columns up to there, with `window` those less than so
-    many columns away. A row that sees no column (L < S) gives NaN, as softmax of -inf alone does.
+    `visible` [S, L] is which columns a row sees, `change` what becomes of scaled scores. A row that sees no column
+    gives NaN, as softmax of -inf alone does, and a logarithm of -inf.
     """
     if k.shape[1] != q.shape[1]:
         k, v = (np.repeat(x, q.shape[1] // x.shape[1], axis=1) for x in (k, v))
     scores = scale * np.matmul(q, np.swapaxes(k, -1, -2))
+    if change is not None:
+        scores = np.broadcast_to(change(scores), scores.shape)
     if mask is not None:
         scores = scores + mask
-    visible = sees(q.shape[-2], k.shape[-2], causal, window)
-    return np.matmul(softmax(np.where(visible, scores, -np.inf), -1), v)
+    scores = np.where(visible, scores, -np.inf)
+    return np.matmul(softmax(scores, -1), v), log_sum_exp(scores)
 
 
-def sees(rows: int, columns: int, causal: bool, window: int | None) -> Array:
-    """Which columns each row sees, [rows, columns]."""
-    places, every = np.arange(columns - rows, columns).reshape(rows, 1), np.arange(columns)
+def log_sum_exp(scores: Array) -> Array:
+    """log(sum(exp(scores))) over the last dim."""
+    high = scores.max(axis=-1, initial=-np.inf)
+    base = np.where(high == -np.inf, 0.0, high)
+    with np.errstate(divide="ignore"):
+        found: Array = base + np.log(np.exp(scores - base[..., None]).sum(axis=-1))
+    return found
+
+
+def sees(rows: int, columns: int, causal: bool, window: int | None, top_left: bool = False) -> Array:
+    """Which columns each row sees, [rows, columns].
+
+    Row s stands at column s + columns - rows, with `top_left` at column s. With `causal` it sees the columns up to
+    there, with `window` those less than so many columns away.
+    """
+    places = np.arange(rows).reshape(rows, 1) + (0 if top_left else columns - rows)
+    every = np.arange(columns)
     visible: Array = np.ones((rows, columns), np.bool_)
     if causal:
         visible &= every <= places
@@ -48,10 +71,16 @@ def _(op: Operation, arrays: list[Array], ev: Evaluation) -> Sequence[Array]:
     q, k, v = arrays[:3]
     if attend.then is not None:
         k, v = (np.concatenate(pieces, axis=2) for pieces in ((k, arrays[3]), (v, arrays[4])))
-    mask = None if attend.mask is None else arrays[-1]
+    own = len(attend.own_operands)
+    mask = None if attend.mask is None else arrays[own - 1]
     window = None if attend.window is None else attend.window.value.data
-    scale, causal = attend.scale.value.data, attend.causal is not None
-    return (attention(q, k, v, mask, scale, causal, window),)
+    visible = sees(q.shape[2], k.shape[2], attend.causal is not None, window, attend.top_left is not None)
+
+    def change(scores: Array) -> Array:
+        return ev.run_region(attend.scores, [scores, *arrays[own:]])[0]
+
+    y, sums = attention(q, k, v, mask, attend.scale.value.data, visible, change if attend.changes_scores else None)
+    return (y,) if attend.log_sums is None else (y, sums)
 
 
 @reference("ait.ragged_attention")
@@ -66,10 +95,11 @@ def _(op: Operation, arrays: list[Array], ev: Evaluation) -> Sequence[Array]:
     def attend(batch: int, rows: slice, keys: Array, values: Array) -> None:
         of = q[batch : batch + 1, :, rows]
         first = of.shape[2]
+        visible = sees(of.shape[2], keys.shape[2], causal, window)
         if keys.shape[2]:
-            seen = sees(of.shape[2], keys.shape[2], causal, window).any(1)
+            seen = visible.any(1)
             first = int(np.argmax(seen)) if seen.any() else first
-        out[batch, :, rows][:, first:] = attention(of, keys, values, None, scale, causal, window)[0][:, first:]
+        out[batch, :, rows][:, first:] = attention(of, keys, values, None, scale, visible)[0][0, :, first:]
 
     if "segments" in given:
         offsets = np.maximum.accumulate(np.clip(given["segments"], 0, q.shape[2]))

@@ -100,6 +100,8 @@ class Manifest:
     """The instruction sets that the library needs, if `arch` is "native" on a CPU."""
     producers: Mapping[str, str] = field(default_factory=dict[str, str])
     """Versions of the packages that wrote the artifact."""
+    precision: str = "highest"
+    """How products of f32 are computed: `ait_mlir.lowering.target.PRECISIONS`."""
     folds: str = ""
     """IR of the constants that are computed from others (`passes/fold_params.py`)."""
     kernel_libraries: tuple[KernelLibraryInfo, ...] = ()
@@ -378,6 +380,7 @@ def _manifest_from_json(raw: Mapping[str, Any]) -> Manifest:
         dims=tuple(DimInfo(d["name"], d["lo"], d["hi"], tuple(d["hints"]), d.get("bound", "")) for d in raw["dims"]),
         instruction_sets=tuple(raw["instruction_sets"]),
         producers=dict(raw["producers"]),
+        precision=raw.get("precision", "highest"),
         folds=raw.get("folds", ""),
         kernel_libraries=tuple(
             KernelLibraryInfo(k["name"], k["sha256"], k["path"]) for k in raw.get("kernel_libraries", ())

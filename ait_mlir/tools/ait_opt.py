@@ -22,6 +22,7 @@ from ait_mlir.ir.parser import check, parse_source
 from ait_mlir.ir.pipeline import parse_passes, run_passes
 from ait_mlir.ir.source import Diagnostic, SourceError, SourceText, decode
 from ait_mlir.outside import load
+from ait_mlir.rewrites.engine.driver import Statistics, counted_rewrites
 from ait_mlir.universe import AIT_UNIVERSE, context
 
 EXAMPLE = """examples:
@@ -42,6 +43,7 @@ class Options(argparse.Namespace):
     print_between_passes: bool
     print_debuginfo: bool
     time_passes: bool
+    print_stats: bool
     check_semantics: bool
     disable_verify: bool
     allow_unregistered_dialect: bool
@@ -77,6 +79,7 @@ def argument_parser() -> argparse.ArgumentParser:
         ("--print-between-passes", "print the IR after each pass to standard error"),
         ("--print-debuginfo", "print locations"),
         ("--time-passes", "print the time of each pass to standard error"),
+        ("--print-stats", "print the time of each pass and how often each pattern was applied to standard error"),
         ("--check-semantics", "run the reference before and after each pass and compare"),
         ("--disable-verify", "do not verify the input and after each pass"),
         ("--allow-unregistered-dialect", "accept ops of dialects that are not known"),
@@ -187,6 +190,8 @@ def process(options: Options, source: SourceText, err: TextIO) -> str:
 
     def observe(p: ModulePass, module: ModuleOp, seconds: float) -> None:
         nonlocal checker
+        if options.print_stats:
+            err.write("".join(statistics_lines(p.name, seconds, statistics.taken())))
         if options.time_passes:
             err.write(f"{seconds * 1e3:10.2f} ms  {p.name}\n")
         if options.print_between_passes:
@@ -197,22 +202,35 @@ def process(options: Options, source: SourceText, err: TextIO) -> str:
                 checker = type(checker)(module)
                 return
             found = checker.after(p.name, module, lambda copy: p.apply(ctx, copy))
+            statistics.taken()  # of the pass on the copy
             if found:
                 raise SourceError([Diagnostic(source.name, 1, 1, str(d)) for d in found])
 
-    run_passes(
-        ctx,
-        module,
-        parse_passes(options.passes),
-        source=source,
-        verify=not options.disable_verify,
-        verified=not options.disable_verify,
-        observe=observe,
-    )
+    with counted_rewrites() as statistics:
+        run_passes(
+            ctx,
+            module,
+            parse_passes(options.passes),
+            source=source,
+            verify=not options.disable_verify,
+            verified=not options.disable_verify,
+            observe=observe,
+        )
     if checker is not None:
         err.write(f"// semantics: {checker.checks} evaluations compared, no difference\n")
         err.writelines(f"// semantics: not tried: {reason}\n" for reason in checker.skipped)
     return print_module(module, options)
+
+
+def statistics_lines(name: str, seconds: float, statistics: Statistics) -> list[str]:
+    """What `--print-stats` prints of a pass: its time, and of each pattern applied how often and the time of its
+    rewrites, most often first; the time of matching is in the pass's alone, as all patterns are matched together."""
+    lines = [f"{seconds * 1e3:10.2f} ms  {name}\n"]
+    for pattern, count in sorted(statistics.applied.items(), key=lambda row: (-row[1], row[0])):
+        lines.append(f"{statistics.seconds[pattern] * 1e3:14.2f} ms  {count:6} x {pattern}\n")
+    if statistics.removed:
+        lines.append(f"{statistics.removed:24} x dead op removed\n")
+    return lines
 
 
 def _add_xdsl_dialects(ctx: Context) -> None:

@@ -38,21 +38,22 @@ class Trace:
     """What the passes of one compilation did; `observe` is an observer of `run_passes`."""
 
     statistics: Statistics
-    """Where the rewrites of all passes are counted."""
+    """Where the rewrites of the pass that runs are counted."""
     text: str
     """The IR after the last pass."""
     steps: list[Step] = field(default_factory=list[Step])
-    _counted: dict[str, int] = field(default_factory=dict[str, int])
+    rewrites: Statistics = field(default_factory=Statistics)
+    """Those of all steps."""
 
     def observe(self, p: ModulePass, module: ModuleOp, seconds: float) -> None:
         """Note what a pass did."""
         after = str(module)
-        now = dict(self.statistics.applied)
-        applied = {name: n - self._counted.get(name, 0) for name, n in now.items() if n > self._counted.get(name, 0)}
         lines = list(unified_diff(self.text.splitlines(), after.splitlines(), lineterm="", n=2))[2:]
         changes = tuple((_MARKS.get(line[:1], "same"), line) for line in lines)
-        self.steps.append(Step(p.name, seconds, applied, changes))
-        self.text, self._counted = after, now
+        taken = self.statistics.taken()
+        self.rewrites.add(taken)
+        self.steps.append(Step(p.name, seconds, taken.applied, changes))
+        self.text = after
 
 
 @dataclass(frozen=True)
@@ -106,7 +107,7 @@ def page(name: str, trace: Trace, program: ProgramOp | None, module: ModuleOp, d
         name=name,
         steps=trace.steps,
         text=trace.text,
-        applied=sorted(trace.statistics.applied.items(), key=lambda row: (-row[1], row[0])),
+        applied=sorted(trace.rewrites.applied.items(), key=lambda row: (-row[1], row[0])),
         report=counted,
         dims=dims,
         boxes=[] if program is None else arena_boxes(program, dims),

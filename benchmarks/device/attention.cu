@@ -31,15 +31,21 @@ int32_t attention_with(const AttentionCall& c) {
   auto heads = [&](auto* data, int i) { return Heads<std::remove_pointer_t<decltype(data)>>{data, c.strides[i][0], c.strides[i][1], c.strides[i][2]}; };
   const auto q = heads(static_cast<const T*>(c.q), 0), k = heads(static_cast<const T*>(c.k), 1), v = heads(static_cast<const T*>(c.v), 2);
   const auto o = heads(static_cast<T*>(c.o), 3);
-  const Mask<T> mask{static_cast<const T*>(c.m), c.mask[0], c.mask[1], c.mask[2], c.mask[3]};
+  const ScoreOperand<T, true, ait::ScoreColumns::kUnit> mask{static_cast<const T*>(c.m), c.mask[0], c.mask[1], c.mask[2], c.mask[3]};
+  auto run = [&](const auto& scores) {
 #if defined(HOPPER)
-  static_assert(!kMasked);
-  return attention_hopper<TILE, kCausal, kWindow>(ctx, shape, q, k, v, o, int(c.option));
+    return attention_hopper<TILE, kCausal, kWindow>(ctx, shape, q, k, v, o, scores, LogSums<float>{}, int(c.option));
 #elif defined(SPLIT)
-  return attention_split<TILE, kMasked, kCausal, kWindow>(ctx, shape, q, k, v, o, mask, int(c.option));
+    return attention_split<TILE, kCausal, kWindow>(ctx, shape, q, k, v, o, scores, LogSums<float>{}, int(c.option));
 #else
-  return attention_mma<TILE, kMasked, kCausal, kWindow, false>(ctx, shape, q, k, v, o, mask);
+    return attention_mma<TILE, kCausal, kWindow, false>(ctx, shape, q, k, v, o, scores);
 #endif
+  };
+  if constexpr (kMasked) {
+    return run(changed_scores<ait::AddMask>(mask));
+  } else {
+    return run(PlainScores{});
+  }
 }
 
 }  // namespace

@@ -14,7 +14,7 @@ namespace ait::runtime {
 /// @brief A gemm whose operands and result have one element type and no scales: what the libraries compute today.
 /// op(A) is [m, k]: A stored [m, k] (trans_a = 0) or [k, m] (1). op(B) is [k, n]: B stored [k, n] (trans_b = 0) or [n, k] (1).
 struct Gemm {
-  int32_t dtype = 0, trans_a = 0, trans_b = 0, epilogue = 0;
+  int32_t dtype = 0, trans_a = 0, trans_b = 0, epilogue = 0, precision = AIT_PRECISION_HIGHEST;
   int64_t batch = 0, m = 0, n = 0, k = 0;
   int64_t lda = 0, ldb = 0, ldc = 0, ldd = 0;
   int64_t batch_a = 0, batch_b = 0, batch_c = 0, batch_d = 0;
@@ -50,6 +50,7 @@ inline bool read_gemm(const ait_gemm_v2& args, Gemm* gemm, std::string* error) {
     return false;
   }
   gemm->dtype = dtype, gemm->trans_a = args.a.transposed != 0, gemm->trans_b = args.b.transposed != 0, gemm->epilogue = args.epilogue;
+  gemm->precision = dtype == AIT_F32 ? args.precision : AIT_PRECISION_HIGHEST;
   gemm->batch = args.batch, gemm->m = args.m, gemm->n = args.n, gemm->k = args.k;
   gemm->lda = args.a.ld, gemm->ldb = args.b.ld, gemm->ldc = args.c.ld, gemm->ldd = args.d.ld;
   gemm->batch_a = args.a.batch, gemm->batch_b = args.b.batch, gemm->batch_c = args.c.batch, gemm->batch_d = args.d.batch;

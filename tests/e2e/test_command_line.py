@@ -75,6 +75,7 @@ WRONG = {
     "compile tiny.mlir --target cuda --measure": "kernels for cuda cannot be measured here: there is no card",
     "compile tiny.mlir --target rocm --measure": "kernels for rocm cannot be measured",
     "compile tiny.mlir --points middle": "unknown points 'middle'; expected some of hints, min, max",
+    "compile tiny.mlir --precision tf32": 'precision is \'tf32\', expected "highest" (exact f32), "high" (TF32) or',
     "compile tiny.mlir --points min,max": "points are hints, min, max or several with a plus between, not 'min,max'",
 }
 

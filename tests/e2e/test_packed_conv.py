@@ -33,14 +33,16 @@ def one(i: int, t: str, x: str, weight: str, result: str, clauses: str, epilogue
     if epilogue:
         text += f'  %e{i} = ait.param "e{i}" : !ait.tensor<{weight.split(" x ")[0]} x {t}>\n'
         inputs += f", %r{i}: !ait.tensor<{result} x {t}>"
-        after = EPILOGUE.format(i=i, t=t)
+        after = EPILOGUE.format(i=i, t="f64" if t == "f64" else "f32")
     text += f"  %y{i} = ait.conv %x{i}, %w{i} {clauses}{after} : !ait.tensor<{result} x {t}>\n"
     return inputs, text + f'  ait.output "y{i}" %y{i} : !ait.tensor<{result} x {t}>\n'
 
 
 @pytest.fixture(scope="module")
 def convolutions(tmp_path_factory: pytest.TempPathFactory) -> Compiled:
-    made = [one(i, ("f32", "f64")[i == 3], *form, i % 2 == 0) for i, form in enumerate(FORMS)]
+    made = [
+        one(i, ("f32", "f16", "f32", "f64", "bf16", "f16", "f32")[i], *form, i % 2 == 0) for i, form in enumerate(FORMS)
+    ]
     text = "\n".join(body for _, body in made)
     first = "  %c = ait.permute %n [0, 2, 3, 1] : !ait.tensor<b x h x 9 x 3 x f32>\n" + one(
         9, "f32", "b x h x 9 x 3", "20 x 3 x 3 x 3", "b x h x 9 x 20", "pad [1, 1]", False

@@ -1,13 +1,18 @@
-"""Kernel functions that call one instance of a template are compiled together."""
+"""An instance of a template is compiled once: functions that call it share a file, or read sizes from an array."""
 
 from __future__ import annotations
 
 import re
 
 import numpy as np
+import pytest
 
 from ait_mlir.driver import compile_module, emit, run_to_phase
 from ait_mlir.ir.parser import parse_text
+from ait_mlir.lowering.fragments import Fragment
+from ait_mlir.lowering.kernels.gemm_hopper import HopperTile
+from ait_mlir.lowering.kernels.gemm_tiles import GemmTile
+from ait_mlir.passes.meter import plan
 from ait_mlir.runtime import Model
 from ait_mlir.universe import context
 
@@ -44,3 +49,59 @@ def test_products_that_differ_in_sizes_alone_share_a_file(tmp_path):
         found = model.run_with_tensors({"x": x})["y"]
     hidden = np.maximum(np.maximum(x @ weights["w0"].T, 0) @ weights["w1"].T, 0)
     np.testing.assert_allclose(found, hidden @ weights["w2"].T, rtol=1e-4, atol=1e-4)
+
+
+SIZES = """
+ait.graph @layers(%x: !ait.tensor<{m} x {k} x f16>) {{
+  %w = ait.param "w" : !ait.tensor<{n} x {k} x f16>
+  %a = ait.gemm rcr %x, %w : !ait.tensor<{m} x {n} x f16>
+  %b = ait.reduce sum %a dims [1] : !ait.tensor<{m} x f16>
+  ait.output "y" %b : !ait.tensor<{m} x f16>
+}}
+"""
+
+
+@pytest.mark.parametrize("provider", ["hopper", "native"])
+def test_sizes_are_arguments_of_gpu_kernels(provider):
+    """The files of a GPU's products are the same for all sizes, so that an object in the cache serves any network."""
+    files: list[dict[str, str]] = []
+    for m, n, k in ((64, 128, 256), (1, 40, 64), (300, 4096, 1024)):
+        module = run_to_phase(parse_text(context(), SIZES.format(m=m, n=n, k=k)), "selected", target="cuda")
+        for op in module.walk():
+            if op.name == "ait.gemm":
+                config = HopperTile(64, 64, 8, 1, 1, 1) if provider == "hopper" else GemmTile(64, 64, 64, 2, 2, 4, 3)
+                op.attributes["kernel"] = Fragment.of(None, [(provider, config.config())]).attrs()[0]
+            elif op.name == "ait.reduce":
+                op.attributes["kernel"] = Fragment.of(None, [("split", {})]).attrs()[0]
+        plan(module)
+        files.append(emit(module).files)
+    programs = [found.pop("program.cc") for found in files]
+    assert files[0] == files[1] == files[2] and len(files[0]) == 3  # a product, and both launches of the reduction
+    for text, (m, n, k) in zip(programs, ((64, 128, 256), (1, 40, 64), (300, 4096, 1024)), strict=True):
+        assert f"const int64_t sizes[] = {{{m}, {n}, {k}, 1, 1, " in text
+
+
+def test_a_function_is_called_with_the_sizes_of_each_launch():
+    text = """
+    ait.graph @g(%x: !ait.tensor<m x 64 x f16>) dims {m = 1 to 64} {
+      %w = ait.param "w" : !ait.tensor<64 x 64 x f16>
+      %v = ait.param "v" : !ait.tensor<32 x 64 x f16>
+      %a = ait.gemm rcr %x, %w : !ait.tensor<m x 64 x f16>
+      %b = ait.gemm rcr %a, %w : !ait.tensor<m x 64 x f16>
+      %c = ait.gemm rcr %b, %v : !ait.tensor<m x 32 x f16>
+      ait.output "y" %c : !ait.tensor<m x 32 x f16>
+    }
+    """
+    module = run_to_phase(parse_text(context(), text), "selected", target="cuda")
+    tile = HopperTile(64, 64, 8, 1, 1, 1)
+    for op in module.walk():
+        if op.name == "ait.gemm":
+            op.attributes["kernel"] = Fragment.of(None, [("hopper", tile.config())]).attrs()[0]
+    plan(module)
+    files = emit(module).files
+    assert len(files) == 2  # the program, and one kernel
+    (name,) = [n.removesuffix(".cu") for n in files if n != "program.cc"]
+    assert re.findall(rf"int32_t ({name}_\d)\(", files["program.cc"]) == [f"{name}_0", f"{name}_1"]
+    assert re.findall(rf"status = {name}_(\d)\(", files["program.cc"]) == ["0", "0", "1"]
+    assert "const int64_t sizes[] = {d0, 64, 64," in files["program.cc"]
+    assert "const int64_t sizes[] = {d0, 32, 64," in files["program.cc"]

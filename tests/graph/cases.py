@@ -69,7 +69,7 @@ class Cases:
         graph = self.graph
         graph.validate()
         graph.build_operation_graph()
-        lowered = graph._lowered
+        lowered = graph.lowered(graph.code_scalars())
         module = lowered.module.clone()
         inputs = {}
         for slot, name in zip(lowered.inputs, (n for n, _ in first_graph(module).inputs()), strict=True):

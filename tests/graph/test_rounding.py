@@ -56,14 +56,22 @@ def graph(how: str, dtype: Any) -> Any:
     return g
 
 
+def dims_of(module: ModuleOp) -> dict[str, int]:
+    """The dims that the graph was made with."""
+    return {dim.name: dim.hints[0] for dim in first_graph(module).scope.dims}
+
+
 def arrays(module: ModuleOp) -> dict[str, np.ndarray[Any, Any]]:
     rng = np.random.default_rng(0)
-    inputs = first_graph(module).inputs()
-    return {n: (rng.standard_normal(v.type.static_shape()) * 0.5).astype(np.float16) for n, v in inputs}
+    found: dict[str, np.ndarray[Any, Any]] = {}
+    for name, value in first_graph(module).inputs():
+        shape = [n.evaluate(dims_of(module)) for n in value.type.dims]
+        found[name] = (rng.standard_normal(shape) * 0.5).astype(np.float16)
+    return found
 
 
 def evaluate(module: ModuleOp) -> np.ndarray[Any, Any]:
-    return next(iter(evaluate_graph(first_graph(module), arrays(module), {}, {}).values()))
+    return next(iter(evaluate_graph(first_graph(module), arrays(module), {}, dims_of(module)).values()))
 
 
 def parsed(text: str) -> ModuleOp:

@@ -205,6 +205,23 @@ def test_attention(cases: Cases, name: str):
     cases.check(name)
 
 
+def test_a_scale_by_value_that_makes_two_ops_equal(device: str):
+    """The graph is built for another scale; with this one, the second attention is the first one, and there is one op
+    less to choose a kernel for."""
+    torch.manual_seed(8)
+    c = Cases(device)
+    q, k, v = (torch.randn(B, H, 8, D) for _ in range(3))
+    given = [c.input(x) for x in (q, k, v)]
+    scale = c.input(torch.full((1, 1, 1, 1), SCALE), is_pass_by_value=True, name="scale")
+    like, tolerance = torch.empty(B, H, 8, D), LOOSE[torch.float32]
+    c.output("constant", c.graph.sdpa(*given, attn_scale=SCALE)[0], attend(q, k, v)[0], like, tolerance)
+    c.output("by value", c.graph.sdpa(*given, attn_scale=scale)[0], attend(q, k, v)[0], like, tolerance)
+    c.output("behind", c.graph.exp(given[0]), q.exp(), like, tolerance)
+    c.run()
+    for name in c.expected:
+        c.check(name)
+
+
 def test_slopes_of_heads_that_are_no_power_of_two():
     assert alibi_slopes(4) == [2**-2, 2**-4, 2**-6, 2**-8]
     assert alibi_slopes(6) == [2**-2, 2**-4, 2**-6, 2**-8, 2**-1, 2**-3]

@@ -12,6 +12,7 @@ from torch import nn
 from xdsl.utils.exceptions import VerifyException
 
 from ait_mlir.errors import RunError
+from ait_mlir.importers.torch import dynamo
 from ait_mlir.importers.torch.dynamo import register
 
 
@@ -175,3 +176,24 @@ def test_an_unknown_option_is_refused():
     fast = torch.compile(nn.Linear(8, 4).eval(), backend="ait", options={"speed": 3})
     with torch.no_grad(), pytest.raises(Exception, match="unknown option 'speed'"):
         fast(torch.randn(2, 8))
+
+
+@pytest.mark.parametrize("setting", ["highest", "high", "medium"])
+def test_precision_is_that_of_torch(setting, monkeypatch):
+    taken = []
+    build = dynamo.build
+    monkeypatch.setattr(dynamo, "build", lambda *args, **options: taken.append(options) or build(*args, **options))
+    before = torch.get_float32_matmul_precision()
+    torch.set_float32_matmul_precision(setting)
+    try:
+        torch.compiler.reset()
+        with torch.no_grad():
+            torch.compile(torch.nn.Linear(4, 4), backend="ait")(torch.ones(1, 4))
+            torch.compiler.reset()
+            torch.compile(torch.nn.Linear(4, 4), backend="ait", options={"precision": "medium"})(torch.ones(1, 4))
+            torch.compiler.reset()
+            with pytest.raises(Exception, match="precision is 'tf32', expected \"highest\""):
+                torch.compile(torch.nn.Linear(4, 4), backend="ait", options={"precision": "tf32"})(torch.ones(1, 4))
+    finally:
+        torch.set_float32_matmul_precision(before)
+    assert [options["precision"] for options in taken] == [setting, "medium"]

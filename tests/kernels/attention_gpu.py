@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Mapping, Sequence
 
-from ait_mlir.lowering.kernels.attention_hopper import TILES
+from ait_mlir.dialects.ait.attention import AttentionOp
+from ait_mlir.lowering.kernels.attention_hopper import SHORT_STEPS, TILES, tiles_for
 from tests.kernels.contractions import attention
 from tests.kernels.harness import Case
 from tests.kernels.library_gemm import ConfiguredCase, on_kernel
@@ -52,10 +54,35 @@ def made(t: str, envs: Sequence[Mapping[str, int]] = ENVS, **options: object) ->
     return in_eights(attention(t, envs=envs, **options))  # type: ignore[arg-type]
 
 
-def wide(case: Case) -> Case:
-    """The same case with heads of up to 128 columns."""
-    envs = [dict(env) | {"d": 2 * env["d"]} for env in case.envs]
-    return Case(case.text.replace("d = 1 to 8", "d = 1 to 16"), envs, case.strides, case.offset)
+def wide(case: Case, times: int = 2) -> Case:
+    """The same case with heads of up to 64 columns so many times."""
+    envs = [dict(env) | {"d": times * env["d"]} for env in case.envs]
+    return Case(case.text.replace("d = 1 to 8", f"d = 1 to {8 * times}"), envs, case.strides, case.offset)
+
+
+def changed(t: str, envs: Sequence[Mapping[str, int]]) -> dict[str, Case]:
+    """What both kernels do to scores: masks, regions, other places of the rows, a second result."""
+    seeing = [env for env in envs if env in SEEING]
+    cases: dict[str, Case] = {}
+    for causal in (False, True):
+        name = f"{'causal' if causal else 'plain'}-{t}"
+        cases[f"mask-{name}"] = made(t, envs, mask="b x 1 x 1 x l", causal=causal)
+        cases[f"full-mask-{name}"] = made(t, envs, mask="b x 6 x s x l", causal=causal, heads=6)
+        cases[f"window-mask-{name}"] = made(t, seeing, mask="l", causal=causal, window=50)
+        cases[f"bias-{name}"] = made(t, envs, scores="bias", causal=causal)
+        cases[f"cap-mask-{name}"] = made(t, envs, scores="cap", mask="b x 1 x 1 x l", causal=causal, heads=6)
+        cases[f"alibi-{name}"] = made(t, envs, scores="alibi", causal=causal, flags="log_sums")
+        cases[f"wide-mask-{name}"] = wide(made(t, envs, mask="1 x 3 x s x l", causal=causal))
+    some = [env for env in envs if env["l"] > 0]
+    cases[f"top-left-{t}"] = made(t, some, causal=True, flags="top_left log_sums")
+    cases[f"log-sums-{t}"] = made(t, [e for e in seeing if e["l"] > 0], causal=True, heads=6, flags="log_sums")
+    cases[f"biases-{t}"] = made(t, envs, scores="biases", heads=6)
+    cases[f"groups-of-columns-{t}"] = made(t, envs, scores="groups")
+    cases[f"choice-{t}"] = made(t, envs, scores="choice")
+    cases[f"head-mask-{t}"] = made(t, envs, mask="3 x s x 1", mask_type="f32")
+    cases[f"strides-{t}"] = made(t, envs, scores="bias", strides={3: ("l + 1", "3*(l + 1)", "1")}, offset=8)
+    cases[f"negative-{t}"] = made(t, envs, scale=-0.25)
+    return cases
 
 
 def forms(t: str, envs: Sequence[Mapping[str, int]]) -> dict[str, Case]:
@@ -83,13 +110,19 @@ def hopper_cases() -> dict[str, ConfiguredCase]:
     """By name, which ends with the element type; each on one of the tiles, and each tile on one."""
     found: dict[str, ConfiguredCase] = {}
     for t in ("f16", "bf16"):
-        for i, (name, case) in enumerate(forms(t, ENVS).items()):
-            tiles = TILES[128 if name.startswith("wide") else 64]
+        for i, (name, case) in enumerate((forms(t, ENVS) | changed(t, ENVS)).items()):
+            op = case.op
+            assert isinstance(op, AttentionOp)
+            tiles = tiles_for(op, 128 if name.startswith("wide") else 64)
             found[name] = on_kernel(case, "hopper", tiles[i % len(tiles)].config())
-    for tile in (*TILES[64], *TILES[128]):
+    for tile in itertools.chain(*TILES.values()):
         case = made("f16", causal=True, heads=6)
         name = f"{tile.depth}-{'x'.join(map(str, tile.config().values()))}-f16"
-        found[name] = on_kernel(wide(case) if tile.depth == 128 else case, "hopper", tile.config())
+        found[name] = on_kernel(wide(case, tile.depth // 64), "hopper", tile.config())
+    for tile in SHORT_STEPS:
+        case = made("bf16", mask="3 x s x l", mask_type="f32", causal=True, heads=3)
+        name = f"{tile.depth}-mask-{'x'.join(map(str, tile.config().values()))}-bf16"
+        found[name] = on_kernel(wide(case, tile.depth // 64), "hopper", tile.config())
     return found
 
 
@@ -97,18 +130,14 @@ def split_cases() -> dict[str, ConfiguredCase]:
     """By name, which ends with the element type; with masks, and any number of warps and blocks."""
     cases: dict[str, Case] = {}
     for t in ("f16", "bf16"):
-        cases |= forms(t, FEW)
+        cases |= forms(t, FEW) | changed(t, FEW)
         for causal in (False, True):
             name = f"{'causal' if causal else 'plain'}-{t}"
-            cases[f"mask-{name}"] = made(t, FEW, mask="b x 1 x 1 x l", causal=causal)
-            cases[f"full-mask-{name}"] = made(t, FEW, mask="b x 6 x s x l", causal=causal, heads=6)
             cases[f"pieces-{name}"] = made(t, FEW, causal=causal, then="s", heads=6)
             cases[f"pieces-mask-{name}"] = made(
                 t, FEW, mask="b x 1 x 1 x (s + l)", causal=causal, then="s", strides=PIECES
             )
             cases[f"pieces-wide-{name}"] = wide(made(t, FEW, causal=causal, then="l"))
             cases[f"pieces-window-{name}"] = made(t, FEW, causal=causal, then="s", window=50)
-            cases[f"window-mask-{name}"] = made(t, [e for e in FEW if e in SEEING], mask="l", causal=causal, window=50)
-        cases[f"head-mask-{t}"] = made(t, FEW, mask="3 x s x 1", mask_type="f32")
     configs = [{"eights": e, "warps": w, "blocks": b} for w, b in ((4, 16), (1, 8), (8, 1), (2, 4)) for e in (1, 2)]
     return {name: on_kernel(case, "split", configs[i % len(configs)]) for i, (name, case) in enumerate(cases.items())}

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from tests.kernels.harness import Case
 from tests.specs.attention import ENVS as ATTENTION_ENVS
 from tests.specs.draw import draw
+from tests.specs.scores import scores_of
 
 FLOATS = ("f16", "bf16", "f32", "f64")
 LAYOUTS = ("rrr", "rrc", "rcr", "rcc", "crr", "crc", "ccr", "ccc")
@@ -85,8 +86,8 @@ ATTENTION_SIZES = "dims {b = 0 to 4, s = 0 to 400, l = 0 to 400, d = 1 to 80}"
 
 def attention(t: str, mask: str = "", mask_type: str | None = None, causal: bool = False, depth: str = "d", width: str = "d",
               envs: Sequence[Mapping[str, int]] = ATTENTION_ENVS, heads: int = 3, window: int = 0, then: str = "",
-              **options: object) -> Case:  # fmt: skip
-    """`then` are the rows of a second piece of k and v, in dims that the case declares."""
+              scores: str = "", flags: str = "", scale: float = 0.25, **options: object) -> Case:  # fmt: skip
+    """`then` are the rows of a second piece of k and v, in dims that the case declares; `scores` what becomes of scores."""
     head = f"!ait.tensor<b x {heads} x s x {depth} x {t}>"
     inputs = [
         f"%q: {head}",
@@ -100,12 +101,24 @@ def attention(t: str, mask: str = "", mask_type: str | None = None, causal: bool
         ]
     if mask:
         inputs.append(f"%m: !ait.tensor<{mask} x {mask_type or t}>")
-    flags = (" causal" if causal else "") + (f" window {window}" if window else "")
-    out = f"!ait.tensor<b x {heads} x s x {width} x {t}>"
+    more = f" {flags}" if flags else ""
+    flags = (" causal" if causal else "") + (f" window {window}" if window else "") + more
+    results = [f"!ait.tensor<b x {heads} x s x {width} x {t}>"]
+    if "log_sums" in flags:
+        results.append(f"!ait.tensor<b x {heads} x s x f32>")
+    clause = ""
+    if scores:
+        what = scores_of(scores, heads, "l")
+        names = [f"%e{i}" for i in range(len(what.operands))]
+        clause = re.sub(r"\bS\b", "f32", what.text(names))
+        kinds = [re.sub(r"\bS\b", "f32", re.sub(r"\bT\b", t, o)) for o in what.operands]
+        inputs += [f"{n}: !ait.tensor<{kind}>" for n, kind in zip(names, kinds, strict=True)]
+    outputs = "".join(f'  ait.output "{n}" %{n} : {r}\n' for n, r in zip("rl", results, strict=False))
     return Case(
         f"ait.graph @g({', '.join(inputs)}) {ATTENTION_SIZES} {{\n"
-        f"  %r = ait.attention %q, %k, %v{' then %k1, %v1' if then else ''}{' mask %m' if mask else ''} scale 0.25{flags} : {out}\n"
-        f'  ait.output "r" %r : {out}\n}}',
+        f"  {', '.join('%' + n for n, _ in zip('rl', results, strict=False))} = ait.attention %q, %k, %v"
+        f"{' then %k1, %v1' if then else ''}{' mask %m' if mask else ''} scale {scale}{flags}{clause} : "
+        f"{', '.join(results)}\n{outputs}}}",
         envs,
         **options,  # type: ignore[arg-type]
     )

@@ -10,6 +10,7 @@ namespace lt = ait::runtime::lt;
 static_assert(lt::kSuccess == CUBLAS_STATUS_SUCCESS);
 static_assert(lt::kF32 == CUDA_R_32F && lt::kF64 == CUDA_R_64F && lt::kF16 == CUDA_R_16F && lt::kBf16 == CUDA_R_16BF);
 static_assert(lt::kComputeF32 == CUBLAS_COMPUTE_32F && lt::kComputeF64 == CUBLAS_COMPUTE_64F);
+static_assert(lt::kComputeTf32 == CUBLAS_COMPUTE_32F_FAST_TF32 && lt::kComputeBf16 == CUBLAS_COMPUTE_32F_FAST_16BF);
 static_assert(lt::kNoTranspose == CUBLAS_OP_N && lt::kTranspose == CUBLAS_OP_T);
 static_assert(lt::kLayoutBatchCount == CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT);
 static_assert(lt::kLayoutBatchStride == CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET);

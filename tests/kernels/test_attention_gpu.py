@@ -7,16 +7,18 @@ from pathlib import Path
 
 import pytest
 
+from ait_mlir.dialects.ait.attention import AttentionOp
 from ait_mlir.dialects.ait.types import scope_of
 from ait_mlir.dims import parse
 from ait_mlir.errors import AitError
 from ait_mlir.lowering.build import build_library
 from ait_mlir.lowering.fragments import offers
 from ait_mlir.lowering.kernels import Target, kernel_of, kernels_for
+from ait_mlir.lowering.kernels.attention import is_changed
 from ait_mlir.lowering.kernels.attention_hopper import TILES, FlashTile
 from ait_mlir.lowering.toolchain import find_nvcc
 from ait_mlir.passes.candidates import best_by_estimate
-from tests.kernels.attention_gpu import hopper_cases, made, split_cases, wide
+from tests.kernels.attention_gpu import ENVS, changed, hopper_cases, made, split_cases, wide
 from tests.kernels.contractions import attention
 from tests.kernels.harness import Case, sources_of
 from tests.kernels.library_gemm import on_kernel
@@ -49,14 +51,50 @@ def test_matches() -> None:
 
 
 def test_declines() -> None:
-    assert offered(made("f16", mask="b x 1 x 1 x l")) == {"split", "native"}
     assert offered(attention("f16")) == {"native"}  # heads of any number of columns
     assert offered(attention("f16", depth="64", width="d")) == {"native"}
-    assert offered(sized(1, 2, 64, 64, 136)) == {"native"}
+    assert offered(sized(1, 2, 64, 64, 264)) == set()
+    assert offered(sized(1, 2, 64, 64, 136)) == {"hopper", "native"}
     assert offered(made("f16", then="s")) == {"split", "native"}  # k and v in two pieces
     assert offered(sized(1, 2, 65, 64, 64)) == {"hopper", "native"}  # too many rows to be few
-    negative = Case(made("f16").text.replace("0.25", "-0.25"))
-    assert offered(negative) == {"split", "native"}
+
+
+@pytest.mark.parametrize("t", ["f16", "bf16"])
+@pytest.mark.parametrize("depth", range(16, 257, 8))
+def test_every_width_of_a_head_has_a_fast_kernel(depth: int, t: str) -> None:
+    case = sized(2, 12, 300, 300, depth, 4, " causal")
+    assert "hopper" in offered(Case(case.text.replace("f16", t)))
+
+
+@pytest.mark.parametrize("name", [name for name in changed("f16", ENVS) if name.endswith("f16")])
+def test_whatever_happens_to_scores_the_fast_kernels_do_it(name: str) -> None:
+    case = changed("f16", ENVS)[name]
+    assert offered(case) == {"hopper", "split", "native"}
+    assert isinstance(case.op, AttentionOp)
+    assert "cudnn" not in {k.provider for k in kernels_for(case.op, CUDA)} or not is_changed(case.op)
+
+
+def test_a_bias_with_scattered_columns_is_copied() -> None:
+    """A table of [rows, columns, heads] read as [heads, rows, columns]; one column of it, or one row, is read in place."""
+    for mask, strides, accepted in (
+        ("3 x s x l", ("1", "3*l", "3"), False),
+        ("3 x s x l", ("s*l", "l", "1"), True),
+        ("3 x s x 1", ("1", "3", "3"), True),
+        ("3 x 1 x l", ("1", "3*l", "3"), True),
+        ("l", ("3",), True),
+    ):
+        case = made("f16", mask=mask)
+        for provider in ("hopper", "split", "native"):
+            kernel = kernel_of(provider, case.op, CUDA)
+            steps = tuple(parse(s) for s in strides)
+            assert kernel.accepts(case.op, 3, steps, scope_of(case.op)) is accepted, (mask, provider)
+
+
+def test_a_tile_without_registers_for_the_operands_is_refused() -> None:
+    case = wide(made("f16", mask="3 x s x l", mask_type="f32"))
+    with pytest.raises(ValueError, match="a thread would hold 224 registers; take fewer cols"):
+        kernel_of("hopper", case.op, CUDA).check(case.op, {"cols": 128}, CUDA)
+    assert kernel_of("hopper", case.op, CUDA).configs(case.op, CUDA)[0]["cols"] == 64
 
 
 @pytest.mark.parametrize(
@@ -88,7 +126,7 @@ def test_a_mask_may_have_any_strides() -> None:
 def test_tiles() -> None:
     for depth, tiles in TILES.items():
         for tile in tiles:
-            assert FlashTile.of(tile.config(), depth) == tile
+            assert FlashTile.of(tile.config(), TILES[depth][0]) == tile
     bad = (
         {"groups": 4},
         {"groups": 0},
@@ -100,7 +138,7 @@ def test_tiles() -> None:
     )
     for config in bad:
         with pytest.raises(ValueError, match="no Hopper attention has the tile"):
-            FlashTile.of(config, 128)
+            FlashTile.of(config, TILES[128][0])
 
 
 @pytest.mark.parametrize("config", [{"eights": 3}, {"warps": 3}, {"blocks": 32}])
@@ -147,9 +185,13 @@ def test_code_names_the_template() -> None:
     assert "attention_hopper<ait::gpu::FlashTile<64, 3, 128, 2>, true, true>" in code
     assert "(8*d" not in code and ", 6 / 3, 50}" in code
     _, code = on_kernel(made("f16", mask="l"), "split", {"eights": 2}).code(0, CUDA)
-    assert "attention_split<ait::gpu::SplitTile<64, 2, 4>, true, false, false>" in code and ", 16);" in code
+    assert "attention_split<ait::gpu::SplitTile<64, 2, 4>, false, false>" in code and ",\n      16);" in code
+    assert "changed_scores<ait::AddMask>(ait::gpu::ScoreOperand<ait::half, false, ait::ScoreColumns::kUnit>{" in code
     _, code = on_kernel(made("f16", then="3"), "split", {}).code(0, CUDA)
-    assert "d2 + 3, " in code.replace("(d2 + 3)", "d2 + 3") and ", 16,\n      ait::gpu::SecondPiece<ait::half>{" in code
+    assert (
+        "d2 + 3, " in code.replace("(d2 + 3)", "d2 + 3")
+        and ",\n      16,\n      ait::gpu::SecondPiece<ait::half>{" in code
+    )
 
 
 def longest(instances: int, row_tiles: int, section: int, sms: int = 132) -> int:
@@ -166,7 +208,7 @@ def longest(instances: int, row_tiles: int, section: int, sms: int = 132) -> int
 def test_sections_are_even(tmp_path: Path) -> None:
     text = """#include "ait/kernels/attention_section.h"
 extern "C" int section(int row_tiles, int instances, int most) {
-  return ait::even_section({row_tiles, instances, 128, 128, 128 * row_tiles, 128 * row_tiles, most, 132});
+  return ait::even_section({row_tiles, instances, 128, 128, 0, 128 * row_tiles, most, 132});
 }
 """
     library = ctypes.CDLL(str(build_library({"section.cc": text}, Target("cpu", "native"), tmp_path)))

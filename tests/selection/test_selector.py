@@ -12,11 +12,12 @@ from ait_mlir.dims import Scope, sym
 from ait_mlir.errors import AitError
 from ait_mlir.ir.pipeline import parse_passes, run_passes
 from ait_mlir.lowering.choices import Choice
+from ait_mlir.lowering.estimates import ALONE, ALONE_SHARE
 from ait_mlir.lowering.fragments import Fragment, offers
 from ait_mlir.lowering.kernels import Target
 from ait_mlir.passes.candidates import MAX_POINTS, points_of, worth_timing
 from ait_mlir.passes.matching import bound_axis, match, within
-from ait_mlir.passes.measure import ALONE, ALONE_SHARE, Selector, static_digest
+from ait_mlir.passes.measure import Selector, static_digest
 from ait_mlir.passes.ranges import Times
 from ait_mlir.passes.tasks import Task
 from ait_mlir.passes.timings import Record, Shipped, TimingCache, digest_of

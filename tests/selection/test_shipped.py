@@ -9,11 +9,12 @@ from pathlib import Path
 import ait_mlir
 from ait_mlir.dims import const
 from ait_mlir.lowering.choices import Choice
+from ait_mlir.lowering.estimates import in_a_model
 from ait_mlir.lowering.fragments import Fragment
 from ait_mlir.lowering.kernels import Target
 from ait_mlir.passes.budget import selector
 from ait_mlir.passes.matching import axis_of_key
-from ait_mlir.passes.measure import Selector, in_a_model, static_digest
+from ait_mlir.passes.measure import Selector, is_alone, static_digest
 from ait_mlir.passes.ranges import MOST_NOISE, SWITCH
 from ait_mlir.passes.tasks import Task
 from ait_mlir.passes.timings import METHOD, Record, read_shipped, shipped_for
@@ -67,7 +68,7 @@ def way_at(choice: Choice, place: int) -> Fragment:
 def usable(choosing: Selector, task: Task, record: Record) -> dict[Fragment, float]:
     """The seconds, in a model, of the ways that may be chosen."""
     trusted = [w for w in record.times if choosing._can_be_trusted(task, w)]  # pyright: ignore[reportPrivateUsage]
-    alone = {w for w in trusted if choosing._is_alone(task, w)}  # pyright: ignore[reportPrivateUsage]
+    alone = {w for w in trusted if is_alone(task.op, w, choosing.target)}
     return {w: in_a_model(record.times[w].seconds, w in alone) for w in trusted}
 
 

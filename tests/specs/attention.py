@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tests.specs.scores import scores_of
 from tests.specs.spec import Form, Spec, form
 from tests.specs.tolerance import ATTENTION as CLOSE
 
@@ -18,6 +19,9 @@ FEW = (*ENVS[:2], ENVS[5])
 # as many columns as rows or more, so that every row sees one; more than a step of rows and columns
 WINDOWS = (*ENVS[:4], {"b": 1, "s": 400, "l": 400, "d": 8}, {"b": 1, "s": 3, "l": 333, "d": 16})
 FEW_WINDOWS = (*ENVS[:2], {"b": 1, "s": 3, "l": 133, "d": 16})
+# also with more rows than columns
+TOP_LEFT = (*ENVS, {"b": 1, "s": 300, "l": 130, "d": 16}, {"b": 2, "s": 70, "l": 1, "d": 8})
+FEW_TOP_LEFT = (*FEW, {"b": 2, "s": 9, "l": 4, "d": 8})
 # The first piece is contiguous, as a cache is, the second is part of a product with heads along its rows.
 PIECES = {3: ("9*s*d", "d", "9*d", "1"), 4: ("9*s*d", "d", "9*d", "1"), 6: ("3*s*d", "d", "3*d", "1")}
 PRODUCT = {
@@ -29,9 +33,18 @@ PRODUCT = {
 
 
 def attention(
-    name: str, flags: str = "", mask: str = "", then: str = "", heads: int = 3, width: str = "d", **options: object
+    name: str,
+    flags: str = "",
+    mask: str = "",
+    then: str = "",
+    heads: int = 3,
+    width: str = "d",
+    scores: str = "",
+    scale: float = 0.25,
+    **options: object,
 ) -> Form:
-    """`then` is how many rows the second piece of k and v has, `mask` the type of a mask."""
+    """`then` is how many rows the second piece of k and v has, `mask` the type of a mask, `scores` what becomes of
+    them."""
     operands = [f"b x {heads} x s x d x T", "b x 3 x l x d x T", f"b x 3 x l x {width} x T"]
     names = "defghij"
     text = "attention %a, %b, %c"
@@ -43,8 +56,13 @@ def attention(
         operands.append(mask)
     if "window" in flags:
         options = {"envs": WINDOWS, "few": FEW_WINDOWS} | options
-    text = f"{text} scale 0.25 {flags}".rstrip()
-    return form(name, text, *operands, to=f"b x {heads} x s x {width} x T", **options)
+    text = f"{text} scale {scale} {flags}".rstrip()
+    results = [f"b x {heads} x s x {width} x T", *([f"b x {heads} x s x S"] * ("log_sums" in flags))]
+    if scores:
+        what = scores_of(scores, heads, f"(l + {then})" if then else "l")
+        text += what.text([f"%{names[len(operands) - 3 + i]}" for i in range(len(what.operands))])
+        operands += what.operands
+    return form(name, text, *operands, to=results, **options)
 
 
 def both(name: str, *args: object, flags: str = "", **options: object) -> list[Form]:
@@ -68,6 +86,17 @@ ATTENTION = Spec(
         *both("pieces-window-", flags="window 50", then="3", mask="b x 1 x 1 x (l + 3) x T"),
         attention("pieces-strides", "causal", "s + l x T", "s", offset=1, strides=PIECES),
         attention("head-mask", mask="3 x s x 1 x S"),
+        *both("bias-", scores="bias"),
+        attention("biases", "log_sums", scores="biases", heads=6),
+        attention("alibi", "causal log_sums", scores="alibi"),
+        attention("cap-mask", "window 50", mask="b x 1 x 1 x l x T", scores="cap", heads=6),
+        attention("groups", scores="groups"),
+        attention("choice", scores="choice"),
+        attention("pieces-bias", "causal log_sums", then="s", scores="bias"),
+        attention("top-left", "causal top_left log_sums", envs=TOP_LEFT, few=FEW_TOP_LEFT),
+        attention("top-left-window", "top_left window 50", envs=WINDOWS, few=FEW_WINDOWS),
+        attention("log-sums", "log_sums", mask="3 x s x 1 x S"),
+        attention("negative", scale=-0.25),
         attention("widths", width="40"),
         attention("qkv", mask="l x T", offset=1, strides=PRODUCT),
     ),

@@ -6,22 +6,34 @@ from collections.abc import Sequence
 from typing import ClassVar
 
 from xdsl.dialects.builtin import FloatAttr, IntegerAttr, UnitAttr, f64, i32, i64
-from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.ir import Attribute, Operation, Region, SSAValue
 from xdsl.irdl import (
     AttrSizedOperandSegments,
     irdl_op_definition,
     operand_def,
     opt_operand_def,
     opt_prop_def,
+    opt_region_def,
     prop_def,
     result_def,
     traits_def,
     var_operand_def,
+    var_result_def,
 )
 
-from ait_mlir.dialects.ait.base import AitOp, check_broadcastable
-from ait_mlir.dialects.ait.dtypes import is_float
-from ait_mlir.dialects.ait.syntax import INT, NUMBER, Flag, Operand, Operands, Prop, Several, Syntax
+from ait_mlir.dialects.ait.base import AitOp, check_broadcastable, check_region, check_yield
+from ait_mlir.dialects.ait.dtypes import compute_type, is_float
+from ait_mlir.dialects.ait.syntax import (
+    INT,
+    NUMBER,
+    Flag,
+    Operand,
+    Operands,
+    Prop,
+    RegionClause,
+    Several,
+    Syntax,
+)
 from ait_mlir.dialects.ait.traits import Cost, Pure
 from ait_mlir.dialects.ait.types import TensorType, scope_of, shape_text, tensor_type
 from ait_mlir.dims import Expr, Scope, product, total
@@ -36,9 +48,16 @@ class AttentionOp(Cost, AitOp):
 
     q [B, H, S, D], k [B, G, L, D], v [B, G, L, E] give [B, H, S, E]; G divides H, and each head of k and v serves H / G
     neighbouring heads of q (arXiv:2305.13245). The additive mask broadcasts to [B, H, S, L]. The position of row s is
-    column s + L - S, so the last row is at the last column. `causal` hides the columns after the row's position;
-    `window W` hides columns at a distance of W or more on either side. It is unspecified whether a NaN or infinity in a
-    hidden column reaches the result.
+    column s + L - S, so the last row is at the last column; with `top_left` it is column s. `causal` hides the columns
+    after the row's position; `window W` hides columns at a distance of W or more on either side. It is unspecified
+    whether a NaN or infinity in a hidden column reaches the result.
+
+    `scores` is a region on scalars that changes the scaled scores before the mask is added: it takes a score in the
+    compute type and the elements of operands that broadcast to [B, H, S, L], and yields a score. A bias of each head,
+    slopes times distances (arXiv:2108.12409) and soft-capping (arXiv:2408.00118) are such regions.
+
+    With `log_sums` there is a second result, the logarithm of the sum of the exponentials of the changed and masked
+    scores that a row sees: [B, H, S], f32, or f64 if q is f64; -inf where there is none.
 
     Keys and values may have a second piece, `then`, of equal length for both. Its rows follow those of k and v, and L
     is the total length. A cache and the rows of a new token then need no concatenation.
@@ -46,6 +65,11 @@ class AttentionOp(Cost, AitOp):
     ```mlir
     %o = ait.attention %q, %k, %v mask %m scale 0.125 causal window 128 : !ait.tensor<batch x 12 x seq x 64 x f16>
     %p = ait.attention %q, %k, %v then %k1, %v1 scale 0.125 causal : !ait.tensor<batch x 12 x 1 x 64 x f16>
+    %r, %l = ait.attention %q, %k, %v scale 0.125 log_sums scores(%bias) {
+    ^bb0(%score: f32, %0: f32):
+      %1 = ait.add %score, %0 : f32
+      ait.yield %1 : f32
+    } : !ait.tensor<batch x 12 x seq x 64 x f16>, !ait.tensor<batch x 12 x seq x f32>
     ```
     """
 
@@ -56,7 +80,10 @@ class AttentionOp(Cost, AitOp):
         Operand("mask", "mask", optional=True),
         Prop("scale", NUMBER),
         Flag("causal"),
+        Flag("top_left"),
         Prop("window", INT, optional=True),
+        Flag("log_sums"),
+        RegionClause("score_operands", "scores"),
     )
     WORK: ClassVar[int] = 5
     """Operations for each score in addition to the two products: those of softmax."""
@@ -67,8 +94,12 @@ class AttentionOp(Cost, AitOp):
     rest = var_operand_def(TensorType)
     scale = prop_def(FloatAttr)
     causal = opt_prop_def(UnitAttr)
+    top_left = opt_prop_def(UnitAttr)
     window = opt_prop_def(IntegerAttr)
+    log_sums = opt_prop_def(UnitAttr)
     output = result_def(TensorType)
+    sums = var_result_def(TensorType)
+    change = opt_region_def()
     traits = traits_def(Pure())
 
     def __init__(
@@ -81,30 +112,59 @@ class AttentionOp(Cost, AitOp):
         causal: bool = False,
         window: int | None = None,
         then: tuple[SSAValue | Operation, SSAValue | Operation] | None = None,
+        top_left: bool = False,
+        log_sums: bool = False,
+        score_operands: Sequence[SSAValue] = (),
+        scores: Region | None = None,
     ) -> None:
         q = SSAValue.get(q)
         super().__init__(
-            operands=[q, k, v, [*(then or ()), *(() if mask is None else (mask,))]],
+            operands=[q, k, v, [*(then or ()), *(() if mask is None else (mask,)), *score_operands]],
             properties={
                 "scale": FloatAttr(scale, f64),
                 "causal": UnitAttr() if causal else None,
+                "top_left": UnitAttr() if top_left else None,
                 "window": None if window is None else IntegerAttr(window, i64),
+                "log_sums": UnitAttr() if log_sums else None,
             },
-            result_types=[q.type],
+            result_types=[q.type, [q.type] * log_sums],
+            regions=[scores or Region()],
         )
-        (inferred,) = self.infer_result_types()
-        self.results[0]._type = inferred  # pyright: ignore[reportPrivateUsage]
+        for result, inferred in zip(self.results, self.infer_result_types(), strict=True):
+            result._type = inferred  # pyright: ignore[reportPrivateUsage]
 
-    # The operands are q, k, v, then those of a second piece, then the mask, so their number says which are there.
+    # The operands are q, k, v, those of a second piece, the mask, those of the scores. The region has an argument for
+    # each of the last, so the number of operands says which are there.
+
+    @property
+    def scores(self) -> Region:
+        """What becomes of scaled scores; without blocks if nothing."""
+        return self.change or Region()
+
+    @property
+    def changes_scores(self) -> bool:
+        return self.change is not None and bool(self.change.blocks)
+
+    @property
+    def own_operands(self) -> Sequence[SSAValue]:
+        """The operands before those of the scores."""
+        count = 0 if self.change is None or not self.change.blocks else len(self.change.blocks[0].args) - 1
+        return self.operands[: max(3, len(self.operands) - count)]
+
+    @property
+    def score_operands(self) -> Sequence[SSAValue]:
+        return self.operands[len(self.own_operands) :]
 
     @property
     def mask(self) -> SSAValue | None:
-        return self.operands[-1] if len(self.operands) % 2 == 0 else None
+        own = self.own_operands
+        return own[-1] if len(own) % 2 == 0 else None
 
     @property
     def then(self) -> tuple[SSAValue, SSAValue] | None:
         """The second piece of k and of v."""
-        return (self.operands[3], self.operands[4]) if len(self.operands) >= 5 else None
+        own = self.own_operands
+        return (own[3], own[4]) if len(own) >= 5 else None
 
     @property
     def length(self) -> Expr:
@@ -117,7 +177,7 @@ class AttentionOp(Cost, AitOp):
 
     def flops(self) -> Expr:
         depth, width = tensor_type(self.q).dims[3], tensor_type(self.v).dims[3]
-        return self.elements() * (2 * (depth + width) + self.WORK)
+        return self.elements() * (2 * (depth + width) + self.WORK + self.region_ops())
 
     def checks_of_second_piece(self, q: TensorType, k: TensorType, v: TensorType) -> list[Check]:
         """What the second piece of k and of v has in common with the first."""
@@ -129,8 +189,8 @@ class AttentionOp(Cost, AitOp):
         return [*checks, ("the second v", next_v, 2, "length", "the second k", next_k.dims[2])]
 
     def infer_result_types(self) -> Sequence[Attribute]:
-        if len(self.operands) > 6:
-            raise self.fail(f"takes q, k, v, a second k and v, and a mask at most, got {len(self.operands)} operands")
+        if len(own := self.own_operands) > 6:
+            raise self.fail(f"takes q, k, v, a second k and v, and a mask at most, got {len(own)} operands")
         pieced = self.then is not None
         names = ("q", "k", "v", "the second k", "the second v")[: 5 if pieced else 3]
         types = [self.expect_tensor(x, n) for x, n in zip(self.operands[: len(names)], names, strict=True)]
@@ -167,7 +227,24 @@ class AttentionOp(Cost, AitOp):
             check_broadcastable(self, "the mask", m.dims, (*q.dims[:3], self.length))
             if not is_float(m.element_type):
                 raise self.fail(f"the mask is added and must be floating-point, got {m.element_type}")
-        return [TensorType.get((*q.dims[:3], v.dims[3]), q.element_type)]
+        self._check_scores(q)
+        found = [TensorType.get((*q.dims[:3], v.dims[3]), q.element_type)]
+        if self.log_sums is not None:
+            found.append(TensorType.get(q.dims[:3], compute_type(q.element_type)))
+        if len(found) != len(self.results):
+            raise self.fail(f"has {len(self.results)} results, expected {len(found)}: `log_sums` asks for the second")
+        return found
+
+    def _check_scores(self, q: TensorType) -> None:
+        if not self.changes_scores:
+            return
+        extras = [self.expect_tensor(v, f"operand {i} of the scores") for i, v in enumerate(self.score_operands)]
+        for i, t in enumerate(extras):
+            check_broadcastable(self, f"operand {i} of the scores", t.dims, (*q.dims[:3], self.length))
+        score = compute_type(q.element_type)
+        arguments = [score, *(compute_type(t.element_type) for t in extras)]
+        block = check_region(self, self.scores, arguments, "region of the scores")
+        check_yield(self, block.last_op, [score])
 
 
 @irdl_op_definition

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import ClassVar, cast
 
-from xdsl.dialects.builtin import ArrayAttr, Float32Type, Float64Type, FloatAttr, IntegerAttr, StringAttr, UnitAttr, i64
+from xdsl.dialects.builtin import AnyFloat, ArrayAttr, FloatAttr, IntegerAttr, StringAttr, UnitAttr, i64
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.irdl import (
     irdl_op_definition,
@@ -225,8 +225,8 @@ class ConstantOp(BufferOp):
     def check_panels(self, layout: str, t: BufferType) -> None:
         if layout not in PANEL_LAYOUTS:
             raise self.fail(f"has panels '{layout}', expected nk or kn")
-        if self.params is None or t.rank < 2 or not isinstance(t.element_type, Float32Type | Float64Type):
-            raise self.fail(f"only params of f32 or f64 with two or more dims lie in panels, got {t}")
+        if self.params is None or t.rank < 2 or not isinstance(t.element_type, AnyFloat):
+            raise self.fail(f"only params of floats with two or more dims lie in panels, got {t}")
 
 
 @irdl_op_definition

@@ -116,7 +116,7 @@ def _lower(node: Node, w: Lowering) -> Mapping[str, SSAValue]:
         _numbers(node, "stride", 1, count),
         (*before, *behind),
         _numbers(node, "dilation", 1, count),
-        node.dims("image")[1] // node.dims("weight")[1],
+        int(node.dims("image")[1] // node.dims("weight")[1]),
     )
     result = w.contraction(ConvOp, [x, taps], properties, w.is_wide(node.outputs["Y"], narrow))
     return {"Y": _first(w, result)}
@@ -175,6 +175,7 @@ OPERATIONS = (
         _lower,
         attributes={**_WINDOW, "dilation": None, "convolution_mode": convolution_mode.CROSS_CORRELATION},
         check=_check,
+        fixed=lambda node: node.dims("weight")[2:],
         doc="image [N, C, sizes...], weight [K, C / groups, taps...] -> [N, K, places...], one to three sizes.",
     ),
     Operation(

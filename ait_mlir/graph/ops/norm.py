@@ -8,7 +8,7 @@ from xdsl.ir import Region, SSAValue
 
 from ait_mlir.dialects.ait.dtypes import compute_type
 from ait_mlir.dialects.ait.norm import GroupNormOp, LayerNormOp, NormOp, RmsNormOp
-from ait_mlir.dialects.ait.types import TensorType, tensor_type
+from ait_mlir.dialects.ait.types import tensor_type
 from ait_mlir.graph.enums import FLOATS, data_type, ir_type, norm_forward_phase
 from ait_mlir.graph.layout import in_order_of
 from ait_mlir.graph.lowering import Lowering
@@ -119,7 +119,7 @@ def _norm(w: Lowering, op_class: type[NormOp], node: Node, axes: Dims, rows: Seq
     ]  # fmt: skip
     region, results = None, None
     if w.is_wide(node.outputs["Y"], dtype) and compute_type(element) != element:
-        region, results = w.identity_region(element), [TensorType.get(dims, compute_type(element))]
+        region, results = w.identity_region(element), [w.type(dims, compute_type(element))]
     count = len(axes)
     op = op_class(x, extra[0], extra[1], count, eps, prologue=region or Region(), result_types=results)
     return _back(w, w.add(op, infer=False), axes)
@@ -204,7 +204,7 @@ def _lower_instance(node: Node, w: Lowering) -> Mapping[str, SSAValue]:
         w.reshape(w.cast(w.value(node.inputs[n]), element), [dims[1]]) if node.has(n) else None
         for n in ("scale", "bias")
     )
-    y = w.add(GroupNormOp(x, scale, bias, rank - 1 if last else 1, dims[1], eps))
+    y = w.add(GroupNormOp(x, scale, bias, rank - 1 if last else 1, int(dims[1]), eps))
     y = w.permute(y, [0, rank - 1, *range(1, rank - 1)]) if last else y
     found = {"Y": y}
     return found | _statistics(w, node, tuple(range(2, rank)), eps, True) if _is_training(node) else found

@@ -440,6 +440,7 @@ OPERATIONS = (
         adopted=("score_max", "score_sum_exp"),
         present=_present,
         check=_check,
+        fixed=lambda node: [node.dims("q")[1], node.dims("q")[3], node.dims("k")[1], node.dims("v")[3]],
         doc="softmax(attn_scale * q @ k^T + bias) @ v, q [B, H, S, D], k [B, G, L, D], v [B, G, L, E]; G divides H. "
         "Stats is the logarithm of the sum of the exponentials of each row, -inf where a row sees no column.",
     ),

@@ -34,6 +34,7 @@ def compile(
     hints: Mapping[str, Sequence[int]] | None = None,
     measure: Measure = "auto",
     budget: float | None = None,
+    precision: str = "highest",
     num_runtimes: int = 1,
     graph_mode: bool = False,
 ) -> CompiledModule:
@@ -43,7 +44,9 @@ def compile(
     a maximum gets 4,096. `hints` are sizes to choose kernels for, by the name of a `torch.export.Dim`. With `measure`
     "auto", kernels are chosen by their times on the card, if there is one: those that are not known are measured within
     `budget` seconds (default: `AIT_MEASURE_BUDGET`, else 20), compiling included; with True all are measured, with
-    False estimates decide. With `graph_mode`, runs on a GPU are replayed as CUDA graphs.
+    False estimates decide. `precision` is that of products, convolutions and attention of f32 on a GPU, named as
+    `torch.set_float32_matmul_precision` names it: "highest" (exact), "high" (TF32) or "medium" (bf16); a CPU computes
+    all of them exactly. With `graph_mode`, runs on a GPU are replayed as CUDA graphs.
     Generated sources and IR are kept in `workdir` if it is given.
 
     Raises `ImportFailure` for a model that cannot be imported, with the place in its source; nothing is written then.
@@ -55,6 +58,7 @@ def compile(
         workdir=workdir,
         measure=measure,
         budget=budget,
+        precision=precision,
         num_runtimes=num_runtimes,
         graph_mode=graph_mode,
     )
@@ -95,6 +99,7 @@ def build(
     workdir: str | Path | None = None,
     measure: Measure = "auto",
     budget: float | None = None,
+    precision: str = "highest",
     num_runtimes: int = 1,
     graph_mode: bool = False,
 ) -> CompiledModule:
@@ -113,6 +118,7 @@ def build(
         arch=target.arch,
         measure=measure,
         budget=budget,
+        precision=precision,
     )
     # Written a moment ago by this process: its weights need no second hash.
     model = Model(kept.name, num_runtimes=num_runtimes, verify_weights=False)
@@ -245,9 +251,10 @@ class CompiledModule:
         from ait_mlir.driver import run_to_phase
 
         manifest = self.model.manifest
-        arch = manifest.arch if manifest is not None else ""
+        arch, precision = (manifest.arch, manifest.precision) if manifest is not None else ("", "highest")
         module, known = self._imported.module.clone(), self._imported.constants.keys()
-        return str(run_to_phase(module, phase, target=self.model.target, arch=arch, known=known)) + "\n"
+        run_to_phase(module, phase, target=self.model.target, arch=arch, precision=precision, known=known)
+        return f"{module}\n"
 
     @property
     def operations(self) -> int:

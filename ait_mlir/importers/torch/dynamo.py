@@ -16,23 +16,28 @@ from ait_mlir.frontend.target import as_target
 from ait_mlir.importers.torch.compiled import CompiledModule, build, from_torch
 from ait_mlir.importers.torch.errors import ImportFailure
 from ait_mlir.importers.torch.library import quiet, torch
+from ait_mlir.lowering.target import precision_problem
 
 LOG = logging.getLogger("ait_mlir.torch_compile")
-OPTIONS = ("measure", "budget", "graph_mode", "num_runtimes")
+OPTIONS = ("measure", "budget", "precision", "graph_mode", "num_runtimes")
 
 
 def backend(graph: Any, example_inputs: Sequence[Any], options: Mapping[str, Any] | None = None) -> Callable[..., Any]:
     """A callable like `graph`: compiled, or `graph` itself if it cannot be imported.
 
-    `options` are those of `ait_mlir.compile` among `measure`, `budget`, `graph_mode` and `num_runtimes`.
+    `options` are those of `ait_mlir.compile` among `measure`, `budget`, `precision`, `graph_mode` and `num_runtimes`;
+    `precision` is `torch.get_float32_matmul_precision()` if it is left out.
     """
     if unknown := sorted(set(options or {}) - set(OPTIONS)):
         raise ImportFailure(f"unknown option {unknown[0]!r} of the backend 'ait'; the options are {', '.join(OPTIONS)}")
+    options = {"precision": torch.get_float32_matmul_precision(), **(options or {})}
+    if (problem := precision_problem(options["precision"])) is not None:
+        raise ImportFailure(problem)
     if torch.is_grad_enabled() and any(getattr(x, "requires_grad", False) for x in example_inputs):
         LOG.warning("a graph runs in PyTorch: it needs gradients; call the model under torch.no_grad()")
         return graph.forward
     try:
-        return Part(graph, example_inputs, options or {})
+        return Part(graph, example_inputs, options)
     except Exception as error:  # on any error of ours, the program runs as without us
         LOG.warning(
             "a graph of %d operations runs in PyTorch: %s", _operations(graph), _told(error), exc_info=_is_fault(error)

@@ -9,7 +9,8 @@ from typing import cast
 from xdsl.dialects.builtin import BFloat16Type, Float16Type, f32, f64
 
 from ait_mlir.dialects.ait.attention import AttentionOp
-from ait_mlir.dialects.ait.types import TensorType, scope_of
+from ait_mlir.dialects.ait.dtypes import compute_type
+from ait_mlir.dialects.ait.types import TensorType, scope_of, tensor_type
 from ait_mlir.dims import Expr, Scope
 from ait_mlir.lowering.cpp import element_type, literal
 from ait_mlir.lowering.kernels.base import (
@@ -24,6 +25,7 @@ from ait_mlir.lowering.kernels.base import (
     estimate_env,
 )
 from ait_mlir.lowering.kernels.loops import broadcast_strides
+from ait_mlir.lowering.regions import functor
 from ait_mlir.lowering.target import HOPPER
 
 LARGEST_HEAD = 256
@@ -39,9 +41,25 @@ def sizes_of(op: AttentionOp) -> tuple[tuple[Expr, ...], Expr, Expr, Expr]:
     return q[:3], op.length, q[3], v[3]
 
 
-def is_mask(op: AttentionOp, position: int) -> bool:
-    """Whether operand `position` is the mask."""
-    return op.mask is not None and position == len(op.operands) - 1
+def is_score_operand(op: AttentionOp, position: int) -> bool:
+    """Whether operand `position` broadcasts to the scores: the mask, or one of the region."""
+    first = len(op.own_operands) - (op.mask is not None)
+    return first <= position < len(op.operands)
+
+
+def reads_whole_lines(op: AttentionOp, position: int, strides: Strides) -> bool:
+    """Whether neighbouring columns of a score operand lie side by side, or only one row or column is read.
+
+    A bias that was computed as [rows, columns, heads] costs less as a copy than in place: a kernel that reads it would
+    fetch a whole line of memory for each element.
+    """
+    dims = tensor_type(op.operands[position]).dims
+    return len(dims) < 2 or 1 in (dims[-1].as_int(), dims[-2].as_int()) or strides[-1].as_int() in (0, 1)
+
+
+def is_changed(op: AttentionOp) -> bool:
+    """Whether more happens to scores than a multiplication by a positive number."""
+    return op.mask is not None or op.changes_scores or op.scale.value.data <= 0
 
 
 @dataclass(frozen=True)
@@ -79,38 +97,100 @@ class AttentionSizes:
         return AttentionSizes(rows, cols, batch * heads, max(1, group), seen, causal, bytes_moved(op, scope), kv_bytes)
 
 
-def call_arguments(launch: Launch[AttentionOp]) -> tuple[str, ...]:
-    """What the C++ function of every kernel is given: the context and the sizes; q, k and v; the result; the mask; and
-    the second piece of k and v, if there is one."""
-    op, ins, outs, place = launch.op, launch.ins, launch.outs, launch.place
-    (batch, heads, rows), cols, depth, width = sizes_of(op)
-    mask = ins[-1] if op.mask is not None else None
-    element = ins[0].type.element_type
-    sizes = launch.cpp(batch, heads, rows, cols, depth, width)
-    groups = ins[1].type.dims[1]
-    group = "1" if heads is groups else f"{launch.cpp(heads)} / {launch.cpp(groups)}"
-    window = "ait::kNoWindow" if op.window is None else str(op.window.value.data)
-    scale = literal(op.scale.value.data, f32 if launch.target.is_gpu else f64)
-    mask_kind = element_type(mask.type.element_type if mask is not None else element)
-    mask_value = f"ait::{place}::Mask<{mask_kind}>{{}}"
-    if mask is not None:
-        steps = broadcast_strides(mask, (batch, heads, rows, cols))
-        mask_value = f"ait::{place}::Mask<{mask_kind}>{{{mask.name}, {launch.cpp(*steps)}}}"
+@dataclass(frozen=True)
+class AttentionCall:
+    """What the C++ function of every kernel is given."""
 
-    def heads_of(arg: Arg, const: str) -> str:
-        return f"ait::{place}::Heads<{const}{element_type(element)}>{{{arg.name}, {launch.cpp(*arg.strides[:3])}}}"
+    definition: str
+    """The functor that changes scores, if the op has one of its own."""
+    sizes: str
+    qkv: str
+    result: str
+    scores: str
+    log_sums: str
+    pieces: tuple[str, ...]
+    """The second piece of k and v, if there is one."""
 
-    pieces: list[str] = []
-    if op.then is not None:
-        second = ", ".join([*(heads_of(arg, "const ") for arg in ins[3:5]), launch.cpp(ins[1].type.dims[2])])
-        pieces.append(f"ait::{place}::SecondPiece<{element_type(element)}>{{{second}}}")
+    @staticmethod
+    def of(launch: Launch[AttentionOp]) -> AttentionCall:
+        op, ins, outs, place = launch.op, launch.ins, launch.outs, launch.place
+        (batch, heads, rows), cols, depth, width = sizes_of(op)
+        element = ins[0].type.element_type
+        sizes = launch.cpp(batch, heads, rows, cols, depth, width)
+        groups = ins[1].type.dims[1]
+        group = f"{launch.cpp(heads)} / {launch.cpp(groups)}"
+        window = "ait::kNoWindow" if op.window is None else str(op.window.value.data)
+        scale = literal(op.scale.value.data, f32 if launch.target.is_gpu else f64)
+        top_left = "" if op.top_left is None else ", true"
+
+        def heads_of(arg: Arg, const: str) -> str:
+            return f"ait::{place}::Heads<{const}{element_type(element)}>{{{arg.name}, {launch.cpp(*arg.strides[:3])}}}"
+
+        pieces: list[str] = []
+        if op.then is not None:
+            second = ", ".join([*(heads_of(arg, "const ") for arg in ins[3:5]), launch.cpp(ins[1].type.dims[2])])
+            pieces.append(f"ait::{place}::SecondPiece<{element_type(element)}>{{{second}}}")
+        log_sums = f"ait::{place}::LogSums<{element_type(compute_type(element))}>{{"
+        if op.log_sums is not None:
+            log_sums += f"{outs[1].name}, {launch.cpp(*outs[1].strides)}"
+        definition, scores = _scores(launch)
+        return AttentionCall(
+            definition,
+            f"ctx, ait::{place}::AttentionShape{{{sizes}, {scale}, {group}, {window}{top_left}}}",
+            ", ".join(heads_of(arg, "const ") for arg in ins[:3]),
+            heads_of(outs[0], ""),
+            scores,
+            log_sums + "}",
+            tuple(pieces),
+        )
+
+    def emission(self, launch: Launch[AttentionOp], header: str, call: str, more: str = "") -> Emission:
+        """The code that calls a function of `header`; `more` is what it takes before the pieces."""
+        parts = (self.sizes, self.qkv, self.result, self.scores, self.log_sums, *([more] if more else []), *self.pieces)
+        text = ",\n      ".join(parts)
+        body = f"return ait::{launch.place}::{call}(\n      {text});\n"
+        return Emission(("ait/math.h", launch.header(header)), self.definition, body)
+
+
+def _scores(launch: Launch[AttentionOp]) -> tuple[str, str]:
+    """The definition of the functor that changes scores, and the C++ value that holds it with its operands."""
+    op, place = launch.op, launch.place
+    if not is_changed(op):
+        return "", f"ait::{place}::PlainScores{{}}"
+    own = len(op.own_operands)
+    args = [*launch.ins[own:], *([] if op.mask is None else [launch.ins[own - 1]])]
+    name, definition = "ait::SameScores" if op.mask is None else "ait::AddMask", ""
+    if op.changes_scores:
+        name = "scores_@ID@"
+        definition = functor(op.scores, name)
+        if op.mask is not None:
+            definition += _then_mask(op, name, "masked_@ID@")
+            name = "masked_@ID@"
+    operands = ", ".join(_score_operand(launch, arg) for arg in args)
+    return definition, f"ait::{place}::changed_scores<{name}>({operands})"
+
+
+def _then_mask(op: AttentionOp, inner: str, name: str) -> str:
+    """The functor that does what `inner` does and adds the mask, its last operand."""
+    assert op.mask is not None
+    score, *others = (element_type(a.type) for a in op.scores.block.args)
+    others.append(element_type(compute_type(tensor_type(op.mask).element_type)))
+    parameters = "".join(f", {t} x{i}" for i, t in enumerate(others))
+    passed = "".join(f", x{i}" for i in range(len(others) - 1))
     return (
-        f"ctx, ait::{place}::AttentionShape{{{sizes}, {scale}, {group}, {window}}}",
-        ", ".join(heads_of(arg, "const ") for arg in ins[:3]),
-        heads_of(outs[0], ""),
-        mask_value,
-        *pieces,
+        f"struct {name} {{\n  static AIT_FN void apply({score} score{parameters}, {score}& out) {{\n"
+        f"    {score} changed;\n    {inner}::apply(score{passed}, changed);\n"
+        f"    ait::AddMask::apply(changed, x{len(others) - 1}, out);\n  }}\n}};\n"
     )
+
+
+def _score_operand(launch: Launch[AttentionOp], arg: Arg) -> str:
+    (batch, heads, rows), cols, _, _ = sizes_of(launch.op)
+    steps = broadcast_strides(arg, (batch, heads, rows, cols))
+    along = {0: "kNone", 1: "kUnit"}.get(-1 if (step := steps[3].as_int()) is None else step, "kAny")
+    varies = "false" if steps[2].as_int() == 0 else "true"
+    kind = f"{element_type(arg.type.element_type)}, {varies}, ait::ScoreColumns::{along}"
+    return f"ait::{launch.place}::ScoreOperand<{kind}>{{{arg.name}, {launch.cpp(*steps)}}}"
 
 
 def check_tile(size: int, config: Mapping[str, int]) -> None:
@@ -180,7 +260,11 @@ class AttentionKernel(Kernel[AttentionOp]):
         return start + max(compute, problem.bytes / target.bandwidth)
 
     def accepts(self, op: AttentionOp, position: int, strides: Strides, scope: Scope) -> bool:
-        return is_mask(op, position) or strides[-1].as_int() == 1
+        if is_score_operand(op, position):
+            return reads_whole_lines(op, position, strides)
+        if position == len(op.operands) + 1:  # the logarithms of sums
+            return True
+        return strides[-1].as_int() == 1
 
     def check(self, op: AttentionOp, config: Config, target: Target) -> None:
         if self.uses_tensor_cores(op, target):
@@ -188,17 +272,14 @@ class AttentionKernel(Kernel[AttentionOp]):
 
     def emit(self, launch: Launch[AttentionOp]) -> Emission:
         op, ins, config, target = launch.op, launch.ins, launch.config, launch.target
-        arguments = ",\n      ".join(call_arguments(launch))
         causal = "true" if op.causal is not None else "false"
         if target.is_gpu:
-            flags = (
-                f"{'true' if op.mask is not None else 'false'}, {causal}, {'false' if op.window is None else 'true'}"
-            )
+            flags = f"{causal}, {'false' if op.window is None else 'true'}"
             size = self.head_size(op, launch.scope)
             if self.uses_tensor_cores(op, target):
                 check_tile(size, config)
                 tile = (-(-size // 16) * 16, config.get("warps", 4), config.get("cols", 64))
-                rows = ins[:-1] if op.mask is not None else ins
+                rows = ins[: len(op.own_operands) - (op.mask is not None)]
                 odd = not all(launch.scope.divisible(s, 8) for arg in rows for s in arg.strides[:3])
                 flags += ", true" if odd else ", false"
                 call = f"attention_mma<ait::gpu::AttentionTile<{', '.join(map(str, tile))}>, {flags}>"
@@ -206,7 +287,7 @@ class AttentionKernel(Kernel[AttentionOp]):
                 call = f"attention_simt<ait::gpu::AttentionSimtTile<{-(-size // 4) * 4}>, {flags}>"
         else:
             call = f"attention<{causal}>"
-        return launch.call("attention", f"{call}(\n      {arguments})")
+        return AttentionCall.of(launch).emission(launch, "attention", call)
 
 
 KERNELS = (AttentionKernel(),)

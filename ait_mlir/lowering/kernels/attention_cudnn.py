@@ -47,7 +47,7 @@ class CudnnAttention(Kernel[AttentionOp]):
     alone = True
 
     def matches(self, op: AttentionOp, target: Target) -> bool:
-        if target.kind != "cuda" or op.then is not None:
+        if target.kind != "cuda" or op.then is not None or op.changes_scores or op.log_sums is not None:
             return False
         q, k, v = _type(op.q.type), _type(op.k.type), _type(op.v.type)
         scope = scope_of(op)
@@ -60,7 +60,7 @@ class CudnnAttention(Kernel[AttentionOp]):
         if not scope.positive(cols) or any(scope.bounds(e)[1] > LARGEST for e in (*q.dims[:3], cols)):
             return False
         banded = op.causal is not None or op.window is not None
-        if banded and not scope.le(rows, cols):
+        if banded and (op.top_left is not None or not scope.le(rows, cols)):
             return False
         # With a mask of -inf alone a row would be 0 here, and is NaN by the meaning of the op.
         return op.mask is None

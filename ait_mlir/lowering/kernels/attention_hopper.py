@@ -1,5 +1,4 @@
-"""Attention of f16 and bf16 on Hopper's own matrix instruction: no mask, k and v in one piece, heads of up to 128
-columns."""
+"""Attention of f16 and bf16 on Hopper's own matrix instruction: k and v in one piece, heads of up to 256 columns."""
 
 from __future__ import annotations
 
@@ -8,15 +7,24 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from ait_mlir.dialects.ait.attention import AttentionOp
-from ait_mlir.dialects.ait.types import scope_of
+from ait_mlir.dialects.ait.dtypes import BY_IR
+from ait_mlir.dialects.ait.types import scope_of, tensor_type
 from ait_mlir.dims import Scope
-from ait_mlir.lowering.kernels.attention import AttentionKernel, AttentionSizes, call_arguments, sizes_of
+from ait_mlir.lowering.kernels.attention import (
+    AttentionCall,
+    AttentionKernel,
+    AttentionSizes,
+    is_changed,
+    is_score_operand,
+    reads_whole_lines,
+    sizes_of,
+)
 from ait_mlir.lowering.kernels.base import Config, Emission, Launch, Strides, Target
 from ait_mlir.lowering.target import HOPPER
 
 __all__ = ["KERNELS", "FlashTile", "HopperAttention"]
 
-LARGEST_HEAD = 128
+LARGEST_HEAD = 256
 GROUP_ROWS = 64
 SHARED_LIMIT, SMS = HOPPER.shared_bytes, HOPPER.multiprocessors
 
@@ -24,10 +32,13 @@ SHARED_LIMIT, SMS = HOPPER.shared_bytes, HOPPER.multiprocessors
 START_SECONDS = 1.6e-6
 TILE_SECONDS = {1: 0.8e-6, 2: 1.2e-6, 3: 1.6e-6}
 """What a tile of so many groups costs beside its steps: its first product and its last, and the result."""
-SCORE_SECONDS = {(64, 1): 0.115e-9, (64, 2): 0.078e-9, (64, 3): 0.062e-9, (128, 1): 0.160e-9, (128, 2): 0.108e-9}
+SCORE_SECONDS = {
+    **{(64, 1): 0.115e-9, (64, 2): 0.078e-9, (64, 3): 0.062e-9, (128, 1): 0.160e-9, (128, 2): 0.108e-9},
+    **{(192, 1): 0.230e-9, (192, 2): 0.155e-9, (256, 1): 0.300e-9, (256, 2): 0.205e-9},  # in proportion, not measured
+}
 """A score of a step, by the columns of a head and the groups."""
-WIDEST_SCORE = 0.110e-9
-"""A score of a step with three groups and 128 columns."""
+CHANGED = 1.25
+"""How much longer a step takes if its scores are changed."""
 BANDWIDTH = 0.95
 """What tiles reach of the bandwidth that good kernels have."""
 
@@ -50,10 +61,10 @@ class FlashTile:
         return {"groups": self.groups, "cols": self.cols, "stages": self.stages}
 
     @staticmethod
-    def of(config: Mapping[str, int], depth: int) -> FlashTile:
-        """The tile of a config for heads of `depth`, by default that of the first. `ValueError` if there is none."""
-        first = TILES[depth][0].config() | dict(config)
-        tile = FlashTile(depth, first["groups"], first["cols"], first["stages"])
+    def of(config: Mapping[str, int], default: FlashTile) -> FlashTile:
+        """The tile of a config; what it does not say is as in `default`. `ValueError` if there is none."""
+        given = default.config() | dict(config)
+        tile = FlashTile(default.depth, given["groups"], given["cols"], given["stages"])
         tile.check()
         return tile
 
@@ -75,14 +86,28 @@ class FlashTile:
         """Registers that a thread holds: scores, half as many weights, and its part of the result."""
         return self.cols // 2 + self.cols // 4 + self.depth // 2
 
+    def registers_with(self, op: AttentionOp) -> int:
+        """Registers that a thread holds, with the elements of the operands that change its scores."""
+        count = self.registers
+        for position, value in enumerate(op.operands):
+            dims = tensor_type(value).dims
+            if is_score_operand(op, position) and dims and dims[-1].as_int() != 1:
+                lines = 2 if len(dims) > 1 and dims[-2].as_int() != 1 else 1
+                words = max(1, BY_IR[tensor_type(value).element_type].bytes // 2)
+                count += self.cols // 8 * lines * words
+        return count
+
+    def fits(self, op: AttentionOp) -> bool:
+        """Whether scores, weights, results and what changes the scores fit in registers."""
+        return self.registers_with(op) <= REGISTERS.get(self.groups, 0)
+
     def check(self) -> None:
         """Raise `ValueError` where the template's static assertions would fail or registers run out."""
-        most = {1: 208, 2: 208, 3: 136}.get(self.groups, 0)
         problems = {
             "1 to 3 groups": 1 <= self.groups <= 3,
             "cols is a multiple of 32 up to 256": self.cols % 32 == 0 and 32 <= self.cols <= 256,
             "at least 1 stage": self.stages >= 1,
-            "scores, weights and results of a thread fit in registers": self.registers <= most,
+            "scores, weights and results of a thread fit in registers": self.registers <= REGISTERS.get(self.groups, 0),
             "at most 227 KiB of shared memory": self.shared_bytes <= SHARED_LIMIT,
         }
         wrong = [what for what, holds in problems.items() if not holds]
@@ -95,15 +120,28 @@ class FlashTile:
         steps = math.ceil(p.seen / self.cols)
         if p.causal:  # half of a tile's last step is hidden; in one round, the longest tile decides
             steps = (p.seen + (p.cols - p.seen) / rounds) / self.cols + 0.5
-        step = self.rows * self.cols * SCORE_SECONDS.get((self.depth, self.groups), WIDEST_SCORE)
+        step = self.rows * self.cols * SCORE_SECONDS.get((self.depth, self.groups), SCORE_SECONDS[self.depth, 2])
         return START_SECONDS + rounds * (TILE_SECONDS[self.groups] + max(1.0, steps) * step)
 
 
+REGISTERS = {1: 208, 2: 208, 3: 136}
+"""Registers that a thread has for scores, weights and results, by the groups."""
 TILES = {
     64: (FlashTile(64, 2, 128, 2), FlashTile(64, 3, 128, 2), FlashTile(64, 2, 224, 2), FlashTile(64, 1, 128, 2)),
     128: (FlashTile(128, 2, 128, 2), FlashTile(128, 2, 160, 2), FlashTile(128, 1, 128, 2)),
+    192: (FlashTile(192, 2, 96, 2), FlashTile(192, 1, 96, 2)),
+    256: (FlashTile(256, 2, 64, 2), FlashTile(256, 1, 64, 2)),
 }
 """By the columns of a head that they have room for."""
+SHORT_STEPS = (FlashTile(64, 2, 64, 2), FlashTile(128, 2, 64, 2), FlashTile(192, 2, 64, 2), FlashTile(256, 2, 32, 2))
+"""Leave registers for what changes the scores; for scores that are not changed, longer steps are faster."""
+
+
+def tiles_for(op: AttentionOp, depth: int) -> list[FlashTile]:
+    """The tiles to try for an op whose heads have room for `depth` columns."""
+    if not is_changed(op):
+        return list(TILES[depth])
+    return [t for t in (*TILES[depth], *SHORT_STEPS) if t.depth == depth and t.fits(op)]
 
 
 class HopperAttention(AttentionKernel):
@@ -118,39 +156,51 @@ class HopperAttention(AttentionKernel):
         _, _, depth, width = sizes_of(op)
         return (
             self.uses_tensor_cores(op, target)
-            and op.mask is None
             and op.then is None
-            and op.scale.value.data > 0
             and self.head_size(op, scope) <= LARGEST_HEAD
             and scope.divisible(depth, 8)
             and scope.divisible(width, 8)
+            and bool(tiles_for(op, self.depth(op)))
         )
 
     def depth(self, op: AttentionOp) -> int:
         """The room for the columns of a head."""
-        return 64 if self.head_size(op, scope_of(op)) <= 64 else 128
+        return -(-self.head_size(op, scope_of(op)) // 64) * 64
 
     def configs(self, op: AttentionOp, target: Target) -> list[dict[str, int]]:
         problem = AttentionSizes.of(op)
-        return [t.config() for t in sorted(TILES[self.depth(op)], key=lambda t: t.seconds(problem))]
+        return [
+            t.config()
+            for t in sorted(tiles_for(op, self.depth(op)), key=lambda t: (t in SHORT_STEPS, t.seconds(problem)))
+        ]
 
     def seconds(self, op: AttentionOp, target: Target) -> float:
         problem = AttentionSizes.of(op)
         moving = START_SECONDS + TILE_SECONDS[1] + problem.bytes / (BANDWIDTH * target.bandwidth)
-        return max(moving, min(t.seconds(problem) for t in TILES[self.depth(op)]))
+        steps = min(t.seconds(problem) for t in tiles_for(op, self.depth(op)))
+        return max(moving, steps * (CHANGED if is_changed(op) else 1.0))
 
     def accepts(self, op: AttentionOp, position: int, strides: Strides, scope: Scope) -> bool:
+        if is_score_operand(op, position):
+            return reads_whole_lines(op, position, strides)
+        if position == len(op.operands) + 1:  # the logarithms of sums
+            return True
         return strides[-1].as_int() == 1 and all(scope.divisible(s, 8) for s in strides[:-1])
 
     def check(self, op: AttentionOp, config: Config, target: Target) -> None:
-        FlashTile.of(config, self.depth(op))
+        tile = FlashTile.of(config, tiles_for(op, self.depth(op))[0])
+        if not tile.fits(op):
+            raise ValueError(
+                f"no Hopper attention has the tile {tile.config()} for these operands of the scores: a thread would "
+                f"hold {tile.registers_with(op)} registers; take fewer cols"
+            )
 
     def emit(self, launch: Launch[AttentionOp]) -> Emission:
         op = launch.op
-        tile = FlashTile.of(launch.config, self.depth(op))
+        tile = FlashTile.of(launch.config, tiles_for(op, self.depth(op))[0])
         flags = ", ".join("true" if flag else "false" for flag in (op.causal is not None, op.window is not None))
-        arguments = ",\n      ".join(call_arguments(launch)[:3])
-        return launch.call("attention_hopper", f"attention_hopper<{tile.cpp}, {flags}>(\n      {arguments})")
+        call = f"attention_hopper<{tile.cpp}, {flags}>"
+        return AttentionCall.of(launch).emission(launch, "attention_hopper", call)
 
 
 KERNELS = (HopperAttention(),)

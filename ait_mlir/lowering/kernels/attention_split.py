@@ -6,10 +6,11 @@ from ait_mlir.dialects.ait.attention import AttentionOp
 from ait_mlir.dialects.ait.types import scope_of
 from ait_mlir.dims import Scope
 from ait_mlir.lowering.kernels.attention import (
+    AttentionCall,
     AttentionKernel,
     AttentionSizes,
-    call_arguments,
-    is_mask,
+    is_score_operand,
+    reads_whole_lines,
     sizes_of,
 )
 from ait_mlir.lowering.kernels.base import Config, Emission, Launch, Strides, Target
@@ -64,8 +65,11 @@ class SplitAttention(AttentionKernel):
         return START_SECONDS + p.kv_bytes / rate + (tiles - 1) * p.kv_bytes / SHARED_RATE
 
     def accepts(self, op: AttentionOp, position: int, strides: Strides, scope: Scope) -> bool:
-        rows = strides[-1].as_int() == 1 and all(scope.divisible(s, 8) for s in strides[:-1])
-        return rows or is_mask(op, position)
+        if is_score_operand(op, position):
+            return reads_whole_lines(op, position, strides)
+        if position == len(op.operands) + 1:  # the logarithms of sums
+            return True
+        return strides[-1].as_int() == 1 and all(scope.divisible(s, 8) for s in strides[:-1])
 
     def check(self, op: AttentionOp, config: Config, target: Target) -> None:
         _tile_of(config)
@@ -74,12 +78,9 @@ class SplitAttention(AttentionKernel):
         op = launch.op
         eights, warps, blocks = _tile_of(launch.config)
         depth = -(-self.head_size(op, launch.scope) // 64) * 64
-        found = (op.mask is not None, op.causal is not None, op.window is not None)
-        flags = ", ".join("true" if flag else "false" for flag in found)
-        sizes, kv, result, mask, *pieces = call_arguments(launch)
-        arguments = ",\n      ".join((sizes, kv, result, f"{mask}, {blocks}", *pieces))
-        tile = f"ait::gpu::SplitTile<{depth}, {eights}, {warps}>"
-        return launch.call("attention_split", f"attention_split<{tile}, {flags}>(\n      {arguments})")
+        flags = ", ".join("true" if flag else "false" for flag in (op.causal is not None, op.window is not None))
+        call = f"attention_split<ait::gpu::SplitTile<{depth}, {eights}, {warps}>, {flags}>"
+        return AttentionCall.of(launch).emission(launch, "attention_split", call, str(blocks))
 
 
 def _tile_of(config: Config) -> tuple[int, int, int]:

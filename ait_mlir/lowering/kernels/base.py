@@ -14,6 +14,7 @@ from ait_mlir.dialects.ait.strided import is_contiguous
 from ait_mlir.dialects.ait.traits import Cost
 from ait_mlir.dialects.ait.types import TensorType, scope_of
 from ait_mlir.dims import Expr, Scope, const
+from ait_mlir.lowering.estimates import Terms, in_a_model, table_for
 from ait_mlir.lowering.target import Target
 
 Strides = tuple[Expr, ...]
@@ -124,9 +125,42 @@ class Kernel(ABC, Generic[OpT]):
         """The tunable choices, best guess first; `[{}]` when there are none."""
         return [{}]
 
+    def every_config(self, op: OpT, target: Target) -> list[dict[str, int]]:
+        """All choices that could be the fastest for some sizes; `configs` are those that are for the sizes of `op`."""
+        return self.configs(op, target)
+
     def seconds(self, op: OpT, target: Target) -> float:
         """Estimated seconds at the dims' hints or maximum; by default all operands and results pass through memory."""
         return target.launch_seconds + bytes_moved(op, scope_of(op)) / target.bandwidth
+
+    def terms(self, op: OpT, config: Config, target: Target) -> Terms | None:
+        """What the time with a configuration consists of, for estimates that are fitted to a card; None: not fitted."""
+        return None
+
+    def estimate(self, op: OpT, config: Config, target: Target) -> float:
+        """Estimated seconds with a configuration: fitted to the card if there is a table, else by `seconds` and the
+        order of `configs`, each 1 % slower than the one before."""
+        if (fitted := self._fitted(op, config, target)) is not None:
+            return fitted
+        configs = self.configs(op, target)
+        place = configs.index(dict(config)) if config in configs else len(configs)
+        return self.seconds(op, target) * (1 + 0.01 * place)
+
+    def ranked(self, op: OpT, target: Target) -> list[tuple[dict[str, int], float]]:
+        """The configurations with their estimates, the best first."""
+        configs = self.configs(op, target)
+        if not configs or self._fitted(op, configs[0], target) is None:
+            seconds = self.seconds(op, target) if configs else 0.0
+            return [(config, seconds * (1 + 0.01 * i)) for i, config in enumerate(configs)]
+        found = [(config, self.estimate(op, config, target)) for config in self.every_config(op, target)]
+        return sorted(found, key=lambda pair: pair[1])
+
+    def _fitted(self, op: OpT, config: Config, target: Target) -> float | None:
+        table = table_for(target.arch)
+        if table is None or (terms := self.terms(op, config, target)) is None:
+            return None
+        fit = table.fit(self.provider, self.name, terms.kind)
+        return None if fit is None else in_a_model(fit.seconds(terms), self.alone and target.kind == "cuda")
 
     def accepts(self, op: OpT, position: int, strides: Strides, scope: Scope) -> bool:
         """Whether operand `position` (results follow the operands) may have these strides; by default any."""

@@ -48,6 +48,7 @@ class GemmCall:
     algorithm: str | None
     workspace: str
     workspace_bytes: Size
+    precision: str | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

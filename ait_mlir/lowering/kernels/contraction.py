@@ -75,6 +75,8 @@ class Problem:
             columns = [(*steps, row) for steps, row in zip(outer, rows, strict=True)]
             *loops, innermost = collapse(nest(shape[: lead + 1], columns), scope_of(op))
             m, rows = innermost.size, list(innermost.strides)
+            if m.as_int() == 1:  # any step does, so a and the result get those of whole rows, which kernels like
+                rows = [op.split_a()[2], shape[-1], *(ZERO for _ in extras)]
             batches = [*_columns(loops, len(columns)), (ZERO,) * len(loops)]
         else:
             outer = [broadcast_strides(_leading(first), shape[:lead]), out.strides[:lead], *(e[:lead] for e in extras)]

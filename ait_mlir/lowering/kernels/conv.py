@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from ait_mlir.dialects.ait.conv import ConvOp
 from ait_mlir.dialects.ait.types import TensorType, scope_of, tensor_type
-from ait_mlir.dims import Expr, Scope, product
+from ait_mlir.dims import Expr, Scope, const, product
 from ait_mlir.lowering.cpp import element_type
 from ait_mlir.lowering.kernels.base import (
     Arg,
@@ -72,8 +72,8 @@ def input_cpp(op: ConvOp, x: Arg, cpp_dims: Mapping[str, str]) -> str:
         braces(x.type.dims[1:-1], cpp_dims),
         depth.cpp(cpp_dims),
         braces(places, cpp_dims),
-        *("{" + ", ".join(map(str, each)) + "}" for each in numbers),
-        str(op.num_groups()),
+        *(braces(map(const, each), cpp_dims) for each in numbers),
+        const(op.num_groups()).cpp(cpp_dims),
     ]
     kind = f"{element_type(x.type.element_type)}, {rank}, {str(op.is_transposed()).lower()}"
     return f"ait::ConvInput<{kind}>{{{', '.join(fields)}}}"

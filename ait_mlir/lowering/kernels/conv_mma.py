@@ -7,7 +7,7 @@ from functools import cache
 
 from ait_mlir.dialects.ait.conv import ConvOp
 from ait_mlir.dialects.ait.types import scope_of, tensor_type
-from ait_mlir.dims import Scope, product
+from ait_mlir.dims import Scope, const, product
 from ait_mlir.lowering.kernels.base import Config, Emission, Launch, Strides, Target, element_bytes, estimate_env
 from ait_mlir.lowering.kernels.contraction import is_narrow
 from ait_mlir.lowering.kernels.conv import ConvKernel, call_conv, weight_steps
@@ -66,6 +66,9 @@ class MmaConv(ConvKernel):
         tiles = dict.fromkeys(tile for pair in zip(large, small, strict=True) for tile in pair)
         return [tile.config() for tile in tiles]
 
+    def every_config(self, op: ConvOp, target: Target) -> list[dict[str, int]]:
+        return [tile.config() for tile in _tiles(*self._sizes(op, estimate_env(scope_of(op))), target)]
+
     def check(self, op: ConvOp, config: Config, target: Target) -> None:
         GemmTile.of(config)
 
@@ -91,7 +94,7 @@ class MmaConv(ConvKernel):
         tile = GemmTile.of(launch.config)
         early = ", true" if launch.ins[1].constant else ""
         template = f"conv_mma<{tile.cpp()}, {str(self._in_eights(launch.op)).lower()}, {{epilogue}}>"
-        return call_conv(launch, "conv_mma", template, f", {tile.split}{early}")
+        return call_conv(launch, "conv_mma", template, f", {launch.cpp(const(tile.split))}{early}")
 
 
 KERNELS = (MmaConv(),)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from xdsl.dialects.builtin import Float32Type, Float64Type
+from xdsl.dialects.builtin import AnyFloat
 from xdsl.ir import Operation
 
 from ait_mlir.dialects.ait.conv import ConvOp
@@ -17,7 +17,7 @@ __all__ = ["KERNELS", "PackedConv"]
 
 
 class PackedConv(ConvKernel, PacksWeights):
-    """A convolution of one group with a weight, for f32 and f64: vectors along the channels of the result."""
+    """A convolution of one group with a weight, for all floats: vectors along the channels of the result."""
 
     provider = "packed"
 
@@ -26,7 +26,7 @@ class PackedConv(ConvKernel, PacksWeights):
         return (
             super().matches(op, target)
             and target.kind == "cpu"
-            and isinstance(kind, Float32Type | Float64Type)
+            and isinstance(kind, AnyFloat)
             and tensor_type(op.output).element_type == kind
             and op.num_groups() == 1
             and tensor_type(op.weight).static_shape() is not None

@@ -5,13 +5,14 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import cast
 
-from xdsl.dialects.builtin import Float32Type, Float64Type
-from xdsl.ir import Attribute
+from xdsl.dialects.builtin import BFloat16Type, Float32Type, Float64Type
+from xdsl.ir import Attribute, Operation
 
 from ait_mlir.dialects.ait.dtypes import BY_IR
 from ait_mlir.dialects.ait.gemm import ContractionOp
-from ait_mlir.dialects.ait.types import TensorType, scope_of
+from ait_mlir.dialects.ait.types import TensorType, scope_of, tensor_type
 from ait_mlir.dims import Expr, Scope, const
+from ait_mlir.host.cpu import has_bf16_tiles
 from ait_mlir.lowering.kernels.base import Config, Emission, Kernel, Launch, NamesAlgorithms, Strides, Target
 from ait_mlir.lowering.kernels.calls import GemmCall, GemmMatrix, call_service
 from ait_mlir.lowering.kernels.contraction import (
@@ -36,9 +37,13 @@ MAX_CONFIGS = 8
 LT_RATE = {2: 650e12, 4: 45e12, 8: 45e12}
 LT_ODD_RATE = 100e12
 """Where rows start at no 16-byte boundary, which its fast algorithms for elements of 2 bytes need."""
+LT_ROUNDED_RATE = {"high": 300e12, "medium": 500e12}
+"""Of f32 whose operands are rounded."""
 LT_SECONDS, LT_SECONDS_PER_K = 2.6e-6, 1.4e-9
 SIMT_RATE = {2: 20e12, 4: 20e12, 8: 10e12}
 CPU_RATE = 133e9
+TILE_RATE, TILE_ROWS = 800e9, 8
+"""Of bf16 on AMX, and the rows above which the template uses it."""
 OPENBLAS_RATE, OPENBLAS_PACK_SECONDS = 145e9, 0.5e-9
 ERF_CYCLES = 0.02
 """Cycles of a multiprocessor for one element of an erf gelu that the tensor cores wait for."""
@@ -67,6 +72,17 @@ def _has_even_pitches(x: Matrix, scope: Scope) -> bool:
 
 def _fits(p: Problem, scope: Scope) -> bool:
     return all(scope.bounds(e)[1] <= LARGEST for e in (p.m, p.n, p.k))
+
+
+def keeps_f32(op: Operation, target: Target) -> bool:
+    """Whether it must be computed exactly: in another type than f32 it is what it is, in f32 the setting says so."""
+    return target.precision == "highest" or not isinstance(tensor_type(op.operands[0]).element_type, Float32Type)
+
+
+def _uses_tiles(op: ContractionOp, target: Target) -> bool:
+    """Whether the CPU multiplies these operands, which are contiguous along k, on its matrix unit."""
+    bf16 = isinstance(_kind(op), BFloat16Type) and op.layout.data[:2] == "rc"
+    return bf16 and target.arch == "native" and has_bf16_tiles()
 
 
 class ContractionKernel(Kernel[ContractionOp]):
@@ -140,10 +156,17 @@ class NativeGemm(ContractionKernel):
             configs.insert(0, configs[0] | {"small_rows": few[1]} | few[0].config("small_"))
         return configs
 
+    def every_config(self, op: ContractionOp, target: Target) -> list[dict[str, int]]:
+        if not self.uses_tensor_cores(op, target):
+            return [{}]
+        m, n, k, batches = Problem.contiguous(op).sizes(scope_of(op))
+        return [tile.config() for tile in best_tiles(m, n * op.SUMS, k, batches, target)]
+
     def seconds_at(self, op: ContractionOp, m: int, n: int, k: int, batches: int, target: Target) -> float:
         flops = 2.0 * m * n * k * batches
         if not target.is_gpu:
-            return target.launch_seconds + flops / CPU_RATE
+            rate = TILE_RATE if m > TILE_ROWS and _uses_tiles(op, target) else CPU_RATE
+            return target.launch_seconds + flops / rate
         size = BY_IR[_kind(op)].bytes
         if not self.uses_tensor_cores(op, target):
             return target.launch_seconds + flops / SIMT_RATE[size]
@@ -173,7 +196,8 @@ class NativeGemm(ContractionKernel):
             early = ", true" if problem.b.arg.constant else ""
             for prefix in ("small_", "") if "small_rows" in config else ("",):
                 tile = GemmTile.of(config, prefix)
-                call = f"gemm_mma<{tile.cpp(op.SUMS)}, {template}, {functor}>({arguments}, {tile.split}{early})"
+                more = f"{launch.cpp(const(tile.split))}{early}"
+                call = f"gemm_mma<{tile.cpp(op.SUMS)}, {template}, {functor}>({arguments}, {more})"
                 few = f"if ({launch.cpp(problem.m)} <= {int(config['small_rows'])}) " if prefix else ""
                 calls.append(f"{few}return ait::gpu::{call};")
         else:
@@ -235,6 +259,8 @@ class CublasLtGemm(ContractionKernel, NamesAlgorithms):
         moved = size * batches * (m * k + k * n + m * n) / target.bandwidth
         odd = size == 2 and not _has_even_rows(op, Problem.contiguous(op))
         rate = LT_ODD_RATE if odd else LT_RATE[size]
+        if not keeps_f32(op, target):
+            rate = LT_ROUNDED_RATE[target.precision]
         busy = max(2.0 * m * n * k * batches / rate, moved + LT_SECONDS_PER_K * k)
         epilogue = library_epilogue(op)
         if epilogue is not None and epilogue.activation is not None:
@@ -290,6 +316,7 @@ class CublasLtGemm(ContractionKernel, NamesAlgorithms):
             algorithm="&algorithm" if config else None,
             workspace="ws",
             workspace_bytes=self.workspace(op, config),
+            precision=None if keeps_f32(op, launch.target) else f"AIT_PRECISION_{launch.target.precision.upper()}",
         )
         return call_service(call, launch, before)
 

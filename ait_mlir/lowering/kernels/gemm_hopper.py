@@ -211,6 +211,7 @@ class HopperGemm(ContractionKernel):
 
     provider = "hopper"
     max_sums = 2
+    one_instance = True
 
     def takes(self, op: ContractionOp, target: Target) -> bool:
         kind = cast(TensorType, op.a.type).element_type
@@ -242,6 +243,9 @@ class HopperGemm(ContractionKernel):
     def configs(self, op: ContractionOp, target: Target) -> list[dict[str, int]]:
         sizes = Problem.contiguous(op).sizes(scope_of(op))
         return [tile.config() for tile in self._tiles(op, *sizes)][:MAX_CONFIGS]
+
+    def every_config(self, op: ContractionOp, target: Target) -> list[dict[str, int]]:
+        return [tile.config() for tile in self._tiles(op, *Problem.contiguous(op).sizes(scope_of(op)))]
 
     def _tiles(self, op: ContractionOp, m: int, n: int, k: int, batches: int) -> list[HopperTile]:
         """The tiles that fit, the best estimate first."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import cast
 
-from xdsl.dialects.builtin import Float32Type, Float64Type
+from xdsl.dialects.builtin import AnyFloat
 from xdsl.ir import Operation
 
 from ait_mlir.dialects.ait.gemm import ContractionOp, GemmOp
@@ -20,7 +20,8 @@ RATE = 160e9
 
 
 class PackedGemm(ContractionKernel, PacksWeights):
-    """A gemm with a weight, for f32 and f64: vectors along its columns, any epilogue on each tile of results."""
+    """A gemm with a weight: vectors along its columns, any epilogue on each tile of results. f16 and bf16 are
+    widened."""
 
     one_instance = True
     provider = "packed"
@@ -31,7 +32,7 @@ class PackedGemm(ContractionKernel, PacksWeights):
         weight = cast(TensorType, op.b.type)
         return (
             target.kind == "cpu"
-            and isinstance(kind, Float32Type | Float64Type)
+            and isinstance(kind, AnyFloat)
             and op.output.type.element_type == kind
             and op.layout.data[0] == op.layout.data[2] == "r"
             and weight.static_shape() is not None

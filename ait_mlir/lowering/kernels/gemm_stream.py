@@ -8,7 +8,7 @@ from typing import cast
 
 from ait_mlir.dialects.ait.gemm import ContractionOp
 from ait_mlir.dialects.ait.types import TensorType, scope_of
-from ait_mlir.dims import Scope
+from ait_mlir.dims import Scope, const
 from ait_mlir.lowering.kernels.base import Config, Emission, Launch, Strides, Target
 from ait_mlir.lowering.kernels.contraction import Problem, call_template, is_narrow
 from ait_mlir.lowering.kernels.gemm import ContractionKernel
@@ -91,6 +91,7 @@ class StreamGemm(ContractionKernel):
 
     provider = "stream"
     max_batch_loops = 0
+    one_instance = True
 
     def takes(self, op: ContractionOp, target: Target) -> bool:
         kind = cast(TensorType, op.a.type).element_type
@@ -125,7 +126,7 @@ class StreamGemm(ContractionKernel):
         tile = StreamTile.of(launch.config)
         early = "true" if problem.b.arg.constant else "false"
         template = f"gemm_stream<{tile.cpp}, {{epilogue}}>"
-        return call_template(launch, "gemm_stream", template, f", {tile.split}, {early}")
+        return call_template(launch, "gemm_stream", template, f", {launch.cpp(const(tile.split))}, {early}")
 
 
 def _along_k(problem: Problem, scope: Scope) -> bool:

@@ -35,6 +35,7 @@ class ReduceKernel(Kernel[ReduceOp]):
 
     name = "reduce"
     ops = (ReduceOp,)
+    one_instance = True
 
     def seconds(self, op: ReduceOp, target: Target) -> float:
         rate = target.bandwidth
@@ -54,6 +55,7 @@ class SplitReduce(Kernel[ReduceOp]):
     provider = "split"
     name = "reduce_split"
     ops = (ReduceOp,)
+    one_instance = True
 
     def matches(self, op: ReduceOp, target: Target) -> bool:
         return target.is_gpu

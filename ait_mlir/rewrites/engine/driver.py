@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from itertools import islice
+from time import perf_counter
 from typing import Protocol
 
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
@@ -43,10 +44,12 @@ class Compiled(Protocol):
 
 @dataclass
 class Statistics:
-    """How often each pattern was applied, and how many dead operations were removed."""
+    """How often each pattern was applied, and how many dead operations were removed; the seconds of each pattern's
+    rewrites (matching is one walk for all patterns) are there where someone counts them (`counted_rewrites`)."""
 
     applied: dict[str, int] = field(default_factory=dict[str, int])
     removed: int = 0
+    seconds: dict[str, float] = field(default_factory=dict[str, float])
 
     @property
     def rewrites(self) -> int:
@@ -56,7 +59,17 @@ class Statistics:
         """Add what another application counted."""
         for name, count in other.applied.items():
             self.applied[name] = self.applied.get(name, 0) + count
+        for name, seconds in other.seconds.items():
+            self.seconds[name] = self.seconds.get(name, 0.0) + seconds
         self.removed += other.removed
+
+    def taken(self) -> Statistics:
+        """What was counted until now; counting starts again from zero."""
+        taken = Statistics(dict(self.applied), self.removed, dict(self.seconds))
+        self.applied.clear()
+        self.seconds.clear()
+        self.removed = 0
+        return taken
 
 
 _total: ContextVar[Statistics | None] = ContextVar("_total", default=None)
@@ -304,8 +317,9 @@ def apply_patterns(
     rewriter = Rewriter()
     limit = rewriter.start(scope, reverse) * 16 + 1_000 if limit is None else limit
     statistics = Statistics()
-    applied = statistics.applied
+    applied, seconds = statistics.applied, statistics.seconds
     dispatch = compiled.dispatch
+    total = _total.get()
     count = 0
     while (op := rewriter.next()) is not None:
         if is_dead(op):
@@ -332,10 +346,13 @@ def apply_patterns(
                 " does it match what it writes?"
             )
         rewriter.root = op
+        start = perf_counter() if total is not None else 0.0
         try:
             match.action(rewriter, *values)
         except (RewriteError, *_FAILURES) as error:
             raise RewriteError(f"pattern '{name}' cannot be applied to '{op.name}': {_reason(error)}", op) from error
-    if (total := _total.get()) is not None:
+        if total is not None:
+            seconds[name] = seconds.get(name, 0.0) + perf_counter() - start
+    if total is not None:
         total.add(statistics)
     return statistics

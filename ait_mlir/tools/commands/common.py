@@ -59,6 +59,17 @@ def name_and_value(text: str, what: str) -> tuple[str, str]:
     return name, value
 
 
+def add_precision(parser: argparse.ArgumentParser) -> None:
+    """Declare `--precision`; the compiler checks the name."""
+    parser.add_argument(
+        "--precision",
+        default="highest",
+        metavar="NAME",
+        help="of products, convolutions and attention of f32 on a GPU: highest (exact, the default), high (TF32) or "
+        "medium (bf16)",
+    )
+
+
 def parse_dims(texts: Iterable[str], dims: Sequence[DimInfo]) -> dict[str, int]:
     """Values of all dims that inputs give: as given by NAME=NUMBER, else the last hint, else the maximum."""
     known = {dim.name: dim for dim in dims if not dim.bound}

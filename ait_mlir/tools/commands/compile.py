@@ -13,6 +13,7 @@ from ait_mlir.host.kernel_libraries import add_kernel_library
 from ait_mlir.tools.commands.common import (
     EXAMPLE_ONLY,
     UsageError,
+    add_precision,
     name_and_value,
     note,
     parse_dims,
@@ -83,6 +84,7 @@ def add(subparsers: Any) -> None:
         default="hints",
         help="at which values of the dims: hints, min, max, or several with a plus between (default: hints)",
     )
+    add_precision(p)
     p.add_argument(
         "--emit",
         choices=("artifact", "module", "kernels"),
@@ -170,6 +172,7 @@ def _compile(
         measure=options.measure,
         budget=options.budget,
         points=options.points,
+        precision=options.precision,
         report=options.times,
         observe=observe,
         source=source,
@@ -225,6 +228,7 @@ def _build(
         store_kernel_libraries=not options.reference_libraries,
         budget=options.budget,
         points=options.points,
+        precision=options.precision,
         report=options.times,
         observe=observe,
         source=source,
@@ -252,6 +256,7 @@ def _export(options: argparse.Namespace, module: ModuleOp, source: SourceText | 
             measure=options.measure,
             budget=options.budget,
             points=options.points,
+            precision=options.precision,
             source=source,
         )
     else:
@@ -264,6 +269,7 @@ def _export(options: argparse.Namespace, module: ModuleOp, source: SourceText | 
             measure=options.measure,
             budget=options.budget,
             points=options.points,
+            precision=options.precision,
             source=source,
         )[1]
         for name, reason in left_out.items():

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from ait_mlir.runtime import artifact
 from ait_mlir.runtime.artifact import Artifact, DimInfo
-from ait_mlir.tools.commands.common import EXAMPLE_ONLY, UsageError, parse_dims, text_of_bytes
+from ait_mlir.tools.commands.common import EXAMPLE_ONLY, UsageError, add_precision, parse_dims, text_of_bytes
 from ait_mlir.tools.operators import operator_table
 from ait_mlir.tools.report import Report, table
 
@@ -45,6 +45,7 @@ def add(subparsers: Any) -> None:
         "--target", choices=("cpu", "cuda", "rocm"), default="cpu", help="for IR text that is not planned yet"
     )
     p.add_argument("--arch", default="", help="for IR text that is not planned yet")
+    add_precision(p)
     p.set_defaults(run=run)
 
 
@@ -82,7 +83,15 @@ def _plan(options: argparse.Namespace) -> tuple[ModuleOp, tuple[DimInfo, ...]]:
     except OSError as error:
         raise UsageError(f"cannot read {options.file}: {error.strerror}") from error
     phase = driver.phase_of(module)
-    driver.run_to_phase(module, "planned", start=phase, target=options.target, arch=options.arch, source=source)
+    driver.run_to_phase(
+        module,
+        "planned",
+        start=phase,
+        target=options.target,
+        arch=options.arch,
+        precision=options.precision,
+        source=source,
+    )
     scope = driver.program_of(module).scope
     return module, tuple(map(driver.dim_info, scope.dims))
 
@@ -99,6 +108,8 @@ def _print_manifest(loaded: Artifact) -> None:
     manifest = loaded.manifest
     print(f"model     {manifest.name}")
     print(f"target    {manifest.target} {manifest.arch}")
+    if manifest.precision != "highest":
+        print(f"precision {manifest.precision}")
     for dim in manifest.dims:
         hints = f" hints {list(dim.hints)}" if dim.hints else ""
         bound = " bound by a launch" if dim.bound else ""

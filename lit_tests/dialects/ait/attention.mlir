@@ -55,3 +55,21 @@ ait.graph @ragged(%q: !ait.tensor<b x 4 x s x 64 x f16>, %k: !ait.tensor<b x 2 x
   %3 = ait.ragged_attention %x, %x, %x segments %o scale 0.125 : !ait.tensor<1 x 4 x t x 64 x f16>
   ait.output "y" %3 : !ait.tensor<1 x 4 x t x 64 x f16>
 }
+
+// What becomes of scores, with a mask after it; rows that stand at the first columns; the logarithms of sums.
+// CHECK-LABEL: ait.graph @scores
+ait.graph @scores(%q: !ait.tensor<b x 12 x s x 64 x f16>, %k: !ait.tensor<b x 4 x l x 64 x f16>, %bias: !ait.tensor<12 x s x l x f16>, %m: !ait.tensor<b x 1 x 1 x l x f16>) dims {b = 0 to 4, s = 1 to 8, l = 1 to 8} {
+  // CHECK: %y, %sums = ait.attention %q, %k, %k mask %m scale 0.125 causal top_left window 3 log_sums scores(%bias) {
+  // CHECK-NEXT: ^bb0(%score: f32, %0: f32):
+  // CHECK-NEXT:   %1 = ait.add %score, %0 : f32
+  // CHECK-NEXT:   ait.yield %1 : f32
+  // CHECK-NEXT: } : !ait.tensor<b x 12 x s x 64 x f16>, !ait.tensor<b x 12 x s x f32>
+  // GENERIC: "ait.attention"(%q, %k, %k, %m, %bias) <{scale = 1.250000e-01 : f64, causal, top_left, window = 3 : i64, log_sums}> ({
+  %y, %sums = ait.attention %q, %k, %k mask %m scale 0.125 causal top_left window 3 log_sums scores(%bias) {
+  ^bb0(%score: f32, %0: f32):
+    %1 = ait.add %score, %0 : f32
+    ait.yield %1 : f32
+  } : !ait.tensor<b x 12 x s x 64 x f16>, !ait.tensor<b x 12 x s x f32>
+  ait.output "y" %y : !ait.tensor<b x 12 x s x 64 x f16>
+  ait.output "sums" %sums : !ait.tensor<b x 12 x s x f32>
+}

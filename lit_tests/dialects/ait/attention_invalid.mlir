@@ -249,3 +249,65 @@ ait.graph @packed_length(%x: !ait.tensor<1 x 4 x 9 x 8 x f16>, %q: !ait.tensor<2
   // expected-error @below {{ait.ragged_attention: length of k is 5, but of q 9}}
   %0 = ait.ragged_attention %x, %k, %k segments %n scale 1.0 : !ait.tensor<1 x 4 x 9 x 8 x f16>
 }
+
+// -----
+
+ait.graph @sums_without_flag(%q: !ait.tensor<2 x 1 x 4 x 8 x f16>) {
+  // expected-error @below {{ait.attention: has 2 results, expected 1: `log_sums` asks for the second}}
+  %0, %1 = ait.attention %q, %q, %q scale 1.0 : !ait.tensor<2 x 1 x 4 x 8 x f16>, !ait.tensor<2 x 1 x 4 x f32>
+}
+
+// -----
+
+ait.graph @flag_without_sums(%q: !ait.tensor<2 x 1 x 4 x 8 x f16>) {
+  // expected-error @below {{ait.attention: has 1 results, expected 2: `log_sums` asks for the second}}
+  %0 = ait.attention %q, %q, %q scale 1.0 log_sums : !ait.tensor<2 x 1 x 4 x 8 x f16>
+}
+
+// -----
+
+ait.graph @narrow_sums(%q: !ait.tensor<2 x 1 x 4 x 8 x f16>) {
+  // expected-error @below {{ait.attention: result 1 is !ait.tensor<2 x 1 x 4 x f16>, expected !ait.tensor<2 x 1 x 4 x f32>}}
+  %0, %1 = ait.attention %q, %q, %q scale 1.0 log_sums : !ait.tensor<2 x 1 x 4 x 8 x f16>, !ait.tensor<2 x 1 x 4 x f16>
+}
+
+// -----
+
+ait.graph @score_operand(%q: !ait.tensor<2 x 1 x 4 x 8 x f16>, %b: !ait.tensor<4 x 5 x f16>) {
+  // expected-error @below {{ait.attention: operand 0 of the scores has shape [4, 5], which does not broadcast to [2, 1, 4, 4]: 5 is not 4}}
+  %0 = ait.attention %q, %q, %q scale 1.0 scores(%b) {
+  ^bb0(%s: f32, %x: f32):
+    ait.yield %x : f32
+  } : !ait.tensor<2 x 1 x 4 x 8 x f16>
+}
+
+// -----
+
+ait.graph @score_arguments(%q: !ait.tensor<2 x 1 x 4 x 8 x f16>, %b: !ait.tensor<4 x 4 x f16>) {
+  // expected-error @below {{ait.attention: the region of the scores takes (f32, f16), expected (f32, f32)}}
+  %0 = ait.attention %q, %q, %q scale 1.0 scores(%b) {
+  ^bb0(%s: f32, %x: f16):
+    ait.yield %s : f32
+  } : !ait.tensor<2 x 1 x 4 x 8 x f16>
+}
+
+// -----
+
+ait.graph @score_yield(%q: !ait.tensor<2 x 1 x 4 x 8 x f16>, %b: !ait.tensor<4 x 4 x i32>) {
+  // expected-error @below {{ait.attention: the region yields (i32), expected (f32)}}
+  %0 = ait.attention %q, %q, %q scale 1.0 scores(%b) {
+  ^bb0(%s: f32, %x: i32):
+    ait.yield %x : i32
+  } : !ait.tensor<2 x 1 x 4 x 8 x f16>
+}
+
+// -----
+
+ait.graph @score_ops(%q: !ait.tensor<2 x 1 x 4 x 8 x f16>) {
+  // expected-error @below {{ait.attention: the region of the scores holds ait.param; only elementwise ops and constants are allowed there}}
+  %0 = ait.attention %q, %q, %q scale 1.0 scores() {
+  ^bb0(%s: f32):
+    %p = ait.param "p" : !ait.tensor<4 x f32>
+    ait.yield %s : f32
+  } : !ait.tensor<2 x 1 x 4 x 8 x f16>
+}

@@ -7,6 +7,13 @@
 
 #include "ait/service.h"
 
+/// How a product of f32 may be computed.
+typedef enum ait_precision {
+  AIT_PRECISION_HIGHEST = 0,  ///< exactly
+  AIT_PRECISION_HIGH = 1,     ///< with operands rounded to TF32
+  AIT_PRECISION_MEDIUM = 2    ///< with operands rounded to bf16
+} ait_precision;
+
 typedef enum ait_epilogue {
   AIT_EPILOGUE_NONE = 0,
   AIT_EPILOGUE_BIAS = 1,       ///< + bias[n]
@@ -42,7 +49,7 @@ typedef struct ait_gemm_result_v2 {
 } ait_gemm_result_v2;
 
 /// D = epilogue(alpha * A @ B + beta * C): A is [batch, m, k], B is [batch, k, n], C and D are [batch, m, n].
-/// Accumulation is in f32, in f64 where A and B are f64. A library refuses with a reason what it cannot compute.
+/// Sums are f32, in f64 where A and B are f64. A library refuses with a reason what it cannot compute.
 typedef struct ait_gemm_v2 {
   int64_t batch, m, n, k;
   ait_gemm_operand_v2 a, b, c;  ///< c.data may be null
@@ -54,6 +61,7 @@ typedef struct ait_gemm_v2 {
   const ait_gemm_algorithm_v1* algorithm;  ///< what to run where the library takes it; null: what it estimates to be the fastest
   void* workspace;
   int64_t workspace_bytes;
+  int32_t precision;            ///< ait_precision, of f32
 } ait_gemm_v2;
 
 struct ait_gemm_service_v2 {

@@ -1,8 +1,9 @@
 /// @file panels.h
 /// @brief Matrices stored in panels: how weights lie for the CPU's packed gemm.
 ///
-/// A [k, n] matrix is cut into panels of `kPanelBytes` of neighbouring columns; a panel holds its columns for k = 0, then for k = 1, and so
-/// on, so that a product streams through it once, in order. The last panel is filled up with zeros. The layout is the same for all
+/// A [k, n] matrix is cut into panels of `kPanelColumns` neighbouring columns; a panel holds its columns for k = 0, then for k = 1, and so
+/// on, so that a product streams through it once, in order. The last panel is filled up with zeros. Elements of 2 bytes are widened to 4
+/// where they are multiplied: a panel of them has as many columns as one of f32, and half the bytes. The layout is the same for all
 /// processors.
 #ifndef AIT_PANELS_H_
 #define AIT_PANELS_H_
@@ -11,12 +12,12 @@
 
 namespace ait {
 
-/// Three vector registers of AVX-512, six of AVX.
+/// Bytes of a line of a panel in the compute type: three vector registers of AVX-512, six of AVX.
 inline constexpr int64_t kPanelBytes = 192;
 
 /// @brief Columns of a panel.
 template <class T>
-inline constexpr int64_t kPanelColumns = kPanelBytes / int64_t(sizeof(T));
+inline constexpr int64_t kPanelColumns = kPanelBytes / int64_t(sizeof(T) < 4 ? 4 : sizeof(T));
 
 /// @brief Stores rows [first, first + rows) of a [k, n] matrix into its panels; `from` holds them row-major. The panels are packed in
 /// parallel where the code is compiled with OpenMP.

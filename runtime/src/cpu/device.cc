@@ -146,6 +146,8 @@ class CpuDevice : public Device {
       pack_as<uint32_t>(to, from, constant, packing);
     } else if (constant.rank >= 2 && constant.dtype == AIT_F64) {
       pack_as<uint64_t>(to, from, constant, packing);
+    } else if (constant.rank >= 2 && (constant.dtype == AIT_F16 || constant.dtype == AIT_BF16)) {
+      pack_as<uint16_t>(to, from, constant, packing);
     } else {
       Device::pack(to, from, constant, packing);
     }

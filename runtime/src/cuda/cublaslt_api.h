@@ -29,7 +29,7 @@ inline const LibraryName kLibrary{"cuBLASLt", "cublaslt", "AIT_CUBLASLT", "insta
 // cudaDataType_t
 inline constexpr int kF32 = 0, kF64 = 1, kF16 = 2, kBf16 = 14;
 // cublasComputeType_t
-inline constexpr int kComputeF32 = 68, kComputeF64 = 70;
+inline constexpr int kComputeF32 = 68, kComputeBf16 = 75, kComputeTf32 = 77, kComputeF64 = 70;
 // cublasOperation_t
 inline constexpr int32_t kNoTranspose = 0, kTranspose = 1;
 // cublasLtMatrixLayoutAttribute_t

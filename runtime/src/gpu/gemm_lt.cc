@@ -24,7 +24,7 @@ constexpr int64_t kAlignment = 16;
 
 /// A problem as far as the choice of an algorithm depends on it. Only 64-bit members: compared and hashed as bytes.
 struct Key {
-  int64_t device, dtype, trans_a, trans_b, epilogue, bias, residual;
+  int64_t device, dtype, precision, trans_a, trans_b, epilogue, bias, residual;
   int64_t batch, m, n, k, lda, ldb, ldc, ldd, batch_a, batch_b, batch_c, batch_d;
   int64_t align_a, align_b, align_c, align_d, workspace;
   int64_t described, algorithm[AIT_GEMM_ALGORITHM_PARTS];
@@ -85,11 +85,14 @@ int32_t failed(const lt::Api& api, const char* what, lt::Status status, std::str
   return 1;
 }
 
-bool element_type(int32_t dtype, int* type, int* compute) {
-  switch (dtype) {
+bool element_type(const Gemm& args, int* type, int* compute) {
+  switch (args.dtype) {
     case AIT_F16: *type = lt::kF16, *compute = lt::kComputeF32; return true;
     case AIT_BF16: *type = lt::kBf16, *compute = lt::kComputeF32; return true;
-    case AIT_F32: *type = lt::kF32, *compute = lt::kComputeF32; return true;
+    case AIT_F32: 
+      *type = lt::kF32;
+      *compute = args.precision == AIT_PRECISION_HIGH ? lt::kComputeTf32 : args.precision == AIT_PRECISION_MEDIUM ? lt::kComputeBf16 : lt::kComputeF32;
+      return true;
     case AIT_F64: *type = lt::kF64, *compute = lt::kComputeF64; return true;
     default: return false;
   }
@@ -277,7 +280,7 @@ int32_t open(const Gemm& args, Library& lib, int* type, int* compute, int* devic
     *error = lib.error;
     return 1;
   }
-  if (!element_type(args.dtype, type, compute)) {
+  if (!element_type(args, type, compute)) {
     *error = "the library gemm computes f16, bf16, f32 and f64, not dtype " + std::to_string(args.dtype);
     return 1;
   }
@@ -291,7 +294,7 @@ int32_t open(const Gemm& args, Library& lib, int* type, int* compute, int* devic
 Key key_of(const Gemm& args, int device) {
   const bool residual = args.c != nullptr && args.beta != 0.f;
   Key key{};
-  key.device = device, key.dtype = args.dtype, key.trans_a = args.trans_a != 0, key.trans_b = args.trans_b != 0;
+  key.device = device, key.dtype = args.dtype, key.precision = args.precision, key.trans_a = args.trans_a != 0, key.trans_b = args.trans_b != 0;
   key.epilogue = args.epilogue, key.bias = 0, key.residual = residual;
   key.batch = args.batch, key.m = args.m, key.n = args.n, key.k = args.k;
   key.lda = args.lda, key.ldb = args.ldb, key.ldc = residual ? args.ldc : 0, key.ldd = args.ldd;

@@ -31,7 +31,7 @@ inline const LibraryName kLibrary{"hipBLASLt", "hipblaslt", "AIT_HIPBLASLT", "in
 // hipDataType
 inline constexpr int kF32 = 0, kF64 = 1, kF16 = 2, kBf16 = 14;
 // hipblasComputeType_t
-inline constexpr int kComputeF32 = 2, kComputeF64 = 7;
+inline constexpr int kComputeF32 = 2, kComputeBf16 = 5, kComputeTf32 = 6, kComputeF64 = 7;
 // hipblasOperation_t
 inline constexpr int32_t kNoTranspose = 111, kTranspose = 112;
 // hipblasLtMatrixLayoutAttribute_t

@@ -9,10 +9,10 @@ namespace ait {
 
 /// @brief What `even_section` depends on.
 struct SectionOf {
-  int row_tiles, instances, tile_rows, step_cols, rows, cols, most, sms;
+  int row_tiles, instances, tile_rows, step_cols, shift, cols, most, sms;  ///< row r stands at column r + shift
 
   bool operator==(const SectionOf& x) const {
-    return row_tiles == x.row_tiles && instances == x.instances && tile_rows == x.tile_rows && step_cols == x.step_cols && rows == x.rows &&
+    return row_tiles == x.row_tiles && instances == x.instances && tile_rows == x.tile_rows && step_cols == x.step_cols && shift == x.shift &&
            cols == x.cols && most == x.most && sms == x.sms;
   }
 };
@@ -33,7 +33,7 @@ inline int even_section(const SectionOf& of) {
     for (int tile = 0; tile < tiles; ++tile) {
       const int of_section = section * of.row_tiles, first = tile / of_section * section, left = of.instances - first;
       const int row_tile = of.row_tiles - 1 - tile % of_section / (left < section ? left : section);
-      const int end = (row_tile + 1) * of.tile_rows + of.cols - of.rows, seen = end < of.cols ? (end > 0 ? end : 0) : of.cols;
+      const int end = (row_tile + 1) * of.tile_rows + of.shift, seen = end < of.cols ? (end > 0 ? end : 0) : of.cols;
       const int round = tile / of.sms, block = tile % of.sms;
       int64_t& mine = load[round & 1 ? of.sms - 1 - block : block];
       mine += 10 * ((seen + of.step_cols - 1) / of.step_cols) + 7;  // a tile costs as much as 0.7 steps beside its steps

@@ -1,5 +1,5 @@
 /// @file attention.h
-/// @brief softmax(q @ k^T * scale + mask) @ v on the CPU, a tile of scores at a time.
+/// @brief softmax(changed(q @ k^T * scale)) @ v on the CPU, a tile of scores at a time.
 ///
 /// Some rows of q of one head at a time walk over tiles of k and v with a running maximum and sum per row (after FlashAttention, Dao et al.,
 /// 2022). Both products are the register-blocked one of the gemm.
@@ -10,7 +10,10 @@
 #include <omp.h>
 #include <stdint.h>
 
+#include <tuple>
+
 #include "ait/context.h"
+#include "ait/kernels/attention_scores.h"
 #include "ait/kernels/attention_window.h"
 #include "ait/kernels/cpu/gemm.h"
 #include "ait/math.h"
@@ -24,11 +27,81 @@ struct Heads {
   int64_t batch, head, row;
 };
 
-/// @brief The additive mask; a stride of 0 broadcasts. `data` is null where there is none.
-template <class T>
-struct Mask {
-  const T* data = nullptr;
-  int64_t batch = 0, head = 0, row = 0, col = 0;
+/// @brief An operand of the functor that changes scores: [batch, head, row, column], where a stride of 0 broadcasts.
+/// @tparam kRows_ whether the elements of different rows differ
+template <class E, bool kRows_, ScoreColumns>
+struct ScoreOperand {
+  static constexpr bool kRows = kRows_;
+  const E* data;
+  int64_t batch, head, row, col;
+
+  /// @brief The operand from a place on, as that of one tile.
+  ScoreOperand from(int64_t at_batch, int64_t at_head, int64_t at_row, int64_t at_col) const {
+    return {data + at_batch * batch + at_head * head + at_row * row + at_col * col, batch, head, row, col};
+  }
+};
+
+/// @brief Scores that are only scaled.
+struct PlainScores {
+  PlainScores from(int64_t, int64_t, int64_t, int64_t) const { return {}; }
+  template <int64_t kRows, class A>
+  void change(A*, int64_t, int64_t) const {}
+};
+
+namespace detail {
+
+/// @brief The elements of an operand in one column, of the rows of a tile.
+template <int64_t kRows, class A, class O>
+struct ScoreColumn;
+template <int64_t kRows, class A, class E, bool kVaries, ScoreColumns kColumns>
+struct ScoreColumn<kRows, A, ScoreOperand<E, kVaries, kColumns>> {
+  compute_t<E> elements[kVaries ? kRows : 1];
+
+  ScoreColumn(const ScoreOperand<E, kVaries, kColumns>& x, int64_t col, int64_t rows) {
+    for (int64_t r = 0; r < (kVaries ? kRows : 1); ++r) elements[r] = static_cast<compute_t<E>>(x.data[(r < rows ? r : 0) * x.row + col * x.col]);
+  }
+  compute_t<E> of(int64_t row) const { return elements[kVaries ? row : 0]; }
+};
+
+/// @brief Applies a functor to a column of scores.
+template <class F, int64_t kRows, class A, class... Columns>
+inline void change_column(A* line, const Columns&... columns) {
+#pragma omp simd
+  for (int64_t r = 0; r < kRows; ++r) {
+    A out;
+    F::apply(line[r], columns.of(r)..., out);
+    line[r] = out;
+  }
+}
+
+}  // namespace detail
+
+/// @brief Scores that a functor changes. @tparam F `apply(score, elements..., result&)`
+template <class F, class... O>
+struct ChangedScores {
+  std::tuple<O...> operands;
+
+  ChangedScores from(int64_t batch, int64_t head, int64_t row, int64_t col) const {
+    return std::apply([&](const O&... x) { return ChangedScores{{x.from(batch, head, row, col)...}}; }, operands);
+  }
+  /// @brief Changes column `col` of a tile of kRows rows, of which `rows` exist.
+  template <int64_t kRows, class A>
+  void change(A* line, int64_t col, int64_t rows) const {
+    std::apply([&](const O&... x) { detail::change_column<F, kRows>(line, detail::ScoreColumn<kRows, A, O>(x, col, rows)...); }, operands);
+  }
+};
+template <class F, class... O>
+inline ChangedScores<F, O...> changed_scores(const O&... operands) {
+  return {{operands...}};
+}
+
+/// @brief Where the logarithm of the sum of the exponentials of each row of scores goes: [batch, head, row]; `data` is null if nobody wants it.
+template <class A>
+struct LogSums {
+  A* data = nullptr;
+  int64_t batch = 0, head = 0, row = 0;
+
+  LogSums from(int64_t at_batch, int64_t at_head) const { return {data == nullptr ? nullptr : data + at_batch * batch + at_head * head, batch, head, row}; }
 };
 
 /// @brief Sizes: q is [batch, heads, rows, depth], k [batch, heads / group, cols, depth], v and the result have `width` columns.
@@ -36,7 +109,10 @@ struct AttentionShape {
   int64_t batch, heads, rows, cols, depth, width;
   double scale;
   int64_t group = 1;            ///< heads of q that share one of k and v
-  int64_t window = kNoWindow;   ///< row r sees columns less than this away from r + cols - rows
+  int64_t window = kNoWindow;   ///< a row sees columns less than this away from the one at which it stands
+  bool top_left = false;        ///< whether row r stands at column r, else at r + cols - rows
+
+  int64_t shift() const { return top_left ? 0 : cols - rows; }
 };
 
 /// @brief The rows of keys and values that follow the first `first` ones, which are those of `k` and `v`; by default there are none.
@@ -71,25 +147,18 @@ inline constexpr int64_t kAttentionColumns = kGemmRows * (kGemmRows >= 14 ? 10 :
 /// Bytes of the keys and values of a head that are laid out anew for all of its rows; longer ones are read where they are.
 inline constexpr int64_t kAttentionHead = 768 * 1024;
 
-/// @brief A tile of scores, `count` columns of kRows rows each with the row along the vector: scaled, masked, and replaced by
+/// @brief A tile of scores, `count` columns of kRows rows each with the row along the vector: scaled, changed, and replaced by
 /// exp(score - maximum). Updates the maximum and sum of each row; `keep` is the factor by which what was summed before shrinks.
 /// @param first,hidden row r sees the columns from `first + r` on, up to but not including `hidden + r`
-template <int64_t kRows, class A, class M>
-inline void softmax_step(A* scores, int64_t count, A scale, const M* mask, int64_t mask_row, int64_t mask_col, int64_t rows, int64_t first,
-                         int64_t hidden, A* top, A* sum, A* keep) {
+template <int64_t kRows, class A, class S>
+inline void softmax_step(A* scores, int64_t count, A scale, const S& changed, int64_t rows, int64_t first, int64_t hidden, A* top, A* sum, A* keep) {
   A high[kRows], base[kRows], part[kRows];
   for (int64_t r = 0; r < kRows; ++r) high[r] = top[r], part[r] = A(0);
   for (int64_t c = 0; c < count; ++c) {
     A* line = scores + c * kRows;
 #pragma omp simd
     for (int64_t r = 0; r < kRows; ++r) line[r] *= scale;
-    if (mask != nullptr && mask_row == 0) {
-      const A value = static_cast<A>(mask[c * mask_col]);
-#pragma omp simd
-      for (int64_t r = 0; r < kRows; ++r) line[r] += value;
-    } else if (mask != nullptr) {
-      for (int64_t r = 0; r < rows; ++r) line[r] += static_cast<A>(mask[r * mask_row + c * mask_col]);
-    }
+    changed.template change<kRows>(line, c, rows);
     if (c - first < kRows - 1) {
       const int32_t last = int32_t(c - first > -1 ? c - first : -1);
 #pragma omp simd
@@ -122,9 +191,10 @@ inline void softmax_step(A* scores, int64_t count, A scale, const M* mask, int64
 }
 
 /// At most kStrip rows of a head, whose keys and values are of type S.
-template <bool kCausal, class T, class S, class M>
+/// @param changed,log_sums those of the head
+template <bool kCausal, class T, class S, class C>
 bool attention_rows(const AttentionShape& s, const T* q, int64_t q_row, const HeadRows<S>& k, const HeadRows<S>& v, T* o, int64_t o_row,
-                    const M* mask, const Mask<M>& strides, int64_t row0, int64_t rows) {
+                    const C& changed, const LogSums<compute_t<T>>& log_sums, int64_t row0, int64_t rows) {
   using A = compute_t<T>;
   constexpr int64_t kRows = kStrip<A, 2>, kCols = kAttentionColumns;
   constexpr bool kInPlace = std::is_same_v<S, A>;
@@ -138,7 +208,7 @@ bool attention_rows(const AttentionShape& s, const T* q, int64_t q_row, const He
   A* out = scores + kRows * kCols;
   [[maybe_unused]] A* converted = out + kRows * width;
 
-  const int64_t shift = s.cols - s.rows;             // row r stands at column r + shift
+  const int64_t shift = s.shift();                   // row r stands at column r + shift
   const int64_t reach = kCausal ? 1 : s.window;      // and sees less than `reach` columns in front of it
   A top[kRows], sum[kRows], keep[kRows];
   for (int64_t r = 0; r < kRows; ++r) top[r] = A(-INFINITY), sum[r] = A(0);
@@ -164,9 +234,7 @@ bool attention_rows(const AttentionShape& s, const T* q, int64_t q_row, const He
       multiply_strip<A, 2, true, true>(q_strip, from + c * pitch, pitch * int64_t(sizeof(A)), sizeof(A), depth, group, false,
                                        scores + c * kRows, kRows);
     }
-    const M* tile_mask = mask == nullptr ? nullptr : mask + row0 * strides.row + col0 * strides.col;
-    softmax_step<kRows, A, M>(scores, cols, A(s.scale), tile_mask, strides.row, strides.col, rows, lowest - col0,
-                              row0 + shift + reach - col0, top, sum, keep);
+    softmax_step<kRows, A>(scores, cols, A(s.scale), changed.from(0, 0, row0, col0), rows, lowest - col0, row0 + shift + reach - col0, top, sum, keep);
     if (col0 > start) {
       for (int64_t d = 0; d < width; ++d) {
 #pragma omp simd
@@ -184,6 +252,7 @@ bool attention_rows(const AttentionShape& s, const T* q, int64_t q_row, const He
       multiply_strip<A, 2, false, true>(scores, from + d, sizeof(A), pitch * int64_t(sizeof(A)), cols, group, true, out + d * kRows, kRows);
     }
   }
+  for (int64_t r = 0; log_sums.data != nullptr && r < rows; ++r) log_sums.data[(row0 + r) * log_sums.row] = top[r] + ait::log(sum[r]);
   for (int64_t r = 0; r < kRows; ++r) sum[r] = s.cols > 0 ? A(1) / sum[r] : A(0);
   int64_t done = 0;
   if constexpr (std::is_same_v<T, A>) {
@@ -209,9 +278,9 @@ bool attention_rows(const AttentionShape& s, const T* q, int64_t q_row, const He
 }
 
 /// Rows [row0, row1) of a head.
-template <bool kCausal, class T, class M>
+template <bool kCausal, class T, class C>
 bool attention_head(const AttentionShape& s, const T* q, int64_t q_row, const HeadRows<T>& k, const HeadRows<T>& v, T* o, int64_t o_row,
-                    const M* mask, const Mask<M>& strides, int64_t row0, int64_t row1) {
+                    const C& changed, const LogSums<compute_t<T>>& log_sums, int64_t row0, int64_t row1) {
   using A = compute_t<T>;
   constexpr int64_t kRows = kStrip<A, 2>;
   static thread_local Scratch scratch;
@@ -229,9 +298,9 @@ bool attention_head(const AttentionShape& s, const T* q, int64_t q_row, const He
     const int64_t rows = row1 - row < kRows ? row1 - row : kRows;
     if (keys != nullptr) {
       const HeadRows<A> side_by_side{keys, s.depth}, values{keys + s.cols * s.depth, s.width};
-      enough = attention_rows<kCausal, T, A, M>(s, q, q_row, side_by_side, values, o, o_row, mask, strides, row, rows) && enough;
+      enough = attention_rows<kCausal, T, A>(s, q, q_row, side_by_side, values, o, o_row, changed, log_sums, row, rows) && enough;
     } else {
-      enough = attention_rows<kCausal, T, T, M>(s, q, q_row, k, v, o, o_row, mask, strides, row, rows) && enough;
+      enough = attention_rows<kCausal, T, T>(s, q, q_row, k, v, o, o_row, changed, log_sums, row, rows) && enough;
     }
   }
   return enough;
@@ -240,9 +309,9 @@ bool attention_head(const AttentionShape& s, const T* q, int64_t q_row, const He
 }  // namespace detail
 
 /// @brief Attention for any strides of batch, head and row. Scores are never stored for more than one tile.
-template <bool kCausal, class T, class M>
+template <bool kCausal, class T, class C>
 int32_t attention(const Context& ctx, const AttentionShape& s, Heads<const T> q, Heads<const T> k, Heads<const T> v, Heads<T> o,
-                  Mask<M> mask, SecondPiece<T> second = {}) {
+                  const C& changed, const LogSums<compute_t<T>>& log_sums = {}, SecondPiece<T> second = {}) {
   constexpr int64_t kRows = kStrip<compute_t<T>, 2>;
   const int64_t blocks = (s.rows + kRows - 1) / kRows, heads = s.batch * s.heads;
   if (blocks * heads == 0 || s.width == 0) return 0;
@@ -257,11 +326,11 @@ int32_t attention(const Context& ctx, const AttentionShape& s, Heads<const T> q,
     const int64_t row0 = (parts - 1 - task % parts) * step, head = task / parts % s.heads, batch = task / parts / s.heads;
     const int64_t kv = head / s.group;
     const int64_t row1 = row0 + step < s.rows ? row0 + step : s.rows;
-    const M* mask_data = mask.data == nullptr ? nullptr : mask.data + batch * mask.batch + head * mask.head;
     enough = detail::attention_head<kCausal>(s, q.data + batch * q.batch + head * q.head, q.row,
                                              detail::HeadRows<T>::of(k, second.k, second.first, batch, kv),
                                              detail::HeadRows<T>::of(v, second.v, second.first, batch, kv),
-                                             o.data + batch * o.batch + head * o.head, o.row, mask_data, mask, row0, row1) &&
+                                             o.data + batch * o.batch + head * o.head, o.row, changed.from(batch, head, 0, 0), log_sums.from(batch, head), row0,
+                                             row1) &&
              enough;
   }
   return enough ? 0 : ctx.fail("attention: no memory for a tile of scores");

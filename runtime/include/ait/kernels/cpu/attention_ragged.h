@@ -113,11 +113,11 @@ int32_t attention_ragged(const Context& ctx, const AttentionShape& s, Heads<cons
         const int64_t rows = to - row < kRows ? to - row : kRows;
         if (gathered != nullptr) {
           const detail::HeadRows<A> keys{gathered, s.depth}, values{gathered + seq.cols * s.depth, s.width};
-          enough = detail::attention_rows<kCausal, T, A, T>(shape, q_rows, q.row, keys, values, o_rows, o.row, nullptr, {}, row, rows) && enough;
+          enough = detail::attention_rows<kCausal, T, A>(shape, q_rows, q.row, keys, values, o_rows, o.row, PlainScores{}, {}, row, rows) && enough;
         } else {
           const detail::HeadRows<T> keys{k.data + batch * k.batch + kv * k.head + seq.col0 * k.row, k.row};
           const detail::HeadRows<T> values{v.data + batch * v.batch + kv * v.head + seq.col0 * v.row, v.row};
-          enough = detail::attention_rows<kCausal, T, T, T>(shape, q_rows, q.row, keys, values, o_rows, o.row, nullptr, {}, row, rows) && enough;
+          enough = detail::attention_rows<kCausal, T, T>(shape, q_rows, q.row, keys, values, o_rows, o.row, PlainScores{}, {}, row, rows) && enough;
         }
       }
     }

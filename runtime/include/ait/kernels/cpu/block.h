@@ -9,6 +9,7 @@
 #include <immintrin.h>
 #endif
 
+#include "ait/kernels/cpu/vector.h"
 #include "ait/kernels/operand.h"
 #include "ait/types.h"
 
@@ -75,6 +76,29 @@ inline void narrow<half>(const float* in, int64_t n, half* out) {
   for (; i < n; ++i) out[i] = static_cast<half>(in[i]);
 }
 #endif
+
+/// @brief A register of neighbouring elements in the compute type.
+template <class T>
+inline __attribute__((always_inline)) Vector<compute_t<T>> load_vector(const T* from) {
+  using A = compute_t<T>;
+  if constexpr (std::is_same_v<T, A>) {
+    return *reinterpret_cast<const Vector<A>*>(from);
+  } else if constexpr (std::is_same_v<T, bfloat16>) {
+    typedef uint16_t Words __attribute__((vector_size(kVectorBytes / 2), aligned(2), may_alias));
+    typedef uint32_t Wide __attribute__((vector_size(kVectorBytes)));
+    return reinterpret_cast<Vector<A>>(__builtin_convertvector(*reinterpret_cast<const Words*>(from), Wide) << 16);
+  } else {
+#if defined(__AVX512F__)
+    return reinterpret_cast<Vector<A>>(_mm512_cvtph_ps(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(from))));
+#elif defined(__F16C__) && defined(__AVX2__)
+    return reinterpret_cast<Vector<A>>(_mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(from))));
+#else
+    Vector<A> wide;
+    for (int i = 0; i < kLanes<A>; ++i) wide[i] = static_cast<A>(from[i]);
+    return wide;
+#endif
+  }
+}
 
 // ---- blocks of operands -----------------------------------------------------------------------------------------------------------------
 

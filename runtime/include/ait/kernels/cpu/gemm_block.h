@@ -56,20 +56,18 @@ inline void pack_strip(const T* a, int64_t row, int64_t col, int64_t rows, int64
   }
   // Blocks of lanes by lanes are transposed in registers, what is left element by element.
   constexpr int64_t kStep = kLanes<A>;
-  const int64_t whole = col == 1 && std::is_same_v<T, A> ? rows / kStep * kStep : 0;
+  const int64_t whole = col == 1 ? rows / kStep * kStep : 0;
   A piece[kStep];
   for (int64_t k0 = 0; k0 < depth; k0 += kStep) {
     const int64_t count = depth - k0 < kStep ? depth - k0 : kStep;
     int64_t m = 0;
-    if constexpr (std::is_same_v<T, A>) {
-      for (; count == kStep && m < whole; m += kStep) {
-        Vector<A> block[kStep];
+    for (; count == kStep && m < whole; m += kStep) {
+      Vector<A> block[kStep];
 #pragma GCC unroll 16
-        for (int i = 0; i < kStep; ++i) block[i] = *reinterpret_cast<const Vector<A>*>(a + (m + i) * row + k0);
-        transpose<A>(block);
+      for (int i = 0; i < kStep; ++i) block[i] = load_vector<T>(a + (m + i) * row + k0);
+      transpose<A>(block);
 #pragma GCC unroll 16
-        for (int i = 0; i < kStep; ++i) *reinterpret_cast<Vector<A>*>(to + (k0 + i) * strip + m) = block[i];
-      }
+      for (int i = 0; i < kStep; ++i) *reinterpret_cast<Vector<A>*>(to + (k0 + i) * strip + m) = block[i];
     }
     for (; m < rows; ++m) {
       const T* from = a + m * row + k0 * col;

@@ -3,7 +3,7 @@
 ///
 /// The columns of a panel are along the vectors, elements of `a` are read in place and broadcast. A task owns some rows and one panel: it
 /// walks through the panel in blocks of k, fetches the next block into the second-level cache while it works on one, and gives each tile of
-/// results to the epilogue while it lies in the first-level cache. Nothing is packed during a run.
+/// results to the epilogue while it lies in the first-level cache. Nothing is packed during a run; rows of f16 and bf16 are widened.
 #ifndef AIT_KERNELS_CPU_GEMM_PACKED_H_
 #define AIT_KERNELS_CPU_GEMM_PACKED_H_
 
@@ -12,47 +12,66 @@
 
 #include "ait/context.h"
 #include "ait/kernels/cpu/gemm_amx.h"
+#include "ait/kernels/cpu/gemm_gathered.h"
 #include "ait/kernels/cpu/gemm_stage.h"
 
 namespace ait::cpu {
 
-/// @brief d = F(a @ b, operands...) with `b` in panels, the same for all batches. The elements of a row of `a` are neighbours; each column of
-/// `d` may have any stride.
+namespace detail {
+
+/// `gemm_packed` with rows that are read where they are.
 template <class F, class T, class... E>
-int32_t gemm_packed(const Context& ctx, const GemmShape& shape, Matrices<const T> a, const T* panels, Matrices<T> d, Operands<E...> extra) {
-  static_assert(std::is_same_v<T, compute_t<T>>, "panels hold what is computed with");
+int32_t gemm_in_place(const Context& ctx, const GemmShape& shape, const Matrices<const T>& a, const T* panels, const Matrices<T>& d,
+                      const Operands<E...>& extra) {
   constexpr int64_t kColumns = kPanelColumns<T>;
-  static_assert(kColumns <= kGemmColumns, "a row of a tile is finished at once");
   const int64_t batches = shape.outer * shape.inner;
-  if (shape.m == 0 || shape.n == 0 || batches == 0) return 0;
 #ifdef AIT_CPU_AMX
   if constexpr (std::is_same_v<T, float>) {
-    if (shape.m > detail::kAmxFew && shape.k > 0 && may_use_amx()) return gemm_amx<F>(ctx, shape, a, panels, d, extra);
+    if (shape.m > kAmxFew && shape.k > 0 && may_use_amx()) return gemm_amx<F>(ctx, shape, a, panels, d, extra);
   }
 #endif
   const int threads = shape.m * shape.n * shape.k * batches < 65536 ? 1 : omp_get_max_threads();
   const int64_t count = (shape.n + kColumns - 1) / kColumns;
-  int64_t block = detail::kPanelTask;
-  while (block > detail::kPanelStage && block * shape.k * int64_t(sizeof(T)) > detail::kPanelRowsBytes) block /= 2;
+  int64_t block = kPanelTask;
+  while (block > kPanelStage && block * shape.k * int64_t(sizeof(T)) > kPanelRowsBytes) block /= 2;
   while (block > 32 && (shape.m + block - 1) / block * count * batches < 2 * threads) block /= 2;
   const int64_t blocks = (shape.m + block - 1) / block;
   bool enough = true;
 #pragma omp parallel for schedule(dynamic, 1) num_threads(threads) reduction(&& : enough)
   for (int64_t task = 0; task < batches * blocks * count; ++task) {
     static thread_local Scratch scratch;
-    T* const staged = static_cast<T*>(scratch.get(size_t(detail::kPanelStage * kPanelBytes)));
+    T* const staged = static_cast<T*>(scratch.get(size_t(kStageBytes<T>)));
     const int64_t n0 = task % count * kColumns, rest = task / count;
     const int64_t m0 = rest % blocks * block, batch = rest / blocks;
     const int64_t m1 = m0 + block < shape.m ? m0 + block : shape.m;
     const T* const panel = panels + n0 * shape.k;
     const T* const after = panel + threads * kColumns * shape.k;
     enough = enough && staged != nullptr;
-    for (int64_t m = m0; enough && m < m1; m += detail::kPanelStage) {
-      const int64_t end = m + detail::kPanelStage < m1 ? m + detail::kPanelStage : m1;
-      detail::gemm_stage<F>(shape, batch / shape.inner, batch % shape.inner, m, end, n0, a, panel, end < m1 ? panel : after, d, extra, staged);
+    for (int64_t m = m0; enough && m < m1; m += kPanelStage) {
+      const int64_t end = m + kPanelStage < m1 ? m + kPanelStage : m1;
+      gemm_stage<F>(shape, batch / shape.inner, batch % shape.inner, m, end, n0, a, panel, end < m1 ? panel : after, d, extra, staged);
     }
   }
   return enough ? 0 : ctx.fail("gemm: no memory for a tile of results");
+}
+
+}  // namespace detail
+
+/// @brief d = F(a @ b, operands...) with `b` in panels, the same for all batches. The elements of a row of `a` are neighbours; each column of
+/// `d` may have any stride.
+template <class F, class T, class... E>
+int32_t gemm_packed(const Context& ctx, const GemmShape& shape, Matrices<const T> a, const T* panels, Matrices<T> d, Operands<E...> extra) {
+  static_assert(kPanelColumns<T> <= kGemmColumns, "a row of a tile is finished at once");
+  if (shape.m == 0 || shape.n == 0 || shape.outer * shape.inner == 0) return 0;
+  if constexpr (is_narrow_float<T>) {
+    const auto rows = [&](int64_t batch, int64_t m, int64_t count, float* to) {
+      const T* const from = a.at(batch / shape.inner, batch % shape.inner);
+      for (int64_t r = 0; r < count; ++r) widen<T>(from + (m + r) * a.row, shape.k, to + r * shape.k);
+    };
+    return detail::gemm_gathered<false, F>(ctx, shape, rows, panels, d, extra, "gemm: no memory for widened rows");
+  } else {
+    return detail::gemm_in_place<F>(ctx, shape, a, panels, d, extra);
+  }
 }
 
 }  // namespace ait::cpu

@@ -43,9 +43,10 @@ inline int64_t panel_call() {
 }
 
 /// @brief out[r][c] = sum over k of a[r][k] * panel[k][c] for kRows rows and the first kVectors vectors of columns of one panel; with `add`, on top of `out`.
+/// @tparam P the type of the panel's elements, which are widened as they are loaded
 /// @param row elements from one row of `a` to the next; @param next what to fetch into the second-level cache, `step` bytes for each k
-template <class A, int kRows, int kVectors = kPanelVectors>
-void multiply_panel(const A* a, int64_t row, const A* panel, int64_t depth, bool add, A* out, const char* next, int64_t step) {
+template <class P, int kRows, int kVectors = kPanelVectors, class A>
+void multiply_panel(const A* a, int64_t row, const P* panel, int64_t depth, bool add, A* out, const char* next, int64_t step) {
   using V = Vector<A>;
   constexpr int64_t kColumns = kPanelColumns<A>;
   V acc[kRows][kVectors];
@@ -60,7 +61,7 @@ void multiply_panel(const A* a, int64_t row, const A* panel, int64_t depth, bool
   const auto multiply = [&](int64_t u) __attribute__((always_inline)) {
     V x[kVectors];
 #pragma GCC unroll 12
-    for (int v = 0; v < kVectors; ++v) x[v] = *reinterpret_cast<const V*>(panel + u * kColumns + v * kLanes<A>);
+    for (int v = 0; v < kVectors; ++v) x[v] = load_vector<P>(panel + u * kColumns + v * kLanes<A>);
 #pragma GCC unroll 8
     for (int r = 0; r < kRows; ++r) {
       const A* base = r < 4 ? low : high;
@@ -95,31 +96,39 @@ void multiply_panel(const A* a, int64_t row, const A* panel, int64_t depth, bool
 }
 
 /// `multiply_panel` for `rows` rows, at most kPanelRows. Of all vectors of a panel at least the first `columns` columns are computed.
-template <class A, int kRows = kPanelRows>
-inline void multiply_rows(int rows, int64_t columns, const A* a, int64_t row, const A* panel, int64_t depth, bool add, A* out, const char* next,
+template <class P, int kRows = kPanelRows, class A>
+inline void multiply_rows(int rows, int64_t columns, const A* a, int64_t row, const P* panel, int64_t depth, bool add, A* out, const char* next,
                           int64_t step) {
   if constexpr (kRows > 1) {
-    if (rows < kRows) return multiply_rows<A, kRows - 1>(rows, columns, a, row, panel, depth, add, out, next, step);
+    if (rows < kRows) return multiply_rows<P, kRows - 1>(rows, columns, a, row, panel, depth, add, out, next, step);
   }
   if constexpr (kRows == kPanelRows) {
     constexpr int64_t kThird = kPanelColumns<A> / 3;
     constexpr int kVectors = kPanelVectors / 3;
-    if (columns <= kThird) return multiply_panel<A, kRows, kVectors>(a, row, panel, depth, add, out, next, step);
-    if (columns <= 2 * kThird) return multiply_panel<A, kRows, 2 * kVectors>(a, row, panel, depth, add, out, next, step);
+    if (columns <= kThird) return multiply_panel<P, kRows, kVectors>(a, row, panel, depth, add, out, next, step);
+    if (columns <= 2 * kThird) return multiply_panel<P, kRows, 2 * kVectors>(a, row, panel, depth, add, out, next, step);
   }
-  multiply_panel<A, kRows>(a, row, panel, depth, add, out, next, step);
+  multiply_panel<P, kRows>(a, row, panel, depth, add, out, next, step);
 }
 
+/// Memory of a task for `gemm_stage`: results, and a block of the panel in the compute type.
+template <class T>
+inline constexpr int64_t kStageBytes = (kPanelStage + (is_narrow_float<T> ? kPanelDepth : 0)) * kPanelBytes;
+
 /// Rows [m0, m1), at most kPanelStage, by the panel that begins at column `n0`, of one batch.
-/// @param after the panel that this thread will likely work on next
-template <class F, class T, class... E>
-void gemm_stage(const GemmShape& shape, int64_t o, int64_t i, int64_t m0, int64_t m1, int64_t n0, const Matrices<const T>& a, const T* panel,
-                const T* after, const Matrices<T>& d, const Operands<E...>& extra, T* staged) {
-  constexpr int64_t kColumns = kPanelColumns<T>;
+///
+/// A block of a panel of 2-byte elements is widened once for all rows, where there is more than one tile of them: the conversions would
+/// take the products' ports otherwise. (`vdpbf16ps` makes no more products in a cycle than `vfmadd` of f32 does, on the processors that were measured.)
+/// @param after the panel that this thread will likely work on next; @param staged kStageBytes
+template <class F, class T, class A, class... E>
+void gemm_stage(const GemmShape& shape, int64_t o, int64_t i, int64_t m0, int64_t m1, int64_t n0, const Matrices<const A>& a, const T* panel,
+                const T* after, const Matrices<T>& d, const Operands<E...>& extra, A* staged) {
+  constexpr int64_t kColumns = kPanelColumns<T>, kLineBytes = kColumns * int64_t(sizeof(T));
   const int64_t columns = shape.n - n0 < kColumns ? shape.n - n0 : kColumns;
   const int64_t tiles = (m1 - m0 + kPanelRows - 1) / kPanelRows;
-  const int64_t step = (kPanelBytes + tiles - 1) / tiles;
-  const T* const first = a.at(o, i) + m0 * a.row;
+  const int64_t step = (kLineBytes + tiles - 1) / tiles;
+  const A* const first = a.at(o, i) + m0 * a.row;
+  [[maybe_unused]] A* const widened = staged + kPanelStage * kColumns;
   const int64_t most = shape.m <= kPanelFew ? kPanelShort : kPanelDepth;
   int64_t k = 0;
   do {
@@ -127,15 +136,25 @@ void gemm_stage(const GemmShape& shape, int64_t o, int64_t i, int64_t m0, int64_
     const T* const block = panel + k * kColumns;
     const bool last = k + depth == shape.k;
     const char* const next = reinterpret_cast<const char*>(last ? after : block + depth * kColumns);
+    bool widens = false;
+    if constexpr (is_narrow_float<T>) {
+      widens = tiles > 1;
+      if (widens) widen<T>(block, depth * kColumns, widened);
+    }
     for (int64_t tile = 0; tile < tiles; ++tile) {
       const int64_t m = tile * kPanelRows;
       const int rows = int(m1 - m0 - m < kPanelRows ? m1 - m0 - m : kPanelRows);
-      T* const out = staged + m * kColumns;
+      A* const out = staged + m * kColumns;
       for (int r = 0; last && r < rows; ++r) {
         const char* const to = reinterpret_cast<const char*>(d.at(o, i) + (m0 + m + r) * d.row + n0 * d.col);
-        for (int64_t at = 0; at < kPanelBytes; at += 64) __builtin_prefetch(to + at, 1, 3);
+        for (int64_t at = 0; at < kLineBytes; at += 64) __builtin_prefetch(to + at, 1, 3);
       }
-      multiply_rows<T>(rows, columns, first + m * a.row + k, a.row, block, depth, k > 0, out, next + tile * depth * step, step);
+      const char* const fetched = next + tile * depth * step;
+      if (widens) {
+        multiply_rows<A>(rows, columns, first + m * a.row + k, a.row, widened, depth, k > 0, out, fetched, step);
+      } else {
+        multiply_rows<T>(rows, columns, first + m * a.row + k, a.row, block, depth, k > 0, out, fetched, step);
+      }
       for (int r = 0; last && r < rows; ++r) finish_row<F>(extra, d, o, i, m0 + m + r, n0, columns, out + r * kColumns);
     }
     k += depth;

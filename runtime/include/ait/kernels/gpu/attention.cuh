@@ -1,5 +1,5 @@
 /// @file attention.cuh
-/// @brief softmax(q @ k^T * scale + mask) @ v without the scores in memory, for CUDA and HIP.
+/// @brief softmax(changed(q @ k^T * scale)) @ v without the scores in memory, for CUDA and HIP; attention_scores.cuh says how scores are changed.
 ///
 /// `attention_mma` is the tensor-core form (CUDA, half and bfloat16), after FlashAttention-2 (Dao, 2023): a block owns rows of q, walks over
 /// tiles of k and v, and keeps a running maximum and sum per row. `attention_simt` is the same walk in ordinary arithmetic for every type.
@@ -10,6 +10,7 @@
 
 #include "ait/gpu/gpu.h"
 #include "ait/kernels/attention_window.h"
+#include "ait/kernels/gpu/attention_scores.cuh"
 #include "ait/types.h"
 
 namespace ait::gpu {
@@ -21,11 +22,15 @@ struct Heads {
   int64_t batch, head, row;
 };
 
-/// @brief The additive mask; a stride of 0 broadcasts. `data` is null where there is none.
-template <class T>
-struct Mask {
-  const T* data = nullptr;
-  int64_t batch = 0, head = 0, row = 0, col = 0;
+/// @brief Where the logarithm of the sum of the exponentials of each row of scores goes: [batch, head, row]; `data` is null if nobody wants it.
+template <class A>
+struct LogSums {
+  A* data = nullptr;
+  int64_t batch = 0, head = 0, row = 0;
+
+  __device__ __forceinline__ void store(int64_t at_batch, int64_t at_head, int64_t at_row, A value) const {
+    if (data != nullptr) data[at_batch * batch + at_head * head + at_row * row] = value;
+  }
 };
 
 /// @brief Sizes: q is [batch, heads, rows, depth], k [batch, heads / group, cols, depth], v and the result have `width` columns.
@@ -33,7 +38,10 @@ struct AttentionShape {
   int64_t batch, heads, rows, cols, depth, width;
   float scale;
   int64_t group = 1;            ///< heads of q that share one of k and v
-  int64_t window = kNoWindow;   ///< row r sees columns less than this away from r + cols - rows
+  int64_t window = kNoWindow;   ///< a row sees columns less than this away from the one at which it stands
+  bool top_left = false;        ///< whether row r stands at column r, else at r + cols - rows
+
+  int64_t shift() const { return top_left ? 0 : cols - rows; }
 };
 
 /// @brief Keys and values in one piece.
@@ -71,16 +79,20 @@ struct HeadRows {
   __device__ __forceinline__ void skip_columns(int columns) { data += columns, next += columns; }
 };
 
-template <class T, class M>
+/// @tparam S what becomes of the scores: `PlainScores` or `ChangedScores`
+template <class T, class S>
 struct AttentionArgs {
   int heads, rows, cols, depth, width;
   float scale;
   bool aligned;          ///< q, k and v can be read in 16-byte pieces
   bool result_aligned;
+  bool paired;           ///< `S::paired`, of an even number of columns
   Heads<const T> q, k, v;
   Heads<T> o;
-  Mask<M> mask;
+  S scores;
+  LogSums<compute_t<T>> log_sums;
   int group, window;
+  int shift;                      ///< row r stands at column r + shift
   Heads<const T> next_k, next_v;  ///< the second piece, whose rows start at `first`
   int first;
 
@@ -93,10 +105,10 @@ struct AttentionArgs {
   template <bool kCausal, bool kWindow>
   __device__ __forceinline__ void columns(int row0, int count, int& first, int& end) const {
     first = 0, end = cols;
-    const int last = (row0 + count < rows ? row0 + count : rows) - 1 + cols - rows;  // where the last row stands
+    const int last = (row0 + count < rows ? row0 + count : rows) - 1 + shift;  // where the last row stands
     if constexpr (kCausal) end = last + 1 < end ? last + 1 : end;
     if constexpr (kWindow) {
-      const int lowest = row0 + cols - rows - window + 1;
+      const int lowest = row0 + shift - window + 1;
       first = lowest > 0 ? lowest : 0;
       if constexpr (!kCausal) end = last + window < end ? last + window : end;
     }
@@ -119,18 +131,18 @@ inline bool heads_aligned(const Heads<T>& x) {
   return reinterpret_cast<uintptr_t>(x.data) % 16 == 0 && x.batch % kElements == 0 && x.head % kElements == 0 && x.row % kElements == 0;
 }
 
-template <class T, class M>
-inline AttentionArgs<T, M> attention_args(const AttentionShape& s, Heads<const T> q, Heads<const T> k, Heads<const T> v, Heads<T> o,
-                                          Mask<M> mask, OnePiece = {}) {
+template <class T, class S>
+inline AttentionArgs<T, S> attention_args(const AttentionShape& s, Heads<const T> q, Heads<const T> k, Heads<const T> v, Heads<T> o,
+                                          const S& scores, const LogSums<compute_t<T>>& log_sums, OnePiece = {}) {
   return {int(s.heads), int(s.rows), int(s.cols), int(s.depth), int(s.width), s.scale,
-          heads_aligned(q) && heads_aligned(k) && heads_aligned(v), heads_aligned(o), q, k, v, o, mask,
-          int(s.group), int(s.window < s.rows + s.cols ? s.window : s.rows + s.cols), {}, {}, int(s.cols)};
+          heads_aligned(q) && heads_aligned(k) && heads_aligned(v), heads_aligned(o), s.cols % 2 == 0 && scores.paired(), q, k, v, o, scores, log_sums,
+          int(s.group), int(s.window < s.rows + s.cols ? s.window : s.rows + s.cols), int(s.shift()), {}, {}, int(s.cols)};
 }
 
-template <class T, class M>
-inline AttentionArgs<T, M> attention_args(const AttentionShape& s, Heads<const T> q, Heads<const T> k, Heads<const T> v, Heads<T> o,
-                                          Mask<M> mask, SecondPiece<T> second) {
-  AttentionArgs<T, M> args = attention_args(s, q, k, v, o, mask);
+template <class T, class S>
+inline AttentionArgs<T, S> attention_args(const AttentionShape& s, Heads<const T> q, Heads<const T> k, Heads<const T> v, Heads<T> o,
+                                          const S& scores, const LogSums<compute_t<T>>& log_sums, SecondPiece<T> second) {
+  AttentionArgs<T, S> args = attention_args(s, q, k, v, o, scores, log_sums);
   args.aligned = args.aligned && heads_aligned(second.k) && heads_aligned(second.v);
   args.next_k = second.k, args.next_v = second.v, args.first = int(second.first);
   return args;

@@ -20,7 +20,7 @@
 namespace ait::gpu {
 
 /// @brief The shape of a block's work.
-/// @tparam kDepth_ columns of q, k, v and the result, rounded up to 64 or 128
+/// @tparam kDepth_ columns of q, k, v and the result, rounded up to a multiple of 64
 /// @tparam kGroups_ warpgroups that compute, of 64 rows of q each
 /// @tparam kCols_ rows of k and v a step
 /// @tparam kStages_ steps of k and of v in flight
@@ -40,16 +40,16 @@ struct FlashTile {
   static constexpr int kCopyRegisters = kGroups == 2 ? 24 : 32;
   static constexpr int kRegisters = (kStartRegisters * kThreads - kCopyRegisters * 128) / kConsumers / 8 * 8;
 
-  static_assert(kDepth == 64 || kDepth == 128, "heads have up to 64 or 128 columns");
+  static_assert(kDepth % 64 == 0 && 64 <= kDepth && kDepth <= 256, "heads have up to 256 columns");
   static_assert(1 <= kGroups && kGroups <= 3 && kCols % 32 == 0 && 32 <= kCols && kCols <= 256 && kStages >= 1);
   static_assert(kSharedBytes <= kLimit, "at most 227 KiB of shared memory");
 };
 
 /// @brief What `attention_hopper_kernel` is given.
-template <class T>
+template <class T, class S>
 struct FlashArgs {
   CUtensorMap q_map, k_map, v_map;
-  AttentionArgs<T, T> attention;
+  AttentionArgs<T, S> attention;
   int batch;
   int row_tiles, tiles;    ///< of a head; of all heads
   int section;             ///< heads whose tiles are worked on side by side, longest first
@@ -61,8 +61,8 @@ struct FlashPlace {
   int row_tile, head, batch;
   int kv;  ///< the head of k and v
 
-  template <class T>
-  __device__ __forceinline__ FlashPlace(const FlashArgs<T>& args, int tile) {
+  template <class T, class S>
+  __device__ __forceinline__ FlashPlace(const FlashArgs<T, S>& args, int tile) {
     const int heads = args.attention.heads, of_section = args.section * args.row_tiles;
     const int first = tile / of_section * args.section, left = heads * args.batch - first, at = tile % of_section;
     const int side = left < args.section ? left : args.section;
@@ -78,8 +78,8 @@ struct FlashTurns {
 
   __device__ __forceinline__ int tile() const { return base + int(round & 1 ? gridDim.x - 1 - blockIdx.x : blockIdx.x); }
   /// Moves on to the next tile, where it is; false when there are no more.
-  template <class T>
-  __device__ __forceinline__ bool next(const FlashArgs<T>& args, FlashPlace& place) {
+  template <class T, class S>
+  __device__ __forceinline__ bool next(const FlashArgs<T, S>& args, FlashPlace& place) {
     base += int(gridDim.x), ++round;
     const int to = tile();
     if (to < args.tiles) place = FlashPlace(args, to);
@@ -107,7 +107,7 @@ __device__ __forceinline__ void transpose_words(uint32_t (&v)[4]) {
 }
 
 /// @brief The rows of a warpgroup: running maxima, sums and weighted sums of rows lane / 4 and lane / 4 + 8 of each warp.
-template <class Tile, bool kCausal, bool kWindow, class T>
+template <class Tile, bool kCausal, bool kWindow, class T, class S>
 struct FlashRows {
   static constexpr int kScores = Tile::kCols / 2, kOut = Tile::kDepth / 2;
   float out[kOut], top[2], sum[2];
@@ -119,7 +119,7 @@ struct FlashRows {
   }
 
   /// Hides the scores of columns that a row does not see; `at`: where the first of the two rows stands.
-  __device__ __forceinline__ void hide(const AttentionArgs<T, T>& args, float (&scores)[kScores], int at, int col0) const {
+  __device__ __forceinline__ void hide(const AttentionArgs<T, S>& args, float (&scores)[kScores], int at, int col0) const {
 #pragma unroll
     for (int i = 0; i < kScores; ++i) {
       const int col = col0 + i / 4 * 8 + i % 2;
@@ -161,14 +161,18 @@ struct FlashRows {
     for (int i = 0; i < kOut; ++i) out[i] *= keep[i / 2 % 2];
   }
 
-  /// Writes the two rows from `row` on, 16 bytes a lane.
-  __device__ __forceinline__ void store(const AttentionArgs<T, T>& args, T* to, int row) {
+  /// Writes the two rows from `row` on, 16 bytes a lane. @param unit what a score was multiplied by on its way to a power of two
+  __device__ __forceinline__ void store(const AttentionArgs<T, S>& args, const FlashPlace& place, int row, float unit) {
+    T* to = args.o.data + place.batch * args.o.batch + place.head * args.o.head;
     const int lane = int(threadIdx.x) % 4;
 #pragma unroll
     for (int r = 0; r < 2; ++r) {
       sum[r] += shuffle_xor(sum[r], 1);
       sum[r] += shuffle_xor(sum[r], 2);
       const float scale = 1.f / sum[r];
+      if (lane == 0 && row + 8 * r < args.rows) {
+        args.log_sums.store(place.batch, place.head, row + 8 * r, (top[r] * unit + log2f(sum[r])) * 0.69314718055994531f);
+      }
 #pragma unroll
       for (int block = 0; block < kOut / 16; ++block) {  // of 32 columns
         uint32_t words[4];
@@ -187,9 +191,9 @@ struct FlashRows {
   }
 };
 
-/// @brief softmax(q @ k^T * scale) @ v. Grid: any; block: Tile::kThreads. At least one row, column, and column of each head.
-template <class Tile, bool kCausal, bool kWindow, class T>
-__global__ void __launch_bounds__(Tile::kThreads, 1) attention_hopper_kernel(const __grid_constant__ FlashArgs<T> args) {
+/// @brief softmax(changed(q @ k^T * scale)) @ v. Grid: any; block: Tile::kThreads. At least one row, column, and column of each head.
+template <class Tile, bool kCausal, bool kWindow, class T, class S>
+__global__ void __launch_bounds__(Tile::kThreads, 1) attention_hopper_kernel(const __grid_constant__ FlashArgs<T, S> args) {
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)
   constexpr int kStages = Tile::kStages, kQueries = Tile::kQueries, kCols = Tile::kCols, kGroups = Tile::kGroups;
   constexpr float kLog2e = 1.44269504088896341f;
@@ -200,7 +204,7 @@ __global__ void __launch_bounds__(Tile::kThreads, 1) attention_hopper_kernel(con
   const uint32_t k_full = q_empty + kQueries * 8, k_empty = k_full + kStages * 8;
   const uint32_t v_full = k_empty + kStages * 8, v_empty = v_full + kStages * 8;
   const int warp = __shfl_sync(0xffffffffu, int(threadIdx.x) / 32, 0);
-  const AttentionArgs<T, T>& attention = args.attention;
+  const AttentionArgs<T, S>& attention = args.attention;
 
   if (threadIdx.x == 0) {
     for (int s = 0; s < kQueries; ++s) barrier_init(q_full + s * 8, 1), barrier_init(q_empty + s * 8, 4 * kGroups);
@@ -268,7 +272,7 @@ __global__ void __launch_bounds__(Tile::kThreads, 1) attention_hopper_kernel(con
   } else {
     if constexpr (kGroups > 1) grow_registers<Tile::kRegisters>();
     const int group = warp / 4, lane = int(threadIdx.x) % 32;
-    const float scale = attention.scale * kLog2e;
+    const float scale = S::kChanged ? 1.f : attention.scale * kLog2e;  // of what `weigh` is given
     auto release = [&](uint32_t barrier) {
       if (lane == 0) barrier_arrive(barrier);
     };
@@ -280,7 +284,8 @@ __global__ void __launch_bounds__(Tile::kThreads, 1) attention_hopper_kernel(con
     };
     if (group == kGroups - 1) pass_turn(group);  // the first turn is group 0's
 
-    FlashRows<Tile, kCausal, kWindow, T> rows;
+    FlashRows<Tile, kCausal, kWindow, T, S> rows;
+    ScoreFragment<S, kCols / 8> fragment;
     float scores[kCols / 2], keep[2];
     uint32_t weights[kCols / 16][4];
 
@@ -313,17 +318,25 @@ __global__ void __launch_bounds__(Tile::kThreads, 1) attention_hopper_kernel(con
     FlashPlace place(args, turns.tile());
     wait_for_previous();
     do {
-      const int row0 = place.row_tile * Tile::kRows + group * 64, shift = attention.cols - attention.rows;
+      const int row0 = place.row_tile * Tile::kRows + group * 64, shift = attention.shift;
       int first;
       const int steps = steps_of(place.row_tile * Tile::kRows, first);
       const int my_row = row0 + warp % 4 * 16 + lane / 4;
-      auto hide = [&](int col0) {
+      auto fetch = [&](int col0) { fragment.fetch(col0 + lane % 4 * 2, col0, attention.cols, attention.paired); };
+      auto change_and_hide = [&](int col0) {
+        if constexpr (S::kChanged) {
+#pragma unroll
+          for (int i = 0; i < kCols / 2; ++i) scores[i] = fragment.changed(i, scores[i] * attention.scale) * kLog2e;
+        }
         const bool edge = col0 + kCols > attention.cols || (kCausal && col0 + kCols > row0 + shift + 1) ||
                           (kWindow && (col0 <= row0 + 63 + shift - attention.window || col0 + kCols > row0 + shift + attention.window));
         if (edge) rows.hide(attention, scores, my_row + shift, col0 + lane % 4 * 2);
       };
       rows.clear();
       if (steps > 0) {
+        int col0 = first + (steps - 1) * kCols;
+        fragment.place(attention.scores, place.batch, place.head, my_row, attention.rows);
+        fetch(col0);
         const uint32_t q = q_at + q_place.stage * Tile::kQueryBytes;
         barrier_wait(q_full + q_place.stage * 8, q_place.parity);
         barrier_wait(k_full + k_place.stage * 8, k_place.parity);
@@ -334,8 +347,7 @@ __global__ void __launch_bounds__(Tile::kThreads, 1) attention_hopper_kernel(con
         hold_registers(scores);
         release(k_empty + k_place.stage * 8);
         k_place.next();
-        int col0 = first + (steps - 1) * kCols;
-        hide(col0);
+        change_and_hide(col0);
         rows.weigh(scores, scale, keep);
         round_weights();
         while (col0 > first) {
@@ -346,15 +358,16 @@ __global__ void __launch_bounds__(Tile::kThreads, 1) attention_hopper_kernel(con
           barrier_wait(v_full + v_place.stage * 8, v_place.parity);
           start_sums(v_at + v_place.stage * Tile::kStepBytes);
           pass_turn(group);
+          fetch(col0);
           wgmma_wait<1>();
           hold_registers(scores);
           release(k_empty + k_place.stage * 8);
           k_place.next();
-          hide(col0);
+          change_and_hide(col0);
           rows.weigh(scores, scale, keep);
           hold_registers(scores);
           // Has ended; its branch keeps the next wait behind the weights, which hides them. With 64 columns other groups hide them as well.
-          if constexpr (Tile::kDepth == 128) barrier_wait(v_full + v_place.stage * 8, v_place.parity);
+          if constexpr (Tile::kDepth >= 128) barrier_wait(v_full + v_place.stage * 8, v_place.parity);
           wgmma_wait<0>();
           hold_registers(rows.out);
           release(v_empty + v_place.stage * 8);
@@ -371,7 +384,7 @@ __global__ void __launch_bounds__(Tile::kThreads, 1) attention_hopper_kernel(con
         release(v_empty + v_place.stage * 8);
         v_place.next();
       }
-      rows.store(attention, attention.o.data + place.batch * attention.o.batch + place.head * attention.o.head, my_row);
+      rows.store(attention, place, my_row, scale);
     } while (turns.next(args, place));
     if (group == 0) take_turn();  // the last turn that was passed
   }
@@ -382,25 +395,25 @@ __global__ void __launch_bounds__(Tile::kThreads, 1) attention_hopper_kernel(con
 inline constexpr int64_t kShareOfL2 = 32 << 20;
 
 /// @brief Launches `attention_hopper_kernel` on half or bfloat16. Where q, k, v or the result do not start on 16-byte boundaries, the width is
-/// no multiple of 8, or a size is 0, a slow kernel takes over. `depth` and `width` may be at most Tile::kDepth; `scale` is above 0.
+/// no multiple of 8, or a size is 0, a slow kernel takes over. `depth` and `width` may be at most Tile::kDepth; scores that are not changed have a `scale` above 0.
 /// @param section heads whose tiles are worked on side by side, longest first; 0: what is even
-template <class Tile, bool kCausal, bool kWindow, class T>
+template <class Tile, bool kCausal, bool kWindow, class T, class S>
 int32_t attention_hopper(const Context& ctx, const AttentionShape& shape, Heads<const T> q, Heads<const T> k, Heads<const T> v, Heads<T> o,
-                         int section = 0) {
+                         const S& scores, const LogSums<float>& log_sums = {}, int section = 0) {
   if (shape.rows == 0 || shape.width == 0 || shape.batch * shape.heads == 0) return 0;
-  FlashArgs<T> args{{}, {}, {}, attention_args(shape, q, k, v, o, Mask<T>{}), int(shape.batch), 0, 0, 1};
+  FlashArgs<T, S> args{{}, {}, {}, attention_args(shape, q, k, v, o, scores, log_sums), int(shape.batch), 0, 0, 1};
   const int64_t row_tiles = (shape.rows + Tile::kRows - 1) / Tile::kRows, instances = shape.heads * shape.batch;
   const bool fits = args.attention.aligned && args.attention.result_aligned && shape.width % 8 == 0 && shape.depth > 0 && shape.cols > 0 &&
                     row_tiles * instances < (int64_t(1) << 30);
   if (!fits) {
-    return attention_simt<AttentionSimtTile<Tile::kDepth>, false, kCausal, kWindow>(ctx, shape, q, k, v, o, Mask<T>{});
+    return attention_simt<AttentionSimtTile<Tile::kDepth>, kCausal, kWindow>(ctx, shape, q, k, v, o, scores, log_sums);
   }
   args.row_tiles = int(row_tiles), args.tiles = int(row_tiles * instances);
   const int sms = multiprocessors();
   args.section = section > 0 ? section : 1;
   if (kCausal && !kWindow && section <= 0) {
     const int64_t most = kShareOfL2 / (shape.cols * (shape.depth + shape.width) * 2) * shape.group;
-    args.section = even_section({args.row_tiles, int(instances), Tile::kRows, Tile::kCols, int(shape.rows), int(shape.cols),
+    args.section = even_section({args.row_tiles, int(instances), Tile::kRows, Tile::kCols, int(shape.shift()), int(shape.cols),
                                  int(most < instances ? most : instances), sms});
   }
   args.q_heads = q.head != 0, args.q_batches = q.batch != 0;
@@ -417,7 +430,7 @@ int32_t attention_hopper(const Context& ctx, const AttentionShape& shape, Heads<
   config.block = dim3(Tile::kThreads);
   config.shared_bytes = Tile::kSharedBytes;
   config.dependent = true;
-  return launch(ctx, config, attention_hopper_kernel<Tile, kCausal, kWindow, T>, args);
+  return launch(ctx, config, attention_hopper_kernel<Tile, kCausal, kWindow, T, S>, args);
 }
 
 }  // namespace ait::gpu

@@ -7,6 +7,7 @@
 #include "ait/kernels/gpu/attention.cuh"
 #include "ait/kernels/gpu/attention_simt.cuh"
 #include "ait/kernels/gpu/mma.cuh"
+#include "ait/math.h"
 
 #if defined(AIT_CUDA)
 namespace ait::gpu {
@@ -83,8 +84,8 @@ struct RowTile {
 };
 
 /// @brief Rows of one head of the result. Grid: row tiles, heads, batches; block: Tile::kThreads.
-template <class Tile, bool kMasked, bool kCausal, bool kWindow, bool kAligned, bool kTwo, class T, class M>
-__global__ void __launch_bounds__(Tile::kThreads) attention_mma_kernel(const __grid_constant__ AttentionArgs<T, M> args) {
+template <class Tile, bool kCausal, bool kWindow, bool kAligned, bool kTwo, class T, class S>
+__global__ void __launch_bounds__(Tile::kThreads) attention_mma_kernel(const __grid_constant__ AttentionArgs<T, S> args) {
   constexpr int kDepth = Tile::kDepth, kCols = Tile::kCols, kPitch = Tile::kPitch;
   constexpr float kLog2e = 1.44269504088896341f;
   AIT_DYNAMIC_SHARED(128, shared);
@@ -97,7 +98,7 @@ __global__ void __launch_bounds__(Tile::kThreads) attention_mma_kernel(const __g
   // Later rows have more work under a causal mask: start with them.
   const int row0 = int(kCausal ? gridDim.x - 1 - blockIdx.x : blockIdx.x) * Tile::kRows;
   const int64_t kv = head / args.group;
-  const int shift = args.cols - args.rows;  // row s stands at column s + shift
+  const int shift = args.shift;
   int first, visible;
   args.template columns<kCausal, kWindow>(row0, Tile::kRows, first, visible);
   first = first / kCols * kCols;
@@ -127,16 +128,10 @@ __global__ void __launch_bounds__(Tile::kThreads) attention_mma_kernel(const __g
 #pragma unroll
     for (int e = 0; e < 4; ++e) out[j][e] = 0.f;
   float top[2] = {-INFINITY, -INFINITY}, sum[2] = {0.f, 0.f};  // of rows lane / 4 and lane / 4 + 8
-  const float scale = args.scale * kLog2e;
+  [[maybe_unused]] const float scale = args.scale * kLog2e;
   const int my_row = row0 + warp * 16 + lane / 4;
-  const M* mask_rows[2] = {nullptr, nullptr};
-  if constexpr (kMasked) {
-#pragma unroll
-    for (int r = 0; r < 2; ++r) {
-      const int row = my_row + 8 * r < args.rows ? my_row + 8 * r : args.rows - 1;
-      mask_rows[r] = args.mask.data + batch * args.mask.batch + head * args.mask.head + row * args.mask.row;
-    }
-  }
+  ScoreFragment<S, kCols / 8> fragment;
+  fragment.place(args.scores, batch, head, my_row, args.rows);
 
   for (int step = 0; step < steps; ++step) {
     copy_async_wait<1>();  // k of this step; v may be on its way
@@ -151,6 +146,8 @@ __global__ void __launch_bounds__(Tile::kThreads) attention_mma_kernel(const __g
     }
     load_k(step + 1);
     load_v(step + 1);
+    const int col_of_step = first + step * kCols, col0 = col_of_step + (lane % 4) * 2;
+    fragment.fetch(col0, col_of_step, args.cols, args.paired);
 
     float scores[kCols / 8][4];
 #pragma unroll
@@ -168,16 +165,15 @@ __global__ void __launch_bounds__(Tile::kThreads) attention_mma_kernel(const __g
       }
     }
 
-    // Scores in units of log2, with the masks; columns past the end count as -inf.
-    const int col_of_step = first + step * kCols, col0 = col_of_step + (lane % 4) * 2;
+    // Scores in units of log2; columns past the end count as -inf.
 #pragma unroll
     for (int j = 0; j < kCols / 8; ++j) {
 #pragma unroll
       for (int e = 0; e < 4; ++e) {
-        scores[j][e] *= scale;
-        if constexpr (kMasked) {
-          const int col = col0 + j * 8 + e % 2;
-          if (col < args.cols) scores[j][e] += convert<float>(mask_rows[e / 2][col * args.mask.col]) * kLog2e;
+        if constexpr (S::kChanged) {
+          scores[j][e] = fragment.changed(4 * j + e, scores[j][e] * args.scale) * kLog2e;
+        } else {
+          scores[j][e] *= scale;
         }
       }
     }
@@ -237,6 +233,7 @@ __global__ void __launch_bounds__(Tile::kThreads) attention_mma_kernel(const __g
     sum[r] += shuffle_xor(sum[r], 1);
     sum[r] += shuffle_xor(sum[r], 2);
     const float scale_out = args.cols > 0 ? 1.f / sum[r] : 0.f;
+    if (lane % 4 == 0 && my_row + 8 * r < args.rows) args.log_sums.store(batch, head, my_row + 8 * r, top[r] / kLog2e + ait::log(sum[r]));
 #pragma unroll
     for (int j = 0; j < kDepth / 8; ++j) {
       *reinterpret_cast<uint32_t*>(staged + (lane / 4 + 8 * r) * kPitch + j * 8 + (lane % 4) * 2) =
@@ -261,14 +258,14 @@ __global__ void __launch_bounds__(Tile::kThreads) attention_mma_kernel(const __g
 
 /// @brief Launches `attention_mma_kernel`. `depth` and `width` may be at most Tile::kDepth.
 /// @tparam kOddPitches whether rows of q, k or v may start off 16-byte boundaries. If not, only a pointer can be misaligned: rare, and then slow.
-template <class Tile, bool kMasked, bool kCausal, bool kWindow, bool kOddPitches, class T, class M, class Pieces = OnePiece>
+template <class Tile, bool kCausal, bool kWindow, bool kOddPitches, class T, class S, class Pieces = OnePiece>
 int32_t attention_mma(const Context& ctx, const AttentionShape& shape, Heads<const T> q, Heads<const T> k, Heads<const T> v, Heads<T> o,
-                      Mask<M> mask, Pieces pieces = {}) {
+                      const S& scores, const LogSums<float>& log_sums = {}, Pieces pieces = {}) {
   if (shape.rows == 0 || shape.width == 0 || shape.batch * shape.heads == 0) return 0;
   if (shape.heads > 65535 || shape.batch > 65535) return ctx.fail("attention: more than 65535 heads or batches");
-  const AttentionArgs<T, M> args = attention_args(shape, q, k, v, o, mask, pieces);
+  const AttentionArgs<T, S> args = attention_args(shape, q, k, v, o, scores, log_sums, pieces);
   if (!kOddPitches && !args.aligned) {
-    return attention_simt<AttentionSimtTile<Tile::kDepth>, kMasked, kCausal, kWindow>(ctx, shape, q, k, v, o, mask, pieces);
+    return attention_simt<AttentionSimtTile<Tile::kDepth>, kCausal, kWindow>(ctx, shape, q, k, v, o, scores, log_sums, pieces);
   }
   LaunchConfig config;
   config.grid = dim3(uint32_t((shape.rows + Tile::kRows - 1) / Tile::kRows), uint32_t(shape.heads), uint32_t(shape.batch));
@@ -277,9 +274,9 @@ int32_t attention_mma(const Context& ctx, const AttentionShape& shape, Heads<con
   config.dependent = true;
   constexpr bool kTwo = !std::is_same_v<Pieces, OnePiece>;
   if constexpr (kOddPitches) {
-    if (!args.aligned) return launch(ctx, config, attention_mma_kernel<Tile, kMasked, kCausal, kWindow, false, kTwo, T, M>, args);
+    if (!args.aligned) return launch(ctx, config, attention_mma_kernel<Tile, kCausal, kWindow, false, kTwo, T, S>, args);
   }
-  return launch(ctx, config, attention_mma_kernel<Tile, kMasked, kCausal, kWindow, true, kTwo, T, M>, args);
+  return launch(ctx, config, attention_mma_kernel<Tile, kCausal, kWindow, true, kTwo, T, S>, args);
 }
 
 }  // namespace ait::gpu

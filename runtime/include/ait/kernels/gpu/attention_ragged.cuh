@@ -28,18 +28,18 @@ __device__ __forceinline__ void zero_rows(T* o, int64_t pitch, int width, int64_
 }
 
 template <class Tile, bool kCausal, bool kWindow, bool kPaged, class T, class I>
-__global__ void __launch_bounds__(Tile::kThreads) attention_ragged_kernel(const AttentionArgs<T, T> given, const Ragged<I> ragged) {
+__global__ void __launch_bounds__(Tile::kThreads) attention_ragged_kernel(const AttentionArgs<T, PlainScores> given, const Ragged<I> ragged) {
   wait_for_previous();
   const bool packed = ragged.segments != nullptr;
   const int64_t head = blockIdx.y, b = blockIdx.z, batch = packed ? 0 : b, kv = head / given.group;
-  AttentionArgs<T, T> args = given;
+  AttentionArgs<T, PlainScores> args = given;
   if (ragged.sequences == 0) {
     const int64_t step = (given.rows + gridDim.x - 1) / gridDim.x, from = blockIdx.x * step;
     zero_rows<Tile>(args.o.data + head * args.o.head, args.o.row, args.width, from, from + step < given.rows ? from + step : given.rows);
     return;
   }
   const Sequence seq = sequence_of(ragged, b, given.rows, given.cols);
-  args.rows = int(seq.rows), args.cols = int(seq.cols);
+  args.rows = int(seq.rows), args.cols = int(seq.cols), args.shift = args.cols - args.rows;
   const int64_t reach = kCausal ? 1 : given.window;
   const int64_t first = kCausal || kWindow ? seq.first_seeing(reach) : seq.cols == 0 ? seq.rows : 0;
   T* all = args.o.data + batch * args.o.batch + head * args.o.head;
@@ -56,11 +56,11 @@ __global__ void __launch_bounds__(Tile::kThreads) attention_ragged_kernel(const 
       const I* pages = ragged.pages + b * ragged.table;
       const PagedRows<T, I> k{args.k.data + kv * args.k.head, args.k.batch, args.k.row, pages, ragged.page, ragged.pool};
       const PagedRows<T, I> v{args.v.data + kv * args.v.head, args.v.batch, args.v.row, pages, ragged.page, ragged.pool};
-      attention_simt_rows<Tile, false, kCausal, kWindow>(args, q, k, v, o, int(row0), int(first), head, batch);
+      attention_simt_rows<Tile, kCausal, kWindow>(args, q, k, v, o, int(row0), int(first), head, batch);
     } else {
       HeadRows<T, false> k(args.k, args.k, 0, batch, kv), v(args.v, args.v, 0, batch, kv);
       k.advance(int(seq.col0)), v.advance(int(seq.col0));
-      attention_simt_rows<Tile, false, kCausal, kWindow>(args, q, k, v, o, int(row0), int(first), head, batch);
+      attention_simt_rows<Tile, kCausal, kWindow>(args, q, k, v, o, int(row0), int(first), head, batch);
     }
   }
   if (packed && blockIdx.x == 0) {
@@ -87,7 +87,7 @@ int32_t attention_ragged(const Context& ctx, AttentionShape shape, Heads<const T
   const int64_t blocks = packed ? (tiles + sequences - 1) / sequences + 1 : tiles;  // blocks of a longer sequence compute several tiles
   config.grid = dim3(uint32_t(blocks), uint32_t(shape.heads), uint32_t(sequences));
   config.shared_bytes = uint32_t(Tile::template shared_bytes<compute_t<T>>());
-  const AttentionArgs<T, T> args = attention_args(shape, q, k, v, o, Mask<T>{});
+  const AttentionArgs<T, PlainScores> args = attention_args(shape, q, k, v, o, PlainScores{}, {});
   if (ragged.pages != nullptr) return launch(ctx, config, attention_ragged_kernel<Tile, kCausal, kWindow, true, T, I>, args, ragged);
   return launch(ctx, config, attention_ragged_kernel<Tile, kCausal, kWindow, false, T, I>, args, ragged);
 }

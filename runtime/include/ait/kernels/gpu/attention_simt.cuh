@@ -32,8 +32,8 @@ __device__ __forceinline__ void load_rows_simt(A* to, const Rows& from, int row0
 
 /// @brief Rows [row0, row0 + Tile::kRows) of a head, of which those from `first_row` on are written to `o`, which points to row 0.
 /// @tparam Rows,KvRows where the rows of q and those of k and v lie: `at(row)`
-template <class Tile, bool kMasked, bool kCausal, bool kWindow, class T, class M, class Rows, class KvRows>
-__device__ __forceinline__ void attention_simt_rows(const AttentionArgs<T, M>& args, const Rows& q, const KvRows& k, const KvRows& v, T* o,
+template <class Tile, bool kCausal, bool kWindow, class T, class S, class Rows, class KvRows>
+__device__ __forceinline__ void attention_simt_rows(const AttentionArgs<T, S>& args, const Rows& q, const KvRows& k, const KvRows& v, T* o,
                                                     int row0, int first_row, int64_t head, int64_t batch) {
   using A = compute_t<T>;
   constexpr int kTeam = Tile::kTeam, kCols = Tile::kCols, kPitch = Tile::kPitch;
@@ -44,7 +44,7 @@ __device__ __forceinline__ void attention_simt_rows(const AttentionArgs<T, M>& a
 
   const int row = int(threadIdx.x) / kTeam, member = int(threadIdx.x) % kTeam;
   const int my_row = row0 + row;
-  const int shift = args.cols - args.rows;
+  const int shift = args.shift;
   int first, visible;
   args.template columns<kCausal, kWindow>(row0, Tile::kRows, first, visible);
   load_rows_simt<Tile>(q_tile, q, row0, args.rows, args.depth);
@@ -52,6 +52,7 @@ __device__ __forceinline__ void attention_simt_rows(const AttentionArgs<T, M>& a
 #pragma unroll
   for (int i = 0; i < Tile::kDepth / kTeam; ++i) out[i] = A(0);
   A top = A(-INFINITY), sum = A(0);
+  const ScoreLine<S> line(args.scores, batch, head, my_row < args.rows ? my_row : args.rows - 1);
 
   for (int col0 = first; col0 < visible; col0 += kCols) {
     __syncthreads();
@@ -70,12 +71,7 @@ __device__ __forceinline__ void attention_simt_rows(const AttentionArgs<T, M>& a
     for (int c = 0; c < kCols / kTeam; ++c) {
       const int col = col0 + c * kTeam + member;
       score[c] *= A(args.scale);
-      if (!args.template sees<kCausal, kWindow>(my_row + shift, col)) {
-        score[c] = A(-INFINITY);
-      } else if constexpr (kMasked) {
-        const int mask_row = my_row < args.rows ? my_row : args.rows - 1;
-        score[c] += convert<A>(args.mask.data[batch * args.mask.batch + head * args.mask.head + mask_row * args.mask.row + col * args.mask.col]);
-      }
+      score[c] = args.template sees<kCausal, kWindow>(my_row + shift, col) ? line.changed(score[c], col) : A(-INFINITY);
       high = score[c] > high || score[c] != score[c] ? score[c] : high;
     }
 #pragma unroll
@@ -112,6 +108,7 @@ __device__ __forceinline__ void attention_simt_rows(const AttentionArgs<T, M>& a
 
   if (my_row < first_row || my_row >= args.rows) return;
   const A scale_out = args.cols > 0 ? A(1) / sum : A(0);
+  if (member == 0) args.log_sums.store(batch, head, my_row, top + ait::log(sum));
   o += int64_t(my_row) * args.o.row;
 #pragma unroll
   for (int i = 0; i < Tile::kDepth / kTeam; ++i) {
@@ -119,20 +116,20 @@ __device__ __forceinline__ void attention_simt_rows(const AttentionArgs<T, M>& a
   }
 }
 
-template <class Tile, bool kMasked, bool kCausal, bool kWindow, bool kTwo, class T, class M>
-__global__ void __launch_bounds__(Tile::kThreads) attention_simt_kernel(const AttentionArgs<T, M> args) {
+template <class Tile, bool kCausal, bool kWindow, bool kTwo, class T, class S>
+__global__ void __launch_bounds__(Tile::kThreads) attention_simt_kernel(const AttentionArgs<T, S> args) {
   wait_for_previous();
   const int64_t head = blockIdx.y, batch = blockIdx.z, kv = head / args.group;
   const HeadRows<T, false> q(args.q, args.q, 0, batch, head);
   const HeadRows<T, kTwo> k = args.template k_rows<kTwo>(batch, kv), v = args.template v_rows<kTwo>(batch, kv);
-  attention_simt_rows<Tile, kMasked, kCausal, kWindow>(args, q, k, v, args.o.data + batch * args.o.batch + head * args.o.head,
+  attention_simt_rows<Tile, kCausal, kWindow>(args, q, k, v, args.o.data + batch * args.o.batch + head * args.o.head,
                                                        int(blockIdx.x) * Tile::kRows, 0, head, batch);
 }
 
 /// @brief Launches `attention_simt_kernel`. `depth` and `width` may be at most Tile::kDepth.
-template <class Tile, bool kMasked, bool kCausal, bool kWindow, class T, class M, class Pieces = OnePiece>
+template <class Tile, bool kCausal, bool kWindow, class T, class S, class Pieces = OnePiece>
 int32_t attention_simt(const Context& ctx, const AttentionShape& shape, Heads<const T> q, Heads<const T> k, Heads<const T> v, Heads<T> o,
-                       Mask<M> mask, Pieces pieces = {}) {
+                       const S& scores, const LogSums<compute_t<T>>& log_sums = {}, Pieces pieces = {}) {
   if (shape.rows == 0 || shape.width == 0 || shape.batch * shape.heads == 0) return 0;
   if (shape.heads > 65535 || shape.batch > 65535) return ctx.fail("attention: more than 65535 heads or batches");
   LaunchConfig config;
@@ -141,8 +138,8 @@ int32_t attention_simt(const Context& ctx, const AttentionShape& shape, Heads<co
   config.shared_bytes = uint32_t(Tile::template shared_bytes<compute_t<T>>());
   config.dependent = true;
   constexpr bool kTwo = !std::is_same_v<Pieces, OnePiece>;
-  return launch(ctx, config, attention_simt_kernel<Tile, kMasked, kCausal, kWindow, kTwo, T, M>,
-                attention_args(shape, q, k, v, o, mask, pieces));
+  return launch(ctx, config, attention_simt_kernel<Tile, kCausal, kWindow, kTwo, T, S>,
+                attention_args(shape, q, k, v, o, scores, log_sums, pieces));
 }
 
 }  // namespace ait::gpu

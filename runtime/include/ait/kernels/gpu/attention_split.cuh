@@ -12,6 +12,7 @@
 #include "ait/kernels/gpu/attention.cuh"
 #include "ait/kernels/gpu/mma.cuh"
 #include "ait/kernels/gpu/tma.cuh"
+#include "ait/math.h"
 
 #if defined(AIT_CUDA)
 namespace ait::gpu {
@@ -74,8 +75,8 @@ struct SplitStep {
 };
 
 /// @brief Rows of q that share a head of k and v. Grid: blocks that share the rows of k and v (one cluster), tiles of q of all heads of k, batches.
-template <class Tile, bool kMasked, bool kCausal, bool kWindow, bool kTwo, class T, class M>
-__global__ void __launch_bounds__(Tile::kThreads, Tile::kBlocksTogether) attention_split_kernel(const __grid_constant__ AttentionArgs<T, M> args, int q_tiles) {
+template <class Tile, bool kCausal, bool kWindow, bool kTwo, class T, class S>
+__global__ void __launch_bounds__(Tile::kThreads, Tile::kBlocksTogether) attention_split_kernel(const __grid_constant__ AttentionArgs<T, S> args, int q_tiles) {
   constexpr int kDepth = Tile::kDepth, kEights = Tile::kEights, kRows = Tile::kRows, kPitch = Tile::kPitch;
   constexpr float kLog2e = 1.44269504088896341f;
   AIT_DYNAMIC_SHARED(128, split_shared);
@@ -86,7 +87,7 @@ __global__ void __launch_bounds__(Tile::kThreads, Tile::kBlocksTogether) attenti
   const int kv = int(blockIdx.y) / q_tiles, q0 = int(blockIdx.y) % q_tiles * kRows, count = args.group * args.rows;
   const int64_t batch = blockIdx.z;
   const HeadRows<T, kTwo> k = args.template k_rows<kTwo>(batch, kv), v = args.template v_rows<kTwo>(batch, kv);
-  const int shift = args.cols - args.rows;
+  const int shift = args.shift;
   int first, end;
   args.template columns<kCausal, kWindow>(0, args.rows, first, end);
   const int stride = int(gridDim.x) * Tile::kWarps * 16;
@@ -109,17 +110,14 @@ __global__ void __launch_bounds__(Tile::kThreads, Tile::kBlocksTogether) attenti
     }
   }
   int stands[kEights][2];
-  const M* mask_rows[kEights][2];
+  ScoreLine<S> lines[kEights][2];
 #pragma unroll
   for (int e = 0; e < kEights; ++e) {
 #pragma unroll
     for (int n = 0; n < 2; ++n) {
       const int at = q0 + lane % 4 * 2 + n + 8 * e, mine = at < count ? at : count - 1;
       stands[e][n] = mine % args.rows + shift;
-      if constexpr (kMasked) {
-        mask_rows[e][n] = args.mask.data + batch * args.mask.batch + int64_t(kv * args.group + mine / args.rows) * args.mask.head +
-                          mine % args.rows * args.mask.row;
-      }
+      lines[e][n] = ScoreLine<S>(args.scores, batch, int64_t(kv) * args.group + mine / args.rows, mine % args.rows);
     }
   }
 
@@ -132,7 +130,7 @@ __global__ void __launch_bounds__(Tile::kThreads, Tile::kBlocksTogether) attenti
 #pragma unroll
       for (int i = 0; i < 4; ++i) out[j][e][i] = 0.f;
   }
-  const float scale = args.scale * kLog2e;
+  [[maybe_unused]] const float scale = args.scale * kLog2e;
 
   for (; row0 < end; row0 += stride) {
     float scores[kEights][4];
@@ -156,9 +154,10 @@ __global__ void __launch_bounds__(Tile::kThreads, Tile::kBlocksTogether) attenti
 #pragma unroll
       for (int i = 0; i < 4; ++i) {
         const int col = row0 + lane / 4 + i / 2 * 8;
-        scores[e][i] *= scale;
-        if constexpr (kMasked) {
-          if (col < args.cols) scores[e][i] += convert<float>(mask_rows[e][i % 2][int64_t(col) * args.mask.col]) * kLog2e;
+        if constexpr (S::kChanged) {
+          scores[e][i] = col < args.cols ? lines[e][i % 2].changed(scores[e][i] * args.scale, col) * kLog2e : -INFINITY;
+        } else {
+          scores[e][i] *= scale;
         }
         if (!args.template sees<kCausal, kWindow>(stands[e][i % 2], col)) scores[e][i] = -INFINITY;
       }
@@ -279,7 +278,9 @@ __global__ void __launch_bounds__(Tile::kThreads, Tile::kBlocksTogether) attenti
       }
     }
     const float by = 1.f / total;
-    T* to = args.o.data + batch * args.o.batch + int64_t(kv * args.group + at / args.rows) * args.o.head + at % args.rows * args.o.row + col;
+    const int64_t head = int64_t(kv) * args.group + at / args.rows;
+    if (col == 0) args.log_sums.store(batch, head, at % args.rows, high / kLog2e + ait::log(total));
+    T* to = args.o.data + batch * args.o.batch + head * args.o.head + at % args.rows * args.o.row + col;
     *reinterpret_cast<uint2*>(to) = make_uint2(pack_pair<T>(all.x * by, all.y * by), pack_pair<T>(all.z * by, all.w * by));
   }
   if (splits > 1) cluster_barrier();  // the others may still read the part of this block
@@ -310,17 +311,17 @@ struct ClustersTogether {
 /// @brief Launches `attention_split_kernel` on half or bfloat16. Where q, k, v or the result do not start on 16-byte boundaries, the width is no
 /// multiple of 8, or a size is 0, a slow kernel takes over. `depth` and `width` may be at most Tile::kDepth.
 /// @param most_blocks of a cluster, which share the rows of k and v of a head: at most `kMostBlocks`
-template <class Tile, bool kMasked, bool kCausal, bool kWindow, class T, class M, class Pieces = OnePiece>
+template <class Tile, bool kCausal, bool kWindow, class T, class S, class Pieces = OnePiece>
 int32_t attention_split(const Context& ctx, const AttentionShape& shape, Heads<const T> q, Heads<const T> k, Heads<const T> v, Heads<T> o,
-                        Mask<M> mask, int most_blocks, Pieces pieces = {}) {
+                        const S& scores, const LogSums<float>& log_sums, int most_blocks, Pieces pieces = {}) {
   if (shape.rows == 0 || shape.width == 0 || shape.batch * shape.heads == 0) return 0;
-  const AttentionArgs<T, M> args = attention_args(shape, q, k, v, o, mask, pieces);
+  const AttentionArgs<T, S> args = attention_args(shape, q, k, v, o, scores, log_sums, pieces);
   const int64_t q_tiles = (shape.rows * shape.group + Tile::kRows - 1) / Tile::kRows, instances = shape.heads / shape.group * q_tiles;
   const bool fits = args.aligned && args.result_aligned && shape.width % 8 == 0 && shape.depth > 0 && shape.depth % 8 == 0 && shape.cols > 0;
   if (!fits || instances > 65535 || shape.batch > 65535) {
-    return attention_simt<AttentionSimtTile<Tile::kDepth>, kMasked, kCausal, kWindow>(ctx, shape, q, k, v, o, mask, pieces);
+    return attention_simt<AttentionSimtTile<Tile::kDepth>, kCausal, kWindow>(ctx, shape, q, k, v, o, scores, log_sums, pieces);
   }
-  const auto kernel = attention_split_kernel<Tile, kMasked, kCausal, kWindow, !std::is_same_v<Pieces, OnePiece>, T, M>;
+  const auto kernel = attention_split_kernel<Tile, kCausal, kWindow, !std::is_same_v<Pieces, OnePiece>, T, S>;
   LaunchConfig config;
   config.block = dim3(Tile::kThreads);
   config.shared_bytes = Tile::kSharedBytes;

@@ -13,7 +13,7 @@ void hold_registers(float (&)[kCount]) {}
 
 template <int kN>
 struct WgmmaFromRegisters {
-  static_assert(kN == 64 || kN == 128);
+  static_assert(kN == 64 || kN == 128 || kN == 192 || kN == 256);
 
   template <class Element>
   static void run(float (&d)[kN / 2], const uint32_t (&a)[4], uint64_t b, AIT_EMULATOR_CALLER) {

@@ -1,0 +1,148 @@
+"""Programs: what a graph is compiled to. A program is for all graphs of one structure, or for one graph with its sizes.
+
+The process remembers the programs of each structure. A graph with new sizes takes the first one whose facts are true
+of them, and compiles nothing.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from xdsl.utils.exceptions import VerifyException
+
+from ait_mlir.errors import AitError
+from ait_mlir.graph import validation
+from ait_mlir.graph.copying import copy_graph
+from ait_mlir.graph.extents import Facts, Group, Guard, Retrace, Trace
+from ait_mlir.graph.lowering import Lowered, lower
+from ait_mlir.graph.plans import Kept, Planner
+from ait_mlir.graph.structure import Pattern, Structure
+
+if TYPE_CHECKING:
+    from ait_mlir.graph.steps import GraphSteps
+    from ait_mlir.graph.tensor import tensor
+
+KEPT = 1024
+"""Structures whose programs the process keeps."""
+SLOWER = 1.1
+"""A program for many sizes is taken unless its kernels are estimated to take this many times as long as those for the
+sizes alone."""
+
+
+@dataclass(frozen=True)
+class Program:
+    """A planner, and the sizes that its module is valid for."""
+
+    planner: Planner
+    groups: tuple[Group, ...] = ()
+    guards: tuple[Guard, ...] = ()
+
+    @property
+    def is_general(self) -> bool:
+        """Whether sizes are arguments of the code."""
+        return any(group.constant is None for group in self.groups)
+
+    def dims_for(self, sizes: Sequence[int]) -> tuple[int, ...] | None:
+        """The dims of the module for these sizes, in order; None if it is not valid for them."""
+        dims: dict[str, int] = {}
+        for group in self.groups:
+            value = group.value(sizes)
+            if value is None:
+                return None
+            if group.constant is None:
+                dims[group.name] = value
+        return tuple(dims.values()) if all(guard.holds(dims) for guard in self.guards) else None
+
+
+@dataclass
+class Known:
+    """The programs of one structure on one device."""
+
+    programs: list[Program] = field(default_factory=list[Program])
+    lock: Any = field(default_factory=threading.Lock)
+
+
+_known: Kept[Known] = Kept(KEPT)
+
+
+def find(
+    graph: GraphSteps, structure: Structure | None, scalars: dict[tensor, float]
+) -> tuple[Program, tuple[int, ...]]:
+    """A program for many sizes that is valid for a validated graph, with the dims of its module; it is made if there is
+    none yet. Raises `cudnnGraphNotSupportedError` for what no `ait` op computes."""
+    if structure is None:
+        return exact(graph, scalars), ()
+    key = structure.key, tuple(scalars.values()), graph.kind, graph.ordinal
+    known = _known.get(key)
+    if known is None:
+        known = _known.keep(key, Known())
+    with known.lock:
+        for program in known.programs:
+            dims = program.dims_for(structure.sizes)
+            if dims is not None:
+                return program, dims
+        program = _made(graph, structure, scalars)
+        dims = program.dims_for(structure.sizes)
+        assert dims is not None, "a program is valid for the sizes that it was made with"
+        known.programs.append(program)
+        return program, dims
+
+
+def exact(graph: GraphSteps, scalars: dict[tensor, float]) -> Program:
+    """The program for the sizes of a graph alone."""
+    return Program(graph.planner_of(graph.lowered(scalars)))
+
+
+def _made(graph: GraphSteps, structure: Structure, scalars: dict[tensor, float]) -> Program:
+    """A program for many sizes; for the sizes of the graph if there is no such program, or if it would be slow."""
+    alone = tuple(Group((i,), size) for i, size in enumerate(structure.sizes))
+    try:
+        lowered, trace = traced(graph, structure, scalars)
+        general = graph.planner_of(lowered)
+        if graph.kind != "cpu" and not general.seconds() <= SLOWER * exact(graph, scalars).planner.seconds():
+            return Program(exact(graph, scalars).planner, alone)
+    except (AitError, VerifyException, ValueError):  # an op must know sizes, or no proof says that they fit
+        return Program(exact(graph, scalars).planner, alone)
+    return Program(general, tuple(trace.groups), tuple(trace.guards))
+
+
+def traced(graph: GraphSteps, structure: Structure, scalars: dict[tensor, float]) -> tuple[Lowered, Trace]:
+    """The module of a graph for many sizes, and the facts that it is valid under."""
+    facts = Facts(structure.sizes, structure.aligned)
+    while True:
+        trace = Trace(facts)
+        try:
+            return _written(graph, structure, trace, scalars), trace
+        except Retrace:
+            continue
+
+
+def _written(graph: GraphSteps, structure: Structure, trace: Trace, scalars: dict[tensor, float]) -> Lowered:
+    waiting: dict[tensor, Pattern] = {}
+
+    def give_shape(new: tensor, t: tensor) -> None:
+        if t not in structure.patterns:
+            return
+        pattern, first, own_strides = structure.patterns[t]
+        if first is not None:
+            new.dims, new.has_own_dims = pattern.dims_of(trace, first), True
+        if own_strides and new.dims is not None:
+            new.strides = pattern.strides_of(new.dims)
+        elif own_strides:
+            waiting[new] = pattern
+
+    copy = copy_graph(graph, give_shape)
+    ordered = validation.in_order(copy.nodes)
+    for node in ordered:
+        validation.infer(node)
+        for t in node.outputs.values():
+            if t in waiting and t.dims is not None:
+                t.strides = waiting[t].strides_of(t.dims)
+        if node.operation.fixed is not None:
+            for size in node.operation.fixed(node):
+                int(size)
+    numbers = dict(zip(copy.code_scalars(), scalars.values(), strict=True))
+    return lower(graph.symbol, ordered, *copy.sides(), numbers, trace)

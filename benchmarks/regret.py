@@ -1,0 +1,118 @@
+"""How much time choices by estimate lose: the time of the way chosen without measuring, over that of the best way.
+
+    python -m benchmarks.regret samples-7.jsonl samples-8.jsonl            # of measured problems; needs no card
+    python -m benchmarks.regret --seed 7 --count 100 --seconds 60 -o samples-7.jsonl      # measures them first
+    python -m benchmarks.regret samples-7.jsonl --estimates none           # with the hand-made estimates
+
+The problems are random (`benchmarks/problems.py`); take a seed that estimates were not fitted to. A choice is made
+among the ways that were measured, but for kernels that are never chosen by estimate. `--estimates` names another table
+than the package's.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import statistics
+import sys
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from ait_mlir.errors import AitError
+from ait_mlir.lowering.estimates import in_a_model
+from ait_mlir.lowering.fragments import Fragment, estimate, steps_of
+from ait_mlir.lowering.kernels import Target
+from ait_mlir.passes.measure import is_alone
+from benchmarks import calibrate
+from benchmarks.calibrate import Sampled, read_samples
+from benchmarks.problems import Problem
+
+WORST, SHOWN_WAYS = 12, 4
+"""Problems to show, and ways of each."""
+
+
+@dataclass(frozen=True)
+class Row:
+    """A problem: the estimates and the times of its ways in seconds."""
+
+    problem: Problem
+    estimates: dict[Fragment, float]
+    times: dict[Fragment, float]
+
+    @property
+    def chosen(self) -> Fragment:
+        return min(self.estimates, key=lambda w: (self.estimates[w], len(w.kernels)))
+
+    @property
+    def best(self) -> Fragment:
+        return min(self.times, key=lambda w: self.times[w])
+
+    @property
+    def regret(self) -> float:
+        return self.times[self.chosen] / self.times[self.best]
+
+
+def row(sampled: Sampled, target: Target) -> Row | None:
+    """None for a problem with one way at most."""
+    op = sampled.problem.task().op
+    times = {
+        way: in_a_model(t.seconds, is_alone(op, way, target))
+        for way, t in sampled.times.items()
+        if t is not None and not any(step.kernel.only_timed for step in steps_of(op, way, target))
+    }
+    if len(times) < 2:
+        return None
+    return Row(sampled.problem, {way: estimate(op, way, target) for way in times}, times)
+
+
+def report(rows: Sequence[Row]) -> None:
+    """Print the regret of each family and of all, and the worst problems with estimates and times."""
+    families: dict[str, list[float]] = defaultdict(list)
+    for r in rows:
+        families[r.problem.family].append(r.regret)
+    width = max(map(len, families), default=8)
+    print(f"{'':{width}}  problems  geometric mean  95th percentile   worst  best way chosen")
+    for name, values in [*sorted(families.items()), ("all", [r.regret for r in rows])]:
+        mean = math.exp(statistics.fmean(map(math.log, values)))
+        high = sorted(values)[min(len(values) - 1, math.ceil(0.95 * len(values)) - 1)]
+        right = sum(v < 1.02 for v in values) / len(values)
+        print(f"{name:{width}}  {len(values):8}  {mean:14.3f}  {high:15.3f}  {max(values):6.2f}  {right:15.0%}")
+    print(f"\nThe worst {WORST}: estimate and time in us")
+    for r in sorted(rows, key=lambda r: -r.regret)[:WORST]:
+        print(f"{r.regret:.2f} {r.problem.title}")
+        ordered = sorted(r.times, key=lambda w: r.times[w])[: SHOWN_WAYS - 1]
+        for way in dict.fromkeys((r.chosen, *ordered)):
+            mark = "chosen" if way == r.chosen else ""
+            print(f"  {r.estimates[way] * 1e6:9.2f} {r.times[way] * 1e6:9.2f} {mark:6} {way.describe()}")
+
+
+def main() -> int:
+    options = calibrate.parser("How much time choices by estimate lose.")
+    options.add_argument("samples", nargs="*", type=Path, help="files of samples")
+    options.add_argument("--estimates", help="a table of estimates, or 'none' for those written in the kernels")
+    args = options.parse_args()
+    if args.estimates is not None:
+        os.environ["AIT_ESTIMATES"] = args.estimates
+    if args.output is not None:
+        calibrate.measure_into(args.output, args)
+        args.samples.append(args.output)
+    elif not args.samples:
+        options.error("name files of samples, or with -o one to write")
+    rows: list[Row] = []
+    for path in args.samples:
+        samples = read_samples(path)
+        target = Target("cpu" if samples.arch == "native" else "cuda", samples.arch)
+        rows += [found for sampled in samples.problems if (found := row(sampled, target)) is not None]
+    if not rows:
+        raise AitError("no problem of these files has more than one way to choose from")
+    report(rows)
+    return 0
+
+
+if __name__ == "__main__":
+    try:
+        sys.exit(main())
+    except AitError as error:
+        sys.exit(f"error: {error}")

@@ -1,0 +1,34 @@
+/// @file attention_scores.h
+/// @brief What the attention kernels of all targets say about the functor that changes scaled scores.
+#ifndef AIT_KERNELS_ATTENTION_SCORES_H_
+#define AIT_KERNELS_ATTENTION_SCORES_H_
+
+#include "ait/types.h"
+
+namespace ait {
+
+/// @brief How the elements of an operand lie along the columns of the scores.
+enum class ScoreColumns {
+  kNone,  ///< one element for all columns
+  kUnit,  ///< next to each other
+  kAny,   ///< a stride apart
+};
+
+/// @brief Adds a mask to the scores.
+struct AddMask {
+  template <class A, class M>
+  static AIT_FN void apply(A score, M mask, A& out) {
+    out = score + static_cast<A>(mask);
+  }
+};
+
+/// @brief Changes nothing; for scales that are not above 0, which a kernel cannot apply after it has looked for the largest score.
+struct SameScores {
+  template <class A>
+  static AIT_FN void apply(A score, A& out) {
+    out = score;
+  }
+};
+
+}  // namespace ait
+#endif  // AIT_KERNELS_ATTENTION_SCORES_H_

@@ -1,0 +1,91 @@
+/// @file gemm_gathered.h
+/// @brief Gemm on the CPU with a weight in panels, whose rows are made where they are needed: gathered from an image, or widened from 2 bytes.
+///
+/// A task owns a piece of the rows and some panels. The rows are written in the compute type, at most once by each thread, and stay in its
+/// second-level cache from panel to panel.
+#ifndef AIT_KERNELS_CPU_GEMM_GATHERED_H_
+#define AIT_KERNELS_CPU_GEMM_GATHERED_H_
+
+#include <omp.h>
+#include <stdint.h>
+
+#include "ait/context.h"
+#include "ait/kernels/cpu/gemm_amx.h"
+#include "ait/kernels/cpu/gemm_stage.h"
+
+namespace ait::cpu::detail {
+
+/// The most rows, and the most bytes, that are gathered together.
+inline constexpr int64_t kGatherRows = 256, kGatherBytes = 1 << 20;
+
+/// The rows that a thread gathered last, for a piece of a call; see `AmxScratch`.
+struct GatherScratch {
+  Scratch rows, staged;
+  int64_t call = -1, piece = -1;
+};
+
+inline GatherScratch& gather_scratch() {
+  static thread_local GatherScratch scratch;
+  return scratch;
+}
+
+/// @brief d = F(rows @ b, operands...) with `b` in panels, on the matrix unit (f32) or on the vector unit.
+/// @param gather `gather(batch, m, count, to)` writes rows [m, m + count) of a batch to `to`, one after another
+/// @param what the kernel, for the error if there is no memory
+template <bool kMatrixUnit, class F, class T, class Gather, class... E>
+int32_t gemm_gathered(const Context& ctx, const GemmShape& shape, const Gather& gather, const T* panels, const Matrices<T>& d,
+                      const Operands<E...>& extra, const char* what) {
+  using A = compute_t<T>;
+  constexpr int64_t kUnit = (kMatrixUnit ? 2 : 1) * kPanelColumns<T>;  // columns of a task
+  const int64_t batches = shape.outer * shape.inner, units = (shape.n + kUnit - 1) / kUnit;
+  const int threads = shape.m * shape.n * shape.k * batches < 65536 ? 1 : omp_get_max_threads();
+  int64_t most = kGatherBytes / int64_t(sizeof(A)) / (shape.k > 0 ? shape.k : 1);
+  most = most < kPanelRows ? kPanelRows : (most < kGatherRows ? most : kGatherRows);
+  const int64_t pieces = (shape.m + most - 1) / most;
+  const int64_t block = ((shape.m + pieces - 1) / pieces + kPanelRows - 1) / kPanelRows * kPanelRows, blocks = (shape.m + block - 1) / block;
+  // Columns are cut only as far as the threads need work.
+  const int64_t wanted = (2 * threads + batches * blocks - 1) / (batches * blocks);
+  const int64_t share = (units + (wanted < units ? wanted : units) - 1) / (wanted < units ? wanted : units), cuts = (units + share - 1) / share;
+  const int64_t call = panel_call();
+  bool enough = true;
+#pragma omp parallel num_threads(threads) reduction(&& : enough)
+  {
+#ifdef AIT_CPU_AMX
+    const std::conditional_t<kMatrixUnit, amx::TileRegisters, bool> registers{};
+    (void)registers;
+#endif
+    GatherScratch& scratch = gather_scratch();
+#pragma omp for schedule(dynamic, 1)
+    for (int64_t task = 0; task < batches * blocks * cuts; ++task) {
+      const int64_t piece = task / cuts, batch = piece / blocks, o = batch / shape.inner, i = batch % shape.inner;
+      const int64_t m0 = piece % blocks * block, m1 = m0 + block < shape.m ? m0 + block : shape.m;
+      const int64_t n0 = task % cuts * share * kUnit, n1 = n0 + share * kUnit < shape.n ? n0 + share * kUnit : shape.n;
+      A* const rows = static_cast<A*>(scratch.rows.get(size_t(block * shape.k + 1) * sizeof(A)));
+      A* const staged = static_cast<A*>(scratch.staged.get(size_t(kStageBytes<T>)));
+      enough = enough && rows != nullptr && staged != nullptr;
+      if (!enough) continue;
+      if (scratch.call != call || scratch.piece != piece) gather(batch, m0, m1 - m0, rows);
+      scratch.call = call, scratch.piece = piece;
+      const Matrices<const A> a{rows - m0 * shape.k, shape.k, 1};
+#ifdef AIT_CPU_AMX
+      if constexpr (kMatrixUnit) {
+        const AmxWork<E...> work{shape, a, panels, d, extra, o, i, m0, m1, n0, n1, share * kUnit, call, piece};
+        enough = AmxTask<F, E...>(work).run(amx_scratch()) && enough;
+        continue;
+      }
+#endif
+      for (int64_t n = n0; n < n1; n += kPanelColumns<T>) {
+        const T* const panel = panels + n * shape.k;
+        const T* const after = panel + kPanelColumns<T> * shape.k;
+        for (int64_t m = m0; m < m1; m += kPanelStage) {
+          const int64_t end = m + kPanelStage < m1 ? m + kPanelStage : m1;
+          gemm_stage<F>(shape, o, i, m, end, n, a, panel, end < m1 ? panel : after, d, extra, staged);
+        }
+      }
+    }
+  }
+  return enough ? 0 : ctx.fail(what);
+}
+
+}  // namespace ait::cpu::detail
+#endif  // AIT_KERNELS_CPU_GEMM_GATHERED_H_
