@@ -71,20 +71,21 @@ def run_to_phase(
     compute: Compute | None = None,
     optimize: bool = True,
     precision: str = "highest",
+    streams: int | None = None,
 ) -> ModuleOp:
     """Run the pipeline in place from phase `start` to `phase` (at most `planned`), verifying at each phase; returns
     the module.
 
     Values that depend on params of `known` data alone become new params, which are appended to `folds`; with
     `fold_unbound`, values that depend on any params. `compute` leaves out the folds that it cannot compute. Without
-    `optimize`, the passes of patterns before selection are left out. `precision`: see `compile_module`.
+    `optimize`, the passes of patterns before selection are left out. `precision`, `streams`: see `compile_module`.
     """
     passes_between(start, phase, target, arch)
     first, last = PHASES.index(start), PHASES.index(phase)
     ctx = context()
     selection = selection_options(measure, points, report, budget, target, precision)
     for before, after in pairwise(PHASES[first : last + 1]):
-        pipeline = passes_between(before, after, target, arch, selection, optimize=optimize)
+        pipeline = passes_between(before, after, target, arch, selection, optimize=optimize, streams=streams)
         run_passes(ctx, module, parse_passes(pipeline), source=source, verify="end", observe=observe)
         if after == "simplified" and (known or fold_unbound):
             tensor_cores = make_target(target, arch).has("mma")
@@ -182,6 +183,7 @@ def compile_module(
     inspected: bool = False,
     store_kernel_libraries: bool = True,
     precision: str = "highest",
+    streams: int | None = None,
 ) -> Path:
     """Compile a module to the artifact `output` and return its path. The module is modified.
 
@@ -189,8 +191,9 @@ def compile_module(
     that follow from `constants` alone are computed now, by kernels or by the reference (`fold_by`); with "load", also
     those that follow from any params, when the loaded model gets the data. Without `optimize`, the passes of patterns
     before selection are left out. `precision` says how products, convolutions and attention of f32 may be computed on
-    a GPU: "highest" (exactly), "high" (operands rounded to TF32) or "medium" (to bf16). An `inspected` model can show
-    what each launch computes. If `workdir` is given, the sources and the IR are kept there. With
+    a GPU: "highest" (exactly), "high" (operands rounded to TF32) or "medium" (to bf16). `streams` is the most streams
+    of a GPU that a run may use, 0 or 1 for one; by default several where estimates say that it pays. An `inspected`
+    model can show what each launch computes. If `workdir` is given, the sources and the IR are kept there. With
     `store_kernel_libraries` the artifact stores the kernel libraries that the model calls; otherwise it refers to their
     files. Raises `SourceError` for wrong IR, `CompileError` if the C++
     compiler reports errors.
@@ -221,6 +224,7 @@ def compile_module(
         compute=values.compute,
         optimize=optimize,
         precision=precision,
+        streams=streams,
     )
     program = program_of(module)
     code = emit(module, source, inspected=inspected)

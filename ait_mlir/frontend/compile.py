@@ -16,7 +16,13 @@ from xdsl.dialects.builtin import ModuleOp
 
 from ait_mlir.dialects.ait.data import GraphOp, ParamOp
 from ait_mlir.errors import RunError
-from ait_mlir.frontend.compile_options import AITDebugSettings, check_debug_settings, device_of, points_of
+from ait_mlir.frontend.compile_options import (
+    AITDebugSettings,
+    check_debug_settings,
+    device_of,
+    points_of,
+    streams_of_environment,
+)
 from ait_mlir.frontend.constant_data import check_data
 from ait_mlir.frontend.errors import BuildError
 from ait_mlir.frontend.graph import bound_data, build_module
@@ -54,6 +60,7 @@ def compile_model(
     measure: Measure = "auto",
     budget: float | None = None,
     precision: str = "highest",
+    streams: int | None = None,
 ) -> Model:
     """Compile the model that computes `tensor` and load it.
 
@@ -63,7 +70,9 @@ def compile_model(
     "auto", kernels are chosen by their times on the card, if there is one: those that are not known are measured within
     `budget` seconds (default: `AIT_MEASURE_BUDGET`, else 20), compiling included. With True all are measured; with
     False estimates decide. `precision` is that of products, convolutions and attention of f32 on a GPU: "highest"
-    (exact), "high" (TF32) or "medium" (bf16); a CPU computes all of them exactly.
+    (exact), "high" (TF32) or "medium" (bf16); a CPU computes all of them exactly. `streams` is the most
+    streams of a GPU that a run may use, 0 or 1 for one. By default `AIT_MULTISTREAM_MODE` decides: 0 for one, 1 for
+    one and `AIT_MULTISTREAM_EXTRA_STREAMS` (4) more; without it, several where estimates say that it pays.
 
     `do_constant_folding` computes values that follow from `constants` alone now; with "load", the model also computes
     those that follow from other weights, when it gets these. `do_optimize_graph=False` leaves out all fusions and
@@ -105,6 +114,7 @@ def compile_model(
             measure=measure,
             budget=profile_timeout if budget is None else budget,
             precision=precision,
+            streams=streams_of_environment() if streams is None else streams,
             points=points,
             fold=do_constant_folding,
             optimize=do_optimize_graph,

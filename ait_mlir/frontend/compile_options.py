@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
 
 from ait_mlir.frontend.errors import BuildError
+
+MOST_STREAMS = 16
 
 
 @dataclass(frozen=True)
@@ -57,3 +60,22 @@ def device_of(devices: Sequence[int] | None) -> int:
     if isinstance(devices, str | bytes) or not all(isinstance(d, int) and d >= 0 for d in devices):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise BuildError(f"profile_devs is {devices!r}, expected a list of the numbers of cards")
     return devices[0] if devices else 0
+
+
+def streams_of_environment() -> int | None:
+    """The most streams that a run may use by `AIT_MULTISTREAM_MODE` and `AIT_MULTISTREAM_EXTRA_STREAMS`; None where the
+    first is not set."""
+    if not os.environ.get("AIT_MULTISTREAM_MODE"):
+        return None
+    extra = setting("AIT_MULTISTREAM_EXTRA_STREAMS", 4, 1 << 20)
+    return min(1 + extra, MOST_STREAMS) if setting("AIT_MULTISTREAM_MODE", 0, 1) else 0
+
+
+def setting(name: str, default: int, largest: int) -> int:
+    """A whole number in an environment variable; `BuildError` for anything else."""
+    text = os.environ.get(name)
+    if not text:
+        return default
+    if not (text.isascii() and text.isdecimal() and int(text) <= largest):
+        raise BuildError(f"{name} is {text!r}, expected a whole number from 0 to {largest}")
+    return int(text)

@@ -29,6 +29,7 @@ from ait_mlir.dialects.ait_rt.buffers import (
 )
 from ait_mlir.dialects.ait_rt.loop import LoopOp
 from ait_mlir.dialects.ait_rt.program import KernelOp, LaunchOp, ProgramOp, kernel_named
+from ait_mlir.dialects.ait_rt.streams import EventOp, RecordOp
 from ait_mlir.dialects.ait_rt.types import BufferType
 from ait_mlir.dims import Expr, Numbered
 from ait_mlir.ir.pipeline import PassError
@@ -47,12 +48,14 @@ from ait_mlir.lowering.statements import (
     Given,
     LaunchCalls,
     Loop,
+    OnEvent,
     Part,
     ReadDim,
     Shown,
     Statement,
     View,
     parts_of,
+    streams_of,
 )
 from ait_mlir.lowering.tables import program_tables
 from ait_mlir.lowering.template import render
@@ -147,6 +150,10 @@ class _ProgramPrinter:
                 self.launch(op)
             elif isinstance(op, ReadDimOp):
                 self.read_dim(op)
+            elif isinstance(op, EventOp):
+                if self.target.is_gpu:  # the launches of a CPU run in the order of the text
+                    function = "record" if isinstance(op, RecordOp) else "wait"
+                    self.statements.append(OnEvent(function, op.number, op.on))
             elif isinstance(op, LoopOp):
                 self.loop(op)
             elif isinstance(op, CopyOp):
@@ -213,7 +220,7 @@ class _ProgramPrinter:
             Branch(tuple(call.at(ins, outs, workspace) for call in way), upto)
             for way, upto in zip(calls.ways, (*calls.upto, None), strict=True)
         ]
-        self.launches.append(describe(kernel))
+        self.launches.append(describe(kernel) + (f", stream {op.on}" if op.on and self.target.is_gpu else ""))
         self.statements.append(
             LaunchCalls(
                 self.launches[-1],
@@ -221,6 +228,7 @@ class _ProgramPrinter:
                 branches,
                 calls.axis,
                 self.shown(op.outs) if self.inspected else (),
+                op.on if self.target.is_gpu else 0,
             )
         )
 
@@ -357,9 +365,13 @@ class _ProgramPrinter:
             name=self.program.sym_name.data,
             target=self.target.kind,
             launches=self.launches,
-            parts=[Part(name, self.print_statements(part)) for name, part in zip(names, parts, strict=True)],
+            parts=[
+                Part(name, self.print_statements(part), streams_of(part))
+                for name, part in zip(names, parts, strict=True)
+            ],
             runs=names[::2],
             waits=names[1::2],
+            has_streams=any(streams_of(part) for part in parts),
             ends_with_wait=len(parts) % 2 == 0,
             entry=self.entry,
         )

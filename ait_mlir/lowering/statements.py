@@ -104,6 +104,7 @@ class LaunchCalls:
     branches: Sequence[Branch]
     axis: Expr | None = None
     shown: Sequence[Shown] = ()
+    stream: int = 0
 
 
 @dataclass(frozen=True)
@@ -118,6 +119,16 @@ class ReadDim:
 
 
 @dataclass(frozen=True)
+class OnEvent:
+    """An event is recorded on a stream, or a stream waits for it."""
+
+    kind: ClassVar[str] = "event"
+    function: Literal["record", "wait"]
+    event: int
+    stream: int
+
+
+@dataclass(frozen=True)
 class Loop:
     """Statements, printed already, that run for each value of the variable `step` from 0 up to below `count`."""
 
@@ -128,7 +139,7 @@ class Loop:
     body: CppText
 
 
-Statement = Given | Alloc | View | LaunchCalls | Loop | ReadDim
+Statement = Given | Alloc | View | LaunchCalls | OnEvent | Loop | ReadDim
 
 
 @dataclass(frozen=True)
@@ -137,6 +148,13 @@ class Part:
 
     name: str
     body: CppText
+    streams: Sequence[int] = ()
+    """Those that it uses beside the stream of the run."""
+
+
+def streams_of(statements: Sequence[Statement]) -> list[int]:
+    """The streams beside 0 of launches and events."""
+    return sorted({s.stream for s in statements if isinstance(s, LaunchCalls | OnEvent)} - {0})
 
 
 def parts_of(statements: Sequence[Statement]) -> list[list[Statement]]:

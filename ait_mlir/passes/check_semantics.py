@@ -9,11 +9,12 @@ dims at 1, and with each of the first four dims at 0 alone.
 Floats agree when they differ by at most 1e-9 of the largest value in the output (plus 1e-12) and are NaN or infinite
 at the same positions. Integers, and outputs that are only moved elements, must agree bitwise. Programs run in the
 interpreter's exact mode, so the same bound holds for them. A read of bytes that belong to another buffer is a
-difference.
+difference. A program with streams runs in a random order that its events allow.
 """
 
 from __future__ import annotations
 
+import random
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import cast
@@ -29,6 +30,7 @@ from ait_mlir.dialects.ait.types import DimsAttr, ShapedType, TensorType, tensor
 from ait_mlir.dialects.ait_rt.buffers import ConstantOp, InputOp
 from ait_mlir.dialects.ait_rt.program import ProgramOp
 from ait_mlir.dims import Dim, Scope
+from ait_mlir.passes.order import has_streams, shuffled
 from ait_mlir.reference import EvaluationError, evaluate_graph, run_program
 from ait_mlir.reference.core import Array
 from ait_mlir.reference.sampling import RandomParams, index_bound, middle, random_input, reduced_maximum
@@ -172,7 +174,10 @@ class _Subject:
         inputs, params, dims = self.inputs[key], self.checker.params, dict(key[1].dims)
         if isinstance(root, GraphOp):
             return evaluate_graph(root, inputs, params, dims)
-        return run_program(module, root, inputs, params, dims, exact=True, strict=True)
+        order = None
+        if isinstance(root, ProgramOp) and has_streams(root):
+            order = shuffled(root, random.Random(f"{key}"))
+        return run_program(module, root, inputs, params, dims, exact=True, strict=True, order=order)
 
     def compare(self, pass_name: str, module: ModuleOp) -> None:
         text = str(module)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from xdsl.ir import Block, Operation, SSAValue
 
 from ait_mlir.dialects.ait_rt.buffers import AllocOp, ViewOp
 from ait_mlir.dialects.ait_rt.loop import LoopOp, loops_around, program_ops
 from ait_mlir.dialects.ait_rt.program import ProgramOp
+from ait_mlir.passes.order import Order, has_streams, steps_of, users_of
 
 Span = tuple[int, int]
 
@@ -24,6 +25,20 @@ class Lifetime:
 
 def lifetimes(program: ProgramOp) -> list[Lifetime]:
     """The lifetime of every allocation: from its first use to its last, through views. Unused allocations have none.
+
+    With streams, it lasts to the last step of the program that does not happen after all of its uses. All that begins
+    later then finds its bytes free.
+    """
+    found = in_text_order(program)
+    if not has_streams(program):
+        return found
+    steps = steps_of(program)
+    order, users = Order(program, steps), users_of(steps)
+    return [replace(life, end=max(life.end, 1 + order.last_beside(users[life.alloc]))) for life in found]
+
+
+def in_text_order(program: ProgramOp) -> list[Lifetime]:
+    """The lifetime of every allocation if all launches run in the order of the text.
 
     Positions count the ops of loops, too. An allocation outside of a loop that the loop uses is live during the whole
     loop, because the next step starts over. An allocation in a loop is new in every step.

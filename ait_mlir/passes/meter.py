@@ -342,7 +342,7 @@ def plan(module: ModuleOp) -> None:
     from ait_mlir.ir.pipeline import parse_passes, run_passes
     from ait_mlir.passes.pipelines import passes_between
 
-    run_passes(_context(), module, parse_passes(passes_between("selected", "planned")), verify=False)
+    run_passes(_context(), module, parse_passes(passes_between("selected", "planned", streams=0)), verify=False)
 
 
 __all__ = ["DeviceMeter", "Meter", "Program", "content", "plan", "random_bytes"]

@@ -201,6 +201,7 @@ PASSES: dict[str, Pass | Patterns] = table(
             dialect="ait_rt",
         ),
         Pass("lower-copies", "lower_copies", "LowerCopiesPass"),
+        Pass("assign-streams", "assign_streams", "AssignStreamsPass"),
         Pass("plan-memory", "plan_memory", "PlanMemoryPass"),
         Pass("verify-plan", "verify_plan", "VerifyPlanPass"),
     ),
@@ -210,7 +211,7 @@ PASSES: dict[str, Pass | Patterns] = table(
 @dataclass(frozen=True)
 class Phase(Row):
     """A state of a module between import and artifact, and the passes that lead to it from the one before. `{target}`
-    stands for the options of the target."""
+    stands for the options of the target, `{streams}` for those of streams."""
 
     passes: tuple[str, ...] = ()
 
@@ -240,7 +241,7 @@ PHASE_TABLE: dict[str, Phase] = table(
         ),
         Phase("selected", ("resolve-libraries", "select{{{target}}}")),
         Phase("bufferized", ("bufferize", "remove-copies", "lower-copies")),
-        Phase("planned", ("plan-memory", "verify-plan")),
+        Phase("planned", ("assign-streams{{{streams}}}", "plan-memory", "verify-plan")),
         Phase("source"),
         Phase("built"),
     ),
@@ -256,11 +257,19 @@ def _is_optimization(step: str) -> bool:
 
 
 def passes_between(
-    start: str, end: str, target: str = "cpu", arch: str = "", selection: str = "", *, optimize: bool = True
+    start: str,
+    end: str,
+    target: str = "cpu",
+    arch: str = "",
+    selection: str = "",
+    *,
+    optimize: bool = True,
+    streams: int | None = None,
 ) -> str:
     """The pipeline that takes a module from phase `start` to phase `end`; `AitError` for an unknown phase or the
     wrong order. `selection` are further options of `select`. Without `optimize`, the pipeline has no passes of patterns
-    on graphs, which is what a model can be compiled without."""
+    on graphs, which is what a model can be compiled without. `streams` is the most that a run may use; by default
+    the pass decides."""
     for phase in (start, end):
         if phase not in PHASES:
             raise AitError(f"unknown phase {phase!r}; the phases are {', '.join(PHASES)}")
@@ -268,7 +277,8 @@ def passes_between(
     if first > last:
         raise AitError(f"phase {end!r} comes before {start!r}; the phases are {', '.join(PHASES)}")
     options = f'target="{target}"' + (f' arch="{arch}"' if arch else "") + (f" {selection}" if selection else "")
+    limit = "" if streams is None else f"streams={streams}"
     steps = [step for phase in PHASES[first + 1 : last + 1] for step in PHASE_TABLE[phase].passes]
     if not optimize:
         steps = [step for step in steps if not _is_optimization(step)]
-    return ",".join(step.format(target=options) for step in steps)
+    return ",".join(step.format(target=options, streams=limit).removesuffix("{}") for step in steps)

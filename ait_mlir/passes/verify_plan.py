@@ -12,21 +12,25 @@ from ait_mlir.dialects.ait_rt.program import ProgramOp
 from ait_mlir.dims import Expr
 from ait_mlir.ir.pipeline import PassError
 from ait_mlir.passes.accesses import access_problems
-from ait_mlir.passes.lifetimes import lifetimes
+from ait_mlir.passes.lifetimes import in_text_order
 from ait_mlir.passes.memory import Buffer, verify
+from ait_mlir.passes.order import has_streams
+from ait_mlir.passes.races import ends_beside, event_problems, races
 
 
 def verify_program(program: ProgramOp) -> None:
     """Raise `PassError` at the program unless its plan is proved to be right for all dims."""
     buffers: list[Buffer] = []
     offsets: dict[int | str, Expr] = {}
-    for i, life in enumerate(lifetimes(program)):
+    ends = ends_beside(program) if has_streams(program) else {}
+    for i, life in enumerate(in_text_order(program)):
         at = life.alloc.at
         name = life.alloc.buffer.name_hint
         key = f"%{name} (allocation {i})" if name else f"allocation {i}"
         if at is None:
             raise PassError(f"{key} has no place yet; run the pass 'plan-memory' first", life.alloc)
-        buffers.append(Buffer(key, life.start, life.end, program.scope.upper(life.alloc.buffer_type.byte_size())))
+        end = max(life.end, ends.get(life.alloc, 0))
+        buffers.append(Buffer(key, life.start, end, program.scope.upper(life.alloc.buffer_type.byte_size())))
         offsets[key] = at
     problems = verify(buffers, offsets, program.arena_size, program.scope)
     if problems:
@@ -39,14 +43,24 @@ def verify_accesses(program: ProgramOp) -> None:
         raise PassError(f"{op.name}: {problem}", op)
 
 
+def verify_streams(program: ProgramOp) -> None:
+    """Raise `PassError` at the first event that is wrong, or launch that races with another one."""
+    for problems in (event_problems, races):
+        for problem, op in problems(program):
+            raise PassError(problem, op)
+
+
 @dataclass(frozen=True)
 class VerifyPlanPass(ModulePass):
-    """Check the memory plan with a verifier that shares no code with the planner, and what launches and views touch."""
+    """Check the memory plan with a verifier that shares no code with the planner, and what launches and views touch.
+
+    With streams, all accesses to the same memory, one of them a write, must be ordered by events."""
 
     name = "verify-plan"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for program in op.ops:
             if isinstance(program, ProgramOp):
+                verify_streams(program)
                 verify_program(program)
                 verify_accesses(program)

@@ -23,7 +23,8 @@ _CONFIG_WIDTH = 40
 
 @dataclass(frozen=True)
 class Launch:
-    """One launch: the derived name of its op, who computes it, its shapes, bytes read and written, operations."""
+    """One launch: the derived name of its op, who computes it, its shapes, bytes read and written, operations, its
+    stream."""
 
     op: str
     kernel: str
@@ -31,6 +32,7 @@ class Launch:
     read: int
     written: int
     flops: int
+    stream: int = 0
 
 
 @dataclass(frozen=True)
@@ -52,6 +54,11 @@ class Report:
     def bytes(self) -> int:
         """Bytes read and written by all launches."""
         return sum(launch.read + launch.written for launch in self.launches)
+
+    @property
+    def streams(self) -> int:
+        """How many streams the launches are on."""
+        return len({launch.stream for launch in self.launches})
 
     @property
     def flops(self) -> int:
@@ -103,7 +110,7 @@ def _count(launch: LaunchOp, kernel: KernelOp, dims: Mapping[str, int]) -> Launc
     )
     config = config if len(config) <= _CONFIG_WIDTH else config[: config.rindex(",", 0, _CONFIG_WIDTH)] + ", ..."
     provider = kernel.provider.data + (f" {{{config}}}" if config else "")
-    return Launch(derived_name(op), provider, shapes, read, written, op.flops().evaluate(dims))
+    return Launch(derived_name(op), provider, shapes, read, written, op.flops().evaluate(dims), launch.on)
 
 
 def _bytes_read(op: Cost, launch: LaunchOp, value: SSAValue, dims: Mapping[str, int]) -> int:

@@ -56,6 +56,7 @@ struct Model::Call {
   ConstantSet& constants;
   void* arena;
   const ait_model_v1& table;
+  StreamSets::Lease streams;
   int32_t part = 0;
   const ait_observer_v1* observer = nullptr;
 
@@ -79,11 +80,12 @@ struct Model::Call {
 
  private:
   std::string call(int32_t (*function)(const ait_run_v1*), void* stream) {
-    RunHost host;
+    RunHost host(nullptr, &streams);
     const void* const* bound = constants.has_bound ? constants.bound.data() : nullptr;
     const ait_run_v1 args{dims.data(), inputs.data(), outputs.data(), constants.blob.data(), arena, stream, &host.table, part, bound, observer};
     const int32_t status = function(&args);
     if (status == 0) return {};
+    streams.settle();
     return host.error.empty() ? "status " + std::to_string(status) : host.error;
   }
 };
@@ -178,6 +180,7 @@ Model::Model(const std::string& library_path, int num_runtimes, int device)
       library_(library_path),
       constants_(*device_, library_.table()),
       pool_(*device_, positive(num_runtimes)),
+      stream_sets_(*device_),
       states_(*device_) {}
 
 Model::Model(ait_model_get_fn get, int num_runtimes, int device)
@@ -185,6 +188,7 @@ Model::Model(ait_model_get_fn get, int num_runtimes, int device)
       library_(get),
       constants_(*device_, library_.table()),
       pool_(*device_, positive(num_runtimes)),
+      stream_sets_(*device_),
       states_(*device_) {}
 
 Model::~Model() {
@@ -202,7 +206,7 @@ std::vector<int64_t> Model::run(const Tensors& inputs, const Tensors& outputs, c
     fail(ErrorKind::kInput, "graph mode is not there on target ", device_target(), ", which has no graphs: pass graph_mode=False");
   }
   const Constants::Use constants(constants_);
-  Call call{bind_dims(table, *device_, inputs), {}, {}, *constants, nullptr, table};
+  Call call{bind_dims(table, *device_, inputs), {}, {}, *constants, nullptr, table, StreamSets::Lease(stream_sets_)};
   const Shapes shapes(table, call.dims.data());
   check_outputs(table, *device_, shapes, inputs, outputs);
   if (constants->has_bound) check_bound(table, *constants, shapes, outputs);
@@ -296,7 +300,7 @@ void Model::launch_in(std::vector<int64_t> dims, std::vector<const void*> inputs
   }
   const DeviceScope scope(*device_);
   if (device_->is_capturing(stream)) constants->is_recorded = true;
-  Call call{std::move(dims), std::move(inputs), std::move(outputs), *constants, arena, table};
+  Call call{std::move(dims), std::move(inputs), std::move(outputs), *constants, arena, table, StreamSets::Lease(stream_sets_)};
   launch_plain(call, stream);
 }
 

@@ -14,6 +14,7 @@
 #include "library.h"
 #include "runtime_pool.h"
 #include "states.h"
+#include "streams.h"
 
 namespace ait::runtime {
 
@@ -94,6 +95,7 @@ class Model {
   Library library_;
   Constants constants_;
   RuntimePool pool_;
+  StreamSets stream_sets_;
   States states_;
   mutable std::mutex stats_mutex_;
   ModelStats stats_;

@@ -37,10 +37,21 @@ inline const std::string kCalleePrefix = "kernel_library:";
 void bind_services(const ait_model_v1& model, const std::string& path);
 
 struct GemmTrial;
+class Event;
+
+/// @brief The streams and events of a run. The functions throw an Error.
+class RunStreams {
+ public:
+  virtual ~RunStreams() = default;
+  /// Stream `index`, from 1 on, of the run whose stream 0 is `first`.
+  virtual void* stream(int32_t index, void* first) = 0;
+  virtual Event& event(int32_t index) = 0;
+};
 
 /// @brief What a model library is given for one run, and what it leaves behind.
 struct RunHost {
-  explicit RunHost(const GemmTrial* gemm_trial = nullptr) : trial(gemm_trial), table{this, &RunHost::fail} {}
+  explicit RunHost(const GemmTrial* gemm_trial = nullptr, RunStreams* run_streams = nullptr)
+      : trial(gemm_trial), streams(run_streams), table{this, &RunHost::fail} {}
   RunHost(const RunHost&) = delete;
   RunHost& operator=(const RunHost&) = delete;
 
@@ -51,6 +62,7 @@ struct RunHost {
   }
 
   const GemmTrial* trial;
+  RunStreams* streams;  ///< null where the program has stream 0 alone
   std::string error;  ///< why the run failed
   ait_host_v1 table;
 };

@@ -42,8 +42,8 @@ def test_the_program_as_it_is() -> None:
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
-        ("stream 0", "stream 1", "stream 1: launches run in the order of the program, so the only stream is 0"),
-        ("stream 0", "stream -1", "stream -1: launches run in the order of the program"),
+        ("stream 0", "stream 16", "stream 16, expected a number from 0 to 15"),
+        ("stream 0", "stream -1", "stream -1, expected a number from 0 to 15"),
         ("@fused_relu_0", "@gelu_0", "no kernel @gelu_0 in this module"),
         ("ins(%x)", "ins()", "@fused_relu_0 has 1 ins, the launch gives 0"),
         ("ins(%x)", "ins(%x, %x)", "@fused_relu_0 has 1 ins, the launch gives 2"),

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping, Sequence
 
 from ait_mlir.compiler.transform.constant_folding import Workspace
 from ait_mlir.compiler.transform.mark_param_tensor import viewed
 from ait_mlir.dims import Scope, const
+from ait_mlir.frontend.compile_options import setting
 from ait_mlir.frontend.errors import BuildError
 from ait_mlir.frontend.lift import check_sorted
 from ait_mlir.frontend.operator import Operator
@@ -24,12 +24,12 @@ PlannedGraph = tuple[int, int, Workspace]
 def multistream_mode() -> int:
     """`AIT_MULTISTREAM_MODE`: 0, operators run one after another; 1, those that do not wait for each other run in
     parallel."""
-    return _setting("AIT_MULTISTREAM_MODE", 0, 1)
+    return setting("AIT_MULTISTREAM_MODE", 0, 1)
 
 
 def multistream_additional_streams() -> int:
     """`AIT_MULTISTREAM_EXTRA_STREAMS`: streams beside the base stream; 4 if it is not set."""
-    return _setting("AIT_MULTISTREAM_EXTRA_STREAMS", 4, 1 << 20)
+    return setting("AIT_MULTISTREAM_EXTRA_STREAMS", 4, 1 << 20)
 
 
 def multistream_max_mem_parallel_ops() -> int:
@@ -39,16 +39,7 @@ def multistream_max_mem_parallel_ops() -> int:
     depend on the number of streams: with 5 streams and 100 operators, a limit of 5 makes 20 waves of one operator for
     each stream, with a barrier behind each.
     """
-    return _setting("AIT_MULTISTREAM_MAX_MEM_PARALLEL_OPS", 99_999_999, 99_999_999)
-
-
-def _setting(name: str, default: int, largest: int) -> int:
-    text = os.environ.get(name)
-    if not text:
-        return default
-    if not (text.isascii() and text.isdecimal() and int(text) <= largest):
-        raise BuildError(f"{name} is {text!r}, expected a whole number from 0 to {largest}")
-    return int(text)
+    return setting("AIT_MULTISTREAM_MAX_MEM_PARALLEL_OPS", 99_999_999, 99_999_999)
 
 
 def track_parallel_ops(sorted_graph: Sequence[Tensor]) -> dict[int, list[Operator]]:

@@ -47,6 +47,9 @@ from ait_mlir.dialects.ait_rt.buffers import ConstantOp, DestinationOp, InputOp,
 from ait_mlir.dialects.ait_rt.types import BufferType
 from ait_mlir.dims import Expr, Scope
 
+MAX_STREAMS = 16
+"""The number of streams that a program may have; stream 0 is the one that a run is given."""
+
 
 def _parse_dims(parser: Parser) -> DimsAttr:
     if parser.parse_optional_keyword("dims") is None:
@@ -266,7 +269,8 @@ class ProgramOp(AitOp):
 @irdl_op_definition
 class LaunchOp(AitOp):
     """Run a kernel on buffers: `ins` are its arguments, `outs` receive its results, `workspace` is scratch memory or
-    nothing. Launches run one after the other, on the stream that the run is given: that is stream 0, the only one.
+    nothing. Launches on one stream run one after the other; stream 0 is the one that the run is given. Launches on
+    different streams may overlap unless events order them (`ait_rt.record`, `ait_rt.wait`). Loops are on stream 0.
 
     `masked "count" by %n`: the kernel reads the value of the bound dim `count` from `%n` in device memory, so the host
     does not wait for it. Grid and buffers have the size for the largest value.
@@ -310,6 +314,11 @@ class LaunchOp(AitOp):
     def kernel_name(self) -> str:
         return self.kernel.root_reference.data
 
+    @property
+    def on(self) -> int:
+        """The number of its stream."""
+        return self.stream.value.data
+
     def mask(self, dim: str, count: SSAValue) -> None:
         """Let the kernel read the value of a bound dim from `count`."""
         sizes = [len(self.ins), len(self.outs), len(self.workspace), 1]
@@ -317,10 +326,11 @@ class LaunchOp(AitOp):
         self.properties |= {"masked": StringAttr(dim), "operandSegmentSizes": DenseArrayBase.from_list(i32, sizes)}
 
     def verify_(self) -> None:
-        stream = self.stream.value.data
-        if stream != 0:
-            raise self.fail(f"stream {stream}: launches run in the order of the program, so the only stream is 0")
+        if not 0 <= self.on < MAX_STREAMS:
+            raise self.fail(f"stream {self.on}, expected a number from 0 to {MAX_STREAMS - 1}")
         program = program_around(self)
+        if self.on != 0 and self.parent_op() is not program:
+            raise self.fail(f"stream {self.on} in a loop, the launches of which are all on stream 0")
         module = None if program is None else program.parent_op()
         if module is None:
             return

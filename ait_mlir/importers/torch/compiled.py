@@ -35,6 +35,7 @@ def compile(
     measure: Measure = "auto",
     budget: float | None = None,
     precision: str = "highest",
+    streams: int | None = None,
     num_runtimes: int = 1,
     graph_mode: bool = False,
 ) -> CompiledModule:
@@ -46,7 +47,8 @@ def compile(
     `budget` seconds (default: `AIT_MEASURE_BUDGET`, else 20), compiling included; with True all are measured, with
     False estimates decide. `precision` is that of products, convolutions and attention of f32 on a GPU, named as
     `torch.set_float32_matmul_precision` names it: "highest" (exact), "high" (TF32) or "medium" (bf16); a CPU computes
-    all of them exactly. With `graph_mode`, runs on a GPU are replayed as CUDA graphs.
+    all of them exactly. `streams` is the most streams of a GPU that a run may use, 0 or 1 for one; by default several
+    where estimates say that it pays. With `graph_mode`, runs on a GPU are replayed as CUDA graphs.
     Generated sources and IR are kept in `workdir` if it is given.
 
     Raises `ImportFailure` for a model that cannot be imported, with the place in its source; nothing is written then.
@@ -59,6 +61,7 @@ def compile(
         measure=measure,
         budget=budget,
         precision=precision,
+        streams=streams,
         num_runtimes=num_runtimes,
         graph_mode=graph_mode,
     )
@@ -100,6 +103,7 @@ def build(
     measure: Measure = "auto",
     budget: float | None = None,
     precision: str = "highest",
+    streams: int | None = None,
     num_runtimes: int = 1,
     graph_mode: bool = False,
 ) -> CompiledModule:
@@ -119,6 +123,7 @@ def build(
         measure=measure,
         budget=budget,
         precision=precision,
+        streams=streams,
     )
     # Written a moment ago by this process: its weights need no second hash.
     model = Model(kept.name, num_runtimes=num_runtimes, verify_weights=False)

@@ -86,6 +86,13 @@ def add(subparsers: Any) -> None:
     )
     add_precision(p)
     p.add_argument(
+        "--streams",
+        type=int,
+        metavar="N",
+        help="the most streams of a GPU that a run may use, 0 or 1 for one (default: several where estimates say that "
+        "it pays)",
+    )
+    p.add_argument(
         "--emit",
         choices=("artifact", "module", "kernels"),
         default="artifact",
@@ -173,6 +180,7 @@ def _compile(
         budget=options.budget,
         points=options.points,
         precision=options.precision,
+        streams=options.streams,
         report=options.times,
         observe=observe,
         source=source,
@@ -229,6 +237,7 @@ def _build(
         budget=options.budget,
         points=options.points,
         precision=options.precision,
+        streams=options.streams,
         report=options.times,
         observe=observe,
         source=source,

@@ -139,13 +139,18 @@ def _print_launches(module: ModuleOp, dims: dict[str, int]) -> None:
         rows.append(
             [str(i), launch.op, launch.kernel, launch.shapes, str(launch.read), str(launch.written), str(launch.flops)]
         )
-    print(table(rows, right=(0, 4, 5, 6)))
+    if found.streams > 1:
+        for row, stream in zip(rows, ["stream", *(str(launch.stream) for launch in found.launches)], strict=True):
+            row.append(stream)
+    print(table(rows, right=(0, 4, 5, 6, 7)))
     _print_totals(found)
 
 
 def _print_totals(found: Report) -> None:
     ratio = f" ({found.bytes / found.floor:.3f} times)" if found.floor else ""
     print(f"launches  {len(found.launches)}")
+    if found.streams > 1:
+        print(f"streams   {found.streams}, ordered by events")
     if found.waits:
         print(f"waits     the host waits for {', '.join(found.waits)}, between parts that can be recorded as graphs")
     print(f"bytes     {found.bytes} read and written by the launches")

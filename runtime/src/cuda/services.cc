@@ -2,6 +2,7 @@
 
 #include "cudnn_services.h"
 #include "gemm.h"
+#include "gpu/stream_service.h"
 #include "kernel_libraries.h"
 
 namespace ait::runtime {
@@ -21,7 +22,7 @@ const ait_conv_service_v1 kConvService{conv};
 
 const std::vector<Service>& device_services() {
   static const std::vector<Service> list{service_of(kGemmService), service_of(kAttentionService), service_of(kConvService),
-                                         service_of(kFfiService)};
+                                         service_of(kFfiService), service_of(kStreamService)};
   return list;
 }
 

@@ -1,12 +1,13 @@
 #include "services.h"
 
 #include "gemm.h"
+#include "gpu/stream_service.h"
 #include "kernel_libraries.h"
 
 namespace ait::runtime {
 
 const std::vector<Service>& device_services() {
-  static const std::vector<Service> list{service_of(kGemmService), service_of(kFfiService)};
+  static const std::vector<Service> list{service_of(kGemmService), service_of(kFfiService), service_of(kStreamService)};
   return list;
 }
 

@@ -1,0 +1,249 @@
+"""Put independent chains of launches on streams where the estimates say that it pays.
+
+A program is cut at launches that follow all before them and precede all after them. Each piece between two of them is
+scheduled by itself; most pieces are single launches. A piece keeps one stream unless several are faster by the
+estimates; a program keeps one unless all pieces together are. Events order exactly the launches that share memory.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import cast
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import IntegerAttr, ModuleOp, i64
+from xdsl.ir import Block, Operation
+from xdsl.passes import ModulePass
+
+from ait_mlir.dialects.ait.foreign import CallFfiOp
+from ait_mlir.dialects.ait_rt.buffers import AllocOp, BufferOp, ReadDimOp
+from ait_mlir.dialects.ait_rt.program import MAX_STREAMS, KernelOp, LaunchOp, ProgramOp
+from ait_mlir.dialects.ait_rt.streams import RecordOp, WaitOp
+from ait_mlir.ir.pipeline import PassError
+from ait_mlir.lowering.kernels import Target
+from ait_mlir.lowering.module_target import target_of
+from ait_mlir.passes.launch_cost import LaunchCost, launch_cost
+from ait_mlir.passes.order import Step, has_streams, steps_of
+from ait_mlir.passes.races import conflict
+from ait_mlir.passes.schedule import Task, best_schedule
+
+MOST_STEPS = 4096
+"""Of a program that is looked at: the work grows with the square."""
+MOST_USERS = 64
+"""Of one buffer that are told apart: the users of one with more keep their order."""
+PIECE_SECONDS = 2e-6
+"""The least that a piece must gain."""
+
+
+@dataclass
+class Placed:
+    """The streams of a program, and the estimated seconds on one stream and on these."""
+
+    streams: dict[Operation, int]
+    before: float
+    after: float
+
+
+def dependences(steps: Sequence[Step]) -> list[set[int]]:
+    """For each step the earlier ones that touch memory that it touches, one of them writing."""
+    found: list[set[int]] = [set() for _ in steps]
+    users: dict[BufferOp, list[int]] = {}
+    for i, step in enumerate(steps):
+        for root in dict.fromkeys(access.root for access in step.accesses):
+            before = users.setdefault(root, [])
+            if len(before) >= MOST_USERS:
+                found[i].update(before[-1:])
+            else:
+                found[i].update(j for j in before if conflict(steps[j], step, root))
+            before.append(i)
+            if len(before) == MOST_USERS:  # from here on a chain, which follows all before it
+                found[i].update(before[:-1])
+    return found
+
+
+def place(
+    steps: Sequence[Step], after: Sequence[set[int]], costs: Sequence[LaunchCost], pinned: Sequence[bool], limit: int
+) -> Placed:
+    """Streams for the steps between two waits of the host; `after` are their dependences."""
+    ancestors: list[int] = []
+    for before in after:
+        known = 0
+        for j in before:
+            known |= ancestors[j] | 1 << j
+        ancestors.append(known)
+    following = -1  # the ancestors that all later steps have
+    cuts: list[int] = []
+    for i in range(len(steps) - 1, -1, -1):
+        if ancestors[i] == (1 << i) - 1 and following >> i & 1:
+            cuts.append(i)
+        following &= ancestors[i]
+    streams = dict.fromkeys((step.op for step in steps), 0)
+    placed = Placed(streams, sum(c.seconds for c in costs), sum(c.seconds for c in costs))
+    for low, high in pairwise((-1, *reversed(cuts), len(steps))):
+        piece = range(low + 1, high)
+        if len(piece) < 2:
+            continue
+        tasks = [
+            Task(
+                costs[i].seconds,
+                costs[i].share,
+                tuple(j - piece.start for j in sorted(after[i]) if j >= piece.start),
+                pinned[i],
+            )
+            for i in piece
+        ]
+        found = best_schedule(tasks, limit)
+        gain = sum(task.seconds for task in tasks) - found.seconds
+        if max(found.streams) > 0 and gain >= PIECE_SECONDS:
+            streams.update((steps[i].op, stream) for i, stream in zip(piece, found.streams, strict=True))
+            placed.after -= gain
+    return placed
+
+
+class Writer:
+    """Writes the streams of the steps of a part into the program, and the events that they need."""
+
+    def __init__(self, steps: Sequence[Step], on: Sequence[int], first_event: int) -> None:
+        self.steps, self.on, self.next_event = steps, on, first_event
+        self.block = cast(Block, steps[0].op.parent)
+        self.recorded: dict[int, int] = {}
+        self.clocks: list[list[int]] = []
+        count = max(on) + 1
+        self.known = [[-1] * count for _ in range(count)]
+        """For each stream the last step of each that it follows."""
+        self.begun = {0}
+
+    def write(self, after: Sequence[set[int]]) -> int:
+        """Write; returns the next free event. In the end stream 0 waits for all others."""
+        for i, step in enumerate(self.steps):
+            stream = self.on[i]
+            if isinstance(step.op, ReadDimOp):
+                self.join(i)
+            for j in sorted(after[i], reverse=True):
+                if self.known[stream][self.on[j]] < j:
+                    self.wait(j, stream, i)
+            if stream not in self.begun:
+                self.wait(-1, stream, i)
+            if isinstance(step.op, LaunchOp):
+                step.op.properties["stream"] = IntegerAttr(stream, i64)
+            self.known[stream][stream] = i
+            self.clocks.append(list(self.known[stream]))
+        self.join(len(self.steps))
+        return self.next_event
+
+    def join(self, end: int) -> None:
+        """Let stream 0 wait for the steps before `end` on all other streams."""
+        for stream in range(1, len(self.known)):
+            last = max((i for i in range(end) if self.on[i] == stream), default=-1)
+            if self.known[0][stream] < last:
+                self.wait(last, 0, end)
+
+    def wait(self, index: int, stream: int, before: int) -> None:
+        """Let a stream wait before a step for the end of an earlier one; -1: for the start of the part."""
+        if index not in self.recorded:
+            self.recorded[index] = self.next_event
+            self.next_event += 1
+            if index < 0:
+                self.block.insert_op_before(RecordOp(self.recorded[index], 0), self.steps[0].op)
+            else:
+                self.block.insert_op_after(RecordOp(self.recorded[index], self.on[index]), self.steps[index].op)
+        waiting = WaitOp(self.recorded[index], stream)
+        if before < len(self.steps):
+            self.block.insert_op_before(waiting, self.steps[before].op)
+        else:
+            self.block.add_op(waiting)
+        self.begun.add(stream)
+        if index >= 0:
+            self.known[stream] = [max(a, b) for a, b in zip(self.known[stream], self.clocks[index], strict=True)]
+
+
+def assign(program: ProgramOp, kernels: Mapping[str, KernelOp], target: Target, limit: int, gain: float) -> Placed:
+    """Put the launches of a program on at most `limit` streams if that is estimated to save the part `gain` of its
+    time."""
+    steps = steps_of(program)
+    if not 2 <= len(steps) <= MOST_STEPS:
+        return Placed({}, 0.0, 0.0)
+    parts: list[list[Step]] = [[]]
+    for step in steps:
+        parts[-1].append(step)
+        if step.is_wait:
+            parts.append([])
+    costs: dict[str, LaunchCost] = {}
+    for step in steps:
+        if isinstance(step.op, LaunchOp) and step.op.kernel_name not in costs:
+            costs[step.op.kernel_name] = launch_cost(kernels[step.op.kernel_name], target)
+    whole, found = Placed({}, 0.0, 0.0), list[tuple[list[Step], list[set[int]]]]()
+    for part in filter(None, parts):
+        after = dependences(part)
+        of_part = [costs[s.op.kernel_name] if isinstance(s.op, LaunchOp) else ALONE for s in part]
+        pinned = [is_pinned(step, kernels) for step in part]
+        placed = place(part, after, of_part, pinned, limit)
+        whole.streams |= placed.streams
+        whole.before, whole.after = whole.before + placed.before, whole.after + placed.after
+        found.append((part, after))
+    if whole.before - whole.after < gain * whole.before or not any(whole.streams.values()):
+        return Placed(dict.fromkeys(whole.streams, 0), whole.before, whole.before)
+    event = 0
+    for part, after in found:
+        event = Writer(part, [whole.streams[step.op] for step in part], event).write(after)
+    return whole
+
+
+ALONE = LaunchCost(0.0, 1.0)
+"""Of a step that is no launch; it stays on stream 0."""
+
+
+def is_pinned(step: Step, kernels: Mapping[str, KernelOp]) -> bool:
+    """Whether a step must be on stream 0: no launch, or code from outside, which may share what we do not see."""
+    if not isinstance(step.op, LaunchOp):
+        return True
+    op = kernels[step.op.kernel_name].compute_op()
+    return isinstance(op, CallFfiOp) or op.name.partition(".")[0] != "ait"
+
+
+@dataclass(frozen=True)
+class AssignStreamsPass(ModulePass):
+    """Put independent chains of launches on streams, with events between them, where the estimates say that it pays.
+
+    `streams` is the most that a run may use; 0 and 1 leave all on one. `gain` is the least part of the time of a
+    program that they must save. `report=true` prints both estimates. A CPU has one stream. Runs before `plan-memory`.
+    """
+
+    name = "assign-streams"
+
+    streams: int = 4
+    gain: int | float = 0.03
+    report: bool = False
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        if not 0 <= self.streams <= MAX_STREAMS:
+            raise PassError(f"streams is {self.streams}, expected a number from 0 to {MAX_STREAMS}")
+        if not 0 <= self.gain < 1:
+            raise PassError(f"gain is {self.gain}, expected a part from 0 to below 1, such as 0.03")
+        programs = [program for program in op.ops if isinstance(program, ProgramOp)]
+        if self.streams < 2 or not programs or not (target := target_of(op)).is_gpu:
+            return
+        kernels = {k.sym_name.data: k for k in op.ops if isinstance(k, KernelOp)}
+        for program in programs:
+            if has_streams(program):
+                continue
+            if any(isinstance(o, AllocOp) and o.at is not None for o in program.all_ops()):
+                raise PassError(
+                    "the memory is planned for one stream; run 'assign-streams' before 'plan-memory'", program
+                )
+            try:
+                placed = assign(program, kernels, target, self.streams, self.gain)
+            except ValueError as error:
+                raise PassError(str(error), program) from error
+            if self.report:
+                print(summary(program, placed), file=sys.stderr)
+
+
+def summary(program: ProgramOp, placed: Placed) -> str:
+    """One line: the number of streams and the estimates."""
+    count = 1 + max(placed.streams.values(), default=0)
+    estimates = f"{placed.after * 1e6:.1f} us by estimate, {placed.before * 1e6:.1f} on one"
+    return f"@{program.sym_name.data}: {count} stream{'s' if count > 1 else ''}, {estimates}"

@@ -1,0 +1,116 @@
+"""Places tasks on streams and estimates how long they take together.
+
+A task takes a time if it is alone, and then has a share of the card. Tasks that run side by side take as long as each
+alone until their shares exceed the card; from there on all slow down alike. A launch that fills the card gains nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+EVENT_SECONDS = 1.5e-6
+"""What a wait for another stream adds to a chain of launches. An assumption: it was not measured."""
+
+
+@dataclass(frozen=True)
+class Task:
+    """`seconds` alone, the `share` of the card from 0 to 1, and the tasks that it follows, all earlier ones.
+
+    One that is `pinned` must be on stream 0.
+    """
+
+    seconds: float
+    share: float
+    after: tuple[int, ...]
+    pinned: bool = False
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """The stream of each task, and the seconds until all have ended and stream 0 knows."""
+
+    streams: tuple[int, ...]
+    seconds: float
+
+
+def one_stream(tasks: Sequence[Task]) -> Schedule:
+    return Schedule((0,) * len(tasks), sum(task.seconds for task in tasks))
+
+
+def best_schedule(tasks: Sequence[Task], limit: int) -> Schedule:
+    """The fastest that is found on up to `limit` streams; of those that are as fast, the one with fewest."""
+    best = one_stream(tasks)
+    for count in range(2, limit + 1):
+        streams = _earliest(tasks, count)
+        for labels in {streams, _longest_first(tasks, streams)}:
+            seconds = simulate(tasks, labels)
+            if seconds < best.seconds * 0.995:
+                best = Schedule(labels, seconds)
+        if max(streams) + 1 < count:
+            break
+    return best
+
+
+def _earliest(tasks: Sequence[Task], count: int) -> tuple[int, ...]:
+    """Each task on the stream on which it ends first; if several do, on that of what it follows."""
+    free = [0.0] * count
+    ends: list[float] = []
+    streams: list[int] = []
+    for task in tasks:
+        last = max(task.after, key=lambda i: ends[i], default=None)
+        options: list[tuple[float, bool, int]] = []
+        for stream in range(1 if task.pinned else count):
+            begin = free[stream] if stream == 0 or free[stream] else EVENT_SECONDS
+            for i in task.after:
+                begin = max(begin, ends[i] + (EVENT_SECONDS if streams[i] != stream else 0.0))
+            options.append((begin, last is None or streams[last] != stream, stream))
+        begin, _, stream = min(options)
+        streams.append(stream)
+        ends.append(begin + task.seconds)
+        free[stream] = ends[-1]
+    return tuple(streams)
+
+
+def _longest_first(tasks: Sequence[Task], streams: tuple[int, ...]) -> tuple[int, ...]:
+    """The same with the numbers exchanged, so that stream 0, which needs no event, has most to do."""
+    if any(task.pinned for task in tasks):
+        return streams
+    work = [0.0] * (max(streams) + 1)
+    for task, stream in zip(tasks, streams, strict=True):
+        work[stream] += task.seconds
+    longest = max(range(len(work)), key=lambda s: work[s])
+    return tuple({0: longest, longest: 0}.get(s, s) for s in streams)
+
+
+def simulate(tasks: Sequence[Task], streams: Sequence[int]) -> float:
+    """The seconds of a schedule: step by step to the next end of a running task."""
+    queues: dict[int, list[int]] = {}
+    for i, stream in enumerate(streams):
+        queues.setdefault(stream, []).append(i)
+    ends: dict[int, float] = {}
+    left: dict[int, float] = {}
+    now = 0.0
+    while len(ends) < len(tasks):
+        starts: list[float] = []
+        for stream, queue in queues.items():
+            if not queue or queue[0] in left or any(j not in ends for j in tasks[queue[0]].after):
+                continue
+            i = queue[0]
+            ready = max((ends[j] + EVENT_SECONDS * (streams[j] != stream) for j in tasks[i].after), default=0.0)
+            if not tasks[i].after and stream != 0:
+                ready = EVENT_SECONDS
+            if ready <= now:
+                left[i] = tasks[i].seconds
+            else:
+                starts.append(ready)
+        pressure = max(1.0, sum(tasks[i].share for i in left))
+        step = min([*(seconds * pressure for seconds in left.values()), *(start - now for start in starts)])
+        now += step
+        for i in list(left):
+            left[i] -= step / pressure
+            if left[i] <= 1e-12:
+                del left[i]
+                ends[i] = now
+                queues[streams[i]].pop(0)
+    return max((end + EVENT_SECONDS * (streams[i] != 0) for i, end in ends.items()), default=0.0)

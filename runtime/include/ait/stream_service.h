@@ -1,0 +1,51 @@
+/// @file stream_service.h
+/// @brief The service "streams": streams beside the one that a run is given, and events that order launches on different streams.
+#ifndef AIT_STREAM_SERVICE_H_
+#define AIT_STREAM_SERVICE_H_
+
+#include <stdint.h>
+
+#include "ait/service.h"
+
+/// All functions return 0, or the status of `host->fail`. A run has its streams and events for itself while it launches. Streams and events
+/// are made at their first use and used again by later runs.
+struct ait_stream_service_v1 {
+  static constexpr const char* kName = "streams";
+  static constexpr int32_t kVersion = 1;
+  /// Writes stream `index`, from 1 on, of the run whose stream 0 is `first`.
+  int32_t (*open)(const ait_host_v1* host, int32_t index, void* first, void** stream);
+  /// The event happens when what is on `stream` so far has ended.
+  int32_t (*record)(const ait_host_v1* host, int32_t event, void* stream);
+  /// What is launched on `stream` from here on starts when the event has happened.
+  int32_t (*wait)(const ait_host_v1* host, int32_t event, void* stream);
+};
+
+namespace ait {
+
+/// @brief The context of launches on stream `index` of a run. Where someone watches the run, that is its stream 0: launches are timed and shown
+/// one after another.
+inline int32_t open_stream(const ait_run_v1* run, int32_t index, Context* context) {
+  *context = Context{run->stream, run->host};
+  if (run->observer != nullptr) return 0;
+  const auto* const table = find_service<ait_stream_service_v1>();
+  if (table == nullptr) return context->fail("streams were used in a library that no runtime library has loaded");
+  return table->open(run->host, index, run->stream, &context->stream);
+}
+
+/// @brief Records an event on the stream of `context`.
+inline int32_t record_event(const Context& context, int32_t event) {
+  const auto* const table = find_service<ait_stream_service_v1>();
+  return table == nullptr ? context.fail("an event was recorded in a library that no runtime library has loaded")
+                          : table->record(context.host, event, context.stream);
+}
+
+/// @brief Lets the stream of `context` wait for an event.
+inline int32_t wait_event(const Context& context, int32_t event) {
+  const auto* const table = find_service<ait_stream_service_v1>();
+  return table == nullptr ? context.fail("an event was waited for in a library that no runtime library has loaded")
+                          : table->wait(context.host, event, context.stream);
+}
+
+}  // namespace ait
+
+#endif  // AIT_STREAM_SERVICE_H_
