@@ -1,6 +1,6 @@
-// RUN: ait-opt %s -p 'select{target="cuda" arch="sm_90a"},assign-streams{streams=17}' 2>&1 | filecheck %s --check-prefix=MANY
-// RUN: ait-opt %s -p 'select{target="cuda" arch="sm_90a"},assign-streams{gain=1}' 2>&1 | filecheck %s --check-prefix=GAIN
-// RUN: ait-opt %s -p 'select{target="cuda" arch="sm_90a"},bufferize,plan-memory,assign-streams' 2>&1 | filecheck %s --check-prefix=LATE
+// RUN: not ait-opt %s -p 'select{target="cuda" arch="sm_90a"},assign-streams{streams=17}' 2>&1 | filecheck %s --check-prefix=MANY
+// RUN: not ait-opt %s -p 'select{target="cuda" arch="sm_90a"},assign-streams{gain=1}' 2>&1 | filecheck %s --check-prefix=GAIN
+// RUN: not ait-opt %s -p 'select{target="cuda" arch="sm_90a"},bufferize,plan-memory,assign-streams' 2>&1 | filecheck %s --check-prefix=LATE
 
 // MANY: streams is 17, expected a number from 0 to 16
 // GAIN: gain is 1, expected a part from 0 to below 1

@@ -1,0 +1,12 @@
+// RUN: ait-opt %s | filecheck %s
+// RUN: ait-opt %s --print-op-generic | filecheck %s --check-prefix=GENERIC
+
+// CHECK-LABEL: ait_rt.program @events arena (0) {
+ait_rt.program @events arena (0) {
+  // CHECK: ait_rt.record event 0 stream 0
+  // GENERIC: "ait_rt.record"() <{event = 0 : i64, stream = 0 : i64}> : () -> ()
+  ait_rt.record event 0 stream 0
+  // CHECK-NEXT: ait_rt.wait event 0 stream 15
+  // GENERIC-NEXT: "ait_rt.wait"() <{event = 0 : i64, stream = 15 : i64}> : () -> ()
+  ait_rt.wait event 0 stream 15
+}
