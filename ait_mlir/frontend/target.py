@@ -70,16 +70,23 @@ def as_target(target: Target | str) -> Target:
 
 
 HINTS = (
+    "ait_static_files_path",
+    "allow_cutlass_sm90",
     "convert_conv_to_gemm",
     "elementwise_use_fp32_acc",
+    "force_cutlass_sm90",
     "no_tf32",
     "optimize_for_compilation_time",
+    "remote_cache_bytes",
+    "template_path",
+    "transform_conv_to_gemm",
     "use_dynamic_loader",
     "use_fast_math",
     "use_fp16_acc",
+    "use_jagged_space_indexing",
 )
-"""Options of AITemplate's targets that allow another speed or accuracy. The compiler needs none of them: it sums f16
-and bf16 in f32, and chooses the way to compute an operator itself."""
+"""Options of AITemplate's targets: for another speed or accuracy, its kernel libraries, directories and cache.
+The compiler needs none of them: it sums f16 and bf16 in f32, and chooses the way to compute an operator itself."""
 
 
 def detect_target(**options: object) -> Target:
