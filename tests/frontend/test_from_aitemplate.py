@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import math
 import random
 import re
 import sys
@@ -144,6 +145,13 @@ def test_bounds_of_clamp_are_numbers_or_tensors():
     data = {"x": np.arange(4.0), "low": np.array([1.5])}
     assert evaluate(ops.clamp()(x, low, number(2.0)), data)[0].tolist() == [1.5, 1.5, 2, 2]
     assert evaluate(ops.clamp()(x, None, low), data)[0].tolist() == [0, 1, 1.5, 1.5]
+
+
+def test_each_number_is_replaced_once():
+    x = tensor("x", 4)
+    data = np.array([np.nan, np.inf, -np.inf, 1.0])
+    found = ops.elementwise(FuncEnum.NAN_TO_NUM)(x, number(math.inf), number(-math.inf), number(2.0))
+    assert evaluate(found, {"x": data})[0].tolist() == [math.inf, -math.inf, 2.0, 1.0]
 
 
 def test_dims_as_values_in_elementwise():

@@ -353,9 +353,9 @@ def _nan_to_num(
     if not is_float(x.type.element_type):
         return x
     largest = LARGEST[x.type.element_type]
-    y = where()(ne()(x, x), nan, x)
-    y = where()(eq()(y, math.inf), largest if posinf is None else posinf, y)
-    return where()(eq()(y, -math.inf), -largest if neginf is None else neginf, y)
+    y = where()(eq()(x, math.inf), largest if posinf is None else posinf, x)
+    y = where()(eq()(x, -math.inf), -largest if neginf is None else neginf, y)
+    return where()(ne()(x, x), nan, y)
 
 
 def _clamp_nan_to_num(x: Tensor, low: Parameter, high: Parameter, nan: Parameter = 0.0) -> Tensor:
