@@ -314,10 +314,8 @@ def test_cases_by_what_a_target_runs():
 
 
 def test_hints_of_targets_are_kept():
-    found = test_utils.detect_target(use_fp16_acc=True, use_jagged_space_indexing=True)
-    assert found._kwargs == {"use_fp16_acc": True, "use_jagged_space_indexing": True}
-    with pytest.raises(BuildError, match='unknown option "use_fp8"'):
-        test_utils.detect_target(use_fp8=True)
+    found = test_utils.detect_target(use_fp16_acc=True, layernorm_use_welford_algorithm=True)
+    assert found._kwargs == {"use_fp16_acc": True, "layernorm_use_welford_algorithm": True}
 
 
 def test_tensors_and_environment_of_a_test(monkeypatch):
@@ -400,3 +398,25 @@ def test_a_number_behind_the_operands_of_group_norm_is_eps():
             lambda x, g, f=function: f(torch.nn.functional.group_norm(x, 3, g, g, 0.5)),
             x, scale,
         )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "shapes", [((4, 3), (1, 3)), ((4, 1), (2, 1, 3)), ((4, 2, 4), (4,)), ((4,), (2, 4)), (("batch", 3), (3,))]
+)
+def test_masked_select_broadcasts(shapes, tmp_path):
+    x, mask = (
+        Tensor(shape=tensor("s", *shape).shape(), dtype=dtype, name=name, is_input=True)
+        for shape, dtype, name in zip(shapes, ("float32", "bool"), ("x", "mask"), strict=True)
+    )
+    y = ops.masked_select()(x, mask).mark_as_output("y")
+    sizes = [[5 if dim == "batch" else dim for dim in shape] for shape in shapes]
+    data, chosen = torch.randn(sizes[0]), torch.randn(sizes[1]) > 0
+    want = torch.masked_select(data, chosen)
+    room = torch.empty(torch.broadcast_shapes(*map(torch.Size, sizes)).numel())
+    with compile_model(y, "cpu", tmp_path, "selected") as model:
+        assert torch.equal(model.run_with_tensors([data, chosen], [room])["y"], want)
+
+
+def test_masked_select_refuses_shapes_that_do_not_broadcast():
+    with pytest.raises(BuildError, match="masked_select"):
+        ops.masked_select()(tensor("x", 4, 3), Tensor(shape=[4], dtype="bool", name="m", is_input=True))
