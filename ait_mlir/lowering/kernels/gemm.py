@@ -6,11 +6,11 @@ from dataclasses import replace
 from typing import cast
 
 from xdsl.dialects.builtin import BFloat16Type, Float32Type, Float64Type
-from xdsl.ir import Attribute, Operation
+from xdsl.ir import Attribute
 
 from ait_mlir.dialects.ait.dtypes import BY_IR
 from ait_mlir.dialects.ait.gemm import ContractionOp
-from ait_mlir.dialects.ait.types import TensorType, scope_of, tensor_type
+from ait_mlir.dialects.ait.types import TensorType, scope_of
 from ait_mlir.dims import Expr, Scope, const
 from ait_mlir.host.cpu import has_bf16_tiles
 from ait_mlir.lowering.kernels.base import Config, Emission, Kernel, Launch, NamesAlgorithms, Strides, Target
@@ -21,9 +21,13 @@ from ait_mlir.lowering.kernels.contraction import (
     Problem,
     call_template,
     epilogue_functor,
+    in_halves,
     is_narrow,
+    keeps_f32,
     library_epilogue,
+    library_precision,
     library_prefix,
+    on_mma,
 )
 from ait_mlir.lowering.kernels.gemm_tiles import CLOCK, TILES, GemmTile, best_tiles, tile_for_few_rows
 
@@ -64,19 +68,14 @@ def _is_matrix(x: Matrix, rows: Expr, cols: Expr, scope: Scope) -> bool:
     return _is_unit(x.row) and (cols.as_int() == 1 or scope.le(rows, x.col))
 
 
-def _has_even_pitches(x: Matrix, scope: Scope) -> bool:
-    """Whether all rows of a matrix of 2-byte elements start on 16-byte boundaries if the first does."""
+def _has_even_pitches(x: Matrix, scope: Scope, chunk: int = 8) -> bool:
+    """Whether all rows of a matrix start on 16-byte boundaries, `chunk` elements apart, if the first does."""
     pitch = x.row if _is_unit(x.col) else x.col
-    return all(scope.divisible(s, 8) for s in (pitch, *x.batch))
+    return all(scope.divisible(s, chunk) for s in (pitch, *x.batch))
 
 
 def _fits(p: Problem, scope: Scope) -> bool:
     return all(scope.bounds(e)[1] <= LARGEST for e in (p.m, p.n, p.k))
-
-
-def keeps_f32(op: Operation, target: Target) -> bool:
-    """Whether it must be computed exactly: in another type than f32 it is what it is, in f32 the setting says so."""
-    return target.precision == "highest" or not isinstance(tensor_type(op.operands[0]).element_type, Float32Type)
 
 
 def _uses_tiles(op: ContractionOp, target: Target) -> bool:
@@ -129,18 +128,19 @@ class ContractionKernel(Kernel[ContractionOp]):
 
 
 class NativeGemm(ContractionKernel):
-    """Our own, with any epilogue: mma.sync on CUDA for f16 and bf16, else plain arithmetic; vectors on the CPU."""
+    """Our own, with any epilogue: mma.sync on CUDA for f16, bf16, and f32 that may be rounded, else plain arithmetic;
+    vectors on the CPU."""
 
     max_sums = 2
     one_instance = True
     optional_keys = frozenset({"small_rows", *TILES[0].config("small_")})
 
     def takes(self, op: ContractionOp, target: Target) -> bool:
-        gates = self.uses_tensor_cores(op, target) and op.layout.data[1] == "c"
+        gates = is_narrow(_kind(op)) and self.uses_tensor_cores(op, target) and op.layout.data[1] == "c"
         return len(op.operands) <= 16 and (op.SUMS == 1 or gates)
 
     def uses_tensor_cores(self, op: ContractionOp, target: Target) -> bool:
-        return target.has("mma") and is_narrow(_kind(op))
+        return on_mma(op, target)
 
     def configs(self, op: ContractionOp, target: Target) -> list[dict[str, int]]:
         if not self.uses_tensor_cores(op, target):
@@ -148,7 +148,7 @@ class NativeGemm(ContractionKernel):
         scope = scope_of(op)
         problem = Problem.contiguous(op)
         m, n, k, batches = problem.sizes(scope)
-        n *= op.SUMS
+        n, k = n * op.SUMS, in_halves(k, _kind(op))
         tiles = best_tiles(m, n, k, batches, target)[:MAX_CONFIGS]
         configs = [tile.config() for tile in tiles]
         few = tile_for_few_rows(tiles[0], scope.bounds(problem.m), n, k, target) if batches == 1 else None
@@ -171,8 +171,8 @@ class NativeGemm(ContractionKernel):
         if not self.uses_tensor_cores(op, target):
             return target.launch_seconds + flops / SIMT_RATE[size]
         columns = n * op.SUMS
-        tiles = best_tiles(m, columns, k, batches, target)
-        cycles = tiles[0].cycles(m, columns, k, batches, target)
+        halves = in_halves(k, _kind(op))
+        cycles = best_tiles(m, columns, halves, batches, target)[0].cycles(m, columns, halves, batches, target)
         if op.epilogue.blocks and any(o.name in ("ait.gelu", "ait.erf") for o in op.epilogue.block.ops):
             cycles += ERF_CYCLES * m * n * batches / target.multiprocessors
         whole = [v for v in op.epilogue_operands if cast(TensorType, v.type).dims == op.output.type.dims]
@@ -190,7 +190,8 @@ class NativeGemm(ContractionKernel):
         arguments = ",\n      ".join(problem.arguments(launch))
         calls: list[str] = []
         if self.uses_tensor_cores(op, target):
-            odd = not (_has_even_pitches(problem.a, scope_of(op)) and _has_even_pitches(problem.b, scope_of(op)))
+            chunk = 16 // BY_IR[_kind(op)].bytes
+            odd = not all(_has_even_pitches(x, scope_of(op), chunk) for x in (problem.a, problem.b))
             flags = (_is_unit(problem.a.col), _is_unit(problem.b.row), odd)
             template = ", ".join("true" if flag else "false" for flag in flags)
             early = ", true" if problem.b.arg.constant else ""
@@ -316,7 +317,7 @@ class CublasLtGemm(ContractionKernel, NamesAlgorithms):
             algorithm="&algorithm" if config else None,
             workspace="ws",
             workspace_bytes=self.workspace(op, config),
-            precision=None if keeps_f32(op, launch.target) else f"AIT_PRECISION_{launch.target.precision.upper()}",
+            precision=library_precision(op, launch.target),
         )
         return call_service(call, launch, before)
 
