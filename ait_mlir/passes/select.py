@@ -30,6 +30,7 @@ from ait_mlir.lowering.module_target import make_target, set_target
 from ait_mlir.lowering.weights import is_weight
 from ait_mlir.passes.budget import selector
 from ait_mlir.passes.candidates import STRATEGIES, best_by_estimate
+from ait_mlir.passes.estimated import choice_by_estimate
 from ait_mlir.passes.measure import Selector, require_device, show
 from ait_mlir.passes.tasks import Task, surroundings
 
@@ -83,8 +84,13 @@ def select_graph(graph: GraphOp, target: Target, by_time: Selector) -> None:
     times = Counter(keys.values())
     chosen = dict(zip(tasks, by_time.choose(list(tasks.values()), [times[key] for key in tasks]), strict=True))
     written: dict[object, list[KernelAttr]] = {}
+    picked: dict[object, Choice] = {}
+    bound = {dim.name for dim in graph.scope.dims if dim.upper is not None}
     for op, key in keys.items():
-        choice = chosen.get(key) or Choice((best_by_estimate(offered[key]),))
+        if key not in written:
+            choice = chosen.get(key) or (choice_by_estimate(tasks[key], bound, target) if key in tasks else None)
+            picked[key] = choice or Choice((best_by_estimate(offered[key]),))
+        choice = picked[key]
         whole = len(choice.ways) > 1
         if key not in written:
             written[key] = [choice.attr()] if whole else choice.ways[0].attrs()

@@ -229,15 +229,6 @@ def test_heads_of_attention_do_not_divide():
         g.validate()
 
 
-def test_ragged_offset():
-    g = new()
-    tensors = heads(g)
-    tensors["q"].set_ragged_offset(g.tensor([3, 1, 1, 1], data_type=INT32))
-    g.sdpa(**tensors, name="att")[0].set_output(True)
-    with raises(NotSupported, "node 'att'", "tensor 'q'", "ragged offset"):
-        g.validate()
-
-
 WRONG: dict[str, tuple[type[Exception], tuple[str, ...], Callable[[Any, Any], Any]]] = {
     "slices": (Graph, ("(slice)", "one Python slice"), lambda g, x: g.slice(x, [slice(0, 1)])),
     "permutation": (Graph, ("(transpose)", "[0, 0, 1]"), lambda g, x: g.transpose(x, permutation=[0, 0, 1])),

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,6 +17,7 @@ from ait_mlir.graph.plans import Kept
 from tests.graph.cases import Cases
 
 F = torch.nn.functional
+ROOT = Path(__file__).parents[2]
 INFERENCE = cudnn.norm_forward_phase.INFERENCE
 Make = Callable[..., None]
 
@@ -192,6 +196,25 @@ def test_a_serialized_graph_keeps_its_sizes(device: str):
         if c.device != "cpu":
             torch.cuda.synchronize()
         c.check("y")
+
+
+IN_THREADS = """
+from concurrent.futures import ThreadPoolExecutor
+import ait_mlir.graph as cudnn
+from tests.graph.test_sizes import CASES, made
+
+def build(name):
+    make, first, _ = CASES[name]
+    made("cpu", make, first).graph.build([cudnn.heur_mode.A])
+
+with ThreadPoolExecutor(8) as pool:
+    print(len(list(pool.map(build, list(CASES)[::3]))))
+"""
+
+
+def test_threads_build_graphs_in_a_new_process():
+    done = subprocess.run([sys.executable, "-c", IN_THREADS], capture_output=True, text=True, cwd=ROOT, check=False)
+    assert done.stdout == f"{len(list(CASES)[::3])}\n", done.stderr
 
 
 def test_the_process_keeps_few_values():

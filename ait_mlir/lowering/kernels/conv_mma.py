@@ -8,7 +8,17 @@ from functools import cache
 from ait_mlir.dialects.ait.conv import ConvOp
 from ait_mlir.dialects.ait.types import scope_of, tensor_type
 from ait_mlir.dims import Scope, const, product
-from ait_mlir.lowering.kernels.base import Config, Emission, Launch, Strides, Target, element_bytes, estimate_env
+from ait_mlir.lowering.estimates import Terms
+from ait_mlir.lowering.kernels.base import (
+    Config,
+    Emission,
+    Launch,
+    Strides,
+    Target,
+    bytes_moved,
+    element_bytes,
+    estimate_env,
+)
 from ait_mlir.lowering.kernels.contraction import in_halves, on_mma
 from ait_mlir.lowering.kernels.conv import ConvKernel, call_conv, weight_steps
 from ait_mlir.lowering.kernels.gemm_tiles import CLOCK, GemmTile, best_tiles
@@ -82,6 +92,15 @@ class MmaConv(ConvKernel):
         if not self._in_chunks(op):
             busy += m * k * 2 / size / ELEMENT_RATE
         return busy + len(whole) * size * m * n / target.bandwidth
+
+    def terms(self, op: ConvOp, config: Config, target: Target) -> Terms:
+        m, n, k = self._sizes(op, estimate_env(scope_of(op)))
+        found = GemmTile.of(config).terms(m, n, k, 1, target)
+        whole = sum(tensor_type(v).dims == tensor_type(op.output).dims for v in op.epilogue_operands)
+        operand = whole * element_bytes(tensor_type(op.x)) * m * n / target.bandwidth
+        gather = 0.0 if self._in_chunks(op) else m * k * 2 / element_bytes(tensor_type(op.x)) / ELEMENT_RATE
+        work = {**found.work, "rest": bytes_moved(op, scope_of(op)) / target.bandwidth, "gather": gather}
+        return Terms({**found.first, "operand": operand}, work)
 
     def accepts(self, op: ConvOp, position: int, strides: Strides, scope: Scope) -> bool:
         chunked = self._in_chunks(op)

@@ -13,6 +13,7 @@ modules: so it does not depend on what else was imported.
 from __future__ import annotations
 
 import inspect
+import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import wraps
@@ -89,6 +90,7 @@ class Registry:
         self.what = what
         self._unread = list(modules)
         self._entries: dict[str, Entry] = {}
+        self._lock = threading.Lock()
 
     def get(self, name: str) -> Entry | None:
         """The function of this name; None if no module of the list has one."""
@@ -113,11 +115,19 @@ class Registry:
             self._entries[entry.name] = entry
 
     def _read(self) -> None:
-        for entry in self._entries_of(import_module(self._unread[0])):
-            other = self._entries.setdefault(entry.name, entry)
-            if other is not entry:
-                raise ValueError(f"two {self.what}s are called '{entry.name}': {other.place} and {entry.place}")
-        self._unread.pop(0)
+        """Take the functions of the next module. Several threads may come here; one of them adds each module."""
+        for name in self._unread[:1]:
+            entries = self._entries_of(import_module(name))  # outside of the lock: imports have locks of their own
+            with self._lock:
+                if self._unread[:1] == [name]:
+                    for entry in entries:
+                        self._add(entry)
+                    self._unread.pop(0)
+
+    def _add(self, entry: Entry) -> None:
+        other = self._entries.setdefault(entry.name, entry)
+        if other is not entry:
+            raise ValueError(f"two {self.what}s are called '{entry.name}': {other.place} and {entry.place}")
 
     def _entries_of(self, module: ModuleType) -> list[Entry]:
         functions = [f for f in vars(module).values() if getattr(f, _MARK, None) == self.what]
