@@ -243,7 +243,9 @@ def test_ragged_tensors_of_other_nodes():
     p = Packed("cpu")
     x = p.input(torch.randn(16, 4, 16).half(), ROWS, 8, "x")
     p.graph.exp(x, name="e").set_output(True)
-    with refused(cudnnGraphNotSupportedError, "node 'e'", "tensor 'x' has a ragged offset, as input;", "A, C of matmul"):
+    with refused(
+        cudnnGraphNotSupportedError, "node 'e'", "tensor 'x' has a ragged offset, as input;", "A, C of matmul"
+    ):
         p.graph.validate()
 
 
