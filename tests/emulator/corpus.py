@@ -20,6 +20,7 @@ from tests.kernels import attention_gpu, hopper, rows
 from tests.kernels.contractions import BIAS_GELU, BIAS_RESIDUAL, TANH_MUL_ADD, contraction, gemm_cases
 from tests.kernels.conv import mma_cases
 from tests.kernels.copies import copies_cases
+from tests.kernels.group_norm import group_norm_cases
 from tests.kernels.harness import Case, Library, check
 from tests.kernels.library_gemm import on_kernel
 from tests.kernels.masked import check_masked, masked_cases
@@ -342,6 +343,16 @@ FAMILIES = {
         within(ROW_ULPS, ROW_FLOOR),
     ),
     "row-rocm": Family({"rocm": frozenset({"row_kernel"})}, half(_rows, 1), within(ROW_ULPS, ROW_FLOOR)),
+    "group-norm-cuda": Family(
+        {"cuda": frozenset({"group_norm_cluster_kernel"})},
+        lambda: dict(group_norm_cases()),
+        within(ROW_ULPS, ROW_FLOOR),
+    ),
+    "group-norm-rocm": Family(
+        {"rocm": frozenset({"group_norm_cluster_kernel"})},
+        lambda: dict(group_norm_cases(clusters=False)),
+        within(ROW_ULPS, ROW_FLOOR),
+    ),
     "conv-mma": Family(
         {"cuda": frozenset({"conv_mma_kernel"})}, half(lambda: mma_cases("cuda")), within(CONTRACTION_ULPS, GEMM_FLOOR)
     ),

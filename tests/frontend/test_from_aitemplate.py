@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import math
 import random
 import re
 import sys
@@ -146,6 +147,13 @@ def test_bounds_of_clamp_are_numbers_or_tensors():
     assert evaluate(ops.clamp()(x, None, low), data)[0].tolist() == [0, 1, 1.5, 1.5]
 
 
+def test_each_number_is_replaced_once():
+    x = tensor("x", 4)
+    data = np.array([np.nan, np.inf, -np.inf, 1.0])
+    found = ops.elementwise(FuncEnum.NAN_TO_NUM)(x, number(math.inf), number(-math.inf), number(2.0))
+    assert evaluate(found, {"x": data})[0].tolist() == [math.inf, -math.inf, 2.0, 1.0]
+
+
 def test_dims_as_values_in_elementwise():
     a, b = IntVar([1, 256], name="a"), IntVar([1, 256], name="b")
     left, right = a.symbolic_value(), b.symbolic_value()
@@ -278,8 +286,8 @@ def test_symbols_of_dims():
         symbolic.create_new_symbol("test_one", [1, 256], check_duplicate=True)
     assert not symbolic.create_new_symbol("test_two").is_positive
     x = sympy.Symbol("x")
-    assert [symbolic.is_integer(v) for v in (3, 2 * x / x, 3.5, "a", True, x, 1.5 * x / x)] == [
-        True, True, False, False, False, False, False,
+    assert [symbolic.is_integer(v) for v in (3, 2 * x / x, 3.5, "a", True, x, 1.5 * x / x, 1.5 * x / x * 2)] == [
+        True, True, False, False, False, False, False, True,
     ]  # fmt: skip
     assert symbolic.is_symbolic(x) and not symbolic.is_symbolic(3)
     assert symbolic.simplify_intvar_values(x + x - x) == x
@@ -314,10 +322,8 @@ def test_cases_by_what_a_target_runs():
 
 
 def test_hints_of_targets_are_kept():
-    found = test_utils.detect_target(use_fp16_acc=True, no_tf32=True)
-    assert found._kwargs == {"use_fp16_acc": True, "no_tf32": True}
-    with pytest.raises(BuildError, match='unknown option "use_fp8"'):
-        test_utils.detect_target(use_fp8=True)
+    found = test_utils.detect_target(use_fp16_acc=True, layernorm_use_welford_algorithm=True)
+    assert found._kwargs == {"use_fp16_acc": True, "layernorm_use_welford_algorithm": True}
 
 
 def test_tensors_and_environment_of_a_test(monkeypatch):
@@ -378,3 +384,88 @@ def test_jagged_tensors_of_pytorch():
     assert jagged_utils.generate_offsets(2, 10, 1.0, "int64").tolist() == [0, 10, 20]
     with pytest.raises(ValueError, match="load_factor"):
         jagged_utils.generate_offsets(2, 10, 1.5, "int64")
+
+
+def test_shapes_may_have_a_constant_of_minus_1():
+    x = tensor("x", "batch", 6)
+    free = IntImm(-1)
+    assert ops.reshape()(x, [free, IntImm(3)]).shape() == ops.reshape()(x, [-1, 3]).shape()
+    assert ops.expand()(x, [IntImm(2), free, free]).shape() == [2, *x.shape()]
+    assert ops.reshape()._infer_shape([4, 6], [-1, 3]) == [8, 3]
+    with pytest.raises(BuildError, match="-1"):
+        Tensor(shape=[free], name="y", is_input=True)
+    with pytest.raises(BuildError, match="at least 0"):
+        IntImm(-2)
+
+
+def test_a_number_behind_the_operands_of_group_norm_is_eps():
+    x, scale = tensor("x", "batch", 6), tensor("scale", 6)
+    for op, function in ((ops.group_norm, lambda y: y), (ops.group_norm_swish, torch.nn.functional.silu)):
+        check(
+            lambda x, g, op=op: op(3, 6)(x, g, g, 0.5),
+            lambda x, g, f=function: f(torch.nn.functional.group_norm(x, 3, g, g, 0.5)),
+            x, scale,
+        )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "shapes", [((4, 3), (1, 3)), ((4, 1), (2, 1, 3)), ((4, 2, 4), (4,)), ((4,), (2, 4)), (("batch", 3), (3,))]
+)
+def test_masked_select_broadcasts(shapes, tmp_path):
+    x, mask = (
+        Tensor(shape=tensor("s", *shape).shape(), dtype=dtype, name=name, is_input=True)
+        for shape, dtype, name in zip(shapes, ("float32", "bool"), ("x", "mask"), strict=True)
+    )
+    y = ops.masked_select()(x, mask).mark_as_output("y")
+    sizes = [[5 if dim == "batch" else dim for dim in shape] for shape in shapes]
+    data, chosen = torch.randn(sizes[0]), torch.randn(sizes[1]) > 0
+    want = torch.masked_select(data, chosen)
+    room = torch.empty(torch.broadcast_shapes(*map(torch.Size, sizes)).numel())
+    with compile_model(y, "cpu", tmp_path, "selected") as model:
+        assert torch.equal(model.run_with_tensors([data, chosen], [room])["y"], want)
+
+
+def test_masked_select_refuses_shapes_that_do_not_broadcast():
+    with pytest.raises(BuildError, match="masked_select"):
+        ops.masked_select()(tensor("x", 4, 3), Tensor(shape=[4], dtype="bool", name="m", is_input=True))
+
+
+@pytest.mark.parametrize("sizes, dim", [((7, 1, 4), 0), ((0, 1, 2), 2), ((3, 4, 7), 2), ((1, 4, 1), 1)])
+def test_gather_has_the_shape_of_its_index(sizes, dim):
+    x, index = tensor("x", 3, 4, 5), Tensor(shape=list(sizes), dtype="int64", name="index", is_input=True)
+    y = ops.gather()(x, dim, index)
+    assert y.shape() == list(sizes)
+    data = torch.randn(3, 4, 5, dtype=torch.float64)
+    places = torch.randint(data.shape[dim], sizes)
+    (got,) = evaluate(y, {"x": data.numpy(), "index": places.numpy()})
+    np.testing.assert_array_equal(got, torch.gather(data, dim, places).numpy())
+
+
+def test_pieces_of_a_split_can_be_removed():
+    x = tensor("x", 8, 2)
+    op = ops.split()
+    parts = op(x, [2, 3, 3])
+    op.remove_output_at([1])
+    assert op._attrs["outputs"] == [parts[0], parts[2]] and op._attrs["output_masks"] == [True, False, True]
+    data = np.arange(16.0).reshape(8, 2)
+    got = evaluate([parts[0] * 1.0, parts[2] * 1.0], {"x": data})
+    np.testing.assert_array_equal(np.concatenate(got), np.delete(data, [2, 3, 4], 0))
+    with pytest.raises(BuildError, match="output 0 is read"):
+        op.remove_output_at(0)
+    with pytest.raises(BuildError, match="no output 2; there are 2"):
+        op.remove_output_at([2])
+    assert [part.shape() for part in ops.split()(tensor("empty", 2, 0), 0, 1)] == [[2, 0]]
+
+
+def test_mistakes_that_aitemplate_asserts():
+    x, flag = tensor("x", 4), Tensor(shape=[4], dtype="bool", name="flag", is_input=True)
+    half = Tensor(shape=[4], dtype="float16", name="half", is_input=True)
+    for call, message in (
+        (lambda: ops.where()(x, x, x), "condition needs to be a bool tensor"),
+        (lambda: ops.where()(1, x, x), "condition needs to be a tensor"),
+        (lambda: ops.where()(flag, 1, 2), "dtype needs to be provided for scalars"),
+        (lambda: ops.where()(flag, x, half), "Expect tensor of the same dtype"),
+        (lambda: ops.ge()(x, half), "Type promotions are not supported"),
+    ):
+        with pytest.raises(AssertionError, match=message):
+            call()

@@ -13,6 +13,7 @@ from ait_mlir.frontend.assume import exact_quotient
 from ait_mlir.frontend.errors import BuildError
 from ait_mlir.frontend.intvar import (
     DimLike,
+    IntImm,
     IntVar,
     IntVarTensor,
     as_dim,
@@ -51,7 +52,7 @@ class reshape(ViewOperator):
     def __call__(self, x: Tensor, shape: Sequence[DimLike]) -> Tensor:
         self.begin(x)
         dims = list(shape)
-        free = [i for i, dim in enumerate(dims) if isinstance(dim, int) and dim == -1]
+        free = [i for i, dim in enumerate(dims) if dim == -1]
         if len(free) > 1:
             raise self.fail(f"only one dim can be -1, found {len(free)}")
         if free:
@@ -61,6 +62,10 @@ class reshape(ViewOperator):
             except BuildError as error:
                 raise self.fail(f"the dim that is -1 is not known: {error}") from None
         return self.finish(self.reshaped(x, dims))
+
+    def _infer_shape(self, x_values: Sequence[int], shape: Sequence[int]) -> list[int]:
+        """The sizes that a tensor of `x_values` has in `shape`, whose -1 follows from the others."""
+        return [d.value() for d in reshape()(Tensor(shape=x_values), shape).shape() if isinstance(d, IntImm)]
 
 
 class flatten(ViewOperator):
@@ -181,7 +186,7 @@ class expand(ViewOperator):
         dims = tensor.shape()
         target: list[DimLike] = []
         for i, dim in enumerate(shape):
-            if isinstance(dim, int) and dim == -1:
+            if dim == -1:
                 if i < missing:
                     raise self.fail(f"dim {i} of the target is new, so it cannot be -1")
                 dim = dims[i - missing]
@@ -256,14 +261,31 @@ class split(Operator):
         symbols = merge_symbols(*(size.symbols for size in sizes))
         properties = {"dim": IntegerAttr(axis, i64)}
         self.outputs = self.emit(ait.SplitOp, [x], properties, types, symbols=symbols)
+        self._attrs["output_masks"] = [True] * len(types)
         return self.outputs
+
+    def remove_output_at(self, indices: int | Sequence[int]) -> None:
+        """Drop pieces that nothing reads, by their places in `_attrs["outputs"]`."""
+        dropped = {indices} if isinstance(indices, int) else set(indices)
+        if wrong := [i for i in dropped if not 0 <= i < len(self.outputs)]:
+            raise self.fail(f"there is no output {wrong[0]}; there are {len(self.outputs)}")
+        if used := [i for i in sorted(dropped) if self.outputs[i].users or self.outputs[i].is_output]:
+            raise self.fail(f"output {used[0]} is read, so it cannot be removed")
+        for i in dropped:
+            self.outputs[i].sources.discard(self)
+        masks = self._attrs["output_masks"]
+        places = [place for place, there in enumerate(masks) if there]
+        self._attrs["output_masks"] = [t and p not in {places[i] for i in dropped} for p, t in enumerate(masks)]
+        left = [i for i in range(len(self.outputs)) if i not in dropped]
+        self.outputs, self.made = [self.outputs[i] for i in left], [self.made[i] for i in left]
 
     def _sizes(self, dim: IntVar, size: DimLike) -> list[IntVar]:
         total, step = dim.expr.as_int(), as_dim(size).expr.as_int()
         if total is None or step is None:
             raise self.fail(f"the dynamic dim {dim} cannot be cut into pieces of {size}; give the sizes as a list")
-        if step < 1:
+        if step < 0 or (step == 0 and total):
             raise self.fail(f"the size of a piece is at least 1, found {step}")
+        step = max(step, 1)
         return [as_dim(min(step, total - at)) for at in range(0, max(total, 1), step)]
 
 

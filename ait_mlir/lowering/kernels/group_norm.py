@@ -13,12 +13,26 @@ from xdsl.dialects.builtin import f64
 from ait_mlir.dialects.ait.dtypes import compute_type
 from ait_mlir.dialects.ait.norm import GroupNormOp
 from ait_mlir.dialects.ait.strided import is_contiguous
-from ait_mlir.dialects.ait.types import TensorType, tensor_type
+from ait_mlir.dialects.ait.types import TensorType, scope_of, tensor_type
 from ait_mlir.dims import Expr, Scope, const, floordiv
 from ait_mlir.lowering.cpp import element_type, literal
-from ait_mlir.lowering.kernels.base import Arg, Config, Emission, Kernel, Launch, Strides, Target
+from ait_mlir.lowering.kernels.base import (
+    Arg,
+    Config,
+    Emission,
+    Kernel,
+    Launch,
+    Strides,
+    Target,
+    bytes_moved,
+    element_bytes,
+    estimate_env,
+)
 from ait_mlir.lowering.kernels.loops import ZERO, Loop, broadcast_strides, collapse, nest, operand, pack, sizes
 from ait_mlir.lowering.regions import functor, identity_functor
+
+LAUNCHES = 3
+"""Of a group norm on a GPU, each of which waits for the one before."""
 
 
 class GroupNormKernel(Kernel[GroupNormOp]):
@@ -26,6 +40,13 @@ class GroupNormKernel(Kernel[GroupNormOp]):
 
     name = "group_norm"
     ops = (GroupNormOp,)
+
+    def seconds(self, op: GroupNormOp, target: Target) -> float:
+        scope = scope_of(op)
+        t = tensor_type(op.input)
+        again = t.num_elements().evaluate(estimate_env(scope)) * element_bytes(t)
+        launches = LAUNCHES if target.is_gpu else 1
+        return launches * target.launch_seconds + (bytes_moved(op, scope) + again) / target.bandwidth
 
     def accepts(self, op: GroupNormOp, position: int, strides: Strides, scope: Scope) -> bool:
         factor = 1 <= position < len(op.own_operands)
