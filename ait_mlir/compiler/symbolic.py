@@ -33,7 +33,7 @@ def is_integer(value: Any) -> bool:
     """Whether a value is a whole number: an int, or an expression that simplifies to one."""
     if isinstance(value, sympy.Basic):
         simple: Any = cast(Any, sympy).simplify(value)
-        return bool(simple.is_number and simple == cast(Any, sympy).floor(simple))
+        return bool(simple.is_number and simple.is_real and float(simple).is_integer())
     return isinstance(value, int) and not isinstance(value, bool)
 
 

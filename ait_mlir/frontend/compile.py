@@ -22,7 +22,6 @@ from ait_mlir.frontend.errors import BuildError
 from ait_mlir.frontend.graph import bound_data, build_module
 from ait_mlir.frontend.target import Target, as_target
 from ait_mlir.frontend.tensor import Tensor
-from ait_mlir.frontend.wiring import toposort
 from ait_mlir.host.settings import MEASURE_DEVICE
 from ait_mlir.runtime.data import is_torch, to_numpy
 from ait_mlir.runtime.frameworks import is_jax
@@ -116,7 +115,9 @@ def compile_model(
     # Written a moment ago by this process: its weights need no second hash.
     model = Model(artifact, num_runtimes, allocator_kind, verify_weights=False)
     model.reports_nan_and_inf, model.reports_all_outputs = debug.check_all_nan_and_inf, debug.check_all_outputs
-    model.sorted_graph = functools.partial(sorted_graph, [weakref.ref(t) for t in outputs])
+    model.sorted_graph = functools.partial(
+        sorted_graph, [weakref.ref(t) for t in outputs], do_optimize_graph, do_constant_folding is not False
+    )
     return model
 
 
@@ -141,23 +142,23 @@ def file_name(name: str) -> str:
     return found
 
 
-def sorted_graph(outputs: Sequence[weakref.ref[Tensor]]) -> list[Tensor]:
-    """The tensors of the graph that computes these, after the passes that `transform.optimize_graph` runs.
+def sorted_graph(outputs: Sequence[weakref.ref[Tensor]], optimize: bool, fold: bool) -> list[Tensor]:
+    """The tensors of the graph that computes these, in the documented operators.
 
     Raises `RunError` if the tensors are gone.
     """
-    from ait_mlir.compiler.transform.optimize_graph import optimize_graph
+    from ait_mlir.compiler.transform.documented_graph import documented_graph
 
     tensors = [tensor for ref in outputs if (tensor := ref()) is not None]
     if len(tensors) < len(outputs):
         raise RunError("the tensors that the model was compiled from are gone; keep its outputs to see its graph")
-    return optimize_graph(toposort(tensors))
+    return documented_graph(tensors, optimize, fold)
 
 
 def bind_constants(
     module: ModuleOp, bound: Mapping[str, NDArray[Any]], constants: Mapping[str, Any]
 ) -> dict[str, NDArray[Any]]:
-    """The checked data of the weights of `module` that have data; `constants` replace data bound before."""
+    """The checked data of the weights of `module` that have data: bound before, or in `constants`, never both."""
     params = {op.param_name.data: op for op in module.walk() if isinstance(op, ParamOp)}
     graphs = [op for op in module.walk() if isinstance(op, GraphOp)]
     inputs = {name for graph in graphs for name, _ in graph.inputs()}
@@ -172,6 +173,8 @@ def bind_constants(
             close = get_close_matches(name, params, 1)
             hint = f'; did you mean "{close[0]}"?' if close else ""
             raise BuildError(f'the model has no weight "{name}"; it has {len(params)}{hint}')
+        if name in bound:
+            raise BuildError(f"Tensor {name} is already bound! Leave it out of constants, or do not bind data to it")
         data[name] = as_array(value)
         check_data(f'the weight "{name}"', params[name].output.type, data[name])
     return data

@@ -101,6 +101,8 @@ def check_data(what: str, type: TensorType, data: NDArray[Any]) -> None:
     """`BuildError` unless `data` has the shape and dtype of `type`."""
     shape = fixed_shape(what, type)
     dtype = BY_IR[type.element_type].name
-    if tuple(np.shape(data)) != shape or data.dtype.name != dtype:
+    if data.dtype.name != dtype:
+        raise BuildError(f"{what}: data's dtype did not match: expected {dtype}, got {data.dtype.name}")
+    if tuple(np.shape(data)) != shape:
         found = f"shape {list(np.shape(data))} and dtype {data.dtype.name}"
         raise BuildError(f"{what} has shape {list(shape)} and dtype {dtype}, but the data have {found}")

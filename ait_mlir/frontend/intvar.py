@@ -291,10 +291,12 @@ class IntVar:
 
 
 class IntImm(IntVar):
-    """A dim that is a constant."""
+    """A dim that is a constant; -1 in the shapes that `reshape` and `expand` take, as the plain number."""
 
     def __init__(self, value: int, name: str | None = None):
-        super().__init__([value])
+        super().__init__([0 if value == -1 else value])
+        if value == -1:
+            self.expr = dims.const(-1)
 
     def __int__(self) -> int:
         return cast(int, self.expr.as_int())

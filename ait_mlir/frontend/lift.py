@@ -27,6 +27,7 @@ from ait_mlir.frontend.graph import GraphBuilder
 from ait_mlir.frontend.intvar import Symbol, with_parts
 from ait_mlir.frontend.operator import Operator, mark_operator, operator_of
 from ait_mlir.frontend.ops.elementwise import elementwise
+from ait_mlir.frontend.ops.view import ViewOperator
 from ait_mlir.frontend.tensor import Tensor
 from ait_mlir.frontend.wiring import toposort
 
@@ -75,6 +76,8 @@ class Emission:
     symbols: dict[str, Symbol]
     marked: bool
     groups: dict[Operator, list[_Snapshot]] = field(default_factory=dict[Operator, list[_Snapshot]])
+    views: dict[str, str] = field(default_factory=dict[str, str])
+    """The documented names of the operators that move no element to make an output, by the output's name."""
 
     @property
     def graph(self) -> GraphOp:
@@ -94,6 +97,10 @@ def emit(tensors: Sequence[Tensor]) -> Emission:
     values = {t: builder.values[v] for t in tensors if (v := builder.wiring.value(t.value)) in builder.values}
     symbols = {builder.dims[s]: d for t in tensors for s, d in t.symbols.items() if s in builder.dims}
     made = Emission(module, values, symbols, bool(marked))
+    for tensor in marked:
+        for op in tensor.src_ops():
+            if tensor.name and isinstance(op, ViewOperator):
+                made.views[tensor.name] = op.attrs["op"]
     for op in builder.ops:
         operator = operator_of(op)
         if operator is not None and op.results:
@@ -141,6 +148,7 @@ class _Lift:
         self.values: dict[SSAValue, SSAValue] = {}
         self.tensors: dict[SSAValue, Tensor] = {}
         self.origin = {v: t for t, v in emission.values.items()}
+        self.named = {v.name_hint: t for t, v in emission.values.items() if v.name_hint is not None}
 
     def run(self) -> list[Tensor]:
         for name, argument in self.graph.inputs():
@@ -182,6 +190,8 @@ class _Lift:
         if (before := self.origin.get(old)) is not None:
             tensor.name = before.name
             tensor.extra = dict(before.extra)
+        elif (before := self.named.get(old.name_hint or "")) is not None and before.type == tensor.type:
+            tensor.name = before.name  # a pattern wrote another op for this tensor
         self.tensors[old] = tensor
         return tensor
 
@@ -200,6 +210,7 @@ class _Lift:
         if tensor.is_output or not tensor.sources:
             same = ReshapeOp(self.values[value], tensor_type(value).dims)
             operator = GraphOperator(same)
+            operator.attrs["op"] = self.emission.views.get(op.output_name.data, operator.attrs["op"])
             mark_operator(same, operator)
             made = Tensor.of(same.results[0], tensor.symbols)
             operator.inputs, operator.outputs = [tensor], [made]

@@ -194,11 +194,6 @@ class Planner:
             fragments[heaviest] = wanted
         return replace(self._plan(plan.mode, fragments, heaviest, plan.op_name), dims=dims)
 
-    @property
-    def is_general(self) -> bool:
-        """Whether sizes are arguments of the code."""
-        return any(isinstance(op, GraphOp) and len(op.dims.data) > 0 for op in self.module.ops)
-
     def _offered(self) -> dict[int, tuple[Operation, list[Fragment]]]:
         found: dict[int, tuple[Operation, list[Fragment]]] = {}
         for i, op in enumerate(_ops(self.fused)):

@@ -96,7 +96,7 @@ class Model(InspectedModel, HostOutputModel):
 
     @property
     def debug_sorted_graph(self) -> list[Any]:
-        """The graph of the model as tensors of the builder, fused, each after those that it depends on.
+        """The graph of the model in the documented operators, as tensors, each after those that it depends on.
 
         For tests of models. The model does not keep the tensors that it was compiled from: raises `RunError` when they
         are gone, and for a model that was loaded from a file.

@@ -278,8 +278,8 @@ def test_symbols_of_dims():
         symbolic.create_new_symbol("test_one", [1, 256], check_duplicate=True)
     assert not symbolic.create_new_symbol("test_two").is_positive
     x = sympy.Symbol("x")
-    assert [symbolic.is_integer(v) for v in (3, 2 * x / x, 3.5, "a", True, x, 1.5 * x / x)] == [
-        True, True, False, False, False, False, False,
+    assert [symbolic.is_integer(v) for v in (3, 2 * x / x, 3.5, "a", True, x, 1.5 * x / x, 1.5 * x / x * 2)] == [
+        True, True, False, False, False, False, False, True,
     ]  # fmt: skip
     assert symbolic.is_symbolic(x) and not symbolic.is_symbolic(3)
     assert symbolic.simplify_intvar_values(x + x - x) == x
@@ -314,10 +314,8 @@ def test_cases_by_what_a_target_runs():
 
 
 def test_hints_of_targets_are_kept():
-    found = test_utils.detect_target(use_fp16_acc=True, no_tf32=True)
-    assert found._kwargs == {"use_fp16_acc": True, "no_tf32": True}
-    with pytest.raises(BuildError, match='unknown option "use_fp8"'):
-        test_utils.detect_target(use_fp8=True)
+    found = test_utils.detect_target(use_fp16_acc=True, layernorm_use_welford_algorithm=True)
+    assert found._kwargs == {"use_fp16_acc": True, "layernorm_use_welford_algorithm": True}
 
 
 def test_tensors_and_environment_of_a_test(monkeypatch):
@@ -378,3 +376,47 @@ def test_jagged_tensors_of_pytorch():
     assert jagged_utils.generate_offsets(2, 10, 1.0, "int64").tolist() == [0, 10, 20]
     with pytest.raises(ValueError, match="load_factor"):
         jagged_utils.generate_offsets(2, 10, 1.5, "int64")
+
+
+def test_shapes_may_have_a_constant_of_minus_1():
+    x = tensor("x", "batch", 6)
+    free = IntImm(-1)
+    assert ops.reshape()(x, [free, IntImm(3)]).shape() == ops.reshape()(x, [-1, 3]).shape()
+    assert ops.expand()(x, [IntImm(2), free, free]).shape() == [2, *x.shape()]
+    assert ops.reshape()._infer_shape([4, 6], [-1, 3]) == [8, 3]
+    with pytest.raises(BuildError, match="-1"):
+        Tensor(shape=[free], name="y", is_input=True)
+    with pytest.raises(BuildError, match="at least 0"):
+        IntImm(-2)
+
+
+def test_a_number_behind_the_operands_of_group_norm_is_eps():
+    x, scale = tensor("x", "batch", 6), tensor("scale", 6)
+    for op, function in ((ops.group_norm, lambda y: y), (ops.group_norm_swish, torch.nn.functional.silu)):
+        check(
+            lambda x, g, op=op: op(3, 6)(x, g, g, 0.5),
+            lambda x, g, f=function: f(torch.nn.functional.group_norm(x, 3, g, g, 0.5)),
+            x, scale,
+        )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "shapes", [((4, 3), (1, 3)), ((4, 1), (2, 1, 3)), ((4, 2, 4), (4,)), ((4,), (2, 4)), (("batch", 3), (3,))]
+)
+def test_masked_select_broadcasts(shapes, tmp_path):
+    x, mask = (
+        Tensor(shape=tensor("s", *shape).shape(), dtype=dtype, name=name, is_input=True)
+        for shape, dtype, name in zip(shapes, ("float32", "bool"), ("x", "mask"), strict=True)
+    )
+    y = ops.masked_select()(x, mask).mark_as_output("y")
+    sizes = [[5 if dim == "batch" else dim for dim in shape] for shape in shapes]
+    data, chosen = torch.randn(sizes[0]), torch.randn(sizes[1]) > 0
+    want = torch.masked_select(data, chosen)
+    room = torch.empty(torch.broadcast_shapes(*map(torch.Size, sizes)).numel())
+    with compile_model(y, "cpu", tmp_path, "selected") as model:
+        assert torch.equal(model.run_with_tensors([data, chosen], [room])["y"], want)
+
+
+def test_masked_select_refuses_shapes_that_do_not_broadcast():
+    with pytest.raises(BuildError, match="masked_select"):
+        ops.masked_select()(tensor("x", 4, 3), Tensor(shape=[4], dtype="bool", name="m", is_input=True))

@@ -122,7 +122,7 @@ def test_data_are_bound_to_weights_only():
     assert w._attrs["data"].sum() == 6
     with pytest.raises(BuildError, match=r"but the data have shape \[3, 2\] and dtype float32"):
         w.bind(np.ones((3, 2), np.float32))
-    with pytest.raises(BuildError, match="dtype float64"):
+    with pytest.raises(BuildError, match="expected float32, got float64"):
         w._attrs["data"] = np.ones((2, 3))
     w._attrs["data"] = NumpyConstantTensorData(np.arange(6, dtype=np.float32))  # fits by its bytes
     assert w.data is not None and w.data.tolist() == [[0, 1, 2], [3, 4, 5]] and len(w._attrs["data"]) == 24

@@ -6,6 +6,7 @@ documented module and from here.
 
 from __future__ import annotations
 
+from ait_mlir.compiler.transform import transform_utils
 from ait_mlir.compiler.transform.apply_padding import apply_padding
 from ait_mlir.compiler.transform.bind_constants import bind_constants
 from ait_mlir.compiler.transform.constant_folding import constant_folding
@@ -62,4 +63,5 @@ __all__ = [
     "transform_odd_alignment",
     "transform_special_ops",
     "transform_strided_ops",
+    "transform_utils",
 ]

@@ -82,7 +82,8 @@ class rms_norm(_Norm):
 class group_norm(Operator):
     """Normalise each of `num_groups` groups of neighbouring channels over all places, then scale and shift.
 
-    The method is that of arXiv:1803.08494. x is [batch, ..., channels], `gamma` and `beta` are [channels].
+    The method is that of arXiv:1803.08494. x is [batch, ..., channels], `gamma` and `beta` are [channels]. A number
+    behind them is `eps`.
     """
 
     def __init__(self, num_groups: int, num_channels: int):
@@ -101,10 +102,12 @@ class group_norm(Operator):
         x: Tensor,
         gamma: Tensor | None = None,
         beta: Tensor | None = None,
-        normalized_shape: Sequence[DimLike] | None = None,
+        normalized_shape: Sequence[DimLike] | float | None = None,
         eps: float = 1e-5,
     ) -> Tensor:
         self.begin(*[t for t in (x, gamma, beta) if t is not None])
+        if isinstance(normalized_shape, int | float):
+            normalized_shape, eps = None, float(normalized_shape)
         shape = [as_dim(dim).expr for dim in normalized_shape or ()]
         if shape not in ([], [const(self.channels)]):
             raise self.fail(f"normalized_shape must be [{self.channels}], found [{', '.join(map(str, shape))}]")
@@ -132,7 +135,7 @@ class group_norm_swish(group_norm):
         x: Tensor,
         gamma: Tensor | None = None,
         beta: Tensor | None = None,
-        normalized_shape: Sequence[DimLike] | None = None,
+        normalized_shape: Sequence[DimLike] | float | None = None,
         eps: float = 1e-5,
     ) -> Tensor:
         return self.finish(elementwise(FuncEnum.SILU)(super().__call__(x, gamma, beta, normalized_shape, eps)))

@@ -13,6 +13,7 @@ from ait_mlir.frontend.assume import exact_quotient
 from ait_mlir.frontend.errors import BuildError
 from ait_mlir.frontend.intvar import (
     DimLike,
+    IntImm,
     IntVar,
     IntVarTensor,
     as_dim,
@@ -51,7 +52,7 @@ class reshape(ViewOperator):
     def __call__(self, x: Tensor, shape: Sequence[DimLike]) -> Tensor:
         self.begin(x)
         dims = list(shape)
-        free = [i for i, dim in enumerate(dims) if isinstance(dim, int) and dim == -1]
+        free = [i for i, dim in enumerate(dims) if dim == -1]
         if len(free) > 1:
             raise self.fail(f"only one dim can be -1, found {len(free)}")
         if free:
@@ -61,6 +62,10 @@ class reshape(ViewOperator):
             except BuildError as error:
                 raise self.fail(f"the dim that is -1 is not known: {error}") from None
         return self.finish(self.reshaped(x, dims))
+
+    def _infer_shape(self, x_values: Sequence[int], shape: Sequence[int]) -> list[int]:
+        """The sizes that a tensor of `x_values` has in `shape`, whose -1 follows from the others."""
+        return [d.value() for d in reshape()(Tensor(shape=x_values), shape).shape() if isinstance(d, IntImm)]
 
 
 class flatten(ViewOperator):
@@ -181,7 +186,7 @@ class expand(ViewOperator):
         dims = tensor.shape()
         target: list[DimLike] = []
         for i, dim in enumerate(shape):
-            if isinstance(dim, int) and dim == -1:
+            if dim == -1:
                 if i < missing:
                     raise self.fail(f"dim {i} of the target is new, so it cannot be -1")
                 dim = dims[i - missing]

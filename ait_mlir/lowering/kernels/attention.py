@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import cast
@@ -13,6 +14,7 @@ from ait_mlir.dialects.ait.dtypes import compute_type
 from ait_mlir.dialects.ait.types import TensorType, scope_of, tensor_type
 from ait_mlir.dims import Expr, Scope
 from ait_mlir.lowering.cpp import element_type, literal
+from ait_mlir.lowering.estimates import Terms
 from ait_mlir.lowering.kernels.base import (
     Arg,
     Config,
@@ -258,6 +260,31 @@ class AttentionKernel(Kernel[AttentionOp]):
             start = 2 * target.launch_seconds
             compute = problem.instances * problem.rows * a_row / (SIMT_RATE if target.is_gpu else CPU_RATE)
         return start + max(compute, problem.bytes / target.bandwidth)
+
+    def terms(self, op: AttentionOp, config: Config, target: Target) -> Terms | None:
+        p = AttentionSizes.of(op)
+        _, _, depth, width = sizes_of(op)
+        env = estimate_env(scope_of(op))
+        columns = depth.evaluate(env) + width.evaluate(env)
+        moved = p.bytes / target.bandwidth
+        if not self.uses_tensor_cores(op, target):
+            products = 2.0 * p.instances * p.rows * p.seen * columns / (SIMT_RATE if target.is_gpu else CPU_RATE)
+            return Terms({"start": target.launch_seconds}, {"products": products, "bytes": moved}, "plain")
+        warps, step = config.get("warps", 4), config.get("cols", 64)
+        rows = 16 * warps
+        blocks = -(-p.rows // rows) * p.instances
+        side = max(1, min(8 // warps, -(-blocks // target.multiprocessors)))
+        waves = -(-blocks // (target.multiprocessors * side))
+        steps = math.ceil(p.seen / step)
+        work = {
+            "products": waves * side * rows * steps * step * 2.0 * columns / MMA_RATE,
+            "step": waves * steps * 0.1e-6,
+            "copies": waves * side * steps * step * 2.0 * columns / 50e9,
+            "scores": waves * side * steps * step * rows * 0.1e-9,
+            "cache": 2.0 * blocks * p.seen * columns / (2 * target.bandwidth),
+            "bytes": moved,
+        }
+        return Terms({"start": 1e-6, "round": waves * 1e-6}, work)
 
     def accepts(self, op: AttentionOp, position: int, strides: Strides, scope: Scope) -> bool:
         if is_score_operand(op, position):

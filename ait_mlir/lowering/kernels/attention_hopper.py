@@ -10,6 +10,7 @@ from ait_mlir.dialects.ait.attention import AttentionOp
 from ait_mlir.dialects.ait.dtypes import BY_IR
 from ait_mlir.dialects.ait.types import scope_of, tensor_type
 from ait_mlir.dims import Scope
+from ait_mlir.lowering.estimates import Terms
 from ait_mlir.lowering.kernels.attention import (
     AttentionCall,
     AttentionKernel,
@@ -179,6 +180,24 @@ class HopperAttention(AttentionKernel):
         moving = START_SECONDS + TILE_SECONDS[1] + problem.bytes / (BANDWIDTH * target.bandwidth)
         steps = min(t.seconds(problem) for t in tiles_for(op, self.depth(op)))
         return max(moving, steps * (CHANGED if is_changed(op) else 1.0))
+
+    def terms(self, op: AttentionOp, config: Config, target: Target) -> Terms:
+        p, tile = AttentionSizes.of(op), FlashTile.of(config, tiles_for(op, self.depth(op))[0])
+        changed = CHANGED if is_changed(op) else 1.0
+        tiles = -(-p.rows // tile.rows) * p.instances
+        rounds = -(-tiles // SMS)
+        steps = max(1.0, math.ceil(p.seen / tile.cols))
+        if p.causal:
+            steps = max(1.0, (p.seen + (p.cols - p.seen) / rounds) / tile.cols + 0.5)
+        work = {
+            "products": rounds * steps * tile.rows * tile.cols * tile.depth * 4 / 6e12 * changed,
+            "scores": rounds * steps * tile.rows * tile.cols * 0.1e-9 / tile.groups * changed,
+            "step": rounds * steps * 0.1e-6,
+            "cache": 4.0 * tiles * p.seen * tile.depth / (2 * target.bandwidth),
+            "bytes": p.bytes / target.bandwidth,
+        }
+        first = {"start": 1e-6, "round": rounds * 1e-6, "groups": rounds * tile.groups * 0.1e-6}
+        return Terms(first, work, str(tile.depth))
 
     def accepts(self, op: AttentionOp, position: int, strides: Strides, scope: Scope) -> bool:
         if is_score_operand(op, position):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from ait_mlir.dialects.ait.attention import AttentionOp
 from ait_mlir.dialects.ait.types import scope_of
 from ait_mlir.dims import Scope
+from ait_mlir.lowering.estimates import Terms
 from ait_mlir.lowering.kernels.attention import (
     AttentionCall,
     AttentionKernel,
@@ -63,6 +64,20 @@ class SplitAttention(AttentionKernel):
         units = target.multiprocessors
         rate = target.bandwidth if instances >= units else min(instances * MOST_BLOCKS, units) * BLOCK_RATE
         return START_SECONDS + p.kv_bytes / rate + (tiles - 1) * p.kv_bytes / SHARED_RATE
+
+    def terms(self, op: AttentionOp, config: Config, target: Target) -> Terms:
+        p, (eights, warps, most) = AttentionSizes.of(op), _tile_of(config)
+        tiles = -(-p.rows * p.group // (8 * eights))  # of q, each of which reads k and v
+        instances = p.instances // p.group * tiles
+        blocks = max(1, min(most, -(-p.cols // (16 * warps))))
+        waves = -(-instances * blocks // (target.multiprocessors * max(1, 16 // warps)))
+        steps = -(-p.cols // (16 * warps * blocks))
+        work = {
+            "bytes": p.kv_bytes / target.bandwidth,
+            "cache": (tiles - 1) * p.kv_bytes / (2 * target.bandwidth),
+            "step": waves * steps * 1e-6,
+        }
+        return Terms({"start": 1e-6, "round": waves * 1e-6, "exchange": 1e-6 if blocks > 1 else 0.0}, work)
 
     def accepts(self, op: AttentionOp, position: int, strides: Strides, scope: Scope) -> bool:
         if is_score_operand(op, position):

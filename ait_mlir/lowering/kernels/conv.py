@@ -8,13 +8,16 @@ from ait_mlir.dialects.ait.conv import ConvOp
 from ait_mlir.dialects.ait.types import TensorType, scope_of, tensor_type
 from ait_mlir.dims import Expr, Scope, const, product
 from ait_mlir.lowering.cpp import element_type
+from ait_mlir.lowering.estimates import Terms
 from ait_mlir.lowering.kernels.base import (
     Arg,
+    Config,
     Emission,
     Kernel,
     Launch,
     Strides,
     Target,
+    bytes_moved,
     element_bytes,
     estimate_env,
 )
@@ -123,6 +126,16 @@ class ConvKernel(Kernel[ConvOp]):
         flops = op.flops().evaluate(estimate_env(scope_of(op)))
         rate = SIMT_RATE[element_bytes(tensor_type(op.x))] / 2 if target.is_gpu else CPU_RATE
         return target.launch_seconds + flops / rate
+
+    def terms(self, op: ConvOp, config: Config, target: Target) -> Terms:
+        scope = scope_of(op)
+        rate = SIMT_RATE[element_bytes(tensor_type(op.x))] / 2 if target.is_gpu else CPU_RATE
+        work = {
+            "products": op.flops().evaluate(estimate_env(scope)) / rate,
+            "bytes": bytes_moved(op, scope) / target.bandwidth,
+        }
+        kind = "depthwise " if is_depthwise(op) else ""
+        return Terms({"start": target.launch_seconds}, work, kind + str(tensor_type(op.x).element_type))
 
     def accepts(self, op: ConvOp, position: int, strides: Strides, scope: Scope) -> bool:
         return position != 1 or weight_steps(tensor_type(op.weight), strides, scope) is not None

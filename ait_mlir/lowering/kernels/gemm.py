@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import cast
 
 from xdsl.dialects.builtin import BFloat16Type, Float32Type, Float64Type
-from xdsl.ir import Attribute, Operation
+from xdsl.ir import Attribute
 
 from ait_mlir.dialects.ait.dtypes import BY_IR
 from ait_mlir.dialects.ait.gemm import ContractionOp
-from ait_mlir.dialects.ait.types import TensorType, scope_of, tensor_type
+from ait_mlir.dialects.ait.types import TensorType, scope_of
 from ait_mlir.dims import Expr, Scope, const
 from ait_mlir.host.cpu import has_bf16_tiles
+from ait_mlir.lowering.estimates import Terms
 from ait_mlir.lowering.kernels.base import Config, Emission, Kernel, Launch, NamesAlgorithms, Strides, Target
 from ait_mlir.lowering.kernels.calls import GemmCall, GemmMatrix, call_service
 from ait_mlir.lowering.kernels.contraction import (
@@ -21,9 +23,13 @@ from ait_mlir.lowering.kernels.contraction import (
     Problem,
     call_template,
     epilogue_functor,
+    in_halves,
     is_narrow,
+    keeps_f32,
     library_epilogue,
+    library_precision,
     library_prefix,
+    on_mma,
 )
 from ait_mlir.lowering.kernels.gemm_tiles import CLOCK, TILES, GemmTile, best_tiles, tile_for_few_rows
 
@@ -40,6 +46,10 @@ LT_ODD_RATE = 100e12
 LT_ROUNDED_RATE = {"high": 300e12, "medium": 500e12}
 """Of f32 whose operands are rounded."""
 LT_SECONDS, LT_SECONDS_PER_K = 2.6e-6, 1.4e-9
+LT_TILES, LT_SPLITS = ((64, 64), (128, 64), (64, 128), (128, 128), (128, 256), (256, 128)), (1, 2, 4, 8)
+"""Tiles and splits that its algorithms have, for estimates."""
+LT_FINISH_K = 128
+"""The steps along K that a tile costs beside its own."""
 SIMT_RATE = {2: 20e12, 4: 20e12, 8: 10e12}
 CPU_RATE = 133e9
 TILE_RATE, TILE_ROWS = 800e9, 8
@@ -64,19 +74,14 @@ def _is_matrix(x: Matrix, rows: Expr, cols: Expr, scope: Scope) -> bool:
     return _is_unit(x.row) and (cols.as_int() == 1 or scope.le(rows, x.col))
 
 
-def _has_even_pitches(x: Matrix, scope: Scope) -> bool:
-    """Whether all rows of a matrix of 2-byte elements start on 16-byte boundaries if the first does."""
+def _has_even_pitches(x: Matrix, scope: Scope, chunk: int = 8) -> bool:
+    """Whether all rows of a matrix start on 16-byte boundaries, `chunk` elements apart, if the first does."""
     pitch = x.row if _is_unit(x.col) else x.col
-    return all(scope.divisible(s, 8) for s in (pitch, *x.batch))
+    return all(scope.divisible(s, chunk) for s in (pitch, *x.batch))
 
 
 def _fits(p: Problem, scope: Scope) -> bool:
     return all(scope.bounds(e)[1] <= LARGEST for e in (p.m, p.n, p.k))
-
-
-def keeps_f32(op: Operation, target: Target) -> bool:
-    """Whether it must be computed exactly: in another type than f32 it is what it is, in f32 the setting says so."""
-    return target.precision == "highest" or not isinstance(tensor_type(op.operands[0]).element_type, Float32Type)
 
 
 def _uses_tiles(op: ContractionOp, target: Target) -> bool:
@@ -129,18 +134,24 @@ class ContractionKernel(Kernel[ContractionOp]):
 
 
 class NativeGemm(ContractionKernel):
-    """Our own, with any epilogue: mma.sync on CUDA for f16 and bf16, else plain arithmetic; vectors on the CPU."""
+    """Our own, with any epilogue: mma.sync on CUDA for f16, bf16, and f32 that may be rounded, else plain arithmetic;
+    vectors on the CPU."""
 
     max_sums = 2
     one_instance = True
     optional_keys = frozenset({"small_rows", *TILES[0].config("small_")})
 
     def takes(self, op: ContractionOp, target: Target) -> bool:
-        gates = self.uses_tensor_cores(op, target) and op.layout.data[1] == "c"
+        gates = is_narrow(_kind(op)) and self.uses_tensor_cores(op, target) and op.layout.data[1] == "c"
         return len(op.operands) <= 16 and (op.SUMS == 1 or gates)
 
     def uses_tensor_cores(self, op: ContractionOp, target: Target) -> bool:
-        return target.has("mma") and is_narrow(_kind(op))
+        return on_mma(op, target)
+
+    def _has_even_pitches(self, op: ContractionOp, problem: Problem) -> bool:
+        """Whether all rows of a and b start on 16-byte boundaries if the first does."""
+        chunk = 16 // BY_IR[_kind(op)].bytes
+        return all(_has_even_pitches(x, scope_of(op), chunk) for x in (problem.a, problem.b))
 
     def configs(self, op: ContractionOp, target: Target) -> list[dict[str, int]]:
         if not self.uses_tensor_cores(op, target):
@@ -148,7 +159,7 @@ class NativeGemm(ContractionKernel):
         scope = scope_of(op)
         problem = Problem.contiguous(op)
         m, n, k, batches = problem.sizes(scope)
-        n *= op.SUMS
+        n, k = n * op.SUMS, in_halves(k, _kind(op))
         tiles = best_tiles(m, n, k, batches, target)[:MAX_CONFIGS]
         configs = [tile.config() for tile in tiles]
         few = tile_for_few_rows(tiles[0], scope.bounds(problem.m), n, k, target) if batches == 1 else None
@@ -162,6 +173,37 @@ class NativeGemm(ContractionKernel):
         m, n, k, batches = Problem.contiguous(op).sizes(scope_of(op))
         return [tile.config() for tile in best_tiles(m, n * op.SUMS, k, batches, target)]
 
+    def ranked(self, op: ContractionOp, target: Target) -> list[tuple[dict[str, int], float]]:
+        """The best tile for the largest sizes comes with one for few rows, if the rows are dynamic."""
+        found = super().ranked(op, target)
+        if not self.uses_tensor_cores(op, target) or any("small_rows" in config for config, _ in found):
+            return found
+        problem, scope = Problem.contiguous(op), scope_of(op)
+        _, n, k, batches = problem.sizes(scope)
+        best, seconds = found[0]
+        rows = scope.bounds(problem.m)
+        few = tile_for_few_rows(GemmTile.of(best), rows, n * op.SUMS, k, target) if batches == 1 else None
+        return found if few is None else [(best | {"small_rows": few[1]} | few[0].config("small_"), seconds), *found]
+
+    def terms(self, op: ContractionOp, config: Config, target: Target) -> Terms | None:
+        problem, kind = Problem.contiguous(op), _kind(op)
+        m, n, k, batches = problem.sizes(scope_of(op))
+        if not self.uses_tensor_cores(op, target):
+            rates = SIMT_RATE if target.is_gpu else None
+            name = f"{kind} tiles" if not target.is_gpu and _uses_tiles(op, target) else str(kind)
+            return plain_terms(m, n, k, batches, BY_IR[kind].bytes, rates, name, target)
+        tile = GemmTile.of({key: value for key, value in config.items() if not key.startswith("small_")})
+        found = tile.terms(m, n * op.SUMS, in_halves(k, kind), batches, target)
+        erf = op.epilogue.blocks and any(o.name in ("ait.gelu", "ait.erf") for o in op.epilogue.block.ops)
+        whole = sum(cast(TensorType, v.type).dims == op.output.type.dims for v in op.epilogue_operands)
+        each = m * n * batches
+        first = {
+            "erf": ERF_CYCLES * each / target.multiprocessors / CLOCK if erf else 0.0,
+            "operand": whole * BY_IR[kind].bytes * each / target.bandwidth,
+        }
+        even = self._has_even_pitches(op, problem)
+        return Terms({**found.first, **first}, found.work, "" if even else "odd")
+
     def seconds_at(self, op: ContractionOp, m: int, n: int, k: int, batches: int, target: Target) -> float:
         flops = 2.0 * m * n * k * batches
         if not target.is_gpu:
@@ -171,8 +213,8 @@ class NativeGemm(ContractionKernel):
         if not self.uses_tensor_cores(op, target):
             return target.launch_seconds + flops / SIMT_RATE[size]
         columns = n * op.SUMS
-        tiles = best_tiles(m, columns, k, batches, target)
-        cycles = tiles[0].cycles(m, columns, k, batches, target)
+        halves = in_halves(k, _kind(op))
+        cycles = best_tiles(m, columns, halves, batches, target)[0].cycles(m, columns, halves, batches, target)
         if op.epilogue.blocks and any(o.name in ("ait.gelu", "ait.erf") for o in op.epilogue.block.ops):
             cycles += ERF_CYCLES * m * n * batches / target.multiprocessors
         whole = [v for v in op.epilogue_operands if cast(TensorType, v.type).dims == op.output.type.dims]
@@ -190,7 +232,7 @@ class NativeGemm(ContractionKernel):
         arguments = ",\n      ".join(problem.arguments(launch))
         calls: list[str] = []
         if self.uses_tensor_cores(op, target):
-            odd = not (_has_even_pitches(problem.a, scope_of(op)) and _has_even_pitches(problem.b, scope_of(op)))
+            odd = not self._has_even_pitches(op, problem)
             flags = (_is_unit(problem.a.col), _is_unit(problem.b.row), odd)
             template = ", ".join("true" if flag else "false" for flag in flags)
             early = ", true" if problem.b.arg.constant else ""
@@ -206,6 +248,25 @@ class NativeGemm(ContractionKernel):
         return Emission(("ait/math.h", launch.header("gemm")), definition, "\n  ".join(calls) + "\n")
 
 
+def plain_terms(
+    m: int, n: int, k: int, batches: int, size: int, rates: Mapping[int, float] | None, kind: str, target: Target
+) -> Terms:
+    """The parts of the time of a product without tensor cores; `rates`: operations per second by the size of an
+    element, those of a CPU if None."""
+    rate = CPU_RATE if rates is None else rates[size]
+    work = {
+        "products": 2.0 * m * n * k * batches / rate,
+        "b": size * n * k * batches / target.bandwidth,
+        "rest": size * m * (k + n) * batches / target.bandwidth,
+    }
+    if target.is_gpu:  # blocks of some 64 x 64 results
+        waves = -(-(-(-m // 64) * -(-n // 64) * batches) // target.multiprocessors)
+        work["waves"] = waves * 64.0 * 64 * 2 * k * target.multiprocessors / rate
+    else:
+        work["few rows"] = 2.0 * 8 * n * k * batches / rate
+    return Terms({"start": target.launch_seconds}, work, kind)
+
+
 class OpenBlasGemm(ContractionKernel):
     """OpenBLAS for f32 and f64; the epilogue follows over each piece of the result while it is in the cache."""
 
@@ -219,6 +280,10 @@ class OpenBlasGemm(ContractionKernel):
     def seconds_at(self, op: ContractionOp, m: int, n: int, k: int, batches: int, target: Target) -> float:
         packing = OPENBLAS_PACK_SECONDS * n * k * batches
         return target.launch_seconds + 2.0 * m * n * k * batches / OPENBLAS_RATE + packing
+
+    def terms(self, op: ContractionOp, config: Config, target: Target) -> Terms:
+        kind, sizes = _kind(op), Problem.contiguous(op).sizes(scope_of(op))
+        return plain_terms(*sizes, BY_IR[kind].bytes, None, str(kind), target)
 
     def emit(self, launch: Launch[ContractionOp]) -> Emission:
         return call_template(launch, "gemm", "gemm_library<{epilogue}>")
@@ -269,6 +334,36 @@ class CublasLtGemm(ContractionKernel, NamesAlgorithms):
             busy += size * m * n * batches / target.bandwidth
         return LT_SECONDS + busy + (0.3e-6 if epilogue != LibraryEpilogue() else 0.0)
 
+    def terms(self, op: ContractionOp, config: Config, target: Target) -> Terms | None:
+        """With the library's first algorithm; its tiles and splits are unknown, so those of several are considered."""
+        if config or not keeps_f32(op, target):
+            return None
+        problem, size = Problem.contiguous(op), BY_IR[_kind(op)].bytes
+        m, n, k, batches = problem.sizes(scope_of(op))
+        units = target.multiprocessors
+        waves: list[float] = []
+        for rows, columns in LT_TILES:
+            for split in LT_SPLITS:
+                count = -(-(-(-m // rows) * -(-n // columns) * batches * split) // units)
+                waves.append(count * rows * columns * (-(-k // (64 * split)) * 64 + LT_FINISH_K))
+        epilogue = library_epilogue(op)
+        each = size * m * n * batches / target.bandwidth
+        first = {
+            "start": 1e-6,
+            "epilogue": 1e-6 if epilogue != LibraryEpilogue() else 0.0,
+            "activation": each if epilogue is not None and epilogue.activation is not None else 0.0,
+            "residual": each if epilogue is not None and epilogue.residual is not None else 0.0,
+        }
+        work = {
+            "products": 2.0 * m * n * k * batches / LT_RATE[size],
+            "waves": 2.0 * min(waves) * units / LT_RATE[size],
+            "step": k * 1e-9,
+            "b": size * n * k * batches / target.bandwidth,
+            "rest": size * m * (k + n) * batches / target.bandwidth,
+        }
+        odd = size == 2 and not _has_even_rows(op, problem)
+        return Terms(first, work, "odd" if odd else "" if size == 2 else str(_kind(op)))
+
     def accepts_extra(self, op: ContractionOp, position: int, problem: Problem, scope: Scope) -> bool:
         found = library_epilogue(op)
         extra = problem.extras[position - 2]
@@ -316,7 +411,7 @@ class CublasLtGemm(ContractionKernel, NamesAlgorithms):
             algorithm="&algorithm" if config else None,
             workspace="ws",
             workspace_bytes=self.workspace(op, config),
-            precision=None if keeps_f32(op, launch.target) else f"AIT_PRECISION_{launch.target.precision.upper()}",
+            precision=library_precision(op, launch.target),
         )
         return call_service(call, launch, before)
 

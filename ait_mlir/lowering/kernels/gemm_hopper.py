@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import cast
 
 from ait_mlir.dialects.ait.gemm import ContractionOp
 from ait_mlir.dialects.ait.types import TensorType, scope_of
 from ait_mlir.dims import Expr, Scope
+from ait_mlir.lowering.estimates import Terms
 from ait_mlir.lowering.kernels.base import Config, Emission, Launch, Strides, Target, element_bytes
 from ait_mlir.lowering.kernels.contraction import Matrix, Problem, call_template, is_narrow
 from ait_mlir.lowering.kernels.gemm import ContractionKernel
@@ -21,6 +22,8 @@ SPAN = 8
 """Columns that a thread finishes at a time; 16 bytes of f16."""
 STAGE_K = 64
 SHARED_LIMIT, SMS = HOPPER.shared_bytes, HOPPER.multiprocessors
+CLUSTERED = {4: 120, 8: 112}
+"""Multiprocessors that clusters of so many blocks reach, because a cluster stays within one part of the chip."""
 MAX_CONFIGS = 8
 
 # Fitted to what benchmarks/device/gemm_hopper.py and the measured selection of models measure on an H200: where times
@@ -128,6 +131,43 @@ class HopperTile(Tile):
             return f"is split, or tile_n no multiple of {max(32, 16 * self.cluster)}, as that of a gated product is"
         return None
 
+    def waves(self, m: int, n: int, batches: int) -> tuple[int, int, int]:
+        """How many tiles a multiprocessor computes one after the other, how many side by side, and tiles in all."""
+        blocks = -(-m // (self.m * self.cluster)) * self.cluster * -(-n // self.n) * batches * self.split
+        rounds = -(-blocks // (CLUSTERED.get(self.cluster * self.split, SMS) * self.resident))
+        return rounds, min(self.resident, -(-blocks // SMS)), blocks
+
+    def terms(self, m: int, n: int, k: int, batches: int, finish: Finish, target: Target) -> Terms:
+        """The parts of the time of a problem; n counts columns of b. Its operands are of 2 bytes."""
+        rounds, side, blocks = self.waves(m, n, batches)
+        steps = -(-k // (STAGE_K * self.split))
+        results = self.m * self.n
+        taken = (self.m + self.n) * STAGE_K * 2
+        alone = rounds * results / (self.groups * self.split) * 0.1e-9 if self.teams == 1 else 0.0
+        last = results / self.groups * 0.1e-9 if self.teams == 2 else 0.0
+        each = rounds * side * results * 0.1e-9
+        return Terms(
+            {
+                "start": 1e-6,
+                "round": rounds * 0.1e-6,
+                "exchange": rounds * 1e-6 if self.split > 1 else 0.0,
+                "exchanged": rounds * side * results * 4 * (1 - 1 / self.split) / 20e9,
+                "finish": alone,
+                "last finish": last,
+                "erf": finish.erf * each,
+                "operand": finish.matrices * each,
+            },
+            {
+                "products": rounds * steps * side * results * STAGE_K / STEP_RATE,
+                "copies": rounds * steps * side * taken / COPY_RATE,
+                "step": rounds * steps * 0.1e-6,
+                "latency": rounds * steps * 1e-6 / self.stages,
+                "cache": blocks * steps * taken / (2 * target.bandwidth),
+                "b": 2.0 * n * k * batches / target.bandwidth,
+                "rest": 2.0 * m * (k + n) * batches / target.bandwidth,
+            },
+        )
+
     @property
     def resident(self) -> int:
         """Blocks that share a multiprocessor."""
@@ -137,10 +177,7 @@ class HopperTile(Tile):
 
     def seconds(self, m: int, n: int, k: int, batches: int, finish: Finish) -> float:
         """Estimated seconds of a problem with such an epilogue; n counts columns of b."""
-        blocks = -(-m // (self.m * self.cluster)) * self.cluster * -(-n // self.n) * batches * self.split
-        cluster = self.cluster * self.split
-        rounds = -(-blocks // (SMS // cluster * cluster * self.resident))
-        side_by_side = min(self.resident, -(-blocks // SMS))
+        rounds, side_by_side, _ = self.waves(m, n, batches)
         results = self.m * self.n
         steps = -(-k // (STAGE_K * self.split))
         products = side_by_side * results * STAGE_K / STEP_RATE
@@ -258,6 +295,11 @@ class HopperGemm(ContractionKernel):
         streaming = 2.0 * columns * k * batches / (STREAM_SHARE * target.bandwidth)
         best = self._tiles(op, m, n, k, batches)[0].seconds(m, columns, k, batches, Finish.of(op))
         return max(best, START_SECONDS + streaming)
+
+    def terms(self, op: ContractionOp, config: Config, target: Target) -> Terms:
+        m, n, k, batches = Problem.contiguous(op).sizes(scope_of(op))
+        found = HopperTile.of(config).terms(m, n * op.SUMS, k, batches, Finish.of(op), target)
+        return replace(found, kind="" if op.SUMS == 1 else "gated")
 
     def check(self, op: ContractionOp, config: Config, target: Target) -> None:
         _tile_of(config, Problem.contiguous(op), op)

@@ -7,12 +7,14 @@ from typing import cast
 from xdsl.dialects.builtin import AnyFloat
 from xdsl.ir import Operation
 
+from ait_mlir.dialects.ait.dtypes import BY_IR
 from ait_mlir.dialects.ait.gemm import ContractionOp, GemmOp
-from ait_mlir.dialects.ait.types import TensorType
+from ait_mlir.dialects.ait.types import TensorType, scope_of
 from ait_mlir.dims import Scope
-from ait_mlir.lowering.kernels.base import Emission, Launch, PacksWeights, Strides, Target
+from ait_mlir.lowering.estimates import Terms
+from ait_mlir.lowering.kernels.base import Config, Emission, Launch, PacksWeights, Strides, Target
 from ait_mlir.lowering.kernels.contraction import Problem, epilogue_functor
-from ait_mlir.lowering.kernels.gemm import ContractionKernel
+from ait_mlir.lowering.kernels.gemm import ContractionKernel, plain_terms
 from ait_mlir.lowering.weights import is_weight
 
 RATE = 160e9
@@ -44,6 +46,10 @@ class PackedGemm(ContractionKernel, PacksWeights):
 
     def seconds_at(self, op: ContractionOp, m: int, n: int, k: int, batches: int, target: Target) -> float:
         return target.launch_seconds + 2.0 * m * n * k * batches / RATE
+
+    def terms(self, op: ContractionOp, config: Config, target: Target) -> Terms:
+        kind, sizes = cast(TensorType, op.a.type).element_type, Problem.contiguous(op).sizes(scope_of(op))
+        return plain_terms(*sizes, BY_IR[kind].bytes, None, str(kind), target)
 
     def accepts(self, op: ContractionOp, position: int, strides: Strides, scope: Scope) -> bool:
         problem = Problem.contiguous(op, position, strides)

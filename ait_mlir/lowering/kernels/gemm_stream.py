@@ -9,6 +9,7 @@ from typing import cast
 from ait_mlir.dialects.ait.gemm import ContractionOp
 from ait_mlir.dialects.ait.types import TensorType, scope_of
 from ait_mlir.dims import Scope, const
+from ait_mlir.lowering.estimates import Terms
 from ait_mlir.lowering.kernels.base import Config, Emission, Launch, Strides, Target
 from ait_mlir.lowering.kernels.contraction import Problem, call_template, is_narrow
 from ait_mlir.lowering.kernels.gemm import ContractionKernel
@@ -117,6 +118,27 @@ class StreamGemm(ContractionKernel):
     def seconds_at(self, op: ContractionOp, m: int, n: int, k: int, batches: int, target: Target) -> float:
         again = -(-m // MOST_ROWS)
         return START_SECONDS + 2.0 * (again * n * k + m * (n + k)) / (RATE * target.bandwidth)
+
+    def terms(self, op: ContractionOp, config: Config, target: Target) -> Terms:
+        tile = StreamTile.of(config)
+        m, n, k, _ = Problem.contiguous(op).sizes(scope_of(op))
+        again = -(-m // (8 * tile.eights))
+        blocks = -(-n // tile.columns) * tile.split * again
+        waves = -(-blocks // (target.multiprocessors * tile.blocks))
+        steps = -(-k // (16 * tile.chunks * tile.warps * tile.split))
+        finish = tile.warps * tile.columns * 8 * tile.eights * 0.1e-9
+        first = {
+            "start": 1e-6,
+            "round": waves * 0.1e-6,
+            "exchange": waves * 1e-6 if tile.split > 1 else 0.0,
+            "finish": waves * finish,
+        }
+        work = {
+            "b": 2.0 * again * n * k / target.bandwidth,
+            "step": waves * steps * 1e-6,
+            "a": 2.0 * blocks * m * k / tile.split / (2 * target.bandwidth),
+        }
+        return Terms(first, work)
 
     def check(self, op: ContractionOp, config: Config, target: Target) -> None:
         StreamTile.of(config)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
+from ait_mlir.lowering.estimates import Terms
 from ait_mlir.lowering.kernels.tile import Tile
 from ait_mlir.lowering.target import HOPPER, Target
 
@@ -87,6 +88,34 @@ class GemmTile(Tile):
         if m > FEW_ROWS:
             return busy
         return max(busy, 0.1 * busy + self.streaming_cycles(n, k, batches, min(blocks, units * self.blocks)))
+
+    def terms(self, m: int, n: int, k: int, batches: int, target: Target) -> Terms:
+        """The parts of the time of a problem with operands of 2 bytes."""
+        units = target.multiprocessors
+        blocks = -(-m // self.m) * -(-n // self.n) * batches * self.split
+        depth = -(-k // self.split)
+        resident = max(1, min(self.blocks, -(-blocks // units)))
+        waves = -(-blocks // (units * resident))
+        steps = -(-depth // self.k)
+        return Terms(
+            {
+                "start": 1e-6,
+                "round": waves * 0.1e-6,
+                "exchange": waves * 1e-6 if self.split > 1 else 0.0,
+                "exchanged": waves * resident * self.m * self.n * 4 * (1 - 1 / self.split) / 20e9,
+                "parts": waves * resident * (self.split - 1) * 0.1e-6,
+                "finish": waves * resident * self.m * self.n / 64 / CLOCK,
+            },
+            {
+                "products": waves * resident * self.m * self.n * depth / MMA_RATE / CLOCK,
+                "copies": waves * resident * (self.m + self.n) * 2 * depth / SHARED_RATE / CLOCK,
+                "step": waves * steps * (1 + self.k / 256) * 0.1e-6,
+                "latency": waves * steps * 1e-6 / (self.stages - 1),
+                "cache": blocks * depth * (self.m + self.n) * 2 / (2 * target.bandwidth),
+                "b": 2.0 * n * k * batches / target.bandwidth,
+                "rest": 2.0 * m * (k + n) * batches / target.bandwidth,
+            },
+        )
 
     def streaming_cycles(self, n: int, k: int, batches: int, resident: int) -> float:
         """What it takes to bring all of b from memory, with what the resident blocks have on their way at once."""

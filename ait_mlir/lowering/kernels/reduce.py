@@ -12,6 +12,7 @@ from ait_mlir.dialects.ait.reduce import ArgmaxOp, ReduceOp, TopkOp
 from ait_mlir.dialects.ait.types import TensorType, scope_of, tensor_type
 from ait_mlir.dims import const, minimum
 from ait_mlir.lowering.cpp import literal
+from ait_mlir.lowering.estimates import Terms
 from ait_mlir.lowering.kernels.base import (
     Config,
     Emission,
@@ -43,6 +44,13 @@ class ReduceKernel(Kernel[ReduceOp]):
             rate = min(rate, _results(op) * RESULT_RATE)
         return target.launch_seconds + bytes_moved(op, scope_of(op)) / rate
 
+    def terms(self, op: ReduceOp, config: Config, target: Target) -> Terms:
+        moved, results = bytes_moved(op, scope_of(op)), _results(op)
+        work = {"bytes": moved / target.bandwidth}
+        if target.is_gpu:
+            work["few"] = moved / (results * RESULT_RATE)
+        return Terms({"start": target.launch_seconds}, work, _direction(op))
+
     def emit(self, launch: Launch[ReduceOp]) -> Emission:
         c = _Code.of(launch)
         call = f"reduce<{c.template}>(ctx, {c.sizes}, {c.operand}, {c.result}, {c.correction})"
@@ -62,6 +70,11 @@ class SplitReduce(Kernel[ReduceOp]):
 
     def seconds(self, op: ReduceOp, target: Target) -> float:
         return 2 * target.launch_seconds + JOIN_SECONDS + bytes_moved(op, scope_of(op)) / target.bandwidth
+
+    def terms(self, op: ReduceOp, config: Config, target: Target) -> Terms:
+        results = 4.0 * min(1024 * _results(op), 1024 * 128 + _results(op))
+        work = {"bytes": bytes_moved(op, scope_of(op)) / target.bandwidth, "parts": results / target.bandwidth}
+        return Terms({"start": 2 * target.launch_seconds}, work, _direction(op))
 
     def between(self, op: ReduceOp, config: Config, target: Target) -> tuple[TensorType, ...]:
         """Parts of 1,024 blocks at most, each of up to 128 results side by side; of a variance three numbers each."""
@@ -120,6 +133,11 @@ def _accumulator(element_type: Attribute) -> Attribute:
 def _results(op: ReduceOp) -> int:
     """How many results there are, at the dims of estimates."""
     return max(1, tensor_type(op.output).num_elements().evaluate(estimate_env(scope_of(op))))
+
+
+def _direction(op: ReduceOp) -> str:
+    """Whether elements of one result are adjacent: `rows` and `columns` run at different speeds."""
+    return "rows" if tensor_type(op.operands[0]).rank - 1 in op.axes() else "columns"
 
 
 class SelectKernel(Kernel[ArgmaxOp | TopkOp]):

@@ -1,0 +1,221 @@
+"""The graph of a model in the documented operators: what `Model.debug_sorted_graph` shows.
+
+The compiler fuses more than AITemplate has operators for: any elementwise operators join a product. Tests of models ask
+for the documented ones. This graph has those: a product with the epilogue that has a name, and the elementwise
+operators that are left as `fused_elementwise`. `ait inspect` shows what a compiled model runs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+from ait_mlir.compiler.transform.name_graph import name_graph
+from ait_mlir.compiler.transform.refine_graph import refine_graph
+from ait_mlir.frontend import ops
+from ait_mlir.frontend.emit import make_param
+from ait_mlir.frontend.lift import emit, lift
+from ait_mlir.frontend.operator import Operator
+from ait_mlir.frontend.ops.elementwise import FuncEnum
+from ait_mlir.frontend.stable_set import StableSet
+from ait_mlir.frontend.tensor import Tensor
+from ait_mlir.frontend.wiring import toposort
+from ait_mlir.ir.pipeline import parse_passes, run_passes
+from ait_mlir.universe import context
+from ait_mlir.utils.graph_utils import get_sorted_ops
+
+PASSES = (
+    "remove-elementwise-no-ops,remove-no-ops,merge-view-ops,fuse-permute-bmm-and-gemm,fuse-bmm-permute,merge-pieces"
+)
+"""Rewrites that keep the documented operators, before the fusions of this module."""
+
+WORDS: dict[FuncEnum, str] = {
+    FuncEnum.FASTGELU: "fast_gelu",
+    FuncEnum.GELU: "gelu",
+    FuncEnum.HARDSWISH: "hardswish",
+    FuncEnum.RELU: "relu",
+    FuncEnum.SIGMOID: "sigmoid",
+    FuncEnum.SILU: "swish",
+    FuncEnum.TANH: "tanh",
+}
+"""What a function adds to the name of the product that it follows."""
+
+PRODUCTS = ("gemm_", "bmm_", "conv", "transposed_conv", "group_norm")
+NAMES = frozenset(name for name in ops.__all__ if name.startswith(PRODUCTS))
+
+OTHERWISE = {"conv2d_bias_add": "conv2d_bias_add_identity"}
+"""What `_attrs["op"]` is where it is not the name of the operator."""
+
+
+class documented_operator(Operator):
+    """Several operators as one, under its documented name, with the attributes `attrs`."""
+
+    def __init__(
+        self,
+        name: str,
+        operators: Sequence[Operator],
+        inputs: Sequence[Tensor],
+        outputs: Sequence[Tensor],
+        attrs: Mapping[str, Any],
+    ):
+        super().__init__()
+        self._attrs |= {**attrs, "op": name, "name": None}
+        self.inputs, self.outputs = inputs, outputs
+        self.take_the_place_of(operators)
+
+
+def documented_graph(outputs: Sequence[Tensor], optimize: bool = True, fold: bool = True) -> list[Tensor]:
+    """The sorted tensors of the graph that computes `outputs`, new ones, with names.
+
+    With `fold`, what follows from weights alone is a weight. Without `optimize` each elementwise operator is a
+    `fused_elementwise` by itself.
+    """
+    emission = emit(toposort(outputs))
+    if optimize:
+        run_passes(context(), emission.module, parse_passes(PASSES), verify=False)
+    graph = lift(emission)
+    if fold:
+        graph = folded(graph)
+    last = [t for t in graph if t.is_output] or [graph[-1]]
+    if optimize:
+        for operator in get_sorted_ops(graph):
+            join_chain(operator)
+    graph = toposort(last)
+    found = groups(graph) if optimize else [[op] for op in get_sorted_ops(graph) if is_elementwise(op)]
+    for operators in found:
+        inputs, made = _ends(operators)
+        documented_operator("fused_elementwise", operators, inputs, made, {"elementwise_ops": operators})
+    graph = toposort(last)
+    name_graph(graph)
+    return refine_graph(graph)
+
+
+def folded(graph: Sequence[Tensor]) -> list[Tensor]:
+    """The graph with weights instead of what follows from weights alone; it ends in the same tensors."""
+    known: set[Tensor] = set()
+    for tensor in graph:
+        read = [t for op in tensor.src_ops() for t in op.inputs]
+        if tensor.is_param or (read and all(t in known or t.number() is not None for t in read)):
+            known.add(tensor)
+    last = [t for t in graph if t.is_output] or [graph[-1]]
+    for tensor in graph:
+        if tensor in known and tensor.src_ops():
+            for operator in tensor.src_ops():
+                for read in operator.inputs:
+                    read.users.discard(operator)
+            before = tensor.value
+            tensor.replace_value(make_param(tensor.type))
+            tensor.sources, tensor.made_by = StableSet(), None
+            before.replace_all_uses_with(tensor.value)
+    return toposort(last)
+
+
+def is_elementwise(operator: Operator) -> bool:
+    """Whether it applies a function to each element."""
+    return operator.attrs["op"] == "elementwise" and len(operator.outputs) == 1
+
+
+# ** products **
+
+
+def join_chain(product: Operator) -> None:
+    """Let the longest chain of elementwise operators behind a product join it that has a documented name."""
+    name = product.attrs["op"]
+    if not (isinstance(name, str) and name in NAMES and len(product.outputs) == 1):
+        return
+    chain, inputs, found = [product], product.inputs[:], 0
+    names = [name]
+    while (step := _next_step(chain[-1], names[-1])) is not None:
+        user, word, others = step
+        chain.append(user)
+        inputs += others
+        names.append(f"{names[-1]}_{word}")
+        if names[-1] in NAMES:
+            found = len(chain)
+    if found:
+        operators = chain[:found]
+        count = sum(len(op.inputs) - 1 for op in operators[1:])
+        read = [*product.inputs, *inputs[len(product.inputs) : len(product.inputs) + count]]
+        name = OTHERWISE.get(names[found - 1], names[found - 1])
+        documented_operator(name, operators, read, operators[-1].outputs, product.attrs)
+
+
+def _next_step(operator: Operator, name: str) -> tuple[Operator, str, list[Tensor]] | None:
+    """The operator that alone reads a result, what it adds to the name, and what else it reads."""
+    result = operator.outputs[0]
+    users = list(result.users)
+    if result.is_output or len(users) != 1 or not is_elementwise(users[0]):
+        return None
+    (user,) = users
+    others = [t for t in user.inputs if t is not result]
+    if len(user.inputs) != len(others) + 1 or user.outputs[0].type != result.type:
+        return None
+    word = _word(user, name, result, others)
+    known = word is not None and any(f"{n}_".startswith(f"{name}_{word}_") for n in NAMES)
+    return (user, word, others) if known and word is not None else None
+
+
+def _word(user: Operator, name: str, result: Tensor, others: Sequence[Tensor]) -> str | None:
+    func = user.attrs.get("func")
+    if not others:
+        return WORDS.get(func) if func is not None and len(user.attrs.get("args") or [result]) == 1 else None
+    if len(others) != 1 or func not in (FuncEnum.ADD, FuncEnum.MUL):
+        return None
+    (other,) = others
+    if func is FuncEnum.MUL:
+        return "mul" if other.type == result.type else None
+    if name.startswith("bmm_"):
+        return "add"
+    if other.rank == 1 and other.type.dims[0] is result.type.dims[-1]:
+        return "bias"
+    return "add" if other.type == result.type else None
+
+
+# ** elementwise operators **
+
+
+def groups(graph: Sequence[Tensor]) -> list[list[Operator]]:
+    """The elementwise operators in groups that are connected, whose results that others read have one shape, and that
+    no other operator stands between."""
+    found: dict[Operator, list[Operator]] = {}
+    for operator in get_sorted_ops(graph):
+        if not is_elementwise(operator):
+            continue
+        found[operator] = [operator]
+        for read in operator.inputs:
+            for source in read.src_ops():
+                if source in found and found[source] is not found[operator]:
+                    joined = [*found[source], *found[operator]]
+                    if _may_join(joined):
+                        for member in joined:
+                            found[member] = joined
+    return list({id(group): group for group in found.values()}.values())
+
+
+def _may_join(operators: Sequence[Operator]) -> bool:
+    inside = set(operators)
+    _, made = _ends(operators)
+    if any(t.type.dims != made[0].type.dims for t in made):
+        return False
+    outside = [user for t in made for user in t.users if user not in inside]
+    return not any(op in inside for op in _reached(outside, lambda op: (u for t in op.outputs for u in t.users)))
+
+
+def _reached(start: Iterable[Operator], step: Callable[[Operator], Iterator[Operator]]) -> set[Operator]:
+    seen, pending = set(start), list(start)
+    while pending:
+        for operator in step(pending.pop()):
+            if operator not in seen:
+                seen.add(operator)
+                pending.append(operator)
+    return seen
+
+
+def _ends(operators: Sequence[Operator]) -> tuple[list[Tensor], list[Tensor]]:
+    """What a group reads, and the results that others read."""
+    inside = set(operators)
+    made = [t for op in operators for t in op.outputs]
+    read = [t for op in operators for t in op.inputs if t not in made]
+    return list(dict.fromkeys(read)), [
+        t for t in made if t.is_output or not t.users or any(u not in inside for u in t.users)
+    ]

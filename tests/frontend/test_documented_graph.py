@@ -1,0 +1,205 @@
+"""The graph in the documented operators that `Model.debug_sorted_graph` shows, and the helpers for checking graphs."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import pytest
+
+from ait_mlir.compiler.transform import toposort, transform_utils
+from ait_mlir.compiler.transform.documented_graph import documented_graph
+from ait_mlir.compiler.transform.transform_utils import check_graph_validity
+from ait_mlir.frontend import BuildError, IntVar, Tensor, ops
+from ait_mlir.frontend.ops import FuncEnum
+from ait_mlir.utils.graph_utils import get_sorted_ops
+from tests.frontend.support import evaluate
+
+ADD, MUL, RELU, COS = FuncEnum.ADD, FuncEnum.MUL, FuncEnum.RELU, FuncEnum.COS
+ROWS = IntVar([1, 8], name="rows")
+
+
+def x(name: str, *shape: int | IntVar) -> Tensor:
+    return Tensor(shape=list(shape), dtype="float64", name=name, is_input=True)
+
+
+def named(tensor: Tensor, name: str) -> Tensor:
+    tensor._attrs["name"] = name
+    return tensor
+
+
+def names(outputs: Tensor | Sequence[Tensor], **options: bool) -> list[str]:
+    given = [outputs] if isinstance(outputs, Tensor) else list(outputs)
+    for i, tensor in enumerate(given):
+        tensor.mark_as_output(tensor.name or f"out_{i}")
+    graph = documented_graph(given, **options)
+    assert check_graph_validity(graph, raiseError=True) and all(tensor.name for tensor in graph)
+    return [op._attrs["op"] for op in get_sorted_ops(graph)]
+
+
+def product(bias: bool = True) -> Tensor:
+    y = ops.gemm_rcr()(x("a", ROWS, 8), x("w", 4, 8))
+    return ops.elementwise(ADD)(y, x("b", 4)) if bias else y
+
+
+def chain(*functions: FuncEnum) -> Tensor:
+    y = product()
+    for i, function in enumerate(functions):
+        y = ops.elementwise(function)(y, *[x(f"d{i}", ROWS, 4)] * (function in (ADD, MUL)))
+    return y
+
+
+CHAINS = {
+    "bias": (),
+    "bias_add": (ADD,),
+    "bias_add_add_relu": (ADD, ADD, RELU),
+    "bias_mul_tanh": (MUL, FuncEnum.TANH),
+    "bias_sigmoid_mul_tanh": (FuncEnum.SIGMOID, MUL, FuncEnum.TANH),
+    "bias_hardswish": (FuncEnum.HARDSWISH,),
+    "bias_swish": (FuncEnum.SILU,),
+    "bias_fast_gelu": (FuncEnum.FASTGELU,),
+}
+
+
+@pytest.mark.parametrize("name", CHAINS)
+def test_a_product_has_the_longest_documented_epilogue(name: str):
+    y = named(chain(*CHAINS[name]), "kept")
+    last = ops.elementwise(COS)(y).mark_as_output("last")
+    graph = documented_graph([last])
+    made = {t.name: [op._attrs["op"] for op in t.src_ops()] for t in graph if t.src_ops()}
+    assert made == {"kept": [f"gemm_rcr_{name}"], "last": ["fused_elementwise"]}
+
+
+def test_epilogues_of_other_products():
+    image, window = x("i", 2, 6, 6, 4), x("w", 8, 3, 3, 4)
+    conv = ops.elementwise(ADD)(ops.conv2d(1, 1)(image, window), x("b", 8))
+    assert names(ops.elementwise(ADD)(conv, x("r", 2, 6, 6, 8))) == ["conv2d_bias_add_identity"]
+    assert names(ops.elementwise(ADD)(x("r", 2, 4, 4, 8), ops.conv2d(1, 0)(image, window))) == [
+        "conv2d", "fused_elementwise",
+    ]  # fmt: skip
+    batches = ops.bmm_rrr()(ops.permute021()(x("a", 3, 8, 4)), x("c", 3, 8, 5))
+    assert names(ops.elementwise(ADD)(batches, x("d", 5))) == ["bmm_crr_add"]
+
+
+STAYS: dict[str, tuple[Callable[[], Tensor | list[Tensor]], list[str]]] = {
+    "no such epilogue": (lambda: ops.relu(product(bias=False)), ["gemm_rcr", "fused_elementwise"]),
+    "a second bias": (lambda: product() + x("c", 4), ["gemm_rcr_bias", "fused_elementwise"]),
+    "a result that is enlarged": (
+        lambda: product() * x("c", 3, ROWS, 4),
+        ["gemm_rcr_bias", "fused_elementwise"],
+    ),
+    "the product with itself": (
+        lambda: (lambda y: ops.elementwise(MUL)(y, y))(product()),
+        ["gemm_rcr_bias", "fused_elementwise"],
+    ),
+    "a second reader": (
+        lambda: (lambda y: [ops.relu(y), ops.gemm_rcr()(y, x("v", 3, 4))])(product()),
+        ["gemm_rcr_bias", "fused_elementwise", "gemm_rcr"],
+    ),
+    "an output": (
+        lambda: (lambda y: [named(y, "between"), ops.relu(y)])(product()),
+        ["gemm_rcr_bias", "fused_elementwise"],
+    ),
+}
+
+
+@pytest.mark.parametrize("what", STAYS)
+def test_what_keeps_its_operator(what: str):
+    build, expected = STAYS[what]
+    assert names(build()) == expected
+
+
+def test_elementwise_operators_are_one_where_they_can_be():
+    a, b = x("a", ROWS, 4), x("b", ROWS, 4)
+    assert names(ops.cos(a + b) * a) == ["fused_elementwise"]
+    assert names([(a + b) * b, ops.sin(x("c", 4))]) == ["fused_elementwise"] * 2  # not connected
+    wide = x("w", 3, ROWS, 4)
+    assert names(wide * (a + b)) == ["fused_elementwise"]  # nobody else reads the smaller result
+    total = a + b
+    assert names([total, wide * total]) == ["fused_elementwise"] * 2
+    first = ops.cos(a)
+    around = ops.elementwise(ADD)(first, ops.softmax()(first, -1))
+    assert names(around) == ["fused_elementwise", "softmax", "fused_elementwise"]
+
+
+def test_options():
+    a, w, v = x("a", 4), Tensor(shape=[4], dtype="float64", name="w"), Tensor(shape=[4], dtype="float64", name="v")
+    y = a * ops.cos(w * v)
+    assert names(y) == ["fused_elementwise"]
+    folded = documented_graph([y])
+    assert [t.is_param for t in folded] == [True, False, False] and len(documented_graph([y], fold=False)) == 4
+    assert names(y, fold=False) == ["fused_elementwise"] and names(y, optimize=False, fold=False) == (
+        ["fused_elementwise"] * 3
+    )
+
+
+def test_operators_that_do_the_same_have_one_name_and_the_given_graph_stays():
+    a, b = x("a", ROWS, 4), x("b", ROWS, 4)
+    outputs = [ops.relu(a).mark_as_output("y"), ops.relu(b).mark_as_output("z")]
+    before = [copy.copy(op._attrs) for op in get_sorted_ops(toposort(outputs))]
+    found = get_sorted_ops(documented_graph(outputs))
+    assert len({op._attrs["name"] for op in found}) == 1 and found[0] is not found[1]
+    assert [op._attrs for op in get_sorted_ops(toposort(outputs))] == before
+
+
+def test_a_view_that_is_an_output_keeps_its_name():
+    assert names(ops.expand()(x("a", 2, 3), [-1, 3])) == ["expand"]
+    assert names(ops.cos(ops.expand()(x("a", 2, 3), [2, -1]))) == ["fused_elementwise"]
+
+
+# ** graphs that users change **
+
+
+def diamond() -> list[Tensor]:
+    first = named(ops.cos(Tensor(shape=[2], dtype="float64", name="start")), "first")
+    left, right = named(ops.sin(first), "left"), named(ops.abs(first), "right")
+    return toposort((left + right).mark_as_output("end"))
+
+
+def no_inputs(graph: list[Tensor]) -> None:
+    (op,) = graph[-2].src_ops()
+    op._attrs["inputs"] = []
+
+
+def no_outputs(graph: list[Tensor]) -> None:
+    (op,) = graph[-1].src_ops()
+    op._attrs["outputs"] = []
+
+
+WRONG: dict[str, Callable[[list[Tensor]], None]] = {
+    "Tensor first not in inputs for op None": no_inputs,
+    "Tensor end not in outputs for op None": no_outputs,
+    "Op None not designated as src_op for tensor end": lambda graph: graph[-1]._attrs.update(src_ops=set()),
+    "Op None not designated as dst_op for tensor start": lambda graph: graph[0]._attrs.update(dst_ops=set()),
+    "Input tensor start not established in graph for op None": lambda graph: graph.__delitem__(0),
+    "Output tensor end not established in graph for op None": lambda graph: graph.__delitem__(-1),
+}
+
+
+@pytest.mark.parametrize("message", WRONG)
+def test_a_graph_that_does_not_hold_together(message: str):
+    graph = diamond()
+    assert check_graph_validity(graph)
+    WRONG[message](graph)
+    assert not check_graph_validity(graph)
+    with pytest.raises(BuildError, match=message):
+        check_graph_validity(graph, raiseError=True)
+
+
+def test_a_tensor_takes_the_place_of_another():
+    a = x("a", 4)
+    old, new = ops.cos(a), ops.sin(a)
+    y = ops.abs(old).mark_as_output("y")
+    (cos,) = old.src_ops()
+    transform_utils.remove_dst_op_from_tensor(a, cos)
+    transform_utils.replace_tensor(old, new)
+    data = np.arange(4.0)
+    np.testing.assert_allclose(evaluate(y, {"a": data})[0], np.abs(np.sin(data)))
+    assert cos not in a.dst_ops() and old not in transform_utils.sanitize_sorted_graph(toposort(y))
+
+    last = ops.tanh(a)
+    transform_utils.replace_tensor(y, last)
+    assert (last.name, last.is_output, y.is_output) == ("y", True, False)
+    transform_utils.remove_tensor_from_sorted_graph(old)
+    assert not old.src_ops() and not old.dst_ops() and cos._attrs["outputs"] == []
