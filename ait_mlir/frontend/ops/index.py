@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from xdsl.dialects.builtin import IntegerAttr, StringAttr, i64
 from xdsl.ir import Attribute
 
 from ait_mlir.dialects.ait.index import SCATTERS, EmbeddingOp, GatherOp, MaskedSelectOp, ScatterOp, UpdateSliceOp
 from ait_mlir.dialects.ait.syntax import int_list_attr
-from ait_mlir.dialects.ait.types import TensorType
-from ait_mlir.dialects.ait.view import ExpandOp
+from ait_mlir.dialects.ait.types import ShapeAttr, TensorType
+from ait_mlir.dialects.ait.view import ExpandOp, SliceOp
+from ait_mlir.dims import Expr, const
 from ait_mlir.frontend.intvar import IntVar, as_dim, merge_symbols, product
 from ait_mlir.frontend.operator import Operator
 from ait_mlir.frontend.ops.norm import layernorm
@@ -60,7 +61,19 @@ class gather(Operator):
         if index.rank != x.rank:
             raise self.fail(f"the index has rank {index.rank}, expected {x.rank}")
         kept = [d for d in range(x.rank) if d != axis]
-        return self.finish(self.emit_one(GatherOp, [x, index], indexed([axis], kept)))
+        return self.finish(self.emit_one(GatherOp, [self._first(x, index, kept), index], indexed([axis], kept)))
+
+    def _first(self, x: Tensor, index: Tensor, kept: Sequence[int]) -> Tensor:
+        """x, of which only the first place is read along dims where the index has one."""
+        dims = [one if d in kept and one.as_int() == 1 else n for d, (n, one) in enumerate(_pairs(x, index))]
+        if dims == list(x.type.dims):
+            return x
+        type = TensorType.get(dims, x.type.element_type)
+        return self.emit_one(SliceOp, [x], {"offsets": ShapeAttr((const(0),) * x.rank)}, [type])
+
+
+def _pairs(x: Tensor, index: Tensor) -> Iterator[tuple[Expr, Expr]]:
+    return zip(x.type.dims, index.type.dims, strict=True)
 
 
 class batch_gather(Operator):
