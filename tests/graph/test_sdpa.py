@@ -222,6 +222,25 @@ def test_a_scale_by_value_that_makes_two_ops_equal(device: str):
         c.check(name)
 
 
+def test_the_usual_scale_by_value_is_compiled_by_build(device: str):
+    """A graph is built for 1 / sqrt(size of a head); any other number compiles when it is passed."""
+    torch.manual_seed(9)
+    c = Cases(device)
+    q, k, v = (torch.randn(B, H, 8, 20) for _ in range(3))
+    scale = c.input(torch.full((1, 1, 1, 1), 20**-0.5), is_pass_by_value=True, name="scale")
+    o, _ = c.graph.sdpa(*map(c.input, (q, k, v)), attn_scale=scale, generate_stats=False)
+    c.output("o", o, attend(q, k, v, scale=20**-0.5)[0], torch.empty(B, H, 8, 20), LOOSE[torch.float32])
+    c.run().check("o")
+    (plan, *_) = c.graph.plans
+    assert len(plan.compiled) == 1
+    c.pack[scale] = 0.5
+    c.graph.execute(c.pack, torch.empty(1 << 16, dtype=torch.uint8, device=c.device), handle=c.handle)
+    if c.device != "cpu":
+        torch.cuda.synchronize()
+    torch.testing.assert_close(c.expected["o"][0].cpu().double(), attend(q, k, v, scale=0.5)[0], atol=1e-4, rtol=1e-4)
+    assert len(plan.compiled) == 2
+
+
 def test_slopes_of_heads_that_are_no_power_of_two():
     assert alibi_slopes(4) == [2**-2, 2**-4, 2**-6, 2**-8]
     assert alibi_slopes(6) == [2**-2, 2**-4, 2**-6, 2**-8, 2**-1, 2**-3]

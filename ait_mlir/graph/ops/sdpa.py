@@ -152,11 +152,6 @@ def _check(node: Node) -> None:
         raise node.wrong("pages need use_padding_mask with seq_len_q and seq_len_kv")
     if node["use_alibi_mask"] and _band(node).right != 0:
         raise node.unsupported("use_alibi_mask needs a causal mask: use_causal_mask or diagonal_band_right_bound=0")
-    for t in node.inputs.values():
-        if t.ragged_offset is not None:
-            raise node.unsupported(
-                f"{t.label} has a ragged offset; pad the sequences and pass seq_len_q and seq_len_kv"
-            )
     _band(node)
     scale: Any = node["attn_scale"]
     if scale is not None and (isinstance(scale, bool) or not math.isfinite(scale)):
