@@ -73,8 +73,8 @@ def compile_model(
     The other arguments are AITemplate's. `name` is also called `test_name`. `profile_devs` are numbers of cards, the
     first of which times kernels; `profile_timeout` is another name of `budget`; `profile_dir` has no meaning, as times
     and kernels are in the cache. `dynamic_profiling_strategy` says at which sizes of dynamic dims kernels are chosen:
-    their hints (the default), MIN or MAX. With `dll_name` the artifact is `WORKDIR/NAME/DLL_NAME`. Both kinds of
-    `allocator_kind` are the same. `debug_settings`: see `AITDebugSettings`.
+    their hints (the default), MIN or MAX. With `dll_name` the artifact is `WORKDIR/NAME/DLL_NAME`. `allocator_kind`:
+    see `AITemplateAllocatorKind`. `debug_settings`: see `AITDebugSettings`.
 
     Raises `BuildError` for an invalid model or argument, constants whose names are nearly those of weights, and data of
     another shape or dtype. Constants that no weight is named like are left out with a warning.
