@@ -166,7 +166,7 @@ _RUNTIME_SOURCES: dict[TargetKind, tuple[str, ...]] = {
 
 _FFI_SOURCES = frozenset(("module.cc", "kernel_libraries.cc"))
 """The sources that need tvm-ffi: what Python calls, and calls of kernel libraries."""
-_PYTHON_SOURCES = frozenset(("module.cc", "timing.cc", "measure.cc"))
+_PYTHON_SOURCES = frozenset(("module.cc", "device_models.cc", "timing.cc", "measure.cc"))
 """The sources that serve Python alone."""
 
 
