@@ -190,7 +190,7 @@ class _Lift:
         if (before := self.origin.get(old)) is not None:
             tensor.name = before.name
             tensor.extra = dict(before.extra)
-        elif (before := self.named.get(old.name_hint)) is not None and before.type == tensor.type:
+        elif (before := self.named.get(old.name_hint or "")) is not None and before.type == tensor.type:
             tensor.name = before.name  # a pattern wrote another op for this tensor
         self.tensors[old] = tensor
         return tensor

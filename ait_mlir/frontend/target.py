@@ -69,33 +69,13 @@ def as_target(target: Target | str) -> Target:
     return Target(target)
 
 
-HINTS = (
-    "ait_static_files_path",
-    "allow_cutlass_sm90",
-    "convert_conv_to_gemm",
-    "elementwise_use_fp32_acc",
-    "force_cutlass_sm90",
-    "no_tf32",
-    "optimize_for_compilation_time",
-    "remote_cache_bytes",
-    "template_path",
-    "transform_conv_to_gemm",
-    "use_dynamic_loader",
-    "use_fast_math",
-    "use_fp16_acc",
-    "use_jagged_space_indexing",
-)
-"""Options of AITemplate's targets: for another speed or accuracy, its kernel libraries, directories and cache.
-The compiler needs none of them: it sums f16 and bf16 in f32, and chooses the way to compute an operator itself."""
-
-
 def detect_target(**options: object) -> Target:
     """The best device of this machine: the first CUDA device, else the first ROCm device, else the CPU.
 
-    `options` are those of AITemplate's targets, which are kept and change nothing. `BuildError` for an unknown one.
+    `options` are those of AITemplate's targets, for another speed or accuracy, its kernel libraries, directories and
+    cache. They are kept in `_kwargs` and change nothing: f16 and bf16 are summed in f32, and the compiler chooses the
+    way to compute an operator itself.
     """
-    if unknown := [name for name in options if name not in HINTS]:
-        raise BuildError(f'unknown option "{unknown[0]}" of a target; expected one of {", ".join(HINTS)}')
     if (arch := detect_cuda_arch()) is not None:
         return Target("cuda", arch, tuple(options.items()))
     return Target("rocm" if _hip_devices() else "cpu", options=tuple(options.items()))

@@ -37,11 +37,15 @@ class Place:
     is_by_value: bool = False
     value: float | None = None
     """The number of a scalar that the variant pack may leave out."""
+    row_stride: int = 0
+    """Of a ragged tensor: elements from one row to the next. Its tensor may have any shape."""
 
     def __post_init__(self) -> None:
         self.bytes = span(self.dims, self.strides) * item_bytes(self.dtype)
         self.torch_dtype: Any = None
-        self.is_dense = self.bytes == item_bytes(self.dtype) * int(np.prod(self.dims, dtype=np.int64))
+        self.is_dense = self.row_stride == 0 and self.bytes == item_bytes(self.dtype) * int(
+            np.prod(self.dims, dtype=np.int64)
+        )
 
 
 class Binding:
@@ -70,6 +74,8 @@ class Binding:
         """The outputs whose memory is an input of the module, too."""
         self.bound: dict[int, Any] = {}
         """Tensors that the graph was given with their data."""
+        self.ragged = [i for i, p in enumerate(self.places) if p.row_stride]
+        """The ragged tensors."""
         self.outputs = [i for i, p in enumerate(self.places) if p.is_output and p.is_dense]
 
     def addresses(self, pack: Mapping[Any, Any]) -> list[int]:
@@ -116,7 +122,7 @@ class Binding:
                 found[i] = 0
         done = cast("list[int]", found)
         self._check_overlaps(done)
-        if tensor_class is not None and all(type(value) is tensor_class for value in pack.values()):
+        if tensor_class is not None and not self.ragged and all(type(value) is tensor_class for value in pack.values()):
             checked = [(k, weakref.ref(v), done[self.keys[k]]) for k, v in pack.items()]
             self._last = checked, done.copy()
         return done
@@ -125,6 +131,18 @@ class Binding:
         """The variant pack with the tensors that the graph was given with their data."""
         given = {self.keys.get(key) for key in pack}
         return {**{self.places[i].uid: v for i, v in self.bound.items() if i not in given}, **pack}
+
+    def rows(self, pack: Mapping[Any, Any]) -> tuple[int, ...]:
+        """How many rows each ragged tensor has in memory; at most those of all sequences at full length."""
+        values = {self.keys.get(key): value for key, value in pack.items()}
+        found: list[int] = []
+        for i in self.ragged:
+            place = self.places[i]
+            if isinstance(values[i], int):
+                raise InputError(f"{place.label} is ragged: pass a tensor, which says how many rows it has")
+            _, _, dims, strides, _ = describe(place.label, values[i])
+            found.append(min(-(-span(dims, strides) // place.row_stride), place.dims[0] * place.dims[-2]))
+        return tuple(found)
 
     def number(self, pack: Mapping[Any, Any], i: int) -> float:
         """The number of a scalar that is passed by value."""
@@ -164,8 +182,10 @@ class Binding:
             raise InputError(f"{place.label} is {dtype}, expected {place.dtype.value}")
         if device != self.device:
             raise InputError(f"{place.label} is on {device}, but the graph '{self.graph}' runs on {self.device}")
-        self._check_shape(place, dims, strides)
-        self._check_address(place, address)
+        if place.row_stride == 0:
+            self._check_shape(place, dims, strides)
+        if place.row_stride == 0 or span(dims, strides):
+            self._check_address(place, address)
         return address
 
     def _check_shape(self, place: Place, dims: tuple[int, ...], strides: tuple[int, ...]) -> None:

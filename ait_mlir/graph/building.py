@@ -18,8 +18,8 @@ from ait_mlir.graph.tensor import tensor, whole_numbers
 
 BY_VALUE_PORTS = ("epsilon", "attn_scale")
 """Inputs whose numbers are part of the compiled code."""
-ASSUMED = {"epsilon": 1e-5, "attn_scale": 1.0}
-"""The numbers that a plan is built for before the first ones are passed."""
+EPSILON = 1e-5
+"""The epsilon that a plan is built for before the first one is passed."""
 
 
 class GraphBuilder:
@@ -256,7 +256,7 @@ class GraphBuilder:
             for port in BY_VALUE_PORTS:
                 t = node.inputs.get(port)
                 if t is not None and t.is_by_value and not t.is_constant:
-                    found[t] = ASSUMED[port] if t.value is None else rounded(float(t.value), t.dtype)
+                    found[t] = rounded(_assumed(node, port) if t.value is None else float(t.value), t.dtype)
         return found
 
     def find_tensor(self, name_or_uid: str | int) -> tensor | None:
@@ -289,6 +289,13 @@ class GraphBuilder:
                 for n in self.nodes
             ],
         }
+
+
+def _assumed(node: Node, port: str) -> float:
+    """The number that a plan is built for before the first one is passed: the usual one."""
+    if port == "epsilon":
+        return EPSILON
+    return max(1, int((node.inputs["q"].dims or (1,))[-1])) ** -0.5
 
 
 def methods() -> Iterator[tuple[str, Callable[..., Any]]]:

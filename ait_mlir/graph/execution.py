@@ -10,6 +10,8 @@ from ait_mlir.graph.plans import Sized
 
 SCALAR_BYTES = 16
 """Room for a scalar in the workspace."""
+SIZED_KEPT = 64
+"""Numbers of rows of ragged tensors that a plan remembers."""
 
 
 class Runner:
@@ -36,6 +38,7 @@ class Runner:
         self._by_value = [i for i in range(binding.inputs) if binding.places[i].is_by_value]
         self.workspace = self.bytes_of(compiled, binding)
         self._arena = compiled.workspace
+        self._sized: dict[Any, Sized] = {}
         self._is_cpu = binding.device == "cpu"
         self._name = binding.graph
 
@@ -55,6 +58,8 @@ class Runner:
         if self._count > self._first_code:
             compiled = self._specialised(pack)
             del addresses[self._first_code :]
+        if binding.ragged:
+            compiled = self._with_rows(compiled, binding.rows(pack))
         needed = self.workspace if compiled is self.compiled else self.bytes_of(compiled, binding)
         arena = workspace_address(self._name, workspace, needed, binding.device) if needed else 0
         kept: list[Any] = []
@@ -75,6 +80,16 @@ class Runner:
             addresses[inputs:inputs] = memory
             inputs += len(memory)
         compiled.library.launch(stream, arena, compiled.workspace, compiled.shape, inputs, *addresses)
+
+    def _with_rows(self, compiled: Sized, rows: tuple[int, ...]) -> Sized:
+        """The library for so many rows of each ragged tensor; each has two dims, behind those of the sizes."""
+        dims = (*compiled.dims[: -2 * len(rows)], *(n for n in rows for _ in range(2)))
+        key = compiled.library, dims
+        if key not in self._sized:
+            if len(self._sized) >= SIZED_KEPT:
+                self._sized.clear()
+            self._sized[key] = compiled.library.at(dims)
+        return self._sized[key]
 
     def _specialised(self, pack: Mapping[Any, Any]) -> Sized:
         numbers = tuple(self.binding.number(pack, i) for i in range(self._first_code, self._count))

@@ -44,20 +44,24 @@ class Guard:
 
 @dataclass(frozen=True)
 class Group:
-    """Sizes that are equal: a constant, or `step` times the dim `name`, which is from `low` to `high`."""
+    """Sizes that are equal, or apart by constants: a constant, or `step` times the dim `name`, from `low` to `high`."""
 
     members: tuple[int, ...]
     constant: int | None
+    """The value of the first member, if it is a constant."""
     name: str = ""
     step: int = 1
     low: int = 0
     high: int = 0
     is_aligned: bool = False
+    more: tuple[int, ...] = ()
+    """How much greater than the first member each one is; nothing says that all are equal."""
 
     def value(self, sizes: Sequence[int]) -> int | None:
         """The dim for these sizes; None if the facts are not true of them."""
         size = sizes[self.members[0]]
-        if any(sizes[i] != size for i in self.members[1:]):
+        more = self.more or (0,) * len(self.members)
+        if any(sizes[i] != size + d for i, d in zip(self.members, more, strict=True)):
             return None
         if self.constant is not None:
             return size if size == self.constant else None
@@ -68,7 +72,7 @@ class Group:
 
 
 class Facts:
-    """What is known about the sizes of a structure: which are equal, and which are constants."""
+    """What is known about the sizes of a structure: which are equal or apart by constants, and which are constants."""
 
     def __init__(self, sizes: Sequence[int], aligned: Sequence[bool]) -> None:
         self.sizes = tuple(sizes)
@@ -83,7 +87,7 @@ class Facts:
         return i
 
     def unite(self, i: int, j: int) -> None:
-        """Sizes i and j are equal."""
+        """The sizes i and j are equal, or apart by what they are apart now."""
         a, b = sorted((self.root(i), self.root(j)))
         self._parent[b] = a
 
@@ -98,13 +102,15 @@ class Facts:
         found: list[Group] = []
         for root, own in members.items():
             size = self.sizes[root]
+            more = tuple(self.sizes[i] - size for i in own)
+            apart = more if any(more) else ()
             if not self._fixed.isdisjoint(own):
-                found.append(Group(tuple(own), size))
+                found.append(Group(tuple(own), size, more=apart))
                 continue
-            aligned = any(self.aligned[i] for i in own)
+            aligned = not apart and any(self.aligned[i] for i in own)
             step = step_of(size) if aligned else 1
             low, high = range_of(size)
-            found.append(Group(tuple(own), None, f"d{root}", step, -(-low // step), high // step, aligned))
+            found.append(Group(tuple(own), None, f"d{root}", step, -(-low // step), high // step, aligned, apart))
         return found
 
 
@@ -121,7 +127,8 @@ class Trace:
         self._plain: dict[Expr, int] = {}
         for group in self.groups:
             expr = const(group.constant) if group.constant is not None else sym(group.name) * group.step
-            self._of.update(dict.fromkeys(group.members, expr))
+            for i, more in zip(group.members, group.more or (0,) * len(group.members), strict=True):
+                self._of[i] = expr + more
             if group.constant is None:
                 self._plain[expr] = group.members[0]
 
@@ -163,11 +170,16 @@ class Trace:
         return answer
 
     def same(self, left: Expr, right: Expr) -> NoReturn:
-        """Learn that two expressions are equal: two sizes as one, anything else by constants."""
-        if left in self._plain and right in self._plain:
-            self.facts.unite(self._plain[left], self._plain[right])
+        """Learn that two expressions are equal: one size is another one and a constant, or all are constants."""
+        i, j = self._size_near(left), self._size_near(right)
+        if i is not None and j is not None:
+            self.facts.unite(i, j)
             raise Retrace
         self.fix(left, right)
+
+    def _size_near(self, expr: Expr) -> int | None:
+        """A size that an expression is a constant apart from."""
+        return next((i for plain, i in self._plain.items() if (expr - plain).as_int() is not None), None)
 
     def fix(self, *exprs: Expr) -> NoReturn:
         """Learn that the sizes in these expressions are constants."""

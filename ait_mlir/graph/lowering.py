@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from xdsl.dialects.builtin import ArrayAttr, IntegerAttr, ModuleOp, StringAttr, f32, i1, i64
@@ -26,6 +26,7 @@ from ait_mlir.graph.errors import GraphError, cudnnGraphNotSupportedError
 from ait_mlir.graph.extents import Extent, Trace, expr_of
 from ait_mlir.graph.layout import Layout, layout_of
 from ait_mlir.graph.nodes import Node
+from ait_mlir.graph.ragged import Ragged, packed, padded
 from ait_mlir.graph.tensor import tensor
 
 _IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
@@ -36,12 +37,14 @@ _CLASSES = {op.name.removeprefix("ait."): op for op in ELEMENTWISE}
 class Slot:
     """An input or an output of the module: a tensor of the graph, and how it lies in memory.
 
-    The memory of a padded output is an input, too, which the run updates (`is_donated`).
+    The memory of a padded output is an input, too, which the run updates (`is_donated`). So is that of a ragged output,
+    whose size says how many rows there are.
     """
 
     tensor: tensor
     layout: Layout
     is_donated: bool = False
+    ragged: Ragged | None = None
 
 
 @dataclass
@@ -306,20 +309,23 @@ def lower(
     Raises `cudnnGraphNotSupportedError`, with the node, for what no `ait` op computes.
     """
     ins, outs = slots_of(inputs, outputs)
-    types = [TensorType.get(shape_of(s.layout.shape), ir_type(s.tensor.dtype, s.tensor.label)) for s in ins]
+    types = [_memory_type(s) for s in ins]
     input_names, output_names = names_of(ins, outs)
-    donated = [n for n, s in zip(input_names, ins, strict=True) if s.is_donated]
-    graph = GraphOp(
-        name, list(zip(input_names, types, strict=True)), Scope() if trace is None else trace.scope, donated=donated
-    )
+    scope = Scope() if trace is None else trace.scope
+    for ragged in ragged_of(ins):
+        scope = ragged.declare(scope)
+    graph = GraphOp(name, list(zip(input_names, types, strict=True)), scope, donated=_donated(input_names, ins))
     writer = Lowering(graph, scalars, read={t for node in nodes for t in node.reads()}, trace=trace)
     memory: dict[tensor, SSAValue] = {}
     for slot, block, input_name in zip(ins, graph.block.args, input_names, strict=True):
         block.name_hint = input_name if _IDENTIFIER.fullmatch(input_name) else None
         if slot.is_donated:
             memory[slot.tensor] = block
-        else:
+        elif slot.ragged is None:
             writer.values[slot.tensor] = writer.from_memory(block, slot.layout)
+    for slot, block in zip(ins, graph.block.args, strict=True):
+        if slot.ragged is not None and not slot.is_donated:
+            writer.values[slot.tensor] = padded(writer, slot.ragged, block)
     for node in nodes:
         writer.node = node
         results = node.operation.lower(node, writer)
@@ -330,6 +336,9 @@ def lower(
             writer.values[t] = value
     writer.node = None
     for slot, output_name in zip(outs, output_names, strict=True):
+        if slot.ragged is not None:
+            graph.block.add_op(OutputOp(output_name, packed(writer, slot.ragged, writer.values[slot.tensor])))
+            continue
         value = writer.to_memory(writer.values[slot.tensor], slot.layout)
         place = memory.get(slot.tensor)
         if place is not None:
@@ -343,12 +352,34 @@ def slots_of(inputs: Sequence[tensor], outputs: Sequence[tensor]) -> tuple[list[
 
     Raises `cudnnGraphNotSupportedError` for strides that no block of memory has.
     """
-    ins = [Slot(t, layout_of(t.dims or (), t.strides or (), t.label)) for t in inputs]
-    outs = [Slot(t, layout_of(t.dims or (), t.strides or (), t.label)) for t in outputs]
-    for slot in outs:
-        if slot.layout.repeated:
-            raise cudnnGraphNotSupportedError(f"{slot.tensor.label} is an output with a stride of 0: {slot.tensor!r}")
-    return [*ins, *(Slot(s.tensor, s.layout, is_donated=True) for s in outs if s.layout.is_padded)], outs
+    ragged = {t: Ragged(t, i) for i, t in enumerate(t for t in (*inputs, *outputs) if t.ragged_offset is not None)}
+
+    def slot(t: tensor) -> Slot:
+        layout = layout_of(t.dims or (), t.strides or (), t.label)
+        return Slot(t, layout, ragged=ragged.get(t))
+
+    ins, outs = [slot(t) for t in inputs], [slot(t) for t in outputs]
+    for out in outs:
+        if out.layout.repeated:
+            raise cudnnGraphNotSupportedError(f"{out.tensor.label} is an output with a stride of 0: {out.tensor!r}")
+    memory = [replace(s, is_donated=True) for s in outs if s.layout.is_padded or s.ragged is not None]
+    return [*ins, *memory], outs
+
+
+def ragged_of(ins: Sequence[Slot]) -> list[Ragged]:
+    """The ragged inputs and outputs of a module, in order."""
+    return sorted((s.ragged for s in ins if s.ragged is not None), key=lambda ragged: ragged.number)
+
+
+def _memory_type(slot: Slot) -> TensorType:
+    if slot.ragged is not None:
+        return slot.ragged.memory(slot.ragged.total)
+    return TensorType.get(shape_of(slot.layout.shape), ir_type(slot.tensor.dtype, slot.tensor.label))
+
+
+def _donated(names: Sequence[str], ins: Sequence[Slot]) -> list[str]:
+    """The inputs that the run updates."""
+    return [n for n, s in zip(names, ins, strict=True) if s.is_donated and s.ragged is None]
 
 
 def shape_of(dims: Sequence[Any]) -> Shape:
@@ -371,7 +402,7 @@ def rename(module: ModuleOp, ins: Sequence[Slot], outs: Sequence[Slot]) -> None:
             continue
         graph.input_names = ArrayAttr([StringAttr(n) for n in inputs])
         if graph.donated_names is not None:
-            graph.donated_names = ArrayAttr([StringAttr(n) for n, s in zip(inputs, ins, strict=True) if s.is_donated])
+            graph.donated_names = ArrayAttr([StringAttr(n) for n in _donated(inputs, ins)])
         for value, name in zip(graph.block.args, inputs, strict=True):
             value.name_hint = name if _IDENTIFIER.fullmatch(name) else None
         for op, name in zip(graph.outputs(), outputs, strict=True):

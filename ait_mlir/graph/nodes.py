@@ -73,9 +73,10 @@ class Node:
         return f"node '{self.name}' ({self.operation.name})"
 
     def reads(self) -> list[tensor]:
-        """All tensors that the node reads."""
+        """All tensors that the node reads, with the ragged offsets of those that it reads and writes."""
         found = [*self.inputs.values(), *(t for several in self.lists.values() for t in several)]
-        return [*found, *(t.ragged_offset for t in found if t.ragged_offset is not None)]
+        ragged = [t.ragged_offset for t in (*found, *self.outputs.values()) if t.ragged_offset is not None]
+        return [*found, *ragged]
 
     def dims(self, name: str) -> Dims:
         """The dims of an input."""

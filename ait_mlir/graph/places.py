@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from ait_mlir.graph.binding import Binding, Place
 from ait_mlir.graph.lowering import slots_of
+from ait_mlir.graph.ragged import row_stride
 
 if TYPE_CHECKING:
     from ait_mlir.graph.steps import GraphSteps
@@ -28,6 +29,7 @@ def make_binding(graph: GraphSteps) -> Binding:
             t in outputs,
             t.is_by_value,
             t.value,
+            row_stride(t) if t.ragged_offset is not None else 0,
         )
         for t in tensors
     ]

@@ -110,7 +110,8 @@ class Plan:
     @property
     def name(self) -> str:
         """The heuristic, the heaviest op and its kernel: `A:gemm:openblas`."""
-        kernel = "measured" if self.is_measured else self.fragments[self.heaviest].describe()
+        fragment = self.fragments.get(self.heaviest)
+        kernel = "measured" if self.is_measured else "native" if fragment is None else fragment.describe()
         return f"{self.mode.name}:{self.op_name}:{kernel.replace(' ', '')}"
 
     @property
@@ -193,11 +194,6 @@ class Planner:
         if fragments and wanted in numbered[heaviest][1]:
             fragments[heaviest] = wanted
         return replace(self._plan(plan.mode, fragments, heaviest, plan.op_name), dims=dims)
-
-    @property
-    def is_general(self) -> bool:
-        """Whether sizes are arguments of the code."""
-        return any(isinstance(op, GraphOp) and len(op.dims.data) > 0 for op in self.module.ops)
 
     def _offered(self) -> dict[int, tuple[Operation, list[Fragment]]]:
         found: dict[int, tuple[Operation, list[Fragment]]] = {}

@@ -65,6 +65,7 @@ def write(
                 "is_output": p.is_output,
                 "is_by_value": p.is_by_value,
                 "value": p.value,
+                "row_stride": p.row_stride,
             }
             for p in binding.places
         ],
@@ -132,6 +133,7 @@ def _place(p: dict[str, Any]) -> Place:
         bool(p["is_output"]),
         bool(p["is_by_value"]),
         p["value"],
+        int(p["row_stride"]),
     )
 
 

@@ -21,6 +21,7 @@ from ait_mlir.graph.nodes import Node
 from ait_mlir.graph.places import make_binding
 from ait_mlir.graph.plans import Plan, Planner, Sized
 from ait_mlir.graph.programs import Program
+from ait_mlir.graph.ragged import most_rows
 from ait_mlir.graph.structure import Structure, structure_of
 from ait_mlir.graph.tensor import tensor
 
@@ -101,7 +102,8 @@ class GraphSteps(GraphBuilder):
         """Write the graph as `ait` ops, unless a graph of the same structure was. It cannot be changed afterwards."""
         self._need(Step.VALIDATED, "build_operation_graph()", exactly=True)
         self._structure = structure_of(self)
-        self._program, self._dims = programs.find(self, self._structure, self.code_scalars())
+        self._program, dims = programs.find(self, self._structure, self.code_scalars())
+        self._dims = (*dims, *self._most_rows)
         self.is_open = False
         self._step = Step.LOWERED
 
@@ -375,8 +377,14 @@ class GraphSteps(GraphBuilder):
         """The program of a heuristic: B times kernels for the sizes of this graph alone."""
         assert self._program is not None
         if mode is heur_mode.B and self._program.is_general:
-            return programs.exact(self, self.code_scalars()), ()
+            return programs.exact(self, self.code_scalars()), self._most_rows
         return self._program, self._dims
+
+    @property
+    def _most_rows(self) -> tuple[int, ...]:
+        """The dims of the ragged tensors, two for each, with all sequences at full length."""
+        ragged = [t for side in self.sides() for t in side if t.ragged_offset is not None]
+        return tuple(most_rows(t) for t in ragged for _ in range(2))
 
     @cached_property
     def binding(self) -> Binding:
@@ -417,9 +425,9 @@ class GraphSteps(GraphBuilder):
             return plan
         scalars = dict(zip(self.code_scalars(), numbers, strict=True))
         program, dims = programs.exact(self, scalars), ()
-        if plan.planner.is_general:
+        if plan.mode is not heur_mode.B:
             program, dims = programs.find(self, self._structure, scalars)
-        return program.planner.fitted(plan, dims)
+        return program.planner.fitted(plan, (*dims, *self._most_rows))
 
     def _runner_of(self, plan: Plan) -> Runner:
         return Runner(

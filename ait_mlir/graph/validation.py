@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from ait_mlir.graph import ragged
 from ait_mlir.graph.enums import data_type, ir_type
 from ait_mlir.graph.errors import GraphError
 from ait_mlir.graph.layout import layout_of, row_major
@@ -81,6 +82,11 @@ def check(nodes: Sequence[Node], io: data_type, intermediate: data_type) -> list
         infer(node)
         for t in node.outputs.values():
             check_tensor(t, node)
+        for port, t in (*node.inputs.items(), *node.outputs.items()):
+            ragged.check(t, node, port)
+        for several in node.lists.values():
+            for t in several:
+                ragged.check(t, node, "one of several inputs")
     outputs = [t for node in ordered for t in node.outputs.values() if not t.is_virtual]
     if not outputs:
         last = next(iter(ordered[-1].outputs.values()))

@@ -45,7 +45,7 @@ def worth_timing(task: Task, points: Sequence[Point], target: Target) -> list[Fr
             if ratio <= SLOWEST:
                 best[f] = min(ratio, best.get(f, ratio))
     ordered = sorted(best, key=lambda f: best[f])
-    return list(itertools.islice((f for f in ordered if _fits(task.op, f, target)), MOST))
+    return list(itertools.islice((f for f in ordered if fits(task.op, f, target)), MOST))
 
 
 def code_digest(task: Task, target: Target) -> str:
@@ -67,7 +67,7 @@ def code_digest(task: Task, target: Target) -> str:
     return digest.hexdigest()
 
 
-def _fits(op: Operation, fragment: Fragment, target: Target) -> bool:
+def fits(op: Operation, fragment: Fragment, target: Target) -> bool:
     """Whether a fragment offered at one point is valid for all values of the dims."""
     try:
         steps = steps_of(op, fragment, target)

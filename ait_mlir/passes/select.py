@@ -8,7 +8,10 @@ times of the package. Without times the smallest estimate decides. An op that al
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
+from collections.abc import Generator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
@@ -30,8 +33,42 @@ from ait_mlir.lowering.module_target import make_target, set_target
 from ait_mlir.lowering.weights import is_weight
 from ait_mlir.passes.budget import selector
 from ait_mlir.passes.candidates import STRATEGIES, best_by_estimate
+from ait_mlir.passes.estimated import choice_by_estimate
 from ait_mlir.passes.measure import Selector, require_device, show
 from ait_mlir.passes.tasks import Task, surroundings
+
+
+@dataclass(frozen=True)
+class Selection:
+    """What was chosen for ops that are alike: how many there are, and why: `only kernel`, `time` or `estimate`."""
+
+    op: str
+    types: str
+    count: int
+    kernel: str
+    reason: str
+
+
+@dataclass
+class Selections:
+    """All choices of a compilation, and what the selectors say of their measuring."""
+
+    rows: list[Selection] = field(default_factory=list[Selection])
+    log: list[str] = field(default_factory=list[str])
+
+
+_kept: ContextVar[Selections | None] = ContextVar("_kept", default=None)
+
+
+@contextmanager
+def kept_selections() -> Generator[Selections]:
+    """Keep what `select` chooses inside the block."""
+    found = Selections()
+    token = _kept.set(found)
+    try:
+        yield found
+    finally:
+        _kept.reset(token)
 
 
 def needs_kernel(op: Operation) -> bool:
@@ -83,8 +120,18 @@ def select_graph(graph: GraphOp, target: Target, by_time: Selector) -> None:
     times = Counter(keys.values())
     chosen = dict(zip(tasks, by_time.choose(list(tasks.values()), [times[key] for key in tasks]), strict=True))
     written: dict[object, list[KernelAttr]] = {}
+    picked: dict[object, Choice] = {}
+    bound = {dim.name for dim in graph.scope.dims if dim.upper is not None}
     for op, key in keys.items():
-        choice = chosen.get(key) or Choice((best_by_estimate(offered[key]),))
+        if key not in written:
+            choice = chosen.get(key) or (choice_by_estimate(tasks[key], bound, target) if key in tasks else None)
+            picked[key] = choice or Choice((best_by_estimate(offered[key]),))
+            if (kept := _kept.get()) is not None:
+                plain = len(offered[key]) == 1
+                reason = "only kernel" if plain else "time" if chosen.get(key) is not None else "estimate"
+                types = ", ".join(map(str, op.operand_types))
+                kept.rows.append(Selection(op.name, types, times[key], picked[key].describe(), reason))
+        choice = picked[key]
         whole = len(choice.ways) > 1
         if key not in written:
             written[key] = [choice.attr()] if whole else choice.ways[0].attrs()
@@ -131,5 +178,7 @@ class SelectPass(ModulePass):
                     select_graph(graph, target, by_time)
         finally:
             by_time.close()
+        if (kept := _kept.get()) is not None:
+            kept.log += by_time.log
         if self.report and by_time.log:
             show(by_time.log)

@@ -56,6 +56,9 @@ def _(op: Operation, arrays: list[Array], ev: Evaluation) -> Sequence[Array]:
         y = y * arrays_of[norm.scale]
     if norm.bias is not None:
         y = y + arrays_of[norm.bias]
+    if norm.epilogue.blocks:
+        (y,) = ev.run_region(norm.epilogue, [y, *(arrays_of[v] for v in norm.epilogue_operands)])
+        y = np.broadcast_to(y, shape)
     return (y, *(np.broadcast_to(value, shape) for value in further))
 
 

@@ -17,7 +17,7 @@ from ait_mlir.rewrites.engine.driver import Rewriter
 from ait_mlir.rewrites.engine.language import PatternBuilder, pattern, patterns
 from ait_mlir.rewrites.engine.numbers import element_type_of, splat
 from ait_mlir.rewrites.engine.registry import constraint, native
-from ait_mlir.rewrites.regions import RegionGrower, take_region
+from ait_mlir.rewrites.regions import RegionGrower, take_regions
 
 
 @pattern(over=(0, 1))
@@ -29,6 +29,7 @@ def residual_norm(p: PatternBuilder, position: int) -> None:
     p.require("no_attribute", root, "kernel")
     p.require("same_type", x, total)
     p.require("is_no_splat", x)
+    p.require("read_once", total, root)
     p.require("users_follow", total, root)
     p.apply(root, "add_to_prologue", x, r, total, root)
 
@@ -64,6 +65,7 @@ def scale_of_rms_norm(p: PatternBuilder, position: int) -> None:
     root = p.op("ait.mul", [weight, y] if position else [y, weight])
     p.require("only_user", y, root)
     p.require("is_row_of", weight, y)
+    p.require("no_region", norm)
     p.require("no_attribute", norm, "kernel")
     p.replace(root, "scale_norm", norm, weight)
 
@@ -113,6 +115,12 @@ NARROW = patterns(row_op_of_widened)
 # ** constraints and natives **
 
 
+@constraint
+def read_once(value: SSAValue, op: Operation) -> bool:
+    """The operation has the value as one operand only."""
+    return sum(operand is value for operand in op.operands) == 1
+
+
 @native
 def add_to_prologue(r: Rewriter, x: SSAValue, residual: SSAValue, total: SSAValue, root: NormOp) -> None:
     """Let a norm read x and start its prologue with x + residual; where others use the sum, it is a further result.
@@ -139,8 +147,10 @@ def add_to_prologue(r: Rewriter, x: SSAValue, residual: SSAValue, total: SSAValu
         types.append(total.type)
     scale_and_bias = [value for value in (root.scale, root.bias) if value is not None]
     sizes = [1, int(root.scale is not None), int(root.bias is not None), len(grower.operands)]
+    sizes.append(len(root.epilogue_operands))
     attributes = root.properties | root.attributes | {"operandSegmentSizes": DenseArrayBase.from_list(i32, sizes)}
-    new = r.create(type(root), [x, *scale_and_bias, *grower.operands], types, attributes, [Region(block)])
+    operands = [x, *scale_and_bias, *grower.operands, *root.epilogue_operands]
+    new = r.create(type(root), operands, types, attributes, [Region(block), take_regions(root)[1]])
     for use in others:
         r.push(use.operation)
         use.operation.operands[use.index] = new.results[-1]
@@ -150,7 +160,7 @@ def add_to_prologue(r: Rewriter, x: SSAValue, residual: SSAValue, total: SSAValu
 def prologue_of(norm: NormOp, element_type: Attribute) -> Block:
     """The block of a norm's prologue, taken from it, or a new one that yields its only argument."""
     if norm.prologue.blocks:
-        return take_region(norm).detach_block(0)
+        return norm.prologue.detach_block(norm.prologue.block)
     block = Block(arg_types=[compute_type(element_type)])
     block.add_op(YieldOp(block.args[0]))
     return block
@@ -174,7 +184,7 @@ def norm_of_slice(r: Rewriter, norm: NormOp, op: SliceOp) -> Operation:
     type_ = TensorType.get(tensor_type(op.output).dims, rows.element_type)
     part = r.create(SliceOp, [norm.input], [type_], {"offsets": op.offsets}).results[0]
     attributes = norm.properties | norm.attributes
-    return r.create(type(norm), [part, *norm.operands[1:]], [op.output.type], attributes, [take_region(norm)])
+    return r.create(type(norm), [part, *norm.operands[1:]], [op.output.type], attributes, take_regions(norm))
 
 
 @native
@@ -223,14 +233,14 @@ def rms_norm(r: Rewriter, x: SSAValue, eps: SSAValue) -> Operation:
     properties = {
         "axes": IntegerAttr(1, i64),
         "eps": FloatAttr(float(number), f64),
-        "operandSegmentSizes": DenseArrayBase.from_list(i32, [1, 0, 0, 0]),
+        "operandSegmentSizes": DenseArrayBase.from_list(i32, [1, 0, 0, 0, 0]),
     }
-    return r.create(RmsNormOp, [x], [x.type], properties, [Region()])
+    return r.create(RmsNormOp, [x], [x.type], properties, [Region(), Region()])
 
 
 @native
 def scale_norm(r: Rewriter, norm: RmsNormOp, weight: SSAValue) -> Operation:
     """The norm with a scale."""
-    sizes = DenseArrayBase.from_list(i32, [1, 1, 0, 0])
+    sizes = DenseArrayBase.from_list(i32, [1, 1, 0, 0, 0])
     attributes = norm.properties | norm.attributes | {"operandSegmentSizes": sizes}
-    return r.create(RmsNormOp, [norm.input, weight], list(norm.result_types), attributes, [take_region(norm)])
+    return r.create(RmsNormOp, [norm.input, weight], list(norm.result_types), attributes, take_regions(norm))

@@ -101,6 +101,14 @@ def narrow_of(tensor: SSAValue) -> SSAValue:
     return cast.input if is_widened else tensor
 
 
+def take_regions(op: Operation) -> list[Region]:
+    """Detach all regions of an operation, to be given to the one that replaces it; empty ones take their place."""
+    taken = [op.detach_region(region) for region in list(op.regions)]
+    for _ in taken:
+        op.add_region(Region())
+    return taken
+
+
 def take_region(op: Operation) -> Region:
     """Detach the only region of an operation, to be given to the operation that replaces it."""
     return op.detach_region(op.regions[0])

@@ -14,6 +14,7 @@ from xdsl.passes import ModulePass
 from ait_mlir.dialects.ait_rt.loop import program_ops
 from ait_mlir.dialects.ait_rt.program import LaunchOp, ProgramOp
 from ait_mlir.passes.lifetimes import lifetimes
+from ait_mlir.passes.select import Selections
 from ait_mlir.rewrites.engine.driver import Statistics
 from ait_mlir.tools.report import Report, report
 
@@ -96,7 +97,14 @@ def lanes(program: ProgramOp) -> dict[int, list[Box]]:
     return found
 
 
-def page(name: str, trace: Trace, program: ProgramOp | None, module: ModuleOp, dims: Mapping[str, int]) -> str:
+def page(
+    name: str,
+    trace: Trace,
+    selections: Selections,
+    program: ProgramOp | None,
+    module: ModuleOp,
+    dims: Mapping[str, int],
+) -> str:
     """The page as HTML. A module that is not planned yet has no launches and no pictures."""
     import jinja2
 
@@ -108,6 +116,7 @@ def page(name: str, trace: Trace, program: ProgramOp | None, module: ModuleOp, d
         steps=trace.steps,
         text=trace.text,
         applied=sorted(trace.rewrites.applied.items(), key=lambda row: (-row[1], row[0])),
+        selections=selections,
         report=counted,
         dims=dims,
         boxes=[] if program is None else arena_boxes(program, dims),

@@ -258,3 +258,24 @@ ait.graph @llama_layer(%x: !ait.tensor<batch x seq x 512 x f16>, %cos: !ait.tens
   %y = ait.add %32, %38 : !ait.tensor<batch x seq x 512 x f16>
   ait.output "y" %y : !ait.tensor<batch x seq x 512 x f16>
 }
+
+// A norm and what follows it: a gate by its own input, and the factor and the offset of each batch of a transformer
+// that is told the time.
+// CHECK-LABEL: ait_rt.program @gated_norm
+// CHECK: ait_rt.launch @layer_norm_sigmoid_mul_{{[0-9]+}} ins
+// CHECK: ait_rt.launch @rms_norm_mul_add_{{[0-9]+}} ins
+// COUNT-LABEL: ait_rt.program @gated_norm
+// COUNT-COUNT-2: ait_rt.launch
+// COUNT-NOT: ait_rt.launch
+// COUNT: }
+ait.graph @gated_norm(%x: !ait.tensor<batch x 256 x 1024 x f16>, %m: !ait.tensor<batch x 1 x 1024 x f16>, %a: !ait.tensor<batch x 1 x 1024 x f16>) dims {batch = 1 to 8} {
+  %g = ait.param "norm.weight" : !ait.tensor<1024 x f16>
+  %h = ait.param "norm.bias" : !ait.tensor<1024 x f16>
+  %0 = ait.layer_norm %x scale %g bias %h axes 1 eps 1e-05 : !ait.tensor<batch x 256 x 1024 x f16>
+  %1 = ait.sigmoid %0 : !ait.tensor<batch x 256 x 1024 x f16>
+  %2 = ait.mul %x, %1 : !ait.tensor<batch x 256 x 1024 x f16>
+  %3 = ait.rms_norm %2 axes 1 eps 1e-05 : !ait.tensor<batch x 256 x 1024 x f16>
+  %4 = ait.mul %3, %m : !ait.tensor<batch x 256 x 1024 x f16>
+  %5 = ait.add %4, %a : !ait.tensor<batch x 256 x 1024 x f16>
+  ait.output "y" %5 : !ait.tensor<batch x 256 x 1024 x f16>
+}

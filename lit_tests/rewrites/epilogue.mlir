@@ -547,3 +547,78 @@ ait.graph @view_of_other_casts(%c: !ait.tensor<2 x 4 x bf16>, %d: !ait.tensor<2 
   ait.output "s" %s : !ait.tensor<1 x 4 x f32>
   ait.output "wide" %wide : !ait.tensor<2 x 4 x f32>
 }
+
+// Norms of rows take what follows them, too: an activation, a gate that is their input, factors of each batch, a cast.
+
+// CHECK-LABEL: ait.graph @layer_norm_sigmoid_mul
+ait.graph @layer_norm_sigmoid_mul(%x: !ait.tensor<b x 4 x 8 x f16>) dims {b = 0 to 8} {
+  // CHECK: ait.layer_norm %x scale %g axes 1 eps 1e-05 epilogue(%x) {
+  // CHECK-NEXT: ^bb0(%acc: f32, [[X:%.*]]: f32):
+  // CHECK-NEXT: [[S:%.*]] = ait.sigmoid %acc : f32
+  // CHECK-NEXT: [[M:%.*]] = ait.mul [[S]], [[X]] : f32
+  // CHECK-NEXT: ait.yield [[M]] : f32
+  // CHECK-NEXT: } : !ait.tensor<b x 4 x 8 x f16>
+  // CHECK-NEXT: ait.output
+  %g = ait.param "g" : !ait.tensor<8 x f16>
+  %0 = ait.layer_norm %x scale %g axes 1 eps 1e-05 : !ait.tensor<b x 4 x 8 x f16>
+  %1 = ait.sigmoid %0 : !ait.tensor<b x 4 x 8 x f16>
+  %2 = ait.mul %x, %1 : !ait.tensor<b x 4 x 8 x f16>
+  ait.output "y" %2 : !ait.tensor<b x 4 x 8 x f16>
+}
+
+// CHECK-LABEL: ait.graph @adaptive_rms_norm
+ait.graph @adaptive_rms_norm(%x: !ait.tensor<b x 4 x 8 x f16>, %m: !ait.tensor<b x 1 x 8 x f16>, %a: !ait.tensor<b x 1 x 8 x f16>) dims {b = 1 to 8} {
+  // CHECK: ait.rms_norm %x axes 1 eps 1e-05 epilogue(%m, %a) {
+  // CHECK: } : !ait.tensor<b x 4 x 8 x f32>
+  // CHECK-NEXT: ait.output
+  %0 = ait.rms_norm %x axes 1 eps 1e-05 : !ait.tensor<b x 4 x 8 x f16>
+  %1 = ait.mul %0, %m : !ait.tensor<b x 4 x 8 x f16>
+  %2 = ait.add %1, %a : !ait.tensor<b x 4 x 8 x f16>
+  %3 = ait.cast %2 : !ait.tensor<b x 4 x 8 x f32>
+  ait.output "y" %3 : !ait.tensor<b x 4 x 8 x f32>
+}
+
+// What reads a norm twice joins at once.
+// CHECK-LABEL: ait.graph @norm_read_twice
+ait.graph @norm_read_twice(%x: !ait.tensor<b x 8 x f16>) dims {b = 1 to 8} {
+  // CHECK: ait.layer_norm %x axes 1 eps 1e-05 epilogue() {
+  // CHECK-NEXT: ^bb0(%acc: f32):
+  // CHECK-NEXT: [[S:%.*]] = ait.sigmoid %acc : f32
+  // CHECK-NEXT: ait.mul %acc, [[S]] : f32
+  %0 = ait.layer_norm %x axes 1 eps 1e-05 : !ait.tensor<b x 8 x f16>
+  %1 = ait.sigmoid %0 : !ait.tensor<b x 8 x f16>
+  %2 = ait.mul %0, %1 : !ait.tensor<b x 8 x f16>
+  ait.output "y" %2 : !ait.tensor<b x 8 x f16>
+}
+
+// Not a norm that others use as well, a result of another shape, one of another type of computation, directly or in a
+// group; nor a norm with further results.
+// CHECK-LABEL: ait.graph @norm_without_epilogue
+ait.graph @norm_without_epilogue(%x: !ait.tensor<4 x 8 x f32>, %r: !ait.tensor<2 x 4 x 8 x f32>) {
+  // CHECK-NOT: epilogue
+  %0 = ait.layer_norm %x axes 1 eps 1e-05 : !ait.tensor<4 x 8 x f32>
+  %1 = ait.relu %0 : !ait.tensor<4 x 8 x f32>
+  ait.output "y0" %0 : !ait.tensor<4 x 8 x f32>
+  ait.output "y1" %1 : !ait.tensor<4 x 8 x f32>
+  %2 = ait.rms_norm %x axes 1 eps 1e-05 : !ait.tensor<4 x 8 x f32>
+  %3 = ait.add %2, %r : !ait.tensor<2 x 4 x 8 x f32>
+  ait.output "y2" %3 : !ait.tensor<2 x 4 x 8 x f32>
+  %4 = ait.rms_norm %x axes 1 eps 1e-06 : !ait.tensor<4 x 8 x f32>
+  %5 = ait.cast %4 : !ait.tensor<4 x 8 x f64>
+  ait.output "y3" %5 : !ait.tensor<4 x 8 x f64>
+  %6 = ait.rms_norm %x axes 1 eps 1e-04 : !ait.tensor<4 x 8 x f32>
+  %7 = ait.cast %6 : !ait.tensor<4 x 8 x f64>
+  %8 = ait.cast %6 : !ait.tensor<4 x 8 x f64>
+  %9 = ait.mul %7, %8 : !ait.tensor<4 x 8 x f64>
+  ait.output "y4" %9 : !ait.tensor<4 x 8 x f64>
+  %10, %11 = ait.rms_norm %x axes 1 eps 1e-03 prologue(%x) {
+  ^bb0(%a: f32, %c: f32):
+    %s = ait.add %a, %c : f32
+    ait.yield %s, %s : f32, f32
+  } : !ait.tensor<4 x 8 x f32>, !ait.tensor<4 x 8 x f32>
+  %12 = ait.relu %10 : !ait.tensor<4 x 8 x f32>
+  %13 = ait.sigmoid %10 : !ait.tensor<4 x 8 x f32>
+  %14 = ait.mul %12, %13 : !ait.tensor<4 x 8 x f32>
+  ait.output "y5" %14 : !ait.tensor<4 x 8 x f32>
+  ait.output "y6" %11 : !ait.tensor<4 x 8 x f32>
+}

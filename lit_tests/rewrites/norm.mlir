@@ -194,3 +194,29 @@ ait.graph @softmax(%x: !ait.tensor<b x 4 x f16>, %r: !ait.tensor<b x 4 x f16>) d
   %3 = ait.softmax %2 dim 1 : !ait.tensor<b x 4 x f16>
   ait.output "z" %3 : !ait.tensor<b x 4 x f16>
 }
+
+// An epilogue stays behind the sum; but the sum stays by itself where the epilogue reads it.
+// CHECK-LABEL: ait.graph @epilogue_stays
+ait.graph @epilogue_stays(%x: !ait.tensor<b x 4 x f16>, %r: !ait.tensor<b x 4 x f16>) dims {b = 1 to 8} {
+  // CHECK-NEXT: %0, %1 = ait.layer_norm %x axes 1 eps {{.*}} prologue(%r) {
+  // CHECK: } epilogue(%r) {
+  // CHECK-NEXT: ^bb0([[A:%.*]]: f32, [[C:%.*]]: f32):
+  // CHECK-NEXT: ait.mul [[A]], [[C]] : f32
+  %0 = ait.add %x, %r : !ait.tensor<b x 4 x f16>
+  %1 = ait.layer_norm %0 axes 1 eps 0.00001 epilogue(%r) {
+  ^bb0(%a: f32, %c: f32):
+    %s = ait.mul %a, %c : f32
+    ait.yield %s : f32
+  } : !ait.tensor<b x 4 x f16>
+  ait.output "y" %1 : !ait.tensor<b x 4 x f16>
+  ait.output "sum" %0 : !ait.tensor<b x 4 x f16>
+  // CHECK: [[T:%.*]] = ait.add %x, %r
+  // CHECK-NEXT: ait.rms_norm [[T]] axes 1 eps {{.*}} epilogue([[T]]) {
+  %2 = ait.add %x, %r : !ait.tensor<b x 4 x f16>
+  %3 = ait.rms_norm %2 axes 1 eps 0.00001 epilogue(%2) {
+  ^bb0(%a: f32, %c: f32):
+    %s = ait.mul %a, %c : f32
+    ait.yield %s : f32
+  } : !ait.tensor<b x 4 x f16>
+  ait.output "z" %3 : !ait.tensor<b x 4 x f16>
+}

@@ -146,3 +146,18 @@ ait.graph @no_scale(%x: !ait.tensor<4 x 8 x f32>) {
   ait.output "y8" %15 : !ait.tensor<4 x 8 x f32>
   ait.output "y9" %17 : !ait.tensor<4 x 8 x f32>
 }
+
+// A factor behind an epilogue is no scale of the norm.
+// CHECK-LABEL: ait.graph @factor_behind_epilogue
+ait.graph @factor_behind_epilogue(%x: !ait.tensor<4 x 8 x f32>) {
+  // CHECK: ait.rms_norm %x axes 1 eps 0.001 epilogue() {
+  // CHECK: ait.mul %{{.*}}, %w
+  %w = ait.param "w" : !ait.tensor<8 x f32>
+  %0 = ait.rms_norm %x axes 1 eps 0.001 epilogue() {
+  ^bb0(%a: f32):
+    %s = ait.silu %a : f32
+    ait.yield %s : f32
+  } : !ait.tensor<4 x 8 x f32>
+  %1 = ait.mul %0, %w : !ait.tensor<4 x 8 x f32>
+  ait.output "y" %1 : !ait.tensor<4 x 8 x f32>
+}

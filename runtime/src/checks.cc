@@ -113,8 +113,9 @@ void check_distinct(const Label& label, const DLTensor& tensor) {
   }
 }
 
-void check_pointer(const Label& label, const DLTensor& tensor) {
-  if (count(tensor.shape, tensor.ndim) == 0) return;
+/// Refuses a null pointer, unless no element of the `shape` that is read or written exists.
+void check_pointer(const Label& label, const DLTensor& tensor, const int64_t* shape) {
+  if (count(shape, tensor.ndim) == 0) return;
   if (tensor.data == nullptr) {
     fail(ErrorKind::kInput, label, " is a null pointer, expected data of shape ", shape_text(tensor.shape, tensor.ndim));
   }
@@ -126,7 +127,6 @@ void check_tensor(const Label& label, const ait_tensor_v1& expected, const Devic
   if (!same_device(tensor.device, device.dl()) && !(on_host(tensor.device) && device.dl().device_type == kDLCPU)) {
     fail(ErrorKind::kInput, label, " is on ", dl_device_name(tensor.device), ", expected ", device.name(), ": move it there");
   }
-  check_pointer(label, tensor);
 }
 
 void check_count(const char* role, int32_t expected, size_t found) {
@@ -189,7 +189,11 @@ bool needs_copy(const Device& device, const DLTensor& tensor) {
 
 std::vector<int64_t> bind_dims(const ait_model_v1& table, const Device& device, const Tensors& inputs) {
   check_count("input", table.num_inputs, inputs.size());
-  for (size_t i = 0; i < inputs.size(); ++i) check_tensor({"input", table.inputs[i].name}, table.inputs[i], device, *inputs[i]);
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    const Label label{"input", table.inputs[i].name};
+    check_tensor(label, table.inputs[i], device, *inputs[i]);
+    check_pointer(label, *inputs[i], inputs[i]->shape);
+  }
 
   std::vector<int64_t> dims(static_cast<size_t>(table.num_dims));
   for (size_t i = 0; i < dims.size(); ++i) {
@@ -235,6 +239,7 @@ void check_outputs(const ait_model_v1& table, const Device& device, const Shapes
     const DLTensor& tensor = *outputs[i];
     const int64_t* needed = shapes.output(static_cast<int>(i));
     check_tensor(label, table.outputs[i], device, tensor);
+    check_pointer(label, tensor, needed);
     check_distinct(label, tensor);
     const int32_t own = table.outputs[i].in_place_of - 1;
     if (own >= 0 && (data_of(tensor) != data_of(*inputs[static_cast<size_t>(own)]) ||
@@ -275,7 +280,7 @@ void check_constant(const ait_constant_v1& constant, const Device& device, const
     fail(ErrorKind::kInput, label, " has shape ", shape_text(value.shape, value.ndim), ", expected ",
          shape_text(constant.shape, constant.rank));
   }
-  if (!on_host(value.device) && !same_device(value.device, device.dl())) {
+  if (!on_host(value.device) && value.device.device_type != device.dl().device_type) {
     fail(ErrorKind::kInput, label, " is on ", dl_device_name(value.device), ", expected cpu or ", device.name());
   }
   check_layout(label, value);
@@ -292,7 +297,7 @@ void check_bound_constant(const ait_constant_v1& constant, const Device& device,
   if (!same_device(value.device, device.dl()) && !(on_host(value.device) && device.dl().device_type == kDLCPU)) {
     fail(ErrorKind::kInput, label, " is on ", dl_device_name(value.device), ", expected ", device.name(), " where no copy is made");
   }
-  check_pointer(label, value);
+  check_pointer(label, value, value.shape);
   if (needs_copy(device, value)) {
     fail(ErrorKind::kInput, label, " is at an address that is not a multiple of ", alignment_of(device, value), " bytes: set it with a copy");
   }

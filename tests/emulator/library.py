@@ -14,6 +14,7 @@ import re
 import subprocess
 import tempfile
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -22,6 +23,7 @@ import numpy as np
 from ait_mlir.dialects.ait.traits import UpdatesOperand
 from ait_mlir.lowering.build import build_with
 from ait_mlir.lowering.kernels import Target
+from ait_mlir.lowering.target import Precision
 from ait_mlir.lowering.toolchain import Toolchain, cpp_root, toolchain
 from tests.kernels.harness import Case, Library, scratch, source_of
 
@@ -66,10 +68,16 @@ class EmulatedLibrary(Library):
     """The compiled cases of a suite, for an emulated card."""
 
     def __init__(
-        self, cases: Sequence[Case], workdir: Path, kind: Kind, size: int = 16, sources: Mapping[str, str] | None = None
+        self,
+        cases: Sequence[Case],
+        workdir: Path,
+        kind: Kind,
+        size: int = 16,
+        sources: Mapping[str, str] | None = None,
+        precision: Precision = "highest",
     ) -> None:
         self.kind: Kind = kind
-        self.target = TARGETS[kind]
+        self.target = replace(TARGETS[kind], precision=precision)
         self.index = {id(case): i for i, case in enumerate(cases)}
         path, self.emulator = emulator(kind)
         texts = {f"cases{i}.cc": source_of(cases[i : i + size], self.target, i) for i in range(0, len(cases), size)}

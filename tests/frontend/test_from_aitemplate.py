@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import math
 import random
 import re
 import sys
@@ -144,6 +145,13 @@ def test_bounds_of_clamp_are_numbers_or_tensors():
     data = {"x": np.arange(4.0), "low": np.array([1.5])}
     assert evaluate(ops.clamp()(x, low, number(2.0)), data)[0].tolist() == [1.5, 1.5, 2, 2]
     assert evaluate(ops.clamp()(x, None, low), data)[0].tolist() == [0, 1, 1.5, 1.5]
+
+
+def test_each_number_is_replaced_once():
+    x = tensor("x", 4)
+    data = np.array([np.nan, np.inf, -np.inf, 1.0])
+    found = ops.elementwise(FuncEnum.NAN_TO_NUM)(x, number(math.inf), number(-math.inf), number(2.0))
+    assert evaluate(found, {"x": data})[0].tolist() == [math.inf, -math.inf, 2.0, 1.0]
 
 
 def test_dims_as_values_in_elementwise():
@@ -314,10 +322,8 @@ def test_cases_by_what_a_target_runs():
 
 
 def test_hints_of_targets_are_kept():
-    found = test_utils.detect_target(use_fp16_acc=True, use_jagged_space_indexing=True)
-    assert found._kwargs == {"use_fp16_acc": True, "use_jagged_space_indexing": True}
-    with pytest.raises(BuildError, match='unknown option "use_fp8"'):
-        test_utils.detect_target(use_fp8=True)
+    found = test_utils.detect_target(use_fp16_acc=True, layernorm_use_welford_algorithm=True)
+    assert found._kwargs == {"use_fp16_acc": True, "layernorm_use_welford_algorithm": True}
 
 
 def test_tensors_and_environment_of_a_test(monkeypatch):
@@ -400,3 +406,71 @@ def test_a_number_behind_the_operands_of_group_norm_is_eps():
             lambda x, g, f=function: f(torch.nn.functional.group_norm(x, 3, g, g, 0.5)),
             x, scale,
         )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "shapes", [((4, 3), (1, 3)), ((4, 1), (2, 1, 3)), ((4, 2, 4), (4,)), ((4,), (2, 4)), (("batch", 3), (3,))]
+)
+def test_masked_select_broadcasts(shapes, tmp_path):
+    x, mask = (
+        Tensor(shape=tensor("s", *shape).shape(), dtype=dtype, name=name, is_input=True)
+        for shape, dtype, name in zip(shapes, ("float32", "bool"), ("x", "mask"), strict=True)
+    )
+    y = ops.masked_select()(x, mask).mark_as_output("y")
+    sizes = [[5 if dim == "batch" else dim for dim in shape] for shape in shapes]
+    data, chosen = torch.randn(sizes[0]), torch.randn(sizes[1]) > 0
+    want = torch.masked_select(data, chosen)
+    room = torch.empty(torch.broadcast_shapes(*map(torch.Size, sizes)).numel())
+    with compile_model(y, "cpu", tmp_path, "selected") as model:
+        assert torch.equal(model.run_with_tensors([data, chosen], [room])["y"], want)
+
+
+def test_masked_select_refuses_shapes_that_do_not_broadcast():
+    with pytest.raises(BuildError, match="masked_select"):
+        ops.masked_select()(tensor("x", 4, 3), Tensor(shape=[4], dtype="bool", name="m", is_input=True))
+
+
+@pytest.mark.parametrize("sizes, dim", [((7, 1, 4), 0), ((0, 1, 2), 2), ((3, 4, 7), 2), ((1, 4, 1), 1)])
+def test_gather_has_the_shape_of_its_index(sizes, dim):
+    x, index = tensor("x", 3, 4, 5), Tensor(shape=list(sizes), dtype="int64", name="index", is_input=True)
+    y = ops.gather()(x, dim, index)
+    assert y.shape() == list(sizes)
+    data = torch.randn(3, 4, 5, dtype=torch.float64)
+    places = torch.randint(data.shape[dim], sizes)
+    (got,) = evaluate(y, {"x": data.numpy(), "index": places.numpy()})
+    np.testing.assert_array_equal(got, torch.gather(data, dim, places).numpy())
+
+
+def test_pieces_of_a_split_can_be_removed():
+    x = tensor("x", 8, 2)
+    op = ops.split()
+    parts = op(x, [2, 3, 3])
+    op.remove_output_at([1])
+    assert op._attrs["outputs"] == [parts[0], parts[2]] and op._attrs["output_masks"] == [True, False, True]
+    data = np.arange(16.0).reshape(8, 2)
+    got = evaluate([parts[0] * 1.0, parts[2] * 1.0], {"x": data})
+    np.testing.assert_array_equal(np.concatenate(got), np.delete(data, [2, 3, 4], 0))
+    with pytest.raises(BuildError, match="output 0 is read"):
+        op.remove_output_at(0)
+    with pytest.raises(BuildError, match="no output 2; there are 2"):
+        op.remove_output_at([2])
+    assert [part.shape() for part in ops.split()(tensor("empty", 2, 0), 0, 1)] == [[2, 0]]
+
+
+def test_mistakes_that_aitemplate_asserts():
+    x, flag = tensor("x", 4), Tensor(shape=[4], dtype="bool", name="flag", is_input=True)
+    half = Tensor(shape=[4], dtype="float16", name="half", is_input=True)
+    for call, message in (
+        (lambda: ops.where()(x, x, x), "condition needs to be a bool tensor"),
+        (lambda: ops.where()(1, x, x), "condition needs to be a tensor"),
+        (lambda: ops.where()(flag, 1, 2), "dtype needs to be provided for scalars"),
+        (lambda: ops.where()(flag, x, half), "Expect tensor of the same dtype"),
+        (lambda: ops.ge()(x, half), "Type promotions are not supported"),
+    ):
+        with pytest.raises(AssertionError, match=message):
+            call()
+
+
+def test_full_takes_one_dim():
+    batch = IntVar([1, 8], name="batch")
+    assert ops.full()(3, 1.5).shape() == [3] and ops.full()(batch, 0).shape() == [batch]

@@ -61,7 +61,7 @@ x, w = tensor("x", "batch", "seq", 12), tensor("w", 6, 4)
         (lambda: ops.concatenate()([x, 3]), "inputs must be a list, each element a Tensor"),
         (lambda: ops.embedding()(w, x), "ids must be i32 or i64"),
         (lambda: ops.clamp()(x), "needs a bound"),
-        (lambda: ops.where()(ops.gt()(x, 0.0), 1.0, 2.0), "have no dtype"),
+        (lambda: ops.where()(ops.gt()(x, 0.0), 1.0, 2.0), "dtype needs to be provided for scalars"),
         (lambda: ops.flatten(2, 0)(x), "behind end_dim"),
         (lambda: ops.attention()(x, x, x), "4 dims"),
         (lambda: ops.mem_eff_attention(False, dropout=0.1), "inference"),

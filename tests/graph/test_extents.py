@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from ait_mlir.graph.extents import Facts, Guard, Retrace, Trace, range_of, step_of
+from ait_mlir.graph.extents import Facts, Group, Guard, Retrace, Trace, range_of, step_of
 
 SIZES = [24, 100, 24, 48]
 
@@ -63,6 +63,24 @@ def test_equal_sizes_that_are_compared_are_one(use: Callable[[list[Any]], object
     assert facts(trace) == ([(0, 2), (1,), (3,)], [])
     assert valid(trace, [30, 100, 30, 40])
     assert not valid(trace, [30, 100, 31, 40])
+
+
+@pytest.mark.parametrize(
+    "use", [lambda s: s[0] + 1 == s[1], lambda s: s[1] - 3 != s[0] - 2, lambda s: s[1] <= s[0] + 1]
+)
+def test_sizes_that_are_apart_by_a_constant_are_one(use: Callable[[list[Any]], object]):
+    trace = learned([24, 25, 40], use, aligned=(0, 1))
+    assert facts(trace) == ([(0, 1), (2,)], [])
+    assert str(trace.groups[0]) == str(Group((0, 1), None, "d0", 1, 2, 64, False, (0, 1)))
+    assert valid(trace, [30, 31, 40])
+    assert not valid(trace, [30, 30, 40])
+    assert not valid(trace, [30, 32, 40])
+
+
+def test_a_constant_and_a_size_apart_from_it():
+    trace = learned([24, 25], lambda s: (s[0] + 1 == s[1], int(s[1])))
+    assert facts(trace) == ([], [0])
+    assert [valid(trace, sizes) for sizes in ([24, 25], [25, 26], [24, 24])] == [True, False, False]
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Plans, notes, keys of variant packs, scalars, other shapes, decorators, the wrapper, text and bytes."""
+"""Keys of variant packs, scalars, other shapes, decorators, the wrapper, handles, names of the reference package."""
 
 from __future__ import annotations
 
@@ -10,130 +10,7 @@ import pytest
 import torch
 
 import ait_mlir.graph as cudnn
-
-HALF, FLOAT = cudnn.data_type.HALF, cudnn.data_type.FLOAT
-A, B, FALLBACK = cudnn.heur_mode.A, cudnn.heur_mode.B, cudnn.heur_mode.FALLBACK
-
-
-def new(**options: Any) -> Any:
-    options = {"io_data_type": FLOAT, "intermediate_data_type": FLOAT, "compute_data_type": FLOAT, **options}
-    return cudnn.pygraph(handle=cudnn.create_handle(device="cpu"), **options)
-
-
-def dense(m: int = 16, **options: Any) -> tuple[Any, dict[str, Any]]:
-    """relu(x @ w + b) with UIDs 1 to 4."""
-    g = new(**options)
-    x, w, b = (
-        g.tensor([m, 32], name="x", uid=1),
-        g.tensor([32, 24], name="w", uid=2),
-        g.tensor([1, 24], name="b", uid=3),
-    )
-    y = g.relu(g.bias(g.matmul(x, w, name="mm"), b, name="bias"), name="relu").set_output(True).set_name("y").set_uid(4)
-    return g, {"x": x, "w": w, "b": b, "y": y}
-
-
-def data(m: int = 16) -> dict[int, torch.Tensor]:
-    torch.manual_seed(0)
-    return {1: torch.randn(m, 32), 2: torch.randn(32, 24), 3: torch.randn(1, 24), 4: torch.empty(m, 24)}
-
-
-def check(pack: dict[Any, torch.Tensor]) -> None:
-    expected = torch.relu(pack[1] @ pack[2] + pack[3])
-    torch.testing.assert_close(pack[4], expected, atol=1e-4, rtol=1e-4)
-    pack[4].fill_(float("nan"))
-
-
-def workspace(size: int) -> torch.Tensor:
-    return torch.empty(size, dtype=torch.uint8)
-
-
-@pytest.fixture(scope="module")
-def planned() -> Any:
-    g, _ = dense()
-    g.validate()
-    g.build_operation_graph()
-    g.create_execution_plans([A, FALLBACK])
-    g.check_support()
-    g.build_plans(cudnn.build_plan_policy.ALL)
-    return g
-
-
-def test_every_plan_computes_the_same(planned: Any):
-    count = planned.get_execution_plan_count()
-    names = [planned.get_plan_name_at_index(i) for i in range(count)]
-    assert len(set(names)) == count > 1
-    assert names[0].startswith("A:gemm:")
-    assert any(name.startswith("FALLBACK:gemm:native") or name == "A:gemm:native" for name in names)
-    pack = data()
-    for i in range(count):
-        size = planned.get_workspace_size_plan_at_index(i)
-        planned.execute_plan_at_index(pack, workspace(size), index=i)
-        check(pack)
-
-
-def test_autotune_selects_the_fastest(planned: Any):
-    count = planned.get_execution_plan_count()
-    largest = max(planned.get_workspace_size_plan_at_index(i) for i in range(count))
-    seconds = planned.autotune(data(), workspace(largest), repeat=3)
-    assert len(seconds) == count
-    assert planned.get_plan_name() == planned.get_plan_name_at_index(seconds.index(min(seconds)))
-    planned.build_plan_at_index(0)
-
-
-def test_plan_by_index_is_selected(planned: Any):
-    last = planned.get_execution_plan_count() - 1
-    planned.build_plan_at_index(last)
-    assert planned.get_plan_name() == planned.get_plan_name_at_index(last)
-    pack = data()
-    planned.execute(pack, workspace(planned.get_workspace_size()))
-    check(pack)
-    planned.build_plan_at_index(0)
-
-
-@pytest.mark.parametrize(
-    ("call", "left"),
-    [
-        (lambda g: g.deselect_engines(["openblas"]), lambda name: "openblas" not in name),
-        (lambda g: g.select_numeric_notes([cudnn.numerical_note.TENSOR_CORE]), lambda name: False),
-        (lambda g: g.deselect_numeric_notes([cudnn.numerical_note.TENSOR_CORE]), lambda name: True),
-        (lambda g: g.select_behavior_notes([cudnn.behavior_note.RUNTIME_COMPILATION]), lambda name: True),
-        (lambda g: g.deselect_behavior_notes([cudnn.behavior_note.CUBLASLT_DEPENDENCY]), lambda name: True),
-    ],
-)
-def test_plans_are_deselected(call: Any, left: Any):
-    g, _ = dense()
-    g.validate()
-    g.build_operation_graph()
-    g.create_execution_plans([A])
-    call(g)
-    allowed = [g.get_plan_name_at_index(i) for i in g._allowed()]
-    assert allowed == [n for n in (g.get_plan_name_at_index(i) for i in range(len(g._plans))) if left(n)]
-    if not allowed:
-        with pytest.raises(cudnn.cudnnGraphNotSupportedError, match="no plan left"):
-            g.check_support()
-
-
-def test_plans_with_too_much_workspace_are_excluded(planned: Any):
-    g, _ = dense()
-    g.validate()
-    g.build_operation_graph()
-    g.create_execution_plans([A])
-    g.deselect_workspace_greater_than(0)
-    try:
-        g.build_plans()
-    except cudnn.cudnnGraphNotSupportedError as error:
-        assert "bytes of workspace" in str(error)
-    else:
-        assert g.get_workspace_size() == 0
-
-
-def test_measured_plan():
-    g, _ = dense()
-    g.build([B])
-    assert g.get_plan_name() == "B:gemm:measured"
-    pack = data()
-    g.execute(pack, workspace(g.get_workspace_size()))
-    check(pack)
+from tests.graph.dense import FLOAT, HALF, A, check, data, dense, new, workspace
 
 
 def test_keys_of_a_variant_pack():
@@ -233,50 +110,6 @@ def test_other_shapes():
     assert len(g._shapes) == 2
     with pytest.raises(cudnn.InputError, match="override of UID 77"):
         g.execute(data(), None, override_uids=[77], override_shapes=[[1]], override_strides=[[1]])
-
-
-def test_deserialized_graph_compiles_nothing(monkeypatch: pytest.MonkeyPatch):
-    from ait_mlir.graph import plans
-    from ait_mlir.lowering import build
-
-    g, _ = dense()
-    g.build([A])
-    raw = g.serialize(as_bytes=True)
-    listed = g.serialize()
-    assert isinstance(raw, bytes)
-    assert list(raw) == listed
-
-    def refuse(*_: Any) -> None:
-        raise AssertionError("something was compiled")
-
-    monkeypatch.setattr(plans, "build_library", refuse)
-    monkeypatch.setattr(build, "_run_ninja", refuse)
-    for given in (raw, listed, bytearray(raw)):
-        other = cudnn.pygraph()
-        other.deserialize(g.handle, given)
-        pack = data()
-        other.execute(pack, workspace(other.get_workspace_size()), handle=g.handle)
-        check(pack)
-        assert other.serialize(as_bytes=True) == raw
-    assert "ait_rt.program" in other.ir()
-
-
-def test_ir_of_a_phase():
-    g, _ = dense()
-    assert "ait.gemm rrr" in g.ir()
-    assert 'ait.output "y"' in g.ir("imported")
-    assert "ait.relu" in g.ir("fused").split("epilogue")[1]
-    g.build([A])
-    assert "#ait.kernel<" in g.ir("selected")
-    assert "ait_rt.launch" in g.ir("planned")
-    assert "node 'bias' (bias)" in g.print()
-
-
-def test_equal_graphs_share_their_library():
-    first, second = dense()[0], dense()[0]
-    for g in (first, second):
-        g.build([A])
-    assert first.runner.compiled.library is second.runner.compiled.library
 
 
 def test_cache_and_jit():
@@ -443,42 +276,6 @@ def test_methods_of_the_reference_package():
         missing = [n for n in names.split() if not hasattr(owner, n)]
         assert missing == []
     assert all(getattr(cudnn.pygraph, n).__doc__ for n in METHODS.split())
-
-
-def test_plan_by_engine_and_knobs(planned: Any):
-    provider, config = planned.get_engine_and_knobs_at_index(planned.get_execution_plan_count() - 1)
-    g, _ = dense()
-    g.validate()
-    g.build_operation_graph()
-    g.create_execution_plan(provider, config)
-    g.build_plans()
-    assert g.get_engine_and_knobs_at_index(0) == (provider, config)
-    pack = data()
-    g.execute(list(pack.values()), workspace(g.get_workspace_size()), tensor_uids=list(pack))
-    check(pack)
-    with pytest.raises(cudnn.cudnnGraphNotSupportedError, match="no kernel 'none'"):
-        g.create_execution_plan("none")
-
-
-def test_serialized_graph_keeps_its_epsilon():
-    g = new()
-    x, scale = g.tensor([4, 16]), g.tensor([1, 16])
-    eps = g.tensor([1, 1], is_pass_by_value=True, name="eps").set_uid(9)
-    phase = cudnn.norm_forward_phase.INFERENCE
-    y, _ = g.rmsnorm(norm_forward_phase=phase, input=x, scale=scale, epsilon=eps, name="n")
-    y.set_output(True)
-    g.build()
-    values, gain, out = torch.randn(4, 16) * 0.01, torch.rand(1, 16), torch.empty(4, 16)
-    uids = [t.get_uid() for t in (x, scale, y)]
-    pack = {**dict(zip(uids, (values, gain, out), strict=True)), 9: 1e-2}
-    g.execute(pack)
-    other = cudnn.pygraph()
-    other.deserialize(g.serialize())
-    out.fill_(0)
-    other.execute(pack)
-    torch.testing.assert_close(out, torch.nn.functional.rms_norm(values, (16,), gain[0], 1e-2), atol=1e-4, rtol=1e-3)
-    with pytest.raises(cudnn.InputError, match=r"compiled for 0\.01"):
-        other.execute({**pack, 9: 1e-5})
 
 
 def test_graph_as_plain_data():

@@ -79,6 +79,8 @@ static_assert(dnn::kGelu == CUDNN_POINTWISE_GELU_FWD && dnn::kFastGelu == CUDNN_
 static_assert(dnn::kSwish == CUDNN_POINTWISE_SWISH_FWD && dnn::kCrossCorrelation == CUDNN_CROSS_CORRELATION);
 static_assert(dnn::kNoteTensorCore == CUDNN_NUMERICAL_NOTE_TENSOR_CORE && dnn::kNoteDownConvert == CUDNN_NUMERICAL_NOTE_DOWN_CONVERT_INPUTS);
 static_assert(dnn::kNoteReducedReduction == CUDNN_NUMERICAL_NOTE_REDUCED_PRECISION_REDUCTION);
+static_assert(dnn::kNoteFft == CUDNN_NUMERICAL_NOTE_FFT && dnn::kNoteWinograd6x6 == CUDNN_NUMERICAL_NOTE_WINOGRAD_TILE_6x6);
+static_assert(dnn::kNoteWinograd13x13 == CUDNN_NUMERICAL_NOTE_WINOGRAD_TILE_13x13);
 static_assert(dnn::kReduceAdd == CUDNN_REDUCE_TENSOR_ADD && dnn::kReduceMax == CUDNN_REDUCE_TENSOR_MAX);
 static_assert(dnn::kHeuristicsFallback == CUDNN_HEUR_MODE_FALLBACK && dnn::kHeuristicsA == CUDNN_HEUR_MODE_A);
 

@@ -68,7 +68,7 @@ def test_each_wait_is_needed() -> None:
         p = program(branches())
         wait = [op for op in p.block.ops if isinstance(op, WaitOp)][i]
         wait.detach()
-        with pytest.raises(PassError, match="begins without a wait|no event orders|does not wait for the end"):
+        with pytest.raises(PassError, match=r"begins without a wait|no event orders|does not wait for the end"):
             verify_streams(p)
 
 

@@ -121,6 +121,8 @@ def test_null_pointers_are_for_tensors_without_elements(made: SimpleNamespace, m
     assert [list(value.shape) for value in result.values()] == [[0, 4], [0, 4]]
     result = module.run([torch_to_ait_data(t) for t in empty], [torch_to_ait_data(t) for t in empty])
     assert [list(value.shape) for value in result.values()] == [[0, 4], [0, 4]]
+    nulls = [AITData(0, list(t.shape), "float16") for t in outputs]
+    assert [value.shape for value in module.run([torch_to_ait_data(t) for t in empty], nulls).values()] == [[0, 4]] * 2
     for output in outputs:
         output.fill_(7)
     null, places = AITData(0, [3, 4], "float16"), [torch_to_ait_data(t) for t in outputs]

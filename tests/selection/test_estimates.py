@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import math
+import re
 import warnings
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from ait_mlir.driver import run_to_phase
 from ait_mlir.errors import InputError
 from ait_mlir.ir.parser import parse_text
 from ait_mlir.lowering import estimates
@@ -334,3 +336,51 @@ def test_a_file_that_is_no_file_of_samples(tmp_path):
 def test_names_of_fits():
     assert fit_name("hopper", "gemm", "") == "hopper gemm"
     assert fit_name("cublaslt", "gemm", "f32") == "cublaslt gemm f32"
+
+
+# ** dynamic sizes **
+
+ROWS = """
+ait.graph @g(%x: !ait.tensor<m x 4096 x f16>) dims {{{dims}}} {{
+  %w = ait.param "w" : !ait.tensor<4096 x 4096 x f16>
+  %0 = ait.gemm rcr %x, %w : !ait.tensor<m x 4096 x f16>
+  ait.output "y" %0 : !ait.tensor<m x 4096 x f16>
+}}
+"""
+FEW_AND_MANY: dict[str, dict[str, float]] = {
+    "stream_gemm": {},
+    "hopper_gemm": {"start": 9.0},
+    "native_gemm": {"start": 30.0},
+}
+
+
+def chosen(dims: str) -> str:
+    module = parse_text(context(), ROWS.format(dims=dims))
+    run_to_phase(module, "selected", target="cuda")
+    (op,) = (op for op in module.walk() if op.name == "ait.gemm")
+    return str(op.attributes["kernel"])
+
+
+def test_each_range_of_sizes_has_its_own_kernel(table):
+    table(**FEW_AND_MANY, cublaslt_gemm={"start": 30.0})
+    text = chosen("m = 1 to 5000")
+    assert "ranges" in text and 'axis = "m"' in text
+    assert text.index('"stream"') < text.index('"hopper"')
+    (limits,) = re.findall(r"upto = \[([^]]+)\]", text)
+    assert 4 <= int(limits.split()[0]) <= 64
+    assert '"stream"' in chosen("m = 1 to 8") and "ranges" not in chosen("m = 1 to 8")
+    assert '"hopper"' in chosen("m = 1000 to 5000") and "ranges" not in chosen("m = 1 to 5000 hints [3000]")
+
+
+def test_a_small_gain_makes_no_branch(table):
+    """Estimates are too far off for that."""
+    same, none = {"start": 900.0}, {"start": 9000.0}
+    table(stream_gemm=same, hopper_gemm=same, native_gemm=none, cublaslt_gemm=none)
+    few, many = chosen("m = 1 to 8"), chosen("m = 1000 to 5000")
+    assert few != many
+    assert "ranges" not in chosen("m = 1 to 24")
+
+
+def test_without_a_table_one_kernel_serves_all_sizes(table, monkeypatch):
+    table(arch="sm_80", **FEW_AND_MANY)
+    assert "ranges" not in chosen("m = 1 to 5000")

@@ -46,6 +46,16 @@ def summed(op: str, name: str, operand: str, axes: int, **options: object) -> Fo
     return form(name, text, tensor, *types, to=(tensor, tensor), envs=PROLOGUE_ENVS, few=PROLOGUE_ENVS, **options)
 
 
+def finished(op: str, name: str, operand: str, shape: str = "b x s x 24", axes: int = 1, **options: object) -> Form:
+    """sigmoid(norm(a)) * d."""
+    row = " x ".join(shape.split(" x ")[-axes:])
+    text = (
+        f"{op} %a scale %b axes {axes} eps 1e-05 epilogue(%c) {{\n  ^bb0(%acc_: S, %d_in: S):\n"
+        "    %m_ = ait.sigmoid %acc_ : S\n    %n_ = ait.mul %m_, %d_in : S\n    ait.yield %n_ : S\n  }"
+    )
+    return form(name, text, f"{shape} x T", f"{row} x T", f"{operand} x T", **options)
+
+
 LAYER_NORM = Spec(
     "layer_norm",
     (
@@ -66,6 +76,15 @@ LAYER_NORM = Spec(
         summed("layer_norm", "two-axes-residual", "b x s x 24", 2),
         summed("layer_norm", "two-axes-broadcast", "24", 2),
         summed("layer_norm", "two-axes-column", "b x s x 1", 2, offset=1),
+        finished("layer_norm", "gate", "b x s x 24"),
+        finished("layer_norm", "batch-gate", "b x 1 x 24"),
+        finished("layer_norm", "column-gate", "b x s x 1", offset=1),
+        finished("layer_norm", "long-gate", "b x s", "b x s"),
+        finished("layer_norm", "two-axes-gate", "s x 6", "b x s x 6", 2),
+        finished(
+            "layer_norm", "view-gate", "b x s x 24",
+            strides={0: ("s*40", "40", "1"), 2: ("s*32", "32", "1"), 3: ("s*48", "48", "1")},
+        ),
     ),
     ROWS, DIMS, ENVS, FEW,
 )  # fmt: skip
@@ -78,6 +97,7 @@ RMS_NORM = Spec(
         norm("rms_norm", "plain", "b x 77", 1, ""),
         summed("rms_norm", "residual", "b x s x 24", 1),
         summed("rms_norm", "two-axes-residual", "24", 2),
+        finished("rms_norm", "gate", "b x s x 77", "b x s x 77"),
     ),
     ROWS, DIMS, ENVS, FEW,
 )  # fmt: skip

@@ -43,6 +43,15 @@ def test_the_page_shows_passes_patterns_launches_and_the_arena(tmp_path: Path):
     assert "batch = 4" in text and "not measured" in text
 
 
+def test_the_page_shows_why_each_kernel_was_chosen(tmp_path: Path):
+    text = write_page(tmp_path, "planned").read_text()
+    rows = re.findall(
+        r'<tr class="choice"><td class="n">(\d+)</td><td>([\w.]+)</td><td>.*?</td><td>([\w ]+)</td>', text
+    )
+    assert [row for row in rows if row[1] == "ait.gemm"] == [("1", "ait.gemm", "estimate")]
+    assert f"{len(rows)} ops that differ: 0 by time" in text
+
+
 def test_names_are_escaped(tmp_path: Path):
     text = write_page(tmp_path, "planned").read_text()
     assert "&lt;b&gt;w" in text and "<b>" not in text

@@ -158,7 +158,7 @@ def _next_step(operator: Operator, name: str) -> tuple[Operator, str, list[Tenso
 def _word(user: Operator, name: str, result: Tensor, others: Sequence[Tensor]) -> str | None:
     func = user.attrs.get("func")
     if not others:
-        return WORDS.get(func) if len(user.attrs.get("args") or [result]) == 1 else None
+        return WORDS.get(func) if func is not None and len(user.attrs.get("args") or [result]) == 1 else None
     if len(others) != 1 or func not in (FuncEnum.ADD, FuncEnum.MUL):
         return None
     (other,) = others

@@ -16,6 +16,8 @@ MAX_PARTS = 6
 def derived_name(op: Operation) -> str:
     """A name from the op, its layout and the ops of its region; `add` of a vector is called `bias`."""
     base = _bare(op)
+    if isinstance(op, NormOp) and op.prologue.blocks:
+        base = "_".join([*_region_parts(op.prologue.block, []), base])
     if isinstance(op, HasEpilogue):
         parts = [base, op.layout.data] if isinstance(op, ContractionOp) else [base]
         if op.epilogue.blocks:
@@ -24,8 +26,6 @@ def derived_name(op: Operation) -> str:
         return "_".join(parts)
     if isinstance(op, FusedElementwiseOp):
         return "_".join(["fused", *_region_parts(op.body.block, [])])
-    if isinstance(op, NormOp) and op.prologue.blocks:
-        return "_".join([*_region_parts(op.prologue.block, []), base])
     return base
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import ClassVar
+from typing import ClassVar, Self
 
 from xdsl.dialects.builtin import DenseArrayBase, FloatAttr, IntegerAttr, f64, i32, i64
 from xdsl.ir import Attribute, Operation, Region, SSAValue
@@ -63,11 +63,12 @@ class SoftmaxOp(AlongDims, RowLike, AitOp):
         return [t]
 
 
-class NormOp(RowLike, AitOp):
+class NormOp(HasEpilogue, RowLike, AitOp):
     """Base of norms over the trailing `axes` dims, with optional scale and bias of the row's shape.
 
     With a prologue, the op normalises the region's first yield. Further yields are further results, so `x + residual`
-    can be computed once, normalised and returned.
+    can be computed once, normalised and returned. With an epilogue, the first result is what the region makes of the
+    normalised element, scaled and shifted: `x * sigmoid(layer_norm(x))`.
     """
 
     SYNTAX: ClassVar[Syntax] = (
@@ -77,6 +78,7 @@ class NormOp(RowLike, AitOp):
         Prop("axes", INT),
         Prop("eps", NUMBER),
         RegionClause("prologue_operands", "prologue"),
+        EPILOGUE,
     )
     SEGMENTED: ClassVar[bool] = True
 
@@ -84,10 +86,12 @@ class NormOp(RowLike, AitOp):
     scale = opt_operand_def(TensorType)
     bias = opt_operand_def(TensorType)
     prologue_operands = var_operand_def(TensorType)
+    epilogue_operands = var_operand_def(TensorType)
     axes = prop_def(IntegerAttr)
     eps = prop_def(FloatAttr)
     outputs = var_result_def(TensorType)
     prologue = region_def()
+    epilogue = region_def()
     traits = traits_def(Norm(), Pure())
     irdl_options = (AttrSizedOperandSegments(as_property=True),)
 
@@ -104,13 +108,28 @@ class NormOp(RowLike, AitOp):
     ) -> None:
         value = SSAValue.get(input)
         super().__init__(
-            operands=[value, scale, bias, prologue_operands],
+            operands=[value, scale, bias, prologue_operands, ()],
             properties={"axes": IntegerAttr(axes, i64), "eps": FloatAttr(eps, f64)},
             result_types=[result_types or [value.type]],
-            regions=[prologue or Region()],
+            regions=[prologue or Region(), Region()],
         )
         if result_types is None:
             self.infer_result_types()
+
+    def properties_with(self, extras: int) -> dict[str, Attribute]:
+        own = [1, int(self.scale is not None), int(self.bias is not None), len(self.prologue_operands)]
+        return {**self.properties, "operandSegmentSizes": DenseArrayBase.from_list(i32, [*own, extras])}
+
+    def with_epilogue(self, operands: Sequence[SSAValue], epilogue: Region, element_type: Attribute) -> Self:
+        first, *further = self.result_types
+        assert isinstance(first, TensorType)
+        return type(self).create(
+            operands=[*self.own_operands, *operands],
+            result_types=[TensorType.get(first.dims, element_type), *further],
+            properties=self.properties_with(len(operands)),
+            attributes=dict(self.attributes),
+            regions=[self.prologue.clone(), epilogue],
+        )
 
     def reduced_axes(self) -> tuple[int, ...]:
         rank = tensor_type(self.input).rank
@@ -138,15 +157,28 @@ class NormOp(RowLike, AitOp):
         if not self.prologue.blocks:
             if len(self.prologue_operands) or len(self.results) != 1:
                 raise self.fail("has prologue operands or several results but no prologue region")
-            return [t]
+            return [self._through_epilogue(t)]
         extras = [self.expect_tensor(v, f"prologue operand {i}") for i, v in enumerate(self.prologue_operands)]
         for i, e in enumerate(extras):
             check_broadcastable(self, f"prologue operand {i}", e.dims, t.dims)
         arguments = [compute_type(x.element_type) for x in (t, *extras)]
         block = check_region(self, self.prologue, arguments, "prologue")
         outputs = [self.expect_tensor(r, f"result {i}") for i, r in enumerate(self.results)]
-        check_yield(self, block.last_op, [compute_type(o.element_type) for o in outputs])
-        return [TensorType.get(t.dims, o.element_type) for o in outputs]
+        normalised = t if self.epilogue.blocks else TensorType.get(t.dims, outputs[0].element_type)
+        yields = [normalised, *outputs[1:]]
+        check_yield(self, block.last_op, [compute_type(o.element_type) for o in yields])
+        further = [TensorType.get(t.dims, o.element_type) for o in outputs[1:]]
+        return [self._through_epilogue(normalised), *further]
+
+    def _through_epilogue(self, normalised: TensorType) -> TensorType:
+        """The type of the first result. Rows are computed in one type from the input to the result."""
+        result = infer_through_epilogue(self, normalised)
+        if compute_type(result.element_type) != compute_type(normalised.element_type):
+            raise self.fail(
+                f"the epilogue yields {compute_type(result.element_type)}, but rows are computed in "
+                f"{compute_type(normalised.element_type)}"
+            )
+        return result
 
 
 @irdl_op_definition

@@ -186,6 +186,13 @@ class fused_elementwise(Operator):
         return self.outputs
 
 
+def _same_dtype(operator: Operator, operands: Sequence[Tensor], message: str) -> None:
+    """Raise unless the tensors have one dtype; bool counts as any."""
+    found = sorted({operand.dtype() for operand in operands} - {"bool"})
+    if len(found) > 1:
+        raise operator.fail(f"{message}: found {' and '.join(found)}; ops.cast converts")
+
+
 class relational(Operator):
     """Compare two tensors, or a tensor and a number, element by element; the result is bool."""
 
@@ -194,6 +201,7 @@ class relational(Operator):
     def __call__(self, left: Tensor | float, right: Tensor | float) -> Tensor:
         given = [as_number(self, a) for a in (left, right)]
         self.begin(*(a for a in given if isinstance(a, Tensor)))
+        _same_dtype(self, self.inputs, "Type promotions are not supported")
         operands = aligned(self, in_one_dtype(self, given))
         return self.finish(self.emit_one(ait.CompareOp, operands, {"predicate": StringAttr(self.predicate)}))
 
@@ -211,13 +219,19 @@ class where(Operator):
     """`input_tensor` where the condition holds, else `other_tensor`; either may be a number, both with `dtype`."""
 
     def __call__(
-        self, condition: Tensor, input_tensor: Tensor | float, other_tensor: Tensor | float, dtype: str = ""
+        self, condition: Tensor | float, input_tensor: Tensor | float, other_tensor: Tensor | float, dtype: str = ""
     ) -> Tensor:
         given = [as_number(self, a) for a in (input_tensor, other_tensor)]
         values = [a for a in given if isinstance(a, Tensor)]
+        self.begin(*values)
+        if not isinstance(condition, Tensor):
+            raise self.fail(f"condition needs to be a tensor, found {condition!r}")
         self.begin(condition, *values)
+        if condition.dtype() != "bool":
+            raise self.fail(f"condition needs to be a bool tensor, found {condition.describe()}")
         if not values and not dtype:
-            raise self.fail('two numbers have no dtype; say which, for instance dtype="float16"')
+            raise self.fail('dtype needs to be provided for scalars, for instance dtype="float16"')
+        _same_dtype(self, values, "Expect tensor of the same dtype")
         kind = common_dtype(values) if values else normalize_dtype(dtype)
         operands = [in_dtype(self, a, kind) for a in given]
         return self.finish(self.emit_one(ait.WhereOp, aligned(self, [condition, *operands])))
@@ -353,9 +367,9 @@ def _nan_to_num(
     if not is_float(x.type.element_type):
         return x
     largest = LARGEST[x.type.element_type]
-    y = where()(ne()(x, x), nan, x)
-    y = where()(eq()(y, math.inf), largest if posinf is None else posinf, y)
-    return where()(eq()(y, -math.inf), -largest if neginf is None else neginf, y)
+    y = where()(eq()(x, math.inf), largest if posinf is None else posinf, x)
+    y = where()(eq()(x, -math.inf), -largest if neginf is None else neginf, y)
+    return where()(ne()(x, x), nan, y)
 
 
 def _clamp_nan_to_num(x: Tensor, low: Parameter, high: Parameter, nan: Parameter = 0.0) -> Tensor:

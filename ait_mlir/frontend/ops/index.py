@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from xdsl.dialects.builtin import IntegerAttr, StringAttr, i64
 from xdsl.ir import Attribute
 
 from ait_mlir.dialects.ait.index import SCATTERS, EmbeddingOp, GatherOp, MaskedSelectOp, ScatterOp, UpdateSliceOp
 from ait_mlir.dialects.ait.syntax import int_list_attr
-from ait_mlir.dialects.ait.types import TensorType
+from ait_mlir.dialects.ait.types import ShapeAttr, TensorType
+from ait_mlir.dialects.ait.view import ExpandOp, SliceOp
+from ait_mlir.dims import Expr, const
 from ait_mlir.frontend.intvar import IntVar, as_dim, merge_symbols, product
 from ait_mlir.frontend.operator import Operator
 from ait_mlir.frontend.ops.norm import layernorm
@@ -59,7 +61,19 @@ class gather(Operator):
         if index.rank != x.rank:
             raise self.fail(f"the index has rank {index.rank}, expected {x.rank}")
         kept = [d for d in range(x.rank) if d != axis]
-        return self.finish(self.emit_one(GatherOp, [x, index], indexed([axis], kept)))
+        return self.finish(self.emit_one(GatherOp, [self._first(x, index, kept), index], indexed([axis], kept)))
+
+    def _first(self, x: Tensor, index: Tensor, kept: Sequence[int]) -> Tensor:
+        """x, of which only the first place is read along dims where the index has one."""
+        dims = [one if d in kept and one.as_int() == 1 else n for d, (n, one) in enumerate(_pairs(x, index))]
+        if dims == list(x.type.dims):
+            return x
+        type = TensorType.get(dims, x.type.element_type)
+        return self.emit_one(SliceOp, [x], {"offsets": ShapeAttr((const(0),) * x.rank)}, [type])
+
+
+def _pairs(x: Tensor, index: Tensor) -> Iterator[tuple[Expr, Expr]]:
+    return zip(x.type.dims, index.type.dims, strict=True)
 
 
 class batch_gather(Operator):
@@ -129,11 +143,11 @@ class update_slice(Operator):
 
 
 class masked_select(Operator):
-    """The elements of `x` at the places where `mask`, a bool tensor of its leading dims, is true, in order.
+    """The elements of `x` at the places where `mask`, a bool tensor, is true, in order, as in `torch.masked_select`.
 
-    The first dim of the result is named `dim` (by default a new name), and the run binds it. The caller provides
-    outputs with room for as many elements as the mask has; a run returns them with the actual shape. After the call,
-    `outputs[1]` is the number of elements, an int64 of rank 0.
+    The two broadcast to one shape. The dim of the result is named `dim` (by default a new name), and the run binds it.
+    The caller provides outputs with room for as many elements as that shape has; a run returns them with the actual
+    shape. After the call, `outputs[1]` is the number of elements, an int64 of rank 0.
     """
 
     def __init__(self, dim: str | None = None):
@@ -142,13 +156,22 @@ class masked_select(Operator):
 
     def __call__(self, x: Tensor, mask: Tensor) -> Tensor:
         self.begin(x, mask)
-        most = product(mask.shape())
+        rank = max(x.rank, mask.rank)
+        padded = [[as_dim(1)] * (rank - t.rank) + t.shape() for t in (x, mask)]
+        shape = [b if a == 1 else a for a, b in zip(*padded, strict=True)]
+        values, chosen = (self._expanded(t, shape) for t in (x, mask))
+        most = product(shape)
         count = IntVar.bound_by(most, self.dim)
-        rest = [as_dim(dim).expr for dim in x.shape()[mask.rank :]]
-        types = [TensorType.get([count.expr, *rest], x.type.element_type), TensorType.get([], i64)]
+        types = [TensorType.get([count.expr], x.type.element_type), TensorType.get([], i64)]
         symbols = merge_symbols(most.symbols, count.symbols)
-        self.outputs = self.emit(MaskedSelectOp, [x, mask], None, types, symbols=symbols)
+        self.outputs = self.emit(MaskedSelectOp, [values, chosen], None, types, symbols=symbols)
         return self.outputs[0]
+
+    def _expanded(self, tensor: Tensor, shape: Sequence[IntVar]) -> Tensor:
+        if tensor.shape() == list(shape):
+            return tensor
+        type = TensorType.get([dim.expr for dim in shape], tensor.type.element_type)
+        return self.emit_one(ExpandOp, [tensor], None, [type], symbols=merge_symbols(*(d.symbols for d in shape)))
 
 
 class bert_embeddings(Operator):

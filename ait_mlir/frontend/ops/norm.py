@@ -51,13 +51,13 @@ class _Norm(Operator):
         found = [dim.expr for dim in map(as_dim, shape)]
         if not 1 <= len(found) <= x.rank or list(x.type.dims[x.rank - len(found) :]) != found:
             raise self.fail(f"normalized_shape [{', '.join(map(str, found))}] is not the end of the input's shape")
-        sizes = [1, int(gamma is not None), int(beta is not None), 0]
+        sizes = [1, int(gamma is not None), int(beta is not None), 0, 0]
         properties = {
             "axes": IntegerAttr(len(found), i64),
             "eps": FloatAttr(eps, f64),
             "operandSegmentSizes": DenseArrayBase.from_list(i32, sizes),
         }
-        return self.finish(self.emit_one(self.op_class, operands, properties, regions=1))
+        return self.finish(self.emit_one(self.op_class, operands, properties, regions=2))
 
 
 class layernorm(_Norm):

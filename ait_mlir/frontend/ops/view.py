@@ -261,14 +261,31 @@ class split(Operator):
         symbols = merge_symbols(*(size.symbols for size in sizes))
         properties = {"dim": IntegerAttr(axis, i64)}
         self.outputs = self.emit(ait.SplitOp, [x], properties, types, symbols=symbols)
+        self._attrs["output_masks"] = [True] * len(types)
         return self.outputs
+
+    def remove_output_at(self, indices: int | Sequence[int]) -> None:
+        """Drop pieces that nothing reads, by their places in `_attrs["outputs"]`."""
+        dropped = {indices} if isinstance(indices, int) else set(indices)
+        if wrong := [i for i in dropped if not 0 <= i < len(self.outputs)]:
+            raise self.fail(f"there is no output {wrong[0]}; there are {len(self.outputs)}")
+        if used := [i for i in sorted(dropped) if self.outputs[i].users or self.outputs[i].is_output]:
+            raise self.fail(f"output {used[0]} is read, so it cannot be removed")
+        for i in dropped:
+            self.outputs[i].sources.discard(self)
+        masks = self._attrs["output_masks"]
+        places = [place for place, there in enumerate(masks) if there]
+        self._attrs["output_masks"] = [t and p not in {places[i] for i in dropped} for p, t in enumerate(masks)]
+        left = [i for i in range(len(self.outputs)) if i not in dropped]
+        self.outputs, self.made = [self.outputs[i] for i in left], [self.made[i] for i in left]
 
     def _sizes(self, dim: IntVar, size: DimLike) -> list[IntVar]:
         total, step = dim.expr.as_int(), as_dim(size).expr.as_int()
         if total is None or step is None:
             raise self.fail(f"the dynamic dim {dim} cannot be cut into pieces of {size}; give the sizes as a list")
-        if step < 1:
+        if step < 0 or (step == 0 and total):
             raise self.fail(f"the size of a piece is at least 1, found {step}")
+        step = max(step, 1)
         return [as_dim(min(step, total - at)) for at in range(0, max(total, 1), step)]
 
 

@@ -109,6 +109,7 @@ class ConvCall:
     y: str
     workspace: str
     workspace_bytes: Size
+    precision: str | None = None
 
 
 Call = GemmCall | AttentionCall | ConvCall

@@ -10,9 +10,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
-from xdsl.dialects.builtin import BFloat16Type, Float16Type, f64
-from xdsl.ir import Attribute, Block, SSAValue
+from xdsl.dialects.builtin import BFloat16Type, Float16Type, Float32Type, f64
+from xdsl.ir import Attribute, Block, Operation, SSAValue
 
+from ait_mlir.dialects.ait.dtypes import BY_IR
 from ait_mlir.dialects.ait.gemm import ContractionOp, MatrixOp
 from ait_mlir.dialects.ait.grouped import GroupedGemmOp
 from ait_mlir.dialects.ait.strided import contiguous_strides
@@ -20,7 +21,7 @@ from ait_mlir.dialects.ait.traits import HasEpilogue
 from ait_mlir.dialects.ait.types import TensorType, scope_of, tensor_type
 from ait_mlir.dims import Expr, Scope
 from ait_mlir.lowering.cpp import element_type
-from ait_mlir.lowering.kernels.base import Arg, Emission, Launch, Strides, estimate_env
+from ait_mlir.lowering.kernels.base import Arg, Emission, Launch, Strides, Target, estimate_env
 from ait_mlir.lowering.kernels.loops import ONE, ZERO, Loop, broadcast_strides, collapse, nest
 from ait_mlir.lowering.regions import functor
 
@@ -154,6 +155,26 @@ def _columns(loops: Sequence[Loop], operands: int) -> list[tuple[Expr, ...]]:
 def is_narrow(kind: Attribute) -> bool:
     """Whether the elements are the floats of 2 bytes that tensor cores multiply."""
     return isinstance(kind, Float16Type | BFloat16Type)
+
+
+def keeps_f32(op: Operation, target: Target) -> bool:
+    """Whether products must be exact: in another type than f32 they are what they are, in f32 the setting says so."""
+    return target.precision == "highest" or not isinstance(tensor_type(op.operands[0]).element_type, Float32Type)
+
+
+def library_precision(op: Operation, target: Target) -> str | None:
+    """The `ait_precision` of a library call; None where it is the highest."""
+    return None if keeps_f32(op, target) else f"AIT_PRECISION_{target.precision.upper()}"
+
+
+def on_mma(op: Operation, target: Target) -> bool:
+    """Whether mma.sync may multiply the operands: f16 and bf16, and f32 that may be rounded to TF32."""
+    return target.has("mma") and (is_narrow(tensor_type(op.operands[0]).element_type) or not keeps_f32(op, target))
+
+
+def in_halves(k: int, kind: Attribute) -> int:
+    """K in elements of 2 bytes, in which tiles of tensor cores count it: f32 takes twice the room and the time."""
+    return k * BY_IR[kind].bytes // 2
 
 
 def epilogue_functor(op: HasEpilogue | GroupedGemmOp, name: str, place: str) -> tuple[str, str]:

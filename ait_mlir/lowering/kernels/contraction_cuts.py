@@ -27,11 +27,11 @@ class EpilogueCut(Cut[HasEpilogue]):
     ops = (HasEpilogue,)
 
     def places(self, op: HasEpilogue, target: Target) -> range:
-        return range(len(_inner(op.epilogue)) if op.epilogue.blocks and op.SUMS == 1 and target.is_gpu else 0)
+        return range(len(_inner(op.epilogue)) if op.epilogue.blocks and _is_simple(op) and target.is_gpu else 0)
 
     def parts(self, op: HasEpilogue, place: int) -> tuple[Operation, ...] | None:
         """None unless a single value crosses the cut."""
-        if not op.epilogue.blocks or op.SUMS != 1 or not 0 <= place < len(_inner(op.epilogue)):
+        if not op.epilogue.blocks or not _is_simple(op) or not 0 <= place < len(_inner(op.epilogue)):
             return None
         block, accumulator = op.epilogue.block, op.epilogue.block.args[0]
         inner, last = _inner(op.epilogue), block.last_op
@@ -49,6 +49,11 @@ class EpilogueCut(Cut[HasEpilogue]):
         first = op.with_epilogue(operands, region, element)
         operands, region = _copy_ops(block, tail, crossing, last.operands[0], extras)
         return first, FusedElementwiseOp([first.results[0], *operands], [result.type], region)
+
+
+def _is_simple(op: HasEpilogue) -> bool:
+    """One accumulator, and no results but the epilogue's."""
+    return op.SUMS == 1 and len(op.results) == 1
 
 
 class HalvesCut(Cut[GatedGemmOp]):

@@ -1,6 +1,8 @@
-"""Convolutions of f16 and bf16 on cuDNN, which the runtime library loads when a model first asks for it."""
+"""Convolutions of f16, bf16 and f32 on cuDNN, which the runtime library loads when a model first asks for it."""
 
 from __future__ import annotations
+
+from xdsl.dialects.builtin import BFloat16Type, Float16Type, Float32Type
 
 from ait_mlir.dialects.ait.conv import ConvOp
 from ait_mlir.dialects.ait.dtypes import BY_IR
@@ -15,15 +17,14 @@ from ait_mlir.lowering.kernels.base import (
     Strides,
     Target,
     bytes_moved,
+    element_bytes,
     estimate_env,
 )
 from ait_mlir.lowering.kernels.calls import ConvCall, call_service
-from ait_mlir.lowering.kernels.contraction import is_narrow, library_epilogue
+from ait_mlir.lowering.kernels.contraction import library_epilogue, library_precision
 
 __all__ = ["KERNELS", "CudnnConv"]
 
-PIECE = 8
-"""Elements of 16 bytes: what the channels and every other stride are a multiple of."""
 MAX_PLANS = 6
 WORKSPACE = 32 << 20
 SECONDS, RATE = 6e-6, 400e12
@@ -33,6 +34,11 @@ ACTIVATIONS = {
     "ait.relu": "AIT_ACTIVATION_RELU",
     "ait.fast_gelu": "AIT_ACTIVATION_FAST_GELU",
 }
+
+
+def _piece(op: ConvOp) -> int:
+    """Elements of 16 bytes: what the channels and every other stride are a multiple of."""
+    return 16 // element_bytes(tensor_type(op.x))
 
 
 class CudnnConv(Kernel[ConvOp]):
@@ -52,12 +58,12 @@ class CudnnConv(Kernel[ConvOp]):
         channels = (tensor_type(op.x).dims[-1], tensor_type(op.output).dims[-1])
         return (
             target.kind == "cuda"
-            and is_narrow(kind)
+            and isinstance(kind, Float16Type | BFloat16Type | Float32Type)
             and tensor_type(op.output).element_type == kind
             and op.spatial == 2
             and not op.is_transposed()
             and op.num_groups() == 1
-            and all(scope.positive(c) and scope.divisible(c, PIECE) for c in channels)
+            and all(scope.positive(c) and scope.divisible(c, _piece(op)) for c in channels)
             and library_epilogue(op) is not None
         )
 
@@ -72,7 +78,7 @@ class CudnnConv(Kernel[ConvOp]):
     def accepts(self, op: ConvOp, position: int, strides: Strides, scope: Scope) -> bool:
         value = [*op.operands, *op.results][position]
         if position in (0, len(op.operands)) or tensor_type(value).rank == 4:
-            return strides[-1].as_int() == 1 and all(scope.divisible(s, PIECE) for s in strides[:-1])
+            return strides[-1].as_int() == 1 and all(scope.divisible(s, _piece(op)) for s in strides[:-1])
         return is_contiguous(tensor_type(value).dims, strides, scope)
 
     def workspace(self, op: ConvOp, config: Config) -> Expr:
@@ -113,6 +119,7 @@ class CudnnConv(Kernel[ConvOp]):
             y=y.name,
             workspace="ws",
             workspace_bytes=WORKSPACE,
+            precision=library_precision(op, launch.target),
         )
         return call_service(call, launch)
 

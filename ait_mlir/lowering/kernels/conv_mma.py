@@ -1,4 +1,4 @@
-"""Convolutions of f16 and bf16 on the tensor cores of CUDA devices, with any epilogue inside."""
+"""Convolutions on the tensor cores of CUDA devices, of f16, bf16, and f32 as TF32, with any epilogue inside."""
 
 from __future__ import annotations
 
@@ -19,14 +19,12 @@ from ait_mlir.lowering.kernels.base import (
     element_bytes,
     estimate_env,
 )
-from ait_mlir.lowering.kernels.contraction import is_narrow
+from ait_mlir.lowering.kernels.contraction import in_halves, on_mma
 from ait_mlir.lowering.kernels.conv import ConvKernel, call_conv, weight_steps
 from ait_mlir.lowering.kernels.gemm_tiles import CLOCK, GemmTile, best_tiles
 
 __all__ = ["KERNELS", "MmaConv"]
 
-CHUNK = 8
-"""The number of elements in 16 bytes, which are copied at once."""
 CONFIGS = 4
 """Of the largest sizes, and as many of the smallest."""
 GATHER_SHARE = 1.1
@@ -41,8 +39,8 @@ def _tiles(m: int, n: int, k: int, target: Target) -> tuple[GemmTile, ...]:
 
 
 class MmaConv(ConvKernel):
-    """mma.sync over gathered rows, for one group. Rows are gathered by asynchronous copies of 16 bytes if the number of
-    channels is a multiple of 8, otherwise element by element.
+    """mma.sync over gathered rows, for one group. Rows are gathered by asynchronous copies of 16 bytes, a chunk, if the
+    channels are a whole number of chunks, otherwise element by element.
     """
 
     provider = "mma"
@@ -52,21 +50,25 @@ class MmaConv(ConvKernel):
         most_taps = 31 // op.spatial  # GatherTile::kBits
         return (
             super().matches(op, target)
-            and target.has("mma")
-            and is_narrow(tensor_type(op.x).element_type)
+            and on_mma(op, target)
             and not op.is_transposed()
             and op.num_groups() == 1
             and scope_of(op).positive(tensor_type(op.x).dims[-1])
             and max(op.kernel()) <= most_taps
         )
 
-    def _in_eights(self, op: ConvOp) -> bool:
-        return scope_of(op).divisible(tensor_type(op.x).dims[-1], CHUNK)
+    def _chunk(self, op: ConvOp) -> int:
+        """The number of elements in 16 bytes, which are copied at once."""
+        return 16 // element_bytes(tensor_type(op.x))
+
+    def _in_chunks(self, op: ConvOp) -> bool:
+        return scope_of(op).divisible(tensor_type(op.x).dims[-1], self._chunk(op))
 
     def _sizes(self, op: ConvOp, env: Mapping[str, int]) -> tuple[int, int, int]:
-        """Rows, columns and depth of the product."""
+        """Rows and columns of the product, and its depth in elements of 2 bytes."""
         *places, columns = tensor_type(op.output).dims
-        return product(places).evaluate(env), columns.evaluate(env), op.extents().k.evaluate(env)
+        depth = in_halves(op.extents().k.evaluate(env), tensor_type(op.x).element_type)
+        return product(places).evaluate(env), columns.evaluate(env), depth
 
     def configs(self, op: ConvOp, target: Target) -> list[dict[str, int]]:
         """The best tiles at the largest sizes and at the smallest, in turn."""
@@ -87,8 +89,8 @@ class MmaConv(ConvKernel):
         size = element_bytes(tensor_type(op.x))
         whole = [v for v in op.epilogue_operands if tensor_type(v).dims == tensor_type(op.output).dims]
         busy = _tiles(m, n, k, target)[0].cycles(m, n, k, 1, target) / CLOCK * GATHER_SHARE
-        if not self._in_eights(op):
-            busy += m * k / ELEMENT_RATE
+        if not self._in_chunks(op):
+            busy += m * k * 2 / size / ELEMENT_RATE
         return busy + len(whole) * size * m * n / target.bandwidth
 
     def terms(self, op: ConvOp, config: Config, target: Target) -> Terms:
@@ -96,23 +98,27 @@ class MmaConv(ConvKernel):
         found = GemmTile.of(config).terms(m, n, k, 1, target)
         whole = sum(tensor_type(v).dims == tensor_type(op.output).dims for v in op.epilogue_operands)
         operand = whole * element_bytes(tensor_type(op.x)) * m * n / target.bandwidth
-        gather = 0.0 if self._in_eights(op) else m * k / ELEMENT_RATE
+        gather = 0.0 if self._in_chunks(op) else m * k * 2 / element_bytes(tensor_type(op.x)) / ELEMENT_RATE
         work = {**found.work, "rest": bytes_moved(op, scope_of(op)) / target.bandwidth, "gather": gather}
         return Terms({**found.first, "operand": operand}, work)
 
     def accepts(self, op: ConvOp, position: int, strides: Strides, scope: Scope) -> bool:
-        eights = self._in_eights(op)
-        if position == 0 and eights:
-            return strides[-1].as_int() == 1 and all(scope.divisible(s, CHUNK) for s in strides[:-1])
+        chunked = self._in_chunks(op)
+        if position == 0 and chunked:
+            return strides[-1].as_int() == 1 and all(scope.divisible(s, self._chunk(op)) for s in strides[:-1])
         if position == 1:
             along = weight_steps(tensor_type(op.weight), strides, scope)
-            return along is not None and along.as_int() == 1 and (not eights or scope.divisible(strides[0], CHUNK))
+            return (
+                along is not None
+                and along.as_int() == 1
+                and (not chunked or scope.divisible(strides[0], self._chunk(op)))
+            )
         return True
 
     def emit(self, launch: Launch[ConvOp]) -> Emission:
         tile = GemmTile.of(launch.config)
         early = ", true" if launch.ins[1].constant else ""
-        template = f"conv_mma<{tile.cpp()}, {str(self._in_eights(launch.op)).lower()}, {{epilogue}}>"
+        template = f"conv_mma<{tile.cpp()}, {str(self._in_chunks(launch.op)).lower()}, {{epilogue}}>"
         return call_conv(launch, "conv_mma", template, f", {launch.cpp(const(tile.split))}{early}")
 
 

@@ -7,11 +7,11 @@ from dataclasses import replace
 from typing import cast
 
 from xdsl.dialects.builtin import BFloat16Type, Float32Type, Float64Type
-from xdsl.ir import Attribute, Operation
+from xdsl.ir import Attribute
 
 from ait_mlir.dialects.ait.dtypes import BY_IR
 from ait_mlir.dialects.ait.gemm import ContractionOp
-from ait_mlir.dialects.ait.types import TensorType, scope_of, tensor_type
+from ait_mlir.dialects.ait.types import TensorType, scope_of
 from ait_mlir.dims import Expr, Scope, const
 from ait_mlir.host.cpu import has_bf16_tiles
 from ait_mlir.lowering.estimates import Terms
@@ -23,9 +23,13 @@ from ait_mlir.lowering.kernels.contraction import (
     Problem,
     call_template,
     epilogue_functor,
+    in_halves,
     is_narrow,
+    keeps_f32,
     library_epilogue,
+    library_precision,
     library_prefix,
+    on_mma,
 )
 from ait_mlir.lowering.kernels.gemm_tiles import CLOCK, TILES, GemmTile, best_tiles, tile_for_few_rows
 
@@ -70,19 +74,14 @@ def _is_matrix(x: Matrix, rows: Expr, cols: Expr, scope: Scope) -> bool:
     return _is_unit(x.row) and (cols.as_int() == 1 or scope.le(rows, x.col))
 
 
-def _has_even_pitches(x: Matrix, scope: Scope) -> bool:
-    """Whether all rows of a matrix of 2-byte elements start on 16-byte boundaries if the first does."""
+def _has_even_pitches(x: Matrix, scope: Scope, chunk: int = 8) -> bool:
+    """Whether all rows of a matrix start on 16-byte boundaries, `chunk` elements apart, if the first does."""
     pitch = x.row if _is_unit(x.col) else x.col
-    return all(scope.divisible(s, 8) for s in (pitch, *x.batch))
+    return all(scope.divisible(s, chunk) for s in (pitch, *x.batch))
 
 
 def _fits(p: Problem, scope: Scope) -> bool:
     return all(scope.bounds(e)[1] <= LARGEST for e in (p.m, p.n, p.k))
-
-
-def keeps_f32(op: Operation, target: Target) -> bool:
-    """Whether it must be computed exactly: in another type than f32 it is what it is, in f32 the setting says so."""
-    return target.precision == "highest" or not isinstance(tensor_type(op.operands[0]).element_type, Float32Type)
 
 
 def _uses_tiles(op: ContractionOp, target: Target) -> bool:
@@ -135,18 +134,24 @@ class ContractionKernel(Kernel[ContractionOp]):
 
 
 class NativeGemm(ContractionKernel):
-    """Our own, with any epilogue: mma.sync on CUDA for f16 and bf16, else plain arithmetic; vectors on the CPU."""
+    """Our own, with any epilogue: mma.sync on CUDA for f16, bf16, and f32 that may be rounded, else plain arithmetic;
+    vectors on the CPU."""
 
     max_sums = 2
     one_instance = True
     optional_keys = frozenset({"small_rows", *TILES[0].config("small_")})
 
     def takes(self, op: ContractionOp, target: Target) -> bool:
-        gates = self.uses_tensor_cores(op, target) and op.layout.data[1] == "c"
+        gates = is_narrow(_kind(op)) and self.uses_tensor_cores(op, target) and op.layout.data[1] == "c"
         return len(op.operands) <= 16 and (op.SUMS == 1 or gates)
 
     def uses_tensor_cores(self, op: ContractionOp, target: Target) -> bool:
-        return target.has("mma") and is_narrow(_kind(op))
+        return on_mma(op, target)
+
+    def _has_even_pitches(self, op: ContractionOp, problem: Problem) -> bool:
+        """Whether all rows of a and b start on 16-byte boundaries if the first does."""
+        chunk = 16 // BY_IR[_kind(op)].bytes
+        return all(_has_even_pitches(x, scope_of(op), chunk) for x in (problem.a, problem.b))
 
     def configs(self, op: ContractionOp, target: Target) -> list[dict[str, int]]:
         if not self.uses_tensor_cores(op, target):
@@ -154,7 +159,7 @@ class NativeGemm(ContractionKernel):
         scope = scope_of(op)
         problem = Problem.contiguous(op)
         m, n, k, batches = problem.sizes(scope)
-        n *= op.SUMS
+        n, k = n * op.SUMS, in_halves(k, _kind(op))
         tiles = best_tiles(m, n, k, batches, target)[:MAX_CONFIGS]
         configs = [tile.config() for tile in tiles]
         few = tile_for_few_rows(tiles[0], scope.bounds(problem.m), n, k, target) if batches == 1 else None
@@ -188,15 +193,15 @@ class NativeGemm(ContractionKernel):
             name = f"{kind} tiles" if not target.is_gpu and _uses_tiles(op, target) else str(kind)
             return plain_terms(m, n, k, batches, BY_IR[kind].bytes, rates, name, target)
         tile = GemmTile.of({key: value for key, value in config.items() if not key.startswith("small_")})
-        found = tile.terms(m, n * op.SUMS, k, batches, target)
+        found = tile.terms(m, n * op.SUMS, in_halves(k, kind), batches, target)
         erf = op.epilogue.blocks and any(o.name in ("ait.gelu", "ait.erf") for o in op.epilogue.block.ops)
         whole = sum(cast(TensorType, v.type).dims == op.output.type.dims for v in op.epilogue_operands)
         each = m * n * batches
         first = {
             "erf": ERF_CYCLES * each / target.multiprocessors / CLOCK if erf else 0.0,
-            "operand": whole * 2.0 * each / target.bandwidth,
+            "operand": whole * BY_IR[kind].bytes * each / target.bandwidth,
         }
-        even = _has_even_pitches(problem.a, scope_of(op)) and _has_even_pitches(problem.b, scope_of(op))
+        even = self._has_even_pitches(op, problem)
         return Terms({**found.first, **first}, found.work, "" if even else "odd")
 
     def seconds_at(self, op: ContractionOp, m: int, n: int, k: int, batches: int, target: Target) -> float:
@@ -208,8 +213,8 @@ class NativeGemm(ContractionKernel):
         if not self.uses_tensor_cores(op, target):
             return target.launch_seconds + flops / SIMT_RATE[size]
         columns = n * op.SUMS
-        tiles = best_tiles(m, columns, k, batches, target)
-        cycles = tiles[0].cycles(m, columns, k, batches, target)
+        halves = in_halves(k, _kind(op))
+        cycles = best_tiles(m, columns, halves, batches, target)[0].cycles(m, columns, halves, batches, target)
         if op.epilogue.blocks and any(o.name in ("ait.gelu", "ait.erf") for o in op.epilogue.block.ops):
             cycles += ERF_CYCLES * m * n * batches / target.multiprocessors
         whole = [v for v in op.epilogue_operands if cast(TensorType, v.type).dims == op.output.type.dims]
@@ -227,7 +232,7 @@ class NativeGemm(ContractionKernel):
         arguments = ",\n      ".join(problem.arguments(launch))
         calls: list[str] = []
         if self.uses_tensor_cores(op, target):
-            odd = not (_has_even_pitches(problem.a, scope_of(op)) and _has_even_pitches(problem.b, scope_of(op)))
+            odd = not self._has_even_pitches(op, problem)
             flags = (_is_unit(problem.a.col), _is_unit(problem.b.row), odd)
             template = ", ".join("true" if flag else "false" for flag in flags)
             early = ", true" if problem.b.arg.constant else ""
@@ -331,7 +336,7 @@ class CublasLtGemm(ContractionKernel, NamesAlgorithms):
 
     def terms(self, op: ContractionOp, config: Config, target: Target) -> Terms | None:
         """With the library's first algorithm; its tiles and splits are unknown, so those of several are considered."""
-        if config:
+        if config or not keeps_f32(op, target):
             return None
         problem, size = Problem.contiguous(op), BY_IR[_kind(op)].bytes
         m, n, k, batches = problem.sizes(scope_of(op))
@@ -406,7 +411,7 @@ class CublasLtGemm(ContractionKernel, NamesAlgorithms):
             algorithm="&algorithm" if config else None,
             workspace="ws",
             workspace_bytes=self.workspace(op, config),
-            precision=None if keeps_f32(op, launch.target) else f"AIT_PRECISION_{launch.target.precision.upper()}",
+            precision=library_precision(op, launch.target),
         )
         return call_service(call, launch, before)
 

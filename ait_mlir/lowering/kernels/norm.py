@@ -46,7 +46,7 @@ class SoftmaxKernel(Kernel[SoftmaxOp]):
 
 
 class NormKernel(Kernel[NormOp]):
-    """A norm, with a prologue that may keep further results."""
+    """A norm, with a prologue that may keep further results, and an epilogue."""
 
     def accepts(self, op: NormOp, position: int, strides: Strides, scope: Scope) -> bool:
         values = (*op.operands, *op.results)
@@ -58,24 +58,32 @@ class NormKernel(Kernel[NormOp]):
         norm, ins, outs, scope, dims = launch.op, launch.ins, launch.outs, launch.scope, launch.dims
         shape, axes = outs[0].type.dims, norm.axes.value.data
         factors = _factor_positions(norm)
-        streams = [a for i, a in enumerate(ins) if i not in factors]
+        own = len(norm.own_operands)
+        streams, extras = [a for i, a in enumerate(ins[:own]) if i not in factors], ins[own:]
         strides = [broadcast_strides(a, shape) for a in streams] + [a.strides for a in outs]
+        strides += [broadcast_strides(a, shape) for a in extras]
         loops = nest(shape, strides)
         outer = collapse(loops[: len(loops) - axes] or [single(len(strides))], scope)
         row = collapse(loops[len(loops) - axes :], scope)
         nested = [*outer, *row]
-        packs = [pack(args, nested, first, dims) for first, args in ((0, streams), (len(streams), outs))]
+        firsts = (0, len(streams), len(streams) + len(outs))
+        packs = [pack(args, nested, n, dims) for n, args in zip(firsts, (streams, outs, extras), strict=True)]
         name = "norm_@ID@"
         element = ins[0].type.element_type
         low, high, step = _row_template([loop.size for loop in row], scope)
         constant = "true" if all(ins[i].constant for i in factors) else "false"
         template = f"{name}, {len(row)}" + (f", {low}, {high}, {step}, {constant}" if launch.target.is_gpu else "")
         scale, bias = _factor_names(norm, ins)
+        definitions = functor(norm.prologue, name) if norm.prologue.blocks else identity_functor(element, name)
+        finish = ""
+        if norm.epilogue.blocks:
+            template, finish = f"{template}, epilogue_@ID@", f", {packs[2]}"
+            definitions += functor(norm.epilogue, "epilogue_@ID@")
         return launch.call(
             "row",
             f"{self.name}<{template}>(ctx, {sizes(nested, dims)}, {packs[0]}, {packs[1]}, "
-            f"{scale}, {bias}, {literal(norm.eps.value.data, f64)})",
-            functor(norm.prologue, name) if norm.prologue.blocks else identity_functor(element, name),
+            f"{scale}, {bias}, {literal(norm.eps.value.data, f64)}{finish})",
+            definitions,
         )
 
 

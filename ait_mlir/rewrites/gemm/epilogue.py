@@ -5,18 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from xdsl.dialects.builtin import IntegerAttr
-from xdsl.ir import Block, Operation, Region, SSAValue
+from xdsl.ir import Block, Operation, SSAValue
 
 from ait_mlir.dialects.ait.base import same_shape
-from ait_mlir.dialects.ait.dtypes import is_float
+from ait_mlir.dialects.ait.dtypes import compute_type, is_float
 from ait_mlir.dialects.ait.elementwise import CastOp, ElementwiseOp
+from ait_mlir.dialects.ait.norm import NormOp
 from ait_mlir.dialects.ait.traits import Commutative, HasEpilogue
 from ait_mlir.dialects.ait.types import TensorType, scope_of, tensor_type
 from ait_mlir.rewrites.engine.driver import Rewriter
 from ait_mlir.rewrites.engine.language import PatternBuilder, pattern, patterns
 from ait_mlir.rewrites.engine.numbers import element_type_of, splat
 from ait_mlir.rewrites.engine.registry import constraint, native
-from ait_mlir.rewrites.regions import RegionGrower
+from ait_mlir.rewrites.regions import RegionGrower, take_regions
 
 MAX_OPERANDS = 16
 """Its own and the epilogue's: every kernel of a contraction takes so many."""
@@ -30,6 +31,7 @@ def join_epilogue(p: PatternBuilder) -> None:
     p.require("only_user", p.result(acc), root)
     p.require("result_has_shape_of", root, p.result(acc))
     p.require("is_floating", p.result(root))
+    p.require("stays_in_type", acc, root)
     p.require("no_attribute", acc, "kernel")
     p.require("operands_fit", acc, root, MAX_OPERANDS)
     p.replace(root, "append_to_epilogue", acc, root)
@@ -58,6 +60,19 @@ EPILOGUE = patterns(view_of_widened, join_epilogue, join_epilogue_together)
 
 
 # ** constraints and natives **
+
+
+@constraint
+def stays_in_type(op: HasEpilogue, root: ElementwiseOp) -> bool:
+    """The op may yield the root's element type: a norm computes a row in one type, from its input to its result."""
+    if not isinstance(op, NormOp):
+        return True
+    return compute_type(element_type_of(root.results[0])) == op.accumulator_types()[0]
+
+
+def is_free(op: HasEpilogue) -> bool:
+    """No kernel is selected, and the op has one result, the epilogue's."""
+    return "kernel" not in op.attributes and len(op.results) == 1
 
 
 @native
@@ -92,7 +107,10 @@ def append(r: Rewriter, contraction: HasEpilogue, joining: Sequence[ElementwiseO
             op.operands = [op.operands[1], op.operands[0]]
     own = contraction.own_operands
     extras = list(contraction.epilogue_operands)
-    region = contraction.detach_region(contraction.epilogue)
+    at = contraction.regions.index(contraction.epilogue)
+    # The old contraction stays until its only users, which join, are gone; then it is dead.
+    regions = take_regions(contraction)
+    region = regions[at]
     if region.blocks:
         block = region.blocks[0]
         grower = RegionGrower(block, extras, first_argument=contraction.SUMS)
@@ -104,12 +122,10 @@ def append(r: Rewriter, contraction: HasEpilogue, joining: Sequence[ElementwiseO
         grower = RegionGrower(block, extras, first_argument=contraction.SUMS)
         grower.scalars[accumulator] = block.args[0]
     grower.finish([[grower.compute(op) for op in joining][-1]])
-    # The old contraction stays until its only users, which join, are gone; then it is dead.
-    contraction.add_region(Region())
     result = joining[-1].results[0].type
     assert isinstance(result, TensorType)
     properties = contraction.properties_with(len(grower.operands)) | contraction.attributes
-    return r.create(type(contraction), [*own, *grower.operands], [result], properties, [region])
+    return r.create(type(contraction), [*own, *grower.operands], [result], properties, regions)
 
 
 # ** groups **
@@ -144,6 +160,8 @@ def group_of(root: ElementwiseOp, limit: int) -> tuple[HasEpilogue, list[Element
     if not isinstance(root.results[0].type, TensorType) or not is_float(element_type_of(root.results[0])):
         return None
     for contraction in contractions_before(root):
+        if not stays_in_type(contraction, root):
+            continue
         members = users_up_to(contraction, root)
         if members is not None and len(contraction.operands) + len(read_beside(contraction, members)) <= limit:
             return contraction, members
@@ -156,7 +174,7 @@ def contractions_before(root: Operation) -> Iterator[HasEpilogue]:
     while pending:
         for operand in pending.pop().operands:
             owner = operand.owner
-            if isinstance(owner, HasEpilogue) and owner not in seen and "kernel" not in owner.attributes:
+            if isinstance(owner, HasEpilogue) and owner not in seen and is_free(owner):
                 seen.add(owner)
                 yield owner
             elif isinstance(owner, ElementwiseOp) and owner not in seen and len(seen) < LARGEST_GROUP:

@@ -123,6 +123,7 @@ def run(options: argparse.Namespace) -> int:
     """Compile; returns the exit code."""
     from ait_mlir import driver
     from ait_mlir.dialects.ait_rt.program import ProgramOp
+    from ait_mlir.passes.select import kept_selections
     from ait_mlir.rewrites.engine.driver import counted_rewrites
     from ait_mlir.tools.page import Trace, page
 
@@ -142,7 +143,7 @@ def run(options: argparse.Namespace) -> int:
         return _compile(options, module, source, weights, None)
     if not Path(options.report).absolute().parent.is_dir():
         raise UsageError(f"--report {options.report}: there is no such folder")
-    with counted_rewrites() as statistics:
+    with counted_rewrites() as statistics, kept_selections() as selections:
         trace = Trace(statistics, str(module))
         code = _compile(options, module, source, weights, trace.observe)
     program = next((op for op in module.ops if isinstance(op, ProgramOp)), None)
@@ -150,7 +151,7 @@ def run(options: argparse.Namespace) -> int:
         program, dims = None, {}
     else:
         dims = parse_dims([], list(map(driver.dim_info, program.scope.dims)))
-    text = page(Path(options.file).name, trace, program, module, dims)
+    text = page(Path(options.file).name, trace, selections, program, module, dims)
     write_atomic(Path(options.report), text.encode())
     return code
 

@@ -150,3 +150,25 @@ ait.graph @group_bias(%x: !ait.tensor<4 x 8 x f16>, %g: !ait.tensor<8 x f32>) {
   // expected-error @below {{ait.group_norm: bias has element type f32, but the input has f16}}
   %0 = ait.group_norm %x bias %g dim 1 groups 2 eps 1e-05 : !ait.tensor<4 x 8 x f16>
 }
+
+// -----
+
+ait.graph @epilogue_operands(%x: !ait.tensor<4 x 8 x f16>, %r: !ait.tensor<3 x f16>) {
+  // expected-error @below {{ait.layer_norm: epilogue operand 0}}
+  %0 = ait.layer_norm %x axes 1 eps 0.001 epilogue(%r) {
+  ^bb0(%a: f32, %c: f32):
+    %s = ait.add %a, %c : f32
+    ait.yield %s : f32
+  } : !ait.tensor<4 x 8 x f16>
+}
+
+// -----
+
+// Rows are computed in one type.
+ait.graph @epilogue_type(%x: !ait.tensor<4 x 8 x f16>, %d: !ait.tensor<8 x f64>) {
+  // expected-error @below {{ait.rms_norm: the epilogue yields f64, but rows are computed in f32}}
+  %0 = ait.rms_norm %x axes 1 eps 0.001 epilogue(%d) {
+  ^bb0(%a: f32, %c: f64):
+    ait.yield %c : f64
+  } : !ait.tensor<4 x 8 x f64>
+}

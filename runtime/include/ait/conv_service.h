@@ -5,6 +5,7 @@
 
 #include <stdint.h>
 
+#include "ait/precision.h"
 #include "ait/service.h"
 
 /// What follows the sums of a convolution, after bias and residual.
@@ -36,6 +37,7 @@ typedef struct ait_conv_v1 {
   void* y;
   void* workspace;
   int64_t workspace_bytes;
+  int32_t precision;         ///< ait_precision, of f32
 } ait_conv_v1;
 
 struct ait_conv_service_v1 {

@@ -5,14 +5,8 @@
 
 #include <stdint.h>
 
+#include "ait/precision.h"
 #include "ait/service.h"
-
-/// How a product of f32 may be computed.
-typedef enum ait_precision {
-  AIT_PRECISION_HIGHEST = 0,  ///< exactly
-  AIT_PRECISION_HIGH = 1,     ///< with operands rounded to TF32
-  AIT_PRECISION_MEDIUM = 2    ///< with operands rounded to bf16
-} ait_precision;
 
 typedef enum ait_epilogue {
   AIT_EPILOGUE_NONE = 0,

@@ -64,7 +64,7 @@ inline constexpr int kAdd = 0, kMul = 1, kDiv = 6, kSub = 9, kExp = 13, kLog = 1
 // cudnnConvolutionMode_t
 inline constexpr int kCrossCorrelation = 1;
 // cudnnBackendNumericalNote_t
-inline constexpr int kNoteTensorCore = 0, kNoteDownConvert = 1, kNoteReducedReduction = 2;
+inline constexpr int kNoteTensorCore = 0, kNoteDownConvert = 1, kNoteReducedReduction = 2, kNoteFft = 3, kNoteWinograd6x6 = 7, kNoteWinograd13x13 = 8;
 // cudnnReduceTensorOp_t
 inline constexpr int kReduceAdd = 0, kReduceMax = 3;
 // cudnnBackendHeurMode_t

@@ -13,7 +13,7 @@ constexpr int64_t kKind = 2;
 dnn::PlanKey key_of(const ait_conv_v1& args) {
   dnn::PlanKey key{args.dtype,      args.activation, args.algo,       args.groups,    args.batch,
                    args.in_height,  args.in_width,   args.in_channels, args.out_height, args.out_width,
-                   args.out_channels, args.bias != nullptr, args.residual != nullptr, args.workspace_bytes};
+                   args.out_channels, args.bias != nullptr, args.residual != nullptr, args.workspace_bytes, args.precision};
   for (const int64_t* pair : {args.kernel, args.stride, args.dilation, args.pad_before, args.pad_after}) key.add(pair, 2);
   key.add(args.strides_x, 3);
   key.add(args.strides_y, 3);

@@ -34,7 +34,7 @@ class ConvPlan : public Plan {
   /// @return whether cuDNN can compute `args`; if not, `error()` says why.
   bool make(const ait_conv_v1& args, Handle handle) {
     add_operations(args);
-    return choose(handle, args.algo, args.workspace_bytes, args.dtype == AIT_F32);
+    return choose(handle, args.algo, args.workspace_bytes, args.dtype == AIT_F32 && args.precision == AIT_PRECISION_HIGHEST);
   }
 
   /// @brief Launches on the stream of `handle`. Returns a reason on failure, else an empty string.

@@ -164,7 +164,8 @@ class Plan {
     return configs;
   }
 
-  /// Whether the engine of a configuration computes with f32: not on tensor cores, which round f32 operands.
+  /// Whether the engine of a configuration computes with f32: not on tensor cores, which round f32 operands, and not with large transforms,
+  /// which lose digits.
   bool is_exact(Descriptor config) {
     const Descriptor engine = own_.make(kEngine);
     Descriptor found = engine;
@@ -173,7 +174,10 @@ class Plan {
     if (!own_.good() || own_.api().get(config, kConfigEngine, kTypeDescriptor, 1, &count, &found) != kSuccess) return false;
     if (own_.api().get(engine, kEngineNotes, kTypeNumericalNote, 32, &count, notes) != kSuccess) return false;
     for (int64_t i = 0; i < count && i < 32; ++i) {
-      if (notes[i] == kNoteTensorCore || notes[i] == kNoteDownConvert || notes[i] == kNoteReducedReduction) return false;
+      if (notes[i] == kNoteTensorCore || notes[i] == kNoteDownConvert || notes[i] == kNoteReducedReduction || notes[i] == kNoteFft ||
+          notes[i] == kNoteWinograd6x6 || notes[i] == kNoteWinograd13x13) {
+        return false;
+      }
     }
     return true;
   }

@@ -82,6 +82,31 @@ void multiply(void** brought, int) {
   }
 }
 
+float tf32(uint32_t bits) {
+  float value;
+  bits &= 0xffffe000u;
+  memcpy(&value, &bits, sizeof value);
+  return value;
+}
+
+void multiply_tf32(void** brought, int) {
+  float a[16][8], b[8][8];
+  for (int lane = 0; lane < 32; ++lane) {
+    const auto& mine = *static_cast<Fragment*>(brought[lane]);
+    for (int i = 0; i < 4; ++i) a[lane / 4 + 8 * (i % 2)][lane % 4 + 4 * (i / 2)] = tf32(mine.a[i]);
+    for (int i = 0; i < 2; ++i) b[lane % 4 + 4 * i][lane / 4] = tf32(mine.b[i]);
+  }
+  for (int lane = 0; lane < 32; ++lane) {
+    float* c = static_cast<Fragment*>(brought[lane])->c;
+    for (int i = 0; i < 4; ++i) {
+      const int row = lane / 4 + 8 * (i / 2), col = 2 * (lane % 4) + i % 2;
+      double sum = c[i];
+      for (int k = 0; k < 8; ++k) sum += double(a[row][k]) * double(b[k][col]);
+      c[i] = float(sum);
+    }
+  }
+}
+
 struct Square {
   int size;
   float* c;
@@ -150,6 +175,11 @@ uint32_t transpose_8x8(uint32_t word, Site site) {
 void multiply_16x8x16(float (&c)[4], const uint32_t (&a)[4], uint32_t b0, uint32_t b1, Narrow type, Site site) {
   Fragment mine{c, {a[0], a[1], a[2], a[3]}, {b0, b1}, type};
   meet(Scope::warp, "mma", false, multiply, &mine, site);
+}
+
+void multiply_16x8x8(float (&c)[4], const uint32_t (&a)[4], uint32_t b0, uint32_t b1, Site site) {
+  Fragment mine{c, {a[0], a[1], a[2], a[3]}, {b0, b1}, Narrow::half};
+  meet(Scope::warp, "mma", false, multiply_tf32, &mine, site);
 }
 
 void multiply_mfma(int size, float* c, const uint16_t (&a)[4], const uint16_t (&b)[4], Narrow type, Site site) {

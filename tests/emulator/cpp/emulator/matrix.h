@@ -26,6 +26,10 @@ uint32_t transpose_8x8(uint32_t word, Site site);
 /// b[2 t + 8 i + {0, 1}][g] in b[i], c[g + 8 (i / 2)][2 t + i % 2] in c[i].
 void multiply_16x8x16(float (&c)[4], const uint32_t (&a)[4], uint32_t b0, uint32_t b1, Narrow type, Site site);
 
+/// @brief mma.m16n8k8 of TF32: lane l holds a[g + 8 (i % 2)][t + 4 (i / 2)] in a[i], b[t + 4 i][g] in b[i], c as above. Bits that TF32 does not
+/// have are ignored.
+void multiply_16x8x8(float (&c)[4], const uint32_t (&a)[4], uint32_t b0, uint32_t b1, Site site);
+
 /// @brief mfma.f32.SxSxD of CDNA, S 32 or 16 and D 256 / S: c += a @ b. With g = l / S, lane l holds a[l % S][4 g + i] and b[4 g + i][l % S]
 /// in element i of `a` and `b`, and c[8 (r / 4) + 4 g + r % 4][l % S] in c[r].
 void multiply_mfma(int size, float* c, const uint16_t (&a)[4], const uint16_t (&b)[4], Narrow type, Site site);

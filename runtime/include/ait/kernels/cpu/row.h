@@ -165,9 +165,35 @@ inline void store_row(const int64_t (&sizes)[kRank], const Out& out, int64_t (&c
 }  // namespace detail
 
 namespace detail {
+/// Stores E of the elements of a normalised row and of the further operands.
+template <class E, int kRowRank, size_t kRank, class... Extras, size_t... I, class Out, class C>
+inline void finish_row(const int64_t (&sizes)[kRank], const Pack<Extras...>& extras, std::index_sequence<I...>, const Out& out,
+                       int64_t (&coordinate)[kRank], const C* row) {
+  constexpr int kInner = static_cast<int>(kRank) - 1;
+  constexpr int kOuter = static_cast<int>(kRank) - kRowRank;
+  const int64_t n = sizes[kInner], step = out.strides[kInner];
+  int64_t segments = 1;
+  for (int d = kOuter; d < kInner; ++d) segments *= sizes[d];
+  [[maybe_unused]] Pack<InputBlock<Extras>...> in_blocks;
+  OutputBlock<Out> out_block;
+  for (int64_t segment = 0; segment < segments; ++segment) {
+    if constexpr (kRowRank > 1) coordinates<kRowRank - 1>(segment, sizes + kOuter, coordinate + kOuter);
+    for (int64_t first = 0; first < n; first += kBlock) {
+      const int64_t count = n - first < kBlock ? n - first : kBlock;
+      auto* const to = at(out, coordinate, kInner) + first * step;
+      const auto values = pack(row + segment * n + first,
+                               get<I>(in_blocks).load(at(get<I>(extras), coordinate, kInner) + first * get<I>(extras).strides[kInner],
+                                                      get<I>(extras).strides[kInner], count)...);
+      apply_run<E>(values, std::make_index_sequence<sizeof...(Extras) + 1>{}, pack(out_block.begin(to)), std::index_sequence<0>{}, count);
+      out_block.store(to, step, count);
+    }
+  }
+}
+
 /// Both norms: less the mean if centred, over the root of the mean square.
-template <class F, bool kCentred, int kRowRank, size_t kRank, class... Ins, class... Outs, class S>
-int32_t norm(const int64_t (&sizes)[kRank], const Pack<Ins...>& ins, const Pack<Outs...>& outs, const S* scale, const S* bias, double eps) {
+template <class F, bool kCentred, int kRowRank, class E, size_t kRank, class... Ins, class... Outs, class S, class Extras>
+int32_t norm(const int64_t (&sizes)[kRank], const Pack<Ins...>& ins, const Pack<Outs...>& outs, const S* scale, const S* bias, double eps,
+             const Extras& extras) {
   constexpr int kOuter = static_cast<int>(kRank) - kRowRank;
   using Out = std::decay_t<decltype(get<0>(outs))>;
   using C = typename Out::Compute;
@@ -198,10 +224,14 @@ int32_t norm(const int64_t (&sizes)[kRank], const Pack<Ins...>& ins, const Pack<
       const C shift = kCentred ? moments.differences / count : C(0);
       const C variance = moments.squares / count - shift * shift;
       const C inverse = C(1) / ait::sqrt((variance < C(0) ? C(0) : variance) + static_cast<C>(eps));
-      C* const to = row_target<kRowRank>(get<0>(outs), coordinate, row);
+      C* const to = std::is_void_v<E> ? row_target<kRowRank>(get<0>(outs), coordinate, row) : row;
 #pragma omp simd
       for (int64_t i = 0; i < n; ++i) to[i] = ((row[i] - mean) - shift) * inverse * g[i] + b[i];
-      if (to == row) store_row<kRowRank>(sizes, get<0>(outs), coordinate, row);
+      if constexpr (!std::is_void_v<E>) {
+        finish_row<E, kRowRank>(sizes, extras, typename Extras::Indices{}, get<0>(outs), coordinate, row);
+      } else if (to == row) {
+        store_row<kRowRank>(sizes, get<0>(outs), coordinate, row);
+      }
     }
   }
   return 0;
@@ -212,18 +242,18 @@ int32_t norm(const int64_t (&sizes)[kRank], const Pack<Ins...>& ins, const Pack<
 ///
 /// `s` is the first result of F over the inputs; its further results are stored in the further outputs. The last `kRowRank` of the sizes are
 /// the row. `scale` and `bias` are contiguous rows, or null. The mean is corrected by the mean of the differences from it, so that rows of
-/// large mean lose nothing.
-template <class F, int kRowRank, size_t kRank, class... Ins, class... Outs, class S>
+/// large mean lose nothing. With an epilogue `E`, out0 is E of that and of the elements of `extras`.
+template <class F, int kRowRank, class E = void, size_t kRank, class... Ins, class... Outs, class S, class Extras = Pack<>>
 int32_t layer_norm(const Context&, const int64_t (&sizes)[kRank], const Pack<Ins...>& ins, const Pack<Outs...>& outs, const S* scale,
-                   const S* bias, double eps) {
-  return detail::norm<F, true, kRowRank>(sizes, ins, outs, scale, bias, eps);
+                   const S* bias, double eps, const Extras& extras = {}) {
+  return detail::norm<F, true, kRowRank, E>(sizes, ins, outs, scale, bias, eps, extras);
 }
 
 /// @brief Divides the rows of s by the root of their mean square: out0 = s / sqrt(mean(s^2) + eps) * scale + bias; otherwise as layer_norm.
-template <class F, int kRowRank, size_t kRank, class... Ins, class... Outs, class S>
+template <class F, int kRowRank, class E = void, size_t kRank, class... Ins, class... Outs, class S, class Extras = Pack<>>
 int32_t rms_norm(const Context&, const int64_t (&sizes)[kRank], const Pack<Ins...>& ins, const Pack<Outs...>& outs, const S* scale,
-                 const S* bias, double eps) {
-  return detail::norm<F, false, kRowRank>(sizes, ins, outs, scale, bias, eps);
+                 const S* bias, double eps, const Extras& extras = {}) {
+  return detail::norm<F, false, kRowRank, E>(sizes, ins, outs, scale, bias, eps, extras);
 }
 
 namespace detail {

@@ -11,11 +11,11 @@ namespace ait::gpu {
 
 /// @brief Copies the tiles of an input, seen as a matrix, one after another along K, as `OperandTile` does for a matrix in memory.
 ///
-/// A thread copies the same chunk of 8 elements of the window for rows that are `kStep` apart. For each of its rows it stores the start of the window and,
+/// A thread copies the same chunk of 16 bytes of the window for rows that are `kStep` apart. For each of its rows it stores the start of the window and,
 /// for each tap along each dim, a bit for whether it is inside of the input. A copy then costs one addition and one comparison.
 template <class X, class T, int kRows, int kCols, int kThreads>
 struct GatherTile {
-  static constexpr int kRank = X::kRank, kChunks = kCols / 8, kStep = kThreads / kChunks, kCopies = kRows / kStep;
+  static constexpr int kRank = X::kRank, kChunk = 16 / int(sizeof(T)), kChunks = kCols / kChunk, kStep = kThreads / kChunks, kCopies = kRows / kStep;
   static constexpr int kBits = 31 / kRank;  ///< the most taps along a dim; one bit of a word stays free
   static_assert(kChunks == 4 || kChunks % 8 == 0, "the permutation is written for rows of 64 bytes or multiples of 128");
   static_assert(kThreads % kChunks == 0 && kStep % 8 == 0 && kRows % kStep == 0, "a thread copies one chunk of every kStep-th row");
@@ -35,7 +35,7 @@ struct GatherTile {
   __device__ __forceinline__ GatherTile(const X& x_, int64_t first, int rows, int k0, int k) : x(x_) {
     const int row = int(threadIdx.x) / kChunks, chunk = int(threadIdx.x) % kChunks;
     to = offset(row, chunk);
-    channel = k0 + chunk * 8;
+    channel = k0 + chunk * kChunk;
     left = k - channel;
     int number = channel / int(x.depth);
     channel -= number * int(x.depth);
@@ -88,7 +88,7 @@ struct GatherTile {
   }
 
   /// Starts the copy of the next tile to `tile`, and advances. Elements that do not exist are zero.
-  /// @tparam kAligned whether every eight channels begin on 16 bytes; otherwise elements are read one by one
+  /// @tparam kAligned whether every chunk of channels begins on 16 bytes; otherwise elements are read one by one
   template <bool kAligned>
   __device__ __forceinline__ void load(char* tile) {
     if constexpr (kAligned) {
@@ -100,26 +100,25 @@ struct GatherTile {
         copy_async_16(shared_address(tile) + to + uint32_t(i * kStep * kChunks * 16), exists ? from[i] + behind : x.data, exists ? 16 : 0);
       }
     } else {
-      uint32_t bits[8];
-      int64_t behind[8];
+      using Word = Bits<T>;
+      uint32_t bits[kChunk];
+      int64_t behind[kChunk];
       int channel_here = channel, tap_here[kRank];
 #pragma unroll
       for (int d = 0; d < kRank; ++d) tap_here[d] = tap[d];
 #pragma unroll
-      for (int e = 0; e < 8; ++e) {
+      for (int e = 0; e < kChunk; ++e) {
         bits[e] = place(x, left - e, channel_here, tap_here, behind[e]);
         advance(x, 1, channel_here, tap_here);
       }
 #pragma unroll
       for (int i = 0; i < kCopies; ++i) {
-        struct alignas(16) Chunk {
-          uint16_t v[8];
-        } values;
+        Chunk16<Word> values;
 #pragma unroll
-        for (int e = 0; e < 8; ++e) {
-          values.v[e] = (inside[i] & bits[e]) == bits[e] ? *reinterpret_cast<const uint16_t*>(from[i] + behind[e]) : uint16_t(0);
+        for (int e = 0; e < kChunk; ++e) {
+          values.v[e] = (inside[i] & bits[e]) == bits[e] ? *reinterpret_cast<const Word*>(from[i] + behind[e]) : Word(0);
         }
-        *reinterpret_cast<Chunk*>(tile + to + i * kStep * kChunks * 16) = values;
+        *reinterpret_cast<Chunk16<Word>*>(tile + to + i * kStep * kChunks * 16) = values;
       }
     }
     advance(x, kCols, channel, tap);
@@ -135,19 +134,19 @@ __global__ void __launch_bounds__(Tile::kThreads, Tile::kBlocks) conv_mma_kernel
   const TileIndex tile(split > 1 ? blockIdx.x / uint32_t(split) : blockIdx.x, args.tiles_m, args.tiles_n);
   const TileWork<T> work = tile.of(args, Tile::kM, Tile::kCols);
   mma_tile_of<Tile, true, true, kAligned, F>(args, work, split, rank, early, [&](int k0) {
-    return GatherTile<X, T, Tile::kM, Tile::kK, Tile::kThreads>(args.x, int64_t(tile.batch) * args.m + work.m0, work.m - work.m0, k0, work.k);
+    return GatherTile<X, T, Tile::kM, Tile::template kDepth<T>, Tile::kThreads>(args.x, int64_t(tile.batch) * args.m + work.m0, work.m - work.m0, k0, work.k);
   });
 }
 
 /// @brief As `conv_simt`, on the tensor cores: one group, not transposed, at most `GatherTile::kBits` taps along a dim; the elements of the window
 /// of a channel of the result lie side by side in `w`. `split` blocks, one cluster, share a tile (1, 2, 4 or 8; more than 1 needs sm_90).
-/// @tparam kEights whether the channels of x are contiguous, and their number and every other stride of x are multiples of 8
+/// @tparam kChunked whether the channels of x are contiguous, and their number and every other stride of x are multiples of 16 bytes
 /// @param early whether `w` is constant
-template <class Tile, bool kEights, class F, class X, class T, class D, class... E>
+template <class Tile, bool kChunked, class F, class X, class T, class D, class... E>
 int32_t conv_mma(const Context& ctx, const GemmShape& shape, const X& x, Matrices<const T> w, Matrices<D> d, Operands<E...> operands,
                  int split = 1, bool early = false) {
   if (shape.m == 0 || shape.n == 0 || shape.outer * shape.inner == 0) return 0;
-  if constexpr (kEights) {  // a misaligned pointer is rare, and slow
+  if constexpr (kChunked) {  // a misaligned pointer is rare, and slow
     if (!rows_aligned(w, w.row, w.col) || reinterpret_cast<uintptr_t>(x.data) % 16 != 0) return conv_simt<F>(ctx, shape, x, w, d, operands);
   }
   const auto args = conv_args(shape, x, w, d, operands, Tile::kM, Tile::kCols);
@@ -158,7 +157,7 @@ int32_t conv_mma(const Context& ctx, const GemmShape& shape, const X& x, Matrice
   config.shared_bytes = Tile::kSharedBytes;
   config.cluster = uint32_t(split);
   config.dependent = true;
-  return launch(ctx, config, conv_mma_kernel<Tile, kEights, F, X, T, D, E...>, args, split, early);
+  return launch(ctx, config, conv_mma_kernel<Tile, kChunked, F, X, T, D, E...>, args, split, early);
 }
 
 }  // namespace ait::gpu

@@ -4,6 +4,9 @@
 /// A block computes one tile. Operand tiles lie in shared memory in 16-byte chunks, permuted so that ldmatrix is free of bank conflicts.
 /// The accumulators pass through shared memory, so that the epilogue sees whole spans of a row and its global accesses are 16 bytes wide;
 /// with `split` > 1 the blocks of a cluster share the K range of one tile and add up there (sm_90 and later).
+///
+/// Operands of f32 are rounded to TF32. A chunk has four of them, and a matrix of ldmatrix, eight rows of 16 bytes, is what mma.m16n8k8 wants
+/// where K is contiguous; where it is not, elements are read one by one.
 #ifndef AIT_KERNELS_GPU_GEMM_MMA_CUH_
 #define AIT_KERNELS_GPU_GEMM_MMA_CUH_
 
@@ -16,7 +19,7 @@
 namespace ait::gpu {
 
 /// @brief The shape of a block's work.
-/// @tparam kM_, kN_, kK_ tile of the result, and the step along K
+/// @tparam kM_, kN_, kK_ tile of the result, and the step along K in elements of 2 bytes; of f32 it is half as long
 /// @tparam kWarpsM_, kWarpsN_ warps along both dims of the tile
 /// @tparam kStages_ tiles in flight, the one in use included
 /// @tparam kBlocks_ blocks that should fit on a multiprocessor
@@ -30,6 +33,9 @@ struct Tile {
   static constexpr int kMmaM = kWarpM / 16, kMmaN = kWarpN / 8;
   static constexpr int kStageBytes = (kM + kN) * kK * 2;
   static constexpr int kPipelineBytes = kStageBytes * kStages;
+  /// Elements of a step along K.
+  template <class T>
+  static constexpr int kDepth = kK * 2 / int(sizeof(T));
   static constexpr int kPitch = kN + 8;  ///< floats from row to row of the staged accumulators
 
   static constexpr int phases() {
@@ -46,14 +52,20 @@ struct Tile {
   static_assert(kMmaM % kPhases == 0 && kStages >= 2 && kSharedBytes <= 227 * 1024);
 };
 
+/// @brief 16 bytes of elements.
+template <class Word>
+struct alignas(16) Chunk16 {
+  Word v[16 / sizeof(Word)];
+};
+
 /// @brief Tiles of an operand in shared memory, `kCols` contiguous elements a row, in permuted 16-byte chunks; and where a thread's part of
 /// the next tile lies in memory. A thread always copies the same chunk of rows that are `kStep` apart.
 /// @tparam kAlongCols whether tiles follow one another along the columns, else along the rows
 template <class T, int kRows, int kCols, int kThreads, bool kAlongCols>
 struct OperandTile {
-  static constexpr int kChunks = kCols / 8, kStep = kThreads / kChunks;
+  static constexpr int kChunk = 16 / int(sizeof(T)), kChunks = kCols / kChunk, kStep = kThreads / kChunks;
   static_assert(kChunks == 4 || kChunks % 8 == 0, "the permutation is written for rows of 64 bytes or multiples of 128");
-  static_assert(kThreads % kChunks == 0 && kStep % 8 == 0 && kRows % kStep == 0, "a thread copies one chunk of every kStep-th row");
+  static_assert(kThreads % kChunks == 0 && kRows % kStep == 0, "a thread copies one chunk of every kStep-th row");
 
   const T* from;        ///< the first chunk of this thread in the next tile
   int64_t pitch;
@@ -66,32 +78,37 @@ struct OperandTile {
     return uint32_t(row * kChunks + swizzled) * 16u;
   }
 
+  /// The byte offset of an element, for matrices that are read one element at a time.
+  static __device__ __forceinline__ uint32_t element(int row, int col) {
+    return offset(row, col / kChunk) + uint32_t(col % kChunk) * uint32_t(sizeof(T));
+  }
+
   __device__ __forceinline__ OperandTile(const T* data, int64_t pitch_, int rows_, int cols_) : pitch(pitch_) {
     const int row = int(threadIdx.x) / kChunks, chunk = int(threadIdx.x) % kChunks;
-    from = data + row * pitch + chunk * 8;
+    from = data + row * pitch + chunk * kChunk;
     rows = rows_ - row;
-    cols = cols_ - chunk * 8;
+    cols = cols_ - chunk * kChunk;
     to = offset(row, chunk);
   }
 
   /// Starts the copy of the next tile to `tile`, and steps on. What does not exist is zero.
   template <bool kAligned>
   __device__ __forceinline__ void load(char* tile) {
-    const int valid = cols < 0 ? 0 : (cols > 8 ? 8 : cols);
+    const int valid = cols < 0 ? 0 : (cols > kChunk ? kChunk : cols);
     const int64_t step = kStep * pitch;
 #pragma unroll
     for (int i = 0; i < kRows / kStep; ++i) {
       const int count = i * kStep < rows ? valid : 0;
-      const uint32_t offset_here = to + uint32_t(i * kStep * kChunks * 16);
+      uint32_t offset_here = to + uint32_t(i * kStep * kChunks * 16);  // rows that are a multiple of 8 apart are permuted alike
+      if constexpr (kStep % 8 != 0) offset_here = offset(int(threadIdx.x) / kChunks + i * kStep, int(threadIdx.x) % kChunks);
       if constexpr (kAligned) {
-        copy_async_16(shared_address(tile) + offset_here, from + i * step, count * 2);
+        copy_async_16(shared_address(tile) + offset_here, from + i * step, count * int(sizeof(T)));
       } else {
-        struct alignas(16) Chunk {
-          uint16_t v[8];
-        } values;
+        using Word = Bits<T>;
+        Chunk16<Word> values;
 #pragma unroll
-        for (int e = 0; e < 8; ++e) values.v[e] = e < count ? reinterpret_cast<const uint16_t*>(from + i * step)[e] : uint16_t(0);
-        *reinterpret_cast<Chunk*>(tile + offset_here) = values;
+        for (int e = 0; e < kChunk; ++e) values.v[e] = e < count ? reinterpret_cast<const Word*>(from + i * step)[e] : Word(0);
+        *reinterpret_cast<Chunk16<Word>*>(tile + offset_here) = values;
       }
     }
     if constexpr (kAlongCols) {
@@ -113,7 +130,10 @@ struct OperandTile {
 template <class Tile, bool kAK, bool kBK, bool kAligned, class F, class OpenA, class T, class D, class... E>
 __device__ __forceinline__ void mma_tile_of(const GemmArgs<T, D, E...>& args, const TileWork<T>& work, int split, int rank, bool early,
                                             const OpenA& open_a) {
-  using BTile = OperandTile<T, kBK ? Tile::kCols : Tile::kK, kBK ? Tile::kK : Tile::kN, Tile::kThreads, kBK>;
+  static_assert(is_narrow_float<T> || std::is_same_v<T, float>, "the tensor cores are used for half and bfloat16, and for float as TF32");
+  constexpr bool kTf32 = std::is_same_v<T, float>;
+  constexpr int kDepth = Tile::template kDepth<T>;
+  using BTile = OperandTile<T, kBK ? Tile::kCols : kDepth, kBK ? kDepth : Tile::kN, Tile::kThreads, kBK>;
   static_assert(kBK || Tile::kHalves == 1, "halves of b lie one below the other where K is contiguous");
   AIT_DYNAMIC_SHARED(16, gemm_shared);
   char* const shared = gemm_shared;
@@ -123,12 +143,12 @@ __device__ __forceinline__ void mma_tile_of(const GemmArgs<T, D, E...>& args, co
   const int lane = int(threadIdx.x) % 32, warp = int(threadIdx.x) / 32;
   const int warp_m = (warp / Tile::kWarpsN) * Tile::kWarpM, warp_n = (warp % Tile::kWarpsN) * Tile::kWarpN;
 
-  const int all_steps = (work.k + Tile::kK - 1) / Tile::kK;
+  const int all_steps = (work.k + kDepth - 1) / kDepth;
   const int share = (all_steps + split - 1) / split;
   const int begin = rank * share < all_steps ? rank * share : all_steps;
   const int steps = begin + share < all_steps ? share : all_steps - begin;
 
-  const int k0 = begin * Tile::kK, cols_n = args.n - n0;
+  const int k0 = begin * kDepth, cols_n = args.n - n0;
   const T* b_data = work.b + k0 * args.b.row + n0 * args.b.col;
   auto a = open_a(k0);
   using ATile = decltype(a);
@@ -166,6 +186,11 @@ __device__ __forceinline__ void mma_tile_of(const GemmArgs<T, D, E...>& args, co
     for (int i = 0; i < Tile::kMmaM; ++i) {
       if constexpr (kAK) {
         load_matrix_x4(fa[i], at + ATile::offset(warp_m + i * 16 + lane % 16, kk * 2 + lane / 16));
+      } else if constexpr (kTf32) {
+#pragma unroll
+        for (int q = 0; q < 4; ++q) {
+          fa[i][q] = load_matrix_word(at + ATile::element(kk * 8 + lane % 4 + q / 2 * 4, warp_m + i * 16 + lane / 4 + q % 2 * 8));
+        }
       } else {
         load_matrix_x4_transposed(fa[i], at + ATile::offset(kk * 16 + (matrix / 2) * 8 + row, warp_m / 8 + i * 2 + matrix % 2));
       }
@@ -175,6 +200,11 @@ __device__ __forceinline__ void mma_tile_of(const GemmArgs<T, D, E...>& args, co
     for (int j = 0; j < Tile::kMmaN / 2; ++j) {
       if constexpr (kBK) {
         load_matrix_x4(fb[j], bt + BTile::offset(warp_n + j * 16 + (matrix / 2) * 8 + row, kk * 2 + matrix % 2));
+      } else if constexpr (kTf32) {
+#pragma unroll
+        for (int q = 0; q < 4; ++q) {
+          fb[j][q] = load_matrix_word(bt + BTile::element(kk * 8 + lane % 4 + q % 2 * 4, warp_n + j * 16 + q / 2 * 8 + lane / 4));
+        }
       } else {
         load_matrix_x4_transposed(fb[j], bt + BTile::offset(kk * 16 + (matrix % 2) * 8 + row, warp_n / 8 + j * 2 + matrix / 2));
       }
@@ -209,11 +239,27 @@ __device__ __forceinline__ void mma_tile_of(const GemmArgs<T, D, E...>& args, co
         copy_async_commit();
         next = next + 1 == Tile::kStages ? 0 : next + 1;
       }
+      auto& fa = a_frag[kk % 2];
+      auto& fb = b_frag[kk % 2];
+      if constexpr (kTf32) {
+#pragma unroll
+        for (int q = 0; q < 4; ++q) {
+#pragma unroll
+          for (int i = 0; i < Tile::kMmaM; ++i) fa[i][q] = round_to_tf32(fa[i][q]);
+#pragma unroll
+          for (int j = 0; j < Tile::kMmaN / 2; ++j) fb[j][q] = round_to_tf32(fb[j][q]);
+        }
+      }
 #pragma unroll
       for (int i = 0; i < Tile::kMmaM; ++i)
 #pragma unroll
-        for (int j = 0; j < Tile::kMmaN; ++j)
-          mma_16x8x16<T>(acc[i][j], a_frag[kk % 2][i], b_frag[kk % 2][j / 2][(j % 2) * 2], b_frag[kk % 2][j / 2][(j % 2) * 2 + 1]);
+        for (int j = 0; j < Tile::kMmaN; ++j) {
+          if constexpr (kTf32) {
+            mma_16x8x8(acc[i][j], fa[i], fb[j / 2][(j % 2) * 2], fb[j / 2][(j % 2) * 2 + 1]);
+          } else {
+            mma_16x8x16<T>(acc[i][j], fa[i], fb[j / 2][(j % 2) * 2], fb[j / 2][(j % 2) * 2 + 1]);
+          }
+        }
     }
   }
   copy_async_wait<0>();
@@ -292,7 +338,8 @@ __device__ __forceinline__ void mma_tile_of(const GemmArgs<T, D, E...>& args, co
 /// @brief `mma_tile_of` with a matrix a.
 template <class Tile, bool kAK, bool kBK, bool kAligned, class F, class T, class D, class... E>
 __device__ __forceinline__ void mma_tile(const GemmArgs<T, D, E...>& args, const TileWork<T>& work, int split, int rank, bool early) {
-  using ATile = OperandTile<T, kAK ? Tile::kM : Tile::kK, kAK ? Tile::kK : Tile::kM, Tile::kThreads, kAK>;
+  constexpr int kDepth = Tile::template kDepth<T>;
+  using ATile = OperandTile<T, kAK ? Tile::kM : kDepth, kAK ? kDepth : Tile::kM, Tile::kThreads, kAK>;
   mma_tile_of<Tile, kAK, kBK, kAligned, F>(args, work, split, rank, early, [&](int k0) {
     const int rows_m = work.m - work.m0;
     const T* const data = work.a + work.m0 * args.a.row + k0 * args.a.col;

@@ -1,5 +1,5 @@
 /// @file mma.cuh
-/// @brief Tensor-core building blocks for CUDA (sm_80 and later): asynchronous copies, ldmatrix, mma.sync m16n8k16.
+/// @brief Tensor-core building blocks for CUDA (sm_80 and later): asynchronous copies, ldmatrix, mma.sync m16n8k16, and m16n8k8 of TF32.
 #ifndef AIT_KERNELS_GPU_MMA_CUH_
 #define AIT_KERNELS_GPU_MMA_CUH_
 
@@ -45,6 +45,13 @@ __device__ __forceinline__ void load_matrix_x4_transposed(uint32_t (&r)[4], uint
                : "memory");
 }
 
+/// @brief Loads a 32-bit element of a matrix that `load_matrix_x4` cannot transpose. As there, it may be one that was never written, if it is not used.
+__device__ __forceinline__ uint32_t load_matrix_word(uint32_t address) {
+  uint32_t word;
+  asm volatile("ld.shared.u32 %0, [%1];\n" : "=r"(word) : "r"(address) : "memory");
+  return word;
+}
+
 /// @brief Stores four 8 x 8 matrices of 16-bit elements; lane l gives the address of row l % 8 of matrix l / 8.
 __device__ __forceinline__ void store_matrix_x4(uint32_t address, const uint32_t (&r)[4]) {
   asm volatile("stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0], {%1, %2, %3, %4};\n" ::"r"(address), "r"(r[0]), "r"(r[1]), "r"(r[2]), "r"(r[3])
@@ -82,6 +89,22 @@ __device__ __forceinline__ void mma_16x8x16(float (&c)[4], const uint32_t (&a)[4
         : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
         : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
   }
+}
+
+/// @brief `value` rounded to TF32 (10 bits of mantissa, ties away from zero), as the bits of a float.
+__device__ __forceinline__ uint32_t round_to_tf32(uint32_t value) {
+  uint32_t rounded;
+  asm("cvt.rna.tf32.f32 %0, %1;\n" : "=r"(rounded) : "f"(__uint_as_float(value)));
+  return rounded;
+}
+
+/// @brief c += a @ b for a 16 x 8 (row-major), b 8 x 8 (column-major) of TF32, c 16 x 8, accumulated in float.
+/// Lane l holds a[l / 4 + 8 (i % 2)][l % 4 + 4 (i / 2)] in a[i], b[l % 4 + 4 i][l / 4] in the operand bi, and c as in `mma_16x8x16`.
+__device__ __forceinline__ void mma_16x8x8(float (&c)[4], const uint32_t (&a)[4], uint32_t b0, uint32_t b1) {
+  asm volatile(
+      "mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};\n"
+      : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
+      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
 }
 
 /// @brief Two floats rounded to `T`, packed with `low` in the lower half: the form in which mma operands are held.

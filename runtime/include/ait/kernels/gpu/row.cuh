@@ -83,7 +83,7 @@ __global__ void __launch_bounds__(kGroup > kWarpSize ? kGroup : kWarpRowThreads,
     row.move(ins, outs, coordinate, std::make_index_sequence<Ins::kSize>{}, std::make_index_sequence<Outs::kSize>{});
     row.cut(present ? static_cast<typename R::Index>(space.length) : 0);
     row.load();
-    policy(row, early);
+    policy(row, early, detail::all_at_row(policy.extras, coordinate, typename Policy::Extras::Indices{}));
   }
 }
 
@@ -218,7 +218,7 @@ int32_t launch_many(const Context& ctx, const RowSpace<kOuter, 1>& space, const 
     const int32_t status = launch_split<kVec, kHigh>(ctx, space.rows, get<0>(ins), get<0>(outs), policy, done);
     if (done) return status;
   }
-  if constexpr (kLow == kHigh && kOuter == 1 && kVec > 1) {
+  if constexpr (kLow == kHigh && kOuter == 1 && kVec > 1 && Policy::kPlain) {
     int32_t status = launch_bulk<F, kVec, kCut, kHigh>(ctx, space.rows, ins, typename Ins::Indices{}, outs, typename Outs::Indices{}, policy, done);
     if (!done) status = launch_ring<F, kVec, kCut, kHigh>(ctx, space.rows, ins, typename Ins::Indices{}, outs, typename Outs::Indices{}, policy, done);
     if (done) return status;
@@ -266,20 +266,22 @@ int32_t launch_rows(const Context& ctx, const int64_t (&sizes)[kRank], const Pac
 ///
 /// `s` is the first result of F over the inputs; its further results are stored in the further outputs. The last `kRowRank` of the sizes are
 /// the row, of `kLow` to `kHigh` elements, a multiple of `kStep`. `scale` and `bias` are contiguous rows, or null; `kConstant`:
-/// nothing ever writes them.
-template <class F, int kRowRank, int64_t kLow, int64_t kHigh, int kStep, bool kConstant, size_t kRank, class... Ins, class... Outs, class S>
+/// nothing ever writes them. With an epilogue `E`, out0 is E of that and of the elements of `extras`.
+template <class F, int kRowRank, int64_t kLow, int64_t kHigh, int kStep, bool kConstant, class E = void, size_t kRank, class... Ins, class... Outs,
+          class S, class Extras = Pack<>>
 int32_t layer_norm(const Context& ctx, const int64_t (&sizes)[kRank], const Pack<Ins...>& ins, const Pack<Outs...>& outs, const S* scale,
-                   const S* bias, double eps) {
-  const RowNorm<S, true, kConstant> policy{scale, bias, eps};
+                   const S* bias, double eps, const Extras& extras = {}) {
+  const RowNorm<S, true, kConstant, E, Extras> policy{scale, bias, eps, extras};
   return detail::launch_rows<F, kRowRank, kLow, kHigh, kStep>(ctx, sizes, ins, std::index_sequence_for<Ins...>{}, outs,
                                                               std::index_sequence_for<Outs...>{}, policy);
 }
 
 /// @brief Divides the rows of s by the root of their mean square: out0 = s / sqrt(mean(s^2) + eps) * scale + bias; otherwise as layer_norm.
-template <class F, int kRowRank, int64_t kLow, int64_t kHigh, int kStep, bool kConstant, size_t kRank, class... Ins, class... Outs, class S>
+template <class F, int kRowRank, int64_t kLow, int64_t kHigh, int kStep, bool kConstant, class E = void, size_t kRank, class... Ins, class... Outs,
+          class S, class Extras = Pack<>>
 int32_t rms_norm(const Context& ctx, const int64_t (&sizes)[kRank], const Pack<Ins...>& ins, const Pack<Outs...>& outs, const S* scale,
-                 const S* bias, double eps) {
-  const RowNorm<S, false, kConstant> policy{scale, bias, eps};
+                 const S* bias, double eps, const Extras& extras = {}) {
+  const RowNorm<S, false, kConstant, E, Extras> policy{scale, bias, eps, extras};
   return detail::launch_rows<F, kRowRank, kLow, kHigh, kStep>(ctx, sizes, ins, std::index_sequence_for<Ins...>{}, outs,
                                                               std::index_sequence_for<Outs...>{}, policy);
 }

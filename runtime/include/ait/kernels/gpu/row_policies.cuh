@@ -6,22 +6,30 @@
 #include <math.h>
 #include <stdint.h>
 
+#include <type_traits>
+#include <utility>
+
 #include "ait/kernels/gpu/row_group.cuh"
 #include "ait/kernels/gpu/vector.cuh"
+#include "ait/kernels/operand.h"
 #include "ait/math.h"
 
 namespace ait::gpu {
 
 /// @brief (x - mean) / sqrt(variance + eps) * scale + bias. The mean is corrected by the mean of the differences from it.
 ///
-/// Where it is not centred the mean counts as 0: x / sqrt(mean(x^2) + eps) * scale + bias.
-template <class S, bool kCentred, bool kConstantFactors>
+/// Where it is not centred the mean counts as 0: x / sqrt(mean(x^2) + eps) * scale + bias. What is stored is E of that and of the elements of
+/// further operands, or that alone if E is void.
+template <class S, bool kCentred, bool kConstantFactors, class E = void, class ExtrasOf = Pack<>>
 struct RowNorm {
+  using Extras = ExtrasOf;
   const S* scale;  ///< contiguous, or null
   const S* bias;
   double eps;
+  Extras extras;
 
   static constexpr bool kHasEarly = true;
+  static constexpr bool kPlain = std::is_void_v<E>;
   static constexpr bool kConstant = kConstantFactors;  ///< nothing ever writes scale and bias
 
   /// Factors that are read before they are needed, so that their way is not added to the row's: before the row itself where rows are few, else
@@ -45,8 +53,36 @@ struct RowNorm {
     }
   }
 
+  /// The elements of a further operand beside the chunk at `i`.
+  template <class R, int kCount, class Op, class Index>
+  static __device__ __forceinline__ Values<typename Op::Compute, kCount> beside(const R& row, const Op& operand, Index i) {
+    const auto* from = row.at(operand, i);
+    if constexpr (Op::kInner == Inner::zero || (R::kWhole && kCount == R::kVec && Op::kInner == Inner::unit)) {
+      return load_values<kCount>(operand, from);
+    } else {
+      Values<typename Op::Compute, kCount> result;
+#pragma unroll
+      for (int j = 0; j < kCount; ++j) {
+        result.v[j] = convert<typename Op::Compute>(from[Op::kInner == Inner::unit ? j : j * operand.strides[Op::kRank - 1]]);
+      }
+      return result;
+    }
+  }
+
+  /// E of a normalised chunk.
+  template <class R, class Chunk, class Index, size_t... I>
+  static __device__ __forceinline__ void finish_chunk(const R& row, const Extras& of_row, Index i, Chunk& chunk, std::index_sequence<I...>) {
+    constexpr int kCount = Chunk::kCount;
+    const auto others = pack(beside<R, kCount>(row, get<I>(of_row), i)...);
+    Chunk result;
+#pragma unroll
+    for (int j = 0; j < kCount; ++j) E::apply(chunk.v[j], get<I>(others).v[j]..., result.v[j]);
+    chunk = result;
+  }
+
+  /// `of_row`: the further operands, moved to the row.
   template <class R>
-  __device__ __forceinline__ void operator()(R& row, Early<R>& early) const {
+  __device__ __forceinline__ void operator()(R& row, Early<R>& early, const Extras& of_row) const {
     using C = typename R::C;
     const C count = static_cast<C>(row.length);
     C mean = 0, shift = 0, variance = 0;
@@ -118,26 +154,36 @@ struct RowNorm {
         if (bias != nullptr) y += convert<C>(offsets.v[j]);
         chunk.v[j] = y;
       }
+      if constexpr (!kPlain) finish_chunk(row, of_row, i, chunk, typename Extras::Indices{});
     });
   }
 
   template <int kVec>
   bool may_access() const {
     constexpr uintptr_t kAlign = kAccessBytes<S, kVec>;
-    return reinterpret_cast<uintptr_t>(scale) % kAlign == 0 && reinterpret_cast<uintptr_t>(bias) % kAlign == 0;
+    return reinterpret_cast<uintptr_t>(scale) % kAlign == 0 && reinterpret_cast<uintptr_t>(bias) % kAlign == 0 &&
+           extras_may_access<kVec>(typename Extras::Indices{});
+  }
+
+ private:
+  template <int kVec, size_t... I>
+  bool extras_may_access(std::index_sequence<I...>) const {
+    return (gpu::may_access<kVec>(get<I>(extras)) && ... && true);
   }
 };
 
 /// @brief exp(x - max) / sum(exp(x - max)).
 struct Softmax {
-  static constexpr bool kHasEarly = false, kConstant = false;
+  using Extras = Pack<>;
+  static constexpr bool kHasEarly = false, kConstant = false, kPlain = true;
+  static constexpr Extras extras = {};
   template <class R>
   struct Early {};
   template <class R>
   __device__ __forceinline__ void read_early(const R&, Early<R>&) const {}
 
   template <class R>
-  __device__ __forceinline__ void operator()(R& row, Early<R>&) const {
+  __device__ __forceinline__ void operator()(R& row, Early<R>&, const Extras&) const {
     using C = typename R::C;
     C top = -INFINITY;
     row.template each<true>([&](auto& chunk, auto, int) {

@@ -45,6 +45,12 @@ __device__ __forceinline__ Op at_row(Op operand, const int64_t (&coordinate)[kOu
   return operand;
 }
 
+/// All operands, moved to the row with these outer coordinates.
+template <int kOuter, class... Ops, size_t... I>
+__device__ __forceinline__ Pack<Ops...> all_at_row(const Pack<Ops...>& operands, const int64_t (&coordinate)[kOuter], std::index_sequence<I...>) {
+  return pack(at_row(get<I>(operands), coordinate)...);
+}
+
 /// Held in shared memory, not in registers; and not held, but read again for each pass.
 inline constexpr int kInShared = -1, kReadAgain = 0;
 

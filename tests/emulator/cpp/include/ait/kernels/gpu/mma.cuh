@@ -21,6 +21,11 @@ void copy_async_wait() {
 inline void load_matrix_x4(uint32_t (&r)[4], uint32_t address) { emulator::load_matrices(r, address, false, AIT_EMULATOR_SITE); }
 inline void load_matrix_x4_transposed(uint32_t (&r)[4], uint32_t address) { emulator::load_matrices(r, address, true, AIT_EMULATOR_SITE); }
 
+inline __attribute__((noinline, no_sanitize("thread"))) uint32_t load_matrix_word(uint32_t address) {
+  if (address % 4 != 0) emulator::fail("ld.shared.u32 at %u, which is not aligned to 4 bytes", address);
+  return *static_cast<const uint32_t*>(emulator::shared_pointer(address));
+}
+
 inline void store_matrix_x4(uint32_t address, const uint32_t (&r)[4]) { emulator::store_matrices(address, r, AIT_EMULATOR_SITE); }
 
 inline __attribute__((noinline, no_sanitize("thread"))) uint32_t load_shared_word(uint32_t address) {
@@ -44,6 +49,15 @@ template <class T>
 void mma_16x8x16(float (&c)[4], const uint32_t (&a)[4], uint32_t b0, uint32_t b1) {
   static_assert(is_narrow_float<T>, "the tensor cores are used for half and bfloat16");
   emulator::multiply_16x8x16(c, a, b0, b1, kNarrow<T>, AIT_EMULATOR_SITE);
+}
+
+inline uint32_t round_to_tf32(uint32_t value) {
+  if ((value & 0x7f800000u) == 0x7f800000u) return value & 0xffffe000u;
+  return (value + 0x1000u) & 0xffffe000u;
+}
+
+inline void mma_16x8x8(float (&c)[4], const uint32_t (&a)[4], uint32_t b0, uint32_t b1) {
+  emulator::multiply_16x8x8(c, a, b0, b1, AIT_EMULATOR_SITE);
 }
 
 template <class T>

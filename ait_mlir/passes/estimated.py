@@ -1,0 +1,76 @@
+"""The choice by estimate for an op with dynamic dims: several kernels over ranges of sizes, where a table is fitted.
+
+One kernel is the fastest for a product of one row, another one for a product of 4,096 rows. Estimates that are fitted
+to the card become a choice in the same way as measured times (ranges.py), but a branch must gain more, because
+estimates are further off.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Sequence
+
+from xdsl.ir import Operation
+
+from ait_mlir.dialects.ait.types import tensor_type
+from ait_mlir.lowering.choices import Choice, packs
+from ait_mlir.lowering.estimates import table_for
+from ait_mlir.lowering.fragments import Fragment, estimate, offers, steps_of
+from ait_mlir.lowering.kernels import Target
+from ait_mlir.passes.candidates import fits, points_of
+from ait_mlir.passes.ranges import Times, axis_of, choose
+from ait_mlir.passes.tasks import Point, Task
+
+STEPS = 5
+"""Points between the smallest and the largest size."""
+BEST = 2
+"""Fragments of each point to compare at all points."""
+BRANCH = 0.1
+"""The gain over a range, as a ratio at one point, that justifies a branch."""
+
+
+def choice_by_estimate(task: Task, bound: Collection[str], target: Target) -> Choice | None:
+    """The choice; None for an op without dynamic dims, or with one of those that are `bound` by an op, whose value a
+    single kernel may read in device memory; and for a target without a table."""
+    names = {dim.name for dim in task.scope.dims}
+    if not names or names & set(bound) or table_for(target.arch) is None:
+        return None
+    points = points_between(task)
+    ops = {point: task.at(point) for point in points}
+    ways: dict[Fragment, None] = {}
+    for op in ops.values():
+        offered = sorted((f for f in offers(op, target, BEST) if not f.only_timed), key=_order)
+        ways |= dict.fromkeys([f for f in offered if fits(task.op, f, target)][:BEST])
+    if not ways or any(packs(step) for way in ways for step in steps_of(task.op, way, target)):
+        return None
+    axis = axis_of(tensor_type(task.op.results[0]).dims)
+    rows = [
+        (axis.evaluate(task.environment(point)), {w: _times(op, w, target) for w in ways}) for point, op in ops.items()
+    ]
+    return choose(rows, list(ways), axis, BRANCH)
+
+
+def points_between(task: Task) -> Sequence[Point]:
+    """The points to compare at: the hints, and some from the smallest to the largest values of all dims together.
+
+    With hints, the largest and smallest of them are the ends.
+    """
+    hinted = points_of(task.scope)
+    low, high = [min(column) for column in zip(*hinted, strict=True)], [max(c) for c in zip(*hinted, strict=True)]
+    between = {
+        tuple(round(max(a, 1) ** (1 - i / STEPS) * max(b, 1) ** (i / STEPS)) for a, b in zip(low, high, strict=True))
+        for i in range(STEPS + 1)
+    }
+    return sorted({*hinted, *between}, key=lambda point: (math.prod(point), point))
+
+
+def _times(op: Operation, way: Fragment, target: Target) -> Times | None:
+    """None for a fragment that is not offered at these sizes."""
+    try:
+        return Times(estimate(op, way, target), 0.0)
+    except ValueError:
+        return None
+
+
+def _order(f: Fragment) -> tuple[float, int]:
+    return f.seconds, len(f.kernels)

@@ -1,0 +1,287 @@
+"""What is wrong with a graph: an exception of a documented class that names the node and the tensor."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+import ait_mlir.graph as cudnn
+from tests.graph.bad_input import INT32, Graph, NotSupported, new, product, raises
+
+
+def test_dims_of_a_product_disagree():
+    g = new()
+    product(g, (4, 8), (7, 2)).set_output(True)
+    with raises(Graph, "node 'mm' (matmul)", "A sums over 8", "tensor 'a'", "but B over 7", "tensor 'b'"):
+        g.validate()
+
+
+def test_batches_of_a_product_disagree():
+    g = new()
+    product(g, (2, 4, 8), (3, 8, 2)).set_output(True)
+    with raises(Graph, "node 'mm'", "batch dims", "[2, 4, 8]", "[3, 8, 2]"):
+        g.validate()
+
+
+def test_inputs_do_not_broadcast():
+    g = new()
+    g.add(g.tensor([4, 3], name="a"), g.tensor([4, 2], name="b"), name="sum").set_output(True)
+    with raises(Graph, "node 'sum' (add)", "do not broadcast", "tensor 'a' [4, 3]", "tensor 'b' [4, 2]"):
+        g.validate()
+
+
+def test_dims_and_strides_of_different_number():
+    with raises(Graph, "tensor 'a'", "dims [4, 3]", "strides [1]"):
+        new().tensor([4, 3], [1], name="a")
+
+
+def test_strides_that_overlap():
+    g = new()
+    g.relu(g.tensor([4, 3], [2, 1], name="a"), name="act").set_output(True)
+    with raises(Graph, "tensor 'a'", "strides [2, 1]", "dims [4, 3]", "overlap"):
+        g.validate()
+
+
+def test_strides_that_no_block_has():
+    g = new()
+    g.relu(g.tensor([4, 3], [7, 2], name="a")).set_output(True)
+    with raises(NotSupported, "tensor 'a'", "stride 7", "no multiple of stride 2"):
+        g.validate()
+
+
+@pytest.mark.parametrize("dims", [[4, -1], [4, "x"], 4, [4, 1.5], [True, 2]])
+def test_dims_that_are_no_numbers(dims: Any):
+    with raises(Graph, "the dims of tensor 'a'", "whole numbers"):
+        new().tensor(dims, name="a")
+
+
+def test_output_with_other_dims_than_its_node_computes():
+    g = new()
+    g.relu(g.tensor([4, 3]), name="act").set_output(True).set_dim([4, 4])
+    with raises(Graph, "node 'act' (relu)", "tensor 'act::OUT_0'", "[4, 4]", "[4, 3]"):
+        g.validate()
+
+
+def test_output_with_a_stride_of_0():
+    g = new()
+    g.relu(g.tensor([4, 3])).set_output(True).set_name("y").set_stride([0, 1])
+    g.validate()
+    with raises(NotSupported, "tensor 'y'", "stride of 0"):
+        g.build_operation_graph()
+
+
+def test_graph_without_output():
+    g = new()
+    g.relu(g.tensor([4, 3]), name="act")
+    with raises(Graph, "no output", "set_output(True)", "act::OUT_0"):
+        g.validate()
+
+
+def test_graph_without_node():
+    with raises(Graph, "no node"):
+        new().validate()
+
+
+def test_cycle():
+    g = new()
+    first = g.relu(g.tensor([4, 3]), name="first")
+    second = g.neg(first, name="second").set_output(True)
+    g.nodes[0].inputs["input"] = second
+    with raises(Graph, "cycle", "'first'", "'second'"):
+        g.validate()
+
+
+def test_uid_twice():
+    g = new()
+    x = g.tensor([4, 3], name="x").set_uid(7)
+    g.relu(x, name="act").set_output(True).set_uid(7)
+    with raises(Graph, "tensor 'x' (UID 7)", "tensor 'act::OUT_0' (UID 7)", "the same UID 7"):
+        g.validate()
+
+
+@pytest.mark.parametrize("uid", ["1", 1.5, None, True])
+def test_uid_that_is_no_number(uid: Any):
+    with raises(Graph, "the UID of tensor 'x'", repr(uid)):
+        new().tensor([1], name="x").set_uid(uid)
+
+
+def test_tensor_of_another_graph():
+    other = new().tensor([4], name="x")
+    with raises(Graph, "node 'act'", "tensor 'x' of graph 'g'"):
+        new().relu(other, name="act")
+
+
+def test_no_tensor():
+    with raises(Graph, "node 'act'", "input is no tensor"):
+        new().relu("x", name="act")
+
+
+def test_input_as_output():
+    with raises(Graph, "tensor 'x' is an input"):
+        new().tensor([4], name="x").set_output(True)
+
+
+def test_data_type_that_is_not_set():
+    g = cudnn.pygraph()
+    g.relu(g.tensor([4], name="x"), name="act").set_output(True)
+    with raises(Graph, "tensor 'x' has no data type", "io_data_type"):
+        g.validate()
+
+
+def test_name_that_is_no_data_type():
+    with raises(Graph, "tensor 'x'", "'float17' is no data type"):
+        new().tensor([4], data_type="float17", name="x")
+
+
+@pytest.mark.parametrize("dtype", ["FP8_E4M3", "FP4_E2M1", "UINT8", "INT4"])
+def test_data_type_without_kernels(dtype: str):
+    g = new()
+    g.relu(g.tensor([4], data_type=cudnn.data_type[dtype], name="x")).set_output(True)
+    with raises(NotSupported, "tensor 'x'", dtype, "HALF"):
+        g.validate()
+
+
+def test_product_of_integers():
+    g = new()
+    product(g, data_type=INT32).set_output(True)
+    with raises(NotSupported, "node 'mm' (matmul)", "tensor 'a'", "INT32"):
+        g.validate()
+
+
+@pytest.mark.parametrize(
+    "name", ["sdpa_backward", "conv_dgrad", "layernorm_backward", "batchnorm", "sdpa_fp8", "gdn", "mamba2_bwd", "rope"]
+)
+def test_operation_that_is_refused(name: str):
+    with raises(NotSupported, f"node 'n' ({name})"):
+        getattr(new(), name)(name="n")
+
+
+def heads(g: Any) -> dict[str, Any]:
+    return {n: g.tensor([2, 4, 8, 16], name=n) for n in "qkv"}
+
+
+SDPA: dict[str, tuple[type[Exception], tuple[str, ...], Callable[[Any], dict[str, Any]]]] = {
+    "dropout": (NotSupported, ("dropout",), lambda g: {"dropout": (0.1, g.tensor([1]), g.tensor([1]))}),
+    "score_mod": (NotSupported, ("score_mod",), lambda g: {"score_mod": lambda graph, s: s}),
+    "no lengths": (Graph, ("seq_len_q and seq_len_kv",), lambda g: {"use_padding_mask": True}),
+    "lengths without padding": (
+        Graph,
+        ("seq_len_q", "use_padding_mask"),
+        lambda g: {"seq_len_q": g.tensor([2, 1, 1, 1], data_type=INT32)},
+    ),
+    "both masks": (
+        Graph,
+        ("use_causal_mask", "cannot both"),
+        lambda g: {"use_causal_mask": True, "use_causal_mask_bottom_right": True},
+    ),
+    "left bound of 0": (Graph, ("left bound is 0",), lambda g: {"diagonal_band_left_bound": 0}),
+    "alibi without causal": (NotSupported, ("use_alibi_mask",), lambda g: {"use_alibi_mask": True}),
+    "bias": (Graph, ("tensor 'bias'", "[3, 1, 8, 8]"), lambda g: {"bias": g.tensor([3, 1, 8, 8], name="bias")}),
+    "scale": (Graph, ("attn_scale",), lambda g: {"attn_scale": float("nan")}),
+    "one table": (
+        Graph,
+        ("paged_attention_k_table", "together"),
+        lambda g: {"paged_attention_k_table": g.tensor([2, 1, 4, 1], data_type=INT32)},
+    ),
+}
+
+
+@pytest.mark.parametrize("name", SDPA)
+def test_attention(name: str):
+    kind, words, options = SDPA[name]
+    g = new()
+    o, _ = g.sdpa(**heads(g), **options(g), name="att")
+    o.set_output(True)
+    with raises(kind, "node 'att' (sdpa)", *words):
+        g.validate()
+
+
+def test_heads_of_attention_do_not_divide():
+    g = new()
+    q, k, v = g.tensor([2, 4, 8, 16], name="q"), g.tensor([2, 3, 8, 16]), g.tensor([2, 3, 8, 16])
+    g.sdpa(q, k, v, name="att")[0].set_output(True)
+    with raises(Graph, "node 'att'", "tensor 'q' has 4 heads", "3 heads"):
+        g.validate()
+
+
+WRONG: dict[str, tuple[type[Exception], tuple[str, ...], Callable[[Any, Any], Any]]] = {
+    "slices": (Graph, ("(slice)", "one Python slice"), lambda g, x: g.slice(x, [slice(0, 1)])),
+    "permutation": (Graph, ("(transpose)", "[0, 0, 1]"), lambda g, x: g.transpose(x, permutation=[0, 0, 1])),
+    "axis": (Graph, ("(gen_index)", "axis is 3"), lambda g, x: g.gen_index(x, axis=3)),
+    "concatenate": (
+        Graph,
+        ("(concatenate)", "tensor 'other'", "[4, 3, 6]"),
+        lambda g, x: g.concatenate([x, g.tensor([4, 3, 6], name="other")], axis=1),
+    ),
+    "in place": (NotSupported, ("in_place_index",), lambda g, x: g.concatenate([x], axis=0, in_place_index=0)),
+    "reshape": (Graph, ("(reshape)", "[7]", "has 60"), lambda g, x: g.reshape(x).set_dim([7])),
+    "reshape without dims": (Graph, ("(reshape)", "no dims", "set_dim"), lambda g, x: g.reshape(x)),
+    "reduction": (
+        Graph,
+        ("(reduction)", "[2, 3, 5]"),
+        lambda g, x: g.reduction(x, mode=cudnn.reduction_mode.ADD).set_dim([2, 3, 5]),
+    ),
+    "reduction mode": (NotSupported, ("(reduction)", "mode is 'ADD'"), lambda g, x: g.reduction(x, mode="ADD")),
+    "pads": (
+        Graph,
+        ("(conv_fprop)", "padding is [1]"),
+        lambda g, x: g.conv_fprop(g.tensor([1, 4, 5, 5]), g.tensor([2, 4, 3, 3]), padding=[1]),
+    ),
+    "channels": (
+        Graph,
+        ("(conv_fprop)", "tensor 'image' has 4 channels", "tensor 'taps' is for 3"),
+        lambda g, x: g.conv_fprop(g.tensor([1, 4, 5, 5], name="image"), g.tensor([2, 3, 3, 3], name="taps")),
+    ),
+    "window": (
+        Graph,
+        ("(conv_fprop)", "reaches over 7"),
+        lambda g, x: g.conv_fprop(g.tensor([1, 4, 5, 5]), g.tensor([2, 4, 7, 7])),
+    ),
+    "pool": (
+        NotSupported,
+        ("(resample)", "BILINEAR"),
+        lambda g, x: g.resample(x, mode=cudnn.resample_mode.BILINEAR, window=[1]),
+    ),
+    "scale of a norm": (
+        Graph,
+        ("(layernorm)", "tensor 'gain'", "[1, 2, 5]"),
+        lambda g, x: norm(g, x, g.tensor([1, 2, 5], name="gain")),
+    ),
+    "epsilon in memory": (
+        NotSupported,
+        ("(layernorm)", "tensor 'eps'", "set_is_pass_by_value"),
+        lambda g, x: norm(g, x, g.tensor([1, 1, 5]), g.tensor([1, 1, 1], name="eps")),
+    ),
+    "phase": (NotSupported, ("(layernorm)", "norm_forward_phase"), lambda g, x: norm(g, x, phase="INFERENCE")),
+}
+
+
+def norm(g: Any, x: Any, scale: Any = None, eps: Any = 1e-5, phase: Any = cudnn.norm_forward_phase.INFERENCE) -> Any:
+    return g.layernorm(norm_forward_phase=phase, input=x, scale=scale, epsilon=eps)[0]
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_operation(name: str):
+    kind, words, make = WRONG[name]
+    g = new()
+    make(g, g.tensor([4, 3, 5], name="x")).set_output(True)
+    with raises(kind, *words):
+        g.validate()
+
+
+@pytest.mark.parametrize(
+    ("call", "word"),
+    [
+        (lambda g, x: g.relu(x, slope=1), "'slope'"),
+        (lambda g, x: g.add(x), "'b'"),
+        (lambda g, x: g.add(x, x, a=x), "twice"),
+        (lambda g, x: g.gen_index(x), "'axis'"),
+        (lambda g, x: g.concatenate(x, axis=0), "a list of tensors"),
+    ],
+)
+def test_arguments(call: Callable[[Any, Any], Any], word: str):
+    g = new()
+    with raises(TypeError, word):
+        call(g, g.tensor([4]))
