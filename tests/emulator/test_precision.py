@@ -9,7 +9,7 @@ import pytest
 from tests import tiers
 from tests.emulator.library import EmulatedLibrary
 from tests.kernels.contractions import attention
-from tests.kernels.precision import attentions, check_rounded, convolutions, products
+from tests.kernels.precision import attentions, check_rounded, convolutions, grouped, products
 
 PRODUCTS, CONVOLUTIONS = dict(products()), dict(convolutions())
 SAMPLE = [*list(PRODUCTS)[1::4], *list(CONVOLUTIONS)[::6]]
@@ -40,6 +40,15 @@ def test_attention(tmp_path: Path) -> None:
     errors = [check_rounded(library, case, "high", slack=4) for case in cases.values()]
     assert library.executed and all("attention_mma_kernel" in name for name in library.executed)
     assert TF32 / 64 < max(errors) < 2 * TF32
+
+
+def test_groups(tmp_path: Path) -> None:
+    found = grouped()
+    kinds = {name.partition("-")[0]: name for name in found}
+    cases = tiers.of_tier(found, kinds.values())
+    library = EmulatedLibrary(list(cases.values()), tmp_path, "cuda", precision="high")
+    errors = [check_rounded(library, case, "high") for case in cases.values()]
+    assert len(kinds) == 2 and TF32 / 64 < max(errors) < TF32
 
 
 def test_wide_heads_are_exact(tmp_path: Path) -> None:

@@ -16,12 +16,12 @@ from ait_mlir.runtime.loading import cudnn_candidates
 from tests.kernels.contractions import BIAS_RELU, contraction
 from tests.kernels.harness import Case, Library
 from tests.kernels.library_gemm import GemmLibrary, on_kernel
-from tests.kernels.precision import ENVS, EVEN, attentions, check_rounded, convolutions, products
+from tests.kernels.precision import ENVS, EVEN, attentions, check_rounded, convolutions, grouped, products
 from tests.specs.draw import draw
 
 pytestmark = pytest.mark.gpu
 
-NATIVE = dict(products()) | dict(convolutions())
+NATIVE = dict(products()) | dict(convolutions()) | grouped()
 ATTENTION = attentions()
 CUBLASLT = {
     f"{layout}-{name}": on_kernel(

@@ -51,6 +51,11 @@ def convolutions() -> Iterator[tuple[str, Case]]:
             yield f"{i}-{name}", on_kernel(case, "mma", TILES[i % len(TILES)].config())
 
 
+def grouped() -> dict[str, Case]:
+    """Products of groups of rows, and of several matrices, in one launch."""
+    return {name: found.case for name, found in draw("cuda", ["grouped"]).items() if found.type == "f32"}
+
+
 def attentions() -> dict[str, Case]:
     """Heads of even and odd widths, causal, with a window, shared heads, a mask, a second piece, and changed scores."""
     few = ({"b": 1, "s": 37, "l": 70, "d": 24}, {"b": 2, "s": 17, "l": 33, "d": 7}, {"b": 1, "s": 3, "l": 0, "d": 8})
