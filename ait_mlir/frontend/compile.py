@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import re
+import warnings
 import weakref
 from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
@@ -72,10 +73,11 @@ def compile_model(
     The other arguments are AITemplate's. `name` is also called `test_name`. `profile_devs` are numbers of cards, the
     first of which times kernels; `profile_timeout` is another name of `budget`; `profile_dir` has no meaning, as times
     and kernels are in the cache. `dynamic_profiling_strategy` says at which sizes of dynamic dims kernels are chosen:
-    their hints (the default), MIN or MAX. With `dll_name` the artifact is `WORKDIR/NAME/DLL_NAME`. Both kinds of
-    `allocator_kind` are the same. `debug_settings`: see `AITDebugSettings`.
+    their hints (the default), MIN or MAX. With `dll_name` the artifact is `WORKDIR/NAME/DLL_NAME`. `allocator_kind`:
+    see `AITemplateAllocatorKind`. `debug_settings`: see `AITDebugSettings`.
 
-    Raises `BuildError` for an invalid model or argument, unknown constants, and data of another shape or dtype.
+    Raises `BuildError` for an invalid model or argument, constants whose names are nearly those of weights, and data of
+    another shape or dtype. Constants that no weight is named like are left out with a warning.
     """
     name = _one_name(name, test_name)
     check_debug_settings(debug_settings)
@@ -158,7 +160,10 @@ def sorted_graph(outputs: Sequence[weakref.ref[Tensor]], optimize: bool, fold: b
 def bind_constants(
     module: ModuleOp, bound: Mapping[str, NDArray[Any]], constants: Mapping[str, Any]
 ) -> dict[str, NDArray[Any]]:
-    """The checked data of the weights of `module` that have data: bound before, or in `constants`, never both."""
+    """The checked data of the weights of `module` that have data: bound before, or in `constants`, never both.
+
+    What no weight is named like is left out with a warning: states of layers of PyTorch have more than is used.
+    """
     params = {op.param_name.data: op for op in module.walk() if isinstance(op, ParamOp)}
     graphs = [op for op in module.walk() if isinstance(op, GraphOp)]
     inputs = {name for graph in graphs for name, _ in graph.inputs()}
@@ -170,9 +175,10 @@ def bind_constants(
                 raise BuildError(f"Cannot bind input tensor {name}: each run is given it; a weight has no is_input")
             if name in outputs:
                 raise BuildError(f"Cannot bind non-constant tensor {name}: the model computes it")
-            close = get_close_matches(name, params, 1)
-            hint = f'; did you mean "{close[0]}"?' if close else ""
-            raise BuildError(f'the model has no weight "{name}"; it has {len(params)}{hint}')
+            if close := get_close_matches(name, params, 1):
+                raise BuildError(f'the model has no weight "{name}"; did you mean "{close[0]}"?')
+            warnings.warn(f'the model has no weight "{name}"; it is left out', stacklevel=3)
+            continue
         if name in bound:
             raise BuildError(f"Tensor {name} is already bound! Leave it out of constants, or do not bind data to it")
         data[name] = as_array(value)

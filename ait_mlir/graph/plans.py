@@ -110,7 +110,8 @@ class Plan:
     @property
     def name(self) -> str:
         """The heuristic, the heaviest op and its kernel: `A:gemm:openblas`."""
-        kernel = "measured" if self.is_measured else self.fragments[self.heaviest].describe()
+        fragment = self.fragments.get(self.heaviest)
+        kernel = "measured" if self.is_measured else "native" if fragment is None else fragment.describe()
         return f"{self.mode.name}:{self.op_name}:{kernel.replace(' ', '')}"
 
     @property

@@ -65,7 +65,7 @@ PASSES: dict[str, Pass | Patterns] = table(
         Patterns(
             "fuse-masked-attention",
             "Make attention whatever the spelling of its mask, where scores are finite.",
-            (*SIMPLIFY, "attention:CHOICES", "attention:ATTENTION", "attention:TRIANGLES"),
+            (*SIMPLIFY, "attention:CHOICES", "attention:ATTENTION", "attention_scores:SCORES", "attention:TRIANGLES"),
             assumption="finite_scores",
         ),
         Pass("channels-last", "channels_last", "ChannelsLastPass"),
@@ -100,8 +100,12 @@ PASSES: dict[str, Pass | Patterns] = table(
         ),
         Patterns(
             "fuse-attention",
-            "Make attention of bmm, scale, mask, softmax, bmm; let it share repeated heads and read concats in pieces.",
-            ("attention:ATTENTION", "attention:HEADS", "attention:PIECES"),
+            "Make attention of bmm, elementwise operations, softmax, bmm; let it share repeated heads, read concats in"
+            " pieces, and compute what cheap operations make of smaller tensors.",
+            (
+                *("attention:ATTENTION", "attention_scores:SCORES", "attention:HEADS", "attention:PIECES"),
+                *("attention:BROADCASTS", "attention_scores:OPERANDS"),
+            ),
         ),
         Patterns(
             "merge-parallel-gemms",

@@ -8,16 +8,18 @@ If keys and values are concatenations of rows, as of a cache and new tokens, the
 
 from __future__ import annotations
 
-from xdsl.dialects.builtin import FloatAttr, IntegerAttr, UnitAttr, f64
-from xdsl.ir import Attribute, Operation, SSAValue
+from typing import TypeGuard
+
+from xdsl.dialects.builtin import FloatAttr, IntegerAttr, UnitAttr, f64, i64
+from xdsl.ir import Attribute, Operation, Region, SSAValue
 
 from ait_mlir.dialects.ait.attention import AttentionOp
 from ait_mlir.dialects.ait.base import same_shape
 from ait_mlir.dialects.ait.data import ConstantOp
-from ait_mlir.dialects.ait.elementwise import AddOp, CompareOp, DivOp, MulOp
+from ait_mlir.dialects.ait.elementwise import AddOp, CompareOp, ElementwiseOp
 from ait_mlir.dialects.ait.gemm import BmmOp
 from ait_mlir.dialects.ait.types import TensorType, scope_of, tensor_type
-from ait_mlir.dialects.ait.view import ReshapeOp, SliceOp
+from ait_mlir.dialects.ait.view import ExpandOp, ReshapeOp, SliceOp
 from ait_mlir.dims import Expr, const
 from ait_mlir.rewrites.engine.constraints import scope_of_value
 from ait_mlir.rewrites.engine.driver import Rewriter
@@ -70,8 +72,8 @@ def softmax_attention(p: PatternBuilder) -> None:
     p.replace(root, "like", p.new("ait.attention", operands, {"scale": scale}), root)
 
 
-UP_TO_MASK = 4
-"""Operands of attention without further keys and values: q, k, v and perhaps a mask."""
+MAX_CHANGES = 16
+"""The operands that are looked at between a softmax and the products that it is of."""
 
 FEW_ROWS = 64
 """Up to so many rows of q, a copy of k and v costs about as much as attention itself. The kernels for more rows, which
@@ -84,7 +86,7 @@ def attention_in_pieces(p: PatternBuilder) -> None:
     q, k, k1, v, v1 = p.values(5)
     keys, values = (p.result(p.op("ait.concat", pieces, {"dim": 2})) for pieces in ([k, k1], [v, v1]))
     root = p.op("ait.attention", [q, keys, values, p.rest()])
-    p.require("has_operands", root, UP_TO_MASK)
+    p.require("in_one_piece", root)
     p.require("at_most", q, 2, FEW_ROWS)
     p.require("same_rows", k, v)
     p.require("one_use", keys)
@@ -114,7 +116,7 @@ def shared_heads(p: PatternBuilder) -> None:
     """attention(q, repeated(k), repeated(v)) = attention(q, k, v): neighbouring heads of q share one of k and v"""
     q, k, v = p.values(3)
     root = p.op("ait.attention", [q, repeated(p, k), repeated(p, v), p.rest()])
-    p.require("has_operands", root, UP_TO_MASK)
+    p.require("in_one_piece", root)
     p.require("same_rows", k, v)
     p.require("no_attribute", root, "kernel")
     p.replace(root, "attention_to", root, k, v)
@@ -155,15 +157,41 @@ def causal_of_triangle(p: PatternBuilder, what: str) -> None:
     condition = p.op("ait.compare", [a, b], {"predicate": "ge"})
     chosen = [m, low] if what == "seen" else [low, m]
     mask = p.result(p.op("ait.where", [p.result(condition), *chosen]))
-    root = p.op("ait.attention", [q, k, v, mask])
+    root = p.op("ait.attention", [q, k, v, mask, p.rest()])
+    p.require("is_mask_of", mask, root)
     p.require("is_hiding_splat", low)
     p.require("is_up_to_diagonal" if what == "seen" else "is_behind_diagonal", condition, root)
     p.require("no_attribute", root, "kernel")
     p.replace(root, "causal_attention", root, m)
 
 
+@pattern(over=("seen", "hidden"))
+def window_of_band(p: PatternBuilder, what: str) -> None:
+    """causal attention with the mask where(column > row - W, m, low) = causal attention with a window of W"""
+    q, k, v, a, b, m, low = p.values(7)
+    condition = p.op("ait.compare", [a, b], {"predicate": "ge"})
+    chosen = [m, low] if what == "seen" else [low, m]
+    mask = p.result(p.op("ait.where", [p.result(condition), *chosen]))
+    root = p.op("ait.attention", [q, k, v, mask, p.rest()])
+    p.require("is_mask_of", mask, root)
+    p.require("is_hiding_splat", low)
+    p.require("is_band" if what == "seen" else "is_before_band", condition, root)
+    p.require("no_attribute", root, "kernel")
+    p.replace(root, "attention_in_window", root, m, condition)
+
+
+@pattern()
+def broadcast_operand(p: PatternBuilder) -> None:
+    """a mask or an operand of the scores broadcasts by itself, without an expand or dims of 1 in front"""
+    root = p.op("ait.attention", [p.rest()], results=None)
+    p.require("reads_broadcast_operands", root)
+    p.require("no_attribute", root, "kernel")
+    p.replace(root, "with_own_operands", root)
+
+
 CHOICES = patterns(mask_of_where)
-TRIANGLES = patterns(causal_of_triangle)
+BROADCASTS = patterns(broadcast_operand)
+TRIANGLES = BROADCASTS + patterns(causal_of_triangle, window_of_band)
 
 
 # ** constraints and natives **
@@ -200,8 +228,23 @@ def with_heads(r: Rewriter, value: SSAValue | None, q: SSAValue) -> SSAValue | N
 @native
 def in_pieces(r: Rewriter, root: Operation, k: SSAValue, v: SSAValue, k1: SSAValue, v1: SSAValue) -> Operation:
     """The attention with keys and values in two pieces."""
-    operands = [root.operands[0], k, v, k1, v1, *root.operands[3:]]
-    return r.create(type(root), operands, root.result_types, {**root.properties, **root.attributes})
+    return with_operands(r, root, [root.operands[0], k, v, k1, v1, *root.operands[3:]])
+
+
+def with_operands(r: Rewriter, root: Operation, operands: list[SSAValue], **properties: Attribute) -> Operation:
+    """The same attention of other operands, with more properties."""
+    regions = [root.detach_region(region) for region in list(root.regions)]
+    kept = {**root.properties, **root.attributes, **properties}
+    made = r.create(type(root), operands, list(root.result_types), kept, regions)
+    for _ in regions:  # the root stays until it is replaced
+        root.add_region(Region())
+    return made
+
+
+@constraint
+def in_one_piece(root: AttentionOp) -> bool:
+    """The attention has no second piece of keys and values."""
+    return root.then is None
 
 
 @native
@@ -219,10 +262,26 @@ HIDING = -9e3
 
 @constraint
 def is_of_products(value: SSAValue) -> bool:
-    """The value is the result of an `ait.bmm`, or such a result scaled."""
-    owner = value.owner
-    sources = [value, *owner.operands] if isinstance(owner, MulOp | DivOp) else [value]
-    return any(isinstance(source.owner, BmmOp) for source in sources)
+    """The value is the result of an `ait.bmm`, or elementwise operations compute it from one of the same shape."""
+    pending, seen = [value], {value}
+    while pending:
+        owner = pending.pop().owner
+        if isinstance(owner, BmmOp):
+            return True
+        if len(seen) < MAX_CHANGES and (isinstance(owner, ElementwiseOp) or keeps_rows(owner)):
+            shape = tensor_type(owner.operands[0] if isinstance(owner, ReshapeOp) else owner.results[0]).dims
+            same = [x for x in owner.operands if x not in seen and tensor_type(x).dims == shape]
+            seen.update(same)
+            pending += same
+    return False
+
+
+def keeps_rows(op: object) -> TypeGuard[ReshapeOp]:
+    """A reshape of other dims than the last two, of which there are more."""
+    if not isinstance(op, ReshapeOp):
+        return False
+    before, after = tensor_type(op.input).dims, tensor_type(op.results[0]).dims
+    return len(before) > 2 and len(after) > 2 and before[-2:] == after[-2:]
 
 
 @constraint
@@ -230,6 +289,40 @@ def is_hiding_splat(value: SSAValue) -> bool:
     """The value is an `ait.constant` of one number so far below 0 that a score plus this number gets no weight."""
     number = splat(value)
     return number is not None and number <= HIDING
+
+
+def _broadcasts_by_itself(value: SSAValue) -> SSAValue:
+    """What an expand repeats, or a reshape puts dims of 1 in front of; the value itself if it is neither."""
+    owner = value.owner
+    if not isinstance(owner, ExpandOp | ReshapeOp):
+        return value
+    dims, own = tensor_type(value).dims, tensor_type(owner.input).dims
+    added = len(dims) - len(own)
+    if isinstance(owner, ReshapeOp):
+        same = added > 0 and dims[added:] == own and all(d.as_int() == 1 for d in dims[:added])
+        return owner.input if same else value
+    return owner.input if added >= 0 else value
+
+
+@constraint
+def reads_broadcast_operands(attention: AttentionOp) -> bool:
+    """A mask or an operand of the scores is made by an expand, or by a reshape that adds dims of 1 in front."""
+    given = [*attention.score_operands, *([] if attention.mask is None else [attention.mask])]
+    return any(_broadcasts_by_itself(x) is not x for x in given)
+
+
+@native
+def with_own_operands(r: Rewriter, root: AttentionOp) -> Operation:
+    """The attention that reads what its mask and the operands of its scores are broadcast from."""
+    first = len(root.own_operands) - (root.mask is not None)
+    operands = list(root.operands)
+    return with_operands(r, root, [*operands[:first], *map(_broadcasts_by_itself, operands[first:])])
+
+
+@constraint
+def is_mask_of(value: SSAValue, attention: AttentionOp) -> bool:
+    """The value is what the attention adds to its scores, and its keys and values are in one piece."""
+    return attention.mask is value and attention.then is None
 
 
 @constraint
@@ -247,11 +340,45 @@ def is_behind_diagonal(condition: CompareOp, attention: AttentionOp) -> bool:
 def _is_triangle(rows: SSAValue, columns: SSAValue, attention: AttentionOp, least: Expr) -> bool:
     """Whether `rows - columns >= least` says that the column is at most the one at which the row stands."""
     row, column = counting(rows), counting(columns)
-    if row is None or column is None or (row[0], column[0]) != (-2, -1):
+    if row is None or column is None or (row[0], column[0]) != (-2, -1) or attention.top_left is not None:
         return False
     scope, high, wide = scope_of(attention), tensor_type(attention.q).dims[2], tensor_type(attention.k).dims[2]
     sizes = scope.equal(tensor_type(rows).dims[-2], high) and scope.equal(tensor_type(columns).dims[-1], wide)
     return sizes and scope.equal(row[1] - column[1] - least, wide - high) and scope.le(high, wide)
+
+
+@constraint
+def is_band(condition: CompareOp, attention: AttentionOp) -> bool:
+    """`a >= b` is true exactly where the row of a causal attention stands less than a number of columns away."""
+    return _window(condition.lhs, condition.rhs, attention, 0) is not None
+
+
+@constraint
+def is_before_band(condition: CompareOp, attention: AttentionOp) -> bool:
+    """`a >= b` is false exactly where the row of a causal attention stands less than a number of columns away."""
+    return _window(condition.rhs, condition.lhs, attention, 1) is not None
+
+
+def _window(columns: SSAValue, rows: SSAValue, attention: AttentionOp, least: int) -> int | None:
+    """The W for which `columns - rows >= least` says that the row stands less than W columns behind the column."""
+    if attention.causal is None or attention.top_left is not None or attention.window is not None:
+        return None
+    row, column = counting(rows), counting(columns)
+    if row is None or column is None or (row[0], column[0]) != (-2, -1):
+        return None
+    scope, high, wide = scope_of(attention), tensor_type(attention.q).dims[2], attention.length
+    sizes = scope.equal(tensor_type(rows).dims[-2], high) and scope.equal(tensor_type(columns).dims[-1], wide)
+    window = (column[1] - row[1] - least + wide - high + 1).as_int()
+    return window if sizes and window is not None and window >= 1 and scope.le(high, wide) else None
+
+
+@native
+def attention_in_window(r: Rewriter, root: AttentionOp, mask: SSAValue, condition: CompareOp) -> Operation:
+    """The attention with the window that a condition says, and another mask; without one where that adds 0."""
+    window = _window(condition.lhs, condition.rhs, root, 0) or _window(condition.rhs, condition.lhs, root, 1)
+    assert window is not None, "attention_in_window needs is_band or is_before_band"
+    operands = [*root.operands[:3], *([] if splat(mask) == 0 else [mask]), *root.score_operands]
+    return with_operands(r, root, operands, window=IntegerAttr(window, i64))
 
 
 def counting(value: SSAValue) -> tuple[int, Expr] | None:
@@ -288,9 +415,8 @@ def zero_like(r: Rewriter, value: SSAValue) -> SSAValue:
 @native
 def causal_attention(r: Rewriter, root: AttentionOp, mask: SSAValue) -> Operation:
     """The attention, causal, with another mask; without one where that adds 0 everywhere."""
-    operands = [*root.operands[:3], *([] if splat(mask) == 0 else [mask])]
-    properties = root.properties | root.attributes | {"causal": UnitAttr()}
-    return r.create(AttentionOp, operands, list(root.result_types), properties)
+    operands = [*root.operands[:3], *([] if splat(mask) == 0 else [mask]), *root.score_operands]
+    return with_operands(r, root, operands, causal=UnitAttr())
 
 
 # ** heads **
@@ -313,8 +439,7 @@ def repeats_heads(value: SSAValue, single: SSAValue, several: SSAValue, merged: 
 @native
 def attention_to(r: Rewriter, root: AttentionOp, k: SSAValue, v: SSAValue) -> Operation:
     """The same attention with other keys and values."""
-    operands = [root.operands[0], k, v, *root.operands[3:]]
-    return r.create(AttentionOp, operands, list(root.result_types), root.properties | root.attributes)
+    return with_operands(r, root, [root.operands[0], k, v, *root.operands[3:]])
 
 
 @constraint

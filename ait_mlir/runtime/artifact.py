@@ -125,6 +125,8 @@ class Artifact:
     manifest: Manifest
     ir_text: str
     library_hash: str
+    constants_key: str
+    """What the constants in memory depend on: the library, which says where they are, and their hash."""
     data: np.ndarray[Any, np.dtype[np.uint8]]
     parts: Mapping[str, tuple[int, int]]
 
@@ -289,7 +291,8 @@ def read(path: str | os.PathLike[str], *, verify_weights: bool = True) -> Artifa
         ir_text = data[offset : offset + size].tobytes().decode()
     except (KeyError, TypeError, ValueError) as error:
         raise ArtifactError(f"{file} has a malformed manifest: {error!r}") from error
-    return Artifact(file, manifest, ir_text, hashes["library"], data, parts)
+    key = f"{hashes['library']}-{hashes['constants']}"
+    return Artifact(file, manifest, ir_text, hashes["library"], key, data, parts)
 
 
 def check_machine(manifest: Manifest, cuda_arch: Callable[[], str | None]) -> None:

@@ -32,12 +32,18 @@ class ModelConstants(DeviceMemory):
         self._spare_folds: Folds | None = None
         self._is_prepared = False
 
-    def _load_constants(self, values: Mapping[str, Any], release: Callable[[str], None]) -> None:
-        """Take the values that an artifact holds, one after another; calls `release` with the name of each."""
-        for name, value in values.items():
-            if name in self._constants:
-                self._store({name: value}, False, True, None)
+    def _load_constants(self, values: Mapping[str, Any], release: Callable[[str], None], key: str | None) -> None:
+        """Take the values that an artifact holds, one after another; calls `release` with the name of each.
+
+        Models with the same `key` share them on a device; None: with no other model.
+        """
+        own = [name for name in values if name in self._constants]
+        if key is None or not own or not self._module.adopt_constants(key):
+            for name in own:
+                self._store({name: values[name]}, False, True, None)
                 release(name)
+            if key is not None and own:
+                self._module.publish_constants(key)
         self._artifact_values = values
         if any(name.startswith(FOLDED) and name not in values for name in self._constants) and self.folds is not None:
             self._unset = self.folds.missing()

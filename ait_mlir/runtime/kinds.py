@@ -14,7 +14,13 @@ class AITemplateMemcpyKind(Enum):
 
 
 class AITemplateAllocatorKind(Enum):
-    """How memory of a model is allocated. Both kinds are the same here: each model counts its bytes."""
+    """Where the scratch memory of runs comes from. Constants are always memory of the model's own.
+
+    AITemplate's two kinds are the same here: memory of the device, whose bytes each model counts. With `FRAMEWORK`,
+    which AITemplate has not, it comes from the allocator of the framework whose tensors are passed (PyTorch's caching
+    allocator), so the framework sees it and uses it again; from the device where the framework has none.
+    """
 
     DEFAULT = 0
     TRACKING = 1
+    FRAMEWORK = 2

@@ -17,11 +17,11 @@ from ait_mlir.runtime.kinds import AITemplateAllocatorKind
 from ait_mlir.runtime.on_host import HostOutputModel
 
 
-def _from_path(cls: type[Model], path: str, num_runtimes: int, device: int) -> Model:
+def _from_path(cls: type[Model], path: str, num_runtimes: int, device: int | None) -> Model:
     return cls(path, num_runtimes, device=device)
 
 
-def _from_bytes(cls: type[Model], content: bytes, num_runtimes: int, device: int) -> Model:
+def _from_bytes(cls: type[Model], content: bytes, num_runtimes: int, device: int | None) -> Model:
     return cls.from_bytes(content, num_runtimes, device=device)
 
 
@@ -30,8 +30,15 @@ class Model(InspectedModel, HostOutputModel):
 
     The constants of the artifact are copied to the device when the model is loaded; constants that it does not hold
     must be set with `set_constant` before the first run. `num_runtimes` runs can execute at the same time; further
-    runs wait. All methods may be called from several threads. The model stays usable after an error. Both kinds of
-    `allocator_kind` are the same: each model counts its bytes (`allocated_bytes`).
+    runs wait. All methods may be called from several threads. The model stays usable after an error. `allocator_kind`
+    says where the scratch memory of runs comes from.
+
+    On a host with several GPUs a run is on the device of its tensors. The first run on a device copies the constants
+    there, and each device has `num_runtimes` runtimes of its own. With `device`, the model uses that device alone and
+    refuses tensors on others. `AITData` and memory that the model allocates are on `device`, by default the first one.
+
+    Models of one file share the constants on a device, if `share_constants` is left True and the weights are verified;
+    a model whose constants are set gets a copy of its own. The constants are freed with the last model.
 
     A model can be pickled: by the path of its artifact, or, with `pickle_by="bytes"`, with the content of the file,
     for processes that do not see it. The copy is loaded with the constants of the artifact and the same arguments;
@@ -49,8 +56,9 @@ class Model(InspectedModel, HostOutputModel):
         num_runtimes: int = 1,
         allocator_kind: AITemplateAllocatorKind | None = None,
         *,
-        device: int = 0,
+        device: int | None = None,
         verify_weights: bool = True,
+        share_constants: bool = True,
         pickle_by: Literal["path", "bytes"] = "path",
     ) -> None:
         if allocator_kind is not None and not isinstance(allocator_kind, AITemplateAllocatorKind):  # pyright: ignore[reportUnnecessaryIsInstance]
@@ -63,13 +71,15 @@ class Model(InspectedModel, HostOutputModel):
         manifest = loaded.manifest
         if manifest.target not in ("cpu", "cuda", "rocm"):
             raise ArtifactError(f"{path} is for target '{manifest.target}', which this ait_mlir does not know")
-        artifact.check_machine(manifest, lambda: detect_cuda_arch(device))
+        artifact.check_machine(manifest, lambda: detect_cuda_arch(device or 0))
         libraries = loaded.kernel_library_files()
-        self._open(loaded.extract_library(), manifest.target, num_runtimes, device, libraries)
+        is_framework = allocator_kind is AITemplateAllocatorKind.FRAMEWORK
+        self._open(loaded.extract_library(), manifest.target, num_runtimes, device, libraries, is_framework)
         self.manifest: artifact.Manifest | None = manifest
         self.ir_text: str = loaded.ir_text
         self._open_constants()
-        self._load_constants(loaded.constants, loaded.release)
+        key = loaded.constants_key if share_constants and verify_weights else None
+        self._load_constants(loaded.constants, loaded.release, key)
 
     @classmethod
     def from_library(
@@ -79,11 +89,13 @@ class Model(InspectedModel, HostOutputModel):
         *,
         constants: Mapping[str, Any] | None = None,
         num_runtimes: int = 1,
-        device: int = 0,
+        device: int | None = None,
+        allocator_kind: AITemplateAllocatorKind | None = None,
     ) -> Self:
         """A model from a model library that was just built, without an artifact."""
         model = cls.__new__(cls)
-        model._open(Path(library), target, num_runtimes, device)
+        is_framework = allocator_kind is AITemplateAllocatorKind.FRAMEWORK
+        model._open(Path(library), target, num_runtimes, device, arenas_of_framework=is_framework)
         model.manifest = None
         model.ir_text = ""
         model._path = None
@@ -106,7 +118,7 @@ class Model(InspectedModel, HostOutputModel):
         return self.sorted_graph()
 
     @classmethod
-    def from_bytes(cls, content: bytes, num_runtimes: int = 1, *, device: int = 0) -> Self:
+    def from_bytes(cls, content: bytes, num_runtimes: int = 1, *, device: int | None = None) -> Self:
         """A model from the content of an artifact, which is checked like a file."""
         with tempfile.NamedTemporaryFile(suffix=".ait") as file:
             file.write(content)
@@ -116,7 +128,7 @@ class Model(InspectedModel, HostOutputModel):
         return model
 
     def __reduce__(self) -> tuple[Any, ...]:
-        options = (self.num_runtimes, self._device[1])
+        options = (self.num_runtimes, self._given_device)
         if self._path is not None and self._pickle_by == "path":
             return _from_path, (type(self), str(self._path), *options)
         content = self._content if self._path is None else self._path.read_bytes()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 import operator
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, cast
 
@@ -32,16 +32,21 @@ class OpenedModel:
         library: Path,
         target: TargetKind,
         num_runtimes: int,
-        device: int,
+        device: int | None,
         kernel_libraries: Mapping[str, Path] | None = None,
+        arenas_of_framework: bool = False,
     ) -> None:
         self.target: TargetKind = target
         self._allocated: dict[int, int] = {}
-        self._device = CPU if target == "cpu" else (_DLPACK_GPU[target], device)
+        self._given_device = device
+        first = 0 if device is None else device
+        self._device = CPU if target == "cpu" else (_DLPACK_GPU[target], first)
         runtime = runtime_library(target)
         for sha256, path in (known_kernel_libraries() if kernel_libraries is None else kernel_libraries).items():
             runtime.add_kernel_library(sha256, str(path))
-        self._module: Any = runtime.create(str(library), num_runtimes, device)
+        self._module: Any = runtime.create(
+            str(library), num_runtimes, first, target == "cpu" or device is not None, arenas_of_framework
+        )
         self._run: Any = self._module.get_function("run")
         self._run_whole: Any = self._module.get_function("run_whole")
         self._run_and_return: Any = self._module.get_function("run_and_return")
@@ -68,7 +73,23 @@ class OpenedModel:
 
     @property
     def device(self) -> tuple[int, int]:
-        """The DLPack device: its type and number."""
+        """The DLPack device, its type and number: of `AITData` and of memory that the model allocates."""
+        return self._device
+
+    def devices(self) -> list[int]:
+        """The numbers of the devices that hold the constants now: the first one, and those that runs have used."""
+        self._function()
+        return [int(number) for number in self._module.devices()]
+
+    def device_of(self, values: Iterable[Any]) -> tuple[int, int]:
+        """The DLPack device on which a run with these tensors is: that of the first one on a GPU, if the model was not
+        loaded for one device; else `device`."""
+        if self.target != "cpu" and self._given_device is None:
+            for value in values:
+                if (place := getattr(value, "__dlpack_device__", None)) is not None:
+                    kind, number = place()
+                    if int(kind) == self._device[0]:
+                        return self._device[0], int(number)
         return self._device
 
     def __repr__(self) -> str:

@@ -51,6 +51,9 @@ class RunningModel(StatefulModel, ModelConstants):
         second one records the graph, later ones replay it. Of 16 graphs, the oldest of the same dims is updated for
         other addresses.
 
+        The run is on the device of the tensors, unless the model was loaded for one `device`; a model that has not run
+        on that device first copies its constants there. Tensors on several devices are refused.
+
         Raises `InputError` before anything is launched, `RunError` when the model fails, `OutOfMemoryError`.
         """
         if workspace is None:
@@ -117,7 +120,7 @@ class RunningModel(StatefulModel, ModelConstants):
             and (self.target != "cpu" or framework == "torch")
         ):
             shapes = self.infer_output_shapes(inputs)
-            place = "cpu" if self.target == "cpu" else f"cuda:{self._device[1]}"
+            place = "cpu" if self.target == "cpu" else f"cuda:{self.device_of(values)[1]}"
             made = [torch.empty(shapes[t["name"]], dtype=getattr(torch, t["dtype"]), device=place) for t in self._own()]
             return self._interleaved(made, values)
         return self._interleaved([in_framework(framework, buffer) for buffer in self._buffers(inputs)], values)
@@ -130,15 +133,16 @@ class RunningModel(StatefulModel, ModelConstants):
         import tvm_ffi
 
         ffi = cast(Any, tvm_ffi)
-        return [self._module.empty(ffi.dtype(t["dtype"]), ffi.Shape(shapes[t["name"]])) for t in self._own()]
+        device = self.device_of(self._ordered(inputs, self._input_index, "input"))[1]
+        return [self._module.empty(device, ffi.dtype(t["dtype"]), ffi.Shape(shapes[t["name"]])) for t in self._own()]
 
-    def _workspace(self, workspace: Any) -> tuple[int, int]:
-        """Address and bytes of a workspace."""
+    def _workspace(self, workspace: Any, device: tuple[int, int]) -> tuple[int, int]:
+        """Address and bytes of a workspace for a run on a device."""
         place = (
             cast("tuple[int, int]", workspace.__dlpack_device__()) if hasattr(workspace, "__dlpack_device__") else None
         )
-        if place is not None and (int(place[0]), int(place[1])) != self._device:
-            raise InputError(f"the workspace is on DLPack device {tuple(place)}, expected {self._device}")
+        if place is not None and (int(place[0]), int(place[1])) != device:
+            raise InputError(f"the workspace is on DLPack device {tuple(place)}, expected {device}")
         address, shape = address_of("the workspace", workspace)
         dtype = workspace.dtype if isinstance(workspace, AITData) else str(workspace.dtype).removeprefix("torch.")
         return address, math.prod(shape) * numpy_dtype(dtype).itemsize
@@ -259,7 +263,8 @@ class RunningModel(StatefulModel, ModelConstants):
             if workspace is None:
                 flat = run(stream_ptr or 0, sync, graph_mode, len(self._inputs), *given)
             else:
-                place = self._workspace(workspace)
+                values = (*self._ordered(inputs, self._input_index, "input"), *outs)
+                place = self._workspace(workspace, self.device_of(values))
                 flat = self._module.run_in(*place, stream_ptr or 0, sync, graph_mode, len(self._inputs), *given)
         except (RuntimeError, TypeError, BufferError) as error:
             labels, ins = (*self._input_labels, *self._output_labels), self._ordered(inputs, self._input_index, "input")
@@ -286,5 +291,6 @@ class RunningModel(StatefulModel, ModelConstants):
     def _framework_stream(self, *groups: Tensors) -> int:
         if self.target == "cpu":
             return 0
-        values = itertools.chain.from_iterable(g.values() if isinstance(g, Mapping) else g for g in groups)
-        return stream_of(framework_of(values), self._device[1])
+        groups_of_values = (g.values() if isinstance(g, Mapping) else g for g in groups)
+        values = list(itertools.chain.from_iterable(groups_of_values))
+        return stream_of(framework_of(values), self.device_of(values)[1])

@@ -34,10 +34,17 @@ ait.graph @batch_of_heads(%x: !ait.tensor<b x 3 x s x 8 x f32>) dims {b = 1 to 4
   ait.output "y" %z : !ait.tensor<b x 3 x s x 8 x f32>
 }
 
-// softmax(q @ k) * 2 scales what the softmax gives; (q @ k + m) * 2 scales the mask, too.
+// softmax(q @ k) * 2 scales what the softmax gives; (q @ k + m) * 2 scales the mask, too, and 2 / (q @ k) is no scale: regions.
 // CHECK-LABEL: ait.graph @scaled_elsewhere
 ait.graph @scaled_elsewhere(%q: !ait.tensor<b x 3 x s x 8 x f32>, %m: !ait.tensor<s x s x f32>) dims {b = 1 to 4, s = 1 to 8} {
-  // CHECK-NOT: ait.attention
+  // CHECK: ait.softmax
+  // CHECK: [[A:%.*]] = ait.attention {{.*}} scale 1.0 scores(%m) {
+  // CHECK-NEXT: ^bb0([[S:%.*]]: f32, [[M:%.*]]: f32):
+  // CHECK-NEXT: [[T:%.*]] = ait.add [[S]], [[M]] : f32
+  // CHECK-NEXT: [[C:%.*]] = ait.constant 2.0 : f32
+  // CHECK-NEXT: ait.mul [[T]], [[C]] : f32
+  // CHECK: ait.attention [[A]], %q, %q scale 1.0 scores() {
+  // CHECK: ait.div {{.*}} : f32
   %c = ait.constant 2.0 : !ait.tensor<f32>
   %0 = ait.bmm rcr %q, %q : !ait.tensor<b x 3 x s x s x f32>
   %1 = ait.softmax %0 dim 3 : !ait.tensor<b x 3 x s x s x f32>

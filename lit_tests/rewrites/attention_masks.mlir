@@ -27,7 +27,7 @@ ait.graph @chosen(%q: !ait.tensor<b x 3 x s x 8 x f32>, %h: !ait.tensor<b x 1 x 
 
 // Nothing is added: the number is not far below 0, what is chosen is used elsewhere, the scores are enlarged or no products.
 // CHECK-LABEL: ait.graph @not_chosen
-ait.graph @not_chosen(%q: !ait.tensor<b x 3 x s x 8 x f32>, %o: !ait.tensor<b x 3 x 1 x s x f32>, %h: !ait.tensor<b x 1 x s x s x i1>) dims {b = 1 to 4, s = 2 to 8} {
+ait.graph @not_chosen(%q: !ait.tensor<b x 3 x s x 8 x f32>, %o: !ait.tensor<b x 3 x 1 x s x f32>, %h: !ait.tensor<b x 1 x s x s x i1>, %w: !ait.tensor<b x 3 x s x s x f32>) dims {b = 1 to 4, s = 2 to 8} {
   // CHECK-NOT: ait.add
   // CHECK: ait.output
   %i = ait.constant -3.4028234663852886e+38 : !ait.tensor<f32>
@@ -48,7 +48,7 @@ ait.graph @not_chosen(%q: !ait.tensor<b x 3 x s x 8 x f32>, %o: !ait.tensor<b x 
   %12 = ait.softmax %11 dim 3 : !ait.tensor<b x 3 x s x s x f32>
   %13 = ait.where %h, %i, %o : !ait.tensor<b x 3 x s x s x f32>
   %14 = ait.softmax %13 dim 3 : !ait.tensor<b x 3 x s x s x f32>
-  %15 = ait.exp %0 : !ait.tensor<b x 3 x s x s x f32>
+  %15 = ait.exp %w : !ait.tensor<b x 3 x s x s x f32>
   %16 = ait.where %h, %i, %15 : !ait.tensor<b x 3 x s x s x f32>
   %17 = ait.softmax %16 dim 3 : !ait.tensor<b x 3 x s x s x f32>
   %18 = ait.where %h, %15, %i : !ait.tensor<b x 3 x s x s x f32>
@@ -186,4 +186,57 @@ ait.graph @rows_without_columns(%q: !ait.tensor<b x 3 x s x 8 x f32>, %k: !ait.t
   %7 = ait.where %6, %least, %zero : !ait.tensor<s x s x f32>
   %8 = ait.attention %5, %q, %q mask %7 scale 0.5 {kernel = #ait.kernel<"native", {}>} : !ait.tensor<b x 3 x s x 8 x f32>
   ait.output "y" %8 : !ait.tensor<b x 3 x s x 8 x f32>
+}
+
+// What changes scores before they are masked stays with the products; a band behind the diagonal of a causal mask is a window.
+// CHECK-LABEL: ait.graph @capped_band
+ait.graph @capped_band(%q: !ait.tensor<b x 3 x s x 8 x f32>) dims {b = 1 to 4, s = 2 to 8} {
+  // CHECK: ait.attention %q, %q, %q scale 1.0 causal window 3 scores() {
+  // CHECK: ait.tanh
+  %zero = ait.constant 0.0 : !ait.tensor<f32>
+  %low = ait.constant -1e9 : !ait.tensor<f32>
+  %two = ait.constant 2 : !ait.tensor<i64>
+  %n = ait.constant [0, 1, 2, 3, 4, 5, 6, 7] : !ait.tensor<8 x i64>
+  %i = ait.slice %n offsets [0] : !ait.tensor<s x i64>
+  %r = ait.reshape %i : !ait.tensor<s x 1 x i64>
+  %c = ait.add %i, %two : !ait.tensor<s x i64>
+  %band = ait.compare ge %c, %r : !ait.tensor<s x s x i1>
+  %seen = ait.compare ge %r, %i : !ait.tensor<s x s x i1>
+  %0 = ait.where %band, %zero, %low : !ait.tensor<s x s x f32>
+  %1 = ait.where %seen, %0, %low : !ait.tensor<s x s x f32>
+  %m = ait.reshape %1 : !ait.tensor<1 x 1 x s x s x f32>
+  %2 = ait.bmm rcr %q, %q : !ait.tensor<b x 3 x s x s x f32>
+  %3 = ait.tanh %2 : !ait.tensor<b x 3 x s x s x f32>
+  %4 = ait.add %3, %m : !ait.tensor<b x 3 x s x s x f32>
+  %5 = ait.softmax %4 dim 3 : !ait.tensor<b x 3 x s x s x f32>
+  %6 = ait.bmm rrr %5, %q : !ait.tensor<b x 3 x s x 8 x f32>
+  ait.output "y" %6 : !ait.tensor<b x 3 x s x 8 x f32>
+}
+
+// No window: attention is not causal, the mask is not far below 0, and the band is in front of the diagonal.
+// CHECK-LABEL: ait.graph @no_window
+ait.graph @no_window(%q: !ait.tensor<b x 3 x s x 8 x f32>) dims {b = 1 to 4, s = 2 to 8} {
+  // CHECK-NOT: window
+  // CHECK: ait.output "y2"
+  %zero = ait.constant 0.0 : !ait.tensor<f32>
+  %low = ait.constant -1e9 : !ait.tensor<f32>
+  %high = ait.constant -1.0 : !ait.tensor<f32>
+  %two = ait.constant 2 : !ait.tensor<i64>
+  %less = ait.constant -2 : !ait.tensor<i64>
+  %n = ait.constant [0, 1, 2, 3, 4, 5, 6, 7] : !ait.tensor<8 x i64>
+  %i = ait.slice %n offsets [0] : !ait.tensor<s x i64>
+  %r = ait.reshape %i : !ait.tensor<s x 1 x i64>
+  %c = ait.add %i, %two : !ait.tensor<s x i64>
+  %d = ait.add %i, %less : !ait.tensor<s x i64>
+  %band = ait.compare ge %c, %r : !ait.tensor<s x s x i1>
+  %front = ait.compare ge %d, %r : !ait.tensor<s x s x i1>
+  %m0 = ait.where %band, %zero, %low : !ait.tensor<s x s x f32>
+  %y0 = ait.attention %q, %q, %q mask %m0 scale 1.0 : !ait.tensor<b x 3 x s x 8 x f32>
+  %m1 = ait.where %band, %zero, %high : !ait.tensor<s x s x f32>
+  %y1 = ait.attention %q, %q, %q mask %m1 scale 1.0 causal : !ait.tensor<b x 3 x s x 8 x f32>
+  %m2 = ait.where %front, %zero, %low : !ait.tensor<s x s x f32>
+  %y2 = ait.attention %q, %q, %q mask %m2 scale 1.0 causal : !ait.tensor<b x 3 x s x 8 x f32>
+  ait.output "y0" %y0 : !ait.tensor<b x 3 x s x 8 x f32>
+  ait.output "y1" %y1 : !ait.tensor<b x 3 x s x 8 x f32>
+  ait.output "y2" %y2 : !ait.tensor<b x 3 x s x 8 x f32>
 }

@@ -40,7 +40,7 @@ std::vector<int64_t> bind_dims(const ait_model_v1& table, const Device& device, 
 /// @brief Checks that each output can hold its shape (its buffer may be larger in any dim) and overlaps no other tensor of the run.
 void check_outputs(const ait_model_v1& table, const Device& device, const Shapes& shapes, const Tensors& inputs, const Tensors& outputs);
 
-/// @brief Checks the value of a constant; it may be on the host or on the device of the model.
+/// @brief Checks the value of a constant; it may be on the host, on the device of the model or on another one of its kind.
 void check_constant(const ait_constant_v1& constant, const Device& device, const DLTensor& value);
 
 /// @brief Checks that a run can read a constant from the memory of `value` itself.

@@ -1,16 +1,123 @@
 #include "constants.h"
 
 #include <algorithm>
+#include <map>
 #include <utility>
 
 #include "error.h"
 
 namespace ait::runtime {
+namespace {
 
-Constants::Constants(Device& device, const ait_model_v1& table)
-    : device_(device), table_(table), current_(std::make_shared<ConstantSet>(device, static_cast<size_t>(table.num_constants))) {
-  const DeviceScope scope(device);
-  current_->blob.grow(static_cast<size_t>(table.constants_bytes), "the constants of the model");
+/// The sets that models share, by key. Never destroyed: a model may be closed while the process ends.
+struct SharedSets {
+  std::mutex mutex;
+  std::map<std::string, std::weak_ptr<ConstantSet>> sets;
+
+  static SharedSets& all() {
+    static SharedSets* const instance = new SharedSets;
+    return *instance;
+  }
+
+  /// The set is no longer one of this model. The caller has the mutex.
+  void leave(ConstantSet& set) {
+    if (set.key.empty() || --set.sharers > 0) return;
+    sets.erase(set.key);
+    set.key.clear();
+  }
+};
+
+}  // namespace
+
+Constants::Constants(std::shared_ptr<Device> device, const ait_model_v1& table)
+    : owned_device_(std::move(device)), device_(*owned_device_), table_(table) {
+  current_ = std::make_shared<ConstantSet>(owned_device_, static_cast<size_t>(table.num_constants));
+}
+
+Constants::~Constants() {
+  SharedSets& shared = SharedSets::all();
+  const std::lock_guard<std::mutex> lock(shared.mutex);
+  for (const auto& set : {current_, spare_}) {
+    if (set != nullptr) shared.leave(*set);
+  }
+}
+
+/// A set with room for all constants.
+std::shared_ptr<ConstantSet> Constants::made(const char* what) const {
+  auto set = std::make_shared<ConstantSet>(owned_device_, static_cast<size_t>(table_.num_constants));
+  set->blob.grow(static_cast<size_t>(table_.constants_bytes), what);
+  return set;
+}
+
+void Constants::copy_from(const Constants& other) {
+  const std::lock_guard<std::mutex> others(other.writers_);
+  const std::lock_guard<std::mutex> writer(writers_);
+  const DeviceScope scope(device_);
+  const auto copy = [this](const ConstantSet& from) {
+    for (size_t i = 0; i < from.bound.size(); ++i) {
+      if (from.bound[i] == nullptr) continue;
+      fail(ErrorKind::kInput, "constant '", table_.constants[i].name, "' is read from memory on ", from.device->name(), ", so the model cannot run on ",
+           device_.name(), ": set it with a copy");
+    }
+    auto to = made("the constants of the model");
+    if (from.blob.bytes() > 0) device_.copy(to->blob.data(), from.blob.data(), from.blob.bytes());
+    to->is_set = from.is_set;
+    return to;
+  };
+  auto current = copy(*other.current_);
+  if (other.is_prepared_) {
+    spare_ = copy(*other.spare_);
+    is_prepared_ = true;
+  }
+  current_ = std::move(current);
+}
+
+bool Constants::adopt(const std::string& key) { return share(key, false); }
+
+void Constants::publish(const std::string& key) { share(key, true); }
+
+bool Constants::share(const std::string& key, bool publishes) {
+  const std::lock_guard<std::mutex> writer(writers_);
+  const std::lock_guard<std::mutex> gate(gate_);
+  SharedSets& shared = SharedSets::all();
+  const std::lock_guard<std::mutex> lock(shared.mutex);
+  const std::string name = device_.name() + " " + key;
+  const auto found = shared.sets.find(name);
+  if (found != shared.sets.end()) {  // of two models that are loaded at the same time, the second one finds it when it publishes
+    if (std::shared_ptr<ConstantSet> set = found->second.lock(); set != nullptr) current_ = std::move(set);
+  } else if (publishes) {
+    current_->key = name;
+    shared.sets[name] = current_;
+  } else {
+    return false;
+  }
+  ++current_->sharers;
+  return true;
+}
+
+/// Makes the set that runs read one of this model alone. The caller has the gate.
+void Constants::own_current() {
+  const DeviceScope scope(device_);
+  if (current_->blob.bytes() == 0) current_->blob.grow(static_cast<size_t>(table_.constants_bytes), "the constants of the model");
+  SharedSets& shared = SharedSets::all();
+  {
+    const std::lock_guard<std::mutex> lock(shared.mutex);
+    if (current_->sharers <= 1) {
+      shared.leave(*current_);
+      return;
+    }
+  }
+  if (current_->is_recorded) {
+    fail(ErrorKind::kInput, "a graph of the caller's reads the constants, which other models of the same file share, so they cannot be set: "
+                            "load the model with share_constants=False");
+  }
+  auto own = made("the constants of the model");
+  device_.sync_all();  // what reads the shared set may be freed by those that share it
+  if (own->blob.bytes() > 0) device_.copy(own->blob.data(), current_->blob.data(), own->blob.bytes());
+  own->is_set = current_->is_set;
+  const std::lock_guard<std::mutex> lock(shared.mutex);
+  shared.leave(*current_);
+  current_ = std::move(own);
 }
 
 Constants::Use::Use(const Constants& constants) {
@@ -46,15 +153,15 @@ std::vector<std::string> Constants::missing(bool spare) const {
 }
 
 ConstantSet& Constants::spare() {
-  if (spare_ != nullptr && spare_->is_recorded) {
-    kept_.push_back(std::move(spare_));
-    spare_.reset();
+  if (spare_ != nullptr) {
+    SharedSets& shared = SharedSets::all();
+    const std::lock_guard<std::mutex> lock(shared.mutex);
+    const bool is_shared = spare_->sharers > 1;
+    shared.leave(*spare_);
+    if (spare_->is_recorded) kept_.push_back(spare_);
+    if (is_shared || spare_->is_recorded) spare_.reset();
   }
-  if (spare_ == nullptr) {
-    auto made = std::make_shared<ConstantSet>(device_, static_cast<size_t>(table_.num_constants));
-    made->blob.grow(static_cast<size_t>(table_.constants_bytes), "the second set of constants");
-    spare_ = std::move(made);
-  }
+  if (spare_ == nullptr) spare_ = made("the second set of constants");
   return *spare_;
 }
 
@@ -69,12 +176,19 @@ void Constants::set(const std::vector<std::string>& names, const Tensors& values
   if (names.empty()) return;
   const std::lock_guard<std::mutex> writer(writers_);
   const DeviceScope scope(device_);
+  for (const DLTensor* value : values) {  // a copy from another device does not come after what is on its streams
+    if (value->device.device_type != device_.dl().device_type || value->device.device_id == device_.dl().device_id) continue;
+    const std::unique_ptr<Device> other = make_device(value->device.device_id);
+    const DeviceScope there(*other);
+    other->sync(options.stream);
+  }
   const auto write = [&](ConstantSet& set) {
     for (size_t i = 0; i < which.size(); ++i) store(set, which[i], *values[i], options);
     device_.sync(options.stream);
   };
   if (!options.spare) {
     const std::lock_guard<std::mutex> gate(gate_);
+    own_current();
     const std::unique_lock<std::shared_mutex> alone(current_->mutex);
     device_.sync_all();
     return write(*current_);

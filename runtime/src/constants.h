@@ -8,6 +8,7 @@
 #include <mutex>
 #include <shared_mutex>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "checks.h"
@@ -15,16 +16,19 @@
 
 namespace ait::runtime {
 
-/// @brief Values of all constants. Runs share it; who changes it has it alone.
+/// @brief Values of all constants. Runs share it; who changes it has it alone. Models of one artifact may share it, too: nobody changes it then.
 struct ConstantSet {
-  ConstantSet(Device& device, size_t constants) : blob(device), bound(constants), is_set(constants) {}
+  ConstantSet(std::shared_ptr<Device> of, size_t constants) : device(std::move(of)), blob(*device), bound(constants), is_set(constants) {}
 
+  std::shared_ptr<Device> device;
   DeviceBuffer blob;
   std::vector<const void*> bound;  ///< memory of the caller's that a constant is read from; null: the blob
   std::vector<bool> is_set;
   bool has_bound = false;
   std::atomic<bool> is_recorded{false};  ///< a graph of the caller's reads it
   std::shared_mutex mutex;
+  std::string key;  ///< under which other models find it; empty: it belongs to one model
+  int sharers = 0;  ///< models that have it, if it has a key
 };
 
 /// @brief How constants are set.
@@ -36,7 +40,10 @@ struct SetOptions {
 
 class Constants {
  public:
-  Constants(Device& device, const ait_model_v1& table);
+  Constants(std::shared_ptr<Device> device, const ait_model_v1& table);
+  ~Constants();
+  Constants(const Constants&) = delete;
+  Constants& operator=(const Constants&) = delete;
 
   /// @brief The set that one run reads, for the launches of that run. Throws an Error of kind kInput if a constant has no value.
   class Use {
@@ -56,6 +63,15 @@ class Constants {
   /// @brief Runs that begin from now on read the spare set. Throws an Error of kind kInput if nothing was set in it.
   void swap();
 
+  /// @brief Takes the values of another model of the same library, on this device or another one. Throws an Error of kind kInput if that one
+  /// reads constants from memory of the caller's.
+  void copy_from(const Constants& other);
+
+  /// @brief Takes the values that a model has published on this device under `key` instead of own ones; false if there is none.
+  bool adopt(const std::string& key);
+  /// @brief Lets models that adopt `key` read these values. Who changes them later gets a copy of its own. For a model that has not run.
+  void publish(const std::string& key);
+
   /// @brief Names of the constants without a value, in the set that runs read or in the spare one.
   std::vector<std::string> missing(bool spare) const;
 
@@ -64,7 +80,11 @@ class Constants {
   void check_all_set(const ConstantSet& set) const;
   ConstantSet& spare();
   void store(ConstantSet& set, int32_t index, const DLTensor& value, const SetOptions& options);
+  std::shared_ptr<ConstantSet> made(const char* what) const;
+  bool share(const std::string& key, bool publishes);
+  void own_current();
 
+  std::shared_ptr<Device> owned_device_;
   Device& device_;
   const ait_model_v1& table_;
   mutable std::mutex writers_;             ///< one caller changes sets at a time

@@ -11,6 +11,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "ait/model_abi.h"
@@ -54,6 +55,11 @@ class Timeline {
 };
 
 class DeviceBuffer;
+class Device;
+
+/// @brief Lends memory of an allocator that is not the device's: the caller's framework's. The memory goes back with the last reference. Null
+/// where there is no such allocator now.
+using Lender = std::function<std::shared_ptr<void>(Device& device, size_t bytes)>;
 
 /// @brief A copy of `shape` elements of `element` bytes.
 struct StridedCopy {
@@ -133,7 +139,7 @@ class DeviceScope {
 /// @brief Memory of a device that is freed with its owner.
 class DeviceBuffer {
  public:
-  explicit DeviceBuffer(Device& device) : device_(device) {}
+  explicit DeviceBuffer(Device& device, Lender lender = nullptr) : device_(device), lender_(std::move(lender)) {}
   ~DeviceBuffer() { reset(); }
   DeviceBuffer(const DeviceBuffer&) = delete;
   DeviceBuffer& operator=(const DeviceBuffer&) = delete;
@@ -145,20 +151,29 @@ class DeviceBuffer {
   void grow(size_t bytes, const char* what) {
     if (bytes <= bytes_) return;
     reset();
-    data_ = device_.allocate(bytes, what);
+    constexpr size_t kAlignment = 256;
+    if (lender_ != nullptr) lent_ = lender_(device_, bytes + kAlignment - 1);
+    data_ = lent_ == nullptr ? device_.allocate(bytes, what) : aligned(lent_.get(), kAlignment);
     bytes_ = bytes;
     device_.buffer_bytes += static_cast<int64_t>(bytes);
   }
 
   void reset() noexcept {
-    if (data_ != nullptr) device_.release(data_);
+    if (data_ != nullptr && lent_ == nullptr) device_.release(data_);
+    lent_.reset();
     device_.buffer_bytes -= static_cast<int64_t>(bytes_);
     data_ = nullptr;
     bytes_ = 0;
   }
 
  private:
+  static void* aligned(void* data, size_t alignment) {
+    return reinterpret_cast<void*>((reinterpret_cast<uintptr_t>(data) + alignment - 1) / alignment * alignment);
+  }
+
   Device& device_;
+  Lender lender_;
+  std::shared_ptr<void> lent_;  ///< holds the memory where it is not the device's own
   void* data_ = nullptr;
   size_t bytes_ = 0;
 };

@@ -173,18 +173,18 @@ class Model::Staging {
   std::vector<Copied> ins_, outs_;
 };
 
-Model::Model(const std::string& library_path, int num_runtimes, int device)
+Model::Model(const std::string& library_path, int num_runtimes, int device, const Lender& arenas)
     : device_(make_device(device)),
       library_(library_path),
-      constants_(*device_, library_.table()),
-      pool_(*device_, positive(num_runtimes)),
+      constants_(device_, library_.table()),
+      pool_(*device_, positive(num_runtimes), arenas),
       states_(*device_) {}
 
 Model::Model(ait_model_get_fn get, int num_runtimes, int device)
     : device_(make_device(device)),
       library_(get),
-      constants_(*device_, library_.table()),
-      pool_(*device_, positive(num_runtimes)),
+      constants_(device_, library_.table()),
+      pool_(*device_, positive(num_runtimes), nullptr),
       states_(*device_) {}
 
 Model::~Model() {

@@ -38,7 +38,8 @@ struct ModelStats {
 
 class Model {
  public:
-  Model(const std::string& library_path, int num_runtimes, int device);
+  /// @param arenas where the arenas come from; null: the device
+  Model(const std::string& library_path, int num_runtimes, int device, const Lender& arenas = nullptr);
   /// The model of a table in this library itself.
   Model(ait_model_get_fn get, int num_runtimes, int device);
   ~Model();
@@ -57,6 +58,8 @@ class Model {
   std::vector<int64_t> infer(const Tensors& inputs) const;
 
   Constants& constants() { return constants_; }
+  const Constants& constants() const { return constants_; }
+  int num_runtimes() const { return pool_.size(); }
 
   /// The caller has written these bytes, which hold a donated input: they may be used again after a run that failed.
   void state_was_set(uintptr_t begin, size_t bytes) { states_.set({begin, begin + bytes, ""}); }
@@ -90,7 +93,7 @@ class Model {
   /// Fails for an error of a run that is not empty, after what it has launched has ended.
   void check(const std::string& error, void* stream);
 
-  std::unique_ptr<Device> device_;
+  std::shared_ptr<Device> device_;
   Library library_;
   Constants constants_;
   RuntimePool pool_;

@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "ait/amx_service.h"
+#include "device_models.h"
 #include "dynamic_library.h"
 #include "error.h"
 #include "inspect.h"
@@ -52,9 +53,12 @@ class TensorArguments {
   Tensors tensors_;
 };
 
+using Models = std::shared_ptr<DeviceModels>;
+
 /// Memory of a model's device for tensors of the caller's. They keep the model alive.
 struct TensorMemory {
-  std::shared_ptr<Model> model;
+  Models models;
+  Model* model;
 
   void AllocData(DLTensor* tensor) {
     size_t bytes = static_cast<size_t>(tensor->dtype.bits + 7) / 8;
@@ -68,6 +72,18 @@ struct TensorMemory {
   }
 };
 
+/// Memory of the allocator of the framework that calls: PyTorch's caching allocator for a call with torch tensors. Null for other callers.
+std::shared_ptr<void> lend_from_framework(Device& device, size_t bytes) {
+  if (TVMFFIEnvGetDLPackManagedTensorAllocator() == nullptr) return nullptr;
+  const DLDevice place = device.dl();
+  const auto extent = static_cast<int64_t>(bytes);
+  const auto tensor = std::make_shared<ffi::Tensor>(
+      ffi::Tensor::FromEnvAlloc(TVMFFIEnvTensorAlloc, ffi::ShapeView(&extent, 1), DLDataType{kDLUInt, 8, 1}, place));
+  // What the framework has launched before it freed these bytes may still use them; a run may be on another stream than that.
+  device.sync(TVMFFIEnvGetStream(place.device_type, place.device_id));
+  return {tensor, tensor->data_ptr()};
+}
+
 ffi::Shape to_shape(const std::vector<int64_t>& values) { return ffi::Shape(values.begin(), values.end()); }
 
 std::vector<int64_t> to_vector(const ffi::Shape& shape) { return {shape.begin(), shape.end()}; }
@@ -80,25 +96,40 @@ std::vector<std::string> to_strings(const ffi::Array<ffi::String>& list) {
 
 class ModelModule : public ffi::ModuleObj {
  public:
-  ModelModule(const std::string& library, int num_runtimes, int device)
-      : model_(std::make_shared<Model>(library, num_runtimes, device)) {}
+  /// @param device of the model; only that one if `is_fixed`, else the first of those that are used
+  ModelModule(const std::string& library, int num_runtimes, int device, bool is_fixed, bool lends)
+      : models_(std::make_shared<DeviceModels>(
+            [library, num_runtimes, lends](int id) {
+              return std::make_unique<Model>(library, num_runtimes, id, lends ? Lender(lend_from_framework) : nullptr);
+            },
+            device, is_fixed)) {}
 
   const char* kind() const override { return "ait_model"; }
   int GetPropertyMask() const override { return ffi::Module::kRunnable; }
 
   ffi::Optional<ffi::Function> GetFunction(const ffi::String& name) override {
     // Functions keep the model alive, for a caller may hold one longer than the module.
-    const std::shared_ptr<Model> model = model_;
-    if (name == "run") return run_function(model);
-    if (name == "run_whole") return run_whole_function(model);
-    if (name == "run_and_return") return run_and_return_function(model);
-    if (name == "run_in") return run_in_function(model);
+    const Models models = models_;
+    const std::shared_ptr<Model> model(models, &models->first());
+    if (name == "run") return run_function(models);
+    if (name == "run_whole") return run_whole_function(models);
+    if (name == "run_and_return") return run_and_return_function(models);
+    if (name == "run_in") return run_in_function(models);
     if (name == "launch_in") return launch_in_function(model);
-    if (name == "infer") return infer_function(model);
-    if (name == "set_constants") return set_constants_function(model);
+    if (name == "infer") return infer_function(models);
+    if (name == "set_constants") return set_constants_function(models);
     if (name == "swap_constants") {
-      return ffi::Function::FromTyped([model] { guarded([&] { model->constants().swap(); }); });
+      return ffi::Function::FromTyped([models] { guarded([&] { models->swap_constants(); }); });
     }
+    if (name == "adopt_constants") {
+      return ffi::Function::FromTyped([models](const ffi::String& key) {
+        return guarded([&] { return models->adopt_constants(std::string(key)); });
+      });
+    }
+    if (name == "publish_constants") {
+      return ffi::Function::FromTyped([models](const ffi::String& key) { guarded([&] { models->publish_constants(std::string(key)); }); });
+    }
+    if (name == "devices") return ffi::Function::FromTyped([models] { return to_shape(models->devices()); });
     if (name == "describe") return ffi::Function::FromTyped([model] { return ffi::String(model->describe()); });
     if (name == "input_shapes") return shapes_function(model, true);
     if (name == "output_shapes") return shapes_function(model, false);
@@ -114,25 +145,25 @@ class ModelModule : public ffi::ModuleObj {
         return names;
       });
     }
-    if (name == "benchmark") return benchmark_function(model);
-    if (name == "profile") return profile_function(model);
-    if (name == "inspect") return inspect_function(model);
-    if (name == "allocated_bytes") return ffi::Function::FromTyped([model] { return model->device().buffer_bytes.load(); });
+    if (name == "benchmark") return benchmark_function(models);
+    if (name == "profile") return profile_function(models);
+    if (name == "inspect") return inspect_function(models);
+    if (name == "allocated_bytes") return ffi::Function::FromTyped([models] { return models->stats().bytes; });
     if (name == "stats") {
-      return ffi::Function::FromTyped([model] {
-        const ModelStats s = model->stats();
+      return ffi::Function::FromTyped([models] {
+        const ModelStats s = models->stats();
         const GraphStats& g = s.graphs;
         return ffi::Shape({s.runs, s.failures, s.waits, s.copies, s.bytes, g.hits, g.captures, g.updates, g.warmups, g.fallbacks, g.evictions});
       });
     }
     if (name == "sync") {
-      return ffi::Function::FromTyped([model](int64_t stream) {
-        guarded([&] { model->sync(reinterpret_cast<void*>(stream)); });
+      return ffi::Function::FromTyped([models](int64_t stream) {
+        guarded([&] { models->sync(reinterpret_cast<void*>(stream)); });
       });
     }
     if (name == "state_was_set") {
-      return ffi::Function::FromTyped([model](int64_t address, int64_t bytes) {
-        model->state_was_set(static_cast<uintptr_t>(address), static_cast<size_t>(bytes));
+      return ffi::Function::FromTyped([models](int64_t address, int64_t bytes) {
+        models->state_was_set(static_cast<uintptr_t>(address), static_cast<size_t>(bytes));
       });
     }
     if (name == "allocate") {
@@ -170,8 +201,11 @@ class ModelModule : public ffi::ModuleObj {
       });
     }
     if (name == "empty") {
-      return ffi::Function::FromTyped([model](DLDataType dtype, const ffi::Shape& shape) {
-        return guarded([&] { return ffi::Tensor::FromNDAlloc(TensorMemory{model}, shape, dtype, model->device().dl()); });
+      return ffi::Function::FromTyped([models](int device, DLDataType dtype, const ffi::Shape& shape) {
+        return guarded([&] {
+          Model& on = models->on(device);
+          return ffi::Tensor::FromNDAlloc(TensorMemory{models, &on}, shape, dtype, on.device().dl());
+        });
       });
     }
     return std::nullopt;
@@ -179,27 +213,27 @@ class ModelModule : public ffi::ModuleObj {
 
  private:
   /// run(stream, sync, graph, num_inputs, inputs..., outputs...) -> Shape. A stream of -1 is the current stream of the framework.
-  static ffi::Function run_function(std::shared_ptr<Model> model) {
-    return ffi::Function::FromPacked([model = std::move(model)](ffi::PackedArgs args, ffi::Any* result) {
+  static ffi::Function run_function(Models models) {
+    return ffi::Function::FromPacked([models = std::move(models)](ffi::PackedArgs args, ffi::Any* result) {
       guarded([&] {
-        *result = run_with(*model, args, 0, RunOptions{});
+        *result = run_with(*models, args, 0, RunOptions{});
       });
     });
   }
 
   /// run_in(workspace, bytes, and what run takes) -> Shape
-  static ffi::Function run_in_function(std::shared_ptr<Model> model) {
-    return ffi::Function::FromPacked([model = std::move(model)](ffi::PackedArgs args, ffi::Any* result) {
+  static ffi::Function run_in_function(Models models) {
+    return ffi::Function::FromPacked([models = std::move(models)](ffi::PackedArgs args, ffi::Any* result) {
       guarded([&] {
         RunOptions options;
         options.workspace = reinterpret_cast<void*>(args[0].cast<int64_t>());
         options.workspace_bytes = static_cast<size_t>(args[1].cast<int64_t>());
-        *result = run_with(*model, args, 2, options);
+        *result = run_with(*models, args, 2, options);
       });
     });
   }
 
-  static ffi::Shape run_with(Model& model, const ffi::PackedArgs& args, int first, RunOptions options) {
+  static ffi::Shape run_with(DeviceModels& models, const ffi::PackedArgs& args, int first, RunOptions options) {
     const auto stream = args[first].cast<int64_t>();
     options.sync = args[first + 1].cast<bool>();
     options.graph = args[first + 2].cast<bool>();
@@ -208,6 +242,7 @@ class ModelModule : public ffi::ModuleObj {
     if (num_inputs < 0 || first + num_inputs > args.size()) fail(ErrorKind::kInput, "run got too few tensors");
     const TensorArguments inputs(args, first, first + num_inputs);
     const TensorArguments outputs(args, first + num_inputs, args.size());
+    Model& model = models.of(inputs.tensors(), outputs.tensors());
     const DLDevice device = model.device().dl();
     options.stream = stream == -1 ? TVMFFIEnvGetStream(device.device_type, device.device_id) : reinterpret_cast<void*>(stream);
     return to_shape(model.run(inputs.tensors(), outputs.tensors(), options));
@@ -215,18 +250,18 @@ class ModelModule : public ffi::ModuleObj {
 
   /// run_whole(stream, sync, graph, inputs..., outputs...): `run` of as many tensors as the model has. Returns nothing if each output has
   /// the shape of its buffer, which costs the caller less, else the shapes.
-  static ffi::Function run_whole_function(std::shared_ptr<Model> model) {
-    return ffi::Function::FromPacked([model = std::move(model)](ffi::PackedArgs args, ffi::Any* result) {
+  static ffi::Function run_whole_function(Models models) {
+    return ffi::Function::FromPacked([models = std::move(models)](ffi::PackedArgs args, ffi::Any* result) {
       guarded([&] {
         constexpr int kFirst = 3;
-        const int outputs_from = kFirst + model->table().num_inputs;
+        const int outputs_from = kFirst + models->first().table().num_inputs;
         if (outputs_from > args.size()) fail(ErrorKind::kInput, "run got too few tensors");
         RunOptions options;
         options.stream = reinterpret_cast<void*>(args[0].cast<int64_t>());
         options.sync = args[1].cast<bool>();
         options.graph = args[2].cast<bool>();
         const TensorArguments inputs(args, kFirst, outputs_from), outputs(args, outputs_from, args.size());
-        const std::vector<int64_t> shapes = model->run(inputs.tensors(), outputs.tensors(), options);
+        const std::vector<int64_t> shapes = models->of(inputs.tensors(), outputs.tensors()).run(inputs.tensors(), outputs.tensors(), options);
         const int64_t* shape = shapes.data();
         for (const DLTensor* output : outputs.tensors()) {
           if (!std::equal(output->shape, output->shape + output->ndim, shape)) {
@@ -240,8 +275,8 @@ class ModelModule : public ffi::ModuleObj {
   }
 
   /// run_and_return(stream, sync, graph, inputs...) -> the outputs, in the framework of the inputs, one or an array
-  static ffi::Function run_and_return_function(std::shared_ptr<Model> model) {
-    return ffi::Function::FromPacked([model = std::move(model)](ffi::PackedArgs args, ffi::Any* result) {
+  static ffi::Function run_and_return_function(Models models) {
+    return ffi::Function::FromPacked([models = std::move(models)](ffi::PackedArgs args, ffi::Any* result) {
       guarded([&] {
         constexpr int kFirst = 3;
         RunOptions options;
@@ -249,7 +284,8 @@ class ModelModule : public ffi::ModuleObj {
         options.sync = args[1].cast<bool>();
         options.graph = args[2].cast<bool>();
         const TensorArguments inputs(args, kFirst, args.size());
-        *result = run_and_return(*model, TensorMemory{model}, inputs.tensors(), options);
+        Model& model = models->of(inputs.tensors(), {});
+        *result = run_and_return(model, TensorMemory{models, &model}, inputs.tensors(), options);
       });
     });
   }
@@ -273,8 +309,8 @@ class ModelModule : public ffi::ModuleObj {
   }
 
   /// benchmark(stream, graph, count, repeat, threads, stream_each, num_inputs, inputs..., outputs...) -> milliseconds per run, a batch each
-  static ffi::Function benchmark_function(std::shared_ptr<Model> model) {
-    return ffi::Function::FromPacked([model = std::move(model)](ffi::PackedArgs args, ffi::Any* result) {
+  static ffi::Function benchmark_function(Models models) {
+    return ffi::Function::FromPacked([models = std::move(models)](ffi::PackedArgs args, ffi::Any* result) {
       guarded([&] {
         constexpr int kFirst = 7;
         BenchmarkOptions options;
@@ -287,15 +323,15 @@ class ModelModule : public ffi::ModuleObj {
         const int outputs_from = kFirst + args[6].cast<int>();
         const TensorArguments inputs(args, kFirst, outputs_from), outputs(args, outputs_from, args.size());
         ffi::Array<double> times;
-        for (const double time : benchmark(*model, inputs.tensors(), outputs.tensors(), options)) times.push_back(time);
+        for (const double time : benchmark(models->of(inputs.tensors(), outputs.tensors()), inputs.tensors(), outputs.tensors(), options)) times.push_back(time);
         *result = times;
       });
     });
   }
 
   /// profile(stream, iterations, num_inputs, inputs..., outputs...) -> iteration, launch, begin and duration in microseconds, of each launch
-  static ffi::Function profile_function(std::shared_ptr<Model> model) {
-    return ffi::Function::FromPacked([model = std::move(model)](ffi::PackedArgs args, ffi::Any* result) {
+  static ffi::Function profile_function(Models models) {
+    return ffi::Function::FromPacked([models = std::move(models)](ffi::PackedArgs args, ffi::Any* result) {
       guarded([&] {
         constexpr int kFirst = 3;
         RunOptions options;
@@ -303,7 +339,7 @@ class ModelModule : public ffi::ModuleObj {
         const int outputs_from = kFirst + args[2].cast<int>();
         const TensorArguments inputs(args, kFirst, outputs_from), outputs(args, outputs_from, args.size());
         ffi::Array<double> times;
-        for (const LaunchTime& time : profile(*model, inputs.tensors(), outputs.tensors(), options, args[1].cast<int>())) {
+        for (const LaunchTime& time : profile(models->of(inputs.tensors(), outputs.tensors()), inputs.tensors(), outputs.tensors(), options, args[1].cast<int>())) {
           for (const double number : {double(time.iteration), double(time.launch), time.begin, time.duration}) times.push_back(number);
         }
         *result = times;
@@ -312,8 +348,8 @@ class ModelModule : public ffi::ModuleObj {
   }
 
   /// inspect(stream, num_inputs, inputs..., outputs...) -> the Shape of run, and eight numbers for each result of each launch
-  static ffi::Function inspect_function(std::shared_ptr<Model> model) {
-    return ffi::Function::FromPacked([model = std::move(model)](ffi::PackedArgs args, ffi::Any* result) {
+  static ffi::Function inspect_function(Models models) {
+    return ffi::Function::FromPacked([models = std::move(models)](ffi::PackedArgs args, ffi::Any* result) {
       guarded([&] {
         constexpr int kFirst = 2;
         RunOptions options;
@@ -321,7 +357,7 @@ class ModelModule : public ffi::ModuleObj {
         const int outputs_from = kFirst + args[1].cast<int>();
         const TensorArguments inputs(args, kFirst, outputs_from), outputs(args, outputs_from, args.size());
         std::vector<ResultValues> values;
-        ffi::Shape shapes = to_shape(inspect(*model, inputs.tensors(), outputs.tensors(), options, values));
+        ffi::Shape shapes = to_shape(inspect(models->of(inputs.tensors(), outputs.tensors()), inputs.tensors(), outputs.tensors(), options, values));
         ffi::Array<double> numbers;
         for (const ResultValues& v : values) {
           for (const double number : {double(v.launch), double(v.result), double(v.elements), double(v.nans), double(v.infinities), v.lowest,
@@ -335,25 +371,25 @@ class ModelModule : public ffi::ModuleObj {
   }
 
   /// infer(inputs...) -> Shape
-  static ffi::Function infer_function(std::shared_ptr<Model> model) {
-    return ffi::Function::FromPacked([model = std::move(model)](ffi::PackedArgs args, ffi::Any* result) {
+  static ffi::Function infer_function(Models models) {
+    return ffi::Function::FromPacked([models = std::move(models)](ffi::PackedArgs args, ffi::Any* result) {
       guarded([&] {
         const TensorArguments inputs(args, 0, args.size());
-        *result = to_shape(model->infer(inputs.tensors()));
+        *result = to_shape(models->of(inputs.tensors(), {}).infer(inputs.tensors()));
       });
     });
   }
 
   /// set_constants(spare, bind, stream, names, tensors...)
-  static ffi::Function set_constants_function(std::shared_ptr<Model> model) {
-    return ffi::Function::FromPacked([model = std::move(model)](ffi::PackedArgs args, ffi::Any*) {
+  static ffi::Function set_constants_function(Models models) {
+    return ffi::Function::FromPacked([models = std::move(models)](ffi::PackedArgs args, ffi::Any*) {
       guarded([&] {
         constexpr int kFirst = 4;
         const SetOptions options{args[0].cast<bool>(), args[1].cast<bool>(), reinterpret_cast<void*>(args[2].cast<int64_t>())};
         const std::vector<std::string> names = to_strings(args[3].cast<ffi::Array<ffi::String>>());
         const TensorArguments values(args, kFirst, args.size());
         if (values.tensors().size() != names.size()) fail(ErrorKind::kInput, names.size(), " names and ", values.tensors().size(), " values of constants");
-        model->constants().set(names, values.tensors(), options);
+        models->set_constants(names, values.tensors(), options);
       });
     });
   }
@@ -364,11 +400,11 @@ class ModelModule : public ffi::ModuleObj {
     });
   }
 
-  std::shared_ptr<Model> model_;
+  Models models_;
 };
 
-ffi::Module create(const ffi::String& library, int num_runtimes, int device) {
-  return guarded([&] { return ffi::Module(ffi::make_object<ModelModule>(std::string(library), num_runtimes, device)); });
+ffi::Module create(const ffi::String& library, int num_runtimes, int device, bool is_fixed, bool lends) {
+  return guarded([&] { return ffi::Module(ffi::make_object<ModelModule>(std::string(library), num_runtimes, device, is_fixed, lends)); });
 }
 
 /// Times candidates: `add(path, symbol, algorithm) -> reason or ""`, `algorithms(path, symbol) -> parts`, `sample(index) -> seconds`.

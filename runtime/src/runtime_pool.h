@@ -16,7 +16,7 @@ namespace ait::runtime {
 
 /// @brief An arena, the graphs recorded over it, and the stream that used it last.
 struct Runtime {
-  explicit Runtime(Device& device) : arena(std::make_unique<DeviceBuffer>(device)) {}
+  explicit Runtime(Device& device, const Lender& arenas = nullptr) : lender(arenas), arena(std::make_unique<DeviceBuffer>(device, arenas)) {}
 
   /// Makes room in the arena. One that a graph of the caller's was recorded over is kept as long as the model: the
   /// caller may replay it at any time.
@@ -24,7 +24,7 @@ struct Runtime {
     graphs.clear();
     if (is_recorded) {
       kept.push_back(std::move(arena));
-      arena = std::make_unique<DeviceBuffer>(device);
+      arena = std::make_unique<DeviceBuffer>(device, lender);
       is_recorded = false;
     }
     arena->grow(bytes, what);
@@ -49,6 +49,7 @@ struct Runtime {
     if (!is_recorded) arena->reset();
   }
 
+  Lender lender;  ///< of arenas; null: they are the device's own memory
   std::unique_ptr<DeviceBuffer> arena;
   std::vector<std::unique_ptr<DeviceBuffer>> kept;  ///< earlier arenas, which graphs of the caller's use
   bool is_recorded = false;                         ///< a graph of the caller's uses the arena
@@ -61,9 +62,9 @@ struct Runtime {
 /// @brief Lends runtimes; a caller waits while all are lent.
 class RuntimePool {
  public:
-  RuntimePool(Device& device, int size) {
+  RuntimePool(Device& device, int size, const Lender& arenas) {
     for (int i = 0; i < size; ++i) {
-      runtimes_.push_back(std::make_unique<Runtime>(device));
+      runtimes_.push_back(std::make_unique<Runtime>(device, arenas));
       idle_.push_back(runtimes_.back().get());
     }
   }

@@ -73,6 +73,12 @@ def test_bad_constants(constants, message):
         bind_constants(build_module(make_model()), {}, constants)
 
 
+def test_states_that_the_model_does_not_have_are_left_out():
+    states = {"layer_weight": np.ones((2, 4), np.float32), "num_batches_tracked": np.array(3)}
+    with pytest.warns(UserWarning, match='no weight "num_batches_tracked"'):
+        assert list(bind_constants(build_module(make_model()), {}, states)) == ["layer_weight"]
+
+
 @pytest.mark.parametrize("name", ["", "a/b", "../up", "..", "dot."])
 def test_names_that_cannot_be_files(name, tmp_path):
     with pytest.raises(BuildError, match="cannot name a file"):

@@ -469,3 +469,8 @@ def test_mistakes_that_aitemplate_asserts():
     ):
         with pytest.raises(AssertionError, match=message):
             call()
+
+
+def test_full_takes_one_dim():
+    batch = IntVar([1, 8], name="batch")
+    assert ops.full()(3, 1.5).shape() == [3] and ops.full()(batch, 0).shape() == [batch]

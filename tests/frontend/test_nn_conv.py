@@ -76,6 +76,17 @@ def test_depthwise():
         np.testing.assert_allclose(got, want.numpy(), rtol=1e-9, atol=1e-9)
 
 
+@pytest.mark.parametrize("sizes", [(), (7,), (7, 5), (7, 5, 3)])
+def test_batch_norm_of_channels_in_dim_1(sizes: tuple[int, ...]):
+    layer = nn.BatchNorm1d(4, dtype="float64", permute_input_output=True)
+    weights = {name: np.abs(value) for name, value in weights_of(layer).items()}
+    layer.name_parameter_tensor(separator=".")
+    x = np.random.default_rng(1).standard_normal((2, 4, *sizes))
+    (got,) = evaluate(layer(given(4, *sizes)), {"x": x}, weights, batch=2)
+    order = [torch.tensor(weights[name]) for name in ("running_mean", "running_var", "weight", "bias")]
+    np.testing.assert_allclose(got, F.batch_norm(torch.tensor(x), *order).numpy(), rtol=1e-9, atol=1e-9)
+
+
 @pytest.mark.parametrize("affine", [True, False])
 def test_batch_norm(affine: bool):
     layer = nn.BatchNorm2d(4, eps=0.1, affine=affine, dtype="float64")

@@ -178,3 +178,13 @@ def test_serialized_graph_keeps_its_epsilon():
     torch.testing.assert_close(out, torch.nn.functional.rms_norm(values, (16,), gain[0], 1e-2), atol=1e-4, rtol=1e-3)
     with pytest.raises(cudnn.InputError, match=r"compiled for 0\.01"):
         other.execute({**pack, 9: 1e-5})
+
+
+def test_the_plan_of_a_graph_without_kernels():
+    g = new()
+    g.transpose(g.tensor([3, 4], name="x"), permutation=[1, 0]).set_output(True).set_name("y")
+    g.build([A])
+    assert g.get_plan_name() == "A:copy:native"
+    x, y = torch.randn(3, 4), torch.empty(4, 3)
+    g.execute({"x": x, "y": y}, workspace(g.get_workspace_size()))
+    assert torch.equal(y, x.T)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from typing import Any
 
 import pytest
@@ -239,6 +240,21 @@ def test_the_usual_scale_by_value_is_compiled_by_build(device: str):
         torch.cuda.synchronize()
     torch.testing.assert_close(c.expected["o"][0].cpu().double(), attend(q, k, v, scale=0.5)[0], atol=1e-4, rtol=1e-4)
     assert len(plan.compiled) == 2
+
+
+@pytest.mark.parametrize("options", [{}, {"use_causal_mask": True}, {"use_causal_mask": True, "use_alibi_mask": True}])
+def test_the_logarithm_of_the_sum_comes_from_the_attention(options: dict[str, Any]):
+    """No scores are stored for it, and what the mask is computed from is read by the kernel."""
+    c = Cases("cpu")
+    q, k, v = (torch.randn(B, H, 8, 16) for _ in range(3))
+    _, stats = c.graph.sdpa(*map(c.input, (q, k, v)), generate_stats=True, **options)
+    stats.set_output(True).set_data_type(cudnn.data_type.FLOAT)
+    c.graph.validate()
+    c.graph.build_operation_graph()
+    text = c.graph.ir("fused")
+    assert text.count("ait.attention") == 1 and " log_sums" in text
+    assert not re.search(r"ait\.(bmm|softmax|reduce|max|exp)\b", text)
+    assert not re.search(r"ait\.fused_elementwise.*8 x 8 x", text)
 
 
 def test_slopes_of_heads_that_are_no_power_of_two():

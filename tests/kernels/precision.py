@@ -10,7 +10,7 @@ from ait_mlir.dialects.ait.types import scope_of
 from ait_mlir.lowering.kernels import Target, kernels_for
 from ait_mlir.lowering.kernels.gemm_tiles import TILES
 from ait_mlir.lowering.target import Precision
-from tests.kernels.contractions import BIAS_GELU, BIAS_RESIDUAL, LAYOUTS, contraction
+from tests.kernels.contractions import BIAS_GELU, BIAS_RESIDUAL, LAYOUTS, attention, contraction
 from tests.kernels.harness import Case, Library, random_inputs, reference
 from tests.kernels.library_gemm import on_kernel
 from tests.specs.draw import draw
@@ -49,6 +49,27 @@ def convolutions() -> Iterator[tuple[str, Case]]:
             kernel.accepts(case.op, j, a.strides, scope) for j, a in enumerate((*ins, *outs))
         ):
             yield f"{i}-{name}", on_kernel(case, "mma", TILES[i % len(TILES)].config())
+
+
+def grouped() -> dict[str, Case]:
+    """Products of groups of rows, and of several matrices, in one launch."""
+    return {name: found.case for name, found in draw("cuda", ["grouped"]).items() if found.type == "f32"}
+
+
+def attentions() -> dict[str, Case]:
+    """Heads of even and odd widths, causal, with a window, shared heads, a mask, a second piece, and changed scores."""
+    few = ({"b": 1, "s": 37, "l": 70, "d": 24}, {"b": 2, "s": 17, "l": 33, "d": 7}, {"b": 1, "s": 3, "l": 0, "d": 8})
+    wide = ({"b": 1, "s": 20, "l": 45, "d": 1},)
+    return {
+        "plain": attention("f32", envs=few),
+        "causal": attention("f32", causal=True, envs=few[:2]),
+        "window": attention("f32", window=9, heads=6, envs=few[:2]),
+        "mask": attention("f32", mask="b x 1 x s x l", envs=few[:1]),
+        "two": attention("f32", then="2", envs=few[:1]),
+        "80": attention("f32", depth="80", width="72", envs=wide),
+        "128": attention("f32", depth="128", width="128", causal=True, envs=wide),
+        "sums": attention("f32", flags="log_sums", envs=few[:2]),
+    }
 
 
 def check_rounded(library: Library, case: Case, precision: Precision, slack: float = 1.0) -> float:

@@ -8,6 +8,8 @@
 
 /// A program that makes launches fail defines it.
 extern "C" __attribute__((weak)) bool ait_test_fault(const char* what);
+/// A device of a test's (fake_cuda/cudart.cc) defines it: `work` begins with `count` addresses.
+extern "C" __attribute__((weak)) int ait_test_launch(void* stream, void (*body)(const void* work), const void* work, size_t bytes, int count);
 
 namespace {
 
@@ -26,22 +28,22 @@ void shapes(const int64_t* d, int64_t* out) {
 // No machine has the memory for a batch of 7.
 int64_t arena_bytes(const int64_t* d) { return d[0] == 7 ? int64_t{1} << 60 : d[0] * d[1] * 8; }
 
-int32_t run(const ait_run_v1* args) {
-  const ait::Context ctx{args->stream, args->host};
-  const int64_t batch = args->dims[0], columns = 2 * args->dims[1];
-  const auto* x = static_cast<const float*>(args->inputs[0]);
-  const auto* m = static_cast<const float*>(args->inputs[1]);
-  const auto* constants = static_cast<const char*>(args->constants);
-  float w, again, b;
-  std::memcpy(&w, constants, 4);
-  std::memcpy(&again, constants + 512, 4);
-  std::memcpy(&b, constants + 256, 4);
-  if (ait_test_fault != nullptr && ait_test_fault("a launch")) return ctx.fail("a launch failed");
-  if (batch == 3) return ctx.fail("a batch of 3 is refused");
-  if (w != again) return ctx.fail("the places of w disagree");
-  auto* scratch = static_cast<float*>(args->arena);
-  auto* y = static_cast<float*>(args->outputs[0]);
-  auto* s = static_cast<float*>(args->outputs[1]);
+/// What a launch needs; the addresses come first.
+struct Work {
+  const void *x, *m, *scratch, *y, *s, *constants;
+  float w, b;
+  int64_t batch, columns;
+};
+
+void compute(const void* work) {
+  const Work& given = *static_cast<const Work*>(work);
+  const float w = given.w, b = given.b;
+  const int64_t batch = given.batch, columns = given.columns;
+  const auto* x = static_cast<const float*>(given.x);
+  const auto* m = static_cast<const float*>(given.m);
+  auto* scratch = static_cast<float*>(const_cast<void*>(given.scratch));
+  auto* y = static_cast<float*>(const_cast<void*>(given.y));
+  auto* s = static_cast<float*>(const_cast<void*>(given.s));
   for (int64_t i = 0; i < batch * columns; ++i) scratch[i] = x[i] * w;
 #pragma omp parallel for
   for (int64_t r = 0; r < batch; ++r) {
@@ -51,6 +53,26 @@ int32_t run(const ait_run_v1* args) {
       sum += y[r * columns + c];
     }
     s[r] = sum;
+  }
+}
+
+int32_t run(const ait_run_v1* args) {
+  const ait::Context ctx{args->stream, args->host};
+  const int64_t batch = args->dims[0], columns = 2 * args->dims[1];
+  const void *x = args->inputs[0], *m = args->inputs[1];
+  const auto* constants = static_cast<const char*>(args->constants);
+  float w, again, b;
+  std::memcpy(&w, constants, 4);
+  std::memcpy(&again, constants + 512, 4);
+  std::memcpy(&b, constants + 256, 4);
+  if (ait_test_fault != nullptr && ait_test_fault("a launch")) return ctx.fail("a launch failed");
+  if (batch == 3) return ctx.fail("a batch of 3 is refused");
+  if (w != again) return ctx.fail("the places of w disagree");
+  const Work work{x, m, args->arena, args->outputs[0], args->outputs[1], args->constants, w, b, batch, columns};
+  if (ait_test_launch == nullptr) {
+    compute(&work);
+  } else if (const int status = ait_test_launch(args->stream, compute, &work, sizeof work, 6); status != 0) {
+    return ctx.fail(status == 1 ? "memory of another device" : "a launch failed");
   }
   return 0;
 }

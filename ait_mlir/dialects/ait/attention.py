@@ -83,7 +83,7 @@ class AttentionOp(Cost, AitOp):
         Flag("top_left"),
         Prop("window", INT, optional=True),
         Flag("log_sums"),
-        RegionClause("score_operands", "scores"),
+        RegionClause("score_operands", "scores", optional=True),
     )
     WORK: ClassVar[int] = 5
     """Operations for each score in addition to the two products: those of softmax."""
@@ -128,7 +128,7 @@ class AttentionOp(Cost, AitOp):
                 "log_sums": UnitAttr() if log_sums else None,
             },
             result_types=[q.type, [q.type] * log_sums],
-            regions=[scores or Region()],
+            regions=[scores],
         )
         for result, inferred in zip(self.results, self.infer_result_types(), strict=True):
             result._type = inferred  # pyright: ignore[reportPrivateUsage]

@@ -311,16 +311,17 @@ class Word(Clause):
 
 @dataclass(frozen=True)
 class RegionClause(Clause):
-    """`KEYWORD(%a, %b) { ... }` or nothing: a region with the operands of a field. An absent region is empty. Without a
-    keyword the region is required."""
+    """`KEYWORD(%a, %b) { ... }` or nothing: a region with the operands of a field. An absent region is empty, or none
+    if the op's is `optional`. Without a keyword the region is required."""
 
     operands: str
     keyword: str = ""
+    optional: bool = False
 
     def parse(self, parser: Parser, body: Body) -> None:
         if self.keyword and parser.parse_optional_keyword(self.keyword) is None:
             body.add_operands([])
-            body.regions.append(Region())
+            body.regions += [] if self.optional else [Region()]
             return
         body.add_operands(parse_operands_in_parens(parser))
         body.regions.append(parser.parse_region())

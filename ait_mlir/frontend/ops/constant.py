@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ait_mlir.frontend.intvar import DimLike
+from ait_mlir.frontend.intvar import DimLike, IntVar
 from ait_mlir.frontend.operator import Operator
 from ait_mlir.frontend.tensor import Tensor
 
 
 class full(Operator):
-    """A tensor of `shape` filled with one number."""
+    """A tensor of `shape`, a list or the one dim, filled with one number."""
 
-    def __call__(self, shape: Sequence[DimLike], fill_value: float, dtype: str = "float16") -> Tensor:
+    def __call__(self, shape: Sequence[DimLike] | DimLike, fill_value: float, dtype: str = "float16") -> Tensor:
         self.begin()
-        return self.finish(Tensor(shape=shape, dtype=dtype, value=fill_value))
+        dims = [shape] if isinstance(shape, IntVar | int) else shape
+        return self.finish(Tensor(shape=dims, dtype=dtype, value=fill_value))

@@ -1,7 +1,8 @@
 """Scaled dot-product attention with its masks.
 
 Masks that `ait.attention` and `ait.ragged_attention` have are theirs: causal with a window, lengths, pages. Any other
-mask becomes an additive one. The logarithm of the sum of the exponentials is computed from the scores.
+mask becomes an additive one. The logarithm of the sum of the exponentials is the op's second result; the largest score
+and the sum of the exponentials by themselves are computed from stored scores.
 """
 
 from __future__ import annotations
@@ -198,16 +199,22 @@ class _Attention:
         count = w.dims(ends)[0] - 1
         return w.pointwise("sub", w.slice(ends, 0, 1, count), w.slice(ends, 0, 0, count))
 
-    def plain(self) -> SSAValue | None:
+    def attention(self, mask: SSAValue | None = None, causal: bool = False, **options: Any) -> AttentionOp:
+        """Write the op."""
+        op = AttentionOp(self.q, self.k, self.v, self.scale, mask=mask, causal=causal, **options)
+        self.w.add(op, infer=False)
+        return op
+
+    def plain(self, log_sums: bool = False) -> AttentionOp | None:
         """Attention whose mask is causal, with or without a window; None for another mask."""
-        band, k, v = self.band, self.k, self.v
+        band = self.band
         if band.left is None and band.right is None:
-            return self.w.add(AttentionOp(self.q, k, v, self.scale), infer=False)
-        if band.right != 0 or self.rows > self.columns:
+            return self.attention(log_sums=log_sums)
+        top_left = not band.bottom_right and self.rows != self.columns
+        some_see_nothing = self.rows > self.columns and (band.bottom_right or band.left is not None)
+        if band.right != 0 or some_see_nothing:
             return None
-        if not band.bottom_right and self.rows < self.columns:  # no row sees the columns behind the last row
-            k, v = (self.w.slice(x, 2, 0, self.rows) for x in (k, v))
-        return self.w.add(AttentionOp(self.q, k, v, self.scale, causal=True, window=band.left), infer=False)
+        return self.attention(causal=True, window=band.left, top_left=top_left, log_sums=log_sums)
 
     def ragged(self) -> SSAValue | None:
         """Attention of sequences of given lengths, padded or in pages; None if a row does not stand at the end."""
@@ -326,43 +333,39 @@ def _lower(node: Node, w: Lowering) -> Mapping[str, SSAValue]:
     element = ir_type(narrow, node.label)
     q, k, v = (w.cast(w.value(node.inputs[n]), element) for n in ("q", "k", "v"))
     a = _Attention(node, w, q, k, v, _scale(node, w), _band(node))
-    statistics = [name for name in _STATISTICS if name in node.outputs]
-    masked = node.has("bias") or bool(node["use_alibi_mask"])
-    result: SSAValue | None = None
-    if not masked:
-        result = a.ragged() if node["use_padding_mask"] else a.plain()
-    if result is not None and not statistics and not node.has("sink_token"):
-        return {"O": result}
+    statistics = {name for name in _STATISTICS if name in node.outputs}
+    wanted = bool(statistics) or node.has("sink_token")
+    masked, padded = node.has("bias") or bool(node["use_alibi_mask"]), bool(node["use_padding_mask"])
+    if padded and not masked and not wanted and (ragged := a.ragged()) is not None:
+        return {"O": ragged}
     if node.has("paged_attention_k_table"):
         a.unpaged()
-    visible = a.visible()
-    mask = a.additive(visible)
+    plain = None if masked or padded else a.plain(log_sums=wanted)
+    if plain is not None and not wanted:
+        return {"O": plain.output}
+    visible = a.visible() if plain is None else None
+    mask = a.additive(visible) if plain is None else None
     seen = a.rows_seen(visible)
-    found: dict[str, SSAValue] = {}
-    if result is None:
-        result = w.add(AttentionOp(a.q, a.k, a.v, a.scale, mask=mask), infer=False)
-        if seen is not None:
-            result = w.where(seen, result, w.scalar_like(0.0, result))
-    found["O"] = result
-    if statistics or node.has("sink_token"):
-        found |= _statistics(a, mask, seen, result)
-    return found
+    attention = a.attention(mask, log_sums=wanted) if plain is None else plain
+    result: SSAValue = attention.output
+    if seen is not None:
+        result = w.where(seen, result, w.scalar_like(0.0, result))
+    if not wanted:
+        return {"O": result}
+    sums = w.reshape(attention.sums[0], [*w.dims(attention.sums[0]), 1])
+    found = _statistics(a, sums, seen, result)
+    return found | (_extremes(a) if statistics - {"Stats"} else {})
 
 
-def _statistics(a: _Attention, mask: SSAValue | None, seen: SSAValue | None, result: SSAValue) -> dict[str, SSAValue]:
-    """The largest score of each row, the sum of the exponentials, its logarithm, and the output with a sink."""
+def _statistics(a: _Attention, lse: SSAValue, seen: SSAValue | None, result: SSAValue) -> dict[str, SSAValue]:
+    """The logarithm of the sum of the exponentials, and the output with a sink."""
     w, node = a.w, a.node
-    scores = a.scores(mask)
-    element = tensor_type(scores).element_type
-    largest = w.reduce("max", scores, [3])
-    total = w.reduce("sum", w.pointwise("exp", w.pointwise("sub", scores, largest)), [3])
-    lse = w.pointwise("add", largest, w.pointwise("log", total))
-    found = {"O": result, "score_max": largest, "score_sum_exp": total}
+    element = tensor_type(lse).element_type
+    found = {"O": result}
     if node.has("sink_token"):
         sink = w.cast(w.value(node.inputs["sink_token"]), element)
         share = w.pointwise("sigmoid", w.pointwise("sub", lse, sink))
-        o = w.pointwise("mul", w.cast(result, element), share)
-        found["O"] = o
+        found["O"] = w.pointwise("mul", w.cast(result, element), share)
         high = w.pointwise("max", lse, sink)
         terms = [w.pointwise("exp", w.pointwise("sub", x, high)) for x in (lse, sink)]
         lse = w.pointwise("add", high, w.pointwise("log", w.pointwise("add", *terms)))
@@ -372,6 +375,15 @@ def _statistics(a: _Attention, mask: SSAValue | None, seen: SSAValue | None, res
         lse = w.pointwise("mul", lse, w.scalar(math.log2(math.e), element))
     found["Stats"] = lse
     return found
+
+
+def _extremes(a: _Attention) -> dict[str, SSAValue]:
+    """The largest score of each row, and the sum of the exponentials, from scores that are stored."""
+    w = a.w
+    scores = a.scores(a.additive(a.visible()))
+    largest = w.reduce("max", scores, [3])
+    total = w.reduce("sum", w.pointwise("exp", w.pointwise("sub", scores, largest)), [3])
+    return {"score_max": largest, "score_sum_exp": total}
 
 
 def _scale(node: Node, w: Lowering) -> float:

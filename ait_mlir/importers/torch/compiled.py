@@ -182,7 +182,10 @@ class CompiledModule:
             if type(value) is not torch.Tensor or not value.is_contiguous():
                 return None
         on_gpu = self.model.target != "cpu"
-        stream = torch.cuda.current_stream(self.model.device[1]).cuda_stream if on_gpu else 0
+        stream = 0
+        if on_gpu:
+            place = args[0].device if args and args[0].is_cuda else self.model.device[1]
+            stream = torch.cuda.current_stream(place).cuda_stream
         found = self.model.run_torch(args, stream, not on_gpu, self._graph_mode and on_gpu)
         if found is None:
             return None

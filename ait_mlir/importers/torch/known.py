@@ -156,5 +156,19 @@ def is_causal(formula: Affine) -> bool:
     return all(_is(s, 0) for s in outer) and _is(row, 1) and _is(column, -1) and formula.offset is columns - rows
 
 
+def reach(formula: Affine, right: bool) -> int | None:
+    """The W for which a row sees only columns less than W after (`right`), or before, the column at which it stands,
+    s + L - S for row s of [..., S, L]; None if the formula says something else."""
+    if len(formula.dims) < 2:
+        return None
+    *outer, row, column = formula.steps
+    rows, columns = formula.dims[-2:]
+    sign = 1 if right else -1
+    if not (all(_is(s, 0) for s in outer) and _is(row, sign) and _is(column, -sign)):
+        return None
+    found = (formula.offset - (columns - rows) * sign).as_int()
+    return None if found is None or found < 0 else found + 1
+
+
 def _is(e: Expr, number: int) -> bool:
     return e.as_int() == number

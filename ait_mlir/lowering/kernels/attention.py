@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import cast
 
-from xdsl.dialects.builtin import BFloat16Type, Float16Type, f32, f64
+from xdsl.dialects.builtin import f32, f64
 
 from ait_mlir.dialects.ait.attention import AttentionOp
 from ait_mlir.dialects.ait.dtypes import compute_type
@@ -24,13 +24,16 @@ from ait_mlir.lowering.kernels.base import (
     Strides,
     Target,
     bytes_moved,
+    element_bytes,
     estimate_env,
 )
+from ait_mlir.lowering.kernels.contraction import on_mma
 from ait_mlir.lowering.kernels.loops import broadcast_strides
 from ait_mlir.lowering.regions import functor
 from ait_mlir.lowering.target import HOPPER
 
-LARGEST_HEAD = 256
+LARGEST_HEAD, LARGEST_TF32 = 256, 128
+"""Columns of q, k and v; of f32 on the tensor cores, whose fragments take twice the registers."""
 SIMT_RATE, CPU_RATE = 8e12, 80e9
 """Operations per second that the kernels reach, for estimates."""
 MMA_START, MMA_ROWS, MMA_RATE = 2.2e-6, 64, 1.7e12
@@ -195,10 +198,10 @@ def _score_operand(launch: Launch[AttentionOp], arg: Arg) -> str:
     return f"ait::{launch.place}::ScoreOperand<{kind}>{{{arg.name}, {launch.cpp(*steps)}}}"
 
 
-def check_tile(size: int, config: Mapping[str, int]) -> None:
+def check_tile(size: int, config: Mapping[str, int], element: int = 2) -> None:
     """Raise `ValueError` where the static assertions of `ait::gpu::AttentionTile` would fail."""
     warps, cols = config.get("warps", 4), config.get("cols", 64)
-    shared = (16 * warps + 4 * cols) * (-(-size // 16) * 16 + 8) * 2
+    shared = (16 * warps + 4 * cols) * ((-(-size // 16) * 16) * element + 16)
     problems = {
         "1 to 16 warps": 1 <= warps <= 16,
         "cols is a multiple of 16": cols > 0 and cols % 16 == 0,
@@ -208,8 +211,14 @@ def check_tile(size: int, config: Mapping[str, int]) -> None:
         raise ValueError(f"no attention has {dict(config)} for heads of {size}: {'; '.join(wrong)}")
 
 
+def _bytes(op: AttentionOp) -> int:
+    """Of an element."""
+    return element_bytes(tensor_type(op.q))
+
+
 class AttentionKernel(Kernel[AttentionOp]):
-    """`ait.attention`: tensor cores on CUDA for f16 and bf16, else plain arithmetic on GPUs, vectors on the CPU."""
+    """`ait.attention`: tensor cores on CUDA for f16, bf16, and f32 as TF32, plain arithmetic on other GPUs, vectors on
+    the CPU."""
 
     name = "attention"
     ops = (AttentionOp,)
@@ -230,8 +239,8 @@ class AttentionKernel(Kernel[AttentionOp]):
         return max(scope.bounds(depth)[1], scope.bounds(width)[1], 1)
 
     def uses_tensor_cores(self, op: AttentionOp, target: Target) -> bool:
-        narrow = isinstance(cast(TensorType, op.q.type).element_type, Float16Type | BFloat16Type)
-        return target.has("mma") and narrow
+        fits = _bytes(op) == 2 or self.head_size(op, scope_of(op)) <= LARGEST_TF32
+        return on_mma(op, target) and fits
 
     def configs(self, op: AttentionOp, target: Target) -> list[dict[str, int]]:
         if not self.uses_tensor_cores(op, target):
@@ -240,6 +249,8 @@ class AttentionKernel(Kernel[AttentionOp]):
         env = estimate_env(scope_of(op))
         length = rows.evaluate(env)
         instances = max(1, batch.evaluate(env) * heads.evaluate(env))
+        if _bytes(op) == 4:
+            return [{"warps": w, "cols": c} for w, c in ((4, 32), (4, 64), (8, 32), (2, 32))]
         if self.head_size(op, scope_of(op)) > 128:
             return [{"warps": w, "cols": 32} for w in (4, 2, 8)]
         # Longer steps leave room for fewer blocks side by side; they pay where there are few blocks.
@@ -254,7 +265,7 @@ class AttentionKernel(Kernel[AttentionOp]):
         a_row = 2.0 * problem.seen * (depth + width).evaluate(estimate_env(scope))  # operations
         if self.uses_tensor_cores(op, target):
             rounds = -(-(-(-problem.rows // MMA_ROWS) * problem.instances) // target.multiprocessors)
-            compute = rounds * MMA_ROWS * a_row / MMA_RATE
+            compute = rounds * MMA_ROWS * a_row * _bytes(op) / 2 / MMA_RATE
             start = MMA_START
         else:
             start = 2 * target.launch_seconds
@@ -270,6 +281,7 @@ class AttentionKernel(Kernel[AttentionOp]):
         if not self.uses_tensor_cores(op, target):
             products = 2.0 * p.instances * p.rows * p.seen * columns / (SIMT_RATE if target.is_gpu else CPU_RATE)
             return Terms({"start": target.launch_seconds}, {"products": products, "bytes": moved}, "plain")
+        columns *= _bytes(op) / 2
         warps, step = config.get("warps", 4), config.get("cols", 64)
         rows = 16 * warps
         blocks = -(-p.rows // rows) * p.instances
@@ -295,7 +307,7 @@ class AttentionKernel(Kernel[AttentionOp]):
 
     def check(self, op: AttentionOp, config: Config, target: Target) -> None:
         if self.uses_tensor_cores(op, target):
-            check_tile(self.head_size(op, scope_of(op)), config)
+            check_tile(self.head_size(op, scope_of(op)), config, _bytes(op))
 
     def emit(self, launch: Launch[AttentionOp]) -> Emission:
         op, ins, config, target = launch.op, launch.ins, launch.config, launch.target
@@ -304,10 +316,12 @@ class AttentionKernel(Kernel[AttentionOp]):
             flags = f"{causal}, {'false' if op.window is None else 'true'}"
             size = self.head_size(op, launch.scope)
             if self.uses_tensor_cores(op, target):
-                check_tile(size, config)
+                element = _bytes(op)
+                check_tile(size, config, element)
                 tile = (-(-size // 16) * 16, config.get("warps", 4), config.get("cols", 64))
                 rows = ins[: len(op.own_operands) - (op.mask is not None)]
-                odd = not all(launch.scope.divisible(s, 8) for arg in rows for s in arg.strides[:3])
+                tile += () if element == 2 else (element,)
+                odd = not all(launch.scope.divisible(s, 16 // element) for arg in rows for s in arg.strides[:3])
                 flags += ", true" if odd else ", false"
                 call = f"attention_mma<ait::gpu::AttentionTile<{', '.join(map(str, tile))}>, {flags}>"
             else:

@@ -22,7 +22,7 @@ from ait_mlir.lowering.kernels.base import (
     element_bytes,
     estimate_env,
 )
-from ait_mlir.lowering.kernels.contraction import Matrix, Problem, epilogue_functor, is_narrow
+from ait_mlir.lowering.kernels.contraction import Matrix, Problem, epilogue_functor, in_halves, on_mma
 from ait_mlir.lowering.kernels.gemm import CPU_RATE, LARGEST, SIMT_RATE
 from ait_mlir.lowering.kernels.gemm_tiles import CLOCK, TILES, GemmTile, best_tiles
 from ait_mlir.lowering.kernels.loops import broadcast_strides
@@ -36,7 +36,8 @@ OpT = TypeVar("OpT", GroupedGemmOp, RaggedGemmOp)
 
 
 class TiledKernel(Kernel[OpT]):
-    """Base of both: tensor-core tiles for f16 and bf16 on CUDA, ordinary arithmetic elsewhere, vectors on the CPU."""
+    """Base of both: tensor-core tiles on CUDA for f16, bf16, and f32 as TF32, ordinary arithmetic elsewhere, vectors on
+    the CPU."""
 
     def matrices(self, op: OpT) -> Sequence[SSAValue]:
         """The factors of the products."""
@@ -47,7 +48,7 @@ class TiledKernel(Kernel[OpT]):
         raise NotImplementedError
 
     def uses_tensor_cores(self, op: OpT, target: Target) -> bool:
-        return target.has("mma") and is_narrow(tensor_type(op.operands[0]).element_type)
+        return on_mma(op, target)
 
     def matches(self, op: OpT, target: Target) -> bool:
         scope = scope_of(op)
@@ -61,10 +62,19 @@ class TiledKernel(Kernel[OpT]):
         factors = len(self.matrices(op))
         return position >= factors or any(s.as_int() == 1 for s in strides[-2:])
 
+    def in_tiles(self, op: OpT) -> tuple[int, int, int, int]:
+        """`largest`, with K in elements of 2 bytes."""
+        m, n, k, count = self.largest(op)
+        return m, n, in_halves(k, tensor_type(op.operands[0]).element_type), count
+
+    def tiles(self, op: OpT, target: Target) -> list[GemmTile]:
+        """Those that do not split K, best estimate first."""
+        return [tile for tile in best_tiles(*self.in_tiles(op), target) if tile.split == 1]
+
     def configs(self, op: OpT, target: Target) -> list[dict[str, int]]:
         if not self.uses_tensor_cores(op, target):
             return [{}]
-        tiles = [tile for tile in best_tiles(*self.largest(op), target) if tile.split == 1]
+        tiles = self.tiles(op, target)
         return [{key: tile.config()[key] for key in KEYS} for tile in tiles[:MAX_CONFIGS]]
 
     def seconds(self, op: OpT, target: Target) -> float:
@@ -74,9 +84,7 @@ class TiledKernel(Kernel[OpT]):
             return target.launch_seconds + max(moved, flops / CPU_RATE)
         if not self.uses_tensor_cores(op, target):
             return target.launch_seconds + max(moved, flops / SIMT_RATE[element_bytes(tensor_type(op.operands[0]))])
-        m, n, k, count = self.largest(op)
-        (tile,) = [t for t in best_tiles(m, n, k, count, target) if t.split == 1][:1]
-        return max(moved, tile.cycles(m, n, k, count, target) / CLOCK)
+        return max(moved, self.tiles(op, target)[0].cycles(*self.in_tiles(op), target) / CLOCK)
 
     def check(self, op: OpT, config: Config, target: Target) -> None:
         if self.uses_tensor_cores(op, target):

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass, replace
 
-from xdsl.dialects.builtin import IntegerAttr, StringAttr, i64
+from xdsl.dialects.builtin import IntegerAttr, StringAttr, i32, i64
 from xdsl.ir import SSAValue
 
 from ait_mlir.dialects.ait.attention import AttentionOp
@@ -15,12 +16,12 @@ from ait_mlir.dialects.ait.types import Shape, TensorType, tensor_type
 from ait_mlir.dims import const, product
 from ait_mlir.importers.torch.call import Call, NotSupported, Row
 from ait_mlir.importers.torch.known import Affine, Mask, is_causal
-from ait_mlir.importers.torch.rows.common import as_mask, is_mask, lower_triangle, parted
+from ait_mlir.importers.torch.rows.common import as_mask, is_mask, lower_triangle, parted, window_of
 from ait_mlir.rewrites.attention import MAX_HEAD_SIZE
 
 
 def attention(c: Call) -> SSAValue:
-    """softmax(scale * q @ k^T + mask) @ v; a mask that is the lower triangle becomes `causal`."""
+    """softmax(scale * q @ k^T + mask) @ v; a mask that is the lower triangle becomes `causal`, a band `window`."""
     if c["dropout_p"]:
         raise NotSupported("attention with dropout is for training; call model.eval() before the export")
     q, k, v = (c.tensor(name) for name in ("query", "key", "value"))
@@ -30,7 +31,8 @@ def attention(c: Call) -> SSAValue:
     scale = float(c["scale"]) if c["scale"] is not None else 1 / math.sqrt(head_size)
     c.table.require_equal(tensor_type(k).dims[-2], tensor_type(v).dims[-2])
     scores = (*c.dims[:-1], tensor_type(k).dims[-2])
-    mask, causal = _mask(c, scores)
+    seen = _seen(c, scores)
+    mask = seen.mask
     large = head_size > MAX_HEAD_SIZE or (tensor_type(v).dims[-1].as_int() or 0) > MAX_HEAD_SIZE
     if c["enable_gqa"] and large:
         k, v = (_repeat_heads(c, x, tensor_type(q).dims[-3]) for x in (k, v))
@@ -40,38 +42,62 @@ def attention(c: Call) -> SSAValue:
         shared = (*batch[:-1], tensor_type(k).dims[-3]) if c["enable_gqa"] else batch
         k, v = (c.w.expand(x, (*shared, *tensor_type(x).dims[-2:])) for x in (k, v))
     if large:
-        return _by_products(c, q, k, v, mask if not causal else _with_triangle(c, mask, scores), scale)
+        return _by_products(c, q, k, v, _whole_mask(c, seen, scores), scale)
     q4, k4, v4 = (_four_dims(c, x) for x in (q, k, v))
     if mask is not None and tensor_type(mask).rank > 2:
         mask = _mask_of_four_dims(c, mask)
-    y = c.w.add(AttentionOp(q4, k4, v4, scale, mask, causal))
+    y = c.w.add(AttentionOp(q4, k4, v4, scale, mask, seen.causal, seen.window, top_left=seen.top_left))
     return c.w.reshape(y, c.dims)
 
 
-def _mask(c: Call, scores: Shape) -> tuple[SSAValue | None, bool]:
-    """The additive mask, if any, and whether the lower triangle is masked."""
-    causal = False
-    mask = Mask(scores)
-    if c["is_causal"]:  # aligned to the first row, where ours is to the last
-        triangle = lower_triangle(scores, 0)
-        causal = is_causal(triangle)
-        mask = mask if causal else Mask(scores, (triangle,))
+@dataclass(frozen=True)
+class Seen:
+    """What rows see: an additive mask, and what `ait.attention` says by itself."""
+
+    mask: SSAValue | None = None
+    causal: bool = False
+    top_left: bool = False
+    window: int | None = None
+
+
+def _seen(c: Call, scores: Shape) -> Seen:
+    """The mask of the call in parts."""
+    mask, causal, top_left = Mask(scores), bool(c["is_causal"]), False
+    if causal:  # aligned to the first row
+        top_left = not is_causal(lower_triangle(scores, 0))
     if c["attn_mask"] is not None:
         given = c.value("attn_mask")
         if not is_mask(given):
-            return c.w.cast(c.w.natural(given), c.element), causal
+            return Seen(c.w.cast(c.w.natural(given), c.element), causal, top_left)
         mask = mask.both(as_mask(given).broadcast(scores), scores)
-    triangles, rest = parted(mask.proved(c.w.scope))
-    additive = c.w.additive(rest, c.element) if rest != Mask(rest.dims) else None
-    return additive, causal or bool(triangles.formulas)
+    mask = mask.proved(c.w.scope)
+    window = None
+    if not top_left:
+        triangles, mask = parted(mask)
+        causal = causal or bool(triangles.formulas)
+        if c.w.scope.le(scores[-2], scores[-1]):  # else some rows see nothing
+            window, mask = window_of(mask, causal)
+    narrow = Mask(mask.dims, tuple(replace(f, element=i32) for f in mask.formulas), mask.values)
+    additive = c.w.additive(narrow, c.element) if narrow != Mask(narrow.dims) else None
+    return Seen(additive, causal, top_left, window)
 
 
-def _with_triangle(c: Call, mask: SSAValue | None, scores: Shape) -> SSAValue:
+def _whole_mask(c: Call, seen: Seen, scores: Shape) -> SSAValue | None:
+    """All that hides columns as one additive mask, for attention that is written as products."""
     rows, columns = scores[-2:]
     triangle = lower_triangle(scores, 0)
-    shifted = Affine(triangle.dims, triangle.steps, columns - rows)
-    added = c.w.additive(Mask(scores, (shifted,)), c.element)
-    return added if mask is None else c.w.op(AddOp, mask, added)
+    shift = const(0) if seen.top_left else columns - rows
+    formulas: list[Affine] = []
+    if seen.causal:
+        formulas.append(Affine(triangle.dims, triangle.steps, shift))
+    if seen.window is not None:
+        down = tuple(-step for step in triangle.steps)
+        formulas.append(Affine(triangle.dims, down, seen.window - 1 - shift))
+        formulas += [] if seen.causal else [Affine(triangle.dims, triangle.steps, shift + seen.window - 1)]
+    if not formulas:
+        return seen.mask
+    added = c.w.additive(Mask(scores, tuple(formulas)), c.element)
+    return added if seen.mask is None else c.w.op(AddOp, seen.mask, added)
 
 
 def _by_products(c: Call, q: SSAValue, k: SSAValue, v: SSAValue, mask: SSAValue | None, scale: float) -> SSAValue:

@@ -10,7 +10,7 @@ from xdsl.ir import Attribute, SSAValue
 from ait_mlir.dialects.ait.types import Shape, tensor_type
 from ait_mlir.dims import Expr, const
 from ait_mlir.importers.torch.call import Call, NotSupported, as_expr, dims_of
-from ait_mlir.importers.torch.known import Affine, Mask, Spread, Value, is_causal
+from ait_mlir.importers.torch.known import Affine, Mask, Spread, Value, is_causal, reach
 from ait_mlir.importers.torch.writer import Writer
 
 INTEGERS = (i32, i64)
@@ -67,6 +67,16 @@ def parted(mask: Mask) -> tuple[Mask, Mask]:
     triangles = tuple(f for f in mask.formulas if is_causal(f))
     others = tuple(f for f in mask.formulas if f not in triangles)
     return Mask(mask.dims, triangles), Mask(mask.dims, others, mask.values)
+
+
+def window_of(mask: Mask, causal: bool) -> tuple[int | None, Mask]:
+    """How far a row sees, and the rest of the mask: a band as wide on both sides, or on the one that is seen."""
+    before = {f: w for f in mask.formulas if (w := reach(f, right=False)) is not None}
+    after = {f: w for f in mask.formulas if (w := reach(f, right=True)) is not None}
+    if not before or not (causal or min(before.values()) == min(after.values(), default=None)):
+        return None, mask
+    rest = tuple(f for f in mask.formulas if f not in before and (causal or f not in after))
+    return min(before.values()), Mask(mask.dims, rest, mask.values)
 
 
 def lower_triangle(dims: Shape, diagonal: int) -> Affine:

@@ -1,5 +1,7 @@
 /// @file attention_mma.cuh
 /// @brief Attention on the tensor cores of CUDA devices (sm_80 and later). Included by attention.cuh.
+///
+/// q, k, v and the weights of f32 are rounded to TF32: see gemm_mma.cuh.
 #ifndef AIT_KERNELS_GPU_ATTENTION_MMA_CUH_
 #define AIT_KERNELS_GPU_ATTENTION_MMA_CUH_
 
@@ -15,20 +17,21 @@ namespace ait::gpu {
 /// @tparam kDepth_ columns of q, k, v and the result, rounded up to a multiple of 16
 /// @tparam kWarps_ warps of a block, 16 rows of q each
 /// @tparam kCols_ rows of k and v per step
-template <int kDepth_, int kWarps_, int kCols_>
+/// @tparam kBytes_ of an element
+template <int kDepth_, int kWarps_, int kCols_, int kBytes_ = 2>
 struct AttentionTile {
-  static constexpr int kDepth = kDepth_, kWarps = kWarps_, kCols = kCols_;
+  static constexpr int kDepth = kDepth_, kWarps = kWarps_, kCols = kCols_, kBytes = kBytes_;
   static constexpr int kThreads = 32 * kWarps, kRows = 16 * kWarps;
-  static constexpr int kPitch = kDepth + 8;  ///< elements from row to row: an odd number of 16-byte units where depth is a multiple of 16
+  static constexpr int kPitch = kDepth + 16 / kBytes;  ///< elements from row to row: an odd number of 16-byte units where depth is a multiple of 16
   static constexpr int kTileElements = kCols * kPitch;
-  static constexpr int kSharedBytes = (kRows * kPitch + 4 * kTileElements) * 2;
+  static constexpr int kSharedBytes = (kRows * kPitch + 4 * kTileElements) * kBytes;
   static_assert(kDepth % 16 == 0 && kCols % 16 == 0 && kSharedBytes <= 227 * 1024);
 };
 
 /// @brief Tiles of `kRows` rows of q, k or v, and where a thread's part of the next one lies in memory.
 template <class Tile, int kRows, class T, bool kTwo = false>
 struct RowTile {
-  static constexpr int kChunks = Tile::kDepth / 8;
+  static constexpr int kChunk = 16 / int(sizeof(T)), kChunks = Tile::kDepth / kChunk;
   /// A thread copies the same chunk of rows that are kStep apart, where the chunks of a row divide the threads.
   static constexpr bool kRegular = Tile::kThreads % kChunks == 0 && kRows % (Tile::kThreads / kChunks) == 0;
   static constexpr int kStep = kRegular ? Tile::kThreads / kChunks : 1;
@@ -42,21 +45,21 @@ struct RowTile {
     if constexpr (kRegular) {
       const int row = int(threadIdx.x) / kChunks, chunk = int(threadIdx.x) % kChunks;
       from.advance(row);
-      from.skip_columns(chunk * 8);
+      from.skip_columns(chunk * kChunk);
       rows -= row;
-      columns -= chunk * 8;
+      columns -= chunk * kChunk;
     }
   }
 
-  /// Copies 8 elements, of which `valid` exist.
+  /// Copies 16 bytes of elements, of which `valid` exist.
   template <bool kAligned>
   static __device__ __forceinline__ void copy(T* to, const T* source, int valid) {
     if constexpr (kAligned) {
-      copy_async_16(shared_address(to), source, valid * 2);
+      copy_async_16(shared_address(to), source, valid * int(sizeof(T)));
     } else {
 #pragma unroll
-      for (int e = 0; e < 8; ++e) {
-        reinterpret_cast<uint16_t*>(to)[e] = e < valid ? reinterpret_cast<const uint16_t*>(source)[e] : uint16_t(0);
+      for (int e = 0; e < kChunk; ++e) {
+        reinterpret_cast<Bits<T>*>(to)[e] = e < valid ? reinterpret_cast<const Bits<T>*>(source)[e] : Bits<T>(0);
       }
     }
   }
@@ -65,8 +68,8 @@ struct RowTile {
   template <bool kAligned>
   __device__ __forceinline__ void load(T* tile) {
     if constexpr (kRegular) {
-      const int valid = columns < 0 ? 0 : (columns > 8 ? 8 : columns);
-      T* to = tile + int(threadIdx.x) / kChunks * Tile::kPitch + int(threadIdx.x) % kChunks * 8;
+      const int valid = columns < 0 ? 0 : (columns > kChunk ? kChunk : columns);
+      T* to = tile + int(threadIdx.x) / kChunks * Tile::kPitch + int(threadIdx.x) % kChunks * kChunk;
 #pragma unroll
       for (int i = 0; i < kRows / kStep; ++i) {
         copy<kAligned>(to + i * kStep * Tile::kPitch, from.at(i * kStep), i * kStep < rows ? valid : 0);
@@ -74,8 +77,8 @@ struct RowTile {
     } else {
       for (int id = int(threadIdx.x); id < kRows * kChunks; id += Tile::kThreads) {
         const int row = id / kChunks, chunk = id % kChunks;
-        const int left = columns - chunk * 8, valid = row < rows ? (left < 0 ? 0 : (left > 8 ? 8 : left)) : 0;
-        copy<kAligned>(tile + row * Tile::kPitch + chunk * 8, from.at(row) + chunk * 8, valid);
+        const int left = columns - chunk * kChunk, valid = row < rows ? (left < 0 ? 0 : (left > kChunk ? kChunk : left)) : 0;
+        copy<kAligned>(tile + row * Tile::kPitch + chunk * kChunk, from.at(row) + chunk * kChunk, valid);
       }
     }
     from.advance(kRows);
@@ -87,6 +90,9 @@ struct RowTile {
 template <class Tile, bool kCausal, bool kWindow, bool kAligned, bool kTwo, class T, class S>
 __global__ void __launch_bounds__(Tile::kThreads) attention_mma_kernel(const __grid_constant__ AttentionArgs<T, S> args) {
   constexpr int kDepth = Tile::kDepth, kCols = Tile::kCols, kPitch = Tile::kPitch;
+  static_assert(Tile::kBytes == sizeof(T) && (is_narrow_float<T> || std::is_same_v<T, float>));
+  constexpr bool kTf32 = std::is_same_v<T, float>;
+  constexpr int kChunk = 16 / int(sizeof(T)), kAlong = 2 * kChunk;  // elements along the sums of one mma
   constexpr float kLog2e = 1.44269504088896341f;
   AIT_DYNAMIC_SHARED(128, shared);
   T* q_tile = reinterpret_cast<T*>(shared);
@@ -121,7 +127,7 @@ __global__ void __launch_bounds__(Tile::kThreads) attention_mma_kernel(const __g
   load_k(0);
   load_v(0);
 
-  uint32_t q_frag[kDepth / 16][4];
+  uint32_t q_frag[kDepth / kAlong][4];
   float out[kDepth / 8][4];
 #pragma unroll
   for (int j = 0; j < kDepth / 8; ++j)
@@ -140,8 +146,12 @@ __global__ void __launch_bounds__(Tile::kThreads) attention_mma_kernel(const __g
     const T* v_tile = v_tiles + (step & 1) * Tile::kTileElements;
     if (step == 0) {
 #pragma unroll
-      for (int i = 0; i < kDepth / 16; ++i) {
-        load_matrix_x4(q_frag[i], shared_address(q_tile + (warp * 16 + lane % 16) * kPitch + i * 16 + (lane / 16) * 8));
+      for (int i = 0; i < kDepth / kAlong; ++i) {
+        load_matrix_x4(q_frag[i], shared_address(q_tile + (warp * 16 + lane % 16) * kPitch + i * kAlong + (lane / 16) * kChunk));
+        if constexpr (kTf32) {
+#pragma unroll
+          for (int e = 0; e < 4; ++e) q_frag[i][e] = round_to_tf32(q_frag[i][e]);
+        }
       }
     }
     load_k(step + 1);
@@ -155,13 +165,20 @@ __global__ void __launch_bounds__(Tile::kThreads) attention_mma_kernel(const __g
 #pragma unroll
       for (int e = 0; e < 4; ++e) scores[j][e] = 0.f;
 #pragma unroll
-    for (int i = 0; i < kDepth / 16; ++i) {
+    for (int i = 0; i < kDepth / kAlong; ++i) {
 #pragma unroll
       for (int j = 0; j < kCols / 16; ++j) {
         uint32_t b[4];
-        load_matrix_x4(b, shared_address(k_tile + (j * 16 + (lane / 16) * 8 + lane % 8) * kPitch + i * 16 + (lane / 8 % 2) * 8));
-        mma_16x8x16<T>(scores[2 * j], q_frag[i], b[0], b[1]);
-        mma_16x8x16<T>(scores[2 * j + 1], q_frag[i], b[2], b[3]);
+        load_matrix_x4(b, shared_address(k_tile + (j * 16 + (lane / 16) * 8 + lane % 8) * kPitch + i * kAlong + (lane / 8 % 2) * kChunk));
+        if constexpr (kTf32) {
+#pragma unroll
+          for (int e = 0; e < 4; ++e) b[e] = round_to_tf32(b[e]);
+          mma_16x8x8(scores[2 * j], q_frag[i], b[0], b[1]);
+          mma_16x8x8(scores[2 * j + 1], q_frag[i], b[2], b[3]);
+        } else {
+          mma_16x8x16<T>(scores[2 * j], q_frag[i], b[0], b[1]);
+          mma_16x8x16<T>(scores[2 * j + 1], q_frag[i], b[2], b[3]);
+        }
       }
     }
 
@@ -210,16 +227,33 @@ __global__ void __launch_bounds__(Tile::kThreads) attention_mma_kernel(const __g
 
     copy_async_wait<2>();  // v of this step; k and v of the next may be on their way
     __syncthreads();
+    if constexpr (kTf32) {
+      // A lane has columns 2 t and 2 t + 1 of the weights, t = lane % 4, where the operand has columns t and t + 4: their rows of v trade places, too.
 #pragma unroll
-    for (int i = 0; i < kCols / 16; ++i) {
-      const uint32_t p[4] = {pack_pair<T>(scores[2 * i][0], scores[2 * i][1]), pack_pair<T>(scores[2 * i][2], scores[2 * i][3]),
-                             pack_pair<T>(scores[2 * i + 1][0], scores[2 * i + 1][1]), pack_pair<T>(scores[2 * i + 1][2], scores[2 * i + 1][3])};
+      for (int i = 0; i < kCols / 8; ++i) {
+        const float weights[4] = {scores[i][0], scores[i][2], scores[i][1], scores[i][3]};
+        uint32_t p[4];
 #pragma unroll
-      for (int j = 0; j < kDepth / 16; ++j) {
-        uint32_t b[4];
-        load_matrix_x4_transposed(b, shared_address(v_tile + (i * 16 + (lane / 8 % 2) * 8 + lane % 8) * kPitch + j * 16 + (lane / 16) * 8));
-        mma_16x8x16<T>(out[2 * j], p, b[0], b[1]);
-        mma_16x8x16<T>(out[2 * j + 1], p, b[2], b[3]);
+        for (int e = 0; e < 4; ++e) p[e] = round_to_tf32(bit_cast<uint32_t>(weights[e]));
+        const uint32_t rows_of_v = shared_address(v_tile + (i * 8 + (lane % 4) * 2) * kPitch + lane / 4);
+#pragma unroll
+        for (int j = 0; j < kDepth / 8; ++j) {
+          const uint32_t at = rows_of_v + uint32_t(j * 8 * sizeof(T));
+          mma_16x8x8(out[j], p, round_to_tf32(load_matrix_word(at)), round_to_tf32(load_matrix_word(at + uint32_t(kPitch * sizeof(T)))));
+        }
+      }
+    } else {
+#pragma unroll
+      for (int i = 0; i < kCols / 16; ++i) {
+        const uint32_t p[4] = {pack_pair<T>(scores[2 * i][0], scores[2 * i][1]), pack_pair<T>(scores[2 * i][2], scores[2 * i][3]),
+                               pack_pair<T>(scores[2 * i + 1][0], scores[2 * i + 1][1]), pack_pair<T>(scores[2 * i + 1][2], scores[2 * i + 1][3])};
+#pragma unroll
+        for (int j = 0; j < kDepth / 16; ++j) {
+          uint32_t b[4];
+          load_matrix_x4_transposed(b, shared_address(v_tile + (i * 16 + (lane / 8 % 2) * 8 + lane % 8) * kPitch + j * 16 + (lane / 16) * 8));
+          mma_16x8x16<T>(out[2 * j], p, b[0], b[1]);
+          mma_16x8x16<T>(out[2 * j + 1], p, b[2], b[3]);
+        }
       }
     }
   }
@@ -236,22 +270,26 @@ __global__ void __launch_bounds__(Tile::kThreads) attention_mma_kernel(const __g
     if (lane % 4 == 0 && my_row + 8 * r < args.rows) args.log_sums.store(batch, head, my_row + 8 * r, top[r] / kLog2e + ait::log(sum[r]));
 #pragma unroll
     for (int j = 0; j < kDepth / 8; ++j) {
-      *reinterpret_cast<uint32_t*>(staged + (lane / 4 + 8 * r) * kPitch + j * 8 + (lane % 4) * 2) =
-          pack_pair<T>(out[j][2 * r] * scale_out, out[j][2 * r + 1] * scale_out);
+      T* const to = staged + (lane / 4 + 8 * r) * kPitch + j * 8 + (lane % 4) * 2;
+      if constexpr (kTf32) {
+        *reinterpret_cast<float2*>(to) = make_float2(out[j][2 * r] * scale_out, out[j][2 * r + 1] * scale_out);
+      } else {
+        *reinterpret_cast<uint32_t*>(to) = pack_pair<T>(out[j][2 * r] * scale_out, out[j][2 * r + 1] * scale_out);
+      }
     }
   }
   __syncwarp();
   T* o = args.o.data + batch * args.o.batch + head * args.o.head;
-  constexpr int kChunks = kDepth / 8;
+  constexpr int kChunks = kDepth / kChunk;
   for (int id = lane; id < 16 * kChunks; id += 32) {
-    const int row = row0 + warp * 16 + id / kChunks, col = id % kChunks * 8;
+    const int row = row0 + warp * 16 + id / kChunks, col = id % kChunks * kChunk;
     if (row >= args.rows || col >= args.width) continue;
     const T* from = staged + (id / kChunks) * kPitch + col;
     T* to = o + row * args.o.row + col;
-    if (args.result_aligned && col + 8 <= args.width) {
+    if (args.result_aligned && col + kChunk <= args.width) {
       *reinterpret_cast<uint4*>(to) = *reinterpret_cast<const uint4*>(from);
     } else {
-      for (int e = 0; e < 8 && col + e < args.width; ++e) to[e] = from[e];
+      for (int e = 0; e < kChunk && col + e < args.width; ++e) to[e] = from[e];
     }
   }
 }

@@ -52,9 +52,7 @@ struct Tile {
   static_assert(kMmaM % kPhases == 0 && kStages >= 2 && kSharedBytes <= 227 * 1024);
 };
 
-/// @brief The bits of an element, and 16 bytes of them.
-template <class T>
-using Bits = std::conditional_t<sizeof(T) == 4, uint32_t, uint16_t>;
+/// @brief 16 bytes of elements.
 template <class Word>
 struct alignas(16) Chunk16 {
   Word v[16 / sizeof(Word)];

@@ -1,0 +1,234 @@
+"""The CUDA runtime on two devices of a fake (fake_cuda/cudart.cc): devices, graphs, faults.
+
+`test_devices.py` runs these in a process of their own, because a process has one runtime library for a target.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import subprocess
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from ait_mlir.errors import InputError, OutOfMemoryError, RunError
+from ait_mlir.lowering import build
+from ait_mlir.lowering.kernels.base import Target
+from ait_mlir.lowering.toolchain import cuda_home, find_cxx
+from ait_mlir.runtime import Model, loading
+from tests.runtime.conftest import SOURCE, B, W, tiny_inputs, tiny_reference
+
+
+@pytest.fixture(scope="session")
+def fake(tmp_path_factory: pytest.TempPathFactory) -> ctypes.CDLL:
+    """The fake, behind the runtime library for target cuda of this process."""
+    folder = tmp_path_factory.mktemp("fake")
+    library, source = folder / "libfake_cudart.so", Path(__file__).parent / "fake_cuda" / "cudart.cc"
+    include = ["-isystem", str(cuda_home() / "include")]
+    command = [
+        str(find_cxx()),
+        "-std=c++17",
+        "-O1",
+        "-g",
+        "-shared",
+        "-fPIC",
+        *include,
+        str(source),
+        "-o",
+        str(library),
+    ]
+    subprocess.run(command, check=True)
+    found = ctypes.CDLL(str(library), mode=ctypes.RTLD_GLOBAL)
+    for name in ("fake_steps_left", "fake_launches", "fake_objects", "fake_bytes"):
+        getattr(found, name).restype = ctypes.c_int64
+    found.fake_fault_after.argtypes = [ctypes.c_int64]
+    real = build._runtime_toolchain("cuda", build._link_to_ffi())
+    flags = [flag for flag in real.link_flags if flag != "-lcudart_static"]
+    tools = replace(real, link_flags=(*flags, str(library), f"-Wl,-rpath,{folder}"))
+    built = build._build_runtime("cuda", build._RUNTIME_SOURCES["cuda"], tools)
+    import tvm_ffi
+
+    from ait_mlir import errors
+
+    for error in (errors.InputError, errors.ArtifactError, errors.OutOfMemoryError, errors.RunError):
+        tvm_ffi.register_error(f"ait.{error.__name__}", error)
+    loading._loaded["cuda"] = tvm_ffi.load_module(str(built))
+    return found
+
+
+@pytest.fixture(scope="session")
+def tiny(fake: ctypes.CDLL, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The tiny model as one for CUDA, whose launches are the fake's."""
+    text = SOURCE.read_text().replace('"tiny", "cpu"', '"tiny", "cuda"')
+    # The fake's memory is the host's, so the run may read constants there.
+    return build.build_library({"model.cc": text}, Target("cpu", "native"), tmp_path_factory.mktemp("tiny"))
+
+
+@pytest.fixture
+def model(tiny: Path) -> Iterator[Model]:
+    with Model.from_library(tiny, "cuda", constants={"w": W, "b": B}, num_runtimes=2) as model:
+        yield model
+
+
+class Case:
+    """Tensors of a run on a device, and what comes out."""
+
+    def __init__(self, model: Model, device: int, batch: int = 4, seq: int = 5, seed: int = 0) -> None:
+        import tvm_ffi
+
+        x, m = tiny_inputs(batch, seq, seed)
+        self.y, self.s = tiny_reference(x, m)
+        shapes = ((batch, 2 * seq), (batch, seq), (batch, 2 * seq), (batch,))
+        tensors = [model._module.empty(device, tvm_ffi.dtype("float32"), tvm_ffi.Shape(shape)) for shape in shapes]
+        self.inputs, self.outputs = tensors[:2], tensors[2:]
+        for tensor, value in zip(self.inputs, (x, m), strict=True):
+            ctypes.memmove(tensor.data_ptr(), value.ctypes.data, value.nbytes)
+
+    def read(self, which: int) -> np.ndarray:
+        like = (self.y, self.s)[which]
+        return np.frombuffer(ctypes.string_at(self.outputs[which].data_ptr(), like.nbytes), like.dtype).reshape(
+            like.shape
+        )
+
+    def check(self, scale: float = 1.0) -> None:
+        np.testing.assert_allclose(self.read(0), self.y * scale, rtol=1e-6)
+        ctypes.memset(self.outputs[0].data_ptr(), 255, self.y.nbytes)
+
+
+def test_a_run_is_on_the_device_of_its_tensors(model: Model, fake: ctypes.CDLL) -> None:
+    cases = [Case(model, device) for device in (0, 1)]
+    before = [fake.fake_launches(device) for device in (0, 1)]
+    for graph in (False, True, True, True):
+        for case in (*cases, *cases):
+            model.run(case.inputs, case.outputs, graph_mode=graph)
+            case.check()
+    assert model.devices() == [0, 1]
+    assert [fake.fake_launches(device) - n for device, n in zip((0, 1), before, strict=True)] == [8, 8]
+    assert model.stats()["runs"] == 16 and model.stats()["graph_hits"] > 0
+    assert model.infer_output_shapes(cases[1].inputs) == {"y": (4, 10), "s": (4,)}
+    made = model._buffers(cases[1].inputs)
+    assert [tuple(map(int, t.__dlpack_device__())) for t in made] == [(2, 1), (2, 1)]
+
+
+def test_tensors_on_two_devices_are_refused_before_a_launch(model: Model, fake: ctypes.CDLL) -> None:
+    one, other = Case(model, 0), Case(model, 1)
+    before = fake.fake_launches(0) + fake.fake_launches(1)
+    with pytest.raises(InputError, match="input 'm' is on cuda:1, expected cuda:0"):
+        model.run([one.inputs[0], other.inputs[1]], one.outputs)
+    with pytest.raises(InputError, match="output 'y' is on cuda:0, expected cuda:1"):
+        model.run(other.inputs, one.outputs)
+    assert fake.fake_launches(0) + fake.fake_launches(1) == before
+    model.run(other.inputs, other.outputs)
+    other.check()
+
+
+def test_a_model_of_one_device(tiny: Path) -> None:
+    with Model.from_library(tiny, "cuda", constants={"w": W, "b": B}, device=1) as model:
+        here, there = Case(model, 1), Case(model, 1)
+        model.run(here.inputs, here.outputs)
+        here.check()
+        assert model.devices() == [1] and model.device == (2, 1)
+        with Model.from_library(tiny, "cuda", constants={"w": W, "b": B}) as general:
+            there = Case(general, 0)
+        with pytest.raises(InputError, match="input 'x' is on cuda:0, expected cuda:1"):
+            model.run(there.inputs, there.outputs)
+    with pytest.raises(RunError, match="there is no cuda:2"):
+        Model.from_library(tiny, "cuda", device=2)
+
+
+def test_constants_are_set_on_all_devices(model: Model) -> None:
+    cases = [Case(model, device) for device in (0, 1)]
+
+    def runs(scale: float) -> None:
+        for case in cases:
+            model.run(case.inputs, case.outputs)
+            case.check(scale)
+
+    runs(1)
+    model.set_constants({"w": 2 * W, "b": 2 * B})
+    runs(2)
+    model.set_many_double_buffer_constants({"w": 3 * W, "b": 3 * B})
+    runs(2)
+    model.swap_constants()
+    runs(3)
+    with pytest.raises(InputError, match="runs on 2 devices"):
+        model.set_constant("w", W, copy=False)
+    runs(3)
+
+
+def test_a_new_device_gets_the_values_of_both_sets(model: Model) -> None:
+    model.set_constants({"w": 2 * W, "b": 2 * B})
+    model.set_many_double_buffer_constants({"w": 3 * W, "b": 3 * B})
+    case = Case(model, 1)
+    model.run(case.inputs, case.outputs)
+    case.check(2)
+    model.swap_constants()
+    model.run(case.inputs, case.outputs)
+    case.check(3)
+
+
+@pytest.mark.parametrize("graph_mode", [False, True])
+def test_a_fault_at_each_step_of_a_run(tiny: Path, fake: ctypes.CDLL, graph_mode: bool) -> None:
+    """An exception, nothing leaked, the next run right: at a first run, a recording, a replay, on either device."""
+    faults = 0
+    for device in (0, 1):
+        for earlier in range(4):
+            for step in range(200):
+                with Model.from_library(tiny, "cuda", constants={"w": W, "b": B}) as model:
+                    case = Case(model, device)
+                    for _ in range(earlier):
+                        model.run(case.inputs, case.outputs, graph_mode=graph_mode)
+                    one = partial(model.run, case.inputs, case.outputs, graph_mode=graph_mode)
+                    failed = _with_fault(fake, step, one)
+                    ctypes.memset(case.outputs[0].data_ptr(), 255, case.y.nbytes)
+                    for _ in range(3):
+                        model.run(case.inputs, case.outputs, graph_mode=graph_mode)
+                        case.check()
+                    del case, one
+                    if failed is None:
+                        break
+                    faults += 1
+            else:
+                pytest.fail("no end of faults")
+    assert faults >= 16
+    assert fake.fake_objects() == 0
+    assert fake.fake_bytes(0) == fake.fake_bytes(1) == 0
+
+
+def test_a_fault_at_each_step_of_a_load_and_of_setting_constants(tiny: Path, fake: ctypes.CDLL) -> None:
+    def load() -> Model:
+        return Model.from_library(tiny, "cuda", constants={"w": W, "b": B})
+
+    loads = 0
+    while _with_fault(fake, loads, lambda: load().close()) is not None:
+        loads += 1
+    assert loads > 3 and fake.fake_bytes(0) == 0
+    with load() as model:
+        cases = [Case(model, device) for device in (0, 1)]
+        steps = 0
+        while _with_fault(fake, steps, lambda: model.set_constants({"w": W, "b": B})) is not None:
+            model.set_constants({"w": W, "b": B})
+            for case in cases:
+                model.run(case.inputs, case.outputs)
+                case.check()
+            steps += 1
+        assert steps > 3
+        del cases, case
+    assert fake.fake_objects() == 0 and fake.fake_bytes(0) == fake.fake_bytes(1) == 0
+
+
+def _with_fault(fake: ctypes.CDLL, step: int, body: Callable[[], object]) -> Exception | None:
+    """The error of `body`, if its step `step` is made to fail; None if it has fewer, or goes on without it."""
+    fake.fake_fault_after(step)
+    try:
+        body()
+    except (RunError, OutOfMemoryError) as error:
+        return error
+    finally:
+        left = fake.fake_steps_left()
+        fake.fake_fault_after(-1)
+    return None if left >= 0 else RuntimeError("the run went on without the step")
