@@ -5,9 +5,8 @@ from __future__ import annotations
 import math
 import os
 import re
-import shutil
-import tempfile
 from collections.abc import Collection, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
@@ -24,6 +23,7 @@ from ait_mlir.dialects.ait_rt.program import ProgramOp
 from ait_mlir.dims import Dim
 from ait_mlir.errors import AitError, CompileError, InputError
 from ait_mlir.folding import Folding, Method
+from ait_mlir.host.files import Scratch
 from ait_mlir.host.kernel_libraries import KernelLibrary, find_kernel_library
 from ait_mlir.host.settings import measure_budget
 from ait_mlir.ir.parser import check, parse_source
@@ -225,8 +225,7 @@ def compile_module(
     program = program_of(module)
     code = emit(module, source, inspected=inspected)
     files = code.joined()
-    folder = Path(workdir) if workdir is not None else Path(tempfile.mkdtemp(prefix="ait_"))
-    try:
+    with nullcontext(Path(workdir)) if workdir is not None else Scratch() as folder:
         folder.mkdir(parents=True, exist_ok=True)
         text = str(module) + "\n"
         if workdir is not None:
@@ -243,9 +242,6 @@ def compile_module(
         )
         manifest = replace(manifest, kernel_libraries=called)
         return artifact.write(output, manifest, text, library, data, {k.sha256: k.path for k in libraries})
-    finally:
-        if workdir is None:
-            shutil.rmtree(folder, ignore_errors=True)
 
 
 def called_libraries(module: ModuleOp, source: SourceText | None = None) -> list[KernelLibrary]:

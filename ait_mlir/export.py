@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 import re
 import shutil
-import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,7 +26,7 @@ from ait_mlir.dialects.ait_rt.program import KernelOp
 from ait_mlir.driver import Arrays, Measure, constants_of, emit, phase_of, program_of, run_to_phase
 from ait_mlir.errors import AitError, CompileError
 from ait_mlir.folding import Folding
-from ait_mlir.host.files import atomic_file
+from ait_mlir.host.files import Scratch, atomic_file
 from ait_mlir.ir.pipeline import PassError, diagnostic
 from ait_mlir.ir.source import SourceError, SourceText
 from ait_mlir.lowering.module_target import make_target, set_target, target_of
@@ -243,8 +242,7 @@ def _write(functions: Sequence[_Function], target: Target, output: Path, num_run
         files = f.code.joined()
         sources[f"program_{i}.cc"] = files.pop("program.cc")
         sources |= files
-    folder = Path(tempfile.mkdtemp(prefix="ait_export_"))
-    try:
+    with Scratch() as folder:
         library = build_exported(sources, str(exports), target, folder)
         with atomic_file(output) as file:
             with library.open("rb") as built:
@@ -252,8 +250,6 @@ def _write(functions: Sequence[_Function], target: Target, output: Path, num_run
             if weights:
                 _append(file, weights)
         output.chmod(0o755)
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
     return output
 
 
