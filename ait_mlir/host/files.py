@@ -8,6 +8,7 @@ import hashlib
 import os
 import secrets
 import shutil
+import tempfile
 from collections.abc import Generator
 from pathlib import Path
 from typing import BinaryIO
@@ -16,6 +17,8 @@ from ait_mlir.errors import AitError
 
 DIGEST = ".sha256"
 """The end of the name of the file that holds the digest of a kept one."""
+_HELD = ".held"
+"""The file in a scratch folder that its process holds a lock of."""
 
 
 def cache_dir() -> Path:
@@ -106,6 +109,46 @@ def locked(path: Path) -> Generator[None]:
     with path.open("ab") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         yield
+
+
+class Scratch:
+    """A folder for the files of one build, in the cache. It is removed with `remove`, or at the end of a `with` block.
+
+    A process that is killed leaves its folders: the next one that makes a folder removes those that nobody holds.
+    """
+
+    def __init__(self) -> None:
+        home = cache_dir() / "tmp"
+        home.mkdir(exist_ok=True)
+        with locked(cache_dir() / "locks" / "scratch"):
+            _remove_abandoned(home)
+            self.path = Path(tempfile.mkdtemp(dir=home))
+            self._held = (self.path / _HELD).open("ab")
+            fcntl.flock(self._held, fcntl.LOCK_EX)
+
+    def remove(self) -> None:
+        """Remove the folder and what is in it."""
+        shutil.rmtree(self.path, ignore_errors=True)
+        self._held.close()
+
+    def __enter__(self) -> Path:
+        return self.path
+
+    def __exit__(self, *_: object) -> None:
+        self.remove()
+
+
+def _remove_abandoned(home: Path) -> None:
+    """Remove scratch folders whose lock nobody holds. The caller has the lock of scratch folders."""
+    for folder in home.iterdir():
+        if not folder.is_dir():
+            continue
+        try:
+            with (folder / _HELD).open("ab") as file:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            continue  # in use, or gone meanwhile
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def _sync_directory(path: Path) -> None:

@@ -17,7 +17,6 @@ import shlex
 import shutil
 import subprocess
 import sys
-import tempfile
 import threading
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -25,7 +24,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ait_mlir.errors import CompileError, ToolchainError
-from ait_mlir.host.files import cache_dir, copy_atomic, is_kept, keep, locked, write_atomic
+from ait_mlir.host.files import Scratch, cache_dir, copy_atomic, is_kept, keep, locked, write_atomic
 from ait_mlir.host.settings import whole_number
 from ait_mlir.lowering.target import DEFAULT_ARCH, TargetKind
 from ait_mlir.lowering.toolchain import Toolchain, cpp_root, cuda_home, toolchain
@@ -90,17 +89,12 @@ def refused_sources(
     missing = {f"o{i}.o": unit for i, unit in enumerate(units) if not is_kept(unit.object)}
     if not missing:
         return set()
-    cache = cache_dir()
-    (cache / "tmp").mkdir(exist_ok=True)
-    scratch = Path(tempfile.mkdtemp(dir=cache / "tmp"))
-    try:
+    with Scratch() as scratch:
         (scratch / "build.ninja").write_text(_ninja(tools, missing, None))
         _ninja_output(scratch, tools, len(missing), "compiling kernels to time", keep_going=True, stop=stop)
         made = {name for name in missing if (scratch / name).is_file()}
         for name in made:
             keep(scratch / name, missing[name].object)
-    finally:
-        shutil.rmtree(scratch, ignore_errors=True)
     return {unit.source.name for name, unit in missing.items() if name not in made}
 
 
@@ -265,9 +259,7 @@ def _build(tools: Toolchain, units: list[_Unit], label: str) -> Path:
     with locked(cache / "locks" / key):
         if is_kept(library):
             return library
-        (cache / "tmp").mkdir(exist_ok=True)
-        scratch = Path(tempfile.mkdtemp(dir=cache / "tmp"))
-        try:
+        with Scratch() as scratch:
             missing = {f"o{i}.o": unit for i, unit in enumerate(units) if not is_kept(unit.object)}
             objects = [next((n for n, u in missing.items() if u is unit), str(unit.object)) for unit in units]
             (scratch / "build.ninja").write_text(_ninja(tools, missing, objects))
@@ -275,8 +267,6 @@ def _build(tools: Toolchain, units: list[_Unit], label: str) -> Path:
             for name, unit in missing.items():
                 keep(scratch / name, unit.object)
             keep(scratch / "model.so", library)
-        finally:
-            shutil.rmtree(scratch, ignore_errors=True)
     return library
 
 

@@ -12,8 +12,6 @@ import functools
 import itertools
 import math
 import os
-import shutil
-import tempfile
 import threading
 import time
 from collections.abc import Mapping, Sequence
@@ -30,6 +28,7 @@ from ait_mlir.dialects.ait.dtypes import BY_IR
 from ait_mlir.dialects.ait.traits import Cost
 from ait_mlir.dialects.ait.types import tensor_type
 from ait_mlir.errors import AitError, ToolchainError
+from ait_mlir.host.files import Scratch
 from ait_mlir.host.settings import MEASURE_DEVICE
 from ait_mlir.ir.pipeline import PassError
 from ait_mlir.lowering.emit import emit_program
@@ -136,7 +135,7 @@ class DeviceMeter:
     )
     rest: float = REST
     rounds: Sequence[tuple[int, float]] = ROUNDS
-    folders: list[Path] = field(default_factory=list[Path])
+    folders: list[Scratch] = field(default_factory=list[Scratch])
     builders: concurrent.futures.ThreadPoolExecutor = field(
         default_factory=lambda: concurrent.futures.ThreadPoolExecutor(BUILDERS, "ait-build")
     )
@@ -151,7 +150,7 @@ class DeviceMeter:
     def close(self) -> None:
         self.builders.shutdown(wait=True, cancel_futures=True)
         for folder in self.folders:
-            shutil.rmtree(folder, ignore_errors=True)
+            folder.remove()
 
     def source(self, task: Task, way: Fragment) -> str | None:
         program = self.program(task, way)
@@ -197,9 +196,9 @@ class DeviceMeter:
     def _submit(self, programs: Sequence[Program], a_file: int) -> None:
         if not programs:
             return
-        folder = Path(tempfile.mkdtemp(prefix="ait_measure_"))
+        folder = Scratch()
         self.folders.append(folder)
-        future = self.builders.submit(self._build, programs, folder, a_file)
+        future = self.builders.submit(self._build, programs, folder.path, a_file)
         for program in programs:
             program.library = future
 

@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from ait_mlir.host.files import Scratch
 from ait_mlir.runtime import Model
 from tests.runtime.killed import weights
 
@@ -19,7 +20,9 @@ ROOT = Path(__file__).parents[2]
 
 
 @pytest.mark.parametrize("moments", [4, pytest.param(50, marks=pytest.mark.full)])
-def test_a_killed_compile_leaves_no_half_artifact_and_no_poisoned_cache(tmp_path: Path, moments: int) -> None:
+def test_a_killed_compile_leaves_no_half_artifact_and_no_poisoned_cache(
+    tmp_path: Path, moments: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     statuses = _run("kill", tmp_path, moments)
     assert len(statuses) == moments and set(statuses) <= {0, -signal.SIGKILL}
     assert statuses[::2] == [-signal.SIGKILL] * len(statuses[::2]), "those that kill themselves"
@@ -27,6 +30,18 @@ def test_a_killed_compile_leaves_no_half_artifact_and_no_poisoned_cache(tmp_path
         _check(tmp_path / f"again{i}.ait")
         if status == 0 or (tmp_path / f"{i}.ait").exists():
             _check(tmp_path / f"{i}.ait")
+    monkeypatch.setenv("AIT_CACHE_DIR", str(tmp_path / "cache"))
+    with Scratch() as folder:
+        assert [path for path in folder.parent.iterdir() if path.is_dir()] == [folder]
+
+
+def test_scratch_folders_of_others_stay(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AIT_CACHE_DIR", str(tmp_path))
+    (tmp_path / "tmp" / "left").mkdir(parents=True)
+    (tmp_path / "tmp" / "left" / "program.cc").write_text("")
+    with Scratch() as one, Scratch() as other:
+        assert sorted(path for path in one.parent.iterdir() if path.is_dir()) == sorted((one, other))
+    assert not one.exists() and not other.exists()
 
 
 @pytest.mark.parametrize("processes", [2, pytest.param(8, marks=pytest.mark.full)])

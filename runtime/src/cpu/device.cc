@@ -140,7 +140,7 @@ class CpuDevice : public Device {
       std::memcpy(static_cast<char*>(to) + begin, static_cast<const char*>(from) + begin, std::min(kPiece, bytes - begin));
     }
   }
-  void copy_on(void* to, const void* from, size_t bytes, void*) override { std::memcpy(to, from, bytes); }
+  void copy_on(void* to, const void* from, size_t bytes, void*) override { copy(to, from, bytes); }
   void pack(void* to, const void* from, const ait_constant_v1& constant, const ait_packing_v1& packing) override {
     if (constant.rank >= 2 && constant.dtype == AIT_F32) {
       pack_as<uint32_t>(to, from, constant, packing);
