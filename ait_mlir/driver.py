@@ -10,7 +10,7 @@ from contextlib import nullcontext
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, Literal, cast
+from typing import Any, Literal, TypedDict, Unpack, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -161,6 +161,70 @@ def emit(
         raise SourceError([diagnostic("C++", e, source)]) from e
 
 
+class PlanOptions(TypedDict, total=False):
+    """How a module is compiled to a plan, whatever is made of it."""
+
+    arch: str
+    """The architecture; "" is that of this machine."""
+    start: str | None
+    """The phase of the module; None: as it looks."""
+    measure: Measure
+    budget: float | None
+    """Seconds for measuring."""
+    points: str
+    """The sizes at which kernels are chosen: "hints", "min", "max" or several with a plus between."""
+    precision: str
+    streams: int | None
+    """See `compile_module`."""
+    source: SourceText | None
+    """The text, for errors."""
+
+
+def plan_model(
+    module: ModuleOp,
+    target: str,
+    *,
+    constants: Arrays | None = None,
+    place: Path | None = None,
+    fold: bool | Literal["load"] = True,
+    fold_by: Method = "auto",
+    report: bool = False,
+    observe: Observer | None = None,
+    optimize: bool = True,
+    **options: Unpack[PlanOptions],
+) -> tuple[list[Fold], Folding]:
+    """Run the phases up to `planned`; returns the constants that are computed from others, and their values.
+
+    Large values are in files in the folder `place`, if it exists. The other arguments are those of `compile_module`.
+    """
+    from ait_mlir.lowering.toolchain import default_arch
+
+    chosen = make_target(target, options.get("arch") or default_arch(cast(Any, target)))
+    folds: list[Fold] = []
+    values = Folding(constants or {}, chosen, place if place is not None and place.is_dir() else None, fold_by)
+    run_to_phase(
+        module,
+        "planned",
+        start=options.get("start") or phase_of(module),
+        target=chosen.kind,
+        arch=chosen.arch,
+        measure=options.get("measure", False),
+        budget=options.get("budget"),
+        points=options.get("points", "hints"),
+        precision=options.get("precision", "highest"),
+        report=report,
+        source=options.get("source"),
+        observe=observe,
+        known=(constants or {}).keys() if fold else (),
+        folds=folds,
+        fold_unbound=fold == "load",
+        compute=values.compute,
+        optimize=optimize,
+        streams=options.get("streams"),
+    )
+    return folds, values
+
+
 def compile_module(
     module: ModuleOp,
     target: str,
@@ -199,32 +263,26 @@ def compile_module(
     compiler reports errors.
     """
     from ait_mlir.lowering.build import build_library
-    from ait_mlir.lowering.toolchain import default_arch
     from ait_mlir.runtime import artifact
 
-    chosen = make_target(target, arch or default_arch(cast(Any, target)))
-    folds: list[Fold] = []
-    place = Path(output).parent
-    values = Folding(constants or {}, chosen, place if place.is_dir() else None, fold_by)
-    run_to_phase(
+    folds, values = plan_model(
         module,
-        "planned",
-        start=start or phase_of(module),
-        target=chosen.kind,
-        arch=chosen.arch,
+        target,
+        constants=constants,
+        place=Path(output).parent,
+        fold=fold,
+        fold_by=fold_by,
+        report=report,
+        observe=observe,
+        optimize=optimize,
+        arch=arch,
+        start=start,
         measure=measure,
         budget=budget,
         points=points,
-        report=report,
-        source=source,
-        observe=observe,
-        known=(constants or {}).keys() if fold else (),
-        folds=folds,
-        fold_unbound=fold == "load",
-        compute=values.compute,
-        optimize=optimize,
         precision=precision,
         streams=streams,
+        source=source,
     )
     program = program_of(module)
     code = emit(module, source, inspected=inspected)
@@ -337,6 +395,7 @@ __all__ = [
     "emit",
     "literal_array",
     "phase_of",
+    "plan_model",
     "program_of",
     "read_module",
     "run_to_phase",

@@ -12,7 +12,7 @@ import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, Unpack
 
 from blake3 import blake3
 from xdsl.dialects.builtin import ModuleOp
@@ -23,17 +23,16 @@ from ait_mlir.dialects.ait.foreign import CallFfiOp
 from ait_mlir.dialects.ait.traits import ViewLike
 from ait_mlir.dialects.ait.types import KernelAttr, tensor_type
 from ait_mlir.dialects.ait_rt.program import KernelOp
-from ait_mlir.driver import Arrays, Measure, constants_of, emit, phase_of, program_of, run_to_phase
+from ait_mlir.driver import Arrays, PlanOptions, constants_of, emit, plan_model, program_of, run_to_phase
 from ait_mlir.errors import AitError, CompileError
 from ait_mlir.folding import Folding
 from ait_mlir.host.files import Scratch, atomic_file
 from ait_mlir.ir.pipeline import PassError, diagnostic
 from ait_mlir.ir.source import SourceError, SourceText
-from ait_mlir.lowering.module_target import make_target, set_target, target_of
+from ait_mlir.lowering.module_target import set_target, target_of
 from ait_mlir.lowering.sources import Source
 from ait_mlir.lowering.target import Target, TargetKind
 from ait_mlir.lowering.template import render
-from ait_mlir.passes.fold_params import Fold
 from ait_mlir.passes.meter import plan
 from ait_mlir.runtime.safetensors_part import PAGE, Deferred, data_offsets, encode_data
 
@@ -58,14 +57,8 @@ def export_module(
     output: str | os.PathLike[str],
     name: str | None = None,
     constants: Arrays | None = None,
-    arch: str = "",
-    start: str | None = None,
     num_runtimes: int = 1,
-    measure: Measure = False,
-    budget: float | None = None,
-    points: str = "hints",
-    precision: str = "highest",
-    source: SourceText | None = None,
+    **options: Unpack[PlanOptions],
 ) -> Path:
     """Compile a module to a tvm-ffi library with one function, called like its graph; returns the path.
 
@@ -74,26 +67,8 @@ def export_module(
     `num_runtimes` calls run at the same time. The module is modified. Raises `SourceError` for wrong IR and for calls
     of kernel libraries, which an exported library cannot hold, `CompileError` if the C++ compiler reports errors.
     """
-    from ait_mlir.lowering.toolchain import default_arch
-
-    chosen = make_target(target, arch or default_arch(cast(Any, target)))
-    folds: list[Fold] = []
-    values = Folding(constants or {}, chosen, Path(output).parent)
-    run_to_phase(
-        module,
-        "planned",
-        start=start or phase_of(module),
-        target=chosen.kind,
-        arch=chosen.arch,
-        measure=measure,
-        budget=budget,
-        points=points,
-        precision=precision,
-        source=source,
-        known=(constants or {}).keys(),
-        folds=folds,
-        compute=values.compute,
-    )
+    source = options.get("source")
+    folds, values = plan_model(module, target, constants=constants, place=Path(output).parent, **options)
     _refuse_libraries(module, source)
     program = program_of(module)
     entry = "ait_exported_model_0"
@@ -112,13 +87,7 @@ def export_kernels(
     target: str,
     *,
     output: str | os.PathLike[str],
-    arch: str = "",
-    start: str | None = None,
-    measure: Measure = False,
-    budget: float | None = None,
-    points: str = "hints",
-    precision: str = "highest",
-    source: SourceText | None = None,
+    **options: Unpack[PlanOptions],
 ) -> tuple[Path, dict[str, str]]:
     """Write every kernel of a model as a function of a tvm-ffi library; returns the path and what was left out.
 
@@ -127,22 +96,8 @@ def export_kernels(
     replaced by the best one that does not. A kernel whose dims do not follow from the shapes of its operands is left
     out, with the reason. Raises like `export_module`.
     """
-    from ait_mlir.lowering.toolchain import default_arch
-
-    chosen = make_target(target, arch or default_arch(cast(Any, target)))
-    run_to_phase(
-        module,
-        "planned",
-        start=start or phase_of(module),
-        target=chosen.kind,
-        arch=chosen.arch,
-        measure=measure,
-        budget=budget,
-        points=points,
-        precision=precision,
-        source=source,
-    )
-    _refuse_libraries(module, source)
+    plan_model(module, target, **options)
+    _refuse_libraries(module, options.get("source"))
     functions: list[_Function] = []
     left_out: dict[str, str] = {}
     for kernel in module.ops:

@@ -21,6 +21,7 @@ Key = object
 ALIGNMENT = 16
 """Bytes to which addresses on a GPU are aligned."""
 WORKSPACE_ALIGNMENT = 256
+NUMBERS_KEPT = 1024
 
 
 @dataclass
@@ -74,13 +75,17 @@ class Binding:
         """The outputs whose memory is an input of the module, too."""
         self.bound: dict[int, Any] = {}
         """Tensors that the graph was given with their data."""
+        self._names: dict[int, list[Key]] = {}
+        """The keys of scalars passed by value."""
+        self._numbers: dict[tuple[int, float], float] = {}
+        """The last scalars, rounded to their data types."""
         self.ragged = [i for i, p in enumerate(self.places) if p.row_stride]
         """The ragged tensors."""
         self.outputs = [i for i, p in enumerate(self.places) if p.is_output and p.is_dense]
 
     def addresses(self, pack: Mapping[Any, Any]) -> list[int]:
         """The address of each tensor; 0 for those passed by value. Raises `InputError` before anything is launched."""
-        if not isinstance(pack, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]
+        if not isinstance(pack, dict | Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise InputError(f"the variant pack is a {type(pack).__name__}, expected a dict of tensors")
         last, addresses = self._last  # read once: another thread may be in a call of its own
         for (key, value), (known, ref, address) in zip(pack.items(), last, strict=False):
@@ -147,11 +152,24 @@ class Binding:
     def number(self, pack: Mapping[Any, Any], i: int) -> float:
         """The number of a scalar that is passed by value."""
         place = self.places[i]
-        for key in pack:
-            if self.keys.get(key) == i:
-                return rounded(number_of(place.label, pack[key]), place.dtype)
-        assert place.value is not None, "addresses() has found it missing"
-        return rounded(place.value, place.dtype)
+        names = self._names.get(i)
+        if names is None:
+            names = self._names[i] = [key for key, j in self.keys.items() if j == i]
+        number = place.value
+        for key in names:
+            if key in pack:
+                value = pack[key]
+                number = value if type(value) is float else number_of(place.label, value)
+                break
+        assert number is not None, "addresses() has found it missing"
+        if number == 0:
+            return number  # 0.0 and -0.0 are one key
+        known = self._numbers.get((i, number))
+        if known is None:
+            if len(self._numbers) >= NUMBERS_KEPT:
+                self._numbers.clear()
+            known = self._numbers[i, number] = rounded(number, place.dtype)
+        return known
 
     # ** what is wrong **
 
@@ -254,6 +272,9 @@ def describe(label: str, value: Any) -> tuple[int, str, tuple[int, ...], tuple[i
 
 def number_of(label: str, value: Any) -> float:
     """The number of a scalar: a Python number, or a tensor of one element on the host."""
+    torch = sys.modules.get("torch")
+    if torch is not None and type(value) is torch.Tensor and value.is_cpu and value.numel() == 1:
+        return value.item()
     if isinstance(value, int | float):
         return value
     if hasattr(value, "item"):

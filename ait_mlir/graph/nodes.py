@@ -52,6 +52,8 @@ class Operation:
     check: Callable[[Node], None] | None = None
     fixed: Callable[[Node], Sequence[int]] | None = None
     """The sizes that kernels must know when they are compiled."""
+    faster: Callable[[Node], Sequence[int]] | None = None
+    """The sizes that make kernels faster if they know them."""
     doc: str = ""
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
 from collections import OrderedDict
 from collections.abc import Iterator, Mapping, Sequence
@@ -149,6 +150,8 @@ class Planner:
             fused = _kept_modules.keep(key, fused)
         self.fused: ModuleOp = fused
         self._plans: dict[heur_mode, list[Plan]] = {}
+        self.companion: Planner | None = None
+        """The planner of a module for more sizes, which is compiled at the same time."""
 
     def plans(self, mode: heur_mode, dims: tuple[int, ...] = ()) -> list[Plan]:
         """The plans of a heuristic, in order, without repetitions, for these dims of the module.
@@ -244,9 +247,19 @@ class Planner:
         key = (self.text, self.target.kind, self.target.arch, self.ordinal, plan.key)
         found = _kept_libraries.get(key)
         if found is None:
-            found = self._build(plan)
-            found = _kept_libraries.keep(key, found)
+            beside = threading.Thread(target=self._compile_companion, args=(plan.mode,))
+            beside.start()
+            try:
+                found = _kept_libraries.keep(key, self._build(plan))
+            finally:
+                beside.join()
         return found
+
+    def _compile_companion(self, mode: heur_mode) -> None:
+        """Compile what graphs with other sizes will ask for. If it fails, such a graph says so."""
+        if self.companion is not None:
+            with contextlib.suppress(AitError):
+                self.companion.compiled(self.companion.plans(mode)[0])
 
     def pinned(self, plan: Plan) -> ModuleOp:
         """The fused module with the kernels of a plan."""

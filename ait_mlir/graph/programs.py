@@ -1,7 +1,8 @@
 """Programs: what a graph is compiled to. A program is for all graphs of one structure, or for one graph with its sizes.
 
 The process remembers the programs of each structure. A graph with new sizes takes the first one whose facts are true
-of them, and compiles nothing.
+of them, and compiles nothing. Where kernels are faster if they know a size, as the length of a row, there are two
+programs, which are compiled side by side: one for this size, and one for others.
 """
 
 from __future__ import annotations
@@ -84,10 +85,16 @@ def find(
             dims = program.dims_for(structure.sizes)
             if dims is not None:
                 return program, dims
-        program = _made(graph, structure, scalars)
+        general = _made(graph, structure, scalars)
+        programs = [general]
+        if general.is_general and any(node.operation.faster is not None for node in graph.nodes):
+            fast = _made(graph, structure, scalars, fast=True)
+            fast.planner.companion = general.planner
+            programs.insert(0, fast)
+        program = programs[0]
         dims = program.dims_for(structure.sizes)
         assert dims is not None, "a program is valid for the sizes that it was made with"
-        known.programs.append(program)
+        known.programs[:0] = programs
         return program, dims
 
 
@@ -96,11 +103,12 @@ def exact(graph: GraphSteps, scalars: dict[tensor, float]) -> Program:
     return Program(graph.planner_of(graph.lowered(scalars)))
 
 
-def _made(graph: GraphSteps, structure: Structure, scalars: dict[tensor, float]) -> Program:
-    """A program for many sizes; for the sizes of the graph if there is no such program, or if it would be slow."""
+def _made(graph: GraphSteps, structure: Structure, scalars: dict[tensor, float], fast: bool = False) -> Program:
+    """A program for many sizes; for the sizes of the graph if there is no such program, or if it would be slow. With
+    `fast` the sizes that make kernels faster if they know them are constants."""
     alone = tuple(Group((i,), size) for i, size in enumerate(structure.sizes))
     try:
-        lowered, trace = traced(graph, structure, scalars)
+        lowered, trace = traced(graph, structure, scalars, fast)
         general = graph.planner_of(lowered)
         if graph.kind != "cpu" and not general.seconds() <= SLOWER * exact(graph, scalars).planner.seconds():
             return Program(exact(graph, scalars).planner, alone)
@@ -109,18 +117,22 @@ def _made(graph: GraphSteps, structure: Structure, scalars: dict[tensor, float])
     return Program(general, tuple(trace.groups), tuple(trace.guards))
 
 
-def traced(graph: GraphSteps, structure: Structure, scalars: dict[tensor, float]) -> tuple[Lowered, Trace]:
+def traced(
+    graph: GraphSteps, structure: Structure, scalars: dict[tensor, float], fast: bool = False
+) -> tuple[Lowered, Trace]:
     """The module of a graph for many sizes, and the facts that it is valid under."""
     facts = Facts(structure.sizes, structure.aligned)
     while True:
         trace = Trace(facts)
         try:
-            return _written(graph, structure, trace, scalars), trace
+            return _written(graph, structure, trace, scalars, fast), trace
         except Retrace:
             continue
 
 
-def _written(graph: GraphSteps, structure: Structure, trace: Trace, scalars: dict[tensor, float]) -> Lowered:
+def _written(
+    graph: GraphSteps, structure: Structure, trace: Trace, scalars: dict[tensor, float], fast: bool
+) -> Lowered:
     waiting: dict[tensor, Pattern] = {}
 
     def give_shape(new: tensor, t: tensor) -> None:
@@ -141,8 +153,8 @@ def _written(graph: GraphSteps, structure: Structure, trace: Trace, scalars: dic
         for t in node.outputs.values():
             if t in waiting and t.dims is not None:
                 t.strides = waiting[t].strides_of(t.dims)
-        if node.operation.fixed is not None:
-            for size in node.operation.fixed(node):
+        for sizes in (node.operation.fixed, node.operation.faster if fast else None):
+            for size in () if sizes is None else sizes(node):
                 int(size)
     numbers = dict(zip(copy.code_scalars(), scalars.values(), strict=True))
     return lower(graph.symbol, ordered, *copy.sides(), numbers, trace)

@@ -10,6 +10,7 @@ import pytest
 
 from ait_mlir.compiler.transform import toposort, transform_utils
 from ait_mlir.compiler.transform.documented_graph import documented_graph
+from ait_mlir.compiler.transform.fuse_ops import _get_inputs_outputs
 from ait_mlir.compiler.transform.transform_utils import check_graph_validity
 from ait_mlir.frontend import BuildError, IntVar, Tensor, ops
 from ait_mlir.frontend.ops import FuncEnum
@@ -203,3 +204,19 @@ def test_a_tensor_takes_the_place_of_another():
     assert (last.name, last.is_output, y.is_output) == ("y", True, False)
     transform_utils.remove_tensor_from_sorted_graph(old)
     assert not old.src_ops() and not old.dst_ops() and cos._attrs["outputs"] == []
+
+
+def test_a_group_and_what_it_reads_and_makes():
+    a, b = x("a", 4), x("b", 4)
+    total = a + b
+    y = ops.tanh(total).mark_as_output("y")
+    z = ops.softmax()(total, -1)
+    add, tanh, softmax = (next(iter(t.src_ops())) for t in (total, y, z))
+    assert _get_inputs_outputs([add, tanh], [add, tanh]) == ([a, b, total], [total, y], [a, b], [total, y])
+    assert _get_inputs_outputs([tanh], [add, tanh, softmax]) == ([total], [y], [], [y])
+    both = {add, tanh}
+    for tensor in (a, b, total, y):
+        tensor._attrs["src_ops"] = tensor._attrs["src_ops"] - both
+        tensor._attrs["dst_ops"] = tensor._attrs["dst_ops"] - both
+    fused = ops.fused_elementwise([add, tanh], [a, b], [total, y])
+    assert list(y.src_ops()) == [fused] and fused in a.dst_ops()

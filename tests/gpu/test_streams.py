@@ -63,6 +63,5 @@ def test_graphs_of_the_caller_and_runs_between() -> None:
 def test_a_profile_times_each_launch_on_one_stream() -> None:
     module, given = branches()
     compiled = ait_mlir.compile(module.eval().half(), (given[0].half(),), target="cuda", measure=False, streams=4)
-    name = next(iter(compiled.model.input_names()))
     found = compiled.model.profile_with_tensors([given[0].half().cuda()], num_iters=3)
     assert any("stream 1" in row["launch"] for row in found.report()["launches"])

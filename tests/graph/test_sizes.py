@@ -145,6 +145,18 @@ def test_new_sizes_compile_nothing(device: str, name: str, monkeypatch: pytest.M
     assert "hints" in other.graph.ir().splitlines()[1]
 
 
+@pytest.mark.parametrize(("name", "make"), [("layernorm", norm), ("softmax", softmax)])
+def test_kernels_of_rows_know_the_length_that_came_first(device: str, name: str, make: Make):
+    """There are two programs, one for rows of this length and one for others; both are compiled by the first build."""
+    first, alike, other = (made(device, make, sizes).run() for sizes in ((5, 136), (9, 136), (9, 104)))
+    for c in (first, alike, other):
+        c.check("y")
+    assert first.graph.runner.compiled.library is alike.graph.runner.compiled.library
+    assert first.graph.runner.compiled.library is not other.graph.runner.compiled.library
+    assert "136 x" in alike.graph.ir()
+    assert "(8*d" in other.graph.ir()
+
+
 def test_sizes_of_another_range_and_other_steps_are_other_programs(device: str):
     """Kernels are chosen for a range of sizes, and rows of whole 16-byte pieces are read by pieces."""
     for sizes in ((7, 24), (7, 2000), (7, 23), (1, 24), (7, 24)):

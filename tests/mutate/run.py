@@ -46,7 +46,7 @@ TESTS: dict[str, tuple[str, ...]] = {
     "merge-pieces": ("pieces.mlir",),
     "fold-factors": ("conv.mlir",),
     "narrow-row-ops": ("narrow.mlir", "rms_norm.mlir", "rows.mlir"),
-    "fuse-attention": ("attention_heads.mlir", "attention_pieces.mlir"),
+    "fuse-attention": ("attention_heads.mlir", "attention_pieces.mlir", "attention_scores.mlir"),
     "fuse-masked-attention": ("attention_masks.mlir",),
     "fuse-epilogue": ("epilogue.mlir",),
     "fuse-norm": ("norm.mlir",),

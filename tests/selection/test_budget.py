@@ -28,6 +28,12 @@ def library_first(way: Fragment, dims: dict[str, int]) -> float:
     return 5e-6 if way.kernels[0][0] == "cublaslt" else 20e-6
 
 
+@pytest.fixture(autouse=True)
+def no_table(monkeypatch):
+    """What is timed first depends on estimates: here, on those that are written in the kernels."""
+    monkeypatch.setenv("AIT_ESTIMATES", "none")
+
+
 @dataclass
 class SlowCompiler(FakeMeter):
     """Candidates of a library are prepared at once, all others if `compiled`."""

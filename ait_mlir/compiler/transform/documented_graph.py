@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+from ait_mlir.compiler.transform.fuse_ops import ends
 from ait_mlir.compiler.transform.name_graph import name_graph
 from ait_mlir.compiler.transform.refine_graph import refine_graph
 from ait_mlir.frontend import ops
@@ -83,7 +84,7 @@ def documented_graph(outputs: Sequence[Tensor], optimize: bool = True, fold: boo
     graph = toposort(last)
     found = groups(graph) if optimize else [[op] for op in get_sorted_ops(graph) if is_elementwise(op)]
     for operators in found:
-        inputs, made = _ends(operators)
+        inputs, made = ends(operators)
         documented_operator("fused_elementwise", operators, inputs, made, {"elementwise_ops": operators})
     graph = toposort(last)
     name_graph(graph)
@@ -194,7 +195,7 @@ def groups(graph: Sequence[Tensor]) -> list[list[Operator]]:
 
 def _may_join(operators: Sequence[Operator]) -> bool:
     inside = set(operators)
-    _, made = _ends(operators)
+    _, made = ends(operators)
     if any(t.type.dims != made[0].type.dims for t in made):
         return False
     outside = [user for t in made for user in t.users if user not in inside]
@@ -209,13 +210,3 @@ def _reached(start: Iterable[Operator], step: Callable[[Operator], Iterator[Oper
                 seen.add(operator)
                 pending.append(operator)
     return seen
-
-
-def _ends(operators: Sequence[Operator]) -> tuple[list[Tensor], list[Tensor]]:
-    """What a group reads, and the results that others read."""
-    inside = set(operators)
-    made = [t for op in operators for t in op.outputs]
-    read = [t for op in operators for t in op.inputs if t not in made]
-    return list(dict.fromkeys(read)), [
-        t for t in made if t.is_output or not t.users or any(u not in inside for u in t.users)
-    ]

@@ -33,6 +33,11 @@ def _axes(node: Node, first: int = 0) -> tuple[int, ...]:
     return tuple(range(1, len(dims)))
 
 
+def _row(first: int) -> Callable[[Node], Sequence[int]]:
+    """The dims that are normalised."""
+    return lambda node: [node.dims("input")[a] for a in _axes(node, first)]
+
+
 def _row_dims(node: Node, name: str) -> Dims:
     """The dims of a scale or bias with as many as the input; each must be that of the input or 1."""
     dims, given = node.dims("input"), node.dims(name)
@@ -250,6 +255,7 @@ OPERATIONS = (
         attributes=_PHASE,
         present=_present("mean", "inv_var"),
         check=_check,
+        faster=_row(0),
         doc="Normalises the dims where the scale is not 1. In the TRAINING phase also mean and 1 / sqrt(var + eps).",
     ),
     Operation(
@@ -262,6 +268,7 @@ OPERATIONS = (
         attributes=_PHASE,
         present=_present("inv_var"),
         check=_check,
+        faster=_row(0),
         doc="Divides by the root of the mean square over the dims where the scale is not 1.",
     ),
     Operation(
@@ -274,6 +281,7 @@ OPERATIONS = (
         attributes=_PHASE,
         present=_present("mean", "inv_var"),
         check=_check,
+        faster=_row(1),
         doc="layernorm with a scale and a bias for each batch.",
     ),
     Operation(

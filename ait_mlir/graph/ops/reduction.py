@@ -107,6 +107,7 @@ OPERATIONS = (
         _lower_softmax,
         attributes={"axis": -1, "use_stats": False},
         present=lambda node: ("Y", "Stats") if node["use_stats"] else ("Y",),
+        faster=lambda node: [node.dims("input")[_axis(node)]],
         doc="exp(x) along an axis, divided by its sum; Stats is the logarithm of that sum.",
     ),
 )

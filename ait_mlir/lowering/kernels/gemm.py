@@ -48,6 +48,8 @@ LT_ROUNDED_RATE = {"high": 300e12, "medium": 500e12}
 LT_SECONDS, LT_SECONDS_PER_K = 2.6e-6, 1.4e-9
 LT_TILES, LT_SPLITS = ((64, 64), (128, 64), (64, 128), (128, 128), (128, 256), (256, 128)), (1, 2, 4, 8)
 """Tiles and splits that its algorithms have, for estimates."""
+LT_LONG_K = 2048
+"""Longer sums of few tiles are often not split by its first algorithm, and take several times as long."""
 LT_FINISH_K = 128
 """The steps along K that a tile costs beside its own."""
 SIMT_RATE = {2: 20e12, 4: 20e12, 8: 10e12}
@@ -346,6 +348,7 @@ class CublasLtGemm(ContractionKernel, NamesAlgorithms):
             for split in LT_SPLITS:
                 count = -(-(-(-m // rows) * -(-n // columns) * batches * split) // units)
                 waves.append(count * rows * columns * (-(-k // (64 * split)) * 64 + LT_FINISH_K))
+        few = size == 2 and -(-m // 128) * -(-n // 128) * batches < units / 2
         epilogue = library_epilogue(op)
         each = size * m * n * batches / target.bandwidth
         first = {
@@ -358,6 +361,7 @@ class CublasLtGemm(ContractionKernel, NamesAlgorithms):
             "products": 2.0 * m * n * k * batches / LT_RATE[size],
             "waves": 2.0 * min(waves) * units / LT_RATE[size],
             "step": k * 1e-9,
+            "few tiles": k * 5e-9 if few and k > LT_LONG_K else 0.0,
             "b": size * n * k * batches / target.bandwidth,
             "rest": size * m * (k + n) * batches / target.bandwidth,
         }

@@ -25,6 +25,7 @@ from ait_mlir.lowering.kernels.base import (
     element_bytes,
     estimate_env,
 )
+from ait_mlir.lowering.kernels.contraction import is_narrow
 from ait_mlir.lowering.kernels.loops import broadcast_strides, collapse, nest, operand, pack, single, sizes
 from ait_mlir.lowering.regions import functor, identity_functor
 
@@ -36,15 +37,19 @@ MOST_CHANNELS = 512
 LINE_BYTES = 64
 """What a unit should have of a place, so that what comes from memory is used."""
 CONFIGS = 4
+# As benchmarks/group_norms.py measures them on an H200.
+JOIN_SECONDS = 2.5e-6
+"""What the threads of a block take to join their moments."""
 EXCHANGE_SECONDS = 0.5e-6
 """What it takes the blocks of a cluster to tell each other their moments."""
-SHARE_OF_BANDWIDTH = 1.6
-"""What a multiprocessor alone reaches of the bandwidth, times the number of multiprocessors."""
+ALONE = 1.2
+SHARE_OF_BANDWIDTH = 0.5
+"""What a multiprocessor alone reaches of its share of the bandwidth."""
 
 
 def threads_of(items: int) -> int:
     """As `group_norm_threads` of the template."""
-    return 384 if items == 8 else 512
+    return 768 if items <= 4 else 384 if items == 8 else 512
 
 
 @dataclass(frozen=True)
@@ -100,7 +105,9 @@ class _Shape:
         turns = -(-blocks // target.multiprocessors)
         alone = SHARE_OF_BANDWIDTH * target.bandwidth / target.multiprocessors
         work = max(moved / target.bandwidth, turns * moved / blocks / alone)
-        return target.launch_seconds + work + (EXCHANGE_SECONDS if cluster > 1 else 0)
+        if self.items(width, cluster) == ITEMS[-1]:
+            work *= ALONE  # one block on a multiprocessor: nothing is read while it computes
+        return target.launch_seconds + JOIN_SECONDS + work + (EXCHANGE_SECONDS if cluster > 1 else 0)
 
 
 class ClusterGroupNorm(Kernel[GroupNormOp]):
@@ -185,7 +192,9 @@ class ClusterGroupNorm(Kernel[GroupNormOp]):
             f"{operand(y.name, nested, len(strides) - 1, dims)}, {scale}, {bias}, "
             f"{launch.cpp(*(const(n) for n in (op.groups.value.data, width)))}, {cluster}, "
             f"{literal(op.eps.value.data, f64)})",
-            functor(op.epilogue, name) if op.epilogue.blocks else identity_functor(x.type.element_type, name),
+            functor(op.epilogue, name, is_narrow(y.type.element_type))
+            if op.epilogue.blocks
+            else identity_functor(x.type.element_type, name),
         )
 
 

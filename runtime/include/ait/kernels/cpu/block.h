@@ -60,6 +60,11 @@ inline void narrow<bfloat16>(const float* in, int64_t n, bfloat16* out) {
 template <>
 inline void widen<half>(const half* in, int64_t n, float* out) {
   int64_t i = 0;
+#if defined(__AVX512F__)
+  for (; i + 16 <= n; i += 16) {
+    _mm512_storeu_ps(out + i, _mm512_cvtph_ps(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(in + i))));
+  }
+#endif
   for (; i + 8 <= n; i += 8) {
     _mm256_storeu_ps(out + i, _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(in + i))));
   }
@@ -69,6 +74,12 @@ inline void widen<half>(const half* in, int64_t n, float* out) {
 template <>
 inline void narrow<half>(const float* in, int64_t n, half* out) {
   int64_t i = 0;
+#if defined(__AVX512F__)
+  for (; i + 16 <= n; i += 16) {
+    const __m256i words = _mm512_cvtps_ph(_mm512_loadu_ps(in + i), _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+    _mm256_storeu_si256(reinterpret_cast<__m256i*>(out + i), words);
+  }
+#endif
   for (; i + 8 <= n; i += 8) {
     const __m128i words = _mm256_cvtps_ph(_mm256_loadu_ps(in + i), _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
     _mm_storeu_si128(reinterpret_cast<__m128i*>(out + i), words);
@@ -88,7 +99,7 @@ inline __attribute__((always_inline)) Vector<compute_t<T>> load_vector(const T* 
     typedef uint32_t Wide __attribute__((vector_size(kVectorBytes)));
     return reinterpret_cast<Vector<A>>(__builtin_convertvector(*reinterpret_cast<const Words*>(from), Wide) << 16);
   } else {
-#if defined(__AVX512F__)
+#if defined(__AVX512F__) && defined(__F16C__)
     return reinterpret_cast<Vector<A>>(_mm512_cvtph_ps(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(from))));
 #elif defined(__F16C__) && defined(__AVX2__)
     return reinterpret_cast<Vector<A>>(_mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(from))));

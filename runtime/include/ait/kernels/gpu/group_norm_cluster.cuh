@@ -21,12 +21,12 @@
 namespace ait::gpu {
 
 /// @brief The most threads of a block whose threads have up to `items` chunks each, and how many such blocks a multiprocessor should have room for.
-constexpr int group_norm_threads(int items) { return items == 8 ? 384 : 512; }
+constexpr int group_norm_threads(int items) { return items <= 4 ? 768 : items == 8 ? 384 : 512; }
 constexpr int group_norm_blocks(int items) {
 #if defined(AIT_HIP)
   return 1;
 #else
-  return items <= 8 ? 2 : 1;
+  return items == 8 ? 2 : 1;
 #endif
 }
 
@@ -160,8 +160,10 @@ __global__ void __launch_bounds__(group_norm_threads(kItems), group_norm_blocks(
   };
   GroupMoments mine = {0.f, 0.f, 0.f}, next = {0.f, 0.f, 0.f};  // of the thread's first group, and of the one behind it
   const auto add = [&](int64_t first) {
-    // Not arrays: what is chosen by `split`, which the compiler does not know, would be memory.
-    float sum = 0.f, next_sum = 0.f, squares = 0.f, next_squares = 0.f;
+    // By channel first: which group that belongs to is looked at once for all places.
+    float sums[kVec], centres[kVec];
+#pragma unroll
+    for (int j = 0; j < kVec; ++j) sums[j] = 0.f;
     int items = 0;
 #pragma unroll
     for (int i = 0; i < kItems; ++i) {
@@ -169,24 +171,25 @@ __global__ void __launch_bounds__(group_norm_threads(kItems), group_norm_blocks(
       ++items;
       const auto values = raws[i].values();
 #pragma unroll
-      for (int j = 0; j < kVec; ++j) {
-        sum += j < split ? values.v[j] : 0.f;
-        next_sum += j < split ? 0.f : values.v[j];
-      }
+      for (int j = 0; j < kVec; ++j) sums[j] += values.v[j];
     }
+    float sum = 0.f, next_sum = 0.f;
+#pragma unroll
+    for (int j = 0; j < kVec; ++j) sum += j < split ? sums[j] : 0.f, next_sum += j < split ? 0.f : sums[j];
     const float count = static_cast<float>(items * split), next_count = static_cast<float>(items * (kVec - split));
     const float mean = count > 0.f ? sum / count : 0.f, next_mean = next_count > 0.f ? next_sum / next_count : 0.f;
+#pragma unroll
+    for (int j = 0; j < kVec; ++j) centres[j] = j < split ? mean : next_mean, sums[j] = 0.f;
 #pragma unroll
     for (int i = 0; i < kItems; ++i) {
       if (i >= items) break;
       const auto values = raws[i].values();
 #pragma unroll
-      for (int j = 0; j < kVec; ++j) {
-        const float difference = values.v[j] - (j < split ? mean : next_mean);
-        squares += j < split ? difference * difference : 0.f;
-        next_squares += j < split ? 0.f : difference * difference;
-      }
+      for (int j = 0; j < kVec; ++j) sums[j] += (values.v[j] - centres[j]) * (values.v[j] - centres[j]);
     }
+    float squares = 0.f, next_squares = 0.f;
+#pragma unroll
+    for (int j = 0; j < kVec; ++j) squares += j < split ? sums[j] : 0.f, next_squares += j < split ? 0.f : sums[j];
     const GroupMoments of_these = {count, mean, squares}, of_next = {next_count, next_mean, next_squares};
     if constexpr (kAgain) {
       detail::join_moments_to(mine, of_these);
@@ -245,10 +248,11 @@ __global__ void __launch_bounds__(group_norm_threads(kItems), group_norm_blocks(
 
   if (present) {
     const float2 of_own = normal[own], of_next = normal[split < kVec ? own + 1 : own];
-    float factors[kVec], shifts[kVec];
+    float factors[kVec], shifts[kVec], means[kVec];
 #pragma unroll
     for (int j = 0; j < kVec; ++j) {
       const float rest = j < split ? of_own.y : of_next.y;
+      means[j] = j < split ? of_own.x : of_next.x;
       factors[j] = scale == nullptr ? rest : rest * convert<float>(scales[j]);
       shifts[j] = bias == nullptr ? 0.f : convert<float>(biases[j]);
     }
@@ -261,7 +265,7 @@ __global__ void __launch_bounds__(group_norm_threads(kItems), group_norm_blocks(
         position(place, coordinate);
         auto values = raws[i].values();
 #pragma unroll
-        for (int j = 0; j < kVec; ++j) values.v[j] = (values.v[j] - (j < split ? of_own.x : of_next.x)) * factors[j] + shifts[j];
+        for (int j = 0; j < kVec; ++j) values.v[j] = (values.v[j] - means[j]) * factors[j] + shifts[j];
         detail::write_normed<F, kVec, kPlaces>(values, extras, typename Extras::Indices{}, out, sample, first_channel, coordinate);
       }
     };
