@@ -176,7 +176,7 @@ struct RowNorm {
 struct Softmax {
   using Extras = Pack<>;
   static constexpr bool kHasEarly = false, kConstant = false, kPlain = true;
-  static constexpr Extras extras = {};
+  Extras extras;
   template <class R>
   struct Early {};
   template <class R>
