@@ -49,7 +49,7 @@ class Compiled:
     """A loaded library."""
 
     def __init__(self, library: Path, kind: TargetKind, ordinal: int, constants: Arrays, planned: str) -> None:
-        self._module: Any = runtime_library(kind).create(str(library), 1, ordinal)
+        self._module: Any = runtime_library(kind).create(str(library), 1, ordinal, True, False)
         if constants:
             arguments = Arguments(CPU)
             values = [arguments.add(f"constant '{name}'", array) for name, array in constants.items()]
