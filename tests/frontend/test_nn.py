@@ -136,7 +136,7 @@ def test_parameters_can_bring_their_data():
     parameter = nn.Parameter([2, 2], "float32", name="w", value=np.eye(2, dtype=np.float32))
     assert parameter.value() is not None
     assert "w" in repr(parameter)
-    with pytest.raises(BuildError, match="dtype float64"):
+    with pytest.raises(BuildError, match="dtype did not match: expected float32, got float64"):
         nn.Parameter([2, 2], "float32", value=np.eye(2))
 
 

@@ -49,6 +49,10 @@ CUDNN = {
 SUITES: dict[str, Mapping[str, Case]] = {"native": NATIVE, "attention": ATTENTION, "cublaslt": CUBLASLT, "cudnn": CUDNN}
 OURS = ("native", "attention")
 """Our kernels compute in TF32 at both settings."""
+SLACK = {"attention": 4, "cudnn": 2}
+"""Errors of scores are those of weights. cuDNN hands the bits of f32 to the tensor cores, which drop the low ones: an operand
+changes by up to 2^-10, not 2^-11, and always towards zero. NumPy with operands cut like this gives errors up to 1.01 of the
+bound for `conv-dilated` (0.33 with operands that are rounded)."""
 ROUNDED: list[tuple[str, Precision, str]] = [
     (suite, precision, name)
     for suite, cases in SUITES.items()
@@ -82,8 +86,7 @@ def library(
 
 @pytest.mark.parametrize(("suite", "precision", "name"), ROUNDED, ids=lambda x: x)
 def test_rounded_operands(library: Library, suite: str, precision: Precision, name: str) -> None:
-    slack = 4 if suite == "attention" else 1  # errors of scores are those of weights
-    check_rounded(library, SUITES[suite][name], "high" if suite in OURS else precision, slack)
+    check_rounded(library, SUITES[suite][name], "high" if suite in OURS else precision, SLACK.get(suite, 1))
 
 
 @pytest.mark.parametrize("precision", PRECISIONS)

@@ -91,7 +91,7 @@ def writable(workdir: str | os.PathLike[str] | None) -> Path | None:
 def dump(directory: Path, name: str, tensors: Sequence[Tensor], module: ModuleOp) -> None:
     """Write a graph: as IR, as a list of tensors, and as pseudo code."""
     files = {
-        f"{name}.mlir": f"{module}\n",
+        f"{name}.mlir": str(module) + "\n",
         f"{name}_graph.txt": "".join(f"{tensor.pseudo_code()}\n" for tensor in tensors),
         f"{name}_pseudo_code.txt": "".join(f"{op.pseudo_code(True)}\n" for op in get_sorted_ops(tensors)),
     }

@@ -262,7 +262,7 @@ class CompiledModule:
         arch, precision = (manifest.arch, manifest.precision) if manifest is not None else ("", "highest")
         module, known = self._imported.module.clone(), self._imported.constants.keys()
         run_to_phase(module, phase, target=self.model.target, arch=arch, precision=precision, known=known)
-        return f"{module}\n"
+        return str(module) + "\n"
 
     @property
     def operations(self) -> int:
