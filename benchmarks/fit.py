@@ -31,10 +31,16 @@ from benchmarks.calibrate import Sampled, read_samples
 
 LOWEST, HIGHEST = 1e-3, 30.0
 """Coefficients are between these."""
+PHYSICAL = {"bytes": 1.0}
+"""Terms whose rough rate is one that the card cannot exceed, with their least coefficient: samples that fit into the
+cache would make memory faster than it is."""
 PRIOR = 0.03
 """How much a coefficient that differs from 1 by a factor of e counts: as a sample that is off by so much."""
 FEWEST = 8
 """Samples of a kernel to fit it to."""
+ROUGH = ("split attention",)
+"""Fits that keep their rough rates: few of the samples are larger than the cache. Decoding of 16 x 32 heads over 2,048
+columns takes 128.8 us; the rough rates say 130.6, a fit 147.9, with a `cache` 12 times as slow."""
 SLOW = 0.7
 """A sample that takes r times as long as the best of its problem counts r to the minus so much."""
 
@@ -83,8 +89,9 @@ def fit(samples: Sequence[Sample]) -> Fit:
 
     count = len(first) + len(work)
     solve = cast(Any, least_squares)  # has no types
-    starts = [np.zeros(count), np.full(count, -1.0)]
-    limits = (math.log(LOWEST), math.log(HIGHEST))
+    least = np.log([PHYSICAL.get(name, LOWEST) for name in (*first, *work)])
+    starts = [np.maximum(start, least + 1e-6) for start in (np.zeros(count), np.full(count, -1.0))]
+    limits = (least, np.full(count, math.log(HIGHEST)))
     found = min(
         (solve(residuals, x, bounds=limits, loss="soft_l1", f_scale=0.1) for x in starts), key=lambda r: float(r.cost)
     )
@@ -109,6 +116,9 @@ def main() -> int:
     for name, samples in sorted(found.items()):
         if len(samples) < FEWEST:
             print(f"{name}: {len(samples)} samples are too few")
+            continue
+        if name in ROUGH:
+            print(f"{name}: {len(samples)} samples, rough rates")
             continue
         fits[name] = fit(samples)
         off = sorted(abs(math.log(fits[name].seconds(s.terms) / s.seconds)) for s in samples)
