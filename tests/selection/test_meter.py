@@ -43,7 +43,7 @@ def test_every_kernel_of_the_cpu_is_timed(tmp_path: Path):
         assert all(1e-8 < t.seconds < math.inf for t in times.values())
         assert len({meter.source(task, w) for w in ways}) == 3
         assert meter.source(task, Fragment.of(None, [("nobody", {})])) is None
-        folders = meter.folders
+        folders = [scratch.path for scratch in meter.folders]
         assert all(f.is_dir() for f in folders)
     assert not any(f.exists() for f in folders)
 
