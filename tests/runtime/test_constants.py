@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -183,7 +184,9 @@ def swap_under_load(
     model: Model, runs: int, threads: int, swaps: int, device: str = "cpu", graph: bool = False
 ) -> set[int]:
     """At least `runs` runs in several threads while another swaps two sets of weights at least `swaps` times; returns
-    which of the two were seen. On a card, each thread has a stream of its own."""
+    which of the two were seen. The first two swaps each wait for a run that began after them, so that both sets are
+    used however the threads are scheduled; the others come whenever they can. On a card, each thread has a stream of
+    its own."""
     x, m = (torch.from_numpy(array).to(device) for array in tiny_inputs(4, 8))
     sets = [{"w": W, "b": B}, {"w": W * 3, "b": B - 5}]
     answers: list[bytes] = []
@@ -201,6 +204,7 @@ def swap_under_load(
     seen: set[int] = set()
     wrong: list[int] = []
     swapped: list[int] = []
+    ended: list[int] = []
     failed: list[Exception] = []
     done = threading.Event()
 
@@ -214,6 +218,7 @@ def swap_under_load(
                 result = run(y, s, 0 if stream is None else stream.cuda_stream)
             except Exception as error:
                 return failed.append(error)
+            ended.append(i)
             if result in answers:
                 seen.add(answers.index(result))
             else:
@@ -229,6 +234,10 @@ def swap_under_load(
                 return failed.append(error)
             swapped.append(turn)
             turn = 1 - turn
+            before = len(ended)
+            # of one run more than there are threads, at least one began after the swap
+            while len(swapped) <= 2 and len(ended) <= before + threads and not (done.is_set() or failed or wrong):
+                time.sleep(0.0001)
 
     workers = [threading.Thread(target=work) for _ in range(threads)]
     swapper = threading.Thread(target=swap)
