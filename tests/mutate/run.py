@@ -240,17 +240,19 @@ def main(arguments: list[str]) -> int:
     if unknown := set(arguments) - set(known) - names - families_of:
         print(f"error: no pass or pattern {', '.join(sorted(unknown))}; passes: {', '.join(known)}", file=sys.stderr)
         return 1
+    patterns = {
+        name: [p.sym_name.data for p in f.patterns.patterns if p.sym_name is not None] for name, f in known.items()
+    }
+    left = {p for name, own in patterns.items() for p in own if is_asked_for(p, name, arguments, families_of)}
     total, survivors = 0, dict[str, dict[int, str]]()
-    seen: set[str] = set()
     # passes with most tests first; what survives there is tried with the other passes that have the pattern
     for name, family in sorted(known.items(), key=lambda row: -len(row[1].tests)):
         start = time.perf_counter()
-        own = [op.sym_name.data for op in family.patterns.patterns if op.sym_name is not None]
-        fresh = [p for p in own if p not in seen and is_asked_for(p, name, arguments, families_of)]
-        again = {p: survivors.pop(p) for p in own if p in survivors}
+        fresh = [p for p in patterns[name] if p in left]
+        again = {p: survivors.pop(p) for p in patterns[name] if p in survivors}
         if not fresh and not again:
             continue
-        seen |= set(own)
+        left -= set(fresh)
         count, found = mutate(family, dict.fromkeys(fresh) | again)
         survivors |= found
         alive = sum(map(len, found.values()))
