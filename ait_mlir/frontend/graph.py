@@ -70,7 +70,7 @@ class GraphBuilder:
         shapes = [[self.solution.of(dim) for dim in t.type.dims] for t in self.inputs]
         self.dims = _name_dims(merge_symbols(symbols, bound), shapes, input_names)
         declared = [Dim(self.dims[s], d.lo, d.hi, d.hints) for s, d in symbols.items()]
-        for s, d in bound.items():
+        for s, d in _totals_first(bound):
             assert d.upper is not None
             upper = self._renamed_expr(d.upper)
             hi = Scope(declared).bounds(upper)[1]
@@ -205,6 +205,21 @@ def _assign_names(what: str, prefix: str, tensors: Sequence[Tensor]) -> list[str
     return names
 
 
+def _totals_first(bound: Symbols) -> list[tuple[str, Symbol]]:
+    """The dims that ops bind and the jagged ones, each after those that its bound names."""
+    ordered: dict[str, Symbol] = {}
+    pending = list(reversed(bound.items()))
+    while pending:
+        name, symbol = pending[-1]
+        upper = symbol.upper
+        missing = [] if upper is None else [s for s in upper.symbols if s in bound and s not in ordered and s != name]
+        if missing:
+            pending += [(s, bound[s]) for s in missing]
+        else:
+            ordered.setdefault(*pending.pop())
+    return list(ordered.items())
+
+
 def _name_dims(symbols: Symbols, shapes: Sequence[Sequence[Expr]], input_names: Sequence[str]) -> dict[str, str]:
     """The final name of each symbol; `shapes` are those of the inputs."""
     names = {s: d.name or "" for s, d in symbols.items()}
@@ -246,7 +261,10 @@ def _of_dims_alone(inputs: Sequence[Tensor], ops: Sequence[Operation]) -> list[T
     tensors = [t for op in ops for result in op.results if (t := handle_of(result)) is not None]
     found: list[Tensor] = []
     for tensor in tensors:
-        for name in {s for dim in tensor.type.dims for s in dim.symbols} - declared:
+        used = {s for dim in tensor.type.dims for s in dim.symbols}
+        totals = [tensor.symbols[s].jagged for s in used]
+        used |= {s for jagged in totals if jagged is not None for s in (jagged.total + jagged.batch).symbols}
+        for name in sorted(used - declared):
             known = [t for ref in tensor.symbols[name].inputs if (t := ref()) is not None]
             if known:
                 found.append(known[0])
