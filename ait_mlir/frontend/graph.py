@@ -70,7 +70,7 @@ class GraphBuilder:
         shapes = [[self.solution.of(dim) for dim in t.type.dims] for t in self.inputs]
         self.dims = _name_dims(merge_symbols(symbols, bound), shapes, input_names)
         declared = [Dim(self.dims[s], d.lo, d.hi, d.hints) for s, d in symbols.items()]
-        for s, d in _totals_first(bound):
+        for s, d in bound.items():
             assert d.upper is not None
             upper = self._renamed_expr(d.upper)
             hi = Scope(declared).bounds(upper)[1]
@@ -203,21 +203,6 @@ def _assign_names(what: str, prefix: str, tensors: Sequence[Tensor]) -> list[str
         taken.add(name)
         names.append(name)
     return names
-
-
-def _totals_first(bound: Symbols) -> list[tuple[str, Symbol]]:
-    """The dims that ops bind and the jagged ones, each after those that its bound names."""
-    ordered: dict[str, Symbol] = {}
-    pending = list(reversed(bound.items()))
-    while pending:
-        name, symbol = pending[-1]
-        upper = symbol.upper
-        missing = [] if upper is None else [s for s in upper.symbols if s in bound and s not in ordered and s != name]
-        if missing:
-            pending += [(s, bound[s]) for s in missing]
-        else:
-            ordered.setdefault(*pending.pop())
-    return list(ordered.items())
 
 
 def _name_dims(symbols: Symbols, shapes: Sequence[Sequence[Expr]], input_names: Sequence[str]) -> dict[str, str]:

@@ -36,7 +36,11 @@ def padded(rows, starts, value):
 
 
 def test_an_input_that_only_gives_the_total_stays_an_input():
-    x, starts, like = tensor(3, LONGEST, 4, name="x"), offsets(count=4), tensor(IntVar([1, 9], name="rows"), name="like")
+    x, starts, like = (
+        tensor(3, LONGEST, 4, name="x"),
+        offsets(count=4),
+        tensor(IntVar([1, 9], name="rows"), name="like"),
+    )
     rows = ops.padded_dense_to_jagged(like.shape()[0])(x, [starts])
     text = str(build_module([rows.mark_as_output("y")]))
     assert "%like: !ait.tensor<rows x f32>" in text
