@@ -678,3 +678,18 @@ ait.graph @norm_without_epilogue(%x: !ait.tensor<4 x 8 x f32>, %r: !ait.tensor<2
   ait.output "y5" %14 : !ait.tensor<4 x 8 x f32>
   ait.output "y6" %11 : !ait.tensor<4 x 8 x f32>
 }
+
+// What nothing reads is no reader: neither of the product nor of what its readers compute.
+// CHECK-LABEL: ait.graph @dead_readers
+ait.graph @dead_readers(%x: !ait.tensor<b x 8 x f32>) dims {b = 1 to 4} {
+  %w = ait.param "w" : !ait.tensor<4 x 8 x f32>
+  // CHECK: ait.gemm rcr %x, %w epilogue() {
+  // CHECK-NOT: ait.sin
+  // CHECK: ait.output
+  %0 = ait.gemm rcr %x, %w : !ait.tensor<b x 4 x f32>
+  %1 = ait.tanh %0 : !ait.tensor<b x 4 x f32>
+  %2 = ait.mul %1, %0 : !ait.tensor<b x 4 x f32>
+  %3 = ait.sin %0 : !ait.tensor<b x 4 x f32>
+  %4 = ait.sin %1 : !ait.tensor<b x 4 x f32>
+  ait.output "y" %2 : !ait.tensor<b x 4 x f32>
+}
