@@ -41,7 +41,7 @@ class Runner:
         self.workspace = self.bytes_of(compiled, binding)
         self._arena = compiled.workspace
         self._sized: dict[Any, Sized] = {}
-        self._space: tuple[Any, int, int, int] = (lambda: None, 0, 0, 0)
+        self._space: tuple[Callable[[], Any], int, int, int] = (lambda: None, 0, 0, 0)
         """The workspace of the last call, its address, how much of it is needed, and where that begins."""
         self._is_cpu = binding.device == "cpu"
         self._name = binding.graph
@@ -88,7 +88,8 @@ class Runner:
     def _arena_in(self, workspace: Any, needed: int) -> int:
         """Where the arena begins in a workspace; one that is known from the call before is not checked again."""
         ref, address, enough, arena = self._space  # read once: another thread may be in a call of its own
-        if workspace is not None and ref() is workspace and enough == needed and workspace.data_ptr() == address:
+        held = ref()
+        if held is not None and held is workspace and enough == needed and held.data_ptr() == address:
             return arena
         arena = workspace_address(self._name, workspace, needed, self.binding.device)
         torch = sys.modules.get("torch")
