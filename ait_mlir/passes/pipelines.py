@@ -132,7 +132,7 @@ PASSES: dict[str, Pass | Patterns] = table(
             "fuse-siblings",
             "Make one launch of elementwise operations that are not connected; the last fusion, so that it takes"
             " nothing that another one would put elsewhere.",
-            ("elementwise.siblings:SIBLINGS",),
+            ("elementwise.siblings:SIBLINGS", "elementwise.parts:PARTS"),
         ),
         Patterns(
             "remove-no-ops",

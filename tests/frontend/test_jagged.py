@@ -35,6 +35,18 @@ def padded(rows, starts, value):
     return out
 
 
+def test_an_input_that_only_gives_the_total_stays_an_input():
+    x, starts, like = (
+        tensor(3, LONGEST, 4, name="x"),
+        offsets(count=4),
+        tensor(IntVar([1, 9], name="rows"), name="like"),
+    )
+    rows = ops.padded_dense_to_jagged(like.shape()[0])(x, [starts])
+    text = str(build_module([rows.mark_as_output("y")]))
+    assert "%like: !ait.tensor<rows x f32>" in text
+    assert "dims {rows = 1 to 9, count = jagged(rows, 3, 0 to 6)}" in text
+
+
 def test_operators_agree_with_numpy(tmp_path):
     x, starts = tensor(TOTAL, 2, 4, name="x"), offsets()
     dense, vectors = tensor(BATCH, LONGEST, 2, 4, name="dense"), tensor(BATCH, 2, LONGEST, name="vectors")
