@@ -130,7 +130,8 @@ class GraphBuilder:
     def _renamed_jagged(self, symbol: Symbol) -> Jagged | None:
         if (jagged := symbol.jagged) is None:
             return None
-        return Jagged(self._renamed_expr(jagged.total), self._renamed_expr(jagged.batch), jagged.levels)
+        levels = tuple((lo, self._renamed_expr(longest)) for lo, longest in jagged.levels)
+        return Jagged(self._renamed_expr(jagged.total), self._renamed_expr(jagged.batch), levels)
 
     def _renamed_type(self, type: TensorType) -> TensorType:
         renamed = [self._renamed_expr(dim) for dim in type.dims]
