@@ -14,21 +14,30 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Unpack
 
+import numpy as np
 from blake3 import blake3
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import SSAValue
 
 from ait_mlir.dialects.ait.data import GraphOp, OutputOp
-from ait_mlir.dialects.ait.foreign import CallFfiOp
 from ait_mlir.dialects.ait.traits import ViewLike
 from ait_mlir.dialects.ait.types import KernelAttr, tensor_type
 from ait_mlir.dialects.ait_rt.program import KernelOp
-from ait_mlir.driver import Arrays, PlanOptions, constants_of, emit, plan_model, program_of, run_to_phase
+from ait_mlir.driver import (
+    Arrays,
+    PlanOptions,
+    called_libraries,
+    constants_of,
+    emit,
+    plan_model,
+    program_of,
+    run_to_phase,
+)
 from ait_mlir.errors import AitError, CompileError
 from ait_mlir.folding import Folding
 from ait_mlir.host.files import Scratch, atomic_file
-from ait_mlir.ir.pipeline import PassError, diagnostic
-from ait_mlir.ir.source import SourceError, SourceText
+from ait_mlir.host.kernel_libraries import KernelLibrary
+from ait_mlir.ir.pipeline import PassError
 from ait_mlir.lowering.module_target import set_target, target_of
 from ait_mlir.lowering.sources import Source
 from ait_mlir.lowering.target import Target, TargetKind
@@ -64,12 +73,12 @@ def export_module(
 
     `NAME(inputs..., outputs...)` writes the outputs, `NAME(inputs...)` allocates and returns them. `NAME_set_constant`
     sets params whose data are not in `constants`, `NAME_describe` returns the table of the model as JSON. At most
-    `num_runtimes` calls run at the same time. The module is modified. Raises `SourceError` for wrong IR and for calls
-    of kernel libraries, which an exported library cannot hold, `CompileError` if the C++ compiler reports errors.
+    `num_runtimes` calls run at the same time. The kernel libraries that the model calls become a part of the file. The
+    module is modified. Raises `SourceError` for wrong IR and for kernel libraries whose files are gone or have changed,
+    `CompileError` if the C++ compiler reports errors.
     """
     source = options.get("source")
     folds, values = plan_model(module, target, constants=constants, place=Path(output).parent, **options)
-    _refuse_libraries(module, source)
     program = program_of(module)
     entry = "ait_exported_model_0"
     code = emit(module, source, entry)
@@ -79,7 +88,8 @@ def export_module(
         code,
         constants_of(program, code, constants or {}, folds, values),
     )
-    return _write([function], target_of(module), Path(output), num_runtimes)
+    libraries = called_libraries(module, source)
+    return _write([function], libraries, target_of(module), Path(output), num_runtimes)
 
 
 def export_kernels(
@@ -97,7 +107,6 @@ def export_kernels(
     out, with the reason. Raises like `export_module`.
     """
     plan_model(module, target, **options)
-    _refuse_libraries(module, options.get("source"))
     functions: list[_Function] = []
     left_out: dict[str, str] = {}
     for kernel in module.ops:
@@ -110,17 +119,8 @@ def export_kernels(
             left_out[kernel.sym_name.data] = str(error).strip().splitlines()[0]
     if not functions:
         raise CompileError("no kernel of the model can be exported")
-    return _write(functions, target_of(module), Path(output), 1), left_out
-
-
-def _refuse_libraries(module: ModuleOp, source: SourceText | None) -> None:
-    for op in module.walk():
-        if isinstance(op, CallFfiOp) and op.library_name is not None:
-            message = (
-                f"calls kernel library '{op.library_name}', which an exported library cannot hold: "
-                "compile the model to an artifact, or let the process register the function"
-            )
-            raise SourceError([diagnostic("export", PassError(message, op), source)])
+    libraries = called_libraries(module, options.get("source"))
+    return _write(functions, libraries, target_of(module), Path(output), 1), left_out
 
 
 def function_name(text: str) -> str:
@@ -169,13 +169,16 @@ def _kernel_function(kernel: KernelOp, target: Target, entry: str) -> _Function:
     raise first
 
 
-def _write(functions: Sequence[_Function], target: Target, output: Path, num_runtimes: int) -> Path:
-    """Build the library and write it with the weights behind it, whole or not at all."""
+def _write(
+    functions: Sequence[_Function], called: Sequence[KernelLibrary], target: Target, output: Path, num_runtimes: int
+) -> Path:
+    """Build the library and write it with weights and kernel libraries behind it, whole or not at all."""
     from ait_mlir.lowering.build import build_exported
 
     weights: dict[str, Any] = {
         f"{i}:{name}": array for i, f in enumerate(functions) for name, array in f.constants.items()
     }
+    weights |= {f"library:{library.sha256}": np.fromfile(library.path, np.uint8) for library in called}
     offsets = data_offsets(weights)
     rows = [
         {
@@ -191,6 +194,14 @@ def _write(functions: Sequence[_Function], target: Target, output: Path, num_run
         functions=rows,
         num_runtimes=num_runtimes,
         libraries=_library_places(target.kind),
+        kernel_libraries=[
+            {
+                "sha256": library.sha256,
+                "offset": offsets[f"library:{library.sha256}"],
+                "bytes": weights[f"library:{library.sha256}"].nbytes,
+            }
+            for library in called
+        ],
     )
     sources: dict[str, str] = {}
     for i, f in enumerate(functions):

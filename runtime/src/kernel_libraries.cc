@@ -253,6 +253,12 @@ void add_kernel_library(const std::string& sha256, const std::string& path) {
   all.paths[sha256] = path;
 }
 
+void load_kernel_library(const std::string& sha256, const std::string& path) {
+  Registry& all = registry();
+  const std::lock_guard<std::mutex> held(all.lock);
+  if (all.modules.count(sha256) == 0) all.modules.emplace(sha256, ffi::Module::LoadFromFile(path));
+}
+
 const void* find_callee(const std::string& name, std::string* error) {
   const std::optional<CalleeName> parts = CalleeName::parse(name);
   if (!parts) {

@@ -1,5 +1,6 @@
 #include "export/exported.h"
 
+#include <sys/mman.h>
 #include <tvm/ffi/container/array.h>
 #include <tvm/ffi/container/shape.h>
 #include <tvm/ffi/container/tensor.h>
@@ -7,10 +8,16 @@
 #include <tvm/ffi/extra/c_env_api.h>
 #include <tvm/ffi/function.h>
 
+#include <unistd.h>
+
 #include <atomic>
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
 #include <memory>
 #include <mutex>
 #include <new>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -19,6 +26,7 @@
 #include "export/weights.h"
 #include "ffi_errors.h"
 #include "ffi_outputs.h"
+#include "kernel_libraries.h"
 #include "model.h"
 
 namespace ait::runtime {
@@ -63,9 +71,7 @@ State& state_of(ExportedFunction& function) {
   return *static_cast<State*>(function.state);
 }
 
-void set_stored_weights(Model& model, const ExportedFunction& function) {
-  if (function.num_weights == 0) return;
-  const StoredWeights stored;
+void set_stored_weights(Model& model, const ExportedFunction& function, const StoredWeights& stored) {
   const ait_model_v1& table = *function.table();
   for (int32_t w = 0; w < function.num_weights; ++w) {
     for (int32_t i = 0; i < table.num_constants; ++i) {
@@ -82,14 +88,69 @@ void set_stored_weights(Model& model, const ExportedFunction& function) {
   }
 }
 
+/// A file in memory under a name that ends with ".so", as tvm-ffi's loader wants it. The folder of the name is new, because the system's loader
+/// takes a second library under the same name for the first one.
+class MemoryFile {
+ public:
+  MemoryFile(const char* data, int64_t bytes) {
+    file_ = memfd_create("ait_kernel_library", MFD_CLOEXEC);
+    for (int64_t done = 0; file_ >= 0 && done < bytes;) {
+      const ssize_t written = write(file_, data + done, static_cast<size_t>(bytes - done));
+      if (written < 0 && errno == EINTR) continue;
+      if (written <= 0) break;
+      done += written;
+      if (done == bytes) whole_ = true;
+    }
+    const char* const place = std::getenv("TMPDIR");
+    folder_ = std::string(place != nullptr && *place != '\0' ? place : "/tmp") + "/ait_XXXXXX";
+    if (!whole_ || mkdtemp(folder_.data()) == nullptr || symlink(("/proc/self/fd/" + std::to_string(file_)).c_str(), path().c_str()) != 0) {
+      const std::string why = std::strerror(errno);
+      remove();
+      fail(ErrorKind::kMemory, "a kernel library of ", bytes, " bytes cannot be written to a file in memory, named in ", folder_, ": ", why);
+    }
+  }
+  ~MemoryFile() { remove(); }
+  MemoryFile(const MemoryFile&) = delete;
+  MemoryFile& operator=(const MemoryFile&) = delete;
+
+  std::string path() const { return folder_ + "/kernels.so"; }
+
+ private:
+  void remove() {
+    (void)unlink(path().c_str());
+    (void)rmdir(folder_.c_str());
+    if (file_ >= 0) close(file_);
+  }
+
+  int file_ = -1;
+  bool whole_ = false;
+  std::string folder_;
+};
+
+/// Loads the kernel libraries of the file, at the first call.
+void load_stored_libraries(const StoredWeights& stored) {
+  static std::mutex lock;
+  static bool loaded = false;
+  const std::lock_guard<std::mutex> held(lock);
+  if (loaded) return;
+  for (const StoredLibrary* library = kStoredLibraries; library->sha256 != nullptr; ++library) {
+    const MemoryFile file(static_cast<const char*>(stored.at(library->offset, library->bytes)), library->bytes);
+    load_kernel_library(library->sha256, file.path());
+  }
+  loaded = true;
+}
+
 Model& model_on(ExportedFunction& function, int device) {
   State& state = state_of(function);
   if (device < 0 || device >= kMaxDevices) fail(ErrorKind::kInput, function.name, ": there is no device ", device);
   if (Model* const known = state.models[device].load(std::memory_order_acquire); known != nullptr) return *known;
   const std::lock_guard<std::mutex> held(state.lock);
   if (Model* const known = state.models[device].load(std::memory_order_acquire); known != nullptr) return *known;
+  std::optional<StoredWeights> stored;
+  if (function.num_weights > 0 || kStoredLibraries[0].sha256 != nullptr) stored.emplace();
+  if (stored) load_stored_libraries(*stored);
   auto model = std::make_unique<Model>(function.table, function.num_runtimes, device);
-  set_stored_weights(*model, function);
+  if (stored) set_stored_weights(*model, function, *stored);
   for (const SetConstant& constant : state.constants) model->constants().set({constant.name}, {constant.value.GetDLTensorPtr()}, {});
   state.owned.push_back(std::move(model));
   state.models[device].store(state.owned.back().get(), std::memory_order_release);

@@ -36,6 +36,15 @@ struct LibraryPlaces {
 /// The places of all libraries; ended by a null key. Defined by the generated code.
 extern const LibraryPlaces kLibraryPlaces[];
 
+/// @brief A kernel library that the model calls, behind the weights: its SHA-256, where it begins, from the begin of the weights, and its size.
+struct StoredLibrary {
+  const char* sha256;
+  int64_t offset, bytes;
+};
+
+/// The kernel libraries of all functions; ended by a null hash. Defined by the generated code.
+extern const StoredLibrary kStoredLibraries[];
+
 /// @brief `name(inputs..., outputs...)`, or `name(inputs...)`, which allocates the outputs and returns them.
 int call_exported(ExportedFunction* function, const TVMFFIAny* args, int32_t num_args, TVMFFIAny* result);
 
