@@ -22,13 +22,13 @@ MAX_DIM = 2**40
 class Jagged:
     """The declaration of a jagged dim: `batch` sequences laid end to end in `total` rows.
 
-    `levels` has the least and the greatest length of a sequence for each level; the rows of a level are the sequences
-    of the next one.
+    `levels` has the least and the greatest length of a sequence for each level, the greatest as an expression of dims;
+    the rows of a level are the sequences of the next one.
     """
 
     total: Expr
     batch: Expr
-    levels: tuple[tuple[int, int], ...]
+    levels: tuple[tuple[int, Expr], ...]
 
     def __str__(self) -> str:
         return f"jagged({', '.join([str(self.total), str(self.batch), *(f'{lo} to {hi}' for lo, hi in self.levels)])})"
@@ -264,14 +264,19 @@ def _parse_jagged(tokens: Tokens, name: str, offset: int, before: list[Dim]) -> 
             tokens.fail(f"the {what} of {name!r} names {unknown[0]!r}, which is not declared before it", at)
         if what == "total":
             tokens.expect(",", f"after the total of {name!r}, {example}")
-    levels: list[tuple[int, int]] = []
+    levels: list[tuple[int, Expr]] = []
     while tokens.accept(","):
         lo = tokens.number(f"as the least length of a sequence of {name!r}")
         tokens.expect("to", f"after the least length of a sequence of {name!r}, {example}")
         at = tokens.offset
-        levels.append((lo, tokens.number(f"as the greatest length of a sequence of {name!r}")))
-        if lo > levels[-1][1]:
-            tokens.fail(f"the lengths of {name!r} have an empty range: {lo} to {levels[-1][1]}", at)
+        if str(tokens.kind) == "end" or (str(tokens.kind) == "sign" and tokens.text not in "(-"):
+            tokens.number(f"as the greatest length of a sequence of {name!r}")
+        longest = parse_expr(tokens)
+        if unknown := sorted(scope.undeclared(longest)):
+            tokens.fail(f"the lengths of {name!r} name {unknown[0]!r}, which is not declared before it", at)
+        if lo > scope.bounds(longest)[1]:
+            tokens.fail(f"the lengths of {name!r} have an empty range: {lo} to {longest}", at)
+        levels.append((lo, longest))
     if not levels:
         tokens.fail(f"expected the lengths of the sequences of {name!r}, {example}, found {tokens.describe()}")
     tokens.expect(")", f"to close the jagged dim {name!r}")
@@ -286,6 +291,6 @@ def _parse_jagged(tokens: Tokens, name: str, offset: int, before: list[Dim]) -> 
 
 
 def jagged_dim(name: str, jagged: Jagged, scope: Scope, hints: tuple[int, ...] = ()) -> Dim:
-    """The declaration of a jagged dim in a scope that has its total and its batch."""
+    """The declaration of a jagged dim in a scope that has its total, its batch and the dims of its lengths."""
     lo, hi = scope.bounds(jagged.total)
     return Dim(name, max(0, lo), hi, hints, jagged.total, jagged)

@@ -130,7 +130,8 @@ class GraphBuilder:
     def _renamed_jagged(self, symbol: Symbol) -> Jagged | None:
         if (jagged := symbol.jagged) is None:
             return None
-        return Jagged(self._renamed_expr(jagged.total), self._renamed_expr(jagged.batch), jagged.levels)
+        levels = tuple((lo, self._renamed_expr(longest)) for lo, longest in jagged.levels)
+        return Jagged(self._renamed_expr(jagged.total), self._renamed_expr(jagged.batch), levels)
 
     def _renamed_type(self, type: TensorType) -> TensorType:
         renamed = [self._renamed_expr(dim) for dim in type.dims]
@@ -246,7 +247,10 @@ def _of_dims_alone(inputs: Sequence[Tensor], ops: Sequence[Operation]) -> list[T
     tensors = [t for op in ops for result in op.results if (t := handle_of(result)) is not None]
     found: list[Tensor] = []
     for tensor in tensors:
-        for name in {s for dim in tensor.type.dims for s in dim.symbols} - declared:
+        used = {s for dim in tensor.type.dims for s in dim.symbols}
+        totals = [tensor.symbols[s].jagged for s in used]
+        used |= {s for jagged in totals if jagged is not None for s in (jagged.total + jagged.batch).symbols}
+        for name in sorted(used - declared):
             known = [t for ref in tensor.symbols[name].inputs if (t := ref()) is not None]
             if known:
                 found.append(known[0])

@@ -348,6 +348,7 @@ def with_parts(names: Iterable[str], symbols: Symbols) -> list[str]:
     for name in names:
         if (jagged := symbols[name].jagged) is not None:
             found |= jagged.total.symbols | jagged.batch.symbols
+            found.update(*(longest.symbols for _, longest in jagged.levels))
     return [name for name in symbols if name in found]
 
 

@@ -26,15 +26,22 @@ if TYPE_CHECKING:
 
 
 class JaggedDim:
-    """The least and the greatest length of the sequences of one level of a jagged dim."""
+    """The least and the greatest length of the sequences of one level of a jagged dim.
+
+    The least is a number, the greatest a number or a dim of an input.
+    """
 
     def __init__(self, min_value: DimLike, max_value: DimLike):
         self._min, self._max = as_dim(min_value), as_dim(max_value)
-        lo, hi = self._min.expr.as_int(), self._max.expr.as_int()
-        if lo is None or hi is None or not 0 <= lo <= hi:
-            raise BuildError(f"a JaggedDim is between two numbers, at least 0; found {min_value} and {max_value}")
-        self.range = (lo, hi)
-        self._attrs: dict[str, Any] = {"values": [lo, hi], "offsets": None}
+        lo = self._min.expr.as_int()
+        if lo is None or not 0 <= lo <= self._max.upper_bound():
+            raise BuildError(
+                "a JaggedDim is between a number of at least 0 and a number or a dim; "
+                f"found {min_value} and {max_value}"
+            )
+        self.range = (lo, self._max.expr)
+        hi = self._max.expr.as_int()
+        self._attrs: dict[str, Any] = {"values": [lo, self._max if hi is None else hi], "offsets": None}
 
     def offsets(self) -> Tensor | None:
         """The offsets of the level, once `make_jagged` was called."""
@@ -71,7 +78,8 @@ class JaggedIntVar(IntVar):
         if not jagged_dims:
             raise BuildError("a JaggedIntVar needs a JaggedDim for each of its levels, at least one")
         levels = tuple(level.range for level in jagged_dims)
-        parts = merge_symbols(total_length.symbols, batch_dim.symbols)
+        longest = [level.max_value().symbols for level in jagged_dims]
+        parts = merge_symbols(total_length.symbols, batch_dim.symbols, *longest)
         symbol = f"{UNNAMED}{next(serial_numbers)}" if name is None else checked_name(name)
         jagged = Jagged(total_length.expr, batch_dim.expr, levels)
         found = dims.jagged_dim(symbol, jagged, scope_from(parts))
@@ -99,7 +107,7 @@ class JaggedIntVar(IntVar):
         return IntVar.of(self.jagged.batch, self.symbols)
 
     def jagged_dims(self) -> list[JaggedDim]:
-        return [JaggedDim(lo, hi) for lo, hi in self.jagged.levels]
+        return [JaggedDim(lo, IntVar.of(hi, self.symbols)) for lo, hi in self.jagged.levels]
 
     def offsets(self) -> tuple[Tensor, ...]:
         """The offsets of the sequences, one tensor for each level; empty before `make_jagged`."""

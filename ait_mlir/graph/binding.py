@@ -12,7 +12,7 @@ from typing import Any, cast
 import numpy as np
 
 from ait_mlir.errors import InputError
-from ait_mlir.graph.enums import data_type, item_bytes
+from ait_mlir.graph.enums import IR_TYPES, data_type, item_bytes
 from ait_mlir.graph.layout import row_major, same_memory, span
 from ait_mlir.runtime.data import AITData, numpy_dtype
 
@@ -297,6 +297,13 @@ def scalar_bytes(number: float, dtype: data_type) -> np.ndarray[Any, Any]:
     return np.array([number], dtype=numpy_dtype(dtype.value))
 
 
+@functools.cache
+def bytes_of(dtype: str) -> int:
+    """The bytes of an element of this type; also of types that graphs do not have."""
+    ours = [item_bytes(d) for d in IR_TYPES if d.value == dtype]
+    return ours[0] if ours else numpy_dtype(dtype).itemsize
+
+
 def workspace_address(graph: str, workspace: Any, needed: int, device: str) -> int:
     """The aligned address of a workspace; 0 if none is needed. Raises `InputError` if it is too small or elsewhere."""
     if needed == 0:
@@ -306,9 +313,7 @@ def workspace_address(graph: str, workspace: Any, needed: int, device: str) -> i
     if isinstance(workspace, int) and not isinstance(workspace, bool):
         return -(-workspace // WORKSPACE_ALIGNMENT) * WORKSPACE_ALIGNMENT
     address, dtype, dims, strides, place = describe("the workspace", workspace)
-    known = {d.value: d for d in data_type if d.value in ("float16", "bfloat16", "float32", "float64", "bool", "int8")}
-    size = item_bytes(known[dtype]) if dtype in known else numpy_dtype(dtype).itemsize
-    found = span(dims, strides) * size
+    found = span(dims, strides) * bytes_of(dtype)
     if place != device:
         raise InputError(f"the workspace is on {place}, but the graph '{graph}' runs on {device}")
     if found < needed or address == 0:

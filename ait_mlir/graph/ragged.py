@@ -79,7 +79,7 @@ class Ragged:
         _, most = scope.bounds(batch * self.length)
         hint = (batch * self.length).evaluate({dim.name: max(dim.hints, default=dim.hi) for dim in scope})
         with_total = Scope([*scope.dims, Dim(self.total, 0, most, (hint,))])
-        jagged = Jagged(sym(self.total), batch, ((0, self.length),))
+        jagged = Jagged(sym(self.total), batch, ((0, expr_of(self.length)),))
         return Scope([*with_total.dims, jagged_dim(self.rows, jagged, with_total, (hint,))])
 
     def memory(self, dim: str) -> TensorType:

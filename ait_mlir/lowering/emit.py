@@ -54,6 +54,7 @@ from ait_mlir.lowering.statements import (
     Shown,
     Statement,
     View,
+    has_streams,
     parts_of,
     streams_of,
 )
@@ -366,12 +367,13 @@ class _ProgramPrinter:
             target=self.target.kind,
             launches=self.launches,
             parts=[
-                Part(name, self.print_statements(part), streams_of(part))
+                Part(name, self.print_statements(part), streams_of(part), has_streams(part))
                 for name, part in zip(names, parts, strict=True)
             ],
             runs=names[::2],
             waits=names[1::2],
-            has_streams=any(streams_of(part) for part in parts),
+            has_streams=any(has_streams(part) for part in parts),
+            streams_if_recorded=self.program.streams_if_recorded is not None,
             ends_with_wait=len(parts) % 2 == 0,
             entry=self.entry,
         )

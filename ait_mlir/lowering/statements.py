@@ -150,11 +150,18 @@ class Part:
     body: CppText
     streams: Sequence[int] = ()
     """Those that it uses beside the stream of the run."""
+    has_streams: bool = False
+    """Whether it uses any, or events."""
 
 
 def streams_of(statements: Sequence[Statement]) -> list[int]:
     """The streams beside 0 of launches and events."""
     return sorted({s.stream for s in statements if isinstance(s, LaunchCalls | OnEvent)} - {0})
+
+
+def has_streams(statements: Sequence[Statement]) -> bool:
+    """Whether statements are on streams beside 0, or on events."""
+    return any(isinstance(s, OnEvent) for s in statements) or bool(streams_of(statements))
 
 
 def parts_of(statements: Sequence[Statement]) -> list[list[Statement]]:

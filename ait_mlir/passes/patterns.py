@@ -70,9 +70,9 @@ def pattern_pass(
 
 
 def with_outside(patterns: PatternSet) -> PatternSet:
-    """The patterns, and those of the operators from outside."""
-    more = [family for row in outside.rows().values() for family in row.patterns]
-    return patterns + PatternSet(tuple(more))
+    """The patterns, and those of the operators from outside; the same set where these have none."""
+    more = tuple(family for row in outside.rows().values() for family in row.patterns)
+    return patterns + PatternSet(more) if more else patterns
 
 
 def patterns_of(name: str) -> PatternSet:

@@ -58,7 +58,8 @@ def rows_of(op: Operation, tensor: int, offsets: Sequence[Array], ev: Evaluation
     jagged = jagged_dim(op, t, "the tensor")  # type: ignore[arg-type]
     total = t.dims[0].evaluate(ev.dims)
     at = np.arange(jagged.batch.evaluate(ev.dims))
-    for level, ((_, longest), starts) in enumerate(zip(jagged.levels, offsets, strict=True)):
+    lengths_of_levels = [longest.evaluate(ev.dims) for _, longest in jagged.levels]
+    for level, (longest, starts) in enumerate(zip(lengths_of_levels, offsets, strict=True)):
         below = len(offsets[level + 1]) - 1 if level + 1 < len(offsets) else total
         check_offsets(op.name, starts, below, longest)
         if len(starts) < 2:

@@ -42,7 +42,7 @@ def scaled(p: PatternBuilder, x: SSAValue) -> tuple[SSAValue, SSAValue, SSAValue
     return p.either(times, over, x), c, d
 
 
-@pattern()
+@pattern(benefit=2)  # before those of any scores (attention_scores.py), which leave what scales q alone
 def softmax_attention(p: PatternBuilder) -> None:
     """softmax(scale * q @ k^T + mask) @ v"""
     q, k, v, mask = p.values(4)

@@ -15,6 +15,7 @@ FAMILIES: tuple[str, ...] = (
     "elementwise.algebra",
     "elementwise.clamp",
     "elementwise.merge",
+    "elementwise.parts",
     "elementwise.siblings",
     "gemm.batches",
     "gemm.epilogue",

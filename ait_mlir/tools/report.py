@@ -49,6 +49,8 @@ class Report:
     constants: int
     waits: tuple[str, ...] = ()
     """The dims that the host waits for."""
+    streams_if_recorded: bool = False
+    """Whether plain runs use one stream."""
 
     @property
     def bytes(self) -> int:
@@ -90,7 +92,8 @@ def report(module: ModuleOp, program: ProgramOp, dims: Mapping[str, int]) -> Rep
         floor += 2 * size * _steps_around(op, dims) if isinstance(op, AllocOp) else partly.get(op.buffer, size)
     constants = sum(_bytes(op.buffer.type, dims) for op in program.block.ops if isinstance(op, ConstantOp))
     waits = tuple(op.dim.data for op in program.all_ops() if isinstance(op, ReadDimOp))
-    return Report(counted, floor, program.arena_size.evaluate(dims), constants, waits)
+    if_recorded = program.streams_if_recorded is not None
+    return Report(counted, floor, program.arena_size.evaluate(dims), constants, waits, if_recorded)
 
 
 def _steps_around(op: Operation, dims: Mapping[str, int]) -> int:

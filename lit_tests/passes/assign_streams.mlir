@@ -6,14 +6,16 @@
 // ONE-NOT: ait_rt.record
 // ONE-NOT: stream 1
 
-// CHECK: @branches: 2 streams
+// CHECK: @branches: 2 streams in recorded runs, 
 // CHECK: @chain: 1 stream,
 // CHECK: @small: 1 stream,
-// CHECK: @state: 2 streams
+// CHECK: @state: 2 streams in recorded runs, 
+// CHECK: @long: 2 streams, 
 // CHECK: semantics: {{[0-9]+}} evaluations compared, no difference
 
-// two chains that write into one buffer
+// two chains that write into one buffer; what a plain run takes is the time of the host, which the events would add to
 // CHECK-LABEL: ait_rt.program @branches
+// CHECK-SAME: streams if recorded
 // CHECK: ait_rt.launch {{.*}} stream 0
 // CHECK-NEXT: ait_rt.record event 0 stream 0
 // CHECK: ait_rt.launch {{.*}} stream 0
@@ -81,4 +83,20 @@ ait.graph @state(%x: !ait.tensor<64 x 64 x f16>, %s: !ait.tensor<64 x 64 x f16> 
   %7 = ait.add %s, %6 : !ait.tensor<64 x 64 x f16>
   ait.output "y" %3 : !ait.tensor<64 x 64 x f16>
   ait.output "s" %7 in place of %s : !ait.tensor<64 x 64 x f16>
+}
+
+// a plain run gains, too: the launches take longer than the host needs for them
+// CHECK-LABEL: ait_rt.program @long
+// CHECK-NOT: streams if recorded
+// CHECK: ait_rt.launch {{.*}} stream 1
+ait.graph @long(%x: !ait.tensor<64 x 65536 x f16>) {
+  %w0 = ait.param "w0" : !ait.tensor<256 x 65536 x f16>
+  %w1 = ait.param "w1" : !ait.tensor<256 x 65536 x f16>
+  %0 = ait.relu %x : !ait.tensor<64 x 65536 x f16>
+  %1 = ait.gemm rcr %x, %w0 : !ait.tensor<64 x 256 x f16>
+  %2 = ait.gemm rcr %0, %w1 : !ait.tensor<64 x 256 x f16>
+  %3 = ait.softmax %1 dim 1 : !ait.tensor<64 x 256 x f16>
+  %4 = ait.softmax %2 dim 1 : !ait.tensor<64 x 256 x f16>
+  ait.output "y" %3 : !ait.tensor<64 x 256 x f16>
+  ait.output "z" %4 : !ait.tensor<64 x 256 x f16>
 }

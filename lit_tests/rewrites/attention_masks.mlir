@@ -240,3 +240,104 @@ ait.graph @no_window(%q: !ait.tensor<b x 3 x s x 8 x f32>) dims {b = 1 to 4, s =
   ait.output "y1" %y1 : !ait.tensor<b x 3 x s x 8 x f32>
   ait.output "y2" %y2 : !ait.tensor<b x 3 x s x 8 x f32>
 }
+
+// A band and a triangle that the scores are multiplied with are no masks; nor do others become a window: another comparison
+// of positions, a number that hides little, an attention that has its kernel.
+// CHECK-LABEL: ait.graph @operand_of_scores
+ait.graph @operand_of_scores(%q: !ait.tensor<b x 3 x s x 8 x f32>) dims {b = 1 to 4, s = 2 to 8} {
+  // CHECK: ait.attention %q, %q, %q scale 1.0 scores(
+  // CHECK: ait.attention %q, %q, %q scale 1.0 scores(
+  // CHECK: ait.attention %q, %q, %q scale 1.0 causal scores(
+  // CHECK: ait.attention %q, %q, %q scale 1.0 causal scores(
+  // CHECK: ait.output "y3"
+  %zero = ait.constant 0.0 : !ait.tensor<f32>
+  %low = ait.constant -1e9 : !ait.tensor<f32>
+  %two = ait.constant 2 : !ait.tensor<i64>
+  %less = ait.constant -1 : !ait.tensor<i64>
+  %n = ait.constant [0, 1, 2, 3, 4, 5, 6, 7] : !ait.tensor<8 x i64>
+  %i = ait.slice %n offsets [0] : !ait.tensor<s x i64>
+  %r = ait.reshape %i : !ait.tensor<s x 1 x i64>
+  %c = ait.add %i, %two : !ait.tensor<s x i64>
+  %j = ait.add %i, %less : !ait.tensor<s x i64>
+  %seen = ait.compare ge %r, %i : !ait.tensor<s x s x i1>
+  %behind = ait.compare ge %j, %r : !ait.tensor<s x s x i1>
+  %band = ait.compare ge %c, %r : !ait.tensor<s x s x i1>
+  %beyond = ait.compare ge %r, %c : !ait.tensor<s x s x i1>
+  %m0 = ait.where %seen, %zero, %low : !ait.tensor<s x s x f32>
+  %y0 = ait.attention %q, %q, %q scale 1.0 scores(%m0) {
+  ^bb0(%score: f32, %m: f32):
+    %p = ait.mul %score, %m : f32
+    ait.yield %p : f32
+  } : !ait.tensor<b x 3 x s x 8 x f32>
+  %m1 = ait.where %behind, %low, %zero : !ait.tensor<s x s x f32>
+  %y1 = ait.attention %q, %q, %q scale 1.0 scores(%m1) {
+  ^bb0(%score: f32, %m: f32):
+    %p = ait.mul %score, %m : f32
+    ait.yield %p : f32
+  } : !ait.tensor<b x 3 x s x 8 x f32>
+  %m2 = ait.where %band, %zero, %low : !ait.tensor<s x s x f32>
+  %y2 = ait.attention %q, %q, %q scale 1.0 causal scores(%m2) {
+  ^bb0(%score: f32, %m: f32):
+    %p = ait.mul %score, %m : f32
+    ait.yield %p : f32
+  } : !ait.tensor<b x 3 x s x 8 x f32>
+  %m3 = ait.where %beyond, %low, %zero : !ait.tensor<s x s x f32>
+  %y3 = ait.attention %q, %q, %q scale 1.0 causal scores(%m3) {
+  ^bb0(%score: f32, %m: f32):
+    %p = ait.mul %score, %m : f32
+    ait.yield %p : f32
+  } : !ait.tensor<b x 3 x s x 8 x f32>
+  ait.output "y0" %y0 : !ait.tensor<b x 3 x s x 8 x f32>
+  ait.output "y1" %y1 : !ait.tensor<b x 3 x s x 8 x f32>
+  ait.output "y2" %y2 : !ait.tensor<b x 3 x s x 8 x f32>
+  ait.output "y3" %y3 : !ait.tensor<b x 3 x s x 8 x f32>
+}
+
+// CHECK-LABEL: ait.graph @hidden_band
+ait.graph @hidden_band(%q: !ait.tensor<b x 3 x s x 8 x f32>) dims {b = 1 to 4, s = 2 to 8} {
+  // CHECK: ait.attention %q, %q, %q scale 1.0 causal window 2 :
+  %zero = ait.constant 0.0 : !ait.tensor<f32>
+  %low = ait.constant -1e9 : !ait.tensor<f32>
+  %two = ait.constant 2 : !ait.tensor<i64>
+  %n = ait.constant [0, 1, 2, 3, 4, 5, 6, 7] : !ait.tensor<8 x i64>
+  %i = ait.slice %n offsets [0] : !ait.tensor<s x i64>
+  %r = ait.reshape %i : !ait.tensor<s x 1 x i64>
+  %c = ait.add %i, %two : !ait.tensor<s x i64>
+  %beyond = ait.compare ge %r, %c : !ait.tensor<s x s x i1>
+  %m = ait.where %beyond, %low, %zero : !ait.tensor<s x s x f32>
+  %y = ait.attention %q, %q, %q mask %m scale 1.0 causal : !ait.tensor<b x 3 x s x 8 x f32>
+  ait.output "y" %y : !ait.tensor<b x 3 x s x 8 x f32>
+}
+
+// CHECK-LABEL: ait.graph @other_bands
+ait.graph @other_bands(%q: !ait.tensor<b x 3 x s x 8 x f32>) dims {b = 1 to 4, s = 2 to 8} {
+  // CHECK-NOT: window
+  // CHECK: ait.output "y4"
+  %zero = ait.constant 0.0 : !ait.tensor<f32>
+  %low = ait.constant -1e9 : !ait.tensor<f32>
+  %high = ait.constant -1.0 : !ait.tensor<f32>
+  %two = ait.constant 2 : !ait.tensor<i64>
+  %n = ait.constant [0, 1, 2, 3, 4, 5, 6, 7] : !ait.tensor<8 x i64>
+  %i = ait.slice %n offsets [0] : !ait.tensor<s x i64>
+  %r = ait.reshape %i : !ait.tensor<s x 1 x i64>
+  %c = ait.add %i, %two : !ait.tensor<s x i64>
+  %band = ait.compare ge %c, %r : !ait.tensor<s x s x i1>
+  %beyond = ait.compare ge %r, %c : !ait.tensor<s x s x i1>
+  %near = ait.compare gt %c, %r : !ait.tensor<s x s x i1>
+  %far = ait.compare gt %r, %c : !ait.tensor<s x s x i1>
+  %m0 = ait.where %near, %zero, %low : !ait.tensor<s x s x f32>
+  %y0 = ait.attention %q, %q, %q mask %m0 scale 1.0 causal : !ait.tensor<b x 3 x s x 8 x f32>
+  %m1 = ait.where %far, %low, %zero : !ait.tensor<s x s x f32>
+  %y1 = ait.attention %q, %q, %q mask %m1 scale 1.0 causal : !ait.tensor<b x 3 x s x 8 x f32>
+  %m2 = ait.where %beyond, %high, %zero : !ait.tensor<s x s x f32>
+  %y2 = ait.attention %q, %q, %q mask %m2 scale 1.0 causal : !ait.tensor<b x 3 x s x 8 x f32>
+  %m3 = ait.where %band, %zero, %low : !ait.tensor<s x s x f32>
+  %y3 = ait.attention %q, %q, %q mask %m3 scale 1.0 causal {kernel = #ait.kernel<"native", {}>} : !ait.tensor<b x 3 x s x 8 x f32>
+  %m4 = ait.where %beyond, %low, %zero : !ait.tensor<s x s x f32>
+  %y4 = ait.attention %q, %q, %q mask %m4 scale 1.0 causal {kernel = #ait.kernel<"native", {}>} : !ait.tensor<b x 3 x s x 8 x f32>
+  ait.output "y0" %y0 : !ait.tensor<b x 3 x s x 8 x f32>
+  ait.output "y1" %y1 : !ait.tensor<b x 3 x s x 8 x f32>
+  ait.output "y2" %y2 : !ait.tensor<b x 3 x s x 8 x f32>
+  ait.output "y3" %y3 : !ait.tensor<b x 3 x s x 8 x f32>
+  ait.output "y4" %y4 : !ait.tensor<b x 3 x s x 8 x f32>
+}

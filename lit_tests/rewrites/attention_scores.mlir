@@ -198,3 +198,26 @@ ait.graph @broadcast(%q: !ait.tensor<b x 4 x s x 8 x f16>, %m: !ait.tensor<s x s
   ait.output "z" %3 : !ait.tensor<b x 4 x s x 8 x f16>
   ait.output "f" %5 : !ait.tensor<b x 4 x s x 8 x f16>
 }
+
+// The second product multiplies with columns of values: no attention.
+// CHECK-LABEL: ait.graph @columns_of_values
+ait.graph @columns_of_values(%q: !ait.tensor<b x 4 x 8 x 8 x f16>, %h: !ait.tensor<8 x 8 x f16>) dims {b = 1 to 2} {
+  // CHECK-NOT: ait.attention
+  // CHECK: ait.output
+  %0 = ait.bmm rcr %q, %q : !ait.tensor<b x 4 x 8 x 8 x f16>
+  %1 = ait.tanh %0 : !ait.tensor<b x 4 x 8 x 8 x f16>
+  %2 = ait.add %1, %h : !ait.tensor<b x 4 x 8 x 8 x f16>
+  %3 = ait.softmax %2 dim 3 : !ait.tensor<b x 4 x 8 x 8 x f16>
+  %4 = ait.bmm rcr %3, %q : !ait.tensor<b x 4 x 8 x 8 x f16>
+  ait.output "y" %4 : !ait.tensor<b x 4 x 8 x 8 x f16>
+}
+
+// A selected kernel keeps the mask that it was selected for.
+// CHECK-LABEL: ait.graph @selected_with_broadcast_mask
+ait.graph @selected_with_broadcast_mask(%q: !ait.tensor<b x 4 x 8 x 8 x f16>, %m: !ait.tensor<1 x 8 x f16>) dims {b = 1 to 2} {
+  // CHECK: [[M:%.*]] = ait.expand %m : !ait.tensor<8 x 8 x f16>
+  // CHECK-NEXT: ait.attention %q, %q, %q mask [[M]]
+  %0 = ait.expand %m : !ait.tensor<8 x 8 x f16>
+  %1 = ait.attention %q, %q, %q mask %0 scale 0.5 {kernel = #ait.kernel<"native", {}>} : !ait.tensor<b x 4 x 8 x 8 x f16>
+  ait.output "y" %1 : !ait.tensor<b x 4 x 8 x 8 x f16>
+}

@@ -530,22 +530,78 @@ ait.graph @view_of_widened_operand(%x: !ait.tensor<b x 4 x f32>, %w: !ait.tensor
   ait.output "y" %1 : !ait.tensor<b x 8 x f32>
 }
 
-// A cast that rounds stays before the view, and so does one with another user.
+// A cast that rounds stays before each kind of view.
 
-// CHECK-LABEL: ait.graph @view_of_other_casts
-// CHECK: [[ROUNDED:%.*]] = ait.cast %d : !ait.tensor<2 x 4 x f32>
-// CHECK-NEXT: ait.permute [[ROUNDED]] [1, 0] : !ait.tensor<4 x 2 x f32>
-// CHECK: [[WIDE:%.*]] = ait.cast %c : !ait.tensor<2 x 4 x f32>
-// CHECK-NEXT: ait.slice [[WIDE]] offsets [1, 0] : !ait.tensor<1 x 4 x f32>
-// CHECK: ait.output "wide" [[WIDE]]
-ait.graph @view_of_other_casts(%c: !ait.tensor<2 x 4 x bf16>, %d: !ait.tensor<2 x 4 x f64>) {
-  %rounded = ait.cast %d : !ait.tensor<2 x 4 x f32>
-  %p = ait.permute %rounded [1, 0] : !ait.tensor<4 x 2 x f32>
-  ait.output "p" %p : !ait.tensor<4 x 2 x f32>
-  %wide = ait.cast %c : !ait.tensor<2 x 4 x f32>
-  %s = ait.slice %wide offsets [1, 0] : !ait.tensor<1 x 4 x f32>
-  ait.output "s" %s : !ait.tensor<1 x 4 x f32>
-  ait.output "wide" %wide : !ait.tensor<2 x 4 x f32>
+// CHECK-LABEL: ait.graph @view_of_rounding_cast
+// CHECK: [[ROUNDED:%.*]] = ait.cast %d : !ait.tensor<1 x 4 x f32>
+// CHECK-NEXT: ait.reshape [[ROUNDED]]
+// CHECK-NEXT: ait.permute [[ROUNDED]]
+// CHECK-NEXT: ait.expand [[ROUNDED]]
+// CHECK-NEXT: ait.slice [[ROUNDED]]
+// CHECK-NEXT: [[ALONE:%.*]] = ait.cast %d : !ait.tensor<1 x 4 x f32>
+// CHECK-NEXT: ait.reshape [[ALONE]]
+// CHECK-NEXT: [[ALONE:%.*]] = ait.cast %d : !ait.tensor<1 x 4 x f32>
+// CHECK-NEXT: ait.permute [[ALONE]]
+// CHECK-NEXT: [[ALONE:%.*]] = ait.cast %d : !ait.tensor<1 x 4 x f32>
+// CHECK-NEXT: ait.expand [[ALONE]]
+// CHECK-NEXT: [[ALONE:%.*]] = ait.cast %d : !ait.tensor<1 x 4 x f32>
+// CHECK-NEXT: ait.slice [[ALONE]]
+ait.graph @view_of_rounding_cast(%d: !ait.tensor<1 x 4 x f64>) {
+  %0 = ait.cast %d : !ait.tensor<1 x 4 x f32>
+  %1 = ait.reshape %0 : !ait.tensor<2 x 2 x f32>
+  %2 = ait.permute %0 [1, 0] : !ait.tensor<4 x 1 x f32>
+  %3 = ait.expand %0 : !ait.tensor<3 x 4 x f32>
+  %4 = ait.slice %0 offsets [0, 1] : !ait.tensor<1 x 2 x f32>
+  %5 = ait.cast %d : !ait.tensor<1 x 4 x f32>
+  %6 = ait.reshape %5 : !ait.tensor<2 x 2 x f32>
+  %7 = ait.cast %d : !ait.tensor<1 x 4 x f32>
+  %8 = ait.permute %7 [1, 0] : !ait.tensor<4 x 1 x f32>
+  %9 = ait.cast %d : !ait.tensor<1 x 4 x f32>
+  %10 = ait.expand %9 : !ait.tensor<3 x 4 x f32>
+  %11 = ait.cast %d : !ait.tensor<1 x 4 x f32>
+  %12 = ait.slice %11 offsets [0, 1] : !ait.tensor<1 x 2 x f32>
+  ait.output "a" %1 : !ait.tensor<2 x 2 x f32>
+  ait.output "b" %2 : !ait.tensor<4 x 1 x f32>
+  ait.output "c" %3 : !ait.tensor<3 x 4 x f32>
+  ait.output "d" %4 : !ait.tensor<1 x 2 x f32>
+  ait.output "e" %6 : !ait.tensor<2 x 2 x f32>
+  ait.output "f" %8 : !ait.tensor<4 x 1 x f32>
+  ait.output "g" %10 : !ait.tensor<3 x 4 x f32>
+  ait.output "h" %12 : !ait.tensor<1 x 2 x f32>
+}
+
+// So does one that widens and has another user.
+
+// CHECK-LABEL: ait.graph @view_of_shared_cast
+// CHECK: [[WIDE:%.*]] = ait.cast %c : !ait.tensor<1 x 4 x f32>
+// CHECK-NEXT: ait.reshape [[WIDE]]
+// CHECK-NEXT: ait.output
+// CHECK: [[WIDE:%.*]] = ait.cast %c : !ait.tensor<1 x 4 x f32>
+// CHECK-NEXT: ait.permute [[WIDE]]
+// CHECK-NEXT: ait.output
+// CHECK: [[WIDE:%.*]] = ait.cast %c : !ait.tensor<1 x 4 x f32>
+// CHECK-NEXT: ait.expand [[WIDE]]
+// CHECK-NEXT: ait.output
+// CHECK: [[WIDE:%.*]] = ait.cast %c : !ait.tensor<1 x 4 x f32>
+// CHECK-NEXT: ait.slice [[WIDE]]
+// CHECK-NEXT: ait.output
+ait.graph @view_of_shared_cast(%c: !ait.tensor<1 x 4 x bf16>) {
+  %0 = ait.cast %c : !ait.tensor<1 x 4 x f32>
+  %1 = ait.reshape %0 : !ait.tensor<2 x 2 x f32>
+  ait.output "a" %1 : !ait.tensor<2 x 2 x f32>
+  ait.output "wide1" %0 : !ait.tensor<1 x 4 x f32>
+  %2 = ait.cast %c : !ait.tensor<1 x 4 x f32>
+  %3 = ait.permute %2 [1, 0] : !ait.tensor<4 x 1 x f32>
+  ait.output "b" %3 : !ait.tensor<4 x 1 x f32>
+  ait.output "wide2" %2 : !ait.tensor<1 x 4 x f32>
+  %4 = ait.cast %c : !ait.tensor<1 x 4 x f32>
+  %5 = ait.expand %4 : !ait.tensor<3 x 4 x f32>
+  ait.output "c" %5 : !ait.tensor<3 x 4 x f32>
+  ait.output "wide3" %4 : !ait.tensor<1 x 4 x f32>
+  %6 = ait.cast %c : !ait.tensor<1 x 4 x f32>
+  %7 = ait.slice %6 offsets [0, 1] : !ait.tensor<1 x 2 x f32>
+  ait.output "d" %7 : !ait.tensor<1 x 2 x f32>
+  ait.output "wide4" %6 : !ait.tensor<1 x 4 x f32>
 }
 
 // Norms of rows take what follows them, too: an activation, a gate that is their input, factors of each batch, a cast.
@@ -621,4 +677,19 @@ ait.graph @norm_without_epilogue(%x: !ait.tensor<4 x 8 x f32>, %r: !ait.tensor<2
   %14 = ait.mul %12, %13 : !ait.tensor<4 x 8 x f32>
   ait.output "y5" %14 : !ait.tensor<4 x 8 x f32>
   ait.output "y6" %11 : !ait.tensor<4 x 8 x f32>
+}
+
+// What nothing reads is no reader: neither of the product nor of what its readers compute.
+// CHECK-LABEL: ait.graph @dead_readers
+ait.graph @dead_readers(%x: !ait.tensor<b x 8 x f32>) dims {b = 1 to 4} {
+  %w = ait.param "w" : !ait.tensor<4 x 8 x f32>
+  // CHECK: ait.gemm rcr %x, %w epilogue() {
+  // CHECK-NOT: ait.sin
+  // CHECK: ait.output
+  %0 = ait.gemm rcr %x, %w : !ait.tensor<b x 4 x f32>
+  %1 = ait.tanh %0 : !ait.tensor<b x 4 x f32>
+  %2 = ait.mul %1, %0 : !ait.tensor<b x 4 x f32>
+  %3 = ait.sin %0 : !ait.tensor<b x 4 x f32>
+  %4 = ait.sin %1 : !ait.tensor<b x 4 x f32>
+  ait.output "y" %2 : !ait.tensor<b x 4 x f32>
 }

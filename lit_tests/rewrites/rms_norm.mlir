@@ -152,6 +152,8 @@ ait.graph @no_scale(%x: !ait.tensor<4 x 8 x f32>) {
 ait.graph @factor_behind_epilogue(%x: !ait.tensor<4 x 8 x f32>) {
   // CHECK: ait.rms_norm %x axes 1 eps 0.001 epilogue() {
   // CHECK: ait.mul %{{.*}}, %w
+  // CHECK: ait.rms_norm %x axes 1 eps 0.001 epilogue() {
+  // CHECK: ait.mul %w, %{{.*}}
   %w = ait.param "w" : !ait.tensor<8 x f32>
   %0 = ait.rms_norm %x axes 1 eps 0.001 epilogue() {
   ^bb0(%a: f32):
@@ -160,4 +162,11 @@ ait.graph @factor_behind_epilogue(%x: !ait.tensor<4 x 8 x f32>) {
   } : !ait.tensor<4 x 8 x f32>
   %1 = ait.mul %0, %w : !ait.tensor<4 x 8 x f32>
   ait.output "y" %1 : !ait.tensor<4 x 8 x f32>
+  %2 = ait.rms_norm %x axes 1 eps 0.001 epilogue() {
+  ^bb0(%a: f32):
+    %s = ait.silu %a : f32
+    ait.yield %s : f32
+  } : !ait.tensor<4 x 8 x f32>
+  %3 = ait.mul %w, %2 : !ait.tensor<4 x 8 x f32>
+  ait.output "z" %3 : !ait.tensor<4 x 8 x f32>
 }

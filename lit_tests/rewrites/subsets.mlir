@@ -25,7 +25,10 @@ ait.graph @no_ops(%x: !ait.tensor<b x 4 x f32>) dims {b = 0 to 8} {
   // NO-NEXT: ait.reshape
   // NEUTRAL-NOT: ait.add
   // NEUTRAL: ait.split
-  // NEUTRAL-NEXT: ait.concat
+  // NEUTRAL-NEXT: [[Z:%.*]] = ait.concat
+  // NEUTRAL-NOT: ait.add
+  // NEUTRAL: ait.reshape [[Z]] : !ait.tensor<(4*b) x f32>
+  // NEUTRAL-NEXT: ait.reshape
   // MERGE: ait.split
   // MERGE-NEXT: ait.concat
   // MERGE-NEXT: ait.constant

@@ -46,6 +46,8 @@ class RunStreams {
   /// Stream `index`, from 1 on, of the run whose stream 0 is `first`.
   virtual void* stream(int32_t index, void* first) = 0;
   virtual Event& event(int32_t index) = 0;
+  /// Whether the stream of a run is being recorded.
+  virtual bool is_recorded(void* first) = 0;
 };
 
 /// @brief What a model library is given for one run, and what it leaves behind.

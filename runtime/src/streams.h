@@ -76,6 +76,7 @@ class StreamSets {
       if (set_ == nullptr) set_ = sets_.acquire(nullptr);
       return set_->event(static_cast<size_t>(index));
     }
+    bool is_recorded(void* first) override { return sets_.device_.is_capturing(first); }
     void settle() noexcept {
       if (set_ != nullptr) set_->settle();
     }

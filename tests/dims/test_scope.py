@@ -67,6 +67,9 @@ def test_round_trip():
         ("t = 0 to 9, w = jagged(t)", 24, "expected ',' after the total"),
         ("t = 0 to 9, w = jagged(t, 2)", 27, "expected the lengths of the sequences of 'w'"),
         ("t = 0 to 9, w = jagged(t, 2, 5 to 4)", 34, "empty range: 5 to 4"),
+        ("t = 0 to 9, w = jagged(t, 2, 11 to t)", 35, "empty range: 11 to t"),
+        ("t = 0 to 9, w = jagged(t, 2, 0 to s)", 34, "lengths of 'w' name 's', which is not declared before"),
+        ("t = 0 to 9, w = jagged(t, 2, 0 to)", 33, "expected a number as the greatest length"),
         ("t = 0 to 9, w = jagged(t, 2, 0 to 4", 35, "expected '\\)' to close the jagged dim"),
     ],
 )
@@ -76,12 +79,19 @@ def test_bad_declarations(text: str, offset: int, message: str):
     assert caught.value.offset == offset
 
 
+def test_the_lengths_of_a_jagged_dim_may_be_dims():
+    text = "t = 0 to 9, s = 1 to 4, w = jagged(t, 2, 0 to s, 1 to 2*s + 1)"
+    scope = Scope.parse(text)
+    assert str(scope) == text and Scope.parse(str(scope)) == scope
+    assert scope["w"].jagged == Jagged(parse("t"), const(2), ((0, parse("s")), (1, parse("2*s + 1"))))
+
+
 def test_a_jagged_dim_is_its_total_but_not_equal_to_it():
     text = "t = 2 to 9, b = 1 to 4, w = jagged(t, b, 0 to 5) hints [3], v = jagged(t + 1, 2*b, 1 to 2, 0 to 3)"
     scope = Scope.parse(text)
     assert str(scope) == text and Scope.parse(str(scope)) == scope
     w, v, t = (parse(name) for name in "wvt")
-    assert scope["w"].jagged == Jagged(t, parse("b"), ((0, 5),))
+    assert scope["w"].jagged == Jagged(t, parse("b"), ((0, const(5)),))
     assert scope.upper(w * 2 + v) == 3 * t + 1
     assert scope.bounds(w) == (2, 9) and scope.bounds(v) == (3, 10)
     assert scope.le(w, t) and not scope.equal(w, t) and not scope.equal(w, v)

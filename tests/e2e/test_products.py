@@ -55,7 +55,7 @@ def results(x: Inputs) -> dict[str, Tensor]:
         "perm102_rrr": ops.perm102_bmm_rrr()(x(SEQ, 3, 8), x(3, 8, 6)),
         "perm021": ops.perm021fc_ccr_bias()(x(BATCH, 8, SEQ), x(1, 6, 8), c),
         "perm021_permute": ops.perm021fc_ccr_bias_permute()(x(BATCH, 8, SEQ), x(1, 6, 8), c),
-        "perm021_crc": ops.perm021fc_crc_bias()(x(BATCH, 8, SEQ), x(1, 8, 6), c),
+        "perm021_crc": ops.perm021fc_crc_bias()(x(1, 8, 6), x(BATCH, 8, SEQ), c),
         "attend": ops.bmm_softmax_bmm(0.3)(q, k, v),
         "attend_permute": ops.bmm_softmax_bmm_permute((2,), 0.3, True)(x(6, SEQ, 8), x(6, SEQ, 8), x(6, SEQ, 4)),
         "classic": ops.classic_b2b_bmm(lower, "Sigmoid", 0.3, 0.7, True)(q, k, v, x(BATCH, SEQ, SEQ)),

@@ -255,3 +255,30 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeyp
 
 def test_names() -> None:
     assert function_name("bert-base.v2") == "bert_base_v2" and function_name("2d") == "model_2d"
+
+
+@pytest.mark.parametrize(("emit", "streams"), [("module", 4), ("module", 1), ("kernels", 4)])
+def test_streams_of_exported_libraries(
+    emit: str, streams: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A model keeps its streams, as many as are asked for; the function of a kernel launches on the caller's."""
+    built: dict[str, str] = {}
+
+    def build_exported(sources: dict[str, str], exports: str, target: Any, folder: Path) -> Path:
+        built.update(sources)
+        (folder / "library.so").write_bytes(b"")
+        return folder / "library.so"
+
+    monkeypatch.setattr("ait_mlir.lowering.build.build_exported", build_exported)
+    t = "!ait.tensor<64 x 64 x f16>"
+    lines = [f"%a0 = ait.softmax %x dim 0 : {t}", f"%b0 = ait.softmax %x dim 1 : {t}"]
+    for i in range(5):
+        lines += [f"%a{i + 1} = ait.softmax %a{i} dim 0 : {t}", f"%b{i + 1} = ait.softmax %b{i} dim 1 : {t}"]
+    lines += [f'ait.output "a" %a5 : {t}', f'ait.output "b" %b5 : {t}']
+    (tmp_path / "net.mlir").write_text(f"ait.graph @net(%x: {t}) {{\n" + "\n".join(lines) + "\n}\n")
+    command = ["compile", str(tmp_path / "net.mlir"), "--target", "cuda", "--arch", "sm_90a", "--no-measure"]
+    assert cli.main([*command, "--emit", emit, "--streams", str(streams), "-o", str(tmp_path / "net.so")]) == 0
+    programs = [text for name, text in built.items() if name.startswith("program_")]
+    assert len(programs) == (1 if emit == "module" else 2)
+    for text in programs:
+        assert ("ait::use_streams(r, true, &several)" in text) == (emit == "module" and streams > 1)

@@ -6,8 +6,8 @@ import pytest
 import torch
 from torch.nn import functional as F
 
-from ait_mlir.frontend import BuildError, IntVar, ops
-from tests.frontend.support import SEQ, check, tensor
+from ait_mlir.frontend import BuildError, IntVar, Tensor, ops
+from tests.frontend.support import SEQ, check, graph_of, tensor
 
 CONVOLUTIONS = {
     "conv2d": lambda y: y,
@@ -157,6 +157,12 @@ def test_upsampling():
     check(ops.upsampling2d(2.0, "bicubic", align_corners=True), corners, x)
     added = nchw(lambda x, r: F.interpolate(x, scale_factor=2, mode="bilinear") + r)
     check(ops.upsampling2d_add(2.0, "bilinear"), added, x, r)
+    small, other = (
+        tensor("x", "batch", 3, 3, 4),
+        Tensor(shape=[IntVar([2, 9], name="rows"), 6, 6, 4], name="r", dtype="float64", is_input=True),
+    )
+    added = ops.upsampling2d_add(2.0, "nearest")(small, other)
+    assert graph_of(added).scope["batch"].lo == 2  # the batch of both
 
 
 def test_upsampling_refuses_what_does_not_fit():
@@ -166,3 +172,6 @@ def test_upsampling_refuses_what_does_not_fit():
         ops.upsampling2d(2, "nearest")(tensor("x", "batch", 9, 7))
     with pytest.raises(BuildError, match="r must have the shape of the result"):
         ops.upsampling2d_add(2, "nearest")(tensor("x", "batch", 2, 2, 4), tensor("r", "batch", 4, 4, 3))
+    for dims in (("batch", 4, 4), ("batch", 4, 1, 4), (1, 4, 4, 4)):
+        with pytest.raises(BuildError, match="r must have the shape of the result"):
+            ops.upsampling2d_add(2, "nearest")(tensor("x", "batch", 2, 2, 4), tensor("r", *dims))

@@ -35,6 +35,18 @@ def padded(rows, starts, value):
     return out
 
 
+def test_an_input_that_only_gives_the_total_stays_an_input():
+    x, starts, like = (
+        tensor(3, LONGEST, 4, name="x"),
+        offsets(count=4),
+        tensor(IntVar([1, 9], name="rows"), name="like"),
+    )
+    rows = ops.padded_dense_to_jagged(like.shape()[0])(x, [starts])
+    text = str(build_module([rows.mark_as_output("y")]))
+    assert "%like: !ait.tensor<rows x f32>" in text
+    assert "dims {rows = 1 to 9, count = jagged(rows, 3, 0 to 6)}" in text
+
+
 def test_operators_agree_with_numpy(tmp_path):
     x, starts = tensor(TOTAL, 2, 4, name="x"), offsets()
     dense, vectors = tensor(BATCH, LONGEST, 2, 4, name="dense"), tensor(BATCH, 2, LONGEST, name="vectors")
@@ -102,6 +114,32 @@ def test_nested_sequences():
     assert "ait.expand %spread" in text and "ait.padded_to_jagged" in text
 
 
+def test_the_longest_sequence_may_be_a_dim(tmp_path):
+    longest = IntVar([0, 12], name="longest")
+    level = JaggedDim(0, longest)
+    assert level.max_value() == longest and level == JaggedDim(0, IntVar([0, 12], name="longest"))
+    assert level != JaggedDim(0, 12) and "longest" in repr(level)
+    x, starts, dense = tensor(TOTAL, 3, name="x"), offsets(), tensor(BATCH, longest, 3, name="dense")
+    j = ops.make_jagged(BATCH, [level])(x, [starts])
+    dim = j.shape()[0]
+    assert isinstance(dim, JaggedIntVar)
+    assert dim.jagged_dims() == [level] and dim.get_max_dense_shape() == [BATCH, longest]
+    back = ops.padded_dense_to_jagged(dim)(dense, [starts])
+    marked = [(j + dense).mark_as_output("sum"), ops.jagged_to_padded_dense(7.0)(back).mark_as_output("padded")]
+    assert "jagged(total, batch, 0 to longest)" in str(build_module(marked))
+    rows, begins = torch.randn(7, 3), torch.tensor([0, 1, 4, 6, 7], dtype=torch.int32)
+    with compile_model(marked, "cpu", tmp_path, "longest") as model:
+        for size in (3, 12):
+            beside = torch.randn(4, size, 3)
+            got = model.run_with_tensors({"x": rows, "offsets": begins, "dense": beside})
+            taken = torch.cat([d[:n] for d, n in zip(beside, begins.diff().tolist(), strict=True)])
+            torch.testing.assert_close(got["sum"], rows + taken)
+            held = torch.arange(size)[None, :, None] < begins.diff()[:, None, None]
+            torch.testing.assert_close(got["padded"], torch.where(held, beside, 7.0))
+        with pytest.raises(RunError, match="offset"):
+            model.run_with_tensors({"x": rows, "offsets": begins, "dense": torch.randn(4, 2, 3)})
+
+
 @pytest.mark.parametrize(
     ("wrong", "message"),
     [
@@ -109,7 +147,8 @@ def test_nested_sequences():
         (lambda x, o: ops.make_jagged(BATCH, [JaggedDim(0, 3)])(x, []), "offsets for each level"),
         (lambda x, o: ops.make_jagged(BATCH + 1, [JaggedDim(0, 3)])(x, [o]), "expected one more than the batch"),
         (lambda x, o: ops.padded_dense_to_jagged(TOTAL)(x, [o, o]), "needs offsets for each level, and a tensor"),
-        (lambda x, o: JaggedDim(3, 2), "between two numbers"),
+        (lambda x, o: JaggedDim(3, 2), "between a number of at least 0 and a number or a dim; found 3 and 2"),
+        (lambda x, o: JaggedDim(MORE, 50), "between a number of at least 0"),
         (lambda x, o: JaggedIntVar(TOTAL, BATCH, []), "needs a JaggedDim for each"),
         (lambda x, o: ops.embedding_bag("median")(x, o, o), 'mode "median" is unknown'),
     ],

@@ -205,3 +205,43 @@ def test_layers_of_detectors():
     volume = Tensor(shape=[1, 2, 2, 2, 3], dtype="float64", name="v", is_input=True)
     (wide,) = evaluate(nn.Ndhwc3to8()(volume), {"v": x[:, :2, :4, :].reshape(1, 2, 2, 2, -1)[..., :3]})
     assert wide.shape == (1, 2, 2, 2, 8) and not wide[..., 3:].any()
+
+
+@pytest.mark.parametrize("approximate", ["none", "tanh"])
+def test_gelu_as_a_layer(approximate):
+    x = np.random.default_rng(0).standard_normal((2, 3, 8))
+    np.testing.assert_allclose(
+        run(nn.GELU(approximate), {}, x), F.gelu(torch.from_numpy(x), approximate=approximate).numpy(), rtol=1e-9
+    )
+    with pytest.raises(BuildError, match='approximate is "none" or "tanh"'):
+        nn.GELU("sigmoid")
+
+
+def test_gated_layers_of_t5():
+    layers = nn.T5DenseGatedGeluDense(8, 12, dtype="float64")
+    w = weights_of(layers)
+    assert {n: a.shape for n, a in w.items()} == {"wi_0.weight": (12, 8), "wi_1.weight": (12, 8), "wo.weight": (8, 12)}
+    x = np.random.default_rng(0).standard_normal((2, 3, 8))
+    gate = F.gelu(torch.from_numpy(x @ w["wi_0.weight"].T), approximate="tanh").numpy()
+    np.testing.assert_allclose(run(layers, w, x), gate * (x @ w["wi_1.weight"].T) @ w["wo.weight"].T, rtol=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("kernel", "stride", "pad"), [((1, 3, 3), (1, 2, 2), (0, 1, 1)), ((3, 2, 3), 2, 1), (2, None, 0)]
+)
+def test_max_pool_of_three_dims(kernel, stride, pad):
+    from ait_mlir.frontend.nn.pool3d import MaxPool3d
+
+    assert MaxPool3d is nn.MaxPool3d
+    x = np.random.default_rng(0).standard_normal((2, 4, 6, 7, 3))
+    tensor = Tensor(shape=[IntVar([1, 4], name="batch"), 4, 6, 7, 3], dtype="float64", name="x", is_input=True)
+    (got,) = evaluate(MaxPool3d(kernel, stride, pad)(tensor), {"x": x}, {}, batch=2)
+    want = F.max_pool3d(torch.from_numpy(x).permute(0, 4, 1, 2, 3), kernel, stride, pad).permute(0, 2, 3, 4, 1)
+    np.testing.assert_array_equal(got, want.numpy())
+
+
+def test_max_pool_of_three_dims_says_what_it_takes():
+    with pytest.raises(BuildError, match=r"x is \[N, D, H, W, C\]"):
+        nn.MaxPool3d(2)(make_input(4, 4))
+    with pytest.raises(BuildError, match="kernel_size is a number, or one for each of D, H and W"):
+        nn.MaxPool3d((2, 2))

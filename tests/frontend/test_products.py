@@ -114,9 +114,11 @@ def test_transposed_rows():
     check(ops.perm021fc_ccr_bias(), lambda a, b, c: a.mT @ b.mT + c, a, b, bias)
     check(ops.perm021fc_ccr_bias_permute(layout="021"), lambda a, b, c: (a.mT @ b.mT + c).mT, a, b, bias)
     check(ops.perm021fc_crc(), lambda a, b: (a.mT @ b).mT, a, wide)
-    check(lambda a, b, c: ops.perm021fc_crc_bias()(a, b, bias=c), lambda a, b, c: (a.mT @ b + c).mT, a, wide, bias)
+    rows, weight = tensor("rows", "batch", 8, 9), tensor("weight", 1, 8, 6)
+    linear = lambda w, x, c: torch.nn.functional.linear(x.mT, w[0].mT, c)  # noqa: E731
+    check(lambda w, x, c: ops.perm021fc_crc_bias()(w, x, bias=c), linear, weight, rows, bias)
     with pytest.raises(BuildError, match=r"the bias must have shape \[6\]"):
-        ops.perm021fc_crc_bias()(a, wide, tensor("c", 5))
+        ops.perm021fc_crc_bias()(weight, rows, tensor("c", 9))
     with pytest.raises(BuildError, match='layout "102" is unknown'):
         ops.perm021fc_ccr_bias_permute("102")
 
@@ -217,6 +219,18 @@ def test_operands_by_their_documented_names():
         lambda a, b, c: torch.nn.functional.silu(a @ b.T) * (a @ c.T),
         a, b, tensor("c", 6, 8),
     )  # fmt: skip
+    check(
+        lambda a, b, c: ops.dual_gemm_rcr_fast_gelu()(a, b, c),
+        lambda a, b, c: torch.nn.functional.gelu(a @ b.T, approximate="tanh") * (a @ c.T),
+        a, b, tensor("one_row", 1, 8),
+    )  # fmt: skip
+    with pytest.raises(BuildError, match="the second factor must be like b"):
+        ops.dual_gemm_rcr_silu()(a, b, tensor("c", 5, 8))
+    check(
+        lambda a, b, c: ops.gemm_rcr_bias_permute((3, 2, 2), "m3n2")(a, b, bias=c),
+        lambda a, b, c: (a @ b.T + c).reshape(2, 3, 2, 2, 3).permute(2, 0, 3, 1, 4),
+        tensor("a", 12, 8), b, bias,
+    )  # fmt: skip
 
 
 @pytest.mark.parametrize("causal", [NONE, UPPER, LOWER])
@@ -257,5 +271,9 @@ def test_sequences_name_what_is_wrong():
     total, batch = IntVar([0, 64], name="total"), IntVar([1, 8], name="batch")
     offsets = Tensor(shape=[batch + 1], dtype="int32", name="offsets", is_input=True)
     x = Tensor(shape=[total, 2, 8], name="x", is_input=True)
+    j = ops.make_jagged(batch, [JaggedDim(0, 6)])(x, [offsets])
+    ops.grouped_fmha_style_b2b_bmm(NONE, "Identity", 1.0, 1.0, num_heads=2)(j, j, j)
+    with pytest.raises(BuildError, match="num_heads is 3, but q has 2 heads"):
+        ops.grouped_fmha_style_b2b_bmm(NONE, "Identity", 1.0, 1.0, num_heads=3)(j, j, j)
     with pytest.raises(BuildError, match="k must be jagged as q is"):
         op(ops.make_jagged(batch, [JaggedDim(0, 6)])(x, [offsets]), x, x)

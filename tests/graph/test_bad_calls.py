@@ -158,6 +158,17 @@ def test_variant_pack_that_is_no_dict(built: tuple[Any, dict[str, torch.Tensor],
         g.execute([tensors["x"], tensors["y"]], workspace)
 
 
+def test_a_workspace_is_checked_again_when_it_is_another_one(built: tuple[Any, dict[str, torch.Tensor], Any]):
+    g, tensors, workspace = built
+    pack, changed, small = {1: tensors["x"], 2: tensors["y"]}, workspace.clone(), torch.empty(8, dtype=torch.uint8)
+    g.execute(pack, changed)
+    with raises(Input, "the workspace has 8 bytes"):
+        g.execute(pack, small)
+    changed.set_(small)
+    with raises(Input, "the workspace has 8 bytes"):
+        g.execute(pack, changed)
+
+
 @pytest.mark.parametrize(
     ("workspace", "words"),
     [

@@ -9,9 +9,10 @@ this process until one fails. With names of patterns, only these are mutated.
 
 from __future__ import annotations
 
+import re
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -32,46 +33,11 @@ from tests.rewrites.test_attention import check_variant
 
 LIT = Path(__file__).parents[2] / "lit_tests" / "rewrites"
 
-TESTS: dict[str, tuple[str, ...]] = {
-    "simplify": (
-        "simplify.mlir",
-        "views.mlir",
-        "pieces.mlir",
-        "spellings.mlir",
-        "rms_norm.mlir",
-        "rotary.mlir",
-        "rows.mlir",
-        "clamp.mlir",
-    ),
-    "merge-pieces": ("pieces.mlir",),
-    "fold-factors": ("conv.mlir",),
-    "narrow-row-ops": ("narrow.mlir", "rms_norm.mlir", "rows.mlir"),
-    "fuse-attention": ("attention_heads.mlir", "attention_pieces.mlir", "attention_scores.mlir"),
-    "fuse-masked-attention": ("attention_masks.mlir",),
-    "fuse-epilogue": ("epilogue.mlir",),
-    "fuse-norm": ("norm.mlir",),
-    "merge-parallel-gemms": ("gemm.mlir",),
-    "fuse-expand-bmm": ("batches.mlir",),
-    "fuse-bmm-permute": ("batches.mlir",),
-    "fuse-mm-reshape-permute": ("batches.mlir",),
-    "fuse-parallel-gemms": ("batches.mlir",),
-    "apply-padding": ("padding.mlir",),
-    "dedup-make-jagged-ops": ("subsets.mlir",),
-    "gate-products": ("gate_products.mlir",),
-    "fuse-elementwise": ("elementwise.mlir",),
-    "fuse-siblings": ("siblings.mlir",),
-    "remove-copies": ("buffers.mlir", "buffers_in_place.mlir", "buffers_loops.mlir"),
-    "fuse-permute-bmm-and-gemm": ("subsets.mlir",),
-    "merge-view-ops": ("subsets.mlir",),
-    "process-singleton-elementwise": ("subsets.mlir",),
-    "remove-elementwise-no-ops": ("subsets.mlir",),
-    "remove-no-ops": ("subsets.mlir",),
-    "transform-permute-to-reshape": ("subsets.mlir",),
-    "transform-special-ops": ("subsets.mlir",),
-    "block-channels": ("conv_channels.mlir",),
-    "fill-channels": ("conv_channels.mlir",),
-}
-"""The text tests that must notice a change in a pass. What they share is mutated once, with the first."""
+
+def tests_of(name: str) -> tuple[str, ...]:
+    """The text tests with a RUN line that names the pass."""
+    named = re.compile(rf"RUN:.*[ ,'\"]{re.escape(name)}(?![\w-])")
+    return tuple(file.name for file in sorted(LIT.glob("*.mlir")) if named.search(file.read_text(encoding="utf-8")))
 
 
 @dataclass(frozen=True)
@@ -88,10 +54,11 @@ class Family:
 
 
 def families() -> dict[str, Family]:
-    """The passes of patterns; all of the table have tests."""
+    """The passes of patterns; what they share is mutated once, with the first. Each has tests."""
     rows = {name: row for name, row in PASSES.items() if isinstance(row, Patterns)}
-    assert set(rows) == set(TESTS), f"no tests, or no pass: {sorted(set(rows) ^ set(TESTS))}"
-    return {name: Family(patterns_of(name), rows[name].dialect, tests) for name, tests in TESTS.items()}
+    found = {name: Family(patterns_of(name), row.dialect, tests_of(name)) for name, row in rows.items()}
+    assert all(family.tests for family in found.values()), [name for name, row in found.items() if not row.tests]
+    return found
 
 
 @dataclass(frozen=True)
@@ -226,14 +193,21 @@ def variants_pass(pattern: pdl.PatternOp) -> bool:
     return True
 
 
-def mutate(family: Family, chosen: set[str]) -> tuple[int, list[str]]:
-    """How many mutants the chosen patterns have, and those that survive."""
+def mutate(family: Family, chosen: Mapping[str, Collection[int] | None]) -> tuple[int, dict[str, dict[int, str]]]:
+    """Mutates the chosen patterns, by name with the mutants to try (None: all): how many there were, and those that
+    survive, by pattern, number of the mutant, and what it misses."""
     patterns = family.patterns.patterns
     assert lit_tests_pass(family, family.compile(patterns)), f"{family.tests} fail unchanged"
-    count, survivors = 0, list[str]()
+    assert not lit_tests_pass(family, family.compile(())), (
+        f"{family.tests} pass without any pattern: is another set used?"
+    )
+    count, survivors = 0, dict[str, dict[int, str]]()
     for index, pattern in enumerate(patterns):
         name = "" if pattern.sym_name is None else pattern.sym_name.data
-        for mutant in mutants(pattern) if name in chosen else ():
+        for number, mutant in enumerate(mutants(pattern) if name in chosen else ()):
+            tried = chosen[name]
+            if tried is not None and number not in tried:
+                continue
             changed = [mutant.pattern if i == index else p for i, p in enumerate(patterns)]
             try:
                 compiled = family.compile(changed)
@@ -247,7 +221,7 @@ def mutate(family: Family, chosen: set[str]) -> tuple[int, list[str]]:
             except (PatternError, AssertionError):
                 alive = False
             if alive:
-                survivors.append(f"{name}: without '{mutant.what}' every test passes")
+                survivors.setdefault(name, {})[number] = mutant.what
     return count, survivors
 
 
@@ -266,25 +240,30 @@ def main(arguments: list[str]) -> int:
     if unknown := set(arguments) - set(known) - names - families_of:
         print(f"error: no pass or pattern {', '.join(sorted(unknown))}; passes: {', '.join(known)}", file=sys.stderr)
         return 1
-    total, survivors = 0, list[str]()
-    seen: set[str] = set()
-    for name, family in known.items():
+    patterns = {
+        name: [p.sym_name.data for p in f.patterns.patterns if p.sym_name is not None] for name, f in known.items()
+    }
+    left = {p for name, own in patterns.items() for p in own if is_asked_for(p, name, arguments, families_of)}
+    total, survivors = 0, dict[str, dict[int, str]]()
+    # passes with most tests first; what survives there is tried with the other passes that have the pattern
+    for name, family in sorted(known.items(), key=lambda row: -len(row[1].tests)):
         start = time.perf_counter()
-
-        own = [op.sym_name.data for op in family.patterns.patterns if op.sym_name is not None]
-        chosen = {p for p in own if p not in seen and is_asked_for(p, name, arguments, families_of)}
-        seen |= set(own)
-        count, found = mutate(family, chosen) if chosen else (0, [])
-        if count:
-            print(
-                f"{name:22} {count:4} mutants, {len(found)} survive ({time.perf_counter() - start:.1f} s)", flush=True
-            )
-        total += count
-        survivors += found
-    for line in survivors:
-        print(f"  {line}")
-    print(f"{total} mutants, {len(survivors)} survivors")
-    return int(bool(survivors))
+        fresh = [p for p in patterns[name] if p in left]
+        again = {p: survivors.pop(p) for p in patterns[name] if p in survivors}
+        if not fresh and not again:
+            continue
+        left -= set(fresh)
+        count, found = mutate(family, dict.fromkeys(fresh) | again)
+        survivors |= found
+        alive = sum(map(len, found.values()))
+        print(f"{name:24} {count:4} mutants, {alive} survive ({time.perf_counter() - start:.1f} s)", flush=True)
+        total += count - sum(map(len, again.values()))
+    for pattern, found in survivors.items():
+        for what in found.values():
+            print(f"  {pattern}: without '{what}' every test passes")
+    alive = sum(map(len, survivors.values()))
+    print(f"{total} mutants, {alive} survivors")
+    return int(bool(alive))
 
 
 if __name__ == "__main__":

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import ctypes
+import re
 import subprocess
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -14,12 +15,17 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from xdsl.dialects.builtin import UnitAttr
 
+from ait_mlir.driver import emit, program_of, run_to_phase
 from ait_mlir.errors import InputError, OutOfMemoryError, RunError
+from ait_mlir.ir.parser import parse_source
+from ait_mlir.ir.source import SourceText
 from ait_mlir.lowering import build
 from ait_mlir.lowering.kernels.base import Target
 from ait_mlir.lowering.toolchain import cuda_home, find_cxx
 from ait_mlir.runtime import Model, loading
+from ait_mlir.universe import context
 from tests.runtime.conftest import SOURCE, B, W, tiny_inputs, tiny_reference
 
 
@@ -43,7 +49,7 @@ def fake(tmp_path_factory: pytest.TempPathFactory) -> ctypes.CDLL:
     ]
     subprocess.run(command, check=True)
     found = ctypes.CDLL(str(library), mode=ctypes.RTLD_GLOBAL)
-    for name in ("fake_steps_left", "fake_launches", "fake_objects", "fake_bytes"):
+    for name in ("fake_steps_left", "fake_launches", "fake_objects", "fake_bytes", "fake_events", "fake_streams"):
         getattr(found, name).restype = ctypes.c_int64
     found.fake_fault_after.argtypes = [ctypes.c_int64]
     real = build._runtime_toolchain("cuda", build._link_to_ffi())
@@ -232,3 +238,87 @@ def _with_fault(fake: ctypes.CDLL, step: int, body: Callable[[], object]) -> Exc
         left = fake.fake_steps_left()
         fake.fake_fault_after(-1)
     return None if left >= 0 else RuntimeError("the run went on without the step")
+
+
+# ** several streams **
+
+NUMBERS = "!ait.tensor<64 x 64 x f16>"
+KERNEL = """
+extern "C" __attribute__((weak)) int ait_test_launch(void* stream, void (*body)(const void*), const void* work, size_t bytes, int count);
+struct Work { void* out; const void* ins[8]; int count; };
+static int32_t add_up(const ait::Context& ctx, const Work& work) {  // every byte of the result: 1 + the sum of the operands'
+  const auto body = [](const void* data) {
+    const Work& w = *static_cast<const Work*>(data);
+    for (int i = 0; i < 8192; ++i) {
+      unsigned char sum = 1;
+      for (int k = 0; k < w.count; ++k) sum += static_cast<const unsigned char*>(w.ins[k])[i];
+      static_cast<unsigned char*>(w.out)[i] = sum;
+    }
+  };
+  return ait_test_launch(ctx.stream, body, &work, sizeof(work), 1 + work.count) == 0 ? 0 : ctx.fail("a launch failed");
+}
+"""
+
+
+def parallel_chains() -> str:
+    """Two chains of launches behind one, and a launch that reads their ends."""
+    lines = [f"%0 = ait.softmax %x dim 1 : {NUMBERS}"]
+    for b in range(2):
+        for i in range(5):
+            source = "%0" if i == 0 else f"%b{b}_{i - 1}"
+            lines.append(f"%b{b}_{i} = ait.softmax {source} dim {b} : {NUMBERS}")
+    lines.append(f"%y = ait.add %b0_4, %b1_4 : {NUMBERS}")
+    body = "\n  ".join([*lines, f'ait.output "y" %y : {NUMBERS}'])
+    return f"ait.graph @net(%x: {NUMBERS}) {{\n  {body}\n}}\n"
+
+
+def streamed_library(folder: Path, if_recorded: bool) -> Path:
+    """The program of these chains as it is generated for a card, with kernels of the test."""
+    module = parse_source(context(), SourceText("<text>", parallel_chains()))
+    run_to_phase(module, "planned", target="cuda", arch="sm_90a", streams=4)
+    program = program_of(module)
+    assert {op.on for op in program.launches()} == {0, 1}
+    program.properties.pop("streams_if_recorded", None)
+    if if_recorded:
+        program.properties["streams_if_recorded"] = UnitAttr()
+    text = emit(module).files["program.cc"]
+    kernels = ['#include "ait/context.h"', "#include <cstddef>", KERNEL]
+    for name, parameters in re.findall(r'extern "C" int32_t (k_\w+)\((.*)\);', text):
+        types = [part.strip() for part in parameters.split(",")]
+        ins = sum(t == "const void*" for t in types)
+        named = ", ".join(f"{t} p{i}" for i, t in enumerate(types))
+        operands = ", ".join(f"p{1 + i}" for i in range(ins))
+        kernels.append(
+            f'extern "C" int32_t {name}({named}) {{ return add_up(p0, Work{{p{1 + ins}, {{{operands}}}, {ins}}}); }}'
+        )
+    files = {"program.cc": text, "kernels.cc": "\n".join(kernels)}
+    return build.build_library(files, Target("cpu", "native"), folder)
+
+
+@pytest.mark.parametrize("if_recorded", [False, True])
+def test_plain_runs_use_one_stream_where_the_program_says_so(
+    fake: ctypes.CDLL, tmp_path: Path, if_recorded: bool
+) -> None:
+    """The streams and events of plain runs, of recordings and of recordings of the caller, and the results of all."""
+    import tvm_ffi
+
+    rng = np.random.default_rng(0)
+    x = rng.integers(0, 256, 8192, dtype=np.uint8)
+    chain = x + np.uint8(6)  # the first launch and five more
+    expected = chain * np.uint8(2) + np.uint8(1)
+    with Model.from_library(streamed_library(tmp_path, if_recorded), "cuda") as model:
+        given, found = (model._module.empty(0, tvm_ffi.dtype("float16"), tvm_ffi.Shape((64, 64))) for _ in range(2))
+        ctypes.memmove(given.data_ptr(), x.ctypes.data, x.nbytes)
+        for how in ("plain", "first with graphs", "recording", "replay", "plain"):
+            fake.fake_forget()
+            ctypes.memset(found.data_ptr(), 0, x.nbytes)
+            model.run([given], [found], graph_mode=how != "plain")
+            y = np.frombuffer(ctypes.string_at(found.data_ptr(), x.nbytes), np.uint8)
+            np.testing.assert_array_equal(y, expected)
+            if how == "replay":
+                continue
+            several = how == "recording" or not if_recorded
+            assert fake.fake_streams() == (2 if several else 1)
+            assert fake.fake_events() == (4 if several else 0)
+        assert model.stats()["graph_captures"] == model.stats()["graph_hits"] == 1
+        del given, found

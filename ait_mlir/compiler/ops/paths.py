@@ -21,8 +21,8 @@ FAMILIES: dict[str, str] = {
     "reciprocal",
     "conv": "conv2d conv2d_bias conv2d_bias_add conv2d_bias_add_hardswish conv2d_bias_add_relu "
     "conv2d_bias_few_channels conv2d_bias_hardswish conv2d_bias_hardswish_few_channels conv2d_bias_relu "
-    "conv2d_bias_relu_few_channels conv2d_bias_sigmoid conv2d_depthwise conv2d_depthwise_bias conv3d conv3d_bias "
-    "depthwise_conv3d transposed_conv2d transposed_conv2d_bias transposed_conv2d_bias_relu",
+    "conv2d_bias_relu_few_channels conv2d_bias_sigmoid conv2d_depthwise conv2d_depthwise_bias conv2d_groups conv3d "
+    "conv3d_bias depthwise_conv3d transposed_conv2d transposed_conv2d_bias transposed_conv2d_bias_relu",
     "embedding": "bert_embeddings",
     "gemm_epilogue_vistor": "bmm_rcr_softmax dual_bmm_rrr_div dual_gemm_rcr_fast_gelu dual_gemm_rcr_silu "
     "gemm_rcr_bias_softmax gemm_rcr_softmax",

@@ -306,7 +306,7 @@ class JaggedVectorProductOp(HasOffsets, Cost, AitOp):
 
 def padded_dims(jagged: Jagged) -> Shape:
     """The dims that a jagged dim stands for: the batch and the longest sequence of each level."""
-    return (jagged.batch, *(const(longest) for _, longest in jagged.levels))
+    return (jagged.batch, *(longest for _, longest in jagged.levels))
 
 
 OPS = (EmbeddingBagOp, MakeJaggedOp, JaggedToPaddedOp, PaddedToJaggedOp, JaggedVectorProductOp)

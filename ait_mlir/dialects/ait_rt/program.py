@@ -12,6 +12,7 @@ from xdsl.dialects.builtin import (
     IntegerAttr,
     StringAttr,
     SymbolRefAttr,
+    UnitAttr,
     i32,
     i64,
 )
@@ -174,8 +175,13 @@ class ReturnOp(AitOp):
 class ProgramOp(AitOp):
     """Buffers and launches in order; `arena` is the size in bytes of the memory that allocations share.
 
+    With `streams if recorded`, only a run that is recorded into a graph uses several streams. Others launch all on
+    stream 0, in the order of the text, and need no events.
+
     ```mlir
     ait_rt.program @ffn dims {batch = 1 to 64} arena (batch * 6144) {
+    }
+    ait_rt.program @branches arena (6144) streams if recorded {
     }
     ```
     """
@@ -185,6 +191,7 @@ class ProgramOp(AitOp):
     sym_name = prop_def(StringAttr)
     dims = prop_def(DimsAttr)
     arena = prop_def(ShapeAttr)
+    streams_if_recorded = opt_prop_def(UnitAttr)
     body = region_def("single_block")
     traits = traits_def(IsolatedFromAbove(), NoTerminator(), SymbolOpInterface())
 
@@ -228,16 +235,22 @@ class ProgramOp(AitOp):
         dims = _parse_dims(parser)
         parser.parse_keyword("arena")
         arena = ShapeAttr((parse_dim_in_parens(parser),))
+        properties: dict[str, Attribute] = {"sym_name": name, "dims": dims, "arena": arena}
+        if parser.parse_optional_keyword("streams") is not None:
+            parser.parse_keyword("if")
+            parser.parse_keyword("recorded")
+            properties["streams_if_recorded"] = UnitAttr()
         body = parser.parse_region()
         if not body.blocks:
             body.add_block(Block())
-        return cls.create(properties={"sym_name": name, "dims": dims, "arena": arena}, regions=[body])
+        return cls.create(properties=properties, regions=[body])
 
     def print(self, printer: Printer) -> None:
         printer.print_string(" ")
         printer.print_symbol_name(self.sym_name.data)
         _print_dims(printer, self.dims)
-        printer.print_string(f" arena ({self.arena_size}) ")
+        when = "" if self.streams_if_recorded is None else "streams if recorded "
+        printer.print_string(f" arena ({self.arena_size}) {when}")
         printer.print_region(self.body, print_entry_block_args=False, print_empty_block=False)
 
     def verify_(self) -> None:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import sys
+
 from ait_mlir.frontend.nn import bert, gpt2, llama, vit
+from ait_mlir.frontend.nn.activation import GELU
 from ait_mlir.frontend.nn.attention import CrossAttention, MultiheadAttention
 from ait_mlir.frontend.nn.batch_norm import BatchNorm1d, BatchNorm2d, BatchNorm3d
 from ait_mlir.frontend.nn.conv import (
@@ -29,17 +32,19 @@ from ait_mlir.frontend.nn.conv import (
 )
 from ait_mlir.frontend.nn.detection import FPNRoiAlign, RoiAlign
 from ait_mlir.frontend.nn.embedding import Embedding
-from ait_mlir.frontend.nn.linear import Linear
+from ait_mlir.frontend.nn.linear import Linear, T5DenseGatedGeluDense
 from ait_mlir.frontend.nn.module import Dropout, Identity, Module, ModuleDict, ModuleList, Sequential
 from ait_mlir.frontend.nn.norm import GroupNorm, LayerNorm, RMSNorm
 from ait_mlir.frontend.nn.pad import Ndhwc3to8, Nhwc3to8
 from ait_mlir.frontend.nn.parameter import Parameter
-from ait_mlir.frontend.nn.pool import AdaptiveAvgPool2d, AdaptiveMaxPool2d, AvgPool2d, MaxPool2d
+from ait_mlir.frontend.nn.paths import make_modules
+from ait_mlir.frontend.nn.pool import AdaptiveAvgPool2d, AdaptiveMaxPool2d, AvgPool2d, MaxPool2d, MaxPool3d
 from ait_mlir.frontend.nn.recurrent import GRU, LSTM, RNN
 from ait_mlir.frontend.nn.resize import Upsampling2d, Upsampling2dAdd
 from ait_mlir.frontend.nn.view import Flatten, Reshape, View
 
 __all__ = [
+    "GELU",
     "GRU",
     "LSTM",
     "RNN",
@@ -79,6 +84,7 @@ __all__ = [
     "LayerNorm",
     "Linear",
     "MaxPool2d",
+    "MaxPool3d",
     "Module",
     "ModuleDict",
     "ModuleList",
@@ -90,6 +96,7 @@ __all__ = [
     "Reshape",
     "RoiAlign",
     "Sequential",
+    "T5DenseGatedGeluDense",
     "Upsampling2d",
     "Upsampling2dAdd",
     "View",
@@ -98,3 +105,5 @@ __all__ = [
     "llama",
     "vit",
 ]
+
+make_modules(sys.modules[__name__])

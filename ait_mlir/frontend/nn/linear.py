@@ -1,4 +1,4 @@
-"""`Linear`: a matrix product with bias, and what a specialization adds to it."""
+"""`Linear`: a matrix product with bias, and what a specialization adds to it; the gated layers of T5."""
 
 from __future__ import annotations
 
@@ -36,3 +36,19 @@ class Linear(Module):
     def forward(self, x: Tensor, *extras: Tensor) -> Tensor:
         weights = [self.weight.tensor(), *([] if self.bias is None else [self.bias.tensor()])]
         return getattr(ops, self.operator)()(x, *weights, *extras)
+
+
+class T5DenseGatedGeluDense(Module):
+    """(gelu(x @ wi_0^T) * (x @ wi_1^T)) @ wo^T, gelu in the tanh form: the gated layers of T5 (arXiv:2002.05202).
+
+    x is [..., in_channels], the width between is `out_channels`, the result [..., in_channels].
+    """
+
+    def __init__(self, in_channels: int, out_channels: int, dtype: str = "float16"):
+        self.wi_0 = Linear(in_channels, out_channels, bias=False, dtype=dtype)
+        self.wi_1 = Linear(in_channels, out_channels, bias=False, dtype=dtype)
+        self.wo = Linear(out_channels, in_channels, bias=False, dtype=dtype)
+
+    def forward(self, x: Tensor) -> Tensor:
+        gated = ops.dual_gemm_rcr_fast_gelu()(x, self.wi_0.weight.tensor(), self.wi_1.weight.tensor())
+        return self.wo(gated)

@@ -140,8 +140,20 @@ class grouped_fmha_style_b2b_bmm(fmha_style_b2b_bmm):
 
     q and k are [rows, H, K], v is [rows, H, O] with the same jagged dim of one level; `bias`, optional, broadcasts to
     [batch, H, longest, longest]. The result is [rows, H, O], jagged as q. With `alpha1_divide_by_seq_len`, alpha1 is
-    divided by the greatest length that the jagged dim allows.
+    divided by the greatest length that the jagged dim allows. H is that of q; `num_heads`, if given, must agree.
     """
+
+    def __init__(
+        self,
+        causal_type: CausalType,
+        epilogue_math_name: str,
+        alpha0: float,
+        alpha1: float,
+        alpha1_divide_by_seq_len: bool = False,
+        num_heads: int | None = None,
+    ):
+        super().__init__(causal_type, epilogue_math_name, alpha0, alpha1, alpha1_divide_by_seq_len)
+        self.num_heads = num_heads
 
     def __call__(self, q: Tensor, k: Tensor, v: Tensor, bias: Tensor | None = None) -> Tensor:
         given = [t for t in (q, k, v, bias) if t is not None]
@@ -149,6 +161,8 @@ class grouped_fmha_style_b2b_bmm(fmha_style_b2b_bmm):
         dim = q.shape()[0] if q.rank == 3 else None
         if not isinstance(dim, JaggedIntVar) or len(dim.jagged_dims()) != 1:
             raise self.fail(f"q must be jagged, [rows, heads, columns] with one level, found {q.describe()}")
+        if self.num_heads is not None and q.type.dims[1].as_int() not in (self.num_heads, None):
+            raise self.fail(f"num_heads is {self.num_heads}, but q has {q.type.dims[1]} heads, {q.describe()}")
         for what, t in (("k", k), ("v", v)):
             if t.rank != 3 or t.type.dims[0] is not q.type.dims[0]:
                 raise self.fail(f"{what} must be jagged as q is, {q.describe()}, found {t.describe()}")

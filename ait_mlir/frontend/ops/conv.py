@@ -33,6 +33,7 @@ __all__ = [
     "conv2d_bias_sigmoid",
     "conv2d_depthwise",
     "conv2d_depthwise_bias",
+    "conv2d_groups",
     "conv3d",
     "conv3d_bias",
     "depthwise_conv3d",
@@ -144,6 +145,7 @@ conv2d_bias_relu_few_channels = _define("conv2d_bias_relu_few_channels", "conv2d
 conv2d_bias_hardswish_few_channels = _define("conv2d_bias_hardswish_few_channels", "conv2d", conv2d_few_channels)
 conv2d_depthwise = _define("conv2d_depthwise", "conv2d_depthwise")
 conv2d_depthwise_bias = _define("conv2d_depthwise_bias", "conv2d_depthwise")
+conv2d_groups = _define("conv2d_groups", "conv2d_groups")
 conv3d = _define("conv3d", "conv3d", sizes=3)
 conv3d_bias = _define("conv3d_bias", "conv3d", sizes=3)
 transposed_conv2d = _define("transposed_conv2d", "transposed_conv2d", transposed)

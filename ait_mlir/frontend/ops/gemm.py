@@ -124,8 +124,8 @@ class dual_bmm_rrr_div(Operator):
 class dual_gemm(Operator):
     """f(a @ b^T) * (a @ bias^T), with f the activation of the name: SwiGLU, GeGLU (arXiv:2002.05202).
 
-    a is [..., M, K], b and `bias`, the second factor, are [N, K]. The passes make one product of both, and one pass
-    over its halves.
+    a is [..., M, K], b and `bias`, the second factor, are [N, K]; `bias` may be [1, K], one column for all N. The
+    passes make one product of both, and one pass over its halves.
     """
 
     activation: ClassVar[str]
@@ -133,8 +133,8 @@ class dual_gemm(Operator):
     def __call__(self, a: Tensor, b: Tensor, bias: Tensor) -> Tensor:
         self.begin(a, b, bias)
         gate, value = gemm_rcr()(a, b), gemm_rcr()(a, bias)
-        if gate.type != value.type:
-            raise self.fail(f"the second factor must be like b, {b.describe()}")
+        if gate.type != value.type and value.type.dims[-1].as_int() != 1:
+            raise self.fail(f"the second factor must be like b, {b.describe()}, or have one row")
         return self.finish(elementwise(ACTIVATIONS[self.activation])(gate) * value)
 
 

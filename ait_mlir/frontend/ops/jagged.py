@@ -105,10 +105,8 @@ class padded_dense_to_jagged(Operator):
             dim = self.total_length.with_offsets(offsets_list)
         else:
             longest = x.shape()[1 : 1 + len(offsets_list)]
-            if not offsets_list or x.rank <= len(offsets_list) or any(d.expr.as_int() is None for d in longest):
-                raise self.fail(
-                    "needs offsets for each level, and a tensor [batch, longest sequences, ...] of known length"
-                )
+            if not offsets_list or x.rank <= len(offsets_list):
+                raise self.fail("needs offsets for each level, and a tensor [batch, longest sequences, ...]")
             levels = [JaggedDim(0, d) for d in longest]
             dim = make_jagged(x.shape()[0], levels)._dim(self.total_length, offsets_list)  # pyright: ignore[reportPrivateUsage]
         return self.finish(take_rows(self, x, dim, offsets_list))

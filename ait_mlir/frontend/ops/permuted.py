@@ -21,6 +21,7 @@ class permuted(Operator):
     `layout` says how, with `shape` the new dims, m rows and n columns:
 
     - "20314" or "m2n3", `shape` (t1, t2, t3): [m / t1, t1, t2, t3, n / (t2 * t3)], permuted by [2, 0, 3, 1, 4]
+    - "m3n2", `shape` (t1, t2, t3): [m / (t1 * t2), t1, t2, t3, n / t3], permuted by [2, 0, 3, 1, 4]
     - "0213", `shape` (t1, t2): [m / t1, t1, t2, n / t2], permuted by [0, 2, 1, 3]
     - "0213" of a bmm with b matrices, `shape` (t1,): [b / t1, t1, m, n], permuted by [0, 2, 1, 3]
 
@@ -28,7 +29,7 @@ class permuted(Operator):
     """
 
     inner: ClassVar[type[contraction]]
-    layouts: ClassVar[dict[str, int]] = {"20314": 3, "m2n3": 3, "0213": 2}
+    layouts: ClassVar[dict[str, int]] = {"20314": 3, "m2n3": 3, "m3n2": 3, "0213": 2}
     """How many dims `shape` has for each layout."""
     rank: ClassVar[int] = 2
 
@@ -61,6 +62,10 @@ class permuted(Operator):
         if self.rank == 3:
             return [exact_quotient(dims[0], first), first, *dims[1:]], [0, 2, 1, 3]
         order = [2, 0, 3, 1, 4] if len(rest) == 2 else [0, 2, 1, 3]
+        if self.layout == "m3n2":
+            second, third = rest
+            rows = exact_quotient(dims[0], product([first, second]))
+            return [rows, first, second, third, exact_quotient(dims[1], third)], order
         return [exact_quotient(dims[0], first), first, *rest, exact_quotient(dims[1], product(rest))], order
 
 

@@ -106,7 +106,7 @@ class perm021fc_ccr(_BiasedBmm):
 
     inner = bmm_ccr
     columns: ClassVar[int] = -1
-    """The dim of the product that has the columns of b."""
+    """The dim of the product that the bias runs along."""
 
     def __call__(self, a: Tensor, b: Tensor, bias: Tensor | None = None) -> Tensor:
         return self.finish(self.product(a, b, bias))
@@ -124,14 +124,16 @@ class perm021fc_ccr_bias(perm021fc_ccr):
 
 
 class perm021fc_crc(perm021fc_ccr):
-    """(a^021 @ b)^021: a is [B, K, M], b [1, K, N], the result [B, N, M]."""
+    """(a^021 @ b)^021: a is [1, K, M], b [B, K, N], the result [B, N, M]. Either may have B matrices."""
 
     inner = bmm_crc
-    columns = -2
 
 
 class perm021fc_crc_bias(perm021fc_crc):
-    """(a^021 @ b + bias)^021: a is [B, K, M], b [1, K, N], `bias` [N], the result [B, N, M]."""
+    """(a^021 @ b)^021 + bias: a is [1, K, M], b [B, K, N], `bias` [M], the result [B, N, M].
+
+    With a the weights this is a linear layer over the K rows of each matrix of b: linear(b^021, a^T, bias).
+    """
 
     biased = True
 
@@ -140,6 +142,7 @@ class perm021fc_ccr_bias_permute(perm021fc_crc_bias):
     """(a^021 @ b^T + bias)^021: a is [B, K, M], b [1, N, K], `bias` [N], the result [B, N, M]."""
 
     inner = bmm_ccc
+    columns = -2
 
     def __init__(self, layout: str = "021"):
         super().__init__()

@@ -58,11 +58,12 @@ class upsampling2d(upsampling2d_base):
 
 
 class upsampling2d_add(upsampling2d_base):
-    """upsampling2d(x) + r"""
+    """upsampling2d(x) + r, with r of the shape of the result."""
 
     def __call__(self, x: Tensor, r: Tensor) -> Tensor:
         self.begin(x, r)
         y = self.resized(x)
-        if r.type.dims != y.type.dims:
+        constant = [(dim.as_int(), wanted.as_int()) for dim, wanted in zip(r.type.dims, y.type.dims, strict=False)]
+        if r.rank != y.rank or any(dim is not None and dim != wanted for dim, wanted in constant):
             raise self.fail(f"r must have the shape of the result, {y.describe()}, found {r.describe()}")
         return self.finish(elementwise(FuncEnum.ADD)(y, r))

@@ -6,6 +6,7 @@ import contextlib
 import inspect
 import logging
 import re
+import sys
 import traceback
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, cast
@@ -45,6 +46,7 @@ def capture(
             f"{len(missing)} weights are on the meta device and have no data, the first {missing[0]!r}; "
             "load the model's weights, or make the model on a real device"
         )
+    _register_caches()
     given, named = _distinct((tuple(args), dict(kwargs or {})))
     names = _dim_names(module, given, named, dynamic_shapes)
 
@@ -64,6 +66,15 @@ def capture(
         if _is_about_dims(str(error)) and (program := _with_conditions(export)) is not None:
             return program, names
         raise ImportFailure(explain(error, export)) from error
+
+
+def _register_caches() -> None:
+    """Tell PyTorch how the caches of `transformers` hold tensors: its decoders return one by default."""
+    if "transformers" in sys.modules:
+        with contextlib.suppress(ImportError, AttributeError, ValueError):
+            from transformers.integrations import executorch
+
+            cast(Any, executorch).register_dynamic_cache_export_support()
 
 
 def _changes_weights(program: Any) -> bool:

@@ -16,6 +16,7 @@ from ait_mlir.importers.torch.capture import capture
 from ait_mlir.importers.torch.errors import ImportFailure
 from ait_mlir.importers.torch.library import torch
 from ait_mlir.importers.torch.program import Imported, import_program
+from ait_mlir.importers.torch.signature import skeleton
 
 if TYPE_CHECKING:
     from ait_mlir.driver import Measure
@@ -235,7 +236,7 @@ class CompiledModule:
         if spec != expected:
             raise InputError(
                 f"the arguments are {_outline(args, kwargs)}, but the model was exported with "
-                f"{_outline(*torch.utils._pytree.tree_unflatten(list('_' * expected.num_leaves), expected))}; "
+                f"{_outline(*skeleton(expected))}; "
                 "call it with arguments of the same structure"
             )
         for leaf, value in self._inputs.fixed.items():

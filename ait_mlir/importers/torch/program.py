@@ -25,7 +25,7 @@ from ait_mlir.importers.torch.library import quiet, torch
 from ait_mlir.importers.torch.rows import advice, row_named
 from ait_mlir.importers.torch.rows.complex import Interleaved, Pair, translated
 from ait_mlir.importers.torch.scan import is_flip_of_scan, is_reversed, is_scan, write_scan
-from ait_mlir.importers.torch.signature import Inputs, bind_dims, declare_dims, examples_of, read_inputs
+from ait_mlir.importers.torch.signature import Inputs, bind_dims, declare_dims, examples_of, read_inputs, skeleton
 from ait_mlir.importers.torch.writer import Writer
 from ait_mlir.passes.assumptions import assume
 
@@ -376,10 +376,7 @@ _MISSING = _Missing()
 
 def output_names(spec: Any) -> list[str]:
     """A name for each leaf of the result: the keys that lead to it, or its number."""
-    tree = torch.utils._pytree
-    paths = [
-        path for path, _ in tree.tree_flatten_with_path(tree.tree_unflatten(list(range(spec.num_leaves)), spec))[0]
-    ]
+    paths = [path for path, _ in torch.utils._pytree.tree_flatten_with_path(skeleton(spec))[0]]
     names: list[str] = []
     for i, path in enumerate(paths):
         parts = [str(next((getattr(key, a) for a in ("key", "name", "idx") if hasattr(key, a)), i)) for key in path]

@@ -50,7 +50,7 @@ def space_of(launch: Launch[Any], t: TensorType, offsets: Sequence[Arg]) -> str:
     levels = len(offsets)
     pointers = ", ".join(arg.name for arg in offsets)
     sequences = [arg.type.dims[0] - 1 for arg in offsets]
-    longest = ", ".join(str(hi) for _, hi in jagged.levels)
+    longest = launch.cpp(*(longest for _, longest in jagged.levels))
     return (
         f"ait::jagged_space<{levels}>({{{pointers}}}, {{{launch.cpp(*sequences)}}}, {{{longest}}}, "
         f"{launch.cpp(t.dims[0])})"

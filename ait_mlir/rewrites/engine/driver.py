@@ -236,6 +236,18 @@ class Rewriter:
             for inner in region.walk():
                 self._pending.discard(inner)
 
+    def remove_dead(self, scope: Operation) -> int:
+        """Erase what is dead in `scope`; returns how many operations that are.
+
+        Otherwise a use that is about to go would keep a pattern from matching, and nothing would visit its root again.
+        """
+        removed = 0
+        for op in tuple(scope.walk(reverse=True, region_first=True)):
+            if op is not scope and is_dead(op):
+                self.erase(op)
+                removed += 1
+        return removed
+
     def start(self, scope: Operation, reverse: bool) -> int:
         """Visit everything nested in `scope`; returns how many operations that are."""
         self._worklist = [op for op in scope.walk(reverse=not reverse) if op is not scope]
@@ -314,9 +326,9 @@ def apply_patterns(
     rewrites (default: 16 for each operation and 1,000 more). RewriteError names the pattern that fails, or the one
     applied most when the cap is reached.
     """
-    rewriter = Rewriter()
+    rewriter, statistics = Rewriter(), Statistics()
+    statistics.removed = rewriter.remove_dead(scope)
     limit = rewriter.start(scope, reverse) * 16 + 1_000 if limit is None else limit
-    statistics = Statistics()
     applied, seconds = statistics.applied, statistics.seconds
     dispatch = compiled.dispatch
     total = _total.get()

@@ -184,7 +184,7 @@ def contractions_before(root: Operation) -> Iterator[HasEpilogue]:
 
 def users_up_to(contraction: HasEpilogue, root: ElementwiseOp) -> list[ElementwiseOp] | None:
     """The elementwise operations from a contraction to `root`; None if they are not several, or not all of one shape,
-    or one of them has a user that does not lead to `root`."""
+    or one of them has a user that does not lead to `root`, or none."""
     scope, shape = scope_of(root), tensor_type(contraction.results[0]).dims
     members: list[ElementwiseOp] = []
     pending: list[SSAValue] = [contraction.results[0]]
@@ -196,6 +196,8 @@ def users_up_to(contraction: HasEpilogue, root: ElementwiseOp) -> list[Elementwi
             if not isinstance(user, ElementwiseOp) or len(members) == LARGEST_GROUP:
                 return None
             if not same_shape(tensor_type(user.results[0]).dims, shape, scope):
+                return None
+            if user is not root and not user.results[0].uses:
                 return None
             members.append(user)
             if user is not root:

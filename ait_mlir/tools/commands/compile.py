@@ -267,6 +267,7 @@ def _export(options: argparse.Namespace, module: ModuleOp, source: SourceText | 
             budget=options.budget,
             points=options.points,
             precision=options.precision,
+            streams=options.streams,
             source=source,
         )
     else:
@@ -280,6 +281,7 @@ def _export(options: argparse.Namespace, module: ModuleOp, source: SourceText | 
             budget=options.budget,
             points=options.points,
             precision=options.precision,
+            streams=options.streams,
             source=source,
         )[1]
         for name, reason in left_out.items():

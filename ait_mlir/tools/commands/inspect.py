@@ -150,7 +150,8 @@ def _print_totals(found: Report) -> None:
     ratio = f" ({found.bytes / found.floor:.3f} times)" if found.floor else ""
     print(f"launches  {len(found.launches)}")
     if found.streams > 1:
-        print(f"streams   {found.streams}, ordered by events")
+        plain = "; a run that is not recorded uses one, as events would cost the host more than they save"
+        print(f"streams   {found.streams}, ordered by events{plain if found.streams_if_recorded else ''}")
     if found.waits:
         print(f"waits     the host waits for {', '.join(found.waits)}, between parts that can be recorded as graphs")
     print(f"bytes     {found.bytes} read and written by the launches")

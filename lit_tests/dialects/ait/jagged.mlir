@@ -34,3 +34,15 @@ ait.graph @jagged(%x: !ait.tensor<total x 8 x 4 x f16>, %o: !ait.tensor<(b + 1) 
   %6 = ait.add %0, %0 : !ait.tensor<words x 8 x 4 x f16>
   ait.output "y" %6 : !ait.tensor<words x 8 x 4 x f16>
 }
+
+// The longest sequence may be a dim, whose value a run knows from an input.
+// CHECK-LABEL: ait.graph @longest
+// CHECK-SAME: dims {total = 0 to 900, b = 1 to 9, s = 0 to 90, words = jagged(total, b, 0 to s)}
+ait.graph @longest(%x: !ait.tensor<total x 4 x f16>, %o: !ait.tensor<(b + 1) x i32>, %d: !ait.tensor<b x s x 4 x f16>)
+  dims {total = 0 to 900, b = 1 to 9, s = 0 to 90, words = jagged(total, b, 0 to s)} {
+  // CHECK: ait.padded_to_jagged %d offsets(%o) : !ait.tensor<words x 4 x f16>
+  %0 = ait.padded_to_jagged %d offsets(%o) : !ait.tensor<words x 4 x f16>
+  // CHECK-NEXT: ait.jagged_to_padded %0 offsets(%o) value 0.0 : !ait.tensor<b x s x 4 x f16>
+  %1 = ait.jagged_to_padded %0 offsets(%o) value 0.0 : !ait.tensor<b x s x 4 x f16>
+  ait.output "y" %1 : !ait.tensor<b x s x 4 x f16>
+}

@@ -20,3 +20,9 @@ ait_rt.program @p arena (0) {
     ait_rt.record event 0 stream 0
   }
 }
+
+// -----
+
+// expected-error@+1 {{Expected 'recorded'}}
+ait_rt.program @p arena (0) streams if {
+}

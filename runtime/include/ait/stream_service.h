@@ -20,13 +20,29 @@ struct ait_stream_service_v1 {
   int32_t (*wait)(const ait_host_v1* host, int32_t event, void* stream);
 };
 
+/// The service "recording": whether a run is recorded into a graph.
+struct ait_recording_service_v1 {
+  static constexpr const char* kName = "recording";
+  static constexpr int32_t kVersion = 1;
+  /// Writes whether `stream` is being recorded. Returns 0, or the status of `host->fail`.
+  int32_t (*is_recorded)(const ait_host_v1* host, void* stream, bool* recorded);
+};
+
 namespace ait {
 
-/// @brief The context of launches on stream `index` of a run. Where someone watches the run, that is its stream 0: launches are timed and shown
-/// one after another.
+/// @brief Writes whether a run uses several streams. Where someone watches the run it uses stream 0 alone: launches are timed and shown one
+/// after another.
+/// @param if_recorded only a run that is recorded uses several: for programs whose launches, and not their work, take the time of a plain run
+inline int32_t use_streams(const ait_run_v1* run, bool if_recorded, bool* several) {
+  *several = run->observer == nullptr;
+  if (!*several || !if_recorded) return 0;
+  const auto* const table = find_service<ait_recording_service_v1>();
+  if (table == nullptr) return Context{run->stream, run->host}.fail("streams were used in a library that no runtime library has loaded");
+  return table->is_recorded(run->host, run->stream, several);
+}
+
+/// @brief The context of launches on stream `index` of a run with several streams.
 inline int32_t open_stream(const ait_run_v1* run, int32_t index, Context* context) {
-  *context = Context{run->stream, run->host};
-  if (run->observer != nullptr) return 0;
   const auto* const table = find_service<ait_stream_service_v1>();
   if (table == nullptr) return context->fail("streams were used in a library that no runtime library has loaded");
   return table->open(run->host, index, run->stream, &context->stream);

@@ -1,5 +1,5 @@
 /// @file stream_service.h
-/// @brief The service "streams" of a GPU.
+/// @brief The services "streams" and "recording" of a GPU.
 #ifndef AIT_RUNTIME_GPU_STREAM_SERVICE_H_
 #define AIT_RUNTIME_GPU_STREAM_SERVICE_H_
 
@@ -31,6 +31,9 @@ inline int32_t open(const ait_host_v1* host, int32_t index, void* first, void** 
 inline int32_t record(const ait_host_v1* host, int32_t event, void* stream) {
   return with_streams(host, [&](RunStreams& streams) { streams.event(event).record(stream); });
 }
+inline int32_t is_recorded(const ait_host_v1* host, void* stream, bool* recorded) {
+  return with_streams(host, [&](RunStreams& streams) { *recorded = streams.is_recorded(stream); });
+}
 inline int32_t wait(const ait_host_v1* host, int32_t event, void* stream) {
   return with_streams(host, [&](RunStreams& streams) { streams.event(event).wait(stream); });
 }
@@ -38,6 +41,7 @@ inline int32_t wait(const ait_host_v1* host, int32_t event, void* stream) {
 }  // namespace stream_service
 
 inline constexpr ait_stream_service_v1 kStreamService{stream_service::open, stream_service::record, stream_service::wait};
+inline constexpr ait_recording_service_v1 kRecordingService{stream_service::is_recorded};
 
 }  // namespace ait::runtime
 

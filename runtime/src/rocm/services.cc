@@ -7,7 +7,7 @@
 namespace ait::runtime {
 
 const std::vector<Service>& device_services() {
-  static const std::vector<Service> list{service_of(kGemmService), service_of(kFfiService), service_of(kStreamService)};
+  static const std::vector<Service> list{service_of(kGemmService), service_of(kFfiService), service_of(kStreamService), service_of(kRecordingService)};
   return list;
 }
 

@@ -65,6 +65,12 @@ def convolutions() -> Iterator[Row]:
         lambda op, x, w, b: op(stride=1, pad=1, dilate=1, group=4)(x, w, b),
         lambda x, w, b: first(F.conv2d, x, w, b, padding=1, groups=4),
     )
+    yield Row(
+        "conv2d_groups",
+        [X, "6 x 3 x 3 x 2"],
+        lambda op, x, w: op(stride=1, pad=1, dilate=1, group=2)(x, w),
+        lambda x, w: first(F.conv2d, x, w, padding=1, groups=2),
+    )
     turned, result = "4 x 2 x 2 x 6", {"stride": 2, "padding": 0}
     yield Row(
         "transposed_conv2d",

@@ -181,9 +181,9 @@ def permuted() -> Iterator[Row]:
     yield Row("perm021fc_crc", [left, crc], lambda op, x, y: op()(x, y), lambda x, y: (x.mT @ y).mT)
     yield Row(
         "perm021fc_crc_bias",
-        [left, crc, bias],
-        lambda op, x, y, b: op()(x, y, bias=b),
-        lambda x, y, b: (x.mT @ y + b).mT,
+        [crc, left, bias],
+        lambda op, w, x, b: op()(w, x, bias=b),
+        lambda w, x, b: (w.mT @ x).mT + b,
     )
 
 

@@ -9,16 +9,20 @@
 #include <functional>
 #include <map>
 #include <mutex>
+#include <set>
 #include <vector>
 
 struct CUgraph_st {
   std::vector<std::function<void()>> nodes;
+  std::map<CUstream_st*, bool> joined;  ///< the streams that are recorded, and whether another one waits for the last work of each
 };
 struct CUgraphExec_st : CUgraph_st {};
 struct CUstream_st {
   CUgraph_st* recording = nullptr;
 };
-struct CUevent_st {};
+struct CUevent_st {
+  CUstream_st* recorded_on = nullptr;
+};
 
 namespace {
 
@@ -32,6 +36,8 @@ struct Block {
 std::mutex mutex;
 std::map<char*, Block> blocks;
 int64_t launches[kDevices];
+int64_t events;   ///< how often one was recorded or waited for by a stream
+std::set<cudaStream_t> used;  ///< the streams that launches were on
 int64_t objects;  ///< streams, events and graphs that are not destroyed
 thread_local int current = 0;
 thread_local int64_t until_fault = -1;
@@ -43,6 +49,7 @@ cudaError_t launch(cudaStream_t stream, std::function<void()> work) {
   if (step() != cudaSuccess) return last;
   if (stream != nullptr && stream->recording != nullptr) {
     stream->recording->nodes.push_back(std::move(work));
+    stream->recording->joined[stream] = false;
   } else {
     work();
   }
@@ -81,6 +88,12 @@ void fake_fault_after(int64_t steps) { until_fault = steps; }
 int64_t fake_steps_left() { return until_fault; }
 int64_t fake_launches(int device) { return launches[device]; }
 int64_t fake_objects() { return objects; }
+int64_t fake_events() { return events; }
+int64_t fake_streams() { return static_cast<int64_t>(used.size()); }
+void fake_forget() {
+  events = 0;
+  used.clear();
+}
 int64_t fake_bytes(int device) {
   const std::lock_guard<std::mutex> lock(mutex);
   int64_t sum = 0;
@@ -95,6 +108,7 @@ int ait_test_launch(void* stream, void (*body)(const void*), const void* work, s
   }
   std::vector<char> copy(static_cast<const char*>(work), static_cast<const char*>(work) + bytes);
   const int device = current;
+  used.insert(static_cast<cudaStream_t>(stream));
   return launch(static_cast<cudaStream_t>(stream), [copy, body, device] {
            ++launches[device];
            body(copy.data());
@@ -153,7 +167,16 @@ cudaError_t cudaMemsetAsync(void* to, int value, size_t bytes, cudaStream_t stre
 cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned) { return make(stream); }
 cudaError_t cudaStreamDestroy(cudaStream_t stream) { return destroy(stream); }
 cudaError_t cudaStreamSynchronize(cudaStream_t) { return step(); }
-cudaError_t cudaStreamWaitEvent(cudaStream_t, cudaEvent_t, unsigned) { return step(); }
+cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned) {
+  ++events;
+  CUstream_st* const from = event->recorded_on;
+  if (from != nullptr && from->recording != nullptr && stream != nullptr) {  // what waits for recorded work is recorded, too
+    from->recording->joined[from] = true;
+    stream->recording = from->recording;
+    stream->recording->joined.emplace(stream, false);
+  }
+  return step();
+}
 cudaError_t cudaStreamIsCapturing(cudaStream_t stream, cudaStreamCaptureStatus* status) {
   *status = stream != nullptr && stream->recording != nullptr ? cudaStreamCaptureStatusActive : cudaStreamCaptureStatusNone;
   return cudaSuccess;
@@ -161,8 +184,13 @@ cudaError_t cudaStreamIsCapturing(cudaStream_t stream, cudaStreamCaptureStatus* 
 cudaError_t cudaStreamBeginCapture(cudaStream_t stream, cudaStreamCaptureMode) { return make(&stream->recording); }
 cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t* graph) {
   *graph = stream->recording;
+  cudaError_t found = cudaSuccess;
+  for (const auto& [other, joined] : (*graph)->joined) {
+    other->recording = nullptr;
+    if (other != stream && !joined) found = cudaErrorStreamCaptureUnjoined;
+  }
   stream->recording = nullptr;
-  return cudaSuccess;
+  return last = found;
 }
 cudaError_t cudaGraphDestroy(cudaGraph_t graph) { return destroy(graph); }
 cudaError_t cudaGraphInstantiateWithFlags(cudaGraphExec_t* exec, cudaGraph_t graph, unsigned long long) {
@@ -180,7 +208,11 @@ cudaError_t cudaGraphLaunch(cudaGraphExec_t exec, cudaStream_t stream) {
 cudaError_t cudaEventCreate(cudaEvent_t* event) { return make(event); }
 cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned) { return make(event); }
 cudaError_t cudaEventDestroy(cudaEvent_t event) { return destroy(event); }
-cudaError_t cudaEventRecord(cudaEvent_t, cudaStream_t) { return step(); }
+cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
+  ++events;
+  event->recorded_on = stream;
+  return step();
+}
 cudaError_t cudaEventSynchronize(cudaEvent_t) { return step(); }
 cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t, cudaEvent_t) { return *milliseconds = 1, cudaSuccess; }
 

@@ -1,0 +1,36 @@
+"""The documented import paths of layers: `frontend.nn.pool2d`, `frontend.nn.layer_norm`."""
+
+from __future__ import annotations
+
+import sys
+from types import ModuleType
+
+PATHS = {
+    "container": "ModuleDict ModuleList Sequential",
+    "conv1d": "Conv1d Conv1dBias",
+    "conv2d": "Conv2d Conv2dBias Conv2dBiasAdd Conv2dBiasAddHardswish Conv2dBiasAddRelu Conv2dBiasFewChannels "
+    "Conv2dBiasHardswish Conv2dBiasHardswishFewChannels Conv2dBiasRelu Conv2dBiasReluFewChannels Conv2dBiasSigmoid "
+    "Conv2dDepthwise Conv2dDepthwiseBias ConvTranspose2d ConvTranspose2dBias ConvTranspose2dBiasRelu",
+    "conv3d": "Conv3d Conv3dBias",
+    "dropout": "Dropout",
+    "dual_gemm": "T5DenseGatedGeluDense",
+    "group_norm": "GroupNorm",
+    "identity": "Identity",
+    "layer_norm": "LayerNorm",
+    "padding": "Ndhwc3to8 Nhwc3to8",
+    "pool2d": "AdaptiveAvgPool2d AdaptiveMaxPool2d AvgPool2d MaxPool2d",
+    "pool3d": "MaxPool3d",
+    "roi_ops": "FPNRoiAlign RoiAlign",
+    "upsample": "Upsampling2d Upsampling2dAdd",
+    "view_ops": "Flatten Reshape View",
+}
+"""The layers of each module that has another name here."""
+
+
+def make_modules(package: ModuleType) -> None:
+    """Enter the modules of `PATHS` below `package`, which has the layers, in `sys.modules`."""
+    for path, names in PATHS.items():
+        full = f"{package.__name__}.{path}"
+        module = ModuleType(full, f"The documented import path of {', '.join(names.split())}.")
+        vars(module).update({name: getattr(package, name) for name in names.split()})
+        setattr(package, path, sys.modules.setdefault(full, module))

@@ -1,0 +1,34 @@
+"""Decoders of transformers as they come: their result holds a cache of keys and values."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch.export import Dim
+
+from ait_mlir.errors import InputError
+from ait_mlir.frontend.target import as_target
+from ait_mlir.importers.torch import from_torch
+from ait_mlir.importers.torch.compiled import build
+
+
+def test_a_returned_cache_is_a_cache_of_our_results() -> None:
+    transformers = pytest.importorskip("transformers")
+    sizes = {"hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2, "num_key_value_heads": 1}
+    config = transformers.LlamaConfig(**sizes, intermediate_size=32, vocab_size=50)
+    torch.manual_seed(0)
+    model = transformers.LlamaForCausalLM(config).eval()
+    batch, length = Dim("batch", min=1, max=4), Dim("length", min=1, max=16)
+    imported = from_torch(model, (torch.ones(2, 7, dtype=torch.long),), dynamic_shapes=({0: batch, 1: length},))
+    ours = build(imported, as_target("cpu"))
+    tokens = torch.randint(0, 50, (3, 5))
+    with torch.no_grad():
+        wanted = model(tokens)
+    found = ours(tokens)
+    assert type(found) is type(wanted) and isinstance(found.past_key_values, transformers.DynamicCache)
+    torch.testing.assert_close(found.logits, wanted.logits)
+    for mine, theirs in zip(found.past_key_values.layers, wanted.past_key_values.layers, strict=True):
+        torch.testing.assert_close(mine.keys, theirs.keys)
+        torch.testing.assert_close(mine.values, theirs.values)
+    with pytest.raises(InputError, match=r"the arguments are \(_, _\), but the model was exported with \(_\)"):
+        ours(tokens, tokens)
