@@ -83,6 +83,8 @@ def neutral(kind: str, element: Attribute) -> float:
     """The initial value of a reduction of this kind."""
     if kind in ("add", "mul"):
         return int(kind == "mul")
+    if element == i1:
+        return int(kind == "min")
     ends = integer_range(element)
     if ends is None:
         return float("-inf") if kind == "max" else float("inf")
