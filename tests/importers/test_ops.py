@@ -188,6 +188,7 @@ CASES = {
     "pad_replicate": (lambda x: (F.pad(x, (3, 2), mode="replicate"), F.pad(x[None], (1, 2, 1, 9), mode="replicate")), x3, True),
     "pad_circular": (lambda x: F.pad(x, (3, 8), mode="circular"), x3, True),
     "upsample": (lambda x: (F.interpolate(x, scale_factor=2), F.interpolate(x, scale_factor=(1.5, 3), mode="bilinear"), F.interpolate(x, scale_factor=2, mode="bicubic")), lambda: (floats(2, 4, 5, 7),), ({0: B},)),
+    "upsample_antialiased": (lambda x: (F.interpolate(x, (3, 11), mode="bilinear", antialias=True), F.interpolate(x, (11, 2), mode="bicubic", antialias=True), F.interpolate(x, scale_factor=0.4, mode="bicubic", antialias=True), F.interpolate(x, (3, 4), mode="bilinear", antialias=True, align_corners=True)), lambda: (floats(2, 4, 9, 7),), ({0: B},)),
     "upsample_to": (lambda x: (F.interpolate(x, (7, 11)), F.interpolate(x, (7, 3), mode="bilinear", align_corners=True), F.interpolate(x, (3, 20), mode="bicubic", align_corners=True), F.interpolate(x, (9, 4), mode="nearest-exact")), lambda: (floats(2, 4, 5, 7),), ({0: B, 2: S},)),
     "upsample_to_a_size": (lambda x, y: F.interpolate(x, y.shape[2:], mode="bilinear"), lambda: (floats(2, 4, 5, 7), floats(2, 4, 5, 3)), ({0: B}, {0: B, 2: S})),
     "upsample_by_two": (lambda x: F.interpolate(x, scale_factor=2.0), lambda: (floats(2, 4, 5, 7),), ({0: B, 2: S},)),
