@@ -19,6 +19,8 @@ class Pass(Row):
 
     module: str
     cls: str
+    optimizes: bool = False
+    """Whether a model can be compiled without it."""
 
     def load(self) -> type[Any]:
         """The class of the pass."""
@@ -181,7 +183,7 @@ PASSES: dict[str, Pass | Patterns] = table(
             "Let jagged views of one tensor with one set of offsets be one.",
             ("subsets:JAGGED",),
         ),
-        Pass("group-products", "group_products", "GroupProductsPass"),
+        Pass("group-products", "group_products", "GroupProductsPass", optimizes=True),
         Patterns(
             "process-singleton-elementwise",
             "Make a fused_elementwise of each elementwise operation by itself.",
@@ -214,8 +216,9 @@ PASSES: dict[str, Pass | Patterns] = table(
 
 @dataclass(frozen=True)
 class Phase(Row):
-    """A state of a module between import and artifact, and the passes that lead to it from the one before. `{target}`
-    stands for the options of the target, `{streams}` for those of streams."""
+    """A state of a module between import and artifact, and the passes that lead to it from the one before. `{card}`
+    stands for the options of the target, `{target}` for these and those of selection, `{streams}` for those of
+    streams."""
 
     passes: tuple[str, ...] = ()
 
@@ -243,7 +246,7 @@ PHASE_TABLE: dict[str, Phase] = table(
                 "remove-duplicates",
             ),
         ),
-        Phase("selected", ("resolve-libraries", "select{{{target}}}")),
+        Phase("selected", ("resolve-libraries", "group-products{{{card}}}", "select{{{target}}}")),
         Phase("bufferized", ("bufferize", "remove-copies", "lower-copies")),
         Phase("planned", ("assign-streams{{{streams}}}", "plan-memory", "verify-plan")),
         Phase("source"),
@@ -257,7 +260,7 @@ PHASES: tuple[str, ...] = tuple(PHASE_TABLE)
 
 def _is_optimization(step: str) -> bool:
     row = PASSES[step.partition("{")[0]]
-    return isinstance(row, Patterns) and row.dialect == "ait"
+    return row.optimizes if isinstance(row, Pass) else row.dialect == "ait"
 
 
 def passes_between(
@@ -280,9 +283,10 @@ def passes_between(
     first, last = PHASES.index(start), PHASES.index(end)
     if first > last:
         raise AitError(f"phase {end!r} comes before {start!r}; the phases are {', '.join(PHASES)}")
-    options = f'target="{target}"' + (f' arch="{arch}"' if arch else "") + (f" {selection}" if selection else "")
+    card = f'target="{target}"' + (f' arch="{arch}"' if arch else "")
+    options = card + (f" {selection}" if selection else "")
     limit = "" if streams is None else f"streams={streams}"
     steps = [step for phase in PHASES[first + 1 : last + 1] for step in PHASE_TABLE[phase].passes]
     if not optimize:
         steps = [step for step in steps if not _is_optimization(step)]
-    return ",".join(step.format(target=options, streams=limit).removesuffix("{}") for step in steps)
+    return ",".join(step.format(card=card, target=options, streams=limit).removesuffix("{}") for step in steps)

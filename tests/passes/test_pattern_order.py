@@ -14,7 +14,6 @@ from ait_mlir.passes.pipelines import passes_between
 from ait_mlir.rewrites.engine.language import PatternSet
 from ait_mlir.universe import context
 from tests.mutate.run import LIT
-from tests.tiers import params
 
 NETWORKS = (LIT.parent / "passes" / "launches.mlir").read_text()
 
@@ -37,7 +36,8 @@ def declared() -> dict[str, list[str]]:
     return launches()
 
 
-@pytest.mark.parametrize("seed", params(range(8), [0]))
+@pytest.mark.full
+@pytest.mark.parametrize("seed", range(8))
 def test_shuffled_patterns_give_the_same_launches(
     seed: int, declared: dict[str, list[str]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
