@@ -72,8 +72,10 @@ def unroll(scan: ScanOp) -> None:
             results.append(add(ConstantOp(0, tensor_type(result))))
             continue
         ordered = pieces[::-1] if scan.reverse is not None else pieces
-        whole = ConcatOp.create(operands=ordered, properties={"dim": scan.dim}, result_types=[result.type])
-        results.append(ordered[0] if length == 1 else add(whole))
+        if length == 1:  # a concat outside of the block would be a user of the slice
+            results.append(ordered[0])
+            continue
+        results.append(add(ConcatOp.create(operands=ordered, properties={"dim": scan.dim}, result_types=[result.type])))
     for result, value in zip(scan.results, results, strict=True):
         value.name_hint = value.name_hint or result.name_hint
         result.replace_all_uses_with(value)

@@ -1,5 +1,6 @@
 // RUN: ait-opt %s -p unroll-scans --check-semantics | filecheck %s
 // RUN: ait-opt %s -p 'unroll-scans{limit=1}' | filecheck %s --check-prefix=LIMIT
+// RUN: ait-opt %s -p unroll-scans,simplify,fuse-elementwise | filecheck %s --check-prefix=FUSED
 
 // Two steps of one op each; the stacked result is a concatenation.
 // CHECK-LABEL: ait.graph @forward
@@ -76,4 +77,17 @@ ait.graph @dynamic(%x: !ait.tensor<n x 1 x f32>, %h0: !ait.tensor<f32>) dims {n 
     ait.yield %t : !ait.tensor<f32>
   } : !ait.tensor<f32>
   ait.output "h" %h : !ait.tensor<f32>
+}
+
+// One step: its slice is the stacked result, and nothing else uses it.
+// FUSED-LABEL: ait.graph @one_step
+ait.graph @one_step(%x: !ait.tensor<1 x 8 x f32>, %h: !ait.tensor<8 x f32>) {
+  // FUSED: ait.fused_elementwise(
+  // FUSED: ait.output
+  %last, %all = ait.scan %x init(%h) dim 0 {
+  ^bb0(%xt: !ait.tensor<8 x f32>, %old: !ait.tensor<8 x f32>):
+    %sum = ait.add %xt, %old : !ait.tensor<8 x f32>
+    ait.yield %sum, %sum : !ait.tensor<8 x f32>, !ait.tensor<8 x f32>
+  } : !ait.tensor<8 x f32>, !ait.tensor<1 x 8 x f32>
+  ait.output "y" %all : !ait.tensor<1 x 8 x f32>
 }

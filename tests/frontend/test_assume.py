@@ -102,6 +102,17 @@ def test_a_dim_that_must_be_even():
     assert [len(part.shape()) for part in ops.chunk()(x, 2, 0)] == [2, 2]
 
 
+def test_a_dim_beside_one_that_follows():
+    x = rows("x", IntVar([2, 4], name="a"), 30)
+    y = ops.reshape()(x, [5, IntVar([2, 4]), 3, -1])
+    graph = graph_of(y)
+    assert str(graph.scope) == "a = 2 to 4"
+    assert [str(o.value.type) for o in graph.outputs()] == ["!ait.tensor<5 x a x 3 x 2 x f32>"]
+    for other in (IntVar([2, 5]), IntVar([0, 4]), IntVar([2, 8])):
+        with pytest.raises(BuildError, match="the dim that is -1 is not known"):
+            ops.reshape()(x, [5, other, 7, -1])
+
+
 def test_shapes_that_can_never_agree_are_refused_at_once():
     x = rows("x", IntVar([1, 4], name="a"))
     with pytest.raises(BuildError, match=r"dim 0 of rhs is b, but lhs has a there"):

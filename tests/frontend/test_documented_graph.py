@@ -220,3 +220,30 @@ def test_a_group_and_what_it_reads_and_makes():
         tensor._attrs["dst_ops"] = tensor._attrs["dst_ops"] - both
     fused = ops.fused_elementwise([add, tanh], [a, b], [total, y])
     assert list(y.src_ops()) == [fused] and fused in a.dst_ops()
+
+
+def sliced(tensor: Tensor, start: int = 1, end: int = 3) -> Tensor:
+    return ops.dynamic_slice()(tensor, [0, start], [None, end])
+
+
+def test_a_concatenation_reads_slices_in_place():
+    """Also of a slice that it reads twice, and of one that two concatenations read."""
+    a, b, c = x("a", ROWS, 8), x("b", ROWS, 8), x("c", ROWS, 4)
+    cut = sliced(a)
+    y = ops.concatenate()([cut, sliced(b, 4, 7), c, cut], 1).mark_as_output("y")
+    z = ops.concatenate()([c, cut], 1).mark_as_output("z")
+    graph = documented_graph([y, z])
+    assert check_graph_validity(graph, raiseError=True)
+    read = [[t.name for t in op._attrs["inputs"]] for op in get_sorted_ops(graph)]
+    assert sorted(read) == [["a", "b", "c", "a"], ["c", "a"]]
+    assert sorted(str(t.name) for t in graph) == ["a", "b", "c", "y", "z"]
+
+
+def test_a_slice_that_others_read_stays():
+    a, c = x("a", ROWS, 8), x("c", ROWS, 4)
+    cut = sliced(a)
+    assert names([ops.concatenate()([cut, c], 1), ops.softmax()(cut, -1)]).count("dynamic_slice") == 1
+    cut = sliced(a)
+    assert names([ops.concatenate()([cut, c], 1), cut]).count("dynamic_slice") == 1
+    assert names(ops.softmax()(sliced(a), -1)) == ["dynamic_slice", "softmax"]
+    assert names(ops.concatenate()([sliced(a), c], 1), optimize=False) == ["dynamic_slice", "concatenate"]

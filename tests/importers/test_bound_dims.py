@@ -10,6 +10,7 @@ import pytest
 torch = pytest.importorskip("torch")
 
 import ait_mlir  # noqa: E402
+from ait_mlir.errors import RunError  # noqa: E402
 
 
 class Select(torch.nn.Module):
@@ -47,3 +48,40 @@ def test_what_is_found_by_value() -> None:
         for found, want in zip(compiled(x), Choose()(x), strict=True):
             assert found.shape == want.shape
             np.testing.assert_array_equal(found.numpy(), want.numpy())
+
+
+class Put(torch.nn.Module):
+    """Writes at masks of leading and of inner dims; reads at masks of inner dims, beside other indices, and several
+    tensors at one mask.
+    """
+
+    def forward(self, x: Any) -> Any:
+        rows, inner, elements = x[..., 0] > 0, x[0, :, 0] > 0, x > 0
+        put, within = x.clone(), x.clone()
+        put[rows] = x[rows] * 2 + 1
+        within[:, inner] = x[:, inner] + 1
+        added = x.index_put((elements,), x[elements], accumulate=True)
+        scattered = x.masked_scatter(rows[..., None], x), x.masked_scatter(elements, x[elements] * 3)
+        best = x[0][inner], x[0, :, 0][inner], inner.nonzero()
+        return put, within, added, *scattered, *best, x[0][:, x[0, 0] > 0], x[0][inner, torch.tensor([3])]
+
+
+def test_masks_are_written_as_pytorch_writes_them() -> None:
+    shapes = ({0: torch.export.Dim("n", min=1, max=6)},)
+    compiled = ait_mlir.compile(Put().eval(), (torch.randn(3, 5, 8),), target="cpu", dynamic_shapes=shapes)
+    torch.manual_seed(0)
+    for x in (torch.randn(3, 5, 8), torch.randn(1, 5, 8), -torch.rand(2, 5, 8), torch.rand(2, 5, 8)):
+        for found, want in zip(compiled(x), Put()(x), strict=True):
+            np.testing.assert_array_equal(found.numpy(), want.numpy())
+
+
+class Fill(torch.nn.Module):
+    def forward(self, x: Any, values: Any) -> Any:
+        return x.masked_scatter(x > 0, values)
+
+
+def test_too_few_values_for_a_mask_are_an_error() -> None:
+    compiled = ait_mlir.compile(Fill().eval(), (torch.ones(4), torch.ones(2)), target="cpu")
+    np.testing.assert_array_equal(compiled(torch.tensor([-1.0, 2, -1, 3]), torch.tensor([7.0, 8])), [-1, 7, -1, 8])
+    with pytest.raises(RunError, match="index 3"):
+        compiled(torch.ones(4), torch.ones(2))

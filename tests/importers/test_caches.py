@@ -32,3 +32,20 @@ def test_a_returned_cache_is_a_cache_of_our_results() -> None:
         torch.testing.assert_close(mine.values, theirs.values)
     with pytest.raises(InputError, match=r"the arguments are \(_, _\), but the model was exported with \(_\)"):
         ours(tokens, tokens)
+
+
+def test_a_cache_for_each_of_two_attentions() -> None:
+    transformers = pytest.importorskip("transformers")
+    sizes = {"d_model": 16, "encoder_layers": 1, "decoder_layers": 1, "vocab_size": 50, "max_position_embeddings": 32}
+    heads = {"encoder_attention_heads": 2, "decoder_attention_heads": 2, "encoder_ffn_dim": 32, "decoder_ffn_dim": 32}
+    torch.manual_seed(0)
+    model = transformers.BlenderbotModel(transformers.BlenderbotConfig(**sizes, **heads)).eval()
+    given = {"input_ids": torch.ones(2, 7, dtype=torch.long), "decoder_input_ids": torch.ones(2, 5, dtype=torch.long)}
+    module = from_torch(
+        model,
+        (),
+        given,
+        dynamic_shapes={"input_ids": {0: Dim("batch", max=4)}, "decoder_input_ids": {0: Dim("batch", max=4)}},
+    )
+    names = [name for name in str(module.module).splitlines() if "ait.output" in name]
+    assert any('"past_key_values_cross_attention_cache_key_cache_0"' in name for name in names), names

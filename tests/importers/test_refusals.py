@@ -42,11 +42,6 @@ class TwoUnsupported(Base):
         return torch.lgamma(y) + torch.rand_like(y)
 
 
-class BooleanIndex(Base):
-    def forward(self, x):
-        return self.linear(x)[:, x.sum(0) > 0]
-
-
 class Fixed(Base):
     def forward(self, x):
         return self.linear(x).reshape(3, 8)
@@ -76,7 +71,6 @@ REFUSED = {
     Control: r"decides by the values of a tensor at .*test_refusals.py:\d+ in forward: if x.sum\(\) > 0:.*torch.where",
     Item: r"decides by the values of a tensor at .*test_refusals.py:\d+ in forward: return x\[:",
     Fixed: r"a dim that was to be dynamic is not, fixed at .*test_refusals.py:\d+ in forward.*batch.*constant \(3\)",
-    BooleanIndex: r"^1 operation of the model cannot be imported:\n  aten.index.Tensor, used once, .*test_refusals.py:\d+ in forward(.|\n)*one mask of the leading dims",
     Shorts: r"aten.to.dtype, used once(.|\n)*int16 are not supported",
 }
 
@@ -134,7 +128,10 @@ def test_misuse_is_explained(message):
 
 UNSUPPORTED = {
     "powers of integers are supported for whole exponents from 1 to 8": lambda x: x.long() ** 9,
-    "writing at a mask is supported for one value, or one slice": lambda x: x.index_put((x > 0,), x.reshape(-1)),
+    "writing at a mask and at other indices together is not supported": lambda x: x.index_put(
+        (x[:, 0] > 0, torch.tensor([0])), x.sum()
+    ),
+    "indexing with several masks is not supported": lambda x: x[x[:, 0] > 0, x.sum(0) > 0],
     "k is 3, expected 1 to batch": lambda x: x.topk(3, 0)[0],
 }
 

@@ -81,6 +81,7 @@ def documented_graph(outputs: Sequence[Tensor], optimize: bool = True, fold: boo
     if optimize:
         for operator in get_sorted_ops(graph):
             join_chain(operator)
+        read_slices_in_place(toposort(last))
     graph = toposort(last)
     found = groups(graph) if optimize else [[op] for op in get_sorted_ops(graph) if is_elementwise(op)]
     for operators in found:
@@ -170,6 +171,25 @@ def _word(user: Operator, name: str, result: Tensor, others: Sequence[Tensor]) -
     if other.rank == 1 and other.type.dims[0] is result.type.dims[-1]:
         return "bias"
     return "add" if other.type == result.type else None
+
+
+# ** slices **
+
+
+def read_slices_in_place(graph: Sequence[Tensor]) -> None:
+    """Let concatenations read what a slice is cut from, if nothing but concatenations reads the slice."""
+    sources: dict[Tensor, Tensor] = {}
+    for operator in get_sorted_ops(graph):
+        if operator.attrs["op"] == "dynamic_slice":
+            (result,) = operator.outputs
+            users = list(result.users)
+            if users and not result.is_output and all(user.attrs["op"] == "concatenate" for user in users):
+                sources[result] = operator.inputs[0]
+    for operator in get_sorted_ops(graph):
+        if operator.attrs["op"] == "concatenate" and not sources.keys().isdisjoint(operator.inputs):
+            inputs = [sources.get(t, t) for t in operator.inputs]
+            slices = [op for t in dict.fromkeys(operator.inputs) if t in sources for op in t.src_ops()]
+            documented_operator("concatenate", [*slices, operator], inputs, operator.outputs, operator.attrs)
 
 
 # ** elementwise operators **

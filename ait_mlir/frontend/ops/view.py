@@ -47,7 +47,10 @@ class ViewOperator(Operator):
 
 
 class reshape(ViewOperator):
-    """The same elements in row-major order in another shape; one dim may be -1 and follows from the others."""
+    """The same elements in row-major order in another shape; one dim may be -1 and follows from the others.
+
+    Dims that are not those of the input, such as an `IntVar` of its own, become what the number of elements asks for.
+    """
 
     def __call__(self, x: Tensor, shape: Sequence[DimLike]) -> Tensor:
         self.begin(x)
@@ -56,16 +59,26 @@ class reshape(ViewOperator):
         if len(free) > 1:
             raise self.fail(f"only one dim can be -1, found {len(free)}")
         if free:
-            known = product([dim for i, dim in enumerate(dims) if i != free[0]])
+            total, known = product(x.shape()), product([dim for i, dim in enumerate(dims) if i != free[0]])
             try:
-                dims[free[0]] = exact_quotient(product(x.shape()), known)
+                dims[free[0]] = exact_quotient(total, known)
             except BuildError as error:
-                raise self.fail(f"the dim that is -1 is not known: {error}") from None
+                if (number := _quotient_of_ranges(total, known)) is None:
+                    raise self.fail(f"the dim that is -1 is not known: {error}") from None
+                dims[free[0]] = number
         return self.finish(self.reshaped(x, dims))
 
     def _infer_shape(self, x_values: Sequence[int], shape: Sequence[int]) -> list[int]:
         """The sizes that a tensor of `x_values` has in `shape`, whose -1 follows from the others."""
         return [d.value() for d in reshape()(Tensor(shape=x_values), shape).shape() if isinstance(d, IntImm)]
+
+
+def _quotient_of_ranges(total: IntVar, known: IntVar) -> int | None:
+    """The number that both ends of `total` have for those of `known`, if it has dims of its own; else None."""
+    if known.expr.symbols <= total.expr.symbols or not known.lower_bound():
+        return None
+    least, most = divmod(total.lower_bound(), known.lower_bound()), divmod(total.upper_bound(), known.upper_bound())
+    return least[0] if least == most and not least[1] else None
 
 
 class flatten(ViewOperator):

@@ -70,11 +70,39 @@ def capture(
 
 def _register_caches() -> None:
     """Tell PyTorch how the caches of `transformers` hold tensors: its decoders return one by default."""
-    if "transformers" in sys.modules:
-        with contextlib.suppress(ImportError, AttributeError, ValueError):
-            from transformers.integrations import executorch
+    if "transformers" not in sys.modules:
+        return
+    with contextlib.suppress(ImportError, AttributeError):
+        from transformers import cache_utils
+        from transformers.integrations import executorch
 
-            cast(Any, executorch).register_dynamic_cache_export_support()
+        cast(Any, executorch).register_dynamic_cache_export_support()
+        _register_pair(cast(Any, cache_utils).EncoderDecoderCache)
+
+
+def _register_pair(cache: Any) -> None:
+    """A cache of a decoder that also attends to an encoder: one for each of the two attentions."""
+    tree, parts = torch.utils._pytree, ("self_attention_cache", "cross_attention_cache")
+    if cache in tree.SUPPORTED_NODES:
+        return
+
+    def children(both: Any, *_: Any) -> list[Any]:
+        return [getattr(both, part) for part in parts]
+
+    def flatten(both: Any) -> tuple[list[Any], None]:
+        return children(both), None
+
+    def flatten_with_keys(both: Any) -> tuple[list[Any], None]:
+        return [(tree.GetAttrKey(part), getattr(both, part)) for part in parts], None
+
+    def unflatten(values: Sequence[Any], _: Any) -> Any:
+        return cache(*values)
+
+    name = f"{cache.__module__}.{cache.__name__}"
+    tree.register_pytree_node(
+        cache, flatten, unflatten, serialized_type_name=name, flatten_with_keys_fn=flatten_with_keys
+    )
+    torch.fx._pytree.register_pytree_flatten_spec(cache, children)
 
 
 def _changes_weights(program: Any) -> bool:
@@ -133,7 +161,9 @@ def explain(error: Exception, again: Callable[[], Any]) -> str:
             "compute both sides and choose with torch.where"
         )
     if _is_about_dims(text):
-        return f"a dim that was to be dynamic is not{_where_fixed(again)}: {_essence(text)}"
+        where = _where_fixed(again)
+        advice = "; set use_cache=False if you need no cache of keys and values" if "cache_utils" in where else ""
+        return f"a dim that was to be dynamic is not{where}: {_essence(text)}{advice}"
     if "dynamic_shapes" in text:
         return f"dynamic_shapes does not fit the example inputs: {_essence(text)}"
     return f"torch.export cannot trace the model{at}: {_essence(text)} ({kind})"

@@ -92,15 +92,24 @@ def simpler(program: Any) -> Any:
     """The program without in-place operations, and with what the table lacks decomposed where PyTorch knows how."""
     nodes = [n for n in program.graph.nodes if n.op == "call_function"]
     if any(_is_mutable(n) and row_name(n) == str(n.target) for n in nodes):
-        program = program.run_decompositions({})
+        program = _decomposed(program, {})
     for _ in range(4):
         missing = {n.target for n in unsupported(program)}
         table = torch.export.default_decompositions()
         chosen = {op: table[op] for op in missing if op in table}
         if not chosen:
             break
-        program = program.run_decompositions(chosen)
+        program = _decomposed(program, chosen)
     return _composed(program)
+
+
+def _decomposed(program: Any, table: Any) -> Any:
+    """The program with operations decomposed; what PyTorch cannot do is a failure of the import."""
+    try:
+        return program.run_decompositions(table)
+    except Exception as error:
+        names = ", ".join(sorted(str(op) for op in table)) or "operations in place"
+        raise ImportFailure(f"PyTorch cannot decompose {names} in this model: {error}") from error
 
 
 def _composed(program: Any) -> Any:

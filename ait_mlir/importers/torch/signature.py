@@ -171,8 +171,8 @@ def bind_dims(table: DimTable, program: Any) -> None:
         value: Any = found[0] if among and not hasattr(found, "shape") else found
         if not among or not isinstance(value, torch.Tensor) or not value.dim():
             continue
-        size = value.shape[0]
-        if isinstance(size, int) or not size.node.expr.is_Symbol or str(size) in table:
+        symbols = (d for d in value.shape if not isinstance(d, int) and d.node.expr.is_Symbol)
+        if (size := next((d for d in symbols if str(d) not in table), None)) is None:
             continue
         shapes = [table.shape(n.meta["val"].shape) for n in among if n is not None]
         table.bind(str(size), max((product(shape) for shape in shapes), key=lambda e: table.scope().bounds(e)[1]))

@@ -44,17 +44,11 @@ def _at(c: Call, values: SSAValue, places: SSAValue) -> SSAValue:
     return c.w.reshape(c.w.add(EmbeddingOp(c.w.reshape(values, [count, const(1)]), places)), tensor_type(places).dims)
 
 
-def nonzero(c: Call) -> Value:
-    """The index of each element that is not 0, one in each row."""
-    x = c.w.cast(c.tensor("self"), i1)
-    dims = tensor_type(x).dims
-    if not dims:
-        raise NotSupported("nonzero of a single element is not supported; reshape it to one dim first")
-    bound = c.dims[0]
-    if bound.as_int() == 0:
-        return Affine.filled(c.dims, 0)
-    places = _selected(c, c.w.reshape(x, [product(dims)]), bound)
-    columns: list[SSAValue] = []
+def true_places(c: Call, mask: SSAValue, bound: Expr) -> list[SSAValue]:
+    """The index along each dim of the elements that are true; their number is the dim `bound`."""
+    dims = tensor_type(mask).dims
+    places = _selected(c, c.w.reshape(mask, [product(dims)]), bound)
+    found: list[SSAValue] = []
     for axis, size in enumerate(dims):
         index = places
         if axis < len(dims) - 1:
@@ -62,7 +56,19 @@ def nonzero(c: Call) -> Value:
         if axis > 0:
             whole = c.w.op(ait.MulOp, c.w.op(ait.DivOp, index, _number(c, size)), _number(c, size))
             index = c.w.op(ait.SubOp, index, whole)
-        columns.append(c.w.reshape(index, [bound, const(1)]))
+        found.append(index)
+    return found
+
+
+def nonzero(c: Call) -> Value:
+    """The index of each element that is not 0, one in each row."""
+    x = c.w.cast(c.tensor("self"), i1)
+    if not tensor_type(x).dims:
+        raise NotSupported("nonzero of a single element is not supported; reshape it to one dim first")
+    bound = c.dims[0]
+    if bound.as_int() == 0:
+        return Affine.filled(c.dims, 0)
+    columns = [c.w.reshape(index, [bound, const(1)]) for index in true_places(c, x, bound)]
     return columns[0] if len(columns) == 1 else c.w.concat(columns, 1)
 
 

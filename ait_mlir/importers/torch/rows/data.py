@@ -23,6 +23,8 @@ ONE, ZERO = const(1), const(0)
 def arange(c: Call) -> Value:
     """start, start + step, ...: known, and never written where only masks and positions need it."""
     start, step = c.arguments.get("start", 0), c.arguments.get("step", 1)
+    if c.element in INTEGERS:  # PyTorch truncates both before it counts
+        start, step = (int(n) if isinstance(n, float) else n for n in (start, step))
     if not isinstance(start, int | Expr) or not isinstance(step, int | Expr):
         return _in_fractions(c, start, step)
     counted = Affine(c.dims, (as_expr(step),), as_expr(start))

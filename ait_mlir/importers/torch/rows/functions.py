@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from xdsl.dialects.builtin import StringAttr, i1
 from xdsl.ir import SSAValue
@@ -13,6 +13,7 @@ from ait_mlir.dialects.ait.base import AitOp
 from ait_mlir.dialects.ait.dtypes import is_float
 from ait_mlir.dialects.ait.reduce import ReduceOp
 from ait_mlir.dialects.ait.types import tensor_type
+from ait_mlir.dims import const
 from ait_mlir.importers.torch.call import Call, NotSupported, Row
 from ait_mlir.importers.torch.known import Mask, Value
 from ait_mlir.importers.torch.rows.common import operand, spread
@@ -201,7 +202,21 @@ def vector_norm(c: Call) -> Value:
     0.
     """
     x = c.w.cast(c.tensor("self"), c.element)
-    axes, order = axes_of(c, tensor_type(x).rank), float(c["ord"])
+    return _norm(c, x, axes_of(c, tensor_type(x).rank), float(c["ord"]))
+
+
+def distances(c: Call) -> Value:
+    """The norm of each difference of a row of x1 [..., p, m] and a row of x2 [..., r, m], [..., p, r]."""
+    rows, columns = c.natural("x1"), c.natural("x2")
+    a, b = tensor_type(rows).dims, tensor_type(columns).dims
+    one = const(1)
+    apart = c.w.op(
+        ait.SubOp, c.w.reshape(rows, (*a[:-1], one, a[-1])), c.w.reshape(columns, (*b[:-2], one, b[-2], b[-1]))
+    )
+    return _norm(c, apart, [tensor_type(apart).rank - 1], float(c["p"]))
+
+
+def _norm(c: Call, x: SSAValue, axes: Sequence[int], order: float) -> Value:
     size = c.w.op(ait.AbsOp, x)
     if math.isinf(order):
         return reduced(c, "max" if order > 0 else "min", size, axes)
@@ -263,4 +278,6 @@ ROWS: dict[str, Row] = {
     "aten.log_softmax.int": log_softmax,
     "aten._log_softmax.default": log_softmax,
     "aten.linalg_vector_norm.default": vector_norm,
+    "aten._cdist_forward.default": distances,
+    "aten.cdist.default": distances,
 }

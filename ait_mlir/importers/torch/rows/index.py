@@ -12,6 +12,7 @@ from ait_mlir.dialects.ait.types import Shape, tensor_type
 from ait_mlir.dims import const, product
 from ait_mlir.importers.torch.call import Call, NotSupported, Row, dims_of
 from ait_mlir.importers.torch.known import Affine, Mask, Spread, Value
+from ait_mlir.importers.torch.rows.chosen import true_places
 from ait_mlir.importers.torch.rows.common import is_mask, spread
 from ait_mlir.importers.torch.rows.data import in_order, rows_of
 from ait_mlir.importers.torch.rows.view import cut
@@ -84,10 +85,10 @@ def index(c: Call) -> Value:
     """x[i, :, j] or x[mask]; positions in order give a view, positions in a table of formulas a formula."""
     given = c["indices"]
     x = c.value("self")
-    if len(given) == 1 and is_mask(given[0]):
+    if len(given) == 1 and is_mask(given[0]) and _is_only_selection(c):
         return _selected(c, c.tensor("self"), c.w.full(given[0]))
     if any(i is not None and is_mask(i) for i in given):
-        raise NotSupported("indexing with booleans is supported for one mask of the leading dims; use torch.where")
+        return picked(c, c.w.full(x), *placed(c, _without_masks(c, given), c.w.natural))
     used = [i for i in given if i is not None]
     formulas = all(isinstance(i, Affine) for i in used) and None not in given
     if formulas and isinstance(x, Affine) and all(i.never_negative(c.w.scope) for i in used):
@@ -95,6 +96,40 @@ def index(c: Call) -> Value:
     if formulas and (made := _index_in_order(c, x, used)) is not None:
         return made
     return picked(c, c.w.full(x), *placed(c, given, c.w.natural))
+
+
+def _without_masks(c: Call, given: Sequence[Value | None]) -> list[Value | None]:
+    """The indices with a mask replaced by the places where it is true, one index for each of its dims."""
+    if sum(i is not None and is_mask(i) for i in given) > 1:
+        raise NotSupported("indexing with several masks is not supported; combine them to one mask")
+    axes = _indexed_dims(given)
+    rank = max(1, *(1 if is_mask(i) else len(dims_of(i)) for i in given if i is not None))
+    together = axes == list(range(axes[0], axes[0] + len(axes)))
+    count = c.dims[(axes[0] if together else 0) + rank - 1]
+    found: list[Value | None] = []
+    for i in given:
+        found += true_places(c, c.w.full(i), count) if i is not None and is_mask(i) else [i]
+    return found
+
+
+def _is_only_selection(c: Call) -> bool:
+    """Whether no other operation selects as many elements. PyTorch gives results at one mask one size, and only one
+    operation can bind a dim: several results share the places.
+    """
+    size = str(c.node.meta["val"].shape[0])
+    selections = (n for n in c.node.graph.nodes if str(n.target) in ("aten.index.Tensor", "aten.nonzero.default"))
+    return all(n is c.node or size not in map(str, n.meta["val"].shape) for n in selections)
+
+
+def _indexed_dims(given: Sequence[Value | None]) -> list[int]:
+    """The dims of the tensor that are indexed; a mask indexes as many as it has."""
+    dims: list[int] = []
+    at = 0
+    for i in given:
+        width = len(dims_of(i)) if i is not None and is_mask(i) else 1
+        dims += [] if i is None else range(at, at + width)
+        at += width
+    return dims
 
 
 def _formula_of_formulas(c: Call, x: Affine, ids: list[Affine]) -> Affine:

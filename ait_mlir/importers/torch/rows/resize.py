@@ -4,6 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
+from numpy.typing import NDArray
+from xdsl.dialects.builtin import StringAttr, f32, f64
+
+from ait_mlir.dialects.ait.gemm import GemmOp
 from ait_mlir.dialects.ait.resize import OUTSIDE, GridSampleOp, ResizeOp
 from ait_mlir.dialects.ait.types import tensor_type
 from ait_mlir.importers.torch.call import Call, NotSupported, Row
@@ -36,6 +41,48 @@ def given_scales(c: Call, rank: int) -> list[float] | None:
     names = ["scales"] if rank == 1 else ["scales_d", "scales_h", "scales_w"][-rank:]
     found: Sequence[float | None] = [c[name] for name in names]
     return None if all(n is None for n in found) else [float(n or 0.0) for n in found]
+
+
+def antialiased(mode: str) -> Row:
+    """The last two dims resampled by a filter that widens with the scale: a product with a matrix for each dim."""
+
+    def row(c: Call) -> Value:
+        x = c.tensor("input" if "input" in c.arguments else "self")
+        element = tensor_type(x).element_type
+        wide = f64 if element == f64 else f32
+        factors = given_scales(c, 2) or [0.0, 0.0]
+        y = c.w.cast(x, wide)
+        for axis in (-1, -2):
+            size, own = c.dims[axis].as_int(), tensor_type(x).dims[axis].as_int()
+            if size is None or own is None:
+                raise NotSupported("resampling with antialias=True is supported for images of one size")
+            scale = 1 / factors[axis] if factors[axis] else own / size
+            if c["align_corners"]:
+                scale = (own - 1) / (size - 1) if size > 1 else 0.0
+            matrix = filter_matrix(mode, own, size, scale).astype(np.float64 if wide == f64 else np.float32)
+            name = f"constant.resize_{mode}_{own}_{size}_{scale}_{matrix.dtype.name}"
+            swapped = [0, 1, 2, 3] if axis == -1 else [0, 1, 3, 2]
+            weights = c.w.stored(name, matrix, wide)
+            y = c.w.op(GemmOp, c.w.permute(y, swapped), weights, properties={"layout": StringAttr("rcr")}, regions=1)
+            y = c.w.permute(y, swapped)
+        return c.w.cast(y, element)
+
+    return row
+
+
+def filter_matrix(mode: str, own: int, size: int, scale: float) -> NDArray[np.float64]:
+    """What each of `own` elements counts in each of `size` results, [size, own]: a triangle or the cubic with
+    a = -1/2 (Keys 1981) around the result's place, `scale` times as wide if the result is smaller, with sum 1.
+    """
+    centers = scale * (np.arange(size) + 0.5)
+    distance = np.abs(np.arange(own) + 0.5 - centers[:, None]) / max(scale, 1.0)
+    if mode == "linear":
+        weights = np.maximum(1 - distance, 0)
+    else:
+        near = (1.5 * distance - 2.5) * distance**2 + 1
+        far = ((2.5 - 0.5 * distance) * distance - 4) * distance + 2
+        weights = np.where(distance < 1, near, np.where(distance < 2, far, 0))
+    return weights / weights.sum(1, keepdims=True)
 
 
 def grid_sample(c: Call) -> Value:
@@ -90,6 +137,8 @@ ROWS: dict[str, Row] = {
     **_both("upsample_bilinear2d", "linear", 2),
     **_both("upsample_trilinear3d", "linear", 3),
     **_both("upsample_bicubic2d", "cubic", 2),
+    **{f"aten._upsample_bilinear2d_aa.{overload}": antialiased("linear") for overload in ("default", "vec")},
+    **{f"aten._upsample_bicubic2d_aa.{overload}": antialiased("cubic") for overload in ("default", "vec")},
     "aten.grid_sampler.default": grid_sample,
     "aten.grid_sampler_2d.default": grid_sample,
     "aten.pixel_shuffle.default": pixel_shuffle,

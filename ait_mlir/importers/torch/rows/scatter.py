@@ -10,8 +10,8 @@ from xdsl.ir import Attribute, SSAValue
 
 from ait_mlir.dialects.ait.cumulative import CumulativeOp
 from ait_mlir.dialects.ait.dtypes import integer_range, is_float
-from ait_mlir.dialects.ait.elementwise import AddOp, DivOp, MaxOp, MinOp, MulOp, WhereOp
-from ait_mlir.dialects.ait.index import ScatterOp, UpdateSliceOp
+from ait_mlir.dialects.ait.elementwise import AddOp, DivOp, MaxOp, MulOp, WhereOp
+from ait_mlir.dialects.ait.index import GatherOp, ScatterOp, UpdateSliceOp
 from ait_mlir.dialects.ait.types import tensor_type
 from ait_mlir.dims import Expr, const, product
 from ait_mlir.importers.torch.call import Call, NotSupported, Row, as_expr, dims_of
@@ -83,6 +83,8 @@ def neutral(kind: str, element: Attribute) -> float:
     """The initial value of a reduction of this kind."""
     if kind in ("add", "mul"):
         return int(kind == "mul")
+    if element == i1:
+        return int(kind == "min")
     ends = integer_range(element)
     if ends is None:
         return float("-inf") if kind == "max" else float("inf")
@@ -151,13 +153,13 @@ def index_copy(c: Call) -> Value:
 
 
 def index_put(c: Call) -> Value:
-    """x[:, i, j] = values or += values; x[mask] = one value; rows at places of one dim as an update."""
+    """x[:, i, j] = values or += values; x[:, mask] = values; rows at places of one dim as an update."""
     given = c["indices"]
     used = [(axis, i) for axis, i in enumerate(given) if i is not None]
-    if len(used) == 1 and is_mask(used[0][1]) and used[0][0] == 0:
-        return _put_masked(c, used[0][1])
+    if len(used) == 1 and is_mask(used[0][1]):
+        return _put_masked(c, *used[0])
     if any(is_mask(i) for _, i in used):
-        raise NotSupported("writing at booleans is supported for one mask of the leading dims; use torch.where")
+        raise NotSupported("writing at a mask and at other indices together is not supported; use torch.where")
     if not c["accumulate"] and len(used) == 1 and len(dims_of(used[0][1])) <= 1:
         return _update_at(c, *used[0])
     indices, dims, kept = placed(c, given, c.w.full)
@@ -174,33 +176,48 @@ def _update_at(c: Call, axis: int, places: Value) -> Value:
     return update(c, axis, rows, position)
 
 
-def _put_masked(c: Call, mask: Value) -> Value:
-    """x[mask] = v as `where`, if v does not depend on the place in the mask."""
-    rest, values = len(c.shape("self")) - len(dims_of(mask)), c.natural("values")
-    own = c.shape("values")
-    if len(own) > rest + 1 or (len(own) == rest + 1 and own[0] is not ONE):
-        raise NotSupported("writing at a mask is supported for one value, or one slice, for all places")
-    if len(own) == rest + 1:
-        values = c.w.reshape(values, tensor_type(values).dims[1:] if tensor_type(values).rank == len(own) else own[1:])
-    x, chosen = c.tensor("self"), padded(c, c.w.natural(mask), len(dims_of(mask)), rest)
+def _put_masked(c: Call, axis: int, mask: Value) -> Value:
+    """x[:, mask] = values as `where`; slice n of the values goes to the n-th place where the mask is true."""
+    x, own, rank = c.tensor("self"), c.shape("values"), len(dims_of(mask))
+    behind = len(c.dims) - axis - rank
+    chosen = padded(c, c.w.natural(mask), axis + rank, behind)
+    if len(own) <= behind:
+        values = c.natural("values")
+    else:
+        # without the leading dims that the values lack, at most one slice for each place of the mask
+        at = len(own) - behind - 1
+        values = c.tensor("values")
+        if own[at] is ONE:
+            values = c.w.reshape(values, (*own[:at], *(ONE for _ in range(rank)), *own[at + 1 :]))
+        else:
+            values = in_turn(c, values, at, c.w.full(mask))
     values = c.w.cast(values, c.element)
     if c["accumulate"]:
         values = c.w.op(AddOp, x, values)
     return spread(c.w.op(WhereOp, chosen, values, x), c.dims)
 
 
-def masked_scatter(c: Call) -> Value:
-    """The elements of a source in order where a mask is true: a place reads the element numbered by the true places
-    before it.
+def in_turn(c: Call, source: SSAValue, axis: int, mask: SSAValue) -> SSAValue:
+    """The slices of a source along an axis, in order, where a mask is true, and zeros elsewhere; the mask's dims take
+    the place of the axis. A source with too few slices is an index out of range.
     """
+    dims, places = tensor_type(source).dims, tensor_type(mask).dims
+    flat = c.w.reshape(c.w.cast(mask, i64), (product(places),))
+    number = c.w.op(MulOp, c.w.add(CumulativeOp("sum", flat, 0)), flat)  # 0, or one more than the place in the source
+    zeros = c.w.expand(c.w.scalar(0, tensor_type(source).element_type), (*dims[:axis], ONE, *dims[axis + 1 :]))
+    behind = len(dims) - axis - 1
+    index = padded(c, c.w.reshape(number, places), axis + len(places), behind)
+    kept = [*range(axis), *range(axis + len(places), axis + len(places) + behind)]
+    return c.w.add(GatherOp(c.w.concat([zeros, source], axis), [index], [axis], kept))
+
+
+def masked_scatter(c: Call) -> Value:
+    """The elements of a source in order where a mask is true."""
     mask = c.w.full(spread(c.natural("mask"), c.dims))
     x, source = c.w.expand(c.tensor("self"), c.dims), c.tensor("source")
-    size = product(tensor_type(source).dims)
-    before = c.w.reshape(c.w.cast(mask, i64), (product(c.dims),))
-    before = c.w.reshape(c.w.add(CumulativeOp("sum", before, 0, exclusive=True)), c.dims)
-    before = c.w.op(MinOp, before, c.w.natural(Affine.filled((), size - 1)))
-    found = c.w.natural(picked(c, c.w.reshape(source, (size,)), [before], [0], []))
-    return c.w.op(WhereOp, mask, found, x)
+    flat = c.w.reshape(source, (product(tensor_type(source).dims),))
+    whole = mask if c.dims else c.w.reshape(mask, (ONE,))
+    return c.w.op(WhereOp, mask, c.w.reshape(in_turn(c, flat, 0, whole), c.dims), x)
 
 
 # ** slices and diagonals **

@@ -334,6 +334,7 @@ ROWS: dict[str, Row] = {
     "aten.sym_constrain_range_for_size.default": nothing,
     # other shapes of the same elements
     "aten.view.default": reshape,
+    "aten.view_copy.default": reshape,
     "aten.reshape.default": reshape,
     "aten._unsafe_view.default": reshape,
     "aten.view_as.default": reshape,
@@ -351,6 +352,7 @@ ROWS: dict[str, Row] = {
     "aten.repeat.default": repeat,
     # orders
     "aten.permute.default": permute_by(lambda c, rank: c["dims"]),
+    "aten.permute_copy.default": permute_by(lambda c, rank: c["dims"]),
     "aten.transpose.int": permute_by(lambda c, rank: _swapped(rank, c["dim0"], c["dim1"])),
     "aten.movedim.int": permute_by(lambda c, rank: _moved(rank, c["source"], c["destination"])),
     "aten.t.default": permute_by(lambda c, rank: range(rank)[::-1]),
@@ -360,6 +362,7 @@ ROWS: dict[str, Row] = {
     # parts
     "aten.slice.Tensor": slice_,
     "aten.narrow.default": narrow,
+    "aten.narrow_copy.default": narrow,
     "aten.select.int": select,
     "aten.split.Tensor": split,
     "aten.split.sizes": split,
