@@ -26,6 +26,7 @@ from typing import TYPE_CHECKING
 from ait_mlir.errors import CompileError, ToolchainError
 from ait_mlir.host.files import Scratch, cache_dir, copy_atomic, is_kept, keep, locked, write_atomic
 from ait_mlir.host.settings import whole_number
+from ait_mlir.lowering.precompiled import include_flags
 from ait_mlir.lowering.target import DEFAULT_ARCH, TargetKind
 from ait_mlir.lowering.toolchain import Toolchain, cpp_root, cuda_home, toolchain
 
@@ -275,16 +276,17 @@ def _ninja(tools: Toolchain, missing: Mapping[str, _Unit], objects: Iterable[str
     rules = {t: f"compile{i}" for i, t in enumerate(dict.fromkeys(unit.tools or tools for unit in missing.values()))}
     link_command = [str(tools.compiler)]
     lines = [
-        *(
-            f"rule {rule}\n  command = {_command([str(t.compiler), *t.compile_flags])} -c $in -o $out"
-            for t, rule in rules.items()
-        ),
+        *(f"rule {rule}\n  command = {_command(_compile_command(t))} -c $in -o $out" for t, rule in rules.items()),
         f"rule link\n  command = {_command(link_command)} $in -o $out {_command(tools.link_flags)}",
         *(f"build {name}: {rules[unit.tools or tools]} {_path(unit.source)}" for name, unit in missing.items()),
     ]
     if objects is not None:
         lines.append(f"build model.so: link {' '.join(_path(Path(name)) for name in objects)}")
     return "\n".join(lines) + "\n"
+
+
+def _compile_command(tools: Toolchain) -> list[str]:
+    return [str(tools.compiler), *tools.compile_flags, *include_flags(tools)]
 
 
 def _command(words: Iterable[str]) -> str:

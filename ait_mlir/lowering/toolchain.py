@@ -41,6 +41,8 @@ class Toolchain:
     link_flags: tuple[str, ...]
     identity: str
     environment: tuple[tuple[str, str], ...] = ()
+    is_for_cpu_kernels: bool = False
+    """Whether its sources include the intrinsics and the standard headers that `precompiled` has."""
 
 
 def cpp_root() -> Path:
@@ -132,7 +134,8 @@ def toolchain(kind: TargetKind, arch: str) -> Toolchain:
         x86 = _X86_FLAGS if platform.machine() in ("x86_64", "AMD64") else ()
         flags = (*_CPU_FLAGS, f"-march={arch}", *x86, "-fno-gnu-unique", *_WARN, *include)
         machine = _cpu_identity() if arch == "native" else ""
-        return Toolchain(compiler, flags, ("-shared", "-fopenmp", "-Wl,-z,defs"), _identity(compiler, machine))
+        link = ("-shared", "-fopenmp", "-Wl,-z,defs")
+        return Toolchain(compiler, flags, link, _identity(compiler, machine), is_for_cpu_kernels=True)
     if kind == "cuda":
         arch = default_arch(kind) if arch == "native" else arch
         number = _check_arch(arch, _CUDA_ARCH, kind, "sm_80, sm_90a ...")[1]

@@ -17,6 +17,7 @@ _EXAMPLE = """examples:
 """
 _PARTS = {
     "objects": "compiled sources",
+    "headers": "precompiled headers of the standard library",
     "libraries": "linked models and runtime libraries",
     "models": "libraries taken out of artifacts",
     "prefix": "the library for C and C++ programs",
