@@ -15,6 +15,7 @@ from ait_mlir.ir.parser import parse_text
 from ait_mlir.passes.check_semantics import Point, SemanticsChecker
 from ait_mlir.passes.pipelines import passes_between
 from ait_mlir.universe import context
+from tests import tiers
 from tests.lit.runner import run_ait_opt
 
 ROOT = Path(__file__).parents[2]
@@ -220,7 +221,7 @@ def test_ait_opt_reports_and_exits_with_1(tmp_path: Path, monkeypatch: pytest.Mo
 
 
 @pytest.mark.parametrize("path", sorted((ROOT / "examples").glob("*.mlir")), ids=lambda p: p.name)
-@pytest.mark.parametrize("target", ["cpu", "cuda", "rocm"])
+@pytest.mark.parametrize("target", tiers.params(["cpu", "cuda", "rocm"], ["cpu", "cuda"]))
 def test_examples_keep_their_meaning(path: Path, target: str) -> None:
     outcome = run_ait_opt([str(path), "-p", passes_between("imported", "planned", target), "--check-semantics"])
     assert outcome.code == 0, outcome.stderr

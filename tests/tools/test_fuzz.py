@@ -9,11 +9,12 @@ from pathlib import Path
 from ait_mlir.ir.parser import parse_text
 from ait_mlir.ir.source import SourceError
 from ait_mlir.universe import context
+from tests import tiers
 from tests.effort import at_most
 from tests.lit.round_trip import text_of
 
 ROOT = Path(__file__).parents[2]
-COUNT = 2_000
+COUNT = 2_000 if tiers.FULL else 1_000
 
 SPLICES = (
     *(
