@@ -18,6 +18,7 @@ import shutil
 import subprocess
 import sys
 import threading
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -273,10 +274,14 @@ def _build(tools: Toolchain, units: list[_Unit], label: str) -> Path:
 
 def _ninja(tools: Toolchain, missing: Mapping[str, _Unit], objects: Iterable[str] | None) -> str:
     """The build file of the missing objects, and of the library of `objects` if there are some."""
-    rules = {t: f"compile{i}" for i, t in enumerate(dict.fromkeys(unit.tools or tools for unit in missing.values()))}
+    used = Counter(unit.tools or tools for unit in missing.values())
+    rules = {t: f"compile{i}" for i, t in enumerate(used)}
     link_command = [str(tools.compiler)]
     lines = [
-        *(f"rule {rule}\n  command = {_command(_compile_command(t))} -c $in -o $out" for t, rule in rules.items()),
+        *(
+            f"rule {rule}\n  command = {_command(_compile_command(t, used[t]))} -c $in -o $out"
+            for t, rule in rules.items()
+        ),
         f"rule link\n  command = {_command(link_command)} $in -o $out {_command(tools.link_flags)}",
         *(f"build {name}: {rules[unit.tools or tools]} {_path(unit.source)}" for name, unit in missing.items()),
     ]
@@ -285,8 +290,8 @@ def _ninja(tools: Toolchain, missing: Mapping[str, _Unit], objects: Iterable[str
     return "\n".join(lines) + "\n"
 
 
-def _compile_command(tools: Toolchain) -> list[str]:
-    return [str(tools.compiler), *tools.compile_flags, *include_flags(tools)]
+def _compile_command(tools: Toolchain, sources: int) -> list[str]:
+    return [str(tools.compiler), *tools.compile_flags, *include_flags(tools, sources)]
 
 
 def _command(words: Iterable[str]) -> str:

@@ -44,6 +44,8 @@ TEXT = """\
 GCC = "Free Software Foundation"
 """In what `g++ --version` prints. Other compilers have other ways."""
 SECONDS = 120
+WORTHWHILE = 5
+"""The sources that gain as much as the header takes."""
 
 
 @dataclass(frozen=True)
@@ -53,28 +55,39 @@ class _Key:
     tools: Toolchain
     cache: Path
 
+    @property
+    def name(self) -> str:
+        parts = [self.tools.identity, str(self.tools.compiler), *self.tools.compile_flags, TEXT]
+        return hashlib.sha256("\0".join(parts).encode()).hexdigest()
 
-def include_flags(tools: Toolchain) -> tuple[str, ...]:
-    """The flags that include the header, which is made at first use; none where it cannot be made."""
+    @property
+    def header(self) -> Path:
+        return self.cache / "headers" / self.name / "common.h"
+
+
+def include_flags(tools: Toolchain, sources: int) -> tuple[str, ...]:
+    """The flags that include the header in so many sources; none where it cannot be made, or where it is not there and
+    would take longer than it saves."""
     if not tools.is_for_cpu_kernels or GCC not in tools.identity:
         return ()
-    flags = _include_flags(_Key(tools, cache_dir()))
+    key = _Key(tools, cache_dir())
+    if sources < WORTHWHILE and not key.header.with_name("common.h.gch").is_file():
+        return ()
+    flags = _include_flags(key)
     if flags and not Path(flags[1]).is_file():  # the cache was cleared
         _include_flags.cache_clear()
-        flags = _include_flags(_Key(tools, cache_dir()))
+        flags = _include_flags(key)
     return flags
 
 
 @functools.lru_cache(maxsize=16)
 def _include_flags(key: _Key) -> tuple[str, ...]:
     """The flags for a compiler and a cache; the file is checked once in a process."""
-    tools = key.tools
-    name = hashlib.sha256("\0".join([tools.identity, str(tools.compiler), *tools.compile_flags, TEXT]).encode())
-    folder = key.cache / "headers" / name.hexdigest()
-    header, compiled = folder / "common.h", folder / "common.h.gch"
+    tools, header = key.tools, key.header
+    compiled = header.with_name("common.h.gch")
     try:
-        with locked(key.cache / "locks" / name.hexdigest()):
-            folder.mkdir(parents=True, exist_ok=True)
+        with locked(key.cache / "locks" / key.name):
+            header.parent.mkdir(parents=True, exist_ok=True)
             if not header.is_file() or header.read_text() != TEXT:
                 write_atomic(header, TEXT.encode())
             if not is_kept(compiled) and not _compile(tools, header, compiled):
@@ -85,16 +98,27 @@ def _include_flags(key: _Key) -> tuple[str, ...]:
 
 
 def _compile(tools: Toolchain, header: Path, compiled: Path) -> bool:
-    """Make the precompiled header; whether that worked."""
+    """Make the precompiled header and use it once; whether both worked."""
     with Scratch() as scratch:
-        made = scratch / compiled.name
-        command = [str(tools.compiler), *tools.compile_flags, "-x", "c++-header", str(header), "-o", str(made)]
-        environment = {**os.environ, **dict(tools.environment)}
-        try:
-            ran = subprocess.run(command, capture_output=True, timeout=SECONDS, env=environment, check=False)
-        except subprocess.SubprocessError:
-            return False
-        if ran.returncode != 0 or not made.is_file():
-            return False
+        text, made, source = scratch / header.name, scratch / compiled.name, scratch / "use.cc"
+        text.write_text(TEXT)
+        source.write_text("")
+        compiler = [str(tools.compiler), *tools.compile_flags]
+        for command in (
+            [*compiler, "-x", "c++-header", str(text), "-o", str(made)],
+            [*compiler, "-include", str(text), "-c", str(source), "-o", str(scratch / "use.o")],
+        ):
+            if not _succeeds(command, tools):
+                return False
         keep(made, compiled)
     return True
+
+
+def _succeeds(command: list[str], tools: Toolchain) -> bool:
+    environment = {**os.environ, **dict(tools.environment)}
+    try:
+        return (
+            subprocess.run(command, capture_output=True, timeout=SECONDS, env=environment, check=False).returncode == 0
+        )
+    except subprocess.SubprocessError:
+        return False

@@ -27,7 +27,7 @@ def tools(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Toolchain
 
 
 def compiled_header(tools: Toolchain) -> Path:
-    flag, header = precompiled.include_flags(tools)
+    flag, header = precompiled.include_flags(tools, precompiled.WORTHWHILE)
     assert flag == "-include" and Path(header).read_text() == precompiled.TEXT
     return Path(header + ".gch")
 
@@ -61,14 +61,20 @@ def test_builds_go_on_without_it(tools: Toolchain, tmp_path: Path, missing: str)
     assert build(tools, tmp_path / "work", "second").is_file()
 
 
+def test_few_sources_use_one_that_is_there(tools: Toolchain) -> None:
+    assert precompiled.include_flags(tools, 1) == ()
+    header = compiled_header(tools).with_suffix("")
+    assert precompiled.include_flags(tools, 1) == ("-include", str(header))
+
+
 def test_other_flags_have_another_one(tools: Toolchain) -> None:
     other = replace(tools, compile_flags=(*tools.compile_flags, "-DNDEBUG"))
     assert compiled_header(other) != compiled_header(tools)
 
 
 def test_what_cannot_be_compiled_is_left_out(tools: Toolchain, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert precompiled.include_flags(replace(tools, identity="clang version 19")) == ()
+    assert precompiled.include_flags(replace(tools, identity="clang version 19"), precompiled.WORTHWHILE) == ()
     monkeypatch.setattr(precompiled, "TEXT", "#include <no_such_header.h>\n")
     precompiled._include_flags.cache_clear()
-    assert precompiled.include_flags(tools) == ()
+    assert precompiled.include_flags(tools, precompiled.WORTHWHILE) == ()
     assert build(tools, tmp_path / "work", "third").is_file()
