@@ -269,8 +269,6 @@ def _parse_jagged(tokens: Tokens, name: str, offset: int, before: list[Dim]) -> 
         lo = tokens.number(f"as the least length of a sequence of {name!r}")
         tokens.expect("to", f"after the least length of a sequence of {name!r}, {example}")
         at = tokens.offset
-        if str(tokens.kind) == "end" or (str(tokens.kind) == "sign" and tokens.text not in "(-"):
-            tokens.number(f"as the greatest length of a sequence of {name!r}")
         longest = parse_expr(tokens)
         if unknown := sorted(scope.undeclared(longest)):
             tokens.fail(f"the lengths of {name!r} name {unknown[0]!r}, which is not declared before it", at)

@@ -1,8 +1,8 @@
 """Standard headers that all kernels of the CPU include, compiled once.
 
 Reading the intrinsics and the standard library takes g++ longer than many kernels (0.35 of 0.6 s for a softmax). g++
-takes the precompiled header if it was made by the same compiler with the same flags, and else the text beside it, so a
-header that is missing, damaged or of another version costs time and changes nothing.
+takes the precompiled header if it was made by the same compiler with the same flags, and else the text beside it. So a
+header that is missing or of another version costs time and changes nothing; a damaged one is found by its digest.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ GCC = "Free Software Foundation"
 """In what `g++ --version` prints. Other compilers have other ways."""
 SECONDS = 120
 WORTHWHILE = 5
-"""The sources that gain as much as the header takes."""
+"""With this many sources the header saves as much time as it takes to make."""
 
 
 @dataclass(frozen=True)
@@ -66,8 +66,8 @@ class _Key:
 
 
 def include_flags(tools: Toolchain, sources: int) -> tuple[str, ...]:
-    """The flags that include the header in so many sources; none where it cannot be made, or where it is not there and
-    would take longer than it saves."""
+    """The flags that include the header in this number of sources; none where it cannot be made, or where it is not
+    there yet and would take longer than it saves."""
     if not tools.is_for_cpu_kernels or GCC not in tools.identity:
         return ()
     key = _Key(tools, cache_dir())
@@ -117,8 +117,7 @@ def _compile(tools: Toolchain, header: Path, compiled: Path) -> bool:
 def _succeeds(command: list[str], tools: Toolchain) -> bool:
     environment = {**os.environ, **dict(tools.environment)}
     try:
-        return (
-            subprocess.run(command, capture_output=True, timeout=SECONDS, env=environment, check=False).returncode == 0
-        )
+        subprocess.run(command, capture_output=True, timeout=SECONDS, env=environment, check=True)
     except subprocess.SubprocessError:
         return False
+    return True

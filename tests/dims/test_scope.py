@@ -69,7 +69,7 @@ def test_round_trip():
         ("t = 0 to 9, w = jagged(t, 2, 5 to 4)", 34, "empty range: 5 to 4"),
         ("t = 0 to 9, w = jagged(t, 2, 11 to t)", 35, "empty range: 11 to t"),
         ("t = 0 to 9, w = jagged(t, 2, 0 to s)", 34, "lengths of 'w' name 's', which is not declared before"),
-        ("t = 0 to 9, w = jagged(t, 2, 0 to)", 33, "expected a number as the greatest length"),
+        ("t = 0 to 9, w = jagged(t, 2, 0 to)", 33, "expected a number, a dim or '\\('"),
         ("t = 0 to 9, w = jagged(t, 2, 0 to 4", 35, "expected '\\)' to close the jagged dim"),
     ],
 )

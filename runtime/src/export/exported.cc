@@ -7,7 +7,6 @@
 #include <tvm/ffi/error.h>
 #include <tvm/ffi/extra/c_env_api.h>
 #include <tvm/ffi/function.h>
-
 #include <unistd.h>
 
 #include <atomic>

@@ -1,8 +1,8 @@
 /// @file weights.h
 /// @brief The weights that follow an exported library in its own file.
 ///
-/// The file is the shared library, zeros up to a page, the weights and the kernel libraries that the model calls, and a footer of 64 bytes: the magic number, where the weights begin, how
-/// many bytes they have, zeros, and their BLAKE3.
+/// The file is the shared library, zeros up to a page, the weights and the kernel libraries that the model calls, and a footer of 64 bytes: the
+/// magic number, where the weights begin, how many bytes all of them have, zeros, and their BLAKE3.
 #ifndef AIT_RUNTIME_EXPORT_WEIGHTS_H_
 #define AIT_RUNTIME_EXPORT_WEIGHTS_H_
 
